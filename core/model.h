@@ -1,0 +1,84 @@
+// Model: what a Hugging Face config.json or a layer list says about a network. Nothing about how it is trained.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace foreshard {
+
+enum class NormKind : std::uint8_t { LayerNorm, RmsNorm };
+enum class ActivationKind : std::uint8_t { Gelu, Relu, SwiGlu };
+enum class PositionKind : std::uint8_t { Learned, Rope, None };
+
+// Decoder (GPT, Llama) and encoder (BERT) transformers. All sizes in elements.
+struct Transformer {
+  bool causal = true;  // decoder
+  int layers = 0;
+  std::int64_t hidden = 0;
+  std::int64_t ffn_hidden = 0;
+  int heads = 0;
+  int kv_heads = 0;  // = heads without grouped-query attention
+  std::int64_t head_dim = 0;
+  std::int64_t vocab = 0;  // not padded
+  std::int64_t max_positions = 0;
+  std::int64_t token_types = 0;  // BERT segment embeddings; 0: none
+  NormKind norm = NormKind::LayerNorm;
+  ActivationKind activation = ActivationKind::Gelu;
+  PositionKind positions = PositionKind::Learned;
+  bool qkv_bias = true;
+  bool projection_bias = true;  // output projection of the attention
+  bool mlp_bias = true;
+  bool tied_embeddings = true;
+  bool post_norm = false;        // norm after the residual sum (BERT)
+  bool embedding_norm = false;   // norm after the embeddings (BERT)
+  bool final_norm = true;
+  bool pooler = false;           // BERT: dense + tanh on the first token, and the next-sentence head
+  bool mlm_head = false;         // BERT: dense + activation + norm before the vocabulary projection, bias on it
+  bool lm_head_bias = false;
+  double norm_eps = 1e-5;
+  double rope_theta = 10000.0;
+  bool operator==(const Transformer&) const = default;
+};
+
+enum class LayerOp : std::uint8_t { Conv2d, BatchNorm, Relu, MaxPool, AvgPool, Add, Flatten, Linear };
+
+// One entry of a layer list. Spatial sizes follow from the input; unused fields stay 0.
+struct LayerSpec {
+  std::string name = {};
+  LayerOp op = LayerOp::Linear;
+  std::vector<std::string> inputs = {};  // names of earlier entries; empty: the previous entry ("input" names the sample)
+  std::int64_t features = 0;             // Conv2d, Linear: output channels or features
+  int kernel = 0;
+  int stride = 1;
+  int padding = 0;
+  bool bias = false;
+  bool operator==(const LayerSpec&) const = default;
+};
+
+// CNNs and multilayer perceptrons: a DAG of layers over samples of one shape.
+struct LayerList {
+  std::vector<std::int64_t> input = {};  // per sample: {channels, height, width} or {features}
+  std::int64_t classes = 0;              // cross-entropy over the last layer's features; 0: the loss is the sum of squares
+  std::vector<LayerSpec> layers = {};
+  bool operator==(const LayerList&) const = default;
+};
+
+struct Model {
+  std::string name = {};
+  std::string source = {};  // where the numbers come from
+  std::variant<Transformer, LayerList> shape = {};
+  bool operator==(const Model&) const = default;
+};
+
+// Exact number of trainable parameters with the vocabulary padded to a multiple of `vocab_multiple`.
+std::int64_t parameter_count(const Model& model, std::int64_t vocab_multiple = 1);
+
+// Reads a model: a file path, or the name of a shipped model ("gpt3-175b"). Accepts Hugging Face config.json files of the
+// families gpt2, llama, bert as they are, and layer lists. Throws Error.
+Model load_model(const std::string& name_or_path);
+Model parse_model(const std::string& text, const std::string& file_name);
+std::string to_json(const Model& model);
+
+}  // namespace foreshard

@@ -1,0 +1,31 @@
+// Result: a Trace with its MemoryTimeline, as written to a `.result` file (compact, columnar JSON; events are recomputed from
+// the plan, which the file carries).
+#pragma once
+
+#include <string>
+
+#include "core/memory_timeline.h"
+#include "core/plan.h"
+#include "core/trace.h"
+
+namespace foreshard {
+
+enum class Granularity : std::uint8_t { Op, Layer, Stage };
+enum class Folding : std::uint8_t { None, Tp, Full };
+
+struct Result {
+  Plan plan = {};
+  Trace trace = {};
+  MemoryTimeline memory = {};
+  Granularity granularity = Granularity::Layer;
+  Folding folding = Folding::Full;
+  double makespan_s = 0;            // the clock of the engine, before rounding to nanoseconds
+  std::int64_t engine_events = 0;   // timers and transfers that SimGrid completed
+  bool operator==(const Result&) const = default;
+};
+
+std::string to_json(const Result& result);
+Result load_result(const std::string& path);
+void save_result(const Result& result, const std::string& path);
+
+}  // namespace foreshard

@@ -1,0 +1,87 @@
+// Strategy: every choice of how a model is trained on a cluster. A plain value; its option table is core/strategy_options.h.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/dtype.h"
+#include "core/plan.h"
+#include "core/units.h"
+
+namespace foreshard {
+
+enum class Schedule : std::uint8_t { GPipe, OneFOneB, Interleaved };
+enum class RecomputeKind : std::uint8_t { None, Selective, Full, Modules };
+enum class AttentionKernel : std::uint8_t { Auto, Flash, Unfused };
+enum class OptimizerKind : std::uint8_t { Adam, Sgd };
+enum class ContextKind : std::uint8_t { AllGather, Ring };  // how key and value blocks meet under context parallelism
+
+struct Recompute {
+  RecomputeKind kind = RecomputeKind::None;
+  int layers = 0;                          // Full: the first `layers` transformer layers of each stage; 0: all
+  std::vector<std::string> modules = {};   // Modules: operator names without the layer ("attention", "activation", "norm")
+  bool operator==(const Recompute&) const = default;
+};
+
+struct Overlap {
+  bool gradients = true;   // gradient buckets reduce while the backward runs
+  bool parameters = false; // parameter all-gather overlaps the next forward (ZeRO 1-2), prefetch (ZeRO 3)
+  bool p2p = true;         // pipeline transfers on their own streams
+  bool tp = false;         // tensor-parallel collectives beside independent compute
+  bool operator==(const Overlap&) const = default;
+};
+
+struct Strategy {
+  // degrees; dp = 0: the rest of the GPUs
+  int dp = 0, tp = 1, cp = 1, pp = 1, virtual_stages = 1;
+  bool sequence_parallel = false;
+  ContextKind context = ContextKind::AllGather;
+  std::string layer_split = "";            // "2,3x14,2": transformer layers (or list entries) per stage; empty: even
+  std::optional<Schedule> schedule = {};   // empty: 1f1b, interleaved-1f1b when virtual_stages > 1
+  int microbatch_group = 0;                // interleaved: micro-batches per chunk before the next one; 0: pp
+  // batch
+  std::int64_t micro_batch = 1, global_batch = 0;  // global_batch 0: micro_batch * dp
+  std::int64_t seq = 0;                    // 0: the model's maximum
+  // memory
+  int zero = 0;                            // ZeRO stage 0..3
+  int zero_group = 0;                      // ranks per sharding group; 0: all data-parallel ranks
+  Recompute recompute = {};
+  // numbers
+  DType precision = DType::BF16;
+  std::optional<DType> param_dtype = {}, grad_dtype = {}, state_dtype = {};  // empty: by precision and framework
+  AttentionKernel attention = AttentionKernel::Auto;
+  double dropout = 0;
+  OptimizerKind optimizer = OptimizerKind::Adam;
+  double momentum = 0;                     // SGD
+  double clip_norm = 0;                    // 0: no clipping
+  std::int64_t vocab_multiple = 1;         // vocabulary padded to a multiple of this times tp
+  // communication
+  Bytes bucket = {};                       // gradient bucket; 0: framework default, max(40e6, 1e6 dp) elements
+  Overlap overlap = {};
+  Algorithm algorithm = Algorithm::Ring;
+  // the rest
+  std::string framework = "foreshard";     // preset: defaults, runtime policy, overheads
+  std::vector<std::string> placement = {}; // axes, fastest first; empty: tp, cp, dp, role
+  std::optional<Bytes> framework_memory = {};  // context, workspaces, NCCL per GPU; empty: by GPU and groups
+  double reserve = 0.06;                   // share of the device memory kept free
+  bool operator==(const Strategy&) const = default;
+};
+
+// Resolved model-state dtypes.
+struct StateTypes {
+  DType compute = DType::BF16;   // activations and GEMM operands
+  DType param = DType::BF16;     // the copy that the forward reads
+  DType grad = DType::BF16;      // the buffer that gradients accumulate in
+  bool master = true;            // a separate fp32 (or `state`) copy of the parameters
+  DType state = DType::F32;      // master copy and moments
+};
+StateTypes state_types(const Strategy& strategy);
+
+// Strict JSON of every field, defaults included. Missing fields of a file keep their defaults. Throw Error.
+std::string to_json(const Strategy& strategy);
+Strategy parse_strategy(const std::string& text, const std::string& file_name);
+Strategy load_strategy(const std::string& path);
+
+}  // namespace foreshard

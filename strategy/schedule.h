@@ -1,0 +1,70 @@
+// Schedules: the order of forward and backward actions of every pipeline rank. A schedule is one generator and one table entry.
+// Formulas and golden numbers: docs/schedules.md. Symbols: p pipeline ranks, m micro-batches, v chunks per rank, g group size.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/error.h"
+#include "core/plan.h"
+#include "core/strategy.h"
+
+namespace foreshard {
+
+struct ScheduleOp {
+  Work work = Work::F;
+  std::int32_t stage = 0;       // of p * v stages, in forward order
+  std::int32_t microbatch = 0;
+  bool operator==(const ScheduleOp&) const = default;
+};
+using ScheduleLists = std::vector<std::vector<ScheduleOp>>;  // [pipeline rank]
+
+struct ScheduleShape {
+  int p = 1, m = 1, v = 1, g = 0;  // g 0: p
+};
+
+// One row of the schedule table.
+struct ScheduleEntry {
+  Schedule id = Schedule::OneFOneB;
+  std::string name = {};           // "1f1b"
+  std::string summary = {};        // one line for `list schedules`
+  bool chunks = false;             // takes v > 1
+  std::optional<Infeasible> (*refuse)(const ScheduleShape&) = nullptr;  // why the shape is not possible
+  ScheduleLists (*lists)(const ScheduleShape&) = nullptr;
+};
+const std::vector<ScheduleEntry>& schedules();
+const ScheduleEntry& schedule_entry(Schedule id);
+const ScheduleEntry* find_schedule(const std::string& name);
+int rank_of_stage(Schedule id, int stage, int p);
+
+// Durations per stage; a transfer between different ranks adds `latency` and occupies nothing (schedules.md section 3).
+template <class Time>
+struct ScheduleTimes {
+  std::vector<Time> forward = {}, input_grad = {}, weight_grad = {};  // [stage]; B takes input_grad + weight_grad
+  Time latency = {};
+};
+template <class Time>
+struct ScheduleTiming {
+  std::vector<std::vector<Time>> begin = {}, end = {};  // [rank][position in its list]
+  Time makespan = {};
+  std::vector<Time> idle = {};                          // [rank]: makespan - busy
+};
+// Longest path through rank order and data edges. Empty result: the lists deadlock; `blocked` then holds the op each rank is
+// stuck at. Instantiated for double, std::int64_t (exact).
+template <class Time>
+std::optional<ScheduleTiming<Time>> evaluate(const ScheduleLists& lists, const ScheduleTimes<Time>& times,
+                                             std::vector<std::string>* blocked = nullptr);
+
+// Peak number of chunks in flight per rank: forwards minus backwards (or weight gradients) in list order.
+std::vector<int> peak_in_flight(const ScheduleLists& lists);
+
+// Text: one rank per line, "0F0 0F1 2F0 ..."; reads back equal.
+std::string to_text(const ScheduleLists& lists);
+ScheduleLists parse_schedule_text(const std::string& text);
+// ASCII picture, one row per rank; `columns` wide at most.
+std::string draw(const ScheduleLists& lists, const ScheduleTiming<double>& timing, int columns = 100);
+
+}  // namespace foreshard
