@@ -19,10 +19,18 @@ class Ranks {
   int coordinate(RankId rank, AxisId axis) const;  // 0 when the role does not have the axis
   DeviceId device(RankId rank) const { return device_of_[rank.index()]; }
 
+  // The rank of `role` with the same coordinates; an axis that only `role` has counts as 0 there. Invalid when the rank has a
+  // coordinate above 0 on an axis that `role` lacks.
+  RankId twin(RankId rank, RoleId role) const;
   RankId peer(RankId rank, const Peer& peer) const;  // invalid when the role or the coordinate does not exist
   std::vector<RankId> members(GroupId group, RankId rank) const;  // the group instance that `rank` belongs to, in group order
+  int members(GroupId group, RoleId role) const;     // how many members an instance has that a rank of `role` belongs to
 
  private:
+  void place();
+  bool has(RoleId role, AxisId axis) const { return strides_[role.index()][axis.index()] > 0; }
+  int size(AxisId axis) const { return plan_->axes[axis.index()].size; }
+
   const Plan* plan_;
   std::vector<RoleId> role_of_;
   std::vector<DeviceId> device_of_;
