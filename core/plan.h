@@ -180,7 +180,7 @@ struct Instruction {
   std::string name = {};
   std::variant<Compute, HostCompute, Exchange, Collective, Copy, Mark> what = {};
   StreamId stream = {};
-  LayerId layer = {};                   // for granularity "layer" and for the reader
+  LayerId layer = {};                   // of Role::layers; for granularity "layer" and for the reader
   std::vector<std::int32_t> after = {};  // earlier instructions of this segment, on other streams
   std::vector<EventUse> waits = {};     // records of earlier actions
   std::vector<EventUse> records = {};
@@ -231,6 +231,7 @@ struct Role {
   std::vector<AxisId> axes = {};
   std::vector<Stream> streams = {};
   std::vector<Event> events = {};
+  std::vector<std::string> layers = {};  // names that Instruction::layer refers to, so that roles can share segments
   std::vector<Buffer> buffers = {};
   std::vector<Action> actions = {};
   bool operator==(const Role&) const = default;
@@ -268,7 +269,6 @@ struct Plan {
   std::vector<Axis> axes = {};
   std::vector<Group> groups = {};
   std::vector<Tensor> tensors = {};
-  std::vector<std::string> layers = {};  // names that Instruction::layer refers to
   std::vector<Segment> segments = {};
   std::vector<Role> roles = {};
   Placement placement = {};
