@@ -1,6 +1,6 @@
 // Strict JSON for people and programs. A JsonReader stands on one value of a document and knows its file and path, so that
-// every complaint says file, field, value found and what was expected. `//` comments are allowed. No type of the JSON library
-// appears here.
+// every complaint says file, field, value found and what was expected. `//` comments are allowed; a key that stands twice in
+// an object is an error, and so is nesting deeper than 200. No type of the JSON library appears here.
 #pragma once
 
 #include <cstdint>
@@ -45,7 +45,7 @@ class JsonReader {
   double as_double(double least = -1e300, double most = 1e300) const;
   const std::string& as_string() const;
   std::string as_choice(const std::vector<std::string>& words) const;
-  // quantities: a number in base units, or text with a unit: "80 GiB", "450 GB/s", "200 Gb/s", "2 us", "312 TFLOP/s"
+  // quantities, never negative: a number in base units, or text with a unit: "80 GiB", "450 GB/s", "200 Gb/s", "2 us", "312 TFLOP/s"
   Bytes as_bytes() const;
   BytesPerSecond as_bandwidth() const;
   Seconds as_seconds() const;
@@ -60,10 +60,11 @@ class JsonReader {
   std::string path_;
 };
 
-// Text with a unit, as in files: used by options too. `where`, `field` name the input in the Error.
+// Text with a unit as in files, or a bare count of bytes: used by options too. `where`, `field` name the input in the Error.
 Bytes parse_bytes(const std::string& text, const std::string& where, const std::string& field);
 
-// Writes JSON in the order of the calls. Doubles are written so that they read back equal.
+// Writes JSON in the order of the calls. Doubles are written so that they read back equal; one that is not finite becomes
+// null. Text that is not UTF-8 gets U+FFFD for each wrong byte.
 class JsonWriter {
  public:
   explicit JsonWriter(int indent = 2);  // 0: one line
@@ -76,7 +77,7 @@ class JsonWriter {
   JsonWriter& raw(const std::string& json);  // an already formed value
   template <class T>
   JsonWriter& field(const std::string& name, const T& v) { return key(name).value(v); }
-  std::string text() const;
+  std::string text() const;  // ends with a line break unless all is on one line
 
  private:
   void before_value();
