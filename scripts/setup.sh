@@ -1,0 +1,53 @@
+# Shared by quickstart.sh and test.sh: the one list of Debian packages, and how they are installed. Sourced, not run.
+
+# What the program needs, what the tests add, what is used when it is there.
+foreshard_packages="g++ cmake ninja-build pkg-config libsimgrid-dev libboost-dev libboost-graph-dev
+  nlohmann-json3-dev libcli11-dev libfmt-dev"
+foreshard_test_packages="libgtest-dev librapidcheck-dev"
+
+# Prints the packages of the given names that are not installed.
+missing_packages() {
+  local name
+  for name in "$@"; do
+    [ "$(dpkg-query -W -f '${db:Status-Status}' "$name" 2>/dev/null)" = installed ] || printf '%s ' "$name"
+  done
+}
+
+# Installs what is missing. With neither root nor sudo it prints the line to run and stops; without apt it goes on, and
+# CMake says what it does not find.
+install_packages() {
+  if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
+    echo "foreshard: no apt here; needed are: $*" | tr '\n' ' '
+    echo
+    return 0
+  fi
+  local missing as_root=""
+  missing=$(missing_packages "$@")
+  [ -n "$missing" ] || return 0
+  if [ "$(id -u)" -ne 0 ]; then
+    if ! command -v sudo >/dev/null || ! sudo -n true 2>/dev/null; then
+      echo "foreshard: some packages are missing and this user may not install them. Run as root:" >&2
+      echo "  apt-get update && apt-get install --yes --no-install-recommends $missing" >&2
+      exit 1
+    fi
+    as_root="sudo -n"
+  fi
+  echo "foreshard: installing $missing"
+  $as_root env DEBIAN_FRONTEND=noninteractive apt-get update --quiet=2
+  # shellcheck disable=SC2086  # the list is meant to be split
+  $as_root env DEBIAN_FRONTEND=noninteractive apt-get install --yes --quiet=2 --no-install-recommends $missing </dev/null
+}
+
+# configure_and_build TARGET [cmake options]: Release in build/release, two jobs, at most 3 GiB of memory. Configures every time,
+# which takes a second, because packages may have come since the last run.
+configure_and_build() {
+  local target=$1
+  shift
+  mkdir -p build
+  if ! cmake --preset release "$@" >build/configure.log 2>&1; then
+    cat build/configure.log
+    return 1
+  fi
+  grep -E 'SimGrid|FORESHARD_|Warning' build/configure.log || true
+  cmake --build build/release --parallel 2 --target "$target"
+}

@@ -1,0 +1,174 @@
+#include "tests/architecture/layout.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+namespace foreshard::layout {
+
+namespace fs = std::filesystem;
+static const fs::path kSource = FORESHARD_SOURCE;
+
+static std::string slurp(const fs::path& path) {
+  std::ifstream in(path);
+  EXPECT_TRUE(in) << path;
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+static std::vector<std::string> sources_of(const std::vector<std::string>& folders) {
+  std::vector<std::string> paths;
+  for (const std::string& folder : folders) {
+    if (!fs::is_directory(kSource / folder)) continue;
+    for (const fs::directory_entry& entry : fs::recursive_directory_iterator(kSource / folder)) {
+      const std::string extension = entry.path().extension().string();
+      if (extension == ".h" || extension == ".cpp" || extension == ".cu")
+        paths.push_back(fs::relative(entry.path(), kSource).string());
+    }
+  }
+  return paths;
+}
+
+static const std::vector<std::string> kRooms = {"core", "strategy", "sim", "exec", "report", "cli", "gui"};
+static std::vector<std::string> with_tests() {
+  std::vector<std::string> folders = kRooms;
+  folders.insert(folders.end(), {"tests", "bench"});
+  return folders;
+}
+
+static Rules real_rules() { return parse_rules(slurp(kSource / "docs/architecture.md")); }
+
+static void expect_none(const Complaints& complaints) {
+  for (const std::string& complaint : complaints) ADD_FAILURE() << complaint;
+}
+
+// ---- the repository ----
+
+TEST(Layout, TheTableNamesEveryRoomAndItsLibraries) {
+  const Rules rules = real_rules();
+  for (const std::string& room : kRooms) EXPECT_TRUE(rules.rooms.contains(room)) << room;
+  EXPECT_TRUE(rules.rooms.at("core").may_include.empty());
+  EXPECT_EQ(rules.rooms.at("sim").may_include, std::set<std::string>{"core"});
+  EXPECT_EQ(rules.rooms.at("sim").libraries, std::set<std::string>{"SimGrid"});
+  for (const std::string& room : kRooms)
+    for (const std::string& library : rules.rooms.at(room).libraries)
+      EXPECT_TRUE(rules.libraries.contains(library)) << room << " uses " << library << ", which has no row";
+}
+
+TEST(Layout, EveryIncludeFollowsAnArrow) {
+  const Rules rules = real_rules();
+  const std::vector<std::string> paths = sources_of(kRooms);
+  EXPECT_GT(paths.size(), 20u);
+  for (const std::string& path : paths) expect_none(check_includes(rules, path, slurp(kSource / path)));
+}
+
+TEST(Layout, EveryLinkFollowsAnArrow) { expect_none(check_links(real_rules(), slurp(kSource / "CMakeLists.txt"))); }
+
+TEST(Layout, NoNameThatSaysNothing) {
+  for (const std::string& path : sources_of(with_tests())) expect_none(check_names(path, slurp(kSource / path)));
+}
+
+TEST(Layout, FilesAndFunctionsAreShort) {
+  for (const std::string& path : sources_of(with_tests())) expect_none(check_sizes(path, slurp(kSource / path)));
+}
+
+TEST(Layout, NoPlaceOfOneMachineInTheRepository) {
+  // A path below /home, /root or /work in a script or a text would be true on one machine only.
+  for (const char* name :
+       {"README.md", "CONTRIBUTING.md", "quickstart.sh", "test.sh", "scripts/setup.sh", "CMakeLists.txt"}) {
+    const std::string text = slurp(kSource / name);
+    for (const char* place : {"/home/", "/root/", "/work/"}) EXPECT_EQ(text.find(place), std::string::npos) << name;
+  }
+}
+
+// ---- each rule can fail ----
+
+static Rules small_rules() {
+  return parse_rules(
+      "| folder | holds | may include | outside libraries |\n|---|---|---|---|\n"
+      "| `core/` | nouns | – | Json |\n| `sim/` | clock | core | Engine |\n| `cli/` | program | core sim | |\n\n"
+      "| library | headers | CMake targets |\n|---|---|---|\n"
+      "| Json | `json/` | `json::json` |\n| Engine | `engine/` `xbt/` | `Engine::engine` |\n");
+}
+
+TEST(LayoutRules, ReadsBothTables) {
+  const Rules rules = small_rules();
+  EXPECT_EQ(rules.rooms.size(), 3u);
+  EXPECT_EQ(rules.rooms.at("cli").may_include, (std::set<std::string>{"core", "sim"}));
+  EXPECT_EQ(rules.libraries.at("Engine").header_prefixes, (std::vector<std::string>{"engine/", "xbt/"}));
+}
+
+TEST(LayoutRules, IncludeAgainstTheArrow) {
+  const Rules rules = small_rules();
+  EXPECT_TRUE(check_includes(rules, "sim/a.cpp", "#include \"core/plan.h\"\n#include <vector>\n#include <xbt/log.h>\n")
+                  .empty());
+  EXPECT_EQ(check_includes(rules, "core/a.cpp", "#include \"sim/simulate.h\"\n"),
+            Complaints{"core/a.cpp: includes \"sim/simulate.h\", but core may not include sim"});
+  EXPECT_EQ(check_includes(rules, "sim/a.cpp", "# include \"plan.h\"\n"),
+            Complaints{"sim/a.cpp: \"plan.h\" is not written from the root of the repository"});
+  EXPECT_EQ(check_includes(rules, "gui/a.cpp", ""), Complaints{"gui/a.cpp: its folder is not in the table of rooms"});
+}
+
+TEST(LayoutRules, LibraryBehindTheWrongDoor) {
+  const Rules rules = small_rules();
+  EXPECT_EQ(check_includes(rules, "core/a.cpp", "#include <engine/s4u.hpp>\n"),
+            Complaints{"core/a.cpp: <engine/s4u.hpp> is Engine, which core may not use"});
+  EXPECT_EQ(check_includes(rules, "sim/a.h", "#include <engine/s4u.hpp>\n"),
+            Complaints{"sim/a.h: <engine/s4u.hpp> in a header; outside libraries stay in .cpp files"});
+  EXPECT_EQ(check_includes(rules, "sim/a.cpp", "#include <curl/curl.h>\n"),
+            Complaints{"sim/a.cpp: <curl/curl.h> belongs to no library of the table"});
+}
+
+TEST(LayoutRules, LinkAgainstTheArrow) {
+  const Rules rules = small_rules();
+  EXPECT_TRUE(check_links(rules, "foreshard_room(core PRIVATE json::json)\nforeshard_room(sim PUBLIC foreshard_core)\n")
+                  .empty());
+  EXPECT_TRUE(check_links(rules, "target_link_libraries(foreshard PRIVATE foreshard_cli)\n").empty());
+  EXPECT_EQ(check_links(rules, "foreshard_room(core PUBLIC foreshard_sim)\n"),
+            Complaints{"CMakeLists.txt: core links sim, which the table does not allow"});
+  EXPECT_EQ(check_links(rules, "target_link_libraries(foreshard_core PRIVATE Engine::engine)\n"),
+            Complaints{"CMakeLists.txt: core links Engine::engine, which the table does not allow"});
+}
+
+TEST(LayoutRules, NamesThatSayNothing) {
+  EXPECT_EQ(check_names("core/a.h", "struct PlanManager {};"),
+            Complaints{"core/a.h: PlanManager ends in Manager, which says nothing"});
+  EXPECT_EQ(check_names("core/a.h", "enum class Util { A };"),
+            Complaints{"core/a.h: Util ends in Util, which says nothing"});
+  EXPECT_EQ(check_names("core/string_utils.h", ""),
+            Complaints{"core/string_utils.h: a file called utils says nothing"});
+  EXPECT_TRUE(check_names("core/a.h", "enum class ContextKind {}; // struct DataManager\nstruct Database {};").empty());
+}
+
+TEST(LayoutRules, FilesThatAreTooLong) {
+  EXPECT_TRUE(check_sizes("core/a.cpp", std::string(450, '\n')).empty());
+  EXPECT_EQ(check_sizes("core/a.cpp", std::string(451, '\n')), Complaints{"core/a.cpp: 451 lines, at most 450"});
+}
+
+TEST(LayoutRules, FunctionsThatAreTooLong) {
+  const auto function = [](int inner) {
+    return "int f(int a)\n{" + std::string(static_cast<std::size_t>(inner), '\n') + "}\n";
+  };
+  // The signature's line, then the line of "{" to that of "}": inner + 2 lines.
+  EXPECT_TRUE(check_sizes("a.cpp", "namespace n {\n" + function(78) + function(78) + "}\n").empty());
+  EXPECT_EQ(check_sizes("a.cpp", "namespace n {\n" + function(79) + "}\n"),
+            Complaints{"a.cpp:2: a function of 81 lines, at most 80"});
+  EXPECT_EQ(check_sizes("a.h", "struct S {\n" + function(79) + "};\n"),
+            Complaints{"a.h:2: a function of 81 lines, at most 80"});
+  // Types and namespaces may be long; braces in literals and comments do not count.
+  EXPECT_TRUE(check_sizes("a.h", "struct S {\n" + std::string(90, '\n') + "};\n").empty());
+  EXPECT_TRUE(check_sizes("a.cpp", "int f() { g('{', \"{\" /* { */); } // {\n" + std::string(90, '\n') + "int h() {}\n")
+                  .empty());
+}
+
+TEST(LayoutRules, CommentsAndLiteralsAreBlanked) {
+  // "b\"c" is 6 characters, "// e" 4, "/* f" 4, " */" 3, 'x' 3; the raw literal is 10.
+  EXPECT_EQ(without_comments_and_literals("a \"b\\\"c\" d // e\n/* f\n */ 1'000 'x'"),
+            "a " + std::string(6, ' ') + " d " + std::string(4, ' ') + "\n    \n    1'000    ");
+  EXPECT_EQ(without_comments_and_literals("x = R\"(a \" {)\";"), "x = " + std::string(10, ' ') + ";");
+}
+
+}  // namespace foreshard::layout
