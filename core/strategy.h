@@ -18,6 +18,17 @@ enum class AttentionKernel : std::uint8_t { Auto, Flash, Unfused };
 enum class OptimizerKind : std::uint8_t { Adam, Sgd };
 enum class ContextKind : std::uint8_t { AllGather, Ring };  // how key and value blocks meet under context parallelism
 
+// The words of files, options and output. Every list is in the order of its enum.
+const char* name_of(Schedule schedule);                 // gpipe, 1f1b, interleaved-1f1b
+const char* name_of(RecomputeKind kind);                // none, selective, full, modules
+const char* name_of(AttentionKernel kernel);            // auto, flash, unfused
+const char* name_of(OptimizerKind kind);                // adam, sgd
+const char* name_of(ContextKind kind);                  // all-gather, ring
+const std::vector<std::string>& schedule_names();
+const std::vector<std::string>& attention_names();
+const std::vector<std::string>& optimizer_names();
+const std::vector<std::string>& context_names();
+
 struct Recompute {
   RecomputeKind kind = RecomputeKind::None;
   int layers = 0;                          // Full: the first `layers` transformer layers of each stage; 0: all

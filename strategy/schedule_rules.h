@@ -1,0 +1,22 @@
+// What the generators share: refusals that hold for every schedule, stage placements, and the entry that each file
+// makes.
+#pragma once
+
+#include "strategy/schedule.h"
+
+namespace foreshard {
+
+// p, m, v at least 1, and lists that fit in memory.
+std::optional<Infeasible> refuse_size(const ScheduleShape& shape);
+// The same, and one chunk per rank.
+std::optional<Infeasible> refuse_chunks(const ScheduleShape& shape, const char* schedule);
+
+int straight_placement(int stage, int p);  // stage s on rank s
+int loop_placement(int stage, int p);      // stage s on rank s mod p
+
+// One per file strategy/schedule_<name>.cpp; strategy/schedule_table.cpp lists them.
+ScheduleEntry gpipe_schedule();
+ScheduleEntry one_f_one_b_schedule();
+ScheduleEntry interleaved_schedule();
+
+}  // namespace foreshard
