@@ -3,7 +3,13 @@
 //
 // The backward pass is not in the graph: it follows from it. Going through the operators of a layer in reverse, an operator
 // turns the gradients of its outputs into those of its inputs (phase InputGrad) and of its parameters (WeightGrad), reading
-// the values in `saved`. A value with several consumers sums their gradients.
+// the values in `saved`. A value with several consumers sums their gradients. docs/operators.md has the table per operator;
+// in short:
+//   input_grad empty (no FLOPs, no traffic)  no kernel: the gradient of the output is that of every input (Add), or there is
+//                                            no gradient at all (outputs without needs_grad)
+//   weights, but weight_grad empty           one kernel makes both (Phase::Backward): norms, residual biases with dropout
+//   communication, forward empty             identity forward; with an output, that is an alias of the input
+//   communication, backward empty            the gradient passes unchanged
 #pragma once
 
 #include <cstdint>
@@ -72,10 +78,11 @@ struct Operator {
   std::string name = {};     // "qkv", "attention", "norm1"
   Op op = Op::MatMul;        // of a Communication: ignored
   std::optional<Communication> communication = {};
-  std::vector<int> inputs = {}, outputs = {};  // values; a communication with an empty output list works in place on inputs[0]
+  std::vector<int> inputs = {}, outputs = {};  // values; a communication with an empty output list works in place on inputs[0]:
+                                               // forward on the value, backward on its gradient
   std::vector<int> weights = {};               // parameters
   std::vector<int> saved = {};                 // values its backward reads
-  std::vector<Shape> shapes = {};              // MatMul: {batch, m, n, k}; others: docs/plan-format.md
+  std::vector<Shape> shapes = {};              // MatMul: {batch, m, n, k}; others: docs/operators.md
   OpWork forward = {}, input_grad = {}, weight_grad = {};
   std::string attributes = {};
   std::string module = {};   // what --recompute selects: "attention", "norm", "activation", "mlp", "dropout"
