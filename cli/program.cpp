@@ -1,0 +1,155 @@
+#include "cli/program.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <new>
+#include <optional>
+#include <ostream>
+
+#include "cli/help.h"
+#include "cli/interrupt.h"
+#include "core/error.h"
+
+namespace foreshard {
+
+static std::vector<std::string> option_names(const Verb& verb) {
+  std::vector<std::string> names = {"--help"};
+  for (const VerbOption& option : verb.options)
+    if (option.name.starts_with("-")) names.push_back(option.name);
+  return names;
+}
+
+[[noreturn]] static void refuse_extra(const Verb& verb, const std::string& extra) {
+  if (!extra.starts_with("-")) throw Error(kCommandLine, verb.name, "\"" + extra + "\"", "no further argument");
+  const std::string name = extra.substr(0, extra.find('='));
+  const std::string nearest = nearest_name(name, option_names(verb));
+  throw Error(kCommandLine, name, "an unknown option",
+              nearest.empty() ? "an option of \"foreshard " + verb.name + " --help\"" : nearest + " (nearest)");
+}
+
+[[noreturn]] static void refuse_no_value(const Verb& verb, const std::string& name) {
+  std::string expected = "a value";
+  for (const VerbOption& option : verb.options)
+    if (option.name == name) expected = option.value;
+  throw Error(kCommandLine, name, "no value", expected);
+}
+
+// Option text and help stay ours; CLI11 tells options, values and positions apart.
+static Arguments parse(const Verb& verb, const std::vector<std::string>& words) {
+  CLI::App app;
+  app.set_help_flag("");
+  app.allow_extras();
+  std::vector<std::pair<const VerbOption*, CLI::Option*>> added;
+  added.reserve(verb.options.size());
+  for (const VerbOption& option : verb.options) {
+    CLI::Option* made = option.value.empty() && option.name.starts_with("-") ? app.add_flag(option.name)
+                                                                             : app.add_option(option.name)->expected(1);
+    made->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    added.emplace_back(&option, made);
+  }
+  app.add_flag("--help");
+  try {
+    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));  // CLI11 takes them from the back
+  } catch (const CLI::ArgumentMismatch& problem) {
+    const std::string text = problem.what();
+    refuse_no_value(verb, text.substr(0, text.find(':')));
+  } catch (const CLI::ParseError& problem) {
+    throw Error(kCommandLine, "", std::string("\"") + problem.what() + "\"", "");
+  }
+  std::map<std::string, std::vector<std::string>> values;
+  if (app.count("--help") > 0) values["--help"] = {"true"};
+  for (const auto& [option, made] : added) {
+    if (made->count() == 0) continue;
+    values[option->name] = made->results();
+    // CLI11 gives an option the next word, whatever it is.
+    if (!option->value.empty() && values[option->name].back().starts_with("--")) refuse_no_value(verb, option->name);
+    if (made->count() > 1 && !option->repeatable)
+      throw Error(kCommandLine, option->name, std::to_string(made->count()) + " values", "one");
+  }
+  if (const std::vector<std::string> extras = app.remaining(); !extras.empty()) refuse_extra(verb, extras.front());
+  return Arguments(std::move(values));
+}
+
+static void check_required(const Verb& verb, const Arguments& arguments) {
+  for (const VerbOption& option : verb.options)
+    if (option.required && !arguments.has(option.name))
+      throw Error(kCommandLine, option.name, "nothing",
+                  (option.value == option.name ? "" : option.value + ": ") + option.help + "; see \"foreshard " +
+                      verb.name + " --help\"");
+}
+
+// The verb with the longest name that the words begin with, and how many words that were.
+static std::optional<std::pair<Verb, std::size_t>> find_verb(const std::vector<Verb>& all,
+                                                             const std::vector<std::string>& words) {
+  for (const std::size_t length : {std::size_t{2}, std::size_t{1}}) {
+    if (words.size() < length) continue;
+    const std::string name = length == 2 ? words[0] + " " + words[1] : words[0];
+    for (const Verb& verb : all)
+      if (verb.name == name) return std::pair{verb, length};
+  }
+  return {};
+}
+
+[[noreturn]] static void refuse_verb(const std::vector<Verb>& all, const std::vector<std::string>& words) {
+  std::vector<std::string> names;
+  std::string tried = words[0];
+  for (const Verb& verb : all) {
+    if (verb.name.starts_with(words[0] + " ") && words.size() > 1) tried = words[0] + " " + words[1];
+    names.push_back(verb.name);
+  }
+  const std::string nearest = nearest_name(tried, names);
+  throw Error(kCommandLine, "verb", "\"" + tried + "\"",
+              "one of " + joined(names) + (nearest.empty() ? "" : " (nearest: " + nearest + ")"));
+}
+
+static ExitCode dispatch(const std::vector<std::string>& words, const Console& console) {
+  const std::vector<Verb> all = verbs();
+  if (words.empty() || words[0] == "--help" || words[0] == "-h" || words[0] == "help") {
+    console.out << program_help(all);
+    return words.empty() ? ExitCode::WrongInput : ExitCode::Ok;
+  }
+  if (words[0] == "--version") {
+    console.out << "foreshard " FORESHARD_VERSION "\n";
+    return ExitCode::Ok;
+  }
+  const auto found = find_verb(all, words);
+  if (!found) {
+    const bool family =
+        std::any_of(all.begin(), all.end(), [&](const Verb& v) { return v.name.starts_with(words[0] + " "); });
+    if (!family || (words.size() > 1 && words[1] != "--help")) refuse_verb(all, words);
+    console.out << family_help(words[0], all);
+    return words.size() > 1 ? ExitCode::Ok : ExitCode::WrongInput;
+  }
+  const auto& [verb, length] = *found;
+  const Arguments arguments = parse(verb, {words.begin() + static_cast<std::ptrdiff_t>(length), words.end()});
+  if (arguments.has("--help")) {
+    console.out << verb_help(verb);
+    return ExitCode::Ok;
+  }
+  check_required(verb, arguments);
+  return verb.run(arguments, console);
+}
+
+ExitCode run_program(const std::vector<std::string>& arguments, const Console& console) {
+  const auto complain = [&](const std::string& what, ExitCode code) {
+    console.err << "foreshard: " << what << "\n";
+    return code;
+  };
+  try {
+    const ExitCode code = dispatch(arguments, console);
+    console.out.flush();
+    if (!console.out) return complain("standard output: found an error while writing", ExitCode::DeviceFailure);
+    return code;
+  } catch (const Error& error) {
+    if (interrupted()) return complain("interrupted", ExitCode::Interrupted);
+    return complain(error.what(), ExitCode::WrongInput);
+  } catch (const DeviceError& error) {
+    return complain(error.what(), ExitCode::DeviceFailure);
+  } catch (const std::bad_alloc&) {
+    return complain("out of memory", ExitCode::DeviceFailure);
+  } catch (const std::exception& error) {
+    return complain(std::string("internal error: ") + error.what(), ExitCode::Bug);
+  }
+}
+
+}  // namespace foreshard

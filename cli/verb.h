@@ -1,0 +1,84 @@
+// A verb of the program: its options as data, from which parsing and help are made, and the function that does it.
+#pragma once
+
+#include <cstdint>
+#include <iosfwd>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace foreshard {
+
+enum class ExitCode : std::uint8_t {
+  Ok = 0,
+  WrongInput = 1,
+  Infeasible = 2,
+  DeviceFailure = 3,
+  Bug = 70,
+  Interrupted = 130
+};
+
+struct VerbOption {
+  std::string name = {};   // "--model"; without dashes: an argument told by its position
+  std::string value = {};  // what stands for the value in the help ("N"); empty: a flag
+  std::string help = {};
+  std::string group = {};  // heading in the help; empty: "options"
+  bool required = false;
+  bool repeatable = false;
+  bool operator==(const VerbOption&) const = default;
+};
+
+// What the command line said: the values of every option given, in order. A flag's value is "true" or "false".
+class Arguments {
+ public:
+  explicit Arguments(std::map<std::string, std::vector<std::string>> values) : values_(std::move(values)) {}
+  bool has(const std::string& option) const { return values_.contains(option); }
+  bool flag(const std::string& option) const { return text(option, "false") == "true"; }
+  std::string text(const std::string& option, const std::string& otherwise = "") const;
+  std::vector<std::string> all(const std::string& option) const;
+  // Throw Error with the option's name when the value is no number in [least, most].
+  std::int64_t integer(const std::string& option, std::int64_t otherwise, std::int64_t least, std::int64_t most) const;
+  double number(const std::string& option, double otherwise, double least, double most) const;
+  // Throws Error with the nearest of `known` when the value is none of them.
+  std::string choice(const std::string& option, const std::string& otherwise,
+                     const std::vector<std::string>& known) const;
+
+ private:
+  std::map<std::string, std::vector<std::string>> values_;
+};
+
+struct Console {
+  std::ostream& out;
+  std::ostream& err;
+  bool err_is_terminal = false;
+};
+
+struct Verb {
+  std::string name = {};  // "simulate", "show schedule"
+  std::string summary = {};
+  std::string notes = {};  // a paragraph below the usage line
+  std::vector<std::string> examples = {};
+  std::vector<VerbOption> options = {};
+  ExitCode (*run)(const Arguments&, const Console&) = nullptr;
+};
+
+// One file per verb.
+Verb simulate_verb();
+Verb lower_verb();
+Verb check_plan_verb();
+Verb list_verb();
+Verb show_schedule_verb();
+Verb show_model_verb();
+Verb show_cluster_verb();
+Verb show_plan_verb();
+
+std::vector<Verb> verbs();  // in the order of the help
+
+// Where errors of options come from: "command line: --tp: found ...".
+inline constexpr const char* kCommandLine = "command line";
+// A number as one reads it: six digits, no zeros behind the point.
+std::string plain(double value);
+std::string percent(double fraction);  // 0.25 -> "25.00"
+std::string joined(const std::vector<std::string>& words, const std::string& separator = ", ");
+
+}  // namespace foreshard
