@@ -1,5 +1,7 @@
 #include "core/strategy.h"
 
+#include "core/error.h"
+
 namespace foreshard {
 
 const char* name_of(Schedule schedule) {
@@ -46,28 +48,57 @@ const char* name_of(ContextKind kind) {
   return "?";
 }
 
-template <class Enum>
-static std::vector<std::string> names_up_to(Enum last) {
-  std::vector<std::string> names;
-  for (int k = 0; k <= static_cast<int>(last); ++k) names.push_back(name_of(static_cast<Enum>(k)));
-  return names;
+const char* name_of(Algorithm algorithm) {
+  switch (algorithm) {
+    case Algorithm::Ring: return "ring";
+    case Algorithm::Tree: return "tree";
+    case Algorithm::DoubleTree: return "double-tree";
+    case Algorithm::Hierarchical: return "hierarchical";
+    case Algorithm::ParameterServer: return "parameter-server";
+    case Algorithm::NvlinkSharp: return "nvlink-sharp";
+  }
+  return "?";
 }
 
 const std::vector<std::string>& schedule_names() {
-  static const std::vector<std::string> names = names_up_to(Schedule::Interleaved);
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> all;
+    for (const Schedule s : {Schedule::GPipe, Schedule::OneFOneB, Schedule::Interleaved}) all.push_back(name_of(s));
+    return all;
+  }();
   return names;
 }
-const std::vector<std::string>& attention_names() {
-  static const std::vector<std::string> names = names_up_to(AttentionKernel::Unfused);
+
+const std::vector<std::string>& recompute_modules() {
+  static const std::vector<std::string> names = {"attention", "norm", "activation", "mlp", "dropout"};
   return names;
 }
-const std::vector<std::string>& optimizer_names() {
-  static const std::vector<std::string> names = names_up_to(OptimizerKind::Sgd);
+
+const std::vector<std::string>& framework_names() {
+  static const std::vector<std::string> names = {"foreshard", "megatron", "deepspeed", "torchtitan"};
   return names;
 }
-const std::vector<std::string>& context_names() {
-  static const std::vector<std::string> names = names_up_to(ContextKind::Ring);
-  return names;
+
+static DType stored(DType type) { return type == DType::TF32 ? DType::F32 : type; }
+
+// Bytes per parameter with Adam. Megatron: bf16 parameters and fp32 main gradients, 2 + 4 + 12
+// (docs/user-guide/features/dist_optimizer.md); DeepSpeed: fp32 gradient partition, 2 + 4 + 12
+// (runtime/zero/stage3.py); torchtitan: fp32 parameters, 16-bit copies only while they are used, 4 + 4 + 8
+// (torchtitan/distributed/fsdp.py).
+StateTypes state_types(const Strategy& strategy) {
+  StateTypes types;
+  types.compute = strategy.precision;
+  const DType storage = stored(strategy.precision);
+  const bool narrow = size_of(storage) < size_of(DType::F32);
+  types.param = strategy.param_dtype.value_or(narrow && strategy.framework == "torchtitan" ? DType::F32 : storage);
+  const bool wide_gradients = (strategy.framework == "megatron" && strategy.precision == DType::BF16) ||
+                              (strategy.framework == "deepspeed" && narrow);
+  const bool narrow_param = size_of(types.param) < size_of(DType::F32);
+  types.grad = strategy.grad_dtype.value_or(wide_gradients && narrow_param ? DType::F32 : types.param);
+  types.state = strategy.state_dtype.value_or(types.param == DType::F64 ? DType::F64 : DType::F32);
+  types.param = stored(types.param), types.grad = stored(types.grad), types.state = stored(types.state);
+  types.master = size_of(types.param) < size_of(types.state);
+  return types;
 }
 
 }  // namespace foreshard

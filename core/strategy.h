@@ -18,23 +18,26 @@ enum class AttentionKernel : std::uint8_t { Auto, Flash, Unfused };
 enum class OptimizerKind : std::uint8_t { Adam, Sgd };
 enum class ContextKind : std::uint8_t { AllGather, Ring };  // how key and value blocks meet under context parallelism
 
-// The words of files, options and output. Every list is in the order of its enum.
-const char* name_of(Schedule schedule);                 // gpipe, 1f1b, interleaved-1f1b
-const char* name_of(RecomputeKind kind);                // none, selective, full, modules
-const char* name_of(AttentionKernel kernel);            // auto, flash, unfused
-const char* name_of(OptimizerKind kind);                // adam, sgd
-const char* name_of(ContextKind kind);                  // all-gather, ring
+// The words of files, options and output; the lists are in the order of the enums.
+const char* name_of(Schedule schedule);       // gpipe, 1f1b, interleaved-1f1b
+const char* name_of(RecomputeKind kind);      // none, selective, full, modules
+const char* name_of(AttentionKernel kernel);  // auto, flash, unfused
+const char* name_of(OptimizerKind kind);      // adam, sgd
+const char* name_of(ContextKind kind);        // all-gather, ring
+const char* name_of(Algorithm algorithm);     // ring, tree, double-tree, ...
 const std::vector<std::string>& schedule_names();
-const std::vector<std::string>& attention_names();
-const std::vector<std::string>& optimizer_names();
-const std::vector<std::string>& context_names();
+const std::vector<std::string>& recompute_modules();  // what recompute can name: attention, norm, activation, mlp, dropout
+const std::vector<std::string>& framework_names();    // foreshard, megatron, deepspeed, torchtitan
 
 struct Recompute {
   RecomputeKind kind = RecomputeKind::None;
   int layers = 0;                          // Full: the first `layers` transformer layers of each stage; 0: all
-  std::vector<std::string> modules = {};   // Modules: operator names without the layer ("attention", "activation", "norm")
+  std::vector<std::string> modules = {};   // Modules: some of recompute_modules(), in that order
   bool operator==(const Recompute&) const = default;
 };
+// "none", "selective", "full", "full:2" (the first two layers of each stage), "attention,norm".
+std::string to_text(const Recompute& recompute);
+Recompute parse_recompute(const std::string& text, const std::string& where);  // throws Error
 
 struct Overlap {
   bool gradients = true;   // gradient buckets reduce while the backward runs
@@ -43,6 +46,21 @@ struct Overlap {
   bool tp = false;         // tensor-parallel collectives beside independent compute
   bool operator==(const Overlap&) const = default;
 };
+struct OverlapPart {
+  const char* name;
+  bool Overlap::*field;
+};
+inline constexpr OverlapPart kOverlapParts[] = {{"grad", &Overlap::gradients},
+                                                {"param", &Overlap::parameters},
+                                                {"p2p", &Overlap::p2p},
+                                                {"tp", &Overlap::tp}};
+// "none" or some of "grad,param,p2p,tp".
+std::string to_text(const Overlap& overlap);
+Overlap parse_overlap(const std::string& text, const std::string& where);  // throws Error
+
+// "2,3x14,2": two layers on the first stage, three on each of the next fourteen, two on the last -> layers of every stage.
+// Every stage has at least one. Throws Error.
+std::vector<int> parse_layer_split(const std::string& text, const std::string& where);
 
 struct Strategy {
   // degrees; dp = 0: the rest of the GPUs
@@ -88,9 +106,13 @@ struct StateTypes {
   bool master = true;            // a separate fp32 (or `state`) copy of the parameters
   DType state = DType::F32;      // master copy and moments
 };
+// Mixed precision (bf16, fp16): 16-bit parameters and gradients, fp32 master copy and moments. fp32, tf32, fp64: one copy in that
+// format. Frameworks differ (megatron with bf16, deepspeed: fp32 gradients; torchtitan: fp32 parameters and gradients, no master copy);
+// param_dtype, grad_dtype and state_dtype go before everything.
 StateTypes state_types(const Strategy& strategy);
 
-// Strict JSON of every field, defaults included. Missing fields of a file keep their defaults. Throw Error.
+// Strict JSON of every field, defaults included; its keys are the paths of core/strategy_options.h. Missing fields of a file keep
+// their defaults; recompute and overlap may also be written as in options ("full:2", "grad,p2p"). Throw Error.
 std::string to_json(const Strategy& strategy);
 Strategy parse_strategy(const std::string& text, const std::string& file_name);
 Strategy load_strategy(const std::string& path);

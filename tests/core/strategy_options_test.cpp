@@ -1,0 +1,173 @@
+// The option table: complete, consistent, every value round trips, every wrong value is named.
+#include "core/strategy_options.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "core/error.h"
+
+namespace foreshard {
+
+static std::string message_of(const std::string& path, const std::string& value) {
+  Strategy strategy;
+  try {
+    set_option(strategy, path, value, "here");
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(StrategyOptions, EveryFieldOnceWithAllItsWords) {
+  std::set<std::string> paths, flags;
+  for (const StrategyOption& option : strategy_options()) {
+    EXPECT_TRUE(paths.insert(option.path).second) << option.path;
+    EXPECT_TRUE(flags.insert(option.flag).second) << option.flag;
+    EXPECT_FALSE(option.help.empty()) << option.path;
+    EXPECT_FALSE(option.group.empty()) << option.path;
+    std::string flag = "--" + option.path;
+    for (char& c : flag) c = c == '_' ? '-' : c;
+    EXPECT_EQ(option.flag, flag);
+  }
+  // One name per field of Strategy: a new field does not compile here until it is added, and then needs its entry.
+  const auto& [dp, tp, cp, pp, virtual_stages, sequence_parallel, context, layer_split, schedule, microbatch_group,
+               micro_batch, global_batch, seq, zero, zero_group, recompute, precision, param_dtype, grad_dtype,
+               state_dtype, attention, dropout, optimizer, momentum, clip_norm, vocab_multiple, bucket, overlap,
+               algorithm, framework, placement, framework_memory, reserve] = Strategy{};
+  (void)dp;
+  EXPECT_EQ(paths.size(), 33u);
+}
+
+TEST(StrategyOptions, DefaultsRoundTrip) {
+  for (const StrategyOption& option : strategy_options()) {
+    Strategy strategy;
+    option.set(strategy, option.get(Strategy{}), "here");
+    EXPECT_EQ(strategy, Strategy{}) << option.path;
+  }
+}
+
+// A value that is not the default, per option: set changes the strategy, get gives it back.
+TEST(StrategyOptions, EveryOptionCanBeSetAndRead) {
+  const std::vector<std::pair<std::string, std::string>> values = {{"dp", "3"},
+                                                                   {"tp", "8"},
+                                                                   {"pp", "16"},
+                                                                   {"cp", "2"},
+                                                                   {"context", "ring"},
+                                                                   {"sequence_parallel", "true"},
+                                                                   {"virtual_stages", "2"},
+                                                                   {"schedule", "gpipe"},
+                                                                   {"microbatch_group", "4"},
+                                                                   {"layer_split", "2,3x14,2"},
+                                                                   {"placement", "dp,tp,cp,role"},
+                                                                   {"micro_batch", "2"},
+                                                                   {"global_batch", "1536"},
+                                                                   {"seq", "4096"},
+                                                                   {"zero", "3"},
+                                                                   {"zero_group", "8"},
+                                                                   {"recompute", "full:2"},
+                                                                   {"framework_memory", "1073741824"},
+                                                                   {"reserve", "0.1"},
+                                                                   {"precision", "tf32"},
+                                                                   {"param_dtype", "fp32"},
+                                                                   {"grad_dtype", "fp32"},
+                                                                   {"state_dtype", "bf16"},
+                                                                   {"attention", "unfused"},
+                                                                   {"dropout", "0.1"},
+                                                                   {"optimizer", "sgd"},
+                                                                   {"momentum", "0.9"},
+                                                                   {"clip_norm", "1"},
+                                                                   {"vocab_multiple", "128"},
+                                                                   {"bucket", "25000000"},
+                                                                   {"overlap", "grad,param"},
+                                                                   {"algorithm", "tree"},
+                                                                   {"framework", "megatron"}};
+  std::set<std::string> covered;
+  for (const auto& [path, value] : values) {
+    Strategy strategy;
+    set_option(strategy, path, value, "here");
+    EXPECT_NE(strategy, Strategy{}) << path;
+    EXPECT_EQ(find_option(path)->get(strategy), value);
+    covered.insert(path);
+  }
+  for (const StrategyOption& option : strategy_options()) EXPECT_TRUE(covered.count(option.path)) << option.path;
+}
+
+TEST(StrategyOptions, EveryWordOfAChoiceIsTaken) {
+  for (const StrategyOption& option : strategy_options()) {
+    if (option.type != OptionType::Choice && option.type != OptionType::Flag) continue;
+    for (const std::string& word : option.values) {
+      Strategy strategy;
+      option.set(strategy, word, "here");
+      EXPECT_EQ(option.get(strategy), word) << option.path;
+    }
+  }
+}
+
+TEST(StrategyOptions, WrongValuesAreNamed) {
+  EXPECT_EQ(message_of("tp", "0"), "here: tp: found \"0\", expected an integer from 1 to 1000000");
+  EXPECT_EQ(message_of("tp", "8x"), "here: tp: found \"8x\", expected an integer from 1 to 1000000");
+  EXPECT_EQ(message_of("tp", ""), "here: tp: found nothing, expected an integer from 1 to 1000000");
+  EXPECT_EQ(message_of("tp", "99999999999999999999"),
+            "here: tp: found \"99999999999999999999\", expected an integer from 1 to 1000000");
+  EXPECT_EQ(message_of("zero", "4"), "here: zero: found \"4\", expected an integer from 0 to 3");
+  EXPECT_EQ(message_of("reserve", "100%"),
+            "here: reserve: found \"100%\", expected a number of at least 0 and below 1, or a percentage such as 6%");
+  EXPECT_EQ(message_of("dropout", "nan"),
+            "here: dropout: found \"nan\", expected a number of at least 0 and below 1, or a percentage such as 6%");
+  EXPECT_EQ(message_of("momentum", "-0.1"),
+            "here: momentum: found \"-0.1\", expected a number of at least 0 and below 1");
+  EXPECT_EQ(message_of("sequence_parallel", "yes"), "here: sequence_parallel: found \"yes\", expected true or false");
+  EXPECT_EQ(message_of("schedule", "interleaved"),
+            "here: schedule: found \"interleaved\", expected one of auto, gpipe, 1f1b, interleaved-1f1b (nearest: "
+            "\"interleaved-1f1b\")");
+  EXPECT_EQ(message_of("precision", "bf17"),
+            "here: precision: found \"bf17\", expected one of bf16, fp16, tf32, fp32, fp64 (nearest: \"bf16\")");
+  EXPECT_EQ(message_of("framework", "megatorn"),
+            "here: framework: found \"megatorn\", expected one of foreshard, megatron, "
+            "deepspeed, torchtitan (nearest: \"megatron\")");
+  EXPECT_EQ(message_of("placement", "tp,dp"),
+            "here: placement: found \"tp,dp\", expected tp, cp, dp and role, each once, in "
+            "any order, such as tp,cp,dp,role");
+  EXPECT_EQ(message_of("bucket", "2000 TiB"),
+            "here: bucket: found \"2000 TiB\", expected a size from 0 to 1024 TiB, such as \"40 MB\"");
+  EXPECT_TRUE(message_of("recompute", "all").starts_with("here: recompute: found \"all\", expected none"));
+  EXPECT_TRUE(message_of("overlap", "").starts_with("here: overlap: found \"\", expected none"));
+  EXPECT_TRUE(message_of("layer_split", "3y").starts_with("here: layer_split: found \"3y\" in \"3y\", expected"));
+}
+
+TEST(StrategyOptions, UnknownPathsGiveTheNearest) {
+  EXPECT_EQ(message_of("micro-batch", "2"), "here: micro-batch: found an unknown option, expected \"micro_batch\"");
+  EXPECT_EQ(message_of("qqqqqqqqqqqq", "2"),
+            "here: qqqqqqqqqqqq: found an unknown option, expected a path of `foreshard list options`");
+}
+
+TEST(StrategyOptions, PartsOfObjects) {
+  Strategy strategy;
+  set_option(strategy, "overlap.grad", "false", "here");
+  set_option(strategy, "overlap.tp", "true", "here");
+  EXPECT_EQ(to_text(strategy.overlap), "p2p,tp");
+  set_option(strategy, "recompute.layers", "3", "here");
+  EXPECT_EQ(to_text(strategy.recompute), "full:3");
+  set_option(strategy, "recompute.layers", "0", "here");
+  EXPECT_EQ(to_text(strategy.recompute), "full");
+  set_option(strategy, "recompute.modules", "mlp", "here");
+  EXPECT_EQ(to_text(strategy.recompute), "mlp");
+  EXPECT_EQ(message_of("overlap.grad", "on"), "here: overlap.grad: found \"on\", expected true or false");
+  EXPECT_EQ(message_of("recompute.layers", "-1"),
+            "here: recompute.layers: found \"-1\", expected layers per stage, at least 0 (0: all)");
+}
+
+TEST(StrategyOptions, QuantitiesWithUnits) {
+  Strategy strategy;
+  set_option(strategy, "bucket", "40 MB", "here");
+  set_option(strategy, "framework_memory", "1 GiB", "here");
+  set_option(strategy, "reserve", "6%", "here");
+  EXPECT_EQ(strategy.bucket, Bytes{40'000'000});
+  EXPECT_EQ(strategy.framework_memory, Bytes{1 << 30});
+  EXPECT_EQ(strategy.reserve, 0.06);
+  set_option(strategy, "framework_memory", "auto", "here");
+  EXPECT_EQ(strategy.framework_memory, std::nullopt);
+}
+
+}  // namespace foreshard

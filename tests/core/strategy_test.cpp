@@ -1,0 +1,224 @@
+// Strategy: state formats, text forms, JSON.
+#include "core/strategy.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <random>
+
+#include "core/error.h"
+#include "core/strategy_options.h"
+
+namespace foreshard {
+
+template <class Call>
+static std::string message_of(Call call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+// Bytes per parameter with Adam: parameter + gradient + master copy + two moments.
+static std::int64_t bytes_per_parameter(const Strategy& strategy) {
+  const StateTypes types = state_types(strategy);
+  return size_of(types.param).value + size_of(types.grad).value + size_of(types.state).value * (types.master ? 3 : 2);
+}
+
+TEST(StateTypes, BytesPerParameterOfEachPrecision) {
+  EXPECT_EQ(bytes_per_parameter({}), 16);                           // ZeRO paper: 2 + 2 + 12
+  EXPECT_EQ(bytes_per_parameter({.precision = DType::F16}), 16);    // 2 + 2 + 12
+  EXPECT_EQ(bytes_per_parameter({.precision = DType::F32}), 16);    // 4 + 4 + 8
+  EXPECT_EQ(bytes_per_parameter({.precision = DType::TF32}), 16);   // stored as fp32
+  EXPECT_EQ(bytes_per_parameter({.precision = DType::F64}), 32);    // 8 + 8 + 16
+  EXPECT_EQ(bytes_per_parameter({.grad_dtype = DType::F32}), 18);   // 2 + 4 + 12
+  EXPECT_EQ(bytes_per_parameter({.param_dtype = DType::F32}), 16);  // 4 + 4 + 8, no master copy
+  EXPECT_EQ(bytes_per_parameter({.state_dtype = DType::BF16}), 8);  // 2 + 2 + 4
+  EXPECT_EQ(bytes_per_parameter({.precision = DType::F32, .grad_dtype = DType::BF16}), 14);
+}
+
+TEST(StateTypes, FrameworksDifferAndOverridesWin) {
+  EXPECT_EQ(bytes_per_parameter({.framework = "megatron"}), 18);  // bf16, fp32 main gradients
+  EXPECT_EQ(bytes_per_parameter({.precision = DType::F16, .framework = "megatron"}), 16);
+  EXPECT_EQ(bytes_per_parameter({.precision = DType::F16, .framework = "deepspeed"}), 18);
+  EXPECT_EQ(bytes_per_parameter({.precision = DType::F32, .framework = "megatron"}), 16);
+  const StateTypes torchtitan = state_types({.framework = "torchtitan"});
+  EXPECT_EQ(torchtitan.compute, DType::BF16);
+  EXPECT_EQ(torchtitan.param, DType::F32);
+  EXPECT_EQ(torchtitan.grad, DType::F32);
+  EXPECT_FALSE(torchtitan.master);
+  EXPECT_EQ(bytes_per_parameter({.grad_dtype = DType::BF16, .framework = "megatron"}), 16);
+  EXPECT_EQ(bytes_per_parameter({.param_dtype = DType::BF16, .framework = "torchtitan"}), 16);
+}
+
+TEST(StateTypes, Tf32IsStoredAsFp32) {
+  const StateTypes types = state_types({.precision = DType::TF32});
+  EXPECT_EQ(types.compute, DType::TF32);
+  EXPECT_EQ(types.param, DType::F32);
+  EXPECT_EQ(types.grad, DType::F32);
+}
+
+TEST(LayerSplit, CountTimesStages) {
+  EXPECT_EQ(parse_layer_split("2,3x2,1", ""), (std::vector<int>{2, 3, 3, 1}));
+  EXPECT_EQ(parse_layer_split("7", ""), (std::vector<int>{7}));
+  const std::vector<int> layers = parse_layer_split("2,3x14,2", "");
+  EXPECT_EQ(layers.size(), 16u);
+  EXPECT_EQ(std::accumulate(layers.begin(), layers.end(), 0), 46);  // 2 + 42 + 2
+}
+
+TEST(LayerSplit, SaysWhichPartIsWrong) {
+  const std::string expected =
+      ", expected layers per stage such as \"2,3x14,2\" (3x14: fourteen stages of three layers)";
+  for (const std::string part : {"", "0", "-1", "x3", "3x", "3x0", "3x2x2", "3.5", "three", " 3", "99999999999"})
+    EXPECT_EQ(message_of([&] { parse_layer_split("2," + part, "s.json"); }),
+              "s.json: layer_split: found \"" + part + "\" in \"2," + part + "\"" + expected);
+  EXPECT_EQ(message_of([] { parse_layer_split("1x90000,1x90000", "s.json"); }),
+            "s.json: layer_split: found \"1x90000,1x90000\", expected at most 100000 stages");
+}
+
+TEST(StrategyText, RecomputeForms) {
+  for (const std::string text : {"none", "selective", "full", "full:2", "attention", "attention,norm"})
+    EXPECT_EQ(to_text(parse_recompute(text, "")), text);
+  EXPECT_EQ(to_text(parse_recompute("norm,attention,norm", "")), "attention,norm");
+  EXPECT_EQ(message_of([] { parse_recompute("selectiv", "--recompute"); }),
+            "--recompute: recompute: found \"selectiv\", expected none, selective, full, full:N or some of "
+            "attention,norm,activation,mlp,dropout (nearest: \"selective\")");
+  EXPECT_EQ(message_of([] { parse_recompute("full:0", "s"); }),
+            "s: recompute: found \"full:0\", expected \"full:N\" with N layers per stage, at least 1");
+}
+
+TEST(StrategyText, OverlapForms) {
+  for (const std::string text : {"none", "grad", "grad,param,p2p,tp", "p2p,tp"})
+    EXPECT_EQ(to_text(parse_overlap(text, "")), text);
+  EXPECT_EQ(to_text(parse_overlap("p2p,grad", "")), "grad,p2p");
+  EXPECT_EQ(message_of([] { parse_overlap("grads", "--overlap"); }),
+            "--overlap: overlap: found \"grads\", expected none or some of grad,param,p2p,tp (nearest: \"grad\")");
+}
+
+TEST(StrategyJson, DefaultsReadBackAndMissingFieldsKeepTheirs) {
+  EXPECT_EQ(parse_strategy(to_json(Strategy{}), "s"), Strategy{});
+  EXPECT_EQ(parse_strategy("{}", "s"), Strategy{});
+  const Strategy strategy =
+      parse_strategy("{\"tp\": 8, \"recompute\": \"full:2\", \"overlap\": \"grad,p2p\"} // fast", "s");
+  EXPECT_EQ(strategy, (Strategy{.tp = 8, .recompute = {.kind = RecomputeKind::Full, .layers = 2}}));
+}
+
+TEST(StrategyJson, BothFormsOfNestedFields) {
+  const Strategy text =
+      parse_strategy(R"({"recompute": "attention,norm", "overlap": "param,p2p", "placement": "dp,tp,cp,role",
+    "reserve": "10%", "bucket": "40 MB"})",
+                     "s");
+  const Strategy nested = parse_strategy(R"({"recompute": {"kind": "modules", "modules": ["norm", "attention"]},
+    "overlap": {"grad": false, "param": true}, "placement": ["dp", "tp", "cp", "role"], "reserve": 0.1, "bucket": 40e6})",
+                                         "s");
+  EXPECT_EQ(text, nested);
+  EXPECT_EQ(text.bucket, Bytes{40'000'000});
+  EXPECT_EQ(text.reserve, 0.1);
+}
+
+TEST(StrategyJson, EveryMistakeIsNamed) {
+  const auto message = [](const std::string& text) {
+    return message_of([&] { parse_strategy(text, "my.strategy.json"); });
+  };
+  const auto begins = [&](const std::string& text, const std::string& start) {
+    EXPECT_EQ(message(text).substr(0, start.size()), start);
+  };
+  begins(R"({"global_bach": 4})",
+         "my.strategy.json: global_bach: found an unknown key with value 4, expected \"global_batch\"");
+  begins(R"({"tp": 0})", "my.strategy.json: tp: found \"0\", expected an integer from 1 to 1000000");
+  begins(R"({"tp": "8"})", "my.strategy.json: tp: found \"8\", expected an integer");
+  begins(R"({"tp": 1.5})", "my.strategy.json: tp: found 1.5, expected an integer");
+  begins(R"({"sequence_parallel": 1})", "my.strategy.json: sequence_parallel: found 1, expected true or false");
+  begins(R"({"schedule": "2f2b"})", "my.strategy.json: schedule: found \"2f2b\", expected one of auto, gpipe, 1f1b");
+  begins(R"({"schedule": null})", "my.strategy.json: schedule: found null, expected a text");
+  begins(R"({"recompute": {"kind": "ful"}})", "my.strategy.json: recompute.kind: found \"ful\", expected one of");
+  begins(R"({"recompute": {"kind": "selective", "layers": 3}})",
+         "my.strategy.json: recompute.layers: found 3, expected no layers");
+  begins(R"({"recompute": {"kind": "full", "layers": -1}})",
+         "my.strategy.json: recompute.layers: found -1, expected an integer");
+  begins(R"({"recompute": {"kind": "modules"}})",
+         "my.strategy.json: recompute.modules: found nothing, expected a value");
+  begins(R"({"recompute": {"kind": "modules", "modules": []}})",
+         "my.strategy.json: recompute.modules: found an array of 0");
+  begins(R"({"recompute": {"kind": "modules", "modules": ["norms"]}})",
+         "my.strategy.json: recompute.modules[0]: found \"norms\"");
+  begins(R"({"recompute": {"kind": "none", "modules": ["norm"]}})",
+         "my.strategy.json: recompute.modules: found an array of 1");
+  begins(R"({"recompute": {}})", "my.strategy.json: recompute.kind: found nothing");
+  begins(R"({"overlap": {"gradd": true}})",
+         "my.strategy.json: overlap.gradd: found an unknown key with value true, expected \"grad\"");
+  begins(R"({"overlap": {"grad": "yes"}})", "my.strategy.json: overlap.grad: found \"yes\", expected true or false");
+  begins(R"({"overlap": 3})", "my.strategy.json: overlap: found 3, expected a text");
+  begins(R"({"bucket": "40 bananas"})", "my.strategy.json: bucket: found \"40 bananas\"");
+  begins(R"({"bucket": -1})", "my.strategy.json: bucket: found");
+  begins(R"([])", "my.strategy.json: found an array of 0, expected an object");
+}
+
+// A strategy with every field drawn through its option: words for choices, numbers in range elsewhere.
+static Strategy random_strategy(std::mt19937_64& random) {
+  const auto pick = [&](std::uint64_t n) { return random() % n; };
+  Strategy s;
+  for (const StrategyOption& option : strategy_options()) {
+    if (pick(2) == 0) continue;
+    const auto any_word = [&] { return option.values[pick(option.values.size())]; };
+    std::string value;
+    switch (option.type) {
+      case OptionType::Choice:
+      case OptionType::Flag: value = any_word(); break;
+      case OptionType::Integer: value = std::to_string(option.path == "zero" ? pick(4) : 1 + pick(999)); break;
+      case OptionType::Number: value = std::to_string(static_cast<double>(pick(1'000'000)) / 1'000'001.0); break;
+      case OptionType::Bytes: value = std::to_string(pick(std::uint64_t{1} << 50)); break;
+      case OptionType::List:
+        if (option.path == "placement")
+          value = pick(2) ? "dp,role,tp,cp" : "";
+        else
+          value = pick(3) == 0 ? "none" : any_word() + "," + any_word();
+        break;
+      case OptionType::Text: break;  // below
+    }
+    if (option.path == "recompute") value = pick(2) ? "full:" + std::to_string(1 + pick(99)) : "norm,mlp";
+    if (option.path == "layer_split") value = "3x" + std::to_string(1 + pick(9)) + ",2";
+    option.set(s, value, "test");
+  }
+  return s;
+}
+
+TEST(StrategyJson, RandomStrategiesReadBackEqual) {
+  std::mt19937_64 random(2024);
+  for (int k = 0; k < 300; ++k) {
+    const Strategy strategy = random_strategy(random);
+    ASSERT_EQ(parse_strategy(to_json(strategy), "s"), strategy) << to_json(strategy);
+  }
+}
+
+// Whatever bytes a file holds, the answer is a strategy or an Error.
+TEST(StrategyJson, DamagedFilesNeverCrash) {
+  std::mt19937_64 random(7);
+  const std::string alphabet = "{}[]\",:0123456789.eE-+ntfuxa %\\\n";
+  int read = 0, refused = 0;
+  for (int k = 0; k < 4000; ++k) {
+    std::string text = to_json(random_strategy(random));
+    for (int edits = static_cast<int>(random() % 4); edits-- > 0 && !text.empty();) {
+      const std::size_t at = random() % text.size();
+      const char c = alphabet[random() % alphabet.size()];
+      switch (random() % 3) {
+        case 0: text[at] = c; break;
+        case 1: text.erase(at, 1 + random() % 8); break;
+        default: text.insert(at, 1, c);
+      }
+    }
+    try {
+      const Strategy strategy = parse_strategy(text, "s");
+      ASSERT_EQ(parse_strategy(to_json(strategy), "s"), strategy) << text;
+      ++read;
+    } catch (const Error&) {
+      ++refused;
+    }
+  }
+  EXPECT_GT(read, 400);  // undamaged files and harmless edits
+  EXPECT_GT(refused, 400);
+}
+
+}  // namespace foreshard
