@@ -9,8 +9,8 @@
 
 namespace foreshard {
 
-struct Workload {              // what the result is judged by; lower knows it, the plan carries it in `origin`
-  std::int64_t tokens_per_sample = 0;   // 0: samples are counted instead
+struct Workload {                      // what the result is judged by; lower knows it, the plan carries it in `origin`
+  std::int64_t tokens_per_sample = 0;  // 0: samples are counted instead
   Flops model_flops_per_sample = {};
   std::int64_t parameters = 0;
 };
