@@ -35,7 +35,7 @@ struct Transformer {
   bool embedding_norm = false;   // norm after the embeddings (BERT)
   bool final_norm = true;
   bool pooler = false;           // BERT: dense + tanh on the first token, and the next-sentence head
-  bool mlm_head = false;         // BERT: dense + activation + norm before the vocabulary projection, bias on it
+  bool mlm_head = false;         // BERT: dense + activation + norm before the vocabulary projection (its bias: lm_head_bias)
   bool lm_head_bias = false;
   double norm_eps = 1e-5;
   double rope_theta = 10000.0;
@@ -75,8 +75,17 @@ struct Model {
 // Exact number of trainable parameters with the vocabulary padded to a multiple of `vocab_multiple`.
 std::int64_t parameter_count(const Model& model, std::int64_t vocab_multiple = 1);
 
-// Reads a model: a file path, or the name of a shipped model ("gpt3-175b"). Accepts Hugging Face config.json files of the
-// families gpt2, llama, bert as they are, and layer lists. Throws Error.
+// Per layer, the indices of the layers it reads; -1 is the sample. Throws Error unless the list is a DAG with one end.
+std::vector<std::vector<int>> input_layers(const LayerList& list);
+// Per layer, the shape it puts out for one sample: {channels, height, width} or {features}. Throws Error where a layer does
+// not fit its inputs.
+std::vector<std::vector<std::int64_t>> output_shapes(const LayerList& list);
+
+// Reads a model: a file path, a directory that holds a config.json, or the name of a shipped model ("gpt3-175b"). Accepts
+// Hugging Face config.json files of the families gpt2, llama, mistral, qwen2, gpt_neox (serial residual) and bert as they
+// are, and our own two forms, which to_json writes: "model_type": "foreshard-transformer" and "foreshard-layers".
+// models/README.md describes them. A model read is valid: sizes are positive and bounded, no product of them overflows 63
+// bits, and a layer list is a DAG with one end. Throws Error.
 Model load_model(const std::string& name_or_path);
 Model parse_model(const std::string& text, const std::string& file_name);
 std::string to_json(const Model& model);
