@@ -11,7 +11,7 @@
 
 namespace foreshard {
 
-struct Straggler {            // compute of one rank is slower by a factor
+struct Straggler {  // compute of one rank is slower by a factor
   RankId rank = {};
   double slowdown = 1.0;
 };
@@ -19,14 +19,14 @@ struct Straggler {            // compute of one rank is slower by a factor
 struct SimulateOptions {
   Granularity granularity = Granularity::Layer;
   Folding folding = Folding::Full;
-  bool memory_events = false;            // keep the events of the memory timeline, not only its peaks
-  std::vector<Straggler> stragglers = {};  // split their class
-  const std::atomic<bool>* cancel = nullptr;               // set: the run ends early with Error "cancelled"
-  std::function<void(double fraction)> progress = {};      // of the actions of all classes
+  bool memory_events = false;                          // keep the events of the memory timeline, not only its peaks
+  std::vector<Straggler> stragglers = {};              // split their class
+  const std::atomic<bool>* cancel = nullptr;           // set: the run ends early with Error "cancelled"
+  std::function<void(double fraction)> progress = {};  // of the actions of all classes
 };
 
-// Throws Error when plan and cluster do not belong together (unknown device kind, more ranks than devices, broken numbers);
-// a plan that check_plan accepts always comes to an end.
+// Throws Error when plan and cluster do not belong together (unknown device kind, more ranks than devices, broken
+// numbers); a plan that check_plan accepts always comes to an end.
 Result simulate(const Plan& plan, const Cluster& cluster, const SimulateOptions& options = {});
 
 }  // namespace foreshard

@@ -1,0 +1,252 @@
+// The 13 cases of the SimGrid measurements (links without latency, alpha as a timer), against numbers derived on paper.
+#include "sim/engine.h"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <deque>
+#include <functional>
+#include <map>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace foreshard::sim {
+namespace {
+
+// Runs continuations by number, so that a test reads as a script.
+class Script final : public Listener {
+ public:
+  Engine engine{*this};
+
+  void after(double seconds, std::function<void()> then) { engine.after({seconds}, keep(std::move(then))); }
+  // A flow of `bytes` that begins at `alpha`; its end goes to ends[name].
+  void flow(const std::string& name, int route, double bytes, double alpha = 0) {
+    const auto begin = [=, this] {
+      engine.transfer(route, bytes, keep([=, this] { ends[name] = engine.now().value; }));
+    };
+    if (alpha > 0)
+      after(alpha, begin);
+    else
+      begin();
+  }
+  void work(const std::string& name, int worker, double seconds) {
+    engine.compute(worker, {seconds}, keep([=, this] { ends[name] = engine.now().value; }));
+  }
+  void finished(Token token) override { std::exchange(thens_[token.which], nullptr)(); }
+  std::map<std::string, double> ends = {};
+
+ private:
+  Token keep(std::function<void()> then) {
+    thens_.push_back(std::move(then));
+    return {0, static_cast<std::uint32_t>(thens_.size() - 1)};
+  }
+  std::deque<std::function<void()>> thens_ = {};
+};
+
+void near(double found, double expected) { EXPECT_NEAR(found, expected, 1e-12 * expected) << expected; }
+
+// bytes / bandwidth + alpha, from one byte to the gradients of a large model.
+TEST(Engine, OneFlow) {
+  const struct {
+    double bytes, bandwidth, alpha;
+  } cases[] = {{1e6, 300e9, 2e-6}, {1, 300e9, 2e-6}, {350e9, 25e9, 5e-6}, {123457, 50e9, 0}};
+  for (const auto& c : cases) {
+    Script s;
+    const int route = s.engine.add_route({s.engine.add_link({c.bandwidth})});
+    s.engine.start();
+    s.flow("f", route, c.bytes, c.alpha);
+    s.engine.run();
+    near(s.ends["f"], c.alpha + c.bytes / c.bandwidth);
+  }
+}
+
+// Two flows of 1 GB on one 10 GB/s link: half each, both end at 0.2 s.
+TEST(Engine, TwoFlowsShareEqually) {
+  Script s;
+  const int route = s.engine.add_route({s.engine.add_link({10e9})});
+  s.engine.start();
+  s.flow("a", route, 1e9);
+  s.flow("b", route, 1e9);
+  s.engine.run();
+  near(s.ends["a"], 0.2);
+  near(s.ends["b"], 0.2);
+}
+
+// Unequal latencies must not change the shares. a begins x later than b; both need T = 0.1 s alone. b runs alone for x,
+// then both get half: b has T - x left, which takes 2 (T - x): it ends at 2T - x. a has by then T - x of its work done
+// and runs x alone: it ends at 2T. All times from the beginning of b.
+TEST(Engine, UnequalLatenciesStayFair) {
+  for (const auto& [alpha_a, alpha_b] : {std::pair{10e-6, 1e-6}, std::pair{10e-6, 0.0}}) {
+    Script s;
+    const int route = s.engine.add_route({s.engine.add_link({10e9})});
+    s.engine.start();
+    s.flow("a", route, 1e9, alpha_a);
+    s.flow("b", route, 1e9, alpha_b);
+    s.engine.run();
+    const double x = alpha_a - alpha_b;
+    near(s.ends["b"], alpha_b + 0.2 - x);
+    near(s.ends["a"], alpha_b + 0.2);
+  }
+}
+
+// One link per direction: both directions run at full rate.
+TEST(Engine, DirectionsDoNotDisturbEachOther) {
+  Script s;
+  const int up = s.engine.add_route({s.engine.add_link({10e9})});
+  const int down = s.engine.add_route({s.engine.add_link({10e9})});
+  s.engine.start();
+  s.flow("up", up, 1e9);
+  s.flow("down", down, 1e9);
+  s.engine.run();
+  near(s.ends["up"], 0.1);
+  near(s.ends["down"], 0.1);
+}
+
+// A half-duplex medium is one link that both directions cross.
+TEST(Engine, OneLinkUsedBothWaysHalves) {
+  Script s;
+  const int shared = s.engine.add_link({10e9});
+  const int up = s.engine.add_route({shared}), down = s.engine.add_route({shared});
+  s.engine.start();
+  s.flow("up", up, 1e9);
+  s.flow("down", down, 1e9);
+  s.engine.run();
+  near(s.ends["up"], 0.2);
+  near(s.ends["down"], 0.2);
+}
+
+TEST(Engine, NarrowestLinkOfARouteCounts) {
+  Script s;
+  Engine& e = s.engine;
+  const int route = e.add_route({e.add_link({64e9}), e.add_link({50e9}), e.add_link({400e9})});
+  e.start();
+  s.flow("f", route, 1e9);
+  e.run();
+  near(s.ends["f"], 0.02);
+}
+
+// Two GPUs below one PCIe switch with a 25 GB/s uplink: 12.5 GB/s each although their own lanes carry 32 GB/s.
+TEST(Engine, PcieSwitchUplinkIsShared) {
+  Script s;
+  Engine& e = s.engine;
+  const int uplink = e.add_link({25e9});
+  const int a = e.add_route({e.add_link({32e9}), uplink}), b = e.add_route({e.add_link({32e9}), uplink});
+  e.start();
+  s.flow("a", a, 1e9);
+  s.flow("b", b, 1e9);
+  e.run();
+  near(s.ends["a"], 0.08);
+  near(s.ends["b"], 0.08);
+}
+
+// Max-min: links 1 (10 GB/s) and 2 (6 GB/s); a crosses 1, b crosses 1 and 2, c crosses 2. b and c get 3, a gets 7 GB/s.
+// With 7, 3 and 6 GB: a ends at 1 s, b at 1 s, c has 3 GB left and the whole of link 2: 1.5 s.
+TEST(Engine, MaxMinTextbook) {
+  Script s;
+  Engine& e = s.engine;
+  const int one = e.add_link({10e9}), two = e.add_link({6e9});
+  const int a = e.add_route({one}), b = e.add_route({one, two}), c = e.add_route({two});
+  e.start();
+  s.flow("a", a, 7e9);
+  s.flow("b", b, 3e9);
+  s.flow("c", c, 6e9);
+  e.run();
+  near(s.ends["a"], 1.0);
+  near(s.ends["b"], 1.0);
+  near(s.ends["c"], 1.5);
+}
+
+TEST(Engine, TwoThousandFlowsOnOneLink) {
+  Script s;
+  const int route = s.engine.add_route({s.engine.add_link({10e9})});
+  s.engine.start();
+  for (int i = 0; i < 2000; ++i) s.flow("f" + std::to_string(i), route, 1e6);
+  s.engine.run();
+  ASSERT_EQ(s.ends.size(), 2000u);
+  for (const auto& [name, end] : s.ends) near(end, 0.2);
+}
+
+// A flow that lists a link three times uses three shares of it: beside a single one both get a quarter.
+TEST(Engine, RepeatedLinkIsAWeight) {
+  Script s;
+  const int link = s.engine.add_link({8e9});
+  const int three = s.engine.add_route({link, link, link}), one = s.engine.add_route({link});
+  s.engine.start();
+  s.flow("three", three, 1e9);
+  s.flow("one", one, 2e9);
+  s.engine.run();
+  near(s.ends["three"], 0.5);            // 2 GB/s
+  near(s.ends["one"], 0.5 + 1e9 / 8e9);  // 1 GB left at 8 GB/s
+}
+
+// 10 s of work; from 2 s to 6 s at 0.8: 2 + 4 * 0.8 = 5.2 done, 4.8 left: 10.8 s.
+TEST(Engine, WorkerSlowsInTheMiddle) {
+  Script s;
+  const int worker = s.engine.add_worker({1.0, 0.8});
+  s.engine.start();
+  s.work("w", worker, 10);
+  s.after(2, [&] { s.engine.set_speed(worker, 1); });
+  s.after(6, [&] { s.engine.set_speed(worker, 0); });
+  s.engine.run();
+  near(s.ends["w"], 10.8);
+}
+
+TEST(Engine, CloseCompletionsAreNotMerged) {
+  Script s;
+  Engine& e = s.engine;
+  const int a = e.add_route({e.add_link({1e12})}), b = e.add_route({e.add_link({1e12})});
+  e.start();
+  s.flow("a", a, 1e9);
+  s.flow("b", b, 1e9 + 300);  // 0.3 ns longer
+  e.run();
+  EXPECT_NEAR(s.ends["b"] - s.ends["a"], 3e-10, 1e-14);
+}
+
+TEST(Engine, EveryEngineBeginsAtZeroWithTheSameBits) {
+  double first = 0;
+  for (int i = 0; i < 5; ++i) {
+    Script s;
+    const int route = s.engine.add_route({s.engine.add_link({3e9})});
+    s.engine.start();
+    EXPECT_EQ(s.engine.now().value, 0.0);
+    s.flow("f", route, 1e9, 1e-6);
+    s.engine.run();
+    if (i == 0) first = s.ends["f"];
+    EXPECT_EQ(s.ends["f"], first);
+  }
+}
+
+void interrupted(int) {}
+
+TEST(Engine, SignalHandlersAreTheCallers) {
+  const auto before = std::signal(SIGINT, interrupted);
+  { Script s; }
+  EXPECT_EQ(std::signal(SIGINT, before), interrupted);
+  struct sigaction now = {};
+  sigaction(SIGSEGV, nullptr, &now);
+  const auto segv = now.sa_handler;
+  { Script s; }
+  sigaction(SIGSEGV, nullptr, &now);
+  EXPECT_EQ(now.sa_handler, segv);
+}
+
+TEST(Engine, EnginesOfOtherThreadsWaitTheirTurn) {
+  std::vector<std::thread> threads;
+  std::vector<double> ends(4, 0.0);
+  for (double& end : ends)
+    threads.emplace_back([&end] {
+      Script s;
+      const int route = s.engine.add_route({s.engine.add_link({10e9})});
+      s.engine.start();
+      s.flow("f", route, 1e9);
+      s.engine.run();
+      end = s.ends["f"];
+    });
+  for (std::thread& t : threads) t.join();
+  for (const double end : ends) near(end, 0.1);
+}
+
+}  // namespace
+}  // namespace foreshard::sim
