@@ -1,0 +1,77 @@
+#include "strategy/machine_constants.h"
+
+#include <array>
+
+namespace foreshard {
+
+namespace {
+
+// Ceilings: the best measured shape of each generation divided by the model's own tile and wave losses for that shape,
+// see docs/cost-model.md. Ring fractions: asymptotes of nccl-tests (V100 134.5 of 150 GB/s, A100 235 of 300, H200 366
+// of 450, B200 682 of 900), switch reduction H200 304 and B200 539 GB/s through a port.
+constexpr MachineConstants kVolta = {.tensor_ceiling = 0.82,
+                                     .vector_ceiling = 0.93,
+                                     .flash_forward = 0.4,
+                                     .flash_backward = 0.35,
+                                     .memory_efficiency = 0.88,
+                                     .nvlink_ring = 0.897,
+                                     .nvlink_p2p = 0.85,
+                                     .ll_limit = {39e9},
+                                     .channels = 12};
+constexpr MachineConstants kAmpere = {.tensor_ceiling = 0.895,
+                                      .vector_ceiling = 0.93,
+                                      .flash_forward = 0.72,
+                                      .flash_backward = 0.62,
+                                      .memory_efficiency = 0.87,
+                                      .nvlink_ring = 0.783,
+                                      .nvlink_p2p = 0.78,
+                                      .ll_limit = {87.7e9},
+                                      .channels = 24};
+constexpr MachineConstants kHopper = {.tensor_ceiling = 0.82,
+                                      .fp8_ceiling = 0.73,
+                                      .flash_forward = 0.66,
+                                      .flash_backward = 0.54,
+                                      .memory_efficiency = 0.87,
+                                      .nvlink_ring = 0.8125,
+                                      .nvlink_sharp = 0.676,
+                                      .nvlink_p2p = 0.86,
+                                      .ll_limit = {141e9},
+                                      .channels = 24};
+constexpr MachineConstants kBlackwell = {.tensor_ceiling = 0.80,
+                                         .fp8_ceiling = 0.78,
+                                         .flash_forward = 0.66,
+                                         .flash_backward = 0.50,
+                                         .memory_efficiency = 0.85,
+                                         .nvlink_ring = 0.758,
+                                         .nvlink_sharp = 0.60,
+                                         .nvlink_p2p = 0.80,
+                                         .ll_limit = {282e9},
+                                         .channels = 32};
+constexpr MachineConstants kAda = {.tensor_ceiling = 0.96,
+                                   .flash_forward = 0.85,
+                                   .flash_backward = 0.65,
+                                   .memory_efficiency = 0.90,
+                                   .ll_limit = {87.7e9},
+                                   .channels = 8};
+constexpr MachineConstants kUnknown = {};
+
+constexpr std::array<ProtocolLatency, kProtocols> kLatencies = {{
+    {.base = {6.6e-6}, .nvlink = {0.6e-6}, .pcie = {1.0e-6}, .network = {2.7e-6}},
+    {.base = {14.0e-6}, .nvlink = {1.9e-6}, .pcie = {2.5e-6}, .network = {4.0e-6}},
+    {.base = {8.4e-6}, .nvlink = {3.4e-6}, .pcie = {5.7e-6}, .network = {14.0e-6}},
+}};
+
+}  // namespace
+
+const MachineConstants& machine_constants(const std::string& architecture) {
+  if (architecture == "ampere") return kAmpere;
+  if (architecture == "hopper") return kHopper;
+  if (architecture == "blackwell") return kBlackwell;
+  if (architecture == "volta") return kVolta;
+  if (architecture == "ada") return kAda;
+  return kUnknown;
+}
+
+const ProtocolLatency& protocol_latency(Protocol protocol) { return kLatencies[static_cast<std::size_t>(protocol)]; }
+
+}  // namespace foreshard

@@ -1,0 +1,53 @@
+// What no datasheet says about a GPU generation: achievable fractions and protocol costs. The only place of such
+// numbers in the cost model; docs/cost-model.md says how each was obtained. A calibrated profile replaces this table,
+// not the formulas.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "core/cluster.h"
+#include "core/units.h"
+
+namespace foreshard {
+
+// NCCL's three wire protocols: LL sends 8 bytes of flag with 8 of data, LL128 8 with 120, Simple none but synchronises
+// more.
+enum class Protocol : std::uint8_t { LL, LL128, Simple };
+inline constexpr int kProtocols = 3;
+
+struct MachineConstants {
+  // Products. Fraction of the dense datasheet peak that the best shapes reach: the clock falls under full power.
+  double tensor_ceiling = 0.8;  // 16-bit and tf32
+  double fp8_ceiling = 0.75;
+  double vector_ceiling = 0.9;  // fp32 and fp64 without tensor cores
+  double fill_depth = 64;       // per tile, in units of k: filling the pipeline and writing the result
+  // Flash attention of head dimension 128 and long sequences, of the dense peak, FLOPs really executed.
+  double flash_forward = 0.6, flash_backward = 0.5;
+  // Device memory: fraction of the datasheet bandwidth that a large streaming kernel reaches.
+  double memory_efficiency = 0.85;
+  double gather_efficiency = 0.5;  // rows picked by index
+  // Links: fraction of the datasheet rate of one direction that large messages reach.
+  double nvlink_ring = 0.8, nvlink_sharp = 0.65, nvlink_p2p = 0.8;
+  BytesPerSecond ll_limit = {87.7e9};  // LL is bound by flag polling
+  int channels = 24;                   // thread blocks of a large collective, one SM each
+  bool operator==(const MachineConstants&) const = default;
+};
+
+// By Gpu::architecture; an unknown name gets the defaults above.
+const MachineConstants& machine_constants(const std::string& architecture);
+
+// NCCL's own latency table (src/graph/tuning.cc), ring algorithm, per protocol.
+struct ProtocolLatency {
+  Seconds base = {};                             // per collective
+  Seconds nvlink = {}, pcie = {}, network = {};  // per step over such a link
+};
+const ProtocolLatency& protocol_latency(Protocol protocol);
+
+inline constexpr double kLl128Efficiency = 0.92;  // NCCL: 120/128 and its flag handling
+inline constexpr double kLlEfficiency = 0.5;
+inline constexpr double kNetworkEfficiency = 0.94;    // of a NIC's line rate: headers and credits
+inline constexpr double kPcieEfficiency = 0.85;       // of the payload rate, peer to peer by an SM kernel
+inline constexpr Seconds kNvlinkSharpBase = {23e-6};  // NCCL: latency of its NVLS algorithm
+
+}  // namespace foreshard
