@@ -1,0 +1,80 @@
+#include "report/text_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+namespace foreshard {
+
+int width_of(std::string_view text) {
+  return static_cast<int>(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
+}
+
+std::string pad(const std::string& text, int width, Align align) {
+  const std::string space(static_cast<std::size_t>(std::max(width - width_of(text), 0)), ' ');
+  return align == Align::Left ? text + space : space + text;
+}
+
+std::string TextTable::text(bool unicode, int indent) const {
+  std::vector<int> widths;
+  for (const Column& column : columns) widths.push_back(width_of(column.header));
+  for (const auto& row : rows)
+    for (std::size_t c = 0; c < row.size() && c < widths.size(); ++c) widths[c] = std::max(widths[c], width_of(row[c]));
+  std::string out;
+  const auto line = [&](auto&& cell) {
+    std::string text(static_cast<std::size_t>(indent), ' ');
+    for (std::size_t c = 0; c < columns.size(); ++c)
+      text += (c > 0 ? "  " : "") + pad(cell(c), widths[c], columns[c].align);
+    text.erase(text.find_last_not_of(' ') + 1);
+    out += text + '\n';
+  };
+  line([&](std::size_t c) { return columns[c].header; });
+  line([&](std::size_t c) {
+    std::string rule;
+    for (int i = 0; i < widths[c]; ++i) rule += unicode ? "─" : "-";
+    return rule;
+  });
+  for (const auto& row : rows) line([&](std::size_t c) { return c < row.size() ? row[c] : std::string(); });
+  return out;
+}
+
+std::string in_time(Seconds time) {
+  const double s = time.value;
+  if (s == 0) return "-";
+  if (std::abs(s) >= 0.9995) return fmt::format("{:.2f} s", s);
+  if (std::abs(s) >= 0.9995e-3) return fmt::format("{:.2f} ms", s * 1e3);
+  return fmt::format("{:.2f} us", s * 1e6);
+}
+
+std::string in_percent(double share, int decimals) { return fmt::format("{:.{}f} %", share * 100, decimals); }
+
+std::string in_gib_text(Bytes bytes) { return fmt::format("{:.2f}", in_gib(bytes)); }
+
+std::string with_commas(double number) {
+  if (std::abs(number) < 100) return fmt::format("{:.2f}", number);
+  std::string digits = fmt::format("{:.0f}", std::abs(number));
+  for (auto at = static_cast<int>(digits.size()) - 3; at > 0; at -= 3) digits.insert(static_cast<std::size_t>(at), ",");
+  return (number < 0 ? "-" : "") + digits;
+}
+
+std::string in_flops(Flops flops) {
+  constexpr std::array<const char*, 8> units = {"FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP", "EFLOP", "ZFLOP"};
+  double value = flops.value;
+  std::size_t unit = 0;
+  for (; value >= 1000 && unit + 1 < units.size(); ++unit) value /= 1000;
+  return fmt::format("{:.1f} {}", value, units[unit]);
+}
+
+std::string bar(double share, int columns, bool unicode) {
+  constexpr std::array<const char*, 8> eighths = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
+  const double length = std::clamp(share, 0.0, 1.0) * columns;
+  std::string out;
+  if (!unicode) return std::string(static_cast<std::size_t>(std::lround(length)), '#');
+  const auto filled = static_cast<int>(std::lround(length * 8));
+  for (int i = 0; i < filled / 8; ++i) out += "█";
+  return out + eighths[static_cast<std::size_t>(filled % 8)];
+}
+
+}  // namespace foreshard

@@ -1,0 +1,120 @@
+#include "report/summary_text.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <sstream>
+
+#include "report/text_table.h"
+#include "tests/report/summaries.h"
+
+namespace foreshard {
+namespace {
+
+TEST(SummaryText, SaysTheNumbersInOrder) {
+  const SummaryHeader header{"gpt3-175b", "dgx-a100-x128", {"tp 8", "pp 4", "1f1b", "bf16"}};
+  EXPECT_EQ(summary_text(summaries::typical(4), header, {.unicode = false}),
+            R"(gpt3-175b on dgx-a100-x128, 1024 GPUs
+tp 8, pp 4, 1f1b, bf16
+
+  iteration time             41.32 s    tokens/s                    76,132
+  model FLOPs              6.2 EFLOP    tokens/s per GPU             74.35
+  utilisation (MFU)           43.1 %    hardware use (HFU)          51.7 %
+
+Where the time goes (share of the iteration, mean over GPUs)
+  compute                           78.5 %  ###############################
+  communication in line              9.8 %  ####
+  bubble                            11.7 %  #####
+    warm-up                          5.1 %  ##
+    drain                            4.4 %  ##
+    dependency                       1.2 %
+    exposed communication            0.9 %
+    barrier                          0.1 %
+  communication: 10.7 % exposed, 14.0 % hidden behind compute
+
+Stages
+               forward   backward   weights  transfer     bubble  mostly
+  ---------  ---------  ---------  --------  --------  ---------  ----------------------
+  stage 0    105.40 ms  212.30 ms  71.20 ms   2.13 ms      9.0 %  warm-up 6.0, drain 2.0
+  stage 1-2  103.40 ms  212.30 ms  71.20 ms   2.13 ms  9.1-9.2 %  warm-up 5.5, drain 2.6
+  stage 3    113.40 ms  212.30 ms  71.20 ms   2.13 ms      9.3 %  warm-up 5.1, drain 3.2
+
+Memory per GPU (GiB)
+             params  grads  optim  activ  trans  comm   live  bound  arena  total  margin
+  ---------  ------  -----  -----  -----  -----  ----  -----  -----  -----  -----  ------
+  stage 0      4.00   4.00  24.00   8.00   2.00  0.25  42.25  42.50  43.00  44.50   30.50
+  stage 1-3    3.00   3.00  18.00   8.00   2.00  0.25  34.25  34.50  35.00  36.50   38.50
+  80.00 GiB per GPU, 5.00 kept free; fits with 30.50 GiB to spare
+
+Busiest links
+  link class   links    used
+  -----------  -----  ------  ------------
+  node NIC up    128  41.2 %  ############
+  NVLink       1,024  31.0 %  #########
+
+Cost  $8.27 per million tokens, 5210 kJ per million tokens
+)");
+}
+
+TEST(SummaryText, ARefusalComesFirstWithWhatWouldHelp) {
+  Summary summary = summaries::typical(2);
+  summary.iteration_time = {};
+  summary.feasible = false;
+  summary.infeasible_reason =
+      "stage 0 needs 96.20 GiB (arena 90.10, framework 1.30, reserve 4.80) of 80.00 GiB: 16.20 GiB too much";
+  summary.would_help = {"--recompute selective"};
+  const std::string text = summary_text(summary, {"m", "c", {}}, {.unicode = false});
+  EXPECT_TRUE(text.starts_with(
+      "m on c, 1024 GPUs\n\nDoes not fit: stage 0 needs 96.20 GiB (arena 90.10, framework 1.30, reserve "
+      "4.80) of 80.00 GiB:\n16.20 GiB too much\nWhat would help:\n  - --recompute selective\n\nMemory"))
+      << text;
+  EXPECT_EQ(text.find("iteration time"), std::string::npos);
+}
+
+TEST(SummaryText, ManyDifferentRowsLeaveOutTheMiddleButKeepTheTightest) {
+  Summary summary = summaries::typical(64);
+  for (std::size_t r = 0; r < 64; ++r) summary.memory[r].arena = {static_cast<std::int64_t>(r + 1) << 30};
+  summary.memory[40].with_framework = {70LL << 30};
+  const std::string text = summary_text(summary, {"m", "c", {}});
+  EXPECT_NE(text.find("\n  stage 40 "), std::string::npos);
+  EXPECT_EQ(text.find("\n  stage 30 "), std::string::npos);
+  EXPECT_NE(text.find("\n  ...\n"), std::string::npos);
+}
+
+TEST(SummaryText, FitsAHundredColumns) {
+  std::mt19937 random(3);
+  const auto share = [&] { return std::uniform_real_distribution<double>(0, 0.4)(random); };
+  for (const int stages : {1, 2, 7, 16, 64, 126}) {
+    Summary summary = summaries::typical(stages);
+    for (StageMemory& row : summary.memory)
+      for (Bytes& bytes : row.peak) bytes = {static_cast<std::int64_t>(share() * 1e12)};
+    for (auto& causes : summary.bubble_by_cause_per_stage)
+      for (double& cause : causes) cause = share();
+    summary.feasible = false;
+    summary.infeasible_reason = std::string(30, 'a') + " " + std::string(80, 'b') + " c " + std::string(95, 'd');
+    summary.would_help = {summary.infeasible_reason};
+    std::istringstream lines(
+        summary_text(summary, {"model", "cluster", std::vector<std::string>(30, "sequence parallel")}));
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(width_of(line), 100) << line;
+  }
+}
+
+TEST(SummaryText, SmallWords) {
+  EXPECT_EQ(range_name("stage 1", "stage 14"), "stage 1-14");
+  EXPECT_EQ(range_name("stage 3", "stage 3"), "stage 3");
+  EXPECT_EQ(range_name("worker", "server"), "worker .. server");
+  EXPECT_EQ(with_commas(1234567), "1,234,567");
+  EXPECT_EQ(with_commas(999.6), "1,000");
+  EXPECT_EQ(with_commas(-4321), "-4,321");
+  EXPECT_EQ(with_commas(74.349), "74.35");
+  EXPECT_EQ(in_time({0.9996}), "1.00 s");
+  EXPECT_EQ(in_time({0.00999}), "9.99 ms");
+  EXPECT_EQ(in_time({3.2e-6}), "3.20 us");
+  EXPECT_EQ(in_flops({2.5e15}), "2.5 PFLOP");
+  EXPECT_EQ(bar(0.5, 4, true), "██");
+  EXPECT_EQ(bar(0.28125, 4, true), "█▏");  // 9 of 32 eighths
+  EXPECT_EQ(width_of("─·é"), 3);
+}
+
+}  // namespace
+}  // namespace foreshard
