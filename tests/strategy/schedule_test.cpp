@@ -1,7 +1,14 @@
-// Generators: golden action lists, refusals, table, text, picture.
+// Generators: golden action lists, the table, refusals, text, picture.
 #include "strategy/schedule.h"
 
 #include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <sstream>
+
+#include "strategy/schedule_rules.h"
+#include "support_schedules.h"
 
 namespace foreshard {
 
@@ -11,7 +18,7 @@ static ScheduleLists lists_of(Schedule id, ScheduleShape shape) {
   return entry.lists(shape);
 }
 
-TEST(Schedule, OneFOneBFourRanksEightMicrobatches) {  // docs/schedules.md, golden lists
+TEST(Schedule, OneFOneBFourRanksEightMicrobatches) {  // docs/schedules.md
   EXPECT_EQ(to_text(lists_of(Schedule::OneFOneB, {.p = 4, .m = 8})),
             "0F0 0F1 0F2 0F3 0B0 0F4 0B1 0F5 0B2 0F6 0B3 0F7 0B4 0B5 0B6 0B7\n"
             "1F0 1F1 1F2 1B0 1F3 1B1 1F4 1B2 1F5 1B3 1F6 1B4 1F7 1B5 1B6 1B7\n"
@@ -25,7 +32,158 @@ TEST(Schedule, InterleavedTwoRanksTwoChunksFourMicrobatches) {
             "1F0 1F1 3F0 3B0 3F1 3B1 1F2 1B0 1F3 1B1 3F2 3B2 3F3 3B3 1B2 1B3\n");
 }
 
-TEST(Schedule, DrawsToScale) {  // F = 1, B = 2: two columns per unit, 15 units
+TEST(Schedule, InterleavedWarmUpCounts) {  // 2(p-1-r) + (v-1)p = 10, 8, 6, 4, and the F of the first pair
+  const ScheduleLists lists = lists_of(Schedule::Interleaved, {.p = 4, .m = 8, .v = 2});
+  for (std::size_t rank = 0; rank < 4; ++rank) {
+    const auto first_backward =
+        std::find_if(lists[rank].begin(), lists[rank].end(), [](const ScheduleOp& op) { return op.work == Work::B; });
+    EXPECT_EQ(first_backward - lists[rank].begin(), 10 - 2 * static_cast<int>(rank) + 1);
+  }
+}
+
+TEST(Schedule, GPipeIsAllForwardsThenAllBackwards) {
+  EXPECT_EQ(to_text(lists_of(Schedule::GPipe, {.p = 2, .m = 3})), "0F0 0F1 0F2 0B0 0B1 0B2\n1F0 1F1 1F2 1B0 1B1 1B2\n");
+}
+
+TEST(ScheduleTable, OneEntryPerName) {
+  ASSERT_EQ(schedules().size(), schedule_names().size());
+  for (const std::string& name : schedule_names()) {
+    const ScheduleEntry* entry = find_schedule(name);
+    ASSERT_NE(entry, nullptr);
+    EXPECT_EQ(entry, &schedule_entry(entry->id));
+    EXPECT_EQ(name, name_of(entry->id));
+    EXPECT_FALSE(entry->summary.empty());
+  }
+  EXPECT_EQ(find_schedule("2f2b"), nullptr);
+}
+
+TEST(ScheduleTable, StagesLiveWhereTheTableSays) {
+  for (const ScheduleCase& c : all_schedule_cases())
+    for (std::size_t rank = 0; rank < c.lists.size(); ++rank)
+      for (const ScheduleOp& op : c.lists[rank])
+        ASSERT_EQ(rank_of_stage(c.entry->id, op.stage, c.shape.p), static_cast<int>(rank)) << c.name();
+}
+
+static std::string refusal(Schedule id, ScheduleShape shape) {
+  const auto refused = schedule_entry(id).refuse(shape);
+  if (!refused) return "accepted";
+  return refused->reason + (refused->would_help.empty() ? "" : " | " + refused->would_help.front());
+}
+
+TEST(ScheduleRefusal, NamesTheNumbers) {
+  EXPECT_EQ(refusal(Schedule::OneFOneB, {.p = 4, .m = 8, .v = 2}),
+            "schedule 1f1b takes one virtual stage per rank, found 2 | --schedule interleaved-1f1b");
+  EXPECT_EQ(refusal(Schedule::GPipe, {.p = 4, .m = 8, .v = 3}),
+            "schedule gpipe takes one virtual stage per rank, found 3 | --schedule interleaved-1f1b");
+  EXPECT_EQ(refusal(Schedule::Interleaved, {.p = 4, .m = 8}),
+            "schedule interleaved-1f1b needs at least 2 virtual stages per rank, found 1 | --virtual-stages 2");
+  EXPECT_EQ(
+      refusal(Schedule::Interleaved, {.p = 4, .m = 3, .v = 2}),
+      "schedule interleaved-1f1b with groups of 4 micro-batches needs at least 4 micro-batches, found 3 | a larger "
+      "--global-batch");
+  EXPECT_EQ(refusal(Schedule::Interleaved, {.p = 4, .m = 8, .v = 2, .g = 2}),
+            "schedule interleaved-1f1b needs groups of at least 4 micro-batches (the pipeline ranks), found 2 | --set "
+            "microbatch_group=4");
+  EXPECT_EQ(
+      refusal(Schedule::Interleaved, {.p = 4, .m = 10, .v = 2}),
+      "schedule interleaved-1f1b cannot end with a group of 2 micro-batches on 4 pipeline ranks (10 micro-batches in "
+      "groups of 4) | 8 or 12 micro-batches");
+  EXPECT_EQ(refusal(Schedule::Interleaved, {.p = 4, .m = 10, .v = 2, .g = 5}), "accepted");
+  EXPECT_EQ(refusal(Schedule::Interleaved, {.p = 4, .m = 10, .v = 2, .g = 6}), "accepted");  // the last group has 4 = p
+  EXPECT_EQ(refusal(Schedule::OneFOneB, {.p = 4, .m = 1}), "accepted");
+}
+
+TEST(ScheduleRefusal, SizesThatCannotBe) {
+  for (const ScheduleEntry& entry : schedules()) {
+    EXPECT_EQ(refusal(entry.id, {.p = 0, .m = 8}), "a pipeline needs at least one rank, found 0");
+    EXPECT_EQ(refusal(entry.id, {.p = 4, .m = 0}), "a pipeline needs at least one micro-batch, found 0");
+    EXPECT_EQ(refusal(entry.id, {.p = 4, .m = 8, .v = -1}),
+              "a pipeline needs at least one virtual stage per rank, found -1");
+    EXPECT_EQ(refusal(entry.id, {.p = 1000, .m = 2'000'000'000}),
+              "2000000000 micro-batches on 1000 pipeline ranks with 1 virtual stages each are more than 20 million "
+              "actions | a "
+              "larger --micro-batch");
+  }
+}
+
+TEST(ScheduleText, ReadsBackEqual) {
+  for (const ScheduleCase& c : all_schedule_cases()) {
+    ASSERT_EQ(parse_schedule_text(to_text(c.lists)), c.lists) << c.name();
+    ASSERT_EQ(parse_schedule_text(to_csv(c.lists)), c.lists) << c.name();
+  }
+}
+
+TEST(ScheduleText, CsvIsOneRankPerLine) {
+  EXPECT_EQ(to_csv(lists_of(Schedule::OneFOneB, {.p = 2, .m = 2})), "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n");
+}
+
+TEST(ScheduleText, TakesSplitBackwardsCommentsAndBlankLines) {
+  const ScheduleLists lists = parse_schedule_text("# zero bubble, one rank\n\n0F0 0I0  0W0\r\n");
+  EXPECT_EQ(lists, (ScheduleLists{{{Work::F, 0, 0}, {Work::I, 0, 0}, {Work::W, 0, 0}}}));
+}
+
+static std::string text_error(const std::string& text) {
+  try {
+    parse_schedule_text(text, "s.csv");
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(ScheduleText, MistakesAreNamed) {
+  const std::string expected = ", expected <stage><F, B, I or W><micro-batch>, such as 2F0";
+  for (const std::string word : {"F0", "0X0", "0F", "0F0x", "-1F0", "0F-1", "0", "99999999999F0", "0f0"})
+    EXPECT_EQ(text_error("0F0\n" + word + "\n"), "s.csv: line 2: found \"" + word + "\"" + expected);
+  EXPECT_EQ(text_error(""), "s.csv: found no action, expected one line of actions per pipeline rank");
+  EXPECT_EQ(text_error("0F0 0F0\n"),
+            "s.csv: stage 0, micro-batch 0: found 2 F, 0 B, 0 I, 0 W, expected one F and either one B "
+            "or one I and one W");
+  EXPECT_EQ(text_error("0F0 0B0 0W0\n"),
+            "s.csv: stage 0, micro-batch 0: found 1 F, 1 B, 0 I, 1 W, expected one F and either "
+            "one B or one I and one W");
+  EXPECT_EQ(text_error("0F0 0B0\n0F1 0B1\n"), "s.csv: stage 0: found on ranks 0 and 1, expected one rank per stage");
+  EXPECT_EQ(text_error("0F0 0B0 1000000F0\n"),
+            "s.csv: found 3 actions, expected at least 2 for each of 1000001 stages and 1 micro-batches");
+}
+
+TEST(ScheduleText, AnyBytesAreListsOrAnError) {
+  std::mt19937_64 random(11);
+  const std::string good = to_text(lists_of(Schedule::OneFOneB, {.p = 3, .m = 4}));
+  const std::string alphabet = "0123456789FBIW ,\n-x";
+  int read = 0, refused = 0;
+  for (int k = 0; k < 3000; ++k) {
+    std::string text = good;
+    for (auto edits = random() % 3; edits-- > 0;) text[random() % text.size()] = alphabet[random() % alphabet.size()];
+    try {
+      const ScheduleLists lists = parse_schedule_text(text);
+      evaluate<std::int64_t>(lists, equal_times<std::int64_t>(100, 1, 1, 1));  // a time or a deadlock
+      ++read;
+    } catch (const Error&) {
+      ++refused;
+    }
+  }
+  EXPECT_GT(read, 500);
+  EXPECT_GT(refused, 500);
+}
+
+TEST(ScheduleEvaluate, SplitBackwardsByHand) {
+  // F = 2, I = 3, W = 5, transfer 1. Rank 0: F 0-2. Rank 1: F 3-5, I 5-8, W 8-13. Rank 0: I 9-12, W 12-17.
+  const ScheduleLists lists = parse_schedule_text("0F0 0I0 0W0\n1F0 1I0 1W0\n");
+  const auto timing = evaluate(lists, equal_times<std::int64_t>(2, 2, 3, 5, 1));
+  ASSERT_TRUE(timing.has_value());
+  EXPECT_EQ(timing->begin, (std::vector<std::vector<std::int64_t>>{{0, 9, 12}, {3, 5, 8}}));
+  EXPECT_EQ(timing->end, (std::vector<std::vector<std::int64_t>>{{2, 12, 17}, {5, 8, 13}}));
+  EXPECT_EQ(timing->makespan, 17);
+  EXPECT_EQ(timing->idle, (std::vector<std::int64_t>{7, 7}));
+}
+
+TEST(ScheduleEvaluate, InFlightEndsWithTheWeightGradient) {
+  EXPECT_EQ(peak_in_flight(parse_schedule_text("0F0 0I0 0F1 0W0 0I1 0W1\n")), (std::vector<int>{2}));
+  EXPECT_EQ(peak_in_flight(parse_schedule_text("0F0 0I0 0W0 0F1 0I1 0W1\n")), (std::vector<int>{1}));
+}
+
+TEST(ScheduleDraw, ToScaleWithALegend) {  // F = 1, B = 2: two columns per unit, 15 units
   const auto lists = lists_of(Schedule::OneFOneB, {.p = 2, .m = 4});
   const auto timing = evaluate<double>(lists, equal_times<double>(2, 1, 1, 1));
   ASSERT_TRUE(timing.has_value());
@@ -33,6 +191,51 @@ TEST(Schedule, DrawsToScale) {  // F = 1, B = 2: two columns per unit, 15 units
             "r0  0>1>....0<<<2>1<<<3>2<<<..3<<<\n"
             "r1  ..0>0<<<1>1<<<2>2<<<3>3<<<....\n"
             "> forward  < backward  . idle  number: micro-batch\n");
+}
+
+TEST(ScheduleDraw, LettersNameTheChunks) {  // (m v + p - 1)(F + B) = 15 units of 4 columns
+  const auto lists = lists_of(Schedule::Interleaved, {.p = 2, .m = 2, .v = 2});
+  const auto timing = evaluate<double>(lists, equal_times<double>(4, 1, 1, 1));
+  ASSERT_TRUE(timing.has_value());
+  EXPECT_EQ(draw(lists, *timing, 64),
+            "r0  0a>>1a>>0b>>1b>>........0b<<<<<<....1b<<<<<<0a<<<<<<1a<<<<<<\n"
+            "r1  ....0a>>1a>>0b>>0b<<<<<<1b>>1b<<<<<<0a<<<<<<1a<<<<<<........\n"
+            "> forward  < backward  . idle  number: micro-batch  letter: chunk\n");
+}
+
+TEST(ScheduleDraw, SplitBackwards) {
+  const ScheduleLists lists = parse_schedule_text("0F0 0F1 0I0 0W0 0I1 0W1\n");
+  const auto timing = evaluate<double>(lists, equal_times<double>(1, 1, 1, 1));
+  EXPECT_EQ(draw(lists, *timing, 80),
+            "r0  0>>>1>>>0<<<0www1<<<1www\n"
+            "> forward  < input gradient  w weight gradient  . idle  number: micro-batch\n");
+}
+
+// Rows have one width within the limit, and idle columns are the idle time where the scale is whole.
+TEST(ScheduleDraw, FitsAndCountsIdleColumns) {
+  for (const ScheduleCase& c : all_schedule_cases()) {
+    const auto timing = evaluate<double>(c.lists, equal_times<double>(c.stages(), 1, 1, 1));
+    std::istringstream picture(draw(c.lists, *timing, 100));
+    std::string row;
+    const auto busy = [](char ch) { return ch != '.'; };
+    for (int rank = 0; rank < c.shape.p; ++rank) {
+      ASSERT_TRUE(std::getline(picture, row));
+      ASSERT_LE(row.size(), 100u) << c.name();
+      const std::string cells = row.substr(4);
+      const double scale = static_cast<double>(cells.size()) / timing->makespan;
+      if (scale != std::floor(scale)) continue;
+      const auto busy_columns = std::count_if(cells.begin(), cells.end(), busy);
+      ASSERT_EQ(static_cast<double>(busy_columns), 3 * c.shape.m * c.shape.v * scale) << c.name();
+    }
+    ASSERT_TRUE(std::getline(picture, row));
+    EXPECT_EQ(row.rfind("> forward", 0), 0u);
+  }
+}
+
+TEST(ScheduleDraw, NothingToDraw) {  // durations of zero
+  const auto lists = lists_of(Schedule::OneFOneB, {.p = 2, .m = 2});
+  const auto timing = evaluate<double>(lists, equal_times<double>(2, 0, 0, 0));
+  EXPECT_EQ(draw(lists, *timing), "r0  \nr1  \n> forward  < backward  . idle  number: micro-batch\n");
 }
 
 }  // namespace foreshard
