@@ -66,7 +66,7 @@ double read(const JsonReader& json, const std::string& what, std::span<const Uni
 std::optional<Bytes> whole_bytes(const std::optional<Quantity>& q) {
   if (!q || q->value() > 9e15) return std::nullopt;
   const double rounded = std::round(q->value());
-  if (!q->unit && rounded != q->number) return std::nullopt;  // half a byte
+  if ((!q->unit || q->unit->times == 1) && rounded != q->number) return std::nullopt;  // half a byte
   return Bytes{static_cast<std::int64_t>(rounded)};
 }
 

@@ -77,6 +77,8 @@ class Checked {
 
   std::vector<Shape> outputs() const {
     const std::vector<std::vector<int>> inputs = this->inputs();
+    if (list_.input.size() != 1 && list_.input.size() != 3)
+      throw Error(where_, "input", text(list_.input), "[features] or [channels, height, width]");
     std::vector<Shape> shapes(list_.layers.size());
     double parameters = 0;
     for (std::size_t i = 0; i < list_.layers.size(); ++i) {
@@ -143,6 +145,8 @@ class Checked {
   Shape windowed(std::size_t i, const Shape& in, std::int64_t channels) const {
     const LayerSpec& layer = list_.layers[i];
     if (in.size() != 3) fail(i, "", "an input of " + text(in), "channels x height x width");
+    if (layer.kernel < 1) fail(i, "kernel", std::to_string(layer.kernel), "at least 1");
+    if (layer.stride < 1) fail(i, "stride", std::to_string(layer.stride), "at least 1");
     if (layer.padding >= layer.kernel)
       fail(i, "padding", std::to_string(layer.padding), "less than the kernel of " + std::to_string(layer.kernel));
     Shape out = {channels};

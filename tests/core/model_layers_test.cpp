@@ -91,6 +91,15 @@ TEST(LayerList, LayersFitTheirInputs) {
             "net.json: layers[0] (a): found an output of 1000000000 x 800 x 800, expected at most 1e12 elements");
 }
 
+TEST(LayerList, AListBuiltByHandIsCheckedToo) {
+  LayerList list{.input = {3, 8, 8}, .layers = {{.name = "a", .op = LayerOp::MaxPool, .kernel = 2, .stride = 0}}};
+  EXPECT_THROW(output_shapes(list), Error);
+  list.layers[0] = {.name = "a", .op = LayerOp::MaxPool};
+  EXPECT_THROW(output_shapes(list), Error);
+  list.input = {};
+  EXPECT_THROW(output_shapes(list), Error);
+}
+
 TEST(LayerList, KeysAndValuesAreStrict) {
   EXPECT_EQ(message(list(R"({"name": "a", "op": "relu", "kernel": 3})")),
             "net.json: layers[0].kernel: found an unknown key with value 3, expected one of name, op, inputs");
