@@ -62,6 +62,8 @@ TEST(LayerList, TheGraphIsADag) {
   EXPECT_EQ(message(list(R"({"name": "", "op": "relu"})")), "net.json: layers[0].name: found \"\", expected a name");
   EXPECT_EQ(message(list(a + R"(, {"name": "b", "op": "relu", "inputs": ["input"]})")),
             "net.json: layers[0] (a): found a layer that no other reads, expected the last layer to be the only end");
+  EXPECT_EQ(message(list(a + R"(, {"name": "b", "op": "relu"}, {"name": "c", "op": "relu", "inputs": ["a"]})")),
+            "net.json: layers[1] (b): found a layer that no other reads, expected the last layer to be the only end");
 }
 
 TEST(LayerList, LayersFitTheirInputs) {
