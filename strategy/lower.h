@@ -18,7 +18,7 @@ struct LowerOptions {
 
 struct Lowered {
   Plan plan = {};
-  Strategy strategy = {};      // with every default resolved
+  Strategy strategy = {};  // with every default resolved
 };
 
 // The strategy with defaults resolved (dp, schedule, dtypes, attention, bucket, placement), or why it cannot be.

@@ -1,0 +1,400 @@
+// The backward of a chunk: goes through the forward operators in reverse, redoes what was not kept, passes gradients on.
+//
+//   value      stored | redone ... read by the backward of the operators that saved it ... released after the last of them
+//   gradient   made by the backward of the last consumer, summed into by the others, read by the backward of the producer
+#include <algorithm>
+
+#include "strategy/chunk_program.h"
+
+namespace foreshard {
+
+static Use whole(const Block& block) { return {.buffer = block.buffer, .slot = block.slot}; }
+
+struct ChunkProgram::BackwardState {
+  struct Held {
+    Block block = {};
+    int pending = 0;  // values whose gradient this is
+  };
+  std::vector<Held> held = {};
+  std::vector<int> gradient = {};                                 // [value of the layer]: index into held, -1 none
+  std::vector<char> present = {};                                 // [value]: readable now
+  std::vector<Block> where = {};                                  // [value]
+  std::vector<int> uses = {};                                     // [value]: backward reads to come
+  std::vector<char> redone = {};                                  // [operator]
+  std::vector<char> written = {};                                 // [unit]: this segment has written (a part of) its gradients
+  std::vector<std::pair<int, std::int64_t>> written_places = {};  // (unit, element) of parameters written, to see ties
+  int border = -1;  // gradient of the value between the current layer and the one after it
+};
+
+void ChunkProgram::receive_gradient(SegmentBuilder& out, BackwardState& state) {
+  if (last_stage()) return;
+  out.emit(
+      {.name = "receive gradient",
+       .what =
+           Exchange{.from = next_stage(), .tag = tag(false, stage_), .bytes = role_.buffers[gradient_in_.buffer.index()].bytes},
+       .stream = RoleStreams::receive_backward,
+       .waits = {{gradient_free_, gradient_in_.slot}},
+       .writes = {whole(gradient_in_)},
+       .acquires = {gradient_in_}});
+  state.held.push_back({gradient_in_, 1});
+  state.border = 0;
+}
+
+void ChunkProgram::send_gradient(SegmentBuilder& out, BackwardState& state) {
+  if (first_stage()) return;
+  FS_ASSERT(state.border >= 0);
+  const Block from = state.held[static_cast<std::size_t>(state.border)].block;
+  out.emit(
+      {.name = "send gradient",
+       .what =
+           Exchange{.to = previous_stage(), .tag = tag(false, stage_ - 1), .bytes = role_.buffers[from.buffer.index()].bytes},
+       .stream = RoleStreams::send_backward,
+       .reads = {whole(from)}});
+  release_gradient(out, from);
+}
+
+void ChunkProgram::release_gradient(SegmentBuilder& out, const Block& block) {
+  if (block == gradient_in_) out.record_after_last_use(block, {gradient_free_, block.slot});
+  if (block == gradient_out_) out.record_after_last_use(block, {gradient_sent_, block.slot});
+  out.release(block);
+}
+
+// A block for the gradient of `value`; the one the layer's kind shares, in a place that no live gradient holds.
+int ChunkProgram::fresh_gradient(int l, int value, BackwardState& state) {
+  const Layer& layer = layers_[static_cast<std::size_t>(l)];
+  Block block;
+  if (value == layer.graph->input && l == 0 && !first_stage()) {
+    block = gradient_out_;
+  } else {
+    const bool border = value == layer.graph->input || value == layer.graph->output;
+    block = {border ? border_gradient_ : scratch(*layer.graph, value, true), {0}};
+    const auto taken = [&] {
+      return std::any_of(state.held.begin(), state.held.end(),
+                         [&](const BackwardState::Held& held) { return held.pending > 0 && held.block == block; });
+    };
+    if (taken()) block.slot = {1};
+    FS_ASSERT(!taken());
+  }
+  state.held.push_back({block, 1});
+  state.gradient[static_cast<std::size_t>(value)] = static_cast<int>(state.held.size()) - 1;
+  return state.gradient[static_cast<std::size_t>(value)];
+}
+
+void ChunkProgram::drop_gradient(SegmentBuilder& out, int value, BackwardState& state) {
+  int& index = state.gradient[static_cast<std::size_t>(value)];
+  if (index < 0) return;
+  BackwardState::Held& held = state.held[static_cast<std::size_t>(index)];
+  index = -1;
+  if (--held.pending == 0) release_gradient(out, held.block);
+}
+
+// One backward read of a forward value is done; after the last one the value dies.
+void ChunkProgram::used(SegmentBuilder& out, int l, int name, BackwardState& state) {
+  const Layer& layer = layers_[static_cast<std::size_t>(l)];
+  const auto v = real(layer, name);
+  const int value = static_cast<int>(v);
+  if (--state.uses[v] > 0 || !state.present[v]) return;
+  const bool is_input = value == layer.graph->input;
+  if (is_input && l > 0) {  // the layer before may have saved it as its output
+    const Layer& before = layers_[static_cast<std::size_t>(l) - 1];
+    if (before.keep->stored[static_cast<std::size_t>(before.graph->output)]) return;
+  }
+  state.present[v] = 0;
+  const Block block = state.where[v];
+  if (block == input_) out.record_after_last_use(block, {input_free_, block.slot});
+  const bool sent = !last_stage() && l + 1 == static_cast<int>(layers_.size()) && value == layer.graph->output;
+  if (sent && block == layer.home[v]) out.wait_before_last_use(block, {output_sent_, block.slot});
+  out.release(block);
+}
+
+void ChunkProgram::redo(SegmentBuilder& out, int l, int index, BackwardState& state) {
+  const Layer& layer = layers_[static_cast<std::size_t>(l)];
+  const Operator& op = layer.graph->operators[static_cast<std::size_t>(index)];
+  if (state.redone[static_cast<std::size_t>(index)]) return;
+  state.redone[static_cast<std::size_t>(index)] = 1;
+  const auto place = [&](int value) {  // a value that is there already is made again beside it and dropped
+    if (value == layer.graph->output) return Block{border_value_, {l % 2}};
+    return Block{scratch(*layer.graph, value, false), {0}};
+  };
+  std::vector<Block> dead;
+  const auto appear = [&](int value, Instruction* run) {
+    const auto v = static_cast<std::size_t>(value);
+    const Block block = place(value);
+    if (run) run->writes.push_back(whole(block)), run->acquires.push_back(block);
+    if (state.present[v] || state.uses[v] == 0)
+      dead.push_back(block);
+    else
+      state.present[v] = 1, state.where[v] = block;
+  };
+  if (op.communication) {
+    if (op.communication->forward) {
+      const Block from = state.where[real(layer, op.inputs[0])];
+      const bool in_place = op.outputs.empty();
+      const int emitted = emit_communication(out, layer, op, *op.communication->forward, from,
+                                             in_place ? from : place(op.outputs[0]), !in_place);
+      FS_ASSERT(emitted >= 0);
+      if (!in_place) appear(op.outputs[0], nullptr);
+    }
+  } else {
+    Instruction run = compute(layer, op, Phase::Recompute);
+    for (const int value : op.inputs) {
+      const std::size_t v = real(layer, value);
+      FS_ASSERT(state.present[v]);
+      run.reads.push_back(whole(state.where[v]));
+    }
+    for (const int weight : op.weights) run.reads.push_back(weight_use(l, weight));
+    for (const int value : op.outputs) appear(value, &run);
+    out.emit(std::move(run));
+  }
+  for (const Block& block : dead) out.release(block);
+  for (const int value : op.inputs) used(out, l, value, state);
+}
+
+// Brings back values that the backward is about to read: their producers run again, with all that runs together with them.
+void ChunkProgram::redo_for(SegmentBuilder& out, int l, const std::vector<int>& values, BackwardState& state) {
+  const Layer& layer = layers_[static_cast<std::size_t>(l)];
+  const auto& operators = layer.graph->operators;
+  for (const int name : values) {
+    const std::size_t value = real(layer, name);
+    if (state.present[value]) continue;
+    const auto makes = [&](const Operator& op) {
+      return std::find(op.outputs.begin(), op.outputs.end(), static_cast<int>(value)) != op.outputs.end();
+    };
+    const auto producer = static_cast<std::size_t>(std::find_if(operators.begin(), operators.end(), makes) - operators.begin());
+    FS_ASSERT(producer < operators.size() && layer.keep->redone[producer]);
+    const int run = layer.keep->run[producer];
+    for (std::size_t i = 0; i < operators.size(); ++i) {
+      const bool together = i == producer || (run >= 0 && layer.keep->run[i] == run);
+      if (!together || state.redone[i]) continue;
+      redo_for(out, l, operators[i].inputs, state);
+      redo(out, l, static_cast<int>(i), state);
+    }
+  }
+}
+
+// An operator without a gradient kernel (a residual sum) hands the gradient of its result to its inputs, without a copy.
+void ChunkProgram::pass_gradients(SegmentBuilder& out, int l, int index, BackwardState& state) {
+  const Layer& layer = layers_[static_cast<std::size_t>(l)];
+  const Operator& op = layer.graph->operators[static_cast<std::size_t>(index)];
+  const int from = state.gradient[static_cast<std::size_t>(op.outputs[0])];
+  for (const int value : op.inputs) pass_gradient(out, l, value, from, state);
+}
+
+void ChunkProgram::pass_gradient(SegmentBuilder& out, int l, int value, int from, BackwardState& state) {
+  if (!wants_gradient(l, value)) return;
+  int& known = state.gradient[static_cast<std::size_t>(value)];
+  if (known < 0) {
+    known = from;
+    ++state.held[static_cast<std::size_t>(from)].pending;
+    return;
+  }
+  own_gradient(out, l, value, state);
+  add_gradients(out, layers_[static_cast<std::size_t>(l)], value, state.held[static_cast<std::size_t>(from)].block, state);
+}
+
+// gradient(value) += block
+void ChunkProgram::add_gradients(SegmentBuilder& out, const Layer& layer, int value, const Block& block, BackwardState& state) {
+  const Value& shape = layer.graph->values[static_cast<std::size_t>(value)];
+  const Block sum = state.held[static_cast<std::size_t>(state.gradient[static_cast<std::size_t>(value)])].block;
+  out.emit({.name = "add gradients",
+            .what = Compute{.op = Op::Add,
+                            .phase = Phase::InputGrad,
+                            .shapes = {{shape.dims, shape.dtype}},
+                            .flops = {static_cast<double>(shape.bytes.value / size_of(shape.dtype).value)},
+                            .traffic = shape.bytes * 3,
+                            .accumulate = true},
+            .stream = RoleStreams::compute,
+            .layer = layer.id,
+            .reads = {whole(block)},
+            .writes = {whole(sum)}});
+}
+
+// Before something is added to a gradient that other values still share: a copy of its own.
+void ChunkProgram::own_gradient(SegmentBuilder& out, int l, int value, BackwardState& state) {
+  const Layer& layer = layers_[static_cast<std::size_t>(l)];
+  const int shared = state.gradient[static_cast<std::size_t>(value)];
+  if (state.held[static_cast<std::size_t>(shared)].pending == 1) return;
+  const Block from = state.held[static_cast<std::size_t>(shared)].block;
+  const Block to = state.held[static_cast<std::size_t>(fresh_gradient(l, value, state))].block;
+  --state.held[static_cast<std::size_t>(shared)].pending;
+  const Value& shape = layer.graph->values[static_cast<std::size_t>(value)];
+  Instruction copy{.name = "copy gradient",
+                   .what = Copy{.bytes = shape.bytes},
+                   .stream = RoleStreams::compute,
+                   .layer = layer.id,
+                   .reads = {whole(from)},
+                   .writes = {whole(to)},
+                   .acquires = {to}};
+  if (to == gradient_out_) copy.waits.push_back({gradient_sent_, to.slot});
+  out.emit(std::move(copy));
+}
+
+bool ChunkProgram::wants_gradient(int l, int value) const {
+  const Layer& layer = layers_[static_cast<std::size_t>(l)];
+  if (value == layer.graph->input && l == 0 && first_stage()) return false;
+  return layer.graph->values[static_cast<std::size_t>(value)].needs_grad;
+}
+
+void ChunkProgram::input_gradients(SegmentBuilder& out, int l, int index, const BackwardVariant& variant,
+                                   BackwardState& state) {
+  const Layer& layer = layers_[static_cast<std::size_t>(l)];
+  const Operator& op = layer.graph->operators[static_cast<std::size_t>(index)];
+  const bool fused_residual = op.op == Op::Dropout && op.inputs.size() == 2;  // inputs[1] skips the dropout
+  std::vector<int> wanted;
+  for (const int value : op.inputs)
+    if (wants_gradient(l, value) && !(fused_residual && value == op.inputs[1]) &&
+        std::find(wanted.begin(), wanted.end(), value) == wanted.end())
+      wanted.push_back(value);
+  const bool makes_both = !op.weights.empty() && op.weight_grad == OpWork{};
+  if (wanted.empty() && !makes_both) return;
+  Instruction run = compute(layer, op, makes_both ? Phase::Backward : Phase::InputGrad);
+  for (const int value : op.outputs)
+    if (const int dy = state.gradient[static_cast<std::size_t>(value)]; dy >= 0)
+      run.reads.push_back(whole(state.held[static_cast<std::size_t>(dy)].block));
+  for (const int value : op.saved) run.reads.push_back(whole(state.where[real(layer, value)]));
+  for (const int weight : op.weights) run.reads.push_back(weight_use(l, weight));
+  for (const int value : wanted) {
+    const bool summed = state.gradient[static_cast<std::size_t>(value)] >= 0;
+    if (summed) {
+      FS_ASSERT(wanted.size() == 1);  // operators with several inputs that want gradients are their only consumers
+      own_gradient(out, l, value, state);
+      auto& what = std::get<Compute>(run.what);
+      what.accumulate = true;
+      what.traffic += layer.graph->values[static_cast<std::size_t>(value)].bytes;
+    } else {
+      fresh_gradient(l, value, state);
+    }
+    const Block to = state.held[static_cast<std::size_t>(state.gradient[static_cast<std::size_t>(value)])].block;
+    run.writes.push_back(whole(to));
+    if (!summed) run.acquires.push_back(to);
+    if (!summed && to == gradient_out_) run.waits.push_back({gradient_sent_, to.slot});
+  }
+  if (makes_both) write_weight_gradients(run, l, op, variant, state);
+  out.emit(std::move(run));
+  if (fused_residual) pass_gradient(out, l, op.inputs[1], state.gradient[static_cast<std::size_t>(op.outputs[0])], state);
+}
+
+// Adds the gradients of the operator's parameters to what `run` writes.
+void ChunkProgram::write_weight_gradients(Instruction& run, int l, const Operator& op, const BackwardVariant& variant,
+                                          BackwardState& state) {
+  bool accumulates = lowering_.zero < 2 && variant.accumulates;
+  for (const int weight : op.weights) {
+    const Use to = weight_gradient_use(l, weight);
+    const ParameterPlace& place = state_.places[static_cast<std::size_t>(l)][static_cast<std::size_t>(weight)];
+    const std::pair<int, std::int64_t> at{place.unit, place.element};
+    if (std::find(state.written_places.begin(), state.written_places.end(), at) != state.written_places.end())
+      accumulates = true;  // tied: the head wrote it in this backward
+    state.written_places.push_back(at);
+    run.writes.push_back(to);
+    if (accumulates) std::get<Compute>(run.what).traffic += *to.length;
+    if (lowering_.zero < 2) continue;
+    char& open = state.written[static_cast<std::size_t>(place.unit)];
+    if (!open) {
+      const StateUnit& unit = state_.units[static_cast<std::size_t>(place.unit)];
+      run.acquires.push_back({to.buffer, to.slot});
+      run.waits.push_back({unit.standalone ? reduced_ : ring_free_, {unit.standalone ? place.unit : unit.full_gradient_slot}});
+    }
+    open = 1;
+  }
+  if (accumulates && std::get<Compute>(run.what).phase == Phase::WeightGrad) std::get<Compute>(run.what).accumulate = true;
+  if (accumulates && std::get<Compute>(run.what).phase == Phase::Backward)
+    std::get<Compute>(run.what).attributes += " accumulate_weights";
+}
+
+void ChunkProgram::weight_gradients(SegmentBuilder& out, int l, int index, const BackwardVariant& variant,
+                                    BackwardState& state) {
+  const Layer& layer = layers_[static_cast<std::size_t>(l)];
+  const Operator& op = layer.graph->operators[static_cast<std::size_t>(index)];
+  if (op.weights.empty() || op.weight_grad == OpWork{}) return;
+  Instruction run = compute(layer, op, Phase::WeightGrad);
+  for (const int value : op.outputs)
+    if (const int dy = state.gradient[static_cast<std::size_t>(value)]; dy >= 0)
+      run.reads.push_back(whole(state.held[static_cast<std::size_t>(dy)].block));
+  for (const int value : op.saved) run.reads.push_back(whole(state.where[real(layer, value)]));
+  write_weight_gradients(run, l, op, variant, state);
+  out.emit(std::move(run));
+}
+
+void ChunkProgram::backward_communication(SegmentBuilder& out, int l, const Operator& op, BackwardState& state) {
+  const Layer& layer = layers_[static_cast<std::size_t>(l)];
+  const bool in_place = op.outputs.empty();
+  const int produced = in_place ? op.inputs[0] : op.outputs[0];
+  const int dy = state.gradient[static_cast<std::size_t>(produced)];
+  if (dy < 0) return;
+  const Block from = state.held[static_cast<std::size_t>(dy)].block;
+  if (in_place) {
+    if (!op.communication->backward) return;
+    own_gradient(out, l, produced, state);
+    const Block own = state.held[static_cast<std::size_t>(state.gradient[static_cast<std::size_t>(produced)])].block;
+    emit_communication(out, layer, op, *op.communication->backward, own, own, false);
+    return;
+  }
+  const int input = op.inputs[0];
+  if (!op.communication->forward) {  // another name for the same value: its part of the gradient is summed, then passed on
+    if (op.communication->backward) {
+      own_gradient(out, l, produced, state);
+      const Block own = state.held[static_cast<std::size_t>(state.gradient[static_cast<std::size_t>(produced)])].block;
+      emit_communication(out, layer, op, *op.communication->backward, own, own, false);
+    }
+    pass_gradient(out, l, input, state.gradient[static_cast<std::size_t>(produced)], state);
+  } else if (op.communication->backward && wants_gradient(l, input)) {
+    FS_ASSERT(state.gradient[static_cast<std::size_t>(input)] < 0);
+    const Block to = state.held[static_cast<std::size_t>(fresh_gradient(l, input, state))].block;
+    const int index = emit_communication(out, layer, op, *op.communication->backward, from, to, true);
+    if (to == gradient_out_) out.at(index).waits.push_back({gradient_sent_, to.slot});
+  }
+  drop_gradient(out, produced, state);
+}
+
+void ChunkProgram::backward_operator(SegmentBuilder& out, int l, int index, const BackwardVariant& variant,
+                                     BackwardState& state) {
+  const Layer& layer = layers_[static_cast<std::size_t>(l)];
+  const Operator& op = layer.graph->operators[static_cast<std::size_t>(index)];
+  if (op.communication) return backward_communication(out, l, op, state);
+  const bool loss = (op.op == Op::CrossEntropy || op.op == Op::SumOfSquares) && !(op.input_grad == OpWork{});
+  const bool reached = loss || std::any_of(op.outputs.begin(), op.outputs.end(),
+                                           [&](int value) { return state.gradient[static_cast<std::size_t>(value)] >= 0; });
+  if (reached) {
+    redo_for(out, l, op.saved, state);
+    const bool passes = op.input_grad == OpWork{};
+    if (passes && !op.inputs.empty()) pass_gradients(out, l, index, state);
+    if (!passes) input_gradients(out, l, index, variant, state);
+    weight_gradients(out, l, index, variant, state);
+  }
+  for (const int value : op.saved) used(out, l, value, state);
+  for (const int value : op.outputs) drop_gradient(out, value, state);
+}
+
+void ChunkProgram::backward_layer(SegmentBuilder& out, int l, const BackwardVariant& variant, BackwardState& state) {
+  const Layer& layer = layers_[static_cast<std::size_t>(l)];
+  const LayerGraph& graph = *layer.graph;
+  state.gradient.assign(graph.values.size(), -1);
+  if (graph.output >= 0) state.gradient[static_cast<std::size_t>(graph.output)] = state.border;
+  state.where = layer.home;
+  state.present = layer.keep->stored;  // by real name
+  state.uses = layer.keep->backward_uses;
+  state.redone.assign(graph.operators.size(), 0);
+  if (graph.input >= 0) state.present[static_cast<std::size_t>(graph.input)] = border_stored(l);
+
+  gather_layer(out, l, false);
+  const int operators = static_cast<int>(graph.operators.size());
+  if (layer.keep->whole_layer)
+    for (int i = 0; i < operators; ++i) redo(out, l, i, state);
+  for (int i = operators - 1; i >= 0; --i) backward_operator(out, l, i, variant, state);
+  release_gathered(out, l);
+  state.border = graph.input >= 0 ? state.gradient[static_cast<std::size_t>(graph.input)] : -1;
+  reduce_layer(out, l, variant);
+}
+
+Segment ChunkProgram::backward(const BackwardVariant& variant) {
+  SegmentBuilder out("backward." + std::to_string(chunk_), chunk_params());
+  gathers_ = 0;
+  BackwardState state;
+  state.written.assign(state_.units.size(), 0);
+  receive_gradient(out, state);
+  for (int l = static_cast<int>(layers_.size()) - 1; l >= 0; --l) backward_layer(out, l, variant, state);
+  send_gradient(out, state);
+  return out.take();
+}
+
+}  // namespace foreshard

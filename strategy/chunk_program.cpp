@@ -1,0 +1,321 @@
+#include "strategy/chunk_program.h"
+
+#include <algorithm>
+
+namespace foreshard {
+
+std::vector<Param> chunk_params() {
+  return {{"microbatch", ParamKind::Microbatch}, {"activation", ParamKind::Slot},  {"input", ParamKind::Slot},
+          {"output", ParamKind::Slot},           {"gradient_in", ParamKind::Slot}, {"gradient_out", ParamKind::Slot}};
+}
+
+ChunkProgram::ChunkProgram(Lowering& lowering, Role& role, int role_index, int chunk, int stage, const ChunkSlots& slots)
+    : lowering_(lowering),
+      role_(role),
+      role_index_(role_index),
+      chunk_(chunk),
+      stage_(stage),
+      first_(lowering.layout.first[static_cast<std::size_t>(stage)]),
+      last_(lowering.layout.first[static_cast<std::size_t>(stage) + 1]) {
+  state_ = lay_out_state(lowering, role, chunk, first_, last_);
+  add_layers(first_, last_);
+  add_rings(slots);
+  add_homes(slots.activation);
+}
+
+BufferId ChunkProgram::add_buffer(const std::string& name, Category category, DType dtype, Bytes bytes, int slots) {
+  role_.buffers.push_back({.name = name + "." + std::to_string(chunk_),
+                           .category = category,
+                           .dtype = dtype,
+                           .bytes = bytes,
+                           .offsets = std::vector<Bytes>(static_cast<std::size_t>(slots))});
+  return {static_cast<std::int32_t>(role_.buffers.size()) - 1};
+}
+
+EventId ChunkProgram::add_event(const std::string& name, int slots) {
+  role_.events.push_back({.name = name + "." + std::to_string(chunk_), .slots = slots});
+  return {static_cast<std::int32_t>(role_.events.size()) - 1};
+}
+
+void ChunkProgram::add_layers(int first, int last) {
+  const OpGraph& graph = lowering_.graph;
+  const Recompute& recompute = lowering_.strategy.recompute;
+  keeps_.reserve(graph.kinds.size() * 2);
+  for (const LayerGraph& kind : graph.kinds)
+    for (const bool in_range : {false, true}) keeps_.push_back(keep_rule(kind, recompute, in_range));
+  int counted = 0;
+  for (int at = first; at < last; ++at) {
+    const OpGraph::Layer& layer = graph.layers[static_cast<std::size_t>(at)];
+    const bool in_range = layer.counted && (recompute.layers == 0 || counted < recompute.layers);
+    counted += layer.counted ? 1 : 0;
+    role_.layers.push_back(layer.name);
+    layers_.push_back({.graph = &graph.kinds[static_cast<std::size_t>(layer.kind)],
+                       .keep = &keeps_[static_cast<std::size_t>(layer.kind) * 2 + (in_range ? 1 : 0)],
+                       .id = {static_cast<std::int32_t>(role_.layers.size()) - 1}});
+  }
+  scratch_.resize(graph.kinds.size());
+  scratch_gradient_.resize(graph.kinds.size());
+}
+
+// Border i lies between chunk-local layers i-1 and i.
+bool ChunkProgram::border_stored(int border) const {
+  const auto at = static_cast<std::size_t>(border);
+  if (at < layers_.size() && layers_[at].graph->input >= 0 &&
+      layers_[at].keep->stored[static_cast<std::size_t>(layers_[at].graph->input)])
+    return true;
+  return at > 0 && layers_[at - 1].graph->output >= 0 &&
+         layers_[at - 1].keep->stored[static_cast<std::size_t>(layers_[at - 1].graph->output)];
+}
+
+void ChunkProgram::add_rings(const ChunkSlots& slots) {
+  const auto value_at = [&](int border) -> const Value& {
+    const Layer& layer = layers_[static_cast<std::size_t>(border == 0 ? 0 : border - 1)];
+    return layer.graph->values[static_cast<std::size_t>(border == 0 ? layer.graph->input : layer.graph->output)];
+  };
+  const int borders = static_cast<int>(layers_.size());
+  if (!first_stage()) {
+    const Value& value = value_at(0);
+    const Category kept = border_stored(0) ? Category::Activations : Category::Communication;
+    input_ = {add_buffer("input", kept, value.dtype, value.bytes, slots.input), {ChunkArgs::input}};
+    input_free_ = add_event("input_free", slots.input);
+    gradient_out_ = {add_buffer("gradient_out", Category::Communication, value.dtype, value.bytes, slots.gradient_out),
+                     {ChunkArgs::gradient_out}};
+    gradient_sent_ = add_event("gradient_sent", slots.gradient_out);
+  }
+  if (!last_stage()) {
+    const Value& value = value_at(borders);
+    if (!border_stored(borders))
+      output_ = {add_buffer("output", Category::Communication, value.dtype, value.bytes, slots.output), {ChunkArgs::output}};
+    output_sent_ = add_event("output_sent", border_stored(borders) ? slots.activation : slots.output);
+    gradient_in_ = {add_buffer("gradient_in", Category::Communication, value.dtype, value.bytes, slots.gradient_in),
+                    {ChunkArgs::gradient_in}};
+    gradient_free_ = add_event("gradient_free", slots.gradient_in);
+  }
+  const int units = std::max<int>(1, static_cast<int>(state_.units.size()));
+  reduced_ = add_event("reduced", units);
+  ready_ = add_event("parameters_ready", units);
+  updated_ = add_event("updated", units);
+  if (lowering_.zero >= 2) ring_free_ = add_event("gradient_ring_free", 2);
+  if (lowering_.zero < 3) return;
+  Bytes largest = {};
+  for (const std::vector<int>& units_of : state_.units_of_layer) {
+    Bytes bytes = {};
+    for (const int unit : units_of)
+      bytes += size_of(lowering_.types.param) * state_.units[static_cast<std::size_t>(unit)].elements;
+    largest = std::max(largest, bytes);
+  }
+  gathered_slots_ = lowering_.strategy.overlap.parameters ? 2 : 1;
+  gathered_ = add_buffer("gathered", Category::Parameters, lowering_.types.param, largest, gathered_slots_);
+  gathered_free_ = add_event("gathered_free", gathered_slots_);
+}
+
+// Where each forward value lives. Borders that nobody keeps alternate between two scratch slots.
+void ChunkProgram::add_homes(int slots) {
+  const int count = static_cast<int>(layers_.size());
+  Bytes largest_border = {};
+  DType border_type = lowering_.types.compute;
+  for (int l = 0; l < count; ++l) {
+    Layer& layer = layers_[static_cast<std::size_t>(l)];
+    layer.home.resize(layer.graph->values.size());
+    for (std::size_t v = 0; v < layer.home.size(); ++v) {
+      const Value& value = layer.graph->values[v];
+      const int index = static_cast<int>(v);
+      if (real(layer, index) != v) continue;  // another name of a value that has a home
+      if (index == layer.graph->input) {
+        layer.home[v] = l == 0 ? input_
+                               : layers_[static_cast<std::size_t>(l) - 1]
+                                     .home[static_cast<std::size_t>(layers_[static_cast<std::size_t>(l) - 1].graph->output)];
+        continue;
+      }
+      const bool border = index == layer.graph->output;
+      if (border && l + 1 == count && output_.buffer.valid()) {
+        layer.home[v] = output_;
+      } else if (layer.keep->stored[v] || (border && border_stored(l + 1))) {
+        layer.home[v] = {add_buffer(role_.layers[layer.id.index()] + "." + value.name, Category::Activations, value.dtype,
+                                    value.bytes, slots),
+                         {ChunkArgs::activation}};
+      } else if (border) {
+        layer.home[v] = {{}, {l % 2}};  // border_value_, once its size is known
+      }
+      if (border) {
+        largest_border = std::max(largest_border, value.bytes);
+        border_type = value.dtype;
+      }
+    }
+  }
+  border_value_ = add_buffer("border", Category::Transient, border_type, largest_border, 2);
+  border_gradient_ = add_buffer("border.gradient", Category::Transient, border_type, largest_border, 2);
+  for (int l = 0; l < count; ++l) {
+    Layer& layer = layers_[static_cast<std::size_t>(l)];
+    for (const int v : {layer.graph->input, layer.graph->output})
+      if (v >= 0 && !layer.home[static_cast<std::size_t>(v)].buffer.valid() && !(l == 0 && v == layer.graph->input))
+        layer.home[static_cast<std::size_t>(v)] = {border_value_, {v == layer.graph->output ? l % 2 : (l + 1) % 2}};
+    for (std::size_t v = 0; v < layer.home.size(); ++v)
+      if (!layer.home[v].buffer.valid() && real(layer, static_cast<int>(v)) == v)
+        layer.home[v] = {scratch(*layer.graph, static_cast<int>(v), false), {0}};
+  }
+}
+
+// Buffers shared by all layers of a kind: a value that dies inside its layer, and the gradient of a value.
+BufferId ChunkProgram::scratch(const LayerGraph& graph, int value, bool gradient) {
+  const auto kind = static_cast<std::size_t>(&graph - lowering_.graph.kinds.data());
+  std::vector<BufferId>& known = gradient ? scratch_gradient_[kind] : scratch_[kind];
+  known.resize(graph.values.size());
+  BufferId& id = known[static_cast<std::size_t>(value)];
+  if (!id.valid()) {
+    const Value& shape = graph.values[static_cast<std::size_t>(value)];
+    id = add_buffer(graph.kind + "." + shape.name + (gradient ? ".gradient" : ""), Category::Transient, shape.dtype,
+                    shape.bytes, gradient ? 2 : 1);
+  }
+  return id;
+}
+
+Peer ChunkProgram::next_stage() const {
+  const int p = lowering_.strategy.pp;
+  return {.role_shift = rank_of_stage(*lowering_.strategy.schedule, stage_ + 1, p) - role_index_};
+}
+Peer ChunkProgram::previous_stage() const {
+  const int p = lowering_.strategy.pp;
+  return {.role_shift = rank_of_stage(*lowering_.strategy.schedule, stage_ - 1, p) - role_index_};
+}
+// Chunk of the receiving stage: pairs sends with receives and is the same text on every role.
+std::string ChunkProgram::tag(bool forward, int to_stage) const {
+  return (forward ? "forward." : "backward.") + std::to_string(to_stage / lowering_.strategy.pp);
+}
+StreamId ChunkProgram::tensor_stream() const {
+  return lowering_.strategy.overlap.tp ? RoleStreams::tensor : RoleStreams::compute;
+}
+
+static Use whole(const Block& block) { return {.buffer = block.buffer, .slot = block.slot}; }
+
+Instruction ChunkProgram::communication(const Layer& layer, const Operator& op, CollectiveKind kind, const Block& from,
+                                        const Block& to) const {
+  const Communication& talk = *op.communication;
+  const bool tp = talk.axis == CommunicationAxis::Tp;
+  Instruction instruction{.name = op.name,
+                          .what = Collective{.kind = kind,
+                                             .algorithm = lowering_.strategy.algorithm,
+                                             .group = tp ? lowering_.tp_group : lowering_.cp_group,
+                                             .bytes = talk.bytes,
+                                             .dtype = lowering_.types.compute,
+                                             .attributes = op.attributes},
+                          .stream = tensor_stream(),
+                          .layer = layer.id,
+                          .reads = {whole(from)},
+                          .writes = {whole(to)}};
+  return instruction;
+}
+
+// A collective, or cp - 1 exchanges with the ring neighbours that bring the other ranks' parts one by one.
+int ChunkProgram::emit_communication(SegmentBuilder& out, const Layer& layer, const Operator& op, CollectiveKind kind,
+                                     const Block& from, const Block& to, bool acquire) {
+  if (!op.communication->ring_exchange) {
+    Instruction instruction = communication(layer, op, kind, from, to);
+    if (acquire) instruction.acquires.push_back(to);
+    return out.emit(std::move(instruction));
+  }
+  const int ranks = lowering_.strategy.cp;
+  int index = -1;
+  for (int step = 1; step < ranks; ++step) {
+    Instruction instruction{.name = op.name + "." + std::to_string(step),
+                            .what = Exchange{.to = Peer{.axis = lowering_.cp, .shift = 1},
+                                             .from = Peer{.axis = lowering_.cp, .shift = -1},
+                                             .tag = op.name,
+                                             .bytes = {op.communication->bytes.value / ranks}},
+                            .stream = tensor_stream(),
+                            .layer = layer.id,
+                            .reads = {whole(from)},
+                            .writes = {whole(to)}};
+    if (acquire && step == 1) instruction.acquires.push_back(to);
+    index = out.emit(std::move(instruction));
+  }
+  return index;
+}
+
+static const OpWork& work_of(const Operator& op, Phase phase) {
+  if (phase == Phase::InputGrad) return op.input_grad;
+  if (phase == Phase::WeightGrad) return op.weight_grad;
+  return op.forward;
+}
+
+static bool keyed_by_microbatch(Op op) { return op == Op::Embedding || op == Op::CrossEntropy || op == Op::Dropout; }
+
+Instruction ChunkProgram::compute(const Layer& layer, const Operator& op, Phase phase) const {
+  const OpWork& work = work_of(op, phase);
+  Compute what{.op = op.op,
+               .phase = phase,
+               .shapes = op.shapes,
+               .flops = work.flops,
+               .traffic = work.traffic,
+               .attributes = op.attributes};
+  if (keyed_by_microbatch(op.op)) what.microbatch = ChunkArgs::microbatch;
+  return {.name = op.name, .what = std::move(what), .stream = RoleStreams::compute, .layer = layer.id};
+}
+
+Use ChunkProgram::weight_use(int layer, int parameter) const {
+  const ParameterPlace& place = state_.places[static_cast<std::size_t>(layer)][static_cast<std::size_t>(parameter)];
+  const Bytes each = size_of(lowering_.types.param);
+  Use use{.from = each * place.element, .length = each * place.elements};
+  if (lowering_.zero < 3) {
+    use.buffer = state_.units[static_cast<std::size_t>(place.unit)].value;
+    return use;
+  }
+  use.buffer = gathered_;
+  use.slot = {gathered_slot_};
+  for (const int unit : state_.units_of_layer[static_cast<std::size_t>(layer)]) {
+    if (unit == place.unit) break;
+    use.from += each * state_.units[static_cast<std::size_t>(unit)].elements;
+  }
+  return use;
+}
+
+Use ChunkProgram::weight_gradient_use(int layer, int parameter) const {
+  const ParameterPlace& place = state_.places[static_cast<std::size_t>(layer)][static_cast<std::size_t>(parameter)];
+  const StateUnit& unit = state_.units[static_cast<std::size_t>(place.unit)];
+  const Bytes each = size_of(lowering_.types.grad);
+  const bool full = lowering_.zero >= 2;
+  return {.buffer = full ? unit.full_gradient : unit.gradient,
+          .slot = {full ? unit.full_gradient_slot : 0},
+          .from = each * place.element,
+          .length = each * place.elements};
+}
+
+// ZeRO 3: all-gathers the layer's units into the next place of the ring, ahead of use when the ring has two.
+void ChunkProgram::gather_layer(SegmentBuilder& out, int layer, bool waits_for_parameters) {
+  const std::vector<int>& units = state_.units_of_layer[static_cast<std::size_t>(layer)];
+  if (lowering_.zero < 3 || units.empty()) return;
+  gathered_slot_ = gathers_++ % gathered_slots_;
+  const Block ring{gathered_, {gathered_slot_}};
+  const Bytes each = size_of(lowering_.types.param);
+  Bytes at = {};
+  for (const int index : units) {
+    const StateUnit& unit = state_.units[static_cast<std::size_t>(index)];
+    const Bytes bytes = each * unit.elements;
+    Instruction gather{.name = "gather",
+                       .what = Collective{.kind = CollectiveKind::AllGather,
+                                          .algorithm = lowering_.strategy.algorithm,
+                                          .group = lowering_.shard_group,
+                                          .bytes = bytes,
+                                          .dtype = lowering_.types.param},
+                       .stream = RoleStreams::parameters,
+                       .layer = layers_[static_cast<std::size_t>(layer)].id,
+                       .reads = {{.buffer = unit.value}},
+                       .writes = {{.buffer = gathered_, .slot = ring.slot, .from = at, .length = bytes}}};
+    if (at == Bytes{}) {
+      gather.acquires.push_back(ring);
+      if (gathers_ <= gathered_slots_) gather.waits.push_back({gathered_free_, ring.slot});
+    }
+    if (waits_for_parameters) gather.waits.push_back({ready_, {index}});
+    out.emit(std::move(gather));
+    at += bytes;
+  }
+}
+
+void ChunkProgram::release_gathered(SegmentBuilder& out, int layer) {
+  if (lowering_.zero < 3 || state_.units_of_layer[static_cast<std::size_t>(layer)].empty()) return;
+  const Block ring{gathered_, {gathered_slot_}};
+  out.record_after_last_use(ring, {gathered_free_, ring.slot});
+  out.release(ring);
+}
+
+}  // namespace foreshard

@@ -1,0 +1,150 @@
+// The segments of one chunk (the layers of one pipeline stage): forward and backward of a micro-batch, with every block they
+// touch. Activations that wait for the backward have one slot per micro-batch in flight; everything else is reused at once.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "strategy/keep_rule.h"
+#include "strategy/lowering.h"
+#include "strategy/model_state.h"
+#include "strategy/segment_builder.h"
+
+namespace foreshard {
+
+// Streams of every role, in this order; unused ones stay empty.
+struct RoleStreams {
+  static constexpr StreamId compute{0}, send_forward{1}, receive_forward{2}, send_backward{3}, receive_backward{4},
+      gradients{5}, parameters{6}, tensor{7};
+};
+
+// Parameters of every forward and backward segment, in this order.
+struct ChunkArgs {
+  static constexpr ParamId microbatch{0}, activation{1}, input{2}, output{3}, gradient_in{4}, gradient_out{5};
+};
+std::vector<Param> chunk_params();
+
+// Slots of the rings of a chunk; differ between roles of equal signature.
+struct ChunkSlots {
+  int activation = 1, input = 1, output = 2, gradient_in = 2, gradient_out = 2;
+};
+
+struct ForwardVariant {
+  bool waits_for_parameters = false;  // first of the run: the parameters come from an update and its all-gather
+};
+struct BackwardVariant {
+  bool accumulates = false;  // not the first micro-batch of the run
+  bool last = false;         // of the run: ZeRO 0-1 reduce now when gradients overlap; ZeRO 2-3 always do
+};
+
+class ChunkProgram {
+ public:
+  // Appends the chunk's buffers and events to `role`.
+  ChunkProgram(Lowering& lowering, Role& role, int role_index, int chunk, int stage, const ChunkSlots& slots);
+
+  Segment forward(const ForwardVariant& variant);
+  Segment backward(const BackwardVariant& variant);
+
+  bool needs_reduction(int unit) const;
+  void reduce_unit(SegmentBuilder& out, int unit, const BackwardVariant& variant);  // chunk_reduce.cpp
+
+  // The end of the run for this chunk: what the backward left of the reductions, the update, the all-gather of parameters.
+  Segment finish(bool tied);  // chunk_update.cpp
+  // ZeRO 1-2 with overlapped parameters: the all-gather of the last run's update, issued ahead of the first forward.
+  Segment gather();
+
+  const ChunkState& state() const { return state_; }
+  int stage() const { return stage_; }
+
+ private:
+  struct Layer {
+    const LayerGraph* graph = nullptr;
+    const KeepRule* keep = nullptr;
+    LayerId id = {};               // of Role::layers
+    std::vector<Block> home = {};  // [value] as a forward value; invalid buffer: lives in the scratch buffers of the kind
+  };
+  struct BackwardState;
+  static std::size_t real(const Layer& layer, int value) {
+    return static_cast<std::size_t>(layer.keep->same_as[static_cast<std::size_t>(value)]);
+  }
+
+  // set-up (chunk_program.cpp)
+  void add_layers(int first, int last);
+  void add_rings(const ChunkSlots& slots);
+  void add_homes(int slots);
+  BufferId add_buffer(const std::string& name, Category category, DType dtype, Bytes bytes, int slots);
+  EventId add_event(const std::string& name, int slots);
+  BufferId scratch(const LayerGraph& graph, int value, bool gradient);
+  bool border_stored(int border) const;
+  bool first_stage() const { return stage_ == 0; }
+  bool last_stage() const { return stage_ + 1 == lowering_.stages(); }
+  Peer next_stage() const;
+  Peer previous_stage() const;
+  std::string tag(bool forward, int to_stage) const;
+  StreamId tensor_stream() const;
+  // Parameters are made by another stream than the one that reads them: ZeRO 1-3.
+  bool updated_elsewhere() const { return lowering_.zero >= 1; }
+
+  // shared by forward and backward
+  Instruction communication(const Layer& layer, const Operator& op, CollectiveKind kind, const Block& from,
+                            const Block& to) const;
+  int emit_communication(SegmentBuilder& out, const Layer& layer, const Operator& op, CollectiveKind kind, const Block& from,
+                         const Block& to, bool acquire);
+  Instruction compute(const Layer& layer, const Operator& op, Phase phase) const;
+  Use weight_use(int layer, int parameter) const;
+  Use weight_gradient_use(int layer, int parameter) const;
+  void gather_layer(SegmentBuilder& out, int layer, bool waits_for_parameters);  // ZeRO 3
+  void release_gathered(SegmentBuilder& out, int layer);
+
+  // forward (chunk_forward.cpp)
+  void receive_input(SegmentBuilder& out);
+  void send_output(SegmentBuilder& out);
+  void forward_layer(SegmentBuilder& out, int layer, const ForwardVariant& variant);
+  void run_forward(SegmentBuilder& out, int layer, int op, const ForwardVariant& variant, std::vector<char>& live);
+  void wait_for_unit(Instruction& run, int layer, int parameter);
+  void forget_after_forward(SegmentBuilder& out, int layer, int value);
+
+  // backward (chunk_backward.cpp)
+  void receive_gradient(SegmentBuilder& out, BackwardState& state);
+  void send_gradient(SegmentBuilder& out, BackwardState& state);
+  void backward_layer(SegmentBuilder& out, int layer, const BackwardVariant& variant, BackwardState& state);
+  void backward_operator(SegmentBuilder& out, int layer, int op, const BackwardVariant& variant, BackwardState& state);
+  void backward_communication(SegmentBuilder& out, int layer, const Operator& op, BackwardState& state);
+  void pass_gradients(SegmentBuilder& out, int layer, int op, BackwardState& state);
+  void pass_gradient(SegmentBuilder& out, int layer, int value, int from, BackwardState& state);
+  void input_gradients(SegmentBuilder& out, int layer, int op, const BackwardVariant& variant, BackwardState& state);
+  void write_weight_gradients(Instruction& run, int layer, const Operator& op, const BackwardVariant& variant,
+                              BackwardState& state);
+  void weight_gradients(SegmentBuilder& out, int layer, int op, const BackwardVariant& variant, BackwardState& state);
+  void redo_for(SegmentBuilder& out, int layer, const std::vector<int>& values, BackwardState& state);
+  void redo(SegmentBuilder& out, int layer, int op, BackwardState& state);
+  void used(SegmentBuilder& out, int layer, int value, BackwardState& state);
+  int fresh_gradient(int layer, int value, BackwardState& state);
+  void own_gradient(SegmentBuilder& out, int layer, int value, BackwardState& state);
+  void add_gradients(SegmentBuilder& out, const Layer& layer, int value, const Block& block, BackwardState& state);
+  void drop_gradient(SegmentBuilder& out, int value, BackwardState& state);
+  void release_gradient(SegmentBuilder& out, const Block& block);
+  bool wants_gradient(int layer, int value) const;
+  void reduce_layer(SegmentBuilder& out, int layer, const BackwardVariant& variant);
+  void reduce_rest(SegmentBuilder& out, int mark, bool tied);
+  Instruction update(int unit) const;
+  Instruction gather_unit(int unit) const;
+  Instruction sum(const char* name, CollectiveKind kind, GroupId group, Bytes bytes, const Use& from, const Use& to) const;
+
+  Lowering& lowering_;
+  Role& role_;
+  int role_index_, chunk_, stage_, first_, last_;
+  ChunkState state_ = {};
+  std::vector<KeepRule> keeps_ = {};  // [op graph kind * 2 + in the range of full recomputation]
+  std::vector<Layer> layers_ = {};
+  std::vector<std::vector<BufferId>> scratch_ = {}, scratch_gradient_ = {};  // [op graph kind][value]
+  Block input_ = {}, output_ = {}, gradient_in_ = {}, gradient_out_ = {};
+  BufferId border_gradient_ = {}, border_value_ = {}, gathered_ = {};
+  int gathered_slots_ = 1;
+  int gathers_ = 0, gathered_slot_ = 0;  // of the segment being built
+  std::vector<char> waited_ = {};        // [unit], likewise
+  EventId input_free_ = {}, output_sent_ = {}, gradient_free_ = {}, gradient_sent_ = {}, reduced_ = {}, ready_ = {},
+          updated_ = {}, gathered_free_ = {}, ring_free_ = {};
+};
+
+}  // namespace foreshard

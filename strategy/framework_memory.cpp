@@ -1,0 +1,22 @@
+#include "strategy/framework_memory.h"
+
+namespace foreshard {
+
+namespace {
+
+constexpr Bytes kContext{std::int64_t{512} << 20};
+constexpr Bytes kWorkspace{std::int64_t{32} << 20};
+constexpr Bytes kConnection{9'633'792};
+constexpr int kRingChannels = 8;  // typical for a ring inside a node or over one NIC
+constexpr int kPeerChannels = 2;  // point to point
+
+}  // namespace
+
+Bytes framework_memory(const Strategy& strategy) {
+  if (strategy.framework_memory) return *strategy.framework_memory;
+  const int rings = (strategy.dp > 1 ? 1 : 0) + (strategy.cp > 1 ? 1 : 0) + (strategy.tp > 1 ? 1 : 0);
+  const int peers = strategy.pp > 1 ? 2 : 0;
+  return kContext + kWorkspace + kConnection * (rings * kRingChannels + peers * kPeerChannels);
+}
+
+}  // namespace foreshard

@@ -1,0 +1,14 @@
+// Device memory outside the arena: CUDA context, library workspaces, NCCL buffers. An estimate to be replaced by calibration.
+#pragma once
+
+#include "core/plan.h"
+#include "core/strategy.h"
+
+namespace foreshard {
+
+// Context and loaded kernels 0.5 GiB, cuBLAS workspace 32 MiB, and per communicator of more than one rank the buffers of two
+// ring neighbours over NCCL's default channels: 9,633,792 B per connection (memory.md section 6; NVIDIA/nccl src/init.cc).
+// Only the connections that a ring uses are allocated: one protocol set in each direction and channel.
+Bytes framework_memory(const Strategy& strategy);
+
+}  // namespace foreshard

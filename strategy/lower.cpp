@@ -1,0 +1,156 @@
+#include "strategy/lower.h"
+
+#include <algorithm>
+
+#include "core/json.h"
+#include "core/memory_timeline.h"
+#include "strategy/framework_memory.h"
+#include "strategy/lowering.h"
+#include "strategy/memory_planner.h"
+#include "strategy/plan_costs.h"
+#include "strategy/receive_slots.h"
+#include "strategy/role_program.h"
+
+namespace foreshard {
+
+namespace {
+
+AxisId add_axis(Plan& plan, const char* name, int size) {
+  if (size <= 1) return {};
+  plan.axes.push_back({name, size});
+  return {static_cast<std::int32_t>(plan.axes.size()) - 1};
+}
+
+GroupId add_group(Plan& plan, const char* name, std::vector<AxisId> over, std::vector<RoleId> roles = {}) {
+  std::erase_if(over, [](AxisId axis) { return !axis.valid(); });
+  if (over.empty() && roles.empty()) return {};
+  plan.groups.push_back({name, std::move(roles), std::move(over)});
+  return {static_cast<std::int32_t>(plan.groups.size()) - 1};
+}
+
+bool ties_embeddings_across_roles(const Lowering& lowering) {
+  const auto* transformer = std::get_if<Transformer>(&lowering.model.shape);
+  return transformer && transformer->tied_embeddings && lowering.strategy.pp > 1;
+}
+
+void add_axes_and_groups(Lowering& lowering) {
+  const Strategy& s = lowering.strategy;
+  Plan& plan = lowering.plan;
+  const int inner = s.zero > 0 ? s.zero_group : s.dp;
+  lowering.dp_outer = add_axis(plan, "dp_outer", s.dp / inner);
+  lowering.dp = add_axis(plan, "dp", inner);
+  lowering.cp = add_axis(plan, "cp", s.cp);
+  lowering.tp = add_axis(plan, "tp", s.tp);
+  lowering.replicas = s.dp * s.cp;
+  lowering.zero = inner * s.cp > 1 ? s.zero : 0;
+  lowering.shards = lowering.zero > 0 ? inner * s.cp : 1;
+  lowering.data_group = add_group(plan, "data", {lowering.dp_outer, lowering.dp, lowering.cp});
+  lowering.shard_group = lowering.zero > 0 ? add_group(plan, "shards", {lowering.dp, lowering.cp}) : GroupId{};
+  lowering.replica_group = lowering.zero > 0 ? add_group(plan, "replicas", {lowering.dp_outer}) : GroupId{};
+  lowering.tp_group = add_group(plan, "tensor", {lowering.tp});
+  lowering.tp_gradient_group = s.sequence_parallel ? add_group(plan, "tensor gradients", {lowering.tp}) : GroupId{};
+  lowering.cp_group = add_group(plan, "context", {lowering.cp});
+  if (ties_embeddings_across_roles(lowering)) {
+    const RoleId last{rank_of_stage(*s.schedule, lowering.stages() - 1, s.pp)};
+    if (last.value != 0) lowering.tied_group = add_group(plan, "tied embeddings", {}, {RoleId{0}, last});
+  }
+}
+
+Sharding sharding_of(const Strategy& s, const StateTypes& types) {
+  return {.micro_batch = s.micro_batch,
+          .seq = s.seq,
+          .tp = s.tp,
+          .cp = s.cp,
+          .sequence_parallel = s.sequence_parallel,
+          .context_ring = s.context == ContextKind::Ring,
+          .flash_attention = s.attention == AttentionKernel::Flash,
+          .dropout = s.dropout,
+          .compute = types.compute,
+          .param = types.param,
+          .vocab_multiple = s.vocab_multiple};
+}
+
+// Where the plan came from, and what its result is judged by: report reads "workload".
+std::string origin(const Lowering& lowering) {
+  const Strategy& s = lowering.strategy;
+  const bool tokens = std::holds_alternative<Transformer>(lowering.model.shape);
+  JsonWriter json(0);
+  json.begin_object();
+  json.field("model", lowering.model.name).field("cluster", lowering.cluster.name);
+  json.key("workload").begin_object();
+  json.field("tokens_per_sample", tokens ? s.seq : std::int64_t{0});
+  json.field("model_flops_per_sample", model_flops_per_sample(lowering.model, s.seq, s.vocab_multiple * s.tp).value);
+  json.field("parameters", parameter_count(lowering.model, s.vocab_multiple * s.tp));
+  json.end_object();
+  json.key("strategy").raw(to_json(s));
+  json.end_object();
+  return json.text();
+}
+
+std::string gib(Bytes bytes) {
+  const auto tenths = static_cast<std::int64_t>(in_gib(bytes) * 100 + 0.5);
+  return std::to_string(tenths / 100) + "." + (tenths % 100 < 10 ? "0" : "") + std::to_string(tenths % 100) + " GiB";
+}
+
+}  // namespace
+
+std::optional<Infeasible> does_not_fit(const Plan& plan, const Cluster& cluster, const Strategy& strategy) {
+  Bytes worst_excess{INT64_MIN};
+  std::string reason;
+  for (const Role& role : plan.roles) {
+    const Bytes capacity = gpu_of(cluster, role.device_kind).memory;
+    const Bytes reserve{static_cast<std::int64_t>(strategy.reserve * static_cast<double>(capacity.value))};
+    const Bytes arena = arena_bytes(role, Space::Device);
+    const Bytes excess = arena + plan.framework + reserve - capacity;
+    if (excess <= worst_excess || excess.value <= 0) continue;
+    worst_excess = excess;
+    reason = role.name + " needs " + gib(arena) + " for the model and " + gib(plan.framework) + " for the framework; " +
+             role.device_kind + " has " + gib(capacity) + " of which " + gib(reserve) + " stay free: " + gib(excess) +
+             " too much";
+  }
+  if (reason.empty()) return {};
+  return Infeasible{.reason = reason};
+}
+
+std::variant<Lowered, Infeasible> lower(const Model& model, const Cluster& cluster, const Strategy& strategy,
+                                        const LowerOptions& options) {
+  auto resolved = resolve(model, cluster, strategy);
+  if (auto* refused = std::get_if<Infeasible>(&resolved)) return *refused;
+  Lowering lowering{.model = model, .cluster = cluster, .strategy = std::get<Strategy>(std::move(resolved))};
+  const Strategy& s = lowering.strategy;
+  lowering.types = state_types(s);
+  try {
+    lowering.graph = build_op_graph(model, sharding_of(s, lowering.types));
+  } catch (const Error& refused) {  // shapes that cannot be cut so: an answer, not wrong input
+    return Infeasible{.reason = refused.what()};
+  }
+  auto layout = stage_layout(lowering.graph, s.pp * s.virtual_stages, s.layer_split);
+  if (auto* refused = std::get_if<Infeasible>(&layout)) return *refused;
+  lowering.layout = std::get<StageLayout>(std::move(layout));
+
+  Plan& plan = lowering.plan;
+  plan.microbatches = static_cast<int>(s.global_batch / (s.micro_batch * s.dp));
+  plan.stages = lowering.stages();
+  plan.samples = s.global_batch;
+  lowering.lists =
+      schedule_entry(*s.schedule).lists({.p = s.pp, .m = plan.microbatches, .v = s.virtual_stages, .g = s.microbatch_group});
+  ReceiveSlots slots = receive_slots(lowering.lists);
+  lowering.input_slots = std::move(slots.input);
+  lowering.gradient_slots = std::move(slots.gradient);
+  add_axes_and_groups(lowering);
+  plan.placement.order = s.placement;
+  if (!lowering.dp_outer.valid()) std::erase(plan.placement.order, "dp_outer");
+  plan.costs.push_back({.device_kind = cluster.nodes.front().shape.gpu});
+
+  SharedPrograms shared;
+  for (int role = 0; role < s.pp; ++role) add_role(lowering, role, shared);
+  plan_memory(plan);
+  plan.framework = framework_memory(s);
+  plan.origin = origin(lowering);
+  cost_plan(plan, cluster);
+  if (!options.ignore_memory)
+    if (auto refused = does_not_fit(plan, cluster, s)) return *refused;
+  return Lowered{.plan = std::move(plan), .strategy = s};
+}
+
+}  // namespace foreshard

@@ -1,0 +1,44 @@
+// What the parts of `lower` share: the resolved inputs and the plan that grows. Internal to strategy/.
+#pragma once
+
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "core/cluster.h"
+#include "core/model.h"
+#include "core/op_graph.h"
+#include "core/plan.h"
+#include "core/strategy.h"
+#include "strategy/schedule.h"
+#include "strategy/stage_layout.h"
+
+namespace foreshard {
+
+struct Lowering {
+  const Model& model;
+  const Cluster& cluster;
+  Strategy strategy;  // resolved
+  StateTypes types;
+  OpGraph graph;
+  StageLayout layout;  // layers of each of the pp * virtual_stages stages
+  ScheduleLists lists;
+  std::vector<int> input_slots, gradient_slots;  // [stage]: receive buffers
+
+  Plan plan = {};
+  AxisId dp = {}, dp_outer = {}, cp = {}, tp = {};  // dp_outer: replicas of a ZeRO group; invalid when the degree is 1
+  GroupId data_group = {};                          // all ranks that hold the same parameters: dp_outer x dp x cp
+  GroupId shard_group = {};                         // ranks that a ZeRO shard is spread over: dp x cp
+  GroupId replica_group = {};                       // equal shards of different ZeRO groups: dp_outer
+  GroupId tp_group = {}, cp_group = {}, tp_gradient_group = {};
+  GroupId tied_group = {};  // first and last role: the two copies of a tied embedding
+  TensorId embedding = {};  // the token embedding, once a stage holds it
+  int shards = 1;           // ranks of shard_group when ZeRO is on
+  int replicas = 1;         // ranks of data_group
+  int zero = 0;             // effective ZeRO stage: 0 when there is nothing to shard over
+
+  int stages() const { return layout.stages(); }
+  int chunks() const { return strategy.virtual_stages; }
+};
+
+}  // namespace foreshard

@@ -1,0 +1,19 @@
+// Offsets of every block of a plan, from the order of its instructions only.
+//
+//   0 ......................................................................................... arena
+//   | resident: parameters, gradients, states | rings: a place per slot | scratch of one action, packed |
+//
+// Blocks that live from one action to another have bytes of their own. Blocks that come and go inside one action share bytes
+// with those they never meet: greedy by size, lowest feasible offset (TFLite's rule, arXiv 2001.03288).
+#pragma once
+
+#include "core/plan.h"
+
+namespace foreshard {
+
+inline constexpr std::int64_t kBlockAlignment = 256;
+
+// Fills Buffer::offsets of every role.
+void plan_memory(Plan& plan);
+
+}  // namespace foreshard

@@ -1,0 +1,155 @@
+#include "strategy/plan_costs.h"
+
+#include <algorithm>
+
+#include "core/network.h"
+#include "core/ranks.h"
+#include "strategy/collective_cost.h"
+#include "strategy/op_cost.h"
+
+namespace foreshard {
+
+namespace {
+
+constexpr double kHostAdamEfficiency = 0.8;  // of the host's memory bandwidth; executor.md section 13
+
+class PlanCosts {
+ public:
+  PlanCosts(const Plan& plan, const Cluster& cluster) : plan_(plan), network_(cluster), ranks_(plan) {}
+
+  CostTable table(const std::string& device_kind) {
+    CostTable costs{.device_kind = device_kind, .by_segment = std::vector<std::vector<Cost>>(plan_.segments.size())};
+    for (std::size_t r = 0; r < plan_.roles.size(); ++r) {
+      const Role& role = plan_.roles[r];
+      if (role.device_kind != device_kind) continue;
+      rank_ = ranks_.first({static_cast<std::int32_t>(r)});
+      role_ = {static_cast<std::int32_t>(r)};
+      for (const Action& action : role.actions) {
+        std::vector<Cost>& of = costs.by_segment[action.segment.index()];
+        if (of.empty()) of = segment_costs(plan_.segments[action.segment.index()]);
+      }
+      paths_.clear();
+    }
+    return costs;
+  }
+
+ private:
+  const Gpu& gpu() const { return network_.gpu(ranks_.device(rank_)); }
+
+  std::vector<Cost> segment_costs(const Segment& segment) {
+    std::vector<Cost> costs;
+    costs.reserve(segment.instructions.size());
+    for (const Instruction& instruction : segment.instructions)
+      costs.push_back(std::visit([&](const auto& what) { return cost(what, instruction); }, instruction.what));
+    return costs;
+  }
+
+  Cost cost(const Compute& what, const Instruction&) const { return {.busy = to_nanoseconds(op_time(gpu(), what))}; }
+  Cost cost(const HostCompute& what, const Instruction&) const {
+    const NodeShape& node = network_.node_shape(network_.node(ranks_.device(rank_)));
+    const BytesPerSecond share = node.host_memory_bandwidth * (kHostAdamEfficiency / std::max(1, node.gpus));
+    return {.busy = to_nanoseconds(what.traffic / share)};
+  }
+  Cost cost(const Collective& what, const Instruction&) { return collective_cost(gpu(), what, collective_path(what)); }
+  Cost cost(const Exchange& what, const Instruction&) const {
+    const std::optional<Peer>& peer = what.to ? what.to : what.from;
+    const RankId other = ranks_.peer(rank_, *peer);
+    const bool sends = what.to.has_value();
+    const DeviceId here = ranks_.device(rank_), there = other.valid() ? ranks_.device(other) : here;
+    const CommunicationPath path = route_path(sends ? here : there, sends ? there : here, what.bytes);
+    return exchange_cost(gpu(), what, path);
+  }
+  // A copy inside the device reads and writes its memory; one to the host takes a copy engine.
+  Cost cost(const Copy& what, const Instruction& instruction) const {
+    const auto space = [&](const Use& use) { return plan_.roles[role_.index()].buffers[use.buffer.index()].space; };
+    if (space(instruction.reads[0]) == Space::Device && space(instruction.writes[0]) == Space::Device)
+      return {.busy = to_nanoseconds(op_time(gpu(), {.op = Op::Cast, .traffic = what.bytes * 2}))};
+    return copy_cost(gpu(), what);
+  }
+  Cost cost(const Mark&, const Instruction&) const { return {}; }
+
+  CommunicationPath route_path(DeviceId from, DeviceId to, Bytes bytes) const {
+    const Route route = network_.route(from, to);
+    CommunicationPath path{.members = 2,
+                           .nodes = network_.node(from) == network_.node(to) ? 1 : 2,
+                           .steps = 1,
+                           .step_latency = route.latency,
+                           .bytes = static_cast<double>(bytes.value),
+                           .bandwidth = route.bandwidth};
+    for (const LinkId link : route.links)
+      if (network_.link(link).bandwidth == route.bandwidth) path.link = network_.link(link).kind;
+    return path;
+  }
+
+  // Paths depend on group, kind and algorithm; volumes scale with the bytes.
+  CommunicationPath collective_path(const Collective& what) {
+    for (const auto& [known, path] : paths_)
+      if (known.group == what.group && known.kind == what.kind && known.algorithm == what.algorithm &&
+          known.attributes == what.attributes) {
+        CommunicationPath scaled = path;
+        scaled.bytes = known.bytes.value > 0
+                           ? path.bytes * static_cast<double>(what.bytes.value) / static_cast<double>(known.bytes.value)
+                           : 0;
+        return scaled;
+      }
+    paths_.emplace_back(what, find_path(what));
+    return paths_.back().second;
+  }
+
+  CommunicationPath find_path(const Collective& what) const {
+    std::vector<DeviceId> devices;
+    for (const RankId member : ranks_.members(what.group, rank_)) devices.push_back(ranks_.device(member));
+    std::vector<int> nodes;
+    for (const DeviceId device : devices) nodes.push_back(network_.node(device));
+    std::sort(nodes.begin(), nodes.end());
+    CommunicationPath path{.members = static_cast<int>(devices.size()),
+                           .nodes = static_cast<int>(std::unique(nodes.begin(), nodes.end()) - nodes.begin())};
+    Seconds slowest;
+    for (const CollectiveFlow& phase : collective_phases(network_, what, devices)) {
+      path.steps += phase.steps;
+      path.step_latency = max(path.step_latency, phase.step_latency);
+      busiest_link(phase, path, slowest);
+    }
+    return path;
+  }
+
+  void busiest_link(const CollectiveFlow& phase, CommunicationPath& path, Seconds& slowest) const {
+    std::vector<LinkId> links = phase.links;
+    std::sort(links.begin(), links.end());
+    for (std::size_t i = 0; i < links.size();) {
+      std::size_t end = i;
+      while (end < links.size() && links[end] == links[i]) ++end;
+      const NetworkLink link = network_.link(links[i]);
+      const double bytes = phase.bytes * static_cast<double>(end - i);
+      const Seconds time{bytes / link.bandwidth.value};
+      if (time > slowest) {
+        slowest = time;
+        path.link = link.kind;
+        path.bytes = bytes;
+        path.bandwidth = link.bandwidth;
+      }
+      i = end;
+    }
+  }
+
+  const Plan& plan_;
+  Network network_;
+  Ranks ranks_;
+  RankId rank_ = {};
+  RoleId role_ = {};
+  std::vector<std::pair<Collective, CommunicationPath>> paths_ = {};  // of the current role
+};
+
+}  // namespace
+
+void cost_plan(Plan& plan, const Cluster& cluster) {
+  std::vector<std::string> kinds;
+  for (const Role& role : plan.roles)
+    if (std::find(kinds.begin(), kinds.end(), role.device_kind) == kinds.end()) kinds.push_back(role.device_kind);
+  std::vector<CostTable> tables;
+  PlanCosts costs(plan, cluster);
+  for (const std::string& kind : kinds) tables.push_back(costs.table(kind));
+  plan.costs = std::move(tables);
+}
+
+}  // namespace foreshard

@@ -1,0 +1,207 @@
+#include "strategy/role_program.h"
+
+#include <algorithm>
+#include <deque>
+#include <memory>
+
+#include "strategy/chunk_program.h"
+
+namespace foreshard {
+
+namespace {
+
+// Segments of one chunk, in the order in which a SharedProgram keeps them.
+enum Variant : std::size_t {
+  FirstForward,
+  Forward,
+  FirstBackward,
+  Backward,
+  LastBackward,
+  OnlyBackward,
+  Finish,
+  Gather,
+  kVariants
+};
+
+class RoleProgram {
+ public:
+  RoleProgram(Lowering& lowering, int index, SharedPrograms& known) : lowering_(lowering), index_(index), known_(known) {}
+
+  void build() {
+    set_up();
+    for (int chunk = 0; chunk < lowering_.chunks(); ++chunk)
+      chunks_.push_back(
+          std::make_unique<ChunkProgram>(lowering_, role_, index_, chunk, stage_of(chunk), slots_of(stage_of(chunk))));
+    make_segments();
+    add_actions();
+    lowering_.plan.roles.push_back(std::move(role_));
+  }
+
+ private:
+  int stage_of(int chunk) const { return chunk * lowering_.strategy.pp + index_; }
+  const std::vector<ScheduleOp>& list() const { return lowering_.lists[static_cast<std::size_t>(index_)]; }
+
+  void set_up() {
+    role_.name = "stage " + std::to_string(index_);
+    if (lowering_.chunks() > 1) {
+      role_.name = "stages " + std::to_string(index_);
+      for (int chunk = 1; chunk < lowering_.chunks(); ++chunk) role_.name += "," + std::to_string(stage_of(chunk));
+    }
+    role_.device_kind = lowering_.plan.costs.front().device_kind;
+    for (const AxisId axis : {lowering_.dp_outer, lowering_.dp, lowering_.cp, lowering_.tp})
+      if (axis.valid()) role_.axes.push_back(axis);
+    role_.streams = {{"compute", StreamKind::Compute},
+                     {"send forward", StreamKind::Communication},
+                     {"receive forward", StreamKind::Communication},
+                     {"send backward", StreamKind::Communication},
+                     {"receive backward", StreamKind::Communication},
+                     {"gradients", StreamKind::Communication},
+                     {"parameters", StreamKind::Communication},
+                     {"tensor", StreamKind::Communication}};
+  }
+
+  // In flight: forwards minus backwards of the stage, in list order.
+  ChunkSlots slots_of(int stage) const {
+    int now = 0, most = 0;
+    for (const ScheduleOp& op : list()) {
+      if (op.stage != stage) continue;
+      now += op.work == Work::F ? 1 : -1;
+      most = std::max(most, now);
+    }
+    const auto at = static_cast<std::size_t>(stage);
+    return {.activation = std::max(most, 1),
+            .input = std::max(1, lowering_.input_slots[at]),
+            .output = 2,
+            .gradient_in = lowering_.gradient_slots[at] + 1,  // one more: a gradient may be passed on from where it arrived
+            .gradient_out = 2};
+  }
+
+  // Roles with equal signatures have the same buffers and events at the same indices, so they share segments.
+  std::string signature() const {
+    std::string text;
+    for (int chunk = 0; chunk < lowering_.chunks(); ++chunk) {
+      const int stage = stage_of(chunk);
+      text += stage == 0 ? "first" : "";
+      text += stage + 1 == lowering_.stages() ? "last" : "";
+      const int wraps_forward = index_ + 1 == lowering_.strategy.pp, wraps_backward = index_ == 0;
+      text += wraps_forward ? ">" : "";
+      text += wraps_backward ? "<" : "";
+      for (int l = lowering_.layout.first[static_cast<std::size_t>(stage)];
+           l < lowering_.layout.first[static_cast<std::size_t>(stage) + 1]; ++l)
+        text += std::to_string(lowering_.graph.layers[static_cast<std::size_t>(l)].kind) + ",";
+      text += ";";
+    }
+    return text;
+  }
+
+  SegmentId add(Segment segment) {
+    lowering_.plan.segments.push_back(std::move(segment));
+    return {static_cast<std::int32_t>(lowering_.plan.segments.size()) - 1};
+  }
+
+  void make_segments() {
+    auto [entry, fresh] = known_.try_emplace(signature());
+    segments_ = &entry->second.segments;
+    if (!fresh) {
+      role_.buffers.insert(role_.buffers.end(), entry->second.scratch.begin(), entry->second.scratch.end());
+      return;
+    }
+    const auto before = static_cast<std::ptrdiff_t>(role_.buffers.size());
+    const int m = lowering_.plan.microbatches;
+    const bool first_differs = lowering_.zero >= 1;
+    const bool last_differs = m > 1;
+    const bool gathers = lowering_.zero >= 1 && lowering_.zero < 3 && lowering_.strategy.overlap.parameters;
+    for (auto& chunk : chunks_) {
+      std::vector<SegmentId> of(kVariants);
+      of[FirstForward] = add(chunk->forward({.waits_for_parameters = first_differs}));
+      of[Forward] = first_differs && m > 1 ? add(chunk->forward({})) : of[FirstForward];
+      if (last_differs) {
+        of[FirstBackward] = add(chunk->backward({.accumulates = false, .last = false}));
+        of[Backward] = m > 2 ? add(chunk->backward({.accumulates = true, .last = false})) : SegmentId{};
+        of[LastBackward] = add(chunk->backward({.accumulates = true, .last = true}));
+      } else {
+        of[OnlyBackward] = add(chunk->backward({.accumulates = false, .last = true}));
+      }
+      of[Finish] = add(chunk->finish(lowering_.tied_group.valid()));
+      if (gathers) of[Gather] = add(chunk->gather());
+      segments_->insert(segments_->end(), of.begin(), of.end());
+    }
+    entry->second.scratch.assign(role_.buffers.begin() + before, role_.buffers.end());
+  }
+
+  SegmentId segment(int chunk, Variant variant) const {
+    return (*segments_)[static_cast<std::size_t>(chunk) * kVariants + variant];
+  }
+
+  struct Flight {  // of one chunk
+    std::deque<int> free = {};
+    std::unordered_map<int, int> slot = {};
+    int forwards = 0, backwards = 0;
+  };
+
+  void add_forward(const ScheduleOp& op, Flight& flight) {
+    const int chunk = op.stage / lowering_.strategy.pp;
+    const int slot = flight.free.front();
+    flight.free.pop_front();
+    flight.slot[op.microbatch] = slot;
+    const SegmentId id = segment(chunk, flight.forwards == 0 ? FirstForward : Forward);
+    role_.actions.push_back({id, args(op, chunk, slot), {{Work::F, op.stage, op.microbatch, 0}}});
+    ++flight.forwards;
+  }
+
+  void add_backward(const ScheduleOp& op, Flight& flight) {
+    const int chunk = op.stage / lowering_.strategy.pp, m = lowering_.plan.microbatches;
+    const int slot = flight.slot.at(op.microbatch);
+    Variant variant = Backward;
+    if (flight.backwards == 0)
+      variant = m == 1 ? OnlyBackward : FirstBackward;
+    else if (flight.backwards + 1 == m)
+      variant = LastBackward;
+    role_.actions.push_back({segment(chunk, variant), args(op, chunk, slot), {{Work::B, op.stage, op.microbatch, 0}}});
+    flight.free.push_back(slot);
+    ++flight.backwards;
+  }
+
+  std::vector<std::int32_t> args(const ScheduleOp& op, int chunk, int activation) const {
+    const ChunkSlots& slots = slots_[static_cast<std::size_t>(chunk)];
+    return {op.microbatch,
+            activation,
+            op.microbatch % slots.input,
+            op.microbatch % slots.output,
+            op.microbatch % slots.gradient_in,
+            op.microbatch % slots.gradient_out};
+  }
+
+  void add_actions() {
+    std::vector<Flight> flights(chunks_.size());
+    for (std::size_t chunk = 0; chunk < chunks_.size(); ++chunk) {
+      slots_.push_back(slots_of(stage_of(static_cast<int>(chunk))));
+      for (int slot = 0; slot < slots_.back().activation; ++slot) flights[chunk].free.push_back(slot);
+      const SegmentId gather = segment(static_cast<int>(chunk), Gather);
+      if (gather.valid()) role_.actions.push_back({.segment = gather});
+    }
+    for (const ScheduleOp& op : list()) {
+      Flight& flight = flights[static_cast<std::size_t>(op.stage / lowering_.strategy.pp)];
+      if (op.work == Work::F)
+        add_forward(op, flight);
+      else
+        add_backward(op, flight);
+    }
+    for (int chunk = 0; chunk < lowering_.chunks(); ++chunk)
+      role_.actions.push_back({segment(chunk, Finish), {}, {{Work::Update, stage_of(chunk), -1, 0}}});
+  }
+
+  Lowering& lowering_;
+  int index_;
+  SharedPrograms& known_;
+  Role role_ = {};
+  std::vector<std::unique_ptr<ChunkProgram>> chunks_ = {};
+  std::vector<ChunkSlots> slots_ = {};
+  std::vector<SegmentId>* segments_ = nullptr;
+};
+
+}  // namespace
+
+void add_role(Lowering& lowering, int index, SharedPrograms& known) { RoleProgram(lowering, index, known).build(); }
+
+}  // namespace foreshard
