@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <sstream>
 
 #include "cli/help.h"
 #include "core/json.h"
+#include "report/text_table.h"
 
 namespace foreshard {
 
@@ -26,28 +28,28 @@ static bool is_number_column(const Table& table, std::size_t column) {
 }
 
 std::string table_text(const Table& table) {
-  const std::size_t columns = table.head.size();
-  std::vector<std::size_t> width(columns);
-  std::vector<bool> right(columns);
-  for (std::size_t c = 0; c < columns; ++c) {
-    width[c] = table.head[c].size();
-    right[c] = is_number_column(table, c);
-    for (const auto& row : table.rows) width[c] = std::max(width[c], row[c].size());
+  const std::size_t last = table.head.size() - 1;
+  TextTable text;
+  std::size_t before_last = 0;  // where the last column begins
+  for (std::size_t c = 0; c <= last; ++c) {
+    text.columns.push_back({table.head[c], is_number_column(table, c) ? Align::Right : Align::Left});
+    int width = width_of(table.head[c]);
+    for (const auto& row : table.rows) width = std::max(width, width_of(row[c]));
+    if (c < last) before_last += static_cast<std::size_t>(width) + 2;
   }
-  const auto line = [&](const std::vector<std::string>& cells) {
-    std::string text;
-    for (std::size_t c = 0; c < columns; ++c) {
-      const std::string blanks(width[c] - std::min(width[c], cells[c].size()), ' ');
-      if (c + 1 == columns && !right[c])
-        text += wrapped(cells[c], text.size());
-      else
-        text += (right[c] ? blanks + cells[c] : cells[c] + blanks) + (c + 1 == columns ? "" : "  ");
+  for (const auto& row : table.rows) {
+    std::istringstream lines(wrapped(row[last], 0, kHelpWidth - std::min(before_last, kHelpWidth)));
+    std::vector<std::string> cells = row;
+    cells[last].clear();
+    std::getline(lines, cells[last]);
+    text.rows.push_back(cells);
+    for (std::string line; std::getline(lines, line);) {
+      cells.assign(last, "");
+      cells.push_back(line);
+      text.rows.push_back(cells);
     }
-    return text.substr(0, text.find_last_not_of(' ') + 1) + "\n";
-  };
-  std::string text = line(table.head);
-  for (const auto& row : table.rows) text += line(row);
-  return text;
+  }
+  return text.text(false, 0);
 }
 
 std::string table_json(const Table& table) {

@@ -61,8 +61,8 @@ std::string with_outputs(const std::string& text, const std::vector<std::string>
 
 std::string run_in_shell(const std::string& line, const std::string& folder) {
   const std::string program = FORESHARD_PROGRAM;
-  const std::string script =
-      "cd '" + folder + "' && PATH='" + program.substr(0, program.rfind('/')) + "':$PATH && { " + line + "\n} 2>&1";
+  const std::string script = "cd '" + folder + "' && export LC_ALL=C.UTF-8 && PATH='" +
+                             program.substr(0, program.rfind('/')) + "':$PATH && { " + line + "\n} 2>&1";
   FILE* pipe = popen(script.c_str(), "r");
   if (!pipe) throw std::runtime_error("popen failed");
   std::string output;

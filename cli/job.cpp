@@ -1,0 +1,161 @@
+#include "cli/job.h"
+
+#include <algorithm>
+#include <ostream>
+
+#include "core/error.h"
+#include "core/json.h"
+#include "core/json_edit.h"
+#include "core/strategy_options.h"
+
+namespace foreshard {
+
+static std::string value_word(const StrategyOption& option) {
+  switch (option.type) {
+    case OptionType::Integer: return "N";
+    case OptionType::Number: return "X";
+    case OptionType::Text: return "TEXT";
+    case OptionType::Choice: return joined(option.values, "|").size() <= 14 ? joined(option.values, "|") : "NAME";
+    case OptionType::Flag: return "";
+    case OptionType::Bytes: return "BYTES";
+    case OptionType::List: return "LIST";
+  }
+  return "";
+}
+
+// "help; constraint (choices; default)".
+static std::string help_text(const StrategyOption& option, const Strategy& defaults) {
+  std::string text = option.help;
+  if (!option.constraint.empty()) text += "; " + option.constraint;
+  std::string aside;
+  if (value_word(option) == "NAME") aside = joined(option.values);
+  const std::string standard = option.get(defaults);
+  if (option.type != OptionType::Flag && !standard.empty())
+    aside += (aside.empty() ? "" : "; ") + ("default " + standard);
+  return aside.empty() ? text : text + " (" + aside + ")";
+}
+
+std::vector<VerbOption> job_options() {
+  std::vector<VerbOption> options = {
+      {.name = "--model",
+       .value = "NAME|FILE",
+       .help = "a shipped model or a Hugging Face config.json",
+       .required = true},
+      {.name = "--cluster",
+       .value = "NAME|FILE",
+       .help = "a shipped cluster, with -xN for N nodes, or a cluster file",
+       .required = true},
+      {.name = "--gpus", .value = "N", .help = "use N GPUs of the cluster (default: all)"},
+      {.name = "--nodes", .value = "N", .help = "the same cluster with N nodes"},
+      {.name = "--strategy", .value = "FILE", .help = "a .strategy.json; options below win over it"},
+      {.name = "--set",
+       .value = "PATH=VALUE",
+       .help = "sets a field: model.layers=24, cluster.fabric.oversubscription=2, strategy.zero=1; may be repeated",
+       .repeatable = true}};
+  const Strategy defaults;
+  for (const StrategyOption& option : strategy_options())
+    if (!option.flag.empty())
+      options.push_back({.name = option.flag,
+                         .value = value_word(option),
+                         .help = help_text(option, defaults),
+                         .group = option.group});
+  return options;
+}
+
+namespace {
+
+struct Setting {  // --set noun.path=value
+  std::string noun = {}, path = {}, value = {};
+};
+
+}  // namespace
+
+static std::vector<Setting> read_settings(const Arguments& arguments) {
+  static const std::vector<std::string> nouns = {"model", "cluster", "strategy"};
+  std::vector<Setting> settings;
+  for (const std::string& text : arguments.all("--set")) {
+    const std::size_t equals = text.find('='), dot = text.find('.');
+    if (equals == std::string::npos || dot == std::string::npos || dot > equals || dot + 1 == equals)
+      throw Error(kCommandLine, "--set", "\"" + text + "\"", "PATH=VALUE, such as strategy.zero=1 or cluster.nodes=16");
+    const Setting setting = {text.substr(0, dot), text.substr(dot + 1, equals - dot - 1), text.substr(equals + 1)};
+    if (std::find(nouns.begin(), nouns.end(), setting.noun) == nouns.end())
+      throw Error(kCommandLine, "--set", "\"" + text + "\"", "a path that begins with model., cluster. or strategy.");
+    settings.push_back(setting);
+  }
+  return settings;
+}
+
+static Model read_model(const std::string& name, const std::vector<Setting>& settings) {
+  Model model = load_model(name);
+  std::string text;
+  for (const Setting& setting : settings) {
+    if (setting.noun != "model") continue;
+    if (text.empty()) text = to_json(model);
+    text = with_json_value(text, setting.path, setting.value, kCommandLine);
+  }
+  return text.empty() ? model : parse_model(text, name + " with --set");
+}
+
+static Cluster read_cluster(const Arguments& arguments, const std::vector<Setting>& settings) {
+  const std::string name = arguments.text("--cluster");
+  Cluster cluster = load_cluster(name);
+  std::string text;
+  for (const Setting& setting : settings) {
+    if (setting.noun != "cluster") continue;
+    if (text.empty()) text = to_json(cluster);
+    text = with_json_value(text, setting.path, setting.value, kCommandLine);
+  }
+  if (!text.empty()) cluster = parse_cluster(text, name + " with --set");
+  if (!arguments.has("--nodes")) return cluster;
+  return with_nodes(std::move(cluster), static_cast<int>(arguments.integer("--nodes", 1, 1, 1'000'000)));
+}
+
+// --gpus N: as many nodes as N GPUs need, and replicas to use exactly N.
+static void limit_gpus(const Arguments& arguments, Job& job) {
+  const int all = gpu_count(job.cluster);
+  if (!arguments.has("--gpus")) return;
+  const std::int64_t wanted = arguments.integer("--gpus", all, 1, 100'000'000);
+  const int per_node = job.cluster.nodes.front().shape.gpus;
+  if (job.cluster.nodes.size() == 1 && (wanted > per_node || job.cluster.nodes.front().count > 1))
+    job.cluster = with_nodes(std::move(job.cluster), static_cast<int>(ceil_div(wanted, per_node)));
+  if (wanted > gpu_count(job.cluster))
+    throw Error(kCommandLine, "--gpus", std::to_string(wanted),
+                "at most the " + std::to_string(gpu_count(job.cluster)) + " GPUs of " + job.cluster.name);
+  Strategy& s = job.strategy;
+  const std::int64_t replica = std::int64_t{s.tp} * s.pp * s.cp;
+  if (wanted % replica != 0 || (s.dp != 0 && s.dp * replica != wanted))
+    throw Error(kCommandLine, "--gpus", std::to_string(wanted),
+                s.dp != 0 ? std::to_string(s.dp * replica) + " (dp x tp x cp x pp)"
+                          : "a multiple of " + std::to_string(replica) + " (tp x cp x pp)");
+  s.dp = static_cast<int>(wanted / replica);
+}
+
+Job read_job(const Arguments& arguments) {
+  const std::vector<Setting> settings = read_settings(arguments);
+  Job job;
+  if (arguments.has("--strategy")) job.strategy = load_strategy(arguments.text("--strategy"));
+  for (const StrategyOption& option : strategy_options())
+    if (!option.flag.empty() && arguments.has(option.flag))
+      option.set(job.strategy, arguments.text(option.flag), kCommandLine);
+  for (const Setting& setting : settings)
+    if (setting.noun == "strategy") set_option(job.strategy, setting.path, setting.value, kCommandLine);
+  job.model = read_model(arguments.text("--model"), settings);
+  job.cluster = read_cluster(arguments, settings);
+  limit_gpus(arguments, job);
+  return job;
+}
+
+void complain(const Infeasible& infeasible, const Console& console) {
+  console.err << "foreshard: " << infeasible.reason << "\n";
+  for (const std::string& change : infeasible.would_help) console.err << "  would help: " << change << "\n";
+}
+
+std::string infeasible_json(const Infeasible& infeasible) {
+  JsonWriter json;
+  json.begin_object().field("feasible", false).field("infeasible_reason", infeasible.reason);
+  json.key("would_help").begin_array();
+  for (const std::string& change : infeasible.would_help) json.value(change);
+  return json.end_array().end_object().text();
+}
+
+}  // namespace foreshard

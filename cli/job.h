@@ -1,0 +1,31 @@
+// The job that a command line describes: which model, on which cluster, trained how.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/verb.h"
+#include "core/cluster.h"
+#include "core/model.h"
+#include "core/strategy.h"
+#include "strategy/lower.h"
+
+namespace foreshard {
+
+struct Job {
+  Model model = {};
+  Cluster cluster = {};
+  Strategy strategy = {};
+  bool operator==(const Job&) const = default;
+};
+
+// --model, --cluster, --gpus, --nodes, --strategy, --set and every option of the strategy table, by group.
+std::vector<VerbOption> job_options();
+// Files first, then the strategy's options in the order of the table, then --set in the order given. Throws Error.
+Job read_job(const Arguments& arguments);
+
+// A job that cannot be: one line why, then what would help, nearest first.
+std::string infeasible_json(const Infeasible& infeasible);
+void complain(const Infeasible& infeasible, const Console& console);
+
+}  // namespace foreshard

@@ -1,0 +1,14 @@
+// Changes one value of a JSON text: what `--set path=value` does to a model or a cluster.
+#pragma once
+
+#include <string>
+
+namespace foreshard {
+
+// `path`: keys and positions, "fabric.levels", "nodes[0].count". Keys that are not there are added: the strict reader
+// of the file then says whether they are known. `value` is a JSON value, or else a text. `where` names the input in the
+// Error.
+std::string with_json_value(const std::string& text, const std::string& path, const std::string& value,
+                            const std::string& where);
+
+}  // namespace foreshard
