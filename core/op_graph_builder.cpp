@@ -100,7 +100,7 @@ std::vector<int> LayerBuilder::linear(const Linear& what, int x, const std::vect
                                   .tied = what.tied,
                                   .sequence_parallel_grad = what.split < 0 && sequence_parallel()}));
   if (what.bias) {
-    op.weights.push_back(parameter({.name = what.name + ".bias",
+    op.weights.push_back(parameter({.name = what.bias_name.empty() ? what.name + ".bias" : what.bias_name,
                                     .shape = {what.out},
                                     .split_dim = what.split,
                                     .blocks = blocks,

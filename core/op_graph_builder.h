@@ -23,7 +23,7 @@ struct Linear {
   bool bias = false;  // in the epilogue; refused for split 1, where it has to follow the reduction
   std::vector<std::int64_t> block_rows = {};  // separately cut blocks of `out`; empty: one
   std::string init = "normal(0.02)";
-  std::string weight = {};  // parameter name; empty: "<name>.weight"
+  std::string weight = {}, bias_name = {};  // parameter names; empty: "<name>.weight", "<name>.bias"
   bool tied = false;
   std::string attributes = {};
 };
