@@ -30,15 +30,18 @@ struct Gpu {
   bool operator==(const Gpu&) const = default;
 };
 FlopsPerSecond peak(const Gpu& gpu, DType type);  // falls back to the next wider supported type
+Gpu load_gpu(const std::string& name);            // of the catalogue, topologies/gpus; throws Error
+Gpu parse_gpu(const std::string& text, const std::string& file_name);
+std::string to_json(const Gpu& gpu);
 
 enum class PartKind : std::uint8_t { Gpu, NvSwitch, PcieSwitch, Cpu, Dram, Nvme, Nic, Leaf, Spine, Core };
-enum class LinkKind : std::uint8_t { NvLink, Pcie, CpuToCpu, DramBus, NvmeBus, Network };
+enum class LinkKind : std::uint8_t { NvLink, Pcie, CpuToCpu, DramBus, NvmeBus, Network };  // CpuToCpu: also NVLink-C2C
 
 // A link between two parts of a node, both directions. Indices into NodeShape::parts.
 struct NodeLink {
   int from = 0, to = 0;
   LinkKind kind = LinkKind::Pcie;
-  BytesPerSecond bandwidth = {};  // per direction, achievable payload, not the raw signalling rate
+  BytesPerSecond bandwidth = {};  // per direction, as the datasheet states it; efficiency is the cost model's wire factor
   Seconds latency = {};
   bool operator==(const NodeLink&) const = default;
 };
@@ -67,7 +70,7 @@ struct NodeShape {
 
 // Fabric between nodes. Rail r joins NIC r of all nodes; a leaf serves `nodes_per_leaf` nodes of one rail.
 struct Fabric {
-  int levels = 2;                  // 2: leaf-spine; 3: leaf-spine-core
+  int levels = 2;                  // 1: all nodes on one leaf per rail; 2: leaf-spine; 3: leaf-spine-core
   int nodes_per_leaf = 32;
   int leaves_per_pod = 32;         // three levels: leaf groups below one set of spines
   double oversubscription = 1.0;   // of each level above the leaf
@@ -98,10 +101,12 @@ int gpu_count(const Cluster& cluster);
 int node_count(const Cluster& cluster);
 const Gpu& gpu_of(const Cluster& cluster, const std::string& name);
 
-// Reads a cluster: a file path or a shipped name, with or without "-xN" for N nodes ("dgx-a100-x128"). Throws Error.
+// Reads a cluster: a file path or a shipped name, with or without "-xN" for N nodes ("dgx-a100-x128"). Throws Error. The
+// format is docs/clusters.md; whatever it returns, a Network can be made of.
 Cluster load_cluster(const std::string& name_or_path);
 Cluster parse_cluster(const std::string& text, const std::string& file_name);
-Cluster with_nodes(Cluster cluster, int nodes);      // one node group, `nodes` times
+Cluster with_nodes(Cluster cluster, int nodes);  // one node group, `nodes` times, "-xN" in its name; throws Error when it has several
+// Every part and link spelled out; parse_cluster(to_json(c)) == c.
 std::string to_json(const Cluster& cluster);
 
 }  // namespace foreshard
