@@ -1,4 +1,5 @@
-// Strategy: every choice of how a model is trained on a cluster. A plain value; its option table is core/strategy_options.h.
+// Strategy: every choice of how a model is trained on a cluster. A plain value; its option table is
+// core/strategy_options.h.
 #pragma once
 
 #include <cstdint>
@@ -26,13 +27,13 @@ const char* name_of(OptimizerKind kind);      // adam, sgd
 const char* name_of(ContextKind kind);        // all-gather, ring
 const char* name_of(Algorithm algorithm);     // ring, tree, double-tree, ...
 const std::vector<std::string>& schedule_names();
-const std::vector<std::string>& recompute_modules();  // what recompute can name: attention, norm, activation, mlp, dropout
+const std::vector<std::string>& recompute_modules();  // attention, norm, activation, mlp, dropout
 const std::vector<std::string>& framework_names();    // foreshard, megatron, deepspeed, torchtitan
 
 struct Recompute {
   RecomputeKind kind = RecomputeKind::None;
-  int layers = 0;                          // Full: the first `layers` transformer layers of each stage; 0: all
-  std::vector<std::string> modules = {};   // Modules: some of recompute_modules(), in that order
+  int layers = 0;                         // Full: the first `layers` transformer layers of each stage; 0: all
+  std::vector<std::string> modules = {};  // Modules: some of recompute_modules(), in that order
   bool operator==(const Recompute&) const = default;
 };
 // "none", "selective", "full", "full:2" (the first two layers of each stage), "attention,norm".
@@ -40,26 +41,24 @@ std::string to_text(const Recompute& recompute);
 Recompute parse_recompute(const std::string& text, const std::string& where);  // throws Error
 
 struct Overlap {
-  bool gradients = true;   // gradient buckets reduce while the backward runs
-  bool parameters = false; // parameter all-gather overlaps the next forward (ZeRO 1-2), prefetch (ZeRO 3)
-  bool p2p = true;         // pipeline transfers on their own streams
-  bool tp = false;         // tensor-parallel collectives beside independent compute
+  bool gradients = true;    // gradient buckets reduce while the backward runs
+  bool parameters = false;  // parameter all-gather overlaps the next forward (ZeRO 1-2), prefetch (ZeRO 3)
+  bool p2p = true;          // pipeline transfers on their own streams
+  bool tp = false;          // tensor-parallel collectives beside independent compute
   bool operator==(const Overlap&) const = default;
 };
 struct OverlapPart {
   const char* name;
   bool Overlap::*field;
 };
-inline constexpr OverlapPart kOverlapParts[] = {{"grad", &Overlap::gradients},
-                                                {"param", &Overlap::parameters},
-                                                {"p2p", &Overlap::p2p},
-                                                {"tp", &Overlap::tp}};
+inline constexpr OverlapPart kOverlapParts[] = {
+    {"grad", &Overlap::gradients}, {"param", &Overlap::parameters}, {"p2p", &Overlap::p2p}, {"tp", &Overlap::tp}};
 // "none" or some of "grad,param,p2p,tp".
 std::string to_text(const Overlap& overlap);
 Overlap parse_overlap(const std::string& text, const std::string& where);  // throws Error
 
-// "2,3x14,2": two layers on the first stage, three on each of the next fourteen, two on the last -> layers of every stage.
-// Every stage has at least one. Throws Error.
+// "2,3x14,2": two layers on the first stage, three on each of the next fourteen, two on the last -> layers of every
+// stage. Every stage has at least one. Throws Error.
 std::vector<int> parse_layer_split(const std::string& text, const std::string& where);
 
 struct Strategy {
@@ -67,15 +66,15 @@ struct Strategy {
   int dp = 0, tp = 1, cp = 1, pp = 1, virtual_stages = 1;
   bool sequence_parallel = false;
   ContextKind context = ContextKind::AllGather;
-  std::string layer_split = "";            // "2,3x14,2": transformer layers (or list entries) per stage; empty: even
-  std::optional<Schedule> schedule = {};   // empty: 1f1b, interleaved-1f1b when virtual_stages > 1
-  int microbatch_group = 0;                // interleaved: micro-batches per chunk before the next one; 0: pp
+  std::string layer_split = "";           // "2,3x14,2": transformer layers (or list entries) per stage; empty: even
+  std::optional<Schedule> schedule = {};  // empty: 1f1b, interleaved-1f1b when virtual_stages > 1
+  int microbatch_group = 0;               // interleaved: micro-batches per chunk before the next one; 0: pp
   // batch
   std::int64_t micro_batch = 1, global_batch = 0;  // global_batch 0: micro_batch * dp
-  std::int64_t seq = 0;                    // 0: the model's maximum
+  std::int64_t seq = 0;                            // 0: the model's maximum
   // memory
-  int zero = 0;                            // ZeRO stage 0..3
-  int zero_group = 0;                      // ranks per sharding group; 0: all data-parallel ranks
+  int zero = 0;        // ZeRO stage 0..3
+  int zero_group = 0;  // ranks per sharding group; 0: all data-parallel ranks
   Recompute recompute = {};
   // numbers
   DType precision = DType::BF16;
@@ -83,36 +82,37 @@ struct Strategy {
   AttentionKernel attention = AttentionKernel::Auto;
   double dropout = 0;
   OptimizerKind optimizer = OptimizerKind::Adam;
-  double momentum = 0;                     // SGD
-  double clip_norm = 0;                    // 0: no clipping
-  std::int64_t vocab_multiple = 1;         // vocabulary padded to a multiple of this times tp
+  double momentum = 0;              // SGD
+  double clip_norm = 0;             // 0: no clipping
+  std::int64_t vocab_multiple = 1;  // vocabulary padded to a multiple of this times tp
   // communication
-  Bytes bucket = {};                       // gradient bucket; 0: framework default, max(40e6, 1e6 dp) elements
+  Bytes bucket = {};  // gradient bucket; 0: framework default, max(40e6, 1e6 dp) elements
   Overlap overlap = {};
   Algorithm algorithm = Algorithm::Ring;
   // the rest
-  std::string framework = "foreshard";     // preset: defaults, runtime policy, overheads
-  std::vector<std::string> placement = {}; // axes, fastest first; empty: tp, cp, dp, role
+  std::string framework = "foreshard";         // preset: defaults, runtime policy, overheads
+  std::vector<std::string> placement = {};     // axes, fastest first; empty: tp, cp, dp, role
   std::optional<Bytes> framework_memory = {};  // context, workspaces, NCCL per GPU; empty: by GPU and groups
-  double reserve = 0.06;                   // share of the device memory kept free
+  double reserve = 0.06;                       // share of the device memory kept free
   bool operator==(const Strategy&) const = default;
 };
 
 // Resolved model-state dtypes.
 struct StateTypes {
-  DType compute = DType::BF16;   // activations and GEMM operands
-  DType param = DType::BF16;     // the copy that the forward reads
-  DType grad = DType::BF16;      // the buffer that gradients accumulate in
-  bool master = true;            // a separate fp32 (or `state`) copy of the parameters
-  DType state = DType::F32;      // master copy and moments
+  DType compute = DType::BF16;  // activations and GEMM operands
+  DType param = DType::BF16;    // the copy that the forward reads
+  DType grad = DType::BF16;     // the buffer that gradients accumulate in
+  bool master = true;           // a separate fp32 (or `state`) copy of the parameters
+  DType state = DType::F32;     // master copy and moments
 };
-// Mixed precision (bf16, fp16): 16-bit parameters and gradients, fp32 master copy and moments. fp32, tf32, fp64: one copy in that
-// format. Frameworks differ (megatron with bf16, deepspeed: fp32 gradients; torchtitan: fp32 parameters and gradients, no master copy);
-// param_dtype, grad_dtype and state_dtype go before everything.
+// Mixed precision (bf16, fp16): 16-bit parameters and gradients, fp32 master copy and moments. fp32, tf32, fp64: one
+// copy in that format. Frameworks differ (megatron with bf16, deepspeed: fp32 gradients; torchtitan: fp32 parameters
+// and gradients, no master copy); param_dtype, grad_dtype and state_dtype go before everything.
 StateTypes state_types(const Strategy& strategy);
 
-// Strict JSON of every field, defaults included; its keys are the paths of core/strategy_options.h. Missing fields of a file keep
-// their defaults; recompute and overlap may also be written as in options ("full:2", "grad,p2p"). Throw Error.
+// Strict JSON of every field, defaults included; its keys are the paths of core/strategy_options.h. Missing fields of a
+// file keep their defaults; recompute and overlap may also be written as in options ("full:2", "grad,p2p"). Throw
+// Error.
 std::string to_json(const Strategy& strategy);
 Strategy parse_strategy(const std::string& text, const std::string& file_name);
 Strategy load_strategy(const std::string& path);

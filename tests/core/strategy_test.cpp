@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <numeric>
 #include <random>
 
@@ -178,7 +179,9 @@ static Strategy random_strategy(std::mt19937_64& random) {
         break;
       case OptionType::Text: break;  // below
     }
-    if (option.path == "recompute") value = pick(2) ? "full:" + std::to_string(1 + pick(99)) : "norm,mlp";
+    if (option.path == "recompute")
+      value = std::array<std::string, 5>{"none", "selective", "full", "full:" + std::to_string(1 + pick(99)),
+                                         "norm,mlp"}[pick(5)];
     if (option.path == "layer_split") value = "3x" + std::to_string(1 + pick(9)) + ",2";
     option.set(s, value, "test");
   }

@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <iterator>
 #include <random>
 #include <sstream>
 
@@ -229,6 +232,28 @@ TEST(ScheduleDraw, FitsAndCountsIdleColumns) {
     }
     ASSERT_TRUE(std::getline(picture, row));
     EXPECT_EQ(row.rfind("> forward", 0), 0u);
+  }
+}
+
+TEST(ScheduleDraw, TheDocumentShowsWhatIsDrawn) {
+  std::ifstream file(std::string(FORESHARD_SOURCE) + "/docs/schedules.md");
+  const std::string document((std::istreambuf_iterator<char>(file)), {});
+  struct Picture {
+    Schedule id;
+    ScheduleShape shape;
+    double latency;
+  };
+  for (const Picture& picture :
+       {Picture{Schedule::GPipe, {4, 8, 1}, 0}, Picture{Schedule::OneFOneB, {4, 8, 1}, 0},
+        Picture{Schedule::OneFOneB, {4, 8, 1}, 0.5}, Picture{Schedule::Interleaved, {2, 4, 2}, 0},
+        Picture{Schedule::Interleaved, {4, 8, 2}, 0}}) {
+    const ScheduleLists lists = lists_of(picture.id, picture.shape);
+    const int stages = picture.shape.p * picture.shape.v;
+    const auto timing = evaluate<double>(lists, equal_times<double>(stages, 1, 1, 1, picture.latency));
+    std::istringstream rows(draw(lists, *timing));
+    std::string indented;
+    for (std::string row; std::getline(rows, row);) indented += "    " + row + "\n";
+    EXPECT_NE(document.find("\n\n" + indented), std::string::npos) << indented;
   }
 }
 
