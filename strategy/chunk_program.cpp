@@ -5,11 +5,17 @@
 namespace foreshard {
 
 std::vector<Param> chunk_params() {
-  return {{"microbatch", ParamKind::Microbatch}, {"activation", ParamKind::Slot},  {"input", ParamKind::Slot},
-          {"output", ParamKind::Slot},           {"gradient_in", ParamKind::Slot}, {"gradient_out", ParamKind::Slot}};
+  return {{"microbatch", ParamKind::Microbatch},
+          {"activation", ParamKind::Slot},
+          {"input", ParamKind::Slot},
+          {"output", ParamKind::Slot},
+          {"gradient_in", ParamKind::Slot},
+          {"gradient_out", ParamKind::Slot},
+          {"pooled", ParamKind::Slot}};
 }
 
-ChunkProgram::ChunkProgram(Lowering& lowering, Role& role, int role_index, int chunk, int stage, const ChunkSlots& slots)
+ChunkProgram::ChunkProgram(Lowering& lowering, Role& role, int role_index, int chunk, int stage, const ChunkSlots& slots,
+                           ActivationPool& pool)
     : lowering_(lowering),
       role_(role),
       role_index_(role_index),
@@ -20,7 +26,7 @@ ChunkProgram::ChunkProgram(Lowering& lowering, Role& role, int role_index, int c
   state_ = lay_out_state(lowering, role, chunk, first_, last_);
   add_layers(first_, last_);
   add_rings(slots);
-  add_homes(slots.activation);
+  add_homes(slots.activation, pool);
 }
 
 BufferId ChunkProgram::add_buffer(const std::string& name, Category category, DType dtype, Bytes bytes, int slots) {
@@ -47,11 +53,11 @@ void ChunkProgram::add_layers(int first, int last) {
   for (int at = first; at < last; ++at) {
     const OpGraph::Layer& layer = graph.layers[static_cast<std::size_t>(at)];
     const bool in_range = layer.counted && (recompute.layers == 0 || counted < recompute.layers);
-    counted += layer.counted ? 1 : 0;
     role_.layers.push_back(layer.name);
     layers_.push_back({.graph = &graph.kinds[static_cast<std::size_t>(layer.kind)],
                        .keep = &keeps_[static_cast<std::size_t>(layer.kind) * 2 + (in_range ? 1 : 0)],
-                       .id = {static_cast<std::int32_t>(role_.layers.size()) - 1}});
+                       .id = {static_cast<std::int32_t>(role_.layers.size()) - 1},
+                       .counted = layer.counted ? counted++ : -1});
   }
   scratch_.resize(graph.kinds.size());
   scratch_gradient_.resize(graph.kinds.size());
@@ -110,7 +116,7 @@ void ChunkProgram::add_rings(const ChunkSlots& slots) {
 }
 
 // Where each forward value lives. Borders that nobody keeps alternate between two scratch slots.
-void ChunkProgram::add_homes(int slots) {
+void ChunkProgram::add_homes(int slots, ActivationPool& pool) {
   const int count = static_cast<int>(layers_.size());
   Bytes largest_border = {};
   DType border_type = lowering_.types.compute;
@@ -131,9 +137,7 @@ void ChunkProgram::add_homes(int slots) {
       if (border && l + 1 == count && output_.buffer.valid()) {
         layer.home[v] = output_;
       } else if (layer.keep->stored[v] || (border && border_stored(l + 1))) {
-        layer.home[v] = {add_buffer(role_.layers[layer.id.index()] + "." + value.name, Category::Activations, value.dtype,
-                                    value.bytes, slots),
-                         {ChunkArgs::activation}};
+        layer.home[v] = stored_home(l, index, slots, pool);
       } else if (border) {
         layer.home[v] = {{}, {l % 2}};  // border_value_, once its size is known
       }
@@ -154,6 +158,23 @@ void ChunkProgram::add_homes(int slots) {
       if (!layer.home[v].buffer.valid() && real(layer, static_cast<int>(v)) == v)
         layer.home[v] = {scratch(*layer.graph, static_cast<int>(v), false), {0}};
   }
+}
+
+// A value that waits for the backward. In the pool: the same place for the layer at this position of every chunk, except for what
+// crosses the chunk's end, which some chunks send away instead.
+Block ChunkProgram::stored_home(int l, int value, int slots, ActivationPool& pool) {
+  const Layer& layer = layers_[static_cast<std::size_t>(l)];
+  const Value& shape = layer.graph->values[static_cast<std::size_t>(value)];
+  const bool next_counted = l + 1 < static_cast<int>(layers_.size()) && layers_[static_cast<std::size_t>(l) + 1].counted >= 0;
+  const bool pooled = pool.shared && layer.counted >= 0 && (value != layer.graph->output || next_counted);
+  const auto add = [&](int count) {
+    return add_buffer(role_.layers[layer.id.index()] + "." + shape.name, Category::Activations, shape.dtype, shape.bytes,
+                      count);
+  };
+  if (!pooled) return {add(slots), {ChunkArgs::activation}};
+  BufferId& known = pool.buffers[{layer.counted, value}];
+  if (!known.valid()) known = add(pool.slots);
+  return {known, {ChunkArgs::pooled}};
 }
 
 // Buffers shared by all layers of a kind: a value that dies inside its layer, and the gradient of a value.

@@ -2,6 +2,7 @@
 // touch. Activations that wait for the backward have one slot per micro-batch in flight; everything else is reused at once.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -20,9 +21,17 @@ struct RoleStreams {
 
 // Parameters of every forward and backward segment, in this order.
 struct ChunkArgs {
-  static constexpr ParamId microbatch{0}, activation{1}, input{2}, output{3}, gradient_in{4}, gradient_out{5};
+  static constexpr ParamId microbatch{0}, activation{1}, input{2}, output{3}, gradient_in{4}, gradient_out{5}, pooled{6};
 };
 std::vector<Param> chunk_params();
+
+// Chunks of one role with equal layers keep their activations in common buffers: in flight together are fewer micro-batches than
+// the sum of each chunk's own maximum (interleaved 1F1B). By (layer of the chunk, value).
+struct ActivationPool {
+  bool shared = false;  // all chunks hold equal transformer layers
+  int slots = 1;        // most micro-batches in flight over all chunks
+  std::map<std::pair<int, int>, BufferId> buffers = {};
+};
 
 // Slots of the rings of a chunk; differ between roles of equal signature.
 struct ChunkSlots {
@@ -40,7 +49,8 @@ struct BackwardVariant {
 class ChunkProgram {
  public:
   // Appends the chunk's buffers and events to `role`.
-  ChunkProgram(Lowering& lowering, Role& role, int role_index, int chunk, int stage, const ChunkSlots& slots);
+  ChunkProgram(Lowering& lowering, Role& role, int role_index, int chunk, int stage, const ChunkSlots& slots,
+               ActivationPool& pool);
 
   Segment forward(const ForwardVariant& variant);
   Segment backward(const BackwardVariant& variant);
@@ -60,7 +70,8 @@ class ChunkProgram {
   struct Layer {
     const LayerGraph* graph = nullptr;
     const KeepRule* keep = nullptr;
-    LayerId id = {};               // of Role::layers
+    LayerId id = {};              // of Role::layers
+    int counted = -1;             // position among the counted layers of the chunk; -1: not one of them
     std::vector<Block> home = {};  // [value] as a forward value; invalid buffer: lives in the scratch buffers of the kind
   };
   struct BackwardState;
@@ -71,7 +82,8 @@ class ChunkProgram {
   // set-up (chunk_program.cpp)
   void add_layers(int first, int last);
   void add_rings(const ChunkSlots& slots);
-  void add_homes(int slots);
+  void add_homes(int slots, ActivationPool& pool);
+  Block stored_home(int layer, int value, int slots, ActivationPool& pool);
   BufferId add_buffer(const std::string& name, Category category, DType dtype, Bytes bytes, int slots);
   EventId add_event(const std::string& name, int slots);
   BufferId scratch(const LayerGraph& graph, int value, bool gradient);

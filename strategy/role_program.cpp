@@ -29,9 +29,10 @@ class RoleProgram {
 
   void build() {
     set_up();
+    pool_ = {.shared = equal_chunks(), .slots = most_in_flight([](const ScheduleOp&) { return true; })};
     for (int chunk = 0; chunk < lowering_.chunks(); ++chunk)
       chunks_.push_back(
-          std::make_unique<ChunkProgram>(lowering_, role_, index_, chunk, stage_of(chunk), slots_of(stage_of(chunk))));
+          std::make_unique<ChunkProgram>(lowering_, role_, index_, chunk, stage_of(chunk), slots_of(stage_of(chunk)), pool_));
     make_segments();
     add_actions();
     lowering_.plan.roles.push_back(std::move(role_));
@@ -60,16 +61,36 @@ class RoleProgram {
                      {"tensor", StreamKind::Communication}};
   }
 
-  // In flight: forwards minus backwards of the stage, in list order.
-  ChunkSlots slots_of(int stage) const {
-    int now = 0, most = 0;
+  // Forwards minus backwards, in list order.
+  template <class Belongs>
+  int most_in_flight(Belongs belongs) const {
+    int now = 0, most = 1;
     for (const ScheduleOp& op : list()) {
-      if (op.stage != stage) continue;
+      if (!belongs(op)) continue;
       now += op.work == Work::F ? 1 : -1;
       most = std::max(most, now);
     }
+    return most;
+  }
+
+  // The same transformer layers, in number and kind, in every chunk of the rank.
+  bool equal_chunks() const {
+    const auto counted_kinds = [&](int stage) {
+      std::vector<int> kinds;
+      for (int l = lowering_.layout.first[static_cast<std::size_t>(stage)];
+           l < lowering_.layout.first[static_cast<std::size_t>(stage) + 1]; ++l)
+        if (const OpGraph::Layer& layer = lowering_.graph.layers[static_cast<std::size_t>(l)]; layer.counted)
+          kinds.push_back(layer.kind);
+      return kinds;
+    };
+    for (int chunk = 1; chunk < lowering_.chunks(); ++chunk)
+      if (counted_kinds(stage_of(chunk)) != counted_kinds(stage_of(0))) return false;
+    return lowering_.chunks() > 1;
+  }
+
+  ChunkSlots slots_of(int stage) const {
     const auto at = static_cast<std::size_t>(stage);
-    return {.activation = std::max(most, 1),
+    return {.activation = most_in_flight([stage](const ScheduleOp& op) { return op.stage == stage; }),
             .input = std::max(1, lowering_.input_slots[at]),
             .output = 2,
             .gradient_in = lowering_.gradient_slots[at] + 1,  // one more: a gradient may be passed on from where it arrived
@@ -135,14 +156,15 @@ class RoleProgram {
 
   struct Flight {  // of one chunk
     std::deque<int> free = {};
-    std::unordered_map<int, int> slot = {};
+    std::unordered_map<int, std::pair<int, int>> slot = {};  // micro-batch -> (own, pooled)
     int forwards = 0, backwards = 0;
   };
 
   void add_forward(const ScheduleOp& op, Flight& flight) {
     const int chunk = op.stage / lowering_.strategy.pp;
-    const int slot = flight.free.front();
+    const std::pair<int, int> slot{flight.free.front(), free_pooled_.front()};
     flight.free.pop_front();
+    free_pooled_.pop_front();
     flight.slot[op.microbatch] = slot;
     const SegmentId id = segment(chunk, flight.forwards == 0 ? FirstForward : Forward);
     role_.actions.push_back({id, args(op, chunk, slot), {{Work::F, op.stage, op.microbatch, 0}}});
@@ -151,29 +173,32 @@ class RoleProgram {
 
   void add_backward(const ScheduleOp& op, Flight& flight) {
     const int chunk = op.stage / lowering_.strategy.pp, m = lowering_.plan.microbatches;
-    const int slot = flight.slot.at(op.microbatch);
+    const std::pair<int, int> slot = flight.slot.at(op.microbatch);
     Variant variant = Backward;
     if (flight.backwards == 0)
       variant = m == 1 ? OnlyBackward : FirstBackward;
     else if (flight.backwards + 1 == m)
       variant = LastBackward;
     role_.actions.push_back({segment(chunk, variant), args(op, chunk, slot), {{Work::B, op.stage, op.microbatch, 0}}});
-    flight.free.push_back(slot);
+    flight.free.push_back(slot.first);
+    free_pooled_.push_back(slot.second);
     ++flight.backwards;
   }
 
-  std::vector<std::int32_t> args(const ScheduleOp& op, int chunk, int activation) const {
+  std::vector<std::int32_t> args(const ScheduleOp& op, int chunk, const std::pair<int, int>& slot) const {
     const ChunkSlots& slots = slots_[static_cast<std::size_t>(chunk)];
     return {op.microbatch,
-            activation,
+            slot.first,
             op.microbatch % slots.input,
             op.microbatch % slots.output,
             op.microbatch % slots.gradient_in,
-            op.microbatch % slots.gradient_out};
+            op.microbatch % slots.gradient_out,
+            slot.second};
   }
 
   void add_actions() {
     std::vector<Flight> flights(chunks_.size());
+    for (int slot = 0; slot < pool_.slots; ++slot) free_pooled_.push_back(slot);
     for (std::size_t chunk = 0; chunk < chunks_.size(); ++chunk) {
       slots_.push_back(slots_of(stage_of(static_cast<int>(chunk))));
       for (int slot = 0; slot < slots_.back().activation; ++slot) flights[chunk].free.push_back(slot);
@@ -197,6 +222,8 @@ class RoleProgram {
   Role role_ = {};
   std::vector<std::unique_ptr<ChunkProgram>> chunks_ = {};
   std::vector<ChunkSlots> slots_ = {};
+  ActivationPool pool_ = {};
+  std::deque<int> free_pooled_ = {};
   std::vector<SegmentId>* segments_ = nullptr;
 };
 
