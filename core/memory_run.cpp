@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "core/program_order.h"
 
 namespace foreshard {
 
@@ -47,11 +48,6 @@ std::vector<Touch> first_touches(const Segment& segment) {
   return first;
 }
 
-std::int32_t value_of(const Slot& slot, const std::vector<std::int32_t>& args) {
-  if (const auto* number = std::get_if<std::int32_t>(&slot.which)) return *number;
-  return args[std::get<ParamId>(slot.which).index()];
-}
-
 }  // namespace
 
 // A block is carried over when its first touch in the program is a release. Only buffers that some segment may meet so
@@ -82,7 +78,7 @@ void RoleMemory::find_start() {
     if (unseen == 0) break;
     for (const Touch& touch : touches[action.segment.index()]) {
       const auto b = static_cast<std::size_t>(touch.buffer);
-      char& met = seen[base[b] + static_cast<std::size_t>(value_of(touch.slot, action.args))];
+      char& met = seen[base[b] + static_cast<std::size_t>(value_of(touch.slot, action))];
       if (met) continue;
       met = 1, --unseen;
       const Buffer& buffer = role_.buffers[b];
