@@ -1,0 +1,47 @@
+// Philox4x32-10: random words as a pure function of a key and a counter (Salmon et al., SC'11, "Parallel random numbers: as
+// easy as 1, 2, 3"). What is keyed by global indices has the same bits under every sharding.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+namespace foreshard {
+
+using PhiloxBlock = std::array<std::uint32_t, 4>;
+
+// Ten rounds; multipliers and key increments of the paper's section 3.4.
+constexpr PhiloxBlock philox(PhiloxBlock counter, std::array<std::uint32_t, 2> key) {
+  for (int round = 0; round < 10; ++round) {
+    const std::uint64_t a = std::uint64_t{0xD2511F53} * counter[0], b = std::uint64_t{0xCD9E8D57} * counter[2];
+    counter = {static_cast<std::uint32_t>(b >> 32) ^ counter[1] ^ key[0], static_cast<std::uint32_t>(b),
+               static_cast<std::uint32_t>(a >> 32) ^ counter[3] ^ key[1], static_cast<std::uint32_t>(a)};
+    key[0] += 0x9E3779B9;
+    key[1] += 0xBB67AE85;
+  }
+  return counter;
+}
+
+// Counter {index, stream}, key seed, each low word first.
+constexpr PhiloxBlock philox(std::uint64_t seed, std::uint64_t stream, std::uint64_t index) {
+  return philox({static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(index >> 32), static_cast<std::uint32_t>(stream),
+                 static_cast<std::uint32_t>(stream >> 32)},
+                {static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)});
+}
+
+// A stream number from the parts of a key, order matters (the finaliser of MurmurHash3, applied part by part).
+constexpr std::uint64_t mix_keys(std::uint64_t a, std::uint64_t b) {
+  std::uint64_t h = a ^ (b + 0x9E3779B97F4A7C15u + (a << 6) + (a >> 2));
+  h = (h ^ (h >> 33)) * 0xFF51AFD7ED558CCDu;
+  h = (h ^ (h >> 33)) * 0xC4CEB9FE1A85EC53u;
+  return h ^ (h >> 33);
+}
+
+// 64-bit FNV-1a of a name: of a tensor or a layer.
+constexpr std::uint64_t name_key(std::string_view name) {
+  std::uint64_t h = 0xCBF29CE484222325u;
+  for (const char c : name) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001B3u;
+  return h;
+}
+
+}  // namespace foreshard
