@@ -57,7 +57,7 @@ StrategyOption layer_split(StrategyOption option) {
 
 StrategyOption placement(StrategyOption option) {
   option.type = OptionType::List;
-  option.values = {"tp", "cp", "dp", "role"};
+  option.values = {"tp", "cp", "dp", "dp_outer", "role"};
   option.get = [](const Strategy& s) {
     std::string text;
     for (const std::string& axis : s.placement) text += (text.empty() ? "" : ",") + axis;
@@ -71,10 +71,11 @@ StrategyOption placement(StrategyOption option) {
       from = to + 1;
     }
     std::vector<std::string> sorted = order, wanted = axes;
+    if (std::count(order.begin(), order.end(), "dp_outer") == 0) std::erase(wanted, "dp_outer");
     std::sort(sorted.begin(), sorted.end()), std::sort(wanted.begin(), wanted.end());
     if (!value.empty() && sorted != wanted)
       throw Error(where, "placement", shown(value),
-                  "tp, cp, dp and role, each once, in any order, such as tp,cp,dp,role");
+                  "tp, cp, dp and role (and dp_outer), each once, in any order, such as tp,cp,dp,role");
     s.placement = order;
   };
   return option;
@@ -95,17 +96,14 @@ StrategyOption overlap(StrategyOption option) {
   option.type = OptionType::List;
   option.values = {"grad", "param", "p2p", "tp"};
   option.get = [](const Strategy& s) { return to_text(s.overlap); };
-  option.set = [](Strategy& s, const std::string& value, const std::string& where) {
-    s.overlap = parse_overlap(value, where);
-  };
+  option.set = [](Strategy& s, const std::string& value, const std::string& where) { s.overlap = parse_overlap(value, where); };
   return option;
 }
 
 static Bytes bounded_bytes(const std::string& value, const std::string& where, const std::string& path) {
   const Bytes bytes = parse_bytes(value, where, path);
   constexpr Bytes most = {std::int64_t{1} << 50};
-  if (bytes.value < 0 || bytes > most)
-    throw Error(where, path, shown(value), "a size from 0 to 1024 TiB, such as \"40 MB\"");
+  if (bytes.value < 0 || bytes > most) throw Error(where, path, shown(value), "a size from 0 to 1024 TiB, such as \"40 MB\"");
   return bytes;
 }
 
@@ -125,8 +123,7 @@ StrategyOption framework_memory(StrategyOption option) {
     return s.framework_memory ? std::to_string(s.framework_memory->value) : std::string("auto");
   };
   option.set = [path = option.path](Strategy& s, const std::string& value, const std::string& where) {
-    s.framework_memory = {};
-    if (value != "auto") s.framework_memory = bounded_bytes(value, where, path);
+    s.framework_memory = value == "auto" ? std::nullopt : std::optional(bounded_bytes(value, where, path));
   };
   return option;
 }

@@ -44,8 +44,7 @@ StrategyOption integer(Field Strategy::*field, std::int64_t least, std::int64_t 
   option.set = [=, path = option.path](Strategy& s, const std::string& value, const std::string& where) {
     const auto number = parse<std::int64_t>(value);
     if (!number || *number < least || *number > most)
-      throw Error(where, path, shown(value),
-                  "an integer from " + std::to_string(least) + " to " + std::to_string(most));
+      throw Error(where, path, shown(value), "an integer from " + std::to_string(least) + " to " + std::to_string(most));
     s.*field = static_cast<Field>(*number);
   };
   return option;
@@ -57,8 +56,7 @@ StrategyOption choice(Enum Strategy::*field, const std::vector<Enum>& known, Str
   option.type = OptionType::Choice;
   for (const Enum word : known) option.values.push_back(name_of(word));
   option.get = [field](const Strategy& s) { return std::string(name_of(s.*field)); };
-  option.set = [=, path = option.path, words = option.values](Strategy& s, const std::string& value,
-                                                              const std::string& where) {
+  option.set = [=, path = option.path, words = option.values](Strategy& s, const std::string& value, const std::string& where) {
     const auto hit = std::find(words.begin(), words.end(), value);
     if (hit == words.end()) throw Error(where, path, shown(value), one_of(words, value));
     s.*field = known[static_cast<std::size_t>(hit - words.begin())];
@@ -68,14 +66,12 @@ StrategyOption choice(Enum Strategy::*field, const std::vector<Enum>& known, Str
 
 // The same for a field that may be empty: "auto".
 template <class Enum>
-StrategyOption optional_choice(std::optional<Enum> Strategy::*field, const std::vector<Enum>& known,
-                               StrategyOption option) {
+StrategyOption optional_choice(std::optional<Enum> Strategy::*field, const std::vector<Enum>& known, StrategyOption option) {
   option.type = OptionType::Choice;
   option.values = {"auto"};
   for (const Enum word : known) option.values.push_back(name_of(word));
   option.get = [field](const Strategy& s) { return s.*field ? std::string(name_of(*(s.*field))) : "auto"; };
-  option.set = [=, path = option.path, words = option.values](Strategy& s, const std::string& value,
-                                                              const std::string& where) {
+  option.set = [=, path = option.path, words = option.values](Strategy& s, const std::string& value, const std::string& where) {
     const auto hit = std::find(words.begin(), words.end(), value);
     if (hit == words.end()) throw Error(where, path, shown(value), one_of(words, value));
     s.*field = {};

@@ -81,10 +81,11 @@ std::vector<StrategyOption> parallelism_options() {
                    .help = "layers per stage, such as 2,3x14,2; empty: even",
                    .constraint = "adds up to the layers of the model",
                    .group = group}),
-      placement({.path = "placement",
-                 .flag = "--placement",
-                 .help = "order in which GPUs are given out, fastest first; empty: tp,cp,dp,role",
-                 .group = group}),
+      placement(
+          {.path = "placement",
+           .flag = "--placement",
+           .help = "order in which GPUs are given out, fastest first; empty: tp,cp,dp,role (dp_outer: between ZeRO groups)",
+           .group = group}),
   };
 }
 
@@ -209,16 +210,20 @@ std::vector<StrategyOption> communication_options() {
                .flag = "--overlap",
                .help = "communication that runs beside computation: some of grad,param,p2p,tp, or none",
                .group = group}),
-      choice(&Strategy::algorithm, {Algorithm::Ring, Algorithm::Tree, Algorithm::DoubleTree},
-             {.path = "algorithm", .flag = "--algorithm", .help = "how collectives are carried out", .group = group}),
+      choice(&Strategy::algorithm,
+             {Algorithm::Ring, Algorithm::Tree, Algorithm::DoubleTree, Algorithm::Hierarchical, Algorithm::ParameterServer,
+              Algorithm::NvlinkSharp},
+             {.path = "algorithm",
+              .flag = "--algorithm",
+              .help = "how collectives are carried out; where one does not apply, a ring",
+              .group = group}),
   };
 }
 
 std::vector<StrategyOption> run_options() {
   const std::string group = "run";
   return {
-      framework(
-          {.path = "framework", .flag = "--framework", .help = "whose defaults and overheads hold", .group = group}),
+      framework({.path = "framework", .flag = "--framework", .help = "whose defaults and overheads hold", .group = group}),
   };
 }
 
@@ -246,8 +251,8 @@ bool set_part(Strategy& strategy, const std::string& path, const std::string& va
 const std::vector<StrategyOption>& strategy_options() {
   static const std::vector<StrategyOption> table = [] {
     std::vector<StrategyOption> all;
-    for (const auto& group : {parallelism_options(), batch_options(), memory_options(), numbers_options(),
-                              communication_options(), run_options()})
+    for (const auto& group :
+         {parallelism_options(), batch_options(), memory_options(), numbers_options(), communication_options(), run_options()})
       all.insert(all.end(), group.begin(), group.end());
     return all;
   }();
@@ -256,8 +261,7 @@ const std::vector<StrategyOption>& strategy_options() {
 
 const StrategyOption* find_option(const std::string& path) {
   const auto& table = strategy_options();
-  const auto hit =
-      std::find_if(table.begin(), table.end(), [&](const StrategyOption& option) { return option.path == path; });
+  const auto hit = std::find_if(table.begin(), table.end(), [&](const StrategyOption& option) { return option.path == path; });
   return hit == table.end() ? nullptr : &*hit;
 }
 
@@ -267,8 +271,7 @@ void set_option(Strategy& strategy, const std::string& path, const std::string& 
   std::vector<std::string> known;
   for (const StrategyOption& option : strategy_options()) known.push_back(option.path);
   const std::string near = nearest_name(path, known);
-  throw Error(where, path, "an unknown option",
-              near.empty() ? "a path of `foreshard list options`" : "\"" + near + "\"");
+  throw Error(where, path, "an unknown option", near.empty() ? "a path of `foreshard list options`" : "\"" + near + "\"");
 }
 
 }  // namespace foreshard

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
 #include <set>
 
 #include "core/error.h"
@@ -31,10 +32,10 @@ TEST(StrategyOptions, EveryFieldOnceWithAllItsWords) {
     EXPECT_EQ(option.flag, flag);
   }
   // One name per field of Strategy: a new field does not compile here until it is added, and then needs its entry.
-  const auto& [dp, tp, cp, pp, virtual_stages, sequence_parallel, context, layer_split, schedule, microbatch_group,
-               micro_batch, global_batch, seq, zero, zero_group, recompute, precision, param_dtype, grad_dtype,
-               state_dtype, attention, dropout, optimizer, momentum, clip_norm, vocab_multiple, bucket, overlap,
-               algorithm, framework, placement, framework_memory, reserve] = Strategy{};
+  const auto& [dp, tp, cp, pp, virtual_stages, sequence_parallel, context, layer_split, schedule, microbatch_group, micro_batch,
+               global_batch, seq, zero, zero_group, recompute, precision, param_dtype, grad_dtype, state_dtype, attention,
+               dropout, optimizer, momentum, clip_norm, vocab_multiple, bucket, overlap, algorithm, framework, placement,
+               framework_memory, reserve] = Strategy{};
   (void)dp;
   EXPECT_EQ(paths.size(), 33u);
 }
@@ -115,8 +116,7 @@ TEST(StrategyOptions, WrongValuesAreNamed) {
             "here: reserve: found \"100%\", expected a number of at least 0 and below 1, or a percentage such as 6%");
   EXPECT_EQ(message_of("dropout", "nan"),
             "here: dropout: found \"nan\", expected a number of at least 0 and below 1, or a percentage such as 6%");
-  EXPECT_EQ(message_of("momentum", "-0.1"),
-            "here: momentum: found \"-0.1\", expected a number of at least 0 and below 1");
+  EXPECT_EQ(message_of("momentum", "-0.1"), "here: momentum: found \"-0.1\", expected a number of at least 0 and below 1");
   EXPECT_EQ(message_of("sequence_parallel", "yes"), "here: sequence_parallel: found \"yes\", expected true or false");
   EXPECT_EQ(message_of("schedule", "interleaved"),
             "here: schedule: found \"interleaved\", expected one of auto, gpipe, 1f1b, interleaved-1f1b (nearest: "
@@ -127,13 +127,37 @@ TEST(StrategyOptions, WrongValuesAreNamed) {
             "here: framework: found \"megatorn\", expected one of foreshard, megatron, "
             "deepspeed, torchtitan (nearest: \"megatron\")");
   EXPECT_EQ(message_of("placement", "tp,dp"),
-            "here: placement: found \"tp,dp\", expected tp, cp, dp and role, each once, in "
+            "here: placement: found \"tp,dp\", expected tp, cp, dp and role (and dp_outer), each once, in "
             "any order, such as tp,cp,dp,role");
   EXPECT_EQ(message_of("bucket", "2000 TiB"),
             "here: bucket: found \"2000 TiB\", expected a size from 0 to 1024 TiB, such as \"40 MB\"");
   EXPECT_TRUE(message_of("recompute", "all").starts_with("here: recompute: found \"all\", expected none"));
   EXPECT_TRUE(message_of("overlap", "").starts_with("here: overlap: found \"\", expected none"));
   EXPECT_TRUE(message_of("layer_split", "3y").starts_with("here: layer_split: found \"3y\" in \"3y\", expected"));
+}
+
+// Any text is a value that reads back, or an Error that leaves the strategy as it was.
+TEST(StrategyOptions, AnyTextIsAValueOrAnError) {
+  std::mt19937_64 random(99);
+  const std::vector<std::string> pieces = {"1",   "0",   "-",    "2x3",  ",",    "full:", "auto", "tp",   "grad",
+                                           "%",   ".5",  "e9",   "none", " GiB", "true",  "bf16", "ring", "1f1b",
+                                           "nan", "inf", "role", "dp",   "cp",   "\n",    "\xff"};
+  int taken = 0;
+  for (const StrategyOption& option : strategy_options())
+    for (int k = 0; k < 300; ++k) {
+      std::string value;
+      for (auto n = 1 + random() % 3; n-- > 0;) value += pieces[random() % pieces.size()];
+      Strategy strategy, again;
+      try {
+        option.set(strategy, value, "here");
+        option.set(again, option.get(strategy), "here");
+        ASSERT_EQ(again, strategy) << option.path << " " << value;
+        ++taken;
+      } catch (const Error&) {
+        ASSERT_EQ(strategy, Strategy{}) << option.path << " " << value;
+      }
+    }
+  EXPECT_GT(taken, 100);
 }
 
 TEST(StrategyOptions, UnknownPathsGiveTheNearest) {
@@ -156,6 +180,14 @@ TEST(StrategyOptions, PartsOfObjects) {
   EXPECT_EQ(message_of("overlap.grad", "on"), "here: overlap.grad: found \"on\", expected true or false");
   EXPECT_EQ(message_of("recompute.layers", "-1"),
             "here: recompute.layers: found \"-1\", expected layers per stage, at least 0 (0: all)");
+}
+
+TEST(StrategyOptions, PlacementMayNameTheRanksBetweenZeroGroups) {
+  Strategy strategy;
+  set_option(strategy, "placement", "tp,cp,dp,dp_outer,role", "here");
+  EXPECT_EQ(strategy.placement.size(), 5u);
+  EXPECT_NE(message_of("placement", "tp,cp,dp_outer,role"), "no error");
+  EXPECT_NE(message_of("placement", "tp,cp,dp,dp,role"), "no error");
 }
 
 TEST(StrategyOptions, QuantitiesWithUnits) {

@@ -70,8 +70,7 @@ TEST(LayerSplit, CountTimesStages) {
 }
 
 TEST(LayerSplit, SaysWhichPartIsWrong) {
-  const std::string expected =
-      ", expected layers per stage such as \"2,3x14,2\" (3x14: fourteen stages of three layers)";
+  const std::string expected = ", expected layers per stage such as \"2,3x14,2\" (3x14: fourteen stages of three layers)";
   for (const std::string part : {"", "0", "-1", "x3", "3x", "3x0", "3x2x2", "3.5", "three", " 3", "99999999999"})
     EXPECT_EQ(message_of([&] { parse_layer_split("2," + part, "s.json"); }),
               "s.json: layer_split: found \"" + part + "\" in \"2," + part + "\"" + expected);
@@ -101,16 +100,14 @@ TEST(StrategyText, OverlapForms) {
 TEST(StrategyJson, DefaultsReadBackAndMissingFieldsKeepTheirs) {
   EXPECT_EQ(parse_strategy(to_json(Strategy{}), "s"), Strategy{});
   EXPECT_EQ(parse_strategy("{}", "s"), Strategy{});
-  const Strategy strategy =
-      parse_strategy("{\"tp\": 8, \"recompute\": \"full:2\", \"overlap\": \"grad,p2p\"} // fast", "s");
+  const Strategy strategy = parse_strategy("{\"tp\": 8, \"recompute\": \"full:2\", \"overlap\": \"grad,p2p\"} // fast", "s");
   EXPECT_EQ(strategy, (Strategy{.tp = 8, .recompute = {.kind = RecomputeKind::Full, .layers = 2}}));
 }
 
 TEST(StrategyJson, BothFormsOfNestedFields) {
-  const Strategy text =
-      parse_strategy(R"({"recompute": "attention,norm", "overlap": "param,p2p", "placement": "dp,tp,cp,role",
+  const Strategy text = parse_strategy(R"({"recompute": "attention,norm", "overlap": "param,p2p", "placement": "dp,tp,cp,role",
     "reserve": "10%", "bucket": "40 MB"})",
-                     "s");
+                                       "s");
   const Strategy nested = parse_strategy(R"({"recompute": {"kind": "modules", "modules": ["norm", "attention"]},
     "overlap": {"grad": false, "param": true}, "placement": ["dp", "tp", "cp", "role"], "reserve": 0.1, "bucket": 40e6})",
                                          "s");
@@ -120,9 +117,7 @@ TEST(StrategyJson, BothFormsOfNestedFields) {
 }
 
 TEST(StrategyJson, EveryMistakeIsNamed) {
-  const auto message = [](const std::string& text) {
-    return message_of([&] { parse_strategy(text, "my.strategy.json"); });
-  };
+  const auto message = [](const std::string& text) { return message_of([&] { parse_strategy(text, "my.strategy.json"); }); };
   const auto begins = [&](const std::string& text, const std::string& start) {
     EXPECT_EQ(message(text).substr(0, start.size()), start);
   };
@@ -139,14 +134,11 @@ TEST(StrategyJson, EveryMistakeIsNamed) {
          "my.strategy.json: recompute.layers: found 3, expected no layers");
   begins(R"({"recompute": {"kind": "full", "layers": -1}})",
          "my.strategy.json: recompute.layers: found -1, expected an integer");
-  begins(R"({"recompute": {"kind": "modules"}})",
-         "my.strategy.json: recompute.modules: found nothing, expected a value");
-  begins(R"({"recompute": {"kind": "modules", "modules": []}})",
-         "my.strategy.json: recompute.modules: found an array of 0");
+  begins(R"({"recompute": {"kind": "modules"}})", "my.strategy.json: recompute.modules: found nothing, expected a value");
+  begins(R"({"recompute": {"kind": "modules", "modules": []}})", "my.strategy.json: recompute.modules: found an array of 0");
   begins(R"({"recompute": {"kind": "modules", "modules": ["norms"]}})",
          "my.strategy.json: recompute.modules[0]: found \"norms\"");
-  begins(R"({"recompute": {"kind": "none", "modules": ["norm"]}})",
-         "my.strategy.json: recompute.modules: found an array of 1");
+  begins(R"({"recompute": {"kind": "none", "modules": ["norm"]}})", "my.strategy.json: recompute.modules: found an array of 1");
   begins(R"({"recompute": {}})", "my.strategy.json: recompute.kind: found nothing");
   begins(R"({"overlap": {"gradd": true}})",
          "my.strategy.json: overlap.gradd: found an unknown key with value true, expected \"grad\"");
@@ -180,8 +172,8 @@ static Strategy random_strategy(std::mt19937_64& random) {
       case OptionType::Text: break;  // below
     }
     if (option.path == "recompute")
-      value = std::array<std::string, 5>{"none", "selective", "full", "full:" + std::to_string(1 + pick(99)),
-                                         "norm,mlp"}[pick(5)];
+      value =
+          std::array<std::string, 5>{"none", "selective", "full", "full:" + std::to_string(1 + pick(99)), "norm,mlp"}[pick(5)];
     if (option.path == "layer_split") value = "3x" + std::to_string(1 + pick(9)) + ",2";
     option.set(s, value, "test");
   }
