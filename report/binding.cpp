@@ -12,8 +12,7 @@ namespace foreshard {
 namespace {
 
 void require(bool good, std::size_t span, const char* field) {
-  if (!good)
-    throw Error("trace", "spans[" + std::to_string(span) + "]." + field, "an index out of range", "one of the plan");
+  if (!good) throw Error("trace", "spans[" + std::to_string(span) + "]." + field, "an index out of range", "one of the plan");
 }
 
 void check_belongs(const Plan& plan, const Trace& trace) {
@@ -47,8 +46,7 @@ class LocalWalk {
     role_ = &plan_.roles[trace_.classes[who.index()].role.index()];
     lanes_.assign(role_->streams.size(), {});
     events_.assign(role_->events.size(), {});
-    for (std::size_t e = 0; e < events_.size(); ++e)
-      events_[e].assign(static_cast<std::size_t>(role_->events[e].slots), -1);
+    for (std::size_t e = 0; e < events_.size(); ++e) events_[e].assign(static_cast<std::size_t>(role_->events[e].slots), -1);
     for (std::int32_t s = first; s < last; ++s) {
       Lane& lane = lanes_[at(s).stream.index()];
       if (lane.next < 0) lane.next = s;
@@ -74,9 +72,7 @@ class LocalWalk {
     lane.newest = lane.open;
   }
 
-  std::int32_t later(std::int32_t a, std::int32_t b) const {
-    return a < 0 || (b >= 0 && at(b).end > at(a).end) ? b : a;
-  }
+  std::int32_t later(std::int32_t a, std::int32_t b) const { return a < 0 || (b >= 0 && at(b).end > at(a).end) ? b : a; }
 
   // The span that covers the instruction, -1 when the backend wrote none (a mark, say).
   std::int32_t reach(Lane& lane, std::int32_t action, std::int32_t instruction, const SegmentJoints& segment) {
@@ -96,8 +92,7 @@ class LocalWalk {
       slot = std::get<std::int32_t>(use.slot.which);
     if (!use.event.valid() || use.event.index() >= events_.size()) return nullptr;
     std::vector<std::int32_t>& slots = events_[use.event.index()];
-    return slot >= 0 && static_cast<std::size_t>(slot) < slots.size() ? &slots[static_cast<std::size_t>(slot)]
-                                                                      : nullptr;
+    return slot >= 0 && static_cast<std::size_t>(slot) < slots.size() ? &slots[static_cast<std::size_t>(slot)] : nullptr;
   }
 
   void visit(std::int32_t number) {
@@ -109,8 +104,7 @@ class LocalWalk {
       Lane& lane = lanes_[joint.source->stream.index()];
       const std::int32_t span = reach(lane, number, joint.instruction, segment);
       std::int32_t best = -1;
-      for (const std::int32_t earlier : joint.source->after)
-        best = later(best, ends_[static_cast<std::size_t>(earlier)]);
+      for (const std::int32_t earlier : joint.source->after) best = later(best, ends_[static_cast<std::size_t>(earlier)]);
       for (const EventUse& wait : joint.source->waits)
         if (const std::int32_t* recorded = event(wait, action)) best = later(best, *recorded);
       if (span >= 0) {
@@ -167,15 +161,13 @@ std::vector<ChainLink> critical_chain(const Trace& trace, const std::vector<Bind
   std::vector<ChainLink> chain;
   std::int32_t span = -1;
   for (std::size_t s = 0; s < trace.spans.size(); ++s)
-    if (span < 0 || trace.spans[s].end > trace.spans[static_cast<std::size_t>(span)].end)
-      span = static_cast<std::int32_t>(s);
+    if (span < 0 || trace.spans[s].end > trace.spans[static_cast<std::size_t>(span)].end) span = static_cast<std::int32_t>(s);
   Nanoseconds end = trace.makespan;
   // Each step goes to an earlier instruction; the bound keeps a trace that contradicts its plan from running in
   // circles.
   while (span >= 0 && chain.size() <= trace.spans.size()) {
     const std::int32_t before = bindings[static_cast<std::size_t>(span)].before;
-    const Nanoseconds from =
-        before < 0 ? Nanoseconds{} : std::min(end, trace.spans[static_cast<std::size_t>(before)].end);
+    const Nanoseconds from = before < 0 ? Nanoseconds{} : std::min(end, trace.spans[static_cast<std::size_t>(before)].end);
     chain.push_back({span, from, end});
     end = from;
     span = before;

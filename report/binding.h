@@ -18,7 +18,7 @@ namespace foreshard {
 
 struct Binding {
   std::int32_t before = -1;  // index in Trace::spans; -1: the start of the run
-  std::int32_t peer = -1;  // the matching span of the class that came last to the exchange or collective; -1: this one
+  std::int32_t peer = -1;    // the matching span of the class that came last to the exchange or collective; -1: this one
   bool operator==(const Binding&) const = default;
 };
 

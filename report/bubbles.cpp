@@ -25,8 +25,7 @@ class BubbleSearch {
       milestones_[who] = milestones(first, last);
       last_work_ = std::max(last_work_, milestones_[who].last_work);
     }
-    for (std::size_t c = 0; c < ranges.size(); ++c)
-      gaps_of({static_cast<std::int32_t>(c)}, ranges[c].first, ranges[c].second);
+    for (std::size_t c = 0; c < ranges.size(); ++c) gaps_of({static_cast<std::int32_t>(c)}, ranges[c].first, ranges[c].second);
     return std::move(bubbles_);
   }
 
@@ -34,9 +33,7 @@ class BubbleSearch {
   const Span& at(std::int32_t span) const { return trace_.spans[static_cast<std::size_t>(span)]; }
   RoleId role_of(ClassId who) const { return trace_.classes[who.index()].role; }
   const Role& role(ClassId who) const { return plan_.roles[role_of(who).index()]; }
-  bool computes(const Span& span) const {
-    return role(span.who).streams[span.stream.index()].kind == StreamKind::Compute;
-  }
+  bool computes(const Span& span) const { return role(span.who).streams[span.stream.index()].kind == StreamKind::Compute; }
 
   Milestones milestones(std::size_t first, std::size_t last) const {
     Milestones found{trace_.makespan, {}, {}};
@@ -71,8 +68,7 @@ class BubbleSearch {
       previous = span.stream;
       order_.push_back(static_cast<std::int32_t>(s));
     }
-    if (streams > 1)
-      std::stable_sort(order_.begin(), order_.end(), [&](auto a, auto b) { return at(a).begin < at(b).begin; });
+    if (streams > 1) std::stable_sort(order_.begin(), order_.end(), [&](auto a, auto b) { return at(a).begin < at(b).begin; });
     drained_ = {};
     Nanoseconds busy_until = {};
     for (const std::int32_t s : order_) {
@@ -143,8 +139,7 @@ class BubbleSearch {
     if (piece.begin == piece.end) return;
     if (!bubbles_.empty()) {
       Bubble& last = bubbles_.back();
-      if (last.who == piece.who && last.end == piece.begin && last.cause == piece.cause &&
-          last.before == piece.before) {
+      if (last.who == piece.who && last.end == piece.begin && last.cause == piece.cause && last.before == piece.before) {
         last.end = piece.end;
         return;
       }

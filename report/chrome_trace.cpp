@@ -34,11 +34,10 @@ class ChromeWriter {
   std::string write() {
     find_groups();
     choose_detail();
-    fmt::format_to(
-        to(),
-        "{{\"displayTimeUnit\":\"ms\",\"otherData\":{{\"classes\":{},\"classes_shown\":{},\"spans_shown\":{}}},"
-        "\n\"traceEvents\":[",
-        trace_.classes.size(), shown_, detailed_);
+    fmt::format_to(to(),
+                   "{{\"displayTimeUnit\":\"ms\",\"otherData\":{{\"classes\":{},\"classes_shown\":{},\"spans_shown\":{}}},"
+                   "\n\"traceEvents\":[",
+                   trace_.classes.size(), shown_, detailed_);
     for (std::size_t c = 0; c < shown_; ++c) name_class(c);
     for (const Group& group : groups_) write_group(group);
     if (options_.critical_chain) write_chain();
@@ -58,8 +57,8 @@ class ChromeWriter {
   void find_groups() {
     for (std::size_t first = 0, last = 0; first < trace_.spans.size(); first = last) {
       const Span& span = trace_.spans[first];
-      while (last < trace_.spans.size() && trace_.spans[last].who == span.who &&
-             trace_.spans[last].stream == span.stream && trace_.spans[last].action == span.action)
+      while (last < trace_.spans.size() && trace_.spans[last].who == span.who && trace_.spans[last].stream == span.stream &&
+             trace_.spans[last].action == span.action)
         ++last;
       groups_.push_back({first, last});
     }
@@ -116,8 +115,7 @@ class ChromeWriter {
     if (const auto* collective = std::get_if<Collective>(&instruction.what))
       args += fmt::format(R"(,"bytes":{},"group":{})", collective->bytes.value,
                           quoted(plan_.groups[collective->group.index()].name));
-    if (const auto* copy = std::get_if<Copy>(&instruction.what))
-      args += fmt::format(R"(,"bytes":{})", copy->bytes.value);
+    if (const auto* copy = std::get_if<Copy>(&instruction.what)) args += fmt::format(R"(,"bytes":{})", copy->bytes.value);
     const std::vector<std::string>& layers = role_of(plan_, trace_, span.who).layers;
     if (instruction.layer.valid() && instruction.layer.index() < layers.size())
       args += fmt::format(R"(,"layer":{})", quoted(layers[instruction.layer.index()]));
@@ -132,8 +130,7 @@ class ChromeWriter {
     if (end == first.begin) return;
     const bool alone = group.last - group.first == 1;
     if (alone && detailed_) {
-      slice(first, first.begin, end, first.count > 1 ? action_name(plan_, action) : alone_name(action, first),
-            details(first));
+      slice(first, first.begin, end, first.count > 1 ? action_name(plan_, action) : alone_name(action, first), details(first));
       return;
     }
     std::string args = work_of(action) + fmt::format(R"("spans":{})", group.last - group.first);
@@ -144,8 +141,7 @@ class ChromeWriter {
       if (span.begin == span.end) continue;
       const Instruction& instruction = instruction_of(plan_, trace_, span);
       slice(span, span.begin, span.end,
-            span.count > 1 ? fmt::format("{} + {}", instruction.name, span.count - 1) : instruction.name,
-            details(span));
+            span.count > 1 ? fmt::format("{} + {}", instruction.name, span.count - 1) : instruction.name, details(span));
     }
   }
 
@@ -155,10 +151,9 @@ class ChromeWriter {
 
   void arrow(const Span& span, const char* phase, Nanoseconds when, int id) {
     next_event();
-    fmt::format_to(
-        to(),
-        R"({{"ph":"{}","bp":"e","cat":"critical chain","name":"critical chain","id":{},"pid":{},"tid":{},"ts":{}}})",
-        phase, id, span.who.value, span.stream.value, in_us(when));
+    fmt::format_to(to(),
+                   R"({{"ph":"{}","bp":"e","cat":"critical chain","name":"critical chain","id":{},"pid":{},"tid":{},"ts":{}}})",
+                   phase, id, span.who.value, span.stream.value, in_us(when));
   }
 
   // An arrow wherever the chain changes its track: from the last nanosecond of one slice to the first of the next.

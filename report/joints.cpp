@@ -30,8 +30,7 @@ std::vector<SegmentJoints> find_joints(const Plan& plan) {
           exchange == nullptr && !std::holds_alternative<Collective>(instruction.what))
         continue;
       Joint joint{static_cast<std::int32_t>(i), -1, &instruction};
-      if (exchange != nullptr)
-        joint.tag = tags.emplace(exchange->tag, static_cast<std::int32_t>(tags.size())).first->second;
+      if (exchange != nullptr) joint.tag = tags.emplace(exchange->tag, static_cast<std::int32_t>(tags.size())).first->second;
       out.joints.push_back(joint);
     }
     joints += static_cast<int>(out.joints.size());

@@ -31,8 +31,7 @@ int Meetings::gathering(ClassId who, GroupId group) {
   }
   if (classes.size() < 2) return -1;
   std::sort(classes.begin(), classes.end());
-  const auto [at, fresh] =
-      gathering_ids_.try_emplace({group.value, std::move(classes)}, static_cast<int>(gatherings_.size()));
+  const auto [at, fresh] = gathering_ids_.try_emplace({group.value, std::move(classes)}, static_cast<int>(gatherings_.size()));
   if (fresh) {
     gatherings_.emplace_back();
     occurrences_.emplace_back(-1, 0);

@@ -55,10 +55,10 @@ void add_memory(Summary& summary, const Result& result, const Cluster& cluster) 
   }
   if (tightest == nullptr || summary.fits_margin >= Bytes{}) return;
   summary.feasible = false;
-  summary.infeasible_reason = fmt::format(
-      "{} needs {:.2f} GiB (arena {:.2f}, framework {:.2f}, reserve {:.2f}) of {:.2f} GiB: {:.2f} GiB too much",
-      tightest->role, in_gib(tightest->with_framework + summary.reserve), in_gib(tightest->arena),
-      in_gib(summary.framework), in_gib(summary.reserve), in_gib(summary.capacity), in_gib(-summary.fits_margin));
+  summary.infeasible_reason =
+      fmt::format("{} needs {:.2f} GiB (arena {:.2f}, framework {:.2f}, reserve {:.2f}) of {:.2f} GiB: {:.2f} GiB too much",
+                  tightest->role, in_gib(tightest->with_framework + summary.reserve), in_gib(tightest->arena),
+                  in_gib(summary.framework), in_gib(summary.reserve), in_gib(summary.capacity), in_gib(-summary.fits_margin));
 }
 
 }  // namespace foreshard

@@ -90,8 +90,7 @@ std::vector<Occupancy> occupancy(const Plan& plan, const Trace& trace, const Sum
       const Span& span = trace.spans[s];
       switch (role.streams[span.stream.index()].kind) {
         case StreamKind::Compute:
-          own.communicating +=
-              sums[role_id].communication(role.actions[static_cast<std::size_t>(span.action)].segment, span);
+          own.communicating += sums[role_id].communication(role.actions[static_cast<std::size_t>(span.action)].segment, span);
           computing.emplace_back(span.begin, span.end);
           break;
         case StreamKind::Communication:
@@ -121,8 +120,7 @@ std::vector<StageTimes> stage_times(const Plan& plan, const Trace& trace, const 
       const Span& span = trace.spans[s];
       if (span.who != first.who || span.stream != first.stream || span.action != first.action) break;
       busy += span.end - span.begin;
-      const auto& what =
-          plan.segments[action.segment.index()].instructions[static_cast<std::size_t>(span.instruction)].what;
+      const auto& what = plan.segments[action.segment.index()].instructions[static_cast<std::size_t>(span.instruction)].what;
       const auto* exchange = std::get_if<Exchange>(&what);
       if (exchange == nullptr || !between_roles(*exchange)) continue;
       if (computes) busy = busy - (span.end - span.begin);

@@ -36,8 +36,7 @@ SegmentSums::SegmentSums(const Plan& plan, const std::string& device_kind) : seg
     for (std::size_t p = 0; p < order.size(); ++p) {
       const auto i = static_cast<std::size_t>(order[p]);
       const auto* compute = std::get_if<Compute>(&instructions[i].what);
-      const Nanoseconds busy =
-          compute != nullptr && costs != nullptr && i < costs->size() ? (*costs)[i].busy : Nanoseconds{};
+      const Nanoseconds busy = compute != nullptr && costs != nullptr && i < costs->size() ? (*costs)[i].busy : Nanoseconds{};
       sums.busy[p + 1] = sums.busy[p] + busy;
       sums.talks[p + 1] = sums.talks[p] + (talks(instructions[i]) ? 1 : 0);
       if (compute == nullptr) continue;

@@ -65,15 +65,12 @@ std::vector<Run> fold(const std::vector<std::vector<std::string>>& cells, int mo
 
 std::string share_range(const std::vector<double>& shares, Run run) {
   double least = 1, most = 0;
-  for (std::size_t r = run.first; r <= run.last; ++r)
-    least = std::min(least, shares[r]), most = std::max(most, shares[r]);
+  for (std::size_t r = run.first; r <= run.last; ++r) least = std::min(least, shares[r]), most = std::max(most, shares[r]);
   const std::string low = fmt::format("{:.1f}", least * 100), high = fmt::format("{:.1f}", most * 100);
   return (low == high ? low : low + "-" + high) + " %";
 }
 
-std::string short_word(BubbleCause cause) {
-  return cause == BubbleCause::ExposedCommunication ? "comm." : words_of(cause);
-}
+std::string short_word(BubbleCause cause) { return cause == BubbleCause::ExposedCommunication ? "comm." : words_of(cause); }
 
 // The two largest causes, mean over the run.
 std::string mostly(const Summary& summary, Run run) {
@@ -87,8 +84,7 @@ std::string mostly(const Summary& summary, Run run) {
   std::string text;
   for (const std::size_t c : {order[0], order[1]})
     if (shares[c] >= 0.0005)
-      text += fmt::format("{}{} {:.1f}", text.empty() ? "" : ", ", short_word(static_cast<BubbleCause>(c)),
-                          shares[c] * 100);
+      text += fmt::format("{}{} {:.1f}", text.empty() ? "" : ", ", short_word(static_cast<BubbleCause>(c)), shares[c] * 100);
   return text;
 }
 
@@ -135,8 +131,8 @@ TextTable memory_table(const Summary& summary, int most_rows) {
   for (const StageMemory& row : summary.memory) {
     if (row.with_framework > summary.memory[tightest].with_framework) tightest = cells.size();
     std::vector<std::string>& line = cells.emplace_back();
-    for (const Category category : {Category::Parameters, Category::Gradients, Category::Optimizer,
-                                    Category::Activations, Category::Transient, Category::Communication})
+    for (const Category category : {Category::Parameters, Category::Gradients, Category::Optimizer, Category::Activations,
+                                    Category::Transient, Category::Communication})
       line.push_back(in_gib_text(row.peak[static_cast<std::size_t>(category)]));
     for (const Bytes bytes : {row.live_peak, row.order_bound, row.arena, row.with_framework,
                               summary.capacity - summary.reserve - row.with_framework})

@@ -88,8 +88,7 @@ static std::vector<LinkUtilization> link_rows(const Trace& trace) {
     const double possible = link.bandwidth.value * makespan;
     rows.push_back({link.name, static_cast<int>(link.links.size()), possible > 0 ? link.bytes / possible : 0});
   }
-  std::stable_sort(rows.begin(), rows.end(),
-                   [](const auto& a, const auto& b) { return a.utilization > b.utilization; });
+  std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.utilization > b.utilization; });
   return rows;
 }
 

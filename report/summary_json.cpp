@@ -126,9 +126,7 @@ class SummaryWriter {
   void stages() {
     json_.key("stage_times").begin_array();
     for (const StageTimes& times : summary_.stage_times) {
-      json_.begin_object()
-          .field("forward_s", times.forward.value)
-          .field("backward_input_s", times.backward_input.value);
+      json_.begin_object().field("forward_s", times.forward.value).field("backward_input_s", times.backward_input.value);
       json_.field("backward_weight_s", times.backward_weight.value).field("p2p_s", times.p2p.value).end_object();
     }
     json_.end_array();
@@ -163,8 +161,7 @@ class SummaryWriter {
     json_.key("memory_by_category").begin_array();
     for (const StageMemory& row : summary_.memory) {
       json_.begin_object().field("role", row.role);
-      for (std::size_t c = 0; c < row.peak.size(); ++c)
-        json_.field(text_of(static_cast<Category>(c)), row.peak[c].value);
+      for (std::size_t c = 0; c < row.peak.size(); ++c) json_.field(text_of(static_cast<Category>(c)), row.peak[c].value);
       json_.end_object();
     }
     json_.end_array();
@@ -195,8 +192,6 @@ class SummaryWriter {
 
 }  // namespace
 
-std::string summary_json(const Summary& summary, const SummaryOrigin& origin) {
-  return SummaryWriter(summary, origin).write();
-}
+std::string summary_json(const Summary& summary, const SummaryOrigin& origin) { return SummaryWriter(summary, origin).write(); }
 
 }  // namespace foreshard

@@ -39,8 +39,7 @@ class Writer {
   }
 
   void headline() {
-    line(fmt::format("{} on {}, {} GPU{}", header_.model, header_.cluster, summary_.gpus,
-                     summary_.gpus == 1 ? "" : "s"));
+    line(fmt::format("{} on {}, {} GPU{}", header_.model, header_.cluster, summary_.gpus, summary_.gpus == 1 ? "" : "s"));
     std::string words;
     for (const std::string& word : header_.strategy) {
       if (!words.empty() && width_of(words) + 3 + width_of(word) > kColumns) {
@@ -78,8 +77,8 @@ class Writer {
   }
 
   void pair(const std::string& name, const std::string& value, const std::string& second, const std::string& other) {
-    line(fmt::format("  {}{}    {}{}", pad(name, 20, Align::Left), pad(value, 14, Align::Right),
-                     pad(second, 20, Align::Left), pad(other, 14, Align::Right)));
+    line(fmt::format("  {}{}    {}{}", pad(name, 20, Align::Left), pad(value, 14, Align::Right), pad(second, 20, Align::Left),
+                     pad(other, 14, Align::Right)));
   }
 
   void rates() {
@@ -110,8 +109,7 @@ class Writer {
       if (cause(static_cast<BubbleCause>(c)) >= 0.0005)
         share(words_of(static_cast<BubbleCause>(c)), cause(static_cast<BubbleCause>(c)), 1);
     line(fmt::format("  communication: {} exposed, {} hidden behind compute",
-                     in_percent(summary_.exposed_communication_fraction),
-                     in_percent(summary_.hidden_communication_fraction)));
+                     in_percent(summary_.exposed_communication_fraction), in_percent(summary_.hidden_communication_fraction)));
   }
 
   double cause(BubbleCause cause) const {
@@ -145,17 +143,14 @@ class Writer {
     section("Busiest links", table);
   }
 
-  static std::string with_commas_whole(int number) {
-    return number < 100 ? std::to_string(number) : with_commas(number);
-  }
+  static std::string with_commas_whole(int number) { return number < 100 ? std::to_string(number) : with_commas(number); }
 
   void cost() {
     const std::string unit = header_.counts_tokens ? "million tokens" : "million samples";
     std::string text;
     if (summary_.cost_per_million_tokens) text = fmt::format("${:.4g} per {}", *summary_.cost_per_million_tokens, unit);
     if (summary_.energy_per_million_tokens_j)
-      text += fmt::format("{}{:.4g} kJ per {}", text.empty() ? "" : ", ", *summary_.energy_per_million_tokens_j / 1e3,
-                          unit);
+      text += fmt::format("{}{:.4g} kJ per {}", text.empty() ? "" : ", ", *summary_.energy_per_million_tokens_j / 1e3, unit);
     if (text.empty()) return;
     line("");
     line("Cost  " + text);

@@ -10,11 +10,10 @@ namespace foreshard {
 
 // What the summary itself does not know.
 struct SummaryHeader {
-  std::string model = {};    // "gpt3-175b"
-  std::string cluster = {};  // "dgx-a100-x128"
-  std::vector<std::string> strategy =
-      {};                     // words that are kept together when the line is wrapped: "tp 8", "1f1b", "bf16"
-  bool counts_tokens = true;  // false: samples (a CNN)
+  std::string model = {};                  // "gpt3-175b"
+  std::string cluster = {};                // "dgx-a100-x128"
+  std::vector<std::string> strategy = {};  // words that are kept together when the line is wrapped: "tp 8", "1f1b", "bf16"
+  bool counts_tokens = true;               // false: samples (a CNN)
   bool operator==(const SummaryHeader&) const = default;
 };
 

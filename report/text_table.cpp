@@ -25,8 +25,7 @@ std::string TextTable::text(bool unicode, int indent) const {
   std::string out;
   const auto line = [&](auto&& cell) {
     std::string text(static_cast<std::size_t>(indent), ' ');
-    for (std::size_t c = 0; c < columns.size(); ++c)
-      text += (c > 0 ? "  " : "") + pad(cell(c), widths[c], columns[c].align);
+    for (std::size_t c = 0; c < columns.size(); ++c) text += (c > 0 ? "  " : "") + pad(cell(c), widths[c], columns[c].align);
     text.erase(text.find_last_not_of(' ') + 1);
     out += text + '\n';
   };

@@ -34,8 +34,8 @@ TEST(Binding, TheChainOfOneMicrobatchGoesThroughBothStages) {
     stages.push_back(result.trace.spans[static_cast<std::size_t>(link.span)].who.value);
     begins.push_back(static_cast<int>(link.begin.value));
   }
-  EXPECT_EQ(names, (std::vector<std::string>{"forward", "receive", "forward", "input gradient", "weight gradient",
-                                             "receive", "input gradient", "weight gradient"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"forward", "receive", "forward", "input gradient", "weight gradient", "receive",
+                                             "input gradient", "weight gradient"}));
   EXPECT_EQ(stages, (std::vector<int>{0, 1, 1, 1, 1, 0, 0, 0}));
   EXPECT_EQ(begins, (std::vector<int>{0, 10, 20, 30, 40, 50, 60, 70}));
   EXPECT_EQ(result.trace.makespan.value, 80);

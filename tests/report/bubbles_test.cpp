@@ -100,8 +100,7 @@ TEST(Bubbles, WhatTheDrainDoesNotExplainIsTheBarrier) {
 // Two replicas of a one-stage model, rank 1 twice as slow: 4 micro-batches of 3 units more. Rank 0 waits 12 in the
 // reduction.
 TEST(Bubbles, ASlowReplicaIsAStraggler) {
-  const auto causes =
-      causes_of(result_of({.p = 1, .m = 4, .replicas = 2, .reduce = 2, .update = 1}, Fold::None, {1, 2}));
+  const auto causes = causes_of(result_of({.p = 1, .m = 4, .replicas = 2, .reduce = 2, .update = 1}, Fold::None, {1, 2}));
   EXPECT_EQ(causes[0][static_cast<std::size_t>(BubbleCause::Straggler)], 12 - 0);
   EXPECT_EQ(causes[0][static_cast<std::size_t>(BubbleCause::ExposedCommunication)], 2);
   EXPECT_EQ(causes[1], (Causes{0, 0, 0, 2, 0, 0}));
@@ -136,8 +135,7 @@ TEST(Bubbles, PiecesSumToTheIdleTimeExactly) {
         }
       }
       for (std::size_t c = 0; c < sums.size(); ++c)
-        EXPECT_EQ(sums[c], idle_of(result.plan, trace, {static_cast<std::int32_t>(c)}))
-            << "round " << round << " class " << c;
+        EXPECT_EQ(sums[c], idle_of(result.plan, trace, {static_cast<std::int32_t>(c)})) << "round " << round << " class " << c;
     }
     EXPECT_EQ(causes_of(result, result.trace, 1), causes_of(result, merged(result.trace), 1)) << "round " << round;
   }
@@ -154,8 +152,7 @@ TEST(Bubbles, TheTrillionParameterPipelineFillsAndDrainsForElevenPercent) {
   }
   EXPECT_EQ(pipeline, all);
   EXPECT_EQ(all, 64 * 63 * 3);
-  EXPECT_NEAR(static_cast<double>(all) * 1e6 / 64 / static_cast<double>(result.trace.makespan.value), 63.0 / 575,
-              1e-12);
+  EXPECT_NEAR(static_cast<double>(all) * 1e6 / 64 / static_cast<double>(result.trace.makespan.value), 63.0 / 575, 1e-12);
 }
 
 }  // namespace

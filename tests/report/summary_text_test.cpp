@@ -64,9 +64,9 @@ TEST(SummaryText, ARefusalComesFirstWithWhatWouldHelp) {
       "stage 0 needs 96.20 GiB (arena 90.10, framework 1.30, reserve 4.80) of 80.00 GiB: 16.20 GiB too much";
   summary.would_help = {"--recompute selective"};
   const std::string text = summary_text(summary, {"m", "c", {}}, {.unicode = false});
-  EXPECT_TRUE(text.starts_with(
-      "m on c, 1024 GPUs\n\nDoes not fit: stage 0 needs 96.20 GiB (arena 90.10, framework 1.30, reserve "
-      "4.80) of 80.00 GiB:\n16.20 GiB too much\nWhat would help:\n  - --recompute selective\n\nMemory"))
+  EXPECT_TRUE(
+      text.starts_with("m on c, 1024 GPUs\n\nDoes not fit: stage 0 needs 96.20 GiB (arena 90.10, framework 1.30, reserve "
+                       "4.80) of 80.00 GiB:\n16.20 GiB too much\nWhat would help:\n  - --recompute selective\n\nMemory"))
       << text;
   EXPECT_EQ(text.find("iteration time"), std::string::npos);
 }
@@ -93,8 +93,7 @@ TEST(SummaryText, FitsAHundredColumns) {
     summary.feasible = false;
     summary.infeasible_reason = std::string(30, 'a') + " " + std::string(80, 'b') + " c " + std::string(95, 'd');
     summary.would_help = {summary.infeasible_reason};
-    std::istringstream lines(
-        summary_text(summary, {"model", "cluster", std::vector<std::string>(30, "sequence parallel")}));
+    std::istringstream lines(summary_text(summary, {"model", "cluster", std::vector<std::string>(30, "sequence parallel")}));
     for (std::string line; std::getline(lines, line);) EXPECT_LE(width_of(line), 100) << line;
   }
 }

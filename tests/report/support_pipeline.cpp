@@ -53,8 +53,7 @@ struct Builder {
     std::vector<Cost> costs;
     const int from = shift(stage, -1), to = shift(stage, 1), units = time(pipeline.forward, stage);
     if (from != 0) add(segment, costs, transfer("receive", kReceiveF, false, from, stage - 1, {}), pipeline.latency);
-    add(segment, costs, compute("forward", Phase::Forward, units, from != 0 ? std::vector{0} : std::vector<int>{}),
-        units);
+    add(segment, costs, compute("forward", Phase::Forward, units, from != 0 ? std::vector{0} : std::vector<int>{}), units);
     const int last = static_cast<int>(segment.instructions.size()) - 1;
     if (to != 0) add(segment, costs, transfer("send", kSendF, true, to, stage, {last}), pipeline.latency);
     return put(std::move(segment), std::move(costs));
@@ -80,8 +79,7 @@ struct Builder {
     Segment segment{.name = "end of step"};
     std::vector<Cost> costs;
     if (pipeline.reduce > 0) {
-      Instruction reduce{
-          .name = "reduce gradients", .what = Collective{.group = {0}, .bytes = {1 << 20}}, .stream = {kReduce}};
+      Instruction reduce{.name = "reduce gradients", .what = Collective{.group = {0}, .bytes = {1 << 20}}, .stream = {kReduce}};
       reduce.waits = {{{0}, {0}}};
       add(segment, costs, reduce, pipeline.reduce);
     }
@@ -111,8 +109,7 @@ struct Builder {
     for (const auto& list : schedule_entry(pipeline.schedule).lists({pipeline.p, pipeline.m, pipeline.v, 0})) {
       Role role{.name = "stage " + std::to_string(rank), .device_kind = "unit", .axes = {{0}}};
       role.streams = {{"compute", StreamKind::Compute}};
-      for (const char* name :
-           {"receive activations", "send activations", "receive gradients", "send gradients", "reduce"})
+      for (const char* name : {"receive activations", "send activations", "receive gradients", "send gradients", "reduce"})
         role.streams.push_back({name, StreamKind::Communication});
       role.events = {{"backward done", 1}};
       for (const ScheduleOp& op : list) {

@@ -47,16 +47,14 @@ struct Player {
         const int number = static_cast<int>(own.size());
         Step step{static_cast<int>(a), static_cast<int>(i), instruction.stream.value,
                   plan.costs[0].by_segment[action.segment.index()][i].busy};
-        if (rank == slow.rank && std::holds_alternative<Compute>(instruction.what))
-          step.length = step.length * slow.factor;
+        if (rank == slow.rank && std::holds_alternative<Compute>(instruction.what)) step.length = step.length * slow.factor;
         if (newest.contains(step.stream)) step.local.push_back(newest[step.stream]);
         newest[step.stream] = number;
         for (const int earlier : instruction.after) step.local.push_back(base + earlier);
         for (const EventUse& wait : instruction.waits)
           if (const auto at = recorded.find({wait.event.value, slot(wait.slot, action)}); at != recorded.end())
             step.local.push_back(at->second);
-        for (const EventUse& record : instruction.records)
-          recorded[{record.event.value, slot(record.slot, action)}] = number;
+        for (const EventUse& record : instruction.records) recorded[{record.event.value, slot(record.slot, action)}] = number;
         meet(rank, number, instruction, visits);
         own.push_back(std::move(step));
       }
@@ -65,10 +63,8 @@ struct Player {
 
   void meet(int rank, int number, const Instruction& instruction, std::map<int, int>& visits) {
     if (const auto* exchange = std::get_if<Exchange>(&instruction.what)) {
-      if (exchange->to)
-        sends[{rank, ranks.peer({rank}, *exchange->to).value, exchange->tag}].emplace_back(rank, number);
-      if (exchange->from)
-        receives[{ranks.peer({rank}, *exchange->from).value, rank, exchange->tag}].emplace_back(rank, number);
+      if (exchange->to) sends[{rank, ranks.peer({rank}, *exchange->to).value, exchange->tag}].emplace_back(rank, number);
+      if (exchange->from) receives[{ranks.peer({rank}, *exchange->from).value, rank, exchange->tag}].emplace_back(rank, number);
     } else if (const auto* collective = std::get_if<Collective>(&instruction.what)) {
       const int first = ranks.members(collective->group, RankId{rank}).front().value;
       gatherings[{collective->group.value, first, visits[collective->group.value]++}].emplace_back(rank, number);
@@ -97,8 +93,7 @@ struct Player {
     if (!step.is_ready) {
       for (const int earlier : step.local)
         if (!own[static_cast<std::size_t>(earlier)].done) return false;
-      for (const int earlier : step.local)
-        step.ready = std::max(step.ready, own[static_cast<std::size_t>(earlier)].end);
+      for (const int earlier : step.local) step.ready = std::max(step.ready, own[static_cast<std::size_t>(earlier)].end);
       step.is_ready = true;
     }
     step.begin = step.ready;
@@ -171,8 +166,7 @@ Nanoseconds idle_of(const Plan& plan, const Trace& trace, ClassId who) {
   std::vector<Nanoseconds> borders = {{}, trace.makespan};
   for (const Span& span : trace.spans) {
     if (span.who != who) continue;
-    if (plan.roles[trace.classes[who.index()].role.index()].streams[span.stream.index()].kind != StreamKind::Compute)
-      continue;
+    if (plan.roles[trace.classes[who.index()].role.index()].streams[span.stream.index()].kind != StreamKind::Compute) continue;
     spans.push_back(span);
     borders.push_back(span.begin);
     borders.push_back(span.end);

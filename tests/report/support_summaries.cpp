@@ -7,8 +7,7 @@ static StageMemory memory_of(int stage, Bytes framework) {
   StageMemory row;
   row.role = "stage " + std::to_string(stage);
   const std::int64_t parameters = stage == 0 ? 4 : 3;
-  row.peak = {
-      Bytes{parameters * gib}, {parameters * gib}, {6 * parameters * gib}, {8 * gib}, {2 * gib}, {gib / 4}, {0}};
+  row.peak = {Bytes{parameters * gib}, {parameters * gib}, {6 * parameters * gib}, {8 * gib}, {2 * gib}, {gib / 4}, {0}};
   for (const Bytes bytes : row.peak) row.live_peak += bytes;
   row.statics = {8 * parameters * gib};
   row.order_bound = row.live_peak + Bytes{gib / 4};
