@@ -37,8 +37,7 @@ class GradientCheck {
       : plan_(plan), role_(plan.roles[id.index()]), id_(id), uses_(uses), defects_(defects), pieces_(uses.pieces()) {
     for (const AxisId axis : role_.axes) {
       const std::string& name = plan.axes[axis.index()].name;
-      if (plan.axes[axis.index()].size > 1 && (name.starts_with("dp") || name.starts_with("cp")))
-        data_axes_ |= bit(axis);
+      if (plan.axes[axis.index()].size > 1 && (name.starts_with("dp") || name.starts_with("cp"))) data_axes_ |= bit(axis);
     }
     for (std::size_t b = 0; b < role_.buffers.size(); ++b) hold({static_cast<std::int32_t>(b)});
   }
@@ -64,9 +63,7 @@ class GradientCheck {
     std::size_t base = 0;  // first piece of the slot: piece - base indexes holdings_[buffer]
   };
 
-  void tell(const char* rule, std::string what) {
-    defects_.add(rule, id_, here_.action, here_.instruction, std::move(what));
-  }
+  void tell(const char* rule, std::string what) { defects_.add(rule, id_, here_.action, here_.instruction, std::move(what)); }
 
   void hold(BufferId id) {
     const Buffer& buffer = role_.buffers[id.index()];
@@ -97,8 +94,7 @@ class GradientCheck {
     const std::vector<RoleId>& holders = holders_of(shard.tensor);
     if (holders.size() > 1) holding.needs |= kRoles;
     for (const RoleId role : holders)
-      if (std::find(holding.roles.begin(), holding.roles.end(), role) == holding.roles.end())
-        holding.roles.push_back(role);
+      if (std::find(holding.roles.begin(), holding.roles.end(), role) == holding.roles.end()) holding.roles.push_back(role);
   }
 
   const std::vector<RoleId>& holders_of(TensorId tensor) {
@@ -141,10 +137,10 @@ class GradientCheck {
     for (const RoleUses::Access& access : uses_.of(action.segment, here_.instruction))
       (access.write ? writes : reads).push_back(range(access, action));
     Piece in = gather(reads);
-    bool keeps = false, backward = false;  // keeps: adds to what the output holds
-    if (const auto* compute = std::get_if<Compute>(&instruction.what)) {
+    bool keeps = false;  // adds to what the output holds
+    const auto* compute = std::get_if<Compute>(&instruction.what);
+    if (compute) {
       keeps = compute->accumulate;
-      backward = compute->phase == Phase::WeightGrad || compute->phase == Phase::Backward;
       if (is_step(compute->op))
         in = optimizer(reads);
       else if (compute->phase == Phase::Update && looks_at(compute->op))
@@ -152,12 +148,13 @@ class GradientCheck {
     } else if (const auto* host = std::get_if<HostCompute>(&instruction.what)) {
       if (is_step(host->op)) in = optimizer(reads);
     } else if (const auto* collective = std::get_if<Collective>(&instruction.what)) {
+      keeps = collective->attributes.find("accumulate") != std::string::npos;
       reduce(*collective, reads, in);
     } else if (std::holds_alternative<Exchange>(instruction.what)) {
       in = {};  // what comes is another rank's
     }
-    if (backward)
-      write_gradients(writes, keeps);
+    if (compute && (compute->phase == Phase::WeightGrad || compute->phase == Phase::Backward))
+      write_gradients(writes, *compute);
     else
       write(writes, in, keeps);
     for (const Block& block : instruction.releases) release(block.buffer, value_of(block.slot, action));
@@ -178,13 +175,24 @@ class GradientCheck {
     return all;
   }
 
-  void write_gradients(const std::vector<Range>& writes, bool keeps) {
-    for (const Range& range : writes)
+  // WeightGrad writes parameter gradients; Backward the input gradient first, then parameter gradients, for which
+  // "accumulate_weights" is what `accumulate` is for the first. A buffer that says what it holds decides for itself.
+  void write_gradients(const std::vector<Range>& writes, const Compute& compute) {
+    const bool both = compute.phase == Phase::Backward;
+    const bool keeps_weights = both ? compute.attributes.find("accumulate_weights") != std::string::npos : compute.accumulate;
+    for (std::size_t w = 0; w < writes.size(); ++w) {
+      const Range& range = writes[w];
       for (std::size_t p = range.first; p < range.last; ++p) {
         const Holding& held = holding(range, p);
-        if (!keeps) lose(range, p, "overwrites");
-        pieces_[p] = held.tensor < 0 ? Piece{} : Piece{.missing = held.needs, .gradient = true, .unread = true};
+        const bool input = both && w == 0 && held.tensor < 0;
+        if (!(input ? compute.accumulate : keeps_weights)) lose(range, p, "overwrites");
+        if (input)
+          pieces_[p] = {};
+        else
+          pieces_[p] = {
+              .missing = held.tensor < 0 ? data_axes_ : held.needs, .gradient = true, .unread = !both || held.tensor >= 0};
       }
+    }
   }
 
   void need_reduced(const std::vector<Range>& reads) {
@@ -227,11 +235,10 @@ class GradientCheck {
           return std::find(held.roles.begin(), held.roles.end(), role) == held.roles.end();
         });
         if (stranger)
-          return tell("gradient-over-reduced",
-                      "reduces " + tensor_name(range, p) + " with a role that does not hold it");
+          return tell("gradient-over-reduced", "reduces " + tensor_name(range, p) + " with a role that does not hold it");
         if (over & held.cut_by)
-          return tell("gradient-over-reduced", "reduces different parts of " + tensor_name(range, p) +
-                                                   " together, over " + names(over & held.cut_by));
+          return tell("gradient-over-reduced",
+                      "reduces different parts of " + tensor_name(range, p) + " together, over " + names(over & held.cut_by));
         const AxisSet again = over & pieces_[p].reduced & data_axes_;
         if (pieces_[p].gradient && again && collective.attributes != "mean")
           return tell("gradient-over-reduced", "reduces " + tensor_name(range, p) + " once more over " + names(again));
@@ -248,6 +255,7 @@ class GradientCheck {
         if (!keeps) lose(range, p, "overwrites");
         if (!keeps) piece = {};
         piece.missing |= in.missing;
+        if (in.gradient) piece.missing |= holding(range, p).needs & ~in.reduced;
         // sums of reduced parts were reduced; a part that was not makes the sum unreduced, and missing says so
         piece.reduced |= in.reduced;
         piece.gradient = piece.gradient || in.gradient;

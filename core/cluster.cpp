@@ -23,8 +23,7 @@ int node_count(const Cluster& cluster) {
 }
 
 const Gpu& gpu_of(const Cluster& cluster, const std::string& name) {
-  const auto found =
-      std::find_if(cluster.gpus.begin(), cluster.gpus.end(), [&](const Gpu& gpu) { return gpu.name == name; });
+  const auto found = std::find_if(cluster.gpus.begin(), cluster.gpus.end(), [&](const Gpu& gpu) { return gpu.name == name; });
   FS_ASSERT(found != cluster.gpus.end());
   return *found;
 }
@@ -59,9 +58,7 @@ Cluster load_cluster(const std::string& name) {
   namespace fs = std::filesystem;
   std::error_code ignored;
   const std::vector<std::string> known = shipped("topologies");
-  const auto is_shipped = [&](const std::string& text) {
-    return std::find(known.begin(), known.end(), text) != known.end();
-  };
+  const auto is_shipped = [&](const std::string& text) { return std::find(known.begin(), known.end(), text) != known.end(); };
   const auto load_shipped = [](const std::string& text) {
     const std::string path = data_directory() + "/topologies/" + text + ".json";
     return parse_cluster(read_file(path), path);
@@ -76,9 +73,9 @@ Cluster load_cluster(const std::string& name) {
     before = name;
   }
   const std::string near = nearest_name(before, known);
-  throw Error("cluster", "", "'" + name + "'",
-              "a file, or the name of a shipped cluster with or without -xN" +
-                  (near.empty() ? "" : ", perhaps '" + near + "'"));
+  throw Error(
+      "cluster", "", "'" + name + "'",
+      "a file, or the name of a shipped cluster with or without -xN" + (near.empty() ? "" : ", perhaps '" + near + "'"));
 }
 
 static void write_shape(JsonWriter& out, const NodeGroup& group) {
@@ -88,9 +85,7 @@ static void write_shape(JsonWriter& out, const NodeGroup& group) {
     out.key("nics").begin_object().field("bandwidth", shape.nic_bandwidth.value);
     out.field("latency", shape.nic_latency.value).end_object();
   }
-  out.field("nvlink_sharp", shape.nvlink_sharp)
-      .field("cores", shape.cpu_cores)
-      .field("host_memory", shape.host_memory.value);
+  out.field("nvlink_sharp", shape.nvlink_sharp).field("cores", shape.cpu_cores).field("host_memory", shape.host_memory.value);
   if (shape.host_memory_bandwidth.value > 0) out.field("host_memory_bandwidth", shape.host_memory_bandwidth.value);
   out.field("nvme_capacity", shape.nvme.value);
   out.key("parts").begin_array();

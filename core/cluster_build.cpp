@@ -85,8 +85,7 @@ class ShapeBuilder {
   }
   // Where the i-th of `count` goes when they are spread evenly and in order.
   static int spread(const std::vector<int>& over, int i, int count) {
-    return over[static_cast<std::size_t>(static_cast<std::int64_t>(i) * static_cast<std::int64_t>(over.size()) /
-                                         count)];
+    return over[static_cast<std::size_t>(static_cast<std::int64_t>(i) * static_cast<std::int64_t>(over.size()) / count)];
   }
 
   void nvlink() {
@@ -116,11 +115,9 @@ class ShapeBuilder {
     const double share = 1.0 / quote_.sockets;
     for (int i = 0; i < quote_.sockets; ++i) {
       const int cpu = cpus_[static_cast<std::size_t>(i)];
-      link(cpu, part(PartKind::Dram, "dram" + std::to_string(i)), LinkKind::DramBus, quote_.memory_bandwidth * share,
-           kDram);
+      link(cpu, part(PartKind::Dram, "dram" + std::to_string(i)), LinkKind::DramBus, quote_.memory_bandwidth * share, kDram);
       if (quote_.nvme_bandwidth.value > 0)
-        link(cpu, part(PartKind::Nvme, "nvme" + std::to_string(i)), LinkKind::NvmeBus, quote_.nvme_bandwidth * share,
-             kNvme);
+        link(cpu, part(PartKind::Nvme, "nvme" + std::to_string(i)), LinkKind::NvmeBus, quote_.nvme_bandwidth * share, kNvme);
       if (quote_.socket_bandwidth.value > 0)
         for (int j = 0; j < i; ++j)
           link(cpus_[static_cast<std::size_t>(j)], cpu, LinkKind::CpuToCpu, quote_.socket_bandwidth, kSocketLink);
@@ -130,14 +127,13 @@ class ShapeBuilder {
   void devices() {
     const std::vector<int> switches = parts(PartKind::PcieSwitch, "pcie", quote_.switches);
     for (int i = 0; i < quote_.switches; ++i)
-      link(switches[static_cast<std::size_t>(i)], spread(cpus_, i, quote_.switches), LinkKind::Pcie,
-           quote_.uplink_bandwidth, kPcieLink);
+      link(switches[static_cast<std::size_t>(i)], spread(cpus_, i, quote_.switches), LinkKind::Pcie, quote_.uplink_bandwidth,
+           kPcieLink);
     for (int i = 0; i < quote_.gpus; ++i) {
       if (quote_.c2c_bandwidth.value > 0)
         link(i, spread(cpus_, i, quote_.gpus), LinkKind::CpuToCpu, quote_.c2c_bandwidth, kC2cLink);
       else
-        link(i, spread(switches.empty() ? cpus_ : switches, i, quote_.gpus), LinkKind::Pcie, quote_.pcie_bandwidth,
-             kPcieLink);
+        link(i, spread(switches.empty() ? cpus_ : switches, i, quote_.gpus), LinkKind::Pcie, quote_.pcie_bandwidth, kPcieLink);
     }
     for (int i = 0; i < quote_.nics; ++i)
       link(part(PartKind::Nic, "nic" + std::to_string(i), i % std::max(1, quote_.rails)),

@@ -41,8 +41,7 @@ void read_parts(const JsonReader& json, NodeShape& shape, std::map<std::string, 
     shape.nics += part.kind == PartKind::Nic;
     shape.parts.push_back(part);
   }
-  if (shape.gpus < 1 || shape.gpus > kMostGpus)
-    json.fail("1 to " + std::to_string(kMostGpus) + " GPUs among the parts");
+  if (shape.gpus < 1 || shape.gpus > kMostGpus) json.fail("1 to " + std::to_string(kMostGpus) + " GPUs among the parts");
 }
 
 void read_links(const JsonReader& json, NodeShape& shape, const std::map<std::string, int>& numbers) {
@@ -53,8 +52,8 @@ void read_links(const JsonReader& json, NodeShape& shape, const std::map<std::st
     if (!entry.is_array() || entry.size() != 5) entry.fail("[part, part, kind, bandwidth, latency]");
     const int from = numbers.at(entry.at(0).as_choice(names)), to = numbers.at(entry.at(1).as_choice(names));
     if (from == to) entry.fail("a link between two different parts");
-    shape.links.push_back({from, to, *link_kind(entry.at(2).as_choice(link_words())), link_bandwidth(entry.at(3)),
-                           short_time(entry.at(4))});
+    shape.links.push_back(
+        {from, to, *link_kind(entry.at(2).as_choice(link_words())), link_bandwidth(entry.at(3)), short_time(entry.at(4))});
   }
 }
 
@@ -102,8 +101,7 @@ NodeShape read_node(const JsonReader& json, const std::string& name, Cluster& cl
 }
 
 Fabric read_fabric(const JsonReader& json) {
-  json.only(
-      {"levels", "nodes_per_leaf", "leaves_per_pod", "oversubscription", "switch_latency", "rail_optimised", "sharp"});
+  json.only({"levels", "nodes_per_leaf", "leaves_per_pod", "oversubscription", "switch_latency", "rail_optimised", "sharp"});
   Fabric fabric{.switch_latency = kDefaultSwitchLatency};
   if (const auto v = json.find("levels")) fabric.levels = small_int(*v, 1, 3);
   if (const auto v = json.find("nodes_per_leaf")) fabric.nodes_per_leaf = small_int(*v, 1, 65536);
@@ -115,7 +113,7 @@ Fabric read_fabric(const JsonReader& json) {
   return fabric;
 }
 
-double watts(const JsonReader& json) {
+double watts(const JsonReader& json, double least) {
   double value = 0;
   if (json.is_number()) {
     value = json.as_double();
@@ -127,7 +125,7 @@ double watts(const JsonReader& json) {
     if (problem != std::errc() || (unit != "W" && unit != "kW")) json.fail("a power, like \"10.2 kW\"");
     if (unit == "kW") value *= 1000;
   }
-  if (!(value >= 1 && value <= 1e7)) json.fail("a power of 1 W to 10 MW");
+  if (!(value >= least && value <= 1e7)) json.fail("a power of at least 1 W and at most 10 MW");
   return value;
 }
 
@@ -136,11 +134,11 @@ void read_money(const JsonReader& json, Cluster& cluster) {
   const double per_node = static_cast<double>(gpu_count(cluster)) / node_count(cluster);
   const auto node_power = json.find("power_per_node"), gpu_power = json.find("power_per_gpu");
   if (node_power && gpu_power) gpu_power->fail("either power_per_node or power_per_gpu");
-  if (node_power) cluster.power_per_gpu_watts = watts(*node_power) / per_node;
-  if (gpu_power) cluster.power_per_gpu_watts = watts(*gpu_power);
+  if (node_power) cluster.power_per_gpu_watts = watts(*node_power, 1) / per_node;
+  if (gpu_power) cluster.power_per_gpu_watts = watts(*gpu_power, 1e-3);
   const auto price = json.find("price_per_gpu_hour"), capex = json.find("capex");
   if (price && capex) capex->fail("either price_per_gpu_hour or capex");
-  if (price) cluster.price_per_gpu_hour = price->as_double(0, 1e6);
+  if (price) cluster.price_per_gpu_hour = price->as_double(0, 1e10);
   if (!capex) return;
   capex->only({"per_node", "years", "electricity_per_kwh"});
   const double hours = capex->at("years").as_double(0.1, 100) * 365 * 24;
@@ -207,13 +205,10 @@ Cluster read_cluster(const JsonReader& json, const std::string& stem, bool shape
 }  // namespace
 
 Cluster parse_cluster(const std::string& text, const std::string& file_name) {
-  Cluster cluster =
-      read_cluster(JsonReader::parse(text, file_name), std::filesystem::path(file_name).stem().string(), true);
-  try {
-    const Network check(cluster);
-  } catch (const Error& error) {
-    throw Error(file_name + ": " + error.what());
-  }
+  Cluster cluster = read_cluster(JsonReader::parse(text, file_name), std::filesystem::path(file_name).stem().string(), true);
+  Cluster named = cluster;
+  named.name = file_name;  // so that what Network has to say begins with it
+  const Network check(named);
   return cluster;
 }
 

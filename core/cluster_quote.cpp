@@ -10,19 +10,20 @@ namespace foreshard {
 namespace {
 constexpr BytesPerSecond kDefaultMemory{204.8e9};     // per socket: eight channels of DDR4-3200, 25.6 GB/s each
 constexpr BytesPerSecond kDefaultSocketLink{62.4e9};  // three UPI links of 10.4 GT/s, 20.8 GB/s each
+constexpr int kMostInMesh = 32;
 constexpr Seconds kDefaultNvlinkLatency{0.6e-6}, kDefaultNicLatency{0.3e-6};  // see cluster_build.cpp
 
 void read_nvlink(const JsonReader& json, NodeQuote& node) {
   json.only({"kind", "bandwidth", "latency", "sharp", "pairs"});
-  node.nvlink =
-      json.at("kind").as_choice({"switch", "mesh"}) == "switch" ? NodeQuote::Nvlink::Switch : NodeQuote::Nvlink::Mesh;
+  node.nvlink = json.at("kind").as_choice({"switch", "mesh"}) == "switch" ? NodeQuote::Nvlink::Switch : NodeQuote::Nvlink::Mesh;
   node.nvlink_bandwidth = link_bandwidth(json.at("bandwidth"));
   if (const auto time = json.find("latency")) node.nvlink_latency = short_time(*time);
   const auto sharp = json.find("sharp"), pairs = json.find("pairs");
   if (sharp) node.sharp = sharp->as_bool();
   if (node.sharp && node.nvlink != NodeQuote::Nvlink::Switch) sharp->fail("false: only a switch can reduce");
-  if (node.nvlink == NodeQuote::Nvlink::Mesh && node.gpus < 2)
-    json.at("kind").fail("\"switch\": a mesh needs two GPUs");
+  if (node.nvlink == NodeQuote::Nvlink::Mesh && node.gpus < 2) json.at("kind").fail("\"switch\": a mesh needs two GPUs");
+  if (node.nvlink == NodeQuote::Nvlink::Mesh && node.gpus > kMostInMesh && !pairs)
+    json.at("kind").fail("\"switch\", or pairs: all to all is for at most " + std::to_string(kMostInMesh) + " GPUs");
   if (!pairs) return;
   if (node.nvlink != NodeQuote::Nvlink::Mesh) pairs->fail("no pairs: they belong to kind \"mesh\"");
   if (!pairs->is_array() || pairs->size() == 0) pairs->fail("a list of [gpu, gpu] or [gpu, gpu, links]");

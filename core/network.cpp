@@ -13,6 +13,8 @@ struct NodeRun {  // nodes of one shape that follow each other
   int gpu = 0;  // index into Cluster::gpus
 };
 
+constexpr int kMostLeaves = 1 << 20;
+
 struct Place {  // a device or a NIC
   int group = 0, node = 0, local = 0;
 };
@@ -71,11 +73,10 @@ Network::Graph::Graph(const Cluster& source) : cluster(source) {
   std::int64_t links = 0;
   for (const NodeGroup& node : cluster.nodes) {
     shapes.emplace_back(node.shape, cluster.name, rails, fabric.rail_optimised);
-    const auto gpu = std::find_if(cluster.gpus.begin(), cluster.gpus.end(),
-                                  [&](const Gpu& known) { return known.name == node.shape.gpu; });
+    const auto gpu =
+        std::find_if(cluster.gpus.begin(), cluster.gpus.end(), [&](const Gpu& known) { return known.name == node.shape.gpu; });
     if (gpu == cluster.gpus.end())
-      throw Error(cluster.name, "node shape " + node.shape.name, "GPU '" + node.shape.gpu + "'",
-                  "one of Cluster::gpus");
+      throw Error(cluster.name, "node shape " + node.shape.name, "GPU '" + node.shape.gpu + "'", "one of Cluster::gpus");
     groups.push_back({nodes, devices, static_cast<int>(links), static_cast<int>(gpu - cluster.gpus.begin())});
     if (node.count < 1) throw Error(cluster.name, "nodes", std::to_string(node.count), "at least 1 node");
     links += static_cast<std::int64_t>(node.count) * shapes.back().links();
@@ -99,16 +100,23 @@ Network::Graph::Graph(const Cluster& source) : cluster(source) {
 void Network::Graph::size_trunks() {
   const Fabric& fabric = cluster.fabric;
   leaf_groups = static_cast<int>(ceil_div(nodes, nodes_per_leaf));
+  if (static_cast<std::int64_t>(leaf_groups) * rails > kMostLeaves)
+    throw Error(cluster.name, "fabric.nodes_per_leaf", std::to_string(nodes_per_leaf),
+                "more: no more than " + std::to_string(kMostLeaves) + " leaves in all");
   leaf_trunk.assign(static_cast<std::size_t>(leaf_groups) * static_cast<std::size_t>(rails), {});
   for (std::size_t g = 0; g < groups.size(); ++g) {
     const NodeGroup& node = cluster.nodes[g];
     for (int l = leaf_group(groups[g].first_node); l <= leaf_group(groups[g].first_node + node.count - 1); ++l)
       for (int rail = 0; rail < rails; ++rail) {
         BytesPerSecond& trunk = leaf_trunk[static_cast<std::size_t>(l * rails + rail)];
-        trunk = std::max(trunk, node.shape.nic_bandwidth *
-                                    (shapes[g].nics_on_rail(rail) * nodes_per_leaf / fabric.oversubscription));
+        trunk = std::max(trunk,
+                         node.shape.nic_bandwidth * (shapes[g].nics_on_rail(rail) * nodes_per_leaf / fabric.oversubscription));
       }
   }
+  // A rail that no node of a leaf group has: its leaf is never crossed, but no link is without capacity.
+  const BytesPerSecond widest = leaf_trunk.empty() ? BytesPerSecond{} : *std::max_element(leaf_trunk.begin(), leaf_trunk.end());
+  for (BytesPerSecond& trunk : leaf_trunk)
+    if (trunk.value == 0) trunk = widest;
   if (fabric.levels < 3) return;
   pods = static_cast<int>(ceil_div(leaf_groups, fabric.leaves_per_pod));
   pod_trunk.assign(static_cast<std::size_t>(pods), {});
@@ -265,6 +273,18 @@ int Network::nic(DeviceId gpu) const {
   return graph_->shape(at.group).own_nic(at.local);
 }
 const Cluster& Network::cluster() const { return graph_->cluster; }
+int Network::rails() const { return graph_->rails; }
+int Network::leaf_groups() const { return graph_->leaf_groups; }
+int Network::pods() const { return graph_->pods; }
+int Network::leaf_group(int node) const { return graph_->leaf_group(node); }
+LinkId Network::first_link(int node) const {
+  const int g = graph_->group_of(node, &NodeRun::first_node);
+  return {graph_->base({g, node, 0})};
+}
+LinkId Network::leaf_trunk(int leaf_group, int rail, bool down) const {
+  return {graph_->leaf_link(leaf_group * graph_->rails + rail, down)};
+}
+LinkId Network::pod_trunk(int pod, bool down) const { return {graph_->pod_link(pod, down)}; }
 
 static std::string leaf_name(int leaf, int rails) {
   return "leaf" + std::to_string(leaf / rails) + ".rail" + std::to_string(leaf % rails);
@@ -285,8 +305,8 @@ std::string Network::name(LinkId id) const {
   const Graph& graph = *graph_;
   FS_ASSERT(id.value >= 0 && id.value < links());
   if (const int trunk = id.value - graph.node_links; trunk >= 0)
-    return trunk_name(trunk / 2, static_cast<int>(graph.leaf_trunk.size()), graph.rails,
-                      graph.cluster.fabric.leaves_per_pod, graph.pods > 0, trunk % 2 == 1);
+    return trunk_name(trunk / 2, static_cast<int>(graph.leaf_trunk.size()), graph.rails, graph.cluster.fabric.leaves_per_pod,
+                      graph.pods > 0, trunk % 2 == 1);
   const int g = graph.group_of(id.value, &NodeRun::first_link), at = id.value - graph.group(g).first_link;
   const ShapeRoutes& shape = graph.shape(g);
   const NodeShape& node = graph.cluster.nodes[static_cast<std::size_t>(g)].shape;
@@ -299,8 +319,7 @@ std::string Network::name(LinkId id) const {
     return prefix + arrow(part(link.from), part(link.to), down);
   }
   const int nic = (code - shape.nic_port(0, false)) / 2;
-  return arrow(prefix + "nic" + std::to_string(nic), leaf_name(graph.leaf(node_number, shape.rail(nic)), graph.rails),
-               down);
+  return arrow(prefix + "nic" + std::to_string(nic), leaf_name(graph.leaf(node_number, shape.rail(nic)), graph.rails), down);
 }
 
 }  // namespace foreshard

@@ -80,7 +80,7 @@ class Network {
 
   int links() const;
   NetworkLink link(LinkId id) const;
-  std::string name(LinkId id) const;  // "node3/gpu5->nvswitch", "node0/nic2->leaf0.rail2", "leaf0.rail2->spine"
+  std::string name(LinkId id) const;              // "node3/gpu5->nvswitch", "node0/nic2->leaf0.rail2", "leaf0.rail2->spine"
   Route route(DeviceId from, DeviceId to) const;  // GPU to GPU; made on the fly in O(length), well below a microsecond
   // Copies between a GPU and the memory or the NVMe drives nearest to it. Endpoint::Gpu, or an endpoint that the node
   // does not have: no links.
@@ -93,6 +93,14 @@ class Network {
   const NodeShape& node_shape(int node) const;
   int nic(DeviceId gpu) const;  // index in its node of the NIC nearest to it; -1: none
   const Cluster& cluster() const;
+  // The shape of the fabric and where its links stand in the order of ids.
+  int rails() const;
+  int leaf_groups() const;  // rails() leaves each
+  int pods() const;         // 0 with fewer than three levels
+  int leaf_group(int node) const;
+  LinkId first_link(int node) const;  // 2 i + direction: link i of the shape; then 2 j + direction: port of NIC j, down = 1
+  LinkId leaf_trunk(int leaf_group, int rail, bool down) const;
+  LinkId pod_trunk(int pod, bool down) const;
 
  private:
   struct Graph;

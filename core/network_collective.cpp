@@ -125,8 +125,7 @@ std::vector<CollectiveFlow> hierarchical(const Network& network, const Collectiv
   const std::vector<Devices> nodes = by_node(network, sorted);
   const std::size_t k = nodes.front().size(), m = nodes.size();
   const bool equal = std::all_of(nodes.begin(), nodes.end(), [&](const Devices& node) { return node.size() == k; });
-  const bool splits = collective.kind != CollectiveKind::AllGather,
-             joins = collective.kind != CollectiveKind::ReduceScatter;
+  const bool splits = collective.kind != CollectiveKind::AllGather, joins = collective.kind != CollectiveKind::ReduceScatter;
   const bool reduces = collective.kind == CollectiveKind::AllReduce;
   if (k < 2 || m < 2 || !equal || (!reduces && splits == joins)) return {ring(network, collective, members)};
 
@@ -158,13 +157,12 @@ int servers_of(const Collective& collective, int members) {
   const std::size_t at = collective.attributes.find(key);
   int servers = 1;
   if (at != std::string::npos)
-    std::from_chars(collective.attributes.data() + at + key.size(),
-                    collective.attributes.data() + collective.attributes.size(), servers);
+    std::from_chars(collective.attributes.data() + at + key.size(), collective.attributes.data() + collective.attributes.size(),
+                    servers);
   return std::clamp(servers, 1, members);
 }
 
-std::vector<CollectiveFlow> parameter_server(const Network& network, const Collective& collective,
-                                             const Devices& members) {
+std::vector<CollectiveFlow> parameter_server(const Network& network, const Collective& collective, const Devices& members) {
   if (collective.kind != CollectiveKind::AllReduce) return {ring(network, collective, members)};
   const int servers = servers_of(collective, static_cast<int>(members.size()));
   FlowBuilder push(network), pull(network);
@@ -206,8 +204,7 @@ CollectiveVolume ring_volume(CollectiveKind kind, double bytes, int n) {
 }
 }  // namespace
 
-std::vector<CollectiveFlow> collective_phases(const Network& network, const Collective& collective,
-                                              const Devices& members) {
+std::vector<CollectiveFlow> collective_phases(const Network& network, const Collective& collective, const Devices& members) {
   if (members.size() < 2) return {};
   switch (collective.algorithm) {
     case Algorithm::Ring: return {ring(network, collective, members)};
@@ -233,12 +230,10 @@ CollectiveVolume collective_volume(CollectiveKind kind, Algorithm algorithm, Byt
   switch (algorithm) {
     case Algorithm::Ring:
     case Algorithm::Hierarchical: return ring_volume(kind, bytes, n);
-    case Algorithm::Tree:
-      return reduces ? CollectiveVolume{bytes * edges, 2 * depth_of(n)} : ring_volume(kind, bytes, n);
+    case Algorithm::Tree: return reduces ? CollectiveVolume{bytes * edges, 2 * depth_of(n)} : ring_volume(kind, bytes, n);
     case Algorithm::DoubleTree:
       return reduces ? CollectiveVolume{bytes * (edges + 1) / 2, 2 * depth_of(n)} : ring_volume(kind, bytes, n);
-    case Algorithm::ParameterServer:
-      return reduces ? CollectiveVolume{bytes * (n - 1), 2} : ring_volume(kind, bytes, n);
+    case Algorithm::ParameterServer: return reduces ? CollectiveVolume{bytes * (n - 1), 2} : ring_volume(kind, bytes, n);
     case Algorithm::NvlinkSharp:
       if (reduces) return {bytes * (n + 1) / n, 2};
       if (kind == CollectiveKind::ReduceScatter || kind == CollectiveKind::AllGather) return {bytes, 1};

@@ -154,8 +154,8 @@ std::vector<RingOrder> ring_orders(const Network& network, std::vector<DeviceId>
     orders[c].order.reserve(members.size());
     for (std::size_t s = 0; s < stops.size(); ++s) {
       const Stop& next = stops[(s + 1) % stops.size()];
-      pass(network, stops[s], stops[s].entries[c % stops[s].entries.size()],
-           next.around[next.entries[c % next.entries.size()]], orders[c].order);
+      pass(network, stops[s], stops[s].entries[c % stops[s].entries.size()], next.around[next.entries[c % next.entries.size()]],
+           orders[c].order);
     }
   }
   return orders;

@@ -37,8 +37,7 @@ void check_numbers(const NodeShape& shape, const std::string& cluster) {
     bad_shape(cluster, shape, std::to_string(shape.gpus) + " GPUs", "between 1 and the number of parts");
   for (int i = 0; i < parts; ++i)
     if ((shape.parts[static_cast<std::size_t>(i)].kind == PartKind::Gpu) != (i < shape.gpus))
-      bad_shape(cluster, shape, "part " + std::to_string(i) + " of another kind",
-                "the GPUs first, then the other parts");
+      bad_shape(cluster, shape, "part " + std::to_string(i) + " of another kind", "the GPUs first, then the other parts");
   for (const NodeLink& link : shape.links) {
     if (link.from < 0 || link.to < 0 || link.from >= parts || link.to >= parts || link.from == link.to)
       bad_shape(cluster, shape, "a link from part " + std::to_string(link.from) + " to " + std::to_string(link.to),
@@ -135,8 +134,7 @@ Stretch ShapeRoutes::mirrored(const Stretch& path) {
   Stretch back = path;
   if (!path.exists()) return back;
   back.first = static_cast<std::int32_t>(codes_.size());
-  for (std::int32_t i = path.count - 1; i >= 0; --i)
-    codes_.push_back(codes_[static_cast<std::size_t>(path.first + i)] ^ 1);
+  for (std::int32_t i = path.count - 1; i >= 0; --i) codes_.push_back(codes_[static_cast<std::size_t>(path.first + i)] ^ 1);
   return back;
 }
 
@@ -163,8 +161,7 @@ ShapeRoutes::ShapeRoutes(const NodeShape& shape, const std::string& cluster, int
                          drives = parts_of(shape, PartKind::Nvme);
   nics_ = static_cast<int>(nic_parts.size());
   if (nics_ != shape.nics)
-    bad_shape(cluster, shape, std::to_string(nics_) + " NIC parts",
-              std::to_string(shape.nics) + ", its number of NICs");
+    bad_shape(cluster, shape, std::to_string(nics_) + " NIC parts", std::to_string(shape.nics) + ", its number of NICs");
   for (int nic = 0; nic < nics_; ++nic)
     rail_of_nic_.push_back(rail_of(shape, nic, nic_parts[static_cast<std::size_t>(nic)], rail_optimised));
 
@@ -242,8 +239,7 @@ void ShapeRoutes::prefer_owners() {
       path.cost = first.cost + last.cost;
       path.latency = first.latency + last.latency;
       path.bandwidth = std::min(first.bandwidth, last.bandwidth);
-      for (std::int32_t i = 0; i < first.count; ++i)
-        codes_.push_back(codes_[static_cast<std::size_t>(first.first + i)]);
+      for (std::int32_t i = 0; i < first.count; ++i) codes_.push_back(codes_[static_cast<std::size_t>(first.first + i)]);
       for (std::int32_t i = 0; i < last.count; ++i) codes_.push_back(codes_[static_cast<std::size_t>(last.first + i)]);
     }
   }

@@ -241,7 +241,7 @@ struct Role {
 // Ranks take devices in the order of the listed axes, the first fastest; "role" stands for the role. A rank listed in
 // `explicit_devices` (one entry per rank, in rank order) overrides the rule.
 struct Placement {
-  std::vector<std::string> order = {};  // e.g. {"tp", "cp", "dp", "role"}
+  std::vector<std::string> order = {};  // e.g. {"tp", "cp", "dp", "role"}; names of absent axes count for nothing
   std::vector<DeviceId> explicit_devices = {};
   bool operator==(const Placement&) const = default;
 };

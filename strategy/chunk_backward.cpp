@@ -44,13 +44,18 @@ void ChunkProgram::send_gradient(SegmentBuilder& out, BackwardState& state) {
   if (first_stage()) return;
   FS_ASSERT(state.border >= 0);
   const Block from = state.held[static_cast<std::size_t>(state.border)].block;
-  out.emit(
+  if (from != gradient_in_ && from != gradient_out_) {  // summed in place since some later layer: it has to start in the ring
+    sent_ = state.border;
+    return;
+  }
+  const int sent = out.emit(
       {.name = "send gradient",
        .what =
            Exchange{.to = previous_stage(), .tag = tag(false, stage_ - 1), .bytes = role_.buffers[from.buffer.index()].bytes},
        .stream = RoleStreams::send_backward,
        .reads = {whole(from)}});
   release_gradient(out, from);
+  wait_for_send(out, sent);
 }
 
 void ChunkProgram::release_gradient(SegmentBuilder& out, const Block& block) {
@@ -62,18 +67,17 @@ void ChunkProgram::release_gradient(SegmentBuilder& out, const Block& block) {
 // A block for the gradient of `value`; the one the layer's kind shares, in a place that no live gradient holds.
 int ChunkProgram::fresh_gradient(int l, int value, BackwardState& state) {
   const Layer& layer = layers_[static_cast<std::size_t>(l)];
-  Block block;
-  if (value == layer.graph->input && l == 0 && !first_stage()) {
-    block = gradient_out_;
-  } else {
+  const auto taken = [&](const Block& block) {
+    return std::any_of(state.held.begin(), state.held.end(),
+                       [&](const BackwardState::Held& held) { return held.pending > 0 && held.block == block; });
+  };
+  Block block = gradient_out_;
+  const bool leaves = value == layer.graph->input && l == 0 && !first_stage() && !taken(gradient_out_);
+  if (!leaves && static_cast<int>(state.held.size()) != sent_) {
     const bool border = value == layer.graph->input || value == layer.graph->output;
     block = {border ? border_gradient_ : scratch(*layer.graph, value, true), {0}};
-    const auto taken = [&] {
-      return std::any_of(state.held.begin(), state.held.end(),
-                         [&](const BackwardState::Held& held) { return held.pending > 0 && held.block == block; });
-    };
-    if (taken()) block.slot = {1};
-    FS_ASSERT(!taken());
+    if (taken(block)) block.slot = {1};
+    FS_ASSERT(!taken(block));
   }
   state.held.push_back({block, 1});
   state.gradient[static_cast<std::size_t>(value)] = static_cast<int>(state.held.size()) - 1;
@@ -229,6 +233,16 @@ void ChunkProgram::own_gradient(SegmentBuilder& out, int l, int value, BackwardS
   out.emit(std::move(copy));
 }
 
+// The gradient of `value` was `known` before its newest part was made in `block`: adds the part and forgets the block.
+void ChunkProgram::add_beside(SegmentBuilder& out, int l, int value, int known, const Block& block, BackwardState& state) {
+  const int part = state.gradient[static_cast<std::size_t>(value)];
+  state.gradient[static_cast<std::size_t>(value)] = known;
+  own_gradient(out, l, value, state);
+  add_gradients(out, layers_[static_cast<std::size_t>(l)], value, block, state);
+  state.held[static_cast<std::size_t>(part)].pending = 0;
+  release_gradient(out, block);
+}
+
 bool ChunkProgram::wants_gradient(int l, int value) const {
   const Layer& layer = layers_[static_cast<std::size_t>(l)];
   if (value == layer.graph->input && l == 0 && first_stage()) return false;
@@ -253,10 +267,15 @@ void ChunkProgram::input_gradients(SegmentBuilder& out, int l, int index, const 
       run.reads.push_back(whole(state.held[static_cast<std::size_t>(dy)].block));
   for (const int value : op.saved) run.reads.push_back(whole(state.where[real(layer, value)]));
   for (const int weight : op.weights) run.reads.push_back(weight_use(l, weight));
+  struct Beside {
+    int value = 0, known = 0;
+    Block block = {};
+  };
+  std::vector<Beside> beside;  // made beside a gradient that is there already, and added to it afterwards
   for (const int value : wanted) {
-    const bool summed = state.gradient[static_cast<std::size_t>(value)] >= 0;
-    if (summed) {
-      FS_ASSERT(wanted.size() == 1);  // operators with several inputs that want gradients are their only consumers
+    const int known = state.gradient[static_cast<std::size_t>(value)];
+    const bool adds = known >= 0 && wanted.size() == 1;
+    if (adds) {
       own_gradient(out, l, value, state);
       auto& what = std::get<Compute>(run.what);
       what.accumulate = true;
@@ -266,11 +285,13 @@ void ChunkProgram::input_gradients(SegmentBuilder& out, int l, int index, const 
     }
     const Block to = state.held[static_cast<std::size_t>(state.gradient[static_cast<std::size_t>(value)])].block;
     run.writes.push_back(whole(to));
-    if (!summed) run.acquires.push_back(to);
-    if (!summed && to == gradient_out_) run.waits.push_back({gradient_sent_, to.slot});
+    if (!adds) run.acquires.push_back(to);
+    if (!adds && to == gradient_out_) run.waits.push_back({gradient_sent_, to.slot});
+    if (known >= 0 && !adds) beside.push_back({value, known, to});
   }
   if (makes_both) write_weight_gradients(run, l, op, variant, state);
   out.emit(std::move(run));
+  for (const auto& [value, known, block] : beside) add_beside(out, l, value, known, block, state);
   if (fused_residual) pass_gradient(out, l, op.inputs[1], state.gradient[static_cast<std::size_t>(op.outputs[0])], state);
 }
 
@@ -338,10 +359,11 @@ void ChunkProgram::backward_communication(SegmentBuilder& out, int l, const Oper
     }
     pass_gradient(out, l, input, state.gradient[static_cast<std::size_t>(produced)], state);
   } else if (op.communication->backward && wants_gradient(l, input)) {
-    FS_ASSERT(state.gradient[static_cast<std::size_t>(input)] < 0);
+    const int known = state.gradient[static_cast<std::size_t>(input)];
     const Block to = state.held[static_cast<std::size_t>(fresh_gradient(l, input, state))].block;
     const int index = emit_communication(out, layer, op, *op.communication->backward, from, to, true);
     if (to == gradient_out_) out.at(index).waits.push_back({gradient_sent_, to.slot});
+    if (known >= 0) add_beside(out, l, input, known, to, state);
   }
   drop_gradient(out, produced, state);
 }
@@ -365,6 +387,15 @@ void ChunkProgram::backward_operator(SegmentBuilder& out, int l, int index, cons
   for (const int value : op.outputs) drop_gradient(out, value, state);
 }
 
+// An embedding's does not: nothing to gather for it.
+bool ChunkProgram::backward_reads_parameters(const Layer& layer) const {
+  for (std::size_t i = 0; i < layer.graph->operators.size(); ++i) {
+    const Operator& op = layer.graph->operators[i];
+    if (!op.weights.empty() && (layer.keep->redone[i] || !(op.input_grad == OpWork{}))) return true;
+  }
+  return false;
+}
+
 void ChunkProgram::backward_layer(SegmentBuilder& out, int l, const BackwardVariant& variant, BackwardState& state) {
   const Layer& layer = layers_[static_cast<std::size_t>(l)];
   const LayerGraph& graph = *layer.graph;
@@ -376,19 +407,30 @@ void ChunkProgram::backward_layer(SegmentBuilder& out, int l, const BackwardVari
   state.redone.assign(graph.operators.size(), 0);
   if (graph.input >= 0) state.present[static_cast<std::size_t>(graph.input)] = border_stored(l);
 
-  gather_layer(out, l, false);
+  const bool gathers = backward_reads_parameters(layer);
+  if (gathers) gather_layer(out, l, false);
   const int operators = static_cast<int>(graph.operators.size());
   if (layer.keep->whole_layer)
-    for (int i = 0; i < operators; ++i) redo(out, l, i, state);
+    for (int i = 0; i < operators; ++i)
+      if (layer.keep->redone[static_cast<std::size_t>(i)]) redo(out, l, i, state);
   for (int i = operators - 1; i >= 0; --i) backward_operator(out, l, i, variant, state);
-  release_gathered(out, l);
+  if (gathers) release_gathered(out, l);
   state.border = graph.input >= 0 ? state.gradient[static_cast<std::size_t>(graph.input)] : -1;
   reduce_layer(out, l, variant);
 }
 
+// The gradient that leaves the chunk may have been made in an early place and summed into ever since. Only at the end is it known
+// which; then the segment is built once more with that gradient in the ring that is sent from.
 Segment ChunkProgram::backward(const BackwardVariant& variant) {
+  sent_ = -1;
+  Segment first = build_backward(variant);
+  return sent_ < 0 ? std::move(first) : build_backward(variant);
+}
+
+Segment ChunkProgram::build_backward(const BackwardVariant& variant) {
   SegmentBuilder out("backward." + std::to_string(chunk_), chunk_params());
   gathers_ = 0;
+  begin(out);
   BackwardState state;
   state.written.assign(state_.units.size(), 0);
   receive_gradient(out, state);

@@ -22,12 +22,19 @@ void ChunkProgram::send_output(SegmentBuilder& out) {
   const Layer& last = layers_.back();
   const Block from = last.home[static_cast<std::size_t>(last.graph->output)];
   const Buffer& buffer = role_.buffers[from.buffer.index()];
-  out.emit({.name = "send output",
-            .what = Exchange{.to = next_stage(), .tag = tag(true, stage_ + 1), .bytes = buffer.bytes},
-            .stream = RoleStreams::send_forward,
-            .records = {{output_sent_, from.slot}},
-            .reads = {whole(from)}});
+  const int sent = out.emit({.name = "send output",
+                             .what = Exchange{.to = next_stage(), .tag = tag(true, stage_ + 1), .bytes = buffer.bytes},
+                             .stream = RoleStreams::send_forward,
+                             .records = {{output_sent_, from.slot}},
+                             .reads = {whole(from)}});
   if (output_.buffer.valid()) out.release(from);
+  wait_for_send(out, sent);
+}
+
+// Transfers that do not overlap: the compute stream stands still until the other side has the data.
+void ChunkProgram::wait_for_send(SegmentBuilder& out, int sent) {
+  if (lowering_.strategy.overlap.p2p) return;
+  out.emit({.name = "sent", .what = Mark{}, .stream = RoleStreams::compute, .after = {sent}});
 }
 
 // One operator in the forward direction. `live` remembers which values of the layer have been acquired.
@@ -106,6 +113,7 @@ Segment ChunkProgram::forward(const ForwardVariant& variant) {
   SegmentBuilder out("forward." + std::to_string(chunk_), chunk_params());
   gathers_ = 0;
   waited_.assign(state_.units.size(), 0);
+  begin(out);
   receive_input(out);
   for (int l = 0; l < static_cast<int>(layers_.size()); ++l) forward_layer(out, l, variant);
   send_output(out);

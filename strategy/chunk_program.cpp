@@ -227,12 +227,20 @@ Instruction ChunkProgram::communication(const Layer& layer, const Operator& op, 
   return instruction;
 }
 
+// Collectives on a stream of their own reuse scratch places of the action before: they come after what it computed.
+void ChunkProgram::begin(SegmentBuilder& out) {
+  begin_ = -1;
+  if (tensor_stream() == RoleStreams::compute || (lowering_.strategy.tp == 1 && lowering_.strategy.cp == 1)) return;
+  begin_ = out.emit({.name = "begin", .what = Mark{}, .stream = RoleStreams::compute});
+}
+
 // A collective, or cp - 1 exchanges with the ring neighbours that bring the other ranks' parts one by one.
 int ChunkProgram::emit_communication(SegmentBuilder& out, const Layer& layer, const Operator& op, CollectiveKind kind,
                                      const Block& from, const Block& to, bool acquire) {
   if (!op.communication->ring_exchange) {
     Instruction instruction = communication(layer, op, kind, from, to);
     if (acquire) instruction.acquires.push_back(to);
+    if (acquire && begin_ >= 0) instruction.after.push_back(begin_);
     return out.emit(std::move(instruction));
   }
   const int ranks = lowering_.strategy.cp;
@@ -248,6 +256,7 @@ int ChunkProgram::emit_communication(SegmentBuilder& out, const Layer& layer, co
                             .reads = {whole(from)},
                             .writes = {whole(to)}};
     if (acquire && step == 1) instruction.acquires.push_back(to);
+    if (acquire && step == 1 && begin_ >= 0) instruction.after.push_back(begin_);
     index = out.emit(std::move(instruction));
   }
   return index;

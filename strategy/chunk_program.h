@@ -70,8 +70,8 @@ class ChunkProgram {
   struct Layer {
     const LayerGraph* graph = nullptr;
     const KeepRule* keep = nullptr;
-    LayerId id = {};              // of Role::layers
-    int counted = -1;             // position among the counted layers of the chunk; -1: not one of them
+    LayerId id = {};               // of Role::layers
+    int counted = -1;              // position among the counted layers of the chunk; -1: not one of them
     std::vector<Block> home = {};  // [value] as a forward value; invalid buffer: lives in the scratch buffers of the kind
   };
   struct BackwardState;
@@ -98,6 +98,7 @@ class ChunkProgram {
   bool updated_elsewhere() const { return lowering_.zero >= 1; }
 
   // shared by forward and backward
+  void begin(SegmentBuilder& out);
   Instruction communication(const Layer& layer, const Operator& op, CollectiveKind kind, const Block& from,
                             const Block& to) const;
   int emit_communication(SegmentBuilder& out, const Layer& layer, const Operator& op, CollectiveKind kind, const Block& from,
@@ -111,12 +112,15 @@ class ChunkProgram {
   // forward (chunk_forward.cpp)
   void receive_input(SegmentBuilder& out);
   void send_output(SegmentBuilder& out);
+  void wait_for_send(SegmentBuilder& out, int sent);
   void forward_layer(SegmentBuilder& out, int layer, const ForwardVariant& variant);
   void run_forward(SegmentBuilder& out, int layer, int op, const ForwardVariant& variant, std::vector<char>& live);
   void wait_for_unit(Instruction& run, int layer, int parameter);
   void forget_after_forward(SegmentBuilder& out, int layer, int value);
 
   // backward (chunk_backward.cpp)
+  Segment build_backward(const BackwardVariant& variant);
+  bool backward_reads_parameters(const Layer& layer) const;
   void receive_gradient(SegmentBuilder& out, BackwardState& state);
   void send_gradient(SegmentBuilder& out, BackwardState& state);
   void backward_layer(SegmentBuilder& out, int layer, const BackwardVariant& variant, BackwardState& state);
@@ -134,6 +138,7 @@ class ChunkProgram {
   int fresh_gradient(int layer, int value, BackwardState& state);
   void own_gradient(SegmentBuilder& out, int layer, int value, BackwardState& state);
   void add_gradients(SegmentBuilder& out, const Layer& layer, int value, const Block& block, BackwardState& state);
+  void add_beside(SegmentBuilder& out, int layer, int value, int known, const Block& block, BackwardState& state);
   void drop_gradient(SegmentBuilder& out, int value, BackwardState& state);
   void release_gradient(SegmentBuilder& out, const Block& block);
   bool wants_gradient(int layer, int value) const;
@@ -154,6 +159,8 @@ class ChunkProgram {
   BufferId border_gradient_ = {}, border_value_ = {}, gathered_ = {};
   int gathered_slots_ = 1;
   int gathers_ = 0, gathered_slot_ = 0;  // of the segment being built
+  int begin_ = -1;                       // index of its first instruction, when collectives have their own stream
+  int sent_ = -1;                        // of its gradients, the one that leaves the chunk; -1: not known
   std::vector<char> waited_ = {};        // [unit], likewise
   EventId input_free_ = {}, output_sent_ = {}, gradient_free_ = {}, gradient_sent_ = {}, reduced_ = {}, ready_ = {},
           updated_ = {}, gathered_free_ = {}, ring_free_ = {};

@@ -11,6 +11,7 @@ namespace foreshard {
 namespace {
 
 constexpr double kChannelBytes = 256.0 * 1024;  // data that one channel is opened for
+constexpr double kSliceBytes = 512.0 * 1024;    // NCCL: 4 MiB buffer in 8 steps
 constexpr double kPageableFactor = 2.0;
 
 Seconds step_time(const ProtocolLatency& latency, LinkKind kind) {
@@ -57,13 +58,21 @@ double sm_share(const Gpu& gpu, const MachineConstants& machine, double bytes) {
   return gpu.sm_count > 0 ? std::min(1.0, channels / gpu.sm_count) : 0.0;
 }
 
+// A rank forwards a slice only when it has it: the pipeline's last slice, up to NCCL's buffer of a step per channel, follows
+// the rest of the data with nothing to overlap.
+double last_slice(const MachineConstants& machine, const CommunicationPath& path, double tensor) {
+  if (path.bytes <= 0) return 1;
+  const double slice = std::min(tensor / path.members, machine.channels * kSliceBytes);
+  return 1.0 + slice / path.bytes;
+}
+
 struct Choice {
   Seconds busy = {};
   double factor = 1;
 };
 
 // Of the path's latency steps `far` cross the network.
-Choice cheapest(const MachineConstants& machine, const CommunicationPath& path, int far, double nvlink) {
+Choice cheapest(const MachineConstants& machine, const CommunicationPath& path, int far, double tensor) {
   Choice best;
   double least = std::numeric_limits<double>::infinity();
   for (int p = 0; p < kProtocols; ++p) {
@@ -74,7 +83,8 @@ Choice cheapest(const MachineConstants& machine, const CommunicationPath& path, 
     const Seconds across = max(latency.network, path.step_latency);
     const Seconds local = path.nodes > 1 ? near : max(near, path.step_latency);
     const Seconds busy = latency.base + local * (path.steps - far) + across * far;
-    const double factor = wire_factor(machine, path, protocol, nvlink);
+    const double slice = protocol == Protocol::Simple ? last_slice(machine, path, tensor) : 1.0;
+    const double factor = wire_factor(machine, path, protocol, machine.nvlink_ring) * slice;
     const double wire = path.bandwidth.value > 0 ? path.bytes * factor / path.bandwidth.value : 0.0;
     if (busy.value + wire < least) {
       least = busy.value + wire;
@@ -89,15 +99,18 @@ Choice cheapest(const MachineConstants& machine, const CommunicationPath& path, 
 Cost collective_cost(const Gpu& gpu, const Collective& collective, const CommunicationPath& path) {
   if (path.members <= 1) return {};
   const MachineConstants& machine = machine_constants(gpu.architecture);
-  const double share = sm_share(gpu, machine, static_cast<double>(collective.bytes.value));
+  const auto tensor = static_cast<double>(collective.bytes.value);
+  const double share = sm_share(gpu, machine, tensor);
   if (collective.algorithm == Algorithm::NvlinkSharp && path.link == LinkKind::NvLink && path.nodes == 1) {
     const Seconds busy = gpu.launch_overhead + kNvlinkSharpBase + path.step_latency * path.steps;
-    return {.busy = to_nanoseconds(busy), .wire_factor = 1.0 / machine.nvlink_sharp, .sm_share = share};
+    return {.busy = to_nanoseconds(busy),
+            .wire_factor = last_slice(machine, path, tensor) / machine.nvlink_sharp,
+            .sm_share = share};
   }
   // A ring crosses each border between nodes once per pass; an all-reduce makes two passes.
   const int passes = std::max(1, path.steps / std::max(1, path.members - 1));
   const int far = path.nodes > 1 ? std::min(path.steps, passes * (path.nodes - 1)) : 0;
-  const Choice choice = cheapest(machine, path, far, machine.nvlink_ring);
+  const Choice choice = cheapest(machine, path, far, tensor);
   return {.busy = to_nanoseconds(gpu.launch_overhead + choice.busy), .wire_factor = choice.factor, .sm_share = share};
 }
 
@@ -113,7 +126,7 @@ Cost exchange_cost(const Gpu& gpu, const Exchange& exchange, const Communication
 }
 
 Cost copy_cost(const Gpu& gpu, const Copy&, bool pinned) {
-  return {.busy = to_nanoseconds(gpu.launch_overhead), .wire_factor = pinned ? 1.0 : kPageableFactor};
+  return {.busy = to_nanoseconds(gpu.launch_overhead), .wire_factor = (pinned ? 1.0 : kPageableFactor) / kCopyEngineEfficiency};
 }
 
 }  // namespace foreshard

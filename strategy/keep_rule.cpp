@@ -33,16 +33,19 @@ class Keeping {
     producer_.assign(values, -1);
     for (std::size_t i = 0; i < operators; ++i) {
       const Operator& op = layer.operators[i];
+      const bool identity = op.communication && !op.communication->forward;
+      if (identity) continue;  // nothing runs
       if (op.always_recompute || full) fate_[i] = Fate::Dropped;
       if (!full && names(recompute, op.module)) fate_[i] = op.module == "attention" ? Fate::Redone : Fate::Dropped;
       for (const int value : op.outputs) producer_[static_cast<std::size_t>(value)] = static_cast<int>(i);
+    }
+    for (const Operator& op : layer.operators)
       if (op.communication && !op.communication->forward && !op.outputs.empty())
         rule_.same_as[static_cast<std::size_t>(op.outputs[0])] = rule_.same_as[static_cast<std::size_t>(op.inputs[0])];
-    }
   }
 
   KeepRule decide() {
-    if (rule_.whole_layer) rule_.redone.assign(rule_.redone.size(), 1);
+    for (std::size_t i = 0; i < fate_.size() && rule_.whole_layer; ++i) rule_.redone[i] = fate_[i] != Fate::Runs;
     mark_saved();
     mark_redone();
     count_uses();

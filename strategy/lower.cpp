@@ -139,7 +139,9 @@ std::variant<Lowered, Infeasible> lower(const Model& model, const Cluster& clust
   lowering.gradient_slots = std::move(slots.gradient);
   add_axes_and_groups(lowering);
   plan.placement.order = s.placement;
-  if (!lowering.dp_outer.valid()) std::erase(plan.placement.order, "dp_outer");
+  std::erase_if(plan.placement.order, [&](const std::string& name) {
+    return name != "role" && std::none_of(plan.axes.begin(), plan.axes.end(), [&](const Axis& axis) { return axis.name == name; });
+  });
   plan.costs.push_back({.device_kind = cluster.nodes.front().shape.gpu});
 
   SharedPrograms shared;

@@ -17,9 +17,11 @@ enum class Protocol : std::uint8_t { LL, LL128, Simple };
 inline constexpr int kProtocols = 3;
 
 struct MachineConstants {
-  // Products. Fraction of the dense datasheet peak that the best shapes reach: the clock falls under full power.
-  double tensor_ceiling = 0.8;  // 16-bit and tf32
-  double fp8_ceiling = 0.75;
+  // Products. Of the dense datasheet peak the best shapes reach min(cap, coefficient * cbrt(watts per TFLOP/s)): under full
+  // load the power limit sets the clock, and power goes with its cube.
+  double tensor_cap = 1.0;
+  double power_coefficient = 0.9;
+  double fp8_share = 0.95;      // of the 16-bit ceiling: more data to feed per second
   double vector_ceiling = 0.9;  // fp32 and fp64 without tensor cores
   double fill_depth = 64;       // per tile, in units of k: filling the pipeline and writing the result
   // Flash attention of head dimension 128 and long sequences, of the dense peak, FLOPs really executed.
@@ -44,10 +46,13 @@ struct ProtocolLatency {
 };
 const ProtocolLatency& protocol_latency(Protocol protocol);
 
+// The kernel that the library picks against the best of a search over shapes and kernels.
+inline constexpr double kLibraryChoice = 0.88;
 inline constexpr double kLl128Efficiency = 0.92;  // NCCL: 120/128 and its flag handling
 inline constexpr double kLlEfficiency = 0.5;
-inline constexpr double kNetworkEfficiency = 0.94;    // of a NIC's line rate: headers and credits
-inline constexpr double kPcieEfficiency = 0.85;       // of the payload rate, peer to peer by an SM kernel
-inline constexpr Seconds kNvlinkSharpBase = {23e-6};  // NCCL: latency of its NVLS algorithm
+inline constexpr double kNetworkEfficiency = 0.94;     // of a NIC's line rate: headers and credits
+inline constexpr double kPcieEfficiency = 0.835;       // of the encoded rate, peer to peer (RTX A6000: 26.3 of 31.5 GB/s)
+inline constexpr double kCopyEngineEfficiency = 0.88;  // of the encoded rate, pinned memory (H200: 55.4 of 63 GB/s)
+inline constexpr Seconds kNvlinkSharpBase = {23e-6};   // NCCL: latency of its NVLS algorithm
 
 }  // namespace foreshard

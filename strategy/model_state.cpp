@@ -242,6 +242,7 @@ class StateLayout {
         if (parameter.split_dim >= 0 && lowering_.tp.valid()) shard.dim = parameter.split_dim, shard.split_by = {lowering_.tp};
         hold(unit.value, shard, TensorPart::Value, lowering_.zero >= 3);
         hold(unit.gradient, shard, TensorPart::Gradient, lowering_.zero >= 2);
+        hold(unit.full_gradient, shard, TensorPart::Gradient, false);  // one layer after the other
         hold(unit.master, shard, TensorPart::Master, lowering_.zero >= 1);
         hold(unit.momentum, shard, TensorPart::Momentum, lowering_.zero >= 1);
         hold(unit.variance, shard, TensorPart::Variance, lowering_.zero >= 1);

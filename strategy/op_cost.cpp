@@ -11,33 +11,44 @@ namespace foreshard {
 
 namespace {
 
-// Output tiles of the library's kernels. Narrow tiles reuse less of what they load from shared memory, which costs a
-// part of the rate: a tile of a x b does a b / (a + b) multiply-adds per loaded element.
+// Output tiles of the library's kernels. Per unit of k a tile of r x c moves r + c elements through shared memory for r c
+// multiply-adds, so small tiles starve an SM whose tensor cores are fast for its 128 bytes per clock.
 struct Tile {
   std::int64_t rows = 0, columns = 0;
-  double rate = 1;
 };
-constexpr std::array<Tile, 6> kTiles = {
-    {{256, 128, 1.0}, {128, 256, 1.0}, {128, 128, 0.94}, {128, 64, 0.80}, {64, 128, 0.80}, {64, 64, 0.65}}};
-constexpr std::array<std::int64_t, 4> kSplits = {1, 2, 4, 8};  // of k, when there are fewer tiles than SMs
-constexpr std::int64_t kLeastDepth = 256;                      // of k per split
-constexpr double kConvolution = 0.85;                          // implicit GEMM against GEMM: index arithmetic, padding
-constexpr double kFlashTile = 128, kFlashFill = 192;           // queries of a block; keys that filling it costs
+constexpr std::array<Tile, 10> kTiles = {
+    {{256, 128}, {128, 256}, {192, 128}, {128, 192}, {128, 128}, {256, 64}, {64, 256}, {128, 64}, {64, 128}, {64, 64}}};
+constexpr double kBestTile = 1.0 / 256 + 1.0 / 128;  // elements per multiply-add of the widest tile
+constexpr double kSharedMemory = 16;  // FLOPs of 16 bits per clock and SM that one such element hides: 2048 / 128
+constexpr std::array<std::int64_t, 6> kSplits = {1, 2, 3, 4, 6, 8};  // of k, when there are fewer tiles than SMs
+constexpr std::int64_t kLeastDepth = 256;                            // of k per split
+constexpr double kMisaligned = 0.71;                                 // gemm.csv, RTX 4090: 2055 to 2073 against 2040
+constexpr double kUsualClock = 1.5;                                  // GHz
+constexpr double kTail = 0.7;          // of the idle part of the last wave; the rest comes back as clock under the power limit
+constexpr double kCacheSpeed = 3;      // L2 against device memory, bandwidth
+constexpr double kConvolution = 0.85;  // implicit GEMM against GEMM: index arithmetic, padding
+constexpr double kFlashTile = 128, kFlashFill = 192;  // queries of a block; keys that filling it costs
+
+double tensor_ceiling(const MachineConstants& machine, const Gpu& gpu) {
+  const double teraflops = peak(gpu, DType::F16).value * 1e-12;
+  if (gpu.power_watts <= 0 || teraflops <= 0) return std::min(machine.tensor_cap, machine.power_coefficient);
+  return std::min(machine.tensor_cap, machine.power_coefficient * std::cbrt(gpu.power_watts / teraflops));
+}
 
 double ceiling(const MachineConstants& machine, const Gpu& gpu, DType type) {
   switch (type) {
-    case DType::F8: return machine.fp8_ceiling;
+    case DType::F8: return tensor_ceiling(machine, gpu) * machine.fp8_share;
     case DType::BF16:
     case DType::F16:
-    case DType::TF32: return machine.tensor_ceiling;
+    case DType::TF32: return tensor_ceiling(machine, gpu);
     case DType::F32: return machine.vector_ceiling;
     case DType::F64:
-      return gpu.fp64.value > gpu.vector_fp32.value / 2.0 ? machine.tensor_ceiling : machine.vector_ceiling;
+      return gpu.fp64.value > gpu.vector_fp32.value / 2.0 ? tensor_ceiling(machine, gpu) : machine.vector_ceiling;
     case DType::I64:
     case DType::I32:
-    case DType::U8: return machine.tensor_ceiling;
+    case DType::U8: return tensor_ceiling(machine, gpu);
   }
-  return machine.tensor_ceiling;
+  return tensor_ceiling(machine, gpu);
 }
 
 Seconds memory_time(const Gpu& gpu, Bytes traffic, double efficiency) {
@@ -46,8 +57,14 @@ Seconds memory_time(const Gpu& gpu, Bytes traffic, double efficiency) {
 
 bool has(const std::string& attributes, const char* word) { return attributes.find(word) != std::string::npos; }
 
+// Rows that are no multiple of 16 bytes cannot be loaded as vectors: another, slower kernel.
+double alignment(const Shape& shape) {
+  const std::int64_t vector = 16 / std::max<std::int64_t>(1, size_of(shape.dtype).value);
+  return shape.dims[2] % vector == 0 && shape.dims[3] % vector == 0 ? 1.0 : kMisaligned;
+}
+
 // The products of a phase of y = x w: y [m, n], x [m, k].
-Seconds matmul_time(const Gpu& gpu, const Compute& compute) {
+Seconds products_time(const Gpu& gpu, const Compute& compute) {
   const Shape& shape = compute.shapes.front();
   const Gemm forward = {shape.dims[0], shape.dims[1], shape.dims[2], shape.dims[3]};
   const Gemm left = {forward.batch, forward.m, forward.k, forward.n};   // gradient of x
@@ -62,12 +79,15 @@ Seconds matmul_time(const Gpu& gpu, const Compute& compute) {
     case Phase::Other:
     case Phase::Update: return gemm_time(gpu, forward, shape.dtype);
     case Phase::InputGrad:
-      return both ? gemm_time(gpu, left, shape.dtype) + gemm_time(gpu, right, shape.dtype)
-                  : gemm_time(gpu, left, shape.dtype);
+      return both ? gemm_time(gpu, left, shape.dtype) + gemm_time(gpu, right, shape.dtype) : gemm_time(gpu, left, shape.dtype);
     case Phase::WeightGrad: return gemm_time(gpu, right, shape.dtype);
     case Phase::Backward: return gemm_time(gpu, left, shape.dtype) + gemm_time(gpu, right, shape.dtype);
   }
   return {};
+}
+
+Seconds matmul_time(const Gpu& gpu, const Compute& compute) {
+  return products_time(gpu, compute) * (1.0 / (alignment(compute.shapes.front()) * kLibraryChoice));
 }
 
 // Flash attention. Its blocks of queries are spread over the SMs; causal blocks stop at the diagonal.
@@ -98,8 +118,7 @@ Seconds convolution_time(const Gpu& gpu, const Compute& compute) {
   const auto& out = compute.shapes[2].dims;
   const std::int64_t area = filter[1] * filter[1], pixels = out[0] * out[2] * out[3];
   Gemm gemm = {1, pixels, filter[0], in[1] * area};
-  if (compute.phase == Phase::InputGrad)
-    gemm = {1, in[0] * in[2] * in[3], in[1], filter[0] * area / (filter[2] * filter[2])};
+  if (compute.phase == Phase::InputGrad) gemm = {1, in[0] * in[2] * in[3], in[1], filter[0] * area / (filter[2] * filter[2])};
   if (compute.phase == Phase::WeightGrad) gemm = {1, filter[0], in[1] * area, pixels};
   gemm.k = std::max<std::int64_t>(gemm.k, 1);
   return gemm_time(gpu, gemm, compute.shapes[0].dtype) * (1.0 / kConvolution);
@@ -111,18 +130,24 @@ Seconds gemm_time(const Gpu& gpu, const Gemm& gemm, DType type) {
   const MachineConstants& machine = machine_constants(gpu.architecture);
   const double sms = gpu.sm_count > 0 ? gpu.sm_count : 1;
   const double sm_rate = peak(gpu, type).value * ceiling(machine, gpu, type) / sms;  // FLOP/s
+  // Bytes that the tensor cores of an SM ask for per clock, against an A100 (2048 FLOPs of 16 bits per clock).
+  const double clock = (gpu.clock_ghz > 0 ? gpu.clock_ghz : kUsualClock) * 1e9;
+  const double feed = peak(gpu, type).value / sms / clock * static_cast<double>(size_of(type).value) / 4096.0;
   double best = std::numeric_limits<double>::infinity();
   for (const Tile& tile : kTiles) {
     const auto tiles = static_cast<double>(gemm.batch * ceil_div(gemm.m, tile.rows) * ceil_div(gemm.n, tile.columns));
-    const double depth_time = 2.0 * static_cast<double>(tile.rows * tile.columns) / (sm_rate * tile.rate);
+    const double elements = 1.0 / static_cast<double>(tile.rows) + 1.0 / static_cast<double>(tile.columns);
+    const double starved = 1.0 + kSharedMemory * feed * (elements - kBestTile);
+    const double depth_time = 2.0 * static_cast<double>(tile.rows * tile.columns) * starved / sm_rate;
     for (const std::int64_t split : kSplits) {
       if (split > 1 && (tiles >= sms || gemm.k / split < kLeastDepth)) break;
-      const double waves = std::ceil(tiles * static_cast<double>(split) / sms);
-      double time =
-          waves * (static_cast<double>(gemm.k) / static_cast<double>(split) + machine.fill_depth) * depth_time;
-      if (split > 1) {  // partial results in fp32: written and read once
+      const double share = tiles * static_cast<double>(split) / sms;
+      const double waves = share <= 1.0 ? 1.0 : share + kTail * (std::ceil(share) - share);
+      double time = waves * (static_cast<double>(gemm.k) / static_cast<double>(split) + machine.fill_depth) * depth_time;
+      if (split > 1) {  // partial results in fp32, written and read once, in the cache when they fit
         const double partial = 8.0 * static_cast<double>(gemm.batch * gemm.m * gemm.n * split);
-        time += partial / (gpu.memory_bandwidth.value * machine.memory_efficiency);
+        const double cached = partial / 2.0 < static_cast<double>(gpu.l2_cache.value) ? kCacheSpeed : 1.0;
+        time += partial / (gpu.memory_bandwidth.value * machine.memory_efficiency * cached);
       }
       best = std::min(best, time);
     }
@@ -164,7 +189,13 @@ OpTime op_pieces(const Gpu& gpu, const Compute& compute) {
     }
   }
   if (compute.op == Op::Embedding) efficiency = machine.gather_efficiency;
-  time.memory = memory_time(gpu, compute.traffic, efficiency);
+  Bytes traffic = compute.traffic;
+  if (compute.accumulate && compute.op == Op::MatMul && !compute.shapes.empty()) {  // reads what it adds to
+    const Shape& shape = compute.shapes.front();
+    const bool weights = compute.phase == Phase::WeightGrad;
+    traffic += shape.dims[0] * shape.dims[3] * shape.dims[weights ? 2 : 1] * size_of(shape.dtype);
+  }
+  time.memory = memory_time(gpu, traffic, efficiency);
   return time;
 }
 

@@ -10,12 +10,19 @@
 
 namespace foreshard {
 
-// The kernel takes the longer of its arithmetic and its memory traffic; starting it comes on top.
+// A kernel takes the longer of its arithmetic and its memory traffic. Of a kernel bound by arithmetic a part of the traffic
+// stays exposed: the first tiles load and the last ones store with nothing to overlap. Starting the kernel comes on top.
 struct OpTime {
   Seconds arithmetic = {};
   Seconds memory = {};
   Seconds overhead = {};
-  Seconds total() const { return max(arithmetic, memory) + overhead; }
+  static constexpr double kExposed = 0.3;
+  Seconds total() const {
+    const double sum = arithmetic.value + memory.value;
+    if (sum <= 0) return overhead;
+    const double shorter = arithmetic < memory ? arithmetic.value : memory.value;
+    return max(arithmetic, memory) + Seconds{shorter * kExposed * arithmetic.value / sum} + overhead;
+  }
   bool operator==(const OpTime&) const = default;
 };
 

@@ -24,9 +24,7 @@ std::string text(const std::vector<PlanDefect>& defects) {
   return ::testing::AssertionFailure() << "no " << rule << " among:\n" << text(defects);
 }
 
-Instruction& instruction(Plan& plan, const char* segment, const char* name) {
-  return instruction_named(plan, segment, name);
-}
+Instruction& instruction(Plan& plan, const char* segment, const char* name) { return instruction_named(plan, segment, name); }
 
 }  // namespace
 
@@ -51,8 +49,7 @@ TEST(CheckPlan, PlantedMistakesAreNamed) {
          for (Role& role : p.roles) role.layers.clear();
          p.costs.clear();
        }},
-      {"a dropped reduction", "gradient-not-reduced",
-       [](Plan& p) { instruction(p, "update", "all_reduce").what = Mark{}; }},
+      {"a dropped reduction", "gradient-not-reduced", [](Plan& p) { instruction(p, "update", "all_reduce").what = Mark{}; }},
       {"a reduction over nothing", "gradient-not-reduced", [](Plan& p) { p.groups[0].over.clear(); }},
       {"a reduction before the last backward", "access-unordered",
        [](Plan& p) { instruction(p, "update", "all_reduce").waits.clear(); }},
@@ -74,7 +71,7 @@ TEST(CheckPlan, PlantedMistakesAreNamed) {
          p.groups[0].over.push_back({1});
        }},
       {"a gradient overwritten", "gradient-lost",
-       [](Plan& p) { std::get<Compute>(instruction(p, "backward.0", "gradient").what).accumulate = false; }},
+       [](Plan& p) { std::get<Compute>(instruction(p, "backward.0", "gradient").what).attributes = ""; }},
       {"an optimizer beside the gradients", "update-without-gradient",
        [](Plan& p) { instruction(p, "update", "adam").reads.erase(instruction(p, "update", "adam").reads.begin()); }},
       {"mismatched bytes", "exchange-mismatch",
@@ -96,17 +93,14 @@ TEST(CheckPlan, PlantedMistakesAreNamed) {
       {"a wait for an event of nobody", "wait-without-record",
        [](Plan& p) {
          for (const char* s : {"backward.0", "backward.1"})
-           std::erase_if(instruction(p, s, "gradient").records,
-                         [](const EventUse& e) { return e.event == EventId{2}; });
+           std::erase_if(instruction(p, s, "gradient").records, [](const EventUse& e) { return e.event == EventId{2}; });
        }},
       {"overlapping offsets", "shared-bytes-unordered",
        [](Plan& p) { buffer_named(p.roles[0], "saved").offsets[1] = {3072 + 256}; }},
       {"overlapping resident blocks", "shared-bytes-unordered",
        [](Plan& p) { buffer_named(p.roles[0], "gradient").offsets[0] = {1000}; }},
       {"workspaces of two streams share bytes", "shared-bytes-unordered",
-       [](Plan& p) {
-         buffer_named(p.roles[0], "output").offsets[0] = buffer_named(p.roles[0], "incoming").offsets[0];
-       }},
+       [](Plan& p) { buffer_named(p.roles[0], "output").offsets[0] = buffer_named(p.roles[0], "incoming").offsets[0]; }},
       {"two slots that are one", "double-acquire", [](Plan& p) { p.roles[0].actions[1].args[1] = 0; }},
       {"a release that is not there", "life-not-closed", [](Plan& p) { p.roles[0].actions[5].args[1] = 1; }},
       {"a use after the release", "use-outside-life",
@@ -120,8 +114,7 @@ TEST(CheckPlan, PlantedMistakesAreNamed) {
       {"a lost micro-batch", "work-missing", [](Plan& p) { p.microbatches = 4; }},
       {"a micro-batch forgotten by the backward", "work-missing", [](Plan& p) { p.roles[0].actions[2].does.clear(); }},
       {"a micro-batch twice", "work-repeated", [](Plan& p) { p.roles[0].actions[1].does[0].microbatch = 0; }},
-      {"a backward first", "work-order",
-       [](Plan& p) { std::swap(p.roles[1].actions[0].does, p.roles[1].actions[1].does); }},
+      {"a backward first", "work-order", [](Plan& p) { std::swap(p.roles[1].actions[0].does, p.roles[1].actions[1].does); }},
       {"another weight version", "weight-version", [](Plan& p) { p.roles[1].actions[1].does[0].version = 1; }},
       {"an index out of range", "index-out-of-range", [](Plan& p) { instruction(p, "update", "adam").stream = {9}; }},
   };
@@ -194,8 +187,7 @@ TEST(CheckPlan, ReceivesBeforeSendsOnOneStreamDeadlock) {
   Plan plan{.axes = {{"dp", 1}}};
   const auto side = [](std::int32_t shift, bool receive_first) {
     Instruction send{.what = Exchange{.to = Peer{.role_shift = shift}, .bytes = {8}}, .stream = {0}, .reads = {{{0}}}};
-    Instruction receive{
-        .what = Exchange{.from = Peer{.role_shift = shift}, .bytes = {8}}, .stream = {0}, .writes = {{{1}}}};
+    Instruction receive{.what = Exchange{.from = Peer{.role_shift = shift}, .bytes = {8}}, .stream = {0}, .writes = {{{1}}}};
     return Segment{.instructions = receive_first ? std::vector{receive, send} : std::vector{send, receive}};
   };
   Role role{.streams = {{"one"}}, .actions = {{{0}}}};
@@ -258,8 +250,7 @@ TEST(CheckPlan, CapacityCountsArenaFrameworkAndReserve) {
 
 TEST(CheckPlan, HostMemorySumsOverTheRanksOfANode) {
   Plan plan = small_plan();
-  for (Role& role : plan.roles)
-    role.buffers.push_back(Buffer{.space = Space::PinnedHost, .bytes = {100}, .resident = true});
+  for (Role& role : plan.roles) role.buffers.push_back(Buffer{.space = Space::PinnedHost, .bytes = {100}, .resident = true});
   // 4 ranks, 2 per node: 200 bytes
   EXPECT_EQ(text(check_plan(plan, {.host_capacity = {200}, .ranks_per_node = 2})), "");
   EXPECT_TRUE(refused(plan, "host-capacity", {.host_capacity = {199}, .ranks_per_node = 2}));
@@ -284,8 +275,8 @@ TEST(CheckPlan, NoOrderOrLifeOfTheSmallPlanIsDispensable) {
           Plan plan = sound;
           auto& list = plan.segments[s].instructions[i].*member;
           list.erase(list.begin() + static_cast<std::ptrdiff_t>(k));
-          EXPECT_NE(text(check_plan(plan)), "") << what << " " << k << " of " << sound.segments[s].name
-                                                << ", instruction " << sound.segments[s].instructions[i].name;
+          EXPECT_NE(text(check_plan(plan)), "") << what << " " << k << " of " << sound.segments[s].name << ", instruction "
+                                                << sound.segments[s].instructions[i].name;
         }
   };
   drop("after", &Instruction::after);

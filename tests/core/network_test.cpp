@@ -28,9 +28,8 @@ TEST(NetworkRoute, InsideANodeOverTheSwitch) {
 TEST(NetworkRoute, WithoutNvlinkOverPcieSwitchesAndSockets) {
   const Network network(cluster_of(switched_shape({.nvlink = 0}), 1));
   EXPECT_EQ(names(network, network.route({0}, {1})), (Names{"node0/gpu0->pcie0", "node0/pcie0->gpu1"}));
-  EXPECT_EQ(
-      names(network, network.route({7}, {0})),
-      (Names{"node0/gpu7->pcie3", "node0/pcie3->cpu1", "node0/cpu1->cpu0", "node0/cpu0->pcie0", "node0/pcie0->gpu0"}));
+  EXPECT_EQ(names(network, network.route({7}, {0})),
+            (Names{"node0/gpu7->pcie3", "node0/pcie3->cpu1", "node0/cpu1->cpu0", "node0/cpu0->pcie0", "node0/pcie0->gpu0"}));
 }
 
 TEST(NetworkRoute, SameRailStaysOnItsRail) {

@@ -26,9 +26,7 @@ TEST(ProgramHash, LeavesCostsAndOriginOut) {
 
 // Each change alone, all results different: nothing that belongs to the program is forgotten, no two changes cancel.
 TEST(ProgramHash, SeesEveryPartOfTheProgram) {
-  const auto exchange = [](Plan& p) -> Exchange& {
-    return std::get<Exchange>(instruction_named(p, "forward.0", "send").what);
-  };
+  const auto exchange = [](Plan& p) -> Exchange& { return std::get<Exchange>(instruction_named(p, "forward.0", "send").what); };
   const auto compute = [](Plan& p) -> Compute& {
     return std::get<Compute>(instruction_named(p, "forward.0", "multiply").what);
   };

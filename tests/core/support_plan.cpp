@@ -74,7 +74,7 @@ Segment backward(bool first, bool last) {
   if (!last) segment.instructions.push_back(receive(1));
   Instruction multiply = compute("gradient", Op::MatMul, Phase::Backward);
   Compute& work = std::get<Compute>(multiply.what);
-  work.accumulate = true;
+  work.attributes = "accumulate_weights";
   work.microbatch = kMicrobatch;
   multiply.reads = {use(Weight), use(Saved, at_slot)};
   multiply.writes = {use(Gradient), use(BackwardSpace)};
@@ -142,8 +142,7 @@ Role stage(std::int32_t index) {
 
 Plan small_plan() {
   Plan plan{.samples = 6, .stages = 2, .microbatches = 3, .axes = {{"dp", 2}}, .groups = {{"dp", {}, {{0}}}}};
-  plan.tensors = {{"stage0.weight", {16, 16}, DType::F32, "normal(0.02)"},
-                  {"stage1.weight", {16, 16}, DType::F32, "zeros"}};
+  plan.tensors = {{"stage0.weight", {16, 16}, DType::F32, "normal(0.02)"}, {"stage1.weight", {16, 16}, DType::F32, "zeros"}};
   plan.segments = {forward(true, false), backward(true, false), forward(false, true), backward(false, true), update()};
   plan.roles = {stage(0), stage(1)};
   const auto act = [&](std::int32_t stage, Work work, std::int32_t mb) {
@@ -151,12 +150,10 @@ Plan small_plan() {
     plan.roles[static_cast<std::size_t>(stage)].actions.push_back(
         Action{.segment = {segment}, .args = {mb, mb % 2}, .does = {Does{work, stage, mb, 0}}});
   };
-  act(0, Work::F, 0), act(0, Work::F, 1), act(0, Work::B, 0), act(0, Work::F, 2), act(0, Work::B, 1),
-      act(0, Work::B, 2);
+  act(0, Work::F, 0), act(0, Work::F, 1), act(0, Work::B, 0), act(0, Work::F, 2), act(0, Work::B, 1), act(0, Work::B, 2);
   for (std::int32_t mb : {0, 1, 2}) act(1, Work::F, mb), act(1, Work::B, mb);
   for (std::int32_t s : {0, 1})
-    plan.roles[static_cast<std::size_t>(s)].actions.push_back(
-        Action{.segment = {4}, .does = {Does{Work::Update, s, -1, 0}}});
+    plan.roles[static_cast<std::size_t>(s)].actions.push_back(Action{.segment = {4}, .does = {Does{Work::Update, s, -1, 0}}});
   plan.placement.order = {"dp", "role"};
   CostTable table{.device_kind = "test-gpu"};
   for (const Segment& segment : plan.segments) {

@@ -1,0 +1,127 @@
+// Communication cost against its closed form and against nccl-tests runs of measured/comm.csv.
+#include "strategy/collective_cost.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdio>
+
+#include "strategy/machine_constants.h"
+#include "tests/strategy/support_alone.h"
+
+namespace foreshard {
+namespace {
+
+std::vector<DeviceId> first(int n) {
+  std::vector<DeviceId> members;
+  for (int i = 0; i < n; ++i) members.push_back({i});
+  return members;
+}
+
+// Ring all-reduce of 1 GiB over 8 A100: NCCL's Simple protocol, 14 steps of 3.4 us after 8.4 us and the launch; then
+// 2 * 7/8 GiB and a last slice of 24 * 512 KiB at 0.783 of 300 GB/s.
+TEST(CollectiveCost, ClosedFormOfALargeRing) {
+  const Network network(load_cluster("dgx-a100"));
+  const Gpu& gpu = network.gpu({0});
+  const Collective what = {.bytes = {std::int64_t{1} << 30}};
+  const Cost cost = collective_cost(gpu, what, path_of(network, what, first(8)));
+  EXPECT_EQ(cost.busy, to_nanoseconds(gpu.launch_overhead + Seconds{8.4e-6 + 14 * 3.4e-6}));
+  EXPECT_NEAR(alone(network, what, first(8)), to_seconds(cost.busy).value + (1.75 * 1073741824 + 24 * 524288) / (0.783 * 300e9),
+              1e-12);
+  EXPECT_DOUBLE_EQ(cost.sm_share, 24.0 / 108);
+}
+
+TEST(CollectiveCost, OneMemberCostsNothing) { EXPECT_EQ(collective_cost(load_gpu("a100-80"), {}, {.members = 1}), Cost{}); }
+
+// More bytes never take less time, for any size and group: the cheapest protocol is the lower envelope of straight lines.
+TEST(CollectiveCost, MonotoneInBytes) {
+  for (const char* cluster : {"dgx-a100-x2", "dgx-h100-x4", "pcie-a100-8", "dgx1-v100"}) {
+    const Network network(load_cluster(cluster));
+    for (const int members : {2, 8}) {
+      double before = 0;
+      for (std::int64_t bytes = 1024; bytes <= (std::int64_t{1} << 34); bytes *= 2) {
+        const double time = alone(network, {.bytes = {bytes}}, first(members));
+        EXPECT_GE(time, before) << cluster << ' ' << members << ' ' << bytes;
+        before = time;
+      }
+    }
+  }
+}
+
+// Small messages take the protocol with little latency, large ones that with little overhead on the wire.
+TEST(CollectiveCost, ProtocolFollowsSize) {
+  const Network network(load_cluster("dgx-a100"));
+  const auto factor = [&](std::int64_t bytes) {
+    const Collective what = {.bytes = {bytes}};
+    return collective_cost(network.gpu({0}), what, path_of(network, what, first(8))).wire_factor;
+  };
+  EXPECT_GT(factor(16 * 1024), 2.0);                                  // LL: a flag per datum
+  EXPECT_DOUBLE_EQ(factor(4 << 20), 1 / (0.783 * kLl128Efficiency));  // LL128
+  EXPECT_NEAR(factor(std::int64_t{1} << 34), 1 / 0.783, 1e-3);        // Simple
+}
+
+struct Measured {
+  const char* cluster;
+  int ranks;
+  CollectiveKind kind;
+  Algorithm algorithm;
+  double bytes, microseconds;
+};
+constexpr CollectiveKind kReduce = CollectiveKind::AllReduce;
+// A100: vTrain's tables and the ml-engineering book; H200, B200: the book (NVLS off: ring); V100: vTrain.
+const std::vector<Measured> kMeasured = {{"dgx-a100", 2, kReduce, Algorithm::Ring, 33554432, 230.0},
+                                         {"dgx-a100", 2, kReduce, Algorithm::Ring, 1073741824, 5442.8},
+                                         {"dgx-a100", 4, kReduce, Algorithm::Ring, 33554432, 284.2},
+                                         {"dgx-a100", 4, kReduce, Algorithm::Ring, 1073741824, 7259.4},
+                                         {"dgx-a100", 8, kReduce, Algorithm::Ring, 8388608, 134.3},
+                                         {"dgx-a100", 8, kReduce, Algorithm::Ring, 33554432, 358.1},
+                                         {"dgx-a100", 8, kReduce, Algorithm::Ring, 50331648, 439.4},
+                                         {"dgx-a100", 8, kReduce, Algorithm::Ring, 134217728, 1162.0},
+                                         {"dgx-a100", 8, kReduce, Algorithm::Ring, 1073741824, 8193.0},
+                                         {"dgx-a100", 8, kReduce, Algorithm::Ring, 17179869184, 127997},
+                                         {"hgx-h200", 8, kReduce, Algorithm::Ring, 8589934592, 41117.0},
+                                         {"hgx-h200", 8, kReduce, Algorithm::NvlinkSharp, 8589934592, 31774.2},
+                                         {"hgx-h200", 8, kReduce, Algorithm::NvlinkSharp, 67108864, 338.92},
+                                         {"hgx-h200", 8, CollectiveKind::AllGather, Algorithm::Ring, 17179869184, 41594.9},
+                                         {"dgx-b200", 8, kReduce, Algorithm::Ring, 8589934592, 22035.2},
+                                         {"dgx-b200", 8, kReduce, Algorithm::NvlinkSharp, 8589934592, 17938.4},
+                                         {"dgx-b200-x4", 32, kReduce, Algorithm::Ring, 17179869184, 87181.76},
+                                         {"dgx-b200-x4", 32, kReduce, Algorithm::Ring, 268435456, 2270.26},
+                                         {"dgx1-v100", 8, kReduce, Algorithm::Ring, 33554432, 479.3},
+                                         {"dgx1-v100", 8, kReduce, Algorithm::Ring, 1073741824, 13969.0}};
+
+TEST(CollectiveCost, MeasuredCollectives) {
+  std::vector<double> errors;
+  for (const Measured& row : kMeasured) {
+    const Network network(load_cluster(row.cluster));
+    const Collective what = {.kind = row.kind, .algorithm = row.algorithm, .bytes = {std::llround(row.bytes)}};
+    const double time = alone(network, what, first(row.ranks)) * 1e6;
+    std::printf("  %-12s %2d ranks %8.1f MB  %9.1f us, measured %9.1f  %+5.1f %%\n", row.cluster, row.ranks, row.bytes * 1e-6,
+                time, row.microseconds, (time / row.microseconds - 1) * 100);
+    errors.push_back(std::abs(time / row.microseconds - 1));
+    EXPECT_LT(errors.back(), 0.30);
+  }
+  std::sort(errors.begin(), errors.end());
+  EXPECT_LT(errors[errors.size() / 2], 0.06);
+}
+
+TEST(CollectiveCost, ExchangesAndCopies) {
+  const Gpu gpu = load_gpu("a100-80");
+  const CommunicationPath path = {.members = 2,
+                                  .nodes = 2,
+                                  .steps = 1,
+                                  .step_latency = {2e-6},
+                                  .link = LinkKind::Network,
+                                  .bytes = 1e6,
+                                  .bandwidth = {25e9}};
+  const Cost exchange = exchange_cost(gpu, {.bytes = {1000000}}, path);
+  EXPECT_EQ(exchange.busy, to_nanoseconds(gpu.launch_overhead + Seconds{8.4e-6 + 14.0e-6}));
+  EXPECT_DOUBLE_EQ(exchange.wire_factor, 1 / kNetworkEfficiency);
+  const Cost copy = copy_cost(gpu, {.bytes = {1000000}});
+  EXPECT_EQ(copy.sm_share, 0);
+  EXPECT_DOUBLE_EQ(copy.wire_factor, 1 / kCopyEngineEfficiency);
+  EXPECT_GT(copy_cost(gpu, {}, false).wire_factor, copy.wire_factor);
+}
+
+}  // namespace
+}  // namespace foreshard

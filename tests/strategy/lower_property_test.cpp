@@ -1,0 +1,134 @@
+// Laws of lower over generated strategies: what it returns is always sound in the eyes of check_plan, which shares no code
+// with it.
+#include <random>
+
+#include "core/check_plan.h"
+#include "tests/strategy/support_lower.h"
+
+namespace foreshard {
+
+namespace {
+
+class Random {
+ public:
+  explicit Random(std::uint32_t seed) : engine_(seed) {}
+  int operator()(int low, int high) { return std::uniform_int_distribution<int>(low, high)(engine_); }
+  template <class T>
+  T one_of(std::initializer_list<T> choices) {
+    return *(choices.begin() + (*this)(0, static_cast<int>(choices.size()) - 1));
+  }
+
+ private:
+  std::mt19937 engine_;
+};
+
+Model random_model(Random& random) {
+  Transformer t{.layers = random.one_of({4, 6, 8, 12}),
+                .hidden = 64,
+                .ffn_hidden = 256,
+                .heads = 8,
+                .kv_heads = 8,
+                .head_dim = 8,
+                .vocab = 250,
+                .max_positions = 64};
+  t.tied_embeddings = random(0, 1);
+  if (random(0, 2) == 0) {  // Llama
+    t.norm = NormKind::RmsNorm, t.activation = ActivationKind::SwiGlu, t.positions = PositionKind::Rope;
+    t.kv_heads = 4, t.qkv_bias = t.projection_bias = t.mlp_bias = false;
+  } else if (random(0, 3) == 0) {  // BERT
+    t.causal = false, t.post_norm = t.embedding_norm = t.mlm_head = t.tied_embeddings = t.lm_head_bias = true;
+    t.final_norm = false, t.token_types = 2;
+  }
+  return {.name = "random", .shape = t};
+}
+
+Strategy random_strategy(Random& random) {
+  Strategy s{.dp = random.one_of({1, 2, 4}), .tp = random.one_of({1, 2, 4}), .pp = random.one_of({1, 2, 4})};
+  s.virtual_stages = s.pp > 1 && random(0, 1) ? random.one_of({1, 2, 3}) : 1;
+  s.cp = random(0, 4) == 0 ? 2 : 1;
+  s.context = random.one_of({ContextKind::AllGather, ContextKind::Ring});
+  s.sequence_parallel = random(0, 1);
+  if (s.virtual_stages == 1 && random(0, 1)) s.schedule = Schedule::GPipe;
+  s.micro_batch = random(1, 2);
+  s.global_batch = s.micro_batch * s.dp * s.pp * random(1, 3);
+  s.zero = random(0, 3);
+  if (s.dp == 4 && random(0, 1)) s.zero_group = 2;
+  s.recompute.kind =
+      random.one_of({RecomputeKind::None, RecomputeKind::Selective, RecomputeKind::Full, RecomputeKind::Modules});
+  if (s.recompute.kind == RecomputeKind::Full) s.recompute.layers = random(0, 1);
+  if (s.recompute.kind == RecomputeKind::Modules)
+    s.recompute.modules =
+        random.one_of<std::vector<std::string>>({{"norm"}, {"activation", "norm"}, {"attention", "mlp"}, {"dropout"}});
+  s.precision = random.one_of({DType::BF16, DType::F32, DType::F64});
+  s.dropout = random(0, 1) ? 0.1 : 0;
+  if (random(0, 1)) s.attention = AttentionKernel::Unfused;
+  s.optimizer = random.one_of({OptimizerKind::Adam, OptimizerKind::Sgd});
+  s.bucket = {random.one_of<std::int64_t>({0, 1000, 50'000, 400'000})};
+  s.overlap = {
+      .gradients = random(0, 1) == 1, .parameters = random(0, 1) == 1, .p2p = random(0, 1) == 1, .tp = random(0, 1) == 1};
+  return s;
+}
+
+std::string describe(const Strategy& s, const std::vector<PlanDefect>& defects) {
+  std::string text = to_json(s);
+  for (const PlanDefect& defect : defects) text += "\n" + defect.rule + " at " + defect.where + ": " + defect.what;
+  return text;
+}
+
+}  // namespace
+
+TEST(LowerProperties, EveryPlanIsSound) {
+  Random random(20261120);
+  const Cluster cluster = load_cluster("dgx-a100-x16");
+  int plans = 0;
+  for (int round = 0; round < 400; ++round) {
+    const Model model = random_model(random);
+    const Strategy strategy = random_strategy(random);
+    const auto answer = lower(model, cluster, strategy);
+    if (!std::holds_alternative<Lowered>(answer)) continue;
+    ++plans;
+    const auto defects = check_plan(std::get<Lowered>(answer).plan);
+    ASSERT_TRUE(defects.empty()) << describe(std::get<Lowered>(answer).strategy, defects);
+  }
+  EXPECT_GT(plans, 150);  // most of what is drawn can be cut so
+}
+
+TEST(LowerProperties, SameInputSamePlan) {
+  Random random(7);
+  const Cluster cluster = load_cluster("dgx-a100-x16");
+  for (int round = 0; round < 20; ++round) {
+    const Model model = random_model(random);
+    const Strategy strategy = random_strategy(random);
+    const auto first = lower(model, cluster, strategy), second = lower(model, cluster, strategy);
+    ASSERT_EQ(first.index(), second.index());
+    if (!std::holds_alternative<Lowered>(first)) continue;
+    EXPECT_EQ(std::get<Lowered>(first).plan, std::get<Lowered>(second).plan);
+  }
+}
+
+// Costs stand beside the program: another GPU of the same memory gives the same program.
+TEST(LowerProperties, CostsDoNotChangeTheProgram) {
+  const Model model = load_model("gpt2-124m");
+  Cluster cluster = load_cluster("dgx-a100");
+  const Strategy strategy{.tp = 2, .pp = 2, .global_batch = 16};
+  const Plan plan = lowered(model, cluster, strategy).plan;
+  cluster.gpus.front().memory_bandwidth = cluster.gpus.front().memory_bandwidth * 0.5;
+  const Plan slower = lowered(model, cluster, strategy).plan;
+  EXPECT_EQ(program_hash(plan), program_hash(slower));
+  EXPECT_NE(plan.costs, slower.costs);
+}
+
+// The program does not grow with the data-parallel size, nor the segments with the micro-batches.
+TEST(LowerProperties, SizeIsIndependentOfDataParallelism) {
+  const auto size = [](int nodes, std::int64_t batch) {
+    const Plan plan =
+        lowered("gpt2-124m", "dgx-a100-x" + std::to_string(nodes), {.tp = 2, .pp = 4, .global_batch = batch}).plan;
+    std::size_t instructions = 0;
+    for (const Segment& segment : plan.segments) instructions += segment.instructions.size();
+    return std::pair{plan.roles.size(), instructions};
+  };
+  EXPECT_EQ(size(2, 2 * 8), size(16, 16 * 8));
+  EXPECT_EQ(size(2, 2 * 8), size(2, 2 * 32));
+}
+
+}  // namespace foreshard

@@ -1,0 +1,247 @@
+// The cost of operators against laws, gemm.csv's measured products and published layer times.
+#include "strategy/op_cost.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <vector>
+
+#include "core/network.h"
+#include "core/op_graph.h"
+#include "core/op_graph_saved.h"
+#include "strategy/machine_constants.h"
+#include "tests/strategy/support_alone.h"
+
+namespace foreshard {
+namespace {
+
+Gpu a100() { return load_cluster("dgx-a100").gpus.front(); }
+Gpu h100() { return load_cluster("dgx-h100").gpus.front(); }
+
+Compute product(std::int64_t m, std::int64_t n, std::int64_t k, DType type = DType::BF16, Phase phase = Phase::Forward) {
+  const std::int64_t size = size_of(type).value;
+  return {.op = Op::MatMul,
+          .phase = phase,
+          .shapes = {{.dims = {1, m, n, k}, .dtype = type}},
+          .flops = {2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k)},
+          .traffic = {(m * k + n * k + m * n) * size}};
+}
+
+double teraflops(const Gpu& gpu, const Compute& compute) { return compute.flops.value / op_time(gpu, compute).value * 1e-12; }
+
+TEST(OpCost, NothingToDoCostsNothing) { EXPECT_EQ(op_pieces(a100(), {.op = Op::Add}), OpTime{}); }
+
+// A copy of 1 GiB on an A100: 2 GiB over 0.85 of 2039 GB/s, and one launch.
+TEST(OpCost, MemoryBoundOperatorsStream) {
+  const Gpu gpu = a100();
+  const OpTime time = op_pieces(gpu, {.op = Op::Cast, .traffic = {std::int64_t{2} << 30}});
+  EXPECT_EQ(time.arithmetic.value, 0);
+  EXPECT_NEAR(time.memory.value, 2147483648.0 / (2039e9 * 0.85), 1e-12);
+  EXPECT_EQ(time.overhead, gpu.launch_overhead);
+}
+
+// Laws over a grid of shapes: never above the peak; a deeper, wider or longer product takes no less time; half the peak takes
+// at least as long; twice the batch at most twice.
+TEST(OpCost, ProductsObeyTheirLaws) {
+  const Gpu gpu = a100();
+  Gpu slow = gpu;
+  slow.fp16.value /= 2;
+  slow.bf16.value /= 2;
+  for (const std::int64_t m : {64, 200, 1024, 8192}) {
+    for (const std::int64_t n : {128, 1000, 6144}) {
+      for (const std::int64_t k : {64, 512, 12288}) {
+        const double time = gemm_time(gpu, {1, m, n, k}, DType::BF16).value;
+        const double flops = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+        EXPECT_GT(time, flops / peak(gpu, DType::BF16).value);
+        EXPECT_LE(time, gemm_time(gpu, {1, m, n, 2 * k}, DType::BF16).value);
+        EXPECT_LE(time, gemm_time(gpu, {1, 4 * m, n, k}, DType::BF16).value * (1 + 1e-12));
+        EXPECT_LE(time, gemm_time(gpu, {1, m, 4 * n, k}, DType::BF16).value * (1 + 1e-12));
+        EXPECT_GE(gemm_time(slow, {1, m, n, k}, DType::BF16).value, time);
+        EXPECT_DOUBLE_EQ(time, gemm_time(gpu, {1, n, m, k}, DType::BF16).value);
+      }
+    }
+  }
+}
+
+// Phases of one linear layer: gradients are the same three sizes in another order.
+TEST(OpCost, PhasesOrderTheSizes) {
+  const Gpu gpu = a100();
+  const auto arithmetic = [&](Phase phase) {
+    return op_pieces(gpu, product(2048, 768, 3072, DType::BF16, phase)).arithmetic.value * kLibraryChoice;
+  };
+  EXPECT_DOUBLE_EQ(arithmetic(Phase::InputGrad), gemm_time(gpu, {1, 2048, 3072, 768}, DType::BF16).value);
+  EXPECT_DOUBLE_EQ(arithmetic(Phase::WeightGrad), gemm_time(gpu, {1, 768, 3072, 2048}, DType::BF16).value);
+  EXPECT_GT(op_time(gpu, product(2048, 767, 3072)), op_time(gpu, product(2048, 768, 3072)) * 1.3);  // misaligned
+}
+
+TEST(OpCost, PrecisionsKeepTheirOrder) {
+  const Gpu gpu = h100();
+  const auto time = [&](DType type) { return op_time(gpu, product(8192, 8192, 8192, type)).value; };
+  EXPECT_LT(time(DType::F8), time(DType::BF16));
+  EXPECT_LT(time(DType::BF16), time(DType::TF32));
+  EXPECT_LT(time(DType::TF32), time(DType::F32));
+}
+
+// measured/gemm.csv, products whose shape is stated and whose GPU is in the catalogue. Most are the best of a search over
+// shapes (mamf-finder); the cost model predicts what the library's own choice reaches, kLibraryChoice of that.
+struct MeasuredProduct {
+  const char* gpu;
+  std::int64_t m, n, k;
+  DType type;
+  double teraflops;
+};
+const std::vector<MeasuredProduct> kMeasured = {
+    {"a100-80", 1024, 10240, 5120, DType::BF16, 271.2},    {"a100-pcie-80", 2048, 5120, 6144, DType::BF16, 252.9},
+    {"h100-80", 2048, 2048, 13312, DType::BF16, 794.5},    {"h100-80", 4224, 2048, 8192, DType::BF16, 780.17},
+    {"b300", 12288, 18432, 1024, DType::BF16, 1769.0},     {"b200", 1792, 16128, 3072, DType::BF16, 1745.0},
+    {"gb200", 4096, 9728, 2048, DType::BF16, 1822.0},      {"b200", 15360, 4096, 3072, DType::F8, 3432.5},
+    {"b300", 3072, 6144, 7168, DType::F8, 3353.3},         {"h100-80", 1024, 9216, 14336, DType::F8, 1402.6},
+    {"gb200", 19456, 5120, 1536, DType::F8, 3615.6},       {"h200", 1280, 4096, 12032, DType::F8, 1453.4},
+    {"h100-80", 1, 12288, 5376, DType::BF16, 2.870333},    {"h100-80", 16, 12288, 5376, DType::BF16, 46.541434},
+    {"h100-80", 64, 12288, 5376, DType::BF16, 182.588263}, {"h100-80", 128, 12288, 5376, DType::BF16, 352.560566},
+    {"rtx-4090", 2040, 2040, 2040, DType::BF16, 155.9}};
+
+TEST(OpCost, MeasuredProducts) {
+  std::vector<double> errors;
+  for (const MeasuredProduct& row : kMeasured) {
+    const Gpu gpu = load_gpu(row.gpu);
+    const bool searched = row.m > 128;
+    const double rate = teraflops(gpu, product(row.m, row.n, row.k, row.type)) / (searched ? kLibraryChoice : 1.0);
+    std::printf("  %-13s %6lld x %6lld x %6lld %-5s  %7.1f TFLOP/s, measured %7.1f  %+5.1f %%\n", row.gpu,
+                static_cast<long long>(row.m), static_cast<long long>(row.n), static_cast<long long>(row.k), name_of(row.type),
+                rate, row.teraflops, (rate / row.teraflops - 1) * 100);
+    errors.push_back(std::abs(rate / row.teraflops - 1));
+    EXPECT_LT(errors.back(), 0.25);
+  }
+  std::sort(errors.begin(), errors.end());
+  EXPECT_LT(errors[errors.size() / 2], 0.05);
+}
+
+// ---- one layer ----
+
+struct LayerTime {
+  double forward = 0, backward = 0;  // seconds; backward with recomputation, communication exposed
+  double hidden = 0;                 // backward communication that a weight gradient could hide
+};
+
+LayerTime layer_time(const char* cluster_name, const Model& model, const Sharding& sharding,
+                     const std::vector<std::string>& modules, bool full) {
+  const Cluster cluster = load_cluster(cluster_name);
+  const Network network(cluster);
+  const Gpu& gpu = network.gpu({0});
+  const LayerGraph layer = build_op_graph(model, sharding).kinds[1];
+  std::vector<DeviceId> members;
+  for (int i = 0; i < sharding.tp; ++i) members.push_back({i});
+  const auto communication = [&](CollectiveKind kind, Bytes bytes) {
+    return alone(network, {.kind = kind, .bytes = bytes}, members);
+  };
+  const auto compute = [&](const Operator& op, Phase phase, const OpWork& work) {
+    return op_time(gpu, {.op = op.op,
+                         .phase = phase,
+                         .shapes = op.shapes,
+                         .flops = work.flops,
+                         .traffic = work.traffic,
+                         .attributes = op.attributes})
+        .value;
+  };
+  const auto forward = [&](const Operator& op) {
+    if (!op.communication) return compute(op, Phase::Forward, op.forward);
+    return op.communication->forward ? communication(*op.communication->forward, op.communication->bytes) : 0.0;
+  };
+  LayerTime time;
+  for (const Operator& op : layer.operators) {
+    time.forward += forward(op);
+    if (op.communication) {
+      if (!op.communication->backward) continue;
+      const double exposed = communication(*op.communication->backward, op.communication->bytes);
+      time.backward += exposed;
+      time.hidden += exposed;
+      continue;
+    }
+    time.backward += compute(op, Phase::InputGrad, op.input_grad) + compute(op, Phase::WeightGrad, op.weight_grad);
+  }
+  const Retention kept = full ? full_recompute(layer) : retention(layer, modules);
+  for (const int again : kept.rerun) time.backward += forward(layer.operators[static_cast<std::size_t>(again)]);
+  return time;
+}
+
+// measured/korthikanti2022.csv, table 4: one layer of the 22B model on 8 A100 (TP 8, micro-batch 4), milliseconds. The paper
+// overlaps the backward all-reduce with the weight gradient, so that communication is hidden here.
+TEST(OpCost, LayerOf22BAgainstKorthikantiTable4) {
+  const Model model = {.name = "22b",
+                       .shape = Transformer{.layers = 1,
+                                            .hidden = 6144,
+                                            .ffn_hidden = 24576,
+                                            .heads = 64,
+                                            .kv_heads = 64,
+                                            .head_dim = 96,
+                                            .vocab = 51200,
+                                            .max_positions = 2048}};
+  struct Row {
+    const char* name;
+    bool sequence_parallel;
+    std::vector<std::string> modules;
+    bool full;
+    double forward, backward;
+  };
+  const std::vector<Row> rows = {{"baseline", false, {}, false, 7.7, 11.9},
+                                 {"sequence parallel", true, {}, false, 7.2, 11.8},
+                                 {"full recompute", false, {}, true, 7.7, 19.5},
+                                 {"selective", false, {"attention"}, false, 7.7, 13.2},
+                                 {"selective + sequence", true, {"attention"}, false, 7.2, 13.1}};
+  for (const Row& row : rows) {
+    const LayerTime time = layer_time("dgx-a100", model,
+                                      {.micro_batch = 4,
+                                       .seq = 2048,
+                                       .tp = 8,
+                                       .sequence_parallel = row.sequence_parallel,
+                                       .flash_attention = false,
+                                       .dropout = 0.1,
+                                       .compute = DType::F16,
+                                       .param = DType::F16},
+                                      row.modules, row.full);
+    const double forward = time.forward * 1e3, backward = (time.backward - time.hidden) * 1e3;
+    const double error = (forward + backward) / (row.forward + row.backward) - 1;
+    std::printf("  %-21s forward %5.2f ms (%5.1f), backward %5.2f ms (%5.1f), hidden %4.2f, sum %+5.1f %%\n", row.name, forward,
+                row.forward, backward, row.backward, time.hidden * 1e3, error * 100);
+    EXPECT_LT(std::abs(error), 0.15) << row.name;
+  }
+}
+
+// measured/layer_times.csv: Llama-2-7B, two and four layers, forward only; their difference is two layers (3.92 to 4.40 ms per
+// layer and sample; the GPU is not named, A100-class).
+TEST(OpCost, LayerOfLlama7BForward) {
+  const Model model = load_model("llama-2-7b");
+  for (const std::int64_t batch : {2, 4, 8, 12}) {
+    const LayerTime time = layer_time("dgx-a100", model, {.micro_batch = batch, .seq = 2048}, {}, false);
+    const double per_sample = time.forward * 1e3 / static_cast<double>(batch);
+    std::printf("  batch %2lld: %.2f ms per layer and sample (3.92 to 4.40)\n", static_cast<long long>(batch), per_sample);
+    EXPECT_GT(per_sample, 3.92 * 0.85);
+    EXPECT_LT(per_sample, 4.40 * 1.15);
+  }
+}
+
+// Flash attention: causal work is a little more than half; published rates of its kernels (FlashAttention-2, figure 5: A100,
+// head dimension 128, 4k: 190 TFLOP/s causal, 220 not; backward 170 to 196).
+TEST(OpCost, FlashAttentionRates) {
+  const Gpu gpu = a100();
+  const std::int64_t b = 4, s = 4096, a = 16, d = 128;
+  const auto attention = [&](Phase phase, const char* attributes) {
+    Compute c = {.op = Op::Attention,
+                 .phase = phase,
+                 .shapes = {{.dims = {b, s, a, d}}, {.dims = {b, s, a, d}}},
+                 .attributes = attributes};
+    c.flops = {(phase == Phase::Forward ? 4.0 : 8.0) * static_cast<double>(b * a * s * s * d)};
+    c.traffic = {4 * b * s * a * d * 2};
+    return c;
+  };
+  const double full = 4.0 * static_cast<double>(b * a * s * s * d);
+  EXPECT_NEAR(full / op_time(gpu, attention(Phase::Forward, "heads=16")).value * 1e-12, 215, 15);
+  EXPECT_NEAR(full / 2 / op_time(gpu, attention(Phase::Forward, "causal heads=16")).value * 1e-12, 195, 20);
+  EXPECT_NEAR(2.5 * full / op_time(gpu, attention(Phase::InputGrad, "heads=16")).value * 1e-12, 185, 15);
+}
+
+}  // namespace
+}  // namespace foreshard

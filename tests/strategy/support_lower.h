@@ -1,0 +1,49 @@
+// Short ways to a plan in tests.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "core/memory_timeline.h"
+#include "strategy/lower.h"
+
+namespace foreshard {
+
+inline Lowered lowered(const Model& model, const Cluster& cluster, const Strategy& strategy) {
+  auto answer = lower(model, cluster, strategy, {.ignore_memory = true});
+  if (auto* refused = std::get_if<Infeasible>(&answer)) {
+    ADD_FAILURE() << refused->reason;
+    return {};
+  }
+  return std::get<Lowered>(std::move(answer));
+}
+
+inline Lowered lowered(const std::string& model, const std::string& cluster, const Strategy& strategy) {
+  return lowered(load_model(model), load_cluster(cluster), strategy);
+}
+
+inline Infeasible refused(const Model& model, const Cluster& cluster, const Strategy& strategy) {
+  auto answer = lower(model, cluster, strategy);
+  if (auto* why = std::get_if<Infeasible>(&answer)) return *why;
+  ADD_FAILURE() << "was expected to be refused";
+  return {};
+}
+
+// Bytes of resident buffers by category.
+inline LiveBytes resident(const Role& role) {
+  LiveBytes sum = {};
+  for (const Buffer& buffer : role.buffers)
+    if (buffer.resident) sum[static_cast<std::size_t>(buffer.category)] += buffer.bytes;
+  return sum;
+}
+
+// All slots of the buffers of a category.
+inline Bytes slots(const Role& role, Category category) {
+  Bytes sum = {};
+  for (const Buffer& buffer : role.buffers)
+    if (buffer.category == category) sum += buffer.bytes * static_cast<std::int64_t>(buffer.offsets.size());
+  return sum;
+}
+
+}  // namespace foreshard
