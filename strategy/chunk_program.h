@@ -74,7 +74,21 @@ class ChunkProgram {
     int counted = -1;              // position among the counted layers of the chunk; -1: not one of them
     std::vector<Block> home = {};  // [value] as a forward value; invalid buffer: lives in the scratch buffers of the kind
   };
-  struct BackwardState;
+  struct BackwardState {
+    struct Held {
+      Block block = {};
+      int pending = 0;  // values whose gradient this is
+    };
+    std::vector<Held> held = {};
+    std::vector<int> gradient = {};  // [value of the layer]: index into held, -1 none
+    std::vector<char> present = {};  // [value]: readable now
+    std::vector<Block> where = {};   // [value]
+    std::vector<int> uses = {};      // [value]: backward reads to come
+    std::vector<char> redone = {};   // [operator]
+    std::vector<char> written = {};  // [unit]: this segment has written (a part of) its gradients
+    std::vector<std::pair<int, std::int64_t>> written_places = {};  // (unit, element) of parameters written, to see ties
+    int border = -1;  // gradient of the value between the current layer and the one after it
+  };
   static std::size_t real(const Layer& layer, int value) {
     return static_cast<std::size_t>(layer.keep->same_as[static_cast<std::size_t>(value)]);
   }
@@ -118,7 +132,7 @@ class ChunkProgram {
   void wait_for_unit(Instruction& run, int layer, int parameter);
   void forget_after_forward(SegmentBuilder& out, int layer, int value);
 
-  // backward (chunk_backward.cpp)
+  // backward (chunk_backward.cpp; gradients of activations: chunk_gradients.cpp)
   Segment build_backward(const BackwardVariant& variant);
   bool backward_reads_parameters(const Layer& layer) const;
   void receive_gradient(SegmentBuilder& out, BackwardState& state);

@@ -87,30 +87,7 @@ std::string origin(const Lowering& lowering) {
   return json.text();
 }
 
-std::string gib(Bytes bytes) {
-  const auto tenths = static_cast<std::int64_t>(in_gib(bytes) * 100 + 0.5);
-  return std::to_string(tenths / 100) + "." + (tenths % 100 < 10 ? "0" : "") + std::to_string(tenths % 100) + " GiB";
-}
-
 }  // namespace
-
-std::optional<Infeasible> does_not_fit(const Plan& plan, const Cluster& cluster, const Strategy& strategy) {
-  Bytes worst_excess{INT64_MIN};
-  std::string reason;
-  for (const Role& role : plan.roles) {
-    const Bytes capacity = gpu_of(cluster, role.device_kind).memory;
-    const Bytes reserve{static_cast<std::int64_t>(strategy.reserve * static_cast<double>(capacity.value))};
-    const Bytes arena = arena_bytes(role, Space::Device);
-    const Bytes excess = arena + plan.framework + reserve - capacity;
-    if (excess <= worst_excess || excess.value <= 0) continue;
-    worst_excess = excess;
-    reason = role.name + " needs " + gib(arena) + " for the model and " + gib(plan.framework) + " for the framework; " +
-             role.device_kind + " has " + gib(capacity) + " of which " + gib(reserve) + " stay free: " + gib(excess) +
-             " too much";
-  }
-  if (reason.empty()) return {};
-  return Infeasible{.reason = reason};
-}
 
 std::variant<Lowered, Infeasible> lower(const Model& model, const Cluster& cluster, const Strategy& strategy,
                                         const LowerOptions& options) {
@@ -140,7 +117,8 @@ std::variant<Lowered, Infeasible> lower(const Model& model, const Cluster& clust
   add_axes_and_groups(lowering);
   plan.placement.order = s.placement;
   std::erase_if(plan.placement.order, [&](const std::string& name) {
-    return name != "role" && std::none_of(plan.axes.begin(), plan.axes.end(), [&](const Axis& axis) { return axis.name == name; });
+    return name != "role" &&
+           std::none_of(plan.axes.begin(), plan.axes.end(), [&](const Axis& axis) { return axis.name == name; });
   });
   plan.costs.push_back({.device_kind = cluster.nodes.front().shape.gpu});
 

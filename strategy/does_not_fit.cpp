@@ -1,0 +1,59 @@
+#include <cstdio>
+
+#include "core/memory_timeline.h"
+#include "strategy/lower.h"
+
+namespace foreshard {
+
+namespace {
+
+std::string gib(Bytes bytes) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2f GiB", in_gib(bytes));
+  return text;
+}
+
+// "parameters 4.07 GiB, gradients 4.07 GiB, ..., scratch 0.61 GiB": what the arena of a role is made of.
+std::string parts(const Role& role, Bytes arena) {
+  struct Part {
+    const char* name;
+    Category category;
+  };
+  std::string text;
+  Bytes rest = arena;
+  for (const Part& part : {Part{"parameters", Category::Parameters}, Part{"gradients", Category::Gradients},
+                           Part{"optimizer", Category::Optimizer}, Part{"activations", Category::Activations},
+                           Part{"communication", Category::Communication}}) {
+    Bytes bytes = {};
+    for (const Buffer& buffer : role.buffers)
+      if (buffer.category == part.category && buffer.space == Space::Device)
+        bytes += buffer.bytes * static_cast<std::int64_t>(buffer.offsets.size());
+    rest -= bytes;
+    if (bytes.value > 0) text += std::string(part.name) + " " + gib(bytes) + ", ";
+  }
+  return text + "scratch " + gib(rest);
+}
+
+}  // namespace
+
+std::optional<Infeasible> does_not_fit(const Plan& plan, const Cluster& cluster, const Strategy& strategy) {
+  const Role* worst = nullptr;
+  Bytes worst_excess = {};
+  const auto reserve_of = [&](const Role& role) {
+    return Bytes{
+        static_cast<std::int64_t>(strategy.reserve * static_cast<double>(gpu_of(cluster, role.device_kind).memory.value))};
+  };
+  for (const Role& role : plan.roles) {
+    const Bytes capacity = gpu_of(cluster, role.device_kind).memory;
+    const Bytes excess = arena_bytes(role, Space::Device) + plan.framework + reserve_of(role) - capacity;
+    if (excess > worst_excess) worst = &role, worst_excess = excess;
+  }
+  if (!worst) return {};
+  const Bytes arena = arena_bytes(*worst, Space::Device);
+  return Infeasible{.reason = worst->name + " needs " + gib(arena) + " (" + parts(*worst, arena) + ") and " +
+                              gib(plan.framework) + " for the framework; " + worst->device_kind + " has " +
+                              gib(gpu_of(cluster, worst->device_kind).memory) + ", of which " + gib(reserve_of(*worst)) +
+                              " stay free: " + gib(worst_excess) + " too much"};
+}
+
+}  // namespace foreshard
