@@ -54,28 +54,29 @@ static int nodes_in(const std::string& name, std::string& before) {
   return nodes;
 }
 
-Cluster load_cluster(const std::string& name) {
+ClusterFile cluster_file(const std::string& name) {
   namespace fs = std::filesystem;
   std::error_code ignored;
   const std::vector<std::string> known = shipped("topologies");
-  const auto is_shipped = [&](const std::string& text) { return std::find(known.begin(), known.end(), text) != known.end(); };
-  const auto load_shipped = [](const std::string& text) {
-    const std::string path = data_directory() + "/topologies/" + text + ".json";
-    return parse_cluster(read_file(path), path);
+  const auto file_of = [&](const std::string& text) -> std::string {
+    if (std::find(known.begin(), known.end(), text) != known.end())
+      return data_directory() + "/topologies/" + text + ".json";
+    return fs::is_regular_file(text, ignored) ? text : "";
   };
-  if (is_shipped(name)) return load_shipped(name);
-  if (fs::is_regular_file(name, ignored)) return parse_cluster(read_file(name), name);
-  std::string before;
-  if (const int nodes = nodes_in(name, before); nodes > 0) {
-    if (is_shipped(before)) return with_nodes(load_shipped(before), nodes);
-    if (fs::is_regular_file(before, ignored)) return with_nodes(parse_cluster(read_file(before), before), nodes);
-  } else {
-    before = name;
-  }
+  if (const std::string path = file_of(name); !path.empty()) return {path, 0};
+  std::string before = name;
+  if (const int nodes = nodes_in(name, before); nodes > 0)
+    if (const std::string path = file_of(before); !path.empty()) return {path, nodes};
   const std::string near = nearest_name(before, known);
-  throw Error(
-      "cluster", "", "'" + name + "'",
-      "a file, or the name of a shipped cluster with or without -xN" + (near.empty() ? "" : ", perhaps '" + near + "'"));
+  throw Error("cluster", "", "'" + name + "'",
+              "a file, or the name of a shipped cluster with or without -xN" +
+                  (near.empty() ? "" : ", perhaps '" + near + "'"));
+}
+
+Cluster load_cluster(const std::string& name) {
+  const auto [path, nodes] = cluster_file(name);
+  Cluster cluster = parse_cluster(read_file(path), path);
+  return nodes > 0 ? with_nodes(std::move(cluster), nodes) : cluster;
 }
 
 static void write_shape(JsonWriter& out, const NodeGroup& group) {

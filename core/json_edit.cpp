@@ -21,8 +21,7 @@ struct Step {  // a key or, where the key is empty, a position
 }  // namespace
 
 [[noreturn]] static void refuse_path(const std::string& path, const std::string& where) {
-  throw Error(where, "--set", "the path \"" + path + "\"",
-              "keys joined by dots, such as fabric.levels or nodes[0].count");
+  throw Error(where, "--set", "the path \"" + path + "\"", "keys joined by dots, such as fabric.levels or nodes[0].count");
 }
 
 static std::vector<Step> steps_of(const std::string& path, const std::string& where) {
@@ -59,15 +58,25 @@ std::string with_json_value(const std::string& text, const std::string& path, co
       node = &(*node)[step.position];
     } else {
       if (!node->is_object() && !node->is_null())
-        throw Error(
-            where, path, "the key " + step.key,
-            "no key there: it is " + node->dump(-1, ' ', true, ordered_json::error_handler_t::replace).substr(0, 40));
+        throw Error(where, path, "the key " + step.key,
+                    "no key there: it is " + node->dump(-1, ' ', true, ordered_json::error_handler_t::replace).substr(0, 40));
       node = &(*node)[step.key];
     }
   }
   ordered_json parsed = ordered_json::parse(value, nullptr, false);
   *node = parsed.is_discarded() ? ordered_json(value) : std::move(parsed);
   return root.dump(2, ' ', false, ordered_json::error_handler_t::replace);
+}
+
+std::string json_value(const std::string& text, const std::string& path, const std::string& where) {
+  const ordered_json root = ordered_json::parse(text, nullptr, false, true);
+  const ordered_json* node = &root;
+  for (const Step& step : steps_of(path, where)) {
+    const bool there = step.key.empty() ? node->is_array() && step.position < node->size() : node->contains(step.key);
+    if (!there) return "";
+    node = step.key.empty() ? &(*node)[step.position] : &(*node)[step.key];
+  }
+  return node->dump(2, ' ', false, ordered_json::error_handler_t::replace);
 }
 
 }  // namespace foreshard

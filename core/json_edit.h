@@ -1,4 +1,4 @@
-// Changes one value of a JSON text: what `--set path=value` does to a model or a cluster.
+// One value of a JSON text by its path: what `--set path=value` changes in a model or a cluster.
 #pragma once
 
 #include <string>
@@ -10,5 +10,8 @@ namespace foreshard {
 // Error.
 std::string with_json_value(const std::string& text, const std::string& path, const std::string& value,
                             const std::string& where);
+
+// The text of the value at a path, "" when there is none.
+std::string json_value(const std::string& text, const std::string& path, const std::string& where);
 
 }  // namespace foreshard

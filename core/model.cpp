@@ -54,24 +54,24 @@ Model parse_model(const std::string& text, const std::string& file_name) {
   return model;
 }
 
-Model load_model(const std::string& name_or_path) {
+std::string model_file(const std::string& name_or_path) {
   const std::vector<std::string> names = shipped("models");
-  if (std::find(names.begin(), names.end(), name_or_path) != names.end()) {
-    const std::string path = (fs::path(data_directory()) / "models" / (name_or_path + ".json")).string();
-    return parse_model(read_file(path), path);
-  }
+  if (std::find(names.begin(), names.end(), name_or_path) != names.end())
+    return (fs::path(data_directory()) / "models" / (name_or_path + ".json")).string();
   std::error_code ignored;
   const fs::path path(name_or_path);
-  if (fs::is_directory(path, ignored)) {
-    const std::string config = (path / "config.json").string();
-    return parse_model(read_file(config), config);
-  }
+  if (fs::is_directory(path, ignored)) return (path / "config.json").string();
   const bool meant_as_path = path.has_parent_path() || path.extension() == ".json" || fs::exists(path, ignored);
-  if (meant_as_path) return parse_model(read_file(name_or_path), name_or_path);
+  if (meant_as_path) return name_or_path;
   const std::string near = nearest_name(name_or_path, names);
   throw Error(
       "model", "", "\"" + name_or_path + "\"",
       near.empty() ? "a file or the name of a shipped model" : "a file or a shipped model (nearest: \"" + near + "\")");
+}
+
+Model load_model(const std::string& name_or_path) {
+  const std::string path = model_file(name_or_path);
+  return parse_model(read_file(path), path);
 }
 
 std::string to_json(const Model& model) {

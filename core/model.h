@@ -87,6 +87,7 @@ std::vector<std::vector<std::int64_t>> output_shapes(const LayerList& list);
 // models/README.md describes them. A model read is valid: sizes are positive and bounded, no product of them overflows 63
 // bits, and a layer list is a DAG with one end. Throws Error.
 Model load_model(const std::string& name_or_path);
+std::string model_file(const std::string& name_or_path);  // the file that load_model reads
 Model parse_model(const std::string& text, const std::string& file_name);
 std::string to_json(const Model& model);
 

@@ -30,6 +30,14 @@ TEST(JsonEdit, ReplacesAndAddsValues) {
   EXPECT_EQ(read("a", "[1, 2]").at("a").size(), 2u);
 }
 
+TEST(JsonEdit, ReadsValues) {
+  const std::string text = R"({"a": {"b": 1}, "list": [{"n": "x"}]})";
+  EXPECT_EQ(json_value(text, "a.b", "x"), "1");
+  EXPECT_EQ(json_value(text, "list[0].n", "x"), "\"x\"");
+  EXPECT_EQ(json_value(text, "list[1]", "x"), "");
+  EXPECT_EQ(json_value(text, "a.b.c", "x"), "");
+}
+
 TEST(JsonEdit, RefusesPathsThatLeadNowhere) {
   const std::string shape = "\", expected keys joined by dots, such as fabric.levels or nodes[0].count";
   const std::string text = R"({"a": 1, "list": [1]})";
