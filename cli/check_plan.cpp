@@ -35,25 +35,23 @@ static ExitCode run(const Arguments& arguments, const Console& console) {
   if (arguments.flag("--json")) {
     console.out << as_json(defects);
   } else {
-    for (const PlanDefect& defect : defects)
-      console.out << defect.where << ": " << defect.what << " [" << defect.rule << "]\n";
+    for (const PlanDefect& defect : defects) console.out << defect.where << ": " << defect.what << " [" << defect.rule << "]\n";
     console.out << "plan " << program_hash(plan) << ": " << (defects.empty() ? "sound" : "not sound") << "\n";
   }
   return defects.empty() ? ExitCode::Ok : ExitCode::WrongInput;
 }
 
 Verb check_plan_verb() {
-  return {
-      .name = "check-plan",
-      .summary = "Checks a saved plan: order, matching, memory, every gradient reduced before it is used.",
-      .notes = "Exit code 0 when it is sound, 1 when it is not.",
-      .examples = {"foreshard check-plan gpt2.plan.json --cluster dgx-a100"},
-      .options = {{.name = "PLAN", .value = "PLAN", .help = "a .plan.json file", .required = true},
-                  {.name = "--cluster", .value = "NAME|FILE", .help = "check the memory of its GPUs and hosts too"},
-                  {.name = "--stale-weights", .help = "backwards may use other weights than their forwards (PipeMare)"},
-                  {.name = "--most", .value = "N", .help = "print at most N defects (20)"},
-                  {.name = "--json", .help = "print JSON"}},
-      .run = run};
+  return {.name = "check-plan",
+          .summary = "Checks a saved plan: order, matching, memory, every gradient reduced before it is used.",
+          .notes = "Exit code 0 when it is sound, 1 when it is not.",
+          .examples = {"foreshard check-plan gpt2.plan.json --cluster dgx-a100"},
+          .options = {{.name = "PLAN", .value = "PLAN", .help = "a .plan.json file", .required = true},
+                      {.name = "--cluster", .value = "NAME|FILE", .help = "check the memory of its GPUs and hosts too"},
+                      {.name = "--stale-weights", .help = "backwards may use other weights than their forwards (PipeMare)"},
+                      {.name = "--most", .value = "N", .help = "print at most N defects (20)"},
+                      {.name = "--json", .help = "print JSON"}},
+          .run = run};
 }
 
 }  // namespace foreshard

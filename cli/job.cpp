@@ -30,17 +30,13 @@ static std::string help_text(const StrategyOption& option, const Strategy& defau
   std::string aside;
   if (value_word(option) == "NAME") aside = joined(option.values);
   const std::string standard = option.get(defaults);
-  if (option.type != OptionType::Flag && !standard.empty())
-    aside += (aside.empty() ? "" : "; ") + ("default " + standard);
+  if (option.type != OptionType::Flag && !standard.empty()) aside += (aside.empty() ? "" : "; ") + ("default " + standard);
   return aside.empty() ? text : text + " (" + aside + ")";
 }
 
 std::vector<VerbOption> job_options() {
   std::vector<VerbOption> options = {
-      {.name = "--model",
-       .value = "NAME|FILE",
-       .help = "a shipped model or a Hugging Face config.json",
-       .required = true},
+      {.name = "--model", .value = "NAME|FILE", .help = "a shipped model or a Hugging Face config.json", .required = true},
       {.name = "--cluster",
        .value = "NAME|FILE",
        .help = "a shipped cluster, with -xN for N nodes, or a cluster file",
@@ -55,10 +51,8 @@ std::vector<VerbOption> job_options() {
   const Strategy defaults;
   for (const StrategyOption& option : strategy_options())
     if (!option.flag.empty())
-      options.push_back({.name = option.flag,
-                         .value = value_word(option),
-                         .help = help_text(option, defaults),
-                         .group = option.group});
+      options.push_back(
+          {.name = option.flag, .value = value_word(option), .help = help_text(option, defaults), .group = option.group});
   return options;
 }
 
@@ -85,29 +79,35 @@ static std::vector<Setting> read_settings(const Arguments& arguments) {
   return settings;
 }
 
+// The text of a file with the settings of one noun: the paths are those of the file.
+static std::string with_settings(const std::string& path, const std::string& noun, const std::vector<Setting>& settings) {
+  std::string text = read_file(path);
+  for (const Setting& setting : settings)
+    if (setting.noun == noun) text = with_json_value(text, setting.path, setting.value, kCommandLine);
+  return text;
+}
+
+static bool sets(const std::vector<Setting>& settings, const std::string& noun) {
+  return std::any_of(settings.begin(), settings.end(), [&](const Setting& s) { return s.noun == noun; });
+}
+
 static Model read_model(const std::string& name, const std::vector<Setting>& settings) {
-  Model model = load_model(name);
-  std::string text;
-  for (const Setting& setting : settings) {
-    if (setting.noun != "model") continue;
-    if (text.empty()) text = to_json(model);
-    text = with_json_value(text, setting.path, setting.value, kCommandLine);
-  }
-  return text.empty() ? model : parse_model(text, name + " with --set");
+  if (!sets(settings, "model")) return load_model(name);
+  const std::string path = model_file(name);
+  load_model(name);  // a fault of the file itself is told as such
+  return parse_model(with_settings(path, "model", settings), path);
 }
 
 static Cluster read_cluster(const Arguments& arguments, const std::vector<Setting>& settings) {
   const std::string name = arguments.text("--cluster");
   Cluster cluster = load_cluster(name);
-  std::string text;
-  for (const Setting& setting : settings) {
-    if (setting.noun != "cluster") continue;
-    if (text.empty()) text = to_json(cluster);
-    text = with_json_value(text, setting.path, setting.value, kCommandLine);
+  ClusterFile file = cluster_file(name);
+  if (arguments.has("--nodes")) file.nodes = static_cast<int>(arguments.integer("--nodes", 1, 1, 1'000'000));
+  if (sets(settings, "cluster") || arguments.has("--nodes")) {
+    cluster = parse_cluster(with_settings(file.path, "cluster", settings), file.path);
+    if (file.nodes > 0) cluster = with_nodes(std::move(cluster), file.nodes);
   }
-  if (!text.empty()) cluster = parse_cluster(text, name + " with --set");
-  if (!arguments.has("--nodes")) return cluster;
-  return with_nodes(std::move(cluster), static_cast<int>(arguments.integer("--nodes", 1, 1, 1'000'000)));
+  return cluster;
 }
 
 // --gpus N: as many nodes as N GPUs need, and replicas to use exactly N.
@@ -135,8 +135,7 @@ Job read_job(const Arguments& arguments) {
   Job job;
   if (arguments.has("--strategy")) job.strategy = load_strategy(arguments.text("--strategy"));
   for (const StrategyOption& option : strategy_options())
-    if (!option.flag.empty() && arguments.has(option.flag))
-      option.set(job.strategy, arguments.text(option.flag), kCommandLine);
+    if (!option.flag.empty() && arguments.has(option.flag)) option.set(job.strategy, arguments.text(option.flag), kCommandLine);
   for (const Setting& setting : settings)
     if (setting.noun == "strategy") set_option(job.strategy, setting.path, setting.value, kCommandLine);
   job.model = read_model(arguments.text("--model"), settings);

@@ -42,8 +42,7 @@ static Table list_topologies() {
 
 static Table list_schedules() {
   Table table{{"name", "virtual stages", "what"}, {}};
-  for (const ScheduleEntry& entry : schedules())
-    table.rows.push_back({entry.name, entry.chunks ? "any" : "1", entry.summary});
+  for (const ScheduleEntry& entry : schedules()) table.rows.push_back({entry.name, entry.chunks ? "any" : "1", entry.summary});
   return table;
 }
 
@@ -62,9 +61,9 @@ static std::string type_name(OptionType type) {
 
 static Table list_options() {
   const Strategy defaults;
-  Table table{{"path", "flag", "type", "default", "help"}, {}};
+  Table table{{"path", "flag", "default", "help"}, {}};
   for (const StrategyOption& option : strategy_options())
-    table.rows.push_back({option.path, option.flag, type_name(option.type), option.get(defaults), option.help});
+    table.rows.push_back({option.path, option.flag, option.get(defaults), option.help});
   return table;
 }
 
@@ -91,7 +90,8 @@ static Table list_policies() {
   const Strategy defaults;
   Table table{{"option", "default", "choices"}, {}};
   for (const StrategyOption& option : strategy_options())
-    if (!option.values.empty()) table.rows.push_back({option.path, option.get(defaults), joined(option.values)});
+    if (!option.values.empty() && option.type != OptionType::Flag && option.type != OptionType::Bytes)
+      table.rows.push_back({option.path, option.get(defaults), joined(option.values)});
   return table;
 }
 

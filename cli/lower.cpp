@@ -45,12 +45,11 @@ Verb lower_verb() {
                             "--save-plan gpt2.plan.json"},
                .options = job_options(),
                .run = run};
-  verb.options.insert(
-      verb.options.end(),
-      {{.name = "--ignore-memory", .help = "give the plan even when it does not fit"},
-       {.name = "--save-plan", .value = "FILE", .help = "write the plan"},
-       {.name = "--save-strategy", .value = "FILE", .help = "write the strategy with all defaults resolved"},
-       {.name = "--json", .help = "print JSON"}});
+  verb.options.insert(verb.options.end(),
+                      {{.name = "--ignore-memory", .help = "give the plan even when it does not fit"},
+                       {.name = "--save-plan", .value = "FILE", .help = "write the plan"},
+                       {.name = "--save-strategy", .value = "FILE", .help = "write the strategy with all defaults resolved"},
+                       {.name = "--json", .help = "print JSON"}});
   return verb;
 }
 

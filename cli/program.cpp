@@ -74,8 +74,8 @@ static void check_required(const Verb& verb, const Arguments& arguments) {
   for (const VerbOption& option : verb.options)
     if (option.required && !arguments.has(option.name))
       throw Error(kCommandLine, option.name, "nothing",
-                  (option.value == option.name ? "" : option.value + ": ") + option.help + "; see \"foreshard " +
-                      verb.name + " --help\"");
+                  (option.value == option.name ? "" : option.value + ": ") + option.help + "; see \"foreshard " + verb.name +
+                      " --help\"");
 }
 
 // The verb with the longest name that the words begin with, and how many words that were.
@@ -114,8 +114,7 @@ static ExitCode dispatch(const std::vector<std::string>& words, const Console& c
   }
   const auto found = find_verb(all, words);
   if (!found) {
-    const bool family =
-        std::any_of(all.begin(), all.end(), [&](const Verb& v) { return v.name.starts_with(words[0] + " "); });
+    const bool family = std::any_of(all.begin(), all.end(), [&](const Verb& v) { return v.name.starts_with(words[0] + " "); });
     if (!family || (words.size() > 1 && words[1] != "--help")) refuse_verb(all, words);
     console.out << family_help(words[0], all);
     return words.size() > 1 ? ExitCode::Ok : ExitCode::WrongInput;

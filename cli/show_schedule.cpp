@@ -136,21 +136,19 @@ static ExitCode run(const Arguments& arguments, const Console& console) {
 }
 
 Verb show_schedule_verb() {
-  return {
-      .name = "show schedule",
-      .summary = "Prints the action lists of a pipeline schedule, a picture, makespan, idle and in-flight counts.",
-      .notes = "Times are those of one micro-batch on one rank, in any unit; with virtual stages each takes its share.",
-      .examples = {"foreshard show schedule 1f1b --pp 4 --micro-batches 8",
-                   "foreshard show schedule interleaved-1f1b --pp 2 --micro-batches 4 --virtual-stages 2"},
-      .options =
-          {{.name = "NAME", .value = "NAME", .help = "a schedule of \"foreshard list schedules\"", .required = true},
-           {.name = "--pp", .value = "P", .help = "pipeline ranks", .required = true},
-           {.name = "--micro-batches", .value = "M", .help = "micro-batches per iteration", .required = true},
-           {.name = "--virtual-stages", .value = "V", .help = "stages per rank, for interleaved schedules"},
-           {.name = "--times", .value = "F,I,W", .help = "forward, input gradient, weight gradient (1,1,1)"},
-           {.name = "--latency", .value = "C", .help = "of a transfer between two ranks (0)"},
-           {.name = "--json", .help = "print JSON"}},
-      .run = run};
+  return {.name = "show schedule",
+          .summary = "Prints the action lists of a pipeline schedule, a picture, makespan, idle and in-flight counts.",
+          .notes = "Times are those of one micro-batch on one rank, in any unit; with virtual stages each takes its share.",
+          .examples = {"foreshard show schedule 1f1b --pp 4 --micro-batches 8",
+                       "foreshard show schedule interleaved-1f1b --pp 2 --micro-batches 4 --virtual-stages 2"},
+          .options = {{.name = "NAME", .value = "NAME", .help = "a schedule of \"foreshard list schedules\"", .required = true},
+                      {.name = "--pp", .value = "P", .help = "pipeline ranks", .required = true},
+                      {.name = "--micro-batches", .value = "M", .help = "micro-batches per iteration", .required = true},
+                      {.name = "--virtual-stages", .value = "V", .help = "stages per rank, for interleaved schedules"},
+                      {.name = "--times", .value = "F,I,W", .help = "forward, input gradient, weight gradient (1,1,1)"},
+                      {.name = "--latency", .value = "C", .help = "of a transfer between two ranks (0)"},
+                      {.name = "--json", .help = "print JSON"}},
+          .run = run};
 }
 
 }  // namespace foreshard

@@ -58,11 +58,15 @@ std::string table_json(const Table& table) {
     for (char& c : key) c = c == ' ' ? '_' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   JsonWriter json;
   json.begin_array();
+  std::vector<bool> whole(keys.size());
+  std::int64_t number = 0;
+  for (std::size_t c = 0; c < keys.size(); ++c)
+    whole[c] =
+        std::all_of(table.rows.begin(), table.rows.end(), [&](const auto& row) { return is_whole_number(row[c], number); });
   for (const auto& row : table.rows) {
     json.begin_object();
     for (std::size_t c = 0; c < keys.size(); ++c) {
-      std::int64_t number = 0;
-      if (is_whole_number(row[c], number))
+      if (whole[c] && is_whole_number(row[c], number))
         json.field(keys[c], number);
       else
         json.field(keys[c], row[c]);

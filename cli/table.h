@@ -14,7 +14,7 @@ struct Table {
 
 // Columns as wide as their widest cell, numbers to the right, the last column wrapped at 100 columns.
 std::string table_text(const Table& table);
-// An array of objects with the heads as keys ("GPUs per node" -> "gpus_per_node"); whole numbers are numbers.
+// An array of objects with the heads as keys ("GPUs per node" -> "gpus_per_node"); a column of whole numbers is numbers.
 std::string table_json(const Table& table);
 
 }  // namespace foreshard

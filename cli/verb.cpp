@@ -9,7 +9,7 @@
 
 namespace foreshard {
 
-std::vector<Verb> verbs() { return {show_schedule_verb()}; }
+std::vector<Verb> verbs() { return {list_verb(), show_schedule_verb(), show_model_verb(), show_cluster_verb()}; }
 
 std::string Arguments::text(const std::string& option, const std::string& otherwise) const {
   const auto found = values_.find(option);

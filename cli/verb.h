@@ -9,14 +9,7 @@
 
 namespace foreshard {
 
-enum class ExitCode : std::uint8_t {
-  Ok = 0,
-  WrongInput = 1,
-  Infeasible = 2,
-  DeviceFailure = 3,
-  Bug = 70,
-  Interrupted = 130
-};
+enum class ExitCode : std::uint8_t { Ok = 0, WrongInput = 1, Infeasible = 2, DeviceFailure = 3, Bug = 70, Interrupted = 130 };
 
 struct VerbOption {
   std::string name = {};   // "--model"; without dashes: an argument told by its position
@@ -40,8 +33,7 @@ class Arguments {
   std::int64_t integer(const std::string& option, std::int64_t otherwise, std::int64_t least, std::int64_t most) const;
   double number(const std::string& option, double otherwise, double least, double most) const;
   // Throws Error with the nearest of `known` when the value is none of them.
-  std::string choice(const std::string& option, const std::string& otherwise,
-                     const std::vector<std::string>& known) const;
+  std::string choice(const std::string& option, const std::string& otherwise, const std::vector<std::string>& known) const;
 
  private:
   std::map<std::string, std::vector<std::string>> values_;

@@ -6,6 +6,9 @@
 #include <sstream>
 
 #include "cli/help.h"
+#include "core/data_path.h"
+#include "core/json.h"
+#include "core/strategy_options.h"
 
 namespace foreshard {
 
@@ -68,14 +71,12 @@ TEST(Program, ValuesAreChecked) {
   expect_refused(base + "--pp --latency 1", "command line: --pp: found no value, expected P");
   expect_refused(base + "--pp 2 --pp 4", "command line: --pp: found 2 values, expected one");
   expect_refused(base + "--pp 2 more", "command line: show schedule: found \"more\", expected no further argument");
-  expect_refused(base + "--pp 2 --latency nan",
-                 "command line: --latency: found \"nan\", expected a number from 0 to 1e+09");
+  expect_refused(base + "--pp 2 --latency nan", "command line: --latency: found \"nan\", expected a number from 0 to 1e+09");
   expect_refused(base + "--pp 2 --times 1,2",
                  "command line: --times: found \"1,2\", expected three numbers F,I,W from 0 to 1e9, such as 1,1,1");
-  expect_refused(
-      "show schedule 1f1b --pp 2",
-      "command line: --micro-batches: found nothing, expected M: micro-batches per iteration; see \"foreshard show "
-      "schedule --help\"");
+  expect_refused("show schedule 1f1b --pp 2",
+                 "command line: --micro-batches: found nothing, expected M: micro-batches per iteration; see \"foreshard show "
+                 "schedule --help\"");
   expect_refused("show schedule 1f1c --pp 2 --micro-batches 4",
                  "command line: NAME: found \"1f1c\", expected one of gpipe, 1f1b, interleaved-1f1b (nearest: 1f1b)");
 }
@@ -84,8 +85,7 @@ TEST(Program, HelpOfEveryVerbFitsAHundredColumnsAndHasAnExample) {
   std::string all = program_help(verbs());
   for (const Verb& verb : verbs()) {
     EXPECT_FALSE(verb.examples.empty()) << verb.name;
-    for (const std::string& example : verb.examples)
-      EXPECT_TRUE(example.starts_with("foreshard " + verb.name)) << example;
+    for (const std::string& example : verb.examples) EXPECT_TRUE(example.starts_with("foreshard " + verb.name)) << example;
     const Ran r = ran(verb.name + " --help");
     EXPECT_EQ(r.code, ExitCode::Ok);
     EXPECT_EQ(r.out, verb_help(verb));
@@ -98,6 +98,33 @@ TEST(Program, HelpOfEveryVerbFitsAHundredColumnsAndHasAnExample) {
 TEST(Program, EveryOptionHasHelp) {
   for (const Verb& verb : verbs())
     for (const VerbOption& option : verb.options) EXPECT_FALSE(option.help.empty()) << verb.name << " " << option.name;
+}
+
+TEST(Program, ListsAreJsonWithTheirKeys) {
+  const std::vector<std::pair<std::string, std::vector<std::string>>> lists = {
+      {"models", {"name", "family", "layers", "parameters"}},
+      {"topologies", {"name", "nodes", "gpus_per_node", "gpu", "nics_per_node", "rails"}},
+      {"schedules", {"name", "virtual_stages", "what"}},
+      {"options", {"path", "flag", "type", "values", "default", "unit", "help", "constraint", "group"}},
+      {"frameworks", {"name"}},
+      {"policies", {"option", "default", "choices"}}};
+  for (const auto& [what, keys] : lists) {
+    const Ran r = ran("list " + what + " --json");
+    EXPECT_EQ(r.code, ExitCode::Ok);
+    const JsonReader json = JsonReader::parse(r.out, what);
+    ASSERT_GT(json.size(), 0u) << what;
+    for (const JsonReader& row : json.elements()) {
+      row.only(keys);
+      for (const std::string& key : keys) EXPECT_TRUE(row.has(key)) << what << " " << key;
+    }
+  }
+}
+
+TEST(Program, EveryShippedNameIsListed) {
+  for (const std::string& name : shipped("models")) EXPECT_NE(ran("list models").out.find(name), std::string::npos);
+  const Ran options = ran("list options --json");
+  for (const StrategyOption& option : strategy_options())
+    EXPECT_NE(options.out.find("\"path\": \"" + option.path + "\""), std::string::npos) << option.path;
 }
 
 TEST(Wrapped, BreaksBetweenWords) {

@@ -45,8 +45,7 @@ std::vector<Command> commands_of(const std::string& text) {
       [&](const std::string& line, bool of_command) {
         if (of_command) current.line += (line.starts_with("$ ") ? line.substr(2) : line) + "\n";
       },
-      [&](const std::string& line) { current.output += line + "\n"; },
-      [&] { commands.push_back(std::exchange(current, {})); });
+      [&](const std::string& line) { current.output += line + "\n"; }, [&] { commands.push_back(std::exchange(current, {})); });
   return commands;
 }
 
@@ -61,8 +60,8 @@ std::string with_outputs(const std::string& text, const std::vector<std::string>
 
 std::string run_in_shell(const std::string& line, const std::string& folder) {
   const std::string program = FORESHARD_PROGRAM;
-  const std::string script = "cd '" + folder + "' && export LC_ALL=C.UTF-8 && PATH='" +
-                             program.substr(0, program.rfind('/')) + "':$PATH && { " + line + "\n} 2>&1";
+  const std::string script = "cd '" + folder + "' && export LC_ALL=C.UTF-8 && PATH='" + program.substr(0, program.rfind('/')) +
+                             "':$PATH && { " + line + "\n} 2>&1";
   FILE* pipe = popen(script.c_str(), "r");
   if (!pipe) throw std::runtime_error("popen failed");
   std::string output;

@@ -1,0 +1,39 @@
+// What `simulate` plays: a plan with its cluster, and what its result is judged by. From a job or from a saved plan.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "cli/verb.h"
+#include "core/cluster.h"
+#include "core/error.h"
+#include "core/plan.h"
+#include "core/strategy.h"
+#include "report/summarize.h"
+
+namespace foreshard {
+
+struct Prepared {
+  std::string model = {};
+  Cluster cluster = {};
+  Strategy strategy = {};  // with every default resolved
+  Workload workload = {};
+  Plan plan = {};
+  std::optional<Infeasible> does_not_fit = {};  // its memory
+};
+
+// A job that has no plan at all, with what was asked for.
+struct Refused {
+  std::string model = {}, cluster = {};
+  Strategy strategy = {};
+  Infeasible why = {};
+};
+
+// --plan FILE, or the options of a job. Throws Error.
+std::variant<Prepared, Refused> prepare(const Arguments& arguments);
+
+// The strategy in the words of a headline: "tp 8", "pp 16", "1f1b", "bf16", and what is not the default.
+std::vector<std::string> headline(const Strategy& strategy);
+
+}  // namespace foreshard

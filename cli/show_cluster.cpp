@@ -1,0 +1,51 @@
+// foreshard show cluster: the parts of a cluster file or a shipped cluster.
+#include <ostream>
+
+#include "cli/table.h"
+#include "cli/verb.h"
+#include "core/cluster.h"
+
+namespace foreshard {
+
+static std::string gib(Bytes bytes) { return plain(in_gib(bytes)) + " GiB"; }
+static std::string gigabytes(BytesPerSecond rate) { return plain(rate.value / 1e9) + " GB/s"; }
+
+static ExitCode show_cluster(const Arguments& arguments, const Console& console) {
+  const Cluster cluster = load_cluster(arguments.text("NAME"));
+  if (arguments.flag("--json")) {
+    console.out << to_json(cluster);
+    return ExitCode::Ok;
+  }
+  Table table{{"what", "value"}, {{"name", cluster.name}, {"source", cluster.source}}};
+  const auto add = [&](const std::string& what, const std::string& value) { table.rows.push_back({what, value}); };
+  add("GPUs", std::to_string(gpu_count(cluster)));
+  for (const NodeGroup& group : cluster.nodes) {
+    const NodeShape& shape = group.shape;
+    add("nodes", std::to_string(group.count) + " x " + shape.name + ": " + std::to_string(shape.gpus) + " " + shape.gpu + ", " +
+                     std::to_string(shape.nics) + " NICs of " + gigabytes(shape.nic_bandwidth) + ", host memory " +
+                     gib(shape.host_memory));
+  }
+  for (const Gpu& gpu : cluster.gpus)
+    add("GPU", gpu.name + ": " + gib(gpu.memory) + " at " + gigabytes(gpu.memory_bandwidth) + ", bf16 " +
+                   plain(peak(gpu, DType::BF16).value / 1e12) + " TFLOP/s, " + std::to_string(gpu.sm_count) + " SMs");
+  const Fabric& fabric = cluster.fabric;
+  if (node_count(cluster) > 1)
+    add("fabric", std::to_string(fabric.levels) + " levels, " + std::to_string(fabric.nodes_per_leaf) +
+                      " nodes per leaf, oversubscription " + plain(fabric.oversubscription) +
+                      (fabric.rail_optimised ? ", rail-optimised" : ""));
+  if (cluster.price_per_gpu_hour > 0) add("price", plain(cluster.price_per_gpu_hour) + " per GPU and hour");
+  if (cluster.power_per_gpu_watts > 0) add("power", plain(cluster.power_per_gpu_watts) + " W per GPU");
+  console.out << table_text(table);
+  return ExitCode::Ok;
+}
+
+Verb show_cluster_verb() {
+  return {.name = "show cluster",
+          .summary = "Prints the GPUs, nodes and network of a cluster.",
+          .examples = {"foreshard show cluster dgx-h100-x16"},
+          .options = {{.name = "NAME", .value = "NAME", .help = "a shipped cluster or a cluster file", .required = true},
+                      {.name = "--json", .help = "print JSON"}},
+          .run = show_cluster};
+}
+
+}  // namespace foreshard
