@@ -34,7 +34,7 @@ int LayerBuilder::attention(const AttentionShape& shape, const std::vector<int>&
                {.dims = {b, shape.keys, shape.kv_heads, d}, .dtype = gemm_type()}};
   op.attributes = attention_attributes(shape);
   if (sharding_.cp > 1) op.attributes += " cp=" + std::to_string(sharding_.cp);
-  if (sharding_.dropout > 0) op.attributes += " " + dropout_attributes();
+  if (sharding_.dropout > 0) op.attributes += " " + dropout_attributes({b, a, s, shape.keys});
   const double score = 2.0 * static_cast<double>(b * a) * static_cast<double>(s) * static_cast<double>(shape.keys) *
                        static_cast<double>(d);
   Bytes in = {};

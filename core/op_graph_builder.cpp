@@ -152,8 +152,10 @@ int LayerBuilder::activation(const std::string& name, ActivationKind kind, int x
   return add(std::move(op)).outputs[0];
 }
 
-std::string LayerBuilder::dropout_attributes() {
-  return "p=" + number(sharding_.dropout) + " site=" + std::to_string(sites_++);
+// Rows [batch, sequence, features] lie outside the tensor-parallel regions, attention maps inside.
+std::string LayerBuilder::dropout_attributes(const Dims& dims) {
+  const bool part = sequence_parallel() && dims.size() == 3;
+  return "p=" + number(sharding_.dropout) + " site=" + std::to_string(sites_++) + (part ? " sequence_parallel" : "");
 }
 
 int LayerBuilder::dropout(const std::string& name, const std::string& module, int x) {
@@ -163,7 +165,7 @@ int LayerBuilder::dropout(const std::string& name, const std::string& module, in
   op.outputs = {value(name + "_out", in.dims, in.dtype), value(name + "_mask", in.dims, DType::U8, false)};
   op.saved = {op.outputs[1]};
   op.shapes = {{.dims = in.dims, .dtype = in.dtype}};
-  op.attributes = dropout_attributes();
+  op.attributes = dropout_attributes(in.dims);
   op.forward.traffic = op.input_grad.traffic = 2 * in.bytes + bytes(op.outputs[1]);
   return add(std::move(op)).outputs[0];
 }
@@ -178,7 +180,7 @@ int LayerBuilder::residual(const std::string& name, int x, int skip, bool bias, 
   if (drops) {
     op.outputs.push_back(value(name + "_mask", in.dims, DType::U8, false));
     op.saved = {op.outputs[1]};
-    op.attributes = dropout_attributes();
+    op.attributes = dropout_attributes(in.dims);
     op.forward.traffic += bytes(op.outputs[1]);
     op.input_grad.traffic = 2 * in.bytes + bytes(op.outputs[1]);
   }

@@ -70,7 +70,7 @@ class LayerBuilder {
  private:
   int unfused_attention(const AttentionShape& shape, const std::vector<int>& qkv);
   Operator& communicate(std::string name, Communication what, std::vector<int> inputs, std::vector<int> outputs);
-  std::string dropout_attributes();
+  std::string dropout_attributes(const Dims& dims);
 
   Sharding sharding_;
   LayerGraph layer_;

@@ -17,7 +17,7 @@ int token_lookup(LayerBuilder& layer, const LocalTransformer& t) {
       layer.parameter({.name = "token.weight", .shape = {t.vocab, m.hidden}, .split_dim = 0, .init = "normal(0.02)"})};
   op.saved = {op.outputs[1]};
   op.shapes = {{.dims = {tokens, m.hidden, rows}, .dtype = layer.at(op.outputs[0]).dtype}};
-  op.attributes = "tokens";
+  op.attributes = "tokens vocab=" + std::to_string(m.vocab);
   const Bytes out = layer.bytes(op.outputs[0]), table = matrix(tokens, m.hidden, t.sharding.param);
   op.forward.traffic = table + out + layer.bytes(op.outputs[1]);
   op.weight_grad.traffic = out + 2 * table;  // reads and writes the rows that it adds to
@@ -39,6 +39,7 @@ int add_positions(LayerBuilder& layer, const LocalTransformer& t, int x) {
   }
   if (op.weights.empty()) return x;
   op.outputs = {layer.value("embedded", in.dims, in.dtype)};
+  if (layer.sequence_parallel()) op.attributes += " sequence_parallel";
   op.shapes = {{.dims = in.dims, .dtype = in.dtype}};
   const Bytes rows = matrix(t.part, m.hidden, t.sharding.param);
   op.forward.traffic = 2 * in.bytes + rows;

@@ -149,7 +149,7 @@ void ListLayer::sum(const std::string& name, const std::vector<int>& inputs, int
 }
 
 void loss(LayerBuilder& builder, const LayerList& list, int y) {
-  if (list.classes > 0) return cross_entropy(builder, y, "loss", "classes=" + std::to_string(list.classes));
+  if (list.classes > 0) return cross_entropy(builder, y, "loss", "label classes=" + std::to_string(list.classes));
   const Value in = builder.at(y);
   Operator op = {.name = "loss", .op = Op::SumOfSquares, .inputs = {y}, .saved = {y}, .module = "loss"};
   op.outputs = {builder.value("loss_value", {1}, builder.statistics_type(), false)};
