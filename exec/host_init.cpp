@@ -31,13 +31,6 @@ std::int64_t global_row(const std::vector<std::int64_t>& shape, const ShardCut& 
   return begin + local;  // not reached for an element of the part
 }
 
-// Sum of eight uniform 16-bit numbers, less its mean: variance 8 (2^32 - 1) / 12.
-std::int64_t bell(std::uint64_t seed, std::uint64_t stream, std::uint64_t index) {
-  std::int64_t sum = 0;
-  for (const std::uint32_t word : philox(seed, stream, index)) sum += (word & 0xFFFF) + (word >> 16);
-  return 2 * sum - 8 * 0xFFFF;  // twice the distance from the mean, which is not an integer
-}
-
 void store(const Operand& out, std::int64_t at, double value) {
   switch (out.dtype) {
     case DType::F64: reinterpret_cast<double*>(out.data)[at] = value; return;
@@ -80,12 +73,11 @@ std::int64_t global_element(const std::vector<std::int64_t>& shape, const ShardC
 
 void fill_initial(const Tensor& tensor, const ShardCut& cut, std::int64_t first, std::uint64_t seed, const Operand& out) {
   const double s = deviation(tensor), constant = tensor.init == "ones" ? 1 : 0;
-  const double scale = s / (2 * std::sqrt(8 * (0x1p32 - 1) / 12));
   const std::uint64_t stream = name_key(tensor.name);
   const std::int64_t inside = std::clamp<std::int64_t>(shard_elements(tensor.shape, cut) - first, 0, out.elements);
   for (std::int64_t i = 0; i < inside; ++i) {
     const auto index = static_cast<std::uint64_t>(global_element(tensor.shape, cut, first + i));
-    store(out, i, s == 0 ? constant : scale * static_cast<double>(bell(seed, stream, index)));
+    store(out, i, s == 0 ? constant : s * standard_normal(seed, stream, index));
   }
   for (std::int64_t i = inside; i < out.elements; ++i) store(out, i, 0);
 }

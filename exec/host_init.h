@@ -23,8 +23,7 @@ std::int64_t shard_elements(const std::vector<std::int64_t>& shape, const ShardC
 std::int64_t global_element(const std::vector<std::int64_t>& shape, const ShardCut& cut, std::int64_t local);
 
 // Elements [first, first + out.elements) of the part, by Tensor::init: "normal(s)" (mean 0, standard deviation s), "zeros" or
-// "ones". Elements past the part's end (padding) are 0. Normal numbers are a scaled sum of eight 16-bit uniform ones: integers
-// until the one multiplication, so equal on every machine; tails end at 4.9 standard deviations.
+// "ones". Elements past the part's end (padding) are 0. Normal numbers are s times standard_normal (exec/philox.h).
 // Throws Error for another init.
 void fill_initial(const Tensor& tensor, const ShardCut& cut, std::int64_t first, std::uint64_t seed, const Operand& out);
 

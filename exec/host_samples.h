@@ -13,8 +13,8 @@ class Samples {
   virtual void tokens(std::int64_t sample, std::int64_t position, std::int64_t vocab, std::span<std::int64_t> out) const = 0;
   // Class of the whole sample, in [0, classes).
   virtual std::int64_t label(std::int64_t sample, std::int64_t classes) const = 0;
-  // Features of the sample (a picture), row-major.
-  virtual void features(std::int64_t sample, std::span<double> out) const = 0;
+  // Features of the sample (a picture) from element `first` on, row-major.
+  virtual void features(std::int64_t sample, std::int64_t first, std::span<double> out) const = 0;
 };
 
 // Made by the counter-based generator: no files. Uniform tokens and labels, normal features of variance 1.
@@ -23,7 +23,7 @@ class RandomSamples : public Samples {
   explicit RandomSamples(std::uint64_t seed) : seed_(seed) {}
   void tokens(std::int64_t sample, std::int64_t position, std::int64_t vocab, std::span<std::int64_t> out) const override;
   std::int64_t label(std::int64_t sample, std::int64_t classes) const override;
-  void features(std::int64_t sample, std::span<double> out) const override;
+  void features(std::int64_t sample, std::int64_t first, std::span<double> out) const override;
 
  private:
   std::uint64_t seed_;

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 namespace foreshard {
@@ -28,6 +29,13 @@ constexpr PhiloxBlock philox(std::uint64_t seed, std::uint64_t stream, std::uint
                  static_cast<std::uint32_t>(stream >> 32)},
                 {static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)});
 }
+
+// out[i] = philox(seed, stream, first + i), several at once.
+void philox_words(std::uint64_t seed, std::uint64_t stream, std::uint64_t first, std::span<PhiloxBlock> out);
+
+// A scaled sum of eight 16-bit uniform numbers: mean 0, variance 1, bounded by 4.9. Integers until the one multiplication, so
+// equal on every machine.
+double standard_normal(std::uint64_t seed, std::uint64_t stream, std::uint64_t index);
 
 // A stream number from the parts of a key, order matters (the finaliser of MurmurHash3, applied part by part).
 constexpr std::uint64_t mix_keys(std::uint64_t a, std::uint64_t b) {
