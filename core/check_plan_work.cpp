@@ -73,7 +73,7 @@ void check_cell(const Plan& plan, const Cell& cell, const std::string& name, boo
 void check_work(const Plan& plan, bool stale_weights_allowed, Defects& defects) {
   const auto columns = static_cast<std::size_t>(plan.microbatches);
   const std::size_t cells = static_cast<std::size_t>(plan.stages) * columns;
-  if (cells > std::size_t{1} << 22U)
+  if (cells > std::size_t{1} << 20U)
     return defects.add("too-large", "plan", "too many (stage, micro-batch) cells to check");
   std::vector<Cell> table(cells);
   const auto name = [&](std::size_t cell) {

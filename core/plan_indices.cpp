@@ -252,7 +252,7 @@ class RoleCheck {
 void check_role(const Plan& plan, const Role& role, const Where& at, std::int64_t& steps) {
   in_range(static_cast<std::int64_t>(role.streams.size()), 0, static_cast<std::int64_t>(kMostStreams), {&at, "streams"});
   each(role.events, at, "events", [](const Event& event, const Where& where) {
-    in_range(event.slots, 1, 1 << 24, {&where, "slots"});
+    in_range(event.slots, 1, 1 << 20, {&where, "slots"});
   });
   each(role.buffers, at, "buffers", [&](const Buffer& buffer, const Where& where) { check_buffer(plan, buffer, where); });
   RoleCheck check(plan, role);

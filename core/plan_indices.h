@@ -24,4 +24,8 @@ struct PlanProblem {
 
 std::optional<PlanProblem> first_bad_index(const Plan& plan);
 
+// The plan that stands here in a file (a plan file, or inside a result). Throws Error.
+class JsonReader;
+Plan plan_from(const JsonReader& json);
+
 }  // namespace foreshard

@@ -1,7 +1,8 @@
-// Plans for the tests of core: a sound one small enough to follow by hand.
+// Plans for the tests of core: a sound one small enough to follow by hand, and random ones for files.
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "core/plan.h"
 
@@ -20,5 +21,11 @@ Plan small_plan();
 SegmentId segment_named(const Plan& plan, const std::string& name);
 Instruction& instruction_named(Plan& plan, const std::string& segment, const std::string& name);
 Buffer& buffer_named(Role& role, const std::string& name);
+
+// Every field and alternative filled at random, all indices in range. Not sound.
+Plan random_plan(std::uint32_t seed);
+
+// `text` of JSON with one small mistake: a number replaced, a piece cut out, doubled or swapped.
+std::string mangled(const std::string& text, std::uint32_t seed);
 
 }  // namespace foreshard

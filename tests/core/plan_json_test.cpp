@@ -1,0 +1,118 @@
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <fstream>
+#include <set>
+
+#include "core/check_plan.h"
+#include "core/error.h"
+#include "core/plan.h"
+#include "core/plan_indices.h"
+#include "core/ranks.h"
+#include "tests/core/support_plan.h"
+
+namespace foreshard {
+namespace {
+
+std::string message(const std::string& text) {
+  try {
+    parse_plan(text, "p.json");
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  const std::size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return text.replace(at, from.size(), to);
+}
+
+}  // namespace
+
+TEST(PlanJson, ReadsBackWhatItWrote) {
+  const Plan plan = small_plan();
+  EXPECT_EQ(parse_plan(to_json(plan), "p.json"), plan);
+  EXPECT_EQ(parse_plan(to_json(Plan{}), "p.json"), Plan{});
+  for (std::uint32_t seed = 0; seed < 400; ++seed) {
+    const Plan random = random_plan(seed);
+    ASSERT_EQ(first_bad_index(random), std::nullopt) << seed;
+    ASSERT_EQ(parse_plan(to_json(random), "p.json"), random) << "seed " << seed << "\n" << to_json(random);
+  }
+}
+
+TEST(PlanJson, SavesAndLoadsFiles) {
+  const std::string path = testing::TempDir() + "foreshard_small.plan.json";
+  save_plan(small_plan(), path);
+  EXPECT_EQ(load_plan(path), small_plan());
+  std::remove(path.c_str());
+  EXPECT_THROW(load_plan(path), Error);
+}
+
+TEST(PlanJson, OneLinePerInstructionBufferAndAction) {
+  const std::string text = to_json(small_plan());
+  EXPECT_NE(text.find(R"({"name":"send","exchange":{"to":[1],"tag":"act","bytes":512},"stream":2,"after":[0],)"
+                      R"("records":[[1,"$1"]],"reads":[[4,"$1"]],"releases":[[4,"$1"]]})"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find(R"([0,[1,1],["F",0,1,0]])"), std::string::npos);
+  EXPECT_NE(text.find(R"({"name":"output","category":"communication","bytes":512,"offsets":[4096,4608]})"), std::string::npos);
+}
+
+TEST(PlanJson, MessagesNameFileFieldFoundAndExpected) {
+  const std::string text = to_json(small_plan());
+  EXPECT_EQ(message("{"), "p.json: line 1, column 2: found the end of the text, expected string literal");
+  EXPECT_EQ(message("{}"), "p.json: format: found nothing, expected a value for this key");
+  EXPECT_EQ(message(replaced(text, "\"version\": 1", "\"version\": 2")),
+            "p.json: version: found 2, expected an integer from 1 to 1");
+  EXPECT_EQ(message(replaced(text, "\"samples\"", "\"sample\"")).substr(0, 65),
+            "p.json: sample: found an unknown key with value 6, expected \"sampl");
+  EXPECT_EQ(message(replaced(text, "\"stream\":2", "\"stream\":4")),
+            "p.json: segments[0].instructions[1].stream: found 4, expected an integer from 0 to 3 in roles[0].actions[0]");
+  EXPECT_EQ(message(replaced(text, "\"after\":[0]", "\"after\":[1]")),
+            "p.json: segments[0].instructions[1].after[0]: found 1, expected an integer from 0 to 0");
+  EXPECT_EQ(message(replaced(text, "[0,[1,1],", "[0,[1,2],")),
+            "p.json: roles[0].actions[1].args[1]: found 2, expected an integer from 0 to 1");
+  EXPECT_EQ(message(replaced(text, "[0,[1,1],", "[0,[1],")),
+            "p.json: roles[0].actions[1].args: found 1 entries, expected 2, one per parameter of the segment");
+  EXPECT_EQ(message(replaced(text, "[\"F\",0,1,0]", "[\"F\",2,1,0]")),
+            "p.json: roles[0].actions[1].does[0].stage: found 2, expected an integer from 0 to 1");
+  EXPECT_EQ(message(replaced(text, "[\"F\",0,1,0]", "[\"G\",0,1,0]")).substr(0, 70),
+            "p.json: roles[0].actions[1][2][0]: found \"G\", expected one of \"F\", \"B\",");
+  EXPECT_EQ(
+      message(replaced(text, "\"$1\"", "\"$x\"")),
+      "p.json: segments[0].instructions[0].waits[0][1]: found \"$x\", expected a slot: a number, or \"$2\" for parameter 2");
+  EXPECT_EQ(message(replaced(text, "\"$1\"", "\"$0\"")),
+            "p.json: segments[0].instructions[0].waits[0].slot: found parameter 0, expected a parameter of kind slot");
+  EXPECT_EQ(message(replaced(text, "\"exchange\":", "\"mark\":{},\"exchange\":")),
+            "p.json: segments[0].instructions[1]: found an object of 8, expected exactly one of compute, host_compute, "
+            "exchange, collective, copy, mark");
+  EXPECT_EQ(message(replaced(text, "\"size\":2", "\"size\":0")),
+            "p.json: axes[0].size: found 0, expected an integer from 1 to 4194304");
+  EXPECT_EQ(message(replaced(text, "\"device_kind\": \"test-gpu\"", "\"device_kind\": \"x\"")),
+            "p.json: roles[0].device_kind: found \"x\", expected a device kind that has a cost table");
+}
+
+// Wrong files end in an Error or in a plan that no reader trips over.
+TEST(PlanJson, MangledFilesAreRefusedOrHarmless) {
+  std::set<std::string> rules;
+  int accepted = 0;
+  for (std::uint32_t seed = 0; seed < 2000; ++seed) {
+    const std::string text = mangled(to_json(seed % 2 ? small_plan() : random_plan(seed % 40)), seed);
+    try {
+      const Plan plan = parse_plan(text, "p.json");
+      ++accepted;
+      for (const PlanDefect& defect :
+           check_plan(plan, {.capacity = {{"kind", {1000}}}, .host_capacity = {10}, .ranks_per_node = 1}))
+        rules.insert(defect.rule);
+      EXPECT_EQ(program_hash(plan).size(), 16U);
+      EXPECT_EQ(parse_plan(to_json(plan), "p.json"), plan);
+      if (Ranks ranks(plan); ranks.count() > 0 && !plan.groups.empty()) ranks.members(GroupId{0}, RankId{0});
+    } catch (const Error&) {
+    }
+  }
+  EXPECT_GT(accepted, 200);
+  EXPECT_GT(rules.size(), 10U);  // the check was not idle
+}
+
+}  // namespace foreshard
