@@ -168,31 +168,38 @@ ShapeRoutes::ShapeRoutes(const NodeShape& shape, const std::string& cluster, int
   to_gpu_.resize(static_cast<std::size_t>(gpus_) * static_cast<std::size_t>(gpus_));
   for (int gpu = 0; gpu < gpus_; ++gpu) {
     const Tree tree(graph, gpu);
-    for (int other = gpu; other < gpus_; ++other) {
-      const Stretch path = stretch(shape, tree, other);
-      if (!path.exists())
-        bad_shape(cluster, shape, "no path from gpu" + std::to_string(gpu) + " to gpu" + std::to_string(other),
-                  "links that join all GPUs");
-      if (path.count > RouteLinks::kMostInNode)
-        bad_shape(cluster, shape, "a path of " + std::to_string(path.count) + " links",
-                  "at most " + std::to_string(RouteLinks::kMostInNode) + " links between two parts");
-      to_gpu_[index(gpu, other, gpus_)] = path;
-      to_gpu_[index(other, gpu, gpus_)] = mirrored(path);
-    }
-    const auto all = [&](const std::vector<int>& parts) {
-      std::vector<Stretch> paths;
-      for (const int part : parts) paths.push_back(stretch(shape, tree, part));
-      for (Stretch& path : paths)
-        if (path.count > RouteLinks::kMostInNode) path.count = -1;
-      return paths;
-    };
-    const std::vector<Stretch> nic_paths = all(nic_parts);
+    to_gpus(shape, cluster, tree);
+    const std::vector<Stretch> nic_paths = to_all(shape, tree, nic_parts);
     to_nic_.insert(to_nic_.end(), nic_paths.begin(), nic_paths.end());
-    to_memory_.push_back(cheapest(all(memories)));
-    to_nvme_.push_back(cheapest(all(drives)));
+    to_memory_.push_back(cheapest(to_all(shape, tree, memories)));
+    to_nvme_.push_back(cheapest(to_all(shape, tree, drives)));
   }
   choose_nics();
   if (nics_ > 0) prefer_owners();
+}
+
+void ShapeRoutes::to_gpus(const NodeShape& shape, const std::string& cluster, const Tree& tree) {
+  for (int other = tree.source; other < gpus_; ++other) {
+    const Stretch path = stretch(shape, tree, other);
+    if (!path.exists())
+      bad_shape(cluster, shape, "no path from gpu" + std::to_string(tree.source) + " to gpu" + std::to_string(other),
+                "links that join all GPUs");
+    if (path.count > RouteLinks::kMostInNode)
+      bad_shape(cluster, shape, "a path of " + std::to_string(path.count) + " links",
+                "at most " + std::to_string(RouteLinks::kMostInNode) + " links between two parts");
+    to_gpu_[index(tree.source, other, gpus_)] = path;
+    to_gpu_[index(other, tree.source, gpus_)] = mirrored(path);
+  }
+}
+
+// A part that is too many links away counts as out of reach.
+std::vector<Stretch> ShapeRoutes::to_all(const NodeShape& shape, const Tree& tree, const std::vector<int>& parts) {
+  std::vector<Stretch> paths;
+  for (const int part : parts) {
+    paths.push_back(stretch(shape, tree, part));
+    if (paths.back().count > RouteLinks::kMostInNode) paths.back().count = -1;
+  }
+  return paths;
 }
 
 // Each GPU takes the nearest NIC; of several equally near the one that the fewest GPUs took before it.
@@ -233,6 +240,7 @@ void ShapeRoutes::prefer_owners() {
       const Stretch first = to_gpu(gpu, owner);
       Stretch& path = to_nic_[index(gpu, nic, nics_)];
       if (gpu == owner || !path.exists() || first.cost + last.cost != path.cost) continue;
+      if (first.count + last.count > RouteLinks::kMostInNode) continue;
       path = first;
       path.first = static_cast<std::int32_t>(codes_.size());
       path.count = first.count + last.count;

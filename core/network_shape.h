@@ -55,6 +55,8 @@ class ShapeRoutes {
   std::int32_t link_between(const NodeShape& shape, int from, int to) const;
   Stretch stretch(const NodeShape& shape, const Tree& tree, int part);
   Stretch mirrored(const Stretch& path);
+  void to_gpus(const NodeShape& shape, const std::string& cluster, const Tree& tree);
+  std::vector<Stretch> to_all(const NodeShape& shape, const Tree& tree, const std::vector<int>& parts);
   void choose_nics();
   void prefer_owners();
 

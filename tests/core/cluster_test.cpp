@@ -123,8 +123,26 @@ TEST(Clusters, DgxA100HasFourPcieSwitchesAndEightRails) {
   EXPECT_EQ(network.name(up.links[1]), "node0/pcie1->cpu0");
   EXPECT_EQ(network.host_route({2}, Endpoint::HostMemory, false).links[1], up.links[1]) << "two GPUs share the uplink";
   EXPECT_EQ(network.node_shape(0).host_memory.value, std::int64_t{2} << 40);
+  EXPECT_NEAR(network.link(up.links[2]).bandwidth.value, 8 * 25.6e9, 1) << "of one socket: eight channels of DDR4-3200";
+  const Route drive = network.host_route({3}, Endpoint::Nvme, true);
+  EXPECT_NEAR(network.link(drive.links[0]).bandwidth.value, 4 * 7.877e9, 0.1e9) << "of one socket: four drives";
   EXPECT_NEAR(network.cluster().power_per_gpu_watts, 812.5, 1e-9);  // 6.5 kW / 8
   EXPECT_EQ(network.cluster().price_per_gpu_hour, 0) << "no sourced price, so none";
+}
+
+// Four GPUs and a NIC per switch: what leaves the switch shares its uplink, and a NIC is shared by four GPUs.
+TEST(Clusters, PcieA100SharesSwitchesAndNics) {
+  const Network network(load_cluster("pcie-a100-8-x2"));
+  const Route a = network.route({0}, {4}), b = network.route({3}, {7});
+  EXPECT_EQ(network.name(a.links[1]), "node0/pcie0->cpu0");
+  EXPECT_EQ(a.links[1], b.links[1]);
+  EXPECT_EQ(network.host_route({2}, Endpoint::HostMemory, false).links[1], a.links[1]);
+  EXPECT_EQ(network.nic({3}), 0);
+  EXPECT_EQ(network.nic({4}), 1);
+  EXPECT_EQ(network.route({0}, {8}).links[1], network.route({3}, {9}).links[1]) << "the way into the NIC";
+  std::vector<DeviceId> all;
+  for (int i = 0; i < 16; ++i) all.push_back({i});
+  EXPECT_EQ(ring_orders(network, all).size(), 2u) << "one ring per NIC";
 }
 
 // Six links of 25 GB/s per GPU: 16 edges of the cube mesh, 24 links in all.
@@ -199,6 +217,12 @@ TEST(Clusters, TheQuoteInTheExamplesIsShortAndHasAPrice) {
   EXPECT_EQ(network.route({0}, {1}).links.size(), 1u) << "bridged";
   EXPECT_EQ(network.route({0}, {2}).bandwidth.value, 63e9) << "not bridged";
   EXPECT_EQ(network.link(network.leaf_trunk(0, 0, false)).bandwidth.value, 8 * 50e9 / 2);
+}
+
+TEST(Clusters, TheReadmeNamesThemAll) {
+  const std::string readme = read_file(std::string(FORESHARD_SOURCE) + "/topologies/README.md");
+  for (const char* kind : {"topologies", "topologies/gpus"})
+    for (const std::string& name : shipped(kind)) EXPECT_NE(readme.find(name), std::string::npos) << name;
 }
 
 TEST(Clusters, NamesWithXnAreSoManyNodes) {

@@ -73,6 +73,23 @@ TEST(NetworkRoute, ThreeLevelsCrossTheCoreOnlyBetweenPods) {
   EXPECT_DOUBLE_EQ(network.link(far.links[4]).bandwidth.value, 400e9);
 }
 
+// The longest route that is allowed: ten links to the NIC on both sides, a core crossing between. Eleven are refused.
+TEST(NetworkRoute, LongPathsFitOrAreRefused) {
+  const auto chain = [](int switches) {
+    NodeShape shape{.name = "chain", .gpu = "X", .gpus = 1, .nics = 1, .nic_bandwidth = {1e9}};
+    int at = add_part(shape, PartKind::Gpu, "gpu0");
+    for (int i = 0; i < switches; ++i) {
+      const int next = add_part(shape, PartKind::PcieSwitch, "pcie" + std::to_string(i));
+      join(shape, at, next, LinkKind::Pcie, 1e9);
+      at = next;
+    }
+    join(shape, at, add_part(shape, PartKind::Nic, "nic0"), LinkKind::Pcie, 1e9);
+    return cluster_of(shape, 2, {.levels = 3, .nodes_per_leaf = 1, .leaves_per_pod = 1});
+  };
+  EXPECT_EQ(Network(chain(9)).route({0}, {1}).links.size(), 26u);
+  EXPECT_THROW(Network(chain(10)), Error);
+}
+
 TEST(NetworkRoute, HostCopiesUseTheNearestMemory) {
   const Network network(cluster_of(switched_shape({}), 2));
   EXPECT_EQ(names(network, network.host_route({8 + 5}, Endpoint::HostMemory, false)),
