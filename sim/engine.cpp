@@ -152,17 +152,14 @@ struct Engine::Platform {
   }
 };
 
-Engine::Engine(Listener& listener) : platform_(std::make_unique<Platform>(listener)) {
-  Platform::current() = platform_.get();
-}
+Engine::Engine(Listener& listener) : platform_(std::make_unique<Platform>(listener)) { Platform::current() = platform_.get(); }
 
 Engine::~Engine() { Platform::current() = nullptr; }
 
 int Engine::add_link(BytesPerSecond capacity) {
   FS_ASSERT(std::isfinite(capacity.value) && capacity.value > 0);
   Links& links = platform_->links;
-  sg4::Link* link =
-      platform_->zone->get_iface()->create_link(std::to_string(links.size()), capacity.value * kPartsPerByte);
+  sg4::Link* link = platform_->zone->get_iface()->create_link(std::to_string(links.size()), capacity.value * kPartsPerByte);
   links.push_back(link->get_impl());
   return static_cast<int>(links.size()) - 1;
 }

@@ -28,5 +28,6 @@ struct SimulateOptions {
 // Throws Error when plan and cluster do not belong together (unknown device kind, more ranks than devices, broken
 // numbers); a plan that check_plan accepts always comes to an end.
 Result simulate(const Plan& plan, const Cluster& cluster, const SimulateOptions& options = {});
+Result simulate(Plan&& plan, const Cluster& cluster, const SimulateOptions& options = {});  // the Result takes the plan
 
 }  // namespace foreshard

@@ -1,0 +1,177 @@
+#include "sim/cast.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <tuple>
+
+#include "core/error.h"
+
+namespace foreshard::sim {
+namespace {
+
+class Builder {
+ public:
+  Builder(const Plan& plan, const Ranks& ranks, const Patterns& patterns, const Flows& flows, const Quotient& quotient,
+          const Ways& ways, const std::vector<double>& slowdown, Granularity granularity)
+      : plan_(plan),
+        ranks_(ranks),
+        patterns_(patterns),
+        flows_(flows),
+        q_(quotient),
+        ways_(ways),
+        slowdown_(slowdown),
+        granularity_(granularity),
+        layouts_(lay_out(plan, patterns)) {}
+
+  Cast build() {
+    cast_.slots = patterns_.slot_count();
+    cast_.keys = key_count(plan_, patterns_);
+    for (std::size_t r = 0; r < plan_.roles.size(); ++r) {
+      const RoleId role{static_cast<std::int32_t>(r)};
+      cast_.programs.push_back(make_program(plan_, patterns_, layouts_, role));
+      const auto table = std::find_if(plan_.costs.begin(), plan_.costs.end(),
+                                      [&](const CostTable& costs) { return costs.device_kind == plan_.roles[r].device_kind; });
+      costs_.push_back(&*table);
+      keys_.push_back(keys_of(role));
+      copies_.push_back(!patterns_.slots[r].empty() && patterns_.slots[r].back() >= patterns_.copy_slot(0));
+    }
+    cast_.phases.resize(q_.classes.size() * static_cast<std::size_t>(cast_.slots));
+    cast_.meeting_of.assign(q_.classes.size() * static_cast<std::size_t>(cast_.keys), -1);
+    for (std::size_t c = 0; c < q_.classes.size(); ++c) add_player(c);
+    for (const FlowClass& flow : q_.flows)
+      cast_.owner.push_back(q_.class_of[flows_.parties(flow.example).front().index()].value);
+    check_groups();
+    return std::move(cast_);
+  }
+
+ private:
+  std::vector<int> keys_of(RoleId role) const {
+    std::vector<int> keys;
+    for (const SegmentId s : patterns_.segments[role.index()])
+      keys.insert(keys.end(), layouts_[s.index()].keys.begin(), layouts_[s.index()].keys.end());
+    std::sort(keys.begin(), keys.end());
+    keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
+    return keys;
+  }
+
+  void add_player(std::size_t c) {
+    const RankId rank = q_.classes[c].members.front();
+    const RoleId role = q_.classes[c].role;
+    for (const int slot : patterns_.slots[role.index()]) {
+      const Flows::Asked& asked = flows_.at(rank, slot);
+      cast_.phases[c * static_cast<std::size_t>(cast_.slots) + static_cast<std::size_t>(slot)] = {
+          static_cast<std::int32_t>(cast_.phase_flows.size()), asked.phases};
+      for (int p = 0; p < asked.phases; ++p) cast_.phase_flows.push_back(q_.flow_of[static_cast<std::size_t>(asked.first + p)]);
+    }
+    for (const int key : keys_[role.index()]) meet(c, rank, key);
+    const auto streams = static_cast<std::int32_t>(plan_.roles[role.index()].streams.size());
+    cast_.players.push_back({role, &cast_.programs[role.index()], steps_of(c, rank, role), cast_.streams, streams});
+    cast_.streams += streams;
+  }
+
+  // Players meet at (flow class, tag) for an exchange and at (flow class of the group's first collective, group) for a
+  // group.
+  void meet(std::size_t c, RankId rank, int key) {
+    const int channels = static_cast<int>(patterns_.channels.size());
+    int flow = -1, second = 0;
+    if (key < 2 * channels) {
+      const Channel& channel = patterns_.channels[static_cast<std::size_t>(key / 2)];
+      const int slot = key == send_key(key / 2) ? patterns_.to_slot(channel.peer) : patterns_.from_slot(channel.peer);
+      flow = flows_.at(rank, slot).first;
+      second = channel.tag;
+    } else {
+      second = -1 - (key - 2 * channels);
+      for (std::size_t k = 0; flow < 0; ++k)
+        if (patterns_.collectives[k].group.value == key - 2 * channels)
+          flow = flows_.at(rank, patterns_.collective_slot(static_cast<int>(k))).first;
+    }
+    const auto [at, added] =
+        meetings_.try_emplace({q_.flow_of[static_cast<std::size_t>(flow)], second}, static_cast<int>(cast_.meetings.size()));
+    if (added) {
+      cast_.meetings.emplace_back();
+      if (second >= 0)  // sender and receiver
+        cast_.meetings.back() = {2, {static_cast<std::int32_t>(cast_.phase_flows.size()), 1}};
+      if (second >= 0) cast_.phase_flows.push_back(q_.flow_of[static_cast<std::size_t>(flow)]);
+    }
+    if (second < 0) ++cast_.meetings[static_cast<std::size_t>(at->second)].parties;
+    cast_.meeting_of[c * static_cast<std::size_t>(cast_.keys) + static_cast<std::size_t>(key)] = at->second;
+  }
+
+  void check_groups() const {
+    for (const auto& [where, meeting] : meetings_) {
+      if (where.second >= 0) continue;
+      const int flow = q_.flows[static_cast<std::size_t>(where.first)].example;
+      std::vector<ClassId> classes;
+      for (const RankId member : flows_.parties(flow)) classes.push_back(q_.class_of[member.index()]);
+      std::sort(classes.begin(), classes.end());
+      const auto members = std::unique(classes.begin(), classes.end()) - classes.begin();
+      if (cast_.meetings[static_cast<std::size_t>(meeting)].parties != static_cast<std::int32_t>(members))
+        throw Error("plan", "group '" + plan_.groups[static_cast<std::size_t>(-1 - where.second)].name + "'",
+                    "a member that never takes part", "every member of a group in all of its collectives");
+    }
+  }
+
+  // Seconds per byte of a collective that its members play alone and at the same time; below 0: it has to be simulated.
+  double isolated(std::size_t collective, RankId rank) const {
+    const Flows::Asked& asked = flows_.at(rank, patterns_.collective_slot(static_cast<int>(collective)));
+    const auto parties = flows_.parties(asked.first);
+    const auto twin = [&](RankId member) { return q_.twins[member.index()] == q_.twins[rank.index()]; };
+    if (!std::all_of(parties.begin(), parties.end(), twin)) return -1;
+    double seconds = 0;
+    for (int p = 0; p < asked.phases; ++p) {
+      const auto flow = static_cast<std::size_t>(q_.flow_of[static_cast<std::size_t>(asked.first + p)]);
+      if (!ways_.of_flow[flow].exclusive) return -1;
+      seconds += q_.flows[flow].bytes * ways_.of_flow[flow].seconds_per_byte;
+    }
+    return seconds;
+  }
+
+  const std::vector<const SegmentSteps*>* steps_of(std::size_t c, RankId rank, RoleId role) {
+    Flavour flavour{costs_[role.index()], slowdown_[rank.index()], copies_[role.index()] ? role : RoleId{}, {}};
+    if (granularity_ == Granularity::Stage) {
+      flavour.absorbed.assign(patterns_.collectives.size(), -1);
+      for (std::size_t k = 0; k < patterns_.collectives.size(); ++k)
+        if (cast_.phases_at(static_cast<int>(c), patterns_.collective_slot(static_cast<int>(k))).count > 0)
+          flavour.absorbed[k] = isolated(k, rank);
+    }
+    const int streams = static_cast<int>(plan_.roles[role.index()].streams.size());
+    const auto [at, added] = sets_.try_emplace({role, flavour}, nullptr);
+    if (!added) return at->second;
+    std::vector<const SegmentSteps*>& set = cast_.step_sets.emplace_back(plan_.segments.size(), nullptr);
+    for (const SegmentId s : patterns_.segments[role.index()]) {
+      const auto [steps, fresh] = steps_.try_emplace({s, streams, flavour}, nullptr);
+      if (fresh)
+        steps->second =
+            &cast_.all_steps.emplace_back(make_steps(plan_, patterns_, s, layouts_[s.index()], flavour, streams, granularity_));
+      set[s.index()] = steps->second;
+    }
+    return at->second = &set;
+  }
+
+  const Plan& plan_;
+  const Ranks& ranks_;
+  const Patterns& patterns_;
+  const Flows& flows_;
+  const Quotient& q_;
+  const Ways& ways_;
+  const std::vector<double>& slowdown_;
+  Granularity granularity_;
+  std::vector<SegmentLayout> layouts_;
+  std::vector<const CostTable*> costs_ = {};  // [role]
+  std::vector<std::vector<int>> keys_ = {};   // [role]
+  std::vector<char> copies_ = {};             // [role]
+  std::map<std::pair<int, int>, int> meetings_ = {};
+  std::map<std::pair<RoleId, Flavour>, const std::vector<const SegmentSteps*>*> sets_ = {};
+  std::map<std::tuple<SegmentId, int, Flavour>, const SegmentSteps*> steps_ = {};
+  Cast cast_ = {};
+};
+
+}  // namespace
+
+Cast make_cast(const Plan& plan, const Ranks& ranks, const Patterns& patterns, const Flows& flows, const Quotient& quotient,
+               const Ways& ways, const std::vector<double>& slowdown, Granularity granularity) {
+  return Builder(plan, ranks, patterns, flows, quotient, ways, slowdown, granularity).build();
+}
+
+}  // namespace foreshard::sim

@@ -1,0 +1,55 @@
+// Cast: who plays what. Every rank class gets its program, the steps of its segments, the flow classes behind its slots
+// and the meeting points where it finds the others; built once per simulation, read-only while it plays.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "sim/program.h"
+#include "sim/quotient.h"
+#include "sim/steps.h"
+#include "sim/ways.h"
+
+namespace foreshard::sim {
+
+struct Cast {
+  struct Player {
+    RoleId role = {};
+    const RoleProgram* program = nullptr;
+    const std::vector<const SegmentSteps*>* steps = nullptr;  // [segment]
+    std::int32_t first_stream = 0, streams = 0;               // of all streams of all players
+  };
+  struct Phases {
+    std::int32_t first = 0, count = 0;  // of `phase_flows`
+  };
+  struct Meeting {
+    std::int32_t parties = 0;  // players that have to come
+    Phases phases = {};        // of an exchange; a collective's depend on its slot
+  };
+
+  std::vector<Player> players = {};            // [class]
+  std::vector<Phases> phases = {};             // [class * slots + slot]
+  std::vector<std::int32_t> phase_flows = {};  // flow classes
+  std::vector<std::int32_t> owner = {};        // [flow class]: the player whose merged steps count for its links
+  std::vector<Meeting> meetings = {};
+  std::vector<std::int32_t> meeting_of = {};  // [class * keys + key]
+  int slots = 0, keys = 0, streams = 0;
+
+  std::vector<RoleProgram> programs = {};  // [role]
+  std::deque<SegmentSteps> all_steps = {};
+  std::deque<std::vector<const SegmentSteps*>> step_sets = {};
+
+  const Phases& phases_at(int player, int slot) const {
+    return phases[static_cast<std::size_t>(player) * static_cast<std::size_t>(slots) + static_cast<std::size_t>(slot)];
+  }
+  int meeting(int player, int key) const {
+    return meeting_of[static_cast<std::size_t>(player) * static_cast<std::size_t>(keys) + static_cast<std::size_t>(key)];
+  }
+};
+
+// Throws Error when the members of a group do not all take part in it.
+Cast make_cast(const Plan& plan, const Ranks& ranks, const Patterns& patterns, const Flows& flows, const Quotient& quotient,
+               const Ways& ways, const std::vector<double>& slowdown, Granularity granularity);
+
+}  // namespace foreshard::sim

@@ -1,0 +1,357 @@
+#include "sim/player.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "core/error.h"
+
+namespace foreshard::sim {
+
+Player::Player(const Plan& plan, const Cast& cast, const Quotient& quotient, const Ways& ways, const std::atomic<bool>* cancel,
+               const std::function<void(double)>& progress)
+    : plan_(plan),
+      cast_(cast),
+      ways_(ways),
+      quotient_(quotient),
+      cancel_(cancel),
+      progress_(progress),
+      engine_(*this),
+      slowing_(plan, cast, engine_),
+      use_(quotient) {
+  for (const BytesPerSecond capacity : ways.links) engine_.add_link(capacity);
+  for (const Way& way : ways.of_flow) route_of_.push_back(way.route.empty() ? -1 : engine_.add_route(way.route));
+  engine_.start();
+  first_pending_.assign(cast.meetings.size(), -1);
+  next_party_.assign(2 * static_cast<std::size_t>(cast.streams), -1);
+  is_dirty_.assign(cast.players.size(), false);
+  set_up_streams();
+}
+
+// Spans are laid down where they belong in the order (player, stream, begin), so their number per stream is needed
+// first.
+void Player::set_up_streams() {
+  streams_.resize(static_cast<std::size_t>(cast_.streams));
+  std::int64_t spans = 0;
+  for (std::size_t p = 0; p < cast_.players.size(); ++p) {
+    const Cast::Player& player = cast_.players[p];
+    for (int s = 0; s < player.streams; ++s) {
+      Stream& stream = streams_[static_cast<std::size_t>(player.first_stream + s)];
+      stream.player = static_cast<std::int32_t>(p);
+      stream.span = static_cast<std::int32_t>(spans);
+      for (std::size_t segment = 0; segment < player.steps->size(); ++segment)
+        if (const SegmentSteps* steps = (*player.steps)[segment])
+          spans += std::int64_t{player.program->times_issued[segment]} * steps->count(s);
+      FS_ASSERT(spans < std::int64_t{1} << 31);
+    }
+  }
+  spans_.resize(static_cast<std::size_t>(spans));
+  for (std::size_t i = 0; i < streams_.size(); ++i) enter(streams_[i], static_cast<int>(i));
+}
+
+void Player::play() {
+  for (std::size_t p = 0; p < cast_.players.size(); ++p) {
+    dirty_.push_back(static_cast<int>(p));
+    is_dirty_[p] = true;
+  }
+  settle();
+  engine_.run();
+  if (cancel_ != nullptr && cancel_->load(std::memory_order_relaxed)) throw Error("cancelled");
+  if (spans_done_ != spans_.size()) report_block();
+}
+
+void Player::finished(Token token) {
+  if (cancel_ != nullptr && cancel_->load(std::memory_order_relaxed)) return;  // nothing new begins; the engine runs dry
+  switch (static_cast<Event>(token.what)) {
+    case kStreamDone: complete(static_cast<int>(token.which)); break;
+    case kSetUp: next_phase(static_cast<int>(token.which)); break;
+    case kFlowDone: phase_done(static_cast<int>(token.which)); break;
+  }
+  settle();
+}
+
+void Player::settle() {
+  while (!dirty_.empty()) {
+    const int player = dirty_.back();
+    dirty_.pop_back();
+    is_dirty_[static_cast<std::size_t>(player)] = false;
+    while (advance(player)) {
+    }
+  }
+  if (!progress_) return;
+  const std::size_t percent = 100 * spans_done_ / std::max<std::size_t>(1, spans_.size());
+  if (percent == reported_) return;
+  reported_ = percent;
+  progress_(static_cast<double>(spans_done_) / static_cast<double>(spans_.size()));
+}
+
+// Puts the next step of the stream at its head, if there is one.
+void Player::enter(Stream& stream, int index) {
+  const Cast::Player& player = cast_.players[static_cast<std::size_t>(stream.player)];
+  const int own = index - player.first_stream;
+  ++stream.position;
+  stream.checked = 0;
+  stream.phase = Phase::Blocked;
+  while (stream.action < 0 || stream.position >= stream.steps->count(own)) {
+    if (++stream.action == static_cast<std::int32_t>(player.program->issues.size())) {
+      stream.phase = Phase::Over;
+      return;
+    }
+    stream.steps = (*player.steps)[player.program->issues[static_cast<std::size_t>(stream.action)].segment.index()];
+    stream.position = 0;
+  }
+  stream.step = &stream.steps->at(own, stream.position);
+}
+
+// True when something began and ended at once, so that others may go on.
+bool Player::advance(int player) {
+  const Cast::Player& who = cast_.players[static_cast<std::size_t>(player)];
+  bool progress = false;
+  for (int s = 0; s < who.streams; ++s)
+    while (try_head(who.first_stream + s)) progress = true;
+  return progress;
+}
+
+bool Player::try_head(int index) {
+  Stream& stream = streams_[static_cast<std::size_t>(index)];
+  if (stream.phase != Phase::Blocked || !dependencies_done(stream)) return false;
+  stream.ready = stream.begin = engine_.now().value;
+  stream.phase = Phase::Busy;
+  return start(index);
+}
+
+bool Player::is_done(const Stream& of, const Position& position) const {
+  if (position.action < 0) return true;
+  const Cast::Player& player = cast_.players[static_cast<std::size_t>(of.player)];
+  const Stream& other = streams_[static_cast<std::size_t>(player.first_stream + position.stream)];
+  return position.action < other.done_action ||
+         (position.action == other.done_action && position.instruction <= other.done_instruction);
+}
+
+bool Player::dependencies_done(Stream& stream) {
+  const Step& step = *stream.step;
+  const std::int32_t afters = step.end_after - step.first_after, all = afters + step.end_wait - step.first_wait;
+  const RoleProgram& program = *cast_.players[static_cast<std::size_t>(stream.player)].program;
+  for (; stream.checked < all; ++stream.checked) {
+    if (stream.checked < afters) {
+      const After& after = stream.steps->afters[static_cast<std::size_t>(step.first_after + stream.checked)];
+      if (!is_done(stream, {stream.action, after.instruction, after.stream})) return false;
+    } else {
+      const std::int32_t first = program.issues[static_cast<std::size_t>(stream.action)].first_binding;
+      const std::int32_t wait = first + step.first_wait + stream.checked - afters;
+      if (!is_done(stream, program.bindings[static_cast<std::size_t>(wait)])) return false;
+    }
+  }
+  return true;
+}
+
+// Begins the head; true when it has ended already.
+bool Player::start(int index) {
+  Stream& stream = streams_[static_cast<std::size_t>(index)];
+  const Step& step = *stream.step;
+  const Token done{kStreamDone, static_cast<std::uint32_t>(index)};
+  switch (step.kind) {
+    case StepKind::Compute:
+      if (slowing_.worker(index) >= 0 && step.seconds > 0) {
+        engine_.compute(slowing_.worker(index), {step.seconds}, done);
+        return false;
+      }
+      [[fallthrough]];
+    case StepKind::Fixed:
+      if (step.seconds > 0) {
+        engine_.after({step.seconds}, done);
+        return false;
+      }
+      complete(index);
+      return true;
+    case StepKind::Exchange:
+      stream.parts = (step.slot >= 0 ? 1 : 0) + (step.from_slot >= 0 ? 1 : 0);
+      if (step.slot >= 0) arrive(index, false, step.meeting, {});
+      if (step.from_slot >= 0) arrive(index, true, step.from, {});
+      return false;
+    case StepKind::Collective:
+      stream.parts = 1;
+      arrive(index, false, step.meeting, cast_.phases_at(stream.player, step.slot));
+      return false;
+    case StepKind::Copy:
+      stream.parts = 1;
+      arrive(index, false, {}, cast_.phases_at(stream.player, step.slot));
+      return false;
+  }
+  return false;
+}
+
+// The transfer with this number at a meeting, new when nobody has come yet.
+int Player::pending(int meeting, int number) {
+  if (meeting >= 0)
+    for (int t = first_pending_[static_cast<std::size_t>(meeting)]; t >= 0; t = transfers_[static_cast<std::size_t>(t)].next)
+      if (transfers_[static_cast<std::size_t>(t)].number == number) return t;
+  if (free_transfers_.empty()) {
+    free_transfers_.push_back(static_cast<int>(transfers_.size()));
+    transfers_.emplace_back();
+  }
+  const int t = free_transfers_.back();
+  free_transfers_.pop_back();
+  Transfer& transfer = transfers_[static_cast<std::size_t>(t)];
+  transfer = {.meeting = meeting, .number = number};
+  if (meeting >= 0) transfer.next = std::exchange(first_pending_[static_cast<std::size_t>(meeting)], t);
+  return t;
+}
+
+// A party is ready for its transfer; a copy (no meeting key) has no other party.
+void Player::arrive(int index, bool receives, const MeetingUse& use, const Cast::Phases& phases) {
+  const Stream& stream = streams_[static_cast<std::size_t>(index)];
+  int meeting = -1, number = 0;
+  if (use.key >= 0) {
+    const RoleProgram& program = *cast_.players[static_cast<std::size_t>(stream.player)].program;
+    const std::int32_t base = program.issues[static_cast<std::size_t>(stream.action)].first_base + use.at;
+    meeting = cast_.meeting(stream.player, use.key);
+    number = program.bases[static_cast<std::size_t>(base)] + use.nth;
+  }
+  const int t = pending(meeting, number);
+  Transfer& transfer = transfers_[static_cast<std::size_t>(t)];
+  const int party = 2 * index + (receives ? 1 : 0);
+  next_party_[static_cast<std::size_t>(party)] = std::exchange(transfer.first_party, party);
+  transfer.setup = std::max(transfer.setup, stream.step->seconds);
+  transfer.bytes = std::max(transfer.bytes, stream.step->bytes);
+  if (phases.count > 0) transfer.phases = phases;
+  if (meeting >= 0 && ++transfer.arrived < cast_.meetings[static_cast<std::size_t>(meeting)].parties) return;
+  depart(t);
+}
+
+void Player::depart(int t) {
+  Transfer& transfer = transfers_[static_cast<std::size_t>(t)];
+  if (transfer.meeting >= 0) {
+    int* link = &first_pending_[static_cast<std::size_t>(transfer.meeting)];
+    while (*link != t) link = &transfers_[static_cast<std::size_t>(*link)].next;
+    *link = transfer.next;
+    const Cast::Meeting& meeting = cast_.meetings[static_cast<std::size_t>(transfer.meeting)];
+    if (meeting.phases.count > 0) transfer.phases = meeting.phases;
+  }
+  const double now = engine_.now().value;
+  for (int party = transfer.first_party; party >= 0; party = next_party_[static_cast<std::size_t>(party)]) {
+    Stream& stream = streams_[static_cast<std::size_t>(party / 2)];
+    stream.begin = now;
+    if (stream.step->sm_share <= 0 || stream.slows) continue;
+    stream.slows = true;
+    slowing_.begin(stream.player, party / 2, stream.step->sm_share);
+  }
+  transfer.phase = -1;
+  const Seconds setup{transfer.setup};
+  if (const double whole = setup.value + isolated_time(transfer); transfer.phase == 0 && whole > 0)
+    engine_.after({whole}, {kFlowDone, static_cast<std::uint32_t>(t)});
+  else if (setup.value > 0)
+    engine_.after(setup, {kSetUp, static_cast<std::uint32_t>(t)});
+  else
+    next_phase(t);
+}
+
+// Of a transfer that has all its links to itself and one phase, which is thereby begun; else nothing.
+double Player::isolated_time(Transfer& transfer) const {
+  if (transfer.phases.count != 1) return 0;
+  const auto flow = static_cast<std::size_t>(cast_.phase_flows[static_cast<std::size_t>(transfer.phases.first)]);
+  const double bytes = transfer.bytes * quotient_.flows[flow].bytes;
+  if (!ways_.of_flow[flow].exclusive || bytes <= 0) return 0;
+  transfer.phase = 0;
+  return bytes * ways_.of_flow[flow].seconds_per_byte;
+}
+
+// Moves the bytes of the next phase, or ends the transfer after the last.
+void Player::next_phase(int t) {
+  Transfer& transfer = transfers_[static_cast<std::size_t>(t)];
+  const Token done{kFlowDone, static_cast<std::uint32_t>(t)};
+  while (++transfer.phase < transfer.phases.count) {
+    const auto flow =
+        static_cast<std::size_t>(cast_.phase_flows[static_cast<std::size_t>(transfer.phases.first + transfer.phase)]);
+    const double bytes = transfer.bytes * quotient_.flows[flow].bytes;
+    if (bytes <= 0 || quotient_.flows[flow].bundles.empty()) continue;
+    if (!ways_.of_flow[flow].exclusive) use_.begin(static_cast<int>(flow), engine_.now().value);
+    if (ways_.of_flow[flow].alone)
+      engine_.after({bytes * ways_.of_flow[flow].seconds_per_byte}, done);
+    else
+      engine_.transfer(route_of_[flow], bytes, done);
+    return;
+  }
+  const int first_party = transfer.first_party;
+  free_transfers_.push_back(t);
+  for (int party = first_party; party >= 0;) {
+    const int next = next_party_[static_cast<std::size_t>(party)];
+    if (--streams_[static_cast<std::size_t>(party / 2)].parts == 0) complete(party / 2);
+    party = next;
+  }
+}
+
+void Player::phase_done(int t) {
+  const Transfer& transfer = transfers_[static_cast<std::size_t>(t)];
+  const int flow = cast_.phase_flows[static_cast<std::size_t>(transfer.phases.first + transfer.phase)];
+  const double bytes = transfer.bytes * quotient_.flows[static_cast<std::size_t>(flow)].bytes;
+  const Way& way = ways_.of_flow[static_cast<std::size_t>(flow)];
+  if (way.exclusive)
+    use_.alone(flow, bytes * way.seconds_per_byte, bytes);
+  else
+    use_.end(flow, engine_.now().value, bytes);
+  next_phase(t);
+}
+
+void Player::complete(int index) {
+  Stream& stream = streams_[static_cast<std::size_t>(index)];
+  const Step& step = *stream.step;
+  if (stream.slows) {
+    stream.slows = false;
+    slowing_.end(stream.player, index, step.sm_share);
+  }
+  for (std::int32_t a = step.first_absorbed; a < step.end_absorbed; ++a) {
+    const Absorbed& absorbed = stream.steps->absorbed[static_cast<std::size_t>(a)];
+    const Cast::Phases& phases = cast_.phases_at(stream.player, absorbed.slot);
+    for (std::int32_t p = 0; p < phases.count; ++p) {
+      const int flow = cast_.phase_flows[static_cast<std::size_t>(phases.first + p)];
+      if (cast_.owner[static_cast<std::size_t>(flow)] != stream.player) continue;
+      const double bytes = absorbed.bytes * quotient_.flows[static_cast<std::size_t>(flow)].bytes;
+      use_.alone(flow, bytes * ways_.of_flow[static_cast<std::size_t>(flow)].seconds_per_byte, bytes);
+    }
+  }
+  write_span(stream, index);
+  stream.done_action = stream.action;
+  stream.done_instruction = step.last;
+  enter(stream, index);
+  if (is_dirty_[static_cast<std::size_t>(stream.player)]) return;
+  is_dirty_[static_cast<std::size_t>(stream.player)] = true;
+  dirty_.push_back(stream.player);
+}
+
+void Player::write_span(Stream& stream, int index) {
+  const double now = engine_.now().value;
+  makespan_ = std::max(makespan_, now);
+  spans_[static_cast<std::size_t>(stream.span++)] = {
+      .who = {stream.player},
+      .action = stream.action,
+      .instruction = stream.step->first,
+      .count = stream.step->count,
+      .stream = {index - cast_.players[static_cast<std::size_t>(stream.player)].first_stream},
+      .ready = to_nanoseconds({stream.ready}),
+      .begin = to_nanoseconds({stream.begin}),
+      .end = to_nanoseconds({now})};
+  ++spans_done_;
+}
+
+void Player::report_block() const {
+  std::string blocked;
+  int named = 0;
+  for (const Stream& stream : streams_) {
+    if (stream.phase == Phase::Over) continue;
+    if (++named > 4) {
+      blocked += ", ...";
+      break;
+    }
+    const Cast::Player& player = cast_.players[static_cast<std::size_t>(stream.player)];
+    const SegmentId segment = player.program->issues[static_cast<std::size_t>(stream.action)].segment;
+    blocked += (blocked.empty() ? "" : ", ") + std::string("role '") + plan_.roles[player.role.index()].name + "' rank " +
+               std::to_string(quotient_.classes[static_cast<std::size_t>(stream.player)].members.front().value) +
+               " at action " + std::to_string(stream.action) + " '" +
+               plan_.segments[segment.index()].instructions[static_cast<std::size_t>(stream.step->first)].name + "'";
+  }
+  throw Error("plan", "order of exchanges and collectives", "ranks that wait for each other: " + blocked,
+              "one total order that agrees with every rank's (foreshard check-plan names the mistake)");
+}
+
+}  // namespace foreshard::sim

@@ -1,0 +1,97 @@
+// Player: walks the programs of all players at once, with the engine as its clock. An instruction begins when its
+// stream is free and everything it waits for is done; exchanges and collectives begin when all parties are there, pay
+// their setup time and then move bytes.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/trace.h"
+#include "sim/cast.h"
+#include "sim/engine.h"
+#include "sim/link_use.h"
+#include "sim/slowing.h"
+
+namespace foreshard::sim {
+
+class Player final : public Listener {
+ public:
+  Player(const Plan& plan, const Cast& cast, const Quotient& quotient, const Ways& ways, const std::atomic<bool>* cancel,
+         const std::function<void(double)>& progress);
+
+  void play();  // throws Error when cancelled or when the players block each other
+  void finished(Token token) override;
+
+  std::vector<Span> take_spans() { return std::move(spans_); }
+  const LinkUse& link_use() const { return use_; }
+  double makespan() const { return makespan_; }
+  std::int64_t events() const { return engine_.events(); }
+
+ private:
+  enum Event : std::uint32_t { kStreamDone, kSetUp, kFlowDone };
+  enum class Phase : std::uint8_t { Blocked, Busy, Over };
+
+  struct Stream {
+    const SegmentSteps* steps = nullptr;  // of its action
+    const Step* step = nullptr;           // at its head
+    std::int32_t player = 0, action = -1, position = 0;
+    std::int32_t done_action = -1, done_instruction = -1;
+    std::int32_t checked = 0;  // dependencies of the head that are known to be done
+    std::int32_t span = 0;     // where the next span goes
+    std::int32_t parts = 0;    // transfers of the head that have not ended
+    Phase phase = Phase::Blocked;
+    bool slows = false;
+    double ready = 0, begin = 0;
+  };
+  // A transfer from the first arrival of a party to its end. Parties are listed as 2 * stream + (1: its receive side).
+  struct Transfer {
+    std::int32_t meeting = -1, number = 0;
+    std::int32_t arrived = 0, first_party = -1, next = -1;
+    Cast::Phases phases = {};
+    std::int32_t phase = 0;
+    double setup = 0, bytes = 0;
+  };
+
+  void set_up_streams();
+  void enter(Stream& stream, int index);
+  bool advance(int player);
+  bool try_head(int index);
+  bool is_done(const Stream& of, const Position& position) const;
+  bool dependencies_done(Stream& stream);
+  bool start(int index);
+  void arrive(int index, bool receives, const MeetingUse& use, const Cast::Phases& phases);
+  int pending(int meeting, int number);
+  void depart(int transfer);
+  double isolated_time(Transfer& transfer) const;
+  void next_phase(int transfer);
+  void phase_done(int transfer);
+  void complete(int index);
+  void write_span(Stream& stream, int index);
+  void settle();
+  [[noreturn]] void report_block() const;
+
+  const Plan& plan_;
+  const Cast& cast_;
+  const Ways& ways_;
+  const Quotient& quotient_;
+  const std::atomic<bool>* cancel_;
+  const std::function<void(double)>& progress_;
+  Engine engine_;
+  Slowing slowing_;
+  LinkUse use_;
+  std::vector<int> route_of_ = {};  // [flow class]; -1: alone or nothing to cross
+  std::vector<Stream> streams_ = {};
+  std::vector<Transfer> transfers_ = {};
+  std::vector<int> free_transfers_ = {};
+  std::vector<int> first_pending_ = {};  // [meeting] into transfers_
+  std::vector<int> next_party_ = {};     // [2 * stream + side]
+  std::vector<int> dirty_ = {};          // players whose streams may go on
+  std::vector<char> is_dirty_ = {};
+  std::vector<Span> spans_ = {};
+  std::size_t spans_done_ = 0, reported_ = 0;
+  double makespan_ = 0;
+};
+
+}  // namespace foreshard::sim

@@ -1,0 +1,199 @@
+#include "sim/steps.h"
+
+#include <numeric>
+#include <utility>
+
+namespace foreshard::sim {
+namespace {
+
+class Builder {
+ public:
+  Builder(const Plan& plan, const Patterns& patterns, SegmentId segment, const SegmentLayout& layout, const Flavour& flavour,
+          int streams, Granularity granularity)
+      : instructions_(plan.segments[segment.index()].instructions),
+        uses_(patterns.uses[segment.index()]),
+        costs_(flavour.costs->by_segment[segment.index()]),
+        plan_(plan),
+        patterns_(patterns),
+        layout_(layout),
+        flavour_(flavour),
+        streams_(streams),
+        granularity_(granularity) {}
+
+  SegmentSteps build() {
+    find_chains();
+    for (std::size_t i = 0; i < instructions_.size(); ++i) {
+      if (joined_[i])
+        step_of_.push_back(step_of_[static_cast<std::size_t>(predecessor_[i])]);
+      else
+        open(i);
+      extend(step_of_.back(), i);
+    }
+    close();
+    list_streams();
+    return std::move(out_);
+  }
+
+ private:
+  struct Work {
+    std::int64_t compute = 0, fixed = 0;  // nanoseconds
+    double transfers = 0;                 // seconds
+    std::vector<Absorbed> absorbed = {};
+  };
+
+  // Seconds per byte at which instruction i may come along in a chain; below 0: it is a transfer of its own.
+  double absorbed(std::size_t i) const {
+    if (granularity_ != Granularity::Stage || uses_[i].collective < 0) return -1;
+    return flavour_.absorbed[static_cast<std::size_t>(uses_[i].collective)];
+  }
+  bool mergeable(std::size_t i) const {
+    const auto& what = instructions_[i].what;
+    return std::holds_alternative<Compute>(what) || std::holds_alternative<Mark>(what) || absorbed(i) >= 0;
+  }
+
+  // joined_[i]: instruction i goes on with the chain of its stream predecessor.
+  void find_chains() {
+    joined_.assign(instructions_.size(), false);
+    if (granularity_ == Granularity::Op) return;
+    std::vector<std::int32_t> newest(static_cast<std::size_t>(streams_), -1);
+    for (std::size_t i = 0; i < instructions_.size(); ++i)
+      predecessor_.push_back(std::exchange(newest[instructions_[i].stream.index()], static_cast<std::int32_t>(i)));
+    std::vector<char> noticed(instructions_.size(), false);
+    for (std::size_t i = 0; i < instructions_.size(); ++i) {
+      if (!instructions_[i].records.empty()) noticed[i] = true;
+      for (const std::int32_t earlier : instructions_[i].after) noticed[static_cast<std::size_t>(earlier)] = true;
+    }
+    for (std::size_t i = 0; i < instructions_.size(); ++i) {
+      if (predecessor_[i] < 0) continue;
+      const auto before = static_cast<std::size_t>(predecessor_[i]);
+      joined_[i] = mergeable(i) && mergeable(before) && !noticed[before] && instructions_[i].after.empty() &&
+                   instructions_[i].waits.empty() &&
+                   (granularity_ == Granularity::Stage || instructions_[i].layer == instructions_[before].layer);
+    }
+  }
+
+  // A new step that begins with instruction i.
+  void open(std::size_t i) {
+    step_of_.push_back(static_cast<std::int32_t>(out_.steps.size()));
+    Step step;
+    step.first = static_cast<std::int32_t>(i);
+    step.count = 0;
+    step.stream = instructions_[i].stream.value;
+    step.first_wait = layout_.first_wait[i];
+    step.end_wait = layout_.first_wait[i + 1];
+    step.first_after = static_cast<std::int32_t>(out_.afters.size());
+    for (const std::int32_t earlier : instructions_[i].after)
+      out_.afters.push_back({instructions_[static_cast<std::size_t>(earlier)].stream.value, earlier});
+    step.end_after = static_cast<std::int32_t>(out_.afters.size());
+    out_.steps.push_back(step);
+    work_.emplace_back();
+  }
+
+  void extend(std::int32_t number, std::size_t i) {
+    Step& step = out_.steps[static_cast<std::size_t>(number)];
+    Work& work = work_[static_cast<std::size_t>(number)];
+    step.last = static_cast<std::int32_t>(i);
+    ++step.count;
+    const auto& what = instructions_[i].what;
+    const double rate = absorbed(i);
+    if (std::holds_alternative<Compute>(what)) {
+      step.kind = StepKind::Compute;
+      work.compute += costs_[i].busy.value;
+      return;
+    }
+    work.fixed += costs_[i].busy.value;
+    if (rate >= 0) {
+      const double bytes = wire_bytes(i), seconds = bytes * rate;
+      work.transfers += seconds;
+      absorb(work, {patterns_.collective_slot(uses_[i].collective), bytes, seconds});
+    } else if (uses_[i].collective >= 0 || uses_[i].copy || uses_[i].to >= 0 || uses_[i].from >= 0) {
+      transfer(step, i);
+    }
+  }
+
+  static void absorb(Work& work, const Absorbed& more) {
+    for (Absorbed& known : work.absorbed)
+      if (known.slot == more.slot) {
+        known.bytes += more.bytes;
+        known.seconds += more.seconds;
+        return;
+      }
+    work.absorbed.push_back(more);
+  }
+
+  double wire_bytes(std::size_t i) const {
+    const auto& what = instructions_[i].what;
+    double bytes = 0;
+    if (const auto* exchange = std::get_if<Exchange>(&what)) bytes = static_cast<double>(exchange->bytes.value);
+    if (const auto* copy = std::get_if<Copy>(&what)) bytes = static_cast<double>(copy->bytes.value);
+    if (const auto* collective = std::get_if<Collective>(&what))
+      bytes = static_cast<double>(collective->bytes.value) * patterns_.volume[static_cast<std::size_t>(uses_[i].collective)];
+    return bytes * costs_[i].wire_factor;
+  }
+
+  void transfer(Step& step, std::size_t i) {
+    step.bytes = wire_bytes(i);
+    step.sm_share = costs_[i].sm_share;
+    step.meeting = layout_.meeting[i];
+    step.from = layout_.from[i];
+    if (uses_[i].collective >= 0) {
+      step.kind = StepKind::Collective;
+      step.slot = patterns_.collective_slot(uses_[i].collective);
+    } else if (uses_[i].copy) {
+      const int copy = copy_pattern(patterns_, plan_.roles[flavour_.role.index()], instructions_[i]);
+      if (copy < 0) return;  // stays on its device: as long as its cost says
+      step.kind = StepKind::Copy;
+      step.slot = patterns_.copy_slot(copy);
+    } else {
+      step.kind = StepKind::Exchange;
+      if (uses_[i].to >= 0) step.slot = patterns_.to_slot(uses_[i].to);
+      if (uses_[i].from >= 0) step.from_slot = patterns_.from_slot(uses_[i].from);
+    }
+  }
+
+  void close() {
+    for (std::size_t n = 0; n < work_.size(); ++n) {
+      Step& step = out_.steps[n];
+      const Work& work = work_[n];
+      step.seconds = static_cast<double>(work.compute) * 1e-9 * flavour_.slowdown + static_cast<double>(work.fixed) * 1e-9 +
+                     work.transfers;
+      step.first_absorbed = static_cast<std::int32_t>(out_.absorbed.size());
+      out_.absorbed.insert(out_.absorbed.end(), work.absorbed.begin(), work.absorbed.end());
+      step.end_absorbed = static_cast<std::int32_t>(out_.absorbed.size());
+    }
+  }
+
+  void list_streams() {
+    out_.first_of_stream.assign(static_cast<std::size_t>(streams_) + 1, 0);
+    for (const Step& step : out_.steps) ++out_.first_of_stream[static_cast<std::size_t>(step.stream) + 1];
+    std::partial_sum(out_.first_of_stream.begin(), out_.first_of_stream.end(), out_.first_of_stream.begin());
+    out_.of_stream.resize(out_.steps.size());
+    std::vector<std::int32_t> next(out_.first_of_stream.begin(), out_.first_of_stream.end() - 1);
+    for (std::size_t n = 0; n < out_.steps.size(); ++n)
+      out_.of_stream[static_cast<std::size_t>(next[static_cast<std::size_t>(out_.steps[n].stream)]++)] =
+          static_cast<std::int32_t>(n);
+  }
+
+  const std::vector<Instruction>& instructions_;
+  const std::vector<InstructionUse>& uses_;
+  const std::vector<Cost>& costs_;
+  const Plan& plan_;
+  const Patterns& patterns_;
+  const SegmentLayout& layout_;
+  const Flavour& flavour_;
+  int streams_;
+  Granularity granularity_;
+  std::vector<std::int32_t> predecessor_ = {}, step_of_ = {};
+  std::vector<char> joined_ = {};
+  std::vector<Work> work_ = {};
+  SegmentSteps out_ = {};
+};
+
+}  // namespace
+
+SegmentSteps make_steps(const Plan& plan, const Patterns& patterns, SegmentId segment, const SegmentLayout& layout,
+                        const Flavour& flavour, int streams, Granularity granularity) {
+  return Builder(plan, patterns, segment, layout, flavour, streams, granularity).build();
+}
+
+}  // namespace foreshard::sim

@@ -1,0 +1,149 @@
+#include "sim/ways.h"
+
+#include <algorithm>
+#include <numeric>
+#include <span>
+
+namespace foreshard::sim {
+namespace {
+
+class Finder {
+ public:
+  Finder(const Plan& plan, const Ranks& ranks, const Patterns& patterns, const Flows& flows, const Quotient& quotient)
+      : ranks_(ranks), patterns_(patterns), flows_(flows), q_(quotient), streams_(slot_streams(plan, patterns)) {}
+
+  Ways find() {
+    Ways ways;
+    std::vector<char> takes_turns, limits;
+    for (const Bundle& bundle : q_.bundles) takes_turns.push_back(one_at_a_time(bundle));
+    for (int b = 0; b < static_cast<int>(q_.bundles.size()); ++b) limits.push_back(can_limit(b) && !dominated(b));
+    std::vector<int> link_of(q_.bundles.size(), -1), share(q_.bundles.size(), 1);
+    for (const FlowClass& flow : q_.flows) {
+      Way way;
+      const auto in_turn = [&](const Crossing& c) { return takes_turns[static_cast<std::size_t>(c.flow)] != 0; };
+      const auto harmless = [&](const Crossing& c) { return in_turn(c) || !can_limit(c.flow); };
+      way.exclusive = std::all_of(flow.bundles.begin(), flow.bundles.end(), in_turn);
+      way.alone = std::all_of(flow.bundles.begin(), flow.bundles.end(), harmless);
+      for (const Crossing& c : flow.bundles) {
+        const auto b = static_cast<std::size_t>(c.flow);
+        if (!can_limit(c.flow)) continue;
+        way.seconds_per_byte = std::max(way.seconds_per_byte, c.times / q_.bundles[b].narrowest.value);
+        if (way.alone || !limits[b]) continue;
+        if (link_of[b] < 0) {
+          share[b] = common_share(q_.bundles[b]);
+          link_of[b] = static_cast<int>(ways.links.size());
+          ways.links.push_back({q_.bundles[b].narrowest.value / share[b]});
+        }
+        way.route.insert(way.route.end(), static_cast<std::size_t>(c.times / share[b]), link_of[b]);
+      }
+      ways.of_flow.push_back(std::move(way));
+    }
+    return ways;
+  }
+
+ private:
+  bool can_limit(int bundle) const { return q_.bundles[static_cast<std::size_t>(bundle)].narrowest.value > 0; }
+  static int common_share(const Bundle& bundle) {
+    int share = 0;
+    for (const Crossing& c : bundle.crossings) share = std::gcd(share, c.times);
+    return share;
+  }
+
+  // The stream of `rank` that carries the flow, when there is exactly one.
+  int stream_of(RankId rank, int flow) const {
+    const RoleId role = ranks_.role(rank);
+    int stream = kNoStream;
+    for (const int slot : patterns_.slots[role.index()]) {
+      const Flows::Asked& asked = flows_.at(rank, slot);
+      if (flow < asked.first || flow >= asked.first + asked.phases) continue;
+      const int here = streams_[role.index()][static_cast<std::size_t>(slot)];
+      if (stream != kNoStream && here != stream) return kManyStreams;
+      stream = here;
+    }
+    return stream;
+  }
+
+  // All flows on a link of the bundle pass one by one through one stream of one rank.
+  bool one_at_a_time(const Bundle& bundle) const {
+    const auto carries_all = [&](RankId rank) {
+      const int stream = stream_of(rank, bundle.crossings.front().example);
+      return stream >= 0 && std::all_of(bundle.crossings.begin(), bundle.crossings.end(),
+                                        [&](const Crossing& c) { return stream_of(rank, c.example) == stream; });
+    };
+    for (const Crossing& c : bundle.crossings)
+      if (c.several) return false;
+    constexpr std::size_t kMostTried = 8;  // members of one group are alike; a sender and a receiver are not
+    const std::span<const RankId> parties = flows_.parties(bundle.crossings.front().example);
+    return std::any_of(parties.begin(), parties.begin() + static_cast<std::ptrdiff_t>(std::min(kMostTried, parties.size())),
+                       carries_all);
+  }
+
+  int times(int flow, int bundle) const {
+    for (const Crossing& c : q_.flows[static_cast<std::size_t>(flow)].bundles)
+      if (c.flow == bundle) return c.times;
+    return 0;
+  }
+
+  // Another bundle is full before this one can be: it takes at least the same share of every flow of this one. Of two
+  // bundles that dominate each other the first stays.
+  bool dominated(int b) const {
+    const Bundle& bundle = q_.bundles[static_cast<std::size_t>(b)];
+    const auto shortest =
+        std::min_element(bundle.crossings.begin(), bundle.crossings.end(), [&](const Crossing& a, const Crossing& c) {
+          return q_.flows[static_cast<std::size_t>(a.flow)].bundles.size() <
+                 q_.flows[static_cast<std::size_t>(c.flow)].bundles.size();
+        });
+    for (const Crossing& other : q_.flows[static_cast<std::size_t>(shortest->flow)].bundles) {
+      if (other.flow == b || !can_limit(other.flow)) continue;
+      const Bundle& rival = q_.bundles[static_cast<std::size_t>(other.flow)];
+      bool covers = true, equal = rival.crossings.size() == bundle.crossings.size();
+      for (const Crossing& c : bundle.crossings) {
+        const double mine = c.times * rival.narrowest.value, its = times(c.flow, other.flow) * bundle.narrowest.value;
+        covers = covers && its >= mine;
+        equal = equal && its == mine;
+        if (!covers) break;
+      }
+      if (covers && !(equal && b < other.flow)) return true;
+    }
+    return false;
+  }
+
+  const Ranks& ranks_;
+  const Patterns& patterns_;
+  const Flows& flows_;
+  const Quotient& q_;
+  SlotStreams streams_;
+};
+
+}  // namespace
+
+SlotStreams slot_streams(const Plan& plan, const Patterns& patterns) {
+  SlotStreams streams;
+  for (std::size_t r = 0; r < plan.roles.size(); ++r) {
+    std::vector<int> of_slot(static_cast<std::size_t>(patterns.slot_count()), kNoStream);
+    const auto note = [&](int slot, StreamId stream) {
+      int& known = of_slot[static_cast<std::size_t>(slot)];
+      known = known == kNoStream || known == stream.value ? stream.value : kManyStreams;
+    };
+    for (const SegmentId s : patterns.segments[r]) {
+      const std::vector<Instruction>& instructions = plan.segments[s.index()].instructions;
+      for (std::size_t i = 0; i < instructions.size(); ++i) {
+        const InstructionUse& use = patterns.uses[s.index()][i];
+        if (use.to >= 0) note(patterns.to_slot(use.to), instructions[i].stream);
+        if (use.from >= 0) note(patterns.from_slot(use.from), instructions[i].stream);
+        if (use.collective >= 0) note(patterns.collective_slot(use.collective), instructions[i].stream);
+        if (!use.copy) continue;
+        const int copy = copy_pattern(patterns, plan.roles[r], instructions[i]);
+        if (copy >= 0) note(patterns.copy_slot(copy), instructions[i].stream);
+      }
+    }
+    streams.push_back(std::move(of_slot));
+  }
+  return streams;
+}
+
+Ways find_ways(const Plan& plan, const Ranks& ranks, const Patterns& patterns, const Flows& flows, const Quotient& quotient) {
+  return Finder(plan, ranks, patterns, flows, quotient).find();
+}
+
+}  // namespace foreshard::sim

@@ -1,0 +1,31 @@
+// Ways: how a flow class goes through the engine: over the few links that can limit it, or alone, by its closed
+// formula.
+#pragma once
+
+#include <vector>
+
+#include "sim/quotient.h"
+
+namespace foreshard::sim {
+
+// The stream that carries all instructions of a slot, per [role][slot]; kNoStream: unused, kManyStreams: more than one.
+inline constexpr int kNoStream = -1, kManyStreams = -2;
+using SlotStreams = std::vector<std::vector<int>>;
+SlotStreams slot_streams(const Plan& plan, const Patterns& patterns);
+
+struct Way {
+  // Everybody else on the links that can limit it takes turns with it, because one stream of one rank carries them all:
+  // the flow takes bytes * seconds_per_byte. Exclusive: the same holds for all links that it crosses.
+  bool alone = false, exclusive = false;
+  double seconds_per_byte = 0;
+  std::vector<int> route = {};  // engine links, repeated as often as the flow counts; when not alone
+};
+
+struct Ways {
+  std::vector<BytesPerSecond> links = {};  // to create in the engine, in this order
+  std::vector<Way> of_flow = {};           // [flow class]
+};
+
+Ways find_ways(const Plan& plan, const Ranks& ranks, const Patterns& patterns, const Flows& flows, const Quotient& quotient);
+
+}  // namespace foreshard::sim
