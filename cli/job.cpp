@@ -46,7 +46,7 @@ std::vector<VerbOption> job_options() {
       {.name = "--strategy", .value = "FILE", .help = "a .strategy.json; options below win over it"},
       {.name = "--set",
        .value = "PATH=VALUE",
-       .help = "sets a field: model.layers=24, cluster.fabric.oversubscription=2, strategy.zero=1; may be repeated",
+       .help = "sets a field: model.n_layer=24, cluster.fabric.oversubscription=2, strategy.zero=1; may be repeated",
        .repeatable = true}};
   const Strategy defaults;
   for (const StrategyOption& option : strategy_options())

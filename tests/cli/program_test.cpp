@@ -9,46 +9,33 @@
 #include "core/data_path.h"
 #include "core/json.h"
 #include "core/strategy_options.h"
+#include "tests/cli/run_line.h"
 
 namespace foreshard {
 
-struct Ran {
-  ExitCode code = ExitCode::Ok;
-  std::string out = {}, err = {};
-};
-
-static Ran ran(const std::string& line) {
-  std::istringstream in(line);
-  std::vector<std::string> words;
-  for (std::string word; in >> word;) words.push_back(word);
-  std::ostringstream out, err;
-  const ExitCode code = run_program(words, {out, err});
-  return {code, out.str(), err.str()};
-}
-
 static void expect_refused(const std::string& line, const std::string& message) {
-  const Ran r = ran(line);
+  const RanLine r = run_line(line);
   EXPECT_EQ(r.code, ExitCode::WrongInput) << line;
   EXPECT_EQ(r.err, "foreshard: " + message + "\n") << line;
   EXPECT_EQ(r.out, "") << line;
 }
 
 TEST(Program, ExitCodesAreThoseOfTheDesign) {
-  EXPECT_EQ(ran("--version").code, ExitCode::Ok);
-  EXPECT_EQ(ran("--help").code, ExitCode::Ok);
-  EXPECT_EQ(ran("").code, ExitCode::WrongInput);
-  EXPECT_EQ(ran("show schedule 1f1b --pp 2 --micro-batches 4").code, ExitCode::Ok);
-  EXPECT_EQ(ran("show schedule gpipe --pp 2 --micro-batches 4 --virtual-stages 2").code, ExitCode::Infeasible);
+  EXPECT_EQ(run_line("--version").code, ExitCode::Ok);
+  EXPECT_EQ(run_line("--help").code, ExitCode::Ok);
+  EXPECT_EQ(run_line("").code, ExitCode::WrongInput);
+  EXPECT_EQ(run_line("show schedule 1f1b --pp 2 --micro-batches 4").code, ExitCode::Ok);
+  EXPECT_EQ(run_line("show schedule gpipe --pp 2 --micro-batches 4 --virtual-stages 2").code, ExitCode::Infeasible);
   EXPECT_EQ(static_cast<int>(ExitCode::WrongInput), 1);
   EXPECT_EQ(static_cast<int>(ExitCode::Infeasible), 2);
   EXPECT_EQ(static_cast<int>(ExitCode::DeviceFailure), 3);
 }
 
 TEST(Program, UnknownVerbsNameTheNearest) {
-  const Ran r = ran("shcedule");
+  const RanLine r = run_line("shcedule");
   EXPECT_EQ(r.code, ExitCode::WrongInput);
   EXPECT_TRUE(r.err.starts_with("foreshard: command line: verb: found \"shcedule\", expected one of ")) << r.err;
-  EXPECT_NE(ran("show schedul").err.find("(nearest: show schedule)"), std::string::npos);
+  EXPECT_NE(run_line("show schedul").err.find("(nearest: show schedule)"), std::string::npos);
 }
 
 TEST(Program, UnknownOptionsNameTheNearest) {
@@ -86,7 +73,7 @@ TEST(Program, HelpOfEveryVerbFitsAHundredColumnsAndHasAnExample) {
   for (const Verb& verb : verbs()) {
     EXPECT_FALSE(verb.examples.empty()) << verb.name;
     for (const std::string& example : verb.examples) EXPECT_TRUE(example.starts_with("foreshard " + verb.name)) << example;
-    const Ran r = ran(verb.name + " --help");
+    const RanLine r = run_line(verb.name + " --help");
     EXPECT_EQ(r.code, ExitCode::Ok);
     EXPECT_EQ(r.out, verb_help(verb));
     all += r.out;
@@ -109,7 +96,7 @@ TEST(Program, ListsAreJsonWithTheirKeys) {
       {"frameworks", {"name"}},
       {"policies", {"option", "default", "choices"}}};
   for (const auto& [what, keys] : lists) {
-    const Ran r = ran("list " + what + " --json");
+    const RanLine r = run_line("list " + what + " --json");
     EXPECT_EQ(r.code, ExitCode::Ok);
     const JsonReader json = JsonReader::parse(r.out, what);
     ASSERT_GT(json.size(), 0u) << what;
@@ -121,8 +108,8 @@ TEST(Program, ListsAreJsonWithTheirKeys) {
 }
 
 TEST(Program, EveryShippedNameIsListed) {
-  for (const std::string& name : shipped("models")) EXPECT_NE(ran("list models").out.find(name), std::string::npos);
-  const Ran options = ran("list options --json");
+  for (const std::string& name : shipped("models")) EXPECT_NE(run_line("list models").out.find(name), std::string::npos);
+  const RanLine options = run_line("list options --json");
   for (const StrategyOption& option : strategy_options())
     EXPECT_NE(options.out.find("\"path\": \"" + option.path + "\""), std::string::npos) << option.path;
 }

@@ -1,0 +1,103 @@
+#include "cli/prepared.h"
+
+#include <algorithm>
+
+#include "cli/job.h"
+#include "core/json.h"
+#include "core/json_edit.h"
+#include "core/strategy_options.h"
+#include "strategy/lower.h"
+
+namespace foreshard {
+
+namespace {
+
+struct PlanOrigin {  // Plan::origin, as lower writes it
+  std::string model = {}, cluster = {};
+  Strategy strategy = {};
+  Workload workload = {};
+};
+
+}  // namespace
+
+static PlanOrigin read_origin(const Plan& plan, const std::string& file) {
+  const std::string where = file + ": origin";
+  const JsonReader json = JsonReader::parse(plan.origin.empty() ? "{}" : plan.origin, where);
+  PlanOrigin origin;
+  if (const auto model = json.find("model")) origin.model = model->as_string();
+  if (const auto cluster = json.find("cluster")) origin.cluster = cluster->as_string();
+  if (json.has("strategy")) origin.strategy = parse_strategy(json_value(plan.origin, "strategy", where), where);
+  if (const auto workload = json.find("workload")) {
+    origin.workload.tokens_per_sample = workload->at("tokens_per_sample").as_int(0);
+    origin.workload.model_flops_per_sample = {workload->at("model_flops_per_sample").as_double(0)};
+    origin.workload.parameters = workload->at("parameters").as_int(0);
+  }
+  return origin;
+}
+
+static Prepared finished(Plan plan, Cluster cluster, PlanOrigin origin) {
+  Prepared prepared;
+  prepared.does_not_fit = does_not_fit(plan, cluster, origin.strategy);
+  prepared.model = std::move(origin.model);
+  prepared.strategy = std::move(origin.strategy);
+  prepared.workload = origin.workload;
+  prepared.cluster = std::move(cluster);
+  prepared.plan = std::move(plan);
+  return prepared;
+}
+
+static Prepared from_plan(const Arguments& arguments) {
+  const std::string file = arguments.text("--plan");
+  for (const VerbOption& option : job_options())
+    if (arguments.has(option.name) && option.name != "--cluster")
+      throw Error(kCommandLine, option.name, "an option of a job",
+                  "only --cluster beside --plan: the plan has its model and strategy");
+  Plan plan = load_plan(file);
+  PlanOrigin origin = read_origin(plan, file);
+  const std::string cluster = arguments.text("--cluster", origin.cluster);
+  if (cluster.empty()) throw Error(kCommandLine, "--cluster", "nothing", "a cluster: the plan names none");
+  return finished(std::move(plan), load_cluster(cluster), std::move(origin));
+}
+
+std::variant<Prepared, Refused> prepare(const Arguments& arguments) {
+  if (arguments.has("--plan")) return from_plan(arguments);
+  for (const char* needed : {"--model", "--cluster"})
+    if (!arguments.has(needed))
+      throw Error(kCommandLine, needed, "nothing", "a name or a file, or --plan FILE; see \"foreshard simulate --help\"");
+  Job job = read_job(arguments);
+  auto answer = lower(job.model, job.cluster, job.strategy, {.ignore_memory = true});
+  if (auto* infeasible = std::get_if<Infeasible>(&answer))
+    return Refused{job.model.name, job.cluster.name, job.strategy, std::move(*infeasible)};
+  Lowered& lowered = std::get<Lowered>(answer);
+  PlanOrigin origin = read_origin(lowered.plan, "plan");
+  return finished(std::move(lowered.plan), std::move(job.cluster), std::move(origin));
+}
+
+std::vector<std::string> headline(const Strategy& strategy) {
+  std::vector<std::string> words;
+  const Strategy defaults;
+  static const std::vector<std::string> first = {"tp",       "cp",          "pp",           "dp",  "virtual_stages",
+                                                 "schedule", "micro_batch", "global_batch", "seq", "precision"};
+  const auto add = [&](const StrategyOption& option, bool always) {
+    const std::string value = option.get(strategy);
+    if (!always && value == option.get(defaults)) return;
+    std::string name = option.path;
+    std::replace(name.begin(), name.end(), '_', ' ');
+    words.push_back(option.type == OptionType::Flag ? name : name + " " + value);
+  };
+  for (const std::string& path : first)
+    if (const StrategyOption* option = find_option(path)) add(*option, path == "tp" || path == "pp" || path == "dp");
+  // Chosen by the engine where nothing was asked for: not worth a word.
+  static const std::vector<std::string> resolved = {"attention",        "bucket",      "placement",  "param_dtype",
+                                                    "grad_dtype",       "state_dtype", "zero_group", "microbatch_group",
+                                                    "framework_memory", "layer_split"};
+  for (const StrategyOption& option : strategy_options()) {
+    const auto in = [&](const std::vector<std::string>& paths) {
+      return std::find(paths.begin(), paths.end(), option.path) != paths.end();
+    };
+    if (!in(first) && !in(resolved)) add(option, false);
+  }
+  return words;
+}
+
+}  // namespace foreshard

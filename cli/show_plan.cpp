@@ -1,0 +1,42 @@
+// foreshard show plan: what a saved plan holds.
+#include <ostream>
+
+#include "cli/table.h"
+#include "cli/verb.h"
+#include "core/plan.h"
+
+namespace foreshard {
+
+static ExitCode show_plan(const Arguments& arguments, const Console& console) {
+  const Plan plan = load_plan(arguments.text("PLAN"));
+  if (arguments.flag("--json")) {
+    console.out << to_json(plan);
+    return ExitCode::Ok;
+  }
+  console.out << "plan " << program_hash(plan) << ": " << plan.stages << " stages, " << plan.microbatches << " micro-batches, "
+              << plan.samples << " samples\n";
+  Table axes{{"axis", "size"}, {}};
+  for (const Axis& axis : plan.axes) axes.rows.push_back({axis.name, std::to_string(axis.size)});
+  Table roles{{"role", "device", "actions", "buffers", "resident GiB"}, {}};
+  for (const Role& role : plan.roles) {
+    Bytes resident;
+    for (const Buffer& buffer : role.buffers)
+      if (buffer.resident && buffer.space == Space::Device)
+        resident += buffer.bytes * static_cast<std::int64_t>(buffer.offsets.size());
+    roles.rows.push_back({role.name, role.device_kind, std::to_string(role.actions.size()), std::to_string(role.buffers.size()),
+                          plain(in_gib(resident))});
+  }
+  console.out << "\n" << table_text(axes) << "\n" << table_text(roles);
+  return ExitCode::Ok;
+}
+
+Verb show_plan_verb() {
+  return {.name = "show plan",
+          .summary = "Prints the axes and roles of a saved plan.",
+          .examples = {"foreshard show plan gpt2.plan.json"},
+          .options = {{.name = "PLAN", .value = "PLAN", .help = "a .plan.json file", .required = true},
+                      {.name = "--json", .help = "print JSON"}},
+          .run = show_plan};
+}
+
+}  // namespace foreshard

@@ -1,0 +1,110 @@
+// lower, check-plan and show plan on real files, and how options reach the strategy.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "core/json.h"
+#include "core/plan.h"
+#include "core/strategy.h"
+#include "tests/cli/run_line.h"
+
+namespace foreshard {
+
+namespace fs = std::filesystem;
+
+class PlanVerbs : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::temp_directory_path() / ("foreshard-plans-" + std::to_string(::getpid()));
+    fs::create_directories(folder_);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+  std::string file(const std::string& name) const { return (folder_ / name).string(); }
+  static std::string small() { return "lower --model gpt2-124m --cluster dgx-a100 --seq 256 --global-batch 16 "; }
+
+ private:
+  fs::path folder_;
+};
+
+TEST_F(PlanVerbs, ASavedPlanIsSoundAndShown) {
+  const std::string plan = file("p.plan.json");
+  ASSERT_EQ(run_line(small() + "--tp 2 --pp 2 --save-plan " + plan).code, ExitCode::Ok);
+  const RanLine checked = run_line("check-plan " + plan + " --cluster dgx-a100 --json");
+  EXPECT_EQ(checked.code, ExitCode::Ok);
+  EXPECT_TRUE(JsonReader::parse(checked.out, "out").at("sound").as_bool());
+  const RanLine shown = run_line("show plan " + plan);
+  EXPECT_EQ(shown.code, ExitCode::Ok);
+  // 8 GPUs / (2 x 2) = 2 replicas, so 16 samples are 8 micro-batches of 1 each.
+  EXPECT_NE(shown.out.find(": 2 stages, 8 micro-batches, 16 samples"), std::string::npos) << shown.out;
+}
+
+TEST_F(PlanVerbs, APlanThatWasSpoiledIsRefused) {
+  const std::string path = file("p.plan.json");
+  ASSERT_EQ(run_line(small() + "--pp 2 --save-plan " + path).code, ExitCode::Ok);
+  Plan plan = load_plan(path);
+  plan.roles[1].actions.pop_back();  // the last stage never updates its parameters
+  save_plan(plan, path);
+  const RanLine checked = run_line("check-plan " + path);
+  EXPECT_EQ(checked.code, ExitCode::WrongInput);
+  EXPECT_NE(checked.out.find("not sound"), std::string::npos) << checked.out;
+  std::ofstream(path) << "{}";
+  const RanLine broken = run_line("check-plan " + path);
+  EXPECT_EQ(broken.code, ExitCode::WrongInput);
+  EXPECT_TRUE(broken.err.starts_with("foreshard: " + path + ": ")) << broken.err;
+}
+
+TEST_F(PlanVerbs, OptionsWinOverTheStrategyFileAndSetOverOptions) {
+  std::ofstream(file("s.strategy.json")) << R"({"tp": 4, "zero": 1, "micro_batch": 2})";
+  const std::string out = file("out.strategy.json");
+  const RanLine r = run_line(small() + "--strategy " + file("s.strategy.json") +
+                             " --tp 2 --zero 1 --set strategy.zero=2 --save-strategy " + out);
+  ASSERT_EQ(r.code, ExitCode::Ok) << r.err;
+  const Strategy strategy = load_strategy(out);
+  EXPECT_EQ(strategy.tp, 2);
+  EXPECT_EQ(strategy.micro_batch, 2);
+  EXPECT_EQ(strategy.zero, 2);
+  EXPECT_EQ(strategy.dp, 4);  // the rest of 8 GPUs
+}
+
+TEST_F(PlanVerbs, GpusAndNodesChooseThePartOfTheCluster) {
+  const std::string out = file("out.strategy.json");
+  ASSERT_EQ(run_line(small() + "--gpus 4 --tp 2 --save-strategy " + out).code, ExitCode::Ok);
+  EXPECT_EQ(load_strategy(out).dp, 2);
+  ASSERT_EQ(run_line(small() + "--nodes 2 --tp 2 --save-strategy " + out).code, ExitCode::Ok);
+  EXPECT_EQ(load_strategy(out).dp, 8);
+  ASSERT_EQ(run_line(small() + "--set cluster.nodes=2 --tp 2 --save-strategy " + out).code, ExitCode::Ok);
+  EXPECT_EQ(load_strategy(out).dp, 8);
+  EXPECT_EQ(run_line(small() + "--gpus 6 --tp 4").err,
+            "foreshard: command line: --gpus: found 6, expected a multiple of 4 (tp x cp x pp)\n");
+}
+
+TEST_F(PlanVerbs, SetChangesTheModel) {
+  // gpt2-124m has 12 layers: 5 stages cannot hold them evenly, with 10 layers they can.
+  EXPECT_EQ(run_line(small() + "--gpus 5 --pp 5").code, ExitCode::Infeasible);
+  EXPECT_EQ(run_line(small() + "--gpus 5 --pp 5 --set model.n_layer=10").code, ExitCode::Ok);
+}
+
+TEST_F(PlanVerbs, WrongSettingsSayWhatWasExpected) {
+  const auto message = [](const std::string& setting) { return run_line(small() + "--set " + setting).err; };
+  EXPECT_EQ(message("tp"),
+            "foreshard: command line: --set: found \"tp\", expected PATH=VALUE, such as strategy.zero=1 or cluster.nodes=16\n");
+  EXPECT_EQ(message("plan.tp=1"),
+            "foreshard: command line: --set: found \"plan.tp=1\", expected a path that begins with model., cluster. or "
+            "strategy.\n");
+  EXPECT_NE(message("strategy.zreo=1").find("zero"), std::string::npos);
+  EXPECT_NE(message("cluster.nods=1").find("nodes"), std::string::npos);
+  EXPECT_NE(message("strategy.zero=7").find("an integer from 0 to 3"), std::string::npos);
+}
+
+TEST_F(PlanVerbs, AStrategyThatCannotBeIsAnAnswer) {
+  const RanLine r = run_line("lower --model gpt3-175b --cluster dgx-a100-x64 --tp 8 --pp 64 --global-batch 64 --json");
+  EXPECT_EQ(r.code, ExitCode::Infeasible);
+  const JsonReader json = JsonReader::parse(r.out, "out");
+  EXPECT_FALSE(json.at("feasible").as_bool());
+  EXPECT_FALSE(json.at("infeasible_reason").as_string().empty());
+  EXPECT_EQ(r.err, "");
+}
+
+}  // namespace foreshard

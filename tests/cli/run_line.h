@@ -1,0 +1,26 @@
+// Runs one command line in this process.
+#pragma once
+
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "cli/program.h"
+
+namespace foreshard {
+
+struct RanLine {
+  ExitCode code = ExitCode::Ok;
+  std::string out = {}, err = {};
+};
+
+inline RanLine run_line(const std::string& line) {
+  std::istringstream in(line);
+  std::vector<std::string> words;
+  for (std::string word; in >> word;) words.push_back(word);
+  std::ostringstream out, err;
+  const ExitCode code = run_program(words, {out, err});
+  return {code, out.str(), err.str()};
+}
+
+}  // namespace foreshard
