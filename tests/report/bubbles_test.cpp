@@ -97,6 +97,24 @@ TEST(Bubbles, WhatTheDrainDoesNotExplainIsTheBarrier) {
   EXPECT_EQ(causes[1], (Causes{1, 0, 0, 0, 0, 0}));  // lead of 2, but it never stands still
 }
 
+// The drain is spent once. p = 2, m = 1: stage 0 ends its backward at 6, stage 1 at 4. Both meet for the norm (6 to 7), then
+// stage 0 updates for 5 and stage 1 for 1: stage 1 waited 2 for the drain, 1 for the wire, and 4 at the end for nothing of it.
+TEST(Bubbles, TheLeadIsSpentOnce) {
+  Result result = result_of({.p = 2, .m = 1, .reduce = 1, .update = 1, .norm = true});
+  const SegmentId update = result.plan.roles[0].actions.back().segment;
+  result.plan.segments.push_back(result.plan.segments[update.index()]);
+  auto& costs = result.plan.costs[0].by_segment;
+  costs.push_back(costs[update.index()]);
+  costs.back().back().busy = {5'000'000};
+  costs.back()[0].busy = costs[update.index()][0].busy = {0};  // the reduction inside a stage takes no time
+  result.plan.roles[0].actions.back().segment = {static_cast<std::int32_t>(result.plan.segments.size()) - 1};
+  result.trace = play(result.plan);
+  EXPECT_EQ(result.trace.makespan.value, 12'000'000);
+  const auto causes = causes_of(result);
+  EXPECT_EQ(causes[0], (Causes{3, 0, 0, 1, 0, 0}));
+  EXPECT_EQ(causes[1], (Causes{1, 2, 0, 1, 0, 4}));
+}
+
 // Two replicas of a one-stage model, rank 1 twice as slow: 4 micro-batches of 3 units more. Rank 0 waits 12 in the
 // reduction.
 TEST(Bubbles, ASlowReplicaIsAStraggler) {

@@ -100,8 +100,10 @@ Result with_memory(Result result) {
 }
 
 TEST(ChromeTrace, SlicesNestFlowsPairTimesRise) {
+  // A backward that is all weight gradient has an input gradient of no duration.
   for (const Pipeline& pipeline :
-       {Pipeline{}, Pipeline{.p = 2, .m = 3, .latency = 1, .reduce = 2, .update = 1, .unit = 1},
+       {Pipeline{}, Pipeline{.p = 2, .m = 2, .backward = {1}},
+        Pipeline{.p = 2, .m = 3, .latency = 1, .reduce = 2, .update = 1, .unit = 1},
         Pipeline{.schedule = Schedule::GPipe, .p = 3, .m = 4, .replicas = 2, .reduce = 1, .update = 1}}) {
     const Result result = with_memory(result_of(pipeline));
     const ReadBack read(chrome_trace(result));

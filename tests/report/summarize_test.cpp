@@ -105,6 +105,13 @@ TEST(Summarize, ACollectiveOnTheComputeStreamIsExposed) {
   }
 }
 
+// Compute that takes longer than its isolated time is still compute.
+TEST(Summarize, SlowComputeIsNotCommunication) {
+  Result result = result_of({.p = 1, .m = 4}, Fold::None, {0, 3});
+  result.trace = merged(result.trace);
+  EXPECT_EQ(summary_of(result).exposed_communication_fraction, 0);
+}
+
 // The shortest of all micro-batches, per stage; B = 5 of which 2 are weight gradients.
 TEST(Summarize, StageTimes) {
   const Summary s =

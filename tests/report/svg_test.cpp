@@ -45,12 +45,12 @@ void expect_well_formed(const std::string& svg) {
   EXPECT_EQ(svg.find("h-0z"), std::string::npos);
 }
 
-// Boxes of the path elements with this fill.
-int boxes_of(const std::string& svg, const std::string& fill) {
+// Boxes of the path elements, of all or of those with this fill.
+int boxes_of(const std::string& svg, const std::string& fill = "") {
   int boxes = 0;
   const std::regex path("<path d=\"([^\"]*)\" fill=\"([^\"]*)\"/>");
   for (std::sregex_iterator at(svg.begin(), svg.end(), path), end; at != end; ++at)
-    if ((*at)[2] == fill) boxes += static_cast<int>(std::count((*at)[1].first, (*at)[1].second, 'M'));
+    if (fill.empty() || (*at)[2] == fill) boxes += static_cast<int>(std::count((*at)[1].first, (*at)[1].second, 'M'));
   return boxes;
 }
 
@@ -75,8 +75,9 @@ TEST(Svg, SizeIsBoundedByThePixels) {
   const std::string small = timeline_svg(result_with_memory({.p = 4, .m = 60}), summaries::typical(4));
   const std::string large = timeline_svg(result_with_memory({.p = 4, .m = 1500}), summaries::typical(4));
   expect_well_formed(large);
-  EXPECT_LT(large.size(), 400'000u);
-  EXPECT_GT(large.size(), small.size() / 4);
+  // 1024 pixels per lane, at most two boxes on each; and no less is drawn than of a pipeline that can be seen cell by cell.
+  EXPECT_LT(boxes_of(large), 4 * 2048);
+  EXPECT_GT(boxes_of(large), boxes_of(small));
   const std::string lanes = timeline_svg(result_with_memory({.p = 100, .m = 4}), summaries::typical(100));
   expect_well_formed(lanes);
   EXPECT_EQ(lanes.find(">stage 1<"), std::string::npos);  // every second lane
