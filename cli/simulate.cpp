@@ -1,0 +1,150 @@
+// foreshard simulate: lower, simulate, summarise, print. A strategy that does not fit is simulated as well, so that its
+// answer has the same numbers; its exit code says that it does not fit.
+#include "sim/simulate.h"
+
+#include <chrono>
+#include <cstdlib>
+#include <ostream>
+
+#include "cli/interrupt.h"
+#include "cli/job.h"
+#include "cli/prepared.h"
+#include "cli/progress.h"
+#include "core/error.h"
+#include "core/json.h"
+#include "report/chrome_trace.h"
+#include "report/summarize.h"
+#include "report/summary_json.h"
+#include "report/summary_text.h"
+#include "report/svg.h"
+
+namespace foreshard {
+
+static SimulateOptions simulate_options(const Arguments& arguments) {
+  SimulateOptions options;
+  const std::string granularity = arguments.choice("--granularity", "layer", {"op", "layer", "stage"});
+  options.granularity = granularity == "op"      ? Granularity::Op
+                        : granularity == "layer" ? Granularity::Layer
+                                                 : Granularity::Stage;
+  const std::string folding = arguments.choice("--folding", "full", {"none", "tp", "full"});
+  options.folding = folding == "none" ? Folding::None : folding == "tp" ? Folding::Tp : Folding::Full;
+  options.memory_events = arguments.has("--svg") || arguments.has("--save-result") || arguments.has("--trace");
+  options.cancel = &watch_interrupt();
+  return options;
+}
+
+static bool terminal_takes_unicode() {
+  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"})
+    if (const char* value = std::getenv(name); value && *value)
+      return std::string(value).find("UTF-8") != std::string::npos || std::string(value).find("utf8") != std::string::npos;
+  return false;
+}
+
+static void save_files(const Arguments& arguments, const Result& result, const Summary& summary, const Prepared& prepared) {
+  if (arguments.has("--save-plan")) save_plan(result.plan, arguments.text("--save-plan"));
+  if (arguments.has("--save-strategy")) write_file(arguments.text("--save-strategy"), to_json(prepared.strategy));
+  if (arguments.has("--trace")) write_file(arguments.text("--trace"), chrome_trace(result));
+  if (arguments.has("--svg"))
+    write_file(arguments.text("--svg"), timeline_svg(result, summary,
+                                                     {.title = prepared.model + " on " + prepared.cluster.name,
+                                                      .subtitle = joined(headline(prepared.strategy))}));
+}
+
+static ExitCode answer_refused(const Arguments& arguments, const Refused& refused, const Console& console) {
+  Summary summary;
+  summary.feasible = false;
+  summary.infeasible_reason = refused.why.reason;
+  summary.would_help = refused.why.would_help;
+  if (arguments.flag("--json"))
+    console.out << summary_json(
+        summary, {.model = refused.model, .cluster = refused.cluster, .strategy_json = to_json(refused.strategy)});
+  else
+    complain(refused.why, console);
+  return ExitCode::Infeasible;
+}
+
+static Result play(const Arguments& arguments, const Prepared& prepared, const Console& console) {
+  SimulateOptions options = simulate_options(arguments);
+  Progress progress(arguments.choice("--progress", "auto", progress_modes()), console);
+  options.progress = [&](double fraction) { progress.report(fraction); };
+  return simulate(prepared.plan, prepared.cluster, options);
+}
+
+static ExitCode run(const Arguments& arguments, const Console& console) {
+  const auto begin = std::chrono::steady_clock::now();
+  if (arguments.has("--profile"))
+    throw Error(kCommandLine, "--profile", "\"" + arguments.text("--profile") + "\"",
+                "no profile: this version has no calibration yet");
+  const auto answer = prepare(arguments);
+  if (const auto* refused = std::get_if<Refused>(&answer)) return answer_refused(arguments, *refused, console);
+  const Prepared& prepared = std::get<Prepared>(answer);
+  const Result result = play(arguments, prepared, console);
+  Summary summary = summarize(result, prepared.cluster, prepared.workload);
+  if (prepared.does_not_fit) {
+    summary.feasible = false;
+    summary.infeasible_reason = prepared.does_not_fit->reason;
+    summary.would_help = prepared.does_not_fit->would_help;
+  }
+  const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - begin;
+  save_files(arguments, result, summary, prepared);
+  if (arguments.flag("--json"))
+    console.out << summary_json(summary, {.model = prepared.model,
+                                          .cluster = prepared.cluster.name,
+                                          .strategy_json = to_json(prepared.strategy),
+                                          .wall_time_s = wall.count(),
+                                          .makespan_s = result.makespan_s,
+                                          .simgrid_events = result.engine_events,
+                                          .granularity = result.granularity,
+                                          .folding = result.folding});
+  else
+    console.out << summary_text(summary,
+                                {.model = prepared.model,
+                                 .cluster = prepared.cluster.name,
+                                 .strategy = headline(prepared.strategy),
+                                 .counts_tokens = prepared.workload.tokens_per_sample > 0},
+                                {.unicode = terminal_takes_unicode()});
+  return !prepared.does_not_fit || arguments.flag("--ignore-memory") ? ExitCode::Ok : ExitCode::Infeasible;
+}
+
+static std::vector<VerbOption> run_options() {
+  const std::string simulation = "simulation", output = "output";
+  return {
+      {.name = "--ignore-memory", .help = "exit code 0 even when it does not fit", .group = "memory"},
+      {.name = "--granularity",
+       .value = "LEVEL",
+       .help = "op, layer or stage: how far segments are expanded (default layer)",
+       .group = simulation},
+      {.name = "--folding",
+       .value = "LEVEL",
+       .help = "none, tp or full: identical ranks played by one (default full)",
+       .group = simulation},
+      {.name = "--profile", .value = "FILE", .help = "measured costs; not in this version", .group = simulation},
+      {.name = "--trace", .value = "FILE", .help = "write a Chrome trace, to open in Perfetto", .group = output},
+      {.name = "--svg", .value = "FILE", .help = "write the timeline and the memory curve as a picture", .group = output},
+      {.name = "--save-plan", .value = "FILE", .help = "write the plan", .group = output},
+      {.name = "--save-strategy", .value = "FILE", .help = "write the strategy with all defaults resolved", .group = output},
+      {.name = "--save-result", .value = "FILE", .help = "write trace and memory timeline", .group = output},
+      {.name = "--json", .help = "print JSON", .group = output},
+      {.name = "--progress",
+       .value = "HOW",
+       .help = "auto (a bar on a terminal), json (lines on standard error) or none",
+       .group = output}};
+}
+
+Verb simulate_verb() {
+  Verb verb = {.name = "simulate",
+               .summary = "Plays one iteration of training on a simulated cluster: time, bubbles with their cause, memory.",
+               .examples = {"foreshard simulate --model gpt3-175b --cluster dgx-a100-x128 --tp 8 --pp 16 --dp 8 "
+                            "--global-batch 1536",
+                            "foreshard simulate --model llama-3-8b --cluster dgx-h100 --tp 2 --zero 1 --global-batch 64 "
+                            "--svg timeline.svg"},
+               .options = job_options(),
+               .run = run};
+  for (VerbOption& option : verb.options) option.required = false;  // --plan stands for a job
+  verb.options.push_back({.name = "--plan", .value = "FILE", .help = "simulate a saved plan instead of a job"});
+  const std::vector<VerbOption> more = run_options();
+  verb.options.insert(verb.options.end(), more.begin(), more.end());
+  return verb;
+}
+
+}  // namespace foreshard

@@ -1,0 +1,163 @@
+// simulate from the command line: the documented keys, the files it writes, exit codes, and what each option changes.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <numeric>
+
+#include "core/json.h"
+#include "tests/cli/run_line.h"
+
+namespace foreshard {
+
+namespace fs = std::filesystem;
+
+static const std::string kSmall = "simulate --model gpt2-124m --cluster dgx-a100 --seq 256 --global-batch 16 ";
+
+static JsonReader answer(const std::string& line, ExitCode expected = ExitCode::Ok) {
+  const RanLine r = run_line(line + " --json");
+  EXPECT_EQ(r.code, expected) << line << "\n" << r.err;
+  return JsonReader::parse(r.out, "output");
+}
+
+static double sum_of(const JsonReader& object) {
+  double sum = 0;
+  for (const auto& [key, value] : object.members()) sum += value.as_double();
+  return sum;
+}
+
+static const std::vector<std::string> kKeys = {"strategy",
+                                               "feasible",
+                                               "infeasible_reason",
+                                               "iteration_time_s",
+                                               "tokens_per_s",
+                                               "tokens_per_s_per_gpu",
+                                               "model_flops_utilization",
+                                               "hardware_flops_utilization",
+                                               "flops",
+                                               "bubble_fraction",
+                                               "bubble_by_cause",
+                                               "bubble_per_stage",
+                                               "exposed_communication_fraction",
+                                               "stage_times",
+                                               "peak_memory_bytes",
+                                               "static_bytes",
+                                               "fits_margin_bytes",
+                                               "memory_by_category",
+                                               "link_utilization",
+                                               "cost_per_million_tokens",
+                                               "energy_per_million_tokens_j",
+                                               "simulation"};
+
+TEST(Simulate, JsonHasTheDocumentedKeys) {
+  const JsonReader json = answer(kSmall + "--tp 2 --pp 2");
+  for (const std::string& key : kKeys) EXPECT_TRUE(json.has(key)) << key;
+  for (const char* key : {"model", "hardware", "convention"}) EXPECT_TRUE(json.at("flops").has(key)) << key;
+  for (const char* key : {"max", "per_stage", "allocated", "with_framework", "reserved"})
+    EXPECT_TRUE(json.at("peak_memory_bytes").has(key)) << key;
+  for (const char* key : {"wall_time_s", "makespan_s", "simgrid_events", "granularity", "folding"})
+    EXPECT_TRUE(json.at("simulation").has(key)) << key;
+  ASSERT_EQ(json.at("stage_times").size(), 2u);
+  for (const char* key : {"forward_s", "backward_input_s", "backward_weight_s", "p2p_s"})
+    EXPECT_GE(json.at("stage_times").at(0).at(key).as_double(), 0) << key;
+  EXPECT_EQ(json.at("memory_by_category").size(), 2u);
+  EXPECT_EQ(json.at("bubble_per_stage").size(), 2u);
+  // Every default is written out.
+  EXPECT_EQ(json.at("strategy").at("dp").as_int(), 2);
+  EXPECT_EQ(json.at("strategy").at("schedule").as_string(), "1f1b");
+  EXPECT_EQ(json.at("strategy").at("precision").as_string(), "bf16");
+}
+
+TEST(Simulate, TheNumbersAgreeWithEachOther) {
+  const JsonReader json = answer(kSmall + "--tp 2 --pp 2");
+  const double time = json.at("iteration_time_s").as_double(1e-6, 10);
+  // 16 sequences of 256 tokens per iteration on 8 GPUs; A100: 312 TFLOP/s dense bf16.
+  EXPECT_NEAR(json.at("tokens_per_s").as_double(), 16 * 256 / time, 1e-6 * 16 * 256 / time);
+  EXPECT_NEAR(json.at("tokens_per_s_per_gpu").as_double() * 8, json.at("tokens_per_s").as_double(), 1e-3);
+  EXPECT_NEAR(json.at("model_flops_utilization").as_double(), json.at("flops").at("model").as_double() / time / 8 / 312e12,
+              1e-9);
+  EXPECT_NEAR(sum_of(json.at("bubble_by_cause")), json.at("bubble_fraction").as_double(), 1e-9);
+  EXPECT_NEAR(json.at("simulation").at("makespan_s").as_double(), time, 1e-9);
+  EXPECT_GT(json.at("simulation").at("simgrid_events").as_int(), 0);
+}
+
+TEST(Simulate, OptionsReachTheSimulator) {
+  const JsonReader folded = answer(kSmall + "--tp 2 --pp 2 --granularity stage --folding full");
+  const JsonReader unfolded = answer(kSmall + "--tp 2 --pp 2 --granularity op --folding none");
+  EXPECT_EQ(folded.at("simulation").at("granularity").as_string(), "stage");
+  EXPECT_EQ(unfolded.at("simulation").at("granularity").as_string(), "op");
+  EXPECT_EQ(unfolded.at("simulation").at("folding").as_string(), "none");
+  EXPECT_GT(unfolded.at("simulation").at("simgrid_events").as_int(), folded.at("simulation").at("simgrid_events").as_int());
+}
+
+TEST(Simulate, WrongOptionsSayWhatWasExpected) {
+  EXPECT_EQ(run_line(kSmall + "--folding half").err,
+            "foreshard: command line: --folding: found \"half\", expected one of none, tp, full\n");
+  EXPECT_EQ(run_line(kSmall + "--profile a100.json").code, ExitCode::WrongInput);
+  EXPECT_EQ(run_line("simulate --model gpt2-124m").err,
+            "foreshard: command line: --cluster: found nothing, expected a name or a file, or --plan FILE; see \"foreshard "
+            "simulate --help\"\n");
+  EXPECT_EQ(run_line(kSmall + "--tpp 2").err,
+            "foreshard: command line: --tpp: found an unknown option, expected --tp (nearest)\n");
+  EXPECT_EQ(run_line("simulate --plan p.plan.json --tp 2").err,
+            "foreshard: command line: --tp: found an option of a job, expected only --cluster beside --plan: the plan has its "
+            "model and strategy\n");
+}
+
+TEST(Simulate, TooMuchMemoryIsAnAnswerWithNumbers) {
+  // Adam in mixed precision takes 2 + 2 + 12 bytes for each of 6.7e9 parameters, 108 GB; an A100 has 80 GiB.
+  const std::string line = "simulate --model llama-2-7b --cluster dgx-a100 --global-batch 8";
+  const JsonReader json = answer(line, ExitCode::Infeasible);
+  EXPECT_FALSE(json.at("feasible").as_bool());
+  EXPECT_FALSE(json.at("infeasible_reason").as_string().empty());
+  EXPECT_GT(json.at("peak_memory_bytes").at("max").as_int(), 80LL << 30);
+  EXPECT_LT(json.at("fits_margin_bytes").as_int(), 0);
+  const JsonReader forced = answer(line + " --ignore-memory", ExitCode::Ok);
+  EXPECT_FALSE(forced.at("feasible").as_bool());
+  EXPECT_GT(forced.at("iteration_time_s").as_double(), 0);
+}
+
+TEST(Simulate, AStrategyWithoutAPlanIsAnAnswerWithTheSameKeys) {
+  const JsonReader json =
+      answer("simulate --model gpt3-175b --cluster dgx-a100-x64 --tp 8 --pp 64 --global-batch 64", ExitCode::Infeasible);
+  for (const std::string& key : kKeys) EXPECT_TRUE(json.has(key)) << key;
+  EXPECT_FALSE(json.at("feasible").as_bool());
+  EXPECT_TRUE(json.at("iteration_time_s").is_null());
+}
+
+TEST(Simulate, WritesItsFilesAndPlaysASavedPlanAlike) {
+  const fs::path folder = fs::temp_directory_path() / ("foreshard-simulate-" + std::to_string(::getpid()));
+  fs::create_directories(folder);
+  const auto file = [&](const char* name) { return (folder / name).string(); };
+  const JsonReader first = answer(kSmall + "--tp 2 --pp 2 --save-plan " + file("p.plan.json") + " --trace " + file("t.json") +
+                                  " --svg " + file("t.svg") + " --save-strategy " + file("s.strategy.json"));
+  for (const char* name : {"p.plan.json", "t.json", "t.svg", "s.strategy.json"}) EXPECT_GT(fs::file_size(file(name)), 500u);
+  const JsonReader again = answer("simulate --plan " + file("p.plan.json"));
+  EXPECT_EQ(again.at("iteration_time_s").as_double(), first.at("iteration_time_s").as_double());
+  EXPECT_EQ(again.at("tokens_per_s").as_double(), first.at("tokens_per_s").as_double());
+  fs::remove_all(folder);
+}
+
+TEST(Simulate, ProgressGoesToStandardErrorAsLines) {
+  const RanLine r = run_line(kSmall + "--pp 2 --json --progress json");
+  EXPECT_EQ(r.code, ExitCode::Ok);
+  std::istringstream lines(r.err);
+  double last = 0;
+  int count = 0;
+  for (std::string line; std::getline(lines, line); ++count) {
+    const double progress = JsonReader::parse(line, "progress").at("progress").as_double(0, 1);
+    EXPECT_GE(progress, last);
+    last = progress;
+  }
+  EXPECT_GT(count, 0);
+  EXPECT_EQ(last, 1.0);
+}
+
+TEST(Simulate, TheTextSaysWhatWasSimulated) {
+  const RanLine r = run_line(kSmall + "--tp 2 --pp 2 --zero 1 --recompute full");
+  EXPECT_EQ(r.code, ExitCode::Ok);
+  EXPECT_TRUE(r.out.starts_with("gpt2-124m on dgx-a100, 8 GPUs\ntp 2, pp 2, dp 2, ")) << r.out;
+  EXPECT_NE(r.out.find("recompute full"), std::string::npos);
+}
+
+}  // namespace foreshard
