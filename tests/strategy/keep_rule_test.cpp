@@ -1,0 +1,72 @@
+// Two derivations of what a layer keeps, written independently: keep_rule, which lower obeys, and core's retention(), which the
+// published activation formulas are tested with.
+#include "strategy/keep_rule.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "core/op_graph_saved.h"
+
+namespace foreshard {
+namespace {
+
+Transformer random_model(std::mt19937& random) {
+  const auto coin = [&] { return random() % 2 == 0; };
+  Transformer t = {.layers = 2,
+                   .hidden = 64,
+                   .ffn_hidden = 256,
+                   .heads = 8,
+                   .kv_heads = 8,
+                   .head_dim = 8,
+                   .vocab = 512,
+                   .max_positions = 64};
+  if (coin()) t.activation = ActivationKind::SwiGlu;
+  if (coin()) t.norm = NormKind::RmsNorm;
+  if (coin()) t.positions = PositionKind::Rope;
+  if (coin()) t.kv_heads = 4;
+  if (random() % 4 == 0) t.activation = ActivationKind::Relu;
+  t.post_norm = random() % 4 == 0;
+  t.causal = !t.post_norm;
+  return t;
+}
+
+TEST(KeepRule, AgreesWithRetention) {
+  std::mt19937 random(11);
+  const auto coin = [&] { return random() % 2 == 0; };
+  const std::vector<Recompute> rules = {{},
+                                        {.kind = RecomputeKind::Selective},
+                                        {.kind = RecomputeKind::Modules, .modules = {"activation"}},
+                                        {.kind = RecomputeKind::Modules, .modules = {"norm", "activation"}},
+                                        {.kind = RecomputeKind::Modules, .modules = {"mlp"}},
+                                        {.kind = RecomputeKind::Modules, .modules = {"attention", "norm"}},
+                                        {.kind = RecomputeKind::Full}};
+  for (int round = 0; round < 200; ++round) {
+    const Model model = {.name = "random", .shape = random_model(random)};
+    const Sharding cut = {.micro_batch = 2,
+                          .seq = 64,
+                          .tp = coin() ? 4 : 1,
+                          .cp = coin() ? 2 : 1,
+                          .sequence_parallel = coin(),
+                          .flash_attention = coin(),
+                          .dropout = coin() ? 0.1 : 0.0};
+    const OpGraph graph = build_op_graph(model, cut);
+    for (const Recompute& rule : rules) {
+      const LayerGraph& layer = graph.kinds[1];
+      const bool full = rule.kind == RecomputeKind::Full;
+      const std::vector<std::string> modules =
+          rule.kind == RecomputeKind::Selective ? std::vector<std::string>{"attention"} : rule.modules;
+      const Retention expected = full ? full_recompute(layer) : retention(layer, modules);
+      const KeepRule found = keep_rule(layer, rule, true);
+      std::vector<int> stored;
+      for (std::size_t v = 0; v < found.stored.size(); ++v) {
+        if (found.stored[v]) stored.push_back(static_cast<int>(v));
+      }
+      EXPECT_EQ(stored, expected.kept) << "round " << round << ", rule " << static_cast<int>(rule.kind)
+                                       << (modules.empty() ? "" : " " + modules.front());
+    }
+  }
+}
+
+}  // namespace
+}  // namespace foreshard
