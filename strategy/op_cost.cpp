@@ -20,10 +20,10 @@ constexpr std::array<Tile, 10> kTiles = {
     {{256, 128}, {128, 256}, {192, 128}, {128, 192}, {128, 128}, {256, 64}, {64, 256}, {128, 64}, {64, 128}, {64, 64}}};
 constexpr double kBestTile = 1.0 / 256 + 1.0 / 128;  // elements per multiply-add of the widest tile
 constexpr double kSharedMemory = 16;  // FLOPs of 16 bits per clock and SM that one such element hides: 2048 / 128
-constexpr std::array<std::int64_t, 6> kSplits = {1, 2, 3, 4, 6, 8};  // of k, when there are fewer tiles than SMs
-constexpr std::int64_t kLeastDepth = 256;                            // of k per split
-constexpr double kMisaligned = 0.71;                                 // gemm.csv, RTX 4090: 2055 to 2073 against 2040
-constexpr double kUsualClock = 1.5;                                  // GHz
+constexpr std::array<double, 6> kSplits = {1, 2, 3, 4, 6, 8};  // of k, when there are fewer tiles than SMs
+constexpr double kLeastDepth = 256;                            // of k per split
+constexpr double kMisaligned = 0.71;                           // gemm.csv, RTX 4090: 2055 to 2073 against 2040
+constexpr double kUsualClock = 1.5;                            // GHz
 constexpr double kTail = 0.7;          // of the idle part of the last wave; the rest comes back as clock under the power limit
 constexpr double kCacheSpeed = 3;      // L2 against device memory, bandwidth
 constexpr double kConvolution = 0.85;  // implicit GEMM against GEMM: index arithmetic, padding
@@ -124,6 +124,13 @@ Seconds convolution_time(const Gpu& gpu, const Compute& compute) {
   return gemm_time(gpu, gemm, compute.shapes[0].dtype) * (1.0 / kConvolution);
 }
 
+double waves(double tiles_per_sm) {
+  if (tiles_per_sm <= 1.0) return 1.0;
+  const auto whole = static_cast<double>(static_cast<std::int64_t>(tiles_per_sm));
+  const double last = tiles_per_sm - whole;
+  return last > 0 ? tiles_per_sm + kTail * (1.0 - last) : whole;
+}
+
 }  // namespace
 
 Seconds gemm_time(const Gpu& gpu, const Gemm& gemm, DType type) {
@@ -133,21 +140,22 @@ Seconds gemm_time(const Gpu& gpu, const Gemm& gemm, DType type) {
   // Bytes that the tensor cores of an SM ask for per clock, against an A100 (2048 FLOPs of 16 bits per clock).
   const double clock = (gpu.clock_ghz > 0 ? gpu.clock_ghz : kUsualClock) * 1e9;
   const double feed = peak(gpu, type).value / sms / clock * static_cast<double>(size_of(type).value) / 4096.0;
+  const auto k = static_cast<double>(gemm.k);
+  const double work = static_cast<double>(gemm.batch) * static_cast<double>(gemm.m) * static_cast<double>(gemm.n);
+  const double partial_time = 8.0 * work / (gpu.memory_bandwidth.value * machine.memory_efficiency);
   double best = std::numeric_limits<double>::infinity();
   for (const Tile& tile : kTiles) {
-    const auto tiles = static_cast<double>(gemm.batch * ceil_div(gemm.m, tile.rows) * ceil_div(gemm.n, tile.columns));
     const double elements = 1.0 / static_cast<double>(tile.rows) + 1.0 / static_cast<double>(tile.columns);
-    const double starved = 1.0 + kSharedMemory * feed * (elements - kBestTile);
-    const double depth_time = 2.0 * static_cast<double>(tile.rows * tile.columns) * starved / sm_rate;
-    for (const std::int64_t split : kSplits) {
-      if (split > 1 && (tiles >= sms || gemm.k / split < kLeastDepth)) break;
-      const double share = tiles * static_cast<double>(split) / sms;
-      const double waves = share <= 1.0 ? 1.0 : share + kTail * (std::ceil(share) - share);
-      double time = waves * (static_cast<double>(gemm.k) / static_cast<double>(split) + machine.fill_depth) * depth_time;
+    const double flop_time = 2.0 * (1.0 + kSharedMemory * feed * (elements - kBestTile)) / sm_rate;
+    if (work * k * flop_time >= best * sms) continue;  // even without losses of shape
+    const auto tiles = static_cast<double>(gemm.batch * ceil_div(gemm.m, tile.rows) * ceil_div(gemm.n, tile.columns));
+    const double depth_time = flop_time * static_cast<double>(tile.rows * tile.columns);
+    for (const double split : kSplits) {
+      if (split > 1 && (tiles >= sms || k < kLeastDepth * split)) break;
+      double time = waves(tiles * split / sms) * (k / split + machine.fill_depth) * depth_time;
       if (split > 1) {  // partial results in fp32, written and read once, in the cache when they fit
-        const double partial = 8.0 * static_cast<double>(gemm.batch * gemm.m * gemm.n * split);
-        const double cached = partial / 2.0 < static_cast<double>(gpu.l2_cache.value) ? kCacheSpeed : 1.0;
-        time += partial / (gpu.memory_bandwidth.value * machine.memory_efficiency * cached);
+        const bool cached = 4.0 * work * split < static_cast<double>(gpu.l2_cache.value);
+        time += partial_time * split / (cached ? kCacheSpeed : 1.0);
       }
       best = std::min(best, time);
     }
