@@ -24,7 +24,7 @@ configure_and_build foreshard
 
 program=build/release/foreshard
 echo
-bash examples/gpt3-on-1024-a100.sh "$program"
+"$program" simulate --model gpt3-175b --cluster dgx-a100-x128 --tp 8 --pp 16 --dp 8 --global-batch 1536
 cat <<END
 
 The program: $PWD/$program

@@ -76,7 +76,7 @@ static std::string as_text(const Shown& shown) {
   std::string lists = to_text(shown.lists);
   std::size_t rank = 0, from = 0;
   for (std::size_t to = lists.find('\n'); to != std::string::npos; from = to + 1, to = lists.find('\n', from))
-    text += "r" + std::to_string(rank++) + ": " + lists.substr(from, to - from) + "\n";
+    text += "r" + std::to_string(rank++) + ": " + wrapped(lists.substr(from, to - from), 4) + "\n";
   text += "\n" + draw(shown.lists, shown.timing) + "\n";
   Table table{{"rank", "busy", "idle", "idle %", "chunks in flight"}, {}};
   for (std::size_t r = 0; r < shown.lists.size(); ++r) {

@@ -5,4 +5,8 @@ cd "$(dirname "$0")/.."
 build=${1:-build/release}
 cmake --build "$build" --target foreshard cli_tests
 FORESHARD_REFRESH=1 "$build/tests/cli_tests" --gtest_filter='Files/Session.*' --gtest_brief=1
+# The picture of the README, by its own command.
+mkdir -p build/picture
+(cd build/picture && "../../$build/foreshard" simulate --model gpt3-175b --cluster dgx-a100-x128 --tp 8 --pp 16 --dp 8 \
+  --global-batch 192 --svg ../../docs/timeline.svg >/dev/null)
 git --no-pager diff --stat -- README.md examples tests/cli/golden

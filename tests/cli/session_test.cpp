@@ -35,6 +35,7 @@ class SessionFolder {
       if (c == '/' || c == '.') c = '_';
     path_ = fs::temp_directory_path() / ("foreshard-" + std::to_string(getpid()) + "-" + name);
     fs::create_directories(path_);
+    fs::create_directory_symlink(fs::path(FORESHARD_SOURCE) / "examples", path_ / "examples");
   }
   ~SessionFolder() {
     std::error_code ignored;
