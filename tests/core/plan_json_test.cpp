@@ -65,7 +65,7 @@ TEST(PlanJson, MessagesNameFileFieldFoundAndExpected) {
   EXPECT_EQ(message("{}"), "p.json: format: found nothing, expected a value for this key");
   EXPECT_EQ(message(replaced(text, "\"version\": 1", "\"version\": 2")),
             "p.json: version: found 2, expected an integer from 1 to 1");
-  EXPECT_EQ(message(replaced(text, "\"samples\"", "\"sample\"")).substr(0, 65),
+  EXPECT_EQ(message(replaced(text, "\"samples\"", "\"sample\"")).substr(0, 66),
             "p.json: sample: found an unknown key with value 6, expected \"sampl");
   EXPECT_EQ(message(replaced(text, "\"stream\":2", "\"stream\":4")),
             "p.json: segments[0].instructions[1].stream: found 4, expected an integer from 0 to 3 in roles[0].actions[0]");
@@ -77,7 +77,7 @@ TEST(PlanJson, MessagesNameFileFieldFoundAndExpected) {
             "p.json: roles[0].actions[1].args: found 1 entries, expected 2, one per parameter of the segment");
   EXPECT_EQ(message(replaced(text, "[\"F\",0,1,0]", "[\"F\",2,1,0]")),
             "p.json: roles[0].actions[1].does[0].stage: found 2, expected an integer from 0 to 1");
-  EXPECT_EQ(message(replaced(text, "[\"F\",0,1,0]", "[\"G\",0,1,0]")).substr(0, 70),
+  EXPECT_EQ(message(replaced(text, "[\"F\",0,1,0]", "[\"G\",0,1,0]")).substr(0, 71),
             "p.json: roles[0].actions[1][2][0]: found \"G\", expected one of \"F\", \"B\",");
   EXPECT_EQ(
       message(replaced(text, "\"$1\"", "\"$x\"")),
