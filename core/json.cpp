@@ -286,6 +286,16 @@ std::vector<JsonReader> JsonReader::elements() const {
   return out;
 }
 
+std::vector<std::int64_t> JsonReader::as_ints(std::int64_t least, std::int64_t most) const {
+  std::vector<std::int64_t> out(size());
+  const Array& array = std::get<Array>(at_node(node_).value);
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    const auto* n = std::get_if<std::int64_t>(&array[i].value);
+    out[i] = n && *n >= least && *n <= most ? *n : at(i).as_int(least, most);
+  }
+  return out;
+}
+
 bool JsonReader::as_bool() const {
   if (const bool* b = std::get_if<bool>(&at_node(node_).value)) return *b;
   fail("true or false");

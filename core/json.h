@@ -38,6 +38,7 @@ class JsonReader {
   std::size_t size() const;
   JsonReader at(std::size_t index) const;
   std::vector<JsonReader> elements() const;
+  std::vector<std::int64_t> as_ints(std::int64_t least = INT64_MIN, std::int64_t most = INT64_MAX) const;  // long columns at once
 
   // values; all throw with path, found and expected
   bool as_bool() const;

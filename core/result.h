@@ -24,8 +24,10 @@ struct Result {
   bool operator==(const Result&) const = default;
 };
 
+// load(save(r)) == r when the curves of r.memory have no events or those of memory_timeline(plan, trace). Throw Error.
 std::string to_json(const Result& result);
+Result parse_result(const std::string& text, const std::string& file_name);
 Result load_result(const std::string& path);
-void save_result(const Result& result, const std::string& path);
+void save_result(const Result& result, const std::string& path);  // writes to a temporary name, then renames
 
 }  // namespace foreshard
