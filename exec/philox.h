@@ -37,13 +37,15 @@ void philox_words(std::uint64_t seed, std::uint64_t stream, std::uint64_t first,
 // equal on every machine.
 double standard_normal(std::uint64_t seed, std::uint64_t stream, std::uint64_t index);
 
-// A stream number from the parts of a key, order matters (the finaliser of MurmurHash3, applied part by part).
-constexpr std::uint64_t mix_keys(std::uint64_t a, std::uint64_t b) {
-  std::uint64_t h = a ^ (b + 0x9E3779B97F4A7C15u + (a << 6) + (a >> 2));
+// The 64-bit finaliser of MurmurHash3: a bijection whose every output bit depends on every input bit.
+constexpr std::uint64_t scramble(std::uint64_t h) {
   h = (h ^ (h >> 33)) * 0xFF51AFD7ED558CCDu;
   h = (h ^ (h >> 33)) * 0xC4CEB9FE1A85EC53u;
   return h ^ (h >> 33);
 }
+
+// A stream number from the parts of a key; the order matters.
+constexpr std::uint64_t mix_keys(std::uint64_t a, std::uint64_t b) { return scramble(scramble(a + 0x9E3779B97F4A7C15u) + b); }
 
 // 64-bit FNV-1a of a name: of a tensor or a layer.
 constexpr std::uint64_t name_key(std::string_view name) {

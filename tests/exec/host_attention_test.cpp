@@ -1,0 +1,172 @@
+// Attention against its definition; flash against the separate operators, dropout included; rotary positions.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "exec/philox.h"
+#include "tests/exec/host_arrays.h"
+
+namespace foreshard {
+namespace {
+
+struct Heads {
+  std::int64_t samples = 2, positions = 5, heads = 4, kv = 2, dim = 3;
+  bool causal = true;
+  std::int64_t width() const { return (heads + 2 * kv) * dim; }
+  std::int64_t maps() const { return samples * heads * positions * positions; }
+  std::string words() const {
+    return std::string(causal ? "causal " : "") + "heads=" + std::to_string(heads) + " kv=" + std::to_string(kv) +
+           " dim=" + std::to_string(dim);
+  }
+  // Element i of the query, key (block 0), value (block 1) of a head.
+  double q(const Array& qkv, std::int64_t p, std::int64_t s, std::int64_t h, std::int64_t i) const {
+    return qkv.at((p * samples + s) * width() + h * dim + i);
+  }
+  double kv_of(const Array& qkv, std::int64_t p, std::int64_t s, std::int64_t h, std::int64_t i, int block) const {
+    return qkv.at((p * samples + s) * width() + (heads + block * kv + h / (heads / kv)) * dim + i);
+  }
+};
+
+// softmax(q k^T / sqrt(dim)) v, one number after the other; keep: factor on each probability [sample, head, query, key].
+std::vector<double> attention(const Heads& a, const Array& qkv, const std::vector<double>& keep) {
+  std::vector<double> context(static_cast<std::size_t>(a.samples * a.positions * a.heads * a.dim));
+  for (std::int64_t s = 0; s < a.samples; ++s)
+    for (std::int64_t h = 0; h < a.heads; ++h)
+      for (std::int64_t p = 0; p < a.positions; ++p) {
+        const std::int64_t visible = a.causal ? p + 1 : a.positions;
+        std::vector<double> e(static_cast<std::size_t>(visible));
+        double sum = 0;
+        for (std::int64_t t = 0; t < visible; ++t) {
+          double dot = 0;
+          for (std::int64_t i = 0; i < a.dim; ++i) dot += a.q(qkv, p, s, h, i) * a.kv_of(qkv, t, s, h, i, 0);
+          sum += e[static_cast<std::size_t>(t)] = std::exp(dot / std::sqrt(static_cast<double>(a.dim)));
+        }
+        for (std::int64_t t = 0; t < visible; ++t)
+          for (std::int64_t i = 0; i < a.dim; ++i)
+            context[static_cast<std::size_t>(((p * a.samples + s) * a.heads + h) * a.dim + i)] +=
+                e[static_cast<std::size_t>(t)] / sum * a.kv_of(qkv, t, s, h, i, 1) *
+                keep[static_cast<std::size_t>(((s * a.heads + h) * a.positions + p) * a.positions + t)];
+      }
+  return context;
+}
+
+struct Separate {
+  Array scores = {}, probabilities = {}, dropped = {}, mask = {}, context = {};
+};
+
+Compute scores_op(const Heads& a) {
+  return {.op = Op::MatMul,
+          .shapes = {{{a.samples * a.heads, a.positions, a.positions, a.dim}, DType::F64}},
+          .attributes = "scores " + a.words()};
+}
+Compute softmax_op(const Heads& a) {  // the scale is 1 / sqrt(3)
+  return {.op = Op::Softmax,
+          .shapes = {{{a.samples * a.heads * a.positions, a.positions}, DType::F64}},
+          .attributes = std::string(a.causal ? "causal " : "") + "scale=0.57735026918962576"};
+}
+Compute dropout_op(const Heads& a) {
+  return {.op = Op::Dropout,
+          .shapes = {{{a.samples, a.heads, a.positions, a.positions}, DType::F64}},
+          .attributes = "p=0.4 site=1"};
+}
+Compute weighted_op(const Heads& a) {
+  return {.op = Op::MatMul,
+          .shapes = {{{a.samples * a.heads, a.positions, a.dim, a.positions}, DType::F64}},
+          .attributes = "values " + a.words()};
+}
+Compute flash_op(const Heads& a, bool drops) {
+  return {
+      .op = Op::Attention,
+      .shapes = {{{a.samples, a.positions, a.heads, a.dim}, DType::F64}, {{a.samples, a.positions, a.kv, a.dim}, DType::F64}},
+      .attributes = a.words() + (drops ? " p=0.4 site=1" : "")};
+}
+std::int64_t context_size(const Heads& a) { return a.samples * a.positions * a.heads * a.dim; }
+
+Separate run_separately(const Heads& a, const Array& qkv, bool drops, const OpArguments& arguments) {
+  Separate out;
+  out.scores = outputs_of(scores_op(a), {qkv}, {a.maps()})[0];
+  out.dropped = out.probabilities = outputs_of(softmax_op(a), {out.scores}, {a.maps()})[0];
+  if (drops) {
+    std::vector<Array> reads = {out.probabilities}, writes = {Array(a.maps(), DType::F64), Array(a.maps(), DType::U8)};
+    run_on(dropout_op(a), reads, writes, arguments);
+    out.dropped = writes[0], out.mask = writes[1];
+  }
+  out.context = outputs_of(weighted_op(a), {out.dropped, qkv}, {context_size(a)})[0];
+  return out;
+}
+
+const OpArguments kArguments{.seed = 11, .layer = 3, .first_sample = 8, .samples = 2, .tp = 4, .tp_rank = 2};
+
+TEST(HostAttention, SeparateAndFlashAreTheDefinition) {
+  for (const bool causal : {false, true})
+    for (const std::int64_t kv : {1, 2, 4})
+      for (const bool drops : {false, true})
+        for (const std::int64_t positions : {1, 5, 150}) {  // 150: three blocks of queries
+          const Heads a{.positions = positions, .kv = kv, .causal = causal};
+          const Array qkv = random_array(a.samples * a.positions * a.width(), 5);
+          const Separate separate = run_separately(a, qkv, drops, kArguments);
+          std::vector<double> keep(static_cast<std::size_t>(a.maps()), 1.0);
+          for (std::size_t i = 0; drops && i < keep.size(); ++i) keep[i] = separate.mask.at(static_cast<std::int64_t>(i)) / 0.6;
+          const std::vector<double> expected = attention(a, qkv, keep);
+          EXPECT_LT(relative_error(separate.context.values(), expected), 1e-13);
+          const std::vector<Array> flash =
+              outputs_of(flash_op(a, drops), {qkv}, {context_size(a), a.samples * a.heads * a.positions}, kArguments);
+          EXPECT_LT(relative_error(flash[0].values(), expected), 1e-13);
+        }
+}
+
+TEST(HostAttention, FlashBackwardIsThatOfTheSeparateOperators) {
+  for (const bool drops : {false, true}) {
+    const Heads a{.positions = 70};
+    const Array qkv = random_array(a.samples * a.positions * a.width(), 5), dy = random_array(context_size(a), 6);
+    const Separate forward = run_separately(a, qkv, drops, kArguments);
+    const auto backward = [](Compute what) {
+      what.phase = Phase::InputGrad;
+      return what;
+    };
+    Compute scores = backward(scores_op(a));
+    std::vector<Array> grads = outputs_of(backward(weighted_op(a)), {dy, forward.dropped, qkv}, {a.maps(), qkv.size()});
+    if (drops) grads[0] = outputs_of(backward(dropout_op(a)), {grads[0], forward.mask}, {a.maps()}, kArguments)[0];
+    grads[0] = outputs_of(backward(softmax_op(a)), {grads[0], forward.probabilities}, {a.maps()})[0];
+    std::vector<Array> reads = {grads[0], qkv}, sum = {grads[1]};
+    scores.accumulate = true;
+    run_on(scores, reads, sum);
+    const std::vector<Array> flash =
+        outputs_of(flash_op(a, drops), {qkv}, {context_size(a), a.samples * a.heads * a.positions}, kArguments);
+    const Array dqkv = outputs_of(backward(flash_op(a, drops)), {dy, qkv, flash[0], flash[1]}, {qkv.size()}, kArguments)[0];
+    EXPECT_LT(relative_error(dqkv, sum[0]), 1e-13) << drops;
+  }
+}
+
+TEST(HostAttention, HugeScoresStayFinite) {
+  const Heads a{.positions = 6};
+  Array qkv = random_array(a.samples * a.positions * a.width(), 5);
+  for (std::int64_t i = 0; i < qkv.size(); ++i) qkv.set(i, 1e3 * qkv.at(i));
+  for (const double x : run_separately(a, qkv, false, kArguments).context.values()) EXPECT_TRUE(std::isfinite(x));
+  for (const double x : outputs_of(flash_op(a, false), {qkv}, {context_size(a), 48}, kArguments)[0].values())
+    EXPECT_TRUE(std::isfinite(x));
+}
+
+// ---- rotary positions ----
+
+// (a + ib) e^{i p theta^(-2 j / dim)} for the pair (j, j + dim/2) of position p.
+TEST(HostRope, RotatesPairsAndCopiesValues) {
+  const std::int64_t samples = 2, positions = 4, heads = 2, kv = 1, dim = 6, width = (heads + 2 * kv) * dim;
+  const Array x = random_array(samples * positions * width, 3);
+  Compute what{
+      .op = Op::Rope, .shapes = {{{samples, positions, width}, DType::F64}}, .attributes = "heads=2 kv=1 dim=6 theta=500"};
+  const Array y = outputs_of(what, {x}, {x.size()})[0];
+  for (std::int64_t row = 0; row < samples * positions; ++row)
+    for (std::int64_t head = 0; head < heads + 2 * kv; ++head)
+      for (std::int64_t j = 0; j < dim / 2; ++j) {
+        const std::int64_t at = row * width + head * dim + j;
+        const double angle = head < heads + kv ? static_cast<double>(row / samples) * std::pow(500.0, -2.0 * j / dim) : 0.0;
+        EXPECT_NEAR(y.at(at), x.at(at) * std::cos(angle) - x.at(at + 3) * std::sin(angle), 1e-14);
+        EXPECT_NEAR(y.at(at + 3), x.at(at + 3) * std::cos(angle) + x.at(at) * std::sin(angle), 1e-14);
+      }
+  what.phase = Phase::InputGrad;  // turning back is the inverse
+  EXPECT_LT(relative_error(outputs_of(what, {y}, {x.size()})[0], x), 1e-14);
+}
+
+}  // namespace
+}  // namespace foreshard

@@ -1,0 +1,102 @@
+// Dropout: the formula, the rate, and the same mask under every cut of batch, sequence and heads.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/exec/host_arrays.h"
+
+namespace foreshard {
+namespace {
+
+struct Dropped {
+  Array y = {}, mask = {};
+};
+
+Dropped drop(std::vector<std::int64_t> dims, std::vector<Array> reads, const OpArguments& arguments,
+             const std::string& attributes = "p=0.25 site=2") {
+  std::int64_t size = 1;
+  for (const std::int64_t dim : dims) size *= dim;
+  std::vector<Array> writes = {Array(size, DType::F64), Array(size, DType::U8)};
+  run_on({.op = Op::Dropout, .shapes = {{std::move(dims), DType::F64}}, .attributes = attributes}, reads, writes, arguments);
+  return {writes[0], writes[1]};
+}
+
+TEST(HostDropout, FusedWithBiasAndResidual) {
+  const std::int64_t samples = 2, positions = 3, h = 10, size = samples * positions * h;
+  const Array x = random_array(size, 1), skip = random_array(size, 2), bias = random_array(h, 3);
+  const OpArguments arguments{.seed = 1, .samples = samples};
+  const Dropped alone = drop({samples, positions, h}, {x}, arguments);
+  const Dropped residual = drop({samples, positions, h}, {x, skip}, arguments);
+  const Dropped all = drop({samples, positions, h}, {x, skip, bias}, arguments);
+  EXPECT_EQ(alone.mask.values(), all.mask.values());
+  for (std::int64_t i = 0; i < size; ++i) {
+    const double keep = alone.mask.at(i);
+    ASSERT_TRUE(keep == 0 || keep == 1);
+    EXPECT_NEAR(alone.y.at(i), keep * x.at(i) / 0.75, 1e-15);
+    EXPECT_NEAR(residual.y.at(i), skip.at(i) + keep * x.at(i) / 0.75, 1e-14);
+    EXPECT_NEAR(all.y.at(i), skip.at(i) + keep * (x.at(i) + bias.at(i % h)) / 0.75, 1e-14);
+  }
+}
+
+// n masks of rate p: kept within 5 standard deviations of (1 - p) n.
+TEST(HostDropout, KeepsItsShare) {
+  const std::int64_t n = 40'000;
+  const Array x = random_array(n, 1);
+  double kept = 0;
+  for (const double keep : drop({4, 100, 100}, {x}, {.seed = 1, .samples = 4}).mask.values()) kept += keep;
+  EXPECT_NEAR(kept, 0.75 * n, 5 * std::sqrt(0.75 * 0.25 * n));
+}
+
+TEST(HostDropout, AnotherSeedLayerSiteOrSampleIsAnotherMask) {
+  const Array x = random_array(300, 1);
+  const auto mask = [&](const OpArguments& arguments, const char* attributes) {
+    return drop({1, 1, 300}, {x}, arguments, attributes).mask.values();
+  };
+  const auto first = mask({.seed = 1, .layer = 1}, "p=0.25 site=2");
+  EXPECT_EQ(mask({.seed = 1, .layer = 1}, "p=0.25 site=2"), first);
+  EXPECT_NE(mask({.seed = 2, .layer = 1}, "p=0.25 site=2"), first);
+  EXPECT_NE(mask({.seed = 1, .layer = 2}, "p=0.25 site=2"), first);
+  EXPECT_NE(mask({.seed = 1, .layer = 1}, "p=0.25 site=3"), first);
+  EXPECT_NE(mask({.seed = 1, .layer = 1, .first_sample = 1}, "p=0.25 site=2"), first);
+}
+
+// Rows of 5 columns: a sample's rows do not begin at multiples of the generator's 4 words.
+TEST(HostDropout, SameMaskUnderCutsOfBatchAndSequence) {
+  const std::int64_t samples = 4, positions = 6, h = 5, size = samples * positions * h;
+  const Array x(std::vector<double>(static_cast<std::size_t>(size), 1.0), DType::F64);
+  const Array whole = drop({samples, positions, h}, {x}, {.seed = 1, .first_sample = 20, .samples = samples}).mask;
+  for (const std::int64_t batch : {1, 2})
+    for (const int tp : {1, 2, 3}) {
+      const std::int64_t part = positions / tp;
+      for (std::int64_t first = 0; first < samples; first += batch)
+        for (int rank = 0; rank < tp; ++rank) {
+          const OpArguments arguments{.seed = 1, .first_sample = 20 + first, .samples = batch, .tp = tp, .tp_rank = rank};
+          const Array cut =
+              drop({batch, part, h}, {Array(std::vector<double>(static_cast<std::size_t>(batch * part * h), 1.0), DType::F64)},
+                   arguments, "p=0.25 site=2 sequence_parallel")
+                  .mask;
+          for (std::int64_t i = 0; i < cut.size(); ++i) {
+            const std::int64_t position = rank * part + i / (batch * h), sample = first + i / h % batch;
+            ASSERT_EQ(cut.at(i), whole.at((position * samples + sample) * h + i % h)) << batch << tp << first << rank;
+          }
+        }
+    }
+}
+
+TEST(HostDropout, SameMaskUnderCutsOfHeads) {
+  const std::int64_t samples = 2, heads = 6, s = 3, map = s * s;
+  const Array x(std::vector<double>(static_cast<std::size_t>(samples * heads * map), 1.0), DType::F64);
+  const Array whole = drop({samples, heads, s, s}, {x}, {.seed = 1, .samples = samples}).mask;
+  for (const int tp : {2, 3})
+    for (int rank = 0; rank < tp; ++rank) {
+      const std::int64_t own = heads / tp;
+      const Array cut = drop({samples, own, s, s}, {x}, {.seed = 1, .samples = samples, .tp = tp, .tp_rank = rank}).mask;
+      for (std::int64_t i = 0; i < cut.size(); ++i) {
+        const std::int64_t sample = i / (own * map), head = rank * own + i / map % own;
+        ASSERT_EQ(cut.at(i), whole.at((sample * heads + head) * map + i % map));
+      }
+    }
+}
+
+}  // namespace
+}  // namespace foreshard

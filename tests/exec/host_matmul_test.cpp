@@ -1,0 +1,135 @@
+// Matrix products and linear layers against sums written out.
+#include <gtest/gtest.h>
+
+#include "exec/host_blas.h"
+#include "tests/exec/host_arrays.h"
+
+namespace foreshard {
+namespace {
+
+template <class T>
+std::vector<T> numbers(std::int64_t count, std::uint64_t seed) {
+  std::vector<T> out;
+  for (const double x : random_array(count, seed).values()) out.push_back(static_cast<T>(x));
+  return out;
+}
+
+// All transposes, leading dimensions larger than the rows, alpha and beta; what lies between the rows stays.
+template <class T>
+void expect_products(double tolerance) {
+  const std::int64_t m = 5, n = 7, k = 9, extra = 3;
+  for (const bool ta : {false, true})
+    for (const bool tb : {false, true})
+      for (const double beta : {0.0, 1.0, -0.5}) {
+        const std::int64_t lda = (ta ? m : k) + extra, ldb = (tb ? k : n) + extra, ldc = n + extra;
+        const std::vector<T> a = numbers<T>((ta ? k : m) * lda, 1), b = numbers<T>((tb ? n : k) * ldb, 2);
+        const std::vector<T> before = numbers<T>(m * ldc, 3);
+        std::vector<T> fast = before, plain = before;
+        host::Product<T> product{.m = m,
+                                 .n = n,
+                                 .k = k,
+                                 .a = a.data(),
+                                 .lda = lda,
+                                 .transpose_a = ta,
+                                 .b = b.data(),
+                                 .ldb = ldb,
+                                 .transpose_b = tb,
+                                 .c = fast.data(),
+                                 .ldc = ldc,
+                                 .alpha = T(2),
+                                 .beta = static_cast<T>(beta)};
+        host::multiply(product);
+        product.c = plain.data();
+        host::multiply_plainly(product);
+        for (std::int64_t i = 0; i < m; ++i)
+          for (std::int64_t j = 0; j < ldc; ++j) {
+            const auto at = static_cast<std::size_t>(i * ldc + j);
+            double expected = before[at];
+            if (j < n) {
+              expected *= beta;
+              for (std::int64_t l = 0; l < k; ++l)
+                expected += 2.0 * a[static_cast<std::size_t>(ta ? l * lda + i : i * lda + l)] *
+                            b[static_cast<std::size_t>(tb ? j * ldb + l : l * ldb + j)];
+            }
+            EXPECT_NEAR(fast[at], expected, tolerance) << ta << tb << beta;
+            EXPECT_NEAR(plain[at], expected, tolerance) << ta << tb << beta;
+          }
+      }
+}
+
+TEST(HostBlas, ProductsInFloat) { expect_products<float>(2e-5); }
+TEST(HostBlas, ProductsInDouble) { expect_products<double>(1e-13); }
+
+TEST(HostBlas, ZeroBetaDoesNotReadTheResult) {
+  const double a = 2, b = 3;
+  double c = std::nan(""), plain = std::nan("");
+  host::multiply({.m = 1, .n = 1, .k = 1, .a = &a, .lda = 1, .b = &b, .ldb = 1, .c = &c, .ldc = 1});
+  host::multiply_plainly({.m = 1, .n = 1, .k = 1, .a = &a, .lda = 1, .b = &b, .ldb = 1, .c = &plain, .ldc = 1});
+  EXPECT_EQ(c, 6);
+  EXPECT_EQ(plain, 6);
+}
+
+TEST(HostBlas, SaysWhatItIs) {
+  const std::string name = host::blas_name();
+  EXPECT_TRUE(name.starts_with("OpenBLAS ") || name == "plain loops") << name;
+}
+
+// y = x w^T + bias
+std::vector<double> linear(const Array& x, const Array& w, const Array& bias, std::int64_t m, std::int64_t n, std::int64_t k) {
+  std::vector<double> y;
+  for (std::int64_t i = 0; i < m; ++i)
+    for (std::int64_t j = 0; j < n; ++j) {
+      double sum = bias.size() > 0 ? bias.at(j) : 0;
+      for (std::int64_t l = 0; l < k; ++l) sum += x.at(i * k + l) * w.at(j * k + l);
+      y.push_back(sum);
+    }
+  return y;
+}
+
+TEST(HostLinear, ForwardWithAndWithoutBias) {
+  const std::int64_t m = 4, n = 6, k = 5;
+  const Array x = random_array(m * k, 1), w = random_array(n * k, 2), bias = random_array(n, 3);
+  const Compute what{.op = Op::MatMul, .shapes = {{{1, m, n, k}, DType::F64}}};
+  EXPECT_LT(relative_error(outputs_of(what, {x, w, bias}, {m * n})[0].values(), linear(x, w, bias, m, n, k)), 1e-14);
+  EXPECT_LT(relative_error(outputs_of(what, {x, w}, {m * n})[0].values(), linear(x, w, {}, m, n, k)), 1e-14);
+}
+
+// Two outputs are columns [0, 2) and [2, 6) of the one; gradients likewise.
+TEST(HostLinear, TwoOutputsAreTheColumnsOfOne) {
+  const std::int64_t m = 4, n = 6, k = 5, first = 2;
+  const Array x = random_array(m * k, 1), w = random_array(n * k, 2), bias = random_array(n, 3), dy = random_array(m * n, 4);
+  Compute what{.op = Op::MatMul, .shapes = {{{1, m, n, k}, DType::F64}}};
+  const auto columns = [&](const Array& y, std::int64_t from, std::int64_t to) {
+    Array part(m * (to - from), DType::F64);
+    for (std::int64_t i = 0; i < part.size(); ++i) part.set(i, y.at(i / (to - from) * n + from + i % (to - from)));
+    return part;
+  };
+  const Array whole = outputs_of(what, {x, w, bias}, {m * n})[0];
+  const std::vector<Array> parts = outputs_of(what, {x, w, bias}, {m * first, m * (n - first)});
+  EXPECT_LT(relative_error(parts[0], columns(whole, 0, first)), 1e-14);
+  EXPECT_LT(relative_error(parts[1], columns(whole, first, n)), 1e-14);
+  const Array da = columns(dy, 0, first), db = columns(dy, first, n);
+  what.phase = Phase::InputGrad;
+  EXPECT_LT(relative_error(outputs_of(what, {da, db, x, w, bias}, {m * k})[0], outputs_of(what, {dy, x, w, bias}, {m * k})[0]),
+            1e-14);
+  EXPECT_LT(relative_error(outputs_of(what, {da, db, x, w}, {m * k})[0], outputs_of(what, {dy, x, w}, {m * k})[0]), 1e-14);
+  what.phase = Phase::WeightGrad;
+  const std::vector<Array> split = outputs_of(what, {da, db, x}, {n * k, n}), one = outputs_of(what, {dy, x}, {n * k, n});
+  EXPECT_LT(relative_error(split[0], one[0]), 1e-14);
+  EXPECT_LT(relative_error(split[1], one[1]), 1e-14);
+}
+
+// Rows are [position, sample]: the first `samples` rows are the first tokens.
+TEST(HostLinear, FirstTokenReadsTheFirstRows) {
+  const std::int64_t samples = 2, positions = 3, n = 4, k = 5;
+  const Array x = random_array(samples * positions * k, 1), w = random_array(n * k, 2);
+  Compute what{.op = Op::MatMul, .shapes = {{{1, samples, n, k}, DType::F64}}, .attributes = "first_token"};
+  EXPECT_LT(relative_error(outputs_of(what, {x, w}, {samples * n})[0].values(), linear(x, w, {}, samples, n, k)), 1e-14);
+  what.phase = Phase::InputGrad;
+  const Array dx = outputs_of(what, {random_array(samples * n, 3), x, w}, {x.size()})[0];
+  for (std::int64_t i = samples * k; i < dx.size(); ++i) EXPECT_EQ(dx.at(i), 0);
+  EXPECT_NE(dx.at(0), 0);
+}
+
+}  // namespace
+}  // namespace foreshard
