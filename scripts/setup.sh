@@ -2,7 +2,7 @@
 
 # What the program needs, what the tests add, what is used when it is there.
 foreshard_packages="g++ cmake ninja-build pkg-config libsimgrid-dev libboost-dev libboost-graph-dev
-  nlohmann-json3-dev libcli11-dev libfmt-dev"
+  nlohmann-json3-dev libcli11-dev libfmt-dev libopenblas0-pthread"
 foreshard_test_packages="libgtest-dev librapidcheck-dev"
 
 # Prints the packages of the given names that are not installed.
