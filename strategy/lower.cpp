@@ -126,6 +126,8 @@ std::variant<Lowered, Infeasible> lower(const Model& model, const Cluster& clust
   for (int role = 0; role < s.pp; ++role) add_role(lowering, role, shared);
   plan_memory(plan);
   plan.framework = framework_memory(s);
+  const Bytes capacity = gpu_of(cluster, cluster.nodes.front().shape.gpu).memory;
+  plan.reserve = {static_cast<std::int64_t>(s.reserve * static_cast<double>(capacity.value))};
   plan.origin = origin(lowering);
   cost_plan(plan, cluster);
   if (!options.ignore_memory)
