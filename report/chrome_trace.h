@@ -13,7 +13,7 @@ namespace foreshard {
 
 struct ChromeTraceOptions {
   // Above it the spans inside actions are left out first, then whole classes from the last on; the file says how many.
-  std::int64_t most_slices = 500'000;
+  std::int64_t most_slices = 200'000;
   int most_memory_points = 4096;  // per class; above it the largest sum of each equal stretch of time is kept
   bool critical_chain = true;
 };

@@ -114,18 +114,11 @@ TextTable stage_table(const Summary& summary, int most_rows) {
 }
 
 TextTable memory_table(const Summary& summary, int most_rows) {
-  TextTable table{.columns = {{"", Align::Left},
-                              {"params"},
-                              {"grads"},
-                              {"optim"},
-                              {"activ"},
-                              {"trans"},
-                              {"comm"},
-                              {"live"},
-                              {"bound"},
-                              {"arena"},
-                              {"total"},
-                              {"margin"}}};
+  TextTable table{.columns = {{"", Align::Left}, {"params"}, {"grads"}, {"optim"}, {"activ"}, {"trans"}, {"comm"}, {"live"}}};
+  // A summary without order bounds leaves their column out.
+  const bool bounded = std::ranges::any_of(summary.memory, [](const StageMemory& row) { return row.order_bound > Bytes{}; });
+  if (bounded) table.columns.push_back({"bound"});
+  table.columns.insert(table.columns.end(), {{"arena"}, {"total"}, {"margin"}});
   std::vector<std::vector<std::string>> cells;
   std::size_t tightest = 0;
   for (const StageMemory& row : summary.memory) {
@@ -134,8 +127,9 @@ TextTable memory_table(const Summary& summary, int most_rows) {
     for (const Category category : {Category::Parameters, Category::Gradients, Category::Optimizer, Category::Activations,
                                     Category::Transient, Category::Communication})
       line.push_back(in_gib_text(row.peak[static_cast<std::size_t>(category)]));
-    for (const Bytes bytes : {row.live_peak, row.order_bound, row.arena, row.with_framework,
-                              summary.capacity - summary.reserve - row.with_framework})
+    line.push_back(in_gib_text(row.live_peak));
+    if (bounded) line.push_back(in_gib_text(row.order_bound));
+    for (const Bytes bytes : {row.arena, row.with_framework, summary.capacity - summary.reserve - row.with_framework})
       line.push_back(in_gib_text(bytes));
   }
   for (const Run run : fold(cells, most_rows, tightest)) {

@@ -150,7 +150,7 @@ class SummaryWriter {
     json_.field("allocated", largest(&StageMemory::live_peak).value);
     json_.field("with_framework", largest(&StageMemory::with_framework).value);
     json_.field("reserved", largest(&StageMemory::reserved).value);
-    per_stage("order_bound_per_stage", &StageMemory::order_bound);
+    if (largest(&StageMemory::order_bound) > Bytes{}) per_stage("order_bound_per_stage", &StageMemory::order_bound);
     per_stage("arena_per_stage", &StageMemory::arena);
     json_.end_object();
     json_.key("static_bytes").begin_object().field("max", largest(&StageMemory::statics).value);

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <span>
 
 #include "report/span_words.h"
 #include "report/svg_frame.h"
@@ -27,7 +28,10 @@ struct Label {
 class Lane {
  public:
   Lane(SvgCanvas& canvas, const Result& result, ClassId who, const TimeScale& scale, double top, const LaneShape& shape)
-      : canvas_(canvas), plan_(result.plan), trace_(result.trace), who_(who), scale_(scale), top_(top), shape_(shape) {}
+      : canvas_(canvas), plan_(result.plan), trace_(result.trace), who_(who), scale_(scale), top_(top), shape_(shape) {
+    const auto own = std::ranges::equal_range(trace_.spans, who, {}, &Span::who);
+    spans_ = {own.begin(), own.end()};
+  }
 
   std::vector<Colour> draw(const std::vector<Bubble>& bubbles) {
     canvas_.begin_group(class_name(plan_, trace_, who_));
@@ -54,9 +58,8 @@ class Lane {
 
   std::vector<Piece> compute_pieces() const {
     std::vector<Piece> pieces;
-    for (const Span& span : trace_.spans) {
-      if (span.who != who_ || span.begin == span.end || role().streams[span.stream.index()].kind != StreamKind::Compute)
-        continue;
+    for (const Span& span : spans_) {
+      if (span.begin == span.end || role().streams[span.stream.index()].kind != StreamKind::Compute) continue;
       const Action* action = &action_of(plan_, trace_, span);
       if (!pieces.empty() && pieces.back().end == span.begin && pieces.back().action == action)
         pieces.back().end = span.end;
@@ -141,8 +144,8 @@ class Lane {
   // One thin band for all communication streams; collectives in line with compute lie on the foot of the cells.
   void talk() {
     double drawn_to = -1;
-    for (const Span& span : trace_.spans) {
-      if (span.who != who_ || span.begin == span.end) continue;
+    for (const Span& span : spans_) {
+      if (span.begin == span.end) continue;
       const auto& what = instruction_of(plan_, trace_, span).what;
       const bool in_line = role().streams[span.stream.index()].kind == StreamKind::Compute;
       Colour colour = kCollective;
@@ -187,6 +190,7 @@ class Lane {
   const TimeScale& scale_;
   double top_;
   const LaneShape& shape_;
+  std::span<const Span> spans_ = {};
   std::array<double, 3> sums_ = {};
   double weight_ = 0;
   Nanoseconds from_ = {}, until_ = {};
