@@ -97,8 +97,8 @@ TextTable stage_table(const Summary& summary, int most_rows) {
   if (one_each) table.columns.insert(table.columns.end(), {{"bubble"}, {"mostly", Align::Left}});
   std::vector<std::vector<std::string>> cells;
   for (const StageTimes& times : summary.stage_times)
-    cells.push_back({in_time(times.forward), in_time(times.backward_input + times.backward_weight),
-                     in_time(times.backward_weight), in_time(times.p2p)});
+    cells.push_back({in_short_time(times.forward), in_short_time(times.backward_input + times.backward_weight),
+                     in_short_time(times.backward_weight), in_short_time(times.p2p)});
   const auto stage = [](std::size_t s) { return "stage " + std::to_string(s); };
   for (const Run run : fold(cells, most_rows, 0)) {
     if (run.first > run.last) {

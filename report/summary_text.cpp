@@ -133,10 +133,24 @@ class Writer {
                           : fmt::format("{:.2f} GiB too little", in_gib(-summary_.fits_margin))));
   }
 
+  // Of links that differ only in the numbers of their names the hottest class is shown, with the links of all.
   void links() {
-    TextTable table{.columns = {{"link class", Align::Left}, {"links"}, {"used"}, {"", Align::Left}}};
+    std::vector<LinkUtilization> kinds;
+    std::vector<std::string> seen;
     for (const LinkUtilization& link : summary_.links) {
-      if (table.rows.size() == 5 || link.utilization < 0.00005) break;
+      std::string kind = link.name;
+      std::erase_if(kind, [](char c) { return c >= '0' && c <= '9'; });
+      const auto known = std::find(seen.begin(), seen.end(), kind);
+      if (known != seen.end()) {
+        kinds[static_cast<std::size_t>(known - seen.begin())].links += link.links;
+        continue;
+      }
+      seen.push_back(kind);
+      kinds.push_back(link);
+    }
+    TextTable table{.columns = {{"hottest of its kind", Align::Left}, {"links"}, {"used"}, {"", Align::Left}}};
+    for (const LinkUtilization& link : kinds) {
+      if (table.rows.size() == 6 || link.utilization < 0.00005) break;
       table.rows.push_back({link.name, with_commas_whole(link.links), in_percent(link.utilization),
                             bar(link.utilization, 30, options_.unicode)});
     }
@@ -146,14 +160,13 @@ class Writer {
   static std::string with_commas_whole(int number) { return number < 100 ? std::to_string(number) : with_commas(number); }
 
   void cost() {
-    const std::string unit = header_.counts_tokens ? "million tokens" : "million samples";
     std::string text;
-    if (summary_.cost_per_million_tokens) text = fmt::format("${:.4g} per {}", *summary_.cost_per_million_tokens, unit);
+    if (summary_.cost_per_million_tokens) text = fmt::format("${:.4g}", *summary_.cost_per_million_tokens);
     if (summary_.energy_per_million_tokens_j)
-      text += fmt::format("{}{:.4g} kJ per {}", text.empty() ? "" : ", ", *summary_.energy_per_million_tokens_j / 1e3, unit);
+      text += fmt::format("{}{:.4g} kJ", text.empty() ? "" : ", ", *summary_.energy_per_million_tokens_j / 1e3);
     if (text.empty()) return;
     line("");
-    line("Cost  " + text);
+    line(fmt::format("Per million {}: {}", header_.counts_tokens ? "tokens" : "samples", text));
   }
 
   const Summary& summary_;

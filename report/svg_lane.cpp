@@ -98,7 +98,7 @@ class Lane {
     const bool wide = pixels >= 3;
     put({scale_.at(bubble.begin), top_, pixels, shape_.height},
         wide ? "url(#" + hatch_id(bubble.cause) + ")" : hex(mix(kWhite, colour_of(bubble.cause), 0.3)));
-    const std::string label = in_time(to_seconds(bubble.end - bubble.begin));
+    const std::string label = in_short_time(to_seconds(bubble.end - bubble.begin));
     if (pixels < text_width(label, 9) + 20 || shape_.height < 13) return;
     labels_.push_back({label, scale_.at(bubble.begin) + pixels / 2, 9, colour_of(bubble.cause), true});
   }

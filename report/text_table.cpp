@@ -47,6 +47,16 @@ std::string in_time(Seconds time) {
   return fmt::format("{:.2f} us", s * 1e6);
 }
 
+std::string in_short_time(Seconds time) {
+  if (time.value == 0) return "-";
+  constexpr std::array<const char*, 4> units = {"s", "ms", "us", "ns"};
+  double value = std::abs(time.value);
+  std::size_t unit = 0;
+  for (; value < 0.9995 && unit + 1 < units.size(); ++unit) value *= 1000;
+  const int decimals = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
+  return fmt::format("{}{:.{}f} {}", time.value < 0 ? "-" : "", value, decimals, units[unit]);
+}
+
 std::string in_percent(double share, int decimals) { return fmt::format("{:.{}f} %", share * 100, decimals); }
 
 std::string in_gib_text(Bytes bytes) { return fmt::format("{:.2f}", in_gib(bytes)); }

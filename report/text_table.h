@@ -27,6 +27,7 @@ int width_of(std::string_view text);  // characters of a UTF-8 text
 std::string pad(const std::string& text, int width, Align align);
 
 std::string in_time(Seconds time);                       // "41.32 s", "9.81 ms", "3.20 us", "-" for 0
+std::string in_short_time(Seconds time);                 // three digits: "41.3 s", "9.81 ms", "320 us"
 std::string in_percent(double share, int decimals = 1);  // "11.3 %"
 std::string in_gib_text(Bytes bytes);                    // "12.34"
 std::string with_commas(double number);                  // "76,132"; below 100 with two decimals

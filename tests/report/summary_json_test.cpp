@@ -71,10 +71,25 @@ TEST(SummaryJson, CarriesTheNumbers) {
     EXPECT_EQ(bytes, json.at("peak_memory_bytes").at("per_stage").at(r).as_int());
   }
   EXPECT_EQ(json.at("static_bytes").at("per_stage").at(0).as_int(), 32LL << 30);
-  EXPECT_EQ(json.at("link_utilization").at(0).at("name").as_string(), "node NIC up");
+  EXPECT_EQ(json.at("link_utilization").at(0).at("name").as_string(), "node0/nic->leaf");
   EXPECT_EQ(json.at("simulation").at("granularity").as_string(), "stage");
   EXPECT_EQ(json.at("simulation").at("folding").as_string(), "tp");
   EXPECT_EQ(json.at("simulation").at("makespan_s").as_double(), 41.3187000001);
+}
+
+void expect_documented(const JsonReader& json, const std::string& text) {
+  if (json.is_object())
+    for (const auto& [key, value] : json.members()) {
+      EXPECT_NE(text.find("`" + key + "`"), std::string::npos) << key << " is not in docs/json-output.md";
+      if (key != "strategy") expect_documented(value, text);
+    }
+  if (json.is_array())
+    for (const JsonReader& element : json.elements()) expect_documented(element, text);
+}
+
+TEST(SummaryJson, EveryKeyIsDocumented) {
+  const std::string text = read_file(std::string(FORESHARD_SOURCE) + "/docs/json-output.md");
+  expect_documented(JsonReader::parse(summary_json(summaries::typical(2), kOrigin), "out"), text);
 }
 
 TEST(SummaryJson, WhatWasNotPlayedIsNull) {

@@ -33,11 +33,11 @@ Where the time goes (share of the iteration, mean over GPUs)
   communication: 10.7 % exposed, 14.0 % hidden behind compute
 
 Stages
-               forward   backward   weights  transfer     bubble  mostly
-  ---------  ---------  ---------  --------  --------  ---------  ----------------------
-  stage 0    105.40 ms  212.30 ms  71.20 ms   2.13 ms      9.0 %  warm-up 6.0, drain 2.0
-  stage 1-2  103.40 ms  212.30 ms  71.20 ms   2.13 ms  9.1-9.2 %  warm-up 5.5, drain 2.6
-  stage 3    113.40 ms  212.30 ms  71.20 ms   2.13 ms      9.3 %  warm-up 5.1, drain 3.2
+             forward  backward  weights  transfer     bubble  mostly
+  ---------  -------  --------  -------  --------  ---------  ----------------------
+  stage 0     105 ms    212 ms  71.2 ms   2.13 ms      9.0 %  warm-up 6.0, drain 2.0
+  stage 1-2   103 ms    212 ms  71.2 ms   2.13 ms  9.1-9.2 %  warm-up 5.5, drain 2.6
+  stage 3     113 ms    212 ms  71.2 ms   2.13 ms      9.3 %  warm-up 5.1, drain 3.2
 
 Memory per GPU (GiB)
              params  grads  optim  activ  trans  comm   live  bound  arena  total  margin
@@ -47,12 +47,12 @@ Memory per GPU (GiB)
   80.00 GiB per GPU, 5.00 kept free; fits with 30.50 GiB to spare
 
 Busiest links
-  link class   links    used
-  -----------  -----  ------  ------------
-  node NIC up    128  41.2 %  ############
-  NVLink       1,024  31.0 %  #########
+  hottest of its kind  links    used
+  -------------------  -----  ------  ------------
+  node0/nic->leaf        128  41.2 %  ############
+  node3/gpu0->switch   1,024  31.0 %  #########
 
-Cost  $8.27 per million tokens, 5210 kJ per million tokens
+Per million tokens: $8.27, 5210 kJ
 )");
 }
 
@@ -109,6 +109,10 @@ TEST(SummaryText, SmallWords) {
   EXPECT_EQ(in_time({0.9996}), "1.00 s");
   EXPECT_EQ(in_time({0.00999}), "9.99 ms");
   EXPECT_EQ(in_time({3.2e-6}), "3.20 us");
+  EXPECT_EQ(in_short_time({0.03236}), "32.4 ms");
+  EXPECT_EQ(in_short_time({0.00099960}), "1.00 ms");
+  EXPECT_EQ(in_short_time({41.3187}), "41.3 s");
+  EXPECT_EQ(in_short_time({412e-9}), "412 ns");
   EXPECT_EQ(in_flops({2.5e15}), "2.5 PFLOP");
   EXPECT_EQ(bar(0.5, 4, true), "██");
   EXPECT_EQ(bar(0.28125, 4, true), "█▏");  // 9 of 32 eighths

@@ -43,7 +43,10 @@ Summary typical(int stages) {
     s.memory.push_back(memory_of(r, s.framework));
   }
   s.fits_margin = s.capacity - s.reserve - s.memory[0].with_framework;
-  s.links = {{"node NIC up", 128, 0.412}, {"NVLink", 1024, 0.31}, {"PCIe", 512, 0.00001}};
+  s.links = {{"node0/nic->leaf", 128, 0.412},
+             {"node3/gpu0->switch", 512, 0.31},
+             {"node12/gpu7->switch", 512, 0.30},
+             {"pcie", 512, 0.00001}};
   s.cost_per_million_tokens = 8.27;
   s.energy_per_million_tokens_j = 5.21e6;
   return s;
