@@ -7,6 +7,7 @@
 #include "core/json_edit.h"
 #include "core/strategy_options.h"
 #include "strategy/lower.h"
+#include "strategy/remedies.h"
 
 namespace foreshard {
 
@@ -37,7 +38,7 @@ static PlanOrigin read_origin(const Plan& plan, const std::string& file) {
 
 static Prepared finished(Plan plan, Cluster cluster, PlanOrigin origin) {
   Prepared prepared;
-  prepared.does_not_fit = does_not_fit(plan, cluster, origin.strategy);
+  prepared.does_not_fit = does_not_fit(plan, cluster);
   prepared.model = std::move(origin.model);
   prepared.strategy = std::move(origin.strategy);
   prepared.workload = origin.workload;
@@ -70,7 +71,9 @@ std::variant<Prepared, Refused> prepare(const Arguments& arguments) {
     return Refused{job.model.name, job.cluster.name, job.strategy, std::move(*infeasible)};
   Lowered& lowered = std::get<Lowered>(answer);
   PlanOrigin origin = read_origin(lowered.plan, "plan");
-  return finished(std::move(lowered.plan), std::move(job.cluster), std::move(origin));
+  Prepared prepared = finished(std::move(lowered.plan), job.cluster, std::move(origin));
+  if (prepared.does_not_fit) prepared.does_not_fit->would_help = remedies(job.model, job.cluster, job.strategy);
+  return prepared;
 }
 
 std::vector<std::string> headline(const Strategy& strategy) {

@@ -36,23 +36,19 @@ std::string parts(const Role& role, Bytes arena) {
 
 }  // namespace
 
-std::optional<Infeasible> does_not_fit(const Plan& plan, const Cluster& cluster, const Strategy& strategy) {
+std::optional<Infeasible> does_not_fit(const Plan& plan, const Cluster& cluster) {
   const Role* worst = nullptr;
   Bytes worst_excess = {};
-  const auto reserve_of = [&](const Role& role) {
-    return Bytes{
-        static_cast<std::int64_t>(strategy.reserve * static_cast<double>(gpu_of(cluster, role.device_kind).memory.value))};
-  };
   for (const Role& role : plan.roles) {
     const Bytes capacity = gpu_of(cluster, role.device_kind).memory;
-    const Bytes excess = arena_bytes(role, Space::Device) + plan.framework + reserve_of(role) - capacity;
+    const Bytes excess = arena_bytes(role, Space::Device) + plan.framework + plan.reserve - capacity;
     if (excess > worst_excess) worst = &role, worst_excess = excess;
   }
   if (!worst) return {};
   const Bytes arena = arena_bytes(*worst, Space::Device);
   return Infeasible{.reason = worst->name + " needs " + gib(arena) + " (" + parts(*worst, arena) + ") and " +
                               gib(plan.framework) + " for the framework; " + worst->device_kind + " has " +
-                              gib(gpu_of(cluster, worst->device_kind).memory) + ", of which " + gib(reserve_of(*worst)) +
+                              gib(gpu_of(cluster, worst->device_kind).memory) + ", of which " + gib(plan.reserve) +
                               " stay free: " + gib(worst_excess) + " too much"};
 }
 

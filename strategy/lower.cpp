@@ -131,7 +131,7 @@ std::variant<Lowered, Infeasible> lower(const Model& model, const Cluster& clust
   plan.origin = origin(lowering);
   cost_plan(plan, cluster);
   if (!options.ignore_memory)
-    if (auto refused = does_not_fit(plan, cluster, s)) return *refused;
+    if (auto refused = does_not_fit(plan, cluster)) return *refused;
   return Lowered{.plan = std::move(plan), .strategy = s};
 }
 

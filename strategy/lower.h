@@ -28,6 +28,6 @@ std::variant<Lowered, Infeasible> lower(const Model& model, const Cluster& clust
                                         const LowerOptions& options = {});
 
 // Whether the plan fits the devices: arena + framework + reserve <= capacity. The reason names the category that breaks it.
-std::optional<Infeasible> does_not_fit(const Plan& plan, const Cluster& cluster, const Strategy& strategy);
+std::optional<Infeasible> does_not_fit(const Plan& plan, const Cluster& cluster);
 
 }  // namespace foreshard
