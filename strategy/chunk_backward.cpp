@@ -275,13 +275,25 @@ Segment ChunkProgram::backward(const BackwardVariant& variant) {
 Segment ChunkProgram::build_backward(const BackwardVariant& variant) {
   SegmentBuilder out("backward." + std::to_string(chunk_), chunk_params());
   gathers_ = 0;
-  begin(out);
   BackwardState state;
   state.written.assign(state_.units.size(), 0);
   receive_gradient(out, state);
+  begin(out);
   for (int l = static_cast<int>(layers_.size()) - 1; l >= 0; --l) backward_layer(out, l, variant, state);
   send_gradient(out, state);
-  return out.take();
+  Segment segment = out.take();
+  if (!last_stage()) wait_for_gradient(segment);
+  return segment;
+}
+
+// The whole backward waits for its gradient, what is recomputed too, as in every framework: instruction 0 receives it.
+void ChunkProgram::wait_for_gradient(Segment& segment) {
+  for (Instruction& instruction : segment.instructions) {
+    if (instruction.stream != RoleStreams::compute) continue;
+    std::erase(instruction.after, 0);
+    instruction.after.push_back(0);
+    return;
+  }
 }
 
 }  // namespace foreshard

@@ -134,6 +134,7 @@ class ChunkProgram {
 
   // backward (chunk_backward.cpp; gradients of activations: chunk_gradients.cpp)
   Segment build_backward(const BackwardVariant& variant);
+  static void wait_for_gradient(Segment& segment);
   bool backward_reads_parameters(const Layer& layer) const;
   void receive_gradient(SegmentBuilder& out, BackwardState& state);
   void send_gradient(SegmentBuilder& out, BackwardState& state);
