@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "core/order_bound.h"
 #include "core/ranks.h"
 #include "report/binding.h"
 #include "report/bubbles.h"
@@ -115,7 +116,7 @@ static void add_rates(Summary& summary, const Result& result, const Cluster& clu
     summary.energy_per_million_tokens_j = gpu_seconds_per_million * cluster.power_per_gpu_watts;
 }
 
-Summary summarize(const Result& result, const Cluster& cluster, const Workload& workload) {
+Summary summarize(const Result& result, const Cluster& cluster, const Workload& workload, const SummarizeOptions& options) {
   const Ranks ranks(result.plan);
   Summary summary;
   summary.iteration_time = result.makespan_s > 0 ? Seconds{result.makespan_s} : to_seconds(result.trace.makespan);
@@ -129,6 +130,9 @@ Summary summarize(const Result& result, const Cluster& cluster, const Workload& 
   add_utilization(summary, result, cluster, sums, ranks);
   add_bubbles(summary, result, sums);
   add_memory(summary, result, cluster);
+  if (options.order_bounds)
+    for (std::size_t r = 0; r < summary.memory.size(); ++r)
+      summary.memory[r].order_bound = order_bound(result.plan, {static_cast<std::int32_t>(r)});
   summary.stage_times = stage_times(result.plan, result.trace, sums);
   summary.links = link_rows(result.trace);
   return summary;

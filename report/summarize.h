@@ -15,6 +15,11 @@ struct Workload {                      // what the result is judged by; lower kn
   std::int64_t parameters = 0;
 };
 
-Summary summarize(const Result& result, const Cluster& cluster, const Workload& workload);
+struct SummarizeOptions {
+  bool order_bounds = false;  // StageMemory::order_bound too: walks every instruction of every role, slower than all the rest
+};
+
+// Linear in spans; a Result without spans gives what the plan alone says: memory and whether it fits.
+Summary summarize(const Result& result, const Cluster& cluster, const Workload& workload, const SummarizeOptions& options = {});
 
 }  // namespace foreshard
