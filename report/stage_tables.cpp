@@ -113,6 +113,25 @@ TextTable stage_table(const Summary& summary, int most_rows) {
   return table;
 }
 
+TextTable rank_table(const Summary& summary, int most_rows) {
+  TextTable table{.columns = {{"", Align::Left}, {"bubble"}, {"mostly", Align::Left}}};
+  const std::size_t ranks = summary.bubble_per_stage.size();
+  if (ranks == summary.stage_times.size() || ranks != summary.bubble_by_cause_per_stage.size() ||
+      ranks != summary.memory.size())
+    return table;
+  std::vector<std::vector<std::string>> cells;
+  for (std::size_t r = 0; r < ranks; ++r)
+    cells.push_back({share_range(summary.bubble_per_stage, {r, r}), mostly(summary, {r, r})});
+  for (const Run run : fold(cells, most_rows, 0)) {
+    if (run.first > run.last)
+      table.rows.push_back({"..."});
+    else
+      table.rows.push_back({range_name(summary.memory[run.first].role, summary.memory[run.last].role), cells[run.first][0],
+                            cells[run.first][1]});
+  }
+  return table;
+}
+
 TextTable memory_table(const Summary& summary, int most_rows) {
   TextTable table{.columns = {{"", Align::Left}, {"params"}, {"grads"}, {"optim"}, {"activ"}, {"trans"}, {"comm"}, {"live"}}};
   // A summary without order bounds leaves their column out.

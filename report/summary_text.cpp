@@ -25,6 +25,7 @@ class Writer {
       rates();
       shares();
       section("Stages", stage_table(summary_, options_.most_rows));
+      section("Pipeline ranks", rank_table(summary_, options_.most_rows));
     }
     memory();
     links();

@@ -73,7 +73,9 @@ ClassId draw_memory(SvgCanvas& canvas, const Result& result, const Summary& summ
   const auto most_points = static_cast<int>(scale.right - scale.left);
   const std::vector<MemoryStep> steps = memory_steps(*curve, result.trace.makespan, most_points);
   const Bytes peak = sum(curve->peak) + summary.framework;
-  const double most = std::max({in_gib(peak), in_gib(summary.capacity), 1e-6}) * 1.04;
+  // A device that is hardly used would squeeze the curve flat: then its capacity stays in the title only.
+  const bool roomy = in_gib(peak) < 0.35 * in_gib(summary.capacity);
+  const double most = std::max(roomy ? in_gib(peak) : std::max(in_gib(peak), in_gib(summary.capacity)), 1e-6) * 1.04;
   const Panel panel{canvas, scale, top, height, most};
   canvas.text(scale.left, top - 8,
               fmt::format("Memory of {} in GiB: peak {:.2f} of {:.2f}", class_name(result.plan, result.trace, curve->who),
@@ -86,7 +88,7 @@ ClassId draw_memory(SvgCanvas& canvas, const Result& result, const Summary& summ
                 colour_of(Category::Framework));
   for (std::size_t c = 0; c < std::size(kStack); ++c) panel.band(steps, summary.framework, c, kStack[c]);
   canvas.line(scale.left, panel.y(0), scale.right, panel.y(0), kFaint);
-  if (summary.capacity > Bytes{}) {
+  if (summary.capacity > Bytes{} && !roomy) {
     panel.limit(summary.capacity, "capacity", kLimit, false, 1);
     if (summary.reserve > Bytes{}) panel.limit(summary.capacity - summary.reserve, "usable", kLimit, true, 9);
   }

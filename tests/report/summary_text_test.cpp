@@ -81,6 +81,21 @@ TEST(SummaryText, ManyDifferentRowsLeaveOutTheMiddleButKeepTheTightest) {
   EXPECT_NE(text.find("\n  ...\n"), std::string::npos);
 }
 
+// Two ranks with two stages each: times per stage, bubbles per rank.
+TEST(SummaryText, RanksWithSeveralStagesHaveTheirOwnTable) {
+  Summary summary = summaries::typical(4);
+  summary.memory.resize(2), summary.bubble_per_stage.resize(2), summary.bubble_by_cause_per_stage.resize(2);
+  const std::string text = summary_text(summary, {"m", "c", {}}, {.unicode = false});
+  EXPECT_NE(text.find("  stage 1-2   103 ms    212 ms  71.2 ms   2.13 ms\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("Pipeline ranks\n"
+                      "           bubble  mostly\n"
+                      "  -------  ------  ----------------------\n"
+                      "  stage 0   9.0 %  warm-up 6.0, drain 2.0\n"
+                      "  stage 1   9.1 %  warm-up 5.7, drain 2.4\n"),
+            std::string::npos)
+      << text;
+}
+
 TEST(SummaryText, FitsAHundredColumns) {
   std::mt19937 random(3);
   const auto share = [&] { return std::uniform_real_distribution<double>(0, 0.4)(random); };
