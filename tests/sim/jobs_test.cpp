@@ -1,0 +1,93 @@
+// Whole jobs: models, clusters and strategies through lower, check_plan and simulate.
+#include <cmath>
+#include <random>
+
+#include "core/check_plan.h"
+#include "sim/simulate.h"
+#include "tests/strategy/support_lower.h"
+
+namespace foreshard {
+
+namespace {
+
+// Every forward takes `forward`, every backward `backward`, whatever its stage; communication is free.
+void equal_stages(Plan& plan, Nanoseconds forward, Nanoseconds backward) {
+  for (std::size_t s = 0; s < plan.segments.size(); ++s) {
+    const Segment& segment = plan.segments[s];
+    Nanoseconds left = segment.name.starts_with("forward")    ? forward
+                       : segment.name.starts_with("backward") ? backward
+                                                              : Nanoseconds{};
+    for (std::size_t i = 0; i < segment.instructions.size(); ++i) {
+      Cost& cost = plan.costs.front().by_segment[s][i];
+      cost = {.wire_factor = 0};
+      if (std::holds_alternative<Compute>(segment.instructions[i].what)) cost.busy = std::exchange(left, Nanoseconds{});
+    }
+  }
+}
+
+}  // namespace
+
+// Megatron 1T on 3072 GPUs: 64 stages, 512 micro-batches. 1F1B of equal stages takes (m + p - 1)(F + B) and stands still
+// (p - 1)/(m + p - 1) = 63/575 of it (docs/schedules.md).
+TEST(Jobs, TrillionParameterBubble) {
+  Lowered job = lowered("megatron-1t", "dgx-a100-x384", {.tp = 8, .pp = 64, .global_batch = 3072});
+  ASSERT_EQ(job.plan.microbatches, 512);
+  equal_stages(job.plan, {1'000'000}, {2'000'000});
+  const Result result = simulate(job.plan, load_cluster("dgx-a100-x384"), {.granularity = Granularity::Stage});
+  EXPECT_EQ(result.trace.makespan, Nanoseconds{(512 + 63) * 3'000'000LL});
+  for (std::size_t who = 0; who < result.trace.classes.size(); ++who) {
+    Nanoseconds busy = {};
+    for (const Span& span : result.trace.spans)
+      if (span.who.index() == who && span.stream.value == 0) busy += span.end - span.begin;
+    EXPECT_EQ(busy, Nanoseconds{512 * 3'000'000LL});
+  }
+  EXPECT_NEAR(100.0 * 63 / 575, 10.96, 0.01);
+}
+
+// Any cluster and any strategy: an answer in finite time, and never a broken one.
+TEST(Jobs, RandomClustersAndStrategiesPlayToTheEnd) {
+  std::mt19937 engine(411);
+  const auto pick = [&](int low, int high) { return std::uniform_int_distribution<int>(low, high)(engine); };
+  const std::vector<std::string> clusters = {"dgx1-v100",           "dgx-a100",    "dgx-h100",
+                                             "workstation-rtx4090", "pcie-a100-8", "eth25-a100"};
+  int played = 0;
+  for (int round = 0; round < 60; ++round) {
+    const Cluster cluster = load_cluster(clusters[static_cast<std::size_t>(pick(0, 5))] + "-x" + std::to_string(pick(1, 4)));
+    Strategy s{.tp = 1 << pick(0, 3), .pp = 1 << pick(0, 2), .sequence_parallel = pick(0, 1) == 1};
+    s.virtual_stages = s.pp > 1 ? pick(1, 2) : 1;
+    s.global_batch = 64;
+    s.zero = pick(0, 3);
+    s.precision = pick(0, 1) ? DType::F16 : DType::F32;
+    s.recompute.kind = pick(0, 1) ? RecomputeKind::Full : RecomputeKind::None;
+    s.overlap = {.gradients = pick(0, 1) == 1, .parameters = pick(0, 1) == 1, .p2p = pick(0, 1) == 1, .tp = pick(0, 1) == 1};
+    const auto answer = lower(load_model(pick(0, 3) ? "gpt2-355m" : "resnet-50"), cluster, s, {.ignore_memory = true});
+    if (!std::holds_alternative<Lowered>(answer)) continue;
+    const Plan& plan = std::get<Lowered>(answer).plan;
+    ASSERT_TRUE(check_plan(plan).empty()) << to_json(s);
+    const Result result = simulate(plan, cluster, {.granularity = pick(0, 1) ? Granularity::Layer : Granularity::Stage});
+    ++played;
+    ASSERT_TRUE(std::isfinite(result.makespan_s) && result.makespan_s > 0) << to_json(s);
+    for (const Span& span : result.trace.spans) {
+      ASSERT_LE(span.begin, span.end) << to_json(s);
+      ASSERT_GE(span.begin, Nanoseconds{});
+      ASSERT_LE(span.end, result.trace.makespan);
+    }
+    for (const MemoryCurve& curve : result.memory.curves) ASSERT_LE(sum(curve.peak), curve.arena) << to_json(s);
+  }
+  EXPECT_GT(played, 20);
+}
+
+// Twice the bandwidth everywhere is never slower; a straggler is never faster.
+TEST(Jobs, BetterHardwareIsNeverSlower) {
+  Cluster cluster = load_cluster("pcie-a100-8-x2");
+  const Lowered job = lowered(load_model("gpt2-774m"), cluster, {.tp = 4, .pp = 2, .global_batch = 32});
+  const auto time = [&](const Cluster& on, std::vector<Straggler> stragglers = {}) {
+    return simulate(job.plan, on, {.granularity = Granularity::Stage, .stragglers = std::move(stragglers)}).makespan_s;
+  };
+  const double base = time(cluster);
+  EXPECT_GT(time(cluster, {{RankId{3}, 1.5}}), base);
+  for (NodeLink& link : cluster.nodes.front().shape.links) link.bandwidth = link.bandwidth * 2;
+  EXPECT_LT(time(cluster), base);
+}
+
+}  // namespace foreshard
