@@ -31,10 +31,7 @@ std::string block_name(const Role& role, BufferId buffer, std::int32_t slot) {
 }
 
 RoleUses::RoleUses(const Plan& plan, const Role& role)
-    : accesses_(plan.segments.size()),
-      cuts_(role.buffers.size()),
-      blocks_(role.buffers.size()),
-      pieces_(role.buffers.size()) {
+    : accesses_(plan.segments.size()), cuts_(role.buffers.size()), blocks_(role.buffers.size()), pieces_(role.buffers.size()) {
   std::vector<char> played(plan.segments.size(), 0);
   for (const Action& action : role.actions) played[action.segment.index()] = 1;
   cut(plan, role, played);
@@ -122,8 +119,7 @@ std::vector<PlanDefect> check_plan(const Plan& plan, const CheckPlanOptions& opt
     return defects.take();
   }
   std::vector<ProgramOrder> orders;
-  for (std::size_t r = 0; r < plan.roles.size(); ++r)
-    orders.emplace_back(plan, RoleId{static_cast<std::int32_t>(r)}, kRuns);
+  for (std::size_t r = 0; r < plan.roles.size(); ++r) orders.emplace_back(plan, RoleId{static_cast<std::int32_t>(r)}, kRuns);
   check_work(plan, options.stale_weights_allowed, defects);
   check_meetings(plan, orders, defects);
   for (std::size_t r = 0; r < plan.roles.size() && !defects.full(); ++r)

@@ -32,9 +32,7 @@ class Arena {
     const auto index = [&](std::int64_t at) {
       return static_cast<std::size_t>(std::lower_bound(cuts.begin(), cuts.end(), at) - cuts.begin());
     };
-    each([&](std::size_t block, std::int64_t from, std::int64_t to) {
-      first_[block] = index(from), last_[block] = index(to);
-    });
+    each([&](std::size_t block, std::int64_t from, std::int64_t to) { first_[block] = index(from), last_[block] = index(to); });
     pieces_.resize(cuts.size());
   }
 
@@ -102,11 +100,9 @@ class LifeCheck {
   std::string by(std::int32_t step) const {
     const Step& s = order_.step(step);
     const SegmentId segment = role_.actions[static_cast<std::size_t>(s.action)].segment;
-    const std::string& instruction =
-        plan_.segments[segment.index()].instructions[static_cast<std::size_t>(s.instruction)].name;
+    const std::string& instruction = plan_.segments[segment.index()].instructions[static_cast<std::size_t>(s.instruction)].name;
     return "action " + std::to_string(s.action) + ", instruction " + std::to_string(s.instruction) +
-           (instruction.empty() ? "" : " (" + instruction + ")") +
-           (step >= order_.count() / 2 ? " of the next run" : "");
+           (instruction.empty() ? "" : " (" + instruction + ")") + (step >= order_.count() / 2 ? " of the next run" : "");
   }
   void tell(const char* rule, std::int32_t here, std::string what) {
     const Step& s = order_.step(here);
@@ -119,9 +115,9 @@ class LifeCheck {
     for (Arena::Piece* piece = arena(buffer).begin(uses_.block(buffer, slot));
          piece != arena(buffer).end(uses_.block(buffer, slot)); ++piece) {
       if (piece->owner >= 0) {
-        defects_.add("shared-bytes-unordered", "role " + std::to_string(id_.value) + " (" + role_.name + ")",
-                     name(buffer, slot) + " and " + name(static_cast<std::size_t>(piece->owner)) +
-                         " are both resident and share bytes");
+        defects_.add(
+            "shared-bytes-unordered", "role " + std::to_string(id_.value) + " (" + role_.name + ")",
+            name(buffer, slot) + " and " + name(static_cast<std::size_t>(piece->owner)) + " are both resident and share bytes");
         return;
       }
       piece->owner = block;
@@ -177,9 +173,9 @@ class LifeCheck {
     const std::size_t block = uses_.block(buffer, slot);
     for (const Arena::Piece* piece = arena(buffer).begin(block); piece != arena(buffer).end(block); ++piece) {
       if (piece->owner >= 0)
-        return tell("shared-bytes-unordered", here,
-                    name(buffer, slot) + " takes bytes of " + name(static_cast<std::size_t>(piece->owner)) +
-                        ", which is alive");
+        return tell(
+            "shared-bytes-unordered", here,
+            name(buffer, slot) + " takes bytes of " + name(static_cast<std::size_t>(piece->owner)) + ", which is alive");
       if (!ordered(piece->released, here))
         return tell("shared-bytes-unordered", here,
                     name(buffer, slot) + " takes bytes without waiting for their release by " + by(piece->released));
@@ -195,8 +191,7 @@ class LifeCheck {
       enter(access.buffer, block);
       const BlockState& state = blocks_[block];
       if (state.life != Life::Alive)
-        tell("use-outside-life", here,
-             "uses " + name(access.buffer, slot) + " after its release by " + by(state.released));
+        tell("use-outside-life", here, "uses " + name(access.buffer, slot) + " after its release by " + by(state.released));
       else if (!ordered(state.acquired, here))
         tell("use-outside-life", here,
              "uses " + name(access.buffer, slot) + " without waiting for its acquire by " + by(state.acquired));
@@ -218,8 +213,8 @@ class LifeCheck {
   void touch(std::int32_t here, const RoleUses::Access& access, std::int32_t slot, std::size_t piece) {
     const auto clash = [&](std::int32_t other, const char* did) {
       tell("access-unordered", here,
-           std::string(access.write ? "writes " : "reads ") + name(access.buffer, slot) + " without waiting for what " +
-               did + " it: " + by(other));
+           std::string(access.write ? "writes " : "reads ") + name(access.buffer, slot) + " without waiting for what " + did +
+               " it: " + by(other));
     };
     if (!ordered(writes_[piece], here)) clash(writes_[piece], "wrote");
     std::int32_t* reads = reads_.data() + piece * streams_;
@@ -249,8 +244,7 @@ class LifeCheck {
     for (std::size_t s = 0; s < streams_; ++s) {
       std::int32_t& last = block_uses_[block * streams_ + s];
       if (!ordered(last, here))
-        tell("release-unordered", here,
-             "releases " + name(buffer, slot) + " without waiting for its use by " + by(last));
+        tell("release-unordered", here, "releases " + name(buffer, slot) + " without waiting for its use by " + by(last));
       last = -1;
     }
     state.life = Life::Dead;
@@ -262,10 +256,10 @@ class LifeCheck {
   void check_end() {
     for (std::size_t block = 0; block < blocks_.size(); ++block)
       if (blocks_[block].life != blocks_[block].at_start)
-        defects_.add("life-not-closed", "role " + std::to_string(id_.value) + " (" + role_.name + ")",
-                     name(block) + (blocks_[block].life == Life::Alive
-                                        ? " is alive at the end of the run and was not at its start"
-                                        : " is alive at the start of the run and not at its end"));
+        defects_.add(
+            "life-not-closed", "role " + std::to_string(id_.value) + " (" + role_.name + ")",
+            name(block) + (blocks_[block].life == Life::Alive ? " is alive at the end of the run and was not at its start"
+                                                              : " is alive at the start of the run and not at its end"));
   }
 
   const Plan& plan_;

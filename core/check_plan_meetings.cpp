@@ -86,8 +86,7 @@ class Meetings {
 
   // Groups of the role alone meet in step by symmetry; others meet in one list per role.
   std::int32_t calls(RoleId role, GroupId group) {
-    const std::pair<std::int32_t, std::int32_t> key{group.value,
-                                                    plan_.groups[group.index()].roles.empty() ? role.value : -1};
+    const std::pair<std::int32_t, std::int32_t> key{group.value, plan_.groups[group.index()].roles.empty() ? role.value : -1};
     const auto [entry, fresh] = groups_.try_emplace(key, static_cast<std::int32_t>(calls_.size()));
     if (fresh) calls_.emplace_back(plan_.roles.size());
     return entry->second;
@@ -109,9 +108,8 @@ class Meetings {
         const std::vector<RoleId>& roles = plan_.groups[collective->group.index()].roles;
         if (!roles.empty() && std::find(roles.begin(), roles.end(), role) == roles.end()) {
           bad_peer_ = true;
-          defects_.add(
-              "group-without-role", role, action, t.instruction,
-              "calls group \"" + plan_.groups[collective->group.index()].name + "\", which does not list the role");
+          defects_.add("group-without-role", role, action, t.instruction,
+                       "calls group \"" + plan_.groups[collective->group.index()].name + "\", which does not list the role");
         }
         t.calls = calls(role, collective->group);
       }
@@ -125,12 +123,10 @@ class Meetings {
     const auto need = [&](const std::vector<Use>& uses, Bytes bytes, const char* what) {
       if (uses.empty()) return defects_.add("operand-missing", role, action, index, std::string(what) + " nothing");
       const Use& use = uses[0];
-      const Bytes length =
-          use.length ? *use.length : plan_.roles[role.index()].buffers[use.buffer.index()].bytes - use.from;
+      const Bytes length = use.length ? *use.length : plan_.roles[role.index()].buffers[use.buffer.index()].bytes - use.from;
       if (length < bytes)
-        defects_.add(
-            "operand-missing", role, action, index,
-            std::string(what) + " " + std::to_string(length.value) + " bytes, moves " + std::to_string(bytes.value));
+        defects_.add("operand-missing", role, action, index,
+                     std::string(what) + " " + std::to_string(length.value) + " bytes, moves " + std::to_string(bytes.value));
     };
     if (const auto* exchange = std::get_if<Exchange>(&instruction.what)) {
       if (exchange->to) need(instruction.reads, exchange->bytes, "sends from");
@@ -203,8 +199,8 @@ class Meetings {
         if (k >= out.size() || k >= in.size()) {
           sound = false;
           tell("exchange-mismatch", here,
-               std::string(k < out.size() ? "a send" : "a receive") + " without its other side: " +
-                   std::to_string(out.size()) + " sends and " + std::to_string(in.size()) + " receives");
+               std::string(k < out.size() ? "a send" : "a receive") + " without its other side: " + std::to_string(out.size()) +
+                   " sends and " + std::to_string(in.size()) + " receives");
           break;
         }
         const Meeting& there = meetings_[static_cast<std::size_t>(in[k])];
@@ -213,8 +209,7 @@ class Meetings {
         if (sent == taken) continue;
         sound = false;
         tell("exchange-mismatch", here,
-             "sends " + std::to_string(sent.value) + " bytes, " + at(there) + " receives " +
-                 std::to_string(taken.value));
+             "sends " + std::to_string(sent.value) + " bytes, " + at(there) + " receives " + std::to_string(taken.value));
         break;
       }
     }
@@ -269,8 +264,7 @@ class Meetings {
     const auto arrived = [&](std::int32_t i) { return meetings_[static_cast<std::size_t>(i)].arrived; };
     if (m.send >= 0 && !arrived(receives_[static_cast<std::size_t>(m.send)][static_cast<std::size_t>(m.send_number)]))
       return false;
-    if (m.receive >= 0 &&
-        !arrived(sends_[static_cast<std::size_t>(m.receive)][static_cast<std::size_t>(m.receive_number)]))
+    if (m.receive >= 0 && !arrived(sends_[static_cast<std::size_t>(m.receive)][static_cast<std::size_t>(m.receive_number)]))
       return false;
     if (m.calls < 0) return true;
     for (const auto& of_role : calls_[static_cast<std::size_t>(m.calls)])

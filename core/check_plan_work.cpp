@@ -49,10 +49,9 @@ void check_cell(const Plan& plan, const Cell& cell, const std::string& name, boo
   const bool halves = cell.backward.times == 0 && cell.input.times == 1 && cell.weight.times == 1;
   if (cell.forward.times == 0) return defects.add("work-missing", name, "has no forward");
   if (!whole && !halves)
-    return defects.add(
-        cell.backward.times + cell.input.times + cell.weight.times < 2 ? "work-missing" : "work-repeated", name,
-        "has " + std::to_string(cell.backward.times) + " B, " + std::to_string(cell.input.times) + " I and " +
-            std::to_string(cell.weight.times) + " W, expected one B or one I and one W");
+    return defects.add(cell.backward.times + cell.input.times + cell.weight.times < 2 ? "work-missing" : "work-repeated", name,
+                       "has " + std::to_string(cell.backward.times) + " B, " + std::to_string(cell.input.times) + " I and " +
+                           std::to_string(cell.weight.times) + " W, expected one B or one I and one W");
   const auto after = [&](const Place& first, const Place& second, const char* what) {
     if (first.role == second.role && second.action < first.action)
       defects.add("work-order", where_of(plan, second), name + ": " + what);
@@ -64,8 +63,8 @@ void check_cell(const Plan& plan, const Cell& cell, const std::string& name, boo
   for (const Place* place : {&back, whole ? &cell.backward : &cell.weight})
     if (place->version != cell.forward.version)
       return defects.add("weight-version", where_of(plan, *place),
-                         name + ": the backward uses weight version " + std::to_string(place->version) +
-                             ", the forward used " + std::to_string(cell.forward.version));
+                         name + ": the backward uses weight version " + std::to_string(place->version) + ", the forward used " +
+                             std::to_string(cell.forward.version));
 }
 
 }  // namespace
@@ -73,8 +72,7 @@ void check_cell(const Plan& plan, const Cell& cell, const std::string& name, boo
 void check_work(const Plan& plan, bool stale_weights_allowed, Defects& defects) {
   const auto columns = static_cast<std::size_t>(plan.microbatches);
   const std::size_t cells = static_cast<std::size_t>(plan.stages) * columns;
-  if (cells > std::size_t{1} << 20U)
-    return defects.add("too-large", "plan", "too many (stage, micro-batch) cells to check");
+  if (cells > std::size_t{1} << 20U) return defects.add("too-large", "plan", "too many (stage, micro-batch) cells to check");
   std::vector<Cell> table(cells);
   const auto name = [&](std::size_t cell) {
     return "stage " + std::to_string(cell / columns) + ", micro-batch " + std::to_string(cell % columns);
@@ -83,8 +81,7 @@ void check_work(const Plan& plan, bool stale_weights_allowed, Defects& defects) 
     for (std::size_t a = 0; a < plan.roles[r].actions.size(); ++a)
       for (const Does& does : plan.roles[r].actions[a].does) {
         if (does.work == Work::Update || does.microbatch < 0) continue;
-        const std::size_t index =
-            static_cast<std::size_t>(does.stage) * columns + static_cast<std::size_t>(does.microbatch);
+        const std::size_t index = static_cast<std::size_t>(does.stage) * columns + static_cast<std::size_t>(does.microbatch);
         Place& place = *place_in(table[index], does.work);
         const Place here{static_cast<std::int32_t>(r), static_cast<std::int32_t>(a), does.version, place.times + 1};
         if (here.times == 2)
@@ -127,8 +124,7 @@ void check_capacity(const Plan& plan, const CheckPlanOptions& options, Defects& 
     entry.first += arena_bytes(plan.roles[role.index()], Space::Device);
   };
   if (plan.placement.explicit_devices.empty()) {
-    for (std::size_t r = 0; r < plan.roles.size(); ++r)
-      add({static_cast<std::int32_t>(r)}, {static_cast<std::int32_t>(r)});
+    for (std::size_t r = 0; r < plan.roles.size(); ++r) add({static_cast<std::int32_t>(r)}, {static_cast<std::int32_t>(r)});
   } else {
     for (int r = 0; r < ranks.count(); ++r) add(ranks.device(RankId{r}), ranks.role(RankId{r}));
   }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <deque>
+#include <limits>
+#include <utility>
 #include <vector>
 
 #include "core/memory_run.h"
@@ -17,8 +19,10 @@ struct StreamMemory {
   std::size_t touches = 0;
 };
 
-std::vector<StreamMemory> streams_of(const Plan& plan, const Role& role, Space space, const ProgramOrder& order) {
-  std::vector<StreamMemory> streams(static_cast<std::size_t>(order.streams()));
+// What each instruction of a segment acquires and releases, in bytes.
+using SegmentMemory = std::vector<std::pair<std::int64_t, std::int64_t>>;
+
+SegmentMemory memory_of(const Segment& segment, const Role& role, Space space) {
   const auto bytes = [&](const std::vector<Block>& blocks) {
     std::int64_t sum = 0;
     for (const Block& block : blocks) {
@@ -27,12 +31,21 @@ std::vector<StreamMemory> streams_of(const Plan& plan, const Role& role, Space s
     }
     return sum;
   };
+  SegmentMemory memory;
+  for (const Instruction& i : segment.instructions) memory.emplace_back(bytes(i.acquires), bytes(i.releases));
+  return memory;
+}
+
+std::vector<StreamMemory> streams_of(const Plan& plan, const Role& role, Space space, const ProgramOrder& order) {
+  std::vector<StreamMemory> streams(static_cast<std::size_t>(order.streams()));
+  std::vector<SegmentMemory> segments(plan.segments.size());
   for (int s = 0; s < order.count(); ++s) {
     const Step& step = order.step(s);
     const SegmentId segment = role.actions[static_cast<std::size_t>(step.action)].segment;
-    const Instruction& instruction = plan.segments[segment.index()].instructions[static_cast<std::size_t>(step.instruction)];
+    SegmentMemory& memory = segments[segment.index()];
+    if (memory.empty()) memory = memory_of(plan.segments[segment.index()], role, space);
+    const auto& [acquired, released] = memory[static_cast<std::size_t>(step.instruction)];
     StreamMemory& stream = streams[static_cast<std::size_t>(step.stream)];
-    const std::int64_t acquired = bytes(instruction.acquires), released = bytes(instruction.releases);
     stream.steps.push_back(s);
     stream.live.push_back(stream.live.back() + acquired);
     stream.live.push_back(stream.live.back() - released);
@@ -60,6 +73,39 @@ class SlidingTop {
   std::deque<std::size_t> tops_;  // falling values
 };
 
+// A stream beside the main one: the most it can hold while main stands where it stands.
+class SideStream {
+ public:
+  SideStream(const StreamMemory& stream, const ProgramOrder& order, std::size_t index, std::size_t main)
+      : steps_(&stream.steps), order_(&order), index_(index), main_(main), window_(stream.live) {
+    find_next();
+  }
+  std::int64_t most() const { return most_; }
+  // main has ended so many instructions; its latest started one, if any, is `latest`
+  void advance(std::int32_t ended, int latest) {
+    const std::int32_t forced = latest < 0 ? 0 : order_->ended_before(latest)[index_];
+    if (forced == forced_ && ended < next_) return;
+    forced_ = forced;
+    while (next_ <= ended) ++allowed_, find_next();
+    most_ = window_.of(2 * static_cast<std::size_t>(forced_), 2 * allowed_);
+  }
+
+ private:
+  void find_next() {
+    next_ =
+        allowed_ < steps_->size() ? order_->ended_before((*steps_)[allowed_])[main_] : std::numeric_limits<std::int32_t>::max();
+  }
+
+  const std::vector<int>* steps_;
+  const ProgramOrder* order_;
+  std::size_t index_, main_;
+  SlidingTop window_;
+  std::size_t allowed_ = 0;   // instructions that may have started
+  std::int32_t next_ = 0;     // what main must have ended for one more
+  std::int32_t forced_ = -1;  // instructions that must have ended
+  std::int64_t most_ = 0;
+};
+
 }  // namespace
 
 Bytes order_bound(const Plan& plan, RoleId id, Space space) {
@@ -70,20 +116,17 @@ Bytes order_bound(const Plan& plan, RoleId id, Space space) {
   const auto busiest = std::max_element(streams.begin(), streams.end(),
                                         [](const StreamMemory& a, const StreamMemory& b) { return a.touches < b.touches; });
   const auto main = static_cast<std::size_t>(busiest - streams.begin());
-  std::vector<SlidingTop> tops;
-  for (const StreamMemory& stream : streams) tops.emplace_back(stream.live);
-  std::vector<std::size_t> allowed(streams.size(), 0);  // instructions that may have started
+  std::vector<SideStream> sides;
+  for (std::size_t s = 0; s < streams.size(); ++s)
+    if (s != main && streams[s].touches > 0) sides.emplace_back(streams[s], order, s, main);
   std::int64_t best = 0;
   for (std::size_t half = 0; half < busiest->live.size(); ++half) {
-    const auto ended = static_cast<std::int32_t>(half / 2);
     const std::size_t started = (half + 1) / 2;
+    const int latest = started == 0 ? -1 : busiest->steps[started - 1];
     std::int64_t live = busiest->live[half];
-    for (std::size_t s = 0; s < streams.size(); ++s) {
-      if (s == main || streams[s].touches == 0) continue;
-      const std::vector<std::int32_t>& steps = streams[s].steps;
-      while (allowed[s] < steps.size() && order.ended_before(steps[allowed[s]])[main] <= ended) ++allowed[s];
-      const std::int32_t forced = started == 0 ? 0 : order.ended_before(busiest->steps[started - 1])[s];
-      live += tops[s].of(2 * static_cast<std::size_t>(forced), 2 * allowed[s]);
+    for (SideStream& side : sides) {
+      side.advance(static_cast<std::int32_t>(half / 2), latest);
+      live += side.most();
     }
     best = std::max(best, live);
   }

@@ -32,9 +32,7 @@ Places places(const Plan& plan, const Trace& trace, int who) {
       for (auto& member : members) member.second = 1, ++total;
     std::int64_t before = 0;
     for (const auto& [i, busy] : members) {
-      const auto at = [&](std::int64_t t) {
-        return span.begin.value + t * (span.end.value - span.begin.value) / total;
-      };
+      const auto at = [&](std::int64_t t) { return span.begin.value + t * (span.end.value - span.begin.value) / total; };
       all[{span.action, i, 0}] = {at(before), at(before + busy)};
       before += busy;
     }
@@ -93,8 +91,7 @@ Slow slow_curve(const Plan& plan, const Trace& trace, int who, Space space) {
   for (const std::int64_t t : instants) {
     LiveBytes live = {};
     for (const Life& life : lives)
-      live[static_cast<std::size_t>(life.category)] +=
-          {life.bytes * ((t >= life.from ? 1 : 0) - (t >= life.to ? 1 : 0))};
+      live[static_cast<std::size_t>(life.category)] += {life.bytes * ((t >= life.from ? 1 : 0) - (t >= life.to ? 1 : 0))};
     if (t == -1) slow.start = slow.peak = live;
     if (sum(live) > sum(slow.peak)) slow.peak = live, slow.peak_time = t;
     slow.end = live;
@@ -163,8 +160,7 @@ Plan random_memory_plan(std::mt19937& random) {
       segment.instructions.push_back({.what = Compute{}, .stream = {pick(static_cast<int>(role.streams.size()))}});
     const auto at = [&](int i) -> Instruction& { return segment.instructions[static_cast<std::size_t>(i)]; };
     const int n = static_cast<int>(segment.instructions.size());
-    for (int b = 0; b < saved; ++b)
-      (backward ? at(pick(n)).releases : at(pick(n)).acquires).push_back({{b}, {ParamId{0}}});
+    for (int b = 0; b < saved; ++b) (backward ? at(pick(n)).releases : at(pick(n)).acquires).push_back({{b}, {ParamId{0}}});
     for (int b = saved; b < saved + spaces; ++b) {
       const int from = pick(n);
       at(from).acquires.push_back({{b}, {}});

@@ -151,10 +151,7 @@ TEST(Ranks, AgreesWithASearchOverCoordinates) {
       const Listed& one = all[static_cast<std::size_t>(r)];
       std::vector<int> key;
       for (auto name = plan.placement.order.rbegin(); name != plan.placement.order.rend(); ++name)
-        key.push_back(*name == "role" ? one.role.value
-                                      : zero_if_absent(one, *name == "dp"   ? 0
-                                                            : *name == "cp" ? 1
-                                                                            : 2));
+        key.push_back(*name == "role" ? one.role.value : zero_if_absent(one, *name == "dp" ? 0 : *name == "cp" ? 1 : 2));
       by_key.insert({key, r});
       for (int a : {0, 1, 2}) EXPECT_EQ(ranks.coordinate(RankId{r}, AxisId{a}), zero_if_absent(one, a));
       const Peer peer{.role_shift = pick(3) - 1, .axis = {pick(3)}, .shift = pick(5) - 2};
