@@ -23,9 +23,7 @@ class Script final : public Listener {
   void after(double seconds, std::function<void()> then) { engine.after({seconds}, keep(std::move(then))); }
   // A flow of `bytes` that begins at `alpha`; its end goes to ends[name].
   void flow(const std::string& name, int route, double bytes, double alpha = 0) {
-    const auto begin = [=, this] {
-      engine.transfer(route, bytes, keep([=, this] { ends[name] = engine.now().value; }));
-    };
+    const auto begin = [=, this] { engine.transfer(route, bytes, keep([=, this] { ends[name] = engine.now().value; })); };
     if (alpha > 0)
       after(alpha, begin);
     else
