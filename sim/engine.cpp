@@ -12,9 +12,19 @@
 
 #include "core/error.h"
 
-// SimGrid's clock goes on from one engine to the next, and with it the rounding of every later date. Setting it back to
-// zero makes repeated simulations equal bit by bit; there is no documented way, so the exported symbol is named.
+// Three things of SimGrid that have no documented way in, named by their exported symbols (checked by tests/sim/engine_test.cpp).
+//
+// The clock goes on from one engine to the next, and with it the rounding of every later date. Setting it back to zero makes
+// repeated simulations equal bit by bit.
 extern double simgrid_clock asm("_ZN7simgrid6kernel10EngineImpl4now_E");
+// Every engine adds callbacks for virtual machines to these signals and never takes them back: after a thousand engines each
+// event would call a thousand of them. There are no virtual machines here, so all of them go.
+using ActivitySignal = simgrid::xbt::signal<void(const simgrid::s4u::Activity&)>;
+extern ActivitySignal activity_completion asm("_ZN7simgrid3s4u8Activity13on_completionE");
+extern ActivitySignal activity_suspended asm("_ZN7simgrid3s4u8Activity12on_suspendedE");
+extern ActivitySignal activity_resumed asm("_ZN7simgrid3s4u8Activity10on_resumedE");
+extern simgrid::xbt::signal<void(const simgrid::s4u::Exec&)> exec_start asm("_ZN7simgrid3s4u4Exec8on_startE");
+extern simgrid::xbt::signal<void(const simgrid::s4u::Host&)> host_change asm("_ZN7simgrid3s4u4Host15on_state_changeE");
 
 namespace foreshard::sim {
 namespace {
@@ -111,28 +121,26 @@ struct Engine::Platform {
   std::int64_t events = 0;
 
   explicit Platform(Listener& l) : lock(one_at_a_time()), listener(l), engine(new_engine()) {
-    register_completion();
     zone = new ChosenRoute("network");
     source = zone->get_iface()->create_host("source", 1.0);
     sink = zone->get_iface()->create_host("sink", 1.0);
+    clear_signals();
+    activity_completion.connect([this](const sg4::Activity& activity) {
+      if (activity.get_state() == sg4::Activity::State::FINISHED) completed(activity.get_data<Pending>());
+    });
   }
   ~Platform() {
+    clear_signals();
     just_finished.reset();
     for (Pending& p : pending) p.activity.reset();
   }
 
-  static Platform*& current() {
-    static Platform* platform = nullptr;  // guarded by one_at_a_time()
-    return platform;
-  }
-  // One signal for the whole process, which survives every engine.
-  static void register_completion() {
-    static bool registered = false;
-    if (registered) return;
-    registered = true;
-    sg4::Activity::on_completion_cb([](const sg4::Activity& activity) {
-      if (activity.get_state() == sg4::Activity::State::FINISHED) current()->completed(activity.get_data<Pending>());
-    });
+  static void clear_signals() {
+    activity_completion.disconnect_slots();
+    activity_suspended.disconnect_slots();
+    activity_resumed.disconnect_slots();
+    exec_start.disconnect_slots();
+    host_change.disconnect_slots();
   }
 
   Pending* keep(sg4::ActivityPtr activity, Token token) {
@@ -152,9 +160,9 @@ struct Engine::Platform {
   }
 };
 
-Engine::Engine(Listener& listener) : platform_(std::make_unique<Platform>(listener)) { Platform::current() = platform_.get(); }
+Engine::Engine(Listener& listener) : platform_(std::make_unique<Platform>(listener)) {}
 
-Engine::~Engine() { Platform::current() = nullptr; }
+Engine::~Engine() = default;
 
 int Engine::add_link(BytesPerSecond capacity) {
   FS_ASSERT(std::isfinite(capacity.value) && capacity.value > 0);

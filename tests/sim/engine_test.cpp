@@ -2,6 +2,7 @@
 #include "sim/engine.h"
 
 #include <gtest/gtest.h>
+#include <simgrid/s4u.hpp>
 
 #include <csignal>
 #include <deque>
@@ -11,6 +12,20 @@
 #include <thread>
 #include <utility>
 #include <vector>
+
+namespace sg4 = simgrid::s4u;
+template <class... Arguments>
+using Signal = simgrid::xbt::signal<void(Arguments...)>;
+extern Signal<const sg4::Activity&> activity_completion asm("_ZN7simgrid3s4u8Activity13on_completionE");
+extern Signal<const sg4::Activity&> activity_suspended asm("_ZN7simgrid3s4u8Activity12on_suspendedE");
+extern Signal<const sg4::Activity&> activity_resumed asm("_ZN7simgrid3s4u8Activity10on_resumedE");
+extern Signal<const sg4::Exec&> exec_start asm("_ZN7simgrid3s4u4Exec8on_startE");
+extern Signal<const sg4::Host&> host_change asm("_ZN7simgrid3s4u4Host15on_state_changeE");
+extern Signal<const sg4::Host&> host_speed asm("_ZN7simgrid3s4u4Host15on_speed_changeE");
+extern Signal<sg4::Host&> host_creation asm("_ZN7simgrid3s4u4Host11on_creationE");
+extern Signal<sg4::Link&> link_creation asm("_ZN7simgrid3s4u4Link11on_creationE");
+extern Signal<const sg4::NetZone&> zone_creation asm("_ZN7simgrid3s4u7NetZone11on_creationE");
+extern Signal<> simulation_start asm("_ZN7simgrid3s4u6Engine19on_simulation_startE");
 
 namespace foreshard::sim {
 namespace {
@@ -214,6 +229,31 @@ TEST(Engine, EveryEngineBeginsAtZeroWithTheSameBits) {
     if (i == 0) first = s.ends["f"];
     EXPECT_EQ(s.ends["f"], first);
   }
+}
+
+// SimGrid's engines add callbacks to process-wide signals; ours takes them away, or every event would get slower with every
+// engine that ever was.
+TEST(Engine, EnginesLeaveNoCallbacksBehind) {
+  const auto callbacks = [] {
+    return std::vector<int>{activity_completion.get_slot_count(), activity_suspended.get_slot_count(),
+                            activity_resumed.get_slot_count(),    exec_start.get_slot_count(),
+                            host_change.get_slot_count(),         host_creation.get_slot_count(),
+                            link_creation.get_slot_count(),       zone_creation.get_slot_count(),
+                            simulation_start.get_slot_count(),    host_speed.get_slot_count()};
+  };
+  const auto run = [] {
+    Script s;
+    const int route = s.engine.add_route({s.engine.add_link({3e9})}), worker = s.engine.add_worker({1, 0.5});
+    s.engine.start();
+    s.flow("f", route, 1e9);
+    s.work("w", worker, 1);
+    s.engine.run();
+    EXPECT_EQ(s.ends.size(), 2u);
+  };
+  run();
+  const std::vector<int> before = callbacks();
+  for (int i = 0; i < 10; ++i) run();
+  EXPECT_EQ(callbacks(), before);
 }
 
 void interrupted(int) {}
