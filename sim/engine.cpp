@@ -5,6 +5,7 @@
 #include <simgrid/kernel/routing/NetZoneImpl.hpp>
 #include <simgrid/s4u.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <csignal>
 #include <deque>
@@ -82,6 +83,26 @@ std::mutex& one_at_a_time() {
   return mutex;
 }
 
+// Waiting for oneself would be for ever.
+class Turn {
+ public:
+  Turn() : lock_(wait()) { taken() = true; }
+  ~Turn() { taken() = false; }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+ private:
+  static bool& taken() {
+    static thread_local bool by_this_thread = false;
+    return by_this_thread;
+  }
+  static std::mutex& wait() {
+    if (taken()) throw Error("a simulation was started by another one that is still running in this thread");
+    return one_at_a_time();
+  }
+  std::lock_guard<std::mutex> lock_;
+};
+
 std::unique_ptr<sg4::Engine> new_engine() {
   static bool configured = false;  // guarded by one_at_a_time(): the settings outlive every engine
   if (!configured) {
@@ -103,24 +124,31 @@ std::unique_ptr<sg4::Engine> new_engine() {
   return engine;
 }
 
+// A compute of `left` seconds at full speed, as of `since`; its timer is set anew when the speed changes.
+struct Worker {
+  double speed = 1, left = 0, since = 0;
+  Timer* timer = nullptr;
+  Token token = {};
+};
+
 }  // namespace
 
 struct Engine::Platform {
-  std::lock_guard<std::mutex> lock;
+  Turn turn;
   Listener& listener;
   std::unique_ptr<sg4::Engine> engine;
   ChosenRoute* zone = nullptr;  // owned by the engine
   sg4::Host *source = nullptr, *sink = nullptr;
   Links links = {};
   std::vector<Links> routes = {};
-  std::vector<sg4::Host*> workers = {};
+  std::vector<Worker> workers = {};
   std::deque<Pending> pending = {};
   std::vector<Pending*> free = {};
   sg4::ActivityPtr just_finished = {};
   double t0 = 0;
   std::int64_t events = 0;
 
-  explicit Platform(Listener& l) : lock(one_at_a_time()), listener(l), engine(new_engine()) {
+  explicit Platform(Listener& l) : listener(l), engine(new_engine()) {
     zone = new ChosenRoute("network");
     source = zone->get_iface()->create_host("source", 1.0);
     sink = zone->get_iface()->create_host("sink", 1.0);
@@ -150,6 +178,21 @@ struct Engine::Platform {
     p->activity = std::move(activity);
     p->token = token;
     return p;
+  }
+  void set_timer(int worker) {
+    struct Fire {
+      Platform* platform;
+      int worker;
+      void operator()() const {
+        Worker& w = platform->workers[static_cast<std::size_t>(worker)];
+        w.timer = nullptr;
+        ++platform->events;
+        platform->listener.finished(w.token);
+      }
+    };
+    Worker& w = workers[static_cast<std::size_t>(worker)];
+    w.since = sg4::Engine::get_clock();
+    w.timer = Timer::set(w.since + w.left / w.speed, Fire{this, worker});
   }
   void completed(Pending* p) {
     just_finished = std::move(p->activity);  // frees the one before
@@ -181,11 +224,9 @@ int Engine::add_route(const std::vector<int>& links) {
   return static_cast<int>(platform_->routes.size()) - 1;
 }
 
-int Engine::add_worker(const std::vector<double>& speeds) {
-  for (const double speed : speeds) FS_ASSERT(std::isfinite(speed) && speed > 0);
-  auto& workers = platform_->workers;
-  workers.push_back(platform_->zone->get_iface()->create_host("worker" + std::to_string(workers.size()), speeds));
-  return static_cast<int>(workers.size()) - 1;
+int Engine::add_worker() {
+  platform_->workers.emplace_back();
+  return static_cast<int>(platform_->workers.size()) - 1;
 }
 
 void Engine::start() {
@@ -216,16 +257,25 @@ void Engine::transfer(int route, double bytes, Token token) {
   comm->start();
 }
 
-void Engine::compute(int worker, Seconds at_speed_one, Token token) {
-  FS_ASSERT(std::isfinite(at_speed_one.value) && at_speed_one.value >= 0);
-  sg4::ExecPtr exec = sg4::Exec::init();
-  exec->set_flops_amount(at_speed_one.value)->set_host(platform_->workers[static_cast<std::size_t>(worker)]);
-  exec->set_data(platform_->keep(exec, token));
-  exec->start();
+void Engine::compute(int worker, Seconds at_full_speed, Token token) {
+  FS_ASSERT(std::isfinite(at_full_speed.value) && at_full_speed.value >= 0);
+  Worker& w = platform_->workers[static_cast<std::size_t>(worker)];
+  FS_ASSERT(w.timer == nullptr);
+  w.left = at_full_speed.value;
+  w.token = token;
+  platform_->set_timer(worker);
 }
 
-void Engine::set_speed(int worker, int speed) {
-  platform_->workers[static_cast<std::size_t>(worker)]->set_pstate(static_cast<unsigned long>(speed));
+void Engine::set_speed(int worker, double speed) {
+  FS_ASSERT(std::isfinite(speed) && speed > 0);
+  Worker& w = platform_->workers[static_cast<std::size_t>(worker)];
+  if (speed == w.speed) return;
+  if (w.timer != nullptr) {
+    w.timer->remove();
+    w.left = std::max(0.0, w.left - (sg4::Engine::get_clock() - w.since) * w.speed);
+  }
+  w.speed = speed;
+  if (w.timer != nullptr) platform_->set_timer(worker);
 }
 
 Seconds Engine::now() const { return {sg4::Engine::get_clock() - platform_->t0}; }

@@ -38,15 +38,15 @@ class Engine {
 
   // The platform, before start(). Numbers must be finite and above zero.
   int add_link(BytesPerSecond capacity);
-  int add_route(const std::vector<int>& links);       // not empty; a link may be listed several times
-  int add_worker(const std::vector<double>& speeds);  // computes at one of these speeds; begins with the first
+  int add_route(const std::vector<int>& links);  // not empty; a link may be listed several times
+  int add_worker();                              // computes, one thing at a time, at a speed that may change
   void start();
 
   // Work. Delays and amounts must be finite and not negative.
   void after(Seconds delay, Token token);
   void transfer(int route, double bytes, Token token);  // bytes above zero
-  void compute(int worker, Seconds at_speed_one, Token token);
-  void set_speed(int worker, int speed);  // index into its speeds; exact in the middle of a compute
+  void compute(int worker, Seconds at_full_speed, Token token);
+  void set_speed(int worker, double speed);  // 1: full; exact in the middle of a compute
 
   Seconds now() const;  // since start()
   void run();           // until nothing is left to happen

@@ -17,7 +17,7 @@ Player::Player(const Plan& plan, const Cast& cast, const Quotient& quotient, con
       cancel_(cancel),
       progress_(progress),
       engine_(*this),
-      slowing_(plan, cast, engine_),
+      slowing_(cast, engine_),
       use_(quotient) {
   for (const BytesPerSecond capacity : ways.links) engine_.add_link(capacity);
   for (const Way& way : ways.of_flow) route_of_.push_back(way.route.empty() ? -1 : engine_.add_route(way.route));
@@ -298,7 +298,7 @@ void Player::complete(int index) {
   const Step& step = *stream.step;
   if (stream.slows) {
     stream.slows = false;
-    slowing_.end(stream.player, index, step.sm_share);
+    slowing_.end(stream.player, index);
   }
   for (std::int32_t a = step.first_absorbed; a < step.end_absorbed; ++a) {
     const Absorbed& absorbed = stream.steps->absorbed[static_cast<std::size_t>(a)];

@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/error.h"
+
 namespace sg4 = simgrid::s4u;
 template <class... Arguments>
 using Signal = simgrid::xbt::signal<void(Arguments...)>;
@@ -197,11 +199,11 @@ TEST(Engine, RepeatedLinkIsAWeight) {
 // 10 s of work; from 2 s to 6 s at 0.8: 2 + 4 * 0.8 = 5.2 done, 4.8 left: 10.8 s.
 TEST(Engine, WorkerSlowsInTheMiddle) {
   Script s;
-  const int worker = s.engine.add_worker({1.0, 0.8});
+  const int worker = s.engine.add_worker();
   s.engine.start();
   s.work("w", worker, 10);
-  s.after(2, [&] { s.engine.set_speed(worker, 1); });
-  s.after(6, [&] { s.engine.set_speed(worker, 0); });
+  s.after(2, [&] { s.engine.set_speed(worker, 0.8); });
+  s.after(6, [&] { s.engine.set_speed(worker, 1); });
   s.engine.run();
   near(s.ends["w"], 10.8);
 }
@@ -243,7 +245,7 @@ TEST(Engine, EnginesLeaveNoCallbacksBehind) {
   };
   const auto run = [] {
     Script s;
-    const int route = s.engine.add_route({s.engine.add_link({3e9})}), worker = s.engine.add_worker({1, 0.5});
+    const int route = s.engine.add_route({s.engine.add_link({3e9})}), worker = s.engine.add_worker();
     s.engine.start();
     s.flow("f", route, 1e9);
     s.work("w", worker, 1);
@@ -268,6 +270,14 @@ TEST(Engine, SignalHandlersAreTheCallers) {
   { Script s; }
   sigaction(SIGSEGV, nullptr, &now);
   EXPECT_EQ(now.sa_handler, segv);
+}
+
+TEST(Engine, OneInAThread) {
+  {
+    Script s;
+    EXPECT_THROW(Script(), Error);
+  }
+  EXPECT_NO_THROW(Script());
 }
 
 TEST(Engine, EnginesOfOtherThreadsWaitTheirTurn) {
