@@ -1,6 +1,7 @@
 // OpenBLAS is opened at run time, not linked, because it chooses its kernels and starts its threads when it is loaded, from
 // environment variables:
-//   OPENBLAS_CORETYPE     0.3.21 does not know newer AMD processors and takes AVX2 kernels there: half the speed of AVX-512
+//   OPENBLAS_CORETYPE     0.3.21 goes by model numbers: newer AMD processors get AVX2 kernels (half the speed of AVX-512), newer
+//                         Intel ones even SSE3 kernels (a quarter)
 //   OPENBLAS_NUM_THREADS  ranks are threads already; one thread per call
 #include "exec/host_blas.h"
 
@@ -42,10 +43,14 @@ class LoadSetting {
   bool ours_;
 };
 
+// The kernels for what the processor can do, whoever made it.
 const char* core_type() {
 #if defined(__x86_64__)
   __builtin_cpu_init();
-  if (__builtin_cpu_is("amd") && __builtin_cpu_supports("avx512f")) return "SkylakeX";
+  const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+                      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
+  if (avx512) return "SkylakeX";
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return "Haswell";
 #endif
   return nullptr;
 }

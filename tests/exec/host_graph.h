@@ -1,5 +1,4 @@
-// Runs the operators of an op graph one by one, with the operand order that docs/host-kernels.md promises: the harness of the
-// finite differences, and a small single-rank trainer that knows nothing of plans.
+// Runs an operator of an op graph with the operand order that docs/host-kernels.md promises, forward and backward.
 #pragma once
 
 #include <string>
