@@ -28,7 +28,7 @@ static SimulateOptions simulate_options(const Arguments& arguments) {
                                                  : Granularity::Stage;
   const std::string folding = arguments.choice("--folding", "full", {"none", "tp", "full"});
   options.folding = folding == "none" ? Folding::None : folding == "tp" ? Folding::Tp : Folding::Full;
-  options.memory_events = arguments.has("--svg") || arguments.has("--save-result") || arguments.has("--trace");
+  options.memory_events = arguments.has("--svg") || arguments.has("--trace");
   options.cancel = &watch_interrupt();
   return options;
 }
@@ -43,6 +43,7 @@ static bool terminal_takes_unicode() {
 static void save_files(const Arguments& arguments, const Result& result, const Summary& summary, const Prepared& prepared) {
   if (arguments.has("--save-plan")) save_plan(result.plan, arguments.text("--save-plan"));
   if (arguments.has("--save-strategy")) write_file(arguments.text("--save-strategy"), to_json(prepared.strategy));
+  if (arguments.has("--save-result")) save_result(result, arguments.text("--save-result"));
   if (arguments.has("--trace")) write_file(arguments.text("--trace"), chrome_trace(result));
   if (arguments.has("--svg"))
     write_file(arguments.text("--svg"), timeline_svg(result, summary,
@@ -79,7 +80,7 @@ static ExitCode run(const Arguments& arguments, const Console& console) {
   if (const auto* refused = std::get_if<Refused>(&answer)) return answer_refused(arguments, *refused, console);
   const Prepared& prepared = std::get<Prepared>(answer);
   const Result result = play(arguments, prepared, console);
-  Summary summary = summarize(result, prepared.cluster, prepared.workload);
+  Summary summary = summarize(result, prepared.cluster, prepared.workload, {.order_bounds = true});
   if (prepared.does_not_fit) {
     summary.feasible = false;
     summary.infeasible_reason = prepared.does_not_fit->reason;
@@ -123,7 +124,7 @@ static std::vector<VerbOption> run_options() {
       {.name = "--svg", .value = "FILE", .help = "write the timeline and the memory curve as a picture", .group = output},
       {.name = "--save-plan", .value = "FILE", .help = "write the plan", .group = output},
       {.name = "--save-strategy", .value = "FILE", .help = "write the strategy with all defaults resolved", .group = output},
-      {.name = "--save-result", .value = "FILE", .help = "write trace and memory timeline", .group = output},
+      {.name = "--save-result", .value = "FILE", .help = "write plan, trace and memory peaks", .group = output},
       {.name = "--json", .help = "print JSON", .group = output},
       {.name = "--progress",
        .value = "HOW",

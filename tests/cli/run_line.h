@@ -1,4 +1,4 @@
-// Runs one command line in this process.
+// Runs a command line in this process.
 #pragma once
 
 #include <sstream>
@@ -14,13 +14,18 @@ struct RanLine {
   std::string out = {}, err = {};
 };
 
+inline RanLine run_words(const std::vector<std::string>& words) {
+  std::ostringstream out, err;
+  const ExitCode code = run_program(words, {out, err});
+  return {code, out.str(), err.str()};
+}
+
+// Words between blanks.
 inline RanLine run_line(const std::string& line) {
   std::istringstream in(line);
   std::vector<std::string> words;
   for (std::string word; in >> word;) words.push_back(word);
-  std::ostringstream out, err;
-  const ExitCode code = run_program(words, {out, err});
-  return {code, out.str(), err.str()};
+  return run_words(words);
 }
 
 }  // namespace foreshard

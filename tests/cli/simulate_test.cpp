@@ -6,6 +6,8 @@
 #include <numeric>
 
 #include "core/json.h"
+#include "core/plan.h"
+#include "core/result.h"
 #include "tests/cli/run_line.h"
 
 namespace foreshard {
@@ -129,12 +131,17 @@ TEST(Simulate, WritesItsFilesAndPlaysASavedPlanAlike) {
   const fs::path folder = fs::temp_directory_path() / ("foreshard-simulate-" + std::to_string(::getpid()));
   fs::create_directories(folder);
   const auto file = [&](const char* name) { return (folder / name).string(); };
-  const JsonReader first = answer(kSmall + "--tp 2 --pp 2 --save-plan " + file("p.plan.json") + " --trace " + file("t.json") +
-                                  " --svg " + file("t.svg") + " --save-strategy " + file("s.strategy.json"));
-  for (const char* name : {"p.plan.json", "t.json", "t.svg", "s.strategy.json"}) EXPECT_GT(fs::file_size(file(name)), 500u);
+  const JsonReader first =
+      answer(kSmall + "--tp 2 --pp 2 --save-plan " + file("p.plan.json") + " --trace " + file("t.json") + " --svg " +
+             file("t.svg") + " --save-result " + file("r.result") + " --save-strategy " + file("s.strategy.json"));
+  for (const char* name : {"p.plan.json", "t.json", "t.svg", "r.result", "s.strategy.json"})
+    EXPECT_GT(fs::file_size(file(name)), 500u);
   const JsonReader again = answer("simulate --plan " + file("p.plan.json"));
   EXPECT_EQ(again.at("iteration_time_s").as_double(), first.at("iteration_time_s").as_double());
   EXPECT_EQ(again.at("tokens_per_s").as_double(), first.at("tokens_per_s").as_double());
+  const Result saved = load_result(file("r.result"));
+  EXPECT_EQ(saved.makespan_s, first.at("simulation").at("makespan_s").as_double());
+  EXPECT_EQ(saved.plan, load_plan(file("p.plan.json")));
   fs::remove_all(folder);
 }
 
