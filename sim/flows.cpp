@@ -11,11 +11,24 @@ namespace {
 // Large enough that what collective_phases makes of it is exact to the last bit per byte.
 constexpr std::int64_t kProbe = std::int64_t{1} << 40;
 
+// A collective among GPUs of one node, as it was found for the first such node.
+struct Inside {
+  std::size_t collective = 0;
+  const NodeShape* shape = nullptr;
+  std::vector<int> locals = {};
+  Flows::Asked phases = {};
+  std::int32_t first_link = 0;  // of the node
+};
+
 class Finder {
  public:
   Finder(const Plan& plan, const Patterns& patterns, const Ranks& ranks, const Network& network)
       : plan_(plan), patterns_(patterns), ranks_(ranks), network_(network) {
     flows_.slot_count = patterns.slot_count();
+    const auto expected = static_cast<std::size_t>(ranks.count());  // typical numbers per rank, so that little is copied
+    for (auto* list : {&flows_.first_party, &flows_.first_link}) list->reserve(3 * expected);
+    flows_.all_parties.reserve(8 * expected);
+    flows_.all_links.reserve(28 * expected);
     flows_.asked.resize(static_cast<std::size_t>(ranks.count()) * static_cast<std::size_t>(flows_.slot_count));
   }
 
@@ -128,19 +141,47 @@ class Finder {
 
   // At least one flow, so that the members know of each other even when nothing moves.
   Flows::Asked add_instance(std::size_t collective, const std::vector<RankId>& members) {
-    Collective probe = patterns_.collectives[collective];
-    probe.bytes = {kProbe};
     devices_.clear();
     for (const RankId member : members) devices_.push_back(ranks_.device(member));
+    const int node = network_.node(devices_.front());
+    Inside here{collective, &network_.node_shape(node), {}, {}, network_.first_link(node).value};
+    for (const DeviceId device : devices_) {
+      if (network_.node(device) != node) return add_phases(collective, members);
+      here.locals.push_back(device.value - network_.first_device(node).value);
+    }
+    for (const Inside& known : inside_)
+      if (known.collective == collective && known.shape == here.shape && known.locals == here.locals)
+        return add_moved(known.phases, here.first_link - known.first_link, members);
+    here.phases = add_phases(collective, members);
+    inside_.push_back(std::move(here));
+    return inside_.back().phases;
+  }
+
+  Flows::Asked add_phases(std::size_t collective, const std::vector<RankId>& members) {
+    Collective probe = patterns_.collectives[collective];
+    probe.bytes = {kProbe};
     std::vector<CollectiveFlow> phases = collective_phases(network_, probe, devices_);
     if (phases.empty()) phases.emplace_back();
-    Flows::Asked here{flows_.count(), static_cast<std::int32_t>(phases.size())};
+    const Flows::Asked added{flows_.count(), static_cast<std::int32_t>(phases.size())};
     for (std::size_t p = 0; p < phases.size(); ++p) {
       flows_.all_parties.insert(flows_.all_parties.end(), members.begin(), members.end());
       add_links(phases[p].links);
       close_flow(mixed(mixed(2, collective), p), phases[p].bytes / static_cast<double>(kProbe));
     }
-    return here;
+    return added;
+  }
+
+  // The same collective among the same GPUs of another node of that shape: the same links, `by` numbers on.
+  Flows::Asked add_moved(const Flows::Asked& phases, std::int32_t by, const std::vector<RankId>& members) {
+    const Flows::Asked added{flows_.count(), phases.phases};
+    for (std::int32_t f = phases.first; f < phases.first + phases.phases; ++f) {
+      const auto i = static_cast<std::size_t>(f);
+      flows_.all_parties.insert(flows_.all_parties.end(), members.begin(), members.end());
+      for (auto k = static_cast<std::size_t>(flows_.first_link[i]); k < static_cast<std::size_t>(flows_.first_link[i + 1]); ++k)
+        flows_.all_links.push_back({flows_.all_links[k].value + by});
+      close_flow(flows_.kind[i], flows_.bytes[i]);
+    }
+    return added;
   }
 
   void add_copies(RoleId role, int copy) {
@@ -162,6 +203,7 @@ class Finder {
   const Network& network_;
   Flows flows_ = {};
   std::vector<DeviceId> devices_ = {};
+  std::vector<Inside> inside_ = {};
 };
 
 }  // namespace

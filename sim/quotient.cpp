@@ -66,20 +66,27 @@ class Refinement {
  public:
   Refinement(const Ranks& ranks, const Patterns& patterns, const Flows& flows, const UsedLinks& used)
       : ranks_(ranks), patterns_(patterns), flows_(flows), used_(used) {
+    std::vector<std::int32_t> narrow(used.limits.size(), -1);
+    for (std::size_t l = 0; l < narrow.size(); ++l) {
+      if (!used.limits[l]) continue;
+      narrow[l] = static_cast<std::int32_t>(narrow_.size());
+      narrow_.push_back(l);
+    }
+    first_.reserve(static_cast<std::size_t>(flows.count()) + 1);
     for (int f = 0; f < flows.count(); ++f) {
       for (auto k = first_of(f); k < first_of(f + 1); ++k)
-        if (used.limits[static_cast<std::size_t>(used.crossed[k])]) crossed_.push_back(used.crossed[k]);
+        if (const std::int32_t link = narrow[static_cast<std::size_t>(used.crossed[k])]; link >= 0) crossed_.push_back(link);
       first_.push_back(crossed_.size());
     }
   }
 
   Colouring stable(Colours initial) const {
     Colouring now{std::move(initial), Colours(static_cast<std::size_t>(flows_.count())), {}};
-    for (const double capacity : used_.capacity) now.links.push_back(mixed(7, std::bit_cast<std::uint64_t>(capacity)));
-    const Colours capacities = now.links;
+    now.links.reserve(narrow_.size());
+    for (const std::size_t l : narrow_) now.links.push_back(capacity_colour(l));
     for (std::size_t before = 0, classes = now.classes(); classes != before; before = classes, classes = now.classes())
       refine(now);
-    colour_wide_links(now, capacities);
+    now.links = all_links(now);
     return now;
   }
 
@@ -97,8 +104,7 @@ class Refinement {
       const std::uint64_t mine = mixed(13, now.flows[f]);
       for (std::size_t k = first_[f]; k < first_[f + 1]; ++k) crossing[static_cast<std::size_t>(crossed_[k])] += mine;
     }
-    for (std::size_t l = 0; l < now.links.size(); ++l)
-      if (used_.limits[l]) now.links[l] = mixed(now.links[l], crossing[l]);
+    for (std::size_t l = 0; l < now.links.size(); ++l) now.links[l] = mixed(now.links[l], crossing[l]);
     for (std::size_t r = 0; r < now.ranks.size(); ++r) now.ranks[r] = rank_colour(now, {static_cast<std::int32_t>(r)});
   }
 
@@ -113,15 +119,17 @@ class Refinement {
   }
 
   // Links that limit nobody split nobody; they only need to be told apart by what crosses them.
-  void colour_wide_links(Colouring& now, const Colours& capacities) const {
-    Colours crossing(now.links.size(), 0);
+  Colours all_links(const Colouring& now) const {
+    Colours all(used_.limits.size(), 0);
     for (int f = 0; f < flows_.count(); ++f) {
       const std::uint64_t mine = mixed(13, now.flows[static_cast<std::size_t>(f)]);
-      for (auto k = first_of(f); k < first_of(f + 1); ++k) crossing[static_cast<std::size_t>(used_.crossed[k])] += mine;
+      for (auto k = first_of(f); k < first_of(f + 1); ++k) all[static_cast<std::size_t>(used_.crossed[k])] += mine;
     }
-    for (std::size_t l = 0; l < now.links.size(); ++l)
-      if (!used_.limits[l]) now.links[l] = mixed(capacities[l], crossing[l]);
+    for (std::size_t l = 0; l < all.size(); ++l) all[l] = mixed(capacity_colour(l), all[l]);
+    for (std::size_t n = 0; n < narrow_.size(); ++n) all[narrow_[n]] = now.links[n];
+    return all;
   }
+  std::uint64_t capacity_colour(std::size_t link) const { return mixed(7, std::bit_cast<std::uint64_t>(used_.capacity[link])); }
 
   // Sender and receiver have their places; members of a group have none.
   std::uint64_t parties(const Colouring& now, int flow) const {
@@ -139,7 +147,8 @@ class Refinement {
   const Patterns& patterns_;
   const Flows& flows_;
   const UsedLinks& used_;
-  std::vector<std::int32_t> crossed_ = {};  // entries of links that limit, flow by flow
+  std::vector<std::size_t> narrow_ = {};    // the links that can limit, as numbers of UsedLinks
+  std::vector<std::int32_t> crossed_ = {};  // entries of those, as numbers of narrow_, flow by flow
   std::vector<std::size_t> first_ = {0};
 };
 

@@ -12,55 +12,60 @@ namespace {
 // Sums of capacities that are equal on paper may differ in the last bits.
 constexpr double kRounding = 1 + 1e-13;
 
-// The distinct links found beside the entries of each link, as long as they are not wider together.
-class Neighbours {
- public:
-  explicit Neighbours(const UsedLinks& used)
-      : used_(used), total_(used.ids.size(), 0), first_(used.ids.size(), -1), open_(used.ids.size(), true) {}
-
-  void none(std::int32_t link) { open_[static_cast<std::size_t>(link)] = false; }
-  void add(std::int32_t link, std::int32_t beside) {
-    const auto l = static_cast<std::size_t>(link);
-    if (!open_[l]) return;
-    for (std::int32_t n = first_[l]; n >= 0; n = list_[static_cast<std::size_t>(n)].next)
-      if (list_[static_cast<std::size_t>(n)].link == beside) return;
-    const double width = used_.capacity[static_cast<std::size_t>(beside)];
-    const bool first = width < used_.capacity[l] || (width == used_.capacity[l] && beside < link);
-    total_[l] += width;
-    open_[l] = first && total_[l] <= used_.capacity[l] * kRounding;
-    list_.push_back({beside, first_[l]});
-    first_[l] = static_cast<std::int32_t>(list_.size()) - 1;
-  }
-  bool imply(std::size_t link) const { return open_[link]; }
-
- private:
-  struct Node {
-    std::int32_t link = 0, next = -1;
-  };
-  const UsedLinks& used_;
-  std::vector<double> total_;
-  std::vector<std::int32_t> first_;
-  std::vector<char> open_;
-  std::vector<Node> list_ = {};
+// The distinct links found before (or after) the entries of a link, as long as they are not wider together.
+struct Side {
+  double total = 0;
+  std::int32_t latest = -1, more = -1;  // the one found last; the others, in a list
+  bool open = true;                     // they imply the link so far
+};
+struct Link {
+  double capacity = 0;
+  Side before = {}, after = {};
+};
+struct Other {
+  std::int32_t link = 0, next = -1;
 };
 
-std::vector<char> limiting(const UsedLinks& used, const Flows& flows) {
-  Neighbours before(used), after(used);
-  for (int f = 0; f < flows.count(); ++f) {
-    const auto begin = static_cast<std::size_t>(flows.first_link[static_cast<std::size_t>(f)]);
-    const auto end = static_cast<std::size_t>(flows.first_link[static_cast<std::size_t>(f) + 1]);
-    if (begin == end) continue;
-    before.none(used.crossed[begin]);
-    after.none(used.crossed[end - 1]);
-    for (std::size_t k = begin + 1; k < end; ++k) {
-      before.add(used.crossed[k], used.crossed[k - 1]);
-      after.add(used.crossed[k - 1], used.crossed[k]);
+class Neighbours {
+ public:
+  Neighbours(const UsedLinks& used, const Flows& flows) {
+    links_.reserve(used.ids.size());
+    for (const double capacity : used.capacity) links_.push_back({.capacity = capacity});
+    for (int f = 0; f < flows.count(); ++f) {
+      const auto begin = static_cast<std::size_t>(flows.first_link[static_cast<std::size_t>(f)]);
+      const auto end = static_cast<std::size_t>(flows.first_link[static_cast<std::size_t>(f) + 1]);
+      if (begin == end) continue;
+      link(used.crossed[begin]).before.open = false;
+      link(used.crossed[end - 1]).after.open = false;
+      for (std::size_t k = begin + 1; k < end; ++k) {
+        const std::int32_t one = used.crossed[k - 1], next = used.crossed[k];
+        add(link(next).before, next, one);
+        add(link(one).after, one, next);
+      }
     }
   }
-  std::vector<char> limits;
-  for (std::size_t l = 0; l < used.ids.size(); ++l) limits.push_back(!before.imply(l) && !after.imply(l));
-  return limits;
-}
+  bool limits(std::size_t l) const { return !links_[l].before.open && !links_[l].after.open; }
+
+ private:
+  Link& link(std::int32_t number) { return links_[static_cast<std::size_t>(number)]; }
+
+  void add(Side& side, std::int32_t own, std::int32_t beside) {
+    if (!side.open || side.latest == beside) return;
+    for (std::int32_t n = side.more; n >= 0; n = others_[static_cast<std::size_t>(n)].next)
+      if (others_[static_cast<std::size_t>(n)].link == beside) return;
+    const double capacity = link(own).capacity, width = link(beside).capacity;
+    side.total += width;
+    side.open = (width < capacity || (width == capacity && beside < own)) && side.total <= capacity * kRounding;
+    if (side.latest >= 0) {
+      others_.push_back({side.latest, side.more});
+      side.more = static_cast<std::int32_t>(others_.size()) - 1;
+    }
+    side.latest = beside;
+  }
+
+  std::vector<Link> links_ = {};
+  std::vector<Other> others_ = {};
+};
 
 }  // namespace
 
@@ -80,7 +85,9 @@ UsedLinks used_links(const Network& network, const Flows& flows) {
     }
     used.crossed.push_back(number);
   }
-  used.limits = limiting(used, flows);
+  const Neighbours neighbours(used, flows);
+  used.limits.reserve(used.ids.size());
+  for (std::size_t l = 0; l < used.ids.size(); ++l) used.limits.push_back(neighbours.limits(l));
   return used;
 }
 

@@ -1,0 +1,118 @@
+// Flows and links against the slow, obvious answers.
+#include "sim/flows.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "sim/used_links.h"
+#include "tests/core/network_clusters.h"
+#include "tests/sim/plans.h"
+
+namespace foreshard {
+namespace {
+
+using namespace playing;
+
+// Collectives inside equal nodes are found once and moved: every instance must have the links that it would have got by itself.
+TEST(Flows, EveryInstanceHasItsOwnLinks) {
+  for (const char* name : {"dgx1-v100", "dgx-a100", "pcie-a100-8", "gb200-nvl72"}) {
+    const Cluster cluster = with_nodes(load_cluster(name), 3);
+    const int gpus = gpu_count(cluster);
+    for (const int tp : {2, 4, gpus / 3}) {
+      PlanOf of;
+      const AxisId t = of.axis("tp", tp), d = of.axis("dp", gpus / tp);
+      const RoleId role = of.role("r", {d, t});
+      const GroupId tensor = of.group({t}), data = of.group({d});
+      of.issue(role, {collective(0, CollectiveKind::AllReduce, tensor, 1), collective(0, CollectiveKind::AllGather, data, 1),
+                      collective(0, CollectiveKind::AllToAll, tensor, 1)});
+      const Network network(cluster);
+      const Ranks ranks(of.plan());
+      const sim::Patterns patterns = sim::find_patterns(of.plan());
+      const sim::Flows flows = sim::find_flows(of.plan(), patterns, ranks, network);
+      for (std::int32_t r = 0; r < ranks.count(); ++r)
+        for (std::size_t c = 0; c < patterns.collectives.size(); ++c) {
+          Collective probe = patterns.collectives[c];
+          probe.bytes = {1 << 20};
+          std::vector<DeviceId> devices;
+          for (const RankId member : ranks.members(probe.group, RankId{r})) devices.push_back(ranks.device(member));
+          const std::vector<CollectiveFlow> phases = collective_phases(network, probe, devices);
+          const sim::Flows::Asked& asked = flows.at({r}, patterns.collective_slot(static_cast<int>(c)));
+          ASSERT_EQ(asked.phases, std::max<std::int32_t>(1, static_cast<std::int32_t>(phases.size())));
+          for (std::size_t p = 0; p < phases.size(); ++p) {
+            const int flow = asked.first + static_cast<int>(p);
+            const std::vector<LinkId> links(flows.links(flow).begin(), flows.links(flow).end());
+            EXPECT_EQ(links, phases[p].links) << name << " tp" << tp << " rank " << r;
+            EXPECT_NEAR(flows.bytes[static_cast<std::size_t>(flow)] * (1 << 20), phases[p].bytes, 1e-9 * phases[p].bytes);
+          }
+        }
+    }
+  }
+}
+
+// Max-min rates of flows over links, by filling: all rates grow together until a link is full, its flows stop, the rest goes on.
+std::vector<double> max_min(const std::vector<std::vector<int>>& routes, const std::vector<double>& capacity,
+                            const std::vector<char>& counts) {
+  std::vector<double> rate(routes.size(), 0), left = capacity;
+  std::vector<char> growing(routes.size(), true);
+  for (;;) {
+    std::vector<int> users(capacity.size(), 0);
+    for (std::size_t f = 0; f < routes.size(); ++f)
+      if (growing[f])
+        for (const int link : routes[f]) ++users[static_cast<std::size_t>(link)];
+    double step = -1;
+    for (std::size_t l = 0; l < capacity.size(); ++l)
+      if (counts[l] && users[l] > 0 && (step < 0 || left[l] / users[l] < step)) step = left[l] / users[l];
+    if (step < 0) return rate;
+    for (std::size_t l = 0; l < capacity.size(); ++l) left[l] -= step * users[l];
+    for (std::size_t f = 0; f < routes.size(); ++f) {
+      if (!growing[f]) continue;
+      rate[f] += step;
+      for (const int link : routes[f])
+        if (counts[static_cast<std::size_t>(link)] &&
+            left[static_cast<std::size_t>(link)] < 1e-9 * capacity[static_cast<std::size_t>(link)])
+          growing[f] = false;
+    }
+  }
+}
+
+// Leaving out the links that are said not to limit changes no rate, whichever flows are under way.
+TEST(UsedLinks, LinksThatDoNotLimitChangeNoRate) {
+  std::mt19937 draw(7);
+  int left_out = 0;
+  for (int round = 0; round < 60; ++round) {
+    const double oversubscription = round % 3 == 0 ? 1.0 : 0.5 + static_cast<double>(draw() % 8) / 2;
+    const Cluster cluster =
+        cluster_of(switched_shape({.gpus = 4, .per_switch = 2, .nics = 2, .nvlink = round % 2 == 0 ? 100e9 : 0.0}), 6,
+                   {.nodes_per_leaf = 2, .oversubscription = oversubscription});
+    PlanOf of;
+    const AxisId dp = of.axis("dp", 24);
+    const RoleId role = of.role("r", {dp});
+    std::vector<Item> items;
+    for (int i = 0; i < 3; ++i) {
+      const int shift = 1 + static_cast<int>(draw() % 23);
+      items.push_back(both(0, {0, dp, shift}, {0, dp, -shift}, 1));
+    }
+    items.push_back(collective(1, CollectiveKind::AllReduce, of.group({dp}), 1));
+    of.issue(role, std::move(items));
+    const Network network(cluster);
+    const Ranks ranks(of.plan());
+    const sim::Patterns patterns = sim::find_patterns(of.plan());
+    const sim::Flows flows = sim::find_flows(of.plan(), patterns, ranks, network);
+    const sim::UsedLinks used = sim::used_links(network, flows);
+    left_out += static_cast<int>(std::count(used.limits.begin(), used.limits.end(), false));
+    std::vector<std::vector<int>> routes;
+    for (int f = 0; f < flows.count(); ++f) {
+      if (draw() % 2 == 0) continue;  // not under way
+      const auto i = static_cast<std::size_t>(f);
+      routes.emplace_back(used.crossed.begin() + flows.first_link[i], used.crossed.begin() + flows.first_link[i + 1]);
+    }
+    const std::vector<double> all = max_min(routes, used.capacity, std::vector<char>(used.ids.size(), true));
+    const std::vector<double> some = max_min(routes, used.capacity, used.limits);
+    for (std::size_t f = 0; f < routes.size(); ++f) ASSERT_NEAR(some[f], all[f], 1e-6 * all[f]) << "round " << round;
+  }
+  EXPECT_GT(left_out, 1000);
+}
+
+}  // namespace
+}  // namespace foreshard
