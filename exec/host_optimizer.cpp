@@ -160,16 +160,30 @@ Kernel<T> make_sgd(const Form& form) {
   return make_update<T, SgdStep<T>>(form, false);
 }
 
-// writes[0] = sum of squares of all elements read; added to it when the instruction accumulates.
+// The part of `operand` that this rank works on: all of it, or its slice of as many elements as the shape says.
+Operand own_part(const Operand& operand, std::int64_t elements, bool sliced, std::int64_t slice) {
+  if (!sliced || operand.elements <= elements) return operand;
+  Operand part = operand;
+  part.data += size_of(operand.dtype).value * slice * elements;
+  part.elements = elements;
+  return part;
+}
+
+// writes[0] = sum of squares of all elements read, divided by `divide=`; added to it when the instruction accumulates. With
+// `slice=`, of the own slices.
 template <class T>
 Kernel<T> make_grad_norm(const Form& form) {
   if (form.writes.size() != 1) form.refuse(std::to_string(form.writes.size()) + " writes", "1");
   const bool accumulate = form.what.accumulate;
+  const bool sliced = form.attributes.sets("slice");
+  const std::int64_t elements = sliced ? slice_elements(form) : 0;
+  const double divide = form.attributes.sets("divide") ? form.attributes.number("divide") : 1;
   return {.run =
-              [accumulate](const Call<T>& call) {
+              [accumulate, sliced, elements, divide](const Call<T>& call) {
                 T values[kPiece];
                 double sum = 0;
-                for (const Operand& operand : call.reads)
+                for (const Operand& whole : call.reads) {
+                  const Operand operand = own_part(whole, elements, sliced, call.arguments.slice);
                   for (std::int64_t i = 0; i < operand.elements; i += kPiece) {
                     const std::int64_t count = std::min(kPiece, operand.elements - i);
                     load(operand, i, count, values);
@@ -179,7 +193,8 @@ Kernel<T> make_grad_norm(const Form& form) {
                       part += static_cast<double>(values[j]) * static_cast<double>(values[j]);
                     sum += part;
                   }
-                T total = static_cast<T>(sum), before = 0;
+                }
+                T total = static_cast<T>(sum / divide), before = 0;
                 if (accumulate) load(call.writes[0], 0, 1, &before);
                 total += before;
                 store(&total, 1, call.writes[0], 0);
@@ -193,14 +208,17 @@ template <class T>
 Kernel<T> make_clip_scale(const Form& form) {
   if (form.reads.empty()) form.refuse("no reads", "the sum of squares");
   const double limit = form.attributes.number("max_norm");
+  const bool sliced = form.attributes.sets("slice");
+  const std::int64_t elements = sliced ? slice_elements(form) : 0;
   return {.run =
-              [limit](const Call<T>& call) {
+              [limit, sliced, elements](const Call<T>& call) {
                 T square = 0, values[kPiece];
                 load(call.reads[0], 0, 1, &square);
                 const double norm = std::sqrt(static_cast<double>(square)) / call.arguments.loss_scale;
                 if (!(norm > limit)) return;
                 const T factor = static_cast<T>(limit / norm);
-                for (const Operand& operand : call.writes)
+                for (const Operand& whole : call.writes) {
+                  const Operand operand = own_part(whole, elements, sliced, call.arguments.slice);
                   for (std::int64_t i = 0; i < operand.elements; i += kPiece) {
                     const std::int64_t count = std::min(kPiece, operand.elements - i);
                     load(operand, i, count, values);
@@ -208,6 +226,7 @@ Kernel<T> make_clip_scale(const Form& form) {
                     for (std::int64_t j = 0; j < count; ++j) values[j] *= factor;
                     store<T>(values, count, operand, i);
                   }
+                }
               },
           .raw = true};
 }

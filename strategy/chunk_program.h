@@ -60,6 +60,8 @@ class ChunkProgram {
 
   // The end of the run for this chunk: what the backward left of the reductions, the update, the all-gather of parameters.
   Segment finish(bool tied);  // chunk_update.cpp
+  // With clipping, the first part of that: all reductions, and this chunk's part of the norm.
+  Segment measure(bool tied, bool first);
   // ZeRO 1-2 with overlapped parameters: the all-gather of the last run's update, issued ahead of the first forward.
   Segment gather();
 
@@ -160,6 +162,9 @@ class ChunkProgram {
   void reduce_layer(SegmentBuilder& out, int layer, const BackwardVariant& variant);
   void reduce_rest(SegmentBuilder& out, int mark, bool tied);
   Instruction update(int unit) const;
+  Instruction norm(int unit, bool first) const;
+  Instruction clip(int unit) const;
+  std::string slice() const;
   Instruction gather_unit(int unit) const;
   Instruction sum(const char* name, CollectiveKind kind, GroupId group, Bytes bytes, const Use& from, const Use& to) const;
 

@@ -39,7 +39,7 @@ Instruction ChunkProgram::update(int index) const {
                .phase = Phase::Update,
                .shapes = {{{elements}, types.state}},
                .flops = {static_cast<double>(elements) * (adam ? 12 : 4)}};
-  if (sharded && lowering_.zero < 3) what.attributes = "slice=" + lowering_.plan.groups[lowering_.shard_group.index()].name;
+  if (lowering_.zero < 3) what.attributes = slice();
   Instruction run{.name = adam ? "adam" : "sgd", .stream = RoleStreams::compute};
   run.reads = {whole(unit.gradient)};
   for (const BufferId state : {unit.master, unit.momentum, unit.variance}) {
@@ -54,6 +54,64 @@ Instruction ChunkProgram::update(int index) const {
   run.what = std::move(what);
   if (needs_reduction(index) || unit.tied) run.waits.push_back({reduced_, {index}});
   return run;
+}
+
+// ZeRO 1-2 work on their slice of buffers that hold all slices.
+std::string ChunkProgram::slice() const {
+  return lowering_.zero >= 1 ? "slice=" + lowering_.plan.groups[lowering_.shard_group.index()].name : "";
+}
+
+// Adds the squares of the unit's gradients to the norm; what every tp rank holds counts once.
+Instruction ChunkProgram::norm(int index, bool first) const {
+  const StateUnit& unit = state_.units[static_cast<std::size_t>(index)];
+  const std::int64_t elements = unit.elements / (lowering_.zero >= 1 ? lowering_.shards : 1);
+  std::string attributes = lowering_.zero == 1 ? slice() : "";
+  if (unit.replicated_over_tp)
+    attributes += (attributes.empty() ? "divide=" : " divide=") + std::to_string(lowering_.strategy.tp);
+  Instruction run{.name = "gradient norm",
+                  .what = Compute{.op = Op::GradNorm,
+                                  .phase = Phase::Update,
+                                  .shapes = {{{elements}, lowering_.types.grad}},
+                                  .flops = {2.0 * static_cast<double>(elements)},
+                                  .traffic = size_of(lowering_.types.grad) * elements,
+                                  .accumulate = !first,
+                                  .attributes = std::move(attributes)},
+                  .stream = RoleStreams::compute,
+                  .reads = {whole(unit.gradient)},
+                  .writes = {whole(lowering_.norm)}};
+  if (needs_reduction(index) || unit.tied) run.waits.push_back({reduced_, {index}});
+  return run;
+}
+
+// Scales the gradients down to the largest allowed norm (Pascanu et al. 2013).
+Instruction ChunkProgram::clip(int index) const {
+  const StateUnit& unit = state_.units[static_cast<std::size_t>(index)];
+  const std::int64_t elements = unit.elements / (lowering_.zero >= 1 ? lowering_.shards : 1);
+  std::string attributes = "max_norm=" + std::to_string(lowering_.strategy.clip_norm);
+  if (lowering_.zero == 1) attributes += " " + slice();
+  return {.name = "clip",
+          .what = Compute{.op = Op::ClipScale,
+                          .phase = Phase::Update,
+                          .shapes = {{{elements}, lowering_.types.grad}},
+                          .flops = {static_cast<double>(elements)},
+                          .traffic = size_of(lowering_.types.grad) * elements * 2,
+                          .attributes = std::move(attributes)},
+          .stream = RoleStreams::compute,
+          .waits = {{lowering_.norm_ready, {}}},
+          .reads = {whole(lowering_.norm)},
+          .writes = {whole(unit.gradient)}};
+}
+
+Segment ChunkProgram::measure(bool tied, bool first) {
+  SegmentBuilder out("norm." + std::to_string(chunk_), {});
+  const int mark = out.emit({.name = "backward done", .what = Mark{}, .stream = RoleStreams::compute});
+  reduce_rest(out, mark, tied);
+  for (int index = 0; index < static_cast<int>(state_.units.size()); ++index) {
+    if (state_.units[static_cast<std::size_t>(index)].tied && stage_ != 0) continue;  // the first stage's copy counts
+    out.emit(norm(index, first));
+    first = false;
+  }
+  return out.take();
 }
 
 Instruction ChunkProgram::gather_unit(int index) const {
@@ -73,8 +131,9 @@ Instruction ChunkProgram::gather_unit(int index) const {
 Segment ChunkProgram::finish(bool tied) {
   SegmentBuilder out("update." + std::to_string(chunk_), {});
   const int mark = out.emit({.name = "backward done", .what = Mark{}, .stream = RoleStreams::compute});
-  reduce_rest(out, mark, tied);
+  if (!lowering_.clips()) reduce_rest(out, mark, tied);
   for (int index = 0; index < static_cast<int>(state_.units.size()); ++index) {
+    if (lowering_.clips()) out.emit(clip(index));
     Instruction run = update(index);
     const bool gathers_later = lowering_.strategy.overlap.parameters;
     if (lowering_.zero >= 3) run.records.push_back({ready_, {index}});

@@ -89,6 +89,16 @@ std::string origin(const Lowering& lowering) {
 
 }  // namespace
 
+// Replicas have equal gradients after their reduction; ZeRO leaves each rank a shard.
+static void add_norm_group(Lowering& lowering) {
+  if (!lowering.clips()) return;
+  std::vector<RoleId> roles;
+  for (int role = 0; role < lowering.strategy.pp && lowering.strategy.pp > 1; ++role) roles.push_back({role});
+  const bool sharded = lowering.zero > 0;
+  lowering.norm_group = add_group(lowering.plan, "norm",
+                                  {sharded ? lowering.dp : AxisId{}, sharded ? lowering.cp : AxisId{}, lowering.tp}, roles);
+}
+
 std::variant<Lowered, Infeasible> lower(const Model& model, const Cluster& cluster, const Strategy& strategy,
                                         const LowerOptions& options) {
   auto resolved = resolve(model, cluster, strategy);
@@ -115,6 +125,7 @@ std::variant<Lowered, Infeasible> lower(const Model& model, const Cluster& clust
   lowering.input_slots = std::move(slots.input);
   lowering.gradient_slots = std::move(slots.gradient);
   add_axes_and_groups(lowering);
+  add_norm_group(lowering);
   plan.placement.order = s.placement;
   std::erase_if(plan.placement.order, [&](const std::string& name) {
     return name != "role" &&

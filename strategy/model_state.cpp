@@ -60,6 +60,17 @@ class StateLayout {
     return parameter.sequence_parallel_grad && lowering_.strategy.sequence_parallel && lowering_.strategy.tp > 1;
   }
 
+  // Parameters that every tp rank holds whole lie apart when their gradients are treated apart: summed over tp, or counted once.
+  bool apart(const Parameter& parameter) const {
+    return partial(parameter) || (lowering_.clips() && lowering_.strategy.tp > 1 && parameter.split_dim < 0);
+  }
+  void open_apart(int layer, const Parameter& parameter, int& unit) {
+    if (unit >= 0) return;
+    unit = open_unit(layer);
+    state_.units.back().partial_over_tp = partial(parameter);
+    state_.units.back().replicated_over_tp = true;
+  }
+
   void put(int layer, int parameter, int unit) {
     StateUnit& into = state_.units[static_cast<std::size_t>(unit)];
     const std::int64_t elements = elements_of(kind(layer).parameters[static_cast<std::size_t>(parameter)].local);
@@ -79,7 +90,7 @@ class StateLayout {
         lowering_.replicas > 1
             ? std::max<std::int64_t>(1, lowering_.strategy.bucket.value / size_of(lowering_.types.grad).value)
             : INT64_MAX;
-    int open = -1, partial_unit = -1;
+    int open = -1, apart_unit = -1;
     for (int layer = last_ - first_ - 1; layer >= 0; --layer)
       for (int p = static_cast<int>(kind(layer).parameters.size()) - 1; p >= 0; --p) {
         const Parameter& parameter = kind(layer).parameters[static_cast<std::size_t>(p)];
@@ -90,9 +101,9 @@ class StateLayout {
           put(layer, p, unit);
           continue;
         }
-        if (partial(parameter)) {
-          if (partial_unit < 0) partial_unit = open_unit(layer), state_.units.back().partial_over_tp = true;
-          put(layer, p, partial_unit);
+        if (apart(parameter)) {
+          open_apart(layer, parameter, apart_unit);
+          put(layer, p, apart_unit);
           continue;
         }
         if (open < 0) open = open_unit(layer);
@@ -122,7 +133,7 @@ class StateLayout {
 
   void units_by_layer() {
     for (int layer = last_ - first_ - 1; layer >= 0; --layer) {
-      int own = -1, partial_unit = -1;
+      int own = -1, apart_unit = -1;
       for (int p = 0; p < static_cast<int>(kind(layer).parameters.size()); ++p) {
         const Parameter& parameter = kind(layer).parameters[static_cast<std::size_t>(p)];
         if (shares_embedding(parameter)) continue;
@@ -132,13 +143,10 @@ class StateLayout {
           state_.units.back().tied = is_tied_copy(layer, p);
           state_.units.back().standalone = true;
           put(layer, p, unit);
-        } else if (partial(parameter)) {
-          if (partial_unit < 0) {
-            partial_unit = open_unit(layer);
-            state_.units.back().partial_over_tp = true;
-            state_.units.back().standalone = true;
-          }
-          put(layer, p, partial_unit);
+        } else if (apart(parameter)) {
+          open_apart(layer, parameter, apart_unit);
+          state_.units[static_cast<std::size_t>(apart_unit)].standalone = true;
+          put(layer, p, apart_unit);
         } else {
           if (own < 0) own = open_unit(layer);
           put(layer, p, own);

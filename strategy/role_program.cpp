@@ -20,6 +20,8 @@ enum Variant : std::size_t {
   OnlyBackward,
   Finish,
   Gather,
+  Measure,
+  Norm,
   kVariants
 };
 
@@ -59,6 +61,13 @@ class RoleProgram {
                      {"gradients", StreamKind::Communication},
                      {"parameters", StreamKind::Communication},
                      {"tensor", StreamKind::Communication}};
+    if (!lowering_.clips()) return;
+    const DType type = lowering_.types.compute == DType::F64 ? DType::F64 : DType::F32;
+    role_.buffers.push_back(
+        {.name = "gradient norm", .category = Category::Gradients, .dtype = type, .bytes = size_of(type), .resident = true});
+    role_.events.push_back({.name = "norm_ready"});
+    lowering_.norm = {0};
+    lowering_.norm_ready = {0};
   }
 
   // Forwards minus backwards, in list order.
@@ -115,6 +124,25 @@ class RoleProgram {
     return text;
   }
 
+  // The global norm: the sum of all ranks' parts.
+  Segment norm_segment() const {
+    SegmentBuilder out("norm", {});
+    const int mark = out.emit({.name = "norm", .what = Mark{}, .stream = RoleStreams::compute});
+    Instruction sum{.name = "sum of norms", .what = Mark{}, .stream = RoleStreams::gradients, .after = {mark}};
+    const Buffer& buffer = role_.buffers[lowering_.norm.index()];
+    if (lowering_.norm_group.valid()) {
+      sum.what = Collective{.kind = CollectiveKind::AllReduce,
+                            .algorithm = lowering_.strategy.algorithm,
+                            .group = lowering_.norm_group,
+                            .bytes = buffer.bytes,
+                            .dtype = buffer.dtype};
+      sum.reads = sum.writes = {{.buffer = lowering_.norm}};
+    }
+    sum.records = {{lowering_.norm_ready, {}}};
+    out.emit(std::move(sum));
+    return out.take();
+  }
+
   SegmentId add(Segment segment) {
     lowering_.plan.segments.push_back(std::move(segment));
     return {static_cast<std::int32_t>(lowering_.plan.segments.size()) - 1};
@@ -144,6 +172,10 @@ class RoleProgram {
         of[OnlyBackward] = add(chunk->backward({.accumulates = false, .last = true}));
       }
       of[Finish] = add(chunk->finish(lowering_.tied_group.valid()));
+      if (lowering_.clips()) {
+        of[Measure] = add(chunk->measure(lowering_.tied_group.valid(), chunk == chunks_.front()));
+        if (chunk == chunks_.front()) of[Norm] = add(norm_segment());
+      }
       if (gathers) of[Gather] = add(chunk->gather());
       segments_->insert(segments_->end(), of.begin(), of.end());
     }
@@ -212,6 +244,9 @@ class RoleProgram {
       else
         add_backward(op, flight);
     }
+    for (int chunk = 0; chunk < lowering_.chunks() && lowering_.clips(); ++chunk)
+      role_.actions.push_back({.segment = segment(chunk, Measure)});
+    if (lowering_.clips()) role_.actions.push_back({.segment = segment(0, Norm)});
     for (int chunk = 0; chunk < lowering_.chunks(); ++chunk)
       role_.actions.push_back({segment(chunk, Finish), {}, {{Work::Update, stage_of(chunk), -1, 0}}});
   }
