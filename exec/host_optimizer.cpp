@@ -176,7 +176,7 @@ Kernel<T> make_grad_norm(const Form& form) {
   if (form.writes.size() != 1) form.refuse(std::to_string(form.writes.size()) + " writes", "1");
   const bool accumulate = form.what.accumulate;
   const bool sliced = form.attributes.sets("slice");
-  const std::int64_t elements = sliced ? slice_elements(form) : 0;
+  const std::int64_t elements = sliced ? form.dims(0, 1)[0] : 0;
   const double divide = form.attributes.sets("divide") ? form.attributes.number("divide") : 1;
   return {.run =
               [accumulate, sliced, elements, divide](const Call<T>& call) {
@@ -209,7 +209,7 @@ Kernel<T> make_clip_scale(const Form& form) {
   if (form.reads.empty()) form.refuse("no reads", "the sum of squares");
   const double limit = form.attributes.number("max_norm");
   const bool sliced = form.attributes.sets("slice");
-  const std::int64_t elements = sliced ? slice_elements(form) : 0;
+  const std::int64_t elements = sliced ? form.dims(0, 1)[0] : 0;
   return {.run =
               [limit, sliced, elements](const Call<T>& call) {
                 T square = 0, values[kPiece];
