@@ -154,7 +154,7 @@ TEST(HostClip, NormAndScale) {
 // Slice 1 of {0..7} in slices of four is {4, 5, 6, 7}: squares 16 + 25 + 36 + 49 = 126, 63 when two ranks hold the same. With
 // limit sqrt(63) / 2 the slice, and nothing else, is halved.
 TEST(HostClip, OwnSliceAndSharedGradients) {
-  std::vector<Array> gradients = {Array({0, 1, 2, 3, 4, 5, 6, 7}, DType::F64)}, norm = {Array({0}, DType::F64)};
+  std::vector<Array> gradients = {Array({0, 1, 2, 3, 4, 5, 6, 7}, DType::F64)}, norm = {Array(1, DType::F64)};
   run_on(update(Op::GradNorm, 4, "slice=shards divide=2"), gradients, norm, {.slice = 1});
   EXPECT_DOUBLE_EQ(norm[0].at(0), 63);
   const std::string limit = "max_norm=" + std::to_string(std::sqrt(63.0) / 2);
