@@ -49,7 +49,7 @@ double Arguments::number(const std::string& option, double otherwise, double lea
 std::string Arguments::choice(const std::string& option, const std::string& otherwise,
                               const std::vector<std::string>& known) const {
   if (!has(option)) return otherwise;
-  const std::string value = text(option);
+  std::string value = text(option);
   if (std::find(known.begin(), known.end(), value) != known.end()) return value;
   const std::string nearest = nearest_name(value, known);
   throw Error(kCommandLine, option, "\"" + value + "\"",
