@@ -10,7 +10,7 @@
 namespace foreshard {
 
 std::vector<Verb> verbs() {
-  return {simulate_verb(),      lower_verb(),      check_plan_verb(),   list_verb(),
+  return {simulate_verb(),      search_verb(),     lower_verb(),        check_plan_verb(), list_verb(),
           show_schedule_verb(), show_model_verb(), show_cluster_verb(), show_plan_verb()};
 }
 

@@ -56,6 +56,7 @@ struct Verb {
 
 // One file per verb.
 Verb simulate_verb();
+Verb search_verb();
 Verb lower_verb();
 Verb check_plan_verb();
 Verb list_verb();

@@ -1,0 +1,164 @@
+#include "cli/search_output.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+#include "core/json.h"
+#include "report/text_table.h"
+#include "strategy/schedule.h"
+
+namespace foreshard {
+
+static std::string text(std::int64_t n) { return std::to_string(n); }
+
+static std::string zero_text(const Point& point) {
+  return text(point.zero) + (point.zero > 0 && point.overlap_parameters ? "+" : "");
+}
+
+static std::string recompute_text(const Candidate& candidate) { return to_text(candidate.strategy.recompute); }
+
+// Share of the estimated time: compute, tensor communication, pipeline, gradients.
+static std::array<double, 4> parts(const Estimate& e) {
+  const double rest = e.time.value - e.compute.value - e.communication.value - e.tail.value;
+  return {e.compute.value, e.communication.value, std::max(0.0, rest), e.tail.value};
+}
+static const char* const kParts[] = {"compute", "tensor communication", "waiting in the pipeline", "gradients and update"};
+
+static std::string short_name(const Candidate& candidate) {
+  const Point& p = candidate.point;
+  std::string name = "tp " + text(p.tp) + (p.cp > 1 ? ", cp " + text(p.cp) : "") + ", pp " + text(p.pp) + ", dp " + text(p.dp);
+  if (p.virtual_stages > 1) name += ", " + text(p.virtual_stages) + " virtual stages";
+  name += ", micro-batch " + text(p.micro_batch) + ", " + schedule_entry(p.schedule).name;
+  if (p.sequence_parallel) name += ", sequence parallel";
+  if (p.zero > 0) name += ", zero " + zero_text(p);
+  if (p.recompute != RecomputeKind::None) name += ", recompute " + recompute_text(candidate);
+  return name;
+}
+
+static std::string seconds_text(double seconds) { return in_time({seconds}); }
+
+static std::string winner_text(const SearchResult& result) {
+  const Candidate& best = result.ranked.front();
+  std::string out = "\nThe winner: " + short_name(best) + ".\n  It is bound by " + name_of(best.estimate.bound_by) + ": ";
+  const auto mine = parts(best.estimate);
+  for (std::size_t i = 0; i < mine.size(); ++i)
+    out += (i > 0 ? ", " : "") + std::string(kParts[i]) + " " + in_percent(mine[i] / best.estimate.time.value);
+  out += ".\n  " + in_gib_text(best.estimate.margin) + " GiB of a GPU stay free beside the reserve.\n";
+  if (result.ranked.size() < 2) return out;
+  const Candidate& second = result.ranked[1];
+  const auto other = parts(second.estimate);
+  std::size_t worst = 0;
+  for (std::size_t i = 1; i < mine.size(); ++i)
+    if (other[i] - mine[i] > other[worst] - mine[worst]) worst = i;
+  out += "  The runner-up (" + short_name(second) + ") loses " + in_percent(second.score / best.score - 1, 2);
+  if (other[worst] > mine[worst])
+    out += ", most of it by " + std::string(kParts[worst]) + " (" + seconds_text(other[worst]) + " against " +
+           seconds_text(mine[worst]) + ")";
+  return out + ".\n";
+}
+
+static TextTable table_of(const std::vector<Candidate>& candidates, int rows) {
+  TextTable table{.columns = {{"rank"},
+                              {"tp"},
+                              {"cp"},
+                              {"pp"},
+                              {"v"},
+                              {"dp"},
+                              {"mb"},
+                              {"sp"},
+                              {"schedule", Align::Left},
+                              {"zero"},
+                              {"recompute", Align::Left},
+                              {"estimate"},
+                              {"simulated"},
+                              {"peak GiB"},
+                              {"free GiB"},
+                              {"bound by", Align::Left}}};
+  int rank = 0;
+  for (const Candidate& c : candidates) {
+    if (++rank > rows) break;
+    const Point& p = c.point;
+    table.rows.push_back({text(rank), text(p.tp), text(p.cp), text(p.pp), text(p.virtual_stages), text(p.dp),
+                          text(p.micro_batch), p.sequence_parallel ? "yes" : "no", schedule_entry(p.schedule).name,
+                          zero_text(p), recompute_text(c), seconds_text(c.estimate.time.value),
+                          c.simulated ? seconds_text(*c.simulated) : "-", in_gib_text(c.estimate.peak),
+                          in_gib_text(c.estimate.margin), name_of(c.estimate.bound_by)});
+  }
+  return table;
+}
+
+std::string search_text(const SearchResult& result, const Job& job, const SearchOptions& options, int rows) {
+  std::string out = job.model.name + " on " + job.cluster.name + ", " + text(gpu_count(job.cluster)) + " GPUs, global batch " +
+                    text(job.strategy.global_batch) + ": best by " + name_of(options.objective) + "\n\n";
+  out += table_of(result.ranked, rows).text(false);
+  if (!result.front.empty())
+    out += "\nTime against memory: nothing is both faster and smaller than these.\n\n" +
+           table_of(result.front, static_cast<int>(result.front.size())).text(false);
+  out += winner_text(result);
+  out += "\n" + text(result.enumerated) + " strategies enumerated, " + text(result.evaluated) + " screened, " +
+         text(result.refined) + " refined; passed over: " + text(result.pruned.shape) + " that cannot be cut so, " +
+         text(result.pruned.memory) + " that do not fit, " + text(result.pruned.bound) + " slower than a lower bound allows.\n";
+  if (result.interrupted) out += "Interrupted: the best so far.\n";
+  return out;
+}
+
+static void write_candidate(JsonWriter& json, const Candidate& c, int rank) {
+  json.begin_object();
+  json.field("rank", rank);
+  json.key("strategy").raw(to_json(c.strategy));
+  json.key("estimate").begin_object();
+  json.field("time_s", c.estimate.time.value).field("compute_s", c.estimate.compute.value);
+  json.field("tensor_communication_s", c.estimate.communication.value).field("tail_s", c.estimate.tail.value);
+  json.field("screened_s", c.screened.time);
+  json.end_object();
+  if (c.simulated)
+    json.field("simulated", *c.simulated);
+  else
+    json.key("simulated").null();
+  json.key("interval").null();
+  json.field("peak_memory_bytes", c.estimate.peak.value).field("margin_bytes", c.estimate.margin.value);
+  json.field("bound_by", name_of(c.estimate.bound_by));
+  json.end_object();
+}
+
+std::string search_json(const SearchResult& result, const Job& job, const SearchOptions& options, int rows, double wall_s) {
+  JsonWriter json;
+  json.begin_object();
+  json.field("model", job.model.name).field("cluster", job.cluster.name).field("objective", name_of(options.objective));
+  json.key("results").begin_array();
+  for (int rank = 1; rank <= std::min(rows, static_cast<int>(result.ranked.size())); ++rank)
+    write_candidate(json, result.ranked[static_cast<std::size_t>(rank) - 1], rank);
+  json.end_array();
+  json.key("front").begin_array();
+  for (std::size_t i = 0; i < result.front.size(); ++i) write_candidate(json, result.front[i], static_cast<int>(i) + 1);
+  json.end_array();
+  json.field("enumerated", result.enumerated).field("evaluated", result.evaluated).field("refined", result.refined);
+  json.key("pruned_by").begin_object();
+  json.field("shape", result.pruned.shape).field("memory", result.pruned.memory).field("bound", result.pruned.bound);
+  json.end_object();
+  json.field("interrupted", result.interrupted).field("wall_time_s", wall_s);
+  json.end_object();
+  return json.text();
+}
+
+std::string search_csv(const SearchResult& result, int rows) {
+  std::string out =
+      "rank,tp,cp,pp,virtual_stages,dp,micro_batch,sequence_parallel,schedule,zero,overlap_parameters,recompute,"
+      "estimate_s,simulated_s,peak_memory_bytes,margin_bytes,bound_by\n";
+  int rank = 0;
+  for (const Candidate& c : result.ranked) {
+    if (++rank > rows) break;
+    const Point& p = c.point;
+    for (const std::string& cell :
+         {text(rank), text(p.tp), text(p.cp), text(p.pp), text(p.virtual_stages), text(p.dp), text(p.micro_batch),
+          text(p.sequence_parallel), schedule_entry(p.schedule).name, text(p.zero), text(p.overlap_parameters),
+          '"' + recompute_text(c) + '"', plain(c.estimate.time.value), c.simulated ? plain(*c.simulated) : "",
+          text(c.estimate.peak.value), text(c.estimate.margin.value)})
+      out += cell + ",";
+    out += std::string(name_of(c.estimate.bound_by)) + "\n";
+  }
+  return out;
+}
+
+}  // namespace foreshard

@@ -1,0 +1,96 @@
+#include "strategy/estimate_pipeline.h"
+
+#include <algorithm>
+
+namespace foreshard {
+
+namespace {
+
+// Sums over the stages of a chain first, middle ... middle, last.
+struct Chain {
+  const PipelineTimes& t;
+  double both(int stage) const {
+    const auto i = static_cast<std::size_t>(kind(stage));
+    return t.forward[i] + t.backward[i];
+  }
+  int kind(int stage) const { return t.ranks == 1 ? 3 : stage == 0 ? 0 : stage + 1 == t.ranks ? 2 : 1; }
+  double forward(int stage) const { return t.forward[static_cast<std::size_t>(kind(stage))]; }
+  double backward(int stage) const { return t.backward[static_cast<std::size_t>(kind(stage))]; }
+  // F and B of the stages [from, to), without transfers.
+  double sum(int from, int to) const {
+    double all = 0;
+    if (from >= to) return 0;
+    int middles = to - from;
+    if (from == 0) all += both(0), --middles;
+    if (to == t.ranks && t.ranks > 1) all += both(t.ranks - 1), --middles;
+    return all + (middles > 0 ? middles * both(1) : 0);
+  }
+};
+
+// Longest paths of 1F1B. Stage r runs B(i) between F(i + p-1-r) and F(i + p-r), so a way down from F(j) of stage r to the last
+// stage and back up reaches F(j + p-r): D seconds for p-r micro-batches; F and B of stage r alone, w seconds for one. A path
+// leads through the stages before r once, and is made of some of either kind.
+double one_f_one_b(const PipelineTimes& t) {
+  const Chain chain{t};
+  const int p = t.ranks;
+  const auto m = static_cast<std::int64_t>(t.microbatches);
+  double longest = 0;
+  // Fewer micro-batches than ranks: the last m - 1 ranks turn as a whole.
+  const int turning = m - 1 < p ? p - static_cast<int>(m - 1) : 0;
+  for (const int r : {0, 1, turning, p - 2, p - 1}) {
+    if (r < 0 || r >= p) continue;
+    const double before = chain.sum(0, r) + 2 * t.hop * r;
+    const double down = chain.sum(r, p) + 2 * t.hop * (p - 1 - r);
+    const double f = chain.forward(r), b = chain.backward(r), w = f + b;
+    const std::int64_t depth = p - r, cycles = (m - 1) / depth, rest = (m - 1) % depth;
+    const double fast = static_cast<double>(std::max<std::int64_t>(0, m - depth));
+    const double slow = static_cast<double>(m - 1);
+    double path = static_cast<double>(m) * w;
+    path = std::max({path, down + slow * b + fast * f, down + slow * f + fast * b});
+    const double single = std::max(w, chain.both(p - 1));
+    if (m - 1 >= depth) path = std::max(path, 2 * down + static_cast<double>(m - 1 - depth) * single);
+    if (cycles > 0) {
+      const int end = r + static_cast<int>(rest);
+      const double remainder = rest == 0 ? 0 : chain.sum(r, end) + 2 * t.hop * static_cast<double>(rest - 1);
+      path = std::max(path, static_cast<double>(cycles + 1) * down + std::max(remainder, static_cast<double>(rest) * w));
+    }
+    longest = std::max(longest, before + path);
+  }
+  return longest;
+}
+
+double gpipe(const PipelineTimes& t) {
+  const Chain chain{t};
+  const int p = t.ranks;
+  double forward = 0, backward = 0;
+  for (const int stage : {0, std::min(1, p - 1), p - 1})
+    forward = std::max(forward, chain.forward(stage)), backward = std::max(backward, chain.backward(stage));
+  return chain.sum(0, p) + 2 * t.hop * (p - 1) + (t.microbatches - 1) * (forward + backward);
+}
+
+// Every rank runs v chunks per micro-batch; the pipeline fills and drains in steps of one chunk.
+double interleaved(const PipelineTimes& t) {
+  const Chain chain{t};
+  const double more = (t.chunks - 1) * (t.forward[1] + t.backward[1]);
+  double busiest = 0;
+  for (const int stage : {0, std::min(1, t.ranks - 1), t.ranks - 1}) busiest = std::max(busiest, chain.both(stage) + more);
+  const double chunk = t.forward[1] + t.backward[1];
+  return t.microbatches * busiest + (t.ranks - 1) * (chunk + 2 * t.hop);
+}
+
+}  // namespace
+
+double pipeline_time(Schedule schedule, const PipelineTimes& times) {
+  if (times.chunks > 1) return interleaved(times);
+  return schedule == Schedule::GPipe ? gpipe(times) : one_f_one_b(times);
+}
+
+double pipeline_bound(const PipelineTimes& t) {
+  const Chain chain{t};
+  const double more = (t.chunks - 1) * (t.forward[1] + t.backward[1]);
+  double busiest = 0;
+  for (const int stage : {0, std::min(1, t.ranks - 1), t.ranks - 1}) busiest = std::max(busiest, chain.both(stage) + more);
+  return t.microbatches * busiest;
+}
+
+}  // namespace foreshard

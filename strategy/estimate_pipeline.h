@@ -1,0 +1,22 @@
+// The makespan of a pipeline whose stages between the first and the last are equal, in closed form (docs/search.md, "Screen").
+// Times in seconds.
+#pragma once
+
+#include <array>
+
+#include "core/strategy.h"
+
+namespace foreshard {
+
+struct PipelineTimes {
+  int ranks = 1, chunks = 1;
+  double microbatches = 1;
+  std::array<double, 4> forward = {}, backward = {};  // of a chunk: first stage, one between, last stage, the only stage
+  double hop = 0;                                     // transfer between neighbouring ranks, one direction
+};
+
+double pipeline_time(Schedule schedule, const PipelineTimes& times);
+// No synchronous schedule is faster: all work of the busiest rank, and the way of one micro-batch through all stages.
+double pipeline_bound(const PipelineTimes& times);
+
+}  // namespace foreshard

@@ -1,0 +1,88 @@
+// screen: the time and memory of a strategy of a transformer in closed form (docs/search.md, "Screen"). What depends on shapes
+// is measured once per shape on a small plan that `lower` makes: three stages, one and two layers each. What depends on the
+// degrees is measured once per grid of ranks. A point of the space is then arithmetic only: no allocation, no lookup.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <vector>
+
+#include "strategy/estimate.h"
+#include "strategy/estimate_pipeline.h"
+
+namespace foreshard {
+
+// One of the points that a search looks at; everything else is in the search's base strategy.
+struct Point {
+  int tp = 1, cp = 1, pp = 1, virtual_stages = 1, dp = 1;
+  std::int64_t micro_batch = 1;
+  bool sequence_parallel = false, overlap_parameters = false;
+  std::int8_t zero = 0;
+  RecomputeKind recompute = RecomputeKind::None;
+  Schedule schedule = Schedule::OneFOneB;
+  bool operator==(const Point&) const = default;
+};
+Strategy strategy_at(const Strategy& base, const Point& point);
+
+// A number that grows with the layers of a stage: of the first stage, one between, the last one, the only one.
+struct PerStage {
+  std::array<double, 4> one = {};  // with one layer
+  double layer = 0;                // each further layer
+  double of(int kind, double layers) const { return one[static_cast<std::size_t>(kind)] + layer * (layers - 1); }
+};
+
+struct ShapeCosts {                                          // of (tp, cp, micro-batch, sequence parallel, recompute)
+  PerStage forward = {}, backward = {}, communication = {};  // seconds of one micro-batch
+  PerStage parameters = {};                                  // elements on one rank
+  PerStage activations = {};                                 // bytes of one micro-batch in flight
+  PerStage scratch = {};                                     // bytes: everything else that is not model state
+  double hop_bytes = 0;
+};
+
+struct GridCosts {  // of (tp, cp, pp, dp)
+  static constexpr int kSizes = 18;
+  static constexpr double kLeast = 4096, kStep = 4;
+  using Ladder = std::array<double, kSizes>;  // seconds for kLeast * kStep^i bytes
+  std::array<Ladder, 3> collective = {};      // all-reduce, reduce-scatter, all-gather over the data ranks
+  Ladder tied = {};                           // all-reduce of first and last stage
+  double hop = 0, hop_per_byte = 0;           // to the next stage
+  double share = 0;                           // of the compute units that a large collective over the data ranks takes
+  double collective_time(CollectiveKind kind, double bytes) const;
+  double tied_time(double bytes) const;
+};
+
+struct Screened {
+  double time = 0, bound = 0;  // seconds; no schedule is faster than `bound`
+  double peak = 0;             // bytes of the largest rank, framework included
+};
+
+class Screen {
+ public:
+  // `base` gives what points leave open. The model must be a transformer.
+  Screen(const Model& model, const Cluster& cluster, const Strategy& base);
+
+  // Empty: shapes that cannot be cut so.
+  std::optional<ShapeCosts> shape(const Point& point) const;
+  GridCosts grid(const Point& point) const;
+  // `point` must divide layers and batch evenly.
+  Screened at(const Point& point, const ShapeCosts& shape, const GridCosts& grid) const;
+
+  double capacity() const { return capacity_; }  // bytes that arena and framework may take
+  int layers() const { return layers_; }
+
+ private:
+  void shard(const Point& point, const ShapeCosts& shape, const GridCosts& grid, double layers, PipelineTimes& times) const;
+  double tail(const Point& point, const ShapeCosts& shape, const GridCosts& grid, int kind, double layers) const;
+  double memory(const Point& point, const ShapeCosts& shape, double microbatches) const;
+
+  const Model& model_;
+  const Cluster& cluster_;
+  Strategy base_;
+  StateTypes types_ = {};
+  int layers_ = 0;
+  bool tied_ = false;
+  double tied_elements_ = 0;  // of all tp ranks
+  double capacity_ = 0, adam_per_element_ = 0, launch_ = 0;
+};
+
+}  // namespace foreshard

@@ -1,0 +1,68 @@
+// search: the best strategies of a model on a cluster (docs/search.md). Every point of the space is screened, the best are
+// refined, and the best of those are ranked by a callback, which the program fills with the simulator.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "strategy/estimate_screen.h"
+
+namespace foreshard {
+
+enum class Objective : std::uint8_t { Time, Memory, Cost, Energy, Pareto };
+const char* name_of(Objective objective);
+const std::vector<std::string>& objective_names();  // in the order of the enumerators
+
+struct SearchOptions {
+  Strategy base = {};                   // what the search leaves alone
+  std::vector<std::string> fixed = {};  // paths of searched options that keep their value of `base`; see searched_options()
+  Objective objective = Objective::Time;
+  int max_tp = 0;                                      // 0: no limit but the model's heads
+  bool prune = true;                                   // false: every point is screened; the winner is the same
+  int shortlist = 256;                                 // points that screening keeps
+  int refine = 48;                                     // of those, how many that fit are refined, best first
+  int threads = 0;                                     // 0: one per core
+  const std::atomic<bool>* cancel = nullptr;           // set: ends early with the best so far
+  std::function<void(double fraction)> progress = {};  // called by the calling thread
+};
+
+struct Candidate {
+  Point point = {};
+  Strategy strategy = {};  // resolved
+  Screened screened = {};
+  Estimate estimate = {};
+  std::optional<double> simulated = {};  // seconds
+  double score = 0;                      // what the objective ranks by: seconds, bytes or GPU seconds
+  double seconds() const { return simulated ? *simulated : estimate.time.value; }
+};
+
+struct PrunedBy {
+  std::int64_t shape = 0;   // the model cannot be cut so, or the schedule refuses
+  std::int64_t memory = 0;  // the screen says that it does not fit
+  std::int64_t bound = 0;   // slower than what is known already, whatever the rest
+};
+
+struct SearchResult {
+  std::vector<Candidate> ranked = {};  // best first, all of them fit
+  std::vector<Candidate> front = {};   // Objective::Pareto: no other is both faster and smaller; fastest first
+  std::int64_t enumerated = 0, evaluated = 0, refined = 0;
+  PrunedBy pruned = {};
+  bool interrupted = false;
+};
+
+// Paths of the options that a search varies: "tp", "cp", "pp", "dp", "virtual_stages", ...
+const std::vector<std::string>& searched_options();
+
+// Infeasible: no point fits; the reason says which constraint empties the space, would_help what comes nearest.
+std::variant<SearchResult, Infeasible> search(const Model& model, const Cluster& cluster, const SearchOptions& options);
+
+// Simulates candidates, best first, until the first `top` are simulated and stand in the order of the objective: one that the
+// simulator finds slower than its estimate gives its place to the next. `simulate` gives seconds.
+void rerank(std::vector<Candidate>& ranked, int top, Objective objective,
+            const std::function<double(const Candidate&)>& simulate);
+
+}  // namespace foreshard

@@ -1,0 +1,108 @@
+#include "strategy/search_space.h"
+
+#include <algorithm>
+
+#include "strategy/schedule.h"
+
+namespace foreshard {
+
+namespace {
+
+constexpr int kMostVirtualStages = 16;
+constexpr std::int64_t kLeastTokensPerContextRank = 4096;  // below it a split of the sequence has nothing to win
+
+bool is_fixed(const SearchOptions& options, const char* path) {
+  return std::find(options.fixed.begin(), options.fixed.end(), path) != options.fixed.end();
+}
+
+std::vector<std::int64_t> only_or(bool fixed, std::int64_t value, std::vector<std::int64_t> all) {
+  return fixed ? std::vector<std::int64_t>{value} : all;
+}
+
+// Degrees whose product is the number of GPUs, or, when GPUs cost, divides it.
+void add_grids(const Model& model, const Cluster& cluster, const SearchOptions& options, SearchSpace& space) {
+  const auto* transformer = std::get_if<Transformer>(&model.shape);
+  const Strategy& base = options.base;
+  const std::int64_t gpus = gpu_count(cluster);
+  const bool fewer = options.objective == Objective::Cost || options.objective == Objective::Energy;
+  const std::int64_t seq = base.seq > 0 ? base.seq : transformer ? transformer->max_positions : 1;
+  for (const std::int64_t tp : only_or(is_fixed(options, "tp"), base.tp, divisors(gpus))) {
+    if (!is_fixed(options, "tp") && tp > 1 &&
+        (!transformer || transformer->heads % tp != 0 || (options.max_tp > 0 && tp > options.max_tp)))
+      continue;
+    for (const std::int64_t cp : only_or(is_fixed(options, "cp"), base.cp, divisors(gpus / std::max<std::int64_t>(1, tp)))) {
+      if (!is_fixed(options, "cp") && cp > 1 && (!transformer || seq / cp < kLeastTokensPerContextRank)) continue;
+      const std::int64_t rest = gpus / (tp * cp);
+      if (rest * tp * cp != gpus) continue;
+      for (const std::int64_t pp : only_or(is_fixed(options, "pp"), base.pp, divisors(rest))) {
+        if (pp < 1 || rest % pp != 0 || (space.layers > 0 && space.layers % pp != 0)) continue;
+        const std::vector<std::int64_t> all = fewer ? divisors(rest / pp) : std::vector<std::int64_t>{rest / pp};
+        for (const std::int64_t dp : only_or(is_fixed(options, "dp") && base.dp > 0, base.dp, all)) {
+          if (dp > rest / pp || space.batch % dp != 0) continue;
+          space.grids.push_back(
+              {.tp = static_cast<int>(tp), .cp = static_cast<int>(cp), .pp = static_cast<int>(pp), .dp = static_cast<int>(dp)});
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<std::int64_t> divisors(std::int64_t n) {
+  std::vector<std::int64_t> low, high;
+  for (std::int64_t d = 1; d * d <= n; ++d)
+    if (n % d == 0) {
+      low.push_back(d);
+      if (d * d != n) high.push_back(n / d);
+    }
+  low.insert(low.end(), high.rbegin(), high.rend());
+  return low;
+}
+
+SearchSpace search_space(const Model& model, const Cluster& cluster, const SearchOptions& options) {
+  const Strategy& base = options.base;
+  const auto* transformer = std::get_if<Transformer>(&model.shape);
+  SearchSpace space{.batch = base.global_batch, .layers = transformer ? transformer->layers : 0};
+  add_grids(model, cluster, options, space);
+  space.recomputes = {RecomputeKind::None, RecomputeKind::Selective, RecomputeKind::Full};
+  if (is_fixed(options, "recompute") || !transformer) space.recomputes = {base.recompute.kind};
+  space.zeros = {0, 1, 2, 3};
+  if (is_fixed(options, "zero")) space.zeros = {static_cast<std::int8_t>(base.zero)};
+  space.sequence_parallels = {false, true};
+  if (is_fixed(options, "sequence_parallel") || !transformer) space.sequence_parallels = {base.sequence_parallel};
+  space.overlaps = {false, true};
+  if (is_fixed(options, "overlap")) space.overlaps = {base.overlap.parameters};
+  if (is_fixed(options, "micro_batch")) space.micro_batches = {base.micro_batch};
+  if (is_fixed(options, "virtual_stages") || !transformer) space.virtual_stages = {base.virtual_stages};
+  if (is_fixed(options, "schedule") && base.schedule) space.schedules = {*base.schedule};
+  return space;
+}
+
+std::vector<std::int64_t> micro_batches(const SearchSpace& space, const Point& grid) {
+  const std::int64_t replica = space.batch / grid.dp;
+  if (space.micro_batches.empty()) return divisors(replica);
+  return replica % space.micro_batches.front() == 0 ? space.micro_batches : std::vector<std::int64_t>{};
+}
+
+std::vector<int> virtual_stages(const SearchSpace& space, const Point& grid) {
+  if (!space.virtual_stages.empty()) return space.virtual_stages;
+  std::vector<int> all;
+  for (const std::int64_t v : divisors(space.layers / grid.pp))
+    if (v == 1 || (grid.pp > 1 && v <= kMostVirtualStages)) all.push_back(static_cast<int>(v));
+  return all;
+}
+
+std::vector<Schedule> schedules_for(const SearchSpace& space, const Point& point) {
+  std::vector<Schedule> all;
+  const auto m = static_cast<int>(space.batch / (point.micro_batch * point.dp));
+  for (const ScheduleEntry& entry : schedules()) {
+    if (!space.schedules.empty() && space.schedules.front() != entry.id) continue;
+    if (entry.chunks != (point.virtual_stages > 1)) continue;
+    if (point.pp == 1 && space.schedules.empty() && entry.id != Schedule::OneFOneB) continue;  // all the same
+    if (!entry.refuse({.p = point.pp, .m = m, .v = point.virtual_stages, .g = 0})) all.push_back(entry.id);
+  }
+  return all;
+}
+
+}  // namespace foreshard

@@ -1,0 +1,116 @@
+// The two tiers of `estimate` against the simulator, over random strategies with a fixed seed.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include "sim/simulate.h"
+#include "strategy/estimate_pipeline.h"
+#include "strategy/estimate_screen.h"
+
+namespace foreshard {
+
+namespace {
+
+struct Trial {
+  std::string model = {}, cluster = {};
+  Point point = {};
+  double simulated = 0, refined = 0, screened = 0, peak = 0, screened_peak = 0;
+};
+
+template <class T>
+T pick(std::mt19937& random, const std::vector<T>& from) {
+  return from[std::uniform_int_distribution<std::size_t>(0, from.size() - 1)(random)];
+}
+
+struct Job {
+  const char* model;
+  const char* cluster;
+  std::vector<int> tp, pp;
+  std::int64_t batch;
+};
+
+std::optional<Trial> trial(std::mt19937& random, const Job& job) {
+  const Model model = load_model(job.model);
+  const Cluster cluster = load_cluster(job.cluster);
+  Strategy base;
+  base.global_batch = job.batch;
+  Point point{.tp = pick(random, job.tp), .pp = pick(random, job.pp)};
+  const int gpus = gpu_count(cluster);
+  if (gpus % (point.tp * point.pp) != 0) return {};
+  point.dp = gpus / point.tp / point.pp;
+  point.micro_batch = pick<std::int64_t>(random, {1, 2, 4});
+  if (job.batch % (point.dp * point.micro_batch) != 0) return {};
+  point.sequence_parallel = point.tp > 1 && pick<int>(random, {0, 1}) == 1;
+  point.zero = static_cast<std::int8_t>(pick<int>(random, {0, 1, 1, 2, 3}));
+  point.overlap_parameters = point.zero > 0 && pick<int>(random, {0, 1}) == 1;
+  point.recompute = pick<RecomputeKind>(random, {RecomputeKind::None, RecomputeKind::Selective, RecomputeKind::Full});
+  const std::int64_t m = job.batch / (point.dp * point.micro_batch);
+  if (point.pp > 1) point.schedule = pick<Schedule>(random, {Schedule::OneFOneB, Schedule::OneFOneB, Schedule::GPipe});
+  if (point.pp > 1 && m % point.pp == 0 && pick<int>(random, {0, 1}) == 1)
+    point.schedule = Schedule::Interleaved, point.virtual_stages = 2;
+  const Screen screen(model, cluster, base);
+  if (screen.layers() % (point.pp * point.virtual_stages) != 0) return {};
+  const auto answer = lower(model, cluster, strategy_at(base, point), {.ignore_memory = true});
+  if (std::holds_alternative<Infeasible>(answer)) return {};
+  const Lowered& lowered = std::get<Lowered>(answer);
+  const Estimate refined = refine(lowered, cluster);
+  const Screened screened = screen.at(point, screen.shape(point).value(), screen.grid(point));
+  EXPECT_LE(screened.bound, screened.time);
+  return Trial{job.model,
+               job.cluster,
+               point,
+               simulate(lowered.plan, cluster, {.granularity = Granularity::Stage}).makespan_s,
+               refined.time.value,
+               screened.time,
+               static_cast<double>(refined.peak.value),
+               screened.peak};
+}
+
+double quantile(std::vector<double> values, double share) {
+  std::sort(values.begin(), values.end());
+  return values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1))];
+}
+
+void print(const Trial& t) {
+  std::printf(
+      "  %-12s %-14s tp %d pp %2d v %d dp %3d mb %lld %s zero %d%s %s %-4s sim %9.4f  refine %+6.2f %%  screen %+6.2f %%"
+      "  memory %+6.2f %%\n",
+      t.model.c_str(), t.cluster.c_str(), t.point.tp, t.point.pp, t.point.virtual_stages, t.point.dp,
+      static_cast<long long>(t.point.micro_batch), t.point.sequence_parallel ? "sp" : "  ", t.point.zero,
+      t.point.overlap_parameters ? "+" : " ", to_text(Recompute{.kind = t.point.recompute}).substr(0, 4).c_str(),
+      t.point.schedule == Schedule::GPipe ? "gpip" : "1f1b", t.simulated, 100 * (t.refined / t.simulated - 1),
+      100 * (t.screened / t.simulated - 1), 100 * (t.screened_peak / t.peak - 1));
+}
+
+}  // namespace
+
+TEST(Estimate, ResidualsAgainstTheSimulatorAreSmall) {
+  std::mt19937 random(7);
+  const std::vector<Job> jobs = {{"gpt3-175b", "dgx-a100-x16", {4, 8}, {4, 8, 16}, 64},
+                                 {"llama-2-13b", "dgx-h100-x4", {1, 2, 4, 8}, {1, 2, 4}, 128},
+                                 {"gpt2-1.5b", "dgx-a100", {1, 2, 4}, {1, 2, 4}, 64}};
+  std::vector<double> refined, screened, memory;
+  for (int i = 0; i < 54; ++i) {
+    const auto found = trial(random, jobs[static_cast<std::size_t>(i) % jobs.size()]);
+    if (!found) continue;
+    refined.push_back(std::abs(found->refined / found->simulated - 1));
+    screened.push_back(std::abs(found->screened / found->simulated - 1));
+    memory.push_back(std::abs(found->screened_peak / found->peak - 1));
+    print(*found);
+  }
+  ASSERT_GE(refined.size(), 30u);
+  std::printf(
+      "%zu strategies: refine median %.3f %% p95 %.3f %%, screen median %.3f %% p95 %.3f %%, memory median %.2f %% p95 %.2f "
+      "%%\n",
+      refined.size(), 100 * quantile(refined, 0.5), 100 * quantile(refined, 0.95), 100 * quantile(screened, 0.5),
+      100 * quantile(screened, 0.95), 100 * quantile(memory, 0.5), 100 * quantile(memory, 0.95));
+  EXPECT_LT(quantile(refined, 0.5), 0.010);
+  EXPECT_LT(quantile(refined, 0.95), 0.10);
+  EXPECT_LT(quantile(screened, 0.5), 0.012);
+  EXPECT_LT(quantile(screened, 0.95), 0.10);
+  EXPECT_LT(quantile(memory, 0.95), 0.05);
+}
+
+}  // namespace foreshard

@@ -1,0 +1,108 @@
+// The closed forms of the screen against the schedule's own recurrence, and its memory against that of lower.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "strategy/estimate_screen.h"
+#include "strategy/schedule.h"
+
+namespace foreshard {
+
+namespace {
+
+double recurrence(Schedule schedule, const PipelineTimes& t) {
+  const int stages = t.ranks * t.chunks, m = static_cast<int>(t.microbatches);
+  ScheduleTimes<double> times{.latency = t.hop};
+  for (int stage = 0; stage < stages; ++stage) {
+    const std::size_t kind = stages == 1 ? 3 : stage == 0 ? 0 : stage + 1 == stages ? 2 : 1;
+    times.forward.push_back(t.forward[kind]);
+    times.input_grad.push_back(t.backward[kind]);
+    times.weight_grad.push_back(0);
+  }
+  return evaluate(schedule_entry(schedule).lists({.p = t.ranks, .m = m, .v = t.chunks}), times)->makespan;
+}
+
+PipelineTimes equal(int ranks, int chunks, int m, double f, double b, double hop) {
+  return {.ranks = ranks,
+          .chunks = chunks,
+          .microbatches = static_cast<double>(m),
+          .forward = {f, f, f, f},
+          .backward = {b, b, b, b},
+          .hop = hop};
+}
+
+}  // namespace
+
+// Four stages, F 2, B 4, transfer 1, eight micro-batches: the picture of docs/schedules.md with a transfer of half a forward has
+// 82 columns. Without transfers (m + p - 1)(F + B) = 66.
+TEST(Pipeline, OneFOneBHasTheLengthOfThePicture) {
+  EXPECT_DOUBLE_EQ(pipeline_time(Schedule::OneFOneB, equal(4, 1, 8, 2, 4, 1)), 82);
+  EXPECT_DOUBLE_EQ(pipeline_time(Schedule::OneFOneB, equal(4, 1, 8, 2, 4, 0)), 66);
+  EXPECT_DOUBLE_EQ(pipeline_time(Schedule::GPipe, equal(4, 1, 8, 2, 4, 0)), 66);
+}
+
+TEST(Pipeline, ClosedFormsEqualTheRecurrenceForEqualStages) {
+  for (int p = 1; p <= 8; ++p)
+    for (int m = 1; m <= 24; ++m)
+      for (const double hop : {0.0, 0.25}) {
+        const PipelineTimes t = equal(p, 1, m, 1.0, 2.0, hop);
+        const double gpipe = recurrence(Schedule::GPipe, t);
+        EXPECT_NEAR(pipeline_time(Schedule::GPipe, t), gpipe, 1e-9 * gpipe) << p << " " << m;
+        const double alternating = recurrence(Schedule::OneFOneB, t);
+        EXPECT_NEAR(pipeline_time(Schedule::OneFOneB, t), alternating, 1e-9 * alternating) << p << " " << m << " " << hop;
+        EXPECT_LE(pipeline_bound(t), alternating * (1 + 1e-12));
+      }
+  for (int p = 2; p <= 6; ++p)
+    for (int v = 2; v <= 4; ++v)
+      for (int m = p; m <= 4 * p; m += p) {
+        const PipelineTimes t = equal(p, v, m, 1.0, 2.0, 0);
+        const double interleaved = recurrence(Schedule::Interleaved, t);
+        EXPECT_NEAR(pipeline_time(Schedule::Interleaved, t), interleaved, 1e-9 * interleaved) << p << " " << v << " " << m;
+      }
+}
+
+// First and last stage up to 40 % away from the others, transfers up to a tenth of a forward; seed 3.
+TEST(Pipeline, UnequalEndsStayWithinAFewPercent) {
+  std::mt19937 random(3);
+  std::uniform_real_distribution<double> factor(0.6, 1.4), small(0, 0.1);
+  double worst = 0;
+  std::vector<double> errors;
+  for (int trial = 0; trial < 1000; ++trial) {
+    const int p = 2 + trial % 7, m = p * (1 + trial % 5) + trial % 3;
+    PipelineTimes t = equal(p, 1, m, 1, 2, small(random));
+    for (const std::size_t end : {0u, 2u}) {
+      const double f = factor(random);
+      t.forward[end] = f, t.backward[end] = 2 * f;
+    }
+    const double exact = recurrence(Schedule::OneFOneB, t), error = std::abs(pipeline_time(Schedule::OneFOneB, t) / exact - 1);
+    EXPECT_LE(pipeline_bound(t), exact * (1 + 1e-12));
+    errors.push_back(error);
+    worst = std::max(worst, error);
+  }
+  std::sort(errors.begin(), errors.end());
+  EXPECT_LT(errors[500], 0.001);
+  EXPECT_LT(errors[950], 0.03);
+  EXPECT_LT(worst, 0.12);
+  RecordProperty("p50 p95 worst",
+                 std::to_string(errors[500]) + " " + std::to_string(errors[950]) + " " + std::to_string(worst));
+}
+
+// More layers than a probe has: the arena of the whole plan.
+TEST(Screen, MemoryIsThatOfThePlan) {
+  const Model model = load_model("llama-2-13b");
+  const Cluster cluster = load_cluster("dgx-h100-x2");
+  Strategy base;
+  base.global_batch = 64;
+  const Screen screen(model, cluster, base);
+  for (Point point : {Point{.tp = 2, .pp = 4, .dp = 2}, Point{.tp = 4, .pp = 2, .dp = 2, .sequence_parallel = true, .zero = 1},
+                      Point{.tp = 1, .pp = 8, .dp = 2, .zero = 1, .recompute = RecomputeKind::Full}}) {
+    const auto answer = lower(model, cluster, strategy_at(base, point), {.ignore_memory = true});
+    const Estimate exact = refine(std::get<Lowered>(answer), cluster);
+    const Screened screened = screen.at(point, screen.shape(point).value(), screen.grid(point));
+    EXPECT_NEAR(screened.peak / static_cast<double>(exact.peak.value), 1, 0.03);
+    EXPECT_NEAR(screened.time / exact.time.value, 1, 0.02);
+  }
+}
+
+}  // namespace foreshard
