@@ -89,7 +89,9 @@ class Searching {
   std::variant<SearchResult, Infeasible> run() {
     if (space_.grids.empty()) return nothing("no degrees divide the GPUs, the layers, the heads and the global batch");
     measure();
-    std::vector<Tally> tallies(static_cast<std::size_t>(threads_), Tally(options_.shortlist));
+    // Without a screen everything is refined.
+    if (!screen_) most_ = wanted_ = 1 << 16;
+    std::vector<Tally> tallies(static_cast<std::size_t>(threads_), Tally(most_));
     in_parallel(space_.grids.size(), 0.4, 0.3, [&](std::size_t grid, std::size_t thread) { screen(grid, tallies[thread]); });
     return finish(tallies);
   }
@@ -223,8 +225,8 @@ class Searching {
       result.pruned.bound += tally.pruned.bound;
     }
     std::sort(kept.begin(), kept.end());
-    if (kept.size() > static_cast<std::size_t>(options_.shortlist)) kept.resize(static_cast<std::size_t>(options_.shortlist));
-    result.ranked = refine_best(kept, static_cast<std::size_t>(options_.refine), result);
+    if (kept.size() > static_cast<std::size_t>(most_)) kept.resize(static_cast<std::size_t>(most_));
+    result.ranked = refine_best(kept, static_cast<std::size_t>(wanted_), result);
     std::vector<Kept> thin;
     for (const auto& bin : bins)
       if (bin) thin.push_back(*bin);
@@ -280,7 +282,7 @@ class Searching {
   const Cluster& cluster_;
   const SearchOptions& options_;
   SearchSpace space_;
-  int threads_ = 1;
+  int threads_ = 1, most_ = options_.shortlist, wanted_ = options_.refine;  // kept by screening, refined
   std::optional<Screen> screen_ = {};
   std::vector<GridCosts> grids_ = {};
   std::map<ShapeKey, std::size_t> shape_of_ = {};

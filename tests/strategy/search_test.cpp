@@ -108,6 +108,14 @@ TEST(Search, FixedOptionsStay) {
   }
 }
 
+// Layer lists have no screen: all that can be is refined, and by cost alone ResNet-50 is trained data-parallel.
+TEST(Search, LayerListsAreRefinedWhole) {
+  const auto answer = search(load_model("resnet-50"), workstation(4), options(32, 0));
+  const auto& result = std::get<SearchResult>(answer);
+  EXPECT_EQ(result.refined, result.enumerated - result.pruned.shape);
+  EXPECT_EQ(result.ranked.front().point.dp, 4);
+}
+
 TEST(Search, AnEmptySpaceSaysWhy) {
   SearchOptions odd = options(8, 512);
   odd.base.tp = 3;
