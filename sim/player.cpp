@@ -153,12 +153,13 @@ bool Player::start(int index) {
   switch (step.kind) {
     case StepKind::Compute:
       if (slowing_.worker(index) >= 0 && step.seconds > 0) {
-        engine_.compute(slowing_.worker(index), {step.seconds}, done);
+        slowing_.compute(stream.player, index, step, done);
         return false;
       }
       [[fallthrough]];
     case StepKind::Fixed:
       if (step.seconds > 0) {
+        slow(index);
         engine_.after({step.seconds}, done);
         return false;
       }
@@ -232,9 +233,7 @@ void Player::depart(int t) {
   for (int party = transfer.first_party; party >= 0; party = next_party_[static_cast<std::size_t>(party)]) {
     Stream& stream = streams_[static_cast<std::size_t>(party / 2)];
     stream.begin = now;
-    if (stream.step->sm_share <= 0 || stream.slows) continue;
-    stream.slows = true;
-    slowing_.begin(stream.player, party / 2, stream.step->sm_share);
+    slow(party / 2);
   }
   transfer.phase = -1;
   const Seconds setup{transfer.setup};
@@ -291,6 +290,14 @@ void Player::phase_done(int t) {
   else
     use_.end(flow, engine_.now().value, bytes);
   next_phase(t);
+}
+
+// The head of the stream begins to take compute units from others.
+void Player::slow(int index) {
+  Stream& stream = streams_[static_cast<std::size_t>(index)];
+  if (stream.step->sm_share <= 0 || stream.slows) return;
+  stream.slows = true;
+  slowing_.begin(stream.player, index, stream.step->sm_share);
 }
 
 void Player::complete(int index) {

@@ -67,6 +67,7 @@ class Player final : public Listener {
   double isolated_time(Transfer& transfer) const;
   void next_phase(int transfer);
   void phase_done(int transfer);
+  void slow(int index);
   void complete(int index);
   void write_span(Stream& stream, int index);
   void settle();

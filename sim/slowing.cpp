@@ -12,7 +12,8 @@ Slowing::Slowing(const Cast& cast, Engine& engine)
       engine_(engine),
       worker_of_(static_cast<std::size_t>(cast.streams), -1),
       disturbs_(static_cast<std::size_t>(cast.streams), false),
-      taken_(static_cast<std::size_t>(cast.streams), 0) {
+      taken_(static_cast<std::size_t>(cast.streams), 0),
+      slowable_(static_cast<std::size_t>(cast.streams), 1) {
   for (const Cast::Player& who : cast.players) add(who);
 }
 
@@ -36,15 +37,32 @@ void Slowing::add(const Cast::Player& who) {
 }
 
 // The sum is taken anew each time, so that shares that come and go leave no rounding behind.
+double Slowing::left(int player) const {
+  const Cast::Player& who = cast_.players[static_cast<std::size_t>(player)];
+  double sum = 0;
+  for (std::int32_t s = who.first_stream; s < who.first_stream + who.streams; ++s) sum += taken_[static_cast<std::size_t>(s)];
+  return std::max(kLeast, 1 - sum);
+}
+
+// A step takes slowable / left + (1 - slowable) of its time.
+static double speed(double slowable, double left) { return left == 1 ? 1 : 1 / (slowable / left + (1 - slowable)); }
+
+void Slowing::compute(int player, int stream, const Step& step, Token done) {
+  const auto s = static_cast<std::size_t>(stream);
+  slowable_[s] = step.slowable;
+  engine_.set_speed(worker_of_[s], speed(step.slowable, left(player)));
+  engine_.compute(worker_of_[s], {step.seconds}, done);
+}
+
 void Slowing::change(int player, int stream, double sm_share) {
   if (!disturbs_[static_cast<std::size_t>(stream)]) return;
   taken_[static_cast<std::size_t>(stream)] = sm_share;
   const Cast::Player& who = cast_.players[static_cast<std::size_t>(player)];
-  const auto first = static_cast<std::size_t>(who.first_stream), end = first + static_cast<std::size_t>(who.streams);
-  double sum = 0;
-  for (std::size_t s = first; s < end; ++s) sum += taken_[s];
-  for (std::size_t s = first; s < end; ++s)
-    if (worker_of_[s] >= 0) engine_.set_speed(worker_of_[s], std::max(kLeast, 1 - sum));
+  const double now_left = left(player);
+  for (std::int32_t i = who.first_stream; i < who.first_stream + who.streams; ++i) {
+    const auto s = static_cast<std::size_t>(i);
+    if (worker_of_[s] >= 0) engine_.set_speed(worker_of_[s], speed(slowable_[s], now_left));
+  }
 }
 
 }  // namespace foreshard::sim

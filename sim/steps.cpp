@@ -1,5 +1,6 @@
 #include "sim/steps.h"
 
+#include <algorithm>
 #include <numeric>
 #include <utility>
 
@@ -37,6 +38,7 @@ class Builder {
  private:
   struct Work {
     std::int64_t compute = 0, fixed = 0;  // nanoseconds
+    double sm_share = 0;                  // of the collectives that came along
     double transfers = 0;                 // seconds
     std::vector<Absorbed> absorbed = {};
   };
@@ -105,6 +107,7 @@ class Builder {
     if (rate >= 0) {
       const double bytes = wire_bytes(i), seconds = bytes * rate;
       work.transfers += seconds;
+      work.sm_share = std::max(work.sm_share, costs_[i].sm_share);
       absorb(work, {patterns_.collective_slot(uses_[i].collective), bytes, seconds});
     } else if (uses_[i].collective >= 0 || uses_[i].copy || uses_[i].to >= 0 || uses_[i].from >= 0) {
       transfer(step, i);
@@ -155,8 +158,10 @@ class Builder {
     for (std::size_t n = 0; n < work_.size(); ++n) {
       Step& step = out_.steps[n];
       const Work& work = work_[n];
-      step.seconds = static_cast<double>(work.compute) * 1e-9 * flavour_.slowdown + static_cast<double>(work.fixed) * 1e-9 +
-                     work.transfers;
+      const double computing = static_cast<double>(work.compute) * 1e-9 * flavour_.slowdown;
+      step.seconds = computing + static_cast<double>(work.fixed) * 1e-9 + work.transfers;
+      if (step.kind == StepKind::Fixed) step.sm_share = work.sm_share;
+      step.slowable = step.seconds > 0 ? computing / step.seconds : 1;
       step.first_absorbed = static_cast<std::int32_t>(out_.absorbed.size());
       out_.absorbed.insert(out_.absorbed.end(), work.absorbed.begin(), work.absorbed.end());
       step.end_absorbed = static_cast<std::int32_t>(out_.absorbed.size());

@@ -24,8 +24,9 @@ struct Step {
   std::int32_t first = 0, last = 0, count = 1;  // instructions; `count` of them are on `stream`
   std::int32_t stream = 0;
   StepKind kind = StepKind::Fixed;
-  double seconds = 0;  // of a fixed or compute step; of the others: before the first byte
-  double bytes = 0;    // on the wire; a collective: times FlowClass::bytes
+  double slowable = 1;  // part of a compute step that communication kernels slow down: not the collectives merged into it
+  double seconds = 0;   // of a fixed or compute step; of the others: before the first byte
+  double bytes = 0;     // on the wire; a collective: times FlowClass::bytes
   double sm_share = 0;
   std::int32_t slot = -1, from_slot = -1;             // what it sends, joins or copies; what it receives
   MeetingUse meeting = {}, from = {};                 // send side or group; receive side

@@ -80,6 +80,19 @@ TEST(Granularity, StageKeepsCollectivesThatOthersCanDisturb) {
   EXPECT_EQ(rows(play(busy.of.plan(), Granularity::Stage)), (Rows{{0, 1, 0, 1}, {1, 1, 1, 7}, {2, 1, 0, 7}}));
 }
 
+// A kernel that takes half of the compute units for 3 ms slows the computes of a merged step, not the collective in it: of 12 ms 8
+// are computes. It goes at 1 / (2/3 / 0.5 + 1/3) = 0.6 of its speed for 3 ms; 10.2 ms of it are left: 13.2.
+TEST(Granularity, SharesSlowOnlyTheComputesOfAMergedStep) {
+  Line line(4);
+  line.of.issue(line.role,
+                {compute(0, 4 * kMs), collective(0, CollectiveKind::AllReduce, line.all, 2 * kMsOfBytes, kMs),
+                 compute(0, 4 * kMs), collective(1, CollectiveKind::AllReduce, line.of.group({}), 0, 3 * kMs).takes(0.5)});
+  EXPECT_EQ(rows(play(line.of.plan(), Granularity::Stage)), (Rows{{0, 3, 0, 13.2}, {3, 1, 0, 3}}));
+  // Exactly: the first compute has 1.5 of its 4 ms done at 3 ms and ends at 5.5.
+  EXPECT_EQ(rows(play(line.of.plan(), Granularity::Op)),
+            (Rows{{0, 1, 0, 5.5}, {1, 1, 5.5, 9.5}, {2, 1, 9.5, 13.5}, {3, 1, 0, 3}}));
+}
+
 // Stage equals op where nothing overlaps: same makespan to the last digits, same ends of what is merged.
 TEST(Granularity, StageEqualsOpWhereNothingOverlaps) {
   PlanOf of;
