@@ -1,0 +1,64 @@
+// How many strategies a core screens per second, and what the steps around it cost.
+#include <benchmark/benchmark.h>
+
+#include "strategy/estimate_screen.h"
+#include "strategy/partition.h"
+
+namespace foreshard {
+
+namespace {
+
+struct Gpt3 {
+  Model model = load_model("gpt3-175b");
+  Cluster cluster = load_cluster("dgx-a100-x512");
+  Strategy base = {};
+  Gpt3() { base.global_batch = 4096; }
+};
+constexpr Point kPoint{.tp = 8,
+                       .pp = 16,
+                       .virtual_stages = 2,
+                       .dp = 32,
+                       .micro_batch = 1,
+                       .sequence_parallel = true,
+                       .zero = 1,
+                       .schedule = Schedule::Interleaved};
+
+void screen_point(benchmark::State& state) {
+  const Gpt3 job;
+  const Screen screen(job.model, job.cluster, job.base);
+  const ShapeCosts shape = screen.shape(kPoint).value();
+  const GridCosts grid = screen.grid(kPoint);
+  Point point = kPoint;
+  for (auto _ : state) {
+    point.zero = static_cast<std::int8_t>((point.zero + 1) % 4);
+    benchmark::DoNotOptimize(screen.at(point, shape, grid));
+  }
+  state.SetItemsProcessed(state.iterations());
+}
+BENCHMARK(screen_point);
+
+void screen_shape(benchmark::State& state) {
+  const Gpt3 job;
+  const Screen screen(job.model, job.cluster, job.base);
+  for (auto _ : state) benchmark::DoNotOptimize(screen.shape(kPoint));
+}
+BENCHMARK(screen_shape)->Unit(benchmark::kMillisecond);
+
+void screen_grid(benchmark::State& state) {
+  const Gpt3 job;
+  const Screen screen(job.model, job.cluster, job.base);
+  for (auto _ : state) benchmark::DoNotOptimize(screen.grid(kPoint));
+}
+BENCHMARK(screen_grid)->Unit(benchmark::kMillisecond);
+
+// Layers of the argument on devices of the other: the exponents of the exact partition.
+void partition(benchmark::State& state) {
+  std::vector<ChainLayer> chain;
+  for (int i = 0; i < state.range(0); ++i) chain.push_back({1 + 0.01 * (i % 7), 2 + 0.02 * (i % 5), 0.01, 0.1});
+  for (auto _ : state) benchmark::DoNotOptimize(partition_bottleneck(chain, static_cast<int>(state.range(1)), 1));
+}
+BENCHMARK(partition)->Args({96, 512})->Args({96, 256})->Args({48, 512})->Unit(benchmark::kMillisecond);
+
+}  // namespace
+
+}  // namespace foreshard
