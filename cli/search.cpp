@@ -66,8 +66,8 @@ static Lowered lowered(const Job& job, const Strategy& strategy) {
 
 // One after the other: the simulator's engine is one per process.
 static void simulate_top(SearchResult& result, const Job& job, const SearchOptions& options, int top) {
-  rerank(result.ranked, top, options.objective, [&](const Candidate& candidate) {
-    if (interrupted()) return candidate.estimate.time.value;
+  rerank(result.ranked, top, options.objective, [&](const Candidate& candidate) -> std::optional<double> {
+    if (interrupted()) return {};
     return simulate(lowered(job, candidate.strategy).plan, job.cluster, {.granularity = Granularity::Stage}).makespan_s;
   });
 }

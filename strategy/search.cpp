@@ -240,6 +240,8 @@ class Searching {
     if (result.pruned.memory > 0 || !screened_out)
       return nothing("all " + std::to_string(result.enumerated) + " strategies need more memory than " +
                      std::to_string(static_cast<int>(100 * (1 - options_.base.reserve))) + " % of a GPU");
+    const auto answer = lower(model_, cluster_, strategy_at(options_.base, space_.grids.front()), {.ignore_memory = true});
+    if (const auto* refused = std::get_if<Infeasible>(&answer)) return nothing("for example: " + refused->reason);
     return nothing("no schedule takes these degrees with this batch");
   }
 
@@ -296,7 +298,7 @@ std::variant<SearchResult, Infeasible> search(const Model& model, const Cluster&
 }
 
 void rerank(std::vector<Candidate>& ranked, int top, Objective objective,
-            const std::function<double(const Candidate&)>& simulate) {
+            const std::function<std::optional<double>(const Candidate&)>& simulate) {
   const std::size_t count = std::min(ranked.size(), static_cast<std::size_t>(std::max(0, top)));
   const auto better = [](const Candidate& a, const Candidate& b) { return a.score < b.score; };
   for (;;) {
@@ -305,6 +307,7 @@ void rerank(std::vector<Candidate>& ranked, int top, Objective objective,
     const auto next = std::find_if(ranked.begin(), end, [](const Candidate& c) { return !c.simulated; });
     if (next == end) return;
     next->simulated = simulate(*next);
+    if (!next->simulated) return;
     next->score = score(objective, next->point, *next->simulated, static_cast<double>(next->estimate.peak.value));
   }
 }

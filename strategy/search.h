@@ -61,8 +61,9 @@ const std::vector<std::string>& searched_options();
 std::variant<SearchResult, Infeasible> search(const Model& model, const Cluster& cluster, const SearchOptions& options);
 
 // Simulates candidates, best first, until the first `top` are simulated and stand in the order of the objective: one that the
-// simulator finds slower than its estimate gives its place to the next. `simulate` gives seconds.
+// simulator finds slower than its estimate gives its place to the next. `simulate` gives seconds, or nothing to
+// stop.
 void rerank(std::vector<Candidate>& ranked, int top, Objective objective,
-            const std::function<double(const Candidate&)>& simulate);
+            const std::function<std::optional<double>(const Candidate&)>& simulate);
 
 }  // namespace foreshard

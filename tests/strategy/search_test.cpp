@@ -122,6 +122,13 @@ TEST(Search, AnEmptySpaceSaysWhy) {
   odd.fixed = {"tp"};
   const auto degrees = search(layers("gpt2-355m", 4), workstation(4), odd);
   EXPECT_NE(std::get<Infeasible>(degrees).reason.find("no degrees divide"), std::string::npos);
+  odd.base.tp = 1, odd.fixed = {};
+  odd.base.micro_batch = 3, odd.fixed = {"micro_batch"};
+  EXPECT_NE(std::get<Infeasible>(search(layers("gpt2-355m", 4), workstation(4), odd)).reason.find("empty"), std::string::npos);
+  odd = options(8, 512);
+  odd.base.tp = 2, odd.fixed = {"tp"};  // 25 heads
+  const auto heads = search(layers("gpt2-1.5b", 4), workstation(4), odd);
+  EXPECT_NE(std::get<Infeasible>(heads).reason.find("25"), std::string::npos) << std::get<Infeasible>(heads).reason;
   const auto memory = search(load_model("gpt3-175b"), workstation(4), options(8, 2048));
   EXPECT_NE(std::get<Infeasible>(memory).reason.find("need more memory"), std::string::npos);
 }
