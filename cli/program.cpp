@@ -45,6 +45,7 @@ static Arguments parse(const Verb& verb, const std::vector<std::string>& words) 
     CLI::Option* made = option.value.empty() && option.name.starts_with("-") ? app.add_flag(option.name)
                                                                              : app.add_option(option.name)->expected(1);
     made->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    if (option.repeatable && !option.name.starts_with("-")) made->expected(-1);  // FILE...
     added.emplace_back(&option, made);
   }
   app.add_flag("--help");

@@ -75,7 +75,22 @@ const std::vector<std::string>& recompute_modules() {
 }
 
 const std::vector<std::string>& framework_names() {
-  static const std::vector<std::string> names = {"foreshard", "megatron", "deepspeed", "torchtitan"};
+  static const std::vector<std::string> names = {"foreshard",
+                                                 "megatron",
+                                                 "deepspeed",
+                                                 "torchtitan",
+                                                 "megatron-deepspeed",
+                                                 "megatron-zero-bubble",
+                                                 "nemo",
+                                                 "megatron-bridge",
+                                                 "fsdp-llm-foundry",
+                                                 "aleph-alpha-scaling",
+                                                 "nanotron",
+                                                 "internevo",
+                                                 "llmq",
+                                                 "llama-factory-deepspeed",
+                                                 "hetu-galvatron",
+                                                 "pytorch-ddp-apex"};
   return names;
 }
 

@@ -28,7 +28,7 @@ const char* name_of(ContextKind kind);        // all-gather, ring
 const char* name_of(Algorithm algorithm);     // ring, tree, double-tree, ...
 const std::vector<std::string>& schedule_names();
 const std::vector<std::string>& recompute_modules();  // attention, norm, activation, mlp, dropout
-const std::vector<std::string>& framework_names();    // foreshard, megatron, deepspeed, torchtitan
+const std::vector<std::string>& framework_names();    // those of frameworks/*.json
 
 struct Recompute {
   RecomputeKind kind = RecomputeKind::None;

@@ -5,6 +5,7 @@
 #include "core/json.h"
 #include "core/memory_timeline.h"
 #include "strategy/framework_memory.h"
+#include "strategy/framework_preset.h"
 #include "strategy/lowering.h"
 #include "strategy/memory_planner.h"
 #include "strategy/plan_costs.h"
@@ -101,7 +102,7 @@ static void add_norm_group(Lowering& lowering) {
 
 std::variant<Lowered, Infeasible> lower(const Model& model, const Cluster& cluster, const Strategy& strategy,
                                         const LowerOptions& options) {
-  auto resolved = resolve(model, cluster, strategy);
+  auto resolved = resolve(model, cluster, with_preset(strategy));
   if (auto* refused = std::get_if<Infeasible>(&resolved)) return *refused;
   Lowering lowering{.model = model, .cluster = cluster, .strategy = std::get<Strategy>(std::move(resolved))};
   const Strategy& s = lowering.strategy;
@@ -140,7 +141,7 @@ std::variant<Lowered, Infeasible> lower(const Model& model, const Cluster& clust
   const Bytes capacity = gpu_of(cluster, cluster.nodes.front().shape.gpu).memory;
   plan.reserve = {static_cast<std::int64_t>(s.reserve * static_cast<double>(capacity.value))};
   plan.origin = origin(lowering);
-  cost_plan(plan, cluster);
+  cost_plan(plan, cluster, framework_preset(s.framework));
   if (!options.ignore_memory)
     if (auto refused = does_not_fit(plan, cluster)) return *refused;
   return Lowered{.plan = std::move(plan), .strategy = s};

@@ -15,7 +15,8 @@ constexpr double kHostAdamEfficiency = 0.8;  // of the host's memory bandwidth; 
 
 class PlanCosts {
  public:
-  PlanCosts(const Plan& plan, const Cluster& cluster) : plan_(plan), network_(cluster), ranks_(plan) {}
+  PlanCosts(const Plan& plan, const Cluster& cluster, const FrameworkPreset& preset)
+      : plan_(plan), preset_(preset), network_(cluster), ranks_(plan) {}
 
   CostTable table(const std::string& device_kind) {
     CostTable costs{.device_kind = device_kind, .by_segment = std::vector<std::vector<Cost>>(plan_.segments.size())};
@@ -39,18 +40,55 @@ class PlanCosts {
   std::vector<Cost> segment_costs(const Segment& segment) {
     std::vector<Cost> costs;
     costs.reserve(segment.instructions.size());
-    for (const Instruction& instruction : segment.instructions)
+    double device = 0, computes = 0, host = 0;
+    for (const Instruction& instruction : segment.instructions) {
+      alone_ = 0, issue_ = 0;
       costs.push_back(std::visit([&](const auto& what) { return cost(what, instruction); }, instruction.what));
+      const bool compute = std::holds_alternative<Compute>(instruction.what);
+      if (compute) computes += to_seconds(costs.back().busy).value;
+      device += compute ? to_seconds(costs.back().busy).value : alone_;
+      host += issue_;
+    }
+    if (host > device && computes > 0) stretch(segment, costs, (computes + host - device) / computes);
     return costs;
   }
 
-  Cost cost(const Compute& what, const Instruction&) const { return {.busy = to_nanoseconds(op_time(gpu(), what))}; }
+  static void stretch(const Segment& segment, std::vector<Cost>& costs, double factor) {
+    for (std::size_t i = 0; i < costs.size(); ++i)
+      if (std::holds_alternative<Compute>(segment.instructions[i].what))
+        costs[i].busy = to_nanoseconds(to_seconds(costs[i].busy) * factor);
+  }
+
+  Cost cost(const Compute& what, const Instruction&) {
+    const OpStyle& style = style_of(preset_, what.op);
+    Compute styled;
+    const bool plain = style == OpStyle{};
+    if (!plain) {
+      styled = what;
+      styled.traffic = {static_cast<std::int64_t>(static_cast<double>(what.traffic.value) * style.traffic)};
+    }
+    const Seconds time = op_time(gpu(), plain ? what : styled);
+    if (time.value <= 0) return {};
+    issue_ = preset_.host_per_kernel.value * style.kernels;
+    return {.busy = to_nanoseconds(time + gpu().launch_overhead * (style.kernels - 1))};
+  }
   Cost cost(const HostCompute& what, const Instruction&) const {
     const NodeShape& node = network_.node_shape(network_.node(ranks_.device(rank_)));
     const BytesPerSecond share = node.host_memory_bandwidth * (kHostAdamEfficiency / std::max(1, node.gpus));
     return {.busy = to_nanoseconds(what.traffic / share)};
   }
-  Cost cost(const Collective& what, const Instruction&) { return collective_cost(gpu(), what, collective_path(what)); }
+  Cost cost(const Collective& what, const Instruction& instruction) {
+    const CommunicationPath path = collective_path(what);
+    const Cost cost = collective_cost(gpu(), what, path);
+    issue_ = preset_.host_per_collective.value;
+    if (path.bandwidth.value > 0 && computes_wait_for(instruction))
+      alone_ = to_seconds(cost.busy).value + path.bytes * cost.wire_factor / path.bandwidth.value;
+    return cost;
+  }
+  // Collectives of tensor and context parallelism lie between the operators; the others run beside them.
+  bool computes_wait_for(const Instruction& instruction) const {
+    return plan_.roles[role_.index()].streams[instruction.stream.index()].name == "tensor";
+  }
   Cost cost(const Exchange& what, const Instruction&) const {
     const std::optional<Peer>& peer = what.to ? what.to : what.from;
     const RankId other = ranks_.peer(rank_, *peer);
@@ -133,6 +171,8 @@ class PlanCosts {
   }
 
   const Plan& plan_;
+  const FrameworkPreset& preset_;
+  double alone_ = 0, issue_ = 0;  // of the instruction last costed: seconds on the compute stream; seconds of the host
   Network network_;
   Ranks ranks_;
   RankId rank_ = {};
@@ -142,12 +182,12 @@ class PlanCosts {
 
 }  // namespace
 
-void cost_plan(Plan& plan, const Cluster& cluster) {
+void cost_plan(Plan& plan, const Cluster& cluster, const FrameworkPreset& preset) {
   std::vector<std::string> kinds;
   for (const Role& role : plan.roles)
     if (std::find(kinds.begin(), kinds.end(), role.device_kind) == kinds.end()) kinds.push_back(role.device_kind);
   std::vector<CostTable> tables;
-  PlanCosts costs(plan, cluster);
+  PlanCosts costs(plan, cluster, preset);
   for (const std::string& kind : kinds) tables.push_back(costs.table(kind));
   plan.costs = std::move(tables);
 }

@@ -3,11 +3,13 @@
 
 #include "core/cluster.h"
 #include "core/plan.h"
+#include "strategy/framework_preset.h"
 
 namespace foreshard {
 
 // Fills plan.costs for the device kinds of its roles. A collective or exchange in a shared segment takes the latencies of the
-// first role that runs it.
-void cost_plan(Plan& plan, const Cluster& cluster);
+// first role that runs it. An action that the host issues more slowly than the device runs it takes the host's time: its
+// computes are stretched evenly.
+void cost_plan(Plan& plan, const Cluster& cluster, const FrameworkPreset& preset = {});
 
 }  // namespace foreshard

@@ -1,0 +1,290 @@
+#include "cli/measured_case.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <optional>
+
+#include "cli/measured_cluster.h"
+#include "core/error.h"
+#include "strategy/framework_preset.h"
+
+namespace foreshard {
+
+const char* name_of(SkipReason reason) {
+  switch (reason) {
+    case SkipReason::Moe: return "moe";
+    case SkipReason::Mla: return "mla";
+    case SkipReason::Fp4: return "fp4";
+    case SkipReason::UnknownShape: return "unknown_shape";
+    case SkipReason::UnknownDegree: return "unknown_degree";
+    case SkipReason::UnknownBatch: return "unknown_batch";
+    case SkipReason::UnknownGpu: return "unknown_gpu";
+    case SkipReason::Schedule: return "schedule";
+    case SkipReason::Offload: return "offload";
+    case SkipReason::Quantity: return "quantity";
+    case SkipReason::Infeasible: return "infeasible";
+  }
+  return "?";
+}
+
+bool is_memory(Quantity quantity) { return quantity >= Quantity::PeakMemory && quantity <= Quantity::ActivationShare; }
+bool is_rate(Quantity quantity) { return quantity >= Quantity::TokensPerGpu && quantity <= Quantity::Mfu; }
+
+namespace {
+
+struct QuantityWord {
+  const char* word;
+  Quantity quantity;
+};
+constexpr QuantityWord kQuantities[] = {{"iter_time_s", Quantity::IterationTime},
+                                        {"tokens_per_s_per_gpu", Quantity::TokensPerGpu},
+                                        {"samples_per_s", Quantity::Samples},
+                                        {"samples_per_s_per_gpu", Quantity::SamplesPerGpu},
+                                        {"tflops_per_gpu", Quantity::TflopsPerGpu},
+                                        {"mfu", Quantity::Mfu},
+                                        {"peak_mem_gib", Quantity::PeakMemory},
+                                        {"static_mem_gib", Quantity::StaticMemory},
+                                        {"act_mem_gib", Quantity::ActivationMemory},
+                                        {"act_mem_pct_of_baseline", Quantity::ActivationShare},
+                                        {"layer_forward_ms", Quantity::LayerForward},
+                                        {"layer_backward_ms", Quantity::LayerBackward},
+                                        {"layer_fwd_bwd_ms", Quantity::LayerBoth},
+                                        {"forward_ms", Quantity::LayerForward},
+                                        {"stage_forward_ms", Quantity::StageForward},
+                                        {"stage_backward_input_ms", Quantity::StageBackwardInput},
+                                        {"stage_backward_weight_ms", Quantity::StageBackwardWeight},
+                                        {"stage_p2p_ms", Quantity::StageTransfer}};
+
+struct PresetWord {
+  const char* word;  // of the framework column
+  const char* preset;
+};
+constexpr PresetWord kPresets[] = {{"nemo-megatron", "nemo"}, {"llm-foundry-fsdp", "fsdp-llm-foundry"}};
+
+std::string preset_of(const MeasuredRow& row, std::vector<std::string>& assumed) {
+  const std::string& framework = row.text("framework");
+  for (const PresetWord& entry : kPresets)
+    if (framework == entry.word) return entry.preset;
+  const std::vector<std::string>& known = framework_names();
+  if (std::find(known.begin(), known.end(), framework) != known.end()) return framework;
+  assumed.emplace_back("framework");
+  return "megatron";
+}
+
+std::optional<std::int64_t> integer(const MeasuredRow& row, const std::string& column) {
+  if (row.unknown(column)) return {};
+  const std::optional<double> value = row.number(column);
+  if (!value || *value < 0 || *value > 1e12) return {};
+  return static_cast<std::int64_t>(std::llround(*value));
+}
+
+bool is_moe(const MeasuredRow& row) {
+  if (integer(row, "ep").value_or(1) > 1) return true;
+  for (const char* column : {"framework_flags", "notes", "model_name", "recompute"})
+    for (const char* word : {"num-experts", "experts", "moe", "8x7b", "8x22b", "mixtral", "-a3b", "-a22b"})
+      if (row.mentions(column, word)) return true;
+  return false;
+}
+
+// Llama-like, GPT-like, BERT-like and squared-ReLU models differ in biases, positions and tied embeddings.
+std::optional<Model> model_of(const MeasuredRow& row, const FrameworkPreset& preset, std::vector<std::string>& assumed) {
+  Transformer t;
+  const auto layers = integer(row, "layers"), hidden = integer(row, "hidden"), heads = integer(row, "heads"),
+             seq = integer(row, "seq_len");
+  if (!layers || !hidden || !heads || !seq || *layers < 1 || *hidden < 1 || *heads < 1 || *seq < 1) return {};
+  const bool llama = row.mentions("activation", "swiglu"), squared = row.mentions("activation", "squared relu");
+  const bool bert = row.mentions("model_name", "bert");
+  t.layers = static_cast<int>(*layers);
+  t.hidden = *hidden;
+  t.heads = static_cast<int>(*heads);
+  t.kv_heads = static_cast<int>(integer(row, "kv_heads").value_or(*heads));
+  t.head_dim = integer(row, "head_dim").value_or(t.hidden / t.heads);
+  t.ffn_hidden = integer(row, "ffn_hidden").value_or(4 * t.hidden);
+  t.max_positions = *seq;
+  if (const auto vocab = integer(row, "vocab")) {
+    t.vocab = *vocab;
+  } else if (preset.vocabulary > 0) {
+    t.vocab = preset.vocabulary;
+    assumed.emplace_back("vocab");
+  } else {
+    return {};
+  }
+  t.activation = llama ? ActivationKind::SwiGlu : squared ? ActivationKind::Relu : ActivationKind::Gelu;
+  t.norm = row.mentions("norm", "rmsnorm") ? NormKind::RmsNorm : NormKind::LayerNorm;
+  const bool rope = llama || squared || row.mentions("framework_flags", "position-embedding-type rope");
+  t.positions = rope ? PositionKind::Rope : PositionKind::Learned;
+  const bool biases = !llama && !squared && !row.mentions("framework_flags", "disable-bias-linear");
+  t.qkv_bias = t.projection_bias = t.mlp_bias = biases;
+  t.tied_embeddings = !llama && !squared && !row.mentions("framework_flags", "untie-embeddings");
+  if (bert) {
+    t.causal = false;
+    t.post_norm = t.embedding_norm = t.pooler = t.mlm_head = t.lm_head_bias = true;
+    t.final_norm = false;
+    t.token_types = 2;
+  }
+  Model model = {.name = row.text("model_name"), .source = row.where(), .shape = t};
+  // Whether the output layer has weights of its own: the parameter count tells.
+  const std::optional<double> billions = row.unknown("params_b") ? std::nullopt : row.number("params_b");
+  if (billions && !bert) {
+    Model other = model;
+    std::get<Transformer>(other.shape).tied_embeddings = !t.tied_embeddings;
+    const auto miss = [&](const Model& m) { return std::abs(static_cast<double>(parameter_count(m)) * 1e-9 - *billions); };
+    if (miss(other) < 0.25 * miss(model) && !row.mentions("framework_flags", "untie-embeddings")) model = other;
+  }
+  return model;
+}
+
+Recompute recompute_of(const MeasuredRow& row) {
+  const std::string& cell = row.text("recompute");
+  if (cell.starts_with("full") || cell.find("recompute-block") != std::string::npos) return {.kind = RecomputeKind::Full};
+  // Selective activation checkpointing keeps the results of products and of the attention.
+  if (cell.find("per op") != std::string::npos) return {.kind = RecomputeKind::Modules, .modules = {"norm", "activation"}};
+  if (cell.starts_with("selective")) return {.kind = RecomputeKind::Selective};
+  Recompute recompute = {.kind = RecomputeKind::Modules};
+  const auto add = [&](const char* word, const char* module) {
+    if (cell.find(word) != std::string::npos) recompute.modules.emplace_back(module);
+  };
+  add("recompute-att", "attention");
+  add("recompute-norm", "norm");
+  if (cell.find("recompute-swiglu") != std::string::npos || cell.find("recompute-ffn") != std::string::npos)
+    recompute.modules.emplace_back("activation");
+  add("recompute-ffn", "mlp");
+  return recompute.modules.empty() ? Recompute{} : recompute;
+}
+
+DType precision_of(const MeasuredRow& row) {
+  for (const auto& [word, type] :
+       {std::pair{"fp8", DType::F8}, {"bf16", DType::BF16}, {"fp16", DType::F16}, {"tf32", DType::TF32}, {"fp32", DType::F32}})
+    if (row.mentions("precision", word)) return type;
+  throw Error(row.where(), "precision", "\"" + row.text("precision") + "\"", "one of fp32, tf32, fp16, bf16, fp8, fp4");
+}
+
+int zero_of(const MeasuredRow& row) {
+  const auto says = [&](const char* word) { return row.mentions("zero_stage_or_fsdp", word); };
+  if (says("zero3") || says("fsdp") || (says("shard-weights") && says("shard-gradients"))) return 3;
+  return says("zero2") ? 2 : says("zero1") ? 1 : 0;
+}
+
+// Megatron and the zero-bubble paper leave one layer off the ends for embedding and head when that makes stages even.
+std::string split_of(int layers, int stages) {
+  if (stages < 3 || layers % stages == 0 || (layers + 2) % stages != 0) return "";
+  const int each = (layers + 2) / stages;
+  if (each < 2) return "";
+  return std::to_string(each - 1) + "," + std::to_string(each) + "x" + std::to_string(stages - 2) + "," +
+         std::to_string(each - 1);
+}
+
+void set_numbers(const MeasuredRow& row, const FrameworkPreset& preset, const Transformer& t, Strategy& s) {
+  s.precision = precision_of(row);
+  if (s.precision == DType::F8 && row.mentions("precision", "bf16 adam moments")) s.state_dtype = DType::BF16;
+  s.attention = row.mentions("flash_attention", "yes")                                     ? AttentionKernel::Flash
+                : row.mentions("flash_attention", "no") && !row.unknown("flash_attention") ? AttentionKernel::Unfused
+                                                                                           : preset.attention;
+  if (size_of(s.precision) >= size_of(DType::F32)) s.attention = AttentionKernel::Unfused;
+  const bool gpt = t.positions == PositionKind::Learned;
+  s.dropout = gpt && !row.mentions("framework_flags", "hidden-dropout 0.0") ? preset.dropout : 0.0;
+  s.clip_norm = preset.clip_norm;
+  s.vocab_multiple = preset.vocab_multiple;
+  if (t.vocab % s.tp == 0 && t.vocab % 128 == 0) s.vocab_multiple = 1;  // padded already
+  if (preset.overlap) s.overlap = *preset.overlap;
+  if (row.mentions("framework_flags", "overlap-grad-reduce")) s.overlap.gradients = true;
+  if (row.mentions("framework_flags", "overlap-param-gather")) s.overlap.parameters = true;
+  if (row.mentions("framework_flags", "tp-comm-overlap")) s.overlap.tp = true;
+}
+
+// Degrees and batch; the skip reason when one that matters is not stated.
+std::optional<SkipReason> set_degrees(const MeasuredRow& row, const MeasuredCase& question, Strategy& s, std::int64_t& gpus,
+                                      std::vector<std::string>& assumed) {
+  const auto degree = [&](const char* column) { return static_cast<int>(integer(row, column).value_or(0)); };
+  s.tp = degree("tp"), s.pp = degree("pp"), s.cp = std::max(1, degree("cp"));
+  if (s.tp < 1 || s.pp < 1) return SkipReason::UnknownDegree;
+  s.virtual_stages = std::max(1, degree("vpp"));
+  if (row.unknown("vpp") && s.pp > 1) assumed.emplace_back("vpp");
+  if (s.pp == 1) s.virtual_stages = 1;
+  s.dp = degree("dp");
+  gpus = integer(row, "num_gpus").value_or(std::int64_t{0});
+  const std::int64_t replica = std::int64_t{s.tp} * s.pp * s.cp;
+  if (gpus == 0 && s.dp > 0) gpus = replica * s.dp;
+  if (gpus == 0) gpus = replica * std::max<std::int64_t>(1, 8 / replica), assumed.emplace_back("num_gpus");
+  if (s.dp == 0) s.dp = static_cast<int>(gpus / replica);
+  if (s.dp < 1 || replica * s.dp > gpus) return SkipReason::UnknownDegree;
+  gpus = replica * s.dp;
+  const bool memory = is_memory(question.quantity);
+  const auto micro = integer(row, "micro_batch"), global = integer(row, "global_batch");
+  const bool alone = question.quantity >= Quantity::LayerForward;
+  s.micro_batch = micro.value_or(1);
+  if (!micro) assumed.emplace_back("micro_batch");
+  if (!micro && !global) return SkipReason::UnknownBatch;
+  if (!global && !memory && !alone && (s.pp > 1 || gpus > 1)) {
+    if (question.quantity != Quantity::TokensPerGpu || s.pp > 1) return SkipReason::UnknownBatch;
+  }
+  const std::int64_t together = s.micro_batch * s.dp;
+  s.global_batch = global.value_or(together * s.pp * 2);
+  if (!global) assumed.emplace_back("global_batch");
+  return {};
+}
+
+void set_convention(const MeasuredRow& row, MeasuredCase& question) {
+  question.flops = row.mentions("flop_convention", "causal")     ? FlopConvention::ModelCausal
+                   : row.mentions("flop_convention", "hardware") ? FlopConvention::Hardware
+                                                                 : FlopConvention::Model;
+  question.memory = row.mentions("memory_definition", "device")     ? MemoryKind::Device
+                    : row.mentions("memory_definition", "reserved") ? MemoryKind::Reserved
+                                                                    : MemoryKind::Allocated;
+  question.rank = row.mentions("memory_definition", "last") ? MemoryRank::Last
+                  : row.mentions("memory_definition", "first") || row.mentions("memory_definition", "rank 0")
+                      ? MemoryRank::First
+                      : MemoryRank::Largest;
+}
+
+void vary(std::vector<Strategy>& candidates, const std::vector<Recompute>& ways) {
+  std::vector<Strategy> more;
+  for (const Strategy& s : candidates)
+    for (const Recompute& way : ways) more.push_back(s), more.back().recompute = way;
+  candidates = more;
+}
+
+}  // namespace
+
+std::variant<MeasuredCase, SkipReason> measured_case(const MeasuredRow& row) {
+  MeasuredCase question;
+  if (is_moe(row)) return SkipReason::Moe;
+  if (row.mentions("framework_flags", "multi-latent") || row.mentions("model_name", "deepseek")) return SkipReason::Mla;
+  if (row.mentions("precision", "fp4")) return SkipReason::Fp4;
+  const auto* word = std::find_if(std::begin(kQuantities), std::end(kQuantities),
+                                  [&](const QuantityWord& q) { return row.text("measured_quantity") == q.word; });
+  if (word == std::end(kQuantities)) return SkipReason::Quantity;
+  question.quantity = word->quantity;
+  const auto gpu = catalogue_gpu(row.text("gpu"));
+  if (!gpu) return SkipReason::UnknownGpu;
+  question.framework = preset_of(row, question.assumed);
+  const FrameworkPreset& preset = framework_preset(question.framework);
+  auto model = model_of(row, preset, question.assumed);
+  if (!model) return SkipReason::UnknownShape;
+  question.model = std::move(*model);
+  const auto& shape = std::get<Transformer>(question.model.shape);
+  Strategy s;
+  s.framework = question.framework;
+  if (auto missing = set_degrees(row, question, s, question.gpus, question.assumed)) return *missing;
+  if (!row.unknown("offload") && !row.text("offload").starts_with("none")) return SkipReason::Offload;
+  if (row.mentions("pp_schedule", "zb")) return SkipReason::Schedule;
+  s.seq = shape.max_positions;
+  s.sequence_parallel = row.text("sequence_parallel") == "yes" && s.tp > 1;
+  s.zero = zero_of(row);
+  if (const std::size_t at = row.text("zero_stage_or_fsdp").find("group "); at != std::string::npos)
+    s.zero_group = std::clamp(std::atoi(row.text("zero_stage_or_fsdp").c_str() + at + 6), 1, s.dp);
+  s.layer_split = split_of(shape.layers, s.pp * s.virtual_stages);
+  set_numbers(row, preset, shape, s);
+  set_convention(row, question);
+  s.recompute = recompute_of(row);
+  question.candidates = {s};
+  if (row.unknown("recompute")) {
+    question.assumed.emplace_back("recompute");
+    vary(question.candidates, {{}, {.kind = RecomputeKind::Selective}, {.kind = RecomputeKind::Full}});
+  }
+  question.cluster = measured_cluster(row, *gpu, question.gpus, question.assumed);
+  return question;
+}
+
+}  // namespace foreshard

@@ -1,0 +1,98 @@
+#include "cli/measured_cluster.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "core/json.h"
+
+namespace foreshard {
+
+namespace {
+
+// NVLink per GPU and direction, PCIe x16 per direction, and the NIC that goes with a generation when a row names none:
+// datasheets of DGX-1, DGX A100, DGX H100 and DGX B200.
+struct Generation {
+  const char* architecture;
+  double nvlink, pcie;
+  double network_gbps;
+};
+constexpr Generation kGenerations[] = {{"volta", 150e9, 15.754e9, 100},
+                                       {"ampere", 300e9, 31.508e9, 200},
+                                       {"hopper", 450e9, 63.015e9, 400},
+                                       {"blackwell", 900e9, 63.015e9, 400},
+                                       {"ada", 0, 31.508e9, 100}};
+
+const Generation& generation(const std::string& architecture) {
+  for (const Generation& g : kGenerations)
+    if (architecture == g.architecture) return g;
+  return kGenerations[1];
+}
+
+struct GpuWord {
+  const char* word;  // in lower case
+  const char* name;
+};
+// The first that stands in the text.
+constexpr GpuWord kGpuWords[] = {{"gb300", "gb300"},
+                                 {"gb200", "gb200"},
+                                 {"b300", "b300"},
+                                 {"b200", "b200"},
+                                 {"h200", "h200"},
+                                 {"h100-pcie", "h100-pcie-80"},
+                                 {"h100 pcie", "h100-pcie-80"},
+                                 {"h100-96", "h100-96"},
+                                 {"h100", "h100-80"},
+                                 {"a100-pcie-40", "a100-pcie-40"},
+                                 {"a100-pcie", "a100-pcie-80"},
+                                 {"a100 pcie", "a100-pcie-80"},
+                                 {"a100-40", "a100-40"},
+                                 {"a100 40", "a100-40"},
+                                 {"a100", "a100-80"},
+                                 {"v100", "v100-32"},
+                                 {"4090", "rtx-4090"},
+                                 {"5060 ti", "rtx-5060-ti"},
+                                 {"pro 6000", "rtx-pro-6000"}};
+
+}  // namespace
+
+std::optional<std::string> catalogue_gpu(const std::string& text) {
+  std::string low = text;
+  std::transform(low.begin(), low.end(), low.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  if (low.starts_with("unknown")) return {};
+  for (const GpuWord& entry : kGpuWords)
+    if (low.find(entry.word) != std::string::npos) return entry.name;
+  return {};
+}
+
+Cluster measured_cluster(const MeasuredRow& row, const std::string& gpu, std::int64_t gpus, std::vector<std::string>& assumed) {
+  const Gpu card = load_gpu(gpu);
+  const Generation& g = generation(card.architecture);
+  std::int64_t per_node = 8;
+  if (!row.unknown("gpus_per_node") && row.number("gpus_per_node"))
+    per_node = static_cast<std::int64_t>(*row.number("gpus_per_node"));
+  else
+    assumed.emplace_back("gpus_per_node");
+  if (row.mentions("intra_link", "nvl72")) per_node = 72;  // the NVLink domain is what counts as a node
+  per_node = std::clamp<std::int64_t>(per_node, 1, 72);
+  if (gpus <= per_node || per_node == 1) per_node = std::max<std::int64_t>(per_node == 1 ? gpus : 1, std::min(per_node, gpus));
+  if (per_node > 72) per_node = 8;
+  double gbps = g.network_gbps;
+  if (!row.unknown("inter_link_gbps_per_gpu") && row.number("inter_link_gbps_per_gpu"))
+    gbps = *row.number("inter_link_gbps_per_gpu");
+  else if (gpus > per_node)
+    assumed.emplace_back("inter_link_gbps_per_gpu");
+  const bool pcie = g.nvlink == 0 || row.mentions("intra_link", "pcie");
+  const bool mesh = row.mentions("intra_link", "mesh") && per_node > 1 && per_node <= 8;
+  JsonWriter json(0);
+  json.begin_object().field("source", "the measured row").field("gpu", gpu).field("gpus_per_node", per_node);
+  if (!pcie && per_node > 1)
+    json.key("nvlink").begin_object().field("kind", mesh ? "mesh" : "switch").field("bandwidth", g.nvlink).end_object();
+  json.key("pcie").begin_object().field("bandwidth", g.pcie).end_object();
+  json.key("nics").begin_object().field("count", per_node).field("bandwidth", gbps * 1e9 / 8.0).end_object();
+  const std::int64_t nodes = (gpus + per_node - 1) / per_node;
+  json.field("nodes", nodes);
+  json.end_object();
+  return parse_cluster(json.text(), row.where());
+}
+
+}  // namespace foreshard

@@ -1,0 +1,182 @@
+#include "cli/measured_prediction.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/error.h"
+#include "core/op_graph.h"
+#include "report/summarize.h"
+#include "sim/simulate.h"
+#include "strategy/framework_preset.h"
+#include "strategy/lower.h"
+
+namespace foreshard {
+
+namespace {
+
+constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
+
+double of(const LiveBytes& live, Category category) {
+  return static_cast<double>(live[static_cast<std::size_t>(category)].value);
+}
+
+void read_memory(const Result& result, const FrameworkPreset& preset, double capacity, Outcome& out) {
+  out.ranks.resize(result.plan.roles.size());
+  out.outside = static_cast<double>(result.plan.framework.value);
+  double most = 0;
+  for (const MemoryCurve& curve : result.memory.curves) {
+    if (curve.space != Space::Device) continue;
+    Outcome::Memory& rank = out.ranks[result.trace.classes[curve.who.index()].role.index()];
+    rank.statics =
+        of(curve.start, Category::Parameters) + of(curve.start, Category::Gradients) + of(curve.start, Category::Optimizer);
+    rank.peak = static_cast<double>(sum(curve.peak).value);
+    rank.activations = of(curve.peak, Category::Activations);
+    most = std::max(most, rank.statics + (rank.peak - rank.statics) * preset.fragmentation);
+  }
+  out.fits = most + out.outside <= capacity;
+}
+
+Outcome simulate_once(const Model& model, const Cluster& cluster, const Strategy& strategy) {
+  Outcome out;
+  auto lowered = lower(model, cluster, strategy, {.ignore_memory = true});
+  if (const auto* refused = std::get_if<Infeasible>(&lowered)) {
+    out.reason = refused->reason;
+    return out;
+  }
+  const Result result = simulate(std::move(std::get<Lowered>(lowered).plan), cluster,
+                                 {.granularity = Granularity::Stage, .folding = Folding::Full});
+  out.feasible = true;
+  out.iteration = result.makespan_s + framework_preset(strategy.framework).host_per_step.value;
+  const Gpu& gpu = gpu_of(cluster, cluster.nodes.front().shape.gpu);
+  read_memory(result, framework_preset(strategy.framework), static_cast<double>(gpu.memory.value), out);
+  const Summary summary = summarize(result, cluster, {});
+  const StageTimes& middle = summary.stage_times[summary.stage_times.size() / 2];
+  out.forward = middle.forward.value, out.transfer = middle.p2p.value;
+  out.backward_input = middle.backward_input.value, out.backward_weight = middle.backward_weight.value;
+  return out;
+}
+
+// FLOPs of an iteration as the row counts them.
+double counted_flops(const MeasuredCase& question, const Strategy& s) {
+  const auto& t = std::get<Transformer>(question.model.shape);
+  const auto seq = static_cast<double>(s.seq), batch = static_cast<double>(s.global_batch),
+             hidden = static_cast<double>(t.hidden);
+  const double attention = 12.0 * t.layers * static_cast<double>(t.heads * t.head_dim) * seq * seq * batch;
+  if (framework_preset(question.framework).flop_count == FlopCount::Palm && question.flops == FlopConvention::Model)
+    return 6.0 * static_cast<double>(parameter_count(question.model)) * batch * seq + attention;
+  const double model = model_flops_per_sample(question.model, s.seq, s.vocab_multiple * s.tp).value * batch;
+  if (question.flops == FlopConvention::ModelCausal) return model - attention / 2.0;
+  if (question.flops == FlopConvention::Model) return model;
+  // arXiv:2104.04473 equation 3: the layers' forward once more, the vocabulary projection not.
+  const auto vocab = static_cast<double>(round_up(t.vocab, s.vocab_multiple * s.tp));
+  const double head = 6.0 * batch * seq * hidden * vocab;
+  return (model - head) * 4.0 / 3.0 + head;
+}
+
+double peak_of(const MeasuredCase& question) {
+  const Gpu& gpu = gpu_of(question.cluster, question.cluster.nodes.front().shape.gpu);
+  return peak(gpu, DType::BF16).value;
+}
+
+const Outcome::Memory& rank_of(const Outcome& outcome, MemoryRank rank) {
+  if (rank == MemoryRank::First) return outcome.ranks.front();
+  if (rank == MemoryRank::Last) return outcome.ranks.back();
+  return *std::max_element(outcome.ranks.begin(), outcome.ranks.end(),
+                           [](const Outcome::Memory& a, const Outcome::Memory& b) { return a.peak < b.peak; });
+}
+
+double memory_value(const MeasuredCase& question, const Outcome& outcome) {
+  const Outcome::Memory& rank = rank_of(outcome, question.rank);
+  if (question.quantity == Quantity::StaticMemory) return rank.statics / kGib;
+  if (question.quantity == Quantity::ActivationMemory) return rank.activations / kGib;
+  double bytes = rank.peak;
+  if (question.memory != MemoryKind::Allocated)
+    bytes = rank.statics + (rank.peak - rank.statics) * framework_preset(question.framework).fragmentation;
+  if (question.memory == MemoryKind::Device) bytes += outcome.outside;
+  return bytes / kGib;
+}
+
+double time_value(const MeasuredCase& question, const Strategy& s, const Outcome& o) {
+  const auto batch = static_cast<double>(s.global_batch), gpus = static_cast<double>(question.gpus);
+  switch (question.quantity) {
+    case Quantity::IterationTime: return o.iteration;
+    case Quantity::TokensPerGpu: return batch * static_cast<double>(s.seq) / o.iteration / gpus;
+    case Quantity::Samples: return batch / o.iteration;
+    case Quantity::SamplesPerGpu: return batch / o.iteration / gpus;
+    case Quantity::TflopsPerGpu: return counted_flops(question, s) / o.iteration / gpus * 1e-12;
+    case Quantity::Mfu: return 100.0 * counted_flops(question, s) / o.iteration / gpus / peak_of(question);
+    case Quantity::StageForward: return o.forward * 1e3;
+    case Quantity::StageBackwardInput: return o.backward_input * 1e3;
+    case Quantity::StageBackwardWeight: return o.backward_weight * 1e3;
+    case Quantity::StageTransfer: return o.transfer * 1e3;
+    case Quantity::PeakMemory:
+    case Quantity::StaticMemory:
+    case Quantity::ActivationMemory:
+    case Quantity::ActivationShare:
+    case Quantity::LayerForward:
+    case Quantity::LayerBackward:
+    case Quantity::LayerBoth: return 0;
+  }
+  return 0;
+}
+
+bool is_layer(Quantity q) { return q == Quantity::LayerForward || q == Quantity::LayerBackward || q == Quantity::LayerBoth; }
+
+}  // namespace
+
+const Outcome& Predictor::outcome(const Model& model, const Cluster& cluster, const Strategy& strategy) {
+  const std::string key = to_json(model) + to_json(strategy) + to_json(cluster);
+  const auto found = known_.find(key);
+  if (found != known_.end()) return found->second;
+  return known_.emplace(key, simulate_once(model, cluster, strategy)).first->second;
+}
+
+// One layer alone: a stage of two layers less a stage of one.
+double Predictor::layer_time(const MeasuredCase& question, const Strategy& strategy) {
+  double times[2] = {};
+  for (int layers = 1; layers <= 2; ++layers) {
+    Model model = question.model;
+    std::get<Transformer>(model.shape).layers = layers;
+    Strategy s = strategy;
+    s.dp = 1, s.pp = 1, s.virtual_stages = 1, s.global_batch = s.micro_batch, s.layer_split = "";
+    const Outcome& o = outcome(model, question.cluster, s);
+    const double backward = o.backward_input + o.backward_weight;
+    times[layers - 1] = question.quantity == Quantity::LayerForward    ? o.forward
+                        : question.quantity == Quantity::LayerBackward ? backward
+                                                                       : o.forward + backward;
+  }
+  return (times[1] - times[0]) * 1e3;
+}
+
+Prediction Predictor::predict(const MeasuredCase& question) {
+  Prediction best = {.candidates = static_cast<int>(question.candidates.size())};
+  const Strategy* chosen = nullptr;
+  const Outcome* outcome_of_chosen = nullptr;
+  for (const Strategy& s : question.candidates) {
+    const Outcome& o = outcome(question.model, question.cluster, s);
+    if (!o.feasible) {
+      best.reason = o.reason;
+      continue;
+    }
+    const bool better = !outcome_of_chosen || (o.fits && !outcome_of_chosen->fits) ||
+                        (o.fits == outcome_of_chosen->fits && o.iteration < outcome_of_chosen->iteration);
+    if (better) chosen = &s, outcome_of_chosen = &o;
+  }
+  if (!chosen) return best;
+  best.reason.clear();
+  best.fits = outcome_of_chosen->fits;
+  if (question.quantity == Quantity::ActivationShare) {
+    Strategy plain = *chosen;
+    plain.sequence_parallel = false, plain.recompute = {};
+    const double all = rank_of(outcome(question.model, question.cluster, plain), question.rank).activations;
+    best.value = all > 0 ? 100.0 * rank_of(*outcome_of_chosen, question.rank).activations / all : 0;
+  } else if (is_layer(question.quantity)) {
+    best.value = layer_time(question, *chosen);
+  } else {
+    best.value = is_memory(question.quantity) ? memory_value(question, *outcome_of_chosen)
+                                              : time_value(question, *chosen, *outcome_of_chosen);
+  }
+  return best;
+}
+
+}  // namespace foreshard

@@ -1,0 +1,45 @@
+// What the engine says about a measured row, in the row's own unit and convention.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "cli/measured_case.h"
+
+namespace foreshard {
+
+// One configuration, simulated.
+struct Outcome {
+  bool feasible = false;
+  std::string reason = {};
+  double iteration = 0;                                                       // seconds
+  double forward = 0, backward_input = 0, backward_weight = 0, transfer = 0;  // seconds, the median stage
+  struct Memory {
+    double peak = 0, statics = 0, activations = 0;  // bytes of one pipeline rank
+  };
+  std::vector<Memory> ranks = {};  // by role
+  double outside = 0;              // context and communication buffers, bytes
+  bool fits = false;               // the largest rank, with fragmentation, below the capacity
+};
+
+struct Prediction {
+  double value = 0;  // in the row's unit
+  bool fits = false;
+  int candidates = 1;       // settings among which the fastest feasible one was taken
+  std::string reason = {};  // why there is no value
+};
+
+// Equal configurations of different rows are simulated once.
+class Predictor {
+ public:
+  Prediction predict(const MeasuredCase& question);
+  int simulations() const { return static_cast<int>(known_.size()); }
+
+ private:
+  const Outcome& outcome(const Model& model, const Cluster& cluster, const Strategy& strategy);
+  double layer_time(const MeasuredCase& question, const Strategy& strategy);
+  std::map<std::string, Outcome> known_ = {};
+};
+
+}  // namespace foreshard

@@ -1,0 +1,116 @@
+// foreshard validate: predicts published measurements and says how far off it is.
+#include <map>
+#include <ostream>
+#include <set>
+
+#include "cli/measured_case.h"
+#include "cli/measured_prediction.h"
+#include "cli/verb.h"
+#include "core/error.h"
+#include "core/json.h"
+#include "report/measured.h"
+#include "report/validation.h"
+#include "report/validation_text.h"
+
+namespace foreshard {
+
+namespace {
+
+SkippedRow skipped_row(const MeasuredRow& row, const std::string& reason, const std::string& explanation = "") {
+  return {.file = row.file,
+          .row_id = row.text("row_id"),
+          .source = row.text("source"),
+          .reason = reason,
+          .explanation = explanation,
+          .line = row.line};
+}
+
+// Rows that differ in their strategy only: what somebody looking for a strategy would have to put in order.
+std::string sweep_of(const MeasuredRow& row) {
+  std::string key;
+  for (const char* column : {"source", "measured_quantity", "model_name", "layers", "hidden", "heads", "seq_len", "vocab",
+                             "gpu", "num_gpus", "global_batch", "precision", "framework"})
+    key += row.text(column) + "|";
+  return key;
+}
+
+class Scorer {
+ public:
+  void add(const MeasuredRow& row) {
+    const auto answer = measured_case(row);
+    if (const auto* reason = std::get_if<SkipReason>(&answer)) {
+      skipped_.push_back(skipped_row(row, name_of(*reason)));
+      return;
+    }
+    const MeasuredCase& question = std::get<MeasuredCase>(answer);
+    const Prediction prediction = predictor_.predict(question);
+    if (!prediction.reason.empty()) {
+      skipped_.push_back(skipped_row(row, name_of(SkipReason::Infeasible), prediction.reason));
+      return;
+    }
+    const bool out = ran_out_of_memory(row);
+    ValidatedRow scored = {.file = row.file,
+                           .row_id = row.text("row_id"),
+                           .source = row.text("source"),
+                           .gpu = row.text("gpu"),
+                           .framework = question.framework,
+                           .quantity = row.text("measured_quantity"),
+                           .line = row.line,
+                           .memory = is_memory(question.quantity),
+                           .larger_is_better = is_rate(question.quantity),
+                           .ran_out = out,
+                           .fits = prediction.fits,
+                           .measured = out ? 0.0 : *row.number("measured_value"),
+                           .predicted = prediction.value,
+                           .sweep = sweep_of(row),
+                           .assumed = question.assumed,
+                           .candidates = prediction.candidates};
+    if (question.quantity == Quantity::Mfu && scored.measured <= 1.0) scored.predicted /= 100.0;  // a share, not per cent
+    const bool whole = question.quantity <= Quantity::PeakMemory;
+    scored.checks_memory = whole && runs_.insert(scored.source + "|" + scored.row_id).second;
+    scored_.push_back(std::move(scored));
+  }
+  Validation finish() { return validate(std::move(scored_), std::move(skipped_)); }
+
+ private:
+  Predictor predictor_;
+  std::vector<ValidatedRow> scored_ = {};
+  std::vector<SkippedRow> skipped_ = {};
+  std::set<std::string> runs_ = {};  // whose verdict is counted already
+};
+
+}  // namespace
+
+static ExitCode run(const Arguments& arguments, const Console& console) {
+  Scorer scorer;
+  for (const std::string& path : arguments.all("FILE"))
+    for (const MeasuredRow& row : load_measured(path)) scorer.add(row);
+  const Validation validation = scorer.finish();
+  if (arguments.has("--html")) write_file(arguments.text("--html"), validation_html(validation));
+  if (arguments.flag("--json")) {
+    console.out << validation_json(validation, arguments.flag("--per-row"));
+  } else if (arguments.flag("--markdown")) {
+    console.out << validation_markdown(validation);
+  } else {
+    if (arguments.flag("--per-row")) console.out << validation_rows_text(validation) << "\n";
+    console.out << validation_text(validation);
+  }
+  return ExitCode::Ok;
+}
+
+Verb validate_verb() {
+  return {.name = "validate",
+          .summary = "Predicts measured runs and reports how far off the predictions are.",
+          .notes =
+              "A file is a CSV table with one measured quantity per row; docs/validation.md lists the columns. Settings that "
+              "a row does not state come from the framework's preset.",
+          .examples = {"foreshard validate my-runs.csv", "foreshard validate data/measured/*.csv --json --per-row"},
+          .options = {{.name = "FILE", .value = "FILE", .help = "tables of measurements", .required = true, .repeatable = true},
+                      {.name = "--json", .help = "print JSON"},
+                      {.name = "--per-row", .help = "every prediction, not only the scores"},
+                      {.name = "--markdown", .help = "print the tables of docs/validation.md"},
+                      {.name = "--html", .value = "FILE", .help = "write one page with tables and rows"}},
+          .run = run};
+}
+
+}  // namespace foreshard

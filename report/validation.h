@@ -1,0 +1,82 @@
+// Scores of predictions against published measurements: errors per cell, out-of-memory verdicts, order inside sweeps, regret of
+// the best predicted configuration, and how wide an interval has to be.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace foreshard {
+
+// A row with its prediction. `error` is predicted / measured - 1.
+struct ValidatedRow {
+  std::string file = {}, row_id = {}, source = {}, gpu = {}, framework = {}, quantity = {};
+  int line = 0;
+  bool memory = false;  // else time or throughput
+  bool larger_is_better = false;
+  bool ran_out = false;        // measured: out of memory; there is no value then
+  bool fits = true;            // predicted
+  bool checks_memory = false;  // takes part in the table of verdicts
+  double measured = 0, predicted = 0;
+  std::string sweep = {};  // rows that differ in their strategy only
+  std::vector<std::string> assumed = {};
+  int candidates = 1;
+  double low = 0, high = 0;   // 90 % interval of the prediction
+  bool extrapolated = false;  // no cell of its kind: the interval is that of all cells
+  double error() const { return predicted / measured - 1.0; }
+};
+struct SkippedRow {
+  std::string file = {}, row_id = {}, source = {}, reason = {}, explanation = {};
+  int line = 0;
+};
+
+struct Score {
+  int n = 0;
+  double median = 0, mean = 0, p90 = 0;  // of |error|
+  double signed_median = 0;              // of error
+  double coverage90 = 0;                 // share of rows inside their interval
+  bool operator==(const Score&) const = default;
+};
+struct Cell {
+  std::string source = {}, gpu = {}, framework = {};
+  bool memory = false;
+  Score score = {};
+};
+struct Overall : Score {
+  double mean_of_cells = 0;  // mean over cells of the cells' medians
+};
+struct Verdicts {  // positive: out of memory
+  int true_positive = 0, false_positive = 0, true_negative = 0, false_negative = 0;
+  double right() const;
+};
+struct SourceCount {
+  int rows = 0, scored = 0;
+};
+
+struct Validation {
+  int rows = 0;
+  std::vector<ValidatedRow> scored = {};
+  std::vector<SkippedRow> skipped = {};
+  std::vector<Cell> cells = {};
+  Overall time = {}, memory = {};
+  Verdicts verdicts = {};
+  std::map<std::string, Verdicts> verdicts_by_source = {};
+  double order = 0;   // share of pairs inside sweeps, measured at least 1 % apart, in the right order
+  double rank = 0;    // mean over sweeps of Spearman's correlation
+  double regret = 0;  // mean over sweeps: measured time of the best predicted over the best measured, less 1
+  int pairs = 0, sweeps = 0;
+  std::map<std::string, SourceCount> sources = {};
+};
+
+// Fills intervals, cells and sums. A row's interval comes from the other rows of its cell, or of all cells of its kind when
+// there are fewer than eight.
+Validation validate(std::vector<ValidatedRow> scored, std::vector<SkippedRow> skipped);
+
+// The same with the interval of every row taken from other sources only.
+double coverage_across_sources(const std::vector<ValidatedRow>& scored);
+
+double quantile(std::vector<double> values, double q);  // linear between order statistics; 0 for none
+
+}  // namespace foreshard

@@ -1,0 +1,159 @@
+#include "strategy/framework_preset.h"
+
+#include <map>
+
+#include "core/data_path.h"
+#include "core/error.h"
+#include "core/json.h"
+
+namespace foreshard {
+
+namespace {
+
+std::optional<DType> read_dtype(const JsonReader& json, const std::string& key) {
+  static const std::vector<std::string> words = {"fp32", "bf16", "fp16"};
+  static const DType types[] = {DType::F32, DType::BF16, DType::F16};
+  const auto value = json.find(key);
+  if (!value) return {};
+  const std::string word = value->as_choice(words);
+  for (std::size_t i = 0; i < words.size(); ++i)
+    if (words[i] == word) return types[i];
+  return {};
+}
+
+OpStyle read_style(const JsonReader& json, const std::string& key) {
+  const auto value = json.find(key);
+  if (!value) return {};
+  value->only({"kernels", "traffic"});
+  OpStyle style;
+  if (const auto kernels = value->find("kernels")) style.kernels = kernels->as_double(0.1, 1000);
+  if (const auto traffic = value->find("traffic")) style.traffic = traffic->as_double(0.1, 1000);
+  return style;
+}
+
+Seconds read_seconds(const JsonReader& json, const std::string& key) {
+  const auto value = json.find(key);
+  return value ? value->as_seconds() : Seconds{};
+}
+
+void read_defaults(const JsonReader& json, const std::string& file, FrameworkPreset& preset) {
+  preset.param_dtype = read_dtype(json, "param_dtype");
+  preset.grad_dtype = read_dtype(json, "grad_dtype");
+  preset.state_dtype = read_dtype(json, "state_dtype");
+  if (const auto overlap = json.find("overlap")) preset.overlap = parse_overlap(overlap->as_string(), file);
+  if (const auto attention = json.find("attention")) {
+    const std::string word = attention->as_choice({"auto", "flash", "unfused"});
+    preset.attention = word == "flash"     ? AttentionKernel::Flash
+                       : word == "unfused" ? AttentionKernel::Unfused
+                                           : AttentionKernel::Auto;
+  }
+  if (const auto dropout = json.find("dropout")) preset.dropout = dropout->as_double(0, 0.99);
+  if (const auto clip = json.find("clip_norm")) preset.clip_norm = clip->as_double(0, 1e9);
+  if (const auto multiple = json.find("vocab_multiple")) preset.vocab_multiple = multiple->as_int(1, 1'000'000);
+  if (const auto vocabulary = json.find("vocabulary")) preset.vocabulary = vocabulary->as_int(1, 10'000'000);
+  if (const auto count = json.find("flop_count"))
+    preset.flop_count = count->as_choice({"model", "palm"}) == "palm" ? FlopCount::Palm : FlopCount::Model;
+}
+
+}  // namespace
+
+FrameworkPreset parse_framework_preset(const std::string& text, const std::string& name, const std::string& file_name) {
+  const JsonReader json = JsonReader::parse(text, file_name);
+  json.only({"summary",
+             "source",
+             "param_dtype",
+             "grad_dtype",
+             "state_dtype",
+             "overlap",
+             "attention",
+             "dropout",
+             "clip_norm",
+             "vocab_multiple",
+             "vocabulary",
+             "flop_count",
+             "host_per_kernel",
+             "host_per_collective",
+             "host_per_step",
+             "norm",
+             "rope",
+             "activation",
+             "softmax",
+             "residual",
+             "cross_entropy",
+             "optimizer",
+             "fragmentation",
+             "context"});
+  FrameworkPreset preset = {.name = name, .summary = json.at("summary").as_string(), .source = json.at("source").as_string()};
+  read_defaults(json, file_name, preset);
+  preset.host_per_kernel = read_seconds(json, "host_per_kernel");
+  preset.host_per_collective = read_seconds(json, "host_per_collective");
+  preset.host_per_step = read_seconds(json, "host_per_step");
+  preset.norm = read_style(json, "norm");
+  preset.rope = read_style(json, "rope");
+  preset.activation = read_style(json, "activation");
+  preset.softmax = read_style(json, "softmax");
+  preset.residual = read_style(json, "residual");
+  preset.cross_entropy = read_style(json, "cross_entropy");
+  preset.optimizer = read_style(json, "optimizer");
+  if (const auto fragmentation = json.find("fragmentation")) preset.fragmentation = fragmentation->as_double(1, 4);
+  if (const auto context = json.find("context")) preset.context = context->as_bytes();
+  return preset;
+}
+
+static std::map<std::string, FrameworkPreset> load_presets() {
+  std::map<std::string, FrameworkPreset> presets;
+  for (const std::string& name : framework_names()) {
+    const std::string path = data_directory() + "/frameworks/" + name + ".json";
+    presets.emplace(name, parse_framework_preset(read_file(path), name, path));
+  }
+  return presets;
+}
+
+const FrameworkPreset& framework_preset(const std::string& name) {
+  static const std::map<std::string, FrameworkPreset> presets = load_presets();
+  const auto found = presets.find(name);
+  FS_ASSERT(found != presets.end());
+  return found->second;
+}
+
+const OpStyle& style_of(const FrameworkPreset& preset, Op op) {
+  static const OpStyle fused;
+  switch (op) {
+    case Op::Norm: return preset.norm;
+    case Op::Rope: return preset.rope;
+    case Op::Activation: return preset.activation;
+    case Op::Softmax: return preset.softmax;
+    case Op::Bias:
+    case Op::Dropout:
+    case Op::Add: return preset.residual;
+    case Op::CrossEntropy: return preset.cross_entropy;
+    case Op::Adam:
+    case Op::Sgd:
+    case Op::GradNorm:
+    case Op::ClipScale: return preset.optimizer;
+    case Op::MatMul:
+    case Op::Attention:
+    case Op::Embedding:
+    case Op::SumOfSquares:
+    case Op::Conv2d:
+    case Op::BatchNorm:
+    case Op::MaxPool:
+    case Op::AvgPool:
+    case Op::Cast:
+    case Op::Zero:
+    case Op::Encode:
+    case Op::Decode: return fused;
+  }
+  return fused;
+}
+
+Strategy with_preset(Strategy strategy) {
+  const FrameworkPreset& preset = framework_preset(strategy.framework);
+  if (size_of(strategy.precision) >= size_of(DType::F32)) return strategy;
+  if (!strategy.param_dtype) strategy.param_dtype = preset.param_dtype;
+  if (!strategy.grad_dtype) strategy.grad_dtype = preset.grad_dtype;
+  if (!strategy.state_dtype) strategy.state_dtype = preset.state_dtype;
+  return strategy;
+}
+
+}  // namespace foreshard

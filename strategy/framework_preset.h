@@ -1,0 +1,57 @@
+// Framework presets: what a training framework does when nobody says otherwise, and what its way of running costs. Data
+// files frameworks/*.json, one per framework; docs/cost-model.md explains each field.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/dtype.h"
+#include "core/plan.h"
+#include "core/strategy.h"
+#include "core/units.h"
+
+namespace foreshard {
+
+// How one operator of the graph is run: by so many kernels, which together move so many times the bytes of a fused one.
+struct OpStyle {
+  double kernels = 1, traffic = 1;
+  bool operator==(const OpStyle&) const = default;
+};
+
+enum class FlopCount : std::uint8_t { Model, Palm };  // Palm: 6 N + 12 L s h, embedding parameters counted
+
+struct FrameworkPreset {
+  std::string name = {}, summary = {}, source = {};
+  // defaults of a strategy
+  std::optional<DType> param_dtype = {}, grad_dtype = {}, state_dtype = {};  // with 16-bit arithmetic
+  std::optional<Overlap> overlap = {};
+  AttentionKernel attention = AttentionKernel::Auto;
+  double dropout = 0;  // of models with biases and learned positions, as GPT and BERT have it
+  double clip_norm = 0;
+  std::int64_t vocab_multiple = 1;
+  std::int64_t vocabulary = 0;  // when a row does not state one: that of the framework's usual tokenizer
+  FlopCount flop_count = FlopCount::Model;
+  // costs
+  Seconds host_per_kernel = {};  // time of the host thread to issue one kernel, Python and dispatcher included
+  Seconds host_per_collective = {};
+  Seconds host_per_step = {};  // once per iteration: data loader, loss to the host, scheduler, logging
+  OpStyle norm = {}, rope = {}, activation = {}, softmax = {}, residual = {}, cross_entropy = {}, optimizer = {};
+  // memory
+  double fragmentation = 1;           // reserved over allocated bytes of the activations
+  std::optional<Bytes> context = {};  // outside the allocator, on top of the connections' buffers; empty: 544 MiB
+  bool operator==(const FrameworkPreset&) const = default;
+};
+
+// All shipped presets by name; read once. An unknown name is a bug: options check it first. Throws Error for a bad file.
+const FrameworkPreset& framework_preset(const std::string& name);
+FrameworkPreset parse_framework_preset(const std::string& text, const std::string& name, const std::string& file_name);
+
+// How the preset runs an operator.
+const OpStyle& style_of(const FrameworkPreset& preset, Op op);
+
+// The strategy with what the preset decides where the strategy leaves it open (number formats).
+Strategy with_preset(Strategy strategy);
+
+}  // namespace foreshard
