@@ -9,6 +9,7 @@
 #include "core/json.h"
 #include "core/model.h"
 #include "core/strategy_options.h"
+#include "strategy/framework_preset.h"
 #include "strategy/schedule.h"
 
 namespace foreshard {
@@ -96,10 +97,8 @@ static Table list_policies() {
 }
 
 static Table list_frameworks() {
-  Table table{{"name"}, {}};
-  for (const StrategyOption& option : strategy_options())
-    if (option.path == "framework")
-      for (const std::string& name : option.values) table.rows.push_back({name});
+  Table table{{"name", "what"}, {}};
+  for (const std::string& name : framework_names()) table.rows.push_back({name, framework_preset(name).summary});
   return table;
 }
 

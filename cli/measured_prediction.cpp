@@ -36,7 +36,10 @@ void read_memory(const Result& result, const FrameworkPreset& preset, double cap
   out.fits = most + out.outside <= capacity;
 }
 
-Outcome simulate_once(const Model& model, const Cluster& cluster, const Strategy& strategy) {
+// Beyond this many rounds of the pipeline every further round takes as long as the one before.
+constexpr std::int64_t kRounds = 2;
+
+Outcome simulate_whole(const Model& model, const Cluster& cluster, const Strategy& strategy, bool stage_times) {
   Outcome out;
   auto lowered = lower(model, cluster, strategy, {.ignore_memory = true});
   if (const auto* refused = std::get_if<Infeasible>(&lowered)) {
@@ -49,10 +52,27 @@ Outcome simulate_once(const Model& model, const Cluster& cluster, const Strategy
   out.iteration = result.makespan_s + framework_preset(strategy.framework).host_per_step.value;
   const Gpu& gpu = gpu_of(cluster, cluster.nodes.front().shape.gpu);
   read_memory(result, framework_preset(strategy.framework), static_cast<double>(gpu.memory.value), out);
+  if (!stage_times) return out;
   const Summary summary = summarize(result, cluster, {});
   const StageTimes& middle = summary.stage_times[summary.stage_times.size() / 2];
   out.forward = middle.forward.value, out.transfer = middle.p2p.value;
   out.backward_input = middle.backward_input.value, out.backward_weight = middle.backward_weight.value;
+  return out;
+}
+
+// Long iterations: the time of a round in the steady state is the difference of two short ones.
+Outcome simulate_once(const Model& model, const Cluster& cluster, const Strategy& strategy, bool stage_times) {
+  const std::int64_t together = strategy.micro_batch * std::max(1, strategy.dp), round = together * strategy.pp;
+  if (strategy.global_batch % together != 0 || strategy.global_batch <= (2 * kRounds + 2) * round)
+    return simulate_whole(model, cluster, strategy, stage_times);
+  Strategy shorter = strategy;
+  shorter.global_batch = kRounds * round;
+  const Outcome first = simulate_whole(model, cluster, shorter, false);
+  shorter.global_batch = (kRounds + 1) * round;
+  Outcome out = simulate_whole(model, cluster, shorter, stage_times);
+  if (!first.feasible || !out.feasible) return out;
+  const double rounds = static_cast<double>(strategy.global_batch - shorter.global_batch) / static_cast<double>(round);
+  out.iteration += (out.iteration - first.iteration) * rounds;
   return out;
 }
 
@@ -124,11 +144,11 @@ bool is_layer(Quantity q) { return q == Quantity::LayerForward || q == Quantity:
 
 }  // namespace
 
-const Outcome& Predictor::outcome(const Model& model, const Cluster& cluster, const Strategy& strategy) {
-  const std::string key = to_json(model) + to_json(strategy) + to_json(cluster);
+const Outcome& Predictor::outcome(const Model& model, const Cluster& cluster, const Strategy& strategy, bool stage_times) {
+  const std::string key = to_json(model) + to_json(strategy) + to_json(cluster) + (stage_times ? "stages" : "");
   const auto found = known_.find(key);
   if (found != known_.end()) return found->second;
-  return known_.emplace(key, simulate_once(model, cluster, strategy)).first->second;
+  return known_.emplace(key, simulate_once(model, cluster, strategy, stage_times)).first->second;
 }
 
 // One layer alone: a stage of two layers less a stage of one.
@@ -139,7 +159,7 @@ double Predictor::layer_time(const MeasuredCase& question, const Strategy& strat
     std::get<Transformer>(model.shape).layers = layers;
     Strategy s = strategy;
     s.dp = 1, s.pp = 1, s.virtual_stages = 1, s.global_batch = s.micro_batch, s.layer_split = "";
-    const Outcome& o = outcome(model, question.cluster, s);
+    const Outcome& o = outcome(model, question.cluster, s, true);
     const double backward = o.backward_input + o.backward_weight;
     times[layers - 1] = question.quantity == Quantity::LayerForward    ? o.forward
                         : question.quantity == Quantity::LayerBackward ? backward
@@ -153,7 +173,7 @@ Prediction Predictor::predict(const MeasuredCase& question) {
   const Strategy* chosen = nullptr;
   const Outcome* outcome_of_chosen = nullptr;
   for (const Strategy& s : question.candidates) {
-    const Outcome& o = outcome(question.model, question.cluster, s);
+    const Outcome& o = outcome(question.model, question.cluster, s, question.quantity >= Quantity::StageForward);
     if (!o.feasible) {
       best.reason = o.reason;
       continue;
@@ -168,7 +188,7 @@ Prediction Predictor::predict(const MeasuredCase& question) {
   if (question.quantity == Quantity::ActivationShare) {
     Strategy plain = *chosen;
     plain.sequence_parallel = false, plain.recompute = {};
-    const double all = rank_of(outcome(question.model, question.cluster, plain), question.rank).activations;
+    const double all = rank_of(outcome(question.model, question.cluster, plain, false), question.rank).activations;
     best.value = all > 0 ? 100.0 * rank_of(*outcome_of_chosen, question.rank).activations / all : 0;
   } else if (is_layer(question.quantity)) {
     best.value = layer_time(question, *chosen);

@@ -13,7 +13,8 @@ namespace foreshard {
 struct Outcome {
   bool feasible = false;
   std::string reason = {};
-  double iteration = 0;                                                       // seconds
+  double iteration = 0;  // seconds
+  // Only where asked for.
   double forward = 0, backward_input = 0, backward_weight = 0, transfer = 0;  // seconds, the median stage
   struct Memory {
     double peak = 0, statics = 0, activations = 0;  // bytes of one pipeline rank
@@ -37,7 +38,7 @@ class Predictor {
   int simulations() const { return static_cast<int>(known_.size()); }
 
  private:
-  const Outcome& outcome(const Model& model, const Cluster& cluster, const Strategy& strategy);
+  const Outcome& outcome(const Model& model, const Cluster& cluster, const Strategy& strategy, bool stage_times);
   double layer_time(const MeasuredCase& question, const Strategy& strategy);
   std::map<std::string, Outcome> known_ = {};
 };

@@ -98,7 +98,11 @@ void row_fields(JsonWriter& json, const ValidatedRow& row) {
   json.field("predicted", row.predicted).field("fits", row.fits).field("candidates", row.candidates);
   if (!row.ran_out) {
     json.field("error", row.error());
-    json.key("prediction_interval").begin_line_array().value(row.low).value(row.high).end_array();
+    json.key("prediction_interval");
+    if (row.high > 0)
+      json.begin_line_array().value(row.low).value(row.high).end_array();
+    else
+      json.null();
     json.field("extrapolated", row.extrapolated);
   }
   json.key("assumed").begin_line_array();

@@ -93,7 +93,7 @@ TEST(Program, ListsAreJsonWithTheirKeys) {
       {"topologies", {"name", "nodes", "gpus_per_node", "gpu", "nics_per_node", "rails"}},
       {"schedules", {"name", "virtual_stages", "what"}},
       {"options", {"path", "flag", "type", "values", "default", "unit", "help", "constraint", "group"}},
-      {"frameworks", {"name"}},
+      {"frameworks", {"name", "what"}},
       {"policies", {"option", "default", "choices"}}};
   for (const auto& [what, keys] : lists) {
     const RanLine r = run_line("list " + what + " --json");

@@ -123,9 +123,10 @@ TEST(StrategyOptions, WrongValuesAreNamed) {
             "\"interleaved-1f1b\")");
   EXPECT_EQ(message_of("precision", "bf17"),
             "here: precision: found \"bf17\", expected one of bf16, fp16, tf32, fp32, fp64 (nearest: \"bf16\")");
+  std::string names;
+  for (const std::string& name : framework_names()) names += (names.empty() ? "" : ", ") + name;
   EXPECT_EQ(message_of("framework", "megatorn"),
-            "here: framework: found \"megatorn\", expected one of foreshard, megatron, "
-            "deepspeed, torchtitan (nearest: \"megatron\")");
+            "here: framework: found \"megatorn\", expected one of " + names + " (nearest: \"megatron\")");
   EXPECT_EQ(message_of("placement", "tp,dp"),
             "here: placement: found \"tp,dp\", expected tp, cp, dp and role (and dp_outer), each once, in "
             "any order, such as tp,cp,dp,role");
