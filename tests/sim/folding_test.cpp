@@ -184,6 +184,27 @@ TEST(Folding, StragglersSplitTheirClass) {
   EXPECT_GT(full.makespan_s, simulate(plan, cluster, {.granularity = Granularity::Op}).makespan_s);
 }
 
+// Two tensor-parallel groups of a node without NVLink cross the same socket link, at the same time and all alike. They share it
+// whether they are folded or not, and neither is merged as if it were alone: 2 groups x 1 GB over 25 GB/s, both ways at once.
+TEST(Folding, TwinsThatShareALinkAreSimulated) {
+  PlanOf of;
+  const AxisId tp = of.axis("tp", 2), dp = of.axis("dp", 2);
+  const RoleId role = of.role("r", {tp, dp});  // groups {0, 2} and {1, 3}: each across the sockets
+  of.issue(role, {compute(0, kMs), collective(0, CollectiveKind::AllReduce, of.group({tp}), 1'000'000'000), compute(0, kMs)});
+  of.plan().placement.order = {"dp", "tp", "role"};
+  Cluster cluster = cluster_of(switched_shape({.gpus = 4, .per_switch = 1, .nics = 4, .nvlink = 0}), 1);
+  for (NodeLink& link : cluster.nodes[0].shape.links)
+    if (link.kind == LinkKind::CpuToCpu) link.bandwidth = {25e9};
+  SimulateOptions options{.granularity = Granularity::Stage, .folding = Folding::None};
+  const Result none = simulate(of.plan(), cluster, options);
+  options.folding = Folding::Full;
+  const Result full = simulate(of.plan(), cluster, options);
+  EXPECT_EQ(full.trace.classes.size(), 1u);
+  expect_same(full, none);
+  expect_same_loads(full, none);
+  EXPECT_NEAR(none.makespan_s, 2e-3 + 2 * 1e9 / 25e9, 1e-12);
+}
+
 // Trunks as wide as the ports below them limit nobody: replicas at the border of a leaf are like the others, one class a stage.
 TEST(Folding, WideTrunksDoNotSplitStages) {
   const Plan plan = training(8, 4, 6, 4);
