@@ -37,6 +37,8 @@ Cluster with_nodes(Cluster cluster, int nodes) {
     throw Error(cluster.name, "nodes", std::to_string(nodes), "a number between 1 and " + std::to_string(most));
   if (nodes > 1 && cluster.nodes.front().shape.nics == 0)
     throw Error(cluster.name, "nodes", std::to_string(nodes), "1: its nodes have no NIC");
+  const std::string before = "-x" + std::to_string(cluster.nodes.front().count);
+  if (cluster.name.ends_with(before)) cluster.name.resize(cluster.name.size() - before.size());
   cluster.nodes.front().count = nodes;
   cluster.name += "-x" + std::to_string(nodes);
   return cluster;

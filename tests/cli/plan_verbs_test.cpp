@@ -76,6 +76,9 @@ TEST_F(PlanVerbs, GpusAndNodesChooseThePartOfTheCluster) {
   EXPECT_EQ(load_strategy(out).dp, 8);
   ASSERT_EQ(run_line(small() + "--set cluster.nodes=2 --tp 2 --save-strategy " + out).code, ExitCode::Ok);
   EXPECT_EQ(load_strategy(out).dp, 8);
+  // 12 GPUs stand in 2 of the 4 nodes, which the name of the cluster says.
+  EXPECT_TRUE(run_line("simulate --model gpt2-124m --cluster dgx-a100-x4 --seq 256 --gpus 12 --tp 2 --global-batch 18")
+                  .out.starts_with("gpt2-124m on dgx-a100-x2, 12 GPUs\n"));
   EXPECT_EQ(run_line(small() + "--gpus 6 --tp 4").err,
             "foreshard: command line: --gpus: found 6, expected a multiple of 4 (tp x cp x pp)\n");
 }
