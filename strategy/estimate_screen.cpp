@@ -158,19 +158,21 @@ GridCosts Screen::grid(const Point& point) const {
                                                          .algorithm = base_.algorithm,
                                                          .group = {group},
                                                          .bytes = {static_cast<std::int64_t>(bytes)},
-                                                         .dtype = types_.grad}});
+                                                         .dtype = types_.grad},
+                                      .stream = {0}});
   };
   for (const auto kind : {CollectiveKind::AllReduce, CollectiveKind::ReduceScatter, CollectiveKind::AllGather}) add(kind, 0);
   if (point.pp > 1) {
     add(CollectiveKind::AllReduce, 1);
     for (const std::int64_t bytes : {std::int64_t{1} << 20, std::int64_t{1} << 30})
-      segment.instructions.push_back({.what = Exchange{.to = Peer{.role_shift = 1}, .bytes = {bytes}}});
+      segment.instructions.push_back({.what = Exchange{.to = Peer{.role_shift = 1}, .bytes = {bytes}}, .stream = {0}});
   }
   plan.segments = {segment, {.instructions = {}}};
   for (int role = 0; role < point.pp; ++role)
     plan.roles.push_back({.name = std::to_string(role),
                           .device_kind = cluster_.nodes.front().shape.gpu,
                           .axes = {AxisId{0}, AxisId{1}, AxisId{2}},
+                          .streams = {{"communication", StreamKind::Communication}},
                           .actions = {{.segment = {role == 0 ? 0 : 1}}}});
   cost_plan(plan, cluster_);
   AloneTimes alone(plan, cluster_);
