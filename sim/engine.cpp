@@ -250,6 +250,7 @@ void Engine::after(Seconds delay, Token token) {
 
 void Engine::transfer(int route, double bytes, Token token) {
   FS_ASSERT(std::isfinite(bytes) && bytes > 0);
+  FS_ASSERT(route >= 0 && static_cast<std::size_t>(route) < platform_->routes.size());
   sg4::CommPtr comm = sg4::Comm::sendto_init(platform_->source, platform_->sink);
   comm->set_payload_size(static_cast<std::uint64_t>(std::llround(bytes * kPartsPerByte)));
   comm->set_data(platform_->keep(comm, token));
