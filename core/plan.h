@@ -70,6 +70,7 @@ struct Shard {
   int dim = 0;                              // tensor-parallel cut along this dimension ...
   std::vector<AxisId> split_by = {};        // ... by these axes
   std::int64_t blocks = 1;                  // the dimension is `blocks` equal blocks, each cut (fused QKV, gate and up)
+  std::vector<std::int64_t> block_rows = {};  // their sizes where they differ (grouped-query QKV); empty: equal
   std::vector<AxisId> flat_by = {};         // then a flat, padded cut of the buffer (ZeRO)
   Bytes at = {};                            // where it begins in the buffer (before the flat cut)
   bool operator==(const Shard&) const = default;
@@ -165,7 +166,9 @@ struct Collective {
   GroupId group = {};
   Bytes bytes = {};
   DType dtype = DType::BF16;
-  std::string attributes = {};  // "max", "mean"; empty: sum
+  // "max", "mean"; empty: sum. "accumulate": added to what the output holds. "slice=GROUP": of both blocks, the slice of
+  // `bytes` that belongs to the rank's place in that group.
+  std::string attributes = {};
   bool operator==(const Collective&) const = default;
 };
 struct Copy {                // reads[0] -> writes[0]; their spaces say which engine

@@ -73,8 +73,9 @@ class Mix {
     all(name, shape, dtype, init);
   }
   void add(const Shard& v) {
-    const auto& [tensor, part, dim, split_by, blocks, flat_by, at] = v;
+    const auto& [tensor, part, dim, split_by, blocks, block_rows, flat_by, at] = v;
     all(tensor, part, dim, split_by, blocks, flat_by, at);
+    if (!block_rows.empty()) all(block_rows);
   }
   void add(const Buffer& v) {
     const auto& [name, category, space, scope, dtype, bytes, offsets, holds, resident] = v;

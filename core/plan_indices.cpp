@@ -173,6 +173,9 @@ void check_buffer(const Plan& plan, const Buffer& buffer, const Where& at) {
     const auto dims = static_cast<std::int64_t>(plan.tensors[shard.tensor.index()].shape.size());
     in_range(shard.dim, 0, std::max<std::int64_t>(dims, 1) - 1, {&where, "dim"});
     in_range(shard.blocks, 1, kMostBytes, {&where, "blocks"});
+    const auto unequal = static_cast<std::int64_t>(shard.block_rows.size());
+    if (unequal > 0) in_range(unequal, shard.blocks, shard.blocks, {&where, "block_rows"});
+    each(shard.block_rows, where, "block_rows", [](std::int64_t rows, const Where& w) { in_range(rows, 1, kMostBytes, w); });
     bytes(shard.at, {&where, "at"});
     const auto axis = [&](AxisId id, const Where& w) { refers(id, plan.axes, w); };
     each(shard.split_by, where, "split_by", axis);

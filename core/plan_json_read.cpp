@@ -198,8 +198,8 @@ Shard read_shard(const JsonReader& json) {
   Shard s;
   json.at("tensor");
   members(json, Member{"tensor", into(s.tensor)}, Member{"part", into(s.part)}, Member{"dim", into(s.dim)},
-          Member{"split_by", into(s.split_by)}, Member{"blocks", into(s.blocks)}, Member{"flat_by", into(s.flat_by)},
-          Member{"at", into(s.at)});
+          Member{"split_by", into(s.split_by)}, Member{"blocks", into(s.blocks)}, Member{"block_rows", into(s.block_rows)},
+          Member{"flat_by", into(s.flat_by)}, Member{"at", into(s.at)});
   return s;
 }
 

@@ -141,7 +141,10 @@ std::string line_of(const Shard& shard) {
   Line line;
   line.json().field("tensor", shard.tensor.value);
   line.one("part", shard.part, TensorPart::Value).number("dim", shard.dim).ids("split_by", shard.split_by);
-  line.number("blocks", shard.blocks, 1).ids("flat_by", shard.flat_by).number("at", shard.at.value);
+  line.number("blocks", shard.blocks, 1)
+      .numbers("block_rows", shard.block_rows)
+      .ids("flat_by", shard.flat_by)
+      .number("at", shard.at.value);
   return line.text();
 }
 

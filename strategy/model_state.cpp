@@ -246,7 +246,8 @@ class StateLayout {
         if (shares_embedding(parameter)) continue;
         const ParameterPlace& place = state_.places[static_cast<std::size_t>(layer)][static_cast<std::size_t>(p)];
         const StateUnit& unit = state_.units[static_cast<std::size_t>(place.unit)];
-        Shard shard{.tensor = tensor(layer, p), .blocks = parameter.blocks, .at = {place.element}};
+        Shard shard{
+            .tensor = tensor(layer, p), .blocks = parameter.blocks, .block_rows = parameter.block_rows, .at = {place.element}};
         if (parameter.split_dim >= 0 && lowering_.tp.valid()) shard.dim = parameter.split_dim, shard.split_by = {lowering_.tp};
         hold(unit.value, shard, TensorPart::Value, lowering_.zero >= 3);
         hold(unit.gradient, shard, TensorPart::Gradient, lowering_.zero >= 2);

@@ -140,11 +140,13 @@ class RandomPlan {
     for (int s = 0; s < shapes_.slots; ++s) b.offsets.push_back(bytes());
     if (!p.tensors.empty())
       b.holds = list<Shard>(2, [&] {
+        const int blocks = 1 + pick(3);
         return Shard{{pick(size(p.tensors))},
                      one<TensorPart>(5),
                      pick(2),
                      some<AxisId>(size(p.axes)),
-                     1 + pick(3),
+                     blocks,
+                     std::vector<std::int64_t>(static_cast<std::size_t>(pick(2) * blocks), 1 + pick(5)),
                      some<AxisId>(size(p.axes)),
                      bytes()};
       });
