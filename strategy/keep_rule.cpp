@@ -31,17 +31,18 @@ class Keeping {
     rule_.backward_uses.assign(values, 0);
     fate_.assign(operators, Fate::Runs);
     producer_.assign(values, -1);
+    for (const Operator& op : layer.operators)
+      if (op.communication && !op.communication->forward && !op.outputs.empty())
+        rule_.same_as[static_cast<std::size_t>(op.outputs[0])] = rule_.same_as[static_cast<std::size_t>(op.inputs[0])];
     for (std::size_t i = 0; i < operators; ++i) {
       const Operator& op = layer.operators[i];
       const bool identity = op.communication && !op.communication->forward;
       if (identity) continue;  // nothing runs
       if (op.always_recompute || full) fate_[i] = Fate::Dropped;
       if (!full && names(recompute, op.module)) fate_[i] = op.module == "attention" ? Fate::Redone : Fate::Dropped;
+      if (works_in_place(op)) fate_[i] = origin(real(op.inputs[0]));  // a value made again is summed again
       for (const int value : op.outputs) producer_[static_cast<std::size_t>(value)] = static_cast<int>(i);
     }
-    for (const Operator& op : layer.operators)
-      if (op.communication && !op.communication->forward && !op.outputs.empty())
-        rule_.same_as[static_cast<std::size_t>(op.outputs[0])] = rule_.same_as[static_cast<std::size_t>(op.inputs[0])];
   }
 
   KeepRule decide() {
@@ -53,6 +54,7 @@ class Keeping {
   }
 
  private:
+  static bool works_in_place(const Operator& op) { return op.communication && op.communication->forward && op.outputs.empty(); }
   std::size_t real(int value) const { return static_cast<std::size_t>(rule_.same_as[static_cast<std::size_t>(value)]); }
   Fate origin(std::size_t value) const {
     return producer_[value] < 0 ? Fate::Runs : fate_[static_cast<std::size_t>(producer_[value])];
@@ -79,9 +81,15 @@ class Keeping {
       if (fate_[at] == Fate::Runs) continue;
       const bool joins = fate_[at] == Fate::Redone;
       const bool behind = joins && at + 1 < fate_.size() && fate_[at + 1] == Fate::Redone && rule_.redone[at + 1];
-      if (!rule_.redone[at]) rule_.redone[at] = behind || makes_wanted(i, joins);
+      const Operator& op = layer_.operators[at];
+      if (!rule_.redone[at])
+        rule_.redone[at] = behind || makes_wanted(i, joins) || (works_in_place(op) && wanted_[real(op.inputs[0])]);
       if (!rule_.redone[at]) continue;
       if (joins) rule_.run[at] = behind ? rule_.run[at + 1] : i;
+      if (!joins && works_in_place(op)) {
+        const auto producer = static_cast<std::size_t>(producer_[real(op.inputs[0])]);
+        rule_.run[at] = rule_.run[producer] = static_cast<int>(producer);
+      }
       for (const int input : layer_.operators[at].inputs) {
         const std::size_t value = real(input);
         if (origin(value) == Fate::Runs)
