@@ -53,8 +53,12 @@ void ChunkProgram::reduce_unit(SegmentBuilder& out, int index, const BackwardVar
       if (!unit.standalone) out.record_after_last_use(block, {ring_free_, block.slot});
       out.release(block);
     }
-    if (lowering_.replica_group.valid() && variant.last)
-      last = out.emit(sum("all-reduce shards", CollectiveKind::AllReduce, lowering_.replica_group, shard, own, own));
+    if (lowering_.replica_group.valid() && variant.last) {
+      Instruction rest = sum("all-reduce shards", CollectiveKind::AllReduce, lowering_.replica_group, shard, own, own);
+      if (lowering_.zero == 1)  // the buffer is of full size: the own slice of it
+        std::get<Collective>(rest.what).attributes = "slice=" + lowering_.plan.groups[lowering_.shard_group.index()].name;
+      last = out.emit(std::move(rest));
+    }
   }
   const bool reused = lowering_.zero >= 2 && unit.standalone;  // its full gradient waits for this event
   if (last >= 0 && (variant.last || reused)) out.at(last).records.push_back({reduced_, {index}});
