@@ -1,29 +1,13 @@
 // What every kernel promises: clear refusals, no allocation while it runs, no dependence on what its workspace held.
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
-#include <new>
 
 #include "core/error.h"
+#include "tests/exec/allocations.h"
 #include "tests/exec/host_graph.h"
-
-// Counts allocations of this thread between two readings.
-static thread_local std::int64_t allocations = 0;
-void* operator new(std::size_t size) {
-  ++allocations;
-  if (void* memory = std::malloc(size)) return memory;
-  throw std::bad_alloc();
-}
-void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
-  ++allocations;
-  return std::malloc(size);
-}
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, const std::nothrow_t&) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
 namespace foreshard {
 namespace {
@@ -43,9 +27,9 @@ void expect_clean_run(const Compute& what, std::vector<Array> reads, std::vector
   const std::span<std::byte> bytes =
       std::as_writable_bytes(std::span(workspace)).first(static_cast<std::size_t>(op.workspace().value));
   std::memset(workspace.data(), 0xFF, workspace.size() * sizeof(Line));
-  const std::int64_t before = allocations;
+  const std::int64_t before = allocations_of_thread();
   op.run(from, to, bytes, arguments);
-  EXPECT_EQ(allocations, before) << name;
+  EXPECT_EQ(allocations_of_thread(), before) << name;
   for (const std::byte byte : workspace.back().bytes) EXPECT_EQ(byte, std::byte{0xFF}) << name << ": past the workspace";
   std::vector<std::vector<double>> first;
   for (const Array& array : writes) first.push_back(array.values());
@@ -88,9 +72,9 @@ TEST(HostOps, UpdatesAllocateNothing) {
   const std::vector<Operand> to = {master.operand(), m.operand(), v.operand(), p.operand()};
   const HostOp op({.op = Op::Adam, .phase = Phase::Update, .shapes = {{{3000}, DType::F32}}}, from, to);
   EXPECT_EQ(op.workspace(), Bytes{0});
-  const std::int64_t before = allocations;
+  const std::int64_t before = allocations_of_thread();
   op.run(from, to, {}, {});
-  EXPECT_EQ(allocations, before);
+  EXPECT_EQ(allocations_of_thread(), before);
 }
 
 // ---- refusals ----

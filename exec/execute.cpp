@@ -1,0 +1,105 @@
+#include "exec/execute.h"
+
+#include <algorithm>
+
+#include "core/plan_indices.h"
+#include "exec/measured_trace.h"
+#include "exec/memory_limit.h"
+#include "exec/team.h"
+
+namespace foreshard {
+
+namespace {
+
+constexpr int kMostRanksHere = 512;
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  const std::size_t half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+void check(const Plan& plan, const ExecuteOptions& options) {
+  if (const auto problem = first_bad_index(plan)) throw Error("plan", problem->path, problem->found, problem->expected);
+  if (plan.updates != 1) throw Error("plan", "updates", std::to_string(plan.updates), "1 per run");
+  if (const int count = Ranks(plan).count(); count > kMostRanksHere)
+    throw Error("plan", "ranks", std::to_string(count),
+                "at most " + std::to_string(kMostRanksHere) + " threads of this process");
+  if (options.steps < 1) throw Error("options", "steps", std::to_string(options.steps), "at least 1");
+}
+
+std::vector<StepReport> run_steps(Team& team, const ExecuteOptions& options) {
+  using Clock = std::chrono::steady_clock;
+  std::vector<StepReport> reports(static_cast<std::size_t>(options.steps));
+  const int together = options.barrier ? 1 : options.steps;
+  for (int step = 0; step < options.steps; step += together) {
+    const Clock::time_point before = Clock::now();
+    team.run(step, together);
+    const double time = std::chrono::duration<double>(Clock::now() - before).count() / together;
+    for (int i = step; i < step + together; ++i) {
+      reports[static_cast<std::size_t>(i)] = {team.loss(i), time};
+      if (options.on_step) options.on_step(i, reports[static_cast<std::size_t>(i)]);
+    }
+  }
+  return reports;
+}
+
+// The last step; for a composition, each instruction with its median cost over the steps, the first aside.
+std::vector<RankRun> last_runs(Team& team, const ExecuteOptions& options) {
+  std::vector<RankRun> runs;
+  for (std::int32_t r = 0; r < team.ranks().count(); ++r) {
+    const Interpreter& rank = team.rank({r});
+    const std::span<const StepSpan> last = rank.spans(options.steps - 1);
+    RankRun run{.steps = &rank.steps(), .spans = {last.begin(), last.end()}};
+    for (std::size_t s = 0; options.time == TimeMode::Emulated && options.steps > 2 && s < run.spans.size(); ++s) {
+      std::vector<double> costs;
+      for (int step = 1; step < options.steps; ++step) costs.push_back(static_cast<double>(rank.spans(step)[s].own));
+      run.spans[s].own = static_cast<std::int64_t>(median(std::move(costs)));
+    }
+    runs.push_back(std::move(run));
+  }
+  return runs;
+}
+
+Execution report(const Plan& plan, Team& team, const ExecuteOptions& options, std::vector<StepReport> steps) {
+  Execution done{.steps = std::move(steps), .workspace = team.workspace()};
+  std::vector<RankRun> runs = last_runs(team, options);
+  if (options.time == TimeMode::Emulated) runs = compose(plan, team.ranks(), std::move(runs), options.link);
+  done.result = {.plan = plan,
+                 .trace = measured_trace(plan, team.ranks(), std::move(runs)),
+                 .granularity = Granularity::Op,
+                 .folding = Folding::None};
+  done.result.memory = memory_timeline(plan, done.result.trace);
+  std::vector<double> times;
+  times.reserve(done.steps.size());
+  for (std::size_t i = done.steps.size() > 1 ? 1 : 0; i < done.steps.size(); ++i) times.push_back(done.steps[i].time_s);
+  const double composed = to_seconds(done.result.trace.makespan).value;
+  done.iteration_time_s = options.time == TimeMode::Emulated ? composed : median(std::move(times));
+  done.result.makespan_s = composed;
+  for (std::int32_t r = 0; r < team.ranks().count(); ++r) done.peaks.push_back(team.rank({r}).peak(options.steps - 1));
+  if (options.tensors) {
+    done.values = gather_tensors(plan, team.ranks(), team.memories(), TensorPart::Value);
+    done.gradients = gather_tensors(plan, team.ranks(), team.memories(), TensorPart::Gradient);
+  }
+  return done;
+}
+
+}  // namespace
+
+std::variant<Execution, Infeasible> execute(const Plan& plan, const ExecuteOptions& options) {
+  check(plan, options);
+  if (options.memory_limit)
+    if (auto refused = exceeds_limit(plan, *options.memory_limit)) return *refused;
+  if (auto refused = exceeds_machine(plan)) return *refused;
+  auto team = std::make_unique<Team>(plan, options);
+  try {
+    return report(plan, *team, options, run_steps(*team, options));
+  } catch (const DeviceError&) {
+    // A thread that hangs inside an instruction still uses what the team holds: then nothing of it is ever freed.
+    if (!team->ended()) static_cast<void>(team.release());
+    throw;
+  }
+}
+
+}  // namespace foreshard

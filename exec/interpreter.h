@@ -1,0 +1,108 @@
+// Walks the program of one rank: puts its instructions on the streams of a device in issue order, with the events between
+// them, and keeps account of what they did. The only code that walks a program; the same for every device.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <span>
+
+#include "exec/communicator.h"
+#include "exec/device.h"
+#include "exec/rank_memory.h"
+#include "exec/rank_place.h"
+#include "exec/rank_steps.h"
+#include "exec/stop.h"
+
+namespace foreshard {
+
+// A measured step, in nanoseconds of the device's clock.
+struct StepSpan {
+  std::int64_t ready = 0, begin = 0, end = 0;
+  std::int64_t own = 0;  // its cost without waiting
+};
+
+struct InterpreterOptions {
+  int runs = 1;
+  std::uint64_t seed = 0;
+  OptimizerSettings optimizer = {};
+  const Samples* samples = nullptr;
+  MemoryChecks checks = {};
+  // Called on the stream's thread before each instruction: tests make ranks fail here.
+  std::function<void(RankId rank, int action, int instruction, int run)> before = {};
+};
+
+class Interpreter : public StepObserver {
+ public:
+  // Allocates the arenas, makes every instruction ready. All arguments must outlive it.
+  Interpreter(const Plan& plan, const Ranks& ranks, RankId rank, DeviceBackend& device, Communicator& communicator, Stop& stop,
+              const InterpreterOptions& options);
+
+  void open();          // starts the streams
+  void issue(int run);  // returns when all is on the streams
+
+  RankMemory& memory() { return memory_; }
+  const RankMemory& memory() const { return memory_; }
+  const std::vector<RankStep>& steps() const { return steps_; }
+  std::span<const StepSpan> spans(int run) const {  // [step]
+    return std::span(spans_).subspan(static_cast<std::size_t>(run) * steps_.size(), steps_.size());
+  }
+  double loss(int run) const;     // this rank's share
+  LiveBytes peak(int run) const;  // of device memory, from the blocks it acquired and released
+
+  // For whoever watches, at any time: how many steps have ended; those that run now (waiting for partners or not).
+  std::int64_t ended() const { return ended_.load(std::memory_order_relaxed); }
+  struct Running {
+    int step = 0;
+    bool communicates = false;
+  };
+  std::vector<Running> running() const;
+  std::string name(int step) const;
+
+  void begins(int step, int run) override;
+  void ends(int step, int run, const TaskTimes& times) override;
+  void fails(int step, const std::string& why) override;
+
+ private:
+  struct Bound {  // what a step needs beside its RankStep
+    std::unique_ptr<StreamTask> task = {};
+    std::vector<int> acquires = {}, releases = {};  // blocks
+    std::vector<int> waits = {};                    // events of the device
+    int record = -1;
+    int loss = -1;  // which loss of the run it makes
+    Operand loss_at = {};
+    bool communicates = false;
+  };
+
+  void bind();
+  void bind_events();
+  Bound bind(const RankStep& step);
+  Bound bind_compute(const Action& action, const Instruction& instruction, const std::string& where);
+  Stretch stretch(const Use& use, const Action& action, Bytes offset, const std::string& where) const;
+  std::unique_ptr<StreamTask> bind_collective(const RankStep& step, const Action& action, const Instruction& instruction,
+                                              const std::string& where);
+  std::unique_ptr<StreamTask> bind_exchange(const RankStep& step, const Action& action, const Instruction& instruction,
+                                            const std::string& where);
+  std::unique_ptr<StreamTask> bind_copy(const Action& action, const Instruction& instruction, const std::string& where);
+  StepSpan& span(int run, std::size_t step) { return spans_[static_cast<std::size_t>(run) * steps_.size() + step]; }
+  std::vector<int> blocks(const std::vector<Block>& list, const Action& action) const;
+
+  const Plan& plan_;
+  const Ranks& ranks_;
+  RankPlace place_;
+  const Role& role_;
+  DeviceBackend& device_;
+  Communicator& communicator_;
+  Stop& stop_;
+  InterpreterOptions options_;
+  RankMemory memory_;
+  std::vector<RankStep> steps_;
+  std::vector<Bound> bound_;  // [step]
+  int events_ = 0, losses_of_run_ = 0;
+
+  std::vector<StepSpan> spans_;            // [run * steps + step]
+  std::vector<double> losses_;             // [run * losses_of_run_ + loss]
+  std::vector<std::atomic<int>> running_;  // [stream]: step, -1 none
+  std::atomic<std::int64_t> ended_ = 0;
+};
+
+}  // namespace foreshard

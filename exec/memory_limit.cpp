@@ -1,0 +1,48 @@
+#include "exec/memory_limit.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "core/memory_timeline.h"
+#include "core/ranks.h"
+
+namespace foreshard {
+
+static std::string gib(Bytes bytes) {
+  const auto hundredths = static_cast<std::int64_t>(in_gib(bytes) * 100 + 0.5);
+  return std::to_string(hundredths / 100) + "." + (hundredths % 100 < 10 ? "0" : "") + std::to_string(hundredths % 100) +
+         " GiB";
+}
+
+// The words of `lower`, which refuses the same plan for a device of that size.
+std::optional<Infeasible> exceeds_limit(const Plan& plan, Bytes limit) {
+  Bytes worst = {};
+  std::string reason;
+  for (const Role& role : plan.roles) {
+    const Bytes arena = arena_bytes(role, Space::Device);
+    const Bytes excess = arena + plan.framework + plan.reserve - limit;
+    if (excess <= worst) continue;
+    worst = excess;
+    reason = role.name + " needs " + gib(arena) + " for the model and " + gib(plan.framework) +
+             " for the framework; the limit is " + gib(limit) + " of which " + gib(plan.reserve) +
+             " stay free: " + gib(excess) + " too much";
+  }
+  if (reason.empty()) return {};
+  return Infeasible{.reason = reason, .would_help = {"a larger --memory-limit", "a plan that needs less memory"}};
+}
+
+std::optional<Infeasible> exceeds_machine(const Plan& plan) {
+  const Bytes machine{static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE)};
+  const Ranks ranks(plan);
+  double total = 0;
+  for (std::size_t r = 0; r < plan.roles.size(); ++r)
+    for (const Space space : {Space::Device, Space::PinnedHost, Space::PageableHost})
+      total += static_cast<double>(arena_bytes(plan.roles[r], space).value) * ranks.count(RoleId{static_cast<std::int32_t>(r)});
+  if (total <= static_cast<double>(machine.value)) return {};
+  return Infeasible{.reason = "the arenas of all " + std::to_string(ranks.count()) + " ranks together need " +
+                              gib({static_cast<std::int64_t>(std::min(total, 9e18))}) + "; this machine has " + gib(machine),
+                    .would_help = {"a smaller model or batch", "fewer ranks"}};
+}
+
+}  // namespace foreshard

@@ -1,0 +1,67 @@
+// The ranks of a plan as threads of this process: starts them, lets them run step by step, and watches that they go on.
+#pragma once
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "exec/execute.h"
+#include "exec/host_device.h"
+#include "exec/interpreter.h"
+#include "exec/thread_communicator.h"
+
+namespace foreshard {
+
+class Team {
+ public:
+  // Makes all ranks ready; throws Error for a plan that cannot be run. Plan and options must outlive it.
+  Team(const Plan& plan, const ExecuteOptions& options);
+  ~Team();
+
+  // One step of all ranks (or all steps, without a barrier between them): returns when they have ended. Throws DeviceError
+  // when a rank failed or nothing went on for too long.
+  void run(int first_step, int steps);
+  // After a failure: whether all threads came to an end. If not, the team must not be destroyed.
+  bool ended();
+
+  const Ranks& ranks() const { return ranks_; }
+  Interpreter& rank(RankId rank) { return *members_[rank.index()]->interpreter; }
+  std::vector<const RankMemory*> memories() const;
+  double loss(int step) const;
+  Bytes workspace() const;
+  std::string broken_guard() const;
+
+ private:
+  struct Member {
+    std::unique_ptr<HostDevice> device = {};
+    std::unique_ptr<ThreadCommunicator> communicator = {};
+    std::unique_ptr<Interpreter> interpreter = {};
+    std::thread thread = {};
+  };
+  void start();
+  void work(Member& member);
+  void watch();
+  std::string who_hangs() const;
+  std::int64_t ended_steps() const;
+  bool computes() const;
+
+  const Plan& plan_;
+  const ExecuteOptions& options_;
+  Ranks ranks_;
+  RandomSamples random_samples_;
+  Stop stop_;
+  ThreadMeetings meetings_;
+  std::mutex alone_;
+  std::vector<std::unique_ptr<Member>> members_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int first_ = 0, until_ = 0;  // steps that the ranks may run
+  std::size_t finished_ = 0;   // ranks
+  std::size_t over_ = 0;       // threads
+  bool closed_ = false;
+};
+
+}  // namespace foreshard

@@ -1,0 +1,110 @@
+// What goes wrong while a plan runs: every rank stops, and the message names the one to blame.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+#include "tests/exec/training.h"
+
+namespace foreshard {
+namespace {
+
+Plan four_ranks() { return lowered(tiny_gpt(), in_double({.dp = 2, .pp = 2, .micro_batch = 1})); }
+
+std::string failure(const Plan& plan, const ExecuteOptions& options) {
+  try {
+    run(plan, options);
+  } catch (const DeviceError& error) {
+    return error.what();
+  }
+  return "no failure";
+}
+
+TEST(Fault, ARankThatThrowsStopsTheOthersByName) {
+  ExecuteOptions options = training(2);
+  options.before = [](RankId rank, int action, int instruction, int run) {
+    if (rank.value == 2 && action == 3 && instruction == 4 && run == 1) throw std::runtime_error("a bit flipped");
+  };
+  const std::string what = failure(four_ranks(), options);
+  EXPECT_NE(what.find("rank 2, action 3"), std::string::npos) << what;
+  EXPECT_NE(what.find("instruction 4"), std::string::npos) << what;
+  EXPECT_NE(what.find("a bit flipped"), std::string::npos) << what;
+}
+
+// The instruction comes back only after everybody else has given up.
+TEST(Fault, ARankThatHangsStopsTheOthersByName) {
+  std::atomic<bool> over = false;
+  ExecuteOptions options = training(1);
+  options.patience = std::chrono::milliseconds(200);
+  options.before = [&over](RankId rank, int action, int instruction, int) {
+    while (rank.value == 1 && action == 2 && instruction == 3 && !over)
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  };
+  std::thread later([&over] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+    over = true;
+  });
+  const std::string what = failure(four_ranks(), options);
+  over = true;
+  later.join();
+  EXPECT_NE(what.find("rank 1, action 2"), std::string::npos) << what;
+  EXPECT_NE(what.find("instruction 3"), std::string::npos) << what;
+  EXPECT_NE(what.find("does not come to an end"), std::string::npos) << what;
+}
+
+// Both ranks send first and receive after, on one stream: each waits until the other takes what it sent.
+TEST(Fault, ADeadlockNamesWhoWaits) {
+  const auto exchange = [](std::int32_t other, bool sends, const std::string& tag) {
+    Exchange what{.tag = tag, .bytes = {64}};
+    (sends ? what.to : what.from) = Peer{.role_shift = other};
+    const Use use{.buffer = {sends ? 0 : 1}};
+    Instruction instruction{.name = (sends ? "send " : "receive ") + tag, .what = what, .stream = {0}};
+    (sends ? instruction.reads : instruction.writes) = {use};
+    return instruction;
+  };
+  Plan plan;
+  plan.samples = 1;
+  for (std::int32_t r = 0; r < 2; ++r) {
+    plan.segments.push_back({.name = "talk",
+                             .instructions = {exchange(1 - 2 * r, true, r == 0 ? "ping" : "pong"),
+                                              exchange(1 - 2 * r, false, r == 0 ? "pong" : "ping")}});
+    plan.roles.push_back({.streams = {{}},
+                          .buffers = {{.bytes = {64}, .resident = true}, {.bytes = {64}, .offsets = {{64}}, .resident = true}},
+                          .actions = {{.segment = {r}}}});
+  }
+  ExecuteOptions options;
+  options.patience = std::chrono::milliseconds(200);
+  const std::string what = failure(plan, options);
+  EXPECT_NE(what.find("waiting for a partner"), std::string::npos) << what;
+  EXPECT_NE(what.find("rank 0, action 0 (talk), instruction 0 (send ping)"), std::string::npos) << what;
+  EXPECT_NE(what.find("rank 1, action 0 (talk), instruction 0 (send pong)"), std::string::npos) << what;
+}
+
+// A rank that never answers is refused before the start.
+TEST(Fault, AMessageWithoutAPartnerIsRefused) {
+  Plan plan = lowered(tiny_gpt(), in_double({.pp = 2, .micro_batch = 4}));
+  plan.roles[1].actions.erase(plan.roles[1].actions.begin());
+  EXPECT_THROW(run(plan, training(1)), Error);
+}
+
+TEST(Fault, APlanThatCannotBeRunIsRefused) {
+  const Plan good = lowered(tiny_gpt(), in_double({.dp = 2, .micro_batch = 2}));
+  const auto refused = [&](auto change) {
+    Plan plan = good;
+    change(plan);
+    try {
+      run(plan, training(1));
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  EXPECT_NE(refused([](Plan& p) { p.samples = 9; }).find("samples: found 9"), std::string::npos);
+  EXPECT_NE(refused([](Plan& p) { p.updates = 2; }).find("updates"), std::string::npos);
+  EXPECT_NE(refused([](Plan& p) { p.axes[0].name = "cp"; }).find("\"cp\""), std::string::npos);
+  EXPECT_NE(refused([](Plan& p) { p.roles[0].buffers[0].space = Space::Nvme; }).find("NVMe"), std::string::npos);
+  EXPECT_NE(refused([](Plan& p) { p.tensors[0].init = "magic"; }).find("magic"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace foreshard

@@ -1,0 +1,116 @@
+// The comparison with one device sees every kind of mistake: each mutant of a right plan differs by far more than 1e-12.
+#include <gtest/gtest.h>
+
+#include "core/check_plan.h"
+#include "tests/exec/training.h"
+
+namespace foreshard {
+namespace {
+
+struct Mutants : testing::Test {
+  static const Execution& one() {
+    static const Execution execution = run(lowered(tiny_gpt(), in_double({.micro_batch = 2})), training(2));
+    return execution;
+  }
+  static Difference apart(const Plan& plan) { return difference(run(plan, training(2)), one()); }
+
+  // Instructions of the named kind in all segments.
+  template <class Change>
+  static int change_all(Plan& plan, const std::string& name, Change change) {
+    int count = 0;
+    for (Segment& segment : plan.segments)
+      for (Instruction& instruction : segment.instructions)
+        if (instruction.name == name) change(instruction), ++count;
+    return count;
+  }
+  static Plan split() {
+    return lowered(tiny_gpt(), in_double({.dp = 2, .tp = 2, .pp = 2, .micro_batch = 1, .overlap = {.gradients = false}}));
+  }
+};
+
+TEST_F(Mutants, TheRightPlanIsEqual) { EXPECT_LE(apart(split()).largest(), 1e-12); }
+
+TEST_F(Mutants, ATensorParallelSumIsDropped) {
+  Plan plan = split();
+  ASSERT_GT(change_all(plan, "fc2_reduce", [](Instruction& i) { i.what = Mark{}; }), 0);
+  EXPECT_GT(apart(plan).loss, 1e-6);
+}
+
+TEST_F(Mutants, ATensorParallelGradientSumIsDropped) {
+  Plan plan = split();
+  ASSERT_GT(change_all(plan, "qkv_grad", [](Instruction& i) { i.what = Mark{}; }), 0);
+  EXPECT_GT(apart(plan).gradients, 1e-3);
+}
+
+// check_plan refuses it; run all the same, the replicas drift apart.
+TEST_F(Mutants, GradientsAreNotSynchronised) {
+  Plan plan = split();
+  ASSERT_GT(change_all(plan, "all-reduce gradients", [](Instruction& i) { i.what = Mark{}; }), 0);
+  bool found = false;
+  for (const PlanDefect& defect : check_plan(plan)) found = found || defect.rule == "gradient-not-reduced";
+  EXPECT_TRUE(found);
+  const Execution done = run(plan, training(2));
+  double drift = 0;
+  for (const WholeTensor& tensor : done.values) drift = std::max(drift, tensor.largest_difference);
+  EXPECT_GT(drift, 1e-6);
+}
+
+TEST_F(Mutants, TheTiedEmbeddingsAreNotSummed) {
+  Plan plan = split();
+  ASSERT_GT(change_all(plan, "sum of tied embeddings", [](Instruction& i) { i.what = Mark{}; }), 0);
+  EXPECT_GT(apart(plan).gradients, 1e-3);
+}
+
+// The first stage takes the samples of the micro-batch after the one that the last stage computes the loss of.
+TEST_F(Mutants, AMicroBatchIsShifted) {
+  Plan plan = split();
+  int changed = 0;
+  for (Action& action : plan.roles[0].actions) {
+    if (action.does.empty() || action.does[0].work != Work::F) continue;
+    action.args[0] = (action.args[0] + 1) % plan.microbatches;
+    ++changed;
+  }
+  ASSERT_EQ(changed, plan.microbatches);
+  EXPECT_GT(apart(plan).loss, 1e-6);
+}
+
+TEST_F(Mutants, AScaleIsWrong) {
+  Plan plan = split();
+  ASSERT_GT(change_all(plan, "softmax",
+                       [](Instruction& i) {
+                         std::string& words = std::get<Compute>(i.what).attributes;
+                         words = "causal scale=0.2501";  // instead of 0.25 = 1 / sqrt(16)
+                       }),
+            0);
+  EXPECT_GT(apart(plan).gradients, 1e-9);
+}
+
+// The mean over two replicas instead of the sum.
+TEST_F(Mutants, GradientsAreAveragedTwice) {
+  Plan plan = split();
+  ASSERT_GT(change_all(plan, "all-reduce gradients", [](Instruction& i) { std::get<Collective>(i.what).attributes = "mean"; }),
+            0);
+  EXPECT_GT(apart(plan).gradients, 0.1);
+}
+
+// The backward of the second micro-batch writes where it should add.
+TEST_F(Mutants, GradientsAreOverwritten) {
+  Plan plan = split();
+  ASSERT_GT(change_all(plan, "fc1",
+                       [](Instruction& i) {
+                         auto& what = std::get<Compute>(i.what);
+                         if (what.phase == Phase::WeightGrad) what.accumulate = false;
+                       }),
+            0);
+  EXPECT_GT(apart(plan).gradients, 1e-3);
+}
+
+// The other ranks never hear of an update.
+TEST_F(Mutants, AStaleWeight) {
+  Plan plan = lowered(tiny_gpt(), in_double({.dp = 2, .micro_batch = 1, .zero = 1}));
+  ASSERT_GT(change_all(plan, "all-gather parameters", [](Instruction& i) { i.what = Mark{}; }), 0);
+  EXPECT_GT(apart(plan).loss, 1e-9);
+}
+
+}  // namespace
+}  // namespace foreshard

@@ -1,0 +1,126 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "core/cluster.h"
+#include "strategy/lower.h"
+#include "tests/exec/training.h"
+
+namespace foreshard {
+
+Model tiny_gpt(bool tied) {
+  return {.name = "tiny-gpt",
+          .shape = Transformer{.layers = 4,
+                               .hidden = 64,
+                               .ffn_hidden = 256,
+                               .heads = 4,
+                               .kv_heads = 4,
+                               .head_dim = 16,
+                               .vocab = 256,
+                               .max_positions = 32,
+                               .tied_embeddings = tied}};
+}
+
+Model tiny_llama() {
+  return {.name = "tiny-llama",
+          .shape = Transformer{.layers = 4,
+                               .hidden = 64,
+                               .ffn_hidden = 96,
+                               .heads = 8,
+                               .kv_heads = 4,
+                               .head_dim = 8,
+                               .vocab = 256,
+                               .max_positions = 32,
+                               .norm = NormKind::RmsNorm,
+                               .activation = ActivationKind::SwiGlu,
+                               .positions = PositionKind::Rope,
+                               .qkv_bias = false,
+                               .projection_bias = false,
+                               .mlp_bias = false,
+                               .tied_embeddings = false}};
+}
+
+Model tiny_bert() {
+  return {.name = "tiny-bert",
+          .shape = Transformer{.causal = false,
+                               .layers = 4,
+                               .hidden = 64,
+                               .ffn_hidden = 256,
+                               .heads = 4,
+                               .kv_heads = 4,
+                               .head_dim = 16,
+                               .vocab = 256,
+                               .max_positions = 32,
+                               .token_types = 2,
+                               .post_norm = true,
+                               .embedding_norm = true,
+                               .final_norm = false,
+                               .pooler = true,
+                               .mlm_head = true,
+                               .lm_head_bias = true}};
+}
+
+Strategy in_double(Strategy strategy) {
+  strategy.precision = DType::F64;
+  if (strategy.dp == 0) strategy.dp = 1;
+  if (strategy.global_batch == 0) strategy.global_batch = 8;
+  return strategy;
+}
+
+Plan lowered(const Model& model, const Strategy& strategy) {
+  static const Cluster cluster = load_cluster("dgx-a100");
+  auto answer = lower(model, cluster, strategy);
+  if (const auto* refused = std::get_if<Infeasible>(&answer)) {
+    ADD_FAILURE() << refused->reason;
+    throw Error(refused->reason);
+  }
+  return std::get<Lowered>(std::move(answer)).plan;
+}
+
+ExecuteOptions training(int steps) { return {.steps = steps, .seed = 7, .optimizer = {.eps = 1e-5}, .tensors = true}; }
+
+Execution run(const Plan& plan, const ExecuteOptions& options) {
+  auto answer = execute(plan, options);
+  if (const auto* refused = std::get_if<Infeasible>(&answer)) {
+    ADD_FAILURE() << refused->reason;
+    throw Error(refused->reason);
+  }
+  return std::get<Execution>(std::move(answer));
+}
+
+double Difference::largest() const { return std::max({loss, gradients, values}); }
+
+static double apart(const WholeTensor& a, const WholeTensor& b) {
+  if (a.elements.size() != b.elements.size()) return INFINITY;
+  double most = 0, scale = 0;
+  for (std::size_t i = 0; i < a.elements.size(); ++i) {
+    const double difference = a.held[i] && b.held[i] ? std::abs(a.elements[i] - b.elements[i]) : INFINITY;
+    if (!(difference <= most)) most = std::isnan(difference) ? INFINITY : difference;
+    scale = std::max(scale, std::abs(b.elements[i]));
+  }
+  most = std::max({most, a.largest_difference, b.largest_difference});
+  return most == 0 ? 0 : most / scale;
+}
+
+Difference difference(const Execution& a, const Execution& b) {
+  Difference all;
+  for (std::size_t s = 0; s < b.steps.size(); ++s)
+    all.loss = std::max(all.loss, std::abs(a.steps.at(s).loss - b.steps[s].loss) / std::abs(b.steps[s].loss));
+  std::map<std::string, std::size_t> index;
+  for (std::size_t t = 0; t < a.result.plan.tensors.size(); ++t) index[a.result.plan.tensors[t].name] = t;
+  double worst = -1;
+  for (std::size_t t = 0; t < b.result.plan.tensors.size(); ++t) {
+    const std::string& name = b.result.plan.tensors[t].name;
+    const double gradient = index.contains(name) ? apart(a.gradients.at(index[name]), b.gradients[t]) : INFINITY;
+    const double value = index.contains(name) ? apart(a.values.at(index[name]), b.values[t]) : INFINITY;
+    all.gradients = std::max(all.gradients, gradient);
+    all.values = std::max(all.values, value);
+    if (std::max(gradient, value) > worst) worst = std::max(gradient, value), all.worst = name;
+  }
+  if (index.size() != b.result.plan.tensors.size()) all.gradients = INFINITY, all.worst = "another number of tensors";
+  return all;
+}
+
+}  // namespace foreshard

@@ -1,0 +1,31 @@
+// Small models trained for real, and their comparison with one device.
+#pragma once
+
+#include <string>
+
+#include "core/model.h"
+#include "core/strategy.h"
+#include "exec/execute.h"
+
+namespace foreshard {
+
+Model tiny_gpt(bool tied = true);  // vocabulary 256, 32 positions, d 64, 4 heads, 4 layers
+Model tiny_llama();                // grouped queries, SwiGLU, RMSNorm, rotary positions, untied
+Model tiny_bert();                 // post-norm, both heads
+
+// Global batch 8 in fp64; the caller sets the rest.
+Strategy in_double(Strategy strategy = {});
+Plan lowered(const Model& model, const Strategy& strategy);  // fails the test when it is infeasible
+
+ExecuteOptions training(int steps = 3);
+Execution run(const Plan& plan, const ExecuteOptions& options);  // fails the test when it is refused
+
+// How far two runs are apart: per tensor the largest difference of an element over the largest element.
+struct Difference {
+  double loss = 0, gradients = 0, values = 0;
+  std::string worst = {};  // name of the tensor that differs most
+  double largest() const;
+};
+Difference difference(const Execution& a, const Execution& b);
+
+}  // namespace foreshard

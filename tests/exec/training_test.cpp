@@ -1,0 +1,57 @@
+#include "tests/exec/training.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace foreshard {
+namespace {
+
+// Every sample counts up, the same eight in every step: there is something to learn.
+class Counting : public Samples {
+ public:
+  void tokens(std::int64_t sample, std::int64_t position, std::int64_t vocab, std::span<std::int64_t> out) const override {
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] = (sample % 8 + position + static_cast<std::int64_t>(i)) % vocab;
+  }
+  std::int64_t label(std::int64_t, std::int64_t) const override { return 0; }
+  void features(std::int64_t, std::int64_t, std::span<double>) const override {}
+};
+
+// Before the first step the logits are small and nearly equal: the loss is that of guessing, ln 256 = 5.545.
+TEST(Training, StartsAtGuessingAndLearns) {
+  const Counting samples;
+  ExecuteOptions options = training(30);
+  options.samples = &samples;
+  options.optimizer.learning_rate = 1e-2;
+  const Execution one = run(lowered(tiny_gpt(), in_double({.micro_batch = 8})), options);
+  EXPECT_NEAR(one.steps.front().loss, std::log(256.0), 0.1);
+  EXPECT_LT(one.steps.back().loss, one.steps.front().loss / 2);
+  // The same curve under eight ranks.
+  const Strategy split = in_double({.dp = 2, .tp = 2, .pp = 2, .micro_batch = 1});
+  const Execution eight = run(lowered(tiny_gpt(), split), options);
+  for (std::size_t i = 0; i < one.steps.size(); ++i) EXPECT_NEAR(eight.steps[i].loss, one.steps[i].loss, 1e-9) << i;
+}
+
+// The same weights in single precision: rounding, not strategy, is what remains.
+TEST(Training, SinglePrecisionStaysWithinItsRounding) {
+  Strategy one = {.dp = 1, .micro_batch = 2, .global_batch = 8, .precision = DType::F32};
+  Strategy split = {.dp = 2, .tp = 2, .pp = 2, .micro_batch = 1, .global_batch = 8, .precision = DType::F32};
+  ExecuteOptions options = training(2);
+  options.optimizer.eps = 1e-3;
+  const Difference apart = difference(run(lowered(tiny_gpt(), split), options), run(lowered(tiny_gpt(), one), options));
+  EXPECT_LT(apart.loss, 1e-5);
+  EXPECT_LT(apart.gradients, 1e-4) << apart.worst;
+  EXPECT_GT(apart.gradients, 0);
+}
+
+// 16-bit storage with fp32 master weights trains as well; only the loss is compared, with two digits.
+TEST(Training, MixedPrecisionRuns) {
+  Strategy one = {.dp = 1, .micro_batch = 2, .global_batch = 8, .attention = AttentionKernel::Unfused};
+  Strategy split = one;
+  split.dp = 2, split.tp = 2, split.zero = 1;
+  const Execution a = run(lowered(tiny_gpt(), split), training(2)), b = run(lowered(tiny_gpt(), one), training(2));
+  for (std::size_t i = 0; i < a.steps.size(); ++i) EXPECT_NEAR(a.steps[i].loss, b.steps[i].loss, 0.02);
+}
+
+}  // namespace
+}  // namespace foreshard
