@@ -58,6 +58,7 @@ struct Verb {
 Verb simulate_verb();
 Verb search_verb();
 Verb lower_verb();
+Verb run_verb();
 Verb check_plan_verb();
 Verb list_verb();
 Verb show_schedule_verb();
