@@ -15,18 +15,17 @@ static std::string gib(Bytes bytes) {
          " GiB";
 }
 
-// The words of `lower`, which refuses the same plan for a device of that size.
+// In the words of `lower` for a device that is too small; the reserve belongs to that device, not to the limit.
 std::optional<Infeasible> exceeds_limit(const Plan& plan, Bytes limit) {
   Bytes worst = {};
   std::string reason;
   for (const Role& role : plan.roles) {
     const Bytes arena = arena_bytes(role, Space::Device);
-    const Bytes excess = arena + plan.framework + plan.reserve - limit;
+    const Bytes excess = arena + plan.framework - limit;
     if (excess <= worst) continue;
     worst = excess;
     reason = role.name + " needs " + gib(arena) + " for the model and " + gib(plan.framework) +
-             " for the framework; the limit is " + gib(limit) + " of which " + gib(plan.reserve) +
-             " stay free: " + gib(excess) + " too much";
+             " for the framework; the limit is " + gib(limit) + ": " + gib(excess) + " too much";
   }
   if (reason.empty()) return {};
   return Infeasible{.reason = reason, .would_help = {"a larger --memory-limit", "a plan that needs less memory"}};

@@ -8,7 +8,7 @@
 
 namespace foreshard {
 
-// The role that exceeds the limit most: arena of the device plus the plan's framework and reserve.
+// The role that exceeds the limit most: device arena plus the plan's framework bytes.
 std::optional<Infeasible> exceeds_limit(const Plan& plan, Bytes limit);
 
 // Whether the arenas of all ranks together exceed the memory of this machine.

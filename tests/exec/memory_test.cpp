@@ -82,7 +82,7 @@ TEST(Memory, AnInfeasiblePlanFailsBeforeTheFirstStep) {
   plan.framework = {Bytes{1 << 20}};
   ExecuteOptions options = training(1);
   Bytes need = {};
-  for (const Role& role : plan.roles) need = std::max(need, arena_bytes(role, Space::Device) + plan.framework + plan.reserve);
+  for (const Role& role : plan.roles) need = std::max(need, arena_bytes(role, Space::Device) + plan.framework);
   bool ran = false;
   options.on_step = [&](int, const StepReport&) { ran = true; };
   options.memory_limit = need - Bytes{1};
