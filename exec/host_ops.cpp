@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "core/error.h"
+#include "exec/host_blas.h"
 #include "exec/host_convert.h"
 #include "exec/host_kernel.h"
 
@@ -134,7 +135,9 @@ struct HostOp::Prepared {
 
 HostOp::HostOp(const Compute& what, std::span<const Operand> reads, std::span<const Operand> writes)
     : prepared_(std::make_unique<const Prepared>(
-          Prepared{make_ready(Form{what, reads, writes, host::Attributes(what.attributes)})})) {}
+          Prepared{make_ready(Form{what, reads, writes, host::Attributes(what.attributes)})})) {
+  (void)host::blas_name();  // opens the library here, so that the first run allocates nothing either
+}
 HostOp::HostOp(HostOp&&) noexcept = default;
 HostOp& HostOp::operator=(HostOp&&) noexcept = default;
 HostOp::~HostOp() = default;
