@@ -5,7 +5,7 @@ cd "$(dirname "$0")"
 . scripts/setup.sh
 
 # shellcheck disable=SC2086  # the lists are meant to be split
-install_packages $foreshard_packages $foreshard_test_packages
+install_packages $foreshard_packages $foreshard_test_packages $foreshard_gui_packages
 if ! configure_and_build all -DFORESHARD_TESTS=ON; then
   echo "foreshard: the build failed"
   echo "0 passed, 1 failed"

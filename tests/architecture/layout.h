@@ -16,6 +16,7 @@ struct Room {
 struct Library {
   std::vector<std::string> header_prefixes = {};
   std::set<std::string> targets = {};  // of CMake
+  bool in_headers = false;             // "(in headers)" beside its prefixes: headers of its rooms may include it
 };
 struct Rules {
   std::map<std::string, Room> rooms = {};

@@ -122,11 +122,21 @@ TEST(LayoutRules, LibraryBehindTheWrongDoor) {
             Complaints{"sim/a.cpp: <curl/curl.h> belongs to no library of the table"});
 }
 
+TEST(LayoutRules, ALibraryThatHeadersMayName) {
+  const Rules rules = parse_rules(
+      "| folder | holds | may include | outside libraries |\n|---|---|---|---|\n| `gui/` | window | | Frame |\n\n"
+      "| library | headers | CMake targets |\n|---|---|---|\n| Frame | `F` (in headers) | `F::F` |\n");
+  EXPECT_EQ(rules.libraries.at("Frame").header_prefixes, std::vector<std::string>{"F"});
+  EXPECT_TRUE(check_includes(rules, "gui/a.h", "#include <Frame.h>\n").empty());
+}
+
 TEST(LayoutRules, LinkAgainstTheArrow) {
   const Rules rules = small_rules();
   EXPECT_TRUE(check_links(rules, "foreshard_room(core PRIVATE json::json)\nforeshard_room(sim PUBLIC foreshard_core)\n")
                   .empty());
   EXPECT_TRUE(check_links(rules, "target_link_libraries(foreshard PRIVATE foreshard_cli)\n").empty());
+  EXPECT_EQ(check_links(rules, "target_link_libraries(foreshard-sim PRIVATE json::json)\n"),
+            Complaints{"CMakeLists.txt: sim links json::json, which the table does not allow"});
   EXPECT_EQ(check_links(rules, "foreshard_room(core PUBLIC foreshard_sim)\n"),
             Complaints{"CMakeLists.txt: core links sim, which the table does not allow"});
   EXPECT_EQ(check_links(rules, "target_link_libraries(foreshard_core PRIVATE Engine::engine)\n"),

@@ -49,6 +49,7 @@ Rules parse_rules(const std::string& markdown) {
     } else if (table == "library" && cells.size() >= 3) {
       for (const std::string& name : matches(cells[0], R"(([A-Za-z][\w.-]*))")) {
         rules.libraries[name].header_prefixes = matches(cells[1], "`([^`]+)`");
+        rules.libraries[name].in_headers = cells[1].find("(in headers)") != std::string::npos;
         for (const std::string& target : matches(cells[2], "`([^`]+)`")) rules.libraries[name].targets.insert(target);
       }
     }
@@ -96,7 +97,7 @@ Complaints check_includes(const Rules& rules, const std::string& path, const std
         complaints.push_back(path + ": <" + name + "> belongs to no library of the table");
       else if (!room.libraries.contains(library))
         complaints.push_back(path + ": <" + name + "> is " + library + ", which " + room_name + " may not use");
-      else if (!path.ends_with(".cpp"))
+      else if (!path.ends_with(".cpp") && !rules.libraries.at(library).in_headers)
         complaints.push_back(path + ": <" + name + "> in a header; outside libraries stay in .cpp files");
     }
   }
@@ -122,7 +123,7 @@ static void check_link(const Rules& rules, const std::string& room_name, const s
 
 Complaints check_links(const Rules& rules, const std::string& cmake) {
   static const std::regex call(
-      R"((?:^|\n)\s*(?:foreshard_room\((\w+)|target_link_libraries\((?:foreshard_)?(\w+))([^)]*)\))");
+      R"((?:^|\n)\s*(?:foreshard_room\((\w+)|target_link_libraries\((?:foreshard[_-])?(\w+))([^)]*)\))");
   Complaints complaints;
   for (std::sregex_iterator it(cmake.begin(), cmake.end(), call), end; it != end; ++it) {
     std::string name = (*it)[1].matched ? (*it)[1] : (*it)[2];

@@ -1,0 +1,100 @@
+#include "gui/document.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "core/json.h"
+#include "core/json_edit.h"
+#include "report/memory_steps.h"
+
+namespace foreshard {
+
+namespace {
+
+bool knows_devices(const Cluster& cluster, const Plan& plan) {
+  return std::ranges::all_of(plan.roles, [&](const Role& role) {
+    return std::ranges::any_of(cluster.gpus, [&](const Gpu& gpu) { return gpu.name == role.device_kind; });
+  });
+}
+
+// Stands for a cluster that is not here: the devices of the plan, from the catalogue where it has them, and no network.
+Cluster devices_only(const Plan& plan) {
+  Cluster cluster;
+  for (const Role& role : plan.roles) {
+    if (std::ranges::any_of(cluster.gpus, [&](const Gpu& gpu) { return gpu.name == role.device_kind; })) continue;
+    try {
+      cluster.gpus.push_back(load_gpu(role.device_kind));
+    } catch (const Error&) {
+      cluster.gpus.push_back({});
+    }
+    cluster.gpus.back().name = role.device_kind;
+  }
+  return cluster;
+}
+
+void read_origin(Document& document) {
+  const std::string where = document.path + ": plan: origin";
+  const std::string& text = document.plan().origin;
+  if (text.empty()) return;
+  const JsonReader json = JsonReader::parse(text, where);
+  if (const auto model = json.find("model")) document.model = model->as_string();
+  if (const auto cluster = json.find("cluster")) document.cluster_name = cluster->as_string();
+  if (json.has("strategy")) document.strategy_json = json_value(text, "strategy", where);
+  const auto workload = json.find("workload");
+  if (!workload) return;
+  document.workload.tokens_per_sample = workload->at("tokens_per_sample").as_int(0);
+  document.workload.model_flops_per_sample = {workload->at("model_flops_per_sample").as_double(0)};
+  document.workload.parameters = workload->at("parameters").as_int(0);
+}
+
+void find_cluster(Document& document, std::optional<Cluster> given) {
+  if (given && knows_devices(*given, document.plan())) {
+    document.cluster = std::move(given);
+    return;
+  }
+  if (document.cluster_name.empty()) {
+    document.remarks.emplace_back("The plan names no cluster: no network and no capacity to compare with.");
+    return;
+  }
+  try {
+    Cluster named = load_cluster(document.cluster_name);
+    if (knows_devices(named, document.plan()))
+      document.cluster = std::move(named);
+    else
+      document.remarks.push_back("Cluster " + document.cluster_name + " has none of the devices that the plan uses.");
+  } catch (const Error& error) {
+    document.remarks.emplace_back(error.what());
+  }
+}
+
+// Results are saved with their peaks; the events come from plan and trace.
+void fill_memory(Result& result) {
+  const auto without_events = [](const MemoryCurve& curve) { return curve.events.empty(); };
+  if (std::ranges::all_of(result.memory.curves, without_events)) result.memory = memory_timeline(result.plan, result.trace);
+}
+
+}  // namespace
+
+std::shared_ptr<const Document> make_document(Result result, std::string path, std::optional<Cluster> cluster) {
+  auto document = std::make_shared<Document>();
+  document->path = std::move(path);
+  document->result = std::move(result);
+  read_origin(*document);
+  find_cluster(*document, std::move(cluster));
+  fill_memory(document->result);
+  const Cluster stand_in = document->cluster ? Cluster{} : devices_only(document->plan());
+  document->summary = summarize(document->result, document->cluster ? *document->cluster : stand_in, document->workload);
+  if (document->summary.capacity == Bytes{}) {  // an unknown device: nothing can be said about what fits
+    document->summary.feasible = true;
+    document->summary.infeasible_reason.clear();
+    document->summary.fits_margin = {};
+  }
+  document->bindings = bind_spans(document->plan(), document->trace());
+  document->bubbles = find_bubbles(document->plan(), document->trace(), document->bindings);
+  document->critical = critical_chain(document->trace(), document->bindings);
+  return document;
+}
+
+std::shared_ptr<const Document> load_document(const std::string& path) { return make_document(load_result(path), path); }
+
+}  // namespace foreshard

@@ -1,0 +1,44 @@
+// Document: one result and everything that the views read of it, made once and then never changed, so that all views and
+// their workers share it without a lock.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/cluster.h"
+#include "core/memory_timeline.h"
+#include "core/result.h"
+#include "core/summary.h"
+#include "report/binding.h"
+#include "report/bubbles.h"
+#include "report/summarize.h"
+
+namespace foreshard {
+
+struct Document {
+  std::string path = {};                      // of the `.result` file; empty: made in memory
+  std::string model = {}, cluster_name = {};  // of Plan::origin; empty: not said there
+  std::string strategy_json = {};             // of Plan::origin; empty: not said there
+  Workload workload = {};
+  Result result = {};                   // with the events of its memory curves
+  std::optional<Cluster> cluster = {};  // none: not found on this machine, see `remarks`
+  Summary summary = {};
+  std::vector<Binding> bindings = {};     // [span]
+  std::vector<Bubble> bubbles = {};       // ordered by (who, begin)
+  std::vector<ChainLink> critical = {};   // from 0 to the makespan
+  std::vector<std::string> remarks = {};  // what could not be shown, and why; one sentence each
+
+  const Plan& plan() const { return result.plan; }
+  const Trace& trace() const { return result.trace; }
+};
+
+// Takes as long as reading the file: call it in a worker. Throws Error.
+std::shared_ptr<const Document> load_document(const std::string& path);
+
+// The same from a result in memory. `cluster` none: the one that the plan names, when it is found. Throws Error.
+std::shared_ptr<const Document> make_document(Result result, std::string path = {}, std::optional<Cluster> cluster = {});
+
+}  // namespace foreshard

@@ -1,0 +1,34 @@
+// MemoryView: live bytes by category over the same time axis as the timeline, the limits of the device, and the peaks of all
+// stages side by side.
+#pragma once
+
+#include <QWidget>
+#include <memory>
+
+#include "gui/document.h"
+#include "gui/selection.h"
+#include "gui/theme.h"
+#include "gui/time_axis.h"
+
+namespace foreshard {
+
+class MemoryView : public QWidget {
+  Q_OBJECT
+
+ public:
+  MemoryView(TimeAxis& axis, Selection& selection, QWidget* parent = nullptr);  // both must outlive it
+
+  void set_document(std::shared_ptr<const Document> document);  // null: empty
+  void set_theme(const Theme& theme);
+
+ protected:
+  void paintEvent(QPaintEvent* event) override;
+
+ private:
+  TimeAxis& axis_;
+  Selection& selection_;
+  std::shared_ptr<const Document> document_ = {};  // shared with the other views and their workers
+  Theme theme_ = {};
+};
+
+}  // namespace foreshard

@@ -1,0 +1,33 @@
+#include "gui/timeline_view.h"
+
+#include <QPainter>
+
+namespace foreshard {
+
+TimelineView::TimelineView(TimeAxis& axis, Selection& selection, QWidget* parent)
+    : QWidget(parent), axis_(axis), selection_(selection), theme_(theme_of(ThemeName::Dark)) {
+  connect(&axis_, &TimeAxis::visible_changed, this, qOverload<>(&QWidget::update));
+  connect(&selection_, &Selection::changed, this, qOverload<>(&QWidget::update));
+}
+
+void TimelineView::set_document(std::shared_ptr<const Document> document) {
+  document_ = std::move(document);
+  update();
+}
+
+void TimelineView::set_theme(const Theme& theme) {
+  theme_ = theme;
+  update();
+}
+
+void TimelineView::set_measured(std::shared_ptr<const Document> measured) {
+  measured_ = std::move(measured);
+  update();
+}
+
+void TimelineView::paintEvent(QPaintEvent*) {
+  QPainter painter(this);
+  painter.fillRect(rect(), theme_.background);
+}
+
+}  // namespace foreshard
