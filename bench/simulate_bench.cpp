@@ -2,6 +2,8 @@
 // docs/performance.md.
 #include <benchmark/benchmark.h>
 
+#include <utility>
+
 #include "report/summarize.h"
 #include "sim/simulate.h"
 #include "strategy/lower.h"
@@ -27,9 +29,9 @@ void play(benchmark::State& state, const Job& job) {
   if (job.layers > 0) strategy.global_batch = 48 * 8;
   double events = 0;
   for (auto _ : state) {
-    const auto answer = lower(model, cluster, strategy, {.ignore_memory = true});
-    const Plan& plan = std::get<Lowered>(answer).plan;
-    const Result result = simulate(plan, cluster, {.granularity = job.granularity, .folding = job.folding});
+    auto answer = lower(model, cluster, strategy, {.ignore_memory = true});
+    Plan& plan = std::get<Lowered>(answer).plan;
+    const Result result = simulate(std::move(plan), cluster, {.granularity = job.granularity, .folding = job.folding});
     const Summary summary = summarize(result, cluster, {.tokens_per_sample = 2048, .model_flops_per_sample = {1e15}});
     benchmark::DoNotOptimize(summary);
     events = static_cast<double>(result.engine_events);

@@ -2,9 +2,11 @@
 // answer has the same numbers; its exit code says that it does not fit.
 #include "sim/simulate.h"
 
+#include <charconv>
 #include <chrono>
 #include <cstdlib>
 #include <ostream>
+#include <utility>
 
 #include "cli/interrupt.h"
 #include "cli/job.h"
@@ -20,6 +22,23 @@
 
 namespace foreshard {
 
+// "17=1.25": computes of rank 17 take 1.25 times as long.
+static std::vector<Straggler> stragglers_of(const Arguments& arguments) {
+  std::vector<Straggler> stragglers;
+  for (const std::string& text : arguments.all("--straggler")) {
+    const char *begin = text.data(), *end = begin + text.size();
+    Straggler straggler;
+    const auto rank = std::from_chars(begin, end, straggler.rank.value);
+    const bool has_rank = rank.ec == std::errc() && rank.ptr != end && *rank.ptr == '=' && straggler.rank.value >= 0;
+    const auto factor = std::from_chars(has_rank ? rank.ptr + 1 : end, end, straggler.slowdown);
+    if (!has_rank || factor.ec != std::errc() || factor.ptr != end || !(straggler.slowdown > 0 && straggler.slowdown <= 1e6))
+      throw Error(kCommandLine, "--straggler", "\"" + text + "\"",
+                  "RANK=FACTOR with a factor above 0 and at most 1e6, such as 17=1.25");
+    stragglers.push_back(straggler);
+  }
+  return stragglers;
+}
+
 static SimulateOptions simulate_options(const Arguments& arguments) {
   SimulateOptions options;
   const std::string granularity = arguments.choice("--granularity", "layer", {"op", "layer", "stage"});
@@ -29,6 +48,7 @@ static SimulateOptions simulate_options(const Arguments& arguments) {
   const std::string folding = arguments.choice("--folding", "full", {"none", "tp", "full"});
   options.folding = folding == "none" ? Folding::None : folding == "tp" ? Folding::Tp : Folding::Full;
   options.memory_events = arguments.has("--svg") || arguments.has("--trace");
+  options.stragglers = stragglers_of(arguments);
   options.cancel = &watch_interrupt();
   return options;
 }
@@ -64,11 +84,12 @@ static ExitCode answer_refused(const Arguments& arguments, const Refused& refuse
   return ExitCode::Infeasible;
 }
 
-static Result play(const Arguments& arguments, const Prepared& prepared, const Console& console) {
+// The result takes the plan.
+static Result play(const Arguments& arguments, Prepared& prepared, const Console& console) {
   SimulateOptions options = simulate_options(arguments);
   Progress progress(arguments.choice("--progress", "auto", progress_modes()), console);
   options.progress = [&](double fraction) { progress.report(fraction); };
-  return simulate(prepared.plan, prepared.cluster, options);
+  return simulate(std::move(prepared.plan), prepared.cluster, options);
 }
 
 static ExitCode run(const Arguments& arguments, const Console& console) {
@@ -76,9 +97,9 @@ static ExitCode run(const Arguments& arguments, const Console& console) {
   if (arguments.has("--profile"))
     throw Error(kCommandLine, "--profile", "\"" + arguments.text("--profile") + "\"",
                 "no profile: this version has no calibration yet");
-  const auto answer = prepare(arguments);
+  auto answer = prepare(arguments);
   if (const auto* refused = std::get_if<Refused>(&answer)) return answer_refused(arguments, *refused, console);
-  const Prepared& prepared = std::get<Prepared>(answer);
+  Prepared& prepared = std::get<Prepared>(answer);
   const Result result = play(arguments, prepared, console);
   Summary summary = summarize(result, prepared.cluster, prepared.workload, {.order_bounds = true});
   if (prepared.does_not_fit) {
@@ -119,6 +140,11 @@ static std::vector<VerbOption> run_options() {
        .value = "LEVEL",
        .help = "none, tp or full: identical ranks played by one (default full)",
        .group = simulation},
+      {.name = "--straggler",
+       .value = "RANK=FACTOR",
+       .help = "computes of this rank take FACTOR times as long; may be repeated",
+       .group = simulation,
+       .repeatable = true},
       {.name = "--profile", .value = "FILE", .help = "measured costs; not in this version", .group = simulation},
       {.name = "--trace", .value = "FILE", .help = "write a Chrome trace, to open in Perfetto", .group = output},
       {.name = "--svg", .value = "FILE", .help = "write the timeline and the memory curve as a picture", .group = output},

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <utility>
 
 #include "core/error.h"
 
@@ -52,7 +53,10 @@ class Neighbours {
   void add(Side& side, std::int32_t own, std::int32_t beside) {
     if (!side.open || side.latest == beside) return;
     for (std::int32_t n = side.more; n >= 0; n = others_[static_cast<std::size_t>(n)].next)
-      if (others_[static_cast<std::size_t>(n)].link == beside) return;
+      if (std::int32_t& known = others_[static_cast<std::size_t>(n)].link; known == beside) {
+        std::swap(known, side.latest);  // neighbours come in runs
+        return;
+      }
     const double capacity = link(own).capacity, width = link(beside).capacity;
     side.total += width;
     side.open = (width < capacity || (width == capacity && beside < own)) && side.total <= capacity * kRounding;

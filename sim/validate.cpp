@@ -223,7 +223,7 @@ std::vector<double> check_stragglers(const SimulateOptions& options, int ranks) 
   for (const Straggler& straggler : options.stragglers) {
     if (!within(straggler.rank, slowdown.size()))
       throw Error("options", "straggler", "rank " + std::to_string(straggler.rank.value),
-                  "one of " + std::to_string(ranks) + " ranks");
+                  "a rank from 0 to " + std::to_string(ranks - 1));
     if (!(straggler.slowdown > 0 && straggler.slowdown <= 1e6))
       throw Error("options", "straggler", "slowdown " + std::to_string(straggler.slowdown), "above 0, at most 1e6");
     slowdown[straggler.rank.index()] *= straggler.slowdown;

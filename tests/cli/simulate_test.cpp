@@ -92,6 +92,22 @@ TEST(Simulate, OptionsReachTheSimulator) {
   EXPECT_GT(unfolded.at("simulation").at("simgrid_events").as_int(), folded.at("simulation").at("simgrid_events").as_int());
 }
 
+TEST(Simulate, AStragglerSlowsTheJobAndIsNamedAsACause) {
+  const JsonReader even = answer(kSmall + "--tp 2 --pp 2 --folding none");
+  EXPECT_EQ(even.at("bubble_by_cause").at("straggler").as_double(), 0);
+  const JsonReader slow = answer(kSmall + "--tp 2 --pp 2 --straggler 3=2");
+  // The slow rank computes for twice as long and everybody waits for it, at least for half of the step.
+  EXPECT_GT(slow.at("iteration_time_s").as_double(), 1.3 * even.at("iteration_time_s").as_double());
+  EXPECT_LT(slow.at("iteration_time_s").as_double(), 2.01 * even.at("iteration_time_s").as_double());
+  EXPECT_GT(slow.at("bubble_by_cause").at("straggler").as_double(), 0);
+  const std::string expected = "expected RANK=FACTOR with a factor above 0 and at most 1e6, such as 17=1.25\n";
+  for (const char* wrong : {"3", "=2", "3=", "-1=2", "3=0", "3=2x", "3=nan", "x=2"})
+    EXPECT_EQ(run_line(kSmall + "--straggler " + wrong).err,
+              "foreshard: command line: --straggler: found \"" + std::string(wrong) + "\", " + expected);
+  EXPECT_EQ(run_line(kSmall + "--straggler 8=2").err,
+            "foreshard: options: straggler: found rank 8, expected a rank from 0 to 7\n");
+}
+
 TEST(Simulate, WrongOptionsSayWhatWasExpected) {
   EXPECT_EQ(run_line(kSmall + "--folding half").err,
             "foreshard: command line: --folding: found \"half\", expected one of none, tp, full\n");
