@@ -131,8 +131,11 @@ Summary summarize(const Result& result, const Cluster& cluster, const Workload& 
   add_bubbles(summary, result, sums);
   add_memory(summary, result, cluster);
   if (options.order_bounds)
-    for (std::size_t r = 0; r < summary.memory.size(); ++r)
-      summary.memory[r].order_bound = order_bound(result.plan, {static_cast<std::int32_t>(r)});
+    for (std::size_t r = 0; r < summary.memory.size(); ++r) {
+      StageMemory& row = summary.memory[r];
+      // With three streams the bound may lie above what can happen; what can live together fits into the arena.
+      row.order_bound = std::min(order_bound(result.plan, {static_cast<std::int32_t>(r)}), row.arena);
+    }
   summary.stage_times = stage_times(result.plan, result.trace, sums);
   summary.links = link_rows(result.trace);
   return summary;

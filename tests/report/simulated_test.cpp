@@ -82,7 +82,7 @@ TEST(Simulated, SummariesAreConsistent) {
     for (const StageMemory& row : s.memory) {
       EXPECT_LE(row.statics, row.live_peak);
       EXPECT_LE(row.live_peak, row.order_bound);
-      EXPECT_LE(row.live_peak, row.arena);  // not the bound: with three streams it may lie above what can happen
+      EXPECT_LE(row.order_bound, row.arena);
     }
     for (const StageTimes& times : s.stage_times) EXPECT_GT(times.forward.value, 0) << c.name;
   }
