@@ -103,6 +103,7 @@ void check_role(const Plan& plan, RoleId id, const ProgramOrder& order, Defects&
     return defects.add("too-large", "role " + std::to_string(id.value), "too many byte ranges times slots to check");
   check_lives(plan, id, order, uses, defects);
   check_gradients(plan, id, uses, defects);
+  check_partial_sums(plan, id, uses, defects);
 }
 
 }  // namespace

@@ -30,6 +30,8 @@
 //   gradient-over-reduced    ... that was reduced twice over an axis, over different shards, or with a role that does not
 //                            hold the tensor
 //   gradient-lost            a gradient overwritten or released before anything read it
+//   partial-sum              a part of a sum over a tensor-parallel axis (product of a cut weight, row sums of a cut vocabulary,
+//                            gradient of a whole weight from some of the tokens) that is read or sent before it is reduced
 //   update-without-gradient  an optimizer step of a data-parallel role that reads nothing a backward wrote
 //   capacity, host-capacity
 #pragma once

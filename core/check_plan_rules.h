@@ -68,6 +68,7 @@ std::string block_name(const Role& role, BufferId buffer, std::int32_t slot);
 void check_meetings(const Plan& plan, const std::vector<ProgramOrder>& orders, Defects& defects);
 void check_lives(const Plan& plan, RoleId role, const ProgramOrder& two_runs, const RoleUses& uses, Defects& defects);
 void check_gradients(const Plan& plan, RoleId role, const RoleUses& uses, Defects& defects);
+void check_partial_sums(const Plan& plan, RoleId role, const RoleUses& uses, Defects& defects);
 void check_work(const Plan& plan, bool stale_weights_allowed, Defects& defects);
 void check_capacity(const Plan& plan, const CheckPlanOptions& options, Defects& defects);
 
