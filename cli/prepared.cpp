@@ -88,8 +88,11 @@ std::vector<std::string> headline(const Strategy& strategy) {
     std::replace(name.begin(), name.end(), '_', ' ');
     words.push_back(option.type == OptionType::Flag ? name : name + " " + value);
   };
-  for (const std::string& path : first)
+  for (const std::string& path : first) {
+    if (path == "schedule" && strategy.pp == 1) continue;  // of one stage there is only one order
+    if (path == "seq" && strategy.seq == 1) continue;      // samples that are no sequences
     if (const StrategyOption* option = find_option(path)) add(*option, path == "tp" || path == "pp" || path == "dp");
+  }
   // Chosen by the engine where nothing was asked for: not worth a word.
   static const std::vector<std::string> resolved = {"attention",        "bucket",      "placement",  "param_dtype",
                                                     "grad_dtype",       "state_dtype", "zero_group", "microbatch_group",
