@@ -170,7 +170,8 @@ std::vector<StageDurations> measure(const Plan& plan, AloneTimes& alone, bool in
   return stages;
 }
 
-ScheduleTimes<double> schedule_times(const std::vector<StageDurations>& stages) {
+// Transfers that do not overlap are part of the action that sends.
+ScheduleTimes<double> schedule_times(const std::vector<StageDurations>& stages, bool overlapped) {
   ScheduleTimes<double> times;
   double hops = 0;
   for (const StageDurations& stage : stages) {
@@ -179,7 +180,7 @@ ScheduleTimes<double> schedule_times(const std::vector<StageDurations>& stages) 
     times.weight_grad.push_back(0);
     hops += stage.hop;
   }
-  if (stages.size() > 1) times.latency = hops / static_cast<double>(stages.size() - 1);
+  if (stages.size() > 1 && overlapped) times.latency = hops / static_cast<double>(stages.size() - 1);
   return times;
 }
 
@@ -241,7 +242,7 @@ Estimate refine(const Lowered& lowered, const Cluster& cluster) {
   const std::vector<StageDurations> stages = measure(plan, alone, in_turn);
   const ScheduleLists lists =
       schedule_entry(*s.schedule).lists({.p = s.pp, .m = plan.microbatches, .v = s.virtual_stages, .g = s.microbatch_group});
-  const auto timing = evaluate(lists, schedule_times(stages));
+  const auto timing = evaluate(lists, schedule_times(stages, s.overlap.p2p));
   if (!timing) throw Error("schedule " + schedule_entry(*s.schedule).name + " deadlocks");
   Estimate estimate;
   double end = timing->makespan;

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "strategy/estimate.h"
@@ -16,13 +17,26 @@ namespace foreshard {
 struct Point {
   int tp = 1, cp = 1, pp = 1, virtual_stages = 1, dp = 1;
   std::int64_t micro_batch = 1;
-  bool sequence_parallel = false, overlap_parameters = false;
+  bool sequence_parallel = false, overlap_gradients = true, overlap_parameters = false, overlap_p2p = true;
   std::int8_t zero = 0;
+  int zero_group = 0;     // ranks that share a ZeRO shard set; 0: all replicas
+  std::int8_t order = 0;  // index into rank_orders(); 0: the placement of the base strategy
   RecomputeKind recompute = RecomputeKind::None;
+  int recompute_layers = 0;  // Full: the first so many layers of each stage; 0: all
   Schedule schedule = Schedule::OneFOneB;
   bool operator==(const Point&) const = default;
 };
-Strategy strategy_at(const Strategy& base, const Point& point);
+// `layers`: of the model, for a layer split where the stages do not divide them; 0: the base's split.
+Strategy strategy_at(const Strategy& base, const Point& point, int layers = 0);
+// Layers of the first stage, one between, the last, the only one. Where they cannot be equal the ends have fewer (they have the
+// embedding and the loss) and later stages more (they keep fewer micro-batches).
+std::array<int, 4> layers_by_kind(int layers, int stages);
+std::string nearly_even_split(int layers, int stages);  // the same as Strategy::layer_split
+
+// Ways to lay ranks on the GPUs, fastest axis first (Strategy::placement); the first is the default.
+const std::vector<std::vector<std::string>>& rank_orders();
+// Neighbouring ranks of a tensor or context group are so many GPUs apart.
+int stride_of(const Point& point);
 
 // A number that grows with the layers of a stage: of the first stage, one between, the last one, the only one.
 struct PerStage {
@@ -31,7 +45,7 @@ struct PerStage {
   double of(int kind, double layers) const { return one[static_cast<std::size_t>(kind)] + layer * (layers - 1); }
 };
 
-struct ShapeCosts {                                          // of (tp, cp, micro-batch, sequence parallel, recompute)
+struct ShapeCosts {                                          // of (tp, cp, stride, micro-batch, sequence parallel, recompute)
   PerStage forward = {}, backward = {}, communication = {};  // seconds of one micro-batch
   PerStage parameters = {};                                  // elements on one rank
   PerStage activations = {};                                 // bytes of one micro-batch in flight
@@ -39,15 +53,20 @@ struct ShapeCosts {                                          // of (tp, cp, micr
   double hop_bytes = 0;
 };
 
-struct GridCosts {  // of (tp, cp, pp, dp)
+// The first `redone` of `layers` layers as `full` has them, the others as `none` has them.
+ShapeCosts partly_redone(const ShapeCosts& none, const ShapeCosts& full, double layers, double redone);
+
+struct GridCosts {  // of (tp, cp, pp, dp, ZeRO group, order)
   static constexpr int kSizes = 18;
   static constexpr double kLeast = 4096, kStep = 4;
   using Ladder = std::array<double, kSizes>;  // seconds for kLeast * kStep^i bytes
-  std::array<Ladder, 3> collective = {};      // all-reduce, reduce-scatter, all-gather over the data ranks
+  std::array<Ladder, 3> collective = {};      // all-reduce over the data ranks, reduce-scatter and all-gather over the shards
+  Ladder replicas = {};                       // all-reduce of equal shards of different ZeRO groups
   Ladder tied = {};                           // all-reduce of first and last stage
   double hop = 0, hop_per_byte = 0;           // to the next stage
   double share = 0;                           // of the compute units that a large collective over the data ranks takes
   double collective_time(CollectiveKind kind, double bytes) const;
+  double replicas_time(double bytes) const;
   double tied_time(double bytes) const;
 };
 
@@ -64,14 +83,17 @@ class Screen {
   // Empty: shapes that cannot be cut so.
   std::optional<ShapeCosts> shape(const Point& point) const;
   GridCosts grid(const Point& point) const;
-  // `point` must divide layers and batch evenly.
+  // `point` must divide the batch evenly.
   Screened at(const Point& point, const ShapeCosts& shape, const GridCosts& grid) const;
 
   double capacity() const { return capacity_; }  // bytes that arena and framework may take
   int layers() const { return layers_; }
 
  private:
-  void shard(const Point& point, const ShapeCosts& shape, const GridCosts& grid, double layers, PipelineTimes& times) const;
+  using Layers = std::array<double, 4>;  // by kind
+  Layers layers_of(const Point& point) const;
+  void shard(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const Layers& layers,
+             PipelineTimes& times) const;
   double tail(const Point& point, const ShapeCosts& shape, const GridCosts& grid, int kind, double layers) const;
   double memory(const Point& point, const ShapeCosts& shape, double microbatches) const;
 

@@ -6,6 +6,8 @@
 #include <thread>
 #include <tuple>
 
+#include "strategy/search_framework.h"
+#include "strategy/search_kept.h"
 #include "strategy/search_space.h"
 
 namespace foreshard {
@@ -16,15 +18,19 @@ const std::vector<std::string>& objective_names() {
   return names;
 }
 const std::vector<std::string>& searched_options() {
-  static const std::vector<std::string> paths = {"tp",   "cp",        "pp",      "dp",       "virtual_stages",   "micro_batch",
-                                                 "zero", "recompute", "overlap", "schedule", "sequence_parallel"};
+  static const std::vector<std::string> paths = {
+      "tp",        "cp",        "pp",      "dp",       "virtual_stages",    "micro_batch",
+      "zero",      "recompute", "overlap", "schedule", "sequence_parallel", "placement",
+      "zero_group"};
   return paths;
 }
 
 namespace {
 
 constexpr double kMemorySlack = 1.05;  // the screen's memory is this far off at most; refining decides exactly
-constexpr int kBins = 128;             // of memory, for the Pareto front
+constexpr std::size_t kVariants = 16;  // of a family, that screening keeps
+constexpr std::size_t kPolished = 4;   // families whose variants are all refined
+constexpr double kNear = 1.04;         // variants this far behind the best of their family have lost
 
 double score(Objective objective, const Point& point, double time, double peak) {
   switch (objective) {
@@ -37,46 +43,7 @@ double score(Objective objective, const Point& point, double time, double peak) 
   return time;
 }
 
-struct Kept {
-  double score = 0, time = 0;
-  std::int64_t order = 0;  // where it stands in the space: equal scores keep one order whatever the threads do
-  Point point = {};
-  Screened screened = {};
-  bool operator<(const Kept& other) const {
-    return std::tie(score, time, order) < std::tie(other.score, other.time, other.order);
-  }
-};
-
-// The best of what one thread has seen.
-class Best {
- public:
-  explicit Best(int most) : most_(static_cast<std::size_t>(std::max(1, most))) {}
-  double worst() const { return heap_.size() < most_ ? 1e300 : heap_.front().score; }
-  void offer(const Kept& kept) {
-    if (heap_.size() >= most_) {
-      if (!(kept < heap_.front())) return;
-      std::pop_heap(heap_.begin(), heap_.end());
-      heap_.pop_back();
-    }
-    heap_.push_back(kept);
-    std::push_heap(heap_.begin(), heap_.end());
-  }
-  const std::vector<Kept>& all() const { return heap_; }
-
- private:
-  std::size_t most_;
-  std::vector<Kept> heap_ = {};
-};
-
-struct Tally {
-  explicit Tally(int most) : best(most) {}
-  Best best;
-  std::array<std::optional<Kept>, kBins> bins = {};  // fastest by memory
-  std::int64_t enumerated = 0, evaluated = 0;
-  PrunedBy pruned = {};
-};
-
-using ShapeKey = std::tuple<int, int, std::int64_t, bool, RecomputeKind>;
+using ShapeKey = std::tuple<int, int, int, std::int64_t, bool, RecomputeKind>;
 
 class Searching {
  public:
@@ -91,7 +58,7 @@ class Searching {
     measure();
     // Without a screen everything is refined.
     if (!screen_) most_ = wanted_ = 1 << 16;
-    std::vector<Tally> tallies(static_cast<std::size_t>(threads_), Tally(most_));
+    std::vector<Tally> tallies(static_cast<std::size_t>(threads_), Tally(most_, screen_ ? options_.sample : 0));
     in_parallel(space_.grids.size(), 0.4, 0.3, [&](std::size_t grid, std::size_t thread) { screen(grid, tallies[thread]); });
     return finish(tallies);
   }
@@ -115,16 +82,22 @@ class Searching {
     loop(0);
   }
 
-  ShapeKey key(const Point& p) const { return {p.tp, p.cp, p.micro_batch, p.sequence_parallel, p.recompute}; }
+  ShapeKey key(const Point& p) const { return {p.tp, p.cp, stride_of(p), p.micro_batch, p.sequence_parallel, p.recompute}; }
+  const ShapeCosts* shape(const Point& point) const {
+    const auto& found = shapes_[shape_of_.at(key(point))];
+    return found ? &*found : nullptr;
+  }
+  const GridCosts& grid_costs(std::size_t grid, const Point& point) const {
+    return grids_[grid].at({point.order, point.zero_group});
+  }
 
   template <class Visit>
-  void for_each_shape(const Point& grid, Visit visit) const {
-    Point point = grid;
-    for (const std::int64_t micro_batch : micro_batches(space_, grid))
+  void for_each_shape(Point point, Visit visit) const {
+    for (const std::int8_t order : rank_orders_for(space_, point, cluster_))
       for (const bool sp : space_.sequence_parallels) {
-        if (sp && grid.tp == 1) continue;
+        if (sp && point.tp == 1) continue;
         for (const RecomputeKind recompute : space_.recomputes) {
-          point.micro_batch = micro_batch, point.sequence_parallel = sp, point.recompute = recompute;
+          point.order = order, point.sequence_parallel = sp, point.recompute = recompute;
           visit(point);
         }
       }
@@ -133,77 +106,126 @@ class Searching {
   void measure() {
     if (!screen_) return;
     grids_.resize(space_.grids.size());
-    in_parallel(space_.grids.size(), 0, 0.1, [&](std::size_t i, std::size_t) { grids_[i] = screen_->grid(space_.grids[i]); });
+    in_parallel(space_.grids.size(), 0, 0.1, [&](std::size_t i, std::size_t) {
+      Point grid = space_.grids[i];
+      for (const std::int8_t order : rank_orders_for(space_, grid, cluster_)) {
+        for (const int group : zero_groups_for(space_, grid)) {
+          grid.order = order, grid.zero_group = group;
+          grids_[i][{order, group}] = screen_->grid(grid);
+        }
+      }
+    });
     std::vector<Point> points;
-    for (const Point& grid : space_.grids)
-      for_each_shape(grid, [&](const Point& point) {
-        if (shape_of_.try_emplace(key(point), points.size()).second) points.push_back(point);
-      });
+    for (Point grid : space_.grids)
+      for (const std::int64_t micro_batch : micro_batches(space_, grid)) {
+        grid.micro_batch = micro_batch;
+        for_each_shape(grid, [&](Point point) {
+          if (shape_of_.try_emplace(key(point), points.size()).second) points.push_back(point);
+          point.recompute = RecomputeKind::None;  // of the layers that are not redone
+          if (space_.recompute_layers > 0 && shape_of_.try_emplace(key(point), points.size()).second) points.push_back(point);
+        });
+      }
     shapes_.resize(points.size());
     in_parallel(points.size(), 0.1, 0.3, [&](std::size_t i, std::size_t) { shapes_[i] = screen_->shape(points[i]); });
   }
 
   void screen(std::size_t grid, Tally& tally) const {
     std::int64_t order = static_cast<std::int64_t>(grid) << 32;
-    for_each_shape(space_.grids[grid], [&](const Point& shaped) {
-      const std::optional<ShapeCosts>* shape = screen_ ? &shapes_[shape_of_.at(key(shaped))] : nullptr;
-      for (const int v : virtual_stages(space_, shaped)) {
-        Point point = shaped;
+    Point point = space_.grids[grid];
+    for (const std::int64_t micro_batch : micro_batches(space_, point)) {
+      point.micro_batch = micro_batch;
+      for (const int v : virtual_stages(space_, point)) {
         point.virtual_stages = v;
         const std::vector<Schedule> schedules = schedules_for(space_, point);
-        if (schedules.empty() || (shape && !*shape)) {
-          ++tally.enumerated, ++tally.pruned.shape;
+        if (schedules.empty()) ++tally.enumerated, ++tally.pruned.shape;
+        for (const Schedule schedule : schedules) {
+          point.schedule = schedule;
+          screen_family(point, grid, order, tally);
+        }
+      }
+    }
+  }
+
+  void screen_family(const Point& start, std::size_t grid, std::int64_t& order, Tally& tally) const {
+    Family family;
+    for_each_shape(start, [&](Point point) {
+      const ShapeCosts* costs = screen_ ? shape(point) : nullptr;
+      if (screen_ && !costs) {
+        ++tally.enumerated, ++tally.pruned.shape;
+        return;
+      }
+      Point none = point;
+      none.recompute = RecomputeKind::None;
+      for (const int layers : recompute_layers(space_, point)) {
+        point.recompute_layers = layers;
+        if (layers == 0 || !costs) {
+          screen_rest(point, costs, grid, order, family, tally);
           continue;
         }
-        screen_rest(point, schedules, shape ? &**shape : nullptr, grid, order, tally);
+        const double all = static_cast<double>(space_.layers) / (point.pp * point.virtual_stages);
+        const ShapeCosts mixed = partly_redone(*shape(none), *costs, all, layers);
+        screen_rest(point, &mixed, grid, order, family, tally);
       }
     });
+    tally.best.offer(std::move(family));
   }
 
   // The loops that need nothing but arithmetic.
-  void screen_rest(Point point, const std::vector<Schedule>& schedules, const ShapeCosts* shape, std::size_t grid,
-                   std::int64_t& order, Tally& tally) const {
-    const bool shards = point.dp * point.cp > 1;
+  void screen_rest(Point point, const ShapeCosts* costs, std::size_t grid, std::int64_t& order, Family& family,
+                   Tally& tally) const {
     const bool bounded =
-        options_.prune && shape && options_.objective != Objective::Memory && options_.objective != Objective::Pareto;
+        options_.prune && costs && options_.objective != Objective::Memory && options_.objective != Objective::Pareto;
     bool hopeless = false;
     if (bounded) {
-      point.zero = 0, point.overlap_parameters = false, point.schedule = schedules.front();
-      const double bound = screen_->at(point, *shape, grids_[grid]).bound;
+      point.zero_group = space_.zero_groups.empty() ? 0 : space_.zero_groups.front();
+      const double bound = screen_->at(point, *costs, grid_costs(grid, point)).bound;
       hopeless = score(options_.objective, point, bound, 0) > tally.best.worst();
     }
-    for (const Schedule schedule : schedules)
-      for (const std::int8_t zero : space_.zeros) {
-        if (zero > 0 && !shards && space_.zeros.size() > 1) continue;
-        for (const bool overlap : space_.overlaps) {
-          if (overlap && zero == 0 && space_.overlaps.size() > 1) continue;
+    for (const std::int8_t zero : zeros_for(space_, point)) {
+      point.zero = zero;
+      const std::vector<Overlap> overlaps = overlaps_for(space_, point);
+      for (const int group : zero_groups_for(space_, point)) {
+        if (zero == 0 && group != 0 && space_.zero_groups.empty()) break;
+        point.zero_group = group;
+        const GridCosts* costs_of_grid = costs ? &grid_costs(grid, point) : nullptr;
+        for (const Overlap& overlap : overlaps) {
           ++tally.enumerated, ++order;
-          point.schedule = schedule, point.zero = zero, point.overlap_parameters = overlap;
-          if (hopeless) {
+          point.overlap_gradients = overlap.gradients, point.overlap_parameters = overlap.parameters;
+          point.overlap_p2p = overlap.p2p;
+          if (hopeless)
             ++tally.pruned.bound;
-            continue;
-          }
-          look_at(point, shape, grid, order, tally);
+          else
+            look_at(point, costs, costs_of_grid, order, family, tally);
         }
       }
+    }
   }
 
-  void look_at(const Point& point, const ShapeCosts* shape, std::size_t grid, std::int64_t order, Tally& tally) const {
+  void look_at(const Point& point, const ShapeCosts* costs, const GridCosts* grid, std::int64_t order, Family& family,
+               Tally& tally) const {
     Kept kept{.order = order, .point = point};
-    if (shape) {
-      kept.screened = screen_->at(point, *shape, grids_[grid]);
+    const char* refused = runner_ ? refused_by(*runner_, point) : nullptr;
+    if (refused) ++tally.pruned.framework, ++tally.refusals[refused];
+    if (costs) {
+      kept.screened = screen_->at(point, *costs, *grid);
       ++tally.evaluated;
-      if (kept.screened.peak > screen_->capacity() * kMemorySlack) {
-        ++tally.pruned.memory;
-        return;
-      }
     }
     kept.time = kept.screened.time;
     kept.score = score(options_.objective, point, kept.time, kept.screened.peak);
-    tally.best.offer(kept);
-    if (options_.objective != Objective::Pareto || !shape) return;
+    const bool fits = !costs || kept.screened.peak <= screen_->capacity() * kMemorySlack;
+    if (refused && fits) tally.without_framework = std::min(tally.without_framework, kept.score);
+    if (refused) return;
+    if (!fits) {
+      ++tally.pruned.memory;
+      tally.without_memory_limit = std::min(tally.without_memory_limit, kept.score);
+      return;
+    }
+    tally.sample.offer(kept);
+    if (!costs) return tally.best.offer({{kept}});  // nothing is known yet: every point is refined
+    family.offer(kept, kVariants);
+    if (options_.objective != Objective::Pareto) return;
     const auto bin = static_cast<std::size_t>(
-        std::clamp(kept.screened.peak / screen_->capacity() * (kBins - 1), 0.0, static_cast<double>(kBins - 1)));
+        std::clamp(kept.screened.peak / screen_->capacity() * (kMemoryBins - 1), 0.0, static_cast<double>(kMemoryBins - 1)));
     if (!tally.bins[bin] || kept < *tally.bins[bin]) tally.bins[bin] = kept;
   }
 
@@ -212,58 +234,115 @@ class Searching {
             .would_help = {"fewer --fix", "a larger cluster", "another --global-batch"}};
   }
 
-  std::variant<SearchResult, Infeasible> finish(std::vector<Tally>& tallies) {
+  std::variant<SearchResult, Infeasible> finish(const std::vector<Tally>& tallies) {
     SearchResult result;
-    std::vector<Kept> kept;
-    std::array<std::optional<Kept>, kBins> bins = {};
+    std::array<std::optional<Kept>, kMemoryBins> bins = {};
     for (const Tally& tally : tallies) {
-      kept.insert(kept.end(), tally.best.all().begin(), tally.best.all().end());
       for (std::size_t bin = 0; bin < bins.size(); ++bin)
         if (tally.bins[bin] && (!bins[bin] || *tally.bins[bin] < *bins[bin])) bins[bin] = tally.bins[bin];
       result.enumerated += tally.enumerated, result.evaluated += tally.evaluated;
       result.pruned.shape += tally.pruned.shape, result.pruned.memory += tally.pruned.memory;
-      result.pruned.bound += tally.pruned.bound;
+      result.pruned.bound += tally.pruned.bound, result.pruned.framework += tally.pruned.framework;
+      for (const auto& [why, count] : tally.refusals) refusals_[why] += count;
+      better_without(result.without_memory_limit, tally.without_memory_limit);
+      better_without(result.without_framework, tally.without_framework);
     }
-    std::sort(kept.begin(), kept.end());
-    if (kept.size() > static_cast<std::size_t>(most_)) kept.resize(static_cast<std::size_t>(most_));
-    result.ranked = refine_best(kept, static_cast<std::size_t>(wanted_), result);
-    std::vector<Kept> thin;
+    const std::vector<Family> families = merged(tallies, most_);
+    result.ranked = refine_best(families, static_cast<std::size_t>(wanted_), result);
+    std::vector<Family> thin;
     for (const auto& bin : bins)
-      if (bin) thin.push_back(*bin);
+      if (bin) thin.push_back({{*bin}});
     result.front = front_of(refine_best(thin, thin.size(), result));
+    result.sample = refine_sample(tallies, result);
     result.interrupted = stopped();
-    if (result.ranked.empty()) return emptied_by(result, kept.empty());
+    if (result.ranked.empty()) return emptied_by(result, families.empty());
     return result;
   }
 
+  static void better_without(std::optional<double>& best, double found) {
+    if (found < best.value_or(kNever)) best = found;
+  }
+
+  std::vector<Candidate> refine_sample(const std::vector<Tally>& tallies, SearchResult& result) {
+    Sample all(options_.sample);
+    for (const Tally& tally : tallies) all.offer(tally.sample);
+    std::vector<Kept> points;
+    for (const auto& [hash, kept] : all.all()) points.push_back(kept);
+    std::sort(points.begin(), points.end(), [](const Kept& a, const Kept& b) { return a.order < b.order; });
+    std::vector<std::optional<Candidate>> batch(points.size());
+    in_parallel(points.size(), 1, 0, [&](std::size_t i, std::size_t) { batch[i] = refined(points[i]); });
+    result.refined += static_cast<std::int64_t>(points.size());
+    std::vector<Candidate> fitting;
+    for (auto& candidate : batch)
+      if (candidate) fitting.push_back(std::move(*candidate));
+    return fitting;
+  }
+
   Infeasible emptied_by(const SearchResult& result, bool screened_out) const {
+    if (result.pruned.memory == 0 && result.pruned.framework > 0) {
+      const auto most = std::max_element(refusals_.begin(), refusals_.end(),
+                                         [](const auto& a, const auto& b) { return a.second < b.second; });
+      return nothing("--framework " + options_.base.framework + " runs none of its strategies: " + most->first);
+    }
     if (result.pruned.memory > 0 || !screened_out)
       return nothing("all " + std::to_string(result.enumerated) + " strategies need more memory than " +
                      std::to_string(static_cast<int>(100 * (1 - options_.base.reserve))) + " % of a GPU");
-    const auto answer = lower(model_, cluster_, strategy_at(options_.base, space_.grids.front()), {.ignore_memory = true});
+    const auto answer =
+        lower(model_, cluster_, strategy_at(options_.base, space_.grids.front(), space_.layers), {.ignore_memory = true});
     if (const auto* refused = std::get_if<Infeasible>(&answer)) return nothing("for example: " + refused->reason);
     return nothing("no schedule takes these degrees with this batch");
   }
 
-  // Batches of as many as are still missing, best first, so that the answer does not depend on the threads.
-  std::vector<Candidate> refine_best(const std::vector<Kept>& kept, std::size_t wanted, SearchResult& result) {
-    std::vector<Candidate> found;
-    for (std::size_t next = 0; next < kept.size() && found.size() < wanted;) {
-      const std::size_t count = std::min(kept.size() - next, wanted - found.size());
+  // Batches of as many as are still missing, best first, so that the answer does not depend on the threads. Then every variant
+  // of the best families: what decides among them is too small for the screen.
+  std::vector<Candidate> refine_best(const std::vector<Family>& families, std::size_t wanted, SearchResult& result) {
+    std::vector<std::pair<Candidate, const Family*>> found;
+    const auto better = [](const auto& a, const auto& b) { return a.first.score < b.first.score; };
+    for (std::size_t next = 0; next < families.size() && found.size() < wanted;) {
+      const std::size_t count = std::min(families.size() - next, wanted - found.size());
       std::vector<std::optional<Candidate>> batch(count);
-      in_parallel(count, 0.7, 0.3, [&](std::size_t i, std::size_t) { batch[i] = refined(kept[next + i]); });
-      for (auto& candidate : batch)
-        if (candidate) found.push_back(std::move(*candidate));
+      std::atomic<std::int64_t> refined{0};
+      in_parallel(count, 0.7, 0.2,
+                  [&](std::size_t i, std::size_t) { batch[i] = first_that_fits(families[next + i], refined); });
+      for (std::size_t i = 0; i < count; ++i)
+        if (batch[i]) found.emplace_back(std::move(*batch[i]), &families[next + i]);
       next += count;
-      result.refined += static_cast<std::int64_t>(count);
+      result.refined += refined;
       if (stopped() && !found.empty()) break;
     }
-    std::stable_sort(found.begin(), found.end(), [](const Candidate& a, const Candidate& b) { return a.score < b.score; });
-    return found;
+    std::stable_sort(found.begin(), found.end(), better);
+    polish(found, result);
+    std::stable_sort(found.begin(), found.end(), better);
+    std::vector<Candidate> candidates;
+    for (auto& [candidate, family] : found) candidates.push_back(std::move(candidate));
+    return candidates;
+  }
+
+  void polish(std::vector<std::pair<Candidate, const Family*>>& found, SearchResult& result) {
+    std::vector<std::pair<std::size_t, const Kept*>> work;
+    for (std::size_t i = 0; i < std::min(found.size(), kPolished); ++i)
+      for (const Kept& kept : found[i].second->variants)
+        if (kept.point != found[i].first.point && kept.score <= found[i].second->variants.front().score * kNear)
+          work.emplace_back(i, &kept);
+    std::vector<std::optional<Candidate>> batch(work.size());
+    in_parallel(work.size(), 0.9, 0.1, [&](std::size_t i, std::size_t) { batch[i] = refined(*work[i].second); });
+    result.refined += static_cast<std::int64_t>(work.size());
+    for (std::size_t i = 0; i < work.size(); ++i) {
+      Candidate& best = found[work[i].first].first;
+      if (batch[i] && batch[i]->score < best.score) best = std::move(*batch[i]);
+    }
+  }
+
+  std::optional<Candidate> first_that_fits(const Family& family, std::atomic<std::int64_t>& count) const {
+    for (const Kept& kept : family.variants) {
+      ++count;
+      if (auto candidate = refined(kept)) return candidate;
+    }
+    return {};
   }
 
   std::optional<Candidate> refined(const Kept& kept) const {
-    const auto answer = lower(model_, cluster_, strategy_at(options_.base, kept.point));
+    const auto answer = lower(model_, cluster_, strategy_at(options_.base, kept.point, space_.layers));
     if (std::holds_alternative<Infeasible>(answer)) return {};
     const Lowered& lowered = std::get<Lowered>(answer);
     Candidate candidate{.point = kept.point, .strategy = lowered.strategy, .screened = kept.screened};
@@ -284,32 +363,54 @@ class Searching {
   const Cluster& cluster_;
   const SearchOptions& options_;
   SearchSpace space_;
+  std::optional<Runner> runner_ = find_runner(options_.base.framework);
+  std::map<std::string, std::int64_t> refusals_ = {};                       // by the framework
   int threads_ = 1, most_ = options_.shortlist, wanted_ = options_.refine;  // kept by screening, refined
   std::optional<Screen> screen_ = {};
-  std::vector<GridCosts> grids_ = {};
+  std::vector<std::map<std::pair<std::int8_t, int>, GridCosts>> grids_ = {};  // [grid]{rank order, ZeRO group}
   std::map<ShapeKey, std::size_t> shape_of_ = {};
   std::vector<std::optional<ShapeCosts>> shapes_ = {};
 };
 
 }  // namespace
 
+std::vector<Family> merged(const std::vector<Tally>& tallies, int most) {
+  std::vector<Family> families;
+  for (const Tally& tally : tallies) families.insert(families.end(), tally.best.all().begin(), tally.best.all().end());
+  std::sort(families.begin(), families.end());
+  const auto limit = static_cast<std::size_t>(std::max(1, most));
+  if (families.size() < limit) return families;
+  families.resize(limit);
+  for (Family& family : families)
+    std::erase_if(family.variants, [&](const Kept& kept) { return kept.score > families.back().variants.front().score; });
+  return families;
+}
+
 std::variant<SearchResult, Infeasible> search(const Model& model, const Cluster& cluster, const SearchOptions& options) {
   return Searching(model, cluster, options).run();
 }
 
-void rerank(std::vector<Candidate>& ranked, int top, Objective objective,
-            const std::function<std::optional<double>(const Candidate&)>& simulate) {
+void rerank(std::vector<Candidate>& ranked, int top, Objective objective, const SimulateAll& simulate) {
   const std::size_t count = std::min(ranked.size(), static_cast<std::size_t>(std::max(0, top)));
   const auto better = [](const Candidate& a, const Candidate& b) { return a.score < b.score; };
-  for (;;) {
+  for (bool complete = true; complete;) {
     std::stable_sort(ranked.begin(), ranked.end(), better);
-    const auto end = ranked.begin() + static_cast<std::ptrdiff_t>(count);
-    const auto next = std::find_if(ranked.begin(), end, [](const Candidate& c) { return !c.simulated; });
-    if (next == end) return;
-    next->simulated = simulate(*next);
-    if (!next->simulated) return;
-    next->score = score(objective, next->point, *next->simulated, static_cast<double>(next->estimate.peak.value));
+    std::vector<const Candidate*> next;
+    for (std::size_t i = 0; i < count; ++i)
+      if (!ranked[i].simulated) next.push_back(&ranked[i]);
+    if (next.empty()) return;
+    const std::vector<std::optional<double>> seconds = simulate(next);
+    for (std::size_t i = 0, answer = 0; i < count; ++i) {
+      Candidate& candidate = ranked[i];
+      if (candidate.simulated) continue;
+      candidate.simulated = seconds[answer++];
+      complete &= candidate.simulated.has_value();
+      if (candidate.simulated)
+        candidate.score =
+            score(objective, candidate.point, *candidate.simulated, static_cast<double>(candidate.estimate.peak.value));
+    }
   }
+  std::stable_sort(ranked.begin(), ranked.end(), better);
 }
 
 }  // namespace foreshard

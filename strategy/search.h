@@ -25,6 +25,7 @@ struct SearchOptions {
   bool prune = true;                                   // false: every point is screened; the winner is the same
   int shortlist = 256;                                 // points that screening keeps
   int refine = 48;                                     // of those, how many that fit are refined, best first
+  int sample = 0;                                      // points from all over the space that are refined, too
   int threads = 0;                                     // 0: one per core
   const std::atomic<bool>* cancel = nullptr;           // set: ends early with the best so far
   std::function<void(double fraction)> progress = {};  // called by the calling thread
@@ -41,14 +42,18 @@ struct Candidate {
 };
 
 struct PrunedBy {
-  std::int64_t shape = 0;   // the model cannot be cut so, or the schedule refuses
-  std::int64_t memory = 0;  // the screen says that it does not fit
-  std::int64_t bound = 0;   // slower than what is known already, whatever the rest
+  std::int64_t shape = 0;      // the model cannot be cut so, or the schedule refuses
+  std::int64_t memory = 0;     // the screen says that it does not fit
+  std::int64_t framework = 0;  // the framework cannot run it
+  std::int64_t bound = 0;      // slower than what is known already, whatever the rest
 };
 
 struct SearchResult {
   std::vector<Candidate> ranked = {};  // best first, all of them fit
   std::vector<Candidate> front = {};   // Objective::Pareto: no other is both faster and smaller; fastest first
+  std::vector<Candidate> sample = {};  // SearchOptions::sample points that fit, in the order of the space
+  // Screened score of the best point that memory alone, or the framework alone, rules out.
+  std::optional<double> without_memory_limit = {}, without_framework = {};
   std::int64_t enumerated = 0, evaluated = 0, refined = 0;
   PrunedBy pruned = {};
   bool interrupted = false;
@@ -60,10 +65,10 @@ const std::vector<std::string>& searched_options();
 // Infeasible: no point fits; the reason says which constraint empties the space, would_help what comes nearest.
 std::variant<SearchResult, Infeasible> search(const Model& model, const Cluster& cluster, const SearchOptions& options);
 
-// Simulates candidates, best first, until the first `top` are simulated and stand in the order of the objective: one that the
-// simulator finds slower than its estimate gives its place to the next. `simulate` gives seconds, or nothing to
-// stop.
-void rerank(std::vector<Candidate>& ranked, int top, Objective objective,
-            const std::function<std::optional<double>(const Candidate&)>& simulate);
+// Seconds of each; empty: stopped before it was done.
+using SimulateAll = std::function<std::vector<std::optional<double>>(const std::vector<const Candidate*>&)>;
+// Simulates until the first `top` are simulated and stand in the order of the objective: one that the simulator finds slower
+// than its estimate gives its place to the next. All that are missing are asked for at once.
+void rerank(std::vector<Candidate>& ranked, int top, Objective objective, const SimulateAll& simulate);
 
 }  // namespace foreshard

@@ -8,7 +8,7 @@ namespace foreshard {
 
 namespace {
 
-constexpr int kMostVirtualStages = 16;
+constexpr int kMostVirtualStages = 64;
 constexpr std::int64_t kLeastTokensPerContextRank = 4096;  // below it a split of the sequence has nothing to win
 
 bool is_fixed(const SearchOptions& options, const char* path) {
@@ -35,7 +35,8 @@ void add_grids(const Model& model, const Cluster& cluster, const SearchOptions& 
       const std::int64_t rest = gpus / (tp * cp);
       if (rest * tp * cp != gpus) continue;
       for (const std::int64_t pp : only_or(is_fixed(options, "pp"), base.pp, divisors(rest))) {
-        if (pp < 1 || rest % pp != 0 || (space.layers > 0 && space.layers % pp != 0)) continue;
+        if (pp < 1 || rest % pp != 0) continue;
+        if (space.layers > 0 && (space.uneven ? pp > space.layers : space.layers % pp != 0)) continue;
         const std::vector<std::int64_t> all = fewer ? divisors(rest / pp) : std::vector<std::int64_t>{rest / pp};
         for (const std::int64_t dp : only_or(is_fixed(options, "dp") && base.dp > 0, base.dp, all)) {
           if (dp > rest / pp || space.batch % dp != 0) continue;
@@ -64,15 +65,23 @@ SearchSpace search_space(const Model& model, const Cluster& cluster, const Searc
   const Strategy& base = options.base;
   const auto* transformer = std::get_if<Transformer>(&model.shape);
   SearchSpace space{.batch = base.global_batch, .layers = transformer ? transformer->layers : 0};
+  space.uneven = transformer && base.layer_split.empty();
   add_grids(model, cluster, options, space);
   space.recomputes = {RecomputeKind::None, RecomputeKind::Selective, RecomputeKind::Full};
   if (is_fixed(options, "recompute") || !transformer) space.recomputes = {base.recompute.kind};
   space.zeros = {0, 1, 2, 3};
   if (is_fixed(options, "zero")) space.zeros = {static_cast<std::int8_t>(base.zero)};
+  if (is_fixed(options, "zero_group") || is_fixed(options, "zero") || !transformer) space.zero_groups = {base.zero_group};
   space.sequence_parallels = {false, true};
   if (is_fixed(options, "sequence_parallel") || !transformer) space.sequence_parallels = {base.sequence_parallel};
-  space.overlaps = {false, true};
-  if (is_fixed(options, "overlap")) space.overlaps = {base.overlap.parameters};
+  space.orders = transformer && base.placement.empty() && !is_fixed(options, "placement");
+  space.some_layers = transformer && !is_fixed(options, "recompute");
+  space.recompute_layers = space.some_layers ? 0 : base.recompute.layers;
+  for (const bool gradients : {true, false})
+    for (const bool parameters : {false, true})
+      for (const bool p2p : {true, false})
+        space.overlaps.push_back({.gradients = gradients, .parameters = parameters, .p2p = p2p, .tp = base.overlap.tp});
+  if (is_fixed(options, "overlap")) space.overlaps = {base.overlap};
   if (is_fixed(options, "micro_batch")) space.micro_batches = {base.micro_batch};
   if (is_fixed(options, "virtual_stages") || !transformer) space.virtual_stages = {base.virtual_stages};
   if (is_fixed(options, "schedule") && base.schedule) space.schedules = {*base.schedule};
@@ -87,10 +96,53 @@ std::vector<std::int64_t> micro_batches(const SearchSpace& space, const Point& g
 
 std::vector<int> virtual_stages(const SearchSpace& space, const Point& grid) {
   if (!space.virtual_stages.empty()) return space.virtual_stages;
+  if (space.layers % grid.pp != 0) return {1};
   std::vector<int> all;
   for (const std::int64_t v : divisors(space.layers / grid.pp))
     if (v == 1 || (grid.pp > 1 && v <= kMostVirtualStages)) all.push_back(static_cast<int>(v));
   return all;
+}
+
+std::vector<std::int8_t> rank_orders_for(const SearchSpace& space, const Point& grid, const Cluster& cluster) {
+  std::vector<std::int8_t> all = {0};
+  const int model = grid.tp * grid.cp, node = cluster.nodes.front().shape.gpus;
+  if (!space.orders) return all;
+  const bool groups = model > 1, replicas = grid.dp > 1, pipeline = grid.pp > 1;
+  if (replicas && pipeline && model < node) all.push_back(1);
+  if (groups && replicas && grid.dp < node) all.push_back(2);
+  if (groups && pipeline && grid.pp < node) all.push_back(3);
+  return all;
+}
+
+std::vector<int> recompute_layers(const SearchSpace& space, const Point& point) {
+  std::vector<int> all = {space.recompute_layers};
+  if (!space.some_layers || point.recompute != RecomputeKind::Full) return all;
+  for (int layers = 1; layers < space.layers / (point.pp * point.virtual_stages); ++layers) all.push_back(layers);
+  return all;
+}
+
+std::vector<Overlap> overlaps_for(const SearchSpace& space, const Point& point) {
+  if (space.overlaps.size() == 1) return space.overlaps;
+  const bool replicas = point.dp * point.cp > 1;
+  std::vector<Overlap> all;
+  for (const Overlap& overlap : space.overlaps)
+    if ((overlap.gradients || replicas) && (!overlap.parameters || (replicas && point.zero > 0)) &&
+        (overlap.p2p || point.pp > 1))
+      all.push_back(overlap);
+  return all;
+}
+
+std::vector<int> zero_groups_for(const SearchSpace& space, const Point& grid) {
+  if (!space.zero_groups.empty()) return space.zero_groups;
+  std::vector<int> all = {0};
+  for (const std::int64_t group : divisors(grid.dp))
+    if (group > 1 && group < grid.dp) all.push_back(static_cast<int>(group));
+  return all;
+}
+
+std::vector<std::int8_t> zeros_for(const SearchSpace& space, const Point& point) {
+  if (space.zeros.size() == 1 || point.dp * point.cp > 1) return space.zeros;
+  return {0};
 }
 
 std::vector<Schedule> schedules_for(const SearchSpace& space, const Point& point) {

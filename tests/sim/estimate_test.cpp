@@ -45,6 +45,10 @@ std::optional<Trial> trial(std::mt19937& random, const Job& job) {
   point.sequence_parallel = point.tp > 1 && pick<int>(random, {0, 1}) == 1;
   point.zero = static_cast<std::int8_t>(pick<int>(random, {0, 1, 1, 2, 3}));
   point.overlap_parameters = point.zero > 0 && pick<int>(random, {0, 1}) == 1;
+  point.overlap_gradients = pick<int>(random, {0, 1, 1}) == 1;
+  point.overlap_p2p = point.pp == 1 || pick<int>(random, {0, 1, 1}) == 1;
+  if (point.zero > 0 && point.dp > 3 && pick<int>(random, {0, 1}) == 1) point.zero_group = point.dp / 2;
+  if (point.tp < 8 && point.dp > 1 && point.pp > 1 && pick<int>(random, {0, 0, 1}) == 1) point.order = 1;
   point.recompute = pick<RecomputeKind>(random, {RecomputeKind::None, RecomputeKind::Selective, RecomputeKind::Full});
   const std::int64_t m = job.batch / (point.dp * point.micro_batch);
   if (point.pp > 1) point.schedule = pick<Schedule>(random, {Schedule::OneFOneB, Schedule::OneFOneB, Schedule::GPipe});
@@ -76,12 +80,13 @@ double quantile(std::vector<double> values, double share) {
 void print(const Trial& t) {
   std::printf(
       "  %-12s %-14s tp %d pp %2d v %d dp %3d mb %lld %s zero %d%s %s %-4s sim %9.4f  refine %+6.2f %%  screen %+6.2f %%"
-      "  memory %+6.2f %%\n",
+      "  memory %+6.2f %% %s%s group %d order %d\n",
       t.model.c_str(), t.cluster.c_str(), t.point.tp, t.point.pp, t.point.virtual_stages, t.point.dp,
       static_cast<long long>(t.point.micro_batch), t.point.sequence_parallel ? "sp" : "  ", t.point.zero,
       t.point.overlap_parameters ? "+" : " ", to_text(Recompute{.kind = t.point.recompute}).substr(0, 4).c_str(),
       t.point.schedule == Schedule::GPipe ? "gpip" : "1f1b", t.simulated, 100 * (t.refined / t.simulated - 1),
-      100 * (t.screened / t.simulated - 1), 100 * (t.screened_peak / t.peak - 1));
+      100 * (t.screened / t.simulated - 1), 100 * (t.screened_peak / t.peak - 1),
+      t.point.overlap_gradients ? "g" : "-", t.point.overlap_p2p ? "p" : "-", t.point.zero_group, t.point.order);
 }
 
 }  // namespace

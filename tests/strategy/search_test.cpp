@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <numeric>
+
 #include "core/json.h"
 #include "core/json_edit.h"
+#include "strategy/search_framework.h"
 
 namespace foreshard {
 
@@ -30,59 +33,100 @@ SearchOptions options(std::int64_t batch, std::int64_t seq) {
   return options;
 }
 
-// Every strategy, written as plain loops over everything; lower says what cannot be.
-double enumerate(const Model& model, const Cluster& cluster, const SearchOptions& options) {
+// Whether a space with these options holds a point, written down once more.
+bool holds(const Point& p, const Point& base, const std::vector<std::string>& fixed, int depth, std::int64_t batch) {
+  const auto is_fixed = [&](const char* path) { return std::find(fixed.begin(), fixed.end(), path) != fixed.end(); };
+  const bool replicas = p.dp > 1, pipeline = p.pp > 1, tensor = p.tp > 1;
+  if (p.pp > depth || batch % (p.dp * p.micro_batch) != 0) return false;
+  if (p.virtual_stages > 1 && (depth % (p.pp * p.virtual_stages) != 0 || !pipeline || p.schedule == Schedule::GPipe))
+    return false;
+  if (p.schedule == Schedule::GPipe && !pipeline) return false;
+  if (p.sequence_parallel && !tensor) return false;
+  if (p.zero > 0 && !replicas && !is_fixed("zero")) return false;
+  if (is_fixed("zero_group") ? p.zero_group != 0
+                             : p.zero_group > 0 && (p.zero == 0 || p.zero_group >= p.dp || p.dp % p.zero_group != 0))
+    return false;
+  if (is_fixed("overlap")) {
+    if (p.overlap_gradients != base.overlap_gradients || p.overlap_parameters || !p.overlap_p2p) return false;
+  } else if ((!p.overlap_gradients && !replicas) || (p.overlap_parameters && (p.zero == 0 || !replicas)) ||
+             (!p.overlap_p2p && !pipeline)) {
+    return false;
+  }
+  if (p.recompute_layers > 0 &&
+      (is_fixed("recompute") || p.recompute != RecomputeKind::Full || p.recompute_layers >= depth / (p.pp * p.virtual_stages)))
+    return false;
+  if (is_fixed("recompute") && p.recompute != base.recompute) return false;
+  if (is_fixed("zero") && p.zero != base.zero) return false;
+  if (is_fixed("micro_batch") && p.micro_batch != base.micro_batch) return false;
+  if (is_fixed("placement")) return p.order == 0;
+  return p.order == 0 || (p.order == 1 && replicas && pipeline) || (p.order == 2 && tensor && replicas) ||
+         (p.order == 3 && tensor && pipeline);
+}
+
+// Every strategy of the space, refined; plain loops over everything.
+double enumerate(const Model& model, const Cluster& cluster, const SearchOptions& options, int& count) {
   const int gpus = gpu_count(cluster), depth = std::get<Transformer>(model.shape).layers;
+  const Point base{.micro_batch = options.base.micro_batch,
+                   .zero = static_cast<std::int8_t>(options.base.zero),
+                   .recompute = options.base.recompute.kind};
   double best = 1e300;
-  for (int tp = 1; tp <= gpus; ++tp)
+  const auto visit = [&](const Point& point) {
+    if (!holds(point, base, options.fixed, depth, options.base.global_batch)) return;
+    const auto answer = lower(model, cluster, strategy_at(options.base, point, depth));
+    if (std::holds_alternative<Infeasible>(answer)) return;
+    ++count;
+    const Estimate estimate = refine(std::get<Lowered>(answer), cluster);
+    best =
+        std::min(best, options.objective == Objective::Memory ? static_cast<double>(estimate.peak.value) : estimate.time.value);
+  };
+  for (int tp = 1; tp <= gpus; tp *= 2)
     for (int pp = 1; tp * pp <= gpus; ++pp)
-      for (int v = 1; v <= depth; ++v)
-        for (std::int64_t mb = 1; mb <= options.base.global_batch; ++mb)
-          for (int bits = 0; bits < 3 * 4 * 2 * 2 * 2; ++bits) {
-            if (gpus % (tp * pp) != 0 || depth % (pp * v) != 0 || (v > 1 && pp == 1)) continue;
-            Point point{.tp = tp, .pp = pp, .virtual_stages = v, .dp = gpus / tp / pp, .micro_batch = mb};
-            point.recompute = static_cast<RecomputeKind>(bits % 3);
-            point.zero = static_cast<std::int8_t>(bits / 3 % 4);
-            point.overlap_parameters = bits / 12 % 2 == 1;
-            point.sequence_parallel = bits / 24 % 2 == 1;
-            point.schedule = v > 1 ? Schedule::Interleaved : bits / 48 == 1 ? Schedule::GPipe : Schedule::OneFOneB;
-            if (options.base.global_batch % (point.dp * mb) != 0) continue;
-            if ((point.sequence_parallel && tp == 1) || (point.overlap_parameters && point.zero == 0)) continue;
-            if (point.zero > 0 && point.dp == 1) continue;
-            if ((v > 1 && bits / 48 == 1) || (pp == 1 && bits / 48 == 1)) continue;
-            const auto answer = lower(model, cluster, strategy_at(options.base, point));
-            if (std::holds_alternative<Infeasible>(answer)) continue;
-            const Estimate estimate = refine(std::get<Lowered>(answer), cluster);
-            const double score =
-                options.objective == Objective::Memory ? static_cast<double>(estimate.peak.value) : estimate.time.value;
-            best = std::min(best, score);
-          }
+      for (int v = 1; v <= depth && gpus % (tp * pp) == 0; ++v)
+        for (std::int64_t mb = 1; mb <= options.base.global_batch; mb *= 2)
+          for (int group = 0; group <= 2; group += 2)
+            for (int layers = 0; layers < depth; ++layers)
+              for (int bits = 0; bits < 3 * 4 * 8 * 2 * 2 * 4; ++bits) {
+                Point point{.tp = tp, .pp = pp, .virtual_stages = v, .dp = gpus / tp / pp, .micro_batch = mb};
+                point.zero_group = group, point.recompute_layers = layers;
+                point.recompute = static_cast<RecomputeKind>(bits % 3);
+                point.zero = static_cast<std::int8_t>(bits / 3 % 4);
+                point.overlap_gradients = bits / 12 % 2 == 0, point.overlap_parameters = bits / 24 % 2 == 1;
+                point.overlap_p2p = bits / 48 % 2 == 0;
+                point.sequence_parallel = bits / 96 % 2 == 1;
+                point.schedule = bits / 192 % 2 == 1 ? Schedule::GPipe : v > 1 ? Schedule::Interleaved : Schedule::OneFOneB;
+                point.order = static_cast<std::int8_t>(bits / 384);
+                visit(point);
+              }
   return best;
 }
 
 }  // namespace
 
-// 24 spaces of 50 to 400 strategies, of which screening keeps 32; with a large reserve most do not fit.
+// 24 spaces: a few layers on two or four GPUs, each with other options left to the search; with the large reserve most do not fit.
 TEST(Search, EqualsFullEnumerationOnSmallSpaces) {
+  const std::vector<std::vector<std::string>> fixed = {
+      {"overlap", "placement", "zero_group"}, {"zero", "recompute", "zero_group"}, {"overlap", "micro_batch", "recompute"}};
   int spaces = 0;
-  for (const int depth : {2, 4, 6})
-    for (const std::int64_t batch : {4, 8})
-      for (const double reserve : {0.06, 0.85})
-        for (const Objective objective : {Objective::Time, Objective::Memory}) {
-          const Cluster cluster = workstation(depth == 2 ? 4 : 2);
-          const Model model = layers("gpt2-355m", depth);
-          SearchOptions small = options(batch, 512);
-          small.base.reserve = reserve;
-          small.objective = objective;
-          small.shortlist = 32, small.refine = 32;
-          const auto answer = search(model, cluster, small);
-          ASSERT_TRUE(std::holds_alternative<SearchResult>(answer)) << std::get<Infeasible>(answer).reason;
-          const double found = std::get<SearchResult>(answer).ranked.front().score;
-          EXPECT_DOUBLE_EQ(found, enumerate(model, cluster, small)) << depth << " layers, batch " << batch << ", " << reserve;
-          small.prune = false;
-          EXPECT_EQ(std::get<SearchResult>(search(model, cluster, small)).ranked.front().score, found);
-          ++spaces;
-        }
+  for (const int depth : {2, 3, 4, 6})
+    for (const auto& paths : fixed)
+      for (const Objective objective : {Objective::Time, Objective::Memory}) {
+        const Cluster cluster = workstation(depth < 4 ? 4 : 2);
+        const Model model = layers("gpt2-355m", depth);
+        SearchOptions small = options(depth == 3 ? 8 : 4, 256);
+        small.base.reserve = spaces % 3 == 2 ? 0.85 : 0.06;
+        small.base.zero = paths[0] == "zero" ? 1 : 0;
+        small.fixed = paths;
+        small.objective = objective;
+        const auto answer = search(model, cluster, small);
+        ASSERT_TRUE(std::holds_alternative<SearchResult>(answer)) << std::get<Infeasible>(answer).reason;
+        const double found = std::get<SearchResult>(answer).ranked.front().score;
+        int count = 0;
+        EXPECT_DOUBLE_EQ(found, enumerate(model, cluster, small, count)) << depth << " layers, space " << spaces;
+        EXPECT_GE(count, 8);
+        small.prune = false;
+        EXPECT_EQ(std::get<SearchResult>(search(model, cluster, small)).ranked.front().score, found);
+        ++spaces;
+      }
   EXPECT_GE(spaces, 20);
 }
 
@@ -114,6 +158,59 @@ TEST(Search, LayerListsAreRefinedWhole) {
   const auto& result = std::get<SearchResult>(answer);
   EXPECT_EQ(result.refined, result.enumerated - result.pruned.shape);
   EXPECT_EQ(result.ranked.front().point.dp, 4);
+}
+
+// Six layers on four stages: the ends have one.
+TEST(Search, StagesThatDoNotDivideTheLayersAreNearlyEven) {
+  EXPECT_EQ(nearly_even_split(6, 4), "1,2x2,1");
+  EXPECT_EQ(nearly_even_split(7, 4), "2,2x2,1");
+  EXPECT_EQ(nearly_even_split(9, 4), "2,2,3,2");
+  EXPECT_EQ(nearly_even_split(3, 2), "2,1");
+  for (int layers = 2; layers <= 40; ++layers)
+    for (int stages = 2; stages <= layers; ++stages) {
+      const std::vector<int> split = parse_layer_split(nearly_even_split(layers, stages), "test");
+      ASSERT_EQ(std::accumulate(split.begin(), split.end(), 0), layers);
+      ASSERT_EQ(split.size(), static_cast<std::size_t>(stages));
+      const auto kinds = layers_by_kind(layers, stages);
+      EXPECT_EQ(split.front(), kinds[0]);
+      EXPECT_EQ(split.back(), kinds[2]);
+      const int middle = stages > 2 ? *std::max_element(split.begin() + 1, split.end() - 1) : kinds[1];
+      EXPECT_EQ(middle, kinds[1]);
+    }
+}
+
+TEST(Search, AFrameworkRunsWhatIsLeft) {
+  SearchOptions narrow = options(8, 512);
+  for (const char* name : {"megatron", "deepspeed", "torchtitan", "fsdp2"}) {
+    narrow.base.framework = name;
+    const auto answer = search(layers("gpt2-355m", 4), workstation(4), narrow);
+    ASSERT_TRUE(std::holds_alternative<SearchResult>(answer)) << name;
+    const Runner runner = find_runner(name).value();
+    for (const Candidate& c : std::get<SearchResult>(answer).ranked) EXPECT_EQ(refused_by(runner, c.point), nullptr) << name;
+    EXPECT_GT(std::get<SearchResult>(answer).pruned.framework, 0) << name;
+  }
+  narrow.base.framework = "fsdp2";
+  narrow.base.tp = 2, narrow.fixed = {"tp"};
+  const auto none = search(layers("gpt2-355m", 4), workstation(4), narrow);
+  EXPECT_NE(std::get<Infeasible>(none).reason.find("only data parallelism"), std::string::npos);
+}
+
+TEST(Search, FrameworksGetTheirOwnWords) {
+  Strategy s;
+  s.tp = 8, s.pp = 4, s.dp = 2, s.virtual_stages = 2, s.zero = 1, s.zero_group = 2, s.micro_batch = 1, s.global_batch = 64;
+  s.seq = 2048, s.sequence_parallel = true, s.bucket = {80'000'000}, s.recompute = {.kind = RecomputeKind::Full, .layers = 2};
+  const auto has = [](const std::vector<std::string>& lines, const std::string& line) {
+    return std::find(lines.begin(), lines.end(), line) != lines.end();
+  };
+  const auto megatron = runner_flags(Runner::Megatron, s);
+  for (const char* flag :
+       {"--tensor-model-parallel-size 8", "--num-virtual-stages-per-pipeline-rank 2", "--use-distributed-optimizer",
+        "--recompute-method block", "--recompute-num-layers 2", "--sequence-parallel", "--ddp-bucket-size 40000000"})
+    EXPECT_TRUE(has(megatron, flag)) << flag;
+  s.pp = s.virtual_stages = 1;
+  EXPECT_TRUE(has(runner_flags(Runner::DeepSpeed, s), "\"gradient_accumulation_steps\": 32"));
+  EXPECT_TRUE(has(runner_flags(Runner::TorchTitan, s), "--parallelism.data_parallel_shard_degree 2"));
+  EXPECT_TRUE(has(runner_flags(Runner::Fsdp2, s), "mesh = init_device_mesh(\"cuda\", (2,))"));
 }
 
 TEST(Search, AnEmptySpaceSaysWhy) {
@@ -149,7 +246,14 @@ TEST(Search, RerankingGivesThePlaceOfASlowOneToTheNext) {
   std::vector<Candidate> ranked(3);
   for (int i = 0; i < 3; ++i)
     ranked[static_cast<std::size_t>(i)].point.dp = i + 1, ranked[static_cast<std::size_t>(i)].score = i + 1;
-  rerank(ranked, 2, Objective::Time, [](const Candidate& c) { return c.point.dp == 1 ? 9.0 : c.point.dp + 0.5; });
+  std::vector<std::size_t> asked;
+  rerank(ranked, 2, Objective::Time, [&](const std::vector<const Candidate*>& next) {
+    std::vector<std::optional<double>> seconds;
+    for (const Candidate* c : next) seconds.emplace_back(c->point.dp == 1 ? 9.0 : c->point.dp + 0.5);
+    asked.push_back(next.size());
+    return seconds;
+  });
+  EXPECT_EQ(asked, (std::vector<std::size_t>{2, 1}));
   EXPECT_EQ(ranked[0].point.dp, 2);
   EXPECT_EQ(ranked[1].point.dp, 3);
   EXPECT_EQ(ranked[1].simulated, 3.5);

@@ -1,0 +1,161 @@
+// What the screen measures: the times and bytes of a layer on small plans, collectives and transfers on a grid of ranks.
+#include <algorithm>
+
+#include "core/memory_timeline.h"
+#include "strategy/estimate_alone.h"
+#include "strategy/estimate_screen.h"
+#include "strategy/framework_preset.h"
+#include "strategy/plan_costs.h"
+
+namespace foreshard {
+
+namespace {
+
+enum Kind { First, Middle, Last, Only };
+
+// What one probe says about the stages of its roles.
+struct Probe {
+  std::vector<StageDurations> stages = {};
+  std::vector<double> parameters = {}, activations = {}, scratch = {};  // [role]
+};
+
+Probe read_probe(const Plan& plan, const Cluster& cluster, Bytes param) {
+  Probe probe{.stages = stage_durations(plan, cluster)};
+  for (const Role& role : plan.roles) {
+    double elements = 0, resident = 0, each = 0, all = 0;
+    for (const Buffer& buffer : role.buffers) {
+      const auto bytes = static_cast<double>(buffer.bytes.value);
+      if (buffer.resident && buffer.category == Category::Parameters) elements += bytes / static_cast<double>(param.value);
+      if (buffer.resident) resident += bytes;
+      if (buffer.resident || buffer.category != Category::Activations) continue;
+      each += bytes;
+      all += bytes * static_cast<double>(buffer.offsets.size());
+    }
+    probe.parameters.push_back(elements);
+    probe.activations.push_back(each);
+    probe.scratch.push_back(std::max(0.0, static_cast<double>(arena_bytes(role, Space::Device).value) - resident - all));
+  }
+  return probe;
+}
+
+template <class Of>
+PerStage per_stage(std::size_t roles, Of of) {  // of(layers per stage, role)
+  PerStage result;
+  const std::size_t last = roles - 1, middle = roles > 2 ? 1 : 0;
+  result.layer = of(2, middle) - of(1, middle);
+  result.one = {of(1, 0), of(1, middle), of(1, last), of(1, 0) + (roles > 1 ? of(1, last) - of(1, middle) : 0.0)};
+  if (roles == 2) result.one[Only] = of(1, 0) + of(1, last) - result.layer;
+  return result;
+}
+
+}  // namespace
+
+// The ranks between two of a tensor group, which other axes put there: one more axis, the fastest.
+static void pad_ranks(Plan& plan, const Cluster& cluster, const FrameworkPreset& preset, int stride) {
+  if (stride == 1) return;
+  plan.axes.push_back({"between", stride});
+  for (Role& role : plan.roles) role.axes.push_back(AxisId{static_cast<std::int32_t>(plan.axes.size()) - 1});
+  plan.placement.order.insert(plan.placement.order.begin(), "between");
+  cost_plan(plan, cluster, preset);
+}
+
+std::optional<ShapeCosts> Screen::shape(const Point& point) const {
+  Point at = point;
+  const int stride = stride_of(point);
+  at.virtual_stages = at.dp = 1;
+  at.zero = at.order = 0;
+  at.overlap_gradients = at.overlap_p2p = true;
+  at.schedule = Schedule::OneFOneB;
+  at.recompute_layers = 0;
+  at.pp = std::clamp(gpu_count(cluster_) / (point.tp * point.cp * stride), 1, 3);
+  std::array<Probe, 2> probes;
+  double hop_bytes = 0;
+  for (int layers = 1; layers <= 2; ++layers) {
+    Model model = model_;
+    std::get<Transformer>(model.shape).layers = layers * at.pp;
+    Strategy s = strategy_at(base_, at);
+    s.layer_split.clear();
+    s.zero_group = 0;
+    s.global_batch = point.micro_batch * 4;
+    auto answer = lower(model, cluster_, s, {.ignore_memory = true});
+    if (std::holds_alternative<Infeasible>(answer)) return {};
+    Plan& plan = std::get<Lowered>(answer).plan;
+    pad_ranks(plan, cluster_, framework_preset(base_.framework), stride);
+    probes[static_cast<std::size_t>(layers) - 1] = read_probe(plan, cluster_, size_of(types_.param));
+    for (const Segment& segment : plan.segments)
+      for (const Instruction& run : segment.instructions)
+        if (const auto* what = std::get_if<Exchange>(&run.what); what && what->to && what->to->role_shift != 0)
+          hop_bytes = static_cast<double>(what->bytes.value);
+  }
+  const auto roles = static_cast<std::size_t>(at.pp);
+  const auto probe = [&](int layers) -> const Probe& { return probes[static_cast<std::size_t>(layers) - 1]; };
+  ShapeCosts costs;
+  costs.forward = per_stage(roles, [&](int n, std::size_t role) { return probe(n).stages[role].forward; });
+  costs.backward = per_stage(roles, [&](int n, std::size_t role) { return probe(n).stages[role].backward; });
+  costs.communication = per_stage(roles, [&](int n, std::size_t role) { return probe(n).stages[role].communication; });
+  costs.parameters = per_stage(roles, [&](int n, std::size_t role) { return probe(n).parameters[role]; });
+  costs.activations = per_stage(roles, [&](int n, std::size_t role) { return probe(n).activations[role]; });
+  costs.scratch = per_stage(roles, [&](int n, std::size_t role) { return probe(n).scratch[role]; });
+  costs.hop_bytes = hop_bytes;
+  return costs;
+}
+
+// A plan of the ranks alone, with one segment of collectives of all sizes.
+GridCosts Screen::grid(const Point& point) const {
+  Plan plan;
+  const int shards = point.zero_group > 0 ? point.zero_group : point.dp;
+  plan.axes = {{"dp", shards}, {"cp", point.cp}, {"tp", point.tp}, {"dp_outer", point.dp / shards}};
+  plan.groups = {{"data", {}, {AxisId{0}, AxisId{1}, AxisId{3}}},
+                 {"shards", {}, {AxisId{0}, AxisId{1}}},
+                 {"replicas", {}, {AxisId{3}}},
+                 {"tied", {RoleId{0}, RoleId{point.pp - 1}}, {}}};
+  const bool given = point.order == 0 && !base_.placement.empty();
+  plan.placement.order = given ? base_.placement : rank_orders()[static_cast<std::size_t>(point.order)];
+  if (std::find(plan.placement.order.begin(), plan.placement.order.end(), "dp_outer") == plan.placement.order.end())
+    plan.placement.order.insert(std::find(plan.placement.order.begin(), plan.placement.order.end(), "dp") + 1, "dp_outer");
+  Segment segment;
+  const auto add = [&](CollectiveKind kind, int group) {
+    double bytes = GridCosts::kLeast;
+    for (int i = 0; i < GridCosts::kSizes; ++i, bytes *= GridCosts::kStep)
+      segment.instructions.push_back({.what = Collective{.kind = kind,
+                                                         .algorithm = base_.algorithm,
+                                                         .group = {group},
+                                                         .bytes = {static_cast<std::int64_t>(bytes)},
+                                                         .dtype = types_.grad},
+                                      .stream = {0}});
+  };
+  add(CollectiveKind::AllReduce, 0), add(CollectiveKind::ReduceScatter, 1), add(CollectiveKind::AllGather, 1);
+  add(CollectiveKind::AllReduce, 2);
+  if (point.pp > 1) {
+    add(CollectiveKind::AllReduce, 3);
+    for (const std::int64_t bytes : {std::int64_t{1} << 20, std::int64_t{1} << 30})
+      segment.instructions.push_back({.what = Exchange{.to = Peer{.role_shift = 1}, .bytes = {bytes}}, .stream = {0}});
+  }
+  plan.segments = {segment, {.instructions = {}}};
+  for (int role = 0; role < point.pp; ++role)
+    plan.roles.push_back({.name = std::to_string(role),
+                          .device_kind = cluster_.nodes.front().shape.gpu,
+                          .axes = {AxisId{0}, AxisId{1}, AxisId{2}, AxisId{3}},
+                          .streams = {{"communication", StreamKind::Communication}},
+                          .actions = {{.segment = {role == 0 ? 0 : 1}}}});
+  cost_plan(plan, cluster_, framework_preset(base_.framework));
+  AloneTimes alone(plan, cluster_);
+  const std::vector<Cost>& cost = plan.costs.front().by_segment[0];
+  const auto time = [&](int role, std::size_t i) { return alone.duration({role}, segment.instructions[i], cost[i]); };
+  GridCosts grid;
+  std::size_t next = 0;
+  for (auto& ladder : grid.collective)
+    for (double& seconds : ladder) seconds = time(0, next++);
+  for (double& seconds : grid.replicas) seconds = time(0, next++);
+  grid.share = cost[GridCosts::kSizes - 3].sm_share;
+  if (point.pp == 1) return grid;
+  for (double& seconds : grid.tied) seconds = time(0, next++);
+  const int hops = std::min(point.pp - 1, 8);
+  double small = 0, large = 0;
+  for (int role = 0; role < hops; ++role) small += time(role, next) / hops, large += time(role, next + 1) / hops;
+  grid.hop_per_byte = (large - small) / ((1 << 30) - (1 << 20));
+  grid.hop = small - grid.hop_per_byte * (1 << 20);
+  return grid;
+}
+
+}  // namespace foreshard

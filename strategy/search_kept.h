@@ -1,0 +1,107 @@
+// What screening keeps of the points it sees: the best families, each with its best variants. Internal to strategy/.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <iterator>
+#include <map>
+#include <optional>
+#include <tuple>
+#include <vector>
+
+#include "strategy/search.h"
+
+namespace foreshard {
+
+struct Kept {
+  double score = 0, time = 0;
+  std::int64_t order = 0;  // where it stands in the space: equal scores keep one order whatever the threads do
+  Point point = {};
+  Screened screened = {};
+  bool operator<(const Kept& other) const {
+    return std::tie(score, time, order) < std::tie(other.score, other.time, other.order);
+  }
+};
+
+// Points with the same degrees, micro-batch and schedule: they differ in ZeRO, overlap, recomputation, sequence parallelism and
+// rank order. The best first.
+struct Family {
+  std::vector<Kept> variants = {};
+  bool operator<(const Family& other) const { return variants.front() < other.variants.front(); }
+  void offer(const Kept& kept, std::size_t most) {
+    if (variants.size() >= most && !(kept < variants.back())) return;
+    variants.insert(std::upper_bound(variants.begin(), variants.end(), kept), kept);
+    if (variants.size() > most) variants.pop_back();
+  }
+};
+
+// The best families that one thread has seen.
+class BestFamilies {
+ public:
+  explicit BestFamilies(int most) : most_(static_cast<std::size_t>(std::max(1, most))) {}
+  // No family whose best is above it is kept.
+  double worst() const { return heap_.size() < most_ ? 1e300 : heap_.front().variants.front().score; }
+  void offer(Family family) {
+    if (family.variants.empty()) return;
+    if (heap_.size() >= most_) {
+      if (!(family < heap_.front())) return;
+      std::pop_heap(heap_.begin(), heap_.end());
+      heap_.pop_back();
+    }
+    heap_.push_back(std::move(family));
+    std::push_heap(heap_.begin(), heap_.end());
+  }
+  const std::vector<Family>& all() const { return heap_; }
+
+ private:
+  std::size_t most_;
+  std::vector<Family> heap_ = {};
+};
+
+inline constexpr double kNever = 1e300;
+inline constexpr int kMemoryBins = 128;  // for the Pareto front
+
+// Points from all over the space, the same whatever the threads do: those whose numbers hash to the smallest values.
+class Sample {
+ public:
+  explicit Sample(int most) : most_(static_cast<std::size_t>(std::max(0, most))) {}
+  void offer(const Kept& kept) {
+    if (most_ == 0) return;
+    const std::uint64_t hash = hashed(kept.order);
+    if (found_.size() >= most_ && hash > found_.rbegin()->first) return;
+    found_.emplace(hash, kept);
+    if (found_.size() > most_) found_.erase(std::prev(found_.end()));
+  }
+  void offer(const Sample& other) {
+    for (const auto& [hash, kept] : other.found_) offer(kept);
+  }
+  const std::map<std::uint64_t, Kept>& all() const { return found_; }
+
+ private:
+  // Sebastiano Vigna's splitmix64: numbers in a row become numbers all over the place.
+  static std::uint64_t hashed(std::int64_t order) {
+    std::uint64_t z = static_cast<std::uint64_t>(order) + 0x9e3779b97f4a7c15;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+    return z ^ (z >> 31);
+  }
+  std::size_t most_;
+  std::map<std::uint64_t, Kept> found_ = {};
+};
+
+struct Tally {
+  Tally(int most, int samples) : best(most), sample(samples) {}
+  BestFamilies best;
+  std::array<std::optional<Kept>, kMemoryBins> bins = {};  // fastest by memory
+  std::int64_t enumerated = 0, evaluated = 0;
+  PrunedBy pruned = {};
+  std::map<const char*, std::int64_t> refusals = {};  // by a framework
+  Sample sample;
+  double without_memory_limit = kNever, without_framework = kNever;
+};
+
+// All threads together: the best `most` families in order, without variants that another thread would have passed over.
+std::vector<Family> merged(const std::vector<Tally>& tallies, int most);
+
+}  // namespace foreshard

@@ -1,0 +1,111 @@
+#include "strategy/search_relax.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "core/strategy_options.h"
+
+namespace foreshard {
+
+namespace {
+
+constexpr int kMostTimesTheNodes = 64;
+constexpr std::size_t kMostAnswers = 5;
+
+class Relaxing {
+ public:
+  Relaxing(const Model& model, const Cluster& cluster, const SearchOptions& options)
+      : model_(model), cluster_(cluster), options_(options) {
+    options_.refine = 4, options_.shortlist = 64;
+    options_.progress = {};
+  }
+
+  std::vector<std::string> all() {
+    drop_each_fixed();
+    if (options_.max_tp > 0) {
+      SearchOptions free = options_;
+      free.max_tp = 0;
+      attempt("without --max-tp " + std::to_string(options_.max_tp), free, cluster_);
+    }
+    if (options_.base.framework != "foreshard") {
+      SearchOptions free = options_;
+      free.base.framework = "foreshard";
+      attempt("without --framework " + options_.base.framework, free, cluster_);
+    }
+    lower_reserve();
+    other_batches();
+    more_nodes();
+    if (found_.size() > kMostAnswers) found_.resize(kMostAnswers);
+    return found_;
+  }
+
+ private:
+  bool attempt(const std::string& change, const SearchOptions& options, const Cluster& cluster) {
+    if (options_.cancel && options_.cancel->load()) return false;
+    const auto answer = search(model_, cluster, options);
+    const auto* result = std::get_if<SearchResult>(&answer);
+    if (!result || result->ranked.empty()) return false;
+    const Candidate& best = result->ranked.front();
+    char words[160];
+    std::snprintf(words, sizeof words, ": tp %d, pp %d, dp %d, micro-batch %lld, %.4g s", best.point.tp, best.point.pp,
+                  best.point.dp, static_cast<long long>(best.point.micro_batch), best.seconds());
+    found_.push_back(change + words);
+    return true;
+  }
+
+  void drop_each_fixed() {
+    for (std::size_t i = 0; i < options_.fixed.size(); ++i) {
+      SearchOptions free = options_;
+      const std::string path = free.fixed[i];
+      std::erase(free.fixed, path);
+      if (i != static_cast<std::size_t>(std::find(options_.fixed.begin(), options_.fixed.end(), path) - options_.fixed.begin()))
+        continue;  // named twice
+      const StrategyOption* option = find_option(path);
+      const std::string value = option ? option->get(options_.base) : "";
+      if (path == "dp") free.base.dp = 0;
+      if (path == "placement") free.base.placement.clear();
+      attempt("without " + path + " = " + value, free, cluster_);
+    }
+  }
+
+  void lower_reserve() {
+    if (options_.base.reserve <= 0.01) return;
+    SearchOptions free = options_;
+    free.base.reserve = options_.base.reserve > 0.06 ? 0.06 : 0.01;
+    char words[40];
+    std::snprintf(words, sizeof words, "with --reserve %g%%", 100 * free.base.reserve);
+    attempt(words, free, cluster_);
+  }
+
+  // The nearest multiples of the GPUs of a node.
+  void other_batches() {
+    const std::int64_t batch = options_.base.global_batch, unit = gpu_count(cluster_);
+    for (const std::int64_t other : {(batch + unit - 1) / unit * unit, batch / unit * unit}) {
+      if (other <= 0 || other == batch) continue;
+      SearchOptions free = options_;
+      free.base.global_batch = other;
+      if (attempt("with --global-batch " + std::to_string(other), free, cluster_)) return;
+    }
+  }
+
+  void more_nodes() {
+    if (cluster_.nodes.size() != 1) return;
+    for (int times = 2; times <= kMostTimesTheNodes; times *= 2) {
+      const int nodes = cluster_.nodes.front().count * times;
+      if (attempt("with --nodes " + std::to_string(nodes), options_, with_nodes(cluster_, nodes))) return;
+    }
+  }
+
+  const Model& model_;
+  const Cluster& cluster_;
+  SearchOptions options_;
+  std::vector<std::string> found_ = {};
+};
+
+}  // namespace
+
+std::vector<std::string> relaxations(const Model& model, const Cluster& cluster, const SearchOptions& options) {
+  return Relaxing(model, cluster, options).all();
+}
+
+}  // namespace foreshard
