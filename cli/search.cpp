@@ -1,107 +1,93 @@
-// foreshard search: the best strategies for a model on a cluster; the top is ranked by the simulator.
+// foreshard search: the best strategies for a model on a cluster; the top is ranked by the simulator. Several clusters: quotes.
 #include "strategy/search.h"
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <ostream>
 
 #include "cli/interrupt.h"
 #include "cli/job.h"
 #include "cli/progress.h"
+#include "cli/quotes.h"
 #include "cli/search_output.h"
+#include "cli/search_run.h"
 #include "core/error.h"
 #include "core/json.h"
-#include "core/strategy_options.h"
-#include "sim/simulate.h"
 
 namespace foreshard {
-
-// "tp=8" or "strategy.tp=8".
-static std::string fix(Strategy& strategy, const std::string& setting) {
-  const std::size_t equals = setting.find('=');
-  const std::size_t begin = setting.starts_with("strategy.") ? 9 : 0;
-  if (equals == std::string::npos || equals <= begin)
-    throw Error(kCommandLine, "--fix", "\"" + setting + "\"", "PATH=VALUE with one of " + joined(searched_options()));
-  const std::string path = setting.substr(begin, equals - begin);
-  const auto& known = searched_options();
-  if (std::find(known.begin(), known.end(), path) == known.end()) {
-    const std::string nearest = nearest_name(path, known);
-    throw Error(kCommandLine, "--fix", "\"" + path + "\"",
-                "one of " + joined(known) + (nearest.empty() ? "" : " (nearest: " + nearest + ")"));
-  }
-  set_option(strategy, path, setting.substr(equals + 1), kCommandLine);
-  return path;
-}
-
-static SearchOptions options_of(const Arguments& arguments, const Job& job) {
-  SearchOptions options{.base = job.strategy};
-  for (const std::string& path : searched_options()) {
-    const StrategyOption* option = find_option(path);
-    if (option && !option->flag.empty() && arguments.has(option->flag)) options.fixed.push_back(path);
-  }
-  for (const std::string& setting : arguments.all("--set"))
-    for (const std::string& path : searched_options())
-      if (setting.starts_with("strategy." + path + "=") || setting.starts_with("strategy." + path + "."))
-        options.fixed.push_back(path);
-  if (arguments.has("--gpus") && !arguments.has("--dp")) options.base.dp = 0;
-  for (const std::string& setting : arguments.all("--fix")) options.fixed.push_back(fix(options.base, setting));
-  if (options.base.global_batch <= 0)
-    throw Error(kCommandLine, "--global-batch", "nothing",
-                "the number of sequences per step, which every strategy has to keep");
-  const std::string objective = arguments.choice("--objective", "time", objective_names());
-  for (std::size_t i = 0; i < objective_names().size(); ++i)
-    if (objective_names()[i] == objective) options.objective = static_cast<Objective>(i);
-  options.max_tp = static_cast<int>(arguments.integer("--max-tp", 0, 0, 1'000'000));
-  options.threads = static_cast<int>(arguments.integer("--threads", 0, 0, 1024));
-  options.refine = static_cast<int>(arguments.integer("--refine", options.refine, 1, 100'000));
-  options.shortlist = std::max(options.shortlist, 4 * options.refine);
-  options.prune = !arguments.flag("--no-prune");
-  options.cancel = &watch_interrupt();
-  return options;
-}
-
-static Lowered lowered(const Job& job, const Strategy& strategy) {
-  return std::get<Lowered>(lower(job.model, job.cluster, strategy, {.ignore_memory = true}));
-}
-
-// One after the other: the simulator's engine is one per process.
-static void simulate_top(SearchResult& result, const Job& job, const SearchOptions& options, int top) {
-  rerank(result.ranked, top, options.objective, [&](const Candidate& candidate) -> std::optional<double> {
-    if (interrupted()) return {};
-    return simulate(lowered(job, candidate.strategy).plan, job.cluster, {.granularity = Granularity::Stage}).makespan_s;
-  });
-}
 
 static void save(const Arguments& arguments, const Job& job, const SearchResult& result) {
   if (!arguments.has("--save-strategy") && !arguments.has("--save-plan")) return;
   const auto rank = arguments.integer("--rank", 1, 1, static_cast<std::int64_t>(result.ranked.size()));
   const Strategy& strategy = result.ranked[static_cast<std::size_t>(rank) - 1].strategy;
   if (arguments.has("--save-strategy")) write_file(arguments.text("--save-strategy"), to_json(strategy));
-  if (arguments.has("--save-plan")) save_plan(lowered(job, strategy).plan, arguments.text("--save-plan"));
+  if (arguments.has("--save-plan")) {
+    const auto answer = lower(job.model, job.cluster, strategy, {.ignore_memory = true});
+    save_plan(std::get<Lowered>(answer).plan, arguments.text("--save-plan"));
+  }
+}
+
+static ExitCode print_empty(const Infeasible& empty, const Arguments& arguments, const Console& console) {
+  if (arguments.flag("--json"))
+    console.out << infeasible_json(empty);
+  else
+    complain(empty, console);
+  return interrupted() ? ExitCode::Interrupted : ExitCode::Infeasible;
+}
+
+static std::vector<std::optional<double>> simulate_sample(const Job& job, const SearchResult& result,
+                                                          const SearchOptions& options) {
+  std::vector<const Candidate*> all;
+  for (const Candidate& candidate : result.sample) all.push_back(&candidate);
+  return simulate_all(job, all, options.threads, {});
+}
+
+static ExitCode run_quotes(const Arguments& arguments, const Console& console) {
+  for (const char* option : {"--save-strategy", "--save-plan", "--rank"})
+    if (arguments.has(option)) throw Error(kCommandLine, option, "several clusters", "one --cluster");
+  QuoteOptions how{.tokens = arguments.number("--tokens", 0, 1, 1e18)};
+  const std::vector<std::string> names = arguments.all("--cluster");
+  std::optional<Progress> progress(std::in_place, arguments.choice("--progress", "auto", progress_modes()), console);
+  std::vector<Quote> quotes;
+  for (const std::string& name : names) {
+    const Arguments one = arguments.with("--cluster", name);
+    const Job job = read_job(one);
+    SearchOptions options = read_search_options(one, job);
+    options.progress = [&](double fraction) {
+      progress->report((static_cast<double>(quotes.size()) + fraction) / static_cast<double>(names.size()));
+    };
+    quotes.push_back(quote(job, run_search(job, options, read_top(one)), how));
+    if (interrupted()) break;
+  }
+  progress.reset();
+  if (arguments.flag("--json"))
+    console.out << quotes_json(quotes, how);
+  else if (arguments.flag("--csv"))
+    console.out << quotes_csv(quotes, how);
+  else
+    console.out << quotes_text(quotes, how);
+  const bool any = std::any_of(quotes.begin(), quotes.end(), [](const Quote& q) { return q.best.has_value(); });
+  return interrupted() ? ExitCode::Interrupted : any ? ExitCode::Ok : ExitCode::Infeasible;
 }
 
 static ExitCode run(const Arguments& arguments, const Console& console) {
+  if (arguments.all("--cluster").size() > 1) return run_quotes(arguments, console);
   const auto begin = std::chrono::steady_clock::now();
   const Job job = read_job(arguments);
-  if (arguments.has("--gpus") && arguments.integer("--gpus", 0, 1, 100'000'000) != gpu_count(job.cluster))
-    throw Error(kCommandLine, "--gpus", arguments.text("--gpus"), "whole nodes: search uses all GPUs of a cluster");
-  SearchOptions options = options_of(arguments, job);
+  SearchOptions options = read_search_options(arguments, job);
   const int rows = static_cast<int>(arguments.integer("--rows", 10, 1, 100'000));
-  const int top = static_cast<int>(arguments.integer("--top", 5, 0, 10'000));
   std::optional<Progress> progress(std::in_place, arguments.choice("--progress", "auto", progress_modes()), console);
   options.progress = [&](double fraction) { progress->report(fraction); };
-  auto answer = search(job.model, job.cluster, options);
-  if (auto* empty = std::get_if<Infeasible>(&answer)) {
+  options.sample = static_cast<int>(arguments.integer("--residuals", 0, 1, 10'000));
+  auto answer = run_search(job, options, read_top(arguments));
+  if (const auto* empty = std::get_if<Infeasible>(&answer)) {
     progress.reset();
-    if (arguments.flag("--json"))
-      console.out << infeasible_json(*empty);
-    else
-      complain(*empty, console);
-    return ExitCode::Infeasible;
+    return print_empty(*empty, arguments, console);
   }
-  SearchResult& result = std::get<SearchResult>(answer);
-  simulate_top(result, job, options, top);
-  result.interrupted |= interrupted();
+  const SearchResult& result = std::get<SearchResult>(answer);
+  std::vector<std::optional<double>> simulated;
+  if (options.sample > 0) simulated = simulate_sample(job, result, options);
   progress.reset();
   save(arguments, job, result);
   const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - begin;
@@ -111,36 +97,40 @@ static ExitCode run(const Arguments& arguments, const Console& console) {
     console.out << search_csv(result, rows);
   else
     console.out << search_text(result, job, options, rows);
+  if (options.sample > 0) console.out << residuals_text(result, simulated);
   return result.interrupted ? ExitCode::Interrupted : ExitCode::Ok;
 }
 
 Verb search_verb() {
-  const std::string group = "search", output = "output";
+  const std::string output = "output";
   Verb verb = {
       .name = "search",
-      .summary = "Finds the best strategies for a model on a cluster.",
+      .summary = "Finds the best strategies for a model on a cluster, or compares clusters.",
       .notes = "Options of the strategy that are given keep their value; what a search varies is: " +
-               joined(searched_options()) + ".",
+               joined(searched_options()) + ". Several --cluster: each gets its best strategy, side by side.",
       .examples = {"foreshard search --model gpt3-175b --cluster dgx-a100-x64 --global-batch 1536",
-                   "foreshard search --model llama-2-13b --cluster dgx-h100-x4 --global-batch 512 --fix zero=1 --json"},
+                   "foreshard search --model llama-2-13b --cluster dgx-h100-x4 --global-batch 512 --fix zero=1 --json",
+                   "foreshard search --model llama-2-13b --cluster dgx-a100-x4 --cluster dgx-h100-x2 --global-batch 512 "
+                   "--tokens 1e12"},
       .options = job_options(),
       .run = run};
+  for (VerbOption& option : verb.options)
+    if (option.name == "--cluster") option.repeatable = true;
+  const std::vector<VerbOption> searching = search_run_options();
+  verb.options.insert(verb.options.end(), searching.begin(), searching.end());
   const std::vector<VerbOption> more = {
-      {.name = "--objective", .value = "NAME", .help = joined(objective_names()) + " (default time)", .group = group},
-      {.name = "--fix",
-       .value = "PATH=VALUE",
-       .help = "keeps a searched option: tp=8; may be repeated",
-       .group = group,
-       .repeatable = true},
-      {.name = "--max-tp", .value = "N", .help = "no tensor-parallel degree above N", .group = group},
-      {.name = "--refine", .value = "N", .help = "refine the N best that fit (default 48)", .group = group},
-      {.name = "--top", .value = "N", .help = "simulate the N best (default 5)", .group = group},
-      {.name = "--no-prune", .help = "look at every strategy; the winner is the same", .group = group},
-      {.name = "--threads", .value = "N", .help = "threads (default: one per core)", .group = group},
+      {.name = "--tokens",
+       .value = "N",
+       .help = "several clusters: time, cost and energy of a training on N tokens",
+       .group = output},
       {.name = "--rows", .value = "N", .help = "how many strategies to print (default 10)", .group = output},
       {.name = "--rank", .value = "N", .help = "which one to save (default 1)", .group = output},
       {.name = "--save-strategy", .value = "FILE", .help = "write its strategy", .group = output},
       {.name = "--save-plan", .value = "FILE", .help = "write its plan", .group = output},
+      {.name = "--residuals",
+       .value = "N",
+       .help = "simulate N strategies from all over the space, too, and print the errors of screen and refine",
+       .group = output},
       {.name = "--json", .help = "print JSON", .group = output},
       {.name = "--csv", .help = "print CSV", .group = output},
       {.name = "--progress",

@@ -2,18 +2,28 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdio>
 
 #include "core/json.h"
 #include "report/text_table.h"
+#include "report/validation.h"
 #include "strategy/schedule.h"
+#include "strategy/search_framework.h"
 
 namespace foreshard {
 
 static std::string text(std::int64_t n) { return std::to_string(n); }
 
 static std::string zero_text(const Point& point) {
-  return text(point.zero) + (point.zero > 0 && point.overlap_parameters ? "+" : "");
+  return text(point.zero) + (point.zero > 0 && point.zero_group > 0 ? ":" + text(point.zero_group) : "") +
+         (point.zero > 0 && point.overlap_parameters ? "+" : "");
+}
+static std::string order_text(const Candidate& candidate) {
+  std::string words;
+  for (const std::string& axis : candidate.strategy.placement)
+    if (axis != "dp_outer") words += (words.empty() ? "" : ",") + axis;
+  return words;
 }
 
 static std::string recompute_text(const Candidate& candidate) { return to_text(candidate.strategy.recompute); }
@@ -25,26 +35,50 @@ static std::array<double, 4> parts(const Estimate& e) {
 }
 static const char* const kParts[] = {"compute", "tensor communication", "waiting in the pipeline", "gradients and update"};
 
-static std::string short_name(const Candidate& candidate) {
+std::string short_name(const Candidate& candidate) {
   const Point& p = candidate.point;
   std::string name = "tp " + text(p.tp) + (p.cp > 1 ? ", cp " + text(p.cp) : "") + ", pp " + text(p.pp) + ", dp " + text(p.dp);
   if (p.virtual_stages > 1) name += ", " + text(p.virtual_stages) + " virtual stages";
   name += ", micro-batch " + text(p.micro_batch) + ", " + schedule_entry(p.schedule).name;
   if (p.sequence_parallel) name += ", sequence parallel";
-  if (p.zero > 0) name += ", zero " + zero_text(p);
+  if (p.zero > 0) name += ", zero " + text(p.zero) + (p.overlap_parameters ? "+" : "");
+  if (p.zero > 0 && p.zero_group > 0) name += " in groups of " + text(p.zero_group);
+  if (!candidate.strategy.layer_split.empty()) name += ", layers " + candidate.strategy.layer_split;
   if (p.recompute != RecomputeKind::None) name += ", recompute " + recompute_text(candidate);
+  if (!p.overlap_gradients && p.dp * p.cp > 1) name += ", gradients not overlapped";
+  if (!p.overlap_p2p && p.pp > 1) name += ", transfers not overlapped";
+  if (p.order > 0) name += ", ranks in the order " + order_text(candidate);
   return name;
 }
 
 static std::string seconds_text(double seconds) { return in_time({seconds}); }
 
-static std::string winner_text(const SearchResult& result) {
+// What would be better if one constraint were not there, as far as the screen can tell.
+static std::string binding_text(const SearchResult& result, const SearchOptions& options) {
+  if (options.objective != Objective::Time && options.objective != Objective::Cost) return "";
+  const Candidate& best = result.ranked.front();
+  const double factor = options.objective == Objective::Cost ? best.score / best.seconds() : 1;
+  const double mine = best.screened.time * factor;
+  std::string out;
+  const auto line = [&](const char* what, const std::optional<double>& without) {
+    if (mine <= 0 || !without || *without >= mine * 0.995) return;
+    out += std::string("  ") + what + " binds: without it the screen finds one that is " + in_percent(1 - *without / mine) +
+           " better.\n";
+  };
+  line("Memory", result.without_memory_limit);
+  line(("--framework " + options.base.framework).c_str(), result.without_framework);
+  if (out.empty() && mine > 0) out = "  Neither memory nor the framework binds: nothing better was passed over for them.\n";
+  return out;
+}
+
+static std::string winner_text(const SearchResult& result, const SearchOptions& options) {
   const Candidate& best = result.ranked.front();
   std::string out = "\nThe winner: " + short_name(best) + ".\n  It is bound by " + name_of(best.estimate.bound_by) + ": ";
   const auto mine = parts(best.estimate);
   for (std::size_t i = 0; i < mine.size(); ++i)
     out += (i > 0 ? ", " : "") + std::string(kParts[i]) + " " + in_percent(mine[i] / best.estimate.time.value);
   out += ".\n  " + in_gib_text(best.estimate.margin) + " GiB of a GPU stay free beside the reserve.\n";
+  out += binding_text(result, options);
   if (result.ranked.size() < 2) return out;
   const Candidate& second = result.ranked[1];
   const auto other = parts(second.estimate);
@@ -95,12 +129,34 @@ std::string search_text(const SearchResult& result, const Job& job, const Search
   if (!result.front.empty())
     out += "\nTime against memory: nothing is both faster and smaller than these.\n\n" +
            table_of(result.front, static_cast<int>(result.front.size())).text(false);
-  out += winner_text(result);
-  out += "\n" + text(result.enumerated) + " strategies enumerated, " + text(result.evaluated) + " screened, " +
-         text(result.refined) + " refined; passed over: " + text(result.pruned.shape) + " that cannot be cut so, " +
-         text(result.pruned.memory) + " that do not fit, " + text(result.pruned.bound) + " slower than a lower bound allows.\n";
+  out += winner_text(result, options);
+  if (const auto runner = find_runner(options.base.framework)) {
+    out += "\nFor " + options.base.framework + ":\n";
+    for (const std::string& flag : runner_flags(*runner, result.ranked.front().strategy)) out += "  " + flag + "\n";
+  }
+  out +=
+      "\n" + text(result.enumerated) + " strategies enumerated, " + text(result.evaluated) + " screened, " +
+      text(result.refined) + " refined; passed over: " + text(result.pruned.shape) + " that cannot be cut so, " +
+      text(result.pruned.memory) + " that do not fit, " +
+      (result.pruned.framework > 0 ? text(result.pruned.framework) + " that " + options.base.framework + " cannot run, " : "") +
+      text(result.pruned.bound) + " slower than a lower bound allows.\n";
   if (result.interrupted) out += "Interrupted: the best so far.\n";
   return out;
+}
+
+std::string residuals_text(const SearchResult& result, const std::vector<std::optional<double>>& simulated) {
+  std::vector<double> screen, refine;
+  for (std::size_t i = 0; i < simulated.size(); ++i) {
+    if (!simulated[i]) continue;
+    screen.push_back(std::abs(result.sample[i].screened.time / *simulated[i] - 1));
+    refine.push_back(std::abs(result.sample[i].estimate.time.value / *simulated[i] - 1));
+  }
+  TextTable table{.columns = {{"against the simulator", Align::Left}, {"median"}, {"90 %"}, {"95 %"}, {"worst"}}};
+  for (const auto& [name, errors] : {std::pair{"screen", screen}, std::pair{"refine", refine}})
+    table.rows.push_back({name, in_percent(quantile(errors, 0.5), 2), in_percent(quantile(errors, 0.9), 2),
+                          in_percent(quantile(errors, 0.95), 2), in_percent(quantile(errors, 1), 2)});
+  return "\nErrors over " + text(static_cast<std::int64_t>(screen.size())) + " strategies from all over the space:\n\n" +
+         table.text(false);
 }
 
 static void write_candidate(JsonWriter& json, const Candidate& c, int rank) {
@@ -136,7 +192,18 @@ std::string search_json(const SearchResult& result, const Job& job, const Search
   json.field("enumerated", result.enumerated).field("evaluated", result.evaluated).field("refined", result.refined);
   json.key("pruned_by").begin_object();
   json.field("shape", result.pruned.shape).field("memory", result.pruned.memory).field("bound", result.pruned.bound);
+  json.field("framework", result.pruned.framework);
   json.end_object();
+  const auto maybe = [&](const char* key, const std::optional<double>& value) {
+    json.key(key);
+    value ? json.value(*value) : json.null();
+  };
+  maybe("screened_without_memory_limit", result.without_memory_limit);
+  maybe("screened_without_framework", result.without_framework);
+  json.key("framework_flags").begin_array();
+  if (const auto runner = find_runner(options.base.framework))
+    for (const std::string& flag : runner_flags(*runner, result.ranked.front().strategy)) json.value(flag);
+  json.end_array();
   json.field("interrupted", result.interrupted).field("wall_time_s", wall_s);
   json.end_object();
   return json.text();
@@ -144,7 +211,8 @@ std::string search_json(const SearchResult& result, const Job& job, const Search
 
 std::string search_csv(const SearchResult& result, int rows) {
   std::string out =
-      "rank,tp,cp,pp,virtual_stages,dp,micro_batch,sequence_parallel,schedule,zero,overlap_parameters,recompute,"
+      "rank,tp,cp,pp,virtual_stages,dp,micro_batch,sequence_parallel,schedule,zero,zero_group,layer_split,overlap_gradients,"
+      "overlap_parameters,overlap_p2p,recompute,placement,"
       "estimate_s,simulated_s,peak_memory_bytes,margin_bytes,bound_by\n";
   int rank = 0;
   for (const Candidate& c : result.ranked) {
@@ -152,9 +220,10 @@ std::string search_csv(const SearchResult& result, int rows) {
     const Point& p = c.point;
     for (const std::string& cell :
          {text(rank), text(p.tp), text(p.cp), text(p.pp), text(p.virtual_stages), text(p.dp), text(p.micro_batch),
-          text(p.sequence_parallel), schedule_entry(p.schedule).name, text(p.zero), text(p.overlap_parameters),
-          '"' + recompute_text(c) + '"', plain(c.estimate.time.value), c.simulated ? plain(*c.simulated) : "",
-          text(c.estimate.peak.value), text(c.estimate.margin.value)})
+          text(p.sequence_parallel), schedule_entry(p.schedule).name, text(p.zero), text(p.overlap_gradients),
+          text(p.overlap_parameters), text(p.overlap_p2p), '"' + recompute_text(c) + '"', '"' + order_text(c) + '"',
+          plain(c.estimate.time.value), c.simulated ? plain(*c.simulated) : "", text(c.estimate.peak.value),
+          text(c.estimate.margin.value)})
       out += cell + ",";
     out += std::string(name_of(c.estimate.bound_by)) + "\n";
   }

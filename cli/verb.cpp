@@ -24,6 +24,12 @@ std::vector<std::string> Arguments::all(const std::string& option) const {
   return found == values_.end() ? std::vector<std::string>{} : found->second;
 }
 
+Arguments Arguments::with(const std::string& option, const std::string& value) const {
+  Arguments changed = *this;
+  changed.values_[option] = {value};
+  return changed;
+}
+
 std::int64_t Arguments::integer(const std::string& option, std::int64_t otherwise, std::int64_t least,
                                 std::int64_t most) const {
   if (!has(option)) return otherwise;

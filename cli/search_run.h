@@ -1,0 +1,29 @@
+// One search as a command line describes it: the job, the options, the best ranked by the simulator. Shared by `search` and
+// `sweep`.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "cli/job.h"
+#include "cli/verb.h"
+#include "strategy/search.h"
+
+namespace foreshard {
+
+// --objective, --fix, --max-tp, --refine, --top, --no-prune, --threads.
+std::vector<VerbOption> search_run_options();
+// Throws Error. `cancel` is set by Ctrl-C.
+SearchOptions read_search_options(const Arguments& arguments, const Job& job);
+int read_top(const Arguments& arguments);
+
+// Searches and simulates the best `top`. When nothing fits, would_help says which changes make room, nearest first.
+std::variant<SearchResult, Infeasible> run_search(const Job& job, const SearchOptions& options, int top);
+
+// Seconds of each candidate's iteration on the simulator, in worker processes. Empty: interrupted.
+std::vector<std::optional<double>> simulate_all(const Job& job, const std::vector<const Candidate*>& candidates, int processes,
+                                                const std::function<void(double)>& progress);
+
+}  // namespace foreshard

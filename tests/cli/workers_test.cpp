@@ -1,0 +1,52 @@
+#include "cli/workers.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+
+#include "core/error.h"
+
+namespace foreshard {
+
+TEST(Workers, GiveResultsInOrderFromOtherProcesses) {
+  std::size_t told = 0;
+  int here = 0;
+  const auto results = in_workers(5,
+                                  [&](std::size_t i) {
+                                    ++here;  // in the worker only
+                                    return static_cast<double>(i * i);
+                                  },
+                                  {.processes = 3, .finished = [&](std::size_t) { ++told; }});
+  for (std::size_t i = 0; i < 5; ++i) EXPECT_EQ(results[i], static_cast<double>(i * i));
+  EXPECT_EQ(told, 5u);
+  EXPECT_EQ(here, 0);
+}
+
+TEST(Workers, AMessageComesBackAndADeathIsTold) {
+  EXPECT_THROW(in_workers(2, [](std::size_t i) -> double { throw Error("work " + std::to_string(i)); }, {.processes = 1}),
+               Error);
+  EXPECT_THROW(in_workers(1,
+                          [](std::size_t) -> double {
+                            std::raise(SIGKILL);
+                            return 0;
+                          }),
+               DeviceError);
+}
+
+// The second work would sleep for an hour.
+TEST(Workers, StopLeavesTheRestEmpty) {
+  bool done = false;
+  const auto results =
+      in_workers(2,
+                 [](std::size_t i) {
+                   if (i == 1) sleep(3600);
+                   return 1.0;
+                 },
+                 {.processes = 2, .stop = [&] { return done; }, .finished = [&](std::size_t) { done = true; }});
+  EXPECT_EQ(results[0], 1.0);
+  EXPECT_FALSE(results[1]);
+}
+
+}  // namespace foreshard
