@@ -145,18 +145,31 @@ std::string search_text(const SearchResult& result, const Job& job, const Search
 }
 
 std::string residuals_text(const SearchResult& result, const std::vector<std::optional<double>>& simulated) {
-  std::vector<double> screen, refine;
+  struct Tier {
+    std::string name = {};
+    std::vector<double> errors = {};
+    std::string farthest = {};
+    double worst = -1;
+    void add(const Candidate& candidate, double error) {
+      errors.push_back(std::abs(error));
+      if (std::abs(error) <= worst) return;
+      worst = std::abs(error);
+      farthest = short_name(candidate) + ": " + (error > 0 ? "+" : "") + in_percent(error, 2);
+    }
+  };
+  Tier screen{"screen"}, refine{"refine"};
   for (std::size_t i = 0; i < simulated.size(); ++i) {
     if (!simulated[i]) continue;
-    screen.push_back(std::abs(result.sample[i].screened.time / *simulated[i] - 1));
-    refine.push_back(std::abs(result.sample[i].estimate.time.value / *simulated[i] - 1));
+    screen.add(result.sample[i], result.sample[i].screened.time / *simulated[i] - 1);
+    refine.add(result.sample[i], result.sample[i].estimate.time.value / *simulated[i] - 1);
   }
   TextTable table{.columns = {{"against the simulator", Align::Left}, {"median"}, {"90 %"}, {"95 %"}, {"worst"}}};
-  for (const auto& [name, errors] : {std::pair{"screen", screen}, std::pair{"refine", refine}})
-    table.rows.push_back({name, in_percent(quantile(errors, 0.5), 2), in_percent(quantile(errors, 0.9), 2),
-                          in_percent(quantile(errors, 0.95), 2), in_percent(quantile(errors, 1), 2)});
-  return "\nErrors over " + text(static_cast<std::int64_t>(screen.size())) + " strategies from all over the space:\n\n" +
-         table.text(false);
+  for (const Tier* tier : {&screen, &refine})
+    table.rows.push_back({tier->name, in_percent(quantile(tier->errors, 0.5), 2), in_percent(quantile(tier->errors, 0.9), 2),
+                          in_percent(quantile(tier->errors, 0.95), 2), in_percent(quantile(tier->errors, 1), 2)});
+  return "\nErrors over " + text(static_cast<std::int64_t>(screen.errors.size())) + " strategies from all over the space:\n\n" +
+         table.text(false) + "\n  Farthest off: screen " + screen.farthest + "\n                refine " + refine.farthest +
+         "\n";
 }
 
 static void write_candidate(JsonWriter& json, const Candidate& c, int rank) {

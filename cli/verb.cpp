@@ -10,8 +10,8 @@
 namespace foreshard {
 
 std::vector<Verb> verbs() {
-  return {simulate_verb(),      search_verb(),     lower_verb(),        run_verb(),       check_plan_verb(), list_verb(),
-          show_schedule_verb(), show_model_verb(), show_cluster_verb(), show_plan_verb(), validate_verb()};
+  return {simulate_verb(), search_verb(),        sweep_verb(),      lower_verb(),        run_verb(),       check_plan_verb(),
+          list_verb(),     show_schedule_verb(), show_model_verb(), show_cluster_verb(), show_plan_verb(), validate_verb()};
 }
 
 std::string Arguments::text(const std::string& option, const std::string& otherwise) const {
@@ -27,6 +27,12 @@ std::vector<std::string> Arguments::all(const std::string& option) const {
 Arguments Arguments::with(const std::string& option, const std::string& value) const {
   Arguments changed = *this;
   changed.values_[option] = {value};
+  return changed;
+}
+
+Arguments Arguments::adding(const std::string& option, const std::string& value) const {
+  Arguments changed = *this;
+  changed.values_[option].push_back(value);
   return changed;
 }
 

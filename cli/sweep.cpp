@@ -1,0 +1,231 @@
+// foreshard sweep: the best strategy at every point of a range of models, clusters and batches.
+#include <algorithm>
+#include <charconv>
+#include <ostream>
+
+#include "cli/interrupt.h"
+#include "cli/job.h"
+#include "cli/progress.h"
+#include "cli/quotes.h"
+#include "cli/search_output.h"
+#include "cli/search_run.h"
+#include "core/error.h"
+#include "core/json.h"
+#include "report/plot.h"
+#include "report/text_table.h"
+
+namespace foreshard {
+
+namespace {
+
+constexpr std::size_t kMostPoints = 1000;
+
+struct Axis {
+  std::string path = {};
+  std::vector<std::string> values = {};
+};
+struct SweepPoint {
+  std::vector<std::string> values = {};  // [axis]
+  Quote quote = {};
+};
+
+// "cluster.nodes=1,2,4": a path of --set, or the name of an option ("nodes=1,2,4").
+Axis parse_axis(const std::string& text) {
+  const std::size_t equals = text.find('=');
+  Axis axis{.path = text.substr(0, equals)};
+  if (equals == std::string::npos || equals == 0)
+    throw Error(kCommandLine, "--vary", "\"" + text + "\"", "PATH=A,B,C, such as cluster.nodes=1,2,4 or global-batch=256,512");
+  for (std::size_t from = equals + 1; from <= text.size();) {
+    const std::size_t comma = std::min(text.find(',', from), text.size());
+    if (comma == from) throw Error(kCommandLine, "--vary", "\"" + text + "\"", "a value between commas");
+    axis.values.push_back(text.substr(from, comma - from));
+    from = comma + 1;
+  }
+  if (axis.values.empty()) throw Error(kCommandLine, "--vary", "\"" + text + "\"", "at least one value");
+  return axis;
+}
+
+std::vector<Axis> read_axes(const Arguments& arguments) {
+  std::vector<Axis> axes;
+  std::size_t points = 1;
+  for (const std::string& text : arguments.all("--vary")) {
+    axes.push_back(parse_axis(text));
+    points *= axes.back().values.size();
+    if (points > kMostPoints)
+      throw Error(kCommandLine, "--vary", "more than " + std::to_string(kMostPoints) + " points", "fewer values");
+  }
+  return axes;
+}
+
+// The command line of one point.
+Arguments with_values(Arguments arguments, const std::vector<Axis>& axes, const std::vector<std::string>& values) {
+  const std::vector<VerbOption> options = job_options();
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    const std::string option = "--" + axes[i].path;
+    const bool named = std::any_of(options.begin(), options.end(), [&](const VerbOption& o) { return o.name == option; });
+    arguments = named ? arguments.with(option, values[i]) : arguments.adding("--set", axes[i].path + "=" + values[i]);
+  }
+  return arguments;
+}
+
+// Every combination, the last axis fastest.
+std::vector<std::vector<std::string>> combinations(const std::vector<Axis>& axes) {
+  std::vector<std::vector<std::string>> all = {{}};
+  for (const Axis& axis : axes) {
+    std::vector<std::vector<std::string>> longer;
+    for (const auto& before : all)
+      for (const std::string& value : axis.values) {
+        longer.push_back(before);
+        longer.back().push_back(value);
+      }
+    all = std::move(longer);
+  }
+  return all;
+}
+
+std::string sweep_text(const std::vector<Axis>& axes, const std::vector<SweepPoint>& points) {
+  TextTable table;
+  for (const Axis& axis : axes) table.columns.push_back({axis.path});
+  for (const char* head : {"GPUs", "step", "tokens/s", "per GPU", "cost per 1M", "peak GiB"}) table.columns.push_back({head});
+  table.columns.push_back({"best strategy", Align::Left});
+  for (const SweepPoint& point : points) {
+    std::vector<std::string> row = point.values;
+    const Quote& q = point.quote;
+    const std::vector<std::string> cells = q.best ? std::vector<std::string>{std::to_string(q.gpus),
+                                                                             in_time({q.best->seconds()}),
+                                                                             with_commas(q.tokens_per_s),
+                                                                             with_commas(q.tokens_per_s / q.gpus),
+                                                                             q.cost ? plain(*q.cost) : "-",
+                                                                             in_gib_text(q.best->estimate.peak),
+                                                                             q.strategy}
+                                                  : std::vector<std::string>{"-", "-", "-", "-", "-", "-", q.why_not};
+    row.insert(row.end(), cells.begin(), cells.end());
+    table.rows.push_back(row);
+  }
+  return table.text(false);
+}
+
+std::string sweep_csv(const std::vector<Axis>& axes, const std::vector<SweepPoint>& points) {
+  std::string out;
+  for (const Axis& axis : axes) out += axis.path + ",";
+  out += "gpus,iteration_time_s,tokens_per_s,cost_per_million_tokens,kwh_per_million_tokens,peak_memory_bytes,strategy\n";
+  for (const SweepPoint& point : points) {
+    const Quote& q = point.quote;
+    for (const std::string& value : point.values) out += value + ",";
+    if (q.best)
+      out += std::to_string(q.gpus) + "," + plain(q.best->seconds()) + "," + plain(q.tokens_per_s) + "," +
+             (q.cost ? plain(*q.cost) : "") + "," + (q.energy_kwh ? plain(*q.energy_kwh) : "") + "," +
+             std::to_string(q.best->estimate.peak.value) + ",\"" + q.strategy + "\"\n";
+    else
+      out += ",,,,,,\"" + q.why_not + "\"\n";
+  }
+  return out;
+}
+
+std::string sweep_json(const std::vector<Axis>& axes, const std::vector<SweepPoint>& points) {
+  JsonWriter json;
+  json.begin_object().key("points").begin_array();
+  for (const SweepPoint& point : points) {
+    const Quote& q = point.quote;
+    json.begin_object().key("values").begin_object();
+    for (std::size_t i = 0; i < axes.size(); ++i) json.field(axes[i].path, point.values[i]);
+    json.end_object().field("feasible", q.best.has_value());
+    if (q.best) {
+      json.field("gpus", q.gpus).field("iteration_time_s", q.best->seconds()).field("tokens_per_s", q.tokens_per_s);
+      json.field("peak_memory_bytes", q.best->estimate.peak.value).key("strategy").raw(to_json(q.best->strategy));
+    } else {
+      json.field("infeasible_reason", q.why_not);
+    }
+    json.end_object();
+  }
+  return json.end_array().end_object().text();
+}
+
+// Tokens per second over the last axis, one line for every combination of the others.
+std::string sweep_svg(const std::vector<Axis>& axes, const std::vector<SweepPoint>& points, const std::string& title) {
+  Plot plot{.title = title, .x_name = axes.back().path, .y_name = "tokens per second"};
+  const std::vector<std::string>& words = axes.back().values;
+  std::vector<double> numbers;
+  for (const std::string& word : words) {
+    double number = 0;
+    const auto [end, problem] = std::from_chars(word.data(), word.data() + word.size(), number);
+    if (problem == std::errc() && end == word.data() + word.size()) numbers.push_back(number);
+  }
+  const bool numeric = numbers.size() == words.size();
+  if (!numeric) plot.x_words = words;
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    const std::size_t at = i % words.size();
+    if (at == 0) {
+      std::string name;
+      for (std::size_t axis = 0; axis + 1 < axes.size(); ++axis)
+        name += (axis > 0 ? ", " : "") + axes[axis].path + " " + points[i].values[axis];
+      plot.series.push_back({.name = name});
+    }
+    if (points[i].quote.best)
+      plot.series.back().points.emplace_back(numeric ? numbers[at] : static_cast<double>(at), points[i].quote.tokens_per_s);
+  }
+  for (PlotSeries& series : plot.series) std::sort(series.points.begin(), series.points.end());
+  return plot_svg(plot);
+}
+
+ExitCode run(const Arguments& arguments, const Console& console) {
+  const std::vector<Axis> axes = read_axes(arguments);
+  std::optional<Progress> progress(std::in_place, arguments.choice("--progress", "auto", progress_modes()), console);
+  std::vector<SweepPoint> points;
+  const auto all = combinations(axes);
+  std::string title;
+  for (const auto& values : all) {
+    const Arguments here = with_values(arguments, axes, values);
+    const Job job = read_job(here);
+    SearchOptions options = read_search_options(here, job);
+    options.progress = [&](double fraction) {
+      progress->report((static_cast<double>(points.size()) + fraction) / static_cast<double>(all.size()));
+    };
+    if (title.empty()) title = job.model.name + " on " + job.cluster.name;
+    points.push_back({values, quote(job, run_search(job, options, read_top(here)), {})});
+    if (interrupted()) break;
+  }
+  progress.reset();
+  if (arguments.has("--svg") && !interrupted()) write_file(arguments.text("--svg"), sweep_svg(axes, points, title));
+  if (arguments.flag("--json"))
+    console.out << sweep_json(axes, points);
+  else if (arguments.flag("--csv"))
+    console.out << sweep_csv(axes, points);
+  else
+    console.out << sweep_text(axes, points);
+  const bool any = std::any_of(points.begin(), points.end(), [](const SweepPoint& p) { return p.quote.best.has_value(); });
+  return interrupted() ? ExitCode::Interrupted : any ? ExitCode::Ok : ExitCode::Infeasible;
+}
+
+}  // namespace
+
+Verb sweep_verb() {
+  const std::string output = "output";
+  Verb verb = {
+      .name = "sweep",
+      .summary = "Finds the best strategy at each point of a range.",
+      .notes =
+          "What is varied is an option of the job (nodes, global-batch, seq) or a path of --set "
+          "(cluster.fabric.oversubscription, "
+          "model.n_layer); several --vary make every combination.",
+      .examples = {"foreshard sweep --model llama-2-13b --cluster dgx-h100 --global-batch 512 --vary nodes=1,2,4,8",
+                   "foreshard sweep --model llama-2-7b --cluster eth25-a100-x4 --global-batch 256 --vary nodes=2,4 --vary "
+                   "global-batch=128,256 --svg sweep.svg"},
+      .options = job_options(),
+      .run = run};
+  const std::vector<VerbOption> searching = search_run_options();
+  const std::vector<VerbOption> more = {
+      {.name = "--vary", .value = "PATH=A,B,C", .help = "what to vary; may be repeated", .required = true, .repeatable = true},
+      {.name = "--svg", .value = "FILE", .help = "draw tokens per second over the last --vary", .group = output},
+      {.name = "--json", .help = "print JSON", .group = output},
+      {.name = "--csv", .help = "print CSV", .group = output},
+      {.name = "--progress",
+       .value = "HOW",
+       .help = "auto (a bar on a terminal), json (lines on standard error) or none",
+       .group = output}};
+  verb.options.insert(verb.options.end(), searching.begin(), searching.end());
+  verb.options.insert(verb.options.end(), more.begin(), more.end());
+  return verb;
+}
+
+}  // namespace foreshard
