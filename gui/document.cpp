@@ -91,6 +91,7 @@ std::shared_ptr<const Document> make_document(Result result, std::string path, s
   }
   document->bindings = bind_spans(document->plan(), document->trace());
   document->bubbles = find_bubbles(document->plan(), document->trace(), document->bindings);
+  document->lanes = make_lanes(document->plan(), document->trace(), document->bubbles);
   document->critical = critical_chain(document->trace(), document->bindings);
   return document;
 }

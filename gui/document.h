@@ -12,6 +12,7 @@
 #include "core/memory_timeline.h"
 #include "core/result.h"
 #include "core/summary.h"
+#include "gui/lanes.h"
 #include "report/binding.h"
 #include "report/bubbles.h"
 #include "report/summarize.h"
@@ -26,9 +27,10 @@ struct Document {
   Result result = {};                   // with the events of its memory curves
   std::optional<Cluster> cluster = {};  // none: not found on this machine, see `remarks`
   Summary summary = {};
-  std::vector<Binding> bindings = {};     // [span]
-  std::vector<Bubble> bubbles = {};       // ordered by (who, begin)
-  std::vector<ChainLink> critical = {};   // from 0 to the makespan
+  std::vector<Binding> bindings = {};    // [span]
+  std::vector<Bubble> bubbles = {};      // ordered by (who, begin)
+  std::vector<ChainLink> critical = {};  // from 0 to the makespan
+  Lanes lanes = {};
   std::vector<std::string> remarks = {};  // what could not be shown, and why; one sentence each
 
   const Plan& plan() const { return result.plan; }

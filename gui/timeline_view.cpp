@@ -1,33 +1,227 @@
 #include "gui/timeline_view.h"
 
 #include <QPainter>
+#include <QtConcurrent>
+#include <algorithm>
+#include <cmath>
+
+#include "report/span_words.h"
 
 namespace foreshard {
 
+static constexpr int kRuler = 26, kLegend = 24;
+
 TimelineView::TimelineView(TimeAxis& axis, Selection& selection, QWidget* parent)
-    : QWidget(parent), axis_(axis), selection_(selection), theme_(theme_of(ThemeName::Dark)) {
-  connect(&axis_, &TimeAxis::visible_changed, this, qOverload<>(&QWidget::update));
-  connect(&selection_, &Selection::changed, this, qOverload<>(&QWidget::update));
+    : QWidget(parent), axis_(axis), selection_(selection) {
+  setMouseTracking(true);
+  setFocusPolicy(Qt::StrongFocus);
+  setMinimumSize(320, 120);
+  setAccessibleName(tr("Timeline"));
+  setAccessibleDescription(tr("Work and idle time of every group of ranks; the table of operations holds the same in text"));
+  set_theme(theme_of(ThemeName::Dark));
+  const auto repaint = [this] { update(); };
+  connect(&axis_, &TimeAxis::visible_changed, this, repaint);
+  connect(&axis_, &TimeAxis::cursor_changed, this, repaint);
+  connect(&axis_, &TimeAxis::selected_changed, this, repaint);
+  connect(&selection_, &Selection::changed, this, repaint);
+  connect(&making_, &QFutureWatcherBase::finished, this, [this] {
+    levels_ = making_.result();
+    stale_ = true;
+    update();
+  });
 }
+
+TimelineView::~TimelineView() { making_.waitForFinished(); }
 
 void TimelineView::set_document(std::shared_ptr<const Document> document) {
   document_ = std::move(document);
-  update();
+  twin_.reset();
+  trail_.clear();
+  state_.open.clear();
+  state_.pinned.clear();
+  groups_.clear();
+  if (document_) {
+    groups_ = group_ranks(*document_, state_.grouping);
+    axis_.set_extent({{0}, std::max(document_->trace().makespan, Nanoseconds{1})});
+  }
+  scroll_ = 0;
+  rebuild_levels();
+  lay_out();
+}
+
+void TimelineView::set_measured(std::shared_ptr<const Document> measured) {
+  twin_.reset();
+  if (document_ && measured) {
+    twin_ = match_twin(*document_, measured);
+    const Nanoseconds end = std::max(document_->trace().makespan, measured->trace().makespan);
+    axis_.set_extent({{0}, std::max(end, Nanoseconds{1})});
+  } else if (document_) {
+    axis_.set_extent({{0}, std::max(document_->trace().makespan, Nanoseconds{1})});
+  }
+  lay_out();
 }
 
 void TimelineView::set_theme(const Theme& theme) {
   theme_ = theme;
+  const Paints paints = paints_of(theme);
+  if (paints == paints_) return update();
+  paints_ = paints;
+  stale_ = true;
+  rebuild_levels();
   update();
 }
 
-void TimelineView::set_measured(std::shared_ptr<const Document> measured) {
-  measured_ = std::move(measured);
+void TimelineView::set_legend(bool shown) {
+  legend_ = shown;
+  lay_out();
+}
+
+void TimelineView::set_rows_state(RowState state) {
+  const bool regroup = state.grouping != state_.grouping;
+  state_ = std::move(state);
+  if (regroup && document_) groups_ = group_ranks(*document_, state_.grouping);
+  lay_out();
+}
+
+void TimelineView::set_grouping(Grouping grouping) {
+  RowState next = state_;
+  next.grouping = grouping;
+  next.open.clear();
+  next.pinned.clear();
+  set_rows_state(std::move(next));
+}
+
+void TimelineView::set_arrows(Arrows arrows) {
+  arrows_ = arrows;
   update();
 }
 
-void TimelineView::paintEvent(QPaintEvent*) {
-  QPainter painter(this);
-  painter.fillRect(rect(), theme_.background);
+// All slices are drawn until the worker is done; for a small result that is as quick.
+void TimelineView::rebuild_levels() {
+  levels_.reset();
+  if (!document_) return;
+  making_.setFuture(QtConcurrent::run([document = document_, paints = paints_] {
+    const TimeRange whole = {{0}, std::max(document->trace().makespan, Nanoseconds{1})};
+    return std::shared_ptr<const std::vector<LaneLevels>>(
+        std::make_shared<std::vector<LaneLevels>>(make_levels(document->lanes, whole, paints)));
+  }));
+}
+
+void TimelineView::wait_for_levels() {
+  if (!document_ || levels_) return;
+  making_.waitForFinished();
+  levels_ = making_.result();
+  stale_ = true;
+}
+
+QRect TimelineView::lanes_rect() const {
+  const int bottom = legend_ ? kLegend : 0;
+  return {kHeaderWidth, kRuler, std::max(width() - kHeaderWidth - kGutterWidth, 1), std::max(height() - kRuler - bottom, 1)};
+}
+
+FrameView TimelineView::frame_view() const {
+  const QRect lanes = lanes_rect();
+  return {axis_.visible(), lanes.width(), lanes.height(), scroll_, devicePixelRatioF()};
+}
+
+double TimelineView::x_of(Nanoseconds when) const {
+  const QRect lanes = lanes_rect();
+  return lanes.left() + static_cast<double>((when - axis_.visible().begin).value) * lanes.width() /
+                            static_cast<double>(axis_.visible().length().value);
+}
+
+Nanoseconds TimelineView::time_at(double x) const {
+  const QRect lanes = lanes_rect();
+  return {axis_.visible().begin.value +
+          static_cast<std::int64_t>(
+              std::floor((x - lanes.left()) * static_cast<double>(axis_.visible().length().value) / lanes.width()))};
+}
+
+void TimelineView::lay_out() {
+  rows_ = lay_rows(groups_, state_, lanes_rect().height(), twin_ != nullptr);
+  stale_ = true;
+  clamp_scroll();
+  update();
+}
+
+void TimelineView::clamp_scroll() {
+  const int all = rows_.empty() ? 0 : rows_.back().top + rows_.back().height;
+  scroll_ = std::clamp(scroll_, 0, std::max(all - lanes_rect().height(), 0));
+}
+
+void TimelineView::resizeEvent(QResizeEvent*) { lay_out(); }
+
+int TimelineView::row_under(QPoint at) const {
+  const QRect lanes = lanes_rect();
+  return at.y() < lanes.top() || at.y() > lanes.bottom() ? -1 : row_at(rows_, at.y() - lanes.top() + scroll_);
+}
+
+Picked TimelineView::hit(QPoint at) const {
+  const int index = row_under(at);
+  if (!document_ || index < 0 || !lanes_rect().contains(at)) return {};
+  const Row& row = rows_[static_cast<std::size_t>(index)];
+  const int inside = at.y() - lanes_rect().top() + scroll_ - row.top;
+  const std::int64_t when = time_at(at.x()).value;
+  const std::int64_t near = time_at(at.x() + 1).value;  // short slices are hit anywhere in their pixel
+  for (const LaneBox& box : lane_boxes(row, twin_ != nullptr)) {
+    if (inside < box.top || inside >= box.top + box.height) continue;
+    if (box.kind == BoxKind::Error || box.kind == BoxKind::Measured) break;
+    const ClassId who = box.kind == BoxKind::Worst ? row.worst : row.shown();
+    const LaneKind kind = box.kind == BoxKind::Communication ? LaneKind::Communication
+                          : box.kind == BoxKind::Copy        ? LaneKind::Copy
+                                                             : LaneKind::Compute;
+    if (const Lane* lane = document_->lanes.find(who, kind)) {
+      auto slice = lane->slice_at(when);
+      if (!slice) slice = lane->slice_at(near);
+      if (slice) return {PickedKind::Span, lane->span[*slice], row.key.rank};
+    }
+    if (kind != LaneKind::Compute) break;
+    if (const std::int32_t bubble = bubble_at(document_->lanes, document_->bubbles, who, when); bubble >= 0)
+      return {PickedKind::Bubble, bubble, row.key.rank};
+  }
+  return {PickedKind::Class, row.shown().value, row.key.rank};
+}
+
+int TimelineView::row_of(ClassId who) const {
+  int fallback = -1;
+  for (std::size_t r = 0; r < rows_.size(); ++r) {
+    const auto& members = rows_[r].members;
+    if (std::ranges::find(members, who, &RowMember::who) == members.end()) continue;
+    if (members.size() == 1) return static_cast<int>(r);
+    if (fallback < 0) fallback = static_cast<int>(r);
+  }
+  return fallback;
+}
+
+QRectF TimelineView::place_of(Picked picked) const {
+  if (!document_ || picked.index < 0) return {};
+  ClassId who;
+  TimeRange range;
+  BoxKind kind = BoxKind::Compute;
+  if (picked.kind == PickedKind::Span && static_cast<std::size_t>(picked.index) < document_->trace().spans.size()) {
+    const Span& span = document_->trace().spans[static_cast<std::size_t>(picked.index)];
+    who = span.who, range = {span.begin, span.end};
+    const StreamKind stream = role_of(document_->plan(), document_->trace(), who).streams[span.stream.index()].kind;
+    if (stream != StreamKind::Compute) kind = stream == StreamKind::Communication ? BoxKind::Communication : BoxKind::Copy;
+  } else if (picked.kind == PickedKind::Bubble && static_cast<std::size_t>(picked.index) < document_->bubbles.size()) {
+    const Bubble& bubble = document_->bubbles[static_cast<std::size_t>(picked.index)];
+    who = bubble.who, range = {bubble.begin, bubble.end};
+  } else {
+    return {};
+  }
+  int index = -1;
+  for (std::size_t r = 0; r < rows_.size() && picked.rank.valid(); ++r)
+    if (rows_[r].key.rank == picked.rank) index = static_cast<int>(r);
+  if (index < 0) index = row_of(who);
+  if (index < 0) return {};
+  const Row& row = rows_[static_cast<std::size_t>(index)];
+  for (const LaneBox& box : lane_boxes(row, twin_ != nullptr)) {
+    if (box.kind != kind) continue;
+    const double left = x_of(range.begin), right = x_of(range.end);
+    const QRectF place(left, lanes_rect().top() + row.top - scroll_ + box.top, std::max(right - left, 1.0), box.height);
+    return place.intersected(QRectF(lanes_rect()));
+  }
+  return {};
 }
 
 }  // namespace foreshard

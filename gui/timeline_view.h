@@ -1,36 +1,127 @@
-// TimelineView: lanes of every class of ranks over time, with their bubbles, the binding chain of what is picked and, with a
+// TimelineView: lanes of every group of ranks over time, with their bubbles, the binding chain of what is picked and, with a
 // measured twin, both.
+//
+//   | time marks                                              |
+//   | header | rows: compute, communication, copies   | busy  |
+//   | legend                                                  |
 #pragma once
 
+#include <QFutureWatcher>
 #include <QWidget>
 #include <memory>
 
+#include "gui/binding_arrows.h"
 #include "gui/document.h"
+#include "gui/rows.h"
 #include "gui/selection.h"
 #include "gui/theme.h"
 #include "gui/time_axis.h"
+#include "gui/timeline_labels.h"
 
 namespace foreshard {
+
+// Left and right margins that every view on the time axis keeps, so that cursors line up.
+inline constexpr int kHeaderWidth = 144, kGutterWidth = 84;
 
 class TimelineView : public QWidget {
   Q_OBJECT
 
  public:
   TimelineView(TimeAxis& axis, Selection& selection, QWidget* parent = nullptr);  // both must outlive it
+  ~TimelineView() override;
 
-  void set_document(std::shared_ptr<const Document> document);  // null: empty
+  void set_document(std::shared_ptr<const Document> document);  // null: empty; sets the extent of the axis
   void set_theme(const Theme& theme);
-  void set_measured(std::shared_ptr<const Document> measured);  // its measured twin, drawn below each row; null: none
+  void set_measured(std::shared_ptr<const Document> measured);  // its measured twin, below each row; null: none. Throws Error
+  void set_legend(bool shown);
+
+  const RowState& rows_state() const { return state_; }
+  void set_rows_state(RowState state);
+  void set_grouping(Grouping grouping);
+  void set_arrows(Arrows arrows);
+  Arrows arrows() const { return arrows_; }
+  const std::vector<Row>& rows() const { return rows_; }
+  std::shared_ptr<const Twin> twin() const { return twin_; }
+
+  // What lies under a point of the widget. Below a microsecond.
+  Picked hit(QPoint at) const;
+  QRectF place_of(Picked picked) const;  // in the widget, as far as it is visible; empty: nowhere
+  void wait_for_levels();                // for pictures: until the levels of detail are there
+
+  // What menus and keys call.
+  void zoom_in(), zoom_out(), pan_left(), pan_right(), scroll_up(), scroll_down();
+  void fit(), zoom_to_selected(), focus_picked();  // focus_picked again: fit
+  void next_op(), previous_op();                   // of the lane of what is picked
+  void next_bubble(), previous_bubble(), worst_bubble();
+  void follow_back(), follow_return();  // along the binding chain
+  void toggle_open(), toggle_pin();     // the row under the mouse, or of what is picked
+  void measure();                       // selects the range of what is picked
+
+ Q_SIGNALS:
+  void hovered(const QString& words);  // one line for a status bar; empty: nothing there
 
  protected:
   void paintEvent(QPaintEvent* event) override;
+  void resizeEvent(QResizeEvent* event) override;
+  void wheelEvent(QWheelEvent* event) override;
+  void mousePressEvent(QMouseEvent* event) override;
+  void mouseMoveEvent(QMouseEvent* event) override;
+  void mouseReleaseEvent(QMouseEvent* event) override;
+  void mouseDoubleClickEvent(QMouseEvent* event) override;
+  void keyPressEvent(QKeyEvent* event) override;
+  void leaveEvent(QEvent* event) override;
+  bool event(QEvent* event) override;
 
  private:
+  enum class Drag : std::uint8_t { None, Press, Select, Pan };
+
+  QRect lanes_rect() const;
+  FrameView frame_view() const;
+  double x_of(Nanoseconds when) const;
+  Nanoseconds time_at(double x) const;
+  void lay_out();
+  void rebuild_levels();
+  void clamp_scroll();
+  void step(int by);
+  void step_bubble(int by);
+  void show_picked(Picked picked);
+  int row_of(ClassId who) const;
+  int row_under(QPoint at) const;
+  QString words_at(QPoint at) const;
+
+  void refresh_frame();
+  void paint_labels(QPainter& painter) const;
+  void paint_ruler(QPainter& painter) const;
+  void paint_headers(QPainter& painter) const;
+  void paint_gutter(QPainter& painter) const;
+  void paint_legend(QPainter& painter) const;
+  void paint_arrows(QPainter& painter) const;
+  void paint_picked(QPainter& painter) const;
+  void paint_range_and_cursor(QPainter& painter) const;
+  QPointF anchor_of(std::int32_t span, bool at_end) const;
+
   TimeAxis& axis_;
   Selection& selection_;
   std::shared_ptr<const Document> document_ = {};  // shared with the other views and their workers
-  std::shared_ptr<const Document> measured_ = {};
+  std::shared_ptr<const Twin> twin_ = {};          // shared with the worker that draws reports
   Theme theme_ = {};
+  Paints paints_ = {};
+  std::shared_ptr<const std::vector<LaneLevels>> levels_ = {};  // null: still being made
+  QFutureWatcher<std::shared_ptr<const std::vector<LaneLevels>>> making_;
+  RowState state_ = {};
+  std::vector<RankGroup> groups_ = {};
+  std::vector<Row> rows_ = {};
+  int scroll_ = 0;
+  bool legend_ = true;
+  Arrows arrows_ = Arrows::Chain;
+  std::vector<Picked> trail_ = {};  // where follow_return goes
+  QImage frame_ = {};
+  FrameView frame_of_ = {};
+  bool stale_ = true;
+  Drag drag_ = Drag::None;
+  QPoint pressed_ = {}, mouse_ = {-1, -1};
+  TimeRange pressed_range_ = {};
+  int pressed_scroll_ = 0;
 };
 
 }  // namespace foreshard

@@ -1,0 +1,61 @@
+// Lane raster: pure functions from a lane and a stretch of time to one line of pixels. A pixel's colour is the mean, by area,
+// of everything in it, idle time included, so the share of idle time stays right at any zoom. No fonts, no widgets.
+#pragma once
+
+#include <QRgb>
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "gui/lanes.h"
+#include "gui/theme.h"
+#include "gui/time_axis.h"
+
+namespace foreshard {
+
+struct Paints {  // [Look without `first`]: colour of a slice
+  std::array<QRgb, static_cast<std::size_t>(kPaints)* kShades> colours = {};
+  QRgb idle = 0;   // time without a slice on a compute lane
+  QRgb empty = 0;  // the same on other lanes
+  QRgb of(Look look) const { return colours[static_cast<std::size_t>(look.paint) * kShades + look.shade]; }
+  QRgb under(LaneKind kind) const { return kind == LaneKind::Compute ? idle : empty; }
+  bool operator==(const Paints&) const = default;
+};
+Paints paints_of(const Theme& theme);
+
+// A line in sums: colours weighted by cover, 0..1 per pixel (above 1 where slices overlap).
+struct Sums {
+  float red = 0, green = 0, blue = 0, cover = 0;
+};
+
+// Adds the slices of the lane in [visible) to the line, `weight` times.
+void add_slices(const Lane& lane, TimeRange visible, const Paints& paints, float weight, std::span<Sums> line);
+// The line as pixels over `under`.
+void resolve(std::span<const Sums> line, QRgb under, std::span<QRgb> out);
+
+// Levels of detail of a lane: 4096 bins over the whole time, then halves down to 64.
+class LaneLevels {
+ public:
+  static constexpr int kBase = 4096, kLeast = 64;
+  LaneLevels() = default;
+  LaneLevels(const Lane& lane, TimeRange whole, const Paints& paints);
+
+  bool empty() const { return bins_.empty(); }
+  bool fine_enough(TimeRange visible, int pixels) const;  // a bin of the base is at most a pixel wide
+  void add(TimeRange visible, float weight, std::span<Sums> line) const;
+
+ private:
+  struct Bin {
+    std::uint8_t red = 0, green = 0, blue = 0, cover = 0;  // colours not weighted; cover 0..255
+  };
+  TimeRange whole_ = {};
+  std::vector<Bin> bins_ = {};  // level by level, finest first
+};
+
+// [lane]; none for lanes so short that their slices are as quick to draw. Takes about 40 ms for a million slices: not in the
+// thread of the window.
+inline constexpr std::size_t kLeastForLevels = 512;
+std::vector<LaneLevels> make_levels(const Lanes& lanes, TimeRange whole, const Paints& paints);
+
+}  // namespace foreshard

@@ -1,0 +1,18 @@
+// Documents to test with: pipelines played by the plain player of tests/report.
+#pragma once
+
+#include <QImage>
+#include <memory>
+#include <string>
+
+#include "gui/document.h"
+#include "tests/report/played.h"
+
+namespace foreshard {
+
+// 1F1B, four stages, eight micro-batches, two replicas: forward 1 ms, backward 2 ms, transfers 0.5 ms.
+std::shared_ptr<const Document> pipeline_document(played::Fold fold = played::Fold::Roles, const played::Slow& slow = {});
+
+std::string hash_of(const QImage& image);  // hexadecimal, of the pixels alone
+
+}  // namespace foreshard

@@ -1,0 +1,76 @@
+#include "gui/rows.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/gui/documents.h"
+
+namespace foreshard {
+namespace {
+
+TEST(Rows, StagesOfAFoldedResult) {
+  const auto document = pipeline_document();
+  const std::vector<RankGroup> groups = group_ranks(*document, Grouping::Stage);
+  ASSERT_EQ(groups.size(), 4u);
+  for (std::size_t g = 0; g < 4; ++g) {
+    EXPECT_EQ(groups[g].ranks.size(), 2u);
+    EXPECT_EQ(groups[g].members, (std::vector<RowMember>{{{static_cast<std::int32_t>(g)}, 2}}));
+  }
+}
+
+TEST(Rows, EveryGroupingHoldsEveryRankOnce) {
+  const auto document = pipeline_document(played::Fold::None);
+  for (int g = 0; g < kGroupings; ++g) {
+    std::set<RankId> ranks;
+    for (const RankGroup& group : group_ranks(*document, static_cast<Grouping>(g)))
+      for (const RankId rank : group.ranks) EXPECT_TRUE(ranks.insert(rank).second);
+    EXPECT_EQ(ranks.size(), 8u) << g;
+  }
+  EXPECT_EQ(group_ranks(*document, Grouping::DataParallel).size(), 2u);
+  EXPECT_EQ(group_ranks(*document, Grouping::TensorParallel).size(), 8u);  // no axis tp: each rank is its own group
+}
+
+TEST(Rows, TheWorstMemberIdlesMost) {
+  // Rank 1 is the second replica of stage 0; twice as slow, it is busiest, so the other replica idles most.
+  const auto document = pipeline_document(played::Fold::None, {.rank = 1, .factor = 2});
+  const RankGroup stage = group_ranks(*document, Grouping::Stage).front();
+  ASSERT_EQ(stage.members.size(), 2u);
+  EXPECT_EQ(document->trace().classes[stage.worst.index()].members.front(), stage.ranks.front());
+}
+
+TEST(Rows, AnOpenGroupHasARowPerRankAndPinnedRowsComeFirst) {
+  const auto document = pipeline_document();
+  const auto groups = group_ranks(*document, Grouping::Stage);
+  const RowState state{.open = {1}, .pinned = {RowKey{3, {}}}};
+  const std::vector<Row> rows = lay_rows(groups, state, 400, false);
+  ASSERT_EQ(rows.size(), 6u);
+  EXPECT_EQ(rows[0].key, (RowKey{3, {}}));
+  EXPECT_TRUE(rows[0].pinned);
+  EXPECT_EQ(rows[2].key, (RowKey{1, {}}));
+  EXPECT_TRUE(rows[2].open);
+  EXPECT_EQ(rows[3].key, (RowKey{1, groups[1].ranks[0]}));
+  EXPECT_EQ(rows[4].shown(), rows[3].shown());  // identical ranks show their class
+}
+
+TEST(Rows, RowsLieBelowEachOtherAndAreFoundByHeight) {
+  const auto document = pipeline_document();
+  const std::vector<Row> rows = lay_rows(group_ranks(*document, Grouping::Stage), {.row_height = 13}, 1000, false);
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    EXPECT_EQ(rows[r].top, static_cast<int>(r) * 13);
+    EXPECT_EQ(row_at(rows, rows[r].top), static_cast<int>(r));
+    EXPECT_EQ(row_at(rows, rows[r].top + 12), static_cast<int>(r));
+  }
+  EXPECT_EQ(row_at(rows, -1), -1);
+  EXPECT_EQ(row_at(rows, 4 * 13), -1);
+  EXPECT_EQ(row_at({}, 0), -1);
+}
+
+TEST(Rows, HeightsByTheRoomThereIs) {
+  const auto groups = group_ranks(*pipeline_document(), Grouping::Stage);
+  EXPECT_EQ(lay_rows(groups, {}, 4 * 30, false).front().height, 30);
+  EXPECT_EQ(lay_rows(groups, {}, 4 * 300, false).front().height, kRowMost);
+  EXPECT_EQ(lay_rows(groups, {}, 4, false).front().height, kRowLeast);
+  EXPECT_EQ(lay_rows(groups, {}, 4 * 30, true).front().height, 45);
+}
+
+}  // namespace
+}  // namespace foreshard
