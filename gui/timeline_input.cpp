@@ -272,9 +272,10 @@ void TimelineView::worst_bubble() {
     return std::pair((bubbles[static_cast<std::size_t>(b)].end - bubbles[static_cast<std::size_t>(b)].begin).value, -b);
   };
   const Picked now = selection_.picked();
+  const bool known = now.kind == PickedKind::Bubble && now.index >= 0 && static_cast<std::size_t>(now.index) < bubbles.size();
   std::int32_t best = -1;
   for (std::int32_t b = 0; b < static_cast<std::int32_t>(bubbles.size()); ++b) {
-    if (now.kind == PickedKind::Bubble && size(b) >= size(now.index)) continue;
+    if (known && size(b) >= size(now.index)) continue;
     if (best < 0 || size(b) > size(best)) best = b;
   }
   if (best >= 0) show_picked({PickedKind::Bubble, best, {}});
