@@ -231,12 +231,27 @@ std::string search_csv(const SearchResult& result, int rows) {
   for (const Candidate& c : result.ranked) {
     if (++rank > rows) break;
     const Point& p = c.point;
-    for (const std::string& cell :
-         {text(rank), text(p.tp), text(p.cp), text(p.pp), text(p.virtual_stages), text(p.dp), text(p.micro_batch),
-          text(p.sequence_parallel), schedule_entry(p.schedule).name, text(p.zero), text(p.overlap_gradients),
-          text(p.overlap_parameters), text(p.overlap_p2p), '"' + recompute_text(c) + '"', '"' + order_text(c) + '"',
-          plain(c.estimate.time.value), c.simulated ? plain(*c.simulated) : "", text(c.estimate.peak.value),
-          text(c.estimate.margin.value)})
+    for (const std::string& cell : {text(rank),
+                                    text(p.tp),
+                                    text(p.cp),
+                                    text(p.pp),
+                                    text(p.virtual_stages),
+                                    text(p.dp),
+                                    text(p.micro_batch),
+                                    text(p.sequence_parallel),
+                                    schedule_entry(p.schedule).name,
+                                    text(p.zero),
+                                    text(p.zero_group),
+                                    '"' + c.strategy.layer_split + '"',
+                                    text(p.overlap_gradients),
+                                    text(p.overlap_parameters),
+                                    text(p.overlap_p2p),
+                                    '"' + recompute_text(c) + '"',
+                                    '"' + order_text(c) + '"',
+                                    plain(c.estimate.time.value),
+                                    c.simulated ? plain(*c.simulated) : "",
+                                    text(c.estimate.peak.value),
+                                    text(c.estimate.margin.value)})
       out += cell + ",";
     out += std::string(name_of(c.estimate.bound_by)) + "\n";
   }

@@ -44,7 +44,7 @@ PerStage per_stage(std::size_t roles, Of of) {  // of(layers per stage, role)
   const std::size_t last = roles - 1, middle = roles > 2 ? 1 : 0;
   result.layer = of(2, middle) - of(1, middle);
   result.one = {of(1, 0), of(1, middle), of(1, last), of(1, 0) + (roles > 1 ? of(1, last) - of(1, middle) : 0.0)};
-  if (roles == 2) result.one[Only] = of(1, 0) + of(1, last) - result.layer;
+  if (roles == 2) result.one[Only] = of(1, 0) + of(1, last) - result.layer, result.one[Middle] = result.layer;
   return result;
 }
 
@@ -61,13 +61,19 @@ static void pad_ranks(Plan& plan, const Cluster& cluster, const FrameworkPreset&
 
 std::optional<ShapeCosts> Screen::shape(const Point& point) const {
   Point at = point;
-  const int stride = stride_of(point);
+  int between = stride_of(point);
   at.virtual_stages = at.dp = 1;
-  at.zero = at.order = 0;
+  at.zero = 0;
   at.overlap_gradients = at.overlap_p2p = true;
   at.schedule = Schedule::OneFOneB;
   at.recompute_layers = 0;
-  at.pp = std::clamp(gpu_count(cluster_) / (point.tp * point.cp * stride), 1, 3);
+  if (point.order == 3) {  // the roles themselves stand between; with as few of them as do
+    at.pp = point.pp % 3 == 0 ? 3 : point.pp % 2 == 0 ? 2 : point.pp;
+    between = point.pp / at.pp;
+  } else {
+    at.order = 0;
+    at.pp = std::clamp(gpu_count(cluster_) / (point.tp * point.cp * between), 1, 3);
+  }
   std::array<Probe, 2> probes;
   double hop_bytes = 0;
   for (int layers = 1; layers <= 2; ++layers) {
@@ -80,7 +86,7 @@ std::optional<ShapeCosts> Screen::shape(const Point& point) const {
     auto answer = lower(model, cluster_, s, {.ignore_memory = true});
     if (std::holds_alternative<Infeasible>(answer)) return {};
     Plan& plan = std::get<Lowered>(answer).plan;
-    pad_ranks(plan, cluster_, framework_preset(base_.framework), stride);
+    pad_ranks(plan, cluster_, framework_preset(base_.framework), between);
     probes[static_cast<std::size_t>(layers) - 1] = read_probe(plan, cluster_, size_of(types_.param));
     for (const Segment& segment : plan.segments)
       for (const Instruction& run : segment.instructions)
@@ -96,6 +102,7 @@ std::optional<ShapeCosts> Screen::shape(const Point& point) const {
   costs.parameters = per_stage(roles, [&](int n, std::size_t role) { return probe(n).parameters[role]; });
   costs.activations = per_stage(roles, [&](int n, std::size_t role) { return probe(n).activations[role]; });
   costs.scratch = per_stage(roles, [&](int n, std::size_t role) { return probe(n).scratch[role]; });
+  if (roles == 2) costs.scratch.one[Middle] = costs.scratch.one[First];
   costs.hop_bytes = hop_bytes;
   return costs;
 }

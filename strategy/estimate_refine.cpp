@@ -23,10 +23,22 @@ namespace {
 
 // Plays actions of one rank: its streams, its events, nobody else. What a peer would delay is in the recurrence. `in_turn`:
 // collectives beside the computes take the links in issue order, as with ZeRO 3 and one place for gathered parameters.
+//
+// Collectives of several roles begin when the last of them is there: `known` says when, as far as an earlier pass has found out,
+// and what this one finds goes to `found`.
+using Meetings = std::map<std::pair<std::int32_t, int>, double>;  // {group, how manieth use}
+
 class Solo {
  public:
-  Solo(const Plan& plan, AloneTimes& alone, RoleId role, bool in_turn)
-      : plan_(plan), alone_(alone), role_(role), in_turn_(in_turn), streams_(plan.roles[role.index()].streams.size(), 0.0) {}
+  Solo(const Plan& plan, AloneTimes& alone, RoleId role, bool in_turn, const Meetings* known = nullptr,
+       Meetings* found = nullptr)
+      : plan_(plan),
+        alone_(alone),
+        role_(role),
+        in_turn_(in_turn),
+        known_(known),
+        found_(found),
+        streams_(plan.roles[role.index()].streams.size(), 0.0) {}
 
   // The compute stream stands still until then.
   void wait_until(double when) { streams_[0] = std::max(streams_[0], when); }
@@ -43,6 +55,7 @@ class Solo {
       for (const EventUse& wait : run.waits)
         if (const auto found = events_.find({wait.event.value, slot(wait.slot, action)}); found != events_.end())
           begin = std::max(begin, found->second);
+      begin = meet(run, begin);
       stream = ends_[i] = end_of(run, begin, seconds[i], cost(action.segment, i));
       for (const EventUse& record : run.records) events_[{record.event.value, slot(record.slot, action)}] = stream;
       if (run.stream.value == 0 && std::holds_alternative<Collective>(run.what)) communication_ += seconds[i];
@@ -70,6 +83,16 @@ class Solo {
   };
 
   const Cost& cost(SegmentId segment, std::size_t i) const { return plan_.costs.front().by_segment[segment.index()][i]; }
+
+  double meet(const Instruction& run, double begin) {
+    const auto* what = std::get_if<Collective>(&run.what);
+    if (!found_ || !what || plan_.groups[what->group.index()].roles.size() < 2) return begin;
+    const std::pair<std::int32_t, int> key{what->group.value, uses_[what->group.value]++};
+    double& last = (*found_)[key];
+    last = std::max(last, begin);
+    const auto entry = known_->find(key);
+    return entry == known_->end() ? begin : std::max(begin, entry->second);
+  }
 
   // A receive does not hold its rank up here, but its kernel takes compute units as long as the send.
   double end_of(const Instruction& run, double begin, double seconds, const Cost& cost) {
@@ -121,6 +144,9 @@ class Solo {
   AloneTimes& alone_;
   RoleId role_;
   bool in_turn_;
+  const Meetings* known_;
+  Meetings* found_;
+  std::map<std::int32_t, int> uses_ = {};  // of groups of several roles
   std::vector<double> streams_;
   std::vector<double> ends_ = {};
   std::map<std::pair<std::int32_t, std::int32_t>, double> events_ = {};
@@ -184,28 +210,37 @@ ScheduleTimes<double> schedule_times(const std::vector<StageDurations>& stages, 
   return times;
 }
 
-// When a rank is done: its last backwards with the reductions in them, then what no backward belongs to.
+// When a rank is done: its last backwards with the reductions in them, then what no backward belongs to. Reductions and gathers
+// share the links, so they take turns.
 double finish(const Plan& plan, AloneTimes& alone, RoleId role, const std::vector<ScheduleOp>& list,
-              const std::vector<double>& begins, bool in_turn) {
-  Solo solo(plan, alone, role, in_turn);
+              const std::vector<double>& begins, const Meetings& known, Meetings& found) {
+  Solo solo(plan, alone, role, true, &known, &found);
   std::size_t position = 0;
-  int in_last = -1;
+  bool in_last = false;
   for (const Action& action : plan.roles[role.index()].actions) {
-    if (action.does.empty()) continue;
-    const Work work = action.does.front().work;
-    if (work == Work::Update) {
-      solo.play(action);
-      continue;
+    const bool work = !action.does.empty() && action.does.front().work != Work::Update;
+    if (work) {
+      in_last |= list[position].work == Work::B && list[position].microbatch + 1 == plan.microbatches;
+      if (in_last) solo.wait_until(begins[position]);
+      ++position;
     }
-    const bool last = list[position].work == Work::B && list[position].microbatch + 1 == plan.microbatches;
-    if (last || in_last >= 0) {
-      in_last = 0;
-      solo.wait_until(begins[position]);
-      solo.play(action);
-    }
-    ++position;
+    if (in_last) solo.play(action);  // updates, and reductions that belong to no backward
   }
   return solo.end();
+}
+
+// When the last rank is done. A meeting moves what follows it, and with it the next meeting: a few passes.
+double finish_all(const Plan& plan, AloneTimes& alone, const ScheduleLists& lists, const ScheduleTiming<double>& timing) {
+  Meetings known;
+  for (int pass = 0;; ++pass) {
+    Meetings found;
+    double end = timing.makespan;
+    for (std::size_t role = 0; role < plan.roles.size(); ++role)
+      end =
+          std::max(end, finish(plan, alone, {static_cast<std::int32_t>(role)}, lists[role], timing.begin[role], known, found));
+    if (pass == 3 || found == known) return end;
+    known = std::move(found);
+  }
 }
 
 BoundBy bound(const Estimate& e) {
@@ -245,10 +280,9 @@ Estimate refine(const Lowered& lowered, const Cluster& cluster) {
   const auto timing = evaluate(lists, schedule_times(stages, s.overlap.p2p));
   if (!timing) throw Error("schedule " + schedule_entry(*s.schedule).name + " deadlocks");
   Estimate estimate;
-  double end = timing->makespan;
+  const double end = finish_all(plan, alone, lists, *timing);
   for (int role = 0; role < s.pp; ++role) {
     const auto at = static_cast<std::size_t>(role);
-    end = std::max(end, finish(plan, alone, {role}, lists[at], timing->begin[at], in_turn));
     double compute = 0, talk = 0;
     for (std::size_t stage = at; stage < stages.size(); stage += static_cast<std::size_t>(s.pp)) {
       compute += (stages[stage].forward + stages[stage].backward - stages[stage].communication) * plan.microbatches;

@@ -135,10 +135,12 @@ Screen::Layers Screen::layers_of(const Point& point) const {
 // After the last backward of a stage: what is left of the reductions, the update, the all-gather of parameters.
 double Screen::tail(const Point& point, const ShapeCosts& shape, const GridCosts& grid, int kind, double layers) const {
   const double replicas = static_cast<double>(point.dp) * point.cp, shards = shards_of(point);
-  const double elements = shape.parameters.of(kind, layers);
+  const double chunks = point.virtual_stages;
+  const auto of_rank = [&](const PerStage& each) { return each.of(kind, layers) + (chunks - 1) * each.of(Middle, layers); };
+  const double elements = of_rank(shape.parameters), backward = of_rank(shape.backward);
   const double grad = static_cast<double>(size_of(types_.grad).value), param = static_cast<double>(size_of(types_.param).value);
   const double default_bucket = std::max(40e6, 1e6 * point.dp);
-  const double bucket = point.zero >= 2 ? elements / layers
+  const double bucket = point.zero >= 2 ? elements / (layers * chunks)
                         : replicas > 1
                             ? (base_.bucket.value > 0 ? static_cast<double>(base_.bucket.value) / grad : default_bucket)
                             : elements;
@@ -150,7 +152,6 @@ double Screen::tail(const Point& point, const ShapeCosts& shape, const GridCosts
     const bool groups = point.zero > 0 && point.zero_group > 0 && point.zero_group < point.dp;
     const double one = grid.collective_time(how, unit * grad) + (groups ? grid.replicas_time(unit * grad / shards) : 0);
     const double all = one * units;
-    const double backward = shape.backward.of(kind, layers);
     if (point.zero < 2 && !point.overlap_gradients)
       reduced = all, update_from = one;
     else
@@ -160,9 +161,9 @@ double Screen::tail(const Point& point, const ShapeCosts& shape, const GridCosts
   if ((point.zero == 1 || point.zero == 2) && replicas > 1) {
     const double one = grid.collective_time(CollectiveKind::AllGather, unit * param), all = one * units;
     if (point.overlap_parameters)
-      end += std::max(one, all - shape.forward.of(kind, layers) * (1 - 1 / units));  // at the begin of the next run
+      end += std::max(one, all - of_rank(shape.forward) * (1 - 1 / units));  // at the begin of the next run
     else
-      end = std::max(end + one, one_update + all);
+      end = std::max(end + one, reduced - update_from + one_update + all);  // over the same links as the reductions
   }
   if (tied_ && (kind == First || kind == Last) && point.pp > 1)
     end = std::max(end, grid.tied_time(tied_elements_ / point.tp * grad) + one_update);

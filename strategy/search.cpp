@@ -29,7 +29,7 @@ namespace {
 
 constexpr double kMemorySlack = 1.05;  // the screen's memory is this far off at most; refining decides exactly
 constexpr std::size_t kVariants = 16;  // of a family, that screening keeps
-constexpr std::size_t kPolished = 4;   // families whose variants are all refined
+constexpr std::size_t kPolished = 12;  // families whose variants are all refined
 constexpr double kNear = 1.04;         // variants this far behind the best of their family have lost
 
 double score(Objective objective, const Point& point, double time, double peak) {
@@ -82,7 +82,11 @@ class Searching {
     loop(0);
   }
 
-  ShapeKey key(const Point& p) const { return {p.tp, p.cp, stride_of(p), p.micro_batch, p.sequence_parallel, p.recompute}; }
+  // Where roles stand between the ranks of a group, the probe is another one.
+  ShapeKey key(const Point& p) const {
+    const int stride = p.order == 3 ? -stride_of(p) : stride_of(p);
+    return {p.tp, p.cp, stride, p.micro_batch, p.sequence_parallel, p.recompute};
+  }
   const ShapeCosts* shape(const Point& point) const {
     const auto& found = shapes_[shape_of_.at(key(point))];
     return found ? &*found : nullptr;

@@ -85,11 +85,36 @@ void print(const Trial& t) {
       static_cast<long long>(t.point.micro_batch), t.point.sequence_parallel ? "sp" : "  ", t.point.zero,
       t.point.overlap_parameters ? "+" : " ", to_text(Recompute{.kind = t.point.recompute}).substr(0, 4).c_str(),
       t.point.schedule == Schedule::GPipe ? "gpip" : "1f1b", t.simulated, 100 * (t.refined / t.simulated - 1),
-      100 * (t.screened / t.simulated - 1), 100 * (t.screened_peak / t.peak - 1),
-      t.point.overlap_gradients ? "g" : "-", t.point.overlap_p2p ? "p" : "-", t.point.zero_group, t.point.order);
+      100 * (t.screened / t.simulated - 1), 100 * (t.screened_peak / t.peak - 1), t.point.overlap_gradients ? "g" : "-",
+      t.point.overlap_p2p ? "p" : "-", t.point.zero_group, t.point.order);
 }
 
 }  // namespace
+
+// One replica, transfers that do not overlap, tensor groups and stages on links of their own: what is left is the rounding of
+// the simulator's nanoseconds and of unequal transfers to one length.
+TEST(Estimate, RefineEqualsTheSimulatorWhereNoLinkIsShared) {
+  const Model model = load_model("gpt2-1.5b");
+  const Cluster cluster = load_cluster("dgx-a100");
+  Strategy base;
+  base.global_batch = 16;
+  int seen = 0;
+  for (const int tp : {1, 5})
+    for (const int pp : {1, 2, 4, 8})
+      for (const int v : {1, 3})
+        for (const RecomputeKind recompute : {RecomputeKind::None, RecomputeKind::Full}) {
+          Point point{.tp = tp, .pp = pp, .virtual_stages = v, .overlap_p2p = false, .recompute = recompute};
+          if (v > 1 && pp == 1) continue;
+          if (v > 1) point.schedule = Schedule::Interleaved;
+          const auto answer = lower(model, cluster, strategy_at(base, point), {.ignore_memory = true});
+          if (std::holds_alternative<Infeasible>(answer)) continue;
+          const Lowered& lowered = std::get<Lowered>(answer);
+          const double simulated = simulate(lowered.plan, cluster, {.granularity = Granularity::Stage}).makespan_s;
+          EXPECT_NEAR(refine(lowered, cluster).time.value / simulated, 1, 0.001) << tp << " " << pp << " " << v;
+          ++seen;
+        }
+  EXPECT_GE(seen, 12);
+}
 
 TEST(Estimate, ResidualsAgainstTheSimulatorAreSmall) {
   std::mt19937 random(7);
@@ -111,10 +136,10 @@ TEST(Estimate, ResidualsAgainstTheSimulatorAreSmall) {
       "%%\n",
       refined.size(), 100 * quantile(refined, 0.5), 100 * quantile(refined, 0.95), 100 * quantile(screened, 0.5),
       100 * quantile(screened, 0.95), 100 * quantile(memory, 0.5), 100 * quantile(memory, 0.95));
-  EXPECT_LT(quantile(refined, 0.5), 0.010);
-  EXPECT_LT(quantile(refined, 0.95), 0.10);
-  EXPECT_LT(quantile(screened, 0.5), 0.012);
-  EXPECT_LT(quantile(screened, 0.95), 0.10);
+  EXPECT_LT(quantile(refined, 0.5), 0.008);
+  EXPECT_LT(quantile(refined, 0.95), 0.06);
+  EXPECT_LT(quantile(screened, 0.5), 0.010);
+  EXPECT_LT(quantile(screened, 0.95), 0.07);
   EXPECT_LT(quantile(memory, 0.95), 0.05);
 }
 
