@@ -5,7 +5,6 @@
 #include "core/error.h"
 #include "core/json.h"
 #include "core/json_edit.h"
-#include "report/memory_steps.h"
 
 namespace foreshard {
 
@@ -67,10 +66,9 @@ void find_cluster(Document& document, std::optional<Cluster> given) {
   }
 }
 
-// Results are saved with their peaks; the events come from plan and trace.
+// A result without curves, for the peaks; events are made by the memory view for one class at a time.
 void fill_memory(Result& result) {
-  const auto without_events = [](const MemoryCurve& curve) { return curve.events.empty(); };
-  if (std::ranges::all_of(result.memory.curves, without_events)) result.memory = memory_timeline(result.plan, result.trace);
+  if (result.memory.curves.empty()) result.memory = memory_timeline(result.plan, result.trace, {.events = false});
 }
 
 }  // namespace
@@ -83,7 +81,8 @@ std::shared_ptr<const Document> make_document(Result result, std::string path, s
   find_cluster(*document, std::move(cluster));
   fill_memory(document->result);
   const Cluster stand_in = document->cluster ? Cluster{} : devices_only(document->plan());
-  document->summary = summarize(document->result, document->cluster ? *document->cluster : stand_in, document->workload);
+  document->summary = summarize(document->result, document->cluster ? *document->cluster : stand_in, document->workload,
+                                {.order_bounds = true});
   if (document->summary.capacity == Bytes{}) {  // an unknown device: nothing can be said about what fits
     document->summary.feasible = true;
     document->summary.infeasible_reason.clear();

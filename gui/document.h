@@ -24,7 +24,7 @@ struct Document {
   std::string model = {}, cluster_name = {};  // of Plan::origin; empty: not said there
   std::string strategy_json = {};             // of Plan::origin; empty: not said there
   Workload workload = {};
-  Result result = {};                   // with the events of its memory curves
+  Result result = {};                   // its memory curves may have peaks only
   std::optional<Cluster> cluster = {};  // none: not found on this machine, see `remarks`
   Summary summary = {};
   std::vector<Binding> bindings = {};    // [span]

@@ -13,6 +13,9 @@ namespace foreshard {
 // 1F1B, four stages, eight micro-batches, two replicas: forward 1 ms, backward 2 ms, transfers 0.5 ms.
 std::shared_ptr<const Document> pipeline_document(played::Fold fold = played::Fold::Roles, const played::Slow& slow = {});
 
+// GPT-2 124M on two DGX A100, tp 2, pp 2, dp 4, lowered and simulated, one span per layer.
+std::shared_ptr<const Document> simulated_document();
+
 std::string hash_of(const QImage& image);  // hexadecimal, of the pixels alone
 
 }  // namespace foreshard

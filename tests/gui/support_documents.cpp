@@ -1,5 +1,7 @@
 #include <QCryptographicHash>
 
+#include "sim/simulate.h"
+#include "strategy/lower.h"
 #include "tests/gui/documents.h"
 
 namespace foreshard {
@@ -8,6 +10,13 @@ std::shared_ptr<const Document> pipeline_document(played::Fold fold, const playe
   const played::Pipeline pipeline{
       .p = 4, .m = 8, .replicas = 2, .forward = {2}, .backward = {4}, .latency = 1, .reduce = 3, .update = 1, .unit = 500'000};
   return make_document(played::result_of(pipeline, fold, slow), "made", played::cluster_of(8));
+}
+
+std::shared_ptr<const Document> simulated_document() {
+  const Cluster cluster = load_cluster("dgx-a100-x2");
+  const Strategy strategy{.dp = 4, .tp = 2, .pp = 2, .global_batch = 16, .seq = 256};
+  auto lowered = lower(load_model("gpt2-124m"), cluster, strategy);
+  return make_document(simulate(std::get<Lowered>(std::move(lowered)).plan, cluster, {}), "simulated");
 }
 
 std::string hash_of(const QImage& image) {

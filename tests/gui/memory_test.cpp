@@ -1,0 +1,119 @@
+#include <gtest/gtest.h>
+
+#include <QTest>
+
+#include "gui/memory_series.h"
+#include "gui/memory_view.h"
+#include "gui/timeline_view.h"
+#include "tests/gui/documents.h"
+
+namespace foreshard {
+namespace {
+
+Bytes of(const LiveBytes& live, Category category) { return live[static_cast<std::size_t>(category)]; }
+
+// 0: 10; 100: 30; 101: 5; 500: 20; until 1000.
+MemorySeries steps() {
+  const auto live = [](std::int64_t bytes) {
+    LiveBytes all = {};
+    all[static_cast<std::size_t>(Category::Activations)] = {bytes};
+    return all;
+  };
+  return {.who = {0},
+          .steps = {{{0}, live(10)}, {{100}, live(30)}, {{101}, live(5)}, {{500}, live(20)}},
+          .peak = live(30),
+          .peak_time = {100},
+          .arena = {32},
+          .makespan = {1000}};
+}
+
+TEST(MemorySeries, TheValueAtAMoment) {
+  const MemorySeries series = steps();
+  for (const auto& [when, bytes] : {std::pair(0, 10), {99, 10}, {100, 30}, {101, 5}, {499, 5}, {500, 20}, {5000, 20}})
+    EXPECT_EQ(of(series.at({when}), Category::Activations).value, bytes) << when;
+}
+
+TEST(MemorySeries, NoPeakIsLostInAPixel) {
+  // Ten pixels of 100: the one that begins at 100 has the peak of a single nanosecond; the one before it does not.
+  const std::vector<LiveBytes> columns = highest_per_pixel(steps(), {{0}, {1000}}, 10);
+  const std::vector<std::int64_t> expected = {10, 30, 5, 5, 5, 20, 20, 20, 20, 20};
+  for (std::size_t p = 0; p < 10; ++p) EXPECT_EQ(sum(columns[p]).value, expected[p]) << p;
+  EXPECT_EQ(sum(highest_per_pixel(steps(), {{0}, {1000}}, 1).front()).value, 30);
+  EXPECT_EQ(sum(highest_per_pixel(steps(), {{102}, {112}}, 3).back()).value, 5);
+}
+
+TEST(MemorySeries, ThePeakIsThatOfTheResult) {
+  const auto document = simulated_document();
+  for (const MemoryCurve& curve : document->result.memory.curves)
+    for (const MemorySeries& series : make_series(*document, curve.who)) {
+      if (series.space != curve.space) continue;
+      EXPECT_EQ(series.peak, curve.peak);
+      EXPECT_EQ(series.peak_time, curve.peak_time);
+      EXPECT_EQ(series.at(curve.peak_time), curve.peak);
+    }
+}
+
+TEST(MemorySeries, TheBlocksThatAreAliveAddUpToTheCategories) {
+  const auto document = simulated_document();
+  const MemorySeries series = make_series(*document, {1}).front();
+  const std::int64_t end = document->trace().makespan.value;
+  for (const std::int64_t when : {std::int64_t{0}, end / 7, end / 3, end / 2, series.peak_time.value, end - 1, end}) {
+    LiveBytes sums = {};
+    for (const LiveBlock& block : live_blocks(*document, {1}, Space::Device, {when}))
+      sums[static_cast<std::size_t>(block.category)] += block.bytes;
+    EXPECT_EQ(sums, series.at({when})) << "at " << when;
+  }
+}
+
+TEST(MemorySeries, ThePictureHasTheColoursOfItsCategories) {
+  const Theme theme = theme_of(ThemeName::Dark);
+  // 40 bytes high, 40 pixels: 4 of framework, then 10 of activations at the start, 30 at the peak.
+  const QImage image = draw_memory(steps(), {{0}, {1000}}, {10, 40}, {{40}, {4}}, theme);
+  const QRgb activations = theme.of(Category::Activations).rgb();
+  for (int y = 0; y < 40; ++y) {
+    const int height = 40 - y;  // pixels from the ground to the upper edge of this one
+    EXPECT_EQ(image.pixel(0, y) == activations, height > 4 && height <= 14) << y;
+    EXPECT_EQ(image.pixel(1, y) == activations, height > 4 && height <= 34) << y;
+  }
+  EXPECT_EQ(hash_of(image), "e2840a4e82f23d93");
+}
+
+TEST(MemoryView, FollowsWhatIsPickedAndSharesTheAxis) {
+  TimeAxis axis;
+  Selection selection;
+  MemoryView view(axis, selection);
+  view.resize(kHeaderWidth + 600 + kGutterWidth, 320);
+  const auto document = simulated_document();
+  axis.set_extent({{0}, document->trace().makespan});
+  view.set_document(document);
+  view.show();
+  ASSERT_TRUE(view.shown_class().valid());
+  selection.pick({PickedKind::Class, 1, {}});
+  EXPECT_EQ(view.shown_class(), ClassId{1});
+  ASSERT_NE(view.series(), nullptr);
+  selection.pick({PickedKind::Class, 77, {}});
+  EXPECT_EQ(view.shown_class(), ClassId{1});
+  QTest::mouseMove(&view, {kHeaderWidth + 300, 40});
+  ASSERT_TRUE(axis.cursor());
+  EXPECT_NEAR(static_cast<double>(axis.cursor()->value), static_cast<double>(document->trace().makespan.value) / 2,
+              static_cast<double>(document->trace().makespan.value) / 600);
+  QTest::mouseClick(&view, Qt::LeftButton, {}, {kHeaderWidth + 20, 290});  // the bar of stage 0
+  EXPECT_EQ(view.shown_class(), ClassId{0});
+  EXPECT_EQ(view.grab().toImage(), view.grab().toImage());
+}
+
+TEST(MemoryView, WithoutADocumentNothingBreaks) {
+  TimeAxis axis;
+  Selection selection;
+  MemoryView view(axis, selection);
+  view.resize(400, 300);
+  selection.pick({PickedKind::Span, 3, {}});
+  QTest::mouseClick(&view, Qt::LeftButton, {}, {200, 250});
+  EXPECT_FALSE(view.grab().isNull());
+  view.set_space(Space::Nvme);
+  view.set_document(pipeline_document());
+  EXPECT_FALSE(view.grab().isNull());
+}
+
+}  // namespace
+}  // namespace foreshard
