@@ -6,7 +6,7 @@
 #include "core/error.h"
 #include "core/op_graph.h"
 #include "report/summarize.h"
-#include "sim/simulate.h"
+#include "strategy/estimate.h"
 #include "strategy/framework_preset.h"
 #include "strategy/lower.h"
 
@@ -36,43 +36,42 @@ void read_memory(const Result& result, const FrameworkPreset& preset, double cap
   out.fits = most + out.outside <= capacity;
 }
 
-// Beyond this many rounds of the pipeline every further round takes as long as the one before.
-constexpr std::int64_t kRounds = 2;
+// Of a long iteration, so many rounds of the pipeline are lowered: enough for its peak of memory and for a first, a last and a
+// typical micro-batch. Every further one takes what the schedule's recurrence says.
+constexpr std::int64_t kRounds = 2, kLeastMicrobatches = 4;
 
-Outcome simulate_whole(const Model& model, const Cluster& cluster, const Strategy& strategy, bool stage_times) {
+Strategy shortened(const Strategy& strategy) {
+  const std::int64_t together = strategy.micro_batch * std::max(1, strategy.dp);
+  if (strategy.global_batch % together != 0) return strategy;
+  const std::int64_t least = round_up(std::max(kRounds * strategy.pp, kLeastMicrobatches), std::int64_t{strategy.pp});
+  Strategy shorter = strategy;
+  shorter.global_batch = std::min(strategy.global_batch, least * together);
+  return shorter;
+}
+
+Outcome estimate_once(const Model& model, const Cluster& cluster, const Strategy& strategy, bool stage_times) {
   Outcome out;
-  auto lowered = lower(model, cluster, strategy, {.ignore_memory = true});
-  if (const auto* refused = std::get_if<Infeasible>(&lowered)) {
+  auto answer = lower(model, cluster, shortened(strategy), {.ignore_memory = true});
+  if (const auto* refused = std::get_if<Infeasible>(&answer)) {
     out.reason = refused->reason;
     return out;
   }
-  const Result result = simulate(std::move(std::get<Lowered>(lowered).plan), cluster,
-                                 {.granularity = Granularity::Stage, .folding = Folding::Full});
+  Lowered& lowered = std::get<Lowered>(answer);
+  const FrameworkPreset& preset = framework_preset(strategy.framework);
+  const std::int64_t together = lowered.strategy.micro_batch * lowered.strategy.dp;
+  const auto microbatches = static_cast<int>(std::max(strategy.global_batch, lowered.strategy.global_batch) / together);
   out.feasible = true;
-  out.iteration = result.makespan_s + framework_preset(strategy.framework).host_per_step.value;
+  out.iteration = refine(lowered, cluster, microbatches).time.value + preset.host_per_step.value;
+  Result result{.trace = refined_trace(lowered, cluster), .granularity = Granularity::Op};
+  result.plan = std::move(lowered.plan);
+  result.memory = memory_timeline(result.plan, result.trace, {.events = false});
   const Gpu& gpu = gpu_of(cluster, cluster.nodes.front().shape.gpu);
-  read_memory(result, framework_preset(strategy.framework), static_cast<double>(gpu.memory.value), out);
+  read_memory(result, preset, static_cast<double>(gpu.memory.value), out);
   if (!stage_times) return out;
   const Summary summary = summarize(result, cluster, {});
   const StageTimes& middle = summary.stage_times[summary.stage_times.size() / 2];
   out.forward = middle.forward.value, out.transfer = middle.p2p.value;
   out.backward_input = middle.backward_input.value, out.backward_weight = middle.backward_weight.value;
-  return out;
-}
-
-// Long iterations: the time of a round in the steady state is the difference of two short ones.
-Outcome simulate_once(const Model& model, const Cluster& cluster, const Strategy& strategy, bool stage_times) {
-  const std::int64_t together = strategy.micro_batch * std::max(1, strategy.dp), round = together * strategy.pp;
-  if (strategy.global_batch % together != 0 || strategy.global_batch <= (2 * kRounds + 2) * round)
-    return simulate_whole(model, cluster, strategy, stage_times);
-  Strategy shorter = strategy;
-  shorter.global_batch = kRounds * round;
-  const Outcome first = simulate_whole(model, cluster, shorter, false);
-  shorter.global_batch = (kRounds + 1) * round;
-  Outcome out = simulate_whole(model, cluster, shorter, stage_times);
-  if (!first.feasible || !out.feasible) return out;
-  const double rounds = static_cast<double>(strategy.global_batch - shorter.global_batch) / static_cast<double>(round);
-  out.iteration += (out.iteration - first.iteration) * rounds;
   return out;
 }
 
@@ -146,9 +145,13 @@ bool is_layer(Quantity q) { return q == Quantity::LayerForward || q == Quantity:
 
 const Outcome& Predictor::outcome(const Model& model, const Cluster& cluster, const Strategy& strategy, bool stage_times) {
   const std::string key = to_json(model) + to_json(strategy) + to_json(cluster) + (stage_times ? "stages" : "");
-  const auto found = known_.find(key);
-  if (found != known_.end()) return found->second;
-  return known_.emplace(key, simulate_once(model, cluster, strategy, stage_times)).first->second;
+  Entry* entry = nullptr;
+  {
+    const std::lock_guard guard(door_);
+    entry = &known_[key];
+  }
+  std::call_once(entry->filled, [&] { entry->outcome = estimate_once(model, cluster, strategy, stage_times); });
+  return entry->outcome;
 }
 
 // One layer alone: a stage of two layers less a stage of one.

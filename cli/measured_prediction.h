@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <mutex>
 #include <optional>
 #include <string>
 
@@ -9,7 +10,7 @@
 
 namespace foreshard {
 
-// One configuration, simulated.
+// One configuration, by the refined estimate.
 struct Outcome {
   bool feasible = false;
   std::string reason = {};
@@ -31,16 +32,20 @@ struct Prediction {
   std::string reason = {};  // why there is no value
 };
 
-// Equal configurations of different rows are simulated once.
+// Equal configurations of different rows are looked at once. May be used by several threads.
 class Predictor {
  public:
   Prediction predict(const MeasuredCase& question);
-  int simulations() const { return static_cast<int>(known_.size()); }
 
  private:
+  struct Entry {
+    std::once_flag filled = {};
+    Outcome outcome = {};
+  };
   const Outcome& outcome(const Model& model, const Cluster& cluster, const Strategy& strategy, bool stage_times);
   double layer_time(const MeasuredCase& question, const Strategy& strategy);
-  std::map<std::string, Outcome> known_ = {};
+  std::mutex door_ = {};
+  std::map<std::string, Entry> known_ = {};  // its entries stay where they are
 };
 
 }  // namespace foreshard

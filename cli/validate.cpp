@@ -1,7 +1,12 @@
 // foreshard validate: predicts published measurements and says how far off it is.
-#include <map>
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <iterator>
+#include <mutex>
 #include <ostream>
 #include <set>
+#include <thread>
 
 #include "cli/measured_case.h"
 #include "cli/measured_prediction.h"
@@ -15,6 +20,8 @@
 namespace foreshard {
 
 namespace {
+
+constexpr unsigned kThreads = 8;
 
 SkippedRow skipped_row(const MeasuredRow& row, const std::string& reason, const std::string& explanation = "") {
   return {.file = row.file,
@@ -34,16 +41,47 @@ std::string sweep_of(const MeasuredRow& row) {
   return key;
 }
 
+// A row with what is asked of it and what the engine answers.
+struct Asked {
+  const MeasuredRow* row = nullptr;
+  std::variant<MeasuredCase, SkipReason> question = SkipReason::Quantity;
+  Prediction prediction = {};
+};
+
+// Rows are independent; what they share, the predictor keeps. An exception of any row is thrown here.
+void predict_all(std::vector<Asked>& asked) {
+  Predictor predictor;
+  std::atomic<std::size_t> next = 0;
+  std::exception_ptr failure;
+  std::mutex door;
+  const auto work = [&] {
+    for (std::size_t i = next++; i < asked.size(); i = next++) try {
+        asked[i].question = measured_case(*asked[i].row);
+        if (const auto* question = std::get_if<MeasuredCase>(&asked[i].question))
+          asked[i].prediction = predictor.predict(*question);
+      } catch (...) {
+        const std::lock_guard guard(door);
+        if (!failure) failure = std::current_exception();
+        return;
+      }
+  };
+  {
+    std::vector<std::jthread> threads(std::clamp(std::thread::hardware_concurrency(), 1U, kThreads));
+    for (std::jthread& thread : threads) thread = std::jthread(work);
+  }
+  if (failure) std::rethrow_exception(failure);
+}
+
 class Scorer {
  public:
-  void add(const MeasuredRow& row) {
-    const auto answer = measured_case(row);
-    if (const auto* reason = std::get_if<SkipReason>(&answer)) {
+  void add(const Asked& asked) {
+    const MeasuredRow& row = *asked.row;
+    if (const auto* reason = std::get_if<SkipReason>(&asked.question)) {
       skipped_.push_back(skipped_row(row, name_of(*reason)));
       return;
     }
-    const MeasuredCase& question = std::get<MeasuredCase>(answer);
-    const Prediction prediction = predictor_.predict(question);
+    const MeasuredCase& question = std::get<MeasuredCase>(asked.question);
+    const Prediction& prediction = asked.prediction;
     if (!prediction.reason.empty()) {
       skipped_.push_back(skipped_row(row, name_of(SkipReason::Infeasible), prediction.reason));
       return;
@@ -73,7 +111,6 @@ class Scorer {
   Validation finish() { return validate(std::move(scored_), std::move(skipped_)); }
 
  private:
-  Predictor predictor_;
   std::vector<ValidatedRow> scored_ = {};
   std::vector<SkippedRow> skipped_ = {};
   std::set<std::string> runs_ = {};  // whose verdict is counted already
@@ -82,9 +119,16 @@ class Scorer {
 }  // namespace
 
 static ExitCode run(const Arguments& arguments, const Console& console) {
+  std::vector<MeasuredRow> rows;
+  for (const std::string& path : arguments.all("FILE")) {
+    std::vector<MeasuredRow> read = load_measured(path);
+    rows.insert(rows.end(), std::make_move_iterator(read.begin()), std::make_move_iterator(read.end()));
+  }
+  std::vector<Asked> asked;
+  for (const MeasuredRow& row : rows) asked.push_back({.row = &row});
+  predict_all(asked);
   Scorer scorer;
-  for (const std::string& path : arguments.all("FILE"))
-    for (const MeasuredRow& row : load_measured(path)) scorer.add(row);
+  for (const Asked& one : asked) scorer.add(one);
   const Validation validation = scorer.finish();
   if (arguments.has("--html")) write_file(arguments.text("--html"), validation_html(validation));
   if (arguments.flag("--json")) {

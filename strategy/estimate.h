@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/cluster.h"
+#include "core/trace.h"
 #include "strategy/lower.h"
 
 namespace foreshard {
@@ -36,7 +37,12 @@ struct StageDurations {
 };
 std::vector<StageDurations> stage_durations(const Plan& plan, const Cluster& cluster);
 
-// Throws Error when the schedule's lists deadlock.
-Estimate refine(const Lowered& lowered, const Cluster& cluster);
+// `microbatches`: as if the iteration had so many, when they are more than the plan's; every further one takes what the
+// schedule's recurrence says. Throws Error when the schedule's lists deadlock.
+Estimate refine(const Lowered& lowered, const Cluster& cluster, int microbatches = 0);
+
+// The spans of `refine`, one per instruction, one class per role, for what wants to look at an iteration without simulating
+// it. No links, no plan hash.
+Trace refined_trace(const Lowered& lowered, const Cluster& cluster);
 
 }  // namespace foreshard

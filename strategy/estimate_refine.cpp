@@ -3,8 +3,10 @@
 #include <map>
 
 #include "core/memory_timeline.h"
+#include "core/ranks.h"
 #include "strategy/estimate.h"
 #include "strategy/estimate_alone.h"
+#include "strategy/estimate_solo.h"
 #include "strategy/schedule.h"
 
 namespace foreshard {
@@ -20,140 +22,6 @@ const char* name_of(BoundBy bound) {
 }
 
 namespace {
-
-// Plays actions of one rank: its streams, its events, nobody else. What a peer would delay is in the recurrence. `in_turn`:
-// collectives beside the computes take the links in issue order, as with ZeRO 3 and one place for gathered parameters.
-//
-// Collectives of several roles begin when the last of them is there: `known` says when, as far as an earlier pass has found out,
-// and what this one finds goes to `found`.
-using Meetings = std::map<std::pair<std::int32_t, int>, double>;  // {group, how manieth use}
-
-class Solo {
- public:
-  Solo(const Plan& plan, AloneTimes& alone, RoleId role, bool in_turn, const Meetings* known = nullptr,
-       Meetings* found = nullptr)
-      : plan_(plan),
-        alone_(alone),
-        role_(role),
-        in_turn_(in_turn),
-        known_(known),
-        found_(found),
-        streams_(plan.roles[role.index()].streams.size(), 0.0) {}
-
-  // The compute stream stands still until then.
-  void wait_until(double when) { streams_[0] = std::max(streams_[0], when); }
-
-  void play(const Action& action) {
-    const Segment& segment = plan_.segments[action.segment.index()];
-    const std::vector<double>& seconds = durations(action.segment);
-    ends_.assign(segment.instructions.size(), 0.0);
-    for (std::size_t i = 0; i < segment.instructions.size(); ++i) {
-      const Instruction& run = segment.instructions[i];
-      double& stream = streams_[run.stream.index()];
-      double begin = stream;
-      for (const std::int32_t after : run.after) begin = std::max(begin, ends_[static_cast<std::size_t>(after)]);
-      for (const EventUse& wait : run.waits)
-        if (const auto found = events_.find({wait.event.value, slot(wait.slot, action)}); found != events_.end())
-          begin = std::max(begin, found->second);
-      begin = meet(run, begin);
-      stream = ends_[i] = end_of(run, begin, seconds[i], cost(action.segment, i));
-      for (const EventUse& record : run.records) events_[{record.event.value, slot(record.slot, action)}] = stream;
-      if (run.stream.value == 0 && std::holds_alternative<Collective>(run.what)) communication_ += seconds[i];
-    }
-  }
-
-  double compute_end() const { return streams_[0]; }
-  double end() const { return *std::max_element(streams_.begin(), streams_.end()); }
-  double communication() const { return communication_; }
-  double beside() const { return beside_; }  // seconds of collectives on other streams
-
-  // Of the send of a segment, if it has one.
-  double send(SegmentId id) {
-    const Segment& segment = plan_.segments[id.index()];
-    for (std::size_t i = 0; i < segment.instructions.size(); ++i) {
-      const auto* what = std::get_if<Exchange>(&segment.instructions[i].what);
-      if (what && what->to && what->to->role_shift != 0) return durations(id)[i];
-    }
-    return 0;
-  }
-
- private:
-  struct Transfer {  // beside the computes: takes a share of the compute units
-    double begin = 0, end = 0, share = 0;
-  };
-
-  const Cost& cost(SegmentId segment, std::size_t i) const { return plan_.costs.front().by_segment[segment.index()][i]; }
-
-  double meet(const Instruction& run, double begin) {
-    const auto* what = std::get_if<Collective>(&run.what);
-    if (!found_ || !what || plan_.groups[what->group.index()].roles.size() < 2) return begin;
-    const std::pair<std::int32_t, int> key{what->group.value, uses_[what->group.value]++};
-    double& last = (*found_)[key];
-    last = std::max(last, begin);
-    const auto entry = known_->find(key);
-    return entry == known_->end() ? begin : std::max(begin, entry->second);
-  }
-
-  // A receive does not hold its rank up here, but its kernel takes compute units as long as the send.
-  double end_of(const Instruction& run, double begin, double seconds, const Cost& cost) {
-    if (run.stream.value == 0) return std::holds_alternative<Compute>(run.what) ? slowed(begin, seconds) : begin + seconds;
-    if (std::holds_alternative<Collective>(run.what)) {
-      beside_ += seconds;
-      if (in_turn_) begin = std::max(begin, last_collective_);
-      last_collective_ = begin + seconds;
-    }
-    double length = seconds;
-    if (const auto* what = std::get_if<Exchange>(&run.what); what && !what->to) length = alone_.receive(role_, *what, cost);
-    if (length > 0 && cost.sm_share > 0) transfers_.push_back({begin, begin + length, cost.sm_share});
-    return begin + seconds;
-  }
-
-  // When `work` seconds that begin at `when` are done, beside the transfers under way.
-  double slowed(double when, double work) {
-    std::erase_if(transfers_, [&](const Transfer& t) { return t.end <= when; });
-    for (bool more = !transfers_.empty(); more;) {
-      double speed = 1, next = when + work / 0.05;
-      for (const Transfer& t : transfers_) {
-        if (t.begin <= when && t.end > when) speed -= t.share, next = std::min(next, t.end);
-        if (t.begin > when) next = std::min(next, t.begin);
-      }
-      speed = std::max(0.05, speed);
-      more = when + work / speed > next;
-      if (!more) return when + work / speed;
-      work -= (next - when) * speed;
-      when = next;
-    }
-    return when + work;
-  }
-
-  static std::int32_t slot(const Slot& slot, const Action& action) {
-    if (const auto* fixed = std::get_if<std::int32_t>(&slot.which)) return *fixed;
-    return action.args[std::get<ParamId>(slot.which).index()];
-  }
-  const std::vector<double>& durations(SegmentId id) {
-    auto [entry, fresh] = seconds_.try_emplace(id.value);
-    if (!fresh) return entry->second;
-    const Segment& segment = plan_.segments[id.index()];
-    const std::vector<Cost>& costs = plan_.costs.front().by_segment[id.index()];
-    for (std::size_t i = 0; i < segment.instructions.size(); ++i)
-      entry->second.push_back(alone_.duration(role_, segment.instructions[i], costs[i]));
-    return entry->second;
-  }
-
-  const Plan& plan_;
-  AloneTimes& alone_;
-  RoleId role_;
-  bool in_turn_;
-  const Meetings* known_;
-  Meetings* found_;
-  std::map<std::int32_t, int> uses_ = {};  // of groups of several roles
-  std::vector<double> streams_;
-  std::vector<double> ends_ = {};
-  std::map<std::pair<std::int32_t, std::int32_t>, double> events_ = {};
-  std::map<std::int32_t, std::vector<double>> seconds_ = {};
-  std::vector<Transfer> transfers_ = {};
-  double communication_ = 0, beside_ = 0, last_collective_ = 0;
-};
 
 struct Steady {
   double seconds = 0, communication = 0;
@@ -262,6 +130,18 @@ void add_memory(const Plan& plan, const Cluster& cluster, Estimate& estimate) {
   }
 }
 
+ScheduleLists lists_of(const Strategy& s, int microbatches) {
+  return schedule_entry(*s.schedule).lists({.p = s.pp, .m = microbatches, .v = s.virtual_stages, .g = s.microbatch_group});
+}
+
+ScheduleTiming<double> timing_of(const Strategy& s, const ScheduleLists& lists, const std::vector<StageDurations>& stages) {
+  auto timing = evaluate(lists, schedule_times(stages, s.overlap.p2p));
+  if (!timing) throw Error("schedule " + schedule_entry(*s.schedule).name + " deadlocks");
+  return std::move(*timing);
+}
+
+bool links_in_turn(const Strategy& s) { return s.zero == 3 && !s.overlap.parameters; }
+
 }  // namespace
 
 std::vector<StageDurations> stage_durations(const Plan& plan, const Cluster& cluster) {
@@ -269,33 +149,62 @@ std::vector<StageDurations> stage_durations(const Plan& plan, const Cluster& clu
   return measure(plan, alone, false);
 }
 
-Estimate refine(const Lowered& lowered, const Cluster& cluster) {
+Estimate refine(const Lowered& lowered, const Cluster& cluster, int microbatches) {
   const Plan& plan = lowered.plan;
   const Strategy& s = lowered.strategy;
   AloneTimes alone(plan, cluster);
-  const bool in_turn = s.zero == 3 && !s.overlap.parameters;
-  const std::vector<StageDurations> stages = measure(plan, alone, in_turn);
-  const ScheduleLists lists =
-      schedule_entry(*s.schedule).lists({.p = s.pp, .m = plan.microbatches, .v = s.virtual_stages, .g = s.microbatch_group});
-  const auto timing = evaluate(lists, schedule_times(stages, s.overlap.p2p));
-  if (!timing) throw Error("schedule " + schedule_entry(*s.schedule).name + " deadlocks");
+  const std::vector<StageDurations> stages = measure(plan, alone, links_in_turn(s));
+  const ScheduleLists lists = lists_of(s, plan.microbatches);
+  const ScheduleTiming<double> timing = timing_of(s, lists, stages);
+  const int all = std::max(microbatches, plan.microbatches);
+  const double further = all > plan.microbatches ? timing_of(s, lists_of(s, all), stages).makespan - timing.makespan : 0.0;
   Estimate estimate;
-  const double end = finish_all(plan, alone, lists, *timing);
+  const double end = finish_all(plan, alone, lists, timing);
   for (int role = 0; role < s.pp; ++role) {
     const auto at = static_cast<std::size_t>(role);
     double compute = 0, talk = 0;
     for (std::size_t stage = at; stage < stages.size(); stage += static_cast<std::size_t>(s.pp)) {
-      compute += (stages[stage].forward + stages[stage].backward - stages[stage].communication) * plan.microbatches;
-      talk += stages[stage].communication * plan.microbatches;
+      compute += (stages[stage].forward + stages[stage].backward - stages[stage].communication) * all;
+      talk += stages[stage].communication * all;
     }
     if (compute + talk > estimate.compute.value + estimate.communication.value)
       estimate.compute = {compute}, estimate.communication = {talk};
   }
-  estimate.time = {end};
-  estimate.tail = {end - timing->makespan};
+  estimate.time = {end + further};
+  estimate.tail = {end - timing.makespan};
   estimate.bound_by = bound(estimate);
   add_memory(plan, cluster, estimate);
   return estimate;
+}
+
+Trace refined_trace(const Lowered& lowered, const Cluster& cluster) {
+  const Plan& plan = lowered.plan;
+  const Strategy& s = lowered.strategy;
+  AloneTimes alone(plan, cluster);
+  const bool in_turn = links_in_turn(s);
+  const ScheduleLists lists = lists_of(s, plan.microbatches);
+  const ScheduleTiming<double> timing = timing_of(s, lists, measure(plan, alone, in_turn));
+  const Ranks ranks(plan);
+  Trace trace;
+  for (std::int32_t r = 0; r < static_cast<std::int32_t>(plan.roles.size()); ++r) {
+    const Role& role = plan.roles[RoleId{r}.index()];
+    RankClass who{.role = {r}};
+    for (int i = 0; i < ranks.count({r}); ++i) who.members.push_back({ranks.first({r}).value + i});
+    trace.classes.push_back(std::move(who));
+    Solo solo(plan, alone, {r}, in_turn);
+    std::size_t position = 0;
+    for (std::int32_t a = 0; a < static_cast<std::int32_t>(role.actions.size()); ++a) {
+      const Action& action = role.actions[static_cast<std::size_t>(a)];
+      const bool work = !action.does.empty() && action.does.front().work != Work::Update;
+      if (work) solo.wait_until(timing.begin[RoleId{r}.index()][position++]);
+      solo.play(action, &trace.spans, a);
+    }
+    trace.makespan = std::max(trace.makespan, to_nanoseconds(Seconds{solo.end()}));
+  }
+  std::stable_sort(trace.spans.begin(), trace.spans.end(), [](const Span& a, const Span& b) {
+    return std::pair(a.who.value, a.stream.value) < std::pair(b.who.value, b.stream.value);
+  });
+  return trace;
 }
 
 }  // namespace foreshard
