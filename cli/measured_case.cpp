@@ -268,7 +268,8 @@ std::variant<MeasuredCase, SkipReason> measured_case(const MeasuredRow& row) {
   s.framework = question.framework;
   if (auto missing = set_degrees(row, question, s, question.gpus, question.assumed)) return *missing;
   if (!row.unknown("offload") && !row.text("offload").starts_with("none")) return SkipReason::Offload;
-  if (row.mentions("pp_schedule", "zb")) return SkipReason::Schedule;
+  const bool of_a_stage = question.quantity >= Quantity::StageForward;  // the schedule does not matter
+  if (row.mentions("pp_schedule", "zb") && !of_a_stage) return SkipReason::Schedule;
   s.seq = shape.max_positions;
   s.sequence_parallel = row.text("sequence_parallel") == "yes" && s.tp > 1;
   s.zero = zero_of(row);
