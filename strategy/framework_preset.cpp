@@ -47,6 +47,10 @@ void read_defaults(const JsonReader& json, const std::string& file, FrameworkPre
                        : word == "unfused" ? AttentionKernel::Unfused
                                            : AttentionKernel::Auto;
   }
+  if (const auto flash = json.find("flash")) {
+    const std::string word = flash->as_choice({"1", "2", "newest"});
+    preset.flash = word == "1" ? FlashKernel::One : word == "2" ? FlashKernel::Two : FlashKernel::Newest;
+  }
   if (const auto dropout = json.find("dropout")) preset.dropout = dropout->as_double(0, 0.99);
   if (const auto clip = json.find("clip_norm")) preset.clip_norm = clip->as_double(0, 1e9);
   if (const auto multiple = json.find("vocab_multiple")) preset.vocab_multiple = multiple->as_int(1, 1'000'000);
@@ -66,6 +70,7 @@ FrameworkPreset parse_framework_preset(const std::string& text, const std::strin
              "state_dtype",
              "overlap",
              "attention",
+             "flash",
              "dropout",
              "clip_norm",
              "vocab_multiple",
@@ -73,6 +78,7 @@ FrameworkPreset parse_framework_preset(const std::string& text, const std::strin
              "flop_count",
              "host_per_kernel",
              "host_per_collective",
+             "host_per_microbatch",
              "host_per_step",
              "norm",
              "rope",
@@ -87,6 +93,7 @@ FrameworkPreset parse_framework_preset(const std::string& text, const std::strin
   read_defaults(json, file_name, preset);
   preset.host_per_kernel = read_seconds(json, "host_per_kernel");
   preset.host_per_collective = read_seconds(json, "host_per_collective");
+  preset.host_per_microbatch = read_seconds(json, "host_per_microbatch");
   preset.host_per_step = read_seconds(json, "host_per_step");
   preset.norm = read_style(json, "norm");
   preset.rope = read_style(json, "rope");

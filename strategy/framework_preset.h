@@ -11,6 +11,7 @@
 #include "core/plan.h"
 #include "core/strategy.h"
 #include "core/units.h"
+#include "strategy/op_cost.h"
 
 namespace foreshard {
 
@@ -34,8 +35,10 @@ struct FrameworkPreset {
   std::int64_t vocabulary = 0;  // when a row does not state one: that of the framework's usual tokenizer
   FlopCount flop_count = FlopCount::Model;
   // costs
-  Seconds host_per_kernel = {};  // time of the host thread to issue one kernel, Python and dispatcher included
+  FlashKernel flash = FlashKernel::Newest;
+  Seconds host_per_kernel = {};  // time of the host thread to issue one operator: Python, dispatcher, all its kernels
   Seconds host_per_collective = {};
+  Seconds host_per_microbatch = {};  // per forward of a chunk: fetching the batch, masks, averaging the loss
   Seconds host_per_step = {};  // once per iteration: data loader, loss to the host, scheduler, logging
   OpStyle norm = {}, rope = {}, activation = {}, softmax = {}, residual = {}, cross_entropy = {}, optimizer = {};
   // memory

@@ -91,7 +91,7 @@ Seconds matmul_time(const Gpu& gpu, const Compute& compute) {
 }
 
 // Flash attention. Its blocks of queries are spread over the SMs; causal blocks stop at the diagonal.
-Seconds attention_time(const Gpu& gpu, const MachineConstants& machine, const Compute& compute) {
+Seconds attention_time(const Gpu& gpu, const MachineConstants& machine, const Compute& compute, FlashKernel flash) {
   const Shape& query = compute.shapes[0];
   const Shape& key = compute.shapes[1];
   const auto queries = static_cast<double>(query.dims[1]), keys = static_cast<double>(key.dims[1]);
@@ -107,8 +107,10 @@ Seconds attention_time(const Gpu& gpu, const MachineConstants& machine, const Co
   const double sms = gpu.sm_count;
   const double waves = blocks < sms ? blocks / sms : blocks / sms / std::ceil(blocks / sms);
   const double full = std::max(waves, blocks < sms ? 0.0 : 0.8);  // blocks of different length fill the last wave
-  const double rate = (backward ? machine.flash_backward : machine.flash_forward) * std::min(1.0, width) * depth * full;
-  return Flops{flops} / FlopsPerSecond{peak(gpu, query.dtype).value * rate};
+  const double kernel = (backward ? machine.flash_backward : machine.flash_forward)[static_cast<std::size_t>(flash)];
+  const double rate = kernel * std::min(1.0, width) * depth * full;
+  const DType type = query.dtype == DType::F8 ? DType::BF16 : query.dtype;  // 8-bit training keeps attention at 16 bits
+  return Flops{flops} / FlopsPerSecond{peak(gpu, type).value * rate};
 }
 
 // Implicit GEMM. shapes: {N, Ci, Hi, Wi}, {Co, kernel, stride, padding}, {N, Co, Ho, Wo}.
@@ -163,7 +165,7 @@ Seconds gemm_time(const Gpu& gpu, const Gemm& gemm, DType type) {
   return {best};
 }
 
-OpTime op_pieces(const Gpu& gpu, const Compute& compute) {
+OpTime op_pieces(const Gpu& gpu, const Compute& compute, FlashKernel flash) {
   if (compute.flops.value <= 0 && compute.traffic.value <= 0) return {};
   const MachineConstants& machine = machine_constants(gpu.architecture);
   OpTime time = {.overhead = gpu.launch_overhead};
@@ -171,7 +173,7 @@ OpTime op_pieces(const Gpu& gpu, const Compute& compute) {
   if (compute.flops.value > 0) {
     switch (compute.op) {
       case Op::MatMul: time.arithmetic = matmul_time(gpu, compute); break;
-      case Op::Attention: time.arithmetic = attention_time(gpu, machine, compute); break;
+      case Op::Attention: time.arithmetic = attention_time(gpu, machine, compute, flash); break;
       case Op::Conv2d: time.arithmetic = convolution_time(gpu, compute); break;
       case Op::Embedding:
       case Op::Softmax:
@@ -207,6 +209,8 @@ OpTime op_pieces(const Gpu& gpu, const Compute& compute) {
   return time;
 }
 
-Seconds op_time(const Gpu& gpu, const Compute& compute) { return op_pieces(gpu, compute).total(); }
+Seconds op_time(const Gpu& gpu, const Compute& compute, FlashKernel flash) {
+  return op_pieces(gpu, compute, flash).total();
+}
 
 }  // namespace foreshard

@@ -10,6 +10,9 @@
 
 namespace foreshard {
 
+// FlashAttention 1 (and Triton's of its time), FlashAttention 2, what vendors ship now (FlashAttention 3, cuDNN).
+enum class FlashKernel : std::uint8_t { One, Two, Newest };
+
 // A kernel takes the longer of its arithmetic and its memory traffic. Of a kernel bound by arithmetic a part of the traffic
 // stays exposed: the first tiles load and the last ones store with nothing to overlap. Starting the kernel comes on top.
 struct OpTime {
@@ -28,8 +31,9 @@ struct OpTime {
 
 // Shapes and attributes as in docs/operators.md. An operator without FLOPs is bound by its traffic. No traffic and no
 // FLOPs: all zero (nothing is launched).
-OpTime op_pieces(const Gpu& gpu, const Compute& compute);
-Seconds op_time(const Gpu& gpu, const Compute& compute);
+// Attention is that of `flash`.
+OpTime op_pieces(const Gpu& gpu, const Compute& compute, FlashKernel flash = FlashKernel::Newest);
+Seconds op_time(const Gpu& gpu, const Compute& compute, FlashKernel flash = FlashKernel::Newest);
 
 // C[batch, m, n] = A[batch, m, k] B[batch, k, n] on tensor (or vector) units: tiles over SMs in whole waves. Arithmetic
 // only.

@@ -40,7 +40,7 @@ class PlanCosts {
   std::vector<Cost> segment_costs(const Segment& segment) {
     std::vector<Cost> costs;
     costs.reserve(segment.instructions.size());
-    double device = 0, computes = 0, host = 0;
+    double device = 0, computes = 0, host = forward(segment) ? preset_.host_per_microbatch.value : 0;
     for (const Instruction& instruction : segment.instructions) {
       alone_ = 0, issue_ = 0;
       costs.push_back(std::visit([&](const auto& what) { return cost(what, instruction); }, instruction.what));
@@ -51,6 +51,13 @@ class PlanCosts {
     }
     if (host > device && computes > 0) stretch(segment, costs, (computes + host - device) / computes);
     return costs;
+  }
+
+  static bool forward(const Segment& segment) {
+    return std::any_of(segment.instructions.begin(), segment.instructions.end(), [](const Instruction& instruction) {
+      const auto* what = std::get_if<Compute>(&instruction.what);
+      return what && what->phase == Phase::Forward;
+    });
   }
 
   static void stretch(const Segment& segment, std::vector<Cost>& costs, double factor) {
@@ -67,7 +74,7 @@ class PlanCosts {
       styled = what;
       styled.traffic = {static_cast<std::int64_t>(static_cast<double>(what.traffic.value) * style.traffic)};
     }
-    const Seconds time = op_time(gpu(), plain ? what : styled);
+    const Seconds time = op_time(gpu(), plain ? what : styled, preset_.flash);
     if (time.value <= 0) return {};
     issue_ = preset_.host_per_kernel.value * style.kernels;
     return {.busy = to_nanoseconds(time + gpu().launch_overhead * (style.kernels - 1))};
