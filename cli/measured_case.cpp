@@ -60,12 +60,28 @@ struct PresetWord {
   const char* word;  // of the framework column
   const char* preset;
 };
+// A framework that was run with other kernels than it has now, as the row says in a cell: the preset with those kernels.
+struct KernelWord {
+  const char* preset;
+  const char* column;
+  const char* word;
+  const char* with;
+};
+constexpr KernelWord kKernels[] = {
+    {"aleph-alpha-scaling", "notes", "flash_attention2 + rms", "aleph-alpha-scaling-rms"},
+    {"aleph-alpha-scaling", "norm", "fused kernel", "aleph-alpha-scaling-rms"},
+    {"aleph-alpha-scaling", "notes", "flash_attentionv1", "aleph-alpha-scaling-flash1"},
+    {"aleph-alpha-scaling", "notes", "attention kernel: torch", "aleph-alpha-scaling-torch"},
+};
+
 constexpr PresetWord kPresets[] = {{"nemo-megatron", "nemo"}, {"llm-foundry-fsdp", "fsdp-llm-foundry"}};
 
 std::string preset_of(const MeasuredRow& row, std::vector<std::string>& assumed) {
   const std::string& framework = row.text("framework");
   for (const PresetWord& entry : kPresets)
     if (framework == entry.word) return entry.preset;
+  for (const KernelWord& entry : kKernels)
+    if (framework == entry.preset && row.mentions(entry.column, entry.word)) return entry.with;
   const std::vector<std::string>& known = framework_names();
   if (std::find(known.begin(), known.end(), framework) != known.end()) return framework;
   assumed.emplace_back("framework");
@@ -178,6 +194,7 @@ std::string split_of(int layers, int stages) {
 void set_numbers(const MeasuredRow& row, const FrameworkPreset& preset, const Transformer& t, Strategy& s) {
   s.precision = precision_of(row);
   if (s.precision == DType::F8 && row.mentions("precision", "bf16 adam moments")) s.state_dtype = DType::BF16;
+  if (row.mentions("precision", "autocast")) s.grad_dtype = DType::F32;  // gradients of fp32 parameters
   s.attention = row.mentions("flash_attention", "yes")                                     ? AttentionKernel::Flash
                 : row.mentions("flash_attention", "no") && !row.unknown("flash_attention") ? AttentionKernel::Unfused
                                                                                            : preset.attention;
@@ -190,7 +207,7 @@ void set_numbers(const MeasuredRow& row, const FrameworkPreset& preset, const Tr
   if (preset.overlap) s.overlap = *preset.overlap;
   if (row.mentions("framework_flags", "overlap-grad-reduce")) s.overlap.gradients = true;
   if (row.mentions("framework_flags", "overlap-param-gather")) s.overlap.parameters = true;
-  if (row.mentions("framework_flags", "tp-comm-overlap")) s.overlap.tp = true;
+  if (row.mentions("framework_flags", "tp-comm-overlap") || row.mentions("notes", "async tp")) s.overlap.tp = true;
 }
 
 // Degrees and batch; the skip reason when one that matters is not stated.

@@ -76,6 +76,7 @@ FrameworkPreset parse_framework_preset(const std::string& text, const std::strin
              "vocab_multiple",
              "vocabulary",
              "flop_count",
+             "tensor_copies",
              "host_per_kernel",
              "host_per_collective",
              "host_per_microbatch",
@@ -91,6 +92,7 @@ FrameworkPreset parse_framework_preset(const std::string& text, const std::strin
              "context"});
   FrameworkPreset preset = {.name = name, .summary = json.at("summary").as_string(), .source = json.at("source").as_string()};
   read_defaults(json, file_name, preset);
+  if (const auto copies = json.find("tensor_copies")) preset.tensor_copies = copies->as_double(0, 100);
   preset.host_per_kernel = read_seconds(json, "host_per_kernel");
   preset.host_per_collective = read_seconds(json, "host_per_collective");
   preset.host_per_microbatch = read_seconds(json, "host_per_microbatch");

@@ -36,6 +36,7 @@ struct FrameworkPreset {
   FlopCount flop_count = FlopCount::Model;
   // costs
   FlashKernel flash = FlashKernel::Newest;
+  double tensor_copies = 0;     // bytes copied beside each tensor-parallel collective, in sizes of its full tensor
   Seconds host_per_kernel = {};  // time of the host thread to issue one operator: Python, dispatcher, all its kernels
   Seconds host_per_collective = {};
   Seconds host_per_microbatch = {};  // per forward of a chunk: fetching the batch, masks, averaging the loss

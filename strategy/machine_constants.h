@@ -30,7 +30,8 @@ struct MachineConstants {
   std::array<double, 3> flash_forward = {0.35, 0.6, 0.6}, flash_backward = {0.3, 0.5, 0.5};
   // Device memory: fraction of the datasheet bandwidth that a large streaming kernel reaches.
   double memory_efficiency = 0.85;
-  double gather_efficiency = 0.5;  // rows picked by index
+  double elementwise_efficiency = 0.68;  // of kernels without products: several operands, reductions, random numbers
+  double gather_efficiency = 0.5;        // rows picked by index
   // Links: fraction of the datasheet rate of one direction that large messages reach.
   double nvlink_ring = 0.8, nvlink_sharp = 0.65, nvlink_p2p = 0.8;
   BytesPerSecond ll_limit = {87.7e9};  // LL is bound by flag polling

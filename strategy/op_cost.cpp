@@ -90,6 +90,25 @@ Seconds matmul_time(const Gpu& gpu, const Compute& compute) {
   return products_time(gpu, compute) * (1.0 / (alignment(compute.shapes.front()) * kLibraryChoice));
 }
 
+// 8-bit products cast their operands: the forward reads its input and writes it in both layouts, the backward likewise the
+// gradient of its output; the weights' copies are kept between micro-batches.
+double cast_bytes(const Compute& compute) {
+  const Shape& shape = compute.shapes.front();
+  if (shape.dtype != DType::F8) return 0;
+  const auto rows = static_cast<double>(shape.dims[0] * shape.dims[1]);
+  const double each = 2 + 1 + 1;
+  switch (compute.phase) {
+    case Phase::Forward:
+    case Phase::Recompute: return each * rows * static_cast<double>(shape.dims[3]);
+    case Phase::InputGrad:
+    case Phase::Backward: return each * rows * static_cast<double>(shape.dims[2]);
+    case Phase::WeightGrad:
+    case Phase::Update:
+    case Phase::Other: return 0;
+  }
+  return 0;
+}
+
 // Flash attention. Its blocks of queries are spread over the SMs; causal blocks stop at the diagonal.
 Seconds attention_time(const Gpu& gpu, const MachineConstants& machine, const Compute& compute, FlashKernel flash) {
   const Shape& query = compute.shapes[0];
@@ -198,7 +217,10 @@ OpTime op_pieces(const Gpu& gpu, const Compute& compute, FlashKernel flash) {
       case Op::Decode: time.arithmetic = compute.flops / (gpu.vector_fp32 * machine.vector_ceiling); break;
     }
   }
-  if (compute.op == Op::Embedding) efficiency = machine.gather_efficiency;
+  if (compute.op == Op::Embedding)
+    efficiency = machine.gather_efficiency;
+  else if (compute.flops.value <= 0)
+    efficiency = machine.elementwise_efficiency;
   Bytes traffic = compute.traffic;
   if (compute.accumulate && compute.op == Op::MatMul && !compute.shapes.empty()) {  // reads what it adds to
     const Shape& shape = compute.shapes.front();
@@ -206,6 +228,8 @@ OpTime op_pieces(const Gpu& gpu, const Compute& compute, FlashKernel flash) {
     traffic += shape.dims[0] * shape.dims[3] * shape.dims[weights ? 2 : 1] * size_of(shape.dtype);
   }
   time.memory = memory_time(gpu, traffic, efficiency);
+  if (compute.op == Op::MatMul)
+    time.overhead += memory_time(gpu, {static_cast<std::int64_t>(cast_bytes(compute))}, machine.elementwise_efficiency);
   return time;
 }
 

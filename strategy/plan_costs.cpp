@@ -86,7 +86,11 @@ class PlanCosts {
   }
   Cost cost(const Collective& what, const Instruction& instruction) {
     const CommunicationPath path = collective_path(what);
-    const Cost cost = collective_cost(gpu(), what, path);
+    Cost cost = collective_cost(gpu(), what, path);
+    if (preset_.tensor_copies > 0 && plan_.groups[what.group.index()].name == "tensor") {
+      const double bytes = static_cast<double>(what.bytes.value) * preset_.tensor_copies;
+      cost.busy += to_nanoseconds(op_time(gpu(), {.op = Op::Cast, .traffic = {static_cast<std::int64_t>(bytes)}}));
+    }
     issue_ = preset_.host_per_collective.value;
     if (path.bandwidth.value > 0 && computes_wait_for(instruction))
       alone_ = to_seconds(cost.busy).value + path.bytes * cost.wire_factor / path.bandwidth.value;
