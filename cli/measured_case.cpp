@@ -68,10 +68,10 @@ struct KernelWord {
   const char* with;
 };
 constexpr KernelWord kKernels[] = {
-    {"aleph-alpha-scaling", "notes", "flash_attention2 + rms", "aleph-alpha-scaling-rms"},
-    {"aleph-alpha-scaling", "norm", "fused kernel", "aleph-alpha-scaling-rms"},
-    {"aleph-alpha-scaling", "notes", "flash_attentionv1", "aleph-alpha-scaling-flash1"},
-    {"aleph-alpha-scaling", "notes", "attention kernel: torch", "aleph-alpha-scaling-torch"},
+    {"aleph-alpha-scaling", "notes", "flash_attention2 + rms", "aleph-alpha-rms"},
+    {"aleph-alpha-scaling", "norm", "fused kernel", "aleph-alpha-rms"},
+    {"aleph-alpha-scaling", "notes", "flash_attentionv1", "aleph-alpha-flash1"},
+    {"aleph-alpha-scaling", "notes", "attention kernel: torch", "aleph-alpha-torch"},
 };
 
 constexpr PresetWord kPresets[] = {{"nemo-megatron", "nemo"}, {"llm-foundry-fsdp", "fsdp-llm-foundry"}};

@@ -22,6 +22,7 @@ struct MachineConstants {
   // load the power limit sets the clock, and power goes with its cube.
   double tensor_cap = 1.0;
   double power_coefficient = 0.9;
+  double sustained = 1.0;       // of that, what products keep in training: bursts of a benchmark end before the heat is there
   double fp8_share = 0.95;      // of the 16-bit ceiling: more data to feed per second
   double vector_ceiling = 0.9;  // fp32 and fp64 without tensor cores
   double fill_depth = 64;       // per tile, in units of k: filling the pipeline and writing the result

@@ -87,7 +87,8 @@ Seconds products_time(const Gpu& gpu, const Compute& compute) {
 }
 
 Seconds matmul_time(const Gpu& gpu, const Compute& compute) {
-  return products_time(gpu, compute) * (1.0 / (alignment(compute.shapes.front()) * kLibraryChoice));
+  const double share = alignment(compute.shapes.front()) * kLibraryChoice * machine_constants(gpu.architecture).sustained;
+  return products_time(gpu, compute) * (1.0 / share);
 }
 
 // 8-bit products cast their operands: the forward reads its input and writes it in both layouts, the backward likewise the
@@ -233,8 +234,6 @@ OpTime op_pieces(const Gpu& gpu, const Compute& compute, FlashKernel flash) {
   return time;
 }
 
-Seconds op_time(const Gpu& gpu, const Compute& compute, FlashKernel flash) {
-  return op_pieces(gpu, compute, flash).total();
-}
+Seconds op_time(const Gpu& gpu, const Compute& compute, FlashKernel flash) { return op_pieces(gpu, compute, flash).total(); }
 
 }  // namespace foreshard
