@@ -128,11 +128,13 @@ std::optional<Model> model_of(const MeasuredRow& row, const FrameworkPreset& pre
   }
   t.activation = llama ? ActivationKind::SwiGlu : squared ? ActivationKind::Relu : ActivationKind::Gelu;
   t.norm = row.mentions("norm", "rmsnorm") ? NormKind::RmsNorm : NormKind::LayerNorm;
-  const bool rope = llama || squared || row.mentions("framework_flags", "position-embedding-type rope");
+  // A source that prints the framework's flags leaves nothing else to the activation.
+  const bool flagged = row.mentions("framework_flags", "--transformer-impl");
+  const bool rope = ((llama || squared) && !flagged) || row.mentions("framework_flags", "position-embedding-type rope");
   t.positions = rope ? PositionKind::Rope : PositionKind::Learned;
-  const bool biases = !llama && !squared && !row.mentions("framework_flags", "disable-bias-linear");
+  const bool biases = (flagged || (!llama && !squared)) && !row.mentions("framework_flags", "disable-bias-linear");
   t.qkv_bias = t.projection_bias = t.mlp_bias = biases;
-  t.tied_embeddings = !llama && !squared && !row.mentions("framework_flags", "untie-embeddings");
+  t.tied_embeddings = (flagged || (!llama && !squared)) && !row.mentions("framework_flags", "untie-embeddings");
   if (bert) {
     t.causal = false;
     t.post_norm = t.embedding_norm = t.pooler = t.mlm_head = t.lm_head_bias = true;
@@ -182,6 +184,23 @@ int zero_of(const MeasuredRow& row) {
   return says("zero2") ? 2 : says("zero1") ? 1 : 0;
 }
 
+// "--decoder-last-pipeline-num-layers 2" -> 2.
+std::optional<int> flag_number(const MeasuredRow& row, const std::string& flag) {
+  const std::string& flags = row.text("framework_flags");
+  const std::size_t at = flags.find("--" + flag + " ");
+  if (row.unknown("framework_flags") || at == std::string::npos) return {};
+  return std::atoi(flags.c_str() + at + flag.size() + 3);
+}
+
+// The stages between the first and the last are even.
+std::string flagged_split(const MeasuredRow& row, int layers, int stages) {
+  const auto first = flag_number(row, "decoder-first-pipeline-num-layers"),
+             last = flag_number(row, "decoder-last-pipeline-num-layers");
+  if (!first || !last || stages < 3 || (layers - *first - *last) % (stages - 2) != 0) return "";
+  return std::to_string(*first) + "," + std::to_string((layers - *first - *last) / (stages - 2)) + "x" +
+         std::to_string(stages - 2) + "," + std::to_string(*last);
+}
+
 // Megatron and the zero-bubble paper leave one layer off the ends for embedding and head when that makes stages even.
 std::string split_of(int layers, int stages) {
   if (stages < 3 || layers % stages == 0 || (layers + 2) % stages != 0) return "";
@@ -198,7 +217,8 @@ void set_numbers(const MeasuredRow& row, const FrameworkPreset& preset, const Tr
   s.attention = row.mentions("flash_attention", "yes")                                     ? AttentionKernel::Flash
                 : row.mentions("flash_attention", "no") && !row.unknown("flash_attention") ? AttentionKernel::Unfused
                                                                                            : preset.attention;
-  if (size_of(s.precision) >= size_of(DType::F32)) s.attention = AttentionKernel::Unfused;
+  if (size_of(s.precision) >= size_of(DType::F32) || row.mentions("framework_flags", "transformer-impl local"))
+    s.attention = AttentionKernel::Unfused;
   const bool gpt = t.positions == PositionKind::Learned;
   s.dropout = gpt && !row.mentions("framework_flags", "hidden-dropout 0.0") ? preset.dropout : 0.0;
   s.clip_norm = preset.clip_norm;
@@ -222,6 +242,8 @@ std::optional<SkipReason> set_degrees(const MeasuredRow& row, const MeasuredCase
   s.dp = degree("dp");
   gpus = integer(row, "num_gpus").value_or(std::int64_t{0});
   const std::int64_t replica = std::int64_t{s.tp} * s.pp * s.cp;
+  // ZeRO's shards depend on the ranks, and neither they nor the batch say how many there were.
+  if (gpus == 0 && s.dp == 0 && zero_of(row) > 0 && row.unknown("global_batch")) return SkipReason::UnknownDegree;
   if (gpus == 0 && s.dp > 0) gpus = replica * s.dp;
   if (gpus == 0) gpus = replica * std::max<std::int64_t>(1, 8 / replica), assumed.emplace_back("num_gpus");
   if (s.dp == 0) s.dp = static_cast<int>(gpus / replica);
@@ -242,12 +264,23 @@ std::optional<SkipReason> set_degrees(const MeasuredRow& row, const MeasuredCase
   return {};
 }
 
+// Megatron interleaves groups of pp micro-batches; where those do not add up, the run had the next size that does.
+int group_of(const Strategy& s) {
+  const std::int64_t m = s.global_batch / std::max<std::int64_t>(1, s.micro_batch * s.dp);
+  if (s.virtual_stages == 1 || m % s.pp == 0) return 0;
+  for (std::int64_t group = s.pp; group <= m; ++group)
+    if (m % group == 0) return static_cast<int>(group);
+  return 0;
+}
+
 void set_convention(const MeasuredRow& row, MeasuredCase& question) {
   question.flops = row.mentions("flop_convention", "causal")     ? FlopConvention::ModelCausal
                    : row.mentions("flop_convention", "hardware") ? FlopConvention::Hardware
                                                                  : FlopConvention::Model;
   question.memory = row.mentions("memory_definition", "device")     ? MemoryKind::Device
                     : row.mentions("memory_definition", "reserved") ? MemoryKind::Reserved
+                    : row.mentions("memory_definition", "unknown")  ? MemoryKind::Unknown
+                    : row.mentions("memory_definition", "analytic") ? MemoryKind::Analytic
                                                                     : MemoryKind::Allocated;
   question.rank = row.mentions("memory_definition", "last") ? MemoryRank::Last
                   : row.mentions("memory_definition", "first") || row.mentions("memory_definition", "rank 0")
@@ -276,6 +309,7 @@ std::variant<MeasuredCase, SkipReason> measured_case(const MeasuredRow& row) {
   const auto gpu = catalogue_gpu(row.text("gpu"));
   if (!gpu) return SkipReason::UnknownGpu;
   question.framework = preset_of(row, question.assumed);
+  if (!row.unknown("framework_flags")) question.flags = row.text("framework_flags");
   const FrameworkPreset& preset = framework_preset(question.framework);
   auto model = model_of(row, preset, question.assumed);
   if (!model) return SkipReason::UnknownShape;
@@ -289,12 +323,15 @@ std::variant<MeasuredCase, SkipReason> measured_case(const MeasuredRow& row) {
   if (row.mentions("pp_schedule", "zb") && !of_a_stage) return SkipReason::Schedule;
   s.seq = shape.max_positions;
   s.sequence_parallel = row.text("sequence_parallel") == "yes" && s.tp > 1;
-  s.zero = zero_of(row);
+  s.zero = row.unknown("zero_stage_or_fsdp") ? preset.zero : zero_of(row);
   if (const std::size_t at = row.text("zero_stage_or_fsdp").find("group "); at != std::string::npos)
     s.zero_group = std::clamp(std::atoi(row.text("zero_stage_or_fsdp").c_str() + at + 6), 1, s.dp);
-  s.layer_split = split_of(shape.layers, s.pp * s.virtual_stages);
+  s.layer_split = flagged_split(row, shape.layers, s.pp * s.virtual_stages);
+  if (s.layer_split.empty()) s.layer_split = split_of(shape.layers, s.pp * s.virtual_stages);
+  s.microbatch_group = group_of(s);
   set_numbers(row, preset, shape, s);
   set_convention(row, question);
+  if (question.memory == MemoryKind::Analytic) s.grad_dtype = DType::F32;  // formulas of papers: 2 + 4 + 12 bytes
   s.recompute = recompute_of(row);
   question.candidates = {s};
   if (row.unknown("recompute")) {

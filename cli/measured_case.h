@@ -54,7 +54,7 @@ bool is_memory(Quantity quantity);
 bool is_rate(Quantity quantity);  // larger is better
 
 enum class FlopConvention : std::uint8_t { Model, ModelCausal, Hardware };
-enum class MemoryKind : std::uint8_t { Allocated, Reserved, Device };
+enum class MemoryKind : std::uint8_t { Allocated, Reserved, Device, Unknown, Analytic };
 enum class MemoryRank : std::uint8_t { Largest, First, Last };
 
 struct MeasuredCase {
@@ -67,6 +67,7 @@ struct MeasuredCase {
   MemoryRank rank = MemoryRank::Largest;
   std::vector<std::string> assumed = {};  // columns that the row does not state
   std::string framework = {};             // the preset
+  std::string flags = {};                 // of the framework's command line
   std::int64_t gpus = 0;
 };
 

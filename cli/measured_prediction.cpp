@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cli/measured_memory.h"
 #include "core/error.h"
 #include "core/op_graph.h"
 #include "report/summarize.h"
@@ -14,28 +15,6 @@ namespace foreshard {
 
 namespace {
 
-constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
-
-double of(const LiveBytes& live, Category category) {
-  return static_cast<double>(live[static_cast<std::size_t>(category)].value);
-}
-
-void read_memory(const Result& result, const FrameworkPreset& preset, double capacity, Outcome& out) {
-  out.ranks.resize(result.plan.roles.size());
-  out.outside = static_cast<double>(result.plan.framework.value);
-  double most = 0;
-  for (const MemoryCurve& curve : result.memory.curves) {
-    if (curve.space != Space::Device) continue;
-    Outcome::Memory& rank = out.ranks[result.trace.classes[curve.who.index()].role.index()];
-    rank.statics =
-        of(curve.start, Category::Parameters) + of(curve.start, Category::Gradients) + of(curve.start, Category::Optimizer);
-    rank.peak = static_cast<double>(sum(curve.peak).value);
-    rank.activations = of(curve.peak, Category::Activations);
-    most = std::max(most, rank.statics + (rank.peak - rank.statics) * preset.fragmentation);
-  }
-  out.fits = most + out.outside <= capacity;
-}
-
 // Of a long iteration, so many rounds of the pipeline are lowered: enough for its peak of memory and for a first, a last and a
 // typical micro-batch. Every further one takes what the schedule's recurrence says.
 constexpr std::int64_t kRounds = 2, kLeastMicrobatches = 4;
@@ -43,7 +22,8 @@ constexpr std::int64_t kRounds = 2, kLeastMicrobatches = 4;
 Strategy shortened(const Strategy& strategy) {
   const std::int64_t together = strategy.micro_batch * std::max(1, strategy.dp);
   if (strategy.global_batch % together != 0) return strategy;
-  const std::int64_t least = round_up(std::max(kRounds * strategy.pp, kLeastMicrobatches), std::int64_t{strategy.pp});
+  const std::int64_t least = round_up(std::max(kRounds * strategy.pp, kLeastMicrobatches),
+                                      std::int64_t{strategy.microbatch_group > 0 ? strategy.microbatch_group : strategy.pp});
   Strategy shorter = strategy;
   shorter.global_batch = std::min(strategy.global_batch, least * together);
   return shorter;
@@ -62,12 +42,9 @@ Outcome estimate_once(const Model& model, const Cluster& cluster, const Strategy
   const auto microbatches = static_cast<int>(std::max(strategy.global_batch, lowered.strategy.global_batch) / together);
   out.feasible = true;
   out.iteration = refine(lowered, cluster, microbatches).time.value + preset.host_per_step.value;
+  if (!stage_times) return out;
   Result result{.trace = refined_trace(lowered, cluster), .granularity = Granularity::Op};
   result.plan = std::move(lowered.plan);
-  result.memory = memory_timeline(result.plan, result.trace, {.events = false});
-  const Gpu& gpu = gpu_of(cluster, cluster.nodes.front().shape.gpu);
-  read_memory(result, preset, static_cast<double>(gpu.memory.value), out);
-  if (!stage_times) return out;
   const Summary summary = summarize(result, cluster, {});
   const StageTimes& middle = summary.stage_times[summary.stage_times.size() / 2];
   out.forward = middle.forward.value, out.transfer = middle.p2p.value;
@@ -95,24 +72,6 @@ double counted_flops(const MeasuredCase& question, const Strategy& s) {
 double peak_of(const MeasuredCase& question) {
   const Gpu& gpu = gpu_of(question.cluster, question.cluster.nodes.front().shape.gpu);
   return peak(gpu, DType::BF16).value;
-}
-
-const Outcome::Memory& rank_of(const Outcome& outcome, MemoryRank rank) {
-  if (rank == MemoryRank::First) return outcome.ranks.front();
-  if (rank == MemoryRank::Last) return outcome.ranks.back();
-  return *std::max_element(outcome.ranks.begin(), outcome.ranks.end(),
-                           [](const Outcome::Memory& a, const Outcome::Memory& b) { return a.peak < b.peak; });
-}
-
-double memory_value(const MeasuredCase& question, const Outcome& outcome) {
-  const Outcome::Memory& rank = rank_of(outcome, question.rank);
-  if (question.quantity == Quantity::StaticMemory) return rank.statics / kGib;
-  if (question.quantity == Quantity::ActivationMemory) return rank.activations / kGib;
-  double bytes = rank.peak;
-  if (question.memory != MemoryKind::Allocated)
-    bytes = rank.statics + (rank.peak - rank.statics) * framework_preset(question.framework).fragmentation;
-  if (question.memory == MemoryKind::Device) bytes += outcome.outside;
-  return bytes / kGib;
 }
 
 double time_value(const MeasuredCase& question, const Strategy& s, const Outcome& o) {
@@ -173,32 +132,36 @@ double Predictor::layer_time(const MeasuredCase& question, const Strategy& strat
 
 Prediction Predictor::predict(const MeasuredCase& question) {
   Prediction best = {.candidates = static_cast<int>(question.candidates.size())};
-  const Strategy* chosen = nullptr;
-  const Outcome* outcome_of_chosen = nullptr;
+  const bool times = question.candidates.size() > 1 || !is_memory(question.quantity);
+  struct Choice {
+    const Strategy* strategy = nullptr;
+    const Outcome* outcome = nullptr;
+    FrameworkAllocation memory = {};
+    bool fits = false;
+  } chosen;
   for (const Strategy& s : question.candidates) {
-    const Outcome& o = outcome(question.model, question.cluster, s, question.quantity >= Quantity::StageForward);
-    if (!o.feasible) {
-      best.reason = o.reason;
-      continue;
+    Choice next = {.strategy = &s, .memory = allocation_of(question, s)};
+    next.fits = fits(next.memory, question);
+    if (times || next.memory.ranks.empty()) {
+      next.outcome = &outcome(question.model, question.cluster, s, question.quantity >= Quantity::StageForward);
+      if (!next.outcome->feasible) {
+        best.reason = next.outcome->reason;
+        continue;
+      }
     }
-    const bool better = !outcome_of_chosen || (o.fits && !outcome_of_chosen->fits) ||
-                        (o.fits == outcome_of_chosen->fits && o.iteration < outcome_of_chosen->iteration);
-    if (better) chosen = &s, outcome_of_chosen = &o;
+    const bool better = !chosen.strategy || (next.fits && !chosen.fits) ||
+                        (next.fits == chosen.fits && next.outcome->iteration < chosen.outcome->iteration);
+    if (better) chosen = std::move(next);
   }
-  if (!chosen) return best;
+  if (!chosen.strategy) return best;
   best.reason.clear();
-  best.fits = outcome_of_chosen->fits;
-  if (question.quantity == Quantity::ActivationShare) {
-    Strategy plain = *chosen;
-    plain.sequence_parallel = false, plain.recompute = {};
-    const double all = rank_of(outcome(question.model, question.cluster, plain, false), question.rank).activations;
-    best.value = all > 0 ? 100.0 * rank_of(*outcome_of_chosen, question.rank).activations / all : 0;
-  } else if (is_layer(question.quantity)) {
-    best.value = layer_time(question, *chosen);
-  } else {
-    best.value = is_memory(question.quantity) ? memory_value(question, *outcome_of_chosen)
-                                              : time_value(question, *chosen, *outcome_of_chosen);
-  }
+  best.fits = chosen.fits;
+  if (is_layer(question.quantity))
+    best.value = layer_time(question, *chosen.strategy);
+  else if (is_memory(question.quantity))
+    best.value = memory_value(question, *chosen.strategy, chosen.memory);
+  else
+    best.value = time_value(question, *chosen.strategy, *chosen.outcome);
   return best;
 }
 

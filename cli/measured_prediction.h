@@ -17,12 +17,6 @@ struct Outcome {
   double iteration = 0;  // seconds
   // Only where asked for.
   double forward = 0, backward_input = 0, backward_weight = 0, transfer = 0;  // seconds, the median stage
-  struct Memory {
-    double peak = 0, statics = 0, activations = 0;  // bytes of one pipeline rank
-  };
-  std::vector<Memory> ranks = {};  // by role
-  double outside = 0;              // context and communication buffers, bytes
-  bool fits = false;               // the largest rank, with fragmentation, below the capacity
 };
 
 struct Prediction {

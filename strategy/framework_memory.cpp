@@ -12,11 +12,13 @@ constexpr int kPeerChannels = 2;  // point to point
 
 }  // namespace
 
-Bytes framework_memory(const Strategy& strategy) {
+Bytes framework_memory(const Strategy& strategy) { return framework_memory(strategy, {}); }
+
+Bytes framework_memory(const Strategy& strategy, const MemoryTraits& traits) {
   if (strategy.framework_memory) return *strategy.framework_memory;
   const int rings = (strategy.dp > 1 ? 1 : 0) + (strategy.cp > 1 ? 1 : 0) + (strategy.tp > 1 ? 1 : 0);
   const int peers = strategy.pp > 1 ? 2 : 0;
-  return kContext + kWorkspace + kConnection * (rings * kRingChannels + peers * kPeerChannels);
+  return traits.context.value_or(kContext + kWorkspace) + kConnection * (rings * kRingChannels + peers * kPeerChannels);
 }
 
 }  // namespace foreshard

@@ -3,6 +3,7 @@
 
 #include "core/plan.h"
 #include "core/strategy.h"
+#include "strategy/memory_traits.h"
 
 namespace foreshard {
 
@@ -10,5 +11,8 @@ namespace foreshard {
 // ring neighbours over NCCL's default channels: 9,633,792 B per connection (memory.md section 6; NVIDIA/nccl src/init.cc).
 // Only the connections that a ring uses are allocated: one protocol set in each direction and channel.
 Bytes framework_memory(const Strategy& strategy);
+
+// The same with what the framework's traits say about the context.
+Bytes framework_memory(const Strategy& strategy, const MemoryTraits& traits);
 
 }  // namespace foreshard

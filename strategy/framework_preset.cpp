@@ -53,6 +53,7 @@ void read_defaults(const JsonReader& json, const std::string& file, FrameworkPre
   }
   if (const auto dropout = json.find("dropout")) preset.dropout = dropout->as_double(0, 0.99);
   if (const auto clip = json.find("clip_norm")) preset.clip_norm = clip->as_double(0, 1e9);
+  if (const auto zero = json.find("zero")) preset.zero = static_cast<int>(zero->as_int(0, 3));
   if (const auto multiple = json.find("vocab_multiple")) preset.vocab_multiple = multiple->as_int(1, 1'000'000);
   if (const auto vocabulary = json.find("vocabulary")) preset.vocabulary = vocabulary->as_int(1, 10'000'000);
   if (const auto count = json.find("flop_count"))
@@ -73,6 +74,7 @@ FrameworkPreset parse_framework_preset(const std::string& text, const std::strin
              "flash",
              "dropout",
              "clip_norm",
+             "zero",
              "vocab_multiple",
              "vocabulary",
              "flop_count",
@@ -88,8 +90,7 @@ FrameworkPreset parse_framework_preset(const std::string& text, const std::strin
              "residual",
              "cross_entropy",
              "optimizer",
-             "fragmentation",
-             "context"});
+             "memory"});
   FrameworkPreset preset = {.name = name, .summary = json.at("summary").as_string(), .source = json.at("source").as_string()};
   read_defaults(json, file_name, preset);
   if (const auto copies = json.find("tensor_copies")) preset.tensor_copies = copies->as_double(0, 100);
@@ -104,8 +105,7 @@ FrameworkPreset parse_framework_preset(const std::string& text, const std::strin
   preset.residual = read_style(json, "residual");
   preset.cross_entropy = read_style(json, "cross_entropy");
   preset.optimizer = read_style(json, "optimizer");
-  if (const auto fragmentation = json.find("fragmentation")) preset.fragmentation = fragmentation->as_double(1, 4);
-  if (const auto context = json.find("context")) preset.context = context->as_bytes();
+  if (const auto memory = json.find("memory")) preset.memory = read_memory_traits(*memory);
   return preset;
 }
 

@@ -11,6 +11,7 @@
 #include "core/plan.h"
 #include "core/strategy.h"
 #include "core/units.h"
+#include "strategy/memory_traits.h"
 #include "strategy/op_cost.h"
 
 namespace foreshard {
@@ -31,6 +32,7 @@ struct FrameworkPreset {
   AttentionKernel attention = AttentionKernel::Auto;
   double dropout = 0;  // of models with biases and learned positions, as GPT and BERT have it
   double clip_norm = 0;
+  int zero = 0;  // stage, when a row does not state one
   std::int64_t vocab_multiple = 1;
   std::int64_t vocabulary = 0;  // when a row does not state one: that of the framework's usual tokenizer
   FlopCount flop_count = FlopCount::Model;
@@ -42,9 +44,7 @@ struct FrameworkPreset {
   Seconds host_per_microbatch = {};  // per forward of a chunk: fetching the batch, masks, averaging the loss
   Seconds host_per_step = {};  // once per iteration: data loader, loss to the host, scheduler, logging
   OpStyle norm = {}, rope = {}, activation = {}, softmax = {}, residual = {}, cross_entropy = {}, optimizer = {};
-  // memory
-  double fragmentation = 1;           // reserved over allocated bytes of the activations
-  std::optional<Bytes> context = {};  // outside the allocator, on top of the connections' buffers; empty: 544 MiB
+  MemoryTraits memory = {};
   bool operator==(const FrameworkPreset&) const = default;
 };
 

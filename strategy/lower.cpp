@@ -57,20 +57,6 @@ void add_axes_and_groups(Lowering& lowering) {
   }
 }
 
-Sharding sharding_of(const Strategy& s, const StateTypes& types) {
-  return {.micro_batch = s.micro_batch,
-          .seq = s.seq,
-          .tp = s.tp,
-          .cp = s.cp,
-          .sequence_parallel = s.sequence_parallel,
-          .context_ring = s.context == ContextKind::Ring,
-          .flash_attention = s.attention == AttentionKernel::Flash,
-          .dropout = s.dropout,
-          .compute = types.compute,
-          .param = types.param,
-          .vocab_multiple = s.vocab_multiple};
-}
-
 // Where the plan came from, and what its result is judged by: report reads "workload".
 std::string origin(const Lowering& lowering) {
   const Strategy& s = lowering.strategy;
@@ -89,6 +75,20 @@ std::string origin(const Lowering& lowering) {
 }
 
 }  // namespace
+
+Sharding sharding_of(const Strategy& s, const StateTypes& types) {
+  return {.micro_batch = s.micro_batch,
+          .seq = s.seq,
+          .tp = s.tp,
+          .cp = s.cp,
+          .sequence_parallel = s.sequence_parallel,
+          .context_ring = s.context == ContextKind::Ring,
+          .flash_attention = s.attention == AttentionKernel::Flash,
+          .dropout = s.dropout,
+          .compute = types.compute,
+          .param = types.param,
+          .vocab_multiple = s.vocab_multiple};
+}
 
 // Replicas have equal gradients after their reduction; ZeRO leaves each rank a shard.
 static void add_norm_group(Lowering& lowering) {

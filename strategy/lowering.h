@@ -45,4 +45,7 @@ struct Lowering {
   int chunks() const { return strategy.virtual_stages; }
 };
 
+// What the local shapes of a resolved strategy depend on.
+Sharding sharding_of(const Strategy& strategy, const StateTypes& types);
+
 }  // namespace foreshard

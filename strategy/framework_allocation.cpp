@@ -1,0 +1,298 @@
+#include "strategy/framework_allocation.h"
+
+#include <algorithm>
+#include <map>
+
+#include "strategy/framework_memory.h"
+#include "strategy/framework_preset.h"
+#include "strategy/keep_rule.h"
+#include "strategy/lower.h"
+#include "strategy/lowering.h"
+
+namespace foreshard {
+
+namespace {
+
+double size(const Value& value) { return static_cast<double>(value.bytes.value); }
+double count(const Value& value) { return size(value) / static_cast<double>(size_of(value.dtype).value); }
+
+double elements(const Parameter& parameter) {
+  double product = 1;
+  for (const std::int64_t dim : parameter.local) product *= static_cast<double>(dim);
+  return product;
+}
+
+// One layer and micro-batch.
+struct LayerBytes {
+  double kept = 0;      // from its forward to its backward
+  double backward = 0;  // beside that, while its backward runs: values made again, gradients
+  double loss = 0;      // of the head: beside everything that is kept, when the loss is computed
+  double held = 0;      // of the head: and while the layers before it run backward
+};
+
+class LayerMeasure {
+ public:
+  LayerMeasure(const LayerGraph& layer, const Strategy& strategy, const MemoryTraits& traits, bool copies, bool full)
+      : layer_(layer), strategy_(strategy), traits_(traits), copies_(copies) {
+    const KeepRule plain = keep_rule(layer, {}, false);
+    const KeepRule rule = keep_rule(layer, strategy.recompute, full);
+    bytes_.kept = stored(rule) + (full && rule.whole_layer ? 0 : extras(rule));
+    bytes_.backward = gradients();
+    if (rule.whole_layer) bytes_.backward += stored(plain) + extras(plain) - stored(rule);
+    for (const Operator& op : layer.operators)
+      if (op.op == Op::CrossEntropy && !op.communication && op.inputs.front() >= 0) add_loss(op);
+  }
+  LayerBytes take() const { return bytes_; }
+
+ private:
+  const Value& value(int index) const { return layer_.values[static_cast<std::size_t>(index)]; }
+  bool of_loss(std::size_t index) const {
+    for (const Operator& op : layer_.operators)
+      if (op.op == Op::CrossEntropy && !op.communication)
+        for (const int made : op.outputs)
+          if (static_cast<std::size_t>(made) == index) return true;
+    return false;
+  }
+  double stored(const KeepRule& rule) const {
+    double sum = 0;
+    for (std::size_t v = 0; v < rule.stored.size(); ++v)
+      if (rule.stored[v] && !of_loss(v)) sum += size(layer_.values[v]);
+    return sum;
+  }
+
+  // What the framework's way of running an operator keeps beside the values of the graph, unless the operator runs again.
+  double extras(const KeepRule& rule) const {
+    double sum = 0;
+    for (std::size_t i = 0; i < layer_.operators.size(); ++i) {
+      const Operator& op = layer_.operators[i];
+      if (op.communication || rule.redone[i]) continue;
+      if (op.op == Op::Norm) sum += traits_.norm_bytes * count(value(op.inputs[0]));
+      if (op.op == Op::Activation) sum += traits_.activation_bytes * count(value(op.outputs[0]));
+      if (op.op == Op::Softmax) sum += traits_.score_bytes * count(value(op.outputs[0]));
+      if (op.op == Op::Attention && copies_ && strategy_.micro_batch > 1) sum += size(value(op.outputs[0]));
+    }
+    return sum;
+  }
+
+  // The operator whose gradients, those of what it made and of what it read, take most; and the gradient of the residual stream.
+  double gradients() const {
+    double most = 0;
+    for (const Operator& op : layer_.operators) {
+      double sum = 0;
+      for (const auto* list : {&op.inputs, &op.outputs})
+        for (const int v : *list)
+          if (value(v).needs_grad) sum += size(value(v));
+      if (op.op == Op::Softmax) sum = std::max(sum, traits_.score_scratch * count(value(op.outputs[0])));
+      if (op.op != Op::CrossEntropy) most = std::max(most, sum);
+    }
+    return most + (layer_.output >= 0 ? size(value(layer_.output)) : 0);
+  }
+
+  void add_loss(const Operator& op) {
+    const Value& logits = value(op.inputs[0]);
+    if (logits.name.find("vocab") == std::string::npos) return;
+    const double ranks = strategy_.tp;
+    const bool gathers = ranks > 1 && traits_.gathered_logit_bytes > 0;
+    bytes_.loss = std::max(
+        bytes_.loss,
+        gathers ? (traits_.gathered_logit_bytes * ranks + static_cast<double>(size_of(logits.dtype).value)) * count(logits)
+                : traits_.logit_bytes * count(logits));
+    bytes_.held = traits_.held_logit_bytes * (traits_.gathered_logit_bytes > 0 ? ranks : 1) * count(logits);
+  }
+
+  const LayerGraph& layer_;
+  const Strategy& strategy_;
+  const MemoryTraits& traits_;
+  bool copies_;
+  LayerBytes bytes_ = {};
+};
+
+struct StageBytes {
+  double parameters = 0;         // elements
+  double largest_layer = 0;      // elements
+  double kept = 0, counted = 0;  // of one micro-batch; counted: by transformer layers
+  double backward = 0, loss = 0, held = 0;
+  double boundary = 0;  // what it sends on
+};
+
+class Allocation {
+ public:
+  Allocation(const Cluster& cluster, const Strategy& strategy, const MemoryTraits& traits, const OpGraph& graph,
+             const StageLayout& layout)
+      : strategy_(strategy), traits_(traits), graph_(graph), layout_(layout), types_(types_of(strategy)) {
+    architecture_ = gpu_of(cluster, cluster.nodes.front().shape.gpu).architecture;
+    copies_ = std::find(traits.attention_copies.begin(), traits.attention_copies.end(), architecture_) !=
+              traits.attention_copies.end();
+    for (int stage = 0; stage < layout.stages(); ++stage) stages_.push_back(stage_bytes(stage));
+  }
+
+  RankAllocation rank(int index, const std::vector<ScheduleOp>& list) const {
+    RankAllocation out;
+    const Shares share = shares();
+    double states = 0, transient = 0;
+    for (int chunk = 0; chunk < strategy_.virtual_stages; ++chunk) {
+      const StageBytes& stage = at(chunk * strategy_.pp + index);
+      states += stage.parameters * share.resident;
+      out.statics += stage.parameters * share.left;
+      transient = std::max(transient, stage.largest_layer * share.gathered);
+    }
+    const double boundary = strategy_.pp > 1 ? boundary_bytes() : 0;
+    const int in_use = strategy_.virtual_stages > 1 ? traits_.interleaved_boundaries : traits_.boundaries;
+    const double libraries = workspaces() + traits_.score_buffer * scores();
+    double busy = 0;
+    walk(list, out.activations, busy);
+    out.statics += states + libraries + traits_.boundaries_left * strategy_.virtual_stages * boundary;
+    out.peak = std::max(out.statics, states + libraries + in_use * boundary + mask() + transient + busy);
+    const double stays = states + libraries;
+    out.reserved = stays + (out.peak - stays) * traits_.fragmentation;
+    return out;
+  }
+
+ private:
+  // fp8 is what products read; the parameters stay in bf16.
+  static StateTypes types_of(Strategy strategy) {
+    if (strategy.precision == DType::F8) strategy.precision = DType::BF16;
+    return state_types(strategy);
+  }
+
+  struct Shares {  // bytes per element of the parameters
+    double resident = 0, left = 0, gathered = 0;
+  };
+  Shares shares() const {
+    const int inner = strategy_.zero > 0 ? (strategy_.zero_group > 0 ? strategy_.zero_group : strategy_.dp) : 1;
+    const double ranks = strategy_.zero > 0 ? inner * strategy_.cp : 1;
+    const auto bytes = [](DType type) { return static_cast<double>(size_of(type).value); };
+    const double param = bytes(types_.param), grad = bytes(types_.grad), state = bytes(types_.state);
+    const double moments = strategy_.optimizer == OptimizerKind::Adam ? 2 : strategy_.momentum > 0 ? 1 : 0;
+    Shares s;
+    s.resident = param / (strategy_.zero >= 3 ? ranks : 1) + grad / (strategy_.zero >= 2 ? ranks : 1) +
+                 state * (moments + (types_.master ? 1 : 0)) / ranks;
+    if (strategy_.zero == 1 && traits_.zero1_whole) s.resident = *traits_.zero1_whole + *traits_.zero1_shared / ranks;
+    if (traits_.half_main_gradients && types_.grad == DType::F16) s.left = bytes(DType::F32) / ranks;
+    if (strategy_.zero >= 2) s.gathered += grad * (strategy_.overlap.gradients ? 2 : 1);
+    if (strategy_.zero >= 3) s.gathered += bytes(types_.compute) * (strategy_.overlap.parameters ? 2 : 1);
+    return s;
+  }
+  const StageBytes& at(int stage) const { return stages_[static_cast<std::size_t>(stage)]; }
+
+  StageBytes stage_bytes(int stage) {
+    StageBytes out;
+    int counted = 0;
+    bool embeds = false;
+    for (int l = layout_.first[static_cast<std::size_t>(stage)]; l < layout_.first[static_cast<std::size_t>(stage) + 1]; ++l) {
+      const OpGraph::Layer& layer = graph_.layers[static_cast<std::size_t>(l)];
+      const LayerGraph& kind = graph_.kinds[static_cast<std::size_t>(layer.kind)];
+      embeds = embeds || kind.kind == "embedding";
+      const bool full = strategy_.recompute.kind == RecomputeKind::Full && layer.counted &&
+                        (strategy_.recompute.layers == 0 || counted < strategy_.recompute.layers);
+      counted += layer.counted ? 1 : 0;
+      const LayerBytes& bytes = layer_bytes(layer.kind, full);
+      double parameters = 0;
+      for (const Parameter& parameter : kind.parameters)
+        if (!(parameter.tied && embeds)) parameters += elements(parameter);
+      out.parameters += parameters;
+      out.largest_layer = std::max(out.largest_layer, parameters);
+      out.kept += bytes.kept;
+      if (layer.counted) out.counted += bytes.kept;
+      out.backward = std::max(out.backward, bytes.backward);
+      out.loss = std::max(out.loss, bytes.loss);
+      out.held = std::max(out.held, bytes.held);
+      if (kind.output >= 0) out.boundary = size(kind.values[static_cast<std::size_t>(kind.output)]);
+    }
+    return out;
+  }
+  const LayerBytes& layer_bytes(int kind, bool full) {
+    const auto found = known_.find({kind, full});
+    if (found != known_.end()) return found->second;
+    const LayerMeasure measure(graph_.kinds[static_cast<std::size_t>(kind)], strategy_, traits_, copies_, full);
+    return known_.emplace(std::pair{kind, full}, measure.take()).first->second;
+  }
+
+  // In issue order: what is kept, and the most that an action needs beside it.
+  void walk(const std::vector<ScheduleOp>& list, double& activations, double& busy) const {
+    double kept = 0, counted = 0;
+    for (const ScheduleOp& op : list) {
+      const StageBytes& stage = at(op.stage);
+      if (op.work == Work::F) {
+        kept += stage.kept, counted += stage.counted;
+        activations = std::max(activations, counted);
+        busy = std::max(busy, kept + stage.loss);
+      } else if (op.work == Work::B) {
+        busy = std::max(busy, kept + stage.backward + stage.held);
+        kept -= stage.kept, counted -= stage.counted;
+      }
+    }
+  }
+
+  double boundary_bytes() const { return at(0).boundary; }
+  double mask() const {
+    if (!traits_.attention_mask) return 0;
+    return static_cast<double>(strategy_.micro_batch) * static_cast<double>(strategy_.seq) *
+           static_cast<double>(strategy_.seq / strategy_.cp);
+  }
+  double scores() const {
+    for (const LayerGraph& kind : graph_.kinds)
+      for (const Operator& op : kind.operators)
+        if (op.op == Op::Softmax && !op.communication) return count(kind.values[static_cast<std::size_t>(op.outputs[0])]);
+    return 0;
+  }
+  double workspaces() const {
+    double sum = 0;
+    for (const auto& [library, sizes] : traits_.workspaces) {
+      auto found = sizes.find(architecture_);
+      if (found == sizes.end()) found = sizes.find("any");
+      if (found != sizes.end()) sum += static_cast<double>(found->second.value);
+    }
+    return sum;
+  }
+
+  const Strategy& strategy_;
+  const MemoryTraits& traits_;
+  const OpGraph& graph_;
+  const StageLayout& layout_;
+  StateTypes types_;
+  std::string architecture_ = {};
+  bool copies_ = false;
+  std::map<std::pair<int, bool>, LayerBytes> known_ = {};
+  std::vector<StageBytes> stages_ = {};
+};
+
+// So many micro-batches fill every schedule: at most 2 p + v p chunks are in flight.
+int microbatches_that_fill(const Strategy& s) {
+  const auto m = static_cast<int>(s.global_batch / (s.micro_batch * s.dp));
+  const int group = s.microbatch_group > 0 ? s.microbatch_group : s.pp;
+  return std::min(m, static_cast<int>(round_up(4 * s.pp, group)));
+}
+
+}  // namespace
+
+double FrameworkAllocation::largest() const {
+  double most = 0;
+  for (const RankAllocation& rank : ranks) most = std::max(most, rank.reserved);
+  return most + outside;
+}
+
+std::variant<FrameworkAllocation, Infeasible> framework_allocation(const Model& model, const Cluster& cluster,
+                                                                   const Strategy& strategy, const MemoryTraits& traits) {
+  auto resolved = resolve(model, cluster, with_preset(strategy));
+  if (auto* refused = std::get_if<Infeasible>(&resolved)) return *refused;
+  const Strategy& s = std::get<Strategy>(resolved);
+  OpGraph graph;
+  try {
+    graph = build_op_graph(model, sharding_of(s, state_types(s)));
+  } catch (const Error& refused) {
+    return Infeasible{.reason = refused.what()};
+  }
+  auto layout = stage_layout(graph, s.pp * s.virtual_stages, s.layer_split);
+  if (auto* refused = std::get_if<Infeasible>(&layout)) return *refused;
+  const ScheduleLists lists =
+      schedule_entry(*s.schedule)
+          .lists({.p = s.pp, .m = microbatches_that_fill(s), .v = s.virtual_stages, .g = s.microbatch_group});
+  const Allocation allocation(cluster, s, traits, graph, std::get<StageLayout>(layout));
+  FrameworkAllocation out;
+  for (int rank = 0; rank < s.pp; ++rank) out.ranks.push_back(allocation.rank(rank, lists[static_cast<std::size_t>(rank)]));
+  out.outside = static_cast<double>(framework_memory(s, traits).value);
+  return out;
+}
+
+}  // namespace foreshard

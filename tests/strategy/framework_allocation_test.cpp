@@ -1,0 +1,168 @@
+// What Megatron's allocator holds, derived by hand and measured: golden values of Megatron-LM's functional tests.
+#include "strategy/framework_allocation.h"
+
+#include <gtest/gtest.h>
+
+#include "strategy/framework_preset.h"
+
+namespace foreshard {
+namespace {
+
+constexpr double kMiB = 1024.0 * 1024.0, kGiB = 1024.0 * kMiB;
+
+// The model of those tests: 12 layers, hidden 512, 8 heads, 1024 positions, GPT-2's vocabulary.
+Model small_gpt(bool tied = true) {
+  Transformer t{.layers = 12,
+                .hidden = 512,
+                .ffn_hidden = 2048,
+                .heads = 8,
+                .kv_heads = 8,
+                .head_dim = 64,
+                .vocab = 50257,
+                .max_positions = 1024};
+  t.tied_embeddings = tied;
+  return {.name = "golden", .shape = t};
+}
+
+Strategy golden(int tp, int pp, int chunks, int zero) {
+  Strategy s{.tp = tp, .pp = pp, .virtual_stages = chunks};
+  s.dp = 8 / (tp * pp);
+  s.micro_batch = 4, s.global_batch = 32, s.zero = zero;
+  s.dropout = 0.1, s.vocab_multiple = 128, s.framework = "megatron";
+  return s;
+}
+
+constexpr const char* kDeterministic = "--deterministic-mode --transformer-impl transformer_engine";
+
+FrameworkAllocation allocated(const Strategy& s, const std::string& cluster, const std::string& flags = kDeterministic) {
+  const MemoryTraits traits = with_flags(framework_preset(s.framework).memory, flags);
+  auto answer = framework_allocation(small_gpt(), load_cluster(cluster), s, traits);
+  if (auto* refused = std::get_if<Infeasible>(&answer)) {
+    ADD_FAILURE() << refused->reason;
+    return {};
+  }
+  return std::get<FrameworkAllocation>(std::move(answer));
+}
+
+// Parameters: a layer 12 h^2 + 13 h = 3,152,384, twelve of them; 50,304 x 512 token and 1024 x 512 position rows; the last
+// norm 1,024: 64,109,568. bf16 parameter, fp32 gradient and 12 / 8 bytes of states: 7.5 each. Workspaces: deterministic cuBLAS
+// 32 MiB in each of two threads, Transformer Engine 32 MiB (Hopper). Measured: 0.54155 GiB.
+TEST(FrameworkAllocation, StaticMemoryOfADistributedOptimizer) {
+  const FrameworkAllocation found = allocated(golden(1, 1, 1, 1), "dgx-h100");
+  ASSERT_EQ(found.ranks.size(), 1U);
+  EXPECT_DOUBLE_EQ(found.ranks[0].statics, 64'109'568 * 7.5 + 96 * kMiB);
+  EXPECT_NEAR(found.ranks[0].statics / kGiB, 0.54155, 0.0001);
+}
+
+// u = b s h = 2,097,152 elements. A layer keeps 34 u bytes and 4 bytes for each of 4 x 8 x 1024 log-sum-exps. Beside twelve of
+// them: the embedding's mask u and tokens 8 b s, the head's two inputs 4 u, logits 4096 x 50,304 in bf16 and fp32 (6 bytes),
+// the attention mask b s^2. Measured: 2.5069 GiB.
+TEST(FrameworkAllocation, PeakWithoutAPipelineIsTheLoss) {
+  const FrameworkAllocation found = allocated(golden(1, 1, 1, 1), "dgx-h100");
+  const double u = 4.0 * 1024 * 512, layer = 34 * u + 4.0 * 4 * 8 * 1024;
+  const double peak = found.ranks[0].statics + 12 * layer + 5 * u + 8.0 * 4096 + 6.0 * 4096 * 50304 + 4.0 * 1024 * 1024;
+  EXPECT_DOUBLE_EQ(found.ranks[0].peak, peak);
+  EXPECT_NEAR(found.ranks[0].peak / kGiB, 2.5069, 0.01 * 2.5069);
+}
+
+struct Golden {
+  const char* test;
+  Strategy strategy;
+  const char* cluster;
+  const char* flags;
+  double statics, peak;  // GiB, measured on the last rank
+};
+
+std::vector<Golden> golden_rows() {
+  Strategy unfused = golden(1, 4, 3, 0), recomputed = golden(1, 1, 1, 0), context = golden(2, 2, 1, 0),
+           local = golden(1, 4, 1, 0);
+  unfused.attention = local.attention = AttentionKernel::Unfused;
+  recomputed.recompute = {.kind = RecomputeKind::Full};
+  context.cp = 2, context.dp = 1, context.sequence_parallel = true, context.dropout = 0;
+  Strategy half = local;
+  half.precision = DType::F16;
+  const char* plain = "--transformer-impl transformer_engine";
+  const char* own = "--deterministic-mode --transformer-impl local";
+  return {{"tp1_pp4_vp1 on A100", unfused, "dgx-a100", kDeterministic, 0.68346, 3.8396},
+          {"tp1_pp1_uniform_full_recompute", recomputed, "dgx-h100", kDeterministic, 1.1732, 2.3854},
+          {"tp1_pp4_vp1_resume_torch_decoupled_lr", golden(1, 4, 3, 0), "dgx-h100", kDeterministic, 0.70751, 2.4585},
+          {"tp2_pp2_cp2_nondeterministic", context, "dgx-h100", plain, 0.47611, 0.87151},
+          {"mcore_tp1_pp4, Megatron's own layers", local, "dgx-a100", own, 0.72838, 2.5599},
+          {"mcore_tp1_pp4_resume_torch_dist, fp16", half, "dgx-a100", own, 0.79381, 2.4923}};
+}
+
+TEST(FrameworkAllocation, MegatronsGoldenValuesWithinTwoPerCent) {
+  for (const Golden& row : golden_rows()) {
+    const RankAllocation last = allocated(row.strategy, row.cluster, row.flags).ranks.back();
+    EXPECT_NEAR(last.statics / kGiB, row.statics, 0.015 * row.statics) << row.test;
+    EXPECT_NEAR(last.peak / kGiB, row.peak, 0.02 * row.peak) << row.test;
+  }
+}
+
+// Korthikanti et al. 2022, figure 1: activations of the first stage.
+TEST(FrameworkAllocation, ActivationsOfThePublishedModels) {
+  Transformer t{.layers = 96,
+                .hidden = 12288,
+                .ffn_hidden = 49152,
+                .heads = 96,
+                .kv_heads = 96,
+                .head_dim = 128,
+                .vocab = 51200,
+                .max_positions = 2048};
+  Strategy s{.tp = 8, .pp = 8, .virtual_stages = 3};
+  s.micro_batch = 1, s.global_batch = 64, s.dropout = 0.1, s.attention = AttentionKernel::Unfused;
+  const Cluster cluster = load_cluster("dgx-a100-x8");
+  const auto activations = [&] {
+    auto answer = framework_allocation({.name = "175B", .shape = t}, cluster, s, {});
+    return std::get<FrameworkAllocation>(answer).ranks.front().activations / kGiB;
+  };
+  EXPECT_DOUBLE_EQ(activations(), 66.84375);
+  s.sequence_parallel = true, s.recompute = {.kind = RecomputeKind::Selective};
+  EXPECT_DOUBLE_EQ(activations(), 12.3515625);
+}
+
+// A rank that gathers the logits of four holds all of them; what it takes from the device grows with what comes and goes only.
+TEST(FrameworkAllocation, TraitsAddTheirBytes) {
+  const Strategy s = golden(4, 1, 1, 1);
+  const auto peak = [&](const MemoryTraits& traits) {
+    return std::get<FrameworkAllocation>(framework_allocation(small_gpt(), load_cluster("dgx-a100"), s, traits)).ranks[0];
+  };
+  const double logits = 4096.0 * 50688;  // the vocabulary is a multiple of 4 x 128
+  const RankAllocation plain = peak({}), gathered = peak({.gathered_logit_bytes = 10}), loose = peak({.fragmentation = 1.5});
+  EXPECT_DOUBLE_EQ(gathered.peak - plain.peak, logits * 10 + logits / 4 * (2 - 6));
+  EXPECT_DOUBLE_EQ(loose.reserved - loose.statics, 1.5 * (plain.peak - plain.statics));
+  EXPECT_DOUBLE_EQ(plain.reserved, plain.peak);
+}
+
+TEST(MemoryTraits, FlagsChangeWhatTheyName) {
+  const MemoryTraits base = read_memory_traits(JsonReader::parse(
+      R"({"workspaces": {"a": {"any": "1 MiB"}, "b": {"ampere": "2 MiB"}}, "flags": {"one": {"workspaces": {"a": {"any": 0}}},
+          "two": {"score_buffer": 2, "logit_bytes": 10}}})",
+      "t.json"));
+  EXPECT_EQ(with_flags(base, "").workspaces, base.workspaces);
+  const MemoryTraits one = with_flags(base, "--one");
+  EXPECT_EQ(one.workspaces.at("a").at("any"), Bytes{0});
+  EXPECT_EQ(one.workspaces.at("b"), base.workspaces.at("b"));
+  EXPECT_EQ(one.logit_bytes, 6);
+  const MemoryTraits two = with_flags(base, "--other --two");
+  EXPECT_EQ(two.score_buffer, 2);
+  EXPECT_EQ(two.logit_bytes, 10);
+}
+
+TEST(MemoryTraits, WrongKeysAreNamed) {
+  const auto message = [](const std::string& text) {
+    try {
+      read_memory_traits(JsonReader::parse(text, "t.json"));
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  EXPECT_NE(message(R"({"fragmentaton": 1.1})").find("fragmentation"), std::string::npos);
+  EXPECT_NE(message(R"({"workspaces": {"a": {"amper": "1 MiB"}}})").find("ampere"), std::string::npos);
+  EXPECT_NE(message(R"({"fragmentation": 0.5})").find("t.json"), std::string::npos);
+  EXPECT_NE(message(R"({"zero1": {"whole": 6}})").find("shared"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace foreshard
