@@ -19,11 +19,12 @@ CellKey key_of(const ValidatedRow& row) { return {row.memory, row.source, row.gp
 bool has_error(const ValidatedRow& row) { return !row.ran_out; }
 
 Score score_of(const std::vector<const ValidatedRow*>& rows) {
-  std::vector<double> errors, sizes;
+  std::vector<double> errors, sizes, gib;
   int inside = 0;
   for (const ValidatedRow* row : rows) {
     errors.push_back(row->error());
     sizes.push_back(std::abs(row->error()));
+    if (row->quantity.ends_with("_gib")) gib.push_back(row->predicted - row->measured);
     inside += row->measured >= row->low && row->measured <= row->high ? 1 : 0;
   }
   Score score{.n = static_cast<int>(rows.size())};
@@ -32,6 +33,7 @@ Score score_of(const std::vector<const ValidatedRow*>& rows) {
   score.p90 = quantile(sizes, 0.9);
   score.mean = std::accumulate(sizes.begin(), sizes.end(), 0.0) / static_cast<double>(sizes.size());
   score.signed_median = quantile(errors, 0.5);
+  score.signed_gib = quantile(gib, 0.5);
   score.coverage90 = inside / static_cast<double>(rows.size());
   return score;
 }

@@ -36,6 +36,7 @@ struct Score {
   int n = 0;
   double median = 0, mean = 0, p90 = 0;  // of |error|
   double signed_median = 0;              // of error
+  double signed_gib = 0;                 // median of predicted - measured, rows in GiB
   double coverage90 = 0;                 // share of rows inside their interval
   bool operator==(const Score&) const = default;
 };

@@ -26,12 +26,28 @@ TextTable cell_table(const Validation& v, bool memory) {
                    {"90th %"},
                    {"signed %"},
                    {"in interval %"}};
+  if (memory) table.columns.push_back({"signed GiB"});
   for (const Cell& cell : v.cells) {
     if (cell.memory != memory) continue;
     const Score& s = cell.score;
     table.rows.push_back({cell.source, cell.gpu, cell.framework, std::to_string(s.n), share(s.median), share(s.mean),
                           share(s.p90), with_sign(s.signed_median), share(s.coverage90)});
+    if (memory) table.rows.back().push_back(fmt::format("{:+.2f}", s.signed_gib));
   }
+  return table;
+}
+
+// Confusion table: what was predicted of the runs that ran out of memory and of those that ran.
+TextTable verdict_table(const Validation& v) {
+  TextTable table;
+  table.columns = {{"source", Align::Left}, {"ran out"}, {"predicted so"}, {"ran"}, {"predicted so"}, {"right %"}};
+  const auto add = [&](const std::string& name, const Verdicts& t) {
+    table.rows.push_back({name, std::to_string(t.true_positive + t.false_negative), std::to_string(t.true_positive),
+                          std::to_string(t.true_negative + t.false_positive), std::to_string(t.true_negative),
+                          share(t.right())});
+  };
+  for (const auto& [source, verdicts] : v.verdicts_by_source) add(source, verdicts);
+  if (table.rows.size() > 1) add("all", v.verdicts);
   return table;
 }
 
@@ -79,7 +95,9 @@ void overall_fields(JsonWriter& json, const std::string& name, const Overall& o)
       .field("mean", o.mean_of_cells)
       .field("mean_of_rows", o.mean)
       .field("p90", o.p90);
-  json.field("signed", o.signed_median).field("coverage90", o.coverage90).end_object();
+  json.field("signed", o.signed_median).field("coverage90", o.coverage90);
+  if (name == "memory") json.field("signed_gib", o.signed_gib);
+  json.end_object();
 }
 
 void verdict_fields(JsonWriter& json, const Verdicts& t) {
@@ -175,6 +193,7 @@ std::string validation_json(const Validation& v, bool per_row) {
     json.begin_object().field("source", cell.source).field("gpu", cell.gpu).field("framework", cell.framework);
     json.field("kind", cell.memory ? "memory" : "time");
     score_fields(json, cell.score);
+    if (cell.memory) json.field("signed_gib", cell.score.signed_gib);
     json.end_object();
   }
   json.end_array().key("overall").begin_object();
@@ -213,6 +232,7 @@ std::string validation_rows_text(const Validation& v) {
 std::string validation_markdown(const Validation& v) {
   std::string text = "## Time and throughput\n\n" + markdown_table(cell_table(v, false));
   text += "## Memory\n\n" + markdown_table(cell_table(v, true));
+  text += "## Out of memory or not\n\n" + markdown_table(verdict_table(v));
   return text + "## Sums\n\n```\n" + sums(v) + "```\n";
 }
 
@@ -224,6 +244,7 @@ std::string validation_html(const Validation& v) {
       escaped(sums(v)) + "</pre>\n";
   html += "<h2>Time and throughput</h2>\n" + html_table(cell_table(v, false));
   html += "<h2>Memory</h2>\n" + html_table(cell_table(v, true));
+  html += "<h2>Out of memory or not</h2>\n" + html_table(verdict_table(v));
   html += "<h2>Rows</h2>\n<pre>" + escaped(validation_rows_text(v)) + "</pre>\n";
   return html + "</body></html>\n";
 }
