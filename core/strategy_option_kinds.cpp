@@ -49,7 +49,7 @@ StrategyOption layer_split(StrategyOption option) {
   option.type = OptionType::Text;
   option.get = [](const Strategy& s) { return s.layer_split; };
   option.set = [](Strategy& s, const std::string& value, const std::string& where) {
-    if (!value.empty()) parse_layer_split(value, where);  // checked here, resolved by lower
+    if (!value.empty() && value != "auto") parse_layer_split(value, where);  // checked here, resolved by lower
     s.layer_split = value;
   };
   return option;

@@ -78,7 +78,7 @@ std::vector<StrategyOption> parallelism_options() {
       layer_split({.path = "layer_split",
                    .flag = "--layer-split",
                    .unit = "layers",
-                   .help = "layers per stage, such as 2,3x14,2; empty: even",
+                   .help = "layers per stage, such as 2,3x14,2; auto: by their times; empty: even",
                    .constraint = "adds up to the layers of the model",
                    .group = group}),
       placement(

@@ -32,7 +32,7 @@ Strategy strategy_at(const Strategy& base, const Point& point, int layers) {
   s.overlap.gradients = point.overlap_gradients, s.overlap.parameters = point.overlap_parameters;
   s.overlap.p2p = point.overlap_p2p;
   s.zero = point.zero, s.zero_group = point.zero_group;
-  if (const int stages = point.pp * point.virtual_stages; layers > 0 && layers % stages != 0)
+  if (const int stages = point.pp * point.virtual_stages; layers > 0 && layers % stages != 0 && s.layer_split.empty())
     s.layer_split = nearly_even_split(layers, stages);
   s.recompute.kind = point.recompute;
   s.recompute.layers = point.recompute_layers;

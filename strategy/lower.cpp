@@ -8,6 +8,7 @@
 #include "strategy/framework_preset.h"
 #include "strategy/lowering.h"
 #include "strategy/memory_planner.h"
+#include "strategy/partition_model.h"
 #include "strategy/plan_costs.h"
 #include "strategy/receive_slots.h"
 #include "strategy/role_program.h"
@@ -111,6 +112,11 @@ std::variant<Lowered, Infeasible> lower(const Model& model, const Cluster& clust
     lowering.graph = build_op_graph(model, sharding_of(s, lowering.types));
   } catch (const Error& refused) {  // shapes that cannot be cut so: an answer, not wrong input
     return Infeasible{.reason = refused.what()};
+  }
+  if (s.layer_split == "auto") {
+    const auto counted = std::count_if(lowering.graph.layers.begin(), lowering.graph.layers.end(),
+                                       [](const auto& layer) { return layer.counted; });
+    lowering.strategy.layer_split = balanced_split(model, cluster, s, static_cast<int>(counted));
   }
   auto layout = stage_layout(lowering.graph, s.pp * s.virtual_stages, s.layer_split);
   if (auto* refused = std::get_if<Infeasible>(&layout)) return *refused;

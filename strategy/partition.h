@@ -2,6 +2,7 @@
 // seconds, sizes in bytes.
 #pragma once
 
+#include <string>
 #include <vector>
 
 namespace foreshard {
@@ -10,6 +11,7 @@ struct ChainLayer {
   double forward = 0, backward = 0;  // of one micro-batch
   double weights = 0;                // bytes that replicas have to sum
   double output = 0;                 // bytes to the next layer; the gradient back is as large
+  double states = 0, kept = 0;       // bytes of parameters, gradients, optimizer; bytes that a micro-batch in flight keeps
   bool operator==(const ChainLayer&) const = default;
 };
 
@@ -38,5 +40,20 @@ double bottleneck_cost(const std::vector<ChainLayer>& chain, const std::vector<C
 // transfers). Thresholds on the longest forward, O(layers) cuts per threshold and backward limit.
 ChainPartition partition_gpipe(const std::vector<ChainLayer>& chain, int stages, int microbatches);
 double gpipe_cost(const std::vector<ChainLayer>& chain, const std::vector<ChainStage>& stages, int microbatches);
+
+// What one place of a pipeline is made of: GPUs may differ.
+struct StagePlace {
+  double slowdown = 1;      // of its computes
+  double capacity = 1e300;  // bytes
+  bool operator==(const StagePlace&) const = default;
+};
+
+// One stage per place, 1F1B with m micro-batches: place r of p keeps min(m, p - r) of them. The slowest stage as fast as possible
+// (its steady state), with every stage inside the memory of its place. Exact: O(places layers^2). Empty: no partition fits.
+ChainPartition partition_pipeline(const std::vector<ChainLayer>& chain, const std::vector<StagePlace>& places,
+                                  int microbatches);
+
+// "2,3x14,2" of stages without replicas.
+std::string split_text(const std::vector<ChainStage>& stages);
 
 }  // namespace foreshard

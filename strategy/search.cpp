@@ -323,16 +323,29 @@ class Searching {
   }
 
   void polish(std::vector<std::pair<Candidate, const Family*>>& found, SearchResult& result) {
-    std::vector<std::pair<std::size_t, const Kept*>> work;
-    for (std::size_t i = 0; i < std::min(found.size(), kPolished); ++i)
+    struct Job {
+      std::size_t family = 0;
+      const Kept* kept = nullptr;
+      bool balanced = false;  // stages as long as their own layers take
+    };
+    std::vector<Job> work;
+    std::vector<Kept> balanced;
+    balanced.reserve(kPolished);
+    for (std::size_t i = 0; i < std::min(found.size(), kPolished); ++i) {
       for (const Kept& kept : found[i].second->variants)
         if (kept.point != found[i].first.point && kept.score <= found[i].second->variants.front().score * kNear)
-          work.emplace_back(i, &kept);
+          work.push_back({i, &kept});
+      const Point& best = found[i].first.point;
+      if (best.pp == 1 || best.virtual_stages > 1 || !options_.base.layer_split.empty() || !takes_any_split()) continue;
+      balanced.push_back({.point = best, .screened = found[i].first.screened});
+      work.push_back({i, &balanced.back(), true});
+    }
     std::vector<std::optional<Candidate>> batch(work.size());
-    in_parallel(work.size(), 0.9, 0.1, [&](std::size_t i, std::size_t) { batch[i] = refined(*work[i].second); });
+    in_parallel(work.size(), 0.9, 0.1,
+                [&](std::size_t i, std::size_t) { batch[i] = refined(*work[i].kept, work[i].balanced); });
     result.refined += static_cast<std::int64_t>(work.size());
     for (std::size_t i = 0; i < work.size(); ++i) {
-      Candidate& best = found[work[i].first].first;
+      Candidate& best = found[work[i].family].first;
       if (batch[i] && batch[i]->score < best.score) best = std::move(*batch[i]);
     }
   }
@@ -345,8 +358,13 @@ class Searching {
     return {};
   }
 
-  std::optional<Candidate> refined(const Kept& kept) const {
-    const auto answer = lower(model_, cluster_, strategy_at(options_.base, kept.point, space_.layers));
+  // DeepSpeed cuts by parameters or evenly.
+  bool takes_any_split() const { return runner_ != Runner::DeepSpeed; }
+
+  std::optional<Candidate> refined(const Kept& kept, bool balanced = false) const {
+    Strategy strategy = strategy_at(options_.base, kept.point, space_.layers);
+    if (balanced) strategy.layer_split = "auto";
+    const auto answer = lower(model_, cluster_, strategy);
     if (std::holds_alternative<Infeasible>(answer)) return {};
     const Lowered& lowered = std::get<Lowered>(answer);
     Candidate candidate{.point = kept.point, .strategy = lowered.strategy, .screened = kept.screened};

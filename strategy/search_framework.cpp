@@ -55,13 +55,25 @@ const char* refused_by_fsdp2(const Point& p) {
   return refused_by_fully_shard(p);
 }
 
+// "Ett|ttt|tL": embedding, decoder layers, loss; stages between bars.
+std::string megatron_layout(const std::string& split) {
+  const std::vector<int> stages = parse_layer_split(split, "layer_split");
+  std::string layout = "E";
+  for (std::size_t i = 0; i < stages.size(); ++i)
+    layout += (i > 0 ? "|" : "") + std::string(static_cast<std::size_t>(stages[i]), 't');
+  return layout + "L";
+}
+
 std::vector<std::string> megatron_flags(const Strategy& s) {
   std::vector<std::string> flags = {
       "--tensor-model-parallel-size " + text(s.tp),  "--pipeline-model-parallel-size " + text(s.pp),
       "--context-parallel-size " + text(s.cp),       "--micro-batch-size " + text(s.micro_batch),
       "--global-batch-size " + text(s.global_batch), "--seq-length " + text(s.seq)};
   if (s.sequence_parallel) flags.emplace_back("--sequence-parallel");
-  if (s.virtual_stages > 1) flags.push_back("--num-virtual-stages-per-pipeline-rank " + text(s.virtual_stages));
+  if (!s.layer_split.empty())
+    flags.push_back("--pipeline-model-parallel-layout \"" + megatron_layout(s.layer_split) + "\"");
+  else if (s.virtual_stages > 1)
+    flags.push_back("--num-virtual-stages-per-pipeline-rank " + text(s.virtual_stages));
   if (s.virtual_stages > 1 && !s.overlap.p2p) flags.emplace_back("--no-overlap-p2p-communication");
   if (s.zero == 1) flags.emplace_back("--use-distributed-optimizer");
   if (s.zero == 1 && s.zero_group < s.dp) flags.push_back("--num-distributed-optimizer-instances " + text(s.dp / s.zero_group));
@@ -121,6 +133,7 @@ std::vector<std::string> torchtitan_flags(const Strategy& s) {
     const char* schedule = s.schedule == Schedule::GPipe ? "GPipe" : s.virtual_stages > 1 ? "Interleaved1F1B" : "1F1B";
     flags.push_back(std::string("--parallelism.pipeline_parallel_schedule ") + schedule);
     flags.push_back("--parallelism.pipeline_parallel_microbatch_size " + text(s.micro_batch));
+    if (!s.layer_split.empty()) flags.push_back("module_fqns_per_model_part: layers per stage " + s.layer_split);
   }
   const RecomputeKind kind = s.recompute.kind;
   flags.push_back(std::string("--activation_checkpoint.mode ") + (kind == RecomputeKind::None   ? "none"

@@ -65,7 +65,7 @@ SearchSpace search_space(const Model& model, const Cluster& cluster, const Searc
   const Strategy& base = options.base;
   const auto* transformer = std::get_if<Transformer>(&model.shape);
   SearchSpace space{.batch = base.global_batch, .layers = transformer ? transformer->layers : 0};
-  space.uneven = transformer && base.layer_split.empty();
+  space.uneven = transformer && (base.layer_split.empty() || base.layer_split == "auto") && base.framework != "deepspeed";
   add_grids(model, cluster, options, space);
   space.recomputes = {RecomputeKind::None, RecomputeKind::Selective, RecomputeKind::Full};
   if (is_fixed(options, "recompute") || !transformer) space.recomputes = {base.recompute.kind};

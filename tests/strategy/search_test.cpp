@@ -156,7 +156,7 @@ TEST(Search, FixedOptionsStay) {
 TEST(Search, LayerListsAreRefinedWhole) {
   const auto answer = search(load_model("resnet-50"), workstation(4), options(32, 0));
   const auto& result = std::get<SearchResult>(answer);
-  EXPECT_EQ(result.refined, result.enumerated - result.pruned.shape);
+  EXPECT_GE(result.refined, result.enumerated - result.pruned.shape);  // and the best with stages by their own times
   EXPECT_EQ(result.ranked.front().point.dp, 4);
 }
 

@@ -1,0 +1,104 @@
+#include "strategy/partition_model.h"
+
+#include <algorithm>
+
+#include "core/memory_timeline.h"
+#include "strategy/estimate.h"
+#include "strategy/estimate_screen.h"
+#include "strategy/framework_memory.h"
+#include "strategy/lower.h"
+#include "strategy/partition.h"
+#include "strategy/schedule.h"
+
+namespace foreshard {
+
+namespace {
+
+// Every layer as a stage of its own, on a cluster with GPUs enough.
+std::vector<ChainLayer> chain_of(const Model& model, const Cluster& cluster, const Strategy& strategy, int layers) {
+  Strategy single = strategy;
+  single.pp = layers, single.virtual_stages = 1, single.schedule = Schedule::OneFOneB;
+  single.layer_split.clear();
+  single.dp = 1, single.zero = 0, single.zero_group = 0;
+  single.global_batch = single.micro_batch * 2;
+  const int gpus = layers * single.tp * single.cp, per_node = cluster.nodes.front().shape.gpus;
+  Cluster large = cluster;
+  if (gpus > gpu_count(cluster)) {
+    if (cluster.nodes.size() != 1) return {};
+    large = with_nodes(cluster, static_cast<int>(ceil_div(gpus, per_node)));
+  }
+  const auto answer = lower(model, large, single, {.ignore_memory = true});
+  if (std::holds_alternative<Infeasible>(answer)) return {};
+  const Plan& plan = std::get<Lowered>(answer).plan;
+  const std::vector<StageDurations> times = stage_durations(plan, large);
+  const double shards = strategy.zero > 0 ? static_cast<double>(strategy.dp) * strategy.cp : 1;
+  std::vector<ChainLayer> chain;
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    ChainLayer layer{.forward = times[i].forward, .backward = times[i].backward};
+    for (const Buffer& buffer : plan.roles[i].buffers) {
+      const auto bytes = static_cast<double>(buffer.bytes.value);
+      const bool sharded = (buffer.category == Category::Optimizer && strategy.zero >= 1) ||
+                           (buffer.category == Category::Gradients && strategy.zero >= 2) ||
+                           (buffer.category == Category::Parameters && strategy.zero >= 3);
+      if (buffer.resident) layer.states += bytes / (sharded ? shards : 1);
+      if (!buffer.resident && buffer.category == Category::Activations) layer.kept += bytes;
+    }
+    chain.push_back(layer);
+  }
+  return chain;
+}
+
+double makespan(const std::vector<ChainLayer>& chain, const std::vector<ChainStage>& stages, const ScheduleLists& lists) {
+  ScheduleTimes<double> times;
+  for (const ChainStage& stage : stages) {
+    double forward = 0, backward = 0;
+    for (int i = stage.first; i < stage.last; ++i)
+      forward += chain[static_cast<std::size_t>(i)].forward, backward += chain[static_cast<std::size_t>(i)].backward;
+    times.forward.push_back(forward), times.input_grad.push_back(backward), times.weight_grad.push_back(0);
+  }
+  return evaluate(lists, times)->makespan;
+}
+
+std::vector<ChainStage> nearly_even(int layers, int stages) {
+  const std::vector<int> counts = parse_layer_split(nearly_even_split(layers, stages), "layer_split");
+  std::vector<ChainStage> result;
+  int first = 0;
+  for (const int count : counts) result.push_back({first, first + count, 1}), first += count;
+  return result;
+}
+
+}  // namespace
+
+std::string balanced_split(const Model& model, const Cluster& cluster, const Strategy& strategy, int layers) {
+  const int stages = strategy.pp * strategy.virtual_stages;
+  if (stages == 1 || stages > layers) return "";
+  const std::vector<ChainStage> even = nearly_even(layers, stages);
+  const std::vector<ChainLayer> chain = chain_of(model, cluster, strategy, layers);
+  if (strategy.virtual_stages > 1 || static_cast<int>(chain.size()) != layers) return split_text(even);
+  const auto m = static_cast<int>(strategy.global_batch / (strategy.micro_batch * strategy.dp));
+  const Gpu& gpu = gpu_of(cluster, cluster.nodes.front().shape.gpu);
+  const double capacity =
+      static_cast<double>(gpu.memory.value) * (1 - strategy.reserve) - static_cast<double>(framework_memory(strategy).value);
+  const int flights = strategy.schedule == Schedule::GPipe ? m : 0;  // GPipe keeps all of them everywhere
+  std::vector<ChainLayer> weighed = chain;
+  if (flights > 0)
+    for (ChainLayer& layer : weighed) layer.states += flights * layer.kept, layer.kept = 0;
+  const ScheduleLists lists = schedule_entry(*strategy.schedule).lists({.p = strategy.pp, .m = m, .v = 1, .g = 0});
+  const std::vector<StagePlace> roomy(static_cast<std::size_t>(stages)), tight(static_cast<std::size_t>(stages), {1, capacity});
+  std::vector<std::vector<ChainStage>> found = {partition_pipeline(weighed, tight, m).stages};
+  if (found.front().empty()) found = {partition_pipeline(weighed, roomy, m).stages, even};  // lower tells what does not fit
+  if (makespan(chain, even, lists) <= makespan(chain, found.front(), lists)) {
+    double worst = 0;  // of the even split
+    for (std::size_t r = 0; r < even.size(); ++r) {
+      double bytes = 0;
+      for (int i = even[r].first; i < even[r].last; ++i)
+        bytes += weighed[static_cast<std::size_t>(i)].states +
+                 std::min(m, stages - static_cast<int>(r)) * weighed[static_cast<std::size_t>(i)].kept;
+      worst = std::max(worst, bytes);
+    }
+    if (worst <= capacity) return split_text(even);
+  }
+  return split_text(found.front());
+}
+
+}  // namespace foreshard
