@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "strategy/caching_allocator.h"
 #include "strategy/framework_memory.h"
 #include "strategy/framework_preset.h"
 #include "strategy/keep_rule.h"
@@ -108,9 +109,10 @@ class LayerMeasure {
 };
 
 struct StageBytes {
-  double parameters = 0;         // elements
-  double largest_layer = 0;      // elements
-  double kept = 0, counted = 0;  // of one micro-batch; counted: by transformer layers
+  double parameters = 0;             // elements
+  std::vector<double> tensors = {};  // elements of each parameter
+  double largest_layer = 0;          // elements
+  double kept = 0, counted = 0;      // of one micro-batch; counted: by transformer layers
   double backward = 0, loss = 0, held = 0;
   double boundary = 0;  // what it sends on
 };
@@ -132,10 +134,11 @@ class Allocation {
     double states = 0, transient = 0;
     for (int chunk = 0; chunk < strategy_.virtual_stages; ++chunk) {
       const StageBytes& stage = at(chunk * strategy_.pp + index);
-      states += stage.parameters * share.resident;
+      states += stage.parameters * (share.parameter + share.gradient + share.state * share.states);
       out.statics += stage.parameters * share.left;
       transient = std::max(transient, stage.largest_layer * share.gathered);
     }
+    if (traits_.caching_allocator) states += rounding(index, share);
     const double boundary = strategy_.pp > 1 ? boundary_bytes() : 0;
     const int in_use = strategy_.virtual_stages > 1 ? traits_.interleaved_boundaries : traits_.boundaries;
     const double libraries = workspaces() + traits_.score_buffer * scores();
@@ -156,7 +159,9 @@ class Allocation {
   }
 
   struct Shares {  // bytes per element of the parameters
-    double resident = 0, left = 0, gathered = 0;
+    double parameter = 0, gradient = 0;
+    double state = 0, states = 0;  // of one tensor of states, and how many there are
+    double left = 0, gathered = 0;
   };
   Shares shares() const {
     const int inner = strategy_.zero > 0 ? (strategy_.zero_group > 0 ? strategy_.zero_group : strategy_.dp) : 1;
@@ -165,14 +170,38 @@ class Allocation {
     const double param = bytes(types_.param), grad = bytes(types_.grad), state = bytes(types_.state);
     const double moments = strategy_.optimizer == OptimizerKind::Adam ? 2 : strategy_.momentum > 0 ? 1 : 0;
     Shares s;
-    s.resident = param / (strategy_.zero >= 3 ? ranks : 1) + grad / (strategy_.zero >= 2 ? ranks : 1) +
-                 state * (moments + (types_.master ? 1 : 0)) / ranks;
-    if (strategy_.zero == 1 && traits_.zero1_whole) s.resident = *traits_.zero1_whole + *traits_.zero1_shared / ranks;
+    s.parameter = param / (strategy_.zero >= 3 ? ranks : 1);
+    s.gradient = grad / (strategy_.zero >= 2 ? ranks : 1);
+    s.state = state / ranks, s.states = moments + (types_.master ? 1 : 0);
+    if (strategy_.zero == 1 && traits_.zero1_whole)
+      s.parameter = *traits_.zero1_whole, s.gradient = 0, s.state = *traits_.zero1_shared / ranks, s.states = 1;
     if (traits_.half_main_gradients && types_.grad == DType::F16) s.left = bytes(DType::F32) / ranks;
     if (strategy_.zero >= 2) s.gathered += grad * (strategy_.overlap.gradients ? 2 : 1);
     if (strategy_.zero >= 3) s.gathered += bytes(types_.compute) * (strategy_.overlap.parameters ? 2 : 1);
     return s;
   }
+  // What the allocator counts beyond the bytes of the tensors. Without ZeRO every parameter is a tensor, gradients are one
+  // buffer per chunk; a distributed optimizer has a buffer of parameters too, and a tensor of its shard per parameter and state.
+  double rounding(int index, const Shares& share) const {
+    CachingAllocator memory;
+    double asked = 0;
+    const auto allocate = [&](double bytes) {
+      memory.allocate(static_cast<std::int64_t>(bytes)), asked += static_cast<double>(static_cast<std::int64_t>(bytes));
+    };
+    std::vector<double> tensors;
+    for (int chunk = 0; chunk < strategy_.virtual_stages; ++chunk) {
+      const StageBytes& stage = at(chunk * strategy_.pp + index);
+      tensors.insert(tensors.end(), stage.tensors.begin(), stage.tensors.end());
+      for (const double tensor : stage.tensors)
+        if (strategy_.zero == 0) allocate(tensor * share.parameter);
+      if (strategy_.zero > 0) allocate(stage.parameters * share.parameter);
+      allocate(stage.parameters * share.gradient);
+    }
+    for (int state = 0; state < static_cast<int>(share.states); ++state)
+      for (const double tensor : tensors) allocate(tensor * share.state);
+    return static_cast<double>(memory.allocated()) - asked;
+  }
+
   const StageBytes& at(int stage) const { return stages_[static_cast<std::size_t>(stage)]; }
 
   StageBytes stage_bytes(int stage) {
@@ -189,7 +218,10 @@ class Allocation {
       const LayerBytes& bytes = layer_bytes(layer.kind, full);
       double parameters = 0;
       for (const Parameter& parameter : kind.parameters)
-        if (!(parameter.tied && embeds)) parameters += elements(parameter);
+        if (!(parameter.tied && embeds)) {
+          out.tensors.push_back(elements(parameter));
+          parameters += out.tensors.back();
+        }
       out.parameters += parameters;
       out.largest_layer = std::max(out.largest_layer, parameters);
       out.kept += bytes.kept;

@@ -45,6 +45,7 @@ MemoryFlag read_flag_change(const std::string& flag, const JsonReader& json) {
 MemoryTraits read_memory_traits(const JsonReader& json) {
   json.only({"source",
              "workspaces",
+             "caching_allocator",
              "attention_mask",
              "boundaries_left",
              "boundaries",
@@ -67,6 +68,7 @@ MemoryTraits read_memory_traits(const JsonReader& json) {
              "flags"});
   MemoryTraits traits;
   if (const auto workspaces = json.find("workspaces")) traits.workspaces = read_workspaces(*workspaces);
+  read_flag(json, "caching_allocator", traits.caching_allocator);
   read_flag(json, "attention_mask", traits.attention_mask);
   read_count(json, "boundaries_left", traits.boundaries_left);
   read_count(json, "boundaries", traits.boundaries);

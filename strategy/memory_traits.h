@@ -24,6 +24,7 @@ struct MemoryFlag {
 
 struct MemoryTraits {
   std::map<std::string, ByArchitecture> workspaces = {};  // library -> held inside the allocator from the first step on
+  bool caching_allocator = false;                         // states are tensors of PyTorch's allocator, one per parameter
   bool attention_mask = false;                            // a mask of one byte per sample and pair of positions, for every step
   // Tensors of the size of a stage's output that transfers hold on to: between two steps, per chunk; and at the peak.
   int boundaries_left = 0, boundaries = 0, interleaved_boundaries = 0;

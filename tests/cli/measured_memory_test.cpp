@@ -38,9 +38,9 @@ TEST(MeasuredMemory, MegatronsGoldenValues) {
   const std::vector<double> statics = errors("megatron_golden.csv", Quantity::StaticMemory);
   const std::vector<double> peaks = errors("megatron_golden.csv", Quantity::PeakMemory);
   ASSERT_GE(statics.size(), 150U);
-  EXPECT_LE(quantile(statics, 0.5), 0.01);
-  EXPECT_LE(quantile(statics, 0.9), 0.03);
-  EXPECT_LE(quantile(peaks, 0.5), 0.01);
+  EXPECT_LE(quantile(statics, 0.5), 0.004);
+  EXPECT_LE(quantile(statics, 0.9), 0.025);
+  EXPECT_LE(quantile(peaks, 0.5), 0.004);
   EXPECT_LE(quantile(peaks, 0.9), 0.06);
 }
 

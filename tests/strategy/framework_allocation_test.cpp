@@ -46,11 +46,12 @@ FrameworkAllocation allocated(const Strategy& s, const std::string& cluster, con
 
 // Parameters: a layer 12 h^2 + 13 h = 3,152,384, twelve of them; 50,304 x 512 token and 1024 x 512 position rows; the last
 // norm 1,024: 64,109,568. bf16 parameter, fp32 gradient and 12 / 8 bytes of states: 7.5 each. Workspaces: deterministic cuBLAS
-// 32 MiB in each of two threads, Transformer Engine 32 MiB (Hopper). Measured: 0.54155 GiB.
+// 32 MiB in each of two threads, Transformer Engine 32 MiB (Hopper). Rounding of blocks: small tensors to 512 B. Measured: 0.54155
+// GiB.
 TEST(FrameworkAllocation, StaticMemoryOfADistributedOptimizer) {
   const FrameworkAllocation found = allocated(golden(1, 1, 1, 1), "dgx-h100");
   ASSERT_EQ(found.ranks.size(), 1U);
-  EXPECT_DOUBLE_EQ(found.ranks[0].statics, 64'109'568 * 7.5 + 96 * kMiB);
+  EXPECT_NEAR(found.ranks[0].statics, 64'109'568 * 7.5 + 96 * kMiB, 0.1 * kMiB);
   EXPECT_NEAR(found.ranks[0].statics / kGiB, 0.54155, 0.0001);
 }
 
@@ -94,7 +95,7 @@ std::vector<Golden> golden_rows() {
 TEST(FrameworkAllocation, MegatronsGoldenValuesWithinTwoPerCent) {
   for (const Golden& row : golden_rows()) {
     const RankAllocation last = allocated(row.strategy, row.cluster, row.flags).ranks.back();
-    EXPECT_NEAR(last.statics / kGiB, row.statics, 0.015 * row.statics) << row.test;
+    EXPECT_NEAR(last.statics / kGiB, row.statics, 0.01 * row.statics) << row.test;
     EXPECT_NEAR(last.peak / kGiB, row.peak, 0.02 * row.peak) << row.test;
   }
 }
