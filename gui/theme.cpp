@@ -122,9 +122,12 @@ QColor Theme::copy() const { return soft(*this, {0x2a, 0xa8, 0x9a}); }
 QColor Theme::heat(double share) const {
   static const std::array<QColor, 6> anchors = {QColor(0x24, 0x3c, 0x6e), QColor(0x45, 0x54, 0x6c), QColor(0x6a, 0x6c, 0x71),
                                                 QColor(0x93, 0x8b, 0x73), QColor(0xc3, 0xb3, 0x69), QColor(0xfd, 0xe7, 0x37)};
-  const double at = std::clamp(std::isfinite(share) ? share : 0.0, 0.0, 1.0) * (anchors.size() - 1);
-  const auto low = std::min(static_cast<std::size_t>(at), anchors.size() - 2);
-  return blend(anchors[low], anchors[low + 1], at - static_cast<double>(low));
+  static const std::array<QColor, 6> on_white = {QColor(0xe6, 0xea, 0xef), QColor(0xc9, 0xc2, 0x8e), QColor(0xb0, 0xa4, 0x55),
+                                                 QColor(0x86, 0x80, 0x6e), QColor(0x4e, 0x59, 0x6e), QColor(0x0c, 0x2a, 0x66)};
+  const std::array<QColor, 6>& map = name == ThemeName::Light ? on_white : anchors;  // little use is near the background
+  const double at = std::clamp(std::isfinite(share) ? share : 0.0, 0.0, 1.0) * (map.size() - 1);
+  const auto low = std::min(static_cast<std::size_t>(at), map.size() - 2);
+  return blend(map[low], map[low + 1], at - static_cast<double>(low));
 }
 
 QColor Theme::label_on(QColor under) const {

@@ -1,13 +1,17 @@
-// TopologyView: nodes, switches and links; width is bandwidth, colour is utilisation in the visible stretch of time.
+// TopologyView: nodes, switches and links; width is bandwidth, colour is utilisation in the visible (or selected) stretch of
+// time; the hottest links are named beside.
 #pragma once
 
+#include <QFutureWatcher>
 #include <QWidget>
 #include <memory>
 
 #include "gui/document.h"
+#include "gui/link_load.h"
 #include "gui/selection.h"
 #include "gui/theme.h"
 #include "gui/time_axis.h"
+#include "gui/topology_layout.h"
 
 namespace foreshard {
 
@@ -16,18 +20,45 @@ class TopologyView : public QWidget {
 
  public:
   TopologyView(TimeAxis& axis, Selection& selection, QWidget* parent = nullptr);  // both must outlive it
+  ~TopologyView() override;
 
   void set_document(std::shared_ptr<const Document> document);  // null: empty
   void set_theme(const Theme& theme);
+  void show_node(int node);
+  int shown_node() const { return node_; }
+  double utilization(std::size_t link_class) const;  // of the stretch of time that is shown
+  const TopologyPicture& picture() const { return picture_; }
+  void wait_for_load();  // for pictures
 
  protected:
   void paintEvent(QPaintEvent* event) override;
+  void resizeEvent(QResizeEvent* event) override;
+  void mousePressEvent(QMouseEvent* event) override;
+  bool event(QEvent* event) override;
 
  private:
+  TimeRange range() const;
+  void lay_out();
+  void follow_selection();
+  int line_under(QPointF at) const;  // index in the picture, -1: none
+  void paint_lines(QPainter& painter) const;
+  void paint_parts(QPainter& painter) const;
+  void paint_nodes(QPainter& painter) const;
+  void paint_hottest(QPainter& painter) const;
+  void paint_scale(QPainter& painter) const;
+  QString name_of_line(const LinkLine& line) const;
+
   TimeAxis& axis_;
   Selection& selection_;
   std::shared_ptr<const Document> document_ = {};  // shared with the other views and their workers
   Theme theme_ = {};
+  std::unique_ptr<Network> network_ = {};
+  std::vector<std::int32_t> of_link_ = {};
+  std::vector<std::vector<std::int32_t>> of_node_ = {};
+  std::shared_ptr<const LinkLoad> load_ = {};  // made by a worker; null: not yet, the mean of the run is shown
+  QFutureWatcher<std::shared_ptr<const LinkLoad>> loading_;
+  TopologyPicture picture_ = {};
+  int node_ = 0;
 };
 
 }  // namespace foreshard
