@@ -359,7 +359,7 @@ class Searching {
   }
 
   // DeepSpeed cuts by parameters or evenly.
-  bool takes_any_split() const { return runner_ != Runner::DeepSpeed; }
+  bool takes_any_split() const { return options_.balance && runner_ != Runner::DeepSpeed; }
 
   std::optional<Candidate> refined(const Kept& kept, bool balanced = false) const {
     Strategy strategy = strategy_at(options_.base, kept.point, space_.layers);

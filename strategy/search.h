@@ -22,6 +22,7 @@ struct SearchOptions {
   std::vector<std::string> fixed = {};  // paths of searched options that keep their value of `base`; see searched_options()
   Objective objective = Objective::Time;
   int max_tp = 0;                                      // 0: no limit but the model's heads
+  bool balance = true;                                 // tries stages as long as their own layers take (layer_split auto)
   bool prune = true;                                   // false: every point is screened; the winner is the same
   int shortlist = 256;                                 // points that screening keeps
   int refine = 48;                                     // of those, how many that fit are refined, best first

@@ -160,6 +160,23 @@ TEST(Search, LayerListsAreRefinedWhole) {
   EXPECT_EQ(result.ranked.front().point.dp, 4);
 }
 
+// Eight fully connected layers of 8192 x 8192 and eight samples: a replica sums a gigabyte of gradients, a stage sends 128 KiB.
+TEST(Search, LargeLayersWithFewSamplesAreSplitByTheModel) {
+  std::string text = R"({"model_type": "foreshard-layers", "source": "test", "input": [8192], "classes": 0, "layers": [)";
+  for (int i = 0; i < 8; ++i)
+    text += (i > 0 ? "," : "") + std::string(R"({"name": "fc)") + std::to_string(i) +
+            R"(", "op": "linear", "features": 8192, "bias": false})";
+  const Model model = parse_model(text + "]}", "test");
+  for (const char* name : {"dgx-a100", "pcie-a100-8", "eth25-a100"}) {
+    const auto answer = search(model, load_cluster(name), options(8, 0));
+    ASSERT_TRUE(std::holds_alternative<SearchResult>(answer)) << std::get<Infeasible>(answer).reason;
+    EXPECT_EQ(std::get<SearchResult>(answer).ranked.front().point.dp, 1) << name;
+    EXPECT_EQ(std::get<SearchResult>(answer).ranked.front().point.pp, 8) << name;
+    const auto images = search(load_model("resnet-50"), load_cluster(name), options(256, 0));
+    EXPECT_EQ(std::get<SearchResult>(images).ranked.front().point.dp, 8) << name;
+  }
+}
+
 // Six layers on four stages: the ends have one.
 TEST(Search, StagesThatDoNotDivideTheLayersAreNearlyEven) {
   EXPECT_EQ(nearly_even_split(6, 4), "1,2x2,1");
