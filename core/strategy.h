@@ -58,7 +58,7 @@ std::string to_text(const Overlap& overlap);
 Overlap parse_overlap(const std::string& text, const std::string& where);  // throws Error
 
 // "2,3x14,2": two layers on the first stage, three on each of the next fourteen, two on the last -> layers of every
-// stage. Every stage has at least one. Throws Error.
+// stage. Only the first and the last may have 0: embedding or head alone. Throws Error.
 std::vector<int> parse_layer_split(const std::string& text, const std::string& where);
 
 struct Strategy {

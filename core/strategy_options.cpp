@@ -36,7 +36,7 @@ std::vector<StrategyOption> parallelism_options() {
                .flag = "--pp",
                .unit = "ranks",
                .help = "pipeline ranks",
-               .constraint = "pp x virtual_stages stages, each with at least one layer",
+               .constraint = "pp x virtual_stages stages; the first and the last may have 0 layers",
                .group = group}),
       integer(&Strategy::cp, 1, kMostRanks,
               {.path = "cp",

@@ -27,6 +27,12 @@ std::optional<int> positive(const std::string& text) {
   return n;
 }
 
+// Layers of a stage: 0 is a word of its own.
+std::optional<int> layer_count(const std::string& text) {
+  if (text == "0") return 0;
+  return positive(text);
+}
+
 std::string quoted(const std::string& text) { return "\"" + text + "\""; }
 
 std::string joined(const std::vector<std::string>& words) {
@@ -48,13 +54,16 @@ std::vector<int> parse_layer_split(const std::string& text, const std::string& w
   std::vector<int> layers;
   for (const std::string& part : split(text, ',')) {
     const std::vector<std::string> factors = split(part, 'x');
-    const auto count = positive(factors[0]);
+    const auto count = layer_count(factors[0]);
     const auto stages = factors.size() == 1 ? 1 : factors.size() == 2 ? positive(factors[1]) : std::nullopt;
     if (!count || !stages) throw Error(where, "layer_split", quoted(part) + " in " + quoted(text), expected);
     if (layers.size() + static_cast<std::size_t>(*stages) > most_stages)
       throw Error(where, "layer_split", quoted(text), "at most " + std::to_string(most_stages) + " stages");
     layers.insert(layers.end(), static_cast<std::size_t>(*stages), *count);
   }
+  for (std::size_t stage = 0; stage < layers.size(); ++stage)
+    if (layers[stage] == 0 && (layers.size() == 1 || (stage > 0 && stage + 1 < layers.size())))
+      throw Error(where, "layer_split", quoted(text), "a layer in every stage but the first and the last");
   return layers;
 }
 

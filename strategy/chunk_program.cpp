@@ -241,6 +241,8 @@ int ChunkProgram::emit_communication(SegmentBuilder& out, const Layer& layer, co
     Instruction instruction = communication(layer, op, kind, from, to);
     if (acquire) instruction.acquires.push_back(to);
     if (acquire && begin_ >= 0) instruction.after.push_back(begin_);
+    if (acquire && output_.buffer.valid() && to.buffer == output_.buffer)  // the embedding alone scatters what it sends on
+      instruction.waits.push_back({output_sent_, output_.slot});
     return out.emit(std::move(instruction));
   }
   const int ranks = lowering_.strategy.cp;

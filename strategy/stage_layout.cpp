@@ -52,6 +52,8 @@ std::variant<StageLayout, Infeasible> stage_layout(const OpGraph& graph, int sta
   std::size_t at = 0;
   for (const int count : std::get<std::vector<int>>(counts)) {
     for (int taken = 0; taken < count; ++at) taken += graph.layers[at].counted ? 1 : 0;
+    if (count == 0 && layout.first.size() == 1)  // the embedding only
+      while (at < graph.layers.size() && !graph.layers[at].counted) ++at;
     layout.first.push_back(static_cast<int>(at));
   }
   layout.first.back() = static_cast<int>(graph.layers.size());  // trailing uncounted layers: the head

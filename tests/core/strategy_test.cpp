@@ -71,11 +71,19 @@ TEST(LayerSplit, CountTimesStages) {
 
 TEST(LayerSplit, SaysWhichPartIsWrong) {
   const std::string expected = ", expected layers per stage such as \"2,3x14,2\" (3x14: fourteen stages of three layers)";
-  for (const std::string part : {"", "0", "-1", "x3", "3x", "3x0", "3x2x2", "3.5", "three", " 3", "99999999999"})
+  for (const std::string part : {"", "00", "-1", "x3", "3x", "3x0", "3x2x2", "3.5", "three", " 3", "99999999999"})
     EXPECT_EQ(message_of([&] { parse_layer_split("2," + part, "s.json"); }),
               "s.json: layer_split: found \"" + part + "\" in \"2," + part + "\"" + expected);
   EXPECT_EQ(message_of([] { parse_layer_split("1x90000,1x90000", "s.json"); }),
             "s.json: layer_split: found \"1x90000,1x90000\", expected at most 100000 stages");
+}
+
+// A first stage that holds the embedding alone, a last one that holds the head alone; no empty stage between them.
+TEST(LayerSplit, TheEndsMayHaveNoLayer) {
+  EXPECT_EQ(parse_layer_split("0,2x2,0", ""), (std::vector<int>{0, 2, 2, 0}));
+  for (const std::string text : {"0", "1,0,1", "0x2,1"})
+    EXPECT_EQ(message_of([&] { parse_layer_split(text, "s.json"); }),
+              "s.json: layer_split: found \"" + text + "\", expected a layer in every stage but the first and the last");
 }
 
 TEST(StrategyText, RecomputeForms) {

@@ -132,4 +132,25 @@ TEST(LowerProperties, SizeIsIndependentOfDataParallelism) {
   EXPECT_EQ(size(2, 2 * 8), size(2, 2 * 32));
 }
 
+// The embedding alone on the first stage, the head alone on the last one (Megatron's standalone embedding stage).
+TEST(LowerProperties, StagesOfTheEndsAloneAreSound) {
+  const Cluster cluster = load_cluster("dgx-a100-x8");
+  Random random(23);
+  int lowered_plans = 0;
+  for (int round = 0; round < 60; ++round) {
+    const Model model = random_model(random);
+    Strategy s = random_strategy(random);
+    const int between = s.pp * s.virtual_stages - 2, layers = std::get<Transformer>(model.shape).layers;
+    if (between < 1 || layers % between != 0) continue;
+    s.layer_split = "0," + std::to_string(layers / between) + "x" + std::to_string(between) + ",0";
+    const auto answer = lower(model, cluster, s, {.ignore_memory = true});
+    const auto* plan = std::get_if<Lowered>(&answer);
+    if (!plan) continue;
+    ++lowered_plans;
+    const std::vector<PlanDefect> defects = check_plan(plan->plan);
+    EXPECT_TRUE(defects.empty()) << describe(s, defects);
+  }
+  EXPECT_GE(lowered_plans, 5);
+}
+
 }  // namespace foreshard
