@@ -205,7 +205,6 @@ std::string flagged_split(const MeasuredRow& row, int layers, int stages) {
 std::string split_of(int layers, int stages) {
   if (stages < 3 || layers % stages == 0 || (layers + 2) % stages != 0) return "";
   const int each = (layers + 2) / stages;
-  if (each < 2) return "";
   return std::to_string(each - 1) + "," + std::to_string(each) + "x" + std::to_string(stages - 2) + "," +
          std::to_string(each - 1);
 }
@@ -262,6 +261,15 @@ std::optional<SkipReason> set_degrees(const MeasuredRow& row, const MeasuredCase
   s.global_batch = global.value_or(together * s.pp * 2);
   if (!global) assumed.emplace_back("global_batch");
   return {};
+}
+
+// Chunks per rank of an interleaved run that does not state them: as many as the preset's layers per chunk allow, with or
+// without a layer less on both ends.
+int chunks_of(const MeasuredRow& row, const FrameworkPreset& preset, int layers, const Strategy& s) {
+  const bool interleaved = row.mentions("pp_schedule", "1f1b-i") || row.mentions("pp_schedule", "interleav");
+  if (!interleaved || !row.unknown("vpp") || s.pp == 1 || preset.chunk_layers == 0) return s.virtual_stages;
+  const int slots = layers % s.pp == 0 ? layers : layers + 2, each = s.pp * preset.chunk_layers;
+  return slots % each == 0 ? slots / each : s.virtual_stages;
 }
 
 // Megatron interleaves groups of pp micro-batches; where those do not add up, the run had the next size that does.
@@ -326,6 +334,7 @@ std::variant<MeasuredCase, SkipReason> measured_case(const MeasuredRow& row) {
   s.zero = row.unknown("zero_stage_or_fsdp") ? preset.zero : zero_of(row);
   if (const std::size_t at = row.text("zero_stage_or_fsdp").find("group "); at != std::string::npos)
     s.zero_group = std::clamp(std::atoi(row.text("zero_stage_or_fsdp").c_str() + at + 6), 1, s.dp);
+  s.virtual_stages = chunks_of(row, preset, shape.layers, s);
   s.layer_split = flagged_split(row, shape.layers, s.pp * s.virtual_stages);
   if (s.layer_split.empty()) s.layer_split = split_of(shape.layers, s.pp * s.virtual_stages);
   s.microbatch_group = group_of(s);
