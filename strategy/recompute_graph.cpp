@@ -1,0 +1,181 @@
+#include "strategy/recompute_graph.h"
+
+#include <algorithm>
+#include <boost/graph/adjacency_list.hpp>
+#include <boost/graph/biconnected_components.hpp>
+#include <limits>
+
+namespace foreshard {
+
+namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+using Row = std::vector<bool>;
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+// What stage t computes: its node, what has to be kept for the next one, and whatever those read that is not there.
+Row computes(const std::vector<RecomputeNode>& graph, int t, const Row& kept, const Row& kept_next) {
+  Row need(graph.size(), false);
+  need[at(t)] = true;
+  for (int i = 0; i <= t; ++i)
+    if (kept_next[at(i)] && !kept[at(i)]) need[at(i)] = true;
+  for (int i = t; i >= 0; --i)
+    if (need[at(i)])
+      for (const int input : graph[at(i)].inputs)
+        if (!kept[at(input)]) need[at(input)] = true;
+  return need;
+}
+
+// Peak of a stage: a value that is not kept for the next stage is freed after its last reader in this one.
+int stage_peak(const std::vector<RecomputeNode>& graph, int t, const Row& kept, const Row& kept_next, const Row& run) {
+  Row alive = kept;
+  int bytes = 0;
+  for (std::size_t i = 0; i < graph.size(); ++i) bytes += alive[i] ? graph[i].bytes : 0;
+  std::vector<int> readers(graph.size(), 0);
+  for (int k = 0; k <= t; ++k)
+    if (run[at(k)])
+      for (const int input : graph[at(k)].inputs) ++readers[at(input)];
+  const auto free_if_done = [&](int i) {
+    if (!alive[at(i)] || readers[at(i)] > 0 || kept_next[at(i)]) return;
+    alive[at(i)] = false;
+    bytes -= graph[at(i)].bytes;
+  };
+  for (int i = 0; i <= t; ++i) free_if_done(i);  // kept, and of no use any more
+  int peak = bytes;
+  for (int k = 0; k <= t; ++k) {
+    if (!run[at(k)]) continue;
+    if (!alive[at(k)]) alive[at(k)] = true, bytes += graph[at(k)].bytes;
+    peak = std::max(peak, bytes);
+    for (const int input : graph[at(k)].inputs) --readers[at(input)], free_if_done(input);
+    free_if_done(k);
+  }
+  return peak;
+}
+
+double stage_seconds(const std::vector<RecomputeNode>& graph, const Row& run) {
+  double seconds = 0;
+  for (std::size_t i = 0; i < graph.size(); ++i) seconds += run[i] ? graph[i].seconds : 0;
+  return seconds;
+}
+
+Row row_of(unsigned set, std::size_t nodes) {
+  Row row(nodes, false);
+  for (std::size_t i = 0; i < nodes; ++i) row[i] = (set >> i & 1U) != 0;
+  return row;
+}
+
+// A stretch of stages [from, to) in which a value is kept without being read.
+struct Stretch {
+  int node = 0, from = 0, to = 0;
+};
+
+std::vector<Stretch> stretches(const std::vector<RecomputeNode>& graph, const GraphSchedule& schedule) {
+  std::vector<Stretch> found;
+  const int stages = static_cast<int>(graph.size());
+  const auto reads = [&](int t, int node) {
+    for (int k = 0; k <= t; ++k)
+      if (schedule.compute[at(t)][at(k)])
+        for (const int input : graph[at(k)].inputs)
+          if (input == node) return true;
+    return false;
+  };
+  for (int node = 0; node < stages; ++node)
+    for (int t = node + 1, from = t; t < stages; ++t) {
+      if (!schedule.keep[at(t)][at(node)]) {
+        from = t + 1;
+        continue;
+      }
+      const bool used = reads(t, node), ends = t + 1 == stages || !schedule.keep[at(t) + 1][at(node)];
+      if (used || ends) found.push_back({node, from, t + 1}), from = t + 1;
+    }
+  return found;
+}
+
+}  // namespace
+
+GraphSchedule schedule_of(const std::vector<RecomputeNode>& graph, const std::vector<std::vector<bool>>& keep) {
+  GraphSchedule schedule{.keep = keep};
+  const Row nothing(graph.size(), false);
+  for (int t = 0; t < static_cast<int>(graph.size()); ++t) {
+    const Row& next = at(t) + 1 < keep.size() ? keep[at(t) + 1] : nothing;
+    schedule.compute.push_back(computes(graph, t, keep[at(t)], next));
+    schedule.seconds += stage_seconds(graph, schedule.compute.back());
+    schedule.peak = std::max(schedule.peak, stage_peak(graph, t, keep[at(t)], next, schedule.compute.back()));
+  }
+  return schedule;
+}
+
+GraphSchedule recompute_greedy(const std::vector<RecomputeNode>& graph, int budget) {
+  std::vector<Row> keep(graph.size(), Row(graph.size(), false));
+  for (std::size_t t = 0; t < graph.size(); ++t)
+    for (std::size_t i = 0; i < t; ++i)
+      for (std::size_t reader = t; reader < graph.size(); ++reader)
+        if (std::find(graph[reader].inputs.begin(), graph[reader].inputs.end(), static_cast<int>(i)) !=
+            graph[reader].inputs.end())
+          keep[t][i] = true;
+  GraphSchedule schedule = schedule_of(graph, keep);
+  while (schedule.peak > budget) {
+    GraphSchedule best;
+    double best_ratio = -1;
+    for (const Stretch& drop : stretches(graph, schedule)) {
+      std::vector<Row> fewer = schedule.keep;
+      for (int t = drop.from; t < drop.to; ++t) fewer[at(t)][at(drop.node)] = false;
+      GraphSchedule changed = schedule_of(graph, fewer);
+      if (changed.peak > schedule.peak) continue;
+      const double freed = static_cast<double>(schedule.peak - changed.peak) +
+                           1e-6 * graph[at(drop.node)].bytes * static_cast<double>(drop.to - drop.from);
+      const double ratio = freed / (changed.seconds - schedule.seconds + 1e-12);
+      if (ratio > best_ratio) best_ratio = ratio, best = std::move(changed);
+    }
+    if (best_ratio < 0) return {};
+    schedule = std::move(best);
+  }
+  return schedule;
+}
+
+GraphSchedule recompute_exact(const std::vector<RecomputeNode>& graph, int budget) {
+  const std::size_t nodes = graph.size(), sets = std::size_t{1} << nodes;
+  std::vector<std::vector<double>> seconds(nodes + 1, std::vector<double>(sets, kNever));
+  std::vector<std::vector<unsigned>> from(nodes + 1, std::vector<unsigned>(sets, 0));
+  seconds[0][0] = 0;
+  for (std::size_t t = 0; t < nodes; ++t)
+    for (unsigned kept = 0; kept < 1U << t; ++kept) {
+      if (seconds[t][kept] == kNever) continue;
+      const unsigned most = t + 1 == nodes ? 1U : 1U << (t + 1);  // nothing is kept after the last stage
+      for (unsigned next = 0; next < most; ++next) {
+        const Row row = row_of(kept, nodes), row_next = row_of(next, nodes);
+        const Row run = computes(graph, static_cast<int>(t), row, row_next);
+        const double total = seconds[t][kept] + stage_seconds(graph, run);
+        if (total >= seconds[t + 1][next] || stage_peak(graph, static_cast<int>(t), row, row_next, run) > budget) continue;
+        seconds[t + 1][next] = total, from[t + 1][next] = kept;
+      }
+    }
+  if (nodes == 0 || seconds[nodes][0] == kNever) return {};
+  std::vector<Row> keep(nodes, Row(nodes, false));
+  unsigned set = 0;
+  for (std::size_t t = nodes; t-- > 0;) {
+    set = from[t + 1][set];
+    keep[t] = row_of(set, nodes);
+  }
+  return schedule_of(graph, keep);
+}
+
+std::vector<int> chain_points(const std::vector<RecomputeNode>& graph) {
+  boost::adjacency_list<boost::vecS, boost::vecS, boost::undirectedS> edges(graph.size());
+  for (std::size_t i = 0; i < graph.size(); ++i)
+    for (const int input : graph[i].inputs) boost::add_edge(at(input), i, edges);
+  std::vector<std::size_t> cuts;
+  boost::articulation_points(edges, std::back_inserter(cuts));
+  std::vector<int> points;
+  for (const std::size_t cut : cuts) {  // those that no edge passes by
+    bool alone = true;
+    for (std::size_t i = cut + 1; i < graph.size(); ++i)
+      for (const int input : graph[i].inputs) alone &= at(input) >= cut;
+    if (alone) points.push_back(static_cast<int>(cut));
+  }
+  std::sort(points.begin(), points.end());
+  return points;
+}
+
+}  // namespace foreshard

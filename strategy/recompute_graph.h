@@ -1,0 +1,37 @@
+// Which values of a graph to keep, and which to make again, when memory is short: the schedules of Checkmate (Jain et al. 2020,
+// "Checkmate: breaking the memory wall with optimal tensor rematerialization", section 4). Node t is computed for the first time
+// in stage t; S[t] is what is kept from stage t-1 to stage t.
+#pragma once
+
+#include <vector>
+
+namespace foreshard {
+
+struct RecomputeNode {
+  double seconds = 0;
+  int bytes = 0;                 // of its value
+  std::vector<int> inputs = {};  // earlier nodes
+};
+
+struct GraphSchedule {
+  std::vector<std::vector<bool>> keep = {};     // S[stage][node]; empty: not possible
+  std::vector<std::vector<bool>> compute = {};  // R[stage][node]
+  double seconds = 0;
+  int peak = 0;  // bytes; the inputs of a node live until it is done, then those that nobody needs are freed
+};
+
+// The cheapest computes for what is kept: each stage computes its node and what it needs again.
+GraphSchedule schedule_of(const std::vector<RecomputeNode>& graph, const std::vector<std::vector<bool>>& keep);
+
+// From keeping everything, drops again and again the stretch between two uses with the best ratio of bytes times stages freed to
+// seconds, until the peak is inside the budget.
+GraphSchedule recompute_greedy(const std::vector<RecomputeNode>& graph, int budget);
+
+// The shortest way through all kept sets, stage by stage: exact, for graphs of about ten nodes. The oracle of the tests.
+GraphSchedule recompute_exact(const std::vector<RecomputeNode>& graph, int budget);
+
+// Positions in the order of the nodes after which a single value is all that later nodes read: the articulation points of the
+// graph, where it falls into a chain of blocks (for recompute_chain).
+std::vector<int> chain_points(const std::vector<RecomputeNode>& graph);
+
+}  // namespace foreshard
