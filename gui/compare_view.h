@@ -1,15 +1,22 @@
-// CompareView: two results, or a prediction and its measurement, stacked or overlaid on one axis, or as a table of differences.
+// CompareView: two results, or a prediction and its measurement: stacked on one axis, overlaid row by row, or as a table of
+// differences.
 #pragma once
 
 #include <QWidget>
 #include <memory>
 
+#include "gui/delta.h"
 #include "gui/document.h"
 #include "gui/selection.h"
 #include "gui/theme.h"
 #include "gui/time_axis.h"
 
+class QLabel;
+class QTableWidget;
+
 namespace foreshard {
+
+class TimelineView;
 
 enum class CompareMode : std::uint8_t { Stacked, Overlaid, Delta };
 
@@ -21,17 +28,25 @@ class CompareView : public QWidget {
 
   void set_documents(std::shared_ptr<const Document> a, std::shared_ptr<const Document> b);  // either may be null
   void set_mode(CompareMode mode);
+  CompareMode mode() const { return mode_; }
   void set_theme(const Theme& theme);
-
- protected:
-  void paintEvent(QPaintEvent* event) override;
+  bool jump_to_divergence();  // false: the two never part
+  TimelineView* first() const { return above_; }
+  TimelineView* second() const { return below_; }
 
  private:
+  void refill();
+  void fill_delta();
+  QString title_of(const Document& document, const Document* against) const;
+
   TimeAxis& axis_;
-  Selection& selection_;
+  Selection other_ = Selection();                    // of b: its indices mean nothing in a
   std::shared_ptr<const Document> a_ = {}, b_ = {};  // shared with the other views
   CompareMode mode_ = CompareMode::Stacked;
   Theme theme_ = {};
+  QLabel *title_a_ = nullptr, *title_b_ = nullptr;
+  TimelineView *above_ = nullptr, *below_ = nullptr;
+  QTableWidget* table_ = nullptr;
 };
 
 }  // namespace foreshard

@@ -95,7 +95,7 @@ Facts class_facts(const Document& document, ClassId who) {
   const Nanoseconds makespan = document.trace().makespan;
   Facts facts{QString::fromStdString(role.name), {}, {}, {}};
   const auto ranks = static_cast<int>(document.trace().classes[who.index()].members.size());
-  facts.explained = QCoreApplication::translate("Facts", "%n rank(s) that run the same program on ", nullptr, ranks) +
+  facts.explained = (ranks == 1 ? words("1 rank on ") : words("%1 ranks that run the same program on ").arg(ranks)) +
                     QString::fromStdString(role.device_kind);
   const Lane* lane = document.lanes.find(who, LaneKind::Compute);
   const Nanoseconds busy = {lane == nullptr ? 0 : lane->busy_until(makespan.value)};
@@ -126,8 +126,8 @@ Facts class_facts(const Document& document, ClassId who) {
 
 Facts link_facts(const Document& document, const LinkClass& link) {
   Facts facts{QString::fromStdString(link.name), {}, {}, {}};
-  facts.explained = QCoreApplication::translate("Facts", "%n link(s) of this kind carry the same", nullptr,
-                                                static_cast<int>(link.links.size()));
+  facts.explained =
+      link.links.size() == 1 ? words("1 link") : words("%1 links of this kind carry the same").arg(link.links.size());
   const double seconds = to_seconds(document.trace().makespan).value;
   const double possible = link.bandwidth.value * seconds;
   facts.sections.push_back(

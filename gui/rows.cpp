@@ -118,7 +118,7 @@ Row group_row(const RankGroup& group, std::int32_t number, const RowState& state
   Row row{.key = {number, {}}, .members = group.members, .title = group.title};
   row.openable = group.ranks.size() > 1;
   row.open = row.openable && state.open.contains(number);
-  row.note = QCoreApplication::translate("Rows", "%n GPU(s)", nullptr, static_cast<int>(group.ranks.size()));
+  row.note = group.ranks.size() == 1 ? words("1 GPU") : words("%1 GPUs").arg(group.ranks.size());
   if (group.members.size() > 1) row.worst = group.worst;
   return row;
 }
@@ -149,8 +149,9 @@ std::vector<Row> lay_rows(const std::vector<RankGroup>& groups, const RowState& 
   }
   pinned.insert(pinned.end(), std::make_move_iterator(rest.begin()), std::make_move_iterator(rest.end()));
   const int count = std::max(static_cast<int>(pinned.size()), 1);
-  int height = state.row_height > 0 ? state.row_height : std::clamp(room / count, kRowLeast, kRowMost);
-  if (twin) height += height / 2;
+  const auto with_twin = [&](int height) { return twin ? height + height / 2 : height; };
+  const int height =
+      state.row_height > 0 ? with_twin(state.row_height) : std::clamp(room / count, with_twin(kRowLeast), with_twin(kRowMost));
   int top = 0;
   for (Row& row : pinned) {
     row.top = top;

@@ -153,6 +153,12 @@ class FramePainter {
     return any;
   }
 
+  // Nothing is idle after the end of the run: beside a longer one its rows are empty there.
+  void end_at(Nanoseconds makespan) {
+    const double end = std::ceil(x_of(makespan.value));
+    if (end < width_) std::fill(line_.begin() + static_cast<int>(std::max(end, 0.0)), line_.end(), sources_.paints.empty);
+  }
+
   void put_line(int from, int to) {
     for (int y = std::max(from, 0); y < std::min(to, height_); ++y)
       std::copy(line_.begin(), line_.end(), reinterpret_cast<QRgb*>(image_.scanLine(y)));
@@ -167,6 +173,7 @@ class FramePainter {
   void compute(const std::vector<RowMember>& members) {
     sum_up(members, LaneKind::Compute);
     resolve(sums_, sources_.paints.idle, line_);
+    end_at(sources_.document->trace().makespan);
     put_line(top_, bottom_);
     const int height = bottom_ - top_;
     if (height >= device(8) && sum_up(members, LaneKind::InLine)) {
@@ -245,6 +252,7 @@ class FramePainter {
     std::fill(sums_.begin(), sums_.end(), Sums{});
     add_slices(*lane, view_.visible, sources_.paints, 1, sums_);
     resolve(sums_, sources_.paints.idle, line_);
+    end_at(sources_.twin->measured->trace().makespan);
     put_line(top_, bottom_);
     seams(*lane);
   }

@@ -155,7 +155,8 @@ void TimelineView::paint_gutter(QPainter& painter) const {
   painter.fillRect(QRect(left, lanes.top(), kGutterWidth, lanes.height()), theme_.panel);
   painter.save();
   painter.setClipRect(QRect(left, lanes.top(), kGutterWidth, lanes.height()));
-  const TimeRange visible = axis_.visible();
+  TimeRange visible = axis_.visible();
+  visible.end = std::max(std::min(visible.end, document_->trace().makespan), visible.begin + Nanoseconds{1});
   const QFontMetricsF metrics(painter.font());
   double free_from = -1e9;
   for (const Row& row : rows_) {

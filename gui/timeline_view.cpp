@@ -50,13 +50,14 @@ void TimelineView::set_document(std::shared_ptr<const Document> document) {
 }
 
 void TimelineView::set_measured(std::shared_ptr<const Document> measured) {
-  twin_.reset();
-  if (document_ && measured) {
-    twin_ = match_twin(*document_, measured);
-    const Nanoseconds end = std::max(document_->trace().makespan, measured->trace().makespan);
-    axis_.set_extent({{0}, std::max(end, Nanoseconds{1})});
-  } else if (document_) {
-    axis_.set_extent({{0}, std::max(document_->trace().makespan, Nanoseconds{1})});
+  set_twin(document_ && measured ? match_twin(*document_, std::move(measured)) : nullptr);
+}
+
+void TimelineView::set_twin(std::shared_ptr<const Twin> twin) {
+  twin_ = std::move(twin);
+  if (document_) {
+    const Nanoseconds other = twin_ ? twin_->measured->trace().makespan : Nanoseconds{};
+    axis_.set_extent({{0}, std::max({document_->trace().makespan, other, Nanoseconds{1}})});
   }
   lay_out();
 }

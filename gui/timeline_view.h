@@ -33,6 +33,7 @@ class TimelineView : public QWidget {
   void set_document(std::shared_ptr<const Document> document);  // null: empty; sets the extent of the axis
   void set_theme(const Theme& theme);
   void set_measured(std::shared_ptr<const Document> measured);  // its measured twin, below each row; null: none. Throws Error
+  void set_twin(std::shared_ptr<const Twin> twin);              // the same, matched already
   void set_legend(bool shown);
 
   const RowState& rows_state() const { return state_; }

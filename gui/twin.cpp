@@ -76,4 +76,16 @@ std::shared_ptr<const Twin> match_twin(const Document& predicted, std::shared_pt
   return twin;
 }
 
+std::shared_ptr<const Twin> lay_beside(const Document& document, std::shared_ptr<const Document> other) {
+  auto twin = std::make_shared<Twin>();
+  for (const RankClass& ranks : document.trace().classes) {
+    const auto same = std::ranges::find(other->trace().classes, ranks.role, &RankClass::role);
+    const auto at = static_cast<std::int32_t>(same - other->trace().classes.begin());
+    twin->of_class.push_back(same == other->trace().classes.end() ? ClassId{} : ClassId{at});
+    twin->cells.emplace_back();
+  }
+  twin->measured = std::move(other);
+  return twin;
+}
+
 }  // namespace foreshard

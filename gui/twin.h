@@ -30,4 +30,7 @@ struct Twin {
 // Throws Error when the two are not runs of the same program.
 std::shared_ptr<const Twin> match_twin(const Document& predicted, std::shared_ptr<const Document> measured);
 
+// For two programs: classes of the same place among the stages beside each other, without errors.
+std::shared_ptr<const Twin> lay_beside(const Document& document, std::shared_ptr<const Document> other);
+
 }  // namespace foreshard

@@ -69,7 +69,8 @@ TEST(Rows, HeightsByTheRoomThereIs) {
   EXPECT_EQ(lay_rows(groups, {}, 4 * 30, false).front().height, 30);
   EXPECT_EQ(lay_rows(groups, {}, 4 * 300, false).front().height, kRowMost);
   EXPECT_EQ(lay_rows(groups, {}, 4, false).front().height, kRowLeast);
-  EXPECT_EQ(lay_rows(groups, {}, 4 * 30, true).front().height, 45);
+  EXPECT_EQ(lay_rows(groups, {}, 4 * 30, true).front().height, 30);
+  EXPECT_EQ(lay_rows(groups, {.row_height = 30}, 1, true).front().height, 45);
 }
 
 }  // namespace

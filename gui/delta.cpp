@@ -1,0 +1,104 @@
+#include "gui/delta.h"
+
+#include <QCoreApplication>
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "gui/timeline_labels.h"
+#include "gui/words.h"
+#include "report/span_words.h"
+#include "report/text_table.h"
+
+namespace foreshard {
+
+static QString words(const char* text) { return QCoreApplication::translate("Delta", text); }
+
+double DeltaRow::change() const {
+  if (unit == DeltaUnit::Share) return b - a;
+  return a != 0 ? (b - a) / a : 0;
+}
+
+QString delta_text(const DeltaRow& row, double value) {
+  switch (row.unit) {
+    case DeltaUnit::Time: return QString::fromStdString(in_short_time({value}));
+    case DeltaUnit::Bytes: return bytes_words({static_cast<std::int64_t>(value)});
+    case DeltaUnit::Share: return percent_words(value);
+    case DeltaUnit::Rate: return QString::fromStdString(with_commas(value));
+    case DeltaUnit::Count: return QString::number(value);
+  }
+  return {};
+}
+
+QString change_text(const DeltaRow& row) {
+  const double change = row.change() * 100;
+  if (std::abs(change) < 0.05) return "=";
+  const QString number = QString::number(std::abs(change), 'f', 1);
+  const QString sign = change > 0 ? "+" : QString::fromUtf8("\u2212");
+  return row.unit == DeltaUnit::Share ? words("%1%2 points").arg(sign, number) : sign + number + " %";
+}
+
+std::vector<DeltaRow> delta_rows(const Document& a, const Document& b) {
+  std::vector<DeltaRow> rows;
+  const auto add = [&](const QString& label, DeltaUnit unit, double of_a, double of_b, bool less_is_better = true) {
+    if (of_a != 0 || of_b != 0) rows.push_back({label, unit, of_a, of_b, less_is_better});
+  };
+  const Summary &x = a.summary, &y = b.summary;
+  add(words("iteration time"), DeltaUnit::Time, x.iteration_time.value, y.iteration_time.value);
+  add(words("tokens per second"), DeltaUnit::Rate, x.tokens_per_s, y.tokens_per_s, false);
+  add(words("tokens per second and GPU"), DeltaUnit::Rate, x.tokens_per_s_per_gpu, y.tokens_per_s_per_gpu, false);
+  add(words("model FLOPs utilisation"), DeltaUnit::Share, x.model_flops_utilization, y.model_flops_utilization, false);
+  add(words("idle"), DeltaUnit::Share, x.bubble_fraction, y.bubble_fraction);
+  for (std::size_t c = 0; c < kBubbleCauses && c < x.bubble_by_cause.size() && c < y.bubble_by_cause.size(); ++c)
+    add("  " + cause_words(static_cast<BubbleCause>(c)), DeltaUnit::Share, x.bubble_by_cause[c], y.bubble_by_cause[c]);
+  add(words("exposed communication"), DeltaUnit::Share, x.exposed_communication_fraction, y.exposed_communication_fraction);
+  add(words("hidden communication"), DeltaUnit::Share, x.hidden_communication_fraction, y.hidden_communication_fraction, false);
+  const auto most = [](const Summary& of, Bytes StageMemory::*field) {
+    Bytes largest = {};
+    for (const StageMemory& stage : of.memory) largest = std::max(largest, stage.*field);
+    return static_cast<double>(largest.value);
+  };
+  add(words("largest live peak"), DeltaUnit::Bytes, most(x, &StageMemory::live_peak), most(y, &StageMemory::live_peak));
+  add(words("largest arena"), DeltaUnit::Bytes, most(x, &StageMemory::arena), most(y, &StageMemory::arena));
+  add(words("cost per million tokens"), DeltaUnit::Rate, x.cost_per_million_tokens.value_or(0),
+      y.cost_per_million_tokens.value_or(0));
+  add(words("GPUs"), DeltaUnit::Count, x.gpus, y.gpus);
+  add(words("micro-batches"), DeltaUnit::Count, x.microbatches, y.microbatches);
+  for (std::size_t s = 0; s < std::min(x.stage_times.size(), y.stage_times.size()); ++s) {
+    add(words("forward of stage %1").arg(s), DeltaUnit::Time, x.stage_times[s].forward.value, y.stage_times[s].forward.value);
+    const auto backward = [s](const Summary& of) {
+      return of.stage_times[s].backward_input.value + of.stage_times[s].backward_weight.value;
+    };
+    add(words("backward of stage %1").arg(s), DeltaUnit::Time, backward(x), backward(y));
+  }
+  return rows;
+}
+
+// [role]: begins of its cells in order, of the first class of the role.
+static std::map<std::int32_t, std::vector<Nanoseconds>> cell_begins(const Document& document) {
+  std::map<std::int32_t, std::vector<Nanoseconds>> begins;
+  for (const Lane& lane : document.lanes.all) {
+    if (lane.kind != LaneKind::Compute) continue;
+    const auto [at, fresh] = begins.emplace(document.trace().classes[lane.who.index()].role.value, std::vector<Nanoseconds>());
+    for (std::size_t i = 0; fresh && i < lane.size(); ++i)
+      if (lane.look_of(i).first) at->second.push_back({lane.begin[i]});
+  }
+  return begins;
+}
+
+std::optional<Nanoseconds> first_divergence(const Document& a, const Document& b, Nanoseconds tolerance) {
+  const auto of_a = cell_begins(a), of_b = cell_begins(b);
+  std::optional<Nanoseconds> earliest;
+  for (const auto& [role, begins] : of_a) {
+    const auto other = of_b.find(role);
+    for (std::size_t i = 0; i < begins.size(); ++i) {
+      const bool there = other != of_b.end() && i < other->second.size();
+      if (there && std::abs((other->second[i] - begins[i]).value) <= tolerance.value) continue;
+      if (!earliest || begins[i] < *earliest) earliest = begins[i];
+      break;
+    }
+  }
+  return earliest;
+}
+
+}  // namespace foreshard

@@ -1,0 +1,186 @@
+#include "gui/tables.h"
+
+#include <QCoreApplication>
+#include <QHeaderView>
+#include <QLineEdit>
+#include <QSortFilterProxyModel>
+#include <QTableView>
+#include <QVBoxLayout>
+#include <utility>
+
+#include "gui/span_facts.h"
+#include "gui/timeline_labels.h"
+#include "gui/words.h"
+#include "report/span_words.h"
+
+namespace foreshard {
+
+ResultTable::ResultTable(int rows, std::vector<TableColumn> columns, std::function<Picked(int)> about, QObject* parent)
+    : QAbstractTableModel(parent), rows_(rows), columns_(std::move(columns)), about_(std::move(about)) {}
+
+int ResultTable::rowCount(const QModelIndex& parent) const { return parent.isValid() ? 0 : rows_; }
+int ResultTable::columnCount(const QModelIndex& parent) const {
+  return parent.isValid() ? 0 : static_cast<int>(columns_.size());
+}
+
+QVariant ResultTable::data(const QModelIndex& index, int role) const {
+  if (!checkIndex(index, CheckIndexOption::IndexIsValid)) return {};
+  const TableColumn& column = columns_[static_cast<std::size_t>(index.column())];
+  if (role == Qt::DisplayRole) return column.text(index.row());
+  if (role == kSortRole) return column.number ? QVariant(column.number(index.row())) : QVariant(column.text(index.row()));
+  if (role == Qt::TextAlignmentRole) return QVariant((column.number ? Qt::AlignRight : Qt::AlignLeft) | Qt::AlignVCenter);
+  return {};
+}
+
+QVariant ResultTable::headerData(int section, Qt::Orientation orientation, int role) const {
+  if (role != Qt::DisplayRole || section < 0) return {};
+  if (orientation == Qt::Vertical) return section + 1;
+  return section < static_cast<int>(columns_.size()) ? columns_[static_cast<std::size_t>(section)].header : QVariant();
+}
+
+namespace {
+
+QString words(const char* text) { return QCoreApplication::translate("Tables", text); }
+
+TableColumn time_column(const QString& header, std::function<Nanoseconds(int)> value) {
+  return {header, [value](int row) { return time_text(value(row)); },
+          [value](int row) { return static_cast<double>(value(row).value); }};
+}
+TableColumn moment_column(const QString& header, std::function<Nanoseconds(int)> value) {
+  return {header, [value](int row) { return tick_text(value(row), {1000}); },
+          [value](int row) { return static_cast<double>(value(row).value); }};
+}
+TableColumn bytes_column(const QString& header, std::function<Bytes(int)> value) {
+  return {header, [value](int row) { return bytes_words(value(row)); },
+          [value](int row) { return static_cast<double>(value(row).value); }};
+}
+TableColumn share_column(const QString& header, std::function<double(int)> value) {
+  return {header, [value](int row) { return percent_words(value(row)); }, value};
+}
+
+QString role_title(const Document& document, ClassId who) {
+  return QString::fromStdString(class_name(document.plan(), document.trace(), who));
+}
+
+}  // namespace
+
+std::unique_ptr<ResultTable> span_table(std::shared_ptr<const Document> document) {
+  const auto at = [document](int row) -> const Span& { return document->trace().spans[static_cast<std::size_t>(row)]; };
+  std::vector<TableColumn> columns;
+  columns.push_back({words("operation"), [document](int row) { return span_title(*document, row); }, {}});
+  columns.push_back({words("stage"), [document, at](int row) { return role_title(*document, at(row).who); }, {}});
+  columns.push_back({words("stream"),
+                     [document, at](int row) {
+                       const Role& role = role_of(document->plan(), document->trace(), at(row).who);
+                       return QString::fromStdString(role.streams[at(row).stream.index()].name);
+                     },
+                     {}});
+  columns.push_back(moment_column(words("begin"), [at](int row) { return at(row).begin; }));
+  columns.push_back(time_column(words("takes"), [at](int row) { return at(row).end - at(row).begin; }));
+  return std::make_unique<ResultTable>(static_cast<int>(document->trace().spans.size()), std::move(columns), [](int row) {
+    return Picked{PickedKind::Span, row, {}};
+  });
+}
+
+std::unique_ptr<ResultTable> bubble_table(std::shared_ptr<const Document> document) {
+  const auto at = [document](int row) -> const Bubble& { return document->bubbles[static_cast<std::size_t>(row)]; };
+  std::vector<TableColumn> columns;
+  columns.push_back({words("cause"), [at](int row) { return cause_words(at(row).cause); }, {}});
+  columns.push_back({words("stage"), [document, at](int row) { return role_title(*document, at(row).who); }, {}});
+  columns.push_back(moment_column(words("begin"), [at](int row) { return at(row).begin; }));
+  columns.push_back(time_column(words("idle"), [at](int row) { return at(row).end - at(row).begin; }));
+  columns.push_back(
+      {words("ends with"),
+       [document, at](int row) { return at(row).before < 0 ? words("the iteration") : span_title(*document, at(row).before); },
+       {}});
+  return std::make_unique<ResultTable>(static_cast<int>(document->bubbles.size()), std::move(columns), [](int row) {
+    return Picked{PickedKind::Bubble, row, {}};
+  });
+}
+
+std::unique_ptr<ResultTable> stage_table_model(std::shared_ptr<const Document> document) {
+  const auto memory = [document](int row) {
+    const std::size_t role = document->trace().classes[static_cast<std::size_t>(row)].role.index();
+    return role < document->summary.memory.size() ? document->summary.memory[role] : StageMemory{};
+  };
+  std::vector<TableColumn> columns;
+  columns.push_back({words("stage"), [document](int row) { return role_title(*document, {row}); }, {}});
+  columns.push_back(share_column(words("busy"), [document](int row) {
+    const Lane* lane = document->lanes.find({row}, LaneKind::Compute);
+    const std::int64_t makespan = document->trace().makespan.value;
+    return lane == nullptr || makespan <= 0 ? 0.0
+                                            : static_cast<double>(lane->busy_until(makespan)) / static_cast<double>(makespan);
+  }));
+  for (int c = 0; c < kCategories; ++c)
+    columns.push_back(bytes_column(category_words(static_cast<Category>(c)), [document, memory, c](int row) {
+      return static_cast<Category>(c) == Category::Framework ? document->summary.framework
+                                                             : memory(row).peak[static_cast<std::size_t>(c)];
+    }));
+  columns.push_back(bytes_column(words("live peak"), [memory](int row) { return memory(row).live_peak; }));
+  columns.push_back(bytes_column(words("order bound"), [memory](int row) { return memory(row).order_bound; }));
+  columns.push_back(bytes_column(words("arena"), [memory](int row) { return memory(row).arena; }));
+  return std::make_unique<ResultTable>(static_cast<int>(document->trace().classes.size()), std::move(columns), [](int row) {
+    return Picked{PickedKind::Class, row, {}};
+  });
+}
+
+std::unique_ptr<ResultTable> link_table(std::shared_ptr<const Document> document) {
+  const auto at = [document](int row) -> const LinkClass& { return document->trace().links[static_cast<std::size_t>(row)]; };
+  std::vector<TableColumn> columns;
+  columns.push_back({words("link"), [at](int row) { return QString::fromStdString(at(row).name); }, {}});
+  columns.push_back({words("links"), [at](int row) { return QString::number(at(row).links.size()); },
+                     [at](int row) { return static_cast<double>(at(row).links.size()); }});
+  columns.push_back({words("bandwidth"), [at](int row) { return rate_words(at(row).bandwidth.value, "B/s"); },
+                     [at](int row) { return at(row).bandwidth.value; }});
+  columns.push_back(bytes_column(words("carried"), [at](int row) { return Bytes{static_cast<std::int64_t>(at(row).bytes)}; }));
+  columns.push_back(share_column(words("used"), [document, at](int row) {
+    const double possible = at(row).bandwidth.value * to_seconds(document->trace().makespan).value;
+    return possible > 0 ? at(row).bytes / possible : 0.0;
+  }));
+  columns.push_back(share_column(words("busy"), [document, at](int row) {
+    const double makespan = to_seconds(document->trace().makespan).value;
+    return makespan > 0 ? at(row).busy.value / makespan : 0.0;
+  }));
+  return std::make_unique<ResultTable>(static_cast<int>(document->trace().links.size()), std::move(columns), [](int row) {
+    return Picked{PickedKind::Link, row, {}};
+  });
+}
+
+CompanionTable::CompanionTable(Selection& selection, QWidget* parent) : QWidget(parent), selection_(selection) {
+  auto* column = new QVBoxLayout(this);
+  column->setContentsMargins(0, 0, 0, 0);
+  filter_ = new QLineEdit;
+  filter_->setPlaceholderText(tr("Filter"));
+  filter_->setClearButtonEnabled(true);
+  filter_->setAccessibleName(tr("Filter of the table"));
+  proxy_ = new QSortFilterProxyModel(this);
+  proxy_->setSortRole(ResultTable::kSortRole);
+  proxy_->setFilterKeyColumn(-1);
+  proxy_->setFilterCaseSensitivity(Qt::CaseInsensitive);
+  view_ = new QTableView;
+  view_->setModel(proxy_);
+  view_->setSortingEnabled(true);
+  view_->horizontalHeader()->setSortIndicator(-1, Qt::AscendingOrder);  // the order of the document until a header is clicked
+  view_->setSelectionBehavior(QAbstractItemView::SelectRows);
+  view_->setSelectionMode(QAbstractItemView::SingleSelection);
+  view_->verticalHeader()->setDefaultSectionSize(22);
+  view_->verticalHeader()->hide();
+  view_->horizontalHeader()->setStretchLastSection(true);
+  view_->setShowGrid(false);
+  view_->setAlternatingRowColors(true);
+  view_->setAccessibleName(tr("Table"));
+  column->addWidget(filter_);
+  column->addWidget(view_, 1);
+  connect(filter_, &QLineEdit::textChanged, proxy_, &QSortFilterProxyModel::setFilterFixedString);
+  connect(view_->selectionModel(), &QItemSelectionModel::currentRowChanged, this, [this](const QModelIndex& now) {
+    if (table_ && now.isValid()) selection_.pick(table_->about(proxy_->mapToSource(now).row()));
+  });
+}
+
+void CompanionTable::set_table(std::unique_ptr<ResultTable> table) {
+  proxy_->setSourceModel(table.get());
+  table_ = std::move(table);
+  if (table_ && table_->rowCount() < 2000) view_->resizeColumnsToContents();
+}
+
+}  // namespace foreshard
