@@ -88,9 +88,21 @@ class GroupBuilder {
     return {};
   }
 
+  // Classes that do the same at the same time count as one.
+  bool alike(ClassId a, ClassId b) const {
+    if (a == b) return true;
+    if (document_.trace().classes[a.index()].role != document_.trace().classes[b.index()].role) return false;
+    for (int k = 0; k < kLaneKinds; ++k) {
+      const Lane *x = document_.lanes.find(a, static_cast<LaneKind>(k)), *y = document_.lanes.find(b, static_cast<LaneKind>(k));
+      if ((x == nullptr) != (y == nullptr)) return false;
+      if (x != nullptr && (x->begin != y->begin || x->end != y->end || x->look != y->look)) return false;
+    }
+    return true;
+  }
+
   void count_members(RankGroup& group) const {
     for (const ClassId who : group.classes) {
-      const auto known = std::ranges::find(group.members, who, &RowMember::who);
+      const auto known = std::ranges::find_if(group.members, [&](const RowMember& member) { return alike(member.who, who); });
       if (known == group.members.end())
         group.members.push_back({who, 1});
       else

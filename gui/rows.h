@@ -25,7 +25,7 @@ struct RankGroup {
   QString title = {};  // "stage 3", "node 17"
   std::vector<RankId> ranks = {};
   std::vector<ClassId> classes = {};    // [rank]
-  std::vector<RowMember> members = {};  // distinct classes of its ranks, in their order
+  std::vector<RowMember> members = {};  // classes of its ranks that differ, in their order
   ClassId worst = {};                   // the member that idles most
   bool operator==(const RankGroup&) const = default;
 };
@@ -60,7 +60,7 @@ struct RowState {  // what a person did to the rows
   bool operator==(const RowState&) const = default;
 };
 
-inline constexpr int kRowLeast = 18, kRowMost = 42;  // of heights by room
+inline constexpr int kRowLeast = 18, kRowMost = 56;  // of heights by room
 
 // Rows from top to bottom for a viewport of `room` pixels; with a measured twin every row is half as high again.
 std::vector<Row> lay_rows(const std::vector<RankGroup>& groups, const RowState& state, int room, bool twin);

@@ -183,15 +183,22 @@ Picked TimelineView::hit(QPoint at) const {
   return {PickedKind::Class, row.shown().value, row.key.rank};
 }
 
+static bool has_class(const RankGroup& group, ClassId who) {
+  return std::ranges::find(group.classes, who) != group.classes.end();
+}
+
+// A row of one of its ranks when its group is open, else the group's.
 int TimelineView::row_of(ClassId who) const {
-  int fallback = -1;
+  int closed = -1;
   for (std::size_t r = 0; r < rows_.size(); ++r) {
-    const auto& members = rows_[r].members;
-    if (std::ranges::find(members, who, &RowMember::who) == members.end()) continue;
-    if (members.size() == 1) return static_cast<int>(r);
-    if (fallback < 0) fallback = static_cast<int>(r);
+    const Row& row = rows_[r];
+    if (row.key.rank.valid() ? row.shown() == who
+                             : closed < 0 && has_class(groups_[static_cast<std::size_t>(row.key.group)], who)) {
+      if (row.key.rank.valid()) return static_cast<int>(r);
+      closed = static_cast<int>(r);
+    }
   }
-  return fallback;
+  return closed;
 }
 
 QRectF TimelineView::place_of(Picked picked) const {

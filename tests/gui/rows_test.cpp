@@ -29,6 +29,16 @@ TEST(Rows, EveryGroupingHoldsEveryRankOnce) {
   EXPECT_EQ(group_ranks(*document, Grouping::TensorParallel).size(), 8u);  // no axis tp: each rank is its own group
 }
 
+TEST(Rows, ClassesThatDoTheSameAreOneMember) {
+  const auto document = pipeline_document(played::Fold::None);  // eight classes, the two replicas of a stage alike
+  for (const RankGroup& group : group_ranks(*document, Grouping::Stage)) {
+    ASSERT_EQ(group.members.size(), 1u);
+    EXPECT_EQ(group.members.front().ranks, 2);
+    EXPECT_EQ(group.classes.size(), 2u);
+    EXPECT_NE(group.classes[0], group.classes[1]);
+  }
+}
+
 TEST(Rows, TheWorstMemberIdlesMost) {
   // Rank 1 is the second replica of stage 0; twice as slow, it is busiest, so the other replica idles most.
   const auto document = pipeline_document(played::Fold::None, {.rank = 1, .factor = 2});
