@@ -129,8 +129,16 @@ void TimelineView::paint_headers(QPainter& painter) const {
     const double top = lanes.top() + row.top - scroll_;
     if (top + row.height < lanes.top()) continue;
     if (top > lanes.bottom()) break;
-    const double tall = std::max(row.height - 1.0, metrics.height());
-    const QRectF box(0, top + (row.height - 1 - tall) / 2, kHeaderWidth - 6, tall);
+    const std::vector<LaneBox> boxes = lane_boxes(row, twin_ != nullptr);
+    const bool twin = boxes.back().kind == BoxKind::Measured && boxes.back().height >= metrics.height() - 3;
+    const double own = twin ? boxes.back().top - 4 : row.height - 1;  // of the row without its twin
+    const double tall = std::max(own, metrics.height());
+    const QRectF box(0, top + (own - tall) / 2, kHeaderWidth - 6, tall);
+    if (twin) {
+      painter.setPen(theme_.faint);
+      painter.drawText(QRectF(34, top + boxes.back().top, kHeaderWidth - 40, boxes.back().height), Qt::AlignLeft | Qt::AlignVCenter,
+                       twin_->measured->trace().origin == Origin::Measured ? tr("measured") : tr("the other"));
+    }
     const bool is_rank = row.key.rank.valid();
     if (row.pinned) painter.fillRect(QRectF(0, top, 3, row.height - 1), theme_.accent);
     if (box.center().y() - metrics.height() / 2 < free_from) continue;
