@@ -57,9 +57,32 @@ class LayerMeasure {
   double stored(const KeepRule& rule) const {
     double sum = 0;
     for (std::size_t v = 0; v < rule.stored.size(); ++v)
-      if (rule.stored[v] && !of_loss(v)) sum += size(layer_.values[v]);
+      if (rule.stored[v] && !of_loss(v)) sum += kept_size(rule, v);
     return sum;
   }
+
+  // A value that products read: the 8-bit copy that they keep, and the value itself where something else needs it.
+  double kept_size(const KeepRule& rule, std::size_t kept) const {
+    const double whole = size(layer_.values[kept]);
+    if (strategy_.precision != DType::F8 || !traits_.fp8_inputs || layer_.kind == "head") return whole;
+    bool product = false, other = false;
+    for (std::size_t i = 0; i < layer_.operators.size(); ++i) {
+      const Operator& op = layer_.operators[i];
+      for (const int saved : op.saved)
+        if (real(rule, saved) == kept) (is_product(op) ? product : other) = true;
+      if (!rule.redone[i] || op.inputs.empty() || real(rule, op.inputs[0]) != kept) continue;
+      if (op.communication && !op.outputs.empty())  // gathered again: what is kept is a part of a product's input
+        product = true;
+      else
+        other = true;
+    }
+    if (!product) return whole;
+    return (other ? whole : 0) + count(layer_.values[kept]) * static_cast<double>(size_of(DType::F8).value);
+  }
+  static std::size_t real(const KeepRule& rule, int value) {
+    return static_cast<std::size_t>(rule.same_as[static_cast<std::size_t>(value)]);
+  }
+  static bool is_product(const Operator& op) { return !op.communication && op.op == Op::MatMul && !op.weights.empty(); }
 
   // What the framework's way of running an operator keeps beside the values of the graph, unless the operator runs again.
   double extras(const KeepRule& rule) const {

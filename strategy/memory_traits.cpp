@@ -52,6 +52,7 @@ MemoryTraits read_memory_traits(const JsonReader& json) {
              "interleaved_boundaries",
              "attention_copies",
              "zero1",
+             "fp8_inputs",
              "half_main_gradients",
              "score_buffer",
              "norm_bytes",
@@ -80,6 +81,7 @@ MemoryTraits read_memory_traits(const JsonReader& json) {
     traits.zero1_whole = zero1->at("whole").as_double(0, 64);
     traits.zero1_shared = zero1->at("shared").as_double(0, 64);
   }
+  read_flag(json, "fp8_inputs", traits.fp8_inputs);
   read_flag(json, "half_main_gradients", traits.half_main_gradients);
   read_number(json, "score_buffer", 64, traits.score_buffer);
   read_number(json, "norm_bytes", 64, traits.norm_bytes);

@@ -33,6 +33,7 @@ struct MemoryTraits {
   std::vector<std::string> attention_copies = {};
   // Bytes per parameter under ZeRO 1, where the framework's copies differ from the formats' sum: on every rank, and shared out.
   std::optional<double> zero1_whole = {}, zero1_shared = {};
+  bool fp8_inputs = false;           // fp8 products keep their input in 8 bits; other readers keep their own in 16
   bool half_main_gradients = false;  // fp16: fp32 copies of the gradients live from the end of the backward to the next step
   double score_buffer = 0;           // bytes per attention score, resident
   // Kept for the backward beside what a fused kernel keeps: bytes per element of a norm's input, of an activation's result,

@@ -135,6 +135,22 @@ TEST(FrameworkAllocation, TraitsAddTheirBytes) {
   EXPECT_DOUBLE_EQ(plain.reserved, plain.peak);
 }
 
+// Bytes per element of u: two norm inputs 2 each, queries, keys and values 6, result of the first product 8; inputs of the four
+// products 2 + 2 + 2 + 8, the third of which (the attention's result) the attention keeps as well. In 8 bits: 1 + 1 + 4, and
+// 2 + 1 for the third. 32 against 27.
+TEST(FrameworkAllocation, EightBitProductsKeepTheirInputsInEightBits) {
+  Strategy s = golden(1, 1, 1, 1);
+  s.precision = DType::F8, s.dropout = 0, s.attention = AttentionKernel::Flash;
+  const auto activations = [&](const MemoryTraits& traits) {
+    return std::get<FrameworkAllocation>(framework_allocation(small_gpt(), load_cluster("dgx-h100"), s, traits))
+        .ranks[0]
+        .activations;
+  };
+  const double u = 4.0 * 1024 * 512, sums = 4.0 * 4 * 8 * 1024;
+  EXPECT_DOUBLE_EQ(activations({}), 12 * (32 * u + sums));
+  EXPECT_DOUBLE_EQ(activations({.fp8_inputs = true}), 12 * (27 * u + sums));
+}
+
 TEST(MemoryTraits, FlagsChangeWhatTheyName) {
   const MemoryTraits base = read_memory_traits(JsonReader::parse(
       R"({"workspaces": {"a": {"any": "1 MiB"}, "b": {"ampere": "2 MiB"}}, "flags": {"one": {"workspaces": {"a": {"any": 0}}},
