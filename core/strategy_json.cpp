@@ -12,6 +12,10 @@ namespace foreshard {
 namespace {
 
 void write_recompute(JsonWriter& json, const Recompute& recompute) {
+  if (recompute.kind == RecomputeKind::Full && recompute.layers < 0) {
+    json.value("auto");
+    return;
+  }
   json.begin_object().field("kind", name_of(recompute.kind));
   if (recompute.kind == RecomputeKind::Full) json.field("layers", recompute.layers);
   if (recompute.kind == RecomputeKind::Modules) {

@@ -131,7 +131,8 @@ std::vector<StrategyOption> memory_options() {
                .group = group}),
       recompute({.path = "recompute",
                  .flag = "--recompute",
-                 .help = "what the backward computes again: none, selective, full, full:N layers per stage, or modules",
+                 .help = "what the backward computes again: none, selective, full, full:N layers per stage, auto: as few as "
+                         "make room, or modules",
                  .group = group}),
       framework_memory({.path = "framework_memory",
                         .flag = "--framework-memory",

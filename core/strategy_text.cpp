@@ -71,7 +71,9 @@ std::string to_text(const Recompute& recompute) {
   switch (recompute.kind) {
     case RecomputeKind::None:
     case RecomputeKind::Selective: return name_of(recompute.kind);
-    case RecomputeKind::Full: return recompute.layers == 0 ? "full" : "full:" + std::to_string(recompute.layers);
+    case RecomputeKind::Full:
+      if (recompute.layers < 0) return "auto";
+      return recompute.layers == 0 ? "full" : "full:" + std::to_string(recompute.layers);
     case RecomputeKind::Modules: return joined(recompute.modules);
   }
   return "?";
@@ -81,6 +83,7 @@ Recompute parse_recompute(const std::string& text, const std::string& where) {
   if (text == "none") return {};
   if (text == "selective") return {.kind = RecomputeKind::Selective};
   if (text == "full") return {.kind = RecomputeKind::Full};
+  if (text == "auto") return {.kind = RecomputeKind::Full, .layers = -1};
   if (text.starts_with("full:")) {
     const auto layers = positive(text.substr(5));
     if (!layers) throw Error(where, "recompute", quoted(text), "\"full:N\" with N layers per stage, at least 1");
@@ -89,10 +92,10 @@ Recompute parse_recompute(const std::string& text, const std::string& where) {
   const std::vector<std::string> words = split(text, ',');
   for (const std::string& word : words) {
     if (std::count(recompute_modules().begin(), recompute_modules().end(), word) > 0) continue;
-    std::vector<std::string> known = {"none", "selective", "full"};
+    std::vector<std::string> known = {"none", "selective", "full", "auto"};
     known.insert(known.end(), recompute_modules().begin(), recompute_modules().end());
     throw Error(where, "recompute", quoted(word),
-                "none, selective, full, full:N or some of " + joined(recompute_modules()) + nearest_note(word, known));
+                "none, selective, full, full:N, auto or some of " + joined(recompute_modules()) + nearest_note(word, known));
   }
   Recompute recompute = {.kind = RecomputeKind::Modules};
   for (const std::string& module : recompute_modules())

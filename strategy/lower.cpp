@@ -11,6 +11,7 @@
 #include "strategy/partition_model.h"
 #include "strategy/plan_costs.h"
 #include "strategy/receive_slots.h"
+#include "strategy/recompute_fill.h"
 #include "strategy/role_program.h"
 
 namespace foreshard {
@@ -103,6 +104,11 @@ static void add_norm_group(Lowering& lowering) {
 
 std::variant<Lowered, Infeasible> lower(const Model& model, const Cluster& cluster, const Strategy& strategy,
                                         const LowerOptions& options) {
+  if (strategy.recompute.kind == RecomputeKind::Full && strategy.recompute.layers < 0) {
+    Strategy filled = strategy;
+    filled.recompute = fewest_redone_layers(model, cluster, strategy);
+    return lower(model, cluster, filled, options);
+  }
   auto resolved = resolve(model, cluster, with_preset(strategy));
   if (auto* refused = std::get_if<Infeasible>(&resolved)) return *refused;
   Lowering lowering{.model = model, .cluster = cluster, .strategy = std::get<Strategy>(std::move(resolved))};

@@ -19,6 +19,7 @@ std::vector<ChainLayer> chain_of(const Model& model, const Cluster& cluster, con
   Strategy single = strategy;
   single.pp = layers, single.virtual_stages = 1, single.schedule = Schedule::OneFOneB;
   single.layer_split.clear();
+  if (single.recompute.layers < 0) single.recompute = {};
   single.dp = 1, single.zero = 0, single.zero_group = 0;
   single.global_batch = single.micro_batch * 2;
   const int gpus = layers * single.tp * single.cp, per_node = cluster.nodes.front().shape.gpus;

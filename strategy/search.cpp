@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <exception>
 #include <map>
 #include <thread>
 #include <tuple>
@@ -12,36 +13,13 @@
 
 namespace foreshard {
 
-const char* name_of(Objective objective) { return objective_names()[static_cast<std::size_t>(objective)].c_str(); }
-const std::vector<std::string>& objective_names() {
-  static const std::vector<std::string> names = {"time", "memory", "cost", "energy", "pareto"};
-  return names;
-}
-const std::vector<std::string>& searched_options() {
-  static const std::vector<std::string> paths = {
-      "tp",        "cp",        "pp",      "dp",       "virtual_stages",    "micro_batch",
-      "zero",      "recompute", "overlap", "schedule", "sequence_parallel", "placement",
-      "zero_group"};
-  return paths;
-}
-
 namespace {
 
 constexpr double kMemorySlack = 1.05;  // the screen's memory is this far off at most; refining decides exactly
 constexpr std::size_t kVariants = 16;  // of a family, that screening keeps
 constexpr std::size_t kPolished = 12;  // families whose variants are all refined
+constexpr int kLastMoment = 4;         // families that are refined after an interrupt
 constexpr double kNear = 1.04;         // variants this far behind the best of their family have lost
-
-double score(Objective objective, const Point& point, double time, double peak) {
-  switch (objective) {
-    case Objective::Memory: return peak;
-    case Objective::Cost:
-    case Objective::Energy: return time * point.tp * point.cp * point.pp * point.dp;
-    case Objective::Time:
-    case Objective::Pareto: return time;
-  }
-  return time;
-}
 
 using ShapeKey = std::tuple<int, int, int, std::int64_t, bool, RecomputeKind>;
 
@@ -70,16 +48,26 @@ class Searching {
   template <class Work>
   void in_parallel(std::size_t count, double from, double share, Work work) {
     std::atomic<std::size_t> next{0};
+    std::vector<std::exception_ptr> failures(static_cast<std::size_t>(threads_));
     const auto loop = [&](std::size_t thread) {
-      for (std::size_t i = next++; i < count && !stopped(); i = next++) {
-        work(i, thread);
-        if (thread == 0 && options_.progress)
-          options_.progress(from + share * static_cast<double>(i + 1) / static_cast<double>(count));
+      try {
+        for (std::size_t i = next++; i < count && (finishing_ || !stopped()); i = next++) {
+          work(i, thread);
+          if (thread == 0 && options_.progress)
+            options_.progress(from + share * static_cast<double>(i + 1) / static_cast<double>(count));
+        }
+      } catch (...) {  // told by the calling thread
+        failures[thread] = std::current_exception();
+        next = count;
       }
     };
-    std::vector<std::jthread> others;
-    for (int thread = 1; thread < threads_; ++thread) others.emplace_back(loop, static_cast<std::size_t>(thread));
-    loop(0);
+    {
+      std::vector<std::jthread> others;
+      for (int thread = 1; thread < threads_; ++thread) others.emplace_back(loop, static_cast<std::size_t>(thread));
+      loop(0);
+    }
+    for (const std::exception_ptr& failure : failures)
+      if (failure) std::rethrow_exception(failure);
   }
 
   // Where roles stand between the ranks of a group, the probe is another one.
@@ -252,13 +240,17 @@ class Searching {
       better_without(result.without_framework, tally.without_framework);
     }
     const std::vector<Family> families = merged(tallies, most_);
+    result.interrupted = stopped();
+    finishing_ = result.interrupted;  // the best so far is worth a moment
+    if (result.interrupted) wanted_ = std::min(wanted_, kLastMoment);
     result.ranked = refine_best(families, static_cast<std::size_t>(wanted_), result);
     std::vector<Family> thin;
     for (const auto& bin : bins)
       if (bin) thin.push_back({{*bin}});
     result.front = front_of(refine_best(thin, thin.size(), result));
     result.sample = refine_sample(tallies, result);
-    result.interrupted = stopped();
+    result.interrupted |= stopped();
+    if (result.ranked.empty() && result.interrupted) return Infeasible{.reason = "interrupted before a strategy was found"};
     if (result.ranked.empty()) return emptied_by(result, families.empty());
     return result;
   }
@@ -315,7 +307,7 @@ class Searching {
       if (stopped() && !found.empty()) break;
     }
     std::stable_sort(found.begin(), found.end(), better);
-    polish(found, result);
+    if (!stopped()) polish(found, result);
     std::stable_sort(found.begin(), found.end(), better);
     std::vector<Candidate> candidates;
     for (auto& [candidate, family] : found) candidates.push_back(std::move(candidate));
@@ -386,7 +378,8 @@ class Searching {
   const SearchOptions& options_;
   SearchSpace space_;
   std::optional<Runner> runner_ = find_runner(options_.base.framework);
-  std::map<std::string, std::int64_t> refusals_ = {};                       // by the framework
+  std::map<std::string, std::int64_t> refusals_ = {};  // by the framework
+  bool finishing_ = false;
   int threads_ = 1, most_ = options_.shortlist, wanted_ = options_.refine;  // kept by screening, refined
   std::optional<Screen> screen_ = {};
   std::vector<std::map<std::pair<std::int8_t, int>, GridCosts>> grids_ = {};  // [grid]{rank order, ZeRO group}
@@ -396,43 +389,8 @@ class Searching {
 
 }  // namespace
 
-std::vector<Family> merged(const std::vector<Tally>& tallies, int most) {
-  std::vector<Family> families;
-  for (const Tally& tally : tallies) families.insert(families.end(), tally.best.all().begin(), tally.best.all().end());
-  std::sort(families.begin(), families.end());
-  const auto limit = static_cast<std::size_t>(std::max(1, most));
-  if (families.size() < limit) return families;
-  families.resize(limit);
-  for (Family& family : families)
-    std::erase_if(family.variants, [&](const Kept& kept) { return kept.score > families.back().variants.front().score; });
-  return families;
-}
-
 std::variant<SearchResult, Infeasible> search(const Model& model, const Cluster& cluster, const SearchOptions& options) {
   return Searching(model, cluster, options).run();
-}
-
-void rerank(std::vector<Candidate>& ranked, int top, Objective objective, const SimulateAll& simulate) {
-  const std::size_t count = std::min(ranked.size(), static_cast<std::size_t>(std::max(0, top)));
-  const auto better = [](const Candidate& a, const Candidate& b) { return a.score < b.score; };
-  for (bool complete = true; complete;) {
-    std::stable_sort(ranked.begin(), ranked.end(), better);
-    std::vector<const Candidate*> next;
-    for (std::size_t i = 0; i < count; ++i)
-      if (!ranked[i].simulated) next.push_back(&ranked[i]);
-    if (next.empty()) return;
-    const std::vector<std::optional<double>> seconds = simulate(next);
-    for (std::size_t i = 0, answer = 0; i < count; ++i) {
-      Candidate& candidate = ranked[i];
-      if (candidate.simulated) continue;
-      candidate.simulated = seconds[answer++];
-      complete &= candidate.simulated.has_value();
-      if (candidate.simulated)
-        candidate.score =
-            score(objective, candidate.point, *candidate.simulated, static_cast<double>(candidate.estimate.peak.value));
-    }
-  }
-  std::stable_sort(ranked.begin(), ranked.end(), better);
 }
 
 }  // namespace foreshard

@@ -14,6 +14,9 @@
 
 namespace foreshard {
 
+// What an objective ranks by: seconds, bytes or GPU seconds; smaller is better.
+double score(Objective objective, const Point& point, double time, double peak);
+
 struct Kept {
   double score = 0, time = 0;
   std::int64_t order = 0;  // where it stands in the space: equal scores keep one order whatever the threads do

@@ -68,14 +68,16 @@ SearchSpace search_space(const Model& model, const Cluster& cluster, const Searc
   space.uneven = transformer && (base.layer_split.empty() || base.layer_split == "auto") && base.framework != "deepspeed";
   add_grids(model, cluster, options, space);
   space.recomputes = {RecomputeKind::None, RecomputeKind::Selective, RecomputeKind::Full};
+  const bool fill = transformer && base.recompute.layers < 0;  // auto: as few layers as make room
   if (is_fixed(options, "recompute") || !transformer) space.recomputes = {base.recompute.kind};
+  if (is_fixed(options, "recompute") && fill) space.recomputes = {RecomputeKind::None, RecomputeKind::Full};
   space.zeros = {0, 1, 2, 3};
   if (is_fixed(options, "zero")) space.zeros = {static_cast<std::int8_t>(base.zero)};
   if (is_fixed(options, "zero_group") || is_fixed(options, "zero") || !transformer) space.zero_groups = {base.zero_group};
   space.sequence_parallels = {false, true};
   if (is_fixed(options, "sequence_parallel") || !transformer) space.sequence_parallels = {base.sequence_parallel};
   space.orders = transformer && base.placement.empty() && !is_fixed(options, "placement");
-  space.some_layers = transformer && !is_fixed(options, "recompute");
+  space.some_layers = transformer && (fill || !is_fixed(options, "recompute"));
   space.recompute_layers = space.some_layers ? 0 : base.recompute.layers;
   for (const bool gradients : {true, false})
     for (const bool parameters : {false, true})

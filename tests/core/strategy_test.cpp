@@ -91,7 +91,7 @@ TEST(StrategyText, RecomputeForms) {
     EXPECT_EQ(to_text(parse_recompute(text, "")), text);
   EXPECT_EQ(to_text(parse_recompute("norm,attention,norm", "")), "attention,norm");
   EXPECT_EQ(message_of([] { parse_recompute("selectiv", "--recompute"); }),
-            "--recompute: recompute: found \"selectiv\", expected none, selective, full, full:N or some of "
+            "--recompute: recompute: found \"selectiv\", expected none, selective, full, full:N, auto or some of "
             "attention,norm,activation,mlp,dropout (nearest: \"selective\")");
   EXPECT_EQ(message_of([] { parse_recompute("full:0", "s"); }),
             "s: recompute: found \"full:0\", expected \"full:N\" with N layers per stage, at least 1");

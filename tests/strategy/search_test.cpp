@@ -172,7 +172,9 @@ TEST(Search, LargeLayersWithFewSamplesAreSplitByTheModel) {
     ASSERT_TRUE(std::holds_alternative<SearchResult>(answer)) << std::get<Infeasible>(answer).reason;
     EXPECT_EQ(std::get<SearchResult>(answer).ranked.front().point.dp, 1) << name;
     EXPECT_EQ(std::get<SearchResult>(answer).ranked.front().point.pp, 8) << name;
-    const auto images = search(load_model("resnet-50"), load_cluster(name), options(256, 0));
+    SearchOptions large = options(256, 0);
+    large.base.micro_batch = 32, large.fixed = {"micro_batch", "overlap"};
+    const auto images = search(load_model("resnet-50"), load_cluster(name), large);
     EXPECT_EQ(std::get<SearchResult>(images).ranked.front().point.dp, 8) << name;
   }
 }
