@@ -80,6 +80,7 @@ FrameworkPreset parse_framework_preset(const std::string& text, const std::strin
              "vocab_multiple",
              "vocabulary",
              "flop_count",
+             "elementwise",
              "tensor_copies",
              "host_per_kernel",
              "host_per_collective",
@@ -95,6 +96,7 @@ FrameworkPreset parse_framework_preset(const std::string& text, const std::strin
              "memory"});
   FrameworkPreset preset = {.name = name, .summary = json.at("summary").as_string(), .source = json.at("source").as_string()};
   read_defaults(json, file_name, preset);
+  if (const auto speed = json.find("elementwise")) preset.elementwise = speed->as_double(0.05, 1);
   if (const auto copies = json.find("tensor_copies")) preset.tensor_copies = copies->as_double(0, 100);
   preset.host_per_kernel = read_seconds(json, "host_per_kernel");
   preset.host_per_collective = read_seconds(json, "host_per_collective");

@@ -39,6 +39,7 @@ struct FrameworkPreset {
   FlopCount flop_count = FlopCount::Model;
   // costs
   FlashKernel flash = FlashKernel::Newest;
+  double elementwise = 1;       // speed of kernels without products, against kernels that stream at full bandwidth
   double tensor_copies = 0;     // bytes copied beside each tensor-parallel collective, in sizes of its full tensor
   Seconds host_per_kernel = {};  // time of the host thread to issue one operator: Python, dispatcher, all its kernels
   Seconds host_per_collective = {};

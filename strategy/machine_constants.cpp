@@ -1,6 +1,8 @@
 #include "strategy/machine_constants.h"
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 
 namespace foreshard {
 
@@ -14,41 +16,34 @@ constexpr MachineConstants kVolta = {.tensor_cap = 0.85,
                                      .flash_forward = {0.4, 0.4, 0.4},
                                      .flash_backward = {0.35, 0.35, 0.35},
                                      .memory_efficiency = 0.88,
-                                     .elementwise_efficiency = 0.80,
                                      .nvlink_ring = 0.897,
                                      .nvlink_p2p = 0.85,
                                      .ll_limit = {39e9},
                                      .channels = 12};
 constexpr MachineConstants kAmpere = {.power_coefficient = 0.85,
-                                      .sustained = 0.97,
                                       .vector_ceiling = 0.93,
                                       .flash_forward = {0.36, 0.72, 0.72},
                                       .flash_backward = {0.30, 0.62, 0.62},
                                       .memory_efficiency = 0.85,
-                                      .elementwise_efficiency = 0.68,
                                       .nvlink_ring = 0.783,
                                       .nvlink_p2p = 0.78,
                                       .ll_limit = {87.7e9},
                                       .channels = 24};
 constexpr MachineConstants kHopper = {.power_coefficient = 0.955,
-                                      .sustained = 0.94,
                                       .fp8_share = 0.89,
                                       .flash_forward = {0.20, 0.36, 0.66},
                                       .flash_backward = {0.165, 0.31, 0.54},
                                       .memory_efficiency = 0.89,
-                                      .elementwise_efficiency = 0.66,
                                       .nvlink_ring = 0.8125,
                                       .nvlink_sharp = 0.676,
                                       .nvlink_p2p = 0.86,
                                       .ll_limit = {141e9},
                                       .channels = 24};
 constexpr MachineConstants kBlackwell = {.power_coefficient = 1.08,
-                                         .sustained = 0.85,
                                          .fp8_share = 0.97,
                                          .flash_forward = {0.20, 0.36, 0.66},
                                          .flash_backward = {0.165, 0.31, 0.50},
                                          .memory_efficiency = 0.85,
-                                         .elementwise_efficiency = 0.64,
                                          .nvlink_ring = 0.758,
                                          .nvlink_sharp = 0.60,
                                          .nvlink_p2p = 0.80,
@@ -58,7 +53,6 @@ constexpr MachineConstants kAda = {.tensor_cap = 1.0,
                                    .flash_forward = {0.45, 0.85, 0.85},
                                    .flash_backward = {0.35, 0.65, 0.65},
                                    .memory_efficiency = 0.90,
-                                   .elementwise_efficiency = 0.80,
                                    .ll_limit = {87.7e9},
                                    .channels = 8};
 constexpr MachineConstants kUnknown = {};
@@ -78,6 +72,12 @@ const MachineConstants& machine_constants(const std::string& architecture) {
   if (architecture == "volta") return kVolta;
   if (architecture == "ada") return kAda;
   return kUnknown;
+}
+
+double sustained_share(const Gpu& gpu) {
+  const double teraflops = peak(gpu, DType::F16).value * 1e-12;
+  if (gpu.power_watts <= 0 || teraflops <= 0) return kSustainedLevel;
+  return std::min(1.0, kSustainedLevel * std::pow(gpu.power_watts / teraflops, kSustainedExponent));
 }
 
 const ProtocolLatency& protocol_latency(Protocol protocol) { return kLatencies[static_cast<std::size_t>(protocol)]; }

@@ -22,7 +22,6 @@ struct MachineConstants {
   // load the power limit sets the clock, and power goes with its cube.
   double tensor_cap = 1.0;
   double power_coefficient = 0.9;
-  double sustained = 1.0;       // of that, what products keep in training: bursts of a benchmark end before the heat is there
   double fp8_share = 0.95;      // of the 16-bit ceiling: more data to feed per second
   double vector_ceiling = 0.9;  // fp32 and fp64 without tensor cores
   double fill_depth = 64;       // per tile, in units of k: filling the pipeline and writing the result
@@ -31,8 +30,7 @@ struct MachineConstants {
   std::array<double, 3> flash_forward = {0.35, 0.6, 0.6}, flash_backward = {0.3, 0.5, 0.5};
   // Device memory: fraction of the datasheet bandwidth that a large streaming kernel reaches.
   double memory_efficiency = 0.85;
-  double elementwise_efficiency = 0.68;  // of kernels without products: several operands, reductions, random numbers
-  double gather_efficiency = 0.5;        // rows picked by index
+  double gather_efficiency = 0.5;  // rows picked by index
   // Links: fraction of the datasheet rate of one direction that large messages reach.
   double nvlink_ring = 0.8, nvlink_sharp = 0.65, nvlink_p2p = 0.8;
   BytesPerSecond ll_limit = {87.7e9};  // LL is bound by flag polling
@@ -49,6 +47,11 @@ struct ProtocolLatency {
   Seconds nvlink = {}, pcie = {}, network = {};  // per step over such a link
 };
 const ProtocolLatency& protocol_latency(Protocol protocol);
+
+// Of the rate of a short benchmark, what products keep in training: min(1, level * (watts / TFLOP/s)^exponent). A burst ends before
+// the power limit acts; the less power a FLOP has, the more it costs. Fit: training runs on A100, H100 and GB200.
+inline constexpr double kSustainedLevel = 0.95, kSustainedExponent = 0.12;
+double sustained_share(const Gpu& gpu);
 
 // The kernel that the library picks against the best of a search over shapes and kernels.
 inline constexpr double kLibraryChoice = 0.88;

@@ -87,7 +87,7 @@ Seconds products_time(const Gpu& gpu, const Compute& compute) {
 }
 
 Seconds matmul_time(const Gpu& gpu, const Compute& compute) {
-  const double share = alignment(compute.shapes.front()) * kLibraryChoice * machine_constants(gpu.architecture).sustained;
+  const double share = alignment(compute.shapes.front()) * kLibraryChoice * sustained_share(gpu);
   return products_time(gpu, compute) * (1.0 / share);
 }
 
@@ -218,10 +218,7 @@ OpTime op_pieces(const Gpu& gpu, const Compute& compute, FlashKernel flash) {
       case Op::Decode: time.arithmetic = compute.flops / (gpu.vector_fp32 * machine.vector_ceiling); break;
     }
   }
-  if (compute.op == Op::Embedding)
-    efficiency = machine.gather_efficiency;
-  else if (compute.flops.value <= 0)
-    efficiency = machine.elementwise_efficiency;
+  if (compute.op == Op::Embedding) efficiency = machine.gather_efficiency;
   Bytes traffic = compute.traffic;
   if (compute.accumulate && compute.op == Op::MatMul && !compute.shapes.empty()) {  // reads what it adds to
     const Shape& shape = compute.shapes.front();
@@ -230,7 +227,7 @@ OpTime op_pieces(const Gpu& gpu, const Compute& compute, FlashKernel flash) {
   }
   time.memory = memory_time(gpu, traffic, efficiency);
   if (compute.op == Op::MatMul)
-    time.overhead += memory_time(gpu, {static_cast<std::int64_t>(cast_bytes(compute))}, machine.elementwise_efficiency);
+    time.overhead += memory_time(gpu, {static_cast<std::int64_t>(cast_bytes(compute))}, machine.memory_efficiency);
   return time;
 }
 

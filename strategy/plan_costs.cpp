@@ -69,10 +69,11 @@ class PlanCosts {
   Cost cost(const Compute& what, const Instruction&) {
     const OpStyle& style = style_of(preset_, what.op);
     Compute styled;
-    const bool plain = style == OpStyle{};
+    const double traffic = style.traffic / (what.flops.value <= 0 ? preset_.elementwise : 1.0);
+    const bool plain = traffic == 1.0;
     if (!plain) {
       styled = what;
-      styled.traffic = {static_cast<std::int64_t>(static_cast<double>(what.traffic.value) * style.traffic)};
+      styled.traffic = {static_cast<std::int64_t>(static_cast<double>(what.traffic.value) * traffic)};
     }
     const Seconds time = op_time(gpu(), plain ? what : styled, preset_.flash);
     if (time.value <= 0) return {};

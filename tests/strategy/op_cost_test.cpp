@@ -36,7 +36,7 @@ TEST(OpCost, MemoryBoundOperatorsStream) {
   const Gpu gpu = a100();
   const OpTime time = op_pieces(gpu, {.op = Op::Cast, .traffic = {std::int64_t{2} << 30}});
   EXPECT_EQ(time.arithmetic.value, 0);
-  EXPECT_NEAR(time.memory.value, 2147483648.0 / (2039e9 * 0.68), 1e-12);
+  EXPECT_NEAR(time.memory.value, 2147483648.0 / (2039e9 * 0.85), 1e-12);
   EXPECT_EQ(time.overhead, gpu.launch_overhead);
 }
 
@@ -68,7 +68,7 @@ TEST(OpCost, PhasesOrderTheSizes) {
   const Gpu gpu = a100();
   const auto arithmetic = [&](Phase phase) {
     return op_pieces(gpu, product(2048, 768, 3072, DType::BF16, phase)).arithmetic.value * kLibraryChoice *
-           machine_constants(gpu.architecture).sustained;
+           sustained_share(gpu);
   };
   EXPECT_DOUBLE_EQ(arithmetic(Phase::InputGrad), gemm_time(gpu, {1, 2048, 3072, 768}, DType::BF16).value);
   EXPECT_DOUBLE_EQ(arithmetic(Phase::WeightGrad), gemm_time(gpu, {1, 768, 3072, 2048}, DType::BF16).value);
@@ -84,7 +84,7 @@ TEST(OpCost, PrecisionsKeepTheirOrder) {
 }
 
 // measured/gemm.csv, products whose shape is stated and whose GPU is in the catalogue. Most are the best of a search over
-// shapes (mamf-finder); the cost model predicts what the library's own choice keeps in training: kLibraryChoice * sustained of that.
+// shapes (mamf-finder); the cost model predicts what the library's own choice keeps in training: kLibraryChoice * sustained_share of that.
 struct MeasuredProduct {
   const char* gpu;
   std::int64_t m, n, k;
@@ -109,7 +109,7 @@ TEST(OpCost, MeasuredProducts) {
     const Compute what = product(row.m, row.n, row.k, row.type);
     OpTime time = op_pieces(gpu, what);
     time.overhead = gpu.launch_overhead;  // without casts
-    if (row.m > 128) time.arithmetic = time.arithmetic * (kLibraryChoice * machine_constants(gpu.architecture).sustained);
+    if (row.m > 128) time.arithmetic = time.arithmetic * (kLibraryChoice * sustained_share(gpu));
     const double rate = what.flops.value / time.total().value * 1e-12;
     std::printf("  %-13s %6lld x %6lld x %6lld %-5s  %7.1f TFLOP/s, measured %7.1f  %+5.1f %%\n", row.gpu,
                 static_cast<long long>(row.m), static_cast<long long>(row.n), static_cast<long long>(row.k), name_of(row.type),
