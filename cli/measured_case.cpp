@@ -72,6 +72,7 @@ constexpr KernelWord kKernels[] = {
     {"aleph-alpha-scaling", "norm", "fused kernel", "aleph-alpha-rms"},
     {"aleph-alpha-scaling", "notes", "flash_attentionv1", "aleph-alpha-flash1"},
     {"aleph-alpha-scaling", "notes", "attention kernel: torch", "aleph-alpha-torch"},
+    {"torchtitan", "precision", "rowwise", "torchtitan-rowwise"},
 };
 
 constexpr PresetWord kPresets[] = {{"nemo-megatron", "nemo"}, {"llm-foundry-fsdp", "fsdp-llm-foundry"}};
@@ -316,7 +317,9 @@ std::variant<MeasuredCase, SkipReason> measured_case(const MeasuredRow& row) {
   question.quantity = word->quantity;
   const auto gpu = catalogue_gpu(row.text("gpu"));
   if (!gpu) return SkipReason::UnknownGpu;
-  question.framework = preset_of(row, question.assumed);
+  question.framework = question.stack = preset_of(row, question.assumed);
+  for (const KernelWord& entry : kKernels)
+    if (question.framework == entry.with) question.stack = entry.preset;
   if (!row.unknown("framework_flags")) question.flags = row.text("framework_flags");
   const FrameworkPreset& preset = framework_preset(question.framework);
   auto model = model_of(row, preset, question.assumed);

@@ -67,6 +67,7 @@ struct MeasuredCase {
   MemoryRank rank = MemoryRank::Largest;
   std::vector<std::string> assumed = {};  // columns that the row does not state
   std::string framework = {};             // the preset
+  std::string stack = {};                 // the framework that the row names, whatever kernels it ran with
   std::string flags = {};                 // of the framework's command line
   std::int64_t gpus = 0;
 };

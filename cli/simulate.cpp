@@ -12,9 +12,12 @@
 #include "cli/job.h"
 #include "cli/prepared.h"
 #include "cli/progress.h"
+#include "core/data_path.h"
 #include "core/error.h"
 #include "core/json.h"
+#include "core/json_edit.h"
 #include "report/chrome_trace.h"
+#include "report/prediction_interval.h"
 #include "report/summarize.h"
 #include "report/summary_json.h"
 #include "report/summary_text.h"
@@ -60,9 +63,24 @@ static bool terminal_takes_unicode() {
   return false;
 }
 
-static void save_files(const Arguments& arguments, const Result& result, const Summary& summary, const Prepared& prepared) {
-  if (arguments.has("--save-plan")) save_plan(result.plan, arguments.text("--save-plan"));
+static PredictionInterval interval_of(const Prepared& prepared, Seconds predicted) {
+  const std::string path = data_directory() + "/accuracy/residuals.json";
+  const Gpu& gpu = gpu_of(prepared.cluster, prepared.cluster.nodes.front().shape.gpu);
+  return prediction_interval(parse_spreads(read_file(path), path), gpu.architecture, prepared.strategy.framework, predicted);
+}
+
+// Plan files and result files carry it in their origin.
+static std::string with_interval(const std::string& origin, const PredictionInterval& interval) {
+  JsonWriter json(0);
+  json.begin_object().field("low_s", interval.low.value).field("high_s", interval.high.value);
+  json.field("rows", interval.rows).field("extrapolated", interval.extrapolated).end_object();
+  return with_json_value(origin.empty() ? "{}" : origin, "prediction_interval", json.text(), "origin");
+}
+
+static void save_files(const Arguments& arguments, Result& result, const Summary& summary, const Prepared& prepared) {
+  if (summary.prediction_interval) result.plan.origin = with_interval(result.plan.origin, *summary.prediction_interval);
   if (arguments.has("--save-strategy")) write_file(arguments.text("--save-strategy"), to_json(prepared.strategy));
+  if (arguments.has("--save-plan")) save_plan(result.plan, arguments.text("--save-plan"));
   if (arguments.has("--save-result")) save_result(result, arguments.text("--save-result"));
   if (arguments.has("--trace")) write_file(arguments.text("--trace"), chrome_trace(result));
   if (arguments.has("--svg"))
@@ -100,8 +118,9 @@ static ExitCode run(const Arguments& arguments, const Console& console) {
   auto answer = prepare(arguments);
   if (const auto* refused = std::get_if<Refused>(&answer)) return answer_refused(arguments, *refused, console);
   Prepared& prepared = std::get<Prepared>(answer);
-  const Result result = play(arguments, prepared, console);
+  Result result = play(arguments, prepared, console);
   Summary summary = summarize(result, prepared.cluster, prepared.workload, {.order_bounds = true});
+  summary.prediction_interval = interval_of(prepared, summary.iteration_time);
   if (prepared.does_not_fit) {
     summary.feasible = false;
     summary.infeasible_reason = prepared.does_not_fit->reason;

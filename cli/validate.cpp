@@ -14,6 +14,7 @@
 #include "core/error.h"
 #include "core/json.h"
 #include "report/measured.h"
+#include "report/prediction_interval.h"
 #include "report/validation.h"
 #include "report/validation_text.h"
 
@@ -91,8 +92,9 @@ class Scorer {
                            .row_id = row.text("row_id"),
                            .source = row.text("source"),
                            .gpu = row.text("gpu"),
-                           .framework = question.framework,
+                           .framework = question.stack,
                            .quantity = row.text("measured_quantity"),
+                           .architecture = gpu_of(question.cluster, question.cluster.nodes.front().shape.gpu).architecture,
                            .line = row.line,
                            .memory = is_memory(question.quantity),
                            .larger_is_better = is_rate(question.quantity),
@@ -130,6 +132,7 @@ static ExitCode run(const Arguments& arguments, const Console& console) {
   Scorer scorer;
   for (const Asked& one : asked) scorer.add(one);
   const Validation validation = scorer.finish();
+  if (arguments.has("--residuals")) write_file(arguments.text("--residuals"), to_json(spreads(validation.scored)));
   if (arguments.has("--html")) write_file(arguments.text("--html"), validation_html(validation));
   if (arguments.flag("--json")) {
     console.out << validation_json(validation, arguments.flag("--per-row"));
@@ -153,6 +156,7 @@ Verb validate_verb() {
                       {.name = "--json", .help = "print JSON"},
                       {.name = "--per-row", .help = "every prediction, not only the scores"},
                       {.name = "--markdown", .help = "print the tables of docs/validation.md"},
+                      {.name = "--residuals", .value = "FILE", .help = "write what intervals of predictions come from"},
                       {.name = "--html", .value = "FILE", .help = "write one page with tables and rows"}},
           .run = run};
 }

@@ -79,6 +79,7 @@ const std::vector<std::string>& framework_names() {
                                                  "megatron",
                                                  "deepspeed",
                                                  "torchtitan",
+                                                 "torchtitan-rowwise",
                                                  "fsdp2",
                                                  "megatron-deepspeed",
                                                  "megatron-zero-bubble",

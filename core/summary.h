@@ -37,11 +37,19 @@ struct LinkUtilization {
   bool operator==(const LinkUtilization&) const = default;
 };
 
+struct PredictionInterval {   // where 90 of 100 measured iterations like this one lie
+  Seconds low = {}, high = {};
+  int rows = 0;               // measured runs that say so
+  bool extrapolated = false;  // none of them with this framework on this generation of GPU
+  bool operator==(const PredictionInterval&) const = default;
+};
+
 struct Summary {
   bool feasible = true;
   std::string infeasible_reason = {};
   std::vector<std::string> would_help = {};
   Seconds iteration_time = {};
+  std::optional<PredictionInterval> prediction_interval = {};
   double tokens_per_s = 0, tokens_per_s_per_gpu = 0, samples_per_s = 0;
   double model_flops_utilization = 0, hardware_flops_utilization = 0;
   Flops model_flops = {}, hardware_flops = {};   // per iteration, all GPUs

@@ -89,8 +89,20 @@ class SummaryWriter {
     json_.end_array();
   }
 
+  void prediction_interval() {
+    json_.key("prediction_interval");
+    if (!played() || !summary_.prediction_interval) {
+      json_.null();
+      return;
+    }
+    const PredictionInterval& interval = *summary_.prediction_interval;
+    json_.begin_object().field("low_s", interval.low.value).field("high_s", interval.high.value).field("confidence", 0.9);
+    json_.field("rows", interval.rows).field("extrapolated", interval.extrapolated).end_object();
+  }
+
   void rates() {
     measured("iteration_time_s", summary_.iteration_time.value);
+    prediction_interval();
     measured("tokens_per_s", summary_.tokens_per_s);
     measured("tokens_per_s_per_gpu", summary_.tokens_per_s_per_gpu);
     measured("samples_per_s", summary_.samples_per_s);

@@ -90,6 +90,15 @@ class Writer {
          with_commas(summary_.tokens_per_s_per_gpu));
     pair("utilisation (MFU)", in_percent(summary_.model_flops_utilization), "hardware use (HFU)",
          in_percent(summary_.hardware_flops_utilization));
+    interval();
+  }
+
+  void interval() {
+    if (!summary_.prediction_interval) return;
+    const PredictionInterval& it = *summary_.prediction_interval;
+    line(fmt::format("  9 of 10 measured runs {} lie between {} and {}{}",
+                     it.extrapolated ? "of all kinds" : "of this kind", in_time(it.low), in_time(it.high),
+                     it.extrapolated ? " (extrapolated)" : ""));
   }
 
   void share(const std::string& name, double value, int depth) {

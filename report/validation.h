@@ -13,6 +13,7 @@ namespace foreshard {
 // A row with its prediction. `error` is predicted / measured - 1.
 struct ValidatedRow {
   std::string file = {}, row_id = {}, source = {}, gpu = {}, framework = {}, quantity = {};
+  std::string architecture = {};  // of the GPU
   int line = 0;
   bool memory = false;  // else time or throughput
   bool larger_is_better = false;

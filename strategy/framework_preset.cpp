@@ -81,7 +81,9 @@ FrameworkPreset parse_framework_preset(const std::string& text, const std::strin
              "vocabulary",
              "flop_count",
              "elementwise",
+             "tensor_bytes",
              "tensor_copies",
+             "fp8_products",
              "host_per_kernel",
              "host_per_collective",
              "host_per_microbatch",
@@ -97,6 +99,8 @@ FrameworkPreset parse_framework_preset(const std::string& text, const std::strin
   FrameworkPreset preset = {.name = name, .summary = json.at("summary").as_string(), .source = json.at("source").as_string()};
   read_defaults(json, file_name, preset);
   if (const auto speed = json.find("elementwise")) preset.elementwise = speed->as_double(0.05, 1);
+  if (const auto bytes = json.find("tensor_bytes")) preset.tensor_bytes = bytes->as_double(0.1, 8);
+  if (const auto speed = json.find("fp8_products")) preset.fp8_products = speed->as_double(0.1, 1);
   if (const auto copies = json.find("tensor_copies")) preset.tensor_copies = copies->as_double(0, 100);
   preset.host_per_kernel = read_seconds(json, "host_per_kernel");
   preset.host_per_collective = read_seconds(json, "host_per_collective");

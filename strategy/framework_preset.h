@@ -39,12 +39,14 @@ struct FrameworkPreset {
   FlopCount flop_count = FlopCount::Model;
   // costs
   FlashKernel flash = FlashKernel::Newest;
-  double elementwise = 1;       // speed of kernels without products, against kernels that stream at full bandwidth
-  double tensor_copies = 0;     // bytes copied beside each tensor-parallel collective, in sizes of its full tensor
+  double elementwise = 1;        // speed of kernels without products, against kernels that stream at full bandwidth
+  double tensor_bytes = 1;       // of tensor-parallel sums, against those of their tensor: 2 when 16 bits are summed as fp32
+  double fp8_products = 1;       // speed of 8-bit products, against those with one scale per tensor
+  double tensor_copies = 0;      // bytes copied beside each tensor-parallel collective, in sizes of its full tensor
   Seconds host_per_kernel = {};  // time of the host thread to issue one operator: Python, dispatcher, all its kernels
   Seconds host_per_collective = {};
   Seconds host_per_microbatch = {};  // per forward of a chunk: fetching the batch, masks, averaging the loss
-  Seconds host_per_step = {};  // once per iteration: data loader, loss to the host, scheduler, logging
+  Seconds host_per_step = {};        // once per iteration: data loader, loss to the host, scheduler, logging
   OpStyle norm = {}, rope = {}, activation = {}, softmax = {}, residual = {}, cross_entropy = {}, optimizer = {};
   MemoryTraits memory = {};
   bool operator==(const FrameworkPreset&) const = default;

@@ -50,7 +50,7 @@ const ProtocolLatency& protocol_latency(Protocol protocol);
 
 // Of the rate of a short benchmark, what products keep in training: min(1, level * (watts / TFLOP/s)^exponent). A burst ends before
 // the power limit acts; the less power a FLOP has, the more it costs. Fit: training runs on A100, H100 and GB200.
-inline constexpr double kSustainedLevel = 0.95, kSustainedExponent = 0.12;
+inline constexpr double kSustainedLevel = 0.95, kSustainedExponent = 0.10;
 double sustained_share(const Gpu& gpu);
 
 // The kernel that the library picks against the best of a search over shapes and kernels.

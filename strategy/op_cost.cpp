@@ -91,13 +91,13 @@ Seconds matmul_time(const Gpu& gpu, const Compute& compute) {
   return products_time(gpu, compute) * (1.0 / share);
 }
 
-// 8-bit products cast their operands: the forward reads its input and writes it in both layouts, the backward likewise the
-// gradient of its output; the weights' copies are kept between micro-batches.
+// 8-bit products cast their operands: the forward reads its input, writes it in 8 bits and transposes that for the gradient of the
+// weights, the backward likewise the gradient of its output; the weights' copies are kept between micro-batches.
 double cast_bytes(const Compute& compute) {
   const Shape& shape = compute.shapes.front();
   if (shape.dtype != DType::F8) return 0;
   const auto rows = static_cast<double>(shape.dims[0] * shape.dims[1]);
-  const double each = 2 + 1 + 1;
+  const double each = (2 + 1) + (1 + 1);
   switch (compute.phase) {
     case Phase::Forward:
     case Phase::Recompute: return each * rows * static_cast<double>(shape.dims[3]);

@@ -75,7 +75,8 @@ class PlanCosts {
       styled = what;
       styled.traffic = {static_cast<std::int64_t>(static_cast<double>(what.traffic.value) * traffic)};
     }
-    const Seconds time = op_time(gpu(), plain ? what : styled, preset_.flash);
+    const bool eight_bits = what.op == Op::MatMul && what.shapes.front().dtype == DType::F8;
+    const Seconds time = op_time(gpu(), plain ? what : styled, preset_.flash) * (eight_bits ? 1 / preset_.fp8_products : 1.0);
     if (time.value <= 0) return {};
     issue_ = preset_.host_per_kernel.value * style.kernels;
     return {.busy = to_nanoseconds(time + gpu().launch_overhead * (style.kernels - 1))};
@@ -88,9 +89,13 @@ class PlanCosts {
   Cost cost(const Collective& what, const Instruction& instruction) {
     const CommunicationPath path = collective_path(what);
     Cost cost = collective_cost(gpu(), what, path);
-    if (preset_.tensor_copies > 0 && plan_.groups[what.group.index()].name == "tensor") {
-      const double bytes = static_cast<double>(what.bytes.value) * preset_.tensor_copies;
-      cost.busy += to_nanoseconds(op_time(gpu(), {.op = Op::Cast, .traffic = {static_cast<std::int64_t>(bytes)}}));
+    if (plan_.groups[what.group.index()].name == "tensor") {
+      const bool sums = what.kind == CollectiveKind::AllReduce || what.kind == CollectiveKind::ReduceScatter;
+      const double wider = sums ? preset_.tensor_bytes : 1.0;  // summed in a wider format: cast there and back
+      const double copies = preset_.tensor_copies + (wider > 1 ? 2 * (1 + wider) : 0.0);
+      const double copied = static_cast<double>(what.bytes.value) * copies;
+      cost.busy += to_nanoseconds(op_time(gpu(), {.op = Op::Cast, .traffic = {static_cast<std::int64_t>(copied)}}));
+      cost.wire_factor *= wider;
     }
     issue_ = preset_.host_per_collective.value;
     if (path.bandwidth.value > 0 && computes_wait_for(instruction))
