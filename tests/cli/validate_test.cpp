@@ -125,18 +125,23 @@ TEST(Presets, EveryFrameworkHasAFileThatSaysWhereItsNumbersComeFrom) {
   EXPECT_THROW(parse_framework_preset(R"({"summary": "", "source": "", "hosts": 1})", "x", "x.json"), Error);
 }
 
-// Limits are a quarter above today's medians: a change that worsens a source by more fails. docs/validation.md has the table.
+// Limits are about a quarter above today's medians: a change that worsens a source by more fails. Of the rows whose
+// configuration is complete everything is scored. docs/validation.md has the table, docs/cost-model.md says which constants
+// were fitted on which of these rows.
 TEST(ValidateVerb, PublishedTablesStayWithinTheirLimits) {
   struct Limit {
     const char* file;
-    double median;
+    double median, scored;
   };
-  for (const Limit& limit : {Limit{"megatron_sc21_table1.csv", 0.083}, Limit{"bert_dle.csv", 0.14}}) {
+  for (const Limit& limit :
+       {Limit{"megatron_sc21_table1.csv", 0.035, 1}, Limit{"korthikanti2022.csv", 0.06, 1}, Limit{"llm_foundry.csv", 0.06, 1},
+        Limit{"dgxc.csv", 0.06, 1}, Limit{"zero_bubble.csv", 0.06, 0.4}, Limit{"vtrain_single.csv", 0.10, 1},
+        Limit{"bert_dle.csv", 0.08, 1}, Limit{"torchtitan.csv", 0.13, 1}}) {
     const RanLine ran = run_words({"validate", kData + limit.file, "--json"});
     ASSERT_EQ(ran.code, ExitCode::Ok) << ran.err;
     const JsonReader json = JsonReader::parse(ran.out, limit.file);
-    EXPECT_GE(json.at("scored_fraction").as_double(), 0.97) << limit.file;
     EXPECT_LE(json.at("overall").at("time").at("median").as_double(), limit.median) << limit.file;
+    EXPECT_GE(json.at("scored_fraction").as_double(), limit.scored) << limit.file;
   }
 }
 
