@@ -40,6 +40,9 @@ Outcome estimate_once(const Model& model, const Cluster& cluster, const Strategy
   const FrameworkPreset& preset = framework_preset(strategy.framework);
   const std::int64_t together = lowered.strategy.micro_batch * lowered.strategy.dp;
   const auto microbatches = static_cast<int>(std::max(strategy.global_batch, lowered.strategy.global_batch) / together);
+  const std::vector<StageDurations> stages =
+      stage_times ? stage_durations(lowered.plan, cluster) : std::vector<StageDurations>();
+  const double hop = stages.empty() ? 0.0 : stages[stages.size() / 2].hop;
   out.feasible = true;
   out.iteration = refine(lowered, cluster, microbatches).time.value + preset.host_per_step.value;
   if (!stage_times) return out;
@@ -47,7 +50,7 @@ Outcome estimate_once(const Model& model, const Cluster& cluster, const Strategy
   result.plan = std::move(lowered.plan);
   const Summary summary = summarize(result, cluster, {});
   const StageTimes& middle = summary.stage_times[summary.stage_times.size() / 2];
-  out.forward = middle.forward.value, out.transfer = middle.p2p.value;
+  out.forward = middle.forward.value, out.transfer = hop;
   out.backward_input = middle.backward_input.value, out.backward_weight = middle.backward_weight.value;
   return out;
 }

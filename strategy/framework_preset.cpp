@@ -86,6 +86,7 @@ FrameworkPreset parse_framework_preset(const std::string& text, const std::strin
              "fp8_products",
              "host_per_kernel",
              "host_per_collective",
+             "host_per_exchange",
              "host_per_microbatch",
              "host_per_step",
              "norm",
@@ -104,6 +105,7 @@ FrameworkPreset parse_framework_preset(const std::string& text, const std::strin
   if (const auto copies = json.find("tensor_copies")) preset.tensor_copies = copies->as_double(0, 100);
   preset.host_per_kernel = read_seconds(json, "host_per_kernel");
   preset.host_per_collective = read_seconds(json, "host_per_collective");
+  preset.host_per_exchange = read_seconds(json, "host_per_exchange");
   preset.host_per_microbatch = read_seconds(json, "host_per_microbatch");
   preset.host_per_step = read_seconds(json, "host_per_step");
   preset.norm = read_style(json, "norm");

@@ -45,6 +45,7 @@ struct FrameworkPreset {
   double tensor_copies = 0;      // bytes copied beside each tensor-parallel collective, in sizes of its full tensor
   Seconds host_per_kernel = {};  // time of the host thread to issue one operator: Python, dispatcher, all its kernels
   Seconds host_per_collective = {};
+  Seconds host_per_exchange = {};    // the device waits while the host issues one, after a synchronisation for instance
   Seconds host_per_microbatch = {};  // per forward of a chunk: fetching the batch, masks, averaging the loss
   Seconds host_per_step = {};        // once per iteration: data loader, loss to the host, scheduler, logging
   OpStyle norm = {}, rope = {}, activation = {}, softmax = {}, residual = {}, cross_entropy = {}, optimizer = {};

@@ -112,7 +112,9 @@ class PlanCosts {
     const bool sends = what.to.has_value();
     const DeviceId here = ranks_.device(rank_), there = other.valid() ? ranks_.device(other) : here;
     const CommunicationPath path = route_path(sends ? here : there, sends ? there : here, what.bytes);
-    return exchange_cost(gpu(), what, path);
+    Cost cost = exchange_cost(gpu(), what, path);
+    if (sends) cost.busy += to_nanoseconds(preset_.host_per_exchange);
+    return cost;
   }
   // A copy inside the device reads and writes its memory; one to the host takes a copy engine.
   Cost cost(const Copy& what, const Instruction& instruction) const {
