@@ -11,8 +11,6 @@ namespace foreshard {
 
 namespace {
 
-// A prediction is right within this factor in nine of ten published measurements (docs/validation.md, time, 90th percentile).
-constexpr double kErrorFactor = 1.26;
 constexpr double kMillion = 1e6;
 
 std::string text(std::int64_t n) { return std::to_string(n); }

@@ -185,7 +185,7 @@ static void write_candidate(JsonWriter& json, const Candidate& c, int rank) {
     json.field("simulated", *c.simulated);
   else
     json.key("simulated").null();
-  json.key("interval").null();
+  json.key("interval").begin_line_array().value(c.seconds() / kErrorFactor).value(c.seconds() * kErrorFactor).end_array();
   json.field("peak_memory_bytes", c.estimate.peak.value).field("margin_bytes", c.estimate.margin.value);
   json.field("bound_by", name_of(c.estimate.bound_by));
   json.end_object();
