@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "cli/interval.h"
 #include "core/json.h"
 #include "report/text_table.h"
 #include "report/validation.h"
@@ -172,7 +173,7 @@ std::string residuals_text(const SearchResult& result, const std::vector<std::op
          "\n";
 }
 
-static void write_candidate(JsonWriter& json, const Candidate& c, int rank) {
+static void write_candidate(JsonWriter& json, const Cluster& cluster, const Candidate& c, int rank) {
   json.begin_object();
   json.field("rank", rank);
   json.key("strategy").raw(to_json(c.strategy));
@@ -185,7 +186,8 @@ static void write_candidate(JsonWriter& json, const Candidate& c, int rank) {
     json.field("simulated", *c.simulated);
   else
     json.key("simulated").null();
-  json.key("interval").begin_line_array().value(c.seconds() / kErrorFactor).value(c.seconds() * kErrorFactor).end_array();
+  const PredictionInterval interval = interval_of(cluster, c.strategy, {c.seconds()});
+  json.key("interval").begin_line_array().value(interval.low.value).value(interval.high.value).end_array();
   json.field("peak_memory_bytes", c.estimate.peak.value).field("margin_bytes", c.estimate.margin.value);
   json.field("bound_by", name_of(c.estimate.bound_by));
   json.end_object();
@@ -197,10 +199,11 @@ std::string search_json(const SearchResult& result, const Job& job, const Search
   json.field("model", job.model.name).field("cluster", job.cluster.name).field("objective", name_of(options.objective));
   json.key("results").begin_array();
   for (int rank = 1; rank <= std::min(rows, static_cast<int>(result.ranked.size())); ++rank)
-    write_candidate(json, result.ranked[static_cast<std::size_t>(rank) - 1], rank);
+    write_candidate(json, job.cluster, result.ranked[static_cast<std::size_t>(rank) - 1], rank);
   json.end_array();
   json.key("front").begin_array();
-  for (std::size_t i = 0; i < result.front.size(); ++i) write_candidate(json, result.front[i], static_cast<int>(i) + 1);
+  for (std::size_t i = 0; i < result.front.size(); ++i)
+    write_candidate(json, job.cluster, result.front[i], static_cast<int>(i) + 1);
   json.end_array();
   json.field("enumerated", result.enumerated).field("evaluated", result.evaluated).field("refined", result.refined);
   json.key("pruned_by").begin_object();

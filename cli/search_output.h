@@ -10,9 +10,6 @@ namespace foreshard {
 
 std::string search_text(const SearchResult& result, const Job& job, const SearchOptions& options, int rows);
 std::string search_json(const SearchResult& result, const Job& job, const SearchOptions& options, int rows, double wall_s);
-// A prediction is right within this factor in nine of ten published measurements (docs/validation.md: time, 90th percentile).
-inline constexpr double kErrorFactor = 1.26;
-
 // "tp 8, pp 4, dp 128, micro-batch 3, 1f1b, zero 1".
 std::string short_name(const Candidate& candidate);
 // Errors of screen and refine against the simulator over SearchResult::sample; empty where it was interrupted.
