@@ -111,6 +111,26 @@ double finish_all(const Plan& plan, AloneTimes& alone, const ScheduleLists& list
   }
 }
 
+// Parameters that are gathered beside the first forwards hold them up: by how much the first backward of the worst rank comes
+// later. What follows is as late.
+double late_start(const Plan& plan, AloneTimes& alone, const ScheduleLists& lists, const ScheduleTiming<double>& timing) {
+  double latest = 0;
+  for (std::size_t role = 0; role < plan.roles.size(); ++role) {
+    Solo solo(plan, alone, {static_cast<std::int32_t>(role)}, true);
+    std::size_t position = 0;
+    double late = 0;
+    for (const Action& action : plan.roles[role].actions) {
+      const bool work = !action.does.empty() && action.does.front().work != Work::Update;
+      if (work && (position == lists[role].size() || lists[role][position].work != Work::F)) break;
+      if (work) solo.wait_until(timing.begin[role][position]);
+      solo.play(action);
+      if (work) late = solo.compute_end() - timing.end[role][position++];
+    }
+    latest = std::max(latest, late);
+  }
+  return latest;
+}
+
 BoundBy bound(const Estimate& e) {
   const double rest = e.time.value - e.compute.value - e.communication.value - e.tail.value;
   const double most = std::max({e.compute.value, e.communication.value, e.tail.value, rest});
@@ -159,7 +179,8 @@ Estimate refine(const Lowered& lowered, const Cluster& cluster, int microbatches
   const int all = std::max(microbatches, plan.microbatches);
   const double further = all > plan.microbatches ? timing_of(s, lists_of(s, all), stages).makespan - timing.makespan : 0.0;
   Estimate estimate;
-  const double end = finish_all(plan, alone, lists, timing);
+  double end = finish_all(plan, alone, lists, timing);
+  if (s.overlap.parameters && (s.zero == 1 || s.zero == 2)) end += late_start(plan, alone, lists, timing);
   for (int role = 0; role < s.pp; ++role) {
     const auto at = static_cast<std::size_t>(role);
     double compute = 0, talk = 0;
