@@ -6,6 +6,7 @@
 #include "core/json.h"
 #include "core/json_edit.h"
 #include "core/strategy_options.h"
+#include "strategy/framework_preset.h"
 #include "strategy/lower.h"
 #include "strategy/remedies.h"
 
@@ -73,6 +74,11 @@ std::variant<Prepared, Refused> prepare(const Arguments& arguments) {
   PlanOrigin origin = read_origin(lowered.plan, "plan");
   Prepared prepared = finished(std::move(lowered.plan), job.cluster, std::move(origin));
   if (prepared.does_not_fit) prepared.does_not_fit->would_help = remedies(job.model, job.cluster, job.strategy);
+  if (prepared.strategy.framework != Strategy{}.framework) {
+    const MemoryTraits& traits = framework_preset(prepared.strategy.framework).memory;
+    auto held = framework_allocation(job.model, job.cluster, prepared.strategy, with_flags(traits, ""));
+    if (auto* allocation = std::get_if<FrameworkAllocation>(&held)) prepared.allocation = std::move(*allocation);
+  }
   return prepared;
 }
 

@@ -11,6 +11,7 @@
 #include "core/plan.h"
 #include "core/strategy.h"
 #include "report/summarize.h"
+#include "strategy/framework_allocation.h"
 
 namespace foreshard {
 
@@ -21,6 +22,8 @@ struct Prepared {
   Workload workload = {};
   Plan plan = {};
   std::optional<Infeasible> does_not_fit = {};  // its memory
+  // What the framework that a job names would allocate; empty: our own executor, or a saved plan.
+  std::optional<FrameworkAllocation> allocation = {};
 };
 
 // A job that has no plan at all, with what was asked for.

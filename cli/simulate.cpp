@@ -2,8 +2,10 @@
 // answer has the same numbers; its exit code says that it does not fit.
 #include "sim/simulate.h"
 
+#include <algorithm>
 #include <charconv>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <ostream>
 #include <utility>
@@ -77,6 +79,39 @@ static std::string with_interval(const std::string& origin, const PredictionInte
   return with_json_value(origin.empty() ? "{}" : origin, "prediction_interval", json.text(), "origin");
 }
 
+// What the allocator of the framework that was named would hold, per pipeline rank.
+static std::string allocation_json(const Prepared& prepared) {
+  if (!prepared.allocation) return "";
+  JsonWriter json(0);
+  json.begin_object().field("framework", prepared.strategy.framework);
+  const auto list = [&](const char* key, double RankAllocation::*bytes) {
+    json.key(key).begin_array();
+    for (const RankAllocation& rank : prepared.allocation->ranks) json.value(static_cast<std::int64_t>(rank.*bytes));
+    json.end_array();
+  };
+  list("static_bytes", &RankAllocation::statics);
+  list("allocated_bytes", &RankAllocation::peak);
+  list("reserved_bytes", &RankAllocation::reserved);
+  json.field("outside_bytes", static_cast<std::int64_t>(prepared.allocation->outside));
+  return json.field("largest_bytes", static_cast<std::int64_t>(prepared.allocation->largest())).end_object().text();
+}
+
+static std::string allocation_text(const Prepared& prepared) {
+  if (!prepared.allocation) return "";
+  const std::vector<RankAllocation>& ranks = prepared.allocation->ranks;
+  const auto most = std::max_element(ranks.begin(), ranks.end(),
+                                     [](const RankAllocation& a, const RankAllocation& b) { return a.reserved < b.reserved; });
+  const Gpu& gpu = gpu_of(prepared.cluster, prepared.cluster.nodes.front().shape.gpu);
+  char line[256];
+  std::snprintf(line, sizeof line,
+                "\nIn %s's own allocator, rank %d of the pipeline, GiB per GPU\n"
+                "  between steps %.1f, peak allocated %.1f, reserved %.1f, with context and connections %.1f of %.1f\n",
+                prepared.strategy.framework.c_str(), static_cast<int>(most - ranks.begin()), most->statics / (1 << 30),
+                most->peak / (1 << 30), most->reserved / (1 << 30), prepared.allocation->largest() / (1 << 30),
+                in_gib(gpu.memory));
+  return line;
+}
+
 static void save_files(const Arguments& arguments, Result& result, const Summary& summary, const Prepared& prepared) {
   if (summary.prediction_interval) result.plan.origin = with_interval(result.plan.origin, *summary.prediction_interval);
   if (arguments.has("--save-strategy")) write_file(arguments.text("--save-strategy"), to_json(prepared.strategy));
@@ -136,14 +171,16 @@ static ExitCode run(const Arguments& arguments, const Console& console) {
                                           .makespan_s = result.makespan_s,
                                           .simgrid_events = result.engine_events,
                                           .granularity = result.granularity,
-                                          .folding = result.folding});
+                                          .folding = result.folding,
+                                          .framework_allocation_json = allocation_json(prepared)});
   else
     console.out << summary_text(summary,
                                 {.model = prepared.model,
                                  .cluster = prepared.cluster.name,
                                  .strategy = headline(prepared.strategy),
                                  .counts_tokens = prepared.workload.tokens_per_sample > 0},
-                                {.unicode = terminal_takes_unicode()});
+                                {.unicode = terminal_takes_unicode()})
+                << allocation_text(prepared);
   return !prepared.does_not_fit || arguments.flag("--ignore-memory") ? ExitCode::Ok : ExitCode::Infeasible;
 }
 

@@ -58,6 +58,11 @@ class SummaryWriter {
     shares();
     stages();
     memory();
+    json_.key("framework_allocation");
+    if (origin_.framework_allocation_json.empty())
+      json_.null();
+    else
+      json_.raw(origin_.framework_allocation_json);
     links();
     optional("cost_per_million_tokens", summary_.cost_per_million_tokens);
     optional("energy_per_million_tokens_j", summary_.energy_per_million_tokens_j);

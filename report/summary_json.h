@@ -18,6 +18,7 @@ struct SummaryOrigin {
   std::int64_t simgrid_events = 0;
   Granularity granularity = Granularity::Layer;
   Folding folding = Folding::Full;
+  std::string framework_allocation_json = {};  // empty: null
   bool operator==(const SummaryOrigin&) const = default;
 };
 

@@ -183,4 +183,21 @@ TEST(Simulate, TheTextSaysWhatWasSimulated) {
   EXPECT_NE(r.out.find("recompute full"), std::string::npos);
 }
 
+// Megatron with bf16: 2 + 4 + 12 bytes per parameter (JSON "parameters": the vocabulary padded), cuBLAS and Transformer Engine
+// 20.25 MiB on Ampere, and the allocator's rounding: at most 1 MiB for each of the some 150 x 4 tensors.
+TEST(Simulate, SaysWhatTheFrameworksAllocatorHolds) {
+  const JsonReader json = answer(kSmall + "--dp 1 --framework megatron");
+  const JsonReader held = json.at("framework_allocation");
+  EXPECT_EQ(held.at("framework").as_string(), "megatron");
+  const double states = 18.0 * json.at("parameters").as_double(), mib = 1024.0 * 1024.0;
+  EXPECT_GE(held.at("static_bytes").at(0).as_double(), states + 20.25 * mib);
+  EXPECT_LE(held.at("static_bytes").at(0).as_double(), states + 20.25 * mib + 600 * mib);
+  EXPECT_GT(held.at("allocated_bytes").at(0).as_double(), held.at("static_bytes").at(0).as_double());
+  EXPECT_DOUBLE_EQ(held.at("largest_bytes").as_double(),
+                   held.at("reserved_bytes").at(0).as_double() + held.at("outside_bytes").as_double());
+  EXPECT_TRUE(answer(kSmall + "--dp 1").at("framework_allocation").is_null());
+  EXPECT_NE(run_line(kSmall + "--dp 1 --framework megatron").out.find("In megatron's own allocator, rank 0"),
+            std::string::npos);
+}
+
 }  // namespace foreshard
