@@ -312,9 +312,10 @@ class Allocation {
   std::vector<StageBytes> stages_ = {};
 };
 
-// So many micro-batches fill every schedule: at most 2 p + v p chunks are in flight.
+// So many micro-batches fill a pipeline: at most 2 p + v p chunks are in flight. GPipe holds all of them.
 int microbatches_that_fill(const Strategy& s) {
   const auto m = static_cast<int>(s.global_batch / (s.micro_batch * s.dp));
+  if (s.schedule == Schedule::GPipe) return m;
   const int group = s.microbatch_group > 0 ? s.microbatch_group : s.pp;
   return std::min(m, static_cast<int>(round_up(4 * s.pp, group)));
 }

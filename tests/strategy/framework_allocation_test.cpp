@@ -122,6 +122,16 @@ TEST(FrameworkAllocation, ActivationsOfThePublishedModels) {
   EXPECT_DOUBLE_EQ(activations(), 12.3515625);
 }
 
+// GPipe keeps every micro-batch, 1F1B as many as there are stages behind: 32 and 2 of 2 stages.
+TEST(FrameworkAllocation, SchedulesHoldWhatIsInFlight) {
+  Strategy s = golden(1, 2, 1, 0);
+  s.dp = 1, s.micro_batch = 1, s.global_batch = 32;
+  const double kept = allocated(s, "dgx-a100").ranks[0].activations / 2;
+  EXPECT_DOUBLE_EQ(allocated(s, "dgx-a100").ranks[1].activations, kept);
+  s.schedule = Schedule::GPipe;
+  EXPECT_DOUBLE_EQ(allocated(s, "dgx-a100").ranks[0].activations, 32 * kept);
+}
+
 // A rank that gathers the logits of four holds all of them; what it takes from the device grows with what comes and goes only.
 TEST(FrameworkAllocation, TraitsAddTheirBytes) {
   const Strategy s = golden(4, 1, 1, 1);
