@@ -170,7 +170,7 @@ Operand own_part(const Operand& operand, std::int64_t elements, bool sliced, std
 }
 
 // writes[0] = sum of squares of all elements read, divided by `divide=`; added to it when the instruction accumulates. With
-// `slice=`, of the own slices.
+// `slice=`, of the own slices; with `used=` of all slices together only so many elements count.
 template <class T>
 Kernel<T> make_grad_norm(const Form& form) {
   if (form.writes.size() != 1) form.refuse(std::to_string(form.writes.size()) + " writes", "1");
@@ -178,14 +178,16 @@ Kernel<T> make_grad_norm(const Form& form) {
   const bool sliced = form.attributes.sets("slice");
   const std::int64_t elements = sliced ? form.dims(0, 1)[0] : 0;
   const double divide = form.attributes.sets("divide") ? form.attributes.number("divide") : 1;
+  const std::int64_t used = form.attributes.sets("used") ? form.attributes.integer("used") : INT64_MAX;
   return {.run =
-              [accumulate, sliced, elements, divide](const Call<T>& call) {
+              [accumulate, sliced, elements, divide, used](const Call<T>& call) {
                 T values[kPiece];
                 double sum = 0;
                 for (const Operand& whole : call.reads) {
                   const Operand operand = own_part(whole, elements, sliced, call.arguments.slice);
-                  for (std::int64_t i = 0; i < operand.elements; i += kPiece) {
-                    const std::int64_t count = std::min(kPiece, operand.elements - i);
+                  const std::int64_t counted = std::min(operand.elements, used - call.arguments.slice * elements);
+                  for (std::int64_t i = 0; i < counted; i += kPiece) {
+                    const std::int64_t count = std::min(kPiece, counted - i);
                     load(operand, i, count, values);
                     double part = 0;
 #pragma omp simd reduction(+ : part)

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "exec/host_kernel.h"
 #include "exec/interpreter.h"
 
 namespace foreshard {
@@ -70,6 +71,8 @@ Interpreter::Bound Interpreter::bind_compute(const Action& action, const Instruc
   arguments.seed = options_.seed;
   arguments.source = options_.samples;
   arguments.optimizer = options_.optimizer;
+  if (const host::Attributes words(what.attributes); words.sets("momentum"))
+    arguments.optimizer.momentum = words.number("momentum");
   Bound bound;
   try {
     bound.task = device_.compute(instruction.stream, what, reads, writes, arguments);

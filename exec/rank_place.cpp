@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "exec/host_kernel.h"
 #include "exec/philox.h"
 
 namespace foreshard {
@@ -60,6 +61,8 @@ OpArguments arguments_of(const Plan& plan, const Ranks& ranks, const RankPlace& 
   }
   if (const GroupId group = slice_group(plan, what.attributes); group.valid())
     arguments.slice = place_in_group(ranks, group, place.rank);
+  const host::Attributes words(what.attributes);
+  if (words.sets("loss_scale")) arguments.loss_scale = words.number("loss_scale");
   return arguments;
 }
 

@@ -2,7 +2,26 @@
 
 #include "strategy/chunk_program.h"
 
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
 namespace foreshard {
+
+// "key=value", the shortest text that reads back as the same number.
+static std::string setting(const char* key, double value) {
+  char text[64];
+  for (int digits = 6; digits <= 17; ++digits) {
+    std::snprintf(text, sizeof text, "%s=%.*g", key, digits, value);
+    if (std::strtod(std::strchr(text, '=') + 1, nullptr) == value) break;
+  }
+  return text;
+}
+
+static void add_word(std::string& attributes, const std::string& word) {
+  if (word.empty()) return;
+  attributes += (attributes.empty() ? "" : " ") + word;
+}
 
 static Use whole(BufferId buffer) { return {.buffer = buffer}; }
 
@@ -39,7 +58,8 @@ Instruction ChunkProgram::update(int index) const {
                .phase = Phase::Update,
                .shapes = {{{elements}, types.state}},
                .flops = {static_cast<double>(elements) * (adam ? 12 : 4)}};
-  if (lowering_.zero < 3) what.attributes = slice();
+  if (!adam && lowering_.strategy.momentum > 0) add_word(what.attributes, setting("momentum", lowering_.strategy.momentum));
+  if (lowering_.zero < 3) add_word(what.attributes, slice());  // last: names of groups have spaces
   Instruction run{.name = adam ? "adam" : "sgd", .stream = RoleStreams::compute};
   run.reads = {whole(unit.gradient)};
   for (const BufferId state : {unit.master, unit.momentum, unit.variance}) {
@@ -61,13 +81,15 @@ std::string ChunkProgram::slice() const {
   return lowering_.zero >= 1 ? "slice=" + lowering_.plan.groups[lowering_.shard_group.index()].name : "";
 }
 
-// Adds the squares of the unit's gradients to the norm; what every tp rank holds counts once.
+// Adds the squares of the unit's gradients to the norm; what every tp rank holds counts once, and padding does not count: behind
+// a full gradient in a ring (ZeRO 2-3) lies what was there before.
 Instruction ChunkProgram::norm(int index, bool first) const {
   const StateUnit& unit = state_.units[static_cast<std::size_t>(index)];
   const std::int64_t elements = unit.elements / (lowering_.zero >= 1 ? lowering_.shards : 1);
-  std::string attributes = lowering_.zero == 1 ? slice() : "";
-  if (unit.replicated_over_tp)
-    attributes += (attributes.empty() ? "divide=" : " divide=") + std::to_string(lowering_.strategy.tp);
+  std::string attributes = unit.replicated_over_tp ? "divide=" + std::to_string(lowering_.strategy.tp) : "";
+  const bool padded = lowering_.zero >= 2 && unit.used < unit.elements;
+  if (padded) add_word(attributes, "used=" + std::to_string(unit.used));
+  if (lowering_.zero == 1 || padded) add_word(attributes, slice());
   Instruction run{.name = "gradient norm",
                   .what = Compute{.op = Op::GradNorm,
                                   .phase = Phase::Update,
@@ -87,8 +109,8 @@ Instruction ChunkProgram::norm(int index, bool first) const {
 Instruction ChunkProgram::clip(int index) const {
   const StateUnit& unit = state_.units[static_cast<std::size_t>(index)];
   const std::int64_t elements = unit.elements / (lowering_.zero >= 1 ? lowering_.shards : 1);
-  std::string attributes = "max_norm=" + std::to_string(lowering_.strategy.clip_norm);
-  if (lowering_.zero == 1) attributes += " " + slice();
+  std::string attributes = setting("max_norm", lowering_.strategy.clip_norm);
+  if (lowering_.zero == 1) add_word(attributes, slice());
   return {.name = "clip",
           .what = Compute{.op = Op::ClipScale,
                           .phase = Phase::Update,

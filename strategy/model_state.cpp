@@ -162,7 +162,10 @@ class StateLayout {
   }
 
   void pad_units() {
-    for (StateUnit& unit : state_.units) unit.elements = round_up(unit.elements, lowering_.shards);
+    for (StateUnit& unit : state_.units) {
+      unit.used = unit.elements;
+      unit.elements = round_up(unit.elements, lowering_.shards);
+    }
     if (!embedding_) return;
     for (std::size_t layer = 0; layer < state_.places.size(); ++layer)
       for (std::size_t p = 0; p < state_.places[layer].size(); ++p)

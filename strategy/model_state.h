@@ -21,6 +21,7 @@ struct ParameterPlace {
 
 struct StateUnit {
   std::int64_t elements = 0;     // local, padded to the sharding group
+  std::int64_t used = 0;         // of these, what parameters fill
   bool partial_over_tp = false;  // gradients of replicated parameters under sequence parallelism: summed over tp first
   bool replicated_over_tp = false;  // every tp rank holds the same elements: apart from the others when their norm is needed
   bool tied = false;             // the token embedding or its copy on the last stage

@@ -164,5 +164,12 @@ TEST(HostClip, OwnSliceAndSharedGradients) {
   EXPECT_NEAR(gradients[0].at(7), 3.5, 1e-6);
 }
 
+// The second of two shards of four, of which seven elements count: 25 + 36 + 49 = 110; what lies behind is no number.
+TEST(HostClip, PaddingDoesNotCount) {
+  std::vector<Array> gradients = {Array({5, 6, 7, std::nan("")}, DType::F64)}, norm = {Array(1, DType::F64)};
+  run_on(update(Op::GradNorm, 4, "used=7 slice=shards"), gradients, norm, {.slice = 1});
+  EXPECT_DOUBLE_EQ(norm[0].at(0), 110);
+}
+
 }  // namespace
 }  // namespace foreshard
