@@ -1,7 +1,10 @@
 // The comparison with one device sees every kind of mistake: each mutant of a right plan differs by far more than 1e-12.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "core/check_plan.h"
+#include "strategy/loss_scale.h"
 #include "tests/exec/training.h"
 
 namespace foreshard {
@@ -103,6 +106,36 @@ TEST_F(Mutants, GradientsAreOverwritten) {
                        }),
             0);
   EXPECT_GT(apart(plan).gradients, 1e-3);
+}
+
+// Each rank clips by the norm of what it holds itself.
+TEST_F(Mutants, TheNormIsNotSummed) {
+  const Strategy clipped = in_double({.micro_batch = 2, .clip_norm = 0.01});
+  const Execution one = run(lowered(tiny_gpt(), clipped), training(2));
+  Plan plan = lowered(tiny_gpt(), in_double({.tp = 2, .pp = 2, .micro_batch = 2, .clip_norm = 0.01}));
+  EXPECT_LE(difference(run(plan, training(2)), one).largest(), 1e-12);
+  ASSERT_GT(change_all(plan, "sum of norms", [](Instruction& i) { i.what = Mark{}; }), 0);
+  EXPECT_GT(difference(run(plan, training(2)), one).gradients, 1e-3);
+}
+
+// The update forgets that gradients carry a scale.
+TEST_F(Mutants, TheLossScaleIsNotTakenOut) {
+  Plan plan = with_loss_scale(lowered(tiny_gpt(), in_double({.micro_batch = 2, .optimizer = OptimizerKind::Sgd})), 256);
+  const Execution right = run(plan, training(2));
+  ASSERT_GT(change_all(plan, "sgd", [](Instruction& i) { std::get<Compute>(i.what).attributes = ""; }), 0);
+  const Execution wrong = run(plan, training(2));
+  EXPECT_GT(std::abs(wrong.steps[1].loss - right.steps[1].loss), 1e-6);
+}
+
+// The first bucket of one segment keeps the weights of before the update.
+TEST_F(Mutants, AnUpdateIsMissing) {
+  Plan plan = split();
+  int count = 0;
+  for (Segment& segment : plan.segments)
+    for (Instruction& instruction : segment.instructions)
+      if (instruction.name == "adam" && count++ == 0) instruction.what = Mark{};
+  ASSERT_GT(count, 1);
+  EXPECT_GT(apart(plan).values, 1e-6);
 }
 
 // The other ranks never hear of an update.

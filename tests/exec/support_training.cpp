@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <sstream>
 
 #include "core/cluster.h"
 #include "strategy/lower.h"
@@ -60,6 +61,56 @@ Model tiny_bert() {
                                .pooler = true,
                                .mlm_head = true,
                                .lm_head_bias = true}};
+}
+
+static LayerSpec conv(const std::string& name, std::int64_t features, int kernel, int stride,
+                      std::vector<std::string> inputs = {}) {
+  return {.name = name,
+          .op = LayerOp::Conv2d,
+          .inputs = std::move(inputs),
+          .features = features,
+          .kernel = kernel,
+          .stride = stride,
+          .padding = kernel / 2};
+}
+
+Model tiny_cnn() {
+  using enum LayerOp;
+  LayerList list{.input = {3, 8, 8}, .classes = 5};
+  list.layers = {conv("conv1", 4, 3, 1),
+                 {.name = "bn1", .op = BatchNorm},
+                 {.name = "relu1", .op = Relu},
+                 {.name = "pool1", .op = MaxPool, .kernel = 3, .stride = 2, .padding = 1},
+                 conv("a.conv1", 2, 1, 1),
+                 {.name = "a.bn1", .op = BatchNorm},
+                 {.name = "a.relu1", .op = Relu},
+                 conv("a.conv2", 2, 3, 2),
+                 {.name = "a.bn2", .op = BatchNorm},
+                 {.name = "a.relu2", .op = Relu},
+                 conv("a.conv3", 8, 1, 1),
+                 {.name = "a.bn3", .op = BatchNorm},
+                 conv("a.down", 8, 1, 2, {"pool1"}),
+                 {.name = "a.down.bn", .op = BatchNorm},
+                 {.name = "a.add", .op = Add, .inputs = {"a.bn3", "a.down.bn"}},
+                 {.name = "a.relu3", .op = Relu},
+                 conv("b.conv1", 8, 3, 1),
+                 {.name = "b.bn1", .op = BatchNorm},
+                 {.name = "b.add", .op = Add, .inputs = {"b.bn1", "a.relu3"}},
+                 {.name = "b.relu", .op = Relu},
+                 {.name = "pool2", .op = AvgPool, .kernel = 2, .stride = 2},
+                 {.name = "flat", .op = Flatten},
+                 {.name = "fc", .op = Linear, .features = 5, .bias = true}};
+  return {.name = "tiny-cnn", .shape = std::move(list)};
+}
+
+Model tiny_mlp() {
+  LayerList list{.input = {12}, .classes = 7};
+  for (const char* name : {"1", "2", "3"}) {
+    list.layers.push_back({.name = std::string("fc") + name, .op = LayerOp::Linear, .features = 16, .bias = true});
+    list.layers.push_back({.name = std::string("relu") + name, .op = LayerOp::Relu});
+  }
+  list.layers.push_back({.name = "out", .op = LayerOp::Linear, .features = 7, .bias = true});
+  return {.name = "tiny-mlp", .shape = std::move(list)};
 }
 
 Strategy in_double(Strategy strategy) {
@@ -121,6 +172,23 @@ Difference difference(const Execution& a, const Execution& b) {
   }
   if (index.size() != b.result.plan.tensors.size()) all.gradients = INFINITY, all.worst = "another number of tensors";
   return all;
+}
+
+void divide_gradients(Execution& execution, double loss_scale) {
+  for (WholeTensor& tensor : execution.gradients) {
+    for (double& element : tensor.elements) element /= loss_scale;
+    tensor.largest_difference /= loss_scale;
+  }
+}
+
+std::string name_of(const Strategy& s) {
+  std::ostringstream out;
+  out << "dp" << s.dp << " tp" << s.tp << (s.sequence_parallel ? " sp" : "") << " pp" << s.pp << " v" << s.virtual_stages << " "
+      << (s.schedule ? name_of(*s.schedule) : "auto") << " split \"" << s.layer_split << "\" micro-batch " << s.micro_batch
+      << " zero" << s.zero << " group " << s.zero_group << " recompute " << to_text(s.recompute) << " overlap "
+      << to_text(s.overlap) << " bucket " << s.bucket.value << " dropout " << s.dropout << " " << name_of(s.optimizer)
+      << " momentum " << s.momentum << " clip " << s.clip_norm;
+  return out.str();
 }
 
 }  // namespace foreshard

@@ -12,6 +12,8 @@ namespace foreshard {
 Model tiny_gpt(bool tied = true);  // vocabulary 256, 32 positions, d 64, 4 heads, 4 layers
 Model tiny_llama();                // grouped queries, SwiGLU, RMSNorm, rotary positions, untied
 Model tiny_bert();                 // post-norm, both heads
+Model tiny_cnn();  // 8 x 8 pictures; a residual block as in ResNet-50, with a stride and a projection; 5 classes
+Model tiny_mlp();  // 12 features, three hidden layers, 7 classes
 
 // Global batch 8 in fp64; the caller sets the rest.
 Strategy in_double(Strategy strategy = {});
@@ -27,5 +29,8 @@ struct Difference {
   double largest() const;
 };
 Difference difference(const Execution& a, const Execution& b);
+void divide_gradients(Execution& execution, double loss_scale);  // they carry it
+
+std::string name_of(const Strategy& strategy);  // for messages
 
 }  // namespace foreshard
