@@ -1,0 +1,92 @@
+// The same networks in PyTorch (tests/exec/oracle/torch_oracle.py), in double precision from the same weights and tokens: after
+// two steps of AdamW the norm and three random projections of every gradient and every weight are equal to 1e-11.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include "exec/philox.h"
+#include "tests/exec/training.h"
+
+namespace foreshard {
+namespace {
+
+constexpr double kTolerance = 1e-11;
+
+struct OracleModel {
+  std::vector<double> losses = {};
+  std::map<std::string, std::vector<double>> gradients = {}, values = {};  // norm, projections
+};
+
+std::map<std::string, OracleModel> read_oracle() {
+  std::map<std::string, OracleModel> models;
+  std::ifstream file(std::string(FORESHARD_SOURCE) + "/tests/exec/oracle/torch.txt");
+  OracleModel* model = nullptr;
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream words(line);
+    std::string kind, name;
+    words >> kind;
+    if (kind == "model") words >> name, model = &models[name];
+    if (kind == "loss") words >> model->losses.emplace_back();
+    if (kind != "gradient" && kind != "value") continue;
+    words >> name;
+    std::vector<double>& numbers = (kind == "value" ? model->values : model->gradients)[name];
+    for (double number = 0; words >> number;) numbers.push_back(number);
+  }
+  return models;
+}
+
+std::vector<double> measures(const std::string& name, const WholeTensor& tensor, std::size_t count) {
+  std::vector<double> all(count);
+  for (const double x : tensor.elements) all[0] += x * x;
+  all[0] = std::sqrt(all[0]);
+  for (std::size_t v = 1; v < count; ++v) {
+    const std::uint64_t stream = mix_keys(name_key("projection of " + name), v - 1);
+    for (std::size_t i = 0; i < tensor.elements.size(); ++i) all[v] += tensor.elements[i] * standard_normal(7, stream, i);
+  }
+  return all;
+}
+
+void expect_as_told(const std::map<std::string, std::vector<double>>& told, const Plan& plan,
+                    const std::vector<WholeTensor>& tensors) {
+  ASSERT_EQ(told.size(), plan.tensors.size());
+  for (std::size_t t = 0; t < tensors.size(); ++t) {
+    const std::string& name = plan.tensors[t].name;
+    ASSERT_TRUE(told.contains(name)) << name;
+    const std::vector<double>& expected = told.at(name);
+    ASSERT_EQ(expected.size(), 4u);
+    const std::vector<double> found = measures(name, tensors[t], expected.size());
+    for (std::size_t i = 0; i < expected.size(); ++i)
+      EXPECT_LE(std::abs(found[i] - expected[i]), kTolerance * expected[0])
+          << name << " measure " << i << " of " << expected[i];
+  }
+}
+
+void compare_with_torch(const std::string& name, Model model, const Strategy& strategy) {
+  const OracleModel told = read_oracle()[name];
+  ASSERT_EQ(told.losses.size(), 2u);
+  std::get<Transformer>(model.shape).layers = 2;
+  ExecuteOptions options = training(2);
+  options.optimizer = {.learning_rate = 1e-2, .eps = 1e-5, .weight_decay = 0.1};
+  const Plan plan = lowered(model, in_double(strategy));
+  const Execution done = run(plan, options);
+  for (std::size_t s = 0; s < 2; ++s) EXPECT_NEAR(done.steps[s].loss, told.losses[s], kTolerance);
+  expect_as_told(told.gradients, plan, done.gradients);
+  expect_as_told(told.values, plan, done.values);
+}
+
+TEST(Oracle, Gpt) { compare_with_torch("gpt", tiny_gpt(), {.micro_batch = 2}); }
+TEST(Oracle, Llama) { compare_with_torch("llama", tiny_llama(), {.micro_batch = 2}); }
+TEST(Oracle, Bert) { compare_with_torch("bert", tiny_bert(), {.micro_batch = 2}); }
+TEST(Oracle, GptInUnfusedAttention) {
+  compare_with_torch("gpt", tiny_gpt(), {.micro_batch = 2, .attention = AttentionKernel::Unfused});
+}
+TEST(Oracle, GptOnEightRanks) {
+  compare_with_torch("gpt", tiny_gpt(), {.dp = 2, .tp = 2, .pp = 2, .sequence_parallel = true, .micro_batch = 1, .zero = 1});
+}
+TEST(Oracle, LlamaOnFourRanks) { compare_with_torch("llama", tiny_llama(), {.dp = 2, .tp = 2, .micro_batch = 1, .zero = 3}); }
+
+}  // namespace
+}  // namespace foreshard
