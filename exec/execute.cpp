@@ -3,8 +3,10 @@
 #include <algorithm>
 
 #include "core/plan_indices.h"
+#include "exec/checkpoint.h"
 #include "exec/measured_trace.h"
 #include "exec/memory_limit.h"
+#include "exec/safetensors.h"
 #include "exec/team.h"
 
 namespace foreshard {
@@ -27,13 +29,25 @@ void check(const Plan& plan, const ExecuteOptions& options) {
     throw Error("plan", "ranks", std::to_string(count),
                 "at most " + std::to_string(kMostRanksHere) + " threads of this process");
   if (options.steps < 1) throw Error("options", "steps", std::to_string(options.steps), "at least 1");
+  if (!options.save.empty()) expect_place(options.save);
+  if (options.save_every < 0) throw Error("options", "save every", std::to_string(options.save_every), "0 or more");
 }
 
-std::vector<StepReport> run_steps(Team& team, const ExecuteOptions& options) {
+// A checkpoint where one is due after `done` steps of this run.
+void save(const Plan& plan, const Team& team, const ExecuteOptions& options, const TrainingPoint& start, int done) {
+  const bool due = done == options.steps || (options.save_every > 0 && done % options.save_every == 0);
+  if (options.save.empty() || !due) return;
+  save_checkpoint(options.save, plan, team.ranks(), team.memories(),
+                  {.step = start.step + done, .samples = start.samples + done * plan.samples, .seed = start.seed});
+}
+
+std::vector<StepReport> run_steps(const Plan& plan, Team& team, const ExecuteOptions& options, const TrainingPoint& start) {
   using Clock = std::chrono::steady_clock;
   std::vector<StepReport> reports(static_cast<std::size_t>(options.steps));
-  const int together = options.barrier ? 1 : options.steps;
+  int together = 1;
   for (int step = 0; step < options.steps; step += together) {
+    if (!options.barrier)
+      together = std::min(options.save_every > 0 ? options.save_every : options.steps, options.steps - step);
     const Clock::time_point before = Clock::now();
     team.run(step, together);
     const double time = std::chrono::duration<double>(Clock::now() - before).count() / together;
@@ -41,6 +55,7 @@ std::vector<StepReport> run_steps(Team& team, const ExecuteOptions& options) {
       reports[static_cast<std::size_t>(i)] = {team.loss(i), time};
       if (options.on_step) options.on_step(i, reports[static_cast<std::size_t>(i)]);
     }
+    save(plan, team, options, start, step + together);
   }
   return reports;
 }
@@ -54,7 +69,8 @@ std::vector<RankRun> last_runs(Team& team, const ExecuteOptions& options) {
     RankRun run{.steps = &rank.steps(), .spans = {last.begin(), last.end()}};
     for (std::size_t s = 0; options.time == TimeMode::Emulated && options.steps > 2 && s < run.spans.size(); ++s) {
       std::vector<double> costs;
-      for (int step = 1; step < options.steps; ++step) costs.push_back(static_cast<double>(rank.spans(step)[s].own));
+      for (int step = std::max(1, options.steps - rank.kept_runs()); step < options.steps; ++step)
+        costs.push_back(static_cast<double>(rank.spans(step)[s].own));
       run.spans[s].own = static_cast<std::int64_t>(median(std::move(costs)));
     }
     runs.push_back(std::move(run));
@@ -92,9 +108,10 @@ std::variant<Execution, Infeasible> execute(const Plan& plan, const ExecuteOptio
   if (options.memory_limit)
     if (auto refused = exceeds_limit(plan, *options.memory_limit)) return *refused;
   if (auto refused = exceeds_machine(plan)) return *refused;
-  auto team = std::make_unique<Team>(plan, options);
+  const TrainingPoint start = options.resume.empty() ? TrainingPoint{.seed = options.seed} : training_point(options.resume);
+  auto team = std::make_unique<Team>(plan, options, start);
   try {
-    return report(plan, *team, options, run_steps(*team, options));
+    return report(plan, *team, options, run_steps(plan, *team, options, start));
   } catch (const DeviceError&) {
     // A thread that hangs inside an instruction still uses what the team holds: then nothing of it is ever freed.
     if (!team->ended()) static_cast<void>(team.release());

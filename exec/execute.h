@@ -33,9 +33,20 @@ struct StepReport {
   bool operator==(const StepReport&) const = default;
 };
 
+// How far a training has come.
+struct TrainingPoint {
+  int step = 0;              // steps done
+  std::int64_t samples = 0;  // samples used
+  std::uint64_t seed = 0;    // of samples and dropout
+  bool operator==(const TrainingPoint&) const = default;
+};
+
 struct ExecuteOptions {
   int steps = 1;
-  std::uint64_t seed = 0;  // initial weights, samples, dropout
+  std::uint64_t seed = 0;   // initial weights, samples, dropout
+  std::string resume = {};  // a checkpoint to go on from, with its seed; exec/checkpoint.h
+  std::string save = {};    // where to keep a checkpoint, at the end and every `save_every` steps (0: at the end only)
+  int save_every = 0;
   OptimizerSettings optimizer = {};
   const Samples* samples = nullptr;  // none: random ones made from the seed
   TimeMode time = TimeMode::Wall;

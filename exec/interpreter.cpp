@@ -8,6 +8,9 @@
 
 namespace foreshard {
 
+// A rank may be a few runs ahead of another, never so many; a long training does not keep all it measured.
+static constexpr int kMostKeptRuns = 64;
+
 Interpreter::Interpreter(const Plan& plan, const Ranks& ranks, RankId rank, DeviceBackend& device, Communicator& communicator,
                          Stop& stop, const InterpreterOptions& options)
     : plan_(plan),
@@ -23,7 +26,8 @@ Interpreter::Interpreter(const Plan& plan, const Ranks& ranks, RankId rank, Devi
       running_(role_.streams.size()) {
   for (std::atomic<int>& step : running_) step.store(-1);
   bind();
-  spans_.resize(static_cast<std::size_t>(options_.runs) * steps_.size());
+  kept_runs_ = std::min(options_.runs, kMostKeptRuns);
+  spans_.resize(static_cast<std::size_t>(kept_runs_) * steps_.size());
   losses_.resize(static_cast<std::size_t>(options_.runs * losses_of_run_));
 }
 

@@ -23,6 +23,8 @@ struct StepSpan {
 
 struct InterpreterOptions {
   int runs = 1;
+  int first_step = 0;  // steps of the training and samples that lie before the first run
+  std::int64_t first_sample = 0;
   std::uint64_t seed = 0;
   OptimizerSettings optimizer = {};
   const Samples* samples = nullptr;
@@ -43,9 +45,9 @@ class Interpreter : public StepObserver {
   RankMemory& memory() { return memory_; }
   const RankMemory& memory() const { return memory_; }
   const std::vector<RankStep>& steps() const { return steps_; }
-  std::span<const StepSpan> spans(int run) const {  // [step]
-    return std::span(spans_).subspan(static_cast<std::size_t>(run) * steps_.size(), steps_.size());
-  }
+  // [step], of one of the last `kept_runs()` runs.
+  std::span<const StepSpan> spans(int run) const { return std::span(spans_).subspan(first_span(run), steps_.size()); }
+  int kept_runs() const { return kept_runs_; }
   double loss(int run) const;     // this rank's share
   LiveBytes peak(int run) const;  // of device memory, from the blocks it acquired and released
 
@@ -83,7 +85,8 @@ class Interpreter : public StepObserver {
   std::unique_ptr<StreamTask> bind_exchange(const RankStep& step, const Action& action, const Instruction& instruction,
                                             const std::string& where);
   std::unique_ptr<StreamTask> bind_copy(const Action& action, const Instruction& instruction, const std::string& where);
-  StepSpan& span(int run, std::size_t step) { return spans_[static_cast<std::size_t>(run) * steps_.size() + step]; }
+  std::size_t first_span(int run) const { return static_cast<std::size_t>(run % kept_runs_) * steps_.size(); }
+  StepSpan& span(int run, std::size_t step) { return spans_[first_span(run) + step]; }
   std::vector<int> blocks(const std::vector<Block>& list, const Action& action) const;
 
   const Plan& plan_;
@@ -99,7 +102,8 @@ class Interpreter : public StepObserver {
   std::vector<Bound> bound_;  // [step]
   int events_ = 0, losses_of_run_ = 0;
 
-  std::vector<StepSpan> spans_;            // [run * steps + step]
+  int kept_runs_ = 1;
+  std::vector<StepSpan> spans_;            // [run % kept_runs * steps + step]
   std::vector<double> losses_;             // [run * losses_of_run_ + loss]
   std::vector<std::atomic<int>> running_;  // [stream]: step, -1 none
   std::atomic<std::int64_t> ended_ = 0;

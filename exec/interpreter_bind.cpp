@@ -69,6 +69,8 @@ Interpreter::Bound Interpreter::bind_compute(const Action& action, const Instruc
   for (const Use& use : instruction.writes) writes.push_back(memory_.operand(use, value_of(use.slot, action), where));
   OpArguments arguments = arguments_of(plan_, ranks_, place_, action, instruction);
   arguments.seed = options_.seed;
+  arguments.first_sample += options_.first_sample;
+  arguments.step += options_.first_step;
   arguments.source = options_.samples;
   arguments.optimizer = options_.optimizer;
   if (const host::Attributes words(what.attributes); words.sets("momentum"))

@@ -3,13 +3,16 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "exec/checkpoint.h"
 
 namespace foreshard {
 
-Team::Team(const Plan& plan, const ExecuteOptions& options)
-    : plan_(plan), options_(options), ranks_(plan), random_samples_(options.seed), meetings_(stop_) {
+Team::Team(const Plan& plan, const ExecuteOptions& options, const TrainingPoint& start)
+    : plan_(plan), options_(options), ranks_(plan), random_samples_(start.seed), meetings_(stop_) {
   const InterpreterOptions common{.runs = options.steps,
-                                  .seed = options.seed,
+                                  .first_step = start.step,
+                                  .first_sample = start.samples,
+                                  .seed = start.seed,
                                   .optimizer = options.optimizer,
                                   .samples = options.samples ? options.samples : &random_samples_,
                                   .checks = options.checks,
@@ -20,11 +23,12 @@ Team::Team(const Plan& plan, const ExecuteOptions& options)
     member->communicator = std::make_unique<ThreadCommunicator>(meetings_, RankId{r});
     member->interpreter =
         std::make_unique<Interpreter>(plan, ranks_, RankId{r}, *member->device, *member->communicator, stop_, common);
-    fill_initial_state(plan, ranks_, {r}, member->interpreter->memory(), options.seed);
+    fill_initial_state(plan, ranks_, {r}, member->interpreter->memory(), start.seed);
     members_.push_back(std::move(member));
   }
   meetings_.check();
-  start();
+  if (!options.resume.empty()) load_checkpoint(options.resume, plan, ranks_, memories());
+  this->start();
 }
 
 void Team::start() {

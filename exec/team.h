@@ -17,7 +17,8 @@ namespace foreshard {
 class Team {
  public:
   // Makes all ranks ready; throws Error for a plan that cannot be run. Plan and options must outlive it.
-  Team(const Plan& plan, const ExecuteOptions& options);
+  // `start`: the training goes on from there.
+  Team(const Plan& plan, const ExecuteOptions& options, const TrainingPoint& start);
   ~Team();
 
   // One step of all ranks (or all steps, without a barrier between them): returns when they have ended. Throws DeviceError

@@ -14,7 +14,7 @@ namespace foreshard {
 namespace {
 
 // The piece of a shard that lies in a buffer: elements [first, first + count) of the shard, at element `at` of the buffer.
-struct Piece {
+struct BufferPiece {
   ShardCut cut = {};
   std::int64_t first = 0, count = 0, at = 0;
 };
@@ -24,9 +24,9 @@ struct Piece {
               "blocks that sum to the tensor, each a multiple of " + std::to_string(parts) + " parts");
 }
 
-Piece piece_of(const Plan& plan, const Ranks& ranks, RankId rank, const Buffer& buffer, const Shard& shard) {
+BufferPiece piece_of(const Plan& plan, const Ranks& ranks, RankId rank, const Buffer& buffer, const Shard& shard) {
   const Tensor& tensor = plan.tensors[shard.tensor.index()];
-  Piece piece;
+  BufferPiece piece;
   piece.cut.dim = shard.dim;
   for (const AxisId axis : shard.split_by) {
     const int size = plan.axes[axis.index()].size;
@@ -77,16 +77,15 @@ std::vector<GroupId> fresh_slices(const Plan& plan, const Role& role) {
   return fresh;
 }
 
-void put(WholeTensor& whole, const Tensor& tensor, const Piece& piece, const std::vector<double>& values) {
-  for (std::int64_t i = 0; i < piece.count; ++i) {
-    const auto at = static_cast<std::size_t>(global_element(tensor.shape, piece.cut, piece.first + i));
-    const double value = values[static_cast<std::size_t>(i)];
+void put(WholeTensor& whole, const Tensor& tensor, const ShardCut& cut, std::int64_t first, const std::vector<double>& values) {
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const auto at = static_cast<std::size_t>(global_element(tensor.shape, cut, first + static_cast<std::int64_t>(i)));
     if (whole.held[at]) {
-      const double difference = std::abs(whole.elements[at] - value);
+      const double difference = std::abs(whole.elements[at] - values[i]);
       whole.largest_difference = std::isnan(difference) ? INFINITY : std::max(whole.largest_difference, difference);
       continue;
     }
-    whole.elements[at] = value;
+    whole.elements[at] = values[i];
     whole.held[at] = 1;
   }
 }
@@ -99,7 +98,7 @@ void fill_initial_state(const Plan& plan, const Ranks& ranks, RankId rank, const
     const Buffer& buffer = role.buffers[b];
     for (const Shard& shard : buffer.holds) {
       if (shard.part != TensorPart::Value && shard.part != TensorPart::Master) continue;
-      const Piece piece = piece_of(plan, ranks, rank, buffer, shard);
+      const BufferPiece piece = piece_of(plan, ranks, rank, buffer, shard);
       if (piece.count == 0) continue;
       std::byte* data = memory.address(BufferId{static_cast<std::int32_t>(b)}) + piece.at * size_of(buffer.dtype).value;
       fill_initial(plan.tensors[shard.tensor.index()], piece.cut, piece.first, seed, {data, piece.count, buffer.dtype});
@@ -107,45 +106,86 @@ void fill_initial_state(const Plan& plan, const Ranks& ranks, RankId rank, const
   }
 }
 
+TensorPieces::TensorPieces(const Plan& plan, const Ranks& ranks) : plan_(plan), pieces_(plan.tensors.size()) {
+  std::vector<std::vector<GroupId>> fresh;
+  for (const Role& role : plan.roles) fresh.push_back(fresh_slices(plan, role));
+  for (std::int32_t r = 0; r < ranks.count(); ++r) {
+    const std::size_t role = ranks.role({r}).index();
+    for (std::size_t b = 0; b < plan.roles[role].buffers.size(); ++b)
+      add(ranks, {r}, {static_cast<std::int32_t>(b)}, fresh[role][b]);
+  }
+}
+
+void TensorPieces::add(const Ranks& ranks, RankId rank, BufferId id, GroupId fresh) {
+  const Buffer& buffer = plan_.roles[ranks.role(rank).index()].buffers[id.index()];
+  if (!buffer.resident) return;  // holds something only while it is alive
+  const std::int64_t here = buffer.bytes.value / size_of(buffer.dtype).value;
+  for (const Shard& shard : buffer.holds) {
+    const BufferPiece of = piece_of(plan_, ranks, rank, buffer, shard);
+    if (of.count == 0) continue;
+    Piece piece{.rank = rank,
+                .buffer = id,
+                .dtype = buffer.dtype,
+                .part = shard.part,
+                .cut = of.cut,
+                .first = of.first,
+                .count = of.count,
+                .at = of.at,
+                .fresh_to = here};
+    if (fresh.valid() && shard.flat_by.empty()) {  // one that is cut already is the slice
+      const std::vector<RankId> members = ranks.members(fresh, rank);
+      const std::int64_t slice = here / static_cast<std::int64_t>(members.size());
+      piece.fresh_from = slice * (std::find(members.begin(), members.end(), rank) - members.begin());
+      piece.fresh_to = piece.fresh_from + slice;
+    }
+    pieces_[shard.tensor.index()].push_back(std::move(piece));
+  }
+}
+
+std::optional<DType> TensorPieces::dtype(TensorId tensor, TensorPart part) const {
+  std::optional<DType> widest;
+  for (const Piece& piece : pieces_[tensor.index()])
+    if (piece.part == part && (!widest || size_of(piece.dtype) > size_of(*widest))) widest = piece.dtype;
+  return widest;
+}
+
+WholeTensor TensorPieces::gather(const std::vector<const RankMemory*>& memories, TensorId id, TensorPart part) const {
+  const Tensor& tensor = plan_.tensors[id.index()];
+  std::size_t size = 1;
+  for (const std::int64_t dim : tensor.shape) size *= static_cast<std::size_t>(dim);
+  WholeTensor whole{.elements = std::vector<double>(size), .held = std::vector<char>(size)};
+  for (const Piece& piece : pieces_[id.index()]) {
+    const RankMemory* memory = memories[piece.rank.index()];
+    if (piece.part != part || !memory) continue;
+    const std::int64_t begin = std::max(piece.at, piece.fresh_from), end = std::min(piece.at + piece.count, piece.fresh_to);
+    if (begin >= end) continue;
+    std::vector<double> values(static_cast<std::size_t>(end - begin));
+    host::load({memory->address(piece.buffer), end, piece.dtype}, begin, end - begin, values.data());
+    put(whole, tensor, piece.cut, piece.first + begin - piece.at, values);
+  }
+  return whole;
+}
+
+void TensorPieces::scatter(const std::vector<const RankMemory*>& memories, TensorId id, TensorPart part,
+                           const std::vector<double>& elements) const {
+  const Tensor& tensor = plan_.tensors[id.index()];
+  for (const Piece& piece : pieces_[id.index()]) {
+    const RankMemory* memory = memories[piece.rank.index()];
+    if (piece.part != part || !memory) continue;
+    std::vector<double> values(static_cast<std::size_t>(piece.count));
+    for (std::int64_t i = 0; i < piece.count; ++i)
+      values[static_cast<std::size_t>(i)] =
+          elements[static_cast<std::size_t>(global_element(tensor.shape, piece.cut, piece.first + i))];
+    host::store(values.data(), piece.count, {memory->address(piece.buffer), piece.at + piece.count, piece.dtype}, piece.at);
+  }
+}
+
 std::vector<WholeTensor> gather_tensors(const Plan& plan, const Ranks& ranks, const std::vector<const RankMemory*>& memories,
                                         TensorPart part) {
-  std::vector<WholeTensor> all(plan.tensors.size());
-  for (std::size_t t = 0; t < all.size(); ++t) {
-    std::int64_t size = 1;
-    for (const std::int64_t dim : plan.tensors[t].shape) size *= dim;
-    all[t].elements.resize(static_cast<std::size_t>(size));
-    all[t].held.resize(static_cast<std::size_t>(size));
-  }
-  for (std::int32_t r = 0; r < ranks.count(); ++r) {
-    const RankId rank{r};
-    const Role& role = plan.roles[ranks.role(rank).index()];
-    const std::vector<GroupId> fresh = fresh_slices(plan, role);
-    for (std::size_t b = 0; b < role.buffers.size(); ++b) {
-      const Buffer& buffer = role.buffers[b];
-      const std::int64_t each = size_of(buffer.dtype).value, here = buffer.bytes.value / each;
-      if (!buffer.resident) continue;  // holds something only while it is alive
-      std::int64_t from = 0, to = here;
-      if (fresh[b].valid()) {
-        const std::vector<RankId> members = ranks.members(fresh[b], rank);
-        const auto own = std::find(members.begin(), members.end(), rank) - members.begin();
-        const std::int64_t slice = here / static_cast<std::int64_t>(members.size());
-        from = slice * own, to = from + slice;
-      }
-      for (const Shard& shard : buffer.holds) {
-        if (shard.part != part) continue;
-        Piece piece = piece_of(plan, ranks, rank, buffer, shard);
-        const std::int64_t begin = std::max(piece.at, from), end = std::min(piece.at + piece.count, to);
-        if (begin >= end) continue;
-        piece.first += begin - piece.at;
-        piece.at = begin, piece.count = end - begin;
-        std::vector<double> values(static_cast<std::size_t>(piece.count));
-        const RankMemory& memory = *memories[static_cast<std::size_t>(r)];
-        const Operand stored{memory.address(BufferId{static_cast<std::int32_t>(b)}), here, buffer.dtype};
-        host::load(stored, piece.at, piece.count, values.data());
-        put(all[shard.tensor.index()], plan.tensors[shard.tensor.index()], piece, values);
-      }
-    }
-  }
+  const TensorPieces pieces(plan, ranks);
+  std::vector<WholeTensor> all;
+  for (std::size_t t = 0; t < plan.tensors.size(); ++t)
+    all.push_back(pieces.gather(memories, {static_cast<std::int32_t>(t)}, part));
   return all;
 }
 

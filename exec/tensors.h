@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "core/ranks.h"
+#include "exec/host_init.h"
 #include "exec/rank_memory.h"
 
 namespace foreshard {
@@ -19,8 +21,39 @@ struct WholeTensor {
   double largest_difference = 0;  // between two ranks that hold the same element
 };
 
-// `part` of every tensor, in the order of Plan::tensors. Where a buffer holds more than is up to date at the end of a run
-// (ZeRO 1-2: gradients beside the own slice, values before their all-gather), only the slice that is counts.
+// Where the parts of every tensor lie, over all ranks; made once.
+class TensorPieces {
+ public:
+  // Throws Error for a cut that does not divide.
+  TensorPieces(const Plan& plan, const Ranks& ranks);
+
+  // The widest format in which some rank keeps `part` from run to run; none: nobody does.
+  std::optional<DType> dtype(TensorId tensor, TensorPart part) const;
+  // `memories` are those of the ranks, by number; ranks without one (null) are left out. Where a buffer holds more than is up
+  // to date at the end of a run (ZeRO 1-2: gradients beside the own slice, values before their all-gather), only the slice
+  // that is counts.
+  WholeTensor gather(const std::vector<const RankMemory*>& memories, TensorId tensor, TensorPart part) const;
+  // Writes `elements` of the tensor wherever a rank keeps `part` of it, rounded to the format there.
+  void scatter(const std::vector<const RankMemory*>& memories, TensorId tensor, TensorPart part,
+               const std::vector<double>& elements) const;
+
+ private:
+  struct Piece {  // elements [first, first + count) of a rank's shard, at element `at` of the buffer
+    RankId rank = {};
+    BufferId buffer = {};
+    DType dtype = {};
+    TensorPart part = {};
+    ShardCut cut = {};
+    std::int64_t first = 0, count = 0, at = 0;
+    std::int64_t fresh_from = 0, fresh_to = 0;  // elements of the buffer that are up to date at the end of a run
+  };
+  void add(const Ranks& ranks, RankId rank, BufferId id, GroupId fresh);
+
+  const Plan& plan_;
+  std::vector<std::vector<Piece>> pieces_;  // [tensor]
+};
+
+// `part` of every tensor, in the order of Plan::tensors.
 std::vector<WholeTensor> gather_tensors(const Plan& plan, const Ranks& ranks, const std::vector<const RankMemory*>& memories,
                                         TensorPart part);
 

@@ -1,0 +1,29 @@
+// Checkpoints: the whole tensors of a training run, whatever the strategy that trained them, and how far it has come. Saved
+// under one split and resumed under another, a run goes on with the same numbers.
+//
+//   name in the file                        what
+//   layers.0.qkv.weight                     the value, in the format that the forward reads
+//   master.layers.0.qkv.weight              the copy that the update works on (mixed precision)
+//   momentum.... variance....               states of the optimizer
+#pragma once
+
+#include <string>
+
+#include "exec/execute.h"
+#include "exec/tensors.h"
+
+namespace foreshard {
+
+// Between two steps. Throws Error when some part of a tensor lies on no rank of `memories`; see SafetensorsWriter.
+void save_checkpoint(const std::string& path, const Plan& plan, const Ranks& ranks,
+                     const std::vector<const RankMemory*>& memories, const TrainingPoint& point);
+
+// How far the run of a checkpoint has come. Throws Error.
+TrainingPoint training_point(const std::string& path);
+
+// Before the first step. A master copy missing in the file is taken from the value; a value is made from the master copy.
+// Rows of a vocabulary that only pad it need not agree. Throws Error: names what is missing or of another shape.
+void load_checkpoint(const std::string& path, const Plan& plan, const Ranks& ranks,
+                     const std::vector<const RankMemory*>& memories);
+
+}  // namespace foreshard
