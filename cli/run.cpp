@@ -4,6 +4,7 @@
 
 #include "cli/job.h"
 #include "cli/progress.h"
+#include "cli/run_files.h"
 #include "cli/verb.h"
 #include "core/check_plan.h"
 #include "core/json.h"
@@ -97,6 +98,7 @@ static std::string as_text(const Execution& done, const ExecuteOptions& options,
 static ExitCode run(const Arguments& arguments, const Console& console) {
   ExecuteOptions options = execute_options(arguments);
   const Plan plan = checked_plan(arguments);
+  const std::unique_ptr<Samples> samples = use_run_files(arguments, plan, options);
   Progress progress(arguments.choice("--progress", "auto", progress_modes()), console);
   options.on_step = [&](int step, const StepReport&) { progress.report((step + 1.0) / options.steps); };
   const auto answer = execute(plan, options);
@@ -155,9 +157,10 @@ Verb run_verb() {
   return {.name = "run",
           .summary = "Trains the model of a saved plan for real: every rank is a thread of this program.",
           .notes =
-              "The plan is obeyed as it is: its arena, its streams, its numbers. Samples are random tokens made from the seed.",
-          .examples = {"foreshard run gpt.plan.json --steps 10 --time emulated --save-result measured.result"},
-          .options = run_options(),
+              "The plan is obeyed as it is: its arena, its streams, its numbers.",
+          .examples = {"foreshard run gpt.plan.json --steps 10 --time emulated --save-result measured.result",
+                       "foreshard run gpt.plan.json --steps 300 --data book.txt --save gpt.safetensors --save-every 100"},
+          .options = with_run_files(run_options()),
           .run = run};
 }
 
