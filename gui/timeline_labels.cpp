@@ -43,14 +43,18 @@ class LabelSearch {
   LabelSearch(const Document& document, const FrameView& view, const TextWidth& width_of)
       : document_(document), view_(view), width_of_(width_of) {}
 
-  std::vector<FrameLabel> search(const std::vector<Row>& rows, bool twin) {
+  std::vector<FrameLabel> search(const std::vector<Row>& rows, const Twin* twin) {
     for (const Row& row : rows) {
       const int top = row.top - view_.scroll;
       if (top + row.height <= 0) continue;
       if (top >= view_.height || labels_.size() >= kMostLabels) break;
       if (row.members.size() != 1) continue;
-      for (const LaneBox& box : lane_boxes(row, twin))
-        if (box.kind == BoxKind::Compute && box.height >= kLeastLabelHeight) label(row.shown(), top + box.top, box.height);
+      for (const LaneBox& box : lane_boxes(row, twin != nullptr)) {
+        if (box.height < kLeastLabelHeight) continue;
+        if (box.kind == BoxKind::Compute) label(row.shown(), top + box.top, box.height);
+        if (box.kind == BoxKind::Measured && row.shown().index() < twin->of_class.size())
+          measured(*twin, twin->of_class[row.shown().index()], top + box.top, box.height);
+      }
     }
     return std::move(labels_);
   }
@@ -66,6 +70,16 @@ class LabelSearch {
     height_ = height;
     if (const Lane* lane = document_.lanes.find(who, LaneKind::Compute)) cells(*lane);
     bubbles(who);
+  }
+
+  void measured(const Twin& twin, ClassId who, int top, int height) {
+    const Lane* lane = twin.measured->lanes.find(who, LaneKind::Compute);
+    if (lane == nullptr) return;
+    LabelSearch there(*twin.measured, view_, width_of_);
+    there.top_ = top;
+    there.height_ = height;
+    there.cells(*lane);
+    labels_.insert(labels_.end(), there.labels_.begin(), there.labels_.end());
   }
 
   void cells(const Lane& lane) {
@@ -149,8 +163,8 @@ class LabelSearch {
 
 }  // namespace
 
-std::vector<FrameLabel> frame_labels(const Document& document, const std::vector<Row>& rows, bool twin, const FrameView& view,
-                                     const TextWidth& width_of) {
+std::vector<FrameLabel> frame_labels(const Document& document, const std::vector<Row>& rows, const Twin* twin,
+                                     const FrameView& view, const TextWidth& width_of) {
   if (view.width < 1 || view.visible.length().value < 1) return {};
   return LabelSearch(document, view, width_of).search(rows, twin);
 }

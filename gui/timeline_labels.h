@@ -22,8 +22,8 @@ using TextWidth = std::function<double(const QString&)>;
 inline constexpr std::size_t kMostLabels = 1500;
 inline constexpr int kLeastLabelHeight = 11;
 
-std::vector<FrameLabel> frame_labels(const Document& document, const std::vector<Row>& rows, bool twin, const FrameView& view,
-                                     const TextWidth& width_of);
+std::vector<FrameLabel> frame_labels(const Document& document, const std::vector<Row>& rows, const Twin* twin,
+                                     const FrameView& view, const TextWidth& width_of);
 
 // "12.3 ms"; digits by size.
 QString time_text(Nanoseconds time);

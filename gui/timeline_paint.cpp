@@ -61,7 +61,7 @@ void TimelineView::paintEvent(QPaintEvent*) {
 void TimelineView::paint_labels(QPainter& painter) const {
   const QFontMetricsF metrics(painter.font());
   const auto width_of = [&](const QString& text) { return metrics.horizontalAdvance(text); };
-  for (const FrameLabel& label : frame_labels(*document_, rows_, twin_ != nullptr, frame_of_, width_of)) {
+  for (const FrameLabel& label : frame_labels(*document_, rows_, twin_.get(), frame_of_, width_of)) {
     if (label.bubble) {
       const double width = metrics.horizontalAdvance(label.text) + 10,
                    height = std::min(label.box.height() - 2, metrics.height());

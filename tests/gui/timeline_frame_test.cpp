@@ -96,7 +96,7 @@ TEST(TimelineLabels, OnlyWordsThatFit) {
   FrameView view = scene.view;
   view.height = 200;
   view.width = 2000;
-  const auto labels = frame_labels(*scene.document, scene.rows, false, view, width_of);
+  const auto labels = frame_labels(*scene.document, scene.rows, nullptr, view, width_of);
   ASSERT_FALSE(labels.empty());
   bool cell = false, bubble = false;
   for (const FrameLabel& label : labels) {
@@ -107,7 +107,7 @@ TEST(TimelineLabels, OnlyWordsThatFit) {
   EXPECT_TRUE(cell);
   EXPECT_TRUE(bubble);
   view.width = 20;
-  EXPECT_TRUE(frame_labels(*scene.document, scene.rows, false, view, width_of).empty());
+  EXPECT_TRUE(frame_labels(*scene.document, scene.rows, nullptr, view, width_of).empty());
 }
 
 TEST(TimelineLabels, MarksOfTheRuler) {
