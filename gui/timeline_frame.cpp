@@ -1,5 +1,7 @@
 #include "gui/timeline_frame.h"
 
+#include <QThread>
+#include <QtConcurrent>
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -86,31 +88,35 @@ std::vector<Bubble> seen_bubbles(const Document& document, ClassId who, const Fr
 
 namespace {
 
+constexpr std::ptrdiff_t kRowsPerThread = 128;  // fewer are painted at once, in the caller's thread
+
 class FramePainter {
  public:
-  FramePainter(const FrameSources& sources, const FrameView& view)
+  // Paints into `pixels`, `stride` of them per line. Painters of different rows may work at the same time.
+  FramePainter(const FrameSources& sources, const FrameView& view, QRgb* pixels, std::ptrdiff_t stride)
       : sources_(sources),
         view_(view),
         width_(device(view.width)),
         height_(device(view.height)),
-        image_(width_, height_, QImage::Format_RGB32),
+        pixels_(pixels),
+        stride_(stride),
         sums_(static_cast<std::size_t>(width_)),
         line_(static_cast<std::size_t>(width_)) {
-    image_.fill(sources.theme.background);
-    image_.setDevicePixelRatio(view.scale);
+    const TimeRange whole = {{0}, std::max(sources.document->trace().makespan, Nanoseconds{1})};
+    if (sources.levels != nullptr) bins_ = LaneLevels::bins_for(whole, view.visible, width_);
   }
 
-  QImage paint(const std::vector<Row>& rows) {
+  void paint(std::span<const Row> rows) {
     for (const Row& row : rows) {
       const int top = row.top - view_.scroll;
       if (top + row.height <= 0) continue;
       if (top >= view_.height) break;
       for (const LaneBox& box : lane_boxes(row, sources_.twin != nullptr)) draw(row, box, top + box.top);
     }
-    return std::move(image_);
   }
 
  private:
+  QRgb* pixels_of(int y) const { return pixels_ + y * stride_; }
   int device(int logical) const { return static_cast<int>(std::lround(logical * view_.scale)); }
   double x_of(std::int64_t when) const {
     return static_cast<double>(when - view_.visible.begin.value) * width_ / static_cast<double>(view_.visible.length().value);
@@ -153,6 +159,16 @@ class FramePainter {
     return any;
   }
 
+  // A single lane with levels of detail needs no sums.
+  bool quick_line(const std::vector<RowMember>& members) {
+    const Lane* lane = members.size() == 1 ? sources_.document->lanes.find(members.front().who, LaneKind::Compute) : nullptr;
+    if (lane == nullptr || sources_.levels == nullptr) return false;
+    const LaneLevels& level = (*sources_.levels)[static_cast<std::size_t>(lane - sources_.document->lanes.all.data())];
+    if (!level.fine_enough(view_.visible, width_)) return false;
+    level.draw(bins_, sources_.paints.idle, line_);
+    return true;
+  }
+
   // Nothing is idle after the end of the run: beside a longer one its rows are empty there.
   void end_at(Nanoseconds makespan) {
     const double end = std::ceil(x_of(makespan.value));
@@ -160,8 +176,7 @@ class FramePainter {
   }
 
   void put_line(int from, int to) {
-    for (int y = std::max(from, 0); y < std::min(to, height_); ++y)
-      std::copy(line_.begin(), line_.end(), reinterpret_cast<QRgb*>(image_.scanLine(y)));
+    for (int y = std::max(from, 0); y < std::min(to, height_); ++y) std::copy(line_.begin(), line_.end(), pixels_of(y));
   }
 
   void plain(const std::vector<RowMember>& members, LaneKind kind) {
@@ -171,8 +186,10 @@ class FramePainter {
   }
 
   void compute(const std::vector<RowMember>& members) {
-    sum_up(members, LaneKind::Compute);
-    resolve(sums_, sources_.paints.idle, line_);
+    if (!quick_line(members)) {
+      sum_up(members, LaneKind::Compute);
+      resolve(sums_, sources_.paints.idle, line_);
+    }
     end_at(sources_.document->trace().makespan);
     put_line(top_, bottom_);
     const int height = bottom_ - top_;
@@ -207,8 +224,7 @@ class FramePainter {
     const int thick = std::max(1, static_cast<int>(view_.scale));
     for (int at = x; at > x - thick; --at) {
       if (at < 0 || at >= width_) continue;
-      for (int y = std::max(top_, 0); y < std::min(bottom_, height_); ++y)
-        reinterpret_cast<QRgb*>(image_.scanLine(y))[at] = colour;
+      for (int y = std::max(top_, 0); y < std::min(bottom_, height_); ++y) pixels_of(y)[at] = colour;
     }
   }
 
@@ -227,7 +243,7 @@ class FramePainter {
     const int first = static_cast<int>(std::ceil(std::max(from, 0.0))),
               last = static_cast<int>(std::floor(std::min(to, width_ * 1.0)));
     for (int y = std::max(top_, 0); y < std::min(bottom_, height_); ++y) {
-      auto* pixels = reinterpret_cast<QRgb*>(image_.scanLine(y));
+      auto* pixels = pixels_of(y);
       for (int x = first; x < last; ++x)
         pixels[x] = on_hatch(bubble.cause, static_cast<int>((x - origin) % 5040), y - top_, view_.scale) ? stroke : tint;
     }
@@ -260,7 +276,9 @@ class FramePainter {
   const FrameSources& sources_;
   const FrameView& view_;
   int width_, height_;
-  QImage image_;
+  QRgb* pixels_;
+  std::ptrdiff_t stride_;
+  LaneLevels::Bins bins_ = {};
   std::vector<Sums> sums_;
   std::vector<QRgb> line_;
   int top_ = 0, bottom_ = 0;  // of the box that is being drawn, device pixels
@@ -270,7 +288,25 @@ class FramePainter {
 
 QImage draw_frame(const FrameSources& sources, const std::vector<Row>& rows, const FrameView& view) {
   if (sources.document == nullptr || view.width < 1 || view.height < 1 || view.visible.length().value < 1) return {};
-  return FramePainter(sources, view).paint(rows);
+  const auto device = [&](int logical) { return static_cast<int>(std::lround(logical * view.scale)); };
+  QImage image(device(view.width), device(view.height), QImage::Format_RGB32);
+  image.fill(sources.theme.background);
+  image.setDevicePixelRatio(view.scale);
+  auto* pixels = reinterpret_cast<QRgb*>(image.bits());
+  const std::ptrdiff_t stride = image.bytesPerLine() / static_cast<std::ptrdiff_t>(sizeof(QRgb));
+  std::vector<std::span<const Row>> parts;  // of rows that are visible
+  const auto first = std::ranges::partition_point(rows, [&](const Row& row) { return row.top + row.height <= view.scroll; });
+  const auto last = std::ranges::partition_point(rows, [&](const Row& row) { return row.top < view.scroll + view.height; });
+  if (first >= last) return image;
+  const std::ptrdiff_t count = last - first, threads = count < kRowsPerThread ? 1 : std::min(QThread::idealThreadCount(), 8);
+  for (std::ptrdiff_t t = 0; t < threads; ++t)
+    parts.emplace_back(first + count * t / threads, first + count * (t + 1) / threads);
+  const auto paint = [&](std::span<const Row> part) { FramePainter(sources, view, pixels, stride).paint(part); };
+  if (threads == 1)
+    paint(parts.front());
+  else
+    QtConcurrent::blockingMap(parts, paint);
+  return image;
 }
 
 }  // namespace foreshard

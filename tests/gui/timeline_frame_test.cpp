@@ -52,6 +52,21 @@ TEST(TimelineFrame, ThePictureIsTheSameEverywhere) {
   EXPECT_EQ(hash_of(low.draw()), "6ea69a56045f7686");
 }
 
+TEST(TimelineFrame, ManyRowsPaintedAtOnceAreTheSame) {
+  Scene one(ThemeName::Dark, 2);
+  std::vector<Row> many;
+  for (int i = 0; i < 400; ++i) {
+    many.push_back(one.rows[static_cast<std::size_t>(i % 4)]);
+    many.back().top = 2 * i;
+  }
+  const QImage few = one.draw();
+  FrameView view = one.view;
+  view.height = 800;
+  const QImage all = draw_frame(one.sources, many, view);
+  for (int y = 0; y < 800; ++y)
+    for (int x = 0; x < view.width; ++x) ASSERT_EQ(all.pixel(x, y), few.pixel(x, y % 8)) << x << ", " << y;
+}
+
 TEST(TimelineFrame, ACellHasItsColourAndIdleTimeItsTint) {
   Scene scene(ThemeName::Dark);
   const QImage image = scene.draw();
