@@ -54,6 +54,10 @@ Refusal resolve_schedule(Strategy& s) {
   if (!s.schedule) s.schedule = s.virtual_stages > 1 ? Schedule::Interleaved : Schedule::OneFOneB;
   const ScheduleEntry& entry = schedule_entry(*s.schedule);
   const auto m = static_cast<int>(s.global_batch / (s.micro_batch * s.dp));
+  if (s.virtual_stages > 1 && s.pp == 1)
+    return Infeasible{.reason = "virtual stages need a pipeline of at least 2 ranks: found " + text(s.virtual_stages) +
+                                " virtual stages with pp 1",
+                      .would_help = {"--virtual-stages 1", "--pp 2"}};
   if (s.virtual_stages > 1 && !entry.chunks)
     return Infeasible{
         .reason = "schedule " + entry.name + " has one stage per rank, the strategy asks for " + text(s.virtual_stages),

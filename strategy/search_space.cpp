@@ -152,7 +152,7 @@ std::vector<Schedule> schedules_for(const SearchSpace& space, const Point& point
   const auto m = static_cast<int>(space.batch / (point.micro_batch * point.dp));
   for (const ScheduleEntry& entry : schedules()) {
     if (!space.schedules.empty() && space.schedules.front() != entry.id) continue;
-    if (entry.chunks != (point.virtual_stages > 1)) continue;
+    if (entry.chunks != (point.virtual_stages > 1) || (entry.chunks && point.pp == 1)) continue;
     if (point.pp == 1 && space.schedules.empty() && entry.id != Schedule::OneFOneB) continue;  // all the same
     if (!entry.refuse({.p = point.pp, .m = m, .v = point.virtual_stages, .g = 0})) all.push_back(entry.id);
   }

@@ -94,6 +94,13 @@ TEST(LowerProperties, EveryPlanIsSound) {
   EXPECT_GT(plans, 150);  // most of what is drawn can be cut so
 }
 
+TEST(LowerProperties, VirtualStagesNeedAPipeline) {
+  const Model model = load_model("gpt2-124m");
+  const Infeasible why = refused(model, load_cluster("dgx-a100"), {.pp = 1, .virtual_stages = 2, .global_batch = 16});
+  EXPECT_EQ(why.reason, "virtual stages need a pipeline of at least 2 ranks: found 2 virtual stages with pp 1");
+  EXPECT_EQ(why.would_help.front(), "--virtual-stages 1");
+}
+
 TEST(LowerProperties, SameInputSamePlan) {
   Random random(7);
   const Cluster cluster = load_cluster("dgx-a100-x16");
