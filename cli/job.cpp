@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <ostream>
 
+#include "cli/profile.h"
 #include "core/error.h"
 #include "core/json.h"
 #include "core/json_edit.h"
@@ -47,7 +48,8 @@ std::vector<VerbOption> job_options() {
       {.name = "--set",
        .value = "PATH=VALUE",
        .help = "sets a field: model.n_layer=24, cluster.fabric.oversubscription=2, strategy.zero=1; may be repeated",
-       .repeatable = true}};
+       .repeatable = true},
+      profile_option()};
   const Strategy defaults;
   for (const StrategyOption& option : strategy_options())
     if (!option.flag.empty())
@@ -141,6 +143,7 @@ Job read_job(const Arguments& arguments) {
   job.model = read_model(arguments.text("--model"), settings);
   job.cluster = read_cluster(arguments, settings);
   limit_gpus(arguments, job);
+  job.profile = read_profile(job.cluster, arguments);
   return job;
 }
 

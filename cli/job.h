@@ -1,11 +1,13 @@
 // The job that a command line describes: which model, on which cluster, trained how.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "cli/verb.h"
 #include "core/cluster.h"
+#include "core/machine_profile.h"
 #include "core/model.h"
 #include "core/strategy.h"
 #include "strategy/lower.h"
@@ -16,6 +18,8 @@ struct Job {
   Model model = {};
   Cluster cluster = {};
   Strategy strategy = {};
+  std::optional<MachineProfile> profile = {};
+  const MachineProfile* measured() const { return profile ? &*profile : nullptr; }
   bool operator==(const Job&) const = default;
 };
 

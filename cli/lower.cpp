@@ -22,7 +22,8 @@ static std::string summary_json(const Plan& plan, const Strategy& strategy) {
 
 static ExitCode run(const Arguments& arguments, const Console& console) {
   const Job job = read_job(arguments);
-  const auto answer = lower(job.model, job.cluster, job.strategy, {.ignore_memory = arguments.flag("--ignore-memory")});
+  const auto answer = lower(job.model, job.cluster, job.strategy,
+                            {.ignore_memory = arguments.flag("--ignore-memory"), .profile = job.measured()});
   if (const auto* infeasible = std::get_if<Infeasible>(&answer)) {
     if (arguments.flag("--json"))
       console.out << infeasible_json(*infeasible);

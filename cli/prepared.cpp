@@ -3,11 +3,13 @@
 #include <algorithm>
 
 #include "cli/job.h"
+#include "cli/profile.h"
 #include "core/json.h"
 #include "core/json_edit.h"
 #include "core/strategy_options.h"
 #include "strategy/framework_preset.h"
 #include "strategy/lower.h"
+#include "strategy/plan_costs.h"
 #include "strategy/remedies.h"
 
 namespace foreshard {
@@ -51,14 +53,17 @@ static Prepared finished(Plan plan, Cluster cluster, PlanOrigin origin) {
 static Prepared from_plan(const Arguments& arguments) {
   const std::string file = arguments.text("--plan");
   for (const VerbOption& option : job_options())
-    if (arguments.has(option.name) && option.name != "--cluster")
+    if (arguments.has(option.name) && option.name != "--cluster" && option.name != "--profile")
       throw Error(kCommandLine, option.name, "an option of a job",
                   "only --cluster beside --plan: the plan has its model and strategy");
   Plan plan = load_plan(file);
   PlanOrigin origin = read_origin(plan, file);
   const std::string cluster = arguments.text("--cluster", origin.cluster);
   if (cluster.empty()) throw Error(kCommandLine, "--cluster", "nothing", "a cluster: the plan names none");
-  return finished(std::move(plan), load_cluster(cluster), std::move(origin));
+  Cluster on = load_cluster(cluster);
+  if (const auto profile = read_profile(on, arguments))
+    cost_plan(plan, on, framework_preset(origin.strategy.framework), &*profile);
+  return finished(std::move(plan), std::move(on), std::move(origin));
 }
 
 std::variant<Prepared, Refused> prepare(const Arguments& arguments) {
@@ -67,7 +72,7 @@ std::variant<Prepared, Refused> prepare(const Arguments& arguments) {
     if (!arguments.has(needed))
       throw Error(kCommandLine, needed, "nothing", "a name or a file, or --plan FILE; see \"foreshard simulate --help\"");
   Job job = read_job(arguments);
-  auto answer = lower(job.model, job.cluster, job.strategy, {.ignore_memory = true});
+  auto answer = lower(job.model, job.cluster, job.strategy, {.ignore_memory = true, .profile = job.measured()});
   if (auto* infeasible = std::get_if<Infeasible>(&answer))
     return Refused{job.model.name, job.cluster.name, job.strategy, std::move(*infeasible)};
   Lowered& lowered = std::get<Lowered>(answer);

@@ -34,6 +34,7 @@ SearchOptions read_search_options(const Arguments& arguments, const Job& job) {
   if (arguments.has("--gpus") && arguments.integer("--gpus", 0, 1, 100'000'000) != gpu_count(job.cluster))
     throw Error(kCommandLine, "--gpus", arguments.text("--gpus"), "whole nodes: search uses all GPUs of a cluster");
   SearchOptions options{.base = job.strategy};
+  options.profile = job.measured();
   for (const std::string& path : searched_options()) {
     const StrategyOption* option = find_option(path);
     if (option && !option->flag.empty() && arguments.has(option->flag)) options.fixed.push_back(path);
@@ -80,7 +81,8 @@ std::vector<std::optional<double>> simulate_all(const Job& job, const std::vecto
                                                 const std::function<void(double)>& progress) {
   std::size_t done = 0;
   const auto seconds = [&](std::size_t i) {
-    const auto answer = lower(job.model, job.cluster, candidates[i]->strategy, {.ignore_memory = true});
+    const auto answer =
+        lower(job.model, job.cluster, candidates[i]->strategy, {.ignore_memory = true, .profile = job.measured()});
     return simulate(std::get<Lowered>(answer).plan, job.cluster, {.granularity = Granularity::Stage}).makespan_s;
   };
   return in_workers(candidates.size(), seconds, {.processes = processes, .stop = interrupted, .finished = [&](std::size_t) {

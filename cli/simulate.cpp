@@ -147,9 +147,6 @@ static Result play(const Arguments& arguments, Prepared& prepared, const Console
 
 static ExitCode run(const Arguments& arguments, const Console& console) {
   const auto begin = std::chrono::steady_clock::now();
-  if (arguments.has("--profile"))
-    throw Error(kCommandLine, "--profile", "\"" + arguments.text("--profile") + "\"",
-                "no profile: this version has no calibration yet");
   auto answer = prepare(arguments);
   if (const auto* refused = std::get_if<Refused>(&answer)) return answer_refused(arguments, *refused, console);
   Prepared& prepared = std::get<Prepared>(answer);
@@ -201,7 +198,6 @@ static std::vector<VerbOption> run_options() {
        .help = "computes of this rank take FACTOR times as long; may be repeated",
        .group = simulation,
        .repeatable = true},
-      {.name = "--profile", .value = "FILE", .help = "measured costs; not in this version", .group = simulation},
       {.name = "--trace", .value = "FILE", .help = "write a Chrome trace, to open in Perfetto", .group = output},
       {.name = "--svg", .value = "FILE", .help = "write the timeline and the memory curve as a picture", .group = output},
       {.name = "--save-plan", .value = "FILE", .help = "write the plan", .group = output},

@@ -51,12 +51,13 @@ PerStage per_stage(std::size_t roles, Of of) {  // of(layers per stage, role)
 }  // namespace
 
 // The ranks between two of a tensor group, which other axes put there: one more axis, the fastest.
-static void pad_ranks(Plan& plan, const Cluster& cluster, const FrameworkPreset& preset, int stride) {
+static void pad_ranks(Plan& plan, const Cluster& cluster, const FrameworkPreset& preset, const MachineProfile* profile,
+                      int stride) {
   if (stride == 1) return;
   plan.axes.push_back({"between", stride});
   for (Role& role : plan.roles) role.axes.push_back(AxisId{static_cast<std::int32_t>(plan.axes.size()) - 1});
   plan.placement.order.insert(plan.placement.order.begin(), "between");
-  cost_plan(plan, cluster, preset);
+  cost_plan(plan, cluster, preset, profile);
 }
 
 std::optional<ShapeCosts> Screen::shape(const Point& point) const {
@@ -83,10 +84,10 @@ std::optional<ShapeCosts> Screen::shape(const Point& point) const {
     s.layer_split.clear();
     s.zero_group = 0;
     s.global_batch = point.micro_batch * 4;
-    auto answer = lower(model, cluster_, s, {.ignore_memory = true});
+    auto answer = lower(model, cluster_, s, {.ignore_memory = true, .profile = profile_});
     if (std::holds_alternative<Infeasible>(answer)) return {};
     Plan& plan = std::get<Lowered>(answer).plan;
-    pad_ranks(plan, cluster_, framework_preset(base_.framework), between);
+    pad_ranks(plan, cluster_, framework_preset(base_.framework), profile_, between);
     probes[static_cast<std::size_t>(layers) - 1] = read_probe(plan, cluster_, size_of(types_.param));
     for (const Segment& segment : plan.segments)
       for (const Instruction& run : segment.instructions)
@@ -145,7 +146,7 @@ GridCosts Screen::grid(const Point& point) const {
                           .axes = {AxisId{0}, AxisId{1}, AxisId{2}, AxisId{3}},
                           .streams = {{"communication", StreamKind::Communication}},
                           .actions = {{.segment = {role == 0 ? 0 : 1}}}});
-  cost_plan(plan, cluster_, framework_preset(base_.framework));
+  cost_plan(plan, cluster_, framework_preset(base_.framework), profile_);
   AloneTimes alone(plan, cluster_);
   const std::vector<Cost>& cost = plan.costs.front().by_segment[0];
   const auto time = [&](int role, std::size_t i) { return alone.duration({role}, segment.instructions[i], cost[i]); };

@@ -6,6 +6,7 @@
 #include "strategy/estimate_pipeline.h"
 #include "strategy/framework_memory.h"
 #include "strategy/op_cost.h"
+#include "strategy/profile_time.h"
 
 namespace foreshard {
 
@@ -95,8 +96,8 @@ double GridCosts::collective_time(CollectiveKind kind, double bytes) const {
 double GridCosts::replicas_time(double bytes) const { return read(replicas, bytes); }
 double GridCosts::tied_time(double bytes) const { return read(tied, bytes); }
 
-Screen::Screen(const Model& model, const Cluster& cluster, const Strategy& base)
-    : model_(model), cluster_(cluster), base_(base), types_(state_types(base)) {
+Screen::Screen(const Model& model, const Cluster& cluster, const Strategy& base, const MachineProfile* profile)
+    : model_(model), cluster_(cluster), base_(base), profile_(profile), types_(state_types(base)) {
   const auto& transformer = std::get<Transformer>(model.shape);
   const Gpu& gpu = gpu_of(cluster, cluster.nodes.front().shape.gpu);
   layers_ = transformer.layers;
@@ -110,12 +111,14 @@ Screen::Screen(const Model& model, const Cluster& cluster, const Strategy& base)
                                                              : 0.0) *
                           static_cast<double>(size_of(types_.state).value);
   const auto adam = [&](std::int64_t elements) {
-    return op_time(gpu, {.op = Op::Adam,
+    const Compute update{.op = Op::Adam,
                          .phase = Phase::Update,
                          .shapes = {{{elements}, types_.state}},
                          .flops = {12.0 * static_cast<double>(elements)},
-                         .traffic = {static_cast<std::int64_t>(each * static_cast<double>(elements))}})
-        .value;
+                         .traffic = {static_cast<std::int64_t>(each * static_cast<double>(elements))}};
+    if (profile && profile->device == gpu.name)
+      if (const auto measured = profiled_time(*profile, update)) return measured->value;
+    return op_time(gpu, update).value;
   };
   adam_per_element_ = (adam(200'000'000) - adam(100'000'000)) / 1e8;
   launch_ = gpu.launch_overhead.value;

@@ -78,7 +78,7 @@ struct Screened {
 class Screen {
  public:
   // `base` gives what points leave open. The model must be a transformer.
-  Screen(const Model& model, const Cluster& cluster, const Strategy& base);
+  Screen(const Model& model, const Cluster& cluster, const Strategy& base, const MachineProfile* profile = nullptr);
 
   // Empty: shapes that cannot be cut so.
   std::optional<ShapeCosts> shape(const Point& point) const;
@@ -100,6 +100,7 @@ class Screen {
   const Model& model_;
   const Cluster& cluster_;
   Strategy base_;
+  const MachineProfile* profile_ = nullptr;
   StateTypes types_ = {};
   int layers_ = 0;
   bool tied_ = false;

@@ -153,7 +153,7 @@ std::variant<Lowered, Infeasible> lower(const Model& model, const Cluster& clust
   const Bytes capacity = gpu_of(cluster, cluster.nodes.front().shape.gpu).memory;
   plan.reserve = {static_cast<std::int64_t>(s.reserve * static_cast<double>(capacity.value))};
   plan.origin = origin(lowering);
-  cost_plan(plan, cluster, framework_preset(s.framework));
+  cost_plan(plan, cluster, framework_preset(s.framework), options.profile);
   if (!options.ignore_memory)
     if (auto refused = does_not_fit(plan, cluster)) return *refused;
   return Lowered{.plan = std::move(plan), .strategy = s};

@@ -12,8 +12,11 @@
 
 namespace foreshard {
 
+struct MachineProfile;  // core/machine_profile.h
+
 struct LowerOptions {
-  bool ignore_memory = false;  // give the plan even when it does not fit
+  bool ignore_memory = false;               // give the plan even when it does not fit
+  const MachineProfile* profile = nullptr;  // measured costs of the device kind that it names
 };
 
 struct Lowered {

@@ -6,20 +6,25 @@
 #include "core/ranks.h"
 #include "strategy/collective_cost.h"
 #include "strategy/op_cost.h"
+#include "strategy/profile_time.h"
 
 namespace foreshard {
 
 namespace {
 
 constexpr double kHostAdamEfficiency = 0.8;  // of the host's memory bandwidth; executor.md section 13
+constexpr double kNoWire = 1e-9;             // a measured copy has its bytes in its time
 
 class PlanCosts {
  public:
-  PlanCosts(const Plan& plan, const Cluster& cluster, const FrameworkPreset& preset)
-      : plan_(plan), preset_(preset), network_(cluster), ranks_(plan) {}
+  PlanCosts(const Plan& plan, const Cluster& cluster, const FrameworkPreset& preset, const MachineProfile* profile)
+      : plan_(plan), preset_(preset), given_(profile), network_(cluster), ranks_(plan) {}
 
   CostTable table(const std::string& device_kind) {
-    CostTable costs{.device_kind = device_kind, .by_segment = std::vector<std::vector<Cost>>(plan_.segments.size())};
+    profile_ = given_ && given_->device == device_kind ? given_ : nullptr;
+    CostTable costs{.device_kind = device_kind,
+                    .profile_hash = profile_ ? profile_->hash : "",
+                    .by_segment = std::vector<std::vector<Cost>>(plan_.segments.size())};
     for (std::size_t r = 0; r < plan_.roles.size(); ++r) {
       const Role& role = plan_.roles[r];
       if (role.device_kind != device_kind) continue;
@@ -67,6 +72,9 @@ class PlanCosts {
   }
 
   Cost cost(const Compute& what, const Instruction&) {
+    if (what.flops.value <= 0 && what.traffic.value <= 0) return {};
+    if (profile_)  // as the executor runs it, its start included
+      if (const auto measured = profiled_time(*profile_, what)) return {.busy = to_nanoseconds(*measured)};
     const OpStyle& style = style_of(preset_, what.op);
     Compute styled;
     const double traffic = style.traffic / (what.flops.value <= 0 ? preset_.elementwise : 1.0);
@@ -88,6 +96,7 @@ class PlanCosts {
   }
   Cost cost(const Collective& what, const Instruction& instruction) {
     const CommunicationPath path = collective_path(what);
+    if (profile_ && path.nodes == 1) return path.members > 1 ? measured_link(path, path.steps) : Cost{};
     Cost cost = collective_cost(gpu(), what, path);
     if (plan_.groups[what.group.index()].name == "tensor") {
       const bool sums = what.kind == CollectiveKind::AllReduce || what.kind == CollectiveKind::ReduceScatter;
@@ -112,6 +121,7 @@ class PlanCosts {
     const bool sends = what.to.has_value();
     const DeviceId here = ranks_.device(rank_), there = other.valid() ? ranks_.device(other) : here;
     const CommunicationPath path = route_path(sends ? here : there, sends ? there : here, what.bytes);
+    if (profile_ && path.nodes == 1) return measured_link(path, 1);
     Cost cost = exchange_cost(gpu(), what, path);
     if (sends) cost.busy += to_nanoseconds(preset_.host_per_exchange);
     return cost;
@@ -119,11 +129,20 @@ class PlanCosts {
   // A copy inside the device reads and writes its memory; one to the host takes a copy engine.
   Cost cost(const Copy& what, const Instruction& instruction) const {
     const auto space = [&](const Use& use) { return plan_.roles[role_.index()].buffers[use.buffer.index()].space; };
+    if (profile_)
+      if (const auto measured = profiled_copy(*profile_, what.bytes))
+        return {.busy = to_nanoseconds(*measured), .wire_factor = kNoWire};
     if (space(instruction.reads[0]) == Space::Device && space(instruction.writes[0]) == Space::Device)
       return {.busy = to_nanoseconds(op_time(gpu(), {.op = Op::Cast, .traffic = what.bytes * 2}))};
     return copy_cost(gpu(), what);
   }
   Cost cost(const Mark&, const Instruction&) const { return {}; }
+
+  // What was measured between two ranks, for every step of a ring.
+  Cost measured_link(const CommunicationPath& path, int steps) const {
+    const double factor = path.bandwidth.value > 0 ? path.bandwidth.value / profile_->link_bandwidth.value : 1.0;
+    return {.busy = to_nanoseconds(profile_->link_latency * steps), .wire_factor = factor};
+  }
 
   CommunicationPath route_path(DeviceId from, DeviceId to, Bytes bytes) const {
     const Route route = network_.route(from, to);
@@ -191,6 +210,8 @@ class PlanCosts {
 
   const Plan& plan_;
   const FrameworkPreset& preset_;
+  const MachineProfile* given_ = nullptr;
+  const MachineProfile* profile_ = nullptr;  // of the device kind that is costed
   double alone_ = 0, issue_ = 0;  // of the instruction last costed: seconds on the compute stream; seconds of the host
   Network network_;
   Ranks ranks_;
@@ -201,12 +222,12 @@ class PlanCosts {
 
 }  // namespace
 
-void cost_plan(Plan& plan, const Cluster& cluster, const FrameworkPreset& preset) {
+void cost_plan(Plan& plan, const Cluster& cluster, const FrameworkPreset& preset, const MachineProfile* profile) {
   std::vector<std::string> kinds;
   for (const Role& role : plan.roles)
     if (std::find(kinds.begin(), kinds.end(), role.device_kind) == kinds.end()) kinds.push_back(role.device_kind);
   std::vector<CostTable> tables;
-  PlanCosts costs(plan, cluster, preset);
+  PlanCosts costs(plan, cluster, preset, profile);
   for (const std::string& kind : kinds) tables.push_back(costs.table(kind));
   plan.costs = std::move(tables);
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/cluster.h"
+#include "core/machine_profile.h"
 #include "core/plan.h"
 #include "strategy/framework_preset.h"
 
@@ -10,6 +11,7 @@ namespace foreshard {
 // Fills plan.costs for the device kinds of its roles. A collective or exchange in a shared segment takes the latencies of the
 // first role that runs it. An action that the host issues more slowly than the device runs it takes the host's time: its
 // computes are stretched evenly.
-void cost_plan(Plan& plan, const Cluster& cluster, const FrameworkPreset& preset = {});
+// Where there is a profile, its times and bandwidths go before all this for the device kind that it is about.
+void cost_plan(Plan& plan, const Cluster& cluster, const FrameworkPreset& preset = {}, const MachineProfile* profile = nullptr);
 
 }  // namespace foreshard

@@ -28,7 +28,7 @@ class Searching {
   Searching(const Model& model, const Cluster& cluster, const SearchOptions& options)
       : model_(model), cluster_(cluster), options_(options), space_(search_space(model, cluster, options)) {
     threads_ = options.threads > 0 ? options.threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-    if (std::holds_alternative<Transformer>(model.shape)) screen_.emplace(model, cluster, options.base);
+    if (std::holds_alternative<Transformer>(model.shape)) screen_.emplace(model, cluster, options.base, options.profile);
   }
 
   std::variant<SearchResult, Infeasible> run() {
@@ -283,8 +283,8 @@ class Searching {
     if (result.pruned.memory > 0 || !screened_out)
       return nothing("all " + std::to_string(result.enumerated) + " strategies need more memory than " +
                      std::to_string(static_cast<int>(100 * (1 - options_.base.reserve))) + " % of a GPU");
-    const auto answer =
-        lower(model_, cluster_, strategy_at(options_.base, space_.grids.front(), space_.layers), {.ignore_memory = true});
+    const auto answer = lower(model_, cluster_, strategy_at(options_.base, space_.grids.front(), space_.layers),
+                              {.ignore_memory = true, .profile = options_.profile});
     if (const auto* refused = std::get_if<Infeasible>(&answer)) return nothing("for example: " + refused->reason);
     return nothing("no schedule takes these degrees with this batch");
   }
@@ -356,7 +356,7 @@ class Searching {
   std::optional<Candidate> refined(const Kept& kept, bool balanced = false) const {
     Strategy strategy = strategy_at(options_.base, kept.point, space_.layers);
     if (balanced) strategy.layer_split = "auto";
-    const auto answer = lower(model_, cluster_, strategy);
+    const auto answer = lower(model_, cluster_, strategy, {.profile = options_.profile});
     if (std::holds_alternative<Infeasible>(answer)) return {};
     const Lowered& lowered = std::get<Lowered>(answer);
     Candidate candidate{.point = kept.point, .strategy = lowered.strategy, .screened = kept.screened};

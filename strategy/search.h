@@ -28,6 +28,7 @@ struct SearchOptions {
   int refine = 48;                                     // of those, how many that fit are refined, best first
   int sample = 0;                                      // points from all over the space that are refined, too
   int threads = 0;                                     // 0: one per core
+  const MachineProfile* profile = nullptr;             // measured costs
   const std::atomic<bool>* cancel = nullptr;           // set: ends early with the best so far
   std::function<void(double fraction)> progress = {};  // called by the calling thread
 };

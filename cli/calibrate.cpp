@@ -1,0 +1,90 @@
+#include "cli/calibrate.h"
+
+#include <algorithm>
+#include <ostream>
+#include <thread>
+
+#include "cli/calibrate_probes.h"
+#include "cli/interrupt.h"
+#include "cli/profile.h"
+#include "cli/progress.h"
+#include "cli/verb.h"
+#include "core/error.h"
+#include "core/json.h"
+#include "exec/calibrate.h"
+
+namespace foreshard {
+
+static std::vector<DType> read_dtypes(const Arguments& arguments) {
+  const std::vector<std::pair<std::string, DType>> known = {
+      {"fp64", DType::F64}, {"fp32", DType::F32}, {"bf16", DType::BF16}, {"fp16", DType::F16}};
+  std::vector<std::string> names;
+  for (const auto& [name, dtype] : known) names.push_back(name);
+  std::vector<DType> dtypes;
+  std::string rest = arguments.text("--precision", "fp32,bf16");
+  while (!rest.empty()) {
+    const std::string word = rest.substr(0, rest.find(','));
+    rest = word.size() < rest.size() ? rest.substr(word.size() + 1) : "";
+    const auto found = std::find(names.begin(), names.end(), word);
+    if (found == names.end())
+      throw Error(kCommandLine, "--precision", "\"" + word + "\"", "some of " + joined(names) + ", with commas between them");
+    dtypes.push_back(known[static_cast<std::size_t>(found - names.begin())].second);
+  }
+  if (dtypes.empty()) throw Error(kCommandLine, "--precision", "nothing", "some of " + joined(names));
+  return dtypes;
+}
+
+static ExitCode run(const Arguments& arguments, const Console& console) {
+  if (arguments.choice("--device", "host", {"host", "cuda"}) == "cuda")
+    throw Error(kCommandLine, "--device", "\"cuda\"", "host: this version has no CUDA backend");
+  const std::vector<DType> dtypes = read_dtypes(arguments);
+  const int ranks = static_cast<int>(arguments.integer("--ranks", 8, 1, 512));
+  CalibrateOptions options{.steps = static_cast<int>(arguments.integer("--steps", 5, 2, 1000)), .dtypes = dtypes};
+  options.largest_product =
+      arguments.integer("--largest-product", arguments.flag("--quick") ? 128 : options.largest_product, 16, 16384);
+  options.cancel = &watch_interrupt();
+  const std::vector<Plan> probes =
+      calibration_probes(parse_cluster(host_cluster_text({}, ranks), "this-host"), dtypes, arguments.flag("--quick"));
+  std::optional<MachineProfile> profile;
+  {
+    Progress progress(arguments.choice("--progress", "auto", progress_modes()), console);
+    options.progress = [&](double fraction) { progress.report(fraction); };
+    profile = calibrate(probes, options);
+  }
+  if (!profile) {
+    console.err << "foreshard: interrupted\n";
+    return ExitCode::Interrupted;
+  }
+  const std::string profile_file = arguments.text("--save-profile", "host.profile.json");
+  const std::string cluster_file = arguments.text("--save-cluster", "this-host.json");
+  write_file(profile_file, to_json(*profile));
+  write_file(cluster_file, host_cluster_text(*profile, ranks));
+  console.out << (arguments.flag("--json") ? to_json(*profile) : profile_text(*profile));
+  if (!arguments.flag("--json")) console.out << "\nwritten: " << profile_file << ", " << cluster_file << "\n";
+  return ExitCode::Ok;
+}
+
+Verb calibrate_verb() {
+  return {.name = "calibrate",
+          .summary = "Measures this machine and writes a profile that predictions use in place of datasheets.",
+          .notes =
+              "Runs products by shape, copies and all-reduces by size, and small models of its own under every kind of "
+              "strategy. The cluster file describes this host as a node of N devices, each with a core of its own.",
+          .examples = {"foreshard calibrate --device host --precision fp32,bf16"},
+          .options = {{.name = "--device", .value = "KIND", .help = "host (cuda: not in this version)"},
+                      {.name = "--precision", .value = "LIST", .help = "number formats: fp64, fp32, bf16, fp16 (fp32,bf16)"},
+                      {.name = "--quick", .help = "small models and products only: seconds, for models as small"},
+                      {.name = "--ranks", .value = "N", .help = "devices of the cluster file (8)"},
+                      {.name = "--steps", .value = "N", .help = "runs of every probe (5)"},
+                      {.name = "--largest-product", .value = "N", .help = "rows, columns and depth of products (1024)"},
+                      {.name = "--save-profile", .value = "FILE", .help = "(host.profile.json)", .group = "output"},
+                      {.name = "--save-cluster", .value = "FILE", .help = "(this-host.json)", .group = "output"},
+                      {.name = "--json", .help = "print the profile", .group = "output"},
+                      {.name = "--progress",
+                       .value = "HOW",
+                       .help = "auto (a bar on a terminal), json (lines on standard error) or none",
+                       .group = "output"}},
+          .run = run};
+}
+
+}  // namespace foreshard

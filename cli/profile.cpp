@@ -1,0 +1,105 @@
+#include "cli/profile.h"
+
+#include <algorithm>
+#include <cmath>
+#include <thread>
+
+#include "cli/table.h"
+#include "core/error.h"
+#include "core/json.h"
+#include "core/plan_words.h"
+#include "exec/calibrate.h"
+
+namespace foreshard {
+
+VerbOption profile_option() {
+  return {.name = "--profile",
+          .value = "FILE",
+          .help = "times and bandwidths that `foreshard calibrate` measured, for the device it names"};
+}
+
+std::optional<MachineProfile> read_profile(const Cluster& cluster, const Arguments& arguments) {
+  if (!arguments.has("--profile")) return {};
+  const std::string file = arguments.text("--profile");
+  MachineProfile profile = load_machine_profile(file);
+  std::vector<std::string> names;
+  for (const Gpu& gpu : cluster.gpus) names.push_back(gpu.name);
+  if (std::find(names.begin(), names.end(), profile.device) == names.end())
+    throw Error(file, "device", "\"" + profile.device + "\"", "a device of the cluster " + cluster.name + ": " + joined(names));
+  return profile;
+}
+
+namespace {
+
+// FLOP/s of the fastest forward product of this format; what nothing was measured for gets `otherwise`.
+double best_rate(const MachineProfile& profile, DType dtype, double otherwise) {
+  double best = 0;
+  for (const ProfileOp& op : profile.ops) {
+    if (op.op != Op::MatMul || op.phase != Phase::Forward || op.dtype != dtype) continue;
+    for (const ProfileSample& sample : op.samples) {
+      double flops = 2;
+      for (const std::int64_t dim : sample.dims) flops *= static_cast<double>(dim);
+      best = std::max(best, flops / sample.time.value);
+    }
+  }
+  return best > 0 ? best : otherwise;
+}
+
+double copy_rate(const MachineProfile& profile) {
+  if (profile.copies.empty()) return 10e9;
+  return static_cast<double>(profile.copies.back().bytes.value) / profile.copies.back().time.value;
+}
+
+}  // namespace
+
+std::string host_cluster_text(const MachineProfile& profile, int ranks) {
+  const double fp32 = best_rate(profile, DType::F32, 50e9), copy = copy_rate(profile);
+  const double link = profile.link_bandwidth.value > 0 ? profile.link_bandwidth.value : 10e9;
+  JsonWriter json;
+  json.begin_object().field("name", "this-host");
+  json.field("source", "foreshard calibrate: " + (profile.machine.empty() ? machine_words() : profile.machine));
+  json.field("gpu", "host").field("gpus_per_node", ranks);
+  json.key("nvlink").begin_object().field("kind", "switch").field("bandwidth", link);
+  json.field("latency", profile.link_latency.value > 0 ? profile.link_latency.value : 5e-6).end_object();
+  json.key("pcie").begin_object().field("bandwidth", copy).end_object();
+  json.field("sockets", 1).field("cores", static_cast<int>(std::max(1U, std::thread::hardware_concurrency())));
+  json.field("host_memory", physical_memory().value).field("host_memory_bandwidth", 2 * copy);
+  json.key("fabric").begin_object().field("levels", 1).end_object();
+  json.key("gpus").begin_array().begin_object().field("name", "host").field("architecture", "host");
+  json.field("source", "a core of this host, as measured");
+  json.field("fp64", best_rate(profile, DType::F64, fp32 / 2)).field("fp32", fp32).field("vector_fp32", fp32);
+  json.field("fp16", best_rate(profile, DType::F16, fp32)).field("bf16", best_rate(profile, DType::BF16, fp32));
+  json.field("memory", physical_memory().value / ranks).field("memory_bandwidth", 2 * copy).field("sm_count", 1);
+  json.field("launch_overhead", profile.launch_overhead.value).end_object().end_array();
+  return json.end_object().text();
+}
+
+std::string profile_text(const MachineProfile& profile) {
+  const auto micro = [](Seconds time) { return plain(time.value * 1e6); };
+  std::string text = profile.machine + "\n\n";
+  text += "instruction        " + micro(profile.launch_overhead) + " us to start\n";
+  text += "link               " + micro(profile.link_latency) + " us + bytes / " + plain(profile.link_bandwidth.value * 1e-9) +
+          " GB/s\n";
+  std::size_t samples = 0;
+  for (const ProfileOp& op : profile.ops) samples += op.samples.size();
+  text += "measured           " + std::to_string(profile.ops.size()) + " kinds of instructions, " + std::to_string(samples) +
+          " sizes\n\n";
+  Table products{{"format", "best product GFLOP/s", "sizes"}, {}};
+  for (const ProfileOp& op : profile.ops)
+    if (op.op == Op::MatMul && op.phase == Phase::Forward)
+      products.rows.push_back(
+          {word(op.dtype), plain(std::round(best_rate(profile, op.dtype, 0) * 1e-8) / 10), std::to_string(op.samples.size())});
+  Table transfers{{"bytes", "copy GB/s", "all-reduce of 2, GB/s"}, {}};
+  for (const ProfileTransfer& copy : profile.copies) {
+    const auto rate = [](const ProfileTransfer& at) {
+      return plain(std::round(static_cast<double>(at.bytes.value) / at.time.value * 1e-8) / 10);
+    };
+    std::string reduce = "-";
+    for (const ProfileTransfer& at : profile.all_reduces)
+      if (at.bytes == copy.bytes && at.ranks == 2) reduce = rate(at);
+    transfers.rows.push_back({std::to_string(copy.bytes.value), rate(copy), reduce});
+  }
+  return text + table_text(products) + "\n" + table_text(transfers);
+}
+
+}  // namespace foreshard

@@ -1,0 +1,21 @@
+// Machine profiles on the command line: --profile FILE, what calibrate prints, and the cluster file of this host.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "cli/verb.h"
+#include "core/cluster.h"
+#include "core/machine_profile.h"
+
+namespace foreshard {
+
+VerbOption profile_option();
+// Throws Error when the cluster has no device that the profile is about.
+std::optional<MachineProfile> read_profile(const Cluster& cluster, const Arguments& arguments);
+
+// A node of `ranks` devices, joined by the links of the profile; nominal rates where the profile is empty.
+std::string host_cluster_text(const MachineProfile& profile, int ranks);
+std::string profile_text(const MachineProfile& profile);
+
+}  // namespace foreshard
