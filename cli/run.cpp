@@ -5,9 +5,11 @@
 #include "cli/job.h"
 #include "cli/progress.h"
 #include "cli/run_files.h"
+#include "cli/run_processes.h"
 #include "cli/verb.h"
 #include "core/check_plan.h"
 #include "core/json.h"
+#include "core/machine_profile.h"
 #include "core/plan_words.h"
 #include "core/ranks.h"
 #include "exec/execute.h"
@@ -28,6 +30,10 @@ static ExecuteOptions execute_options(const Arguments& arguments) {
   optimizer.beta1 = arguments.number("--beta1", optimizer.beta1, 0, 1);
   optimizer.beta2 = arguments.number("--beta2", optimizer.beta2, 0, 1);
   optimizer.eps = arguments.number("--eps", optimizer.eps, 0, 1);
+  if (arguments.has("--profile")) {
+    const MachineProfile profile = load_machine_profile(arguments.text("--profile"));
+    options.link = {.latency = profile.link_latency, .bandwidth = profile.link_bandwidth};
+  }
   options.link.latency = {arguments.number("--link-latency", options.link.latency.value * 1e6, 0, 1e9) * 1e-6};
   options.link.bandwidth = {arguments.number("--link-bandwidth", options.link.bandwidth.value * 1e-9, 1e-6, 1e9) * 1e9};
   if (arguments.has("--memory-limit"))
@@ -99,6 +105,8 @@ static ExitCode run(const Arguments& arguments, const Console& console) {
   ExecuteOptions options = execute_options(arguments);
   const Plan plan = checked_plan(arguments);
   const std::unique_ptr<Samples> samples = use_run_files(arguments, plan, options);
+  const std::unique_ptr<ProcessMesh> mesh = other_processes(arguments, plan, options);
+  options.processes = mesh.get();
   Progress progress(arguments.choice("--progress", "auto", progress_modes()), console);
   options.on_step = [&](int step, const StepReport&) { progress.report((step + 1.0) / options.steps); };
   const auto answer = execute(plan, options);
@@ -108,6 +116,7 @@ static ExitCode run(const Arguments& arguments, const Console& console) {
     return ExitCode::Infeasible;
   }
   const Execution& done = std::get<Execution>(answer);
+  if (mesh && mesh->process() != 0) return ExitCode::Ok;  // process 0 has the result and speaks
   if (arguments.has("--save-result")) save_result(done.result, arguments.text("--save-result"));
   if (arguments.has("--trace")) write_file(arguments.text("--trace"), chrome_trace(done.result));
   const int ranks = Ranks(plan).count();
@@ -117,7 +126,8 @@ static ExitCode run(const Arguments& arguments, const Console& console) {
 
 static std::vector<VerbOption> run_options() {
   const std::string training = "training", time = "time", memory = "memory", checks = "checks", output = "output";
-  return {{.name = "PLAN", .value = "PLAN", .help = "a .plan.json file", .required = true},
+  std::vector<VerbOption> options = {
+          {.name = "PLAN", .value = "PLAN", .help = "a .plan.json file", .required = true},
           {.name = "--device", .value = "KIND", .help = "host (cuda: not in this version)"},
           {.name = "--ranks", .value = "N", .help = "refuse a plan for another number of ranks"},
           {.name = "--steps", .value = "N", .help = "optimizer steps (3)", .group = training},
@@ -130,6 +140,10 @@ static std::vector<VerbOption> run_options() {
           {.name = "--time",
            .value = "MODE",
            .help = "wall, or emulated: every instruction's own CPU time, composed along the plan (default wall)",
+           .group = time},
+          {.name = "--profile",
+           .value = "FILE",
+           .help = "emulated: transfers take what `foreshard calibrate` measured",
            .group = time},
           {.name = "--link-latency", .value = "US", .help = "emulated: microseconds of a transfer (5)", .group = time},
           {.name = "--link-bandwidth", .value = "GB/s", .help = "emulated: of a transfer (10)", .group = time},
@@ -151,11 +165,13 @@ static std::vector<VerbOption> run_options() {
            .value = "HOW",
            .help = "auto (a bar on a terminal), json (lines on standard error) or none",
            .group = output}};
+  for (const VerbOption& option : process_options()) options.push_back(option);
+  return options;
 }
 
 Verb run_verb() {
   return {.name = "run",
-          .summary = "Trains the model of a saved plan for real: every rank is a thread of this program.",
+          .summary = "Trains the model of a saved plan for real: every rank is a thread, of one process or several.",
           .notes =
               "The plan is obeyed as it is: its arena, its streams, its numbers.",
           .examples = {"foreshard run gpt.plan.json --steps 10 --time emulated --save-result measured.result",

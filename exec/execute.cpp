@@ -6,6 +6,7 @@
 #include "exec/checkpoint.h"
 #include "exec/measured_trace.h"
 #include "exec/memory_limit.h"
+#include "exec/rank_report.h"
 #include "exec/safetensors.h"
 #include "exec/team.h"
 
@@ -28,6 +29,9 @@ void check(const Plan& plan, const ExecuteOptions& options) {
   if (const int count = Ranks(plan).count(); count > kMostRanksHere)
     throw Error("plan", "ranks", std::to_string(count),
                 "at most " + std::to_string(kMostRanksHere) + " threads of this process");
+  if (options.processes && !(options.save.empty() && options.resume.empty()))
+    throw Error("options", "save, resume", "a checkpoint of several processes", "all ranks in one process");
+  if (options.processes && options.tensors) throw Error("options", "tensors", "several processes", "all ranks in one process");
   if (options.steps < 1) throw Error("options", "steps", std::to_string(options.steps), "at least 1");
   if (!options.save.empty()) expect_place(options.save);
   if (options.save_every < 0) throw Error("options", "save every", std::to_string(options.save_every), "0 or more");
@@ -61,39 +65,50 @@ std::vector<StepReport> run_steps(const Plan& plan, Team& team, const ExecuteOpt
 }
 
 // The last step; for a composition, each instruction with its median cost over the steps, the first aside.
-std::vector<RankRun> last_runs(Team& team, const ExecuteOptions& options) {
-  std::vector<RankRun> runs;
-  for (std::int32_t r = 0; r < team.ranks().count(); ++r) {
+std::vector<RankReport> last_reports(Team& team, const ExecuteOptions& options) {
+  std::vector<RankReport> reports;
+  for (std::int32_t r = team.first_rank(); r < team.end_rank(); ++r) {
     const Interpreter& rank = team.rank({r});
     const std::span<const StepSpan> last = rank.spans(options.steps - 1);
-    RankRun run{.steps = &rank.steps(), .spans = {last.begin(), last.end()}};
-    for (std::size_t s = 0; options.time == TimeMode::Emulated && options.steps > 2 && s < run.spans.size(); ++s) {
+    RankReport report{.spans = {last.begin(), last.end()}, .peak = rank.peak(options.steps - 1)};
+    for (std::size_t s = 0; options.time == TimeMode::Emulated && options.steps > 2 && s < report.spans.size(); ++s) {
       std::vector<double> costs;
       for (int step = std::max(1, options.steps - rank.kept_runs()); step < options.steps; ++step)
         costs.push_back(static_cast<double>(rank.spans(step)[s].own));
-      run.spans[s].own = static_cast<std::int64_t>(median(std::move(costs)));
+      report.spans[s].own = static_cast<std::int64_t>(median(std::move(costs)));
     }
-    runs.push_back(std::move(run));
+    reports.push_back(std::move(report));
   }
-  return runs;
+  return options.processes ? gather_reports(*options.processes, std::move(reports)) : reports;
+}
+
+void add_trace(Execution& done, const Plan& plan, const Ranks& ranks, std::vector<RankReport> reports,
+               const ExecuteOptions& options) {
+  std::vector<std::vector<RankStep>> steps;
+  std::vector<RankRun> runs;
+  for (std::size_t r = 0; r < reports.size(); ++r) steps.push_back(steps_of(plan, ranks, {static_cast<std::int32_t>(r)}));
+  for (std::size_t r = 0; r < reports.size(); ++r) {
+    runs.push_back({.steps = &steps[r], .spans = std::move(reports[r].spans)});
+    done.peaks.push_back(reports[r].peak);
+  }
+  if (options.time == TimeMode::Emulated) runs = compose(plan, ranks, std::move(runs), options.link);
+  done.result = {.plan = plan,
+                 .trace = measured_trace(plan, ranks, std::move(runs)),
+                 .granularity = Granularity::Op,
+                 .folding = Folding::None};
+  done.result.memory = memory_timeline(plan, done.result.trace);
 }
 
 Execution report(const Plan& plan, Team& team, const ExecuteOptions& options, std::vector<StepReport> steps) {
   Execution done{.steps = std::move(steps), .workspace = team.workspace()};
-  std::vector<RankRun> runs = last_runs(team, options);
-  if (options.time == TimeMode::Emulated) runs = compose(plan, team.ranks(), std::move(runs), options.link);
-  done.result = {.plan = plan,
-                 .trace = measured_trace(plan, team.ranks(), std::move(runs)),
-                 .granularity = Granularity::Op,
-                 .folding = Folding::None};
-  done.result.memory = memory_timeline(plan, done.result.trace);
+  std::vector<RankReport> reports = last_reports(team, options);
+  if (!reports.empty()) add_trace(done, plan, team.ranks(), std::move(reports), options);
   std::vector<double> times;
   times.reserve(done.steps.size());
   for (std::size_t i = done.steps.size() > 1 ? 1 : 0; i < done.steps.size(); ++i) times.push_back(done.steps[i].time_s);
   const double composed = to_seconds(done.result.trace.makespan).value;
   done.iteration_time_s = options.time == TimeMode::Emulated ? composed : median(std::move(times));
   done.result.makespan_s = composed;
-  for (std::int32_t r = 0; r < team.ranks().count(); ++r) done.peaks.push_back(team.rank({r}).peak(options.steps - 1));
   if (options.tensors) {
     done.values = gather_tensors(plan, team.ranks(), team.memories(), TensorPart::Value);
     done.gradients = gather_tensors(plan, team.ranks(), team.memories(), TensorPart::Gradient);
@@ -107,7 +122,8 @@ std::variant<Execution, Infeasible> execute(const Plan& plan, const ExecuteOptio
   check(plan, options);
   if (options.memory_limit)
     if (auto refused = exceeds_limit(plan, *options.memory_limit)) return *refused;
-  if (auto refused = exceeds_machine(plan)) return *refused;
+  if (!options.processes)
+    if (auto refused = exceeds_machine(plan)) return *refused;
   const TrainingPoint start = options.resume.empty() ? TrainingPoint{.seed = options.seed} : training_point(options.resume);
   auto team = std::make_unique<Team>(plan, options, start);
   try {

@@ -16,6 +16,8 @@
 
 namespace foreshard {
 
+class ProcessMesh;
+
 // Wall: when things happened. Emulated: every instruction's own CPU time, composed along the plan's dependencies, with
 // transfers by the link model: the timeline of machines that have a core (and a link) for every rank.
 enum class TimeMode : std::uint8_t { Wall, Emulated };
@@ -56,12 +58,14 @@ struct ExecuteOptions {
   bool barrier = true;                       // ranks wait for each other between steps; without it only where the plan says so
   std::chrono::milliseconds patience{3500};  // no progress for so long, and nobody computes: the run is stopped
   std::chrono::milliseconds longest_compute{60000};  // one instruction
+  ProcessMesh* processes = nullptr;  // the ranks are dealt to several processes, of which this is one; must outlive the call
   bool tensors = false;                              // give back gradients and values of the last step
   std::function<void(int step, const StepReport& report)> on_step = {};
   // Called on the stream's thread before each instruction: tests make ranks fail here.
   std::function<void(RankId rank, int action, int instruction, int run)> before = {};
 };
 
+// Of several processes only process 0 has a result and peaks.
 struct Execution {
   Result result = {};  // unfolded, by op; trace and memory of the last step
   std::vector<StepReport> steps = {};

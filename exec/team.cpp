@@ -1,14 +1,18 @@
 #include "exec/team.h"
 
 #include <algorithm>
+#include <cstring>
+#include <numeric>
 
 #include "core/error.h"
 #include "exec/checkpoint.h"
+#include "exec/process_mesh.h"
+#include "exec/tcp_communicator.h"
 
 namespace foreshard {
 
 Team::Team(const Plan& plan, const ExecuteOptions& options, const TrainingPoint& start)
-    : plan_(plan), options_(options), ranks_(plan), random_samples_(start.seed), meetings_(stop_) {
+    : plan_(plan), options_(options), ranks_(plan), mesh_(options.processes), random_samples_(start.seed), meetings_(stop_) {
   const InterpreterOptions common{.runs = options.steps,
                                   .first_step = start.step,
                                   .first_sample = start.samples,
@@ -17,26 +21,35 @@ Team::Team(const Plan& plan, const ExecuteOptions& options, const TrainingPoint&
                                   .samples = options.samples ? options.samples : &random_samples_,
                                   .checks = options.checks,
                                   .before = options.before};
-  for (std::int32_t r = 0; r < ranks_.count(); ++r) {
+  if (mesh_) first_rank_ = mesh_->first_rank(mesh_->process());
+  const std::int32_t end = mesh_ ? mesh_->first_rank(mesh_->process() + 1) : ranks_.count();
+  for (std::int32_t r = first_rank_; r < end; ++r) {
     auto member = std::make_unique<Member>();
     member->device = std::make_unique<HostDevice>(stop_, options.time == TimeMode::Emulated ? &alone_ : nullptr);
-    member->communicator = std::make_unique<ThreadCommunicator>(meetings_, RankId{r});
+    member->communicator = communicator({r});
     member->interpreter =
         std::make_unique<Interpreter>(plan, ranks_, RankId{r}, *member->device, *member->communicator, stop_, common);
     fill_initial_state(plan, ranks_, {r}, member->interpreter->memory(), start.seed);
     members_.push_back(std::move(member));
   }
-  meetings_.check();
+  if (!mesh_) meetings_.check();
   if (!options.resume.empty()) load_checkpoint(options.resume, plan, ranks_, memories());
   this->start();
 }
 
+std::unique_ptr<Communicator> Team::communicator(RankId rank) {
+  if (mesh_) return std::make_unique<TcpCommunicator>(*mesh_, stop_, rank);
+  return std::make_unique<ThreadCommunicator>(meetings_, rank);
+}
+
 void Team::start() {
+  if (mesh_) mesh_->guard(&stop_);
   for (auto& member : members_) member->interpreter->open();
   for (auto& member : members_) member->thread = std::thread([this, &member] { work(*member); });
 }
 
 Team::~Team() {
+  if (mesh_) mesh_->guard(nullptr);
   {
     const std::lock_guard lock(mutex_);
     closed_ = true;
@@ -71,7 +84,19 @@ void Team::work(Member& member) {
   ++over_;
 }
 
+// All processes end a step together, or none does.
 void Team::run(int first_step, int steps) {
+  if (!mesh_) return run_here(first_step, steps);
+  try {
+    run_here(first_step, steps);
+  } catch (const DeviceError& error) {
+    mesh_->tell_failure(stop_.why().empty() ? error.what() : stop_.why());
+    throw;
+  }
+  static_cast<void>(mesh_->all_gather(""));
+}
+
+void Team::run_here(int first_step, int steps) {
   {
     const std::lock_guard lock(mutex_);
     first_ = first_step, until_ = first_step + steps;
@@ -105,14 +130,17 @@ void Team::watch() {
 std::int64_t Team::ended_steps() const {
   std::int64_t sum = 0;
   for (const auto& member : members_) sum += member->interpreter->ended();
-  return sum;
+  if (!mesh_) return sum;
+  mesh_->progress(sum, computes_);
+  return sum + mesh_->others_ended();
 }
 
-// Whether some stream uses the processor.
-bool Team::computes() const {
+// Whether some stream uses the processor, here or elsewhere.
+bool Team::computes() {
   bool any = false;
   for (const auto& member : members_) any = member->device->works() || any;
-  return any;
+  computes_ = any;
+  return any || (mesh_ && mesh_->others_work());
 }
 
 // Who runs something without waiting for a partner is to blame; else everybody waits for somebody: name what for.
@@ -146,9 +174,15 @@ std::vector<const RankMemory*> Team::memories() const {
 }
 
 double Team::loss(int step) const {
-  double sum = 0;
-  for (const auto& member : members_) sum += member->interpreter->loss(step);
-  return sum;
+  std::vector<double> losses;  // [rank]
+  for (const auto& member : members_) losses.push_back(member->interpreter->loss(step));
+  if (mesh_) {
+    std::string own(reinterpret_cast<const char*>(losses.data()), losses.size() * sizeof(double)), all;
+    for (const std::string& part : mesh_->all_gather(own)) all += part;
+    losses.resize(all.size() / sizeof(double));
+    std::memcpy(losses.data(), all.data(), losses.size() * sizeof(double));
+  }
+  return std::accumulate(losses.begin(), losses.end(), 0.0);
 }
 
 Bytes Team::workspace() const {
@@ -160,7 +194,7 @@ Bytes Team::workspace() const {
 std::string Team::broken_guard() const {
   for (std::size_t r = 0; r < members_.size(); ++r)
     if (const std::string block = members_[r]->interpreter->memory().broken_guard(); !block.empty())
-      return "rank " + std::to_string(r) + " wrote past " + block;
+      return "rank " + std::to_string(static_cast<std::size_t>(first_rank_) + r) + " wrote past " + block;
   return {};
 }
 

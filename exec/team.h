@@ -28,29 +28,36 @@ class Team {
   bool ended();
 
   const Ranks& ranks() const { return ranks_; }
-  Interpreter& rank(RankId rank) { return *members_[rank.index()]->interpreter; }
+  // Ranks [first_rank, end_rank) are threads of this process.
+  std::int32_t first_rank() const { return first_rank_; }
+  std::int32_t end_rank() const { return first_rank_ + static_cast<std::int32_t>(members_.size()); }
+  Interpreter& rank(RankId rank) { return *members_[rank.index() - static_cast<std::size_t>(first_rank_)]->interpreter; }
   std::vector<const RankMemory*> memories() const;
-  double loss(int step) const;
+  double loss(int step) const;  // of all ranks; of several processes every one has to ask
   Bytes workspace() const;
   std::string broken_guard() const;
 
  private:
   struct Member {
     std::unique_ptr<HostDevice> device = {};
-    std::unique_ptr<ThreadCommunicator> communicator = {};
+    std::unique_ptr<Communicator> communicator = {};
     std::unique_ptr<Interpreter> interpreter = {};
     std::thread thread = {};
   };
+  std::unique_ptr<Communicator> communicator(RankId rank);
   void start();
+  void run_here(int first_step, int steps);
   void work(Member& member);
   void watch();
   std::string who_hangs() const;
   std::int64_t ended_steps() const;
-  bool computes() const;
+  bool computes();
 
   const Plan& plan_;
   const ExecuteOptions& options_;
   Ranks ranks_;
+  ProcessMesh* mesh_ = nullptr;
+  std::int32_t first_rank_ = 0;
   RandomSamples random_samples_;
   Stop stop_;
   ThreadMeetings meetings_;
@@ -63,6 +70,7 @@ class Team {
   std::size_t finished_ = 0;   // ranks
   std::size_t over_ = 0;       // threads
   bool closed_ = false;
+  bool computes_ = false;  // seen last
 };
 
 }  // namespace foreshard

@@ -1,0 +1,19 @@
+// foreshard run in several processes: what a launcher says, and the options for it.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "cli/verb.h"
+#include "core/plan.h"
+#include "exec/execute.h"
+#include "exec/process_mesh.h"
+
+namespace foreshard {
+
+std::vector<VerbOption> process_options();
+// The processes that a launcher started together with this one, connected; nothing when it is alone. Throws DeviceError when they
+// do not come, Error when they do not run the same.
+std::unique_ptr<ProcessMesh> other_processes(const Arguments& arguments, const Plan& plan, const ExecuteOptions& options);
+
+}  // namespace foreshard

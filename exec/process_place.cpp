@@ -1,0 +1,51 @@
+#include "exec/process_place.h"
+
+#include <array>
+#include <charconv>
+#include <cstring>
+
+#include "core/error.h"
+
+namespace foreshard {
+
+namespace {
+
+constexpr int kMostProcesses = 65536;
+
+int number(const char* name, const char* text, int least, int most) {
+  int value = 0;
+  const char* end = text + std::strlen(text);
+  const auto [stopped, problem] = std::from_chars(text, end, value);
+  if (problem != std::errc() || stopped != end || value < least || value > most)
+    throw Error("environment", name, "\"" + std::string(text) + "\"",
+                "a whole number from " + std::to_string(least) + " to " + std::to_string(most));
+  return value;
+}
+
+struct Launcher {
+  const char *process, *processes;
+};
+constexpr std::array<Launcher, 4> kLaunchers = {{{"RANK", "WORLD_SIZE"},
+                                                 {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+                                                 {"PMI_RANK", "PMI_SIZE"},
+                                                 {"SLURM_PROCID", "SLURM_NTASKS"}}};
+
+}  // namespace
+
+std::optional<ProcessPlace> process_place(const std::function<const char*(const char*)>& variable) {
+  for (const Launcher& launcher : kLaunchers) {
+    const char *own = variable(launcher.process), *all = variable(launcher.processes);
+    if (!own || !all) continue;
+    ProcessPlace place{.processes = number(launcher.processes, all, 1, kMostProcesses)};
+    place.process = number(launcher.process, own, 0, place.processes - 1);
+    if (place.processes == 1) return {};
+    const char* address = variable("MASTER_ADDR");
+    if (!address) address = variable("SLURM_LAUNCH_NODE_IPADDR");
+    if (address && *address) place.address = address;
+    if (const char* port = variable("MASTER_PORT")) place.port = number("MASTER_PORT", port, 1, 65535);
+    return place;
+  }
+  return {};
+}
+
+}  // namespace foreshard

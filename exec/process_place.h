@@ -1,0 +1,23 @@
+// Which of several processes this one is, as launchers tell it: torchrun, mpirun (Open MPI, MPICH), srun.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+namespace foreshard {
+
+// Processes of one run; ranks of the plan are dealt to them in order, in parts as equal as can be.
+struct ProcessPlace {
+  int process = 0, processes = 1;
+  std::string address = "127.0.0.1";  // of process 0, where all meet
+  int port = 29500;
+  bool operator==(const ProcessPlace&) const = default;
+};
+
+// `variable`: the environment. The first complete pair counts: RANK / WORLD_SIZE, OMPI_COMM_WORLD_RANK / _SIZE, PMI_RANK /
+// PMI_SIZE, SLURM_PROCID / SLURM_NTASKS. MASTER_ADDR (else SLURM_LAUNCH_NODE_IPADDR, else this machine) and MASTER_PORT say where
+// to meet. Nothing when no launcher speaks or it started one process. Throws Error for values that make no sense.
+std::optional<ProcessPlace> process_place(const std::function<const char*(const char*)>& variable);
+
+}  // namespace foreshard

@@ -1,0 +1,133 @@
+// foreshard run in several real processes, started as launchers start them.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "core/json.h"
+#include "core/result.h"
+#include "exec/socket.h"
+#include "tests/cli/run_line.h"
+#include "tests/cli/session.h"
+
+namespace foreshard {
+
+namespace fs = std::filesystem;
+
+class Processes : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::temp_directory_path() / ("foreshard-processes-" + std::to_string(::getpid()));
+    fs::create_directories(folder_);
+    const RanLine made = run_line(
+        "lower --model gpt2-124m --cluster dgx-a100 --gpus 8 --set model.n_layer=2 --set model.n_embd=32 --set model.n_head=4 "
+        "--set model.vocab_size=64 --set model.n_positions=16 --tp 2 --pp 2 --dp 2 --zero 1 --global-batch 8 --precision fp64 "
+        "--save-plan " +
+        (folder_ / "p.plan.json").string());
+    ASSERT_EQ(made.code, ExitCode::Ok) << made.err;
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  std::string shell(const std::string& script) const { return run_in_shell(script, folder_.string()); }
+  std::string file(const std::string& name) const { return read_text((folder_ / name).string()); }
+  static std::string port() { return std::to_string(ListeningSocket(0).port()); }
+  // The losses that a JSON output tells.
+  static std::vector<double> losses(const std::string& json) {
+    std::vector<double> all;
+    for (const JsonReader& step : JsonReader::parse(json, "out").at("steps").elements())
+      all.push_back(step.at("loss").as_double());
+    return all;
+  }
+  std::vector<double> alone() const {
+    return losses(shell("foreshard run p.plan.json --steps 3 --json --launcher none --patience 60"));
+  }
+
+  fs::path folder_;
+};
+
+// `names`: the launcher's variables for number and count.
+std::string start(const std::string& number, const std::string& count, int processes, const std::string& port,
+                  const std::string& options) {
+  return "for r in $(seq 0 " + std::to_string(processes - 1) + "); do env " + number + "=$r " + count + "=" +
+         std::to_string(processes) + " MASTER_PORT=" + port +
+         " foreshard run p.plan.json --patience 60 --rendezvous 60 " + options +
+         " >out.$r 2>err.$r & pid[$r]=$!; done\n";
+}
+
+// 8 ranks as 4 processes (torchrun), as 3 unequal ones (Open MPI), as 8 (Slurm): the losses are the same doubles.
+TEST_F(Processes, TrainAsThreadsDo) {
+  const std::vector<double> expected = alone();
+  ASSERT_EQ(expected.size(), 3U);
+  struct Launch {
+    const char *number, *count;
+    int processes;
+  };
+  for (const Launch& launch : {Launch{"RANK", "WORLD_SIZE", 4},
+                               {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", 3},
+                               {"SLURM_PROCID", "SLURM_NTASKS", 8}}) {
+    shell(start(launch.number, launch.count, launch.processes, port(), "--steps 3 --json") + "wait");
+    EXPECT_EQ(losses(file("out.0")), expected) << launch.number << ": " << file("err.0");
+    EXPECT_EQ(file("out.1"), "") << "only process 0 speaks";
+  }
+}
+
+// The trace of all ranks is whole: it has a twin for every span of the threads' run, and memory is equal to the byte.
+TEST_F(Processes, ProcessZeroWritesTheWholeResult) {
+  shell("foreshard run p.plan.json --steps 2 --patience 60 --launcher none --save-result threads.result");
+  shell(start("RANK", "WORLD_SIZE", 2, port(), "--steps 2 --time emulated --save-result processes.result") + "wait");
+  const RanLine compared =
+      run_line("compare " + (folder_ / "threads.result").string() + " " + (folder_ / "processes.result").string() + " --json");
+  ASSERT_EQ(compared.code, ExitCode::Ok) << compared.err << file("err.0");
+  const JsonReader json = JsonReader::parse(compared.out, "out");
+  EXPECT_EQ(json.at("ranks").as_int(), 8);
+  EXPECT_EQ(json.at("without_twin").as_int(), 0);
+  EXPECT_GT(json.at("joined").as_int(), 100);
+}
+
+TEST_F(Processes, OneThatIsKilledStopsTheOthers) {
+  const std::string said = shell("export FS=1\n" + start("RANK", "WORLD_SIZE", 3, port(), "--steps 100000 --progress json") +
+                                 "while ! grep -q progress err.0; do sleep 0.05; done; kill -9 ${pid[1]}\n"
+                                 "wait ${pid[0]}; echo first $?; wait ${pid[2]}; echo third $?");
+  EXPECT_EQ(said, "first 3\nthird 3\n");
+  EXPECT_NE(file("err.0").find("process 1 (rank 2 to 4)"), std::string::npos) << file("err.0");
+  EXPECT_NE(file("err.2").find("process 1 (rank 2 to 4)"), std::string::npos) << file("err.2");
+}
+
+TEST_F(Processes, WhoIsMissingOrRunsSomethingElseIsTold) {
+  EXPECT_NE(shell("RANK=0 WORLD_SIZE=2 MASTER_PORT=" + port() + " foreshard run p.plan.json --rendezvous 0.2")
+                .find("of 2 processes these did not come within 200 ms: 1\n[exit 3]"),
+            std::string::npos);
+  shell("export MASTER_PORT=" + port() +
+        " WORLD_SIZE=2; RANK=0 foreshard run p.plan.json --seed 1 2>err.0 & RANK=1 foreshard run p.plan.json --seed 2 2>err.1; "
+        "wait");
+  for (const char* name : {"err.0", "err.1"})
+    EXPECT_EQ(file(name), "foreshard: process 1: found --seed=2, expected --seed=1, which process 0 runs\n");
+  EXPECT_EQ(shell("RANK=0 WORLD_SIZE=9 foreshard run p.plan.json"),
+            "foreshard: environment: number of processes: found 9, expected at most 8, the ranks of the plan\n[exit 1]\n");
+}
+
+// Two hosts, as far as the kernel is concerned: network namespaces joined by a virtual cable. Needs root.
+TEST_F(Processes, MeetAcrossNetworkNamespaces) {
+  const std::string a = "fs" + std::to_string(::getpid()) + "a", b = "fs" + std::to_string(::getpid()) + "b";
+  const std::string made =
+      shell("ip netns add " + a + " && ip netns add " + b + " && ip link add v" + a + " netns " + a + " type veth peer name v" +
+            b + " netns " + b + " && ip -n " + a + " addr add 10.77.0.1/24 dev v" + a + " && ip -n " + b +
+            " addr add 10.77.0.2/24 dev v" + b + " && ip -n " + a + " link set v" + a + " up && ip -n " + b + " link set v" +
+            b + " up && echo ready");
+  const auto clean = [&] { shell("ip netns del " + a + "; ip netns del " + b); };
+  if (made.find("ready") == std::string::npos) {
+    clean();
+    GTEST_SKIP() << "no network namespaces here: " << made;
+  }
+  const std::vector<double> expected = alone();
+  const std::string common =
+      " WORLD_SIZE=2 MASTER_ADDR=10.77.0.1 MASTER_PORT=29511 foreshard run p.plan.json --steps 3 --json "
+      "--patience 60 --rendezvous 60 ";
+  shell("ip netns exec " + a + " env RANK=0" + common + ">out.0 2>err.0 & ip netns exec " + b + " env RANK=1" + common +
+        ">out.1 2>err.1; wait");
+  clean();
+  EXPECT_EQ(file("err.0") + file("err.1"), "");
+  EXPECT_EQ(losses(file("out.0")), expected);
+}
+
+}  // namespace foreshard

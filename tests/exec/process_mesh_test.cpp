@@ -1,0 +1,235 @@
+// Meshes of several processes, each played by a thread of this one, over loopback.
+#include "exec/process_mesh.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <future>
+#include <random>
+
+#include "core/error.h"
+#include "exec/host_float16.h"
+#include "exec/tcp_communicator.h"
+#include "exec/thread_communicator.h"
+#include "tests/exec/training.h"
+
+namespace foreshard {
+namespace {
+
+using namespace std::chrono_literals;
+
+int free_port() { return ListeningSocket(0).port(); }
+
+MeshOptions options(int process, int processes, int ranks, int port) {
+  return {.place = {process, processes, "127.0.0.1", port}, .ranks = ranks, .rendezvous = 20s, .patience = 20s};
+}
+
+// Runs `body` for every process at once.
+template <class Body>
+void in_processes(int processes, int ranks, const Body& body) {
+  const int port = free_port();
+  std::vector<std::future<void>> all;
+  for (int p = 0; p < processes; ++p)
+    all.push_back(std::async(std::launch::async, [&, p] {
+      ProcessMesh mesh(options(p, processes, ranks, port));
+      body(mesh);
+    }));
+  for (auto& one : all) one.get();
+}
+
+// 5 ranks on 3 processes: 0, 1-2, 3-4, as floor(p 5 / 3) = 0, 1, 3, 5 says.
+TEST(ProcessMesh, DealsRanksInOrder) {
+  in_processes(3, 5, [](ProcessMesh& mesh) {
+    EXPECT_EQ(mesh.first_rank(0), 0);
+    EXPECT_EQ(mesh.first_rank(1), 1);
+    EXPECT_EQ(mesh.first_rank(2), 3);
+    EXPECT_EQ(mesh.first_rank(3), 5);
+    const int expected[] = {0, 1, 1, 2, 2};
+    for (std::int32_t r = 0; r < 5; ++r) EXPECT_EQ(mesh.process_of({r}), expected[r]);
+  });
+}
+
+TEST(ProcessMesh, GathersWordsInOrder) {
+  in_processes(4, 4, [](ProcessMesh& mesh) {
+    for (int round = 0; round < 20; ++round) {
+      const std::string own = std::string(static_cast<std::size_t>(mesh.process()), 'x') + std::to_string(round);
+      const std::vector<std::string> all = mesh.all_gather(own);
+      ASSERT_EQ(all.size(), 4U);
+      for (std::size_t p = 0; p < 4; ++p) EXPECT_EQ(all[p], std::string(p, 'x') + std::to_string(round));
+      EXPECT_EQ(mesh.gather(own).size(), mesh.process() == 0 ? 4U : 0U);
+    }
+  });
+}
+
+// All ranks pass a collective to `make`, once through threads and once through processes.
+using Blocks = std::vector<std::vector<std::byte>>;
+struct Case {
+  Collective what = {};
+  DType dtype = DType::F64;
+  std::int64_t in = 0, out = 0;  // bytes; out 0: in place
+};
+
+Blocks drawn(const Case& at, int ranks, unsigned seed) {
+  std::mt19937 random(seed);
+  std::uniform_real_distribution<double> uniform(-1, 1);
+  Blocks blocks(static_cast<std::size_t>(ranks), std::vector<std::byte>(static_cast<std::size_t>(at.in)));
+  for (auto& block : blocks)
+    for (std::size_t i = 0; i < block.size(); i += static_cast<std::size_t>(size_of(at.dtype).value)) {
+      if (at.dtype == DType::F64) {
+        const double x = uniform(random);
+        std::memcpy(&block[i], &x, sizeof x);
+      } else {
+        const BFloat16 x = to_bfloat16(static_cast<float>(uniform(random)));
+        std::memcpy(&block[i], &x, sizeof x);
+      }
+    }
+  return blocks;
+}
+
+CollectiveCall call_of(const Case& at, int ranks, std::vector<std::byte>& in, std::vector<std::byte>& out) {
+  CollectiveCall call{.what = at.what, .from = {in.data(), {at.in}, at.dtype}, .where = "test"};
+  call.to = at.out == 0 ? call.from : Stretch{out.data(), {at.out}, at.dtype};
+  for (std::int32_t r = 0; r < ranks; ++r) call.members.push_back({r});
+  return call;
+}
+
+Blocks by_threads(const Case& at, int ranks) {
+  Stop stop;
+  ThreadMeetings meetings(stop);
+  Blocks in = drawn(at, ranks, 7), out(in.size(), std::vector<std::byte>(static_cast<std::size_t>(at.out)));
+  std::vector<std::unique_ptr<StreamTask>> tasks;
+  for (std::int32_t r = 0; r < ranks; ++r) {
+    const auto i = static_cast<std::size_t>(r);
+    tasks.push_back(ThreadCommunicator(meetings, {r}).collective(call_of(at, ranks, in[i], out[i])));
+  }
+  std::vector<std::thread> threads;
+  for (auto& task : tasks) threads.emplace_back([&task] { task->run(0), task->run(1); });
+  for (std::thread& thread : threads) thread.join();
+  return at.out == 0 ? in : out;
+}
+
+Blocks by_processes(const Case& at, int ranks, int processes) {
+  Blocks in = drawn(at, ranks, 7), out(in.size(), std::vector<std::byte>(static_cast<std::size_t>(at.out)));
+  in_processes(processes, ranks, [&](ProcessMesh& mesh) {
+    Stop stop;
+    std::vector<std::unique_ptr<StreamTask>> tasks;
+    for (std::int32_t r = mesh.first_rank(mesh.process()); r < mesh.first_rank(mesh.process() + 1); ++r) {
+      const auto i = static_cast<std::size_t>(r);
+      tasks.push_back(TcpCommunicator(mesh, stop, {r}).collective(call_of(at, ranks, in[i], out[i])));
+    }
+    std::vector<std::thread> threads;
+    for (auto& task : tasks) threads.emplace_back([&task] { task->run(0), task->run(1); });
+    for (std::thread& thread : threads) thread.join();
+    static_cast<void>(mesh.all_gather(""));
+  });
+  return at.out == 0 ? in : out;
+}
+
+// Bit for bit, run twice in a row, 4 ranks as 4 and as 3 processes (two ranks in one).
+TEST(TcpCommunicator, CollectivesGiveTheBitsOfThreads) {
+  using K = CollectiveKind;
+  const std::int64_t full = 4 * 8 * 129, part = full / 4;
+  const std::vector<Case> cases = {
+      {{.kind = K::AllReduce, .bytes = {full + 8}}, DType::F64, full + 8, 0},
+      {{.kind = K::AllReduce, .bytes = {full}, .attributes = "mean"}, DType::F64, full, full},
+      {{.kind = K::AllReduce, .bytes = {8}, .attributes = "max"}, DType::F64, 8, 0},
+      {{.kind = K::AllReduce, .bytes = {full}, .attributes = "accumulate"}, DType::BF16, full, full},
+      {{.kind = K::AllReduce, .bytes = {full}}, DType::BF16, full, 0},
+      {{.kind = K::ReduceScatter, .bytes = {full}}, DType::F64, full, 0},
+      {{.kind = K::ReduceScatter, .bytes = {full}, .attributes = "accumulate"}, DType::BF16, full, part},
+      {{.kind = K::AllGather, .bytes = {full}}, DType::F64, full, 0},
+      {{.kind = K::AllGather, .bytes = {full}}, DType::F64, part, full},
+      {{.kind = K::Broadcast, .bytes = {full}}, DType::F64, full, 0},
+      {{.kind = K::Reduce, .bytes = {full}}, DType::F64, full, full},
+      {{.kind = K::AllToAll, .bytes = {full}}, DType::F64, full, full}};
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    Case at = cases[i];
+    at.what.group = {0};
+    const Blocks expected = by_threads(at, 4);
+    for (const int processes : {4, 3}) EXPECT_EQ(by_processes(at, 4, processes), expected) << "case " << i << ", " << processes;
+  }
+}
+
+// A whole training: losses of every step are the same double.
+TEST(TcpCommunicator, TrainingGivesTheLossesOfThreads) {
+  const Plan plan = lowered(tiny_gpt(), in_double({.dp = 2, .tp = 2, .pp = 2, .micro_batch = 1, .zero = 1}));
+  ExecuteOptions threads = training(3);
+  threads.tensors = false;
+  const Execution expected = run(plan, threads);
+  in_processes(3, 8, [&](ProcessMesh& mesh) {
+    ExecuteOptions here = threads;
+    here.processes = &mesh;
+    here.patience = 20s;
+    const Execution done = run(plan, here);
+    ASSERT_EQ(done.steps.size(), 3U);
+    for (std::size_t s = 0; s < 3; ++s) EXPECT_EQ(done.steps[s].loss, expected.steps[s].loss);
+    if (mesh.process() != 0) {
+      EXPECT_TRUE(done.result.trace.spans.empty());
+      return;
+    }
+    EXPECT_EQ(done.result.trace.spans.size(), expected.result.trace.spans.size());
+    EXPECT_EQ(done.peaks.size(), 8U);
+    for (std::size_t r = 0; r < 8; ++r) EXPECT_EQ(sum(done.result.memory.curves[r].peak), sum(done.peaks[r]));
+  });
+}
+
+// A rank that fails in one process stops all, and all tell which one it was.
+TEST(ProcessMesh, AFailureAnywhereStopsAll) {
+  const Plan plan = lowered(tiny_gpt(), in_double({.dp = 2, .pp = 2, .micro_batch = 1}));
+  std::atomic<int> told = 0;
+  in_processes(2, 4, [&](ProcessMesh& mesh) {
+    ExecuteOptions here = training(3);
+    here.tensors = false, here.processes = &mesh, here.patience = 20s;
+    here.before = [](RankId rank, int action, int, int run) {
+      if (rank.value == 3 && action == 2 && run == 1) throw std::runtime_error("the cable was pulled");
+    };
+    try {
+      static_cast<void>(execute(plan, here));
+    } catch (const DeviceError& error) {
+      EXPECT_NE(std::string(error.what()).find("rank 3, action 2"), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find("the cable was pulled"), std::string::npos) << error.what();
+      ++told;
+    }
+  });
+  EXPECT_EQ(told, 2);
+}
+
+std::string message(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(ProcessMesh, WhoDoesNotComeIsNamed) {
+  MeshOptions first = options(0, 3, 4, free_port()), second = options(1, 3, 4, free_port());
+  first.rendezvous = second.rendezvous = 200ms;
+  EXPECT_EQ(message([&] { ProcessMesh mesh(first); }),
+            "rendezvous on port " + std::to_string(first.place.port) +
+                " (MASTER_PORT) failed: of 3 processes these did not come within 200 ms: 1, 2");
+  const std::string lonely = message([&] { ProcessMesh mesh(second); });
+  EXPECT_NE(lonely.find("rendezvous of process 1 (MASTER_ADDR, MASTER_PORT) failed: connection to 127.0.0.1:"),
+            std::string::npos)
+      << lonely;
+  EXPECT_EQ(message([&] { ProcessMesh mesh(options(0, 3, 2, free_port())); }),
+            "environment: number of processes: found 3, expected at most 2, the ranks of the plan");
+}
+
+TEST(ProcessMesh, OtherPlansAreRefusedEverywhere) {
+  const int port = free_port();
+  std::vector<std::future<std::string>> said;
+  for (int p = 0; p < 2; ++p)
+    said.push_back(std::async(std::launch::async, [&, p] {
+      return message([&] {
+        MeshOptions own = options(p, 2, 2, port);
+        own.run = "plan=abc\nsteps=" + std::to_string(3 + p) + "\n";
+        ProcessMesh mesh(own);
+      });
+    }));
+  for (auto& one : said) EXPECT_EQ(one.get(), "process 1: found steps=4, expected steps=3, which process 0 runs");
+}
+
+}  // namespace
+}  // namespace foreshard

@@ -1,0 +1,57 @@
+#include "exec/process_place.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "core/error.h"
+
+namespace foreshard {
+namespace {
+
+using Variables = std::map<std::string, std::string>;
+
+std::optional<ProcessPlace> place(const Variables& variables) {
+  return process_place([&](const char* name) {
+    const auto found = variables.find(name);
+    return found == variables.end() ? nullptr : found->second.c_str();
+  });
+}
+
+TEST(ProcessPlace, EveryLauncherIsUnderstood) {
+  EXPECT_EQ(place({}), std::nullopt);
+  EXPECT_EQ(place({{"RANK", "1"}, {"WORLD_SIZE", "4"}, {"MASTER_ADDR", "10.0.0.1"}, {"MASTER_PORT", "1234"}}),
+            (ProcessPlace{1, 4, "10.0.0.1", 1234}));
+  EXPECT_EQ(place({{"OMPI_COMM_WORLD_RANK", "2"}, {"OMPI_COMM_WORLD_SIZE", "3"}}), (ProcessPlace{2, 3, "127.0.0.1", 29500}));
+  EXPECT_EQ(place({{"PMI_RANK", "0"}, {"PMI_SIZE", "2"}}), (ProcessPlace{0, 2, "127.0.0.1", 29500}));
+  EXPECT_EQ(place({{"SLURM_PROCID", "7"}, {"SLURM_NTASKS", "8"}, {"SLURM_LAUNCH_NODE_IPADDR", "10.1.1.1"}}),
+            (ProcessPlace{7, 8, "10.1.1.1", 29500}));
+  // torchrun inside a Slurm job: torchrun counts.
+  EXPECT_EQ(place({{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "1"}})->process, 1);
+}
+
+TEST(ProcessPlace, OneProcessOrHalfAPairIsNone) {
+  EXPECT_EQ(place({{"RANK", "0"}, {"WORLD_SIZE", "1"}}), std::nullopt);
+  EXPECT_EQ(place({{"RANK", "0"}}), std::nullopt);
+}
+
+std::string message(const Variables& variables) {
+  try {
+    place(variables);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(ProcessPlace, WrongNumbersAreTold) {
+  EXPECT_EQ(message({{"RANK", "4"}, {"WORLD_SIZE", "4"}}),
+            "environment: RANK: found \"4\", expected a whole number from 0 to 3");
+  EXPECT_EQ(message({{"RANK", "0"}, {"WORLD_SIZE", "two"}}),
+            "environment: WORLD_SIZE: found \"two\", expected a whole number from 1 to 65536");
+  EXPECT_EQ(message({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_PORT", "70000"}}),
+            "environment: MASTER_PORT: found \"70000\", expected a whole number from 1 to 65535");
+}
+
+}  // namespace
+}  // namespace foreshard
