@@ -13,6 +13,7 @@ namespace {
 
 using namespace std::chrono_literals;
 constexpr auto kBeat = 300ms;
+constexpr auto kLeaving = 5s;  // for the others to go too
 constexpr std::uint64_t kControl = 0;
 
 std::int64_t now() {
@@ -76,6 +77,12 @@ ProcessMesh::~ProcessMesh() {
     changed_.notify_all();
   }
   if (beats_.joinable()) beats_.join();
+  // Closing while something lies here unread would throw away what is on its way there: each waits until the other goes too.
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, kLeaving, [&] {
+    return std::all_of(peers_.begin(), peers_.end(), [](const auto& peer) { return !peer->reader.joinable() || peer->read; });
+  });
+  lock.unlock();
   for (const auto& peer : peers_) {
     peer->socket.shut();
     if (peer->reader.joinable()) peer->reader.join();
@@ -199,6 +206,13 @@ void ProcessMesh::tell_failure(const std::string& why) {
 }
 
 void ProcessMesh::read(int process) {
+  read_all(process);
+  const std::lock_guard lock(mutex_);
+  peers_[static_cast<std::size_t>(process)]->read = true;
+  changed_.notify_all();
+}
+
+void ProcessMesh::read_all(int process) {
   Peer& peer = *peers_[static_cast<std::size_t>(process)];
   try {
     while (true) {

@@ -73,7 +73,8 @@ class ProcessMesh {
     std::mutex sending = {};
     std::thread reader = {};
     std::atomic<std::int64_t> heard = 0, ended = 0;
-    std::atomic<bool> works = false, over = false;
+    std::atomic<bool> works = false, over = false;  // over: it said that it goes
+    bool read = false;                              // nothing more comes
   };
   using Channel = std::tuple<std::int32_t, std::int32_t, std::uint64_t>;  // from, to, channel; processes: channel kControl
 
@@ -82,6 +83,7 @@ class ProcessMesh {
   void meet_others(ListeningSocket& door, const std::vector<std::pair<std::string, int>>& addresses, Deadline until);
   void compare_clocks(Deadline until);
   void read(int process);
+  void read_all(int process);
   void take(int process, const Frame& frame, std::vector<std::byte> bytes);
   void beat();
   void write(int process, const Frame& frame, std::span<const std::byte> bytes);

@@ -34,12 +34,17 @@ struct Free {
   void operator()(addrinfo* list) const { freeaddrinfo(list); }
 };
 
-// -1: nobody there (yet).
+// -1: nobody there (yet). A host that does not answer at all is tried for two seconds.
 int try_connect(const addrinfo* list) {
+  constexpr timeval kTry{.tv_sec = 2, .tv_usec = 0}, kEver{.tv_sec = 0, .tv_usec = 0};
   for (const addrinfo* at = list; at; at = at->ai_next) {
     const int descriptor = ::socket(at->ai_family, at->ai_socktype | SOCK_CLOEXEC, at->ai_protocol);
     if (descriptor < 0) continue;
-    if (::connect(descriptor, at->ai_addr, at->ai_addrlen) == 0) return descriptor;
+    static_cast<void>(setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &kTry, sizeof kTry));  // Linux: of connect too
+    if (::connect(descriptor, at->ai_addr, at->ai_addrlen) == 0) {
+      static_cast<void>(setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &kEver, sizeof kEver));
+      return descriptor;
+    }
     const int problem = errno;
     ::close(descriptor);
     errno = problem;
