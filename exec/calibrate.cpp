@@ -48,7 +48,8 @@ class SampleBook {
 };
 
 void measure(const Plan& probe, int steps, SampleBook& book) {
-  const auto answer = execute(probe, {.steps = std::max(steps, 2), .time = TimeMode::Emulated});
+  const auto answer =
+      execute(probe, {.steps = std::max(steps, 2), .time = TimeMode::Emulated, .patience = std::chrono::milliseconds(60'000)});
   const auto* done = std::get_if<Execution>(&answer);
   if (!done) throw Error(std::get<Infeasible>(answer).reason);
   for (const Span& span : done->result.trace.spans) {
