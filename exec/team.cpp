@@ -174,14 +174,17 @@ std::vector<const RankMemory*> Team::memories() const {
 }
 
 double Team::loss(int step) const {
-  std::vector<double> losses;  // [rank]
-  for (const auto& member : members_) losses.push_back(member->interpreter->loss(step));
-  if (mesh_) {
-    std::string own(reinterpret_cast<const char*>(losses.data()), losses.size() * sizeof(double)), all;
-    for (const std::string& part : mesh_->all_gather(own)) all += part;
-    losses.resize(all.size() / sizeof(double));
-    std::memcpy(losses.data(), all.data(), losses.size() * sizeof(double));
+  double sum = 0;
+  if (!mesh_) {
+    for (const auto& member : members_) sum += member->interpreter->loss(step);
+    return sum;
   }
+  std::vector<double> losses;  // [rank]: summed in the order of the ranks, as threads do
+  for (const auto& member : members_) losses.push_back(member->interpreter->loss(step));
+  std::string own(reinterpret_cast<const char*>(losses.data()), losses.size() * sizeof(double)), all;
+  for (const std::string& part : mesh_->all_gather(own)) all += part;
+  losses.resize(all.size() / sizeof(double));
+  std::memcpy(losses.data(), all.data(), losses.size() * sizeof(double));
   return std::accumulate(losses.begin(), losses.end(), 0.0);
 }
 

@@ -43,8 +43,7 @@ Rules parse_rules(const std::string& markdown) {
     } else if (table == "folder" && cells.size() >= 4) {
       for (const std::string& name : matches(cells[0], "`(\\w+)/`")) {
         for (const std::string& other : matches(cells[2], R"((\w+))")) rules.rooms[name].may_include.insert(other);
-        for (const std::string& library : matches(cells[3], R"(([\w.-]+))"))
-          rules.rooms[name].libraries.insert(library);
+        for (const std::string& library : matches(cells[3], R"(([\w.-]+))")) rules.rooms[name].libraries.insert(library);
       }
     } else if (table == "library" && cells.size() >= 3) {
       for (const std::string& name : matches(cells[0], R"(([A-Za-z][\w.-]*))")) {
@@ -59,9 +58,9 @@ Rules parse_rules(const std::string& markdown) {
 
 static bool is_system_header(const std::string& name) {
   // The C++ library has no dots and no folders; of POSIX we use these.
-  static const std::set<std::string> posix = {"unistd.h",    "fcntl.h",    "signal.h",    "sys/wait.h",
-                                              "sys/types.h", "sys/stat.h", "sys/ioctl.h", "sys/resource.h",
-                                              "poll.h",      "dlfcn.h"};
+  static const std::set<std::string> posix = {"unistd.h",   "fcntl.h",     "signal.h",       "sys/wait.h",   "sys/types.h",
+                                              "sys/stat.h", "sys/ioctl.h", "sys/resource.h", "poll.h",       "dlfcn.h",
+                                              "netdb.h",    "arpa/inet.h", "sys/socket.h",   "netinet/in.h", "netinet/tcp.h"};
   return name.find_first_of("./") == std::string::npos ? !name.starts_with("Q") : posix.contains(name);
 }
 
@@ -104,8 +103,7 @@ Complaints check_includes(const Rules& rules, const std::string& path, const std
   return complaints;
 }
 
-static void check_link(const Rules& rules, const std::string& room_name, const std::string& target,
-                       Complaints& complaints) {
+static void check_link(const Rules& rules, const std::string& room_name, const std::string& target, Complaints& complaints) {
   const Room& room = rules.rooms.at(room_name);
   if (target.starts_with("foreshard_")) {
     const std::string other = target.substr(std::string("foreshard_").size());
@@ -134,8 +132,7 @@ Complaints check_links(const Rules& rules, const std::string& cmake) {
       continue;
     }
     for (const std::string& target : matches((*it)[3], R"(([\w:]+))"))
-      if (target != "PUBLIC" && target != "PRIVATE" && target != "INTERFACE")
-        check_link(rules, name, target, complaints);
+      if (target != "PUBLIC" && target != "PRIVATE" && target != "INTERFACE") check_link(rules, name, target, complaints);
   }
   return complaints;
 }
@@ -154,13 +151,11 @@ std::string without_comments_and_literals(const std::string& text) {
       end = std::min(out.find('\n', i), out.size());
     } else if (out.compare(i, 2, "/*") == 0) {
       end = std::min(out.find("*/", i + 2), out.size() - 2) + 2;
-    } else if (out.compare(i, 2, "R\"") == 0 &&
-               std::regex_search(out.cbegin() + static_cast<std::ptrdiff_t>(i), out.cend(), match, raw_string,
-                                 std::regex_constants::match_continuous)) {
+    } else if (out.compare(i, 2, "R\"") == 0 && std::regex_search(out.cbegin() + static_cast<std::ptrdiff_t>(i), out.cend(),
+                                                                  match, raw_string, std::regex_constants::match_continuous)) {
       const std::string closing = ")" + match[1].str() + "\"";
       end = std::min(out.find(closing, i), out.size() - closing.size()) + closing.size();
-    } else if (out[i] == '"' ||
-               (out[i] == '\'' && (i == 0 || std::isalnum(static_cast<unsigned char>(out[i - 1])) == 0))) {
+    } else if (out[i] == '"' || (out[i] == '\'' && (i == 0 || std::isalnum(static_cast<unsigned char>(out[i - 1])) == 0))) {
       for (end = i + 1; end < out.size() && out[end] != out[i] && out[end] != '\n'; ++end)
         if (out[end] == '\\') ++end;
       ++end;
@@ -181,8 +176,7 @@ Complaints check_names(const std::string& path, const std::string& text) {
     std::size_t last_word = name.size();
     while (last_word > 0 && std::isupper(static_cast<unsigned char>(name[last_word - 1])) == 0) --last_word;
     const std::string word = name.substr(last_word == 0 ? 0 : last_word - 1);
-    if (forbidden.contains(word))
-      complaints.push_back(path + ": " + name + " ends in " + word + ", which says nothing");
+    if (forbidden.contains(word)) complaints.push_back(path + ": " + name + " ends in " + word + ", which says nothing");
   }
   std::string stem = path.substr(path.rfind('/') + 1);
   stem = "_" + stem.substr(0, stem.find('.')) + "_";
@@ -217,8 +211,8 @@ static Complaints check_functions(const std::string& path, const std::string& co
     } else if (c == '}' && !open.empty()) {
       const int lines = line - open.back().line + 1;
       if (open.back().function && lines > kMostLines)
-        complaints.push_back(path + ":" + std::to_string(open.back().line) + ": a function of " +
-                             std::to_string(lines) + " lines, at most " + std::to_string(kMostLines));
+        complaints.push_back(path + ":" + std::to_string(open.back().line) + ": a function of " + std::to_string(lines) +
+                             " lines, at most " + std::to_string(kMostLines));
       open.pop_back();
     }
     const bool ends = c == ';' || c == '{' || c == '}' || c == '#';

@@ -49,9 +49,8 @@ class Processes : public testing::Test {
 std::string start(const std::string& number, const std::string& count, int processes, const std::string& port,
                   const std::string& options) {
   return "for r in $(seq 0 " + std::to_string(processes - 1) + "); do env " + number + "=$r " + count + "=" +
-         std::to_string(processes) + " MASTER_PORT=" + port +
-         " foreshard run p.plan.json --patience 60 --rendezvous 60 " + options +
-         " >out.$r 2>err.$r & pid[$r]=$!; done\n";
+         std::to_string(processes) + " MASTER_PORT=" + port + " foreshard run p.plan.json --patience 60 --rendezvous 60 " +
+         options + " >out.$r 2>err.$r & eval pid$r=$!; done\n";
 }
 
 // 8 ranks as 4 processes (torchrun), as 3 unequal ones (Open MPI), as 8 (Slurm): the losses are the same doubles.
@@ -86,8 +85,8 @@ TEST_F(Processes, ProcessZeroWritesTheWholeResult) {
 
 TEST_F(Processes, OneThatIsKilledStopsTheOthers) {
   const std::string said = shell("export FS=1\n" + start("RANK", "WORLD_SIZE", 3, port(), "--steps 100000 --progress json") +
-                                 "while ! grep -q progress err.0; do sleep 0.05; done; kill -9 ${pid[1]}\n"
-                                 "wait ${pid[0]}; echo first $?; wait ${pid[2]}; echo third $?");
+                                 "while ! grep -q progress err.0; do sleep 0.05; done; kill -9 $pid1\n"
+                                 "wait $pid0; echo first $?; wait $pid2; echo third $?");
   EXPECT_EQ(said, "first 3\nthird 3\n");
   EXPECT_NE(file("err.0").find("process 1 (rank 2 to 4)"), std::string::npos) << file("err.0");
   EXPECT_NE(file("err.2").find("process 1 (rank 2 to 4)"), std::string::npos) << file("err.2");

@@ -47,15 +47,15 @@ std::string message(const std::string& path, const std::string& value) {
 TEST(MachineProfile, WrongFilesAreTold) {
   EXPECT_EQ(message("version", "2"), "p.json: version: found 2, expected an integer from 1 to 1");
   EXPECT_EQ(message("device", "\"\""), "p.json: device: found \"\", expected the name of a device");
-  EXPECT_NE(message("ops.0.op", "\"matmull\"").find("nearest: \"matmul\""), std::string::npos)
-      << message("ops.0.op", "\"matmull\"");
-  EXPECT_EQ(message("ops.0.samples.0.seconds", "0"),
+  EXPECT_NE(message("ops[0].op", "\"matmull\"").find("nearest: \"matmul\""), std::string::npos)
+      << message("ops[0].op", "\"matmull\"");
+  EXPECT_EQ(message("ops[0].samples[0].seconds", "0"),
             "p.json: ops[0].samples[0].seconds: found 0, expected more than 0 seconds");
-  EXPECT_EQ(message("ops.0.samples.1.dims", "[1, 2]"),
+  EXPECT_EQ(message("ops[0].samples[1].dims", "[1, 2]"),
             "p.json: ops[0].samples[1].dims: found an array of 2, expected as many sizes as the first sample has");
-  EXPECT_EQ(message("copies.1.bytes", "4096"),
+  EXPECT_EQ(message("copies[1].bytes", "4096"),
             "p.json: copies[1].bytes: found 4096, expected more than the entry before, so that sizes grow");
-  EXPECT_NE(message("all_reduces.0.ranks", "1").find("all_reduces[0].ranks: found 1"), std::string::npos);
+  EXPECT_NE(message("all_reduces[0].ranks", "1").find("all_reduces[0].ranks: found 1"), std::string::npos);
   EXPECT_NE(message("link_bandwidth", "0").find("link_bandwidth: found 0"), std::string::npos);
   EXPECT_THROW(parse_machine_profile("{", "p.json"), Error);
 }
