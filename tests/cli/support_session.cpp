@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <fstream>
+#include <regex>
 #include <sstream>
 #include <stdexcept>
 #include <utility>
@@ -17,6 +18,8 @@ static std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
+static const std::string kMeasured = "```console measured";
+
 // Calls `on_text` for lines that stay, `on_command` for those of a command, `on_end` where its output ends.
 template <class OnText, class OnOutput, class OnEnd>
 static void walk(const std::string& text, OnText on_text, OnOutput on_output, OnEnd on_end) {
@@ -25,7 +28,7 @@ static void walk(const std::string& text, OnText on_text, OnOutput on_output, On
     const bool border = line.starts_with("```");
     const bool prompt = inside && line.starts_with("$ ");
     if (running && !continued && (border || prompt)) on_end(), running = false;
-    if (border) inside = !inside && line == "```console";
+    if (border) inside = !inside && (line == "```console" || line == kMeasured);
     if (running && !continued) {
       on_output(line);
     } else {
@@ -40,9 +43,12 @@ static void walk(const std::string& text, OnText on_text, OnOutput on_output, On
 std::vector<Command> commands_of(const std::string& text) {
   std::vector<Command> commands;
   Command current;
+  bool measured = false;
   walk(
       text,
       [&](const std::string& line, bool of_command) {
+        if (line.starts_with("```")) measured = line == kMeasured;
+        current.measured = measured;
         if (of_command) current.line += (line.starts_with("$ ") ? line.substr(2) : line) + "\n";
       },
       [&](const std::string& line) { current.output += line + "\n"; }, [&] { commands.push_back(std::exchange(current, {})); });
@@ -88,6 +94,11 @@ static bool lines_match(const std::vector<std::string>& expected, std::size_t e,
 
 bool output_matches(const std::string& expected, const std::string& actual) {
   return lines_match(lines_of(expected), 0, lines_of(actual), 0);
+}
+
+std::string without_numbers(const std::string& text) {
+  static const std::regex number("[+-]?[0-9][0-9.,]*(e[+-]?[0-9]+)?( (s|ms|us|ns)\\b)?"), blanks(" +"), rule("(─|-){2,}");
+  return std::regex_replace(std::regex_replace(std::regex_replace(text, number, "#"), blanks, " "), rule, "--");
 }
 
 std::string read_text(const std::string& path) {
