@@ -1,0 +1,294 @@
+#include "gui/strategy_panel.h"
+
+#include <QComboBox>
+#include <QCompleter>
+#include <QCoreApplication>
+#include <QFileDialog>
+#include <QGridLayout>
+#include <QLabel>
+#include <QLineEdit>
+#include <QScrollArea>
+#include <QSignalBlocker>
+#include <QToolButton>
+#include <QVBoxLayout>
+#include <algorithm>
+
+#include "gui/auto_spin_box.h"
+#include "gui/option_field.h"
+
+namespace foreshard {
+
+namespace {
+
+QComboBox* name_box(const QString& accessible) {
+  auto* box = new QComboBox;
+  box->setEditable(true);
+  box->setInsertPolicy(QComboBox::NoInsert);
+  box->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
+  box->setMinimumContentsLength(10);
+  box->setFocusPolicy(Qt::StrongFocus);
+  box->setAccessibleName(accessible);
+  box->completer()->setFilterMode(Qt::MatchContains);
+  box->completer()->setCompletionMode(QCompleter::PopupCompletion);
+  return box;
+}
+
+QLabel* wrapped_label(const char* name) {
+  auto* label = new QLabel;
+  label->setObjectName(name);
+  label->setWordWrap(true);
+  label->setTextInteractionFlags(Qt::TextBrowserInteraction);
+  label->hide();
+  return label;
+}
+
+void fill(QComboBox* box, const std::vector<std::string>& names) {
+  const QSignalBlocker quiet(box);
+  const QString text = box->currentText();
+  box->clear();
+  for (const std::string& name : names) box->addItem(QString::fromStdString(name));
+  box->setCurrentText(text);
+}
+
+}  // namespace
+
+StrategyPanel::StrategyPanel(QWidget* parent) : QWidget(parent) {
+  auto* column = new QVBoxLayout(this);
+  column->setContentsMargins(0, 0, 0, 0);
+  column->setSpacing(0);
+  column->addWidget(make_head());
+  groups_ = new QWidget;
+  groups_layout_ = new QVBoxLayout(groups_);
+  groups_layout_->setContentsMargins(10, 2, 10, 10);
+  groups_layout_->setSpacing(4);
+  auto* scroll = new QScrollArea;
+  scroll->setWidget(groups_);
+  scroll->setWidgetResizable(true);
+  scroll->setFrameShape(QFrame::NoFrame);
+  scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+  column->addWidget(scroll, 1);
+  setMinimumWidth(270);
+}
+
+QWidget* StrategyPanel::make_head() {
+  auto* head = new QWidget;
+  auto* grid = new QGridLayout(head);
+  grid->setContentsMargins(10, 10, 10, 6);
+  grid->setHorizontalSpacing(8), grid->setVerticalSpacing(5);
+  grid->setColumnStretch(1, 1);
+  model_ = name_box(tr("Model")), cluster_ = name_box(tr("Cluster"));
+  nodes_ = new AutoSpinBox(AutoSpinBox::Steps::Powers);
+  nodes_->line()->setPlaceholderText(tr("Auto · as the cluster says"));
+  nodes_->setAccessibleName(tr("Nodes"));
+  settings_ = new QLineEdit;
+  settings_->setPlaceholderText("cluster.fabric.oversubscription=2");
+  settings_->setToolTip(tr("Any field of model and cluster: PATH=VALUE, several with semicolons"));
+  settings_->setAccessibleName(tr("What if"));
+  settings_->setClearButtonEnabled(true);
+  int row = 0;
+  const auto add = [&](const QString& name, QWidget* editor, const QString& filter) {
+    auto* label = new QLabel(name);
+    label->setBuddy(editor);
+    grid->addWidget(label, row, 0);
+    grid->addWidget(editor, row, 1, 1, filter.isEmpty() ? 2 : 1);
+    if (!filter.isEmpty()) {
+      auto* open = new QToolButton;
+      open->setText("…");
+      open->setToolTip(tr("Choose a file"));
+      open->setAccessibleName(tr("Choose a file: %1").arg(name));
+      auto* box = static_cast<QComboBox*>(editor);
+      connect(open, &QToolButton::clicked, this, [this, box, name, filter] {
+        const QString file = QFileDialog::getOpenFileName(this, name, {}, filter);
+        if (!file.isEmpty()) box->setCurrentText(file);
+      });
+      grid->addWidget(open, row, 2);
+    }
+    ++row;
+  };
+  add(tr("Model"), model_, tr("Models (*.json)"));
+  add(tr("Cluster"), cluster_, tr("Clusters (*.json)"));
+  add(tr("Nodes"), nodes_, {});
+  add(tr("What if"), settings_, {});
+  settings_reason_ = wrapped_label("reason");
+  grid->addWidget(settings_reason_, row++, 0, 1, 3);
+  estimate_ = wrapped_label("estimate");
+  refusal_ = wrapped_label("refusal");
+  grid->addWidget(estimate_, row++, 0, 1, 3);
+  grid->addWidget(refusal_, row++, 0, 1, 3);
+  connect(refusal_, &QLabel::linkActivated, this, &StrategyPanel::remedy_chosen);
+  connect(model_, &QComboBox::currentTextChanged, this, [this] { read_head("model"); });
+  connect(cluster_, &QComboBox::currentTextChanged, this, [this] { read_head("cluster"); });
+  connect(nodes_->line(), &QLineEdit::textChanged, this, [this] { read_head("nodes"); });
+  connect(settings_, &QLineEdit::textChanged, this, [this] { read_head("settings"); });
+  return head;
+}
+
+QWidget* StrategyPanel::make_group(const std::string& name, bool open) {
+  auto* group = new QWidget;
+  auto* column = new QVBoxLayout(group);
+  column->setContentsMargins(0, 4, 0, 2);
+  column->setSpacing(4);
+  auto* title = new QToolButton;
+  title->setObjectName("group_title");
+  title->setText(QCoreApplication::translate("option groups", name.c_str()));
+  title->setToolButtonStyle(Qt::ToolButtonTextBesideIcon);
+  title->setCheckable(true);
+  title->setChecked(open);
+  title->setArrowType(open ? Qt::DownArrow : Qt::RightArrow);
+  title->setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Fixed);
+  auto* body = new QWidget;
+  auto* rows = new QVBoxLayout(body);
+  rows->setContentsMargins(0, 0, 0, 0);
+  rows->setSpacing(4);
+  body->setVisible(open);
+  connect(title, &QToolButton::toggled, body, [title, body](bool on) {
+    body->setVisible(on);
+    title->setArrowType(on ? Qt::DownArrow : Qt::RightArrow);
+  });
+  column->addWidget(title);
+  column->addWidget(body);
+  groups_layout_->addWidget(group);
+  return body;
+}
+
+void StrategyPanel::set_options(const std::vector<PanelOption>& options) {
+  delete groups_->layout();
+  qDeleteAll(groups_->findChildren<QWidget*>(QString(), Qt::FindDirectChildrenOnly));
+  groups_layout_ = new QVBoxLayout(groups_);
+  groups_layout_->setContentsMargins(10, 2, 10, 10);
+  groups_layout_->setSpacing(2);
+  fields_.clear(), order_.clear();
+  std::map<std::string, QWidget*> bodies;
+  for (const PanelOption& option : options) {
+    QWidget*& body = bodies[option.group];
+    if (body == nullptr) body = make_group(option.group, bodies.size() <= 3);  // the first three are what one turns
+    auto* made = new OptionField(option);
+    body->layout()->addWidget(made);
+    fields_[option.path] = made;
+    order_.push_back(option.path);
+    connect(made, &OptionField::edited, this, [this, path = option.path] { read_field(path); });
+  }
+  groups_layout_->addStretch(1);
+  set_choices(choices_);
+}
+
+void StrategyPanel::set_names(const std::vector<std::string>& models, const std::vector<std::string>& clusters) {
+  fill(model_, models);
+  fill(cluster_, clusters);
+}
+
+void StrategyPanel::set_choices(const Choices& choices) {
+  choices_ = choices;
+  const QSignalBlocker a(model_), b(cluster_), c(nodes_->line()), d(settings_);
+  model_->setCurrentText(QString::fromStdString(choices.model));
+  cluster_->setCurrentText(QString::fromStdString(choices.cluster));
+  if (const QString nodes = choices.nodes > 0 ? QString::number(choices.nodes) : QString(); nodes != nodes_->line()->text())
+    nodes_->line()->setText(nodes);
+  QStringList settings;
+  for (const std::string& setting : choices.settings) settings << QString::fromStdString(setting);
+  settings_->setText(settings.join("; "));
+  for (const auto& [path, made] : fields_) {
+    const auto found = choices.strategy.find(path);
+    made->set_text(found == choices.strategy.end() ? QString() : QString::fromStdString(found->second));
+  }
+  show_settings_reason();
+}
+
+void StrategyPanel::read_field(const std::string& path) {
+  const std::string value = fields_.at(path)->text().toStdString();
+  last_edited_ = path;
+  if (value.empty())
+    choices_.strategy.erase(path);
+  else
+    choices_.strategy[path] = value;
+  Q_EMIT edited(choices_, QString::fromStdString(path));
+}
+
+void StrategyPanel::read_head(const QString& path) {
+  last_edited_ = path.toStdString();
+  choices_.model = model_->currentText().trimmed().toStdString();
+  choices_.cluster = cluster_->currentText().trimmed().toStdString();
+  choices_.nodes = std::max(0, nodes_->line()->text().toInt());
+  choices_.settings.clear();
+  for (const QString& part : settings_->text().split(';', Qt::SkipEmptyParts))
+    if (const QString setting = part.trimmed(); !setting.isEmpty()) choices_.settings.push_back(setting.toStdString());
+  show_settings_reason();
+  Q_EMIT edited(choices_, path);
+}
+
+void StrategyPanel::show_settings_reason() {
+  QString reason;
+  const QString nodes = nodes_->line()->text().trimmed();
+  bool number = true;
+  if (!nodes.isEmpty() && (nodes.toInt(&number) <= 0 || !number))
+    reason = tr("nodes: found \"%1\", expected a whole number from 1").arg(nodes);
+  for (const std::string& setting : choices_.settings)
+    if (setting.find('=') == std::string::npos || setting.find('.') == std::string::npos)
+      reason = tr("found \"%1\", expected PATH=VALUE").arg(QString::fromStdString(setting));
+  settings_reason_->setText(reason.isEmpty() ? reason : QStringLiteral("⚠ ") + reason);
+  settings_reason_->setVisible(!reason.isEmpty());
+}
+
+bool StrategyPanel::valid() const {
+  return settings_reason_->text().isEmpty() && !choices_.model.empty() && !choices_.cluster.empty() &&
+         std::all_of(fields_.begin(), fields_.end(), [](const auto& entry) { return entry.second->valid(); });
+}
+
+void StrategyPanel::show_refusal(const QString& reason, const QStringList& would_help) {
+  for (const auto& [path, made] : fields_) made->set_reason({});
+  QString top = reason;
+  if (!reason.isEmpty()) {
+    const std::string meant = option_meant(reason.toStdString(), last_edited_, order_);
+    // A shortage of memory names a stage and categories: it is the whole strategy's.
+    if (const auto found = fields_.find(meant); found != fields_.end() && !reason.contains("GiB")) {
+      found->second->set_reason(reason);
+      top.clear();
+    }
+  }
+  QString text = top.isEmpty() ? QString() : QStringLiteral("⚠ ") + top.toHtmlEscaped();
+  if (!would_help.isEmpty() && !reason.isEmpty()) {
+    if (!text.isEmpty()) text += "<br>";
+    text += tr("Would help:");
+    for (const QString& remedy : would_help) {
+      Choices scratch = choices_;
+      const QString words = remedy.toHtmlEscaped();
+      text += "<br>• " + (apply_remedy(scratch, remedy.toStdString()) ? "<a href=\"" + words + "\">" + words + "</a>" : words);
+    }
+  }
+  refusal_->setText(text);
+  refusal_->setVisible(!text.isEmpty());
+}
+
+void StrategyPanel::show_estimate(const QString& text, bool warning) {
+  estimate_->setText(text);
+  estimate_->setProperty("wrong", warning);
+  estimate_->setVisible(!text.isEmpty());
+}
+
+void StrategyPanel::show_resolved(const std::map<std::string, std::string>& values) {
+  for (const auto& [path, made] : fields_) {
+    const auto found = values.find(path);
+    made->set_resolved(found == values.end() ? QString() : QString::fromStdString(found->second));
+  }
+}
+
+QStringList StrategyPanel::option_names() const {
+  QStringList names;
+  for (const std::string& path : order_) names << QString::fromStdString(path);
+  return names;
+}
+
+OptionField* StrategyPanel::field(const std::string& path) const {
+  const auto found = fields_.find(path);
+  return found == fields_.end() ? nullptr : found->second;
+}
+
+void StrategyPanel::focus_option(const QString& path) {
+  OptionField* const made = field(path.toStdString());
+  if (made == nullptr) return;
+  for (QWidget* up = made->parentWidget(); up != nullptr && up != groups_; up = up->parentWidget())
+    if (auto* title = up->findChild<QToolButton*>("group_title", Qt::FindDirectChildrenOnly)) title->setChecked(true);
+  made->focus_editor();
+}
+
+}  // namespace foreshard

@@ -1,0 +1,143 @@
+#include "gui/strategy_panel.h"
+
+#include <gtest/gtest.h>
+
+#include <QComboBox>
+#include <QLabel>
+#include <QLineEdit>
+#include <QSignalSpy>
+#include <QTest>
+
+#include "core/error.h"
+#include "gui/auto_spin_box.h"
+#include "gui/choice_change.h"
+#include "gui/option_field.h"
+
+namespace foreshard {
+
+namespace {
+
+const char* const kOptions = R"([
+  {"path": "tp", "flag": "--tp", "type": "integer", "values": [], "default": "1", "unit": "GPUs", "help": "h", "constraint": "c", "group": "parallelism"},
+  {"path": "sequence_parallel", "flag": "", "type": "flag", "values": ["true", "false"], "default": "false", "unit": "", "help": "", "constraint": "", "group": "parallelism"},
+  {"path": "schedule", "flag": "--schedule", "type": "choice", "values": ["auto", "gpipe", "1f1b"], "default": "auto", "unit": "", "help": "", "constraint": "", "group": "parallelism"},
+  {"path": "reserve", "flag": "", "type": "number", "values": [], "default": "0.06", "unit": "", "help": "", "constraint": "", "group": "memory"},
+  {"path": "warp_drive", "flag": "", "type": "quantum", "values": ["x"], "default": "off", "help": "of a later version", "new_key": 3, "group": "later"}])";
+
+class PanelTest : public testing::Test {
+ protected:
+  PanelTest() {
+    panel.set_options(parse_panel_options(kOptions, "test"));
+    panel.set_choices(worked_example());
+  }
+  QLabel* reason(const char* path) { return panel.field(path)->findChild<QLabel*>("reason"); }
+  StrategyPanel panel;
+};
+
+}  // namespace
+
+TEST(PanelOptions, UnknownTypesAndKeysOfALaterProgramAreTaken) {
+  const auto options = parse_panel_options(kOptions, "test");
+  ASSERT_EQ(options.size(), 5u);
+  EXPECT_EQ(options[4].type, OptionType::Text);
+  EXPECT_EQ(options[4].help, "of a later version");
+  EXPECT_THROW(parse_panel_options("{", "test"), Error);
+  EXPECT_THROW(parse_panel_options(R"([{"flag": "--x"}])", "test"), Error);
+  EXPECT_EQ(parse_names(R"([{"name": "a", "layers": 2}, {"name": "b"}])", "test"), (std::vector<std::string>{"a", "b"}));
+}
+
+TEST_F(PanelTest, EveryListedOptionHasAField) {
+  for (const char* path : {"tp", "sequence_parallel", "schedule", "reserve", "warp_drive"}) {
+    ASSERT_NE(panel.field(path), nullptr) << path;
+    EXPECT_EQ(panel.field(path)->text(), path == std::string("tp") ? "8" : "");
+  }
+  EXPECT_EQ(panel.field("no_such"), nullptr);
+}
+
+TEST_F(PanelTest, TypingTellsTheChoicesAndEmptyIsAuto) {
+  QSignalSpy edited(&panel, &StrategyPanel::edited);
+  auto* line = panel.field("tp")->findChild<QLineEdit*>();
+  line->selectAll();
+  QTest::keyClicks(line, "4");
+  ASSERT_EQ(edited.count(), 1);
+  EXPECT_EQ(edited[0][1].toString(), "tp");
+  EXPECT_EQ(panel.choices().strategy.at("tp"), "4");
+  EXPECT_TRUE(panel.valid());
+  line->clear();
+  EXPECT_FALSE(panel.choices().strategy.contains("tp"));
+  EXPECT_EQ(line->placeholderText(), "Auto · 1");
+}
+
+TEST_F(PanelTest, AWrongValueSaysWhyBelowTheField) {
+  auto* line = panel.field("tp")->findChild<QLineEdit*>();
+  line->setText("eight");
+  EXPECT_FALSE(panel.valid());
+  EXPECT_TRUE(reason("tp")->isVisibleTo(&panel));
+  EXPECT_TRUE(reason("tp")->text().contains("eight"));
+  EXPECT_FALSE(reason("reserve")->isVisibleTo(&panel));
+  line->setText("8");
+  EXPECT_TRUE(panel.valid());
+  EXPECT_FALSE(reason("tp")->isVisibleTo(&panel));
+}
+
+TEST_F(PanelTest, ARefusalStandsUnderTheFieldThatItSpeaksOf) {
+  panel.show_refusal("tp 7 x cp 1 x pp 16 = 112 does not divide the 1024 GPUs", {"--tp 8"});
+  EXPECT_TRUE(reason("tp")->text().contains("112"));
+  auto* top = panel.findChild<QLabel*>("refusal");
+  EXPECT_TRUE(top->text().contains("href=\"--tp 8\""));
+  QSignalSpy remedy(&panel, &StrategyPanel::remedy_chosen);
+  Q_EMIT top->linkActivated("--tp 8");
+  EXPECT_EQ(remedy.count(), 1);
+  panel.show_refusal("stage 0 needs 91.0 GiB with tp 8", {});
+  EXPECT_TRUE(reason("tp")->text().isEmpty());  // a shortage is nobody's alone
+  EXPECT_TRUE(top->text().contains("91.0 GiB"));
+  panel.show_refusal({}, {});
+  EXPECT_FALSE(top->isVisibleTo(&panel));
+}
+
+TEST_F(PanelTest, AutoShowsWhatItCameTo) {
+  panel.show_resolved({{"schedule", "1f1b"}, {"sequence_parallel", "false"}});
+  EXPECT_EQ(panel.field("schedule")->findChild<QComboBox*>()->itemText(0), "Auto · 1f1b");
+  EXPECT_EQ(panel.field("sequence_parallel")->findChild<QComboBox*>()->itemText(0), "Auto · off");
+}
+
+TEST_F(PanelTest, ArrowsDoubleAndHalveDegrees) {
+  auto* spin = panel.field("tp")->findChild<AutoSpinBox*>();
+  spin->stepBy(1);
+  EXPECT_EQ(panel.choices().strategy.at("tp"), "16");
+  spin->stepBy(-2);
+  EXPECT_EQ(panel.choices().strategy.at("tp"), "4");
+  for (int i = 0; i < 5; ++i) spin->stepBy(-1);
+  EXPECT_EQ(panel.choices().strategy.at("tp"), "1");
+}
+
+TEST_F(PanelTest, EveryEditorHasAName) {
+  for (QWidget* widget : panel.findChildren<QWidget*>())
+    if ((qobject_cast<QComboBox*>(widget) || qobject_cast<AutoSpinBox*>(widget)) && widget->isEnabled())
+      EXPECT_FALSE(widget->accessibleName().isEmpty()) << widget->metaObject()->className();
+}
+
+TEST(ChoiceChange, TurnsOfOneKnobBecomeOneEntry) {
+  Choices shown = worked_example();
+  QUndoStack stack;
+  const auto turn = [&](const char* path, const std::string& value) {
+    Choices next = shown;
+    next.strategy[path] = value;
+    stack.push(new ChoiceChange(shown, next, path, [&](const Choices& to) { shown = to; }));
+    shown = next;
+  };
+  turn("tp", "4");
+  turn("tp", "2");
+  EXPECT_EQ(stack.count(), 1);
+  turn("pp", "8");
+  EXPECT_EQ(stack.count(), 2);
+  stack.undo();
+  EXPECT_EQ(shown.strategy.at("pp"), "16");
+  EXPECT_EQ(shown.strategy.at("tp"), "2");
+  stack.undo();
+  EXPECT_EQ(shown, worked_example());
+  stack.redo();
+  EXPECT_EQ(shown.strategy.at("tp"), "2");
+}
+
+}  // namespace foreshard
