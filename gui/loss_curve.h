@@ -1,0 +1,28 @@
+// LossCurve: the loss of every step as it comes.
+#pragma once
+
+#include <QWidget>
+#include <vector>
+
+#include "gui/theme.h"
+
+namespace foreshard {
+
+class LossCurve : public QWidget {
+  Q_OBJECT
+ public:
+  explicit LossCurve(QWidget* parent = nullptr);
+  void clear();
+  void add(double loss);
+  void set_theme(const Theme& theme);
+  QSize sizeHint() const override { return {280, 120}; }
+
+ protected:
+  void paintEvent(QPaintEvent* event) override;
+
+ private:
+  std::vector<double> losses_ = {};
+  Theme theme_ = {};
+};
+
+}  // namespace foreshard
