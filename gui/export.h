@@ -1,0 +1,29 @@
+// Export: what is shown as files for others: pictures, a report, tables, a Chrome trace. All throw Error when the file cannot be
+// written.
+#pragma once
+
+#include <QString>
+#include <string>
+
+#include "gui/choices.h"
+#include "gui/document.h"
+
+class QWidget;
+
+namespace foreshard {
+
+enum class ExportKind : std::uint8_t { Png, Svg, Pdf, Html, SpansCsv, StagesCsv, ChromeTrace };
+
+// Timeline and memory as vectors, drawn anew for print.
+std::string picture_svg(const Document& document);
+// One self-contained page: headline, picture, causes of bubbles, stages, memory, links, and the command that makes it again.
+std::string html_report(const Document& document, const std::string& command);
+// One row per span: class, ranks, stream, action, instruction, count, ready_ns, begin_ns, end_ns.
+std::string spans_csv(const Document& document);
+// One row per pipeline rank: bubbles by cause, memory by category.
+std::string stages_csv(const Document& document);
+
+void write_png(QWidget& widget, const QString& file, double scale);
+void write_pdf(const Document& document, const QString& file);
+
+}  // namespace foreshard

@@ -1,0 +1,136 @@
+#include "gui/find_hits.h"
+
+#include <algorithm>
+#include <cctype>
+#include <set>
+
+#include "report/span_words.h"
+#include "report/text_table.h"
+
+namespace foreshard {
+
+namespace {
+
+std::string folded(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text;
+}
+
+// 2: as a whole word, 1: as a part, 0: not at all.
+int fit(const std::string& query, const std::string& text) {
+  const std::size_t at = text.find(query);
+  if (at == std::string::npos) return 0;
+  const auto word = [&](std::size_t i) { return i < text.size() && std::isalnum(static_cast<unsigned char>(text[i])) != 0; };
+  return (at == 0 || !word(at - 1)) && !word(at + query.size()) ? 2 : 1;
+}
+
+std::string at_text(Nanoseconds when) { return in_short_time({static_cast<double>(when.value) * 1e-9}); }
+
+class Finding {
+ public:
+  Finding(const Document& document, std::string query, std::size_t most)
+      : document_(document), query_(std::move(query)), most_(most) {}
+
+  std::vector<FindHit> hits() {
+    classes();
+    links();
+    bubbles();
+    spans();
+    std::stable_sort(found_.begin(), found_.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+    std::vector<FindHit> hits;
+    for (auto& [score, hit] : found_)
+      if (hits.size() < most_) hits.push_back(std::move(hit));
+    return hits;
+  }
+
+ private:
+  void add(int score, FindHit hit) {
+    if (score > 0) found_.emplace_back(score, std::move(hit));
+  }
+
+  void classes() {
+    const Trace& trace = document_.trace();
+    int rank = -1;
+    if (query_.starts_with("rank ") && query_.size() < 15)
+      rank = static_cast<int>(std::strtol(query_.c_str() + 5, nullptr, 10));
+    for (std::size_t i = 0; i < trace.classes.size(); ++i) {
+      const ClassId who{static_cast<std::int32_t>(i)};
+      const std::string name = class_name(document_.plan(), trace, who);
+      const Picked picked = {.kind = PickedKind::Class, .index = who.value};
+      add(fit(query_, folded(name)) * 10, {name, "", picked, {{0}, trace.makespan}});
+      const auto& members = trace.classes[i].members;
+      if (rank >= 0 && std::find(members.begin(), members.end(), RankId{rank}) != members.end())
+        add(30, {"rank " + std::to_string(rank), name, {PickedKind::Class, who.value, RankId{rank}}, {{0}, trace.makespan}});
+    }
+  }
+
+  void links() {
+    const auto& links = document_.trace().links;
+    for (std::size_t i = 0; i < links.size(); ++i)
+      add(fit(query_, folded(links[i].name)) * 5, {links[i].name,
+                                                   "link",
+                                                   {.kind = PickedKind::Link, .index = static_cast<std::int32_t>(i)},
+                                                   {{0}, document_.trace().makespan}});
+  }
+
+  void bubbles() {
+    std::vector<std::int32_t> order;
+    for (std::size_t i = 0; i < document_.bubbles.size(); ++i)
+      if (fit(query_, folded(std::string("bubble ") + name_of(document_.bubbles[i].cause))) > 0)
+        order.push_back(static_cast<std::int32_t>(i));
+    const auto length = [&](std::int32_t i) {
+      const Bubble& b = document_.bubbles[static_cast<std::size_t>(i)];
+      return (b.end - b.begin).value;
+    };
+    const std::size_t keep = std::min(order.size(), std::min<std::size_t>(most_, 20));
+    std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(keep), order.end(),
+                      [&](std::int32_t a, std::int32_t b) { return length(a) > length(b); });
+    order.resize(keep);
+    for (const std::int32_t i : order) {
+      const Bubble& b = document_.bubbles[static_cast<std::size_t>(i)];
+      add(8, {std::string("bubble: ") + name_of(b.cause) + ", " + in_short_time({static_cast<double>(length(i)) * 1e-9}),
+              class_name(document_.plan(), document_.trace(), b.who) + " at " + at_text(b.begin),
+              {.kind = PickedKind::Bubble, .index = i},
+              {b.begin, b.end}});
+    }
+  }
+
+  // The first of each name and class: a million spans have few names.
+  void spans() {
+    const Plan& plan = document_.plan();
+    const Trace& trace = document_.trace();
+    std::set<std::pair<std::string, std::int32_t>> seen;
+    for (std::size_t i = 0; i < trace.spans.size() && seen.size() < 4 * most_; ++i) {
+      const Span& span = trace.spans[i];
+      const Action& action = action_of(plan, trace, span);
+      const Instruction& instruction = instruction_of(plan, trace, span);
+      const Role& role = role_of(plan, trace, span.who);
+      const std::string act = action_name(plan, action);
+      std::string name = instruction.name;
+      if (instruction.layer.value >= 0 && instruction.layer.index() < role.layers.size())
+        name += " " + role.layers[instruction.layer.index()];
+      const int score = std::max(fit(query_, folded(name)) * 3, query_ == folded(act) ? 12 : 0);
+      if (score == 0 || !seen.emplace(act + "/" + (query_ == folded(act) ? "" : name), span.who.value).second) continue;
+      add(score, {query_ == folded(act) ? act : act + ": " + name,
+                  class_name(plan, trace, span.who) + " at " + at_text(span.begin),
+                  {.kind = PickedKind::Span, .index = static_cast<std::int32_t>(i)},
+                  {span.begin, span.end}});
+    }
+  }
+
+  const Document& document_;
+  std::string query_;
+  std::size_t most_;
+  std::vector<std::pair<int, FindHit>> found_ = {};
+};
+
+}  // namespace
+
+std::vector<FindHit> find_hits(const Document& document, const std::string& query, std::size_t most) {
+  std::string words = folded(query);
+  while (!words.empty() && words.back() == ' ') words.pop_back();
+  if (words.empty()) return {};
+  return Finding(document, words, most).hits();
+}
+
+}  // namespace foreshard
