@@ -1,0 +1,197 @@
+// MainWindow: the strategy on the left, the plan that it makes in the middle, what can be done with it on the right. It owns
+// the shared time axis and selection, runs the children, and keeps the workspace.
+#pragma once
+
+#include <QFileSystemWatcher>
+#include <QMainWindow>
+#include <QSettings>
+#include <QTimer>
+#include <QUndoStack>
+#include <memory>
+#include <optional>
+
+#include "gui/choices.h"
+#include "gui/document.h"
+#include "gui/export.h"
+#include "gui/key_map.h"
+#include "gui/live_estimate.h"
+#include "gui/selection.h"
+#include "gui/simulation.h"
+#include "gui/theme.h"
+#include "gui/time_axis.h"
+#include "gui/workspace.h"
+
+class QDockWidget;
+class QMenu;
+class QPlainTextEdit;
+class QProgressBar;
+class QTabWidget;
+
+namespace foreshard {
+
+class Banner;
+class BookmarkList;
+class CompareView;
+class HelpOverlay;
+class InspectorView;
+class KpiStrip;
+class MemoryView;
+class PaletteBox;
+class RunPanel;
+class SearchPanel;
+class StrategyPanel;
+class SuggestionList;
+class TimelineView;
+class TopologyView;
+class Tour;
+
+struct WindowOptions {
+  QString program = {};                 // foreshard; empty: it was not found
+  QString settings = {};                // an ini file; empty: the person's own
+  QString session = {};                 // the workspace that is kept between starts; empty: none is
+  QString language = {};                // as shown
+  std::optional<ThemeName> theme = {};  // empty: of the settings
+  bool tour = true;                     // at the first start
+};
+
+// What main() does after the window has closed.
+inline constexpr int kStartAgain = 1000;  // exit code: in another language
+
+class MainWindow : public QMainWindow {
+  Q_OBJECT
+ public:
+  explicit MainWindow(WindowOptions options, QWidget* parent = nullptr);
+  ~MainWindow() override;
+
+  void start(const QStringList& files);                          // opens them, or the last session, or the worked example
+  void open_file(const QString& file);                           // of any kind; a message when it cannot be
+  void set_choices(const Choices& choices, const QString& why);  // undoable; simulates
+  void set_theme(ThemeName name);
+  Workspace workspace() const;
+  void show_workspace(const Workspace& workspace);
+  bool busy() const;  // a child or a worker is at work
+
+  std::shared_ptr<const Document> document() const { return document_; }
+  std::shared_ptr<const Document> compared() const { return compared_; }
+  StrategyPanel* strategy_panel() const { return strategy_; }
+  SearchPanel* search_panel() const { return search_; }
+  RunPanel* run_panel() const { return run_; }
+  PaletteBox* palette_box() const { return palette_; }
+  BookmarkList* bookmark_list() const { return bookmarks_; }
+  KeyMap& keys() { return keys_; }
+  QUndoStack& undo_stack() { return undo_; }
+  Selection& selection() { return selection_; }
+  TimeAxis& axis() { return axis_; }
+  QString message() const;             // of the banner
+  QWidget* view(const QString& name);  // "window", "timeline", "memory", ...; brought to the front; null: no such view
+  void compare_with(const Choices& choices);
+  void export_to(ExportKind kind, const QString& file);  // throws Error
+
+ Q_SIGNALS:
+  void document_shown();
+  void settled();  // nothing more is under way
+
+ protected:
+  void closeEvent(QCloseEvent* event) override;
+  void dragEnterEvent(QDragEnterEvent* event) override;
+  void dropEvent(QDropEvent* event) override;
+
+ private:
+  // main_window.cpp: parts and their places
+  void make_centre();
+  void make_docks();
+  QDockWidget* add_dock(const QString& name, const QString& title, QWidget* widget, Qt::DockWidgetArea area);
+  void connect_parts();
+  void apply_theme();
+  void settle();
+  // main_window_actions.cpp: menus, keys, palette
+  void make_actions();
+  void make_file_menu();
+  void make_edit_menu();
+  void make_plan_menu();
+  void make_view_menu();
+  void make_go_menu();
+  void make_help_menu();
+  QAction* act(QMenu* menu, const QString& name, const QString& text, const QKeySequence& keys, std::function<void()> run);
+  void open_palette();
+  void open_find();
+  void start_tour();
+  void go_to(const Picked& picked, const TimeRange& range);
+  void make_rows_menu(QMenu* menu);
+  void make_bookmark_actions(QMenu* menu);
+  QAction* act_in_timeline(QMenu* menu, const QString& name, const QString& text, const QKeySequence& keys,
+                           void (TimelineView::*run)());
+  QString time_label() const;
+  // main_window_flow.cpp: from choices to pictures
+  void ask_program();
+  void choices_edited(const Choices& choices, const QString& knob);
+  void simulate_soon();
+  void simulate_now();
+  void take_simulated(const Simulated& simulated);
+  void take_compared(const Simulated& simulated);
+  void take_estimate(const EstimateAnswer& answer);
+  void show_document(std::shared_ptr<const Document> document);
+  void show_measured(std::shared_ptr<const Document> measured);
+  void update_extents();
+  void update_compare();
+  void picked_changed();
+  void run_example();
+  // main_window_files.cpp: workspaces, results, exports
+  void make_recent_menu();
+  void open_dialog();
+  void save_as();
+  void save_to(const QString& file);
+  void save_session();
+  void load_result_file(const QString& file);
+  void adopt_origin();
+  void watch(const QString& file);
+  void note_recent(const QString& file);
+  void export_dialog(ExportKind kind, const QString& filter, const QString& suffix);
+  void tell(const QString& message, const QString& remedy = {}, std::function<void()> run = {});
+  void log(const QString& line);
+
+  WindowOptions options_;
+  std::unique_ptr<QSettings> settings_;
+  KeyMap keys_;
+  TimeAxis axis_, compare_axis_;
+  Selection selection_, compare_selection_;
+  QUndoStack undo_;
+  Simulation simulation_, compare_simulation_;
+  LiveEstimate estimate_;
+  QTimer debounce_, settle_timer_;
+  QFileSystemWatcher watcher_;
+
+  Theme theme_;
+  Choices choices_;
+  std::optional<Choices> compared_choices_ = {};
+  Granularity granularity_ = Granularity::Layer;
+  std::map<std::string, std::string> resolved_ = {};
+  std::shared_ptr<const Document> document_ = {}, compared_ = {}, measured_ = {};  // shared with the views
+  QString result_file_, measured_file_, workspace_file_;
+  std::optional<TimeRange> wanted_range_ = {};
+  int loads_ = 0;
+  std::map<std::string, std::vector<std::string>> names_ = {};  // of models and topologies
+
+  QTabWidget* pages_ = nullptr;
+  KpiStrip* kpis_ = nullptr;
+  Banner* banner_ = nullptr;
+  TimelineView* timeline_ = nullptr;
+  MemoryView* memory_ = nullptr;
+  CompareView* compare_ = nullptr;
+  TopologyView* topology_ = nullptr;
+  InspectorView* inspector_ = nullptr;
+  SuggestionList* suggestions_ = nullptr;
+  StrategyPanel* strategy_ = nullptr;
+  SearchPanel* search_ = nullptr;
+  RunPanel* run_ = nullptr;
+  BookmarkList* bookmarks_ = nullptr;
+  QPlainTextEdit* log_ = nullptr;
+  PaletteBox* palette_ = nullptr;
+  HelpOverlay* help_ = nullptr;
+  Tour* tour_ = nullptr;
+  QProgressBar* progress_ = nullptr;
+  QMenu* recent_ = nullptr;
+  std::map<QString, QDockWidget*> docks_;
+};
+
+}  // namespace foreshard

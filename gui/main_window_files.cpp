@@ -1,0 +1,268 @@
+// Workspaces, results, exports: everything that touches the disk, always with a message instead of a loss.
+#include <QDir>
+#include <QDockWidget>
+#include <QFileDialog>
+#include <QFileInfo>
+#include <QFutureWatcher>
+#include <QMenu>
+#include <QPlainTextEdit>
+#include <QTabWidget>
+#include <QTime>
+#include <QtConcurrent>
+#include <variant>
+
+#include "core/error.h"
+#include "core/json.h"
+#include "gui/banner.h"
+#include "gui/bookmark_list.h"
+#include "gui/main_window.h"
+#include "gui/search_panel.h"
+#include "gui/strategy_panel.h"
+#include "report/chrome_trace.h"
+
+namespace foreshard {
+
+static constexpr int kRecent = 10;
+
+void MainWindow::start(const QStringList& files) {
+  bool restored = false;
+  if (files.isEmpty() && !options_.session.isEmpty() && QFileInfo::exists(options_.session)) {
+    try {
+      show_workspace(load_workspace(options_.session.toStdString()));
+      restored = true;
+    } catch (const Error& error) {  // never in the way of a start
+      log(QString::fromStdString(error.what()));
+    }
+  }
+  if (!restored && files.isEmpty()) {
+    choices_ = worked_example();
+    strategy_->set_choices(choices_);
+    simulate_soon();
+    simulate_now();
+    if (options_.tour && settings_->value("tour_seen").isNull()) {
+      settings_->setValue("tour_seen", true);
+      QTimer::singleShot(400, this, &MainWindow::start_tour);
+    }
+  }
+  for (const QString& file : files) open_file(file);
+}
+
+void MainWindow::open_file(const QString& file) {
+  const std::string path = QFileInfo(file).absoluteFilePath().toStdString();
+  try {
+    const FileKind kind = kind_of_file(path);
+    switch (kind) {
+      case FileKind::Workspace:
+        show_workspace(load_workspace(path));
+        workspace_file_ = QString::fromStdString(path);
+        break;
+      case FileKind::Result: load_result_file(QString::fromStdString(path)); break;
+      case FileKind::Plan:
+        result_file_ = QString::fromStdString(path);
+        settle_timer_.start();
+        simulation_.request_plan(result_file_, granularity_);
+        watch(result_file_);
+        break;
+      case FileKind::Strategy: {
+        Choices next = choices_;
+        next.strategy = chosen_in(load_strategy(path));
+        set_choices(next, tr("Open a strategy"));
+        break;
+      }
+      case FileKind::Model:
+      case FileKind::Cluster: {
+        Choices next = choices_;
+        (kind == FileKind::Model ? next.model : next.cluster) = path;
+        if (kind == FileKind::Cluster) next.nodes = 0;
+        set_choices(next, kind == FileKind::Model ? tr("Open a model") : tr("Open a cluster"));
+        break;
+      }
+      case FileKind::Unknown:
+        throw Error(path, "", "a file of another kind", "a workspace, result, plan, strategy, model or cluster of foreshard");
+    }
+    note_recent(QString::fromStdString(path));
+  } catch (const Error& error) {
+    tell(QString::fromStdString(error.what()));
+  }
+}
+
+void MainWindow::load_result_file(const QString& file) {
+  using Loaded = std::variant<std::shared_ptr<const Document>, std::string>;
+  ++loads_;
+  settle_timer_.start();
+  auto* watcher = new QFutureWatcher<Loaded>(this);
+  connect(watcher, &QFutureWatcherBase::finished, this, [this, watcher, file] {
+    watcher->deleteLater();
+    --loads_;
+    const Loaded loaded = watcher->result();
+    if (const auto* problem = std::get_if<std::string>(&loaded)) {
+      tell(QString::fromStdString(*problem));
+      return;
+    }
+    const auto& document = std::get<0>(loaded);
+    watch(file);
+    if (document->trace().origin == Origin::Measured) {
+      const bool twin = document_ && document_->trace().plan_hash == document->trace().plan_hash;
+      measured_file_ = file;
+      if (!twin) show_document(document);
+      if (twin) show_measured(document);
+      return;
+    }
+    result_file_ = file;
+    show_document(document);
+    adopt_origin();
+  });
+  watcher->setFuture(QtConcurrent::run([file]() -> Loaded {
+    try {
+      return load_document(file.toStdString());
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+  }));
+}
+
+// The panel shows what the plan of a file was made from.
+void MainWindow::adopt_origin() {
+  if (!document_ || document_->strategy_json.empty()) return;
+  try {
+    Choices made = {.model = document_->model, .cluster = document_->cluster_name};
+    made.strategy = chosen_in(parse_strategy(document_->strategy_json, document_->path));
+    choices_ = std::move(made);
+    strategy_->set_choices(choices_);
+    search_->set_choices(choices_);
+  } catch (const Error& error) {
+    log(QString::fromStdString(error.what()));
+  }
+}
+
+void MainWindow::watch(const QString& file) {
+  if (!watcher_.files().isEmpty()) watcher_.removePaths(watcher_.files());
+  if (!file.isEmpty()) watcher_.addPath(file);
+}
+
+void MainWindow::open_dialog() {
+  const QStringList files =
+      QFileDialog::getOpenFileNames(this, tr("Open"), {}, tr("Files of foreshard (*.json *.result);;All files (*)"));
+  for (const QString& file : files) open_file(file);
+}
+
+void MainWindow::save_as() {
+  QString file = QFileDialog::getSaveFileName(this, tr("Save workspace"), workspace_file_, tr("Workspaces (*.workspace.json)"));
+  if (file.isEmpty()) return;
+  if (!file.endsWith(".json")) file += ".workspace.json";
+  save_to(file);
+}
+
+void MainWindow::save_to(const QString& file) {
+  try {
+    save_workspace(workspace(), file.toStdString());
+    workspace_file_ = file;
+    note_recent(file);
+    log(tr("Saved %1.").arg(file));
+  } catch (const Error& error) {
+    tell(QString::fromStdString(error.what()));
+  }
+}
+
+// After every result, so that not even a crash loses more than one change.
+void MainWindow::save_session() {
+  if (options_.session.isEmpty()) return;
+  try {
+    QDir().mkpath(QFileInfo(options_.session).absolutePath());
+    save_workspace(workspace(), options_.session.toStdString());
+  } catch (const Error& error) {
+    log(QString::fromStdString(error.what()));
+  }
+}
+
+Workspace MainWindow::workspace() const {
+  Workspace workspace{.choices = choices_, .result = result_file_.toStdString(), .measured = measured_file_.toStdString()};
+  workspace.compared = compared_choices_;
+  workspace.granularity = granularity_;
+  workspace.bookmarks = bookmarks_->bookmarks();
+  if (document_) workspace.visible = axis_.visible();
+  static const char* const pages[] = {"timeline", "topology", "compare"};
+  workspace.page = pages[std::clamp(pages_->currentIndex(), 0, 2)];
+  workspace.geometry = saveGeometry().toBase64().toStdString();
+  workspace.layout = saveState(Workspace::kVersion).toBase64().toStdString();
+  return workspace;
+}
+
+void MainWindow::show_workspace(const Workspace& workspace) {
+  choices_ = workspace.choices;
+  strategy_->set_choices(choices_);
+  undo_.clear();
+  granularity_ = workspace.granularity;
+  if (QAction* level = keys_.action(QString("plan.detail_%1").arg(static_cast<int>(granularity_)))) level->setChecked(true);
+  bookmarks_->set_bookmarks(workspace.bookmarks);
+  wanted_range_ = workspace.visible;
+  if (!workspace.geometry.empty()) restoreGeometry(QByteArray::fromBase64(QByteArray::fromStdString(workspace.geometry)));
+  if (!workspace.layout.empty())
+    restoreState(QByteArray::fromBase64(QByteArray::fromStdString(workspace.layout)), Workspace::kVersion);
+  search_->set_choices(choices_);
+  if (!workspace.result.empty()) open_file(QString::fromStdString(workspace.result));
+  if (workspace.result.empty() || !QFileInfo::exists(QString::fromStdString(workspace.result))) {
+    simulate_soon();
+    simulate_now();
+  }
+  if (!workspace.measured.empty()) open_file(QString::fromStdString(workspace.measured));
+  if (workspace.compared) compare_with(*workspace.compared);
+  view(QString::fromStdString(workspace.page));
+}
+
+void MainWindow::note_recent(const QString& file) {
+  QStringList files = settings_->value("recent").toStringList();
+  files.removeAll(file);
+  files.prepend(file);
+  while (files.size() > kRecent) files.removeLast();
+  settings_->setValue("recent", files);
+}
+
+void MainWindow::make_recent_menu() {
+  recent_->clear();
+  for (const QString& file : settings_->value("recent").toStringList())
+    connect(recent_->addAction(QFileInfo(file).fileName() + "    " + QDir::toNativeSeparators(QFileInfo(file).path())),
+            &QAction::triggered, this, [this, file] { open_file(file); });
+  if (recent_->isEmpty()) recent_->addAction(tr("Nothing yet"))->setEnabled(false);
+}
+
+void MainWindow::export_to(ExportKind kind, const QString& file) {
+  if (kind == ExportKind::Png) {
+    write_png(*this, file, 2);
+    return;
+  }
+  if (!document_) throw Error(file.toStdString(), "", "no result", "a plan that is shown");
+  const std::string path = file.toStdString();
+  switch (kind) {
+    case ExportKind::Png: break;
+    case ExportKind::Svg: write_file(path, picture_svg(*document_)); break;
+    case ExportKind::Pdf: write_pdf(*document_, file); break;
+    case ExportKind::Html:
+      write_file(path, html_report(*document_, result_file_.isEmpty() ? command_line("simulate", choices_) : ""));
+      break;
+    case ExportKind::SpansCsv: write_file(path, spans_csv(*document_)); break;
+    case ExportKind::StagesCsv: write_file(path, stages_csv(*document_)); break;
+    case ExportKind::ChromeTrace: write_file(path, chrome_trace(document_->result)); break;
+  }
+}
+
+void MainWindow::export_dialog(ExportKind kind, const QString& filter, const QString& suffix) {
+  QString file = QFileDialog::getSaveFileName(this, tr("Export"), {}, filter);
+  if (file.isEmpty()) return;
+  if (QFileInfo(file).suffix().isEmpty()) file += "." + suffix;
+  try {
+    export_to(kind, file);
+    log(tr("Saved %1.").arg(file));
+  } catch (const Error& error) {
+    tell(QString::fromStdString(error.what()));
+  }
+}
+
+void MainWindow::tell(const QString& message, const QString& remedy, std::function<void()> run) {
+  banner_->say(message, remedy, std::move(run));
+  if (!message.isEmpty()) log(message);
+}
+
+void MainWindow::log(const QString& line) { log_->appendPlainText(QTime::currentTime().toString("HH:mm:ss  ") + line); }
+
+}  // namespace foreshard

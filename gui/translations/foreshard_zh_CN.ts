@@ -1,0 +1,1339 @@
+<?xml version="1.0" encoding="utf-8"?>
+<!DOCTYPE TS>
+<TS version="2.1" language="zh_CN" sourcelanguage="en">
+<context>
+    <name>Rows</name>
+    <message>
+        <source>rank %1</source>
+        <translation>rank %1</translation>
+    </message>
+</context>
+<context>
+    <name>Words</name>
+    <message>
+        <source>warm-up</source>
+        <translation>预热</translation>
+    </message>
+    <message>
+        <source>drain</source>
+        <translation>排空</translation>
+    </message>
+    <message>
+        <source>dependency</source>
+        <translation>依赖等待</translation>
+    </message>
+    <message>
+        <source>exposed communication</source>
+        <translation>暴露通信</translation>
+    </message>
+    <message>
+        <source>straggler</source>
+        <translation>慢节点</translation>
+    </message>
+    <message>
+        <source>barrier</source>
+        <translation>同步屏障</translation>
+    </message>
+    <message>
+        <source>The pipeline is filling: this stage has not seen its first backward yet.</source>
+        <translation>流水线正在填充：该阶段还没有开始第一次反向。</translation>
+    </message>
+    <message>
+        <source>The pipeline is emptying: this stage has no forward left to fill the wait with.</source>
+        <translation>流水线正在排空：该阶段已没有前向可以填补等待。</translation>
+    </message>
+    <message>
+        <source>Another stage was still computing what this one needs next.</source>
+        <translation>另一个阶段还在计算它接下来需要的数据。</translation>
+    </message>
+    <message>
+        <source>Data was on the wire and nothing was left to compute meanwhile.</source>
+        <translation>数据正在传输，期间没有可做的计算。</translation>
+    </message>
+    <message>
+        <source>A slower rank of the same stage came late to a collective.</source>
+        <translation>同一阶段中较慢的 rank 迟到了集合通信。</translation>
+    </message>
+    <message>
+        <source>The work is done; the step ends when the last rank is done.</source>
+        <translation>工作已完成；最后一个 rank 完成时这一步才结束。</translation>
+    </message>
+    <message>
+        <source>parameters</source>
+        <translation>参数</translation>
+    </message>
+    <message>
+        <source>gradients</source>
+        <translation>梯度</translation>
+    </message>
+    <message>
+        <source>optimizer</source>
+        <translation>优化器</translation>
+    </message>
+    <message>
+        <source>activations</source>
+        <translation>激活</translation>
+    </message>
+    <message>
+        <source>transient</source>
+        <translation>临时</translation>
+    </message>
+    <message>
+        <source>communication</source>
+        <translation>通信</translation>
+    </message>
+    <message>
+        <source>framework</source>
+        <translation>框架</translation>
+    </message>
+</context>
+<context>
+    <name>foreshard::Banner</name>
+    <message>
+        <source>Close the message</source>
+        <translation>关闭消息</translation>
+    </message>
+</context>
+<context>
+    <name>foreshard::BookmarkList</name>
+    <message>
+        <source>key</source>
+        <translation>键</translation>
+    </message>
+    <message>
+        <source>time</source>
+        <translation>时间</translation>
+    </message>
+    <message>
+        <source>note</source>
+        <translation>备注</translation>
+    </message>
+    <message>
+        <source>Bookmarks</source>
+        <translation>书签</translation>
+    </message>
+</context>
+<context>
+    <name>foreshard::Child</name>
+    <message numerus="yes">
+        <source>foreshard said nothing for %n second(s) and was stopped.</source>
+        <translation>
+            <numerusform>foreshard 在 %n 秒内没有任何输出，已被终止。</numerusform>
+        </translation>
+    </message>
+    <message>
+        <source>foreshard ended unexpectedly (code %1). %2</source>
+        <translation>foreshard 意外结束（代码 %1）。%2</translation>
+    </message>
+    <message>
+        <source>foreshard ended with code %1 and without a word.</source>
+        <translation>foreshard 以代码 %1 结束，没有任何说明。</translation>
+    </message>
+    <message>
+        <source>The program %1 cannot be started: %2</source>
+        <translation>无法启动程序 %1：%2</translation>
+    </message>
+    <message>
+        <source>Stopped.</source>
+        <translation>已停止。</translation>
+    </message>
+    <message>
+        <source>foreshard wrote more than 256 MiB and was stopped.</source>
+        <translation>foreshard 的输出超过 256 MiB，已被终止。</translation>
+    </message>
+</context>
+<context>
+    <name>foreshard::HelpOverlay</name>
+    <message>
+        <source>File</source>
+        <translation>文件</translation>
+    </message>
+    <message>
+        <source>Edit</source>
+        <translation>编辑</translation>
+    </message>
+    <message>
+        <source>Plan</source>
+        <translation>方案</translation>
+    </message>
+    <message>
+        <source>View</source>
+        <translation>视图</translation>
+    </message>
+    <message>
+        <source>Go</source>
+        <translation>转到</translation>
+    </message>
+    <message>
+        <source>Help</source>
+        <translation>帮助</translation>
+    </message>
+    <message>
+        <source>In the timeline</source>
+        <translation>时间线中</translation>
+    </message>
+    <message>
+        <source>Ctrl+wheel, W, S</source>
+        <translation>Ctrl+滚轮、W、S</translation>
+    </message>
+    <message>
+        <source>closer, farther</source>
+        <translation>放大、缩小</translation>
+    </message>
+    <message>
+        <source>Shift+wheel, A, D</source>
+        <translation>Shift+滚轮、A、D</translation>
+    </message>
+    <message>
+        <source>earlier, later</source>
+        <translation>向前、向后</translation>
+    </message>
+    <message>
+        <source>drag</source>
+        <translation>拖动</translation>
+    </message>
+    <message>
+        <source>select a range</source>
+        <translation>选择一段时间</translation>
+    </message>
+    <message>
+        <source>click</source>
+        <translation>单击</translation>
+    </message>
+    <message>
+        <source>what it is and why</source>
+        <translation>它是什么、为什么</translation>
+    </message>
+    <message>
+        <source>Keys</source>
+        <translation>按键</translation>
+    </message>
+</context>
+<context>
+    <name>foreshard::KeyDialog</name>
+    <message>
+        <source>Keyboard</source>
+        <translation>键盘</translation>
+    </message>
+    <message>
+        <source>action</source>
+        <translation>操作</translation>
+    </message>
+    <message>
+        <source>keys</source>
+        <translation>按键</translation>
+    </message>
+    <message>
+        <source>Actions and their keys</source>
+        <translation>操作及其按键</translation>
+    </message>
+    <message>
+        <source>New keys</source>
+        <translation>新按键</translation>
+    </message>
+    <message>
+        <source>Set</source>
+        <translation>设置</translation>
+    </message>
+    <message>
+        <source>Clear</source>
+        <translation>清除</translation>
+    </message>
+    <message>
+        <source>All as they were</source>
+        <translation>全部恢复</translation>
+    </message>
+    <message>
+        <source>%1 has these keys now and would lose them.</source>
+        <translation>这些按键现在属于“%1”，设置后它将失去它们。</translation>
+    </message>
+</context>
+<context>
+    <name>foreshard::KpiStrip</name>
+    <message>
+        <source>same</source>
+        <translation>相同</translation>
+    </message>
+    <message>
+        <source>%1 points</source>
+        <translation>%1 个百分点</translation>
+    </message>
+    <message>
+        <source>one step</source>
+        <translation>每步时间</translation>
+    </message>
+    <message>
+        <source>tokens/s</source>
+        <translation>词元/秒</translation>
+    </message>
+    <message>
+        <source>samples/s</source>
+        <translation>样本/秒</translation>
+    </message>
+    <message>
+        <source>MFU</source>
+        <translation>MFU</translation>
+    </message>
+    <message>
+        <source>bubble</source>
+        <translation>气泡</translation>
+    </message>
+    <message>
+        <source>exposed comm.</source>
+        <translation>暴露通信</translation>
+    </message>
+    <message>
+        <source>fullest GPU</source>
+        <translation>最满的 GPU</translation>
+    </message>
+    <message>
+        <source>of %1</source>
+        <translation>共 %1</translation>
+    </message>
+    <message>
+        <source>does not fit</source>
+        <translation>放不下</translation>
+    </message>
+    <message>
+        <source>cost / M tokens</source>
+        <translation>成本/百万词元</translation>
+    </message>
+    <message>
+        <source>GPUs</source>
+        <translation>GPU 数</translation>
+    </message>
+    <message numerus="yes">
+        <source>%n stage(s)</source>
+        <translation>
+            <numerusform>%n 个阶段</numerusform>
+        </translation>
+    </message>
+</context>
+<context>
+    <name>foreshard::LossCurve</name>
+    <message>
+        <source>Loss by step</source>
+        <translation>每步的损失</translation>
+    </message>
+    <message>
+        <source>step %1: loss %2</source>
+        <translation>第 %1 步：损失 %2</translation>
+    </message>
+    <message>
+        <source>loss by step</source>
+        <translation>每步的损失</translation>
+    </message>
+    <message>
+        <source>step %1</source>
+        <translation>第 %1 步</translation>
+    </message>
+</context>
+<context>
+    <name>foreshard::MainWindow</name>
+    <message>
+        <source>How two results are shown</source>
+        <translation>两个结果的显示方式</translation>
+    </message>
+    <message>
+        <source>one above the other</source>
+        <translation>上下并列</translation>
+    </message>
+    <message>
+        <source>overlaid</source>
+        <translation>叠加</translation>
+    </message>
+    <message>
+        <source>differences</source>
+        <translation>差异表</translation>
+    </message>
+    <message>
+        <source>Timeline and memory</source>
+        <translation>时间线与显存</translation>
+    </message>
+    <message>
+        <source>Topology</source>
+        <translation>拓扑</translation>
+    </message>
+    <message>
+        <source>Compare</source>
+        <translation>对比</translation>
+    </message>
+    <message>
+        <source>Progress of the simulation</source>
+        <translation>模拟进度</translation>
+    </message>
+    <message>
+        <source>Log</source>
+        <translation>日志</translation>
+    </message>
+    <message>
+        <source>Strategy</source>
+        <translation>策略</translation>
+    </message>
+    <message>
+        <source>Inspector</source>
+        <translation>详情</translation>
+    </message>
+    <message>
+        <source>Search</source>
+        <translation>搜索</translation>
+    </message>
+    <message>
+        <source>Run</source>
+        <translation>运行</translation>
+    </message>
+    <message>
+        <source>Bookmarks</source>
+        <translation>书签</translation>
+    </message>
+    <message>
+        <source>Load a strategy</source>
+        <translation>载入策略</translation>
+    </message>
+    <message>
+        <source>Take a suggestion</source>
+        <translation>采纳建议</translation>
+    </message>
+    <message>
+        <source>%1 has changed on disk.</source>
+        <translation>%1 在磁盘上已被修改。</translation>
+    </message>
+    <message>
+        <source>Load again</source>
+        <translation>重新载入</translation>
+    </message>
+    <message>
+        <source>&amp;File</source>
+        <translation>文件(&amp;F)</translation>
+    </message>
+    <message>
+        <source>&amp;Open …</source>
+        <translation>打开(&amp;O) …</translation>
+    </message>
+    <message>
+        <source>Open &amp;recent</source>
+        <translation>最近打开(&amp;R)</translation>
+    </message>
+    <message>
+        <source>&amp;Save workspace</source>
+        <translation>保存工作区(&amp;S)</translation>
+    </message>
+    <message>
+        <source>Save workspace &amp;as …</source>
+        <translation>工作区另存为(&amp;A) …</translation>
+    </message>
+    <message>
+        <source>&amp;Worked example</source>
+        <translation>示例(&amp;W)</translation>
+    </message>
+    <message>
+        <source>Worked example</source>
+        <translation>示例</translation>
+    </message>
+    <message>
+        <source>&amp;Export</source>
+        <translation>导出(&amp;E)</translation>
+    </message>
+    <message>
+        <source>&amp;Report (HTML) …</source>
+        <translation>报告 (HTML)(&amp;R) …</translation>
+    </message>
+    <message>
+        <source>Reports (*.html)</source>
+        <translation>报告 (*.html)</translation>
+    </message>
+    <message>
+        <source>Picture of the window (&amp;PNG) …</source>
+        <translation>窗口图片 (PNG)(&amp;P) …</translation>
+    </message>
+    <message>
+        <source>Pictures (*.png)</source>
+        <translation>图片 (*.png)</translation>
+    </message>
+    <message>
+        <source>Timeline and memory (&amp;SVG) …</source>
+        <translation>时间线与显存 (SVG)(&amp;S) …</translation>
+    </message>
+    <message>
+        <source>Vector pictures (*.svg)</source>
+        <translation>矢量图 (*.svg)</translation>
+    </message>
+    <message>
+        <source>Timeline and memory (P&amp;DF) …</source>
+        <translation>时间线与显存 (PDF)(&amp;D) …</translation>
+    </message>
+    <message>
+        <source>Documents (*.pdf)</source>
+        <translation>文档 (*.pdf)</translation>
+    </message>
+    <message>
+        <source>&amp;Spans (CSV) …</source>
+        <translation>时间段 (CSV)(&amp;S) …</translation>
+    </message>
+    <message>
+        <source>Tables (*.csv)</source>
+        <translation>表格 (*.csv)</translation>
+    </message>
+    <message>
+        <source>S&amp;tages (CSV) …</source>
+        <translation>阶段 (CSV)(&amp;T) …</translation>
+    </message>
+    <message>
+        <source>&amp;Chrome trace (for Perfetto) …</source>
+        <translation>Chrome 跟踪（用于 Perfetto）(&amp;C) …</translation>
+    </message>
+    <message>
+        <source>Traces (*.json)</source>
+        <translation>跟踪 (*.json)</translation>
+    </message>
+    <message>
+        <source>&amp;Quit</source>
+        <translation>退出(&amp;Q)</translation>
+    </message>
+    <message>
+        <source>&amp;Edit</source>
+        <translation>编辑(&amp;E)</translation>
+    </message>
+    <message>
+        <source>Undo</source>
+        <translation>撤销</translation>
+    </message>
+    <message>
+        <source>Redo</source>
+        <translation>重做</translation>
+    </message>
+    <message>
+        <source>&amp;Find …</source>
+        <translation>查找(&amp;F) …</translation>
+    </message>
+    <message>
+        <source>&amp;Command palette …</source>
+        <translation>命令面板(&amp;C) …</translation>
+    </message>
+    <message>
+        <source>&amp;Keyboard …</source>
+        <translation>键盘(&amp;K) …</translation>
+    </message>
+    <message>
+        <source>&amp;Plan</source>
+        <translation>方案(&amp;P)</translation>
+    </message>
+    <message>
+        <source>&amp;Simulate again</source>
+        <translation>重新模拟(&amp;S)</translation>
+    </message>
+    <message>
+        <source>Sea&amp;rch strategies</source>
+        <translation>搜索策略(&amp;R)</translation>
+    </message>
+    <message>
+        <source>R&amp;un on this machine</source>
+        <translation>在本机运行(&amp;U)</translation>
+    </message>
+    <message>
+        <source>S&amp;top</source>
+        <translation>停止(&amp;T)</translation>
+    </message>
+    <message>
+        <source>Compare the next plans with &amp;this one</source>
+        <translation>以当前方案为对比基准(&amp;T)</translation>
+    </message>
+    <message>
+        <source>Compared from now on with %1, %2.</source>
+        <translation>此后与 %1（%2）对比。</translation>
+    </message>
+    <message>
+        <source>Compare with &amp;nothing</source>
+        <translation>取消对比(&amp;N)</translation>
+    </message>
+    <message>
+        <source>Detail: whole stages</source>
+        <translation>细节：整个阶段</translation>
+    </message>
+    <message>
+        <source>Detail: layers</source>
+        <translation>细节：层</translation>
+    </message>
+    <message>
+        <source>Detail: single operations</source>
+        <translation>细节：单个算子</translation>
+    </message>
+    <message>
+        <source>&amp;View</source>
+        <translation>视图(&amp;V)</translation>
+    </message>
+    <message>
+        <source>&amp;Timeline and memory</source>
+        <translation>时间线与显存(&amp;T)</translation>
+    </message>
+    <message>
+        <source>T&amp;opology</source>
+        <translation>拓扑(&amp;O)</translation>
+    </message>
+    <message>
+        <source>&amp;Compare</source>
+        <translation>对比(&amp;C)</translation>
+    </message>
+    <message>
+        <source>&amp;Strategy</source>
+        <translation>策略(&amp;S)</translation>
+    </message>
+    <message>
+        <source>&amp;Inspector</source>
+        <translation>详情(&amp;I)</translation>
+    </message>
+    <message>
+        <source>Sea&amp;rch</source>
+        <translation>搜索(&amp;R)</translation>
+    </message>
+    <message>
+        <source>R&amp;un</source>
+        <translation>运行(&amp;U)</translation>
+    </message>
+    <message>
+        <source>&amp;Bookmarks</source>
+        <translation>书签(&amp;B)</translation>
+    </message>
+    <message>
+        <source>&amp;Log</source>
+        <translation>日志(&amp;L)</translation>
+    </message>
+    <message>
+        <source>T&amp;heme</source>
+        <translation>主题(&amp;H)</translation>
+    </message>
+    <message>
+        <source>&amp;Dark</source>
+        <translation>深色(&amp;D)</translation>
+    </message>
+    <message>
+        <source>&amp;Light</source>
+        <translation>浅色(&amp;L)</translation>
+    </message>
+    <message>
+        <source>&amp;High contrast</source>
+        <translation>高对比度(&amp;H)</translation>
+    </message>
+    <message>
+        <source>L&amp;anguage</source>
+        <translation>语言 / Language(&amp;A)</translation>
+    </message>
+    <message>
+        <source>&amp;Full screen</source>
+        <translation>全屏(&amp;F)</translation>
+    </message>
+    <message>
+        <source>Ne&amp;xt part of the window</source>
+        <translation>窗口的下一部分(&amp;X)</translation>
+    </message>
+    <message>
+        <source>&amp;Rows of the timeline</source>
+        <translation>时间线的行(&amp;R)</translation>
+    </message>
+    <message>
+        <source>By pipeline &amp;stage</source>
+        <translation>按流水线阶段(&amp;S)</translation>
+    </message>
+    <message>
+        <source>By &amp;tensor-parallel group</source>
+        <translation>按张量并行组(&amp;T)</translation>
+    </message>
+    <message>
+        <source>By &amp;data-parallel replica</source>
+        <translation>按数据并行副本(&amp;D)</translation>
+    </message>
+    <message>
+        <source>By &amp;node</source>
+        <translation>按节点(&amp;N)</translation>
+    </message>
+    <message>
+        <source>&amp;Pin the row</source>
+        <translation>固定此行(&amp;P)</translation>
+    </message>
+    <message>
+        <source>&amp;Unfold the row</source>
+        <translation>展开此行(&amp;U)</translation>
+    </message>
+    <message>
+        <source>&amp;Go</source>
+        <translation>转到(&amp;G)</translation>
+    </message>
+    <message>
+        <source>Show &amp;all</source>
+        <translation>显示全部(&amp;A)</translation>
+    </message>
+    <message>
+        <source>Zoom to what is &amp;picked</source>
+        <translation>缩放到选中项(&amp;P)</translation>
+    </message>
+    <message>
+        <source>Zoom to the &amp;selected range</source>
+        <translation>缩放到所选范围(&amp;S)</translation>
+    </message>
+    <message>
+        <source>&amp;Measure what is picked</source>
+        <translation>测量选中项(&amp;M)</translation>
+    </message>
+    <message>
+        <source>&amp;Next bubble</source>
+        <translation>下一个气泡(&amp;N)</translation>
+    </message>
+    <message>
+        <source>&amp;Previous bubble</source>
+        <translation>上一个气泡(&amp;P)</translation>
+    </message>
+    <message>
+        <source>Next &amp;worst bubble</source>
+        <translation>下一个最大的气泡(&amp;W)</translation>
+    </message>
+    <message>
+        <source>Next &amp;operation</source>
+        <translation>下一个算子(&amp;O)</translation>
+    </message>
+    <message>
+        <source>P&amp;revious operation</source>
+        <translation>上一个算子(&amp;R)</translation>
+    </message>
+    <message>
+        <source>What it waited &amp;for</source>
+        <translation>它在等什么(&amp;F)</translation>
+    </message>
+    <message>
+        <source>&amp;Back again</source>
+        <translation>返回(&amp;B)</translation>
+    </message>
+    <message>
+        <source>Book&amp;mark here</source>
+        <translation>在此加书签(&amp;M)</translation>
+    </message>
+    <message>
+        <source>bookmark %1</source>
+        <translation>书签 %1</translation>
+    </message>
+    <message>
+        <source>Set a bookmark on a &amp;key</source>
+        <translation>设置按键书签(&amp;K)</translation>
+    </message>
+    <message>
+        <source>Go &amp;to a bookmark</source>
+        <translation>转到书签(&amp;T)</translation>
+    </message>
+    <message>
+        <source>Set bookmark %1</source>
+        <translation>设置书签 %1</translation>
+    </message>
+    <message>
+        <source>Go to bookmark %1</source>
+        <translation>转到书签 %1</translation>
+    </message>
+    <message>
+        <source>&amp;Help</source>
+        <translation>帮助(&amp;H)</translation>
+    </message>
+    <message>
+        <source>All &amp;keys</source>
+        <translation>全部按键(&amp;K)</translation>
+    </message>
+    <message>
+        <source>&amp;Tour in three steps</source>
+        <translation>三步导览(&amp;T)</translation>
+    </message>
+    <message>
+        <source>Set %1</source>
+        <translation>设置：%1</translation>
+    </message>
+    <message>
+        <source>strategy</source>
+        <translation>策略</translation>
+    </message>
+    <message>
+        <source>Model %1</source>
+        <translation>模型：%1</translation>
+    </message>
+    <message>
+        <source>Model</source>
+        <translation>模型</translation>
+    </message>
+    <message>
+        <source>What do you want to do?</source>
+        <translation>想做什么？</translation>
+    </message>
+    <message>
+        <source>Find an operation, layer, rank, bubble, link …</source>
+        <translation>查找算子、层、rank、气泡、链路 …</translation>
+    </message>
+    <message>
+        <source>Turn a knob</source>
+        <translation>转动旋钮</translation>
+    </message>
+    <message>
+        <source>This is GPT-3 with 175 billion parameters on 1024 A100 GPUs. Change any field: the estimate follows while you type, the simulation a moment later. What is left at Auto is chosen for you.</source>
+        <translation>这是在 1024 块 A100 上训练的 GPT-3（1750 亿参数）。修改任意字段：输入时即时估算，稍后给出模拟结果。留为“自动”的由程序选择。</translation>
+    </message>
+    <message>
+        <source>Read the bubbles</source>
+        <translation>看懂气泡</translation>
+    </message>
+    <message>
+        <source>Every lane is a pipeline stage. Hatched stretches are GPUs that wait. Click one: it tells what it waits for, and which changes would shorten it, each of them simulated.</source>
+        <translation>每一行是一个流水线阶段，带斜线的部分是 GPU 在等待。单击它：会说明在等什么，以及哪些改动能缩短它，每个改动都经过模拟。</translation>
+    </message>
+    <message>
+        <source>Let it search</source>
+        <translation>自动搜索</translation>
+    </message>
+    <message>
+        <source>The search looks at every way to cut the work and draws time against memory. A click loads a strategy; with Ctrl it is laid beside this one.</source>
+        <translation>搜索会考察所有切分方式，并画出时间与显存的关系。单击载入一个策略；按住 Ctrl 单击则与当前方案对比。</translation>
+    </message>
+    <message>
+        <source>Open a strategy</source>
+        <translation>打开策略</translation>
+    </message>
+    <message>
+        <source>Open a model</source>
+        <translation>打开模型</translation>
+    </message>
+    <message>
+        <source>Open a cluster</source>
+        <translation>打开集群</translation>
+    </message>
+    <message>
+        <source>Open</source>
+        <translation>打开</translation>
+    </message>
+    <message>
+        <source>Files of foreshard (*.json *.result);;All files (*)</source>
+        <translation>foreshard 文件 (*.json *.result);;所有文件 (*)</translation>
+    </message>
+    <message>
+        <source>Save workspace</source>
+        <translation>保存工作区</translation>
+    </message>
+    <message>
+        <source>Workspaces (*.workspace.json)</source>
+        <translation>工作区 (*.workspace.json)</translation>
+    </message>
+    <message>
+        <source>Saved %1.</source>
+        <translation>已保存 %1。</translation>
+    </message>
+    <message>
+        <source>Nothing yet</source>
+        <translation>暂无</translation>
+    </message>
+    <message>
+        <source>Export</source>
+        <translation>导出</translation>
+    </message>
+    <message>
+        <source>The program foreshard was found neither beside this one nor on PATH: results can be looked at, not made.</source>
+        <translation>在本程序旁边和 PATH 中都没有找到 foreshard：只能查看结果，不能生成。</translation>
+    </message>
+    <message>
+        <source>foreshard list %1: %2</source>
+        <translation>foreshard list %1：%2</translation>
+    </message>
+    <message>
+        <source>≈ %1 per step · %2 · bound by %3</source>
+        <translation>≈ 每步 %1 · %2 · 瓶颈：%3</translation>
+    </message>
+    <message>
+        <source>%1 on %2: %3 per step</source>
+        <translation>%1，%2：每步 %3</translation>
+    </message>
+    <message>
+        <source>A plan that runs here</source>
+        <translation>可在本机运行的方案</translation>
+    </message>
+</context>
+<context>
+    <name>foreshard::OptionField</name>
+    <message>
+        <source>on</source>
+        <translation>开</translation>
+    </message>
+    <message>
+        <source>off</source>
+        <translation>关</translation>
+    </message>
+    <message>
+        <source>Auto</source>
+        <translation>自动</translation>
+    </message>
+    <message>
+        <source>Auto · %1</source>
+        <translation>自动 · %1</translation>
+    </message>
+</context>
+<context>
+    <name>foreshard::PaletteBox</name>
+    <message>
+        <source>Nothing fits.</source>
+        <translation>没有匹配项。</translation>
+    </message>
+</context>
+<context>
+    <name>foreshard::ParetoView</name>
+    <message>
+        <source>Time against memory of the strategies found</source>
+        <translation>所找到策略的时间与显存</translation>
+    </message>
+    <message>
+        <source>The table beside it holds the same strategies.</source>
+        <translation>旁边的表格列出同样的策略。</translation>
+    </message>
+    <message>
+        <source>step time [ms]</source>
+        <translation>每步时间 [ms]</translation>
+    </message>
+    <message>
+        <source>step time [s]</source>
+        <translation>每步时间 [s]</translation>
+    </message>
+    <message>
+        <source>peak memory [GiB]</source>
+        <translation>峰值显存 [GiB]</translation>
+    </message>
+    <message>
+        <source>simulated</source>
+        <translation>模拟</translation>
+    </message>
+    <message>
+        <source>Every strategy that a search finds appears here: time against memory.</source>
+        <translation>搜索到的每个策略都显示在这里：时间与显存。</translation>
+    </message>
+</context>
+<context>
+    <name>foreshard::RunPanel</name>
+    <message>
+        <source>This plan has %1 ranks. Each is a thread of this machine; at most %2 are started.</source>
+        <translation>此方案有 %1 个 rank，每个都是本机的一个线程；最多启动 %2 个。</translation>
+    </message>
+    <message>
+        <source>The ranks of this plan need %1 together; at most %2 are taken from this machine.</source>
+        <translation>此方案的各 rank 共需 %1；最多占用本机 %2。</translation>
+    </message>
+    <message>
+        <source>this machine&apos;s processor</source>
+        <translation>本机处理器</translation>
+    </message>
+    <message>
+        <source>CUDA GPUs</source>
+        <translation>CUDA GPU</translation>
+    </message>
+    <message>
+        <source>Device</source>
+        <translation>设备</translation>
+    </message>
+    <message>
+        <source>Steps</source>
+        <translation>步数</translation>
+    </message>
+    <message>
+        <source>emulated: own processor time, composed</source>
+        <translation>仿真：按各自的处理器时间合成</translation>
+    </message>
+    <message>
+        <source>wall clock</source>
+        <translation>实际时间</translation>
+    </message>
+    <message>
+        <source>Time</source>
+        <translation>时间</translation>
+    </message>
+    <message>
+        <source>Run this plan</source>
+        <translation>运行此方案</translation>
+    </message>
+    <message>
+        <source>Progress of the run</source>
+        <translation>运行进度</translation>
+    </message>
+    <message>
+        <source>Show a plan that runs here</source>
+        <translation>换成可在本机运行的方案</translation>
+    </message>
+    <message>
+        <source>No plan is shown.</source>
+        <translation>没有显示方案。</translation>
+    </message>
+    <message>
+        <source>Stop</source>
+        <translation>停止</translation>
+    </message>
+    <message>
+        <source>Running …</source>
+        <translation>正在运行 …</translation>
+    </message>
+    <message>
+        <source>step %1, loss %2, %3</source>
+        <translation>第 %1 步，损失 %2，%3</translation>
+    </message>
+    <message>
+        <source>measured %1 per step, peak %2</source>
+        <translation>实测每步 %1，峰值 %2</translation>
+    </message>
+    <message>
+        <source>predicted %1 for %2</source>
+        <translation>预测 %1（%2）</translation>
+    </message>
+</context>
+<context>
+    <name>foreshard::Screenshot</name>
+    <message>
+        <source>no view is called %1</source>
+        <translation>没有名为 %1 的视图</translation>
+    </message>
+    <message>
+        <source>%1 cannot be written</source>
+        <translation>无法写入 %1</translation>
+    </message>
+</context>
+<context>
+    <name>foreshard::SearchPanel</name>
+    <message>
+        <source>Filter: 1f1b, recompute, …</source>
+        <translation>筛选：1f1b、recompute …</translation>
+    </message>
+    <message>
+        <source>Filter the strategies</source>
+        <translation>筛选策略</translation>
+    </message>
+    <message>
+        <source>Objective</source>
+        <translation>目标</translation>
+    </message>
+    <message>
+        <source>What the search ranks by; pareto: time against memory</source>
+        <translation>搜索的排序依据；帕累托：时间与显存</translation>
+    </message>
+    <message>
+        <source>How many are refined</source>
+        <translation>精算数量</translation>
+    </message>
+    <message>
+        <source>How many of the best are looked at exactly</source>
+        <translation>对最好的多少个进行精确计算</translation>
+    </message>
+    <message>
+        <source>Search</source>
+        <translation>搜索</translation>
+    </message>
+    <message>
+        <source>Keep the degrees that I chose</source>
+        <translation>保留我选定的并行度</translation>
+    </message>
+    <message>
+        <source>Otherwise these are free: %1</source>
+        <translation>否则以下各项可自由变化：%1</translation>
+    </message>
+    <message>
+        <source>Progress of the search</source>
+        <translation>搜索进度</translation>
+    </message>
+    <message>
+        <source>Not searched yet.</source>
+        <translation>尚未搜索。</translation>
+    </message>
+    <message>
+        <source>Strategies found</source>
+        <translation>找到的策略</translation>
+    </message>
+    <message>
+        <source>Stop</source>
+        <translation>停止</translation>
+    </message>
+    <message>
+        <source>Searching …</source>
+        <translation>正在搜索 …</translation>
+    </message>
+    <message>
+        <source>Screening …</source>
+        <translation>正在筛选 …</translation>
+    </message>
+    <message numerus="yes">
+        <source>%n found, best %1</source>
+        <translation>
+            <numerusform>找到 %n 个，最好 %1</numerusform>
+        </translation>
+    </message>
+    <message>
+        <source>%1 s left</source>
+        <translation>剩余 %1 秒</translation>
+    </message>
+    <message>
+        <source>%1 strategies in %2 s: %3 refined, best %4</source>
+        <translation>%2 秒内考察 %1 个策略：精算 %3 个，最好 %4</translation>
+    </message>
+    <message>
+        <source>Stopped; what was found stays. </source>
+        <translation>已停止；已找到的保留。</translation>
+    </message>
+</context>
+<context>
+    <name>foreshard::SearchRows</name>
+    <message>
+        <source>yes</source>
+        <translation>是</translation>
+    </message>
+    <message>
+        <source>no</source>
+        <translation>否</translation>
+    </message>
+    <message>
+        <source>estimated time of one step</source>
+        <translation>估算的每步时间</translation>
+    </message>
+    <message>
+        <source>simulated time of one step</source>
+        <translation>模拟的每步时间</translation>
+    </message>
+    <message>
+        <source>peak memory of the fullest GPU</source>
+        <translation>最满 GPU 的峰值显存</translation>
+    </message>
+    <message>
+        <source>memory that stays free beside the reserve</source>
+        <translation>除预留外仍空闲的显存</translation>
+    </message>
+    <message>
+        <source>tensor parallel</source>
+        <translation>张量并行</translation>
+    </message>
+    <message>
+        <source>context parallel</source>
+        <translation>上下文并行</translation>
+    </message>
+    <message>
+        <source>pipeline ranks</source>
+        <translation>流水线并行</translation>
+    </message>
+    <message>
+        <source>virtual stages</source>
+        <translation>虚拟阶段</translation>
+    </message>
+    <message>
+        <source>data parallel</source>
+        <translation>数据并行</translation>
+    </message>
+    <message>
+        <source>micro-batch</source>
+        <translation>微批</translation>
+    </message>
+    <message>
+        <source>schedule</source>
+        <translation>调度</translation>
+    </message>
+    <message>
+        <source>ZeRO stage; +: parameters overlapped</source>
+        <translation>ZeRO 级别；+：参数通信重叠</translation>
+    </message>
+    <message>
+        <source>recomputation</source>
+        <translation>重计算</translation>
+    </message>
+    <message>
+        <source>sequence parallel</source>
+        <translation>序列并行</translation>
+    </message>
+    <message>
+        <source>what holds it up</source>
+        <translation>瓶颈所在</translation>
+    </message>
+    <message>
+        <source>estimate</source>
+        <translation>估算</translation>
+    </message>
+    <message>
+        <source>simulated</source>
+        <translation>模拟</translation>
+    </message>
+    <message>
+        <source>peak</source>
+        <translation>峰值</translation>
+    </message>
+    <message>
+        <source>free</source>
+        <translation>空闲</translation>
+    </message>
+    <message>
+        <source>recompute</source>
+        <translation>重计算</translation>
+    </message>
+    <message>
+        <source>bound by</source>
+        <translation>瓶颈</translation>
+    </message>
+</context>
+<context>
+    <name>foreshard::StrategyPanel</name>
+    <message>
+        <source>Model</source>
+        <translation>模型</translation>
+    </message>
+    <message>
+        <source>Cluster</source>
+        <translation>集群</translation>
+    </message>
+    <message>
+        <source>Auto · as the cluster says</source>
+        <translation>自动 · 按集群文件</translation>
+    </message>
+    <message>
+        <source>Nodes</source>
+        <translation>节点数</translation>
+    </message>
+    <message>
+        <source>Any field of model and cluster: PATH=VALUE, several with semicolons</source>
+        <translation>模型和集群的任意字段：路径=值，多个用分号隔开</translation>
+    </message>
+    <message>
+        <source>What if</source>
+        <translation>假如</translation>
+    </message>
+    <message>
+        <source>Choose a file</source>
+        <translation>选择文件</translation>
+    </message>
+    <message>
+        <source>Choose a file: %1</source>
+        <translation>选择文件：%1</translation>
+    </message>
+    <message>
+        <source>Models (*.json)</source>
+        <translation>模型 (*.json)</translation>
+    </message>
+    <message>
+        <source>Clusters (*.json)</source>
+        <translation>集群 (*.json)</translation>
+    </message>
+    <message>
+        <source>nodes: found &quot;%1&quot;, expected a whole number from 1</source>
+        <translation>节点数：得到“%1”，应为不小于 1 的整数</translation>
+    </message>
+    <message>
+        <source>found &quot;%1&quot;, expected PATH=VALUE</source>
+        <translation>得到“%1”，应为 路径=值</translation>
+    </message>
+    <message>
+        <source>Would help:</source>
+        <translation>可行的改动：</translation>
+    </message>
+</context>
+<context>
+    <name>foreshard::SuggestionList</name>
+    <message>
+        <source>%1 per step, %2 shorter (%3 %)</source>
+        <translation>每步 %1，缩短 %2（%3 %）</translation>
+    </message>
+    <message>
+        <source>Makes this change</source>
+        <translation>作此改动</translation>
+    </message>
+    <message>
+        <source>Would help (simulating %1 of %2 …)</source>
+        <translation>可行的改动（正在模拟第 %1 个，共 %2 个 …）</translation>
+    </message>
+    <message>
+        <source>No single change is known to help here.</source>
+        <translation>没有已知的单项改动能改善这里。</translation>
+    </message>
+    <message numerus="yes">
+        <source>%n change(s) simulated: none makes a step shorter.</source>
+        <translation>
+            <numerusform>模拟了 %n 项改动：没有一项能缩短每步时间。</numerusform>
+        </translation>
+    </message>
+    <message>
+        <source>Would help (each simulated):</source>
+        <translation>可行的改动（均已模拟）：</translation>
+    </message>
+</context>
+<context>
+    <name>foreshard::TimelineView</name>
+    <message>
+        <source>idle %1: %2</source>
+        <translation>空闲 %1：%2</translation>
+    </message>
+    <message>
+        <source>%1: %2 and %3 more, %4</source>
+        <translation>%1：%2 及另外 %3 个，%4</translation>
+    </message>
+    <message>
+        <source>%1: %2, %3</source>
+        <translation>%1：%2，%3</translation>
+    </message>
+    <message>
+        <source>Nothing to show yet: simulate a strategy or open a result</source>
+        <translation>还没有内容：请模拟一个策略或打开一个结果</translation>
+    </message>
+    <message>
+        <source>shown</source>
+        <translation>显示</translation>
+    </message>
+    <message>
+        <source>busy</source>
+        <translation>忙碌</translation>
+    </message>
+    <message>
+        <source>forward</source>
+        <translation>前向</translation>
+    </message>
+    <message>
+        <source>backward</source>
+        <translation>反向</translation>
+    </message>
+    <message>
+        <source>weight gradient</source>
+        <translation>权重梯度</translation>
+    </message>
+    <message>
+        <source>update</source>
+        <translation>更新</translation>
+    </message>
+    <message>
+        <source>collective in line</source>
+        <translation>计算流上的集合通信</translation>
+    </message>
+    <message>
+        <source>transfer</source>
+        <translation>传输</translation>
+    </message>
+    <message>
+        <source>collective</source>
+        <translation>集合通信</translation>
+    </message>
+    <message>
+        <source>copy</source>
+        <translation>拷贝</translation>
+    </message>
+    <message>
+        <source>Timeline</source>
+        <translation>时间线</translation>
+    </message>
+    <message>
+        <source>Work and idle time of every group of ranks; the table of operations holds the same in text</source>
+        <translation>每组 rank 的工作与空闲时间；算子表以文字列出同样的内容</translation>
+    </message>
+</context>
+<context>
+    <name>foreshard::Tour</name>
+    <message>
+        <source>Skip</source>
+        <translation>跳过</translation>
+    </message>
+    <message>
+        <source>%1 of %2</source>
+        <translation>%1 / %2</translation>
+    </message>
+    <message>
+        <source>Done</source>
+        <translation>完成</translation>
+    </message>
+    <message>
+        <source>Next</source>
+        <translation>下一步</translation>
+    </message>
+</context>
+</TS>

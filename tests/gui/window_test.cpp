@@ -1,0 +1,264 @@
+// The whole window against the real program and against broken ones: nothing a child, a file or a person does may end it or
+// lose the workspace.
+#include <gtest/gtest.h>
+
+#include <QApplication>
+#include <QDir>
+#include <QDropEvent>
+#include <QLineEdit>
+#include <QListWidget>
+#include <QMimeData>
+#include <QSignalSpy>
+#include <QTemporaryDir>
+#include <QTest>
+
+#include "core/error.h"
+#include "core/json.h"
+#include "gui/bookmark_list.h"
+#include "gui/main_window.h"
+#include "gui/option_field.h"
+#include "gui/palette_box.h"
+#include "gui/search_panel.h"
+#include "gui/strategy_panel.h"
+#include "tests/gui/fake_program.h"
+
+namespace foreshard {
+
+namespace {
+
+class WindowTest : public testing::Test {
+ protected:
+  WindowOptions options(const QString& program = FORESHARD_PROGRAM) const {
+    return {
+        .program = program, .settings = folder.filePath("s.ini"), .session = folder.filePath("session.json"), .tour = false};
+  }
+  static bool settled(MainWindow& window) {
+    QTest::qWait(250);  // a change is simulated after a moment without another
+    return QTest::qWaitFor([&] { return !window.busy(); }, 60'000);
+  }
+  static Choices small() {
+    return {.model = "gpt2-124m",
+            .cluster = "dgx-a100",
+            .strategy = {{"pp", "2"}, {"dp", "4"}, {"global_batch", "16"}, {"seq", "128"}}};
+  }
+  void write(const QString& name, const std::string& text) { write_file(folder.filePath(name).toStdString(), text); }
+  QTemporaryDir folder;
+};
+
+}  // namespace
+
+TEST_F(WindowTest, AKnobTurnsThePictureAndUndoTurnsItBack) {
+  MainWindow window(options());
+  window.set_choices(small(), "test");
+  ASSERT_TRUE(settled(window));
+  ASSERT_TRUE(window.document()) << window.message().toStdString();
+  const Seconds before = window.document()->summary.iteration_time;
+  ASSERT_NE(window.strategy_panel()->field("zero"), nullptr);  // the panel came from the program
+  window.strategy_panel()->field("micro_batch")->findChild<QLineEdit*>()->setText("2");
+  ASSERT_TRUE(settled(window));
+  const Seconds after = window.document()->summary.iteration_time;
+  EXPECT_NE(before.value, after.value);
+  window.undo_stack().undo();
+  EXPECT_FALSE(window.strategy_panel()->choices().strategy.contains("micro_batch"));
+  ASSERT_TRUE(settled(window));
+  EXPECT_EQ(window.document()->summary.iteration_time.value, before.value);
+  window.undo_stack().redo();
+  ASSERT_TRUE(settled(window));
+  EXPECT_EQ(window.document()->summary.iteration_time.value, after.value);
+}
+
+TEST_F(WindowTest, WhatCannotBeIsSaidAndTheOldPictureStays) {
+  MainWindow window(options());
+  window.set_choices(small(), "test");
+  ASSERT_TRUE(settled(window));
+  const auto shown = window.document();
+  Choices odd = small();
+  odd.strategy["pp"] = "7";
+  window.set_choices(odd, "test");
+  ASSERT_TRUE(settled(window));
+  EXPECT_EQ(window.document(), shown);
+  odd.model = "no-such-model";
+  window.set_choices(odd, "test");
+  ASSERT_TRUE(settled(window));
+  EXPECT_TRUE(window.message().contains("no-such-model")) << window.message().toStdString();
+  EXPECT_EQ(window.document(), shown);
+}
+
+TEST_F(WindowTest, ABrokenProgramIsAMessage) {
+  for (const char* body : {"kill -SEGV $$", "head -c 100000 /dev/urandom; exit 0", "echo '{}'; exit 0", "exit 3", "exit 99"}) {
+    const FakeProgram program(body);
+    MainWindow window(options(program.path()));
+    window.set_choices(small(), "test");
+    ASSERT_TRUE(settled(window)) << body;
+    EXPECT_FALSE(window.message().isEmpty()) << body;
+    EXPECT_EQ(window.workspace().choices, small()) << body;
+  }
+  MainWindow none(options(""));
+  none.set_choices(small(), "test");
+  ASSERT_TRUE(settled(none));
+  EXPECT_TRUE(none.message().contains("PATH"));
+}
+
+TEST_F(WindowTest, ForeignAndCorruptFilesAreMessages) {
+  MainWindow window(options());
+  ASSERT_TRUE(settled(window));
+  write("empty", "");
+  write("picture.png", "\x89PNG\r\n");
+  write("half.result", R"({"format": "foreshard result", "version": 1, "trace")");
+  write("wrong.result", R"({"format": "foreshard result", "version": 77})");
+  write("w.workspace.json", R"({"format": "foreshard workspace", "version": 1, "choices": 3})");
+  write("p.plan.json", R"({"format": "foreshard plan", "version": 1, "roles": "none"})");
+  for (const char* name :
+       {"empty", "picture.png", "half.result", "wrong.result", "w.workspace.json", "p.plan.json", "not-there"}) {
+    window.open_file(folder.filePath(name));
+    ASSERT_TRUE(settled(window)) << name;
+    EXPECT_TRUE(window.message().contains(name)) << name << ": " << window.message().toStdString();
+  }
+}
+
+TEST_F(WindowTest, AResultIsShownWatchedAndLoadedAgain) {
+  MainWindow window(options());
+  window.set_choices(small(), "test");
+  ASSERT_TRUE(settled(window));
+  const std::string path = folder.filePath("r.result").toStdString();
+  save_result(window.document()->result, path);
+  window.open_file(QString::fromStdString(path));
+  ASSERT_TRUE(settled(window));
+  EXPECT_EQ(window.document()->path, path);
+  write_file(path, "{\"format\": \"foreshard result\"");  // somebody writes half of it
+  ASSERT_TRUE(QTest::qWaitFor([&] { return window.message().contains("r.result"); }, 20'000));
+  const auto shown = window.document();
+  window.open_file(QString::fromStdString(path));
+  ASSERT_TRUE(settled(window));
+  EXPECT_EQ(window.document(), shown);  // what was there stays
+}
+
+TEST_F(WindowTest, FilesCanBeDropped) {
+  MainWindow window(options());
+  window.set_choices(small(), "test");
+  ASSERT_TRUE(settled(window));
+  Strategy strategy;
+  strategy.tp = 4, strategy.global_batch = 8;
+  write("a.strategy.json", to_json(strategy));
+  QMimeData data;
+  data.setUrls({QUrl::fromLocalFile(folder.filePath("a.strategy.json"))});
+  QDragEnterEvent enter(QPoint(50, 50), Qt::CopyAction, &data, Qt::LeftButton, Qt::NoModifier);
+  QApplication::sendEvent(&window, &enter);
+  EXPECT_TRUE(enter.isAccepted());
+  QDropEvent drop(QPointF(50, 50), Qt::CopyAction, &data, Qt::LeftButton, Qt::NoModifier);
+  QApplication::sendEvent(&window, &drop);
+  EXPECT_EQ(window.workspace().choices.strategy, (std::map<std::string, std::string>{{"tp", "4"}, {"global_batch", "8"}}));
+  EXPECT_EQ(window.workspace().choices.model, "gpt2-124m");
+}
+
+TEST_F(WindowTest, ASessionIsRestoredAndABrokenOneIsNot) {
+  Workspace before;
+  {
+    MainWindow window(options());
+    window.set_choices(small(), "test");
+    ASSERT_TRUE(settled(window));
+    window.bookmark_list()->add({.note = "here", .range = {{1000}, {2000}}, .digit = 4});
+    window.view("topology");
+    before = window.workspace();
+    window.close();
+  }
+  {
+    MainWindow window(options());
+    window.start({});
+    ASSERT_TRUE(settled(window));
+    EXPECT_EQ(window.workspace().choices, before.choices);
+    EXPECT_EQ(window.workspace().bookmarks, before.bookmarks);
+    EXPECT_EQ(window.workspace().page, "topology");
+    EXPECT_TRUE(window.document());
+  }
+  write("session.json", "{ half");
+  MainWindow window(options());
+  window.start({});
+  EXPECT_EQ(window.workspace().choices, worked_example());
+}
+
+TEST_F(WindowTest, ClosingDuringASearchEndsIt) {
+  const FakeProgram program(
+      "[ \"$1\" = search ] && { echo '{\"progress\": 0.1}' >&2; exec sleep 1000; }; exec " FORESHARD_PROGRAM " \"$@\"");
+  auto window = std::make_unique<MainWindow>(options(program.path()));
+  window->set_choices(small(), "test");
+  ASSERT_TRUE(settled(*window));
+  window->search_panel()->start();
+  EXPECT_TRUE(window->search_panel()->busy());
+  QTest::qWait(100);
+  window->close();
+  EXPECT_FALSE(window->search_panel()->busy());
+  window.reset();
+  EXPECT_EQ(load_workspace(folder.filePath("session.json").toStdString()).choices, small());
+}
+
+TEST_F(WindowTest, FoundStrategiesLoadAndCompare) {
+  MainWindow window(options());
+  window.set_choices(small(), "test");
+  ASSERT_TRUE(settled(window));
+  window.search_panel()->set_refined(4);
+  window.search_panel()->start();
+  ASSERT_TRUE(settled(window));
+  const auto& rows = window.search_panel()->rows().rows();
+  ASSERT_GE(rows.size(), 2u) << window.message().toStdString();
+  Q_EMIT window.search_panel()->load_asked(choices_with(small(), rows[0].strategy));
+  ASSERT_TRUE(settled(window));
+  EXPECT_EQ(window.document()->summary.gpus, 8);
+  EXPECT_TRUE(window.document()->trace().spans.size() > 0);
+  Q_EMIT window.search_panel()->compare_asked(small());
+  ASSERT_TRUE(settled(window));
+  EXPECT_TRUE(window.compared());
+}
+
+TEST_F(WindowTest, WhatIsFoundIsPicked) {
+  MainWindow window(options());
+  window.set_choices(small(), "test");
+  ASSERT_TRUE(settled(window));
+  window.show();
+  window.keys().action("edit.find")->trigger();
+  QTest::keyClicks(window.palette_box()->line(), "warm-up");
+  ASSERT_GT(window.palette_box()->list()->count(), 0);
+  QTest::keyClick(window.palette_box()->line(), Qt::Key_Return);
+  EXPECT_EQ(window.selection().picked().kind, PickedKind::Bubble);
+  ASSERT_TRUE(settled(window));  // its suggestions
+}
+
+TEST_F(WindowTest, EveryExportWritesItsFile) {
+  MainWindow window(options());
+  window.set_choices(small(), "test");
+  ASSERT_TRUE(settled(window));
+  const std::pair<ExportKind, const char*> kinds[] = {{ExportKind::Png, "\x89PNG"},     {ExportKind::Svg, "<svg"},
+                                                      {ExportKind::Pdf, "%PDF"},        {ExportKind::Html, "<!doctype html>"},
+                                                      {ExportKind::SpansCsv, "class,"}, {ExportKind::StagesCsv, "role,bubble,"},
+                                                      {ExportKind::ChromeTrace, "{"}};
+  for (const auto& [kind, begins] : kinds) {
+    const QString file = folder.filePath(QString("out%1").arg(static_cast<int>(kind)));
+    window.export_to(kind, file);
+    const std::string text = read_file(file.toStdString());
+    EXPECT_NE(text.substr(0, 200).find(begins), std::string::npos) << begins;
+    EXPECT_GT(text.size(), 500u) << begins;
+  }
+  const std::string spans =
+      read_file(folder.filePath(QString("out%1").arg(static_cast<int>(ExportKind::SpansCsv))).toStdString());
+  EXPECT_EQ(std::count(spans.begin(), spans.end(), '\n'),
+            static_cast<std::ptrdiff_t>(window.document()->trace().spans.size() + 1));
+  EXPECT_THROW(window.export_to(ExportKind::Svg, "/nowhere/at/all.svg"), Error);
+}
+
+TEST_F(WindowTest, NothingWithoutAName) {
+  MainWindow window(options());
+  ASSERT_TRUE(settled(window));
+  for (QWidget* widget : window.findChildren<QWidget*>()) {
+    if (!(widget->focusPolicy() & Qt::TabFocus) || widget->inherits("QTabBar") || widget->inherits("QScrollArea") ||
+        widget->inherits("QLabel"))
+      continue;
+    if (widget->parentWidget() != nullptr &&
+        (widget->parentWidget()->inherits("QAbstractSpinBox") || widget->parentWidget()->inherits("QComboBox")))
+      continue;
+    const bool text = !widget->property("text").toString().isEmpty();
+    EXPECT_TRUE(text || !widget->accessibleName().isEmpty())
+        << widget->metaObject()->className() << " " << widget->objectName().toStdString();
+  }
+}
+
+}  // namespace foreshard
