@@ -4,9 +4,10 @@ set -euo pipefail
 cd "$(dirname "$0")"
 . scripts/setup.sh
 
+gui=""
 for option in "$@"; do
   case $option in
-    --gui) echo "foreshard: this version has no GUI yet; going on with the command line program." ;;
+    --gui) gui=yes ;;
     --help | -h)
       echo "usage: ./quickstart.sh [--gui]"
       exit 0
@@ -18,9 +19,15 @@ for option in "$@"; do
   esac
 done
 
-# shellcheck disable=SC2086  # the list is meant to be split
-install_packages $foreshard_packages
-configure_and_build foreshard
+# shellcheck disable=SC2086  # the lists are meant to be split
+if [ -n "$gui" ]; then
+  install_packages $foreshard_packages $foreshard_gui_packages
+  configure_and_build foreshard -DFORESHARD_GUI=ON
+  cmake --build build/release --parallel 2 --target foreshard-gui
+else
+  install_packages $foreshard_packages
+  configure_and_build foreshard
+fi
 
 program=build/release/foreshard
 echo
@@ -33,3 +40,6 @@ Try:
   $program show schedule interleaved-1f1b --pp 4 --micro-batches 8 --virtual-stages 2
   $program list options
 END
+if [ -n "$gui" ]; then
+  echo "The window: $PWD/build/release/foreshard-gui"
+fi
