@@ -5,6 +5,9 @@
 #include <QComboBox>
 #include <QHBoxLayout>
 #include <QHeaderView>
+#include <QJsonArray>
+#include <QJsonDocument>
+#include <QJsonObject>
 #include <QLabel>
 #include <QLineEdit>
 #include <QProgressBar>
@@ -192,6 +195,9 @@ void SearchPanel::take_end(const ChildOutcome& outcome) {
       if (json.has("feasible") && !json.at("feasible").as_bool()) {
         show_state(QString::fromStdString(json.at("infeasible_reason").as_string()));
       } else {
+        // Those that were not told on the way: all of them, by a program that tells nothing.
+        for (const QJsonValue& row : QJsonDocument::fromJson(outcome.out).object().value("results").toArray())
+          rows_.add(parse_search_row(QJsonDocument(row.toObject()).toJson().toStdString(), "search"));
         show_state(
             tr("%1 strategies in %2 s: %3 refined, best %4")
                 .arg(json.at("enumerated").as_int())

@@ -2,6 +2,15 @@
 <!DOCTYPE TS>
 <TS version="2.1" language="zh_CN" sourcelanguage="en">
 <context>
+    <name>Facts</name>
+    <message numerus="yes">
+        <source>%n rank(s) that run the same program on </source>
+        <translation>
+            <numerusform>%n 个 rank 运行同样的程序，设备：</numerusform>
+        </translation>
+    </message>
+</context>
+<context>
     <name>Rows</name>
     <message>
         <source>rank %1</source>
@@ -207,6 +216,17 @@
     <message>
         <source>Keys</source>
         <translation>按键</translation>
+    </message>
+</context>
+<context>
+    <name>foreshard::InspectorView</name>
+    <message>
+        <source>Inspector</source>
+        <translation>详情</translation>
+    </message>
+    <message>
+        <source>What is known about the selection</source>
+        <translation>选中项的详情</translation>
     </message>
 </context>
 <context>
@@ -848,6 +868,101 @@
     </message>
 </context>
 <context>
+    <name>foreshard::MemoryView</name>
+    <message>
+        <source>device</source>
+        <translation>设备</translation>
+    </message>
+    <message>
+        <source>host, pinned</source>
+        <translation>主机（锁页）</translation>
+    </message>
+    <message>
+        <source>host</source>
+        <translation>主机</translation>
+    </message>
+    <message>
+        <source>NVMe</source>
+        <translation>NVMe</translation>
+    </message>
+    <message>
+        <source>Memory over time appears here</source>
+        <translation>这里显示显存随时间的变化</translation>
+    </message>
+    <message>
+        <source>reading ...</source>
+        <translation>正在读取 …</translation>
+    </message>
+    <message>
+        <source>nothing lives in this memory</source>
+        <translation>这个存储中没有内容</translation>
+    </message>
+    <message>
+        <source>capacity</source>
+        <translation>容量</translation>
+    </message>
+    <message>
+        <source>reserve</source>
+        <translation>预留</translation>
+    </message>
+    <message>
+        <source>arena</source>
+        <translation>内存池</translation>
+    </message>
+    <message>
+        <source>bound</source>
+        <translation>上界</translation>
+    </message>
+    <message>
+        <source>peak %1</source>
+        <translation>峰值 %1</translation>
+    </message>
+    <message>
+        <source> in %1</source>
+        <translation>，位于 %1</translation>
+    </message>
+    <message>
+        <source>, %1 of it %2</source>
+        <translation>，其中 %1 为%2</translation>
+    </message>
+    <message>
+        <source>live peak</source>
+        <translation>存活峰值</translation>
+    </message>
+    <message>
+        <source>order bound</source>
+        <translation>顺序上界</translation>
+    </message>
+    <message>
+        <source>peak per stage</source>
+        <translation>各阶段峰值</translation>
+    </message>
+    <message>
+        <source>Memory</source>
+        <translation>显存</translation>
+    </message>
+    <message>
+        <source>Live bytes by category over time; the table of memory holds the peaks of every stage in text</source>
+        <translation>按类别的存活字节随时间变化；显存表以文字列出各阶段的峰值</translation>
+    </message>
+    <message>
+        <source>%1: live peak %2, arena %3</source>
+        <translation>%1：存活峰值 %2，内存池 %3</translation>
+    </message>
+    <message>
+        <source>order bound %1</source>
+        <translation>顺序上界 %1</translation>
+    </message>
+    <message>
+        <source>largest at the peak:</source>
+        <translation>峰值时最大的：</translation>
+    </message>
+    <message>
+        <source>live %1</source>
+        <translation>存活 %1</translation>
+    </message>
+</context>
+<context>
     <name>foreshard::OptionField</name>
     <message>
         <source>on</source>
@@ -902,6 +1017,29 @@
     <message>
         <source>Every strategy that a search finds appears here: time against memory.</source>
         <translation>搜索到的每个策略都显示在这里：时间与显存。</translation>
+    </message>
+</context>
+<context>
+    <name>foreshard::RooflinePlot</name>
+    <message>
+        <source>Roofline</source>
+        <translation>屋顶线</translation>
+    </message>
+    <message>
+        <source>%1 of the %2 possible at this intensity</source>
+        <translation>达到此强度下可能的 %2 的 %1</translation>
+    </message>
+    <message>
+        <source>memory bound</source>
+        <translation>受显存带宽限制</translation>
+    </message>
+    <message>
+        <source>compute bound</source>
+        <translation>受计算限制</translation>
+    </message>
+    <message>
+        <source>%1 of the roof, %2 FLOP/B</source>
+        <translation>屋顶的 %1，%2 FLOP/B</translation>
     </message>
 </context>
 <context>
