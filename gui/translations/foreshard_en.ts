@@ -2,16 +2,6 @@
 <!DOCTYPE TS>
 <TS version="2.1" language="en" sourcelanguage="en">
 <context>
-    <name>Facts</name>
-    <message numerus="yes">
-        <source>%n rank(s) that run the same program on </source>
-        <translation>
-            <numerusform>%n rank that runs the program on </numerusform>
-            <numerusform>%n ranks that run the same program on </numerusform>
-        </translation>
-    </message>
-</context>
-<context>
     <name>foreshard::Child</name>
     <message numerus="yes">
         <source>foreshard said nothing for %n second(s) and was stopped.</source>

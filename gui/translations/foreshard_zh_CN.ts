@@ -2,19 +2,21 @@
 <!DOCTYPE TS>
 <TS version="2.1" language="zh_CN" sourcelanguage="en">
 <context>
-    <name>Facts</name>
-    <message numerus="yes">
-        <source>%n rank(s) that run the same program on </source>
-        <translation>
-            <numerusform>%n 个 rank 运行同样的程序，设备：</numerusform>
-        </translation>
-    </message>
-</context>
-<context>
     <name>Rows</name>
     <message>
         <source>rank %1</source>
         <translation>rank %1</translation>
+    </message>
+</context>
+<context>
+    <name>Topology</name>
+    <message>
+        <source>spine</source>
+        <translation>核心交换机</translation>
+    </message>
+    <message>
+        <source>leaf, rail %1</source>
+        <translation>叶交换机，轨道 %1</translation>
     </message>
 </context>
 <context>
@@ -149,6 +151,60 @@
     <message>
         <source>foreshard wrote more than 256 MiB and was stopped.</source>
         <translation>foreshard 的输出超过 256 MiB，已被终止。</translation>
+    </message>
+</context>
+<context>
+    <name>foreshard::CompanionTable</name>
+    <message>
+        <source>Filter</source>
+        <translation>筛选</translation>
+    </message>
+    <message>
+        <source>Filter of the table</source>
+        <translation>表格筛选</translation>
+    </message>
+    <message>
+        <source>Table</source>
+        <translation>表格</translation>
+    </message>
+</context>
+<context>
+    <name>foreshard::CompareView</name>
+    <message>
+        <source>Comparison</source>
+        <translation>对比</translation>
+    </message>
+    <message>
+        <source>what</source>
+        <translation>项目</translation>
+    </message>
+    <message>
+        <source>change</source>
+        <translation>变化</translation>
+    </message>
+    <message>
+        <source>Table of differences</source>
+        <translation>差异表</translation>
+    </message>
+    <message>
+        <source>measured</source>
+        <translation>实测</translation>
+    </message>
+    <message>
+        <source>plan</source>
+        <translation>方案</translation>
+    </message>
+    <message>
+        <source> on </source>
+        <translation>，</translation>
+    </message>
+    <message>
+        <source>A   nothing yet</source>
+        <translation>A   暂无</translation>
+    </message>
+    <message>
+        <source>B   nothing yet: Ctrl+click a plan of the search, or load a measured result</source>
+        <translation>B   暂无：按住 Ctrl 单击搜索到的方案，或载入实测结果</translation>
     </message>
 </context>
 <context>
@@ -1415,6 +1471,14 @@
         <translation>忙碌</translation>
     </message>
     <message>
+        <source>measured</source>
+        <translation>实测</translation>
+    </message>
+    <message>
+        <source>the other</source>
+        <translation>另一个</translation>
+    </message>
+    <message>
         <source>forward</source>
         <translation>前向</translation>
     </message>
@@ -1453,6 +1517,49 @@
     <message>
         <source>Work and idle time of every group of ranks; the table of operations holds the same in text</source>
         <translation>每组 rank 的工作与空闲时间；算子表以文字列出同样的内容</translation>
+    </message>
+</context>
+<context>
+    <name>foreshard::TopologyView</name>
+    <message>
+        <source>Topology</source>
+        <translation>拓扑</translation>
+    </message>
+    <message>
+        <source>Parts and links of a node and its fabric; the table of links holds the same in text</source>
+        <translation>节点及其网络的部件与链路；链路表以文字列出同样的内容</translation>
+    </message>
+    <message>
+        <source>node %1</source>
+        <translation>节点 %1</translation>
+    </message>
+    <message>
+        <source>%1 used</source>
+        <translation>使用 %1</translation>
+    </message>
+    <message>
+        <source>not used</source>
+        <translation>未使用</translation>
+    </message>
+    <message>
+        <source>The network of the cluster appears here</source>
+        <translation>这里显示集群的网络</translation>
+    </message>
+    <message>
+        <source>node %1 of %2, %3</source>
+        <translation>第 %1 个节点（共 %2 个），%3</translation>
+    </message>
+    <message>
+        <source>all nodes, each by its hottest link; click one to see it above</source>
+        <translation>所有节点，按最忙的链路着色；单击可在上方查看</translation>
+    </message>
+    <message>
+        <source>hottest links in %1</source>
+        <translation>%1 内最忙的链路</translation>
+    </message>
+    <message>
+        <source>used: 0 %</source>
+        <translation>使用率：0 %</translation>
     </message>
 </context>
 <context>
