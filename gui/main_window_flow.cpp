@@ -1,4 +1,5 @@
 // From choices to pictures: what a change starts and what comes back.
+#include <QCoreApplication>
 #include <QDockWidget>
 #include <QProgressBar>
 #include <QStatusBar>

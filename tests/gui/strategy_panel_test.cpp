@@ -113,8 +113,9 @@ TEST_F(PanelTest, ArrowsDoubleAndHalveDegrees) {
 
 TEST_F(PanelTest, EveryEditorHasAName) {
   for (QWidget* widget : panel.findChildren<QWidget*>())
-    if ((qobject_cast<QComboBox*>(widget) || qobject_cast<AutoSpinBox*>(widget)) && widget->isEnabled())
+    if ((qobject_cast<QComboBox*>(widget) || qobject_cast<AutoSpinBox*>(widget)) && widget->isEnabled()) {
       EXPECT_FALSE(widget->accessibleName().isEmpty()) << widget->metaObject()->className();
+    }
 }
 
 TEST(ChoiceChange, TurnsOfOneKnobBecomeOneEntry) {

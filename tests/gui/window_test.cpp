@@ -210,19 +210,6 @@ TEST_F(WindowTest, FoundStrategiesLoadAndCompare) {
   EXPECT_TRUE(window.compared());
 }
 
-TEST_F(WindowTest, WhatIsFoundIsPicked) {
-  MainWindow window(options());
-  window.set_choices(small(), "test");
-  ASSERT_TRUE(settled(window));
-  window.show();
-  window.keys().action("edit.find")->trigger();
-  QTest::keyClicks(window.palette_box()->line(), "warm-up");
-  ASSERT_GT(window.palette_box()->list()->count(), 0);
-  QTest::keyClick(window.palette_box()->line(), Qt::Key_Return);
-  EXPECT_EQ(window.selection().picked().kind, PickedKind::Bubble);
-  ASSERT_TRUE(settled(window));  // its suggestions
-}
-
 TEST_F(WindowTest, EveryExportWritesItsFile) {
   MainWindow window(options());
   window.set_choices(small(), "test");
@@ -243,22 +230,6 @@ TEST_F(WindowTest, EveryExportWritesItsFile) {
   EXPECT_EQ(std::count(spans.begin(), spans.end(), '\n'),
             static_cast<std::ptrdiff_t>(window.document()->trace().spans.size() + 1));
   EXPECT_THROW(window.export_to(ExportKind::Svg, "/nowhere/at/all.svg"), Error);
-}
-
-TEST_F(WindowTest, NothingWithoutAName) {
-  MainWindow window(options());
-  ASSERT_TRUE(settled(window));
-  for (QWidget* widget : window.findChildren<QWidget*>()) {
-    if (!(widget->focusPolicy() & Qt::TabFocus) || widget->inherits("QTabBar") || widget->inherits("QScrollArea") ||
-        widget->inherits("QLabel"))
-      continue;
-    if (widget->parentWidget() != nullptr &&
-        (widget->parentWidget()->inherits("QAbstractSpinBox") || widget->parentWidget()->inherits("QComboBox")))
-      continue;
-    const bool text = !widget->property("text").toString().isEmpty();
-    EXPECT_TRUE(text || !widget->accessibleName().isEmpty())
-        << widget->metaObject()->className() << " " << widget->objectName().toStdString();
-  }
 }
 
 }  // namespace foreshard
