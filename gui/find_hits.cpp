@@ -1,10 +1,13 @@
 #include "gui/find_hits.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <set>
 
+#include "gui/words.h"
 #include "report/span_words.h"
+#include "report/stage_tables.h"
 #include "report/text_table.h"
 
 namespace foreshard {
@@ -73,11 +76,22 @@ class Finding {
                                                    {{0}, document_.trace().makespan}});
   }
 
+  // Which causes are meant, as the views call them: in the language of the window or in that of the reports.
+  std::array<bool, kBubbleCauses> causes_meant() const {
+    std::array<bool, kBubbleCauses> meant = {};
+    for (int c = 0; c < kBubbleCauses; ++c) {
+      const auto cause = static_cast<BubbleCause>(c);
+      const std::string shown = folded("bubble " + cause_words(cause).toStdString());
+      meant[static_cast<std::size_t>(c)] = fit(query_, shown) > 0 || fit(query_, "bubble " + words_of(cause)) > 0;
+    }
+    return meant;
+  }
+
   void bubbles() {
+    const auto meant = causes_meant();
     std::vector<std::int32_t> order;
     for (std::size_t i = 0; i < document_.bubbles.size(); ++i)
-      if (fit(query_, folded(std::string("bubble ") + name_of(document_.bubbles[i].cause))) > 0)
-        order.push_back(static_cast<std::int32_t>(i));
+      if (meant[static_cast<std::size_t>(document_.bubbles[i].cause)]) order.push_back(static_cast<std::int32_t>(i));
     const auto length = [&](std::int32_t i) {
       const Bubble& b = document_.bubbles[static_cast<std::size_t>(i)];
       return (b.end - b.begin).value;
@@ -88,7 +102,7 @@ class Finding {
     order.resize(keep);
     for (const std::int32_t i : order) {
       const Bubble& b = document_.bubbles[static_cast<std::size_t>(i)];
-      add(8, {std::string("bubble: ") + name_of(b.cause) + ", " + in_short_time({static_cast<double>(length(i)) * 1e-9}),
+      add(8, {"bubble: " + cause_words(b.cause).toStdString() + ", " + in_short_time({static_cast<double>(length(i)) * 1e-9}),
               class_name(document_.plan(), document_.trace(), b.who) + " at " + at_text(b.begin),
               {.kind = PickedKind::Bubble, .index = i},
               {b.begin, b.end}});

@@ -210,6 +210,19 @@ TEST_F(WindowTest, FoundStrategiesLoadAndCompare) {
   EXPECT_TRUE(window.compared());
 }
 
+TEST_F(WindowTest, WhatIsFoundIsPicked) {
+  MainWindow window(options());
+  window.set_choices(small(), "test");
+  ASSERT_TRUE(settled(window));
+  window.show();
+  window.keys().action("edit.find")->trigger();
+  QTest::keyClicks(window.palette_box()->line(), "warm-up");
+  QTest::keyClick(window.palette_box()->line(), Qt::Key_Return);
+  EXPECT_EQ(window.selection().picked().kind, PickedKind::Bubble);
+  EXPECT_FALSE(window.palette_box()->isVisible());
+  ASSERT_TRUE(settled(window));  // its suggestions
+}
+
 TEST_F(WindowTest, EveryExportWritesItsFile) {
   MainWindow window(options());
   window.set_choices(small(), "test");
