@@ -102,6 +102,7 @@ void MainWindow::make_centre() {
   compare_column->addWidget(compare_, 1);
   topology_ = new TopologyView(axis_, selection_);
   pages_ = new QTabWidget;
+  pages_->setAccessibleName(tr("Views"));
   pages_->setDocumentMode(true);
   pages_->addTab(split, tr("Timeline and memory"));
   pages_->addTab(topology_, tr("Topology"));

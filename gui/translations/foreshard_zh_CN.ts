@@ -407,6 +407,10 @@
 <context>
     <name>foreshard::MainWindow</name>
     <message>
+        <source>Views</source>
+        <translation>视图</translation>
+    </message>
+    <message>
         <source>How two results are shown</source>
         <translation>两个结果的显示方式</translation>
     </message>

@@ -223,6 +223,23 @@ TEST_F(WindowTest, WhatIsFoundIsPicked) {
   ASSERT_TRUE(settled(window));  // its suggestions
 }
 
+TEST_F(WindowTest, NothingWithoutAName) {
+  MainWindow window(options());
+  ASSERT_TRUE(settled(window));
+  for (QWidget* widget : window.findChildren<QWidget*>()) {
+    const QWidget* parent = widget->parentWidget();
+    if (parent != nullptr && parent->isHidden() && parent->inherits("QFrame")) continue;  // named when it opens
+    if (!(widget->focusPolicy() & Qt::TabFocus) || widget->inherits("QTabBar") || widget->inherits("QScrollArea") ||
+        widget->inherits("QLabel"))
+      continue;
+    if (parent != nullptr && (parent->inherits("QAbstractSpinBox") || parent->inherits("QComboBox"))) continue;
+    const bool text = !widget->property("text").toString().isEmpty();
+    EXPECT_TRUE(text || !widget->accessibleName().isEmpty())
+        << widget->metaObject()->className() << " " << widget->objectName().toStdString() << " in "
+        << parent->metaObject()->className();
+  }
+}
+
 TEST_F(WindowTest, EveryExportWritesItsFile) {
   MainWindow window(options());
   window.set_choices(small(), "test");
