@@ -1585,4 +1585,247 @@
         <translation>下一步</translation>
     </message>
 </context>
+<context>
+    <name>Facts</name>
+    <message>
+        <source>What it waited for, latest first</source>
+        <translation>它等待过什么（最近的在前）</translation>
+    </message>
+    <message>
+        <source> on </source>
+        <translation> 位于 </translation>
+    </message>
+    <message>
+        <source>Idle %1: %2</source>
+        <translation>空闲 %1：%2</translation>
+    </message>
+    <message>
+        <source>Where</source>
+        <translation>位置</translation>
+    </message>
+    <message>
+        <source>stage</source>
+        <translation>阶段</translation>
+    </message>
+    <message>
+        <source>from</source>
+        <translation>始于</translation>
+    </message>
+    <message>
+        <source>share of the iteration</source>
+        <translation>占整个迭代</translation>
+    </message>
+    <message>
+        <source>all of this cause here</source>
+        <translation>此处同一原因合计</translation>
+    </message>
+    <message>
+        <source>It ended when</source>
+        <translation>结束于</translation>
+    </message>
+    <message>
+        <source>could start</source>
+        <translation>可以开始</translation>
+    </message>
+    <message>
+        <source>the iteration ended</source>
+        <translation>迭代结束</translation>
+    </message>
+    <message>
+        <source>Measured, its whole action</source>
+        <translation>实测（整个动作）</translation>
+    </message>
+    <message>
+        <source>predicted</source>
+        <translation>预测</translation>
+    </message>
+    <message>
+        <source>measured</source>
+        <translation>实测</translation>
+    </message>
+    <message>
+        <source>error</source>
+        <translation>误差</translation>
+    </message>
+    <message>
+        <source>1 rank on </source>
+        <translation>1 个 rank，运行在 </translation>
+    </message>
+    <message>
+        <source>%1 ranks that run the same program on </source>
+        <translation>%1 个运行同一程序的 rank，运行在 </translation>
+    </message>
+    <message>
+        <source>Time</source>
+        <translation>时间</translation>
+    </message>
+    <message>
+        <source>busy</source>
+        <translation>忙碌</translation>
+    </message>
+    <message>
+        <source>Memory</source>
+        <translation>显存</translation>
+    </message>
+    <message>
+        <source>live peak</source>
+        <translation>存活峰值</translation>
+    </message>
+    <message>
+        <source>order bound</source>
+        <translation>顺序上界</translation>
+    </message>
+    <message>
+        <source>arena</source>
+        <translation>内存池</translation>
+    </message>
+    <message>
+        <source>1 link</source>
+        <translation>1 条链路</translation>
+    </message>
+    <message>
+        <source>%1 links of this kind carry the same</source>
+        <translation>%1 条同类链路承载相同流量</translation>
+    </message>
+    <message>
+        <source>Over the whole run</source>
+        <translation>整个运行期间</translation>
+    </message>
+    <message>
+        <source>bandwidth</source>
+        <translation>带宽</translation>
+    </message>
+    <message>
+        <source>carried</source>
+        <translation>已传输</translation>
+    </message>
+    <message>
+        <source>used</source>
+        <translation>利用率</translation>
+    </message>
+    <message>
+        <source>rate while busy</source>
+        <translation>忙碌时速率</translation>
+    </message>
+    <message>
+        <source>The whole iteration</source>
+        <translation>整个迭代</translation>
+    </message>
+    <message>
+        <source>Click a bubble, an operation, a stage or a link to look into it.</source>
+        <translation>点击气泡、操作、阶段或链路查看详情。</translation>
+    </message>
+    <message>
+        <source>iteration</source>
+        <translation>迭代</translation>
+    </message>
+    <message>
+        <source>tokens per second</source>
+        <translation>每秒词元</translation>
+    </message>
+    <message>
+        <source>model FLOPs utilisation</source>
+        <translation>模型 FLOPs 利用率</translation>
+    </message>
+    <message>
+        <source>idle</source>
+        <translation>空闲</translation>
+    </message>
+    <message>
+        <source>Memory of a device</source>
+        <translation>单个设备的显存</translation>
+    </message>
+    <message>
+        <source>capacity</source>
+        <translation>容量</translation>
+    </message>
+    <message>
+        <source>to spare</source>
+        <translation>余量</translation>
+    </message>
+    <message>
+        <source>Remarks</source>
+        <translation>备注</translation>
+    </message>
+    <message>
+        <source>Work</source>
+        <translation>工作</translation>
+    </message>
+    <message>
+        <source>operation</source>
+        <translation>操作</translation>
+    </message>
+    <message>
+        <source>operations in this span</source>
+        <translation>此段中的操作数</translation>
+    </message>
+    <message>
+        <source>shape</source>
+        <translation>形状</translation>
+    </message>
+    <message>
+        <source>attributes</source>
+        <translation>属性</translation>
+    </message>
+    <message>
+        <source>FLOPs</source>
+        <translation>FLOPs</translation>
+    </message>
+    <message>
+        <source>memory traffic</source>
+        <translation>访存量</translation>
+    </message>
+    <message>
+        <source>rate</source>
+        <translation>速率</translation>
+    </message>
+    <message>
+        <source>memory rate</source>
+        <translation>访存速率</translation>
+    </message>
+    <message>
+        <source>bytes</source>
+        <translation>字节</translation>
+    </message>
+    <message>
+        <source>bytes over time</source>
+        <translation>字节/时间</translation>
+    </message>
+    <message>
+        <source>algorithm</source>
+        <translation>算法</translation>
+    </message>
+    <message>
+        <source>group</source>
+        <translation>组</translation>
+    </message>
+    <message>
+        <source>ranks in it</source>
+        <translation>组内 rank 数</translation>
+    </message>
+    <message>
+        <source>takes</source>
+        <translation>耗时</translation>
+    </message>
+    <message>
+        <source>stream</source>
+        <translation>流</translation>
+    </message>
+    <message>
+        <source>ready before</source>
+        <translation>早已就绪</translation>
+    </message>
+    <message>
+        <source>alone it would take</source>
+        <translation>独占时耗时</translation>
+    </message>
+    <message>
+        <source>copy</source>
+        <translation>拷贝</translation>
+    </message>
+    <message>
+        <source> on the host</source>
+        <translation>（主机上）</translation>
+    </message>
+</context>
 </TS>

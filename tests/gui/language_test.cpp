@@ -19,6 +19,7 @@ TEST(Language, ChineseAsLongAsItLives) {
     EXPECT_EQ(MainWindow::tr("Topology"), "拓扑");
     EXPECT_TRUE(option_label("global_batch").contains("批"));
     EXPECT_EQ(KpiStrip::tr("%n stage(s)", nullptr, 16), "16 个阶段");
+    EXPECT_EQ(QCoreApplication::translate("Facts", "The whole iteration"), "整个迭代");
   }
   EXPECT_EQ(MainWindow::tr("Topology"), "Topology");
 }
