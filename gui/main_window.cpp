@@ -195,6 +195,7 @@ void MainWindow::connect_parts() {
   connect(search_, &SearchPanel::load_asked, this,
           [this](const Choices& choices) { set_choices(choices, tr("Load a strategy")); });
   connect(search_, &SearchPanel::compare_asked, this, &MainWindow::compare_with);
+  connect(search_, &SearchPanel::finished, &settle_timer_, qOverload<>(&QTimer::start));
   connect(search_, &SearchPanel::said, this, say);
   connect(run_, &RunPanel::measured, this, &MainWindow::show_measured);
   connect(run_, &RunPanel::example_asked, this, &MainWindow::run_example);

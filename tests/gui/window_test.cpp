@@ -197,8 +197,9 @@ TEST_F(WindowTest, FoundStrategiesLoadAndCompare) {
   window.set_choices(small(), "test");
   ASSERT_TRUE(settled(window));
   window.search_panel()->set_refined(4);
+  QSignalSpy all_done(&window, &MainWindow::settled);
   window.search_panel()->start();
-  ASSERT_TRUE(settled(window));
+  ASSERT_TRUE(QTest::qWaitFor([&] { return !all_done.empty(); }, 60'000));
   const auto& rows = window.search_panel()->rows().rows();
   ASSERT_GE(rows.size(), 2u) << window.message().toStdString();
   Q_EMIT window.search_panel()->load_asked(choices_with(small(), rows[0].strategy));
