@@ -57,7 +57,13 @@ void partition(benchmark::State& state) {
   for (int i = 0; i < state.range(0); ++i) chain.push_back({1 + 0.01 * (i % 7), 2 + 0.02 * (i % 5), 0.01, 0.1});
   for (auto _ : state) benchmark::DoNotOptimize(partition_bottleneck(chain, static_cast<int>(state.range(1)), 1));
 }
-BENCHMARK(partition)->Args({96, 512})->Args({96, 256})->Args({96, 1024})->Args({48, 512})->Args({192, 512})->Unit(benchmark::kMillisecond);
+BENCHMARK(partition)
+    ->Args({96, 512})
+    ->Args({96, 256})
+    ->Args({96, 1024})
+    ->Args({48, 512})
+    ->Args({192, 512})
+    ->Unit(benchmark::kMillisecond);
 
 }  // namespace
 

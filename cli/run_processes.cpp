@@ -7,14 +7,15 @@
 namespace foreshard {
 
 std::vector<VerbOption> process_options() {
-  return {{.name = "--launcher",
-           .value = "HOW",
-           .help = "auto: the ranks are dealt to the processes that mpirun, srun or torchrun started; none: all are threads here",
-           .group = "processes"},
-          {.name = "--rendezvous",
-           .value = "S",
-           .help = "seconds in which all processes have to meet at MASTER_ADDR:MASTER_PORT (30)",
-           .group = "processes"}};
+  return {
+      {.name = "--launcher",
+       .value = "HOW",
+       .help = "auto: the ranks are dealt to the processes that mpirun, srun or torchrun started; none: all are threads here",
+       .group = "processes"},
+      {.name = "--rendezvous",
+       .value = "S",
+       .help = "seconds in which all processes have to meet at MASTER_ADDR:MASTER_PORT (30)",
+       .group = "processes"}};
 }
 
 // What every process has to run alike, line by line.

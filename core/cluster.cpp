@@ -61,8 +61,7 @@ ClusterFile cluster_file(const std::string& name) {
   std::error_code ignored;
   const std::vector<std::string> known = shipped("topologies");
   const auto file_of = [&](const std::string& text) -> std::string {
-    if (std::find(known.begin(), known.end(), text) != known.end())
-      return data_directory() + "/topologies/" + text + ".json";
+    if (std::find(known.begin(), known.end(), text) != known.end()) return data_directory() + "/topologies/" + text + ".json";
     return fs::is_regular_file(text, ignored) ? text : "";
   };
   if (const std::string path = file_of(name); !path.empty()) return {path, 0};
@@ -70,9 +69,9 @@ ClusterFile cluster_file(const std::string& name) {
   if (const int nodes = nodes_in(name, before); nodes > 0)
     if (const std::string path = file_of(before); !path.empty()) return {path, nodes};
   const std::string near = nearest_name(before, known);
-  throw Error("cluster", "", "'" + name + "'",
-              "a file, or the name of a shipped cluster with or without -xN" +
-                  (near.empty() ? "" : ", perhaps '" + near + "'"));
+  throw Error(
+      "cluster", "", "'" + name + "'",
+      "a file, or the name of a shipped cluster with or without -xN" + (near.empty() ? "" : ", perhaps '" + near + "'"));
 }
 
 Cluster load_cluster(const std::string& name) {

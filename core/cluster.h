@@ -18,15 +18,15 @@ struct Gpu {
   std::string architecture = {};  // "volta", "ampere", "hopper", "blackwell", "ada"
   std::string source = {};
   FlopsPerSecond fp64 = {}, fp32 = {}, tf32 = {}, fp16 = {}, bf16 = {}, fp8 = {};  // 0: not supported in hardware
-  FlopsPerSecond vector_fp32 = {};  // non-tensor-core peak
-  Bytes memory = {};                // HBM or GDDR capacity
+  FlopsPerSecond vector_fp32 = {};                                                 // non-tensor-core peak
+  Bytes memory = {};                                                               // HBM or GDDR capacity
   BytesPerSecond memory_bandwidth = {};
   Bytes l2_cache = {};
   int sm_count = 0;
   double clock_ghz = 0;
-  Seconds launch_overhead = {};     // host to kernel start, per kernel
-  double power_watts = 0;           // board power, 0: unknown
-  bool flash_attention = true;      // a flash kernel exists for it
+  Seconds launch_overhead = {};  // host to kernel start, per kernel
+  double power_watts = 0;        // board power, 0: unknown
+  bool flash_attention = true;   // a flash kernel exists for it
   bool operator==(const Gpu&) const = default;
 };
 FlopsPerSecond peak(const Gpu& gpu, DType type);  // falls back to the next wider supported type
@@ -53,8 +53,8 @@ struct Part {
 };
 struct NodeShape {
   std::string name = {};
-  std::string gpu = {};            // catalogue name
-  int gpus = 0;                    // parts[0 .. gpus-1] are the GPUs, in local index order
+  std::string gpu = {};  // catalogue name
+  int gpus = 0;          // parts[0 .. gpus-1] are the GPUs, in local index order
   std::vector<Part> parts = {};
   std::vector<NodeLink> links = {};
   int nics = 0;
@@ -64,19 +64,19 @@ struct NodeShape {
   Bytes host_memory = {};
   BytesPerSecond host_memory_bandwidth = {};  // of the node
   Bytes nvme = {};
-  bool nvlink_sharp = false;       // the switch can reduce (NVLS)
+  bool nvlink_sharp = false;  // the switch can reduce (NVLS)
   bool operator==(const NodeShape&) const = default;
 };
 
 // Fabric between nodes. Rail r joins NIC r of all nodes; a leaf serves `nodes_per_leaf` nodes of one rail.
 struct Fabric {
-  int levels = 2;                  // 1: all nodes on one leaf per rail; 2: leaf-spine; 3: leaf-spine-core
+  int levels = 2;  // 1: all nodes on one leaf per rail; 2: leaf-spine; 3: leaf-spine-core
   int nodes_per_leaf = 32;
-  int leaves_per_pod = 32;         // three levels: leaf groups below one set of spines
-  double oversubscription = 1.0;   // of each level above the leaf
-  Seconds switch_latency = {};     // per switch crossed
-  bool rail_optimised = true;      // false: all NICs of a node on one leaf
-  bool sharp = false;              // in-network reduction
+  int leaves_per_pod = 32;        // three levels: leaf groups below one set of spines
+  double oversubscription = 1.0;  // of each level above the leaf
+  Seconds switch_latency = {};    // per switch crossed
+  bool rail_optimised = true;     // false: all NICs of a node on one leaf
+  bool sharp = false;             // in-network reduction
   bool operator==(const Fabric&) const = default;
 };
 
@@ -89,11 +89,11 @@ struct NodeGroup {
 struct Cluster {
   std::string name = {};
   std::string source = {};
-  std::vector<Gpu> gpus = {};            // the catalogue entries used, one per distinct NodeShape::gpu
-  std::vector<NodeGroup> nodes = {};     // in device order
+  std::vector<Gpu> gpus = {};         // the catalogue entries used, one per distinct NodeShape::gpu
+  std::vector<NodeGroup> nodes = {};  // in device order
   Fabric fabric = {};
-  double price_per_gpu_hour = 0;         // 0: unknown
-  double power_per_gpu_watts = 0;        // whole-system share per GPU, 0: unknown
+  double price_per_gpu_hour = 0;   // 0: unknown
+  double power_per_gpu_watts = 0;  // whole-system share per GPU, 0: unknown
   bool operator==(const Cluster&) const = default;
 };
 
@@ -110,7 +110,8 @@ struct ClusterFile {
 };
 ClusterFile cluster_file(const std::string& name_or_path);  // what load_cluster reads
 Cluster parse_cluster(const std::string& text, const std::string& file_name);
-Cluster with_nodes(Cluster cluster, int nodes);  // one node group, `nodes` times, "-xN" in its name; throws Error when it has several
+Cluster with_nodes(Cluster cluster,
+                   int nodes);  // one node group, `nodes` times, "-xN" in its name; throws Error when it has several
 // Every part and link spelled out; parse_cluster(to_json(c)) == c.
 std::string to_json(const Cluster& cluster);
 

@@ -12,10 +12,15 @@ enum class DType : std::uint8_t { F64, F32, TF32, BF16, F16, F8, I64, I32, U8 };
 
 constexpr Bytes size_of(DType type) {
   switch (type) {
-    case DType::F64: case DType::I64: return {8};
-    case DType::F32: case DType::TF32: case DType::I32: return {4};
-    case DType::BF16: case DType::F16: return {2};
-    case DType::F8: case DType::U8: return {1};
+    case DType::F64:
+    case DType::I64: return {8};
+    case DType::F32:
+    case DType::TF32:
+    case DType::I32: return {4};
+    case DType::BF16:
+    case DType::F16: return {2};
+    case DType::F8:
+    case DType::U8: return {1};
   }
   return {0};
 }

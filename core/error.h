@@ -25,7 +25,7 @@ class DeviceError : public std::runtime_error {
 
 // A strategy that cannot run: an answer, not an exception.
 struct Infeasible {
-  std::string reason = {};               // one sentence with the numbers
+  std::string reason = {};                   // one sentence with the numbers
   std::vector<std::string> would_help = {};  // changes that would help, nearest first
   bool operator==(const Infeasible&) const = default;
 };

@@ -30,8 +30,7 @@ FlopsPerSecond flops_in_bounds(const JsonReader& json) {
 
 Gpu read_gpu(const JsonReader& json) {
   json.only({"name", "architecture", "source", "fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "vector_fp32", "memory",
-             "memory_bandwidth", "l2_cache", "sm_count", "clock_ghz", "launch_overhead", "power_watts",
-             "flash_attention"});
+             "memory_bandwidth", "l2_cache", "sm_count", "clock_ghz", "launch_overhead", "power_watts", "flash_attention"});
   Gpu gpu;
   gpu.name = json.at("name").as_string();
   if (gpu.name.empty()) json.at("name").fail("a name");
@@ -64,9 +63,7 @@ void write_gpu(JsonWriter& out, const Gpu& gpu) {
   out.field("flash_attention", gpu.flash_attention).end_object();
 }
 
-Gpu parse_gpu(const std::string& text, const std::string& file_name) {
-  return read_gpu(JsonReader::parse(text, file_name));
-}
+Gpu parse_gpu(const std::string& text, const std::string& file_name) { return read_gpu(JsonReader::parse(text, file_name)); }
 
 Gpu load_gpu(const std::string& name) {
   const std::vector<std::string> known = shipped("topologies/gpus");

@@ -27,7 +27,7 @@ using ParamId = Id<struct ParamTag>;
 using LayerId = Id<struct LayerTag>;
 using DeviceId = Id<struct DeviceTag>;  // a GPU of the cluster: node * gpus_per_node + local index
 using RankId = Id<struct RankTag>;
-using LinkId = Id<struct LinkTag>;  // one direction of a link of the expanded cluster
+using LinkId = Id<struct LinkTag>;    // one direction of a link of the expanded cluster
 using ClassId = Id<struct ClassTag>;  // a class of identical ranks in a folded simulation
 
 }  // namespace foreshard

@@ -140,8 +140,7 @@ class TreeBuilder {
   }
   bool open(Node node) {
     if (open_.size() == depth_limit)
-      throw Error(file_, "", "values nested deeper than " + std::to_string(depth_limit) + " levels",
-                  "a flatter document");
+      throw Error(file_, "", "values nested deeper than " + std::to_string(depth_limit) + " levels", "a flatter document");
     open_.push_back(&place(std::move(node)));
     return true;
   }

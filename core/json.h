@@ -14,8 +14,8 @@
 
 namespace foreshard {
 
-std::string read_file(const std::string& path);                             // throws Error
-void write_file(const std::string& path, const std::string& text);         // temporary name, then rename; throws Error
+std::string read_file(const std::string& path);                     // throws Error
+void write_file(const std::string& path, const std::string& text);  // temporary name, then rename; throws Error
 
 class JsonReader {
  public:
@@ -23,22 +23,23 @@ class JsonReader {
   static JsonReader load(const std::string& path) { return parse(read_file(path), path); }
 
   const std::string& file() const;
-  std::string path() const;                                  // "fabric.levels", "" at the top
+  std::string path() const;  // "fabric.levels", "" at the top
   bool is_null() const, is_object() const, is_array() const, is_string() const, is_number() const, is_bool() const;
-  std::string found() const;                                 // the value as one short text
+  std::string found() const;  // the value as one short text
 
   // objects
   bool has(const std::string& key) const;
-  JsonReader at(const std::string& key) const;               // throws when missing
+  JsonReader at(const std::string& key) const;  // throws when missing
   std::optional<JsonReader> find(const std::string& key) const;
   std::vector<std::pair<std::string, JsonReader>> members() const;
-  void only(const std::vector<std::string>& known) const;    // any other key throws, with the nearest known name
+  void only(const std::vector<std::string>& known) const;  // any other key throws, with the nearest known name
 
   // arrays
   std::size_t size() const;
   JsonReader at(std::size_t index) const;
   std::vector<JsonReader> elements() const;
-  std::vector<std::int64_t> as_ints(std::int64_t least = INT64_MIN, std::int64_t most = INT64_MAX) const;  // long columns at once
+  std::vector<std::int64_t> as_ints(std::int64_t least = INT64_MIN,
+                                    std::int64_t most = INT64_MAX) const;  // long columns at once
 
   // values; all throw with path, found and expected
   bool as_bool() const;
@@ -69,15 +70,17 @@ Bytes parse_bytes(const std::string& text, const std::string& where, const std::
 class JsonWriter {
  public:
   explicit JsonWriter(int indent = 2);  // 0: one line
-  JsonWriter& begin_object(), &end_object(), &begin_array(), &end_array();
-  JsonWriter& begin_line_array();       // an array kept on one line
+  JsonWriter &begin_object(), &end_object(), &begin_array(), &end_array();
+  JsonWriter& begin_line_array();  // an array kept on one line
   JsonWriter& key(const std::string& name);
-  JsonWriter& value(const std::string& text), &value(const char* text), &value(bool b), &value(double d), &null();
+  JsonWriter &value(const std::string&text), &value(const char*text), &value(bool b), &value(double d), &null();
   JsonWriter& value(std::int64_t n);
   JsonWriter& value(int n) { return value(static_cast<std::int64_t>(n)); }
   JsonWriter& raw(const std::string& json);  // an already formed value
   template <class T>
-  JsonWriter& field(const std::string& name, const T& v) { return key(name).value(v); }
+  JsonWriter& field(const std::string& name, const T& v) {
+    return key(name).value(v);
+  }
   std::string text() const;  // ends with a line break unless all is on one line
 
  private:
@@ -85,7 +88,9 @@ class JsonWriter {
   void new_line();
   std::string out_;
   int indent_;
-  struct Level { bool array = false, line = false, first = true; };
+  struct Level {
+    bool array = false, line = false, first = true;
+  };
   std::vector<Level> levels_;
   bool after_key_ = false;
 };

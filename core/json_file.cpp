@@ -35,9 +35,7 @@ class OpenFile {
   int descriptor_;
 };
 
-[[noreturn]] void fail(const std::string& path, const char* expected) {
-  throw Error(path, "", std::strerror(errno), expected);
-}
+[[noreturn]] void fail(const std::string& path, const char* expected) { throw Error(path, "", std::strerror(errno), expected); }
 
 bool write_all(int descriptor, const std::string& text) {
   std::size_t done = 0;

@@ -20,10 +20,9 @@ struct Unit {
 constexpr double kibi = 1024, mebi = kibi * kibi, gibi = mebi * kibi, tebi = gibi * kibi;
 constexpr Unit byte_units[] = {{"B"},        {"kB", 1e3},   {"KB", 1e3},   {"MB", 1e6},   {"GB", 1e9},
                                {"TB", 1e12}, {"KiB", kibi}, {"MiB", mebi}, {"GiB", gibi}, {"TiB", tebi}};
-constexpr Unit bandwidth_units[] = {{"B/s"},          {"kB/s", 1e3},    {"MB/s", 1e6},    {"GB/s", 1e9},
-                                    {"TB/s", 1e12},   {"KiB/s", kibi},  {"MiB/s", mebi},  {"GiB/s", gibi},
-                                    {"TiB/s", tebi},  {"b/s", 1, 8},    {"kb/s", 1e3, 8}, {"Mb/s", 1e6, 8},
-                                    {"Gb/s", 1e9, 8}, {"Tb/s", 1e12, 8}};
+constexpr Unit bandwidth_units[] = {{"B/s"},          {"kB/s", 1e3},    {"MB/s", 1e6},    {"GB/s", 1e9},    {"TB/s", 1e12},
+                                    {"KiB/s", kibi},  {"MiB/s", mebi},  {"GiB/s", gibi},  {"TiB/s", tebi},  {"b/s", 1, 8},
+                                    {"kb/s", 1e3, 8}, {"Mb/s", 1e6, 8}, {"Gb/s", 1e9, 8}, {"Tb/s", 1e12, 8}};
 constexpr Unit time_units[] = {{"s"}, {"ms", 1, 1e3}, {"us", 1, 1e6}, {"ns", 1, 1e9}};
 constexpr Unit flops_units[] = {{"FLOP/s"},        {"MFLOP/s", 1e6},  {"GFLOP/s", 1e9},
                                 {"TFLOP/s", 1e12}, {"PFLOP/s", 1e15}, {"EFLOP/s", 1e18}};

@@ -37,14 +37,14 @@ struct ProfileTransfer {
 
 struct MachineProfile {
   static constexpr int kVersion = 1;
-  std::string hash = {};     // 16 hexadecimal digits over the text it was read from; not in the file
-  std::string device = {};   // the Gpu::name that it is about
-  std::string machine = {};  // in words: processor, libraries
+  std::string hash = {};         // 16 hexadecimal digits over the text it was read from; not in the file
+  std::string device = {};       // the Gpu::name that it is about
+  std::string machine = {};      // in words: processor, libraries
   Seconds launch_overhead = {};  // of one instruction that does nothing
   // Between two ranks: a message takes latency + bytes / bandwidth, a collective ring steps of that (fitted to all_reduce).
   Seconds link_latency = {};
   BytesPerSecond link_bandwidth = {};
-  std::vector<ProfileTransfer> copies = {};      // inside the device, by size
+  std::vector<ProfileTransfer> copies = {};       // inside the device, by size
   std::vector<ProfileTransfer> all_reduces = {};  // by ranks and size
   std::vector<ProfileOp> ops = {};
   bool operator==(const MachineProfile&) const = default;

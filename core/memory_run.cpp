@@ -13,8 +13,7 @@ RoleMemory::RoleMemory(const Plan& plan, RoleId role, Space space)
     if (table.device_kind == role_.device_kind) costs_ = &table;
   for (const Buffer& buffer : role_.buffers)
     if (buffer.resident && buffer.space == space_)
-      start_[static_cast<std::size_t>(buffer.category)] +=
-          buffer.bytes * static_cast<std::int64_t>(buffer.offsets.size());
+      start_[static_cast<std::size_t>(buffer.category)] += buffer.bytes * static_cast<std::int64_t>(buffer.offsets.size());
   find_start();
 }
 
@@ -61,8 +60,7 @@ void RoleMemory::find_start() {
     touches[action.segment.index()] = first_touches(plan_.segments[action.segment.index()]);
     for (const Touch& touch : touches[action.segment.index()]) {
       const Buffer& buffer = role_.buffers[static_cast<std::size_t>(touch.buffer)];
-      if (touch.releases && !buffer.resident && buffer.space == space_)
-        candidate[static_cast<std::size_t>(touch.buffer)] = 1;
+      if (touch.releases && !buffer.resident && buffer.space == space_) candidate[static_cast<std::size_t>(touch.buffer)] = 1;
     }
   }
   std::vector<std::size_t> base(role_.buffers.size(), 0);
@@ -101,8 +99,7 @@ MemoryRun RoleMemory::make(const Segment& segment, const std::vector<Cost>* cost
   MemoryRun run;
   std::vector<std::size_t> members;
   const std::vector<Instruction>& all = segment.instructions;
-  for (auto i = static_cast<std::size_t>(span.instruction); members.size() < static_cast<std::size_t>(span.count);
-       ++i) {
+  for (auto i = static_cast<std::size_t>(span.instruction); members.size() < static_cast<std::size_t>(span.count); ++i) {
     FS_ASSERT(i < all.size());  // a span counts instructions of its stream
     if (all[i].stream == all[static_cast<std::size_t>(span.instruction)].stream) members.push_back(i);
   }

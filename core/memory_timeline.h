@@ -25,11 +25,11 @@ struct MemoryEvent {
 struct MemoryCurve {
   ClassId who = {};
   Space space = Space::Device;
-  LiveBytes start = {};                    // resident and carried-over blocks
-  std::vector<MemoryEvent> events = {};    // in time order; at one instant releases first. Empty when only peaks were asked for
-  LiveBytes peak = {};                     // at the first moment of the largest sum, the start included
+  LiveBytes start = {};                  // resident and carried-over blocks
+  std::vector<MemoryEvent> events = {};  // in time order; at one instant releases first. Empty when only peaks were asked for
+  LiveBytes peak = {};                   // at the first moment of the largest sum, the start included
   Nanoseconds peak_time = {};
-  Bytes arena = {};                        // highest offset + size of any block
+  Bytes arena = {};  // highest offset + size of any block
   bool operator==(const MemoryCurve&) const = default;
 };
 

@@ -64,9 +64,8 @@ std::string model_file(const std::string& name_or_path) {
   const bool meant_as_path = path.has_parent_path() || path.extension() == ".json" || fs::exists(path, ignored);
   if (meant_as_path) return name_or_path;
   const std::string near = nearest_name(name_or_path, names);
-  throw Error(
-      "model", "", "\"" + name_or_path + "\"",
-      near.empty() ? "a file or the name of a shipped model" : "a file or a shipped model (nearest: \"" + near + "\")");
+  throw Error("model", "", "\"" + name_or_path + "\"",
+              near.empty() ? "a file or the name of a shipped model" : "a file or a shipped model (nearest: \"" + near + "\")");
 }
 
 Model load_model(const std::string& name_or_path) {

@@ -31,11 +31,11 @@ struct Transformer {
   bool projection_bias = true;  // output projection of the attention
   bool mlp_bias = true;
   bool tied_embeddings = true;
-  bool post_norm = false;        // norm after the residual sum (BERT)
-  bool embedding_norm = false;   // norm after the embeddings (BERT)
+  bool post_norm = false;       // norm after the residual sum (BERT)
+  bool embedding_norm = false;  // norm after the embeddings (BERT)
   bool final_norm = true;
-  bool pooler = false;           // BERT: dense + tanh on the first token, and the next-sentence head
-  bool mlm_head = false;         // BERT: dense + activation + norm before the vocabulary projection (its bias: lm_head_bias)
+  bool pooler = false;    // BERT: dense + tanh on the first token, and the next-sentence head
+  bool mlm_head = false;  // BERT: dense + activation + norm before the vocabulary projection (its bias: lm_head_bias)
   bool lm_head_bias = false;
   double norm_eps = 1e-5;
   double rope_theta = 10000.0;

@@ -102,8 +102,7 @@ class Config {
     for (const std::string& name : names) {
       const auto value = find(name);
       if (!value) continue;
-      if (chosen && chosen->as_int() != value->as_int())
-        value->fail("the same as " + chosen->path() + ", " + chosen->found());
+      if (chosen && chosen->as_int() != value->as_int()) value->fail("the same as " + chosen->path() + ", " + chosen->found());
       if (!chosen) chosen = value;
     }
     return chosen ? chosen->as_int(1, most) : json_.at(names.front()).as_int(1, most);

@@ -97,11 +97,9 @@ class Checked {
   }
 
  private:
-  [[noreturn]] void fail(std::size_t i, const std::string& key, const std::string& found,
-                         const std::string& expected) const {
+  [[noreturn]] void fail(std::size_t i, const std::string& key, const std::string& found, const std::string& expected) const {
     const std::string name = list_.layers[i].name;
-    throw Error(where_, "layers[" + std::to_string(i) + "]" + (key.empty() ? " (" + name + ")" : "." + key), found,
-                expected);
+    throw Error(where_, "layers[" + std::to_string(i) + "]" + (key.empty() ? " (" + name + ")" : "." + key), found, expected);
   }
 
   [[noreturn]] void wrong_input(std::size_t i, std::size_t k, bool later) const {
@@ -109,8 +107,7 @@ class Checked {
     std::vector<std::string> names = {"input"};
     for (std::size_t j = 0; j < i; ++j) names.push_back(list_.layers[j].name);
     const std::string near = later ? "" : nearest_name(name, names);
-    const std::string found =
-        "\"" + name + "\"" + (later ? ", which does not stand earlier (a cycle, or out of order)" : "");
+    const std::string found = "\"" + name + "\"" + (later ? ", which does not stand earlier (a cycle, or out of order)" : "");
     fail(i, "inputs[" + std::to_string(k) + "]", found,
          near.empty() ? "the name of an earlier layer or \"input\""
                       : "the name of an earlier layer (nearest: \"" + near + "\")");
@@ -120,8 +117,7 @@ class Checked {
     const LayerSpec& layer = list_.layers[i];
     const Shape& in = *inputs.front();
     if (layer.op == LayerOp::Add ? inputs.size() < 2 : inputs.size() != 1)
-      fail(i, "inputs", std::to_string(inputs.size()) + " inputs",
-           layer.op == LayerOp::Add ? "at least 2" : "one input");
+      fail(i, "inputs", std::to_string(inputs.size()) + " inputs", layer.op == LayerOp::Add ? "at least 2" : "one input");
     switch (layer.op) {
       case LayerOp::Conv2d: return windowed(i, in, layer.features);
       case LayerOp::MaxPool:
@@ -194,16 +190,13 @@ LayerSpec parse_layer(const JsonReader& json) {
 }  // namespace
 
 std::vector<std::vector<int>> input_layers(const LayerList& list) { return Checked(list, "layer list").inputs(); }
-std::vector<std::vector<std::int64_t>> output_shapes(const LayerList& list) {
-  return Checked(list, "layer list").outputs();
-}
+std::vector<std::vector<std::int64_t>> output_shapes(const LayerList& list) { return Checked(list, "layer list").outputs(); }
 
 LayerList parse_layers(const JsonReader& json) {
   json.only({"model_type", "name", "source", "input", "classes", "layers"});
   LayerList list;
   const JsonReader input = json.at("input");
-  if (!input.is_array() || (input.size() != 1 && input.size() != 3))
-    input.fail("[features] or [channels, height, width]");
+  if (!input.is_array() || (input.size() != 1 && input.size() != 3)) input.fail("[features] or [channels, height, width]");
   for (const JsonReader& n : input.elements()) list.input.push_back(n.as_int(1, largest_size));
   if (elements(list.input) > most_elements) input.fail("at most 1e12 elements");
   if (const auto classes = json.find("classes")) list.classes = classes->as_int(0, largest_size);

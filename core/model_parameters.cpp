@@ -26,8 +26,7 @@ static Number count(const Transformer& t, std::int64_t padded_vocab) {
   if (t.mlm_head) total += hidden * hidden + hidden + norm;
   if (!t.tied_embeddings) total += vocab * hidden;
   if (t.lm_head_bias) total += vocab;
-  if (t.pooler)
-    total += hidden * hidden + hidden + 2 * hidden + 2;  // dense, then the two classes of the next-sentence head
+  if (t.pooler) total += hidden * hidden + hidden + 2 * hidden + 2;  // dense, then the two classes of the next-sentence head
   return total;
 }
 

@@ -29,7 +29,7 @@ struct Sharding {
   std::int64_t micro_batch = 1, seq = 0;
   int tp = 1, cp = 1;
   bool sequence_parallel = false;
-  bool context_ring = false;              // ring exchange of keys and values instead of an all-gather
+  bool context_ring = false;  // ring exchange of keys and values instead of an all-gather
   bool flash_attention = true;
   double dropout = 0;
   DType compute = DType::BF16, param = DType::BF16;
@@ -37,46 +37,46 @@ struct Sharding {
   bool operator==(const Sharding&) const = default;
 };
 
-struct Value {               // an activation of the layer, local shard
+struct Value {  // an activation of the layer, local shard
   std::string name = {};
   std::vector<std::int64_t> dims = {};
   DType dtype = DType::BF16;
   Bytes bytes = {};
-  bool needs_grad = true;    // false: token indices, masks, statistics
+  bool needs_grad = true;  // false: token indices, masks, statistics
   bool operator==(const Value&) const = default;
 };
 
-struct Parameter {           // a parameter tensor of the layer
-  std::string name = {};     // without the layer: "qkv.weight"
-  std::vector<std::int64_t> shape = {};   // logical
-  std::vector<std::int64_t> local = {};   // this rank's part
-  int split_dim = -1;        // tensor-parallel cut; -1: replicated
-  std::int64_t blocks = 1;   // equal blocks along split_dim that are each cut (query, key, value; gate, up)
+struct Parameter {                            // a parameter tensor of the layer
+  std::string name = {};                      // without the layer: "qkv.weight"
+  std::vector<std::int64_t> shape = {};       // logical
+  std::vector<std::int64_t> local = {};       // this rank's part
+  int split_dim = -1;                         // tensor-parallel cut; -1: replicated
+  std::int64_t blocks = 1;                    // equal blocks along split_dim that are each cut (query, key, value; gate, up)
   std::vector<std::int64_t> block_rows = {};  // sizes of unequal blocks (grouped-query QKV), empty: equal
   std::string init = {};
-  bool tied = false;         // shares the tensor of the token embedding (last stage)
-  bool sequence_parallel_grad = false;    // replicated, but its gradient is partial over tp (norms under SP, and biases after)
+  bool tied = false;                    // shares the tensor of the token embedding (last stage)
+  bool sequence_parallel_grad = false;  // replicated, but its gradient is partial over tp (norms under SP, and biases after)
   bool operator==(const Parameter&) const = default;
 };
 
-struct OpWork {              // one phase of an operator
+struct OpWork {  // one phase of an operator
   Flops flops = {};
   Bytes traffic = {};
   bool operator==(const OpWork&) const = default;
 };
 
 enum class CommunicationAxis : std::uint8_t { Tp, Cp };
-struct Communication {       // an operator that talks: tensor and context parallelism
+struct Communication {  // an operator that talks: tensor and context parallelism
   CommunicationAxis axis = CommunicationAxis::Tp;
   std::optional<CollectiveKind> forward = {}, backward = {};  // empty: identity, costs nothing
-  Bytes bytes = {};          // full tensor
+  Bytes bytes = {};                                           // full tensor
   bool ring_exchange = false;  // context-parallel ring: cp-1 neighbour exchanges of bytes/cp instead of the collective
   bool operator==(const Communication&) const = default;
 };
 
 struct Operator {
-  std::string name = {};     // "qkv", "attention", "norm1"
-  Op op = Op::MatMul;        // of a Communication: ignored
+  std::string name = {};  // "qkv", "attention", "norm1"
+  Op op = Op::MatMul;     // of a Communication: ignored
   std::optional<Communication> communication = {};
   std::vector<int> inputs = {}, outputs = {};  // values; a communication with an empty output list works in place on inputs[0]:
                                                // forward on the value, backward on its gradient
@@ -85,26 +85,26 @@ struct Operator {
   std::vector<Shape> shapes = {};              // MatMul: {batch, m, n, k}; others: docs/operators.md
   OpWork forward = {}, input_grad = {}, weight_grad = {};
   std::string attributes = {};
-  std::string module = {};   // what --recompute selects: "attention", "norm", "activation", "mlp", "dropout"
+  std::string module = {};        // what --recompute selects: "attention", "norm", "activation", "mlp", "dropout"
   bool always_recompute = false;  // never saved, redone in the backward (sequence-parallel all-gather)
   bool operator==(const Operator&) const = default;
 };
 
-struct LayerGraph {          // one layer: operators in a topological order
-  std::string kind = {};     // "embedding", "decoder", "encoder", "head", "conv"
+struct LayerGraph {       // one layer: operators in a topological order
+  std::string kind = {};  // "embedding", "decoder", "encoder", "head", "conv"
   std::vector<Value> values = {};
   std::vector<Parameter> parameters = {};
   std::vector<Operator> operators = {};
-  int input = -1, output = -1;   // values that cross the layer's border; -1: none (first, loss)
+  int input = -1, output = -1;  // values that cross the layer's border; -1: none (first, loss)
   bool operator==(const LayerGraph&) const = default;
 };
 
 struct OpGraph {
   std::vector<LayerGraph> kinds = {};
   struct Layer {
-    std::string name = {};   // "layers.17"
+    std::string name = {};  // "layers.17"
     int kind = 0;
-    bool counted = false;    // one of the layers that --layer-split and recompute full:N count
+    bool counted = false;  // one of the layers that --layer-split and recompute full:N count
     bool operator==(const Layer&) const = default;
   };
   std::vector<Layer> layers = {};  // a chain: layer i's output is layer i+1's input

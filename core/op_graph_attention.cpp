@@ -35,8 +35,8 @@ int LayerBuilder::attention(const AttentionShape& shape, const std::vector<int>&
   op.attributes = attention_attributes(shape);
   if (sharding_.cp > 1) op.attributes += " cp=" + std::to_string(sharding_.cp);
   if (sharding_.dropout > 0) op.attributes += " " + dropout_attributes({b, a, s, shape.keys});
-  const double score = 2.0 * static_cast<double>(b * a) * static_cast<double>(s) * static_cast<double>(shape.keys) *
-                       static_cast<double>(d);
+  const double score =
+      2.0 * static_cast<double>(b * a) * static_cast<double>(s) * static_cast<double>(shape.keys) * static_cast<double>(d);
   Bytes in = {};
   for (const int v : qkv) in += bytes(v);
   const Bytes out = bytes(op.outputs[0]), lse = bytes(op.outputs[1]);
@@ -88,8 +88,7 @@ int LayerBuilder::unfused_attention(const AttentionShape& shape, const std::vect
   return add(std::move(weighted)).outputs[0];
 }
 
-Operator& LayerBuilder::communicate(std::string name, Communication what, std::vector<int> inputs,
-                                    std::vector<int> outputs) {
+Operator& LayerBuilder::communicate(std::string name, Communication what, std::vector<int> inputs, std::vector<int> outputs) {
   return add({.name = std::move(name),
               .communication = what,
               .inputs = std::move(inputs),
@@ -103,8 +102,8 @@ int LayerBuilder::column_input(const std::string& name, int x, bool shared) {
   if (sequence_parallel()) {
     const int full = value(name + "_full", sequence(in.dims, sharding_.tp, 1), in.dtype);
     communicate(name + "_gather",
-                {.forward = CollectiveKind::AllGather, .backward = CollectiveKind::ReduceScatter, .bytes = bytes(full)},
-                {x}, {full})
+                {.forward = CollectiveKind::AllGather, .backward = CollectiveKind::ReduceScatter, .bytes = bytes(full)}, {x},
+                {full})
         .always_recompute = true;
     return full;
   }
@@ -125,8 +124,8 @@ int LayerBuilder::row_output(const std::string& name, int x) {
   if (sequence_parallel()) {
     const int part = value(name + "_scattered", sequence(in.dims, 1, sharding_.tp), in.dtype);
     communicate(name + "_reduce",
-                {.forward = CollectiveKind::ReduceScatter, .backward = CollectiveKind::AllGather, .bytes = in.bytes},
-                {x}, {part});
+                {.forward = CollectiveKind::ReduceScatter, .backward = CollectiveKind::AllGather, .bytes = in.bytes}, {x},
+                {part});
     return part;
   }
   communicate(name + "_reduce", {.forward = CollectiveKind::AllReduce, .bytes = in.bytes}, {x}, {});

@@ -31,9 +31,7 @@ std::string number(double value) {
   return text;
 }
 
-LayerBuilder::LayerBuilder(std::string kind, const Sharding& sharding) : sharding_(sharding) {
-  layer_.kind = std::move(kind);
-}
+LayerBuilder::LayerBuilder(std::string kind, const Sharding& sharding) : sharding_(sharding) { layer_.kind = std::move(kind); }
 
 DType LayerBuilder::statistics_type() const { return sharding_.compute == DType::F64 ? DType::F64 : DType::F32; }
 
@@ -75,12 +73,8 @@ std::vector<int> LayerBuilder::linear(const Linear& what, int x, const std::vect
   const std::int64_t k = what.split == 1 ? what.in / sharding_.tp : what.in;
   const std::int64_t n = what.split == 0 ? what.out / sharding_.tp : what.out;
   std::int64_t columns = 0;
-  Operator op = {.name = what.name,
-                 .op = Op::MatMul,
-                 .inputs = {x},
-                 .saved = {x},
-                 .attributes = what.attributes,
-                 .module = what.module};
+  Operator op = {
+      .name = what.name, .op = Op::MatMul, .inputs = {x}, .saved = {x}, .attributes = what.attributes, .module = what.module};
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     columns += outputs[i].back();
     op.outputs.push_back(value(names[i], outputs[i]));
@@ -89,8 +83,8 @@ std::vector<int> LayerBuilder::linear(const Linear& what, int x, const std::vect
   const std::int64_t m = product(outputs[0]) / outputs[0].back();
   const DType type = at(x).dtype;
   const auto blocks = static_cast<std::int64_t>(std::max<std::size_t>(1, what.block_rows.size()));
-  const bool equal = std::adjacent_find(what.block_rows.begin(), what.block_rows.end(), std::not_equal_to<>()) ==
-                     what.block_rows.end();
+  const bool equal =
+      std::adjacent_find(what.block_rows.begin(), what.block_rows.end(), std::not_equal_to<>()) == what.block_rows.end();
   op.weights.push_back(parameter({.name = what.weight.empty() ? what.name + ".weight" : what.weight,
                                   .shape = {what.out, what.in},
                                   .split_dim = what.split,

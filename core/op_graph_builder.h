@@ -19,8 +19,8 @@ struct Linear {
   std::string name = {};
   std::string module = {};
   std::int64_t in = 0, out = 0;
-  int split = -1;     // 0: columns of the result (Megatron's column-parallel), 1: rows, -1: replicated
-  bool bias = false;  // in the epilogue; refused for split 1, where it has to follow the reduction
+  int split = -1;                             // 0: columns of the result (Megatron's column-parallel), 1: rows, -1: replicated
+  bool bias = false;                          // in the epilogue; refused for split 1, where it has to follow the reduction
   std::vector<std::int64_t> block_rows = {};  // separately cut blocks of `out`; empty: one
   std::string init = "normal(0.02)";
   std::string weight = {}, bias_name = {};  // parameter names; empty: "<name>.weight", "<name>.bias"

@@ -50,9 +50,8 @@ int add_positions(LayerBuilder& layer, const LocalTransformer& t, int x) {
 // BERT's next-sentence head: dense + tanh on the first token, two classes.
 void next_sentence(LayerBuilder& layer, const LocalTransformer& t, int x) {
   const std::int64_t h = t.model.hidden;
-  int y =
-      layer.linear({.name = "pooler", .module = "head", .in = h, .out = h, .bias = true, .attributes = "first_token"},
-                   x, {t.batch, h});
+  int y = layer.linear({.name = "pooler", .module = "head", .in = h, .out = h, .bias = true, .attributes = "first_token"}, x,
+                       {t.batch, h});
   Operator tanh = {.name = "pooler_tanh", .op = Op::Activation, .inputs = {y}, .module = "activation"};
   tanh.outputs = tanh.saved = {layer.value("pooled", {t.batch, h})};
   tanh.shapes = {{.dims = {t.batch, h}, .dtype = layer.at(y).dtype}};
@@ -132,8 +131,7 @@ void cross_entropy(LayerBuilder& layer, int logits, const std::string& name, con
   std::int64_t rows = 1;
   for (const std::int64_t d : tokens) rows *= d;
   op.shapes = {{.dims = {rows, in.dims.back()}, .dtype = in.dtype}};
-  op.forward.traffic =
-      2 * in.bytes + layer.bytes(softmax) + layer.bytes(targets);  // one pass for the sums, one to write
+  op.forward.traffic = 2 * in.bytes + layer.bytes(softmax) + layer.bytes(targets);  // one pass for the sums, one to write
   op.input_grad.traffic = layer.bytes(softmax) + in.bytes;
   layer.add(std::move(op));
 }

@@ -86,8 +86,8 @@ struct ListLayer {
   void sum(const std::string& name, const std::vector<int>& inputs, int entry);
 };
 
-void ListLayer::convolution(const LayerSpec& spec, const std::string& name, const std::string& parameter, int x,
-                            int entry, const Dims& shape) {
+void ListLayer::convolution(const LayerSpec& spec, const std::string& name, const std::string& parameter, int x, int entry,
+                            const Dims& shape) {
   const Value in = builder.at(x);
   const std::int64_t channels = in.dims[1], kernel = spec.kernel;
   Operator op = {.name = name, .op = Op::Conv2d, .inputs = {x}, .saved = {x}, .module = "conv"};
@@ -103,8 +103,7 @@ void ListLayer::convolution(const LayerSpec& spec, const std::string& name, cons
                {.dims = {spec.features, kernel, spec.stride, spec.padding}, .dtype = builder.gemm_type()},
                {.dims = builder.at(y).dims, .dtype = builder.gemm_type()}};
   const double pixels = static_cast<double>(sharding.micro_batch * shape[1]) * static_cast<double>(shape[2]);
-  const Flops flops = {2.0 * pixels * static_cast<double>(spec.features) *
-                       static_cast<double>(channels * kernel * kernel)};
+  const Flops flops = {2.0 * pixels * static_cast<double>(spec.features) * static_cast<double>(channels * kernel * kernel)};
   const Bytes traffic = in.bytes + builder.bytes(y) + matrix(spec.features, channels * kernel * kernel, sharding.param);
   op.forward = op.weight_grad = {flops, traffic};
   if (in.needs_grad) op.input_grad = {flops, traffic};
@@ -212,9 +211,8 @@ void entry_operator(ListLayer& layer, const Chain& chain, const LayerNames& name
 
 LayerGraph build_layer(const Chain& chain, std::size_t index, const LayerNames& names) {
   const std::vector<int>& entries = chain.layers[index];
-  const bool conv = std::any_of(entries.begin(), entries.end(), [&](int e) {
-    return chain.list.layers[static_cast<std::size_t>(e)].op == LayerOp::Conv2d;
-  });
+  const bool conv = std::any_of(entries.begin(), entries.end(),
+                                [&](int e) { return chain.list.layers[static_cast<std::size_t>(e)].op == LayerOp::Conv2d; });
   LayerBuilder builder(conv ? "conv" : "linear", chain.sharding);
   ListLayer layer = {.builder = builder, .sharding = chain.sharding};
   int input = -1;
@@ -251,8 +249,7 @@ OpGraph layer_list_graph(const LayerList& list, const Sharding& sharding) {
     const LayerNames names = names_of(list, chain.layers[i]);
     LayerGraph layer = build_layer(chain, i, names);
     const auto known = std::find(graph.kinds.begin(), graph.kinds.end(), layer);
-    graph.layers.push_back(
-        {.name = names.layer, .kind = static_cast<int>(known - graph.kinds.begin()), .counted = true});
+    graph.layers.push_back({.name = names.layer, .kind = static_cast<int>(known - graph.kinds.begin()), .counted = true});
     if (known == graph.kinds.end()) graph.kinds.push_back(std::move(layer));
   }
   return graph;

@@ -16,9 +16,7 @@ std::string group_of(const Operator& op, const std::vector<std::string>& modules
   return "";
 }
 
-bool drops_results(const Operator& op) {
-  return op.always_recompute || op.module == "norm" || op.module == "activation";
-}
+bool drops_results(const Operator& op) { return op.always_recompute || op.module == "norm" || op.module == "activation"; }
 
 std::vector<int> producers(const LayerGraph& layer) {
   std::vector<int> of(layer.values.size(), -1);

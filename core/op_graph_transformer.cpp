@@ -39,8 +39,7 @@ void check_cuts(const Transformer& m, const Sharding& s) {
   }
   require(!(m.pooler && s.sequence_parallel && s.tp > 1), "sequence_parallel", s.tp,
           "off, because the pooler reads the first token, which lies on one rank only");
-  require(!(m.pooler && s.cp > 1), "cp", s.cp,
-          "1, because the pooler reads the first token, which lies on one rank only");
+  require(!(m.pooler && s.cp > 1), "cp", s.cp, "1, because the pooler reads the first token, which lies on one rank only");
 }
 
 std::string residual_init(const Transformer& m) {
@@ -79,13 +78,9 @@ int attention_block(LayerBuilder& layer, const LocalTransformer& t, int x, int s
   }
   if (t.sharding.cp > 1) parts[1] = layer.context_gather("kv_gather", parts[1]);
   const int context = layer.attention(shape, parts);
-  int out = layer.linear({.name = "projection",
-                          .module = "projection",
-                          .in = q_rows,
-                          .out = m.hidden,
-                          .split = 1,
-                          .init = residual_init(m)},
-                         context, {t.batch, t.seq, m.hidden});
+  int out = layer.linear(
+      {.name = "projection", .module = "projection", .in = q_rows, .out = m.hidden, .split = 1, .init = residual_init(m)},
+      context, {t.batch, t.seq, m.hidden});
   out = layer.row_output("projection", out);
   return layer.residual("residual1", out, skip, m.projection_bias, "projection.bias");
 }

@@ -67,12 +67,12 @@ enum class TensorPart : std::uint8_t { Value, Gradient, Master, Momentum, Varian
 struct Shard {
   TensorId tensor = {};
   TensorPart part = TensorPart::Value;
-  int dim = 0;                              // tensor-parallel cut along this dimension ...
-  std::vector<AxisId> split_by = {};        // ... by these axes
-  std::int64_t blocks = 1;                  // the dimension is `blocks` equal blocks, each cut (fused QKV, gate and up)
+  int dim = 0;                                // tensor-parallel cut along this dimension ...
+  std::vector<AxisId> split_by = {};          // ... by these axes
+  std::int64_t blocks = 1;                    // the dimension is `blocks` equal blocks, each cut (fused QKV, gate and up)
   std::vector<std::int64_t> block_rows = {};  // their sizes where they differ (grouped-query QKV); empty: equal
-  std::vector<AxisId> flat_by = {};         // then a flat, padded cut of the buffer (ZeRO)
-  Bytes at = {};                            // where it begins in the buffer (before the flat cut)
+  std::vector<AxisId> flat_by = {};           // then a flat, padded cut of the buffer (ZeRO)
+  Bytes at = {};                              // where it begins in the buffer (before the flat cut)
   bool operator==(const Shard&) const = default;
 };
 
@@ -122,8 +122,30 @@ struct EventUse {
 // ---- instructions: a closed set of six ------------------------------------------------------------------------------------
 // Operand order of each op and phase: docs/plan-format.md.
 enum class Op : std::uint8_t {
-  MatMul, Attention, Softmax, Norm, Activation, Bias, Dropout, Add, Rope, Embedding, CrossEntropy, SumOfSquares,
-  Conv2d, BatchNorm, MaxPool, AvgPool, Adam, Sgd, GradNorm, ClipScale, Cast, Zero, Encode, Decode
+  MatMul,
+  Attention,
+  Softmax,
+  Norm,
+  Activation,
+  Bias,
+  Dropout,
+  Add,
+  Rope,
+  Embedding,
+  CrossEntropy,
+  SumOfSquares,
+  Conv2d,
+  BatchNorm,
+  MaxPool,
+  AvgPool,
+  Adam,
+  Sgd,
+  GradNorm,
+  ClipScale,
+  Cast,
+  Zero,
+  Encode,
+  Decode
 };
 inline constexpr int kOps = static_cast<int>(Op::Decode) + 1;
 enum class Phase : std::uint8_t { Forward, InputGrad, WeightGrad, Backward, Recompute, Update, Other };
@@ -138,8 +160,8 @@ struct Compute {
   Phase phase = Phase::Forward;
   std::vector<Shape> shapes = {};
   Flops flops = {};
-  Bytes traffic = {};        // bytes read and written in device memory
-  bool accumulate = false;   // adds to what the output holds
+  Bytes traffic = {};                      // bytes read and written in device memory
+  bool accumulate = false;                 // adds to what the output holds
   std::optional<ParamId> microbatch = {};  // which micro-batch: tokens, dropout keys
   std::string attributes = {};             // "causal heads=96 kv=96", "p=0.1 site=3"; docs/plan-format.md
   bool operator==(const Compute&) const = default;
@@ -153,8 +175,8 @@ struct HostCompute {
 // Sends reads[0] and/or receives into writes[0] in one step.
 struct Exchange {
   std::optional<Peer> to = {}, from = {};
-  std::string tag = {};      // pairs a send with a receive, in issue order per (peer, tag)
-  Bytes bytes = {};          // per direction
+  std::string tag = {};  // pairs a send with a receive, in issue order per (peer, tag)
+  Bytes bytes = {};      // per direction
   bool operator==(const Exchange&) const = default;
 };
 enum class CollectiveKind : std::uint8_t { AllReduce, ReduceScatter, AllGather, Broadcast, Reduce, AllToAll };
@@ -171,11 +193,11 @@ struct Collective {
   std::string attributes = {};
   bool operator==(const Collective&) const = default;
 };
-struct Copy {                // reads[0] -> writes[0]; their spaces say which engine
+struct Copy {  // reads[0] -> writes[0]; their spaces say which engine
   Bytes bytes = {};
   bool operator==(const Copy&) const = default;
 };
-struct Mark {                // nothing; joins streams, carries acquire or release
+struct Mark {  // nothing; joins streams, carries acquire or release
   bool operator==(const Mark&) const = default;
 };
 
@@ -183,9 +205,9 @@ struct Instruction {
   std::string name = {};
   std::variant<Compute, HostCompute, Exchange, Collective, Copy, Mark> what = {};
   StreamId stream = {};
-  LayerId layer = {};                   // of Role::layers; for granularity "layer" and for the reader
+  LayerId layer = {};                    // of Role::layers; for granularity "layer" and for the reader
   std::vector<std::int32_t> after = {};  // earlier instructions of this segment, on other streams
-  std::vector<EventUse> waits = {};     // records of earlier actions
+  std::vector<EventUse> waits = {};      // records of earlier actions
   std::vector<EventUse> records = {};
   std::vector<Use> reads = {}, writes = {};
   std::vector<Block> acquires = {}, releases = {};
@@ -249,9 +271,9 @@ struct Placement {
   bool operator==(const Placement&) const = default;
 };
 struct Cost {
-  Nanoseconds busy = {};       // compute: isolated time; communication and copy: time before the first byte
-  double wire_factor = 1;      // bytes on the links / bytes of the instruction (protocol, efficiency)
-  double sm_share = 0;         // communication: part of the compute units it takes while it runs
+  Nanoseconds busy = {};   // compute: isolated time; communication and copy: time before the first byte
+  double wire_factor = 1;  // bytes on the links / bytes of the instruction (protocol, efficiency)
+  double sm_share = 0;     // communication: part of the compute units it takes while it runs
   bool operator==(const Cost&) const = default;
 };
 struct CostTable {
@@ -264,11 +286,11 @@ struct CostTable {
 struct Plan {
   static constexpr int kVersion = 1;
   int version = kVersion;
-  std::string origin = {};    // the strategy, model and cluster it came from (JSON text), with their hashes
-  std::int64_t samples = 0;   // work done by one run of the plan
+  std::string origin = {};   // the strategy, model and cluster it came from (JSON text), with their hashes
+  std::int64_t samples = 0;  // work done by one run of the plan
   int updates = 1;
-  int stages = 1;             // pipeline stages, all chunks counted
-  int microbatches = 1;       // per data-parallel replica
+  int stages = 1;        // pipeline stages, all chunks counted
+  int microbatches = 1;  // per data-parallel replica
   std::vector<Axis> axes = {};
   std::vector<Group> groups = {};
   std::vector<Tensor> tensors = {};

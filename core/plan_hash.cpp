@@ -173,8 +173,8 @@ class Mix {
 
 std::string program_hash(const Plan& plan) {
   // costs, framework, reserve and origin: other values of these are the same program
-  const auto& [version, origin, samples, updates, stages, microbatches, axes, groups, tensors, segments, roles,
-               placement, costs, framework, reserve] = plan;
+  const auto& [version, origin, samples, updates, stages, microbatches, axes, groups, tensors, segments, roles, placement,
+               costs, framework, reserve] = plan;
   Mix mix;
   mix.all(version, samples, updates, stages, microbatches, axes, groups, tensors, segments, roles, placement);
   std::uint64_t value = mix.result();

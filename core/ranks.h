@@ -22,9 +22,9 @@ class Ranks {
   // The rank of `role` with the same coordinates; an axis that only `role` has counts as 0 there. Invalid when the rank has a
   // coordinate above 0 on an axis that `role` lacks.
   RankId twin(RankId rank, RoleId role) const;
-  RankId peer(RankId rank, const Peer& peer) const;  // invalid when the role or the coordinate does not exist
+  RankId peer(RankId rank, const Peer& peer) const;               // invalid when the role or the coordinate does not exist
   std::vector<RankId> members(GroupId group, RankId rank) const;  // the group instance that `rank` belongs to, in group order
-  int members(GroupId group, RoleId role) const;     // how many members an instance has that a rank of `role` belongs to
+  int members(GroupId group, RoleId role) const;  // how many members an instance has that a rank of `role` belongs to
 
  private:
   void place();

@@ -19,8 +19,8 @@ struct Result {
   MemoryTimeline memory = {};
   Granularity granularity = Granularity::Layer;
   Folding folding = Folding::Full;
-  double makespan_s = 0;            // the clock of the engine, before rounding to nanoseconds
-  std::int64_t engine_events = 0;   // timers and transfers that SimGrid completed
+  double makespan_s = 0;           // the clock of the engine, before rounding to nanoseconds
+  std::int64_t engine_events = 0;  // timers and transfers that SimGrid completed
   bool operator==(const Result&) const = default;
 };
 

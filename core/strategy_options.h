@@ -17,11 +17,11 @@ struct StrategyOption {
   std::string path = {};  // field in files and --set: "recompute", "overlap"
   std::string flag = {};  // "--global-batch"; empty: only by --set
   OptionType type = OptionType::Integer;
-  std::vector<std::string> values = {};  // Choice, List: the known words; Text: words worth completing
-  std::string unit = {};                 // "sequences", "tokens", ""
-  std::string help = {};                 // one line
-  std::string constraint = {};           // "divides the number of heads"
-  std::string group = {};                // "parallelism", "batch", "memory", "numbers", "communication", "run"
+  std::vector<std::string> values = {};                  // Choice, List: the known words; Text: words worth completing
+  std::string unit = {};                                 // "sequences", "tokens", ""
+  std::string help = {};                                 // one line
+  std::string constraint = {};                           // "divides the number of heads"
+  std::string group = {};                                // "parallelism", "batch", "memory", "numbers", "communication", "run"
   std::function<std::string(const Strategy&)> get = {};  // text that `set` takes back
   // Throws Error(where, path, found, expected) on a bad value.
   std::function<void(Strategy&, const std::string& value, const std::string& where)> set = {};

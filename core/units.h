@@ -10,8 +10,14 @@ namespace foreshard {
 struct Bytes {
   std::int64_t value = 0;
   auto operator<=>(const Bytes&) const = default;
-  constexpr Bytes& operator+=(Bytes b) { value += b.value; return *this; }
-  constexpr Bytes& operator-=(Bytes b) { value -= b.value; return *this; }
+  constexpr Bytes& operator+=(Bytes b) {
+    value += b.value;
+    return *this;
+  }
+  constexpr Bytes& operator-=(Bytes b) {
+    value -= b.value;
+    return *this;
+  }
 };
 constexpr Bytes operator+(Bytes a, Bytes b) { return {a.value + b.value}; }
 constexpr Bytes operator-(Bytes a, Bytes b) { return {a.value - b.value}; }
@@ -23,7 +29,10 @@ constexpr double in_gib(Bytes a) { return static_cast<double>(a.value) / (1024.0
 struct Flops {
   double value = 0;
   auto operator<=>(const Flops&) const = default;
-  constexpr Flops& operator+=(Flops b) { value += b.value; return *this; }
+  constexpr Flops& operator+=(Flops b) {
+    value += b.value;
+    return *this;
+  }
 };
 constexpr Flops operator+(Flops a, Flops b) { return {a.value + b.value}; }
 constexpr Flops operator*(Flops a, double n) { return {a.value * n}; }
@@ -33,7 +42,10 @@ constexpr Flops operator*(double n, Flops a) { return {a.value * n}; }
 struct Seconds {
   double value = 0;
   auto operator<=>(const Seconds&) const = default;
-  constexpr Seconds& operator+=(Seconds b) { value += b.value; return *this; }
+  constexpr Seconds& operator+=(Seconds b) {
+    value += b.value;
+    return *this;
+  }
 };
 constexpr Seconds operator+(Seconds a, Seconds b) { return {a.value + b.value}; }
 constexpr Seconds operator-(Seconds a, Seconds b) { return {a.value - b.value}; }
@@ -44,7 +56,10 @@ constexpr Seconds max(Seconds a, Seconds b) { return a < b ? b : a; }
 struct Nanoseconds {
   std::int64_t value = 0;
   auto operator<=>(const Nanoseconds&) const = default;
-  constexpr Nanoseconds& operator+=(Nanoseconds b) { value += b.value; return *this; }
+  constexpr Nanoseconds& operator+=(Nanoseconds b) {
+    value += b.value;
+    return *this;
+  }
 };
 constexpr Nanoseconds operator+(Nanoseconds a, Nanoseconds b) { return {a.value + b.value}; }
 constexpr Nanoseconds operator-(Nanoseconds a, Nanoseconds b) { return {a.value - b.value}; }

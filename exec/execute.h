@@ -59,7 +59,7 @@ struct ExecuteOptions {
   std::chrono::milliseconds patience{3500};  // no progress for so long, and nobody computes: the run is stopped
   std::chrono::milliseconds longest_compute{60000};  // one instruction
   ProcessMesh* processes = nullptr;  // the ranks are dealt to several processes, of which this is one; must outlive the call
-  bool tensors = false;                              // give back gradients and values of the last step
+  bool tensors = false;              // give back gradients and values of the last step
   std::function<void(int step, const StepReport& report)> on_step = {};
   // Called on the stream's thread before each instruction: tests make ranks fail here.
   std::function<void(RankId rank, int action, int instruction, int run)> before = {};

@@ -96,9 +96,8 @@ class Writer {
   void interval() {
     if (!summary_.prediction_interval) return;
     const PredictionInterval& it = *summary_.prediction_interval;
-    line(fmt::format("  9 of 10 measured runs {} lie between {} and {}{}",
-                     it.extrapolated ? "of all kinds" : "of this kind", in_time(it.low), in_time(it.high),
-                     it.extrapolated ? " (extrapolated)" : ""));
+    line(fmt::format("  9 of 10 measured runs {} lie between {} and {}{}", it.extrapolated ? "of all kinds" : "of this kind",
+                     in_time(it.low), in_time(it.high), it.extrapolated ? " (extrapolated)" : ""));
   }
 
   void share(const std::string& name, double value, int depth) {

@@ -20,13 +20,13 @@ struct ParameterPlace {
 };
 
 struct StateUnit {
-  std::int64_t elements = 0;     // local, padded to the sharding group
-  std::int64_t used = 0;         // of these, what parameters fill
-  bool partial_over_tp = false;  // gradients of replicated parameters under sequence parallelism: summed over tp first
+  std::int64_t elements = 0;        // local, padded to the sharding group
+  std::int64_t used = 0;            // of these, what parameters fill
+  bool partial_over_tp = false;     // gradients of replicated parameters under sequence parallelism: summed over tp first
   bool replicated_over_tp = false;  // every tp rank holds the same elements: apart from the others when their norm is needed
-  bool tied = false;             // the token embedding or its copy on the last stage
-  bool standalone = false;       // ZeRO 2-3: its full gradient has its own buffer, not a place in the ring
-  int last_layer = 0;            // chunk-local layer whose backward completes its gradients
+  bool tied = false;                // the token embedding or its copy on the last stage
+  bool standalone = false;          // ZeRO 2-3: its full gradient has its own buffer, not a place in the ring
+  int last_layer = 0;               // chunk-local layer whose backward completes its gradients
   BufferId value = {}, gradient = {}, master = {}, momentum = {}, variance = {};
   BufferId full_gradient = {};  // ZeRO 2-3: what the backward writes and the reduce-scatter reads
   int full_gradient_slot = 0;

@@ -25,14 +25,13 @@ static ScheduleLists lists(const ScheduleShape& shape) {
 }
 
 ScheduleEntry one_f_one_b_schedule() {
-  return {
-      .id = Schedule::OneFOneB,
-      .name = name_of(Schedule::OneFOneB),
-      .summary = "one forward, one backward in turn: idle (p-1)(F+B), at most p-r micro-batches in flight on rank r",
-      .chunks = false,
-      .refuse = refuse,
-      .lists = lists,
-      .rank_of_stage = straight_placement};
+  return {.id = Schedule::OneFOneB,
+          .name = name_of(Schedule::OneFOneB),
+          .summary = "one forward, one backward in turn: idle (p-1)(F+B), at most p-r micro-batches in flight on rank r",
+          .chunks = false,
+          .refuse = refuse,
+          .lists = lists,
+          .rank_of_stage = straight_placement};
 }
 
 }  // namespace foreshard

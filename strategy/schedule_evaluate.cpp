@@ -63,9 +63,7 @@ class Walk {
     }
   }
 
-  std::size_t cell(std::int32_t stage, std::int32_t microbatch) const {
-    return at(stage) * at(microbatches_) + at(microbatch);
-  }
+  std::size_t cell(std::int32_t stage, std::int32_t microbatch) const { return at(stage) * at(microbatches_) + at(microbatch); }
   Time arrival(Time finished, std::int32_t from_stage, std::int32_t rank) const {
     return finished == kNever || rank_of_[at(from_stage)] == rank ? finished : finished + times_.latency;
   }

@@ -24,11 +24,10 @@ static std::optional<Infeasible> refuse(const ScheduleShape& shape) {
                       {"a larger --global-batch", "--schedule 1f1b"}};
   const int rest = shape.m % group;
   if (rest > 0 && rest < shape.p)  // the rule of docs/schedules.md: below p ranks wait for each other, some for ever
-    return Infeasible{
-        "schedule interleaved-1f1b cannot end with a group of " + number(rest) + " micro-batches on " +
-            number(shape.p) + " pipeline ranks (" + number(shape.m) + " micro-batches in groups of " + number(group) +
-            ")",
-        {number(shape.m - rest) + " or " + number(shape.m - rest + group) + " micro-batches", "--schedule 1f1b"}};
+    return Infeasible{"schedule interleaved-1f1b cannot end with a group of " + number(rest) + " micro-batches on " +
+                          number(shape.p) + " pipeline ranks (" + number(shape.m) + " micro-batches in groups of " +
+                          number(group) + ")",
+                      {number(shape.m - rest) + " or " + number(shape.m - rest + group) + " micro-batches", "--schedule 1f1b"}};
   return {};
 }
 

@@ -43,9 +43,8 @@ std::optional<Infeasible> refuse_size(const ScheduleShape& shape) {
 std::optional<Infeasible> refuse_chunks(const ScheduleShape& shape, const char* schedule) {
   if (auto refused = refuse_size(shape)) return refused;
   if (shape.v == 1) return {};
-  return Infeasible{
-      std::string("schedule ") + schedule + " takes one virtual stage per rank, found " + std::to_string(shape.v),
-      {"--schedule interleaved-1f1b", "--virtual-stages 1"}};
+  return Infeasible{std::string("schedule ") + schedule + " takes one virtual stage per rank, found " + std::to_string(shape.v),
+                    {"--schedule interleaved-1f1b", "--virtual-stages 1"}};
 }
 
 }  // namespace foreshard

@@ -87,9 +87,9 @@ static std::optional<std::string> wrong_count(const std::vector<Tally>& tallies,
   for (std::size_t k = 0; k < tallies.size(); ++k) {
     const Tally& t = tallies[k];
     if (t.f == 1 && ((t.b == 1 && t.i == 0 && t.w == 0) || (t.b == 0 && t.i == 1 && t.w == 1))) continue;
-    return "stage " + std::to_string(k / microbatches) + ", micro-batch " + std::to_string(k % microbatches) +
-           ": found " + std::to_string(t.f) + " F, " + std::to_string(t.b) + " B, " + std::to_string(t.i) + " I, " +
-           std::to_string(t.w) + " W, expected one F and either one B or one I and one W";
+    return "stage " + std::to_string(k / microbatches) + ", micro-batch " + std::to_string(k % microbatches) + ": found " +
+           std::to_string(t.f) + " F, " + std::to_string(t.b) + " B, " + std::to_string(t.i) + " I, " + std::to_string(t.w) +
+           " W, expected one F and either one B or one I and one W";
   }
   return {};
 }

@@ -77,8 +77,7 @@ TEST(Layout, FilesAndFunctionsAreShort) {
 
 TEST(Layout, NoPlaceOfOneMachineInTheRepository) {
   // A path below /home, /root or /work in a script or a text would be true on one machine only.
-  for (const char* name :
-       {"README.md", "CONTRIBUTING.md", "quickstart.sh", "test.sh", "scripts/setup.sh", "CMakeLists.txt"}) {
+  for (const char* name : {"README.md", "CONTRIBUTING.md", "quickstart.sh", "test.sh", "scripts/setup.sh", "CMakeLists.txt"}) {
     const std::string text = slurp(kSource / name);
     for (const char* place : {"/home/", "/root/", "/work/"}) EXPECT_EQ(text.find(place), std::string::npos) << name;
   }
@@ -103,8 +102,8 @@ TEST(LayoutRules, ReadsBothTables) {
 
 TEST(LayoutRules, IncludeAgainstTheArrow) {
   const Rules rules = small_rules();
-  EXPECT_TRUE(check_includes(rules, "sim/a.cpp", "#include \"core/plan.h\"\n#include <vector>\n#include <xbt/log.h>\n")
-                  .empty());
+  EXPECT_TRUE(
+      check_includes(rules, "sim/a.cpp", "#include \"core/plan.h\"\n#include <vector>\n#include <xbt/log.h>\n").empty());
   EXPECT_EQ(check_includes(rules, "core/a.cpp", "#include \"sim/simulate.h\"\n"),
             Complaints{"core/a.cpp: includes \"sim/simulate.h\", but core may not include sim"});
   EXPECT_EQ(check_includes(rules, "sim/a.cpp", "# include \"plan.h\"\n"),
@@ -132,8 +131,8 @@ TEST(LayoutRules, ALibraryThatHeadersMayName) {
 
 TEST(LayoutRules, LinkAgainstTheArrow) {
   const Rules rules = small_rules();
-  EXPECT_TRUE(check_links(rules, "foreshard_room(core PRIVATE json::json)\nforeshard_room(sim PUBLIC foreshard_core)\n")
-                  .empty());
+  EXPECT_TRUE(
+      check_links(rules, "foreshard_room(core PRIVATE json::json)\nforeshard_room(sim PUBLIC foreshard_core)\n").empty());
   EXPECT_TRUE(check_links(rules, "target_link_libraries(foreshard PRIVATE foreshard_cli)\n").empty());
   EXPECT_EQ(check_links(rules, "target_link_libraries(foreshard-sim PRIVATE json::json)\n"),
             Complaints{"CMakeLists.txt: sim links json::json, which the table does not allow"});
@@ -146,10 +145,8 @@ TEST(LayoutRules, LinkAgainstTheArrow) {
 TEST(LayoutRules, NamesThatSayNothing) {
   EXPECT_EQ(check_names("core/a.h", "struct PlanManager {};"),
             Complaints{"core/a.h: PlanManager ends in Manager, which says nothing"});
-  EXPECT_EQ(check_names("core/a.h", "enum class Util { A };"),
-            Complaints{"core/a.h: Util ends in Util, which says nothing"});
-  EXPECT_EQ(check_names("core/string_utils.h", ""),
-            Complaints{"core/string_utils.h: a file called utils says nothing"});
+  EXPECT_EQ(check_names("core/a.h", "enum class Util { A };"), Complaints{"core/a.h: Util ends in Util, which says nothing"});
+  EXPECT_EQ(check_names("core/string_utils.h", ""), Complaints{"core/string_utils.h: a file called utils says nothing"});
   EXPECT_TRUE(check_names("core/a.h", "enum class ContextKind {}; // struct DataManager\nstruct Database {};").empty());
 }
 
@@ -170,8 +167,8 @@ TEST(LayoutRules, FunctionsThatAreTooLong) {
             Complaints{"a.h:2: a function of 81 lines, at most 80"});
   // Types and namespaces may be long; braces in literals and comments do not count.
   EXPECT_TRUE(check_sizes("a.h", "struct S {\n" + std::string(90, '\n') + "};\n").empty());
-  EXPECT_TRUE(check_sizes("a.cpp", "int f() { g('{', \"{\" /* { */); } // {\n" + std::string(90, '\n') + "int h() {}\n")
-                  .empty());
+  EXPECT_TRUE(
+      check_sizes("a.cpp", "int f() { g('{', \"{\" /* { */); } // {\n" + std::string(90, '\n') + "int h() {}\n").empty());
 }
 
 TEST(LayoutRules, CommentsAndLiteralsAreBlanked) {

@@ -84,7 +84,8 @@ TEST_F(Processes, ProcessZeroWritesTheWholeResult) {
 }
 
 TEST_F(Processes, OneThatIsKilledStopsTheOthers) {
-  const std::string said = shell("trap 'kill -9 $pid0 $pid1 $pid2 2>/dev/null' EXIT\n" + start("RANK", "WORLD_SIZE", 3, port(), "--steps 100000 --progress json") +
+  const std::string said = shell("trap 'kill -9 $pid0 $pid1 $pid2 2>/dev/null' EXIT\n" +
+                                 start("RANK", "WORLD_SIZE", 3, port(), "--steps 100000 --progress json") +
                                  "while ! grep -q progress err.0; do sleep 0.05; done; kill -9 $pid1\n"
                                  "wait $pid0; echo first $?; wait $pid2; echo third $?");
   EXPECT_EQ(said, "first 3\nthird 3\n");

@@ -60,8 +60,7 @@ TEST(JsonReader, KeepsTheOrderOfKeysAndFindsThemInLargeObjects) {
 TEST(JsonReader, AllowsComments) { EXPECT_EQ(read("// head\n{\"a\": 1 /* one */ } // tail\n").at("a").as_int(), 1); }
 
 TEST(JsonReader, ParseErrorsNameLineAndColumn) {
-  EXPECT_EQ(message([] { read("{\n  \"a\": 1,\n  \"b\" 2\n}"); }),
-            "f.json: line 3, column 7: found \"2\", expected ':'");
+  EXPECT_EQ(message([] { read("{\n  \"a\": 1,\n  \"b\" 2\n}"); }), "f.json: line 3, column 7: found \"2\", expected ':'");
   EXPECT_EQ(message([] { read(""); }).substr(0, 55), "f.json: line 1, column 1: found the end of the text, ex");
   EXPECT_NE(message([] { read("[1, 2"); }).find("line 1, column 6: found the end of the text"), std::string::npos);
   EXPECT_NE(message([] { read("[1] x"); }).find("line 1, column 5"), std::string::npos);
@@ -119,8 +118,7 @@ TEST(JsonReader, IntegersMayBeWrittenAsDoubles) {
 }
 
 TEST(JsonReader, QuantitiesWithUnits) {
-  const JsonReader json =
-      read(R"(["80 GiB", "1.5 kB", 7, "450 GB/s", "200 Gb/s", "3 us", "250ns", 0.5, "312 TFLOP/s"])");
+  const JsonReader json = read(R"(["80 GiB", "1.5 kB", 7, "450 GB/s", "200 Gb/s", "3 us", "250ns", 0.5, "312 TFLOP/s"])");
   EXPECT_EQ(json.at(0).as_bytes(), Bytes{80LL << 30});
   EXPECT_EQ(json.at(1).as_bytes(), Bytes{1500});
   EXPECT_EQ(json.at(2).as_bytes(), Bytes{7});
@@ -135,9 +133,8 @@ TEST(JsonReader, QuantitiesWithUnits) {
 TEST(JsonReader, WrongQuantities) {
   EXPECT_EQ(message([] { read(R"({"t": "3 hours"})").at("t").as_seconds(); }),
             "f.json: t: found \"3 hours\", expected a time of at least 0 with a unit (s, ms, us, ns)");
-  for (const char* text :
-       {"\"80\"", "\"GB\"", "\"80 gb\"", "\"-1 GB\"", "\"inf GB\"", "\"nan GB\"", "\"1e300 TB\"", "\"0x10 GB\"",
-        "\"80 GB x\"", "-1", "1.5", "true", "[]", "\"\"", "\"99999999 TB\"", "\"1.5 B\""})
+  for (const char* text : {"\"80\"", "\"GB\"", "\"80 gb\"", "\"-1 GB\"", "\"inf GB\"", "\"nan GB\"", "\"1e300 TB\"",
+                           "\"0x10 GB\"", "\"80 GB x\"", "-1", "1.5", "true", "[]", "\"\"", "\"99999999 TB\"", "\"1.5 B\""})
     EXPECT_THROW(read(text).as_bytes(), Error) << text;
   EXPECT_THROW(read("-1").as_bandwidth(), Error);
   EXPECT_THROW(read("\"200 GB\"").as_bandwidth(), Error);
@@ -165,16 +162,7 @@ TEST(JsonWriter, LayoutIsReadable) {
 
 TEST(JsonWriter, OneLine) {
   JsonWriter json(0);
-  json.begin_object()
-      .field("a", 1)
-      .key("b")
-      .begin_array()
-      .value(1)
-      .value(2)
-      .end_array()
-      .key("c")
-      .raw("[3]")
-      .end_object();
+  json.begin_object().field("a", 1).key("b").begin_array().value(1).value(2).end_array().key("c").raw("[3]").end_object();
   EXPECT_EQ(json.text(), R"({"a":1,"b":[1,2],"c":[3]})");
 }
 
@@ -233,8 +221,7 @@ TEST_F(JsonFile, AFailedWriteKeepsWhatWasThere) {
             path + ": found No such file or directory, expected a file that can be written");
   EXPECT_THROW(write_file(folder_, "x"), Error);
   EXPECT_THROW(read_file(folder_), Error);
-  EXPECT_EQ(message([&] { read_file(path); }),
-            path + ": found No such file or directory, expected a file that can be read");
+  EXPECT_EQ(message([&] { read_file(path); }), path + ": found No such file or directory, expected a file that can be read");
   if (fs::exists("/dev/full")) {
     EXPECT_NE(message([] { write_file("/dev/full", "x"); }).find("No space left"), std::string::npos);
   }

@@ -40,8 +40,7 @@ static std::string damaged_value(std::string text, Random& random) {
 
 TEST(ModelFuzz, DamagedFilesGiveAnErrorOrAValidModel) {
   std::vector<std::string> texts;
-  for (const std::string& name : shipped("models"))
-    texts.push_back(read_file(data_directory() + "/models/" + name + ".json"));
+  for (const std::string& name : shipped("models")) texts.push_back(read_file(data_directory() + "/models/" + name + ".json"));
   for (const char* name : {"bert-large", "toy-matmul"}) texts.push_back(to_json(load_model(name)));
   Random random(20210823);
   int valid = 0, refused = 0;

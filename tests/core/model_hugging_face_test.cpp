@@ -20,8 +20,7 @@ static std::string message(const std::string& text) {
 
 // A small config of a family with more keys at its end.
 static std::string gpt2(const std::string& more) {
-  return R"({"model_type": "gpt2", "n_layer": 2, "n_embd": 8, "n_head": 2, "n_positions": 16, "vocab_size": 10)" +
-         more + "}";
+  return R"({"model_type": "gpt2", "n_layer": 2, "n_embd": 8, "n_head": 2, "n_positions": 16, "vocab_size": 10)" + more + "}";
 }
 static std::string common(const std::string& type, const std::string& more) {
   return "{\"model_type\": \"" + type +
@@ -47,8 +46,7 @@ TEST(HuggingFace, Gpt2TakesTheAliasesOfItsConfigurationClass) {
   EXPECT_EQ(shape(R"({"model_type": "gpt2", "num_hidden_layers": 2, "hidden_size": 8, "num_attention_heads": 2,
                       "max_position_embeddings": 16, "vocab_size": 10})"),
             shape(gpt2("")));
-  EXPECT_EQ(message(gpt2(R"(, "hidden_size": 9)")),
-            "config.json: hidden_size: found 9, expected the same as n_embd, 8");
+  EXPECT_EQ(message(gpt2(R"(, "hidden_size": 9)")), "config.json: hidden_size: found 9, expected the same as n_embd, 8");
   EXPECT_EQ(shape(gpt2(R"(, "n_inner": 20)")).ffn_hidden, 20);
 }
 
@@ -62,10 +60,9 @@ TEST(HuggingFace, Mistral) {
   EXPECT_EQ(parameter_count(parse(config)), 7'241'732'096);
   std::string windowed = config;
   windowed.replace(windowed.find("null"), 4, "4096");
-  EXPECT_EQ(
-      message(windowed),
-      "config.json: sliding_window: found 4096, expected null or at least the 32768 positions: anything else changes "
-      "the network in a way that is not supported");
+  EXPECT_EQ(message(windowed),
+            "config.json: sliding_window: found 4096, expected null or at least the 32768 positions: anything else changes "
+            "the network in a way that is not supported");
   windowed.replace(windowed.find("\"sliding_window\": 4096"), 22, "\"sliding_window\": 32768");
   EXPECT_EQ(parse(windowed), parse(config));
 }
@@ -105,10 +102,9 @@ TEST(HuggingFace, LlamaBiasesAndDefaults) {
 }
 
 TEST(HuggingFace, GptNeoxOnlyWithASerialResidual) {
-  EXPECT_EQ(
-      message(common("gpt_neox", "")),
-      "config.json: use_parallel_residual: found true (the default), expected false: attention and MLP side by side "
-      "are not supported");
+  EXPECT_EQ(message(common("gpt_neox", "")),
+            "config.json: use_parallel_residual: found true (the default), expected false: attention and MLP side by side "
+            "are not supported");
   const Model model = parse(common("gpt_neox", R"(, "use_parallel_residual": false, "rotary_pct": 0.25)"));
   // 2 layers of 4 * 64 + 4 * 8 (attention) + 2 * 96 + 12 + 8 (MLP) + 32 (norms), 2 * 80 (untied tables), 16
   EXPECT_EQ(parameter_count(model), 2 * (288 + 212 + 32) + 160 + 16);
@@ -137,8 +133,7 @@ TEST(HuggingFace, KeysThatChangeTheNetworkAreRefusedByName) {
             "config.json: pruned_heads: found an object of 1, expected null, false or 0" + tail);
   EXPECT_EQ(message(common("qwen2", R"(, "layer_types": ["full_attention", "sliding_attention"])")),
             "config.json: layer_types[1]: found \"sliding_attention\", expected \"full_attention\"" + tail);
-  EXPECT_EQ(message(common("bert", R"(, "is_decoder": true)")),
-            "config.json: is_decoder: found true, expected false" + tail);
+  EXPECT_EQ(message(common("bert", R"(, "is_decoder": true)")), "config.json: is_decoder: found true, expected false" + tail);
   EXPECT_EQ(message(common("bert", R"(, "position_embedding_type": "relative_key")")),
             "config.json: position_embedding_type: found \"relative_key\", expected \"absolute\"" + tail);
   EXPECT_EQ(message(common("bert", R"(, "architectures": ["BertForQuestionAnswering"])")),
@@ -152,10 +147,9 @@ TEST(HuggingFace, KeysThatChangeTheNetworkAreRefusedByName) {
   EXPECT_NE(message(gpt2(R"(, "architectures": ["GPT2DoubleHeadsModel"])")), "no error");
   EXPECT_EQ(message(common("llama", R"(, "hidden_act": "gelu")")),
             "config.json: hidden_act: found \"gelu\", expected \"silu\": the gated activation must be SwiGLU");
-  EXPECT_EQ(
-      message(gpt2(R"(, "activation_function": "silu")")),
-      "config.json: activation_function: found \"silu\", expected \"gelu\", one of its approximations (\"gelu_new\", "
-      "\"gelu_fast\", ...), or \"relu\"");
+  EXPECT_EQ(message(gpt2(R"(, "activation_function": "silu")")),
+            "config.json: activation_function: found \"silu\", expected \"gelu\", one of its approximations (\"gelu_new\", "
+            "\"gelu_fast\", ...), or \"relu\"");
 }
 
 TEST(HuggingFace, OtherFamiliesAreRefusedByName) {
@@ -163,8 +157,7 @@ TEST(HuggingFace, OtherFamiliesAreRefusedByName) {
             "config.json: model_type: found \"mixtral\", expected one of \"gpt2\", \"llama\", \"mistral\", \"qwen2\", "
             "\"gpt_neox\", \"bert\", \"foreshard-layers\", \"foreshard-transformer\" (nearest: \"mistral\")");
   EXPECT_EQ(message("{}"), "config.json: model_type: found nothing, expected a value for this key");
-  EXPECT_EQ(message("[]"),
-            "config.json: found an array of 0, expected an object: a Hugging Face config.json or a layer list");
+  EXPECT_EQ(message("[]"), "config.json: found an array of 0, expected an object: a Hugging Face config.json or a layer list");
 }
 
 TEST(HuggingFace, SizesAreChecked) {
@@ -176,8 +169,7 @@ TEST(HuggingFace, SizesAreChecked) {
             "config.json: num_key_value_heads: found 0, expected an integer from 1 to 1000000000");
   EXPECT_EQ(message(common("llama", R"(, "head_dim": 3)")),
             "config.json: head_dim: found 3, expected an even number: rotary embeddings turn pairs");
-  EXPECT_EQ(message(common("llama", R"(, "rms_norm_eps": -1)")).substr(0, 40),
-            "config.json: rms_norm_eps: found -1, exp");
+  EXPECT_EQ(message(common("llama", R"(, "rms_norm_eps": -1)")).substr(0, 40), "config.json: rms_norm_eps: found -1, exp");
   EXPECT_EQ(message(common("llama", R"(, "attention_bias": 1)")),
             "config.json: attention_bias: found 1, expected true or false");
   const auto with = [](const std::string& key, const std::string& value) {
@@ -191,10 +183,8 @@ TEST(HuggingFace, SizesAreChecked) {
   EXPECT_EQ(with("n_embd", "\"8\""), "config.json: n_embd: found \"8\", expected an integer from 1 to 1000000000");
   EXPECT_EQ(with("n_head", "3"), "config.json: n_head: found 3, expected a divisor of the hidden size 8");
   EXPECT_EQ(with("vocab_size", "1.5"), "config.json: vocab_size: found 1.5, expected an integer from 1 to 1000000000");
-  EXPECT_EQ(with("n_positions", "null"),
-            "config.json: n_positions: found null, expected an integer from 1 to 1000000000");
-  EXPECT_EQ(with("n_embd", "1000000000"),
-            "config.json: found a model of about 2.4e+19 parameters, expected at most 1e16");
+  EXPECT_EQ(with("n_positions", "null"), "config.json: n_positions: found null, expected an integer from 1 to 1000000000");
+  EXPECT_EQ(with("n_embd", "1000000000"), "config.json: found a model of about 2.4e+19 parameters, expected at most 1e16");
 }
 
 TEST(HuggingFace, AMisspeltSizeIsNotTakenForANeutralKey) {

@@ -53,12 +53,10 @@ TEST(LayerList, TheGraphIsADag) {
             "name of an earlier layer or \"input\"");
   EXPECT_EQ(message(list(a + R"(, {"name": "bb", "op": "relu"}, {"name": "c", "op": "relu", "inputs": ["bc"]})")),
             "net.json: layers[2].inputs[0]: found \"bc\", expected the name of an earlier layer (nearest: \"bb\")");
-  EXPECT_EQ(
-      message(list(a + ", " + a)),
-      "net.json: layers[1].name: found \"a\" a second time, expected a name of its own (\"input\" is the sample)");
-  EXPECT_EQ(
-      message(list(R"({"name": "input", "op": "relu"})")),
-      "net.json: layers[0].name: found \"input\" a second time, expected a name of its own (\"input\" is the sample)");
+  EXPECT_EQ(message(list(a + ", " + a)),
+            "net.json: layers[1].name: found \"a\" a second time, expected a name of its own (\"input\" is the sample)");
+  EXPECT_EQ(message(list(R"({"name": "input", "op": "relu"})")),
+            "net.json: layers[0].name: found \"input\" a second time, expected a name of its own (\"input\" is the sample)");
   EXPECT_EQ(message(list(R"({"name": "", "op": "relu"})")), "net.json: layers[0].name: found \"\", expected a name");
   EXPECT_EQ(message(list(a + R"(, {"name": "b", "op": "relu", "inputs": ["input"]})")),
             "net.json: layers[0] (a): found a layer that no other reads, expected the last layer to be the only end");
@@ -88,8 +86,7 @@ TEST(LayerList, LayersFitTheirInputs) {
                             "op": "conv2d", "features": 1000000000, "kernel": 1})",
                          R"("input": [1, 8, 8])")),
             "net.json: layers[1] (b): found more than 1e16 parameters up to here, expected fewer");
-  EXPECT_EQ(message(list(R"({"name": "a", "op": "conv2d", "features": 1000000000, "kernel": 1})",
-                         R"("input": [1, 800, 800])")),
+  EXPECT_EQ(message(list(R"({"name": "a", "op": "conv2d", "features": 1000000000, "kernel": 1})", R"("input": [1, 800, 800])")),
             "net.json: layers[0] (a): found an output of 1000000000 x 800 x 800, expected at most 1e12 elements");
 }
 
@@ -105,12 +102,10 @@ TEST(LayerList, AListBuiltByHandIsCheckedToo) {
 TEST(LayerList, KeysAndValuesAreStrict) {
   EXPECT_EQ(message(list(R"({"name": "a", "op": "relu", "kernel": 3})")),
             "net.json: layers[0].kernel: found an unknown key with value 3, expected one of name, op, inputs");
-  EXPECT_EQ(
-      message(list(R"({"name": "a", "op": "conv"})")),
-      "net.json: layers[0].op: found \"conv\", expected one of \"conv2d\", \"batch_norm\", \"relu\", \"max_pool\", "
-      "\"avg_pool\", \"add\", \"flatten\", \"linear\" (nearest: \"conv2d\")");
-  EXPECT_EQ(message(list(R"({"op": "relu"})")),
-            "net.json: layers[0].name: found nothing, expected a value for this key");
+  EXPECT_EQ(message(list(R"({"name": "a", "op": "conv"})")),
+            "net.json: layers[0].op: found \"conv\", expected one of \"conv2d\", \"batch_norm\", \"relu\", \"max_pool\", "
+            "\"avg_pool\", \"add\", \"flatten\", \"linear\" (nearest: \"conv2d\")");
+  EXPECT_EQ(message(list(R"({"op": "relu"})")), "net.json: layers[0].name: found nothing, expected a value for this key");
   EXPECT_EQ(message(list(R"({"name": "a", "op": "linear"})")),
             "net.json: layers[0].features: found nothing, expected a value for this key");
   EXPECT_EQ(message(list(R"({"name": "a", "op": "max_pool", "kernel": 2, "stride": 0})")),
@@ -123,8 +118,7 @@ TEST(LayerList, KeysAndValuesAreStrict) {
   EXPECT_EQ(message(list("")), "net.json: layers: found an array of 0, expected from 1 to 100000 layers");
   EXPECT_EQ(message(list(conv, R"("input": [3, 8])")),
             "net.json: input: found an array of 2, expected [features] or [channels, height, width]");
-  EXPECT_EQ(message(list(conv, R"("input": [0])")),
-            "net.json: input[0]: found 0, expected an integer from 1 to 1000000000");
+  EXPECT_EQ(message(list(conv, R"("input": [0])")), "net.json: input[0]: found 0, expected an integer from 1 to 1000000000");
   EXPECT_EQ(message(list(conv, R"("input": [1000000, 1000000, 2])")),
             "net.json: input: found an array of 3, expected at most 1e12 elements");
   EXPECT_EQ(message(list(conv, R"("input": [3, 8, 8], "clases": 4)")).substr(0, 71),
@@ -141,9 +135,8 @@ TEST(TransformerFile, KeysAndValuesAreStrict) {
   EXPECT_EQ(with(R"(, "qkv_bais": true)").substr(0, 77),
             "net.json: qkv_bais: found an unknown key with value true, expected \"qkv_bias\"");
   EXPECT_EQ(with(R"(, "kv_heads": 3)"), "net.json: kv_heads: found 3, expected a divisor of the 4 heads");
-  EXPECT_EQ(
-      with(R"(, "norm": "layernorm")"),
-      "net.json: norm: found \"layernorm\", expected one of \"layer_norm\", \"rms_norm\" (nearest: \"layer_norm\")");
+  EXPECT_EQ(with(R"(, "norm": "layernorm")"),
+            "net.json: norm: found \"layernorm\", expected one of \"layer_norm\", \"rms_norm\" (nearest: \"layer_norm\")");
   EXPECT_EQ(with(R"(, "pooler": true)"),
             "net.json: pooler: found true, expected false: only an encoder (causal false) has this head");
   EXPECT_EQ(with(R"(, "positions": "rope", "head_dim": 5)"),

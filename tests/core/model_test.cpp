@@ -69,16 +69,12 @@ TEST(ShippedModels, MegatronTable) {
     std::int64_t layers, hidden, heads, exact;
     double printed;
   };
-  const Row rows[] = {{"megatron-1.7b", 24, 2304, 24, 1'652'230'656, 1.7},
-                      {"megatron-3.6b", 30, 3072, 32, 3'562'168'320, 3.6},
-                      {"megatron-7.5b", 36, 4096, 32, 7'467'786'240, 7.5},
-                      {"megatron-18b", 40, 6144, 48, 18'449'756'160, 18.4},
-                      {"megatron-39b", 48, 8192, 64, 39'096'041'472, 39.1},
-                      {"megatron-76b", 60, 10240, 80, 76'050'739'200, 76.1},
-                      {"megatron-145b", 80, 12288, 96, 145'622'261'760, 145.6},
-                      {"megatron-310b", 96, 16384, 128, 310'130'540'544, 310.1},
-                      {"megatron-530b", 105, 20480, 128, 529'600'819'200, 529.6},
-                      {"megatron-1t", 128, 25600, 160, 1'008'038'758'400, 1008.0}};
+  const Row rows[] = {
+      {"megatron-1.7b", 24, 2304, 24, 1'652'230'656, 1.7},        {"megatron-3.6b", 30, 3072, 32, 3'562'168'320, 3.6},
+      {"megatron-7.5b", 36, 4096, 32, 7'467'786'240, 7.5},        {"megatron-18b", 40, 6144, 48, 18'449'756'160, 18.4},
+      {"megatron-39b", 48, 8192, 64, 39'096'041'472, 39.1},       {"megatron-76b", 60, 10240, 80, 76'050'739'200, 76.1},
+      {"megatron-145b", 80, 12288, 96, 145'622'261'760, 145.6},   {"megatron-310b", 96, 16384, 128, 310'130'540'544, 310.1},
+      {"megatron-530b", 105, 20480, 128, 529'600'819'200, 529.6}, {"megatron-1t", 128, 25600, 160, 1'008'038'758'400, 1008.0}};
   for (const Row& row : rows) {
     const Model model = load_model(row.name);
     EXPECT_EQ(parameter_count(model), row.exact) << row.name;
@@ -161,8 +157,7 @@ TEST(ModelFile, WrittenModelsReadBackEqual) {
 
 TEST(ModelFile, EveryFieldOfATransformerIsWritten) {
   Transformer t{.causal = false, .layers = 3, .hidden = 24, .ffn_hidden = 7, .heads = 6, .kv_heads = 2, .head_dim = 10};
-  t.vocab = 11, t.max_positions = 13, t.token_types = 5, t.norm = NormKind::RmsNorm,
-  t.activation = ActivationKind::Relu;
+  t.vocab = 11, t.max_positions = 13, t.token_types = 5, t.norm = NormKind::RmsNorm, t.activation = ActivationKind::Relu;
   t.positions = PositionKind::None, t.qkv_bias = t.projection_bias = t.mlp_bias = t.tied_embeddings = false;
   t.post_norm = t.embedding_norm = t.pooler = t.mlm_head = t.lm_head_bias = true, t.final_norm = false;
   t.norm_eps = 0.1, t.rope_theta = 1.0 / 3;
@@ -198,8 +193,7 @@ TEST(ModelFile, AnUnknownNameSuggestsTheNearest) {
     load_model("gpt3-175");
     FAIL();
   } catch (const Error& error) {
-    EXPECT_STREQ(error.what(),
-                 "model: found \"gpt3-175\", expected a file or a shipped model (nearest: \"gpt3-175b\")");
+    EXPECT_STREQ(error.what(), "model: found \"gpt3-175\", expected a file or a shipped model (nearest: \"gpt3-175b\")");
   }
 }
 

@@ -168,9 +168,8 @@ TEST(LayerListGraph, TensorParallelismIsRefused) {
 
 // Every shipped model: the graph's parameters are the model's.
 TEST(OpGraphOfShippedModels, ParameterCounts) {
-  for (const char* name :
-       {"gpt2-124m", "gpt2-1.5b", "gpt3-175b", "megatron-1t", "turing-530b", "llama-2-7b", "llama-2-70b", "llama-3-8b",
-        "llama-3-70b", "llama-3-405b", "bert-large", "resnet-50", "vgg-16", "toy-matmul"}) {
+  for (const char* name : {"gpt2-124m", "gpt2-1.5b", "gpt3-175b", "megatron-1t", "turing-530b", "llama-2-7b", "llama-2-70b",
+                           "llama-3-8b", "llama-3-70b", "llama-3-405b", "bert-large", "resnet-50", "vgg-16", "toy-matmul"}) {
     const Model model = load_model(name);
     for (const std::int64_t multiple : {1, 128}) {
       const OpGraph graph = build_op_graph(model, {.seq = 128, .vocab_multiple = multiple});

@@ -83,10 +83,8 @@ TEST(OpGraph, ParametersOfGpt3) {
 }
 
 TEST(OpGraph, ParametersOfLlama2) {
-  EXPECT_EQ(parameters_of(build_op_graph(llama(32, 4096, 11008, 32, 32, 32000), {.seq = 4096, .tp = 2}), 2),
-            6738415616);
-  EXPECT_EQ(parameters_of(build_op_graph(llama(80, 8192, 28672, 64, 8, 32000), {.seq = 4096, .tp = 8}), 8),
-            68976648192);
+  EXPECT_EQ(parameters_of(build_op_graph(llama(32, 4096, 11008, 32, 32, 32000), {.seq = 4096, .tp = 2}), 2), 6738415616);
+  EXPECT_EQ(parameters_of(build_op_graph(llama(80, 8192, 28672, 64, 8, 32000), {.seq = 4096, .tp = 8}), 8), 68976648192);
 }
 
 // Megatron: 72 B s L h^2 (1 + s / 6h + V / 12 L h), forward and backward.
@@ -177,8 +175,8 @@ TEST(OpGraph, LawsOverRandomModels) {
       }
     }
     const double ranks = cut.tp * cut.cp;
-    const double model_flops = static_cast<double>(cut.micro_batch) *
-                               model_flops_per_sample(model, cut.seq, cut.vocab_multiple * cut.tp).value;
+    const double model_flops =
+        static_cast<double>(cut.micro_batch) * model_flops_per_sample(model, cut.seq, cut.vocab_multiple * cut.tp).value;
     EXPECT_NEAR((per_rank * ranks - repeated * (cut.tp - 1) * cut.cp) / model_flops, 1.0, 1e-12);
     // A second cut has the same logical parameters.
     Sharding whole = cut;

@@ -101,7 +101,9 @@ TEST(ProgramHash, SeesEveryPartOfTheProgram) {
       [](Plan& p) { p.roles[0].buffers[0].holds[0].split_by = {{0}}; },
       [](Plan& p) { p.roles[0].buffers[0].holds[0].flat_by = {{0}}; },
       [](Plan& p) { p.roles[0].buffers[0].holds[0].blocks = 3; },
-      [](Plan& p) { p.roles[0].buffers[0].holds[0].block_rows = {2, 1}; },
+      [](Plan& p) {
+        p.roles[0].buffers[0].holds[0].block_rows = {2, 1};
+      },
       [](Plan& p) { p.roles[0].buffers[0].holds[0].at = {4}; },
       [](Plan& p) { std::swap(p.roles[0].actions[0], p.roles[0].actions[1]); },
       [](Plan& p) { p.roles[0].actions[0].args[1] = 1; },

@@ -7,8 +7,7 @@
 
 namespace foreshard {
 
-inline Model gpt(int layers, std::int64_t hidden, int heads, std::int64_t vocab = 51200,
-                 std::int64_t positions = 2048) {
+inline Model gpt(int layers, std::int64_t hidden, int heads, std::int64_t vocab = 51200, std::int64_t positions = 2048) {
   Transformer t = {.layers = layers,
                    .hidden = hidden,
                    .ffn_hidden = 4 * hidden,

@@ -15,9 +15,9 @@ TEST(Plot, PointsLieWhereTheAxesSay) {
   EXPECT_NE(svg.find("tokens per second"), std::string::npos);
   EXPECT_EQ(svg.find("empty"), std::string::npos);
   const auto has = [&](const std::string& part) { return svg.find(part) != std::string::npos; };
-  EXPECT_TRUE(has("x=\"67\" y=\"365\"")) << svg;   // (1, 0): a square of 6 around (70, 368)
-  EXPECT_TRUE(has("x=\"697\" y=\"41\"")) << svg;   // (4, 100)
-  EXPECT_TRUE(has("x=\"67\" y=\"203\"")) << svg;   // (1, 50): half way up
+  EXPECT_TRUE(has("x=\"67\" y=\"365\"")) << svg;  // (1, 0): a square of 6 around (70, 368)
+  EXPECT_TRUE(has("x=\"697\" y=\"41\"")) << svg;  // (4, 100)
+  EXPECT_TRUE(has("x=\"67\" y=\"203\"")) << svg;  // (1, 50): half way up
 }
 
 TEST(Plot, OnePointAndWordsHaveAPicture) {

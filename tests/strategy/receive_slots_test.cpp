@@ -46,8 +46,8 @@ static std::int64_t makespan_with_rings(const ScheduleLists& lists, const Times&
       rank_of[op.stage] = rank, ++actions;
       microbatches = std::max(microbatches, op.microbatch + 1);
     }
-  const std::int64_t bound = static_cast<std::int64_t>(2 * actions) * (3 * times.forward[0] + 3 * times.input_grad[0] +
-                                                                       3 * times.weight_grad[0] + times.latency);
+  const std::int64_t bound = static_cast<std::int64_t>(2 * actions) *
+                             (3 * times.forward[0] + 3 * times.input_grad[0] + 3 * times.weight_grad[0] + times.latency);
   const auto cells = static_cast<std::size_t>(stages * microbatches);
   std::vector<std::int64_t> forward(cells, 0), backward(cells, 0);
   const auto cell = [&](int stage, int i) { return static_cast<std::size_t>(stage * microbatches + i); };
@@ -66,8 +66,7 @@ static std::int64_t makespan_with_rings(const ScheduleLists& lists, const Times&
         };
         std::int64_t& end = (op.work == Work::F ? forward : backward)[cell(op.stage, op.microbatch)];
         if (op.work == Work::F) {
-          if (op.stage > 0)
-            now = std::max(now, arrival(forward[cell(op.stage - 1, op.microbatch)], op.stage - 1, slots.input));
+          if (op.stage > 0) now = std::max(now, arrival(forward[cell(op.stage - 1, op.microbatch)], op.stage - 1, slots.input));
           now += times.forward[s];
         } else {
           if (op.stage + 1 < stages)

@@ -15,8 +15,7 @@ struct Costs {
   std::int64_t both() const { return f + i + w; }
 };
 // Balanced, backward twice the forward, W > F, W > I, I > F, very unequal.
-static const std::vector<Costs> all_costs = {{1, 1, 1}, {10, 12, 8}, {2, 3, 1}, {1, 1, 3},
-                                             {3, 1, 2}, {7, 5, 11},  {1, 9, 4}};
+static const std::vector<Costs> all_costs = {{1, 1, 1}, {10, 12, 8}, {2, 3, 1}, {1, 1, 3}, {3, 1, 2}, {7, 5, 11}, {1, 9, 4}};
 
 static std::int64_t makespan_of(const ScheduleLists& lists, const Times& times) {
   const auto timing = evaluate(lists, times);

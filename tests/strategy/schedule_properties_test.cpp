@@ -61,8 +61,7 @@ static std::vector<std::vector<Step>> with_transfers(const ScheduleLists& lists,
   std::map<int, std::size_t> rank_of;
   for (std::size_t rank = 0; rank < lists.size(); ++rank)
     for (const ScheduleOp& op : lists[rank]) rank_of[op.stage] = rank;
-  std::set<std::tuple<std::size_t, bool, int, int>>
-      here;  // (rank, forward?, stage, micro-batch): result present on the rank
+  std::set<std::tuple<std::size_t, bool, int, int>> here;  // (rank, forward?, stage, micro-batch): result present on the rank
   std::vector<std::vector<Step>> steps(lists.size());
   std::vector<std::size_t> next(lists.size(), 0);
   for (bool progress = true; progress;) {
@@ -130,8 +129,7 @@ TEST(ScheduleLaws, MakespanAgainstBoundsAndTheObviousAnswer) {
     ASSERT_TRUE(timing.has_value()) << c.name();
     ASSERT_EQ(timing->makespan, obvious_makespan(c.lists, times)) << c.name();
     std::int64_t way = 0;
-    for (std::size_t s = 0; s < times.forward.size(); ++s)
-      way += times.forward[s] + times.input_grad[s] + times.weight_grad[s];
+    for (std::size_t s = 0; s < times.forward.size(); ++s) way += times.forward[s] + times.input_grad[s] + times.weight_grad[s];
     if (c.shape.p > 1) way += 2 * times.latency * (c.stages() - 1);
     ASSERT_GE(timing->makespan, way) << c.name();
     for (const std::int64_t idle : timing->idle) ASSERT_GE(idle, 0) << c.name();
@@ -192,8 +190,8 @@ TEST(ScheduleLaws, RandomListsMatchTheObviousAnswer) {
     const int ranks = 1 + static_cast<int>(random() % 4), stages = 1 + static_cast<int>(random() % 6);
     ScheduleLists lists = random_lists(random, ranks, stages, 1 + static_cast<int>(random() % 4));
     if (k % 2 == 1) {  // two actions change places: some of these lists deadlock
-      auto& list = *std::max_element(lists.begin(), lists.end(),
-                                     [](const auto& a, const auto& b) { return a.size() < b.size(); });
+      auto& list =
+          *std::max_element(lists.begin(), lists.end(), [](const auto& a, const auto& b) { return a.size() < b.size(); });
       std::swap(list[random() % list.size()], list[random() % list.size()]);
     }
     const Times times = random_times(random, stages);
@@ -231,8 +229,7 @@ TEST(ScheduleLaws, ADeadlockNamesTheBlockedActions) {
   const ScheduleLists lists = parse_schedule_text("0F0 0B0 0F1 0B1\n1F1 1F0 1B0 1B1\n");
   std::vector<std::string> blocked;
   EXPECT_FALSE(evaluate(lists, equal_times<std::int64_t>(2, 1, 1, 1), &blocked).has_value());
-  EXPECT_EQ(blocked,
-            (std::vector<std::string>{"rank 0 is at 0B0 and waits for 1B0", "rank 1 is at 1F1 and waits for 0F1"}));
+  EXPECT_EQ(blocked, (std::vector<std::string>{"rank 0 is at 0B0 and waits for 1B0", "rank 1 is at 1F1 and waits for 0F1"}));
 }
 
 }  // namespace foreshard

@@ -80,17 +80,15 @@ TEST(ScheduleRefusal, NamesTheNumbers) {
             "schedule gpipe takes one virtual stage per rank, found 3 | --schedule interleaved-1f1b");
   EXPECT_EQ(refusal(Schedule::Interleaved, {.p = 4, .m = 8}),
             "schedule interleaved-1f1b needs at least 2 virtual stages per rank, found 1 | --virtual-stages 2");
-  EXPECT_EQ(
-      refusal(Schedule::Interleaved, {.p = 4, .m = 3, .v = 2}),
-      "schedule interleaved-1f1b with groups of 4 micro-batches needs at least 4 micro-batches, found 3 | a larger "
-      "--global-batch");
+  EXPECT_EQ(refusal(Schedule::Interleaved, {.p = 4, .m = 3, .v = 2}),
+            "schedule interleaved-1f1b with groups of 4 micro-batches needs at least 4 micro-batches, found 3 | a larger "
+            "--global-batch");
   EXPECT_EQ(refusal(Schedule::Interleaved, {.p = 4, .m = 8, .v = 2, .g = 2}),
             "schedule interleaved-1f1b needs groups of at least 4 micro-batches (the pipeline ranks), found 2 | --set "
             "microbatch_group=4");
-  EXPECT_EQ(
-      refusal(Schedule::Interleaved, {.p = 4, .m = 10, .v = 2}),
-      "schedule interleaved-1f1b cannot end with a group of 2 micro-batches on 4 pipeline ranks (10 micro-batches in "
-      "groups of 4) | 8 or 12 micro-batches");
+  EXPECT_EQ(refusal(Schedule::Interleaved, {.p = 4, .m = 10, .v = 2}),
+            "schedule interleaved-1f1b cannot end with a group of 2 micro-batches on 4 pipeline ranks (10 micro-batches in "
+            "groups of 4) | 8 or 12 micro-batches");
   EXPECT_EQ(refusal(Schedule::Interleaved, {.p = 4, .m = 10, .v = 2, .g = 5}), "accepted");
   EXPECT_EQ(refusal(Schedule::Interleaved, {.p = 4, .m = 10, .v = 2, .g = 6}), "accepted");  // the last group has 4 = p
   EXPECT_EQ(refusal(Schedule::OneFOneB, {.p = 4, .m = 1}), "accepted");
@@ -100,8 +98,7 @@ TEST(ScheduleRefusal, SizesThatCannotBe) {
   for (const ScheduleEntry& entry : schedules()) {
     EXPECT_EQ(refusal(entry.id, {.p = 0, .m = 8}), "a pipeline needs at least one rank, found 0");
     EXPECT_EQ(refusal(entry.id, {.p = 4, .m = 0}), "a pipeline needs at least one micro-batch, found 0");
-    EXPECT_EQ(refusal(entry.id, {.p = 4, .m = 8, .v = -1}),
-              "a pipeline needs at least one virtual stage per rank, found -1");
+    EXPECT_EQ(refusal(entry.id, {.p = 4, .m = 8, .v = -1}), "a pipeline needs at least one virtual stage per rank, found -1");
     EXPECT_EQ(refusal(entry.id, {.p = 1000, .m = 2'000'000'000}),
               "2000000000 micro-batches on 1000 pipeline ranks with 1 virtual stages each are more than 20 million "
               "actions | a "
@@ -243,10 +240,9 @@ TEST(ScheduleDraw, TheDocumentShowsWhatIsDrawn) {
     ScheduleShape shape;
     double latency;
   };
-  for (const Picture& picture :
-       {Picture{Schedule::GPipe, {4, 8, 1}, 0}, Picture{Schedule::OneFOneB, {4, 8, 1}, 0},
-        Picture{Schedule::OneFOneB, {4, 8, 1}, 0.5}, Picture{Schedule::Interleaved, {2, 4, 2}, 0},
-        Picture{Schedule::Interleaved, {4, 8, 2}, 0}}) {
+  for (const Picture& picture : {Picture{Schedule::GPipe, {4, 8, 1}, 0}, Picture{Schedule::OneFOneB, {4, 8, 1}, 0},
+                                 Picture{Schedule::OneFOneB, {4, 8, 1}, 0.5}, Picture{Schedule::Interleaved, {2, 4, 2}, 0},
+                                 Picture{Schedule::Interleaved, {4, 8, 2}, 0}}) {
     const ScheduleLists lists = lists_of(picture.id, picture.shape);
     const int stages = picture.shape.p * picture.shape.v;
     const auto timing = evaluate<double>(lists, equal_times<double>(stages, 1, 1, 1, picture.latency));

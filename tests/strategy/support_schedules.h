@@ -16,8 +16,8 @@ struct ScheduleCase {
   ScheduleLists lists = {};
   int stages() const { return shape.p * shape.v; }
   std::string name() const {
-    return entry->name + " p" + std::to_string(shape.p) + " m" + std::to_string(shape.m) + " v" +
-           std::to_string(shape.v) + " g" + std::to_string(shape.g);
+    return entry->name + " p" + std::to_string(shape.p) + " m" + std::to_string(shape.m) + " v" + std::to_string(shape.v) +
+           " g" + std::to_string(shape.g);
   }
 };
 
