@@ -136,7 +136,8 @@ void TimelineView::paint_headers(QPainter& painter) const {
     const QRectF box(0, top + (own - tall) / 2, kHeaderWidth - 6, tall);
     if (twin) {
       painter.setPen(theme_.faint);
-      painter.drawText(QRectF(34, top + boxes.back().top, kHeaderWidth - 40, boxes.back().height), Qt::AlignLeft | Qt::AlignVCenter,
+      painter.drawText(QRectF(34, top + boxes.back().top, kHeaderWidth - 40, boxes.back().height),
+                       Qt::AlignLeft | Qt::AlignVCenter,
                        twin_->measured->trace().origin == Origin::Measured ? tr("measured") : tr("the other"));
     }
     const bool is_rank = row.key.rank.valid();
