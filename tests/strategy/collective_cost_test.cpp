@@ -1,4 +1,4 @@
-// Communication cost against its closed form and against nccl-tests runs of measured/comm.csv.
+// Communication cost against its closed form and against nccl-tests runs of data/kernels/comm.csv.
 #include "strategy/collective_cost.h"
 
 #include <gtest/gtest.h>

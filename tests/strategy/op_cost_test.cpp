@@ -83,7 +83,7 @@ TEST(OpCost, PrecisionsKeepTheirOrder) {
   EXPECT_LT(time(DType::TF32), time(DType::F32));
 }
 
-// measured/gemm.csv, products whose shape is stated and whose GPU is in the catalogue. Most are the best of a search over
+// data/kernels/gemm.csv, products whose shape is stated and whose GPU is in the catalogue. Most are the best of a search over
 // shapes (mamf-finder); the cost model predicts what the library's own choice keeps in training: kLibraryChoice * sustained_share of that.
 struct MeasuredProduct {
   const char* gpu;
