@@ -19,7 +19,7 @@ static std::string fix(Strategy& strategy, const std::string& setting) {
   const std::size_t begin = setting.starts_with("strategy.") ? 9 : 0;
   if (equals == std::string::npos || equals <= begin)
     throw Error(kCommandLine, "--fix", "\"" + setting + "\"", "PATH=VALUE with one of " + joined(searched_options()));
-  const std::string path = setting.substr(begin, equals - begin);
+  std::string path = setting.substr(begin, equals - begin);
   const auto& known = searched_options();
   if (std::find(known.begin(), known.end(), path) == known.end()) {
     const std::string nearest = nearest_name(path, known);

@@ -79,7 +79,7 @@ std::vector<RankReport> last_reports(Team& team, const ExecuteOptions& options) 
     }
     reports.push_back(std::move(report));
   }
-  return options.processes ? gather_reports(*options.processes, std::move(reports)) : reports;
+  return options.processes ? gather_reports(*options.processes, reports) : reports;
 }
 
 void add_trace(Execution& done, const Plan& plan, const Ranks& ranks, std::vector<RankReport> reports,

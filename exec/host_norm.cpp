@@ -34,7 +34,8 @@ RowStatistics<T> statistics(const T* x, const NormSizes& n) {
 
 template <class T>
 void norm_row(const T* x, const T* w, const T* b, const NormSizes& n, T* y) {
-  const auto [mean, inverse] = statistics(x, n);
+  const RowStatistics<T> s = statistics(x, n);
+  const T mean = s.mean, inverse = s.inverse;
   if (n.centred) {
 #pragma omp simd
     for (std::int64_t c = 0; c < n.h; ++c) y[c] = (x[c] - mean) * inverse * w[c] + b[c];

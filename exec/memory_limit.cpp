@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/memory_timeline.h"
 #include "core/ranks.h"
@@ -10,7 +11,7 @@
 namespace foreshard {
 
 static std::string gib(Bytes bytes) {
-  const auto hundredths = static_cast<std::int64_t>(in_gib(bytes) * 100 + 0.5);
+  const auto hundredths = std::int64_t{std::llround(in_gib(bytes) * 100)};
   return std::to_string(hundredths / 100) + "." + (hundredths % 100 < 10 ? "0" : "") + std::to_string(hundredths % 100) +
          " GiB";
 }

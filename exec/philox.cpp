@@ -36,7 +36,7 @@ double standard_normal(std::uint64_t seed, std::uint64_t stream, std::uint64_t i
   for (const std::uint32_t word : philox(seed, stream, index)) sum += (word & 0xFFFF) + (word >> 16);
   // Twice the distance from the mean, which is no integer; the variance of one uniform number is (2^32 - 1) / 12.
   static const double scale = 1 / (2 * std::sqrt(8 * (0x1p32 - 1) / 12));
-  return static_cast<double>(2 * sum - 8 * 0xFFFF) * scale;
+  return static_cast<double>(2 * sum - std::int64_t{8} * 0xFFFF) * scale;
 }
 
 }  // namespace foreshard

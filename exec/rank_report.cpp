@@ -54,7 +54,7 @@ void unpack(const std::string& text, std::vector<RankReport>& into) {
 
 }  // namespace
 
-std::vector<RankReport> gather_reports(ProcessMesh& mesh, std::vector<RankReport> own) {
+std::vector<RankReport> gather_reports(ProcessMesh& mesh, const std::vector<RankReport>& own) {
   std::vector<RankReport> all;
   for (const std::string& part : mesh.gather(pack(own, mesh.clock_offset()))) unpack(part, all);
   return all;

@@ -16,6 +16,6 @@ struct RankReport {
 
 // `own`: of the ranks of this process, in order. At process 0 all ranks, elsewhere nothing. Throws DeviceError when a process is
 // gone.
-std::vector<RankReport> gather_reports(ProcessMesh& mesh, std::vector<RankReport> own);
+std::vector<RankReport> gather_reports(ProcessMesh& mesh, const std::vector<RankReport>& own);
 
 }  // namespace foreshard

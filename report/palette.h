@@ -17,7 +17,8 @@ struct Colour {
 
 constexpr Colour mix(Colour a, Colour b, double share_of_b) {
   const auto part = [&](std::uint8_t x, std::uint8_t y) {
-    return static_cast<std::uint8_t>(static_cast<double>(x) * (1 - share_of_b) + static_cast<double>(y) * share_of_b + 0.5);
+    return static_cast<std::uint8_t>(  // NOLINT(bugprone-incorrect-roundings): lround is not constexpr
+        static_cast<double>(x) * (1 - share_of_b) + static_cast<double>(y) * share_of_b + 0.5);
   };
   return {part(a.red, b.red), part(a.green, b.green), part(a.blue, b.blue)};
 }
