@@ -98,7 +98,7 @@ TEST(LowerProperties, VirtualStagesNeedAPipeline) {
   const Model model = load_model("gpt2-124m");
   const Infeasible why = refused(model, load_cluster("dgx-a100"), {.pp = 1, .virtual_stages = 2, .global_batch = 16});
   EXPECT_EQ(why.reason, "virtual stages need a pipeline of at least 2 ranks: found 2 virtual stages with pp 1");
-  EXPECT_EQ(why.would_help.front(), "--virtual-stages 1");
+  EXPECT_EQ(why.would_help, (std::vector<std::string>{"--virtual-stages 1", "--pp 2"}));
 }
 
 TEST(LowerProperties, SameInputSamePlan) {
