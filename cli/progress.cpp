@@ -41,4 +41,12 @@ void Progress::report(double fraction) {
                << std::flush;
 }
 
+void Progress::line(const std::string& json) {
+  if (kind_ != Kind::Lines) return;
+  std::string one = json;
+  std::replace(one.begin(), one.end(), '\n', ' ');
+  while (one.ends_with(' ')) one.pop_back();
+  console_.err << one + "\n" << std::flush;
+}
+
 }  // namespace foreshard

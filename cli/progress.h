@@ -18,6 +18,8 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
 
   void report(double fraction);
+  // One line of JSON on standard error in the mode "json", at once; nothing otherwise.
+  void line(const std::string& json);
 
  private:
   enum class Kind { None, Bar, Lines };

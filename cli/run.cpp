@@ -64,14 +64,25 @@ static const MemoryCurve* largest_curve(const Execution& done) {
   return largest;
 }
 
+static void write_step(JsonWriter& json, const StepReport& step) { json.field("loss", step.loss).field("time_s", step.time_s); }
+
+// What `steps` of as_json has in place `step`, as soon as it is known.
+static std::string step_line(int step, const StepReport& done) {
+  JsonWriter json(0);
+  write_step(json.begin_object().field("step", step), done);
+  return json.end_object().text();
+}
+
 static std::string as_json(const Execution& done, const ExecuteOptions& options, int ranks) {
   JsonWriter json;
   json.begin_object().field("plan_hash", done.result.trace.plan_hash).field("device", "host");
   json.field("ranks", ranks).field("mode", options.time == TimeMode::Wall ? "wall" : "emulated");
   json.field("iteration_time_s", done.iteration_time_s);
   json.key("steps").begin_array();
-  for (const StepReport& step : done.steps)
-    json.begin_object().field("loss", step.loss).field("time_s", step.time_s).end_object();
+  for (const StepReport& step : done.steps) {
+    write_step(json.begin_object(), step);
+    json.end_object();
+  }
   json.end_array();
   const MemoryCurve* curve = largest_curve(done);
   const LiveBytes peak = curve ? curve->peak : LiveBytes{};
@@ -107,8 +118,13 @@ static ExitCode run(const Arguments& arguments, const Console& console) {
   const std::unique_ptr<Samples> samples = use_run_files(arguments, plan, options);
   const std::unique_ptr<ProcessMesh> mesh = other_processes(arguments, plan, options);
   options.processes = mesh.get();
-  Progress progress(arguments.choice("--progress", "auto", progress_modes()), console);
-  options.on_step = [&](int step, const StepReport&) { progress.report((step + 1.0) / options.steps); };
+  const bool speaks = !mesh || mesh->process() == 0;
+  const std::string mode = arguments.choice("--progress", "auto", progress_modes());
+  Progress progress(speaks ? mode : "none", console);
+  options.on_step = [&](int step, const StepReport& done) {
+    progress.line(step_line(step, done));
+    progress.report((step + 1.0) / options.steps);
+  };
   const auto answer = execute(plan, options);
   if (const auto* infeasible = std::get_if<Infeasible>(&answer)) {
     complain(*infeasible, console);
@@ -116,7 +132,7 @@ static ExitCode run(const Arguments& arguments, const Console& console) {
     return ExitCode::Infeasible;
   }
   const Execution& done = std::get<Execution>(answer);
-  if (mesh && mesh->process() != 0) return ExitCode::Ok;  // process 0 has the result and speaks
+  if (!speaks) return ExitCode::Ok;  // process 0 has the result
   if (arguments.has("--save-result")) save_result(done.result, arguments.text("--save-result"));
   if (arguments.has("--trace")) write_file(arguments.text("--trace"), chrome_trace(done.result));
   const int ranks = Ranks(plan).count();
