@@ -79,6 +79,7 @@ static ExitCode run(const Arguments& arguments, const Console& console) {
   const int rows = static_cast<int>(arguments.integer("--rows", 10, 1, 100'000));
   std::optional<Progress> progress(std::in_place, arguments.choice("--progress", "auto", progress_modes()), console);
   options.progress = [&](double fraction) { progress->report(fraction); };
+  options.found = [&](const Candidate& candidate) { progress->line(candidate_json(job.cluster, candidate)); };
   options.sample = static_cast<int>(arguments.integer("--residuals", 0, 1, 10'000));
   auto answer = run_search(job, options, read_top(arguments));
   if (const auto* empty = std::get_if<Infeasible>(&answer)) {

@@ -175,7 +175,7 @@ std::string residuals_text(const SearchResult& result, const std::vector<std::op
 
 static void write_candidate(JsonWriter& json, const Cluster& cluster, const Candidate& c, int rank) {
   json.begin_object();
-  json.field("rank", rank);
+  if (rank > 0) json.field("rank", rank);
   json.key("strategy").raw(to_json(c.strategy));
   json.key("estimate").begin_object();
   json.field("time_s", c.estimate.time.value).field("compute_s", c.estimate.compute.value);
@@ -223,6 +223,13 @@ std::string search_json(const SearchResult& result, const Job& job, const Search
   json.field("interrupted", result.interrupted).field("wall_time_s", wall_s);
   json.end_object();
   return json.text();
+}
+
+std::string candidate_json(const Cluster& cluster, const Candidate& candidate) {
+  JsonWriter json(0);
+  json.begin_object().key("candidate");
+  write_candidate(json, cluster, candidate, 0);
+  return json.end_object().text();
 }
 
 std::string search_csv(const SearchResult& result, int rows) {

@@ -101,9 +101,15 @@ std::variant<SearchResult, Infeasible> run_search(const Job& job, const SearchOp
   }
   SearchResult& result = std::get<SearchResult>(answer);
   rerank(result.ranked, top, options.objective, [&](const std::vector<const Candidate*>& next) {
-    return simulate_all(job, next, options.threads, [&](double fraction) {
+    auto seconds = simulate_all(job, next, options.threads, [&](double fraction) {
       if (options.progress) options.progress(kSearchShare + (1 - kSearchShare) * fraction);
     });
+    for (std::size_t i = 0; options.found && i < next.size(); ++i) {
+      Candidate played = *next[i];
+      played.simulated = seconds[i];
+      if (played.simulated) options.found(played);
+    }
+    return seconds;
   });
   result.interrupted |= interrupted();
   return answer;

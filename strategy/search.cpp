@@ -4,6 +4,7 @@
 #include <array>
 #include <exception>
 #include <map>
+#include <mutex>
 #include <thread>
 #include <tuple>
 
@@ -53,6 +54,7 @@ class Searching {
       try {
         for (std::size_t i = next++; i < count && (finishing_ || !stopped()); i = next++) {
           work(i, thread);
+          if (thread == 0) tell();
           if (thread == 0 && options_.progress)
             options_.progress(from + share * static_cast<double>(i + 1) / static_cast<double>(count));
         }
@@ -68,6 +70,16 @@ class Searching {
     }
     for (const std::exception_ptr& failure : failures)
       if (failure) std::rethrow_exception(failure);
+    tell();
+  }
+
+  void tell() {
+    std::vector<Candidate> news;
+    {
+      const std::scoped_lock lock(untold_mutex_);
+      news.swap(untold_);
+    }
+    for (const Candidate& candidate : news) options_.found(candidate);
   }
 
   // Where roles stand between the ranks of a group, the probe is another one.
@@ -363,6 +375,10 @@ class Searching {
     candidate.estimate = refine(lowered, cluster_);
     candidate.score = score(options_.objective, kept.point, candidate.estimate.time.value,
                             static_cast<double>(candidate.estimate.peak.value));
+    if (options_.found) {
+      const std::scoped_lock lock(untold_mutex_);
+      untold_.push_back(candidate);
+    }
     return candidate;
   }
 
@@ -385,6 +401,8 @@ class Searching {
   std::vector<std::map<std::pair<std::int8_t, int>, GridCosts>> grids_ = {};  // [grid]{rank order, ZeRO group}
   std::map<ShapeKey, std::size_t> shape_of_ = {};
   std::vector<std::optional<ShapeCosts>> shapes_ = {};
+  mutable std::mutex untold_mutex_ = {};
+  mutable std::vector<Candidate> untold_ = {};  // refined by any thread, for the calling thread to tell
 };
 
 }  // namespace

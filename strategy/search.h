@@ -17,22 +17,6 @@ enum class Objective : std::uint8_t { Time, Memory, Cost, Energy, Pareto };
 const char* name_of(Objective objective);
 const std::vector<std::string>& objective_names();  // in the order of the enumerators
 
-struct SearchOptions {
-  Strategy base = {};                   // what the search leaves alone
-  std::vector<std::string> fixed = {};  // paths of searched options that keep their value of `base`; see searched_options()
-  Objective objective = Objective::Time;
-  int max_tp = 0;                                      // 0: no limit but the model's heads
-  bool balance = true;                                 // tries stages as long as their own layers take (layer_split auto)
-  bool prune = true;                                   // false: every point is screened; the winner is the same
-  int shortlist = 256;                                 // points that screening keeps
-  int refine = 48;                                     // of those, how many that fit are refined, best first
-  int sample = 0;                                      // points from all over the space that are refined, too
-  int threads = 0;                                     // 0: one per core
-  const MachineProfile* profile = nullptr;             // measured costs
-  const std::atomic<bool>* cancel = nullptr;           // set: ends early with the best so far
-  std::function<void(double fraction)> progress = {};  // called by the calling thread
-};
-
 struct Candidate {
   Point point = {};
   Strategy strategy = {};  // resolved
@@ -41,6 +25,24 @@ struct Candidate {
   std::optional<double> simulated = {};  // seconds
   double score = 0;                      // what the objective ranks by: seconds, bytes or GPU seconds
   double seconds() const { return simulated ? *simulated : estimate.time.value; }
+};
+
+struct SearchOptions {
+  Strategy base = {};                   // what the search leaves alone
+  std::vector<std::string> fixed = {};  // paths of searched options that keep their value of `base`; see searched_options()
+  Objective objective = Objective::Time;
+  int max_tp = 0;                             // 0: no limit but the model's heads
+  bool balance = true;                        // tries stages as long as their own layers take (layer_split auto)
+  bool prune = true;                          // false: every point is screened; the winner is the same
+  int shortlist = 256;                        // points that screening keeps
+  int refine = 48;                            // of those, how many that fit are refined, best first
+  int sample = 0;                             // points from all over the space that are refined, too
+  int threads = 0;                            // 0: one per core
+  const MachineProfile* profile = nullptr;    // measured costs
+  const std::atomic<bool>* cancel = nullptr;  // set: ends early with the best so far
+  // Both are called by the calling thread; `found` with every candidate that was refined and fits, as it comes.
+  std::function<void(double fraction)> progress = {};
+  std::function<void(const Candidate&)> found = {};
 };
 
 struct PrunedBy {

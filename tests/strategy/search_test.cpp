@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <numeric>
+#include <thread>
 
 #include "core/json.h"
 #include "core/json_edit.h"
@@ -139,6 +141,22 @@ TEST(Search, ThreadsDoNotChangeTheAnswer) {
   ASSERT_EQ(a.ranked.size(), b.ranked.size());
   for (std::size_t i = 0; i < a.ranked.size(); ++i) EXPECT_EQ(a.ranked[i].point, b.ranked[i].point) << i;
   EXPECT_EQ(a.enumerated, b.enumerated);
+}
+
+// Every strategy that is ranked was told before, whoever refined it, and more: variants of the best that were worse.
+TEST(Search, TellsWhatItFindsByTheCallingThread) {
+  SearchOptions three = options(8, 512);
+  three.threads = 3, three.refine = 6;
+  std::vector<Strategy> told;
+  const std::thread::id me = std::this_thread::get_id();
+  three.found = [&](const Candidate& candidate) {
+    EXPECT_EQ(std::this_thread::get_id(), me);
+    told.push_back(candidate.strategy);
+  };
+  const auto result = std::get<SearchResult>(search(layers("gpt2-355m", 4), workstation(4), three));
+  ASSERT_GE(told.size(), result.ranked.size());
+  EXPECT_EQ(static_cast<std::int64_t>(told.size()), result.refined);  // all of these fit
+  for (const Candidate& candidate : result.ranked) EXPECT_GE(std::count(told.begin(), told.end(), candidate.strategy), 1);
 }
 
 TEST(Search, FixedOptionsStay) {
