@@ -19,13 +19,14 @@ namespace {
 struct Member;
 struct Node;
 using Array = std::vector<Node>;
+using Integers = std::vector<std::int64_t>;  // a long array of nothing but integers: an eighth of the memory
 struct Object {
   std::vector<Member> members;
   std::vector<std::uint32_t> by_name;  // sorted; filled for objects too large for a scan
   const Node* find(std::string_view key) const;
 };
 struct Node {
-  std::variant<std::monostate, bool, std::int64_t, double, std::string, Array, Object> value;
+  std::variant<std::monostate, bool, std::int64_t, double, std::string, Array, Object, Integers> value;
 };
 struct Member {
   std::string name;
@@ -33,7 +34,8 @@ struct Member {
 };
 
 constexpr std::size_t scan_limit = 16;
-constexpr std::size_t depth_limit = 200;  // readers of the tree recurse
+constexpr std::size_t least_integers = 256;  // shorter arrays stay arrays of nodes
+constexpr std::size_t depth_limit = 200;     // readers of the tree recurse
 
 const Node* Object::find(std::string_view key) const {
   if (by_name.empty()) {
@@ -98,10 +100,16 @@ class TreeBuilder {
 
   bool null() { return add({}); }
   bool boolean(bool b) { return add({b}); }
-  bool number_integer(json::number_integer_t n) { return add({std::int64_t{n}}); }
+  bool number_integer(json::number_integer_t n) {
+    if (Integers* column = open_column()) {
+      column->push_back(n);
+      return true;
+    }
+    return add({std::int64_t{n}});
+  }
   bool number_unsigned(json::number_unsigned_t n) {
     if (n > static_cast<std::uint64_t>(INT64_MAX)) return add({static_cast<double>(n)});
-    return add({static_cast<std::int64_t>(n)});
+    return number_integer(static_cast<std::int64_t>(n));
   }
   bool number_float(json::number_float_t d, const std::string&) { return add({double{d}}); }
   bool string(std::string& s) { return add({std::move(s)}); }
@@ -118,6 +126,10 @@ class TreeBuilder {
     return true;
   }
   bool end_array() {
+    if (auto* column = std::get_if<Integers>(&open_.back()->value)) {
+      column->shrink_to_fit();
+      if (column->size() < least_integers) spell_out();
+    }
     open_.pop_back();
     return true;
   }
@@ -129,8 +141,23 @@ class TreeBuilder {
   }
 
  private:
+  // The open array while it may become a column of integers.
+  Integers* open_column() {
+    if (open_.empty()) return nullptr;
+    const Array* array = std::get_if<Array>(&open_.back()->value);
+    if (array && array->empty()) open_.back()->value = Integers{};
+    return std::get_if<Integers>(&open_.back()->value);
+  }
+  void spell_out() {
+    Array array;
+    array.reserve(std::get<Integers>(open_.back()->value).size());
+    for (const std::int64_t n : std::get<Integers>(open_.back()->value)) array.push_back({n});
+    open_.back()->value = std::move(array);
+  }
+
   Node& place(Node node) {
     if (open_.empty()) return root_ = std::move(node);
+    if (std::holds_alternative<Integers>(open_.back()->value)) spell_out();
     if (Array* array = std::get_if<Array>(&open_.back()->value)) return array->emplace_back(std::move(node));
     return std::get<Object>(open_.back()->value).members.back().node = std::move(node);
   }
@@ -187,6 +214,8 @@ struct JsonReader::Document {
   Node root;
 };
 
+static const Integers* column_of(const void* node) { return std::get_if<Integers>(&at_node(node).value); }
+
 JsonReader::JsonReader(std::shared_ptr<const Document> document, const void* node, std::string path)
     : document_(std::move(document)), node_(node), path_(std::move(path)) {}
 
@@ -205,7 +234,7 @@ std::string JsonReader::path() const { return path_; }
 bool JsonReader::is_null() const { return at_node(node_).value.index() == 0; }
 bool JsonReader::is_bool() const { return std::holds_alternative<bool>(at_node(node_).value); }
 bool JsonReader::is_string() const { return std::holds_alternative<std::string>(at_node(node_).value); }
-bool JsonReader::is_array() const { return std::holds_alternative<Array>(at_node(node_).value); }
+bool JsonReader::is_array() const { return std::holds_alternative<Array>(at_node(node_).value) || column_of(node_); }
 bool JsonReader::is_object() const { return std::holds_alternative<Object>(at_node(node_).value); }
 bool JsonReader::is_number() const {
   const auto& value = at_node(node_).value;
@@ -219,7 +248,7 @@ std::string JsonReader::found() const {
   if (const auto* n = std::get_if<std::int64_t>(&value)) return std::to_string(*n);
   if (const auto* d = std::get_if<double>(&value)) return shortest(*d);
   if (const auto* s = std::get_if<std::string>(&value)) return "\"" + printable(*s) + "\"";
-  if (const auto* a = std::get_if<Array>(&value)) return "an array of " + std::to_string(a->size());
+  if (is_array()) return "an array of " + std::to_string(size());
   return "an object of " + std::to_string(std::get<Object>(value).members.size());
 }
 
@@ -267,6 +296,7 @@ void JsonReader::only(const std::vector<std::string>& known) const {
 }
 
 std::size_t JsonReader::size() const {
+  if (const Integers* column = column_of(node_)) return column->size();
   const auto* array = std::get_if<Array>(&at_node(node_).value);
   if (!array) fail("an array");
   return array->size();
@@ -274,7 +304,13 @@ std::size_t JsonReader::size() const {
 
 JsonReader JsonReader::at(std::size_t index) const {
   if (index >= size()) fail("an array of at least " + std::to_string(index + 1));
-  return {document_, &std::get<Array>(at_node(node_).value)[index], path_ + "[" + std::to_string(index) + "]"};
+  std::string path = path_ + "[" + std::to_string(index) + "]";
+  if (const Integers* column = column_of(node_)) {  // the element becomes a node of its own
+    auto one = std::make_shared<Document>(Document{document_->file, {(*column)[index]}});
+    const Node* root = &one->root;
+    return {std::move(one), root, std::move(path)};
+  }
+  return {document_, &std::get<Array>(at_node(node_).value)[index], std::move(path)};
 }
 
 std::vector<JsonReader> JsonReader::elements() const {
@@ -286,6 +322,11 @@ std::vector<JsonReader> JsonReader::elements() const {
 }
 
 std::vector<std::int64_t> JsonReader::as_ints(std::int64_t least, std::int64_t most) const {
+  if (const Integers* column = column_of(node_)) {
+    const auto wrong = std::find_if(column->begin(), column->end(), [&](std::int64_t n) { return n < least || n > most; });
+    if (wrong != column->end()) at(static_cast<std::size_t>(wrong - column->begin())).as_int(least, most);  // throws
+    return *column;
+  }
   std::vector<std::int64_t> out(size());
   const Array& array = std::get<Array>(at_node(node_).value);
   for (std::size_t i = 0; i < out.size(); ++i) {

@@ -201,8 +201,7 @@ std::string to_json(const Result& result) {
   return json.key("plan").raw(plan).end_object().text();
 }
 
-Result parse_result(const std::string& text, const std::string& file_name) {
-  const JsonReader json = JsonReader::parse(text, file_name);
+static Result result_from(const JsonReader& json) {
   if (json.at("format").as_string() != "foreshard result") json.at("format").fail("\"foreshard result\"");
   json.at("version").as_int(kVersion, kVersion);
   json.only({"format", "version", "granularity", "folding", "makespan_s", "engine_events", "trace", "memory", "plan"});
@@ -216,7 +215,11 @@ Result parse_result(const std::string& text, const std::string& file_name) {
   return result;
 }
 
-Result load_result(const std::string& path) { return parse_result(read_file(path), path); }
+Result parse_result(const std::string& text, const std::string& file_name) {
+  return result_from(JsonReader::parse(text, file_name));
+}
+
+Result load_result(const std::string& path) { return result_from(JsonReader::load(path)); }  // the text is gone by then
 void save_result(const Result& result, const std::string& path) { write_file(path, to_json(result)); }
 
 }  // namespace foreshard

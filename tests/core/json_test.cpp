@@ -57,6 +57,51 @@ TEST(JsonReader, KeepsTheOrderOfKeysAndFindsThemInLargeObjects) {
   EXPECT_FALSE(json.has(""));
 }
 
+// Long arrays of integers are kept as columns: nothing that can be asked of an array may tell the difference, whatever stands
+// where. 300 is longer than the limit, 200 is not.
+TEST(JsonReader, ColumnsOfIntegersReadAsArrays) {
+  for (const int length : {0, 1, 200, 255, 256, 300, 5000})
+    for (const std::string odd : {"", "2.5", "\"x\"", "[7]", "18446744073709551615", "null"}) {
+      for (const int place : {0, 1, length / 2, length}) {
+        if (place > length || (odd.empty() && place > 0)) continue;
+        std::string text;
+        for (int i = 0; i <= length; ++i) {
+          if (i == place && !odd.empty()) text += (text.empty() ? "" : ",") + odd;
+          if (i < length) text += (text.empty() ? "" : ",") + std::to_string(i - 3);
+        }
+        const JsonReader json = read("{\"a\": [" + text + "], \"after\": 4}").at("a");
+        const auto size = static_cast<std::size_t>(length) + (odd.empty() ? 0 : 1);
+        ASSERT_TRUE(json.is_array() && !json.is_number() && !json.is_object());
+        ASSERT_EQ(json.size(), size);
+        EXPECT_EQ(json.found(), "an array of " + std::to_string(size));
+        EXPECT_EQ(json.elements().size(), size);
+        for (std::size_t i = 0; i < size; i += std::max<std::size_t>(size / 7, 1)) {
+          const auto at = static_cast<std::int64_t>(i);
+          if (!odd.empty() && at == place) continue;
+          EXPECT_EQ(json.at(i).as_int(), at - 3 - (!odd.empty() && at > place ? 1 : 0)) << length << odd << place;
+          EXPECT_EQ(json.at(i).path(), "a[" + std::to_string(i) + "]");
+        }
+        if (odd.empty()) {
+          EXPECT_EQ(json.as_ints().size(), size);
+        }
+        if (odd == "null") {
+          EXPECT_EQ(json.at(static_cast<std::size_t>(place)).found(), "null");
+        }
+      }
+    }
+}
+
+TEST(JsonReader, AColumnNamesTheElementThatIsWrong) {
+  std::string text = "[0";
+  for (int i = 1; i < 1000; ++i) text += "," + std::to_string(i);
+  const JsonReader json = read(text + "]");
+  EXPECT_EQ(json.as_ints(0, 999).back(), 999);
+  EXPECT_EQ(message([&] { json.as_ints(0, 700); }), "f.json: [701]: found 701, expected an integer from 0 to 700");
+  EXPECT_EQ(message([&] { json.as_ints(1); }), "f.json: [0]: found 0, expected an integer of at least 1");
+  EXPECT_EQ(message([&] { json.at(1000); }), "f.json: found an array of 1000, expected an array of at least 1001");
+  EXPECT_EQ(message([&] { json.at(5).as_string(); }), "f.json: [5]: found 5, expected a text");
+}
+
 TEST(JsonReader, AllowsComments) { EXPECT_EQ(read("// head\n{\"a\": 1 /* one */ } // tail\n").at("a").as_int(), 1); }
 
 TEST(JsonReader, ParseErrorsNameLineAndColumn) {
