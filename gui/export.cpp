@@ -12,6 +12,7 @@
 #include "core/json.h"
 #include "core/plan_words.h"
 #include "core/strategy_options.h"
+#include "gui/drawn_hatches.h"
 #include "report/span_words.h"
 #include "report/svg.h"
 #include "report/text_table.h"
@@ -159,7 +160,7 @@ void write_pdf(const Document& document, const QString& file) {
     writer.setPageSize(QPageSize(QPageSize::A4));
     writer.setPageOrientation(QPageLayout::Landscape);
     writer.setPageMargins(QMarginsF(12, 12, 12, 12), QPageLayout::Millimeter);
-    QSvgRenderer renderer(QByteArray::fromStdString(picture_svg(document)));
+    QSvgRenderer renderer(QByteArray::fromStdString(with_drawn_hatches(picture_svg(document))));  // Qt knows no patterns
     QPainter painter(&writer);
     const QSizeF page = QRectF(painter.viewport()).size();
     const QSizeF size = QSizeF(renderer.defaultSize()).scaled(page, Qt::KeepAspectRatio);
