@@ -40,6 +40,7 @@ CompareView::CompareView(TimeAxis& axis, Selection& selection, QWidget* parent)
     title->setAutoFillBackground(true);
   }
   for (QWidget* part : std::initializer_list<QWidget*>{title_a_, above_, title_b_, below_, table_}) column->addWidget(part);
+  table_->hide();
   column->setStretchFactor(above_, 1);
   column->setStretchFactor(below_, 1);
   column->setStretchFactor(table_, 1);
@@ -51,6 +52,10 @@ void CompareView::set_documents(std::shared_ptr<const Document> a, std::shared_p
   a_ = std::move(a);
   b_ = std::move(b);
   refill();
+}
+
+void CompareView::showEvent(QShowEvent*) {
+  if (stale_) refill();
 }
 
 void CompareView::set_mode(CompareMode mode) {
@@ -85,14 +90,17 @@ QString CompareView::title_of(const Document& document, const Document* against)
 
 // In the overlay B is the thin row below each row of A. The axis shows the union of both.
 void CompareView::refill() {
+  Nanoseconds end = {1};
+  if (a_) end = std::max(end, a_->trace().makespan);
+  if (b_) end = std::max(end, b_->trace().makespan);
+  axis_.set_extent({{0}, end});
+  stale_ = !isVisible();
+  if (stale_) return;
   above_->set_document(a_);
   below_->set_document(mode_ == CompareMode::Stacked ? b_ : nullptr);
   const bool overlaid = mode_ == CompareMode::Overlaid && a_ && b_;
   if (overlaid)
     above_->set_twin(program_hash(a_->plan()) == program_hash(b_->plan()) ? match_twin(*a_, b_) : lay_beside(*a_, b_));
-  Nanoseconds end = {1};
-  if (a_) end = std::max(end, a_->trace().makespan);
-  if (b_) end = std::max(end, b_->trace().makespan);
   axis_.set_extent({{0}, end});
   title_a_->setText(a_ ? "A   " + title_of(*a_, nullptr) : tr("A   nothing yet"));
   title_b_->setText(b_ ? "B   " + title_of(*b_, a_.get())

@@ -34,6 +34,9 @@ class CompareView : public QWidget {
   TimelineView* first() const { return above_; }
   TimelineView* second() const { return below_; }
 
+ protected:
+  void showEvent(QShowEvent* event) override;  // nothing is drawn before it is seen
+
  private:
   void refill();
   void fill_delta();
@@ -43,6 +46,7 @@ class CompareView : public QWidget {
   Selection other_ = Selection();                    // of b: its indices mean nothing in a
   std::shared_ptr<const Document> a_ = {}, b_ = {};  // shared with the other views
   CompareMode mode_ = CompareMode::Stacked;
+  bool stale_ = true;
   Theme theme_ = {};
   QLabel *title_a_ = nullptr, *title_b_ = nullptr;
   TimelineView *above_ = nullptr, *below_ = nullptr;

@@ -18,9 +18,7 @@ double RooflinePoint::roof() const { return std::min(peak, intensity * bandwidth
 namespace {
 
 QString words(const char* text) { return QCoreApplication::translate("Facts", text); }
-QString role_title(const Document& document, ClassId who) {
-  return QString::fromStdString(class_name(document.plan(), document.trace(), who));
-}
+QString role_title(const Document& document, ClassId who) { return class_words(document.plan(), document.trace(), who); }
 
 double share(Nanoseconds part, Nanoseconds whole) {
   return whole.value > 0 ? static_cast<double>(part.value) / static_cast<double>(whole.value) : 0;
@@ -39,10 +37,9 @@ FactSection chain_section(const Document& document, Picked picked) {
     const Action& action = action_of(document.plan(), document.trace(), latest);
     const QString name = last - first == 1 ? span_title(document, hops[first].from)
                                            : QString::fromStdString(action_name(document.plan(), action));
-    section.facts.push_back(
-        {name + words(" on ") + QString::fromStdString(role_of(document.plan(), document.trace(), latest.who).name),
-         time_text(latest.end - span_at(last - 1).begin),
-         {PickedKind::Span, hops[first].from, {}}});
+    section.facts.push_back({name + words(" on ") + role_words(role_of(document.plan(), document.trace(), latest.who).name),
+                             time_text(latest.end - span_at(last - 1).begin),
+                             {PickedKind::Span, hops[first].from, {}}});
   }
   return section;
 }
@@ -93,7 +90,7 @@ Facts span_facts(const Document& document, std::int32_t index, const Twin* twin,
 Facts class_facts(const Document& document, ClassId who) {
   const Role& role = role_of(document.plan(), document.trace(), who);
   const Nanoseconds makespan = document.trace().makespan;
-  Facts facts{QString::fromStdString(role.name), {}, {}, {}};
+  Facts facts{role_words(role.name), {}, {}, {}};
   const auto ranks = static_cast<int>(document.trace().classes[who.index()].members.size());
   facts.explained = (ranks == 1 ? words("1 rank on ") : words("%1 ranks that run the same program on ").arg(ranks)) +
                     QString::fromStdString(role.device_kind);

@@ -11,15 +11,19 @@ static QRgb lighter(QColor colour, double share) {
   return qRgb(part(colour.red()), part(colour.green()), part(colour.blue()));
 }
 
-Paints paints_of(const Theme& theme) {
+Paints paints_of(const Theme& theme, Hidden hidden) {
   const std::array<QColor, kPaints> hues = {theme.of(Cell::Forward), theme.of(Cell::Backward), theme.of(Cell::WeightGradient),
                                             theme.of(Cell::Update),  theme.of(Cell::Other),    theme.in_line(),
                                             theme.transfer(),        theme.collective(),       theme.copy(),
                                             theme.of(Cell::Other)};
-  Paints paints;
+  Paints paints{.hidden = hidden};
+  const auto half = [](int a, int b) { return (a * 3 + b) / 4; };
+  const QRgb grey = qRgb(half(theme.rule.red(), theme.faint.red()), half(theme.rule.green(), theme.faint.green()),
+                         half(theme.rule.blue(), theme.faint.blue()));
   for (std::size_t p = 0; p < hues.size(); ++p)
     for (std::size_t s = 0; s < kShades; ++s)
-      paints.colours[p * kShades + s] = lighter(hues[p], 0.45 * static_cast<double>(s) / (kShades - 1));
+      paints.colours[p * kShades + s] =
+          hidden.has(static_cast<Paint>(p)) ? grey : lighter(hues[p], 0.45 * static_cast<double>(s) / (kShades - 1));
   paints.idle = theme.bubble.rgb();
   paints.empty = theme.background.rgb();
   return paints;

@@ -14,15 +14,24 @@
 
 namespace foreshard {
 
+struct Hidden {  // kinds that a person hid, as bits
+  std::uint16_t paints = 0;
+  std::uint8_t causes = 0;
+  bool has(Paint paint) const { return (paints >> static_cast<unsigned>(paint) & 1U) != 0; }
+  bool has(BubbleCause cause) const { return (causes >> static_cast<unsigned>(cause) & 1U) != 0; }
+  bool operator==(const Hidden&) const = default;
+};
+
 struct Paints {  // [Look without `first`]: colour of a slice
   std::array<QRgb, static_cast<std::size_t>(kPaints)* kShades> colours = {};
   QRgb idle = 0;   // time without a slice on a compute lane
   QRgb empty = 0;  // the same on other lanes
+  Hidden hidden = {};
   QRgb of(Look look) const { return colours[static_cast<std::size_t>(look.paint) * kShades + look.shade]; }
   QRgb under(LaneKind kind) const { return kind == LaneKind::Compute ? idle : empty; }
   bool operator==(const Paints&) const = default;
 };
-Paints paints_of(const Theme& theme);
+Paints paints_of(const Theme& theme, Hidden hidden = {});  // what is hidden is grey
 
 // A line in sums: red, green and blue weighted by cover, and cover itself, 0..1 per pixel (above 1 where slices overlap). Four
 // floats in one register: a million slices are drawn in one frame.

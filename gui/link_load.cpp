@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "core/ranks.h"
 #include "report/span_words.h"
@@ -14,6 +15,7 @@ namespace {
 struct Crossing {
   std::int32_t link_class = 0;
   double weight = 0;
+  double on_each = 0;  // of the transfers that this instruction starts, on one link of the class
 };
 
 // Which classes of links an instruction of a class of ranks loads, and how much beside others.
@@ -46,6 +48,7 @@ class Crossings {
     const RankId rank = ranks.members.front();
     const Instruction& instruction = instruction_of(plan_, document_.trace(), span);
     touched_.clear();
+    crossed_.clear();
     double scale = static_cast<double>(ranks.members.size());
     if (const auto* exchange = std::get_if<Exchange>(&instruction.what)) {
       const RankId to = exchange->to ? ranks_.peer(rank, *exchange->to) : RankId{};
@@ -71,7 +74,8 @@ class Crossings {
     }
     std::vector<Crossing> crossings;
     for (const std::int32_t c : touched_) {
-      crossings.push_back({c, sums_[static_cast<std::size_t>(c)] * scale});
+      const auto links = static_cast<double>(document_.trace().links[static_cast<std::size_t>(c)].links.size());
+      crossings.push_back({c, sums_[static_cast<std::size_t>(c)] * scale, crossed_[c].size() * scale / std::max(links, 1.0)});
       sums_[static_cast<std::size_t>(c)] = 0;
     }
     return crossings;
@@ -84,6 +88,7 @@ class Crossings {
       if (c < 0) continue;
       if (sums_[static_cast<std::size_t>(c)] == 0) touched_.push_back(c);
       sums_[static_cast<std::size_t>(c)] += bytes;
+      crossed_[c].insert(link.value);
     }
   }
 
@@ -94,6 +99,7 @@ class Crossings {
   std::vector<std::int32_t> class_of_;  // [link]
   std::vector<double> sums_;            // [class of links]
   std::vector<std::int32_t> touched_;
+  std::map<std::int32_t, std::set<std::int32_t>> crossed_;  // class of links -> its links that are crossed
   std::map<std::tuple<std::int32_t, std::int32_t, std::int32_t>, std::vector<Crossing>> known_;
 };
 
@@ -103,9 +109,13 @@ LinkLoad::LinkLoad(const Document& document) : makespan_(document.trace().makesp
   const std::vector<LinkClass>& links = document.trace().links;
   for (const LinkClass& link : links) total_.push_back(link.bytes), bandwidth_.push_back(link.bandwidth.value);
   bins_ = links.size() <= 512 ? 4096 : 512;
-  weights_.assign(links.size() * (bins_ + 1), 0);
+  for (std::vector<float>* sums : {&weights_, &on_, &used_}) sums->assign(links.size() * (bins_ + 1), 0);
   if (document.cluster && makespan_ > Nanoseconds{}) spread(document);
   for (std::size_t c = 0; c < links.size(); ++c) {  // to sums that end at 1; a class that no span is known to cross: evenly
+    for (std::size_t b = 1, at = c * (bins_ + 1) + 1; b <= bins_; ++b, ++at) {
+      used_[at] = used_[at - 1] + std::min(used_[at], 1.0F);  // several in a bin fill it at most once
+      on_[at] += on_[at - 1];
+    }
     float* row = &weights_[c * (bins_ + 1)];
     double all = 0;
     for (std::size_t b = 1; b <= bins_; ++b) all += static_cast<double>(row[b]);
@@ -128,16 +138,21 @@ void LinkLoad::spread(const Document& document) {
     const double from = static_cast<double>(span.begin.value) / per_bin, to = static_cast<double>(span.end.value) / per_bin;
     for (auto bin = static_cast<std::size_t>(from); bin < bins_ && static_cast<double>(bin) < to; ++bin) {
       const double part = (std::min(to, static_cast<double>(bin + 1)) - std::max(from, static_cast<double>(bin))) / (to - from);
-      for (const Crossing& crossing : crossed)
-        weights_[static_cast<std::size_t>(crossing.link_class) * (bins_ + 1) + bin + 1] +=
-            static_cast<float>(crossing.weight * part);
+      const double time = std::min(to, static_cast<double>(bin + 1)) - std::max(from, static_cast<double>(bin));
+      for (const Crossing& crossing : crossed) {
+        const std::size_t at = static_cast<std::size_t>(crossing.link_class) * (bins_ + 1) + bin + 1;
+        weights_[at] += static_cast<float>(crossing.weight * part);
+        on_[at] += static_cast<float>(crossing.on_each * time);
+        used_[at] += static_cast<float>(std::min(crossing.on_each, 1.0) * time);
+      }
     }
   }
 }
 
-double LinkLoad::bytes(std::size_t link_class, TimeRange range) const {
+// What a row of sums grows by in that time.
+double LinkLoad::between(const std::vector<float>& sums, std::size_t link_class, TimeRange range) const {
   if (link_class >= total_.size() || makespan_ <= Nanoseconds{}) return 0;
-  const float* row = &weights_[link_class * (bins_ + 1)];
+  const float* row = &sums[link_class * (bins_ + 1)];
   const auto until = [&](Nanoseconds when) {
     const double at = std::clamp(static_cast<double>(when.value) / static_cast<double>(makespan_.value), 0.0, 1.0) *
                       static_cast<double>(bins_);
@@ -145,7 +160,16 @@ double LinkLoad::bytes(std::size_t link_class, TimeRange range) const {
     const double inside = at - static_cast<double>(bin);
     return static_cast<double>(row[bin]) * (1 - inside) + static_cast<double>(row[bin + 1]) * inside;
   };
-  return total_[link_class] * std::max(until(range.end) - until(range.begin), 0.0);
+  return std::max(until(range.end) - until(range.begin), 0.0);
+}
+
+double LinkLoad::bytes(std::size_t link_class, TimeRange range) const {
+  return link_class < total_.size() ? total_[link_class] * between(weights_, link_class, range) : 0;
+}
+
+double LinkLoad::sharers(std::size_t link_class, TimeRange range) const {
+  const double used = between(used_, link_class, range);
+  return used > 1e-9 ? between(on_, link_class, range) / used : 0;
 }
 
 double LinkLoad::utilization(std::size_t link_class, TimeRange range) const {

@@ -27,6 +27,7 @@
 #include "gui/strategy_panel.h"
 #include "gui/style_sheet.h"
 #include "gui/suggestion_list.h"
+#include "gui/table_page.h"
 #include "gui/timeline_view.h"
 #include "gui/topology_view.h"
 #include "gui/tour.h"
@@ -76,6 +77,8 @@ void MainWindow::make_centre() {
   column->addWidget(banner_);
   column->addWidget(kpis_);
   timeline_ = new TimelineView(axis_, selection_);
+  timeline_->set_overview(true);
+  timeline_->leave_keys();
   memory_ = new MemoryView(axis_, selection_);
   auto* split = new QSplitter(Qt::Vertical);
   split->setObjectName("time_split");
@@ -101,12 +104,14 @@ void MainWindow::make_centre() {
   compare_column->addLayout(row);
   compare_column->addWidget(compare_, 1);
   topology_ = new TopologyView(axis_, selection_);
+  table_ = new TablePage(axis_, selection_);
   pages_ = new QTabWidget;
   pages_->setAccessibleName(tr("Views"));
   pages_->setDocumentMode(true);
   pages_->addTab(split, tr("Timeline and memory"));
   pages_->addTab(topology_, tr("Topology"));
   pages_->addTab(compare_page, tr("Compare"));
+  pages_->addTab(table_, tr("Table"));
   column->addWidget(pages_, 1);
   setCentralWidget(centre);
   palette_ = new PaletteBox(this);
@@ -216,6 +221,7 @@ void MainWindow::set_theme(ThemeName name) {
 }
 
 void MainWindow::apply_theme() {
+  setStyleSheet({});  // one that is there gives back the palette from before it
   QApplication::setPalette(qt_palette(theme_));
   setPalette(qt_palette(theme_));
   setStyleSheet(style_sheet(theme_));
@@ -246,7 +252,8 @@ QWidget* MainWindow::view(const QString& name) {
   const std::map<QString, std::pair<int, QWidget*>> pages = {{"timeline", {0, timeline_}},
                                                              {"memory", {0, memory_}},
                                                              {"topology", {1, topology_}},
-                                                             {"compare", {2, pages_->widget(2)}}};
+                                                             {"compare", {2, pages_->widget(2)}},
+                                                             {"table", {3, table_}}};
   if (const auto page = pages.find(name); page != pages.end()) {
     pages_->setCurrentIndex(page->second.first);
     return page->second.second;

@@ -41,6 +41,7 @@ class RunPanel;
 class SearchPanel;
 class StrategyPanel;
 class SuggestionList;
+class TablePage;
 class TimelineView;
 class TopologyView;
 class Tour;
@@ -82,6 +83,11 @@ class MainWindow : public QMainWindow {
   QUndoStack& undo_stack() { return undo_; }
   Selection& selection() { return selection_; }
   TimeAxis& axis() { return axis_; }
+  TimelineView* timeline() const { return timeline_; }
+  CompareView* compare_view() const { return compare_; }
+  TablePage* table_page() const { return table_; }
+  Tour* tour() const { return tour_; }
+  HelpOverlay* help_overlay() const { return help_; }
   QString message() const;             // of the banner
   QWidget* view(const QString& name);  // "window", "timeline", "memory", ...; brought to the front; null: no such view
   void compare_with(const Choices& choices);
@@ -118,6 +124,10 @@ class MainWindow : public QMainWindow {
   void start_tour();
   void go_to(const Picked& picked, const TimeRange& range);
   void make_rows_menu(QMenu* menu);
+  void make_shown_menu(QMenu* menu);
+  void make_memory_menu(QMenu* menu);
+  void make_arrows_menu(QMenu* menu);
+  void show_table();
   void make_bookmark_actions(QMenu* menu);
   QAction* act_in_timeline(QMenu* menu, const QString& name, const QString& text, const QKeySequence& keys,
                            void (TimelineView::*run)());
@@ -179,6 +189,7 @@ class MainWindow : public QMainWindow {
   MemoryView* memory_ = nullptr;
   CompareView* compare_ = nullptr;
   TopologyView* topology_ = nullptr;
+  TablePage* table_ = nullptr;
   InspectorView* inspector_ = nullptr;
   SuggestionList* suggestions_ = nullptr;
   StrategyPanel* strategy_ = nullptr;

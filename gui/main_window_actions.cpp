@@ -5,15 +5,18 @@
 #include <QDockWidget>
 #include <QMenuBar>
 #include <QPlainTextEdit>
+#include <QStatusBar>
 #include <QTabWidget>
 #include <QToolBar>
 #include <algorithm>
 
 #include "gui/bookmark_list.h"
+#include "gui/compare_view.h"
 #include "gui/find_hits.h"
 #include "gui/help_overlay.h"
 #include "gui/key_dialog.h"
 #include "gui/main_window.h"
+#include "gui/memory_view.h"
 #include "gui/option_field.h"
 #include "gui/palette_box.h"
 #include "gui/run_panel.h"
@@ -137,6 +140,7 @@ void MainWindow::make_view_menu() {
   const std::tuple<const char*, QString, const char*> pages[] = {{"timeline", tr("&Timeline and memory"), "Alt+1"},
                                                                  {"topology", tr("T&opology"), "Alt+2"},
                                                                  {"compare", tr("&Compare"), "Alt+3"},
+                                                                 {"table", tr("T&able"), "Alt+0"},
                                                                  {"strategy", tr("&Strategy"), "Alt+4"},
                                                                  {"inspector", tr("&Inspector"), "Alt+5"},
                                                                  {"search", tr("Sea&rch"), "Alt+6"},
@@ -147,8 +151,10 @@ void MainWindow::make_view_menu() {
     act(menu, QString("view.%1").arg(name), text, QKeySequence(keys), [this, name = QString(name)] {
       if (QWidget* shown = view(name)) shown->setFocus(Qt::ShortcutFocusReason);
     });
+  act(menu, "view.as_table", tr("Show as ta&ble"), QKeySequence("Ctrl+T"), [this] { show_table(); });
   menu->addSeparator();
   make_rows_menu(menu);
+  make_memory_menu(menu);
   QMenu* themes = menu->addMenu(tr("T&heme"));
   const std::tuple<ThemeName, const char*, QString> names[] = {{ThemeName::Dark, "dark", tr("&Dark")},
                                                                {ThemeName::Light, "light", tr("&Light")},
@@ -168,12 +174,12 @@ void MainWindow::make_view_menu() {
   act(menu, "view.full_screen", tr("&Full screen"), QKeySequence("F11"),
       [this] { setWindowState(windowState() ^ Qt::WindowFullScreen); });
   act(menu, "view.next_pane", tr("Ne&xt part of the window"), QKeySequence("F6"), [this] {
-    std::vector<QWidget*> panes = {docks_["strategy"]->widget(), pages_->currentWidget(), docks_["inspector"]->widget(),
-                                   docks_["search"]->widget()};
+    std::vector<QWidget*> panes = {docks_["strategy"]->widget(), pages_->currentWidget()};
+    for (const char* name : {"inspector", "search", "run", "bookmarks", "log"}) panes.push_back(docks_[name]->widget());
     const auto inside = [](QWidget* pane) {
       return pane->isAncestorOf(QApplication::focusWidget()) || pane == QApplication::focusWidget();
     };
-    std::erase_if(panes, [](QWidget* pane) { return !pane->isVisible(); });
+    std::erase_if(panes, [](QWidget* pane) { return !pane->isVisible() || pane->visibleRegion().isEmpty(); });  // behind a tab
     if (panes.empty()) return;
     const auto now = QApplication::focusWidget() == nullptr ? panes.end() : std::find_if(panes.begin(), panes.end(), inside);
     QWidget* next = now == panes.end() || now + 1 == panes.end() ? panes.front() : *(now + 1);
@@ -196,9 +202,49 @@ void MainWindow::make_rows_menu(QMenu* menu) {
       {Grouping::Node, "node", tr("By &node")}};
   for (const auto& [grouping, id, text] : groups)
     act(rows, QString("view.rows_%1").arg(id), text, {}, [this, grouping = grouping] { timeline_->set_grouping(grouping); });
+  make_shown_menu(menu);
+  make_arrows_menu(menu);
   rows->addSeparator();
   act_in_timeline(rows, "view.pin", tr("&Pin the row"), QKeySequence("P"), &TimelineView::toggle_pin);
   act_in_timeline(rows, "view.unfold", tr("&Unfold the row"), QKeySequence("Space"), &TimelineView::toggle_open);
+}
+
+void MainWindow::make_memory_menu(QMenu* menu) {
+  QMenu* spaces = menu->addMenu(tr("&Memory of"));
+  const std::tuple<Space, const char*, QString> kinds[] = {{Space::Device, "device", tr("the &device")},
+                                                           {Space::PinnedHost, "pinned", tr("the host, &pinned")},
+                                                           {Space::PageableHost, "host", tr("the &host")},
+                                                           {Space::Nvme, "nvme", tr("N&VMe")}};
+  for (const auto& [space, id, text] : kinds)
+    act(spaces, QString("view.memory_%1").arg(id), text, {}, [this, space = space] {
+      view("memory");
+      memory_->set_space(space);
+    });
+}
+
+// The legend without a mouse.
+void MainWindow::make_shown_menu(QMenu* menu) {
+  QMenu* shown = menu->addMenu(tr("&Coloured in the timeline"));
+  const std::vector<LegendEntry> entries = legend_entries();
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    QAction* action = act(shown, QString("view.shown_%1").arg(i), entries[i].words, {},
+                          [this, entry = entries[i]] { timeline_->set_hidden(toggled(timeline_->hidden(), entry)); });
+    action->setCheckable(true);
+    action->setChecked(true);
+    connect(timeline_, &TimelineView::hidden_changed, action,
+            [this, action, entry = entries[i]] { action->setChecked(!entry.hidden_by(timeline_->hidden())); });
+  }
+  act(shown, "view.shown_all", tr("&Everything"), {}, [this] { timeline_->set_hidden({}); });
+}
+
+void MainWindow::make_arrows_menu(QMenu* menu) {
+  QMenu* arrows = menu->addMenu(tr("Ar&rows"));
+  const std::tuple<Arrows, const char*, QString> kinds[] = {
+      {Arrows::Direct, "direct", tr("To what it waited for &directly")},
+      {Arrows::Chain, "chain", tr("Along the binding &chain")},
+      {Arrows::Critical, "critical", tr("The critical &path of the run")}};
+  for (const auto& [kind, id, text] : kinds)
+    act(arrows, QString("view.arrows_%1").arg(id), text, {}, [this, kind = kind] { timeline_->set_arrows(kind); });
 }
 
 // Keys without Ctrl belong to the timeline: elsewhere they are letters.
@@ -224,6 +270,12 @@ void MainWindow::make_go_menu() {
   act_in_timeline(menu, "go.previous_op", tr("P&revious operation"), QKeySequence(","), &TimelineView::previous_op);
   act_in_timeline(menu, "go.back", tr("What it waited &for"), QKeySequence("Return"), &TimelineView::follow_back);
   act_in_timeline(menu, "go.return", tr("&Back again"), QKeySequence("Backspace"), &TimelineView::follow_return);
+  act_in_timeline(menu, "go.closer", tr("Cl&oser"), QKeySequence("+"), &TimelineView::zoom_in);
+  act_in_timeline(menu, "go.farther", tr("Farthe&r"), QKeySequence("-"), &TimelineView::zoom_out);
+  act(menu, "go.divergence", tr("&First difference of two results"), QKeySequence("Ctrl+J"), [this] {
+    view("compare");
+    if (!compare_->jump_to_divergence()) statusBar()->showMessage(tr("The two results do not differ, or there is only one."));
+  });
   menu->addSeparator();
   make_bookmark_actions(menu);
 }

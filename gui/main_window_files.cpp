@@ -181,8 +181,8 @@ Workspace MainWindow::workspace() const {
   workspace.granularity = granularity_;
   workspace.bookmarks = bookmarks_->bookmarks();
   if (document_) workspace.visible = axis_.visible();
-  static const char* const pages[] = {"timeline", "topology", "compare"};
-  workspace.page = pages[std::clamp(pages_->currentIndex(), 0, 2)];
+  static const char* const pages[] = {"timeline", "topology", "compare", "table"};
+  workspace.page = pages[std::clamp(pages_->currentIndex(), 0, 3)];
   workspace.geometry = saveGeometry().toBase64().toStdString();
   workspace.layout = saveState(Workspace::kVersion).toBase64().toStdString();
   return workspace;

@@ -18,6 +18,7 @@
 #include "gui/search_panel.h"
 #include "gui/strategy_panel.h"
 #include "gui/suggestion_list.h"
+#include "gui/table_page.h"
 #include "gui/timeline_view.h"
 #include "gui/topology_view.h"
 
@@ -154,6 +155,7 @@ void MainWindow::show_document(std::shared_ptr<const Document> document) {
   memory_->set_document(document_);
   topology_->set_document(document_);
   inspector_->set_document(document_);
+  table_->set_document(document_);
   run_->set_document(document_);
   kpis_->set_documents(document_, compared_);
   if (document_ && measured_ && measured_->trace().plan_hash != document_->trace().plan_hash) show_measured({});
@@ -168,6 +170,7 @@ void MainWindow::show_measured(std::shared_ptr<const Document> measured) {
   if (!measured_) measured_file_.clear();
   try {
     timeline_->set_measured(measured_);
+    inspector_->set_twin(timeline_->twin());
   } catch (const Error& error) {
     measured_ = {};
     tell(QString::fromStdString(error.what()));
@@ -175,6 +178,16 @@ void MainWindow::show_measured(std::shared_ptr<const Document> measured) {
   update_extents();
   update_compare();
   if (measured_) view("compare");
+}
+
+// The table that holds what the page before it shows.
+void MainWindow::show_table() {
+  const TableKind kinds[] = {TableKind::Operations, TableKind::Links, TableKind::Operations, table_->kind()};
+  const bool memory = memory_->isAncestorOf(focusWidget()) || memory_ == focusWidget();
+  const TableKind kind = memory ? TableKind::Stages : kinds[std::clamp(pages_->currentIndex(), 0, 3)];
+  view("table");
+  table_->show_kind(kind);
+  table_->setFocus(Qt::ShortcutFocusReason);
 }
 
 void MainWindow::update_extents() {

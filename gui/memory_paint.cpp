@@ -159,7 +159,7 @@ void MemoryView::paint_header(QPainter& painter) const {
   const StageMemory* stage = row();
   if (stage == nullptr) return;
   painter.setPen(theme_.text);
-  painter.drawText(QRectF(10, 6, kHeaderWidth - 16, 16), Qt::AlignLeft | Qt::AlignVCenter, QString::fromStdString(stage->role));
+  painter.drawText(QRectF(10, 6, kHeaderWidth - 16, 16), Qt::AlignLeft | Qt::AlignVCenter, role_words(stage->role));
   painter.setPen(loaded_.series.size() > 1 ? theme_.accent : theme_.faint);
   painter.drawText(QRectF(10, 22, kHeaderWidth - 70, 16), Qt::AlignLeft | Qt::AlignVCenter,
                    space_words(space_) + (loaded_.series.size() > 1 ? QString::fromUtf8(" \u25be") : QString()));
@@ -234,7 +234,7 @@ void MemoryView::paint_bar(QPainter& painter, std::size_t role) const {
   const StageMemory* shown = row();
   const bool picked = shown == &stage;
   const QFontMetricsF metrics(painter.font());
-  const QString name = QString::fromStdString(stage.role), number = bytes_words(stage.with_framework);
+  const QString name = role_words(stage.role), number = bytes_words(stage.with_framework);
   const double room = static_cast<double>(bars().width()) / static_cast<double>(document_->summary.memory.size());
   QString words = name;
   if (metrics.horizontalAdvance(words) > room - 4) words = QString::number(role);

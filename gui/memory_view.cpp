@@ -28,23 +28,22 @@ MemoryView::MemoryView(TimeAxis& axis, Selection& selection, QWidget* parent)
   connect(&selection_, &Selection::changed, this, [this] { follow_selection(); });
   connect(&loading_, &QFutureWatcherBase::finished, this, [this] {
     Loaded loaded = loading_.result();
-    if (loaded.who == who_) loaded_ = std::move(loaded);
+    if (loaded.who == who_ && loaded.of == document_) loaded_ = std::move(loaded);
     update();
   });
 }
 
-MemoryView::~MemoryView() { loading_.waitForFinished(); }
+MemoryView::~MemoryView() = default;  // a worker keeps what it reads
 
 MemoryView::Loaded MemoryView::load(const Document& document, ClassId who) {
-  Loaded loaded{who, make_series(document, who), {}};
+  Loaded loaded{who, make_series(document, who), {}, {}};
   if (!loaded.series.empty())
     loaded.at_peak = live_blocks(document, who, loaded.series.front().space, loaded.series.front().peak_time);
   return loaded;
 }
 
 void MemoryView::set_document(std::shared_ptr<const Document> document) {
-  loading_.waitForFinished();
-  document_ = std::move(document);
+  document_ = std::move(document);  // a worker of the one before goes on in vain
   loaded_ = {};
   who_ = {};
   space_ = Space::Device;
@@ -75,7 +74,11 @@ void MemoryView::show_class(ClassId who) {
   if (spans.size() <= kSpansAtOnce)
     loaded_ = load(*document_, who);
   else
-    loading_.setFuture(QtConcurrent::run([document = document_, who] { return load(*document, who); }));
+    loading_.setFuture(QtConcurrent::run([document = document_, who] {
+      Loaded loaded = load(*document, who);
+      loaded.of = document;
+      return loaded;
+    }));
   update();
 }
 
@@ -182,8 +185,8 @@ QString MemoryView::words_at(QPoint at) const {
   };
   if (const int role = role_under(at); role >= 0) {
     const StageMemory& stage = document_->summary.memory[static_cast<std::size_t>(role)];
-    lines << tr("%1: live peak %2, arena %3")
-                 .arg(QString::fromStdString(stage.role), bytes_words(stage.live_peak), bytes_words(stage.arena));
+    lines
+        << tr("%1: live peak %2, arena %3").arg(role_words(stage.role), bytes_words(stage.live_peak), bytes_words(stage.arena));
     if (stage.order_bound > Bytes{}) lines << tr("order bound %1").arg(bytes_words(stage.order_bound));
     list(stage.peak);
   } else if (const MemorySeries* shown = series(); shown != nullptr && chart().contains(at)) {

@@ -44,7 +44,8 @@ class MemoryView : public QWidget {
   struct Loaded {
     ClassId who = {};
     std::vector<MemorySeries> series = {};
-    std::vector<LiveBlock> at_peak = {};  // of the device space
+    std::vector<LiveBlock> at_peak = {};      // of the device space
+    std::shared_ptr<const Document> of = {};  // shared with the views
   };
   static Loaded load(const Document& document, ClassId who);
 

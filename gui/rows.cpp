@@ -5,6 +5,7 @@
 #include <map>
 
 #include "core/ranks.h"
+#include "gui/words.h"
 
 namespace foreshard {
 
@@ -80,7 +81,7 @@ class GroupBuilder {
 
   QString title_of(RankId rank, int number) const {
     switch (grouping_) {
-      case Grouping::Stage: return QString::fromStdString(plan_.roles[ranks_.role(rank).index()].name);
+      case Grouping::Stage: return role_words(plan_.roles[ranks_.role(rank).index()].name);
       case Grouping::Node: return words("node %1").arg(node_of(rank));
       case Grouping::DataParallel: return words("replica %1").arg(number);
       case Grouping::TensorParallel: return words("TP group %1").arg(number);

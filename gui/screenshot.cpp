@@ -11,7 +11,8 @@
 namespace foreshard {
 
 const QStringList& shot_views() {
-  static const QStringList views = {"window", "timeline", "memory", "topology", "search", "compare", "inspector"};
+  static const QStringList views = {"window",  "timeline",  "memory", "topology", "search",
+                                    "compare", "inspector", "table",  "run"};
   return views;
 }
 

@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "core/json.h"
+#include "gui/option_field.h"
 
 namespace foreshard {
 
@@ -34,6 +35,14 @@ class Ideas {
   }
   int number(const std::string& path) const { return std::atoi(now(path).c_str()); }
 
+  // "micro batch 1 → 2", as the panel calls it.
+  std::string turned(const std::string& path, const std::string& value) const {
+    const auto shown = [](const std::string& text) {
+      if (text == "true") return OptionField::tr("on");
+      return text == "false" ? OptionField::tr("off") : QString::fromStdString(text);
+    };
+    return (option_label(path) + " " + shown(now(path)) + " → " + shown(value)).toStdString();
+  }
   void add(std::string text, Choices choices) {
     if (choices != choices_) ideas_.push_back({.text = std::move(text), .choices = std::move(choices)});
   }
@@ -41,9 +50,7 @@ class Ideas {
     if (now(path) == value || now(path).empty()) return;
     Choices choices = choices_;
     choices.strategy[path] = value;
-    std::string name = path;
-    std::replace(name.begin(), name.end(), '_', ' ');
-    add(name + " " + now(path) + " → " + value, std::move(choices));
+    add(turned(path, value), std::move(choices));
   }
   void halve(const std::string& path) {
     if (number(path) < 2 || number(path) % 2 != 0) return;
@@ -53,9 +60,7 @@ class Ideas {
       choices.strategy.erase("dp");
       choices.strategy.erase("zero_group");
     }
-    std::string name = path;
-    std::replace(name.begin(), name.end(), '_', ' ');
-    add(name + " " + now(path) + " → " + std::to_string(number(path) / 2), std::move(choices));
+    add(turned(path, std::to_string(number(path) / 2)), std::move(choices));
   }
   void with_overlap(const std::string& part) {
     const std::string overlap = now("overlap");
@@ -67,7 +72,7 @@ class Ideas {
     Choices choices = choices_;
     choices.strategy["virtual_stages"] = std::to_string(count);
     choices.strategy["schedule"] = "interleaved-1f1b";
-    add("virtual stages " + now("virtual_stages") + " → " + std::to_string(count) + ", interleaved-1f1b", std::move(choices));
+    add(turned("virtual_stages", std::to_string(count)) + ", interleaved-1f1b", std::move(choices));
   }
   void shorter_pipeline() {
     chunks(2);

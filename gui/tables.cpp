@@ -6,6 +6,7 @@
 #include <QSortFilterProxyModel>
 #include <QTableView>
 #include <QVBoxLayout>
+#include <algorithm>
 #include <utility>
 
 #include "gui/span_facts.h"
@@ -58,16 +59,30 @@ TableColumn share_column(const QString& header, std::function<double(int)> value
   return {header, [value](int row) { return percent_words(value(row)); }, value};
 }
 
-QString role_title(const Document& document, ClassId who) {
-  return QString::fromStdString(class_name(document.plan(), document.trace(), who));
-}
+QString role_title(const Document& document, ClassId who) { return class_words(document.plan(), document.trace(), who); }
 
 }  // namespace
 
-std::unique_ptr<ResultTable> span_table(std::shared_ptr<const Document> document) {
-  const auto at = [document](int row) -> const Span& { return document->trace().spans[static_cast<std::size_t>(row)]; };
+// All, or those that are there in `visible`.
+static std::vector<std::int32_t> spans_for_table(const Document& document, TimeRange visible) {
+  const std::vector<Span>& spans = document.trace().spans;
+  std::vector<std::int32_t> rows;
+  const bool all = spans.size() <= kMostTableRows;
+  for (std::size_t s = 0; s < spans.size() && rows.size() < kMostTableRows; ++s)
+    if (all || (spans[s].end > visible.begin && spans[s].begin < visible.end)) rows.push_back(static_cast<std::int32_t>(s));
+  return rows;
+}
+
+std::unique_ptr<ResultTable> span_table(std::shared_ptr<const Document> document, TimeRange visible) {
+  const auto rows =
+      std::make_shared<const std::vector<std::int32_t>>(spans_for_table(*document, visible));  // shared by columns
+  const auto at = [document, rows](int row) -> const Span& {
+    return document->trace().spans[static_cast<std::size_t>((*rows)[static_cast<std::size_t>(row)])];
+  };
   std::vector<TableColumn> columns;
-  columns.push_back({words("operation"), [document](int row) { return span_title(*document, row); }, {}});
+  columns.push_back({words("operation"),
+                     [document, rows](int row) { return span_title(*document, (*rows)[static_cast<std::size_t>(row)]); },
+                     {}});
   columns.push_back({words("stage"), [document, at](int row) { return role_title(*document, at(row).who); }, {}});
   columns.push_back({words("stream"),
                      [document, at](int row) {
@@ -77,8 +92,8 @@ std::unique_ptr<ResultTable> span_table(std::shared_ptr<const Document> document
                      {}});
   columns.push_back(moment_column(words("begin"), [at](int row) { return at(row).begin; }));
   columns.push_back(time_column(words("takes"), [at](int row) { return at(row).end - at(row).begin; }));
-  return std::make_unique<ResultTable>(static_cast<int>(document->trace().spans.size()), std::move(columns), [](int row) {
-    return Picked{PickedKind::Span, row, {}};
+  return std::make_unique<ResultTable>(static_cast<int>(rows->size()), std::move(columns), [rows](int row) {
+    return Picked{PickedKind::Span, (*rows)[static_cast<std::size_t>(row)], {}};
   });
 }
 
@@ -166,6 +181,7 @@ CompanionTable::CompanionTable(Selection& selection, QWidget* parent) : QWidget(
   view_->verticalHeader()->setDefaultSectionSize(22);
   view_->verticalHeader()->hide();
   view_->horizontalHeader()->setStretchLastSection(true);
+  view_->horizontalHeader()->setResizeContentsPrecision(200);  // rows that are looked at for a width
   view_->setShowGrid(false);
   view_->setAlternatingRowColors(true);
   view_->setAccessibleName(tr("Table"));
@@ -180,7 +196,9 @@ CompanionTable::CompanionTable(Selection& selection, QWidget* parent) : QWidget(
 void CompanionTable::set_table(std::unique_ptr<ResultTable> table) {
   proxy_->setSourceModel(table.get());
   table_ = std::move(table);
-  if (table_ && table_->rowCount() < 2000) view_->resizeColumnsToContents();
+  if (!table_) return;
+  view_->resizeColumnsToContents();
+  for (int c = 0; c + 1 < table_->columnCount(); ++c) view_->setColumnWidth(c, std::min(view_->columnWidth(c) + 24, 320));
 }
 
 }  // namespace foreshard

@@ -10,6 +10,7 @@
 
 #include "gui/document.h"
 #include "gui/selection.h"
+#include "gui/time_axis.h"
 
 class QLineEdit;
 class QSortFilterProxyModel;
@@ -42,8 +43,11 @@ class ResultTable : public QAbstractTableModel {
   std::function<Picked(int)> about_;
 };
 
+inline constexpr std::size_t kMostTableRows = 50'000;  // of operations: more would hold the window up when they are sorted
+
 // Each keeps the document as long as it lives.
-std::unique_ptr<ResultTable> span_table(std::shared_ptr<const Document> document);         // operations: the timeline
+// Operations: the timeline. Of a result with more than kMostTableRows the first so many that are there in `visible`.
+std::unique_ptr<ResultTable> span_table(std::shared_ptr<const Document> document, TimeRange visible);
 std::unique_ptr<ResultTable> bubble_table(std::shared_ptr<const Document> document);       // idle time: the timeline
 std::unique_ptr<ResultTable> stage_table_model(std::shared_ptr<const Document> document);  // stages: memory and busy time
 std::unique_ptr<ResultTable> link_table(std::shared_ptr<const Document> document);         // links: the topology

@@ -240,12 +240,15 @@ class FramePainter {
     const double strong = sources_.theme.name == ThemeName::HighContrast ? 0.85 : 0.42;
     const QRgb tint = mixed(sources_.theme.bubble, cause, 0.10), stroke = mixed(sources_.theme.bubble, cause, strong);
     const auto origin = static_cast<std::int64_t>(std::floor(from));
+    const bool hidden = sources_.paints.hidden.has(bubble.cause);
     const int first = static_cast<int>(std::ceil(std::max(from, 0.0))),
               last = static_cast<int>(std::floor(std::min(to, width_ * 1.0)));
     for (int y = std::max(top_, 0); y < std::min(bottom_, height_); ++y) {
       auto* pixels = pixels_of(y);
       for (int x = first; x < last; ++x)
-        pixels[x] = on_hatch(bubble.cause, static_cast<int>((x - origin) % 5040), y - top_, view_.scale) ? stroke : tint;
+        pixels[x] = hidden ? sources_.paints.idle
+                    : on_hatch(bubble.cause, static_cast<int>((x - origin) % 5040), y - top_, view_.scale) ? stroke
+                                                                                                           : tint;
     }
   }
 

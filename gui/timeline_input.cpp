@@ -38,6 +38,11 @@ void TimelineView::mousePressEvent(QMouseEvent* event) {
   pressed_ = event->pos();
   pressed_range_ = axis_.visible();
   pressed_scroll_ = scroll_;
+  if (event->button() == Qt::LeftButton && event->pos().y() < overview_height()) {
+    drag_ = Drag::Overview;
+    return show_around(event->position().x());
+  }
+  if (event->button() == Qt::LeftButton && press_legend(event)) return;
   const int row = row_under(event->pos());
   if (event->pos().x() < kHeaderWidth && row >= 0 && event->button() == Qt::LeftButton) {
     mouse_ = event->pos();
@@ -60,6 +65,8 @@ void TimelineView::mouseMoveEvent(QMouseEvent* event) {
     update();
   } else if (drag_ == Drag::Select) {
     axis_.select(TimeRange{time_at(pressed_.x()), time_at(event->pos().x())});
+  } else if (drag_ == Drag::Overview) {
+    show_around(event->position().x());
   }
   const bool inside = lanes_rect().contains(event->pos());
   axis_.set_cursor(inside ? std::optional(time_at(event->pos().x())) : std::nullopt);
@@ -94,7 +101,9 @@ void TimelineView::leaveEvent(QEvent*) {
 bool TimelineView::event(QEvent* event) {
   if (event->type() == QEvent::ToolTip) {
     const auto* help = static_cast<QHelpEvent*>(event);
-    const QString words = lanes_rect().contains(help->pos()) ? words_at(help->pos()) : QString();
+    QString words = lanes_rect().contains(help->pos()) ? words_at(help->pos()) : QString();
+    for (std::size_t i = 0; i < legend_boxes_.size(); ++i)
+      if (legend_box(i).contains(help->pos())) words = tr("Click: grey or coloured. Ctrl+click: this one only.");
     if (words.isEmpty())
       QToolTip::hideText();
     else
@@ -104,14 +113,16 @@ bool TimelineView::event(QEvent* event) {
   return QWidget::event(event);
 }
 
-QString TimelineView::words_at(QPoint at) const {
-  const Picked under = hit(at);
+QString TimelineView::words_at(QPoint at) const { return facts_line(hit(at)); }
+
+QString TimelineView::facts_line(Picked under) const {
   if (!document_ || under.index < 0) return {};
-  if (under.kind == PickedKind::Bubble) {
+  const auto at = static_cast<std::size_t>(under.index);
+  if (under.kind == PickedKind::Bubble && at < document_->bubbles.size()) {
     const Bubble& bubble = document_->bubbles[static_cast<std::size_t>(under.index)];
     return tr("idle %1: %2").arg(time_text(bubble.end - bubble.begin), cause_words(bubble.cause));
   }
-  if (under.kind != PickedKind::Span) return {};
+  if (under.kind != PickedKind::Span || at >= document_->trace().spans.size()) return {};
   const Span& span = document_->trace().spans[static_cast<std::size_t>(under.index)];
   const QString action =
       QString::fromStdString(action_name(document_->plan(), action_of(document_->plan(), document_->trace(), span)));
@@ -132,9 +143,10 @@ void TimelineView::keyPressEvent(QKeyEvent* event) {
   if (is(s, Qt::Key_S) || key == Qt::Key_K) return zoom_out();
   if (is(a, Qt::Key_A) || key == Qt::Key_J || key == Qt::Key_Left) return pan_left();
   if (is(d, Qt::Key_D) || key == Qt::Key_L || key == Qt::Key_Right) return pan_right();
+  if (key == Qt::Key_Up) return scroll_up();
+  if (key == Qt::Key_Down) return scroll_down();
+  if (!own_keys_) return QWidget::keyPressEvent(event);
   switch (key) {
-    case Qt::Key_Up: return scroll_up();
-    case Qt::Key_Down: return scroll_down();
     case Qt::Key_0: return fit();
     case Qt::Key_F: return focus_picked();
     case Qt::Key_Z: return zoom_to_selected();

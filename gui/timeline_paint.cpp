@@ -2,7 +2,6 @@
 #include <QPainter>
 #include <QPainterPath>
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "gui/timeline_view.h"
@@ -25,7 +24,7 @@ static QFont small_font(const QFont& font, double scale) {
 void TimelineView::refresh_frame() {
   const FrameView view = frame_view();
   if (!stale_ && view == frame_of_) return;
-  const FrameSources sources = {document_.get(), levels_.get(), twin_.get(), theme_, paints_};
+  const FrameSources sources = {document_.get(), levels_ ? &levels_->lanes : nullptr, twin_.get(), theme_, paints_};
   frame_ = draw_frame(sources, rows_, view);
   frame_of_ = view;
   stale_ = false;
@@ -54,6 +53,7 @@ void TimelineView::paintEvent(QPaintEvent*) {
   paint_headers(painter);
   paint_gutter(painter);
   paint_ruler(painter);
+  paint_overview(painter);
   if (legend_) paint_legend(painter);
   paint_range_and_cursor(painter);
 }
@@ -62,6 +62,7 @@ void TimelineView::paint_labels(QPainter& painter) const {
   const QFontMetricsF metrics(painter.font());
   const auto width_of = [&](const QString& text) { return metrics.horizontalAdvance(text); };
   for (const FrameLabel& label : frame_labels(*document_, rows_, twin_.get(), frame_of_, width_of)) {
+    if (label.bubble ? paints_.hidden.has(label.cause) : paints_.hidden.has(label.under.paint)) continue;
     if (label.bubble) {
       const double width = metrics.horizontalAdvance(label.text) + 10,
                    height = std::min(label.box.height() - 2, metrics.height());
@@ -79,7 +80,7 @@ void TimelineView::paint_labels(QPainter& painter) const {
 
 void TimelineView::paint_ruler(QPainter& painter) const {
   const QRect lanes = lanes_rect();
-  const QRect strip(0, 0, width(), lanes.top());
+  const QRect strip(0, overview_height(), width(), lanes.top() - overview_height());
   painter.fillRect(strip, theme_.panel);
   const TimeRange visible = axis_.visible();
   const double per_pixel = static_cast<double>(visible.length().value) / lanes.width();
@@ -95,15 +96,16 @@ void TimelineView::paint_ruler(QPainter& painter) const {
     if (!major) continue;
     if (x + 60 > lanes.right()) continue;
     painter.setPen(theme_.text);
-    painter.drawText(QRectF(x + 4, 0, 120, strip.height() - 5), Qt::AlignLeft | Qt::AlignVCenter, tick_text({t}, step));
+    painter.drawText(QRectF(x + 4, strip.top(), 120, strip.height() - 5), Qt::AlignLeft | Qt::AlignVCenter,
+                     tick_text({t}, step));
   }
-  painter.fillRect(QRect(0, 0, kHeaderWidth, strip.height() - 1), theme_.panel);
-  painter.fillRect(QRect(lanes.right() + 1, 0, kGutterWidth, strip.height() - 1), theme_.panel);
+  painter.fillRect(QRect(0, strip.top(), kHeaderWidth, strip.height() - 1), theme_.panel);
+  painter.fillRect(QRect(lanes.right() + 1, strip.top(), kGutterWidth, strip.height() - 1), theme_.panel);
   painter.setPen(theme_.faint);
-  painter.drawText(QRect(10, 0, kHeaderWidth - 16, strip.height() - 2), Qt::AlignLeft | Qt::AlignVCenter,
+  painter.drawText(QRect(10, strip.top(), kHeaderWidth - 16, strip.height() - 2), Qt::AlignLeft | Qt::AlignVCenter,
                    time_text(visible.length()) + " " + tr("shown"));
-  painter.drawText(QRect(lanes.right() + 1, 0, kGutterWidth - 8, strip.height() - 2), Qt::AlignRight | Qt::AlignVCenter,
-                   tr("busy"));
+  painter.drawText(QRect(lanes.right() + 1, strip.top(), kGutterWidth - 8, strip.height() - 2),
+                   Qt::AlignRight | Qt::AlignVCenter, tr("busy"));
 }
 
 static void paint_triangle(QPainter& painter, QPointF at, bool open, QColor colour) {
@@ -195,53 +197,6 @@ void TimelineView::paint_gutter(QPainter& painter) const {
   painter.drawLine(left, lanes.top(), left, lanes.bottom());
 }
 
-void TimelineView::paint_legend(QPainter& painter) const {
-  const int top = lanes_rect().bottom() + 1;
-  painter.fillRect(QRect(0, top, width(), height() - top), theme_.panel);
-  painter.setPen(theme_.rule);
-  painter.drawLine(0, top, width(), top);
-  struct Entry {
-    QColor colour;
-    QString letter, words;
-  };
-  const std::array<Entry, 8> entries = {{{theme_.of(Cell::Forward), "F", tr("forward")},
-                                         {theme_.of(Cell::Backward), "B", tr("backward")},
-                                         {theme_.of(Cell::WeightGradient), "W", tr("weight gradient")},
-                                         {theme_.of(Cell::Update), "U", tr("update")},
-                                         {theme_.in_line(), "T", tr("collective in line")},
-                                         {theme_.transfer(), "P", tr("transfer")},
-                                         {theme_.collective(), "C", tr("collective")},
-                                         {theme_.copy(), "O", tr("copy")}}};
-  const QFontMetricsF metrics(painter.font());
-  double x = 10;
-  const double middle = top + (height() - top) / 2.0 + 0.5;
-  for (const Entry& entry : entries) {
-    const QRectF box(x, middle - 7, 15, 14);
-    if (x + 24 + metrics.horizontalAdvance(entry.words) > width() - 4) return;
-    painter.fillRect(box, entry.colour);
-    painter.setPen(theme_.label_on(entry.colour));
-    painter.drawText(box, Qt::AlignCenter, entry.letter);
-    painter.setPen(theme_.faint);
-    painter.drawText(QPointF(x + 20, middle + metrics.ascent() / 2 - 1), entry.words);
-    x += 34 + metrics.horizontalAdvance(entry.words);
-  }
-  for (int c = 0; c < kBubbleCauses; ++c) {
-    const auto cause = static_cast<BubbleCause>(c);
-    const QString words = cause_words(cause);
-    if (x + 30 + metrics.horizontalAdvance(words) > width() - 4) return;
-    QImage sample(QSize(22, 14) * devicePixelRatioF(), QImage::Format_RGB32);
-    sample.fill(theme_.bubble);
-    for (int y = 0; y < sample.height(); ++y)
-      for (int i = 0; i < sample.width(); ++i)
-        if (on_hatch(cause, i, y, devicePixelRatioF())) sample.setPixelColor(i, y, theme_.of(cause));
-    sample.setDevicePixelRatio(devicePixelRatioF());
-    painter.drawImage(QPointF(x, middle - 7), sample);
-    painter.setPen(theme_.faint);
-    painter.drawText(QPointF(x + 27, middle + metrics.ascent() / 2 - 1), words);
-    x += 41 + metrics.horizontalAdvance(words);
-  }
-}
-
 QPointF TimelineView::anchor_of(std::int32_t span, bool at_end) const {
   const Span& of = document_->trace().spans[static_cast<std::size_t>(span)];
   const int index = row_of(of.who);
@@ -300,7 +255,8 @@ void TimelineView::paint_range_and_cursor(QPainter& painter) const {
   const QFontMetricsF metrics(painter.font());
   const auto plate = [&](double x, const QString& words) {
     const double w = metrics.horizontalAdvance(words) + 12;
-    const QRectF box(std::clamp(x - w / 2, lanes.left() * 1.0, std::max(lanes.right() - w, lanes.left() * 1.0)), 3, w, 19);
+    const QRectF box(std::clamp(x - w / 2, lanes.left() * 1.0, std::max(lanes.right() - w, lanes.left() * 1.0)),
+                     overview_height() + 3, w, 19);
     painter.setRenderHint(QPainter::Antialiasing);
     painter.setPen(Qt::NoPen);
     painter.setBrush(theme_.accent);

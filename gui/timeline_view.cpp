@@ -9,7 +9,8 @@
 
 namespace foreshard {
 
-static constexpr int kRuler = 26, kLegend = 24;
+static constexpr int kRuler = 26;
+static constexpr std::size_t kOverviewBins = 2048;
 
 TimelineView::TimelineView(TimeAxis& axis, Selection& selection, QWidget* parent)
     : QWidget(parent), axis_(axis), selection_(selection) {
@@ -17,13 +18,16 @@ TimelineView::TimelineView(TimeAxis& axis, Selection& selection, QWidget* parent
   setFocusPolicy(Qt::StrongFocus);
   setMinimumSize(320, 120);
   setAccessibleName(tr("Timeline"));
-  setAccessibleDescription(tr("Work and idle time of every group of ranks; the table of operations holds the same in text"));
   set_theme(theme_of(ThemeName::Dark));
   const auto repaint = [this] { update(); };
   connect(&axis_, &TimeAxis::visible_changed, this, repaint);
   connect(&axis_, &TimeAxis::cursor_changed, this, repaint);
   connect(&axis_, &TimeAxis::selected_changed, this, repaint);
-  connect(&selection_, &Selection::changed, this, repaint);
+  connect(&selection_, &Selection::changed, this, [this] {
+    describe();
+    update();
+  });
+  describe();
   connect(&making_, &QFutureWatcherBase::finished, this, [this] {
     levels_ = making_.result();
     stale_ = true;
@@ -31,7 +35,7 @@ TimelineView::TimelineView(TimeAxis& axis, Selection& selection, QWidget* parent
   });
 }
 
-TimelineView::~TimelineView() { making_.waitForFinished(); }
+TimelineView::~TimelineView() = default;  // a worker keeps what it reads
 
 void TimelineView::set_document(std::shared_ptr<const Document> document) {
   document_ = std::move(document);
@@ -64,7 +68,7 @@ void TimelineView::set_twin(std::shared_ptr<const Twin> twin) {
 
 void TimelineView::set_theme(const Theme& theme) {
   theme_ = theme;
-  const Paints paints = paints_of(theme);
+  const Paints paints = paints_of(theme, paints_.hidden);
   if (paints == paints_) return update();
   paints_ = paints;
   stale_ = true;
@@ -74,6 +78,11 @@ void TimelineView::set_theme(const Theme& theme) {
 
 void TimelineView::set_legend(bool shown) {
   legend_ = shown;
+  lay_out();
+}
+
+void TimelineView::set_overview(bool shown) {
+  overview_ = shown;
   lay_out();
 }
 
@@ -103,8 +112,8 @@ void TimelineView::rebuild_levels() {
   if (!document_) return;
   making_.setFuture(QtConcurrent::run([document = document_, paints = paints_] {
     const TimeRange whole = {{0}, std::max(document->trace().makespan, Nanoseconds{1})};
-    return std::shared_ptr<const std::vector<LaneLevels>>(
-        std::make_shared<std::vector<LaneLevels>>(make_levels(document->lanes, whole, paints)));
+    return std::shared_ptr<const Levels>(std::make_shared<Levels>(
+        Levels{make_levels(document->lanes, whole, paints), busy_by_bin(*document, paints, kOverviewBins)}));
   }));
 }
 
@@ -116,8 +125,9 @@ void TimelineView::wait_for_levels() {
 }
 
 QRect TimelineView::lanes_rect() const {
-  const int bottom = legend_ ? kLegend : 0;
-  return {kHeaderWidth, kRuler, std::max(width() - kHeaderWidth - kGutterWidth, 1), std::max(height() - kRuler - bottom, 1)};
+  const int top = kRuler + overview_height();
+  const int bottom = legend_ && !legend_boxes_.empty() ? static_cast<int>(legend_boxes_.back().bottom()) + 2 : 0;
+  return {kHeaderWidth, top, std::max(width() - kHeaderWidth - kGutterWidth, 1), std::max(height() - top - bottom, 1)};
 }
 
 FrameView TimelineView::frame_view() const {
@@ -138,7 +148,15 @@ Nanoseconds TimelineView::time_at(double x) const {
               std::floor((x - lanes.left()) * static_cast<double>(axis_.visible().length().value) / lanes.width()))};
 }
 
+void TimelineView::lay_legend_out() {
+  QFont small = font();
+  small.setPointSizeF(std::max(font().pointSizeF() * 0.88, 6.0));
+  const QFontMetricsF metrics(small);
+  legend_boxes_ = lay_legend(entries_, width(), [&](const QString& text) { return metrics.horizontalAdvance(text); });
+}
+
 void TimelineView::lay_out() {
+  lay_legend_out();
   rows_ = lay_rows(groups_, state_, lanes_rect().height(), twin_ != nullptr);
   stale_ = true;
   clamp_scroll();

@@ -1,6 +1,7 @@
 // TimelineView: lanes of every group of ranks over time, with their bubbles, the binding chain of what is picked and, with a
 // measured twin, both.
 //
+//   | whole run, the visible stretch framed (overview)        |
 //   | time marks                                              |
 //   | header | rows: compute, communication, copies   | busy  |
 //   | legend                                                  |
@@ -17,11 +18,16 @@
 #include "gui/theme.h"
 #include "gui/time_axis.h"
 #include "gui/timeline_labels.h"
+#include "gui/timeline_legend.h"
 
 namespace foreshard {
 
 // Left and right margins that every view on the time axis keeps, so that cursors line up.
 inline constexpr int kHeaderWidth = 144, kGutterWidth = 84;
+inline constexpr int kOverview = 24;  // pixels, when it is shown
+
+// [bin] of the whole time: share of all ranks that compute, 0..1.
+std::vector<float> busy_by_bin(const Document& document, const Paints& paints, std::size_t bins);
 
 class TimelineView : public QWidget {
   Q_OBJECT
@@ -35,6 +41,12 @@ class TimelineView : public QWidget {
   void set_measured(std::shared_ptr<const Document> measured);  // its measured twin, below each row; null: none. Throws Error
   void set_twin(std::shared_ptr<const Twin> twin);              // the same, matched already
   void set_legend(bool shown);
+  void set_overview(bool shown);
+  void set_hidden(Hidden hidden);  // grey instead of coloured
+  Hidden hidden() const { return paints_.hidden; }
+  QRectF legend_box(std::size_t entry) const;  // of legend_entries(), in the widget; empty: no legend
+  // Keys that menus have for the same things are left to the menus, where they can be changed.
+  void leave_keys() { own_keys_ = false; }
 
   const RowState& rows_state() const { return state_; }
   void set_rows_state(RowState state);
@@ -60,6 +72,7 @@ class TimelineView : public QWidget {
 
  Q_SIGNALS:
   void hovered(const QString& words);  // one line for a status bar; empty: nothing there
+  void hidden_changed();
 
  protected:
   void paintEvent(QPaintEvent* event) override;
@@ -74,7 +87,11 @@ class TimelineView : public QWidget {
   bool event(QEvent* event) override;
 
  private:
-  enum class Drag : std::uint8_t { None, Press, Select, Pan };
+  enum class Drag : std::uint8_t { None, Press, Select, Pan, Overview };
+  struct Levels {
+    std::vector<LaneLevels> lanes = {};
+    std::vector<float> busy = {};  // busy_by_bin
+  };
 
   QRect lanes_rect() const;
   FrameView frame_view() const;
@@ -89,6 +106,13 @@ class TimelineView : public QWidget {
   int row_of(ClassId who) const;
   int row_under(QPoint at) const;
   QString words_at(QPoint at) const;
+  QString facts_line(Picked picked) const;
+  void describe();
+  int overview_height() const;
+  double overview_x(Nanoseconds when) const;
+  void show_around(double overview_x);
+  bool press_legend(QMouseEvent* event);
+  void lay_legend_out();
 
   void refresh_frame();
   void paint_labels(QPainter& painter) const;
@@ -96,6 +120,7 @@ class TimelineView : public QWidget {
   void paint_headers(QPainter& painter) const;
   void paint_gutter(QPainter& painter) const;
   void paint_legend(QPainter& painter) const;
+  void paint_overview(QPainter& painter) const;
   void paint_arrows(QPainter& painter) const;
   void paint_picked(QPainter& painter) const;
   void paint_range_and_cursor(QPainter& painter) const;
@@ -107,13 +132,15 @@ class TimelineView : public QWidget {
   std::shared_ptr<const Twin> twin_ = {};          // shared with the worker that draws reports
   Theme theme_ = {};
   Paints paints_ = {};
-  std::shared_ptr<const std::vector<LaneLevels>> levels_ = {};  // null: still being made
-  QFutureWatcher<std::shared_ptr<const std::vector<LaneLevels>>> making_;
+  std::shared_ptr<const Levels> levels_ = {};  // shared with the worker that makes them; null: still being made
+  QFutureWatcher<std::shared_ptr<const Levels>> making_;
   RowState state_ = {};
   std::vector<RankGroup> groups_ = {};
   std::vector<Row> rows_ = {};
   int scroll_ = 0;
-  bool legend_ = true;
+  bool legend_ = true, overview_ = false, own_keys_ = true;
+  std::vector<LegendEntry> entries_ = legend_entries();
+  std::vector<QRectF> legend_boxes_ = {};  // [entry], from the top left of the legend
   Arrows arrows_ = Arrows::Chain;
   std::vector<Picked> trail_ = {};  // where follow_return goes
   QImage frame_ = {};

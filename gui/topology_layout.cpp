@@ -7,6 +7,7 @@
 #include <map>
 
 #include "core/ranks.h"
+#include "gui/words.h"
 
 namespace foreshard {
 
@@ -132,7 +133,8 @@ class TopologyDrawing {
     } else {
       const FabricPart& fabric = fabric_[at - shape_.parts.size()];
       label = fabric.kind == PartKind::Spine ? QCoreApplication::translate("Topology", "spine")
-                                             : QCoreApplication::translate("Topology", "leaf, rail %1").arg(fabric.number);
+                                             : QCoreApplication::translate("Topology", "leaf");
+      if (fabric.kind != PartKind::Spine) note = QCoreApplication::translate("Topology", "rail %1").arg(fabric.number);
     }
     where_[part] = where;
     picture_.parts.push_back({where, kind(part), label, note});
@@ -144,8 +146,7 @@ class TopologyDrawing {
       for (std::int32_t r = 0; r < ranks.count(); ++r) roles_.emplace(ranks.device({r}).value, ranks.role({r}).value);
     }
     const auto found = roles_.find(device);
-    return found == roles_.end() ? QString()
-                                 : QString::fromStdString(document_.plan().roles[static_cast<std::size_t>(found->second)].name);
+    return found == roles_.end() ? QString() : role_words(document_.plan().roles[static_cast<std::size_t>(found->second)].name);
   }
 
   // The two directions of a link lie beside each other.

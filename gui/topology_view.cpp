@@ -28,38 +28,54 @@ TopologyView::TopologyView(TimeAxis& axis, Selection& selection, QWidget* parent
   connect(&axis_, &TimeAxis::visible_changed, this, repaint);
   connect(&axis_, &TimeAxis::selected_changed, this, repaint);
   connect(&selection_, &Selection::changed, this, [this] { follow_selection(); });
+  connect(&building_, &QFutureWatcherBase::finished, this, [this] {
+    if (!document_) return;
+    parts_ = building_.result();
+    follow_selection();
+    lay_out();
+  });
   connect(&loading_, &QFutureWatcherBase::finished, this, [this] {
-    load_ = loading_.result();
+    if (document_) load_ = loading_.result();
     update();
   });
 }
 
-TopologyView::~TopologyView() { loading_.waitForFinished(); }
+TopologyView::~TopologyView() = default;  // workers keep what they read
 
-void TopologyView::set_document(std::shared_ptr<const Document> document) {
-  loading_.waitForFinished();
-  document_ = std::move(document);
-  network_.reset();
-  load_.reset();
-  of_link_.clear();
-  of_node_.clear();
-  node_ = 0;
-  if (document_ && document_->cluster && gpu_count(*document_->cluster) > 0) {
-    network_ = std::make_unique<Network>(*document_->cluster);
-    of_link_ = classes_of_links(*document_, *network_);
-    of_node_ = classes_of_nodes(*network_, of_link_);
+std::shared_ptr<const TopologyView::Parts> TopologyView::parts_of(const Document& document) {
+  auto parts = std::make_shared<Parts>();
+  if (!document.cluster || gpu_count(*document.cluster) <= 0) return parts;
+  try {
+    parts->network = std::make_shared<const Network>(*document.cluster);
+  } catch (const Error&) {  // parts of a node that are not joined: there is nothing to draw
+    return parts;
   }
-  if (document_)
+  parts->of_link = classes_of_links(document, *parts->network);
+  parts->of_node = classes_of_nodes(*parts->network, parts->of_link);
+  return parts;
+}
+
+// A worker of the document before goes on in vain; nobody waits for it.
+void TopologyView::set_document(std::shared_ptr<const Document> document) {
+  document_ = std::move(document);
+  parts_.reset();
+  load_.reset();
+  node_ = 0;
+  if (document_) {
+    building_.setFuture(QtConcurrent::run([d = document_] { return parts_of(*d); }));
     loading_.setFuture(
         QtConcurrent::run([d = document_] { return std::shared_ptr<const LinkLoad>(std::make_shared<LinkLoad>(*d)); }));
+  }
   lay_out();
 }
 
 void TopologyView::wait_for_load() {
-  if (!document_ || load_) return;
+  if (!document_) return;
+  building_.waitForFinished();
   loading_.waitForFinished();
+  parts_ = building_.result();
   load_ = loading_.result();
-  update();
+  lay_out();
 }
 
 void TopologyView::set_theme(const Theme& theme) {
@@ -68,7 +84,7 @@ void TopologyView::set_theme(const Theme& theme) {
 }
 
 void TopologyView::show_node(int node) {
-  node_ = network_ ? std::clamp(node, 0, network_->nodes() - 1) : 0;
+  node_ = network() ? std::clamp(node, 0, network()->nodes() - 1) : 0;
   lay_out();
 }
 
@@ -83,10 +99,17 @@ double TopologyView::utilization(std::size_t link_class) const {
   return possible > 0 ? link.bytes / possible : 0;
 }
 
+double TopologyView::sharers(std::size_t link_class) const { return load_ ? load_->sharers(link_class, range()) : 0; }
+
+// "2.0 at once": contended. A link that one transfer at a time has for itself says nothing.
+static QString sharing_words(double sharers) {
+  return sharers > 1.05 ? TopologyView::tr("%1 at once").arg(sharers, 0, 'f', 1) : QString();
+}
+
 void TopologyView::follow_selection() {
   update();
   const Picked picked = selection_.picked();
-  if (!network_ || picked.index < 0) return;
+  if (!network() || picked.index < 0) return;
   const auto at = static_cast<std::size_t>(picked.index);
   ClassId who;
   if (picked.kind == PickedKind::Class) who = {picked.index};
@@ -96,24 +119,24 @@ void TopologyView::follow_selection() {
   const std::vector<RankId>& members = document_->trace().classes[who.index()].members;
   const RankId rank = picked.rank.valid() || members.empty() ? picked.rank : members.front();
   const Ranks ranks(document_->plan());
-  if (rank.valid() && rank.value < ranks.count() && ranks.device(rank).value < network_->devices())
-    show_node(network_->node(ranks.device(rank)));
+  if (rank.valid() && rank.value < ranks.count() && ranks.device(rank).value < network()->devices())
+    show_node(network()->node(ranks.device(rank)));
 }
 
 void TopologyView::lay_out() {
   picture_ = {};
-  if (network_) {
+  if (network()) {
     const bool table = width() > 700;
     const QRectF diagram(16, 34, width() - 32 - (table ? kTable : 0), height() - kStrip - 66);
     const QRectF strip(16, height() - kStrip + 6, width() - 32, kStrip - 16);
-    picture_ = lay_topology(*document_, *network_, of_link_, node_, diagram, strip);
+    picture_ = lay_topology(*document_, *network(), parts_->of_link, node_, diagram, strip);
   }
   update();
 }
 
 void TopologyView::resizeEvent(QResizeEvent*) { lay_out(); }
 
-QString TopologyView::name_of_line(const LinkLine& line) const { return QString::fromStdString(network_->name(line.link)); }
+QString TopologyView::name_of_line(const LinkLine& line) const { return QString::fromStdString(network()->name(line.link)); }
 
 int TopologyView::line_under(QPointF at) const {
   int nearest = -1;
@@ -147,9 +170,12 @@ bool TopologyView::event(QEvent* event) {
     if (cell.box.contains(help->pos())) words = tr("node %1").arg(cell.node);
   if (const int at = line_under(help->pos()); at >= 0) {
     const LinkLine& line = picture_.lines[static_cast<std::size_t>(at)];
-    words = name_of_line(line) + "\n" + rate_words(network_->link(line.link).bandwidth.value, "B/s") + ", " +
+    words = name_of_line(line) + "\n" + rate_words(network()->link(line.link).bandwidth.value, "B/s") + ", " +
             (line.link_class >= 0 ? tr("%1 used").arg(percent_words(utilization(static_cast<std::size_t>(line.link_class))))
                                   : tr("not used"));
+    const QString sharing =
+        line.link_class >= 0 ? sharing_words(sharers(static_cast<std::size_t>(line.link_class))) : QString();
+    if (!sharing.isEmpty()) words += "\n" + tr("contended: %1").arg(sharing);
   }
   if (words.isEmpty())
     QToolTip::hideText();
@@ -164,17 +190,17 @@ void TopologyView::paintEvent(QPaintEvent*) {
   QFont small = font();
   small.setPointSizeF(std::max(font().pointSizeF() * 0.88, 6.0));
   painter.setFont(small);
-  if (!network_) {
+  if (!network()) {
     painter.setPen(theme_.faint);
     painter.drawText(rect().adjusted(20, 0, -20, 0), Qt::AlignCenter | Qt::TextWordWrap,
-                     document_ && !document_->remarks.empty() ? QString::fromStdString(document_->remarks.front())
-                                                              : tr("The network of the cluster appears here"));
+                     document_ && parts_ && !document_->remarks.empty() ? QString::fromStdString(document_->remarks.front())
+                                                                        : tr("The network of the cluster appears here"));
     return;
   }
   painter.setRenderHint(QPainter::Antialiasing);
   painter.setPen(theme_.text);
   const QString where =
-      tr("node %1 of %2, %3").arg(node_).arg(network_->nodes()).arg(QString::fromStdString(document_->cluster->name));
+      tr("node %1 of %2, %3").arg(node_).arg(network()->nodes()).arg(QString::fromStdString(document_->cluster->name));
   painter.drawText(QRectF(16, 8, width() - 32, 18), Qt::AlignLeft | Qt::AlignVCenter, where);
   paint_lines(painter);
   paint_parts(painter);
@@ -224,9 +250,9 @@ void TopologyView::paint_nodes(QPainter& painter) const {
   const QFontMetricsF metrics(painter.font());
   for (const NodeCell& cell : picture_.nodes) {
     double hottest = 0;
-    for (const std::int32_t c : of_node_[static_cast<std::size_t>(cell.node)])
+    for (const std::int32_t c : parts_->of_node[static_cast<std::size_t>(cell.node)])
       hottest = std::max(hottest, utilization(static_cast<std::size_t>(c)));
-    const QColor colour = of_node_[static_cast<std::size_t>(cell.node)].empty() ? theme_.raised : theme_.heat(hottest);
+    const QColor colour = parts_->of_node[static_cast<std::size_t>(cell.node)].empty() ? theme_.raised : theme_.heat(hottest);
     painter.fillRect(cell.box, colour);
     const QString number = QString::number(cell.node);
     if (metrics.horizontalAdvance(number) + 2 < cell.box.width() && metrics.height() - 3 < cell.box.height()) {
@@ -265,8 +291,12 @@ void TopologyView::paint_hottest(QPainter& painter) const {
                      QString::fromUtf8("\u00d7%1").arg(link.links.size()));
     painter.setPen(theme_.text);
     painter.drawText(QRectF(left, y, wide, 16), Qt::AlignRight | Qt::AlignVCenter, percent_words(used));
-    painter.fillRect(QRectF(left, y + 19, wide, 6), theme_.raised);
-    painter.fillRect(QRectF(left, y + 19, wide * std::min(used, 1.0), 6), theme_.heat(used));
+    const QString sharing = sharing_words(sharers(order[i].second));
+    const double bar = wide - (sharing.isEmpty() ? 0 : metrics.horizontalAdvance(sharing) + 10);
+    painter.fillRect(QRectF(left, y + 19, bar, 6), theme_.raised);
+    painter.fillRect(QRectF(left, y + 19, bar * std::min(used, 1.0), 6), theme_.heat(used));
+    painter.setPen(theme_.limit);
+    painter.drawText(QRectF(left, y + 14, wide, 16), Qt::AlignRight | Qt::AlignVCenter, sharing);
   }
 }
 

@@ -27,8 +27,9 @@ class TopologyView : public QWidget {
   void show_node(int node);
   int shown_node() const { return node_; }
   double utilization(std::size_t link_class) const;  // of the stretch of time that is shown
+  double sharers(std::size_t link_class) const;      // transfers at once on one of its links; 0: none, or not known yet
   const TopologyPicture& picture() const { return picture_; }
-  void wait_for_load();  // for pictures
+  void wait_for_load();  // for pictures: until the network and its loads are there
 
  protected:
   void paintEvent(QPaintEvent* event) override;
@@ -37,7 +38,14 @@ class TopologyView : public QWidget {
   bool event(QEvent* event) override;
 
  private:
+  struct Parts {                                  // of the network, made by a worker: a large cluster takes longer than a frame
+    std::shared_ptr<const Network> network = {};  // null: no cluster, or none that can be drawn
+    std::vector<std::int32_t> of_link = {};
+    std::vector<std::vector<std::int32_t>> of_node = {};
+  };
+  static std::shared_ptr<const Parts> parts_of(const Document& document);
   TimeRange range() const;
+  const Network* network() const { return parts_ ? parts_->network.get() : nullptr; }
   void lay_out();
   void follow_selection();
   int line_under(QPointF at) const;  // index in the picture, -1: none
@@ -52,9 +60,8 @@ class TopologyView : public QWidget {
   Selection& selection_;
   std::shared_ptr<const Document> document_ = {};  // shared with the other views and their workers
   Theme theme_ = {};
-  std::unique_ptr<Network> network_ = {};
-  std::vector<std::int32_t> of_link_ = {};
-  std::vector<std::vector<std::int32_t>> of_node_ = {};
+  std::shared_ptr<const Parts> parts_ = {};  // shared with the worker; null: still being made
+  QFutureWatcher<std::shared_ptr<const Parts>> building_;
   std::shared_ptr<const LinkLoad> load_ = {};  // made by a worker; null: not yet, the mean of the run is shown
   QFutureWatcher<std::shared_ptr<const LinkLoad>> loading_;
   TopologyPicture picture_ = {};

@@ -1,8 +1,11 @@
 #include "gui/words.h"
 
 #include <QCoreApplication>
+#include <QRegularExpression>
 #include <array>
 #include <cmath>
+
+#include "report/span_words.h"
 
 namespace foreshard {
 
@@ -59,6 +62,25 @@ QString bytes_words(Bytes bytes) {
   for (; std::abs(value) >= 1000 && unit + 1 < units.size(); ++unit) value /= 1024;
   const int decimals = unit == 0 || std::abs(value) >= 100 ? 0 : std::abs(value) >= 10 ? 1 : 2;
   return QString::number(value, 'f', decimals) + " " + QString::fromLatin1(units[unit]);
+}
+
+// Names of roles stand in plans; those that `lower` gives are known, others stay as they are.
+QString role_words(const std::string& name) {
+  static const QRegularExpression stages(QStringLiteral("^stages? ([0-9,]+)$"));
+  const QString text = QString::fromStdString(name);
+  const auto found = stages.match(text);
+  if (!found.hasMatch()) return text;
+  return (found.captured(1).contains(',') ? words(QT_TRANSLATE_NOOP("Words", "stages %1"))
+                                          : words(QT_TRANSLATE_NOOP("Words", "stage %1")))
+      .arg(found.captured(1));
+}
+
+QString class_words(const Plan& plan, const Trace& trace, ClassId who) {
+  const std::vector<RankId>& members = trace.classes[who.index()].members;
+  const QString name = role_words(role_of(plan, trace, who).name);
+  if (members.size() > 1) return words(QT_TRANSLATE_NOOP("Words", "%1 (%2 ranks)")).arg(name).arg(members.size());
+  if (members.empty()) return name;
+  return words(QT_TRANSLATE_NOOP("Words", "%1 (rank %2)")).arg(name).arg(members.front().value);
 }
 
 QString percent_words(double share) { return QString::number(share * 100, 'f', 1) + " %"; }

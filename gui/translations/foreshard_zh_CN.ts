@@ -4,6 +4,26 @@
 <context>
     <name>Rows</name>
     <message>
+        <source>replica %1</source>
+        <translation>副本 %1</translation>
+    </message>
+    <message>
+        <source>TP group %1</source>
+        <translation>TP 组 %1</translation>
+    </message>
+    <message>
+        <source>1 GPU</source>
+        <translation>1 个 GPU</translation>
+    </message>
+    <message>
+        <source>%1 GPUs</source>
+        <translation>%1 个 GPU</translation>
+    </message>
+    <message>
+        <source>node %1</source>
+        <translation>节点 %1</translation>
+    </message>
+    <message>
         <source>rank %1</source>
         <translation>rank %1</translation>
     </message>
@@ -15,12 +35,32 @@
         <translation>核心交换机</translation>
     </message>
     <message>
-        <source>leaf, rail %1</source>
-        <translation>叶交换机，轨道 %1</translation>
+        <source>leaf</source>
+        <translation>叶交换机</translation>
+    </message>
+    <message>
+        <source>rail %1</source>
+        <translation>轨道 %1</translation>
     </message>
 </context>
 <context>
     <name>Words</name>
+    <message>
+        <source>stages %1</source>
+        <translation>阶段 %1</translation>
+    </message>
+    <message>
+        <source>stage %1</source>
+        <translation>阶段 %1</translation>
+    </message>
+    <message>
+        <source>%1 (%2 ranks)</source>
+        <translation>%1（%2 个 rank）</translation>
+    </message>
+    <message>
+        <source>%1 (rank %2)</source>
+        <translation>%1（rank %2）</translation>
+    </message>
     <message>
         <source>warm-up</source>
         <translation>预热</translation>
@@ -406,6 +446,78 @@
 </context>
 <context>
     <name>foreshard::MainWindow</name>
+    <message>
+        <source>T&amp;able</source>
+        <translation>表格(&amp;A)</translation>
+    </message>
+    <message>
+        <source>Show as ta&amp;ble</source>
+        <translation>以表格显示(&amp;B)</translation>
+    </message>
+    <message>
+        <source>&amp;Memory of</source>
+        <translation>存储层级(&amp;M)</translation>
+    </message>
+    <message>
+        <source>the &amp;device</source>
+        <translation>设备显存(&amp;D)</translation>
+    </message>
+    <message>
+        <source>the host, &amp;pinned</source>
+        <translation>主机锁页内存(&amp;P)</translation>
+    </message>
+    <message>
+        <source>the &amp;host</source>
+        <translation>主机内存(&amp;H)</translation>
+    </message>
+    <message>
+        <source>N&amp;VMe</source>
+        <translation>NVMe(&amp;V)</translation>
+    </message>
+    <message>
+        <source>&amp;Coloured in the timeline</source>
+        <translation>时间线着色(&amp;C)</translation>
+    </message>
+    <message>
+        <source>&amp;Everything</source>
+        <translation>全部(&amp;E)</translation>
+    </message>
+    <message>
+        <source>Ar&amp;rows</source>
+        <translation>箭头(&amp;R)</translation>
+    </message>
+    <message>
+        <source>To what it waited for &amp;directly</source>
+        <translation>直接等待的对象(&amp;D)</translation>
+    </message>
+    <message>
+        <source>Along the binding &amp;chain</source>
+        <translation>沿约束链(&amp;C)</translation>
+    </message>
+    <message>
+        <source>The critical &amp;path of the run</source>
+        <translation>整个运行的关键路径(&amp;P)</translation>
+    </message>
+    <message>
+        <source>Cl&amp;oser</source>
+        <translation>放大(&amp;O)</translation>
+    </message>
+    <message>
+        <source>Farthe&amp;r</source>
+        <translation>缩小(&amp;R)</translation>
+    </message>
+    <message>
+        <source>&amp;First difference of two results</source>
+        <translation>两个结果的第一处差异(&amp;F)</translation>
+    </message>
+    <message>
+        <source>The two results do not differ, or there is only one.</source>
+        <translation>两个结果没有差异，或者只有一个结果。</translation>
+    </message>
+    <message>
+        <source>Table</source>
+        <translation>表格</translation>
+    </message>
     <message>
         <source>Views</source>
         <translation>视图</translation>
@@ -1451,6 +1563,14 @@
 <context>
     <name>foreshard::TimelineView</name>
     <message>
+        <source>Click: grey or coloured. Ctrl+click: this one only.</source>
+        <translation>单击：灰色或彩色。Ctrl+单击：只看这一项。</translation>
+    </message>
+    <message>
+        <source>whole run</source>
+        <translation>整个运行</translation>
+    </message>
+    <message>
         <source>idle %1: %2</source>
         <translation>空闲 %1：%2</translation>
     </message>
@@ -1525,6 +1645,14 @@
 </context>
 <context>
     <name>foreshard::TopologyView</name>
+    <message>
+        <source>%1 at once</source>
+        <translation>同时 %1 路</translation>
+    </message>
+    <message>
+        <source>contended: %1</source>
+        <translation>争用：%1</translation>
+    </message>
     <message>
         <source>Topology</source>
         <translation>拓扑</translation>
@@ -1826,6 +1954,157 @@
     <message>
         <source> on the host</source>
         <translation>（主机上）</translation>
+    </message>
+</context>
+<context>
+    <name>Delta</name>
+    <message>
+        <source>%1%2 points</source>
+        <translation>%1%2 个百分点</translation>
+    </message>
+    <message>
+        <source>iteration time</source>
+        <translation>迭代时间</translation>
+    </message>
+    <message>
+        <source>tokens per second and GPU</source>
+        <translation>每 GPU 每秒词元</translation>
+    </message>
+    <message>
+        <source>hidden communication</source>
+        <translation>隐藏的通信</translation>
+    </message>
+    <message>
+        <source>largest live peak</source>
+        <translation>最大存活峰值</translation>
+    </message>
+    <message>
+        <source>largest arena</source>
+        <translation>最大内存池</translation>
+    </message>
+    <message>
+        <source>cost per million tokens</source>
+        <translation>每百万词元成本</translation>
+    </message>
+    <message>
+        <source>micro-batches</source>
+        <translation>微批数</translation>
+    </message>
+    <message>
+        <source>forward of stage %1</source>
+        <translation>阶段 %1 的前向</translation>
+    </message>
+    <message>
+        <source>backward of stage %1</source>
+        <translation>阶段 %1 的反向</translation>
+    </message>
+</context>
+<context>
+    <name>foreshard::TablePage</name>
+    <message>
+        <source>What the table lists</source>
+        <translation>表格列出的内容</translation>
+    </message>
+    <message>
+        <source>operations (timeline)</source>
+        <translation>操作（时间线）</translation>
+    </message>
+    <message>
+        <source>idle time (timeline)</source>
+        <translation>空闲（时间线）</translation>
+    </message>
+    <message>
+        <source>stages (memory)</source>
+        <translation>阶段（显存）</translation>
+    </message>
+    <message>
+        <source>links (topology)</source>
+        <translation>链路（拓扑）</translation>
+    </message>
+    <message>
+        <source>%1 of %2 operations: those in the visible time, at most %3</source>
+        <translation>%2 个操作中的 %1 个：可见时间内的，至多 %3 个</translation>
+    </message>
+    <message numerus="yes">
+        <source>%n row(s)</source>
+        <translation>
+            <numerusform>%n 行</numerusform>
+        </translation>
+    </message>
+</context>
+<context>
+    <name>Tables</name>
+    <message>
+        <source>begin</source>
+        <translation>开始</translation>
+    </message>
+    <message>
+        <source>cause</source>
+        <translation>原因</translation>
+    </message>
+    <message>
+        <source>ends with</source>
+        <translation>结束于</translation>
+    </message>
+    <message>
+        <source>the iteration</source>
+        <translation>迭代结束</translation>
+    </message>
+    <message>
+        <source>link</source>
+        <translation>链路</translation>
+    </message>
+    <message>
+        <source>links</source>
+        <translation>链路数</translation>
+    </message>
+    <message>
+        <source>operation</source>
+        <translation>操作</translation>
+    </message>
+    <message>
+        <source>stage</source>
+        <translation>阶段</translation>
+    </message>
+    <message>
+        <source>stream</source>
+        <translation>流</translation>
+    </message>
+    <message>
+        <source>takes</source>
+        <translation>用时</translation>
+    </message>
+    <message>
+        <source>idle</source>
+        <translation>空闲</translation>
+    </message>
+    <message>
+        <source>busy</source>
+        <translation>忙碌</translation>
+    </message>
+    <message>
+        <source>live peak</source>
+        <translation>存活峰值</translation>
+    </message>
+    <message>
+        <source>order bound</source>
+        <translation>顺序上界</translation>
+    </message>
+    <message>
+        <source>arena</source>
+        <translation>内存池</translation>
+    </message>
+    <message>
+        <source>bandwidth</source>
+        <translation>带宽</translation>
+    </message>
+    <message>
+        <source>carried</source>
+        <translation>传输量</translation>
+    </message>
+    <message>
+        <source>used</source>
+        <translation>利用率</translation>
     </message>
 </context>
 </TS>

@@ -3,7 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <QCoreApplication>
+#include <QDir>
 #include <QFile>
+#include <QRegularExpression>
+#include <QXmlStreamReader>
+#include <set>
+#include <utility>
 
 #include "core/json.h"
 #include "gui/kpi_strip.h"
@@ -22,6 +27,42 @@ TEST(Language, ChineseAsLongAsItLives) {
     EXPECT_EQ(QCoreApplication::translate("Facts", "The whole iteration"), "整个迭代");
   }
   EXPECT_EQ(MainWindow::tr("Topology"), "Topology");
+}
+
+// Every text that the window says through tr() and its like stands in the Chinese file, whatever its context.
+TEST(Language, EveryTextHasAChineseOne) {
+  const QDir folder(QStringLiteral(FORESHARD_SOURCE "/gui"));
+  std::set<QString> known;
+  for (const char* name : {"foreshard_zh_CN.ts", "options_zh_CN.ts"}) {
+    QXmlStreamReader xml(QByteArray::fromStdString(read_file(folder.filePath(QString("translations/") + name).toStdString())));
+    while (!xml.atEnd())
+      if (xml.readNext() == QXmlStreamReader::StartElement && xml.name() == QLatin1String("source"))
+        known.insert(xml.readElementText());
+    EXPECT_FALSE(xml.hasError()) << name << ": " << xml.errorString().toStdString();
+  }
+  static const QRegularExpression call(
+      R"re(\b(?:tr|words|QT_TR_NOOP|QT_TRANSLATE_NOOP)\(\s*((?:"(?:[^"\\]|\\.)*"\s*,?\s*)+))re");
+  static const QRegularExpression literal(R"re("((?:[^"\\]|\\.)*)"\s*(,?))re");
+  int texts = 0;
+  for (const QString& file : folder.entryList({"*.cpp"})) {
+    const QString code = QString::fromStdString(read_file(folder.filePath(file).toStdString()));
+    for (auto found = call.globalMatch(code); found.hasNext();) {
+      const auto match = found.next();
+      const bool with_context = match.captured().startsWith("QT_TRANSLATE_NOOP");
+      QString text;
+      bool skip = with_context;
+      for (auto part = literal.globalMatch(match.captured(1)); part.hasNext();) {
+        const auto one = part.next();
+        if (!skip) text += one.captured(1);
+        if (!one.captured(2).isEmpty() && !std::exchange(skip, false)) break;  // the arguments after the text
+      }
+      text.replace("\\\"", "\"").replace("\\n", "\n");
+      if (text.isEmpty() || text.contains("\\u")) continue;
+      ++texts;
+      EXPECT_TRUE(known.contains(text)) << file.toStdString() << ": " << text.toStdString();
+    }
+  }
+  EXPECT_GT(texts, 300);
 }
 
 TEST(Language, EnglishPlurals) {

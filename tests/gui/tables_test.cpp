@@ -13,7 +13,7 @@ namespace {
 
 std::vector<std::unique_ptr<ResultTable>> all_tables(const std::shared_ptr<const Document>& document) {
   std::vector<std::unique_ptr<ResultTable>> tables;
-  tables.push_back(span_table(document));
+  tables.push_back(span_table(document, {{0}, document->trace().makespan}));
   tables.push_back(bubble_table(document));
   tables.push_back(stage_table_model(document));
   tables.push_back(link_table(document));

@@ -5,6 +5,8 @@
 #include "gui/link_load.h"
 #include "gui/topology_view.h"
 #include "report/span_words.h"
+#include "sim/simulate.h"
+#include "strategy/lower.h"
 #include "tests/gui/documents.h"
 
 namespace foreshard {
@@ -56,6 +58,23 @@ TEST(LinkLoad, ATransferLoadsItsLinksWhileItRuns) {
     return;
   }
   FAIL() << "no send";
+}
+
+// Two stages of eight replicas on two nodes: what goes from one to the other leaves through eight NICs, one replica each, or all
+// at once through the only one.
+TEST(LinkLoad, TransfersThatShareALinkAreCounted) {
+  for (const auto& [name, expected] : {std::pair("dgx-a100-x2", 1.0), {"eth25-a100-x2", 8.0}}) {
+    const Cluster cluster = load_cluster(name);
+    const Strategy strategy{.dp = 8, .pp = 2, .global_batch = 32, .seq = 256};
+    auto lowered = lower(load_model("gpt2-124m"), cluster, strategy);
+    const auto document = make_document(simulate(std::get<Lowered>(std::move(lowered)).plan, cluster, {}), "played");
+    const LinkLoad load(*document);
+    double most = 0;
+    for (std::size_t c = 0; c < document->trace().links.size(); ++c)
+      if (document->trace().links[c].name.find("/nic") != std::string::npos)
+        most = std::max(most, load.sharers(c, {{0}, document->trace().makespan}));
+    EXPECT_NEAR(most, expected, expected * 0.02) << name;
+  }
 }
 
 TEST(LinkLoad, WithoutAClusterBytesAreSpreadEvenly) {
