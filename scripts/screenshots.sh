@@ -1,32 +1,60 @@
 #!/usr/bin/env bash
-# Makes the pictures of docs/gui.md, and with --all FOLDER every view in dark and light, English and Chinese, 1x and 2x.
-# Needs a built foreshard-gui (BUILD=build/release) and, for Chinese, a font that has it (fonts-noto-cjk). No display.
+# The pictures of docs/gui.md: every view in dark and light, English and Chinese, 1x and 2x, by one command.
+#   scripts/screenshots.sh                 the pictures of the manual into docs/gui
+#   scripts/screenshots.sh --all FOLDER    all 56 into FOLDER, and a sheet of all at each scale into docs/gui (needs imagemagick)
+# Needs a built foreshard-gui (BUILD=build/release) and, for Chinese, a font that has it (fonts-noto-cjk). No display. Pictures
+# become small where pngquant is installed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=${BUILD:-build/release}
 program=$build/foreshard-gui
 [ -x "$program" ] || { echo "foreshard: $program is not there; build it with ./quickstart.sh --gui" >&2; exit 1; }
 export QT_QPA_PLATFORM=offscreen XDG_RUNTIME_DIR=${XDG_RUNTIME_DIR:-$(mktemp -d)}
+views="window timeline memory topology search compare inspector"
 
-# shot FILE VIEW THEME LANGUAGE SCALE
+# shot FILE VIEW THEME LANGUAGE SCALE [FILE...]
 shot() {
-  "$program" --screenshot "$1" --view "$2" --theme "$3" --lang "$4" --scale "$5" --size "${SIZE:-1600x1000}" 2>/dev/null
-  echo "$1"
+  local file=$1 view=$2 theme=$3 language=$4 scale=$5
+  shift 5
+  "$program" --screenshot "$file" --view "$view" --theme "$theme" --lang "$language" --scale "$scale" \
+    --size "${SIZE:-1600x1000}" "$@" 2>/dev/null
+  echo "$file"
+}
+
+make_small() {
+  if command -v pngquant >/dev/null; then pngquant --force --ext .png --skip-if-larger 200 "$@" || true; fi
+}
+
+# A row per view, a column per theme and language.
+sheet() {
+  local folder=$1 scale=$2 files=()
+  for view in $views; do
+    for kind in dark-en dark-zh_CN light-en light-zh_CN; do files+=("$folder/$view-$kind-${scale}x.png"); done
+  done
+  montage "${files[@]}" -tile 4x -geometry "$((480 * scale))x$((300 * scale))+4+4" -background '#808080' "docs/gui/all-${scale}x.png"
+  make_small "docs/gui/all-${scale}x.png"
+  echo "docs/gui/all-${scale}x.png"
 }
 
 if [ "${1:-}" = --all ]; then
   folder=${2:?a folder}
   mkdir -p "$folder"
-  for view in window timeline memory topology search compare inspector; do
+  for view in $views; do
     for theme in dark light; do
       for language in en zh_CN; do
-        for scale in 1 2; do shot "$folder/$view-$theme-$language-${scale}x.png" $view $theme $language $scale; done
+        for scale in 1 2; do shot "$folder/$view-$theme-$language-${scale}x.png" "$view" $theme $language $scale; done
       done
     done
   done
+  if command -v montage >/dev/null; then
+    for scale in 1 2; do sheet "$folder" $scale; done
+  else
+    echo "no sheets: montage (package imagemagick) is not installed"
+  fi
 else
   mkdir -p docs/gui
-  for view in window timeline memory topology search compare inspector; do shot docs/gui/$view.png $view dark en 1; done
+  for view in $views table; do shot docs/gui/$view.png "$view" dark en 1; done
   shot docs/gui/window-light-zh.png window light zh_CN 1
-  if command -v pngquant >/dev/null; then pngquant --force --ext .png --skip-if-larger 128 docs/gui/*.png || true; fi
+  shot docs/gui/window-contrast.png window contrast en 1
+  make_small docs/gui/{window,timeline,memory,topology,search,compare,inspector,table,window-light-zh,window-contrast}.png
 fi

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <QApplication>
+#include <QMouseEvent>
 #include <QTest>
 
 #include "gui/memory_series.h"
@@ -93,7 +95,9 @@ TEST(MemoryView, FollowsWhatIsPickedAndSharesTheAxis) {
   ASSERT_NE(view.series(), nullptr);
   selection.pick({PickedKind::Class, 77, {}});
   EXPECT_EQ(view.shown_class(), ClassId{1});
-  QTest::mouseMove(&view, {kHeaderWidth + 300, 40});
+  const QPointF at(kHeaderWidth + 300, 40);  // sent, not moved: under X the pointer is where it is
+  QMouseEvent move(QEvent::MouseMove, at, view.mapToGlobal(at), Qt::NoButton, Qt::NoButton, Qt::NoModifier);
+  QApplication::sendEvent(&view, &move);
   ASSERT_TRUE(axis.cursor());
   EXPECT_NEAR(static_cast<double>(axis.cursor()->value), static_cast<double>(document->trace().makespan.value) / 2,
               static_cast<double>(document->trace().makespan.value) / 600);
