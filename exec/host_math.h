@@ -46,7 +46,8 @@ inline T fast_exp(T x) {
   sum = sum * r + T(1);
   const Bits power = std::bit_cast<Bits>(sum) + (std::bit_cast<Bits>(shifted) << mantissa);
   const T value = std::bit_cast<T>(power);
-  return x < low ? T(0) : (x > high ? T(INFINITY) : value);
+  // A NaN that carries bits would lose its exponent above: poisoned memory is full of such.
+  return x < low ? T(0) : (x > high ? T(INFINITY) : (x == x ? value : x));
 }
 
 // 1 / (1 + e^-x)

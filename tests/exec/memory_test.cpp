@@ -2,6 +2,13 @@
 // reads what is not alive.
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <cmath>
+#include <memory>
+#include <utility>
+
+#include "core/check_plan.h"
+#include "exec/host_device.h"
 #include "tests/exec/allocations.h"
 #include "tests/exec/training.h"
 
@@ -53,6 +60,67 @@ TEST(Memory, PoisonAndGuardsChangeNoBit) {
   }
 }
 
+// One byte before or behind any block is seen, and the block named.
+TEST(Memory, AByteOutsideABlockIsSeen) {
+  const Plan plan = lowered(tiny_gpt(), in_double({.micro_batch = 2}));
+  Stop stop;
+  HostDevice device(stop, nullptr);
+  const RankMemory memory(plan, {0}, device, {.guards = true});
+  EXPECT_EQ(memory.broken_guard(), "");
+  const std::vector<Buffer>& buffers = plan.roles[0].buffers;
+  for (std::size_t b = 0; b < buffers.size(); ++b)
+    for (const std::int64_t at : {std::int64_t{-1}, buffers[b].bytes.value}) {
+      std::byte& byte = memory.address(BufferId{static_cast<std::int32_t>(b)})[at];
+      const std::byte before = std::exchange(byte, std::byte{0x11});
+      EXPECT_NE(memory.broken_guard().find("slot"), std::string::npos) << buffers[b].name << " " << at;
+      byte = before;
+      ASSERT_EQ(memory.broken_guard(), "") << buffers[b].name << " " << at;
+    }
+}
+
+// The plan of one rank; the scores of the first layer are released before the softmax reads them.
+Plan released_too_early() {
+  Plan plan = lowered(tiny_gpt(), in_double({.micro_batch = 2}));
+  for (Segment& segment : plan.segments)
+    for (std::size_t i = 1; i < segment.instructions.size(); ++i) {
+      Instruction& at = segment.instructions[i];
+      if (at.releases.empty() || at.name != "softmax") continue;
+      Instruction& before = segment.instructions[i - 1];
+      before.releases.insert(before.releases.end(), at.releases.begin(), at.releases.end());
+      at.releases.clear();
+      return plan;
+    }
+  ADD_FAILURE() << "no softmax releases a block";
+  return plan;
+}
+
+// What is read after its release is not a number when memory is poisoned; check_plan refuses such a plan.
+TEST(Memory, PoisonShowsAReadAfterARelease) {
+  const Plan plan = released_too_early();
+  EXPECT_FALSE(check_plan(plan).empty());
+  ExecuteOptions options = training(1);
+  options.checks.poison = true;
+  EXPECT_FALSE(std::isfinite(run(plan, options).steps[0].loss));
+}
+
+TEST(Memory, ABlockThatIsReleasedTwiceStopsTheRun) {
+  Plan plan = lowered(tiny_gpt(), in_double({.micro_batch = 2}));
+  bool planted = false;
+  for (Segment& segment : plan.segments)
+    for (Instruction& instruction : segment.instructions)
+      if (!planted && instruction.name == "softmax" && !instruction.releases.empty()) {
+        instruction.releases.push_back(instruction.releases.back());
+        planted = true;
+      }
+  ASSERT_TRUE(planted);
+  try {
+    run(plan, training(1));
+    FAIL() << "nobody noticed";
+  } catch (const DeviceError& error) {
+    EXPECT_NE(std::string(error.what()).find("it is not alive"), std::string::npos) << error.what();
+  }
+}
+
 // A block that is too small for its operator: the plan is refused before anything runs.
 TEST(Memory, AnOperandThatIsTooSmallIsRefused) {
   Plan plan = lowered(tiny_gpt(), in_double({.micro_batch = 2}));
@@ -75,6 +143,23 @@ TEST(Memory, AStepAllocatesNothing) {
   count(1);  // what is made once in a process
   const std::int64_t few = count(2), many = count(6);
   EXPECT_EQ(few, many);
+  // The count sees one that is planted: 4 more steps, each of them.
+  std::atomic<std::int64_t> instructions = 0;
+  const auto planted = [&](int steps) {
+    ExecuteOptions options = training(steps);
+    options.tensors = false;
+    instructions = 0;
+    options.before = [&](RankId, int, int, int) {
+      ++instructions;
+      const std::unique_ptr<int> made = std::make_unique<int>(1);
+      std::atomic_signal_fence(std::memory_order_seq_cst);
+    };
+    const std::int64_t before = allocations();
+    run(plan, options);
+    return allocations() - before - instructions;
+  };
+  EXPECT_EQ(planted(6), planted(2));
+  EXPECT_GT(instructions, 100);
 }
 
 TEST(Memory, AnInfeasiblePlanFailsBeforeTheFirstStep) {
