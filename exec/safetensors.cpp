@@ -74,18 +74,20 @@ std::int64_t StoredTensor::elements() const {
 
 SafetensorsWriter::SafetensorsWriter(std::string path, const std::vector<StoredTensor>& tensors,
                                      const std::map<std::string, std::string>& metadata)
-    : path_(std::move(path)), part_(path_ + ".part"), tensors_(tensors) {
+    : path_(std::move(path)), tensors_(tensors) {
   expect_place(path_);
-  file_.reset(std::fopen(part_.c_str(), "wb"));
-  if (!file_) throw Error(part_, "", std::strerror(errno), "a file that can be written");
+  const std::string part = path_ + ".part";
+  file_.reset(std::fopen(part.c_str(), "wb"));
+  if (!file_) throw Error(part, "", std::strerror(errno), "a file that can be written");
+  part_.path = part;
   const std::string header = header_of(tensors_, metadata);
   const auto length = static_cast<std::uint64_t>(header.size());
   put(&length, sizeof length);
   put(header.data(), header.size());
 }
 
-SafetensorsWriter::~SafetensorsWriter() {
-  if (!finished_) ::unlink(part_.c_str());
+SafetensorsWriter::Part::~Part() {
+  if (!path.empty() && !finished) ::unlink(path.c_str());
 }
 
 void SafetensorsWriter::fail(const std::string& call) {
@@ -93,7 +95,7 @@ void SafetensorsWriter::fail(const std::string& call) {
 }
 
 void SafetensorsWriter::put(const void* data, std::size_t bytes) {
-  if (bytes > 0 && std::fwrite(data, 1, bytes, file_.get()) != bytes) fail("write of " + part_);
+  if (bytes > 0 && std::fwrite(data, 1, bytes, file_.get()) != bytes) fail("write of " + part_.path);
 }
 
 void SafetensorsWriter::write(std::span<const double> elements) {
@@ -107,9 +109,9 @@ void SafetensorsWriter::write(std::span<const double> elements) {
 
 void SafetensorsWriter::finish() {
   FS_ASSERT(next_ == tensors_.size());
-  if (std::fflush(file_.get()) != 0 || ::fsync(::fileno(file_.get())) != 0) fail("write of " + part_);
-  if (::rename(part_.c_str(), path_.c_str()) != 0) fail("rename of " + part_);
-  finished_ = true;
+  if (std::fflush(file_.get()) != 0 || ::fsync(::fileno(file_.get())) != 0) fail("write of " + part_.path);
+  if (::rename(part_.path.c_str(), path_.c_str()) != 0) fail("rename of " + part_.path);
+  part_.finished = true;
   // The new name, too, has to survive a power failure.
   if (const int at = ::open(folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); at >= 0) {
     ::fsync(at);

@@ -41,8 +41,6 @@ class SafetensorsWriter {
                     const std::map<std::string, std::string>& metadata);
   SafetensorsWriter(const SafetensorsWriter&) = delete;
   SafetensorsWriter& operator=(const SafetensorsWriter&) = delete;
-  ~SafetensorsWriter();  // removes what was not finished
-
   void write(std::span<const double> elements);  // the next tensor, rounded to its format
   void finish();                                 // all tensors are written: on disk, then under its name
 
@@ -50,11 +48,16 @@ class SafetensorsWriter {
   void put(const void* data, std::size_t bytes);
   [[noreturn]] void fail(const std::string& call);
 
-  std::string path_, part_;
+  struct Part {  // what is not finished is removed
+    std::string path = {};
+    bool finished = false;
+    ~Part();
+  };
+  std::string path_;
+  Part part_;
   std::vector<StoredTensor> tensors_;
   std::size_t next_ = 0;
   StdioFile file_;
-  bool finished_ = false;
 };
 
 class SafetensorsFile {

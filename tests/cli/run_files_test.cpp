@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "tests/cli/run_line.h"
+#include "tests/cli/session.h"
 
 namespace foreshard {
 namespace {
@@ -68,6 +69,26 @@ TEST_F(RunFiles, WhatIsWrongIsSaid) {
   EXPECT_NE(complaint("--save-every 2").find("--save-every: found no --save"), std::string::npos);
   EXPECT_NE(complaint("--save " + path("no/such/folder")).find("No such file"), std::string::npos);
   EXPECT_NE(complaint("--resume " + path("short.txt")).find("a whole safetensors file"), std::string::npos);
+}
+
+// A disk that is full, here a limit on the size of files: whatever is written, the run says which file it was and leaves the one
+// that was there.
+TEST_F(RunFiles, AFullDiskIsToldAndLeavesWhatWasThere) {
+  const auto limited = [&](const std::string& option, const std::string& name) {
+    std::ofstream(path(name)) << "what was there";
+    const std::string said = run_in_shell(
+        "trap '' XFSZ; ulimit -f 4; foreshard run plan.json --progress none --steps 1 " + option + " " + name, folder.string());
+    EXPECT_EQ(read_text(path(name)), "what was there") << option;
+    EXPECT_EQ(said.find("iteration"), std::string::npos) << said;
+    EXPECT_FALSE(fs::exists(path(name + ".part"))) << option;
+    return said;
+  };
+  for (const char* option : {"--save", "--save-result", "--trace"}) {
+    const std::string said = limited(option, "there");
+    EXPECT_NE(said.find("there"), std::string::npos) << option << ": " << said;
+    EXPECT_NE(said.find("File too large"), std::string::npos) << option << ": " << said;
+    EXPECT_NE(said.find("[exit "), std::string::npos) << option << ": " << said;
+  }
 }
 
 }  // namespace
