@@ -3,7 +3,6 @@
 
 #include "cli/job.h"
 #include "core/json.h"
-#include "strategy/loss_scale.h"
 
 namespace foreshard {
 
@@ -31,8 +30,7 @@ static ExitCode run(const Arguments& arguments, const Console& console) {
       complain(*infeasible, console);
     return ExitCode::Infeasible;
   }
-  Lowered lowered = std::get<Lowered>(answer);
-  lowered.plan = with_loss_scale(std::move(lowered.plan), arguments.number("--loss-scale", 1, 1e-9, 1e30));
+  const Lowered& lowered = std::get<Lowered>(answer);
   if (arguments.has("--save-strategy")) write_file(arguments.text("--save-strategy"), to_json(lowered.strategy));
   if (arguments.has("--save-plan")) save_plan(lowered.plan, arguments.text("--save-plan"));
   if (arguments.flag("--json"))
@@ -51,8 +49,7 @@ Verb lower_verb() {
                .options = job_options(),
                .run = run};
   verb.options.insert(verb.options.end(),
-                      {{.name = "--loss-scale", .value = "X", .help = "multiply the loss by this for the backward (1)"},
-                       {.name = "--ignore-memory", .help = "give the plan even when it does not fit"},
+                      {{.name = "--ignore-memory", .help = "give the plan even when it does not fit"},
                        {.name = "--save-plan", .value = "FILE", .help = "write the plan"},
                        {.name = "--save-strategy", .value = "FILE", .help = "write the strategy with all defaults resolved"},
                        {.name = "--json", .help = "print JSON"}});

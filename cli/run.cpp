@@ -39,7 +39,7 @@ static ExecuteOptions execute_options(const Arguments& arguments) {
   if (arguments.has("--memory-limit"))
     options.memory_limit = parse_bytes(arguments.text("--memory-limit"), kCommandLine, "--memory-limit");
   options.checks = {.guards = arguments.flag("--guards"), .poison = arguments.flag("--poison")};
-  options.patience = std::chrono::milliseconds(static_cast<std::int64_t>(arguments.number("--patience", 3.5, 0.1, 1e6) * 1000));
+  options.patience = std::chrono::milliseconds(static_cast<std::int64_t>(arguments.number("--patience", 3, 0.1, 1e6) * 1000));
   return options;
 }
 
@@ -64,7 +64,10 @@ static const MemoryCurve* largest_curve(const Execution& done) {
   return largest;
 }
 
-static void write_step(JsonWriter& json, const StepReport& step) { json.field("loss", step.loss).field("time_s", step.time_s); }
+static void write_step(JsonWriter& json, const StepReport& step) {
+  json.field("loss", step.loss).field("time_s", step.time_s);
+  if (step.loss_scale) json.field("loss_scale", *step.loss_scale).field("skipped", step.skipped);
+}
 
 // What `steps` of as_json has in place `step`, as soon as it is known.
 static std::string step_line(int step, const StepReport& done) {
@@ -109,15 +112,20 @@ static std::string as_text(const Execution& done, const ExecuteOptions& options,
   text += "loss       " + plain(done.steps.front().loss);
   if (done.steps.size() > 1)
     text += " -> " + plain(done.steps.back().loss) + " after " + std::to_string(done.steps.size()) + " steps";
+  if (const auto& scale = done.steps.back().loss_scale) {
+    const auto skipped = std::count_if(done.steps.begin(), done.steps.end(), [](const StepReport& s) { return s.skipped; });
+    text += "\nloss scale " + plain(*scale) + ", " + std::to_string(skipped) + " of " + std::to_string(done.steps.size()) +
+            " steps skipped";
+  }
   return text + "\n";
 }
 
 static ExitCode run(const Arguments& arguments, const Console& console) {
   ExecuteOptions options = execute_options(arguments);
   const Plan plan = checked_plan(arguments);
-  const std::unique_ptr<Samples> samples = use_run_files(arguments, plan, options);
   const std::unique_ptr<ProcessMesh> mesh = other_processes(arguments, plan, options);
   options.processes = mesh.get();
+  const auto samples = telling_others(mesh.get(), [&] { return use_run_files(arguments, plan, options); });
   const bool speaks = !mesh || mesh->process() == 0;
   const std::string mode = arguments.choice("--progress", "auto", progress_modes());
   Progress progress(speaks ? mode : "none", console);
@@ -172,7 +180,7 @@ static std::vector<VerbOption> run_options() {
       {.name = "--force", .help = "run a plan that check-plan refuses", .group = checks},
       {.name = "--patience",
        .value = "S",
-       .help = "seconds without progress before all ranks are stopped (3.5)",
+       .help = "seconds without progress before all ranks are stopped (3)",
        .group = checks},
       {.name = "--trace", .value = "FILE", .help = "write a Chrome trace, to open in Perfetto", .group = output},
       {.name = "--save-result", .value = "FILE", .help = "write trace and memory timeline", .group = output},

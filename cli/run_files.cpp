@@ -33,7 +33,7 @@ std::unique_ptr<Samples> use_run_files(const Arguments& arguments, const Plan& p
   if (options.save_every > 0 && options.save.empty()) throw Error(kCommandLine, "--save-every", "no --save", "where to save");
   if (arguments.has("--resume")) {
     options.resume = arguments.text("--resume");
-    options.seed = training_point(options.resume).seed;
+    options.seed = training_point(options.resume, options.processes).seed;
   }
   if (!arguments.has("--data")) {
     if (arguments.has("--data-format")) throw Error(kCommandLine, "--data-format", "no --data", "a file of that format");

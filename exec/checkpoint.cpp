@@ -2,8 +2,12 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstring>
+#include <optional>
+#include <sstream>
 
 #include "core/error.h"
+#include "exec/checkpoint_share.h"
 #include "exec/safetensors.h"
 
 namespace foreshard {
@@ -57,37 +61,80 @@ std::vector<double> read_in_shape(SafetensorsFile& file, const std::string& name
   return elements;
 }
 
-}  // namespace
+struct Entry {
+  TensorId tensor = {};
+  TensorPart part = {};
+  DType dtype = {};
+};
 
-void save_checkpoint(const std::string& path, const Plan& plan, const Ranks& ranks,
-                     const std::vector<const RankMemory*>& memories, const TrainingPoint& point) {
-  const TensorPieces pieces(plan, ranks);
-  struct Entry {
-    TensorId tensor = {};
-    TensorPart part = {};
-  };
+// What a checkpoint of this plan holds, in the order of the file.
+std::vector<Entry> entries_of(const Plan& plan, const TensorPieces& pieces) {
   std::vector<Entry> entries;
-  std::vector<StoredTensor> stored;
   for (const auto& [part, prefix] : kParts)
     for (std::size_t t = 0; t < plan.tensors.size(); ++t) {
       const TensorId id{static_cast<std::int32_t>(t)};
-      const auto dtype = pieces.dtype(id, part);
-      if (!dtype) continue;
-      entries.push_back({id, part});
-      stored.push_back({.name = prefix + plan.tensors[t].name, .dtype = *dtype, .shape = plan.tensors[t].shape});
+      if (const auto dtype = pieces.dtype(id, part)) entries.push_back({id, part, *dtype});
     }
-  SafetensorsWriter writer(path, stored,
-                           {{"format", kFormat},
-                            {"step", std::to_string(point.step)},
-                            {"samples", std::to_string(point.samples)},
-                            {"seed", std::to_string(point.seed)}});
-  for (std::size_t i = 0; i < entries.size(); ++i) {
-    const WholeTensor whole = pieces.gather(memories, entries[i].tensor, entries[i].part);
-    if (std::find(whole.held.begin(), whole.held.end(), 0) != whole.held.end())
-      throw Error(path, stored[i].name, "elements that no rank here holds", "all ranks of the plan in this process");
-    writer.write(whole.elements);
+  return entries;
+}
+
+const char* prefix_of(TensorPart part) {
+  for (const auto& [known, prefix] : kParts)
+    if (known == part) return prefix;
+  return "";
+}
+
+// "exponent good skipped"; what else the state holds is of the last step.
+std::string text_of(const LossScaleState& state) {
+  std::string text;
+  for (const float number : {state.exponent, state.good, state.skipped})
+    text += (text.empty() ? "" : " ") + std::to_string(static_cast<std::int64_t>(number));
+  return text;
+}
+
+// A file without it is of a run that had none.
+LossScaleState loss_scale_of(const SafetensorsFile& file) {
+  const auto found = file.metadata().find("loss_scale");
+  if (found == file.metadata().end()) return {};
+  LossScaleState state;
+  std::istringstream in(found->second);
+  if (!(in >> state.exponent >> state.good >> state.skipped) || !(in >> std::ws).eof())
+    throw Error(file.path(), "__metadata__.loss_scale", "\"" + found->second + "\"", "three whole numbers");
+  return state;
+}
+
+bool has_file(const ProcessMesh* mesh) { return !mesh || mesh->process() == 0; }
+
+}  // namespace
+
+void save_checkpoint(const std::string& path, const Plan& plan, const Ranks& ranks,
+                     const std::vector<const RankMemory*>& memories, const TrainingPoint& point, ProcessMesh* mesh) {
+  const TensorPieces pieces(plan, ranks);
+  const std::vector<Entry> entries = entries_of(plan, pieces);
+  std::vector<StoredTensor> stored;
+  for (const Entry& entry : entries) {
+    const Tensor& tensor = plan.tensors[entry.tensor.index()];
+    stored.push_back({.name = prefix_of(entry.part) + tensor.name, .dtype = entry.dtype, .shape = tensor.shape});
   }
-  writer.finish();
+  std::optional<SafetensorsWriter> writer;
+  if (has_file(mesh))
+    writer.emplace(path, stored,
+                   std::map<std::string, std::string>{{"format", kFormat},
+                                                      {"step", std::to_string(point.step)},
+                                                      {"samples", std::to_string(point.samples)},
+                                                      {"seed", std::to_string(point.seed)},
+                                                      {"loss_scale", text_of(point.loss_scale)}});
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const auto& [tensor, part, dtype] = entries[i];
+    const WholeTensor whole =
+        mesh ? gather_shares(*mesh, pieces.share(memories, tensor, part), dtype) : pieces.gather(memories, tensor, part);
+    if (!writer) continue;
+    if (std::find(whole.held.begin(), whole.held.end(), 0) != whole.held.end())
+      throw Error(path, stored[i].name, "elements that no rank holds", "a plan whose ranks hold the whole model");
+    writer->write(whole.elements);
+  }
+  if (writer) writer->finish();
+  if (mesh) static_cast<void>(mesh->all_gather(""));  // nobody goes on before it is on the disk
 }
 
 static void expect_checkpoint(const SafetensorsFile& file) {
@@ -97,12 +144,20 @@ static void expect_checkpoint(const SafetensorsFile& file) {
                 std::string("\"") + kFormat + "\"");
 }
 
-TrainingPoint training_point(const std::string& path) {
-  const SafetensorsFile file(path);
-  expect_checkpoint(file);
-  return {.step = number_of<int>(file, "step"),
-          .samples = number_of<std::int64_t>(file, "samples"),
-          .seed = number_of<std::uint64_t>(file, "seed")};
+TrainingPoint training_point(const std::string& path, ProcessMesh* mesh) {
+  TrainingPoint point;
+  if (has_file(mesh)) {
+    const SafetensorsFile file(path);
+    expect_checkpoint(file);
+    point = {.step = number_of<int>(file, "step"),
+             .samples = number_of<std::int64_t>(file, "samples"),
+             .seed = number_of<std::uint64_t>(file, "seed"),
+             .loss_scale = loss_scale_of(file)};
+  }
+  if (!mesh) return point;
+  const std::string own(reinterpret_cast<const char*>(&point), sizeof point);
+  std::memcpy(&point, mesh->all_gather(own)[0].data(), sizeof point);
+  return point;
 }
 
 // Tensors of another model would be left out without a word.
@@ -116,25 +171,32 @@ static void expect_known(const SafetensorsFile& file, const Plan& plan) {
   }
 }
 
+// The entry's elements, and the format in which they are stored.
+static std::pair<std::vector<double>, DType> read_entry(SafetensorsFile& file, const Entry& entry, const Plan& plan,
+                                                        std::int64_t vocabulary) {
+  const Tensor& tensor = plan.tensors[entry.tensor.index()];
+  std::string name = prefix_of(entry.part) + tensor.name;
+  const bool weights = entry.part == TensorPart::Value || entry.part == TensorPart::Master;
+  if (weights) name = file.has("master." + tensor.name) ? "master." + tensor.name : tensor.name;
+  if (!file.has(name))
+    throw Error(file.path(), name, "nothing", "this tensor of " + shape_text(tensor.shape) + ", as the plan has it");
+  return {read_in_shape(file, name, tensor, vocabulary), file.at(name).dtype};
+}
+
 void load_checkpoint(const std::string& path, const Plan& plan, const Ranks& ranks,
-                     const std::vector<const RankMemory*>& memories) {
-  SafetensorsFile file(path);
-  expect_checkpoint(file);
-  expect_known(file, plan);
+                     const std::vector<const RankMemory*>& memories, ProcessMesh* mesh) {
+  std::optional<SafetensorsFile> file;
+  if (has_file(mesh)) {
+    file.emplace(path);
+    expect_checkpoint(*file);
+    expect_known(*file, plan);
+  }
   const TensorPieces pieces(plan, ranks);
   const std::int64_t vocabulary = vocabulary_of(plan);
-  for (std::size_t t = 0; t < plan.tensors.size(); ++t) {
-    const TensorId id{static_cast<std::int32_t>(t)};
-    const Tensor& tensor = plan.tensors[t];
-    for (const auto& [part, prefix] : kParts) {
-      if (!pieces.dtype(id, part)) continue;
-      std::string name = prefix + tensor.name;
-      const bool weights = part == TensorPart::Value || part == TensorPart::Master;
-      if (weights) name = file.has("master." + tensor.name) ? "master." + tensor.name : tensor.name;
-      if (!file.has(name))
-        throw Error(path, name, "nothing", "this tensor of " + shape_text(tensor.shape) + ", as the plan has it");
-      pieces.scatter(memories, id, part, read_in_shape(file, name, tensor, vocabulary));
-    }
+  for (const Entry& entry : entries_of(plan, pieces)) {
+    std::pair<std::vector<double>, DType> read;
+    if (file) read = read_entry(*file, entry, plan, vocabulary);
+    pieces.scatter(memories, entry.tensor, entry.part, mesh ? share_elements(*mesh, read.first, read.second) : read.first);
   }
 }
 

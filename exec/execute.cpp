@@ -6,6 +6,7 @@
 #include "exec/checkpoint.h"
 #include "exec/measured_trace.h"
 #include "exec/memory_limit.h"
+#include "exec/process_mesh.h"
 #include "exec/rank_report.h"
 #include "exec/safetensors.h"
 #include "exec/team.h"
@@ -29,11 +30,10 @@ void check(const Plan& plan, const ExecuteOptions& options) {
   if (const int count = Ranks(plan).count(); count > kMostRanksHere)
     throw Error("plan", "ranks", std::to_string(count),
                 "at most " + std::to_string(kMostRanksHere) + " threads of this process");
-  if (options.processes && !(options.save.empty() && options.resume.empty()))
-    throw Error("options", "save, resume", "a checkpoint of several processes", "all ranks in one process");
   if (options.processes && options.tensors) throw Error("options", "tensors", "several processes", "all ranks in one process");
   if (options.steps < 1) throw Error("options", "steps", std::to_string(options.steps), "at least 1");
-  if (!options.save.empty()) expect_place(options.save);
+  const bool writes = !options.processes || options.processes->process() == 0;
+  if (!options.save.empty() && writes) expect_place(options.save);
   if (options.save_every < 0) throw Error("options", "save every", std::to_string(options.save_every), "0 or more");
 }
 
@@ -42,7 +42,11 @@ void save(const Plan& plan, const Team& team, const ExecuteOptions& options, con
   const bool due = done == options.steps || (options.save_every > 0 && done % options.save_every == 0);
   if (options.save.empty() || !due) return;
   save_checkpoint(options.save, plan, team.ranks(), team.memories(),
-                  {.step = start.step + done, .samples = start.samples + done * plan.samples, .seed = start.seed});
+                  {.step = start.step + done,
+                   .samples = start.samples + done * plan.samples,
+                   .seed = start.seed,
+                   .loss_scale = team.loss_scale(done - 1)},
+                  options.processes);
 }
 
 std::vector<StepReport> run_steps(const Plan& plan, Team& team, const ExecuteOptions& options, const TrainingPoint& start) {
@@ -56,8 +60,9 @@ std::vector<StepReport> run_steps(const Plan& plan, Team& team, const ExecuteOpt
     team.run(step, together);
     const double time = std::chrono::duration<double>(Clock::now() - before).count() / together;
     for (int i = step; i < step + together; ++i) {
-      reports[static_cast<std::size_t>(i)] = {team.loss(i), time};
-      if (options.on_step) options.on_step(i, reports[static_cast<std::size_t>(i)]);
+      StepReport& report = reports[static_cast<std::size_t>(i)] = team.report(i);
+      report.time_s = time;
+      if (options.on_step) options.on_step(i, report);
     }
     save(plan, team, options, start, step + together);
   }
@@ -116,15 +121,14 @@ Execution report(const Plan& plan, Team& team, const ExecuteOptions& options, st
   return done;
 }
 
-}  // namespace
-
-std::variant<Execution, Infeasible> execute(const Plan& plan, const ExecuteOptions& options) {
+std::variant<Execution, Infeasible> execute_here(const Plan& plan, const ExecuteOptions& options) {
   check(plan, options);
   if (options.memory_limit)
     if (auto refused = exceeds_limit(plan, *options.memory_limit)) return *refused;
   if (!options.processes)
     if (auto refused = exceeds_machine(plan)) return *refused;
-  const TrainingPoint start = options.resume.empty() ? TrainingPoint{.seed = options.seed} : training_point(options.resume);
+  const TrainingPoint start =
+      options.resume.empty() ? TrainingPoint{.seed = options.seed} : training_point(options.resume, options.processes);
   auto team = std::make_unique<Team>(plan, options, start);
   try {
     return report(plan, *team, options, run_steps(plan, *team, options, start));
@@ -133,6 +137,12 @@ std::variant<Execution, Infeasible> execute(const Plan& plan, const ExecuteOptio
     if (!team->ended()) static_cast<void>(team.release());
     throw;
   }
+}
+
+}  // namespace
+
+std::variant<Execution, Infeasible> execute(const Plan& plan, const ExecuteOptions& options) {
+  return telling_others(options.processes, [&] { return execute_here(plan, options); });
 }
 
 }  // namespace foreshard

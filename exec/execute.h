@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "core/result.h"
 #include "exec/host_ops.h"
+#include "exec/loss_scale_state.h"
 #include "exec/rank_memory.h"
 #include "exec/tensors.h"
 
@@ -30,8 +31,10 @@ struct LinkModel {
 };
 
 struct StepReport {
-  double loss = 0;    // mean over the samples of the step
-  double time_s = 0;  // wall clock
+  double loss = 0;                        // mean over the samples of the step
+  double time_s = 0;                      // wall clock
+  std::optional<double> loss_scale = {};  // of its gradients, where it is dynamic
+  bool skipped = false;                   // they overflowed: nothing was updated
   bool operator==(const StepReport&) const = default;
 };
 
@@ -40,6 +43,7 @@ struct TrainingPoint {
   int step = 0;              // steps done
   std::int64_t samples = 0;  // samples used
   std::uint64_t seed = 0;    // of samples and dropout
+  LossScaleState loss_scale = {};
   bool operator==(const TrainingPoint&) const = default;
 };
 
@@ -56,7 +60,7 @@ struct ExecuteOptions {
   std::optional<Bytes> memory_limit = {};  // per rank: the arena and the plan's framework bytes have to fit
   MemoryChecks checks = {};
   bool barrier = true;                       // ranks wait for each other between steps; without it only where the plan says so
-  std::chrono::milliseconds patience{3500};  // no progress for so long, and nobody computes: the run is stopped
+  std::chrono::milliseconds patience{3000};  // no progress for so long, and nobody computes: the run is stopped
   std::chrono::milliseconds longest_compute{60000};  // one instruction
   ProcessMesh* processes = nullptr;  // the ranks are dealt to several processes, of which this is one; must outlive the call
   bool tensors = false;              // give back gradients and values of the last step

@@ -116,6 +116,8 @@ Kernel<T> make_grad_norm(const Form& form);
 template <class T>
 Kernel<T> make_clip_scale(const Form& form);
 template <class T>
+Kernel<T> make_judge_overflow(const Form& form);
+template <class T>
 Kernel<T> make_cast(const Form& form);
 template <class T>
 Kernel<T> make_zero(const Form& form);

@@ -9,6 +9,7 @@
 #include "exec/host_blas.h"
 #include "exec/host_convert.h"
 #include "exec/host_kernel.h"
+#include "exec/loss_scale_state.h"
 
 namespace foreshard {
 
@@ -44,7 +45,9 @@ Kernel<T> make_kernel(const Form& form) {
     case Op::Adam: return host::make_adam<T>(form);
     case Op::Sgd: return host::make_sgd<T>(form);
     case Op::GradNorm: return host::make_grad_norm<T>(form);
-    case Op::ClipScale: return host::make_clip_scale<T>(form);
+    case Op::ClipScale:
+      if (form.attributes.sets("growth")) return host::make_judge_overflow<T>(form);
+      return host::make_clip_scale<T>(form);
     case Op::Cast: return host::make_cast<T>(form);
     case Op::Zero: return host::make_zero<T>(form);
     case Op::Bias:
@@ -129,13 +132,25 @@ std::variant<Ready<float>, Ready<double>> make_ready(const Form& form) {
 
 }  // namespace
 
+// With a dynamic loss scale the last read is its state, of which the kernels know nothing.
+static bool scales_dynamically(const Form& form) {
+  if (!form.attributes.has("dynamic_scale")) return false;
+  if (form.reads.empty() || form.reads.back().dtype != DType::F32 || form.reads.back().elements < kLossScaleFloats)
+    form.refuse("no state of the loss scale", std::to_string(kLossScaleFloats) + " fp32 numbers as the last read");
+  return true;
+}
+
 struct HostOp::Prepared {
+  bool dynamic_scale = false;
+  Phase phase = Phase::Forward;
   std::variant<Ready<float>, Ready<double>> ready;
 };
 
-HostOp::HostOp(const Compute& what, std::span<const Operand> reads, std::span<const Operand> writes)
-    : prepared_(std::make_unique<const Prepared>(
-          Prepared{make_ready(Form{what, reads, writes, host::Attributes(what.attributes)})})) {
+HostOp::HostOp(const Compute& what, std::span<const Operand> reads, std::span<const Operand> writes) {
+  const bool dynamic = scales_dynamically(Form{what, reads, writes, host::Attributes(what.attributes)});
+  if (dynamic) reads = reads.first(reads.size() - 1);
+  const Form form{what, reads, writes, host::Attributes(what.attributes)};
+  prepared_ = std::make_unique<const Prepared>(Prepared{dynamic, what.phase, make_ready(form)});
   (void)host::blas_name();  // opens the library here, so that the first run allocates nothing either
 }
 HostOp::HostOp(HostOp&&) noexcept = default;
@@ -149,10 +164,17 @@ Bytes HostOp::workspace() const {
 void HostOp::run(std::span<const Operand> reads, std::span<const Operand> writes, std::span<std::byte> workspace,
                  const OpArguments& arguments) const {
   FS_ASSERT(static_cast<std::int64_t>(workspace.size()) >= this->workspace().value);
+  OpArguments scaled = arguments;
+  if (prepared_->dynamic_scale) {
+    const LossScaleState state = read_loss_scale(reads.back());
+    if (prepared_->phase == Phase::Update && state.skips != 0) return;
+    scaled = with_loss_scale(arguments, state, prepared_->phase);
+    reads = reads.first(reads.size() - 1);
+  }
   std::visit(
       [&](const auto& ready) {
         FS_ASSERT(reads.size() == ready.in.size() && writes.size() == ready.out.size());
-        ready.run(reads, writes, workspace.data(), arguments);
+        ready.run(reads, writes, workspace.data(), scaled);
       },
       prepared_->ready);
 }

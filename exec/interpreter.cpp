@@ -26,9 +26,12 @@ Interpreter::Interpreter(const Plan& plan, const Ranks& ranks, RankId rank, Devi
       running_(role_.streams.size()) {
   for (std::atomic<int>& step : running_) step.store(-1);
   bind();
+  for (const Bound& bound : bound_)
+    if (bound.scale_at.data) judge_ = &bound;
   kept_runs_ = std::min(options_.runs, kMostKeptRuns);
   spans_.resize(static_cast<std::size_t>(kept_runs_) * steps_.size());
   losses_.resize(static_cast<std::size_t>(options_.runs * losses_of_run_));
+  scales_.resize(static_cast<std::size_t>(options_.runs));
 }
 
 void Interpreter::open() {
@@ -67,6 +70,7 @@ void Interpreter::ends(int s, int run, const TaskTimes& times) {
   span.end = std::max(device_.clock(), span.begin + 1);
   span.own = times.own;
   if (bound.loss >= 0) host::load(bound.loss_at, 0, 1, &losses_[static_cast<std::size_t>(run * losses_of_run_ + bound.loss)]);
+  if (bound.scale_at.data) scales_[static_cast<std::size_t>(run)] = read_loss_scale(bound.scale_at);
   memory_.release(bound.releases);
   running_[steps_[at].stream.index()].store(-1, std::memory_order_relaxed);
   ended_.fetch_add(1, std::memory_order_relaxed);

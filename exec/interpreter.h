@@ -8,6 +8,7 @@
 
 #include "exec/communicator.h"
 #include "exec/device.h"
+#include "exec/loss_scale_state.h"
 #include "exec/rank_memory.h"
 #include "exec/rank_place.h"
 #include "exec/rank_steps.h"
@@ -48,7 +49,11 @@ class Interpreter : public StepObserver {
   // [step], of one of the last `kept_runs()` runs.
   std::span<const StepSpan> spans(int run) const { return std::span(spans_).subspan(first_span(run), steps_.size()); }
   int kept_runs() const { return kept_runs_; }
-  double loss(int run) const;     // this rank's share
+  double loss(int run) const;  // this rank's share
+  // With a dynamic loss scale: its state after a run, what it began with (0: there is none), and where the state lies.
+  const LossScaleState& loss_scale(int run) const { return scales_[static_cast<std::size_t>(run)]; }
+  double first_loss_scale() const { return judge_ ? judge_->scale_start : 0; }
+  Operand loss_scale_state() const { return judge_ ? judge_->scale_at : Operand{}; }
   LiveBytes peak(int run) const;  // of device memory, from the blocks it acquired and released
 
   // For whoever watches, at any time: how many steps have ended; those that run now (waiting for partners or not).
@@ -72,6 +77,8 @@ class Interpreter : public StepObserver {
     int record = -1;
     int loss = -1;  // which loss of the run it makes
     Operand loss_at = {};
+    Operand scale_at = {};   // the state of a dynamic loss scale that it makes; no data: it makes none
+    double scale_start = 0;  // what that began with
     bool communicates = false;
   };
 
@@ -99,12 +106,14 @@ class Interpreter : public StepObserver {
   InterpreterOptions options_;
   RankMemory memory_;
   std::vector<RankStep> steps_;
-  std::vector<Bound> bound_;  // [step]
+  std::vector<Bound> bound_;      // [step]
+  const Bound* judge_ = nullptr;  // of overflows
   int events_ = 0, losses_of_run_ = 0;
 
   int kept_runs_ = 1;
   std::vector<StepSpan> spans_;            // [run % kept_runs * steps + step]
   std::vector<double> losses_;             // [run * losses_of_run_ + loss]
+  std::vector<LossScaleState> scales_;     // [run]
   std::vector<std::atomic<int>> running_;  // [stream]: step, -1 none
   std::atomic<std::int64_t> ended_ = 0;
 };

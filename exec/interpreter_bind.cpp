@@ -81,6 +81,8 @@ Interpreter::Bound Interpreter::bind_compute(const Action& action, const Instruc
   } catch (const Error& problem) {
     throw Error("plan: " + where + ": " + problem.what());
   }
+  if (const host::Attributes words(what.attributes); what.op == Op::ClipScale && words.sets("growth"))
+    bound.scale_at = writes.front(), bound.scale_start = words.number("start");
   if (makes_loss(what)) {
     if (writes.empty() || writes.back().elements < 1) throw Error("plan", where, "a loss that is not written", "an output");
     bound.loss = losses_of_run_++;

@@ -1,6 +1,7 @@
 #include "exec/process_mesh.h"
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <cstring>
 
@@ -15,6 +16,7 @@ using namespace std::chrono_literals;
 constexpr auto kBeat = 300ms;
 constexpr auto kLeaving = 5s;  // for the others to go too
 constexpr std::uint64_t kControl = 0;
+constexpr std::uint64_t kWorks = 1, kCommunicates = 2;  // in the channel of a beat
 
 std::int64_t now() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -171,10 +173,11 @@ std::vector<std::string> ProcessMesh::all_gather(const std::string& own) {
   }
   const std::string packed = wait_for_text(0);
   for (std::size_t at = 0; at < packed.size();) {
-    std::size_t digits = 0;
-    const std::size_t size = std::stoull(packed.substr(at), &digits);
-    all.push_back(packed.substr(at + digits + 1, size));
-    at += digits + 1 + size;
+    std::size_t size = 0;
+    const char* blank = std::from_chars(packed.data() + at, packed.data() + packed.size(), size).ptr;
+    at = static_cast<std::size_t>(blank - packed.data()) + 1;
+    all.push_back(packed.substr(at, size));
+    at += size;
   }
   return all;
 }
@@ -226,14 +229,20 @@ void ProcessMesh::read_all(int process) {
       take(process, frame, std::move(bytes));
       if (frame.kind == MeshKind::Bye) return;
     }
-    fail(name(process) + ": it has ended");
+    fail(name(process) + ": it has ended" + last_heard(process));
   } catch (const DeviceError& error) {
     {
       const std::lock_guard lock(mutex_);
       if (closed_) return;
     }
-    fail(name(process) + ": " + error.what());
+    fail(name(process) + ": " + error.what() + last_heard(process));
   }
+}
+
+std::string ProcessMesh::last_heard(int process) const {
+  const std::lock_guard lock(mutex_);
+  const std::string& running = peers_[static_cast<std::size_t>(process)]->running.name;
+  return running.empty() ? "" : "; last heard of in " + running;
 }
 
 void ProcessMesh::take(int process, const Frame& frame, std::vector<std::byte> bytes) {
@@ -242,7 +251,12 @@ void ProcessMesh::take(int process, const Frame& frame, std::vector<std::byte> b
     case MeshKind::Message: put({frame.from, frame.to, frame.channel}, {std::move(bytes), frame.when - offset_}); return;
     case MeshKind::Beat:
       peer.ended = frame.when;
-      peer.works = frame.channel != 0;
+      peer.works = (frame.channel & kWorks) != 0;
+      {
+        const std::lock_guard lock(mutex_);
+        peer.running = {.name = {reinterpret_cast<const char*>(bytes.data()), bytes.size()},
+                        .communicates = (frame.channel & kCommunicates) != 0};
+      }
       return;
     case MeshKind::Failed: fail(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size())); return;
     case MeshKind::Bye: {
@@ -254,7 +268,11 @@ void ProcessMesh::take(int process, const Frame& frame, std::vector<std::byte> b
   }
 }
 
-void ProcessMesh::progress(std::int64_t ended, bool works) { ended_ = ended, works_ = works; }
+void ProcessMesh::progress(std::int64_t ended, bool works, const Running& running) {
+  ended_ = ended, works_ = works;
+  const std::lock_guard lock(mutex_);
+  if (!running.name.empty()) running_ = running;  // between two steps nothing runs
+}
 
 std::int64_t ProcessMesh::others_ended() const {
   std::int64_t sum = 0;
@@ -266,6 +284,14 @@ bool ProcessMesh::others_work() const {
   return std::any_of(peers_.begin(), peers_.end(), [](const auto& peer) { return peer->works.load(); });
 }
 
+std::vector<ProcessMesh::Running> ProcessMesh::others_running() const {
+  std::vector<Running> all;
+  const std::lock_guard lock(mutex_);
+  for (const auto& peer : peers_)
+    if (!peer->running.name.empty()) all.push_back(peer->running);
+  return all;
+}
+
 // A process that was stopped itself for a while has heard nobody meanwhile.
 void ProcessMesh::beat() {
   std::int64_t last = now();
@@ -273,6 +299,7 @@ void ProcessMesh::beat() {
   while (!closed_) {
     changed_.wait_for(lock, kBeat, [&] { return closed_; });
     if (closed_) return;
+    const Running running = running_;
     lock.unlock();
     const bool slept = now() - last > 4 * std::chrono::nanoseconds(kBeat).count();
     last = now();
@@ -281,11 +308,12 @@ void ProcessMesh::beat() {
       if (p == process() || peer.over) continue;
       if (slept) peer.heard = last;
       if (last - peer.heard > std::chrono::nanoseconds(options_.patience).count())
-        fail(name(p) + ": not heard of for " + std::to_string(options_.patience.count()) + " ms");
+        fail(name(p) + ": not heard of for " + std::to_string(options_.patience.count()) + " ms" + last_heard(p));
       Frame frame;
-      frame.kind = MeshKind::Beat, frame.when = ended_, frame.channel = works_ ? 1 : 0;
+      frame.kind = MeshKind::Beat, frame.when = ended_;
+      frame.channel = (works_ ? kWorks : 0) | (running.communicates ? kCommunicates : 0);
       try {
-        write(p, frame, {});
+        write(p, frame, std::as_bytes(std::span(running.name)));
       } catch (const DeviceError& error) {
         fail(name(p) + ": " + error.what());
       }

@@ -12,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <tuple>
@@ -30,7 +31,7 @@ struct MeshOptions {
   // Lines "name=value" that have to be the same everywhere: what is run.
   std::string run = {};
   std::chrono::milliseconds rendezvous{30000};  // to find each other
-  std::chrono::milliseconds patience{3500};     // without a sign of life from a process
+  std::chrono::milliseconds patience{3000};     // without a sign of life from a process
 };
 
 class ProcessMesh {
@@ -61,10 +62,15 @@ class ProcessMesh {
 
   void guard(Stop* stop);                     // to be raised when another process fails; nullptr: none any more
   void tell_failure(const std::string& why);  // to all others
-  // How far this process is, for the others; how far they are.
-  void progress(std::int64_t ended, bool works);
+  // How far this process is and what one of its ranks runs now, for the others; how far they are.
+  struct Running {
+    std::string name = {};      // of rank and instruction; empty: nothing
+    bool communicates = false;  // it may be waiting for a partner
+  };
+  void progress(std::int64_t ended, bool works, const Running& running);
   std::int64_t others_ended() const;
   bool others_work() const;
+  std::vector<Running> others_running() const;  // as last heard
 
  private:
   struct Frame;
@@ -75,6 +81,7 @@ class ProcessMesh {
     std::atomic<std::int64_t> heard = 0, ended = 0;
     std::atomic<bool> works = false, over = false;  // over: it said that it goes
     bool read = false;                              // nothing more comes
+    Running running = {};                           // under `mutex_`
   };
   using Channel = std::tuple<std::int32_t, std::int32_t, std::uint64_t>;  // from, to, channel; processes: channel kControl
 
@@ -90,6 +97,7 @@ class ProcessMesh {
   void put(const Channel& channel, Message message);
   void fail(const std::string& why);
   std::string name(int process) const;
+  std::string last_heard(int process) const;
   bool has_ended(int process) const { return peers_[static_cast<std::size_t>(process)]->over; }
   std::string wait_for_text(int from);
 
@@ -105,7 +113,19 @@ class ProcessMesh {
   bool closed_ = false;
   std::atomic<std::int64_t> ended_ = 0;
   std::atomic<bool> works_ = false;
+  Running running_;
   std::thread beats_;
 };
+
+// Does `work`; when it throws, the other processes hear why.
+template <class Work>
+auto telling_others(ProcessMesh* mesh, const Work& work) {
+  try {
+    return work();
+  } catch (const std::runtime_error& error) {
+    if (mesh) mesh->tell_failure(error.what());
+    throw;
+  }
+}
 
 }  // namespace foreshard

@@ -1,8 +1,8 @@
 #include "exec/team.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
-#include <numeric>
 
 #include "core/error.h"
 #include "exec/checkpoint.h"
@@ -10,6 +10,17 @@
 #include "exec/tcp_communicator.h"
 
 namespace foreshard {
+
+using namespace std::chrono_literals;
+
+// How a hang is seen: nobody uses the processor at so many looks in a row. Then the ranks get some time to leave.
+static constexpr auto kLook = 50ms;
+static constexpr int kIdleLooks = 10;
+static constexpr auto kLeave = 500ms;
+
+std::chrono::milliseconds Team::longest_hang(const ExecuteOptions& options) {
+  return options.patience + kLook * (kIdleLooks + 1) + kLeave;
+}
 
 Team::Team(const Plan& plan, const ExecuteOptions& options, const TrainingPoint& start)
     : plan_(plan), options_(options), ranks_(plan), mesh_(options.processes), random_samples_(start.seed), meetings_(stop_) {
@@ -33,7 +44,9 @@ Team::Team(const Plan& plan, const ExecuteOptions& options, const TrainingPoint&
     members_.push_back(std::move(member));
   }
   if (!mesh_) meetings_.check();
-  if (!options.resume.empty()) load_checkpoint(options.resume, plan, ranks_, memories());
+  if (!options.resume.empty()) load_checkpoint(options.resume, plan, ranks_, memories(), mesh_);
+  for (const auto& member : members_)
+    if (const Operand state = member->interpreter->loss_scale_state(); state.data) write_loss_scale(start.loss_scale, state);
   this->start();
 }
 
@@ -114,7 +127,7 @@ void Team::watch() {
   int idle = 0;  // looks in a row that saw nobody compute
   std::unique_lock lock(mutex_);
   while (finished_ < members_.size() && !stop_.raised()) {
-    changed_.wait_for(lock, std::chrono::milliseconds(50));
+    changed_.wait_for(lock, kLook);
     if (const std::int64_t now = ended_steps(); now != ended) {
       ended = now;
       moved = Clock::now();
@@ -122,7 +135,7 @@ void Team::watch() {
     const auto still = Clock::now() - moved;
     if (still < options_.patience) continue;
     idle = computes() ? 0 : idle + 1;
-    if (idle >= 10 || still > options_.longest_compute) stop_.raise(who_hangs());
+    if (idle >= kIdleLooks || still > options_.longest_compute) stop_.raise(who_hangs());
   }
   if (stop_.raised()) throw DeviceError("the run", stop_.why());
 }
@@ -131,7 +144,7 @@ std::int64_t Team::ended_steps() const {
   std::int64_t sum = 0;
   for (const auto& member : members_) sum += member->interpreter->ended();
   if (!mesh_) return sum;
-  mesh_->progress(sum, computes_);
+  mesh_->progress(sum, computes_, runs_now());
   return sum + mesh_->others_ended();
 }
 
@@ -143,49 +156,98 @@ bool Team::computes() {
   return any || (mesh_ && mesh_->others_work());
 }
 
-// Who runs something without waiting for a partner is to blame; else everybody waits for somebody: name what for.
-std::string Team::who_hangs() const {
-  std::string waiting;
+// Of what the ranks here run one that does not wait for a partner, else any.
+ProcessMesh::Running Team::runs_now() const {
+  ProcessMesh::Running any;
   for (const auto& member : members_)
     for (const Interpreter::Running& running : member->interpreter->running()) {
-      const std::string name = member->interpreter->name(running.step);
-      if (!running.communicates) return name + ": does not come to an end";
-      if (waiting.size() < 1000) waiting += (waiting.empty() ? "" : "; ") + name;
+      if (!any.name.empty() && running.communicates) continue;
+      any = {.name = member->interpreter->name(running.step), .communicates = running.communicates};
+      if (!running.communicates) return any;
     }
+  return any;
+}
+
+// Who runs something without waiting for a partner is to blame, here or in another process; else everybody waits for somebody:
+// name what for.
+std::string Team::who_hangs() const {
+  std::vector<ProcessMesh::Running> all;
+  for (const auto& member : members_)
+    for (const Interpreter::Running& running : member->interpreter->running())
+      all.push_back({.name = member->interpreter->name(running.step), .communicates = running.communicates});
+  if (mesh_)
+    for (ProcessMesh::Running& running : mesh_->others_running()) all.push_back(std::move(running));
+  std::string waiting;
+  for (const ProcessMesh::Running& running : all) {
+    if (!running.communicates) return running.name + ": does not come to an end";
+    if (waiting.size() < 1000) waiting += (waiting.empty() ? "" : "; ") + running.name;
+  }
   return "no rank goes on; waiting for a partner: " + (waiting.empty() ? "none" : waiting);
 }
 
 bool Team::ended() {
-  using namespace std::chrono_literals;
-  for (int i = 0; i < 200; ++i) {
+  using namespace std::chrono;
+  const auto until = steady_clock::now() + kLeave;
+  const auto left = [&] { return std::max(0ms, duration_cast<milliseconds>(until - steady_clock::now())); };
+  while (left() > 0ms) {
     {
       const std::lock_guard lock(mutex_);
       if (over_ == members_.size()) break;
     }
     std::this_thread::sleep_for(5ms);
   }
-  return std::all_of(members_.begin(), members_.end(), [](const auto& member) { return member->device->ended_within(500ms); });
+  return std::all_of(members_.begin(), members_.end(),
+                     [&](const auto& member) { return member->device->ended_within(left()); });
 }
 
 std::vector<const RankMemory*> Team::memories() const {
-  std::vector<const RankMemory*> all;
-  for (const auto& member : members_) all.push_back(&member->interpreter->memory());
+  std::vector<const RankMemory*> all(static_cast<std::size_t>(ranks_.count()));
+  for (std::size_t i = 0; i < members_.size(); ++i)
+    all[static_cast<std::size_t>(first_rank_) + i] = &members_[i]->interpreter->memory();
   return all;
 }
 
-double Team::loss(int step) const {
-  double sum = 0;
-  if (!mesh_) {
-    for (const auto& member : members_) sum += member->interpreter->loss(step);
-    return sum;
+namespace {
+
+// What a rank tells of a step.
+struct Told {
+  double loss = 0;
+  double first_scale = 0, scale = 0, skips = 0;  // of a dynamic loss scale
+};
+
+}  // namespace
+
+StepReport Team::report(int step) const {
+  StepReport report;
+  Told first;
+  std::size_t count = 0;  // summed in the order of the ranks
+  const auto hear = [&](const Told& told) {
+    if (count == 0) first = told;
+    report.loss += told.loss;
+    if (told.scale != first.scale || told.skips != first.skips)
+      throw DeviceError("the run", "rank " + std::to_string(count) + " has another loss scale than rank 0");
+    ++count;
+  };
+  std::string own;
+  for (const auto& member : members_) {
+    const Interpreter& rank = *member->interpreter;
+    const LossScaleState& scale = rank.loss_scale(step);
+    const Told told{rank.loss(step), rank.first_loss_scale(), scale.used, scale.skips};
+    if (mesh_)
+      own.append(reinterpret_cast<const char*>(&told), sizeof told);
+    else
+      hear(told);
   }
-  std::vector<double> losses;  // [rank]: summed in the order of the ranks, as threads do
-  for (const auto& member : members_) losses.push_back(member->interpreter->loss(step));
-  std::string own(reinterpret_cast<const char*>(losses.data()), losses.size() * sizeof(double)), all;
-  for (const std::string& part : mesh_->all_gather(own)) all += part;
-  losses.resize(all.size() / sizeof(double));
-  std::memcpy(losses.data(), all.data(), losses.size() * sizeof(double));
-  return std::accumulate(losses.begin(), losses.end(), 0.0);
+  if (mesh_)
+    for (const std::string& part : mesh_->all_gather(own))
+      for (std::size_t at = 0; at + sizeof(Told) <= part.size(); at += sizeof(Told)) {
+        Told told;
+        std::memcpy(&told, part.data() + at, sizeof told);
+        hear(told);
+      }
+  if (first.first_scale > 0) report.loss_scale = std::ldexp(first.first_scale, static_cast<int>(first.scale));
+  report.skipped = first.skips != 0;
+  return report;
 }
 
 Bytes Team::workspace() const {

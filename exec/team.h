@@ -10,6 +10,7 @@
 #include "exec/execute.h"
 #include "exec/host_device.h"
 #include "exec/interpreter.h"
+#include "exec/process_mesh.h"
 #include "exec/thread_communicator.h"
 
 namespace foreshard {
@@ -24,6 +25,8 @@ class Team {
   // One step of all ranks (or all steps, without a barrier between them): returns when they have ended. Throws DeviceError
   // when a rank failed or nothing went on for too long.
   void run(int first_step, int steps);
+  // From the moment in which no rank goes on any more to the answer of `execute`, when no rank computes.
+  static std::chrono::milliseconds longest_hang(const ExecuteOptions& options);
   // After a failure: whether all threads came to an end. If not, the team must not be destroyed.
   bool ended();
 
@@ -32,8 +35,10 @@ class Team {
   std::int32_t first_rank() const { return first_rank_; }
   std::int32_t end_rank() const { return first_rank_ + static_cast<std::int32_t>(members_.size()); }
   Interpreter& rank(RankId rank) { return *members_[rank.index() - static_cast<std::size_t>(first_rank_)]->interpreter; }
-  std::vector<const RankMemory*> memories() const;
-  double loss(int step) const;  // of all ranks; of several processes every one has to ask
+  std::vector<const RankMemory*> memories() const;  // [rank]; null: of another process
+  // Of all ranks; of several processes every one has to ask. Throws DeviceError when the ranks have different loss scales.
+  StepReport report(int step) const;
+  const LossScaleState& loss_scale(int step) const { return members_[0]->interpreter->loss_scale(step); }
   Bytes workspace() const;
   std::string broken_guard() const;
 
@@ -50,6 +55,7 @@ class Team {
   void work(Member& member);
   void watch();
   std::string who_hangs() const;
+  ProcessMesh::Running runs_now() const;
   std::int64_t ended_steps() const;
   bool computes();
 

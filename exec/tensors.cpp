@@ -149,20 +149,45 @@ std::optional<DType> TensorPieces::dtype(TensorId tensor, TensorPart part) const
   return widest;
 }
 
-WholeTensor TensorPieces::gather(const std::vector<const RankMemory*>& memories, TensorId id, TensorPart part) const {
-  const Tensor& tensor = plan_.tensors[id.index()];
+std::int64_t TensorPieces::Piece::begin() const { return std::max(at, fresh_from); }
+std::int64_t TensorPieces::Piece::end() const { return std::max(begin(), std::min(at + count, fresh_to)); }
+
+std::vector<double> TensorPieces::Piece::values(const RankMemory& memory) const {
+  std::vector<double> all(static_cast<std::size_t>(end() - begin()));
+  if (!all.empty()) host::load({memory.address(buffer), end(), dtype}, begin(), end() - begin(), all.data());
+  return all;
+}
+
+WholeTensor TensorPieces::empty(TensorId id) const {
   std::size_t size = 1;
-  for (const std::int64_t dim : tensor.shape) size *= static_cast<std::size_t>(dim);
-  WholeTensor whole{.elements = std::vector<double>(size), .held = std::vector<char>(size)};
+  for (const std::int64_t dim : plan_.tensors[id.index()].shape) size *= static_cast<std::size_t>(dim);
+  return {.elements = std::vector<double>(size), .held = std::vector<char>(size)};
+}
+
+WholeTensor TensorPieces::gather(const std::vector<const RankMemory*>& memories, TensorId id, TensorPart part) const {
+  WholeTensor whole = empty(id);
+  for (const Piece& piece : pieces_[id.index()])
+    if (const RankMemory* memory = memories[piece.rank.index()]; memory && piece.part == part)
+      put(whole, plan_.tensors[id.index()], piece.cut, piece.first + piece.begin() - piece.at, piece.values(*memory));
+  return whole;
+}
+
+WholeTensor TensorPieces::share(const std::vector<const RankMemory*>& memories, TensorId id, TensorPart part) const {
+  constexpr char kElsewhere = 2;
+  WholeTensor whole = empty(id);
   for (const Piece& piece : pieces_[id.index()]) {
+    if (piece.part != part) continue;
     const RankMemory* memory = memories[piece.rank.index()];
-    if (piece.part != part || !memory) continue;
-    const std::int64_t begin = std::max(piece.at, piece.fresh_from), end = std::min(piece.at + piece.count, piece.fresh_to);
-    if (begin >= end) continue;
-    std::vector<double> values(static_cast<std::size_t>(end - begin));
-    host::load({memory->address(piece.buffer), end, piece.dtype}, begin, end - begin, values.data());
-    put(whole, tensor, piece.cut, piece.first + begin - piece.at, values);
+    const std::vector<double> values = memory ? piece.values(*memory) : std::vector<double>();
+    for (std::int64_t i = piece.begin(); i < piece.end(); ++i) {
+      const auto at =
+          static_cast<std::size_t>(global_element(plan_.tensors[id.index()].shape, piece.cut, piece.first + i - piece.at));
+      if (whole.held[at]) continue;
+      whole.held[at] = memory ? 1 : kElsewhere;
+      if (memory) whole.elements[at] = values[static_cast<std::size_t>(i - piece.begin())];
+    }
   }
+  std::replace(whole.held.begin(), whole.held.end(), kElsewhere, char{0});
   return whole;
 }
 

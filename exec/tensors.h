@@ -33,6 +33,9 @@ class TensorPieces {
   // to date at the end of a run (ZeRO 1-2: gradients beside the own slice, values before their all-gather), only the slice
   // that is counts.
   WholeTensor gather(const std::vector<const RankMemory*>& memories, TensorId tensor, TensorPart part) const;
+  // The same, but of what several ranks hold only the first one's, if it is here: the shares of all processes together are the
+  // whole, without doubles.
+  WholeTensor share(const std::vector<const RankMemory*>& memories, TensorId tensor, TensorPart part) const;
   // Writes `elements` of the tensor wherever a rank keeps `part` of it, rounded to the format there.
   void scatter(const std::vector<const RankMemory*>& memories, TensorId tensor, TensorPart part,
                const std::vector<double>& elements) const;
@@ -46,8 +49,13 @@ class TensorPieces {
     ShardCut cut = {};
     std::int64_t first = 0, count = 0, at = 0;
     std::int64_t fresh_from = 0, fresh_to = 0;  // elements of the buffer that are up to date at the end of a run
+
+    std::int64_t begin() const;  // elements of the buffer that count
+    std::int64_t end() const;
+    std::vector<double> values(const RankMemory& memory) const;
   };
   void add(const Ranks& ranks, RankId rank, BufferId id, GroupId fresh);
+  WholeTensor empty(TensorId tensor) const;
 
   const Plan& plan_;
   std::vector<std::vector<Piece>> pieces_;  // [tensor]

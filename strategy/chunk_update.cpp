@@ -153,7 +153,7 @@ Instruction ChunkProgram::gather_unit(int index) const {
 Segment ChunkProgram::finish(bool tied) {
   SegmentBuilder out("update." + std::to_string(chunk_), {});
   const int mark = out.emit({.name = "backward done", .what = Mark{}, .stream = RoleStreams::compute});
-  if (!lowering_.clips()) reduce_rest(out, mark, tied);
+  if (!lowering_.measures()) reduce_rest(out, mark, tied);
   for (int index = 0; index < static_cast<int>(state_.units.size()); ++index) {
     if (lowering_.clips()) out.emit(clip(index));
     Instruction run = update(index);

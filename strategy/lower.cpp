@@ -6,6 +6,7 @@
 #include "core/memory_timeline.h"
 #include "strategy/framework_memory.h"
 #include "strategy/framework_preset.h"
+#include "strategy/loss_scale.h"
 #include "strategy/lowering.h"
 #include "strategy/memory_planner.h"
 #include "strategy/partition_model.h"
@@ -94,7 +95,7 @@ Sharding sharding_of(const Strategy& s, const StateTypes& types) {
 
 // Replicas have equal gradients after their reduction; ZeRO leaves each rank a shard.
 static void add_norm_group(Lowering& lowering) {
-  if (!lowering.clips()) return;
+  if (!lowering.measures()) return;
   std::vector<RoleId> roles;
   for (int role = 0; role < lowering.strategy.pp && lowering.strategy.pp > 1; ++role) roles.push_back({role});
   const bool sharded = lowering.zero > 0;
@@ -154,6 +155,8 @@ std::variant<Lowered, Infeasible> lower(const Model& model, const Cluster& clust
   plan.reserve = {static_cast<std::int64_t>(s.reserve * static_cast<double>(capacity.value))};
   plan.origin = origin(lowering);
   cost_plan(plan, cluster, framework_preset(s.framework), options.profile);
+  plan = lowering.scales_dynamically() ? with_dynamic_loss_scale(std::move(plan), {.state = lowering.loss_scale})
+                                       : with_loss_scale(std::move(plan), s.loss_scale);
   if (!options.ignore_memory)
     if (auto refused = does_not_fit(plan, cluster)) return *refused;
   return Lowered{.plan = std::move(plan), .strategy = s};

@@ -31,16 +31,19 @@ struct Lowering {
   GroupId shard_group = {};                         // ranks that a ZeRO shard is spread over: dp x cp
   GroupId replica_group = {};                       // equal shards of different ZeRO groups: dp_outer
   GroupId tp_group = {}, cp_group = {}, tp_gradient_group = {};
-  GroupId tied_group = {};  // first and last role: the two copies of a tied embedding
-  TensorId embedding = {};  // the token embedding, once a stage holds it
-  GroupId norm_group = {};  // ranks whose gradients together are the whole model's; clipping by the global norm
-  BufferId norm = {};       // of every role: the square of that norm
+  GroupId tied_group = {};   // first and last role: the two copies of a tied embedding
+  TensorId embedding = {};   // the token embedding, once a stage holds it
+  GroupId norm_group = {};   // ranks whose gradients together are the whole model's; clipping by the global norm
+  BufferId norm = {};        // of every role: the square of that norm
+  BufferId loss_scale = {};  // of every role, with a dynamic loss scale: its state
   EventId norm_ready = {};
   int shards = 1;    // ranks of shard_group when ZeRO is on
   int replicas = 1;  // ranks of data_group
   int zero = 0;      // effective ZeRO stage: 0 when there is nothing to shard over
 
   bool clips() const { return strategy.clip_norm > 0; }
+  bool scales_dynamically() const { return strategy.loss_scale == 0; }
+  bool measures() const { return clips() || scales_dynamically(); }  // the global norm
   int stages() const { return layout.stages(); }
   int chunks() const { return strategy.virtual_stages; }
 };

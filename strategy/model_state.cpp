@@ -62,7 +62,7 @@ class StateLayout {
 
   // Parameters that every tp rank holds whole lie apart when their gradients are treated apart: summed over tp, or counted once.
   bool apart(const Parameter& parameter) const {
-    return partial(parameter) || (lowering_.clips() && lowering_.strategy.tp > 1 && parameter.split_dim < 0);
+    return partial(parameter) || (lowering_.measures() && lowering_.strategy.tp > 1 && parameter.split_dim < 0);
   }
   void open_apart(int layer, const Parameter& parameter, int& unit) {
     if (unit >= 0) return;

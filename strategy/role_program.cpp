@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "strategy/chunk_program.h"
+#include "strategy/loss_scale.h"
 
 namespace foreshard {
 
@@ -61,13 +62,20 @@ class RoleProgram {
                      {"gradients", StreamKind::Communication},
                      {"parameters", StreamKind::Communication},
                      {"tensor", StreamKind::Communication}};
-    if (!lowering_.clips()) return;
+    if (!lowering_.measures()) return;
     const DType type = lowering_.types.compute == DType::F64 ? DType::F64 : DType::F32;
     role_.buffers.push_back(
         {.name = "gradient norm", .category = Category::Gradients, .dtype = type, .bytes = size_of(type), .resident = true});
     role_.events.push_back({.name = "norm_ready"});
     lowering_.norm = {0};
     lowering_.norm_ready = {0};
+    if (!lowering_.scales_dynamically()) return;
+    lowering_.loss_scale = {1};
+    role_.buffers.push_back({.name = "loss scale",
+                             .category = Category::Optimizer,
+                             .dtype = DType::F32,
+                             .bytes = size_of(DType::F32) * kLossScaleState,
+                             .resident = true});
   }
 
   // Forwards minus backwards, in list order.
@@ -139,7 +147,8 @@ class RoleProgram {
       sum.reads = sum.writes = {{.buffer = lowering_.norm}};
     }
     sum.records = {{lowering_.norm_ready, {}}};
-    out.emit(std::move(sum));
+    const int summed = out.emit(std::move(sum));
+    if (lowering_.scales_dynamically()) out.emit(judge_overflow(lowering_.norm, {.state = lowering_.loss_scale}, summed));
     return out.take();
   }
 
@@ -172,7 +181,7 @@ class RoleProgram {
         of[OnlyBackward] = add(chunk->backward({.accumulates = false, .last = true}));
       }
       of[Finish] = add(chunk->finish(lowering_.tied_group.valid()));
-      if (lowering_.clips()) {
+      if (lowering_.measures()) {
         of[Measure] = add(chunk->measure(lowering_.tied_group.valid(), chunk == chunks_.front()));
         if (chunk == chunks_.front()) of[Norm] = add(norm_segment());
       }
@@ -244,9 +253,9 @@ class RoleProgram {
       else
         add_backward(op, flight);
     }
-    for (int chunk = 0; chunk < lowering_.chunks() && lowering_.clips(); ++chunk)
+    for (int chunk = 0; chunk < lowering_.chunks() && lowering_.measures(); ++chunk)
       role_.actions.push_back({.segment = segment(chunk, Measure)});
-    if (lowering_.clips()) role_.actions.push_back({.segment = segment(0, Norm)});
+    if (lowering_.measures()) role_.actions.push_back({.segment = segment(0, Norm)});
     for (int chunk = 0; chunk < lowering_.chunks(); ++chunk)
       role_.actions.push_back({segment(chunk, Finish), {}, {{Work::Update, stage_of(chunk), -1, 0}}});
   }

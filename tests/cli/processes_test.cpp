@@ -84,13 +84,58 @@ TEST_F(Processes, ProcessZeroWritesTheWholeResult) {
 }
 
 TEST_F(Processes, OneThatIsKilledStopsTheOthers) {
-  const std::string said = shell("trap 'kill -9 $pid0 $pid1 $pid2 2>/dev/null' EXIT\n" +
-                                 start("RANK", "WORLD_SIZE", 3, port(), "--steps 100000 --progress json") +
-                                 "while ! grep -q progress err.0; do sleep 0.05; done; kill -9 $pid1\n"
-                                 "wait $pid0; echo first $?; wait $pid2; echo third $?");
+  const std::string said =
+      shell("trap 'kill -9 $pid0 $pid1 $pid2 2>/dev/null' EXIT\n" +
+            start("RANK", "WORLD_SIZE", 3, port(), "--steps 100000 --progress json") +
+            "for i in $(seq 1000); do grep -q progress err.0 && break; sleep 0.05; done; sleep 0.5; kill -9 $pid1\n"
+            "wait $pid0; echo first $?; wait $pid2; echo third $?");
   EXPECT_EQ(said, "first 3\nthird 3\n");
-  EXPECT_NE(file("err.0").find("process 1 (rank 2 to 4)"), std::string::npos) << file("err.0");
-  EXPECT_NE(file("err.2").find("process 1 (rank 2 to 4)"), std::string::npos) << file("err.2");
+  for (const char* name : {"err.0", "err.2"}) {
+    EXPECT_NE(file(name).find("process 1 (rank 2 to 4)"), std::string::npos) << file(name);
+    EXPECT_NE(file(name).find("last heard of in rank "), std::string::npos) << file(name);
+    EXPECT_NE(file(name).find("instruction "), std::string::npos) << file(name);
+  }
+}
+
+// One that is stopped (by a debugger, a dead network, a machine that swaps) is not heard of any more.
+TEST_F(Processes, OneThatIsSilentStopsTheOthers) {
+  std::string begin = start("RANK", "WORLD_SIZE", 3, port(), "--steps 100000 --progress json");
+  begin.replace(begin.find("--patience 60"), 13, "--patience 2 ");
+  const std::string said =
+      shell("trap 'kill -9 $pid0 $pid1 $pid2 2>/dev/null' EXIT\n" + begin +
+            "for i in $(seq 1000); do grep -q progress err.0 && break; sleep 0.05; done; sleep 0.5; kill -STOP $pid1\n"
+            "wait $pid0; echo first $?; wait $pid2; echo third $?");
+  EXPECT_EQ(said, "first 3\nthird 3\n");
+  for (const char* name : {"err.0", "err.2"}) {
+    EXPECT_NE(file(name).find("process 1 (rank 2 to 4): not heard of for 2000 ms; last heard of in rank "), std::string::npos)
+        << file(name);
+    EXPECT_NE(file(name).find("instruction "), std::string::npos) << file(name);
+  }
+}
+
+// Killed at many moments while they save after every step, by one process at a time: the file is always whole, and another number
+// of processes goes on from it to the losses of a run that nobody killed.
+TEST_F(Processes, CheckpointsSurviveAKillAtAnyMoment) {
+  const std::vector<double> whole = losses(shell("foreshard run p.plan.json --steps 60 --json --launcher none --patience 60"));
+  ASSERT_EQ(whole.size(), 60U);
+  int resumed = 0;
+  for (int moment = 0; moment < 8; ++moment) {
+    shell("rm -f kept; trap 'kill -9 $pid0 $pid1 $pid2 2>/dev/null' EXIT\n" +
+          start("RANK", "WORLD_SIZE", 3, port(), "--steps 100000 --save kept --save-every 1 --progress json") +
+          "for i in $(seq 1000); do grep -q '\"step\":0' err.0 && break; sleep 0.02; done; sleep 0.0" + std::to_string(moment) +
+          "; kill -9 $pid" + std::to_string(moment % 3) + "; wait");
+    if (!fs::exists(folder_ / "kept")) continue;
+    const std::string told =
+        shell(start("RANK", "WORLD_SIZE", 2, port(), "--steps 1 --resume kept --json") + "wait; cat out.0");
+    const std::string step = shell("head -c 4000 kept | grep -ao '\"step\": *\"[0-9]*' | grep -o '[0-9]*$'");
+    const auto done = static_cast<std::size_t>(std::stoi(step));
+    ASSERT_EQ(losses(told).size(), 1U) << file("err.0");
+    if (done < whole.size()) {
+      EXPECT_EQ(losses(told)[0], whole[done]) << "after " << done << " steps";
+      ++resumed;
+    }
+  }
+  EXPECT_GE(resumed, 3);
 }
 
 TEST_F(Processes, WhoIsMissingOrRunsSomethingElseIsTold) {

@@ -74,6 +74,21 @@ TEST_F(RunVerb, JsonHasItsKeys) {
   }
 }
 
+TEST_F(RunVerb, ADynamicLossScaleIsTold) {
+  ASSERT_EQ(
+      run_line("lower --cluster dgx-a100 --gpus 2 --dp 2 --loss-scale 0 " + small() + "--save-plan " + file("s.plan.json"))
+          .code,
+      ExitCode::Ok);
+  const JsonReader json = json_of(run_line("run " + file("s.plan.json") + " --steps 2 --json --patience 60"));
+  for (const JsonReader& step : json.at("steps").elements()) {
+    EXPECT_EQ(step.at("loss_scale").as_double(), 65536);
+    EXPECT_FALSE(step.at("skipped").as_bool());
+  }
+  EXPECT_NE(
+      run_line("run " + file("s.plan.json") + " --steps 2 --patience 60").out.find("loss scale 65536, 0 of 2 steps skipped"),
+      std::string::npos);
+}
+
 TEST_F(RunVerb, ResultsOfOtherPlansAreNotCompared) {
   for (const std::string name : {"a", "b"})
     ASSERT_EQ(run_line("simulate --cluster dgx-a100 --gpus 1 " + small() + (name == "a" ? "" : "--micro-batch 2 ") +

@@ -34,10 +34,10 @@ TEST(StrategyOptions, EveryFieldOnceWithAllItsWords) {
   // One name per field of Strategy: a new field does not compile here until it is added, and then needs its entry.
   const auto& [dp, tp, cp, pp, virtual_stages, sequence_parallel, context, layer_split, schedule, microbatch_group, micro_batch,
                global_batch, seq, zero, zero_group, recompute, precision, param_dtype, grad_dtype, state_dtype, attention,
-               dropout, optimizer, momentum, clip_norm, vocab_multiple, bucket, overlap, algorithm, framework, placement,
-               framework_memory, reserve] = Strategy{};
+               dropout, optimizer, momentum, clip_norm, loss_scale, vocab_multiple, bucket, overlap, algorithm, framework,
+               placement, framework_memory, reserve] = Strategy{};
   (void)dp;
-  EXPECT_EQ(paths.size(), 33u);
+  EXPECT_EQ(paths.size(), 34u);
 }
 
 TEST(StrategyOptions, DefaultsRoundTrip) {
@@ -78,6 +78,7 @@ TEST(StrategyOptions, EveryOptionCanBeSetAndRead) {
                                                                    {"optimizer", "sgd"},
                                                                    {"momentum", "0.9"},
                                                                    {"clip_norm", "1"},
+                                                                   {"loss_scale", "0"},
                                                                    {"vocab_multiple", "128"},
                                                                    {"bucket", "25000000"},
                                                                    {"overlap", "grad,param"},

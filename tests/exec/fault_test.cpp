@@ -2,8 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstdio>
 #include <thread>
 
+#include "exec/team.h"
 #include "tests/exec/training.h"
 
 namespace foreshard {
@@ -50,6 +52,29 @@ TEST(Fault, ARankThatHangsStopsTheOthersByName) {
   EXPECT_NE(what.find("rank 1, action 2"), std::string::npos) << what;
   EXPECT_NE(what.find("instruction 3"), std::string::npos) << what;
   EXPECT_NE(what.find("does not come to an end"), std::string::npos) << what;
+}
+
+// The same with the patience that everybody gets: no rank goes on from the moment of the hang, and 5 seconds later at most all
+// have stopped. The time is told, not judged: this machine may be busy.
+TEST(Fault, DefaultPatienceEndsAHangWithinFiveSeconds) {
+  EXPECT_LT(Team::longest_hang({}), std::chrono::seconds(5));
+  using Clock = std::chrono::steady_clock;
+  std::atomic<bool> over = false;
+  std::atomic<Clock::time_point> hung = Clock::time_point();
+  ExecuteOptions options = training(1);
+  options.before = [&](RankId rank, int action, int instruction, int) {
+    if (rank.value != 3 || action != 1 || instruction != 2) return;
+    hung = Clock::now();
+    while (!over && Clock::now() - hung.load() < std::chrono::minutes(2))
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  };
+  const std::string what = failure(four_ranks(), options);
+  const double seconds = std::chrono::duration<double>(Clock::now() - hung.load()).count();
+  over = true;
+  EXPECT_NE(what.find("rank 3, action 1"), std::string::npos) << what;
+  EXPECT_NE(what.find("instruction 2"), std::string::npos) << what;
+  RecordProperty("seconds_until_all_had_stopped", std::to_string(seconds));
+  std::printf("a hang ended all ranks after %.2f s: %s\n", seconds, what.c_str());
 }
 
 // Both ranks send first and receive after, on one stream: each waits until the other takes what it sent.

@@ -11,31 +11,13 @@
 #include "exec/host_float16.h"
 #include "exec/tcp_communicator.h"
 #include "exec/thread_communicator.h"
+#include "tests/exec/processes.h"
 #include "tests/exec/training.h"
 
 namespace foreshard {
 namespace {
 
 using namespace std::chrono_literals;
-
-int free_port() { return ListeningSocket(0).port(); }
-
-MeshOptions options(int process, int processes, int ranks, int port) {
-  return {.place = {process, processes, "127.0.0.1", port}, .ranks = ranks, .rendezvous = 20s, .patience = 20s};
-}
-
-// Runs `body` for every process at once.
-template <class Body>
-void in_processes(int processes, int ranks, const Body& body) {
-  const int port = free_port();
-  std::vector<std::future<void>> all;
-  for (int p = 0; p < processes; ++p)
-    all.push_back(std::async(std::launch::async, [&, p] {
-      ProcessMesh mesh(options(p, processes, ranks, port));
-      body(mesh);
-    }));
-  for (auto& one : all) one.get();
-}
 
 // 5 ranks on 3 processes: 0, 1-2, 3-4, as floor(p 5 / 3) = 0, 1, 3, 5 says.
 TEST(ProcessMesh, DealsRanksInOrder) {
@@ -194,6 +176,29 @@ TEST(ProcessMesh, AFailureAnywhereStopsAll) {
   EXPECT_EQ(told, 2);
 }
 
+// A rank that hangs in another process is blamed by all, not those that wait for it.
+TEST(ProcessMesh, AHangAnywhereIsNamedByAll) {
+  const Plan plan = lowered(tiny_gpt(), in_double({.dp = 2, .pp = 2, .micro_batch = 1}));
+  std::atomic<int> told = 0;
+  in_processes(2, 4, [&](ProcessMesh& mesh) {
+    ExecuteOptions here = training(2);
+    here.tensors = false, here.processes = &mesh, here.patience = 1500ms;
+    here.before = [&](RankId rank, int action, int instruction, int run) {
+      for (int i = 0; rank.value == 3 && action == 2 && instruction == 1 && run == 1 && told < 2 && i < 6000; ++i)
+        std::this_thread::sleep_for(10ms);
+    };
+    try {
+      static_cast<void>(execute(plan, here));
+    } catch (const DeviceError& error) {
+      EXPECT_NE(std::string(error.what()).find("rank 3, action 2"), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find("instruction 1"), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find("does not come to an end"), std::string::npos) << error.what();
+      ++told;
+    }
+  });
+  EXPECT_EQ(told, 2);
+}
+
 std::string message(const std::function<void()>& call) {
   try {
     call();
@@ -204,7 +209,7 @@ std::string message(const std::function<void()>& call) {
 }
 
 TEST(ProcessMesh, WhoDoesNotComeIsNamed) {
-  MeshOptions first = options(0, 3, 4, free_port()), second = options(1, 3, 4, free_port());
+  MeshOptions first = mesh_options(0, 3, 4, free_port()), second = mesh_options(1, 3, 4, free_port());
   first.rendezvous = second.rendezvous = 200ms;
   EXPECT_EQ(message([&] { ProcessMesh mesh(first); }),
             "rendezvous on port " + std::to_string(first.place.port) +
@@ -213,7 +218,7 @@ TEST(ProcessMesh, WhoDoesNotComeIsNamed) {
   EXPECT_NE(lonely.find("rendezvous of process 1 (MASTER_ADDR, MASTER_PORT) failed: connection to 127.0.0.1:"),
             std::string::npos)
       << lonely;
-  EXPECT_EQ(message([&] { ProcessMesh mesh(options(0, 3, 2, free_port())); }),
+  EXPECT_EQ(message([&] { ProcessMesh mesh(mesh_options(0, 3, 2, free_port())); }),
             "environment: number of processes: found 3, expected at most 2, the ranks of the plan");
 }
 
@@ -223,7 +228,7 @@ TEST(ProcessMesh, OtherPlansAreRefusedEverywhere) {
   for (int p = 0; p < 2; ++p)
     said.push_back(std::async(std::launch::async, [&, p] {
       return message([&] {
-        MeshOptions own = options(p, 2, 2, port);
+        MeshOptions own = mesh_options(p, 2, 2, port);
         own.run = "plan=abc\nsteps=" + std::to_string(3 + p) + "\n";
         ProcessMesh mesh(own);
       });

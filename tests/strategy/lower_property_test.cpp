@@ -64,6 +64,7 @@ Strategy random_strategy(Random& random) {
   if (random(0, 1)) s.attention = AttentionKernel::Unfused;
   s.optimizer = random.one_of({OptimizerKind::Adam, OptimizerKind::Sgd});
   s.clip_norm = random(0, 2) == 0 ? 1.0 : 0.0;
+  s.loss_scale = random.one_of({1.0, 0.0, 1024.0});
   s.bucket = {random.one_of<std::int64_t>({0, 1000, 50'000, 400'000})};
   s.overlap = {
       .gradients = random(0, 1) == 1, .parameters = random(0, 1) == 1, .p2p = random(0, 1) == 1, .tp = random(0, 1) == 1};

@@ -1,0 +1,21 @@
+// Tensors of a checkpoint between the processes of a run: from all to process 0, which writes the file, and back from process 0,
+// which reads it. The others need not see the disk.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/dtype.h"
+#include "exec/process_mesh.h"
+#include "exec/tensors.h"
+
+namespace foreshard {
+
+// Called by every process in the same order, with TensorPieces::share of what it holds. At process 0 all elements, elsewhere
+// nothing. Values travel as `dtype`. Both throw DeviceError when another process failed or ended.
+WholeTensor gather_shares(ProcessMesh& mesh, const WholeTensor& own, DType dtype);
+
+// What process 0 has, on all; the others pass nothing. Called by every process in the same order.
+std::vector<double> share_elements(ProcessMesh& mesh, const std::vector<double>& elements, DType dtype);
+
+}  // namespace foreshard

@@ -1,0 +1,139 @@
+// Checkpoints of runs in several processes: the same file as one process writes, whatever number of processes goes on from it.
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "exec/checkpoint.h"
+#include "exec/safetensors.h"
+#include "tests/exec/processes.h"
+#include "tests/exec/training.h"
+
+namespace foreshard {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct CheckpointOfProcesses : testing::Test {
+  void SetUp() override {
+    folder = fs::temp_directory_path() / ("foreshard-checkpoint-processes-" + std::to_string(::getpid()));
+    fs::create_directories(folder);
+  }
+  void TearDown() override { fs::remove_all(folder); }
+  std::string file(const std::string& name) const { return (folder / name).string(); }
+  fs::path folder = {};
+};
+
+std::string bytes_of(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+ExecuteOptions quiet(int steps) {
+  ExecuteOptions options = training(steps);
+  options.tensors = false;
+  options.patience = std::chrono::seconds(20);
+  return options;
+}
+
+// Trains with the plan's ranks dealt to so many processes; returns the losses.
+std::vector<double> train(const Plan& plan, int processes, const ExecuteOptions& options) {
+  const auto losses = [](const Execution& done) {
+    std::vector<double> all;
+    for (const StepReport& step : done.steps) all.push_back(step.loss);
+    return all;
+  };
+  if (processes == 1) return losses(run(plan, options));
+  std::vector<double> of_first;
+  in_processes(processes, Ranks(plan).count(), [&](ProcessMesh& mesh) {
+    ExecuteOptions here = options;
+    here.processes = &mesh;
+    const std::vector<double> own = losses(run(plan, here));
+    if (mesh.process() == 0) of_first = own;
+  });
+  return of_first;
+}
+
+Plan plan_of(Strategy strategy) { return lowered(tiny_gpt(), in_double(std::move(strategy))); }
+
+// ZeRO deals states out, tensor parallelism weights, pipelining layers: every process holds another part. The bytes of the file
+// are those of one process.
+TEST_F(CheckpointOfProcesses, TheFileIsThatOfThreads) {
+  for (const int zero : {0, 1, 3}) {
+    const Plan plan = plan_of({.dp = 2, .tp = 2, .pp = 2, .micro_batch = 1, .zero = zero});
+    ExecuteOptions options = quiet(2);
+    options.save = file("threads");
+    train(plan, 1, options);
+    const std::string expected = bytes_of(options.save);
+    ASSERT_GT(expected.size(), 1000U);
+    for (const int processes : {2, 3}) {
+      options.save = file("processes");
+      train(plan, processes, options);
+      EXPECT_EQ(bytes_of(options.save), expected) << "zero " << zero << ", " << processes << " processes";
+    }
+  }
+}
+
+// 16-bit weights and fp32 master copies travel in their own formats.
+TEST_F(CheckpointOfProcesses, MixedPrecision) {
+  const Plan plan = lowered(tiny_gpt(), {.dp = 2, .tp = 2, .micro_batch = 2, .global_batch = 8, .zero = 1});
+  ExecuteOptions options = quiet(2);
+  options.save = file("threads");
+  train(plan, 1, options);
+  options.save = file("processes");
+  train(plan, 4, options);
+  EXPECT_EQ(bytes_of(file("processes")), bytes_of(file("threads")));
+}
+
+// Saved by a number of processes under one split, resumed by another number under another split.
+TEST_F(CheckpointOfProcesses, AnotherNumberGoesOn) {
+  const Plan first = plan_of({.dp = 2, .tp = 2, .pp = 2, .micro_batch = 1, .zero = 1, .dropout = 0.1});
+  const std::vector<std::pair<Plan, int>> others = {{plan_of({.micro_batch = 2, .dropout = 0.1}), 1},
+                                                    {plan_of({.dp = 4, .micro_batch = 1, .zero = 3, .dropout = 0.1}), 3},
+                                                    {first, 4}};
+  const std::vector<double> whole = train(first, 1, quiet(4));
+  ExecuteOptions saves = quiet(2);
+  saves.save = file("saved");
+  train(first, 3, saves);
+  for (const auto& [plan, processes] : others) {
+    ExecuteOptions resumes = quiet(2);
+    resumes.resume = saves.save, resumes.seed = 99;
+    const std::vector<double> rest = train(plan, processes, resumes);
+    ASSERT_EQ(rest.size(), 2U);
+    for (std::size_t s = 0; s < 2; ++s) EXPECT_NEAR(rest[s], whole[s + 2], 1e-12) << processes << " processes, step " << s;
+  }
+}
+
+// Only process 0 sees the files. What it cannot write or read stops all with its words, and the earlier checkpoint stays.
+TEST_F(CheckpointOfProcesses, WhatProcessZeroCannotDoAllAreTold) {
+  const Plan plan = plan_of({.dp = 2, .pp = 2, .micro_batch = 1});
+  const auto said = [&](const ExecuteOptions& options) {
+    std::vector<std::string> all(2);
+    in_processes(2, 4, [&](ProcessMesh& mesh) {
+      ExecuteOptions here = options;
+      here.processes = &mesh;
+      try {
+        static_cast<void>(execute(plan, here));
+      } catch (const std::runtime_error& error) {
+        all[static_cast<std::size_t>(mesh.process())] = error.what();
+      }
+    });
+    return all;
+  };
+  ExecuteOptions options = quiet(1);
+  options.save = file("no/such/folder");
+  for (const std::string& what : said(options)) EXPECT_NE(what.find("a file that can be written"), std::string::npos) << what;
+  options.save = file("kept");
+  train(plan, 2, options);
+  const std::string before = bytes_of(options.save);
+  fs::create_directories(file("kept.part"));  // where the new file would be written
+  for (const std::string& what : said(options)) EXPECT_NE(what.find("kept.part"), std::string::npos) << what;
+  EXPECT_EQ(bytes_of(options.save), before);
+  options.save = {}, options.resume = file("nothing");
+  for (const std::string& what : said(options)) EXPECT_NE(what.find("No such file"), std::string::npos) << what;
+}
+
+}  // namespace
+}  // namespace foreshard
