@@ -87,8 +87,10 @@ const char* prefix_of(TensorPart part) {
 // "exponent good skipped"; what else the state holds is of the last step.
 std::string text_of(const LossScaleState& state) {
   std::string text;
-  for (const float number : {state.exponent, state.good, state.skipped})
-    text += (text.empty() ? "" : " ") + std::to_string(static_cast<std::int64_t>(number));
+  for (const float number : {state.exponent, state.good, state.skipped}) {
+    if (!text.empty()) text += ' ';
+    text += std::to_string(static_cast<std::int64_t>(number));
+  }
   return text;
 }
 
