@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <set>
 
 #include "tests/exec/host_graph.h"
 
@@ -70,6 +71,7 @@ void check_operator(const LayerGraph& layer, const Operator& op, const OpArgumen
 
 TEST(HostGradients, EveryOperatorAgainstFiniteDifferences) {
   int checked = 0;
+  std::set<Op> seen;
   for (const GraphCase& test : graph_cases(DType::F64)) {
     const OpGraph graph = build_op_graph(test.model, test.sharding);
     const OpArguments arguments = arguments_of(test);
@@ -78,9 +80,15 @@ TEST(HostGradients, EveryOperatorAgainstFiniteDifferences) {
         if (op.communication) continue;
         check_operator(layer, op, arguments, test.name + ", " + layer.kind + ", " + op.name);
         ++checked;
+        seen.insert(op.op);
       }
   }
   EXPECT_GT(checked, 100);
+  // Every operator that the host runs and that has a gradient; updates, clipping, cast and zero have none.
+  const std::set<Op> all = {Op::MatMul,       Op::Attention, Op::Softmax,   Op::Norm,      Op::Activation,
+                            Op::Dropout,      Op::Add,       Op::Rope,      Op::Embedding, Op::CrossEntropy,
+                            Op::SumOfSquares, Op::Conv2d,    Op::BatchNorm, Op::MaxPool,   Op::AvgPool};
+  EXPECT_EQ(seen, all);
 }
 
 }  // namespace

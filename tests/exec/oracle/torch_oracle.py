@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes torch.txt: what PyTorch says, in double precision, about three tiny transformers.
+"""Writes torch.txt: what PyTorch says, in double precision, about three tiny transformers and a tiny network for pictures.
 
 Nothing of foreshard is used here but its conventions: weights, tokens and labels are made again from the counter-based
 generator (Philox4x32-10, exec/philox.h), the networks are written with PyTorch's own functions, gradients come from autograd
@@ -64,8 +64,12 @@ def tokens_of(sample):
     return below(philox(mix_keys(name_key("tokens"), sample), np.arange(SEQ + 1)), VOCAB)
 
 
-def label_of(sample):
-    return int(below(philox(mix_keys(name_key("label"), sample), np.zeros(1)), 2)[0])
+def label_of(sample, classes):
+    return int(below(philox(mix_keys(name_key("label"), sample), np.zeros(1)), classes)[0])
+
+
+def picture_of(sample):
+    return standard_normal(mix_keys(name_key("features"), sample), 3 * 8 * 8).reshape(3, 8, 8)
 
 
 class Weights(dict):
@@ -215,6 +219,45 @@ def bert_loss(w, tokens, labels):
     return next_token(logits, tokens) + F.cross_entropy(sentence, labels)
 
 
+MICRO_BATCH, CLASSES = 2, 5
+
+
+def cnn_weights(w):
+    def conv(name, norm, out, into, kernel):
+        deviation = float("%.12g" % math.sqrt(2 / (into * kernel * kernel)))  # He et al. 2015, as it stands in the plan
+        w.add(name + ".weight", (out, into, kernel, kernel), deviation)
+        w.add(norm + ".weight", (out,), "ones")
+        w.add(norm + ".bias", (out,), "zeros")
+
+    conv("conv1", "conv1.norm1", 4, 3, 3)
+    conv("a.conv1", "a.bn1", 2, 4, 1)
+    conv("a.conv2", "a.bn2", 2, 2, 3)
+    conv("a.conv3", "a.bn3", 8, 2, 1)
+    conv("a.down", "a.down.bn", 8, 4, 1)
+    conv("b.conv1", "b.conv1.norm1", 8, 8, 3)
+    w.linear("fc", CLASSES, 8)
+
+
+def cnn_loss(w, pictures, labels):
+    """Every micro-batch is normalised by its own statistics."""
+
+    def conv(x, name, norm, stride=1):
+        x = F.conv2d(x, w[name + ".weight"], stride=stride, padding=w[name + ".weight"].shape[-1] // 2)
+        return F.batch_norm(x, None, None, w[norm + ".weight"], w[norm + ".bias"], training=True, eps=1e-5)
+
+    loss = 0
+    for first in range(0, BATCH, MICRO_BATCH):
+        x = F.relu(conv(pictures[first : first + MICRO_BATCH], "conv1", "conv1.norm1"))
+        x = F.max_pool2d(x, 3, 2, 1)
+        y = F.relu(conv(x, "a.conv1", "a.bn1"))
+        y = F.relu(conv(y, "a.conv2", "a.bn2", 2))
+        x = F.relu(conv(y, "a.conv3", "a.bn3") + conv(x, "a.down", "a.down.bn", 2))
+        x = F.relu(conv(x, "b.conv1", "b.conv1.norm1") + x)
+        logits = linear(w, "fc", F.avg_pool2d(x, 2, 2).flatten(1))
+        loss = loss + F.cross_entropy(logits, labels[first : first + MICRO_BATCH], reduction="sum") / BATCH
+    return loss
+
+
 def line(part, name, tensor):
     x = tensor.detach().numpy().reshape(-1)
     numbers = [np.linalg.norm(x)]
@@ -229,6 +272,7 @@ def main():
         ("gpt", gpt_weights, gpt_loss),
         ("llama", llama_weights, llama_loss),
         ("bert", bert_weights, bert_loss),
+        ("cnn", cnn_weights, cnn_loss),
     ):
         w = Weights()
         make(w)
@@ -236,10 +280,10 @@ def main():
         print("model", model)
         for step in range(STEPS):
             samples = range(step * BATCH, (step + 1) * BATCH)
-            tokens = torch.tensor(np.stack([tokens_of(s) for s in samples]))
-            labels = torch.tensor([label_of(s) for s in samples])
+            inputs = torch.tensor(np.stack([(picture_of if model == "cnn" else tokens_of)(s) for s in samples]))
+            labels = torch.tensor([label_of(s, CLASSES if model == "cnn" else 2) for s in samples])
             adam.zero_grad()
-            loss = loss_of(w, tokens, labels)
+            loss = loss_of(w, inputs, labels)
             loss.backward()
             adam.step()
             print("loss", repr(loss.item()))
