@@ -1,5 +1,4 @@
-// Host kernels on one thread: Adam beside the STREAM triad (McCalpin 1995), and every operator of a GPT layer.
-//   AdamW reads 4 and writes 3 floats per parameter: 28 bytes; the triad moves 12 per element, 16 with the line it fetches to write
+// Host kernels on one thread: matrix products, and every operator of a GPT layer.
 #include <benchmark/benchmark.h>
 
 #include <numeric>
@@ -38,37 +37,6 @@ void run_op(benchmark::State& state, const Compute& what, const std::vector<Oper
   const OpArguments arguments{.samples = 2, .optimizer = {.weight_decay = 0.1}};
   for (auto _ : state) op.run(reads, writes, std::as_writable_bytes(std::span(workspace)), arguments);
 }
-
-constexpr std::int64_t kParameters = 16 << 20;
-
-void triad(benchmark::State& state) {
-  Storage a(kParameters, DType::F32), b(kParameters, DType::F32), c(kParameters, DType::F32);
-  auto* to = reinterpret_cast<float*>(a.operand().data);
-  const auto *x = reinterpret_cast<const float*>(b.operand().data), *y = reinterpret_cast<const float*>(c.operand().data);
-  for (auto _ : state) {
-    for (std::int64_t i = 0; i < kParameters; ++i) to[i] = x[i] + 3.0f * y[i];
-    benchmark::ClobberMemory();
-  }
-  state.SetBytesProcessed(state.iterations() * kParameters * 12);
-}
-BENCHMARK(triad)->Unit(benchmark::kMillisecond);
-
-void adamw(benchmark::State& state) {
-  Storage g(kParameters, DType::F32), m(kParameters, DType::F32), v(kParameters, DType::F32), p(kParameters, DType::F32);
-  run_op(state, {.op = Op::Adam, .phase = Phase::Update, .shapes = {{{kParameters}, DType::F32}}},
-         {g.operand(), m.operand(), v.operand(), p.operand()}, {m.operand(), v.operand(), p.operand()});
-  state.SetBytesProcessed(state.iterations() * kParameters * 28);
-}
-BENCHMARK(adamw)->Unit(benchmark::kMillisecond);
-
-void adamw_bf16(benchmark::State& state) {
-  Storage g(kParameters, DType::BF16), p(kParameters, DType::BF16);
-  Storage master(kParameters, DType::F32), m(kParameters, DType::F32), v(kParameters, DType::F32);
-  run_op(state, {.op = Op::Adam, .phase = Phase::Update, .shapes = {{{kParameters}, DType::F32}}},
-         {g.operand(), master.operand(), m.operand(), v.operand()}, {master.operand(), m.operand(), v.operand(), p.operand()});
-  state.SetBytesProcessed(state.iterations() * kParameters * 28);
-}
-BENCHMARK(adamw_bf16)->Unit(benchmark::kMillisecond);
 
 template <class T>
 void matrix_product(benchmark::State& state) {

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Host kernels beside PyTorch on the same processor: one GPT layer forward and backward, and the AdamW step.
+"""Host kernels beside PyTorch and STREAM on the same processor.
 
-    python3 bench/torch_ratio.py [--foreshard build/release/foreshard] [--bench build/release/bench/host_kernels_bench]
+    python3 bench/torch_ratio.py --part layer      # one GPT layer, forward and backward
+    python3 bench/torch_ratio.py --part adamw      # the AdamW step
+    python3 bench/torch_ratio.py --part stream     # AdamW's bandwidth beside STREAM's; needs no PyTorch
 
 Both sides work in fp32 on one thread, with OpenBLAS kernels of the same kind when PyTorch is Debian's (its wheels have MKL), and
 both are measured in CPU time of the process, so that a busy machine disturbs little. Rounds alternate between the two; each
-side's best round counts. Needs numpy and torch, and foreshard's benchmarks for the second part.
+side's best round counts. Every part takes less than a minute on an idle machine. --python names an interpreter that has torch.
 """
 import argparse
 import json
@@ -14,23 +16,42 @@ import subprocess
 import sys
 import tempfile
 
-os.environ.setdefault("OPENBLAS_CORETYPE", "SkylakeX" if " avx512f " in open("/proc/cpuinfo").read() else "Haswell")
-for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[variable] = "1"
-
 BATCH, SEQ, HIDDEN, HEADS = 2, 512, 1024, 16
-ROUNDS, STEPS, PARAMETERS = 3, 4, 16 << 20
+STEPS, PARAMETERS = 3, 64 << 20
+TARGETS = {"layer": 1.0, "adamw": 1.5, "stream": 0.8}
 
 
-def torch_side():
-    """Prints {"layer": seconds, "adamw": seconds, "version": text}."""
+def one_thread_environment():
+    environment = dict(os.environ)
+    with open("/proc/cpuinfo") as file:
+        environment.setdefault("OPENBLAS_CORETYPE", "SkylakeX" if " avx512f " in file.read() else "Haswell")
+    for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+        environment[variable] = "1"
+    return environment
+
+
+def blas_in_use():
+    """The file of the BLAS library that this process has loaded."""
+    with open("/proc/self/maps") as file:
+        names = {line.split()[-1] for line in file if "blas" in line.lower() or "mkl" in line.lower()}
+    return ", ".join(sorted(os.path.basename(os.path.realpath(name)) for name in names)) or "unknown"
+
+
+def best(work):
+    """Least CPU seconds of a few calls, the first aside."""
     import time
 
-    import torch
-    import torch.nn.functional as F
+    work()
+    times = []
+    for _ in range(STEPS):
+        before = time.process_time()
+        work()
+        times.append(time.process_time() - before)
+    return min(times)
 
-    torch.set_num_threads(1)
-    torch.manual_seed(0)
+
+def torch_layer(torch):
+    import torch.nn.functional as F
 
     def parameter(*shape):
         return torch.nn.Parameter(0.02 * torch.randn(*shape))
@@ -51,14 +72,6 @@ def torch_side():
         y = F.gelu(F.linear(F.layer_norm(x, (HIDDEN,), n2w, n2b), up_w, up_b), approximate="tanh")
         return x + F.linear(y, down_w, down_b)
 
-    def best(work):
-        times = []
-        for _ in range(STEPS):
-            before = time.process_time()
-            work()
-            times.append(time.process_time() - before)
-        return min(times)
-
     x = torch.randn(BATCH, SEQ, HIDDEN, requires_grad=True)
     gradient = torch.randn(BATCH, SEQ, HIDDEN)
 
@@ -67,14 +80,38 @@ def torch_side():
             tensor.grad = None
         layer(x).backward(gradient)
 
-    flat = torch.nn.Parameter(torch.randn(PARAMETERS))
-    flat.grad = torch.randn(PARAMETERS)
-    adamw = []
+    return best(step)
+
+
+def torch_adamw(torch):
+    flat = torch.nn.Parameter(torch.full((PARAMETERS,), 0.5))
+    flat.grad = torch.full((PARAMETERS,), 0.25)
+    times = []
     for foreach in (False, True):  # PyTorch's two ways of going through the tensors
         adam = torch.optim.AdamW([flat], lr=1e-3, weight_decay=0.1, foreach=foreach)
-        adam.step()
-        adamw.append(best(adam.step))
-    print(json.dumps({"layer": best(step), "adamw": min(adamw), "version": torch.__version__}))
+        times.append(best(adam.step))
+    return min(times)
+
+
+def torch_side(part):
+    """Prints {"seconds", "version", "blas"}."""
+    import torch
+
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    seconds = {"layer": torch_layer, "adamw": torch_adamw}[part](torch)
+    print(json.dumps({"seconds": seconds, "version": torch.__version__, "blas": blas_in_use()}))
+
+
+def output(command, environment):
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+    if done.returncode != 0:
+        sys.exit("%s: exit code %d\n%s" % (" ".join(command), done.returncode, done.stderr[-2000:]))
+    return done.stdout
+
+
+def ask_torch(options, part):
+    return json.loads(output([options.python, os.path.abspath(__file__), "--torch-side", part], one_thread_environment()))
 
 
 def foreshard_layer(program, folder):
@@ -84,53 +121,82 @@ def foreshard_layer(program, folder):
     with open(paths[0], "w") as file:
         json.dump(model, file)
     shape = ["--dp", "1", "--micro-batch", str(BATCH), "--global-batch", str(BATCH), "--attention", "unfused"]
-    lower = [program, "lower", "--model", paths[0], "--cluster", "dgx-a100", "--precision", "fp32", *shape, "--save-plan", paths[1]]
-    subprocess.run(lower, check=True, stdout=subprocess.DEVNULL)
-    run = [program, "run", paths[1], "--steps", str(STEPS), "--time", "emulated", "--trace", paths[2]]
-    subprocess.run(run, check=True, stdout=subprocess.DEVNULL)
+    lower = ["lower", "--model", paths[0], "--cluster", "dgx-a100", "--precision", "fp32", *shape, "--save-plan", paths[1]]
+    output([program, *lower], None)
+    output([program, "run", paths[1], "--steps", str(STEPS + 1), "--time", "emulated", "--trace", paths[2]], None)
     with open(paths[2]) as file:
         events = json.load(file)["traceEvents"]
     return sum(e["dur"] for e in events if e.get("ph") == "X" and e["args"].get("layer") == "layers.0") * 1e-6
 
 
-def foreshard_adamw(bench):
-    """(seconds of the step, share of the STREAM triad's bandwidth, both with every line that they move)."""
-    command = [bench, "--benchmark_filter=^(triad|adamw)$", "--benchmark_format=json", "--benchmark_repetitions=5"]
-    report = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-    times = {}
-    for entry in report["benchmarks"]:
+def benchmarks(options, pattern):
+    """[(name, CPU seconds, bytes moved and bytes fetched per second)], the best repetition of each."""
+    command = [options.bench, "--benchmark_filter=" + pattern, "--benchmark_format=json", "--benchmark_repetitions=2",
+               "--benchmark_min_time=0.1"]
+    found = {}
+    for entry in json.loads(output(command, None))["benchmarks"]:
         if entry.get("run_type") == "iteration":
-            times.setdefault(entry["run_name"], []).append(entry["cpu_time"] * 1e-3)
-    adamw, triad = min(times["adamw"]), min(times["triad"])
-    return adamw, (28 / adamw) / (16 / triad)  # bytes per element; the triad fetches the line that it writes
+            one = (entry["cpu_time"] * 1e-3, entry["bytes_per_second"], entry["fetched"])
+            found[entry["run_name"]] = min(found.get(entry["run_name"], one), one)
+    return [(name, *one) for name, one in found.items()]
+
+
+def layer(options):
+    theirs, ours = [], []
+    with tempfile.TemporaryDirectory() as folder:
+        for _ in range(options.rounds):
+            theirs.append(ask_torch(options, "layer"))
+            ours.append(foreshard_layer(options.foreshard, folder))
+    seconds = min(t["seconds"] for t in theirs)
+    print(f"PyTorch {theirs[0]['version']} ({theirs[0]['blas']}), fp32, one thread, CPU time, best of {options.rounds} rounds")
+    print(f"GPT layer, forward + backward: PyTorch {seconds * 1e3:.1f} ms, foreshard {min(ours) * 1e3:.1f} ms, "
+          f"ratio {seconds / min(ours):.2f}")
+    return seconds / min(ours)
+
+
+def adamw(options):
+    theirs = [ask_torch(options, "adamw") for _ in range(options.rounds)]
+    seconds = min(t["seconds"] for t in theirs)
+    ours = min(b[1] for b in benchmarks(options, "^adamw/%d$" % PARAMETERS))
+    print(f"PyTorch {theirs[0]['version']}, fp32, one thread, CPU time, best of {options.rounds} rounds")
+    print(f"AdamW, {PARAMETERS >> 20} Mi parameters: PyTorch {seconds * 1e3:.1f} ms, foreshard {ours * 1e3:.1f} ms, ratio {seconds / ours:.2f}")
+    return seconds / ours
+
+
+def stream(options):
+    elements = 1 << 28
+    rows = benchmarks(options, "/%d$" % elements)
+    print(f"one thread, arrays of {elements * 4 >> 20} MiB, CPU time; bytes that move, and of those the fetched ones")
+    for name, seconds, moved, fetched in rows:
+        print(f"  {name.split('/')[0]:26s} {seconds * 1e3:8.1f} ms  {moved * 1e-9:6.2f} GB/s  {fetched * 1e-9:6.2f} GB/s")
+    shares = []
+    for column, what in ((2, "moves"), (3, "fetches")):
+        rates = {row[0].split("/")[0]: row[column] for row in rows}
+        name, rate = max(((n, r) for n, r in rates.items() if n.startswith("stream_")), key=lambda row: row[1])
+        shares.append(rates["adamw"] / rate)
+        print(f"AdamW {what} {shares[-1]:.0%} of the bytes that the best STREAM kernel does ({name})")
+    return min(shares)
 
 
 def main():
-    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("--foreshard", default="build/release/foreshard")
-    arguments.add_argument("--bench", default="build/release/bench/host_kernels_bench")
-    arguments.add_argument("--torch-side", action="store_true", help=argparse.SUPPRESS)
-    options = arguments.parse_args()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--part", choices=["layer", "adamw", "stream", "all"], default="all")
+    parser.add_argument("--foreshard", default="build/release/foreshard")
+    parser.add_argument("--bench", default="build/release/bench/host_memory_bench")
+    parser.add_argument("--python", default=sys.executable, help="an interpreter that has torch")
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--torch-side", help=argparse.SUPPRESS)
+    options = parser.parse_args()
     if options.torch_side:
-        return torch_side()
-    theirs, ours, adamw = [], [], []
-    with tempfile.TemporaryDirectory() as folder:
-        for _ in range(ROUNDS):
-            command = [sys.executable, os.path.abspath(__file__), "--torch-side"]
-            theirs.append(json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout))
-            ours.append(foreshard_layer(options.foreshard, folder))
-            if os.path.exists(options.bench):
-                adamw.append(foreshard_adamw(options.bench))
-    layer = min(t["layer"] for t in theirs)
-    print(f"PyTorch {theirs[0]['version']}, fp32, one thread, CPU time, best of {ROUNDS} rounds")
-    print(f"GPT layer, forward + backward   PyTorch {layer * 1e3:8.1f} ms   foreshard {min(ours) * 1e3:8.1f} ms   "
-          f"ratio {layer / min(ours):.2f}")
-    if adamw:
-        step, share = min(adamw)[0], max(a[1] for a in adamw)
-        theirs_step = min(t["adamw"] for t in theirs)
-        print(f"AdamW, {PARAMETERS >> 20} M parameters         PyTorch {theirs_step * 1e3:8.1f} ms   foreshard {step * 1e3:8.1f} ms   "
-              f"ratio {theirs_step / step:.2f}   {share:.0%} of the STREAM triad")
+        torch_side(options.torch_side)
+        return 0
+    parts = list(TARGETS) if options.part == "all" else [options.part]
+    reached = {part: {"layer": layer, "adamw": adamw, "stream": stream}[part](options) for part in parts}
+    missed = [part for part in parts if reached[part] < TARGETS[part]]
+    for part in missed:
+        print(f"{part}: below {TARGETS[part]}")
+    return 1 if missed else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
