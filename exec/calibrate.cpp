@@ -29,16 +29,18 @@ class SampleBook {
       const auto most = std::max_element(lengths.begin(), lengths.end(), [](auto& a, auto& b) { return a.second < b.second; });
       ProfileOp row{.op = op, .phase = phase, .dtype = dtype, .variant = variant};
       for (const auto& [size, times] : sizes)
-        if (size.first.size() == most->first) row.samples.push_back({size.first, size.second, {median(times)}});
+        if (size.first.size() == most->first) row.samples.push_back({size.first, size.second, {mean(times)}});
       all.push_back(std::move(row));
     }
     return all;
   }
 
-  static double median(std::vector<double> values) {
-    std::sort(values.begin(), values.end());
-    const std::size_t half = values.size() / 2;
-    return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+  // Each time is the median over the steps of a run; equal instructions differ by their neighbours, which leave the caches warm
+  // or cold. What is wanted is the time of many together, so the mean: a median would leave the cold ones out.
+  static double mean(const std::vector<double>& values) {
+    double sum = 0;
+    for (const double value : values) sum += value;
+    return sum / static_cast<double>(values.size());
   }
 
  private:
