@@ -73,6 +73,7 @@ constexpr KernelWord kKernels[] = {
     {"aleph-alpha-scaling", "notes", "flash_attentionv1", "aleph-alpha-flash1"},
     {"aleph-alpha-scaling", "notes", "attention kernel: torch", "aleph-alpha-torch"},
     {"torchtitan", "precision", "rowwise", "torchtitan-rowwise"},
+    {"megatron", "framework_flags", "--deterministic-mode", "megatron-deterministic"},
 };
 
 constexpr PresetWord kPresets[] = {{"nemo-megatron", "nemo"}, {"llm-foundry-fsdp", "fsdp-llm-foundry"}};

@@ -77,6 +77,7 @@ const std::vector<std::string>& recompute_modules() {
 const std::vector<std::string>& framework_names() {
   static const std::vector<std::string> names = {"foreshard",
                                                  "megatron",
+                                                 "megatron-deterministic",
                                                  "deepspeed",
                                                  "torchtitan",
                                                  "torchtitan-rowwise",

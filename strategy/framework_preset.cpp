@@ -5,41 +5,69 @@
 #include "core/data_path.h"
 #include "core/error.h"
 #include "core/json.h"
+#include "strategy/fitted_constants.h"
 
 namespace foreshard {
 
 namespace {
 
-std::optional<DType> read_dtype(const JsonReader& json, const std::string& key) {
+std::optional<DType> read_dtype(const JsonReader& json, const std::string& key, std::optional<DType> otherwise) {
   static const std::vector<std::string> words = {"fp32", "bf16", "fp16"};
   static const DType types[] = {DType::F32, DType::BF16, DType::F16};
   const auto value = json.find(key);
-  if (!value) return {};
+  if (!value) return otherwise;
   const std::string word = value->as_choice(words);
   for (std::size_t i = 0; i < words.size(); ++i)
     if (words[i] == word) return types[i];
   return {};
 }
 
-OpStyle read_style(const JsonReader& json, const std::string& key) {
+void read_style(const JsonReader& json, const std::string& key, OpStyle& style) {
   const auto value = json.find(key);
-  if (!value) return {};
+  if (!value) return;
   value->only({"kernels", "traffic"});
-  OpStyle style;
+  style = {};
   if (const auto kernels = value->find("kernels")) style.kernels = kernels->as_double(0.1, 1000);
   if (const auto traffic = value->find("traffic")) style.traffic = traffic->as_double(0.1, 1000);
-  return style;
 }
 
-Seconds read_seconds(const JsonReader& json, const std::string& key) {
+// A number that is a fit is given by its name in the table of fitted constants.
+void read_number(const JsonReader& json, const std::string& key, double least, double most, double& number) {
   const auto value = json.find(key);
-  return value ? value->as_seconds() : Seconds{};
+  if (!value) return;
+  if (!value->is_string()) {
+    number = value->as_double(least, most);
+    return;
+  }
+  const auto fit = find_fitted(value->as_string());
+  if (!fit || *fit < least || *fit > most) value->fail("a number or the name of a fitted constant in accuracy/constants.json");
+  number = *fit;
+}
+
+void read_seconds(const JsonReader& json, const std::string& key, Seconds& time) {
+  const auto value = json.find(key);
+  if (!value) return;
+  const auto fit = value->is_string() ? find_fitted(value->as_string()) : std::nullopt;
+  time = fit ? Seconds{*fit} : value->as_seconds();
+}
+
+FlashKernel read_flash(const JsonReader& json) {
+  const std::string word = json.as_choice({"1", "2", "newest", "deterministic"});
+  return word == "1"        ? FlashKernel::One
+         : word == "2"      ? FlashKernel::Two
+         : word == "newest" ? FlashKernel::Newest
+                            : FlashKernel::Deterministic;
+}
+
+ShardTalk read_shard_talk(const JsonReader& json) {
+  const std::string word = json.as_choice({"unit", "tensor", "owner"});
+  return word == "unit" ? ShardTalk::Unit : word == "tensor" ? ShardTalk::Tensor : ShardTalk::Owner;
 }
 
 void read_defaults(const JsonReader& json, const std::string& file, FrameworkPreset& preset) {
-  preset.param_dtype = read_dtype(json, "param_dtype");
-  preset.grad_dtype = read_dtype(json, "grad_dtype");
-  preset.state_dtype = read_dtype(json, "state_dtype");
+  preset.param_dtype = read_dtype(json, "param_dtype", preset.param_dtype);
+  preset.grad_dtype = read_dtype(json, "grad_dtype", preset.grad_dtype);
+  preset.state_dtype = read_dtype(json, "state_dtype", preset.state_dtype);
   if (const auto overlap = json.find("overlap")) preset.overlap = parse_overlap(overlap->as_string(), file);
   if (const auto attention = json.find("attention")) {
     const std::string word = attention->as_choice({"auto", "flash", "unfused"});
@@ -47,10 +75,7 @@ void read_defaults(const JsonReader& json, const std::string& file, FrameworkPre
                        : word == "unfused" ? AttentionKernel::Unfused
                                            : AttentionKernel::Auto;
   }
-  if (const auto flash = json.find("flash")) {
-    const std::string word = flash->as_choice({"1", "2", "newest"});
-    preset.flash = word == "1" ? FlashKernel::One : word == "2" ? FlashKernel::Two : FlashKernel::Newest;
-  }
+  if (const auto flash = json.find("flash")) preset.flash = read_flash(*flash);
   if (const auto dropout = json.find("dropout")) preset.dropout = dropout->as_double(0, 0.99);
   if (const auto clip = json.find("clip_norm")) preset.clip_norm = clip->as_double(0, 1e9);
   if (const auto layers = json.find("chunk_layers")) preset.chunk_layers = static_cast<int>(layers->as_int(0, 1000));
@@ -61,12 +86,45 @@ void read_defaults(const JsonReader& json, const std::string& file, FrameworkPre
     preset.flop_count = count->as_choice({"model", "palm"}) == "palm" ? FlopCount::Palm : FlopCount::Model;
 }
 
+void read_costs(const JsonReader& json, FrameworkPreset& preset) {
+  read_number(json, "elementwise", 0.05, 1, preset.elementwise);
+  read_number(json, "tensor_bytes", 0.1, 8, preset.tensor_bytes);
+  read_number(json, "fp8_products", 0.1, 1, preset.fp8_products);
+  read_number(json, "tensor_copies", 0, 100, preset.tensor_copies);
+  if (const auto talk = json.find("shard_talk")) preset.shard_talk = read_shard_talk(*talk);
+  if (const auto least = json.find("least_shard")) preset.least_shard = least->as_int(0, 1'000'000'000);
+  if (const auto distance = json.find("reuse_distance")) preset.reuse_distance = distance->as_int(0, 1'000'000'000'000);
+  if (const auto turns = json.find("exchanges_in_turn")) preset.exchanges_in_turn = turns->as_bool();
+  read_seconds(json, "host_per_kernel", preset.host_per_kernel);
+  read_seconds(json, "host_per_collective", preset.host_per_collective);
+  read_seconds(json, "host_per_exchange", preset.host_per_exchange);
+  read_seconds(json, "host_per_microbatch", preset.host_per_microbatch);
+  read_seconds(json, "host_per_step", preset.host_per_step);
+  read_style(json, "norm", preset.norm);
+  read_style(json, "rope", preset.rope);
+  read_style(json, "activation", preset.activation);
+  read_style(json, "softmax", preset.softmax);
+  read_style(json, "residual", preset.residual);
+  read_style(json, "cross_entropy", preset.cross_entropy);
+  read_style(json, "optimizer", preset.optimizer);
+}
+
+// The preset that a file builds on; that one stands alone, so that there is no circle.
+FrameworkPreset base_of(const JsonReader& like) {
+  const std::string name = like.as_choice(framework_names());
+  const std::string path = data_directory() + "/frameworks/" + name + ".json";
+  const std::string text = read_file(path);
+  if (JsonReader::parse(text, path).has("like")) like.fail("a preset that is not like another one");
+  return parse_framework_preset(text, name, path);
+}
+
 }  // namespace
 
 FrameworkPreset parse_framework_preset(const std::string& text, const std::string& name, const std::string& file_name) {
   const JsonReader json = JsonReader::parse(text, file_name);
   json.only({"summary",
              "source",
+             "like",
              "param_dtype",
              "grad_dtype",
              "state_dtype",
@@ -81,6 +139,10 @@ FrameworkPreset parse_framework_preset(const std::string& text, const std::strin
              "vocabulary",
              "flop_count",
              "elementwise",
+             "shard_talk",
+             "least_shard",
+             "reuse_distance",
+             "exchanges_in_turn",
              "tensor_bytes",
              "tensor_copies",
              "fp8_products",
@@ -97,24 +159,11 @@ FrameworkPreset parse_framework_preset(const std::string& text, const std::strin
              "cross_entropy",
              "optimizer",
              "memory"});
-  FrameworkPreset preset = {.name = name, .summary = json.at("summary").as_string(), .source = json.at("source").as_string()};
+  FrameworkPreset preset;
+  if (const auto like = json.find("like")) preset = base_of(*like);
+  preset.name = name, preset.summary = json.at("summary").as_string(), preset.source = json.at("source").as_string();
   read_defaults(json, file_name, preset);
-  if (const auto speed = json.find("elementwise")) preset.elementwise = speed->as_double(0.05, 1);
-  if (const auto bytes = json.find("tensor_bytes")) preset.tensor_bytes = bytes->as_double(0.1, 8);
-  if (const auto speed = json.find("fp8_products")) preset.fp8_products = speed->as_double(0.1, 1);
-  if (const auto copies = json.find("tensor_copies")) preset.tensor_copies = copies->as_double(0, 100);
-  preset.host_per_kernel = read_seconds(json, "host_per_kernel");
-  preset.host_per_collective = read_seconds(json, "host_per_collective");
-  preset.host_per_exchange = read_seconds(json, "host_per_exchange");
-  preset.host_per_microbatch = read_seconds(json, "host_per_microbatch");
-  preset.host_per_step = read_seconds(json, "host_per_step");
-  preset.norm = read_style(json, "norm");
-  preset.rope = read_style(json, "rope");
-  preset.activation = read_style(json, "activation");
-  preset.softmax = read_style(json, "softmax");
-  preset.residual = read_style(json, "residual");
-  preset.cross_entropy = read_style(json, "cross_entropy");
-  preset.optimizer = read_style(json, "optimizer");
+  read_costs(json, preset);
   if (const auto memory = json.find("memory")) preset.memory = read_memory_traits(*memory);
   return preset;
 }

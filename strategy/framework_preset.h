@@ -22,6 +22,10 @@ struct OpStyle {
   bool operator==(const OpStyle&) const = default;
 };
 
+// How the shards of ZeRO are talked about: a unit at once, one collective per tensor, or by the tensor's owner, which sums its
+// gradient and broadcasts the updated tensor.
+enum class ShardTalk : std::uint8_t { Unit, Tensor, Owner };
+
 enum class FlopCount : std::uint8_t { Model, Palm };  // Palm: 6 N + 12 L s h, embedding parameters counted
 
 struct FrameworkPreset {
@@ -39,11 +43,16 @@ struct FrameworkPreset {
   FlopCount flop_count = FlopCount::Model;
   // costs
   FlashKernel flash = FlashKernel::Newest;
-  double elementwise = 1;        // speed of kernels without products, against kernels that stream at full bandwidth
-  double tensor_bytes = 1;       // of tensor-parallel sums, against those of their tensor: 2 when 16 bits are summed as fp32
-  double fp8_products = 1;       // speed of 8-bit products, against those with one scale per tensor
-  double tensor_copies = 0;      // bytes copied beside each tensor-parallel collective, in sizes of its full tensor
-  Seconds host_per_kernel = {};  // time of the host thread to issue one operator: Python, dispatcher, all its kernels
+  double elementwise = 1;   // speed of kernels without products, against kernels that stream at full bandwidth
+  double tensor_bytes = 1;  // of tensor-parallel sums, against those of their tensor: 2 when 16 bits are summed as fp32
+  double fp8_products = 1;  // speed of 8-bit products, against those with one scale per tensor
+  ShardTalk shard_talk = ShardTalk::Unit;
+  std::int64_t least_shard = 0;  // elements: tensors below are whole on every rank; only with one collective per tensor
+  std::int64_t reuse_distance =
+      0;  // elements: a larger unit is gathered for the recomputation and again for the gradients; 0: once
+  bool exchanges_in_turn = false;  // a stage sends, then receives: both directions of a link take turns
+  double tensor_copies = 0;        // bytes copied beside each tensor-parallel collective, in sizes of its full tensor
+  Seconds host_per_kernel = {};    // time of the host thread to issue one operator: Python, dispatcher, all its kernels
   Seconds host_per_collective = {};
   Seconds host_per_exchange = {};    // the device waits while the host issues one, after a synchronisation for instance
   Seconds host_per_microbatch = {};  // per forward of a chunk: fetching the batch, masks, averaging the loss
@@ -53,7 +62,7 @@ struct FrameworkPreset {
   bool operator==(const FrameworkPreset&) const = default;
 };
 
-// All shipped presets by name; read once. An unknown name is a bug: options check it first. Throws Error for a bad file.
+// All shipped presets by name; read once. A file with "like": a preset that differs in what it states. An unknown name is a bug: options check it first. Throws Error for a bad file.
 const FrameworkPreset& framework_preset(const std::string& name);
 FrameworkPreset parse_framework_preset(const std::string& text, const std::string& name, const std::string& file_name);
 

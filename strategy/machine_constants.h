@@ -1,6 +1,6 @@
-// What no datasheet says about a GPU generation: achievable fractions and protocol costs. The only place of such
-// numbers in the cost model; docs/cost-model.md says how each was obtained. A calibrated profile replaces this table,
-// not the formulas.
+// What no datasheet says about a GPU generation: achievable fractions and protocol costs, from benchmarks of kernels and
+// from libraries' own tables; what was fitted on training runs is in strategy/fitted_constants.h. docs/cost-model.md says
+// how each was obtained. A calibrated profile replaces these numbers, not the formulas.
 #pragma once
 
 #include <array>
@@ -23,11 +23,12 @@ struct MachineConstants {
   double tensor_cap = 1.0;
   double power_coefficient = 0.9;
   double fp8_share = 0.95;      // of the 16-bit ceiling: more data to feed per second
+  bool copies_beside = true;    // products load their operands beside the arithmetic: losses are clocks, not a share of it
   double vector_ceiling = 0.9;  // fp32 and fp64 without tensor cores
   double fill_depth = 64;       // per tile, in units of k: filling the pipeline and writing the result
   // Flash attention of head dimension 128 and long sequences, of the dense peak, FLOPs really executed.
-  // By generation of the kernel: FlashAttention 1 (and Triton's), 2, 3 (and cuDNN's).
-  std::array<double, 3> flash_forward = {0.35, 0.6, 0.6}, flash_backward = {0.3, 0.5, 0.5};
+  // By FlashKernel (op_cost.h).
+  std::array<double, 4> flash_forward = {0.35, 0.6, 0.6, 0.6}, flash_backward = {0.3, 0.5, 0.5, 0.33};
   // Device memory: fraction of the datasheet bandwidth that a large streaming kernel reaches.
   double memory_efficiency = 0.85;
   double gather_efficiency = 0.5;  // rows picked by index
@@ -49,12 +50,9 @@ struct ProtocolLatency {
 const ProtocolLatency& protocol_latency(Protocol protocol);
 
 // Of the rate of a short benchmark, what products keep in training: min(1, level * (watts / TFLOP/s)^exponent). A burst ends before
-// the power limit acts; the less power a FLOP has, the more it costs. Fit: training runs on A100, H100 and GB200.
-inline constexpr double kSustainedLevel = 0.95, kSustainedExponent = 0.10;
+// the power limit acts; the less power a FLOP has, the more it costs. Level and exponent are fits (strategy/fitted_constants.h).
 double sustained_share(const Gpu& gpu);
 
-// The kernel that the library picks against the best of a search over shapes and kernels.
-inline constexpr double kLibraryChoice = 0.88;
 inline constexpr double kLl128Efficiency = 0.92;  // NCCL: 120/128 and its flag handling
 inline constexpr double kLlEfficiency = 0.5;
 inline constexpr double kNetworkEfficiency = 0.94;     // of a NIC's line rate: headers and credits

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "strategy/fitted_constants.h"
 #include "strategy/machine_constants.h"
 
 namespace foreshard {
@@ -86,8 +87,23 @@ Seconds products_time(const Gpu& gpu, const Compute& compute) {
   return {};
 }
 
+// Bytes that the tensor cores of an SM ask for per clock, against an A100 (2048 FLOPs of 16 bits).
+double tensor_feed(const Gpu& gpu, DType type) {
+  const double clock = (gpu.clock_ghz > 0 ? gpu.clock_ghz : kUsualClock) * 1e9;
+  const double sms = gpu.sm_count > 0 ? gpu.sm_count : 1;
+  return peak(gpu, type).value / sms / clock * static_cast<double>(size_of(type).value) / 4096.0;
+}
+
+// What the library's kernel loses are clocks of its SM: index arithmetic, synchronisation, choices that are not the best. They
+// weigh less where the tensor cores are slow (GeForce: a quarter of an A100's per SM and clock).
+double library_share(const Gpu& gpu, DType type) {
+  const double slow = machine_constants(gpu.architecture).copies_beside ? std::min(1.0, tensor_feed(gpu, type)) : 1.0;
+  return 1.0 / (1.0 + (1.0 / product_constants().library_choice - 1.0) * slow);
+}
+
 Seconds matmul_time(const Gpu& gpu, const Compute& compute) {
-  const double share = alignment(compute.shapes.front()) * kLibraryChoice * sustained_share(gpu);
+  const Shape& shape = compute.shapes.front();
+  const double share = alignment(shape) * library_share(gpu, shape.dtype) * sustained_share(gpu);
   return products_time(gpu, compute) * (1.0 / share);
 }
 
@@ -159,9 +175,7 @@ Seconds gemm_time(const Gpu& gpu, const Gemm& gemm, DType type) {
   const MachineConstants& machine = machine_constants(gpu.architecture);
   const double sms = gpu.sm_count > 0 ? gpu.sm_count : 1;
   const double sm_rate = peak(gpu, type).value * ceiling(machine, gpu, type) / sms;  // FLOP/s
-  // Bytes that the tensor cores of an SM ask for per clock, against an A100 (2048 FLOPs of 16 bits per clock).
-  const double clock = (gpu.clock_ghz > 0 ? gpu.clock_ghz : kUsualClock) * 1e9;
-  const double feed = peak(gpu, type).value / sms / clock * static_cast<double>(size_of(type).value) / 4096.0;
+  const double feed = tensor_feed(gpu, type);
   const auto k = static_cast<double>(gemm.k);
   const double work = static_cast<double>(gemm.batch) * static_cast<double>(gemm.m) * static_cast<double>(gemm.n);
   const double partial_time = 8.0 * work / (gpu.memory_bandwidth.value * machine.memory_efficiency);
@@ -229,6 +243,13 @@ OpTime op_pieces(const Gpu& gpu, const Compute& compute, FlashKernel flash) {
   if (compute.op == Op::MatMul)
     time.overhead += memory_time(gpu, {static_cast<std::int64_t>(cast_bytes(compute))}, machine.memory_efficiency);
   return time;
+}
+
+Seconds OpTime::total() const {
+  const double sum = arithmetic.value + memory.value;
+  if (sum <= 0) return overhead;
+  const double shorter = arithmetic < memory ? arithmetic.value : memory.value;
+  return max(arithmetic, memory) + Seconds{shorter * product_constants().exposed * arithmetic.value / sum} + overhead;
 }
 
 Seconds op_time(const Gpu& gpu, const Compute& compute, FlashKernel flash) { return op_pieces(gpu, compute, flash).total(); }

@@ -10,8 +10,10 @@
 
 namespace foreshard {
 
-// FlashAttention 1 (and Triton's of its time), FlashAttention 2, what vendors ship now (FlashAttention 3, cuDNN).
-enum class FlashKernel : std::uint8_t { One, Two, Newest };
+// FlashAttention 1 (and Triton's of its time), FlashAttention 2, what vendors ship now (FlashAttention 3, cuDNN), and the newest
+// whose backward adds in a fixed order.
+enum class FlashKernel : std::uint8_t { One, Two, Newest, Deterministic };
+inline constexpr int kFlashKernels = 4;
 
 // A kernel takes the longer of its arithmetic and its memory traffic. Of a kernel bound by arithmetic a part of the traffic
 // stays exposed: the first tiles load and the last ones store with nothing to overlap. Starting the kernel comes on top.
@@ -19,13 +21,7 @@ struct OpTime {
   Seconds arithmetic = {};
   Seconds memory = {};
   Seconds overhead = {};
-  static constexpr double kExposed = 0.3;
-  Seconds total() const {
-    const double sum = arithmetic.value + memory.value;
-    if (sum <= 0) return overhead;
-    const double shorter = arithmetic < memory ? arithmetic.value : memory.value;
-    return max(arithmetic, memory) + Seconds{shorter * kExposed * arithmetic.value / sum} + overhead;
-  }
+  Seconds total() const;
   bool operator==(const OpTime&) const = default;
 };
 

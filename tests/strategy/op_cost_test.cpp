@@ -11,6 +11,7 @@
 #include "core/network.h"
 #include "core/op_graph.h"
 #include "core/op_graph_saved.h"
+#include "strategy/fitted_constants.h"
 #include "strategy/machine_constants.h"
 #include "tests/strategy/support_alone.h"
 
@@ -67,7 +68,7 @@ TEST(OpCost, ProductsObeyTheirLaws) {
 TEST(OpCost, PhasesOrderTheSizes) {
   const Gpu gpu = a100();
   const auto arithmetic = [&](Phase phase) {
-    return op_pieces(gpu, product(2048, 768, 3072, DType::BF16, phase)).arithmetic.value * kLibraryChoice *
+    return op_pieces(gpu, product(2048, 768, 3072, DType::BF16, phase)).arithmetic.value * product_constants().library_choice *
            sustained_share(gpu);
   };
   EXPECT_DOUBLE_EQ(arithmetic(Phase::InputGrad), gemm_time(gpu, {1, 2048, 3072, 768}, DType::BF16).value);
@@ -84,7 +85,7 @@ TEST(OpCost, PrecisionsKeepTheirOrder) {
 }
 
 // data/kernels/gemm.csv, products whose shape is stated and whose GPU is in the catalogue. Most are the best of a search over
-// shapes (mamf-finder); the cost model predicts what the library's own choice keeps in training: kLibraryChoice * sustained_share of that.
+// shapes (mamf-finder); the cost model predicts what the library's own choice keeps in training: library_choice * sustained_share of that.
 struct MeasuredProduct {
   const char* gpu;
   std::int64_t m, n, k;
@@ -109,7 +110,7 @@ TEST(OpCost, MeasuredProducts) {
     const Compute what = product(row.m, row.n, row.k, row.type);
     OpTime time = op_pieces(gpu, what);
     time.overhead = gpu.launch_overhead;  // without casts
-    if (row.m > 128) time.arithmetic = time.arithmetic * (kLibraryChoice * sustained_share(gpu));
+    if (row.m > 128) time.arithmetic = time.arithmetic * (product_constants().library_choice * sustained_share(gpu));
     const double rate = what.flops.value / time.total().value * 1e-12;
     std::printf("  %-13s %6lld x %6lld x %6lld %-5s  %7.1f TFLOP/s, measured %7.1f  %+5.1f %%\n", row.gpu,
                 static_cast<long long>(row.m), static_cast<long long>(row.n), static_cast<long long>(row.k), name_of(row.type),
@@ -223,6 +224,42 @@ TEST(OpCost, LayerOfLlama7BForward) {
     EXPECT_GT(per_sample, 3.92 * 0.85);
     EXPECT_LT(per_sample, 4.40 * 1.15);
   }
+}
+
+// What a library's kernel loses are clocks of its SM. An A100 does 2048 FLOPs per SM and clock, an RTX 4090 512: its products lose a
+// quarter as much. A V100's have no copies beside the arithmetic and lose the whole share.
+TEST(OpCost, SlowTensorCoresLoseLess) {
+  const double lost = 1 / product_constants().library_choice - 1;
+  const auto losses = [&](const Gpu& gpu) {
+    const Compute what = product(4096, 4096, 4096);
+    const double best = gemm_time(gpu, {1, 4096, 4096, 4096}, DType::BF16).value / sustained_share(gpu);
+    return op_pieces(gpu, what).arithmetic.value / best - 1;
+  };
+  EXPECT_NEAR(losses(a100()), lost, 2e-3);
+  EXPECT_NEAR(losses(load_gpu("rtx-4090")), lost / 4, 2e-3);
+  EXPECT_NEAR(losses(load_gpu("v100-32")), lost, 1e-9);
+  EXPECT_NEAR(losses(h100()), lost, 1e-9);
+}
+
+// The backward in a fixed order takes 1 / 0.65 of the time; the forward has nothing to add up. FlashAttention 2 on Blackwell has the
+// products of a warp: half of the share of the peak that it has on Hopper.
+TEST(OpCost, AttentionInAFixedOrder) {
+  const auto time = [](const Gpu& gpu, Phase phase, FlashKernel kernel) {
+    Compute c = {.op = Op::Attention,
+                 .phase = phase,
+                 .shapes = {{.dims = {4, 4096, 16, 128}}, {.dims = {4, 4096, 16, 128}}},
+                 .flops = {1e12},
+                 .traffic = {1}};
+    return op_pieces(gpu, c, kernel).arithmetic.value * peak(gpu, DType::BF16).value;
+  };
+  for (const Gpu& gpu : {a100(), h100()}) {
+    EXPECT_DOUBLE_EQ(time(gpu, Phase::Forward, FlashKernel::Deterministic), time(gpu, Phase::Forward, FlashKernel::Newest));
+    EXPECT_NEAR(time(gpu, Phase::InputGrad, FlashKernel::Newest) / time(gpu, Phase::InputGrad, FlashKernel::Deterministic),
+                0.65, 1e-9);
+  }
+  Gpu wide = load_gpu("b200");
+  wide.sm_count = h100().sm_count;  // the same filling by blocks
+  EXPECT_NEAR(time(wide, Phase::Forward, FlashKernel::Two) / time(h100(), Phase::Forward, FlashKernel::Two), 2, 1e-9);
 }
 
 // Flash attention: causal work is a little more than half; published rates of its kernels (FlashAttention-2, figure 5: A100,

@@ -1,0 +1,80 @@
+// The table of constants that were fitted on measured runs, and presets that refer to it or to each other.
+#include "strategy/fitted_constants.h"
+
+#include <gtest/gtest.h>
+
+#include "core/error.h"
+#include "core/json.h"
+#include "strategy/framework_preset.h"
+
+namespace foreshard {
+namespace {
+
+const char* kOne = R"({"source": "", "constants": {"a.b": {"value": "20 us", "range": ["10 us", "30 us"], "without": "0 us",
+  "mechanism": "m", "fitted_on": ["S"]}}})";
+
+std::string message(const std::string& text) {
+  try {
+    parse_fitted_constants(text, "c.json");
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+std::string with(const std::string& from, const std::string& to) {
+  std::string text = kOne;
+  text.replace(text.find(from), from.size(), to);
+  return text;
+}
+
+TEST(FittedConstants, ReadTimesAndSayWhatIsWrong) {
+  const FittedConstant expected{
+      .name = "a.b", .mechanism = "m", .value = 20e-6, .low = 10e-6, .high = 30e-6, .without = 0, .fitted_on = {"S"}};
+  EXPECT_EQ(parse_fitted_constants(kOne, "c.json"), std::vector<FittedConstant>{expected});
+  EXPECT_NE(message(with("\"20 us\"", "\"40 us\"")).find("constants.a.b.value"), std::string::npos);
+  EXPECT_NE(message(with("\"20 us\"", "\"40 us\"")).find("a value inside its range"), std::string::npos);
+  EXPECT_NE(message(with("[\"10 us\", \"30 us\"]", "[1]")).find("two values"), std::string::npos);
+  EXPECT_NE(message(with("[\"S\"]", "[]")).find("the sources of its rows"), std::string::npos);
+  EXPECT_NE(message(with("\"mechanism\"", "\"why\"")).find("why"), std::string::npos);
+}
+
+// Every constant names sources that the shipped measurements have, so that leaving one out means something.
+TEST(FittedConstants, TheShippedOnesNameShippedSources) {
+  std::string rows;
+  for (const char* file : {"aleph_alpha", "korthikanti2022", "zero_bubble", "megatron_sc21_table1", "llm_foundry", "dgxc",
+                           "vtrain_single", "megatron_bridge", "torchtitan"})
+    rows += read_file(std::string(FORESHARD_SOURCE) + "/data/measured/" + file + ".csv");
+  ASSERT_GE(fitted_constants().size(), 10U);
+  for (const FittedConstant& constant : fitted_constants())
+    for (const std::string& source : constant.fitted_on)
+      EXPECT_NE(rows.find(source), std::string::npos) << constant.name << ": " << source;
+  EXPECT_THROW(fitted("no.such"), Error);
+  EXPECT_FALSE(find_fitted("no.such"));
+}
+
+FrameworkPreset preset(const std::string& fields) {
+  return parse_framework_preset("{\"summary\": \"s\", \"source\": \"o\"" + fields + "}", "x", "x.json");
+}
+
+TEST(FittedConstants, PresetsReferToThemByName) {
+  EXPECT_EQ(preset(R"(, "elementwise": "elementwise.eager")").elementwise, fitted("elementwise.eager"));
+  EXPECT_EQ(preset(R"(, "host_per_kernel": "host.operator")").host_per_kernel.value, fitted("host.operator"));
+  EXPECT_EQ(preset(R"(, "host_per_kernel": "7 us")").host_per_kernel.value, 7e-6);
+  EXPECT_THROW(preset(R"(, "elementwise": "elementwise.none")"), Error);
+  EXPECT_THROW(preset(R"(, "elementwise": "host.operator")"), Error);  // 68e-6 is no share of a bandwidth
+}
+
+TEST(Presets, OneIsLikeAnother) {
+  const FrameworkPreset base = framework_preset("aleph-alpha-scaling");
+  FrameworkPreset like = preset(R"(, "like": "aleph-alpha-scaling", "flash": "1")");
+  EXPECT_EQ(like.flash, FlashKernel::One);
+  EXPECT_NE(like, base);
+  like.name = base.name, like.summary = base.summary, like.source = base.source, like.flash = base.flash;
+  EXPECT_EQ(like, base);
+  EXPECT_THROW(preset(R"(, "like": "no-such")"), Error);
+  EXPECT_THROW(preset(R"(, "like": "aleph-alpha-flash1")"), Error);  // which is like another one itself
+}
+
+}  // namespace
+}  // namespace foreshard
