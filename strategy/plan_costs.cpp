@@ -45,7 +45,8 @@ class PlanCosts {
   std::vector<Cost> segment_costs(const Segment& segment) {
     std::vector<Cost> costs;
     costs.reserve(segment.instructions.size());
-    double device = 0, computes = 0, host = forward(segment) ? preset_.host_per_microbatch.value : 0;
+    double device = 0, computes = 0, host = has(segment, Phase::Forward) ? preset_.host_per_microbatch.value : 0;
+    recomputes_ = has(segment, Phase::Recompute);
     for (const Instruction& instruction : segment.instructions) {
       alone_ = 0, issue_ = 0;
       costs.push_back(std::visit([&](const auto& what) { return cost(what, instruction); }, instruction.what));
@@ -58,10 +59,10 @@ class PlanCosts {
     return costs;
   }
 
-  static bool forward(const Segment& segment) {
-    return std::any_of(segment.instructions.begin(), segment.instructions.end(), [](const Instruction& instruction) {
+  static bool has(const Segment& segment, Phase phase) {
+    return std::any_of(segment.instructions.begin(), segment.instructions.end(), [phase](const Instruction& instruction) {
       const auto* what = std::get_if<Compute>(&instruction.what);
-      return what && what->phase == Phase::Forward;
+      return what && what->phase == phase;
     });
   }
 
@@ -97,7 +98,8 @@ class PlanCosts {
   Cost cost(const Collective& what, const Instruction& instruction) {
     const CommunicationPath path = collective_path(what);
     if (profile_ && path.nodes == 1) return path.members > 1 ? measured_link(path, path.steps) : Cost{};
-    Cost cost = collective_cost(gpu(), what, path);
+    Cost cost = messages_cost(what, path, messages_of(what, instruction, path.members));
+    if (gathered_twice(what)) cost.busy = cost.busy + cost.busy, cost.wire_factor *= 2;
     if (plan_.groups[what.group.index()].name == "tensor") {
       const bool sums = what.kind == CollectiveKind::AllReduce || what.kind == CollectiveKind::ReduceScatter;
       const double wider = sums ? preset_.tensor_bytes : 1.0;  // summed in a wider format: cast there and back
@@ -109,6 +111,44 @@ class PlanCosts {
     issue_ = preset_.host_per_collective.value;
     if (path.bandwidth.value > 0 && computes_wait_for(instruction))
       alone_ = to_seconds(cost.busy).value + path.bytes * cost.wire_factor / path.bandwidth.value;
+    return cost;
+  }
+  // The parameters of a layer that is recomputed leave after the recomputation when so many others come before their next use.
+  bool gathered_twice(const Collective& what) const {
+    return recomputes_ && preset_.reuse_distance > 0 && what.kind == CollectiveKind::AllGather &&
+           plan_.groups[what.group.index()].name == "shards" &&
+           what.bytes.value / size_of(what.dtype).value > preset_.reuse_distance;
+  }
+  // In how many pieces a framework sends it that shards tensor by tensor.
+  double messages_of(const Collective& what, const Instruction& instruction, int members) const {
+    if (preset_.shard_talk == ShardTalk::Unit || plan_.groups[what.group.index()].name != "shards") return 1;
+    const bool gathers = what.kind == CollectiveKind::AllGather;
+    const std::vector<Use>& shards = gathers ? instruction.reads : instruction.writes;
+    if (shards.empty()) return 1;
+    const std::vector<Buffer>& buffers = plan_.roles[role_.index()].buffers;
+    const int tensors = tensors_in(buffers[shards.front().buffer.index()]);
+    if (preset_.shard_talk == ShardTalk::Tensor) return std::max(1, tensors);
+    int all = 0;  // what one rank owns travels together
+    for (const Buffer& buffer : buffers)
+      if (buffer.category == Category::Parameters) all += tensors_in(buffer);
+    return std::max(1.0, static_cast<double>(tensors) * std::min(1.0, members / static_cast<double>(std::max(all, 1))));
+  }
+  int tensors_in(const Buffer& buffer) const {
+    int count = 0;
+    for (const Shard& shard : buffer.holds) {
+      std::int64_t elements = 1;
+      for (const std::int64_t dim : plan_.tensors[shard.tensor.index()].shape) elements *= dim;
+      count += elements >= preset_.least_shard ? 1 : 0;
+    }
+    return count;
+  }
+  Cost messages_cost(Collective what, CommunicationPath path, double messages) const {
+    what.bytes = {static_cast<std::int64_t>(static_cast<double>(what.bytes.value) / messages)};
+    path.bytes /= messages;
+    Cost cost = collective_cost(gpu(), what, path);
+    // PyTorch's all_gather and reduce_scatter of lists copy each rank's part by an operator of its own.
+    const Seconds parts = preset_.shard_talk == ShardTalk::Tensor ? preset_.host_per_kernel * path.members : Seconds{};
+    if (messages > 1) cost.busy = to_nanoseconds((to_seconds(cost.busy) + parts) * messages);
     return cost;
   }
   // Collectives of tensor and context parallelism lie between the operators; the others run beside them.
@@ -124,6 +164,7 @@ class PlanCosts {
     if (profile_ && path.nodes == 1) return measured_link(path, 1);
     Cost cost = exchange_cost(gpu(), what, path);
     if (sends) cost.busy += to_nanoseconds(preset_.host_per_exchange);
+    if (preset_.exchanges_in_turn) cost.wire_factor *= 2;
     return cost;
   }
   // A copy inside the device reads and writes its memory; one to the host takes a copy engine.
@@ -212,6 +253,7 @@ class PlanCosts {
   const FrameworkPreset& preset_;
   const MachineProfile* given_ = nullptr;
   const MachineProfile* profile_ = nullptr;  // of the device kind that is costed
+  bool recomputes_ = false;                  // the segment that is costed
   double alone_ = 0, issue_ = 0;  // of the instruction last costed: seconds on the compute stream; seconds of the host
   Network network_;
   Ranks ranks_;

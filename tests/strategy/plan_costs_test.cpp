@@ -1,0 +1,112 @@
+// What a framework's way of talking costs, on plans that `lower` makes: the same plan costed with one field of the preset changed.
+#include "strategy/plan_costs.h"
+
+#include <gtest/gtest.h>
+
+#include "strategy/collective_cost.h"
+#include "tests/strategy/support_alone.h"
+#include "tests/strategy/support_lower.h"
+
+namespace foreshard {
+namespace {
+
+struct Found {
+  const Instruction* run = nullptr;
+  Cost cost = {};
+};
+
+// Of the first role's segments whose name begins so, the last instruction of that name.
+Found find(const Plan& plan, const std::string& segment, const std::string& name) {
+  Found found;
+  for (std::size_t s = 0; s < plan.segments.size(); ++s) {
+    if (!plan.segments[s].name.starts_with(segment)) continue;
+    for (std::size_t i = 0; i < plan.segments[s].instructions.size(); ++i)
+      if (plan.segments[s].instructions[i].name == name && !plan.costs[0].by_segment[s].empty())
+        found = {&plan.segments[s].instructions[i], plan.costs[0].by_segment[s][i]};
+  }
+  EXPECT_NE(found.run, nullptr) << segment << " " << name;
+  return found;
+}
+
+Found costed(Lowered& job, const Cluster& cluster, const FrameworkPreset& preset, const std::string& segment,
+             const std::string& name) {
+  cost_plan(job.plan, cluster, preset);
+  return find(job.plan, segment, name);
+}
+
+std::vector<DeviceId> first(int n) {
+  std::vector<DeviceId> members;
+  for (int i = 0; i < n; ++i) members.push_back({i});
+  return members;
+}
+
+// One message of a shard group as collective_cost has it.
+Nanoseconds message(const Cluster& cluster, Collective what, int members, double share) {
+  const Network network(cluster);
+  what.bytes = {static_cast<std::int64_t>(static_cast<double>(what.bytes.value) * share)};
+  return collective_cost(network.gpu({0}), what, path_of(network, what, first(members))).busy;
+}
+
+// A layer of Llama-2 has four matrices (qkv, projection, gate and up, down) and two norms of 4096 elements, which are below the
+// least shard: four all-gathers over 32 ranks, and for each 32 parts that the host copies.
+TEST(PlanCosts, EachTensorIsGatheredOnItsOwn) {
+  const Cluster cluster = load_cluster("dgx-a100-x4");
+  Lowered job = lowered("llama-2-7b", "dgx-a100-x4", {.dp = 32, .micro_batch = 1, .global_batch = 32, .zero = 3});
+  const Found whole = costed(job, cluster, {}, "forward", "gather");
+  const auto what = std::get<Collective>(whole.run->what);
+  EXPECT_EQ(whole.cost.busy, message(cluster, what, 32, 1));
+  // The head is gathered last: one matrix and a norm. Above it a layer.
+  FrameworkPreset preset{.shard_talk = ShardTalk::Tensor, .least_shard = 100'000, .host_per_kernel = {8e-6}};
+  cost_plan(job.plan, cluster, preset);
+  const Instruction* layer = nullptr;
+  Cost cost;
+  for (std::size_t i = 0; i < job.plan.segments[0].instructions.size(); ++i) {
+    const Instruction& run = job.plan.segments[0].instructions[i];
+    if (run.name == "gather" && std::get<Collective>(run.what).bytes.value == 2 * 202383360LL)
+      layer = &run, cost = job.plan.costs[0].by_segment[0][i];
+  }
+  ASSERT_NE(layer, nullptr);
+  const Nanoseconds one = message(cluster, std::get<Collective>(layer->what), 32, 0.25);
+  EXPECT_NEAR(to_seconds(cost.busy).value, 4 * (to_seconds(one).value + 32 * 8e-6), 1e-8);
+}
+
+// Owners: with 512 ranks every one of the 195 tensors has an owner of its own; with 8 ranks a rank's tensors travel together.
+TEST(PlanCosts, OwnersSendTheirTensors) {
+  const FrameworkPreset preset{.shard_talk = ShardTalk::Owner};
+  for (const auto& [name, dp] : {std::pair{"dgx-a100-x64", 512}, {"dgx-a100", 8}}) {
+    const Cluster cluster = load_cluster(name);
+    Lowered job = lowered("llama-2-7b", name, {.dp = dp, .micro_batch = 1, .global_batch = dp, .zero = 1, .overlap = {}});
+    const Found found = costed(job, cluster, preset, "update", "all-gather parameters");
+    const auto what = std::get<Collective>(found.run->what);
+    const auto tensors = static_cast<int>(job.plan.roles[0].buffers[found.run->reads[0].buffer.index()].holds.size());
+    ASSERT_GT(tensors, 1);
+    const double messages = dp == 512 ? tensors : std::max(1.0, tensors * 8 / 195.0);
+    EXPECT_NEAR(to_seconds(found.cost.busy).value, messages * to_seconds(message(cluster, what, dp, 1 / messages)).value, 1e-7)
+        << name;
+  }
+}
+
+// A layer is 202,383,360 parameters: above the reuse distance it is gathered for the recomputation and for the gradients.
+TEST(PlanCosts, LargeLayersAreGatheredAgain) {
+  const Cluster cluster = load_cluster("dgx-a100");
+  const Strategy strategy{.dp = 8, .micro_batch = 1, .global_batch = 8, .zero = 3, .recompute = {.kind = RecomputeKind::Full}};
+  Lowered job = lowered("llama-2-7b", "dgx-a100", strategy);
+  const Cost once = costed(job, cluster, {.reuse_distance = 1'000'000'000}, "backward", "gather").cost;
+  const Cost twice = costed(job, cluster, {.reuse_distance = 100'000'000}, "backward", "gather").cost;
+  EXPECT_EQ(twice.busy, once.busy + once.busy);
+  EXPECT_DOUBLE_EQ(twice.wire_factor, 2 * once.wire_factor);
+  const Cost forward = costed(job, cluster, {}, "forward", "gather").cost;
+  EXPECT_EQ(costed(job, cluster, {.reuse_distance = 100'000'000}, "forward", "gather").cost, forward);
+}
+
+TEST(PlanCosts, ExchangesThatTakeTurnsTakeTwiceAsLong) {
+  const Cluster cluster = load_cluster("dgx-a100");
+  Lowered job = lowered("llama-2-7b", "dgx-a100", {.dp = 1, .tp = 4, .pp = 2, .micro_batch = 1, .global_batch = 4});
+  const Cost both = costed(job, cluster, {}, "forward.0", "send output").cost;
+  const Cost turns = costed(job, cluster, {.exchanges_in_turn = true}, "forward.0", "send output").cost;
+  EXPECT_EQ(turns.busy, both.busy);
+  EXPECT_DOUBLE_EQ(turns.wire_factor, 2 * both.wire_factor);
+}
+
+}  // namespace
+}  // namespace foreshard
