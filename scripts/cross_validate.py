@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Cross-validation by source: what the fitted constants are worth on rows that they were not fitted on.
 
-    scripts/cross_validate.py build/release/foreshard [--markdown | --json]
+    scripts/cross_validate.py build/release/foreshard [--json] [--load FILE]
 
 For every source of data/measured, the constants of accuracy/constants.json that name it are fitted again on the other sources
 that they name; one that names no other takes what its entry says one would assume without. The source is then predicted with
@@ -214,8 +214,9 @@ def cross_validate(program):
                  "constants": values}
         entry["ratio"] = max(entry["left_out"], FLOOR) / max(entry["in_sample"], FLOOR)
         report.append(entry)
+    inside = coverage(left)
     for entry in report:
-        entry["inside"] = coverage(left)[entry["source"]]
+        entry["inside"] = inside[entry["source"]]
     everything = {key: row for rows in left.values() for key, row in rows.items()}
     overall = {}
     for name, rows in (("in_sample", in_sample), ("left_out", everything)):
@@ -249,19 +250,19 @@ def markdown(result, constants):
               f"{100 * overall['left_out']['mean_of_cells']:.1f} % left out, ratio {overall['ratio']:.2f} (guard {GUARD}). Median over rows: "
               f"{100 * overall['in_sample']['median']:.1f} % and {100 * overall['left_out']['median']:.1f} %. Of the rows left out "
               f"{100 * overall['coverage90']:.1f} % lie in the 90 % interval that the other sources give "
-              f"(mean over sources {100 * overall['coverage90_of_sources']:.1f} %)."]
+              f"(mean over sources {100 * overall['coverage90_of_sources']:.1f} %; a source's cells count alike there)."]
     return "\n".join(lines)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program")
-    parser.add_argument("--markdown", action="store_true")
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--json", action="store_true", help="print JSON, not the tables of docs/validation.md")
+    parser.add_argument("--load", metavar="FILE", help="print what --json gave earlier")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         program = Program(arguments.program, folder)
-        result = cross_validate(program)
+        result = json.loads(pathlib.Path(arguments.load).read_text()) if arguments.load else cross_validate(program)
         print(json.dumps(result, indent=1) if arguments.json else markdown(result, program.table["constants"]))
 
 

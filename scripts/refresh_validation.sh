@@ -1,11 +1,24 @@
 #!/usr/bin/env bash
 # Rewrites the tables of docs/validation.md and accuracy/residuals.json from data/measured. Read the diff.
+#
+#     scripts/refresh_validation.sh [build/release] [--cross]
+#
+# --cross also fits the constants without each source and predicts it (scripts/cross_validate.py): some fifty runs, minutes.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 program=${1:-build/release}/foreshard
+
+replace() { # replaces what stands between <!-- $1 --> and <!-- end of $1 --> by the file $2
+  awk -v name="$1" -v with="$2" '$0 == "<!-- " name " -->" { print; while ((getline line < with) > 0) print line; skip = 1 }
+     $0 == "<!-- end of " name " -->" { skip = 0 }
+     !skip && $0 != "<!-- " name " -->" { print }' docs/validation.md >build/validation.new
+  mv build/validation.new docs/validation.md
+}
+
 "$program" validate data/measured/*.csv --residuals accuracy/residuals.json --markdown >build/validation.md
-awk '/^<!-- tables -->/ { print; while ((getline line < "build/validation.md") > 0) print line; skip = 1 }
-     /^<!-- end of tables -->/ { skip = 0 }
-     !skip && !/^<!-- tables -->/ { print }' docs/validation.md >build/validation.new
-mv build/validation.new docs/validation.md
+replace tables build/validation.md
+if [ "${2:-}" = --cross ]; then
+  scripts/cross_validate.py "$program" >build/cross.md
+  replace cross-validation build/cross.md
+fi
 git --no-pager diff --stat -- docs/validation.md accuracy

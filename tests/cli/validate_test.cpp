@@ -147,7 +147,7 @@ static std::map<std::string, DocumentedCell> documented(bool memory) {
     std::istringstream columns(line);
     for (std::string part; std::getline(columns, part, '|');)
       parts.push_back(part.size() > 2 ? part.substr(1, part.size() - 2) : "");
-    if (parts.size() < 6 || parts[1] == "source" || parts[1].starts_with("--")) continue;
+    if (parts.size() < 6 || parts[1] == "source" || parts[1].starts_with("-")) continue;
     cells[parts[1] + "|" + parts[2] + "|" + parts[3]] = {std::stoi(parts[4]), std::stod(parts[5])};
   }
   return cells;
