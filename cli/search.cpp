@@ -98,7 +98,7 @@ static ExitCode run(const Arguments& arguments, const Console& console) {
     console.out << search_csv(result, rows);
   else
     console.out << search_text(result, job, options, rows);
-  if (options.sample > 0) console.out << residuals_text(result, simulated);
+  if (options.sample > 0) console.out << residuals_text(result, job, simulated);
   return result.interrupted ? ExitCode::Interrupted : ExitCode::Ok;
 }
 

@@ -2,13 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstdio>
 
 #include "cli/interval.h"
 #include "core/json.h"
 #include "report/text_table.h"
-#include "report/validation.h"
 #include "strategy/schedule.h"
 #include "strategy/search_framework.h"
 
@@ -143,34 +141,6 @@ std::string search_text(const SearchResult& result, const Job& job, const Search
       text(result.pruned.bound) + " slower than a lower bound allows.\n";
   if (result.interrupted) out += "Interrupted: the best so far.\n";
   return out;
-}
-
-std::string residuals_text(const SearchResult& result, const std::vector<std::optional<double>>& simulated) {
-  struct Tier {
-    std::string name = {};
-    std::vector<double> errors = {};
-    std::string farthest = {};
-    double worst = -1;
-    void add(const Candidate& candidate, double error) {
-      errors.push_back(std::abs(error));
-      if (std::abs(error) <= worst) return;
-      worst = std::abs(error);
-      farthest = short_name(candidate) + ": " + (error > 0 ? "+" : "") + in_percent(error, 2);
-    }
-  };
-  Tier screen{"screen"}, refine{"refine"};
-  for (std::size_t i = 0; i < simulated.size(); ++i) {
-    if (!simulated[i]) continue;
-    screen.add(result.sample[i], result.sample[i].screened.time / *simulated[i] - 1);
-    refine.add(result.sample[i], result.sample[i].estimate.time.value / *simulated[i] - 1);
-  }
-  TextTable table{.columns = {{"against the simulator", Align::Left}, {"median"}, {"90 %"}, {"95 %"}, {"worst"}}};
-  for (const Tier* tier : {&screen, &refine})
-    table.rows.push_back({tier->name, in_percent(quantile(tier->errors, 0.5), 2), in_percent(quantile(tier->errors, 0.9), 2),
-                          in_percent(quantile(tier->errors, 0.95), 2), in_percent(quantile(tier->errors, 1), 2)});
-  return "\nErrors over " + text(static_cast<std::int64_t>(screen.errors.size())) + " strategies from all over the space:\n\n" +
-         table.text(false) + "\n  Farthest off: screen " + screen.farthest + "\n                refine " + refine.farthest +
-         "\n";
 }
 
 static void write_candidate(JsonWriter& json, const Cluster& cluster, const Candidate& c, int rank) {

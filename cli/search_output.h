@@ -14,8 +14,9 @@ std::string search_json(const SearchResult& result, const Job& job, const Search
 std::string candidate_json(const Cluster& cluster, const Candidate& candidate);
 // "tp 8, pp 4, dp 128, micro-batch 3, 1f1b, zero 1".
 std::string short_name(const Candidate& candidate);
-// Errors of screen and refine against the simulator over SearchResult::sample; empty where it was interrupted.
-std::string residuals_text(const SearchResult& result, const std::vector<std::optional<double>>& simulated);
+// Errors of screen and refine against the simulator over SearchResult::sample; empty where it was interrupted. Apart: strategies
+// whose communications share links, and those whose do not.
+std::string residuals_text(const SearchResult& result, const Job& job, const std::vector<std::optional<double>>& simulated);
 std::string search_csv(const SearchResult& result, int rows);
 
 }  // namespace foreshard

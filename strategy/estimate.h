@@ -32,6 +32,7 @@ struct Estimate {
 struct StageDurations {
   double forward = 0, backward = 0;  // seconds, steady state; communication on the compute stream included
   double communication = 0;          // of both together
+  double forward_communication = 0;  // of the forward alone
   double hop = 0;                    // transfer of the output to the next stage; the gradient takes as long back
   bool operator==(const StageDurations&) const = default;
 };
@@ -44,5 +45,9 @@ Estimate refine(const Lowered& lowered, const Cluster& cluster, int microbatches
 // The spans of `refine`, one per instruction, one class per role, for what wants to look at an iteration without simulating
 // it. No links, no plan hash.
 Trace refined_trace(const Lowered& lowered, const Cluster& cluster);
+
+// Whether two communications on different streams or of different roles cross a link in one direction. Where none do, `refine`
+// has nothing to guess.
+bool shares_links(const Plan& plan, const Cluster& cluster);
 
 }  // namespace foreshard

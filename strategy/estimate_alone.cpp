@@ -1,21 +1,9 @@
 #include "strategy/estimate_alone.h"
 
 #include <algorithm>
-#include <unordered_map>
+#include <limits>
 
 namespace foreshard {
-
-namespace {
-
-using Loads = std::unordered_map<std::int32_t, double>;  // bytes by link; only looked up, never listed
-
-double slowest(const Network& network, const std::vector<LinkId>& links, const Loads& loads) {
-  double longest = 0;
-  for (const LinkId link : links) longest = std::max(longest, loads.at(link.value) / network.link(link).bandwidth.value);
-  return longest;
-}
-
-}  // namespace
 
 std::vector<RankId> AloneTimes::neighbours(RoleId role) const {
   const RankId first = ranks_.first(role);
@@ -29,7 +17,7 @@ std::vector<RankId> AloneTimes::neighbours(RoleId role) const {
 }
 
 // Phase by phase: what all instances that share the first rank's node put on the links of its own instance.
-double AloneTimes::measure(RoleId role, const Collective& what) const {
+AloneTimes::Kind AloneTimes::measured(RoleId role, const Collective& what) const {
   std::vector<std::vector<CollectiveFlow>> instances;
   std::vector<RankId> seen;
   for (const RankId rank : neighbours(role)) {
@@ -40,56 +28,136 @@ double AloneTimes::measure(RoleId role, const Collective& what) const {
     for (const RankId member : members) devices.push_back(ranks_.device(member));
     instances.push_back(collective_phases(network_, what, devices));
   }
-  if (instances.empty()) return 0;
-  double seconds = 0;
-  for (std::size_t phase = 0; phase < instances.front().size(); ++phase) {
-    Loads loads;
+  Kind kind{.role = role, .what = what, .bytes = std::max(1.0, static_cast<double>(what.bytes.value))};
+  double longest = 0;
+  for (std::size_t phase = 0; !instances.empty() && phase < instances.front().size(); ++phase) {
+    std::map<LinkId, Load> loads;
+    const CollectiveFlow& own = instances.front()[phase];
     for (const auto& instance : instances)
       if (phase < instance.size())
-        for (const LinkId link : instance[phase].links) loads[link.value] += instance[phase].bytes;
-    seconds += slowest(network_, instances.front()[phase].links, loads);
+        for (const LinkId link : instance[phase].links) loads[link].crossings += instance[phase].bytes;
+    double seconds = 0;
+    for (const LinkId link : own.links) {
+      Load& load = loads[link];
+      load.own = true;
+      seconds = std::max(seconds, load.crossings / network_.link(link).bandwidth.value);
+    }
+    kind.seconds += seconds;
+    if (seconds <= longest) continue;
+    longest = seconds;
+    kind.rate = own.bytes / seconds;
+    kind.loads.clear();
+    for (auto& [link, load] : loads) kind.loads.push_back({link, load.crossings / own.bytes, load.own});
   }
-  return seconds;
+  return kind;
 }
 
 // Bytes only scale the flows, so one size per kind of collective is measured.
-double AloneTimes::wire(RoleId role, const Collective& what) {
-  for (const Known& known : known_)
-    if (known.role == role && known.what.kind == what.kind && known.what.algorithm == what.algorithm &&
-        known.what.group == what.group && known.what.bytes.value > 0)
-      return known.seconds * static_cast<double>(what.bytes.value) / static_cast<double>(known.what.bytes.value);
-  known_.push_back({role, what, measure(role, what)});
-  return known_.back().seconds;
+int AloneTimes::collective_kind(RoleId role, const Collective& what) {
+  for (std::size_t i = 0; i < kinds_.size(); ++i) {
+    const auto* known = std::get_if<Collective>(&kinds_[i].what);
+    if (known && kinds_[i].role == role && known->kind == what.kind && known->algorithm == what.algorithm &&
+        known->group == what.group && known->bytes.value > 0)
+      return static_cast<int>(i);
+  }
+  kinds_.push_back(measured(role, what));
+  return static_cast<int>(kinds_.size()) - 1;
 }
 
-double AloneTimes::hop(RoleId role, const Peer& peer) {
-  for (const KnownHop& known : hops_)
-    if (known.role == role && known.peer == peer) return known.seconds_per_byte;
-  Loads loads;
-  std::vector<LinkId> own;
+int AloneTimes::transfer_kind(RoleId role, const Peer& peer) {
+  for (std::size_t i = 0; i < kinds_.size(); ++i) {
+    const auto* known = std::get_if<Peer>(&kinds_[i].what);
+    if (known && kinds_[i].role == role && *known == peer) return static_cast<int>(i);
+  }
+  std::map<LinkId, Load> loads;
   for (const RankId rank : neighbours(role)) {
     const RankId other = ranks_.peer(rank, peer);
     if (!other.valid()) continue;
-    const Route route = network_.route(ranks_.device(rank), ranks_.device(other));
-    for (const LinkId link : route.links) loads[link.value] += 1;
-    if (rank == ranks_.first(role)) own.assign(route.links.begin(), route.links.end());
+    for (const LinkId link : network_.route(ranks_.device(rank), ranks_.device(other)).links) {
+      loads[link].crossings += 1;
+      loads[link].own |= rank == ranks_.first(role);
+    }
   }
-  hops_.push_back({role, peer, slowest(network_, own, loads)});
-  return hops_.back().seconds_per_byte;
+  Kind kind{.role = role, .what = peer};
+  for (auto& [link, load] : loads) {
+    load.link = link;
+    if (load.own) kind.seconds = std::max(kind.seconds, load.crossings / network_.link(link).bandwidth.value);
+    kind.loads.push_back(load);
+  }
+  kind.rate = kind.seconds > 0 ? 1 / kind.seconds : 0;
+  kinds_.push_back(std::move(kind));
+  return static_cast<int>(kinds_.size()) - 1;
+}
+
+int AloneTimes::kind(RoleId role, const Instruction& instruction) {
+  int found = -1;
+  if (const auto* what = std::get_if<Collective>(&instruction.what)) found = collective_kind(role, *what);
+  if (const auto* what = std::get_if<Exchange>(&instruction.what))
+    found = transfer_kind(role, what->to ? *what->to : *what->from);
+  return found >= 0 && kinds_[static_cast<std::size_t>(found)].rate > 0 ? found : -1;
+}
+
+// Filling up: all rates grow together until a link is full; who crosses it stays there, the others go on.
+std::vector<double> AloneTimes::shared_out(const std::vector<int>& kinds) const {
+  std::map<LinkId, std::vector<std::pair<std::size_t, const Load*>>> by_link;
+  for (std::size_t i = 0; i < kinds.size(); ++i)
+    for (const Load& load : kinds_[static_cast<std::size_t>(kinds[i])].loads) by_link[load.link].emplace_back(i, &load);
+  std::vector<double> rates(kinds.size(), -1);
+  for (std::size_t fixed = 0; fixed < kinds.size();) {
+    double least = std::numeric_limits<double>::infinity();
+    const std::vector<std::pair<std::size_t, const Load*>>* full = nullptr;
+    for (const auto& [link, crossing] : by_link) {
+      double left = network_.link(link).bandwidth.value, growing = 0;
+      bool limits = false;
+      for (const auto& [i, load] : crossing) {
+        (rates[i] < 0 ? growing : left) += rates[i] < 0 ? load->crossings : -load->crossings * rates[i];
+        limits |= rates[i] < 0 && load->own;
+      }
+      if (limits && left / growing < least) least = left / growing, full = &crossing;
+    }
+    if (!full) break;
+    for (const auto& [i, load] : *full)
+      if (rates[i] < 0 && load->own) rates[i] = std::max(0.0, least), ++fixed;
+  }
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    const double alone = kinds_[static_cast<std::size_t>(kinds[i])].rate;
+    rates[i] = rates[i] < 0 ? 1 : std::clamp(rates[i] / alone, 1e-3, 1.0);
+  }
+  return rates;
+}
+
+const std::vector<double>& AloneTimes::speeds(const std::vector<int>& kinds) {
+  const auto found = speeds_.find(kinds);
+  if (found != speeds_.end()) return found->second;
+  return speeds_.emplace(kinds, shared_out(kinds)).first->second;
+}
+
+bool AloneTimes::meet(int a, int b) const {
+  const auto& left = kinds_[static_cast<std::size_t>(a)].loads;
+  const auto& right = kinds_[static_cast<std::size_t>(b)].loads;
+  for (auto l = left.begin(), r = right.begin(); l != left.end() && r != right.end();) {  // both by link
+    if (l->link == r->link) return true;
+    l->link < r->link ? ++l : ++r;
+  }
+  return false;
+}
+
+double AloneTimes::on_links(RoleId role, const Instruction& instruction, const Cost& cost) {
+  const int found = kind(role, instruction);
+  if (found < 0) return 0;
+  const Kind& known = kinds_[static_cast<std::size_t>(found)];
+  if (const auto* what = std::get_if<Collective>(&instruction.what))
+    return cost.wire_factor * known.seconds * static_cast<double>(what->bytes.value) / known.bytes;
+  return cost.wire_factor * known.seconds * static_cast<double>(std::get<Exchange>(instruction.what).bytes.value);
 }
 
 double AloneTimes::receive(RoleId role, const Exchange& what, const Cost& cost) {
-  return to_seconds(cost.busy).value + cost.wire_factor * hop(role, *what.from) * static_cast<double>(what.bytes.value);
+  return to_seconds(cost.busy).value + on_links(role, {.what = what}, cost);
 }
 
 double AloneTimes::duration(RoleId role, const Instruction& instruction, const Cost& cost) {
-  const double busy = to_seconds(cost.busy).value;
-  if (const auto* what = std::get_if<Collective>(&instruction.what)) return busy + cost.wire_factor * wire(role, *what);
-  if (const auto* what = std::get_if<Exchange>(&instruction.what)) {
-    if (!what->to) return 0;
-    return busy + cost.wire_factor * hop(role, *what->to) * static_cast<double>(what->bytes.value);
-  }
-  return busy;
+  if (const auto* what = std::get_if<Exchange>(&instruction.what); what && !what->to) return 0;
+  return to_seconds(cost.busy).value + on_links(role, instruction, cost);
 }
 
 }  // namespace foreshard

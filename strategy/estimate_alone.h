@@ -1,7 +1,10 @@
 // How long the communication of a plan takes when nothing but its own kind is under way: all instances of a group on the same
-// nodes run at once, and so do the transfers of all ranks of a role. Internal to strategy/.
+// nodes run at once, and so do the transfers of all ranks of a role. And what becomes of that when other kinds cross the same
+// links. Internal to strategy/.
 #pragma once
 
+#include <map>
+#include <variant>
 #include <vector>
 
 #include "core/cluster.h"
@@ -17,30 +20,43 @@ class AloneTimes {
 
   // Seconds of an instruction of `role` with its cost. A receive takes no time of its own: its send has it.
   double duration(RoleId role, const Instruction& instruction, const Cost& cost);
+  // The part of it on the links; what is left is before the first byte.
+  double on_links(RoleId role, const Instruction& instruction, const Cost& cost);
   // Of the transfer that a receive stands at the end of: as long as one the other way.
   double receive(RoleId role, const Exchange& what, const Cost& cost);
 
+  // A kind of traffic: a collective of a group, or the transfers to a peer. -1: crosses no link.
+  int kind(RoleId role, const Instruction& instruction);
+  // How fast kinds are that are under way together, each relative to being alone: links are shared equally (max-min), as on the
+  // simulator. The same kind may stand there twice.
+  const std::vector<double>& speeds(const std::vector<int>& kinds);
+  // Whether two kinds cross a link, in one direction.
+  bool meet(int a, int b) const;
+
  private:
-  struct Known {
-    RoleId role = {};
-    Collective what = {};
-    double seconds = 0;  // on the wires, for what.bytes
+  struct Load {
+    LinkId link = {};
+    double crossings = 0;  // by all instances: bytes per byte of one
+    bool own = false;      // the first instance crosses it
   };
-  struct KnownHop {
+  struct Kind {
     RoleId role = {};
-    Peer peer = {};
-    double seconds_per_byte = 0;
+    std::variant<Collective, Peer> what = {};
+    double seconds = 0, bytes = 1;  // seconds on the wires for so many bytes
+    double rate = 0;                // bytes per second of its longest phase; 0: crosses no link
+    std::vector<Load> loads = {};   // of that phase, by link
   };
-  double wire(RoleId role, const Collective& what);
-  double measure(RoleId role, const Collective& what) const;
-  double hop(RoleId role, const Peer& peer);
+  int collective_kind(RoleId role, const Collective& what);
+  int transfer_kind(RoleId role, const Peer& peer);
+  Kind measured(RoleId role, const Collective& what) const;
+  std::vector<double> shared_out(const std::vector<int>& kinds) const;
   std::vector<RankId> neighbours(RoleId role) const;  // ranks of the role on the node of its first one
 
   const Plan& plan_;
   Network network_;
   Ranks ranks_;
-  std::vector<Known> known_ = {};
-  std::vector<KnownHop> hops_ = {};
+  std::vector<Kind> kinds_ = {};
+  std::map<std::vector<int>, std::vector<double>> speeds_ = {};
 };
 
 }  // namespace foreshard

@@ -17,9 +17,46 @@ enum Kind { First, Middle, Last, Only };
 struct Probe {
   std::vector<StageDurations> stages = {};
   std::vector<double> parameters = {}, activations = {}, scratch = {};  // [role]
+  double head = 0, rest = 0;                                            // ShapeCosts, of a layer in the middle
 };
 
-Probe read_probe(const Plan& plan, const Cluster& cluster, Bytes param) {
+bool touches(const Role& role, const std::vector<Use>& uses, Category category, Bytes least) {
+  return std::any_of(uses.begin(), uses.end(), [&](const Use& use) {
+    const Buffer& buffer = role.buffers[use.buffer.index()];
+    return buffer.category == category && use.length.value_or(buffer.bytes) >= least;
+  });
+}
+
+// What stands around the weight gradients of a layer, and after the last use of its weights, on the compute stream. Of a layer
+// between the ends: the embedding and the head are not like others. Gradients that tensor ranks have to sum are reduced apart.
+void read_layer(const Plan& plan, const Cluster& cluster, bool partial, Probe& probe) {
+  constexpr Bytes kSmall{1 << 17};
+  AloneTimes alone(plan, cluster);
+  const RoleId id{plan.roles.size() > 2 ? 1 : 0};
+  const Role& role = plan.roles[id.index()];
+  const LayerId layer{static_cast<std::int32_t>(role.layers.size() / 2)};
+  for (const Work work : {Work::F, Work::B}) {
+    const auto action = std::find_if(role.actions.begin(), role.actions.end(),
+                                     [&](const Action& each) { return !each.does.empty() && each.does.front().work == work; });
+    if (action == role.actions.end()) continue;
+    const Segment& segment = plan.segments[action->segment.index()];
+    double before = 0, after = 0;
+    bool begun = false;
+    for (std::size_t i = 0; i < segment.instructions.size(); ++i) {
+      const Instruction& run = segment.instructions[i];
+      if (run.stream.value != 0 || run.layer != layer) continue;
+      const double seconds = alone.duration(id, run, plan.costs.front().by_segment[action->segment.index()][i]);
+      const bool meets = work == Work::F ? touches(role, run.reads, Category::Parameters, {})
+                                         : touches(role, run.writes, Category::Gradients, partial ? kSmall : Bytes{});
+      begun |= meets;
+      if (!begun) before += seconds;
+      after = meets ? 0 : after + seconds;
+    }
+    (work == Work::F ? probe.rest : probe.head) = work == Work::F ? after : before + after;
+  }
+}
+
+Probe read_probe(const Plan& plan, const Cluster& cluster, Bytes param, bool partial) {
   Probe probe{.stages = stage_durations(plan, cluster)};
   for (const Role& role : plan.roles) {
     double elements = 0, resident = 0, each = 0, all = 0;
@@ -35,6 +72,7 @@ Probe read_probe(const Plan& plan, const Cluster& cluster, Bytes param) {
     probe.activations.push_back(each);
     probe.scratch.push_back(std::max(0.0, static_cast<double>(arena_bytes(role, Space::Device).value) - resident - all));
   }
+  read_layer(plan, cluster, partial, probe);
   return probe;
 }
 
@@ -88,7 +126,7 @@ std::optional<ShapeCosts> Screen::shape(const Point& point) const {
     if (std::holds_alternative<Infeasible>(answer)) return {};
     Plan& plan = std::get<Lowered>(answer).plan;
     pad_ranks(plan, cluster_, framework_preset(base_.framework), profile_, between);
-    probes[static_cast<std::size_t>(layers) - 1] = read_probe(plan, cluster_, size_of(types_.param));
+    probes[static_cast<std::size_t>(layers) - 1] = read_probe(plan, cluster_, size_of(types_.param), point.sequence_parallel);
     for (const Segment& segment : plan.segments)
       for (const Instruction& run : segment.instructions)
         if (const auto* what = std::get_if<Exchange>(&run.what); what && what->to && what->to->role_shift != 0)
@@ -100,6 +138,9 @@ std::optional<ShapeCosts> Screen::shape(const Point& point) const {
   costs.forward = per_stage(roles, [&](int n, std::size_t role) { return probe(n).stages[role].forward; });
   costs.backward = per_stage(roles, [&](int n, std::size_t role) { return probe(n).stages[role].backward; });
   costs.communication = per_stage(roles, [&](int n, std::size_t role) { return probe(n).stages[role].communication; });
+  costs.forward_communication =
+      per_stage(roles, [&](int n, std::size_t role) { return probe(n).stages[role].forward_communication; });
+  costs.head = probe(2).head, costs.rest = probe(2).rest;
   costs.parameters = per_stage(roles, [&](int n, std::size_t role) { return probe(n).parameters[role]; });
   costs.activations = per_stage(roles, [&](int n, std::size_t role) { return probe(n).activations[role]; });
   costs.scratch = per_stage(roles, [&](int n, std::size_t role) { return probe(n).scratch[role]; });
@@ -116,7 +157,8 @@ GridCosts Screen::grid(const Point& point) const {
   plan.groups = {{"data", {}, {AxisId{0}, AxisId{1}, AxisId{3}}},
                  {"shards", {}, {AxisId{0}, AxisId{1}}},
                  {"replicas", {}, {AxisId{3}}},
-                 {"tied", {RoleId{0}, RoleId{point.pp - 1}}, {}}};
+                 {"tied", {RoleId{0}, RoleId{point.pp - 1}}, {}},
+                 {"tensor", {}, {AxisId{point.tp > 1 ? 2 : 1}}}};
   const bool given = point.order == 0 && !base_.placement.empty();
   plan.placement.order = given ? base_.placement : rank_orders()[static_cast<std::size_t>(point.order)];
   if (std::find(plan.placement.order.begin(), plan.placement.order.end(), "dp_outer") == plan.placement.order.end())
@@ -156,6 +198,13 @@ GridCosts Screen::grid(const Point& point) const {
     for (double& seconds : ladder) seconds = time(0, next++);
   for (double& seconds : grid.replicas) seconds = time(0, next++);
   grid.share = cost[GridCosts::kSizes - 3].sm_share;
+  Instruction tensor = segment.instructions.front();
+  std::get<Collective>(tensor.what).group = GroupId{4};
+  const int of_tensor = alone.kind({0}, tensor), of_shards = alone.kind({0}, segment.instructions[GridCosts::kSizes]);
+  if (of_tensor >= 0 && of_shards >= 0) {
+    const std::vector<double>& speeds = alone.speeds({of_tensor, of_shards});
+    grid.tensor_speed = speeds[0], grid.shards_speed = speeds[1];
+  }
   if (point.pp == 1) return grid;
   for (double& seconds : grid.tied) seconds = time(0, next++);
   const int hops = std::min(point.pp - 1, 8);

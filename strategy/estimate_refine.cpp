@@ -23,42 +23,46 @@ const char* name_of(BoundBy bound) {
 
 namespace {
 
+constexpr int kBefore = 3;  // actions that are played before the one that is measured
+
 struct Steady {
   double seconds = 0, communication = 0;
 };
 
-// Played three times in a row: the third adds what one more costs in the steady state. Gathers and reductions of ZeRO run over
-// the same links: together they take at least the sum of their times.
-Steady steady(const Plan& plan, AloneTimes& alone, RoleId role, const Action& action, bool in_turn) {
-  Solo solo(plan, alone, role, in_turn);
-  solo.play(action);
-  solo.play(action);
-  const double before = solo.compute_end(), talked = solo.communication(), beside = solo.beside();
-  solo.play(action);
-  return {std::max(solo.compute_end() - before, solo.beside() - beside), solo.communication() - talked};
+// What an action adds to the compute stream when those before it in the role's own order have been played: what they still
+// have to reduce and what could be gathered meanwhile is theirs to share the links with.
+Steady steady(const Plan& plan, AloneTimes& alone, RoleId role, int index) {
+  const std::vector<Action>& actions = plan.roles[role.index()].actions;
+  Solo solo(plan, alone, role);
+  std::size_t added = 0;
+  for (int i = std::max(0, index - kBefore); i <= index; ++i, ++added) solo.add(actions[static_cast<std::size_t>(i)]);
+  solo.run();
+  return {solo.compute_end(added - 1) - (added > 1 ? solo.compute_end(added - 2) : 0.0),
+          solo.talk(actions[static_cast<std::size_t>(index)])};
 }
 
-// The action that stands for a stage's F or B: of the middle of the run, where nothing is first or last.
-const Action* typical(const Role& role, Work work, int stage) {
-  std::vector<const Action*> found;
-  for (const Action& action : role.actions)
-    for (const Does& does : action.does)
-      if (does.work == work && does.stage == stage) found.push_back(&action);
-  return found.empty() ? nullptr : found[found.size() / 2];
+// The action that stands for a stage's F or B: of the middle of the run, where nothing is last and, if it can be, nothing first. -1: none.
+int typical(const Role& role, Work work, int stage) {
+  std::vector<int> found;
+  for (std::size_t i = 0; i < role.actions.size(); ++i)
+    for (const Does& does : role.actions[i].does)
+      if (does.work == work && does.stage == stage) found.push_back(static_cast<int>(i));
+  return found.empty() ? -1 : found[(found.size() - 1) / 2];
 }
 
-std::vector<StageDurations> measure(const Plan& plan, AloneTimes& alone, bool in_turn) {
+std::vector<StageDurations> measure(const Plan& plan, AloneTimes& alone) {
   std::vector<StageDurations> stages(static_cast<std::size_t>(plan.stages));
   const int roles = static_cast<int>(plan.roles.size());
   for (int r = 0; r < roles; ++r) {
     const RoleId role{r};
+    const std::vector<Action>& actions = plan.roles[role.index()].actions;
     for (int stage = r; stage < plan.stages; stage += roles) {
-      StageDurations& of = stages[static_cast<std::size_t>(stage)];
-      const Action* forward = typical(plan.roles[role.index()], Work::F, stage);
-      const Action* backward = typical(plan.roles[role.index()], Work::B, stage);
-      if (!forward || !backward) continue;
-      const Steady f = steady(plan, alone, role, *forward, in_turn), b = steady(plan, alone, role, *backward, in_turn);
-      of = {f.seconds, b.seconds, f.communication + b.communication, Solo(plan, alone, role, in_turn).send(forward->segment)};
+      const int forward = typical(plan.roles[role.index()], Work::F, stage);
+      const int backward = typical(plan.roles[role.index()], Work::B, stage);
+      if (forward < 0 || backward < 0) continue;
+      const Steady f = steady(plan, alone, role, forward), b = steady(plan, alone, role, backward);
+      const double hop = Solo(plan, alone, role).send(actions[static_cast<std::size_t>(forward)].segment);
+      stages[static_cast<std::size_t>(stage)] = {f.seconds, b.seconds, f.communication + b.communication, f.communication, hop};
     }
   }
   return stages;
@@ -78,36 +82,58 @@ ScheduleTimes<double> schedule_times(const std::vector<StageDurations>& stages, 
   return times;
 }
 
-// When a rank is done: its last backwards with the reductions in them, then what no backward belongs to. Reductions and gathers
-// share the links, so they take turns.
-double finish(const Plan& plan, AloneTimes& alone, RoleId role, const std::vector<ScheduleOp>& list,
-              const std::vector<double>& begins, const Meetings& known, Meetings& found) {
-  Solo solo(plan, alone, role, true, &known, &found);
-  std::size_t position = 0;
+// The last backwards of a rank with the reductions in them, then what no backward belongs to.
+struct Finish {
+  double end = 0;
+  std::map<int, double> later = {};  // by stage: how much later than in `timing` its last backward ends
+};
+
+// `shifts`: by stage, how much later its last backward can begin.
+Finish finish(const Plan& plan, AloneTimes& alone, RoleId role, const std::vector<ScheduleOp>& list,
+              const ScheduleTiming<double>& timing, const std::vector<double>& shifts, const Meetings& known, Meetings& found) {
+  const std::vector<double>&begins = timing.begin[role.index()], &ends = timing.end[role.index()];
+  Solo solo(plan, alone, role, &known, &found);
+  std::size_t position = 0, added = 0;
+  std::map<int, std::pair<std::size_t, double>> lasts;  // stage: which one that was added, when it ends in `timing`
   bool in_last = false;
   for (const Action& action : plan.roles[role.index()].actions) {
     const bool work = !action.does.empty() && action.does.front().work != Work::Update;
     if (work) {
-      in_last |= list[position].work == Work::B && list[position].microbatch + 1 == plan.microbatches;
-      if (in_last) solo.wait_until(begins[position]);
+      const ScheduleOp& op = list[position];
+      const bool last = op.work == Work::B && op.microbatch + 1 == plan.microbatches;
+      in_last |= last;
+      if (in_last) solo.wait_until(begins[position] + (last ? shifts[static_cast<std::size_t>(op.stage)] : 0.0));
+      if (last) lasts[op.stage] = {added, ends[position]};
       ++position;
     }
-    if (in_last) solo.play(action);  // updates, and reductions that belong to no backward
+    if (in_last) solo.add(action), ++added;  // updates, and reductions that belong to no backward
   }
-  return solo.end();
+  solo.run();
+  Finish done{.end = solo.end()};
+  for (const auto& [stage, last] : lasts) done.later[stage] = solo.compute_end(last.first) - last.second;
+  return done;
 }
 
-// When the last rank is done. A meeting moves what follows it, and with it the next meeting: a few passes.
+// When the last rank is done. Reductions slow the last backward of a stage, and with it that of the stage before. A meeting moves
+// what follows it, and with it the next meeting. A few passes settle both.
 double finish_all(const Plan& plan, AloneTimes& alone, const ScheduleLists& lists, const ScheduleTiming<double>& timing) {
   Meetings known;
+  std::vector<double> shifts(static_cast<std::size_t>(plan.stages), 0.0);
   for (int pass = 0;; ++pass) {
     Meetings found;
     double end = timing.makespan;
-    for (std::size_t role = 0; role < plan.roles.size(); ++role)
-      end =
-          std::max(end, finish(plan, alone, {static_cast<std::int32_t>(role)}, lists[role], timing.begin[role], known, found));
-    if (pass == 3 || found == known) return end;
-    known = std::move(found);
+    std::vector<double> next(shifts.size(), 0.0);
+    for (std::size_t role = plan.roles.size(); role-- > 0;) {
+      const Finish done = finish(plan, alone, {static_cast<std::int32_t>(role)}, lists[role], timing, shifts, known, found);
+      end = std::max(end, done.end);
+      for (const auto& [stage, later] : done.later)
+        if (stage > 0) {
+          next[static_cast<std::size_t>(stage) - 1] = std::max(0.0, later);
+          if (plan.roles.size() == static_cast<std::size_t>(plan.stages)) shifts = next;  // the next role begins there
+        }
+    }
+    if (pass == 3 || (found == known && next == shifts)) return end;
+    known = std::move(found), shifts = std::move(next);
   }
 }
 
@@ -116,17 +142,18 @@ double finish_all(const Plan& plan, AloneTimes& alone, const ScheduleLists& list
 double late_start(const Plan& plan, AloneTimes& alone, const ScheduleLists& lists, const ScheduleTiming<double>& timing) {
   double latest = 0;
   for (std::size_t role = 0; role < plan.roles.size(); ++role) {
-    Solo solo(plan, alone, {static_cast<std::int32_t>(role)}, true);
-    std::size_t position = 0;
-    double late = 0;
+    Solo solo(plan, alone, {static_cast<std::int32_t>(role)});
+    std::size_t position = 0, added = 0, last = 0;
     for (const Action& action : plan.roles[role].actions) {
       const bool work = !action.does.empty() && action.does.front().work != Work::Update;
       if (work && (position == lists[role].size() || lists[role][position].work != Work::F)) break;
       if (work) solo.wait_until(timing.begin[role][position]);
-      solo.play(action);
-      if (work) late = solo.compute_end() - timing.end[role][position++];
+      solo.add(action);
+      if (work) last = added, ++position;
+      ++added;
     }
-    latest = std::max(latest, late);
+    solo.run();
+    if (position > 0) latest = std::max(latest, solo.compute_end(last) - timing.end[role][position - 1]);
   }
   return latest;
 }
@@ -160,27 +187,25 @@ ScheduleTiming<double> timing_of(const Strategy& s, const ScheduleLists& lists, 
   return std::move(*timing);
 }
 
-bool links_in_turn(const Strategy& s) { return s.zero == 3 && !s.overlap.parameters; }
-
 }  // namespace
 
 std::vector<StageDurations> stage_durations(const Plan& plan, const Cluster& cluster) {
   AloneTimes alone(plan, cluster);
-  return measure(plan, alone, false);
+  return measure(plan, alone);
 }
 
 Estimate refine(const Lowered& lowered, const Cluster& cluster, int microbatches) {
   const Plan& plan = lowered.plan;
   const Strategy& s = lowered.strategy;
   AloneTimes alone(plan, cluster);
-  const std::vector<StageDurations> stages = measure(plan, alone, links_in_turn(s));
+  const std::vector<StageDurations> stages = measure(plan, alone);
   const ScheduleLists lists = lists_of(s, plan.microbatches);
   const ScheduleTiming<double> timing = timing_of(s, lists, stages);
   const int all = std::max(microbatches, plan.microbatches);
   const double further = all > plan.microbatches ? timing_of(s, lists_of(s, all), stages).makespan - timing.makespan : 0.0;
   Estimate estimate;
   double end = finish_all(plan, alone, lists, timing);
-  if (s.overlap.parameters && (s.zero == 1 || s.zero == 2)) end += late_start(plan, alone, lists, timing);
+  if (s.overlap.parameters && (s.zero == 1 || s.zero == 2) && s.dp * s.cp > 1) end += late_start(plan, alone, lists, timing);
   for (int role = 0; role < s.pp; ++role) {
     const auto at = static_cast<std::size_t>(role);
     double compute = 0, talk = 0;
@@ -202,9 +227,8 @@ Trace refined_trace(const Lowered& lowered, const Cluster& cluster) {
   const Plan& plan = lowered.plan;
   const Strategy& s = lowered.strategy;
   AloneTimes alone(plan, cluster);
-  const bool in_turn = links_in_turn(s);
   const ScheduleLists lists = lists_of(s, plan.microbatches);
-  const ScheduleTiming<double> timing = timing_of(s, lists, measure(plan, alone, in_turn));
+  const ScheduleTiming<double> timing = timing_of(s, lists, measure(plan, alone));
   const Ranks ranks(plan);
   Trace trace;
   for (std::int32_t r = 0; r < static_cast<std::int32_t>(plan.roles.size()); ++r) {
@@ -212,14 +236,15 @@ Trace refined_trace(const Lowered& lowered, const Cluster& cluster) {
     RankClass who{.role = {r}};
     for (int i = 0; i < ranks.count({r}); ++i) who.members.push_back({ranks.first({r}).value + i});
     trace.classes.push_back(std::move(who));
-    Solo solo(plan, alone, {r}, in_turn);
+    Solo solo(plan, alone, {r});
     std::size_t position = 0;
-    for (std::int32_t a = 0; a < static_cast<std::int32_t>(role.actions.size()); ++a) {
-      const Action& action = role.actions[static_cast<std::size_t>(a)];
+    for (const Action& action : role.actions) {
       const bool work = !action.does.empty() && action.does.front().work != Work::Update;
       if (work) solo.wait_until(timing.begin[RoleId{r}.index()][position++]);
-      solo.play(action, &trace.spans, a);
+      solo.add(action);
     }
+    solo.run();
+    solo.write(trace.spans, 0);
     trace.makespan = std::max(trace.makespan, to_nanoseconds(Seconds{solo.end()}));
   }
   std::stable_sort(trace.spans.begin(), trace.spans.end(), [](const Span& a, const Span& b) {

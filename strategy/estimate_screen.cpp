@@ -84,6 +84,7 @@ ShapeCosts partly_redone(const ShapeCosts& none, const ShapeCosts& full, double 
   };
   mix(mixed.backward, full.backward);
   mix(mixed.communication, full.communication);
+  mixed.head += redone / layers * (full.head - none.head);
   mix(mixed.activations, full.activations);
   larger(mixed.scratch, full.scratch);
   return mixed;
@@ -136,7 +137,7 @@ Screen::Layers Screen::layers_of(const Point& point) const {
 }
 
 // After the last backward of a stage: what is left of the reductions, the update, the all-gather of parameters.
-double Screen::tail(const Point& point, const ShapeCosts& shape, const GridCosts& grid, int kind, double layers) const {
+Screen::Tail Screen::tail(const Point& point, const ShapeCosts& shape, const GridCosts& grid, int kind, double layers) const {
   const double replicas = static_cast<double>(point.dp) * point.cp, shards = shards_of(point);
   const double chunks = point.virtual_stages;
   const auto of_rank = [&](const PerStage& each) { return each.of(kind, layers) + (chunks - 1) * each.of(Middle, layers); };
@@ -149,16 +150,21 @@ double Screen::tail(const Point& point, const ShapeCosts& shape, const GridCosts
                             : elements;
   const double units = std::max(1.0, std::floor(elements / bucket)), unit = elements / units;
   const double update = adam_per_element_ * elements / shards + units * launch_, one_update = update / units;
-  double reduced = 0, update_from = 0;  // after the last backward
+  double reduced = 0, update_from = 0, slowed = 0;
   if (replicas > 1) {
     const auto how = point.zero == 0 ? CollectiveKind::AllReduce : CollectiveKind::ReduceScatter;
     const bool groups = point.zero > 0 && point.zero_group > 0 && point.zero_group < point.dp;
-    const double one = grid.collective_time(how, unit * grad) + (groups ? grid.replicas_time(unit * grad / shards) : 0);
+    const double scatter = grid.collective_time(how, unit * grad);
+    const double one = scatter + (groups ? grid.replicas_time(unit * grad / shards) : 0);
     const double all = one * units;
-    if (point.zero < 2 && !point.overlap_gradients)
+    if (groups && point.zero >= 2)  // only the last backward has the sums over the groups, behind the scatters
+      reduced = std::max(one, all - std::max(backward, units * scatter) * (1 - 1 / units));
+    else if (point.zero >= 2)  // the others are waited for in every micro-batch
+      reduced = std::clamp(all - backward * (1 - 1 / units), one, 2 * one);
+    else if (!point.overlap_gradients)
       reduced = all, update_from = one;
     else
-      reduced = std::max(one, all - backward * (1 - 1 / units)) + (point.zero < 2 ? grid.share * std::min(all, backward) : 0.0);
+      reduced = std::max(one, all - backward * (1 - 1 / units)), slowed = grid.share * std::min(all, backward);
   }
   double end = std::max(update_from + update, reduced + one_update);
   if ((point.zero == 1 || point.zero == 2) && replicas > 1) {
@@ -168,9 +174,7 @@ double Screen::tail(const Point& point, const ShapeCosts& shape, const GridCosts
     else
       end = std::max(end + one, reduced - update_from + one_update + all);  // over the same links as the reductions
   }
-  if (tied_ && (kind == First || kind == Last) && point.pp > 1)
-    end = std::max(end, grid.tied_time(tied_elements_ / point.tp * grad) + one_update);
-  return end;
+  return {reduced, end, slowed};
 }
 
 // The first rank holds most activations, the others may hold more parameters: the largest of the kinds.
@@ -209,30 +213,50 @@ double Screen::memory(const Point& point, const ShapeCosts& shape, double microb
   return most + static_cast<double>(framework_memory(s).value);
 }
 
-// ZeRO 2 and 3 communicate in every micro-batch: layer by layer, over the same links, beside the computes or between them.
+// What collectives over the shards make of `time` seconds, of which `own` are tensor collectives: `talk` seconds on the links,
+// kernels that take compute units for `kernels` seconds, and where both cross the same links each has less of them.
+static double beside(const GridCosts& grid, double time, double own, double talk, double kernels) {
+  if (talk <= 0 || time <= 0) return time;
+  const double together = std::min(1.0, talk / time), slowed = own / grid.tensor_speed;
+  const double longer = time + grid.share * std::min(kernels, 2 * (time - own)) + (slowed - own) * together;
+  return std::max(longer, talk + slowed * (1 - grid.shards_speed));
+}
+
+// ZeRO 2 and 3 communicate in every micro-batch, layer by layer. With two places for what is gathered or reduced that runs beside
+// the computes. With one place the next gather waits for the last use of the weights before, and the next weight gradient for the
+// last reduction. A gather and a reduction begin together, at the end of a layer, and share the links. Chunks have places of their
+// own, so the first gather of one is hidden behind another.
 void Screen::shard(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const Layers& all,
                    PipelineTimes& times) const {
-  const auto beside = [&](double& time, double talk) { time = std::max(time + grid.share * talk, talk); };
+  const bool prefetches = point.zero == 3 && point.overlap_parameters, waits = point.zero == 3 && !point.overlap_parameters;
   for (int kind = First; kind <= Only; ++kind) {
     const auto i = static_cast<std::size_t>(kind);
-    const double layers = all[i];
-    const double unit = shape.parameters.of(kind, layers) / layers;
+    const double layers = all[i], unit = shape.parameters.of(kind, layers) / layers;
+    const double own_forward = shape.forward_communication.of(kind, layers);
+    const double own_backward = shape.communication.of(kind, layers) - own_forward;
     const double scatter =
-        layers * grid.collective_time(CollectiveKind::ReduceScatter, unit * static_cast<double>(size_of(types_.grad).value));
-    double gather = 0;
-    if (point.zero == 3)
-      gather =
-          layers * grid.collective_time(CollectiveKind::AllGather, unit * static_cast<double>(size_of(types_.param).value));
-    if (point.zero == 3 && !point.overlap_parameters) {
-      times.forward[i] += gather;
-      times.backward[i] += gather + scatter;
-    } else if (point.overlap_gradients) {
-      beside(times.forward[i], gather);
-      beside(times.backward[i], gather + scatter);
-    } else {
-      beside(times.forward[i], gather);
-      times.backward[i] += scatter + grid.share * gather;
+        grid.collective_time(CollectiveKind::ReduceScatter, unit * static_cast<double>(size_of(types_.grad).value));
+    const double gather = point.zero < 3 ? 0
+                                         : grid.collective_time(CollectiveKind::AllGather,
+                                                                unit * static_cast<double>(size_of(types_.param).value));
+    const double shared = std::min(gather, scatter), waiting = point.virtual_stages > 1 ? layers - 1 : layers;
+    double exposed = 0, done = 0;  // per layer of the backward: of either, and how much of the reduction meanwhile
+    if (waits) {
+      times.forward[i] += waiting * std::max(0.0, gather - shape.rest);
+      exposed = gather + shared, done = shared;
     }
+    double next_to = prefetches ? gather + scatter : scatter - done, kernels = next_to + (prefetches ? 2 * shared : 0);
+    if (!point.overlap_gradients) {
+      const double held_up = std::max(0.0, scatter - done + (prefetches ? shared : 0) - shape.head);
+      exposed += held_up;
+      next_to = std::max(0.0, next_to - held_up), kernels = std::max(0.0, kernels - 2 * held_up);
+    }
+    const double hidden = layers - waiting, gathers = prefetches ? layers * gather : waits ? hidden * gather : 0;
+    times.forward[i] = beside(grid, times.forward[i], own_forward, gathers, gathers);
+    times.backward[i] = beside(grid, times.backward[i], own_backward, layers * next_to + hidden * exposed,
+                               layers * kernels + 2 * hidden * exposed) +
+                        waiting * exposed;
+    times.backward[i] = std::max(times.backward[i], layers * (gather + scatter));
   }
 }
 
@@ -256,19 +280,37 @@ Screened Screen::at(const Point& point, const ShapeCosts& shape, const GridCosts
   }
   if (!point.overlap_p2p) stand_still(times);
   if (point.zero >= 2 && point.dp * point.cp > 1) shard(point, shape, grid, layers, times);
-  Screened screened{.bound = pipeline_bound(times), .peak = memory(point, shape, m)};
+  return {.time = finished(point, shape, grid, times), .bound = pipeline_bound(times), .peak = memory(point, shape, m)};
+}
+
+// The first rank is the last to end its backwards; rank r ends when r backwards and transfers are still to come. Reductions beside
+// the last backwards slow them one after the other. The two copies of a tied embedding are summed when the first rank is done, and
+// the last one goes on from there: with its updates, or, when nothing overlaps, with its own sums (it sums its copy first, the first
+// rank last; chunks one after the other).
+double Screen::finished(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const PipelineTimes& times) const {
+  const Layers layers = layers_of(point);
   const double end = pipeline_time(point.schedule, times);
   if (point.pp == 1) {
-    screened.time = end + tail(point, shape, grid, Only, layers[Only]);
-    return screened;
+    const Tail only = tail(point, shape, grid, Only, layers[Only]);
+    return end + only.slowed + only.all;
   }
-  // The first rank is the last to end its backwards; rank r ends when r backwards and transfers are still to come.
+  const Tail first = tail(point, shape, grid, First, layers[First]), last = tail(point, shape, grid, Last, layers[Last]);
+  const Tail middle = point.pp > 2 ? tail(point, shape, grid, Middle, layers[Middle]) : Tail{};
   const double second = times.backward[First] + times.hop;
   const double rest = second + (point.pp - 2) * (times.backward[Middle] + times.hop);
-  screened.time =
-      std::max(end + tail(point, shape, grid, First, layers[First]), end - rest + tail(point, shape, grid, Last, layers[Last]));
-  if (point.pp > 2) screened.time = std::max(screened.time, end - second + tail(point, shape, grid, Middle, layers[Middle]));
-  return screened;
+  const double slowed = last.slowed + (point.pp - 2) * middle.slowed;  // all but the first
+  double done = std::max(end + slowed + first.slowed + first.all, end - rest + last.slowed + last.all);
+  if (point.pp > 2) done = std::max(done, end - second + slowed + middle.all);
+  if (!tied_) return done;
+  const double both = grid.tied_time(tied_elements_ / point.tp * static_cast<double>(size_of(types_.grad).value));
+  const auto sums = [&](const Tail& of) { return point.overlap_parameters ? of.reduced : of.all; };
+  double held = first.reduced + last.all - last.reduced;
+  if (point.zero < 2 && !point.overlap_gradients) {
+    const double others = (point.virtual_stages - 1.0) / point.virtual_stages;  // chunks without the embedding
+    held = point.virtual_stages == 1 ? sums(first) + last.all
+                                     : std::max(first.all, others * (sums(last) + sums(first)) + first.all - sums(first));
+  }
+  return std::max(done, end + slowed + first.slowed + both + held);
 }
 
 }  // namespace foreshard

@@ -47,6 +47,9 @@ struct PerStage {
 
 struct ShapeCosts {                                          // of (tp, cp, stride, micro-batch, sequence parallel, recompute)
   PerStage forward = {}, backward = {}, communication = {};  // seconds of one micro-batch
+  PerStage forward_communication = {};                       // of the forward alone
+  double head = 0;                                           // seconds of a layer's backward before its first weight gradient
+  double rest = 0;                                           // seconds of a layer's forward after its weights were last read
   PerStage parameters = {};                                  // elements on one rank
   PerStage activations = {};                                 // bytes of one micro-batch in flight
   PerStage scratch = {};                                     // bytes: everything else that is not model state
@@ -65,6 +68,8 @@ struct GridCosts {  // of (tp, cp, pp, dp, ZeRO group, order)
   Ladder tied = {};                           // all-reduce of first and last stage
   double hop = 0, hop_per_byte = 0;           // to the next stage
   double share = 0;                           // of the compute units that a large collective over the data ranks takes
+  // Speeds of a tensor collective and one over the shards while both are under way: 1 where they meet on no link.
+  double tensor_speed = 1, shards_speed = 1;
   double collective_time(CollectiveKind kind, double bytes) const;
   double replicas_time(double bytes) const;
   double tied_time(double bytes) const;
@@ -94,7 +99,13 @@ class Screen {
   Layers layers_of(const Point& point) const;
   void shard(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const Layers& layers,
              PipelineTimes& times) const;
-  double tail(const Point& point, const ShapeCosts& shape, const GridCosts& grid, int kind, double layers) const;
+  // Seconds after the last backward of a stage: until its gradients are summed, until all is done; and by how much the sums
+  // beside that backward made it longer.
+  struct Tail {
+    double reduced = 0, all = 0, slowed = 0;
+  };
+  Tail tail(const Point& point, const ShapeCosts& shape, const GridCosts& grid, int kind, double layers) const;
+  double finished(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const PipelineTimes& times) const;
   double memory(const Point& point, const ShapeCosts& shape, double microbatches) const;
 
   const Model& model_;

@@ -1,112 +1,201 @@
 #include "strategy/estimate_solo.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace foreshard {
 
-Solo::Solo(const Plan& plan, AloneTimes& alone, RoleId role, bool in_turn, const Meetings* known, Meetings* found)
-    : plan_(plan),
-      alone_(alone),
-      role_(role),
-      in_turn_(in_turn),
-      known_(known),
-      found_(found),
-      streams_(plan.roles[role.index()].streams.size(), 0.0) {}
+namespace {
 
-double Solo::meet(const Instruction& run, double begin) {
-  const auto* what = std::get_if<Collective>(&run.what);
-  if (!found_ || !what || plan_.groups[what->group.index()].roles.size() < 2) return begin;
-  const std::pair<std::int32_t, int> key{what->group.value, uses_[what->group.value]++};
-  double& last = (*found_)[key];
-  last = std::max(last, begin);
-  const auto entry = known_->find(key);
-  return entry == known_->end() ? begin : std::max(begin, entry->second);
+constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr double kLeastLeft = 0.02;  // of the compute units, as on the simulator
+constexpr double kDone = 1e-15;      // seconds of work that rounding leaves
+
+}  // namespace
+
+Solo::Step Solo::step_of(const Instruction& run, const Cost& cost) {
+  Step step{.run = &run, .setup = to_seconds(cost.busy).value, .share = cost.sm_share};
+  if (std::holds_alternative<Compute>(run.what)) {
+    step.work = std::exchange(step.setup, 0.0);
+    return step;
+  }
+  step.kind = alone_.kind(role_, run);
+  step.work = alone_.on_links(role_, run, cost);
+  return step;
 }
 
-double Solo::end() const { return *std::max_element(streams_.begin(), streams_.end()); }
+// A wait belongs to the newest record that was issued before it.
+void Solo::bind(const Instruction& run, const Action& action, std::int32_t first, Step& step) const {
+  for (const std::int32_t after : run.after) step.after.push_back(first + after);
+  for (const EventUse& wait : run.waits)
+    if (const auto found = events_.find({wait.event.value, slot(wait.slot, action)}); found != events_.end())
+      step.after.push_back(found->second);
+}
 
-void Solo::play(const Action& action, std::vector<Span>* spans, std::int32_t number) {
+void Solo::add(const Action& action) {
   const Segment& segment = plan_.segments[action.segment.index()];
-  const std::vector<double>& seconds = durations(action.segment);
-  ends_.assign(segment.instructions.size(), 0.0);
+  const auto first = static_cast<std::int32_t>(steps_.size());
+  const auto number = static_cast<std::int32_t>(last_compute_.size());
+  last_compute_.push_back(last_compute_.empty() ? -1 : last_compute_.back());
   for (std::size_t i = 0; i < segment.instructions.size(); ++i) {
     const Instruction& run = segment.instructions[i];
-    double& stream = streams_[run.stream.index()];
-    double begin = stream;
-    for (const std::int32_t after : run.after) begin = std::max(begin, ends_[static_cast<std::size_t>(after)]);
-    for (const EventUse& wait : run.waits)
-      if (const auto found = events_.find({wait.event.value, slot(wait.slot, action)}); found != events_.end())
-        begin = std::max(begin, found->second);
-    begin = meet(run, begin);
-    stream = ends_[i] = end_of(run, begin, seconds[i], cost(action.segment, i));
-    for (const EventUse& record : run.records) events_[{record.event.value, slot(record.slot, action)}] = stream;
-    if (run.stream.value == 0 && std::holds_alternative<Collective>(run.what)) communication_ += seconds[i];
-    if (!spans) continue;
-    const Nanoseconds from = to_nanoseconds(Seconds{begin}), to = to_nanoseconds(Seconds{stream});
-    spans->push_back({.who = {role_.value},
-                      .action = number,
-                      .instruction = static_cast<std::int32_t>(i),
-                      .stream = run.stream,
-                      .ready = from,
-                      .begin = from,
-                      .end = to});
+    const auto index = static_cast<std::int32_t>(steps_.size());
+    Step step = step_of(run, cost(action.segment, i));
+    step.action = number, step.instruction = static_cast<std::int32_t>(i);
+    bind(run, action, first, step);
+    if (run.stream.value == 0) {
+      step.not_before = std::exchange(not_before_, 0.0);
+      last_compute_.back() = index;
+    }
+    for (const EventUse& record : run.records) events_[{record.event.value, slot(record.slot, action)}] = index;
+    lanes_[run.stream.index()].steps.push_back(index);
+    steps_.push_back(std::move(step));
   }
+}
+
+// A collective of several roles begins when the last of them is there.
+double Solo::allowed(const Step& step, double ready) {
+  const double when = std::max(ready, step.not_before);
+  const auto* what = std::get_if<Collective>(&step.run->what);
+  if (!found_ || !what || plan_.groups[what->group.index()].roles.size() < 2) return when;
+  const std::pair<std::int32_t, int> key{what->group.value, uses_[what->group.value]++};
+  double& last = (*found_)[key];
+  last = std::max(last, when);
+  const auto entry = known_->find(key);
+  return entry == known_->end() ? when : std::max(when, entry->second);
+}
+
+// The next step of a lane, if what it waits for is done. A step without work is over at once.
+bool Solo::begin_one(std::size_t number) {
+  Lane& lane = lanes_[number];
+  if (lane.running >= 0 || lane.next == lane.steps.size()) return false;
+  const std::int32_t index = lane.steps[lane.next];
+  Step& step = steps_[static_cast<std::size_t>(index)];
+  if (step.begin < 0) {
+    for (const std::int32_t after : step.after)
+      if (steps_[static_cast<std::size_t>(after)].end < 0) return false;
+    step.begin = allowed(step, now_);
+  }
+  if (step.begin > now_) return false;
+  ++lane.next;
+  Running under_way{.step = index,
+                    .setup = step.setup,
+                    .work = step.work,
+                    .share = step.share,
+                    .kind = step.kind,
+                    .computes = std::holds_alternative<Compute>(step.run->what),
+                    .aside = number != 0};
+  if (const auto* what = std::get_if<Exchange>(&step.run->what); what && !what->to) {
+    under_way.step = -1;
+    running_.push_back(under_way);
+    step.end = now_;
+    return true;
+  }
+  if (step.setup + step.work <= 0) {
+    step.end = now_;
+    return true;
+  }
+  lane.running = index;
+  running_.push_back(under_way);
+  return true;
+}
+
+void Solo::set_speeds() {
+  double taken = 0;
+  kinds_.clear();
+  for (const Running& each : running_) {
+    if (each.aside && !each.computes) taken += each.share;
+    if (each.setup <= 0 && each.kind >= 0) kinds_.push_back(each.kind);
+  }
+  const std::vector<double>* speeds = kinds_.size() > 1 ? &alone_.speeds(kinds_) : nullptr;
+  std::size_t next = 0;
+  for (Running& each : running_) {
+    each.speed = each.computes ? std::max(kLeastLeft, 1 - taken) : 1;
+    if (each.setup <= 0 && each.kind >= 0) each.speed = speeds ? (*speeds)[next++] : 1;
+  }
+}
+
+double Solo::next_moment() const {
+  double next = kNever;
+  for (const Running& each : running_) next = std::min(next, now_ + (each.setup > 0 ? each.setup : each.work / each.speed));
+  for (const Lane& lane : lanes_)
+    if (lane.running < 0 && lane.next < lane.steps.size())
+      if (const double begin = steps_[static_cast<std::size_t>(lane.steps[lane.next])].begin; begin > now_)
+        next = std::min(next, begin);
+  return next;
+}
+
+void Solo::advance(double to) {
+  const double passed = to - now_, close = kDone + 1e-14 * to;
+  now_ = to;
+  for (Running& each : running_) {
+    double& left = each.setup > 0 ? each.setup : each.work;
+    left -= passed * (each.setup > 0 ? 1 : each.speed);
+    if (left <= close) left = 0;
+  }
+  for (const Running& each : running_)
+    if (each.setup <= 0 && each.work <= 0 && each.step >= 0) {
+      Step& step = steps_[static_cast<std::size_t>(each.step)];
+      step.end = now_;
+      lanes_[step.run->stream.index()].running = -1;
+    }
+  std::erase_if(running_, [](const Running& each) { return each.setup <= 0 && each.work <= 0; });
+}
+
+void Solo::run() {
+  for (;;) {
+    for (bool more = true; more;) {
+      more = false;
+      for (std::size_t lane = 0; lane < lanes_.size(); ++lane)
+        while (begin_one(lane)) more = true;
+    }
+    set_speeds();
+    const double next = next_moment();
+    if (next == kNever) break;
+    advance(next);
+  }
+  for (const Step& step : steps_) {
+    FS_ASSERT(step.end >= 0);
+    end_ = std::max(end_, step.end);
+  }
+  for (const std::int32_t last : last_compute_)
+    compute_ends_.push_back(last < 0 ? 0 : steps_[static_cast<std::size_t>(last)].end);
+}
+
+void Solo::write(std::vector<Span>& spans, std::int32_t number) const {
+  for (const Step& step : steps_) {
+    const Nanoseconds from = to_nanoseconds(Seconds{step.begin}), to = to_nanoseconds(Seconds{step.end});
+    spans.push_back({.who = {role_.value},
+                     .action = number + step.action,
+                     .instruction = step.instruction,
+                     .stream = step.run->stream,
+                     .ready = from,
+                     .begin = from,
+                     .end = to});
+  }
+}
+
+double Solo::talk(const Action& action) {
+  const Segment& segment = plan_.segments[action.segment.index()];
+  double seconds = 0;
+  for (std::size_t i = 0; i < segment.instructions.size(); ++i)
+    if (const Instruction& run = segment.instructions[i]; run.stream.value == 0 && std::holds_alternative<Collective>(run.what))
+      seconds += alone_.duration(role_, run, cost(action.segment, i));
+  return seconds;
 }
 
 double Solo::send(SegmentId id) {
   const Segment& segment = plan_.segments[id.index()];
   for (std::size_t i = 0; i < segment.instructions.size(); ++i) {
     const auto* what = std::get_if<Exchange>(&segment.instructions[i].what);
-    if (what && what->to && what->to->role_shift != 0) return durations(id)[i];
+    if (what && what->to && what->to->role_shift != 0) return alone_.duration(role_, segment.instructions[i], cost(id, i));
   }
   return 0;
-}
-
-// A receive does not hold its rank up here, but its kernel takes compute units as long as the send.
-double Solo::end_of(const Instruction& run, double begin, double seconds, const Cost& cost) {
-  if (run.stream.value == 0) return std::holds_alternative<Compute>(run.what) ? slowed(begin, seconds) : begin + seconds;
-  if (std::holds_alternative<Collective>(run.what)) {
-    beside_ += seconds;
-    if (in_turn_) begin = std::max(begin, last_collective_);
-    last_collective_ = begin + seconds;
-  }
-  double length = seconds;
-  if (const auto* what = std::get_if<Exchange>(&run.what); what && !what->to) length = alone_.receive(role_, *what, cost);
-  if (length > 0 && cost.sm_share > 0) transfers_.push_back({begin, begin + length, cost.sm_share});
-  return begin + seconds;
-}
-
-// When `work` seconds that begin at `when` are done, beside the transfers under way.
-double Solo::slowed(double when, double work) {
-  std::erase_if(transfers_, [&](const Transfer& t) { return t.end <= when; });
-  for (bool more = !transfers_.empty(); more;) {
-    double speed = 1, next = when + work / 0.05;
-    for (const Transfer& t : transfers_) {
-      if (t.begin <= when && t.end > when) speed -= t.share, next = std::min(next, t.end);
-      if (t.begin > when) next = std::min(next, t.begin);
-    }
-    speed = std::max(0.05, speed);
-    more = when + work / speed > next;
-    if (!more) return when + work / speed;
-    work -= (next - when) * speed;
-    when = next;
-  }
-  return when + work;
 }
 
 std::int32_t Solo::slot(const Slot& slot, const Action& action) {
   if (const auto* fixed = std::get_if<std::int32_t>(&slot.which)) return *fixed;
   return action.args[std::get<ParamId>(slot.which).index()];
-}
-
-const std::vector<double>& Solo::durations(SegmentId id) {
-  auto [entry, fresh] = seconds_.try_emplace(id.value);
-  if (!fresh) return entry->second;
-  const Segment& segment = plan_.segments[id.index()];
-  const std::vector<Cost>& costs = plan_.costs.front().by_segment[id.index()];
-  for (std::size_t i = 0; i < segment.instructions.size(); ++i)
-    entry->second.push_back(alone_.duration(role_, segment.instructions[i], costs[i]));
-  return entry->second;
 }
 
 }  // namespace foreshard

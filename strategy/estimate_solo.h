@@ -1,4 +1,5 @@
-// One rank playing its actions with isolated durations: its streams, its events, nobody else. Internal to strategy/.
+// One rank playing its actions with nobody else about: its streams, its events, its transfers. Communications of different
+// streams share the links they meet on, as on the simulator, and slow the computes beside them. Internal to strategy/.
 #pragma once
 
 #include <cstdint>
@@ -12,54 +13,84 @@
 
 namespace foreshard {
 
-// What a peer would delay is in the schedule's recurrence. `in_turn`: collectives beside the computes take the links in issue
-// order, as with ZeRO 3 and one place for gathered parameters.
-//
 // Collectives of several roles begin when the last of them is there: `known` says when, as far as an earlier pass has found out,
 // and what this one finds goes to `found`.
 using Meetings = std::map<std::pair<std::int32_t, int>, double>;  // {group, how manieth use}
 
+// add() the actions in issue order, then run(), then ask. What a peer would delay is in the schedule's recurrence.
 class Solo {
  public:
-  Solo(const Plan& plan, AloneTimes& alone, RoleId role, bool in_turn, const Meetings* known = nullptr,
-       Meetings* found = nullptr);
+  Solo(const Plan& plan, AloneTimes& alone, RoleId role, const Meetings* known = nullptr, Meetings* found = nullptr)
+      : plan_(plan),
+        alone_(alone),
+        role_(role),
+        known_(known),
+        found_(found),
+        lanes_(plan.roles[role.index()].streams.size()) {}
 
-  // The compute stream stands still until then.
-  void wait_until(double when) { streams_[0] = std::max(streams_[0], when); }
-  // Adds a span per instruction to `spans` when that is given; `action` is the number written there.
-  void play(const Action& action, std::vector<Span>* spans = nullptr, std::int32_t number = 0);
+  // The computes of the next action do not begin before.
+  void wait_until(double when) { not_before_ = std::max(not_before_, when); }
+  void add(const Action& action);
+  void run();
 
-  double compute_end() const { return streams_[0]; }
-  double end() const;
-  double communication() const { return communication_; }
-  double beside() const { return beside_; }  // seconds of collectives on other streams
-  double send(SegmentId id);                 // of the send of a segment, if it has one
+  double compute_end(std::size_t added) const { return compute_ends_[added]; }  // of the compute stream, after that action
+  double end() const { return end_; }
+  // A span per instruction, in issue order; `number` of the first action that was added.
+  void write(std::vector<Span>& spans, std::int32_t number) const;
+
+  double talk(const Action& action);  // seconds of its collectives on the compute stream, alone
+  double send(SegmentId id);          // of the send of a segment, if it has one
 
  private:
-  struct Transfer {  // beside the computes: takes a share of the compute units
-    double begin = 0, end = 0, share = 0;
+  // Setup, then bytes on the links, or a compute.
+  struct Step {
+    const Instruction* run = nullptr;
+    std::int32_t action = 0, instruction = 0;  // as added
+    double setup = 0, work = 0, share = 0;     // seconds alone; of the compute units
+    int kind = -1;                             // of traffic
+    double not_before = 0;
+    std::vector<std::int32_t> after = {};  // steps
+    double begin = -1, end = -1;
+  };
+  struct Lane {
+    std::vector<std::int32_t> steps = {};
+    std::size_t next = 0;
+    std::int32_t running = -1;
+  };
+  // What is under way: a step of a lane, or a receive, which holds nobody up but has a kernel and bytes.
+  struct Running {
+    std::int32_t step = -1;  // -1: a receive
+    double setup = 0, work = 0, share = 0;
+    int kind = -1;
+    bool computes = false, aside = false;  // aside: on another stream than the computes
+    double speed = 1;
   };
 
+  Step step_of(const Instruction& run, const Cost& cost);
+  void bind(const Instruction& run, const Action& action, std::int32_t first, Step& step) const;
+  bool begin_one(std::size_t lane);
+  double allowed(const Step& step, double ready);
+  void finish(std::int32_t step);
+  void set_speeds();
+  double next_moment() const;
+  void advance(double to);
   const Cost& cost(SegmentId segment, std::size_t i) const { return plan_.costs.front().by_segment[segment.index()][i]; }
-  double meet(const Instruction& run, double begin);
-  double end_of(const Instruction& run, double begin, double seconds, const Cost& cost);
-  double slowed(double when, double work);
   static std::int32_t slot(const Slot& slot, const Action& action);
-  const std::vector<double>& durations(SegmentId id);
 
   const Plan& plan_;
   AloneTimes& alone_;
   RoleId role_;
-  bool in_turn_;
   const Meetings* known_;
   Meetings* found_;
   std::map<std::int32_t, int> uses_ = {};  // of groups of several roles
-  std::vector<double> streams_;
-  std::vector<double> ends_ = {};
-  std::map<std::pair<std::int32_t, std::int32_t>, double> events_ = {};
-  std::map<std::int32_t, std::vector<double>> seconds_ = {};
-  std::vector<Transfer> transfers_ = {};
-  double communication_ = 0, beside_ = 0, last_collective_ = 0;
+  std::vector<Step> steps_ = {};
+  std::vector<Lane> lanes_;
+  std::vector<std::int32_t> last_compute_ = {};  // [action]: the newest step on the compute stream; -1: none yet
+  std::vector<double> compute_ends_ = {};
+  std::map<std::pair<std::int32_t, std::int32_t>, std::int32_t> events_ = {};  // {event, slot}: the newest record
+  std::vector<Running> running_ = {};
+  std::vector<int> kinds_ = {};
+  double now_ = 0, end_ = 0, not_before_ = 0;
 };
 
 }  // namespace foreshard

@@ -1,0 +1,85 @@
+// refine against the closed forms of the schedules, on plans whose costs are set so that all stages are equal.
+#include <gtest/gtest.h>
+
+#include "strategy/estimate.h"
+#include "strategy/lower.h"
+
+namespace foreshard {
+
+namespace {
+
+// Every forward of a chunk takes `forward`, every backward `backward`, each on its first compute; a transfer takes `hop`, anything
+// else nothing.
+void level(Plan& plan, Nanoseconds forward, Nanoseconds backward, Nanoseconds hop) {
+  std::vector<std::vector<Cost>>& costs = plan.costs.front().by_segment;
+  for (std::vector<Cost>& segment : costs) segment.assign(segment.size(), {.busy = {0}, .wire_factor = 0});
+  for (const Role& role : plan.roles)
+    for (const Action& action : role.actions) {
+      const std::vector<Instruction>& run = plan.segments[action.segment.index()].instructions;
+      std::vector<Cost>& cost = costs[action.segment.index()];
+      bool computed = action.does.empty() || action.does.front().work == Work::Update;
+      for (std::size_t i = 0; i < run.size(); ++i) {
+        if (const auto* what = std::get_if<Exchange>(&run[i].what); what && what->to) cost[i].busy = hop;
+        if (computed || !std::holds_alternative<Compute>(run[i].what)) continue;
+        cost[i].busy = action.does.front().work == Work::F ? forward : backward;
+        computed = true;
+      }
+    }
+}
+
+struct Case {
+  int p = 1, v = 1, m = 1;
+  Schedule schedule = Schedule::OneFOneB;
+};
+
+double refined(const Case& c, Nanoseconds forward, Nanoseconds backward, Nanoseconds hop) {
+  Model model = load_model("gpt2-355m");
+  std::get<Transformer>(model.shape).layers = c.p * c.v;
+  Strategy s;
+  s.pp = c.p, s.virtual_stages = c.v, s.dp = 1, s.micro_batch = 1, s.global_batch = c.m, s.seq = 128;
+  s.schedule = c.schedule;
+  const Cluster cluster = load_cluster("dgx-a100");
+  auto answer = lower(model, cluster, s, {.ignore_memory = true});
+  if (const auto* refused = std::get_if<Infeasible>(&answer)) {
+    ADD_FAILURE() << refused->reason;
+    return 0;
+  }
+  Lowered& lowered = std::get<Lowered>(answer);
+  level(lowered.plan, forward, backward, hop);
+  return refine(lowered, cluster).time.value;
+}
+
+}  // namespace
+
+// docs of the schedules: with F and B of a whole rank, GPipe and 1F1B take (m + p - 1)(F + B) and interleaved 1F1B
+// m (F + B) + (p - 1)(F + B) / v. F = 3 ms, B = 7 ms per chunk.
+TEST(Refine, EqualsTheClosedFormsOfEqualStages) {
+  constexpr Nanoseconds kForward{3'000'000}, kBackward{7'000'000};
+  constexpr double kBoth = 0.010;
+  for (const int p : {1, 2, 3, 4, 8})
+    for (const int m : {1, 2, 5, 8, 16}) {
+      for (const Schedule schedule : {Schedule::GPipe, Schedule::OneFOneB}) {
+        const double exact = (m + p - 1) * kBoth;
+        EXPECT_NEAR(refined({.p = p, .m = m, .schedule = schedule}, kForward, kBackward, {0}), exact, 1e-9 * exact)
+            << p << " " << m;
+      }
+      for (const int v : {2, 3}) {
+        if (p == 1 || m % p != 0) continue;
+        const double exact = m * v * kBoth + (p - 1) * kBoth;
+        EXPECT_NEAR(refined({.p = p, .v = v, .m = m, .schedule = Schedule::Interleaved}, kForward, kBackward, {0}), exact,
+                    1e-9 * exact)
+            << p << " " << v << " " << m;
+      }
+    }
+}
+
+// Fill and drain of GPipe cross p - 1 borders each: 2 (p - 1) transfers of 1 ms more.
+TEST(Refine, CountsTheTransfersOfGPipe) {
+  for (const int p : {2, 4, 8}) {
+    const double exact = (6 + p - 1) * 0.010 + 2 * (p - 1) * 0.001;
+    EXPECT_NEAR(refined({.p = p, .m = 6, .schedule = Schedule::GPipe}, {3'000'000}, {7'000'000}, {1'000'000}), exact,
+                1e-9 * exact);
+  }
+}
+
+}  // namespace foreshard
