@@ -1,5 +1,9 @@
 #include "strategy/search.h"
 
+#include <tbb/global_control.h>
+#include <tbb/task_arena.h>
+#include <tbb/task_group.h>
+
 #include <algorithm>
 #include <array>
 #include <exception>
@@ -24,11 +28,16 @@ constexpr double kNear = 1.04;         // variants this far behind the best of t
 
 using ShapeKey = std::tuple<int, int, int, std::int64_t, bool, RecomputeKind>;
 
+int threads_of(const SearchOptions& options) {
+  return options.threads > 0 ? options.threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+}
+
 class Searching {
  public:
   Searching(const Model& model, const Cluster& cluster, const SearchOptions& options)
       : model_(model), cluster_(cluster), options_(options), space_(search_space(model, cluster, options)) {
-    threads_ = options.threads > 0 ? options.threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+    threads_ = threads_of(options);
+    arena_.initialize(threads_);
     if (std::holds_alternative<Transformer>(model.shape)) screen_.emplace(model, cluster, options.base, options.profile);
   }
 
@@ -63,11 +72,12 @@ class Searching {
         next = count;
       }
     };
-    {
-      std::vector<std::jthread> others;
-      for (int thread = 1; thread < threads_; ++thread) others.emplace_back(loop, static_cast<std::size_t>(thread));
+    arena_.execute([&] {
+      tbb::task_group others;
+      for (int thread = 1; thread < threads_; ++thread) others.run([&loop, thread] { loop(static_cast<std::size_t>(thread)); });
       loop(0);
-    }
+      others.wait();
+    });
     for (const std::exception_ptr& failure : failures)
       if (failure) std::rethrow_exception(failure);
     tell();
@@ -396,6 +406,8 @@ class Searching {
   std::optional<Runner> runner_ = find_runner(options_.base.framework);
   std::map<std::string, std::int64_t> refusals_ = {};  // by the framework
   bool finishing_ = false;
+  tbb::global_control limit_{tbb::global_control::max_allowed_parallelism, static_cast<std::size_t>(threads_of(options_))};
+  tbb::task_arena arena_ = {};
   int threads_ = 1, most_ = options_.shortlist, wanted_ = options_.refine;  // kept by screening, refined
   std::optional<Screen> screen_ = {};
   std::vector<std::map<std::pair<std::int8_t, int>, GridCosts>> grids_ = {};  // [grid]{rank order, ZeRO group}
@@ -408,7 +420,11 @@ class Searching {
 }  // namespace
 
 std::variant<SearchResult, Infeasible> search(const Model& model, const Cluster& cluster, const SearchOptions& options) {
-  return Searching(model, cluster, options).run();
+  // The threads end with the search: worker processes are forked later, and a fork takes only its own thread along.
+  tbb::task_scheduler_handle threads{tbb::attach{}};
+  auto answer = Searching(model, cluster, options).run();
+  tbb::finalize(threads, std::nothrow);
+  return answer;
 }
 
 }  // namespace foreshard
