@@ -1,6 +1,9 @@
 // How many strategies a core screens per second, and what the steps around it cost.
 #include <benchmark/benchmark.h>
 
+#include <chrono>
+#include <cmath>
+
 #include "strategy/estimate_screen.h"
 #include "strategy/partition.h"
 
@@ -64,6 +67,29 @@ BENCHMARK(partition)
     ->Args({48, 512})
     ->Args({192, 512})
     ->Unit(benchmark::kMillisecond);
+
+// Exponents of its time in devices and in layers around 96 layers on 512 devices: log2 of what twice as many take, the least of
+// three measurements each.
+void partition_exponents(benchmark::State& state) {
+  const auto seconds = [](int layers, int devices) {
+    std::vector<ChainLayer> chain;
+    for (int i = 0; i < layers; ++i) chain.push_back({1 + 0.01 * (i % 7), 2 + 0.02 * (i % 5), 0.01, 0.1});
+    double least = 1e300;
+    for (int again = 0; again < 3; ++again) {
+      const auto begin = std::chrono::steady_clock::now();
+      benchmark::DoNotOptimize(partition_bottleneck(chain, devices, 1));
+      least = std::min(least, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+    }
+    return least;
+  };
+  for (auto _ : state) {
+    const double one = seconds(96, 512);
+    state.counters["seconds"] = one;
+    state.counters["in_devices"] = std::log2(seconds(96, 1024) / one);
+    state.counters["in_layers"] = std::log2(seconds(192, 512) / one);
+  }
+}
+BENCHMARK(partition_exponents)->Iterations(1);
 
 }  // namespace
 
