@@ -3,6 +3,7 @@
 #include <cstdlib>
 
 #include "core/ranks.h"
+#include "exec/philox.h"
 
 namespace foreshard {
 
@@ -20,7 +21,10 @@ std::vector<VerbOption> process_options() {
 
 // What every process has to run alike, line by line.
 static std::string run_words(const Arguments& arguments, const Plan& plan) {
-  std::string words = "plan=" + program_hash(plan) + "\n";
+  std::string words = "version=" FORESHARD_VERSION "\nplan=" + program_hash(plan) + "\n";
+  // Of another job on the same port; the words go over the network and into messages, so not the token itself.
+  if (const char* job = std::getenv("FORESHARD_JOB"))
+    words += std::string("FORESHARD_JOB=") + std::to_string(name_key(job)) + "\n";
   for (const VerbOption& option : run_verb().options)
     if (option.group != "output" && option.group != "processes" && option.name != "PLAN" && arguments.has(option.name))
       words += option.name + "=" + arguments.text(option.name) + "\n";

@@ -16,6 +16,7 @@ using namespace std::chrono_literals;
 constexpr auto kBeat = 300ms;
 constexpr auto kLeaving = 5s;  // for the others to go too
 constexpr std::uint64_t kControl = 0;
+constexpr std::size_t kMostAtOnce = std::size_t{16} << 20U;
 constexpr std::uint64_t kWorks = 1, kCommunicates = 2;  // in the channel of a beat
 
 std::int64_t now() {
@@ -222,9 +223,13 @@ void ProcessMesh::read_all(int process) {
       Frame frame;
       if (!peer.socket.receive(static_cast<MeshFrame*>(&frame), sizeof(MeshFrame))) break;
       check_frame(frame, peer.socket.peer());
-      std::vector<std::byte> bytes(static_cast<std::size_t>(frame.bytes));
-      if (!bytes.empty() && !peer.socket.receive(bytes.data(), bytes.size()))
-        throw DeviceError("receiving from " + peer.socket.peer(), "the connection ended");
+      std::vector<std::byte> bytes;
+      while (const std::size_t left = static_cast<std::size_t>(frame.bytes) - bytes.size()) {
+        const std::size_t at = bytes.size();
+        bytes.resize(at + std::min(left, kMostAtOnce));  // memory for what has come, not for what is promised
+        if (!peer.socket.receive(bytes.data() + at, bytes.size() - at))
+          throw DeviceError("receiving from " + peer.socket.peer(), "the connection ended");
+      }
       peer.heard = now();
       take(process, frame, std::move(bytes));
       if (frame.kind == MeshKind::Bye) return;

@@ -1,5 +1,6 @@
 // How the processes of a mesh find each other.
 #include <algorithm>
+#include <optional>
 #include <sstream>
 
 #include "core/error.h"
@@ -35,6 +36,8 @@ std::string receive_text(Socket& socket, Deadline until) {
   return text;
 }
 
+constexpr std::chrono::seconds kGreeting{2};
+
 // The first line of `own` that `other` does not have in its place: (own, other).
 std::pair<std::string, std::string> first_difference(const std::string& own, const std::string& other) {
   std::istringstream a(own), b(other);
@@ -65,6 +68,15 @@ Hello hello_of(const std::string& text, const std::string& peer) {
   return hello;
 }
 
+// What a connection says first. Nothing: a stranger (a scanner of ports, another program), with whom nobody has to do.
+std::optional<Hello> greeting(Socket& socket, Deadline until) {
+  try {
+    return hello_of(receive_text(socket, std::min(until, std::chrono::steady_clock::now() + kGreeting)), socket.peer());
+  } catch (const DeviceError&) {
+    return {};
+  }
+}
+
 }  // namespace
 
 void check_frame(const MeshFrame& frame, const std::string& peer) {
@@ -75,7 +87,7 @@ void check_frame(const MeshFrame& frame, const std::string& peer) {
 void ProcessMesh::invite(ListeningSocket& door, Deadline until) {
   std::vector<std::pair<std::string, int>> addresses(peers_.size());
   std::string refused;
-  for (int missing = processes() - 1; missing > 0; --missing) {
+  for (int missing = processes() - 1; missing > 0;) {
     Socket socket;
     try {
       socket = door.accept(until);
@@ -87,7 +99,9 @@ void ProcessMesh::invite(ListeningSocket& door, Deadline until) {
                         "of " + std::to_string(processes()) + " processes these did not come within " +
                             std::to_string(options_.rendezvous.count()) + " ms: " + who);
     }
-    const Hello hello = hello_of(receive_text(socket, until), socket.peer());
+    const std::optional<Hello> said = greeting(socket, until);
+    if (!said) continue;
+    const Hello& hello = *said;
     const std::string who = "process " + std::to_string(hello.process);
     const bool known = hello.process > 0 && hello.process < processes();
     if (hello.processes != processes() || !known || peers_[static_cast<std::size_t>(hello.process)]->socket.open())
@@ -100,6 +114,7 @@ void ProcessMesh::invite(ListeningSocket& door, Deadline until) {
     addresses[static_cast<std::size_t>(hello.process)] = {socket.peer(), hello.port};
     peers_[static_cast<std::size_t>(hello.process)]->socket = std::move(socket);
     if (!refused.empty()) break;
+    --missing;
   }
   std::string answer = refused.empty() ? "welcome\n" : "refused " + refused;
   for (int p = 1; p < processes() && refused.empty(); ++p)
@@ -137,12 +152,15 @@ void ProcessMesh::meet_others(ListeningSocket& door, const std::vector<std::pair
     socket = Socket::connect(address, port, until);
     send_text(socket, text_of({process(), processes(), 0, ""}));
   }
-  for (int p = process() + 1; p < processes(); ++p) {
+  for (int missing = processes() - 1 - process(); missing > 0;) {
     Socket socket = door.accept(until);
-    const Hello hello = hello_of(receive_text(socket, until), socket.peer());
-    if (hello.process <= process() || hello.process >= processes())
-      throw DeviceError("a connection from " + socket.peer(), "unexpected process " + std::to_string(hello.process));
-    peers_[static_cast<std::size_t>(hello.process)]->socket = std::move(socket);
+    const std::optional<Hello> said = greeting(socket, until);
+    if (!said) continue;
+    if (said->process <= process() || said->process >= processes() ||
+        peers_[static_cast<std::size_t>(said->process)]->socket.open())
+      throw DeviceError("a connection from " + socket.peer(), "unexpected process " + std::to_string(said->process));
+    peers_[static_cast<std::size_t>(said->process)]->socket = std::move(socket);
+    --missing;
   }
 }
 

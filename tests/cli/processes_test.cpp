@@ -147,6 +147,13 @@ TEST_F(Processes, WhoIsMissingOrRunsSomethingElseIsTold) {
         "wait");
   for (const char* name : {"err.0", "err.1"})
     EXPECT_EQ(file(name), "foreshard: process 1: found --seed=2, expected --seed=1, which process 0 runs\n");
+  shell("export MASTER_PORT=" + port() +
+        " WORLD_SIZE=2; FORESHARD_JOB=a RANK=0 foreshard run p.plan.json 2>err.0 & FORESHARD_JOB=b RANK=1 foreshard run "
+        "p.plan.json 2>err.1; wait");
+  for (const char* name : {"err.0", "err.1"}) {
+    EXPECT_NE(file(name).find("process 1: found FORESHARD_JOB="), std::string::npos) << file(name);
+    EXPECT_EQ(file(name).find("FORESHARD_JOB=a"), std::string::npos) << "the token itself is not told";
+  }
   EXPECT_EQ(shell("RANK=0 WORLD_SIZE=9 foreshard run p.plan.json"),
             "foreshard: environment: number of processes: found 9, expected at most 8, the ranks of the plan\n[exit 1]\n");
 }

@@ -222,6 +222,28 @@ TEST(ProcessMesh, WhoDoesNotComeIsNamed) {
             "environment: number of processes: found 3, expected at most 2, the ranks of the plan");
 }
 
+// What else knocks at the door (a scanner of ports, a browser, somebody who says nothing or sends noise) is shown out, and the
+// processes of the run meet all the same.
+TEST(ProcessMesh, StrangersAreShownOut) {
+  const int port = free_port();
+  std::vector<std::future<void>> all;
+  all.push_back(std::async(std::launch::async, [&] { ProcessMesh mesh(mesh_options(0, 2, 2, port)); }));
+  std::mt19937 random(3);
+  for (int i = 0; i < 40; ++i) {
+    Socket stranger = Socket::connect("127.0.0.1", port, std::chrono::steady_clock::now() + 20s);
+    std::string noise(random() % 200, ' ');
+    for (char& c : noise) c = static_cast<char>(random());
+    if (i % 4 == 1) noise = "GET / HTTP/1.1\r\n\r\n";
+    if (i % 4 == 2 && noise.size() >= 8) {  // the right first word, then lies
+      const std::uint32_t magic = 0x66736831;
+      std::memcpy(noise.data(), &magic, sizeof magic);
+    }
+    if (!noise.empty()) stranger.send(noise.data(), noise.size());
+  }
+  all.push_back(std::async(std::launch::async, [&] { ProcessMesh mesh(mesh_options(1, 2, 2, port)); }));
+  for (auto& one : all) EXPECT_NO_THROW(one.get());
+}
+
 TEST(ProcessMesh, OtherPlansAreRefusedEverywhere) {
   const int port = free_port();
   std::vector<std::future<std::string>> said;
