@@ -4,6 +4,8 @@
 
 #include "core/json.h"
 #include "core/memory_timeline.h"
+#include "core/network.h"
+#include "core/ranks.h"
 #include "strategy/framework_memory.h"
 #include "strategy/framework_preset.h"
 #include "strategy/loss_scale.h"
@@ -103,6 +105,22 @@ static void add_norm_group(Lowering& lowering) {
                                   {sharded ? lowering.dp : AxisId{}, sharded ? lowering.cp : AxisId{}, lowering.tp}, roles);
 }
 
+// Nodes may differ; the ranks of a role run one program at one speed.
+static std::optional<Infeasible> find_devices(Plan& plan, const Cluster& cluster) {
+  const Network network(cluster);
+  const Ranks ranks(plan);
+  for (std::int32_t r = 0; r < static_cast<std::int32_t>(plan.roles.size()); ++r) {
+    std::string& kind = plan.roles[RoleId{r}.index()].device_kind;
+    kind = network.gpu(ranks.device(ranks.first({r}))).name;
+    for (int i = 1; i < ranks.count({r}); ++i)
+      if (const std::string& other = network.gpu(ranks.device({ranks.first({r}).value + i})).name; other != kind)
+        return Infeasible{.reason = "pipeline stage " + std::to_string(r) + " would stand on " + kind + " and on " + other +
+                                    ": the ranks of a stage need equal GPUs",
+                          .would_help = {"--pp so that every stage has nodes of one kind", "--placement with role last"}};
+  }
+  return {};
+}
+
 std::variant<Lowered, Infeasible> lower(const Model& model, const Cluster& cluster, const Strategy& strategy,
                                         const LowerOptions& options) {
   if (strategy.recompute.kind == RecomputeKind::Full && strategy.recompute.layers < 0) {
@@ -149,6 +167,8 @@ std::variant<Lowered, Infeasible> lower(const Model& model, const Cluster& clust
 
   SharedPrograms shared;
   for (int role = 0; role < s.pp; ++role) add_role(lowering, role, shared);
+  if (cluster.nodes.size() > 1)
+    if (auto refused = find_devices(plan, cluster)) return *refused;
   plan_memory(plan);
   plan.framework = framework_memory(s);
   const Bytes capacity = gpu_of(cluster, cluster.nodes.front().shape.gpu).memory;

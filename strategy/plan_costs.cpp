@@ -36,6 +36,8 @@ class PlanCosts {
       }
       paths_.clear();
     }
+    for (std::size_t s = 0; s < plan_.segments.size(); ++s)  // what only other devices run costs nothing here
+      costs.by_segment[s].resize(plan_.segments[s].instructions.size());
     return costs;
   }
 
