@@ -13,6 +13,18 @@ constexpr double kDone = 1e-15;      // seconds of work that rounding leaves
 
 }  // namespace
 
+Solo::Solo(const Plan& plan, AloneTimes& alone, RoleId role, const Meetings* known, Meetings* found)
+    : plan_(plan),
+      costs_(&plan.costs.front()),
+      alone_(alone),
+      role_(role),
+      known_(known),
+      found_(found),
+      lanes_(plan.roles[role.index()].streams.size()) {
+  for (const CostTable& table : plan.costs)
+    if (table.device_kind == plan.roles[role.index()].device_kind) costs_ = &table;
+}
+
 Solo::Step Solo::step_of(const Instruction& run, const Cost& cost) {
   Step step{.run = &run, .setup = to_seconds(cost.busy).value, .share = cost.sm_share};
   if (std::holds_alternative<Compute>(run.what)) {

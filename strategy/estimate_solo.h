@@ -20,13 +20,7 @@ using Meetings = std::map<std::pair<std::int32_t, int>, double>;  // {group, how
 // add() the actions in issue order, then run(), then ask. What a peer would delay is in the schedule's recurrence.
 class Solo {
  public:
-  Solo(const Plan& plan, AloneTimes& alone, RoleId role, const Meetings* known = nullptr, Meetings* found = nullptr)
-      : plan_(plan),
-        alone_(alone),
-        role_(role),
-        known_(known),
-        found_(found),
-        lanes_(plan.roles[role.index()].streams.size()) {}
+  Solo(const Plan& plan, AloneTimes& alone, RoleId role, const Meetings* known = nullptr, Meetings* found = nullptr);
 
   // The computes of the next action do not begin before.
   void wait_until(double when) { not_before_ = std::max(not_before_, when); }
@@ -74,10 +68,11 @@ class Solo {
   void set_speeds();
   double next_moment() const;
   void advance(double to);
-  const Cost& cost(SegmentId segment, std::size_t i) const { return plan_.costs.front().by_segment[segment.index()][i]; }
+  const Cost& cost(SegmentId segment, std::size_t i) const { return costs_->by_segment[segment.index()][i]; }
   static std::int32_t slot(const Slot& slot, const Action& action);
 
   const Plan& plan_;
+  const CostTable* costs_ = nullptr;  // of the role's devices
   AloneTimes& alone_;
   RoleId role_;
   const Meetings* known_;

@@ -49,13 +49,49 @@ std::vector<ChainLayer> chain_of(const Model& model, const Cluster& cluster, con
   return chain;
 }
 
-double makespan(const std::vector<ChainLayer>& chain, const std::vector<ChainStage>& stages, const ScheduleLists& lists) {
+// What the stages stand on, with the ranks of a stage on neighbouring GPUs: nodes may differ. Slowdowns are against the first node.
+std::vector<StagePlace> places_of(const Model& model, const Cluster& cluster, const Strategy& strategy, int layers) {
+  const auto all = [](const std::vector<ChainLayer>& chain) {
+    double seconds = 0;
+    for (const ChainLayer& layer : chain) seconds += layer.forward + layer.backward;
+    return seconds;
+  };
+  std::vector<StagePlace> groups;
+  double first = 0;
+  for (const NodeGroup& group : cluster.nodes) {
+    const double capacity = static_cast<double>(gpu_of(cluster, group.shape.gpu).memory.value) * (1 - strategy.reserve) -
+                            static_cast<double>(framework_memory(strategy).value);
+    groups.push_back({1, capacity});
+    if (cluster.nodes.size() == 1) break;
+    Cluster alone = cluster;
+    alone.nodes = {group};
+    const double seconds = all(chain_of(model, alone, strategy, layers));
+    if (first == 0) first = seconds;
+    if (first > 0) groups.back().slowdown = seconds / first;
+  }
+  const std::int64_t each = static_cast<std::int64_t>(strategy.tp) * strategy.cp * strategy.dp;
+  std::vector<StagePlace> places;
+  for (int stage = 0; stage < strategy.pp; ++stage) {
+    std::size_t group = 0;
+    std::int64_t device = stage * each;
+    while (group + 1 < groups.size() &&
+           device >= static_cast<std::int64_t>(cluster.nodes[group].count) * cluster.nodes[group].shape.gpus)
+      device -= static_cast<std::int64_t>(cluster.nodes[group].count) * cluster.nodes[group].shape.gpus, ++group;
+    places.push_back(groups[group]);
+  }
+  return places;
+}
+
+double makespan(const std::vector<ChainLayer>& chain, const std::vector<ChainStage>& stages,
+                const std::vector<StagePlace>& places, const ScheduleLists& lists) {
   ScheduleTimes<double> times;
   for (const ChainStage& stage : stages) {
+    const double slowdown = places[times.forward.size()].slowdown;
     double forward = 0, backward = 0;
     for (int i = stage.first; i < stage.last; ++i)
       forward += chain[static_cast<std::size_t>(i)].forward, backward += chain[static_cast<std::size_t>(i)].backward;
-    times.forward.push_back(forward), times.input_grad.push_back(backward), times.weight_grad.push_back(0);
+    times.forward.push_back(forward * slowdown), times.input_grad.push_back(backward * slowdown),
+        times.weight_grad.push_back(0);
   }
   return evaluate(lists, times)->makespan;
 }
@@ -74,30 +110,31 @@ std::string balanced_split(const Model& model, const Cluster& cluster, const Str
   const int stages = strategy.pp * strategy.virtual_stages;
   if (stages == 1 || stages > layers) return "";
   const std::vector<ChainStage> even = nearly_even(layers, stages);
-  const std::vector<ChainLayer> chain = chain_of(model, cluster, strategy, layers);
+  Cluster first = cluster;
+  first.nodes.resize(1);
+  const std::vector<ChainLayer> chain = chain_of(model, first, strategy, layers);
   if (strategy.virtual_stages > 1 || static_cast<int>(chain.size()) != layers) return split_text(even);
   const auto m = static_cast<int>(strategy.global_batch / (strategy.micro_batch * strategy.dp));
-  const Gpu& gpu = gpu_of(cluster, cluster.nodes.front().shape.gpu);
-  const double capacity =
-      static_cast<double>(gpu.memory.value) * (1 - strategy.reserve) - static_cast<double>(framework_memory(strategy).value);
   const int flights = strategy.schedule == Schedule::GPipe ? m : 0;  // GPipe keeps all of them everywhere
   std::vector<ChainLayer> weighed = chain;
   if (flights > 0)
     for (ChainLayer& layer : weighed) layer.states += flights * layer.kept, layer.kept = 0;
   const ScheduleLists lists = schedule_entry(*strategy.schedule).lists({.p = strategy.pp, .m = m, .v = 1, .g = 0});
-  const std::vector<StagePlace> roomy(static_cast<std::size_t>(stages)), tight(static_cast<std::size_t>(stages), {1, capacity});
+  const std::vector<StagePlace> tight = places_of(model, cluster, strategy, layers);
+  std::vector<StagePlace> roomy = tight;
+  for (StagePlace& place : roomy) place.capacity = StagePlace{}.capacity;
   std::vector<std::vector<ChainStage>> found = {partition_pipeline(weighed, tight, m).stages};
   if (found.front().empty()) found = {partition_pipeline(weighed, roomy, m).stages, even};  // lower tells what does not fit
-  if (makespan(chain, even, lists) <= makespan(chain, found.front(), lists)) {
-    double worst = 0;  // of the even split
+  if (makespan(chain, even, tight, lists) <= makespan(chain, found.front(), tight, lists)) {
+    bool fits = true;  // the even split
     for (std::size_t r = 0; r < even.size(); ++r) {
       double bytes = 0;
       for (int i = even[r].first; i < even[r].last; ++i)
         bytes += weighed[static_cast<std::size_t>(i)].states +
                  std::min(m, stages - static_cast<int>(r)) * weighed[static_cast<std::size_t>(i)].kept;
-      worst = std::max(worst, bytes);
+      fits &= bytes <= tight[r].capacity;
     }
-    if (worst <= capacity) return split_text(even);
+    if (fits) return split_text(even);
   }
   return split_text(found.front());
 }

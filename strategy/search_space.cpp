@@ -19,6 +19,17 @@ std::vector<std::int64_t> only_or(bool fixed, std::int64_t value, std::vector<st
   return fixed ? std::vector<std::int64_t>{value} : all;
 }
 
+// Where nodes differ, with the ranks of a stage on neighbouring GPUs.
+bool one_kind_per_stage(const Cluster& cluster, std::int64_t stages) {
+  const std::int64_t each = gpu_count(cluster) / stages;
+  std::int64_t first = 0;
+  for (std::size_t i = 0; i + 1 < cluster.nodes.size(); ++i) {
+    first += static_cast<std::int64_t>(cluster.nodes[i].count) * cluster.nodes[i].shape.gpus;
+    if (first % each != 0 && cluster.nodes[i].shape.gpu != cluster.nodes[i + 1].shape.gpu) return false;
+  }
+  return true;
+}
+
 // Degrees whose product is the number of GPUs, or, when GPUs cost, divides it.
 void add_grids(const Model& model, const Cluster& cluster, const SearchOptions& options, SearchSpace& space) {
   const auto* transformer = std::get_if<Transformer>(&model.shape);
@@ -35,7 +46,7 @@ void add_grids(const Model& model, const Cluster& cluster, const SearchOptions& 
       const std::int64_t rest = gpus / (tp * cp);
       if (rest * tp * cp != gpus) continue;
       for (const std::int64_t pp : only_or(is_fixed(options, "pp"), base.pp, divisors(rest))) {
-        if (pp < 1 || rest % pp != 0) continue;
+        if (pp < 1 || rest % pp != 0 || !one_kind_per_stage(cluster, pp)) continue;
         if (space.layers > 0 && (space.uneven ? pp > space.layers : space.layers % pp != 0)) continue;
         const std::vector<std::int64_t> all = fewer ? divisors(rest / pp) : std::vector<std::int64_t>{rest / pp};
         for (const std::int64_t dp : only_or(is_fixed(options, "dp") && base.dp > 0, base.dp, all)) {
@@ -110,6 +121,7 @@ std::vector<std::int8_t> rank_orders_for(const SearchSpace& space, const Point& 
   const int model = grid.tp * grid.cp, node = cluster.nodes.front().shape.gpus;
   if (!space.orders) return all;
   const bool groups = model > 1, replicas = grid.dp > 1, pipeline = grid.pp > 1;
+  if (cluster.nodes.size() > 1 && pipeline) return all;  // roles that stand between others would mix their GPUs
   if (replicas && pipeline && model < node) all.push_back(1);
   if (groups && replicas && grid.dp < node) all.push_back(2);
   if (groups && pipeline && grid.pp < node) all.push_back(3);
