@@ -2,8 +2,10 @@
 // run. The same calls in the same order drive the host (streams are worker threads) and CUDA.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <span>
 
@@ -14,8 +16,11 @@ namespace foreshard {
 
 // What a task tells about a run of it, in nanoseconds. `met`: on the device's clock, when everybody it talks to was there;
 // 0: it talks to nobody. `own`: what it cost by itself, without waiting (CPU time of the thread).
+// `begin`, `end`: on the device's clock, where the device hears of a run later than it happened; 0: now.
 struct TaskTimes {
   std::int64_t met = 0, own = 0;
+  std::int64_t begin = 0, end = 0;
+  double scalar = 0;  // of a step whose scalar the device keeps
 };
 
 // One instruction with its operands. Runs on a stream, once per run of the plan; allocates nothing.
@@ -41,6 +46,22 @@ class DeviceBackend {
   // Zeroed memory of this space, aligned to 4096 bytes; lives as long as the device.
   virtual std::byte* arena(Space space, Bytes bytes) = 0;
 
+  // What the arenas hold, seen from outside a run: between runs, when all streams are empty. Memory of the host by default.
+  virtual void read(std::byte* to, const std::byte* arena, Bytes bytes) const {
+    std::memcpy(to, arena, static_cast<std::size_t>(bytes.value));
+  }
+  virtual void write(std::byte* arena, const std::byte* from, Bytes bytes) {
+    std::memcpy(arena, from, static_cast<std::size_t>(bytes.value));
+  }
+  virtual void fill(std::byte* arena, std::byte with, Bytes bytes) {
+    std::memset(arena, static_cast<int>(with), static_cast<std::size_t>(bytes.value));
+  }
+  // Whether `fill` may be called by an observer, while streams run.
+  virtual bool fills_in_steps() const { return true; }
+  // Keeps the number that stands at `scalar` when the step ends, and tells it in TaskTimes::scalar; before the first run. False:
+  // whoever hears of the end of the step may read it then.
+  virtual bool keep_scalar(int /*step*/, const Operand& /*scalar*/) { return false; }
+
   // Tasks. `arguments` are those of run 0. Throw Error for what the device cannot do.
   virtual std::unique_ptr<StreamTask> compute(StreamId stream, const Compute& what, std::span<const Operand> reads,
                                               std::span<const Operand> writes, const OpArguments& arguments) = 0;
@@ -58,6 +79,11 @@ class DeviceBackend {
 
   virtual std::int64_t clock() const = 0;  // nanoseconds
   virtual Bytes overhead() const = 0;      // memory outside the arenas: workspaces
+
+  // Whether all streams have ended within `patience`; they end soon after a stop, unless a task hangs.
+  virtual bool ended_within(std::chrono::milliseconds patience) = 0;
+  // Whether a stream has worked since the last call. For one thread that watches.
+  virtual bool works() = 0;
 };
 
 // The arguments of a later run of the plan: the next samples, the next optimizer step.

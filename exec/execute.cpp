@@ -30,6 +30,8 @@ void check(const Plan& plan, const ExecuteOptions& options) {
   if (const int count = Ranks(plan).count(); count > kMostRanksHere)
     throw Error("plan", "ranks", std::to_string(count),
                 "at most " + std::to_string(kMostRanksHere) + " threads of this process");
+  if (options.processes && options.devices)
+    throw Error("options", "devices", "several processes", "all ranks of such devices in one process");
   if (options.processes && options.tensors) throw Error("options", "tensors", "several processes", "all ranks in one process");
   if (options.steps < 1) throw Error("options", "steps", std::to_string(options.steps), "at least 1");
   const bool writes = !options.processes || options.processes->process() == 0;
@@ -125,7 +127,7 @@ std::variant<Execution, Infeasible> execute_here(const Plan& plan, const Execute
   check(plan, options);
   if (options.memory_limit)
     if (auto refused = exceeds_limit(plan, *options.memory_limit)) return *refused;
-  if (!options.processes)
+  if (!options.processes && !options.devices)
     if (auto refused = exceeds_machine(plan)) return *refused;
   const TrainingPoint start =
       options.resume.empty() ? TrainingPoint{.seed = options.seed} : training_point(options.resume, options.processes);

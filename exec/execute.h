@@ -12,6 +12,7 @@
 #include "core/result.h"
 #include "exec/host_ops.h"
 #include "exec/loss_scale_state.h"
+#include "exec/rank_devices.h"
 #include "exec/rank_memory.h"
 #include "exec/tensors.h"
 
@@ -62,6 +63,8 @@ struct ExecuteOptions {
   bool barrier = true;                       // ranks wait for each other between steps; without it only where the plan says so
   std::chrono::milliseconds patience{3000};  // no progress for so long, and nobody computes: the run is stopped
   std::chrono::milliseconds longest_compute{60000};  // one instruction
+  // What the ranks run on, made for one run; none: the host.
+  std::function<std::unique_ptr<RankDevices>(const Stop& stop)> devices = {};
   ProcessMesh* processes = nullptr;  // the ranks are dealt to several processes, of which this is one; must outlive the call
   bool tensors = false;              // give back gradients and values of the last step
   std::function<void(int step, const StepReport& report)> on_step = {};

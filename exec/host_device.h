@@ -32,10 +32,8 @@ class HostDevice : public DeviceBackend {
   std::int64_t clock() const override;
   Bytes overhead() const override;
 
-  // Whether all streams have ended within `patience`; they end soon after a stop, unless a task hangs.
-  bool ended_within(std::chrono::milliseconds patience);
-  // Whether a stream has used the processor since the last call. For one thread that watches.
-  bool works();
+  bool ended_within(std::chrono::milliseconds patience) override;
+  bool works() override;
 
  private:
   struct Release {

@@ -66,10 +66,17 @@ void Interpreter::ends(int s, int run, const TaskTimes& times) {
   const auto at = static_cast<std::size_t>(s);
   const Bound& bound = bound_[at];
   StepSpan& span = this->span(run, at);
+  if (times.begin != 0) span.ready = span.begin = times.begin;
   span.begin = std::max(span.begin, times.met);
-  span.end = std::max(device_.clock(), span.begin + 1);
+  span.end = std::max(times.end != 0 ? times.end : device_.clock(), span.begin + 1);
   span.own = times.own;
-  if (bound.loss >= 0) host::load(bound.loss_at, 0, 1, &losses_[static_cast<std::size_t>(run * losses_of_run_ + bound.loss)]);
+  if (bound.loss >= 0) {
+    double& loss = losses_[static_cast<std::size_t>(run * losses_of_run_ + bound.loss)];
+    if (bound.loss_kept)
+      loss = times.scalar;
+    else
+      host::load(bound.loss_at, 0, 1, &loss);
+  }
   if (bound.scale_at.data) scales_[static_cast<std::size_t>(run)] = read_loss_scale(bound.scale_at);
   memory_.release(bound.releases);
   running_[steps_[at].stream.index()].store(-1, std::memory_order_relaxed);

@@ -77,6 +77,7 @@ class Interpreter : public StepObserver {
     int record = -1;
     int loss = -1;  // which loss of the run it makes
     Operand loss_at = {};
+    bool loss_kept = false;  // the device tells it
     Operand scale_at = {};   // the state of a dynamic loss scale that it makes; no data: it makes none
     double scale_start = 0;  // what that began with
     bool communicates = false;
@@ -84,8 +85,8 @@ class Interpreter : public StepObserver {
 
   void bind();
   void bind_events();
-  Bound bind(const RankStep& step);
-  Bound bind_compute(const Action& action, const Instruction& instruction, const std::string& where);
+  Bound bind(int index);
+  Bound bind_compute(int index, const Action& action, const Instruction& instruction, const std::string& where);
   Stretch stretch(const Use& use, const Action& action, Bytes offset, const std::string& where) const;
   std::unique_ptr<StreamTask> bind_collective(const RankStep& step, const Action& action, const Instruction& instruction,
                                               const std::string& where);

@@ -9,7 +9,7 @@ namespace foreshard {
 
 void Interpreter::bind() {
   bound_.reserve(steps_.size());
-  for (const RankStep& step : steps_) bound_.push_back(bind(step));
+  for (std::size_t s = 0; s < steps_.size(); ++s) bound_.push_back(bind(static_cast<int>(s)));
   bind_events();
 }
 
@@ -32,13 +32,14 @@ std::vector<int> Interpreter::blocks(const std::vector<Block>& list, const Actio
   return all;
 }
 
-Interpreter::Bound Interpreter::bind(const RankStep& step) {
+Interpreter::Bound Interpreter::bind(int index) {
+  const RankStep& step = steps_[static_cast<std::size_t>(index)];
   const Action& action = role_.actions[static_cast<std::size_t>(step.action)];
   const Instruction& instruction = instruction_of(plan_, role_, step);
   const std::string where = name_of(plan_, ranks_, place_.rank, step.action, step.instruction);
   Bound bound;
   if (std::holds_alternative<Compute>(instruction.what)) {
-    bound = bind_compute(action, instruction, where);
+    bound = bind_compute(index, action, instruction, where);
   } else if (std::holds_alternative<Collective>(instruction.what)) {
     bound.task = bind_collective(step, action, instruction, where);
     bound.communicates = true;
@@ -62,7 +63,8 @@ static bool makes_loss(const Compute& what) {
          what.attributes.find("stage=exp") == std::string::npos;
 }
 
-Interpreter::Bound Interpreter::bind_compute(const Action& action, const Instruction& instruction, const std::string& where) {
+Interpreter::Bound Interpreter::bind_compute(int index, const Action& action, const Instruction& instruction,
+                                             const std::string& where) {
   const auto& what = std::get<Compute>(instruction.what);
   std::vector<Operand> reads, writes;
   for (const Use& use : instruction.reads) reads.push_back(memory_.operand(use, value_of(use.slot, action), where));
@@ -87,6 +89,7 @@ Interpreter::Bound Interpreter::bind_compute(const Action& action, const Instruc
     if (writes.empty() || writes.back().elements < 1) throw Error("plan", where, "a loss that is not written", "an output");
     bound.loss = losses_of_run_++;
     bound.loss_at = writes.back();
+    bound.loss_kept = device_.keep_scalar(index, bound.loss_at);
   }
   return bound;
 }

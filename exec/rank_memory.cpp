@@ -1,7 +1,6 @@
 #include "exec/rank_memory.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "core/error.h"
 #include "core/program_order.h"
@@ -17,7 +16,9 @@ constexpr Space kSpaces[] = {Space::Device, Space::PinnedHost, Space::PageableHo
 }  // namespace
 
 RankMemory::RankMemory(const Plan& plan, RoleId role, DeviceBackend& device, const MemoryChecks& checks)
-    : role_(plan.roles[role.index()]), checks_(checks) {
+    : role_(plan.roles[role.index()]), device_(device), checks_(checks) {
+  if (checks.poison && !device.fills_in_steps())
+    throw Error("options", "poison", "a device whose memory is not filled during a step", "a run without it");
   for (std::size_t b = 0; b < role_.buffers.size(); ++b) {
     const Buffer& buffer = role_.buffers[b];
     const std::string where = "roles[" + std::to_string(role.value) + "].buffers[" + std::to_string(b) + "]";
@@ -28,14 +29,14 @@ RankMemory::RankMemory(const Plan& plan, RoleId role, DeviceBackend& device, con
       blocks_.push_back(
           {.buffer = {static_cast<std::int32_t>(b)}, .slot = static_cast<std::int32_t>(slot), .alive = buffer.resident});
   }
-  lay_out(device);
+  lay_out();
   find_lives(plan);
   for (const Place& place : blocks_)
     if (place.alive) count(place, 1);
   between_runs_ = live_;
 }
 
-void RankMemory::lay_out(DeviceBackend& device) {
+void RankMemory::lay_out() {
   for (const Space space : kSpaces) {
     Bytes size = arena_bytes(role_, space), next = kGuard;
     if (checks_.guards) {
@@ -47,9 +48,9 @@ void RankMemory::lay_out(DeviceBackend& device) {
     const bool used =
         std::any_of(role_.buffers.begin(), role_.buffers.end(), [&](const Buffer& b) { return b.space == space; });
     if (!used) continue;
-    std::byte* base = device.arena(space, size);
+    std::byte* base = device_.arena(space, size);
     arenas_.emplace_back(space, size);
-    if (checks_.guards) std::memset(base, static_cast<int>(kGuardByte), static_cast<std::size_t>(size.value));
+    if (checks_.guards) device_.fill(base, kGuardByte, size);
     for (Place& place : blocks_) {
       const Buffer& buffer = role_.buffers[place.buffer.index()];
       if (buffer.space != space) continue;
@@ -81,7 +82,17 @@ void RankMemory::find_lives(const Plan& plan) {
 
 void RankMemory::fill(const Place& place, std::byte with) const {
   const Bytes bytes = role_.buffers[place.buffer.index()].bytes;
-  if (bytes.value > 0) std::memset(place.data, static_cast<int>(with), static_cast<std::size_t>(bytes.value));
+  if (bytes.value > 0) device_.fill(place.data, with, bytes);
+}
+
+std::vector<std::byte> RankMemory::read(BufferId buffer, Bytes at, Bytes bytes) const {
+  std::vector<std::byte> values(static_cast<std::size_t>(bytes.value));
+  device_.read(values.data(), address(buffer) + at.value, bytes);
+  return values;
+}
+
+void RankMemory::write(BufferId buffer, Bytes at, std::span<const std::byte> bytes) const {
+  device_.write(address(buffer) + at.value, bytes.data(), {static_cast<std::int64_t>(bytes.size())});
 }
 
 Operand RankMemory::operand(const Use& use, std::int32_t slot, const std::string& where) const {
@@ -144,11 +155,13 @@ std::string RankMemory::broken_guard() const {
   if (!checks_.guards) return {};
   for (std::size_t b = 0; b < blocks_.size(); ++b) {
     const Buffer& buffer = role_.buffers[blocks_[b].buffer.index()];
-    const std::byte* begin = blocks_[b].data;
-    const std::byte* end = begin + buffer.bytes.value;
-    const std::byte* next = begin + round_up(buffer.bytes.value, kGuard.value) + kGuard.value;
-    const auto whole = [](std::byte byte) { return byte == kGuardByte; };
-    if (!std::all_of(begin - kGuard.value, begin, whole) || !std::all_of(end, next, whole))
+    const auto whole = [&](const std::byte* from, std::int64_t bytes) {
+      std::vector<std::byte> guard(static_cast<std::size_t>(bytes));
+      device_.read(guard.data(), from, {bytes});
+      return std::all_of(guard.begin(), guard.end(), [](std::byte byte) { return byte == kGuardByte; });
+    };
+    const std::int64_t used = buffer.bytes.value, place = round_up(used, kGuard.value);
+    if (!whole(blocks_[b].data - kGuard.value, kGuard.value) || !whole(blocks_[b].data + used, place - used + kGuard.value))
       return "\"" + buffer.name + "\" slot " + std::to_string(blocks_[b].slot);
   }
   return {};

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "core/memory_timeline.h"
@@ -30,6 +31,9 @@ class RankMemory {
   std::byte* address(int block) const { return blocks_[static_cast<std::size_t>(block)].data; }
   const Buffer& buffer(int block) const { return role_.buffers[blocks_[static_cast<std::size_t>(block)].buffer.index()]; }
   std::byte* address(BufferId buffer) const { return address(block(buffer, 0)); }
+  // Bytes of slot 0 from `at` on, as they are between runs; of host memory, wherever the block lies.
+  std::vector<std::byte> read(BufferId buffer, Bytes at, Bytes bytes) const;
+  void write(BufferId buffer, Bytes at, std::span<const std::byte> bytes) const;
   // The operand that a use names. Throws Error when it reaches outside the block.
   Operand operand(const Use& use, std::int32_t slot, const std::string& where) const;
 
@@ -51,12 +55,13 @@ class RankMemory {
     std::byte* data = nullptr;
     bool alive = false;
   };
-  void lay_out(DeviceBackend& device);
+  void lay_out();
   void find_lives(const Plan& plan);
   void fill(const Place& place, std::byte with) const;
   void count(const Place& place, int sign);
 
   const Role& role_;
+  DeviceBackend& device_;
   MemoryChecks checks_;
   std::vector<int> first_block_;
   std::vector<Place> blocks_;

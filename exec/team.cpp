@@ -32,27 +32,39 @@ Team::Team(const Plan& plan, const ExecuteOptions& options, const TrainingPoint&
                                   .samples = options.samples ? options.samples : &random_samples_,
                                   .checks = options.checks,
                                   .before = options.before};
+  if (options.devices) devices_ = options.devices(stop_);
   if (mesh_) first_rank_ = mesh_->first_rank(mesh_->process());
   const std::int32_t end = mesh_ ? mesh_->first_rank(mesh_->process() + 1) : ranks_.count();
   for (std::int32_t r = first_rank_; r < end; ++r) {
     auto member = std::make_unique<Member>();
-    member->device = std::make_unique<HostDevice>(stop_, options.time == TimeMode::Emulated ? &alone_ : nullptr);
-    member->communicator = communicator({r});
+    equip(*member, {r});
     member->interpreter =
         std::make_unique<Interpreter>(plan, ranks_, RankId{r}, *member->device, *member->communicator, stop_, common);
     fill_initial_state(plan, ranks_, {r}, member->interpreter->memory(), start.seed);
     members_.push_back(std::move(member));
   }
-  if (!mesh_) meetings_.check();
+  if (devices_)
+    devices_->check();
+  else if (!mesh_)
+    meetings_.check();
   if (!options.resume.empty()) load_checkpoint(options.resume, plan, ranks_, memories(), mesh_);
   for (const auto& member : members_)
     if (const Operand state = member->interpreter->loss_scale_state(); state.data) write_loss_scale(start.loss_scale, state);
   this->start();
 }
 
-std::unique_ptr<Communicator> Team::communicator(RankId rank) {
-  if (mesh_) return std::make_unique<TcpCommunicator>(*mesh_, stop_, rank);
-  return std::make_unique<ThreadCommunicator>(meetings_, rank);
+void Team::equip(Member& member, RankId rank) {
+  std::mutex* alone = options_.time == TimeMode::Emulated ? &alone_ : nullptr;
+  if (devices_) {
+    member.device = devices_->device(rank, alone);
+    member.communicator = devices_->communicator(rank, *member.device);
+    return;
+  }
+  member.device = std::make_unique<HostDevice>(stop_, alone);
+  if (mesh_)
+    member.communicator = std::make_unique<TcpCommunicator>(*mesh_, stop_, rank);
+  else
+    member.communicator = std::make_unique<ThreadCommunicator>(meetings_, rank);
 }
 
 void Team::start() {

@@ -44,12 +44,12 @@ class Team {
 
  private:
   struct Member {
-    std::unique_ptr<HostDevice> device = {};
+    std::unique_ptr<DeviceBackend> device = {};
     std::unique_ptr<Communicator> communicator = {};
     std::unique_ptr<Interpreter> interpreter = {};
     std::thread thread = {};
   };
-  std::unique_ptr<Communicator> communicator(RankId rank);
+  void equip(Member& member, RankId rank);
   void start();
   void run_here(int first_step, int steps);
   void work(Member& member);
@@ -68,6 +68,7 @@ class Team {
   Stop stop_;
   ThreadMeetings meetings_;
   std::mutex alone_;
+  std::unique_ptr<RankDevices> devices_;  // none: the host
   std::vector<std::unique_ptr<Member>> members_;
 
   std::mutex mutex_;

@@ -100,8 +100,11 @@ void fill_initial_state(const Plan& plan, const Ranks& ranks, RankId rank, const
       if (shard.part != TensorPart::Value && shard.part != TensorPart::Master) continue;
       const BufferPiece piece = piece_of(plan, ranks, rank, buffer, shard);
       if (piece.count == 0) continue;
-      std::byte* data = memory.address(BufferId{static_cast<std::int32_t>(b)}) + piece.at * size_of(buffer.dtype).value;
-      fill_initial(plan.tensors[shard.tensor.index()], piece.cut, piece.first, seed, {data, piece.count, buffer.dtype});
+      const Bytes each = size_of(buffer.dtype);
+      std::vector<std::byte> values(static_cast<std::size_t>(piece.count * each.value));
+      fill_initial(plan.tensors[shard.tensor.index()], piece.cut, piece.first, seed,
+                   {values.data(), piece.count, buffer.dtype});
+      memory.write({static_cast<std::int32_t>(b)}, each * piece.at, values);
     }
   }
 }
@@ -154,7 +157,10 @@ std::int64_t TensorPieces::Piece::end() const { return std::max(begin(), std::mi
 
 std::vector<double> TensorPieces::Piece::values(const RankMemory& memory) const {
   std::vector<double> all(static_cast<std::size_t>(end() - begin()));
-  if (!all.empty()) host::load({memory.address(buffer), end(), dtype}, begin(), end() - begin(), all.data());
+  if (all.empty()) return all;
+  const std::int64_t count = end() - begin();
+  std::vector<std::byte> stored = memory.read(buffer, size_of(dtype) * begin(), size_of(dtype) * count);
+  host::load({stored.data(), count, dtype}, 0, count, all.data());
   return all;
 }
 
@@ -201,7 +207,10 @@ void TensorPieces::scatter(const std::vector<const RankMemory*>& memories, Tenso
     for (std::int64_t i = 0; i < piece.count; ++i)
       values[static_cast<std::size_t>(i)] =
           elements[static_cast<std::size_t>(global_element(tensor.shape, piece.cut, piece.first + i))];
-    host::store(values.data(), piece.count, {memory->address(piece.buffer), piece.at + piece.count, piece.dtype}, piece.at);
+    const Bytes each = size_of(piece.dtype);
+    std::vector<std::byte> stored(static_cast<std::size_t>(piece.count * each.value));
+    host::store(values.data(), piece.count, {stored.data(), piece.count, piece.dtype}, 0);
+    memory->write(piece.buffer, each * piece.at, stored);
   }
 }
 
