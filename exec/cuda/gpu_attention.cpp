@@ -1,0 +1,131 @@
+// Attention in one operator: on the tensor cores where the numbers are bf16 and the head size is 64 or 128, else a warp per row.
+#include <cmath>
+
+#include "exec/cuda/gpu_kernel.h"
+#include "exec/host_dropout.h"
+#include "exec/host_heads.h"
+#include "exec/philox.h"
+
+namespace foreshard::gpu {
+
+namespace {
+
+constexpr std::int64_t kMostBlocksY = 65535;
+
+struct AttentionForm {
+  host::HeadLayout at = {};
+  bool causal = false, drops = false, flash = false, accumulate = false;
+  host::DropRule drop = {};
+
+  std::int64_t context_size() const { return at.samples * at.queries * at.heads * at.dim; }
+  std::int64_t lse_size() const { return at.samples * at.heads * at.queries; }
+};
+
+// From `at` on.
+View part(View array, DType dtype, std::int64_t at) {
+  array.data = static_cast<std::byte*>(array.data) + at * size_of(dtype).value;
+  array.elements -= at;
+  return array;
+}
+View keys_of(const AttentionForm& form, const Operand& operand, bool write) {
+  return part(write ? writes(operand) : reads(operand), operand.dtype, form.at.key_at(0, 0));
+}
+View values_of(const AttentionForm& form, const Operand& operand, bool write) {
+  return part(write ? writes(operand) : reads(operand), operand.dtype, form.at.value_at(0, 0));
+}
+
+AttentionArgs numbers(const AttentionForm& form, const OpArguments& given) {
+  const host::HeadLayout& at = form.at;
+  AttentionArgs args = {};
+  args.samples = at.samples, args.queries = at.queries, args.keys = at.keys;
+  args.heads = at.heads, args.kv_heads = at.kv_heads, args.dim = at.dim;
+  args.q_stride = at.query_stride(), args.q_step = at.query_width();
+  args.k_stride = at.key_stride(), args.k_step = at.key_width();
+  args.scale = static_cast<float>(1 / std::sqrt(static_cast<double>(at.dim)));
+  args.causal = form.causal, args.drops = form.drops, args.accumulate = form.accumulate;
+  args.seed = given.seed;
+  args.key = mix_keys(mix_keys(name_key("dropout"), given.layer), form.drop.site);
+  args.first_head = given.tp_rank * at.heads, args.first_sample = given.first_sample;
+  args.threshold = form.drop.threshold, args.drop_scale = static_cast<float>(form.drop.scale);
+  return args;
+}
+
+// By the tensor cores: all numbers in bf16, words of two of them aligned.
+bool is_flash(const host::Form& form, const AttentionForm& attention) {
+  const host::HeadLayout& at = attention.at;
+  if (attention.drops || (at.dim != 64 && at.dim != 128) || at.samples * at.heads > kMostBlocksY) return false;
+  for (const auto& operands : {form.reads, form.writes})
+    for (const Operand& operand : operands) {
+      const bool lse = operand.dtype == DType::F32 && operand.elements >= attention.lse_size() &&
+                       operand.elements < attention.context_size();
+      if (!lse && operand.dtype != DType::BF16) return false;
+    }
+  return true;
+}
+
+void launch(const Launcher& on, const AttentionForm& form, KernelId tall, KernelId wide, KernelId plain, std::int64_t rows,
+            std::int64_t heads, const AttentionArgs& args) {
+  const std::int64_t batches = form.at.samples * heads;
+  if (form.flash) return on.launch(form.at.dim == 64 ? tall : wide, ceil_div(rows, 64), batches, 128, args);
+  on.rows(plain, batches * rows, args);
+}
+
+Kernel attention_backward(const host::Form& form, const AttentionForm& attention) {
+  const host::HeadLayout& at = attention.at;
+  std::vector<std::int64_t> in = {attention.context_size(), at.query_size()}, out = {at.query_size()};
+  if (at.apart) in.push_back(at.key_size()), out.push_back(at.key_size());
+  in.insert(in.end(), {attention.context_size(), attention.lse_size()});
+  form.expect(in, out);
+  return {.run =
+              [attention](const Launcher& on, const Call& call) {
+                const host::HeadLayout& at = attention.at;
+                const std::size_t key = at.apart ? 1 : 0;
+                AttentionArgs delta = numbers(attention, call.arguments), grad = delta;
+                delta.context = reads(call.reads[2 + key]), delta.dcontext = reads(call.reads[0]);
+                delta.delta = scratch_array(call.scratch, attention.lse_size(), Type::F32);
+                on.rows(KernelId::attention_delta, attention.lse_size(), delta);
+                grad.dcontext = delta.dcontext, grad.delta = delta.delta, grad.delta.writes = false;
+                grad.q = reads(call.reads[1]), grad.lse = reads(call.reads[3 + key]);
+                grad.k = keys_of(attention, call.reads[1 + key], false),
+                grad.v = values_of(attention, call.reads[1 + key], false);
+                AttentionArgs query = grad;
+                query.dq = writes(call.writes[0]);
+                launch(on, attention, KernelId::flash_query_grad_64, KernelId::flash_query_grad_128,
+                       KernelId::attention_query_grad, at.queries, at.heads, query);
+                grad.dk = keys_of(attention, call.writes[key], true), grad.dv = values_of(attention, call.writes[key], true);
+                launch(on, attention, KernelId::flash_key_grad_64, KernelId::flash_key_grad_128, KernelId::attention_key_grad,
+                       at.keys, at.kv_heads, grad);
+              },
+          .scratch = {4 * attention.lse_size()}};
+}
+
+}  // namespace
+
+Kernel make_attention(const host::Form& form) {
+  const std::vector<std::int64_t>&queries = form.dims(0, 4), &keys = form.dims(1, 4);
+  const std::size_t operands = form.forward() ? form.reads.size() : form.writes.size();
+  AttentionForm attention{.at = host::head_layout(form, queries[0], queries[1], keys[1], operands == 2),
+                          .causal = form.attributes.has("causal"),
+                          .drops = form.attributes.sets("p"),
+                          .accumulate = form.what.accumulate};
+  const host::HeadLayout& at = attention.at;
+  if (attention.causal && at.queries != at.keys) form.refuse("a causal map that is not square", "as many queries as keys");
+  if (at.dim > 256) form.refuse("heads of " + std::to_string(at.dim), "at most 256");
+  if (attention.drops) attention.drop = host::drop_rule(form);
+  attention.flash = is_flash(form, attention);
+  if (form.what.phase == Phase::InputGrad) return attention_backward(form, attention);
+  if (!form.forward()) form.refuse("this phase", "forward, recompute or input gradient");
+  form.expect(at.apart ? std::vector{at.query_size(), at.key_size()} : std::vector{at.query_size()},
+              {attention.context_size(), attention.lse_size()});
+  return {.run = [attention](const Launcher& on, const Call& call) {
+    const host::HeadLayout& at = attention.at;
+    AttentionArgs args = numbers(attention, call.arguments);
+    const Operand& key = call.reads[at.apart ? 1 : 0];
+    args.q = reads(call.reads[0]), args.k = keys_of(attention, key, false), args.v = values_of(attention, key, false);
+    args.context = writes(call.writes[0]), args.lse = writes(call.writes[1]);
+    launch(on, attention, KernelId::flash_forward_64, KernelId::flash_forward_128, KernelId::attention_forward, at.queries,
+           at.heads, args);
+  }};
+}
+
+}  // namespace foreshard::gpu

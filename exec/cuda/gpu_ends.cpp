@@ -1,0 +1,267 @@
+// Where data enters, and the losses. Tokens, targets and pictures come from the host, by one copy per run.
+#include <array>
+
+#include "core/error.h"
+#include "exec/cuda/gpu_kernel.h"
+#include "exec/host_convert.h"
+
+namespace foreshard::gpu {
+
+namespace {
+
+// out row [position, sample]: tokens of the micro-batch from position `first` on; or the sample's label in every row.
+void fill_tokens(const OpArguments& arguments, std::int64_t rows, std::int64_t vocab, std::int64_t first, bool label,
+                 std::byte* to) {
+  FS_ASSERT(arguments.source);
+  auto* out = reinterpret_cast<std::int64_t*>(to);
+  constexpr std::int64_t chunk = 256;
+  std::array<std::int64_t, chunk> part;
+  const std::int64_t positions = rows / arguments.samples;
+  for (std::int64_t sample = 0; sample < arguments.samples; ++sample)
+    for (std::int64_t p = 0; p < positions; p += chunk) {
+      const std::int64_t here = std::min(chunk, positions - p), global = arguments.first_sample + sample;
+      if (label)
+        part.fill(arguments.source->label(global, vocab));
+      else
+        arguments.source->tokens(global, first + p, vocab, std::span(part).first(static_cast<std::size_t>(here)));
+      for (std::int64_t i = 0; i < here; ++i) out[(p + i) * arguments.samples + sample] = part[static_cast<std::size_t>(i)];
+    }
+}
+
+Kernel token_kernel(const host::Form& form) {
+  const auto& dims = form.dims(0, 3);
+  const std::int64_t count = dims[0], h = dims[1], rows = dims[2], size = count * h, table = rows * h;
+  const std::int64_t vocab = form.attributes.integer("vocab");
+  if (form.forward()) {
+    form.expect({table}, {size, count});
+    if (form.writes[1].dtype != DType::I64) form.refuse("tokens that are not int64", "int64");
+    return {.run =
+                [=](const Launcher& on, const Call& call) {
+                  on.copy(call.writes[1].data, call.staged, {8 * count});
+                  LookupArgs args = {
+                      .table = reads(call.reads[0]), .tokens = reads(call.writes[1]), .rows = writes(call.writes[0])};
+                  args.count = count, args.h = h, args.table_rows = rows, args.first_row = call.arguments.tp_rank * rows;
+                  on.launch(KernelId::token_rows, count, 1, 128, args);
+                },
+            .staged = {8 * count},
+            .prepare = [=](std::byte* to, const OpArguments& given) { fill_tokens(given, count, vocab, 0, false, to); }};
+  }
+  form.expect({size, count}, {table});
+  const bool accumulate = form.what.accumulate;
+  return {.run = [=](const Launcher& on, const Call& call) {
+    if (!accumulate) on.fill(call.writes[0], std::byte{0});
+    LookupArgs args = {.table = writes(call.writes[0]), .tokens = reads(call.reads[1]), .rows = reads(call.reads[0])};
+    args.count = count, args.h = h, args.table_rows = rows, args.first_row = call.arguments.tp_rank * rows;
+    on.launch(KernelId::token_grad, count, 1, 256, args);
+  }};
+}
+
+Kernel position_kernel(const host::Form& form) {
+  const auto& dims = form.dims(0, 3);
+  const std::int64_t samples = dims[0], positions = dims[1], h = dims[2], size = host::size_of_dims(dims);
+  const bool table = form.attributes.has("positions"), types = form.attributes.has("types"), forward = form.forward();
+  const bool sequence_parallel = form.attributes.has("sequence_parallel"), accumulate = form.what.accumulate;
+  const std::span<const Operand> weights = forward && !form.reads.empty() ? form.reads.subspan(1) : form.writes;
+  if (weights.size() != static_cast<std::size_t>(table) + static_cast<std::size_t>(types))
+    form.refuse(std::to_string(weights.size()) + " tables", "one per word of \"positions types\"");
+  std::vector<std::int64_t> rows;
+  if (table) rows.push_back(positions * h);
+  if (types) rows.push_back(h);
+  if (forward) rows.insert(rows.begin(), size);
+  form.expect(forward ? rows : std::vector{size}, forward ? std::vector{size} : rows);
+  return {.run = [=](const Launcher& on, const Call& call) {
+    PositionArgs args = {.x = reads(call.reads[0]), .samples = samples, .positions = positions, .h = h};
+    args.sequence = positions * (sequence_parallel ? call.arguments.tp : 1);
+    args.first_position = sequence_parallel ? call.arguments.tp_rank * positions : 0;
+    const std::span<const Operand> given = forward ? call.reads.subspan(1) : call.writes;
+    if (table) args.table = forward ? reads(given[0]) : writes(given[0]);
+    if (types) args.types = forward ? reads(given.back()) : writes(given.back());
+    if (types) args.type_rows = given.back().elements / h;
+    if (forward) {
+      args.y = writes(call.writes[0]);
+      return on.launch(KernelId::position_rows, positions * samples, 1, 128, args);
+    }
+    if (!accumulate)
+      for (const Operand& operand : call.writes) on.fill(operand, std::byte{0});
+    PositionArgs positions_only = args, types_only = args;
+    positions_only.types = {}, types_only.table = {};
+    if (table) on.launch(KernelId::position_grad, positions, 1, 128, positions_only);
+    if (types) on.launch(KernelId::type_grad, ceil_div(h, 256), args.type_rows, 256, types_only);
+  }};
+}
+
+Kernel sample_kernel(const host::Form& form) {
+  const auto& dims = form.dims(0);
+  const std::int64_t samples = dims[0], size = host::size_of_dims(dims) / samples;
+  form.expect({}, {samples * size});
+  const DType dtype = form.writes[0].dtype;
+  const Bytes bytes = size_of(dtype) * (samples * size);
+  return {.run = [=](const Launcher& on, const Call& call) { on.copy(call.writes[0].data, call.staged, bytes); },
+          .staged = bytes,
+          .prepare =
+              [=](std::byte* to, const OpArguments& given) {
+                FS_ASSERT(given.source);
+                std::array<double, 256> part;
+                const auto chunk = static_cast<std::int64_t>(part.size());
+                for (std::int64_t sample = 0; sample < samples; ++sample)
+                  for (std::int64_t at = 0; at < size; at += chunk) {
+                    const std::int64_t here = std::min(chunk, size - at);
+                    given.source->features(given.first_sample + sample, at,
+                                           std::span(part).first(static_cast<std::size_t>(here)));
+                    host::store(part.data(), here, {to, samples * size, dtype}, sample * size + at);
+                  }
+              }};
+}
+
+}  // namespace
+
+Kernel make_embedding(const host::Form& form) {
+  if (!form.forward() && form.what.phase != Phase::WeightGrad)
+    form.refuse("this phase", "forward, recompute or weight gradient");
+  if (form.attributes.has("tokens")) return token_kernel(form);
+  if (form.attributes.has("positions") || form.attributes.has("types")) return position_kernel(form);
+  if (form.attributes.has("sample") && form.forward()) return sample_kernel(form);
+  form.refuse("attributes \"" + form.attributes.text() + "\"", "tokens, positions, types or sample");
+}
+
+namespace {
+
+struct LossForm {
+  std::int64_t rows = 0, columns = 0, classes = 0;
+  bool label = false, accumulate = false;
+
+  std::int64_t size() const { return rows * columns; }
+  CrossEntropyArgs numbers(const OpArguments& given, bool split) const {
+    CrossEntropyArgs args = {};
+    args.rows = rows, args.columns = columns, args.first = split ? given.tp_rank * columns : 0;
+    args.used = std::clamp<std::int64_t>(classes - args.first, 0, columns);
+    args.weight = static_cast<float>(host::loss_weight(given, rows) * given.loss_scale);
+    args.accumulate = accumulate;
+    return args;
+  }
+  void launch(const Launcher& on, KernelId kernel, const CrossEntropyArgs& args) const {
+    on.launch(kernel, rows, 1, 256, args);
+  }
+};
+
+// A kernel that takes the targets from the host.
+Kernel with_targets(const LossForm& form, std::function<void(const Launcher&, const Call&)> run, Bytes scratch) {
+  return {.run = std::move(run),
+          .scratch = scratch,
+          .staged = {8 * form.rows},
+          .prepare = [form](std::byte* to, const OpArguments& given) {
+            fill_tokens(given, form.rows, form.classes, 1, form.label, to);
+          }};
+}
+
+Kernel whole_forward(const host::Form& form, const LossForm& loss) {
+  form.expect({loss.size()}, {loss.size(), loss.rows, 1});
+  const Bytes terms = {round_up(4 * loss.rows, 256)};
+  return with_targets(
+      loss,
+      [=](const Launcher& on, const Call& call) {
+        on.copy(call.writes[1].data, call.staged, {8 * loss.rows});
+        CrossEntropyArgs args = loss.numbers(call.arguments, false);
+        args.x = reads(call.reads[0]), args.targets = reads(call.writes[1]), args.y = writes(call.writes[0]);
+        args.terms = scratch_array(call.scratch, loss.rows, Type::F32);
+        loss.launch(on, KernelId::cross_entropy_forward, args);
+        TermSumArgs sum = {.x = args.terms, .out = writes(call.writes[2]), .count = loss.rows};
+        sum.x.writes = false;
+        sum.terms = Terms::Given, sum.weight = host::loss_weight(call.arguments, loss.rows);
+        on.sum_terms(sum, call.scratch + terms.value);
+      },
+      terms + term_sum_scratch(loss.rows));
+}
+
+Kernel backward(const host::Form& form, const LossForm& loss, bool staged) {
+  const std::vector<std::int64_t> in =
+      staged ? std::vector{loss.size(), 2 * loss.rows, loss.rows} : std::vector{loss.size(), loss.rows};
+  form.expect(in, {loss.size()});
+  return {.run = [=](const Launcher& on, const Call& call) {
+    CrossEntropyArgs args = loss.numbers(call.arguments, staged);
+    args.x = reads(call.reads[0]), args.targets = reads(call.reads[staged ? 2 : 1]), args.y = writes(call.writes[0]);
+    if (staged) args.sums = reads(call.reads[1]);
+    loss.launch(on, KernelId::cross_entropy_backward, args);
+  }};
+}
+
+Kernel stage_max(const host::Form& form, const LossForm& loss) {
+  form.expect({loss.size()}, {loss.rows});
+  return {.run = [=](const Launcher& on, const Call& call) {
+    CrossEntropyArgs args = loss.numbers(call.arguments, true);
+    args.x = reads(call.reads[0]), args.maxima = writes(call.writes[0]);
+    loss.launch(on, KernelId::cross_entropy_maximum, args);
+  }};
+}
+
+Kernel stage_exp(const host::Form& form, const LossForm& loss) {
+  form.expect({loss.size(), loss.rows}, {loss.size(), 2 * loss.rows, loss.rows});
+  return with_targets(loss,
+                      [=](const Launcher& on, const Call& call) {
+                        on.copy(call.writes[2].data, call.staged, {8 * loss.rows});
+                        CrossEntropyArgs args = loss.numbers(call.arguments, true);
+                        args.x = reads(call.reads[0]), args.maxima = reads(call.reads[1]), args.targets = reads(call.writes[2]);
+                        args.y = writes(call.writes[0]), args.sums = writes(call.writes[1]);
+                        loss.launch(on, KernelId::cross_entropy_exponentials, args);
+                      },
+                      {});
+}
+
+Kernel stage_loss(const host::Form& form, const LossForm& loss) {
+  form.expect({2 * loss.rows, loss.rows}, {1});
+  return {.run =
+              [=](const Launcher& on, const Call& call) {
+                TermSumArgs sum = {.x = reads(call.reads[0]), .maxima = reads(call.reads[1]), .out = writes(call.writes[0])};
+                sum.count = loss.rows, sum.terms = Terms::Staged, sum.weight = host::loss_weight(call.arguments, loss.rows);
+                on.sum_terms(sum, call.scratch);
+              },
+          .scratch = term_sum_scratch(loss.rows)};
+}
+
+}  // namespace
+
+Kernel make_cross_entropy(const host::Form& form) {
+  const auto& dims = form.dims(0, 2);
+  const LossForm loss{.rows = dims[0],
+                      .columns = dims[1],
+                      .classes = form.attributes.integer("classes"),
+                      .label = form.attributes.has("label") || form.attributes.has("next_sentence"),
+                      .accumulate = form.what.accumulate};
+  const bool gradient = form.what.phase == Phase::InputGrad;
+  if (!gradient && !form.forward()) form.refuse("this phase", "forward, recompute or input gradient");
+  const std::string stage = form.attributes.word("stage");
+  if (stage.empty()) {
+    if (loss.classes < 1 || loss.classes > loss.columns)
+      form.refuse(std::to_string(loss.classes) + " classes", "at least 1 and at most the columns");
+    return gradient ? backward(form, loss, false) : whole_forward(form, loss);
+  }
+  if (stage == "exp") return gradient ? backward(form, loss, true) : stage_exp(form, loss);
+  if (stage == "max" && !gradient) return stage_max(form, loss);
+  if (stage == "loss" && !gradient) return stage_loss(form, loss);
+  form.refuse("stage=" + stage, "max, exp or loss");
+}
+
+// loss = sum of y^2 over the samples of the step, divided by their number.
+Kernel make_sum_of_squares(const host::Form& form) {
+  const std::int64_t size = host::size_of_dims(form.dims(0));
+  if (form.forward()) {
+    form.expect({size}, {1});
+    return {.run =
+                [=](const Launcher& on, const Call& call) {
+                  TermSumArgs sum = {.x = reads(call.reads[0]), .out = writes(call.writes[0]), .count = size};
+                  sum.terms = Terms::Squares, sum.weight = 1 / static_cast<double>(call.arguments.samples_of_step);
+                  on.sum_terms(sum, call.scratch);
+                },
+            .scratch = term_sum_scratch(size)};
+  }
+  form.expect({size}, {size});
+  const bool accumulate = form.what.accumulate;
+  return {.run = [=](const Launcher& on, const Call& call) {
+    AddArgs args = {.y = writes(call.writes[0]), .rows = 1, .columns = size, .count = 1, .accumulate = accumulate};
+    args.inputs[0] = reads(call.reads[0]);
+    args.scale = static_cast<float>(2 * call.arguments.loss_scale / static_cast<double>(call.arguments.samples_of_step));
+    on.elements(KernelId::add_arrays, size, args);
+  }};
+}
+
+}  // namespace foreshard::gpu

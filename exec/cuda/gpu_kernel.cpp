@@ -1,0 +1,128 @@
+#include "exec/cuda/gpu_kernel.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+
+namespace foreshard::gpu {
+
+namespace {
+
+constexpr std::int64_t kMostChunks = 64, kFewestRows = 64;      // of a column sum
+constexpr std::int64_t kMostBlocks = 256, kFewestTerms = 4096;  // of a sum of terms
+
+std::int64_t rows_of_chunk(std::int64_t rows) { return std::max(kFewestRows, ceil_div(rows, kMostChunks)); }
+std::int64_t terms_of_block(std::int64_t terms) { return std::max(kFewestTerms, ceil_div(terms, kMostBlocks)); }
+
+Kernel make(const host::Form& form) {
+  switch (form.what.op) {
+    case Op::MatMul:
+      if (form.attributes.has("scores")) return make_scores(form);
+      if (form.attributes.has("values")) return make_weighted_values(form);
+      return make_matmul(form);
+    case Op::Attention: return make_attention(form);
+    case Op::Softmax: return make_softmax(form);
+    case Op::Norm: return make_norm(form);
+    case Op::Activation: return make_activation(form);
+    case Op::Dropout: return make_dropout(form);
+    case Op::Add: return make_add(form);
+    case Op::Rope: return make_rope(form);
+    case Op::Embedding: return make_embedding(form);
+    case Op::CrossEntropy: return make_cross_entropy(form);
+    case Op::SumOfSquares: return make_sum_of_squares(form);
+    case Op::Adam: return make_update(form, true);
+    case Op::Sgd: return make_update(form, false);
+    case Op::GradNorm: return make_grad_norm(form);
+    case Op::ClipScale: return make_clip_scale(form);
+    case Op::Cast: return make_cast(form);
+    case Op::Zero: return make_zero(form);
+    case Op::Conv2d:
+    case Op::BatchNorm:
+    case Op::MaxPool:
+    case Op::AvgPool:
+    case Op::Bias:
+    case Op::Encode:
+    case Op::Decode: break;
+  }
+  form.refuse("an operator without a CUDA kernel", "one of docs/cuda.md");
+}
+
+}  // namespace
+
+Kernel make_kernel(const Compute& what, std::span<const Operand> reads, std::span<const Operand> writes) {
+  const host::Form form{what, reads, writes, host::Attributes(what.attributes)};
+  for (const auto& operands : {reads, writes})
+    for (const Operand& operand : operands)
+      if (operand.dtype == DType::F64 || operand.dtype == DType::F8 || operand.dtype == DType::I32)
+        form.refuse(std::string("an operand in ") + name_of(operand.dtype), "fp32, tf32, bf16 or fp16 on a GPU");
+  return make(form);
+}
+
+Type type_of(DType dtype) {
+  switch (dtype) {
+    case DType::F32:
+    case DType::TF32: return Type::F32;
+    case DType::BF16: return Type::BF16;
+    case DType::F16: return Type::F16;
+    case DType::F64: return Type::F64;
+    case DType::I64: return Type::I64;
+    case DType::U8: return Type::U8;
+    case DType::I32:
+    case DType::F8: break;
+  }
+  FS_ASSERT(!"a type that kernels know");
+}
+
+View reads(const Operand& operand) {
+  return {.data = operand.data, .elements = operand.elements, .type = type_of(operand.dtype)};
+}
+View writes(const Operand& operand) {
+  View array = reads(operand);
+  array.writes = true;
+  return array;
+}
+View scratch_array(std::byte* at, std::int64_t elements, Type type) {
+  return {.data = at, .elements = elements, .type = type, .writes = true};
+}
+
+void Launcher::fill(const Operand& operand, std::byte with) const {
+  const Bytes bytes = size_of(operand.dtype) * operand.elements;
+  if (bytes.value > 0) runtime_.fill(operand.data, with, bytes, stream_);
+}
+
+Bytes column_sum_scratch(std::int64_t rows, std::int64_t columns) {
+  const std::int64_t chunks = ceil_div(rows, rows_of_chunk(rows));
+  return {chunks > 1 ? 4 * chunks * columns : 0};
+}
+
+void Launcher::sum_columns(ColumnSumArgs args, std::byte* scratch) const {
+  args.rows_of_chunk = rows_of_chunk(args.rows);
+  const std::int64_t chunks = ceil_div(args.rows, args.rows_of_chunk), blocks = ceil_div(args.columns, 32);
+  if (chunks == 1) return launch(KernelId::column_sums, blocks, 1, 256, args);
+  ColumnSumArgs part = args;
+  part.accumulate = false;
+  part.out = scratch_array(scratch, chunks * args.columns, Type::F32);
+  launch(KernelId::column_sums, blocks, chunks, 256, part);
+  ColumnSumArgs rest = {.x = part.out, .out = args.out, .rows = chunks, .columns = args.columns, .rows_of_chunk = chunks};
+  rest.x.writes = false;
+  rest.accumulate = args.accumulate;
+  launch(KernelId::column_sums, blocks, 1, 256, rest);
+}
+
+Bytes term_sum_scratch(std::int64_t terms) { return {8 * std::max<std::int64_t>(1, ceil_div(terms, terms_of_block(terms)))}; }
+
+void Launcher::sum_terms(TermSumArgs args, std::byte* scratch) const {
+  args.per_block = terms_of_block(args.count);
+  const std::int64_t blocks = std::max<std::int64_t>(1, ceil_div(args.count, args.per_block));
+  if (blocks == 1) return launch(KernelId::sum_terms, 1, 1, 256, args);
+  TermSumArgs part = args;
+  part.out = scratch_array(scratch, blocks, Type::F64);
+  part.weight = 1, part.accumulate = false;
+  launch(KernelId::sum_terms, blocks, 1, 256, part);
+  TermSumArgs rest = {.x = part.out, .out = args.out, .count = blocks, .per_block = blocks, .weight = args.weight};
+  rest.x.writes = false;
+  rest.terms = Terms::Given, rest.accumulate = args.accumulate;
+  launch(KernelId::sum_terms, 1, 1, 256, rest);
+}
+
+}  // namespace foreshard::gpu

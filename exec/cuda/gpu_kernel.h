@@ -1,0 +1,101 @@
+// From an instruction to launches: the makers of docs/host-kernels.md once more, for the GPU. Used only by exec/cuda/.
+#pragma once
+
+#include <algorithm>
+#include <functional>
+#include <vector>
+
+#include "exec/cuda/runtime.h"
+#include "exec/host_kernel.h"
+
+namespace foreshard::gpu {
+
+// Puts work on one stream.
+class Launcher {
+ public:
+  Launcher(Runtime& runtime, Stream* stream, std::byte* workspace)
+      : runtime_(runtime), stream_(stream), workspace_(workspace) {}
+
+  template <class Args>
+  void launch(KernelId kernel, std::int64_t blocks_x, std::int64_t blocks_y, int threads, const Args& args) const {
+    if (blocks_x == 0 || blocks_y == 0) return;
+    runtime_.launch({.kernel = kernel,
+                     .blocks_x = static_cast<unsigned>(blocks_x),
+                     .blocks_y = static_cast<unsigned>(blocks_y),
+                     .threads = threads,
+                     .args = &args,
+                     .bytes = sizeof args},
+                    stream_);
+  }
+  // A warp per row; four elements per thread, over and over.
+  template <class Args>
+  void rows(KernelId kernel, std::int64_t rows, const Args& args) const {
+    launch(kernel, ceil_div(rows, 8), 1, 256, args);
+  }
+  template <class Args>
+  void elements(KernelId kernel, std::int64_t count, const Args& args) const {
+    launch(kernel, std::min<std::int64_t>(ceil_div(count, 1024), 4096), 1, 256, args);
+  }
+  void multiply(const Multiply& product) const { runtime_.multiply(product, workspace_, kMultiplyWorkspace, stream_); }
+  void fill(const Operand& operand, std::byte with) const;
+  void copy(std::byte* to, const std::byte* from, Bytes bytes) const { runtime_.copy(to, from, bytes, stream_); }
+  void sum_columns(ColumnSumArgs args, std::byte* scratch) const;  // in one launch or two; see column_sum_scratch
+  void sum_terms(TermSumArgs args, std::byte* scratch) const;
+
+ private:
+  Runtime& runtime_;
+  Stream* stream_;
+  std::byte* workspace_;
+};
+
+// Scratch bytes of the two above.
+Bytes column_sum_scratch(std::int64_t rows, std::int64_t columns);
+Bytes term_sum_scratch(std::int64_t terms);
+
+struct Call {
+  std::span<const Operand> reads, writes;
+  std::byte* scratch;       // of the stream
+  const std::byte* staged;  // pinned memory of the host: what `prepare` made for this run
+  const std::byte* table;   // on the device
+  const OpArguments& arguments;
+};
+
+struct Kernel {
+  std::function<void(const Launcher&, const Call&)> run = {};
+  Bytes scratch = {};
+  // Bytes that the host makes before every run: tokens, targets, pictures.
+  Bytes staged = {};
+  std::function<void(std::byte* to, const OpArguments&)> prepare = {};
+  std::vector<std::byte> table = {};  // bytes that never change, on the device from the start
+  bool multiplies = false;            // needs the workspace of products
+};
+
+// Throws Error for what the GPU cannot run.
+Kernel make_kernel(const Compute& what, std::span<const Operand> reads, std::span<const Operand> writes);
+
+// One per operator, in exec/cuda/gpu_*.cpp.
+Kernel make_matmul(const host::Form& form);
+Kernel make_scores(const host::Form& form);
+Kernel make_weighted_values(const host::Form& form);
+Kernel make_softmax(const host::Form& form);
+Kernel make_attention(const host::Form& form);
+Kernel make_rope(const host::Form& form);
+Kernel make_norm(const host::Form& form);
+Kernel make_activation(const host::Form& form);
+Kernel make_dropout(const host::Form& form);
+Kernel make_add(const host::Form& form);
+Kernel make_embedding(const host::Form& form);
+Kernel make_cross_entropy(const host::Form& form);
+Kernel make_sum_of_squares(const host::Form& form);
+Kernel make_update(const host::Form& form, bool adam);
+Kernel make_grad_norm(const host::Form& form);
+Kernel make_clip_scale(const host::Form& form);
+Kernel make_cast(const host::Form& form);
+Kernel make_zero(const host::Form& form);
+
+Type type_of(DType dtype);
+View reads(const Operand& operand);   // a kernel may only read it
+View writes(const Operand& operand);  // read and write
+View scratch_array(std::byte* at, std::int64_t elements, Type type);
+
+}  // namespace foreshard::gpu

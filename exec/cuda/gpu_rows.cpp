@@ -1,0 +1,278 @@
+// Norms, activations, dropout, sums, softmax, rotary positions, casts.
+#include <cmath>
+#include <cstring>
+
+#include "exec/cuda/gpu_kernel.h"
+#include "exec/host_dropout.h"
+#include "exec/philox.h"
+
+namespace foreshard::gpu {
+
+namespace {
+
+Kernel norm_backward(const host::Form& form, NormGradArgs args) {
+  const std::int64_t size = args.rows * args.h, h = args.h;
+  const std::size_t weights = args.centred ? 2 : 1;
+  const bool input = form.writes.size() == weights + 1;  // the input wants a gradient
+  std::vector<std::int64_t> sizes = {size, size}, out;
+  if (input) out.push_back(size);
+  sizes.insert(sizes.end(), weights, h);
+  out.insert(out.end(), weights, h);
+  form.expect(sizes, out);
+  args.accumulate = form.what.accumulate;
+  const bool add_weights = form.attributes.has("accumulate_weights");
+  const Bytes sums = {round_up(column_sum_scratch(args.rows, h).value, 256)};
+  return {.run =
+              [=](const Launcher& on, const Call& call) {
+                NormGradArgs grad = args;
+                const View dy = reads(call.reads[0]);
+                grad.x = reads(call.reads[1]);
+                grad.stats = scratch_array(call.scratch + sums.value, 2 * grad.rows, Type::F32);
+                const View dx = input ? writes(call.writes[0]) : View{};
+                const Operand& dw = call.writes[input ? 1 : 0];
+                // In place the gradient of the input is written last: the sums of the weights read what it takes the place of.
+                const bool in_place = input && (dx.data == dy.data || dx.data == grad.x.data);
+                const auto with_input = [&] { grad.dy = dy, grad.weight = reads(call.reads[2]), grad.dx = dx; };
+                if (input && !in_place) with_input();
+                on.rows(KernelId::norm_input_grad, grad.rows, grad);
+                ColumnSumArgs sum = {.x = dy, .other = grad.x, .stats = grad.stats, .out = writes(dw), .rows = grad.rows};
+                sum.stats.writes = false;
+                sum.columns = grad.h, sum.factor = Factor::Normalised, sum.accumulate = add_weights;
+                on.sum_columns(sum, call.scratch);
+                if (weights == 2)
+                  on.sum_columns({.x = dy,
+                                  .out = writes(call.writes[input ? 2 : 1]),
+                                  .rows = grad.rows,
+                                  .columns = grad.h,
+                                  .accumulate = add_weights},
+                                 call.scratch);
+                if (!in_place) return;
+                with_input();
+                on.rows(KernelId::norm_input_grad, grad.rows, grad);
+              },
+          .scratch = sums + Bytes{8 * args.rows}};
+}
+
+}  // namespace
+
+Kernel make_norm(const host::Form& form) {
+  const auto& dims = form.dims(0, 2);
+  const bool centred = form.attributes.has("layernorm");
+  if (!centred && !form.attributes.has("rmsnorm"))
+    form.refuse("attributes \"" + form.attributes.text() + "\"", "layernorm or rmsnorm");
+  const std::int64_t rows = dims[0], h = dims[1], size = rows * h;
+  const auto eps = static_cast<float>(form.attributes.number("eps"));
+  if (form.what.phase == Phase::Backward) return norm_backward(form, {.rows = rows, .h = h, .eps = eps, .centred = centred});
+  if (!form.forward()) form.refuse("this phase", "forward, recompute or backward");
+  form.expect(centred ? std::vector{size, h, h} : std::vector{size, h}, {size});
+  return {.run = [=](const Launcher& on, const Call& call) {
+    NormArgs args = {
+        .x = reads(call.reads[0]), .weight = reads(call.reads[1]), .y = writes(call.writes[0]), .rows = rows, .h = h};
+    if (centred) args.bias = reads(call.reads[2]);
+    args.eps = eps, args.centred = centred;
+    on.rows(KernelId::norm_forward, rows, args);
+  }};
+}
+
+Kernel make_activation(const host::Form& form) {
+  const auto& dims = form.dims(0, 2);
+  const std::int64_t rows = dims[0], columns = dims[1], size = rows * columns;
+  Curve curve = Curve::Gelu;
+  if (form.attributes.has("relu"))
+    curve = Curve::Relu;
+  else if (form.attributes.has("tanh"))
+    curve = Curve::Tanh;
+  else if (form.attributes.has("swiglu"))
+    curve = Curve::SwiGlu;
+  else if (!form.attributes.has("gelu"))
+    form.refuse("attributes \"" + form.attributes.text() + "\"", "gelu, relu, tanh or swiglu");
+  const std::int64_t saved = curve == Curve::SwiGlu ? 2 * size : size;
+  if (form.forward()) {
+    form.expect({saved}, {size});
+    return {.run = [=](const Launcher& on, const Call& call) {
+      on.elements(
+          KernelId::activation_forward, size,
+          ActivationArgs{
+              .x = reads(call.reads[0]), .y = writes(call.writes[0]), .rows = rows, .columns = columns, .curve = curve});
+    }};
+  }
+  form.expect({size, saved}, {saved});
+  const bool accumulate = form.what.accumulate;
+  return {.run = [=](const Launcher& on, const Call& call) {
+    on.elements(KernelId::activation_backward, size,
+                ActivationArgs{.x = reads(call.reads[1]),
+                               .dy = reads(call.reads[0]),
+                               .y = writes(call.writes[0]),
+                               .rows = rows,
+                               .columns = columns,
+                               .curve = curve,
+                               .accumulate = accumulate});
+  }};
+}
+
+namespace {
+
+Kernel dropout_forward(const host::Form& form, const DropoutArgs& args, std::uint64_t site, bool sequence_parallel) {
+  const std::int64_t size = args.runs * args.length;
+  const std::size_t operands = form.reads.size();  // x; x, skip; x, skip, bias
+  std::vector<std::int64_t> sizes = {size};
+  if (operands >= 2) sizes.push_back(size);
+  if (operands == 3) sizes.push_back(args.length);
+  form.expect(sizes, {size, size});
+  return {.run = [=](const Launcher& on, const Call& call) {
+    DropoutArgs drop = args;
+    const OpArguments& given = call.arguments;
+    drop.x = reads(call.reads[0]), drop.y = writes(call.writes[0]), drop.mask = writes(call.writes[1]);
+    if (operands >= 2) drop.skip = reads(call.reads[1]);
+    if (operands == 3) drop.bias = reads(call.reads[2]);
+    drop.seed = given.seed;
+    drop.key = mix_keys(mix_keys(name_key("dropout"), given.layer), site);
+    drop.first_sample = given.first_sample;
+    if (drop.heads > 0)
+      drop.first_place = given.tp_rank * drop.heads;
+    else if (sequence_parallel)
+      drop.first_place = given.tp_rank * (drop.runs / drop.samples);
+    on.elements(KernelId::dropout_forward, 4 * drop.runs * ceil_div(drop.length, 4), drop);
+  }};
+}
+
+// dx = dy keep scale; with a bias its gradient is the column sum of the same.
+Kernel dropout_backward(const host::Form& form, const DropoutArgs& args) {
+  const std::int64_t size = args.runs * args.length;
+  const bool bias = form.what.phase == Phase::Backward, input = form.writes.size() == (bias ? 2 : 1);
+  std::vector<std::int64_t> sizes = {size, size}, out;
+  if (input) out.push_back(size);
+  if (bias) sizes.push_back(args.length), out.push_back(args.length);
+  form.expect(sizes, out);
+  const bool add = form.what.accumulate, add_weights = form.attributes.has("accumulate_weights");
+  return {.run =
+              [=](const Launcher& on, const Call& call) {
+                DropoutArgs drop = args;
+                drop.x = reads(call.reads[0]), drop.mask = reads(call.reads[1]), drop.accumulate = add;
+                if (bias) {
+                  ColumnSumArgs sum = {
+                      .x = drop.x, .mask = drop.mask, .out = writes(call.writes[input ? 1 : 0]), .rows = drop.runs};
+                  sum.columns = drop.length, sum.factor = Factor::Mask, sum.scale = drop.scale, sum.accumulate = add_weights;
+                  on.sum_columns(sum, call.scratch);
+                }
+                if (!input) return;
+                drop.y = writes(call.writes[0]);
+                on.elements(KernelId::dropout_backward, size, drop);
+              },
+          .scratch = bias ? column_sum_scratch(args.runs, args.length) : Bytes{}};
+}
+
+}  // namespace
+
+Kernel make_dropout(const host::Form& form) {
+  const auto& dims = form.dims(0);
+  if (dims.size() != 3 && dims.size() != 4)
+    form.refuse(std::to_string(dims.size()) + " dimensions", "3 (rows) or 4 (attention maps)");
+  const bool maps = dims.size() == 4;
+  const host::DropRule rule = host::drop_rule(form);
+  DropoutArgs args = {.runs = dims[0] * dims[1], .length = maps ? dims[2] * dims[3] : dims[2], .samples = dims[0]};
+  args.heads = maps ? dims[1] : 0;
+  args.threshold = rule.threshold, args.scale = static_cast<float>(rule.scale);
+  const std::span<const Operand> side = form.forward() ? form.writes : form.reads;
+  if (side.size() < 2 || side[1].dtype != DType::U8) form.refuse("no uint8 mask", "a mask as second operand");
+  if (form.forward()) return dropout_forward(form, args, rule.site, !maps && form.attributes.has("sequence_parallel"));
+  return dropout_backward(form, args);
+}
+
+// InputGrad is the sum of two gradients: writes[0] += reads[0]. WeightGrad is that of the bias: column sums.
+Kernel make_add(const host::Form& form) {
+  const auto& dims = form.dims(0);
+  const std::int64_t columns = dims.back(), size = host::size_of_dims(dims), rows = size / columns;
+  const bool accumulate = form.what.accumulate;
+  if (form.reads.empty()) form.refuse("no reads", "at least one");
+  if (form.what.phase == Phase::WeightGrad) {
+    form.expect({size}, {columns});
+    return {.run =
+                [=](const Launcher& on, const Call& call) {
+                  on.sum_columns({.x = reads(call.reads[0]),
+                                  .out = writes(call.writes[0]),
+                                  .rows = rows,
+                                  .columns = columns,
+                                  .accumulate = accumulate},
+                                 call.scratch);
+                },
+            .scratch = column_sum_scratch(rows, columns)};
+  }
+  const bool forward = form.forward(), bias = forward && form.reads.size() > 1 && form.reads.back().elements < size;
+  const std::size_t inputs = form.reads.size() - (bias ? 1 : 0);
+  if (inputs > kMostInputs) form.refuse(std::to_string(inputs) + " inputs", "at most " + std::to_string(kMostInputs));
+  std::vector<std::int64_t> sizes(inputs, size);
+  if (bias) sizes.push_back(columns);
+  form.expect(sizes, {size});
+  return {.run = [=](const Launcher& on, const Call& call) {
+    AddArgs args = {.y = writes(call.writes[0]), .rows = rows, .columns = columns, .count = static_cast<int>(inputs)};
+    for (std::size_t i = 0; i < inputs; ++i) args.inputs[i] = reads(call.reads[i]);
+    if (bias) args.bias = reads(call.reads[inputs]);
+    args.accumulate = accumulate && !forward;
+    on.elements(KernelId::add_arrays, size, args);
+  }};
+}
+
+Kernel make_softmax(const host::Form& form) {
+  const auto& dims = form.dims(0, 2);
+  const std::int64_t rows = dims[0], columns = dims[1], size = rows * columns;
+  const bool causal = form.attributes.has("causal"), accumulate = form.what.accumulate;
+  if (form.attributes.sets("cp")) form.refuse("context parallelism", "cp = 1");
+  if (causal && rows % columns != 0) form.refuse("a causal map that is not square", "as many queries as keys");
+  const auto scale = static_cast<float>(form.attributes.number("scale"));
+  if (!(scale > 0)) form.refuse("scale " + form.attributes.word("scale"), "a positive number");
+  const bool forward = form.forward();
+  form.expect(forward ? std::vector{size} : std::vector{size, size}, {size});
+  return {.run = [=](const Launcher& on, const Call& call) {
+    SoftmaxArgs args = {.x = reads(call.reads[forward ? 0 : 1]), .y = writes(call.writes[0]), .rows = rows, .columns = columns};
+    args.scale = scale, args.causal = causal, args.accumulate = accumulate;
+    if (!forward) args.dp = reads(call.reads[0]);
+    on.rows(forward ? KernelId::softmax_forward : KernelId::softmax_backward, rows, args);
+  }};
+}
+
+Kernel make_rope(const host::Form& form) {
+  const auto& dims = form.dims(0, 3);
+  const std::int64_t samples = dims[0], positions = dims[1], width = dims[2], dim = form.attributes.integer("dim");
+  const std::int64_t rotated = (form.attributes.integer("heads") + form.attributes.integer("kv")) * dim, half = dim / 2;
+  if (dim < 2 || dim % 2 != 0 || rotated > width)
+    form.refuse("attributes \"" + form.attributes.text() + "\"", "heads of even size that fit the row");
+  const std::int64_t size = host::size_of_dims(dims);
+  form.expect({size}, {size});
+  const double theta = form.attributes.number("theta");
+  std::vector<float> table(static_cast<std::size_t>(positions * dim));  // as the host's: in double, rounded once
+  for (std::int64_t p = 0; p < positions; ++p)
+    for (std::int64_t i = 0; i < half; ++i) {
+      const double angle = static_cast<double>(p) * std::pow(theta, -2.0 * static_cast<double>(i) / static_cast<double>(dim));
+      table[static_cast<std::size_t>(p * dim + i)] = static_cast<float>(std::cos(angle));
+      table[static_cast<std::size_t>(p * dim + half + i)] = static_cast<float>(std::sin(angle));
+    }
+  const float sign = form.forward() ? 1.0F : -1.0F;
+  const bool accumulate = form.what.accumulate;
+  Kernel kernel{.run = [=](const Launcher& on, const Call& call) {
+    RopeArgs args = {.x = reads(call.reads[0]), .y = writes(call.writes[0]), .rows = positions * samples, .samples = samples};
+    args.table = scratch_array(const_cast<std::byte*>(call.table), positions * dim, Type::F32);
+    args.table.writes = false;
+    args.width = width, args.rotated = rotated, args.dim = dim, args.sign = sign, args.accumulate = accumulate;
+    on.elements(KernelId::rotate, 4 * args.rows * (width - rotated / 2), args);
+  }};
+  kernel.table.resize(table.size() * sizeof(float));
+  std::memcpy(kernel.table.data(), table.data(), kernel.table.size());
+  return kernel;
+}
+
+Kernel make_cast(const host::Form& form) {
+  form.expect({1}, {form.reads.empty() ? 1 : form.reads[0].elements});
+  return {.run = [](const Launcher& on, const Call& call) {
+    const std::int64_t count = call.reads[0].elements;
+    on.elements(KernelId::cast_array, count, CastArgs{.x = reads(call.reads[0]), .y = writes(call.writes[0]), .count = count});
+  }};
+}
+
+Kernel make_zero(const host::Form&) {
+  return {.run = [](const Launcher& on, const Call& call) {
+    for (const Operand& operand : call.writes) on.fill(operand, std::byte{0});
+  }};
+}
+
+}  // namespace foreshard::gpu

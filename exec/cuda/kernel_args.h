@@ -1,0 +1,222 @@
+// What the CUDA kernels are told: plain values, the same for nvcc, for the emulator of the tests and for those who launch them.
+#pragma once
+
+#include <cstdint>
+
+namespace foreshard::gpu {
+
+enum class Type : std::uint8_t { F32, BF16, F16, F64, I64, U8 };  // F64: sums in scratch memory only
+
+// An operand of a kernel: `elements` from `data` on. A kernel may only write where `writes` says so; the emulator checks both.
+struct View {
+  void* data = nullptr;
+  std::int64_t elements = 0;
+  Type type = Type::F32;
+  bool writes = false;
+};
+
+// Each kernel's arguments have `each`, which calls f with every array.
+struct NormArgs {  // y = (x - mean) / deviation * weight + bias; rms: no mean, no bias
+  View x, weight, bias, y;
+  std::int64_t rows, h;
+  float eps;
+  bool centred;
+  template <class F>
+  void each(F f) const {
+    f(x), f(weight), f(bias), f(y);
+  }
+};
+
+struct NormGradArgs {  // stats: {mean, 1 / deviation} per row, written; dx without data: only the statistics
+  View dy, x, weight, stats, dx;
+  std::int64_t rows, h;
+  float eps;
+  bool centred, accumulate;
+  template <class F>
+  void each(F f) const {
+    f(dy), f(x), f(weight), f(stats), f(dx);
+  }
+};
+
+// out[c] (+)= sum over rows of x[r, c] * factor. Rows are summed in chunks; with more than one chunk `out` is [chunk, column]
+// and a second launch sums the chunks.
+enum class Factor : std::uint8_t { One, Mask, Normalised };  // mask scale; (other - mean) / deviation
+struct ColumnSumArgs {
+  View x, mask, other, stats, out;
+  std::int64_t rows, columns, rows_of_chunk;
+  Factor factor;
+  float scale;
+  bool accumulate;
+  template <class F>
+  void each(F f) const {
+    f(x), f(mask), f(other), f(stats), f(out);
+  }
+};
+
+enum class Curve : std::uint8_t { Gelu, Relu, Tanh, SwiGlu };
+struct ActivationArgs {  // forward: y of x; backward: y (+)= dy slope(x)
+  View x, dy, y;
+  std::int64_t rows, columns;  // of the result of the forward
+  Curve curve;
+  bool accumulate;
+  template <class F>
+  void each(F f) const {
+    f(x), f(dy), f(y);
+  }
+};
+
+inline constexpr int kMostInputs = 8;
+struct AddArgs {  // y (+)= scale * sum of the inputs + bias
+  View inputs[kMostInputs];
+  View bias, y;
+  std::int64_t rows, columns;
+  int count;
+  bool accumulate;
+  float scale = 1;
+  template <class F>
+  void each(F f) const {
+    for (const View& input : inputs) f(input);
+    f(bias), f(y);
+  }
+};
+
+// Runs of `length` contiguous elements of one sample: rows [position, sample] or maps [sample, head].
+struct DropoutArgs {  // forward: y = skip + keep scale (x + bias); backward: y (+)= keep scale x
+  View x, skip, bias, mask, y;
+  std::int64_t runs, length, samples, heads;  // heads 0: rows
+  std::int64_t first_place, first_sample;     // of this rank and micro-batch
+  std::uint64_t seed, key;                    // key: of layer and site
+  std::uint32_t threshold;
+  float scale;
+  bool accumulate;
+  template <class F>
+  void each(F f) const {
+    f(x), f(skip), f(bias), f(mask), f(y);
+  }
+};
+
+struct SoftmaxArgs {  // forward: y = softmax(scale x); backward: y (+)= scale p (dp - sum(p dp)), x = p
+  View x, dp, y;
+  std::int64_t rows, columns;
+  float scale;
+  bool causal, accumulate;
+  template <class F>
+  void each(F f) const {
+    f(x), f(dp), f(y);
+  }
+};
+
+struct RopeArgs {
+  View x, table, y;  // table: [position, cos of dim / 2 angles, sin]
+  std::int64_t rows, samples, width, rotated, dim;
+  float sign;
+  bool accumulate;
+  template <class F>
+  void each(F f) const {
+    f(x), f(table), f(y);
+  }
+};
+
+struct LookupArgs {  // forward: out = row of the table; gradient: table (+)= sums of dy
+  View table, tokens, rows;
+  std::int64_t count, h, table_rows, first_row;
+  template <class F>
+  void each(F f) const {
+    f(table), f(tokens), f(rows);
+  }
+};
+
+struct PositionArgs {  // rows [position, sample]; y = x + table[position] + types[type of the position]
+  View x, table, types, y;
+  std::int64_t samples, positions, h, first_position, sequence, type_rows;
+  template <class F>
+  void each(F f) const {
+    f(x), f(table), f(types), f(y);
+  }
+};
+
+struct CrossEntropyArgs {  // one block per row
+  View x, targets, maxima, sums, y, terms;
+  std::int64_t rows, columns, used, first;  // columns that are classes; the first of this rank
+  float weight;
+  bool accumulate;
+  template <class F>
+  void each(F f) const {
+    f(x), f(targets), f(maxima), f(sums), f(y), f(terms);
+  }
+};
+
+enum class Terms : std::uint8_t { Given, Staged, Squares };  // as they are; log(sum) + max - logit; x^2
+struct TermSumArgs {                                         // out[block] or out[0] = weight * sum
+  View x, maxima, out;
+  std::int64_t count, per_block;
+  double weight;
+  Terms terms;
+  bool accumulate;
+  template <class F>
+  void each(F f) const {
+    f(x), f(maxima), f(out);
+  }
+};
+
+struct ScaleArgs {  // x *= min(1, limit / norm), norm = sqrt(square) / loss_scale
+  View square, x;
+  double limit, loss_scale;
+  template <class F>
+  void each(F f) const {
+    f(square), f(x);
+  }
+};
+
+struct UpdateArgs {  // Adam and SGD on the same elements of all arrays; those without data are not there
+  View gradient, master, momentum, variance, value;
+  std::int64_t count;
+  float gradient_scale, keep, decay, beta1, beta2, rest1, rest2, step, root, eps;  // SGD: beta1 momentum, step rate
+  template <class F>
+  void each(F f) const {
+    f(gradient), f(master), f(momentum), f(variance), f(value);
+  }
+};
+
+struct CastArgs {
+  View x, y;
+  std::int64_t count;
+  template <class F>
+  void each(F f) const {
+    f(x), f(y);
+  }
+};
+
+inline constexpr int kMostPeers = 16;
+enum class Fold : std::uint8_t { Sum, Mean, Max };
+struct
+    ReduceArgs {  // to[j][i] (+)= from[0][i] + from[1][i] + ... in the order of the sources, for `count` elements from `first` on
+  View from[kMostPeers], to[kMostPeers];
+  std::int64_t first, count;
+  int sources, targets;
+  Fold fold;
+  bool accumulate;
+  template <class F>
+  void each(F f) const {
+    for (const View& array : from) f(array);
+    for (const View& array : to) f(array);
+  }
+};
+
+// Attention that keeps no map. Element (position, sample, head, i) of an operand is at position * stride + sample * step + head * dim + i.
+struct AttentionArgs {
+  View q, k, v, context, lse, dcontext, delta, dq, dk, dv;
+  std::int64_t samples, queries, keys, heads, kv_heads, dim;
+  std::int64_t q_stride, q_step, k_stride, k_step;
+  std::uint64_t seed, key;
+  std::int64_t first_head, first_sample;  // of this rank and micro-batch: dropout
+  std::uint32_t threshold;
+  float scale, drop_scale;
+  bool causal, drops, accumulate;
+  template <class F>
+  void each(F f) const {
+    f(q), f(k), f(v), f(context), f(lse), f(dcontext), f(delta), f(dq), f(dk), f(dv);
+  }
+};
+
+}  // namespace foreshard::gpu

@@ -1,0 +1,79 @@
+// Every kernel once: its number, its function and its arguments. The module, the emulator and the launches read this list.
+#pragma once
+
+#include "exec/cuda/kernel_args.h"
+
+#define FORESHARD_KERNELS(KERNEL)                      \
+  KERNEL(norm_forward, NormArgs)                       \
+  KERNEL(norm_input_grad, NormGradArgs)                \
+  KERNEL(column_sums, ColumnSumArgs)                   \
+  KERNEL(activation_forward, ActivationArgs)           \
+  KERNEL(activation_backward, ActivationArgs)          \
+  KERNEL(add_arrays, AddArgs)                          \
+  KERNEL(dropout_forward, DropoutArgs)                 \
+  KERNEL(dropout_backward, DropoutArgs)                \
+  KERNEL(softmax_forward, SoftmaxArgs)                 \
+  KERNEL(softmax_backward, SoftmaxArgs)                \
+  KERNEL(rotate, RopeArgs)                             \
+  KERNEL(token_rows, LookupArgs)                       \
+  KERNEL(token_grad, LookupArgs)                       \
+  KERNEL(position_rows, PositionArgs)                  \
+  KERNEL(position_grad, PositionArgs)                  \
+  KERNEL(type_grad, PositionArgs)                      \
+  KERNEL(cross_entropy_forward, CrossEntropyArgs)      \
+  KERNEL(cross_entropy_maximum, CrossEntropyArgs)      \
+  KERNEL(cross_entropy_exponentials, CrossEntropyArgs) \
+  KERNEL(cross_entropy_backward, CrossEntropyArgs)     \
+  KERNEL(sum_terms, TermSumArgs)                       \
+  KERNEL(scale_clipped, ScaleArgs)                     \
+  KERNEL(update_adam, UpdateArgs)                      \
+  KERNEL(update_sgd, UpdateArgs)                       \
+  KERNEL(cast_array, CastArgs)                         \
+  KERNEL(reduce_peers, ReduceArgs)                     \
+  KERNEL(attention_forward, AttentionArgs)             \
+  KERNEL(attention_delta, AttentionArgs)               \
+  KERNEL(attention_query_grad, AttentionArgs)          \
+  KERNEL(attention_key_grad, AttentionArgs)            \
+  KERNEL(flash_forward_64, AttentionArgs)              \
+  KERNEL(flash_forward_128, AttentionArgs)             \
+  KERNEL(flash_query_grad_64, AttentionArgs)           \
+  KERNEL(flash_query_grad_128, AttentionArgs)          \
+  KERNEL(flash_key_grad_64, AttentionArgs)             \
+  KERNEL(flash_key_grad_128, AttentionArgs)
+
+namespace foreshard::gpu {
+
+enum class KernelId : int {
+#define KERNEL(name, args) name,
+  FORESHARD_KERNELS(KERNEL)
+#undef KERNEL
+};
+#define KERNEL(name, args) +1
+inline constexpr int kKernels = 0 FORESHARD_KERNELS(KERNEL);
+#undef KERNEL
+
+inline const char* name_of(KernelId id) {
+  switch (id) {
+#define KERNEL(name, args) \
+  case KernelId::name: return #name;
+    FORESHARD_KERNELS(KERNEL)
+#undef KERNEL
+  }
+  return "?";
+}
+
+// Calls f with every array that has data in the arguments of a launch.
+template <class F>
+void each_array(KernelId id, const void* args, F f) {
+  const auto told = [&](const View& array) {
+    if (array.data) f(array);
+  };
+  switch (id) {
+#define KERNEL(name, Args) \
+  case KernelId::name: return static_cast<const Args*>(args)->each(told);
+    FORESHARD_KERNELS(KERNEL)
+#undef KERNEL
+  }
+}
+
+}  // namespace foreshard::gpu

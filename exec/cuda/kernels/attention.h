@@ -1,0 +1,144 @@
+// Attention that keeps no map, for every head size up to 256, number format and dropout: a warp per query, or per key in the backward
+// of keys and values. Sums have a fixed order. The tensor-core form is in flash.h.
+#pragma once
+
+#include "exec/cuda/kernels/words.h"
+
+namespace foreshard::gpu {
+
+constexpr int kMostPerLane = 8;  // of 256 dimensions
+
+struct HeadRow {  // a query, or a key, of a head of a sample
+  std::int64_t sample, head, row;
+};
+GPU_FUNCTION HeadRow head_row(std::int64_t n, std::int64_t heads, std::int64_t rows) {
+  return {n / (heads * rows), n / rows % heads, n % rows};
+}
+GPU_FUNCTION std::int64_t query_at(const AttentionArgs& a, const HeadRow& q) {
+  return q.row * a.q_stride + q.sample * a.q_step + q.head * a.dim;
+}
+GPU_FUNCTION std::int64_t key_at(const AttentionArgs& a, std::int64_t sample, std::int64_t kv, std::int64_t key) {
+  return key * a.k_stride + sample * a.k_step + kv * a.dim;
+}
+GPU_FUNCTION std::int64_t context_at(const AttentionArgs& a, const HeadRow& q) {
+  return ((q.row * a.samples + q.sample) * a.heads + q.head) * a.dim;
+}
+GPU_FUNCTION std::int64_t lse_at(const AttentionArgs& a, const HeadRow& q) {
+  return (q.sample * a.heads + q.head) * a.queries + q.row;
+}
+GPU_FUNCTION float dot(const View& x, std::int64_t x_at, const View& y, std::int64_t y_at, std::int64_t dim) {
+  float sum = 0;
+  for (std::int64_t i = 0; i < dim; ++i) sum += load(x, x_at + i) * load(y, y_at + i);
+  return sum;
+}
+// keep / (1 - p) of a place of the map, 1 without dropout.
+GPU_FUNCTION float drop_factor(const AttentionArgs& a, const HeadRow& q, std::int64_t key) {
+  if (!a.drops) return 1.0f;
+  const std::int64_t index = ((a.first_head + q.head) * a.queries + q.row) * a.keys + key;
+  return keeps(a.seed, stream_of_sample(a.key, a.first_sample + q.sample), index, a.threshold) ? a.drop_scale : 0.0f;
+}
+
+GPU_KERNEL attention_forward(const AttentionArgs a) {
+  const std::int64_t n = block() * warps() + warp();
+  if (n >= a.samples * a.heads * a.queries) return;
+  const HeadRow q = head_row(n, a.heads, a.queries);
+  const std::int64_t kv = q.head * a.kv_heads / a.heads, visible = a.causal ? q.row + 1 : a.keys, at = query_at(a, q);
+  float largest = -INFINITY, sum = 0, out[kMostPerLane] = {};
+  for (std::int64_t first = 0; first < visible; first += kWarp) {
+    const std::int64_t key = first + lane();
+    const bool seen = key < visible;
+    const float score = seen ? a.scale * dot(a.q, at, a.k, key_at(a, q.sample, kv, key), a.dim) : -INFINITY;
+    const float now = fmaxf(largest, warp_maximum(score)), shrink = expf(largest - now);
+    const float e = seen ? expf(score - now) : 0.0f;
+    sum = sum * shrink + warp_sum(e);
+    largest = now;
+    const float weight = seen ? e * drop_factor(a, q, key) : 0.0f;
+    for (int j = 0; j < kMostPerLane; ++j) out[j] *= shrink;
+    for (int j = 0; j < kWarp && first + j < visible; ++j) {
+      const float p = lane_value(weight, j);
+      const std::int64_t v = key_at(a, q.sample, kv, first + j);
+      for (int i = 0; i < kMostPerLane; ++i)
+        if (lane() + i * kWarp < a.dim) out[i] += p * load(a.v, v + lane() + i * kWarp);
+    }
+  }
+  for (int i = 0; i < kMostPerLane; ++i)
+    if (lane() + i * kWarp < a.dim) store(a.context, context_at(a, q) + lane() + i * kWarp, out[i] / sum);
+  if (lane() == 0) store(a.lse, lse_at(a, q), largest + logf(sum));
+}
+
+// delta = sum(context dcontext) of a query (Dao et al. 2022, appendix B.2).
+GPU_KERNEL attention_delta(const AttentionArgs a) {
+  const std::int64_t n = block() * warps() + warp();
+  if (n >= a.samples * a.heads * a.queries) return;
+  const HeadRow q = head_row(n, a.heads, a.queries);
+  float sum = 0;
+  for (std::int64_t i = lane(); i < a.dim; i += kWarp)
+    sum += load(a.context, context_at(a, q) + i) * load(a.dcontext, context_at(a, q) + i);
+  sum = warp_sum(sum);
+  if (lane() == 0) store(a.delta, lse_at(a, q), sum);
+}
+
+// Of one place of the map: the probability after dropout, and the gradient of the score.
+struct MapPlace {
+  float dropped, dscore;
+};
+GPU_FUNCTION MapPlace map_place(const AttentionArgs& a, const HeadRow& q, std::int64_t kv, std::int64_t key) {
+  const std::int64_t k = key_at(a, q.sample, kv, key), lse = lse_at(a, q);
+  const float p = expf(a.scale * dot(a.q, query_at(a, q), a.k, k, a.dim) - load(a.lse, lse));
+  const float factor = drop_factor(a, q, key);
+  const float dp = dot(a.dcontext, context_at(a, q), a.v, k, a.dim) * factor;
+  return {p * factor, a.scale * p * (dp - load(a.delta, lse))};
+}
+
+GPU_KERNEL attention_query_grad(const AttentionArgs a) {
+  const std::int64_t n = block() * warps() + warp();
+  if (n >= a.samples * a.heads * a.queries) return;
+  const HeadRow q = head_row(n, a.heads, a.queries);
+  const std::int64_t kv = q.head * a.kv_heads / a.heads, visible = a.causal ? q.row + 1 : a.keys;
+  float dq[kMostPerLane] = {};
+  for (std::int64_t first = 0; first < visible; first += kWarp) {
+    const std::int64_t key = first + lane();
+    const float ds = key < visible ? map_place(a, q, kv, key).dscore : 0.0f;
+    for (int j = 0; j < kWarp && first + j < visible; ++j) {
+      const float d = lane_value(ds, j);
+      const std::int64_t k = key_at(a, q.sample, kv, first + j);
+      for (int i = 0; i < kMostPerLane; ++i)
+        if (lane() + i * kWarp < a.dim) dq[i] += d * load(a.k, k + lane() + i * kWarp);
+    }
+  }
+  for (int i = 0; i < kMostPerLane; ++i)
+    if (lane() + i * kWarp < a.dim) {
+      const std::int64_t at = query_at(a, q) + lane() + i * kWarp;
+      store(a.dq, at, old_value(a.accumulate, a.dq, at) + dq[i]);
+    }
+}
+
+GPU_KERNEL attention_key_grad(const AttentionArgs a) {
+  const std::int64_t n = block() * warps() + warp();
+  if (n >= a.samples * a.kv_heads * a.keys) return;
+  const HeadRow own = head_row(n, a.kv_heads, a.keys);  // its head is that of the keys
+  const std::int64_t group = a.heads / a.kv_heads, begin = a.causal ? own.row : 0;
+  float dk[kMostPerLane] = {}, dv[kMostPerLane] = {};
+  for (std::int64_t head = own.head * group; head < (own.head + 1) * group; ++head)
+    for (std::int64_t first = begin; first < a.queries; first += kWarp) {
+      const HeadRow q = {own.sample, head, first + lane()};
+      const MapPlace place = q.row < a.queries ? map_place(a, q, own.head, own.row) : MapPlace{0, 0};
+      for (int j = 0; j < kWarp && first + j < a.queries; ++j) {
+        const float ds = lane_value(place.dscore, j), p = lane_value(place.dropped, j);
+        const HeadRow from = {own.sample, head, first + j};
+        for (int i = 0; i < kMostPerLane; ++i)
+          if (lane() + i * kWarp < a.dim) {
+            dk[i] += ds * load(a.q, query_at(a, from) + lane() + i * kWarp);
+            dv[i] += p * load(a.dcontext, context_at(a, from) + lane() + i * kWarp);
+          }
+      }
+    }
+  for (int i = 0; i < kMostPerLane; ++i)
+    if (lane() + i * kWarp < a.dim) {
+      const std::int64_t at = key_at(a, own.sample, own.head, own.row) + lane() + i * kWarp;
+      store(a.dk, at, old_value(a.accumulate, a.dk, at) + dk[i]);
+      store(a.dv, at, old_value(a.accumulate, a.dv, at) + dv[i]);
+    }
+}
+
+}  // namespace foreshard::gpu

@@ -1,0 +1,235 @@
+// Element by element: activations, sums, dropout, casts, rotary positions, optimizer updates, sums over peers.
+#pragma once
+
+#include "exec/cuda/kernels/words.h"
+
+namespace foreshard::gpu {
+
+// Elements [i, i + 4) of this thread, then those a grid further on.
+GPU_FUNCTION std::int64_t first_element() { return 4 * (block() * threads() + thread()); }
+GPU_FUNCTION std::int64_t element_stride() { return 4 * blocks() * threads(); }
+
+// GPT-2's form of GELU is x sigmoid(2 u), u = sqrt(2/pi) (x + 0.044715 x^3). The saved operand of relu and tanh is their result.
+GPU_FUNCTION float curve_value(Curve curve, float x) {
+  switch (curve) {
+    case Curve::Gelu: return x * sigmoid(1.5957691216057307f * x * (1.0f + 0.044715f * x * x));
+    case Curve::Relu: return x > 0 ? x : 0.0f;
+    case Curve::Tanh: return tanhf(x);
+    case Curve::SwiGlu: return x * sigmoid(x);
+  }
+  return 0;
+}
+GPU_FUNCTION float curve_slope(Curve curve, float x) {
+  switch (curve) {
+    case Curve::Gelu: {
+      const float s = sigmoid(1.5957691216057307f * x * (1.0f + 0.044715f * x * x));
+      return s + x * s * (1.0f - s) * 1.5957691216057307f * (1.0f + 3 * 0.044715f * x * x);
+    }
+    case Curve::Relu: return x > 0 ? 1.0f : 0.0f;
+    case Curve::Tanh: return 1.0f - x * x;
+    case Curve::SwiGlu: {
+      const float s = sigmoid(x);
+      return s + x * s * (1.0f - s);
+    }
+  }
+  return 0;
+}
+
+// SwiGLU: x = [gate, up] along the columns, y = silu(gate) up.
+GPU_KERNEL activation_forward(const ActivationArgs a) {
+  const std::int64_t size = a.rows * a.columns;
+  float x[4], up[4] = {1, 1, 1, 1};
+  for (std::int64_t i = first_element(); i < size; i += element_stride()) {
+    const int count = up_to_four(size - i);
+    if (a.curve == Curve::SwiGlu) {
+      for (int j = 0; j < count; ++j) {
+        const std::int64_t row = (i + j) / a.columns, at = (i + j) + row * a.columns;
+        x[j] = load(a.x, at), up[j] = load(a.x, at + a.columns);
+      }
+    } else {
+      load4(a.x, i, count, x);
+    }
+    for (int j = 0; j < count; ++j) x[j] = curve_value(a.curve, x[j]) * up[j];
+    store4(a.y, i, count, x);
+  }
+}
+
+GPU_KERNEL activation_backward(const ActivationArgs a) {
+  const std::int64_t size = a.rows * a.columns;
+  float x[4], dy[4], old[4] = {0, 0, 0, 0};
+  for (std::int64_t i = first_element(); i < size; i += element_stride()) {
+    const int count = up_to_four(size - i);
+    load4(a.dy, i, count, dy);
+    if (a.curve == Curve::SwiGlu) {
+      for (int j = 0; j < count; ++j) {
+        const std::int64_t row = (i + j) / a.columns, gate_at = (i + j) + row * a.columns, up_at = gate_at + a.columns;
+        const float gate = load(a.x, gate_at), up = load(a.x, up_at);
+        store(a.y, gate_at, old_value(a.accumulate, a.y, gate_at) + dy[j] * up * curve_slope(a.curve, gate));
+        store(a.y, up_at, old_value(a.accumulate, a.y, up_at) + dy[j] * curve_value(a.curve, gate));
+      }
+      continue;
+    }
+    load4(a.x, i, count, x);
+    if (a.accumulate) load4(a.y, i, count, old);
+    for (int j = 0; j < count; ++j) x[j] = old[j] + dy[j] * curve_slope(a.curve, x[j]);
+    store4(a.y, i, count, x);
+  }
+}
+
+// As the host adds: the first input, the bias, then the others.
+GPU_KERNEL add_arrays(const AddArgs a) {
+  const std::int64_t size = a.rows * a.columns;
+  float sum[4], x[4];
+  for (std::int64_t i = first_element(); i < size; i += element_stride()) {
+    const int count = up_to_four(size - i);
+    if (a.accumulate)
+      load4(a.y, i, count, sum);
+    else
+      load4(a.inputs[0], i, count, sum);
+    for (int j = 0; j < 4 && !a.accumulate; ++j) sum[j] *= a.scale;
+    if (a.bias.data)
+      for (int j = 0; j < count; ++j) sum[j] += load(a.bias, (i + j) % a.columns);
+    for (int input = a.accumulate ? 0 : 1; input < a.count; ++input) {
+      load4(a.inputs[input], i, count, x);
+      for (int j = 0; j < count; ++j) sum[j] += a.scale * x[j];
+    }
+    store4(a.y, i, count, sum);
+  }
+}
+
+// Four elements of one run, which share a random block where the run begins on one.
+GPU_FUNCTION void kept_elements(const DropoutArgs& a, std::int64_t run, std::int64_t i, int count, bool* keep) {
+  const std::int64_t sample = a.heads > 0 ? run / a.heads : run % a.samples;
+  const std::int64_t place = a.first_place + (a.heads > 0 ? run % a.heads : run / a.samples);
+  const std::uint64_t stream = stream_of_sample(a.key, a.first_sample + sample);
+  const std::int64_t first = place * a.length + i;
+  RandomWords words = random_words(a.seed, stream, static_cast<std::uint64_t>(first) / 4);
+  for (int j = 0; j < count; ++j) {
+    if (j > 0 && (first + j) % 4 == 0) words = random_words(a.seed, stream, static_cast<std::uint64_t>(first + j) / 4);
+    keep[j] = words.word[(first + j) % 4] >= a.threshold;
+  }
+}
+
+GPU_KERNEL dropout_forward(const DropoutArgs a) {
+  const std::int64_t pieces = (a.length + 3) / 4;
+  for (std::int64_t p = first_element() / 4; p < a.runs * pieces; p += element_stride() / 4) {
+    const std::int64_t run = p / pieces, i = p % pieces * 4, at = run * a.length + i;
+    const int count = up_to_four(a.length - i);
+    bool keep[4];
+    kept_elements(a, run, i, count, keep);
+    for (int j = 0; j < count; ++j) {
+      const float x = load(a.x, at + j) + (a.bias.data ? load(a.bias, i + j) : 0.0f);
+      store(a.mask, at + j, keep[j] ? 1.0f : 0.0f);
+      store(a.y, at + j, (a.skip.data ? load(a.skip, at + j) : 0.0f) + (keep[j] ? x * a.scale : 0.0f));
+    }
+  }
+}
+
+GPU_KERNEL dropout_backward(const DropoutArgs a) {
+  const std::int64_t size = a.runs * a.length;
+  float x[4], old[4] = {0, 0, 0, 0};
+  for (std::int64_t i = first_element(); i < size; i += element_stride()) {
+    const int count = up_to_four(size - i);
+    load4(a.x, i, count, x);
+    if (a.accumulate) load4(a.y, i, count, old);
+    for (int j = 0; j < count; ++j) x[j] = old[j] + (load_flag(a.mask, i + j) ? x[j] * a.scale : 0.0f);
+    store4(a.y, i, count, x);
+  }
+}
+
+// Dimensions i and i + dim / 2 of a head are a pair; sign -1 turns back.
+GPU_KERNEL rotate(const RopeArgs a) {
+  const std::int64_t half = a.dim / 2, pairs = a.rotated / 2, rest = a.width - a.rotated, work = pairs + rest;
+  for (std::int64_t n = first_element() / 4; n < a.rows * work; n += element_stride() / 4) {
+    const std::int64_t row = n / work, p = n % work, at = row * a.width;
+    if (p >= pairs) {
+      const std::int64_t i = at + a.rotated + p - pairs;
+      store(a.y, i, old_value(a.accumulate, a.y, i) + load(a.x, i));
+      continue;
+    }
+    const std::int64_t i = p % half, first = at + p / half * a.dim + i, second = first + half;
+    const std::int64_t angle = row / a.samples * a.dim + i;
+    const float c = load(a.table, angle), s = a.sign * load(a.table, angle + half);
+    const float x = load(a.x, first), y = load(a.x, second);
+    store(a.y, first, old_value(a.accumulate, a.y, first) + (x * c - y * s));
+    store(a.y, second, old_value(a.accumulate, a.y, second) + (y * c + x * s));
+  }
+}
+
+GPU_KERNEL cast_array(const CastArgs a) {
+  float x[4];
+  for (std::int64_t i = first_element(); i < a.count; i += element_stride()) {
+    const int count = up_to_four(a.count - i);
+    load4(a.x, i, count, x);
+    store4(a.y, i, count, x);
+  }
+}
+
+// Kingma & Ba 2015, algorithm 1; Loshchilov & Hutter 2019, algorithm 2; eps outside the root as PyTorch.
+GPU_KERNEL update_adam(const UpdateArgs a) {
+  const View& exact = a.master.data ? a.master : a.value;
+  float g[4], m[4], v[4], p[4];
+  for (std::int64_t i = first_element(); i < a.count; i += element_stride()) {
+    const int count = up_to_four(a.count - i);
+    load4(a.gradient, i, count, g);
+    load4(a.momentum, i, count, m);
+    load4(a.variance, i, count, v);
+    load4(exact, i, count, p);
+    for (int j = 0; j < count; ++j) {
+      const float x = g[j] * a.gradient_scale + a.decay * p[j];
+      m[j] = a.beta1 * m[j] + a.rest1 * x;
+      v[j] = a.beta2 * v[j] + a.rest2 * x * x;
+      p[j] = a.keep * p[j] - a.step * m[j] / (sqrtf(v[j]) * a.root + a.eps);
+    }
+    store4(a.momentum, i, count, m);
+    store4(a.variance, i, count, v);
+    store4(a.value, i, count, p);
+    if (a.master.data) store4(a.master, i, count, p);
+  }
+}
+
+GPU_KERNEL update_sgd(const UpdateArgs a) {
+  const View& exact = a.master.data ? a.master : a.value;
+  for (std::int64_t i = first_element() / 4; i < a.count; i += element_stride() / 4) {
+    const float p = load(exact, i), g = load(a.gradient, i) * a.gradient_scale + a.decay * p;
+    const float v = a.momentum.data ? a.beta1 * load(a.momentum, i) + g : g;
+    if (a.momentum.data) store(a.momentum, i, v);
+    store(a.value, i, p - a.step * v);
+    if (a.master.data) store(a.master, i, p - a.step * v);
+  }
+}
+
+// Clipping by the norm of all gradients (Pascanu et al. 2013); gradients carry the loss scale, so their norm does too.
+GPU_KERNEL scale_clipped(const ScaleArgs a) {
+  const double norm = sqrt(static_cast<double>(load(a.square, 0))) / a.loss_scale;
+  if (!(norm > a.limit)) return;
+  const float factor = static_cast<float>(a.limit / norm);
+  for (std::int64_t i = first_element() / 4; i < a.x.elements; i += element_stride() / 4) store(a.x, i, load(a.x, i) * factor);
+}
+
+// Sums of 16-bit numbers are taken in fp32 and rounded once.
+GPU_KERNEL reduce_peers(const ReduceArgs a) {
+  float sum[4], x[4];
+  for (std::int64_t n = first_element(); n < a.count; n += element_stride()) {
+    const std::int64_t i = a.first + n;
+    const int count = up_to_four(a.count - n);
+    load4(a.from[0], i, count, sum);
+    for (int s = 1; s < a.sources; ++s) {
+      load4(a.from[s], i, count, x);
+      for (int j = 0; j < count; ++j) sum[j] = a.fold == Fold::Max ? fmaxf(sum[j], x[j]) : sum[j] + x[j];
+    }
+    if (a.fold == Fold::Mean)
+      for (int j = 0; j < count; ++j) sum[j] /= static_cast<float>(a.sources);
+    for (int t = 0; t < a.targets; ++t) {
+      for (int j = 0; j < 4; ++j) x[j] = sum[j];
+      if (a.accumulate) {
+        float old[4];
+        load4(a.to[t], i, count, old);
+        for (int j = 0; j < count; ++j) x[j] += old[j];
+      }
+      store4(a.to[t], i, count, x);
+    }
+  }
+}
+
+}  // namespace foreshard::gpu

@@ -1,0 +1,273 @@
+// Flash attention (Dao 2023, FlashAttention-2) on the tensor cores: bf16, head size 64 or 128, no dropout. A block has four warps; each
+// owns 16 rows of a tile of 64 queries (or, in the backward of keys and values, keys) as fragments in registers and goes over the
+// other side, whose tiles lie in shared memory, [row][dim] and, where the rows are summed over, [dim][row]. The backward runs
+// twice over the map, once per query tile and once per key tile, so that all sums have a fixed order.
+//
+//   fragments of m16n8k16, g = lane / 4, q = lane % 4:  a {g, g + 8} x {2q, 2q + 8}   b {2q, 2q + 8} x g   d {g, g + 8} x {2q, 2q + 1}
+#pragma once
+
+#include "exec/cuda/kernels/attention.h"
+
+namespace foreshard::gpu {
+
+constexpr int kTile = 64;         // rows of a block
+constexpr int kForwardKeys = 64;  // of a tile in shared memory
+constexpr int kBackwardRows = 32;
+constexpr int kFlashThreads = 4 * kWarp;
+
+// Words (pairs of bf16) from one row of a tile to the next; the odd multiple of four keeps fragments off each other's banks.
+GPU_FUNCTION constexpr int tile_stride(int numbers) { return numbers / 2 + 4; }
+
+struct FlashRows {  // where the rows of an operand lie in memory
+  const View& from;
+  std::int64_t at, stride, count;  // of row 0
+};
+
+template <int D>
+GPU_FUNCTION void load_fragments(const FlashRows& rows, std::int64_t first, std::uint32_t (*a)[4]) {
+  const int g = lane() / 4, q = lane() % 4;
+  for (int k = 0; k < D / 16; ++k)
+    for (int w = 0; w < 4; ++w) {
+      const std::int64_t row = first + g + (w % 2) * 8;
+      const int column = k * 16 + (w / 2) * 8 + 2 * q;
+      a[k][w] = row < rows.count ? load_word(rows.from, rows.at + row * rows.stride + column) : 0;
+    }
+}
+
+// Rows [first, first + n) as [row][dim]; what is past the end is 0.
+template <int D, int n>
+GPU_FUNCTION void load_tile(const FlashRows& rows, std::int64_t first, GPU_SHARED_VIEW(std::uint32_t, n*(D / 2 + 4)) tile) {
+  for (int i = thread(); i < n * (D / 8); i += kFlashThreads) {
+    const int row = i / (D / 8), part = i % (D / 8);
+    Quad32 words = {0, 0, 0, 0};
+    if (first + row < rows.count) words = load_words(rows.from, rows.at + (first + row) * rows.stride + part * 8);
+    const int to = row * tile_stride(D) + part * 4;
+#ifdef FORESHARD_EMULATED
+    tile[to] = words.x, tile[to + 1] = words.y, tile[to + 2] = words.z, tile[to + 3] = words.w;
+#else
+    *reinterpret_cast<Quad32*>(tile + to) = words;
+#endif
+  }
+}
+
+// The same as [dim][row]: a word has two neighbouring rows.
+template <int D, int n>
+GPU_FUNCTION void load_turned_tile(const FlashRows& rows, std::int64_t first,
+                                   GPU_SHARED_VIEW(std::uint32_t, D*(n / 2 + 4)) tile) {
+  for (int i = thread(); i < (n / 2) * (D / 2); i += kFlashThreads) {
+    const int pair = i % (n / 2), column = i / (n / 2) * 2;
+    const std::int64_t row = first + 2 * pair, at = rows.at + row * rows.stride + column;
+    const std::uint32_t upper = row < rows.count ? load_word(rows.from, at) : 0;
+    const std::uint32_t lower = row + 1 < rows.count ? load_word(rows.from, at + rows.stride) : 0;
+    tile[column * tile_stride(n) + pair] = (upper & 0xFFFFu) | lower << 16;
+    tile[(column + 1) * tile_stride(n) + pair] = upper >> 16 | (lower & 0xFFFF0000u);
+  }
+}
+
+// d [16][8 columns] += a [16][K] tile^T, where the tile is [column][K].
+template <int K, int size>
+GPU_FUNCTION void multiply_tile(float (*d)[4], int columns, const std::uint32_t (*a)[4],
+                                GPU_SHARED_VIEW(std::uint32_t, size) tile) {
+  const int g = lane() / 4, q = lane() % 4;
+  GPU_UNROLL
+  for (int n = 0; n < columns; ++n) {
+  GPU_UNROLL
+    for (int k = 0; k < K / 16; ++k) {
+      const int at = (n * 8 + g) * tile_stride(K) + k * 8 + q;
+      const std::uint32_t b[2] = {tile[at], tile[at + 4]};
+      multiply_fragments(d[n], a[k], b);
+    }
+  }
+}
+
+// Results as the left side of the next product.
+template <int n>
+GPU_FUNCTION void as_fragments(const float (*d)[4], std::uint32_t (*a)[4]) {
+  GPU_UNROLL
+  for (int k = 0; k < n / 2; ++k) {
+    a[k][0] = pack_bf16(d[2 * k][0], d[2 * k][1]);
+    a[k][1] = pack_bf16(d[2 * k][2], d[2 * k][3]);
+    a[k][2] = pack_bf16(d[2 * k + 1][0], d[2 * k + 1][1]);
+    a[k][3] = pack_bf16(d[2 * k + 1][2], d[2 * k + 1][3]);
+  }
+}
+
+// Adds or writes 16 rows of D numbers, row r times factor[r >= 8].
+template <int D>
+GPU_FUNCTION void store_rows(const View& to, std::int64_t at, std::int64_t stride, std::int64_t first, std::int64_t count,
+                             const float (*d)[4], const float* factor, bool accumulate) {
+  const int g = lane() / 4, q = lane() % 4;
+  for (int n = 0; n < D / 8; ++n)
+    for (int half = 0; half < 2; ++half) {
+      const std::int64_t row = first + g + 8 * half, i = at + row * stride + n * 8 + 2 * q;
+      if (row >= count) continue;
+      const std::uint32_t old = accumulate ? load_word(to, i) : 0;
+      const float low = from_bf16(static_cast<std::uint16_t>(old)) + d[n][2 * half] * factor[half];
+      const float high = from_bf16(static_cast<std::uint16_t>(old >> 16)) + d[n][2 * half + 1] * factor[half];
+      store_word(to, i, pack_bf16(low, high));
+    }
+}
+
+GPU_FUNCTION float quad_fold(float x, bool maximum) {
+  for (int mask = 1; mask <= 2; mask *= 2) {
+    const float other = lane_xor(x, mask);
+    x = maximum ? fmaxf(x, other) : x + other;
+  }
+  return x;
+}
+
+template <int D>
+GPU_FUNCTION void flash_forward(const AttentionArgs& a) {
+  GPU_SHARED(std::uint32_t, k_tile, kForwardKeys * (D / 2 + 4));
+  GPU_SHARED(std::uint32_t, v_tile, D * (kForwardKeys / 2 + 4));
+  const HeadRow tile = {block_y() / a.heads, block_y() % a.heads, block() * kTile};
+  const std::int64_t kv = tile.head * a.kv_heads / a.heads, first_row = tile.row + warp() * 16;
+  const HeadRow top = {tile.sample, tile.head, 0};
+  const FlashRows q = {a.q, query_at(a, top), a.q_stride, a.queries};
+  const FlashRows k = {a.k, key_at(a, tile.sample, kv, 0), a.k_stride, a.keys};
+  const FlashRows v = {a.v, key_at(a, tile.sample, kv, 0), a.k_stride, a.keys};
+  std::uint32_t q_parts[D / 16][4], p_parts[kForwardKeys / 16][4];
+  load_fragments<D>(q, first_row, q_parts);
+  float out[D / 8][4] = {}, largest[2] = {-INFINITY, -INFINITY}, sum[2] = {0, 0};
+  const std::int64_t end = a.causal && tile.row + kTile < a.keys ? tile.row + kTile : a.keys;
+  for (std::int64_t first = 0; first < end; first += kForwardKeys) {
+    GPU_BARRIER();  // the tiles before have been read
+    load_tile<D, kForwardKeys>(k, first, k_tile);
+    load_turned_tile<D, kForwardKeys>(v, first, v_tile);
+    GPU_BARRIER();
+    float s[kForwardKeys / 8][4] = {};
+    multiply_tile<D, kForwardKeys*(D / 2 + 4)>(s, kForwardKeys / 8, q_parts, k_tile);
+    for (int half = 0; half < 2; ++half) {
+      const std::int64_t row = first_row + lane() / 4 + 8 * half, visible = a.causal ? row + 1 : a.keys;
+      float now = largest[half];
+      for (int n = 0; n < kForwardKeys / 8; ++n)
+        for (int j = 2 * half; j < 2 * half + 2; ++j) {
+          const std::int64_t key = first + n * 8 + 2 * (lane() % 4) + j % 2;
+          s[n][j] = key < visible && key < a.keys ? s[n][j] * a.scale : -INFINITY;
+          now = fmaxf(now, s[n][j]);
+        }
+      now = quad_fold(now, true);
+      const float base = now == -INFINITY ? 0.0f : now;  // a row of padding sees nothing
+      const float shrink = expf(largest[half] - base);
+      largest[half] = now;
+      float part = 0;
+      for (int n = 0; n < kForwardKeys / 8; ++n)
+        for (int j = 2 * half; j < 2 * half + 2; ++j) {
+          s[n][j] = expf(s[n][j] - base);
+          part += s[n][j];
+        }
+      sum[half] = sum[half] * shrink + quad_fold(part, false);
+      for (int n = 0; n < D / 8; ++n) out[n][2 * half] *= shrink, out[n][2 * half + 1] *= shrink;
+    }
+    as_fragments<kForwardKeys / 8>(s, p_parts);
+    multiply_tile<kForwardKeys, D*(kForwardKeys / 2 + 4)>(out, D / 8, p_parts, v_tile);
+  }
+  const float factor[2] = {1.0f / sum[0], 1.0f / sum[1]};
+  store_rows<D>(a.context, context_at(a, top), a.samples * a.heads * a.dim, first_row, a.queries, out, factor, false);
+  for (int half = 0; half < 2; ++half) {
+    const std::int64_t row = first_row + lane() / 4 + 8 * half;
+    if (lane() % 4 == 0 && row < a.queries)
+      store(a.lse, lse_at(a, {tile.sample, tile.head, row}), largest[half] + logf(sum[half]));
+  }
+}
+
+// What a warp knows of its queries in the backward.
+template <int D>
+GPU_FUNCTION void flash_query_grad(const AttentionArgs& a) {
+  GPU_SHARED(std::uint32_t, k_tile, kBackwardRows * (D / 2 + 4));
+  GPU_SHARED(std::uint32_t, v_tile, kBackwardRows * (D / 2 + 4));
+  GPU_SHARED(std::uint32_t, k_turned, D * (kBackwardRows / 2 + 4));
+  const HeadRow tile = {block_y() / a.heads, block_y() % a.heads, block() * kTile};
+  const std::int64_t kv = tile.head * a.kv_heads / a.heads, first_row = tile.row + warp() * 16;
+  const HeadRow top = {tile.sample, tile.head, 0};
+  const FlashRows k = {a.k, key_at(a, tile.sample, kv, 0), a.k_stride, a.keys};
+  const FlashRows v = {a.v, key_at(a, tile.sample, kv, 0), a.k_stride, a.keys};
+  std::uint32_t q_parts[D / 16][4], grad_parts[D / 16][4], s_parts[kBackwardRows / 16][4];
+  load_fragments<D>({a.q, query_at(a, top), a.q_stride, a.queries}, first_row, q_parts);
+  load_fragments<D>({a.dcontext, context_at(a, top), a.samples * a.heads * a.dim, a.queries}, first_row, grad_parts);
+  float dq[D / 8][4] = {}, lse[2] = {0, 0}, delta[2] = {0, 0};
+  for (int half = 0; half < 2; ++half) {
+    const std::int64_t row = first_row + lane() / 4 + 8 * half;
+    if (row < a.queries) {
+      lse[half] = load(a.lse, lse_at(a, {tile.sample, tile.head, row}));
+      delta[half] = load(a.delta, lse_at(a, {tile.sample, tile.head, row}));
+    }
+  }
+  const std::int64_t end = a.causal && tile.row + kTile < a.keys ? tile.row + kTile : a.keys;
+  for (std::int64_t first = 0; first < end; first += kBackwardRows) {
+    GPU_BARRIER();  // the tiles before have been read
+    load_tile<D, kBackwardRows>(k, first, k_tile);
+    load_tile<D, kBackwardRows>(v, first, v_tile);
+    load_turned_tile<D, kBackwardRows>(k, first, k_turned);
+    GPU_BARRIER();
+    float s[kBackwardRows / 8][4] = {}, dp[kBackwardRows / 8][4] = {};
+    multiply_tile<D, kBackwardRows*(D / 2 + 4)>(s, kBackwardRows / 8, q_parts, k_tile);
+    multiply_tile<D, kBackwardRows*(D / 2 + 4)>(dp, kBackwardRows / 8, grad_parts, v_tile);
+    for (int n = 0; n < kBackwardRows / 8; ++n)
+      for (int j = 0; j < 4; ++j) {
+        const std::int64_t row = first_row + lane() / 4 + 8 * (j / 2), key = first + n * 8 + 2 * (lane() % 4) + j % 2;
+        const bool seen = row < a.queries && key < a.keys && (!a.causal || key <= row);
+        s[n][j] = seen ? a.scale * expf(a.scale * s[n][j] - lse[j / 2]) * (dp[n][j] - delta[j / 2]) : 0.0f;
+      }
+    as_fragments<kBackwardRows / 8>(s, s_parts);
+    multiply_tile<kBackwardRows, D*(kBackwardRows / 2 + 4)>(dq, D / 8, s_parts, k_turned);
+  }
+  const float one[2] = {1, 1};
+  store_rows<D>(a.dq, query_at(a, top), a.q_stride, first_row, a.queries, dq, one, a.accumulate);
+}
+
+// The map turned: rows are the keys of this block, columns the queries of a tile.
+template <int D>
+GPU_FUNCTION void flash_key_grad(const AttentionArgs& a) {
+  GPU_SHARED(std::uint32_t, q_tile, kBackwardRows * (D / 2 + 4));
+  GPU_SHARED(std::uint32_t, grad_tile, kBackwardRows * (D / 2 + 4));
+  GPU_SHARED(std::uint32_t, q_turned, D * (kBackwardRows / 2 + 4));
+  GPU_SHARED(std::uint32_t, grad_turned, D * (kBackwardRows / 2 + 4));
+  const std::int64_t sample = block_y() / a.kv_heads, kv = block_y() % a.kv_heads, group = a.heads / a.kv_heads;
+  const std::int64_t first_row = block() * kTile + warp() * 16, keys_at = key_at(a, sample, kv, 0);
+  std::uint32_t k_parts[D / 16][4], v_parts[D / 16][4], s_parts[kBackwardRows / 16][4], p_parts[kBackwardRows / 16][4];
+  load_fragments<D>({a.k, keys_at, a.k_stride, a.keys}, first_row, k_parts);
+  load_fragments<D>({a.v, keys_at, a.k_stride, a.keys}, first_row, v_parts);
+  float dk[D / 8][4] = {}, dv[D / 8][4] = {};
+  for (std::int64_t head = kv * group; head < (kv + 1) * group; ++head) {
+    const HeadRow top = {sample, head, 0};
+    const FlashRows q = {a.q, query_at(a, top), a.q_stride, a.queries};
+    const FlashRows grad = {a.dcontext, context_at(a, top), a.samples * a.heads * a.dim, a.queries};
+    for (std::int64_t first = a.causal ? block() * kTile : 0; first < a.queries; first += kBackwardRows) {
+      GPU_BARRIER();  // the tiles before have been read
+      load_tile<D, kBackwardRows>(q, first, q_tile);
+      load_tile<D, kBackwardRows>(grad, first, grad_tile);
+      load_turned_tile<D, kBackwardRows>(q, first, q_turned);
+      load_turned_tile<D, kBackwardRows>(grad, first, grad_turned);
+      GPU_BARRIER();
+      float s[kBackwardRows / 8][4] = {}, dp[kBackwardRows / 8][4] = {};
+      multiply_tile<D, kBackwardRows*(D / 2 + 4)>(s, kBackwardRows / 8, k_parts, q_tile);
+      multiply_tile<D, kBackwardRows*(D / 2 + 4)>(dp, kBackwardRows / 8, v_parts, grad_tile);
+      for (int n = 0; n < kBackwardRows / 8; ++n)
+        for (int j = 0; j < 4; ++j) {
+          const std::int64_t key = first_row + lane() / 4 + 8 * (j / 2), row = first + n * 8 + 2 * (lane() % 4) + j % 2;
+          const bool seen = row < a.queries && key < a.keys && (!a.causal || key <= row);
+          const std::int64_t at = lse_at(a, {sample, head, row});
+          const float p = seen ? expf(a.scale * s[n][j] - load(a.lse, at)) : 0.0f;
+          dp[n][j] = seen ? a.scale * p * (dp[n][j] - load(a.delta, at)) : 0.0f;
+          s[n][j] = p;
+        }
+      as_fragments<kBackwardRows / 8>(s, p_parts);
+      as_fragments<kBackwardRows / 8>(dp, s_parts);
+      multiply_tile<kBackwardRows, D*(kBackwardRows / 2 + 4)>(dv, D / 8, p_parts, grad_turned);
+      multiply_tile<kBackwardRows, D*(kBackwardRows / 2 + 4)>(dk, D / 8, s_parts, q_turned);
+    }
+  }
+  const float one[2] = {1, 1};
+  store_rows<D>(a.dk, keys_at, a.k_stride, first_row, a.keys, dk, one, a.accumulate);
+  store_rows<D>(a.dv, keys_at, a.k_stride, first_row, a.keys, dv, one, a.accumulate);
+}
+
+GPU_KERNEL flash_forward_64(const AttentionArgs a) { flash_forward<64>(a); }
+GPU_KERNEL flash_forward_128(const AttentionArgs a) { flash_forward<128>(a); }
+GPU_KERNEL flash_query_grad_64(const AttentionArgs a) { flash_query_grad<64>(a); }
+GPU_KERNEL flash_query_grad_128(const AttentionArgs a) { flash_query_grad<128>(a); }
+GPU_KERNEL flash_key_grad_64(const AttentionArgs a) { flash_key_grad<64>(a); }
+GPU_KERNEL flash_key_grad_128(const AttentionArgs a) { flash_key_grad<128>(a); }
+
+}  // namespace foreshard::gpu

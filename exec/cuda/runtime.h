@@ -1,0 +1,79 @@
+// The few calls of a GPU that the executor needs: the module implements them with CUDA and cuBLASLt, the tests with queues of their
+// own on the host. Everything above this line is the same code in both.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "core/plan.h"
+#include "exec/cuda/kernel_list.h"
+
+namespace foreshard::gpu {
+
+struct Stream;  // opaque; of the implementation
+struct Event;
+
+// A kernel with its arguments, which are copied by the call.
+struct Launch {
+  KernelId kernel = {};
+  unsigned blocks_x = 1, blocks_y = 1;
+  int threads = 256;
+  const void* args = nullptr;
+  std::size_t bytes = 0;  // of the arguments
+};
+
+// c [m, n] = op(a) op(b) + keep c + bias, row-major; op(a) is [m, k], op(b) is [k, n]; `count` of them, each operand `step` elements
+// after the one before. Products of fp32 are taken in fp32 (no TF32), of TF32 in TF32, of 16-bit numbers with sums in fp32.
+struct Matrix {
+  std::byte* data = nullptr;
+  std::int64_t row = 0, step = 0;  // elements from one row, and from one product, to the next
+  bool transposed = false;
+  DType dtype = DType::F32;
+};
+struct Multiply {
+  std::int64_t m = 0, n = 0, k = 0, count = 1;
+  Matrix a = {}, b = {}, c = {};
+  float alpha = 1, keep = 0;
+  const std::byte* bias = nullptr;  // [n], of the type of c
+};
+
+struct Properties {
+  std::string device = {}, driver = {}, libraries = {};
+  Bytes memory = {}, free = {};
+};
+
+// All calls may come from any thread. They throw DeviceError with the call and its code; a failure of something that runs on a
+// stream is told by a later call. Calls that take a stream return at once.
+class Runtime {
+ public:
+  virtual ~Runtime() = default;
+
+  virtual int devices() = 0;
+  virtual Properties properties(int device) = 0;
+  virtual void select(int device) = 0;  // for the calls of this thread
+
+  virtual std::byte* allocate(Space space, Bytes bytes) = 0;  // zeroed
+  virtual void release(Space space, std::byte* memory) = 0;   // of any state of the device; tells nothing
+
+  virtual Stream* open_stream() = 0;
+  virtual void close_stream(Stream* stream) = 0;
+  virtual Event* make_event(bool timed) = 0;
+  virtual void drop_event(Event* event) = 0;
+
+  virtual void record(Event* event, Stream* stream) = 0;
+  virtual void wait(Stream* stream, Event* event) = 0;  // what was recorded before this call; never recorded: does not block
+  virtual bool done(Event* event) = 0;
+  virtual bool idle(Stream* stream) = 0;
+  virtual void synchronize(Stream* stream) = 0;
+  virtual std::int64_t nanoseconds(Event* from, Event* to) = 0;  // both timed and done
+
+  virtual void fill(std::byte* to, std::byte with, Bytes bytes, Stream* stream) = 0;
+  virtual void copy(std::byte* to, const std::byte* from, Bytes bytes, Stream* stream) = 0;  // from any space to any other
+  virtual void launch(const Launch& launch, Stream* stream) = 0;
+  virtual void multiply(const Multiply& multiply, std::byte* workspace, Bytes bytes, Stream* stream) = 0;
+};
+
+inline constexpr Bytes kMultiplyWorkspace{std::int64_t{32} << 20U};  // what cuBLASLt is given per stream
+
+}  // namespace foreshard::gpu

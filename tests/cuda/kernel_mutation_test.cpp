@@ -1,0 +1,58 @@
+// Mistakes in kernels are seen: each barrier is left out, each array is given one element late.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/cuda/kernel_cases.h"
+
+namespace foreshard::gpu {
+
+static std::vector<std::string> barriers_of(const KernelCase& tried) {
+  std::vector<std::string> barriers;
+  static_cast<void>(run_case(tried, {.barriers = &barriers}));
+  return barriers;
+}
+
+// A barrier that no case needs would be one that no test can miss.
+TEST(KernelMutations, EveryBarrierIsMissedInEveryOrder) {
+  std::vector<std::string> all, missed;
+  for (const KernelCase& tried : kernel_cases())
+    for (const std::string& barrier : barriers_of(tried)) {
+      if (std::find(all.begin(), all.end(), barrier) == all.end()) all.push_back(barrier);
+      if (std::find(missed.begin(), missed.end(), barrier) != missed.end()) continue;
+      bool seen = true;
+      for (const std::uint64_t order : {0, 1, 2, 3})
+        seen = seen && !run_case(tried, {.order = order, .no_barrier = barrier}).right(tried);
+      if (seen) missed.push_back(barrier);
+    }
+  EXPECT_GE(all.size(), 11U);
+  for (const std::string& barrier : all)
+    EXPECT_TRUE(std::find(missed.begin(), missed.end(), barrier) != missed.end()) << barrier << " is not needed by any case";
+}
+
+// What comes out tells of it too, without the emulator's account of shared memory, in some order.
+TEST(KernelMutations, AMissingBarrierChangesWhatComesOut) {
+  const std::vector<KernelCase> cases = kernel_cases();
+  const auto flash =
+      std::find_if(cases.begin(), cases.end(), [](const KernelCase& c) { return c.name == "attention_flash64_all"; });
+  ASSERT_NE(flash, cases.end());
+  for (const std::string& barrier : barriers_of(*flash)) {
+    int wrong = 0;
+    for (std::uint64_t order = 0; order < 6; ++order)
+      wrong += run_case(*flash, {.order = order, .no_barrier = barrier, .checks_sharing = false}).right(*flash) ? 0 : 1;
+    EXPECT_GE(wrong, 1) << barrier;
+  }
+}
+
+TEST(KernelMutations, AnArrayOneElementLateIsSeen) {
+  int tried_arrays = 0;
+  for (const KernelCase& tried : kernel_cases()) {
+    if (tried.tolerance == 0) continue;  // those do nothing with their operands
+    const int views = run_case(tried, {}).views;
+    for (int view = 0; view < views; ++view, ++tried_arrays)
+      EXPECT_FALSE(run_case(tried, {}, view).right(tried)) << tried.name << ": array " << view << " of " << views;
+  }
+  EXPECT_GE(tried_arrays, 250);
+}
+
+}  // namespace foreshard::gpu
