@@ -1,0 +1,258 @@
+#include "exec/cuda/cuda_communicator.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+
+namespace foreshard::gpu {
+
+namespace {
+
+std::string text(Bytes bytes) { return std::to_string(bytes.value) + " bytes"; }
+
+// Slice `own` of n of as many elements: whole vectors, the last has the rest.
+struct Slice {
+  std::int64_t first = 0, count = 0;
+};
+Slice slice_of(std::int64_t elements, std::int64_t own, std::int64_t n) {
+  const std::int64_t each = round_up(ceil_div(elements, n), 8), first = std::min(each * own, elements);
+  return {first, std::min(each, elements - first)};
+}
+
+}  // namespace
+
+template <class Ready>
+void CudaMeetings::wait(std::unique_lock<std::mutex>& lock, std::condition_variable& changed, CudaDevice& device,
+                        Ready ready) const {
+  while (!ready()) {
+    if (stop_.raised()) throw Stopped{};
+    if (changed.wait_for(lock, std::chrono::milliseconds(5)) == std::cv_status::no_timeout) continue;
+    lock.unlock();
+    device.poll();
+    lock.lock();
+  }
+}
+
+class CudaMeetings::CollectiveTask : public GpuTask {
+ public:
+  CollectiveTask(CudaMeetings& meetings, CudaDevice& device, const CollectiveCall& call, Party& party, std::size_t own)
+      : meetings_(meetings), device_(device), call_(call), party_(party), own_(own) {
+    const std::string& words = call.what.attributes;
+    fold_ = says(words, "max") ? Fold::Max : says(words, "mean") ? Fold::Mean : Fold::Sum;
+    accumulate_ = says(words, "accumulate");
+  }
+  bool meets() const override { return true; }
+
+  void enqueue(OnStream& on, int) override {
+    const auto n = static_cast<std::size_t>(party_.members.size());
+    on.runtime.record(party_.members[own_].ready, on.stream);
+    meet();
+    wait_for_peers(on, &Member::ready);
+    on.runtime.record(on.met, on.stream);
+    on.has_met = true;
+    move(on);
+    if (n == 1) return;
+    on.runtime.record(party_.members[own_].done, on.stream);
+    meet();
+    wait_for_peers(on, &Member::done);
+  }
+
+ private:
+  void meet() {
+    std::unique_lock lock(party_.mutex);
+    if (++party_.arrived == party_.members.size()) {
+      party_.arrived = 0;
+      ++party_.generation;
+      party_.changed.notify_all();
+      return;
+    }
+    const std::uint64_t generation = party_.generation;
+    meetings_.wait(lock, party_.changed, device_, [&] { return party_.generation != generation; });
+  }
+  void wait_for_peers(const OnStream& on, Event* Member::*event) const {
+    for (std::size_t peer = 0; peer < party_.members.size(); ++peer)
+      if (peer != own_) on.runtime.wait(on.stream, party_.members[peer].*event);
+  }
+
+  void move(const OnStream& on) const {
+    const auto n = static_cast<std::int64_t>(party_.members.size()), own = static_cast<std::int64_t>(own_);
+    const std::int64_t bytes = call_.what.bytes.value, elements = bytes / size_of(call_.from.dtype).value, part = bytes / n;
+    const Member& me = party_.members[own_];
+    const bool in_place = me.from == me.to;
+    const auto copy = [&](std::byte* to, const std::byte* from, std::int64_t count) {
+      if (to != from && count > 0) on.runtime.copy(to, from, {count}, on.stream);
+    };
+    switch (call_.what.kind) {
+      case CollectiveKind::AllReduce: return sum(on, slice_of(elements, own, n), true, 0);
+      case CollectiveKind::Reduce:
+        if (own == 0) sum(on, {0, elements}, false, 0);
+        return;
+      case CollectiveKind::ReduceScatter:
+        return sum(on, {elements / n * own, elements / n}, false, in_place ? 0 : elements / n * own);
+      case CollectiveKind::AllGather:
+        for (std::int64_t step = 0; step < n; ++step) {
+          const std::int64_t peer = (own + step) % n;
+          const Member& from = party_.members[static_cast<std::size_t>(peer)];
+          copy(me.to + part * peer, from.from == from.to ? from.from + part * peer : from.from, part);
+        }
+        return;
+      case CollectiveKind::Broadcast: return copy(me.to, party_.members[0].from, bytes);
+      case CollectiveKind::AllToAll:
+        for (std::int64_t peer = 0; peer < n; ++peer)
+          copy(me.to + part * peer, party_.members[static_cast<std::size_t>(peer)].from + part * own, part);
+        return;
+    }
+  }
+
+  // The slice of all sources, in the order of the members, into that of the own destination or of all. `before`: elements that an
+  // own destination does not have before the slice.
+  void sum(const OnStream& on, const Slice& slice, bool into_all, std::int64_t before) const {
+    if (slice.count == 0) return;
+    ReduceArgs args = {};
+    const std::int64_t each = size_of(call_.from.dtype).value;
+    const auto array = [&](const std::byte* base, std::int64_t first, bool writes) {
+      return View{.data = const_cast<std::byte*>(base) + first * each,
+                  .elements = slice.count,
+                  .type = type_of(call_.from.dtype),
+                  .writes = writes};
+    };
+    for (const Member& member : party_.members) {
+      args.from[args.sources++] = array(member.from, slice.first, false);
+      if (into_all) args.to[args.targets++] = array(member.to, slice.first, true);
+    }
+    if (!into_all) args.to[args.targets++] = array(party_.members[own_].to, slice.first - before, true);
+    args.count = slice.count, args.fold = fold_, args.accumulate = accumulate_;
+    Launcher(on.runtime, on.stream, nullptr).elements(KernelId::reduce_peers, slice.count, args);
+  }
+
+  CudaMeetings& meetings_;
+  CudaDevice& device_;
+  CollectiveCall call_;
+  Party& party_;
+  std::size_t own_;
+  Fold fold_ = Fold::Sum;
+  bool accumulate_ = false;
+};
+
+// The receiver copies from the sender's memory; the sender's stream goes on when it has.
+class CudaMeetings::ExchangeTask : public GpuTask {
+ public:
+  ExchangeTask(CudaMeetings& meetings, CudaDevice& device, const ExchangeCall& call, Parcel* out, Parcel* in)
+      : meetings_(meetings), device_(device), call_(call), out_(out), in_(in) {}
+  bool meets() const override { return true; }
+
+  void enqueue(OnStream& on, int) override {
+    std::uint64_t turn = 0;
+    if (out_) {
+      on.runtime.record(out_->full, on.stream);
+      const std::lock_guard lock(out_->mutex);
+      turn = ++out_->sent;
+      out_->changed.notify_all();
+    }
+    if (in_) {
+      {
+        std::unique_lock lock(in_->mutex);
+        meetings_.wait(lock, in_->changed, device_, [&] { return in_->sent > in_->taken; });
+      }
+      on.runtime.wait(on.stream, in_->full);
+      on.runtime.record(on.met, on.stream);
+      on.has_met = true;
+      if (call_.receive.bytes.value > 0) on.runtime.copy(call_.receive.data, in_->data, call_.receive.bytes, on.stream);
+      on.runtime.record(in_->empty, on.stream);
+      const std::lock_guard lock(in_->mutex);
+      ++in_->taken;
+      in_->changed.notify_all();
+    }
+    if (out_) {
+      {
+        std::unique_lock lock(out_->mutex);
+        meetings_.wait(lock, out_->changed, device_, [&] { return out_->taken >= turn; });
+      }
+      on.runtime.wait(on.stream, out_->empty);
+    }
+  }
+
+ private:
+  CudaMeetings& meetings_;
+  CudaDevice& device_;
+  ExchangeCall call_;
+  Parcel* out_;
+  Parcel* in_;
+};
+
+CudaMeetings::Party& CudaMeetings::party(const CollectiveCall& call) {
+  Party*& known = party_of_[{call.what.group, call.members.front(), call.sequence}];
+  if (!known) {
+    known = &parties_.emplace_back();
+    known->what = call.what;
+    known->where = call.where;
+    known->members.resize(call.members.size());
+  }
+  if (known->what.kind != call.what.kind || known->what.bytes != call.what.bytes ||
+      known->members.size() != call.members.size())
+    throw Error("plan", call.where, "a collective of " + text(call.what.bytes),
+                "the kind and size that its partner has: " + text(known->what.bytes) + " (" + known->where + ")");
+  ++known->known;
+  return *known;
+}
+
+CudaMeetings::Parcel& CudaMeetings::parcel(RankId from, RankId to, const ExchangeCall& call, std::int64_t sequence,
+                                           bool sending) {
+  Parcel*& known = parcel_of_[{from, to, call.tag, sequence}];
+  const Stretch& stretch = sending ? call.send : call.receive;
+  if (!known) {
+    known = &parcels_.emplace_back();
+    known->bytes = stretch.bytes;
+  }
+  if (known->bytes != stretch.bytes)
+    throw Error("plan", call.where, "a message of " + text(stretch.bytes), text(known->bytes) + ", which the other end has");
+  (sending ? known->sender : known->receiver) = call.where;
+  (sending ? known->full : known->empty) = events_.take();
+  if (sending) known->data = stretch.data;
+  return *known;
+}
+
+void CudaMeetings::check() const {
+  for (const Party& party : parties_)
+    if (party.known != party.members.size())
+      throw Error("plan", party.where, std::to_string(party.known) + " ranks that call it",
+                  "all " + std::to_string(party.members.size()) + " members of the group");
+  for (const Parcel& parcel : parcels_)
+    if (parcel.sender.empty() || parcel.receiver.empty())
+      throw Error("plan", parcel.sender + parcel.receiver, "an exchange that nobody answers",
+                  parcel.sender.empty() ? "a send" : "a receive");
+}
+
+std::unique_ptr<StreamTask> CudaCommunicator::collective(const CollectiveCall& call) {
+  check_call(call);
+  const auto at = std::find(call.members.begin(), call.members.end(), rank_);
+  if (at == call.members.end()) throw Error("plan", call.where, "a group without the rank", "one of its own groups");
+  if (call.members.size() > kMostPeers)
+    throw Error("plan", call.where, "a group of " + std::to_string(call.members.size()) + " ranks",
+                "at most " + std::to_string(kMostPeers) + " on the GPUs of one process");
+  if (call.from.dtype == DType::F64) throw Error("plan", call.where, "a sum in fp64", "fp32, tf32, bf16 or fp16 on a GPU");
+  const auto own = static_cast<std::size_t>(at - call.members.begin());
+  CudaMeetings::Party& party = meetings_.party(call);
+  meetings_.runtime_.select(device_.gpu());  // an event belongs to the GPU that records it
+  party.members[own] = {
+      .from = call.from.data, .to = call.to.data, .ready = meetings_.events_.take(), .done = meetings_.events_.take()};
+  return std::make_unique<CudaMeetings::CollectiveTask>(meetings_, device_, call, party, own);
+}
+
+std::unique_ptr<StreamTask> CudaCommunicator::exchange(const ExchangeCall& call) {
+  meetings_.runtime_.select(device_.gpu());
+  CudaMeetings::Parcel *out = nullptr, *in = nullptr;
+  if (call.to.valid()) out = &meetings_.parcel(rank_, call.to, call, call.sent, true);
+  if (call.from.valid()) in = &meetings_.parcel(call.from, rank_, call, call.received, false);
+  return std::make_unique<CudaMeetings::ExchangeTask>(meetings_, device_, call, out, in);
+}
+
+std::unique_ptr<DeviceBackend> CudaDevices::device(RankId rank, std::mutex* alone) {
+  return std::make_unique<CudaDevice>(runtime_, memory_, rank.value % runtime_.devices(), stop_, alone);
+}
+
+std::unique_ptr<Communicator> CudaDevices::communicator(RankId rank, DeviceBackend& device) {
+  return std::make_unique<CudaCommunicator>(meetings_, dynamic_cast<CudaDevice&>(device), rank);
+}
+
+}  // namespace foreshard::gpu

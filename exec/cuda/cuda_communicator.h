@@ -1,0 +1,97 @@
+// Communicator between ranks of one process on GPUs: any number of ranks, on one GPU or several of one host. Every rank's kernel
+// reads its peers' memory directly and sums in the order of the group, so sums are the same bits on every rank and in every run. No kernel
+// waits for another; ranks meet on the host, their streams through events:
+//
+//   rank r's stream   ... [record ready r] . [wait ready of all] [sum slice r into all] [record done r] . [wait done of all] ...
+//   the host                               ^ all have recorded                                          ^ all have recorded
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <tuple>
+
+#include "exec/cuda/cuda_device.h"
+#include "exec/rank_devices.h"
+
+namespace foreshard::gpu {
+
+// Where the ranks of a process meet. Made ready by one thread, rank after rank; used by many.
+class CudaMeetings {
+ public:
+  CudaMeetings(Runtime& runtime, const Stop& stop) : runtime_(runtime), stop_(stop), events_(runtime, false) {}
+  // After all ranks are ready: throws Error unless every collective has all members and every send its receive.
+  void check() const;
+
+ private:
+  friend class CudaCommunicator;
+  struct Member {
+    const std::byte* from = nullptr;
+    std::byte* to = nullptr;
+    Event *ready = nullptr, *done = nullptr;
+  };
+  struct Party {  // the n-th collective of a group
+    Collective what = {};
+    std::string where = {};
+    std::size_t known = 0, arrived = 0;
+    std::uint64_t generation = 0;
+    std::vector<Member> members = {};
+    std::mutex mutex;
+    std::condition_variable changed;
+  };
+  struct Parcel {  // the n-th message from one rank to another with a tag
+    Bytes bytes = {};
+    std::string sender = {}, receiver = {};  // where; empty: not yet known
+    const std::byte* data = nullptr;
+    Event *full = nullptr, *empty = nullptr;
+    std::uint64_t sent = 0, taken = 0;
+    std::mutex mutex;
+    std::condition_variable changed;
+  };
+  class CollectiveTask;
+  class ExchangeTask;
+  Party& party(const CollectiveCall& call);
+  Parcel& parcel(RankId from, RankId to, const ExchangeCall& call, std::int64_t sequence, bool sending);
+  // The device goes on hearing of its steps while its thread waits.
+  template <class Ready>
+  void wait(std::unique_lock<std::mutex>& lock, std::condition_variable& changed, CudaDevice& device, Ready ready) const;
+
+  Runtime& runtime_;
+  const Stop& stop_;
+  EventPool events_;
+  std::deque<Party> parties_;
+  std::deque<Parcel> parcels_;
+  std::map<std::tuple<GroupId, RankId, std::int64_t>, Party*> party_of_;  // (group, first member, sequence)
+  std::map<std::tuple<RankId, RankId, std::string, std::int64_t>, Parcel*> parcel_of_;
+};
+
+class CudaCommunicator : public Communicator {
+ public:
+  CudaCommunicator(CudaMeetings& meetings, CudaDevice& device, RankId rank)
+      : meetings_(meetings), device_(device), rank_(rank) {}
+  std::unique_ptr<StreamTask> collective(const CollectiveCall& call) override;
+  std::unique_ptr<StreamTask> exchange(const ExchangeCall& call) override;
+
+ private:
+  CudaMeetings& meetings_;
+  CudaDevice& device_;
+  RankId rank_;
+};
+
+// Ranks on the GPUs that a runtime has, rank r on GPU r modulo their number.
+class CudaDevices : public RankDevices {
+ public:
+  CudaDevices(Runtime& runtime, const Stop& stop)
+      : runtime_(runtime), stop_(stop), memory_(runtime), meetings_(runtime, stop) {}
+  std::unique_ptr<DeviceBackend> device(RankId rank, std::mutex* alone) override;
+  std::unique_ptr<Communicator> communicator(RankId rank, DeviceBackend& device) override;
+  void check() const override { meetings_.check(); }
+
+ private:
+  Runtime& runtime_;
+  const Stop& stop_;
+  GpuMemory memory_;
+  CudaMeetings meetings_;
+};
+
+}  // namespace foreshard::gpu
