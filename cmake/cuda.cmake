@@ -1,4 +1,65 @@
-# The CUDA backend: launches, streams and communicator are part of exec and need no CUDA; the module beside the program, which
-# needs the toolkit, is opened when --device cuda asks for it.
+# The CUDA backend: launches, streams and communicator are part of exec and need no CUDA. The module beside the program, which needs
+# the toolkit (nvcc, cudart, cuBLASLt), is opened when --device cuda asks for it; without it exec/no_cuda.cpp says what is missing.
+set(FORESHARD_CUDA AUTO CACHE STRING "The CUDA module, libforeshard_cuda.so: AUTO, ON or OFF")
+set_property(CACHE FORESHARD_CUDA PROPERTY STRINGS AUTO ON OFF)
+set(FORESHARD_CUDA_ARCHITECTURES "80;90;100;120" CACHE STRING "GPUs that the module is compiled for; the last one also as PTX")
+
+set(FORESHARD_CUDA_BUILT OFF)
+if(NOT FORESHARD_CUDA MATCHES "^(AUTO|ON|OFF)$")
+  message(FATAL_ERROR "FORESHARD_CUDA: found ${FORESHARD_CUDA}, expected AUTO, ON or OFF")
+elseif(FORESHARD_CUDA STREQUAL "OFF")
+  message(STATUS "FORESHARD_CUDA: off")
+else()
+  find_package(CUDAToolkit 12 QUIET)
+  set(cuda_missing "")
+  if(NOT CUDAToolkit_FOUND)
+    set(cuda_missing "the CUDA toolkit 12 or later")
+  elseif(NOT EXISTS "${CUDAToolkit_NVCC_EXECUTABLE}")
+    set(cuda_missing "nvcc")
+  elseif(NOT TARGET CUDA::cudart_static)
+    set(cuda_missing "libcudart_static.a")
+  elseif(NOT TARGET CUDA::cublasLt)
+    set(cuda_missing "libcublasLt.so")
+  endif()
+  if(cuda_missing STREQUAL "")
+    set(FORESHARD_CUDA_BUILT ON)
+    message(STATUS "FORESHARD_CUDA: toolkit ${CUDAToolkit_VERSION}, for sm ${FORESHARD_CUDA_ARCHITECTURES}")
+  elseif(FORESHARD_CUDA STREQUAL "ON")
+    message(FATAL_ERROR "FORESHARD_CUDA is ON, but ${cuda_missing} was not found")
+  else()
+    message(STATUS "FORESHARD_CUDA: not built, ${cuda_missing} was not found")
+  endif()
+endif()
+
 file(GLOB cuda_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/exec/cuda/*.cpp)
-target_sources(foreshard_exec PRIVATE ${cuda_sources})
+get_target_property(exec_sources foreshard_exec SOURCES)
+if(FORESHARD_CUDA_BUILT)
+  list(FILTER exec_sources EXCLUDE REGEX "/no_cuda\\.cpp$")
+else()
+  list(FILTER cuda_sources EXCLUDE REGEX "/load_cuda\\.cpp$")
+endif()
+set_property(TARGET foreshard_exec PROPERTY SOURCES ${exec_sources} ${cuda_sources})
+
+if(FORESHARD_CUDA_BUILT)
+  # One device file, compiled by nvcc itself: the compiler options of the rest are none of its business.
+  set(kernels ${PROJECT_SOURCE_DIR}/exec/cuda/module/kernels.cu)
+  set(kernels_object ${PROJECT_BINARY_DIR}/foreshard_kernels.o)
+  set(cuda_targets "")
+  foreach(architecture ${FORESHARD_CUDA_ARCHITECTURES})
+    list(APPEND cuda_targets "-gencode=arch=compute_${architecture},code=sm_${architecture}")
+  endforeach()
+  list(GET FORESHARD_CUDA_ARCHITECTURES -1 newest)
+  list(APPEND cuda_targets "-gencode=arch=compute_${newest},code=compute_${newest}")
+  add_custom_command(
+    OUTPUT ${kernels_object}
+    COMMAND ${CUDAToolkit_NVCC_EXECUTABLE} -std=c++20 -O3 -ccbin ${CMAKE_CXX_COMPILER} -I${PROJECT_SOURCE_DIR} ${cuda_targets}
+            -Xcompiler=-fPIC -MD -MF ${kernels_object}.d -c ${kernels} -o ${kernels_object}
+    DEPENDS ${kernels}
+    DEPFILE ${kernels_object}.d
+    COMMENT "Compiling kernels.cu for sm ${FORESHARD_CUDA_ARCHITECTURES}"
+    VERBATIM)
+  add_library(foreshard_cuda MODULE exec/cuda/module/cuda_runtime.cpp exec/cuda/module/products.cpp ${kernels_object})
+  target_link_libraries(foreshard_cuda PRIVATE CUDA::cudart_static CUDA::cublasLt)
+  set_target_properties(foreshard_cuda PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON CXX_VISIBILITY_PRESET default)
+  install(TARGETS foreshard_cuda LIBRARY DESTINATION lib/foreshard)
+endif()

@@ -1,0 +1,173 @@
+#include "exec/cuda/module/cuda_runtime.h"
+
+#include <cuda_runtime_api.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "core/error.h"
+#include "exec/cuda/load_cuda.h"
+#include "exec/cuda/module/kernels.h"
+
+namespace foreshard::gpu {
+
+namespace {
+
+void expect(cudaError_t status, const std::string& call) {
+  if (status != cudaSuccess)
+    throw DeviceError(call, std::string(cudaGetErrorName(status)) + " (" + cudaGetErrorString(status) + ")");
+}
+#define CUDA(call, ...) expect(call(__VA_ARGS__), #call)
+
+cudaStream_t of(Stream* stream) { return reinterpret_cast<cudaStream_t>(stream); }
+cudaEvent_t of(Event* event) { return reinterpret_cast<cudaEvent_t>(event); }
+std::size_t size(Bytes bytes) { return static_cast<std::size_t>(bytes.value); }
+
+std::string version_text(int version) { return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10); }
+
+class CudaRuntime : public Runtime {
+ public:
+  explicit CudaRuntime(int devices) : devices_(devices) { connect_peers(); }
+
+  int devices() override { return devices_; }
+  void select(int device) override { CUDA(cudaSetDevice, device); }
+
+  Properties properties(int device) override {
+    cudaDeviceProp found = {};
+    CUDA(cudaGetDeviceProperties, &found, device);
+    int driver = 0, runtime = 0;
+    CUDA(cudaDriverGetVersion, &driver);
+    CUDA(cudaRuntimeGetVersion, &runtime);
+    std::size_t free = 0, total = 0;
+    select(device);
+    CUDA(cudaMemGetInfo, &free, &total);
+    return {.device = found.name,
+            .driver = "CUDA driver " + version_text(driver),
+            .libraries = "CUDA runtime " + version_text(runtime) + ", " + products_.version(),
+            .memory = {static_cast<std::int64_t>(total)},
+            .free = {static_cast<std::int64_t>(free)}};
+  }
+
+  std::byte* allocate(Space space, Bytes bytes) override {
+    void* memory = nullptr;
+    const std::string what = " of " + std::to_string(bytes.value) + " bytes";
+    switch (space) {
+      case Space::Device:
+        expect(cudaMalloc(&memory, size(bytes)), "cudaMalloc" + what);
+        CUDA(cudaMemset, memory, 0, size(bytes));
+        break;
+      case Space::PinnedHost:
+        expect(cudaHostAlloc(&memory, size(bytes), cudaHostAllocDefault), "cudaHostAlloc" + what);
+        std::memset(memory, 0, size(bytes));
+        break;
+      case Space::PageableHost:
+      case Space::Nvme:
+        memory = std::aligned_alloc(4096, (size(bytes) + 4095) / 4096 * 4096);
+        if (!memory) throw DeviceError("allocation" + what, "out of memory");
+        std::memset(memory, 0, size(bytes));
+        break;
+    }
+    return static_cast<std::byte*>(memory);
+  }
+  void release(Space space, std::byte* memory) override {
+    switch (space) {
+      case Space::Device: cudaFree(memory); return;
+      case Space::PinnedHost: cudaFreeHost(memory); return;
+      case Space::PageableHost:
+      case Space::Nvme: std::free(memory); return;
+    }
+  }
+
+  Stream* open_stream() override {
+    cudaStream_t stream = nullptr;
+    CUDA(cudaStreamCreateWithFlags, &stream, cudaStreamNonBlocking);
+    return reinterpret_cast<Stream*>(stream);
+  }
+  void close_stream(Stream* stream) override { cudaStreamDestroy(of(stream)); }
+  Event* make_event(bool timed) override {
+    cudaEvent_t event = nullptr;
+    CUDA(cudaEventCreateWithFlags, &event, timed ? cudaEventDefault : cudaEventDisableTiming);
+    return reinterpret_cast<Event*>(event);
+  }
+  void drop_event(Event* event) override { cudaEventDestroy(of(event)); }
+
+  void record(Event* event, Stream* stream) override { CUDA(cudaEventRecord, of(event), of(stream)); }
+  void wait(Stream* stream, Event* event) override { CUDA(cudaStreamWaitEvent, of(stream), of(event), 0); }
+  bool done(Event* event) override {
+    const cudaError_t status = cudaEventQuery(of(event));
+    if (status == cudaErrorNotReady) return false;
+    expect(status, "cudaEventQuery");
+    return true;
+  }
+  bool idle(Stream* stream) override {
+    const cudaError_t status = cudaStreamQuery(of(stream));
+    if (status == cudaErrorNotReady) return false;
+    expect(status, "cudaStreamQuery");
+    return true;
+  }
+  void synchronize(Stream* stream) override { CUDA(cudaStreamSynchronize, of(stream)); }
+  std::int64_t nanoseconds(Event* from, Event* to) override {
+    float milliseconds = 0;
+    CUDA(cudaEventElapsedTime, &milliseconds, of(from), of(to));
+    return static_cast<std::int64_t>(static_cast<double>(milliseconds) * 1e6);
+  }
+
+  void fill(std::byte* to, std::byte with, Bytes bytes, Stream* stream) override {
+    CUDA(cudaMemsetAsync, to, static_cast<int>(with), size(bytes), of(stream));
+  }
+  void copy(std::byte* to, const std::byte* from, Bytes bytes, Stream* stream) override {
+    CUDA(cudaMemcpyAsync, to, from, size(bytes), cudaMemcpyDefault, of(stream));
+  }
+  void launch(const Launch& launch, Stream* stream) override {
+    void* args[] = {const_cast<void*>(launch.args)};
+    expect(cudaLaunchKernel(kernel_function(launch.kernel), dim3(launch.blocks_x, launch.blocks_y),
+                            dim3(static_cast<unsigned>(launch.threads)), args, 0, of(stream)),
+           std::string("cudaLaunchKernel of ") + name_of(launch.kernel));
+  }
+  void multiply(const Multiply& multiply, std::byte* workspace, Bytes bytes, Stream* stream) override {
+    products_.run(multiply, workspace, bytes, of(stream));
+  }
+
+ private:
+  void connect_peers() {
+    for (int own = 0; own < devices_ && devices_ > 1; ++own) {
+      select(own);
+      for (int peer = 0; peer < devices_; ++peer) {
+        int can = 0;
+        if (peer == own || cudaDeviceCanAccessPeer(&can, own, peer) != cudaSuccess || can == 0) continue;
+        if (cudaDeviceEnablePeerAccess(peer, 0) != cudaSuccess) static_cast<void>(cudaGetLastError());
+      }
+    }
+  }
+
+  int devices_;
+  Products products_;
+};
+
+}  // namespace
+
+}  // namespace foreshard::gpu
+
+// Null and why, when there is nothing to run on.
+extern "C" foreshard::gpu::Runtime* foreshard_cuda_runtime(int version, const char** why) {
+  if (version != foreshard::gpu::kModuleVersion) {
+    *why = "libforeshard_cuda.so is of another build";
+    return nullptr;
+  }
+  int devices = 0;
+  const cudaError_t status = cudaGetDeviceCount(&devices);
+  if (status == cudaErrorInsufficientDriver) {
+    *why = "no NVIDIA driver for this CUDA runtime (cudaErrorInsufficientDriver)";
+    return nullptr;
+  }
+  if (status == cudaErrorNoDevice || (status == cudaSuccess && devices == 0)) {
+    *why = "the driver sees no NVIDIA GPU (cudaErrorNoDevice)";
+    return nullptr;
+  }
+  if (status != cudaSuccess) {
+    *why = cudaGetErrorName(status);
+    return nullptr;
+  }
+  return new foreshard::gpu::CudaRuntime(devices);
+}
