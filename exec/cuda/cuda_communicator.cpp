@@ -21,22 +21,10 @@ Slice slice_of(std::int64_t elements, std::int64_t own, std::int64_t n) {
 
 }  // namespace
 
-template <class Ready>
-void CudaMeetings::wait(std::unique_lock<std::mutex>& lock, std::condition_variable& changed, CudaDevice& device,
-                        Ready ready) const {
-  while (!ready()) {
-    if (stop_.raised()) throw Stopped{};
-    if (changed.wait_for(lock, std::chrono::milliseconds(5)) == std::cv_status::no_timeout) continue;
-    lock.unlock();
-    device.poll();
-    lock.lock();
-  }
-}
-
 class CudaMeetings::CollectiveTask : public GpuTask {
  public:
-  CollectiveTask(CudaMeetings& meetings, CudaDevice& device, const CollectiveCall& call, Party& party, std::size_t own)
-      : meetings_(meetings), device_(device), call_(call), party_(party), own_(own) {
+  CollectiveTask(const CudaMeetings& meetings, const CollectiveCall& call, Party& party, std::size_t own)
+      : meetings_(meetings), call_(call), party_(party), own_(own) {
     const std::string& words = call.what.attributes;
     fold_ = says(words, "max") ? Fold::Max : says(words, "mean") ? Fold::Mean : Fold::Sum;
     accumulate_ = says(words, "accumulate");
@@ -67,7 +55,7 @@ class CudaMeetings::CollectiveTask : public GpuTask {
       return;
     }
     const std::uint64_t generation = party_.generation;
-    meetings_.wait(lock, party_.changed, device_, [&] { return party_.generation != generation; });
+    meetings_.stop_.wait(lock, party_.changed, [&] { return party_.generation != generation; });
   }
   void wait_for_peers(const OnStream& on, Event* Member::*event) const {
     for (std::size_t peer = 0; peer < party_.members.size(); ++peer)
@@ -125,8 +113,7 @@ class CudaMeetings::CollectiveTask : public GpuTask {
     Launcher(on.runtime, on.stream, nullptr).elements(KernelId::reduce_peers, slice.count, args);
   }
 
-  CudaMeetings& meetings_;
-  CudaDevice& device_;
+  const CudaMeetings& meetings_;
   CollectiveCall call_;
   Party& party_;
   std::size_t own_;
@@ -137,8 +124,8 @@ class CudaMeetings::CollectiveTask : public GpuTask {
 // The receiver copies from the sender's memory; the sender's stream goes on when it has.
 class CudaMeetings::ExchangeTask : public GpuTask {
  public:
-  ExchangeTask(CudaMeetings& meetings, CudaDevice& device, const ExchangeCall& call, Parcel* out, Parcel* in)
-      : meetings_(meetings), device_(device), call_(call), out_(out), in_(in) {}
+  ExchangeTask(const CudaMeetings& meetings, const ExchangeCall& call, Parcel* out, Parcel* in)
+      : meetings_(meetings), call_(call), out_(out), in_(in) {}
   bool meets() const override { return true; }
 
   void enqueue(OnStream& on, int) override {
@@ -152,7 +139,7 @@ class CudaMeetings::ExchangeTask : public GpuTask {
     if (in_) {
       {
         std::unique_lock lock(in_->mutex);
-        meetings_.wait(lock, in_->changed, device_, [&] { return in_->sent > in_->taken; });
+        meetings_.stop_.wait(lock, in_->changed, [&] { return in_->sent > in_->taken; });
       }
       on.runtime.wait(on.stream, in_->full);
       on.runtime.record(on.met, on.stream);
@@ -166,15 +153,14 @@ class CudaMeetings::ExchangeTask : public GpuTask {
     if (out_) {
       {
         std::unique_lock lock(out_->mutex);
-        meetings_.wait(lock, out_->changed, device_, [&] { return out_->taken >= turn; });
+        meetings_.stop_.wait(lock, out_->changed, [&] { return out_->taken >= turn; });
       }
       on.runtime.wait(on.stream, out_->empty);
     }
   }
 
  private:
-  CudaMeetings& meetings_;
-  CudaDevice& device_;
+  const CudaMeetings& meetings_;
   ExchangeCall call_;
   Parcel* out_;
   Parcel* in_;
@@ -236,7 +222,7 @@ std::unique_ptr<StreamTask> CudaCommunicator::collective(const CollectiveCall& c
   meetings_.runtime_.select(device_.gpu());  // an event belongs to the GPU that records it
   party.members[own] = {
       .from = call.from.data, .to = call.to.data, .ready = meetings_.events_.take(), .done = meetings_.events_.take()};
-  return std::make_unique<CudaMeetings::CollectiveTask>(meetings_, device_, call, party, own);
+  return std::make_unique<CudaMeetings::CollectiveTask>(meetings_, call, party, own);
 }
 
 std::unique_ptr<StreamTask> CudaCommunicator::exchange(const ExchangeCall& call) {
@@ -244,7 +230,7 @@ std::unique_ptr<StreamTask> CudaCommunicator::exchange(const ExchangeCall& call)
   CudaMeetings::Parcel *out = nullptr, *in = nullptr;
   if (call.to.valid()) out = &meetings_.parcel(rank_, call.to, call, call.sent, true);
   if (call.from.valid()) in = &meetings_.parcel(call.from, rank_, call, call.received, false);
-  return std::make_unique<CudaMeetings::ExchangeTask>(meetings_, device_, call, out, in);
+  return std::make_unique<CudaMeetings::ExchangeTask>(meetings_, call, out, in);
 }
 
 std::unique_ptr<DeviceBackend> CudaDevices::device(RankId rank, std::mutex* alone) {

@@ -52,10 +52,6 @@ class CudaMeetings {
   class ExchangeTask;
   Party& party(const CollectiveCall& call);
   Parcel& parcel(RankId from, RankId to, const ExchangeCall& call, std::int64_t sequence, bool sending);
-  // The device goes on hearing of its steps while its thread waits.
-  template <class Ready>
-  void wait(std::unique_lock<std::mutex>& lock, std::condition_variable& changed, CudaDevice& device, Ready ready) const;
-
   Runtime& runtime_;
   const Stop& stop_;
   EventPool events_;

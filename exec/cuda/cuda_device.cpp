@@ -10,7 +10,8 @@ namespace foreshard::gpu {
 
 namespace {
 
-constexpr int kRunsUnderWay = 4;
+constexpr int kRunsUnderWay = 4;           // a rank does not get further ahead of its GPU
+constexpr int kMarks = kRunsUnderWay + 1;  // a run may still have to wait for what the run before it recorded
 
 }  // namespace
 
@@ -108,6 +109,13 @@ CudaDevice::CudaDevice(Runtime& runtime, GpuMemory& memory, int gpu, const Stop&
 }
 
 CudaDevice::~CudaDevice() {
+  for (Channel& channel : channels_) {
+    const std::lock_guard lock(channel.mutex);
+    channel.closed = true;
+    channel.changed.notify_all();
+  }
+  for (Channel& channel : channels_)
+    if (channel.thread.joinable()) channel.thread.join();
   try {
     runtime_.select(gpu_);
   } catch (const DeviceError&) {  // it has failed already: who stopped has told why
@@ -172,7 +180,7 @@ std::unique_ptr<StreamTask> CudaDevice::copy(std::byte* to, const std::byte* fro
   return std::make_unique<CopyTask>(to, from, bytes);
 }
 
-void CudaDevice::open(std::span<const StreamId> streams, int events, int, StepObserver& observer) {
+void CudaDevice::open(std::span<const StreamId> streams, int events, int commands, StepObserver& observer) {
   runtime_.select(gpu_);
   observer_ = &observer;
   for (const StreamId id : streams) {
@@ -180,10 +188,19 @@ void CudaDevice::open(std::span<const StreamId> streams, int events, int, StepOb
     on.stream = runtime_.open_stream();
     on.scratch = memory_.allocate(Space::Device, on.scratch_bytes);
     on.workspace = memory_.allocate(Space::Device, on.workspace_bytes);
+    on.ring.resize(static_cast<std::size_t>(commands));
   }
-  for (int e = 0; e < events; ++e) events_.push_back(marks_.take());
+  for (int e = 0; e < events; ++e)
+    for (int run = 0; run < kMarks; ++run) {
+      if (run == 0) events_.emplace_back();
+      events_.back().events.push_back(marks_.take());
+    }
   for (ComputeTask* task : tasks_) task->open(memory_);
   start_clock();
+  for (const StreamId id : streams) {
+    Channel& on = channel(id);
+    on.thread = std::thread([this, &on] { work(on); });
+  }
 }
 
 void CudaDevice::start_clock() {
@@ -193,74 +210,125 @@ void CudaDevice::start_clock() {
   base_time_ = clock();
 }
 
+void CudaDevice::push(StreamId id, const Command& command) {
+  Channel& on = channel(id);
+  std::unique_lock lock(on.mutex);
+  while (on.count == on.ring.size()) {
+    lock.unlock();
+    poll();
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+    lock.lock();
+  }
+  on.ring[(on.head + on.count) % on.ring.size()] = command;
+  if (++on.count == 1) on.changed.notify_all();
+}
+
 void CudaDevice::wait(StreamId stream, int event) {
-  guarded(-1, [&] { runtime_.wait(channel(stream).stream, events_[static_cast<std::size_t>(event)]); });
+  const std::uint64_t wanted = events_[static_cast<std::size_t>(event)].wanted;
+  if (wanted > 0) push(stream, {.kind = Kind::Wait, .index = event, .run = static_cast<int>(wanted)});
 }
 
 void CudaDevice::record(StreamId stream, int event) {
-  guarded(-1, [&] { runtime_.record(events_[static_cast<std::size_t>(event)], channel(stream).stream); });
-}
-
-// A failed call stops all ranks: it is told of the step that made it, or of the oldest that has not ended.
-template <class Call>
-void CudaDevice::guarded(int step, const Call& call) {
-  try {
-    call();
-  } catch (const std::exception& problem) {
-    if (step < 0 && !pending_.empty()) step = pending_.front().step;
-    observer_->fails(std::max(step, 0), problem.what());
-    throw Stopped{};
-  }
+  const std::uint64_t wanted = ++events_[static_cast<std::size_t>(event)].wanted;
+  push(stream, {.kind = Kind::Record, .index = event, .run = static_cast<int>(wanted)});
 }
 
 void CudaDevice::launch(StreamId stream, int step, StreamTask* task, int run) {
-  runtime_.select(gpu_);
   while (!pending_.empty() && pending_.front().run + kRunsUnderWay <= run) {
     poll();
-    std::this_thread::yield();
+    std::this_thread::sleep_for(std::chrono::microseconds(20));
   }
-  auto* work = static_cast<GpuTask*>(task);
-  if (!alone_ || (work && work->meets())) {
-    guarded(step, [&] { put(stream, step, work, run); });
-    return;
-  }
-  // Alone on the GPU: what it waits for is over before it takes the turn, and it is over when it gives it back.
-  while (!runtime_.idle(channel(stream).stream)) std::this_thread::yield();
-  const std::lock_guard lock(*alone_);
-  guarded(step, [&] {
-    put(stream, step, work, run);
-    while (!runtime_.done(pending_.back().end)) std::this_thread::yield();
-  });
+  Pending& next = pending_.emplace_back();
+  next.step = step, next.run = run;
+  next.begin = times_.take(), next.met = times_.take(), next.end = times_.take();
+  for (const Scalar& scalar : scalars_)
+    if (scalar.step == step) next.scalar = &scalar;
+  push(stream, {.kind = Kind::Step, .index = step, .run = run, .task = static_cast<GpuTask*>(task), .pending = &next});
 }
 
-void CudaDevice::put(StreamId stream, int step, GpuTask* task, int run) {
-  const Channel& on = channel(stream);
-  Pending next{.step = step, .run = run, .begin = times_.take(), .met = times_.take(), .end = times_.take()};
-  runtime_.record(next.begin, on.stream);
-  if (task) {
-    OnStream work{.runtime = runtime_, .stream = on.stream, .scratch = on.scratch, .workspace = on.workspace, .met = next.met};
-    task->enqueue(work, run);
-    next.has_met = work.has_met;
-  }
-  for (const Scalar& scalar : scalars_)
-    if (scalar.step == step) {
-      runtime_.copy(scalar.kept + 8 * (run % kRunsUnderWay), scalar.at.data, size_of(scalar.at.dtype), on.stream);
-      next.scalar = &scalar;
+void CudaDevice::work(Channel& on) {
+  int step = 0;
+  try {
+    runtime_.select(gpu_);
+    while (true) {
+      Command command;
+      {
+        std::unique_lock lock(on.mutex);
+        stop_.wait(lock, on.changed, [&] { return on.count > 0 || on.closed; });
+        if (on.count == 0) break;
+        command = on.ring[on.head];
+        on.head = (on.head + 1) % on.ring.size();
+        --on.count;
+      }
+      if (stop_.raised()) break;
+      if (command.kind == Kind::Step) step = command.index;
+      run(on, command);
     }
-  runtime_.record(next.end, on.stream);
-  pending_.push_back(next);
-  pending_count_.store(static_cast<std::int64_t>(pending_.size()));
+  } catch (const Stopped&) {  // the reason is told by whoever stopped
+  } catch (const std::exception& problem) {
+    observer_->fails(step, problem.what());
+  }
+  on.over.store(true);
+}
+
+void CudaDevice::run(Channel& on, const Command& command) {
+  const auto value = static_cast<std::uint64_t>(command.run);
+  switch (command.kind) {
+    case Kind::Record: {
+      Mark& mark = events_[static_cast<std::size_t>(command.index)];
+      runtime_.record(mark.events[value % kMarks], on.stream);
+      const std::lock_guard lock(recorded_mutex_);
+      mark.recorded.store(value);
+      recorded_.notify_all();
+      return;
+    }
+    case Kind::Wait: {
+      Mark& mark = events_[static_cast<std::size_t>(command.index)];
+      if (mark.recorded.load() < value) {
+        std::unique_lock lock(recorded_mutex_);
+        stop_.wait(lock, recorded_, [&] { return mark.recorded.load() >= value; });
+      }
+      runtime_.wait(on.stream, mark.events[value % kMarks]);
+      return;
+    }
+    case Kind::Step:
+      if (!alone_ || (command.task && command.task->meets())) return put(on, command);
+      // Alone on the GPU: what it waits for is over before it takes the turn, and it is over when it gives it back.
+      while (!runtime_.idle(on.stream)) std::this_thread::yield();
+      const std::lock_guard lock(*alone_);
+      put(on, command);
+      while (!runtime_.idle(on.stream)) std::this_thread::yield();
+      return;
+  }
+}
+
+void CudaDevice::put(Channel& on, const Command& command) {
+  Pending& pending = *command.pending;
+  runtime_.record(pending.begin, on.stream);
+  if (command.task) {
+    OnStream work{
+        .runtime = runtime_, .stream = on.stream, .scratch = on.scratch, .workspace = on.workspace, .met = pending.met};
+    command.task->enqueue(work, command.run);
+    pending.has_met = work.has_met;
+  }
+  if (const Scalar* scalar = pending.scalar)
+    runtime_.copy(scalar->kept + 8 * (command.run % kRunsUnderWay), scalar->at.data, size_of(scalar->at.dtype), on.stream);
+  runtime_.record(pending.end, on.stream);
+  pending.enqueued.store(true);
 }
 
 void CudaDevice::poll() {
-  guarded(-1, [&] {
-    while (!pending_.empty() && runtime_.done(pending_.front().end)) {
+  if (stop_.raised()) throw Stopped{};
+  try {
+    while (!pending_.empty() && pending_.front().enqueued.load() && runtime_.done(pending_.front().end)) {
       deliver(pending_.front());
       pending_.pop_front();
-      pending_count_.store(static_cast<std::int64_t>(pending_.size()));
     }
-  });
-  if (stop_.raised()) throw Stopped{};
+  } catch (const std::exception& problem) {
+    observer_->fails(pending_.front().step, problem.what());
+    throw Stopped{};
+  }
+  busy_.store(!pending_.empty() && pending_.front().enqueued.load());
 }
 
 void CudaDevice::deliver(const Pending& done) {
@@ -284,13 +352,7 @@ void CudaDevice::deliver(const Pending& done) {
 
 void CudaDevice::synchronize() {
   runtime_.select(gpu_);
-  for (int looks = 0; !pending_.empty(); ++looks) {
-    poll();
-    if (looks > 100)
-      std::this_thread::sleep_for(std::chrono::microseconds(20));
-    else
-      std::this_thread::yield();
-  }
+  for (poll(); !pending_.empty(); poll()) std::this_thread::sleep_for(std::chrono::microseconds(20));
 }
 
 std::int64_t CudaDevice::clock() const {
@@ -306,12 +368,19 @@ Bytes CudaDevice::overhead() const {
 
 bool CudaDevice::ended_within(std::chrono::milliseconds patience) {
   const auto limit = std::chrono::steady_clock::now() + patience;
+  const auto ends = [&](const auto& ended) {
+    while (!ended()) {
+      if (std::chrono::steady_clock::now() > limit) return false;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return true;
+  };
   try {
-    for (const Channel& channel : channels_)
-      while (channel.stream && !runtime_.idle(channel.stream)) {
-        if (std::chrono::steady_clock::now() > limit) return false;
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      }
+    for (const Channel& channel : channels_) {
+      if (!channel.stream) continue;
+      if (channel.thread.joinable() && !ends([&] { return channel.over.load(); })) return false;
+      if (!ends([&] { return runtime_.idle(channel.stream); })) return false;
+    }
   } catch (const DeviceError&) {  // a device that has failed runs nothing any more
   }
   return true;

@@ -1,10 +1,12 @@
-// A GPU as the device of one rank. Tasks put launches on CUDA streams and return; the steps that have ended are heard of later, in
-// issue order, whenever the rank's thread looks: while it waits, and before it gets too far ahead.
+// A GPU as the device of one rank. Every stream has a thread that puts its tasks on the CUDA stream, in order and far ahead of the GPU; a
+// task that meets other ranks blocks that thread only. The rank's own thread hears in issue order of the steps that have ended.
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <deque>
 #include <mutex>
+#include <thread>
 
 #include "exec/cuda/gpu_kernel.h"
 #include "exec/device.h"
@@ -81,19 +83,38 @@ class CudaDevice : public DeviceBackend {
   std::int64_t clock() const override;
   Bytes overhead() const override;
   bool ended_within(std::chrono::milliseconds patience) override;
-  bool works() override { return pending_count_.load() > 0; }
+  bool works() override { return busy_.load(); }
 
-  // Hears of what has ended; on the rank's thread, also while it waits for another rank. Throws Stopped after a failure.
-  void poll();
   int gpu() const { return gpu_; }
 
  private:
   class ComputeTask;
   class CopyTask;
+  enum class Kind : std::uint8_t { Wait, Record, Step };
+  struct Pending;
+  struct Command {
+    Kind kind = Kind::Step;
+    int index = 0, run = 0;  // event or step
+    GpuTask* task = nullptr;
+    Pending* pending = nullptr;
+  };
   struct Channel {  // a stream of the plan
     Stream* stream = nullptr;
     Bytes scratch_bytes = {}, workspace_bytes = {};
     std::byte *scratch = nullptr, *workspace = nullptr;
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::vector<Command> ring;
+    std::size_t head = 0, count = 0;
+    bool closed = false;
+    std::atomic<bool> over = false;
+    std::thread thread;
+  };
+  // One per run that may be under way and the one before, so that a stream far ahead does not record what another has yet to wait for.
+  struct Mark {
+    std::vector<Event*> events = {};
+    std::uint64_t wanted = 0;                // records issued, by the rank's thread
+    std::atomic<std::uint64_t> recorded{0};  // records made, by the stream's
   };
   struct Scalar {
     int step = 0;
@@ -105,14 +126,17 @@ class CudaDevice : public DeviceBackend {
     Event *begin = nullptr, *met = nullptr, *end = nullptr;
     bool has_met = false;
     const Scalar* scalar = nullptr;
+    std::atomic<bool> enqueued = false;
   };
   Channel& channel(StreamId stream);
-  void put(StreamId stream, int step, GpuTask* task, int run);
+  void push(StreamId stream, const Command& command);
+  void work(Channel& channel);
+  void run(Channel& on, const Command& command);
+  void put(Channel& on, const Command& command);
+  void poll();  // hears of what has ended; throws Stopped after a failure
   void deliver(const Pending& done);
   void start_clock();
   std::int64_t time_of(Event* event) { return base_time_ + runtime_.nanoseconds(base_, event); }
-  template <class Call>
-  void guarded(int step, const Call& call);
 
   Runtime& runtime_;
   GpuMemory& memory_;
@@ -123,12 +147,14 @@ class CudaDevice : public DeviceBackend {
   std::deque<Channel> channels_;  // [StreamId]
   Stream* outside_ = nullptr;     // copies between runs
   std::vector<ComputeTask*> tasks_;
-  std::vector<Event*> events_;
+  std::deque<Mark> events_;
+  std::mutex recorded_mutex_;
+  std::condition_variable recorded_;
   EventPool times_, marks_;
   std::deque<Scalar> scalars_;
-  std::deque<Pending> pending_;  // in issue order
-  std::atomic<std::int64_t> pending_count_ = 0;
-  Event* base_ = nullptr;  // of the first step of a run; a float of milliseconds is exact enough from there
+  std::deque<Pending> pending_;     // in issue order
+  std::atomic<bool> busy_ = false;  // the GPU runs the oldest of them
+  Event* base_ = nullptr;           // of the first step of a run; a float of milliseconds is exact enough from there
   std::int64_t base_time_ = 0;
   int base_run_ = -1;
   Bytes staged_ = {};

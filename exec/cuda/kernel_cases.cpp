@@ -2,9 +2,8 @@
 #include <cstring>
 
 #include "core/error.h"
-#include "exec/cuda/cuda_device.h"
-#include "tests/cuda/fake_runtime.h"
-#include "tests/cuda/kernel_cases.h"
+#include "exec/cuda/gpu_kernel.h"
+#include "exec/cuda/kernel_cases.h"
 
 namespace foreshard::gpu {
 
@@ -25,7 +24,7 @@ class Cases {
                       next.what.phase == Phase::Update || next.what.op == Op::ClipScale;
     for (const std::int64_t size : out)
       next.writes.push_back(adds ? random_array(size, seed++, dtype)
-                                 : Array(std::vector<double>(static_cast<std::size_t>(size), std::nan("")), dtype));
+                                 : StoredArray(std::vector<double>(static_cast<std::size_t>(size), std::nan("")), dtype));
     next.arguments = {.seed = 5, .layer = 77, .first_sample = 6, .samples_of_step = 8, .source = &kSamples};
     cases_.push_back(std::move(next));
     return cases_.back();
@@ -36,12 +35,12 @@ class Cases {
   std::vector<KernelCase> cases_;
 };
 
-Array filled(std::int64_t size, DType dtype, const std::function<double(std::int64_t)>& value) {
-  Array array(size, dtype);
+StoredArray filled(std::int64_t size, DType dtype, const std::function<double(std::int64_t)>& value) {
+  StoredArray array(size, dtype);
   for (std::int64_t i = 0; i < size; ++i) array.set(i, value(i));
   return array;
 }
-Array empty_array(std::int64_t size, DType dtype) {
+StoredArray empty_array(std::int64_t size, DType dtype) {
   return filled(size, dtype, [](std::int64_t) { return std::nan(""); });
 }
 
@@ -195,7 +194,7 @@ void add_updates(Cases& all) {
     tried.writes.clear();
     std::uint64_t seed = 100;
     for (const auto& [size, dtype] : writes) {
-      Array array = random_array(size, seed++, dtype);
+      StoredArray array = random_array(size, seed++, dtype);
       for (std::int64_t i = 0; i < size; ++i) array.set(i, std::abs(array.at(i)));  // variances are not negative
       tried.writes.push_back(array);
     }
@@ -259,7 +258,7 @@ void add_products(Cases& all) {
           {context, map, qkv}, {map, qkv});
 }
 
-void add_attention(Cases& all) {
+void add_attention(Cases& all, bool large) {
   using enum Phase;
   struct Form {
     const char* name;
@@ -275,7 +274,10 @@ void add_attention(Cases& all) {
                         {"flash64", 1, 80, 80, 2, 1, 64, "causal ", false, false, DType::BF16, kFlash},
                         {"flash64_all", 1, 64, 100, 1, 1, 64, "", true, true, DType::BF16, kFlash},
                         {"flash128", 1, 70, 70, 1, 1, 128, "causal ", false, true, DType::BF16, kFlash}};
-  for (const Form& f : forms) {
+  const Form large_forms[] = {{"flash64_large", 2, 1024, 1024, 4, 2, 64, "causal ", false, false, DType::BF16, kFlash},
+                              {"flash128_large", 1, 1000, 1000, 4, 4, 128, "causal ", false, false, DType::BF16, kFlash},
+                              {"plain_large", 1, 512, 512, 4, 4, 64, "causal ", false, false, DType::F32, kSingle}};
+  for (const Form& f : large ? std::span<const Form>(large_forms) : std::span<const Form>(forms)) {
     const std::int64_t q = f.samples * f.queries * (f.heads + (f.apart ? 0 : 2 * f.kv)) * f.dim,
                        kv = f.samples * f.keys * 2 * f.kv * f.dim;
     const std::int64_t context = f.samples * f.queries * f.heads * f.dim, lse = f.samples * f.heads * f.queries;
@@ -288,8 +290,8 @@ void add_attention(Cases& all) {
     forward.writes.push_back(empty_array(lse, DType::F32));
     forward.arguments.tp_rank = 1;
     // The backward reads what a forward on the host has made.
-    std::vector<Array> made = forward.writes, from = forward.reads;
-    run_on(what, from, made, forward.arguments);
+    std::vector<StoredArray> made = forward.writes, from = forward.reads;
+    run_on_host(what, from, made, forward.arguments);
     what.phase = InputGrad;
     what.accumulate = f.add;
     KernelCase& back =
@@ -300,9 +302,32 @@ void add_attention(Cases& all) {
   }
 }
 
+// Sizes of a training of about a billion parameters, where the host can still follow.
+void add_large(Cases& all) {
+  using enum Phase;
+  const std::int64_t rows = 4096, h = 2048;
+  const Compute norm{.op = Op::Norm, .phase = Backward, .shapes = {{{rows, h}}}, .attributes = "rmsnorm eps=1e-5"};
+  all.add("rmsnorm_large", {.op = Op::Norm, .shapes = {{{rows, h}}}, .attributes = "rmsnorm eps=1e-5"}, {rows * h, h},
+          {rows * h}, DType::BF16, kHalf);
+  all.add("rmsnorm_grad_large", norm, {rows * h, rows * h, h}, {rows * h, h}, DType::F32, 1e-4);
+  all.add("gelu_large", {.op = Op::Activation, .shapes = {{{rows, h}}}, .attributes = "gelu"}, {rows * h}, {rows * h},
+          DType::BF16, kHalf);
+  for (const Phase phase : {Forward, InputGrad, WeightGrad}) {
+    const std::int64_t m = 1024, n = 512, k = 768;
+    const Compute linear{.op = Op::MatMul, .phase = phase, .shapes = {{{1, m, n, k}}}};
+    const std::vector<std::int64_t> in = phase == Forward     ? std::vector{m * k, n * k}
+                                         : phase == InputGrad ? std::vector{m * n, m * k, n * k}
+                                                              : std::vector{m * n, m * k};
+    const std::vector<std::int64_t> out = {phase == Forward ? m * n : phase == InputGrad ? m * k : n * k};
+    const std::string name = "linear_large_" + std::to_string(static_cast<int>(phase));
+    all.add(name, linear, in, out);
+    all.add(name + "_bf16", linear, in, out, DType::BF16, kHalf);
+  }
+}
+
 }  // namespace
 
-std::vector<KernelCase> kernel_cases() {
+std::vector<KernelCase> kernel_cases(bool large) {
   Cases all;
   add_rows(all);
   add_elements(all);
@@ -310,76 +335,10 @@ std::vector<KernelCase> kernel_cases() {
   add_losses(all);
   add_updates(all);
   add_products(all);
-  add_attention(all);
+  add_attention(all, false);
+  if (large) add_attention(all, true);
+  if (large) add_large(all);
   return all.take();
-}
-
-namespace {
-
-constexpr std::int64_t kBorder = 256;
-constexpr std::byte kBorderByte{0xFF};  // no number in any format
-
-struct Placed {
-  Operand operand = {};
-  std::int64_t bytes = 0;
-  bool borders_whole() const {
-    for (std::int64_t i = 0; i < kBorder; ++i)
-      if (operand.data[-1 - i] != kBorderByte || operand.data[bytes + i] != kBorderByte) return false;
-    return true;
-  }
-};
-
-Placed placed(FakeRuntime& runtime, Array& array) {
-  const Operand from = array.operand();
-  const std::int64_t bytes = from.elements * size_of(from.dtype).value;
-  std::byte* memory = runtime.allocate(Space::Device, {bytes + 2 * kBorder});
-  std::memset(memory, static_cast<int>(kBorderByte), static_cast<std::size_t>(bytes + 2 * kBorder));
-  std::memcpy(memory + kBorder, from.data, static_cast<std::size_t>(bytes));
-  return {{memory + kBorder, from.elements, from.dtype}, bytes};
-}
-
-}  // namespace
-
-Outcome run_case(const KernelCase& tried, const emulator::Settings& settings, int shifted) {
-  std::vector<Array> reads = tried.reads, on_host = tried.writes, on_gpu = tried.writes;
-  run_on(tried.what, reads, on_host, tried.arguments);
-  FakeSettings fake;
-  fake.kernels = settings;
-  fake.shifted_view = shifted;
-  FakeRuntime runtime(fake);
-  Outcome outcome;
-  std::vector<Placed> from, to;
-  std::vector<Operand> from_operands, to_operands;
-  for (Array& array : reads) from.push_back(placed(runtime, array)), from_operands.push_back(from.back().operand);
-  for (Array& array : on_gpu) to.push_back(placed(runtime, array)), to_operands.push_back(to.back().operand);
-  const Kernel kernel = make_kernel(tried.what, from_operands, to_operands);
-  const auto memory = [&](Bytes bytes) { return runtime.allocate(Space::Device, bytes + Bytes{64}); };
-  std::byte *scratch = memory(kernel.scratch), *staged = memory(kernel.staged),
-            *table = memory({static_cast<std::int64_t>(kernel.table.size())});
-  std::memset(scratch, 0xFF, static_cast<std::size_t>(kernel.scratch.value));
-  std::memcpy(table, kernel.table.data(), kernel.table.size());
-  if (kernel.prepare) kernel.prepare(staged, tried.arguments);
-  Stream* stream = runtime.open_stream();
-  try {
-    kernel.run(Launcher(runtime, stream, nullptr), {.reads = from_operands,
-                                                    .writes = to_operands,
-                                                    .scratch = scratch,
-                                                    .staged = staged,
-                                                    .table = table,
-                                                    .arguments = tried.arguments});
-    runtime.synchronize(stream);
-  } catch (const DeviceError& problem) {
-    outcome.fault = problem.what();
-  }
-  for (const Placed& place : from) outcome.borders_whole = outcome.borders_whole && place.borders_whole();
-  for (std::size_t i = 0; i < to.size(); ++i) {
-    outcome.borders_whole = outcome.borders_whole && to[i].borders_whole();
-    std::memcpy(on_gpu[i].operand().data, to[i].operand.data, static_cast<std::size_t>(to[i].bytes));
-    outcome.error = std::max(outcome.error, relative_error(on_gpu[i], on_host[i]));
-  }
-  outcome.views = runtime.views();
-  outcome.conflicts = static_cast<int>(runtime.conflicts().size());
-  return outcome;
 }
 
 }  // namespace foreshard::gpu

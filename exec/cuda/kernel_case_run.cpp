@@ -1,0 +1,93 @@
+// Runs one case on a GPU and on the host. Operands lie between borders that nobody may write to.
+#include <algorithm>
+#include <cstring>
+
+#include "core/error.h"
+#include "exec/cuda/cuda_device.h"
+#include "exec/cuda/kernel_cases.h"
+
+namespace foreshard::gpu {
+
+namespace {
+
+constexpr std::int64_t kBorder = 256;
+constexpr std::byte kBorderByte{0xFF};  // no number in any format
+
+struct Placed {
+  Operand operand = {};
+  std::vector<std::byte> bytes = {};  // with the borders
+};
+
+Placed placed(Runtime& runtime, GpuMemory& memory, Stream* stream, StoredArray& array) {
+  const Operand from = array.operand();
+  const std::int64_t size = from.elements * size_of(from.dtype).value;
+  Placed place{.bytes = std::vector<std::byte>(static_cast<std::size_t>(size + 2 * kBorder), kBorderByte)};
+  std::memcpy(place.bytes.data() + kBorder, from.data, static_cast<std::size_t>(size));
+  std::byte* at = memory.allocate(Space::Device, {size + 2 * kBorder});
+  runtime.copy(at, place.bytes.data(), {size + 2 * kBorder}, stream);
+  runtime.synchronize(stream);
+  place.operand = {at + kBorder, from.elements, from.dtype};
+  return place;
+}
+
+// What lies there now; whether the borders are whole.
+bool fetch(Runtime& runtime, Stream* stream, Placed& place, StoredArray& array) {
+  const auto size = static_cast<std::int64_t>(place.bytes.size());
+  runtime.copy(place.bytes.data(), place.operand.data - kBorder, {size}, stream);
+  runtime.synchronize(stream);
+  std::memcpy(array.operand().data, place.bytes.data() + kBorder, static_cast<std::size_t>(size - 2 * kBorder));
+  const auto whole = [](std::byte byte) { return byte == kBorderByte; };
+  return std::all_of(place.bytes.begin(), place.bytes.begin() + kBorder, whole) &&
+         std::all_of(place.bytes.end() - kBorder, place.bytes.end(), whole);
+}
+
+void run_kernel(const KernelCase& tried, Runtime& runtime, Stream* stream, GpuMemory& memory, std::vector<StoredArray>& reads,
+                std::vector<StoredArray>& writes, Outcome& outcome) {
+  std::vector<Placed> from, to;
+  std::vector<Operand> from_operands, to_operands;
+  for (StoredArray& array : reads)
+    from.push_back(placed(runtime, memory, stream, array)), from_operands.push_back(from.back().operand);
+  for (StoredArray& array : writes)
+    to.push_back(placed(runtime, memory, stream, array)), to_operands.push_back(to.back().operand);
+  const Kernel kernel = make_kernel(tried.what, from_operands, to_operands);
+  const Bytes table_bytes = {static_cast<std::int64_t>(kernel.table.size())};
+  std::byte *scratch = memory.allocate(Space::Device, kernel.scratch),
+            *staged = memory.allocate(Space::PinnedHost, kernel.staged);
+  std::byte *table = memory.allocate(Space::Device, table_bytes),
+            *workspace = kernel.multiplies ? memory.allocate(Space::Device, kMultiplyWorkspace) : nullptr;
+  if (scratch) runtime.fill(scratch, kBorderByte, kernel.scratch, stream);
+  if (table) runtime.copy(table, kernel.table.data(), table_bytes, stream);
+  if (kernel.prepare) kernel.prepare(staged, tried.arguments);
+  kernel.run(Launcher(runtime, stream, workspace), {.reads = from_operands,
+                                                    .writes = to_operands,
+                                                    .scratch = scratch,
+                                                    .staged = staged,
+                                                    .table = table,
+                                                    .arguments = tried.arguments});
+  runtime.synchronize(stream);
+  for (std::size_t i = 0; i < from.size(); ++i)
+    outcome.borders_whole = fetch(runtime, stream, from[i], reads[i]) && outcome.borders_whole;
+  for (std::size_t i = 0; i < to.size(); ++i)
+    outcome.borders_whole = fetch(runtime, stream, to[i], writes[i]) && outcome.borders_whole;
+}
+
+}  // namespace
+
+Outcome run_case(const KernelCase& tried, Runtime& runtime) {
+  std::vector<StoredArray> reads = tried.reads, on_host = tried.writes, on_gpu = tried.writes;
+  run_on_host(tried.what, reads, on_host, tried.arguments);
+  Outcome outcome;
+  GpuMemory memory(runtime);
+  Stream* stream = runtime.open_stream();
+  try {
+    run_kernel(tried, runtime, stream, memory, reads, on_gpu, outcome);
+  } catch (const DeviceError& problem) {
+    outcome.fault = problem.what();
+  }
+  runtime.close_stream(stream);
+  for (std::size_t i = 0; i < on_gpu.size(); ++i)
+    outcome.error = std::max(outcome.error, relative_error(on_gpu[i], on_host[i]));
+  return outcome;
+}
+
+}  // namespace foreshard::gpu

@@ -1,0 +1,32 @@
+// One instruction per case, with operands drawn by a seed, run by the kernels of a GPU and by the host: what `foreshard selftest` does,
+// and the tests do in the emulator.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "exec/cuda/runtime.h"
+#include "exec/cuda/stored_array.h"
+#include "exec/host_ops.h"
+
+namespace foreshard::gpu {
+
+struct KernelCase {
+  std::string name = {};
+  Compute what = {};
+  std::vector<StoredArray> reads = {}, writes = {};
+  OpArguments arguments = {};
+  double tolerance = 0;
+};
+// `large`: of sizes as in a training, beside the small ones with every odd border.
+std::vector<KernelCase> kernel_cases(bool large = false);
+
+struct Outcome {
+  double error = 0;  // the largest relative error of an output
+  std::string fault = {};
+  bool borders_whole = true;  // nobody wrote beside an operand
+  bool right(const KernelCase& of) const { return fault.empty() && error <= of.tolerance && borders_whole; }
+};
+Outcome run_case(const KernelCase& tried, Runtime& runtime);
+
+}  // namespace foreshard::gpu
