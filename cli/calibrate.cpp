@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "cli/calibrate_probes.h"
+#include "cli/cuda.h"
 #include "cli/interrupt.h"
 #include "cli/profile.h"
 #include "cli/progress.h"
@@ -12,6 +13,7 @@
 #include "core/error.h"
 #include "core/json.h"
 #include "exec/calibrate.h"
+#include "exec/cuda/calibrate_cuda.h"
 
 namespace foreshard {
 
@@ -34,17 +36,51 @@ static std::vector<DType> read_dtypes(const Arguments& arguments) {
   return dtypes;
 }
 
+// Convolutions and their company have no CUDA kernels.
+static bool has_pictures(const Plan& probe) {
+  for (const Segment& segment : probe.segments)
+    for (const Instruction& instruction : segment.instructions)
+      if (const auto* compute = std::get_if<Compute>(&instruction.what))
+        if (compute->op == Op::Conv2d || compute->op == Op::BatchNorm || compute->op == Op::MaxPool ||
+            compute->op == Op::AvgPool)
+          return true;
+  return false;
+}
+
+// The clusters that a GPU stands in are those of topologies/: no cluster file is written.
+static ExitCode tell_gpu(const MachineProfile& profile, gpu::CudaMeasures& measures, const std::string& file,
+                         const Arguments& arguments, const Console& console) {
+  if (arguments.flag("--json")) {
+    console.out << to_json(profile);
+    return ExitCode::Ok;
+  }
+  console.out << profile_text(profile) << "\n";
+  for (const gpu::HostCopy& copy : measures.host_copies())
+    console.out << (copy.to_device ? "to the GPU   " : "from the GPU ") << (copy.pinned ? "pinned   " : "pageable ")
+                << plain(static_cast<double>(copy.bytes.value) / 1024)
+                << " KiB: " << plain(static_cast<double>(copy.bytes.value) / copy.time.value * 1e-9) << " GB/s\n";
+  console.out << "\nwritten: " << file << "\n";
+  return ExitCode::Ok;
+}
+
 static ExitCode run(const Arguments& arguments, const Console& console) {
-  if (arguments.choice("--device", "host", {"host", "cuda"}) == "cuda")
-    throw Error(kCommandLine, "--device", "\"cuda\"", "host: this version has no CUDA backend");
   const std::vector<DType> dtypes = read_dtypes(arguments);
   const int ranks = static_cast<int>(arguments.integer("--ranks", 8, 1, 512));
   CalibrateOptions options{.steps = static_cast<int>(arguments.integer("--steps", 5, 2, 1000)), .dtypes = dtypes};
   options.largest_product =
       arguments.integer("--largest-product", arguments.flag("--quick") ? 128 : options.largest_product, 16, 16384);
   options.cancel = &watch_interrupt();
-  const std::vector<Plan> probes =
+  std::vector<Plan> probes =
       calibration_probes(parse_cluster(host_cluster_text({}, ranks), "this-host"), dtypes, arguments.flag("--quick"));
+  ExecuteOptions execution;
+  const std::unique_ptr<gpu::Runtime> cuda = use_device(arguments, execution);
+  std::optional<gpu::CudaMeasures> measures;
+  if (cuda) {
+    std::erase_if(probes, has_pictures);
+    options.measures = &measures.emplace(*cuda);
+    options.devices = execution.devices;
+    options.device = arguments.text("--name", cuda->properties(0).device);
+  }
   std::optional<MachineProfile> profile;
   {
     Progress progress(arguments.choice("--progress", "auto", progress_modes()), console);
@@ -55,9 +91,10 @@ static ExitCode run(const Arguments& arguments, const Console& console) {
     console.err << "foreshard: interrupted\n";
     return ExitCode::Interrupted;
   }
-  const std::string profile_file = arguments.text("--save-profile", "host.profile.json");
+  const std::string profile_file = arguments.text("--save-profile", cuda ? "cuda.profile.json" : "host.profile.json");
   const std::string cluster_file = arguments.text("--save-cluster", "this-host.json");
   write_file(profile_file, to_json(*profile));
+  if (measures) return tell_gpu(*profile, *measures, profile_file, arguments, console);
   write_file(cluster_file, host_cluster_text(*profile, ranks));
   console.out << (arguments.flag("--json") ? to_json(*profile) : profile_text(*profile));
   if (!arguments.flag("--json")) console.out << "\nwritten: " << profile_file << ", " << cluster_file << "\n";
@@ -65,26 +102,28 @@ static ExitCode run(const Arguments& arguments, const Console& console) {
 }
 
 Verb calibrate_verb() {
-  return {.name = "calibrate",
-          .summary = "Measures this machine and writes a profile that predictions use in place of datasheets.",
-          .notes =
-              "Runs products by shape, copies and all-reduces by size, and small models of its own under every kind of "
-              "strategy. The cluster file describes this host as a node of N devices, each with a core of its own.",
-          .examples = {"foreshard calibrate --device host --precision fp32,bf16"},
-          .options = {{.name = "--device", .value = "KIND", .help = "host (cuda: not in this version)"},
-                      {.name = "--precision", .value = "LIST", .help = "number formats: fp64, fp32, bf16, fp16 (fp32,bf16)"},
-                      {.name = "--quick", .help = "small models and products only: seconds, for models as small"},
-                      {.name = "--ranks", .value = "N", .help = "devices of the cluster file (8)"},
-                      {.name = "--steps", .value = "N", .help = "runs of every probe (5)"},
-                      {.name = "--largest-product", .value = "N", .help = "rows, columns and depth of products (1024)"},
-                      {.name = "--save-profile", .value = "FILE", .help = "(host.profile.json)", .group = "output"},
-                      {.name = "--save-cluster", .value = "FILE", .help = "(this-host.json)", .group = "output"},
-                      {.name = "--json", .help = "print the profile", .group = "output"},
-                      {.name = "--progress",
-                       .value = "HOW",
-                       .help = "auto (a bar on a terminal), json (lines on standard error) or none",
-                       .group = "output"}},
-          .run = run};
+  return {
+      .name = "calibrate",
+      .summary = "Measures this machine and writes a profile that predictions use in place of datasheets.",
+      .notes =
+          "Runs products by shape, copies and all-reduces by size, and small models of its own under every kind of "
+          "strategy. The cluster file describes this host as a node of N devices, each with a core of its own.",
+      .examples = {"foreshard calibrate --device host --precision fp32,bf16"},
+      .options = {{.name = "--device", .value = "KIND", .help = "host, or cuda: GPU 0 of this machine (host)"},
+                  {.name = "--name", .value = "NAME", .help = "cuda: the GPU's name in cluster files (as the driver calls it)"},
+                  {.name = "--precision", .value = "LIST", .help = "number formats: fp64, fp32, bf16, fp16 (fp32,bf16)"},
+                  {.name = "--quick", .help = "small models and products only: seconds, for models as small"},
+                  {.name = "--ranks", .value = "N", .help = "devices of the cluster file (8)"},
+                  {.name = "--steps", .value = "N", .help = "runs of every probe (5)"},
+                  {.name = "--largest-product", .value = "N", .help = "rows, columns and depth of products (1024)"},
+                  {.name = "--save-profile", .value = "FILE", .help = "(host.profile.json)", .group = "output"},
+                  {.name = "--save-cluster", .value = "FILE", .help = "(this-host.json)", .group = "output"},
+                  {.name = "--json", .help = "print the profile", .group = "output"},
+                  {.name = "--progress",
+                   .value = "HOW",
+                   .help = "auto (a bar on a terminal), json (lines on standard error) or none",
+                   .group = "output"}},
+      .run = run};
 }
 
 }  // namespace foreshard

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <ostream>
 
+#include "cli/cuda.h"
 #include "cli/job.h"
 #include "cli/progress.h"
 #include "cli/run_files.h"
@@ -18,8 +19,6 @@
 namespace foreshard {
 
 static ExecuteOptions execute_options(const Arguments& arguments) {
-  if (arguments.choice("--device", "host", {"host", "cuda"}) == "cuda")
-    throw Error(kCommandLine, "--device", "\"cuda\"", "host: this version has no CUDA backend");
   ExecuteOptions options;
   options.steps = static_cast<int>(arguments.integer("--steps", 3, 1, 1'000'000));
   options.seed = static_cast<std::uint64_t>(arguments.integer("--seed", 0, 0, INT64_MAX));
@@ -76,9 +75,10 @@ static std::string step_line(int step, const StepReport& done) {
   return json.end_object().text();
 }
 
-static std::string as_json(const Execution& done, const ExecuteOptions& options, int ranks) {
+static std::string as_json(const Execution& done, const ExecuteOptions& options, int ranks, const std::string& gpu) {
   JsonWriter json;
-  json.begin_object().field("plan_hash", done.result.trace.plan_hash).field("device", "host");
+  json.begin_object().field("plan_hash", done.result.trace.plan_hash).field("device", gpu.empty() ? "host" : "cuda");
+  if (!gpu.empty()) json.field("gpu", gpu);
   json.field("ranks", ranks).field("mode", options.time == TimeMode::Wall ? "wall" : "emulated");
   json.field("iteration_time_s", done.iteration_time_s);
   json.key("steps").begin_array();
@@ -99,13 +99,16 @@ static std::string as_json(const Execution& done, const ExecuteOptions& options,
   return json.end_object().text();
 }
 
-static std::string as_text(const Execution& done, const ExecuteOptions& options, int ranks) {
+static std::string as_text(const Execution& done, const ExecuteOptions& options, int ranks, const std::string& gpu) {
   const MemoryCurve* curve = largest_curve(done);
   const double mib = 1024.0 * 1024.0;
   std::string text = "plan " + done.result.trace.plan_hash + " on " + std::to_string(ranks) + (ranks == 1 ? " rank" : " ranks");
-  text += " of this host\n";
-  text += "iteration  " + plain(done.iteration_time_s * 1e3) + " ms" +
-          (options.time == TimeMode::Emulated ? " (emulated: own CPU time, composed)" : "") + "\n";
+  text += gpu.empty() ? " of this host\n" : " on " + gpu + "\n";
+  text +=
+      "iteration  " + plain(done.iteration_time_s * 1e3) + " ms" +
+      (options.time == TimeMode::Emulated ? std::string(" (emulated: own ") + (gpu.empty() ? "CPU" : "GPU") + " time, composed)"
+                                          : std::string()) +
+      "\n";
   if (curve)
     text += "memory     " + plain(static_cast<double>(sum(curve->peak).value) / mib) + " MiB at the peak of rank " +
             std::to_string(curve->who.value) + ", arena " + plain(static_cast<double>(curve->arena.value) / mib) + " MiB\n";
@@ -125,6 +128,7 @@ static ExitCode run(const Arguments& arguments, const Console& console) {
   const Plan plan = checked_plan(arguments);
   const std::unique_ptr<ProcessMesh> mesh = other_processes(arguments, plan, options);
   options.processes = mesh.get();
+  const std::unique_ptr<gpu::Runtime> cuda = use_device(arguments, options);
   const auto samples = telling_others(mesh.get(), [&] { return use_run_files(arguments, plan, options); });
   const bool speaks = !mesh || mesh->process() == 0;
   const std::string mode = arguments.choice("--progress", "auto", progress_modes());
@@ -144,7 +148,8 @@ static ExitCode run(const Arguments& arguments, const Console& console) {
   if (arguments.has("--save-result")) save_result(done.result, arguments.text("--save-result"));
   if (arguments.has("--trace")) write_file(arguments.text("--trace"), chrome_trace(done.result));
   const int ranks = Ranks(plan).count();
-  console.out << (arguments.flag("--json") ? as_json(done, options, ranks) : as_text(done, options, ranks));
+  const std::string gpu = cuda ? gpus_in_words(*cuda) : "";
+  console.out << (arguments.flag("--json") ? as_json(done, options, ranks, gpu) : as_text(done, options, ranks, gpu));
   return ExitCode::Ok;
 }
 
@@ -152,7 +157,7 @@ static std::vector<VerbOption> run_options() {
   const std::string training = "training", time = "time", memory = "memory", checks = "checks", output = "output";
   std::vector<VerbOption> options = {
       {.name = "PLAN", .value = "PLAN", .help = "a .plan.json file", .required = true},
-      {.name = "--device", .value = "KIND", .help = "host (cuda: not in this version)"},
+      {.name = "--device", .value = "KIND", .help = "host, or cuda: the GPUs of this machine (host)"},
       {.name = "--ranks", .value = "N", .help = "refuse a plan for another number of ranks"},
       {.name = "--steps", .value = "N", .help = "optimizer steps (3)", .group = training},
       {.name = "--seed", .value = "N", .help = "of initial weights, samples and dropout (0)", .group = training},

@@ -63,6 +63,7 @@ Verb search_verb();
 Verb sweep_verb();
 Verb lower_verb();
 Verb run_verb();
+Verb selftest_verb();
 Verb check_plan_verb();
 Verb list_verb();
 Verb show_schedule_verb();

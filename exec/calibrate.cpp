@@ -49,9 +49,11 @@ class SampleBook {
   std::map<Kind, std::map<Size, std::vector<double>>> times_;
 };
 
-void measure(const Plan& probe, int steps, SampleBook& book) {
-  const auto answer =
-      execute(probe, {.steps = std::max(steps, 2), .time = TimeMode::Emulated, .patience = std::chrono::milliseconds(60'000)});
+void measure(const Plan& probe, const CalibrateOptions& options, SampleBook& book) {
+  const auto answer = execute(probe, {.steps = std::max(options.steps, 2),
+                                      .time = TimeMode::Emulated,
+                                      .patience = std::chrono::milliseconds(60'000),
+                                      .devices = options.devices});
   const auto* done = std::get_if<Execution>(&answer);
   if (!done) throw Error(std::get<Infeasible>(answer).reason);
   for (const Span& span : done->result.trace.spans) {
@@ -83,10 +85,24 @@ void fit_link(MachineProfile& profile) {
   profile.link_bandwidth = {1 / std::max((b * aa - a * ab) / determinant, 1e-13)};
 }
 
+class HostMeasures : public DeviceMeasures {
+ public:
+  void products(DType dtype, std::int64_t rows, const std::vector<std::int64_t>& sizes,
+                const std::function<void(const Compute&, Seconds)>& tell) override {
+    measure_products(dtype, rows, sizes, tell);
+  }
+  Seconds start() override { return measure_start(); }
+  std::vector<ProfileTransfer> copies() override { return measure_copies(); }
+  std::vector<ProfileTransfer> all_reduces() override { return measure_all_reduces(); }
+  std::string machine() override { return machine_words(); }
+};
+
 }  // namespace
 
 std::optional<MachineProfile> calibrate(const std::vector<Plan>& probes, const CalibrateOptions& options) {
-  MachineProfile profile{.device = options.device, .machine = machine_words()};
+  HostMeasures host;
+  DeviceMeasures& measures = options.measures ? *options.measures : host;
+  MachineProfile profile{.device = options.device, .machine = measures.machine()};
   SampleBook book;
   const std::vector<std::int64_t> sizes = sizes_up_to(options.largest_product);
   const double parts = static_cast<double>(probes.size()) + static_cast<double>(options.dtypes.size() * sizes.size()) / 4 + 2;
@@ -99,17 +115,17 @@ std::optional<MachineProfile> calibrate(const std::vector<Plan>& probes, const C
   if (!goes_on(0)) return {};
   for (const DType dtype : options.dtypes)
     for (const std::int64_t rows : sizes) {
-      measure_products(dtype, rows, sizes, [&](const Compute& what, Seconds time) { book.add(what, time); });
+      measures.products(dtype, rows, sizes, [&](const Compute& what, Seconds time) { book.add(what, time); });
       if (!goes_on(0.25)) return {};
     }
   for (const Plan& probe : probes) {
-    measure(probe, options.steps, book);
+    measure(probe, options, book);
     if (!goes_on(1)) return {};
   }
-  profile.launch_overhead = measure_start();
-  profile.copies = measure_copies();
+  profile.launch_overhead = measures.start();
+  profile.copies = measures.copies();
   if (!goes_on(1)) return {};
-  profile.all_reduces = measure_all_reduces();
+  profile.all_reduces = measures.all_reduces();
   fit_link(profile);
   profile.ops = book.ops();
   goes_on(1);

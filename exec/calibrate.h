@@ -10,6 +10,8 @@
 
 #include "core/machine_profile.h"
 #include "core/plan.h"
+#include "exec/device_measures.h"
+#include "exec/execute.h"
 
 namespace foreshard {
 
@@ -20,6 +22,9 @@ struct CalibrateOptions {
   std::int64_t largest_product = 1024;                                // rows, columns and depth of the products go up to it
   std::function<void(double fraction)> progress = {};
   const std::atomic<bool>* cancel = nullptr;
+  // Another device than the host: its measurements, and what the probes run on.
+  DeviceMeasures* measures = nullptr;
+  std::function<std::unique_ptr<RankDevices>(const Stop& stop)> devices = {};
 };
 
 // Products by shape and number format, copies and all-reduces by size, the start of an instruction; and every op of the probes,

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "exec/cuda/gpu_ranks.h"
 
 namespace foreshard::gpu {
 
@@ -231,6 +232,10 @@ std::unique_ptr<StreamTask> CudaCommunicator::exchange(const ExchangeCall& call)
   if (call.to.valid()) out = &meetings_.parcel(rank_, call.to, call, call.sent, true);
   if (call.from.valid()) in = &meetings_.parcel(call.from, rank_, call, call.received, false);
   return std::make_unique<CudaMeetings::ExchangeTask>(meetings_, call, out, in);
+}
+
+std::function<std::unique_ptr<RankDevices>(const Stop&)> ranks_on(Runtime& runtime) {
+  return [&runtime](const Stop& stop) { return std::make_unique<CudaDevices>(runtime, stop); };
 }
 
 std::unique_ptr<DeviceBackend> CudaDevices::device(RankId rank, std::mutex* alone) {

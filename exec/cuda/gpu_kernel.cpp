@@ -55,6 +55,8 @@ Kernel make_kernel(const Compute& what, std::span<const Operand> reads, std::spa
     for (const Operand& operand : operands)
       if (operand.dtype == DType::F64 || operand.dtype == DType::F8 || operand.dtype == DType::I32)
         form.refuse(std::string("an operand in ") + name_of(operand.dtype), "fp32, tf32, bf16 or fp16 on a GPU");
+  if (form.attributes.has("dynamic_scale") || form.attributes.sets("growth"))
+    form.refuse("a loss scale that follows overflows", "a constant one on a GPU");
   return make(form);
 }
 

@@ -58,7 +58,6 @@ class FakeRuntime : public Runtime {
   int works() const { return works_; }
   int views() const { return views_; }
   std::int64_t allocated() const { return static_cast<std::int64_t>(memory_.size()); }
-  std::int64_t most_allocations_during_work() const { return late_allocations_; }
   const std::map<KernelId, int>& launches() const { return launches_; }
 
  private:
@@ -91,7 +90,7 @@ class FakeRuntime : public Runtime {
   std::map<KernelId, int> launches_;
   std::string failure_;
   std::uint64_t philox_ = 0;
-  std::int64_t now_ = 0, used_ = 0, late_allocations_ = 0;
+  std::int64_t now_ = 0, used_ = 0;
   int waits_ = 0, works_ = 0, views_ = 0;
 };
 

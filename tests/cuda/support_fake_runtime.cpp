@@ -67,7 +67,6 @@ std::byte* FakeRuntime::allocate(Space space, Bytes bytes) {
   if (space == Space::Device && used_ + bytes.value > settings_.memory.value)
     throw DeviceError("cudaMalloc of " + std::to_string(bytes.value) + " bytes", "cudaErrorMemoryAllocation");
   if (space == Space::Device) used_ += bytes.value;
-  if (works_ > 0) ++late_allocations_;
   auto* memory = static_cast<std::byte*>(::operator new (static_cast<std::size_t>(bytes.value), std::align_val_t{4096}));
   std::memset(memory, 0, static_cast<std::size_t>(bytes.value));
   memory_[memory] = {space, bytes};

@@ -200,15 +200,18 @@ TEST(CudaFailures, WhatTheGpuCannotRunIsRefusedBeforeTheRun) {
 
 // ---- what a run tells ---------------------------------------------------------------------------------------------------------
 
-TEST(CudaTraining, SpansAreInOrderAndNothingIsAllocatedInAStep) {
+TEST(CudaTraining, SpansAreInOrderAndStepsAllocateNothingOnTheGpu) {
   const Plan plan = lowered(tiny_mlp(), strategy_in(DType::F32, {.dp = 2, .micro_batch = 4}));
   for (const TimeMode mode : {TimeMode::Wall, TimeMode::Emulated}) {
     FakeRuntime runtime;
     ExecuteOptions options = on(runtime, 3);
     options.time = mode;
     options.checks.guards = mode == TimeMode::Wall;
+    std::vector<std::int64_t> allocated;
+    options.on_step = [&](int, const StepReport&) { allocated.push_back(runtime.allocated()); };
     const Execution done = run(plan, options);
     EXPECT_TRUE(runtime.conflicts().empty());
+    EXPECT_EQ(allocated, (std::vector<std::int64_t>(3, allocated.at(0))));
     EXPECT_GT(done.result.trace.makespan.value, 0);
     EXPECT_FALSE(done.peaks.empty());
     for (const Span& span : done.result.trace.spans) {

@@ -1,0 +1,124 @@
+#!/usr/bin/env bash
+# Everything that needs a GPU, in one go: builds for sm_90 (ARCH=...), runs selftest and calibrate, trains models of several sizes on one
+# rank, strategies on 2 to 8 virtual ranks against the single rank, and the same model in PyTorch where it can be imported.
+# Writes OUT/results.md (default build/gpu-results) with device, driver and library versions, and the logs beside it.
+# DRY=1: no GPU; builds, makes every plan, prints what would be run. QUICK=1: small sizes only.
+set -uo pipefail
+cd "$(dirname "$0")/../.."
+out=$(mkdir -p "${1:-build/gpu-results}" && cd "${1:-build/gpu-results}" && pwd)
+arch=${ARCH:-90}
+dry=${DRY:-}
+quick=${QUICK:-}
+build=${BUILD:-build/gpu}
+results=$out/results.md
+steps=${STEPS:-10}
+
+say() { printf '%s\n' "$*" | tee -a "$results"; }
+# run LOG command...: the command's output to OUT/LOG.log; in a dry run it is printed only.
+run() {
+  local log=$out/$1.log
+  shift
+  echo "\$ $*" >"$log"
+  if [ -n "$dry" ]; then echo "would run: $*"; return 0; fi
+  "$@" >>"$log" 2>&1
+}
+# number FILE KEY: a top-level number of a JSON file
+number() { python3 -c 'import json,sys; print(json.load(open(sys.argv[1]))[sys.argv[2]])' "$1" "$2"; }
+
+: >"$results"
+if [ -z "${PROGRAM:-}" ]; then
+  cmake -B "$build" -DCMAKE_BUILD_TYPE=Release -DFORESHARD_CUDA=ON -DFORESHARD_CUDA_ARCHITECTURES="$arch" -DFORESHARD_TESTS=OFF \
+    -DFORESHARD_BENCH=OFF -DFORESHARD_GUI=OFF . >"$out/configure.log" 2>&1 || { cat "$out/configure.log"; exit 1; }
+  cmake --build "$build" --parallel "$(nproc)" --target foreshard foreshard_cuda >"$out/build.log" 2>&1 || { tail -n 40 "$out/build.log"; exit 1; }
+fi
+program=${PROGRAM:-$build/foreshard}
+
+say "# GPU results"
+say
+say "Commit $(git rev-parse --short HEAD 2>/dev/null || echo unknown), $(date -u +%Y-%m-%d), sm_$arch."
+if command -v nvidia-smi >/dev/null; then
+  say '```'
+  say "$(nvidia-smi --query-gpu=name,driver_version,memory.total,clocks.max.sm --format=csv)"
+  say '```'
+fi
+
+say; say "## selftest"; say
+run selftest "$program" selftest --device cuda --all || say "FAILED: see selftest.log"
+[ -n "$dry" ] || say "$(tail -n 1 "$out/selftest.log")"
+
+say; say "## calibrate"; say
+largest=$([ -n "$quick" ] && echo 1024 || echo 8192)
+run calibrate "$program" calibrate --device cuda --precision fp32,bf16 --largest-product "$largest" --name "${GPU_NAME:-h100-80}" \
+  --save-profile "$out/cuda.profile.json" || say "FAILED: see calibrate.log"
+[ -n "$dry" ] || { say '```'; say "$(tail -n 60 "$out/calibrate.log")"; say '```'; }
+
+# plan NAME options...: lowers, and prints the plan's file
+plan() {
+  local file=$out/$1.plan.json
+  shift
+  "$program" lower "$@" --save-plan "$file" >"$file.log" 2>&1 || { echo "lower failed: $*"; cat "$file.log"; return 1; }
+  echo "$file"
+}
+
+gpt() {  # layers hidden heads: a GPT with these sizes at sequence 2048
+  echo "--model gpt2-124m --set model.n_layer=$1 --set model.n_embd=$2 --set model.n_head=$3 --set model.n_positions=2048 --set model.vocab_size=50304 --seq 2048"
+}
+say; say "## One rank, bf16, sequence 2048, flash attention"; say
+say "| model | micro-batch | iteration ms | tokens/s | arena GiB | loss |"
+say "|---|---|---|---|---|---|"
+sizes="124m:12:768:12:8 350m:24:1024:16:8 1b:24:1792:14:4"
+[ -n "$quick" ] && sizes="124m:12:768:12:2"
+for size in $sizes; do
+  IFS=: read -r name layers hidden heads micro <<<"$size"
+  # shellcheck disable=SC2046
+  file=$(plan "one-$name" $(gpt "$layers" "$hidden" "$heads") --cluster dgx-h100 --gpus 1 --precision bf16 --attention flash \
+    --micro-batch "$micro" --global-batch $((micro * 2))) || { say "| $name | $micro | $file |"; continue; }
+  run "one-$name" "$program" run "$file" --device cuda --steps "$steps" --json --progress none --save-result "$out/one-$name.result" ||
+    { say "| $name | $micro | FAILED: $(tail -n 1 "$out/one-$name.log") |"; continue; }
+  [ -n "$dry" ] && continue
+  sed 1d "$out/one-$name.log" >"$out/one-$name.json"
+  say "| $name | $micro | $(python3 - "$out/one-$name.json" "$((micro * 2 * 2048))" <<'PY'
+import json, sys
+r = json.load(open(sys.argv[1])); t = r["iteration_time_s"]
+print(f'{t * 1e3:.2f} | {int(sys.argv[2]) / t:.0f} | {r["arena_bytes"] / 2**30:.2f} | {r["steps"][0]["loss"]:.5f} -> {r["steps"][-1]["loss"]:.5f}', end=" ")
+PY
+)|"
+  run "compare-$name" "$program" simulate $(gpt "$layers" "$hidden" "$heads") --cluster dgx-h100 --gpus 1 --precision bf16 --attention flash \
+    --micro-batch "$micro" --global-batch $((micro * 2)) --profile "$out/cuda.profile.json" --granularity op --save-result "$out/predicted-$name.result" &&
+    run "compare-$name" "$program" compare "$out/predicted-$name.result" "$out/one-$name.result"
+done
+
+say; say "## Strategies on virtual ranks against one rank"; say
+say "| strategy | precision | loss after $steps steps | one rank | relative difference |"
+say "|---|---|---|---|---|"
+small="--model gpt2-124m --set model.n_layer=4 --set model.n_embd=512 --set model.n_head=8 --set model.n_positions=256 --seq 256 --global-batch 16 --cluster dgx-h100"
+for precision in fp32 bf16; do
+  # shellcheck disable=SC2086
+  file=$(plan "virtual-1-$precision" $small --gpus 1 --precision $precision --micro-batch 2) || { say "| one rank | $precision | $file |"; continue; }
+  run "virtual-1-$precision" "$program" run "$file" --device cuda --steps "$steps" --json --progress none || say "| one rank | $precision | FAILED |"
+  for strategy in "dp 2" "tp 2" "pp 2" "dp 4 --zero 1" "dp 2 --tp 2 --pp 2" "dp 8 --zero 3" "dp 2 --tp 4"; do
+    name="virtual-$(echo "$strategy" | tr -d ' -')-$precision"
+    # shellcheck disable=SC2086
+    file=$(plan "$name" $small --$strategy --precision $precision --micro-batch 2) || { say "| $strategy | $precision | $file |"; continue; }
+    run "$name" "$program" run "$file" --device cuda --steps "$steps" --json --progress none || { say "| $strategy | $precision | FAILED: $(tail -n 1 "$out/$name.log") |"; continue; }
+    [ -n "$dry" ] && continue
+    say "| $strategy | $precision | $(python3 - "$out/$name.log" "$out/virtual-1-$precision.log" <<'PY'
+import json, sys
+many, one = (json.loads(open(f).read().split("\n", 1)[1])["steps"][-1]["loss"] for f in sys.argv[1:3])
+print(f"{many:.8f} | {one:.8f} | {abs(many - one) / abs(one):.2e}", end=" ")
+PY
+)|"
+  done
+done
+
+say; say "## PyTorch, the same model"; say
+if python3 -c 'import torch; assert torch.cuda.is_available()' 2>/dev/null; then
+  for size in $sizes; do
+    IFS=: read -r name layers hidden heads micro <<<"$size"
+    run "torch-$name" python3 bench/gpu/torch_gpt.py --layers "$layers" --hidden "$hidden" --heads "$heads" --sequence 2048 --micro-batch "$micro" --steps "$steps"
+    say "- $name: $(tail -n 1 "$out/torch-$name.log")"
+  done
+else
+  say "Not compared: PyTorch with CUDA cannot be imported here."
+fi
+echo "written: $results"

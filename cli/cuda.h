@@ -1,0 +1,18 @@
+// --device cuda: the GPUs of this machine, opened when a command asks for them.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "cli/verb.h"
+#include "exec/cuda/runtime.h"
+#include "exec/execute.h"
+
+namespace foreshard {
+
+// Null for the host. With cuda the run is on GPUs, and the runtime has to outlive it. Throws DeviceError that says what is missing.
+std::unique_ptr<gpu::Runtime> use_device(const Arguments& arguments, ExecuteOptions& options);
+// "2 x NVIDIA H200 (CUDA driver 13.0, ...)"
+std::string gpus_in_words(gpu::Runtime& runtime);
+
+}  // namespace foreshard

@@ -1,0 +1,183 @@
+#include "exec/cuda/calibrate_cuda.h"
+
+#include <algorithm>
+#include <barrier>
+#include <chrono>
+#include <thread>
+
+#include "exec/cuda/cuda_communicator.h"
+
+namespace foreshard::gpu {
+
+namespace {
+
+constexpr int kTimes = 7;  // the first is not counted, of the others the median is
+
+double median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
+  return values[values.size() / 2];
+}
+
+// A stream with memory and two events.
+class Bench {
+ public:
+  explicit Bench(Runtime& runtime) : runtime_(runtime), memory_(runtime), times_(runtime, true) {
+    runtime.select(0);
+    stream_ = runtime.open_stream();
+  }
+  ~Bench() { runtime_.close_stream(stream_); }
+  Bench(const Bench&) = delete;
+  Bench& operator=(const Bench&) = delete;
+
+  std::byte* memory(Space space, Bytes bytes) { return memory_.allocate(space, bytes); }
+  Stream* stream() const { return stream_; }
+  // Seconds of GPU time of one of `count` calls in a row.
+  template <class Call>
+  Seconds time(int count, const Call& call) {
+    std::vector<double> seconds;
+    for (int i = 0; i < kTimes; ++i) {
+      runtime_.record(begin_, stream_);
+      for (int n = 0; n < count; ++n) call();
+      runtime_.record(end_, stream_);
+      runtime_.synchronize(stream_);
+      if (i > 0) seconds.push_back(static_cast<double>(runtime_.nanoseconds(begin_, end_)) * 1e-9 / count);
+    }
+    return {std::max(median(std::move(seconds)), 1e-9)};
+  }
+
+ private:
+  Runtime& runtime_;
+  GpuMemory memory_;
+  EventPool times_;
+  Event *begin_ = times_.take(), *end_ = times_.take();
+  Stream* stream_ = nullptr;
+};
+
+}  // namespace
+
+void CudaMeasures::products(DType dtype, std::int64_t rows, const std::vector<std::int64_t>& sizes,
+                            const std::function<void(const Compute&, Seconds)>& tell) {
+  Bench bench(runtime_);
+  const std::int64_t each = size_of(dtype).value, largest = sizes.empty() ? 0 : sizes.back();
+  const std::int64_t most = std::max(rows * largest, largest * largest);
+  const Operand a{bench.memory(Space::Device, {most * each}), most, dtype},
+      b{bench.memory(Space::Device, {most * each}), most, dtype};
+  const Operand c{bench.memory(Space::Device, {most * each}), most, dtype};
+  const Launcher on(runtime_, bench.stream(), bench.memory(Space::Device, kMultiplyWorkspace));
+  for (const std::int64_t n : sizes)
+    for (const std::int64_t k : sizes)
+      for (const Phase phase : {Phase::Forward, Phase::InputGrad, Phase::WeightGrad}) {
+        const Compute what{.op = Op::MatMul,
+                           .phase = phase,
+                           .shapes = {{{1, rows, n, k}, dtype}},
+                           .flops = {2.0 * static_cast<double>(rows) * static_cast<double>(n) * static_cast<double>(k)},
+                           .traffic = {(rows * k + n * k + rows * n) * each},
+                           .accumulate = phase == Phase::WeightGrad};  // as in every step of several micro-batches
+        const auto sized = [](Operand operand, std::int64_t elements) {
+          operand.elements = elements;
+          return operand;
+        };
+        std::vector<Operand> reads = {sized(a, phase == Phase::Forward ? rows * k : rows * n),
+                                      sized(b, phase == Phase::Forward ? n * k : rows * k)};
+        if (phase == Phase::InputGrad) reads.push_back(sized(b, n * k));
+        const std::vector<Operand> writes = {sized(c, phase == Phase::Forward     ? rows * n
+                                                      : phase == Phase::InputGrad ? rows * k
+                                                                                  : n * k)};
+        const Kernel kernel = make_kernel(what, reads, writes);
+        const OpArguments arguments;
+        tell(what, bench.time(5, [&] {
+          kernel.run(on, {.reads = reads,
+                          .writes = writes,
+                          .scratch = nullptr,
+                          .staged = nullptr,
+                          .table = nullptr,
+                          .arguments = arguments});
+        }));
+      }
+}
+
+Seconds CudaMeasures::start() {
+  Bench bench(runtime_);
+  std::byte* memory = bench.memory(Space::Device, {64});
+  return bench.time(100, [&] { runtime_.fill(memory, std::byte{0}, {64}, bench.stream()); });
+}
+
+std::vector<ProfileTransfer> CudaMeasures::copies() {
+  Bench bench(runtime_);
+  std::vector<ProfileTransfer> all;
+  const Bytes most = {std::int64_t{64} << 20U};
+  std::byte *from = bench.memory(Space::Device, most), *to = bench.memory(Space::Device, most);
+  for (Bytes bytes = {4096}; bytes <= most; bytes = bytes * 4)
+    all.push_back({1, bytes, bench.time(10, [&] { runtime_.copy(to, from, bytes, bench.stream()); })});
+  return all;
+}
+
+std::vector<HostCopy> CudaMeasures::host_copies() {
+  Bench bench(runtime_);
+  std::vector<HostCopy> all;
+  const Bytes most = {std::int64_t{64} << 20U};
+  std::byte* device = bench.memory(Space::Device, most);
+  for (const bool pinned : {true, false}) {
+    std::byte* host = bench.memory(pinned ? Space::PinnedHost : Space::PageableHost, most);
+    for (const bool to_device : {true, false})
+      for (Bytes bytes = {65536}; bytes <= most; bytes = bytes * 32)
+        all.push_back({pinned, to_device, bytes, bench.time(4, [&] {
+                         runtime_.copy(to_device ? device : host, to_device ? host : device, bytes, bench.stream());
+                       })});
+  }
+  return all;
+}
+
+// By the clock, from the moment that both ranks are there until both streams are empty.
+std::vector<ProfileTransfer> CudaMeasures::all_reduces() {
+  constexpr int kRanks = 2;
+  std::vector<ProfileTransfer> all;
+  for (std::int64_t bytes = 4096; bytes <= std::int64_t{16} << 20U; bytes *= 4) {
+    const Stop stop;
+    CudaDevices devices(runtime_, stop);
+    std::vector<std::unique_ptr<DeviceBackend>> backends;
+    std::vector<std::unique_ptr<Communicator>> communicators;
+    std::vector<std::unique_ptr<StreamTask>> tasks;
+    for (int r = 0; r < kRanks; ++r) {
+      backends.push_back(devices.device({r}, nullptr));
+      communicators.push_back(devices.communicator({r}, *backends.back()));
+      const Stretch block{backends.back()->arena(Space::Device, {bytes}), {bytes}, DType::F32};
+      tasks.push_back(communicators.back()->collective(
+          {.what = {.bytes = {bytes}, .dtype = DType::F32}, .members = {{0}, {1}}, .from = block, .to = block}));
+    }
+    devices.check();
+    std::barrier meet(kRanks);
+    std::vector<double> seconds;
+    const auto work = [&](int rank) {
+      runtime_.select(rank % runtime_.devices());
+      EventPool events(runtime_, true);
+      OnStream on{.runtime = runtime_,
+                  .stream = runtime_.open_stream(),
+                  .scratch = nullptr,
+                  .workspace = nullptr,
+                  .met = events.take()};
+      for (int i = 0; i < kTimes; ++i) {
+        meet.arrive_and_wait();
+        const auto before = std::chrono::steady_clock::now();
+        static_cast<GpuTask&>(*tasks[static_cast<std::size_t>(rank)]).enqueue(on, i);
+        runtime_.synchronize(on.stream);
+        meet.arrive_and_wait();
+        if (rank == 0 && i > 0)
+          seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - before).count());
+      }
+      runtime_.close_stream(on.stream);
+    };
+    std::thread other(work, 1);
+    work(0);
+    other.join();
+    all.push_back({kRanks, {bytes}, {std::max(median(seconds), 1e-9)}});
+  }
+  return all;
+}
+
+std::string CudaMeasures::machine() {
+  const Properties found = runtime_.properties(0);
+  return found.device + ", " + found.driver + ", " + found.libraries;
+}
+
+}  // namespace foreshard::gpu

@@ -1,0 +1,15 @@
+// ExecuteOptions::devices for GPUs.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "exec/cuda/runtime.h"
+#include "exec/rank_devices.h"
+
+namespace foreshard::gpu {
+
+// Ranks on the GPUs that a runtime has, rank r on GPU r modulo their number. The runtime must outlive the runs.
+std::function<std::unique_ptr<RankDevices>(const Stop& stop)> ranks_on(Runtime& runtime);
+
+}  // namespace foreshard::gpu
