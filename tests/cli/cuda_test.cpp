@@ -67,6 +67,12 @@ TEST_F(WithoutGpu, RunReadsThePlanFirst) {
   std::filesystem::remove(plan);
 }
 
+TEST(WithGpu, SelftestIsRight) {
+  if (!std::filesystem::exists("/dev/nvidiactl")) GTEST_SKIP() << "there is no GPU";
+  const Ended ended = program("selftest --device cuda --quick");
+  EXPECT_EQ(ended.code, 0) << ended.said;
+}
+
 TEST(Selftest, ComparesWithTheHost) {
   const RanLine ran = run_line("selftest --device host");
   EXPECT_EQ(ran.code, ExitCode::WrongInput);

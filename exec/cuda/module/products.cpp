@@ -14,7 +14,7 @@ namespace foreshard::gpu {
 namespace {
 
 void expect(cublasStatus_t status, const char* call) {
-  if (status != CUBLAS_STATUS_SUCCESS) throw DeviceError(call, cublasGetStatusName(status));
+  if (status != CUBLAS_STATUS_SUCCESS) throw DeviceError(call, cublasLtGetStatusName(status));
 }
 
 cudaDataType_t data_type(DType dtype) {
