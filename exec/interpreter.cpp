@@ -57,12 +57,19 @@ void Interpreter::begins(int s, int run) {
   const RankStep& step = steps_[at];
   running_[step.stream.index()].store(s, std::memory_order_relaxed);
   if (options_.before) options_.before(place_.rank, step.action, step.instruction, run);
+  leave_when_stopped();
   memory_.acquire(bound_[at].acquires);
   StepSpan& span = this->span(run, at);
   span.ready = span.begin = device_.clock();
 }
 
+// Who comes back from a hang when the run is over finds the plan gone.
+void Interpreter::leave_when_stopped() const {
+  if (stop_.raised()) throw Stopped{};
+}
+
 void Interpreter::ends(int s, int run, const TaskTimes& times) {
+  leave_when_stopped();
   const auto at = static_cast<std::size_t>(s);
   const Bound& bound = bound_[at];
   StepSpan& span = this->span(run, at);

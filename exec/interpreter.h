@@ -83,6 +83,7 @@ class Interpreter : public StepObserver {
     bool communicates = false;
   };
 
+  void leave_when_stopped() const;
   void bind();
   void bind_events();
   Bound bind(int index);
