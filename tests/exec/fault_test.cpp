@@ -59,10 +59,10 @@ TEST(Fault, ARankThatHangsStopsTheOthersByName) {
 TEST(Fault, DefaultPatienceEndsAHangWithinFiveSeconds) {
   EXPECT_LT(Team::longest_hang({}), std::chrono::seconds(5));
   using Clock = std::chrono::steady_clock;
-  std::atomic<bool> over = false;
-  std::atomic<Clock::time_point> hung = Clock::time_point();
+  static std::atomic<bool> over = false;  // the rank comes back when the test is over
+  static std::atomic<Clock::time_point> hung = Clock::time_point();
   ExecuteOptions options = training(1);
-  options.before = [&](RankId rank, int action, int instruction, int) {
+  options.before = [](RankId rank, int action, int instruction, int) {
     if (rank.value != 3 || action != 1 || instruction != 2) return;
     hung = Clock::now();
     while (!over && Clock::now() - hung.load() < std::chrono::minutes(2))

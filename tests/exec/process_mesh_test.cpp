@@ -179,11 +179,11 @@ TEST(ProcessMesh, AFailureAnywhereStopsAll) {
 // A rank that hangs in another process is blamed by all, not those that wait for it.
 TEST(ProcessMesh, AHangAnywhereIsNamedByAll) {
   const Plan plan = lowered(tiny_gpt(), in_double({.dp = 2, .pp = 2, .micro_batch = 1}));
-  std::atomic<int> told = 0;
+  static std::atomic<int> told = 0;  // the rank comes back when the test is over
   in_processes(2, 4, [&](ProcessMesh& mesh) {
     ExecuteOptions here = training(2);
     here.tensors = false, here.processes = &mesh, here.patience = 1500ms;
-    here.before = [&](RankId rank, int action, int instruction, int run) {
+    here.before = [](RankId rank, int action, int instruction, int run) {
       for (int i = 0; rank.value == 3 && action == 2 && instruction == 1 && run == 1 && told < 2 && i < 6000; ++i)
         std::this_thread::sleep_for(10ms);
     };
