@@ -19,6 +19,19 @@
 
 namespace foreshard {
 
+std::optional<ExportKind> export_kind(const QString& file) {
+  static const std::pair<const char*, ExportKind> ends[] = {{".png", ExportKind::Png},
+                                                            {".svg", ExportKind::Svg},
+                                                            {".pdf", ExportKind::Pdf},
+                                                            {".html", ExportKind::Html},
+                                                            {"stages.csv", ExportKind::StagesCsv},
+                                                            {".csv", ExportKind::SpansCsv},
+                                                            {".json", ExportKind::ChromeTrace}};
+  for (const auto& [end, kind] : ends)
+    if (file.endsWith(QLatin1String(end), Qt::CaseInsensitive)) return kind;
+  return {};
+}
+
 std::string picture_svg(const Document& document) {
   return timeline_svg(document.result, document.summary,
                       {.title = document.model + " on " + document.cluster_name,

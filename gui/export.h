@@ -3,6 +3,7 @@
 #pragma once
 
 #include <QString>
+#include <optional>
 #include <string>
 
 #include "gui/choices.h"
@@ -13,6 +14,9 @@ class QWidget;
 namespace foreshard {
 
 enum class ExportKind : std::uint8_t { Png, Svg, Pdf, Html, SpansCsv, StagesCsv, ChromeTrace };
+
+// By the end of the name: png, svg, pdf, html, spans.csv, stages.csv (csv alone: spans), json (Chrome trace); none: another one.
+std::optional<ExportKind> export_kind(const QString& file);
 
 // Timeline and memory as vectors, drawn anew for print.
 std::string picture_svg(const Document& document);

@@ -31,6 +31,7 @@ void add_options(QCommandLineParser& parser) {
   parser.addOption({"scale", "size of everything, 1 to 4", "X"});
   parser.addOption({"size", "of the window (default 1600x1000)", "WxH"});
   parser.addOption({"screenshot", "save a picture and end; works without a display", "FILE"});
+  parser.addOption({"export", "save what is shown as .html, .pdf, .svg, .png, .csv or .json (Chrome trace) and end", "FILE"});
   parser.addOption({"view", "of the picture: " + shot_views().join(", "), "NAME", "window"});
 }
 
@@ -65,7 +66,11 @@ QString read(const QCommandLineParser& parser, WindowOptions& options, ShotReque
     if (sides.size() != 2 || shot.width < 400 || shot.height < 300 || shot.width > 20000 || shot.height > 20000)
       return QString("--size: found \"%1\", expected WIDTHxHEIGHT, such as 1600x1000").arg(parser.value("size"));
   }
-  shot.file = parser.value("screenshot"), shot.view = parser.value("view");
+  shot.file = parser.value(parser.isSet("export") ? "export" : "screenshot");
+  if (parser.isSet("export") && !(shot.kind = export_kind(shot.file)))
+    return QString("--export: found \"%1\", expected a name that ends with .html, .pdf, .svg, .png, .csv or .json")
+        .arg(shot.file);
+  shot.view = parser.value("view");
   if (!shot_views().contains(shot.view))
     return QString("--view: found \"%1\", expected one of %2").arg(shot.view, shot_views().join(", "));
   options.program =
@@ -97,7 +102,8 @@ int shoot(MainWindow& window, const ShotRequest& shot) {
 int main(int count, char** arguments) {
   const QByteArray scale = early(count, arguments, "scale");
   if (!scale.isEmpty()) qputenv("QT_SCALE_FACTOR", scale);
-  if (qEnvironmentVariableIsEmpty("QT_QPA_PLATFORM") && !early(count, arguments, "screenshot").isEmpty() && !has_display())
+  if (qEnvironmentVariableIsEmpty("QT_QPA_PLATFORM") && !has_display() &&
+      (!early(count, arguments, "screenshot").isEmpty() || !early(count, arguments, "export").isEmpty()))
     qputenv("QT_QPA_PLATFORM", "offscreen");
   QApplication application(count, arguments);
   QApplication::setApplicationName("foreshard-gui");

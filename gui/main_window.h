@@ -2,6 +2,7 @@
 // the shared time axis and selection, runs the children, and keeps the workspace.
 #pragma once
 
+#include <QElapsedTimer>
 #include <QFileSystemWatcher>
 #include <QMainWindow>
 #include <QSettings>
@@ -169,6 +170,8 @@ class MainWindow : public QMainWindow {
   Simulation simulation_, compare_simulation_;
   LiveEstimate estimate_;
   QTimer debounce_, settle_timer_;
+  QElapsedTimer asked_;                // since the last request of a simulation
+  std::optional<qint64> detail_took_;  // ms, of the last picture with the wanted detail
   QFileSystemWatcher watcher_;
 
   Theme theme_;

@@ -127,6 +127,7 @@ void MainWindow::make_plan_menu() {
   for (const auto& [level, text] : all) {
     QAction* action = act(menu, QString("plan.detail_%1").arg(static_cast<int>(level)), text, {}, [this, level = level] {
       granularity_ = level;
+      detail_took_.reset();
       simulate_now();
     });
     action->setCheckable(true);

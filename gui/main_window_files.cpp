@@ -108,9 +108,12 @@ void MainWindow::load_result_file(const QString& file) {
       if (twin) show_measured(document);
       return;
     }
+    const auto before = document_;
     result_file_ = file;
     show_document(document);
     adopt_origin();
+    const bool twin = before && before->trace().origin == Origin::Measured;  // opened with it, and read sooner
+    if (twin && before->trace().plan_hash == document->trace().plan_hash) show_measured(before);
   });
   watcher->setFuture(QtConcurrent::run([file]() -> Loaded {
     try {

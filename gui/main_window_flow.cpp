@@ -96,12 +96,15 @@ void MainWindow::simulate_soon() {
   debounce_.start();
 }
 
-// First what shows soonest, then the detail that was asked for.
+// Where the wanted detail took this long the time before, whole stages are shown first.
+static constexpr qint64 kStagesFirst = 500;  // ms
+
 void MainWindow::simulate_now() {
   debounce_.stop();
   settle_timer_.start();
   if (options_.program.isEmpty()) return;
-  simulation_.request(choices_, Granularity::Stage);
+  asked_.start();
+  simulation_.request(choices_, detail_took_ && *detail_took_ < kStagesFirst ? granularity_ : Granularity::Stage);
 }
 
 void MainWindow::take_estimate(const EstimateAnswer& answer) {
@@ -132,8 +135,11 @@ void MainWindow::take_simulated(const Simulated& simulated) {
                                  .arg(QString::fromStdString(simulated.document->model),
                                       QString::fromStdString(simulated.document->cluster_name),
                                       time_text(simulated.document->summary.iteration_time.value)));
-    if (simulated.granularity == Granularity::Stage && granularity_ != Granularity::Stage)
+    if (simulated.granularity == granularity_) detail_took_ = asked_.elapsed();
+    if (simulated.granularity == Granularity::Stage && granularity_ != Granularity::Stage) {
+      asked_.start();
       simulation_.request(simulated.choices, granularity_);
+    }
   }
   save_session();
 }

@@ -186,12 +186,13 @@ void MemoryView::paint_bars(QPainter& painter) const {
   painter.drawText(QRectF(10, bars().top() - 2, kHeaderWidth - 16, 16), Qt::AlignLeft, tr("peak per stage"));
   const QFontMetricsF metrics(painter.font());
   double y = bars().top() + 16;
+  const double line = std::clamp((height() - y - 2) / static_cast<double>(std::size(kStack)), 11.0, 15.0);
   for (const Category category : kStack) {  // the legend of both pictures
-    if (y + 14 > height()) break;
+    if (y + 11 > height()) break;
     painter.fillRect(QRectF(10, y + 3, 9, 9), theme_.of(category));
     painter.setPen(theme_.faint);
     painter.drawText(QRectF(24, y, kHeaderWidth - 28, 15), Qt::AlignLeft | Qt::AlignVCenter, category_words(category));
-    y += 15;
+    y += line;
   }
   for (std::size_t role = 0; role < document_->summary.memory.size(); ++role) paint_bar(painter, role);
   const Bytes limit = document_->summary.capacity;
@@ -236,8 +237,10 @@ void MemoryView::paint_bar(QPainter& painter, std::size_t role) const {
   const QFontMetricsF metrics(painter.font());
   const QString name = role_words(stage.role), number = bytes_words(stage.with_framework);
   const double room = static_cast<double>(bars().width()) / static_cast<double>(document_->summary.memory.size());
-  QString words = name;
-  if (metrics.horizontalAdvance(words) > room - 4) words = QString::number(role);
+  const bool names = std::ranges::all_of(document_->summary.memory, [&](const StageMemory& other) {
+    return metrics.horizontalAdvance(role_words(other.role)) <= room - 4;
+  });
+  const QString words = names ? name : QString::number(role);
   if (metrics.horizontalAdvance(words) > room - 2) return;
   painter.setPen(picked ? theme_.accent : theme_.faint);
   painter.drawText(QRectF(slot.center().x() - room / 2, slot.bottom() + 3, room, 15), Qt::AlignCenter, words);

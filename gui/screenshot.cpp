@@ -5,6 +5,7 @@
 #include <QTimer>
 #include <algorithm>
 
+#include "core/error.h"
 #include "gui/search_panel.h"
 #include "gui/timeline_view.h"
 
@@ -50,6 +51,15 @@ void Screenshot::prepare() {
 }
 
 void Screenshot::shoot() {
+  if (request_.kind) {
+    try {
+      window_.export_to(*request_.kind, request_.file);
+      Q_EMIT done({});
+    } catch (const Error& error) {
+      Q_EMIT done(QString::fromStdString(error.what()));
+    }
+    return;
+  }
   QWidget* const view = window_.view(request_.view);
   if (view == nullptr) {
     Q_EMIT done(tr("no view is called %1").arg(request_.view));

@@ -1,9 +1,10 @@
-// --screenshot: the window as a picture, without a person: opens what it is told, brings a view into a telling state, waits
-// until nothing is under way, saves and ends.
+// --screenshot and --export: a picture of the window, or a file, without a person: opens what it is told, brings a view into a
+// telling state, waits until nothing is under way, saves and ends.
 #pragma once
 
 #include <QObject>
 #include <QString>
+#include <optional>
 
 #include "gui/main_window.h"
 
@@ -13,6 +14,7 @@ struct ShotRequest {
   QString file = {};        // PNG
   QString view = "window";  // window, timeline, memory, topology, search, compare, inspector
   int width = 1600, height = 1000;
+  std::optional<ExportKind> kind = {};  // an export in place of a picture
 };
 const QStringList& shot_views();
 

@@ -21,9 +21,19 @@ static QFont small_font(const QFont& font, double scale) {
   return small;
 }
 
+// More than can be drawn within a frame wait for their levels of detail, a tenth of a second.
+static constexpr std::size_t kSlicesAtOnce = 300'000;
+
+static std::size_t slices_of(const Document& document) {
+  std::size_t slices = 0;
+  for (const Lane& lane : document.lanes.all) slices += lane.size();
+  return slices;
+}
+
 void TimelineView::refresh_frame() {
   const FrameView view = frame_view();
   if (!stale_ && view == frame_of_) return;
+  if (!levels_ && making_.isRunning() && slices_of(*document_) > kSlicesAtOnce) return;
   const FrameSources sources = {document_.get(), levels_ ? &levels_->lanes : nullptr, twin_.get(), theme_, paints_};
   frame_ = draw_frame(sources, rows_, view);
   frame_of_ = view;

@@ -49,6 +49,7 @@ void TimelineView::set_document(std::shared_ptr<const Document> document) {
     axis_.set_extent({{0}, std::max(document_->trace().makespan, Nanoseconds{1})});
   }
   scroll_ = 0;
+  frame_ = {};
   rebuild_levels();
   lay_out();
 }

@@ -54,7 +54,15 @@ if [ "${1:-}" = --all ]; then
 else
   mkdir -p docs/gui
   for view in $views table; do shot docs/gui/$view.png "$view" dark en 1; done
+  # A plan that runs here, its prediction, and its run: measured below predicted.
+  work=$(mktemp -d)
+  "$build/foreshard" lower --model gpt2-124m --cluster dgx-a100 --nodes 1 --gpus 2 --pp 2 --dp 1 --tp 1 --global-batch 4 --seq 64 \
+    --precision fp32 --set model.n_layer=4 --set model.n_embd=128 --set model.n_head=4 --set model.vocab_size=512 \
+    --save-plan "$work/p.plan.json" >/dev/null
+  "$build/foreshard" simulate --plan "$work/p.plan.json" --save-result "$work/p.result" >/dev/null
+  "$build/foreshard" run "$work/p.plan.json" --save-result "$work/m.result" >/dev/null
+  shot docs/gui/run.png window dark en 1 "$work/p.result" "$work/m.result"
   shot docs/gui/window-light-zh.png window light zh_CN 1
   shot docs/gui/window-contrast.png window contrast en 1
-  make_small docs/gui/{window,timeline,memory,topology,search,compare,inspector,table,window-light-zh,window-contrast}.png
+  make_small docs/gui/{window,timeline,memory,topology,search,compare,inspector,table,run,window-light-zh,window-contrast}.png
 fi

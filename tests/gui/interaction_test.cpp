@@ -8,6 +8,7 @@
 #include <QLabel>
 #include <QLineEdit>
 #include <QListWidget>
+#include <QMenu>
 #include <QPushButton>
 #include <QTabWidget>
 #include <QTableView>
@@ -18,6 +19,7 @@
 #include <cmath>
 #include <set>
 
+#include "core/json.h"
 #include "gui/compare_view.h"
 #include "gui/help_overlay.h"
 #include "gui/key_dialog.h"
@@ -300,6 +302,53 @@ TEST_F(Interaction, TheTableOfAViewPicksWhatItsRowsAreAbout) {
   EXPECT_EQ(page->table()->rowCount(), static_cast<int>(w.document()->trace().links.size()));
   EXPECT_EQ(w.workspace().page, "table");
   ASSERT_TRUE(settled());
+}
+
+TEST_F(Interaction, WhatWasOpenedIsInTheMenuOfRecentFiles) {
+  MainWindow& w = open();
+  Strategy strategy;
+  strategy.tp = 4, strategy.global_batch = 8;
+  const QString file = folder.filePath("a.strategy.json");
+  write_file(file.toStdString(), to_json(strategy));
+  w.open_file(file);
+  const Choices opened = w.workspace().choices;
+  w.set_choices(small(), "test");
+  QMenu* recent = nullptr;
+  for (QMenu* menu : w.findChildren<QMenu*>())
+    if (menu->title() == "Open &recent") recent = menu;
+  ASSERT_NE(recent, nullptr);
+  Q_EMIT recent->aboutToShow();
+  ASSERT_FALSE(recent->isEmpty());
+  EXPECT_TRUE(recent->actions().front()->text().startsWith("a.strategy.json"));
+  recent->actions().front()->trigger();
+  EXPECT_EQ(w.workspace().choices, opened);
+  ASSERT_TRUE(settled());
+}
+
+TEST_F(Interaction, ABookmarkOnADigitBringsItsTimeBack) {
+  MainWindow& w = open();
+  const std::int64_t all = w.axis().extent().length().value;
+  w.axis().select(TimeRange{{all / 4}, {all / 2}});
+  QTest::keyClick(&w, Qt::Key_3, Qt::ControlModifier);
+  ASSERT_EQ(w.workspace().bookmarks.size(), 1u);
+  w.axis().select({});
+  w.axis().show({{0}, {all / 100}});
+  press(w.timeline(), Qt::Key_3);
+  EXPECT_LE(w.axis().visible().begin.value, all / 4);
+  EXPECT_GE(w.axis().visible().end.value, all / 2);
+}
+
+// By the end of the name, as --export takes it.
+TEST_F(Interaction, FilesOfEveryKindAreExportedByTheirName) {
+  EXPECT_EQ(export_kind("a.pdf"), ExportKind::Pdf);
+  EXPECT_EQ(export_kind("A.HTML"), ExportKind::Html);
+  EXPECT_EQ(export_kind("x/stages.csv"), ExportKind::StagesCsv);
+  EXPECT_EQ(export_kind("x/spans.csv"), ExportKind::SpansCsv);
+  EXPECT_FALSE(export_kind("a.doc"));
+  MainWindow& w = open();
+  const QString file = folder.filePath("a.pdf");
+  w.export_to(*export_kind(file), file);
+  EXPECT_EQ(read_file(file.toStdString()).substr(0, 4), "%PDF");
 }
 
 TEST_F(Interaction, WhatIsPickedIsToldToScreenReaders) {
