@@ -61,13 +61,13 @@ static std::vector<Strategy> strategies() {
 
 TEST(CudaTraining, StrategiesOnVirtualRanksEqualOneRank) {
   const Model model = small(tiny_gpt());
-  const Execution one = run_on_fake(lowered(model, strategy_in(DType::F32)));
+  const Execution one = run_on_fake(lowered(model, strategy_in(DType::F32)), {}, 1);
   std::uint64_t seed = 11;
   for (const Strategy& strategy : strategies()) {
     FakeSettings settings;
     settings.seed = seed++;
     const Strategy tried = strategy_in(DType::F32, strategy);
-    const Execution many = run_on_fake(lowered(model, tried), settings);
+    const Execution many = run_on_fake(lowered(model, tried), settings, 1);
     EXPECT_LE(difference(many, one).largest(), 1e-5) << name_of(tried) << " " << difference(many, one).worst;
   }
 }
