@@ -143,6 +143,7 @@ class Builder {
       step.kind = StepKind::Collective;
       step.slot = patterns_.collective_slot(uses_[i].collective);
     } else if (uses_[i].copy) {
+      if (!flavour_.role.valid()) return;  // no copy of the role leaves its device
       const int copy = copy_pattern(patterns_, plan_.roles[flavour_.role.index()], instructions_[i]);
       if (copy < 0) return;  // stays on its device: as long as its cost says
       step.kind = StepKind::Copy;
