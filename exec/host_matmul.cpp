@@ -67,10 +67,12 @@ Kernel<T> linear_forward(const Form& form, LinearSizes sizes) {
 
 template <class T>
 Kernel<T> linear_input_grad(const Form& form, LinearSizes sizes) {
-  const std::size_t parts = sizes.columns.size(), weight = parts + 1;
+  const std::size_t parts = sizes.columns.size();
+  const bool bare = form.reads.size() == parts + 1;  // x and the bias, which a linear layer does not need here, are left out
+  const std::size_t weight = bare ? parts : parts + 1;
   std::vector<std::int64_t> reads;
   for (const std::int64_t columns : sizes.columns) reads.push_back(sizes.m * columns);
-  reads.push_back(0);  // x, which a linear layer does not need here
+  if (!bare) reads.push_back(0);
   reads.push_back(sizes.n * sizes.k);
   if (form.reads.size() == reads.size() + 1) reads.push_back(sizes.n);
   form.expect(reads, {sizes.m * sizes.k});
