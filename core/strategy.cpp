@@ -9,6 +9,9 @@ const char* name_of(Schedule schedule) {
     case Schedule::GPipe: return "gpipe";
     case Schedule::OneFOneB: return "1f1b";
     case Schedule::Interleaved: return "interleaved-1f1b";
+    case Schedule::ZeroBubbleH1: return "zb-h1";
+    case Schedule::ZeroBubbleH2: return "zb-h2";
+    case Schedule::ZeroBubbleV: return "zb-v";
   }
   return "?";
 }
@@ -63,7 +66,9 @@ const char* name_of(Algorithm algorithm) {
 const std::vector<std::string>& schedule_names() {
   static const std::vector<std::string> names = [] {
     std::vector<std::string> all;
-    for (const Schedule s : {Schedule::GPipe, Schedule::OneFOneB, Schedule::Interleaved}) all.push_back(name_of(s));
+    for (const Schedule s : {Schedule::GPipe, Schedule::OneFOneB, Schedule::Interleaved, Schedule::ZeroBubbleH1,
+                             Schedule::ZeroBubbleH2, Schedule::ZeroBubbleV})
+      all.push_back(name_of(s));
     return all;
   }();
   return names;

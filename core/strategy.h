@@ -13,7 +13,7 @@
 
 namespace foreshard {
 
-enum class Schedule : std::uint8_t { GPipe, OneFOneB, Interleaved };
+enum class Schedule : std::uint8_t { GPipe, OneFOneB, Interleaved, ZeroBubbleH1, ZeroBubbleH2, ZeroBubbleV };
 enum class RecomputeKind : std::uint8_t { None, Selective, Full, Modules };
 enum class AttentionKernel : std::uint8_t { Auto, Flash, Unfused };
 enum class OptimizerKind : std::uint8_t { Adam, Sgd };

@@ -19,7 +19,16 @@ void ChunkProgram::used(SegmentBuilder& out, int l, int name, BackwardState& sta
   const bool is_input = value == layer.graph->input;
   if (is_input && l > 0) {  // the layer before may have saved it as its output
     const Layer& before = layers_[static_cast<std::size_t>(l) - 1];
-    if (before.keep->stored[static_cast<std::size_t>(before.graph->output)]) return;
+    const bool owns = state.half == Work::W && state.left[static_cast<std::size_t>(l)].owns_input;
+    if (before.keep->stored[static_cast<std::size_t>(before.graph->output)] && !owns) return;
+  }
+  if (state.half == Work::I && value == layer.graph->output && l + 1 < static_cast<int>(layers_.size())) {
+    const Layer& after = layers_[static_cast<std::size_t>(l) + 1];
+    LayerLeft& left = state.left[static_cast<std::size_t>(l) + 1];
+    if (left.uses[real(after, after.graph->input)] > 0) {  // a weight gradient of the layer after reads it last
+      left.owns_input = true;
+      return;
+    }
   }
   state.present[v] = 0;
   const Block block = state.where[v];
@@ -35,6 +44,8 @@ void ChunkProgram::redo(SegmentBuilder& out, int l, int index, BackwardState& st
   if (state.redone[static_cast<std::size_t>(index)]) return;
   state.redone[static_cast<std::size_t>(index)] = 1;
   const auto place = [&](int value) {  // a value that is there already is made again beside it and dropped
+    const auto v = static_cast<std::size_t>(value);
+    if (state.half == Work::I && layer.late[v] && !layer.keep->stored[v]) return deferred_home(l, value, -1);
     if (value == layer.graph->output) return Block{border_value_, {l % 2}};
     return Block{scratch(*layer.graph, value, false), {0}};
   };
@@ -110,8 +121,12 @@ void ChunkProgram::input_gradients(SegmentBuilder& out, int l, int index, const 
   for (const int value : op.outputs)
     if (const int dy = state.gradient[static_cast<std::size_t>(value)]; dy >= 0)
       run.reads.push_back(whole(state.held[static_cast<std::size_t>(dy)].block));
-  for (const int value : op.saved) run.reads.push_back(whole(state.where[real(layer, value)]));
-  for (const int weight : op.weights) run.reads.push_back(weight_use(l, weight));
+  if (state.half == Work::I && op.op == Op::MatMul && defers(op)) {  // reads no input, which may not be here yet, and no bias
+    run.reads.push_back(weight_use(l, op.weights.front()));
+  } else {
+    for (const int value : op.saved) run.reads.push_back(whole(state.where[real(layer, value)]));
+    for (const int weight : op.weights) run.reads.push_back(weight_use(l, weight));
+  }
   struct Beside {
     int value = 0, known = 0;
     Block block = {};
@@ -149,7 +164,8 @@ void ChunkProgram::write_weight_gradients(Instruction& run, int l, const Operato
     const ParameterPlace& place = state_.places[static_cast<std::size_t>(l)][static_cast<std::size_t>(weight)];
     const std::pair<int, std::int64_t> at{place.unit, place.element};
     if (std::find(state.written_places.begin(), state.written_places.end(), at) != state.written_places.end())
-      accumulates = true;  // tied: the head wrote it in this backward
+      accumulates = true;                            // tied: the head wrote it in this backward
+    if (lends_embedding(place)) accumulates = true;  // ... or in one before
     state.written_places.push_back(at);
     run.writes.push_back(to);
     if (accumulates) std::get<Compute>(run.what).traffic += *to.length;
@@ -171,7 +187,8 @@ void ChunkProgram::weight_gradients(SegmentBuilder& out, int l, int index, const
                                     BackwardState& state) {
   const Layer& layer = layers_[static_cast<std::size_t>(l)];
   const Operator& op = layer.graph->operators[static_cast<std::size_t>(index)];
-  if (op.weights.empty() || op.weight_grad == OpWork{}) return;
+  if (!defers(op)) return;
+  if (state.half == Work::I) return defer(l, index, state);
   Instruction run = compute(layer, op, Phase::WeightGrad);
   for (const int value : op.outputs)
     if (const int dy = state.gradient[static_cast<std::size_t>(value)]; dy >= 0)
@@ -222,13 +239,14 @@ void ChunkProgram::backward_operator(SegmentBuilder& out, int l, int index, cons
   const bool reached = loss || std::any_of(op.outputs.begin(), op.outputs.end(),
                                            [&](int value) { return state.gradient[static_cast<std::size_t>(value)] >= 0; });
   if (reached) {
-    redo_for(out, l, op.saved, state);
+    redo_for(out, l, saved_now(layer, op, state.half), state);
     const bool passes = op.input_grad == OpWork{};
     if (passes && !op.inputs.empty()) pass_gradients(out, l, index, state);
     if (!passes) input_gradients(out, l, index, variant, state);
     weight_gradients(out, l, index, variant, state);
   }
-  for (const int value : op.saved) used(out, l, value, state);
+  if (!(reached && state.half == Work::I && defers(op)))
+    for (const int value : op.saved) used(out, l, value, state);
   for (const int value : op.outputs) drop_gradient(out, value, state);
 }
 
@@ -261,28 +279,45 @@ void ChunkProgram::backward_layer(SegmentBuilder& out, int l, const BackwardVari
   for (int i = operators - 1; i >= 0; --i) backward_operator(out, l, i, variant, state);
   if (gathers) release_gathered(out, l);
   state.border = graph.input >= 0 ? state.gradient[static_cast<std::size_t>(graph.input)] : -1;
+  if (state.half == Work::I) return leave_layer(l, state);
   reduce_layer(out, l, variant);
 }
 
 // The gradient that leaves the chunk may have been made in an early place and summed into ever since. Only at the end is it known
 // which; then the segment is built once more with that gradient in the ring that is sent from.
+// Likewise the gradients that deferred weight gradients read: they start in places that outlive the segment.
 Segment ChunkProgram::backward(const BackwardVariant& variant) {
+  if (variant.half == Work::W) return build_weights(variant);
   sent_ = -1;
+  kept_.clear();
+  trying_ = splits();
   Segment first = build_backward(variant);
-  return sent_ < 0 ? std::move(first) : build_backward(variant);
+  trying_ = false;
+  if (variant.half == Work::I)
+    for (const Deferred& deferred : left_.deferred)
+      for (const int held : deferred.gradients) {
+        kept_.resize(left_.held.size(), 0);
+        kept_[static_cast<std::size_t>(held)] = left_.held[static_cast<std::size_t>(held)].block != gradient_in_;
+      }
+  return sent_ < 0 && kept_.empty() ? std::move(first) : build_backward(variant);
 }
 
 Segment ChunkProgram::build_backward(const BackwardVariant& variant) {
-  SegmentBuilder out("backward." + std::to_string(chunk_), chunk_params());
+  SegmentBuilder out((variant.half == Work::I ? "input gradients." : "backward.") + std::to_string(chunk_),
+                     chunk_params(splits()));
   gathers_ = 0;
   BackwardState state;
+  state.half = variant.half;
+  if (variant.half == Work::I) state.left.resize(layers_.size());
   state.written.assign(state_.units.size(), 0);
   receive_gradient(out, state);
   begin(out);
   for (int l = static_cast<int>(layers_.size()) - 1; l >= 0; --l) backward_layer(out, l, variant, state);
   send_gradient(out, state);
+  if (variant.half == Work::I) join_kept(out, state);
   Segment segment = out.take();
-  if (!last_stage()) wait_for_gradient(segment);
+  if (!last_stage() && !local_after_) wait_for_gradient(segment);
+  if (variant.half == Work::I) left_ = std::move(state);
   return segment;
 }
 

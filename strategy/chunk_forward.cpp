@@ -7,11 +7,11 @@ namespace foreshard {
 static Use whole(const Block& block) { return {.buffer = block.buffer, .slot = block.slot}; }
 
 void ChunkProgram::receive_input(SegmentBuilder& out) {
-  if (first_stage()) return;
+  if (first_stage() || local_before_) return;
   const Buffer& buffer = role_.buffers[input_.buffer.index()];
   out.emit({.name = "receive input",
             .what = Exchange{.from = previous_stage(), .tag = tag(true, stage_), .bytes = buffer.bytes},
-            .stream = RoleStreams::receive_forward,
+            .stream = transfer_stream(RoleStreams::receive_forward),
             .waits = {{input_free_, input_.slot}},
             .writes = {whole(input_)},
             .acquires = {input_}});
@@ -22,9 +22,23 @@ void ChunkProgram::send_output(SegmentBuilder& out) {
   const Layer& last = layers_.back();
   const Block from = last.home[static_cast<std::size_t>(last.graph->output)];
   const Buffer& buffer = role_.buffers[from.buffer.index()];
+  if (local_after_) {  // both stages are here: the next one keeps a copy of its own
+    const Block to{local_after_->input_.buffer, {ChunkArgs::handover}};
+    out.emit({.name = "hand over output",
+              .what = Copy{.bytes = buffer.bytes},
+              .stream = RoleStreams::compute,
+              .layer = last.id,
+              .waits = {{local_after_->input_free_, to.slot}},
+              .records = {{output_sent_, from.slot}},
+              .reads = {whole(from)},
+              .writes = {whole(to)},
+              .acquires = {to}});
+    if (output_.buffer.valid()) out.release(from);
+    return;
+  }
   const int sent = out.emit({.name = "send output",
                              .what = Exchange{.to = next_stage(), .tag = tag(true, stage_ + 1), .bytes = buffer.bytes},
-                             .stream = RoleStreams::send_forward,
+                             .stream = transfer_stream(RoleStreams::send_forward),
                              .records = {{output_sent_, from.slot}},
                              .reads = {whole(from)}});
   if (output_.buffer.valid()) out.release(from);
@@ -74,6 +88,7 @@ void ChunkProgram::run_forward(SegmentBuilder& out, int l, int index, const Forw
 // Once per unit and run: the first operator that reads it waits for its update and all-gather.
 void ChunkProgram::wait_for_unit(Instruction& run, int layer, int parameter) {
   const int unit = state_.places[static_cast<std::size_t>(layer)][static_cast<std::size_t>(parameter)].unit;
+  if (state_.units[static_cast<std::size_t>(unit)].borrowed) return;  // its owner waited: the first stage runs first
   if (!updated_elsewhere() || waited_[static_cast<std::size_t>(unit)]) return;
   waited_[static_cast<std::size_t>(unit)] = 1;
   run.waits.push_back({ready_, {unit}});
@@ -110,7 +125,7 @@ void ChunkProgram::forget_after_forward(SegmentBuilder& out, int l, int value) {
 }
 
 Segment ChunkProgram::forward(const ForwardVariant& variant) {
-  SegmentBuilder out("forward." + std::to_string(chunk_), chunk_params());
+  SegmentBuilder out("forward." + std::to_string(chunk_), chunk_params(splits()));
   gathers_ = 0;
   waited_.assign(state_.units.size(), 0);
   begin(out);

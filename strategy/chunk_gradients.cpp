@@ -9,14 +9,15 @@ static Use whole(const Block& block) { return {.buffer = block.buffer, .slot = b
 
 void ChunkProgram::receive_gradient(SegmentBuilder& out, BackwardState& state) {
   if (last_stage()) return;
-  out.emit(
-      {.name = "receive gradient",
-       .what =
-           Exchange{.from = next_stage(), .tag = tag(false, stage_), .bytes = role_.buffers[gradient_in_.buffer.index()].bytes},
-       .stream = RoleStreams::receive_backward,
-       .waits = {{gradient_free_, gradient_in_.slot}},
-       .writes = {whole(gradient_in_)},
-       .acquires = {gradient_in_}});
+  if (!local_after_)
+    out.emit({.name = "receive gradient",
+              .what = Exchange{.from = next_stage(),
+                               .tag = tag(false, stage_),
+                               .bytes = role_.buffers[gradient_in_.buffer.index()].bytes},
+              .stream = transfer_stream(RoleStreams::receive_backward),
+              .waits = {{gradient_free_, gradient_in_.slot}},
+              .writes = {whole(gradient_in_)},
+              .acquires = {gradient_in_}});
   state.held.push_back({gradient_in_, 1});
   state.border = 0;
 }
@@ -24,7 +25,24 @@ void ChunkProgram::receive_gradient(SegmentBuilder& out, BackwardState& state) {
 void ChunkProgram::send_gradient(SegmentBuilder& out, BackwardState& state) {
   if (first_stage()) return;
   FS_ASSERT(state.border >= 0);
-  const Block from = state.held[static_cast<std::size_t>(state.border)].block;
+  BackwardState::Held& held = state.held[static_cast<std::size_t>(state.border)];
+  Block from = held.block;
+  const bool kept = held.pending > 1;  // a weight gradient reads it later
+  if (local_before_ || kept) {         // a copy for the chunk before, or for the ring that is sent from
+    const Block to = local_before_ ? Block{local_before_->gradient_in_.buffer, {ChunkArgs::handover}} : gradient_out_;
+    const EventId free = local_before_ ? local_before_->gradient_free_ : gradient_sent_;
+    out.emit({.name = local_before_ ? "hand over gradient" : "copy gradient",
+              .what = Copy{.bytes = role_.buffers[to.buffer.index()].bytes},
+              .stream = RoleStreams::compute,
+              .layer = layers_.front().id,
+              .waits = {{free, to.slot}},
+              .reads = {whole(from)},
+              .writes = {whole(to)},
+              .acquires = {to}});
+    if (--held.pending == 0) release_gradient(out, from);
+    if (local_before_) return;
+    from = to;
+  }
   if (from != gradient_in_ && from != gradient_out_) {  // summed in place since some later layer: it has to start in the ring
     sent_ = state.border;
     return;
@@ -33,7 +51,7 @@ void ChunkProgram::send_gradient(SegmentBuilder& out, BackwardState& state) {
       {.name = "send gradient",
        .what =
            Exchange{.to = previous_stage(), .tag = tag(false, stage_ - 1), .bytes = role_.buffers[from.buffer.index()].bytes},
-       .stream = RoleStreams::send_backward,
+       .stream = transfer_stream(RoleStreams::send_backward),
        .reads = {whole(from)}});
   release_gradient(out, from);
   wait_for_send(out, sent);
@@ -53,12 +71,17 @@ int ChunkProgram::fresh_gradient(int l, int value, BackwardState& state) {
                        [&](const BackwardState::Held& held) { return held.pending > 0 && held.block == block; });
   };
   Block block = gradient_out_;
-  const bool leaves = value == layer.graph->input && l == 0 && !first_stage() && !taken(gradient_out_);
-  if (!leaves && static_cast<int>(state.held.size()) != sent_) {
+  const std::size_t index = state.held.size();
+  const bool known = splits() && sent_ >= 0;  // which one leaves: no other may take its place, a copy may be made late
+  const bool leaves =
+      value == layer.graph->input && l == 0 && !first_stage() && !local_before_ && !known && !taken(gradient_out_);
+  if (index < kept_.size() && kept_[index]) {
+    block = deferred_home(l, value, static_cast<int>(index));
+  } else if (!leaves && static_cast<int>(index) != sent_) {
     const bool border = value == layer.graph->input || value == layer.graph->output;
     block = {border ? border_gradient_ : scratch(*layer.graph, value, true), {0}};
     if (taken(block)) block.slot = {1};
-    FS_ASSERT(!taken(block));
+    FS_ASSERT(trying_ || !taken(block));
   }
   state.held.push_back({block, 1});
   state.gradient[static_cast<std::size_t>(value)] = static_cast<int>(state.held.size()) - 1;

@@ -4,14 +4,18 @@
 
 namespace foreshard {
 
-std::vector<Param> chunk_params() {
-  return {{"microbatch", ParamKind::Microbatch},
-          {"activation", ParamKind::Slot},
-          {"input", ParamKind::Slot},
-          {"output", ParamKind::Slot},
-          {"gradient_in", ParamKind::Slot},
-          {"gradient_out", ParamKind::Slot},
-          {"pooled", ParamKind::Slot}};
+std::vector<Param> chunk_params(bool splits) {
+  std::vector<Param> params = {{"microbatch", ParamKind::Microbatch},
+                               {"activation", ParamKind::Slot},
+                               {"input", ParamKind::Slot},
+                               {"output", ParamKind::Slot},
+                               {"gradient_in", ParamKind::Slot},
+                               {"gradient_out", ParamKind::Slot},
+                               {"pooled", ParamKind::Slot}};
+  if (splits)
+    for (const char* name : {"early", "pooled_early", "deferred", "pooled_deferred", "handover"})
+      params.push_back({name, ParamKind::Slot});
+  return params;
 }
 
 ChunkProgram::ChunkProgram(Lowering& lowering, Role& role, int role_index, int chunk, int stage, const ChunkSlots& slots,
@@ -22,7 +26,9 @@ ChunkProgram::ChunkProgram(Lowering& lowering, Role& role, int role_index, int c
       chunk_(chunk),
       stage_(stage),
       first_(lowering.layout.first[static_cast<std::size_t>(stage)]),
-      last_(lowering.layout.first[static_cast<std::size_t>(stage) + 1]) {
+      last_(lowering.layout.first[static_cast<std::size_t>(stage) + 1]),
+      pool_(pool),
+      slots_(slots) {
   state_ = lay_out_state(lowering, role, chunk, first_, last_);
   add_layers(first_, last_);
   add_rings(slots);
@@ -58,6 +64,7 @@ void ChunkProgram::add_layers(int first, int last) {
                        .keep = &keeps_[static_cast<std::size_t>(layer.kind) * 2 + (in_range ? 1 : 0)],
                        .id = {static_cast<std::int32_t>(role_.layers.size()) - 1},
                        .counted = layer.counted ? counted++ : -1});
+    if (splits()) layers_.back().late = late_values(layers_.back());
   }
   scratch_.resize(graph.kinds.size());
   scratch_gradient_.resize(graph.kinds.size());
@@ -92,7 +99,7 @@ void ChunkProgram::add_rings(const ChunkSlots& slots) {
     const Value& value = value_at(borders);
     if (!border_stored(borders))
       output_ = {add_buffer("output", Category::Communication, value.dtype, value.bytes, slots.output), {ChunkArgs::output}};
-    output_sent_ = add_event("output_sent", border_stored(borders) ? slots.activation : slots.output);
+    output_sent_ = add_event("output_sent", border_stored(borders) ? std::max(slots.activation, slots.early) : slots.output);
     gradient_in_ = {add_buffer("gradient_in", Category::Communication, value.dtype, value.bytes, slots.gradient_in),
                     {ChunkArgs::gradient_in}};
     gradient_free_ = add_event("gradient_free", slots.gradient_in);
@@ -171,10 +178,17 @@ Block ChunkProgram::stored_home(int l, int value, int slots, ActivationPool& poo
     return add_buffer(role_.layers[layer.id.index()] + "." + shape.name, Category::Activations, shape.dtype, shape.bytes,
                       count);
   };
+  const auto late = [&](const Layer& reader, int name) {
+    return name >= 0 && reader.late[real(reader, name)];  // the weight gradients read it
+  };
+  const bool early = splits() && !late(layer, value) &&
+                     !(value == layer.graph->output && l + 1 < static_cast<int>(layers_.size()) &&
+                       late(layers_[static_cast<std::size_t>(l) + 1], layers_[static_cast<std::size_t>(l) + 1].graph->input));
+  if (!pooled && early) return {add(slots_.early), {ChunkArgs::early}};
   if (!pooled) return {add(slots), {ChunkArgs::activation}};
   BufferId& known = pool.buffers[{layer.counted, value}];
-  if (!known.valid()) known = add(pool.slots);
-  return {known, {ChunkArgs::pooled}};
+  if (!known.valid()) known = add(early ? pool.early : pool.slots);
+  return {known, {early ? ChunkArgs::pooled_early : ChunkArgs::pooled}};
 }
 
 // Buffers shared by all layers of a kind: a value that dies inside its layer, and the gradient of a value.
@@ -202,6 +216,10 @@ Peer ChunkProgram::previous_stage() const {
 // Chunk of the receiving stage: pairs sends with receives and is the same text on every role.
 std::string ChunkProgram::tag(bool forward, int to_stage) const {
   return (forward ? "forward." : "backward.") + std::to_string(to_stage / lowering_.strategy.pp);
+}
+StreamId ChunkProgram::transfer_stream(StreamId of_first) const {
+  const bool second = chunk_ == 1 && *lowering_.strategy.schedule == Schedule::ZeroBubbleV;
+  return second ? StreamId{of_first.value + RoleStreams::kSecond} : of_first;
 }
 StreamId ChunkProgram::tensor_stream() const {
   return lowering_.strategy.overlap.tp ? RoleStreams::tensor : RoleStreams::compute;

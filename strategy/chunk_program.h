@@ -9,6 +9,7 @@
 #include "strategy/keep_rule.h"
 #include "strategy/lowering.h"
 #include "strategy/model_state.h"
+#include "strategy/schedule.h"
 #include "strategy/segment_builder.h"
 
 namespace foreshard {
@@ -17,31 +18,41 @@ namespace foreshard {
 struct RoleStreams {
   static constexpr StreamId compute{0}, send_forward{1}, receive_forward{2}, send_backward{3}, receive_backward{4},
       gradients{5}, parameters{6}, tensor{7};
+  // Transfers of the second chunk of a V placement, which go the other way: each of the first four has its twin.
+  static constexpr int kSecond = 7;
 };
 
 // Parameters of every forward and backward segment, in this order.
 struct ChunkArgs {
   static constexpr ParamId microbatch{0}, activation{1}, input{2}, output{3}, gradient_in{4}, gradient_out{5}, pooled{6};
+  // Split backwards: what only the input gradient reads, what it leaves for the weight gradient, and the place in the ring of the
+  // next chunk on the same rank.
+  static constexpr ParamId early{7}, pooled_early{8}, deferred{9}, pooled_deferred{10}, handover{11};
 };
-std::vector<Param> chunk_params();
+std::vector<Param> chunk_params(bool splits);
 
 // Chunks of one role with equal layers keep their activations in common buffers: in flight together are fewer micro-batches than
 // the sum of each chunk's own maximum (interleaved 1F1B). By (layer of the chunk, value).
 struct ActivationPool {
   bool shared = false;  // all chunks hold equal transformer layers
   int slots = 1;        // most micro-batches in flight over all chunks
+  int early = 1;        // ... until their input gradient
+  int deferred = 1;     // most between their input and their weight gradient
   std::map<std::pair<int, int>, BufferId> buffers = {};
+  std::vector<std::pair<BufferId, int>> deferred_buffers = {};  // made with the segments: and whose chunk's, -1 pooled
 };
 
 // Slots of the rings of a chunk; differ between roles of equal signature.
 struct ChunkSlots {
   int activation = 1, input = 1, output = 2, gradient_in = 2, gradient_out = 2;
+  int early = 1, deferred = 1;
 };
 
 struct ForwardVariant {
   bool waits_for_parameters = false;  // first of the run: the parameters come from an update and its all-gather
 };
 struct BackwardVariant {
+  Work half = Work::B;       // or I, or W
   bool accumulates = false;  // not the first micro-batch of the run
   bool last = false;         // of the run: ZeRO 0-1 reduce now when gradients overlap; ZeRO 2-3 always do
 };
@@ -52,8 +63,11 @@ class ChunkProgram {
   ChunkProgram(Lowering& lowering, Role& role, int role_index, int chunk, int stage, const ChunkSlots& slots,
                ActivationPool& pool);
 
+  // The chunks of the stages before and after this one, where they are on the same rank.
+  void meet(const ChunkProgram* before, const ChunkProgram* after) { local_before_ = before, local_after_ = after; }
+
   Segment forward(const ForwardVariant& variant);
-  Segment backward(const BackwardVariant& variant);
+  Segment backward(const BackwardVariant& variant);  // W: after an I was built
 
   bool needs_reduction(int unit) const;
   void reduce_unit(SegmentBuilder& out, int unit, const BackwardVariant& variant);  // chunk_reduce.cpp
@@ -75,6 +89,17 @@ class ChunkProgram {
     LayerId id = {};               // of Role::layers
     int counted = -1;              // position among the counted layers of the chunk; -1: not one of them
     std::vector<Block> home = {};  // [value] as a forward value; invalid buffer: lives in the scratch buffers of the kind
+    std::vector<char> late = {};   // [value]: the weight gradients read it, when they are apart
+  };
+  struct Deferred {  // a weight gradient that an input-gradient segment left
+    int layer = 0, op = 0;
+    std::vector<int> gradients = {};  // of the outputs: indices into held
+  };
+  struct LayerLeft {  // and the state of a layer then
+    std::vector<char> present = {}, redone = {};
+    std::vector<Block> where = {};
+    std::vector<int> uses = {};
+    bool owns_input = false;  // the layer before is done with it
   };
   struct BackwardState {
     struct Held {
@@ -90,6 +115,9 @@ class ChunkProgram {
     std::vector<char> written = {};  // [unit]: this segment has written (a part of) its gradients
     std::vector<std::pair<int, std::int64_t>> written_places = {};  // (unit, element) of parameters written, to see ties
     int border = -1;  // gradient of the value between the current layer and the one after it
+    Work half = Work::B;
+    std::vector<Deferred> deferred = {};
+    std::vector<LayerLeft> left = {};  // [layer]
   };
   static std::size_t real(const Layer& layer, int value) {
     return static_cast<std::size_t>(layer.keep->same_as[static_cast<std::size_t>(value)]);
@@ -110,6 +138,8 @@ class ChunkProgram {
   Peer previous_stage() const;
   std::string tag(bool forward, int to_stage) const;
   StreamId tensor_stream() const;
+  StreamId transfer_stream(StreamId of_first) const;
+  bool splits() const { return schedule_entry(*lowering_.strategy.schedule).splits; }
   // Parameters are made by another stream than the one that reads them: ZeRO 1-3.
   bool updated_elsewhere() const { return lowering_.zero >= 1; }
 
@@ -159,6 +189,18 @@ class ChunkProgram {
   void drop_gradient(SegmentBuilder& out, int value, BackwardState& state);
   void release_gradient(SegmentBuilder& out, const Block& block);
   bool wants_gradient(int layer, int value) const;
+  // input and weight gradients apart (chunk_split.cpp)
+  static bool defers(const Operator& op);
+  static std::vector<char> late_values(const Layer& layer);
+  static int regathered(const Layer& layer, std::size_t value);
+  std::vector<int> saved_now(const Layer& layer, const Operator& op, Work half) const;
+  bool lends_embedding(const ParameterPlace& place) const;
+  void defer(int layer, int op, BackwardState& state);
+  void join_kept(SegmentBuilder& out, const BackwardState& state) const;
+  void leave_layer(int layer, BackwardState& state);
+  Block deferred_home(int layer, int value, int held);
+  Segment build_weights(const BackwardVariant& variant);
+  void deferred_gradients(SegmentBuilder& out, const Deferred& deferred, const BackwardVariant& variant, BackwardState& state);
   void reduce_layer(SegmentBuilder& out, int layer, const BackwardVariant& variant);
   void reduce_rest(SegmentBuilder& out, int mark, bool tied);
   Instruction update(int unit) const;
@@ -180,8 +222,16 @@ class ChunkProgram {
   int gathered_slots_ = 1;
   int gathers_ = 0, gathered_slot_ = 0;  // of the segment being built
   int begin_ = -1;                       // index of its first instruction, when collectives have their own stream
+  int mark_ = -1;                        // its first compute instruction, when reductions have to wait for the action before
   int sent_ = -1;                        // of its gradients, the one that leaves the chunk; -1: not known
-  std::vector<char> waited_ = {};        // [unit], likewise
+  bool trying_ = false;                  // to find that out: places of gradients do not count yet
+  std::vector<char> kept_ = {};          // [of its gradients]: weight gradients read it in a segment of their own
+  BackwardState left_ = {};              // by the last input-gradient segment
+  ActivationPool& pool_;
+  ChunkSlots slots_;
+  std::map<std::pair<int, int>, Block> deferred_homes_ = {};  // (layer, value), or (-1, index of a gradient)
+  const ChunkProgram *local_before_ = nullptr, *local_after_ = nullptr;
+  std::vector<char> waited_ = {};  // [unit], likewise
   EventId input_free_ = {}, output_sent_ = {}, gradient_free_ = {}, gradient_sent_ = {}, reduced_ = {}, ready_ = {},
           updated_ = {}, gathered_free_ = {}, ring_free_ = {};
 };

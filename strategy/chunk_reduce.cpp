@@ -20,7 +20,7 @@ Instruction ChunkProgram::sum(const char* name, CollectiveKind kind, GroupId gro
 
 bool ChunkProgram::needs_reduction(int unit) const {
   const StateUnit& it = state_.units[static_cast<std::size_t>(unit)];
-  return lowering_.replicas > 1 || it.partial_over_tp;
+  return !it.borrowed && (lowering_.replicas > 1 || it.partial_over_tp);
 }
 
 // Sums one unit: over tp where it is partial, then over the replicas; ZeRO leaves each rank its shard of the sum.
@@ -67,8 +67,11 @@ void ChunkProgram::reduce_unit(SegmentBuilder& out, int index, const BackwardVar
 void ChunkProgram::reduce_layer(SegmentBuilder& out, int layer, const BackwardVariant& variant) {
   if (lowering_.zero < 2 && !(variant.last && lowering_.strategy.overlap.gradients)) return;
   for (int unit = 0; unit < static_cast<int>(state_.units.size()); ++unit)
-    if (state_.units[static_cast<std::size_t>(unit)].last_layer == layer && needs_reduction(unit))
+    if (state_.units[static_cast<std::size_t>(unit)].last_layer == layer && needs_reduction(unit)) {
+      const int first = out.size();
       reduce_unit(out, unit, variant);
+      if (mark_ >= 0) out.at(first).after.push_back(mark_);
+    }
 }
 
 }  // namespace foreshard

@@ -129,6 +129,7 @@ Segment ChunkProgram::measure(bool tied, bool first) {
   const int mark = out.emit({.name = "backward done", .what = Mark{}, .stream = RoleStreams::compute});
   reduce_rest(out, mark, tied);
   for (int index = 0; index < static_cast<int>(state_.units.size()); ++index) {
+    if (state_.units[static_cast<std::size_t>(index)].borrowed) continue;
     if (state_.units[static_cast<std::size_t>(index)].tied && stage_ != 0) continue;  // the first stage's copy counts
     out.emit(norm(index, first));
     first = false;
@@ -155,6 +156,7 @@ Segment ChunkProgram::finish(bool tied) {
   const int mark = out.emit({.name = "backward done", .what = Mark{}, .stream = RoleStreams::compute});
   if (!lowering_.measures()) reduce_rest(out, mark, tied);
   for (int index = 0; index < static_cast<int>(state_.units.size()); ++index) {
+    if (state_.units[static_cast<std::size_t>(index)].borrowed) continue;
     if (lowering_.clips()) out.emit(clip(index));
     Instruction run = update(index);
     const bool gathers_later = lowering_.strategy.overlap.parameters;
@@ -170,6 +172,7 @@ Segment ChunkProgram::finish(bool tied) {
 Segment ChunkProgram::gather() {
   SegmentBuilder out("gather." + std::to_string(chunk_), {});
   for (int index = static_cast<int>(state_.units.size()) - 1; index >= 0; --index) {
+    if (state_.units[static_cast<std::size_t>(index)].borrowed) continue;
     Instruction run = gather_unit(index);
     run.waits.push_back({updated_, {index}});
     out.emit(std::move(run));

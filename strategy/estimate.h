@@ -21,6 +21,7 @@ struct Estimate {
   Seconds time = {};           // one iteration
   Seconds compute = {};        // of the busiest rank, of one iteration
   Seconds communication = {};  // likewise, on its compute stream
+  Seconds skew = {};           // what a further iteration saves when ranks begin it without waiting for each other
   Seconds tail = {};           // after the last backward: gradients, update, parameters
   Bytes peak = {};             // arena of the largest rank + framework
   Bytes margin = {};           // capacity - reserve - peak; negative: does not fit
@@ -31,6 +32,7 @@ struct Estimate {
 // Isolated durations of the actions of one pipeline stage.
 struct StageDurations {
   double forward = 0, backward = 0;  // seconds, steady state; communication on the compute stream included
+  double weights = 0;                // of the backward: weight gradients, where kernels of their own make them
   double communication = 0;          // of both together
   double forward_communication = 0;  // of the forward alone
   double hop = 0;                    // transfer of the output to the next stage; the gradient takes as long back

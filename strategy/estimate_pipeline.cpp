@@ -78,9 +78,28 @@ double interleaved(const PipelineTimes& t) {
   return t.microbatches * busiest + (t.ranks - 1) * (chunk + 2 * t.hop);
 }
 
+// Idle time of equal stages (docs/schedules.md, "Zero bubble") over the work of the busiest rank. Times of a rank, not a chunk.
+double zero_bubble(Schedule schedule, const PipelineTimes& t) {
+  const double chunks = t.chunks, f = t.forward[1] * chunks, w = t.weights[1] * chunks, i = t.backward[1] * chunks - w;
+  const double ranks = t.ranks - 1;
+  double idle = 0;
+  if (schedule == Schedule::ZeroBubbleH1) idle = ranks * (std::max({f, i, f + i - w}) + 4 * t.hop);
+  if (schedule == Schedule::ZeroBubbleH2) idle = ranks * (std::max({f, i - f, f + i - 2 * w}) + t.hop);
+  if (schedule == Schedule::ZeroBubbleV) idle = ranks * std::max(i / 2, i - w) + (t.ranks > 1 ? 5 * t.ranks - 7 : 0) * t.hop;
+  return pipeline_bound(t) + idle;
+}
+
 }  // namespace
 
 double pipeline_time(Schedule schedule, const PipelineTimes& times) {
+  switch (schedule) {
+    case Schedule::ZeroBubbleH1:
+    case Schedule::ZeroBubbleH2:
+    case Schedule::ZeroBubbleV: return zero_bubble(schedule, times);
+    case Schedule::GPipe:
+    case Schedule::OneFOneB:
+    case Schedule::Interleaved: break;
+  }
   if (times.chunks > 1) return interleaved(times);
   return schedule == Schedule::GPipe ? gpipe(times) : one_f_one_b(times);
 }

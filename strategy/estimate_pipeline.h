@@ -12,6 +12,7 @@ struct PipelineTimes {
   int ranks = 1, chunks = 1;
   double microbatches = 1;
   std::array<double, 4> forward = {}, backward = {};  // of a chunk: first stage, one between, last stage, the only stage
+  std::array<double, 4> weights = {};                 // of backward: the weight gradients, where a schedule has them apart
   double hop = 0;                                     // transfer between neighbouring ranks, one direction
 };
 

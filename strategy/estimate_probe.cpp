@@ -137,6 +137,7 @@ std::optional<ShapeCosts> Screen::shape(const Point& point) const {
   ShapeCosts costs;
   costs.forward = per_stage(roles, [&](int n, std::size_t role) { return probe(n).stages[role].forward; });
   costs.backward = per_stage(roles, [&](int n, std::size_t role) { return probe(n).stages[role].backward; });
+  costs.weights = per_stage(roles, [&](int n, std::size_t role) { return probe(n).stages[role].weights; });
   costs.communication = per_stage(roles, [&](int n, std::size_t role) { return probe(n).stages[role].communication; });
   costs.forward_communication =
       per_stage(roles, [&](int n, std::size_t role) { return probe(n).stages[role].forward_communication; });

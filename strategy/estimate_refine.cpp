@@ -50,35 +50,62 @@ int typical(const Role& role, Work work, int stage) {
   return found.empty() ? -1 : found[(found.size() - 1) / 2];
 }
 
+// Of a backward in one piece: the kernels that make weight gradients only.
+double weight_kernels(const Plan& plan, const Action& action) {
+  const Segment& segment = plan.segments[action.segment.index()];
+  const std::vector<Cost>& costs = plan.costs.front().by_segment[action.segment.index()];
+  double seconds = 0;
+  for (std::size_t i = 0; i < segment.instructions.size(); ++i)
+    if (const auto* what = std::get_if<Compute>(&segment.instructions[i].what); what && what->phase == Phase::WeightGrad)
+      seconds += to_seconds(costs[i].busy).value;
+  return seconds;
+}
+
+std::vector<std::int32_t> stages_of(const Role& role) {
+  std::vector<std::int32_t> stages;
+  for (const Action& action : role.actions)
+    for (const Does& does : action.does)
+      if (does.work == Work::Update) stages.push_back(does.stage);  // each chunk has one
+  return stages;
+}
+
 std::vector<StageDurations> measure(const Plan& plan, AloneTimes& alone) {
   std::vector<StageDurations> stages(static_cast<std::size_t>(plan.stages));
   const int roles = static_cast<int>(plan.roles.size());
   for (int r = 0; r < roles; ++r) {
     const RoleId role{r};
     const std::vector<Action>& actions = plan.roles[role.index()].actions;
-    for (int stage = r; stage < plan.stages; stage += roles) {
+    for (const std::int32_t stage : stages_of(plan.roles[role.index()])) {
       const int forward = typical(plan.roles[role.index()], Work::F, stage);
-      const int backward = typical(plan.roles[role.index()], Work::B, stage);
+      const int weights = typical(plan.roles[role.index()], Work::W, stage);
+      const int backward = typical(plan.roles[role.index()], weights < 0 ? Work::B : Work::I, stage);
       if (forward < 0 || backward < 0) continue;
       const Steady f = steady(plan, alone, role, forward), b = steady(plan, alone, role, backward);
-      const double hop = Solo(plan, alone, role).send(actions[static_cast<std::size_t>(forward)].segment);
-      stages[static_cast<std::size_t>(stage)] = {f.seconds, b.seconds, f.communication + b.communication, f.communication, hop};
+      const Steady w = weights < 0 ? Steady{} : steady(plan, alone, role, weights);
+      stages[static_cast<std::size_t>(stage)] = {
+          .forward = f.seconds,
+          .backward = b.seconds + w.seconds,
+          .weights = weights < 0 ? weight_kernels(plan, actions[static_cast<std::size_t>(backward)]) : w.seconds,
+          .communication = f.communication + b.communication + w.communication,
+          .forward_communication = f.communication,
+          .hop = Solo(plan, alone, role).send(actions[static_cast<std::size_t>(forward)].segment)};
     }
   }
   return stages;
 }
 
 // Transfers that do not overlap are part of the action that sends.
-ScheduleTimes<double> schedule_times(const std::vector<StageDurations>& stages, bool overlapped) {
+ScheduleTimes<double> schedule_times(const std::vector<StageDurations>& stages, bool splits, bool overlapped) {
   ScheduleTimes<double> times;
-  double hops = 0;
+  double hops = 0, transfers = 0;
   for (const StageDurations& stage : stages) {
     times.forward.push_back(stage.forward);
-    times.input_grad.push_back(stage.backward);
-    times.weight_grad.push_back(0);
+    times.input_grad.push_back(splits ? stage.backward - stage.weights : stage.backward);
+    times.weight_grad.push_back(splits ? stage.weights : 0);
     hops += stage.hop;
+    transfers += stage.hop > 0 ? 1 : 0;  // neighbours on the same rank have none
   }
-  if (stages.size() > 1 && overlapped) times.latency = hops / static_cast<double>(stages.size() - 1);
+  if (transfers > 0 && overlapped) times.latency = hops / transfers;
   return times;
 }
 
@@ -100,8 +127,9 @@ Finish finish(const Plan& plan, AloneTimes& alone, RoleId role, const std::vecto
     const bool work = !action.does.empty() && action.does.front().work != Work::Update;
     if (work) {
       const ScheduleOp& op = list[position];
-      const bool last = op.work == Work::B && op.microbatch + 1 == plan.microbatches;
-      in_last |= last;
+      const bool last_one = op.microbatch + 1 == plan.microbatches;
+      const bool last = op.work == Work::B && last_one;
+      in_last |= last || (op.work == Work::W && last_one);  // which holds no other stage up
       if (in_last) solo.wait_until(begins[position] + (last ? shifts[static_cast<std::size_t>(op.stage)] : 0.0));
       if (last) lasts[op.stage] = {added, ends[position]};
       ++position;
@@ -182,9 +210,20 @@ ScheduleLists lists_of(const Strategy& s, int microbatches) {
 }
 
 ScheduleTiming<double> timing_of(const Strategy& s, const ScheduleLists& lists, const std::vector<StageDurations>& stages) {
-  auto timing = evaluate(lists, schedule_times(stages, s.overlap.p2p));
+  auto timing = evaluate(lists, schedule_times(stages, schedule_entry(*s.schedule).splits, s.overlap.p2p));
   if (!timing) throw Error("schedule " + schedule_entry(*s.schedule).name + " deadlocks");
   return std::move(*timing);
+}
+
+// Two steps in a row, each rank beginning its next one as soon as its own is done ("optimizer post-validation", Qi et al. 2024,
+// section 4): by how much they are shorter than twice one.
+double skew_of(const Strategy& s, ScheduleLists lists, int microbatches, const std::vector<StageDurations>& stages,
+               double makespan) {
+  if (!schedule_entry(*s.schedule).splits) return 0;
+  for (auto& list : lists)
+    for (std::size_t k = 0, one = list.size(); k < one; ++k)
+      list.push_back({list[k].work, list[k].stage, list[k].microbatch + microbatches});
+  return 2 * makespan - timing_of(s, lists, stages).makespan;
 }
 
 }  // namespace
@@ -207,9 +246,9 @@ Estimate refine(const Lowered& lowered, const Cluster& cluster, int microbatches
   double end = finish_all(plan, alone, lists, timing);
   if (s.overlap.parameters && (s.zero == 1 || s.zero == 2) && s.dp * s.cp > 1) end += late_start(plan, alone, lists, timing);
   for (int role = 0; role < s.pp; ++role) {
-    const auto at = static_cast<std::size_t>(role);
     double compute = 0, talk = 0;
-    for (std::size_t stage = at; stage < stages.size(); stage += static_cast<std::size_t>(s.pp)) {
+    for (int chunk = 0; chunk < s.virtual_stages; ++chunk) {
+      const auto stage = static_cast<std::size_t>(stage_of(*s.schedule, role, chunk, s.pp));
       compute += (stages[stage].forward + stages[stage].backward - stages[stage].communication) * all;
       talk += stages[stage].communication * all;
     }
@@ -217,6 +256,7 @@ Estimate refine(const Lowered& lowered, const Cluster& cluster, int microbatches
       estimate.compute = {compute}, estimate.communication = {talk};
   }
   estimate.time = {end + further};
+  estimate.skew = {skew_of(s, lists, plan.microbatches, stages, timing.makespan)};
   estimate.tail = {end - timing.makespan};
   estimate.bound_by = bound(estimate);
   add_memory(plan, cluster, estimate);

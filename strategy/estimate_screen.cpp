@@ -7,6 +7,7 @@
 #include "strategy/framework_memory.h"
 #include "strategy/op_cost.h"
 #include "strategy/profile_time.h"
+#include "strategy/schedule.h"
 
 namespace foreshard {
 
@@ -195,9 +196,12 @@ double Screen::memory(const Point& point, const ShapeCosts& shape, double microb
     const double layers = all[static_cast<std::size_t>(at)];
     double flight = std::min(microbatches, p - rank);
     if (point.schedule == Schedule::GPipe) flight = microbatches;
+    if (point.schedule == Schedule::ZeroBubbleH1) flight = std::min(microbatches, p);
+    if (point.schedule == Schedule::ZeroBubbleH2) flight = std::min(microbatches, 2 * p - 1);
     double elements = shape.parameters.of(at, layers), activations = shape.activations.of(at, layers) * flight;
     if (v > 1) {
-      const double chunks = std::min(microbatches * v, 2 * (p - 1 - rank) + (v - 1) * p + 1);
+      const double chunks =
+          std::min(microbatches * v, point.schedule == Schedule::ZeroBubbleV ? 2 * p : 2 * (p - 1 - rank) + (v - 1) * p + 1);
       elements += (v - 1) * shape.parameters.of(Middle, layers);
       activations = shape.activations.of(at, layers) + (chunks - 1) * shape.activations.of(Middle, layers);
     }
@@ -277,6 +281,7 @@ Screened Screen::at(const Point& point, const ShapeCosts& shape, const GridCosts
   for (int kind = First; kind <= Only; ++kind) {
     const auto i = static_cast<std::size_t>(kind);
     times.forward[i] = shape.forward.of(kind, layers[i]), times.backward[i] = shape.backward.of(kind, layers[i]);
+    times.weights[i] = shape.weights.of(kind, layers[i]);
   }
   if (!point.overlap_p2p) stand_still(times);
   if (point.zero >= 2 && point.dp * point.cp > 1) shard(point, shape, grid, layers, times);
@@ -296,6 +301,8 @@ double Screen::finished(const Point& point, const ShapeCosts& shape, const GridC
   }
   const Tail first = tail(point, shape, grid, First, layers[First]), last = tail(point, shape, grid, Last, layers[Last]);
   const Tail middle = point.pp > 2 ? tail(point, shape, grid, Middle, layers[Middle]) : Tail{};
+  if (schedule_entry(point.schedule).splits)  // all ranks end together
+    return end + std::max({first.slowed + first.all, middle.slowed + middle.all, last.slowed + last.all});
   const double second = times.backward[First] + times.hop;
   const double rest = second + (point.pp - 2) * (times.backward[Middle] + times.hop);
   const double slowed = last.slowed + (point.pp - 2) * middle.slowed;  // all but the first

@@ -50,6 +50,7 @@ struct ShapeCosts {                                          // of (tp, cp, stri
   PerStage forward_communication = {};                       // of the forward alone
   double head = 0;                                           // seconds of a layer's backward before its first weight gradient
   double rest = 0;                                           // seconds of a layer's forward after its weights were last read
+  PerStage weights = {};                                     // of backward: kernels of weight gradients
   PerStage parameters = {};                                  // elements on one rank
   PerStage activations = {};                                 // bytes of one micro-batch in flight
   PerStage scratch = {};                                     // bytes: everything else that is not model state

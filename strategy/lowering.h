@@ -1,6 +1,7 @@
 // What the parts of `lower` share: the resolved inputs and the plan that grows. Internal to strategy/.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -14,6 +15,12 @@
 #include "strategy/stage_layout.h"
 
 namespace foreshard {
+
+// Where a chunk keeps the token embedding.
+struct EmbeddingPlace {
+  BufferId value = {}, gradient = {};
+  std::int64_t element = 0, elements = 0;  // in these buffers
+};
 
 struct Lowering {
   const Model& model;
@@ -31,8 +38,9 @@ struct Lowering {
   GroupId shard_group = {};                         // ranks that a ZeRO shard is spread over: dp x cp
   GroupId replica_group = {};                       // equal shards of different ZeRO groups: dp_outer
   GroupId tp_group = {}, cp_group = {}, tp_gradient_group = {};
-  GroupId tied_group = {};   // first and last role: the two copies of a tied embedding
-  TensorId embedding = {};   // the token embedding, once a stage holds it
+  GroupId tied_group = {};                            // first and last role: the two copies of a tied embedding
+  TensorId embedding = {};                            // the token embedding, once a stage holds it
+  std::optional<EmbeddingPlace> embedding_here = {};  // ... and where, once a chunk of the role being built does
   GroupId norm_group = {};   // ranks whose gradients together are the whole model's; clipping by the global norm
   BufferId norm = {};        // of every role: the square of that norm
   BufferId loss_scale = {};  // of every role, with a dynamic loss scale: its state

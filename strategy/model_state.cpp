@@ -40,6 +40,7 @@ class StateLayout {
     pad_units();
     for (std::size_t unit = 0; unit < state_.units.size(); ++unit) add_buffers(static_cast<int>(unit));
     if (lowering_.zero >= 2) add_gradient_ring();
+    borrow_embedding();
     hold_tensors();
     list_units_of_layers();
     return std::move(state_);
@@ -50,7 +51,9 @@ class StateLayout {
     return lowering_.graph
         .kinds[static_cast<std::size_t>(lowering_.graph.layers[static_cast<std::size_t>(first_ + layer)].kind)];
   }
-  bool shares_embedding(const Parameter& parameter) const { return parameter.tied && embedding_.has_value(); }
+  bool shares_embedding(const Parameter& parameter) const {
+    return parameter.tied && (embedding_.has_value() || lowering_.embedding_here.has_value());
+  }
   bool is_tied_copy(int layer, int parameter) const {
     if (!lowering_.tied_group.valid()) return false;
     const Parameter& p = kind(layer).parameters[static_cast<std::size_t>(parameter)];
@@ -172,6 +175,30 @@ class StateLayout {
         if (shares_embedding(kind(static_cast<int>(layer)).parameters[p]))
           state_.places[layer][p] =
               state_.places[static_cast<std::size_t>(embedding_->first)][static_cast<std::size_t>(embedding_->second)];
+  }
+
+  // A V placement has the first and the last stage on one rank: the head reads and writes the buffers of the embedding.
+  void borrow_embedding() {
+    if (embedding_) {
+      const ParameterPlace& place =
+          state_.places[static_cast<std::size_t>(embedding_->first)][static_cast<std::size_t>(embedding_->second)];
+      const StateUnit& unit = state_.units[static_cast<std::size_t>(place.unit)];
+      lowering_.embedding_here = {unit.value, unit.gradient, place.element, place.elements};
+      return;
+    }
+    if (!lowering_.embedding_here) return;
+    const EmbeddingPlace& here = *lowering_.embedding_here;
+    for (std::size_t layer = 0; layer < state_.places.size(); ++layer)
+      for (std::size_t p = 0; p < state_.places[layer].size(); ++p) {
+        if (!shares_embedding(kind(static_cast<int>(layer)).parameters[p])) continue;
+        state_.places[layer][p] = {static_cast<int>(state_.units.size()), here.element, here.elements};
+        state_.units.push_back({.elements = here.elements,
+                                .used = here.elements,
+                                .borrowed = true,
+                                .last_layer = -1,
+                                .value = here.value,
+                                .gradient = here.gradient});
+      }
   }
 
   BufferId add(const std::string& name, Category category, DType dtype, std::int64_t elements, bool resident) {

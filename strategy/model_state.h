@@ -26,6 +26,7 @@ struct StateUnit {
   bool replicated_over_tp = false;  // every tp rank holds the same elements: apart from the others when their norm is needed
   bool tied = false;                // the token embedding or its copy on the last stage
   bool standalone = false;          // ZeRO 2-3: its full gradient has its own buffer, not a place in the ring
+  bool borrowed = false;            // another chunk of the rank owns it: the embedding that this chunk's head is tied to
   int last_layer = 0;               // chunk-local layer whose backward completes its gradients
   BufferId value = {}, gradient = {}, master = {}, momentum = {}, variance = {};
   BufferId full_gradient = {};  // ZeRO 2-3: what the backward writes and the reduce-scatter reads

@@ -11,7 +11,7 @@ struct StageWalk {
   int rank = -1;
   int in_flight = 0, most_in_flight = 0;  // forwards minus backwards (or input gradients)
   int deferred = 0, most_deferred = 0;    // input gradients whose weight gradient is still to come
-  std::vector<std::int64_t> gradient_sent = {}, released = {};
+  std::vector<std::int64_t> output_sent = {}, gradient_sent = {}, released = {};
 };
 
 std::vector<StageWalk> walk_stages(const ScheduleLists& lists, const ScheduleTiming<std::int64_t>& timing, int stages) {
@@ -21,7 +21,10 @@ std::vector<StageWalk> walk_stages(const ScheduleLists& lists, const ScheduleTim
       const ScheduleOp& op = lists[rank][k];
       StageWalk& stage = walks[static_cast<std::size_t>(op.stage)];
       stage.rank = static_cast<int>(rank);
-      if (op.work == Work::F) stage.most_in_flight = std::max(stage.most_in_flight, ++stage.in_flight);
+      if (op.work == Work::F) {
+        stage.most_in_flight = std::max(stage.most_in_flight, ++stage.in_flight);
+        stage.output_sent.push_back(timing.end[rank][k]);
+      }
       if (op.work == Work::I) stage.most_deferred = std::max(stage.most_deferred, ++stage.deferred);
       if (op.work == Work::W) --stage.deferred;
       if (op.work == Work::B || op.work == Work::I) {
@@ -56,10 +59,13 @@ ReceiveSlots receive_slots(const ScheduleLists& lists) {
   for (std::size_t s = 0; s < walks.size(); ++s) {
     const StageWalk& here = walks[s];
     const int microbatches = static_cast<int>(here.released.size());
-    if (s > 0 && walks[s - 1].rank != here.rank)
-      slots.input[s] = std::min(microbatches, walks[s - 1].most_in_flight + here.most_deferred);
-    if (s + 1 < walks.size() && walks[s + 1].rank != here.rank)
-      slots.gradient[s] = std::min(microbatches, most_held(walks[s + 1].gradient_sent, here.released) + 1);
+    if (s > 0)
+      slots.input[s] =
+          std::min(microbatches, walks[s - 1].rank == here.rank ? most_held(walks[s - 1].output_sent, here.released)
+                                                                : walks[s - 1].most_in_flight + here.most_deferred);
+    if (s + 1 < walks.size())
+      slots.gradient[s] = std::min(
+          microbatches, most_held(walks[s + 1].gradient_sent, here.released) + (walks[s + 1].rank == here.rank ? 0 : 1));
   }
   return slots;
 }

@@ -19,6 +19,8 @@ enum Variant : std::size_t {
   Backward,
   LastBackward,
   OnlyBackward,
+  FirstInputs,
+  Inputs,
   Finish,
   Gather,
   Measure,
@@ -32,17 +34,34 @@ class RoleProgram {
 
   void build() {
     set_up();
-    pool_ = {.shared = equal_chunks(), .slots = most_in_flight([](const ScheduleOp&) { return true; })};
+    const auto all = [](const ScheduleOp&) { return true; };
+    pool_ = {.shared = equal_chunks(),
+             .slots = most_in_flight(all),
+             .early = most_between(Work::F, Work::I, all),
+             .deferred = most_between(Work::I, Work::W, all)};
     for (int chunk = 0; chunk < lowering_.chunks(); ++chunk)
       chunks_.push_back(
           std::make_unique<ChunkProgram>(lowering_, role_, index_, chunk, stage_of(chunk), slots_of(stage_of(chunk)), pool_));
+    for (int chunk = 0; chunk < lowering_.chunks(); ++chunk)
+      chunks_[static_cast<std::size_t>(chunk)]->meet(on_this_rank(stage_of(chunk) - 1), on_this_rank(stage_of(chunk) + 1));
     make_segments();
     add_actions();
     lowering_.plan.roles.push_back(std::move(role_));
   }
 
  private:
-  int stage_of(int chunk) const { return chunk * lowering_.strategy.pp + index_; }
+  int stage_of(int chunk) const {
+    return foreshard::stage_of(*lowering_.strategy.schedule, index_, chunk, lowering_.strategy.pp);
+  }
+  int chunk_of(int stage) const { return stage / lowering_.strategy.pp; }
+  bool is_here(int stage) const {
+    return stage >= 0 && stage < lowering_.stages() &&
+           rank_of_stage(*lowering_.strategy.schedule, stage, lowering_.strategy.pp) == index_;
+  }
+  const ChunkProgram* on_this_rank(int stage) const {
+    return is_here(stage) ? chunks_[static_cast<std::size_t>(chunk_of(stage))].get() : nullptr;
+  }
+  bool splits() const { return schedule_entry(*lowering_.strategy.schedule).splits; }
   const std::vector<ScheduleOp>& list() const { return lowering_.lists[static_cast<std::size_t>(index_)]; }
 
   void set_up() {
@@ -62,6 +81,10 @@ class RoleProgram {
                      {"gradients", StreamKind::Communication},
                      {"parameters", StreamKind::Communication},
                      {"tensor", StreamKind::Communication}};
+    if (*lowering_.strategy.schedule == Schedule::ZeroBubbleV)
+      for (const char* name : {"send forward, back", "receive forward, back", "send backward, back", "receive backward, back"})
+        role_.streams.push_back({name, StreamKind::Communication});
+    lowering_.embedding_here.reset();
     if (!lowering_.measures()) return;
     const DType type = lowering_.types.compute == DType::F64 ? DType::F64 : DType::F32;
     role_.buffers.push_back(
@@ -78,16 +101,21 @@ class RoleProgram {
                              .resident = true});
   }
 
-  // Forwards minus backwards, in list order.
+  // The most that one kind of work has begun and another has not ended, in list order.
   template <class Belongs>
-  int most_in_flight(Belongs belongs) const {
+  int most_between(Work begins, Work ends, Belongs belongs) const {
     int now = 0, most = 1;
     for (const ScheduleOp& op : list()) {
       if (!belongs(op)) continue;
-      now += op.work == Work::F ? 1 : -1;
+      now += op.work == begins ? 1 : op.work == ends ? -1 : 0;
       most = std::max(most, now);
     }
     return most;
+  }
+  // Forwards minus backwards.
+  template <class Belongs>
+  int most_in_flight(Belongs belongs) const {
+    return most_between(Work::F, splits() ? Work::W : Work::B, belongs);
   }
 
   // The same transformer layers, in number and kind, in every chunk of the rank.
@@ -107,11 +135,14 @@ class RoleProgram {
 
   ChunkSlots slots_of(int stage) const {
     const auto at = static_cast<std::size_t>(stage);
-    return {.activation = most_in_flight([stage](const ScheduleOp& op) { return op.stage == stage; }),
+    const auto here = [stage](const ScheduleOp& op) { return op.stage == stage; };
+    return {.activation = most_in_flight(here),
             .input = std::max(1, lowering_.input_slots[at]),
             .output = 2,
             .gradient_in = lowering_.gradient_slots[at] + 1,  // one more: a gradient may be passed on from where it arrived
-            .gradient_out = 2};
+            .gradient_out = 2,
+            .early = most_between(Work::F, Work::I, here),
+            .deferred = most_between(Work::I, Work::W, here)};
   }
 
   // Roles with equal signatures have the same buffers and events at the same indices, so they share segments.
@@ -162,6 +193,9 @@ class RoleProgram {
     segments_ = &entry->second.segments;
     if (!fresh) {
       role_.buffers.insert(role_.buffers.end(), entry->second.scratch.begin(), entry->second.scratch.end());
+      for (const auto& [buffer, chunk] : entry->second.deferred)
+        role_.buffers[buffer.index()].offsets.assign(
+            static_cast<std::size_t>(chunk < 0 ? pool_.deferred : slots_of(stage_of(chunk)).deferred), Bytes{});
       return;
     }
     const auto before = static_cast<std::ptrdiff_t>(role_.buffers.size());
@@ -173,12 +207,17 @@ class RoleProgram {
       std::vector<SegmentId> of(kVariants);
       of[FirstForward] = add(chunk->forward({.waits_for_parameters = first_differs}));
       of[Forward] = first_differs && m > 1 ? add(chunk->forward({})) : of[FirstForward];
+      if (splits()) {
+        of[FirstInputs] = add(chunk->backward({.half = Work::I, .accumulates = false}));
+        if (m > 1) of[Inputs] = add(chunk->backward({.half = Work::I, .accumulates = true}));
+      }
+      const Work half = splits() ? Work::W : Work::B;
       if (last_differs) {
-        of[FirstBackward] = add(chunk->backward({.accumulates = false, .last = false}));
-        of[Backward] = m > 2 ? add(chunk->backward({.accumulates = true, .last = false})) : SegmentId{};
-        of[LastBackward] = add(chunk->backward({.accumulates = true, .last = true}));
+        of[FirstBackward] = add(chunk->backward({.half = half, .accumulates = false, .last = false}));
+        of[Backward] = m > 2 ? add(chunk->backward({.half = half, .accumulates = true, .last = false})) : SegmentId{};
+        of[LastBackward] = add(chunk->backward({.half = half, .accumulates = true, .last = true}));
       } else {
-        of[OnlyBackward] = add(chunk->backward({.accumulates = false, .last = true}));
+        of[OnlyBackward] = add(chunk->backward({.half = half, .accumulates = false, .last = true}));
       }
       of[Finish] = add(chunk->finish(lowering_.tied_group.valid()));
       if (lowering_.measures()) {
@@ -189,67 +228,109 @@ class RoleProgram {
       segments_->insert(segments_->end(), of.begin(), of.end());
     }
     entry->second.scratch.assign(role_.buffers.begin() + before, role_.buffers.end());
+    entry->second.deferred = pool_.deferred_buffers;
   }
 
   SegmentId segment(int chunk, Variant variant) const {
     return (*segments_)[static_cast<std::size_t>(chunk) * kVariants + variant];
   }
 
-  struct Flight {  // of one chunk
+  // Places of the micro-batches of one chunk: of what lives until the (weight) gradients, until the input gradients, between the
+  // two.
+  struct Places {
     std::deque<int> free = {};
-    std::unordered_map<int, std::pair<int, int>> slot = {};  // micro-batch -> (own, pooled)
-    int forwards = 0, backwards = 0;
+    std::vector<std::int32_t> of = {};  // [micro-batch; of all chunks together: of micro-batch and chunk]
+
+    void fill(int slots, int keys) {
+      for (int slot = 0; slot < slots; ++slot) free.push_back(slot);
+      of.assign(static_cast<std::size_t>(keys), 0);
+    }
+    int at(int key) const { return of[static_cast<std::size_t>(key)]; }
+    void take(int key) { of[static_cast<std::size_t>(key)] = free.front(), free.pop_front(); }
+    void give_back(int key) { free.push_back(at(key)); }
+  };
+  struct Rings {
+    Places kept = {}, early = {}, deferred = {};
+  };
+  struct Flight {  // of one chunk
+    Rings rings = {};
+    int forwards = 0, inputs = 0, backwards = 0;
   };
 
+  int key(const ScheduleOp& op) const { return op.microbatch * lowering_.chunks() + chunk_of(op.stage); }
+
+  void add(const ScheduleOp& op, Flight& flight, Variant variant) {
+    role_.actions.push_back({segment(chunk_of(op.stage), variant), args(op, flight), {{op.work, op.stage, op.microbatch, 0}}});
+  }
+
   void add_forward(const ScheduleOp& op, Flight& flight) {
-    const int chunk = op.stage / lowering_.strategy.pp;
-    const std::pair<int, int> slot{flight.free.front(), free_pooled_.front()};
-    flight.free.pop_front();
-    free_pooled_.pop_front();
-    flight.slot[op.microbatch] = slot;
-    const SegmentId id = segment(chunk, flight.forwards == 0 ? FirstForward : Forward);
-    role_.actions.push_back({id, args(op, chunk, slot), {{Work::F, op.stage, op.microbatch, 0}}});
+    flight.rings.kept.take(op.microbatch), pooled_.kept.take(key(op));
+    if (splits()) flight.rings.early.take(op.microbatch), pooled_.early.take(key(op));
+    add(op, flight, flight.forwards == 0 ? FirstForward : Forward);
     ++flight.forwards;
   }
 
+  void add_inputs(const ScheduleOp& op, Flight& flight) {
+    flight.rings.deferred.take(op.microbatch), pooled_.deferred.take(key(op));
+    add(op, flight, flight.inputs == 0 ? FirstInputs : Inputs);
+    flight.rings.early.give_back(op.microbatch), pooled_.early.give_back(key(op));
+    ++flight.inputs;
+  }
+
   void add_backward(const ScheduleOp& op, Flight& flight) {
-    const int chunk = op.stage / lowering_.strategy.pp, m = lowering_.plan.microbatches;
-    const std::pair<int, int> slot = flight.slot.at(op.microbatch);
+    const int m = lowering_.plan.microbatches;
     Variant variant = Backward;
     if (flight.backwards == 0)
       variant = m == 1 ? OnlyBackward : FirstBackward;
     else if (flight.backwards + 1 == m)
       variant = LastBackward;
-    role_.actions.push_back({segment(chunk, variant), args(op, chunk, slot), {{Work::B, op.stage, op.microbatch, 0}}});
-    flight.free.push_back(slot.first);
-    free_pooled_.push_back(slot.second);
+    add(op, flight, variant);
+    flight.rings.kept.give_back(op.microbatch), pooled_.kept.give_back(key(op));
+    if (splits()) flight.rings.deferred.give_back(op.microbatch), pooled_.deferred.give_back(key(op));
     ++flight.backwards;
   }
 
-  std::vector<std::int32_t> args(const ScheduleOp& op, int chunk, const std::pair<int, int>& slot) const {
-    const ChunkSlots& slots = slots_[static_cast<std::size_t>(chunk)];
-    return {op.microbatch,
-            slot.first,
-            op.microbatch % slots.input,
-            op.microbatch % slots.output,
-            op.microbatch % slots.gradient_in,
-            op.microbatch % slots.gradient_out,
-            slot.second};
+  std::vector<std::int32_t> args(const ScheduleOp& op, const Flight& flight) const {
+    const ChunkSlots& slots = slots_[static_cast<std::size_t>(chunk_of(op.stage))];
+    std::vector<std::int32_t> all = {op.microbatch,
+                                     flight.rings.kept.at(op.microbatch),
+                                     op.microbatch % slots.input,
+                                     op.microbatch % slots.output,
+                                     op.microbatch % slots.gradient_in,
+                                     op.microbatch % slots.gradient_out,
+                                     pooled_.kept.at(key(op))};
+    if (!splits()) return all;
+    int handover = 0;  // the ring of the stage that comes next on the same rank
+    if (op.work == Work::F && is_here(op.stage + 1)) handover = op.microbatch % slots_of_stage(op.stage + 1).input;
+    if (op.work == Work::I && is_here(op.stage - 1)) handover = op.microbatch % slots_of_stage(op.stage - 1).gradient_in;
+    for (const int more : {flight.rings.early.at(op.microbatch), pooled_.early.at(key(op)),
+                           flight.rings.deferred.at(op.microbatch), pooled_.deferred.at(key(op)), handover})
+      all.push_back(more);
+    return all;
   }
+  const ChunkSlots& slots_of_stage(int stage) const { return slots_[static_cast<std::size_t>(chunk_of(stage))]; }
 
   void add_actions() {
     std::vector<Flight> flights(chunks_.size());
-    for (int slot = 0; slot < pool_.slots; ++slot) free_pooled_.push_back(slot);
+    const int m = lowering_.plan.microbatches;
+    const auto fill = [&](Rings& rings, int kept, int early, int deferred, int keys) {
+      rings.kept.fill(kept, keys);
+      if (splits()) rings.early.fill(early, keys), rings.deferred.fill(deferred, keys);
+    };
+    fill(pooled_, pool_.slots, pool_.early, pool_.deferred, m * lowering_.chunks());
     for (std::size_t chunk = 0; chunk < chunks_.size(); ++chunk) {
       slots_.push_back(slots_of(stage_of(static_cast<int>(chunk))));
-      for (int slot = 0; slot < slots_.back().activation; ++slot) flights[chunk].free.push_back(slot);
+      const ChunkSlots& slots = slots_.back();
+      fill(flights[chunk].rings, slots.activation, slots.early, slots.deferred, m);
       const SegmentId gather = segment(static_cast<int>(chunk), Gather);
       if (gather.valid()) role_.actions.push_back({.segment = gather});
     }
     for (const ScheduleOp& op : list()) {
-      Flight& flight = flights[static_cast<std::size_t>(op.stage / lowering_.strategy.pp)];
+      Flight& flight = flights[static_cast<std::size_t>(chunk_of(op.stage))];
       if (op.work == Work::F)
         add_forward(op, flight);
+      else if (op.work == Work::I)
+        add_inputs(op, flight);
       else
         add_backward(op, flight);
     }
@@ -267,7 +348,7 @@ class RoleProgram {
   std::vector<std::unique_ptr<ChunkProgram>> chunks_ = {};
   std::vector<ChunkSlots> slots_ = {};
   ActivationPool pool_ = {};
-  std::deque<int> free_pooled_ = {};
+  Rings pooled_ = {};  // of all chunks together
   std::vector<SegmentId>* segments_ = nullptr;
 };
 

@@ -3,6 +3,7 @@
 
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "strategy/lowering.h"
@@ -13,6 +14,7 @@ namespace foreshard {
 struct SharedProgram {
   std::vector<SegmentId> segments = {};
   std::vector<Buffer> scratch = {};
+  std::vector<std::pair<BufferId, int>> deferred = {};  // of these, whose slots differ: and the chunk, -1 for all
 };
 using SharedPrograms = std::unordered_map<std::string, SharedProgram>;
 

@@ -35,11 +35,14 @@ struct ScheduleEntry {
   std::optional<Infeasible> (*refuse)(const ScheduleShape&) = nullptr;  // why the shape is not possible
   ScheduleLists (*lists)(const ScheduleShape&) = nullptr;
   int (*rank_of_stage)(int stage, int p) = nullptr;
+  int (*stage_of)(int rank, int chunk, int p) = nullptr;  // the other way round
+  bool splits = false;                                    // I and W instead of B
 };
 const std::vector<ScheduleEntry>& schedules();
 const ScheduleEntry& schedule_entry(Schedule id);
 const ScheduleEntry* find_schedule(const std::string& name);
 int rank_of_stage(Schedule id, int stage, int p);
+int stage_of(Schedule id, int rank, int chunk, int p);
 
 // Durations per stage; a transfer between different ranks adds `latency` and occupies nothing (docs/schedules.md, "The
 // clock").

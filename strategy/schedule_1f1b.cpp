@@ -31,7 +31,8 @@ ScheduleEntry one_f_one_b_schedule() {
           .chunks = false,
           .refuse = refuse,
           .lists = lists,
-          .rank_of_stage = straight_placement};
+          .rank_of_stage = straight_placement,
+          .stage_of = loop_stage};
 }
 
 }  // namespace foreshard

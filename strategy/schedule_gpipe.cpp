@@ -25,7 +25,8 @@ ScheduleEntry gpipe_schedule() {
           .chunks = false,
           .refuse = refuse,
           .lists = lists,
-          .rank_of_stage = straight_placement};
+          .rank_of_stage = straight_placement,
+          .stage_of = loop_stage};
 }
 
 }  // namespace foreshard

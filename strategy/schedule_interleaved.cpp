@@ -74,7 +74,8 @@ ScheduleEntry interleaved_schedule() {
           .chunks = true,
           .refuse = refuse,
           .lists = lists,
-          .rank_of_stage = loop_placement};
+          .rank_of_stage = loop_placement,
+          .stage_of = loop_stage};
 }
 
 }  // namespace foreshard

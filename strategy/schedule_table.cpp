@@ -3,7 +3,8 @@
 namespace foreshard {
 
 const std::vector<ScheduleEntry>& schedules() {
-  static const std::vector<ScheduleEntry> table = {gpipe_schedule(), one_f_one_b_schedule(), interleaved_schedule()};
+  static const std::vector<ScheduleEntry> table = {gpipe_schedule(), one_f_one_b_schedule(), interleaved_schedule(),
+                                                   zb_h1_schedule(), zb_h2_schedule(),       zb_v_schedule()};
   return table;
 }
 
@@ -21,9 +22,13 @@ const ScheduleEntry* find_schedule(const std::string& name) {
 }
 
 int rank_of_stage(Schedule id, int stage, int p) { return schedule_entry(id).rank_of_stage(stage, p); }
+int stage_of(Schedule id, int rank, int chunk, int p) { return schedule_entry(id).stage_of(rank, chunk, p); }
 
 int straight_placement(int stage, int) { return stage; }
 int loop_placement(int stage, int p) { return stage % p; }
+int v_placement(int stage, int p) { return stage < p ? stage : 2 * p - 1 - stage; }
+int loop_stage(int rank, int chunk, int p) { return chunk * p + rank; }
+int v_stage(int rank, int chunk, int p) { return chunk == 0 ? rank : 2 * p - 1 - rank; }
 
 std::optional<Infeasible> refuse_size(const ScheduleShape& shape) {
   const auto need_one = [](const char* what, int found) {

@@ -63,6 +63,18 @@ int SegmentBuilder::emit(Instruction instruction) {
   return index;
 }
 
+std::vector<int> SegmentBuilder::uses_elsewhere(const Block& block, StreamId stream) const {
+  std::vector<int> uses;
+  const auto found = touched_.find(key(block.buffer, block.slot));
+  if (found == touched_.end()) return uses;
+  const auto add = [&](int index) {
+    if (index >= 0 && segment_.instructions[static_cast<std::size_t>(index)].stream != stream) uses.push_back(index);
+  };
+  add(found->second.writer);
+  for (const int reader : found->second.readers) add(reader);
+  return uses;
+}
+
 int SegmentBuilder::join_last_use(const Block& block) {
   Touched& touched = touched_[key(block.buffer, block.slot)];
   FS_ASSERT(touched.last >= 0);

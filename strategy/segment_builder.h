@@ -21,6 +21,9 @@ class SegmentBuilder {
   void record_after_last_use(const Block& block, const EventUse& event);
   void wait_before_last_use(const Block& block, const EventUse& event);
 
+  // The last write so far and the reads after it that are on other streams.
+  std::vector<int> uses_elsewhere(const Block& block, StreamId stream) const;
+
   Instruction& at(int index) { return segment_.instructions[static_cast<std::size_t>(index)]; }
   int size() const { return static_cast<int>(segment_.instructions.size()); }
   Segment take() { return std::move(segment_); }

@@ -116,6 +116,37 @@ TEST(Equivalence, DrawnBert) { compare_drawn(tiny_bert(), false, 0.1, 12, 4); }
 TEST(Equivalence, DrawnGptInSinglePrecision) { compare_drawn(tiny_gpt(), true, 0, 8, 5, DType::F32, 1e-5); }
 TEST(Equivalence, DrawnLlamaInSinglePrecision) { compare_drawn(tiny_llama(), true, 0, 6, 6, DType::F32, 1e-5); }
 
+// Input and weight gradients apart.
+std::optional<Strategy> draw_split(std::mt19937& random, bool sequence_parallel, double dropout) {
+  auto s = draw(random, sequence_parallel, dropout);
+  if (!s) return {};
+  s->schedule = any(random, {Schedule::ZeroBubbleH1, Schedule::ZeroBubbleH2, Schedule::ZeroBubbleV});
+  const bool v = s->schedule == Schedule::ZeroBubbleV;
+  s->virtual_stages = v ? 2 : 1;
+  if (v) s->layer_split.clear();
+  s->zero = std::min(s->zero, 1);
+  if (s->zero == 0) s->zero_group = 0;
+  if (v && s->pp != 2) return {};
+  if (!s->layer_split.empty() && s->pp != 2) return {};
+  return s;
+}
+
+void compare_split(const Model& model, bool sequence_parallel, double dropout, int count, unsigned seed) {
+  References one(model, DType::F64);
+  std::mt19937 random(seed);
+  for (int done = 0; done < count;) {
+    const auto strategy = draw_split(random, sequence_parallel, dropout);
+    if (!strategy) continue;
+    expect_equal(one, *strategy, any(random, {1.0, 3.0}));
+    ++done;
+  }
+}
+
+TEST(Equivalence, DrawnZeroBubbleGpt) { compare_split(tiny_gpt(), true, 0, 20, 11); }  // tied embedding
+TEST(Equivalence, DrawnZeroBubbleGptWithDropout) { compare_split(tiny_gpt(false), true, 0.1, 10, 12); }
+TEST(Equivalence, DrawnZeroBubbleLlama) { compare_split(tiny_llama(), true, 0, 10, 13); }
+TEST(Equivalence, DrawnZeroBubbleBert) { compare_split(tiny_bert(), false, 0.1, 8, 14); }
+
 // Clipping changes the gradients of the compared runs: the norm of one step is above the limit.
 TEST(Equivalence, TheLimitOfTheNormBinds) {
   const auto norm = [](double limit) {
@@ -139,6 +170,9 @@ TEST(Equivalence, ChosenGpt) {
            {.dp = 2, .tp = 2, .pp = 2, .micro_batch = 1},
            {.pp = 2, .virtual_stages = 2, .micro_batch = 1},
            {.pp = 4, .micro_batch = 1},
+           {.pp = 4, .schedule = Schedule::ZeroBubbleH1, .micro_batch = 1},
+           {.dp = 2, .pp = 4, .schedule = Schedule::ZeroBubbleH2, .micro_batch = 1, .zero = 1, .overlap = all},
+           {.pp = 2, .virtual_stages = 2, .schedule = Schedule::ZeroBubbleV, .micro_batch = 1},
            {.dp = 4, .micro_batch = 1, .zero = 1, .zero_group = 2},
            {.dp = 4, .micro_batch = 1, .zero = 1, .overlap = all},
            {.dp = 4, .micro_batch = 1, .zero = 2, .overlap = all},
@@ -170,12 +204,16 @@ TEST(Equivalence, ChosenWithClippingAndLossScale) {
 // Layer lists are cut by data and pipeline only. Batch norm takes the statistics of each micro-batch, in the reference too.
 TEST(Equivalence, Perceptron) {
   References one(tiny_mlp(), DType::F64);
-  for (const Strategy& strategy : std::vector<Strategy>{{.dp = 4, .micro_batch = 1},
-                                                        {.pp = 2, .micro_batch = 1},
-                                                        {.dp = 2, .pp = 4, .schedule = Schedule::GPipe, .micro_batch = 1},
-                                                        {.dp = 2, .micro_batch = 2, .zero = 1, .clip_norm = 0.01},
-                                                        {.dp = 4, .micro_batch = 1, .zero = 2},
-                                                        {.dp = 2, .pp = 2, .micro_batch = 1, .zero = 3}})
+  for (const Strategy& strategy : std::vector<Strategy>{
+           {.dp = 4, .micro_batch = 1},
+           {.pp = 2, .micro_batch = 1},
+           {.dp = 2, .pp = 4, .schedule = Schedule::GPipe, .micro_batch = 1},
+           {.pp = 2, .schedule = Schedule::ZeroBubbleH1, .micro_batch = 1},
+           {.pp = 4, .schedule = Schedule::ZeroBubbleH2, .micro_batch = 2},
+           {.pp = 2, .virtual_stages = 2, .schedule = Schedule::ZeroBubbleV, .micro_batch = 1, .clip_norm = 0.01},
+           {.dp = 2, .micro_batch = 2, .zero = 1, .clip_norm = 0.01},
+           {.dp = 4, .micro_batch = 1, .zero = 2},
+           {.dp = 2, .pp = 2, .micro_batch = 1, .zero = 3}})
     for (const double loss_scale : {1.0, 64.0}) expect_equal(one, strategy, loss_scale);
 }
 
@@ -194,6 +232,8 @@ TEST(Equivalence, ConvolutionalNetwork) {
                              {.dp = 4, .micro_batch = 2, .zero = 1, .optimizer = OptimizerKind::Sgd, .momentum = 0.9},
                              {.dp = 2, .micro_batch = 2, .zero = 3, .clip_norm = 0.01},
                              {.pp = 2, .micro_batch = 2},
+                             {.pp = 2, .schedule = Schedule::ZeroBubbleH1, .micro_batch = 2},
+                             {.pp = 2, .virtual_stages = 2, .schedule = Schedule::ZeroBubbleV, .micro_batch = 2},
                              {.pp = 2, .schedule = Schedule::GPipe, .micro_batch = 2},
                              {.dp = 2, .pp = 2, .micro_batch = 2, .zero = 2},
                              {.dp = 2, .pp = 4, .micro_batch = 2},

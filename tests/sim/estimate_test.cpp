@@ -8,6 +8,7 @@
 #include "sim/simulate.h"
 #include "strategy/estimate_pipeline.h"
 #include "strategy/estimate_screen.h"
+#include "strategy/schedule.h"
 
 namespace foreshard {
 
@@ -137,6 +138,29 @@ TEST(Estimate, RefineIsExactForRandomStrategiesThatShareNoLink) {
   }
   EXPECT_GE(seen, 20);
   EXPECT_GE(std::min({replicas, pipelines, tensors}), 3) << replicas << " " << pipelines << " " << tensors;
+}
+
+// Likewise with input and weight gradients apart, whether transfers hold the computes up or not.
+TEST(Estimate, RefineEqualsTheSimulatorForSplitBackwards) {
+  const Model model = load_model("gpt2-1.5b");
+  const Cluster cluster = load_cluster("dgx-a100");
+  Strategy base;
+  base.global_batch = 24;
+  for (const Schedule schedule : {Schedule::ZeroBubbleH1, Schedule::ZeroBubbleH2, Schedule::ZeroBubbleV})
+    for (const int pp : {2, 4, 8})
+      for (const RecomputeKind recompute : {RecomputeKind::None, RecomputeKind::Selective}) {
+        Point point{.pp = pp, .overlap_p2p = false, .recompute = recompute, .schedule = schedule};
+        if (schedule == Schedule::ZeroBubbleV) point.virtual_stages = 2;
+        const auto answer = lower(model, cluster, strategy_at(base, point, 48), {.ignore_memory = true});
+        ASSERT_TRUE(std::holds_alternative<Lowered>(answer)) << std::get<Infeasible>(answer).reason;
+        const Lowered& lowered = std::get<Lowered>(answer);
+        const double simulated = simulate(lowered.plan, cluster, {.granularity = Granularity::Stage}).makespan_s;
+        EXPECT_NEAR(refine(lowered, cluster).time.value / simulated, 1, 0.002) << schedule_entry(schedule).name << " " << pp;
+        const Screen screen(model, cluster, base);
+        const Screened screened = screen.at(point, screen.shape(point).value(), screen.grid(point));
+        EXPECT_NEAR(screened.time / simulated, 1, 0.06) << schedule_entry(schedule).name << " " << pp;
+        EXPECT_LE(screened.bound, simulated);
+      }
 }
 
 TEST(Estimate, ResidualsAgainstTheSimulatorAreSmall) {

@@ -14,26 +14,31 @@ namespace {
 using namespace playing;
 
 struct Times {
-  std::int64_t forward = 0, backward = 0, latency = 0;  // nanoseconds, per stage
+  std::int64_t forward = 0, backward = 0, latency = 0;  // nanoseconds, per stage; I and W take half of the backward
 };
 
 // One role per pipeline rank. A chunk is a compute; transfers between ranks have no bytes and take `latency`. Streams: 0 compute,
-// then one per direction and side, so that nothing but the data waits.
+// then one per direction and side, so that nothing but the data waits; on the way back of a V its own.
 Plan pipeline(Schedule id, const ScheduleLists& lists, int stages, const Times& times) {
   const int p = static_cast<int>(lists.size());
   PlanOf of;
   const AxisId dp = of.axis("dp", 2);
-  for (int rank = 0; rank < p; ++rank) of.role("rank" + std::to_string(rank), {dp}, 5);
+  for (int rank = 0; rank < p; ++rank) of.role("rank" + std::to_string(rank), {dp}, 9);
   const auto home = [&](int stage) { return rank_of_stage(id, stage, p); };
   for (int rank = 0; rank < p; ++rank)
     for (const ScheduleOp& op : lists[static_cast<std::size_t>(rank)]) {
       const bool forward = op.work == Work::F;
-      const int from = op.stage + (forward ? -1 : 1), to = op.stage + (forward ? 1 : -1), side = forward ? 1 : 3;
+      const int from = op.stage + (forward ? -1 : 1), to = op.stage + (forward ? 1 : -1);
+      const int side = (forward ? 1 : 3) + (id == Schedule::ZeroBubbleV && op.stage >= p ? 4 : 0);
+      if (op.work == Work::W) {
+        of.issue({rank}, {compute(0, times.backward / 2)});
+        continue;
+      }
       const auto remote = [&](int stage) { return stage >= 0 && stage < stages && home(stage) != rank; };
       const auto tag = [&](int stage) { return (forward ? "F" : "B") + std::to_string(stage); };
       std::vector<Item> items;
       if (remote(from)) items.push_back(receive(side, {home(from) - rank}, 0, times.latency, tag(op.stage)));
-      Item cell = compute(0, forward ? times.forward : times.backward);
+      Item cell = compute(0, forward ? times.forward : op.work == Work::I ? times.backward / 2 : times.backward);
       if (remote(from)) cell.what.after = {0};
       items.push_back(std::move(cell));
       const int done = static_cast<int>(items.size()) - 1;
@@ -94,6 +99,15 @@ const Golden kGolden[] = {
     {Schedule::Interleaved, 4, 4, 12, 38.25, 2.25},
     {Schedule::Interleaved, 4, 8, 16, 53.25, 5.25},
     {Schedule::Interleaved, 4, 8, 32, 101.25, 5.25},
+    {Schedule::ZeroBubbleH1, 1, 2, 4, 13, 1},
+    {Schedule::ZeroBubbleH1, 1, 4, 8, 27, 3},
+    {Schedule::ZeroBubbleH1, 1, 8, 32, 103, 7},
+    {Schedule::ZeroBubbleH2, 1, 3, 6, 20, 2},
+    {Schedule::ZeroBubbleH2, 1, 4, 12, 39, 3},
+    {Schedule::ZeroBubbleH2, 1, 8, 16, 55, 7},
+    {Schedule::ZeroBubbleV, 2, 2, 4, 12.5, 0.5},
+    {Schedule::ZeroBubbleV, 2, 4, 8, 25.5, 1.5},
+    {Schedule::ZeroBubbleV, 2, 8, 16, 51.5, 3.5},
 };
 
 std::int64_t units(double n) { return std::llround(n * static_cast<double>(kMs)); }
@@ -113,7 +127,7 @@ TEST(PlayedSchedule, GoldenTable) {
 }
 
 // GPipe: (p-1)(F+B+2c). 1F1B: (p-1)(F+B) + 2c [(p-1) + floor((m-1)(p-1)/p)]. Interleaved, p divides m: (p-1)(F+B)/v + 2c(vp-1), c
-// at most one chunk of forward.
+// at most one chunk of forward. zb-h1: (p-1)(F+I-W+4c), c at most half of a forward.
 TEST(PlayedSchedule, LatencyFormulas) {
   for (const int p : {2, 3, 4, 8})
     for (const int m : {p, 2 * p, 3 * p})
@@ -127,6 +141,7 @@ TEST(PlayedSchedule, LatencyFormulas) {
         };
         expect(Schedule::GPipe, 1, fill + 2 * c * (p - 1));
         expect(Schedule::OneFOneB, 1, fill + 2 * c * ((p - 1) + (m - 1) * (p - 1) / p));
+        if (m > p) expect(Schedule::ZeroBubbleH1, 1, (p - 1) * (f + 4 * c));
         for (const int v : {2, 4}) expect(Schedule::Interleaved, v, fill / v + 2 * c * (v * p - 1));
       }
 }

@@ -29,9 +29,21 @@ TEST(ReceiveSlots, NeverMoreThanTheMicrobatches) {
   EXPECT_EQ(slots, (ReceiveSlots{{0, 1, 1, 1}, {1, 1, 1, 0}}));
 }
 
-TEST(ReceiveSlots, NothingIsReceivedWithinARank) {
-  const ReceiveSlots slots = receive_slots(schedule_entry(Schedule::Interleaved).lists({.p = 1, .m = 3, .v = 3}));
-  EXPECT_EQ(slots, (ReceiveSlots{{0, 0, 0}, {0, 0, 0}}));
+// All three forwards of each stage, then the backwards: three inputs are here at once, one gradient more than the one in use
+// never is (g = p = 1: 0F0 1F0 2F0 2B0 ...: one of each).
+TEST(ReceiveSlots, NeighboursOnOneRankHandOverWhatIsHereAtOnce) {
+  const ReceiveSlots gpipe = receive_slots(parse_schedule_text("0F0 0F1 0F2 1F0 1F1 1F2 1B0 1B1 1B2 0B0 0B1 0B2\n"));
+  EXPECT_EQ(gpipe, (ReceiveSlots{{0, 3}, {3, 0}}));
+  const ReceiveSlots depth = receive_slots(parse_schedule_text("0F0 1F0 1B0 0B0 0F1 1F1 1B1 0B1\n"));
+  EXPECT_EQ(depth, (ReceiveSlots{{0, 1}, {1, 0}}));
+}
+
+// W gives back what I read: rank 1 of zb-h1 (0-based, p = 4) owes one weight gradient, so a gradient stays for one more I; on the
+// last rank of zb-v the two chunks are neighbours.
+TEST(ReceiveSlots, SplitBackwards) {
+  const ReceiveSlots slots = receive_slots(schedule_entry(Schedule::ZeroBubbleH1).lists({.p = 4, .m = 8}));
+  EXPECT_EQ(slots.input, (std::vector<int>{0, 4 + 2, 3 + 3, 2 + 4}));  // in flight before it, and what it puts off
+  EXPECT_EQ(slots.gradient.back(), 0);
 }
 
 // The longest path with rings: the transfer of micro-batch i also waits until the stage has given back i - slots.
@@ -49,7 +61,7 @@ static std::int64_t makespan_with_rings(const ScheduleLists& lists, const Times&
   const std::int64_t bound = static_cast<std::int64_t>(2 * actions) *
                              (3 * times.forward[0] + 3 * times.input_grad[0] + 3 * times.weight_grad[0] + times.latency);
   const auto cells = static_cast<std::size_t>(stages * microbatches);
-  std::vector<std::int64_t> forward(cells, 0), backward(cells, 0);
+  std::vector<std::int64_t> forward(cells, 0), backward(cells, 0), released(cells, 0);
   const auto cell = [&](int stage, int i) { return static_cast<std::size_t>(stage * microbatches + i); };
   std::int64_t makespan = 0;
   for (bool changed = true; changed && makespan <= bound;) {
@@ -61,19 +73,24 @@ static std::int64_t makespan_with_rings(const ScheduleLists& lists, const Times&
         const auto arrival = [&](std::int64_t sent, int from, const std::vector<int>& ring) {
           if (rank_of[from] == rank) return sent;
           const int reused = op.microbatch - ring[s];
-          if (reused >= 0) sent = std::max(sent, backward[cell(op.stage, reused)]);
+          if (reused >= 0) sent = std::max(sent, released[cell(op.stage, reused)]);
           return sent + times.latency;
         };
-        std::int64_t& end = (op.work == Work::F ? forward : backward)[cell(op.stage, op.microbatch)];
+        std::int64_t& end = (op.work == Work::F   ? forward
+                             : op.work == Work::W ? released
+                                                  : backward)[cell(op.stage, op.microbatch)];
         if (op.work == Work::F) {
           if (op.stage > 0) now = std::max(now, arrival(forward[cell(op.stage - 1, op.microbatch)], op.stage - 1, slots.input));
           now += times.forward[s];
+        } else if (op.work == Work::W) {
+          now += times.weight_grad[s];
         } else {
           if (op.stage + 1 < stages)
             now = std::max(now, arrival(backward[cell(op.stage + 1, op.microbatch)], op.stage + 1, slots.gradient));
-          now += times.input_grad[s] + times.weight_grad[s];
+          now += times.input_grad[s] + (op.work == Work::B ? times.weight_grad[s] : 0);
         }
         if (now > end) end = now, changed = true;
+        if (op.work == Work::B) released[cell(op.stage, op.microbatch)] = now;
       }
       makespan = std::max(makespan, now);
     }

@@ -33,7 +33,10 @@ TEST(ScheduleFormulas, GoldenTable) {  // makespan with F = I = W = 1 per rank, 
   const Row rows[] = {{Schedule::GPipe, 1, {15, 24, 33, 45, 69, 117}},
                       {Schedule::OneFOneB, 1, {15, 24, 33, 45, 69, 117}},
                       {Schedule::Interleaved, 2, {13.5, 21, 28.5, 40.5, 58.5, 106.5}},
-                      {Schedule::Interleaved, 4, {12.75, 19.5, 26.25, 38.25, 53.25, 101.25}}};
+                      {Schedule::Interleaved, 4, {12.75, 19.5, 26.25, 38.25, 53.25, 101.25}},
+                      {Schedule::ZeroBubbleH1, 1, {13, 20, 27, 39, 55, 103}},
+                      {Schedule::ZeroBubbleH2, 1, {13, 20, 27, 39, 55, 103}},
+                      {Schedule::ZeroBubbleV, 2, {12.5, 19, 25.5, 37.5, 51.5, 99.5}}};
   for (const Row& row : rows)
     for (std::size_t k = 0; k < 6; ++k) {
       const ScheduleShape shape = {.p = columns[k].p, .m = columns[k].m, .v = row.v};
@@ -56,16 +59,144 @@ TEST(ScheduleFormulas, GoldenPeaks) {  // chunks in flight, rank 0 first, p4 m8 
   EXPECT_EQ(peaks(Schedule::OneFOneB, {8, 32}), (std::vector<int>{8, 7, 6, 5, 4, 3, 2, 1}));
   EXPECT_EQ(peaks(Schedule::Interleaved, {8, 32, 2}), (std::vector<int>{23, 21, 19, 17, 15, 13, 11, 9}));
   EXPECT_EQ(peaks(Schedule::Interleaved, {8, 32, 4}), (std::vector<int>{39, 37, 35, 33, 31, 29, 27, 25}));
+  EXPECT_EQ(peaks(Schedule::ZeroBubbleH1, {4, 8}), std::vector<int>(4, 4));
+  EXPECT_EQ(peaks(Schedule::ZeroBubbleH1, {8, 32}), std::vector<int>(8, 8));
+  EXPECT_EQ(peaks(Schedule::ZeroBubbleH2, {4, 8}), std::vector<int>(4, 7));
+  EXPECT_EQ(peaks(Schedule::ZeroBubbleH2, {8, 32}), std::vector<int>(8, 15));
+  EXPECT_EQ(peaks(Schedule::ZeroBubbleV, {4, 8, 2}), std::vector<int>(4, 8));  // chunks of half the size
+  EXPECT_EQ(peaks(Schedule::ZeroBubbleV, {8, 32, 2}), std::vector<int>(8, 16));
 }
 
-// Property c: all three have idle (p-1)(F+B)/v on every rank, whatever the costs; g: busy time is the same for all.
+// Property c: idle time of equal stages, whatever the costs; g: busy time is the same for all. In times of a chunk; of zb-h1 and
+// zb-h2 for enough micro-batches (p and 2p - 1), of zb-v where W <= F <= I as well.
+static std::int64_t idle_of(const ScheduleCase& c, const Costs& t) {
+  const std::int64_t hops = c.shape.p - 1;
+  switch (c.entry->id) {
+    case Schedule::GPipe:
+    case Schedule::OneFOneB:
+    case Schedule::Interleaved: return hops * t.both();
+    case Schedule::ZeroBubbleH1: return hops * std::max({t.f, t.i, t.f + t.i - t.w});
+    case Schedule::ZeroBubbleH2: return hops * std::max({t.f, t.i - t.f, t.f + t.i - 2 * t.w});
+    case Schedule::ZeroBubbleV: return hops * std::max(t.i, 2 * (t.i - t.w));
+  }
+  return -1;
+}
+static bool has_formula(const ScheduleCase& c, const Costs& t) {
+  if (c.entry->id == Schedule::ZeroBubbleH1) return c.shape.m >= c.shape.p;
+  if (c.entry->id == Schedule::ZeroBubbleH2) return c.shape.m >= 2 * c.shape.p - 1;
+  if (c.entry->id == Schedule::ZeroBubbleV) return c.shape.m >= 2 * c.shape.p - 1 && t.w <= t.f && t.f <= t.i;
+  return true;
+}
+
 TEST(ScheduleFormulas, IdleOfEqualStages) {
   for (const ScheduleCase& c : all_schedule_cases())
     for (const Costs& costs : all_costs) {
+      if (!has_formula(c, costs)) continue;
       const auto timing = evaluate(c.lists, equal_times(c.stages(), costs.f, costs.i, costs.w));
       ASSERT_TRUE(timing.has_value()) << c.name();
-      ASSERT_EQ(timing->makespan, c.shape.m * c.shape.v * costs.both() + (c.shape.p - 1) * costs.both()) << c.name();
-      for (const std::int64_t idle : timing->idle) ASSERT_EQ(idle, (c.shape.p - 1) * costs.both()) << c.name();
+      ASSERT_EQ(timing->makespan, c.shape.m * c.shape.v * costs.both() + idle_of(c, costs)) << c.name();
+      for (const std::int64_t idle : timing->idle) ASSERT_EQ(idle, idle_of(c, costs)) << c.name();
+    }
+}
+
+// What stays when the ranks may begin their next step without waiting for each other: from a rank's first action to its last.
+// zb-h2: (p-1) max(0, I-F, F+I-2W) on the worst rank; zb-v: (p-1) 2(I-W) of a chunk. Both nothing for equal F, I and W.
+TEST(ScheduleFormulas, IdleWithinASpan) {
+  for (const ScheduleCase& c : all_schedule_cases())
+    for (const Costs& t : all_costs) {
+      if (!has_formula(c, t) || c.shape.m < 2 * c.shape.p - 1) continue;
+      std::int64_t expected = 0;
+      if (c.entry->id == Schedule::ZeroBubbleH2)
+        expected = (c.shape.p - 1) * std::max({std::int64_t{0}, t.i - t.f, t.f + t.i - 2 * t.w});
+      else if (c.entry->id == Schedule::ZeroBubbleV)
+        expected = (c.shape.p - 1) * 2 * (t.i - t.w);
+      else
+        continue;
+      const auto timing = evaluate(c.lists, equal_times(c.stages(), t.f, t.i, t.w));
+      ASSERT_TRUE(timing.has_value()) << c.name();
+      std::int64_t worst = 0;
+      for (std::size_t rank = 0; rank < c.lists.size(); ++rank)
+        worst = std::max(worst, timing->end[rank].back() - timing->begin[rank].front() - c.shape.m * c.shape.v * t.both());
+      ASSERT_EQ(worst, expected) << c.name() << " " << t.f << " " << t.i << " " << t.w;
+    }
+}
+
+TEST(ScheduleFormulas, ZeroBubbleH1Latency) {  // (p-1)(F+I-W+4c) for W <= min(F, I), m > p, c up to half of the shortest
+  for (const int p : {1, 2, 3, 4, 5, 8})
+    for (int m = p + 1; m <= 3 * p + 1; ++m)
+      for (const Costs& costs : all_costs)
+        for (const std::int64_t tenths : {1, 3, 5}) {
+          if (costs.w > std::min(costs.f, costs.i)) continue;
+          const std::int64_t c = tenths * std::min({costs.f, costs.i, costs.w}), scale = 10;
+          const Times times = equal_times(p, scale * costs.f, scale * costs.i, scale * costs.w, c);
+          ASSERT_EQ(makespan_of(schedule_entry(Schedule::ZeroBubbleH1).lists({.p = p, .m = m}), times),
+                    m * scale * costs.both() + (p - 1) * (scale * (costs.f + costs.i - costs.w) + 4 * c))
+              << "p " << p << " m " << m;
+        }
+}
+
+// Brute force: no order of one rank's F, I and W with at most `memory` micro-batches in flight ends sooner, for two ranks with
+// equal times. Depth first over all pairs of lists, as the next action of either rank.
+namespace {
+struct Ends {
+  std::int64_t at[2][3][4] = {};  // [rank][F I W][micro-batch], 0: not yet
+};
+class BruteForce {
+ public:
+  BruteForce(int m, int memory, Costs t) : m_(m), memory_(memory), t_(t) {}
+  std::int64_t best() {
+    int next[2][3] = {};
+    std::int64_t now[2] = {};
+    go({}, next, now);
+    return best_;
+  }
+
+ private:
+  void go(const Ends& ends, int (&next)[2][3], std::int64_t (&now)[2]) {
+    for (int r = 0; r < 2; ++r) {
+      const std::int64_t left = (m_ - next[r][0]) * t_.f + (m_ - next[r][1]) * t_.i + (m_ - next[r][2]) * t_.w;
+      if (now[r] + left >= best_) return;
+    }
+    if (next[0][2] == m_ && next[1][2] == m_) {
+      best_ = std::min(best_, std::max(now[0], now[1]));
+      return;
+    }
+    for (int r = 0; r < 2; ++r)
+      for (int kind = 0; kind < 3; ++kind) {
+        const int i = next[r][kind];
+        if (i == m_ || (kind == 0 && next[r][0] - next[r][2] >= memory_)) continue;
+        std::int64_t ready = 0;
+        if (kind == 0 && r == 1) ready = ends.at[0][0][i] ? ends.at[0][0][i] : -1;
+        if (kind == 1) ready = ends.at[r][0][i] ? ends.at[r][0][i] : -1;
+        if (kind == 1 && r == 0) ready = ready < 0 || !ends.at[1][1][i] ? -1 : std::max(ready, ends.at[1][1][i]);
+        if (kind == 2) ready = ends.at[r][1][i] ? ends.at[r][1][i] : -1;
+        if (ready < 0) continue;
+        Ends further = ends;
+        const std::int64_t before = now[r];
+        now[r] = std::max(before, ready) + (kind == 0 ? t_.f : kind == 1 ? t_.i : t_.w);
+        further.at[r][kind][i] = now[r];
+        ++next[r][kind];
+        go(further, next, now);
+        --next[r][kind];
+        now[r] = before;
+      }
+  }
+
+  int m_, memory_;
+  Costs t_;
+  std::int64_t best_ = 1 << 20;
+};
+}  // namespace
+
+TEST(ScheduleFormulas, NoOrderOfTwoRanksIsFaster) {
+  for (const Costs& t : {Costs{1, 1, 1}, Costs{10, 12, 8}, Costs{2, 3, 1}})
+    for (int m = 2; m <= 3; ++m) {
+      const Times times = equal_times(2, t.f, t.i, t.w);
+      EXPECT_EQ(makespan_of(schedule_entry(Schedule::ZeroBubbleH1).lists({.p = 2, .m = m}), times), BruteForce(m, 2, t).best())
+          << "zb-h1 m " << m;
+      if (m < 3) continue;
+      EXPECT_EQ(makespan_of(schedule_entry(Schedule::ZeroBubbleH2).lists({.p = 2, .m = m}), times), BruteForce(m, 3, t).best())
+          << "zb-h2 m " << m;
     }
 }
 
@@ -80,6 +211,12 @@ TEST(ScheduleFormulas, PeaksOfEveryRank) {  // property d
         case Schedule::GPipe: expected = m; break;
         case Schedule::OneFOneB: expected = std::min(p - r, m); break;
         case Schedule::Interleaved: expected = std::min(2 * (p - 1 - r) + (v - 1) * g + 1, m * v); break;
+        case Schedule::ZeroBubbleH1: expected = std::min(p, m); break;
+        case Schedule::ZeroBubbleH2: expected = std::min(2 * p - 1, m); break;
+        case Schedule::ZeroBubbleV:
+          if (m < 2 * p - 1) continue;
+          expected = 2 * p;
+          break;
       }
       ASSERT_EQ(peaks[static_cast<std::size_t>(r)], expected) << c.name() << " rank " << r;
     }

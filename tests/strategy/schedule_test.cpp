@@ -44,6 +44,16 @@ TEST(Schedule, InterleavedWarmUpCounts) {  // 2(p-1-r) + (v-1)p = 10, 8, 6, 4, a
   }
 }
 
+TEST(Schedule, ZeroBubble) {  // docs/schedules.md
+  EXPECT_EQ(to_text(lists_of(Schedule::ZeroBubbleV, {.p = 2, .m = 4, .v = 2})),
+            "0F0 0F1 0F2 3F0 3I0 3W0 3F1 3I1 3W1 0F3 0I0 0W0 3F2 3I2 3W2 0I1 0W1 3F3 3I3 3W3 0I2 0W2 0I3 0W3\n"
+            "1F0 2F0 1F1 2F1 2I0 2W0 1F2 1I0 1W0 2F2 2I1 2W1 1F3 1I1 1W1 2F3 2I2 2W2 1I2 2I3 1I3 1W2 2W3 1W3\n");
+  EXPECT_EQ(to_text(ScheduleLists{lists_of(Schedule::ZeroBubbleH1, {.p = 4, .m = 8})[2]}),
+            "2F0 2F1 2I0 2F2 2I1 2F3 2I2 2W0 2F4 2I3 2W1 2F5 2I4 2W2 2F6 2I5 2W3 2F7 2I6 2W4 2I7 2W5 2W6 2W7\n");
+  EXPECT_EQ(to_text(ScheduleLists{lists_of(Schedule::ZeroBubbleH2, {.p = 4, .m = 8})[3]}),
+            "3F0 3I0 3F1 3I1 3F2 3I2 3F3 3I3 3F4 3I4 3F5 3I5 3F6 3I6 3W0 3F7 3I7 3W1 3W2 3W3 3W4 3W5 3W6 3W7\n");
+}
+
 TEST(Schedule, GPipeIsAllForwardsThenAllBackwards) {
   EXPECT_EQ(to_text(lists_of(Schedule::GPipe, {.p = 2, .m = 3})), "0F0 0F1 0F2 0B0 0B1 0B2\n1F0 1F1 1F2 1B0 1B1 1B2\n");
 }
@@ -242,7 +252,8 @@ TEST(ScheduleDraw, TheDocumentShowsWhatIsDrawn) {
   };
   for (const Picture& picture : {Picture{Schedule::GPipe, {4, 8, 1}, 0}, Picture{Schedule::OneFOneB, {4, 8, 1}, 0},
                                  Picture{Schedule::OneFOneB, {4, 8, 1}, 0.5}, Picture{Schedule::Interleaved, {2, 4, 2}, 0},
-                                 Picture{Schedule::Interleaved, {4, 8, 2}, 0}}) {
+                                 Picture{Schedule::Interleaved, {4, 8, 2}, 0}, Picture{Schedule::ZeroBubbleH1, {4, 8, 1}, 0},
+                                 Picture{Schedule::ZeroBubbleH2, {4, 8, 1}, 0}, Picture{Schedule::ZeroBubbleV, {4, 8, 2}, 0}}) {
     const ScheduleLists lists = lists_of(picture.id, picture.shape);
     const int stages = picture.shape.p * picture.shape.v;
     const auto timing = evaluate<double>(lists, equal_times<double>(stages, 1, 1, 1, picture.latency));

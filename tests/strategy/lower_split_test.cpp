@@ -1,0 +1,209 @@
+// Plans of schedules with input and weight gradients apart: sound, with the same work as an undivided backward, and with the
+// memory that the split costs.
+#include <map>
+#include <random>
+#include <set>
+
+#include "core/check_plan.h"
+#include "core/memory_timeline.h"
+#include "strategy/schedule.h"
+#include "tests/strategy/support_lower.h"
+
+namespace foreshard {
+
+namespace {
+
+const std::vector<Schedule> kSplit = {Schedule::ZeroBubbleH1, Schedule::ZeroBubbleH2, Schedule::ZeroBubbleV};
+
+class Random {
+ public:
+  explicit Random(std::uint32_t seed) : engine_(seed) {}
+  template <class T>
+  T one_of(std::initializer_list<T> choices) {
+    return *(choices.begin() + static_cast<std::ptrdiff_t>(engine_() % choices.size()));
+  }
+  bool toss() { return engine_() % 2 == 0; }
+
+ private:
+  std::mt19937 engine_;
+};
+
+Model random_model(Random& random) {
+  Transformer t{.layers = 8,
+                .hidden = 64,
+                .ffn_hidden = 256,
+                .heads = 8,
+                .kv_heads = 8,
+                .head_dim = 8,
+                .vocab = 250,
+                .max_positions = 64};
+  t.tied_embeddings = random.toss();
+  if (random.one_of({0, 1, 2}) == 0) {  // Llama
+    t.norm = NormKind::RmsNorm, t.activation = ActivationKind::SwiGlu, t.positions = PositionKind::Rope;
+    t.kv_heads = 4, t.qkv_bias = t.projection_bias = t.mlp_bias = false;
+  } else if (random.one_of({0, 1, 2}) == 0) {  // BERT
+    t.causal = false, t.post_norm = t.embedding_norm = t.mlm_head = t.tied_embeddings = t.lm_head_bias = true;
+    t.final_norm = false, t.token_types = 2;
+  }
+  return {.name = "random", .shape = t};
+}
+
+Strategy random_strategy(Random& random) {
+  Strategy s{.dp = random.one_of({1, 2, 4}), .tp = random.one_of({1, 2, 4}), .pp = random.one_of({1, 2, 4})};
+  s.schedule = random.one_of({Schedule::ZeroBubbleH1, Schedule::ZeroBubbleH2, Schedule::ZeroBubbleV});
+  if (s.schedule == Schedule::ZeroBubbleV) s.virtual_stages = 2, s.pp = random.one_of({2, 4});
+  s.cp = random.one_of({1, 1, 1, 2});
+  s.context = random.one_of({ContextKind::AllGather, ContextKind::Ring});
+  s.sequence_parallel = random.toss();
+  s.micro_batch = random.one_of({1, 2});
+  s.global_batch = s.micro_batch * s.dp * random.one_of({1, 2, 3, 5, 9});
+  s.zero = random.one_of({0, 1});
+  if (s.dp == 4 && random.toss()) s.zero_group = 2;
+  s.recompute.kind = random.one_of(
+      {RecomputeKind::None, RecomputeKind::None, RecomputeKind::Selective, RecomputeKind::Full, RecomputeKind::Modules});
+  if (s.recompute.kind == RecomputeKind::Full) s.recompute.layers = random.one_of({0, 1});
+  if (s.recompute.kind == RecomputeKind::Modules)
+    s.recompute.modules =
+        random.one_of<std::vector<std::string>>({{"norm"}, {"activation", "norm"}, {"attention", "mlp"}, {"dropout"}});
+  s.precision = random.one_of({DType::BF16, DType::F32});
+  s.dropout = random.toss() ? 0.1 : 0;
+  if (random.toss()) s.attention = AttentionKernel::Unfused;
+  s.clip_norm = random.one_of({0.0, 1.0});
+  s.bucket = {random.one_of<std::int64_t>({0, 1000, 50'000, 400'000})};
+  s.overlap = {.gradients = random.toss(), .parameters = random.toss(), .p2p = random.toss(), .tp = random.toss()};
+  return s;
+}
+
+std::string describe(const Strategy& s, const std::vector<PlanDefect>& defects) {
+  std::string text = to_json(s);
+  for (const PlanDefect& defect : defects) text += "\n" + defect.rule + " at " + defect.where + ": " + defect.what;
+  return text;
+}
+
+}  // namespace
+
+TEST(LowerSplit, EveryPlanIsSound) {
+  Random random(20261121);
+  const Cluster cluster = load_cluster("dgx-a100-x16");
+  int plans = 0;
+  for (int round = 0; round < 250; ++round) {
+    const Model model = random_model(random);
+    const auto answer = lower(model, cluster, random_strategy(random));
+    if (!std::holds_alternative<Lowered>(answer)) continue;
+    ++plans;
+    const auto defects = check_plan(std::get<Lowered>(answer).plan);
+    ASSERT_TRUE(defects.empty()) << describe(std::get<Lowered>(answer).strategy, defects);
+  }
+  EXPECT_GT(plans, 150);
+}
+
+// Deeper pipelines, where transfers of both directions cross on the middle ranks.
+TEST(LowerSplit, NoPipelineStandsStill) {
+  const Cluster cluster = load_cluster("dgx-a100-x16");
+  for (const Schedule schedule : kSplit)
+    for (const int pp : {2, 3, 4, 8})
+      for (const int m : {1, 2, pp, 2 * pp - 1, 3 * pp + 1}) {
+        Model model = load_model("gpt2-124m");
+        std::get<Transformer>(model.shape).layers = 2 * pp;
+        Strategy s{.dp = 1, .pp = pp, .schedule = schedule, .micro_batch = 1, .global_batch = m};
+        if (schedule == Schedule::ZeroBubbleV) s.virtual_stages = 2;
+        for (const bool overlap : {true, false}) {
+          s.overlap.p2p = overlap;
+          const auto defects = check_plan(lowered(model, cluster, s).plan);
+          ASSERT_TRUE(defects.empty()) << describe(s, defects);
+        }
+      }
+}
+
+// The two halves together do what an undivided backward does: equal FLOPs, by phase.
+TEST(LowerSplit, TheHalvesMakeUpABackward) {
+  const auto work = [](Schedule schedule) {
+    const Plan plan =
+        lowered("gpt2-124m", "dgx-a100",
+                {.tp = 2, .pp = 4, .sequence_parallel = true, .schedule = schedule, .micro_batch = 1, .global_batch = 8})
+            .plan;
+    std::map<Phase, double> flops;
+    for (const Role& role : plan.roles)
+      for (const Action& action : role.actions)
+        for (const Instruction& run : plan.segments[action.segment.index()].instructions)
+          if (const auto* what = std::get_if<Compute>(&run.what)) flops[what->phase] += what->flops.value;
+    return flops;
+  };
+  EXPECT_EQ(work(Schedule::OneFOneB), work(Schedule::ZeroBubbleH1));
+}
+
+// Bytes per token, sample and hidden element of a GPT layer without dropout and with a flash kernel (h = 12 heads of 64):
+// of the layer's 34 sbh without its dropout masks, 14 (inputs of the four products: 2 + 2 + 2 + 8) wait for the weight gradients,
+// and 18 of gradients come to them (6 + 2 + 8 + 2): Qi et al. 2024, table 1, W: 32.
+TEST(LowerSplit, WhatWaitsForTheWeightGradients) {
+  Model model = load_model("gpt2-124m");
+  std::get<Transformer>(model.shape).layers = 4;
+  const Plan plan = lowered(model, load_cluster("dgx-a100"),
+                            {.dp = 1, .pp = 4, .schedule = Schedule::ZeroBubbleH1, .micro_batch = 2, .global_batch = 16})
+                        .plan;
+  const double sbh = 1024.0 * 2 * 768;
+  const Role& role = plan.roles[1];
+  double late = 0, deferred = 0;
+  std::set<std::size_t> late_slots, deferred_slots;
+  for (const Buffer& buffer : role.buffers) {
+    if (buffer.category != Category::Activations || buffer.name.starts_with("input")) continue;
+    const double each = static_cast<double>(buffer.bytes.value) / sbh;
+    if (buffer.name.find(".kept") != std::string::npos)
+      deferred += each, deferred_slots.insert(buffer.offsets.size());
+    else if (buffer.offsets.size() == 4)
+      late += each;
+  }
+  EXPECT_DOUBLE_EQ(late, 14);
+  EXPECT_NEAR(deferred, 18, 2.01);                        // and the gradient that came, when it is copied
+  EXPECT_EQ(deferred_slots, (std::set<std::size_t>{2}));  // rank 1 owes one, and has one in hand
+}
+
+TEST(LowerSplit, Refusals) {
+  const Model model = load_model("gpt2-124m");
+  const Cluster cluster = load_cluster("dgx-a100");
+  const Infeasible cut = refused(
+      model, cluster, {.dp = 2, .pp = 2, .schedule = Schedule::ZeroBubbleH1, .micro_batch = 1, .global_batch = 8, .zero = 2});
+  EXPECT_EQ(cut.reason, "schedule zb-h1 keeps whole gradients, ZeRO 2 cuts them");
+  const Infeasible one =
+      refused(model, cluster, {.dp = 1, .pp = 2, .schedule = Schedule::ZeroBubbleV, .micro_batch = 1, .global_batch = 8});
+  EXPECT_EQ(one.reason, "schedule zb-v needs exactly 2 virtual stages per rank, found 1");
+  EXPECT_EQ(one.would_help, (std::vector<std::string>{"--virtual-stages 2", "--schedule zb-h1"}));
+  const Infeasible group = refused(model, cluster,
+                                   {.dp = 1,
+                                    .pp = 2,
+                                    .virtual_stages = 2,
+                                    .schedule = Schedule::ZeroBubbleV,
+                                    .microbatch_group = 4,
+                                    .micro_batch = 1,
+                                    .global_batch = 8});
+  EXPECT_EQ(group.reason, "schedule zb-v has no groups of micro-batches, found groups of 4");
+}
+
+// A plan in which a weight gradient is dropped, or comes before its input gradient, is found.
+TEST(LowerSplit, MutationsAreFound) {
+  const Plan plan = lowered("gpt2-124m", "dgx-a100",
+                            {.dp = 1, .pp = 4, .schedule = Schedule::ZeroBubbleH1, .micro_batch = 1, .global_batch = 8})
+                        .plan;
+  const auto rules = [](const Plan& broken) {
+    std::set<std::string> names;
+    for (const PlanDefect& defect : check_plan(broken)) names.insert(defect.rule);
+    return names;
+  };
+  const auto position = [&](Work work) {
+    const auto& actions = plan.roles[2].actions;
+    for (std::size_t a = 0; a < actions.size(); ++a)
+      if (!actions[a].does.empty() && actions[a].does[0].work == work && actions[a].does[0].microbatch == 3) return a;
+    return std::size_t{0};
+  };
+  ASSERT_TRUE(rules(plan).empty());
+  Plan dropped = plan;
+  dropped.roles[2].actions.erase(dropped.roles[2].actions.begin() + static_cast<std::ptrdiff_t>(position(Work::W)));
+  EXPECT_TRUE(rules(dropped).contains("work-missing"));
+  EXPECT_TRUE(rules(dropped).contains("double-acquire") || rules(dropped).contains("life-not-closed"));
+  Plan swapped = plan;
+  std::swap(swapped.roles[2].actions[position(Work::W)], swapped.roles[2].actions[position(Work::I)]);
+  EXPECT_TRUE(rules(swapped).contains("work-order"));
+  EXPECT_GT(rules(swapped).size(), 1u);  // and its blocks are used outside their lives
+}
+
+}  // namespace foreshard
