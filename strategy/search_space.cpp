@@ -155,6 +155,8 @@ std::vector<int> zero_groups_for(const SearchSpace& space, const Point& grid) {
 }
 
 std::vector<std::int8_t> zeros_for(const SearchSpace& space, const Point& point) {
+  if (schedule_entry(point.schedule).splits && space.zeros.size() > 1)  // whole gradients only
+    return point.dp * point.cp > 1 ? std::vector<std::int8_t>{0, 1} : std::vector<std::int8_t>{0};
   if (space.zeros.size() == 1 || point.dp * point.cp > 1) return space.zeros;
   return {0};
 }
@@ -164,6 +166,7 @@ std::vector<Schedule> schedules_for(const SearchSpace& space, const Point& point
   const auto m = static_cast<int>(space.batch / (point.micro_batch * point.dp));
   for (const ScheduleEntry& entry : schedules()) {
     if (!space.schedules.empty() && space.schedules.front() != entry.id) continue;
+    if (space.schedules.empty() && entry.splits) continue;  // when they are asked for: a framework has to be able to run them
     if (entry.chunks != (point.virtual_stages > 1) || (entry.chunks && point.pp == 1)) continue;
     if (point.pp == 1 && space.schedules.empty() && entry.id != Schedule::OneFOneB) continue;  // all the same
     if (!entry.refuse({.p = point.pp, .m = m, .v = point.virtual_stages, .g = 0})) all.push_back(entry.id);
