@@ -274,10 +274,26 @@ int chunks_of(const MeasuredRow& row, const FrameworkPreset& preset, int layers,
   return slots % each == 0 ? slots / each : s.virtual_stages;
 }
 
+// The zero-bubble schedules by the names of their paper; 1F1B where the framework's own order is meant, whatever its chunks. The
+// searched orders "ZB-1p" and "ZB-2p" have the memory of zb-h1 and zb-h2, and little to win over them with nearly equal stages.
+// Stage times do not depend on it: nothing is split there.
+std::optional<Schedule> schedule_of(const MeasuredRow& row) {
+  if (!row.mentions("pp_schedule", "zb")) return Schedule::OneFOneB;
+  if (row.mentions("measured_quantity", "stage_")) return Schedule::OneFOneB;
+  const std::pair<const char*, Schedule> known[] = {{"zb-1p", Schedule::ZeroBubbleH1},
+                                                    {"zb-h1", Schedule::ZeroBubbleH1},
+                                                    {"zb-2p", Schedule::ZeroBubbleH2},
+                                                    {"zb-h2", Schedule::ZeroBubbleH2},
+                                                    {"zb-v", Schedule::ZeroBubbleV}};
+  for (const auto& [word, schedule] : known)
+    if (row.mentions("pp_schedule", word)) return schedule;
+  return {};
+}
+
 // Megatron interleaves groups of pp micro-batches; where those do not add up, the run had the next size that does.
 int group_of(const Strategy& s) {
   const std::int64_t m = s.global_batch / std::max<std::int64_t>(1, s.micro_batch * s.dp);
-  if (s.virtual_stages == 1 || m % s.pp == 0) return 0;
+  if (s.virtual_stages == 1 || m % s.pp == 0 || s.schedule == Schedule::ZeroBubbleV) return 0;
   for (std::int64_t group = s.pp; group <= m; ++group)
     if (m % group == 0) return static_cast<int>(group);
   return 0;
@@ -331,8 +347,10 @@ std::variant<MeasuredCase, SkipReason> measured_case(const MeasuredRow& row) {
   s.framework = question.framework;
   if (auto missing = set_degrees(row, question, s, question.gpus, question.assumed)) return *missing;
   if (!row.unknown("offload") && !row.text("offload").starts_with("none")) return SkipReason::Offload;
-  const bool of_a_stage = question.quantity >= Quantity::StageForward;  // the schedule does not matter
-  if (row.mentions("pp_schedule", "zb") && !of_a_stage) return SkipReason::Schedule;
+  const auto schedule = schedule_of(row);
+  if (!schedule) return SkipReason::Schedule;
+  if (*schedule != Schedule::OneFOneB) s.schedule = *schedule;
+  question.barrier = row.mentions("notes", "instead of post-validation");
   s.seq = shape.max_positions;
   s.sequence_parallel = row.text("sequence_parallel") == "yes" && s.tp > 1;
   s.zero = row.unknown("zero_stage_or_fsdp") ? preset.zero : zero_of(row);

@@ -70,6 +70,7 @@ struct MeasuredCase {
   std::string stack = {};                 // the framework that the row names, whatever kernels it ran with
   std::string flags = {};                 // of the framework's command line
   std::int64_t gpus = 0;
+  bool barrier = false;  // the optimizer waits for all ranks, though the framework need not
 };
 
 // Throws Error when a cell that is stated cannot be read.

@@ -44,7 +44,9 @@ Outcome estimate_once(const Model& model, const Cluster& cluster, const Strategy
       stage_times ? stage_durations(lowered.plan, cluster) : std::vector<StageDurations>();
   const double hop = stages.empty() ? 0.0 : stages[stages.size() / 2].hop;
   out.feasible = true;
-  out.iteration = refine(lowered, cluster, microbatches).time.value + preset.host_per_step.value;
+  const Estimate estimate = refine(lowered, cluster, microbatches);
+  out.iteration = estimate.time.value + preset.host_per_step.value;
+  out.skew = estimate.skew.value;
   if (!stage_times) return out;
   Result result{.trace = refined_trace(lowered, cluster), .granularity = Granularity::Op};
   result.plan = std::move(lowered.plan);
@@ -99,6 +101,11 @@ double time_value(const MeasuredCase& question, const Strategy& s, const Outcome
     case Quantity::LayerBoth: return 0;
   }
   return 0;
+}
+
+Outcome as_run(const MeasuredCase& question, Outcome outcome) {
+  if (framework_preset(question.framework).post_validation && !question.barrier) outcome.iteration -= outcome.skew;
+  return outcome;
 }
 
 bool is_layer(Quantity q) { return q == Quantity::LayerForward || q == Quantity::LayerBackward || q == Quantity::LayerBoth; }
@@ -164,7 +171,7 @@ Prediction Predictor::predict(const MeasuredCase& question) {
   else if (is_memory(question.quantity))
     best.value = memory_value(question, *chosen.strategy, chosen.memory);
   else
-    best.value = time_value(question, *chosen.strategy, *chosen.outcome);
+    best.value = time_value(question, *chosen.strategy, as_run(question, *chosen.outcome));
   return best;
 }
 

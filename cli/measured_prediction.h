@@ -15,6 +15,7 @@ struct Outcome {
   bool feasible = false;
   std::string reason = {};
   double iteration = 0;  // seconds
+  double skew = 0;       // of these, saved where steps follow each other without a barrier
   // Only where asked for.
   double forward = 0, backward_input = 0, backward_weight = 0, transfer = 0;  // seconds, the median stage
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "strategy/caching_allocator.h"
 #include "strategy/framework_memory.h"
@@ -25,7 +26,8 @@ double elements(const Parameter& parameter) {
 
 // One layer and micro-batch.
 struct LayerBytes {
-  double kept = 0;      // from its forward to its backward
+  double kept = 0;  // from its forward to its backward
+  double left = 0;  // of the products with weights: inputs and gradients of the results, what a weight gradient put off needs
   double backward = 0;  // beside that, while its backward runs: values made again, gradients
   double loss = 0;      // of the head: beside everything that is kept, when the loss is computed
   double held = 0;      // of the head: and while the layers before it run backward
@@ -38,6 +40,7 @@ class LayerMeasure {
     const KeepRule plain = keep_rule(layer, {}, false);
     const KeepRule rule = keep_rule(layer, strategy.recompute, full);
     bytes_.kept = stored(rule) + (full && rule.whole_layer ? 0 : extras(rule));
+    bytes_.left = left();
     bytes_.backward = gradients();
     if (rule.whole_layer) bytes_.backward += stored(plain) + extras(plain) - stored(rule);
     for (const Operator& op : layer.operators)
@@ -98,6 +101,19 @@ class LayerMeasure {
     return sum;
   }
 
+  // 32 s b h per layer of GPT (Qi et al. 2024, table 1: W): 14 of inputs, 18 of gradients.
+  double left() const {
+    std::vector<char> seen(layer_.values.size(), 0);
+    double sum = 0;
+    for (const Operator& op : layer_.operators) {
+      if (!is_product(op)) continue;
+      for (const auto* list : {&op.saved, &op.outputs})
+        for (const int v : *list)
+          if (!std::exchange(seen[static_cast<std::size_t>(v)], 1)) sum += size(value(v));
+    }
+    return sum;
+  }
+
   // The operator whose gradients, those of what it made and of what it read, take most; and the gradient of the residual stream.
   double gradients() const {
     double most = 0;
@@ -136,6 +152,7 @@ struct StageBytes {
   std::vector<double> tensors = {};  // elements of each parameter
   double largest_layer = 0;          // elements
   double kept = 0, counted = 0;      // of one micro-batch; counted: by transformer layers
+  double left = 0;                   // from its input to its weight gradients
   double backward = 0, loss = 0, held = 0;
   double boundary = 0;  // what it sends on
 };
@@ -156,7 +173,7 @@ class Allocation {
     const Shares share = shares();
     double states = 0, transient = 0;
     for (int chunk = 0; chunk < strategy_.virtual_stages; ++chunk) {
-      const StageBytes& stage = at(chunk * strategy_.pp + index);
+      const StageBytes& stage = at(stage_of(*strategy_.schedule, index, chunk, strategy_.pp));
       states += stage.parameters * (share.parameter + share.gradient + share.state * share.states);
       out.statics += stage.parameters * share.left;
       transient = std::max(transient, stage.largest_layer * share.gathered);
@@ -213,7 +230,7 @@ class Allocation {
     };
     std::vector<double> tensors;
     for (int chunk = 0; chunk < strategy_.virtual_stages; ++chunk) {
-      const StageBytes& stage = at(chunk * strategy_.pp + index);
+      const StageBytes& stage = at(stage_of(*strategy_.schedule, index, chunk, strategy_.pp));
       tensors.insert(tensors.end(), stage.tensors.begin(), stage.tensors.end());
       for (const double tensor : stage.tensors)
         if (strategy_.zero == 0) allocate(tensor * share.parameter);
@@ -248,7 +265,7 @@ class Allocation {
       out.parameters += parameters;
       out.largest_layer = std::max(out.largest_layer, parameters);
       out.kept += bytes.kept;
-      if (layer.counted) out.counted += bytes.kept;
+      if (layer.counted) out.counted += bytes.kept, out.left += bytes.left;
       out.backward = std::max(out.backward, bytes.backward);
       out.loss = std::max(out.loss, bytes.loss);
       out.held = std::max(out.held, bytes.held);
@@ -275,6 +292,13 @@ class Allocation {
       } else if (op.work == Work::B) {
         busy = std::max(busy, kept + stage.backward + stage.held);
         kept -= stage.kept, counted -= stage.counted;
+      } else if (op.work == Work::I) {
+        busy = std::max(busy, kept + stage.backward + stage.held);
+        kept += stage.left - stage.kept, counted += stage.left - stage.counted;
+        busy = std::max(busy, kept);
+        activations = std::max(activations, counted);
+      } else if (op.work == Work::W) {
+        kept -= stage.left, counted -= stage.left;
       }
     }
   }

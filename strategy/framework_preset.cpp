@@ -79,6 +79,7 @@ void read_defaults(const JsonReader& json, const std::string& file, FrameworkPre
   if (const auto dropout = json.find("dropout")) preset.dropout = dropout->as_double(0, 0.99);
   if (const auto clip = json.find("clip_norm")) preset.clip_norm = clip->as_double(0, 1e9);
   if (const auto layers = json.find("chunk_layers")) preset.chunk_layers = static_cast<int>(layers->as_int(0, 1000));
+  if (const auto validates = json.find("post_validation")) preset.post_validation = validates->as_bool();
   if (const auto zero = json.find("zero")) preset.zero = static_cast<int>(zero->as_int(0, 3));
   if (const auto multiple = json.find("vocab_multiple")) preset.vocab_multiple = multiple->as_int(1, 1'000'000);
   if (const auto vocabulary = json.find("vocabulary")) preset.vocabulary = vocabulary->as_int(1, 10'000'000);
@@ -133,6 +134,7 @@ FrameworkPreset parse_framework_preset(const std::string& text, const std::strin
              "flash",
              "dropout",
              "clip_norm",
+             "post_validation",
              "zero",
              "chunk_layers",
              "vocab_multiple",

@@ -36,8 +36,9 @@ struct FrameworkPreset {
   AttentionKernel attention = AttentionKernel::Auto;
   double dropout = 0;  // of models with biases and learned positions, as GPT and BERT have it
   double clip_norm = 0;
-  int zero = 0;          // stage, when a row does not state one
-  int chunk_layers = 0;  // of an interleaved schedule, when a row does not state its chunks; 0: not interleaved then
+  bool post_validation = false;  // steps of zero-bubble schedules follow each other without a barrier
+  int zero = 0;                  // stage, when a row does not state one
+  int chunk_layers = 0;          // of an interleaved schedule, when a row does not state its chunks; 0: not interleaved then
   std::int64_t vocab_multiple = 1;
   std::int64_t vocabulary = 0;  // when a row does not state one: that of the framework's usual tokenizer
   FlopCount flop_count = FlopCount::Model;
