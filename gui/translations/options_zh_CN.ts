@@ -218,12 +218,16 @@
         <translation>每个流水线级的模型块数</translation>
     </message>
     <message>
-        <source>more than 1 with schedule interleaved-1f1b</source>
-        <translation>大于 1 时使用 interleaved-1f1b 调度</translation>
+        <source>more than 1 with schedule interleaved-1f1b, 2 with zb-v</source>
+        <translation>大于 1 时使用 interleaved-1f1b 调度，zb-v 为 2</translation>
     </message>
     <message>
-        <source>order of forwards and backwards; auto: 1f1b, interleaved-1f1b with virtual stages</source>
-        <translation>前向与反向的顺序；自动：1f1b，有虚拟阶段时为 interleaved-1f1b</translation>
+        <source>order of forwards and backwards; auto: 1f1b, interleaved-1f1b with virtual stages; zb-*: zero bubble, input and weight gradients apart</source>
+        <translation>前向与反向的顺序；自动：1f1b，有虚拟阶段时为 interleaved-1f1b；zb-*：零气泡，输入梯度与权重梯度分开</translation>
+    </message>
+    <message>
+        <source>zb-*: ZeRO 0 or 1</source>
+        <translation>zb-*：ZeRO 0 或 1</translation>
     </message>
     <message>
         <source>layers per stage, such as 2,3x14,2; empty: even</source>

@@ -64,8 +64,9 @@ TEST(Program, ValuesAreChecked) {
   expect_refused("show schedule 1f1b --pp 2",
                  "command line: --micro-batches: found nothing, expected M: micro-batches per iteration; see \"foreshard show "
                  "schedule --help\"");
-  expect_refused("show schedule 1f1c --pp 2 --micro-batches 4",
-                 "command line: NAME: found \"1f1c\", expected one of gpipe, 1f1b, interleaved-1f1b (nearest: 1f1b)");
+  expect_refused(
+      "show schedule 1f1c --pp 2 --micro-batches 4",
+      "command line: NAME: found \"1f1c\", expected one of gpipe, 1f1b, interleaved-1f1b, zb-h1, zb-h2, zb-v (nearest: 1f1b)");
 }
 
 TEST(Program, HelpOfEveryVerbFitsAHundredColumnsAndHasAnExample) {

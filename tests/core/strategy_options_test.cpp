@@ -120,7 +120,8 @@ TEST(StrategyOptions, WrongValuesAreNamed) {
   EXPECT_EQ(message_of("momentum", "-0.1"), "here: momentum: found \"-0.1\", expected a number of at least 0 and below 1");
   EXPECT_EQ(message_of("sequence_parallel", "yes"), "here: sequence_parallel: found \"yes\", expected true or false");
   EXPECT_EQ(message_of("schedule", "interleaved"),
-            "here: schedule: found \"interleaved\", expected one of auto, gpipe, 1f1b, interleaved-1f1b (nearest: "
+            "here: schedule: found \"interleaved\", expected one of auto, gpipe, 1f1b, interleaved-1f1b, zb-h1, zb-h2, "
+            "zb-v (nearest: "
             "\"interleaved-1f1b\")");
   EXPECT_EQ(message_of("precision", "bf17"),
             "here: precision: found \"bf17\", expected one of bf16, fp16, tf32, fp32, fp64 (nearest: \"bf16\")");
