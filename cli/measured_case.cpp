@@ -194,6 +194,24 @@ std::optional<int> flag_number(const MeasuredRow& row, const std::string& flag) 
   return std::atoi(flags.c_str() + at + flag.size() + 3);
 }
 
+// What the run's command line said. A note may name a flag of the preset by its words, as the name of a test does.
+std::string flags_of(const MeasuredRow& row, const FrameworkPreset& preset) {
+  std::string flags = row.unknown("framework_flags") ? "" : row.text("framework_flags");
+  for (const MemoryFlag& known : preset.memory.flags) {
+    std::string words = known.flag;
+    std::replace(words.begin(), words.end(), '-', '_');
+    if (words.find('_') == std::string::npos || !row.mentions("notes", words.c_str())) continue;
+    if (flags.find("--" + known.flag) == std::string::npos) flags += " --" + known.flag;
+  }
+  return flags;
+}
+
+// Megatron's distributed optimizer in several instances: each has all of the states. Its tests run two.
+int optimizer_copies(const MeasuredRow& row) {
+  if (const auto stated = flag_number(row, "num-distributed-optimizer-instances")) return *stated;
+  return row.mentions("notes", "multi_dist_optimizer_instances") ? 2 : 1;
+}
+
 // The stages between the first and the last are even.
 std::string flagged_split(const MeasuredRow& row, int layers, int stages) {
   const auto first = flag_number(row, "decoder-first-pipeline-num-layers"),
@@ -214,6 +232,7 @@ std::string split_of(int layers, int stages) {
 void set_numbers(const MeasuredRow& row, const FrameworkPreset& preset, const Transformer& t, Strategy& s) {
   s.precision = precision_of(row);
   if (s.precision == DType::F8 && row.mentions("precision", "bf16 adam moments")) s.state_dtype = DType::BF16;
+  if (row.mentions("zero_stage_or_fsdp", "pure bf16")) s.param_dtype = s.grad_dtype = s.state_dtype = DType::BF16;
   if (row.mentions("precision", "autocast")) s.grad_dtype = DType::F32;  // gradients of fp32 parameters
   s.attention = row.mentions("flash_attention", "yes")                                     ? AttentionKernel::Flash
                 : row.mentions("flash_attention", "no") && !row.unknown("flash_attention") ? AttentionKernel::Unfused
@@ -337,8 +356,8 @@ std::variant<MeasuredCase, SkipReason> measured_case(const MeasuredRow& row) {
   question.framework = question.stack = preset_of(row, question.assumed);
   for (const KernelWord& entry : kKernels)
     if (question.framework == entry.with) question.stack = entry.preset;
-  if (!row.unknown("framework_flags")) question.flags = row.text("framework_flags");
   const FrameworkPreset& preset = framework_preset(question.framework);
+  question.flags = flags_of(row, preset);
   auto model = model_of(row, preset, question.assumed);
   if (!model) return SkipReason::UnknownShape;
   question.model = std::move(*model);
@@ -356,6 +375,7 @@ std::variant<MeasuredCase, SkipReason> measured_case(const MeasuredRow& row) {
   s.zero = row.unknown("zero_stage_or_fsdp") ? preset.zero : zero_of(row);
   if (const std::size_t at = row.text("zero_stage_or_fsdp").find("group "); at != std::string::npos)
     s.zero_group = std::clamp(std::atoi(row.text("zero_stage_or_fsdp").c_str() + at + 6), 1, s.dp);
+  if (const int copies = optimizer_copies(row); s.zero == 1 && copies > 1 && s.dp % copies == 0) s.zero_group = s.dp / copies;
   s.virtual_stages = chunks_of(row, preset, shape.layers, s);
   s.layer_split = flagged_split(row, shape.layers, s.pp * s.virtual_stages);
   if (s.layer_split.empty()) s.layer_split = split_of(shape.layers, s.pp * s.virtual_stages);

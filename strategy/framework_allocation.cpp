@@ -31,6 +31,7 @@ struct LayerBytes {
   double backward = 0;  // beside that, while its backward runs: values made again, gradients
   double loss = 0;      // of the head: beside everything that is kept, when the loss is computed
   double held = 0;      // of the head: and while the layers before it run backward
+  double deferred = 0;  // of the head: its input and the gradient of its result
 };
 
 class LayerMeasure {
@@ -45,6 +46,7 @@ class LayerMeasure {
     if (rule.whole_layer) bytes_.backward += stored(plain) + extras(plain) - stored(rule);
     for (const Operator& op : layer.operators)
       if (op.op == Op::CrossEntropy && !op.communication && op.inputs.front() >= 0) add_loss(op);
+    bytes_.deferred = deferred();
   }
   LayerBytes take() const { return bytes_; }
 
@@ -121,11 +123,29 @@ class LayerMeasure {
       double sum = 0;
       for (const auto* list : {&op.inputs, &op.outputs})
         for (const int v : *list)
-          if (value(v).needs_grad) sum += size(value(v));
+          if (value(v).needs_grad) sum += size(value(v)) / (is_logits(v) ? parts() : 1);
       if (op.op == Op::Softmax) sum = std::max(sum, traits_.score_scratch * count(value(op.outputs[0])));
       if (op.op != Op::CrossEntropy) most = std::max(most, sum);
     }
     return most + (layer_.output >= 0 ? size(value(layer_.output)) : 0);
+  }
+
+  bool is_logits(int v) const {
+    return std::any_of(layer_.operators.begin(), layer_.operators.end(), [&](const Operator& op) {
+      return op.op == Op::CrossEntropy && !op.communication && !op.inputs.empty() && op.inputs[0] == v;
+    });
+  }
+  double parts() const {
+    if (!traits_.logit_parts_by_width) return traits_.logit_parts;
+    for (const Operator& op : layer_.operators)
+      if (is_product(op) && is_logits(op.outputs[0]))
+        return std::max(1.0, static_cast<double>(op.shapes[0].dims[2]) / static_cast<double>(op.shapes[0].dims[3]));
+    return 1;
+  }
+  double deferred() const {
+    for (const Operator& op : layer_.operators)
+      if (is_product(op) && is_logits(op.outputs[0])) return size(value(op.inputs[0])) + size(value(op.outputs[0]));
+    return 0;
   }
 
   void add_loss(const Operator& op) {
@@ -136,7 +156,7 @@ class LayerMeasure {
     bytes_.loss = std::max(
         bytes_.loss,
         gathers ? (traits_.gathered_logit_bytes * ranks + static_cast<double>(size_of(logits.dtype).value)) * count(logits)
-                : traits_.logit_bytes * count(logits));
+                : traits_.logit_bytes / parts() * count(logits));
     bytes_.held = traits_.held_logit_bytes * (traits_.gathered_logit_bytes > 0 ? ranks : 1) * count(logits);
   }
 
@@ -153,7 +173,7 @@ struct StageBytes {
   double largest_layer = 0;          // elements
   double kept = 0, counted = 0;      // of one micro-batch; counted: by transformer layers
   double left = 0;                   // from its input to its weight gradients
-  double backward = 0, loss = 0, held = 0;
+  double backward = 0, loss = 0, held = 0, deferred = 0;
   double boundary = 0;  // what it sends on
 };
 
@@ -171,12 +191,13 @@ class Allocation {
   RankAllocation rank(int index, const std::vector<ScheduleOp>& list) const {
     RankAllocation out;
     const Shares share = shares();
-    double states = 0, transient = 0;
+    double states = 0, transient = 0, heads = 0;
     for (int chunk = 0; chunk < strategy_.virtual_stages; ++chunk) {
       const StageBytes& stage = at(stage_of(*strategy_.schedule, index, chunk, strategy_.pp));
       states += stage.parameters * (share.parameter + share.gradient + share.state * share.states);
       out.statics += stage.parameters * share.left;
       transient = std::max(transient, stage.largest_layer * share.gathered);
+      heads += stage.deferred * traits_.deferred_heads;
     }
     if (traits_.caching_allocator) states += rounding(index, share);
     const double boundary = strategy_.pp > 1 ? boundary_bytes() : 0;
@@ -185,7 +206,7 @@ class Allocation {
     double busy = 0;
     walk(list, out.activations, busy);
     out.statics += states + libraries + traits_.boundaries_left * strategy_.virtual_stages * boundary;
-    out.peak = std::max(out.statics, states + libraries + in_use * boundary + mask() + transient + busy);
+    out.peak = std::max(out.statics, states + libraries + in_use * boundary + mask() + transient + heads + busy);
     const double stays = states + libraries;
     out.reserved = stays + (out.peak - stays) * traits_.fragmentation;
     return out;
@@ -269,6 +290,7 @@ class Allocation {
       out.backward = std::max(out.backward, bytes.backward);
       out.loss = std::max(out.loss, bytes.loss);
       out.held = std::max(out.held, bytes.held);
+      out.deferred = std::max(out.deferred, bytes.deferred);
       if (kind.output >= 0) out.boundary = size(kind.values[static_cast<std::size_t>(kind.output)]);
     }
     return out;

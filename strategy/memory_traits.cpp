@@ -32,11 +32,13 @@ void read_flag(const JsonReader& json, const std::string& key, bool& into) {
 }
 
 MemoryFlag read_flag_change(const std::string& flag, const JsonReader& json) {
-  json.only({"workspaces", "score_buffer", "logit_bytes"});
+  json.only({"workspaces", "score_buffer", "score_bytes", "logit_bytes", "deferred_heads"});
   MemoryFlag change = {.flag = flag};
   if (const auto workspaces = json.find("workspaces")) change.workspaces = read_workspaces(*workspaces);
   if (const auto bytes = json.find("score_buffer")) change.score_buffer = bytes->as_double(0, 64);
+  if (const auto bytes = json.find("score_bytes")) change.score_bytes = bytes->as_double(0, 64);
   if (const auto bytes = json.find("logit_bytes")) change.logit_bytes = bytes->as_double(0, 64);
+  if (const auto heads = json.find("deferred_heads")) change.deferred_heads = static_cast<int>(heads->as_int(0, 1000));
   return change;
 }
 
@@ -63,6 +65,7 @@ MemoryTraits read_memory_traits(const JsonReader& json) {
              "gathered_logit_bytes",
              "held_logit_bytes",
              "logit_chunks",
+             "logit_parts_by_width",
              "reports",
              "fragmentation",
              "context",
@@ -91,6 +94,7 @@ MemoryTraits read_memory_traits(const JsonReader& json) {
   read_number(json, "logit_bytes", 64, traits.logit_bytes);
   read_number(json, "gathered_logit_bytes", 64, traits.gathered_logit_bytes);
   if (const auto flag = json.find("logit_chunks")) traits.logit_chunks = flag->as_string();
+  read_flag(json, "logit_parts_by_width", traits.logit_parts_by_width);
   read_number(json, "held_logit_bytes", 64, traits.held_logit_bytes);
   if (const auto reports = json.find("reports"))
     traits.reports_reserved = reports->as_choice({"allocated", "reserved"}) == "reserved";
@@ -106,13 +110,15 @@ MemoryTraits with_flags(MemoryTraits traits, const std::string& flags) {
     if (flags.find("--" + change.flag) == std::string::npos) continue;
     for (const auto& [library, sizes] : change.workspaces) traits.workspaces[library] = sizes;
     if (change.score_buffer) traits.score_buffer = *change.score_buffer;
+    if (change.score_bytes) traits.score_bytes = *change.score_bytes;
     if (change.logit_bytes) traits.logit_bytes = *change.logit_bytes;
+    if (change.deferred_heads) traits.deferred_heads = *change.deferred_heads;
   }
   traits.flags.clear();
   if (!traits.logit_chunks.empty()) {
     const std::string flag = "--" + traits.logit_chunks + " ";
     if (const std::size_t at = flags.find(flag); at != std::string::npos)
-      traits.logit_bytes /= std::max(1, std::atoi(flags.c_str() + at + flag.size()));
+      traits.logit_parts = std::max(1, std::atoi(flags.c_str() + at + flag.size()));
   }
   return traits;
 }

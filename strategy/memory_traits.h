@@ -18,7 +18,8 @@ using ByArchitecture = std::map<std::string, Bytes>;  // "ampere" -> bytes; "any
 struct MemoryFlag {
   std::string flag = {};
   std::map<std::string, ByArchitecture> workspaces = {};  // replaces those of the same library
-  std::optional<double> score_buffer = {}, logit_bytes = {};
+  std::optional<double> score_buffer = {}, score_bytes = {}, logit_bytes = {};
+  std::optional<int> deferred_heads = {};
   bool operator==(const MemoryFlag&) const = default;
 };
 
@@ -43,9 +44,12 @@ struct MemoryTraits {
   double logit_bytes = 6;           // bytes per logit of this rank when the loss is largest: 16-bit logits, fp32 probabilities
   double gathered_logit_bytes = 0;  // likewise per logit of the whole vocabulary, which every tensor-parallel rank then holds
   std::string logit_chunks = {};    // the flag that says in how many parts the head is computed, one after the other
-  double held_logit_bytes = 0;      // and while the layers before it run backward
-  bool reports_reserved = false;    // what its logs print where nobody says what was measured
-  double fragmentation = 1;         // taken from the device over allocated, of what comes and goes
+  double logit_parts = 1;           // ... and in how many: only so much of the logits and their gradient is there at once
+  bool logit_parts_by_width = false;  // as many as the vocabulary is wider than the hidden size (Liger's fused loss)
+  int deferred_heads = 0;       // micro-batches whose head has its weight gradient put off: its input and the logits' gradient
+  double held_logit_bytes = 0;  // and while the layers before it run backward
+  bool reports_reserved = false;      // what its logs print where nobody says what was measured
+  double fragmentation = 1;           // taken from the device over allocated, of what comes and goes
   std::optional<Bytes> context = {};  // outside the allocator, beside the connections' buffers; empty: 544 MiB
   std::vector<MemoryFlag> flags = {};
   bool operator==(const MemoryTraits&) const = default;

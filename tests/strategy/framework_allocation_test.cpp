@@ -82,14 +82,22 @@ std::vector<Golden> golden_rows() {
   context.cp = 2, context.dp = 1, context.sequence_parallel = true, context.dropout = 0;
   Strategy half = local;
   half.precision = DType::F16;
+  Strategy deferred = golden(2, 2, 1, 0),
+           apart = golden(2, 2, 1, 0);  // two heads' inputs and gradients of their logits; fp32 softmax
+  deferred.attention = apart.attention = AttentionKernel::Unfused;
+  apart.precision = DType::F16;
   const char* plain = "--transformer-impl transformer_engine";
   const char* own = "--deterministic-mode --transformer-impl local";
+  const char* later = "--deterministic-mode --transformer-impl transformer_engine --defer-embedding-wgrad-compute";
+  const char* torch = "--deterministic-mode --transformer-impl local --no-masked-softmax-fusion";
   return {{"tp1_pp4_vp1 on A100", unfused, "dgx-a100", kDeterministic, 0.68346, 3.8396},
           {"tp1_pp1_uniform_full_recompute", recomputed, "dgx-h100", kDeterministic, 1.1732, 2.3854},
           {"tp1_pp4_vp1_resume_torch_decoupled_lr", golden(1, 4, 3, 0), "dgx-h100", kDeterministic, 0.70751, 2.4585},
           {"tp2_pp2_cp2_nondeterministic", context, "dgx-h100", plain, 0.47611, 0.87151},
           {"mcore_tp1_pp4, Megatron's own layers", local, "dgx-a100", own, 0.72838, 2.5599},
-          {"mcore_tp1_pp4_resume_torch_dist, fp16", half, "dgx-a100", own, 0.79381, 2.4923}};
+          {"mcore_tp1_pp4_resume_torch_dist, fp16", half, "dgx-a100", own, 0.79381, 2.4923},
+          {"tp2_pp2_defer_embedding_wgrad_compute", deferred, "dgx-a100", later, 0.45462, 2.1798},
+          {"mcore_tp2_pp2_resume_torch_dist_uninstall_te", apart, "dgx-a100", torch, 0.52059, 1.9424}};
 }
 
 TEST(FrameworkAllocation, MegatronsGoldenValuesWithinTwoPerCent) {
@@ -130,6 +138,30 @@ TEST(FrameworkAllocation, SchedulesHoldWhatIsInFlight) {
   EXPECT_DOUBLE_EQ(allocated(s, "dgx-a100").ranks[1].activations, kept);
   s.schedule = Schedule::GPipe;
   EXPECT_DOUBLE_EQ(allocated(s, "dgx-a100").ranks[0].activations, 32 * kept);
+}
+
+// zb-h1 on two ranks, u = b s h: rank 0 has two micro-batches in flight as under 1F1B; rank 1 runs F0 I0 F1 I1 W0, so that beside
+// one whole layer of 34 u bytes and the log-sum-exps waits what a weight gradient reads: 2 + 2 + 2 + 8 of inputs, 6 + 2 + 8 + 2 of
+// gradients.
+TEST(FrameworkAllocation, WhatWaitsForWeightGradientsCounts) {
+  Strategy s = golden(1, 2, 1, 0);
+  s.dp = 1, s.micro_batch = 1, s.global_batch = 32, s.attention = AttentionKernel::Flash;
+  const double kept = allocated(s, "dgx-h100").ranks[0].activations / 2;
+  s.schedule = Schedule::ZeroBubbleH1;
+  const FrameworkAllocation split = allocated(s, "dgx-h100");
+  EXPECT_DOUBLE_EQ(split.ranks[0].activations, 2 * kept);
+  EXPECT_DOUBLE_EQ(split.ranks[1].activations, kept + 6 * 32.0 * 1024 * 512);
+}
+
+// The head in parts: of logits and their gradient only so much is there at once.
+TEST(FrameworkAllocation, TheHeadInParts) {
+  Strategy s = golden(1, 1, 1, 0);
+  s.framework = "llmq";
+  const double whole = allocated(s, "dgx-h100", "").ranks[0].peak,
+               parts = allocated(s, "dgx-h100", "--lmhead-chunks 4").ranks[0].peak;
+  EXPECT_NEAR(whole - parts, 0.75 * 2 * 4096 * 50257.0, 0.02 * whole);
+  s.framework = "llama-factory-deepspeed";
+  EXPECT_LT(allocated(s, "dgx-h100", "").ranks[0].peak, allocated(golden(1, 1, 1, 0), "dgx-h100", "").ranks[0].peak);
 }
 
 // A rank that gathers the logits of four holds all of them; what it takes from the device grows with what comes and goes only.
