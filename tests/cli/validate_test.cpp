@@ -81,7 +81,7 @@ TEST(Measured, RowsOutOfReachSayWhy) {
   EXPECT_EQ(reason("tp", "unknown"), "unknown_degree");
   EXPECT_EQ(reason("global_batch", "unknown"), "unknown_batch");
   EXPECT_EQ(reason("gpu", "unknown"), "unknown_gpu");
-  EXPECT_EQ(reason("pp_schedule", "ZB-2p"), "schedule");
+  EXPECT_EQ(reason("pp_schedule", "ZB-3p"), "schedule");
   EXPECT_EQ(reason("offload", "optimizer to CPU"), "offload");
 }
 
