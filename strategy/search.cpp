@@ -22,6 +22,7 @@ namespace {
 
 constexpr double kMemorySlack = 1.05;  // the screen's memory is this far off at most; refining decides exactly
 constexpr std::size_t kVariants = 16;  // of a family, that screening keeps
+constexpr std::size_t kOfZero = 6;     // of these, with one ZeRO stage
 constexpr std::size_t kPolished = 12;  // families whose variants are all refined
 constexpr int kLastMoment = 4;         // families that are refined after an interrupt
 constexpr double kNear = 1.04;         // variants this far behind the best of their family have lost
@@ -236,7 +237,7 @@ class Searching {
     }
     tally.sample.offer(kept);
     if (!costs) return tally.best.offer({{kept}});  // nothing is known yet: every point is refined
-    family.offer(kept, kVariants);
+    family.offer(kept, kVariants, kOfZero);
     if (options_.objective != Objective::Pareto) return;
     const auto bin = static_cast<std::size_t>(
         std::clamp(kept.screened.peak / screen_->capacity() * (kMemoryBins - 1), 0.0, static_cast<double>(kMemoryBins - 1)));

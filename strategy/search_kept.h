@@ -28,14 +28,23 @@ struct Kept {
 };
 
 // Points with the same degrees, micro-batch and schedule: they differ in ZeRO, overlap, recomputation, sequence parallelism and
-// rank order. The best first.
+// rank order. The best first. What the screen gets wrong it gets wrong for a ZeRO stage as a whole, so none may crowd out the
+// others: of one stage at most `most_of_zero` are kept.
 struct Family {
   std::vector<Kept> variants = {};
   bool operator<(const Family& other) const { return variants.front() < other.variants.front(); }
-  void offer(const Kept& kept, std::size_t most) {
-    if (variants.size() >= most && !(kept < variants.back())) return;
+  void offer(const Kept& kept, std::size_t most, std::size_t most_of_zero) {
+    const auto alike = [&](const Kept& other) { return other.point.zero == kept.point.zero; };
+    auto last = variants.end();  // whose place it takes
+    if (static_cast<std::size_t>(std::count_if(variants.begin(), variants.end(), alike)) >= most_of_zero)
+      last = std::find_if(variants.rbegin(), variants.rend(), alike).base() - 1;
+    else if (variants.size() >= most)
+      last = variants.end() - 1;
+    if (last != variants.end()) {
+      if (!(kept < *last)) return;
+      variants.erase(last);
+    }
     variants.insert(std::upper_bound(variants.begin(), variants.end(), kept), kept);
-    if (variants.size() > most) variants.pop_back();
   }
 };
 
