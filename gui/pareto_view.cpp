@@ -66,7 +66,8 @@ void ParetoView::measure() {
 QRectF ParetoView::plot() const {
   const QFontMetrics metrics(font());
   const double left = metrics.horizontalAdvance("000.0") + 16, bottom = 2 * metrics.height() + 12;
-  return {left, metrics.height() + 14.0, width() - left - 14, height() - bottom - metrics.height() - 14};
+  const double top = 2 * metrics.height() + 14.0;  // the legend, then the name of the upright axis
+  return {left, top, width() - left - 14, height() - bottom - top};
 }
 
 QPointF ParetoView::place_of(int index) const {
@@ -141,7 +142,7 @@ void ParetoView::paint_grid(QPainter& painter) const {
   painter.setPen(theme_.faint);
   painter.drawText(QRectF(area.left(), area.bottom() + metrics.height() + 5, area.width(), metrics.height()), Qt::AlignRight,
                    unit > 1 ? tr("step time [ms]") : tr("step time [s]"));
-  painter.drawText(QPointF(6, metrics.ascent() + 4), tr("peak memory [GiB]"));
+  painter.drawText(QPointF(6, metrics.height() + metrics.ascent() + 4), tr("peak memory [GiB]"));
 }
 
 void ParetoView::paint_points(QPainter& painter) const {

@@ -37,7 +37,7 @@ void Screenshot::prepare() {
   }
   if (request_.view == "compare") {
     Choices other = window_.workspace().choices;
-    other.strategy["virtual_stages"] = "2";
+    other.strategy["virtual_stages"] = std::string("2");
     other.strategy["schedule"] = "interleaved-1f1b";
     window_.compare_with(other);
   }
