@@ -25,7 +25,8 @@ constexpr std::size_t kVariants = 16;  // of a family, that screening keeps
 constexpr std::size_t kOfZero = 6;     // of these, with one ZeRO stage
 constexpr std::size_t kPolished = 12;  // families whose variants are all refined
 constexpr int kLastMoment = 4;         // families that are refined after an interrupt
-constexpr double kNear = 1.04;         // variants this far behind the best of their family have lost
+constexpr double kNear = 1.04;         // variants this far behind the best of their family and ZeRO stage have lost
+constexpr double kNearStage = 1.2;     // ZeRO stages this far behind the best of their family have lost
 
 using ShapeKey = std::tuple<int, int, int, std::int64_t, bool, RecomputeKind>;
 
@@ -321,8 +322,7 @@ class Searching {
       const std::size_t count = std::min(families.size() - next, wanted - found.size());
       std::vector<std::optional<Candidate>> batch(count);
       std::atomic<std::int64_t> refined{0};
-      in_parallel(count, 0.7, 0.2,
-                  [&](std::size_t i, std::size_t) { batch[i] = first_that_fits(families[next + i], refined); });
+      in_parallel(count, 0.7, 0.2, [&](std::size_t i, std::size_t) { batch[i] = best_that_fits(families[next + i], refined); });
       for (std::size_t i = 0; i < count; ++i)
         if (batch[i]) found.emplace_back(std::move(*batch[i]), &families[next + i]);
       next += count;
@@ -347,8 +347,10 @@ class Searching {
     std::vector<Kept> balanced;
     balanced.reserve(kPolished);
     for (std::size_t i = 0; i < std::min(found.size(), kPolished); ++i) {
-      for (const Kept& kept : found[i].second->variants)
-        if (kept.point != found[i].first.point && kept.score <= found[i].second->variants.front().score * kNear)
+      const Family& family = *found[i].second;
+      for (const Kept& kept : family.variants)
+        if (kept.point != found[i].first.point && kept.score <= family.best_of(kept.point.zero).score * kNear &&
+            kept.score <= family.variants.front().score * kNearStage)
           work.push_back({i, &kept});
       const Point& best = found[i].first.point;
       if (best.pp == 1 || best.virtual_stages > 1 || !options_.base.layer_split.empty() || !takes_any_split()) continue;
@@ -365,12 +367,19 @@ class Searching {
     }
   }
 
-  std::optional<Candidate> first_that_fits(const Family& family, std::atomic<std::int64_t>& count) const {
+  // Of each ZeRO stage the first that fits, and of these the best.
+  std::optional<Candidate> best_that_fits(const Family& family, std::atomic<std::int64_t>& count) const {
+    std::optional<Candidate> best;
+    std::array<bool, 4> done = {};  // by stage
     for (const Kept& kept : family.variants) {
+      bool& stage_done = done.at(static_cast<std::size_t>(kept.point.zero));
+      if (stage_done || (best && kept.score > family.variants.front().score * kNearStage)) continue;
       ++count;
-      if (auto candidate = refined(kept)) return candidate;
+      auto candidate = refined(kept);
+      stage_done = candidate.has_value();
+      if (candidate && (!best || candidate->score < best->score)) best = std::move(candidate);
     }
-    return {};
+    return best;
   }
 
   // DeepSpeed cuts by parameters or evenly.

@@ -33,6 +33,9 @@ struct Kept {
 struct Family {
   std::vector<Kept> variants = {};
   bool operator<(const Family& other) const { return variants.front() < other.variants.front(); }
+  const Kept& best_of(std::int8_t zero) const {  // there is one
+    return *std::find_if(variants.begin(), variants.end(), [&](const Kept& kept) { return kept.point.zero == zero; });
+  }
   void offer(const Kept& kept, std::size_t most, std::size_t most_of_zero) {
     const auto alike = [&](const Kept& other) { return other.point.zero == kept.point.zero; };
     auto last = variants.end();  // whose place it takes
