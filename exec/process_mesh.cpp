@@ -15,6 +15,7 @@ namespace {
 using namespace std::chrono_literals;
 constexpr auto kBeat = 300ms;
 constexpr auto kLeaving = 5s;  // for the others to go too
+constexpr auto kWord = 1s;     // for the last words of one that cannot be written to any more
 constexpr std::uint64_t kControl = 0;
 constexpr std::size_t kMostAtOnce = std::size_t{16} << 20U;
 constexpr std::uint64_t kWorks = 1, kCommunicates = 2;  // in the channel of a beat
@@ -118,7 +119,16 @@ void ProcessMesh::send(RankId from, RankId to, std::uint64_t channel, std::span<
   Frame frame;
   frame.kind = MeshKind::Message, frame.from = from.value, frame.to = to.value, frame.channel = channel;
   frame.when = when + offset_;
-  write(there, frame, bytes);
+  try {
+    write(there, frame, bytes);
+  } catch (const DeviceError& error) {
+    {
+      std::unique_lock lock(mutex_);  // who reads this connection knows more: what the other said last, or that it has ended
+      changed_.wait_for(lock, kWord, [&] { return !failure_.empty(); });
+    }
+    fail(name(there) + ": " + error.what() + last_heard(there));
+    throw;
+  }
 }
 
 ProcessMesh::Message ProcessMesh::receive(RankId from, RankId to, std::uint64_t channel, const Stop& stop) {
