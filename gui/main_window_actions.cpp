@@ -9,6 +9,7 @@
 #include <QTabWidget>
 #include <QToolBar>
 #include <algorithm>
+#include <functional>
 
 #include "gui/bookmark_list.h"
 #include "gui/compare_view.h"
@@ -251,7 +252,7 @@ void MainWindow::make_arrows_menu(QMenu* menu) {
 // Keys without Ctrl belong to the timeline: elsewhere they are letters.
 QAction* MainWindow::act_in_timeline(QMenu* menu, const QString& name, const QString& text, const QKeySequence& keys,
                                      void (TimelineView::*run)()) {
-  QAction* action = act(menu, name, text, keys, [this, run] { (timeline_->*run)(); });
+  QAction* action = act(menu, name, text, keys, std::bind_front(run, timeline_));
   action->setShortcutContext(Qt::WidgetShortcut);
   timeline_->addAction(action);
   return action;
