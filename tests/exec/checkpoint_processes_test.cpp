@@ -8,6 +8,7 @@
 
 #include "exec/checkpoint.h"
 #include "exec/safetensors.h"
+#include "tests/exec/checkpoint_folder.h"
 #include "tests/exec/processes.h"
 #include "tests/exec/training.h"
 
@@ -16,20 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct CheckpointOfProcesses : testing::Test {
-  void SetUp() override {
-    folder = fs::temp_directory_path() / ("foreshard-checkpoint-processes-" + std::to_string(::getpid()));
-    fs::create_directories(folder);
-  }
-  void TearDown() override { fs::remove_all(folder); }
-  std::string file(const std::string& name) const { return (folder / name).string(); }
-  fs::path folder = {};
-};
-
-std::string bytes_of(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
+struct CheckpointOfProcesses : CheckpointFolder {};
 
 ExecuteOptions quiet(int steps) {
   ExecuteOptions options = training(steps);

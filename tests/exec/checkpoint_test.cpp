@@ -16,6 +16,7 @@
 
 #include "exec/checkpoint.h"
 #include "exec/safetensors.h"
+#include "tests/exec/checkpoint_folder.h"
 #include "tests/exec/training.h"
 
 namespace foreshard {
@@ -23,20 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Checkpoint : testing::Test {
-  void SetUp() override {
-    folder = fs::temp_directory_path() / ("foreshard-checkpoint-" + std::to_string(::getpid()));
-    fs::create_directories(folder);
-  }
-  void TearDown() override { fs::remove_all(folder); }
-  std::string file(const std::string& name) const { return (folder / name).string(); }
-  fs::path folder = {};
-};
-
-std::string bytes_of(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
+struct Checkpoint : CheckpointFolder {};
 
 ExecuteOptions saving(int steps, const std::string& path) {
   ExecuteOptions options = training(steps);
