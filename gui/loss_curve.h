@@ -14,6 +14,7 @@ class LossCurve : public QWidget {
   explicit LossCurve(QWidget* parent = nullptr);
   void clear();
   void add(double loss);
+  const std::vector<double>& losses() const { return losses_; }  // by step
   void set_theme(const Theme& theme);
   QSize sizeHint() const override { return {280, 120}; }
 

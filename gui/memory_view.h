@@ -26,6 +26,7 @@ class MemoryView : public QWidget {
   void set_space(Space space);
   Space space() const { return space_; }
   ClassId shown_class() const { return who_; }
+  Bytes capacity() const;              // of the shown space; 0: unknown
   const MemorySeries* series() const;  // of the shown class and space; null: none, or not made yet
   void wait_for_series();              // for pictures
 
@@ -57,7 +58,6 @@ class MemoryView : public QWidget {
   double y_of(Bytes bytes) const;
   Bytes top() const;  // of the chart
   Bytes bars_top() const;
-  Bytes capacity() const;  // of the shown space; 0: unknown
   const StageMemory* row() const;
   void follow_selection();
   void show_class(ClassId who);

@@ -10,6 +10,7 @@
 #include <QListWidget>
 #include <QMenu>
 #include <QPushButton>
+#include <QSpinBox>
 #include <QTabWidget>
 #include <QTableView>
 #include <QTableWidget>
@@ -23,6 +24,7 @@
 #include "gui/compare_view.h"
 #include "gui/help_overlay.h"
 #include "gui/key_dialog.h"
+#include "gui/loss_curve.h"
 #include "gui/main_window.h"
 #include "gui/memory_view.h"
 #include "gui/option_field.h"
@@ -262,6 +264,27 @@ TEST_F(Interaction, TheRunPanelRunsAndTheMeasuredTwinLiesBesideThePrediction) {
   ASSERT_TRUE(w.timeline()->twin()) << w.message().toStdString();
   EXPECT_EQ(w.timeline()->twin()->measured->trace().origin, Origin::Measured);
   EXPECT_EQ(w.timeline()->twin()->measured->trace().plan_hash, w.document()->trace().plan_hash);
+}
+
+// Ten thousand steps would take minutes: what the curve has while they run came step by step.
+TEST_F(Interaction, TheLossCurveGrowsWhileTheRunGoesOn) {
+  MainWindow& w = open();
+  w.keys().action("plan.run")->trigger();
+  Q_EMIT w.run_panel()->example_asked();
+  ASSERT_TRUE(settled());
+  w.run_panel()->findChild<QSpinBox*>()->setValue(10'000);
+  w.run_panel()->start();
+  const auto* curve = w.run_panel()->findChild<LossCurve*>();
+  ASSERT_TRUE(QTest::qWaitFor([&] { return curve->losses().size() >= 2; }, 60'000));
+  EXPECT_TRUE(w.run_panel()->busy());
+  const std::size_t before = curve->losses().size();
+  ASSERT_TRUE(QTest::qWaitFor([&] { return curve->losses().size() >= before + 3; }, 60'000));
+  EXPECT_TRUE(w.run_panel()->busy());
+  EXPECT_TRUE(curve->accessibleDescription().contains(QString::number(curve->losses().size())));
+  w.run_panel()->stop();
+  EXPECT_FALSE(w.run_panel()->busy());
+  EXPECT_GE(curve->losses().size(), before + 3);  // what came stays
+  EXPECT_EQ(w.run_panel()->findChild<QPushButton*>()->text(), "Run this plan");
 }
 
 TEST_F(Interaction, TheBannerLoadsAFileThatChangedOnDisk) {

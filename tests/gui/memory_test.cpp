@@ -106,6 +106,59 @@ TEST(MemoryView, FollowsWhatIsPickedAndSharesTheAxis) {
   EXPECT_EQ(view.grab().toImage(), view.grab().toImage());
 }
 
+// An offloading plan by hand: the optimizer's state lies in pinned host memory, the gradients in pageable, activations on NVMe.
+std::shared_ptr<const Document> offloaded_document() {
+  const auto plain = simulated_document();
+  Result result = plain->result;
+  for (Role& role : result.plan.roles)
+    for (Buffer& buffer : role.buffers) {
+      if (buffer.category == Category::Optimizer) buffer.space = Space::PinnedHost;
+      if (buffer.category == Category::Gradients) buffer.space = Space::PageableHost;
+      if (buffer.category == Category::Activations) buffer.space = Space::Nvme;
+    }
+  result.trace.plan_hash = program_hash(result.plan);
+  result.memory = {};
+  return make_document(std::move(result), "offloaded", plain->cluster);
+}
+
+TEST(MemoryView, EveryTierHasItsCurveLimitAndColours) {
+  const auto plain = simulated_document(), document = offloaded_document();
+  TimeAxis axis;
+  Selection selection;
+  MemoryView view(axis, selection);
+  view.resize(kHeaderWidth + 600 + kGutterWidth, 320);
+  axis.set_extent({{0}, document->trace().makespan});
+  view.set_document(document);
+  const Theme theme = theme_of(ThemeName::Dark);
+  const ClassId who = view.shown_class();
+  const auto shows = [&](Category category) {
+    const QImage image = view.grab().toImage();
+    for (int y = 0; y < 190; ++y)
+      if (image.pixel(kHeaderWidth + 300, y) == theme.of(category).rgb()) return true;
+    return false;
+  };
+  for (const auto& [space, category] : {std::pair(Space::PinnedHost, Category::Optimizer),
+                                        {Space::PageableHost, Category::Gradients},
+                                        {Space::Nvme, Category::Activations}}) {
+    view.set_space(space);
+    ASSERT_NE(view.series(), nullptr);
+    EXPECT_EQ(view.series()->space, space);
+    // What the tier holds at its peak is all of that category, as it was on the device.
+    const MemorySeries device = make_series(*plain, who).front();
+    Bytes most = {};
+    for (const MemoryStep& step : device.steps) most = std::max(most, of(step.live, category));
+    EXPECT_EQ(sum(view.series()->peak), most);
+    EXPECT_EQ(of(view.series()->peak, category), most);
+    EXPECT_TRUE(shows(category)) << static_cast<int>(space);
+    EXPECT_FALSE(shows(Category::Parameters)) << static_cast<int>(space);
+    EXPECT_EQ(view.capacity(), space == Space::Nvme ? document->cluster->nodes.front().shape.nvme
+                                                    : document->cluster->nodes.front().shape.host_memory);
+  }
+  view.set_space(Space::Device);
+  EXPECT_TRUE(shows(Category::Parameters));
+  EXPECT_FALSE(shows(Category::Optimizer));
+}
+
 TEST(MemoryView, WithoutADocumentNothingBreaks) {
   TimeAxis axis;
   Selection selection;
