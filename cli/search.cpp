@@ -72,6 +72,7 @@ static ExitCode run_quotes(const Arguments& arguments, const Console& console) {
 }
 
 static ExitCode run(const Arguments& arguments, const Console& console) {
+  watch_interrupt();  // from the first moment on
   if (arguments.all("--cluster").size() > 1) return run_quotes(arguments, console);
   const auto begin = std::chrono::steady_clock::now();
   const Job job = read_job(arguments);

@@ -10,8 +10,8 @@
 #include <map>
 #include <mutex>
 #include <thread>
-#include <tuple>
 
+#include "strategy/search_costs.h"
 #include "strategy/search_framework.h"
 #include "strategy/search_kept.h"
 #include "strategy/search_space.h"
@@ -20,15 +20,14 @@ namespace foreshard {
 
 namespace {
 
-constexpr double kMemorySlack = 1.05;  // the screen's memory is this far off at most; refining decides exactly
-constexpr std::size_t kVariants = 16;  // of a family, that screening keeps
-constexpr std::size_t kOfZero = 6;     // of these, with one ZeRO stage
-constexpr std::size_t kPolished = 12;  // families whose variants are all refined
-constexpr int kLastMoment = 4;         // families that are refined after an interrupt
-constexpr double kNear = 1.04;         // variants this far behind the best of their family and ZeRO stage have lost
-constexpr double kNearStage = 1.2;     // ZeRO stages this far behind the best of their family have lost
-
-using ShapeKey = std::tuple<int, int, int, std::int64_t, bool, RecomputeKind>;
+constexpr double kMemorySlack = 1.05;   // the screen's memory is this far off at most; refining decides exactly
+constexpr std::size_t kVariants = 16;   // of a family, that screening keeps
+constexpr std::size_t kOfZero = 6;      // of these, with one ZeRO stage
+constexpr std::size_t kPolished = 12;   // families whose variants are all refined
+constexpr std::size_t kLastMoment = 4;  // families that are refined after an interrupt
+constexpr int kLastPoints = 100'000;    // points that each thread screens after an interrupt, when none had been found before
+constexpr double kNear = 1.04;          // variants this far behind the best of their family and ZeRO stage have lost
+constexpr double kNearStage = 1.2;      // ZeRO stages this far behind the best of their family have lost
 
 int threads_of(const SearchOptions& options) {
   return options.threads > 0 ? options.threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
@@ -41,15 +40,20 @@ class Searching {
     threads_ = threads_of(options);
     arena_.initialize(threads_);
     if (std::holds_alternative<Transformer>(model.shape)) screen_.emplace(model, cluster, options.base, options.profile);
+    if (screen_) costs_.emplace(*screen_, space_, cluster_);
   }
 
   std::variant<SearchResult, Infeasible> run() {
     if (space_.grids.empty()) return nothing("no degrees divide the GPUs, the layers, the heads and the global batch");
-    measure();
+    if (costs_) in_parallel(costs_->jobs(), 0, 0.4, [&](std::size_t job, std::size_t) { costs_->measure(job); });
     // Without a screen everything is refined.
     if (!screen_) most_ = wanted_ = 1 << 16;
     std::vector<Tally> tallies(static_cast<std::size_t>(threads_), Tally(most_, screen_ ? options_.sample : 0));
-    in_parallel(space_.grids.size(), 0.4, 0.3, [&](std::size_t grid, std::size_t thread) { screen(grid, tallies[thread]); });
+    screen_all(tallies);
+    if (stopped() && !found_) {
+      finishing_ = true;
+      screen_all(tallies);
+    }
     return finish(tallies);
   }
 
@@ -94,56 +98,13 @@ class Searching {
     for (const Candidate& candidate : news) options_.found(candidate);
   }
 
-  // Where roles stand between the ranks of a group, the probe is another one.
-  ShapeKey key(const Point& p) const {
-    const int stride = p.order == 3 ? -stride_of(p) : stride_of(p);
-    return {p.tp, p.cp, stride, p.micro_batch, p.sequence_parallel, p.recompute};
-  }
-  const ShapeCosts* shape(const Point& point) const {
-    const auto& found = shapes_[shape_of_.at(key(point))];
-    return found ? &*found : nullptr;
-  }
-  const GridCosts& grid_costs(std::size_t grid, const Point& point) const {
-    return grids_[grid].at({point.order, point.zero_group});
+  void screen_all(std::vector<Tally>& tallies) {
+    const std::vector<std::size_t> grids = scattered(space_.grids.size());
+    in_parallel(grids.size(), 0.4, 0.3, [&](std::size_t i, std::size_t thread) { screen(grids[i], tallies[thread]); });
   }
 
-  template <class Visit>
-  void for_each_shape(Point point, Visit visit) const {
-    for (const std::int8_t order : rank_orders_for(space_, point, cluster_))
-      for (const bool sp : space_.sequence_parallels) {
-        if (sp && point.tp == 1) continue;
-        for (const RecomputeKind recompute : space_.recomputes) {
-          point.order = order, point.sequence_parallel = sp, point.recompute = recompute;
-          visit(point);
-        }
-      }
-  }
-
-  void measure() {
-    if (!screen_) return;
-    grids_.resize(space_.grids.size());
-    in_parallel(space_.grids.size(), 0, 0.1, [&](std::size_t i, std::size_t) {
-      Point grid = space_.grids[i];
-      for (const std::int8_t order : rank_orders_for(space_, grid, cluster_)) {
-        for (const int group : zero_groups_for(space_, grid)) {
-          grid.order = order, grid.zero_group = group;
-          grids_[i][{order, group}] = screen_->grid(grid);
-        }
-      }
-    });
-    std::vector<Point> points;
-    for (Point grid : space_.grids)
-      for (const std::int64_t micro_batch : micro_batches(space_, grid)) {
-        grid.micro_batch = micro_batch;
-        for_each_shape(grid, [&](Point point) {
-          if (shape_of_.try_emplace(key(point), points.size()).second) points.push_back(point);
-          point.recompute = RecomputeKind::None;  // of the layers that are not redone
-          if (space_.recompute_layers > 0 && shape_of_.try_emplace(key(point), points.size()).second) points.push_back(point);
-        });
-      }
-    shapes_.resize(points.size());
-    in_parallel(points.size(), 0.1, 0.3, [&](std::size_t i, std::size_t) { shapes_[i] = screen_->shape(points[i]); });
-  }
+  // After an interrupt: some of what has been measured, until something is found.
+  bool enough(const Tally& tally) const { return finishing_ && found_ && tally.enumerated > kLastPoints; }
 
   void screen(std::size_t grid, Tally& tally) const {
     std::int64_t order = static_cast<std::int64_t>(grid) << 32;
@@ -151,6 +112,7 @@ class Searching {
     for (const std::int64_t micro_batch : micro_batches(space_, point)) {
       point.micro_batch = micro_batch;
       for (const int v : virtual_stages(space_, point)) {
+        if (enough(tally)) return;
         point.virtual_stages = v;
         const std::vector<Schedule> schedules = schedules_for(space_, point);
         if (schedules.empty()) ++tally.enumerated, ++tally.pruned.shape;
@@ -164,9 +126,10 @@ class Searching {
 
   void screen_family(const Point& start, std::size_t grid, std::int64_t& order, Tally& tally) const {
     Family family;
-    for_each_shape(start, [&](Point point) {
-      const ShapeCosts* costs = screen_ ? shape(point) : nullptr;
-      if (screen_ && !costs) {
+    for_each_shape(space_, cluster_, start, [&](Point point) {
+      const ShapeCosts* costs = costs_ ? costs_->shape(point) : nullptr;
+      if (costs && !costs_->grid(grid, point)) return;  // interrupted before
+      if (costs_ && !costs) {
         ++tally.enumerated, ++tally.pruned.shape;
         return;
       }
@@ -179,10 +142,13 @@ class Searching {
           continue;
         }
         const double all = static_cast<double>(space_.layers) / (point.pp * point.virtual_stages);
-        const ShapeCosts mixed = partly_redone(*shape(none), *costs, all, layers);
+        const ShapeCosts* kept = costs_->shape(none);
+        if (!kept) return;  // interrupted before
+        const ShapeCosts mixed = partly_redone(*kept, *costs, all, layers);
         screen_rest(point, &mixed, grid, order, family, tally);
       }
     });
+    if (!family.variants.empty()) found_ = true;
     tally.best.offer(std::move(family));
   }
 
@@ -194,7 +160,7 @@ class Searching {
     bool hopeless = false;
     if (bounded) {
       point.zero_group = space_.zero_groups.empty() ? 0 : space_.zero_groups.front();
-      const double bound = screen_->at(point, *costs, grid_costs(grid, point)).bound;
+      const double bound = screen_->at(point, *costs, *costs_->grid(grid, point)).bound;
       hopeless = score(options_.objective, point, bound, 0) > tally.best.worst();
     }
     for (const std::int8_t zero : zeros_for(space_, point)) {
@@ -203,7 +169,7 @@ class Searching {
       for (const int group : zero_groups_for(space_, point)) {
         if (zero == 0 && group != 0 && space_.zero_groups.empty()) break;
         point.zero_group = group;
-        const GridCosts* costs_of_grid = costs ? &grid_costs(grid, point) : nullptr;
+        const GridCosts* costs_of_grid = costs ? costs_->grid(grid, point) : nullptr;
         for (const Overlap& overlap : overlaps) {
           ++tally.enumerated, ++order;
           point.overlap_gradients = overlap.gradients, point.overlap_parameters = overlap.parameters;
@@ -237,7 +203,10 @@ class Searching {
       return;
     }
     tally.sample.offer(kept);
-    if (!costs) return tally.best.offer({{kept}});  // nothing is known yet: every point is refined
+    if (!costs) {  // nothing is known yet: every point is refined
+      found_ = true;
+      return tally.best.offer({{kept}});
+    }
     family.offer(kept, kVariants, kOfZero);
     if (options_.objective != Objective::Pareto) return;
     const auto bin = static_cast<std::size_t>(
@@ -266,13 +235,12 @@ class Searching {
     const std::vector<Family> families = merged(tallies, most_);
     result.interrupted = stopped();
     finishing_ = result.interrupted;  // the best so far is worth a moment
-    if (result.interrupted) wanted_ = std::min(wanted_, kLastMoment);
     result.ranked = refine_best(families, static_cast<std::size_t>(wanted_), result);
     std::vector<Family> thin;
     for (const auto& bin : bins)
       if (bin) thin.push_back({{*bin}});
     result.front = front_of(refine_best(thin, thin.size(), result));
-    result.sample = refine_sample(tallies, result);
+    if (!stopped()) result.sample = refine_sample(tallies, result);
     result.interrupted |= stopped();
     if (result.ranked.empty() && result.interrupted) return Infeasible{.reason = "interrupted before a strategy was found"};
     if (result.ranked.empty()) return emptied_by(result, families.empty());
@@ -318,6 +286,7 @@ class Searching {
   std::vector<Candidate> refine_best(const std::vector<Family>& families, std::size_t wanted, SearchResult& result) {
     std::vector<std::pair<Candidate, const Family*>> found;
     const auto better = [](const auto& a, const auto& b) { return a.first.score < b.first.score; };
+    if (finishing_) wanted = std::min(wanted, kLastMoment);
     for (std::size_t next = 0; next < families.size() && found.size() < wanted;) {
       const std::size_t count = std::min(families.size() - next, wanted - found.size());
       std::vector<std::optional<Candidate>> batch(count);
@@ -325,9 +294,12 @@ class Searching {
       in_parallel(count, 0.7, 0.2, [&](std::size_t i, std::size_t) { batch[i] = best_that_fits(families[next + i], refined); });
       for (std::size_t i = 0; i < count; ++i)
         if (batch[i]) found.emplace_back(std::move(*batch[i]), &families[next + i]);
-      next += count;
       result.refined += refined;
       if (stopped() && !found.empty()) break;
+      if (stopped() && !finishing_)  // before any of them was looked at: once more
+        finishing_ = true, wanted = std::min(wanted, kLastMoment);
+      else
+        next += count;
     }
     std::stable_sort(found.begin(), found.end(), better);
     if (!stopped()) polish(found, result);
@@ -415,14 +387,13 @@ class Searching {
   SearchSpace space_;
   std::optional<Runner> runner_ = find_runner(options_.base.framework);
   std::map<std::string, std::int64_t> refusals_ = {};  // by the framework
-  bool finishing_ = false;
+  bool finishing_ = false;                             // interrupted, and the best so far is still to be found
+  mutable std::atomic<bool> found_ = false;            // any point that seems to fit
   tbb::global_control limit_{tbb::global_control::max_allowed_parallelism, static_cast<std::size_t>(threads_of(options_))};
   tbb::task_arena arena_ = {};
   int threads_ = 1, most_ = options_.shortlist, wanted_ = options_.refine;  // kept by screening, refined
   std::optional<Screen> screen_ = {};
-  std::vector<std::map<std::pair<std::int8_t, int>, GridCosts>> grids_ = {};  // [grid]{rank order, ZeRO group}
-  std::map<ShapeKey, std::size_t> shape_of_ = {};
-  std::vector<std::optional<ShapeCosts>> shapes_ = {};
+  std::optional<SearchCosts> costs_ = {};  // with a screen
   mutable std::mutex untold_mutex_ = {};
   mutable std::vector<Candidate> untold_ = {};  // refined by any thread, for the calling thread to tell
 };

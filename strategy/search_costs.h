@@ -1,0 +1,63 @@
+// What screening reads: the costs of every grid of ranks and of every shape of a space, measured once each, by any thread, in an
+// order that jumps all over the space. So whatever has been measured when a search is interrupted can be screened. Internal to
+// strategy/.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "strategy/search_space.h"
+
+namespace foreshard {
+
+// 0 .. count-1, each once, neighbours far apart.
+std::vector<std::size_t> scattered(std::size_t count);
+
+class SearchCosts {
+ public:
+  // All must outlive it.
+  SearchCosts(const Screen& screen, const SearchSpace& space, const Cluster& cluster);
+
+  std::size_t jobs() const { return jobs_.size(); }
+  void measure(std::size_t job);  // each once; different ones by different threads
+
+  // Null: shapes that cannot be cut so, or not measured yet.
+  const ShapeCosts* shape(const Point& point) const;
+  const GridCosts* grid(std::size_t grid, const Point& point) const;
+
+ private:
+  using ShapeKey = std::tuple<int, int, int, std::int64_t, bool, RecomputeKind>;
+  struct Job {
+    std::size_t grid = 0;
+    std::optional<std::size_t> shape = {};  // empty: the grid itself
+  };
+  static ShapeKey key(const Point& point);
+  void add(const Point& shape, std::size_t grid);
+
+  const Screen& screen_;
+  const SearchSpace& space_;
+  const Cluster& cluster_;
+  std::vector<Job> jobs_ = {};
+  std::vector<std::map<std::pair<std::int8_t, int>, GridCosts>> grids_ = {};  // [grid]{rank order, ZeRO group}
+  std::map<ShapeKey, std::size_t> shape_of_ = {};
+  std::vector<Point> points_ = {};                      // [shape]
+  std::vector<std::optional<ShapeCosts>> shapes_ = {};  // [shape]
+};
+
+// The shapes of a grid with its micro-batch set: rank order, sequence parallelism, recomputation.
+template <class Visit>
+void for_each_shape(const SearchSpace& space, const Cluster& cluster, Point point, Visit visit) {
+  for (const std::int8_t order : rank_orders_for(space, point, cluster))
+    for (const bool sp : space.sequence_parallels) {
+      if (sp && point.tp == 1) continue;
+      for (const RecomputeKind recompute : space.recomputes) {
+        point.order = order, point.sequence_parallel = sp, point.recompute = recompute;
+        visit(point);
+      }
+    }
+}
+
+}  // namespace foreshard
