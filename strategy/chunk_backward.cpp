@@ -271,7 +271,8 @@ void ChunkProgram::backward_layer(SegmentBuilder& out, int l, const BackwardVari
   if (graph.input >= 0) state.present[static_cast<std::size_t>(graph.input)] = border_stored(l);
 
   const bool gathers = backward_reads_parameters(layer);
-  if (gathers) gather_layer(out, l, false);
+  if (gathers && ahead_ == l) gathered_slot_ = ahead_slot_;
+  if (gathers && ahead_ != l) gather_layer(out, l, false);
   const int operators = static_cast<int>(graph.operators.size());
   if (layer.keep->whole_layer)
     for (int i = 0; i < operators; ++i)
@@ -280,6 +281,7 @@ void ChunkProgram::backward_layer(SegmentBuilder& out, int l, const BackwardVari
   if (gathers) release_gathered(out, l);
   state.border = graph.input >= 0 ? state.gradient[static_cast<std::size_t>(graph.input)] : -1;
   if (state.half == Work::I) return leave_layer(l, state);
+  gather_ahead(out, l);
   reduce_layer(out, l, variant);
 }
 
@@ -305,7 +307,7 @@ Segment ChunkProgram::backward(const BackwardVariant& variant) {
 Segment ChunkProgram::build_backward(const BackwardVariant& variant) {
   SegmentBuilder out((variant.half == Work::I ? "input gradients." : "backward.") + std::to_string(chunk_),
                      chunk_params(splits()));
-  gathers_ = 0;
+  gathers_ = 0, ahead_ = -1;
   BackwardState state;
   state.half = variant.half;
   if (variant.half == Work::I) state.left.resize(layers_.size());

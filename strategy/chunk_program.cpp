@@ -1,6 +1,7 @@
 #include "strategy/chunk_program.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace foreshard {
 
@@ -347,7 +348,7 @@ void ChunkProgram::gather_layer(SegmentBuilder& out, int layer, bool waits_for_p
                                           .group = lowering_.shard_group,
                                           .bytes = bytes,
                                           .dtype = lowering_.types.param},
-                       .stream = RoleStreams::parameters,
+                       .stream = RoleStreams::replicas,
                        .layer = layers_[static_cast<std::size_t>(layer)].id,
                        .reads = {{.buffer = unit.value}},
                        .writes = {{.buffer = gathered_, .slot = ring.slot, .from = at, .length = bytes}}};
@@ -359,6 +360,18 @@ void ChunkProgram::gather_layer(SegmentBuilder& out, int layer, bool waits_for_p
     out.emit(std::move(gather));
     at += bytes;
   }
+}
+
+// Before the gradients of `layer` are summed: on their stream the parameters of the next one would have to wait for that.
+void ChunkProgram::gather_ahead(SegmentBuilder& out, int layer) {
+  if (lowering_.zero < 3 || gathered_slots_ < 2) return;
+  int next = layer - 1;
+  while (next >= 0 && !backward_reads_parameters(layers_[static_cast<std::size_t>(next)])) --next;
+  if (next < 0) return;
+  const int here = gathered_slot_;
+  gather_layer(out, next, false);
+  ahead_ = next;
+  ahead_slot_ = std::exchange(gathered_slot_, here);
 }
 
 void ChunkProgram::release_gathered(SegmentBuilder& out, int layer) {

@@ -14,12 +14,13 @@
 
 namespace foreshard {
 
-// Streams of every role, in this order; unused ones stay empty.
+// Streams of every role, in this order; unused ones stay empty. Replicas have one communicator, and what is said on a
+// communicator is said in turn (arXiv:2304.11277, section 3.3.2): sums of gradients and gathers of parameters share a stream.
 struct RoleStreams {
   static constexpr StreamId compute{0}, send_forward{1}, receive_forward{2}, send_backward{3}, receive_backward{4},
-      gradients{5}, parameters{6}, tensor{7};
+      replicas{5}, tensor{6};
   // Transfers of the second chunk of a V placement, which go the other way: each of the first four has its twin.
-  static constexpr int kSecond = 7;
+  static constexpr int kSecond = 6;
 };
 
 // Parameters of every forward and backward segment, in this order.
@@ -153,6 +154,7 @@ class ChunkProgram {
   Use weight_use(int layer, int parameter) const;
   Use weight_gradient_use(int layer, int parameter) const;
   void gather_layer(SegmentBuilder& out, int layer, bool waits_for_parameters);  // ZeRO 3
+  void gather_ahead(SegmentBuilder& out, int layer);  // for the layer whose backward comes next
   void release_gathered(SegmentBuilder& out, int layer);
 
   // forward (chunk_forward.cpp)
@@ -221,6 +223,7 @@ class ChunkProgram {
   BufferId border_gradient_ = {}, border_value_ = {}, gathered_ = {};
   int gathered_slots_ = 1;
   int gathers_ = 0, gathered_slot_ = 0;  // of the segment being built
+  int ahead_ = -1, ahead_slot_ = 0;      // the layer whose parameters were gathered before its turn, and where
   int begin_ = -1;                       // index of its first instruction, when collectives have their own stream
   int mark_ = -1;                        // its first compute instruction, when reductions have to wait for the action before
   int sent_ = -1;                        // of its gradients, the one that leaves the chunk; -1: not known

@@ -13,7 +13,7 @@ Instruction ChunkProgram::sum(const char* name, CollectiveKind kind, GroupId gro
                              .group = group,
                              .bytes = bytes,
                              .dtype = lowering_.types.grad},
-          .stream = RoleStreams::gradients,
+          .stream = RoleStreams::replicas,
           .reads = {from},
           .writes = {to}};
 }

@@ -145,7 +145,7 @@ Instruction ChunkProgram::gather_unit(int index) const {
                              .group = lowering_.shard_group,
                              .bytes = size_of(lowering_.types.param) * unit.elements,
                              .dtype = lowering_.types.param},
-          .stream = RoleStreams::parameters,
+          .stream = RoleStreams::replicas,
           .records = {{ready_, {index}}},
           .reads = {whole(unit.value)},
           .writes = {whole(unit.value)}};

@@ -35,7 +35,11 @@ Steady steady(const Plan& plan, AloneTimes& alone, RoleId role, int index) {
   const std::vector<Action>& actions = plan.roles[role.index()].actions;
   Solo solo(plan, alone, role);
   std::size_t added = 0;
-  for (int i = std::max(0, index - kBefore); i <= index; ++i, ++added) solo.add(actions[static_cast<std::size_t>(i)]);
+  for (int i = std::max(0, index - kBefore); i <= index; ++i) {
+    if (actions[static_cast<std::size_t>(i)].does.empty()) continue;  // gathers before the first forwards: late_start() has them
+    solo.add(actions[static_cast<std::size_t>(i)]);
+    ++added;
+  }
   solo.run();
   return {solo.compute_end(added - 1) - (added > 1 ? solo.compute_end(added - 2) : 0.0),
           solo.talk(actions[static_cast<std::size_t>(index)])};
@@ -233,16 +237,44 @@ std::vector<StageDurations> stage_durations(const Plan& plan, const Cluster& clu
   return measure(plan, alone);
 }
 
-Estimate refine(const Lowered& lowered, const Cluster& cluster, int microbatches) {
-  const Plan& plan = lowered.plan;
-  const Strategy& s = lowered.strategy;
-  AloneTimes alone(plan, cluster);
+namespace {
+
+// A pipeline of one stage waits for nobody: its actions as they are issued. Of many micro-batches three and the last one are
+// played; the others take what the third takes.
+void play_alone(const Plan& plan, AloneTimes& alone, const ScheduleLists& lists, int microbatches, Estimate& estimate) {
+  constexpr int kPlayed = 3;
+  Solo solo(plan, alone, {0});
+  std::vector<int> of;  // [added]: micro-batch, -1 none
+  std::size_t position = 0;
+  double talk = 0;
+  for (const Action& action : plan.roles.front().actions) {
+    const bool work = !action.does.empty() && action.does.front().work != Work::Update;
+    const int microbatch = work ? lists.front()[position++].microbatch : -1;
+    if (microbatch >= kPlayed && microbatch + 1 < plan.microbatches) continue;
+    if (microbatch == 0) talk += solo.talk(action);
+    solo.add(action), of.push_back(microbatch);
+  }
+  solo.run();
+  const int third = std::min({kPlayed, plan.microbatches}) - 1;
+  double last = 0, each = 0;  // end of the last backward; what the third micro-batch adds to the compute stream
+  for (std::size_t i = 0; i < of.size(); ++i) {
+    if (of[i] >= 0) last = solo.compute_end(i);
+    if (of[i] == third) each += solo.compute_end(i) - (i > 0 ? solo.compute_end(i - 1) : 0.0);
+  }
+  const int all = std::max(microbatches, plan.microbatches), played = std::min(plan.microbatches, kPlayed + 1);
+  estimate.time = {solo.end() + each * (all - played)};
+  estimate.tail = {solo.end() - last};
+  estimate.communication = {talk * all};
+  estimate.compute = {each * all - estimate.communication.value};
+}
+
+// The schedule's recurrence over the stages' times, then what no backward belongs to.
+void play_stages(const Plan& plan, AloneTimes& alone, const Strategy& s, const ScheduleLists& lists, int microbatches,
+                 Estimate& estimate) {
   const std::vector<StageDurations> stages = measure(plan, alone);
-  const ScheduleLists lists = lists_of(s, plan.microbatches);
   const ScheduleTiming<double> timing = timing_of(s, lists, stages);
   const int all = std::max(microbatches, plan.microbatches);
   const double further = all > plan.microbatches ? timing_of(s, lists_of(s, all), stages).makespan - timing.makespan : 0.0;
-  Estimate estimate;
   double end = finish_all(plan, alone, lists, timing);
   if (s.overlap.parameters && (s.zero == 1 || s.zero == 2) && s.dp * s.cp > 1) end += late_start(plan, alone, lists, timing);
   for (int role = 0; role < s.pp; ++role) {
@@ -258,6 +290,20 @@ Estimate refine(const Lowered& lowered, const Cluster& cluster, int microbatches
   estimate.time = {end + further};
   estimate.skew = {skew_of(s, lists, plan.microbatches, stages, timing.makespan)};
   estimate.tail = {end - timing.makespan};
+}
+
+}  // namespace
+
+Estimate refine(const Lowered& lowered, const Cluster& cluster, int microbatches) {
+  const Plan& plan = lowered.plan;
+  const Strategy& s = lowered.strategy;
+  AloneTimes alone(plan, cluster);
+  const ScheduleLists lists = lists_of(s, plan.microbatches);
+  Estimate estimate;
+  if (plan.roles.size() == 1)
+    play_alone(plan, alone, lists, microbatches, estimate);
+  else
+    play_stages(plan, alone, s, lists, microbatches, estimate);
   estimate.bound_by = bound(estimate);
   add_memory(plan, cluster, estimate);
   return estimate;
@@ -280,7 +326,7 @@ Trace refined_trace(const Lowered& lowered, const Cluster& cluster) {
     std::size_t position = 0;
     for (const Action& action : role.actions) {
       const bool work = !action.does.empty() && action.does.front().work != Work::Update;
-      if (work) solo.wait_until(timing.begin[RoleId{r}.index()][position++]);
+      if (work && plan.roles.size() > 1) solo.wait_until(timing.begin[RoleId{r}.index()][position++]);
       solo.add(action);
     }
     solo.run();

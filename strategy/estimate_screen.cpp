@@ -217,19 +217,20 @@ double Screen::memory(const Point& point, const ShapeCosts& shape, double microb
   return most + static_cast<double>(framework_memory(s).value);
 }
 
-// What collectives over the shards make of `time` seconds, of which `own` are tensor collectives: `talk` seconds on the links,
-// kernels that take compute units for `kernels` seconds, and where both cross the same links each has less of them.
-static double beside(const GridCosts& grid, double time, double own, double talk, double kernels) {
+// What `talk` seconds of collectives over the shards make of `time` seconds, of which `own` are tensor collectives: their kernels
+// take compute units, and where both cross the same links each has less of them.
+static double beside(const GridCosts& grid, double time, double own, double talk) {
   if (talk <= 0 || time <= 0) return time;
   const double together = std::min(1.0, talk / time), slowed = own / grid.tensor_speed;
-  const double longer = time + grid.share * std::min(kernels, 2 * (time - own)) + (slowed - own) * together;
+  const double longer = time + grid.share * std::min(talk, time - own) + (slowed - own) * together;
   return std::max(longer, talk + slowed * (1 - grid.shards_speed));
 }
 
 // ZeRO 2 and 3 communicate in every micro-batch, layer by layer. With two places for what is gathered or reduced that runs beside
 // the computes. With one place the next gather waits for the last use of the weights before, and the next weight gradient for the
-// last reduction. A gather and a reduction begin together, at the end of a layer, and share the links. Chunks have places of their
-// own, so the first gather of one is hidden behind another.
+// last reduction. Gathers and reductions take turns: with two places the next gather goes before the reduction of a layer, with one
+// behind it; and the first gather of a forward goes behind the reductions of the backward before it. Chunks have places of their
+// own, so the first gather of a backward is hidden behind another chunk.
 void Screen::shard(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const Layers& all,
                    PipelineTimes& times) const {
   const bool prefetches = point.zero == 3 && point.overlap_parameters, waits = point.zero == 3 && !point.overlap_parameters;
@@ -238,29 +239,35 @@ void Screen::shard(const Point& point, const ShapeCosts& shape, const GridCosts&
     const double layers = all[i], unit = shape.parameters.of(kind, layers) / layers;
     const double own_forward = shape.forward_communication.of(kind, layers);
     const double own_backward = shape.communication.of(kind, layers) - own_forward;
-    const double scatter =
-        grid.collective_time(CollectiveKind::ReduceScatter, unit * static_cast<double>(size_of(types_.grad).value));
-    const double gather = point.zero < 3 ? 0
-                                         : grid.collective_time(CollectiveKind::AllGather,
-                                                                unit * static_cast<double>(size_of(types_.param).value));
-    const double shared = std::min(gather, scatter), waiting = point.virtual_stages > 1 ? layers - 1 : layers;
-    double exposed = 0, done = 0;  // per layer of the backward: of either, and how much of the reduction meanwhile
-    if (waits) {
-      times.forward[i] += waiting * std::max(0.0, gather - shape.rest);
-      exposed = gather + shared, done = shared;
+    const auto scattered = [&](double elements) {
+      return grid.collective_time(CollectiveKind::ReduceScatter, elements * static_cast<double>(size_of(types_.grad).value));
+    };
+    const auto gathered = [&](double elements) {
+      return point.zero < 3
+                 ? 0
+                 : grid.collective_time(CollectiveKind::AllGather, elements * static_cast<double>(size_of(types_.param).value));
+    };
+    const double scatter = scattered(unit), gather = gathered(unit);
+    const double waiting = point.virtual_stages > 1 ? layers - 1 : layers, hidden = layers - waiting;
+    const double exposed = waits ? gather + scatter : 0;  // per layer of the backward
+    double next_to = prefetches ? gather + scatter : waits ? 0 : scatter, held_up = 0;
+    if (!point.overlap_gradients && !waits) {
+      held_up = std::max(0.0, scatter - shape.head);
+      next_to = std::max(0.0, next_to - held_up);
     }
-    double next_to = prefetches ? gather + scatter : scatter - done, kernels = next_to + (prefetches ? 2 * shared : 0);
-    if (!point.overlap_gradients) {
-      const double held_up = std::max(0.0, scatter - done + (prefetches ? shared : 0) - shape.head);
-      exposed += held_up;
-      next_to = std::max(0.0, next_to - held_up), kernels = std::max(0.0, kernels - 2 * held_up);
-    }
-    const double hidden = layers - waiting, gathers = prefetches ? layers * gather : waits ? hidden * gather : 0;
-    times.forward[i] = beside(grid, times.forward[i], own_forward, gathers, gathers);
-    times.backward[i] = beside(grid, times.backward[i], own_backward, layers * next_to + hidden * exposed,
-                               layers * kernels + 2 * hidden * exposed) +
-                        waiting * exposed;
-    times.backward[i] = std::max(times.backward[i], layers * (gather + scatter));
+    // After a backward its last reductions come first, that of the embedding too, then the parameters of the next action's first layer.
+    const double layer = shape.parameters.layer;
+    const double embedding = kind == First || kind == Only ? shape.parameters.one[First] - layer : 0;
+    const double behind = point.zero == 3 ? (scattered(layer) + scattered(embedding)) * (1 - 1 / times.microbatches) : 0;
+    const double first = point.zero == 3 ? behind + gathered(layer) + gathered(embedding) : 0;
+    const bool in_forward = point.schedule != Schedule::GPipe;  // there backwards come one after the other
+    const double gathers = prefetches ? (layers - (in_forward ? 1 : 0)) * gather : 0;
+    times.forward[i] = beside(grid, times.forward[i], own_forward, gathers) + (in_forward ? first : 0);
+    if (waits) times.forward[i] += (layers - 1) * std::max(0.0, gather - shape.rest);
+    times.backward[i] = beside(grid, times.backward[i], own_backward, layers * next_to + hidden * exposed) + waiting * exposed +
+                        layers * held_up;
+    if (prefetches && !in_forward) times.backward[i] += behind;
+    times.backward[i] = std::max(times.backward[i], layers * (gather + scatter) - (in_forward ? behind : 0));
   }
 }
 

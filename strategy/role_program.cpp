@@ -78,8 +78,7 @@ class RoleProgram {
                      {"receive forward", StreamKind::Communication},
                      {"send backward", StreamKind::Communication},
                      {"receive backward", StreamKind::Communication},
-                     {"gradients", StreamKind::Communication},
-                     {"parameters", StreamKind::Communication},
+                     {"gradients, parameters", StreamKind::Communication},
                      {"tensor", StreamKind::Communication}};
     if (*lowering_.strategy.schedule == Schedule::ZeroBubbleV)
       for (const char* name : {"send forward, back", "receive forward, back", "send backward, back", "receive backward, back"})
@@ -167,7 +166,7 @@ class RoleProgram {
   Segment norm_segment() const {
     SegmentBuilder out("norm", {});
     const int mark = out.emit({.name = "norm", .what = Mark{}, .stream = RoleStreams::compute});
-    Instruction sum{.name = "sum of norms", .what = Mark{}, .stream = RoleStreams::gradients, .after = {mark}};
+    Instruction sum{.name = "sum of norms", .what = Mark{}, .stream = RoleStreams::replicas, .after = {mark}};
     const Buffer& buffer = role_.buffers[lowering_.norm.index()];
     if (lowering_.norm_group.valid()) {
       sum.what = Collective{.kind = CollectiveKind::AllReduce,

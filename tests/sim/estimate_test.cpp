@@ -68,7 +68,7 @@ std::optional<Trial> trial(std::mt19937& random, const Job& job, bool apart = fa
   return Trial{job.model,
                job.cluster,
                point,
-               simulate(lowered.plan, cluster, {.granularity = Granularity::Stage}).makespan_s,
+               simulate(lowered.plan, cluster, {.granularity = apart ? Granularity::Op : Granularity::Stage}).makespan_s,
                refined.time.value,
                screened.time,
                static_cast<double>(refined.peak.value),
