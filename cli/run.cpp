@@ -126,9 +126,10 @@ static std::string as_text(const Execution& done, const ExecuteOptions& options,
 static ExitCode run(const Arguments& arguments, const Console& console) {
   ExecuteOptions options = execute_options(arguments);
   const Plan plan = checked_plan(arguments);
-  const std::unique_ptr<ProcessMesh> mesh = other_processes(arguments, plan, options);
-  options.processes = mesh.get();
   const std::unique_ptr<gpu::Runtime> cuda = use_device(arguments, options);
+  const std::string device = cuda ? cuda->properties(0).device : "host";
+  const std::unique_ptr<ProcessMesh> mesh = other_processes(arguments, plan, options, device, console);
+  options.processes = mesh.get();
   const auto samples = telling_others(mesh.get(), [&] { return use_run_files(arguments, plan, options); });
   const bool speaks = !mesh || mesh->process() == 0;
   const std::string mode = arguments.choice("--progress", "auto", progress_modes());

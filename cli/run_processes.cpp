@@ -1,9 +1,10 @@
 #include "cli/run_processes.h"
 
 #include <cstdlib>
+#include <ostream>
 
 #include "core/ranks.h"
-#include "exec/philox.h"
+#include "exec/process_place.h"
 
 namespace foreshard {
 
@@ -16,32 +17,38 @@ std::vector<VerbOption> process_options() {
       {.name = "--rendezvous",
        .value = "S",
        .help = "seconds in which all processes have to meet at MASTER_ADDR:MASTER_PORT (30)",
-       .group = "processes"}};
+       .group = "processes"},
+      {.name = "--log", .help = "every process tells on standard error how they meet and why they stop", .group = "processes"}};
 }
 
 // What every process has to run alike, line by line.
-static std::string run_words(const Arguments& arguments, const Plan& plan) {
-  std::string words = "version=" FORESHARD_VERSION "\nplan=" + program_hash(plan) + "\n";
-  // Of another job on the same port; the words go over the network and into messages, so not the token itself.
-  if (const char* job = std::getenv("FORESHARD_JOB"))
-    words += std::string("FORESHARD_JOB=") + std::to_string(name_key(job)) + "\n";
+static std::string run_words(const Arguments& arguments, const Plan& plan, const std::string& device) {
+  std::string words = "version=" FORESHARD_VERSION "\nplan=" + program_hash(plan) + "\ndevice=" + device + "\n";
   for (const VerbOption& option : run_verb().options)
-    if (option.group != "output" && option.group != "processes" && option.name != "PLAN" && arguments.has(option.name))
+    if (option.group != "output" && option.group != "processes" && option.name != "PLAN" && option.name != "--device" &&
+        arguments.has(option.name))
       words += option.name + "=" + arguments.text(option.name) + "\n";
   return words;
 }
 
-std::unique_ptr<ProcessMesh> other_processes(const Arguments& arguments, const Plan& plan, const ExecuteOptions& options) {
+std::unique_ptr<ProcessMesh> other_processes(const Arguments& arguments, const Plan& plan, const ExecuteOptions& options,
+                                             const std::string& device, const Console& console) {
   const double wait = arguments.number("--rendezvous", 30, 0.1, 1e6);
   if (arguments.choice("--launcher", "auto", {"auto", "none"}) == "none") return {};
-  const auto place = process_place([](const char* name) { return std::getenv(name); });
+  const auto variable = [](const char* name) -> const char* { return std::getenv(name); };
+  const auto place = process_place(variable);
   if (!place) return {};
-  return std::make_unique<ProcessMesh>(
-      MeshOptions{.place = *place,
-                  .ranks = Ranks(plan).count(),
-                  .run = run_words(arguments, plan),
-                  .rendezvous = std::chrono::milliseconds(static_cast<std::int64_t>(wait * 1000)),
-                  .patience = options.patience});
+  MeshOptions mesh{.place = *place,
+                   .ranks = Ranks(plan).count(),
+                   .run = run_words(arguments, plan, device),
+                   .job = job_token(variable),
+                   .rendezvous = std::chrono::milliseconds(static_cast<std::int64_t>(wait * 1000)),
+                   .patience = options.patience};
+  if (arguments.flag("--log"))
+    mesh.log = [&err = console.err, own = "[process " + std::to_string(place->process) + "] "](const std::string& event) {
+      err << own + event + "\n" << std::flush;
+    };
+  return std::make_unique<ProcessMesh>(mesh);
 }
 
 }  // namespace foreshard

@@ -12,8 +12,9 @@
 namespace foreshard {
 
 std::vector<VerbOption> process_options();
-// The processes that a launcher started together with this one, connected; nothing when it is alone. Throws DeviceError when they
-// do not come, Error when they do not run the same.
-std::unique_ptr<ProcessMesh> other_processes(const Arguments& arguments, const Plan& plan, const ExecuteOptions& options);
+// The processes that a launcher started together with this one, connected; nothing when it is alone. `device`: the kind that the ranks run
+// on, the same everywhere. Throws DeviceError when they do not come, or do not run the same.
+std::unique_ptr<ProcessMesh> other_processes(const Arguments& arguments, const Plan& plan, const ExecuteOptions& options,
+                                             const std::string& device, const Console& console);
 
 }  // namespace foreshard

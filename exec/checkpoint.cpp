@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
+#include <functional>
+#include <numeric>
 #include <optional>
 #include <sstream>
 
@@ -158,7 +160,10 @@ TrainingPoint training_point(const std::string& path, ProcessMesh* mesh) {
   }
   if (!mesh) return point;
   const std::string own(reinterpret_cast<const char*>(&point), sizeof point);
-  std::memcpy(&point, mesh->all_gather(own)[0].data(), sizeof point);
+  const std::string told = mesh->all_gather(own)[0];
+  if (told.size() != sizeof point) throw DeviceError("the checkpoint", "process 0 told no step");
+  std::memcpy(&point, told.data(), sizeof point);
+  if (point.step < 0 || point.samples < 0) throw DeviceError("the checkpoint", "process 0 told a step below 0");
   return point;
 }
 
@@ -198,7 +203,10 @@ void load_checkpoint(const std::string& path, const Plan& plan, const Ranks& ran
   for (const Entry& entry : entries_of(plan, pieces)) {
     std::pair<std::vector<double>, DType> read;
     if (file) read = read_entry(*file, entry, plan, vocabulary);
-    pieces.scatter(memories, entry.tensor, entry.part, mesh ? share_elements(*mesh, read.first, read.second) : read.first);
+    const std::vector<std::int64_t>& shape = plan.tensors[entry.tensor.index()].shape;
+    const std::int64_t count = std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
+    pieces.scatter(memories, entry.tensor, entry.part,
+                   mesh ? share_elements(*mesh, read.first, read.second, count) : read.first);
   }
 }
 

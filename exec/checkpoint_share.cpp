@@ -68,16 +68,24 @@ WholeTensor gather_shares(ProcessMesh& mesh, const WholeTensor& own, DType dtype
   return whole;
 }
 
-std::vector<double> share_elements(ProcessMesh& mesh, const std::vector<double>& elements, DType dtype) {
+std::vector<double> share_elements(ProcessMesh& mesh, const std::vector<double>& elements, DType dtype, std::int64_t count) {
   std::string own;
   if (mesh.process() == 0)
     own = static_cast<char>(dtype) + stored(elements.data(), static_cast<std::int64_t>(elements.size()), dtype);
   const std::string text = mesh.all_gather(own)[0];
-  if (mesh.process() == 0) return elements;
+  return mesh.process() == 0 ? elements : shared_elements_of(text, count);
+}
+
+std::vector<double> shared_elements_of(const std::string& text, std::int64_t count) {
   if (text.empty()) throw DeviceError("the checkpoint", "process 0 sent no tensor");
   const auto format = static_cast<DType>(text[0]);
-  std::vector<double> got((text.size() - 1) / static_cast<std::size_t>(size_of(format).value));
-  loaded(text, 1, static_cast<std::int64_t>(got.size()), format, got.data());
+  const bool number = format == DType::F64 || format == DType::F32 || format == DType::BF16 || format == DType::F16;
+  const auto bytes = static_cast<std::int64_t>(text.size()) - 1;
+  if (!number || bytes % size_of(format).value != 0 || bytes / size_of(format).value != count)
+    throw DeviceError("the checkpoint",
+                      "process 0 sent something else than a tensor of " + std::to_string(count) + " elements");
+  std::vector<double> got(static_cast<std::size_t>(count));
+  loaded(text, 1, count, format, got.data());
   return got;
 }
 

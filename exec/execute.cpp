@@ -95,6 +95,9 @@ void add_trace(Execution& done, const Plan& plan, const Ranks& ranks, std::vecto
   std::vector<RankRun> runs;
   for (std::size_t r = 0; r < reports.size(); ++r) steps.push_back(steps_of(plan, ranks, {static_cast<std::int32_t>(r)}));
   for (std::size_t r = 0; r < reports.size(); ++r) {
+    if (reports[r].spans.size() != steps[r].size())
+      throw DeviceError("the run", "rank " + std::to_string(r) + " told of " + std::to_string(reports[r].spans.size()) +
+                                       " instructions instead of " + std::to_string(steps[r].size()));
     runs.push_back({.steps = &steps[r], .spans = std::move(reports[r].spans)});
     done.peaks.push_back(reports[r].peak);
   }

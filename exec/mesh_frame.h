@@ -1,4 +1,4 @@
-// What stands before every message between two processes. Used only by exec/process_mesh*.cpp.
+// What stands before every message between two processes. Used only by exec/process_mesh*.cpp, exec/waiting_room.cpp and tests.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@ namespace foreshard {
 enum class MeshKind : std::uint32_t { Message, Beat, Failed, Bye };
 
 struct MeshFrame {
-  static constexpr std::uint32_t kMagic = 0x66736831;  // tells another program, version or byte order
+  static constexpr std::uint32_t kMagic = 0x66736832;  // tells another program, version or byte order
   std::uint32_t magic = kMagic;
   MeshKind kind = MeshKind::Message;
   std::int32_t from = 0, to = 0;  // ranks; -1 - process between processes
@@ -19,6 +19,12 @@ struct MeshFrame {
 };
 static_assert(sizeof(MeshFrame) == 40);
 
-void check_frame(const MeshFrame& frame, const std::string& peer);  // throws DeviceError
+inline constexpr std::int64_t kMostGreeting = 1 << 16;  // bytes of the first words of a connection
+inline constexpr std::int64_t kMostWords = 1 << 20;     // of an answer, a beat or a reason
+inline constexpr std::int64_t kMostMessage = std::int64_t{1} << 40U;
+inline constexpr std::int64_t kMostTime = std::int64_t{1} << 61U;  // nanoseconds: sums and differences of two fit
+
+// Throws DeviceError for what no process of this version sends.
+void check_frame(const MeshFrame& frame, const std::string& peer);
 
 }  // namespace foreshard

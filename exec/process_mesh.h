@@ -8,7 +8,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <deque>
-#include <map>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -16,9 +16,11 @@
 #include <string>
 #include <thread>
 #include <tuple>
+#include <unordered_map>
 #include <vector>
 
 #include "core/ids.h"
+#include "exec/mesh_words.h"
 #include "exec/process_place.h"
 #include "exec/socket.h"
 #include "exec/stop.h"
@@ -30,8 +32,19 @@ struct MeshOptions {
   int ranks = 1;  // of the plan; at least as many as processes
   // Lines "name=value" that have to be the same everywhere: what is run.
   std::string run = {};
-  std::chrono::milliseconds rendezvous{30000};  // to find each other
-  std::chrono::milliseconds patience{3000};     // without a sign of life from a process
+  std::string job = {};  // letters and digits; who has another one belongs to another run and is sent away
+  std::chrono::milliseconds rendezvous{30000};             // to find each other
+  std::chrono::milliseconds patience{3000};                // without a sign of life from a process
+  std::function<void(const std::string& event)> log = {};  // from any thread, one at a time
+};
+
+// A message that goes straight to where it belongs. Its place must stay until it is here or forgotten.
+struct MeshArrival {
+  std::span<std::byte> place = {};
+  std::condition_variable* changed = nullptr;                                                  // of whoever waits for it
+  std::int64_t when = 0;                                                                       // the sender's, on the own clock
+  enum class State : std::uint8_t { Idle, Posted, Filling, Here, Wrong } state = State::Idle;  // Wrong: of another size
+  std::size_t found = 0;                                                                       // bytes of a wrong one
 };
 
 class ProcessMesh {
@@ -55,6 +68,11 @@ class ProcessMesh {
   };
   void send(RankId from, RankId to, std::uint64_t channel, std::span<const std::byte> bytes, std::int64_t when);
   Message receive(RankId from, RankId to, std::uint64_t channel, const Stop& stop);  // throws Stopped
+  // The next message of the channel that nobody waits for yet goes to this place. `await` throws Stopped, and DeviceError for a message of
+  // another size, or when the sender has ended. After `forget` nothing is written there any more.
+  void post(RankId from, RankId to, std::uint64_t channel, MeshArrival& arrival);
+  void await(RankId from, MeshArrival& arrival, const Stop& stop);
+  void forget(RankId from, RankId to, std::uint64_t channel, MeshArrival& arrival);
 
   // Called by one thread of every process, in the same order; throw DeviceError when another process failed or ended.
   std::vector<std::string> all_gather(const std::string& own);  // [process]
@@ -76,26 +94,47 @@ class ProcessMesh {
   struct Frame;
   struct Peer {
     Socket socket = {};
-    std::mutex sending = {};
+    std::timed_mutex sending = {};
     std::thread reader = {};
     std::atomic<std::int64_t> heard = 0, ended = 0;
     std::atomic<bool> works = false, over = false;  // over: it said that it goes
     bool read = false;                              // nothing more comes
-    Running running = {};                           // under `mutex_`
+    // Under `mutex_`:
+    Running running = {};
+    MeshArrival* filling = nullptr;  // where the message goes that comes just now
+    bool touches = false;            // at this moment
   };
   using Channel = std::tuple<std::int32_t, std::int32_t, std::uint64_t>;  // from, to, channel; processes: channel kControl
+  struct ChannelHash {
+    std::size_t operator()(const Channel& channel) const;
+  };
+  struct Inbox {  // messages that nobody waits for yet, or places that no message has come for yet
+    std::deque<Message> messages = {};
+    std::deque<MeshArrival*> places = {};
+  };
 
   void invite(ListeningSocket& door, Deadline until);
-  void knock(ListeningSocket& door, Deadline until);
-  void meet_others(ListeningSocket& door, const std::vector<std::pair<std::string, int>>& addresses, Deadline until);
+  std::string refusal(const MeshHello& hello) const;
+  void tell_all(const std::string& answer, Deadline until);
+  std::unique_ptr<ListeningSocket> knock(Deadline until);
+  void meet_others(ListeningSocket& door, const std::vector<MeshAddress>& addresses, Deadline until);
   void compare_clocks(Deadline until);
   void read(int process);
   void read_all(int process);
-  void take(int process, const Frame& frame, std::vector<std::byte> bytes);
+  void read_message(int process, const Frame& frame);
+  bool land(Peer& peer, const Channel& channel, const Frame& frame);
+  void fill(Peer& peer, std::span<std::byte> place);
+  void leave(Peer& peer, bool whole, bool broken);
+  std::vector<std::byte> read_bytes(Peer& peer, std::int64_t bytes);
+  void expect_sender(int process, const Frame& frame) const;
+  void take(int process, const Frame& frame);
   void beat();
+  void beat_once(const Running& running);
   void write(int process, const Frame& frame, std::span<const std::byte> bytes);
+  bool write_soon(int process, const Frame& frame, std::span<const std::byte> bytes, std::chrono::milliseconds within);
   void put(const Channel& channel, Message message);
   void fail(const std::string& why);
+  void log(const std::string& event);
   std::string name(int process) const;
   std::string last_heard(int process) const;
   bool has_ended(int process) const { return peers_[static_cast<std::size_t>(process)]->over; }
@@ -107,7 +146,8 @@ class ProcessMesh {
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::map<Channel, std::deque<Message>> inbox_;
+  std::unordered_map<Channel, Inbox, ChannelHash> inbox_;
+  std::int64_t waiting_ = 0;  // bytes of messages there
   std::string failure_;
   Stop* stop_ = nullptr;
   bool closed_ = false;
@@ -115,6 +155,7 @@ class ProcessMesh {
   std::atomic<bool> works_ = false;
   Running running_;
   std::thread beats_;
+  std::mutex log_mutex_;
 };
 
 // Does `work`; when it throws, the other processes hear why.

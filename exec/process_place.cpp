@@ -2,9 +2,11 @@
 
 #include <array>
 #include <charconv>
+#include <cstdio>
 #include <cstring>
 
 #include "core/error.h"
+#include "exec/philox.h"
 
 namespace foreshard {
 
@@ -23,12 +25,12 @@ int number(const char* name, const char* text, int least, int most) {
 }
 
 struct Launcher {
-  const char *process, *processes;
+  const char *name, *process, *processes;
 };
-constexpr std::array<Launcher, 4> kLaunchers = {{{"RANK", "WORLD_SIZE"},
-                                                 {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
-                                                 {"PMI_RANK", "PMI_SIZE"},
-                                                 {"SLURM_PROCID", "SLURM_NTASKS"}}};
+constexpr std::array<Launcher, 4> kLaunchers = {{{"torchrun", "RANK", "WORLD_SIZE"},
+                                                 {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+                                                 {"MPICH", "PMI_RANK", "PMI_SIZE"},
+                                                 {"srun", "SLURM_PROCID", "SLURM_NTASKS"}}};
 
 }  // namespace
 
@@ -46,6 +48,29 @@ std::optional<ProcessPlace> process_place(const std::function<const char*(const 
     return place;
   }
   return {};
+}
+
+std::string launcher_name(const std::function<const char*(const char*)>& variable) {
+  for (const Launcher& launcher : kLaunchers)
+    if (variable(launcher.process) && variable(launcher.processes)) return launcher.name;
+  return "";
+}
+
+std::string job_token(const std::function<const char*(const char*)>& variable) {
+  const auto word = [&](const char* name) {
+    const char* found = variable(name);
+    return std::string(found ? found : "");
+  };
+  std::string job = word("FORESHARD_JOB");
+  const std::string launcher = launcher_name(variable);
+  if (job.empty() && launcher == "torchrun") job = word("TORCHELASTIC_RUN_ID");
+  if (job.empty() && launcher == "Open MPI") job = word("PMIX_NAMESPACE");
+  if (job.empty() && launcher == "srun" && !word("SLURM_JOB_ID").empty())
+    job = word("SLURM_JOB_ID") + "." + word("SLURM_STEP_ID");
+  if (job.empty()) return "";
+  char digits[17];
+  std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(name_key(job)));
+  return digits;
 }
 
 }  // namespace foreshard

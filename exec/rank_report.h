@@ -1,6 +1,7 @@
 // What a rank has to tell after its last step, and how process 0 hears it from the ranks of other processes.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "core/memory_timeline.h"
@@ -15,7 +16,12 @@ struct RankReport {
 };
 
 // `own`: of the ranks of this process, in order. At process 0 all ranks, elsewhere nothing. Throws DeviceError when a process is
-// gone.
+// gone, or tells something else than its ranks.
 std::vector<RankReport> gather_reports(ProcessMesh& mesh, const std::vector<RankReport>& own);
+
+// What travels for the ranks of a process; `offset` is added to its times.
+std::string packed_reports(const std::vector<RankReport>& reports, std::int64_t offset);
+// Throws DeviceError for a text that is not that of `ranks` reports.
+std::vector<RankReport> reports_of(const std::string& text, int ranks);
 
 }  // namespace foreshard

@@ -106,11 +106,23 @@ bool Socket::wait(short what, Deadline until) const {
   }
 }
 
-void Socket::send(const void* data, std::size_t bytes) {
+bool Socket::can_send() const {
+  pollfd entry{.fd = descriptor_, .events = POLLOUT, .revents = 0};
+  return ::poll(&entry, 1, 0) > 0;
+}
+
+bool Socket::wait_for_bytes(Deadline until) const { return wait(POLLIN, until); }
+
+void Socket::send(const void* data, std::size_t bytes, Deadline until) {
   const char* at = static_cast<const char*>(data);
+  const int flags = MSG_NOSIGNAL | (until == Deadline::max() ? 0 : MSG_DONTWAIT);
   while (bytes > 0) {
-    const ssize_t sent = ::send(descriptor_, at, bytes, MSG_NOSIGNAL);
+    const ssize_t sent = ::send(descriptor_, at, bytes, flags);
     if (sent < 0 && errno == EINTR) continue;
+    if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+      if (!wait(POLLOUT, until)) throw DeviceError("sending to " + peer_, "it does not take it");
+      continue;
+    }
     if (sent < 0) throw DeviceError("sending to " + peer_, why());
     at += sent, bytes -= static_cast<std::size_t>(sent);
   }
@@ -130,43 +142,95 @@ bool Socket::receive(void* data, std::size_t bytes, Deadline until) {
   return true;
 }
 
-ListeningSocket::ListeningSocket(int port) {
-  const std::string where = "listening on port " + std::to_string(port);
-  descriptor_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (descriptor_ < 0) throw DeviceError(where, why());
-  const int on = 1;
-  static_cast<void>(setsockopt(descriptor_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on));
-  sockaddr_in address = {};
-  address.sin_family = AF_INET, address.sin_addr.s_addr = htonl(INADDR_ANY),
-  address.sin_port = htons(static_cast<std::uint16_t>(port));
-  socklen_t length = sizeof address;
-  if (::bind(descriptor_, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 || ::listen(descriptor_, 1024) != 0 ||
-      ::getsockname(descriptor_, reinterpret_cast<sockaddr*>(&address), &length) != 0) {
-    const std::string problem = why();
-    ::close(descriptor_);
-    throw DeviceError(where, problem);
+std::size_t Socket::receive_some(void* data, std::size_t bytes) {
+  while (true) {
+    const ssize_t got = ::recv(descriptor_, data, bytes, MSG_DONTWAIT);
+    if (got > 0) return static_cast<std::size_t>(got);
+    if (got == 0) throw DeviceError("receiving from " + peer_, "the connection ended");
+    if (errno == EAGAIN || errno == EWOULDBLOCK) return 0;
+    if (errno != EINTR) throw DeviceError("receiving from " + peer_, why());
   }
-  port_ = ntohs(address.sin_port);
+}
+
+namespace {
+
+std::string host_of(const sockaddr_storage& address, socklen_t length) {
+  char text[NI_MAXHOST] = {};
+  const int problem =
+      getnameinfo(reinterpret_cast<const sockaddr*>(&address), length, text, sizeof text, nullptr, 0, NI_NUMERICHOST);
+  return problem == 0 ? text : "?";
+}
+
+bool is_loopback(const addrinfo& at) {
+  if (at.ai_family == AF_INET6) return IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<const sockaddr_in6*>(at.ai_addr)->sin6_addr);
+  return ntohl(reinterpret_cast<const sockaddr_in*>(at.ai_addr)->sin_addr.s_addr) >> 24U == 127;
+}
+
+std::unique_ptr<addrinfo, Free> look_up(const std::string& address, int port, int flags, const std::string& where) {
+  addrinfo hints = {};
+  hints.ai_family = address.empty() ? AF_INET : AF_UNSPEC, hints.ai_socktype = SOCK_STREAM, hints.ai_flags = flags;
+  addrinfo* found = nullptr;
+  const int problem = getaddrinfo(address.empty() ? nullptr : address.c_str(), std::to_string(port).c_str(), &hints, &found);
+  if (problem != 0) throw DeviceError(where, gai_strerror(problem));
+  return std::unique_ptr<addrinfo, Free>(found);
+}
+
+bool is_number(const std::string& address) {
+  in6_addr unused = {};
+  return inet_pton(AF_INET, address.c_str(), &unused) == 1 || inet_pton(AF_INET6, address.c_str(), &unused) == 1;
+}
+
+}  // namespace
+
+std::string Socket::own_address() const {
+  sockaddr_storage address = {};
+  socklen_t length = sizeof address;
+  if (::getsockname(descriptor_, reinterpret_cast<sockaddr*>(&address), &length) != 0)
+    throw DeviceError("getsockname of the connection to " + peer_, why());
+  return host_of(address, length);
+}
+
+ListeningSocket::ListeningSocket(const std::string& address, int port) {
+  const std::string where = "listening on " + (address.empty() ? "" : address + " ") + "port " + std::to_string(port);
+  auto list = look_up(address, port, AI_PASSIVE, where);
+  if (!address.empty() && address != "localhost" && !is_number(address) && is_loopback(*list))
+    list = look_up("", port, AI_PASSIVE, where);
+  std::string problem = "no address";
+  for (const addrinfo* at = list.get(); at && descriptor_ < 0; at = at->ai_next) {
+    const int descriptor = ::socket(at->ai_family, at->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, at->ai_protocol);
+    const int on = 1;
+    if (descriptor >= 0) static_cast<void>(setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on));
+    if (descriptor >= 0 && ::bind(descriptor, at->ai_addr, at->ai_addrlen) == 0 && ::listen(descriptor, 1024) == 0) {
+      descriptor_ = descriptor;
+      break;
+    }
+    problem = why();
+    if (descriptor >= 0) ::close(descriptor);
+  }
+  if (descriptor_ < 0) throw DeviceError(where, problem);
+  sockaddr_storage own = {};
+  socklen_t length = sizeof own;
+  static_cast<void>(::getsockname(descriptor_, reinterpret_cast<sockaddr*>(&own), &length));
+  port_ = ntohs(own.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6&>(own).sin6_port
+                                          : reinterpret_cast<sockaddr_in&>(own).sin_port);
 }
 
 ListeningSocket::~ListeningSocket() { ::close(descriptor_); }
 
-Socket ListeningSocket::accept(Deadline until) {
-  while (true) {
-    const auto left = std::chrono::duration_cast<milliseconds>(until - std::chrono::steady_clock::now()).count();
-    pollfd entry{.fd = descriptor_, .events = POLLIN, .revents = 0};
-    const int ready = ::poll(&entry, 1, static_cast<int>(std::clamp<std::int64_t>(left, 0, 1'000'000)));
-    if (ready == 0 && left <= 0) throw DeviceError("waiting on port " + std::to_string(port_), "nobody came in time");
-    if (ready <= 0) continue;
-    sockaddr_in address = {};
-    socklen_t length = sizeof address;
-    const int descriptor = ::accept4(descriptor_, reinterpret_cast<sockaddr*>(&address), &length, SOCK_CLOEXEC);
-    if (descriptor < 0) continue;
-    prepare(descriptor);
-    char text[INET_ADDRSTRLEN] = {};
-    inet_ntop(AF_INET, &address.sin_addr, text, sizeof text);
-    return Socket(descriptor, text);
-  }
+std::string ListeningSocket::address() const {
+  sockaddr_storage own = {};
+  socklen_t length = sizeof own;
+  static_cast<void>(::getsockname(descriptor_, reinterpret_cast<sockaddr*>(&own), &length));
+  return host_of(own, length);
+}
+
+Socket ListeningSocket::accept_waiting() {
+  sockaddr_storage address = {};
+  socklen_t length = sizeof address;
+  const int descriptor = ::accept4(descriptor_, reinterpret_cast<sockaddr*>(&address), &length, SOCK_CLOEXEC);
+  if (descriptor < 0) return {};
+  prepare(descriptor);
+  return Socket(descriptor, host_of(address, length));
 }
 
 }  // namespace foreshard

@@ -83,6 +83,18 @@ TEST_F(Processes, ProcessZeroWritesTheWholeResult) {
   EXPECT_GT(json.at("joined").as_int(), 100);
 }
 
+// The second process has a clock that is 1000 s ahead (a time namespace). In the trace, on the clock of process 0, the ranks' instructions lie
+// beside each other all the same: a step takes seconds.
+TEST_F(Processes, ClocksThatDifferMakeOneTrace) {
+  const std::string tried = shell("unshare --time --monotonic 1000 --fork cat /proc/uptime");
+  if (tried.find("[exit") != std::string::npos) GTEST_SKIP() << "no time namespaces here: " << tried;
+  std::string begin = start("RANK", "WORLD_SIZE", 2, port(), "--steps 2 --log --save-result kept.result");
+  begin.replace(begin.find(" foreshard run"), 1, " $(test $r = 1 && echo unshare --time --monotonic 1000 --fork) ");
+  shell(begin + "wait");
+  ASSERT_NE(file("err.1").find("clock of process 0: -1000"), std::string::npos) << file("err.1");
+  EXPECT_LT(load_result((folder_ / "kept.result").string()).trace.makespan.value, 60'000'000'000);
+}
+
 TEST_F(Processes, OneThatIsKilledStopsTheOthers) {
   const std::string said =
       shell("trap 'kill -9 $pid0 $pid1 $pid2 2>/dev/null' EXIT\n" +
@@ -146,16 +158,30 @@ TEST_F(Processes, WhoIsMissingOrRunsSomethingElseIsTold) {
         " WORLD_SIZE=2; RANK=0 foreshard run p.plan.json --seed 1 2>err.0 & RANK=1 foreshard run p.plan.json --seed 2 2>err.1; "
         "wait");
   for (const char* name : {"err.0", "err.1"})
-    EXPECT_EQ(file(name), "foreshard: process 1: found --seed=2, expected --seed=1, which process 0 runs\n");
-  shell("export MASTER_PORT=" + port() +
-        " WORLD_SIZE=2; FORESHARD_JOB=a RANK=0 foreshard run p.plan.json 2>err.0 & FORESHARD_JOB=b RANK=1 foreshard run "
-        "p.plan.json 2>err.1; wait");
-  for (const char* name : {"err.0", "err.1"}) {
-    EXPECT_NE(file(name).find("process 1: found FORESHARD_JOB="), std::string::npos) << file(name);
-    EXPECT_EQ(file(name).find("FORESHARD_JOB=a"), std::string::npos) << "the token itself is not told";
-  }
+    EXPECT_EQ(file(name), "foreshard: rendezvous failed: process 1: found --seed=2, expected --seed=1, which process 0 runs\n");
   EXPECT_EQ(shell("RANK=0 WORLD_SIZE=9 foreshard run p.plan.json"),
             "foreshard: environment: number of processes: found 9, expected at most 8, the ranks of the plan\n[exit 1]\n");
+}
+
+// Two jobs on one port. The second finds the door taken, its other process is sent away and told why, both with code 3; the first does not even
+// notice. The job's word itself is told to nobody.
+TEST_F(Processes, TwoJobsOnOnePortDoNotMix) {
+  const std::string place = port();
+  const auto process = [&](const std::string& job, int rank, const std::string& name) {
+    return "FORESHARD_JOB=word-" + job + " RANK=" + std::to_string(rank) + " WORLD_SIZE=2 MASTER_PORT=" + place +
+           " foreshard run p.plan.json --steps 3 --patience 60 --rendezvous 60 --log --json >out." + name + " 2>err." + name;
+  };
+  const std::string said = shell(process("a", 0, "a0") + " & first=$!\n" +
+                                 "for i in $(seq 1000); do grep -q listens err.a0 && break; sleep 0.02; done\n" +
+                                 process("b", 0, "b0") + "; echo b0 $?\n" + process("b", 1, "b1") + "; echo b1 $?\n" +
+                                 process("a", 1, "a1") + "; echo a1 $?; wait $first; echo a0 $?");
+  EXPECT_EQ(said, "b0 3\nb1 3\na1 0\na0 0\n");
+  EXPECT_NE(file("err.b0").find("listening on 127.0.0.1 port " + place + " failed: Address already in use"), std::string::npos)
+      << file("err.b0");
+  EXPECT_NE(file("err.b1").find("rendezvous failed: another job (FORESHARD_JOB) meets at port " + place), std::string::npos)
+      << file("err.b1");
+  EXPECT_EQ(losses(file("out.a0")), alone());
+  for (const char* name : {"err.a0", "err.a1", "err.b0", "err.b1"}) EXPECT_EQ(file(name).find("word-"), std::string::npos);
 }
 
 // Two hosts, as far as the kernel is concerned: network namespaces joined by a virtual cable. Needs root.

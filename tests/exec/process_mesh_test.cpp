@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "exec/host_float16.h"
+#include "exec/mesh_frame.h"
 #include "exec/tcp_communicator.h"
 #include "exec/thread_communicator.h"
 #include "tests/exec/processes.h"
@@ -123,7 +124,15 @@ TEST(TcpCommunicator, CollectivesGiveTheBitsOfThreads) {
       {{.kind = K::AllGather, .bytes = {full}}, DType::F64, part, full},
       {{.kind = K::Broadcast, .bytes = {full}}, DType::F64, full, 0},
       {{.kind = K::Reduce, .bytes = {full}}, DType::F64, full, full},
-      {{.kind = K::AllToAll, .bytes = {full}}, DType::F64, full, full}};
+      {{.kind = K::AllToAll, .bytes = {full}}, DType::F64, full, full},
+      // Of many chunks, the last of which are of other sizes than the rest, and differ from slice to slice.
+      {{.kind = K::AllReduce, .bytes = {10'000'008}}, DType::F64, 10'000'008, 0},
+      {{.kind = K::AllReduce, .bytes = {3'000'016}, .attributes = "accumulate"}, DType::BF16, 3'000'016, 3'000'016},
+      {{.kind = K::ReduceScatter, .bytes = {3'000'000}}, DType::F64, 3'000'000, 750'000},
+      {{.kind = K::Reduce, .bytes = {2'000'000}}, DType::F64, 2'000'000, 2'000'000},
+      {{.kind = K::AllGather, .bytes = {2'000'000}}, DType::F64, 500'000, 2'000'000},
+      {{.kind = K::Broadcast, .bytes = {2'000'000}}, DType::F64, 2'000'000, 0},
+      {{.kind = K::AllToAll, .bytes = {2'000'000}}, DType::F64, 2'000'000, 2'000'000}};
   for (std::size_t i = 0; i < cases.size(); ++i) {
     Case at = cases[i];
     at.what.group = {0};
@@ -256,7 +265,50 @@ TEST(ProcessMesh, OtherPlansAreRefusedEverywhere) {
         ProcessMesh mesh(own);
       });
     }));
-  for (auto& one : said) EXPECT_EQ(one.get(), "process 1: found steps=4, expected steps=3, which process 0 runs");
+  for (auto& one : said)
+    EXPECT_EQ(one.get(), "rendezvous failed: process 1: found steps=4, expected steps=3, which process 0 runs");
+}
+
+TEST(ProcessMesh, AnotherKindOfDeviceIsRefused) {
+  const int port = free_port();
+  std::vector<std::future<std::string>> said;
+  for (int p = 0; p < 2; ++p)
+    said.push_back(std::async(std::launch::async, [&, p] {
+      return message([&] {
+        MeshOptions own = mesh_options(p, 2, 2, port);
+        own.run = std::string("plan=abc\ndevice=") + (p == 0 ? "NVIDIA H100" : "host") + "\n";
+        ProcessMesh mesh(own);
+      });
+    }));
+  for (auto& one : said)
+    EXPECT_EQ(one.get(), "rendezvous failed: process 1: found device=host, expected device=NVIDIA H100, which process 0 runs");
+}
+
+// A process that is no longer scheduled takes nothing from its connection: a message larger than what the kernel keeps does not hold its sender
+// for longer than the patience.
+TEST(ProcessMesh, ASenderOfMuchIsFreedWhenTheOtherHangs) {
+  const int port = free_port();
+  auto first = std::async(std::launch::async, [&] {
+    MeshOptions own = mesh_options(0, 2, 2, port);
+    own.patience = 700ms;
+    ProcessMesh mesh(own);
+    const std::vector<std::byte> much(std::size_t{64} << 20U);
+    return message([&] { mesh.send({0}, {1}, 3, much, 0); });
+  });
+  Socket hung = Socket::connect("127.0.0.1", port, std::chrono::steady_clock::now() + 20s);
+  const std::string hello = text_of(MeshHello{1, 2, 4711, "", ""});
+  const MeshFrame frame{.bytes = static_cast<std::int64_t>(hello.size())};
+  hung.send(&frame, sizeof frame), hung.send(hello.data(), hello.size());
+  MeshFrame answer;
+  ASSERT_TRUE(hung.receive(&answer, sizeof answer));
+  std::vector<char> welcome(static_cast<std::size_t>(answer.bytes));
+  ASSERT_TRUE(hung.receive(welcome.data(), welcome.size()));
+  for (std::int64_t i = 0, time = 0; i < 8; ++i) {
+    hung.send(&time, sizeof time);
+    ASSERT_TRUE(hung.receive(&time, sizeof time));
+  }
+  ASSERT_EQ(first.wait_for(20s), std::future_status::ready);
+  EXPECT_NE(first.get().find("failed"), std::string::npos);
 }
 
 }  // namespace

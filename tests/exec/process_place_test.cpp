@@ -35,6 +35,28 @@ TEST(ProcessPlace, OneProcessOrHalfAPairIsNone) {
   EXPECT_EQ(place({{"RANK", "0"}}), std::nullopt);
 }
 
+std::string token(const Variables& variables) {
+  return job_token([&](const char* name) {
+    const auto found = variables.find(name);
+    return found == variables.end() ? nullptr : found->second.c_str();
+  });
+}
+
+// The word that a person chose, else the number that the launcher gave the job; hashed, so that nobody reads it on the way.
+TEST(ProcessPlace, AJobIsToldByItsLauncher) {
+  const Variables slurm = {{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "2"}, {"SLURM_JOB_ID", "77"}, {"SLURM_STEP_ID", "0"}};
+  Variables next_step = slurm, named = slurm;
+  next_step["SLURM_STEP_ID"] = "1", named["FORESHARD_JOB"] = "mine";
+  EXPECT_EQ(token({}), "");
+  EXPECT_EQ(token({{"RANK", "0"}, {"WORLD_SIZE", "2"}}), "");
+  EXPECT_EQ(token(slurm).size(), 16U);
+  EXPECT_NE(token(slurm), token(next_step));
+  EXPECT_EQ(token(named), token({{"FORESHARD_JOB", "mine"}}));
+  EXPECT_EQ(token(named).find("mine"), std::string::npos);
+  EXPECT_NE(token({{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "2"}, {"PMIX_NAMESPACE", "123"}}), "");
+  EXPECT_NE(token({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"TORCHELASTIC_RUN_ID", "a"}}), "");
+}
+
 std::string message(const Variables& variables) {
   try {
     place(variables);

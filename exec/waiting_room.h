@@ -1,0 +1,38 @@
+// Where those wait who knocked at a door and have not yet said who they are. All are listened to at once, each for a short time and for a
+// few bytes: a stranger (a scanner of ports, a browser, somebody who says nothing) holds nobody up and is shown out.
+#pragma once
+
+#include <deque>
+
+#include "exec/mesh_frame.h"
+#include "exec/mesh_words.h"
+#include "exec/socket.h"
+
+namespace foreshard {
+
+class WaitingRoom {
+ public:
+  explicit WaitingRoom(ListeningSocket& door) : door_(door) {}
+
+  struct Visitor {
+    Socket socket = {};
+    MeshHello hello = {};
+  };
+  // The next who has greeted. Throws DeviceError at the deadline, or when `companion`, if any, ends its connection.
+  Visitor next(Deadline until, const Socket* companion = nullptr);
+
+ private:
+  struct Guest {
+    Socket socket = {};
+    Deadline until = {};
+    std::string heard = {};
+    std::string text = {};  // once whole
+  };
+  void listen(Deadline until, const Socket* companion);
+  static bool stays(Guest& guest);  // false: it is a stranger
+
+  ListeningSocket& door_;
+  std::deque<Guest> guests_;
+};
+
+}  // namespace foreshard
