@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <condition_variable>
 #include <cstring>
 
 #include "core/error.h"
@@ -23,7 +24,12 @@ std::uint64_t channel_of(const std::string& words) {
   return hash | 1U;
 }
 
-std::string text(std::size_t bytes) { return std::to_string(bytes) + " bytes"; }
+// Bytes that are sent, received and summed at once: few enough to lie in the nearer caches, enough that a message costs little.
+constexpr std::int64_t kChunk = 256 << 10;
+// A rank sends so many chunks before it sums the first.
+constexpr std::int64_t kAhead = 4;
+// A peer is at most this many chunks further, so that each chunk finds its place waiting.
+constexpr std::int64_t kPlaces = 2 * kAhead + 1;
 
 struct Wire {
   ProcessMesh& mesh;
@@ -33,145 +39,252 @@ struct Wire {
   void send(RankId to, std::uint64_t channel, const std::byte* data, std::int64_t bytes, std::int64_t when) const {
     mesh.send(own, to, channel, {data, static_cast<std::size_t>(bytes)}, when);
   }
-  // `bytes`: what has to come.
-  ProcessMesh::Message receive(RankId from, std::uint64_t channel, std::int64_t bytes, const std::string& where) const {
-    ProcessMesh::Message message = mesh.receive(from, own, channel, stop);
-    if (message.bytes.size() != static_cast<std::size_t>(bytes))
-      throw Error("plan", where, text(message.bytes.size()) + " from rank " + std::to_string(from.value),
-                  text(static_cast<std::size_t>(bytes)));
-    return message;
+};
+
+// A message that is awaited, with all that is needed to forget it.
+struct Landing {
+  RankId from = {};
+  std::uint64_t channel = 0;
+  MeshArrival arrival = {};
+
+  void post(const Wire& wire, std::byte* place, std::int64_t bytes, std::condition_variable& changed) {
+    arrival.place = {place, static_cast<std::size_t>(bytes)}, arrival.changed = &changed;
+    wire.mesh.post(from, wire.own, channel, arrival);
   }
+  void await(const Wire& wire, std::int64_t& met) {
+    wire.mesh.await(from, arrival, wire.stop);
+    met = std::max(met, arrival.when);
+  }
+  void forget(const Wire& wire) { wire.mesh.forget(from, wire.own, channel, arrival); }
+};
+
+// Elements of the operands that one member sums, or gives to one other; in chunks, of which there is always one.
+struct Region {
+  std::int64_t at = 0, bytes = 0;
+  std::int64_t chunks() const { return std::max<std::int64_t>(1, ceil_div(bytes, kChunk)); }
+  Region chunk(std::int64_t c) const { return {at + c * kChunk, std::min(kChunk, bytes - c * kChunk)}; }
 };
 
 class CollectiveTask : public StreamTask {
  public:
-  CollectiveTask(const CollectiveCall& call, Wire wire, std::size_t member)
-      : call_(call), wire_(wire), own_(static_cast<std::int64_t>(member)) {
+  CollectiveTask(const CollectiveCall& call, Wire wire, std::size_t place)
+      : call_(call), wire_(wire), own_(static_cast<std::int64_t>(place)) {
     const std::string name = "collective " + std::to_string(call.what.group.value) + " " +
                              std::to_string(call.members.front().value) + " " + std::to_string(call.sequence);
     first_ = channel_of(name), second_ = channel_of(name + " result");
-    const std::string& words = call.what.attributes;
-    how_ = says(words, "max") ? Reduction::Max : says(words, "mean") ? Reduction::Mean : Reduction::Sum;
-    accumulate_ = says(words, "accumulate");
-    each_ = size_of(call.from.dtype).value, elements_ = call.what.bytes.value / each_;
+    each_ = size_of(call.from.dtype).value;
     members_ = static_cast<std::int64_t>(call.members.size());
   }
 
+ protected:
+  RankId member(std::int64_t i) const { return call_.members[static_cast<std::size_t>(i)]; }
+  std::int64_t next(std::int64_t i) const { return (own_ + i) % members_; }
+  bool in_place() const { return call_.from.data == call_.to.data; }
+  std::int64_t part() const { return call_.what.bytes.value / members_; }
+
+  CollectiveCall call_;
+  Wire wire_;
+  std::int64_t own_ = 0, members_ = 1, each_ = 1;
+  std::uint64_t first_ = 0, second_ = 0;
+  std::condition_variable changed_;
+};
+
+// All-reduce, reduce-scatter, reduce. Every member sums its region, chunk by chunk, in the order of the members, while the next chunks are on
+// their way; of an all-reduce it gives each summed chunk to all at once. A rank sends and receives 2 (n - 1) / n of the bytes, as in a ring
+// (Patarasu and Yuan 2009), in two rounds instead of 2 (n - 1).
+class ReductionTask : public CollectiveTask {
+ public:
+  ReductionTask(const CollectiveCall& call, Wire wire, std::size_t place) : CollectiveTask(call, wire, place) {
+    const std::string& words = call.what.attributes;
+    how_ = says(words, "max") ? Reduction::Max : says(words, "mean") ? Reduction::Mean : Reduction::Sum;
+    accumulate_ = says(words, "accumulate");
+    const Region own = region(own_);
+    const std::int64_t places = std::min(kPlaces, own.chunks()), length = std::min(kChunk, own.bytes);
+    for (std::int64_t i = 0; i < members_; ++i) most_chunks_ = std::max(most_chunks_, region(i).chunks());
+    memory_.resize(static_cast<std::size_t>(places * (members_ - 1) * length));
+    parts_.resize(static_cast<std::size_t>(places * members_));
+    sources_.resize(static_cast<std::size_t>(members_));
+    for (std::int64_t c = 0; c < places; ++c)
+      for (std::int64_t i = 0, at = 0; i < members_; ++i) {
+        Part& it = part_at(c, i);
+        it.landing.from = member(i), it.landing.channel = first_;
+        if (i != own_) it.memory = memory_.data() + (c * (members_ - 1) + at++) * length;
+      }
+    if (!sliced()) return;
+    std::size_t count = 0;
+    for (std::int64_t i = 0; i < members_; ++i) count += i == own_ ? 0U : static_cast<std::size_t>(region(i).chunks());
+    results_.resize(count);
+  }
+
   TaskTimes run(int) override {
-    const std::int64_t arrived = now();
-    for (std::int64_t i = 1; i < members_; ++i) {
-      const std::int64_t to = (own_ + i) % members_;
-      const auto [at, bytes] = part_for(to);
-      wire_.send(member(to), first_, call_.from.data + at, bytes, arrived);
+    TaskTimes times{.met = now()};
+    try {
+      meet(times);
+    } catch (...) {  // nobody may write to the operands any more
+      for (Part& it : parts_) it.landing.forget(wire_);
+      for (Landing& it : results_) it.forget(wire_);
+      throw;
     }
-    TaskTimes times{.met = arrived};
-    std::vector<ProcessMesh::Message> parts(static_cast<std::size_t>(members_));
-    for (std::int64_t from = 0; from < members_; ++from) {
-      if (from == own_) continue;
-      parts[static_cast<std::size_t>(from)] = wire_.receive(member(from), first_, part_from(from), call_.where);
-      times.met = std::max(times.met, parts[static_cast<std::size_t>(from)].when);
-    }
-    const std::int64_t before = thread_cpu_time();
-    finish(parts);
-    times.own = thread_cpu_time() - before;
     return times;
   }
 
  private:
-  using Parts = std::vector<ProcessMesh::Message>;
-  RankId member(std::int64_t i) const { return call_.members[static_cast<std::size_t>(i)]; }
-  bool in_place() const { return call_.from.data == call_.to.data; }
+  struct Part {
+    Landing landing = {};
+    std::byte* memory = nullptr;
+  };
+  Part& part_at(std::int64_t place, std::int64_t i) { return parts_[static_cast<std::size_t>(place * members_ + i)]; }
+  std::int64_t places() const { return static_cast<std::int64_t>(parts_.size()) / members_; }
   // An all-reduce is cut into slices; one that adds to what is there sums everything everywhere, so that it is rounded once.
   bool sliced() const { return call_.what.kind == CollectiveKind::AllReduce && !accumulate_; }
-  std::int64_t slice(std::int64_t i) const { return elements_ * i / members_ * each_; }  // where slice i begins, bytes
-  std::int64_t part() const { return call_.what.bytes.value / members_; }
 
-  // What of the own source goes to a member: (where, bytes).
-  std::pair<std::int64_t, std::int64_t> part_for(std::int64_t to) const {
+  // What member i sums.
+  Region region(std::int64_t i) const {
+    const std::int64_t bytes = call_.what.bytes.value, elements = bytes / each_;
+    if (call_.what.kind == CollectiveKind::ReduceScatter) return {part() * i, part()};
+    if (call_.what.kind == CollectiveKind::Reduce) return {0, i == 0 ? bytes : 0};
+    if (!sliced()) return {0, bytes};
+    const std::int64_t first = elements * i / members_ * each_, end = elements * (i + 1) / members_ * each_;
+    return {first, end - first};
+  }
+  std::byte* target() const {  // of what stands at byte 0 of the operands
+    const bool scatters = call_.what.kind == CollectiveKind::ReduceScatter && !in_place();
+    return call_.to.data - (scatters ? part() * own_ : 0);
+  }
+
+  void meet(TaskTimes& times) {
+    const std::int64_t arrived = times.met, chunks = region(own_).chunks();
+    for (std::int64_t c = 0; c < places(); ++c) await_parts(c);
+    await_results();
+    for (std::int64_t t = 0; t < std::max(most_chunks_, chunks + kAhead); ++t) {
+      for (std::int64_t i = 1; i < members_; ++i)
+        if (const Region whole = region(next(i)); t < whole.chunks()) {
+          const Region out = whole.chunk(t);
+          wire_.send(member(next(i)), first_, call_.from.data + out.at, out.bytes, arrived);
+        }
+      if (t >= kAhead && t - kAhead < chunks) sum(t - kAhead, times);
+    }
+    std::int64_t unused = 0;
+    for (Landing& it : results_) it.await(wire_, unused);
+  }
+
+  void await_parts(std::int64_t c) {
+    const Region in = region(own_).chunk(c);
+    for (std::int64_t i = 0; i < members_; ++i) {
+      Part& it = part_at(c % places(), i);
+      if (i != own_) it.landing.post(wire_, it.memory, in.bytes, changed_);
+    }
+  }
+
+  void await_results() {
+    if (!sliced()) return;
+    auto at = results_.begin();
+    for (std::int64_t i = 1; i < members_; ++i)
+      for (std::int64_t c = 0; c < region(next(i)).chunks(); ++c, ++at) {
+        const Region in = region(next(i)).chunk(c);
+        at->from = member(next(i)), at->channel = second_;
+        at->post(wire_, call_.to.data + in.at, in.bytes, changed_);
+      }
+  }
+
+  void sum(std::int64_t c, TaskTimes& times) {
+    const Region chunk = region(own_).chunk(c);
+    for (std::int64_t i = 0; i < members_; ++i) {
+      Part& it = part_at(c % places(), i);
+      if (i != own_) it.landing.await(wire_, times.met);
+      sources_[static_cast<std::size_t>(i)] = i == own_ ? call_.from.data + chunk.at : it.memory;
+    }
+    const std::int64_t before = thread_cpu_time();
+    std::byte* to = target() + chunk.at;
+    reduce(call_.from.dtype, how_, accumulate_, sources_, std::span(&to, 1), 0, chunk.bytes / each_);
+    times.own += thread_cpu_time() - before;
+    if (c + places() < region(own_).chunks()) await_parts(c + places());
+    for (std::int64_t i = 1; i < members_ && sliced(); ++i)
+      wire_.send(member(next(i)), second_, call_.to.data + chunk.at, chunk.bytes, times.met);
+  }
+
+  std::int64_t most_chunks_ = 0;
+  std::vector<std::byte> memory_;
+  std::vector<Part> parts_;  // [place][member]
+  std::vector<Landing> results_;
+  std::vector<const std::byte*> sources_;
+  Reduction how_ = Reduction::Sum;
+  bool accumulate_ = false;
+};
+
+// All-gather, broadcast, all-to-all: every byte goes straight to where it belongs.
+class GatherTask : public CollectiveTask {
+ public:
+  GatherTask(const CollectiveCall& call, Wire wire, std::size_t place) : CollectiveTask(call, wire, place) {
+    for (std::int64_t i = 1; i < members_; ++i)
+      for (std::int64_t c = 0; c < incoming(next(i)).chunks(); ++c)
+        landings_.push_back({.from = member(next(i)), .channel = first_});
+  }
+
+  TaskTimes run(int) override {
+    TaskTimes times{.met = now()};
+    try {
+      meet(times);
+    } catch (...) {
+      for (Landing& it : landings_) it.forget(wire_);
+      throw;
+    }
+    return times;
+  }
+
+ private:
+  Region outgoing(std::int64_t to) const {  // of the source
     switch (call_.what.kind) {
-      case CollectiveKind::AllReduce:
-        if (sliced()) return {slice(to), slice(to + 1) - slice(to)};
-        return {0, call_.what.bytes.value};
-      case CollectiveKind::Reduce: return {0, to == 0 ? call_.what.bytes.value : 0};
-      case CollectiveKind::ReduceScatter:
-      case CollectiveKind::AllToAll: return {part() * to, part()};
       case CollectiveKind::AllGather: return {in_place() ? part() * own_ : 0, part()};
-      case CollectiveKind::Broadcast: return {0, own_ == 0 ? call_.what.bytes.value : 0};
+      case CollectiveKind::AllToAll: return {part() * to, part()};
+      case CollectiveKind::Broadcast: return {0, own_ == 0 && to != 0 ? call_.what.bytes.value : 0};
+      case CollectiveKind::AllReduce:
+      case CollectiveKind::ReduceScatter:
+      case CollectiveKind::Reduce: return {};
     }
     return {};
   }
-  std::int64_t part_from(std::int64_t from) const {
-    switch (call_.what.kind) {
-      case CollectiveKind::AllReduce: return sliced() ? slice(own_ + 1) - slice(own_) : call_.what.bytes.value;
-      case CollectiveKind::Reduce: return own_ == 0 ? call_.what.bytes.value : 0;
-      case CollectiveKind::ReduceScatter:
-      case CollectiveKind::AllToAll:
-      case CollectiveKind::AllGather: return part();
-      case CollectiveKind::Broadcast: return from == 0 ? call_.what.bytes.value : 0;
-    }
-    return 0;
+  Region incoming(std::int64_t from) const {  // of the destination
+    if (call_.what.kind == CollectiveKind::Broadcast) return {0, from == 0 && own_ != 0 ? call_.what.bytes.value : 0};
+    return {part() * from, part()};
   }
 
-  // Sums the parts in the order of the members; the own one lies in the source at `at`.
-  void sum(const Parts& parts, std::int64_t at, std::int64_t bytes, std::byte* to) const {
-    std::vector<const std::byte*> sources;
-    for (std::int64_t i = 0; i < members_; ++i)
-      sources.push_back(i == own_ ? call_.from.data + at : parts[static_cast<std::size_t>(i)].bytes.data());
-    reduce(call_.from.dtype, how_, accumulate_, sources, std::span(&to, 1), 0, bytes / each_);
+  void meet(TaskTimes& times) {
+    const std::int64_t arrived = times.met;
+    // In place, an all-to-all overwrites what it has yet to send.
+    const bool late = call_.what.kind == CollectiveKind::AllToAll && in_place();
+    if (!late) post();
+    std::int64_t most = 0;
+    for (std::int64_t i = 1; i < members_; ++i) most = std::max(most, outgoing(next(i)).chunks());
+    for (std::int64_t c = 0; c < most; ++c)
+      for (std::int64_t i = 1; i < members_; ++i)
+        if (const Region whole = outgoing(next(i)); c < whole.chunks())
+          wire_.send(member(next(i)), first_, call_.from.data + whole.chunk(c).at, whole.chunk(c).bytes, arrived);
+    if (late) post();
+    keep_own(times);
+    for (Landing& it : landings_) it.await(wire_, times.met);
   }
 
-  void finish(const Parts& parts) {
-    const std::int64_t bytes = call_.what.bytes.value;
-    switch (call_.what.kind) {
-      case CollectiveKind::AllReduce: {
-        if (!sliced()) return sum(parts, 0, bytes, call_.to.data);
-        const std::int64_t at = slice(own_), length = slice(own_ + 1) - at;
-        sum(parts, at, length, call_.to.data + at);
-        spread(at, length);
-        return;
-      }
-      case CollectiveKind::Reduce:
-        if (own_ == 0) sum(parts, 0, bytes, call_.to.data);
-        return;
-      case CollectiveKind::ReduceScatter:
-        sum(parts, part() * own_, part(), call_.to.data + (in_place() ? part() * own_ : 0));
-        return;
-      case CollectiveKind::AllGather:
-      case CollectiveKind::AllToAll:
-        for (std::int64_t i = 0; i < members_; ++i) {
-          const bool gathers = call_.what.kind == CollectiveKind::AllGather;
-          const std::int64_t own_at = gathers ? (in_place() ? part() * own_ : 0) : part() * own_;
-          const std::byte* source = i == own_ ? call_.from.data + own_at : parts[static_cast<std::size_t>(i)].bytes.data();
-          if (std::byte* to = call_.to.data + part() * i; to != source)
-            std::memcpy(to, source, static_cast<std::size_t>(part()));
-        }
-        return;
-      case CollectiveKind::Broadcast: {
-        const std::byte* source = own_ == 0 ? call_.from.data : parts[0].bytes.data();
-        if (source != call_.to.data) std::memcpy(call_.to.data, source, static_cast<std::size_t>(bytes));
-        return;
-      }
-    }
-  }
-
-  // Every member gives its slice of the result to all.
-  void spread(std::int64_t at, std::int64_t length) const {
+  void post() {
+    auto at = landings_.begin();
     for (std::int64_t i = 1; i < members_; ++i)
-      wire_.send(member((own_ + i) % members_), second_, call_.to.data + at, length, now());
-    for (std::int64_t from = 0; from < members_; ++from) {
-      if (from == own_) continue;
-      const std::int64_t there = slice(from), bytes = slice(from + 1) - there;
-      const ProcessMesh::Message message = wire_.receive(member(from), second_, bytes, call_.where);
-      if (bytes > 0) std::memcpy(call_.to.data + there, message.bytes.data(), static_cast<std::size_t>(bytes));
-    }
+      for (std::int64_t c = 0; c < incoming(next(i)).chunks(); ++c, ++at) {
+        const Region in = incoming(next(i)).chunk(c);
+        at->post(wire_, call_.to.data + in.at, in.bytes, changed_);
+      }
   }
 
-  CollectiveCall call_;
-  Wire wire_;
-  std::int64_t own_ = 0, members_ = 1, each_ = 1, elements_ = 0;
-  std::uint64_t first_ = 0, second_ = 0;
-  Reduction how_ = Reduction::Sum;
-  bool accumulate_ = false;
+  void keep_own(TaskTimes& times) const {
+    const bool whole = call_.what.kind == CollectiveKind::Broadcast;
+    if (whole && own_ != 0) return;
+    const std::byte* from = call_.from.data + (whole ? 0 : outgoing(own_).at);
+    std::byte* to = call_.to.data + (whole ? 0 : part() * own_);
+    const std::int64_t before = thread_cpu_time();
+    if (to != from) std::memcpy(to, from, static_cast<std::size_t>(whole ? call_.what.bytes.value : part()));
+    times.own += thread_cpu_time() - before;
+  }
+
+  std::vector<Landing> landings_;
 };
 
 // The receiver tells the sender that it has the message; both know then when they met.
@@ -179,31 +292,42 @@ class ExchangeTask : public StreamTask {
  public:
   ExchangeTask(const ExchangeCall& call, Wire wire) : call_(call), wire_(wire) {
     const std::string name = "exchange " + call.tag + " ";
-    out_ = channel_of(name + std::to_string(call.sent)), in_ = channel_of(name + std::to_string(call.received));
-    taken_out_ = channel_of(name + "taken " + std::to_string(call.sent));
+    out_ = channel_of(name + std::to_string(call.sent));
     taken_in_ = channel_of(name + "taken " + std::to_string(call.received));
+    message_.from = call.from, message_.channel = channel_of(name + std::to_string(call.received));
+    taken_.from = call.to, taken_.channel = channel_of(name + "taken " + std::to_string(call.sent));
   }
 
   TaskTimes run(int) override {
-    const std::int64_t arrived = now();
-    TaskTimes times{.met = arrived};
-    if (call_.to.valid()) wire_.send(call_.to, out_, call_.send.data, call_.send.bytes.value, arrived);
-    if (call_.from.valid()) {
-      const ProcessMesh::Message message = wire_.receive(call_.from, in_, call_.receive.bytes.value, call_.where);
-      times.met = std::max(times.met, message.when);
-      const std::int64_t before = thread_cpu_time();
-      std::memcpy(call_.receive.data, message.bytes.data(), message.bytes.size());
-      times.own = thread_cpu_time() - before;
-      wire_.send(call_.from, taken_in_, nullptr, 0, arrived);
+    TaskTimes times{.met = now()};
+    try {
+      meet(times);
+    } catch (...) {
+      if (call_.from.valid()) message_.forget(wire_);
+      if (call_.to.valid()) taken_.forget(wire_);
+      throw;
     }
-    if (call_.to.valid()) times.met = std::max(times.met, wire_.receive(call_.to, taken_out_, 0, call_.where).when);
     return times;
   }
 
  private:
+  void meet(TaskTimes& times) {
+    const std::int64_t arrived = times.met;
+    if (call_.from.valid()) message_.post(wire_, call_.receive.data, call_.receive.bytes.value, changed_);
+    if (call_.to.valid()) taken_.post(wire_, nullptr, 0, changed_);
+    if (call_.to.valid()) wire_.send(call_.to, out_, call_.send.data, call_.send.bytes.value, arrived);
+    if (call_.from.valid()) {
+      message_.await(wire_, times.met);
+      wire_.send(call_.from, taken_in_, nullptr, 0, arrived);
+    }
+    if (call_.to.valid()) taken_.await(wire_, times.met);
+  }
+
   ExchangeCall call_;
   Wire wire_;
-  std::uint64_t out_ = 0, in_ = 0, taken_out_ = 0, taken_in_ = 0;
+  std::uint64_t out_ = 0, taken_in_ = 0;
+  Landing message_ = {}, taken_ = {};
+  std::condition_variable changed_;
 };
 
 }  // namespace
@@ -212,8 +336,17 @@ std::unique_ptr<StreamTask> TcpCommunicator::collective(const CollectiveCall& ca
   check_call(call);
   const auto own = std::find(call.members.begin(), call.members.end(), rank_);
   if (own == call.members.end()) throw Error("plan", call.where, "a group without the rank", "one of its own groups");
-  return std::make_unique<CollectiveTask>(call, Wire{mesh_, stop_, rank_},
-                                          static_cast<std::size_t>(own - call.members.begin()));
+  const auto place = static_cast<std::size_t>(own - call.members.begin());
+  const Wire wire{mesh_, stop_, rank_};
+  switch (call.what.kind) {
+    case CollectiveKind::AllReduce:
+    case CollectiveKind::ReduceScatter:
+    case CollectiveKind::Reduce: return std::make_unique<ReductionTask>(call, wire, place);
+    case CollectiveKind::AllGather:
+    case CollectiveKind::Broadcast:
+    case CollectiveKind::AllToAll: break;
+  }
+  return std::make_unique<GatherTask>(call, wire, place);
 }
 
 std::unique_ptr<StreamTask> TcpCommunicator::exchange(const ExchangeCall& call) {

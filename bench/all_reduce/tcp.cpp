@@ -1,0 +1,44 @@
+// All-reduce of fp32 over the processes that a launcher started, by the executor's TCP communicator: one line per size, as mpi.cpp prints it.
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+
+#include "exec/process_mesh.h"
+#include "exec/process_place.h"
+#include "exec/tcp_communicator.h"
+
+int main() {
+  using namespace foreshard;
+  using Clock = std::chrono::steady_clock;
+  const auto place = process_place([](const char* name) -> const char* { return std::getenv(name); });
+  if (!place) return std::fprintf(stderr, "start it with mpirun\n"), 1;
+  const auto begin = Clock::now();
+  ProcessMesh mesh({.place = *place, .ranks = place->processes});
+  static_cast<void>(mesh.all_gather(""));
+  if (place->process == 0)
+    std::printf("# %d processes met in %.3f s\n", place->processes,
+                std::chrono::duration<double>(Clock::now() - begin).count());
+  Stop stop;
+  for (std::int64_t bytes = 1 << 20; bytes <= 64 << 20; bytes *= 4) {
+    std::vector<float> block(static_cast<std::size_t>(bytes) / sizeof(float), 1.0F), sums = block;
+    CollectiveCall call{.what = {.kind = CollectiveKind::AllReduce, .bytes = {bytes}, .dtype = DType::F32}, .sequence = bytes};
+    for (std::int32_t r = 0; r < place->processes; ++r) call.members.push_back({r});
+    call.from = {reinterpret_cast<std::byte*>(block.data()), {bytes}, DType::F32};
+    call.to = {reinterpret_cast<std::byte*>(sums.data()), {bytes}, DType::F32};
+    const auto task = TcpCommunicator(mesh, stop, {place->process}).collective(call);
+    const int rounds = static_cast<int>(std::clamp<std::int64_t>((256 << 20) / bytes, 7, 101));
+    std::vector<double> times;
+    for (int i = 0; i < rounds + 2; ++i) {
+      static_cast<void>(mesh.all_gather(""));
+      const auto before = Clock::now();
+      static_cast<void>(task->run(i));
+      if (i >= 2) times.push_back(std::chrono::duration<double>(Clock::now() - before).count());
+    }
+    if (sums.back() != static_cast<float>(place->processes)) return std::fprintf(stderr, "wrong sum\n"), 1;
+    std::sort(times.begin(), times.end());
+    if (place->process == 0)
+      std::printf("%lld %.1f %.1f\n", static_cast<long long>(bytes), times.front() * 1e6, times[times.size() / 2] * 1e6);
+  }
+  return 0;
+}
