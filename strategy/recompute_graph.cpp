@@ -3,13 +3,11 @@
 #include <algorithm>
 #include <boost/graph/adjacency_list.hpp>
 #include <boost/graph/biconnected_components.hpp>
-#include <limits>
 
 namespace foreshard {
 
 namespace {
 
-constexpr double kNever = std::numeric_limits<double>::infinity();
 using Row = std::vector<bool>;
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
@@ -57,12 +55,6 @@ double stage_seconds(const std::vector<RecomputeNode>& graph, const Row& run) {
   double seconds = 0;
   for (std::size_t i = 0; i < graph.size(); ++i) seconds += run[i] ? graph[i].seconds : 0;
   return seconds;
-}
-
-Row row_of(unsigned set, std::size_t nodes) {
-  Row row(nodes, false);
-  for (std::size_t i = 0; i < nodes; ++i) row[i] = (set >> i & 1U) != 0;
-  return row;
 }
 
 // A stretch of stages [from, to) in which a value is kept without being read.
@@ -132,33 +124,6 @@ GraphSchedule recompute_greedy(const std::vector<RecomputeNode>& graph, int budg
     schedule = std::move(best);
   }
   return schedule;
-}
-
-GraphSchedule recompute_exact(const std::vector<RecomputeNode>& graph, int budget) {
-  const std::size_t nodes = graph.size(), sets = std::size_t{1} << nodes;
-  std::vector<std::vector<double>> seconds(nodes + 1, std::vector<double>(sets, kNever));
-  std::vector<std::vector<unsigned>> from(nodes + 1, std::vector<unsigned>(sets, 0));
-  seconds[0][0] = 0;
-  for (std::size_t t = 0; t < nodes; ++t)
-    for (unsigned kept = 0; kept < 1U << t; ++kept) {
-      if (seconds[t][kept] == kNever) continue;
-      const unsigned most = t + 1 == nodes ? 1U : 1U << (t + 1);  // nothing is kept after the last stage
-      for (unsigned next = 0; next < most; ++next) {
-        const Row row = row_of(kept, nodes), row_next = row_of(next, nodes);
-        const Row run = computes(graph, static_cast<int>(t), row, row_next);
-        const double total = seconds[t][kept] + stage_seconds(graph, run);
-        if (total >= seconds[t + 1][next] || stage_peak(graph, static_cast<int>(t), row, row_next, run) > budget) continue;
-        seconds[t + 1][next] = total, from[t + 1][next] = kept;
-      }
-    }
-  if (nodes == 0 || seconds[nodes][0] == kNever) return {};
-  std::vector<Row> keep(nodes, Row(nodes, false));
-  unsigned set = 0;
-  for (std::size_t t = nodes; t-- > 0;) {
-    set = from[t + 1][set];
-    keep[t] = row_of(set, nodes);
-  }
-  return schedule_of(graph, keep);
 }
 
 std::vector<int> chain_points(const std::vector<RecomputeNode>& graph) {

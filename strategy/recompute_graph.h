@@ -3,6 +3,7 @@
 // in stage t; S[t] is what is kept from stage t-1 to stage t.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 namespace foreshard {
@@ -17,17 +18,22 @@ struct GraphSchedule {
   std::vector<std::vector<bool>> keep = {};     // S[stage][node]; empty: not possible
   std::vector<std::vector<bool>> compute = {};  // R[stage][node]
   double seconds = 0;
-  int peak = 0;  // bytes; the inputs of a node live until it is done, then those that nobody needs are freed
+  int peak = 0;              // bytes; the inputs of a node live until it is done, then those that nobody needs are freed
+  std::int64_t visited = 0;  // by recompute_exact: steps from one kept set to the next that it looked at
 };
 
 // The cheapest computes for what is kept: each stage computes its node and what it needs again.
 GraphSchedule schedule_of(const std::vector<RecomputeNode>& graph, const std::vector<std::vector<bool>>& keep);
 
-// From keeping everything, drops again and again the stretch between two uses with the best ratio of bytes times stages freed to
-// seconds, until the peak is inside the budget.
+// From keeping everything, drops again and again a stretch between two uses until the peak is inside the budget. Every stretch
+// that could go is played through (schedule_of): the one with the best ratio of peak bytes freed to seconds that the play takes
+// longer goes; bytes times stages break ties.
 GraphSchedule recompute_greedy(const std::vector<RecomputeNode>& graph, int budget);
 
-// The shortest way through all kept sets, stage by stage: exact, for graphs of about ten nodes. The oracle of the tests.
+// The oracle: branch and bound over what is kept from stage to stage, exact, for graphs of about a dozen nodes (at most 30).
+// After stage t with a set S kept no schedule needs fewer seconds than all later nodes once, and those nodes again that later ones
+// read, that are not in S, with all they are made of up to S. The greedy choice is the first bound; a set that was reached in fewer
+// seconds before is not looked at again.
 GraphSchedule recompute_exact(const std::vector<RecomputeNode>& graph, int budget);
 
 // Positions in the order of the nodes after which a single value is all that later nodes read: the articulation points of the

@@ -61,7 +61,7 @@ int everything(const std::vector<RecomputeNode>& graph) { return recompute_greed
 TEST(RecomputeGraph, TheExactOneEqualsEveryWayToKeep) {
   std::mt19937 random(41);
   int feasible = 0;
-  for (int trial = 0; trial < 60; ++trial) {
+  for (int trial = 0; trial < 1200; ++trial) {
     const int nodes = 3 + trial % 3;
     const auto graph = random_graph(random, nodes);
     const int budget = everything(graph) - trial % 4;
@@ -77,22 +77,87 @@ TEST(RecomputeGraph, TheExactOneEqualsEveryWayToKeep) {
       if (schedule.peak <= budget) best = std::min(best, schedule.seconds);
     }
     const GraphSchedule exact = recompute_exact(graph, budget);
-    ASSERT_EQ(exact.keep.empty(), best == 1e300);
+    ASSERT_EQ(exact.keep.empty(), best == 1e300) << trial;
     if (exact.keep.empty()) continue;
     ++feasible;
-    EXPECT_DOUBLE_EQ(exact.seconds, best);
-    EXPECT_LE(exact.peak, budget);
+    ASSERT_DOUBLE_EQ(exact.seconds, best) << trial;
+    ASSERT_LE(exact.peak, budget);
     check(graph, exact);
   }
-  EXPECT_GT(feasible, 12);
-  EXPECT_LT(feasible, 60);
+  EXPECT_GT(feasible, 300);
+  EXPECT_LT(feasible, 1200);
+}
+
+// The shortest way through all kept sets, stage by stage. `steps`: from one set to the next, that it looked at.
+static double every_kept_set(const std::vector<RecomputeNode>& graph, int budget, std::int64_t& steps) {
+  const std::size_t nodes = graph.size();
+  std::vector<double> seconds(1, 0);
+  const auto row = [&](unsigned set) {
+    std::vector<bool> kept(nodes, false);
+    for (std::size_t i = 0; i < nodes; ++i) kept[i] = (set >> i & 1U) != 0;
+    return kept;
+  };
+  for (std::size_t t = 0; t < nodes; ++t) {
+    std::vector<double> after(t + 1 == nodes ? 1 : std::size_t{2} << t, 1e300);
+    for (unsigned kept = 0; kept < seconds.size(); ++kept)
+      for (unsigned next = 0; next < after.size() && seconds[kept] < 1e300; ++next) {
+        ++steps;
+        std::vector<bool> run(nodes, false), there = row(kept), leave = row(next);
+        run[t] = true;
+        for (std::size_t i = 0; i <= t; ++i) run[i] = run[i] || (leave[i] && !there[i]);
+        for (std::size_t i = t + 1; i-- > 0;)
+          for (const int input : run[i] ? graph[i].inputs : std::vector<int>{})
+            if (!there[static_cast<std::size_t>(input)]) run[static_cast<std::size_t>(input)] = true;
+        double total = seconds[kept];
+        int peak = 0;
+        std::vector<bool> memory = there;
+        for (int k = -1; k <= static_cast<int>(t); ++k) {
+          if (k >= 0 && !run[static_cast<std::size_t>(k)]) continue;
+          if (k >= 0) memory[static_cast<std::size_t>(k)] = true, total += graph[static_cast<std::size_t>(k)].seconds;
+          const auto read_from = [&](std::size_t i, int first) {
+            for (std::size_t j = static_cast<std::size_t>(std::max(0, first)); j <= t; ++j)
+              if (run[j] && std::count(graph[j].inputs.begin(), graph[j].inputs.end(), static_cast<int>(i)) > 0) return true;
+            return false;
+          };
+          int bytes = 0;
+          for (std::size_t i = 0; i <= t; ++i)
+            if (memory[i] && (leave[i] || read_from(i, k) || static_cast<int>(i) == k)) bytes += graph[i].bytes;
+          peak = std::max(peak, bytes);
+        }
+        if (peak <= budget) after[next] = std::min(after[next], total);
+      }
+    seconds = after;
+  }
+  return seconds[0];
+}
+
+// Trainings of eight nodes: the same seconds, and far fewer steps looked at, because most cannot be better than what is known.
+TEST(RecomputeGraph, TheBoundLeavesMostStepsAlone) {
+  std::mt19937 random(47);
+  std::int64_t visited = 0, steps = 0;
+  int feasible = 0;
+  for (int trial = 0; trial < 300; ++trial) {
+    const auto graph = training_graph(random, trial % 30 == 0 ? 4 : 3);
+    const int budget = everything(graph) - 1 - trial % 3;
+    const double best = every_kept_set(graph, budget, steps);
+    const GraphSchedule exact = recompute_exact(graph, budget);
+    visited += exact.visited;
+    ASSERT_EQ(exact.keep.empty(), best == 1e300) << trial;
+    if (exact.keep.empty()) continue;
+    ++feasible;
+    ASSERT_DOUBLE_EQ(exact.seconds, best) << trial;
+  }
+  EXPECT_GT(feasible, 100);
+  EXPECT_GT(visited, 0);
+  std::printf("steps: %lld of %lld\n", static_cast<long long>(visited), static_cast<long long>(steps));
+  EXPECT_LT(visited * 5, steps);
 }
 
 // Never below the optimum, inside the budget, valid; 1000 trainings of six or eight nodes.
 TEST(RecomputeGraph, GreedyIsNearTheOptimum) {
   std::mt19937 random(43);
   double sum = 0, worst = 1;
-  int both = 0, only_exact = 0;
+  int both = 0, only_exact = 0, beaten = 0;
   for (int trial = 0; trial < 1000; ++trial) {
     const auto graph = training_graph(random, trial % 10 == 0 ? 4 : 3);
     const int budget = everything(graph) - 1 - trial % 3;
@@ -105,12 +170,18 @@ TEST(RecomputeGraph, GreedyIsNearTheOptimum) {
     check(graph, greedy);
     ASSERT_LE(greedy.peak, budget);
     ASSERT_GE(greedy.seconds, exact.seconds - 1e-9);
+    if (greedy.seconds > exact.seconds + 1e-9) {  // the bound did not hide it
+      std::int64_t steps = 0;
+      ASSERT_DOUBLE_EQ(exact.seconds, every_kept_set(graph, budget, steps)) << trial;
+      ++beaten;
+    }
     sum += greedy.seconds / exact.seconds, worst = std::max(worst, greedy.seconds / exact.seconds);
     ++both;
   }
   std::printf("greedy over exact: mean %.4f, worst %.2f of %d graphs; exact alone finds %d\n", sum / both, worst, both,
               only_exact);
   EXPECT_GT(both, 300);
+  EXPECT_GT(beaten, 2);
   EXPECT_LT(sum / both, 1.10);
   EXPECT_LT(only_exact, both / 10);
 }
