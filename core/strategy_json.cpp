@@ -17,7 +17,18 @@ void write_recompute(JsonWriter& json, const Recompute& recompute) {
     return;
   }
   json.begin_object().field("kind", name_of(recompute.kind));
-  if (recompute.kind == RecomputeKind::Full) json.field("layers", recompute.layers);
+  if (recompute.kind == RecomputeKind::Full && !recompute.per_stage.empty()) {
+    json.key("layers").begin_line_array();
+    for (const int layers : recompute.per_stage) json.value(layers);
+    json.end_array();
+  } else if (recompute.kind == RecomputeKind::Full && !recompute.only.empty()) {
+    json.field("only", to_text(recompute).substr(std::string("layers:").size()));
+  } else if (recompute.kind == RecomputeKind::Full) {
+    json.field("layers", recompute.layers);
+  }
+  if (recompute.kind == RecomputeKind::Rotor || recompute.kind == RecomputeKind::Graph)
+    json.field("budget", recompute.budget.value);
+  if (recompute.kind == RecomputeKind::Revolve) json.field("checkpoints", recompute.checkpoints);
   if (recompute.kind == RecomputeKind::Modules) {
     json.key("modules").begin_line_array();
     for (const std::string& module : recompute.modules) json.value(module);
@@ -38,21 +49,39 @@ std::string joined_words(const JsonReader& array) {
   return text;
 }
 
+// A key that only some kinds have: refused by name elsewhere.
+std::optional<JsonReader> part(const JsonReader& json, const char* key, bool has_it, const char* kinds) {
+  const auto found = json.find(key);
+  if (found && !has_it) found->fail(std::string("no ") + key + " unless kind is " + kinds);
+  return found;
+}
+
+std::vector<int> read_layers(const JsonReader& json) {
+  std::vector<int> layers;
+  for (const JsonReader& count : json.elements()) layers.push_back(static_cast<int>(count.as_int(0, 1'000'000)));
+  if (layers.empty()) json.fail("a number for each stage");
+  return layers;
+}
+
 Recompute read_recompute(const JsonReader& json) {
-  json.only({"kind", "layers", "modules"});
+  json.only({"kind", "layers", "only", "modules"});
   Recompute recompute;
   const std::string kind = json.at("kind").as_choice({"none", "selective", "full", "modules"});
-  if (kind == "selective") recompute.kind = RecomputeKind::Selective;
-  if (kind == "full") recompute.kind = RecomputeKind::Full;
-  if (const auto layers = json.find("layers")) {
-    if (kind != "full") layers->fail("no layers unless kind is \"full\"");
-    recompute.layers = static_cast<int>(layers->as_int(0, 1'000'000));
+  for (const RecomputeKind known : {RecomputeKind::Selective, RecomputeKind::Full})
+    if (kind == name_of(known)) recompute.kind = known;
+  const bool full = kind == "full";
+  if (const auto layers = part(json, "layers", full, "\"full\"")) {
+    if (layers->is_array())
+      recompute.per_stage = read_layers(*layers);
+    else
+      recompute.layers = static_cast<int>(layers->as_int(0, 1'000'000));
   }
-  const auto modules = json.find("modules");
-  if (kind != "modules") {
-    if (modules) modules->fail("no modules unless kind is \"modules\"");
-    return recompute;
+  if (const auto only = part(json, "only", full, "\"full\"")) {
+    if (json.find("layers")) only->fail("either layers or only");
+    recompute = parse_recompute("layers:" + only->as_string(), json.file());
   }
+  const auto modules = part(json, "modules", kind == "modules", "\"modules\"");
+  if (kind != "modules") return recompute;
   if (!modules) return json.at("modules"), recompute;  // throws: the key is missing
   if (modules->size() == 0) modules->fail("at least one module");
   for (const JsonReader& word : modules->elements()) word.as_choice(recompute_modules());

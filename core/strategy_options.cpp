@@ -135,8 +135,8 @@ std::vector<StrategyOption> memory_options() {
                .group = group}),
       recompute({.path = "recompute",
                  .flag = "--recompute",
-                 .help = "what the backward computes again: none, selective, full, full:N layers per stage, auto: as few as "
-                         "make room, or modules",
+                 .help = "what the backward computes again: none, selective, full, full:N layers per stage or full:N,N,.. of "
+                         "each, layers:A-B,.. of the model, auto: on each stage as few as make room, or modules",
                  .group = group}),
       framework_memory({.path = "framework_memory",
                         .flag = "--framework-memory",
@@ -246,9 +246,17 @@ bool set_part(Strategy& strategy, const std::string& path, const std::string& va
     return true;
   }
   if (path == "recompute.layers") {
+    if (value.find_first_of(",x") != std::string::npos) {
+      strategy.recompute = parse_recompute("full:" + value, where);
+      return true;
+    }
     const auto layers = parse<int>(value);
     if (!layers || *layers < 0) throw Error(where, path, shown(value), "layers per stage, at least 0 (0: all)");
     strategy.recompute = {.kind = RecomputeKind::Full, .layers = *layers};
+    return true;
+  }
+  if (path == "recompute.only") {
+    strategy.recompute = parse_recompute("layers:" + value, where);
     return true;
   }
   if (path != "recompute.kind" && path != "recompute.modules") return false;

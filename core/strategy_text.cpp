@@ -10,6 +10,8 @@ namespace foreshard {
 
 namespace {
 
+constexpr std::size_t kMostStages = 100'000;
+
 std::vector<std::string> split(const std::string& text, char separator) {
   std::vector<std::string> parts;
   for (std::size_t from = 0; from <= text.size();) {
@@ -49,7 +51,6 @@ std::string nearest_note(const std::string& word, const std::vector<std::string>
 }  // namespace
 
 std::vector<int> parse_layer_split(const std::string& text, const std::string& where) {
-  constexpr std::size_t most_stages = 100'000;
   const std::string expected = "layers per stage such as \"2,3x14,2\" (3x14: fourteen stages of three layers)";
   std::vector<int> layers;
   for (const std::string& part : split(text, ',')) {
@@ -57,8 +58,8 @@ std::vector<int> parse_layer_split(const std::string& text, const std::string& w
     const auto count = layer_count(factors[0]);
     const auto stages = factors.size() == 1 ? 1 : factors.size() == 2 ? positive(factors[1]) : std::nullopt;
     if (!count || !stages) throw Error(where, "layer_split", quoted(part) + " in " + quoted(text), expected);
-    if (layers.size() + static_cast<std::size_t>(*stages) > most_stages)
-      throw Error(where, "layer_split", quoted(text), "at most " + std::to_string(most_stages) + " stages");
+    if (layers.size() + static_cast<std::size_t>(*stages) > kMostStages)
+      throw Error(where, "layer_split", quoted(text), "at most " + std::to_string(kMostStages) + " stages");
     layers.insert(layers.end(), static_cast<std::size_t>(*stages), *count);
   }
   for (std::size_t stage = 0; stage < layers.size(); ++stage)
@@ -67,16 +68,94 @@ std::vector<int> parse_layer_split(const std::string& text, const std::string& w
   return layers;
 }
 
+// "8,6x2": stages with the same number together.
+static std::string repeated(const std::vector<int>& counts) {
+  std::vector<std::string> words;
+  for (std::size_t from = 0, to = 0; from < counts.size(); from = to) {
+    while (to < counts.size() && counts[to] == counts[from]) ++to;
+    words.push_back(std::to_string(counts[from]) + (to - from > 1 ? "x" + std::to_string(to - from) : ""));
+  }
+  return words.size() == 1 && counts.size() == 1 ? words[0] + "x1" : joined(words);  // "full:8" says something else
+}
+
+// "0-7,12"
+static std::string ranges(const std::vector<int>& layers) {
+  std::vector<std::string> words;
+  for (std::size_t from = 0, to = 0; from < layers.size(); from = to) {
+    for (to = from + 1; to < layers.size() && layers[to] == layers[to - 1] + 1;) ++to;
+    words.push_back(std::to_string(layers[from]) + (to - from > 1 ? "-" + std::to_string(layers[to - 1]) : ""));
+  }
+  return joined(words);
+}
+
+static std::string short_text(Bytes bytes) {
+  const char* unit = "B";
+  for (const char* larger : {"KiB", "MiB", "GiB", "TiB"}) {
+    if (bytes.value % 1024 != 0) break;
+    bytes.value /= 1024, unit = larger;
+  }
+  return std::to_string(bytes.value) + unit;
+}
+
 std::string to_text(const Recompute& recompute) {
+  const std::string name = name_of(recompute.kind);
   switch (recompute.kind) {
     case RecomputeKind::None:
-    case RecomputeKind::Selective: return name_of(recompute.kind);
+    case RecomputeKind::Selective: return name;
     case RecomputeKind::Full:
+      if (!recompute.per_stage.empty()) return "full:" + repeated(recompute.per_stage);
+      if (!recompute.only.empty()) return "layers:" + ranges(recompute.only);
       if (recompute.layers < 0) return "auto";
       return recompute.layers == 0 ? "full" : "full:" + std::to_string(recompute.layers);
     case RecomputeKind::Modules: return joined(recompute.modules);
+    case RecomputeKind::Rotor:
+    case RecomputeKind::Graph: return recompute.budget == Bytes{} ? name : name + ":" + short_text(recompute.budget);
+    case RecomputeKind::Revolve: return name + ":" + std::to_string(recompute.checkpoints);
   }
   return "?";
+}
+
+static std::vector<int> parse_per_stage(const std::string& text, const std::string& where) {
+  std::vector<int> counts;
+  for (const std::string& part : split(text.substr(5), ',')) {
+    const std::vector<std::string> factors = split(part, 'x');
+    const auto count = layer_count(factors[0]);
+    const auto stages = factors.size() == 1 ? 1 : factors.size() == 2 ? positive(factors[1]) : std::nullopt;
+    if (!count || !stages || counts.size() + static_cast<std::size_t>(*stages) > kMostStages)
+      throw Error(where, "recompute", quoted(part) + " in " + quoted(text),
+                  "\"full:N\" with N layers of every stage, at least 1, or of each stage such as \"full:8,6,4x2\"");
+    counts.insert(counts.end(), static_cast<std::size_t>(*stages), *count);
+  }
+  return counts;
+}
+
+static std::vector<int> parse_layer_numbers(const std::string& text, const std::string& where) {
+  std::vector<int> layers;
+  for (const std::string& part : split(text.substr(7), ',')) {
+    const std::vector<std::string> ends = split(part, '-');
+    const auto first = layer_count(ends[0]), last = ends.size() == 2 ? layer_count(ends[1]) : first;
+    const bool rising = first && last && ends.size() <= 2 && *first <= *last && (layers.empty() || layers.back() < *first);
+    if (!rising || *last >= static_cast<int>(kMostStages))
+      throw Error(where, "recompute", quoted(part) + " in " + quoted(text),
+                  "layers of the model from 0, rising, such as \"layers:0-7,12\"");
+    for (int layer = *first; layer <= *last; ++layer) layers.push_back(layer);
+  }
+  return layers;
+}
+
+// The forms with a colon; empty: not one of them.
+static std::optional<Recompute> parse_measured_out(const std::string& text, const std::string& where) {
+  const auto starts = [&](const char* name) { return text.starts_with(std::string(name) + ":"); };
+  if (starts("full")) {
+    const std::vector<int> counts = parse_per_stage(text, where);
+    const bool alike = counts.size() == 1 && text.find('x') == std::string::npos;
+    if (alike && counts[0] == 0)
+      throw Error(where, "recompute", quoted(text), "\"full:N\" with N layers per stage, at least 1");
+    if (alike) return Recompute{.kind = RecomputeKind::Full, .layers = counts[0]};
+    return Recompute{.kind = RecomputeKind::Full, .per_stage = counts};
+  }
+  if (starts("layers")) return Recompute{.kind = RecomputeKind::Full, .only = parse_layer_numbers(text, where)};
+  return {};
 }
 
 Recompute parse_recompute(const std::string& text, const std::string& where) {
@@ -84,18 +163,15 @@ Recompute parse_recompute(const std::string& text, const std::string& where) {
   if (text == "selective") return {.kind = RecomputeKind::Selective};
   if (text == "full") return {.kind = RecomputeKind::Full};
   if (text == "auto") return {.kind = RecomputeKind::Full, .layers = -1};
-  if (text.starts_with("full:")) {
-    const auto layers = positive(text.substr(5));
-    if (!layers) throw Error(where, "recompute", quoted(text), "\"full:N\" with N layers per stage, at least 1");
-    return {.kind = RecomputeKind::Full, .layers = *layers};
-  }
+  if (const auto measured_out = parse_measured_out(text, where)) return *measured_out;
   const std::vector<std::string> words = split(text, ',');
   for (const std::string& word : words) {
     if (std::count(recompute_modules().begin(), recompute_modules().end(), word) > 0) continue;
-    std::vector<std::string> known = {"none", "selective", "full", "auto"};
+    std::vector<std::string> known = {"none", "selective", "full", "auto", "layers"};
     known.insert(known.end(), recompute_modules().begin(), recompute_modules().end());
     throw Error(where, "recompute", quoted(word),
-                "none, selective, full, full:N, auto or some of " + joined(recompute_modules()) + nearest_note(word, known));
+                "none, selective, full, full:N, full:N,N,.., layers:A-B, auto or some of " + joined(recompute_modules()) +
+                    nearest_note(word, known));
   }
   Recompute recompute = {.kind = RecomputeKind::Modules};
   for (const std::string& module : recompute_modules())

@@ -59,7 +59,7 @@ void ChunkProgram::add_layers(int first, int last) {
   int counted = 0;
   for (int at = first; at < last; ++at) {
     const OpGraph::Layer& layer = graph.layers[static_cast<std::size_t>(at)];
-    const bool in_range = layer.counted && (recompute.layers == 0 || counted < recompute.layers);
+    const bool in_range = lowering_.redone[static_cast<std::size_t>(at)] != 0;
     role_.layers.push_back(layer.name);
     layers_.push_back({.graph = &graph.kinds[static_cast<std::size_t>(layer.kind)],
                        .keep = &keeps_[static_cast<std::size_t>(layer.kind) * 2 + (in_range ? 1 : 0)],

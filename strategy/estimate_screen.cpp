@@ -36,7 +36,7 @@ Strategy strategy_at(const Strategy& base, const Point& point, int layers) {
   s.zero = point.zero, s.zero_group = point.zero_group;
   if (const int stages = point.pp * point.virtual_stages; layers > 0 && layers % stages != 0 && s.layer_split.empty())
     s.layer_split = nearly_even_split(layers, stages);
-  s.recompute.kind = point.recompute;
+  if (point.recompute != s.recompute.kind || point.recompute_layers != 0) s.recompute = {.kind = point.recompute};
   s.recompute.layers = point.recompute_layers;
   s.schedule = point.schedule;
   if (point.order > 0) s.placement = rank_orders()[static_cast<std::size_t>(point.order)];
@@ -72,20 +72,23 @@ std::string nearly_even_split(int layers, int stages) {
 
 int stride_of(const Point& point) { return point.order == 2 ? point.dp : point.order == 3 ? point.pp : 1; }
 
-ShapeCosts partly_redone(const ShapeCosts& none, const ShapeCosts& full, double layers, double redone) {
+ShapeCosts partly_redone(const ShapeCosts& none, const ShapeCosts& full, double layers, const std::array<double, 4>& redone) {
   ShapeCosts mixed = none;
   const auto mix = [&](PerStage& to, const PerStage& with) {
-    const double more = redone * (with.layer - to.layer);
-    for (double& one : to.one) one += more;  // `of` is asked for this number of layers only
+    const double more = with.layer - to.layer;
+    for (std::size_t kind = 0; kind < to.one.size(); ++kind)
+      to.one[kind] += redone[kind] * more;  // `of` is asked for this number of layers only
   };
   const auto larger = [&](PerStage& to, const PerStage& with) {
     for (std::size_t kind = 0; kind < to.one.size(); ++kind)
-      to.one[kind] = std::max(to.of(static_cast<int>(kind), layers), with.of(static_cast<int>(kind), layers));
+      to.one[kind] = redone[kind] == 0
+                         ? to.of(static_cast<int>(kind), layers)
+                         : std::max(to.of(static_cast<int>(kind), layers), with.of(static_cast<int>(kind), layers));
     to.layer = 0;
   };
   mix(mixed.backward, full.backward);
   mix(mixed.communication, full.communication);
-  mixed.head += redone / layers * (full.head - none.head);
+  mixed.head += redone[Middle] / layers * (full.head - none.head);
   mix(mixed.activations, full.activations);
   larger(mixed.scratch, full.scratch);
   return mixed;
@@ -178,43 +181,94 @@ Screen::Tail Screen::tail(const Point& point, const ShapeCosts& shape, const Gri
   return {reduced, end, slowed};
 }
 
-// The first rank holds most activations, the others may hold more parameters: the largest of the kinds.
-double Screen::memory(const Point& point, const ShapeCosts& shape, double microbatches) const {
+Screen::RankMemory Screen::rank_memory(const Point& point, const ShapeCosts& shape, double microbatches, int kind,
+                                       double rank) const {
   const double p = point.pp, v = point.virtual_stages, shards = shards_of(point);
-  const Layers all = layers_of(point);
+  const double layers = layers_of(point)[static_cast<std::size_t>(kind)];
   const double grad = static_cast<double>(size_of(types_.grad).value), param = static_cast<double>(size_of(types_.param).value);
   const double states =
       static_cast<double>(size_of(types_.state).value) * ((types_.master ? 1 : 0) + (base_.optimizer == OptimizerKind::Adam ? 2
                                                                                      : base_.momentum > 0                   ? 1
                                                                                                           : 0));
   const double each = param / (point.zero >= 3 ? shards : 1) + grad / (point.zero >= 2 ? shards : 1) + states / shards;
-  double most = 0;
-  for (const int kind : {First, Middle, Last}) {
-    if (kind == Middle && p < 3) continue;
-    const int at = p == 1 ? Only : kind;
-    const double rank = kind == First || p == 1 ? 0 : kind == Middle ? 1 : p - 1;
-    const double layers = all[static_cast<std::size_t>(at)];
-    double flight = std::min(microbatches, p - rank);
-    if (point.schedule == Schedule::GPipe) flight = microbatches;
-    if (point.schedule == Schedule::ZeroBubbleH1) flight = std::min(microbatches, p);
-    if (point.schedule == Schedule::ZeroBubbleH2) flight = std::min(microbatches, 2 * p - 1);
-    double elements = shape.parameters.of(at, layers), activations = shape.activations.of(at, layers) * flight;
-    if (v > 1) {
-      const double chunks =
-          std::min(microbatches * v, point.schedule == Schedule::ZeroBubbleV ? 2 * p : 2 * (p - 1 - rank) + (v - 1) * p + 1);
-      elements += (v - 1) * shape.parameters.of(Middle, layers);
-      activations = shape.activations.of(at, layers) + (chunks - 1) * shape.activations.of(Middle, layers);
-    }
-    double sum = elements * each + activations + shape.scratch.of(at, layers);
-    const double rings = point.zero >= 2 ? elements / (layers * v) : 0;
-    if (point.zero >= 2) sum += rings * grad * (point.overlap_gradients ? 2 : 1);
-    if (point.zero >= 3) sum += rings * param * (point.overlap_parameters ? 2 : 1);
-    most = std::max(most, sum);
+  RankMemory memory{.flight = std::min(microbatches, p - rank)};
+  if (point.schedule == Schedule::GPipe) memory.flight = microbatches;
+  if (point.schedule == Schedule::ZeroBubbleH1) memory.flight = std::min(microbatches, p);
+  if (point.schedule == Schedule::ZeroBubbleH2) memory.flight = std::min(microbatches, 2 * p - 1);
+  double elements = shape.parameters.of(kind, layers);
+  if (v > 1) {
+    memory.flight =
+        std::min(microbatches * v, point.schedule == Schedule::ZeroBubbleV ? 2 * p : 2 * (p - 1 - rank) + (v - 1) * p + 1);
+    elements += (v - 1) * shape.parameters.of(Middle, layers);
   }
+  memory.fixed = elements * each;
+  const double rings = point.zero >= 2 ? elements / (layers * v) : 0;
+  if (point.zero >= 2) memory.fixed += rings * grad * (point.overlap_gradients ? 2 : 1);
+  if (point.zero >= 3) memory.fixed += rings * param * (point.overlap_parameters ? 2 : 1);
+  return memory;
+}
+
+double Screen::framework(const Point& point) const {
   Strategy s;
   s.tp = point.tp, s.cp = point.cp, s.pp = point.pp, s.dp = point.dp;
   s.framework_memory = base_.framework_memory;
-  return most + static_cast<double>(framework_memory(s).value);
+  return static_cast<double>(framework_memory(s).value);
+}
+
+// Of chunks in flight on one rank, of which only one can be of a stage at an end.
+static double activations_of(const ShapeCosts& shape, int kind, double layers, double flight, bool chunks) {
+  const double own = shape.activations.of(kind, layers);
+  return chunks ? own + (flight - 1) * shape.activations.of(Middle, layers) : own * flight;
+}
+
+// The first rank holds most activations, the others may hold more parameters: the largest of the kinds.
+double Screen::memory(const Point& point, const ShapeCosts& shape, double microbatches) const {
+  const Layers all = layers_of(point);
+  double most = 0;
+  for (const int kind : {First, Middle, Last}) {
+    if (kind == Middle && point.pp < 3) continue;
+    const int at = point.pp == 1 ? Only : kind;
+    const double rank = kind == First || point.pp == 1 ? 0 : kind == Middle ? 1 : point.pp - 1;
+    const double layers = all[static_cast<std::size_t>(at)];
+    const RankMemory memory = rank_memory(point, shape, microbatches, at, rank);
+    most = std::max(most, memory.fixed + activations_of(shape, at, layers, memory.flight, point.virtual_stages > 1) +
+                              shape.scratch.of(at, layers));
+  }
+  return most + framework(point);
+}
+
+// Each layer that is redone frees the same bytes of every chunk in flight, so the number that makes room is a quotient. Ranks
+// between the ends count with their mean; with several chunks, where the busiest rank sets the pace, with the first one's number.
+Screened Screen::filled(const Point& point, const ShapeCosts& none, const ShapeCosts& full, const GridCosts& grid) const {
+  const double m = static_cast<double>(base_.global_batch) / static_cast<double>(point.micro_batch * point.dp);
+  const Layers all = layers_of(point);
+  const bool chunks = point.virtual_stages > 1;
+  const double outside = framework(point), freed = none.activations.layer - full.activations.layer;
+  std::array<double, 4> redone = {};
+  double most = 0, middles = 0;
+  for (int rank = 0; rank < point.pp; ++rank) {
+    const int kind = point.pp == 1 ? Only : rank == 0 ? First : rank + 1 == point.pp ? Last : Middle;
+    const auto at = static_cast<std::size_t>(kind);
+    const double layers = all[at], scratch = none.scratch.of(kind, layers);
+    const RankMemory memory = rank_memory(point, none, m, kind, rank);
+    const double kept = memory.fixed + outside + activations_of(none, kind, layers, memory.flight, chunks);
+    double count = 0, bytes = kept + scratch;
+    if (bytes > capacity_) {
+      const double more = std::max(scratch, full.scratch.of(kind, layers));
+      count = freed > 0 ? std::clamp(std::ceil((kept + more - capacity_) / (freed * memory.flight)), 1.0, layers) : layers;
+      bytes = kept + more - count * freed * memory.flight;
+    }
+    most = std::max(most, bytes);
+    if (kind == Middle)
+      middles += count;
+    else
+      redone[at] = count;
+  }
+  redone[Middle] = chunks ? redone[First] : point.pp > 2 ? middles / (point.pp - 2) : 0;
+  const ShapeCosts mixed = partly_redone(none, full, all[point.pp == 1 ? Only : Middle], redone);
+  Screened screened = at(point, mixed, grid);
+  screened.peak = most;
+  return screened;
 }
 
 // What `talk` seconds of collectives over the shards make of `time` seconds, of which `own` are tensor collectives: their kernels

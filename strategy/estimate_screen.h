@@ -22,7 +22,7 @@ struct Point {
   int zero_group = 0;     // ranks that share a ZeRO shard set; 0: all replicas
   std::int8_t order = 0;  // index into rank_orders(); 0: the placement of the base strategy
   RecomputeKind recompute = RecomputeKind::None;
-  int recompute_layers = 0;  // Full: the first so many layers of each stage; 0: all
+  int recompute_layers = 0;  // Full: the first so many layers of each stage; 0: all; -1: on each rank the fewest that fit
   Schedule schedule = Schedule::OneFOneB;
   bool operator==(const Point&) const = default;
 };
@@ -57,8 +57,8 @@ struct ShapeCosts {                                          // of (tp, cp, stri
   double hop_bytes = 0;
 };
 
-// The first `redone` of `layers` layers as `full` has them, the others as `none` has them.
-ShapeCosts partly_redone(const ShapeCosts& none, const ShapeCosts& full, double layers, double redone);
+// The first `redone` of `layers` layers as `full` has them, the others as `none` has them; by kind of stage.
+ShapeCosts partly_redone(const ShapeCosts& none, const ShapeCosts& full, double layers, const std::array<double, 4>& redone);
 
 struct GridCosts {  // of (tp, cp, pp, dp, ZeRO group, order)
   static constexpr int kSizes = 18;
@@ -91,6 +91,8 @@ class Screen {
   GridCosts grid(const Point& point) const;
   // `point` must divide the batch evenly.
   Screened at(const Point& point, const ShapeCosts& shape, const GridCosts& grid) const;
+  // With the fewest layers redone on each rank that fit, of costs without and with full recomputation.
+  Screened filled(const Point& point, const ShapeCosts& none, const ShapeCosts& full, const GridCosts& grid) const;
 
   double capacity() const { return capacity_; }  // bytes that arena and framework may take
   int layers() const { return layers_; }
@@ -108,6 +110,13 @@ class Screen {
   Tail tail(const Point& point, const ShapeCosts& shape, const GridCosts& grid, int kind, double layers) const;
   double finished(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const PipelineTimes& times) const;
   double memory(const Point& point, const ShapeCosts& shape, double microbatches) const;
+  // Bytes of one rank: what does not depend on the micro-batches in flight, scratch apart, and how many of these there are, in
+  // chunks.
+  struct RankMemory {
+    double fixed = 0, flight = 0;
+  };
+  RankMemory rank_memory(const Point& point, const ShapeCosts& shape, double microbatches, int kind, double rank) const;
+  double framework(const Point& point) const;
 
   const Model& model_;
   const Cluster& cluster_;

@@ -10,6 +10,7 @@
 #include "strategy/keep_rule.h"
 #include "strategy/lower.h"
 #include "strategy/lowering.h"
+#include "strategy/recompute_layers.h"
 
 namespace foreshard {
 
@@ -267,16 +268,12 @@ class Allocation {
 
   StageBytes stage_bytes(int stage) {
     StageBytes out;
-    int counted = 0;
     bool embeds = false;
     for (int l = layout_.first[static_cast<std::size_t>(stage)]; l < layout_.first[static_cast<std::size_t>(stage) + 1]; ++l) {
       const OpGraph::Layer& layer = graph_.layers[static_cast<std::size_t>(l)];
       const LayerGraph& kind = graph_.kinds[static_cast<std::size_t>(layer.kind)];
       embeds = embeds || kind.kind == "embedding";
-      const bool full = strategy_.recompute.kind == RecomputeKind::Full && layer.counted &&
-                        (strategy_.recompute.layers == 0 || counted < strategy_.recompute.layers);
-      counted += layer.counted ? 1 : 0;
-      const LayerBytes& bytes = layer_bytes(layer.kind, full);
+      const LayerBytes& bytes = layer_bytes(layer.kind, redone_[static_cast<std::size_t>(l)] != 0);
       double parameters = 0;
       for (const Parameter& parameter : kind.parameters)
         if (!(parameter.tied && embeds)) {
@@ -351,6 +348,7 @@ class Allocation {
   const MemoryTraits& traits_;
   const OpGraph& graph_;
   const StageLayout& layout_;
+  std::vector<char> redone_ = layers_redone(strategy_.recompute, graph_, layout_, *strategy_.schedule, strategy_.pp);
   StateTypes types_;
   std::string architecture_ = {};
   bool copies_ = false;

@@ -14,7 +14,7 @@
 #include "strategy/partition_model.h"
 #include "strategy/plan_costs.h"
 #include "strategy/receive_slots.h"
-#include "strategy/recompute_fill.h"
+#include "strategy/recompute_layers.h"
 #include "strategy/role_program.h"
 
 namespace foreshard {
@@ -123,11 +123,6 @@ static std::optional<Infeasible> find_devices(Plan& plan, const Cluster& cluster
 
 std::variant<Lowered, Infeasible> lower(const Model& model, const Cluster& cluster, const Strategy& strategy,
                                         const LowerOptions& options) {
-  if (strategy.recompute.kind == RecomputeKind::Full && strategy.recompute.layers < 0) {
-    Strategy filled = strategy;
-    filled.recompute = fewest_redone_layers(model, cluster, strategy);
-    return lower(model, cluster, filled, options);
-  }
   auto resolved = resolve(model, cluster, with_preset(strategy));
   if (auto* refused = std::get_if<Infeasible>(&resolved)) return *refused;
   Lowering lowering{.model = model, .cluster = cluster, .strategy = std::get<Strategy>(std::move(resolved))};
@@ -146,6 +141,7 @@ std::variant<Lowered, Infeasible> lower(const Model& model, const Cluster& clust
   auto layout = stage_layout(lowering.graph, s.pp * s.virtual_stages, s.layer_split);
   if (auto* refused = std::get_if<Infeasible>(&layout)) return *refused;
   lowering.layout = std::get<StageLayout>(std::move(layout));
+  if (auto refused = refuse_layers(s.recompute, lowering.graph, lowering.layout, s.pp)) return *refused;
 
   Plan& plan = lowering.plan;
   plan.microbatches = static_cast<int>(s.global_batch / (s.micro_batch * s.dp));
@@ -165,6 +161,8 @@ std::variant<Lowered, Infeasible> lower(const Model& model, const Cluster& clust
   });
   plan.costs.push_back({.device_kind = cluster.nodes.front().shape.gpu});
 
+  if (lowering.strategy.recompute.layers < 0) lowering.strategy.recompute = fewest_redone_layers(lowering);
+  lowering.redone = layers_redone(s.recompute, lowering.graph, lowering.layout, *s.schedule, s.pp);
   SharedPrograms shared;
   for (int role = 0; role < s.pp; ++role) add_role(lowering, role, shared);
   if (cluster.nodes.size() > 1)

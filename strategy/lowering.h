@@ -29,6 +29,7 @@ struct Lowering {
   StateTypes types;
   OpGraph graph;
   StageLayout layout;  // layers of each of the pp * virtual_stages stages
+  std::vector<char> redone = {};  // [op graph layer]: its backward runs its whole forward again (recompute_layers.h)
   ScheduleLists lists;
   std::vector<int> input_slots, gradient_slots;  // [stage]: receive buffers
 

@@ -35,7 +35,7 @@ std::vector<Change> changes() {
        }},
       {"--recompute full",
        [](Strategy& s) {
-         if (s.recompute.kind == RecomputeKind::Full && s.recompute.layers == 0) return false;
+         if (s.recompute == Recompute{.kind = RecomputeKind::Full}) return false;
          s.recompute = {.kind = RecomputeKind::Full};
          return true;
        }},

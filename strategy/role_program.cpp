@@ -117,14 +117,14 @@ class RoleProgram {
     return most_between(Work::F, splits() ? Work::W : Work::B, belongs);
   }
 
-  // The same transformer layers, in number and kind, in every chunk of the rank.
+  // The same transformer layers, in number and kind, in every chunk of the rank, and the same ones redone.
   bool equal_chunks() const {
     const auto counted_kinds = [&](int stage) {
-      std::vector<int> kinds;
+      std::vector<std::pair<int, bool>> kinds;
       for (int l = lowering_.layout.first[static_cast<std::size_t>(stage)];
            l < lowering_.layout.first[static_cast<std::size_t>(stage) + 1]; ++l)
         if (const OpGraph::Layer& layer = lowering_.graph.layers[static_cast<std::size_t>(l)]; layer.counted)
-          kinds.push_back(layer.kind);
+          kinds.emplace_back(layer.kind, lowering_.redone[static_cast<std::size_t>(l)] != 0);
       return kinds;
     };
     for (int chunk = 1; chunk < lowering_.chunks(); ++chunk)
@@ -156,7 +156,8 @@ class RoleProgram {
       text += wraps_backward ? "<" : "";
       for (int l = lowering_.layout.first[static_cast<std::size_t>(stage)];
            l < lowering_.layout.first[static_cast<std::size_t>(stage) + 1]; ++l)
-        text += std::to_string(lowering_.graph.layers[static_cast<std::size_t>(l)].kind) + ",";
+        text += std::to_string(lowering_.graph.layers[static_cast<std::size_t>(l)].kind) +
+                (lowering_.redone[static_cast<std::size_t>(l)] ? "r," : ",");
       text += ";";
     }
     return text;

@@ -98,6 +98,12 @@ class Searching {
     for (const Candidate& candidate : news) options_.found(candidate);
   }
 
+  // Of a point; with full recomputation of as many layers as do not fit, without it (`shape`) and with it.
+  struct Costs {
+    const ShapeCosts* shape = nullptr;
+    const ShapeCosts* redone = nullptr;
+  };
+
   void screen_all(std::vector<Tally>& tallies) {
     const std::vector<std::size_t> grids = scattered(space_.grids.size());
     in_parallel(grids.size(), 0.4, 0.3, [&](std::size_t i, std::size_t thread) { screen(grids[i], tallies[thread]); });
@@ -138,14 +144,18 @@ class Searching {
       for (const int layers : recompute_layers(space_, point)) {
         point.recompute_layers = layers;
         if (layers == 0 || !costs) {
-          screen_rest(point, costs, grid, order, family, tally);
+          screen_rest(point, {costs}, grid, order, family, tally);
           continue;
         }
-        const double all = static_cast<double>(space_.layers) / (point.pp * point.virtual_stages);
         const ShapeCosts* kept = costs_->shape(none);
         if (!kept) return;  // interrupted before
-        const ShapeCosts mixed = partly_redone(*kept, *costs, all, layers);
-        screen_rest(point, &mixed, grid, order, family, tally);
+        if (layers < 0) {
+          screen_rest(point, {kept, costs}, grid, order, family, tally);
+          continue;
+        }
+        const double all = static_cast<double>(space_.layers) / (point.pp * point.virtual_stages), n = layers;
+        const ShapeCosts mixed = partly_redone(*kept, *costs, all, {n, n, n, n});
+        screen_rest(point, {&mixed}, grid, order, family, tally);
       }
     });
     if (!family.variants.empty()) found_ = true;
@@ -153,14 +163,13 @@ class Searching {
   }
 
   // The loops that need nothing but arithmetic.
-  void screen_rest(Point point, const ShapeCosts* costs, std::size_t grid, std::int64_t& order, Family& family,
-                   Tally& tally) const {
+  void screen_rest(Point point, const Costs& costs, std::size_t grid, std::int64_t& order, Family& family, Tally& tally) const {
     const bool bounded =
-        options_.prune && costs && options_.objective != Objective::Memory && options_.objective != Objective::Pareto;
+        options_.prune && costs.shape && options_.objective != Objective::Memory && options_.objective != Objective::Pareto;
     bool hopeless = false;
     if (bounded) {
       point.zero_group = space_.zero_groups.empty() ? 0 : space_.zero_groups.front();
-      const double bound = screen_->at(point, *costs, *costs_->grid(grid, point)).bound;
+      const double bound = screen_->at(point, *costs.shape, *costs_->grid(grid, point)).bound;
       hopeless = score(options_.objective, point, bound, 0) > tally.best.worst();
     }
     for (const std::int8_t zero : zeros_for(space_, point)) {
@@ -169,7 +178,7 @@ class Searching {
       for (const int group : zero_groups_for(space_, point)) {
         if (zero == 0 && group != 0 && space_.zero_groups.empty()) break;
         point.zero_group = group;
-        const GridCosts* costs_of_grid = costs ? costs_->grid(grid, point) : nullptr;
+        const GridCosts* costs_of_grid = costs.shape ? costs_->grid(grid, point) : nullptr;
         for (const Overlap& overlap : overlaps) {
           ++tally.enumerated, ++order;
           point.overlap_gradients = overlap.gradients, point.overlap_parameters = overlap.parameters;
@@ -183,18 +192,19 @@ class Searching {
     }
   }
 
-  void look_at(const Point& point, const ShapeCosts* costs, const GridCosts* grid, std::int64_t order, Family& family,
+  void look_at(const Point& point, const Costs& costs, const GridCosts* grid, std::int64_t order, Family& family,
                Tally& tally) const {
     Kept kept{.order = order, .point = point};
     const char* refused = runner_ ? refused_by(*runner_, point) : nullptr;
     if (refused) ++tally.pruned.framework, ++tally.refusals[refused];
-    if (costs) {
-      kept.screened = screen_->at(point, *costs, *grid);
+    if (costs.shape) {
+      kept.screened =
+          costs.redone ? screen_->filled(point, *costs.shape, *costs.redone, *grid) : screen_->at(point, *costs.shape, *grid);
       ++tally.evaluated;
     }
     kept.time = kept.screened.time;
     kept.score = score(options_.objective, point, kept.time, kept.screened.peak);
-    const bool fits = !costs || kept.screened.peak <= screen_->capacity() * kMemorySlack;
+    const bool fits = !costs.shape || kept.screened.peak <= screen_->capacity() * kMemorySlack;
     if (refused && fits) tally.without_framework = std::min(tally.without_framework, kept.score);
     if (refused) return;
     if (!fits) {
@@ -203,7 +213,7 @@ class Searching {
       return;
     }
     tally.sample.offer(kept);
-    if (!costs) {  // nothing is known yet: every point is refined
+    if (!costs.shape) {  // nothing is known yet: every point is refined
       found_ = true;
       return tally.best.offer({{kept}});
     }

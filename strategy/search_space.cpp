@@ -47,6 +47,7 @@ void add_grids(const Model& model, const Cluster& cluster, const SearchOptions& 
       if (rest * tp * cp != gpus) continue;
       for (const std::int64_t pp : only_or(is_fixed(options, "pp"), base.pp, divisors(rest))) {
         if (pp < 1 || rest % pp != 0 || !one_kind_per_stage(cluster, pp)) continue;
+        if (!base.recompute.per_stage.empty() && static_cast<std::int64_t>(base.recompute.per_stage.size()) % pp != 0) continue;
         if (space.layers > 0 && (space.uneven ? pp > space.layers : space.layers % pp != 0)) continue;
         const std::vector<std::int64_t> all = fewer ? divisors(rest / pp) : std::vector<std::int64_t>{rest / pp};
         for (const std::int64_t dp : only_or(is_fixed(options, "dp") && base.dp > 0, base.dp, all)) {
@@ -132,6 +133,7 @@ std::vector<int> recompute_layers(const SearchSpace& space, const Point& point) 
   std::vector<int> all = {space.recompute_layers};
   if (!space.some_layers || point.recompute != RecomputeKind::Full) return all;
   for (int layers = 1; layers < space.layers / (point.pp * point.virtual_stages); ++layers) all.push_back(layers);
+  if (point.pp > 1) all.push_back(-1);  // on one rank that is one of the others
   return all;
 }
 

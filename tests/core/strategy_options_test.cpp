@@ -178,6 +178,10 @@ TEST(StrategyOptions, PartsOfObjects) {
   EXPECT_EQ(to_text(strategy.recompute), "full:3");
   set_option(strategy, "recompute.layers", "0", "here");
   EXPECT_EQ(to_text(strategy.recompute), "full");
+  set_option(strategy, "recompute.layers", "3,0", "here");
+  EXPECT_EQ(to_text(strategy.recompute), "full:3,0");
+  set_option(strategy, "recompute.only", "0-2", "here");
+  EXPECT_EQ(to_text(strategy.recompute), "layers:0-2");
   set_option(strategy, "recompute.modules", "mlp", "here");
   EXPECT_EQ(to_text(strategy.recompute), "mlp");
   EXPECT_EQ(message_of("overlap.grad", "on"), "here: overlap.grad: found \"on\", expected true or false");

@@ -35,5 +35,18 @@ TEST(Recompute, KeepsEveryBitAndHasThePlannedPeak) {
   }
 }
 
+// Two stages of two layers under each schedule: other layers redone on each stage, by counts and by numbers of the model.
+TEST(Recompute, KeepsEveryBitStageByStage) {
+  for (const Schedule schedule : {Schedule::OneFOneB, Schedule::GPipe, Schedule::ZeroBubbleH1})
+    for (const Model& model : {tiny_gpt(), tiny_llama()}) {
+      const auto strategy = [&](const char* text) {
+        return in_double({.pp = 2, .schedule = schedule, .micro_batch = 2, .recompute = parse_recompute(text, "test")});
+      };
+      const Execution kept = run(lowered(model, strategy("none")), training(1));
+      for (const char* text : {"full:2,0", "full:1,2", "layers:1-2"})
+        EXPECT_EQ(difference(kept, run(lowered(model, strategy(text)), training(1))).largest(), 0) << text;
+    }
+}
+
 }  // namespace
 }  // namespace foreshard

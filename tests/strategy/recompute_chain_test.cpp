@@ -8,9 +8,8 @@
 #include <map>
 #include <queue>
 #include <random>
-
 #include <tuple>
-#include "strategy/lower.h"
+
 
 namespace foreshard {
 
@@ -131,26 +130,6 @@ TEST(RecomputeChain, ByHand) {
   EXPECT_EQ(recompute_chain({{1, 2, 1, 1}, {1, 2, 1, 1}}, 2).seconds, 6);  // all kept: nothing twice
   EXPECT_EQ(recompute_chain({{1, 2, 1, 1}, {1, 2, 1, 1}}, 1).steps.empty(), true);
   EXPECT_TRUE(recompute_chain({{1, 1, 1, 5}}, 4).steps.empty());
-}
-
-// One layer less does not fit, and every layer that is kept saves its forward.
-TEST(RecomputeAuto, FillsTheMemoryThatIsFree) {
-  const Model model = load_model("llama-2-7b");
-  const Cluster cluster = load_cluster("dgx-a100");
-  Strategy s;
-  s.tp = 2, s.dp = 4, s.zero = 1, s.micro_batch = 8, s.global_batch = 32;
-  s.recompute = parse_recompute("auto", "test");
-  const auto answer = lower(model, cluster, s);
-  ASSERT_TRUE(std::holds_alternative<Lowered>(answer)) << std::get<Infeasible>(answer).reason;
-  const Recompute chosen = std::get<Lowered>(answer).strategy.recompute;
-  ASSERT_EQ(chosen.kind, RecomputeKind::Full);
-  ASSERT_GT(chosen.layers, 1);
-  ASSERT_LT(chosen.layers, 32);
-  s.recompute.layers = chosen.layers - 1;
-  EXPECT_TRUE(std::holds_alternative<Infeasible>(lower(model, cluster, s)));
-  s.micro_batch = 1;
-  s.recompute = parse_recompute("auto", "test");
-  EXPECT_EQ(std::get<Lowered>(lower(model, cluster, s)).strategy.recompute, Recompute{});
 }
 
 }  // namespace foreshard

@@ -55,6 +55,7 @@ bool holds(const Point& p, const Point& base, const std::vector<std::string>& fi
              (!p.overlap_p2p && !pipeline)) {
     return false;
   }
+  if (p.recompute_layers < 0 && (is_fixed("recompute") || p.recompute != RecomputeKind::Full || !pipeline)) return false;
   if (p.recompute_layers > 0 &&
       (is_fixed("recompute") || p.recompute != RecomputeKind::Full || p.recompute_layers >= depth / (p.pp * p.virtual_stages)))
     return false;
@@ -66,6 +67,19 @@ bool holds(const Point& p, const Point& base, const std::vector<std::string>& fi
          (p.order == 3 && tensor && pipeline);
 }
 
+// Every way to redo some first layers of the stages of each rank.
+std::vector<std::vector<int>> all_counts(const Point& point, int depth) {
+  const int stages = point.pp * point.virtual_stages, most = (depth + stages - 1) / stages;  // more than a stage has is refused
+  std::vector<std::vector<int>> ways = {{}};
+  for (int rank = 0; rank < point.pp; ++rank) {
+    std::vector<std::vector<int>> longer;
+    for (const std::vector<int>& way : ways)
+      for (int count = 0; count <= most; ++count) longer.push_back(way), longer.back().push_back(count);
+    ways = longer;
+  }
+  return ways;
+}
+
 // Every strategy of the space, refined; plain loops over everything.
 double enumerate(const Model& model, const Cluster& cluster, const SearchOptions& options, int& count) {
   const int gpus = gpu_count(cluster), depth = std::get<Transformer>(model.shape).layers;
@@ -75,19 +89,24 @@ double enumerate(const Model& model, const Cluster& cluster, const SearchOptions
   double best = 1e300;
   const auto visit = [&](const Point& point) {
     if (!holds(point, base, options.fixed, depth, options.base.global_batch)) return;
-    const auto answer = lower(model, cluster, strategy_at(options.base, point, depth));
-    if (std::holds_alternative<Infeasible>(answer)) return;
-    ++count;
-    const Estimate estimate = refine(std::get<Lowered>(answer), cluster);
-    best =
-        std::min(best, options.objective == Objective::Memory ? static_cast<double>(estimate.peak.value) : estimate.time.value);
+    Strategy strategy = strategy_at(options.base, point, depth);
+    for (const std::vector<int>& way :
+         point.recompute_layers < 0 ? all_counts(point, depth) : std::vector<std::vector<int>>(1)) {
+      if (point.recompute_layers < 0) strategy.recompute = {.kind = RecomputeKind::Full, .per_stage = way};
+      const auto answer = lower(model, cluster, strategy);
+      if (std::holds_alternative<Infeasible>(answer)) continue;
+      ++count;
+      const Estimate estimate = refine(std::get<Lowered>(answer), cluster);
+      best = std::min(best,
+                      options.objective == Objective::Memory ? static_cast<double>(estimate.peak.value) : estimate.time.value);
+    }
   };
   for (int tp = 1; tp <= gpus; tp *= 2)
     for (int pp = 1; tp * pp <= gpus; ++pp)
       for (int v = 1; v <= depth && gpus % (tp * pp) == 0; ++v)
         for (std::int64_t mb = 1; mb <= options.base.global_batch; mb *= 2)
           for (int group = 0; group <= 2; group += 2)
-            for (int layers = 0; layers < depth; ++layers)
+            for (int layers = -1; layers < depth; ++layers)
               for (int bits = 0; bits < 3 * 4 * 8 * 2 * 2 * 4; ++bits) {
                 Point point{.tp = tp, .pp = pp, .virtual_stages = v, .dp = gpus / tp / pp, .micro_batch = mb};
                 point.zero_group = group, point.recompute_layers = layers;
