@@ -6,6 +6,7 @@
 
 #include "strategy/estimate_screen.h"
 #include "strategy/partition.h"
+#include "strategy/partition_hybrid.h"
 
 namespace foreshard {
 
@@ -70,14 +71,13 @@ BENCHMARK(partition)
 
 // Exponents of its time in devices and in layers around 96 layers on 512 devices: log2 of what twice as many take, the least of
 // three measurements each.
-void partition_exponents(benchmark::State& state) {
-  const auto seconds = [](int layers, int devices) {
-    std::vector<ChainLayer> chain;
-    for (int i = 0; i < layers; ++i) chain.push_back({1 + 0.01 * (i % 7), 2 + 0.02 * (i % 5), 0.01, 0.1});
+template <class Partition>
+void exponents(benchmark::State& state, Partition run) {
+  const auto seconds = [&](int layers, int devices) {
     double least = 1e300;
     for (int again = 0; again < 3; ++again) {
       const auto begin = std::chrono::steady_clock::now();
-      benchmark::DoNotOptimize(partition_bottleneck(chain, devices, 1));
+      run(layers, devices);
       least = std::min(least, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
     }
     return least;
@@ -89,7 +89,32 @@ void partition_exponents(benchmark::State& state) {
     state.counters["in_layers"] = std::log2(seconds(192, 512) / one);
   }
 }
+
+void partition_exponents(benchmark::State& state) {
+  exponents(state, [](int layers, int devices) {
+    std::vector<ChainLayer> chain;
+    for (int i = 0; i < layers; ++i) chain.push_back({1 + 0.01 * (i % 7), 2 + 0.02 * (i % 5), 0.01, 0.1});
+    benchmark::DoNotOptimize(partition_bottleneck(chain, devices, 1));
+  });
+}
 BENCHMARK(partition_exponents)->Iterations(1);
+
+// With tensor groups of 1, 2, 4 and 8, each a little less than twice as fast as half as many; memory for a third of the layers.
+void partition_hybrid_exponents(benchmark::State& state) {
+  exponents(state, [](int layers, int devices) {
+    HybridJob job{.devices = devices, .microbatches = 64, .link = 10, .capacity = layers / 3.0};
+    double times = 1;
+    for (const int degree : {1, 2, 4, 8}) {
+      TensorDegree each{.degree = degree, .inside = 8 / degree, .near = 10, .far = 1};
+      for (int i = 0; i < layers; ++i)
+        each.layers.push_back({times * (1 + 0.01 * (i % 7)), times * (2 + 0.02 * (i % 5)), 1.0 / degree, 0.1, 1.0 / degree});
+      job.degrees.push_back(std::move(each));
+      times *= 0.55;
+    }
+    benchmark::DoNotOptimize(partition_hybrid(job));
+  });
+}
+BENCHMARK(partition_hybrid_exponents)->Iterations(1);
 
 }  // namespace
 

@@ -1,0 +1,145 @@
+#include "strategy/partition_hybrid.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "core/error.h"
+
+namespace foreshard {
+
+namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+// Sums of one degree over layers [from, to) by prefix.
+class Sums {
+ public:
+  Sums(const HybridJob& job, const TensorDegree& degree) : job_(job), degree_(degree) {
+    for (const ChainLayer& layer : degree.layers) {
+      work_.push_back(work_.back() + layer.forward + layer.backward);
+      weights_.push_back(weights_.back() + layer.weights);
+      bytes_.push_back(bytes_.back() + layer.states + job.in_flight * layer.kept);
+    }
+  }
+  int degree() const { return degree_.degree; }
+  double work(int from, int to) const { return work_[at(to)] - work_[at(from)]; }
+  bool fits(int from, int to) const { return bytes_[at(to)] - bytes_[at(from)] <= job_.capacity; }
+  // Both ports of a stage with one replica.
+  double ports(int from, int to) const {
+    const double in = from > 0 ? degree_.layers[at(from - 1)].output : 0;
+    const double out = at(to) < degree_.layers.size() ? degree_.layers[at(to - 1)].output : 0;
+    return 2 * std::max(in, out) / job_.link;
+  }
+  double sync(int from, int to, int replicas) const {
+    const double bandwidth = replicas <= degree_.inside ? degree_.near : degree_.far;
+    return 2.0 * (replicas - 1) / replicas * (weights_[at(to)] - weights_[at(from)]) / bandwidth / job_.microbatches;
+  }
+  double cost(int from, int to, int replicas) const {
+    return std::max(work(from, to) / replicas + sync(from, to, replicas), ports(from, to) / replicas);
+  }
+
+ private:
+  const HybridJob& job_;
+  const TensorDegree& degree_;
+  std::vector<double> work_ = {0}, weights_ = {0}, bytes_ = {0};
+};
+
+std::vector<Sums> sums_of(const HybridJob& job) {
+  std::vector<Sums> all;
+  for (const TensorDegree& degree : job.degrees) {
+    FS_ASSERT(degree.layers.size() == job.degrees.front().layers.size());
+    all.emplace_back(job, degree);
+  }
+  return all;
+}
+
+struct Choice {
+  int from = 0, replicas = 0, tensor = 0;
+};
+
+// best[n][k]: the first n layers on at most k devices.
+struct Table {
+  std::vector<std::vector<double>> best = {};
+  std::vector<std::vector<Choice>> choices = {};
+  Table(int layers, int devices)
+      : best(at(layers) + 1, std::vector<double>(at(devices) + 1, kNever)),
+        choices(at(layers) + 1, std::vector<Choice>(at(devices) + 1)) {
+    std::fill(best[0].begin(), best[0].end(), 0.0);
+  }
+};
+
+// More replicas leave fewer devices to the stages before, which are then slower: the loop begins where the stage itself can be
+// fast enough and ends where they cannot.
+void last_stage(const Sums& sums, int from, int n, int k, Table& table) {
+  double& least = table.best[at(n)][at(k)];
+  const double slowest = std::max(sums.work(from, n), sums.ports(from, n));
+  const double most = k / sums.degree(), enough = least < kNever ? slowest / least : 1;
+  if (enough > most || !sums.fits(from, n)) return;
+  const std::vector<double>& before = table.best[at(from)];
+  for (int replicas = std::max(1, static_cast<int>(enough)); replicas <= static_cast<int>(most); ++replicas) {
+    const double rest = before[at(k - replicas * sums.degree())];
+    if (rest >= least) return;
+    const double own = sums.cost(from, n, replicas), cost = std::max(rest, own);
+    if (cost < least) least = cost, table.choices[at(n)][at(k)] = {from, replicas, sums.degree()};
+    if (rest >= own) return;
+  }
+}
+
+}  // namespace
+
+double hybrid_cost(const HybridJob& job, const HybridStage& stage) {
+  for (const TensorDegree& degree : job.degrees)
+    if (degree.degree == stage.tensor) return Sums(job, degree).cost(stage.first, stage.last, stage.replicas);
+  return kNever;
+}
+
+HybridPartition partition_hybrid(const HybridJob& job) {
+  const int layers = job.degrees.empty() ? 0 : static_cast<int>(job.degrees.front().layers.size());
+  if (layers == 0 || job.devices < 1) return {.cost = kNever};
+  const std::vector<Sums> sums = sums_of(job);
+  Table table(layers, job.devices);
+  for (int n = 1; n <= layers; ++n)
+    for (int k = 1; k <= job.devices; ++k) {
+      table.best[at(n)][at(k)] = table.best[at(n)][at(k - 1)];  // one stays idle
+      table.choices[at(n)][at(k)] = table.choices[at(n)][at(k - 1)];
+      for (int from = n - 1; from >= 0; --from)
+        for (const Sums& degree : sums) last_stage(degree, from, n, k, table);
+    }
+  HybridPartition result{.cost = table.best[at(layers)][at(job.devices)]};
+  if (result.cost == kNever) return result;
+  for (int k = job.devices, n = layers; n > 0;) {
+    const Choice& choice = table.choices[at(n)][at(k)];
+    result.stages.insert(result.stages.begin(), {choice.from, n, choice.replicas, choice.tensor});
+    // The choice may be one of fewer devices: then these stay idle, which costs the stages before nothing.
+    k -= choice.replicas * choice.tensor, n = choice.from;
+  }
+  return result;
+}
+
+HybridPartition partition_uniform(const HybridJob& job, int tensor, int replicas, int stages) {
+  const std::vector<Sums> all = sums_of(job);
+  const auto sums = std::find_if(all.begin(), all.end(), [&](const Sums& each) { return each.degree() == tensor; });
+  if (sums == all.end() || stages < 1 || stages * replicas * tensor > job.devices) return {.cost = kNever};
+  const int layers = static_cast<int>(job.degrees.front().layers.size());
+  std::vector<std::vector<double>> best(at(stages) + 1, std::vector<double>(at(layers) + 1, kNever));
+  std::vector<std::vector<int>> cut(at(stages) + 1, std::vector<int>(at(layers) + 1, -1));
+  best[0][0] = 0;
+  for (int s = 1; s <= stages; ++s)
+    for (int n = s; n <= layers; ++n)
+      for (int from = n - 1; from >= s - 1 && sums->fits(from, n); --from) {
+        const double cost = std::max(best[at(s - 1)][at(from)], sums->cost(from, n, replicas));
+        if (cost < best[at(s)][at(n)]) best[at(s)][at(n)] = cost, cut[at(s)][at(n)] = from;
+      }
+  HybridPartition result{.cost = best[at(stages)][at(layers)]};
+  if (result.cost == kNever) return result;
+  for (int s = stages, n = layers; s > 0; --s) {
+    const int from = cut[at(s)][at(n)];
+    result.stages.insert(result.stages.begin(), {from, n, replicas, tensor});
+    n = from;
+  }
+  return result;
+}
+
+}  // namespace foreshard
