@@ -61,6 +61,7 @@ struct Verb {
 Verb simulate_verb();
 Verb search_verb();
 Verb sweep_verb();
+Verb partition_verb();
 Verb lower_verb();
 Verb run_verb();
 Verb selftest_verb();

@@ -14,8 +14,19 @@ namespace foreshard {
 
 namespace {
 
-// Every layer as a stage of its own, on a cluster with GPUs enough.
-std::vector<ChainLayer> chain_of(const Model& model, const Cluster& cluster, const Strategy& strategy, int layers) {
+// Bytes that a forward sends to the next stage.
+double sent(const Plan& plan, const Role& role) {
+  for (const Action& action : role.actions)
+    if (!action.does.empty() && action.does.front().work == Work::F)
+      for (const Instruction& run : plan.segments[action.segment.index()].instructions)
+        if (const auto* what = std::get_if<Exchange>(&run.what); what && what->to && what->to->role_shift != 0)
+          return static_cast<double>(what->bytes.value);
+  return 0;
+}
+
+}  // namespace
+
+std::vector<ChainLayer> layer_chain(const Model& model, const Cluster& cluster, const Strategy& strategy, int layers) {
   Strategy single = strategy;
   single.pp = layers, single.virtual_stages = 1, single.schedule = Schedule::OneFOneB;
   single.layer_split.clear();
@@ -42,12 +53,16 @@ std::vector<ChainLayer> chain_of(const Model& model, const Cluster& cluster, con
                            (buffer.category == Category::Gradients && strategy.zero >= 2) ||
                            (buffer.category == Category::Parameters && strategy.zero >= 3);
       if (buffer.resident) layer.states += bytes / (sharded ? shards : 1);
+      if (buffer.resident && buffer.category == Category::Gradients) layer.weights += bytes;
       if (!buffer.resident && buffer.category == Category::Activations) layer.kept += bytes;
     }
+    layer.output = sent(plan, plan.roles[i]);
     chain.push_back(layer);
   }
   return chain;
 }
+
+namespace {
 
 // What the stages stand on, with the ranks of a stage on neighbouring GPUs: nodes may differ. Slowdowns are against the first node.
 std::vector<StagePlace> places_of(const Model& model, const Cluster& cluster, const Strategy& strategy, int layers) {
@@ -65,7 +80,7 @@ std::vector<StagePlace> places_of(const Model& model, const Cluster& cluster, co
     if (cluster.nodes.size() == 1) break;
     Cluster alone = cluster;
     alone.nodes = {group};
-    const double seconds = all(chain_of(model, alone, strategy, layers));
+    const double seconds = all(layer_chain(model, alone, strategy, layers));
     if (first == 0) first = seconds;
     if (first > 0) groups.back().slowdown = seconds / first;
   }
@@ -112,7 +127,7 @@ std::string balanced_split(const Model& model, const Cluster& cluster, const Str
   const std::vector<ChainStage> even = nearly_even(layers, stages);
   Cluster first = cluster;
   first.nodes.resize(1);
-  const std::vector<ChainLayer> chain = chain_of(model, first, strategy, layers);
+  const std::vector<ChainLayer> chain = layer_chain(model, first, strategy, layers);
   if (strategy.virtual_stages > 1 || static_cast<int>(chain.size()) != layers) return split_text(even);
   const auto m = static_cast<int>(strategy.global_batch / (strategy.micro_batch * strategy.dp));
   const int flights = strategy.schedule == Schedule::GPipe ? m : 0;  // GPipe keeps all of them everywhere

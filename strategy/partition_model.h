@@ -7,8 +7,14 @@
 #include "core/cluster.h"
 #include "core/model.h"
 #include "core/strategy.h"
+#include "strategy/partition.h"
 
 namespace foreshard {
+
+// The layers of a model with the costs of one rank at the strategy's tensor degree: each as a stage of its own, on a cluster with
+// GPUs enough. `layers`: how many of them a split counts; the embedding is with the first, the loss with the last. Empty: shapes
+// that cannot be cut so, or nodes that differ.
+std::vector<ChainLayer> layer_chain(const Model& model, const Cluster& cluster, const Strategy& strategy, int layers);
 
 // `layers`: how many of them a split counts. Of the even split and the best that fits the memory of every stage, the one with the
 // shorter schedule. `strategy` is resolved; its own split is not looked at. Empty: even (one stage, or more stages than layers).
