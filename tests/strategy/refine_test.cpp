@@ -8,9 +8,18 @@ namespace foreshard {
 
 namespace {
 
-// Every forward of a chunk takes `forward`, every backward `backward`, each on its first compute; a transfer takes `hop`, anything
-// else nothing.
-void level(Plan& plan, Nanoseconds forward, Nanoseconds backward, Nanoseconds hop) {
+// Every forward of a chunk takes `forward`, every backward `backward`, or its halves `input` and `weight`, each on its first compute;
+// a transfer takes `hop`, anything else nothing.
+struct Times {
+  Nanoseconds forward = {}, backward = {}, hop = {}, input = {}, weight = {};
+};
+
+Nanoseconds time_of(const Times& times, Work work) {
+  if (work == Work::F) return times.forward;
+  return work == Work::I ? times.input : work == Work::W ? times.weight : times.backward;
+}
+
+void level(Plan& plan, const Times& times) {
   std::vector<std::vector<Cost>>& costs = plan.costs.front().by_segment;
   for (std::vector<Cost>& segment : costs) segment.assign(segment.size(), {.busy = {0}, .wire_factor = 0});
   for (const Role& role : plan.roles)
@@ -19,9 +28,9 @@ void level(Plan& plan, Nanoseconds forward, Nanoseconds backward, Nanoseconds ho
       std::vector<Cost>& cost = costs[action.segment.index()];
       bool computed = action.does.empty() || action.does.front().work == Work::Update;
       for (std::size_t i = 0; i < run.size(); ++i) {
-        if (const auto* what = std::get_if<Exchange>(&run[i].what); what && what->to) cost[i].busy = hop;
+        if (const auto* what = std::get_if<Exchange>(&run[i].what); what && what->to) cost[i].busy = times.hop;
         if (computed || !std::holds_alternative<Compute>(run[i].what)) continue;
-        cost[i].busy = action.does.front().work == Work::F ? forward : backward;
+        cost[i].busy = time_of(times, action.does.front().work);
         computed = true;
       }
     }
@@ -32,7 +41,7 @@ struct Case {
   Schedule schedule = Schedule::OneFOneB;
 };
 
-double refined(const Case& c, Nanoseconds forward, Nanoseconds backward, Nanoseconds hop) {
+double refined(const Case& c, const Times& times) {
   Model model = load_model("gpt2-355m");
   std::get<Transformer>(model.shape).layers = c.p * c.v;
   Strategy s;
@@ -45,7 +54,7 @@ double refined(const Case& c, Nanoseconds forward, Nanoseconds backward, Nanosec
     return 0;
   }
   Lowered& lowered = std::get<Lowered>(answer);
-  level(lowered.plan, forward, backward, hop);
+  level(lowered.plan, times);
   return refine(lowered, cluster).time.value;
 }
 
@@ -60,13 +69,13 @@ TEST(Refine, EqualsTheClosedFormsOfEqualStages) {
     for (const int m : {1, 2, 5, 8, 16}) {
       for (const Schedule schedule : {Schedule::GPipe, Schedule::OneFOneB}) {
         const double exact = (m + p - 1) * kBoth;
-        EXPECT_NEAR(refined({.p = p, .m = m, .schedule = schedule}, kForward, kBackward, {0}), exact, 1e-9 * exact)
+        EXPECT_NEAR(refined({.p = p, .m = m, .schedule = schedule}, {kForward, kBackward}), exact, 1e-9 * exact)
             << p << " " << m;
       }
       for (const int v : {2, 3}) {
         if (p == 1 || m % p != 0) continue;
         const double exact = m * v * kBoth + (p - 1) * kBoth;
-        EXPECT_NEAR(refined({.p = p, .v = v, .m = m, .schedule = Schedule::Interleaved}, kForward, kBackward, {0}), exact,
+        EXPECT_NEAR(refined({.p = p, .v = v, .m = m, .schedule = Schedule::Interleaved}, {kForward, kBackward}), exact,
                     1e-9 * exact)
             << p << " " << v << " " << m;
       }
@@ -77,9 +86,50 @@ TEST(Refine, EqualsTheClosedFormsOfEqualStages) {
 TEST(Refine, CountsTheTransfersOfGPipe) {
   for (const int p : {2, 4, 8}) {
     const double exact = (6 + p - 1) * 0.010 + 2 * (p - 1) * 0.001;
-    EXPECT_NEAR(refined({.p = p, .m = 6, .schedule = Schedule::GPipe}, {3'000'000}, {7'000'000}, {1'000'000}), exact,
+    EXPECT_NEAR(refined({.p = p, .m = 6, .schedule = Schedule::GPipe}, {{3'000'000}, {7'000'000}, {1'000'000}}), exact,
                 1e-9 * exact);
   }
+}
+
+// docs/schedules.md, "Closed forms", equal stages with transfers of c: 1F1B takes (m + p - 1)(F + B) and
+// 2 c ((p-1) + floor((m-1)(p-1) / p)). F = 3 ms, B = 7 ms, c = 1 and 2.5 ms.
+TEST(Refine, EqualsTheClosedFormOfOneFOneBWithTransfers) {
+  for (const int p : {2, 3, 4, 5, 8})
+    for (const int m : {1, 2, 3, 5, 8, 16, 17})
+      for (const double c : {0.001, 0.0025}) {
+        const int turns = (p - 1) + (m - 1) * (p - 1) / p;
+        const double exact = (m + p - 1) * 0.010 + 2 * c * turns;
+        const Times times{.forward = {3'000'000}, .backward = {7'000'000}, .hop = to_nanoseconds(Seconds{c})};
+        EXPECT_NEAR(refined({.p = p, .m = m}, times), exact, 1e-9 * exact) << p << " " << m << " " << c;
+      }
+}
+
+// Likewise interleaved: m v chunks of F + B on every rank, (p - 1) to fill and drain, and 2 c (v p - 1) for p that divides m and c
+// at most one chunk's F and half of its B. F = 3 ms, B = 7 ms per chunk.
+TEST(Refine, EqualsTheClosedFormOfInterleavedWithTransfers) {
+  for (const int p : {2, 3, 4, 8})
+    for (const int v : {2, 3})
+      for (const int turns : {1, 2, 4})
+        for (const double c : {0.001, 0.003}) {
+          const int m = turns * p;
+          const double exact = (m * v + p - 1) * 0.010 + 2 * c * (v * p - 1);
+          const Times times{.forward = {3'000'000}, .backward = {7'000'000}, .hop = to_nanoseconds(Seconds{c})};
+          EXPECT_NEAR(refined({.p = p, .v = v, .m = m, .schedule = Schedule::Interleaved}, times), exact, 1e-9 * exact)
+              << p << " " << v << " " << m << " " << c;
+        }
+}
+
+// zb-h1: m (F + I + W) and (p - 1)(F + I - W + 4 c) for m > p, W <= min(F, I), c at most half of each. F = 3, I = 4, W = 2, c = 1 ms.
+TEST(Refine, EqualsTheClosedFormOfZeroBubbleWithTransfers) {
+  for (const int p : {2, 3, 4, 8})
+    for (const int m : {p + 1, 2 * p, 2 * p + 3})
+      for (const double c : {0.0, 0.001}) {
+        const double exact = m * 0.009 + (p - 1) * (0.005 + 4 * c);
+        const Times times{
+            .forward = {3'000'000}, .hop = to_nanoseconds(Seconds{c}), .input = {4'000'000}, .weight = {2'000'000}};
+        EXPECT_NEAR(refined({.p = p, .m = m, .schedule = Schedule::ZeroBubbleH1}, times), exact, 1e-9 * exact)
+            << p << " " << m << " " << c;
+      }
 }
 
 }  // namespace foreshard
