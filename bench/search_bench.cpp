@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "strategy/estimate_screen.h"
+#include "strategy/layer_choice.h"
 #include "strategy/partition.h"
 #include "strategy/partition_hybrid.h"
 
@@ -115,6 +116,41 @@ void partition_hybrid_exponents(benchmark::State& state) {
   });
 }
 BENCHMARK(partition_hybrid_exponents)->Iterations(1);
+
+// 96 layers, 22 strategies that are the faster the more memory they take, three kinds of layers in turn, 80 GiB; on a grid of
+// 64 MiB and exactly. How much slower the grid's answer is.
+LayerChoiceJob many_layers() {
+  constexpr double kGib = 1 << 30;
+  LayerChoiceJob job{.memory = 80 * kGib};
+  for (int i = 0; i < 96; ++i) {
+    std::vector<LayerOption> options;
+    for (int s = 0; s < 22; ++s) {
+      const double bytes = (0.2 + 0.1 * s + 0.013 * ((i % 3) * s % 5)) * kGib;
+      options.push_back({0.01 * (1 + (i % 3)) * (1 + 1.0 / (1 + s)) + 0.0001 * (s * 7 % 5), bytes});
+    }
+    job.layers.push_back(std::move(options));
+  }
+  job.switching.assign(22, std::vector<double>(22, 0.0005));
+  for (std::size_t s = 0; s < 22; ++s) job.switching[s][s] = 0;
+  return job;
+}
+
+void layer_choice_grid(benchmark::State& state) {
+  const LayerChoiceJob job = many_layers();
+  LayerChoice found;
+  for (auto _ : state) found = layer_choice_on_grid(job, 80 * 16);
+  state.counters["seconds"] = found.seconds;
+  state.counters["over_exact"] = found.seconds / layer_choice_exact(job).seconds - 1;
+}
+BENCHMARK(layer_choice_grid)->Unit(benchmark::kMillisecond)->Iterations(3);
+
+void layer_choice_pareto(benchmark::State& state) {
+  const LayerChoiceJob job = many_layers();
+  std::size_t front = 0;
+  for (auto _ : state) front = layer_choice_front(job).size();
+  state.counters["front"] = static_cast<double>(front);
+}
+BENCHMARK(layer_choice_pareto)->Unit(benchmark::kMillisecond)->Iterations(1);
 
 }  // namespace
 
