@@ -1,4 +1,4 @@
-// A square window sliding over pictures [n, channels, height, width]: convolutions and pools. Used only by exec/host_*.cpp.
+// A square window sliding over pictures [n, channels, height, width]: convolutions and pools. Used only by exec/host_*.cpp and exec/cuda/.
 #pragma once
 
 #include <algorithm>

@@ -36,10 +36,10 @@ Kernel make(const host::Form& form) {
     case Op::ClipScale: return make_clip_scale(form);
     case Op::Cast: return make_cast(form);
     case Op::Zero: return make_zero(form);
-    case Op::Conv2d:
-    case Op::BatchNorm:
+    case Op::Conv2d: return make_conv2d(form);
+    case Op::BatchNorm: return make_batch_norm(form);
     case Op::MaxPool:
-    case Op::AvgPool:
+    case Op::AvgPool: return make_pool(form);
     case Op::Bias:
     case Op::Encode:
     case Op::Decode: break;
@@ -73,6 +73,11 @@ Type type_of(DType dtype) {
     case DType::F8: break;
   }
   FS_ASSERT(!"a type that kernels know");
+}
+
+void expect_factors(const host::Form& form, const Operand& a, const Operand& b) {
+  if (type_of(a.dtype) != type_of(b.dtype))
+    form.refuse(std::string("factors in ") + name_of(a.dtype) + " and " + name_of(b.dtype), "one number format");
 }
 
 View reads(const Operand& operand) {

@@ -92,10 +92,14 @@ Kernel make_grad_norm(const host::Form& form);
 Kernel make_clip_scale(const host::Form& form);
 Kernel make_cast(const host::Form& form);
 Kernel make_zero(const host::Form& form);
+Kernel make_conv2d(const host::Form& form);
+Kernel make_batch_norm(const host::Form& form);
+Kernel make_pool(const host::Form& form);
 
 Type type_of(DType dtype);
-View reads(const Operand& operand);   // a kernel may only read it
-View writes(const Operand& operand);  // read and write
+void expect_factors(const host::Form& form, const Operand& a, const Operand& b);  // of a product: one number format
+View reads(const Operand& operand);                                               // a kernel may only read it
+View writes(const Operand& operand);                                              // read and write
 View scratch_array(std::byte* at, std::int64_t elements, Type type);
 
 }  // namespace foreshard::gpu

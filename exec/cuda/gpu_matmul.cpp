@@ -28,11 +28,6 @@ LinearSizes linear_sizes(const host::Form& form) {
   return sizes;
 }
 
-void expect_factors(const host::Form& form, const Operand& a, const Operand& b) {
-  if (type_of(a.dtype) != type_of(b.dtype))
-    form.refuse(std::string("factors in ") + name_of(a.dtype) + " and " + name_of(b.dtype), "one number format");
-}
-
 Matrix matrix(const Operand& operand, std::int64_t at, std::int64_t row, bool transposed = false, std::int64_t step = 0) {
   return {.data = operand.data + at * size_of(operand.dtype).value,
           .row = row,

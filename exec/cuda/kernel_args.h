@@ -203,6 +203,28 @@ struct
   }
 };
 
+// Pictures [plane, height, width]; a plane is a channel of a sample. Columns of a convolution are [plane, tap, output pixel].
+struct WindowArgs {
+  View x, picture, y;  // picture: what a maximum was taken of
+  std::int64_t planes, height, width, out_height, out_width, kernel, stride, padding;
+  bool maximum, accumulate;
+  template <class F>
+  void each(F f) const {
+    f(x), f(picture), f(y);
+  }
+};
+
+struct ChannelArgs {  // x, dy, y: [sample, channel, pixel]; the others: [channel]
+  View x, dy, weight, bias, y, weight_grad, bias_grad;
+  std::int64_t samples, channels, pixels;
+  float eps;
+  bool accumulate, accumulate_weights;
+  template <class F>
+  void each(F f) const {
+    f(x), f(dy), f(weight), f(bias), f(y), f(weight_grad), f(bias_grad);
+  }
+};
+
 // Attention that keeps no map. Element (position, sample, head, i) of an operand is at position * stride + sample * step + head * dim + i.
 struct AttentionArgs {
   View q, k, v, context, lse, dcontext, delta, dq, dk, dv;

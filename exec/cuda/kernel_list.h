@@ -30,6 +30,14 @@
   KERNEL(update_sgd, UpdateArgs)                       \
   KERNEL(cast_array, CastArgs)                         \
   KERNEL(reduce_peers, ReduceArgs)                     \
+  KERNEL(window_columns, WindowArgs)                   \
+  KERNEL(window_pixels, WindowArgs)                    \
+  KERNEL(pool_forward, WindowArgs)                     \
+  KERNEL(pool_backward, WindowArgs)                    \
+  KERNEL(channel_fill, ChannelArgs)                    \
+  KERNEL(channel_sums, ChannelArgs)                    \
+  KERNEL(batch_norm_forward, ChannelArgs)              \
+  KERNEL(batch_norm_backward, ChannelArgs)             \
   KERNEL(attention_forward, AttentionArgs)             \
   KERNEL(attention_delta, AttentionArgs)               \
   KERNEL(attention_query_grad, AttentionArgs)          \

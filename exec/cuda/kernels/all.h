@@ -5,4 +5,5 @@
 #include "exec/cuda/kernels/elements.h"
 #include "exec/cuda/kernels/ends.h"
 #include "exec/cuda/kernels/flash.h"
+#include "exec/cuda/kernels/pictures.h"
 #include "exec/cuda/kernels/rows.h"
