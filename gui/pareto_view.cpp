@@ -65,7 +65,7 @@ void ParetoView::measure() {
 
 QRectF ParetoView::plot() const {
   const QFontMetrics metrics(font());
-  const double left = metrics.horizontalAdvance("000.0") + 16, bottom = 2 * metrics.height() + 12;
+  const double left = metrics.horizontalAdvance("000.0") + 16, bottom = 2 * metrics.height() + 18;
   const double top = 2 * metrics.height() + 14.0;  // the legend, then the name of the upright axis
   return {left, top, width() - left - 14, height() - bottom - top};
 }
@@ -140,7 +140,8 @@ void ParetoView::paint_grid(QPainter& painter) const {
                      Qt::AlignRight | Qt::AlignVCenter, QString::number(y, 'g', 5));
   }
   painter.setPen(theme_.faint);
-  painter.drawText(QRectF(area.left(), area.bottom() + metrics.height() + 5, area.width(), metrics.height()), Qt::AlignRight,
+  painter.drawText(QRectF(area.left(), area.bottom() + metrics.height() + 5, area.width(), metrics.height()),
+                   Qt::AlignRight | Qt::TextDontClip,  // Chinese is taller than the metrics of the font say
                    unit > 1 ? tr("step time [ms]") : tr("step time [s]"));
   painter.drawText(QPointF(6, metrics.height() + metrics.ascent() + 4), tr("peak memory [GiB]"));
 }
