@@ -36,17 +36,6 @@ static std::vector<DType> read_dtypes(const Arguments& arguments) {
   return dtypes;
 }
 
-// Convolutions and their company have no CUDA kernels.
-static bool has_pictures(const Plan& probe) {
-  for (const Segment& segment : probe.segments)
-    for (const Instruction& instruction : segment.instructions)
-      if (const auto* compute = std::get_if<Compute>(&instruction.what))
-        if (compute->op == Op::Conv2d || compute->op == Op::BatchNorm || compute->op == Op::MaxPool ||
-            compute->op == Op::AvgPool)
-          return true;
-  return false;
-}
-
 // The clusters that a GPU stands in are those of topologies/: no cluster file is written.
 static ExitCode tell_gpu(const MachineProfile& profile, gpu::CudaMeasures& measures, const std::string& file,
                          const Arguments& arguments, const Console& console) {
@@ -76,7 +65,6 @@ static ExitCode run(const Arguments& arguments, const Console& console) {
   const std::unique_ptr<gpu::Runtime> cuda = use_device(arguments, execution);
   std::optional<gpu::CudaMeasures> measures;
   if (cuda) {
-    std::erase_if(probes, has_pictures);
     options.measures = &measures.emplace(*cuda);
     options.devices = execution.devices;
     options.device = arguments.text("--name", cuda->properties(0).device);

@@ -80,6 +80,10 @@ std::string profile_text(const MachineProfile& profile) {
   text += "instruction        " + micro(profile.launch_overhead) + " us to start\n";
   text += "link               " + micro(profile.link_latency) + " us + bytes / " + plain(profile.link_bandwidth.value * 1e-9) +
           " GB/s\n";
+  if (profile.collective_share > 0)
+    text += "collectives        take " + plain(std::round(profile.collective_share * 1e3) / 10) + " % of the compute units\n";
+  if (profile.outside_memory.value > 0)
+    text += "outside the arena  " + plain(std::round(static_cast<double>(profile.outside_memory.value) / 1048576)) + " MiB\n";
   std::size_t samples = 0;
   for (const ProfileOp& op : profile.ops) samples += op.samples.size();
   text += "measured           " + std::to_string(profile.ops.size()) + " kinds of instructions, " + std::to_string(samples) +

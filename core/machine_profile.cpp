@@ -126,6 +126,7 @@ std::string to_json(const MachineProfile& profile) {
   json.field("device", profile.device).field("machine", profile.machine);
   json.field("launch_overhead", profile.launch_overhead.value);
   json.field("link_latency", profile.link_latency.value).field("link_bandwidth", profile.link_bandwidth.value);
+  json.field("collective_share", profile.collective_share).field("outside_memory", profile.outside_memory.value);
   write_transfers(json, "copies", profile.copies, false);
   write_transfers(json, "all_reduces", profile.all_reduces, true);
   json.key("ops").begin_array();
@@ -145,8 +146,8 @@ std::string to_json(const MachineProfile& profile) {
 
 MachineProfile parse_machine_profile(const std::string& text, const std::string& file_name) {
   const JsonReader json = JsonReader::parse(text, file_name);
-  json.only(
-      {"version", "device", "machine", "launch_overhead", "link_latency", "link_bandwidth", "copies", "all_reduces", "ops"});
+  json.only({"version", "device", "machine", "launch_overhead", "link_latency", "link_bandwidth", "collective_share",
+             "outside_memory", "copies", "all_reduces", "ops"});
   json.at("version").as_int(MachineProfile::kVersion, MachineProfile::kVersion);
   MachineProfile profile{.hash = hash_of(text),
                          .device = json.at("device").as_string(),
@@ -154,6 +155,9 @@ MachineProfile parse_machine_profile(const std::string& text, const std::string&
                          .launch_overhead = {json.at("launch_overhead").as_double(0, kMostSeconds)},
                          .link_latency = {json.at("link_latency").as_double(0, kMostSeconds)},
                          .link_bandwidth = {json.at("link_bandwidth").as_double(1, 1e18)}};
+  // Profiles of before have neither.
+  if (json.has("collective_share")) profile.collective_share = json.at("collective_share").as_double(0, 0.99);
+  if (json.has("outside_memory")) profile.outside_memory = {json.at("outside_memory").as_int(0, std::int64_t{1} << 40U)};
   if (profile.device.empty()) json.at("device").fail("the name of a device");
   profile.copies = read_transfers(json.at("copies"), false);
   profile.all_reduces = read_transfers(json.at("all_reduces"), true);

@@ -44,6 +44,9 @@ struct MachineProfile {
   // Between two ranks: a message takes latency + bytes / bandwidth, a collective ring steps of that (fitted to all_reduce).
   Seconds link_latency = {};
   BytesPerSecond link_bandwidth = {};
+  double collective_share =
+      0;  // of the compute units while a collective runs, 0 to 1: computes beside it are 1 / (1 - share) slower
+  Bytes outside_memory = {};  // of a rank's device before it allocates anything: context, libraries, kernels; 0: not measured
   std::vector<ProfileTransfer> copies = {};       // inside the device, by size
   std::vector<ProfileTransfer> all_reduces = {};  // by ranks and size
   std::vector<ProfileOp> ops = {};

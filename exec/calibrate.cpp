@@ -103,6 +103,7 @@ std::optional<MachineProfile> calibrate(const std::vector<Plan>& probes, const C
   HostMeasures host;
   DeviceMeasures& measures = options.measures ? *options.measures : host;
   MachineProfile profile{.device = options.device, .machine = measures.machine()};
+  profile.outside_memory = measures.outside_memory();
   SampleBook book;
   const std::vector<std::int64_t> sizes = sizes_up_to(options.largest_product);
   const double parts = static_cast<double>(probes.size()) + static_cast<double>(options.dtypes.size() * sizes.size()) / 4 + 2;
@@ -127,6 +128,7 @@ std::optional<MachineProfile> calibrate(const std::vector<Plan>& probes, const C
   if (!goes_on(1)) return {};
   profile.all_reduces = measures.all_reduces();
   fit_link(profile);
+  profile.collective_share = measures.collective_share();
   profile.ops = book.ops();
   goes_on(1);
   return profile;

@@ -18,6 +18,8 @@ class DeviceMeasures {
   virtual Seconds start() = 0;                             // of an instruction that does next to nothing
   virtual std::vector<ProfileTransfer> copies() = 0;       // inside the device
   virtual std::vector<ProfileTransfer> all_reduces() = 0;  // 2 ranks, fp32
+  virtual double collective_share() { return 0; }          // of the compute units that a collective takes
+  virtual Bytes outside_memory() { return {}; }            // of a device that holds nothing yet; 0: not measured
   virtual std::string machine() = 0;                       // device, driver, libraries, in words
 };
 

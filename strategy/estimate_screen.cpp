@@ -103,6 +103,7 @@ double GridCosts::tied_time(double bytes) const { return read(tied, bytes); }
 
 Screen::Screen(const Model& model, const Cluster& cluster, const Strategy& base, const MachineProfile* profile)
     : model_(model), cluster_(cluster), base_(base), profile_(profile), types_(state_types(base)) {
+  if (!base_.framework_memory) base_.framework_memory = measured_outside(profile, cluster);
   const auto& transformer = std::get<Transformer>(model.shape);
   const Gpu& gpu = gpu_of(cluster, cluster.nodes.front().shape.gpu);
   layers_ = transformer.layers;

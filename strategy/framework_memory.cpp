@@ -1,5 +1,8 @@
 #include "strategy/framework_memory.h"
 
+#include "core/cluster.h"
+#include "core/machine_profile.h"
+
 namespace foreshard {
 
 namespace {
@@ -11,6 +14,11 @@ constexpr int kRingChannels = 8;  // typical for a ring inside a node or over on
 constexpr int kPeerChannels = 2;  // point to point
 
 }  // namespace
+
+std::optional<Bytes> measured_outside(const MachineProfile* profile, const Cluster& cluster) {
+  if (!profile || profile->outside_memory == Bytes{} || profile->device != cluster.nodes.front().shape.gpu) return {};
+  return profile->outside_memory + kWorkspace;
+}
 
 Bytes framework_memory(const Strategy& strategy) { return framework_memory(strategy, {}); }
 

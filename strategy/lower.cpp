@@ -123,7 +123,9 @@ static std::optional<Infeasible> find_devices(Plan& plan, const Cluster& cluster
 
 std::variant<Lowered, Infeasible> lower(const Model& model, const Cluster& cluster, const Strategy& strategy,
                                         const LowerOptions& options) {
-  auto resolved = resolve(model, cluster, with_preset(strategy));
+  Strategy measured = with_preset(strategy);
+  if (!measured.framework_memory) measured.framework_memory = measured_outside(options.profile, cluster);
+  auto resolved = resolve(model, cluster, measured);
   if (auto* refused = std::get_if<Infeasible>(&resolved)) return *refused;
   Lowering lowering{.model = model, .cluster = cluster, .strategy = std::get<Strategy>(std::move(resolved))};
   const Strategy& s = lowering.strategy;

@@ -99,7 +99,8 @@ class PlanCosts {
   }
   Cost cost(const Collective& what, const Instruction& instruction) {
     const CommunicationPath path = collective_path(what);
-    if (profile_ && path.nodes == 1) return path.members > 1 ? measured_link(path, path.steps) : Cost{};
+    if (profile_ && path.nodes == 1)
+      return path.members > 1 ? measured_link(path, path.steps, profile_->collective_share) : Cost{};
     Cost cost = messages_cost(what, path, messages_of(what, instruction, path.members));
     if (gathered_twice(what)) cost.busy = cost.busy + cost.busy, cost.wire_factor *= 2;
     if (plan_.groups[what.group.index()].name == "tensor") {
@@ -163,7 +164,7 @@ class PlanCosts {
     const bool sends = what.to.has_value();
     const DeviceId here = ranks_.device(rank_), there = other.valid() ? ranks_.device(other) : here;
     const CommunicationPath path = route_path(sends ? here : there, sends ? there : here, what.bytes);
-    if (profile_ && path.nodes == 1) return measured_link(path, 1);
+    if (profile_ && path.nodes == 1) return measured_link(path, 1, 0);  // a copy engine moves it
     Cost cost = exchange_cost(gpu(), what, path);
     if (sends) cost.busy += to_nanoseconds(preset_.host_per_exchange);
     if (preset_.exchanges_in_turn) cost.wire_factor *= 2;
@@ -182,9 +183,9 @@ class PlanCosts {
   Cost cost(const Mark&, const Instruction&) const { return {}; }
 
   // What was measured between two ranks, for every step of a ring.
-  Cost measured_link(const CommunicationPath& path, int steps) const {
+  Cost measured_link(const CommunicationPath& path, int steps, double share) const {
     const double factor = path.bandwidth.value > 0 ? path.bandwidth.value / profile_->link_bandwidth.value : 1.0;
-    return {.busy = to_nanoseconds(profile_->link_latency * steps), .wire_factor = factor};
+    return {.busy = to_nanoseconds(profile_->link_latency * steps), .wire_factor = factor, .sm_share = share};
   }
 
   CommunicationPath route_path(DeviceId from, DeviceId to, Bytes bytes) const {

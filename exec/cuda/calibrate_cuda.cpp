@@ -31,11 +31,16 @@ class Bench {
 
   std::byte* memory(Space space, Bytes bytes) { return memory_.allocate(space, bytes); }
   Stream* stream() const { return stream_; }
-  // Seconds of GPU time of one of `count` calls in a row.
+  // Seconds of GPU time of one of `count` calls in a row; `before` is called before each row.
   template <class Call>
   Seconds time(int count, const Call& call) {
+    return time(count, call, [] {});
+  }
+  template <class Call, class Before>
+  Seconds time(int count, const Call& call, const Before& before) {
     std::vector<double> seconds;
     for (int i = 0; i < kTimes; ++i) {
+      before();
       runtime_.record(begin_, stream_);
       for (int n = 0; n < count; ++n) call();
       runtime_.record(end_, stream_);
@@ -173,6 +178,52 @@ std::vector<ProfileTransfer> CudaMeasures::all_reduces() {
     all.push_back({kRanks, {bytes}, {std::max(median(seconds), 1e-9)}});
   }
   return all;
+}
+
+// Products alone, and beside sums that are put in front of them and last longer than they do: 1 - alone / beside.
+double CudaMeasures::collective_share() {
+  Bench bench(runtime_), other(runtime_);
+  const std::int64_t side = sizes_.product, summed = sizes_.sum;
+  const auto array = [&](std::int64_t elements) {
+    return Operand{bench.memory(Space::Device, {2 * elements}), elements, DType::BF16};
+  };
+  const Operand a = array(side * side), b = array(side * side), c = array(side * side), from = array(summed),
+                to = array(summed);
+  std::byte* workspace = bench.memory(Space::Device, kMultiplyWorkspace);
+  const auto matrix = [&](const Operand& o) { return Matrix{.data = o.data, .row = side, .dtype = o.dtype}; };
+  const Multiply product{.m = side, .n = side, .k = side, .a = matrix(a), .b = matrix(b), .c = matrix(c)};
+  const auto multiply = [&] { runtime_.multiply(product, workspace, kMultiplyWorkspace, bench.stream()); };
+  ReduceArgs sum = {.first = 0, .count = summed, .sources = 1, .targets = 1};
+  sum.from[0] = reads(from), sum.to[0] = writes(to);
+  const Launcher beside(runtime_, other.stream(), nullptr);
+  const auto reduce = [&] { beside.elements(KernelId::reduce_peers, summed, sum); };
+  constexpr int kProducts = 10;
+  const Seconds alone = bench.time(kProducts, multiply), one_sum = other.time(kProducts, reduce);
+  const auto sums = static_cast<int>(std::clamp(4 * kProducts * alone.value / one_sum.value, 8.0, 1000.0));
+  const Seconds slowed = bench.time(kProducts, multiply, [&] {
+    for (int i = 0; i < sums; ++i) reduce();
+  });
+  runtime_.synchronize(other.stream());
+  return std::clamp(1 - alone.value / slowed.value, 0.0, 0.9);
+}
+
+// What is gone once kernels have run and cuBLASLt was asked, nothing of ours being there. On a GPU that others use too it counts them.
+Bytes CudaMeasures::outside_memory() {
+  {
+    Bench bench(runtime_);
+    std::byte* memory = bench.memory(Space::Device, {1024});
+    const Matrix tile{.data = memory, .row = 8, .dtype = DType::F32};
+    runtime_.fill(memory, std::byte{0}, {1024}, bench.stream());
+    runtime_.multiply(
+        {.m = 8, .n = 8, .k = 8, .a = tile, .b = tile, .c = {.data = memory + 256, .row = 8, .dtype = DType::F32}},
+        bench.memory(Space::Device, kMultiplyWorkspace), kMultiplyWorkspace, bench.stream());
+    const Launcher on(runtime_, bench.stream(), nullptr);
+    const Operand from{memory + 512, 64, DType::F32}, to{memory + 768, 64, DType::F32};
+    on.elements(KernelId::cast_array, 64, CastArgs{.x = reads(from), .y = writes(to), .count = 64});
+    runtime_.synchronize(bench.stream());
+  }
+  const Properties found = runtime_.properties(0);
+  return {std::max<std::int64_t>(0, found.memory.value - found.free.value)};
 }
 
 std::string CudaMeasures::machine() {

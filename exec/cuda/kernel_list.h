@@ -3,6 +3,16 @@
 
 #include "exec/cuda/kernel_args.h"
 
+#define FORESHARD_PICTURE_KERNELS(KERNEL) \
+  KERNEL(window_columns, WindowArgs)      \
+  KERNEL(window_pixels, WindowArgs)       \
+  KERNEL(pool_forward, WindowArgs)        \
+  KERNEL(pool_backward, WindowArgs)       \
+  KERNEL(channel_fill, ChannelArgs)       \
+  KERNEL(channel_sums, ChannelArgs)       \
+  KERNEL(batch_norm_forward, ChannelArgs) \
+  KERNEL(batch_norm_backward, ChannelArgs)
+
 #define FORESHARD_KERNELS(KERNEL)                      \
   KERNEL(norm_forward, NormArgs)                       \
   KERNEL(norm_input_grad, NormGradArgs)                \
@@ -29,15 +39,8 @@
   KERNEL(update_adam, UpdateArgs)                      \
   KERNEL(update_sgd, UpdateArgs)                       \
   KERNEL(cast_array, CastArgs)                         \
+  FORESHARD_PICTURE_KERNELS(KERNEL)                    \
   KERNEL(reduce_peers, ReduceArgs)                     \
-  KERNEL(window_columns, WindowArgs)                   \
-  KERNEL(window_pixels, WindowArgs)                    \
-  KERNEL(pool_forward, WindowArgs)                     \
-  KERNEL(pool_backward, WindowArgs)                    \
-  KERNEL(channel_fill, ChannelArgs)                    \
-  KERNEL(channel_sums, ChannelArgs)                    \
-  KERNEL(batch_norm_forward, ChannelArgs)              \
-  KERNEL(batch_norm_backward, ChannelArgs)             \
   KERNEL(attention_forward, AttentionArgs)             \
   KERNEL(attention_delta, AttentionArgs)               \
   KERNEL(attention_query_grad, AttentionArgs)          \

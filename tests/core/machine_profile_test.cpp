@@ -15,6 +15,8 @@ MachineProfile small() {
           .launch_overhead = {1e-7},
           .link_latency = {2e-6},
           .link_bandwidth = {5e9},
+          .collective_share = 0.125,
+          .outside_memory = {700'000'000},
           .copies = {{1, {4096}, {1e-6}}, {1, {8192}, {1.5e-6}}},
           .all_reduces = {{2, {4096}, {3e-6}}, {4, {1024}, {3e-6}}},
           .ops = {{.op = Op::MatMul, .variant = "1", .samples = {{{1, 2, 3, 4}, {80}, {0.25}}, {{1, 8, 8, 8}, {768}, {0.5}}}},
@@ -46,6 +48,7 @@ std::string message(const std::string& path, const std::string& value) {
 
 TEST(MachineProfile, WrongFilesAreTold) {
   EXPECT_EQ(message("version", "2"), "p.json: version: found 2, expected an integer from 1 to 1");
+  EXPECT_NE(message("collective_share", "1").find("collective_share: found 1"), std::string::npos);
   EXPECT_EQ(message("device", "\"\""), "p.json: device: found \"\", expected the name of a device");
   EXPECT_NE(message("ops[0].op", "\"matmull\"").find("nearest: \"matmul\""), std::string::npos)
       << message("ops[0].op", "\"matmull\"");

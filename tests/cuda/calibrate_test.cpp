@@ -11,7 +11,7 @@ namespace foreshard::gpu {
 
 TEST(CudaCalibrate, FillsEveryPartOfAProfile) {
   FakeRuntime runtime;
-  CudaMeasures measures(runtime);
+  CudaMeasures measures(runtime, {.product = 16, .sum = 3000});
   CalibrateOptions options{.device = "a GPU", .steps = 2, .dtypes = {DType::F32}, .largest_product = 16};
   options.measures = &measures;
   options.devices = [&](const Stop& stop) { return std::make_unique<CudaDevices>(runtime, stop); };
@@ -27,6 +27,9 @@ TEST(CudaCalibrate, FillsEveryPartOfAProfile) {
   EXPECT_GT(profile->launch_overhead.value, 0);
   // Products of three phases, the update, the activation, the loss.
   EXPECT_GE(profile->ops.size(), 6U);
+  EXPECT_GE(profile->collective_share, 0);
+  EXPECT_LE(profile->collective_share, 0.9);
+  EXPECT_EQ(profile->outside_memory.value, FakeRuntime::kContext);
   EXPECT_EQ(parse_machine_profile(to_json(*profile), "again").ops, profile->ops);
   EXPECT_EQ(measures.host_copies().size(), 12U);  // pinned or not, to and fro, three sizes
   EXPECT_TRUE(runtime.conflicts().empty());

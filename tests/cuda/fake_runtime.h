@@ -30,6 +30,8 @@ struct FakeSettings {
 
 class FakeRuntime : public Runtime {
  public:
+  static constexpr std::int64_t kContext = 5 << 20;  // bytes that are not free on a GPU that holds nothing
+
   explicit FakeRuntime(FakeSettings settings = {}) : settings_(std::move(settings)) {}
   ~FakeRuntime() override;
 

@@ -56,7 +56,7 @@ Properties FakeRuntime::properties(int) {
           .driver = "none",
           .libraries = "none",
           .memory = settings_.memory,
-          .free = {settings_.memory.value - used_}};
+          .free = {settings_.memory.value - used_ - kContext}};
 }
 void FakeRuntime::select(int device) {
   if (device < 0 || device >= settings_.devices) throw DeviceError("cudaSetDevice", "cudaErrorInvalidDevice");

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/cluster.h"
+#include "strategy/lower.h"
 #include "strategy/plan_costs.h"
 
 namespace foreshard {
@@ -94,6 +95,7 @@ TEST(ProfileTime, ReplacesTheCostsOfItsDevice) {
   plan.placement.order = {"role"};
   MachineProfile profile = steady();
   profile.hash = "1234";
+  profile.collective_share = 0.25;
   cost_plan(plan, cluster, {}, &profile);
   EXPECT_EQ(plan.costs[0].profile_hash, "");  // another device
   const Nanoseconds modelled = plan.costs[0].by_segment[0][0].busy;
@@ -106,6 +108,28 @@ TEST(ProfileTime, ReplacesTheCostsOfItsDevice) {
   EXPECT_EQ(costs[1].busy.value, 1000);
   EXPECT_DOUBLE_EQ(costs[1].wire_factor, 300e9 / 1e9);  // NVLink 3: 300 GB/s
   EXPECT_EQ(costs[2].busy.value, 2000);                 // all-reduce of two: two steps
+  EXPECT_EQ(costs[2].sm_share, 0.25);
+  EXPECT_EQ(costs[1].sm_share, 0);  // a copy engine
+}
+
+TEST(ProfileTime, WhatLiesOutsideTheArenaIsWhatWasMeasured) {
+  const Cluster cluster = load_cluster("dgx-a100");
+  const Model model = load_model("gpt2-124m");
+  MachineProfile profile{.device = cluster.nodes[0].shape.gpu, .outside_memory = {700'000'000}};
+  profile.link_bandwidth = {1e9};
+  const auto framework = [&](const Strategy& strategy) {
+    return std::get<Lowered>(lower(model, cluster, strategy, {.profile = &profile})).plan.framework.value;
+  };
+  Strategy strategy{.dp = 8, .global_batch = 8};
+  EXPECT_EQ(framework(strategy), 700'000'000 + (32 << 20));  // and a workspace of products
+  strategy.framework_memory = Bytes{123};
+  EXPECT_EQ(framework(strategy), 123);
+  strategy.framework_memory.reset();
+  profile.outside_memory = {};
+  const auto estimated = framework(strategy);
+  EXPECT_GT(estimated, 512 << 20);
+  profile.outside_memory = {700'000'000}, profile.device = "another";
+  EXPECT_EQ(framework(strategy), estimated);
 }
 
 }  // namespace
