@@ -65,6 +65,7 @@ Verb partition_verb();
 Verb lower_verb();
 Verb run_verb();
 Verb selftest_verb();
+Verb doctor_verb();
 Verb check_plan_verb();
 Verb list_verb();
 Verb show_schedule_verb();

@@ -186,6 +186,20 @@ TEST_F(Processes, TwoJobsOnOnePortDoNotMix) {
   for (const char* name : {"err.a0", "err.a1", "err.b0", "err.b1"}) EXPECT_EQ(file(name).find("word-"), std::string::npos);
 }
 
+// What is wrong is told with the code of a run that fails; what is right with 0.
+TEST_F(Processes, TheDoctorEndsAsARunWould) {
+  const ListeningSocket taken("127.0.0.1", 0);
+  const std::string sick = shell("RANK=0 WORLD_SIZE=2 MASTER_PORT=" + std::to_string(taken.port()) + " foreshard doctor");
+  EXPECT_NE(sick.find("Address already in use\n"), std::string::npos) << sick;
+  EXPECT_NE(sick.find("-> choose another MASTER_PORT, in all processes\n"), std::string::npos) << sick;
+  EXPECT_TRUE(sick.ends_with("A run would fail here.\n[exit 3]\n")) << sick;
+  const std::string well = shell("RANK=0 WORLD_SIZE=2 MASTER_PORT=" + port() + " foreshard doctor --json");
+  const JsonReader json = JsonReader::parse(well, "out");
+  EXPECT_TRUE(json.at("runs").as_bool());
+  EXPECT_EQ(json.at("findings").elements().at(0).at("topic").as_string(), "launcher");
+  EXPECT_EQ(json.at("findings").elements().at(0).at("health").as_string(), "ok");
+}
+
 // Two hosts, as far as the kernel is concerned: network namespaces joined by a virtual cable. Needs root.
 TEST_F(Processes, MeetAcrossNetworkNamespaces) {
   const std::string a = "fs" + std::to_string(::getpid()) + "a", b = "fs" + std::to_string(::getpid()) + "b";
