@@ -27,6 +27,8 @@
 
 namespace foreshard {
 
+class WaitingRoom;
+
 struct MeshOptions {
   ProcessPlace place = {};
   int ranks = 1;  // of the plan; at least as many as processes
@@ -114,6 +116,9 @@ class ProcessMesh {
   };
 
   void invite(ListeningSocket& door, Deadline until);
+  std::vector<const Socket*> companions() const;
+  void expect_companions(Deadline until);
+  void refuse_the_rest(WaitingRoom& room, const std::string& why, int missing);
   std::string refusal(const MeshHello& hello) const;
   void tell_all(const std::string& answer, Deadline until);
   std::unique_ptr<ListeningSocket> knock(Deadline until);

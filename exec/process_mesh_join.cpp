@@ -12,6 +12,7 @@ using namespace mesh;
 namespace {
 
 constexpr int kPings = 8;
+constexpr std::chrono::seconds kRefusing{3};
 const std::string kWelcome = "welcome\n", kRefused = "refused ";
 
 void send_text(Socket& socket, const std::string& text, Deadline until) {
@@ -59,6 +60,39 @@ void ProcessMesh::tell_all(const std::string& answer, Deadline until) {
     if (peer->socket.open()) send_text(peer->socket, answer, until);
 }
 
+std::vector<const Socket*> ProcessMesh::companions() const {
+  std::vector<const Socket*> open;
+  for (const auto& peer : peers_)
+    if (peer->socket.open()) open.push_back(&peer->socket);
+  return open;
+}
+
+// Who came and has ended before all were there is named to the others.
+void ProcessMesh::expect_companions(Deadline until) {
+  for (int p = 1; p < processes(); ++p) {
+    Socket& socket = peers_[static_cast<std::size_t>(p)]->socket;
+    if (!socket.open() || !socket.ended()) continue;
+    socket.close();
+    const std::string why = name(p) + " has ended before all had come";
+    tell_all(kRefused + why, until);
+    throw DeviceError("rendezvous", why);
+  }
+}
+
+// Those who have yet to come hear why, instead of a connection that ends.
+void ProcessMesh::refuse_the_rest(WaitingRoom& room, const std::string& why, int missing) {
+  const Deadline until = std::chrono::steady_clock::now() + kRefusing;
+  try {
+    while (missing > 0) {
+      WaitingRoom::Visitor visitor = room.next(until);
+      if (visitor.hello.job != options_.job) continue;
+      send_text(visitor.socket, kRefused + why, until);
+      --missing;
+    }
+  } catch (const DeviceError&) {  // they do not come
+  }
+}
+
 void ProcessMesh::invite(ListeningSocket& door, Deadline until) {
   std::vector<MeshAddress> addresses(peers_.size());
   WaitingRoom room(door);
@@ -66,8 +100,9 @@ void ProcessMesh::invite(ListeningSocket& door, Deadline until) {
   for (int missing = processes() - 1; missing > 0;) {
     WaitingRoom::Visitor visitor;
     try {
-      visitor = room.next(until);
+      visitor = room.next(until, companions());
     } catch (const DeviceError&) {
+      expect_companions(until);
       std::string who;
       for (int p = 1; p < processes(); ++p)
         if (!peers_[static_cast<std::size_t>(p)]->socket.open()) who += (who.empty() ? "" : ", ") + std::to_string(p);
@@ -92,6 +127,7 @@ void ProcessMesh::invite(ListeningSocket& door, Deadline until) {
     if (const std::string why = refusal(hello); !why.empty()) {
       tell_all(kRefused + why, until);
       send_text(visitor.socket, kRefused + why, until);
+      refuse_the_rest(room, why, missing - 1);
       throw DeviceError("rendezvous", why);
     }
     log("process " + std::to_string(hello.process) + " came from " + visitor.socket.peer());
@@ -132,7 +168,7 @@ void ProcessMesh::meet_others(ListeningSocket& door, const std::vector<MeshAddre
   }
   WaitingRoom room(door);
   for (int missing = processes() - 1 - process(); missing > 0;) {
-    WaitingRoom::Visitor visitor = room.next(until, &peers_[0]->socket);
+    WaitingRoom::Visitor visitor = room.next(until, {&peers_[0]->socket});
     const MeshHello& hello = visitor.hello;
     const bool expected =
         hello.job == options_.job && hello.processes == processes() && hello.process > process() && hello.process < processes();

@@ -111,6 +111,11 @@ bool Socket::can_send() const {
   return ::poll(&entry, 1, 0) > 0;
 }
 
+bool Socket::ended() const {
+  pollfd entry{.fd = descriptor_, .events = POLLRDHUP, .revents = 0};
+  return ::poll(&entry, 1, 0) > 0;
+}
+
 bool Socket::wait_for_bytes(Deadline until) const { return wait(POLLIN, until); }
 
 void Socket::send(const void* data, std::size_t bytes, Deadline until) {

@@ -33,6 +33,7 @@ class Socket {
   void send(const void* data, std::size_t bytes, Deadline until = Deadline::max());
   // Whether a short message would leave at once.
   bool can_send() const;
+  bool ended() const;  // by the other side; what it sent before may still lie here
   // False at a clean end of the connection before the first byte.
   bool receive(void* data, std::size_t bytes, Deadline until = Deadline::max());
   // What has come of at most `bytes`, without waiting; 0: nothing. The end of the connection is a DeviceError.

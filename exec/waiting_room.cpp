@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <vector>
 
 #include "core/error.h"
 
@@ -14,11 +13,11 @@ namespace foreshard {
 namespace {
 
 constexpr std::chrono::seconds kGreeting{10};  // a busy machine may pause a process between two words
-constexpr std::size_t kMostGuests = 256;  // more: the one who has waited longest goes
+constexpr std::size_t kMostGuests = 256;       // more: the one who has waited longest goes
 
 }  // namespace
 
-WaitingRoom::Visitor WaitingRoom::next(Deadline until, const Socket* companion) {
+WaitingRoom::Visitor WaitingRoom::next(Deadline until, const std::vector<const Socket*>& companions) {
   while (true) {
     const auto ready = std::find_if(guests_.begin(), guests_.end(), [](const Guest& guest) { return !guest.text.empty(); });
     if (ready != guests_.end()) {
@@ -30,26 +29,29 @@ WaitingRoom::Visitor WaitingRoom::next(Deadline until, const Socket* companion) 
         continue;
       }
     }
-    listen(until, companion);
+    listen(until, companions);
   }
 }
 
-void WaitingRoom::listen(Deadline until, const Socket* companion) {
-  std::vector<pollfd> entries = {{.fd = door_.descriptor(), .events = POLLIN, .revents = 0},
-                                 {.fd = companion ? companion->descriptor() : -1, .events = POLLRDHUP, .revents = 0}};
+void WaitingRoom::listen(Deadline until, const std::vector<const Socket*>& companions) {
+  std::vector<pollfd> entries = {{.fd = door_.descriptor(), .events = POLLIN, .revents = 0}};
   Deadline next = until;
   for (const Guest& guest : guests_) {
     entries.push_back({.fd = guest.socket.descriptor(), .events = POLLIN, .revents = 0});
     next = std::min(next, guest.until);
   }
+  for (const Socket* companion : companions)
+    entries.push_back({.fd = companion->descriptor(), .events = POLLRDHUP, .revents = 0});
   const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(next - std::chrono::steady_clock::now()).count() + 1;
   const int ready = ::poll(entries.data(), entries.size(), static_cast<int>(std::clamp<std::int64_t>(left, 0, 1'000'000)));
   const Deadline now = std::chrono::steady_clock::now();
   if (now >= until) throw DeviceError("waiting on port " + std::to_string(door_.port()), "nobody came in time");
-  if (ready > 0 && (entries[1].revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0)
-    throw DeviceError("waiting on port " + std::to_string(door_.port()), "the connection to " + companion->peer() + " ended");
+  for (std::size_t i = 0; i < companions.size() && ready > 0; ++i)
+    if (entries[guests_.size() + 1 + i].revents != 0)
+      throw DeviceError("waiting on port " + std::to_string(door_.port()),
+                        "the connection to " + companions[i]->peer() + " ended");
   for (std::size_t i = guests_.size(); i-- > 0;) {
-    const bool speaks = ready > 0 && entries[i + 2].revents != 0;
+    const bool speaks = ready > 0 && entries[i + 1].revents != 0;
     if (now >= guests_[i].until || (speaks && !stays(guests_[i])))
       guests_.erase(guests_.begin() + static_cast<std::ptrdiff_t>(i));
   }

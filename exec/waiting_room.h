@@ -3,6 +3,7 @@
 #pragma once
 
 #include <deque>
+#include <vector>
 
 #include "exec/mesh_frame.h"
 #include "exec/mesh_words.h"
@@ -18,8 +19,8 @@ class WaitingRoom {
     Socket socket = {};
     MeshHello hello = {};
   };
-  // The next who has greeted. Throws DeviceError at the deadline, or when `companion`, if any, ends its connection.
-  Visitor next(Deadline until, const Socket* companion = nullptr);
+  // The next who has greeted. Throws DeviceError at the deadline, or when one of those who wait here too ends its connection.
+  Visitor next(Deadline until, const std::vector<const Socket*>& companions = {});
 
  private:
   struct Guest {
@@ -28,7 +29,7 @@ class WaitingRoom {
     std::string heard = {};
     std::string text = {};  // once whole
   };
-  void listen(Deadline until, const Socket* companion);
+  void listen(Deadline until, const std::vector<const Socket*>& companions);
   static bool stays(Guest& guest);  // false: it is a stranger
 
   ListeningSocket& door_;

@@ -284,6 +284,21 @@ TEST(ProcessMesh, AnotherKindOfDeviceIsRefused) {
     EXPECT_EQ(one.get(), "rendezvous failed: process 1: found device=host, expected device=NVIDIA H100, which process 0 runs");
 }
 
+// Of three, the second comes and is killed before the third has come: nobody waits for the third until the time is over.
+TEST(ProcessMesh, WhoEndsDuringTheRendezvousIsNamed) {
+  const int port = free_port();
+  auto first = std::async(std::launch::async, [&] { return message([&] { ProcessMesh mesh(mesh_options(0, 3, 3, port)); }); });
+  {
+    Socket second = Socket::connect("127.0.0.1", port, std::chrono::steady_clock::now() + 20s);
+    const std::string hello = text_of(MeshHello{1, 3, 4711, "", ""});
+    const MeshFrame frame{.bytes = static_cast<std::int64_t>(hello.size())};
+    second.send(&frame, sizeof frame), second.send(hello.data(), hello.size());
+    std::this_thread::sleep_for(100ms);
+  }
+  ASSERT_EQ(first.wait_for(10s), std::future_status::ready);
+  EXPECT_EQ(first.get(), "rendezvous failed: process 1 (rank 1) has ended before all had come");
+}
+
 // A process that is no longer scheduled takes nothing from its connection: a message larger than what the kernel keeps does not hold its sender
 // for longer than the patience.
 TEST(ProcessMesh, ASenderOfMuchIsFreedWhenTheOtherHangs) {
