@@ -32,6 +32,17 @@ constexpr std::array<Launcher, 4> kLaunchers = {{{"torchrun", "RANK", "WORLD_SIZ
                                                  {"MPICH", "PMI_RANK", "PMI_SIZE"},
                                                  {"srun", "SLURM_PROCID", "SLURM_NTASKS"}}};
 
+int port_of(const std::function<const char*(const char*)>& variable, int otherwise) {
+  constexpr int kMost = 65535;
+  if (const char* port = variable("FORESHARD_PORT")) return number("FORESHARD_PORT", port, 1, kMost);
+  const char* port = variable("MASTER_PORT");
+  if (!port) return otherwise;
+  const int found = number("MASTER_PORT", port, 1, kMost);
+  const char* store = variable("TORCHELASTIC_USE_AGENT_STORE");  // torchrun itself listens there
+  if (!store || std::strcmp(store, "True") != 0) return found;
+  return found == kMost ? found - 1 : found + 1;
+}
+
 }  // namespace
 
 std::optional<ProcessPlace> process_place(const std::function<const char*(const char*)>& variable) {
@@ -44,7 +55,7 @@ std::optional<ProcessPlace> process_place(const std::function<const char*(const 
     const char* address = variable("MASTER_ADDR");
     if (!address) address = variable("SLURM_LAUNCH_NODE_IPADDR");
     if (address && *address) place.address = address;
-    if (const char* port = variable("MASTER_PORT")) place.port = number("MASTER_PORT", port, 1, 65535);
+    place.port = port_of(variable, place.port);
     return place;
   }
   return {};

@@ -16,8 +16,8 @@ struct ProcessPlace {
 };
 
 // `variable`: the environment. The first complete pair counts: RANK / WORLD_SIZE, OMPI_COMM_WORLD_RANK / _SIZE, PMI_RANK /
-// PMI_SIZE, SLURM_PROCID / SLURM_NTASKS. MASTER_ADDR (else SLURM_LAUNCH_NODE_IPADDR, else this machine) and MASTER_PORT say where
-// to meet. Nothing when no launcher speaks or it started one process. Throws Error for values that make no sense.
+// PMI_SIZE, SLURM_PROCID / SLURM_NTASKS. MASTER_ADDR (else SLURM_LAUNCH_NODE_IPADDR, else this machine) and FORESHARD_PORT, else
+// MASTER_PORT (the one after it where torchrun itself listens at that: TORCHELASTIC_USE_AGENT_STORE=True) say where to meet. Nothing when no launcher speaks or it started one process. Throws Error for values that make no sense.
 std::optional<ProcessPlace> process_place(const std::function<const char*(const char*)>& variable);
 
 // What tells this job from another that meets at the same port: FORESHARD_JOB, else the number that the launcher gave the job

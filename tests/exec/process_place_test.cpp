@@ -30,6 +30,18 @@ TEST(ProcessPlace, EveryLauncherIsUnderstood) {
   EXPECT_EQ(place({{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "1"}})->process, 1);
 }
 
+// torchrun's agent listens at MASTER_PORT itself when it says so; FORESHARD_PORT is what a person wants.
+TEST(ProcessPlace, ThePortIsOneThatIsFree) {
+  Variables torch = {{"RANK", "1"}, {"WORLD_SIZE", "4"}, {"MASTER_PORT", "1234"}, {"TORCHELASTIC_USE_AGENT_STORE", "False"}};
+  EXPECT_EQ(place(torch)->port, 1234);
+  torch["TORCHELASTIC_USE_AGENT_STORE"] = "True";
+  EXPECT_EQ(place(torch)->port, 1235);
+  torch["MASTER_PORT"] = "65535";
+  EXPECT_EQ(place(torch)->port, 65534);
+  torch["FORESHARD_PORT"] = "99";
+  EXPECT_EQ(place(torch)->port, 99);
+}
+
 TEST(ProcessPlace, OneProcessOrHalfAPairIsNone) {
   EXPECT_EQ(place({{"RANK", "0"}, {"WORLD_SIZE", "1"}}), std::nullopt);
   EXPECT_EQ(place({{"RANK", "0"}}), std::nullopt);
