@@ -11,11 +11,12 @@ work=$(mktemp -d)
 pids=()
 trap 'for p in "${pids[@]}"; do kill -9 "$p" 2>/dev/null || true; done; rm -rf "$work"' EXIT
 cd "$work"
+exec 3>&2 2>/dev/null  # the shell tells of every job that was killed
 "$program" lower --model gpt2-124m --cluster dgx-a100 --gpus 8 --set model.n_layer=2 --set model.n_embd=32 --set model.n_head=4 \
   --set model.vocab_size=64 --set model.n_positions=16 --tp 2 --pp 2 --dp 2 --zero 1 --global-batch 8 --precision fp64 \
   --save-plan p.plan.json >/dev/null
 
-complain() { echo "soak: $*" >&2; tail -n 3 err.* >&2 || true; exit 1; }
+complain() { echo "soak: $*" >&3; tail -n 3 err.* >&3 || true; exit 1; }
 step_of() { head -c 4000 kept | grep -ao '"step": *"[0-9]*' | grep -o '[0-9]*$'; }
 
 # start PROCESSES OPTIONS...: their numbers in pids.
