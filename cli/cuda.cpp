@@ -6,10 +6,12 @@
 
 namespace foreshard {
 
-std::unique_ptr<gpu::Runtime> use_device(const Arguments& arguments, ExecuteOptions& options) {
-  if (arguments.choice("--device", "host", {"host", "cuda"}) == "host") return nullptr;
+std::unique_ptr<gpu::Runtime> use_device(const Arguments& arguments, ExecuteOptions& options, bool graphs) {
+  const bool host = arguments.choice("--device", "host", {"host", "cuda"}) == "host";
+  if (host && graphs) throw Error(kCommandLine, "--graphs", "--device host", "--device cuda");
+  if (host) return nullptr;
   std::unique_ptr<gpu::Runtime> runtime = load_cuda();
-  options.devices = gpu::ranks_on(*runtime);
+  options.devices = gpu::ranks_on(*runtime, graphs);
   return runtime;
 }
 

@@ -11,7 +11,8 @@
 namespace foreshard {
 
 // Null for the host. With cuda the run is on GPUs, and the runtime has to outlive it. Throws DeviceError that says what is missing.
-std::unique_ptr<gpu::Runtime> use_device(const Arguments& arguments, ExecuteOptions& options);
+// `graphs`: exec/cuda/gpu_ranks.h.
+std::unique_ptr<gpu::Runtime> use_device(const Arguments& arguments, ExecuteOptions& options, bool graphs = false);
 // "2 x NVIDIA H200 (CUDA driver 13.0, ...)"
 std::string gpus_in_words(gpu::Runtime& runtime);
 

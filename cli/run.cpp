@@ -126,7 +126,7 @@ static std::string as_text(const Execution& done, const ExecuteOptions& options,
 static ExitCode run(const Arguments& arguments, const Console& console) {
   ExecuteOptions options = execute_options(arguments);
   const Plan plan = checked_plan(arguments);
-  const std::unique_ptr<gpu::Runtime> cuda = use_device(arguments, options);
+  const std::unique_ptr<gpu::Runtime> cuda = use_device(arguments, options, arguments.flag("--graphs"));
   const std::string device = cuda ? cuda->properties(0).device : "host";
   const std::unique_ptr<ProcessMesh> mesh = other_processes(arguments, plan, options, device, console);
   options.processes = mesh.get();
@@ -159,6 +159,8 @@ static std::vector<VerbOption> run_options() {
   std::vector<VerbOption> options = {
       {.name = "PLAN", .value = "PLAN", .help = "a .plan.json file", .required = true},
       {.name = "--device", .value = "KIND", .help = "host, or cuda: the GPUs of this machine (host)"},
+      {.name = "--graphs",
+       .help = "cuda: what a stream does between two events is one CUDA graph; for kernels of microseconds"},
       {.name = "--ranks", .value = "N", .help = "refuse a plan for another number of ranks"},
       {.name = "--steps", .value = "N", .help = "optimizer steps (3)", .group = training},
       {.name = "--seed", .value = "N", .help = "of initial weights, samples and dropout (0)", .group = training},

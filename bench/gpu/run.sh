@@ -83,6 +83,9 @@ r = json.load(open(sys.argv[1])); t = r["iteration_time_s"]
 print(f'{t * 1e3:.2f} | {int(sys.argv[2]) / t:.0f} | {r["arena_bytes"] / 2**30:.2f} | {r["steps"][0]["loss"]:.5f} -> {r["steps"][-1]["loss"]:.5f}', end=" ")
 PY
 )|"
+  run "graphs-$name" "$program" run "$file" --device cuda --graphs --steps "$steps" --json --progress none && [ -z "$dry" ] &&
+    sed 1d "$out/graphs-$name.log" >"$out/graphs-$name.json" &&
+    say "| $name, graphs | $micro | $(python3 -c 'import json,sys; print("%.2f" % (json.load(open(sys.argv[1]))["iteration_time_s"] * 1e3))' "$out/graphs-$name.json") | | | |"
   run "compare-$name" "$program" simulate $(gpt "$layers" "$hidden" "$heads") --cluster dgx-h100 --gpus 1 --precision bf16 --attention flash \
     --micro-batch "$micro" --global-batch $((micro * 2)) --profile "$out/cuda.profile.json" --granularity op --save-result "$out/predicted-$name.result" &&
     run "compare-$name" "$program" compare "$out/predicted-$name.result" "$out/one-$name.result"

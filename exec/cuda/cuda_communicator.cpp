@@ -234,12 +234,12 @@ std::unique_ptr<StreamTask> CudaCommunicator::exchange(const ExchangeCall& call)
   return std::make_unique<CudaMeetings::ExchangeTask>(meetings_, call, out, in);
 }
 
-std::function<std::unique_ptr<RankDevices>(const Stop&)> ranks_on(Runtime& runtime) {
-  return [&runtime](const Stop& stop) { return std::make_unique<CudaDevices>(runtime, stop); };
+std::function<std::unique_ptr<RankDevices>(const Stop&)> ranks_on(Runtime& runtime, bool graphs) {
+  return [&runtime, graphs](const Stop& stop) { return std::make_unique<CudaDevices>(runtime, stop, graphs); };
 }
 
 std::unique_ptr<DeviceBackend> CudaDevices::device(RankId rank, std::mutex* alone) {
-  return std::make_unique<CudaDevice>(runtime_, memory_, rank.value % runtime_.devices(), stop_, alone);
+  return std::make_unique<CudaDevice>(runtime_, memory_, rank.value % runtime_.devices(), stop_, alone, graphs_);
 }
 
 std::unique_ptr<Communicator> CudaDevices::communicator(RankId rank, DeviceBackend& device) {

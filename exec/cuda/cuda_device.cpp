@@ -10,7 +10,6 @@ namespace foreshard::gpu {
 
 namespace {
 
-constexpr int kRunsUnderWay = 4;           // a rank does not get further ahead of its GPU
 constexpr int kMarks = kRunsUnderWay + 1;  // a run may still have to wait for what the run before it recorded
 
 }  // namespace
@@ -61,6 +60,7 @@ class CudaDevice::ComputeTask : public GpuTask {
     table_ = memory.allocate(Space::Device, bytes);
     device_.write(table_, kernel_.table.data(), bytes);
   }
+  bool repeats() const override { return !kernel_.varies && kernel_.staged == Bytes{}; }
   Bytes outside() const { return {static_cast<std::int64_t>(kernel_.table.size())}; }
 
   void enqueue(OnStream& on, int run) override {
@@ -92,6 +92,7 @@ class CudaDevice::ComputeTask : public GpuTask {
 class CudaDevice::CopyTask : public GpuTask {
  public:
   CopyTask(std::byte* to, const std::byte* from, Bytes bytes) : to_(to), from_(from), bytes_(bytes) {}
+  bool repeats() const override { return true; }
   void enqueue(OnStream& on, int) override {
     if (to_ != from_ && bytes_.value > 0) on.runtime.copy(to_, from_, bytes_, on.stream);
   }
@@ -102,10 +103,11 @@ class CudaDevice::CopyTask : public GpuTask {
   Bytes bytes_;
 };
 
-CudaDevice::CudaDevice(Runtime& runtime, GpuMemory& memory, int gpu, const Stop& stop, std::mutex* alone)
+CudaDevice::CudaDevice(Runtime& runtime, GpuMemory& memory, int gpu, const Stop& stop, std::mutex* alone, bool graphs)
     : runtime_(runtime), memory_(memory), gpu_(gpu), stop_(stop), alone_(alone), times_(runtime, true), marks_(runtime, false) {
   runtime_.select(gpu_);
   outside_ = runtime_.open_stream();
+  if (graphs && !alone) graphs_.emplace(runtime);
 }
 
 CudaDevice::~CudaDevice() {
@@ -224,11 +226,13 @@ void CudaDevice::push(StreamId id, const Command& command) {
 }
 
 void CudaDevice::wait(StreamId stream, int event) {
+  if (graphs_) graphs_->event(stream);
   const std::uint64_t wanted = events_[static_cast<std::size_t>(event)].wanted;
   if (wanted > 0) push(stream, {.kind = Kind::Wait, .index = event, .run = static_cast<int>(wanted)});
 }
 
 void CudaDevice::record(StreamId stream, int event) {
+  if (graphs_) graphs_->event(stream);
   const std::uint64_t wanted = ++events_[static_cast<std::size_t>(event)].wanted;
   push(stream, {.kind = Kind::Record, .index = event, .run = static_cast<int>(wanted)});
 }
@@ -240,10 +244,44 @@ void CudaDevice::launch(StreamId stream, int step, StreamTask* task, int run) {
   }
   Pending& next = pending_.emplace_back();
   next.step = step, next.run = run;
-  next.begin = times_.take(), next.met = times_.take(), next.end = times_.take();
   for (const Scalar& scalar : scalars_)
     if (scalar.step == step) next.scalar = &scalar;
+  if (graphs_)
+    if (const StepGraphs::Place place = graphs_->step(stream, step, static_cast<GpuTask*>(task), run); place.unit >= 0)
+      return join_unit(stream, place, next, run);
+  next.begin = times_.take(), next.met = times_.take(), next.end = times_.take();
   push(stream, {.kind = Kind::Step, .index = step, .run = run, .task = static_cast<GpuTask*>(task), .pending = &next});
+}
+
+// The unit is pushed with its last step; until then nothing else of this stream is.
+void CudaDevice::join_unit(StreamId stream, StepGraphs::Place place, Pending& step, int run) {
+  GraphUnit& unit = graphs_->unit(place.unit);
+  GraphUnit::Instance& instance = unit.instances[static_cast<std::size_t>(run % kRunsUnderWay)];
+  while (instance.begin.size() < unit.steps.size())
+    instance.begin.push_back(times_.take()), instance.end.push_back(times_.take());
+  if (unit_steps_.size() < static_cast<std::size_t>(graphs_->count()))
+    unit_steps_.resize(static_cast<std::size_t>(graphs_->count()));
+  std::vector<Pending*>& steps =
+      unit_steps_[static_cast<std::size_t>(place.unit)][static_cast<std::size_t>(run % kRunsUnderWay)];
+  steps.resize(unit.steps.size());
+  steps[place.at] = &step;
+  step.in_graph = true;
+  step.begin = instance.begin[place.at], step.end = instance.end[place.at];
+  if (place.at + 1 == unit.steps.size()) push(stream, {.kind = Kind::Graph, .index = place.unit, .run = run});
+}
+
+void CudaDevice::put_unit(Channel& on, int index, int run) {
+  GraphUnit& unit = graphs_->unit(index);
+  const auto turn = static_cast<std::size_t>(run % kRunsUnderWay);
+  const std::vector<Pending*>& steps = unit_steps_[static_cast<std::size_t>(index)][turn];
+  Graph*& graph = unit.instances[turn].graph;
+  if (!graph) {
+    runtime_.begin_capture(on.stream);
+    for (std::size_t i = 0; i < steps.size(); ++i) put(on, *steps[i], unit.steps[i].task, run);
+    graph = runtime_.end_capture(on.stream);
+  }
+  runtime_.launch(graph, on.stream);
+  for (Pending* step : steps) step->enqueued.store(true);
 }
 
 void CudaDevice::work(Channel& on) {
@@ -262,6 +300,7 @@ void CudaDevice::work(Channel& on) {
       }
       if (stop_.raised()) break;
       if (command.kind == Kind::Step) step = command.index;
+      if (command.kind == Kind::Graph) step = graphs_->unit(command.index).steps.front().step;
       run(on, command);
     }
   } catch (const Stopped&) {  // the reason is told by whoever stopped
@@ -292,29 +331,31 @@ void CudaDevice::run(Channel& on, const Command& command) {
       return;
     }
     case Kind::Step:
-      if (!alone_ || (command.task && command.task->meets())) return put(on, command);
-      // Alone on the GPU: what it waits for is over before it takes the turn, and it is over when it gives it back.
-      while (!runtime_.idle(on.stream)) std::this_thread::yield();
-      const std::lock_guard lock(*alone_);
-      put(on, command);
-      while (!runtime_.idle(on.stream)) std::this_thread::yield();
+      if (!alone_ || (command.task && command.task->meets())) {
+        put(on, *command.pending, command.task, command.run);
+      } else {  // what it waits for is over before it takes the turn, and it is over when it gives it back
+        while (!runtime_.idle(on.stream)) std::this_thread::yield();
+        const std::lock_guard lock(*alone_);
+        put(on, *command.pending, command.task, command.run);
+        while (!runtime_.idle(on.stream)) std::this_thread::yield();
+      }
+      command.pending->enqueued.store(true);
       return;
+    case Kind::Graph: put_unit(on, command.index, command.run); return;
   }
 }
 
-void CudaDevice::put(Channel& on, const Command& command) {
-  Pending& pending = *command.pending;
+void CudaDevice::put(Channel& on, Pending& pending, GpuTask* task, int run) {
   runtime_.record(pending.begin, on.stream);
-  if (command.task) {
+  if (task) {
     OnStream work{
         .runtime = runtime_, .stream = on.stream, .scratch = on.scratch, .workspace = on.workspace, .met = pending.met};
-    command.task->enqueue(work, command.run);
+    task->enqueue(work, run);
     pending.has_met = work.has_met;
   }
   if (const Scalar* scalar = pending.scalar)
-    runtime_.copy(scalar->kept + 8 * (command.run % kRunsUnderWay), scalar->at.data, size_of(scalar->at.dtype), on.stream);
+    runtime_.copy(scalar->kept + 8 * (run % kRunsUnderWay), scalar->at.data, size_of(scalar->at.dtype), on.stream);
   runtime_.record(pending.end, on.stream);
-  pending.enqueued.store(true);
 }
 
 void CudaDevice::poll() {
@@ -341,6 +382,7 @@ void CudaDevice::deliver(const Pending& done) {
     host::load({done.scalar->kept + 8 * (done.run % kRunsUnderWay), 1, done.scalar->at.dtype}, 0, 1, &times.scalar);
   observer_->begins(done.step, done.run);
   observer_->ends(done.step, done.run, times);
+  if (done.in_graph) return;
   times_.give(done.met);
   times_.give(done.end);
   if (done.run == base_run_) return times_.give(done.begin);

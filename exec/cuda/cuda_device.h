@@ -6,9 +6,11 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "exec/cuda/gpu_kernel.h"
+#include "exec/cuda/step_graphs.h"
 #include "exec/device.h"
 #include "exec/stop.h"
 
@@ -27,7 +29,8 @@ class GpuTask : public StreamTask {
  public:
   virtual void enqueue(OnStream& on, int run) = 0;
   virtual bool meets() const { return false; }
-  TaskTimes run(int run) override;  // never called: an assertion
+  virtual bool repeats() const { return false; }  // puts the same on its stream in every run
+  TaskTimes run(int run) override;                // never called: an assertion
 };
 
 // Memory that outlives the devices of all ranks: their streams may still reach into each other's arenas when one of them ends.
@@ -63,7 +66,8 @@ class EventPool {
 
 class CudaDevice : public DeviceBackend {
  public:
-  CudaDevice(Runtime& runtime, GpuMemory& memory, int gpu, const Stop& stop, std::mutex* alone);
+  // `graphs`: see StepGraphs; not together with `alone`.
+  CudaDevice(Runtime& runtime, GpuMemory& memory, int gpu, const Stop& stop, std::mutex* alone, bool graphs = false);
   ~CudaDevice() override;
 
   std::byte* arena(Space space, Bytes bytes) override;
@@ -90,11 +94,11 @@ class CudaDevice : public DeviceBackend {
  private:
   class ComputeTask;
   class CopyTask;
-  enum class Kind : std::uint8_t { Wait, Record, Step };
+  enum class Kind : std::uint8_t { Wait, Record, Step, Graph };
   struct Pending;
   struct Command {
     Kind kind = Kind::Step;
-    int index = 0, run = 0;  // event or step
+    int index = 0, run = 0;  // event, step or unit of steps
     GpuTask* task = nullptr;
     Pending* pending = nullptr;
   };
@@ -124,7 +128,7 @@ class CudaDevice : public DeviceBackend {
   struct Pending {
     int step = 0, run = 0;
     Event *begin = nullptr, *met = nullptr, *end = nullptr;
-    bool has_met = false;
+    bool has_met = false, in_graph = false;  // in a graph: the events are the graph's
     const Scalar* scalar = nullptr;
     std::atomic<bool> enqueued = false;
   };
@@ -132,7 +136,9 @@ class CudaDevice : public DeviceBackend {
   void push(StreamId stream, const Command& command);
   void work(Channel& channel);
   void run(Channel& on, const Command& command);
-  void put(Channel& on, const Command& command);
+  void put(Channel& on, Pending& pending, GpuTask* task, int run);
+  void put_unit(Channel& on, int unit, int run);
+  void join_unit(StreamId stream, StepGraphs::Place place, Pending& step, int run);
   void poll();  // hears of what has ended; throws Stopped after a failure
   void deliver(const Pending& done);
   void start_clock();
@@ -157,6 +163,8 @@ class CudaDevice : public DeviceBackend {
   Event* base_ = nullptr;           // of the first step of a run; a float of milliseconds is exact enough from there
   std::int64_t base_time_ = 0;
   int base_run_ = -1;
+  std::optional<StepGraphs> graphs_ = {};
+  std::deque<std::array<std::vector<Pending*>, kRunsUnderWay>> unit_steps_;  // [unit][run][step]
   Bytes staged_ = {};
 };
 

@@ -96,7 +96,8 @@ Kernel attention_backward(const host::Form& form, const AttentionForm& attention
                 launch(on, attention, KernelId::flash_key_grad_64, KernelId::flash_key_grad_128, KernelId::attention_key_grad,
                        at.keys, at.kv_heads, grad);
               },
-          .scratch = {4 * attention.lse_size()}};
+          .scratch = {4 * attention.lse_size()},
+          .varies = attention.drops};
 }
 
 }  // namespace
@@ -117,15 +118,18 @@ Kernel make_attention(const host::Form& form) {
   if (!form.forward()) form.refuse("this phase", "forward, recompute or input gradient");
   form.expect(at.apart ? std::vector{at.query_size(), at.key_size()} : std::vector{at.query_size()},
               {attention.context_size(), attention.lse_size()});
-  return {.run = [attention](const Launcher& on, const Call& call) {
-    const host::HeadLayout& at = attention.at;
-    AttentionArgs args = numbers(attention, call.arguments);
-    const Operand& key = call.reads[at.apart ? 1 : 0];
-    args.q = reads(call.reads[0]), args.k = keys_of(attention, key, false), args.v = values_of(attention, key, false);
-    args.context = writes(call.writes[0]), args.lse = writes(call.writes[1]);
-    launch(on, attention, KernelId::flash_forward_64, KernelId::flash_forward_128, KernelId::attention_forward, at.queries,
-           at.heads, args);
-  }};
+  return {.run =
+              [attention](const Launcher& on, const Call& call) {
+                const host::HeadLayout& at = attention.at;
+                AttentionArgs args = numbers(attention, call.arguments);
+                const Operand& key = call.reads[at.apart ? 1 : 0];
+                args.q = reads(call.reads[0]), args.k = keys_of(attention, key, false),
+                args.v = values_of(attention, key, false);
+                args.context = writes(call.writes[0]), args.lse = writes(call.writes[1]);
+                launch(on, attention, KernelId::flash_forward_64, KernelId::flash_forward_128, KernelId::attention_forward,
+                       at.queries, at.heads, args);
+              },
+          .varies = attention.drops};
 }
 
 }  // namespace foreshard::gpu

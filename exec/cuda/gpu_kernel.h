@@ -68,6 +68,7 @@ struct Kernel {
   std::function<void(std::byte* to, const OpArguments&)> prepare = {};
   std::vector<std::byte> table = {};  // bytes that never change, on the device from the start
   bool multiplies = false;            // needs the workspace of products
+  bool varies = false;                // the launches of one run are not those of the next, staged bytes aside
 };
 
 // Throws Error for what the GPU cannot run.

@@ -9,7 +9,8 @@
 
 namespace foreshard::gpu {
 
+// `graphs`: what a stream does between two events is one CUDA graph from the third run on.
 // Ranks on the GPUs that a runtime has, rank r on GPU r modulo their number. The runtime must outlive the runs.
-std::function<std::unique_ptr<RankDevices>(const Stop& stop)> ranks_on(Runtime& runtime);
+std::function<std::unique_ptr<RankDevices>(const Stop& stop)> ranks_on(Runtime& runtime, bool graphs = false);
 
 }  // namespace foreshard::gpu

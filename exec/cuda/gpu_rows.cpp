@@ -119,7 +119,7 @@ Kernel dropout_forward(const host::Form& form, const DropoutArgs& args, std::uin
   if (operands >= 2) sizes.push_back(size);
   if (operands == 3) sizes.push_back(args.length);
   form.expect(sizes, {size, size});
-  return {.run = [=](const Launcher& on, const Call& call) {
+  const auto run = [=](const Launcher& on, const Call& call) {
     DropoutArgs drop = args;
     const OpArguments& given = call.arguments;
     drop.x = reads(call.reads[0]), drop.y = writes(call.writes[0]), drop.mask = writes(call.writes[1]);
@@ -133,7 +133,8 @@ Kernel dropout_forward(const host::Form& form, const DropoutArgs& args, std::uin
     else if (sequence_parallel)
       drop.first_place = given.tp_rank * (drop.runs / drop.samples);
     on.elements(KernelId::dropout_forward, 4 * drop.runs * ceil_div(drop.length, 4), drop);
-  }};
+  };
+  return {.run = run, .varies = true};
 }
 
 // dx = dy keep scale; with a bias its gradient is the column sum of the same.

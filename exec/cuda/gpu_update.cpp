@@ -73,7 +73,7 @@ Kernel make_update(const host::Form& form, bool adam) {
     elements = form.dims(0, 1)[0];
   }
   const bool sliced = form.attributes.sets("slice");
-  return {.run = [=](const Launcher& on, const Call& call) {
+  const auto run = [=](const Launcher& on, const Call& call) {
     UpdateArgs args = adam ? adam_numbers(call.arguments) : sgd_numbers(call.arguments);
     const auto part = [&](const Operand& operand) { return own_part(operand, elements, sliced, call.arguments.slice); };
     const auto state = [&](int place) {
@@ -84,7 +84,8 @@ Kernel make_update(const host::Form& form, bool adam) {
     args.value = state(at.value);
     args.count = elements;
     on.elements(adam ? KernelId::update_adam : KernelId::update_sgd, elements, args);
-  }};
+  };
+  return {.run = run, .varies = adam};  // the bias correction of each step
 }
 
 // writes[0] (+)= sum of squares of all elements read, divided by `divide=`; `slice=`, `used=`: docs/host-kernels.md.

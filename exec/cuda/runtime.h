@@ -13,6 +13,7 @@ namespace foreshard::gpu {
 
 struct Stream;  // opaque; of the implementation
 struct Event;
+struct Graph;
 
 // A kernel with its arguments, which are copied by the call.
 struct Launch {
@@ -67,6 +68,13 @@ class Runtime {
   virtual bool idle(Stream* stream) = 0;
   virtual void synchronize(Stream* stream) = 0;
   virtual std::int64_t nanoseconds(Event* from, Event* to) = 0;  // both timed and done
+
+  // What is put on the stream between the two, by this thread alone and without a wait, does not run but becomes a graph; it needs the memory and
+  // the events that it names as long as it is launched.
+  virtual void begin_capture(Stream* stream) = 0;
+  virtual Graph* end_capture(Stream* stream) = 0;
+  virtual void launch(Graph* graph, Stream* stream) = 0;
+  virtual void drop_graph(Graph* graph) = 0;
 
   virtual void fill(std::byte* to, std::byte with, Bytes bytes, Stream* stream) = 0;
   virtual void copy(std::byte* to, const std::byte* from, Bytes bytes, Stream* stream) = 0;  // from any space to any other

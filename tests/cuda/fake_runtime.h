@@ -3,6 +3,7 @@
 // clocks per stream say what is ordered by events, and two entries that touch the same bytes without an order are a conflict.
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <functional>
 #include <map>
@@ -50,6 +51,10 @@ class FakeRuntime : public Runtime {
   bool idle(Stream* stream) override;
   void synchronize(Stream* stream) override;
   std::int64_t nanoseconds(Event* from, Event* to) override;
+  void begin_capture(Stream* stream) override;
+  Graph* end_capture(Stream* stream) override;
+  void launch(Graph* graph, Stream* stream) override;
+  void drop_graph(Graph* graph) override;
   void fill(std::byte* to, std::byte with, Bytes bytes, Stream* stream) override;
   void copy(std::byte* to, const std::byte* from, Bytes bytes, Stream* stream) override;
   void launch(const Launch& launch, Stream* stream) override;
@@ -60,6 +65,8 @@ class FakeRuntime : public Runtime {
   int works() const { return works_; }
   int views() const { return views_; }
   std::int64_t allocated() const { return static_cast<std::int64_t>(memory_.size()); }
+  int graph_launches() const { return graph_launches_; }
+  int graphs() const { return graphs_; }  // that have not been dropped
   const std::map<KernelId, int>& launches() const { return launches_; }
 
  private:
@@ -93,7 +100,8 @@ class FakeRuntime : public Runtime {
   std::string failure_;
   std::uint64_t philox_ = 0;
   std::int64_t now_ = 0, used_ = 0;
-  int waits_ = 0, works_ = 0, views_ = 0;
+  std::atomic<int> graph_launches_ = 0;
+  int waits_ = 0, works_ = 0, views_ = 0, graphs_ = 0;
 };
 
 }  // namespace foreshard::gpu

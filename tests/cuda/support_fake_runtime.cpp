@@ -17,6 +17,10 @@ struct Event {
   bool timed = false;
 };
 
+struct Graph {
+  std::vector<std::function<void(Stream*)>> nodes = {};
+};
+
 struct Stream {
   struct Entry {
     std::function<void()> work = {};
@@ -27,6 +31,7 @@ struct Stream {
   std::deque<Entry> queue = {};
   std::map<const Stream*, std::uint64_t> clock = {};
   bool open = true;
+  std::unique_ptr<Graph> capture = {};
 };
 
 namespace {
@@ -96,7 +101,24 @@ void FakeRuntime::expect_alive(const char* call) const {
   if (!failure_.empty()) throw DeviceError(call, failure_);
 }
 
+void FakeRuntime::begin_capture(Stream* stream) { stream->capture = std::make_unique<Graph>(); }
+Graph* FakeRuntime::end_capture(Stream* stream) {
+  const std::lock_guard lock(mutex_);
+  ++graphs_;
+  return stream->capture.release();
+}
+void FakeRuntime::launch(Graph* graph, Stream* stream) {
+  ++graph_launches_;
+  for (const auto& node : graph->nodes) node(stream);
+}
+void FakeRuntime::drop_graph(Graph* graph) {
+  const std::lock_guard lock(mutex_);
+  --graphs_;
+  delete graph;
+}
+
 void FakeRuntime::record(Event* event, Stream* stream) {
+  if (stream->capture) return stream->capture->nodes.push_back([this, event](Stream* on) { record(event, on); });
   const std::lock_guard lock(mutex_);
   expect_alive("cudaEventRecord");
   join(stream->clock, host());
@@ -109,6 +131,7 @@ void FakeRuntime::record(Event* event, Stream* stream) {
 void FakeRuntime::wait(Stream* stream, Event* event) {
   const std::lock_guard lock(mutex_);
   expect_alive("cudaStreamWaitEvent");
+  if (stream->capture) throw DeviceError("cudaStreamWaitEvent", "cudaErrorStreamCaptureIsolation");
   if (event->wanted == 0) return;
   Clock after = stream->clock;
   join(after, host());
@@ -186,6 +209,7 @@ void FakeRuntime::note(const Range& range, Stream* stream, const std::string& wh
 }
 
 void FakeRuntime::put_work(Stream* stream, const std::string& what, std::vector<Range> ranges, std::function<void()> work) {
+  if (stream->capture) return stream->capture->nodes.push_back([=, this](Stream* on) { put_work(on, what, ranges, work); });
   const std::lock_guard lock(mutex_);
   expect_alive(what.c_str());
   join(stream->clock, host());

@@ -19,10 +19,10 @@ static Strategy strategy_in(DType precision, Strategy strategy = {}) {
   return strategy;
 }
 
-static ExecuteOptions on(FakeRuntime& runtime, int steps) {
+static ExecuteOptions on(FakeRuntime& runtime, int steps, bool graphs = false) {
   ExecuteOptions options = training(steps);
   options.optimizer.eps = 1e-2;  // Adam makes much of the last bits of small gradients
-  options.devices = [&runtime](const Stop& stop) { return std::make_unique<CudaDevices>(runtime, stop); };
+  options.devices = [&runtime, graphs](const Stop& stop) { return std::make_unique<CudaDevices>(runtime, stop, graphs); };
   options.patience = std::chrono::milliseconds(60'000);
   return options;
 }
@@ -92,6 +92,29 @@ TEST(CudaTraining, Bf16OnVirtualRanksKeepsTheNorms) {
     all_many += std::pow(norm_of(many.gradients[t]), 2);
   }
   EXPECT_NEAR(std::sqrt(all_many / all_one), 1, 5e-3);
+}
+
+// Dropout, attention that drops, Adam and samples differ from run to run; everything else is in graphs.
+TEST(CudaTraining, GraphsChangeNoBit) {
+  std::uint64_t seed = 20;
+  for (auto [model, strategy] : {std::pair{small(tiny_gpt()), Strategy{.dp = 2, .micro_batch = 4, .dropout = 0.1}},
+                                 {tiny_cnn(), {.micro_batch = 4}},
+                                 {tiny_mlp(), {.dp = 2, .micro_batch = 2}}}) {
+    strategy = strategy_in(DType::F32, strategy);
+    const Plan plan = lowered(model, strategy);
+    FakeSettings settings;
+    settings.seed = seed++;
+    FakeRuntime plain(settings), drawn(settings);
+    ExecuteOptions free = on(drawn, 7, true);
+    free.barrier = strategy.dp == 1;  // without it several runs are under way
+    const Execution done = run(plan, free);
+    const Difference apart = difference(done, run(plan, on(plain, 7)));
+    EXPECT_EQ(apart.largest(), 0) << model.name << " " << name_of(strategy) << " " << apart.worst;
+    EXPECT_TRUE(drawn.conflicts().empty()) << drawn.conflicts().front();
+    EXPECT_GE(drawn.graph_launches(), 5) << model.name;  // the last five of seven runs
+    EXPECT_EQ(drawn.graphs(), 0);
+    for (const Span& span : done.result.trace.spans) EXPECT_LT(span.begin, span.end);
+  }
 }
 
 // ---- mistakes are seen ------------------------------------------------------------------------------------------------------

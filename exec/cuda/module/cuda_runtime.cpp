@@ -92,7 +92,14 @@ class CudaRuntime : public Runtime {
   }
   void drop_event(Event* event) override { cudaEventDestroy(of(event)); }
 
-  void record(Event* event, Stream* stream) override { CUDA(cudaEventRecord, of(event), of(stream)); }
+  void record(Event* event, Stream* stream) override {
+    cudaStreamCaptureStatus capturing = cudaStreamCaptureStatusNone;
+    CUDA(cudaStreamIsCapturing, of(stream), &capturing);
+    if (capturing == cudaStreamCaptureStatusNone)
+      CUDA(cudaEventRecord, of(event), of(stream));
+    else  // a node of the graph, to be asked for outside of it
+      CUDA(cudaEventRecordWithFlags, of(event), of(stream), cudaEventRecordExternal);
+  }
   void wait(Stream* stream, Event* event) override { CUDA(cudaStreamWaitEvent, of(stream), of(event), 0); }
   bool done(Event* event) override {
     const cudaError_t status = cudaEventQuery(of(event));
@@ -112,6 +119,21 @@ class CudaRuntime : public Runtime {
     CUDA(cudaEventElapsedTime, &milliseconds, of(from), of(to));
     return static_cast<std::int64_t>(static_cast<double>(milliseconds) * 1e6);
   }
+
+  void begin_capture(Stream* stream) override { CUDA(cudaStreamBeginCapture, of(stream), cudaStreamCaptureModeThreadLocal); }
+  Graph* end_capture(Stream* stream) override {
+    cudaGraph_t drawn = nullptr;
+    CUDA(cudaStreamEndCapture, of(stream), &drawn);
+    cudaGraphExec_t graph = nullptr;
+    const cudaError_t status = cudaGraphInstantiate(&graph, drawn, 0);
+    cudaGraphDestroy(drawn);
+    expect(status, "cudaGraphInstantiate");
+    return reinterpret_cast<Graph*>(graph);
+  }
+  void launch(Graph* graph, Stream* stream) override {
+    CUDA(cudaGraphLaunch, reinterpret_cast<cudaGraphExec_t>(graph), of(stream));
+  }
+  void drop_graph(Graph* graph) override { cudaGraphExecDestroy(reinterpret_cast<cudaGraphExec_t>(graph)); }
 
   void fill(std::byte* to, std::byte with, Bytes bytes, Stream* stream) override {
     CUDA(cudaMemsetAsync, to, static_cast<int>(with), size(bytes), of(stream));
