@@ -64,12 +64,13 @@ std::vector<int> read_layers(const JsonReader& json) {
 }
 
 Recompute read_recompute(const JsonReader& json) {
-  json.only({"kind", "layers", "only", "modules"});
+  json.only({"kind", "layers", "only", "modules", "budget", "checkpoints"});
   Recompute recompute;
-  const std::string kind = json.at("kind").as_choice({"none", "selective", "full", "modules"});
-  for (const RecomputeKind known : {RecomputeKind::Selective, RecomputeKind::Full})
+  const std::string kind = json.at("kind").as_choice({"none", "selective", "full", "modules", "rotor", "revolve", "graph"});
+  for (const RecomputeKind known :
+       {RecomputeKind::Selective, RecomputeKind::Full, RecomputeKind::Rotor, RecomputeKind::Revolve, RecomputeKind::Graph})
     if (kind == name_of(known)) recompute.kind = known;
-  const bool full = kind == "full";
+  const bool full = kind == "full", schedule = kind == "rotor" || kind == "graph";
   if (const auto layers = part(json, "layers", full, "\"full\"")) {
     if (layers->is_array())
       recompute.per_stage = read_layers(*layers);
@@ -80,6 +81,9 @@ Recompute read_recompute(const JsonReader& json) {
     if (json.find("layers")) only->fail("either layers or only");
     recompute = parse_recompute("layers:" + only->as_string(), json.file());
   }
+  if (const auto budget = part(json, "budget", schedule, "\"rotor\" or \"graph\"")) recompute.budget = budget->as_bytes();
+  if (const auto checkpoints = part(json, "checkpoints", kind == "revolve", "\"revolve\""))
+    recompute = parse_recompute("revolve:" + std::to_string(checkpoints->as_int(0, 1'000'000)), json.file());
   const auto modules = part(json, "modules", kind == "modules", "\"modules\"");
   if (kind != "modules") return recompute;
   if (!modules) return json.at("modules"), recompute;  // throws: the key is missing

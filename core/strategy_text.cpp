@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "core/error.h"
+#include "core/json.h"
 #include "core/strategy.h"
 
 namespace foreshard {
@@ -11,6 +12,7 @@ namespace foreshard {
 namespace {
 
 constexpr std::size_t kMostStages = 100'000;
+constexpr int kMostCheckpoints = 1000;
 
 std::vector<std::string> split(const std::string& text, char separator) {
   std::vector<std::string> parts;
@@ -145,6 +147,7 @@ static std::vector<int> parse_layer_numbers(const std::string& text, const std::
 
 // The forms with a colon; empty: not one of them.
 static std::optional<Recompute> parse_measured_out(const std::string& text, const std::string& where) {
+  const auto rest = [&](const char* name) { return text.substr(std::string(name).size() + 1); };
   const auto starts = [&](const char* name) { return text.starts_with(std::string(name) + ":"); };
   if (starts("full")) {
     const std::vector<int> counts = parse_per_stage(text, where);
@@ -155,7 +158,19 @@ static std::optional<Recompute> parse_measured_out(const std::string& text, cons
     return Recompute{.kind = RecomputeKind::Full, .per_stage = counts};
   }
   if (starts("layers")) return Recompute{.kind = RecomputeKind::Full, .only = parse_layer_numbers(text, where)};
-  return {};
+  for (const RecomputeKind kind : {RecomputeKind::Rotor, RecomputeKind::Graph}) {
+    if (!starts(name_of(kind))) continue;
+    const Bytes budget = parse_bytes(rest(name_of(kind)), where, "recompute");
+    if (budget.value <= 0 || budget.value > std::int64_t{1} << 50)
+      throw Error(where, "recompute", quoted(text), "a budget above 0 and up to 1024 TiB, such as \"rotor:20GiB\"");
+    return Recompute{.kind = kind, .budget = budget};
+  }
+  if (!starts("revolve")) return {};
+  const auto checkpoints = layer_count(rest("revolve"));
+  if (!checkpoints || *checkpoints > kMostCheckpoints)
+    throw Error(where, "recompute", quoted(text),
+                "\"revolve:N\" with N layer inputs kept at once, 0 to " + std::to_string(kMostCheckpoints));
+  return Recompute{.kind = RecomputeKind::Revolve, .checkpoints = *checkpoints};
 }
 
 Recompute parse_recompute(const std::string& text, const std::string& where) {
@@ -163,15 +178,17 @@ Recompute parse_recompute(const std::string& text, const std::string& where) {
   if (text == "selective") return {.kind = RecomputeKind::Selective};
   if (text == "full") return {.kind = RecomputeKind::Full};
   if (text == "auto") return {.kind = RecomputeKind::Full, .layers = -1};
+  if (text == "rotor") return {.kind = RecomputeKind::Rotor};
+  if (text == "graph") return {.kind = RecomputeKind::Graph};
   if (const auto measured_out = parse_measured_out(text, where)) return *measured_out;
   const std::vector<std::string> words = split(text, ',');
   for (const std::string& word : words) {
     if (std::count(recompute_modules().begin(), recompute_modules().end(), word) > 0) continue;
-    std::vector<std::string> known = {"none", "selective", "full", "auto", "layers"};
+    std::vector<std::string> known = {"none", "selective", "full", "auto", "rotor", "revolve", "graph", "layers"};
     known.insert(known.end(), recompute_modules().begin(), recompute_modules().end());
     throw Error(where, "recompute", quoted(word),
-                "none, selective, full, full:N, full:N,N,.., layers:A-B, auto or some of " + joined(recompute_modules()) +
-                    nearest_note(word, known));
+                "none, selective, full, full:N, full:N,N,.., layers:A-B, auto, rotor, revolve:N, graph or some of " +
+                    joined(recompute_modules()) + nearest_note(word, known));
   }
   Recompute recompute = {.kind = RecomputeKind::Modules};
   for (const std::string& module : recompute_modules())

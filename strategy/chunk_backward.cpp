@@ -12,6 +12,7 @@ static Use whole(const Block& block) { return {.buffer = block.buffer, .slot = b
 
 // One backward read of a forward value is done; after the last one the value dies.
 void ChunkProgram::used(SegmentBuilder& out, int l, int name, BackwardState& state) {
+  if (runs_) return;  // the schedule says when
   const Layer& layer = layers_[static_cast<std::size_t>(l)];
   const auto v = real(layer, name);
   const int value = static_cast<int>(v);
@@ -85,6 +86,7 @@ void ChunkProgram::redo(SegmentBuilder& out, int l, int index, BackwardState& st
 
 // Brings back values that the backward is about to read: their producers run again, with all that runs together with them.
 void ChunkProgram::redo_for(SegmentBuilder& out, int l, const std::vector<int>& values, BackwardState& state) {
+  if (runs_) return;  // has run where the schedule says
   const Layer& layer = layers_[static_cast<std::size_t>(l)];
   const auto& operators = layer.graph->operators;
   for (const int name : values) {
@@ -314,7 +316,8 @@ Segment ChunkProgram::build_backward(const BackwardVariant& variant) {
   state.written.assign(state_.units.size(), 0);
   receive_gradient(out, state);
   begin(out);
-  for (int l = static_cast<int>(layers_.size()) - 1; l >= 0; --l) backward_layer(out, l, variant, state);
+  if (runs_) play_backwards(out, variant, state);
+  for (int l = static_cast<int>(layers_.size()) - 1; l >= 0 && !runs_; --l) backward_layer(out, l, variant, state);
   send_gradient(out, state);
   if (variant.half == Work::I) join_kept(out, state);
   Segment segment = out.take();

@@ -130,7 +130,8 @@ Segment ChunkProgram::forward(const ForwardVariant& variant) {
   waited_.assign(state_.units.size(), 0);
   begin(out);
   receive_input(out);
-  for (int l = 0; l < static_cast<int>(layers_.size()); ++l) forward_layer(out, l, variant);
+  if (runs_) play_segment(out, variant);
+  for (int l = 0; l < static_cast<int>(layers_.size()) && !runs_; ++l) forward_layer(out, l, variant);
   send_output(out);
   return out.take();
 }

@@ -67,6 +67,7 @@ void ChunkProgram::add_layers(int first, int last) {
                        .counted = layer.counted ? counted++ : -1});
     if (splits()) layers_.back().late = late_values(layers_.back());
   }
+  if (!lowering_.runs.empty()) keep_by_runs();
   scratch_.resize(graph.kinds.size());
   scratch_gradient_.resize(graph.kinds.size());
 }

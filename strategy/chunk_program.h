@@ -9,6 +9,7 @@
 #include "strategy/keep_rule.h"
 #include "strategy/lowering.h"
 #include "strategy/model_state.h"
+#include "strategy/recompute_runs.h"
 #include "strategy/schedule.h"
 #include "strategy/segment_builder.h"
 
@@ -17,8 +18,8 @@ namespace foreshard {
 // Streams of every role, in this order; unused ones stay empty. Replicas have one communicator, and what is said on a
 // communicator is said in turn (arXiv:2304.11277, section 3.3.2): sums of gradients and gathers of parameters share a stream.
 struct RoleStreams {
-  static constexpr StreamId compute{0}, send_forward{1}, receive_forward{2}, send_backward{3}, receive_backward{4},
-      replicas{5}, tensor{6};
+  static constexpr StreamId compute{0}, send_forward{1}, receive_forward{2}, send_backward{3}, receive_backward{4}, replicas{5},
+      tensor{6};
   // Transfers of the second chunk of a V placement, which go the other way: each of the first four has its twin.
   static constexpr int kSecond = 6;
 };
@@ -154,7 +155,7 @@ class ChunkProgram {
   Use weight_use(int layer, int parameter) const;
   Use weight_gradient_use(int layer, int parameter) const;
   void gather_layer(SegmentBuilder& out, int layer, bool waits_for_parameters);  // ZeRO 3
-  void gather_ahead(SegmentBuilder& out, int layer);  // for the layer whose backward comes next
+  void gather_ahead(SegmentBuilder& out, int layer);                             // for the layer whose backward comes next
   void release_gathered(SegmentBuilder& out, int layer);
 
   // forward (chunk_forward.cpp)
@@ -212,6 +213,19 @@ class ChunkProgram {
   Instruction gather_unit(int unit) const;
   Instruction sum(const char* name, CollectiveKind kind, GroupId group, Bytes bytes, const Use& from, const Use& to) const;
 
+  // under a recomputation schedule (chunk_replay.cpp)
+  void keep_by_runs();
+  Block& now_at(int layer, int value);
+  Block place_of(int life);
+  void play_segment(SegmentBuilder& out, const ForwardVariant& variant);
+  void play_backwards(SegmentBuilder& out, const BackwardVariant& variant, BackwardState& state);
+  void play(SegmentBuilder& out, int run, const ForwardVariant& variant);
+  void play_back(SegmentBuilder& out, int run, const BackwardVariant& variant, BackwardState& state);
+  void end_lives(SegmentBuilder& out, int run);
+  void gather_for(SegmentBuilder& out, int layer, bool waits_for_parameters);
+  void release_gather(SegmentBuilder& out);
+  bool crosses(const ValueLife& life) const { return life.from < runs_->turn && life.to >= runs_->turn; }
+
   Lowering& lowering_;
   Role& role_;
   int role_index_, chunk_, stage_, first_, last_;
@@ -234,7 +248,12 @@ class ChunkProgram {
   ChunkSlots slots_;
   std::map<std::pair<int, int>, Block> deferred_homes_ = {};  // (layer, value), or (-1, index of a gradient)
   const ChunkProgram *local_before_ = nullptr, *local_after_ = nullptr;
-  std::vector<char> waited_ = {};  // [unit], likewise
+  std::vector<char> waited_ = {};    // [unit], likewise
+  const StageRuns* runs_ = nullptr;  // null: layer by layer
+  RunLives lives_ = {};
+  std::vector<std::vector<Block>> now_ = {};            // [layer][value]: where its newest life is
+  std::map<std::pair<int, int>, BufferId> again_ = {};  // (layer, value): made again, and kept while other layers run
+  int gathered_layer_ = -1;
   EventId input_free_ = {}, output_sent_ = {}, gradient_free_ = {}, gradient_sent_ = {}, reduced_ = {}, ready_ = {},
           updated_ = {}, gathered_free_ = {}, ring_free_ = {};
 };

@@ -15,6 +15,7 @@
 #include "strategy/plan_costs.h"
 #include "strategy/receive_slots.h"
 #include "strategy/recompute_layers.h"
+#include "strategy/recompute_schedule.h"
 #include "strategy/role_program.h"
 
 namespace foreshard {
@@ -165,11 +166,16 @@ std::variant<Lowered, Infeasible> lower(const Model& model, const Cluster& clust
 
   if (lowering.strategy.recompute.layers < 0) lowering.strategy.recompute = fewest_redone_layers(lowering);
   lowering.redone = layers_redone(s.recompute, lowering.graph, lowering.layout, *s.schedule, s.pp);
+  if (s.recompute.kind > RecomputeKind::Modules) {
+    auto runs = schedule_stages(lowering);
+    if (auto* refused = std::get_if<Infeasible>(&runs)) return *refused;
+    lowering.runs = std::get<std::vector<StageRuns>>(std::move(runs));
+  }
   SharedPrograms shared;
   for (int role = 0; role < s.pp; ++role) add_role(lowering, role, shared);
   if (cluster.nodes.size() > 1)
     if (auto refused = find_devices(plan, cluster)) return *refused;
-  plan_memory(plan);
+  plan_memory(plan, {.share_kept = !lowering.runs.empty()});
   plan.framework = framework_memory(s);
   const Bytes capacity = gpu_of(cluster, cluster.nodes.front().shape.gpu).memory;
   plan.reserve = {static_cast<std::int64_t>(s.reserve * static_cast<double>(capacity.value))};

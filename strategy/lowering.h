@@ -11,6 +11,7 @@
 #include "core/op_graph.h"
 #include "core/plan.h"
 #include "core/strategy.h"
+#include "strategy/recompute_runs.h"
 #include "strategy/schedule.h"
 #include "strategy/stage_layout.h"
 
@@ -28,8 +29,9 @@ struct Lowering {
   Strategy strategy;  // resolved
   StateTypes types;
   OpGraph graph;
-  StageLayout layout;  // layers of each of the pp * virtual_stages stages
-  std::vector<char> redone = {};  // [op graph layer]: its backward runs its whole forward again (recompute_layers.h)
+  StageLayout layout;                // layers of each of the pp * virtual_stages stages
+  std::vector<StageRuns> runs = {};  // [stage] of a recomputation schedule; empty: layer by layer
+  std::vector<char> redone = {};     // [op graph layer]: its backward runs its whole forward again (recompute_layers.h)
   ScheduleLists lists;
   std::vector<int> input_slots, gradient_slots;  // [stage]: receive buffers
 

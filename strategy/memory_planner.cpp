@@ -20,11 +20,12 @@ struct Scratch {  // one block that lives inside actions only
 
 class RolePlanner {
  public:
-  RolePlanner(const Plan& plan, Role& role) : plan_(plan), role_(role) {}
+  RolePlanner(const Plan& plan, Role& role, const MemoryPlanOptions& options) : plan_(plan), role_(role), options_(options) {}
 
   void place() {
     find_segments();
     classify();
+    if (options_.share_kept) find_kept();
     place_resident();
     place_rings();
     place_scratch();
@@ -64,6 +65,23 @@ class RolePlanner {
     }
   }
 
+  // A buffer of one place that some segments acquire and others release, both on the compute stream: its block is alive in those
+  // from or up to there, and in all other segments throughout.
+  void find_kept() {
+    std::vector<char> possible(role_.buffers.size(), 0);
+    for (std::size_t b = 0; b < possible.size(); ++b)
+      possible[b] = !role_.buffers[b].resident && !is_scratch_[b] && role_.buffers[b].offsets.size() == 1;
+    for (const Segment* segment : segments_)
+      for (const Instruction& instruction : segment->instructions) {
+        const bool compute = role_.streams[instruction.stream.index()].kind == StreamKind::Compute;
+        for (const auto* blocks : {&instruction.acquires, &instruction.releases})
+          for (const Block& block : *blocks)
+            if (!compute) possible[block.buffer.index()] = 0;
+      }
+    is_kept_ = possible;
+  }
+  bool moves(BufferId buffer) const { return is_scratch_[buffer.index()] || (!is_kept_.empty() && is_kept_[buffer.index()]); }
+
   void place_resident() {
     for (Buffer& buffer : role_.buffers) {
       if (!buffer.resident) continue;
@@ -78,14 +96,15 @@ class RolePlanner {
     for (std::size_t slot = 0; slot < most; ++slot)
       for (std::size_t b = 0; b < role_.buffers.size(); ++b) {
         Buffer& buffer = role_.buffers[b];
-        if (buffer.resident || is_scratch_[b] || slot >= buffer.offsets.size()) continue;
+        if (buffer.resident || moves({static_cast<std::int32_t>(b)}) || slot >= buffer.offsets.size()) continue;
         buffer.offsets[slot] = {top_};
         top_ += aligned(buffer.bytes);
       }
   }
 
   int scratch_index(const Block& block) {
-    const auto slot = static_cast<std::size_t>(std::get<std::int32_t>(block.slot.which));
+    const auto* number = std::get_if<std::int32_t>(&block.slot.which);
+    const std::size_t slot = number && is_scratch_[block.buffer.index()] ? static_cast<std::size_t>(*number) : 0;
     std::vector<int>& of_buffer = index_[block.buffer.index()];
     of_buffer.resize(std::max(of_buffer.size(), slot + 1), -1);
     if (of_buffer[slot] < 0) {
@@ -101,22 +120,42 @@ class RolePlanner {
   void find_meetings() {
     index_.resize(role_.buffers.size());
     std::vector<int> alive;
+    const auto appear = [&](int fresh) {
+      for (const int other : alive) {
+        scratch_[static_cast<std::size_t>(fresh)].meets.push_back(other);
+        scratch_[static_cast<std::size_t>(other)].meets.push_back(fresh);
+      }
+      alive.push_back(fresh);
+    };
     for (const Segment* segment : segments_) {
       alive.clear();
+      for (const int kept : kept_before(*segment)) appear(kept);
       for (const Instruction& instruction : segment->instructions) {
-        for (const Block& block : instruction.acquires) {
-          if (!is_scratch_[block.buffer.index()]) continue;
-          const int fresh = scratch_index(block);
-          for (const int other : alive) {
-            scratch_[static_cast<std::size_t>(fresh)].meets.push_back(other);
-            scratch_[static_cast<std::size_t>(other)].meets.push_back(fresh);
-          }
-          alive.push_back(fresh);
-        }
+        for (const Block& block : instruction.acquires)
+          if (moves(block.buffer)) appear(scratch_index(block));
         for (const Block& block : instruction.releases)
-          if (is_scratch_[block.buffer.index()]) std::erase(alive, scratch_index(block));
+          if (moves(block.buffer)) std::erase(alive, scratch_index(block));
       }
     }
+  }
+
+  // Kept blocks that the segment does not acquire before it releases them.
+  std::vector<int> kept_before(const Segment& segment) {
+    std::vector<int> kept;
+    for (std::size_t b = 0; b < is_kept_.size(); ++b) {
+      if (!is_kept_[b]) continue;
+      const BufferId buffer{static_cast<std::int32_t>(b)};
+      const auto names = [&](const std::vector<Block>& blocks) {
+        return std::any_of(blocks.begin(), blocks.end(), [&](const Block& block) { return block.buffer == buffer; });
+      };
+      bool acquired_first = false;
+      for (const Instruction& instruction : segment.instructions) {
+        acquired_first = names(instruction.acquires);
+        if (acquired_first || names(instruction.releases)) break;
+      }
+      if (!acquired_first) kept.push_back(scratch_index({buffer, {0}}));
+    }
+    return kept;
   }
 
   void place_scratch() {
@@ -149,8 +188,9 @@ class RolePlanner {
 
   const Plan& plan_;
   Role& role_;
+  MemoryPlanOptions options_ = {};
   std::vector<const Segment*> segments_ = {};
-  std::vector<char> is_scratch_ = {};
+  std::vector<char> is_scratch_ = {}, is_kept_ = {};  // [buffer]
   std::vector<Scratch> scratch_ = {};
   std::vector<std::vector<int>> index_ = {};  // [buffer][slot] -> scratch
   std::vector<std::pair<std::int64_t, std::int64_t>> taken_ = {};
@@ -159,8 +199,8 @@ class RolePlanner {
 
 }  // namespace
 
-void plan_memory(Plan& plan) {
-  for (Role& role : plan.roles) RolePlanner(plan, role).place();
+void plan_memory(Plan& plan, const MemoryPlanOptions& options) {
+  for (Role& role : plan.roles) RolePlanner(plan, role, options).place();
 }
 
 }  // namespace foreshard

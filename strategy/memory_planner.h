@@ -13,7 +13,13 @@ namespace foreshard {
 
 inline constexpr std::int64_t kBlockAlignment = 256;
 
+struct MemoryPlanOptions {
+  // Blocks that wait for the backward of the only micro-batch in flight share bytes with scratch, too: what a recomputation
+  // schedule makes again lies where what was kept has died. Others keep bytes of their own, so that what stages need adds up.
+  bool share_kept = false;
+};
+
 // Fills Buffer::offsets of every role.
-void plan_memory(Plan& plan);
+void plan_memory(Plan& plan, const MemoryPlanOptions& options = {});
 
 }  // namespace foreshard

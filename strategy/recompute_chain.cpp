@@ -69,14 +69,24 @@ class Chain {
 
 }  // namespace
 
-RecomputePlan recompute_chain(const std::vector<RecomputeStage>& stages, int memory) {
-  if (stages.empty()) return {};
-  if (memory < 0) return {.seconds = kNever};
-  const Chain chain(stages, memory);
-  const int last = static_cast<int>(stages.size()) - 1;
+static RecomputePlan plan_of(const Chain& chain, int last, int memory) {
   RecomputePlan plan{.seconds = chain.best(0, last, memory)};
   if (plan.seconds < kNever) chain.write(0, last, memory, plan.steps);
   return plan;
+}
+
+RecomputePlan recompute_chain(const std::vector<RecomputeStage>& stages, int memory) {
+  if (stages.empty()) return {};
+  if (memory < 0) return {.seconds = kNever};
+  return plan_of(Chain(stages, memory), static_cast<int>(stages.size()) - 1, memory);
+}
+
+std::vector<RecomputePlan> recompute_chains(const std::vector<RecomputeStage>& stages, int memory) {
+  std::vector<RecomputePlan> plans;
+  if (stages.empty() || memory < 0) return plans;
+  const Chain chain(stages, memory);
+  for (int m = 0; m <= memory; ++m) plans.push_back(plan_of(chain, static_cast<int>(stages.size()) - 1, m));
+  return plans;
 }
 
 std::int64_t revolve_forwards(int steps, int checkpoints) {

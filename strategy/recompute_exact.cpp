@@ -19,7 +19,9 @@ class BranchAndBound {
   BranchAndBound(const std::vector<RecomputeNode>& graph, int budget)
       : graph_(graph), budget_(budget), nodes_(static_cast<int>(graph.size())) {
     FS_ASSERT(nodes_ <= 30);
-    for (const RecomputeNode& node : graph) {
+    for (std::size_t i = 0; i < graph.size(); ++i) {
+      const RecomputeNode& node = graph[i];
+      if (node.once) once_only_ |= Set{1} << i;
       Set inputs = 0;
       for (const int input : node.inputs) inputs |= Set{1} << input;
       inputs_.push_back(inputs);
@@ -104,6 +106,7 @@ class BranchAndBound {
       if (node < 0) {
         ++visited_;
         const Set run = base | made_of(next, kept);
+        if (run & once_only_ & ~(Set{1} << t)) return;
         const double after = spent + seconds(run), least = after + bound(t, next);
         if (least < best_ && fits(t, kept, next, run)) branches.push_back({least, after, next});
         return;
@@ -120,6 +123,7 @@ class BranchAndBound {
   void end(Set kept, double spent) {
     const int t = nodes_ - 1;
     const Set run = made_of(Set{1} << t, kept);
+    if (run & once_only_ & ~(Set{1} << t)) return;
     if (spent + seconds(run) >= best_ || !fits(t, kept, 0, run)) return;
     best_ = spent + seconds(run);
     std::vector<std::vector<bool>> keep;
@@ -137,6 +141,7 @@ class BranchAndBound {
   std::vector<double> once_ = {};                              // [t]: seconds of the nodes from t on
   std::vector<std::unordered_map<Set, double>> fastest_ = {};  // [stage]{kept}: seconds before it
   std::vector<Set> way_ = {};                                  // [stage]: kept, on the branch under way
+  Set once_only_ = 0;
   double best_ = kNever;
   GraphSchedule found_ = {};
   std::int64_t visited_ = 0;

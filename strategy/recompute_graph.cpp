@@ -98,32 +98,66 @@ GraphSchedule schedule_of(const std::vector<RecomputeNode>& graph, const std::ve
   return schedule;
 }
 
-GraphSchedule recompute_greedy(const std::vector<RecomputeNode>& graph, int budget) {
+// Every value is kept from its stage to its last reader.
+static GraphSchedule keep_everything(const std::vector<RecomputeNode>& graph) {
   std::vector<Row> keep(graph.size(), Row(graph.size(), false));
+  for (std::size_t reader = 0; reader < graph.size(); ++reader)
+    for (const int input : graph[reader].inputs)
+      for (std::size_t t = at(input) + 1; t <= reader; ++t) keep[t][at(input)] = true;
+  return schedule_of(graph, keep);
+}
+
+static bool repeats_once(const std::vector<RecomputeNode>& graph, const GraphSchedule& schedule) {
   for (std::size_t t = 0; t < graph.size(); ++t)
     for (std::size_t i = 0; i < t; ++i)
-      for (std::size_t reader = t; reader < graph.size(); ++reader)
-        if (std::find(graph[reader].inputs.begin(), graph[reader].inputs.end(), static_cast<int>(i)) !=
-            graph[reader].inputs.end())
-          keep[t][i] = true;
-  GraphSchedule schedule = schedule_of(graph, keep);
-  while (schedule.peak > budget) {
-    GraphSchedule best;
-    double best_ratio = -1;
-    for (const Stretch& drop : stretches(graph, schedule)) {
-      std::vector<Row> fewer = schedule.keep;
-      for (int t = drop.from; t < drop.to; ++t) fewer[at(t)][at(drop.node)] = false;
-      GraphSchedule changed = schedule_of(graph, fewer);
-      if (changed.peak > schedule.peak) continue;
-      const double freed = static_cast<double>(schedule.peak - changed.peak) +
-                           1e-6 * graph[at(drop.node)].bytes * static_cast<double>(drop.to - drop.from);
-      const double ratio = freed / (changed.seconds - schedule.seconds + 1e-12);
-      if (ratio > best_ratio) best_ratio = ratio, best = std::move(changed);
-    }
-    if (best_ratio < 0) return {};
-    schedule = std::move(best);
+      if (graph[i].once && schedule.compute[t][i]) return true;
+  return false;
+}
+
+// One stretch less, the best by what a play of the whole schedule says; empty: none that does not raise the peak.
+static GraphSchedule one_stretch_less(const std::vector<RecomputeNode>& graph, const GraphSchedule& schedule) {
+  GraphSchedule best;
+  double best_ratio = -1;
+  for (const Stretch& drop : stretches(graph, schedule)) {
+    std::vector<Row> fewer = schedule.keep;
+    for (int t = drop.from; t < drop.to; ++t) fewer[at(t)][at(drop.node)] = false;
+    GraphSchedule changed = schedule_of(graph, fewer);
+    if (changed.peak > schedule.peak || repeats_once(graph, changed)) continue;
+    const double freed = static_cast<double>(schedule.peak - changed.peak) +
+                         1e-6 * graph[at(drop.node)].bytes * static_cast<double>(drop.to - drop.from);
+    const double ratio = freed / (changed.seconds - schedule.seconds + 1e-12);
+    if (ratio > best_ratio) best_ratio = ratio, best = std::move(changed);
   }
+  return best;
+}
+
+std::vector<GraphSchedule> recompute_greedy_path(const std::vector<RecomputeNode>& graph, int budget) {
+  std::vector<GraphSchedule> path = {keep_everything(graph)};
+  while (path.back().peak > budget) {
+    GraphSchedule next = one_stretch_less(graph, path.back());
+    if (next.keep.empty()) break;
+    path.push_back(std::move(next));
+  }
+  return path;
+}
+
+GraphSchedule keep_longer(const std::vector<RecomputeNode>& graph, GraphSchedule schedule, int budget) {
+  const int stages = static_cast<int>(graph.size());
+  for (int node = 0; node < stages; ++node)
+    for (int from = node, to = node + 1; to < stages; ++to) {
+      if (!schedule.compute[at(to)][at(node)]) continue;
+      std::vector<Row> more = schedule.keep;
+      for (int t = from + 1; t <= to; ++t) more[at(t)][at(node)] = true;
+      if (GraphSchedule kept = schedule_of(graph, more); kept.peak <= budget && kept.seconds < schedule.seconds)
+        schedule = std::move(kept);
+      from = to;
+    }
   return schedule;
+}
+
+GraphSchedule recompute_greedy(const std::vector<RecomputeNode>& graph, int budget) {
+  std::vector<GraphSchedule> path = recompute_greedy_path(graph, budget);
+  return path.back().peak <= budget ? keep_longer(graph, std::move(path.back()), budget) : GraphSchedule{};
 }
 
 std::vector<int> chain_points(const std::vector<RecomputeNode>& graph) {

@@ -12,6 +12,7 @@ struct RecomputeNode {
   double seconds = 0;
   int bytes = 0;                 // of its value
   std::vector<int> inputs = {};  // earlier nodes
+  bool once = false;             // never computed again: a backward, which adds to the gradients of weights
 };
 
 struct GraphSchedule {
@@ -27,8 +28,12 @@ GraphSchedule schedule_of(const std::vector<RecomputeNode>& graph, const std::ve
 
 // From keeping everything, drops again and again a stretch between two uses until the peak is inside the budget. Every stretch
 // that could go is played through (schedule_of): the one with the best ratio of peak bytes freed to seconds that the play takes
-// longer goes; bytes times stages break ties.
+// longer goes; bytes times stages break ties. Then keep_longer.
 GraphSchedule recompute_greedy(const std::vector<RecomputeNode>& graph, int budget);
+// What is made in one stage and again in a later one is kept between the two where that stays inside the budget.
+GraphSchedule keep_longer(const std::vector<RecomputeNode>& graph, GraphSchedule schedule, int budget);
+// All schedules on that way, from keeping everything to the first inside the budget, or the last that it finds.
+std::vector<GraphSchedule> recompute_greedy_path(const std::vector<RecomputeNode>& graph, int budget);
 
 // The oracle: branch and bound over what is kept from stage to stage, exact, for graphs of about a dozen nodes (at most 30).
 // After stage t with a set S kept no schedule needs fewer seconds than all later nodes once, and those nodes again that later ones

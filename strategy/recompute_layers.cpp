@@ -2,12 +2,7 @@
 
 #include <algorithm>
 
-#include "core/memory_timeline.h"
-#include "core/network.h"
-#include "core/ranks.h"
-#include "strategy/framework_memory.h"
-#include "strategy/memory_planner.h"
-#include "strategy/role_program.h"
+#include "strategy/role_trial.h"
 #include "strategy/schedule.h"
 
 namespace foreshard {
@@ -34,24 +29,6 @@ bool takes_in(const Recompute& recompute, int stage, int rank, int of_stage, int
   if (recompute.per_stage.empty()) return recompute.layers == 0 || of_stage < recompute.layers;
   const bool by_rank = static_cast<int>(recompute.per_stage.size()) == pp;
   return of_stage < recompute.per_stage[static_cast<std::size_t>(by_rank ? rank : stage)];
-}
-
-// The kind of GPU of each rank: placed as the whole plan will be.
-std::vector<std::string> device_kinds(const Lowering& lowering) {
-  const auto pp = static_cast<std::size_t>(lowering.strategy.pp);
-  if (lowering.cluster.nodes.size() == 1) return std::vector<std::string>(pp, lowering.cluster.nodes.front().shape.gpu);
-  Plan bare = lowering.plan;
-  for (std::size_t role = 0; role < pp; ++role) {
-    bare.roles.push_back({.name = text(static_cast<std::int64_t>(role))});
-    for (const AxisId axis : {lowering.dp_outer, lowering.dp, lowering.cp, lowering.tp})
-      if (axis.valid()) bare.roles.back().axes.push_back(axis);
-  }
-  const Network network(lowering.cluster);
-  const Ranks ranks(bare);
-  std::vector<std::string> kinds;
-  for (std::int32_t role = 0; role < lowering.strategy.pp; ++role)
-    kinds.push_back(network.gpu(ranks.device(ranks.first({role}))).name);
-  return kinds;
 }
 
 }  // namespace
@@ -96,19 +73,11 @@ std::optional<Infeasible> refuse_layers(const Recompute& recompute, const OpGrap
 
 Recompute fewest_redone_layers(const Lowering& lowering) {
   const Strategy& s = lowering.strategy;
-  const std::vector<std::string> kinds = device_kinds(lowering);
-  const Gpu& first = gpu_of(lowering.cluster, lowering.cluster.nodes.front().shape.gpu);
-  const auto reserve = static_cast<std::int64_t>(s.reserve * static_cast<double>(first.memory.value));
-  Lowering trial = lowering;
+  RoleTrial trial(lowering);
   const auto fits = [&](int rank, int count) {
-    trial.plan = lowering.plan, trial.embedding = {};
     const Recompute some{.kind = RecomputeKind::Full, .per_stage = std::vector<int>(static_cast<std::size_t>(s.pp), count)};
-    trial.redone = layers_redone(some, trial.graph, trial.layout, *s.schedule, s.pp);
-    SharedPrograms shared;
-    add_role(trial, rank, shared);
-    plan_memory(trial.plan);
-    const Bytes capacity = gpu_of(lowering.cluster, kinds[static_cast<std::size_t>(rank)]).memory;
-    return arena_bytes(trial.plan.roles.back(), Space::Device) + framework_memory(s) + Bytes{reserve} <= capacity;
+    trial.lowering.redone = layers_redone(some, lowering.graph, lowering.layout, *s.schedule, s.pp);
+    return trial.fits(rank);
   };
   Recompute found{.kind = RecomputeKind::Full};
   bool all = true, none = true;

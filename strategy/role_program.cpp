@@ -129,7 +129,7 @@ class RoleProgram {
     };
     for (int chunk = 1; chunk < lowering_.chunks(); ++chunk)
       if (counted_kinds(stage_of(chunk)) != counted_kinds(stage_of(0))) return false;
-    return lowering_.chunks() > 1;
+    return lowering_.chunks() > 1 && lowering_.runs.empty();  // schedules of chunks keep other values
   }
 
   ChunkSlots slots_of(int stage) const {
@@ -159,6 +159,11 @@ class RoleProgram {
         text += std::to_string(lowering_.graph.layers[static_cast<std::size_t>(l)].kind) +
                 (lowering_.redone[static_cast<std::size_t>(l)] ? "r," : ",");
       text += ";";
+      if (lowering_.runs.empty()) continue;
+      const StageRuns& runs = lowering_.runs[static_cast<std::size_t>(stage)];
+      for (const OpRun& run : runs.runs)
+        text += std::to_string(run.layer) + "." + std::to_string(run.op) + (run.backward ? "b" : "f");
+      text += "turn" + std::to_string(runs.turn);
     }
     return text;
   }

@@ -170,6 +170,7 @@ std::optional<Runner> find_runner(const std::string& framework) {
 }
 
 const char* refused_by(Runner runner, const Point& point) {
+  if (point.recompute > RecomputeKind::Modules) return "it has no such schedule of recomputation";
   if (point.recompute == RecomputeKind::Full && point.recompute_layers < 0) return "its stages recompute alike";
   switch (runner) {
     case Runner::Megatron: return refused_by_megatron(point);

@@ -87,17 +87,20 @@ TEST(LayerSplit, TheEndsMayHaveNoLayer) {
 }
 
 TEST(StrategyText, RecomputeForms) {
-  for (const std::string text : {"none", "selective", "full", "full:2", "full:8,6,4x2", "full:0,3", "full:3x1", "layers:0-7,12",
-                                 "layers:3", "auto", "attention", "attention,norm"})
+  for (const std::string text :
+       {"none",          "selective", "full",  "full:2",     "full:8,6,4x2",   "full:0,3",  "full:3x1",
+        "layers:0-7,12", "layers:3",  "auto",  "attention",  "attention,norm", "rotor",     "rotor:20GiB",
+        "rotor:1500MiB", "rotor:77B", "graph", "graph:3GiB", "revolve:0",      "revolve:12"})
     EXPECT_EQ(to_text(parse_recompute(text, "")), text);
   EXPECT_EQ(parse_recompute("full:8,6,4x2", "").per_stage, (std::vector<int>{8, 6, 4, 4}));
   EXPECT_EQ(to_text(parse_recompute("full:1,1,2", "")), "full:1x2,2");
   EXPECT_EQ(parse_recompute("layers:1-3,7", "").only, (std::vector<int>{1, 2, 3, 7}));
   EXPECT_EQ(to_text(parse_recompute("layers:1,2,3,7", "")), "layers:1-3,7");
   EXPECT_EQ(to_text(parse_recompute("norm,attention,norm", "")), "attention,norm");
-  EXPECT_EQ(message_of([] { parse_recompute("selectiv", "--recompute"); }),
-            "--recompute: recompute: found \"selectiv\", expected none, selective, full, full:N, full:N,N,.., layers:A-B, auto "
-            "or some of attention,norm,activation,mlp,dropout (nearest: \"selective\")");
+  EXPECT_EQ(
+      message_of([] { parse_recompute("selectiv", "--recompute"); }),
+      "--recompute: recompute: found \"selectiv\", expected none, selective, full, full:N, full:N,N,.., layers:A-B, auto, "
+      "rotor, revolve:N, graph or some of attention,norm,activation,mlp,dropout (nearest: \"selective\")");
   EXPECT_EQ(message_of([] { parse_recompute("full:0", "s"); }),
             "s: recompute: found \"full:0\", expected \"full:N\" with N layers per stage, at least 1");
   for (const std::string part : {"", "-1", "2x", "x2", "2x0", "1x2x3", "two", "99999999999"})
@@ -105,6 +108,17 @@ TEST(StrategyText, RecomputeForms) {
         message_of([&] { parse_recompute("full:3," + part, "s"); }),
         "s: recompute: found \"" + part + "\" in \"full:3," + part +
             "\", expected \"full:N\" with N layers of every stage, at least 1, or of each stage such as \"full:8,6,4x2\"");
+  EXPECT_EQ(parse_recompute("rotor:1.5 GiB", "").budget, Bytes{3 << 29});
+  for (const std::string budget : {"0", "2000TiB"})
+    EXPECT_EQ(
+        message_of([&] { parse_recompute("graph:" + budget, "s"); }),
+        "s: recompute: found \"graph:" + budget + "\", expected a budget above 0 and up to 1024 TiB, such as \"rotor:20GiB\"");
+  EXPECT_TRUE(
+      message_of([] { parse_recompute("rotor:much", "s"); }).starts_with("s: recompute: found \"much\", expected a size"));
+  for (const std::string inputs : {"", "-1", "1001", "two"})
+    EXPECT_EQ(
+        message_of([&] { parse_recompute("revolve:" + inputs, "s"); }),
+        "s: recompute: found \"revolve:" + inputs + "\", expected \"revolve:N\" with N layer inputs kept at once, 0 to 1000");
   for (const std::string part : {"", "2", "3", "9-7", "4-", "-4", "4-5-6", "a"})
     EXPECT_EQ(message_of([&] { parse_recompute("layers:0-3," + part, "s"); }),
               "s: recompute: found \"" + part + "\" in \"layers:0-3," + part +
@@ -163,6 +177,10 @@ TEST(StrategyJson, EveryMistakeIsNamed) {
   begins(R"({"recompute": {"kind": "full", "layers": 2, "only": "1-2"}})", "my.strategy.json: recompute.only: found \"1-2\"");
   begins(R"({"recompute": {"kind": "none", "only": "1-2"}})",
          "my.strategy.json: recompute.only: found \"1-2\", expected no only");
+  begins(R"({"recompute": {"kind": "full", "budget": 5}})", "my.strategy.json: recompute.budget: found 5, expected no budget");
+  begins(R"({"recompute": {"kind": "rotor", "budget": "much"}})", "my.strategy.json: recompute.budget: found \"much\"");
+  begins(R"({"recompute": {"kind": "rotor", "checkpoints": 5}})",
+         "my.strategy.json: recompute.checkpoints: found 5, expected no checkpoints");
   begins(R"({"recompute": {"kind": "modules"}})", "my.strategy.json: recompute.modules: found nothing, expected a value");
   begins(R"({"recompute": {"kind": "modules", "modules": []}})", "my.strategy.json: recompute.modules: found an array of 0");
   begins(R"({"recompute": {"kind": "modules", "modules": ["norms"]}})",
@@ -201,13 +219,17 @@ static Strategy random_strategy(std::mt19937_64& random) {
       case OptionType::Text: break;  // below
     }
     if (option.path == "recompute")
-      value = std::array<std::string, 7>{"none",
-                                         "selective",
-                                         "full",
-                                         "full:" + std::to_string(1 + pick(99)),
-                                         "norm,mlp",
-                                         "full:3,0x2",
-                                         "layers:2-" + std::to_string(2 + pick(9))}[pick(7)];
+      value = std::array<std::string, 11>{"none",
+                                          "selective",
+                                          "full",
+                                          "full:" + std::to_string(1 + pick(99)),
+                                          "norm,mlp",
+                                          "full:3,0x2",
+                                          "layers:2-" + std::to_string(2 + pick(9)),
+                                          "rotor",
+                                          "graph:5MB",
+                                          "revolve:3",
+                                          "rotor:3GiB"}[pick(11)];
     if (option.path == "layer_split") value = "3x" + std::to_string(1 + pick(9)) + ",2";
     option.set(s, value, "test");
   }

@@ -181,7 +181,7 @@ TEST(RecomputeGraph, GreedyIsNearTheOptimum) {
   std::printf("greedy over exact: mean %.4f, worst %.2f of %d graphs; exact alone finds %d\n", sum / both, worst, both,
               only_exact);
   EXPECT_GT(both, 300);
-  EXPECT_GT(beaten, 2);
+  EXPECT_GT(beaten, 1);
   EXPECT_LT(sum / both, 1.10);
   EXPECT_LT(only_exact, both / 10);
 }
