@@ -6,10 +6,11 @@
 
 namespace foreshard {
 
-enum class MeshKind : std::uint32_t { Message, Beat, Failed, Bye };
+// Lent: a message that the receiver takes itself from the sender's memory, at the address after the frame.
+enum class MeshKind : std::uint32_t { Message, Beat, Failed, Bye, Lent };
 
 struct MeshFrame {
-  static constexpr std::uint32_t kMagic = 0x66736832;  // tells another program, version or byte order
+  static constexpr std::uint32_t kMagic = 0x66736833;  // tells another program, version or byte order
   std::uint32_t magic = kMagic;
   MeshKind kind = MeshKind::Message;
   std::int32_t from = 0, to = 0;  // ranks; -1 - process between processes

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "core/error.h"
 #include "exec/process_mesh_parts.h"
@@ -60,6 +61,7 @@ ProcessMesh::ProcessMesh(const MeshOptions& options) : options_(options) {
     log("knocked at " + place.address + " port " + std::to_string(place.port));
   }
   compare_clocks(until);
+  find_neighbours(until);
   for (int p = 0; p < place.processes; ++p) {
     if (p == place.process) continue;
     Peer& peer = *peers_[static_cast<std::size_t>(p)];
@@ -117,11 +119,14 @@ void ProcessMesh::guard(Stop* stop) {
 
 // Who does not take it, because it hangs or its network is cut, hears the connection end.
 void ProcessMesh::tell_failure(const std::string& why) {
-  const auto bytes = std::as_bytes(std::span(why)).first(std::min<std::size_t>(why.size(), kMostWords));
+  std::string reason;
   {
     const std::lock_guard lock(mutex_);
+    if (std::exchange(told_, true)) return;
     if (failure_.empty()) failure_ = why;
+    reason = failure_;  // the first cause, not what followed from it
   }
+  const auto bytes = std::as_bytes(std::span(reason)).first(std::min<std::size_t>(reason.size(), kMostWords));
   for (int p = 0; p < processes(); ++p) {
     Peer& peer = *peers_[static_cast<std::size_t>(p)];
     if (p == process() || peer.over) continue;

@@ -35,8 +35,9 @@ struct MeshOptions {
   // Lines "name=value" that have to be the same everywhere: what is run.
   std::string run = {};
   std::string job = {};  // letters and digits; who has another one belongs to another run and is sent away
-  std::chrono::milliseconds rendezvous{30000};             // to find each other
-  std::chrono::milliseconds patience{3000};                // without a sign of life from a process
+  std::chrono::milliseconds rendezvous{30000};  // to find each other
+  std::chrono::milliseconds patience{3000};     // without a sign of life from a process
+  bool lends = true;                            // processes of one machine read large messages from each other's memory
   std::function<void(const std::string& event)> log = {};  // from any thread, one at a time
 };
 
@@ -70,6 +71,11 @@ class ProcessMesh {
   };
   void send(RankId from, RankId to, std::uint64_t channel, std::span<const std::byte> bytes, std::int64_t when);
   Message receive(RankId from, RankId to, std::uint64_t channel, const Stop& stop);  // throws Stopped
+  // The same, but where both processes are on one machine and the system lets them, the receiver takes the bytes from here itself: they must
+  // stay as they are until it says, in a message of its own, that it has them. False: they have been sent.
+  bool lend(RankId from, RankId to, std::uint64_t channel, std::span<const std::byte> bytes, std::int64_t when);
+  bool lends_to(RankId to) const;  // whether `lend` may do so
+  bool borrows_from(RankId from) const;
   // The next message of the channel that nobody waits for yet goes to this place. `await` throws Stopped, and DeviceError for a message of
   // another size, or when the sender has ended. After `forget` nothing is written there any more.
   void post(RankId from, RankId to, std::uint64_t channel, MeshArrival& arrival);
@@ -100,6 +106,8 @@ class ProcessMesh {
     std::thread reader = {};
     std::atomic<std::int64_t> heard = 0, ended = 0;
     std::atomic<bool> works = false, over = false;  // over: it said that it goes
+    int borrows_from = 0;                           // its process number on this machine, if its memory can be read; else 0
+    bool lends_to = false;                          // it can read the memory of this one
     bool read = false;                              // nothing more comes
     // Under `mutex_`:
     Running running = {};
@@ -124,11 +132,16 @@ class ProcessMesh {
   std::unique_ptr<ListeningSocket> knock(Deadline until);
   void meet_others(ListeningSocket& door, const std::vector<MeshAddress>& addresses, Deadline until);
   void compare_clocks(Deadline until);
+  void find_neighbours(Deadline until);
   void read(int process);
   void read_all(int process);
   void read_message(int process, const Frame& frame);
+  MeshArrival* place_for(Peer& peer, const Channel& channel, const Frame& frame);
   bool land(Peer& peer, const Channel& channel, const Frame& frame);
   void fill(Peer& peer, std::span<std::byte> place);
+  bool lends() const;
+  void borrow(Peer& peer, std::uint64_t address, std::span<std::byte> place) const;
+  void land_borrowed(Peer& peer, const Channel& channel, const Frame& frame);
   void leave(Peer& peer, bool whole, bool broken);
   std::vector<std::byte> read_bytes(Peer& peer, std::int64_t bytes);
   void expect_sender(int process, const Frame& frame) const;
@@ -136,6 +149,9 @@ class ProcessMesh {
   void beat();
   void beat_once(const Running& running);
   void write(int process, const Frame& frame, std::span<const std::byte> bytes);
+  void blaming(int process, const std::function<void()>& sends);
+  void write_words(int process, std::span<const std::byte> words);
+  void expect_room(const Peer& peer, std::int64_t bytes) const;
   bool write_soon(int process, const Frame& frame, std::span<const std::byte> bytes, std::chrono::milliseconds within);
   void put(const Channel& channel, Message message);
   void fail(const std::string& why);
@@ -155,7 +171,7 @@ class ProcessMesh {
   std::int64_t waiting_ = 0;  // bytes of messages there
   std::string failure_;
   Stop* stop_ = nullptr;
-  bool closed_ = false;
+  bool closed_ = false, told_ = false;  // told: the others, of the failure
   std::atomic<std::int64_t> ended_ = 0;
   std::atomic<bool> works_ = false;
   Running running_;

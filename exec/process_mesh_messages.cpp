@@ -13,6 +13,7 @@ using namespace mesh;
 
 namespace {
 
+constexpr int kLooks = 40;
 constexpr std::size_t kMostAtOnce = std::size_t{16} << 20U;
 
 // Half the memory of the machine: messages that wait there beyond it come from a peer that is broken.
@@ -70,15 +71,29 @@ void ProcessMesh::send(RankId from, RankId to, std::uint64_t channel, std::span<
   Frame frame;
   frame.kind = MeshKind::Message, frame.from = from.value, frame.to = to.value, frame.channel = channel;
   frame.when = when + offset_;
+  blaming(there, [&] { write(there, frame, bytes); });
+}
+
+void ProcessMesh::write_words(int process, std::span<const std::byte> words) {
+  Peer& peer = *peers_[static_cast<std::size_t>(process)];
+  blaming(process, [&] {
+    const std::lock_guard lock(peer.sending);
+    peer.socket.send(words.data(), words.size());
+  });
+}
+
+// Who cannot be written to has a name, and mostly a reason.
+void ProcessMesh::blaming(int process, const std::function<void()>& sends) {
   try {
-    write(there, frame, bytes);
+    sends();
   } catch (const DeviceError& error) {
     {
       std::unique_lock lock(mutex_);  // who reads this connection knows more: what the other said last, or that it has ended
       changed_.wait_for(lock, kWord, [&] { return !failure_.empty(); });
     }
-    fail(name(there) + ": " + error.what() + last_heard(there));
-    throw;
+    fail(name(process) + ": " + error.what() + last_heard(process));
+    const std::lock_guard lock(mutex_);
+    throw DeviceError("the run", failure_);
   }
 }
 
@@ -136,6 +151,12 @@ void ProcessMesh::await(RankId from, MeshArrival& arrival, const Stop& stop) {
   const int there = process_of(from);
   using State = MeshArrival::State;
   const auto here = [&] { return arrival.state == State::Here || arrival.state == State::Wrong; };
+  // What is on its way is often here before a thread could fall asleep and be woken.
+  for (int look = 0; look < kLooks && !here(); ++look) {
+    lock.unlock();
+    std::this_thread::yield();
+    lock.lock();
+  }
   stop.wait(lock, *arrival.changed, [&] { return here() || has_ended(there); });
   if (!here()) throw DeviceError("receiving from " + name(there), "it has ended");
   if (arrival.state == State::Wrong)
@@ -162,7 +183,7 @@ std::vector<std::string> ProcessMesh::gather(const std::string& own) {
   if (process() != 0) {
     Frame frame;
     frame.kind = MeshKind::Message, frame.from = -1 - process(), frame.to = -1, frame.channel = kControl;
-    write(0, frame, bytes);
+    blaming(0, [&] { write(0, frame, bytes); });
     return {};
   }
   std::vector<std::string> all = {own};
@@ -189,7 +210,10 @@ std::vector<std::string> ProcessMesh::all_gather(const std::string& own) {
   const std::string text = packed(all);
   Frame frame;
   frame.kind = MeshKind::Message, frame.from = -1, frame.channel = kControl;
-  for (int p = 1; p < processes(); ++p) frame.to = -1 - p, write(p, frame, std::as_bytes(std::span(text)));
+  for (int p = 1; p < processes(); ++p) {
+    frame.to = -1 - p;
+    blaming(p, [&] { write(p, frame, std::as_bytes(std::span(text))); });
+  }
   return all;
 }
 
@@ -210,7 +234,7 @@ void ProcessMesh::read_all(int process) {
       if (!peer.socket.receive(static_cast<MeshFrame*>(&frame), sizeof(MeshFrame))) break;
       check_frame(frame, peer.socket.peer());
       peer.heard = steady_now();
-      if (frame.kind == MeshKind::Message)
+      if (frame.kind == MeshKind::Message || frame.kind == MeshKind::Lent)
         read_message(process, frame);
       else
         take(process, frame);
@@ -240,40 +264,45 @@ void ProcessMesh::read_message(int process, const Frame& frame) {
   expect_sender(process, frame);
   Peer& peer = *peers_[static_cast<std::size_t>(process)];
   const Channel channel{frame.from, frame.to, frame.channel};
+  if (frame.kind == MeshKind::Lent) return land_borrowed(peer, channel, frame);
   if (land(peer, channel, frame)) return;
-  {
-    const std::lock_guard lock(mutex_);
-    if (frame.bytes > most_waiting() - waiting_)
-      throw DeviceError("receiving from " + peer.socket.peer(), "more messages than this machine can keep");
-  }
+  expect_room(peer, frame.bytes);
   put(channel, {read_bytes(peer, frame.bytes), frame.when - offset_});
+}
+
+void ProcessMesh::expect_room(const Peer& peer, std::int64_t bytes) const {
+  const std::lock_guard lock(mutex_);
+  if (bytes > most_waiting() - waiting_)
+    throw DeviceError("receiving from " + peer.socket.peer(), "more messages than this machine can keep");
+}
+
+// The place that waits for a message, now being filled; null: there is none.
+MeshArrival* ProcessMesh::place_for(Peer& peer, const Channel& channel, const Frame& frame) {
+  const std::lock_guard lock(mutex_);
+  Inbox& inbox = inbox_[channel];
+  if (inbox.places.empty()) return nullptr;
+  MeshArrival* arrival = inbox.places.front();
+  inbox.places.pop_front();
+  arrival->found = static_cast<std::size_t>(frame.bytes), arrival->when = frame.when - offset_;
+  if (arrival->found != arrival->place.size()) {
+    arrival->state = MeshArrival::State::Wrong;
+    arrival->changed->notify_all();
+    throw DeviceError("receiving from " + peer.socket.peer(),
+                      "a message of " + text(arrival->found) + " instead of " + text(arrival->place.size()));
+  }
+  arrival->state = MeshArrival::State::Filling;
+  peer.filling = arrival;
+  return arrival;
 }
 
 // Straight to the place that waits for it; false: there is none.
 bool ProcessMesh::land(Peer& peer, const Channel& channel, const Frame& frame) {
-  MeshArrival* arrival = nullptr;
-  {
-    const std::lock_guard lock(mutex_);
-    Inbox& inbox = inbox_[channel];
-    if (inbox.places.empty()) return false;
-    arrival = inbox.places.front();
-    inbox.places.pop_front();
-    arrival->found = static_cast<std::size_t>(frame.bytes), arrival->when = frame.when - offset_;
-    if (arrival->found != arrival->place.size()) {
-      arrival->state = MeshArrival::State::Wrong;
-      arrival->changed->notify_all();
-      throw DeviceError("receiving from " + peer.socket.peer(),
-                        "a message of " + text(arrival->found) + " instead of " + text(arrival->place.size()));
-    }
-    if (arrival->found == 0) {
-      arrival->state = MeshArrival::State::Here;
-      arrival->changed->notify_all();
-      return true;
-    }
-    arrival->state = MeshArrival::State::Filling;
-    peer.filling = arrival;
-  }
-  fill(peer, arrival->place);
+  const MeshArrival* arrival = place_for(peer, channel, frame);
+  if (!arrival) return false;
+  if (frame.bytes == 0)
+    leave(peer, true, false);
+  else
+    fill(peer, arrival->place);
   return true;
 }
 
@@ -330,7 +359,8 @@ void ProcessMesh::take(int process, const Frame& frame) {
   const std::vector<std::byte> bytes = read_bytes(peer, frame.bytes);
   const std::string words = printable({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   switch (frame.kind) {
-    case MeshKind::Message: return;  // see read_message
+    case MeshKind::Message:
+    case MeshKind::Lent: return;  // see read_message
     case MeshKind::Beat: {
       peer.ended = frame.when;
       peer.works = (frame.channel & kWorks) != 0;

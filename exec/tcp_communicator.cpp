@@ -25,7 +25,7 @@ std::uint64_t channel_of(const std::string& words) {
 }
 
 // Bytes that are sent, received and summed at once: few enough to lie in the nearer caches, enough that a message costs little.
-constexpr std::int64_t kChunk = 256 << 10;
+constexpr std::int64_t kLargeChunk = 512 << 10, kSmallChunk = 256 << 10, kLarge = 2 << 20;
 // A rank sends so many chunks before it sums the first.
 constexpr std::int64_t kAhead = 4;
 // A peer is at most this many chunks further, so that each chunk finds its place waiting.
@@ -38,6 +38,9 @@ struct Wire {
 
   void send(RankId to, std::uint64_t channel, const std::byte* data, std::int64_t bytes, std::int64_t when) const {
     mesh.send(own, to, channel, {data, static_cast<std::size_t>(bytes)}, when);
+  }
+  void lend(RankId to, std::uint64_t channel, const std::byte* data, std::int64_t bytes, std::int64_t when) const {
+    mesh.lend(own, to, channel, {data, static_cast<std::size_t>(bytes)}, when);
   }
 };
 
@@ -61,8 +64,11 @@ struct Landing {
 // Elements of the operands that one member sums, or gives to one other; in chunks, of which there is always one.
 struct Region {
   std::int64_t at = 0, bytes = 0;
-  std::int64_t chunks() const { return std::max<std::int64_t>(1, ceil_div(bytes, kChunk)); }
-  Region chunk(std::int64_t c) const { return {at + c * kChunk, std::min(kChunk, bytes - c * kChunk)}; }
+  std::int64_t size() const {
+    return bytes >= kLarge ? kLargeChunk : kSmallChunk;
+  }  // of a chunk; of few there had better be more
+  std::int64_t chunks() const { return std::max<std::int64_t>(1, ceil_div(bytes, size())); }
+  Region chunk(std::int64_t c) const { return {at + c * size(), std::min(size(), bytes - c * size())}; }
 };
 
 class CollectiveTask : public StreamTask {
@@ -71,9 +77,10 @@ class CollectiveTask : public StreamTask {
       : call_(call), wire_(wire), own_(static_cast<std::int64_t>(place)) {
     const std::string name = "collective " + std::to_string(call.what.group.value) + " " +
                              std::to_string(call.members.front().value) + " " + std::to_string(call.sequence);
-    first_ = channel_of(name), second_ = channel_of(name + " result");
+    first_ = channel_of(name), second_ = channel_of(name + " result"), third_ = channel_of(name + " done");
     each_ = size_of(call.from.dtype).value;
     members_ = static_cast<std::int64_t>(call.members.size());
+    freed_.resize(call.members.size());
   }
 
  protected:
@@ -85,7 +92,27 @@ class CollectiveTask : public StreamTask {
   CollectiveCall call_;
   Wire wire_;
   std::int64_t own_ = 0, members_ = 1, each_ = 1;
-  std::uint64_t first_ = 0, second_ = 0;
+  // To those who lent something: it has been taken. From those who borrowed: the operands are free.
+  void part_from_neighbours() {
+    for (std::int64_t i = 1; i < members_; ++i)
+      if (wire_.mesh.lends_to(member(next(i)))) {
+        Landing& it = freed_[static_cast<std::size_t>(i)];
+        it.from = member(next(i)), it.channel = third_;
+        it.post(wire_, nullptr, 0, changed_);
+      }
+    for (std::int64_t i = 1; i < members_; ++i)
+      if (wire_.mesh.borrows_from(member(next(i)))) wire_.send(member(next(i)), third_, nullptr, 0, 0);
+    std::int64_t unused = 0;
+    for (std::int64_t i = 1; i < members_; ++i)
+      if (wire_.mesh.lends_to(member(next(i)))) freed_[static_cast<std::size_t>(i)].await(wire_, unused);
+  }
+  void forget_neighbours() {
+    for (Landing& it : freed_)
+      if (it.from.valid()) it.forget(wire_);
+  }
+
+  std::uint64_t first_ = 0, second_ = 0, third_ = 0;
+  std::vector<Landing> freed_;
   std::condition_variable changed_;
 };
 
@@ -99,7 +126,7 @@ class ReductionTask : public CollectiveTask {
     how_ = says(words, "max") ? Reduction::Max : says(words, "mean") ? Reduction::Mean : Reduction::Sum;
     accumulate_ = says(words, "accumulate");
     const Region own = region(own_);
-    const std::int64_t places = std::min(kPlaces, own.chunks()), length = std::min(kChunk, own.bytes);
+    const std::int64_t places = std::min(kPlaces, own.chunks()), length = std::min(own.size(), own.bytes);
     for (std::int64_t i = 0; i < members_; ++i) most_chunks_ = std::max(most_chunks_, region(i).chunks());
     memory_.resize(static_cast<std::size_t>(places * (members_ - 1) * length));
     parts_.resize(static_cast<std::size_t>(places * members_));
@@ -120,9 +147,11 @@ class ReductionTask : public CollectiveTask {
     TaskTimes times{.met = now()};
     try {
       meet(times);
+      part_from_neighbours();
     } catch (...) {  // nobody may write to the operands any more
       for (Part& it : parts_) it.landing.forget(wire_);
       for (Landing& it : results_) it.forget(wire_);
+      forget_neighbours();
       throw;
     }
     return times;
@@ -160,12 +189,20 @@ class ReductionTask : public CollectiveTask {
       for (std::int64_t i = 1; i < members_; ++i)
         if (const Region whole = region(next(i)); t < whole.chunks()) {
           const Region out = whole.chunk(t);
-          wire_.send(member(next(i)), first_, call_.from.data + out.at, out.bytes, arrived);
+          give(member(next(i)), call_.from.data + out.at, out.bytes, arrived);
         }
       if (t >= kAhead && t - kAhead < chunks) sum(t - kAhead, times);
     }
     std::int64_t unused = 0;
     for (Landing& it : results_) it.await(wire_, unused);
+  }
+
+  // In place, what is added to is overwritten here while others may still want to read it.
+  void give(RankId to, const std::byte* data, std::int64_t bytes, std::int64_t arrived) const {
+    if (in_place() && accumulate_)
+      wire_.send(to, first_, data, bytes, arrived);
+    else
+      wire_.lend(to, first_, data, bytes, arrived);
   }
 
   void await_parts(std::int64_t c) {
@@ -200,7 +237,7 @@ class ReductionTask : public CollectiveTask {
     times.own += thread_cpu_time() - before;
     if (c + places() < region(own_).chunks()) await_parts(c + places());
     for (std::int64_t i = 1; i < members_ && sliced(); ++i)
-      wire_.send(member(next(i)), second_, call_.to.data + chunk.at, chunk.bytes, times.met);
+      wire_.lend(member(next(i)), second_, call_.to.data + chunk.at, chunk.bytes, times.met);
   }
 
   std::int64_t most_chunks_ = 0;
@@ -225,8 +262,10 @@ class GatherTask : public CollectiveTask {
     TaskTimes times{.met = now()};
     try {
       meet(times);
+      part_from_neighbours();
     } catch (...) {
       for (Landing& it : landings_) it.forget(wire_);
+      forget_neighbours();
       throw;
     }
     return times;
@@ -252,17 +291,25 @@ class GatherTask : public CollectiveTask {
   void meet(TaskTimes& times) {
     const std::int64_t arrived = times.met;
     // In place, an all-to-all overwrites what it has yet to send.
-    const bool late = call_.what.kind == CollectiveKind::AllToAll && in_place();
+    const bool late = overwrites();
     if (!late) post();
     std::int64_t most = 0;
     for (std::int64_t i = 1; i < members_; ++i) most = std::max(most, outgoing(next(i)).chunks());
     for (std::int64_t c = 0; c < most; ++c)
       for (std::int64_t i = 1; i < members_; ++i)
         if (const Region whole = outgoing(next(i)); c < whole.chunks())
-          wire_.send(member(next(i)), first_, call_.from.data + whole.chunk(c).at, whole.chunk(c).bytes, arrived);
+          give(member(next(i)), call_.from.data + whole.chunk(c).at, whole.chunk(c).bytes, arrived);
     if (late) post();
     keep_own(times);
     for (Landing& it : landings_) it.await(wire_, times.met);
+  }
+
+  bool overwrites() const { return call_.what.kind == CollectiveKind::AllToAll && in_place(); }
+  void give(RankId to, const std::byte* data, std::int64_t bytes, std::int64_t arrived) const {
+    if (overwrites())
+      wire_.send(to, first_, data, bytes, arrived);
+    else
+      wire_.lend(to, first_, data, bytes, arrived);
   }
 
   void post() {
@@ -315,7 +362,7 @@ class ExchangeTask : public StreamTask {
     const std::int64_t arrived = times.met;
     if (call_.from.valid()) message_.post(wire_, call_.receive.data, call_.receive.bytes.value, changed_);
     if (call_.to.valid()) taken_.post(wire_, nullptr, 0, changed_);
-    if (call_.to.valid()) wire_.send(call_.to, out_, call_.send.data, call_.send.bytes.value, arrived);
+    if (call_.to.valid()) wire_.lend(call_.to, out_, call_.send.data, call_.send.bytes.value, arrived);
     if (call_.from.valid()) {
       message_.await(wire_, times.met);
       wire_.send(call_.from, taken_in_, nullptr, 0, arrived);
