@@ -1,12 +1,14 @@
 // Isolated durations of a plan's actions, and the schedule's recurrence over them.
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "core/memory_timeline.h"
 #include "core/ranks.h"
 #include "strategy/estimate.h"
 #include "strategy/estimate_alone.h"
 #include "strategy/estimate_solo.h"
+#include "strategy/estimate_together.h"
 #include "strategy/schedule.h"
 
 namespace foreshard {
@@ -23,7 +25,8 @@ const char* name_of(BoundBy bound) {
 
 namespace {
 
-constexpr int kBefore = 3;  // actions that are played before the one that is measured
+constexpr int kBefore = 3;                       // actions that are played before the one that is measured
+constexpr int kPasses = 4, kPassesTogether = 8;  // over the last backwards
 
 struct Steady {
   double seconds = 0, communication = 0;
@@ -36,7 +39,8 @@ Steady steady(const Plan& plan, AloneTimes& alone, RoleId role, int index) {
   Solo solo(plan, alone, role);
   std::size_t added = 0;
   for (int i = std::max(0, index - kBefore); i <= index; ++i) {
-    if (actions[static_cast<std::size_t>(i)].does.empty()) continue;  // gathers before the first forwards: late_start() has them
+    if (actions[static_cast<std::size_t>(i)].does.empty())
+      continue;  // gathers before the first forwards: late_start() has them
     solo.add(actions[static_cast<std::size_t>(i)]);
     ++added;
   }
@@ -100,33 +104,28 @@ std::vector<StageDurations> measure(const Plan& plan, AloneTimes& alone) {
 
 // Transfers that do not overlap are part of the action that sends.
 ScheduleTimes<double> schedule_times(const std::vector<StageDurations>& stages, bool splits, bool overlapped) {
-  ScheduleTimes<double> times;
-  double hops = 0, transfers = 0;
+  ScheduleTimes<double> times{.in_turn = overlapped};
   for (const StageDurations& stage : stages) {
     times.forward.push_back(stage.forward);
     times.input_grad.push_back(splits ? stage.backward - stage.weights : stage.backward);
     times.weight_grad.push_back(splits ? stage.weights : 0);
-    hops += stage.hop;
-    transfers += stage.hop > 0 ? 1 : 0;  // neighbours on the same rank have none
+    times.hops.push_back(overlapped ? stage.hop : 0);
   }
-  if (transfers > 0 && overlapped) times.latency = hops / transfers;
   return times;
 }
 
 // The last backwards of a rank with the reductions in them, then what no backward belongs to.
 struct Finish {
-  double end = 0;
-  std::map<int, double> later = {};  // by stage: how much later than in `timing` its last backward ends
+  std::map<int, std::pair<std::size_t, double>> lasts = {};  // stage: which one that was added, when it ends in `timing`
 };
 
-// `shifts`: by stage, how much later its last backward can begin.
-Finish finish(const Plan& plan, AloneTimes& alone, RoleId role, const std::vector<ScheduleOp>& list,
-              const ScheduleTiming<double>& timing, const std::vector<double>& shifts, const Meetings& known, Meetings& found) {
+// Adds them. `shifts`: by stage, how much later its last backward can begin.
+Finish add_finish(const Plan& plan, RoleId role, const std::vector<ScheduleOp>& list, const ScheduleTiming<double>& timing,
+                  const std::vector<double>& shifts, Solo& solo, std::size_t& added) {
   const std::vector<double>&begins = timing.begin[role.index()], &ends = timing.end[role.index()];
-  Solo solo(plan, alone, role, &known, &found);
-  std::size_t position = 0, added = 0;
-  std::map<int, std::pair<std::size_t, double>> lasts;  // stage: which one that was added, when it ends in `timing`
+  std::size_t position = 0;
   bool in_last = false;
+  Finish finish;
   for (const Action& action : plan.roles[role.index()].actions) {
     const bool work = !action.does.empty() && action.does.front().work != Work::Update;
     if (work) {
@@ -135,47 +134,68 @@ Finish finish(const Plan& plan, AloneTimes& alone, RoleId role, const std::vecto
       const bool last = op.work == Work::B && last_one;
       in_last |= last || (op.work == Work::W && last_one);  // which holds no other stage up
       if (in_last) solo.wait_until(begins[position] + (last ? shifts[static_cast<std::size_t>(op.stage)] : 0.0));
-      if (last) lasts[op.stage] = {added, ends[position]};
+      if (last) finish.lasts[op.stage] = {added, ends[position]};
       ++position;
     }
     if (in_last) solo.add(action), ++added;  // updates, and reductions that belong to no backward
   }
-  solo.run();
-  Finish done{.end = solo.end()};
-  for (const auto& [stage, last] : lasts) done.later[stage] = solo.compute_end(last.first) - last.second;
-  return done;
+  return finish;
 }
 
 // When the last rank is done. Reductions slow the last backward of a stage, and with it that of the stage before. A meeting moves
-// what follows it, and with it the next meeting. A few passes settle both.
-double finish_all(const Plan& plan, AloneTimes& alone, const ScheduleLists& lists, const ScheduleTiming<double>& timing) {
+// what follows it, and with it the next meeting. A few passes settle both. `together`: the ranks share links.
+double finish_all(const Plan& plan, AloneTimes& alone, const ScheduleLists& lists, const ScheduleTiming<double>& timing,
+                  bool together) {
   Meetings known;
   std::vector<double> shifts(static_cast<std::size_t>(plan.stages), 0.0);
-  for (int pass = 0;; ++pass) {
+  const int passes = together ? kPassesTogether : kPasses;
+  for (int pass = 1;; ++pass) {
     Meetings found;
     double end = timing.makespan;
     std::vector<double> next(shifts.size(), 0.0);
-    for (std::size_t role = plan.roles.size(); role-- > 0;) {
-      const Finish done = finish(plan, alone, {static_cast<std::int32_t>(role)}, lists[role], timing, shifts, known, found);
-      end = std::max(end, done.end);
-      for (const auto& [stage, later] : done.later)
-        if (stage > 0) {
-          next[static_cast<std::size_t>(stage) - 1] = std::max(0.0, later);
-          if (plan.roles.size() == static_cast<std::size_t>(plan.stages)) shifts = next;  // the next role begins there
-        }
+    const auto read = [&](const Solo& solo, const Finish& finish) {
+      for (const auto& [stage, last] : finish.lasts)
+        if (stage > 0) next[static_cast<std::size_t>(stage) - 1] = std::max(0.0, solo.compute_end(last.first) - last.second);
+    };
+    Solo all(plan, alone, {static_cast<std::int32_t>(plan.roles.size()) - 1}, &known, &found);
+    std::vector<Finish> finishes;
+    std::size_t added = 0;
+    for (std::size_t r = plan.roles.size(); r-- > 0;) {
+      const RoleId role{static_cast<std::int32_t>(r)};
+      if (together) {
+        all.turn_to(role);
+        finishes.push_back(add_finish(plan, role, lists[r], timing, shifts, all, added));
+        continue;
+      }
+      Solo solo(plan, alone, role, &known, &found);
+      std::size_t own = 0;
+      const Finish finish = add_finish(plan, role, lists[r], timing, shifts, solo, own);
+      solo.run();
+      end = std::max(end, solo.end());
+      read(solo, finish);
+      if (plan.roles.size() == static_cast<std::size_t>(plan.stages)) shifts = next;  // the next role begins there
     }
-    if (pass == 3 || (found == known && next == shifts)) return end;
+    if (together) all.run(), end = std::max(end, all.end());
+    for (const Finish& finish : finishes) read(all, finish);
+    if (pass == passes || (found == known && next == shifts)) return end;
     known = std::move(found), shifts = std::move(next);
   }
 }
 
 // Parameters that are gathered beside the first forwards hold them up: by how much the first backward of the worst rank comes
 // later. What follows is as late.
-double late_start(const Plan& plan, AloneTimes& alone, const ScheduleLists& lists, const ScheduleTiming<double>& timing) {
+double late_start(const Plan& plan, AloneTimes& alone, const ScheduleLists& lists, const ScheduleTiming<double>& timing,
+                  bool together) {
   double latest = 0;
+  Solo all(plan, alone, {0});
+  std::vector<std::pair<std::size_t, double>> lasts;  // which one that was added, when it ends in `timing`
+  std::size_t added = 0;
   for (std::size_t role = 0; role < plan.roles.size(); ++role) {
-    Solo solo(plan, alone, {static_cast<std::int32_t>(role)});
-    std::size_t position = 0, added = 0, last = 0;
+    std::optional<Solo> own;
+    if (!together) own.emplace(plan, alone, RoleId{static_cast<std::int32_t>(role)}), added = 0;
+    Solo& solo = together ? all : *own;
+    solo.turn_to({static_cast<std::int32_t>(role)});
+    std::size_t position = 0, last = 0;
     for (const Action& action : plan.roles[role].actions) {
       const bool work = !action.does.empty() && action.does.front().work != Work::Update;
       if (work && (position == lists[role].size() || lists[role][position].work != Work::F)) break;
@@ -184,9 +204,14 @@ double late_start(const Plan& plan, AloneTimes& alone, const ScheduleLists& list
       if (work) last = added, ++position;
       ++added;
     }
+    if (position > 0) lasts.emplace_back(last, timing.end[role][position - 1]);
+    if (together) continue;
     solo.run();
-    if (position > 0) latest = std::max(latest, solo.compute_end(last) - timing.end[role][position - 1]);
+    if (position > 0) latest = std::max(latest, solo.compute_end(last) - lasts.back().second);
   }
+  if (!together) return latest;
+  all.run();
+  for (const auto& [last, end] : lasts) latest = std::max(latest, all.compute_end(last) - end);
   return latest;
 }
 
@@ -271,12 +296,16 @@ void play_alone(const Plan& plan, AloneTimes& alone, const ScheduleLists& lists,
 // The schedule's recurrence over the stages' times, then what no backward belongs to.
 void play_stages(const Plan& plan, AloneTimes& alone, const Strategy& s, const ScheduleLists& lists, int microbatches,
                  Estimate& estimate) {
-  const std::vector<StageDurations> stages = measure(plan, alone);
+  const bool together = stages_meet(plan, alone);
+  std::vector<StageDurations> stages = measure(plan, alone);
+  if (together)
+    stages = measure_together(plan, alone, stages, [&](const auto& durations) { return timing_of(s, lists, durations); });
   const ScheduleTiming<double> timing = timing_of(s, lists, stages);
   const int all = std::max(microbatches, plan.microbatches);
   const double further = all > plan.microbatches ? timing_of(s, lists_of(s, all), stages).makespan - timing.makespan : 0.0;
-  double end = finish_all(plan, alone, lists, timing);
-  if (s.overlap.parameters && (s.zero == 1 || s.zero == 2) && s.dp * s.cp > 1) end += late_start(plan, alone, lists, timing);
+  double end = finish_all(plan, alone, lists, timing, together);
+  if (s.overlap.parameters && (s.zero == 1 || s.zero == 2) && s.dp * s.cp > 1)
+    end += late_start(plan, alone, lists, timing, together);
   for (int role = 0; role < s.pp; ++role) {
     double compute = 0, talk = 0;
     for (int chunk = 0; chunk < s.virtual_stages; ++chunk) {

@@ -1,5 +1,6 @@
 // One rank playing its actions with nobody else about: its streams, its events, its transfers. Communications of different
-// streams share the links they meet on, as on the simulator, and slow the computes beside them. Internal to strategy/.
+// streams share the links they meet on, as on the simulator, and slow the computes beside them. Or one rank of each of several
+// roles, which share links only: what one waits for from another is up to wait_until(). Internal to strategy/.
 #pragma once
 
 #include <cstdint>
@@ -22,12 +23,15 @@ class Solo {
  public:
   Solo(const Plan& plan, AloneTimes& alone, RoleId role, const Meetings* known = nullptr, Meetings* found = nullptr);
 
+  // The actions that follow are those of another role; back to an earlier one is allowed.
+  void turn_to(RoleId role);
   // The computes of the next action do not begin before.
-  void wait_until(double when) { not_before_ = std::max(not_before_, when); }
+  void wait_until(double when) { part().not_before = std::max(part().not_before, when); }
   void add(const Action& action);
   void run();
 
   double compute_end(std::size_t added) const { return compute_ends_[added]; }  // of the compute stream, after that action
+  double role_end(RoleId role) const;
   double end() const { return end_; }
   // A span per instruction, in issue order; `number` of the first action that was added.
   void write(std::vector<Span>& spans, std::int32_t number) const;
@@ -39,6 +43,7 @@ class Solo {
   // Setup, then bytes on the links, or a compute.
   struct Step {
     const Instruction* run = nullptr;
+    std::size_t part = 0, lane = 0;
     std::int32_t action = 0, instruction = 0;  // as added
     double setup = 0, work = 0, share = 0;     // seconds alone; of the compute units
     int kind = -1;                             // of traffic
@@ -51,9 +56,19 @@ class Solo {
     std::size_t next = 0;
     std::int32_t running = -1;
   };
+  struct Part {
+    RoleId role = {};
+    const CostTable* costs = nullptr;                                           // of the role's devices
+    std::size_t first_lane = 0;                                                 // its streams are the lanes from here on
+    std::int32_t last_compute = -1;                                             // the newest step on the compute stream
+    std::map<std::pair<std::int32_t, std::int32_t>, std::int32_t> events = {};  // {event, slot}: the newest record
+    double not_before = 0;
+    double taken = 0;  // share of the compute units, of what is under way
+  };
   // What is under way: a step of a lane, or a receive, which holds nobody up but has a kernel and bytes.
   struct Running {
     std::int32_t step = -1;  // -1: a receive
+    std::size_t part = 0;
     double setup = 0, work = 0, share = 0;
     int kind = -1;
     bool computes = false, aside = false;  // aside: on another stream than the computes
@@ -68,24 +83,26 @@ class Solo {
   void set_speeds();
   double next_moment() const;
   void advance(double to);
-  const Cost& cost(SegmentId segment, std::size_t i) const { return costs_->by_segment[segment.index()][i]; }
+  Part& part() { return parts_[current_]; }
+  const Part& part() const { return parts_[current_]; }
+  const Cost& cost(SegmentId segment, std::size_t i) const { return part().costs->by_segment[segment.index()][i]; }
   static std::int32_t slot(const Slot& slot, const Action& action);
 
   const Plan& plan_;
-  const CostTable* costs_ = nullptr;  // of the role's devices
   AloneTimes& alone_;
-  RoleId role_;
+  std::vector<Part> parts_ = {};
+  std::size_t current_ = 0;
   const Meetings* known_;
   Meetings* found_;
-  std::map<std::int32_t, int> uses_ = {};  // of groups of several roles
+  std::map<std::pair<std::size_t, std::int32_t>, int> uses_ = {};  // {part, group}: of groups of several roles
   std::vector<Step> steps_ = {};
-  std::vector<Lane> lanes_;
+  std::vector<Lane> lanes_ = {};
   std::vector<std::int32_t> last_compute_ = {};  // [action]: the newest step on the compute stream; -1: none yet
   std::vector<double> compute_ends_ = {};
-  std::map<std::pair<std::int32_t, std::int32_t>, std::int32_t> events_ = {};  // {event, slot}: the newest record
   std::vector<Running> running_ = {};
+  std::vector<std::pair<int, std::size_t>> talking_ = {};  // kind, index of what is under way
   std::vector<int> kinds_ = {};
-  double now_ = 0, end_ = 0, not_before_ = 0;
+  double now_ = 0, end_ = 0;
 };
 
 }  // namespace foreshard

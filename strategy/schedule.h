@@ -44,12 +44,15 @@ const ScheduleEntry* find_schedule(const std::string& name);
 int rank_of_stage(Schedule id, int stage, int p);
 int stage_of(Schedule id, int rank, int chunk, int p);
 
-// Durations per stage; a transfer between different ranks adds `latency` and occupies nothing (docs/schedules.md, "The
-// clock").
+// Durations per stage; a transfer between different ranks adds `latency`, or hops[s] between the stages s and s+1 where that is
+// given, and occupies nothing (docs/schedules.md, "The clock"). `in_turn`: it occupies the way from the one rank to the other, and
+// the next one in that direction begins after it.
 template <class Time>
 struct ScheduleTimes {
   std::vector<Time> forward = {}, input_grad = {}, weight_grad = {};  // [stage]; B takes input_grad + weight_grad
   Time latency = {};
+  std::vector<Time> hops = {};
+  bool in_turn = false;
 };
 // The same durations for every stage.
 template <class Time>

@@ -2,6 +2,7 @@
 // and an action that finishes wakes the one rank that may wait for it. So each action is looked at a constant number of
 // times.
 #include <algorithm>
+#include <utility>
 
 #include "strategy/schedule.h"
 
@@ -28,7 +29,8 @@ class Walk {
     for (std::size_t rank = 0; rank < lists.size(); ++rank)
       for (const ScheduleOp& op : lists[rank]) rank_of_[at(op.stage)] = static_cast<std::int32_t>(rank);
     forward_.assign(at(stages) * at(microbatches_), kNever);
-    gradient_ = forward_;
+    gradient_ = sent_forward_ = sent_gradient_ = forward_;
+    ways_.resize(lists.size());
   }
 
   std::optional<ScheduleTiming<Time>> run(std::vector<std::string>* blocked) {
@@ -64,17 +66,25 @@ class Walk {
   }
 
   std::size_t cell(std::int32_t stage, std::int32_t microbatch) const { return at(stage) * at(microbatches_) + at(microbatch); }
-  Time arrival(Time finished, std::int32_t from_stage, std::int32_t rank) const {
-    return finished == kNever || rank_of_[at(from_stage)] == rank ? finished : finished + times_.latency;
+  // When what an action of `rank` made is at the stage `to`, a neighbour of `from`. A rank sends in the order of its list.
+  Time arrival(Time finished, std::int32_t rank, std::int32_t from, std::int32_t to) {
+    if (to < 0 || at(to) >= rank_of_.size() || rank_of_[at(to)] == rank) return finished;
+    const Time hop = times_.hops.empty() ? times_.latency : times_.hops[at(std::min(from, to))];
+    if (!times_.in_turn) return finished + hop;
+    auto& ways = ways_[at(rank)];
+    const auto same = [&](const auto& each) { return each.first == rank_of_[at(to)]; };
+    auto way = std::find_if(ways.begin(), ways.end(), same);
+    if (way == ways.end()) way = ways.insert(ways.end(), {rank_of_[at(to)], Time{}});
+    way->second = std::max(finished, way->second) + hop;
+    return way->second;
   }
   // When the inputs of the action are there, kNever if they are not known yet.
-  Time ready(const ScheduleOp& op, std::int32_t rank) const {
-    if (op.work == Work::F)
-      return op.stage == 0 ? Time{} : arrival(forward_[cell(op.stage - 1, op.microbatch)], op.stage - 1, rank);
+  Time ready(const ScheduleOp& op) const {
+    if (op.work == Work::F) return op.stage == 0 ? Time{} : sent_forward_[cell(op.stage - 1, op.microbatch)];
     if (op.work == Work::W) return gradient_[cell(op.stage, op.microbatch)];
     const Time own = forward_[cell(op.stage, op.microbatch)];
     if (own == kNever || at(op.stage + 1) == rank_of_.size()) return own;
-    const Time next = arrival(gradient_[cell(op.stage + 1, op.microbatch)], op.stage + 1, rank);
+    const Time next = sent_gradient_[cell(op.stage + 1, op.microbatch)];
     return next == kNever ? kNever : std::max(own, next);
   }
   Time duration(const ScheduleOp& op) const {
@@ -103,16 +113,18 @@ class Walk {
     Time free = position == 0 ? Time{} : end.back();
     for (; position < list.size(); ++position) {
       const ScheduleOp& op = list[position];
-      const Time inputs = ready(op, rank);
+      const Time inputs = ready(op);
       if (inputs == kNever) break;
       const Time started = std::max(free, inputs);
       free = started + duration(op);
       begin.push_back(started), end.push_back(free);
       if (op.work == Work::F) {
         forward_[cell(op.stage, op.microbatch)] = free;
+        sent_forward_[cell(op.stage, op.microbatch)] = arrival(free, rank, op.stage, op.stage + 1);
         wake(op.stage + 1);
       } else if (op.work != Work::W) {
         gradient_[cell(op.stage, op.microbatch)] = free;
+        sent_gradient_[cell(op.stage, op.microbatch)] = arrival(free, rank, op.stage, op.stage - 1);
         wake(op.stage - 1);
       }
     }
@@ -149,10 +161,12 @@ class Walk {
   const ScheduleLists& lists_;
   const ScheduleTimes<Time>& times_;
   std::int32_t microbatches_ = 0;
-  std::vector<std::int32_t> rank_of_ = {};          // [stage]
-  std::vector<Time> forward_ = {}, gradient_ = {};  // [stage][micro-batch]: end of F; end of B or I
-  std::vector<std::size_t> next_ = {};              // [rank]
-  std::vector<std::int32_t> awake_ = {};            // ranks to look at
+  std::vector<std::int32_t> rank_of_ = {};                             // [stage]
+  std::vector<Time> forward_ = {}, gradient_ = {};                     // [stage][micro-batch]: end of F; end of B or I
+  std::vector<Time> sent_forward_ = {}, sent_gradient_ = {};           // when they are at the stage that reads them
+  std::vector<std::vector<std::pair<std::int32_t, Time>>> ways_ = {};  // [rank]{to, when its last transfer is through}
+  std::vector<std::size_t> next_ = {};                                 // [rank]
+  std::vector<std::int32_t> awake_ = {};                               // ranks to look at
   std::vector<char> is_awake_ = {};
   ScheduleTiming<Time> result_ = {};
 };

@@ -163,6 +163,25 @@ TEST(Estimate, RefineEqualsTheSimulatorForSplitBackwards) {
       }
 }
 
+// Two nodes of eight GPUs with one 25 Gb/s NIC each: stages of a node cross it at the same time, with their gradients, their tensor
+// collectives, their transfers. One role at a time would be off by 8 % in the median and 42 % at the 90th percentile; seed 17.
+TEST(Estimate, RefineSharesANicAmongStages) {
+  std::mt19937 random(17);
+  const Job job{"gpt2-355m", "eth25-a100-x2", {1, 2, 4}, {2, 4, 8}, 64};
+  std::vector<double> refined;
+  for (int i = 0; i < 90; ++i) {
+    const auto found = trial(random, job);
+    if (!found) continue;
+    refined.push_back(std::abs(found->refined / found->simulated - 1));
+    if (refined.back() > 0.1) std::printf("%s", words(*found).c_str());
+  }
+  ASSERT_GE(refined.size(), 30u);
+  std::printf("%zu strategies: refine median %.3f %% p90 %.3f %% worst %.3f %%\n", refined.size(), 100 * quantile(refined, 0.5),
+              100 * quantile(refined, 0.9), 100 * quantile(refined, 1));
+  EXPECT_LT(quantile(refined, 0.5), 0.02);
+  EXPECT_LT(quantile(refined, 0.9), 0.2);
+}
+
 TEST(Estimate, ResidualsAgainstTheSimulatorAreSmall) {
   std::mt19937 random(7);
   const std::vector<Job> jobs = {{"gpt3-175b", "dgx-a100-x16", {4, 8}, {4, 8, 16}, 64},

@@ -270,4 +270,19 @@ TEST(ScheduleDraw, NothingToDraw) {  // durations of zero
   EXPECT_EQ(draw(lists, *timing), "r0  \nr1  \n> forward  < backward  . idle  number: micro-batch\n");
 }
 
+// Two ranks, GPipe, three micro-batches, F = 1, B = 2, transfers of 3 that occupy the way. Inputs arrive at 4, 7 and 10, so rank 1
+// ends its forwards at 11 and its backwards at 13, 15, 17; gradients arrive at 16, 19 and 22, and rank 0 ends at 24. Where they
+// occupy nothing: inputs at 4, 5, 6, gradients at 12, 14, 16, end at 18.
+TEST(Schedule, TransfersThatOccupyTheWayTakeTurns) {
+  const ScheduleLists lists = schedule_entry(Schedule::GPipe).lists({.p = 2, .m = 3});
+  auto times = equal_times<std::int64_t>(2, 1, 2, 0, 3);
+  EXPECT_EQ(evaluate(lists, times)->makespan, 18);
+  times.in_turn = true;
+  EXPECT_EQ(evaluate(lists, times)->makespan, 24);
+  times.latency = 1;  // as long as the shortest action: nobody is in the way, and the two ends differ by 2 (p - 1) c
+  EXPECT_EQ(evaluate(lists, times)->makespan, (3 + 2 - 1) * 3 + 2);
+  times.hops = {3, 7};  // the last stage sends to nobody
+  EXPECT_EQ(evaluate(lists, times)->makespan, 24);
+}
+
 }  // namespace foreshard
