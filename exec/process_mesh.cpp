@@ -146,6 +146,11 @@ void ProcessMesh::progress(std::int64_t ended, bool works, const Running& runnin
   if (!running.name.empty()) running_ = running;  // between two steps nothing runs
 }
 
+void ProcessMesh::ask(std::function<Running()> what_runs) {
+  const std::lock_guard lock(asking_);
+  what_runs_ = std::move(what_runs);
+}
+
 std::int64_t ProcessMesh::others_ended() const {
   std::uint64_t sum = 0;  // a number of theirs may be any
   for (const auto& peer : peers_) sum += static_cast<std::uint64_t>(peer->ended.load());
@@ -170,7 +175,15 @@ void ProcessMesh::beat() {
   while (!closed_) {
     changed_.wait_for(lock, kBeat, [&] { return closed_; });
     if (closed_) return;
-    const Running running = running_;
+    lock.unlock();
+    Running running;
+    {
+      const std::lock_guard asking(asking_);
+      if (what_runs_) running = what_runs_();
+    }
+    lock.lock();
+    if (!running.name.empty()) running_ = running;  // else what ran last
+    running = running_;
     lock.unlock();
     // A process that was stopped itself for a while has heard nobody meanwhile.
     const bool slept = steady_now() - last > 4 * std::chrono::nanoseconds(kBeat).count();

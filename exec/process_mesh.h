@@ -94,6 +94,8 @@ class ProcessMesh {
     bool communicates = false;  // it may be waiting for a partner
   };
   void progress(std::int64_t ended, bool works, const Running& running);
+  // Asked from another thread before each sign of life; empty: nobody any more.
+  void ask(std::function<Running()> what_runs);
   std::int64_t others_ended() const;
   bool others_work() const;
   std::vector<Running> others_running() const;  // as last heard
@@ -175,6 +177,8 @@ class ProcessMesh {
   std::atomic<std::int64_t> ended_ = 0;
   std::atomic<bool> works_ = false;
   Running running_;
+  std::mutex asking_;
+  std::function<Running()> what_runs_;  // under `asking_`
   std::thread beats_;
   std::mutex log_mutex_;
 };

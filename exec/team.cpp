@@ -71,10 +71,11 @@ void Team::start() {
   if (mesh_) mesh_->guard(&stop_);
   for (auto& member : members_) member->interpreter->open();
   for (auto& member : members_) member->thread = std::thread([this, &member] { work(*member); });
+  if (mesh_) mesh_->ask([this] { return runs_now(); });
 }
 
 Team::~Team() {
-  if (mesh_) mesh_->guard(nullptr);
+  if (mesh_) mesh_->ask({}), mesh_->guard(nullptr);
   {
     const std::lock_guard lock(mutex_);
     closed_ = true;
@@ -199,6 +200,7 @@ std::string Team::who_hangs() const {
 
 bool Team::ended() {
   using namespace std::chrono;
+  if (mesh_) mesh_->ask({});
   const auto until = steady_clock::now() + kLeave;
   const auto left = [&] { return std::max(0ms, duration_cast<milliseconds>(until - steady_clock::now())); };
   while (left() > 0ms) {
