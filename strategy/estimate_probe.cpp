@@ -196,7 +196,7 @@ GridCosts Screen::grid(const Point& point) const {
   AloneTimes alone(plan, cluster_);
   const std::vector<Cost>& cost = plan.costs.front().by_segment[0];
   const auto time = [&](int role, std::size_t i) { return alone.duration({role}, segment.instructions[i], cost[i]); };
-  GridCosts grid;
+  GridCosts grid{.framework = framework(point)};
   std::size_t next = 0;
   for (auto& ladder : grid.collective)
     for (double& seconds : ladder) seconds = time(0, next++);

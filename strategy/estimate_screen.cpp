@@ -223,7 +223,7 @@ static double activations_of(const ShapeCosts& shape, int kind, double layers, d
 }
 
 // The first rank holds most activations, the others may hold more parameters: the largest of the kinds.
-double Screen::memory(const Point& point, const ShapeCosts& shape, double microbatches) const {
+double Screen::memory(const Point& point, const ShapeCosts& shape, const GridCosts& grid, double microbatches) const {
   const Layers all = layers_of(point);
   double most = 0;
   for (const int kind : {First, Middle, Last}) {
@@ -235,7 +235,7 @@ double Screen::memory(const Point& point, const ShapeCosts& shape, double microb
     most = std::max(most, memory.fixed + activations_of(shape, at, layers, memory.flight, point.virtual_stages > 1) +
                               shape.scratch.of(at, layers));
   }
-  return most + framework(point);
+  return most + grid.framework;
 }
 
 // Each layer that is redone frees the same bytes of every chunk in flight, so the number that makes room is a quotient. Ranks
@@ -244,7 +244,7 @@ Screened Screen::filled(const Point& point, const ShapeCosts& none, const ShapeC
   const double m = static_cast<double>(base_.global_batch) / static_cast<double>(point.micro_batch * point.dp);
   const Layers all = layers_of(point);
   const bool chunks = point.virtual_stages > 1;
-  const double outside = framework(point), freed = none.activations.layer - full.activations.layer;
+  const double outside = grid.framework, freed = none.activations.layer - full.activations.layer;
   std::array<double, 4> redone = {};
   double most = 0, middles = 0;
   for (int rank = 0; rank < point.pp; ++rank) {
@@ -347,7 +347,7 @@ Screened Screen::at(const Point& point, const ShapeCosts& shape, const GridCosts
   }
   if (!point.overlap_p2p) stand_still(times);
   if (point.zero >= 2 && point.dp * point.cp > 1) shard(point, shape, grid, layers, times);
-  return {.time = finished(point, shape, grid, times), .bound = pipeline_bound(times), .peak = memory(point, shape, m)};
+  return {.time = finished(point, shape, grid, times), .bound = pipeline_bound(times), .peak = memory(point, shape, grid, m)};
 }
 
 // The first rank is the last to end its backwards; rank r ends when r backwards and transfers are still to come. Reductions beside

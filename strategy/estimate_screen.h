@@ -71,6 +71,7 @@ struct GridCosts {  // of (tp, cp, pp, dp, ZeRO group, order)
   double share = 0;                           // of the compute units that a large collective over the data ranks takes
   // Speeds of a tensor collective and one over the shards while both are under way: 1 where they meet on no link.
   double tensor_speed = 1, shards_speed = 1;
+  double framework = 0;  // bytes outside the arena
   double collective_time(CollectiveKind kind, double bytes) const;
   double replicas_time(double bytes) const;
   double tied_time(double bytes) const;
@@ -109,7 +110,7 @@ class Screen {
   };
   Tail tail(const Point& point, const ShapeCosts& shape, const GridCosts& grid, int kind, double layers) const;
   double finished(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const PipelineTimes& times) const;
-  double memory(const Point& point, const ShapeCosts& shape, double microbatches) const;
+  double memory(const Point& point, const ShapeCosts& shape, const GridCosts& grid, double microbatches) const;
   // Bytes of one rank: what does not depend on the micro-batches in flight, scratch apart, and how many of these there are, in
   // chunks.
   struct RankMemory {
