@@ -195,7 +195,8 @@ class Searching {
   void look_at(const Point& point, const Costs& costs, const GridCosts* grid, std::int64_t order, Family& family,
                Tally& tally) const {
     Kept kept{.order = order, .point = point};
-    const char* refused = runner_ ? refused_by(*runner_, point) : nullptr;
+    const bool named = !options_.base.recompute.per_stage.empty() || !options_.base.recompute.only.empty();
+    const char* refused = !runner_ ? nullptr : named ? "its stages recompute alike" : refused_by(*runner_, point);
     if (refused) ++tally.pruned.framework, ++tally.refusals[refused];
     if (costs.shape) {
       kept.screened =
@@ -326,8 +327,8 @@ class Searching {
       bool balanced = false;  // stages as long as their own layers take
     };
     std::vector<Job> work;
-    std::vector<Kept> balanced;
-    balanced.reserve(kPolished);
+    std::vector<Kept> more;  // that were not screened
+    more.reserve(2 * kPolished);
     for (std::size_t i = 0; i < std::min(found.size(), kPolished); ++i) {
       const Family& family = *found[i].second;
       for (const Kept& kept : family.variants)
@@ -335,9 +336,14 @@ class Searching {
             kept.score <= family.variants.front().score * kNearStage)
           work.push_back({i, &kept});
       const Point& best = found[i].first.point;
+      if (best.recompute != RecomputeKind::None && tries_schedules()) {
+        more.push_back({.point = best, .screened = found[i].first.screened});
+        more.back().point.recompute = RecomputeKind::Graph, more.back().point.recompute_layers = 0;
+        work.push_back({i, &more.back()});
+      }
       if (best.pp == 1 || best.virtual_stages > 1 || !options_.base.layer_split.empty() || !takes_any_split()) continue;
-      balanced.push_back({.point = best, .screened = found[i].first.screened});
-      work.push_back({i, &balanced.back(), true});
+      more.push_back({.point = best, .screened = found[i].first.screened});
+      work.push_back({i, &more.back(), true});
     }
     std::vector<std::optional<Candidate>> batch(work.size());
     in_parallel(work.size(), 0.9, 0.1,
@@ -362,6 +368,12 @@ class Searching {
       if (candidate && (!best || candidate->score < best->score)) best = std::move(candidate);
     }
     return best;
+  }
+
+  // The frameworks recompute layers or modules, not what is best inside a layer; nor is it the least memory.
+  bool tries_schedules() const {
+    const bool fixed = std::find(options_.fixed.begin(), options_.fixed.end(), "recompute") != options_.fixed.end();
+    return options_.schedules && !fixed && options_.base.framework == "foreshard" && options_.objective != Objective::Memory;
   }
 
   // DeepSpeed cuts by parameters or evenly.

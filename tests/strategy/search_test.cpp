@@ -139,7 +139,8 @@ TEST(Search, EqualsFullEnumerationOnSmallSpaces) {
         small.base.zero = paths[0] == "zero" ? 1 : 0;
         small.fixed = paths;
         small.objective = objective;
-        small.balance = false;  // splits by the layers' own times are not among what is enumerated
+        // Splits by the layers' own times and schedules inside layers are not among what is enumerated.
+        small.balance = small.schedules = false;
         const auto answer = search(model, cluster, small);
         ASSERT_TRUE(std::holds_alternative<SearchResult>(answer)) << std::get<Infeasible>(answer).reason;
         const double found = std::get<SearchResult>(answer).ranked.front().score;
@@ -194,6 +195,30 @@ TEST(Search, LeavesNoThreadBehind) {
     EXPECT_TRUE(std::holds_alternative<SearchResult>(answer));
     EXPECT_EQ(count(), before);
   }
+}
+
+// Memory for about half of what whole layers keep: operators made again inside layers beat layers made again.
+TEST(Search, SchedulesInsideLayersAreTriedWhereLayersAreRedone) {
+  SearchOptions tight = options(64, 1024);
+  tight.base.micro_batch = 16, tight.base.reserve = 0.75;
+  tight.fixed = {"micro_batch"};
+  const Model model = load_model("gpt2-355m");
+  const auto with = search(model, workstation(4), tight);
+  tight.schedules = false;
+  const auto without = search(model, workstation(4), tight);
+  ASSERT_TRUE(std::holds_alternative<SearchResult>(with) && std::holds_alternative<SearchResult>(without));
+  const Candidate& layered = std::get<SearchResult>(without).ranked.front();
+  const Candidate& best = std::get<SearchResult>(with).ranked.front();
+  ASSERT_NE(layered.point.recompute, RecomputeKind::None);
+  EXPECT_EQ(best.point.recompute, RecomputeKind::Graph);
+  EXPECT_LT(best.score, layered.score);
+  tight.schedules = true, tight.base.framework = "megatron";
+  const auto megatron = search(model, workstation(4), tight);
+  ASSERT_TRUE(std::holds_alternative<SearchResult>(megatron));
+  for (const Candidate& c : std::get<SearchResult>(megatron).ranked) EXPECT_NE(c.point.recompute, RecomputeKind::Graph);
+  tight.base.recompute = parse_recompute("full:1,0", "test"), tight.fixed = {"micro_batch", "recompute"};
+  const auto named = search(model, workstation(4), tight);
+  EXPECT_NE(std::get<Infeasible>(named).reason.find("its stages recompute alike"), std::string::npos);
 }
 
 TEST(Search, FixedOptionsStay) {
