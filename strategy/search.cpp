@@ -115,6 +115,7 @@ class Searching {
   void screen(std::size_t grid, Tally& tally) const {
     std::int64_t order = static_cast<std::int64_t>(grid) << 32;
     Point point = space_.grids[grid];
+    if (zero_groups_for(space_, point).empty()) ++tally.enumerated, ++tally.pruned.shape;
     for (const std::int64_t micro_batch : micro_batches(space_, point)) {
       point.micro_batch = micro_batch;
       for (const int v : virtual_stages(space_, point)) {
@@ -134,7 +135,7 @@ class Searching {
     Family family;
     for_each_shape(space_, cluster_, start, [&](Point point) {
       const ShapeCosts* costs = costs_ ? costs_->shape(point) : nullptr;
-      if (costs && !costs_->grid(grid, point)) return;  // interrupted before
+      if (costs && !costs_->measured(grid)) return;  // interrupted before
       if (costs_ && !costs) {
         ++tally.enumerated, ++tally.pruned.shape;
         return;
@@ -169,7 +170,7 @@ class Searching {
     bool hopeless = false;
     if (bounded) {
       point.zero_group = space_.zero_groups.empty() ? 0 : space_.zero_groups.front();
-      const double bound = screen_->at(point, *costs.shape, *costs_->grid(grid, point)).bound;
+      const double bound = screen_->at(point, *costs.shape, costs_->grid(grid, point)).bound;
       hopeless = score(options_.objective, point, bound, 0) > tally.best.worst();
     }
     for (const std::int8_t zero : zeros_for(space_, point)) {
@@ -178,7 +179,7 @@ class Searching {
       for (const int group : zero_groups_for(space_, point)) {
         if (zero == 0 && group != 0 && space_.zero_groups.empty()) break;
         point.zero_group = group;
-        const GridCosts* costs_of_grid = costs.shape ? costs_->grid(grid, point) : nullptr;
+        const GridCosts* costs_of_grid = costs.shape ? &costs_->grid(grid, point) : nullptr;
         for (const Overlap& overlap : overlaps) {
           ++tally.enumerated, ++order;
           point.overlap_gradients = overlap.gradients, point.overlap_parameters = overlap.parameters;

@@ -64,9 +64,8 @@ const ShapeCosts* SearchCosts::shape(const Point& point) const {
   return found ? &*found : nullptr;
 }
 
-const GridCosts* SearchCosts::grid(std::size_t grid, const Point& point) const {
-  const auto found = grids_[grid].find({point.order, point.zero_group});
-  return found == grids_[grid].end() ? nullptr : &found->second;
+const GridCosts& SearchCosts::grid(std::size_t grid, const Point& point) const {
+  return grids_[grid].at({point.order, point.zero_group});
 }
 
 }  // namespace foreshard

@@ -26,7 +26,8 @@ class SearchCosts {
 
   // Null: shapes that cannot be cut so, or not measured yet.
   const ShapeCosts* shape(const Point& point) const;
-  const GridCosts* grid(std::size_t grid, const Point& point) const;
+  bool measured(std::size_t grid) const { return !grids_[grid].empty(); }
+  const GridCosts& grid(std::size_t grid, const Point& point) const;  // of one that is measured
 
  private:
   using ShapeKey = std::tuple<int, int, int, std::int64_t, bool, RecomputeKind>;

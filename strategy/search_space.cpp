@@ -149,8 +149,11 @@ std::vector<Overlap> overlaps_for(const SearchSpace& space, const Point& point) 
 }
 
 std::vector<int> zero_groups_for(const SearchSpace& space, const Point& grid) {
-  if (!space.zero_groups.empty()) return space.zero_groups;
-  std::vector<int> all = {0};
+  std::vector<int> all;
+  for (const int group : space.zero_groups)
+    if (group == 0 || grid.dp % group == 0) all.push_back(group);
+  if (!space.zero_groups.empty()) return all;
+  all = {0};
   for (const std::int64_t group : divisors(grid.dp))
     if (group > 1 && group < grid.dp) all.push_back(static_cast<int>(group));
   return all;

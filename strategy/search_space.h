@@ -35,7 +35,7 @@ std::vector<std::int8_t> rank_orders_for(const SearchSpace& space, const Point& 
 std::vector<int> recompute_layers(const SearchSpace& space, const Point& point);
 // Those that differ at this point: with replicas, with a pipeline, with shards.
 std::vector<Overlap> overlaps_for(const SearchSpace& space, const Point& point);
-// 0: one group.
+// 0: one group. Empty: those that are asked for do not divide the replicas.
 std::vector<int> zero_groups_for(const SearchSpace& space, const Point& grid);
 std::vector<std::int8_t> zeros_for(const SearchSpace& space, const Point& point);
 std::vector<Schedule> schedules_for(const SearchSpace& space, const Point& point);

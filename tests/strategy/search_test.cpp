@@ -359,4 +359,22 @@ TEST(Search, RerankingGivesThePlaceOfASlowOneToTheNext) {
   EXPECT_EQ(ranked[2].simulated, 9.0);
 }
 
+// A group that is asked for keeps the grids whose replicas it divides; 3 divides none of 8.
+TEST(Search, KeepsAZeroGroupWhereItDividesTheReplicas) {
+  SearchOptions asked = options(16, 128);
+  asked.fixed = {"zero", "zero_group", "recompute", "micro_batch"};
+  asked.base.zero = 2, asked.base.zero_group = 4;
+  const auto answer = search(layers("gpt2-124m", 4), workstation(8), asked);
+  ASSERT_TRUE(std::holds_alternative<SearchResult>(answer));
+  const SearchResult& result = std::get<SearchResult>(answer);
+  ASSERT_FALSE(result.ranked.empty());
+  for (const Candidate& candidate : result.ranked) {
+    EXPECT_EQ(candidate.strategy.zero_group, 4);
+    EXPECT_EQ(candidate.point.dp % 4, 0);
+  }
+  EXPECT_GT(result.pruned.shape, 0);
+  asked.base.zero_group = 3;
+  EXPECT_TRUE(std::holds_alternative<Infeasible>(search(layers("gpt2-124m", 4), workstation(8), asked)));
+}
+
 }  // namespace foreshard
