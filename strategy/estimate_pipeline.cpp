@@ -68,14 +68,18 @@ double gpipe(const PipelineTimes& t) {
   return chain.sum(0, p) + 2 * t.hop * (p - 1) + (t.microbatches - 1) * (forward + backward);
 }
 
-// Every rank runs v chunks per micro-batch; the pipeline fills and drains in steps of one chunk.
+// Every rank runs v chunks per micro-batch; the pipeline fills and drains in steps of one chunk, and 2 (v p - 1) transfers hold it up
+// (docs/schedules.md, "Closed forms"). Transfers that are longer than the chunks take turns on the way to the next rank: for two
+// ranks those of forwards and gradients on the same way.
 double interleaved(const PipelineTimes& t) {
   const Chain chain{t};
   const double more = (t.chunks - 1) * (t.forward[1] + t.backward[1]);
   double busiest = 0;
   for (const int stage : {0, std::min(1, t.ranks - 1), t.ranks - 1}) busiest = std::max(busiest, chain.both(stage) + more);
   const double chunk = t.forward[1] + t.backward[1];
-  return t.microbatches * busiest + (t.ranks - 1) * (chunk + 2 * t.hop);
+  const double turns = t.microbatches * (t.ranks == 2 ? 2 * t.chunks - 1 : t.chunks) * t.hop;
+  const double fill = (t.ranks - 1) * chunk;
+  return std::max(t.microbatches * busiest + fill + 2 * t.hop * (t.chunks * t.ranks - 1), turns + 2 * chunk);
 }
 
 // Idle time of equal stages (docs/schedules.md, "Zero bubble") over the work of the busiest rank. Times of a rank, not a chunk.
