@@ -319,10 +319,14 @@ void Screen::shard(const Point& point, const ShapeCosts& shape, const GridCosts&
     const double gathers = prefetches ? (layers - (in_forward ? 1 : 0)) * gather : 0;
     times.forward[i] = beside(grid, times.forward[i], own_forward, gathers) + (in_forward ? first : 0);
     if (waits) times.forward[i] += (layers - 1) * std::max(0.0, gather - shape.rest);
+    // The last reduction of ZeRO 2 has the next forward to hide behind.
+    const bool trails = point.zero == 2 && in_forward;
+    const double last = trails ? std::min(held_up, times.forward[i]) : 0;
     times.backward[i] = beside(grid, times.backward[i], own_backward, layers * next_to + hidden * exposed) + waiting * exposed +
-                        layers * held_up;
+                        layers * held_up - last;
     if (prefetches && !in_forward) times.backward[i] += behind;
-    times.backward[i] = std::max(times.backward[i], layers * (gather + scatter) - (in_forward ? behind : 0));
+    const double meanwhile = trails ? std::min(scatter, times.forward[i]) : in_forward ? behind : 0;
+    times.backward[i] = std::max(times.backward[i], layers * (gather + scatter) - meanwhile);
   }
 }
 
