@@ -2,6 +2,8 @@
 // communicator are those of a GPU.
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
 #include <cstdio>
 #include <filesystem>
 
@@ -228,7 +230,7 @@ TEST(CudaFailures, AFailingCallStopsAllRanksAndNamesRankAndInstruction) {
 
 TEST(CudaFailures, TheCheckpointBeforeStays) {
   const Plan plan = lowered(tiny_mlp(), strategy_in(DType::F32));
-  const std::string file = testing::TempDir() + "cuda_failure.safetensors";
+  const std::string file = testing::TempDir() + "cuda_failure_" + std::to_string(getpid()) + ".safetensors";
   std::filesystem::remove(file);
   FakeRuntime whole;
   ExecuteOptions options = on(whole, 3);
