@@ -2,6 +2,7 @@
 // run. The same calls in the same order drive the host (streams are worker threads) and CUDA.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -14,13 +15,15 @@
 
 namespace foreshard {
 
+inline constexpr std::size_t kMostKept = 8;
+
 // What a task tells about a run of it, in nanoseconds. `met`: on the device's clock, when everybody it talks to was there;
 // 0: it talks to nobody. `own`: what it cost by itself, without waiting (CPU time of the thread).
 // `begin`, `end`: on the device's clock, where the device hears of a run later than it happened; 0: now.
 struct TaskTimes {
   std::int64_t met = 0, own = 0;
   std::int64_t begin = 0, end = 0;
-  double scalar = 0;  // of a step whose scalar the device keeps
+  std::array<double, kMostKept> kept = {};  // of a step that has numbers that the device keeps
 };
 
 // One instruction with its operands. Runs on a stream, once per run of the plan; allocates nothing.
@@ -58,9 +61,9 @@ class DeviceBackend {
   }
   // Whether `fill` may be called by an observer, while streams run.
   virtual bool fills_in_steps() const { return true; }
-  // Keeps the number that stands at `scalar` when the step ends, and tells it in TaskTimes::scalar; before the first run. False:
-  // whoever hears of the end of the step may read it then.
-  virtual bool keep_scalar(int /*step*/, const Operand& /*scalar*/) { return false; }
+  // Keeps the numbers (kMostKept at most) that stand there when the step ends, and tells them in TaskTimes::kept; before the first run.
+  // False: whoever hears of the end of the step may read them then.
+  virtual bool keep(int /*step*/, const Operand& /*numbers*/) { return false; }
 
   // Tasks. `arguments` are those of run 0. Throw Error for what the device cannot do.
   virtual std::unique_ptr<StreamTask> compute(StreamId stream, const Compute& what, std::span<const Operand> reads,

@@ -117,6 +117,12 @@ template <class T>
 Kernel<T> make_clip_scale(const Form& form);
 template <class T>
 Kernel<T> make_judge_overflow(const Form& form);
+struct
+    OverflowRule {  // of a dynamic loss scale: doubled after so many good steps, never below 2^least times what it began with
+  std::int64_t growth = 1;
+  double least = 0;
+};
+OverflowRule overflow_rule(const Form& form);  // checks the operands
 template <class T>
 Kernel<T> make_cast(const Form& form);
 template <class T>

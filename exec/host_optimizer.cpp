@@ -234,19 +234,25 @@ Kernel<T> make_clip_scale(const Form& form) {
           .raw = true};
 }
 
+OverflowRule overflow_rule(const Form& form) {
+  const double start = form.attributes.number("start");
+  const OverflowRule rule{.growth = form.attributes.integer("growth"), .least = start > 1 ? -std::floor(std::log2(start)) : 0};
+  if (rule.growth < 1) form.refuse("growth=" + std::to_string(rule.growth), "at least 1 step");
+  form.expect({1}, {kLossScaleFloats});
+  if (form.writes[0].dtype != DType::F32) form.refuse("a state in another format", "fp32");
+  return rule;
+}
+
 // reads[0]: the square of the norm of all gradients; writes[0]: the state of the loss scale, which follows it.
 template <class T>
 Kernel<T> make_judge_overflow(const Form& form) {
-  const std::int64_t growth = form.attributes.integer("growth");
-  const double start = form.attributes.number("start"), least = start > 1 ? -std::floor(std::log2(start)) : 0;
-  if (growth < 1) form.refuse("growth=" + std::to_string(growth), "at least 1 step");
-  form.expect({1}, {kLossScaleFloats});
-  if (form.writes[0].dtype != DType::F32) form.refuse("a state in another format", "fp32");
+  const OverflowRule rule = overflow_rule(form);
   return {.run =
-              [growth, least](const Call<T>& call) {
+              [rule](const Call<T>& call) {
                 T square = 0;
                 load(call.reads[0], 0, 1, &square);
-                write_loss_scale(judged(read_loss_scale(call.writes[0]), std::isfinite(square), growth, least), call.writes[0]);
+                const LossScaleState before = read_loss_scale(call.writes[0]);
+                write_loss_scale(judged(before, std::isfinite(square), rule.growth, rule.least), call.writes[0]);
               },
           .raw = true};
 }

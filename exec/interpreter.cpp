@@ -79,12 +79,13 @@ void Interpreter::ends(int s, int run, const TaskTimes& times) {
   span.own = times.own;
   if (bound.loss >= 0) {
     double& loss = losses_[static_cast<std::size_t>(run * losses_of_run_ + bound.loss)];
-    if (bound.loss_kept)
-      loss = times.scalar;
+    if (bound.kept)
+      loss = times.kept[0];
     else
       host::load(bound.loss_at, 0, 1, &loss);
   }
-  if (bound.scale_at.data) scales_[static_cast<std::size_t>(run)] = read_loss_scale(bound.scale_at);
+  if (bound.scale_at.data)
+    scales_[static_cast<std::size_t>(run)] = bound.kept ? loss_scale_of(times.kept) : read_loss_scale(bound.scale_at);
   memory_.release(bound.releases);
   running_[steps_[at].stream.index()].store(-1, std::memory_order_relaxed);
   ended_.fetch_add(1, std::memory_order_relaxed);

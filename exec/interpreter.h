@@ -77,9 +77,9 @@ class Interpreter : public StepObserver {
     int record = -1;
     int loss = -1;  // which loss of the run it makes
     Operand loss_at = {};
-    bool loss_kept = false;  // the device tells it
     Operand scale_at = {};   // the state of a dynamic loss scale that it makes; no data: it makes none
     double scale_start = 0;  // what that began with
+    bool kept = false;       // the device tells the loss, or the state
     bool communicates = false;
   };
 

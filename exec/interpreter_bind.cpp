@@ -4,8 +4,14 @@
 #include "core/error.h"
 #include "exec/host_kernel.h"
 #include "exec/interpreter.h"
+#include "exec/loss_scale_state.h"
 
 namespace foreshard {
+
+static Operand first_of(Operand operand, std::int64_t elements) {
+  operand.elements = elements;
+  return operand;
+}
 
 void Interpreter::bind() {
   bound_.reserve(steps_.size());
@@ -84,12 +90,13 @@ Interpreter::Bound Interpreter::bind_compute(int index, const Action& action, co
     throw Error("plan: " + where + ": " + problem.what());
   }
   if (const host::Attributes words(what.attributes); what.op == Op::ClipScale && words.sets("growth"))
-    bound.scale_at = writes.front(), bound.scale_start = words.number("start");
+    bound.scale_at = writes.front(), bound.scale_start = words.number("start"),
+    bound.kept = device_.keep(index, first_of(bound.scale_at, kLossScaleFloats));
   if (makes_loss(what)) {
     if (writes.empty() || writes.back().elements < 1) throw Error("plan", where, "a loss that is not written", "an output");
     bound.loss = losses_of_run_++;
     bound.loss_at = writes.back();
-    bound.loss_kept = device_.keep_scalar(index, bound.loss_at);
+    bound.kept = device_.keep(index, first_of(bound.loss_at, 1));
   }
   return bound;
 }

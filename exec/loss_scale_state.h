@@ -29,6 +29,7 @@ struct LossScaleState {  // as it lies in memory; zeros at the begin
 };
 inline constexpr std::int64_t kLossScaleFloats = sizeof(LossScaleState) / sizeof(float);
 
+LossScaleState loss_scale_of(std::span<const double> numbers);  // in the order of the members
 LossScaleState read_loss_scale(const Operand& state);
 void write_loss_scale(const LossScaleState& state, const Operand& into);
 // After the gradients of a step, whose norm is finite or not. The scale stays above 2^least times what it began with.

@@ -161,8 +161,10 @@ void CudaDevice::fill(std::byte* arena, std::byte with, Bytes bytes) {
   runtime_.synchronize(outside_);
 }
 
-bool CudaDevice::keep_scalar(int step, const Operand& scalar) {
-  scalars_.push_back({.step = step, .at = scalar, .kept = memory_.allocate(Space::PinnedHost, {8 * kRunsUnderWay})});
+bool CudaDevice::keep(int step, const Operand& numbers) {
+  FS_ASSERT(numbers.elements <= static_cast<std::int64_t>(kMostKept));
+  Kept& kept = kept_.emplace_back(Kept{.step = step, .at = numbers});
+  kept.copies = memory_.allocate(Space::PinnedHost, kept.bytes() * kRunsUnderWay);
   return true;
 }
 
@@ -244,8 +246,8 @@ void CudaDevice::launch(StreamId stream, int step, StreamTask* task, int run) {
   }
   Pending& next = pending_.emplace_back();
   next.step = step, next.run = run;
-  for (const Scalar& scalar : scalars_)
-    if (scalar.step == step) next.scalar = &scalar;
+  for (const Kept& kept : kept_)
+    if (kept.step == step) next.kept = &kept;
   if (graphs_)
     if (const StepGraphs::Place place = graphs_->step(stream, step, static_cast<GpuTask*>(task), run); place.unit >= 0)
       return join_unit(stream, place, next, run);
@@ -353,8 +355,7 @@ void CudaDevice::put(Channel& on, Pending& pending, GpuTask* task, int run) {
     task->enqueue(work, run);
     pending.has_met = work.has_met;
   }
-  if (const Scalar* scalar = pending.scalar)
-    runtime_.copy(scalar->kept + 8 * (run % kRunsUnderWay), scalar->at.data, size_of(scalar->at.dtype), on.stream);
+  if (const Kept* kept = pending.kept) runtime_.copy(kept->copy_of(run), kept->at.data, kept->bytes(), on.stream);
   runtime_.record(pending.end, on.stream);
 }
 
@@ -378,8 +379,8 @@ void CudaDevice::deliver(const Pending& done) {
   times.end = std::max(time_of(done.end), times.begin + 1);
   if (done.has_met) times.met = std::clamp(time_of(done.met), times.begin, times.end);
   times.own = times.end - std::max(times.begin, times.met);
-  if (done.scalar)
-    host::load({done.scalar->kept + 8 * (done.run % kRunsUnderWay), 1, done.scalar->at.dtype}, 0, 1, &times.scalar);
+  if (const Kept* kept = done.kept)
+    host::load({kept->copy_of(done.run), kept->at.elements, kept->at.dtype}, 0, kept->at.elements, times.kept.data());
   observer_->begins(done.step, done.run);
   observer_->ends(done.step, done.run, times);
   if (done.in_graph) return;

@@ -75,7 +75,7 @@ class CudaDevice : public DeviceBackend {
   void write(std::byte* arena, const std::byte* from, Bytes bytes) override;
   void fill(std::byte* arena, std::byte with, Bytes bytes) override;
   bool fills_in_steps() const override { return false; }
-  bool keep_scalar(int step, const Operand& scalar) override;
+  bool keep(int step, const Operand& numbers) override;
   std::unique_ptr<StreamTask> compute(StreamId stream, const Compute& what, std::span<const Operand> reads,
                                       std::span<const Operand> writes, const OpArguments& arguments) override;
   std::unique_ptr<StreamTask> copy(std::byte* to, const std::byte* from, Bytes bytes) override;
@@ -120,16 +120,19 @@ class CudaDevice : public DeviceBackend {
     std::uint64_t wanted = 0;                // records issued, by the rank's thread
     std::atomic<std::uint64_t> recorded{0};  // records made, by the stream's
   };
-  struct Scalar {
+  struct Kept {
     int step = 0;
     Operand at = {};
-    std::byte* kept = nullptr;  // pinned, one place per run that may be under way
+    std::byte* copies = nullptr;  // pinned, one per run that may be under way
+
+    Bytes bytes() const { return size_of(at.dtype) * at.elements; }
+    std::byte* copy_of(int run) const { return copies + bytes().value * (run % kRunsUnderWay); }
   };
   struct Pending {
     int step = 0, run = 0;
     Event *begin = nullptr, *met = nullptr, *end = nullptr;
     bool has_met = false, in_graph = false;  // in a graph: the events are the graph's
-    const Scalar* scalar = nullptr;
+    const Kept* kept = nullptr;
     std::atomic<bool> enqueued = false;
   };
   Channel& channel(StreamId stream);
@@ -157,7 +160,7 @@ class CudaDevice : public DeviceBackend {
   std::mutex recorded_mutex_;
   std::condition_variable recorded_;
   EventPool times_, marks_;
-  std::deque<Scalar> scalars_;
+  std::deque<Kept> kept_;
   std::deque<Pending> pending_;     // in issue order
   std::atomic<bool> busy_ = false;  // the GPU runs the oldest of them
   Event* base_ = nullptr;           // of the first step of a run; a float of milliseconds is exact enough from there

@@ -181,6 +181,7 @@ Kernel backward(const host::Form& form, const LossForm& loss, bool staged) {
     CrossEntropyArgs args = loss.numbers(call.arguments, staged);
     args.x = reads(call.reads[0]), args.targets = reads(call.reads[staged ? 2 : 1]), args.y = writes(call.writes[0]);
     if (staged) args.sums = reads(call.reads[1]);
+    args.state = call.state;
     loss.launch(on, KernelId::cross_entropy_backward, args);
   }};
 }
@@ -258,7 +259,7 @@ Kernel make_sum_of_squares(const host::Form& form) {
   const bool accumulate = form.what.accumulate;
   return {.run = [=](const Launcher& on, const Call& call) {
     AddArgs args = {.y = writes(call.writes[0]), .rows = 1, .columns = size, .count = 1, .accumulate = accumulate};
-    args.inputs[0] = reads(call.reads[0]);
+    args.inputs[0] = reads(call.reads[0]), args.state = call.state;
     args.scale = static_cast<float>(2 * call.arguments.loss_scale / static_cast<double>(call.arguments.samples_of_step));
     on.elements(KernelId::add_arrays, size, args);
   }};

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "exec/loss_scale_state.h"
 
 namespace foreshard::gpu {
 
@@ -33,7 +34,7 @@ Kernel make(const host::Form& form) {
     case Op::Adam: return make_update(form, true);
     case Op::Sgd: return make_update(form, false);
     case Op::GradNorm: return make_grad_norm(form);
-    case Op::ClipScale: return make_clip_scale(form);
+    case Op::ClipScale: return form.attributes.sets("growth") ? make_judge_overflow(form) : make_clip_scale(form);
     case Op::Cast: return make_cast(form);
     case Op::Zero: return make_zero(form);
     case Op::Conv2d: return make_conv2d(form);
@@ -55,9 +56,17 @@ Kernel make_kernel(const Compute& what, std::span<const Operand> reads, std::spa
     for (const Operand& operand : operands)
       if (operand.dtype == DType::F64 || operand.dtype == DType::F8 || operand.dtype == DType::I32)
         form.refuse(std::string("an operand in ") + name_of(operand.dtype), "fp32, tf32, bf16 or fp16 on a GPU");
-  if (form.attributes.has("dynamic_scale") || form.attributes.sets("growth"))
-    form.refuse("a loss scale that follows overflows", "a constant one on a GPU");
-  return make(form);
+  if (!form.attributes.has("dynamic_scale")) return make(form);
+  if (form.reads.empty() || form.reads.back().dtype != DType::F32 || form.reads.back().elements < kLossScaleFloats)
+    form.refuse("no state of the loss scale", std::to_string(kLossScaleFloats) + " fp32 numbers as the last read");
+  Kernel kernel = make({what, reads.first(reads.size() - 1), writes, host::Attributes(what.attributes)});
+  kernel.run = [run = std::move(kernel.run)](const Launcher& on, const Call& call) {
+    Call scaled = call;
+    scaled.state = gpu::reads(call.reads.back());
+    scaled.reads = call.reads.first(call.reads.size() - 1);
+    run(on, scaled);
+  };
+  return kernel;
 }
 
 Type type_of(DType dtype) {

@@ -58,6 +58,7 @@ struct Call {
   const std::byte* staged;  // pinned memory of the host: what `prepare` made for this run
   const std::byte* table;   // on the device
   const OpArguments& arguments;
+  View state = {};  // of a dynamic loss scale; no data: it is constant
 };
 
 struct Kernel {
@@ -91,6 +92,7 @@ Kernel make_sum_of_squares(const host::Form& form);
 Kernel make_update(const host::Form& form, bool adam);
 Kernel make_grad_norm(const host::Form& form);
 Kernel make_clip_scale(const host::Form& form);
+Kernel make_judge_overflow(const host::Form& form);
 Kernel make_cast(const host::Form& form);
 Kernel make_zero(const host::Form& form);
 Kernel make_conv2d(const host::Form& form);

@@ -47,6 +47,7 @@ UpdateArgs adam_numbers(const OpArguments& a) {
   args.step = static_cast<float>(o.learning_rate / (1 - std::pow(o.beta1, steps)));
   args.root = static_cast<float>(1 / std::sqrt(1 - std::pow(o.beta2, steps)));
   args.eps = static_cast<float>(o.eps);
+  args.betas[0] = o.beta1, args.betas[1] = o.beta2, args.rate = o.learning_rate, args.steps = a.step;
   return args;
 }
 
@@ -82,7 +83,7 @@ Kernel make_update(const host::Form& form, bool adam) {
     args.gradient = reads(part(call.reads[0]));
     args.master = state(at.master), args.momentum = state(at.momentum), args.variance = state(at.variance);
     args.value = state(at.value);
-    args.count = elements;
+    args.count = elements, args.state = call.state;
     on.elements(adam ? KernelId::update_adam : KernelId::update_sgd, elements, args);
   };
   return {.run = run, .varies = adam};  // the bias correction of each step
@@ -125,11 +126,25 @@ Kernel make_clip_scale(const host::Form& form) {
   return {.run = [=](const Launcher& on, const Call& call) {
     for (const Operand& whole : call.writes) {
       const Operand part = own_part(whole, elements, sliced, call.arguments.slice);
-      on.elements(
-          KernelId::scale_clipped, 4 * part.elements,
-          ScaleArgs{
-              .square = reads(call.reads[0]), .x = writes(part), .limit = limit, .loss_scale = call.arguments.loss_scale});
+      on.elements(KernelId::scale_clipped, 4 * part.elements,
+                  ScaleArgs{.square = reads(call.reads[0]),
+                            .x = writes(part),
+                            .state = call.state,
+                            .limit = limit,
+                            .loss_scale = call.arguments.loss_scale});
     }
+  }};
+}
+
+// reads[0]: the square of the norm of all gradients; writes[0]: the state of the loss scale, which follows it.
+Kernel make_judge_overflow(const host::Form& form) {
+  const host::OverflowRule rule = host::overflow_rule(form);
+  return {.run = [rule](const Launcher& on, const Call& call) {
+    on.launch(KernelId::judge_overflow, 1, 1, 32,
+              JudgeArgs{.square = reads(call.reads[0]),
+                        .state = writes(call.writes[0]),
+                        .growth = static_cast<float>(rule.growth),
+                        .least = static_cast<float>(rule.least)});
   }};
 }
 

@@ -15,6 +15,7 @@ struct View {
   bool writes = false;
 };
 
+// `state`: that of a dynamic loss scale, exec/loss_scale_state.h; without data the scale is constant.
 // Each kernel's arguments have `each`, which calls f with every array.
 struct NormArgs {  // y = (x - mean) / deviation * weight + bias; rms: no mean, no bias
   View x, weight, bias, y;
@@ -68,7 +69,7 @@ struct ActivationArgs {  // forward: y of x; backward: y (+)= dy slope(x)
 inline constexpr int kMostInputs = 8;
 struct AddArgs {  // y (+)= scale * sum of the inputs + bias
   View inputs[kMostInputs];
-  View bias, y;
+  View bias, y, state;  // the sum carries the loss scale
   std::int64_t rows, columns;
   int count;
   bool accumulate;
@@ -76,7 +77,7 @@ struct AddArgs {  // y (+)= scale * sum of the inputs + bias
   template <class F>
   void each(F f) const {
     for (const View& input : inputs) f(input);
-    f(bias), f(y);
+    f(bias), f(y), f(state);
   }
 };
 
@@ -136,13 +137,13 @@ struct PositionArgs {  // rows [position, sample]; y = x + table[position] + typ
 };
 
 struct CrossEntropyArgs {  // one block per row
-  View x, targets, maxima, sums, y, terms;
+  View x, targets, maxima, sums, y, terms, state;
   std::int64_t rows, columns, used, first;  // columns that are classes; the first of this rank
   float weight;
   bool accumulate;
   template <class F>
   void each(F f) const {
-    f(x), f(targets), f(maxima), f(sums), f(y), f(terms);
+    f(x), f(targets), f(maxima), f(sums), f(y), f(terms), f(state);
   }
 };
 
@@ -160,21 +161,32 @@ struct TermSumArgs {                                         // out[block] or ou
 };
 
 struct ScaleArgs {  // x *= min(1, limit / norm), norm = sqrt(square) / loss_scale
-  View square, x;
+  View square, x, state;
   double limit, loss_scale;
   template <class F>
   void each(F f) const {
-    f(square), f(x);
+    f(square), f(x), f(state);
+  }
+};
+
+struct JudgeArgs {  // the state after a step whose gradients have this square of their norm
+  View square, state;
+  float growth, least;
+  template <class F>
+  void each(F f) const {
+    f(square), f(state);
   }
 };
 
 struct UpdateArgs {  // Adam and SGD on the same elements of all arrays; those without data are not there
-  View gradient, master, momentum, variance, value;
-  std::int64_t count;
+  View gradient, master, momentum, variance, value, state;
+  std::int64_t count,
+      steps;  // of the training; steps, betas and rate count with `state` only: it says how many steps were skipped
+  double betas[2], rate;
   float gradient_scale, keep, decay, beta1, beta2, rest1, rest2, step, root, eps;  // SGD: beta1 momentum, step rate
   template <class F>
   void each(F f) const {
-    f(gradient), f(master), f(momentum), f(variance), f(value);
+    f(gradient), f(master), f(momentum), f(variance), f(value), f(state);
   }
 };
 

@@ -1,48 +1,10 @@
 #include <cmath>
-#include <cstring>
 
-#include "core/error.h"
-#include "exec/cuda/gpu_kernel.h"
-#include "exec/cuda/kernel_cases.h"
+#include "exec/cuda/case_list.h"
 
 namespace foreshard::gpu {
 
 namespace {
-
-constexpr double kExact = 0, kSingle = 1e-5, kHalf = 6e-3, kFlash = 1.2e-2;
-const RandomSamples kSamples(3);
-
-class Cases {
- public:
-  // Arrays of the given sizes; outputs hold numbers where they are added to, else NaN.
-  KernelCase& add(const std::string& name, Compute what, const std::vector<std::int64_t>& in,
-                  const std::vector<std::int64_t>& out, DType dtype = DType::F32, double tolerance = kSingle) {
-    KernelCase next{.name = name, .what = std::move(what), .tolerance = tolerance};
-    std::uint64_t seed = 10 * cases_.size() + 1;
-    for (const std::int64_t size : in) next.reads.push_back(random_array(size, seed++, dtype));
-    const bool adds = next.what.accumulate || next.what.attributes.find("accumulate_weights") != std::string::npos ||
-                      next.what.phase == Phase::Update || next.what.op == Op::ClipScale;
-    for (const std::int64_t size : out)
-      next.writes.push_back(adds ? random_array(size, seed++, dtype)
-                                 : StoredArray(std::vector<double>(static_cast<std::size_t>(size), std::nan("")), dtype));
-    next.arguments = {.seed = 5, .layer = 77, .first_sample = 6, .samples_of_step = 8, .source = &kSamples};
-    cases_.push_back(std::move(next));
-    return cases_.back();
-  }
-  std::vector<KernelCase> take() { return std::move(cases_); }
-
- private:
-  std::vector<KernelCase> cases_;
-};
-
-StoredArray filled(std::int64_t size, DType dtype, const std::function<double(std::int64_t)>& value) {
-  StoredArray array(size, dtype);
-  for (std::int64_t i = 0; i < size; ++i) array.set(i, value(i));
-  return array;
-}
-StoredArray empty_array(std::int64_t size, DType dtype) {
-  return filled(size, dtype, [](std::int64_t) { return std::nan(""); });
-}
 
 void add_rows(Cases& all) {
   const auto norm = [](const char* kind, Phase phase, std::int64_t rows, std::int64_t h, bool add, bool add_weights) {
@@ -302,66 +264,6 @@ void add_attention(Cases& all, bool large) {
   }
 }
 
-void add_pictures(Cases& all) {
-  using enum Phase;
-  struct Form {
-    const char* name;
-    std::int64_t samples, in, height, width, out, kernel, stride, padding;
-  };
-  // Odd borders; a window that leaves rows out; the plain convolution, whose columns are its input.
-  const Form forms[] = {{"3x3", 3, 5, 9, 7, 6, 3, 1, 1},
-                        {"7x7_apart", 2, 3, 16, 14, 4, 7, 2, 3},
-                        {"1x1", 2, 6, 5, 7, 3, 1, 1, 0},
-                        {"1x1_apart", 2, 4, 8, 8, 5, 1, 2, 0}};
-  for (const Form& f : forms)
-    for (const bool half : {false, true}) {
-      const std::int64_t height = (f.height + 2 * f.padding - f.kernel) / f.stride + 1,
-                         width = (f.width + 2 * f.padding - f.kernel) / f.stride + 1;
-      Compute what{.op = Op::Conv2d,
-                   .shapes = {{{f.samples, f.in, f.height, f.width}},
-                              {{f.out, f.kernel, f.stride, f.padding}},
-                              {{f.samples, f.out, height, width}}}};
-      const std::int64_t x = f.samples * f.in * f.height * f.width, w = f.out * f.in * f.kernel * f.kernel,
-                         y = f.samples * f.out * height * width;
-      const std::string name = std::string("conv_") + f.name + (half ? "_bf16" : "");
-      const DType dtype = half ? DType::BF16 : DType::F32;
-      const double tolerance = half ? kHalf : kSingle;
-      all.add(name, what, half ? std::vector{x, w, f.out} : std::vector{x, w}, {y}, dtype, tolerance);
-      what.accumulate = half;
-      what.phase = InputGrad;
-      all.add(name + "_input_grad", what, {y, x, w}, {x}, dtype, half ? 2 * kHalf : kSingle);
-      what.phase = WeightGrad;
-      all.add(name + "_weight_grad", what, {y, x}, half ? std::vector{w, f.out} : std::vector{w}, dtype,
-              half ? 2 * kHalf : kSingle);
-    }
-  const auto norm = [&](const char* name, Phase phase, const std::vector<std::int64_t>& in,
-                        const std::vector<std::int64_t>& out, bool add, DType dtype) {
-    all.add(name,
-            {.op = Op::BatchNorm,
-             .phase = phase,
-             .shapes = {{{4, 3, 11, 9}}},
-             .accumulate = add,
-             .attributes = std::string("eps=1e-5") + (add ? " accumulate_weights" : "")},
-            in, out, dtype, dtype == DType::F32 ? kSingle : kHalf);
-  };
-  const std::int64_t size = 4 * 3 * 11 * 9;
-  norm("batch_norm", Forward, {size, 3, 3}, {size}, false, DType::F32);
-  norm("batch_norm_bf16", Forward, {size, 3, 3}, {size}, false, DType::BF16);
-  norm("batch_norm_grad", Backward, {size, size, 3, 3}, {size, 3, 3}, false, DType::F32);
-  norm("batch_norm_grad_added", Backward, {size, size, 3, 3}, {size, 3, 3}, true, DType::F32);
-  norm("batch_norm_grad_weights", Backward, {size, size, 3, 3}, {3, 3}, false, DType::F32);
-  for (const Op op : {Op::MaxPool, Op::AvgPool}) {
-    const std::string name = op == Op::MaxPool ? "max_pool" : "mean_pool";
-    Compute what{.op = op, .shapes = {{{2, 3, 9, 8}}, {{2, 3, 5, 4}}}, .attributes = "kernel=3 stride=2 padding=1"};
-    const std::int64_t x = 2 * 3 * 9 * 8, y = 2 * 3 * 5 * 4;
-    all.add(name, what, {x}, {y});
-    what.phase = InputGrad;
-    all.add(name + "_grad", what, op == Op::MaxPool ? std::vector{y, x} : std::vector{y}, {x});
-    what.accumulate = true;
-    all.add(name + "_grad_added", what, op == Op::MaxPool ? std::vector{y, x} : std::vector{y}, {x});
-  }
-}
-
 // Sizes of a training of about a billion parameters, where the host can still follow.
 void add_large(Cases& all) {
   using enum Phase;
@@ -396,6 +298,7 @@ std::vector<KernelCase> kernel_cases(bool large) {
   add_updates(all);
   add_products(all);
   add_attention(all, false);
+  add_loss_scales(all);
   add_pictures(all);
   if (large) add_attention(all, true);
   if (large) add_large(all);

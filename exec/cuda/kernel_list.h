@@ -35,6 +35,7 @@
   KERNEL(cross_entropy_exponentials, CrossEntropyArgs) \
   KERNEL(cross_entropy_backward, CrossEntropyArgs)     \
   KERNEL(sum_terms, TermSumArgs)                       \
+  KERNEL(judge_overflow, JudgeArgs)                    \
   KERNEL(scale_clipped, ScaleArgs)                     \
   KERNEL(update_adam, UpdateArgs)                      \
   KERNEL(update_sgd, UpdateArgs)                       \

@@ -119,6 +119,27 @@ TEST(CudaTraining, GraphsChangeNoBit) {
   }
 }
 
+// In fp16 with a scale that begins far too high: the steps that overflow are the host's, and so is what comes of the others.
+TEST(CudaTraining, ALossScaleThatFollowsOverflowsDoesSoAsOnTheHost) {
+  Strategy half = strategy_in(DType::F16, {.dp = 2, .micro_batch = 4});
+  half.clip_norm = 0.5;
+  const Plan plan = with_dynamic_scale(tiny_mlp(), half, 24, 2);
+  ExecuteOptions options = training(12);
+  options.optimizer.eps = 1e-2;
+  FakeRuntime runtime;
+  const Execution host = run(plan, options), fake = run(plan, on(runtime, 12, true));
+  int skipped = 0;
+  for (std::size_t s = 0; s < host.steps.size(); ++s) {
+    EXPECT_EQ(fake.steps[s].skipped, host.steps[s].skipped) << s;
+    EXPECT_EQ(fake.steps[s].loss_scale, host.steps[s].loss_scale) << s;
+    EXPECT_NEAR(fake.steps[s].loss, host.steps[s].loss, 2e-3 * host.steps[s].loss) << s;
+    skipped += host.steps[s].skipped ? 1 : 0;
+  }
+  EXPECT_GE(skipped, 2);
+  EXPECT_LE(skipped, 10);
+  EXPECT_TRUE(runtime.conflicts().empty());
+}
+
 // ---- mistakes are seen ------------------------------------------------------------------------------------------------------
 
 // What a run with a mistake shows: conflicts, another training, or a failure.

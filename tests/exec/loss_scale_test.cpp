@@ -32,28 +32,10 @@ class SameSamples : public Samples {
   RandomSamples random_{7};
 };
 
-void replace(std::string& text, const std::string& what, const std::string& by) {
-  if (const std::size_t at = text.find(what); at != std::string::npos) text.replace(at, what.size(), by);
-}
-
-std::string number(double value) {
-  char text[64];
-  std::snprintf(text, sizeof text, "%.17g", value);
-  return text;
-}
-
 // The plan of a strategy with a dynamic loss scale that begins at 2^exponent.
-Plan scaled(Strategy strategy, int exponent, int growth = 2000) {
-  strategy.loss_scale = 0;
-  Plan plan = lowered(tiny_gpt(), strategy);
+Plan scaled(const Strategy& strategy, int exponent, int growth = 2000) {
+  Plan plan = with_dynamic_scale(tiny_gpt(), strategy, exponent, growth);
   EXPECT_TRUE(check_plan(plan).empty());
-  const std::string start = number(std::ldexp(1, exponent));
-  for (Segment& segment : plan.segments)
-    for (Instruction& instruction : segment.instructions)
-      if (auto* what = std::get_if<Compute>(&instruction.what)) {
-        replace(what->attributes, "loss_scale=65536", "loss_scale=" + start);
-        replace(what->attributes, "growth=2000 start=65536", "growth=" + std::to_string(growth) + " start=" + start);
-      }
   return plan;
 }
 
@@ -159,7 +141,7 @@ TEST(LossScale, RanksThatDisagreeStopTheRun) {
   for (Segment& segment : plan.segments)
     for (Instruction& instruction : segment.instructions)
       if (instruction.name == "loss scale" && std::exchange(first, false))
-        replace(std::get<Compute>(instruction.what).attributes, "growth=2000", "growth=1");
+        std::get<Compute>(instruction.what).attributes.replace(0, std::string("growth=2000").size(), "growth=1");
   try {
     train(plan, 3);
     FAIL() << "nobody noticed";

@@ -29,6 +29,8 @@ struct Difference {
   double largest() const;
 };
 Difference difference(const Execution& a, const Execution& b);
+// Lowered with a dynamic loss scale that begins at 2^exponent.
+Plan with_dynamic_scale(const Model& model, Strategy strategy, int exponent, int growth = 2000);
 void divide_gradients(Execution& execution, double loss_scale);  // they carry it
 
 std::string name_of(const Strategy& strategy);  // for messages

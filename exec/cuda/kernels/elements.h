@@ -77,7 +77,28 @@ GPU_KERNEL activation_backward(const ActivationArgs a) {
 }
 
 // As the host adds: the first input, the bias, then the others.
+// ---- a dynamic loss scale: exec/loss_scale_state.h ----------------------------------------------------------------------------
+GPU_FUNCTION float power_of_two(float exponent) { return ldexpf(1.0f, static_cast<int>(exponent)); }
+GPU_FUNCTION float scale_of_backward(const View& state) { return state.data ? power_of_two(load(state, 0)) : 1.0f; }
+GPU_FUNCTION float scale_of_update(const View& state) { return state.data ? power_of_two(load(state, 1)) : 1.0f; }
+GPU_FUNCTION bool skips_update(const View& state) { return state.data && load(state, 4) != 0; }
+
+// One thread.
+GPU_KERNEL judge_overflow(const JudgeArgs a) {
+  if (thread() > 0) return;
+  const float square = load(a.square, 0), exponent = load(a.state, 0);
+  const bool finite = square - square == 0;
+  const float good = finite ? load(a.state, 2) + 1 : 0.0f;
+  const bool grows = finite && good >= a.growth;
+  store(a.state, 1, exponent);
+  store(a.state, 4, finite ? 0.0f : 1.0f);
+  store(a.state, 0, finite ? exponent + (grows ? 1.0f : 0.0f) : fmaxf(exponent - 1, a.least));
+  store(a.state, 2, grows ? 0.0f : good);
+  if (!finite) store(a.state, 3, load(a.state, 3) + 1);
+}
+
 GPU_KERNEL add_arrays(const AddArgs a) {
+  const float scale = a.scale * scale_of_backward(a.state);
   const std::int64_t size = a.rows * a.columns;
   float sum[4], x[4];
   for (std::int64_t i = first_element(); i < size; i += element_stride()) {
@@ -86,12 +107,12 @@ GPU_KERNEL add_arrays(const AddArgs a) {
       load4(a.y, i, count, sum);
     else
       load4(a.inputs[0], i, count, sum);
-    for (int j = 0; j < 4 && !a.accumulate; ++j) sum[j] *= a.scale;
+    for (int j = 0; j < 4 && !a.accumulate; ++j) sum[j] *= scale;
     if (a.bias.data)
       for (int j = 0; j < count; ++j) sum[j] += load(a.bias, (i + j) % a.columns);
     for (int input = a.accumulate ? 0 : 1; input < a.count; ++input) {
       load4(a.inputs[input], i, count, x);
-      for (int j = 0; j < count; ++j) sum[j] += a.scale * x[j];
+      for (int j = 0; j < count; ++j) sum[j] += scale * x[j];
     }
     store4(a.y, i, count, sum);
   }
@@ -166,7 +187,20 @@ GPU_KERNEL cast_array(const CastArgs a) {
 }
 
 // Kingma & Ba 2015, algorithm 1; Loshchilov & Hutter 2019, algorithm 2; eps outside the root as PyTorch.
-GPU_KERNEL update_adam(const UpdateArgs a) {
+// With a dynamic loss scale: the factors of this step, those skipped not counted.
+GPU_FUNCTION UpdateArgs in_state(UpdateArgs a) {
+  if (!a.state.data) return a;
+  const double steps = static_cast<double>(a.steps) - static_cast<double>(load(a.state, 3));
+  a.gradient_scale /= scale_of_update(a.state);
+  if (!a.variance.data) return a;
+  a.step = static_cast<float>(a.rate / (1 - pow(a.betas[0], steps)));
+  a.root = static_cast<float>(1 / sqrt(1 - pow(a.betas[1], steps)));
+  return a;
+}
+
+GPU_KERNEL update_adam(const UpdateArgs given) {
+  if (skips_update(given.state)) return;
+  const UpdateArgs a = in_state(given);
   const View& exact = a.master.data ? a.master : a.value;
   float g[4], m[4], v[4], p[4];
   for (std::int64_t i = first_element(); i < a.count; i += element_stride()) {
@@ -188,7 +222,9 @@ GPU_KERNEL update_adam(const UpdateArgs a) {
   }
 }
 
-GPU_KERNEL update_sgd(const UpdateArgs a) {
+GPU_KERNEL update_sgd(const UpdateArgs given) {
+  if (skips_update(given.state)) return;
+  const UpdateArgs a = in_state(given);
   const View& exact = a.master.data ? a.master : a.value;
   for (std::int64_t i = first_element() / 4; i < a.count; i += element_stride() / 4) {
     const float p = load(exact, i), g = load(a.gradient, i) * a.gradient_scale + a.decay * p;
@@ -201,7 +237,8 @@ GPU_KERNEL update_sgd(const UpdateArgs a) {
 
 // Clipping by the norm of all gradients (Pascanu et al. 2013); gradients carry the loss scale, so their norm does too.
 GPU_KERNEL scale_clipped(const ScaleArgs a) {
-  const double norm = sqrt(static_cast<double>(load(a.square, 0))) / a.loss_scale;
+  if (skips_update(a.state)) return;
+  const double norm = sqrt(static_cast<double>(load(a.square, 0))) / (a.loss_scale * scale_of_update(a.state));
   if (!(norm > a.limit)) return;
   const float factor = static_cast<float>(a.limit / norm);
   for (std::int64_t i = first_element() / 4; i < a.x.elements; i += element_stride() / 4) store(a.x, i, load(a.x, i) * factor);

@@ -1,7 +1,7 @@
 // The ends of a model: rows of the vocabulary and of positions, their gradients, cross-entropy, sums of terms.
 #pragma once
 
-#include "exec/cuda/kernels/words.h"
+#include "exec/cuda/kernels/elements.h"
 
 namespace foreshard::gpu {
 
@@ -124,9 +124,10 @@ GPU_KERNEL cross_entropy_exponentials(const CrossEntropyArgs a) {
 // y (+)= weight (p - [column is the target]); p = x, or x / sum where the sums are given.
 GPU_KERNEL cross_entropy_backward(const CrossEntropyArgs a) {
   const std::int64_t row = block(), at = row * a.columns, target = load_integer(a.targets, row) - a.first;
-  const float factor = a.weight * (a.sums.data ? 1.0f / load(a.sums, 2 * row) : 1.0f);
+  const float weight = a.weight * scale_of_backward(a.state);
+  const float factor = weight * (a.sums.data ? 1.0f / load(a.sums, 2 * row) : 1.0f);
   for (std::int64_t c = thread(); c < a.columns; c += threads()) {
-    const float hit = c == target && target < a.used ? a.weight : 0.0f;
+    const float hit = c == target && target < a.used ? weight : 0.0f;
     store(a.y, at + c, old_value(a.accumulate, a.y, at + c) + factor * load(a.x, at + c) - hit);
   }
 }

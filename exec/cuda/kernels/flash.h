@@ -71,7 +71,7 @@ GPU_FUNCTION void multiply_tile(float (*d)[4], int columns, const std::uint32_t 
   const int g = lane() / 4, q = lane() % 4;
   GPU_UNROLL
   for (int n = 0; n < columns; ++n) {
-  GPU_UNROLL
+    GPU_UNROLL
     for (int k = 0; k < K / 16; ++k) {
       const int at = (n * 8 + g) * tile_stride(K) + k * 8 + q;
       const std::uint32_t b[2] = {tile[at], tile[at + 4]};
