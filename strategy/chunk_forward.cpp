@@ -132,6 +132,7 @@ Segment ChunkProgram::forward(const ForwardVariant& variant) {
   receive_input(out);
   if (runs_) play_segment(out, variant);
   for (int l = 0; l < static_cast<int>(layers_.size()) && !runs_; ++l) forward_layer(out, l, variant);
+  end(out);
   send_output(out);
   return out.take();
 }

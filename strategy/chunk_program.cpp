@@ -254,6 +254,20 @@ void ChunkProgram::begin(SegmentBuilder& out) {
   begin_ = out.emit({.name = "begin", .what = Mark{}, .stream = RoleStreams::compute});
 }
 
+// ... and what the next action computes comes after the collectives that read what it writes: where nothing here follows the last one.
+void ChunkProgram::end(SegmentBuilder& out) const {
+  if (begin_ < 0) return;
+  int last = -1;
+  bool followed = true;
+  for (int i = 0; i < out.size(); ++i) {
+    const Instruction& run = out.at(i);
+    if (run.stream == tensor_stream()) last = i, followed = false;
+    if (run.stream == RoleStreams::compute && std::find(run.after.begin(), run.after.end(), last) != run.after.end())
+      followed = true;
+  }
+  if (!followed) out.emit({.name = "end", .what = Mark{}, .stream = RoleStreams::compute, .after = {last}});
+}
+
 // A collective, or cp - 1 exchanges with the ring neighbours that bring the other ranks' parts one by one.
 int ChunkProgram::emit_communication(SegmentBuilder& out, const Layer& layer, const Operator& op, CollectiveKind kind,
                                      const Block& from, const Block& to, bool acquire) {

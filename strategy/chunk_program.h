@@ -147,6 +147,7 @@ class ChunkProgram {
 
   // shared by forward and backward
   void begin(SegmentBuilder& out);
+  void end(SegmentBuilder& out) const;
   Instruction communication(const Layer& layer, const Operator& op, CollectiveKind kind, const Block& from,
                             const Block& to) const;
   int emit_communication(SegmentBuilder& out, const Layer& layer, const Operator& op, CollectiveKind kind, const Block& from,

@@ -59,6 +59,12 @@ Strategy random_strategy(Random& random) {
   if (s.recompute.kind == RecomputeKind::Modules)
     s.recompute.modules =
         random.one_of<std::vector<std::string>>({{"norm"}, {"activation", "norm"}, {"attention", "mlp"}, {"dropout"}});
+  if (random(0, 2) == 0)
+    s.recompute = random.one_of<Recompute>({{.kind = RecomputeKind::Revolve, .checkpoints = random(0, 3)},
+                                            {.kind = RecomputeKind::Rotor},
+                                            {.kind = RecomputeKind::Rotor, .budget = {random(1, 40) * 100'000}},
+                                            {.kind = RecomputeKind::Graph, .budget = {random(1, 40) * 100'000}},
+                                            {.kind = RecomputeKind::Full, .layers = -1}});
   s.precision = random.one_of({DType::BF16, DType::F32, DType::F64});
   s.dropout = random(0, 1) ? 0.1 : 0;
   if (random(0, 1)) s.attention = AttentionKernel::Unfused;
@@ -82,17 +88,19 @@ std::string describe(const Strategy& s, const std::vector<PlanDefect>& defects) 
 TEST(LowerProperties, EveryPlanIsSound) {
   Random random(20261120);
   const Cluster cluster = load_cluster("dgx-a100-x16");
-  int plans = 0;
+  int plans = 0, scheduled = 0;
   for (int round = 0; round < 400; ++round) {
     const Model model = random_model(random);
     const Strategy strategy = random_strategy(random);
     const auto answer = lower(model, cluster, strategy);
     if (!std::holds_alternative<Lowered>(answer)) continue;
     ++plans;
+    scheduled += strategy.recompute.kind > RecomputeKind::Modules;
     const auto defects = check_plan(std::get<Lowered>(answer).plan);
     ASSERT_TRUE(defects.empty()) << describe(std::get<Lowered>(answer).strategy, defects);
   }
   EXPECT_GT(plans, 150);  // most of what is drawn can be cut so
+  EXPECT_GT(scheduled, 20);
 }
 
 TEST(LowerProperties, VirtualStagesNeedAPipeline) {
@@ -138,6 +146,14 @@ TEST(LowerProperties, SizeIsIndependentOfDataParallelism) {
   };
   EXPECT_EQ(size(2, 2 * 8), size(16, 16 * 8));
   EXPECT_EQ(size(2, 2 * 8), size(2, 2 * 32));
+}
+
+// The embedding alone scatters its rows on the tensor stream and computes nothing after it: the next micro-batch waits.
+TEST(LowerProperties, AnEmbeddingAloneWaitsForItsScatter) {
+  Strategy s{.tp = 2, .pp = 4, .sequence_parallel = true, .layer_split = "0,16x2,0", .micro_batch = 1, .global_batch = 8};
+  s.dp = 1, s.overlap.tp = true;
+  const auto defects = check_plan(lowered("llama-2-7b", "dgx-a100", s).plan);
+  EXPECT_TRUE(defects.empty()) << describe(s, defects);
 }
 
 // The embedding alone on the first stage, the head alone on the last one (Megatron's standalone embedding stage).
