@@ -266,8 +266,8 @@
         <translation>整除 dp</translation>
     </message>
     <message>
-        <source>what the backward computes again: none, selective, full, full:N layers per stage, or modules</source>
-        <translation>反向时重新计算什么：none、selective、full、full:N（每阶段 N 层）或模块</translation>
+        <source>what the backward computes again: none, selective, full, full:N layers per stage or full:N,N,.. of each, layers:A-B,.. of the model, auto: on each stage as few as make room, modules, or schedules inside the memory that is free or given: rotor of layers, graph of operators, revolve:N inputs kept at once</source>
+        <translation>反向时重新计算什么：none、selective、full、full:N（每阶段 N 层）或 full:N,N,..（各阶段），layers:A-B,..（模型的层），auto：各阶段只取放得下所需的最少层数，模块，或在空闲或给定内存内的方案：rotor（按层）、graph（按算子）、revolve:N（同时保留 N 个层输入）</translation>
     </message>
     <message>
         <source>context, workspaces and communication buffers per GPU; auto: by GPU and groups</source>
