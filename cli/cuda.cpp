@@ -1,8 +1,12 @@
 #include "cli/cuda.h"
 
+#include <cstdlib>
+
 #include "core/error.h"
 #include "exec/cuda/gpu_ranks.h"
 #include "exec/cuda/load_cuda.h"
+#include "exec/cuda/nccl_ranks.h"
+#include "exec/process_place.h"
 
 namespace foreshard {
 
@@ -13,6 +17,25 @@ std::unique_ptr<gpu::Runtime> use_device(const Arguments& arguments, ExecuteOpti
   std::unique_ptr<gpu::Runtime> runtime = load_cuda();
   options.devices = gpu::ranks_on(*runtime, graphs);
   return runtime;
+}
+
+std::unique_ptr<nccl::Library> use_nccl(const Arguments& arguments, gpu::Runtime* runtime, ProcessMesh* mesh, int ranks,
+                                        ExecuteOptions& options) {
+  const bool asked = arguments.flag("--nccl");
+  if (!runtime && asked) throw Error(kCommandLine, "--nccl", "--device host", "--device cuda");
+  if (!runtime || (!mesh && !asked)) return nullptr;
+  if (arguments.flag("--graphs")) throw Error(kCommandLine, "--graphs", "collectives by NCCL", "one process without --nccl");
+  const auto variable = [](const char* name) -> const char* { return std::getenv(name); };
+  std::unique_ptr<nccl::Library> library = nccl::open_library(variable);
+  gpu::NcclOptions nccl{.ranks = ranks, .mesh = mesh};
+  if (mesh) {
+    const int here = mesh->first_rank(mesh->process() + 1) - mesh->first_rank(mesh->process());
+    const auto place = process_place(variable);
+    nccl.first_gpu = (place ? place->local : 0) * here;
+  }
+  options.devices = gpu::ranks_by_nccl(*runtime, *library, nccl);
+  options.across_processes = true;
+  return library;
 }
 
 std::string gpus_in_words(gpu::Runtime& runtime) {

@@ -5,14 +5,20 @@
 #include <string>
 
 #include "cli/verb.h"
+#include "exec/cuda/nccl.h"
 #include "exec/cuda/runtime.h"
 #include "exec/execute.h"
+#include "exec/process_mesh.h"
 
 namespace foreshard {
 
 // Null for the host. With cuda the run is on GPUs, and the runtime has to outlive it. Throws DeviceError that says what is missing.
 // `graphs`: exec/cuda/gpu_ranks.h.
 std::unique_ptr<gpu::Runtime> use_device(const Arguments& arguments, ExecuteOptions& options, bool graphs = false);
+// On GPUs, ranks of several processes meet by NCCL, and those of one with `--nccl`. Null: NCCL is not used. The library and what is passed have to
+// outlive the run. Throws DeviceError when there is none.
+std::unique_ptr<nccl::Library> use_nccl(const Arguments& arguments, gpu::Runtime* runtime, ProcessMesh* mesh, int ranks,
+                                        ExecuteOptions& options);
 // "2 x NVIDIA H200 (CUDA driver 13.0, ...)"
 std::string gpus_in_words(gpu::Runtime& runtime);
 

@@ -130,6 +130,8 @@ static ExitCode run(const Arguments& arguments, const Console& console) {
   const std::string device = cuda ? cuda->properties(0).device : "host";
   const std::unique_ptr<ProcessMesh> mesh = other_processes(arguments, plan, options, device, console);
   options.processes = mesh.get();
+  const auto nccl =
+      telling_others(mesh.get(), [&] { return use_nccl(arguments, cuda.get(), mesh.get(), Ranks(plan).count(), options); });
   const auto samples = telling_others(mesh.get(), [&] { return use_run_files(arguments, plan, options); });
   const bool speaks = !mesh || mesh->process() == 0;
   const std::string mode = arguments.choice("--progress", "auto", progress_modes());
@@ -161,6 +163,7 @@ static std::vector<VerbOption> run_options() {
       {.name = "--device", .value = "KIND", .help = "host, or cuda: the GPUs of this machine (host)"},
       {.name = "--graphs",
        .help = "cuda: what a stream does between two events is one CUDA graph; for kernels of microseconds"},
+      {.name = "--nccl", .help = "cuda: collectives by NCCL in one process too, a GPU per rank; several processes always"},
       {.name = "--ranks", .value = "N", .help = "refuse a plan for another number of ranks"},
       {.name = "--steps", .value = "N", .help = "optimizer steps (3)", .group = training},
       {.name = "--seed", .value = "N", .help = "of initial weights, samples and dropout (0)", .group = training},

@@ -30,7 +30,7 @@ void check(const Plan& plan, const ExecuteOptions& options) {
   if (const int count = Ranks(plan).count(); count > kMostRanksHere)
     throw Error("plan", "ranks", std::to_string(count),
                 "at most " + std::to_string(kMostRanksHere) + " threads of this process");
-  if (options.processes && options.devices)
+  if (options.processes && options.devices && !options.across_processes)
     throw Error("options", "devices", "several processes", "all ranks of such devices in one process");
   if (options.processes && options.tensors) throw Error("options", "tensors", "several processes", "all ranks in one process");
   if (options.steps < 1) throw Error("options", "steps", std::to_string(options.steps), "at least 1");

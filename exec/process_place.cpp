@@ -25,12 +25,13 @@ int number(const char* name, const char* text, int least, int most) {
 }
 
 struct Launcher {
-  const char *name, *process, *processes;
+  const char *name, *process, *processes, *local;
 };
-constexpr std::array<Launcher, 4> kLaunchers = {{{"torchrun", "RANK", "WORLD_SIZE"},
-                                                 {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
-                                                 {"MPICH", "PMI_RANK", "PMI_SIZE"},
-                                                 {"srun", "SLURM_PROCID", "SLURM_NTASKS"}}};
+constexpr std::array<Launcher, 4> kLaunchers = {
+    {{"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK"},
+     {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"},
+     {"MPICH", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"},
+     {"srun", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"}}};
 
 int port_of(const std::function<const char*(const char*)>& variable, int otherwise) {
   constexpr int kMost = 65535;
@@ -56,6 +57,7 @@ std::optional<ProcessPlace> process_place(const std::function<const char*(const 
     if (!address) address = variable("SLURM_LAUNCH_NODE_IPADDR");
     if (address && *address) place.address = address;
     place.port = port_of(variable, place.port);
+    if (const char* local = variable(launcher.local)) place.local = number(launcher.local, local, 0, place.processes - 1);
     return place;
   }
   return {};

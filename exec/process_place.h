@@ -12,6 +12,7 @@ struct ProcessPlace {
   int process = 0, processes = 1;
   std::string address = "127.0.0.1";  // of process 0, where all meet
   int port = 29500;
+  int local = 0;  // which of the processes on its machine, where the launcher says so
   bool operator==(const ProcessPlace&) const = default;
 };
 

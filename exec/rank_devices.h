@@ -18,7 +18,9 @@ class RankDevices {
   // DeviceError when the device fails.
   virtual std::unique_ptr<DeviceBackend> device(RankId rank, std::mutex* alone) = 0;
   virtual std::unique_ptr<Communicator> communicator(RankId rank, DeviceBackend& device) = 0;
-  // After all ranks are ready: throws Error unless every collective has all members and every send its receive.
+  // After all ranks are ready: they find each other, where that takes more than memory of this process.
+  virtual void connect() {}
+  // Then: throws Error unless every collective has all members and every send its receive.
   virtual void check() const = 0;
 };
 

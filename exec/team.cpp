@@ -44,7 +44,7 @@ Team::Team(const Plan& plan, const ExecuteOptions& options, const TrainingPoint&
     members_.push_back(std::move(member));
   }
   if (devices_)
-    devices_->check();
+    devices_->connect(), devices_->check();
   else if (!mesh_)
     meetings_.check();
   if (!options.resume.empty()) load_checkpoint(options.resume, plan, ranks_, memories(), mesh_);

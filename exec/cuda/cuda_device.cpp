@@ -246,6 +246,7 @@ void CudaDevice::launch(StreamId stream, int step, StreamTask* task, int run) {
   }
   Pending& next = pending_.emplace_back();
   next.step = step, next.run = run;
+  next.meets = task && static_cast<GpuTask*>(task)->meets();
   for (const Kept& kept : kept_)
     if (kept.step == step) next.kept = &kept;
   if (graphs_)
@@ -370,7 +371,7 @@ void CudaDevice::poll() {
     observer_->fails(pending_.front().step, problem.what());
     throw Stopped{};
   }
-  busy_.store(!pending_.empty() && pending_.front().enqueued.load());
+  busy_.store(!pending_.empty() && pending_.front().enqueued.load() && !pending_.front().meets);
 }
 
 void CudaDevice::deliver(const Pending& done) {

@@ -132,6 +132,7 @@ class CudaDevice : public DeviceBackend {
     int step = 0, run = 0;
     Event *begin = nullptr, *met = nullptr, *end = nullptr;
     bool has_met = false, in_graph = false;  // in a graph: the events are the graph's
+    bool meets = false;                      // it may wait for another rank, which is no work
     const Kept* kept = nullptr;
     std::atomic<bool> enqueued = false;
   };

@@ -69,6 +69,11 @@ class FakeRuntime : public Runtime {
   int graphs() const { return graphs_; }  // that have not been dropped
   const std::map<KernelId, int>& launches() const { return launches_; }
 
+  // For a library that puts its own work on streams: an entry that goes when `ready` says so, asked whenever it is first in its queue.
+  void put_meeting(Stream* stream, const std::string& what,
+                   const std::vector<std::pair<const std::byte*, const std::byte*>>& reads,
+                   const std::vector<std::pair<const std::byte*, const std::byte*>>& writes, std::function<bool()> ready);
+
  private:
   using Clock = std::map<const Stream*, std::uint64_t>;
   struct Range {
@@ -81,7 +86,8 @@ class FakeRuntime : public Runtime {
     std::uint64_t tick = 0;
     std::string what = {};
   };
-  void put_work(Stream* stream, const std::string& what, std::vector<Range> ranges, std::function<void()> work);
+  void put_work(Stream* stream, const std::string& what, std::vector<Range> ranges, std::function<void()> work,
+                std::function<bool()> ready = {});
   void note(const Range& range, Stream* stream, const std::string& what);
   bool step();  // false: nothing can run
   void expect_alive(const char* call) const;

@@ -27,6 +27,7 @@ struct Stream {
     Event* event = nullptr;
     std::uint64_t value = 0;
     bool waits = false;
+    std::function<bool()> ready = {};  // of a meeting; others may always go
   };
   std::deque<Entry> queue = {};
   std::map<const Stream*, std::uint64_t> clock = {};
@@ -146,7 +147,8 @@ bool FakeRuntime::step() {
   std::vector<Stream*> able;
   for (Stream* stream : streams_)
     if (!stream->queue.empty() &&
-        (!stream->queue.front().waits || stream->queue.front().event->done >= stream->queue.front().value))
+        (!stream->queue.front().waits || stream->queue.front().event->done >= stream->queue.front().value) &&
+        (!stream->queue.front().ready || stream->queue.front().ready()))
       able.push_back(stream);
   if (able.empty()) return false;
   Stream& stream = *able[philox(settings_.seed, 7, random())[0] % able.size()];
@@ -208,7 +210,8 @@ void FakeRuntime::note(const Range& range, Stream* stream, const std::string& wh
   accesses_.push_back({range, stream, at(stream->clock, stream), what});
 }
 
-void FakeRuntime::put_work(Stream* stream, const std::string& what, std::vector<Range> ranges, std::function<void()> work) {
+void FakeRuntime::put_work(Stream* stream, const std::string& what, std::vector<Range> ranges, std::function<void()> work,
+                           std::function<bool()> ready) {
   if (stream->capture) return stream->capture->nodes.push_back([=, this](Stream* on) { put_work(on, what, ranges, work); });
   const std::lock_guard lock(mutex_);
   expect_alive(what.c_str());
@@ -217,10 +220,23 @@ void FakeRuntime::put_work(Stream* stream, const std::string& what, std::vector<
   ++stream->clock[stream];
   for (const Range& range : ranges) note(range, stream, what);
   const bool fails = works_++ == settings_.failing_work;
-  stream->queue.push_back({.work = [this, fails, work = std::move(work)] {
-    if (fails) failure_ = settings_.failure;
-    if (failure_.empty()) work();
-  }});
+  stream->queue.push_back({.work =
+                               [this, fails, work = std::move(work)] {
+                                 if (fails) failure_ = settings_.failure;
+                                 if (failure_.empty()) work();
+                               },
+                           .ready = std::move(ready)});
+}
+
+void FakeRuntime::put_meeting(Stream* stream, const std::string& what,
+                              const std::vector<std::pair<const std::byte*, const std::byte*>>& reads,
+                              const std::vector<std::pair<const std::byte*, const std::byte*>>& writes,
+                              std::function<bool()> ready) {
+  std::vector<Range> ranges;
+  for (const auto& [begin, end] : reads) ranges.push_back({begin, end, false});
+  for (const auto& [begin, end] : writes) ranges.push_back({begin, end, true});
+  put_work(
+      stream, what, std::move(ranges), [] {}, std::move(ready));
 }
 
 void FakeRuntime::fill(std::byte* to, std::byte with, Bytes bytes, Stream* stream) {

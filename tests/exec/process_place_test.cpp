@@ -26,6 +26,9 @@ TEST(ProcessPlace, EveryLauncherIsUnderstood) {
   EXPECT_EQ(place({{"PMI_RANK", "0"}, {"PMI_SIZE", "2"}}), (ProcessPlace{0, 2, "127.0.0.1", 29500}));
   EXPECT_EQ(place({{"SLURM_PROCID", "7"}, {"SLURM_NTASKS", "8"}, {"SLURM_LAUNCH_NODE_IPADDR", "10.1.1.1"}}),
             (ProcessPlace{7, 8, "10.1.1.1", 29500}));
+  // The GPU of a process follows from its place on its machine.
+  EXPECT_EQ(place({{"RANK", "5"}, {"WORLD_SIZE", "8"}, {"LOCAL_RANK", "1"}})->local, 1);
+  EXPECT_EQ(place({{"SLURM_PROCID", "5"}, {"SLURM_NTASKS", "8"}, {"SLURM_LOCALID", "2"}})->local, 2);
   // torchrun inside a Slurm job: torchrun counts.
   EXPECT_EQ(place({{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "1"}})->process, 1);
 }

@@ -1,0 +1,26 @@
+// ExecuteOptions::devices for GPUs that meet by NCCL.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+
+#include "exec/cuda/nccl.h"
+#include "exec/cuda/runtime.h"
+#include "exec/process_mesh.h"
+#include "exec/rank_devices.h"
+
+namespace foreshard::gpu {
+
+struct NcclOptions {
+  int ranks = 1;                          // of the plan
+  ProcessMesh* mesh = nullptr;            // none: all ranks are threads here
+  int first_gpu = 0;                      // of the first rank of this process; the others follow, round and round
+  std::chrono::milliseconds meet{60000};  // for all to be connected
+};
+
+// Runtime, library and mesh must outlive the runs.
+std::function<std::unique_ptr<RankDevices>(const Stop& stop)> ranks_by_nccl(Runtime& runtime, nccl::Library& library,
+                                                                            NcclOptions options);
+
+}  // namespace foreshard::gpu

@@ -1,0 +1,339 @@
+// The NCCL communicator on the twin of tests/cuda/nccl_twin.h: whole trainings, what goes wrong, and the mistakes that the twin has to see.
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "core/error.h"
+#include "exec/cuda/nccl_communicator.h"
+#include "tests/cuda/fake_runtime.h"
+#include "tests/cuda/nccl_twin.h"
+#include "tests/exec/processes.h"
+#include "tests/exec/training.h"
+
+namespace foreshard::gpu {
+namespace {
+
+using nccl::Result;
+
+// The library, attached to a runtime with a GPU for each rank.
+class TwinSession {
+ public:
+  TwinSession(FakeRuntime& runtime, TwinSettings settings = {}) : library_(FORESHARD_NCCL_TWIN) {
+    void* handle = dlopen(FORESHARD_NCCL_TWIN, RTLD_NOW | RTLD_LOCAL);
+    control_ = reinterpret_cast<TwinEntry>(dlsym(handle, kTwinEntry))();
+    settings.put = [&runtime](Stream* stream, const std::string& what, const std::vector<TwinRange>& ranges,
+                              std::function<bool()> ready) {
+      std::vector<std::pair<const std::byte*, const std::byte*>> reads, writes;
+      for (const TwinRange& range : ranges) (range.write ? writes : reads).emplace_back(range.begin, range.end);
+      runtime.put_meeting(stream, what, reads, writes, std::move(ready));
+    };
+    control_->begin(std::move(settings));
+  }
+  ~TwinSession() { control_->begin({}); }
+  TwinSession(const TwinSession&) = delete;
+  TwinSession& operator=(const TwinSession&) = delete;
+  nccl::Library& library() { return library_; }
+  TwinReport end() { return control_->end(); }
+
+ private:
+  nccl::Library library_;
+  TwinControl* control_ = nullptr;
+};
+
+Strategy single(Strategy strategy) {
+  strategy = in_double(strategy);
+  strategy.precision = DType::F32;
+  return strategy;
+}
+
+Model small(Model model) {
+  std::get<Transformer>(model.shape).layers = 2;
+  return model;
+}
+
+ExecuteOptions options_for(const Plan& plan, FakeRuntime& runtime, nccl::Library& library, int steps = 2,
+                           std::chrono::milliseconds meet = std::chrono::seconds(20)) {
+  ExecuteOptions options = training(steps);
+  options.optimizer.eps = 1e-2;  // Adam makes much of the last bits of small gradients
+  options.patience = std::chrono::milliseconds(60'000);
+  options.devices = [&runtime, &library, ranks = Ranks(plan).count(), meet](const Stop& stop) {
+    return std::make_unique<NcclDevices>(runtime, library, stop, NcclOptions{.ranks = ranks, .meet = meet});
+  };
+  return options;
+}
+
+struct Ran {
+  Execution done = {};
+  std::string failure = {};
+  TwinReport report = {};
+  std::vector<std::string> conflicts = {};
+};
+
+Ran run_on_twin(const Plan& plan, const TwinSettings& settings = {}, int steps = 2,
+                std::chrono::milliseconds meet = std::chrono::seconds(20)) {
+  FakeRuntime runtime({.seed = 3, .devices = Ranks(plan).count()});
+  TwinSession twin(runtime, settings);
+  Ran ran;
+  try {
+    ran.done = run(plan, options_for(plan, runtime, twin.library(), steps, meet));
+  } catch (const DeviceError& error) {
+    ran.failure = error.what();
+  }
+  ran.report = twin.end();
+  ran.conflicts = runtime.conflicts();
+  return ran;
+}
+
+// ---- trainings --------------------------------------------------------------------------------------------------------------
+
+TEST(Nccl, StrategiesEqualOneRankOfTheHost) {
+  const Model model = small(tiny_gpt());
+  ExecuteOptions options = training(1);
+  options.optimizer.eps = 1e-2;
+  const Execution host = run(lowered(model, single({})), options);
+  const std::vector<Strategy> strategies = {{.pp = 2, .micro_batch = 2},
+                                            {.dp = 2, .tp = 2, .sequence_parallel = true, .micro_batch = 2},
+                                            {.dp = 4, .zero = 1},
+                                            {.dp = 2, .micro_batch = 2, .zero = 3}};
+  for (const Strategy& strategy : strategies) {
+    const Strategy tried = single(strategy);
+    const Ran ran = run_on_twin(lowered(model, tried), {}, 1);
+    ASSERT_EQ(ran.failure, "") << name_of(tried);
+    EXPECT_LE(difference(ran.done, host).largest(), 1e-5) << name_of(tried) << " " << difference(ran.done, host).worst;
+    for (const std::string& complaint : ran.report.complaints) ADD_FAILURE() << name_of(tried) << ": " << complaint;
+    for (const std::string& conflict : ran.conflicts) ADD_FAILURE() << name_of(tried) << ": " << conflict;
+    EXPECT_GT(ran.report.calls, 0);
+    EXPECT_EQ(ran.report.destroyed, ran.report.comms);
+    EXPECT_EQ(ran.report.aborted, 0);
+    EXPECT_EQ(ran.report.registered, 0) << "what was registered is given back";
+  }
+}
+
+// Two processes (threads with a mesh between them) of two ranks each: the id goes over the mesh, groups are split over both.
+TEST(Nccl, ProcessesMeetOverTheMesh) {
+  const Plan plan = lowered(small(tiny_gpt()), single({.dp = 2, .tp = 2, .micro_batch = 2}));
+  const Ran one = run_on_twin(plan, {}, 1);
+  FakeRuntime runtime({.seed = 5, .devices = 4});
+  TwinSession twin(runtime);
+  in_processes(2, 4, [&](ProcessMesh& mesh) {
+    ExecuteOptions here = options_for(plan, runtime, twin.library(), 1);
+    here.tensors = false, here.processes = &mesh, here.across_processes = true;
+    here.devices = [&](const Stop& stop) {
+      return std::make_unique<NcclDevices>(runtime, twin.library(), stop,
+                                           NcclOptions{.ranks = 4, .mesh = &mesh, .first_gpu = 2 * mesh.process()});
+    };
+    const Execution done = run(plan, here);
+    ASSERT_EQ(done.steps.size(), 1U);
+    EXPECT_NEAR(done.steps[0].loss, one.done.steps[0].loss, 1e-5);
+  });
+  const TwinReport report = twin.end();
+  for (const std::string& complaint : report.complaints) ADD_FAILURE() << complaint;
+  EXPECT_EQ(report.destroyed, report.comms);
+  EXPECT_GT(report.comms, 4);
+}
+
+// Calls that come back before they are on their stream, as a library does that is still connecting.
+TEST(Nccl, CallsMayTakeTheirTime) {
+  const Ran ran = run_on_twin(lowered(tiny_mlp(), single({.dp = 2, .micro_batch = 2})), {.slow_calls = 5});
+  EXPECT_EQ(ran.failure, "");
+  EXPECT_TRUE(ran.report.complaints.empty());
+}
+
+TEST(Nccl, TwoRanksOnOneGpuAreRefused) {
+  const Plan plan = lowered(tiny_mlp(), single({.dp = 2, .micro_batch = 2}));
+  FakeRuntime runtime;
+  TwinSession twin(runtime);
+  try {
+    static_cast<void>(execute(plan, options_for(plan, runtime, twin.library())));
+    FAIL() << "it ran";
+  } catch (const DeviceError& error) {
+    EXPECT_EQ(std::string(error.what()), "NCCL failed: rank 0 and rank 1 would share GPU 0; NCCL wants one for each");
+  }
+}
+
+// ---- failures ---------------------------------------------------------------------------------------------------------------
+
+// An error that the library meets on its own threads stops all ranks, with its words, and every communicator is aborted.
+TEST(Nccl, AnAsynchronousErrorStopsAllRanks) {
+  const Plan plan = lowered(tiny_mlp(), single({.dp = 2, .micro_batch = 2}));
+  const int calls = run_on_twin(plan).report.calls;
+  ASSERT_GE(calls, 4);
+  for (const int call : {0, calls / 2, calls - 1}) {
+    const Ran ran = run_on_twin(plan, {.failing_call = call});
+    EXPECT_NE(ran.failure.find("remote process exited or there was a network error: the network is broken"), std::string::npos)
+        << call << ": " << ran.failure;
+    EXPECT_EQ(ran.report.aborted, ran.report.comms) << call;
+  }
+}
+
+// A rank that does not come to the meeting: the others do not wait for ever.
+TEST(Nccl, AMeetingThatIsNeverCompleteIsGivenUp) {
+  const Plan plan = lowered(tiny_mlp(), single({.dp = 2, .micro_batch = 2}));
+  for (const int comm : {1, 3}) {
+    const Ran ran = run_on_twin(plan, {.never_ready = comm}, 1, std::chrono::milliseconds(300));
+    EXPECT_NE(ran.failure.find(comm == 1 ? "ncclCommInitRankConfig failed: not all ranks were there after 300 ms"
+                                         : "ncclCommSplit failed: not all ranks were there after 300 ms"),
+              std::string::npos)
+        << ran.failure;
+    EXPECT_EQ(ran.report.aborted, ran.report.comms);
+  }
+}
+
+TEST(Nccl, AnOldLibraryIsRefused) {
+  FakeRuntime runtime;
+  TwinSession twin(runtime, {.version = 21706});
+  try {
+    const nccl::Library again(FORESHARD_NCCL_TWIN);
+    FAIL() << "it was taken";
+  } catch (const DeviceError& error) {
+    EXPECT_NE(std::string(error.what()).find("version 2.17.6; 2.18 or later is needed"), std::string::npos) << error.what();
+  }
+  EXPECT_THROW(nccl::Library("/nowhere/libnccl.so.2"), DeviceError);
+}
+
+// Where there is a real one, it has all calls; nothing of it is called but its version.
+TEST(Nccl, TheRealLibraryHasTheCalls) {
+  const auto variable = [](const char* name) -> const char* { return std::getenv(name); };
+  if (nccl::candidates(variable).empty()) GTEST_SKIP() << "no libnccl.so.2 here";
+  EXPECT_GE(nccl::open_library(variable)->version(), nccl::kOldest);
+}
+
+// ---- the twin sees mistakes -------------------------------------------------------------------------------------------------
+
+// A call that a rank leaves out, or makes with one element less, anywhere in a training. Each is complained about, or the run stops.
+TEST(NcclTwin, EveryDroppedOrShortenedCallOfATrainingIsSeen) {
+  const Plan plan = lowered(tiny_mlp(), single({.dp = 2, .micro_batch = 2}));
+  const Ran whole = run_on_twin(plan);
+  ASSERT_TRUE(whole.report.complaints.empty());
+  for (int call = 0; call < whole.report.calls; call += 2) {
+    for (const bool dropped : {true, false}) {
+      TwinSettings settings;
+      (dropped ? settings.dropped_call : settings.shortened_call) = call;
+      FakeRuntime runtime({.seed = 3, .devices = 2});
+      TwinSession twin(runtime, settings);
+      ExecuteOptions options = options_for(plan, runtime, twin.library());
+      options.patience = std::chrono::milliseconds(300);
+      bool failed = false;
+      try {
+        static_cast<void>(execute(plan, options));
+      } catch (const DeviceError&) {
+        failed = true;
+      }
+      EXPECT_TRUE(failed || !twin.end().complaints.empty()) << call << (dropped ? " dropped" : " shortened");
+    }
+  }
+}
+
+// By hand: two ranks and two communicators.
+class Twins : public testing::Test {
+ protected:
+  void SetUp() override {
+    nccl::UniqueId id;
+    nccl().get_unique_id(&id);
+    for (int rank = 0; rank < 2; ++rank) {
+      nccl::Config config;
+      EXPECT_EQ(nccl().comm_init_rank_config(&world_[rank], 2, id, rank, &config), Result::InProgress);
+    }
+    for (int rank = 0; rank < 2; ++rank) {
+      nccl::Config config;
+      EXPECT_EQ(nccl().comm_split(world_[rank], 0, rank, &part_[rank], &config), Result::InProgress);
+      stream_[rank] = runtime_.open_stream();
+    }
+    for (nccl::Comm* comm : {world_[0], world_[1], part_[0], part_[1]}) {
+      Result state = Result::InProgress;
+      nccl().comm_async_error(comm, &state);
+      EXPECT_EQ(state, Result::Success);
+    }
+    block_ = runtime_.allocate(Space::Device, {4096});
+  }
+  void TearDown() override { runtime_.release(Space::Device, block_); }
+  nccl::Library& nccl() { return twin_.library(); }
+  Result all_reduce(int rank, nccl::Comm* comm, std::size_t count, nccl::DataType type = nccl::DataType::Float32) {
+    return nccl().all_reduce(block_ + rank * 1024, block_ + rank * 1024, count, type, nccl::RedOp::Sum, comm, stream_[rank]);
+  }
+  void work() {
+    for (int i = 0; i < 20; ++i) static_cast<void>(runtime_.idle(stream_[i % 2]));
+  }
+  // All complaints, the communicators given up as they should be.
+  std::string complaints(bool aborts = false) {
+    for (nccl::Comm* comm : {part_[0], part_[1], world_[0], world_[1]}) {
+      if (!aborts) nccl().comm_finalize(comm), nccl().comm_destroy(comm);
+      if (aborts) nccl().comm_abort(comm);
+    }
+    std::string all;
+    for (const std::string& one : twin_.end().complaints) all += one + "\n";
+    return all;
+  }
+
+  FakeRuntime runtime_{{.devices = 2}};
+  TwinSession twin_{runtime_};
+  nccl::Comm *world_[2] = {}, *part_[2] = {};
+  Stream* stream_[2] = {};
+  std::byte* block_ = nullptr;
+};
+
+TEST_F(Twins, WhatIsRightIsCarriedOut) {
+  auto* numbers = reinterpret_cast<float*>(block_);
+  numbers[0] = 1, numbers[256] = 2;
+  all_reduce(0, part_[0], 1), all_reduce(1, part_[1], 1);
+  work();
+  EXPECT_EQ(numbers[0], 3);
+  EXPECT_EQ(numbers[256], 3);
+  nccl().group_start();
+  nccl().send(block_, 4, nccl::DataType::Int8, 1, world_[0], stream_[0]);
+  nccl().receive(block_ + 512, 8, nccl::DataType::Int8, 1, world_[0], stream_[0]);
+  nccl().group_end();
+  nccl().group_start();
+  nccl().receive(block_ + 1536, 4, nccl::DataType::Int8, 0, world_[1], stream_[1]);
+  nccl().send(block_ + 1024, 8, nccl::DataType::Int8, 0, world_[1], stream_[1]);
+  nccl().group_end();
+  work();
+  EXPECT_EQ(numbers[384], 3);
+  EXPECT_EQ(complaints(), "");
+}
+
+TEST_F(Twins, AnotherCountTypeOrCallIsSeen) {
+  all_reduce(0, part_[0], 8), all_reduce(1, part_[1], 9);
+  EXPECT_NE(complaints().find("call 0 of communicator 1: rank 0 called ncclAllReduce of 8, rank 1 ncclAllReduce of 9"),
+            std::string::npos);
+}
+TEST_F(Twins, AnotherTypeIsSeen) {
+  all_reduce(0, part_[0], 8), all_reduce(1, part_[1], 8, nccl::DataType::Bfloat16);
+  EXPECT_NE(complaints().find("or another type"), std::string::npos);
+}
+TEST_F(Twins, AnotherCallIsSeen) {
+  all_reduce(0, part_[0], 8);
+  nccl().broadcast(block_ + 1024, block_ + 1024, 8, nccl::DataType::Float32, 0, part_[1], stream_[1]);
+  EXPECT_NE(complaints().find("rank 1 ncclBroadcast of 8"), std::string::npos);
+}
+TEST_F(Twins, ACallThatOneRankLeavesOutIsSeen) {
+  all_reduce(0, part_[0], 8);
+  work();
+  EXPECT_NE(complaints().find("ncclAllReduce 0 of communicator 1 was called by 1 of 2 ranks"), std::string::npos);
+}
+TEST_F(Twins, OrdersThatGoRoundInACircleAreSeen) {
+  all_reduce(0, part_[0], 8), all_reduce(0, world_[0], 8);
+  all_reduce(1, world_[1], 8), all_reduce(1, part_[1], 8);
+  EXPECT_NE(complaints().find("no total order over all communicators"), std::string::npos);
+}
+TEST_F(Twins, MessagesOfOtherSizesAreSeen) {
+  nccl().send(block_, 4, nccl::DataType::Int8, 1, world_[0], stream_[0]);
+  nccl().receive(block_ + 1024, 5, nccl::DataType::Int8, 0, world_[1], stream_[1]);
+  EXPECT_NE(complaints().find("a message from rank 0 to 1 of 4 bytes, received as 5"), std::string::npos);
+}
+TEST_F(Twins, GroupsThatEndTwiceAreSeen) {
+  EXPECT_EQ(nccl().group_end(), Result::InvalidUsage);
+  EXPECT_NE(complaints().find("ncclGroupEnd without ncclGroupStart"), std::string::npos);
+}
+TEST_F(Twins, CallsAfterAnAbortAreSeen) {
+  EXPECT_EQ(complaints(true), "");
+  EXPECT_EQ(all_reduce(0, part_[0], 8), Result::InvalidArgument);
+  EXPECT_NE(twin_.end().complaints.back().find("aborted"), std::string::npos);
+}
+TEST_F(Twins, CommunicatorsThatAreLeftAreSeen) {
+  EXPECT_NE(twin_.end().complaints.back().find("neither destroyed nor aborted"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace foreshard::gpu
