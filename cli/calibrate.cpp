@@ -4,6 +4,7 @@
 #include <ostream>
 #include <thread>
 
+#include "cli/calibrate_collectives.h"
 #include "cli/calibrate_probes.h"
 #include "cli/cuda.h"
 #include "cli/interrupt.h"
@@ -53,6 +54,7 @@ static ExitCode tell_gpu(const MachineProfile& profile, gpu::CudaMeasures& measu
 }
 
 static ExitCode run(const Arguments& arguments, const Console& console) {
+  if (arguments.flag("--collectives")) return calibrate_collectives(arguments, console);
   const std::vector<DType> dtypes = read_dtypes(arguments);
   const int ranks = static_cast<int>(arguments.integer("--ranks", 8, 1, 512));
   CalibrateOptions options{.steps = static_cast<int>(arguments.integer("--steps", 5, 2, 1000)), .dtypes = dtypes};
@@ -101,6 +103,9 @@ Verb calibrate_verb() {
                   {.name = "--name", .value = "NAME", .help = "cuda: the GPU's name in cluster files (as the driver calls it)"},
                   {.name = "--precision", .value = "LIST", .help = "number formats: fp64, fp32, bf16, fp16 (fp32,bf16)"},
                   {.name = "--quick", .help = "small models and products only: seconds, for models as small"},
+                  {.name = "--collectives",
+                   .help =
+                       "collectives between the processes that a launcher started, and nothing else; into the profile file"},
                   {.name = "--ranks", .value = "N", .help = "devices of the cluster file (8)"},
                   {.name = "--steps", .value = "N", .help = "runs of every probe (5)"},
                   {.name = "--largest-product", .value = "N", .help = "rows, columns and depth of products (1024)"},

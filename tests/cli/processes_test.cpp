@@ -152,6 +152,25 @@ TEST_F(Processes, TheDoctorEndsAsARunWould) {
   EXPECT_EQ(json.at("findings").elements().at(0).at("health").as_string(), "ok");
 }
 
+// The link that the processes have goes into the profile; what else stood there stays.
+TEST_F(Processes, CalibrateMeasuresCollectivesBetweenProcesses) {
+  std::string begin = start("RANK", "WORLD_SIZE", 2, port(), "--quick --json --collectives");
+  const std::string run = "foreshard run p.plan.json --patience 60 --rendezvous 60";
+  begin.replace(begin.find(run), run.size(), "foreshard calibrate");
+  shell(begin + "wait");
+  const JsonReader told = JsonReader::parse(file("out.0"), "out");
+  EXPECT_EQ(told.at("collectives").elements().size(), 20U) << file("err.0");  // five kinds of 4, 16, 64, 256 KiB
+  EXPECT_EQ(file("out.1"), "");
+  const JsonReader profile = JsonReader::parse(file("host.profile.json"), "profile");
+  EXPECT_EQ(profile.at("all_reduces").elements().size(), 4U);
+  EXPECT_EQ(profile.at("link_latency").as_double(), told.at("link_latency").as_double());
+  EXPECT_EQ(shell("foreshard run p.plan.json --launcher none --steps 2 --time emulated --profile host.profile.json >out")
+                .find("exit"),
+            std::string::npos);
+  EXPECT_NE(shell("foreshard calibrate --collectives").find("expected several, started by mpirun, srun or torchrun\n[exit 1]"),
+            std::string::npos);
+}
+
 // Two hosts, as far as the kernel is concerned: network namespaces joined by a virtual cable. Needs root.
 TEST_F(Processes, MeetAcrossNetworkNamespaces) {
   const std::string a = "fs" + std::to_string(::getpid()) + "a", b = "fs" + std::to_string(::getpid()) + "b";
