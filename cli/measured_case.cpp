@@ -73,15 +73,16 @@ constexpr KernelWord kKernels[] = {
     {"aleph-alpha-scaling", "notes", "flash_attentionv1", "aleph-alpha-flash1"},
     {"aleph-alpha-scaling", "notes", "attention kernel: torch", "aleph-alpha-torch"},
     {"torchtitan", "precision", "rowwise", "torchtitan-rowwise"},
+    {"fsdp-llm-foundry", "precision", "autocast", "fsdp-llm-foundry-autocast"},
     {"megatron", "framework_flags", "--deterministic-mode", "megatron-deterministic"},
 };
 
 constexpr PresetWord kPresets[] = {{"nemo-megatron", "nemo"}, {"llm-foundry-fsdp", "fsdp-llm-foundry"}};
 
 std::string preset_of(const MeasuredRow& row, std::vector<std::string>& assumed) {
-  const std::string& framework = row.text("framework");
+  std::string framework = row.text("framework");
   for (const PresetWord& entry : kPresets)
-    if (framework == entry.word) return entry.preset;
+    if (framework == entry.word) framework = entry.preset;
   for (const KernelWord& entry : kKernels)
     if (framework == entry.preset && row.mentions(entry.column, entry.word)) return entry.with;
   const std::vector<std::string>& known = framework_names();
@@ -158,8 +159,10 @@ std::optional<Model> model_of(const MeasuredRow& row, const FrameworkPreset& pre
 Recompute recompute_of(const MeasuredRow& row) {
   const std::string& cell = row.text("recompute");
   if (cell.starts_with("full") || cell.find("recompute-block") != std::string::npos) return {.kind = RecomputeKind::Full};
-  // Selective activation checkpointing keeps the results of products and of the attention.
-  if (cell.find("per op") != std::string::npos) return {.kind = RecomputeKind::Modules, .modules = {"norm", "activation"}};
+  // Selective activation checkpointing keeps the results of the attention, of tensor collectives and of some of the products: the
+  // preset says of how many (redone_products). Products whose result is summed over tensor ranks are not needed again.
+  if (cell.find("per op") != std::string::npos)
+    return {.kind = RecomputeKind::Modules, .modules = {"norm", "qkv", "rope", "activation", "mlp"}};
   if (cell.starts_with("selective")) return {.kind = RecomputeKind::Selective};
   Recompute recompute = {.kind = RecomputeKind::Modules};
   const auto add = [&](const char* word, const char* module) {
@@ -233,7 +236,7 @@ void set_numbers(const MeasuredRow& row, const FrameworkPreset& preset, const Tr
   s.precision = precision_of(row);
   if (s.precision == DType::F8 && row.mentions("precision", "bf16 adam moments")) s.state_dtype = DType::BF16;
   if (row.mentions("zero_stage_or_fsdp", "pure bf16")) s.param_dtype = s.grad_dtype = s.state_dtype = DType::BF16;
-  if (row.mentions("precision", "autocast")) s.grad_dtype = DType::F32;  // gradients of fp32 parameters
+  if (row.mentions("precision", "autocast") && !preset.grad_dtype) s.grad_dtype = DType::F32;  // gradients of fp32 parameters
   s.attention = row.mentions("flash_attention", "yes")                                     ? AttentionKernel::Flash
                 : row.mentions("flash_attention", "no") && !row.unknown("flash_attention") ? AttentionKernel::Unfused
                                                                                            : preset.attention;

@@ -64,6 +64,10 @@ std::optional<std::string> catalogue_gpu(const std::string& text) {
   return {};
 }
 
+// NCCL reaches 55 of the 100 Gb/s of an Omni-Path adapter through its verbs, without GPUDirect (bigscience-workshop/bigscience
+// experiments/bandwidth/README.md, 16 nodes, one adapter in use); other adapters the 94 % of the cost model.
+constexpr double kOmniPathShare = 0.55 / 0.94;
+
 Cluster measured_cluster(const MeasuredRow& row, const std::string& gpu, std::int64_t gpus, std::vector<std::string>& assumed) {
   const Gpu card = load_gpu(gpu);
   const Generation& g = generation(card.architecture);
@@ -81,6 +85,8 @@ Cluster measured_cluster(const MeasuredRow& row, const std::string& gpu, std::in
     gbps = *row.number("inter_link_gbps_per_gpu");
   else if (gpus > per_node)
     assumed.emplace_back("inter_link_gbps_per_gpu");
+  if (row.mentions("notes", "omni-path") || row.mentions("notes", "opa node") || row.mentions("notes", "gb/s opa"))
+    gbps *= kOmniPathShare;
   const bool pcie = g.nvlink == 0 || row.mentions("intra_link", "pcie");
   const bool mesh = row.mentions("intra_link", "mesh") && per_node > 1 && per_node <= 8;
   JsonWriter json(0);

@@ -78,7 +78,7 @@ const std::vector<std::string>& schedule_names() {
 }
 
 const std::vector<std::string>& recompute_modules() {
-  static const std::vector<std::string> names = {"attention", "norm", "activation", "mlp", "dropout"};
+  static const std::vector<std::string> names = {"attention", "norm", "qkv", "rope", "activation", "mlp", "dropout"};
   return names;
 }
 
@@ -95,6 +95,7 @@ const std::vector<std::string>& framework_names() {
                                                  "nemo",
                                                  "megatron-bridge",
                                                  "fsdp-llm-foundry",
+                                                 "fsdp-llm-foundry-autocast",
                                                  "aleph-alpha-scaling",
                                                  "aleph-alpha-rms",
                                                  "aleph-alpha-flash1",

@@ -27,7 +27,7 @@ const char* name_of(OptimizerKind kind);      // adam, sgd
 const char* name_of(ContextKind kind);        // all-gather, ring
 const char* name_of(Algorithm algorithm);     // ring, tree, double-tree, ...
 const std::vector<std::string>& schedule_names();
-const std::vector<std::string>& recompute_modules();  // attention, norm, activation, mlp, dropout
+const std::vector<std::string>& recompute_modules();  // attention, norm, qkv, rope, activation, mlp, dropout
 const std::vector<std::string>& framework_names();    // those of frameworks/*.json
 
 // Layers are those of the transformer, or all entries of a layer list.

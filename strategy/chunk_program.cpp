@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "strategy/framework_preset.h"
+
 namespace foreshard {
 
 std::vector<Param> chunk_params(bool splits) {
@@ -53,9 +55,10 @@ EventId ChunkProgram::add_event(const std::string& name, int slots) {
 void ChunkProgram::add_layers(int first, int last) {
   const OpGraph& graph = lowering_.graph;
   const Recompute& recompute = lowering_.strategy.recompute;
+  const bool stops = framework_preset(lowering_.strategy.framework).recompute_stops;
   keeps_.reserve(graph.kinds.size() * 2);
   for (const LayerGraph& kind : graph.kinds)
-    for (const bool in_range : {false, true}) keeps_.push_back(keep_rule(kind, recompute, in_range));
+    for (const bool in_range : {false, true}) keeps_.push_back(keep_rule(kind, recompute, in_range, stops));
   int counted = 0;
   for (int at = first; at < last; ++at) {
     const OpGraph::Layer& layer = graph.layers[static_cast<std::size_t>(at)];

@@ -80,6 +80,7 @@ void read_defaults(const JsonReader& json, const std::string& file, FrameworkPre
   if (const auto clip = json.find("clip_norm")) preset.clip_norm = clip->as_double(0, 1e9);
   if (const auto layers = json.find("chunk_layers")) preset.chunk_layers = static_cast<int>(layers->as_int(0, 1000));
   if (const auto validates = json.find("post_validation")) preset.post_validation = validates->as_bool();
+  if (const auto stops = json.find("recompute_stops")) preset.recompute_stops = stops->as_bool();
   if (const auto zero = json.find("zero")) preset.zero = static_cast<int>(zero->as_int(0, 3));
   if (const auto multiple = json.find("vocab_multiple")) preset.vocab_multiple = multiple->as_int(1, 1'000'000);
   if (const auto vocabulary = json.find("vocabulary")) preset.vocabulary = vocabulary->as_int(1, 10'000'000);
@@ -91,6 +92,9 @@ void read_costs(const JsonReader& json, FrameworkPreset& preset) {
   read_number(json, "elementwise", 0.05, 1, preset.elementwise);
   read_number(json, "tensor_bytes", 0.1, 8, preset.tensor_bytes);
   read_number(json, "fp8_products", 0.1, 1, preset.fp8_products);
+  if (const auto casts = json.find("autocast")) preset.autocast = casts->as_bool();
+  if (const auto narrow = json.find("gathers_narrow")) preset.gathers_narrow = narrow->as_bool();
+  read_number(json, "redone_products", 0, 1, preset.redone_products);
   read_number(json, "tensor_copies", 0, 100, preset.tensor_copies);
   if (const auto talk = json.find("shard_talk")) preset.shard_talk = read_shard_talk(*talk);
   if (const auto least = json.find("least_shard")) preset.least_shard = least->as_int(0, 1'000'000'000);
@@ -134,6 +138,10 @@ FrameworkPreset parse_framework_preset(const std::string& text, const std::strin
              "flash",
              "dropout",
              "clip_norm",
+             "recompute_stops",
+             "redone_products",
+             "autocast",
+             "gathers_narrow",
              "post_validation",
              "zero",
              "chunk_layers",

@@ -36,6 +36,7 @@ struct FrameworkPreset {
   AttentionKernel attention = AttentionKernel::Auto;
   double dropout = 0;  // of models with biases and learned positions, as GPT and BERT have it
   double clip_norm = 0;
+  bool recompute_stops = false;  // full recomputation ends with the last value that the backward reads
   bool post_validation = false;  // steps of zero-bubble schedules follow each other without a barrier
   int zero = 0;                  // stage, when a row does not state one
   int chunk_layers = 0;          // of an interleaved schedule, when a row does not state its chunks; 0: not interleaved then
@@ -44,9 +45,12 @@ struct FrameworkPreset {
   FlopCount flop_count = FlopCount::Model;
   // costs
   FlashKernel flash = FlashKernel::Newest;
-  double elementwise = 1;   // speed of kernels without products, against kernels that stream at full bandwidth
-  double tensor_bytes = 1;  // of tensor-parallel sums, against those of their tensor: 2 when 16 bits are summed as fp32
-  double fp8_products = 1;  // speed of 8-bit products, against those with one scale per tensor
+  double elementwise = 1;       // speed of kernels without products, against kernels that stream at full bandwidth
+  double tensor_bytes = 1;      // of tensor-parallel sums, against those of their tensor: 2 when 16 bits are summed as fp32
+  double fp8_products = 1;      // speed of 8-bit products, against those with one scale per tensor
+  bool autocast = false;        // products cast their fp32 weights each time, and the gradients of the weights back
+  bool gathers_narrow = false;  // parameters in fp32 are cast to the format of the products before they are gathered
+  double redone_products = 1;   // share of the products in wider formats among the modules to redo that do run again
   ShardTalk shard_talk = ShardTalk::Unit;
   std::int64_t least_shard = 0;  // elements: tensors below are whole on every rank; only with one collective per tensor
   std::int64_t reuse_distance =

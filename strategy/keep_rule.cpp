@@ -20,7 +20,7 @@ bool names(const Recompute& recompute, const std::string& module) {
 
 class Keeping {
  public:
-  Keeping(const LayerGraph& layer, const Recompute& recompute, bool full) : layer_(layer) {
+  Keeping(const LayerGraph& layer, const Recompute& recompute, bool full, bool stops) : layer_(layer), stops_(stops) {
     const std::size_t values = layer.values.size(), operators = layer.operators.size();
     rule_.same_as.resize(values);
     std::iota(rule_.same_as.begin(), rule_.same_as.end(), 0);
@@ -46,7 +46,7 @@ class Keeping {
   }
 
   KeepRule decide() {
-    for (std::size_t i = 0; i < fate_.size() && rule_.whole_layer; ++i) rule_.redone[i] = fate_[i] != Fate::Runs;
+    for (std::size_t i = 0; i < fate_.size() && rule_.whole_layer && !stops_; ++i) rule_.redone[i] = fate_[i] != Fate::Runs;
     mark_saved();
     mark_redone();
     count_uses();
@@ -119,6 +119,7 @@ class Keeping {
   }
 
   const LayerGraph& layer_;
+  bool stops_ = false;
   std::vector<Fate> fate_ = {};
   std::vector<int> producer_ = {};
   std::vector<char> wanted_ = {};  // [value]: the backward reads it and it is not stored
@@ -127,8 +128,8 @@ class Keeping {
 
 }  // namespace
 
-KeepRule keep_rule(const LayerGraph& layer, const Recompute& recompute, bool in_full_range) {
-  return Keeping(layer, recompute, recompute.kind == RecomputeKind::Full && in_full_range).decide();
+KeepRule keep_rule(const LayerGraph& layer, const Recompute& recompute, bool in_full_range, bool stops) {
+  return Keeping(layer, recompute, recompute.kind == RecomputeKind::Full && in_full_range, stops).decide();
 }
 
 }  // namespace foreshard

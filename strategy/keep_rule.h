@@ -24,6 +24,8 @@ struct KeepRule {
 // "full"). selective: run the operators of module "attention" again, their inputs and what later operators saved stay stored
 // (Korthikanti et al. 2022, section 5). modules: the outputs of the named modules are dropped and made again on demand.
 // Operators marked always_recompute are redone under every rule.
-KeepRule keep_rule(const LayerGraph& layer, const Recompute& recompute, bool in_full_range);
+// `stops`: full recomputation leaves out the operators at the layer's end that make nothing the backward reads, as PyTorch's
+// non-reentrant checkpoint does ("early stop").
+KeepRule keep_rule(const LayerGraph& layer, const Recompute& recompute, bool in_full_range, bool stops = false);
 
 }  // namespace foreshard

@@ -95,9 +95,11 @@ double tensor_feed(const Gpu& gpu, DType type) {
 }
 
 // What the library's kernel loses are clocks of its SM: index arithmetic, synchronisation, choices that are not the best. They
-// weigh less where the tensor cores are slow (GeForce: a quarter of an A100's per SM and clock).
+// weigh less where the arithmetic is slow (GeForce: a quarter of an A100's per SM and clock; fp32 without tensor cores), and twice
+// where loads do not run beside it (V100, whose tensor cores are half as fast).
 double library_share(const Gpu& gpu, DType type) {
-  const double slow = machine_constants(gpu.architecture).copies_beside ? std::min(1.0, tensor_feed(gpu, type)) : 1.0;
+  const double clocks = machine_constants(gpu.architecture).copies_beside ? 1 : 2;
+  const double slow = std::min(1.0, clocks * tensor_feed(gpu, type));
   return 1.0 / (1.0 + (1.0 / product_constants().library_choice - 1.0) * slow);
 }
 

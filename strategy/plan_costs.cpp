@@ -49,6 +49,10 @@ class PlanCosts {
     costs.reserve(segment.instructions.size());
     double device = 0, computes = 0, host = has(segment, Phase::Forward) ? preset_.host_per_microbatch.value : 0;
     recomputes_ = has(segment, Phase::Recompute);
+    recomputes_attention_ = std::any_of(segment.instructions.begin(), segment.instructions.end(), [](const Instruction& run) {
+      const auto* what = std::get_if<Compute>(&run.what);
+      return what && what->phase == Phase::Recompute && (what->op == Op::Attention || what->op == Op::Softmax);
+    });
     for (const Instruction& instruction : segment.instructions) {
       alone_ = 0, issue_ = 0;
       costs.push_back(std::visit([&](const auto& what) { return cost(what, instruction); }, instruction.what));
@@ -74,7 +78,7 @@ class PlanCosts {
         costs[i].busy = to_nanoseconds(to_seconds(costs[i].busy) * factor);
   }
 
-  Cost cost(const Compute& what, const Instruction&) {
+  Cost cost(const Compute& what, const Instruction& run) {
     if (what.flops.value <= 0 && what.traffic.value <= 0) return {};
     if (profile_)  // as the executor runs it, its start included
       if (const auto measured = profiled_time(*profile_, what)) return {.busy = to_nanoseconds(*measured)};
@@ -87,10 +91,29 @@ class PlanCosts {
       styled.traffic = {static_cast<std::int64_t>(static_cast<double>(what.traffic.value) * traffic)};
     }
     const bool eight_bits = what.op == Op::MatMul && what.shapes.front().dtype == DType::F8;
-    const Seconds time = op_time(gpu(), plain ? what : styled, preset_.flash) * (eight_bits ? 1 / preset_.fp8_products : 1.0);
+    const bool kept = what.op == Op::MatMul && what.phase == Phase::Recompute && !eight_bits && !recomputes_attention_;
+    const double share = eight_bits ? 1 / preset_.fp8_products : kept ? preset_.redone_products : 1.0;
+    const Seconds time = op_time(gpu(), plain ? what : styled, preset_.flash) * share;
     if (time.value <= 0) return {};
     issue_ = preset_.host_per_kernel.value * style.kernels;
-    return {.busy = to_nanoseconds(time + gpu().launch_overhead * (style.kernels - 1))};
+    return {.busy = to_nanoseconds(time + weight_cast(what, run) + gpu().launch_overhead * (style.kernels - 1))};
+  }
+  // Products in 16 bits under autocast: fp32 weights are read and written narrow, gradients of weights the other way round.
+  Seconds weight_cast(const Compute& what, const Instruction& run) const {
+    if (!preset_.autocast || what.op != Op::MatMul || what.shapes.front().dims.size() < 4) return {};
+    const bool forward = what.phase == Phase::Forward || what.phase == Phase::Recompute;
+    if (!forward && what.phase != Phase::WeightGrad) return {};
+    const std::vector<Buffer>& buffers = plan_.roles[role_.index()].buffers;
+    const auto& uses = forward ? run.reads : run.writes;
+    const Category of = forward ? Category::Parameters : Category::Gradients;
+    const auto weights = std::find_if(uses.begin(), uses.end(),
+                                      [&](const Use& use) { return buffers[use.buffer.index()].category == of && use.length; });
+    if (weights == uses.end()) return {};
+    const Shape& shape = what.shapes.front();
+    const std::int64_t elements = shape.dims[2] * shape.dims[3];
+    const Bytes wide = size_of(DType::F32) * elements, narrow = size_of(shape.dtype) * elements;
+    const Seconds streamed = op_time(gpu(), {.op = Op::Cast, .traffic = wide + narrow});
+    return streamed * (1 / preset_.elementwise);
   }
   Cost cost(const HostCompute& what, const Instruction&) const {
     const NodeShape& node = network_.node_shape(network_.node(ranks_.device(rank_)));
@@ -102,6 +125,7 @@ class PlanCosts {
     if (profile_ && path.nodes == 1)
       return path.members > 1 ? measured_link(path, path.steps, profile_->collective_share) : Cost{};
     Cost cost = messages_cost(what, path, messages_of(what, instruction, path.members));
+    if (preset_.gathers_narrow && what.kind == CollectiveKind::AllGather && what.dtype == DType::F32) cost.wire_factor /= 2;
     if (gathered_twice(what)) cost.busy = cost.busy + cost.busy, cost.wire_factor *= 2;
     if (plan_.groups[what.group.index()].name == "tensor") {
       const bool sums = what.kind == CollectiveKind::AllReduce || what.kind == CollectiveKind::ReduceScatter;
@@ -130,7 +154,8 @@ class PlanCosts {
     if (shards.empty()) return 1;
     const std::vector<Buffer>& buffers = plan_.roles[role_.index()].buffers;
     const int tensors = tensors_in(buffers[shards.front().buffer.index()]);
-    if (preset_.shard_talk == ShardTalk::Tensor) return std::max(1, tensors);
+    const bool in_place = instruction.reads.front().buffer == instruction.writes.front().buffer;  // ZeRO 1 and 2: flat buckets
+    if (preset_.shard_talk == ShardTalk::Tensor) return in_place ? 1 : std::max(1, tensors);
     int all = 0;  // what one rank owns travels together
     for (const Buffer& buffer : buffers)
       if (buffer.category == Category::Parameters) all += tensors_in(buffer);
@@ -257,6 +282,7 @@ class PlanCosts {
   const MachineProfile* given_ = nullptr;
   const MachineProfile* profile_ = nullptr;  // of the device kind that is costed
   bool recomputes_ = false;                  // the segment that is costed
+  bool recomputes_attention_ = false;        // ... whole layers
   double alone_ = 0, issue_ = 0;  // of the instruction last costed: seconds on the compute stream; seconds of the host
   Network network_;
   Ranks ranks_;

@@ -68,5 +68,35 @@ TEST(KeepRule, AgreesWithRetention) {
   }
 }
 
+// A Llama layer ends with fc2 and the second residual sum. Nothing in the backward reads what they make, so that a recomputation
+// which stops early leaves them out: 2 of 12 operators. What is stored is the same.
+TEST(KeepRule, EarlyStopLeavesOutTheEnd) {
+  const Model model = {.name = "llama",
+                       .shape = Transformer{.layers = 1,
+                                            .hidden = 64,
+                                            .ffn_hidden = 128,
+                                            .heads = 4,
+                                            .kv_heads = 4,
+                                            .head_dim = 16,
+                                            .vocab = 64,
+                                            .norm = NormKind::RmsNorm,
+                                            .activation = ActivationKind::SwiGlu,
+                                            .positions = PositionKind::Rope,
+                                            .qkv_bias = false,
+                                            .projection_bias = false,
+                                            .mlp_bias = false}};
+  const OpGraph graph = build_op_graph(model, {.micro_batch = 1, .seq = 32, .flash_attention = true});
+  const LayerGraph& layer = graph.kinds[1];
+  const Recompute full = {.kind = RecomputeKind::Full};
+  const KeepRule whole = keep_rule(layer, full, true), stops = keep_rule(layer, full, true, true);
+  EXPECT_EQ(stops.stored, whole.stored);
+  std::vector<std::string> left_out;
+  for (std::size_t i = 0; i < layer.operators.size(); ++i) {
+    EXPECT_TRUE(whole.redone[i]) << layer.operators[i].name;
+    if (!stops.redone[i]) left_out.push_back(layer.operators[i].name);
+  }
+  EXPECT_EQ(left_out, (std::vector<std::string>{"fc2", "residual2"}));
+}
+
 }  // namespace
 }  // namespace foreshard

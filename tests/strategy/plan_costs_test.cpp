@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "strategy/collective_cost.h"
+#include "strategy/op_cost.h"
 #include "tests/strategy/support_alone.h"
 #include "tests/strategy/support_lower.h"
 
@@ -106,6 +107,56 @@ TEST(PlanCosts, ExchangesThatTakeTurnsTakeTwiceAsLong) {
   const Cost turns = costed(job, cluster, {.exchanges_in_turn = true}, "forward.0", "send output").cost;
   EXPECT_EQ(turns.busy, both.busy);
   EXPECT_DOUBLE_EQ(turns.wire_factor, 2 * both.wire_factor);
+}
+
+// Under autocast the product that makes q, k and v reads its 4096 x 12288 fp32 weights and writes them in 16 bits, 6 bytes each; so does
+// the gradient of these weights the other way round. The gradient of the input has the narrow weights of the forward.
+TEST(PlanCosts, AutocastCastsWeightsInEveryProduct) {
+  const Cluster cluster = load_cluster("dgx-a100");
+  Lowered job = lowered("llama-2-7b", "dgx-a100", {.dp = 8, .micro_batch = 1, .global_batch = 8, .zero = 3});
+  const FrameworkPreset casts{.autocast = true};
+  const Compute cast{.op = Op::Cast, .traffic = {std::int64_t{6} * 4096 * 12288}};
+  const double seconds = op_time(Network(cluster).gpu({0}), cast).value;
+  const auto more = [&](const char* segment) {
+    const Nanoseconds plain = costed(job, cluster, {}, segment, "qkv").cost.busy;
+    return to_seconds(costed(job, cluster, casts, segment, "qkv").cost.busy).value - to_seconds(plain).value;
+  };
+  EXPECT_NEAR(more("forward"), seconds, 2e-9);
+  EXPECT_NEAR(more("backward"), seconds, 2e-9);  // the last one of that name: of the weights
+}
+
+// fp32 parameters that travel in 16 bits: half the bytes.
+TEST(PlanCosts, NarrowGathersTakeHalfTheBytes) {
+  const Cluster cluster = load_cluster("dgx-a100");
+  Lowered job =
+      lowered("llama-2-7b", "dgx-a100", {.dp = 8, .micro_batch = 1, .global_batch = 8, .zero = 3, .param_dtype = DType::F32});
+  const Cost wide = costed(job, cluster, {}, "forward", "gather").cost;
+  const Cost narrow = costed(job, cluster, {.gathers_narrow = true}, "forward", "gather").cost;
+  EXPECT_DOUBLE_EQ(narrow.wire_factor, wide.wire_factor / 2);
+  const Cost sums = costed(job, cluster, {}, "backward", "reduce-scatter gradients").cost;
+  EXPECT_EQ(costed(job, cluster, {.gathers_narrow = true}, "backward", "reduce-scatter gradients").cost, sums);
+}
+
+// Of the products among the modules to redo a framework may keep every second one; a layer redone whole keeps none.
+TEST(PlanCosts, KeptProductsAreNotRedone) {
+  const Cluster cluster = load_cluster("dgx-a100");
+  const FrameworkPreset half{.redone_products = 0.5};
+  const auto redone = [&](const Recompute& recompute, const FrameworkPreset& preset) {
+    Lowered job = lowered("llama-2-7b", "dgx-a100", {.dp = 8, .micro_batch = 1, .global_batch = 8, .recompute = recompute});
+    cost_plan(job.plan, cluster, preset);
+    double seconds = 0;
+    for (std::size_t s = 0; s < job.plan.segments.size(); ++s)
+      for (std::size_t i = 0; i < job.plan.segments[s].instructions.size(); ++i) {
+        const auto* what = std::get_if<Compute>(&job.plan.segments[s].instructions[i].what);
+        if (what && what->phase == Phase::Recompute && what->op == Op::MatMul)
+          seconds += to_seconds(job.plan.costs[0].by_segment[s][i].busy).value;
+      }
+    return seconds;
+  };
+  const Recompute modules{.kind = RecomputeKind::Modules, .modules = {"norm", "activation", "mlp"}};
+  EXPECT_NEAR(redone(modules, half), redone(modules, {}) / 2, 1e-6);
+  EXPECT_GT(redone(modules, half), 0);
+  EXPECT_EQ(redone({.kind = RecomputeKind::Full}, half), redone({.kind = RecomputeKind::Full}, {}));
 }
 
 }  // namespace
