@@ -42,7 +42,10 @@ std::vector<StageDurations> stage_durations(const Plan& plan, const Cluster& clu
 
 // `microbatches`: as if the iteration had so many, when they are more than the plan's; every further one takes what the
 // schedule's recurrence says. Throws Error when the schedule's lists deadlock.
-Estimate refine(const Lowered& lowered, const Cluster& cluster, int microbatches = 0);
+// Stages that share a link are played together, unless they are to be apart: many times faster.
+enum class SharedStages : std::uint8_t { Together, Apart };
+Estimate refine(const Lowered& lowered, const Cluster& cluster, int microbatches = 0,
+                SharedStages shared = SharedStages::Together);
 
 // The spans of `refine`, one per instruction, one class per role, for what wants to look at an iteration without simulating
 // it. No links, no plan hash.

@@ -295,8 +295,7 @@ void play_alone(const Plan& plan, AloneTimes& alone, const ScheduleLists& lists,
 
 // The schedule's recurrence over the stages' times, then what no backward belongs to.
 void play_stages(const Plan& plan, AloneTimes& alone, const Strategy& s, const ScheduleLists& lists, int microbatches,
-                 Estimate& estimate) {
-  const bool together = stages_meet(plan, alone);
+                 bool together, Estimate& estimate) {
   std::vector<StageDurations> stages = measure(plan, alone);
   if (together)
     stages = measure_together(plan, alone, stages, [&](const auto& durations) { return timing_of(s, lists, durations); });
@@ -323,7 +322,7 @@ void play_stages(const Plan& plan, AloneTimes& alone, const Strategy& s, const S
 
 }  // namespace
 
-Estimate refine(const Lowered& lowered, const Cluster& cluster, int microbatches) {
+Estimate refine(const Lowered& lowered, const Cluster& cluster, int microbatches, SharedStages shared) {
   const Plan& plan = lowered.plan;
   const Strategy& s = lowered.strategy;
   AloneTimes alone(plan, cluster);
@@ -332,7 +331,7 @@ Estimate refine(const Lowered& lowered, const Cluster& cluster, int microbatches
   if (plan.roles.size() == 1)
     play_alone(plan, alone, lists, microbatches, estimate);
   else
-    play_stages(plan, alone, s, lists, microbatches, estimate);
+    play_stages(plan, alone, s, lists, microbatches, shared == SharedStages::Together && stages_meet(plan, alone), estimate);
   estimate.bound_by = bound(estimate);
   add_memory(plan, cluster, estimate);
   return estimate;
