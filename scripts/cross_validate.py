@@ -266,4 +266,5 @@ def main():
         print(json.dumps(result, indent=1) if arguments.json else markdown(result, program.table["constants"]))
 
 
-main()
+if __name__ == "__main__":
+    main()
