@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <tuple>
 
 namespace foreshard {
 
@@ -97,11 +98,35 @@ int AloneTimes::kind(RoleId role, const Instruction& instruction) {
   return found >= 0 && kinds_[static_cast<std::size_t>(found)].rate > 0 ? found : -1;
 }
 
+// Each new kind parts the classes whose links it crosses in different ways, or some of whose links it does not cross.
+void AloneTimes::tell_links_apart() {
+  if (telling_.size() == kinds_.size()) return;
+  for (std::size_t kind = telling_.size(); kind < kinds_.size(); ++kind) {
+    std::map<std::tuple<int, double, double, bool>, int> parted;
+    for (const Load& load : kinds_[kind].loads) {
+      if (load.link.index() >= class_of_.size()) class_of_.resize(load.link.index() + 1, 0);
+      int& known = class_of_[load.link.index()];
+      const auto key = std::tuple(known, network_.link(load.link).bandwidth.value, load.crossings, load.own);
+      const auto [found, fresh] = parted.try_emplace(key, classes_);
+      if (fresh) ++classes_;
+      known = found->second;
+    }
+  }
+  std::vector<LinkId> first(static_cast<std::size_t>(classes_));
+  for (std::size_t link = class_of_.size(); link-- > 0;)
+    first[static_cast<std::size_t>(class_of_[link])] = {static_cast<std::int32_t>(link)};
+  telling_.assign(kinds_.size(), {});
+  for (std::size_t kind = 0; kind < kinds_.size(); ++kind)
+    for (const Load& load : kinds_[kind].loads)
+      if (first[static_cast<std::size_t>(class_of_[load.link.index()])] == load.link) telling_[kind].push_back(load);
+}
+
 // Filling up: all rates grow together until a link is full; who crosses it stays there, the others go on.
-std::vector<double> AloneTimes::shared_out(const std::vector<int>& kinds) const {
+std::vector<double> AloneTimes::shared_out(const std::vector<int>& kinds) {
+  tell_links_apart();
   std::map<LinkId, std::vector<std::pair<std::size_t, const Load*>>> by_link;
   for (std::size_t i = 0; i < kinds.size(); ++i)
-    for (const Load& load : kinds_[static_cast<std::size_t>(kinds[i])].loads) by_link[load.link].emplace_back(i, &load);
+    for (const Load& load : telling_[static_cast<std::size_t>(kinds[i])]) by_link[load.link].emplace_back(i, &load);
   std::vector<double> rates(kinds.size(), -1);
   for (std::size_t fixed = 0; fixed < kinds.size();) {
     double least = std::numeric_limits<double>::infinity();

@@ -49,7 +49,8 @@ class AloneTimes {
   int collective_kind(RoleId role, const Collective& what);
   int transfer_kind(RoleId role, const Peer& peer);
   Kind measured(RoleId role, const Collective& what) const;
-  std::vector<double> shared_out(const std::vector<int>& kinds) const;
+  std::vector<double> shared_out(const std::vector<int>& kinds);
+  void tell_links_apart();
   std::vector<RankId> neighbours(RoleId role) const;  // ranks of the role on the node of its first one
 
   const Plan& plan_;
@@ -57,6 +58,10 @@ class AloneTimes {
   Ranks ranks_;
   std::vector<Kind> kinds_ = {};
   std::map<std::vector<int>, std::vector<double>> speeds_ = {};
+  // Links of equal bandwidth that all kinds cross alike say the same: a cluster has thousands, and few that differ.
+  std::vector<int> class_of_ = {};  // [link]
+  int classes_ = 1;
+  std::vector<std::vector<Load>> telling_ = {};  // [kind] loads of the first link of each class
 };
 
 }  // namespace foreshard
