@@ -36,9 +36,9 @@ class Sums {
     const double bandwidth = replicas <= degree_.inside ? degree_.near : degree_.far;
     return 2.0 * (replicas - 1) / replicas * (weights_[at(to)] - weights_[at(from)]) / bandwidth / job_.microbatches;
   }
-  double cost(int from, int to, int replicas) const {
-    return std::max(work(from, to) / replicas + sync(from, to, replicas), ports(from, to) / replicas);
-  }
+  int inside() const { return degree_.inside; }
+  double own(int from, int to, int replicas) const { return work(from, to) / replicas + sync(from, to, replicas); }
+  double cost(int from, int to, int replicas) const { return std::max(own(from, to, replicas), ports(from, to) / replicas); }
 
  private:
   const HybridJob& job_;
@@ -70,21 +70,42 @@ struct Table {
   }
 };
 
-// More replicas leave fewer devices to the stages before, which are then slower: the loop begins where the stage itself can be
-// fast enough and ends where they cannot.
-void last_stage(const Sums& sums, int from, int n, int k, Table& table) {
-  double& least = table.best[at(n)][at(k)];
-  const double slowest = std::max(sums.work(from, n), sums.ports(from, n));
-  const double most = k / sums.degree(), enough = least < kNever ? slowest / least : 1;
-  if (enough > most || !sums.fits(from, n)) return;
+// The best number of replicas from `least` to `most`, all near or all far: the devices that are left to the stages before grow fewer,
+// which costs them more, and the own work is either falling or growing, too. So the slowest of what grows and the slowest of what
+// falls cross once, and the best is on either side of that.
+void last_stage(const Sums& sums, int from, int n, int k, int least, int most, Table& table) {
   const std::vector<double>& before = table.best[at(from)];
-  for (int replicas = std::max(1, static_cast<int>(enough)); replicas <= static_cast<int>(most); ++replicas) {
-    const double rest = before[at(k - replicas * sums.degree())];
-    if (rest >= least) return;
-    const double own = sums.cost(from, n, replicas), cost = std::max(rest, own);
-    if (cost < least) least = cost, table.choices[at(n)][at(k)] = {from, replicas, sums.degree()};
-    if (rest >= own) return;
+  const double ports = sums.ports(from, n);
+  const bool grows = sums.own(from, n, most) > sums.own(from, n, least);
+  const auto growing = [&](int d) { return std::max(before[at(k - d * sums.degree())], grows ? sums.own(from, n, d) : 0); };
+  const auto falling = [&](int d) { return std::max(ports / d, grows ? 0 : sums.own(from, n, d)); };
+  double& best = table.best[at(n)][at(k)];
+  const auto offer = [&](int d) {
+    const double cost = std::max(growing(d), falling(d));
+    if (cost < best) best = cost, table.choices[at(n)][at(k)] = {from, d, sums.degree()};
+  };
+  int low = least, high = most;  // the first at which what grows is the slower one is in [low, high], if there is one
+  while (low < high) {
+    const int middle = low + (high - low) / 2;
+    if (growing(middle) >= falling(middle))
+      high = middle;
+    else
+      low = middle + 1;
   }
+  offer(low);
+  if (low > least) offer(low - 1);
+}
+
+// Replicas that are too few for their own work, or leave too few devices, to be better than what is known are passed over.
+void last_stage(const Sums& sums, int from, int n, int k, Table& table) {
+  const double best = table.best[at(n)][at(k)], slowest = std::max(sums.work(from, n), sums.ports(from, n));
+  const int most = k / sums.degree();
+  const double enough = best < kNever ? slowest / best : 1;
+  if (most < 1 || enough > most || !sums.fits(from, n)) return;
+  const int least = std::max(1, static_cast<int>(enough)), near = std::min(most, sums.inside());
+  if (table.best[at(from)][at(k - least * sums.degree())] >= best) return;
+  if (near >= least) last_stage(sums, from, n, k, least, near, table);
+  if (most > near) last_stage(sums, from, n, k, std::max(least, near + 1), most, table);
 }
 
 }  // namespace

@@ -48,7 +48,7 @@ struct HybridPartition {
 };
 
 // At most job.devices devices over stages, so that the slowest machine is as fast as possible, with
-// states + in_flight kept <= capacity on every rank. Exact. O(devices^2 layers^2) for tensor degrees that double.
+// states + in_flight kept <= capacity on every rank. Exact. O(layers^2 devices log devices) per tensor degree.
 HybridPartition partition_hybrid(const HybridJob& job);
 
 // Likewise with every stage on as many replicas and tensor ranks: what one strategy can say. `stages` of them.
