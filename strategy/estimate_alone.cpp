@@ -116,33 +116,41 @@ void AloneTimes::tell_links_apart() {
   for (std::size_t link = class_of_.size(); link-- > 0;)
     first[static_cast<std::size_t>(class_of_[link])] = {static_cast<std::int32_t>(link)};
   telling_.assign(kinds_.size(), {});
+  bandwidth_.assign(static_cast<std::size_t>(classes_), 0);
   for (std::size_t kind = 0; kind < kinds_.size(); ++kind)
-    for (const Load& load : kinds_[kind].loads)
-      if (first[static_cast<std::size_t>(class_of_[load.link.index()])] == load.link) telling_[kind].push_back(load);
+    for (const Load& load : kinds_[kind].loads) {
+      const int which = class_of_[load.link.index()];
+      if (first[static_cast<std::size_t>(which)] != load.link) continue;
+      telling_[kind].push_back({which, load.crossings, load.own});
+      bandwidth_[static_cast<std::size_t>(which)] = network_.link(load.link).bandwidth.value;
+    }
 }
 
 // Filling up: all rates grow together until a link is full; who crosses it stays there, the others go on.
 std::vector<double> AloneTimes::shared_out(const std::vector<int>& kinds) {
   tell_links_apart();
-  std::map<LinkId, std::vector<std::pair<std::size_t, const Load*>>> by_link;
-  for (std::size_t i = 0; i < kinds.size(); ++i)
-    for (const Load& load : telling_[static_cast<std::size_t>(kinds[i])]) by_link[load.link].emplace_back(i, &load);
   std::vector<double> rates(kinds.size(), -1);
   for (std::size_t fixed = 0; fixed < kinds.size();) {
-    double least = std::numeric_limits<double>::infinity();
-    const std::vector<std::pair<std::size_t, const Load*>>* full = nullptr;
-    for (const auto& [link, crossing] : by_link) {
-      double left = network_.link(link).bandwidth.value, growing = 0;
-      bool limits = false;
-      for (const auto& [i, load] : crossing) {
-        (rates[i] < 0 ? growing : left) += rates[i] < 0 ? load->crossings : -load->crossings * rates[i];
-        limits |= rates[i] < 0 && load->own;
+    left_ = bandwidth_;
+    growing_.assign(bandwidth_.size(), 0);
+    limits_.assign(bandwidth_.size(), 0);
+    for (std::size_t i = 0; i < kinds.size(); ++i)
+      for (const ClassLoad& load : telling_[static_cast<std::size_t>(kinds[i])]) {
+        const auto which = static_cast<std::size_t>(load.which);
+        if (rates[i] < 0)
+          growing_[which] += load.crossings, limits_[which] |= static_cast<char>(load.own);
+        else
+          left_[which] -= load.crossings * rates[i];
       }
-      if (limits && left / growing < least) least = left / growing, full = &crossing;
-    }
-    if (!full) break;
-    for (const auto& [i, load] : *full)
-      if (rates[i] < 0 && load->own) rates[i] = std::max(0.0, least), ++fixed;
+    double least = std::numeric_limits<double>::infinity();
+    int full = -1;
+    for (std::size_t which = 0; which < bandwidth_.size(); ++which)
+      if (limits_[which] != 0 && left_[which] / growing_[which] < least)
+        least = left_[which] / growing_[which], full = static_cast<int>(which);
+    if (full < 0) break;
+    for (std::size_t i = 0; i < kinds.size(); ++i)
+      for (const ClassLoad& load : telling_[static_cast<std::size_t>(kinds[i])])
+        if (rates[i] < 0 && load.which == full && load.own) rates[i] = std::max(0.0, least), ++fixed;
   }
   for (std::size_t i = 0; i < kinds.size(); ++i) {
     const double alone = kinds_[static_cast<std::size_t>(kinds[i])].rate;

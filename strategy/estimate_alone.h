@@ -61,7 +61,15 @@ class AloneTimes {
   // Links of equal bandwidth that all kinds cross alike say the same: a cluster has thousands, and few that differ.
   std::vector<int> class_of_ = {};  // [link]
   int classes_ = 1;
-  std::vector<std::vector<Load>> telling_ = {};  // [kind] loads of the first link of each class
+  struct ClassLoad {
+    int which = 0;  // class of links
+    double crossings = 0;
+    bool own = false;
+  };
+  std::vector<std::vector<ClassLoad>> telling_ = {};  // [kind] loads of each class, one of its links
+  std::vector<double> bandwidth_ = {};                // [class] of a link
+  std::vector<double> left_ = {}, growing_ = {};      // [class] while rates are found
+  std::vector<char> limits_ = {};
 };
 
 }  // namespace foreshard

@@ -24,6 +24,7 @@ constexpr double kMemorySlack = 1.05;   // the screen's memory is this far off a
 constexpr std::size_t kVariants = 16;   // of a family, that screening keeps
 constexpr std::size_t kOfZero = 6;      // of these, with one ZeRO stage
 constexpr std::size_t kPolished = 12;   // families whose variants are all refined
+constexpr std::size_t kSettled = 12;    // best families whose stages are played together in the end
 constexpr std::size_t kLastMoment = 4;  // families that are refined after an interrupt
 constexpr int kLastPoints = 100'000;    // points that each thread screens after an interrupt, when none had been found before
 constexpr double kNear = 1.04;          // variants this far behind the best of their family and ZeRO stage have lost
@@ -241,8 +242,9 @@ class Searching {
       result.pruned.shape += tally.pruned.shape, result.pruned.memory += tally.pruned.memory;
       result.pruned.bound += tally.pruned.bound, result.pruned.framework += tally.pruned.framework;
       for (const auto& [why, count] : tally.refusals) refusals_[why] += count;
-      better_without(result.without_memory_limit, tally.without_memory_limit);
-      better_without(result.without_framework, tally.without_framework);
+      for (const auto& [best, found] : {std::pair(&result.without_memory_limit, tally.without_memory_limit),
+                                        {&result.without_framework, tally.without_framework}})
+        if (found < best->value_or(kNever)) *best = found;
     }
     const std::vector<Family> families = merged(tallies, most_);
     result.interrupted = stopped();
@@ -252,15 +254,13 @@ class Searching {
     for (const auto& bin : bins)
       if (bin) thin.push_back({{*bin}});
     result.front = front_of(refine_best(thin, thin.size(), result));
+    settle(result.front, result.front.size());
+    result.front = front_of(std::move(result.front));
     if (!stopped()) result.sample = refine_sample(tallies, result);
     result.interrupted |= stopped();
     if (result.ranked.empty() && result.interrupted) return Infeasible{.reason = "interrupted before a strategy was found"};
     if (result.ranked.empty()) return emptied_by(result, families.empty());
     return result;
-  }
-
-  static void better_without(std::optional<double>& best, double found) {
-    if (found < best.value_or(kNever)) best = found;
   }
 
   std::vector<Candidate> refine_sample(const std::vector<Tally>& tallies, SearchResult& result) {
@@ -318,7 +318,25 @@ class Searching {
     std::stable_sort(found.begin(), found.end(), better);
     std::vector<Candidate> candidates;
     for (auto& [candidate, family] : found) candidates.push_back(std::move(candidate));
+    if (options_.objective != Objective::Memory) settle(candidates, kSettled);
     return candidates;
+  }
+
+  void settle(std::vector<Candidate>& ranked, std::size_t most) {
+    if (shared_ == SharedStages::Together) return;
+    foreshard::settle(ranked, most, [&](const std::vector<Candidate*>& next) {
+      in_parallel(next.size(), 1, 0, [&](std::size_t i, std::size_t) {
+        const auto answer = lower(model_, cluster_, next[i]->strategy, {.profile = options_.profile});
+        if (const auto* lowered = std::get_if<Lowered>(&answer)) rate(*next[i], *lowered, SharedStages::Together);
+      });
+      return !stopped();
+    });
+  }
+
+  void rate(Candidate& candidate, const Lowered& lowered, SharedStages shared) const {
+    candidate.estimate = refine(lowered, cluster_, 0, shared);
+    candidate.score = score(options_.objective, candidate.point, candidate.estimate.time.value,
+                            static_cast<double>(candidate.estimate.peak.value));
   }
 
   void polish(std::vector<std::pair<Candidate, const Family*>>& found, SearchResult& result) {
@@ -387,21 +405,12 @@ class Searching {
     if (std::holds_alternative<Infeasible>(answer)) return {};
     const Lowered& lowered = std::get<Lowered>(answer);
     Candidate candidate{.point = kept.point, .strategy = lowered.strategy, .screened = kept.screened};
-    candidate.estimate = refine(lowered, cluster_);
-    candidate.score = score(options_.objective, kept.point, candidate.estimate.time.value,
-                            static_cast<double>(candidate.estimate.peak.value));
+    rate(candidate, lowered, shared_);
     if (options_.found) {
       const std::scoped_lock lock(untold_mutex_);
       untold_.push_back(candidate);
     }
     return candidate;
-  }
-
-  static std::vector<Candidate> front_of(std::vector<Candidate> all) {  // sorted by time
-    std::vector<Candidate> front;
-    for (Candidate& candidate : all)
-      if (front.empty() || candidate.estimate.peak < front.back().estimate.peak) front.push_back(std::move(candidate));
-    return front;
   }
 
   const Model& model_;
@@ -414,6 +423,11 @@ class Searching {
   mutable std::atomic<bool> found_ = false;            // any point that seems to fit
   tbb::global_control limit_{tbb::global_control::max_allowed_parallelism, static_cast<std::size_t>(threads_of(options_))};
   tbb::task_arena arena_ = {};
+  // Where GPUs share a NIC, stages that meet there decide which variant is best. Elsewhere only the best are played so, which takes long.
+  SharedStages shared_ = std::any_of(cluster_.nodes.begin(), cluster_.nodes.end(),
+                                     [](const auto& node) { return node.shape.nics < node.shape.gpus; })
+                             ? SharedStages::Together
+                             : SharedStages::Apart;
   int threads_ = 1, most_ = options_.shortlist, wanted_ = options_.refine;  // kept by screening, refined
   std::optional<Screen> screen_ = {};
   std::optional<SearchCosts> costs_ = {};  // with a screen

@@ -1,5 +1,6 @@
 // What a search ranks by, and how the simulator changes the order.
 #include <algorithm>
+#include <utility>
 
 #include "strategy/search_kept.h"
 
@@ -39,6 +40,27 @@ std::vector<Family> merged(const std::vector<Tally>& tallies, int most) {
   for (Family& family : families)
     std::erase_if(family.variants, [&](const Kept& kept) { return kept.score > families.back().variants.front().score; });
   return families;
+}
+
+std::vector<Candidate> front_of(std::vector<Candidate> all) {
+  std::vector<Candidate> front;
+  for (Candidate& candidate : all)
+    if (front.empty() || candidate.estimate.peak < front.back().estimate.peak) front.push_back(std::move(candidate));
+  return front;
+}
+
+void settle(std::vector<Candidate>& ranked, std::size_t most, const PlayTogether& play) {
+  std::vector<std::pair<Candidate, bool>> all;  // whether it has been played
+  for (Candidate& candidate : ranked) all.emplace_back(std::move(candidate), false);
+  for (bool goes_on = true; goes_on;) {
+    std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.first.score < b.first.score; });
+    std::vector<Candidate*> next;
+    for (std::size_t i = 0; i < std::min(most, all.size()); ++i)
+      if (!std::exchange(all[i].second, true)) next.push_back(&all[i].first);
+    goes_on = !next.empty() && play(next);
+  }
+  ranked.clear();
+  for (auto& [candidate, played] : all) ranked.push_back(std::move(candidate));
 }
 
 void rerank(std::vector<Candidate>& ranked, int top, Objective objective, const SimulateAll& simulate) {
