@@ -100,7 +100,7 @@ TEST(StrategyText, RecomputeForms) {
   EXPECT_EQ(
       message_of([] { parse_recompute("selectiv", "--recompute"); }),
       "--recompute: recompute: found \"selectiv\", expected none, selective, full, full:N, full:N,N,.., layers:A-B, auto, "
-      "rotor, revolve:N, graph or some of attention,norm,activation,mlp,dropout (nearest: \"selective\")");
+      "rotor, revolve:N, graph or some of attention,norm,qkv,rope,activation,mlp,dropout (nearest: \"selective\")");
   EXPECT_EQ(message_of([] { parse_recompute("full:0", "s"); }),
             "s: recompute: found \"full:0\", expected \"full:N\" with N layers per stage, at least 1");
   for (const std::string part : {"", "-1", "2x", "x2", "2x0", "1x2x3", "two", "99999999999"})
