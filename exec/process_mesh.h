@@ -104,7 +104,7 @@ class ProcessMesh {
   struct Frame;
   struct Peer {
     Socket socket = {};
-    std::timed_mutex sending = {};
+    std::mutex sending = {};
     std::thread reader = {};
     std::atomic<std::int64_t> heard = 0, ended = 0;
     std::atomic<bool> works = false, over = false;  // over: it said that it goes

@@ -1,5 +1,5 @@
 // The calls of NCCL that the executor makes, opened at run time: no header of NCCL and no link to it. Versions 2.18 to 2.x, whose numbers and
-// layouts are the same (nccl.h of 2.18 and 2.28; tests/cuda compares them with the header where there is one).
+// layouts are the same (nccl.h of 2.18 and 2.28, read; no test compares them with a header).
 #pragma once
 
 #include <climits>
