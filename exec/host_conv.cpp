@@ -9,17 +9,6 @@ namespace foreshard::host {
 
 namespace {
 
-struct Convolution {
-  Window window = {};
-  std::int64_t filters = 0;
-
-  std::int64_t taps() const { return window.channels * window.kernel * window.kernel; }
-  std::int64_t in_size() const { return window.channels * window.picture(); }  // of a sample
-  std::int64_t out_size() const { return filters * window.out_picture(); }
-  std::int64_t columns_size() const { return taps() * window.out_picture(); }
-  bool plain() const { return window.kernel == 1 && window.stride == 1 && window.padding == 0; }  // columns are the input
-};
-
 // Calls body(column element, input element or -1 in the padding) for every element of the columns of one sample.
 template <class F>
 void for_each_column(const Window& w, F&& body) {
@@ -140,24 +129,9 @@ Kernel<T> weight_grad(const Form& form, const Convolution& conv) {
 
 }  // namespace
 
-// Shapes {n, ci, h, w}, {co, kernel, stride, padding}, {n, co, h', w'}.
 template <class T>
 Kernel<T> make_conv2d(const Form& form) {
-  const std::vector<std::int64_t>& in = form.dims(0, 4);
-  if (form.what.shapes.size() != 3 || form.what.shapes[1].dims.size() != 4)
-    form.refuse("other shapes", "{n, ci, h, w}, {co, kernel, stride, padding}, {n, co, h', w'}");
-  const std::vector<std::int64_t>&filter = form.what.shapes[1].dims, &out = form.dims(2, 4);  // the padding may be 0
-  const Convolution conv{.window = {.samples = in[0],
-                                    .channels = in[1],
-                                    .height = in[2],
-                                    .width = in[3],
-                                    .out_height = out[2],
-                                    .out_width = out[3],
-                                    .kernel = filter[1],
-                                    .stride = filter[2],
-                                    .padding = filter[3]},
-                         .filters = filter[0]};
-  if (!conv.window.fits() || out[0] != in[0] || out[1] != filter[0]) form.refuse("shapes that do not fit", "a convolution");
+  const Convolution conv = convolution_of(form);
   if (form.forward()) return forward<T>(form, conv);
   if (form.what.phase == Phase::InputGrad) return input_grad<T>(form, conv);
   if (form.what.phase == Phase::WeightGrad) return weight_grad<T>(form, conv);

@@ -63,17 +63,7 @@ Kernel<T> backward(const Form& form, const Window& w, bool maximum, std::int64_t
 template <class T>
 Kernel<T> make_pool(const Form& form) {
   const std::vector<std::int64_t>&in = form.dims(0, 4), &out = form.dims(1, 4);
-  const Window w{.samples = in[0],
-                 .channels = in[1],
-                 .height = in[2],
-                 .width = in[3],
-                 .out_height = out[2],
-                 .out_width = out[3],
-                 .kernel = form.attributes.integer("kernel"),
-                 .stride = form.attributes.integer("stride"),
-                 .padding = form.attributes.integer("padding")};
-  if (!w.fits() || w.padding >= w.kernel || out[0] != in[0] || out[1] != in[1])
-    form.refuse("shapes that do not fit", "a pool of \"" + form.attributes.text() + "\"");
+  const Window w = pool_window_of(form);
   const std::int64_t in_size = size_of_dims(in), out_size = size_of_dims(out);
   const bool maximum = form.what.op == Op::MaxPool;
   if (form.what.phase == Phase::InputGrad) return backward<T>(form, w, maximum, in_size, out_size);

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "exec/host_kernel.h"
+
 namespace foreshard::host {
 
 struct Window {
@@ -21,5 +23,21 @@ struct Window {
   std::int64_t first(std::int64_t out) const { return std::max<std::int64_t>(0, out * stride - padding); }
   std::int64_t last(std::int64_t out, std::int64_t length) const { return std::min(length, out * stride - padding + kernel); }
 };
+
+struct Convolution {
+  Window window = {};
+  std::int64_t filters = 0;
+
+  std::int64_t taps() const { return window.channels * window.kernel * window.kernel; }
+  std::int64_t in_size() const { return window.channels * window.picture(); }  // of a sample
+  std::int64_t out_size() const { return filters * window.out_picture(); }
+  std::int64_t columns_size() const { return taps() * window.out_picture(); }
+  bool plain() const { return window.kernel == 1 && window.stride == 1 && window.padding == 0; }  // columns are the input
+};
+
+// From the shapes {n, ci, h, w}, {co, kernel, stride, padding}, {n, co, h', w'}; of a pool from {n, c, h, w}, {n, c, h', w'} and its
+// attributes. Throw Error for shapes that do not fit.
+Convolution convolution_of(const Form& form);
+Window pool_window_of(const Form& form);
 
 }  // namespace foreshard::host

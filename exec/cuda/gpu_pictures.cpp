@@ -19,16 +19,8 @@ WindowArgs window_args(const host::Window& w, std::int64_t samples) {
           .padding = w.padding};
 }
 
-struct Convolution {
-  host::Window window = {};
-  std::int64_t filters = 0;
-
-  std::int64_t taps() const { return window.channels * window.kernel * window.kernel; }
+struct Convolution : host::Convolution {
   std::int64_t pixels() const { return window.out_picture(); }
-  std::int64_t in_size() const { return window.channels * window.picture(); }  // of a sample
-  std::int64_t out_size() const { return filters * pixels(); }
-  std::int64_t columns_size() const { return taps() * pixels(); }
-  bool plain() const { return window.kernel == 1 && window.stride == 1 && window.padding == 0; }  // columns are the input
   // Samples whose columns are in scratch memory at once.
   std::int64_t at_once(DType dtype) const {
     return std::clamp<std::int64_t>(kMostColumns.value / (columns_size() * size_of(dtype).value), 1, window.samples);
@@ -172,23 +164,8 @@ Kernel convolution_weight_grad(const host::Form& form, const Convolution& conv) 
 
 }  // namespace
 
-// Shapes {n, ci, h, w}, {co, kernel, stride, padding}, {n, co, h', w'}.
 Kernel make_conv2d(const host::Form& form) {
-  const std::vector<std::int64_t>& in = form.dims(0, 4);
-  if (form.what.shapes.size() != 3 || form.what.shapes[1].dims.size() != 4)
-    form.refuse("other shapes", "{n, ci, h, w}, {co, kernel, stride, padding}, {n, co, h', w'}");
-  const std::vector<std::int64_t>&filter = form.what.shapes[1].dims, &out = form.dims(2, 4);
-  const Convolution conv{.window = {.samples = in[0],
-                                    .channels = in[1],
-                                    .height = in[2],
-                                    .width = in[3],
-                                    .out_height = out[2],
-                                    .out_width = out[3],
-                                    .kernel = filter[1],
-                                    .stride = filter[2],
-                                    .padding = filter[3]},
-                         .filters = filter[0]};
-  if (!conv.window.fits() || out[0] != in[0] || out[1] != filter[0]) form.refuse("shapes that do not fit", "a convolution");
+  const Convolution conv{host::convolution_of(form)};
   if (form.forward()) return convolution_forward(form, conv);
   if (form.what.phase == Phase::InputGrad) return convolution_input_grad(form, conv);
   if (form.what.phase == Phase::WeightGrad) return convolution_weight_grad(form, conv);
@@ -228,17 +205,7 @@ Kernel make_batch_norm(const host::Form& form) {
 
 Kernel make_pool(const host::Form& form) {
   const std::vector<std::int64_t>&in = form.dims(0, 4), &out = form.dims(1, 4);
-  const host::Window w{.samples = in[0],
-                       .channels = in[1],
-                       .height = in[2],
-                       .width = in[3],
-                       .out_height = out[2],
-                       .out_width = out[3],
-                       .kernel = form.attributes.integer("kernel"),
-                       .stride = form.attributes.integer("stride"),
-                       .padding = form.attributes.integer("padding")};
-  if (!w.fits() || w.padding >= w.kernel || out[0] != in[0] || out[1] != in[1])
-    form.refuse("shapes that do not fit", "a pool of \"" + form.attributes.text() + "\"");
+  const host::Window w = host::pool_window_of(form);
   const std::int64_t in_size = host::size_of_dims(in), out_size = host::size_of_dims(out);
   WindowArgs sizes = window_args(w, w.samples);
   sizes.maximum = form.what.op == Op::MaxPool, sizes.accumulate = form.what.accumulate;
