@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <functional>
 #include <future>
 #include <random>
 
@@ -256,34 +257,32 @@ TEST(ProcessMesh, StrangersAreShownOut) {
   for (auto& one : all) EXPECT_NO_THROW(one.get());
 }
 
-TEST(ProcessMesh, OtherPlansAreRefusedEverywhere) {
+// What two processes hear that run different things.
+static std::vector<std::string> refusals(const std::function<std::string(int process)>& run) {
   const int port = free_port();
   std::vector<std::future<std::string>> said;
   for (int p = 0; p < 2; ++p)
     said.push_back(std::async(std::launch::async, [&, p] {
       return message([&] {
         MeshOptions own = mesh_options(p, 2, 2, port);
-        own.run = "plan=abc\nsteps=" + std::to_string(3 + p) + "\n";
+        own.run = run(p);
         ProcessMesh mesh(own);
       });
     }));
-  for (auto& one : said)
-    EXPECT_EQ(one.get(), "rendezvous failed: process 1: found steps=4, expected steps=3, which process 0 runs");
+  std::vector<std::string> all;
+  for (auto& one : said) all.push_back(one.get());
+  return all;
+}
+
+TEST(ProcessMesh, OtherPlansAreRefusedEverywhere) {
+  for (const std::string& one : refusals([](int p) { return "plan=abc\nsteps=" + std::to_string(3 + p) + "\n"; }))
+    EXPECT_EQ(one, "rendezvous failed: process 1: found steps=4, expected steps=3, which process 0 runs");
 }
 
 TEST(ProcessMesh, AnotherKindOfDeviceIsRefused) {
-  const int port = free_port();
-  std::vector<std::future<std::string>> said;
-  for (int p = 0; p < 2; ++p)
-    said.push_back(std::async(std::launch::async, [&, p] {
-      return message([&] {
-        MeshOptions own = mesh_options(p, 2, 2, port);
-        own.run = std::string("plan=abc\ndevice=") + (p == 0 ? "NVIDIA H100" : "host") + "\n";
-        ProcessMesh mesh(own);
-      });
-    }));
-  for (auto& one : said)
-    EXPECT_EQ(one.get(), "rendezvous failed: process 1: found device=host, expected device=NVIDIA H100, which process 0 runs");
+  for (const std::string& one :
+       refusals([](int p) { return std::string("plan=abc\ndevice=") + (p == 0 ? "NVIDIA H100" : "host") + "\n"; }))
+    EXPECT_EQ(one, "rendezvous failed: process 1: found device=host, expected device=NVIDIA H100, which process 0 runs");
 }
 
 // Of three, the second comes and is killed before the third has come: nobody waits for the third until the time is over.
