@@ -1,5 +1,7 @@
 #include "core/strategy.h"
 
+#include <algorithm>
+
 #include "core/error.h"
 
 namespace foreshard {
@@ -130,6 +132,12 @@ StateTypes state_types(const Strategy& strategy) {
   types.param = stored(types.param), types.grad = stored(types.grad), types.state = stored(types.state);
   types.master = size_of(types.param) < size_of(types.state);
   return types;
+}
+
+int widest_tp(const Strategy& strategy) {
+  int widest = strategy.tp;
+  for (const StageDegrees& stage : strategy.stages) widest = std::max(widest, stage.tp);
+  return widest;
 }
 
 }  // namespace foreshard

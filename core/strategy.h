@@ -67,12 +67,23 @@ Overlap parse_overlap(const std::string& text, const std::string& where);  // th
 // stage. Only the first and the last may have 0: embedding or head alone. Throws Error.
 std::vector<int> parse_layer_split(const std::string& text, const std::string& where);
 
+// One pipeline stage of a strategy that says its stages one by one: `dp` replicas, each a tensor group of `tp` ranks, take turns
+// with the micro-batches.
+struct StageDegrees {
+  int layers = 0, dp = 1, tp = 1;
+  bool operator==(const StageDegrees&) const = default;
+};
+// "10:2x1,22:1x2": ten layers on two replicas of one rank, 22 on one replica of two. Throws Error.
+std::string to_text(const std::vector<StageDegrees>& stages);
+std::vector<StageDegrees> parse_stages(const std::string& text, const std::string& where);
+
 struct Strategy {
   // degrees; dp = 0: the rest of the GPUs
   int dp = 0, tp = 1, cp = 1, pp = 1, virtual_stages = 1;
   bool sequence_parallel = false;
   ContextKind context = ContextKind::AllGather;
   std::string layer_split = "";           // "2,3x14,2": transformer layers (or list entries) per stage; empty: even
+  std::vector<StageDegrees> stages = {};  // each stage with degrees of its own; dp, tp and pp then say nothing
   std::optional<Schedule> schedule = {};  // empty: 1f1b, interleaved-1f1b when virtual_stages > 1
   int microbatch_group = 0;               // interleaved: micro-batches per chunk before the next one; 0: pp
   // batch
@@ -103,6 +114,9 @@ struct Strategy {
   double reserve = 0.06;                       // share of the device memory kept free
   bool operator==(const Strategy&) const = default;
 };
+
+// The largest tensor-parallel degree: of all stages where each has its own.
+int widest_tp(const Strategy& strategy);
 
 // Resolved model-state dtypes.
 struct StateTypes {

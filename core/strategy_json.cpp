@@ -37,6 +37,27 @@ void write_recompute(JsonWriter& json, const Recompute& recompute) {
   json.end_object();
 }
 
+void write_stages(JsonWriter& json, const std::vector<StageDegrees>& stages) {
+  json.begin_array();
+  for (const StageDegrees& stage : stages)
+    json.begin_object().field("layers", stage.layers).field("dp", stage.dp).field("tp", stage.tp).end_object();
+  json.end_array();
+}
+
+std::vector<StageDegrees> read_stages(const JsonReader& json) {
+  std::string text;  // the short form checks the rest
+  for (const JsonReader& stage : json.elements()) {
+    stage.only({"layers", "dp", "tp"});
+    const auto number = [&](const char* key, std::int64_t least) {
+      const auto value = stage.find(key);
+      return std::to_string(value ? value->as_int(least, 1'000'000) : 1);
+    };
+    stage.at("layers");
+    text += (text.empty() ? "" : ",") + number("layers", 0) + ":" + number("dp", 1) + "x" + number("tp", 1);
+  }
+  return text.empty() ? std::vector<StageDegrees>() : parse_stages(text, json.file());
+}
+
 void write_overlap(JsonWriter& json, const Overlap& overlap) {
   json.begin_object();
   for (const OverlapPart& part : kOverlapParts) json.field(part.name, overlap.*part.field);
@@ -125,6 +146,7 @@ void write_option(JsonWriter& json, const StrategyOption& option, const Strategy
   json.key(option.path);
   if (option.path == "recompute") return write_recompute(json, strategy.recompute);
   if (option.path == "overlap") return write_overlap(json, strategy.overlap);
+  if (option.path == "stages") return write_stages(json, strategy.stages);
   const std::string text = option.get(strategy);
   switch (option.type) {
     case OptionType::Integer:
@@ -162,6 +184,8 @@ Strategy parse_strategy(const std::string& text, const std::string& file_name) {
       strategy.recompute = read_recompute(value);
     else if (key == "overlap" && value.is_object())
       strategy.overlap = read_overlap(value);
+    else if (key == "stages" && value.is_array())
+      strategy.stages = read_stages(value);
     else
       find_option(key)->set(strategy, option_text(*find_option(key), value), file_name);
   }

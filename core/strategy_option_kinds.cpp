@@ -55,6 +55,15 @@ StrategyOption layer_split(StrategyOption option) {
   return option;
 }
 
+StrategyOption stages(StrategyOption option) {
+  option.type = OptionType::Text;
+  option.get = [](const Strategy& s) { return to_text(s.stages); };
+  option.set = [](Strategy& s, const std::string& value, const std::string& where) {
+    s.stages = value.empty() ? std::vector<StageDegrees>() : parse_stages(value, where);
+  };
+  return option;
+}
+
 StrategyOption placement(StrategyOption option) {
   option.type = OptionType::List;
   option.values = {"tp", "cp", "dp", "dp_outer", "role"};

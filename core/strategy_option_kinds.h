@@ -21,6 +21,7 @@ std::string one_of(const std::vector<std::string>& words, const std::string& fou
 StrategyOption number(double Strategy::*field, double least, double below, bool percent, StrategyOption option);
 StrategyOption flag(bool Strategy::*field, StrategyOption option);
 StrategyOption layer_split(StrategyOption option);
+StrategyOption stages(StrategyOption option);
 StrategyOption placement(StrategyOption option);
 StrategyOption recompute(StrategyOption option);
 StrategyOption overlap(StrategyOption option);

@@ -85,6 +85,13 @@ std::vector<StrategyOption> parallelism_options() {
                    .help = "layers per stage, such as 2,3x14,2; auto: by their times; empty: even",
                    .constraint = "adds up to the layers of the model",
                    .group = group}),
+      stages(
+          {.path = "stages",
+           .flag = "--stages",
+           .unit = "LAYERS:DPxTP",
+           .help = "each stage with replicas and tensor-parallel GPUs of its own, such as 10:2x1,22:1x2; instead of dp, tp, pp",
+           .constraint = "ZeRO 0, gpipe or 1f1b; each dp divides the micro-batches, each tp the next larger one",
+           .group = group}),
       placement(
           {.path = "placement",
            .flag = "--placement",

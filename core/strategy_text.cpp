@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::size_t kMostStages = 100'000;
 constexpr int kMostCheckpoints = 1000;
+constexpr int kMostRanks = 1'000'000;  // of one degree of a stage
 
 std::vector<std::string> split(const std::string& text, char separator) {
   std::vector<std::string> parts;
@@ -68,6 +69,42 @@ std::vector<int> parse_layer_split(const std::string& text, const std::string& w
     if (layers[stage] == 0 && (layers.size() == 1 || (stage > 0 && stage + 1 < layers.size())))
       throw Error(where, "layer_split", quoted(text), "a layer in every stage but the first and the last");
   return layers;
+}
+
+// "10:2x1" -> 10, 2, 1
+static std::optional<StageDegrees> one_stage(const std::string& text) {
+  const std::vector<std::string> parts = split(text, ':');
+  const std::vector<std::string> degrees = parts.size() == 2 ? split(parts[1], 'x') : std::vector<std::string>();
+  if (degrees.size() != 2) return {};
+  const auto layers = layer_count(parts[0]), dp = positive(degrees[0]), tp = positive(degrees[1]);
+  if (!layers || !dp || !tp || *dp > kMostRanks || *tp > kMostRanks) return {};
+  return StageDegrees{*layers, *dp, *tp};
+}
+
+std::vector<StageDegrees> parse_stages(const std::string& text, const std::string& where) {
+  std::vector<StageDegrees> stages;
+  for (const std::string& part : split(text, ',')) {
+    const auto stage = one_stage(part);
+    if (!stage)
+      throw Error(
+          where, "stages", quoted(part) + " in " + quoted(text),
+          "LAYERS:DPxTP of each stage such as \"10:2x1,22:1x2\" (ten layers on two replicas of one GPU, 22 on one of two)");
+    if (stages.size() == kMostStages)
+      throw Error(where, "stages", std::to_string(stages.size()) + " and more",
+                  "at most " + std::to_string(kMostStages) + " stages");
+    stages.push_back(*stage);
+  }
+  for (std::size_t stage = 0; stage < stages.size(); ++stage)
+    if (stages[stage].layers == 0 && (stages.size() == 1 || (stage > 0 && stage + 1 < stages.size())))
+      throw Error(where, "stages", quoted(text), "a layer in every stage but the first and the last");
+  return stages;
+}
+
+std::string to_text(const std::vector<StageDegrees>& stages) {
+  std::vector<std::string> words;
+  for (const StageDegrees& stage : stages)
+    words.push_back(std::to_string(stage.layers) + ":" + std::to_string(stage.dp) + "x" + std::to_string(stage.tp));
+  return joined(words);
 }
 
 // "8,6x2": stages with the same number together.

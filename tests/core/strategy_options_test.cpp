@@ -35,9 +35,9 @@ TEST(StrategyOptions, EveryFieldOnceWithAllItsWords) {
   const auto& [dp, tp, cp, pp, virtual_stages, sequence_parallel, context, layer_split, schedule, microbatch_group, micro_batch,
                global_batch, seq, zero, zero_group, recompute, precision, param_dtype, grad_dtype, state_dtype, attention,
                dropout, optimizer, momentum, clip_norm, loss_scale, vocab_multiple, bucket, overlap, algorithm, framework,
-               placement, framework_memory, reserve] = Strategy{};
+               placement, framework_memory, reserve, stages] = Strategy{};
   (void)dp;
-  EXPECT_EQ(paths.size(), 34u);
+  EXPECT_EQ(paths.size(), 35u);
 }
 
 TEST(StrategyOptions, DefaultsRoundTrip) {
@@ -60,6 +60,7 @@ TEST(StrategyOptions, EveryOptionCanBeSetAndRead) {
                                                                    {"schedule", "gpipe"},
                                                                    {"microbatch_group", "4"},
                                                                    {"layer_split", "2,3x14,2"},
+                                                                   {"stages", "10:2x1,22:1x2"},
                                                                    {"placement", "dp,tp,cp,role"},
                                                                    {"micro_batch", "2"},
                                                                    {"global_batch", "1536"},

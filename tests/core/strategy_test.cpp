@@ -86,6 +86,43 @@ TEST(LayerSplit, TheEndsMayHaveNoLayer) {
               "s.json: layer_split: found \"" + text + "\", expected a layer in every stage but the first and the last");
 }
 
+TEST(StageText, LayersReplicasAndTensorRanks) {
+  const std::vector<StageDegrees> stages = parse_stages("10:2x1,22:1x2", "");
+  EXPECT_EQ(stages, (std::vector<StageDegrees>{{10, 2, 1}, {22, 1, 2}}));
+  EXPECT_EQ(to_text(stages), "10:2x1,22:1x2");
+  EXPECT_EQ(parse_stages("0:1x1,4:2x2,0:8x1", "").size(), 3u);  // embedding and head alone
+  EXPECT_EQ(widest_tp({.stages = stages}), 2);
+  EXPECT_EQ(widest_tp({.tp = 4}), 4);
+}
+
+TEST(StageText, SaysWhichPartIsWrong) {
+  for (const std::string part :
+       {"", "10", "10:2", "10:2x", "10:x2", "10:2x1x1", "-1:1x1", "1:0x1", "1:1x0", "a:1x1", "1:1000001x1"})
+    EXPECT_EQ(
+        message_of([&] { parse_stages("4:1x1," + part, "s.json"); }),
+        "s.json: stages: found \"" + part + "\" in \"4:1x1," + part +
+            "\", expected LAYERS:DPxTP of each stage such as \"10:2x1,22:1x2\" (ten layers on two replicas of one GPU, 22 "
+            "on one of two)");
+  for (const std::string text : {"0:1x1", "1:1x1,0:2x1,1:1x1"})
+    EXPECT_EQ(message_of([&] { parse_stages(text, "s.json"); }),
+              "s.json: stages: found \"" + text + "\", expected a layer in every stage but the first and the last");
+}
+
+// A file says them as a list; dp and tp are 1 where they are left out.
+TEST(StageText, InFiles) {
+  const Strategy strategy = parse_strategy(R"({"stages": [{"layers": 10, "dp": 2}, {"layers": 22, "tp": 2}]})", "s.json");
+  EXPECT_EQ(strategy.stages, parse_stages("10:2x1,22:1x2", ""));
+  EXPECT_EQ(parse_strategy(R"({"stages": "10:2x1,22:1x2"})", "s.json"), strategy);
+  EXPECT_EQ(parse_strategy(to_json(strategy), "s.json"), strategy);
+  const auto wrong = [](const std::string& stages) {
+    return message_of([&] { parse_strategy("{\"stages\": " + stages + "}", "s.json"); });
+  };
+  EXPECT_NE(wrong(R"([{"dp": 2}])").find("layers"), std::string::npos) << wrong(R"([{"dp": 2}])");
+  EXPECT_NE(wrong(R"([{"layers": 2, "dp": 0}])").find("stages[0].dp"), std::string::npos);
+  EXPECT_NE(wrong(R"([{"layers": 2, "pp": 2}])").find("stages[0]"), std::string::npos);
+  EXPECT_NE(wrong("3"), "no error");
+}
+
 TEST(StrategyText, RecomputeForms) {
   for (const std::string text :
        {"none",          "selective", "full",  "full:2",     "full:8,6,4x2",   "full:0,3",  "full:3x1",
@@ -230,6 +267,8 @@ static Strategy random_strategy(std::mt19937_64& random) {
                                           "graph:5MB",
                                           "revolve:3",
                                           "rotor:3GiB"}[pick(11)];
+    if (option.path == "stages" && pick(2))
+      value = "0:" + std::to_string(1 + pick(9)) + "x1,7:1x" + std::to_string(1 + pick(9));
     if (option.path == "layer_split") value = "3x" + std::to_string(1 + pick(9)) + ",2";
     option.set(s, value, "test");
   }
