@@ -124,6 +124,7 @@ static void limit_gpus(const Arguments& arguments, Job& job) {
     throw Error(kCommandLine, "--gpus", std::to_string(wanted),
                 "at most the " + std::to_string(gpu_count(job.cluster)) + " GPUs of " + job.cluster.name);
   Strategy& s = job.strategy;
+  if (!s.stages.empty()) return;  // they say how many ranks there are
   const std::int64_t replica = std::int64_t{s.tp} * s.pp * s.cp;
   if (wanted % replica != 0 || (s.dp != 0 && s.dp * replica != wanted))
     throw Error(kCommandLine, "--gpus", std::to_string(wanted),

@@ -99,7 +99,12 @@ std::vector<std::string> headline(const Strategy& strategy) {
     std::replace(name.begin(), name.end(), '_', ' ');
     words.push_back(option.type == OptionType::Flag ? name : name + " " + value);
   };
+  const auto said_by_stages = [&](const std::string& path) {
+    return !strategy.stages.empty() && (path == "tp" || path == "pp" || path == "dp");
+  };
+  if (!strategy.stages.empty()) add(*find_option("stages"), true);
   for (const std::string& path : first) {
+    if (said_by_stages(path)) continue;
     if (path == "schedule" && strategy.pp == 1) continue;  // of one stage there is only one order
     if (path == "seq" && strategy.seq == 1) continue;      // samples that are no sequences
     if (const StrategyOption* option = find_option(path)) add(*option, path == "tp" || path == "pp" || path == "dp");
@@ -107,7 +112,7 @@ std::vector<std::string> headline(const Strategy& strategy) {
   // Chosen by the engine where nothing was asked for: not worth a word.
   static const std::vector<std::string> resolved = {"attention",        "bucket",      "placement",  "param_dtype",
                                                     "grad_dtype",       "state_dtype", "zero_group", "microbatch_group",
-                                                    "framework_memory", "layer_split"};
+                                                    "framework_memory", "layer_split", "stages"};
   for (const StrategyOption& option : strategy_options()) {
     const auto in = [&](const std::vector<std::string>& paths) {
       return std::find(paths.begin(), paths.end(), option.path) != paths.end();

@@ -13,9 +13,9 @@ RankPlace place_of(const Plan& plan, const Ranks& ranks, RankId rank) {
   const Role& role = plan.roles[ranks.role(rank).index()];
   for (const AxisId id : role.axes) {
     const Axis& axis = plan.axes[id.index()];
-    if (axis.name == "tp") {
-      place.tp = axis.size;
-      place.tp_rank = ranks.coordinate(rank, id);
+    if (axis.name.starts_with("tp")) {
+      place.tp *= axis.size;
+      place.tp_rank = place.tp_rank * axis.size + ranks.coordinate(rank, id);
     } else if (axis.name.starts_with("dp")) {
       place.replicas *= axis.size;
       place.replica = place.replica * axis.size + ranks.coordinate(rank, id);

@@ -11,7 +11,7 @@ namespace foreshard {
 
 struct RankPlace {
   RankId rank = {};
-  int tp = 1, tp_rank = 0;
+  int tp = 1, tp_rank = 0;        // axes named tp*
   int replicas = 1, replica = 0;  // axes named dp*
   std::int64_t micro_batch = 1;   // samples
 };

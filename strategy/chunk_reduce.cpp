@@ -20,6 +20,7 @@ Instruction ChunkProgram::sum(const char* name, CollectiveKind kind, GroupId gro
 
 bool ChunkProgram::needs_reduction(int unit) const {
   const StateUnit& it = state_.units[static_cast<std::size_t>(unit)];
+  if (it.tied && lowering_.tied_over_replicas) return false;  // with the other copy, in the end
   return !it.borrowed && (lowering_.replicas > 1 || it.partial_over_tp);
 }
 

@@ -1,5 +1,7 @@
 #include "strategy/framework_memory.h"
 
+#include <algorithm>
+
 #include "core/cluster.h"
 #include "core/machine_profile.h"
 
@@ -24,7 +26,8 @@ Bytes framework_memory(const Strategy& strategy) { return framework_memory(strat
 
 Bytes framework_memory(const Strategy& strategy, const MemoryTraits& traits) {
   if (strategy.framework_memory) return *strategy.framework_memory;
-  const int rings = (strategy.dp > 1 ? 1 : 0) + (strategy.cp > 1 ? 1 : 0) + (strategy.tp > 1 ? 1 : 0);
+  const bool replicas = strategy.dp > 1 || std::ranges::any_of(strategy.stages, [](const auto& stage) { return stage.dp > 1; });
+  const int rings = (replicas ? 1 : 0) + (strategy.cp > 1 ? 1 : 0) + (widest_tp(strategy) > 1 ? 1 : 0);
   const int peers = strategy.pp > 1 ? 2 : 0;
   return traits.context.value_or(kContext + kWorkspace) + kConnection * (rings * kRingChannels + peers * kPeerChannels);
 }

@@ -20,20 +20,20 @@
 
 namespace foreshard {
 
-namespace {
-
-AxisId add_axis(Plan& plan, const char* name, int size) {
+AxisId add_axis(Plan& plan, const std::string& name, int size) {
   if (size <= 1) return {};
   plan.axes.push_back({name, size});
   return {static_cast<std::int32_t>(plan.axes.size()) - 1};
 }
 
-GroupId add_group(Plan& plan, const char* name, std::vector<AxisId> over, std::vector<RoleId> roles = {}) {
+GroupId add_group(Plan& plan, const std::string& name, std::vector<AxisId> over, std::vector<RoleId> roles) {
   std::erase_if(over, [](AxisId axis) { return !axis.valid(); });
   if (over.empty() && roles.empty()) return {};
   plan.groups.push_back({name, std::move(roles), std::move(over)});
   return {static_cast<std::int32_t>(plan.groups.size()) - 1};
 }
+
+namespace {
 
 bool ties_embeddings_across_roles(const Lowering& lowering) {
   const auto* transformer = std::get_if<Transformer>(&lowering.model.shape);
@@ -47,15 +47,15 @@ void add_axes_and_groups(Lowering& lowering) {
   lowering.dp_outer = add_axis(plan, "dp_outer", s.dp / inner);
   lowering.dp = add_axis(plan, "dp", inner);
   lowering.cp = add_axis(plan, "cp", s.cp);
-  lowering.tp = add_axis(plan, "tp", s.tp);
+  if (const AxisId tp = add_axis(plan, "tp", s.tp); tp.valid()) lowering.tp = {tp};
   lowering.replicas = s.dp * s.cp;
   lowering.zero = inner * s.cp > 1 ? s.zero : 0;
   lowering.shards = lowering.zero > 0 ? inner * s.cp : 1;
   lowering.data_group = add_group(plan, "data", {lowering.dp_outer, lowering.dp, lowering.cp});
   lowering.shard_group = lowering.zero > 0 ? add_group(plan, "shards", {lowering.dp, lowering.cp}) : GroupId{};
   lowering.replica_group = lowering.zero > 0 ? add_group(plan, "replicas", {lowering.dp_outer}) : GroupId{};
-  lowering.tp_group = add_group(plan, "tensor", {lowering.tp});
-  lowering.tp_gradient_group = s.sequence_parallel ? add_group(plan, "tensor gradients", {lowering.tp}) : GroupId{};
+  lowering.tp_group = add_group(plan, "tensor", lowering.tp);
+  lowering.tp_gradient_group = s.sequence_parallel ? add_group(plan, "tensor gradients", lowering.tp) : GroupId{};
   lowering.cp_group = add_group(plan, "context", {lowering.cp});
   if (ties_embeddings_across_roles(lowering)) {
     const RoleId last{rank_of_stage(*s.schedule, lowering.stages() - 1, s.pp)};
@@ -72,8 +72,9 @@ std::string origin(const Lowering& lowering) {
   json.field("model", lowering.model.name).field("cluster", lowering.cluster.name);
   json.key("workload").begin_object();
   json.field("tokens_per_sample", tokens ? s.seq : std::int64_t{0});
-  json.field("model_flops_per_sample", model_flops_per_sample(lowering.model, s.seq, s.vocab_multiple * s.tp).value);
-  json.field("parameters", parameter_count(lowering.model, s.vocab_multiple * s.tp));
+  const std::int64_t rows = s.vocab_multiple * widest_tp(s);
+  json.field("model_flops_per_sample", model_flops_per_sample(lowering.model, s.seq, rows).value);
+  json.field("parameters", parameter_count(lowering.model, rows));
   json.end_object();
   json.key("strategy").raw(to_json(s));
   json.end_object();
@@ -102,8 +103,9 @@ static void add_norm_group(Lowering& lowering) {
   std::vector<RoleId> roles;
   for (int role = 0; role < lowering.strategy.pp && lowering.strategy.pp > 1; ++role) roles.push_back({role});
   const bool sharded = lowering.zero > 0;
-  lowering.norm_group = add_group(lowering.plan, "norm",
-                                  {sharded ? lowering.dp : AxisId{}, sharded ? lowering.cp : AxisId{}, lowering.tp}, roles);
+  std::vector<AxisId> over = lowering.tp;
+  if (sharded) over.insert(over.begin(), {lowering.dp, lowering.cp});
+  lowering.norm_group = add_group(lowering.plan, "norm", std::move(over), std::move(roles));
 }
 
 // Nodes may differ; the ranks of a role run one program at one speed.
@@ -122,6 +124,33 @@ static std::optional<Infeasible> find_devices(Plan& plan, const Cluster& cluster
   return {};
 }
 
+std::variant<Lowered, Infeasible> finish_plan(Lowering& lowering, const LowerOptions& options) {
+  Plan& plan = lowering.plan;
+  const Cluster& cluster = lowering.cluster;
+  const Strategy& s = lowering.strategy;
+  if (cluster.nodes.size() > 1)
+    if (auto refused = find_devices(plan, cluster)) return *refused;
+  plan_memory(plan, {.share_kept = !lowering.runs.empty()});
+  plan.framework = framework_memory(s);
+  const Bytes capacity = gpu_of(cluster, cluster.nodes.front().shape.gpu).memory;
+  plan.reserve = {static_cast<std::int64_t>(s.reserve * static_cast<double>(capacity.value))};
+  plan.origin = origin(lowering);
+  cost_plan(plan, cluster, framework_preset(s.framework), options.profile);
+  plan = lowering.scales_dynamically() ? with_dynamic_loss_scale(std::move(plan), {.state = lowering.loss_scale})
+                                       : with_loss_scale(std::move(plan), s.loss_scale);
+  if (!options.ignore_memory)
+    if (auto refused = does_not_fit(plan, cluster)) return *refused;
+  return Lowered{.plan = std::move(plan), .strategy = s};
+}
+
+std::variant<OpGraph, Infeasible> graph_of(const Model& model, const Strategy& strategy) {
+  try {
+    return build_op_graph(model, sharding_of(strategy, state_types(strategy)));
+  } catch (const Error& refused) {  // shapes that cannot be cut so: an answer, not wrong input
+    return Infeasible{.reason = refused.what()};
+  }
+}
+
 std::variant<Lowered, Infeasible> lower(const Model& model, const Cluster& cluster, const Strategy& strategy,
                                         const LowerOptions& options) {
   Strategy measured = with_preset(strategy);
@@ -130,12 +159,11 @@ std::variant<Lowered, Infeasible> lower(const Model& model, const Cluster& clust
   if (auto* refused = std::get_if<Infeasible>(&resolved)) return *refused;
   Lowering lowering{.model = model, .cluster = cluster, .strategy = std::get<Strategy>(std::move(resolved))};
   const Strategy& s = lowering.strategy;
+  if (!s.stages.empty()) return lower_stages(model, cluster, s, options);
   lowering.types = state_types(s);
-  try {
-    lowering.graph = build_op_graph(model, sharding_of(s, lowering.types));
-  } catch (const Error& refused) {  // shapes that cannot be cut so: an answer, not wrong input
-    return Infeasible{.reason = refused.what()};
-  }
+  auto graph = graph_of(model, s);
+  if (auto* refused = std::get_if<Infeasible>(&graph)) return *refused;
+  lowering.graph = std::get<OpGraph>(std::move(graph));
   if (s.layer_split == "auto") {
     const auto counted = std::count_if(lowering.graph.layers.begin(), lowering.graph.layers.end(),
                                        [](const auto& layer) { return layer.counted; });
@@ -173,19 +201,7 @@ std::variant<Lowered, Infeasible> lower(const Model& model, const Cluster& clust
   }
   SharedPrograms shared;
   for (int role = 0; role < s.pp; ++role) add_role(lowering, role, shared);
-  if (cluster.nodes.size() > 1)
-    if (auto refused = find_devices(plan, cluster)) return *refused;
-  plan_memory(plan, {.share_kept = !lowering.runs.empty()});
-  plan.framework = framework_memory(s);
-  const Bytes capacity = gpu_of(cluster, cluster.nodes.front().shape.gpu).memory;
-  plan.reserve = {static_cast<std::int64_t>(s.reserve * static_cast<double>(capacity.value))};
-  plan.origin = origin(lowering);
-  cost_plan(plan, cluster, framework_preset(s.framework), options.profile);
-  plan = lowering.scales_dynamically() ? with_dynamic_loss_scale(std::move(plan), {.state = lowering.loss_scale})
-                                       : with_loss_scale(std::move(plan), s.loss_scale);
-  if (!options.ignore_memory)
-    if (auto refused = does_not_fit(plan, cluster)) return *refused;
-  return Lowered{.plan = std::move(plan), .strategy = s};
+  return finish_plan(lowering, options);
 }
 
 }  // namespace foreshard

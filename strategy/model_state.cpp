@@ -278,7 +278,7 @@ class StateLayout {
         const StateUnit& unit = state_.units[static_cast<std::size_t>(place.unit)];
         Shard shard{
             .tensor = tensor(layer, p), .blocks = parameter.blocks, .block_rows = parameter.block_rows, .at = {place.element}};
-        if (parameter.split_dim >= 0 && lowering_.tp.valid()) shard.dim = parameter.split_dim, shard.split_by = {lowering_.tp};
+        if (parameter.split_dim >= 0 && !lowering_.tp.empty()) shard.dim = parameter.split_dim, shard.split_by = lowering_.tp;
         hold(unit.value, shard, TensorPart::Value, lowering_.zero >= 3);
         hold(unit.gradient, shard, TensorPart::Gradient, lowering_.zero >= 2);
         hold(unit.full_gradient, shard, TensorPart::Gradient, false);  // one layer after the other

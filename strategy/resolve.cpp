@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <string>
 
-#include "strategy/lower.h"
+#include "strategy/lowering.h"
 #include "strategy/schedule.h"
 
 namespace foreshard {
@@ -118,6 +118,8 @@ Refusal resolve_placement(Strategy& s) {
 
 std::variant<Strategy, Infeasible> resolve(const Model& model, const Cluster& cluster, const Strategy& strategy) {
   Strategy s = strategy;
+  if (!s.stages.empty())
+    if (auto refused = resolve_stages(model, cluster, s)) return *refused;
   if (s.tp == 1) s.sequence_parallel = false;
   if (auto refused = resolve_shape(model, s)) return *refused;
   if (auto refused = resolve_degrees(cluster, s)) return *refused;

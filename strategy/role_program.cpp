@@ -71,8 +71,7 @@ class RoleProgram {
       for (int chunk = 1; chunk < lowering_.chunks(); ++chunk) role_.name += "," + std::to_string(stage_of(chunk));
     }
     role_.device_kind = lowering_.plan.costs.front().device_kind;
-    for (const AxisId axis : {lowering_.dp_outer, lowering_.dp, lowering_.cp, lowering_.tp})
-      if (axis.valid()) role_.axes.push_back(axis);
+    role_.axes = lowering_.role_axes();
     role_.streams = {{"compute", StreamKind::Compute},
                      {"send forward", StreamKind::Communication},
                      {"receive forward", StreamKind::Communication},

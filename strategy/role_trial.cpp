@@ -16,8 +16,7 @@ static std::vector<std::string> device_kinds(const Lowering& lowering) {
   Plan bare = lowering.plan;
   for (std::size_t role = 0; role < pp; ++role) {
     bare.roles.push_back({.name = std::to_string(role)});
-    for (const AxisId axis : {lowering.dp_outer, lowering.dp, lowering.cp, lowering.tp})
-      if (axis.valid()) bare.roles.back().axes.push_back(axis);
+    bare.roles.back().axes = lowering.role_axes();
   }
   const Network network(lowering.cluster);
   const Ranks ranks(bare);

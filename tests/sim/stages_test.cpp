@@ -1,0 +1,56 @@
+// Stages with degrees of their own on the simulator: where all are equal, the time of the ordinary plan; folding changes nothing; a
+// slow stage with more replicas is no longer the slowest.
+#include <gtest/gtest.h>
+
+#include "sim/simulate.h"
+#include "strategy/lower.h"
+
+namespace foreshard {
+namespace {
+
+Lowered lowered(const std::string& model, const Strategy& s, const std::string& cluster) {
+  auto answer = lower(load_model(model), load_cluster(cluster), s, {.ignore_memory = true});
+  if (const auto* refused = std::get_if<Infeasible>(&answer)) {
+    ADD_FAILURE() << refused->reason;
+    return {};
+  }
+  return std::get<Lowered>(std::move(answer));
+}
+
+double seconds(const std::string& model, const Strategy& s, const std::string& cluster, SimulateOptions options = {}) {
+  return simulate(lowered(model, s, cluster).plan, load_cluster(cluster), options).makespan_s;
+}
+
+}  // namespace
+
+// Llama does not tie its embeddings: nothing differs but who has which micro-batch.
+TEST(Stages, EqualOnesTakeTheTimeOfTheOrdinaryPlan) {
+  for (const Schedule schedule : {Schedule::OneFOneB, Schedule::GPipe})
+    for (const auto& [tp, pp, dp] : {std::tuple{1, 4, 2}, std::tuple{2, 2, 2}, std::tuple{1, 1, 8}, std::tuple{4, 2, 1}}) {
+      const Strategy one{.dp = dp, .tp = tp, .pp = pp, .schedule = schedule, .micro_batch = 1, .global_batch = 16, .seq = 1024};
+      Strategy each{.schedule = schedule, .micro_batch = 1, .global_batch = 16, .seq = 1024};
+      each.stages.assign(static_cast<std::size_t>(pp), {32 / pp, dp, tp});
+      EXPECT_NEAR(seconds("llama-2-7b", each, "dgx-a100") / seconds("llama-2-7b", one, "dgx-a100"), 1, 1e-9)
+          << "tp " << tp << " pp " << pp << " dp " << dp;
+    }
+}
+
+TEST(Stages, FoldingChangesNothing) {
+  Strategy s{.micro_batch = 1, .global_batch = 8, .seq = 1024};
+  s.stages = {{6, 2, 1}, {12, 1, 4}, {14, 2, 2}};
+  const SimulateOptions apart{.folding = Folding::None}, groups{.folding = Folding::Tp};
+  const double folded = seconds("llama-2-7b", s, "dgx-a100-x2");
+  EXPECT_NEAR(seconds("llama-2-7b", s, "dgx-a100-x2", apart) / folded, 1, 1e-9);
+  EXPECT_NEAR(seconds("llama-2-7b", s, "dgx-a100-x2", groups) / folded, 1, 1e-9);
+}
+
+// 8 and 24 layers on four GPUs: one and three replicas make both stages as fast as each other, which two and two do not.
+TEST(Stages, MoreReplicasWhereTheWorkIs) {
+  Strategy s{.micro_batch = 1, .global_batch = 48, .seq = 1024};
+  s.stages = {{8, 1, 1}, {24, 3, 1}};
+  const double fitted = seconds("llama-2-7b", s, "dgx-a100");
+  s.stages = {{8, 2, 1}, {24, 2, 1}};
+  EXPECT_LT(fitted, 0.85 * seconds("llama-2-7b", s, "dgx-a100"));
+}
+
+}  // namespace foreshard
