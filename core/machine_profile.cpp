@@ -129,6 +129,7 @@ std::string to_json(const MachineProfile& profile) {
   json.field("collective_share", profile.collective_share).field("outside_memory", profile.outside_memory.value);
   write_transfers(json, "copies", profile.copies, false);
   write_transfers(json, "all_reduces", profile.all_reduces, true);
+  write_collectives(json, profile.collectives);
   json.key("ops").begin_array();
   for (const ProfileOp& op : profile.ops) {
     json.begin_object().field("op", word(op.op)).field("phase", word(op.phase)).field("dtype", word(op.dtype));
@@ -147,7 +148,7 @@ std::string to_json(const MachineProfile& profile) {
 MachineProfile parse_machine_profile(const std::string& text, const std::string& file_name) {
   const JsonReader json = JsonReader::parse(text, file_name);
   json.only({"version", "device", "machine", "launch_overhead", "link_latency", "link_bandwidth", "collective_share",
-             "outside_memory", "copies", "all_reduces", "ops"});
+             "outside_memory", "copies", "all_reduces", "collectives", "ops"});
   json.at("version").as_int(MachineProfile::kVersion, MachineProfile::kVersion);
   MachineProfile profile{.hash = hash_of(text),
                          .device = json.at("device").as_string(),
@@ -155,9 +156,10 @@ MachineProfile parse_machine_profile(const std::string& text, const std::string&
                          .launch_overhead = {json.at("launch_overhead").as_double(0, kMostSeconds)},
                          .link_latency = {json.at("link_latency").as_double(0, kMostSeconds)},
                          .link_bandwidth = {json.at("link_bandwidth").as_double(1, 1e18)}};
-  // Profiles of before have neither.
+  // Profiles of before have none of these.
   if (json.has("collective_share")) profile.collective_share = json.at("collective_share").as_double(0, 0.99);
   if (json.has("outside_memory")) profile.outside_memory = {json.at("outside_memory").as_int(0, std::int64_t{1} << 40U)};
+  if (json.has("collectives")) profile.collectives = read_collectives(json.at("collectives"));
   if (profile.device.empty()) json.at("device").fail("the name of a device");
   profile.copies = read_transfers(json.at("copies"), false);
   profile.all_reduces = read_transfers(json.at("all_reduces"), true);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/plan.h"
+#include "core/profile_collectives.h"
 
 namespace foreshard {
 
@@ -41,14 +42,16 @@ struct MachineProfile {
   std::string device = {};       // the Gpu::name that it is about
   std::string machine = {};      // in words: processor, libraries
   Seconds launch_overhead = {};  // of one instruction that does nothing
-  // Between two ranks: a message takes latency + bytes / bandwidth, a collective ring steps of that (fitted to all_reduce).
+  // Between two ranks: a message takes latency + bytes / bandwidth, a collective ring steps of that (fitted to all-reduces). Where there are
+  // `collectives` of a class of links, they go before it.
   Seconds link_latency = {};
   BytesPerSecond link_bandwidth = {};
   double collective_share =
       0;  // of the compute units while a collective runs, 0 to 1: computes beside it are 1 / (1 - share) slower
   Bytes outside_memory = {};  // of a rank's device before it allocates anything: context, libraries, kernels; 0: not measured
-  std::vector<ProfileTransfer> copies = {};       // inside the device, by size
-  std::vector<ProfileTransfer> all_reduces = {};  // by ranks and size
+  std::vector<ProfileTransfer> copies = {};         // inside the device, by size
+  std::vector<ProfileTransfer> all_reduces = {};    // by ranks and size; ranks of one process
+  std::vector<CollectiveMeasure> collectives = {};  // in the order of comes_before, nothing twice
   std::vector<ProfileOp> ops = {};
   bool operator==(const MachineProfile&) const = default;
 };

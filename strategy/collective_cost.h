@@ -24,6 +24,7 @@ struct CommunicationPath {
   LinkKind link = LinkKind::NvLink;  // of the narrowest link
   double bytes = 0;                  // over the busiest link
   BytesPerSecond bandwidth = {};     // of that link, per direction; 0: unknown
+  Seconds flow = {};                 // the bytes of all phases over their busiest links
   bool operator==(const CommunicationPath&) const = default;
 };
 

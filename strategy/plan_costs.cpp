@@ -1,11 +1,13 @@
 #include "strategy/plan_costs.h"
 
 #include <algorithm>
+#include <map>
 
 #include "core/network.h"
 #include "core/ranks.h"
 #include "strategy/collective_cost.h"
 #include "strategy/op_cost.h"
+#include "strategy/profile_collective.h"
 #include "strategy/profile_time.h"
 
 namespace foreshard {
@@ -122,8 +124,11 @@ class PlanCosts {
   }
   Cost cost(const Collective& what, const Instruction& instruction) {
     const CommunicationPath path = collective_path(what);
-    if (profile_ && path.nodes == 1)
-      return path.members > 1 ? measured_link(path, path.steps, profile_->collective_share) : Cost{};
+    if (profile_ && path.members < 2) return {};
+    if (profile_)
+      if (const auto measured = profiled_collective(*profile_, what, place_of(path))) return measured_cost(path, *measured);
+    if (profile_)
+      if (const auto link = link_of(path)) return measured_link(path, *link, path.steps, profile_->collective_share);
     Cost cost = messages_cost(what, path, messages_of(what, instruction, path.members));
     if (preset_.gathers_narrow && what.kind == CollectiveKind::AllGather && what.dtype == DType::F32) cost.wire_factor /= 2;
     if (gathered_twice(what)) cost.busy = cost.busy + cost.busy, cost.wire_factor *= 2;
@@ -183,13 +188,14 @@ class PlanCosts {
   bool computes_wait_for(const Instruction& instruction) const {
     return plan_.roles[role_.index()].streams[instruction.stream.index()].name == "tensor";
   }
-  Cost cost(const Exchange& what, const Instruction&) const {
+  Cost cost(const Exchange& what, const Instruction&) {
     const std::optional<Peer>& peer = what.to ? what.to : what.from;
     const RankId other = ranks_.peer(rank_, *peer);
     const bool sends = what.to.has_value();
     const DeviceId here = ranks_.device(rank_), there = other.valid() ? ranks_.device(other) : here;
     const CommunicationPath path = route_path(sends ? here : there, sends ? there : here, what.bytes);
-    if (profile_ && path.nodes == 1) return measured_link(path, 1, 0);  // a copy engine moves it
+    if (profile_)
+      if (const auto link = link_of(path)) return measured_link(path, *link, 1, 0);  // a copy engine moves it
     Cost cost = exchange_cost(gpu(), what, path);
     if (sends) cost.busy += to_nanoseconds(preset_.host_per_exchange);
     if (preset_.exchanges_in_turn) cost.wire_factor *= 2;
@@ -207,10 +213,27 @@ class PlanCosts {
   }
   Cost cost(const Mark&, const Instruction&) const { return {}; }
 
-  // What was measured between two ranks, for every step of a ring.
-  Cost measured_link(const CommunicationPath& path, int steps, double share) const {
-    const double factor = path.bandwidth.value > 0 ? path.bandwidth.value / profile_->link_bandwidth.value : 1.0;
-    return {.busy = to_nanoseconds(profile_->link_latency * steps), .wire_factor = factor, .sm_share = share};
+  static GroupPlace place_of(const CommunicationPath& path) {
+    return {.ranks = path.members, .nodes = path.nodes, .link = path.link};
+  }
+  // Between two ranks, as measured; nothing between nodes when that was not.
+  std::optional<FittedLink> link_of(const CommunicationPath& path) {
+    auto& known = measured_links_[{path.nodes > 1, path.link}];
+    if (!known) known = profiled_link(*profile_, place_of(path));
+    if (!*known && path.nodes == 1) return FittedLink{profile_->link_latency, profile_->link_bandwidth};
+    return *known;
+  }
+  // For every step of a ring.
+  static Cost measured_link(const CommunicationPath& path, const FittedLink& link, int steps, double share) {
+    const double factor = path.bandwidth.value > 0 ? path.bandwidth.value / link.bandwidth.value : 1.0;
+    return {.busy = to_nanoseconds(link.latency * steps), .wire_factor = factor, .sm_share = share};
+  }
+  // As long alone as it took, its wire's part shared with others.
+  Cost measured_cost(const CommunicationPath& path, const MeasuredTime& time) const {
+    const bool flows = path.flow.value > 0 && time.wire.value > 0;
+    return {.busy = to_nanoseconds(flows ? time.latency : time.latency + time.wire),
+            .wire_factor = flows ? time.wire.value / path.flow.value : kNoWire,
+            .sm_share = profile_->collective_share};
   }
 
   CommunicationPath route_path(DeviceId from, DeviceId to, Bytes bytes) const {
@@ -232,9 +255,9 @@ class PlanCosts {
       if (known.group == what.group && known.kind == what.kind && known.algorithm == what.algorithm &&
           known.attributes == what.attributes) {
         CommunicationPath scaled = path;
-        scaled.bytes = known.bytes.value > 0
-                           ? path.bytes * static_cast<double>(what.bytes.value) / static_cast<double>(known.bytes.value)
-                           : 0;
+        const double share =
+            known.bytes.value > 0 ? static_cast<double>(what.bytes.value) / static_cast<double>(known.bytes.value) : 0;
+        scaled.bytes = path.bytes * share, scaled.flow = path.flow * share;
         return scaled;
       }
     paths_.emplace_back(what, find_path(what));
@@ -259,6 +282,7 @@ class PlanCosts {
   }
 
   void busiest_link(const CollectiveFlow& phase, CommunicationPath& path, Seconds& slowest) const {
+    Seconds alone = {};
     std::vector<LinkId> links = phase.links;
     std::sort(links.begin(), links.end());
     for (std::size_t i = 0; i < links.size();) {
@@ -267,6 +291,7 @@ class PlanCosts {
       const NetworkLink link = network_.link(links[i]);
       const double bytes = phase.bytes * static_cast<double>(end - i);
       const Seconds time{bytes / link.bandwidth.value};
+      alone = max(alone, time);
       if (time > slowest) {
         slowest = time;
         path.link = link.kind;
@@ -275,6 +300,7 @@ class PlanCosts {
       }
       i = end;
     }
+    path.flow = path.flow + alone;
   }
 
   const Plan& plan_;
@@ -289,6 +315,7 @@ class PlanCosts {
   RankId rank_ = {};
   RoleId role_ = {};
   std::vector<std::pair<Collective, CommunicationPath>> paths_ = {};  // of the current role
+  std::map<std::pair<bool, LinkKind>, std::optional<std::optional<FittedLink>>> measured_links_ = {};
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "core/plan.h"
 #include "exec/cuda/kernel_list.h"
@@ -42,6 +43,8 @@ struct Multiply {
 struct Properties {
   std::string device = {}, driver = {}, libraries = {};
   Bytes memory = {}, free = {};
+  std::string bus = {};                   // address, "0000:1b:00.0": another process may know the GPU by another number
+  std::vector<std::string> nvlinks = {};  // addresses of the other GPUs here that it reaches by NVLink
 };
 
 // All calls may come from any thread. They throw DeviceError with the call and its code; a failure of something that runs on a

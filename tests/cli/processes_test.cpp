@@ -1,5 +1,6 @@
 // foreshard run in several real processes, started as launchers start them.
 #include "tests/cli/processes.h"
+#include "core/machine_profile.h"
 
 #include "core/result.h"
 
@@ -152,7 +153,7 @@ TEST_F(Processes, TheDoctorEndsAsARunWould) {
   EXPECT_EQ(json.at("findings").elements().at(0).at("health").as_string(), "ok");
 }
 
-// The link that the processes have goes into the profile; what else stood there stays.
+// What the links between the processes do goes into the profile, class by class; what else stood there stays.
 TEST_F(Processes, CalibrateMeasuresCollectivesBetweenProcesses) {
   std::string begin = start("RANK", "WORLD_SIZE", 2, port(), "--quick --json --collectives");
   const std::string run = "foreshard run p.plan.json --patience 60 --rendezvous 60";
@@ -160,15 +161,40 @@ TEST_F(Processes, CalibrateMeasuresCollectivesBetweenProcesses) {
   shell(begin + "wait");
   const JsonReader told = JsonReader::parse(file("out.0"), "out");
   EXPECT_EQ(told.at("collectives").elements().size(), 20U) << file("err.0");  // five kinds of 4, 16, 64, 256 KiB
+  EXPECT_EQ(told.at("collectives").at(0).at("link").as_string(), "node");
   EXPECT_EQ(file("out.1"), "");
-  const JsonReader profile = JsonReader::parse(file("host.profile.json"), "profile");
-  EXPECT_EQ(profile.at("all_reduces").elements().size(), 4U);
-  EXPECT_EQ(profile.at("link_latency").as_double(), told.at("link_latency").as_double());
+  EXPECT_EQ(load_machine_profile((folder_ / "host.profile.json").string()).link_latency.value,
+            told.at("link_latency").as_double());
+  // The same two as if they were on two nodes: beside those of one node.
+  begin = begin.replace(begin.find("env RANK"), 8, "env FORESHARD_NODE=n$r RANK");
+  begin.replace(begin.find("MASTER_PORT="), begin.find(" foreshard") - begin.find("MASTER_PORT="), "MASTER_PORT=" + port());
+  shell(begin + "wait");
+  const MachineProfile profile = load_machine_profile((folder_ / "host.profile.json").string());
+  ASSERT_EQ(profile.collectives.size(), 40U) << file("err.0");
+  EXPECT_EQ(profile.collectives.front().link, MeasuredLink::Node);
+  EXPECT_EQ(profile.collectives.back().link, MeasuredLink::Network);
+  EXPECT_EQ(profile.collectives.back().nodes, 2);
+  EXPECT_EQ(profile.link_latency.value, told.at("link_latency").as_double());
   EXPECT_EQ(shell("foreshard run p.plan.json --launcher none --steps 2 --time emulated --profile host.profile.json >out")
                 .find("exit"),
             std::string::npos);
-  EXPECT_NE(shell("foreshard calibrate --collectives").find("expected several, started by mpirun, srun or torchrun\n[exit 1]"),
-            std::string::npos);
+}
+
+// One process measures its threads, and tells what a person asked wrongly before it measures anything.
+TEST_F(Processes, CalibrateMeasuresCollectivesInsideOneProcess) {
+  const std::string text = shell("foreshard calibrate --collectives --quick --ranks 3 --save-profile threads.json");
+  EXPECT_NE(text.find("all_reduce      direct     process      1      3  262140"), std::string::npos) << text;
+  EXPECT_NE(text.find("\nlink process: "), std::string::npos) << text;
+  EXPECT_TRUE(text.ends_with("fitted to the all-reduces\nwritten: threads.json\n")) << text;
+  EXPECT_EQ(shell("foreshard calibrate --collectives --link-class network"),
+            "foreshard: command line: --link-class: found \"network\", expected one of process, node, nvlink, pcie\n"
+            "[exit 1]\n");
+  EXPECT_NE(shell("foreshard calibrate --collectives --ranks 1").find("--ranks: found "), std::string::npos);
+  shell("sed 's/\"host\"/\"h100-80\"/' threads.json >gpu.json");
+  EXPECT_EQ(
+      shell("foreshard calibrate --collectives --quick --save-profile gpu.json"),
+      "foreshard: gpu.json: device: found \"h100-80\", expected \"host\", which is measured (--save-profile names another "
+      "file)\n[exit 1]\n");
 }
 
 // Two hosts, as far as the kernel is concerned: network namespaces joined by a virtual cable. Needs root.

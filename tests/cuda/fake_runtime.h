@@ -19,6 +19,7 @@ namespace foreshard::gpu {
 struct FakeSettings {
   std::uint64_t seed = 1;
   int devices = 1;
+  int nvlinked = 1;                         // so many in a row have NVLinks between them
   Bytes memory = {std::int64_t{1} << 30U};  // of one GPU; more is not given
   emulator::Settings kernels = {.checks_sharing = false};
   int dropped_wait = -1;  // the n-th wait that matters is forgotten

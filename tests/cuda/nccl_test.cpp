@@ -1,5 +1,4 @@
 // The NCCL communicator on the twin of tests/cuda/nccl_twin.h: whole trainings, what goes wrong, and the mistakes that the twin has to see.
-#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -7,7 +6,7 @@
 #include "core/error.h"
 #include "exec/cuda/nccl_communicator.h"
 #include "tests/cuda/fake_runtime.h"
-#include "tests/cuda/nccl_twin.h"
+#include "tests/cuda/twin_session.h"
 #include "tests/exec/processes.h"
 #include "tests/exec/training.h"
 
@@ -15,31 +14,6 @@ namespace foreshard::gpu {
 namespace {
 
 using nccl::Result;
-
-// The library, attached to a runtime with a GPU for each rank.
-class TwinSession {
- public:
-  TwinSession(FakeRuntime& runtime, TwinSettings settings = {}) : library_(FORESHARD_NCCL_TWIN) {
-    void* handle = dlopen(FORESHARD_NCCL_TWIN, RTLD_NOW | RTLD_LOCAL);
-    control_ = reinterpret_cast<TwinEntry>(dlsym(handle, kTwinEntry))();
-    settings.put = [&runtime](Stream* stream, const std::string& what, const std::vector<TwinRange>& ranges,
-                              std::function<bool()> ready) {
-      std::vector<std::pair<const std::byte*, const std::byte*>> reads, writes;
-      for (const TwinRange& range : ranges) (range.write ? writes : reads).emplace_back(range.begin, range.end);
-      runtime.put_meeting(stream, what, reads, writes, std::move(ready));
-    };
-    control_->begin(std::move(settings));
-  }
-  ~TwinSession() { control_->begin({}); }
-  TwinSession(const TwinSession&) = delete;
-  TwinSession& operator=(const TwinSession&) = delete;
-  nccl::Library& library() { return library_; }
-  TwinReport end() { return control_->end(); }
-
- private:
-  nccl::Library library_;
-  TwinControl* control_ = nullptr;
-};
 
 Strategy single(Strategy strategy) {
   strategy = in_double(strategy);

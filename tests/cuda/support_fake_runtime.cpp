@@ -50,6 +50,8 @@ std::uint64_t at(const Clock& clock, const Stream* stream) {
   return found == clock.end() ? 0 : found->second;
 }
 
+std::string bus_of(int device) { return "0000:" + std::to_string(10 + device) + ":00.0"; }
+
 }  // namespace
 
 FakeRuntime::~FakeRuntime() {
@@ -57,12 +59,17 @@ FakeRuntime::~FakeRuntime() {
   for (const auto& [memory, what] : memory_) ::operator delete (memory, std::align_val_t{4096});
 }
 
-Properties FakeRuntime::properties(int) {
+Properties FakeRuntime::properties(int device) {
+  std::vector<std::string> nvlinks;
+  for (int other = 0; other < settings_.devices; ++other)
+    if (other != device && other / settings_.nvlinked == device / settings_.nvlinked) nvlinks.push_back(bus_of(other));
   return {.device = "a GPU that is not there",
           .driver = "none",
           .libraries = "none",
           .memory = settings_.memory,
-          .free = {settings_.memory.value - used_ - kContext}};
+          .free = {settings_.memory.value - used_ - kContext},
+          .bus = bus_of(device),
+          .nvlinks = nvlinks};
 }
 void FakeRuntime::select(int device) {
   if (device < 0 || device >= settings_.devices) throw DeviceError("cudaSetDevice", "cudaErrorInvalidDevice");

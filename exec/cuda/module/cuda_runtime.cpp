@@ -46,7 +46,9 @@ class CudaRuntime : public Runtime {
             .driver = "CUDA driver " + version_text(driver),
             .libraries = "CUDA runtime " + version_text(runtime) + ", " + products_.version(),
             .memory = {static_cast<std::int64_t>(total)},
-            .free = {static_cast<std::int64_t>(free)}};
+            .free = {static_cast<std::int64_t>(free)},
+            .bus = bus(device),
+            .nvlinks = nvlinks(device)};
   }
 
   std::byte* allocate(Space space, Bytes bytes) override {
@@ -152,6 +154,22 @@ class CudaRuntime : public Runtime {
   }
 
  private:
+  static std::string bus(int device) {
+    char address[32] = {};
+    CUDA(cudaDeviceGetPCIBusId, address, sizeof address, device);
+    return address;
+  }
+  // Atomics of one GPU on the memory of another are native over NVLink, and not over PCIe.
+  std::vector<std::string> nvlinks(int device) const {
+    std::vector<std::string> all;
+    for (int other = 0; other < devices_; ++other) {
+      int atomics = 0;
+      if (other == device) continue;
+      CUDA(cudaDeviceGetP2PAttribute, &atomics, cudaDevP2PAttrNativeAtomicSupported, device, other);
+      if (atomics != 0) all.push_back(bus(other));
+    }
+    return all;
+  }
   void connect_peers() {
     for (int own = 0; own < devices_ && devices_ > 1; ++own) {
       select(own);

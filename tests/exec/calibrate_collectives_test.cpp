@@ -1,0 +1,185 @@
+#include "exec/calibrate_collectives.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "core/error.h"
+#include "tests/exec/processes.h"
+
+namespace foreshard {
+namespace {
+
+using enum MeasuredLink;
+
+std::string text(const std::vector<MeasuredGroup>& groups) {
+  std::string all;
+  for (const MeasuredGroup& group : groups) {
+    all += (all.empty() ? "" : "; ") + word_of(group.link) + " " + std::to_string(group.nodes) + ":";
+    for (const RankId member : group.members) all += " " + std::to_string(member.value);
+  }
+  return all;
+}
+
+std::vector<RankSeat> seats(const std::vector<std::string>& nodes) {
+  std::vector<RankSeat> all;
+  for (const std::string& node : nodes) all.push_back({.node = node});
+  return all;
+}
+
+TEST(MeasuredGroups, GrowInsideANodeAndAcrossNodes) {
+  EXPECT_EQ(text(groups_to_measure(seats({"a", "a", "a"}), true)), "process 1: 0 1; process 1: 0 1 2");
+  EXPECT_EQ(text(groups_to_measure(seats({"a", "a"}), false)), "node 1: 0 1");
+  // Two on each of three nodes, dealt out in turn: one rank per node, and both.
+  EXPECT_EQ(text(groups_to_measure(seats({"a", "b", "c", "a", "b", "c"}), false)),
+            "node 1: 0 3; network 2: 0 1; network 2: 0 3 1 4; network 3: 0 1 2; network 3: 0 3 1 4 2 5");
+  // Three and two: as many per node as the smaller one has. One per node: nothing inside.
+  EXPECT_EQ(text(groups_to_measure(seats({"a", "a", "a", "b", "b"}), false)),
+            "node 1: 0 1; node 1: 0 1 2; network 2: 0 3; network 2: 0 1 3 4");
+  EXPECT_EQ(text(groups_to_measure(seats({"a", "b"}), false)), "network 2: 0 1");
+  // The first node has one rank: another has two.
+  EXPECT_EQ(text(groups_to_measure(seats({"a", "b", "b"}), false)), "node 1: 1 2; network 2: 0 1");
+  EXPECT_EQ(text(groups_to_measure(seats({"a", "a"}), false, Pcie)), "pcie 1: 0 1");
+}
+
+// GPUs 0-1 and 2-3 with bridges between them: four of them talk over PCIe, and so do 0 and 2, two over NVLink. A chain of NVLinks is enough.
+TEST(MeasuredGroups, GpusTellTheirLinks) {
+  const std::vector<std::string> all = {"g0", "g1", "g2", "g3"};
+  std::vector<RankSeat> bridged = {
+      {"a", "g0", all, {"g1"}}, {"a", "g1", all, {"g0"}}, {"a", "g2", all, {"g3"}}, {"a", "g3", all, {"g2"}}};
+  EXPECT_EQ(text(groups_to_measure(bridged, false)), "nvlink 1: 0 1; pcie 1: 0 1 2 3");
+  std::swap(bridged[1], bridged[2]);
+  EXPECT_EQ(text(groups_to_measure(bridged, false)), "pcie 1: 0 1; pcie 1: 0 1 2 3; nvlink 1: 0 2");
+  const std::vector<RankSeat> chain = {
+      {"a", "g0", all, {"g1"}}, {"a", "g1", all, {"g0", "g2"}}, {"a", "g2", all, {"g1", "g3"}}, {"a", "g3", all, {"g2"}}};
+  EXPECT_EQ(text(groups_to_measure(chain, true)), "nvlink 1: 0 1; nvlink 1: 0 1 2 3; pcie 1: 0 2");
+  // Each process sees its own GPU only: somebody has to say.
+  const std::vector<RankSeat> hidden = {{"a", "g0", {"g0"}, {}}, {"a", "g1", {"g1"}, {}}};
+  try {
+    groups_to_measure(hidden, false);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(std::string(error.what()),
+              "calibrate: rank 0: found a process that does not see GPU g1 of rank 1, expected all GPUs of the node in "
+              "CUDA_VISIBLE_DEVICES, or --link-class nvlink or pcie");
+  }
+  EXPECT_EQ(text(groups_to_measure(hidden, false, NvLink)), "nvlink 1: 0 1");
+}
+
+TEST(MeasuredGroups, SeatsTravelAsLines) {
+  const RankSeat seat{"node a", "0000:1b:00.0", {"0000:1b:00.0", "0000:1c:00.0"}, {"0000:1c:00.0"}};
+  EXPECT_EQ(seat_of_line(to_line(seat)), seat);
+  EXPECT_EQ(seat_of_line(to_line({.node = "b"})), (RankSeat{.node = "b"}));
+  EXPECT_THROW(seat_of_line("nonsense"), DeviceError);
+  EXPECT_THROW(seat_of_line(""), DeviceError);
+  EXPECT_EQ(this_node("rack7"), "rack7");
+  EXPECT_EQ(this_node(nullptr), this_node(""));
+  EXPECT_FALSE(this_node(nullptr).empty());
+}
+
+// Groups and sizes of each kind, by link and ranks.
+std::map<std::string, int> counts(const std::vector<CollectiveMeasure>& measures) {
+  std::map<std::string, int> all;
+  for (const CollectiveMeasure& at : measures) {
+    ++all[word_of(at.link) + " " + std::to_string(at.nodes) + " " + std::to_string(at.ranks)];
+    EXPECT_GT(at.time.value, 0);
+    EXPECT_LT(at.time.value, 60);
+    EXPECT_EQ(at.algorithm, MeasuredAlgorithm::Direct);
+    EXPECT_EQ(at.bytes.value % (4 * at.ranks), 0);
+  }
+  return all;
+}
+
+// Four processes on two nodes: five kinds, 4 and 16 KiB; process 0 alone has the answers. The profile takes them and reads back.
+TEST(CollectiveMeasures, OfProcessesOnTwoNodes) {
+  in_processes(4, 4, [](ProcessMesh& mesh) {
+    const auto groups = groups_to_measure(seats({"a", "a", "b", "b"}), false);
+    const auto ranks = host_ranks(&mesh, 0, {16384});
+    const auto measures = measure_collectives(*ranks, &mesh, groups, {.most = {16384}, .most_rounds = 5});
+    EXPECT_EQ(measures.empty(), mesh.process() != 0);
+    if (mesh.process() != 0) return;
+    EXPECT_EQ(counts(measures), (std::map<std::string, int>{{"node 1 2", 10}, {"network 2 2", 10}, {"network 2 4", 10}}));
+    MachineProfile profile{.device = "host"};
+    take_collectives(profile, measures);
+    EXPECT_EQ(parse_machine_profile(to_json(profile), "p").collectives, measures);
+  });
+}
+
+TEST(CollectiveMeasures, OfThreads) {
+  const auto ranks = host_ranks(nullptr, 3, {16384});
+  const auto measures =
+      measure_collectives(*ranks, nullptr, groups_to_measure(seats({"a", "a", "a"}), true), {.most = {16384}});
+  EXPECT_EQ(counts(measures), (std::map<std::string, int>{{"process 1 2", 10}, {"process 1 3", 10}}));
+}
+
+// Ranks of a script: what each takes in which round.
+class ScriptedRanks : public CollectiveRanks {
+ public:
+  explicit ScriptedRanks(std::function<double(int rank, std::size_t call, int round)> takes) : takes_(std::move(takes)) {}
+  std::vector<RankId> here() const override { return {{0}, {1}, {2}}; }
+  MeasuredAlgorithm algorithm() const override { return MeasuredAlgorithm::Tree; }
+  void prepare(const std::vector<MeasuredCall>& calls) override { calls_ = calls; }
+  double run(RankId rank, std::size_t call, int round) override { return takes_(rank.value, call, round); }
+  std::vector<MeasuredCall> calls_;
+
+ private:
+  std::function<double(int, std::size_t, int)> takes_;
+};
+
+// Rank r takes (r + 1) us in every round but the first, which takes a second, and two that take ten times as long: the mean of the members, 1.5 us
+// of two and 2 us of three; neither the first nor the two of the other five count.
+TEST(CollectiveMeasures, TheMeanOfTheMembersAndTheMedianOfTheRounds) {
+  ScriptedRanks ranks([](int rank, std::size_t, int round) {
+    return round == 0 ? 1.0 : (rank + 1) * (round == 2 || round == 3 ? 1e-5 : 1e-6);
+  });
+  const auto measures =
+      measure_collectives(ranks, nullptr, groups_to_measure(seats({"a", "a", "a"}), true), {.most = {4096}, .most_rounds = 5});
+  ASSERT_EQ(measures.size(), 2U);  // trees: all-reduces
+  EXPECT_NEAR(measures[0].time.value, 1.5e-6, 1e-12);
+  EXPECT_NEAR(measures[1].time.value, 2e-6, 1e-12);
+  EXPECT_EQ(measures[1].bytes.value, 4092);  // a multiple of three numbers
+}
+
+TEST(CollectiveMeasures, ARankThatFailsStopsAll) {
+  ScriptedRanks ranks([](int rank, std::size_t call, int) -> double {
+    if (rank == 1 && call == 1) throw DeviceError("the link", "it broke");
+    return 1;
+  });
+  EXPECT_THROW(measure_collectives(ranks, nullptr, groups_to_measure(seats({"a", "a", "a"}), true), {}), DeviceError);
+  EXPECT_EQ(ranks.stop().why(), "the link failed: it broke");
+}
+
+// Those of the same algorithm and class are replaced, others stay; the link is that of the nearest class.
+TEST(CollectiveMeasures, AreTakenIntoAProfile) {
+  const auto lines = [](MeasuredAlgorithm algorithm, MeasuredLink link, double latency) {
+    std::vector<CollectiveMeasure> all;
+    for (const std::int64_t bytes : {4096, 65536})
+      all.push_back({.algorithm = algorithm,
+                     .link = link,
+                     .nodes = link == Network ? 2 : 1,
+                     .bytes = {bytes},
+                     .time = {2 * latency + static_cast<double>(bytes) / 1e9}});
+    return all;
+  };
+  MachineProfile profile{.all_reduces = {{2, {9}, {9}}}};
+  take_collectives(profile, lines(MeasuredAlgorithm::Direct, Network, 5e-6));
+  EXPECT_NEAR(profile.link_latency.value, 5e-6, 1e-12);
+  take_collectives(profile, lines(MeasuredAlgorithm::Direct, Node, 2e-6));
+  EXPECT_NEAR(profile.link_latency.value, 2e-6, 1e-12);
+  EXPECT_EQ(profile.collectives.size(), 4U);
+  take_collectives(profile, lines(MeasuredAlgorithm::Direct, Network, 6e-6));
+  EXPECT_NEAR(profile.link_latency.value, 2e-6, 1e-12);  // a node is nearer
+  EXPECT_EQ(profile.collectives.size(), 4U);
+  EXPECT_NEAR(fitted_link(profile.collectives, Network)->latency.value, 6e-6, 1e-12);
+  take_collectives(profile, lines(MeasuredAlgorithm::Ring, Network, 7e-6));
+  EXPECT_EQ(profile.collectives.size(), 6U);
+  EXPECT_TRUE(std::is_sorted(profile.collectives.begin(), profile.collectives.end(), comes_before));
+  EXPECT_EQ(profile.all_reduces.size(), 1U);
+  // Without any all-reduce the fastest stands for the link.
+  MachineProfile gathers;
+  take_collectives(gathers, {{.kind = CollectiveKind::Broadcast, .bytes = {1000}, .time = {1e-6}}});
+  EXPECT_DOUBLE_EQ(gathers.link_bandwidth.value, 1e9);
+}
+
+}  // namespace
+}  // namespace foreshard
