@@ -1,5 +1,5 @@
 // The calls of NCCL that the executor makes, opened at run time: no header of NCCL and no link to it. Versions 2.18 to 2.x, whose numbers and
-// layouts are the same (nccl.h of 2.18 and 2.28, read; no test compares them with a header).
+// layouts are the same; tests/cuda/nccl_layout.cpp compares them with the header where there is one.
 #pragma once
 
 #include <climits>
@@ -38,9 +38,11 @@ struct Config {
   int cga_cluster_size = INT_MIN, min_ctas = INT_MIN, max_ctas = INT_MIN;
   const char* net_name = nullptr;
   int split_share = INT_MIN;
+  int traffic_class = INT_MIN;  // of later versions; to 2.18 the bytes that fill the struct up
 };
 
 inline constexpr int kOldest = 21800;  // 2.18.0: ncclCommSplit
+inline constexpr int kNoColor = -1;    // of a rank that has no part in a split
 
 // ncclGetVersion: 22809 is 2.28.9.
 std::string version_text(int version);

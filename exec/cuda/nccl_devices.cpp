@@ -15,7 +15,6 @@ namespace {
 using namespace std::chrono_literals;
 constexpr auto kLook = 20ms;
 constexpr auto kClosing = 5s;
-constexpr int kNoColor = -1;  // NCCL_SPLIT_NOCOLOR
 
 }  // namespace
 
@@ -139,7 +138,7 @@ void NcclDevices::split(GroupId group) {
     const bool in = found != rank->members.end();
     const auto key = in ? std::find(found->second.begin(), found->second.end(), id) - found->second.begin() : 0;
     nccl::Config config;
-    expect(library_.comm_split(rank->world, in ? found->second.front().value : kNoColor, static_cast<int>(key),
+    expect(library_.comm_split(rank->world, in ? found->second.front().value : nccl::kNoColor, static_cast<int>(key),
                                &rank->groups[group], &config),
            "ncclCommSplit", rank->world);
   }
