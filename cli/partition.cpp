@@ -1,12 +1,15 @@
 // foreshard partition: where to cut the layers when every stage may choose its own data and tensor parallelism, and how far the best
 // plan with equal stages is from that.
+#include <cstdio>
 #include <ostream>
 
 #include "cli/job.h"
 #include "core/error.h"
 #include "core/json.h"
 #include "report/text_table.h"
+#include "sim/simulate.h"
 #include "strategy/hybrid_model.h"
+#include "strategy/hybrid_stages.h"
 
 namespace foreshard {
 
@@ -16,7 +19,29 @@ struct Answer {
   HybridJob job = {};
   HybridPartition partition = {};
   std::optional<UniformPlan> plan = {};
+  double plan_seconds = 0;  // simulated
+  StagedPlans staged = {};
+  std::size_t fastest = 0;  // of these
+  double staged_seconds = 0;
 };
+
+constexpr int kSimulated = 8;  // staged plans
+
+double seconds_of(const Plan& plan, const Job& job) {
+  return simulate(plan, job.cluster, {.granularity = Granularity::Stage}).makespan_s;
+}
+
+// The plans that can be run, and their times on the simulator.
+void find_plans(const Job& job, Answer& answer) {
+  answer.plan = best_uniform_plan(job.model, job.cluster, job.strategy, answer.job);
+  if (answer.plan)
+    answer.plan_seconds = seconds_of(std::get<Lowered>(lower(job.model, job.cluster, answer.plan->strategy)).plan, job);
+  answer.staged = staged_plans(job.model, job.cluster, job.strategy, answer.job, kSimulated);
+  for (std::size_t i = 0; i < answer.staged.plans.size(); ++i) {
+    const double seconds = seconds_of(answer.staged.plans[i].lowered.plan, job);
+    if (i == 0 || seconds < answer.staged_seconds) answer.fastest = i, answer.staged_seconds = seconds;
+  }
+}
 
 const TensorDegree& degree_of(const HybridJob& job, int tensor) {
   for (const TensorDegree& degree : job.degrees)
@@ -56,6 +81,40 @@ std::string stages_table(const Answer& answer) {
   return table.text(false);
 }
 
+std::string decimal(double number) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2f", number);
+  return text;
+}
+
+std::string beside_bound(const Answer& answer, double cost) {
+  return "  Its slowest stage or link takes " + in_time({cost}) + " per micro-batch (" +
+         in_percent(cost / answer.partition.cost - 1) + " more)";
+}
+
+std::string staged_text(const Answer& answer) {
+  if (answer.staged.plans.empty())
+    return "\nNo plan with stages of their own can be run" +
+           (answer.staged.why_none ? ": " + answer.staged.why_none->reason : std::string()) + ".\n";
+  const StagedPlan& plan = answer.staged.plans[answer.fastest];
+  return "\nThe fastest of " + std::to_string(answer.staged.plans.size()) +
+         " simulated plans whose stages have replicas and tensor ranks of their own:\n\n  --stages " +
+         to_text(plan.lowered.strategy.stages) + "\n\n" + beside_bound(answer, plan.partition.cost) + ", its step " +
+         in_time({answer.staged_seconds}) + " with fill, drain and gradients.\n";
+}
+
+std::string uniform_text(const Answer& answer) {
+  if (!answer.plan) return "\nNo plan with equal stages fits.\n";
+  const Strategy& s = answer.plan->strategy;
+  std::string out = "\nThe best plan with as many replicas and tensor ranks on every stage:\n\n  --tp " + std::to_string(s.tp) +
+                    " --pp " + std::to_string(s.pp) + " --dp " + std::to_string(s.dp) +
+                    (s.layer_split.empty() ? "" : " --layer-split " + s.layer_split) + "\n\n";
+  out += beside_bound(answer, answer.plan->partition.cost) + ", its step " + in_time({answer.plan_seconds});
+  if (answer.staged.plans.empty()) return out + ".\n";
+  const double times = answer.plan_seconds / answer.staged_seconds;
+  return out + ", " + decimal(times >= 1 ? times : 1 / times) + " times as " + (times >= 1 ? "long" : "fast") + ".\n";
+}
+
 std::string text_of(const Answer& answer, const Job& job) {
   const double m = answer.job.microbatches;
   std::string out = "Layers of " + job.model.name + " on " + std::to_string(answer.job.devices) + " GPUs of " +
@@ -64,20 +123,7 @@ std::string text_of(const Answer& answer, const Job& job) {
   out += stages_table(answer);
   out += "\n  The slowest stage or link takes " + in_time({answer.partition.cost}) + " per micro-batch, " +
          in_time({m * answer.partition.cost}) + " for those of a step, without fill and drain.\n";
-  if (!answer.plan) return out + "  No plan with equal stages fits.\n";
-  const UniformPlan& plan = *answer.plan;
-  const Strategy& s = plan.strategy;
-  out += "\nThe best plan that can be run, with as many replicas and tensor ranks on every stage:\n\n  --tp " +
-         std::to_string(s.tp) + " --pp " + std::to_string(s.pp) + " --dp " + std::to_string(s.dp) +
-         (s.layer_split.empty() ? "" : " --layer-split " + s.layer_split) + "\n\n";
-  out += "  Its slowest stage or link takes " + in_time({plan.partition.cost}) + " per micro-batch (" +
-         in_percent(plan.partition.cost / answer.partition.cost - 1) + " more), its step " + in_time(plan.estimate.time) +
-         " with fill, drain and gradients.\n";
-  bool equal = true;
-  for (const HybridStage& stage : answer.partition.stages) equal &= stage.tensor == s.tp && stage.replicas == s.dp;
-  if (!equal)
-    out += "  The partition above has stages that differ in replicas or tensor ranks: no plan can say that (docs/search.md).\n";
-  return out;
+  return out + staged_text(answer) + uniform_text(answer);
 }
 
 std::string json_of(const Answer& answer) {
@@ -96,12 +142,21 @@ std::string json_of(const Answer& answer) {
     json.end_object();
   }
   json.end_array();
+  json.key("staged");
+  if (answer.staged.plans.empty()) {
+    json.null();
+  } else {
+    const StagedPlan& plan = answer.staged.plans[answer.fastest];
+    json.begin_object().field("stages", to_text(plan.lowered.strategy.stages));
+    json.field("per_microbatch_s", plan.partition.cost).field("simulated_s", answer.staged_seconds).end_object();
+  }
   json.key("runnable");
   if (answer.plan) {
     const Strategy& s = answer.plan->strategy;
     json.begin_object();
     json.field("tp", s.tp).field("pp", s.pp).field("dp", s.dp).field("layer_split", s.layer_split);
     json.field("per_microbatch_s", answer.plan->partition.cost).field("estimate_s", answer.plan->estimate.time.value);
+    json.field("simulated_s", answer.plan_seconds);
     json.end_object();
   } else {
     json.null();
@@ -110,8 +165,16 @@ std::string json_of(const Answer& answer) {
   return json.text();
 }
 
+void save_faster(const Answer& answer, const std::string& path) {
+  const bool staged = !answer.staged.plans.empty() && (!answer.plan || answer.staged_seconds < answer.plan_seconds);
+  if (!staged && !answer.plan) throw Error(kCommandLine, "--save-strategy", path, "a job of which some plan fits");
+  write_file(path, to_json(staged ? answer.staged.plans[answer.fastest].lowered.strategy : answer.plan->strategy));
+}
+
 ExitCode run(const Arguments& arguments, const Console& console) {
   const Job job = read_job(arguments);
+  if (!job.strategy.stages.empty())
+    throw Error(kCommandLine, "--stages", to_text(job.strategy.stages), "no stages: partition finds them");
   if (job.strategy.global_batch <= 0)
     throw Error(kCommandLine, "--global-batch", "nothing", "the number of sequences per step");
   if (job.strategy.global_batch % job.strategy.micro_batch != 0)
@@ -119,7 +182,7 @@ ExitCode run(const Arguments& arguments, const Console& console) {
   Answer answer;
   answer.job =
       hybrid_job(job.model, job.cluster, job.strategy, static_cast<int>(arguments.integer("--max-tp", 0, 0, 1'000'000)));
-  answer.partition = partition_with_memory(answer.job);
+  answer.partition = partition_hybrid(answer.job);
   if (answer.partition.stages.empty()) {
     const Infeasible empty{
         .reason = "no partition fits: the layers need more memory than all GPUs have, with whole optimizer states",
@@ -130,7 +193,8 @@ ExitCode run(const Arguments& arguments, const Console& console) {
       complain(empty, console);
     return ExitCode::Infeasible;
   }
-  answer.plan = best_uniform_plan(job.model, job.cluster, job.strategy, answer.job);
+  find_plans(job, answer);
+  if (arguments.has("--save-strategy")) save_faster(answer, arguments.text("--save-strategy"));
   console.out << (arguments.flag("--json") ? json_of(answer) : text_of(answer, job));
   return ExitCode::Ok;
 }
@@ -138,15 +202,19 @@ ExitCode run(const Arguments& arguments, const Console& console) {
 }  // namespace
 
 Verb partition_verb() {
-  Verb verb = {.name = "partition",
-               .summary = "Cuts the layers into stages with data and tensor parallelism of their own.",
-               .notes =
-                   "Prints the exact optimum of the slowest stage or link per micro-batch, and the best plan with equal "
-                   "stages, which can be run. Degrees, schedule and ZeRO of the options are not looked at.",
-               .examples = {"foreshard partition --model gpt2-1.5b --cluster eth25-a100-x8 --global-batch 64"},
-               .options = job_options(),
-               .run = run};
+  Verb verb = {
+      .name = "partition",
+      .summary = "Cuts the layers into stages with data and tensor parallelism of their own.",
+      .notes =
+          "Prints the exact optimum of the slowest stage or link per micro-batch, then two plans that can be run, with "
+          "their simulated times: the best whose stages have degrees of their own and the best with equal stages. "
+          "Degrees, schedule and ZeRO of the options are not looked at.",
+      .examples = {"foreshard partition --model gpt2-1.5b --cluster eth25-a100-x8 --global-batch 64"},
+      .options = job_options(),
+      .run = run};
   verb.options.push_back({.name = "--max-tp", .value = "N", .help = "no tensor-parallel degree above N", .group = "search"});
+  verb.options.push_back(
+      {.name = "--save-strategy", .value = "FILE", .help = "write the strategy of the faster plan", .group = "output"});
   verb.options.push_back({.name = "--json", .help = "print JSON", .group = "output"});
   return verb;
 }

@@ -90,25 +90,6 @@ HybridJob hybrid_job(const Model& model, const Cluster& cluster, const Strategy&
   return job;
 }
 
-// Stage r keeps the micro-batches that are on their way from it to the end and back; its replicas take turns.
-static int kept_by(const std::vector<HybridStage>& stages, double microbatches) {
-  int most = 1;
-  for (std::size_t r = 0; r < stages.size(); ++r) {
-    const double turns = std::min(microbatches, static_cast<double>(stages.size() - r));
-    most = std::max(most, static_cast<int>(ceil_div(static_cast<std::int64_t>(turns), stages[r].replicas)));
-  }
-  return most;
-}
-
-HybridPartition partition_with_memory(HybridJob& job) {
-  for (job.in_flight = 1;;) {
-    HybridPartition found = partition_hybrid(job);
-    const int kept = kept_by(found.stages, job.microbatches);
-    if (found.stages.empty() || kept <= job.in_flight) return found;
-    job.in_flight = kept;
-  }
-}
-
 namespace {
 
 struct Degrees {

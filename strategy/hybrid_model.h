@@ -16,10 +16,6 @@ namespace foreshard {
 // degrees. `max_tp` 0: up to the GPUs of a node. Throws Error for nodes that differ.
 HybridJob hybrid_job(const Model& model, const Cluster& cluster, const Strategy& strategy, int max_tp);
 
-// partition_hybrid with as many micro-batches in flight on every stage as the fullest of its stages keeps under 1F1B (the least
-// number with which the partition keeps no more than it was counted with; left in job.in_flight).
-HybridPartition partition_with_memory(HybridJob& job);
-
 struct UniformPlan {
   HybridPartition partition = {};
   Strategy strategy = {};  // resolved

@@ -96,12 +96,25 @@ void last_stage(const Sums& sums, int from, int n, int k, int least, int most, T
   if (low > least) offer(low - 1);
 }
 
+// The same over the numbers that are allowed.
+void last_stage(const Sums& sums, int from, int n, int k, const std::vector<int>& allowed, Table& table) {
+  double& best = table.best[at(n)][at(k)];
+  for (const int d : allowed) {
+    if (d * sums.degree() > k) break;
+    const double cost = std::max(table.best[at(from)][at(k - d * sums.degree())], sums.cost(from, n, d));
+    if (cost < best) best = cost, table.choices[at(n)][at(k)] = {from, d, sums.degree()};
+  }
+}
+
 // Replicas that are too few for their own work, or leave too few devices, to be better than what is known are passed over.
-void last_stage(const Sums& sums, int from, int n, int k, Table& table) {
+void last_stage(const HybridJob& job, const Sums& sums, int from, int n, int k, Table& table) {
+  const bool end = from == 0 || at(n) == job.degrees.front().layers.size();
+  if (end && job.ends > 0 && sums.degree() != job.ends) return;
   const double best = table.best[at(n)][at(k)], slowest = std::max(sums.work(from, n), sums.ports(from, n));
   const int most = k / sums.degree();
   const double enough = best < kNever ? slowest / best : 1;
   if (most < 1 || enough > most || !sums.fits(from, n)) return;
+  if (!job.replicas.empty()) return last_stage(sums, from, n, k, job.replicas, table);
   const int least = std::max(1, static_cast<int>(enough)), near = std::min(most, sums.inside());
   if (table.best[at(from)][at(k - least * sums.degree())] >= best) return;
   if (near >= least) last_stage(sums, from, n, k, least, near, table);
@@ -126,7 +139,7 @@ HybridPartition partition_hybrid(const HybridJob& job) {
       table.best[at(n)][at(k)] = table.best[at(n)][at(k - 1)];  // one stays idle
       table.choices[at(n)][at(k)] = table.choices[at(n)][at(k - 1)];
       for (int from = n - 1; from >= 0; --from)
-        for (const Sums& degree : sums) last_stage(degree, from, n, k, table);
+        for (const Sums& degree : sums) last_stage(job, degree, from, n, k, table);
     }
   HybridPartition result{.cost = table.best[at(layers)][at(job.devices)]};
   if (result.cost == kNever) return result;
@@ -142,6 +155,8 @@ HybridPartition partition_hybrid(const HybridJob& job) {
 HybridPartition partition_uniform(const HybridJob& job, int tensor, int replicas, int stages) {
   const std::vector<Sums> all = sums_of(job);
   const auto sums = std::find_if(all.begin(), all.end(), [&](const Sums& each) { return each.degree() == tensor; });
+  if (job.ends > 0 && tensor != job.ends) return {.cost = kNever};
+  if (!job.replicas.empty() && std::ranges::find(job.replicas, replicas) == job.replicas.end()) return {.cost = kNever};
   if (sums == all.end() || stages < 1 || stages * replicas * tensor > job.devices) return {.cost = kNever};
   const int layers = static_cast<int>(job.degrees.front().layers.size());
   std::vector<std::vector<double>> best(at(stages) + 1, std::vector<double>(at(layers) + 1, kNever));

@@ -33,6 +33,10 @@ struct HybridJob {
   double link = 1e300;      // bytes per second between a rank and its peer in the next stage
   double capacity = 1e300;  // bytes of a device
   int in_flight = 1;        // micro-batches that a replica keeps
+  // What a strategy can say (--stages): these numbers of replicas only, rising; empty: any. And the tensor degree of the stages that
+  // hold the first or the last layer, where these share a tensor; 0: any.
+  std::vector<int> replicas = {};
+  int ends = 0;
   bool operator==(const HybridJob&) const = default;
 };
 

@@ -55,6 +55,34 @@ TEST_F(PlanVerbs, APlanThatWasSpoiledIsRefused) {
   EXPECT_TRUE(broken.err.starts_with("foreshard: " + path + ": ")) << broken.err;
 }
 
+// What `partition` saves has the time that it printed.
+TEST_F(PlanVerbs, ThePartitionThatWasFoundIsPlayedAgain) {
+  const std::string strategy = file("s.strategy.json"), job = "--model vgg-16 --cluster eth25-a100-x8 ";
+  const RanLine found = run_line("partition " + job + "--global-batch 512 --micro-batch 8 --json --save-strategy " + strategy);
+  ASSERT_EQ(found.code, ExitCode::Ok) << found.err;
+  const JsonReader answer = JsonReader::parse(found.out, "out");
+  const JsonReader staged = answer.at("staged");
+  EXPECT_EQ(to_text(load_strategy(strategy).stages), staged.at("stages").as_string());
+  EXPECT_LT(staged.at("simulated_s").as_double(), answer.at("runnable").at("simulated_s").as_double());
+  const RanLine simulated = run_line("simulate " + job + "--granularity stage --json --strategy " + strategy);
+  ASSERT_EQ(simulated.code, ExitCode::Ok) << simulated.err;
+  EXPECT_NEAR(JsonReader::parse(simulated.out, "out").at("iteration_time_s").as_double(), staged.at("simulated_s").as_double(),
+              1e-12);
+}
+
+TEST_F(PlanVerbs, SearchAndPartitionTakeNoStages) {
+  for (const std::string verb : {"search", "partition"}) {
+    const RanLine refused = run_line(verb + " --model gpt2-124m --cluster dgx-a100 --global-batch 8 --stages 6:2x1,6:1x2");
+    EXPECT_EQ(refused.code, ExitCode::WrongInput);
+    EXPECT_TRUE(refused.err.starts_with("foreshard: command line: --stages: found 6:2x1,6:1x2, expected no stages"))
+        << refused.err;
+  }
+  const RanLine wrong = run_line("simulate --model gpt2-124m --cluster dgx-a100 --global-batch 8 --stages 6:2x1,6");
+  EXPECT_EQ(wrong.code, ExitCode::WrongInput);
+  EXPECT_NE(wrong.err.find("stages: found \"6\" in \"6:2x1,6\", expected LAYERS:DPxTP of each stage"), std::string::npos)
+      << wrong.err;
+}
+
 TEST_F(PlanVerbs, OptionsWinOverTheStrategyFileAndSetOverOptions) {
   std::ofstream(file("s.strategy.json")) << R"({"tp": 4, "zero": 1, "micro_batch": 2})";
   const std::string out = file("out.strategy.json");

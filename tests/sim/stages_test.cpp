@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "sim/simulate.h"
+#include "strategy/hybrid_stages.h"
 #include "strategy/lower.h"
 
 namespace foreshard {
@@ -51,6 +52,20 @@ TEST(Stages, MoreReplicasWhereTheWorkIs) {
   const double fitted = seconds("llama-2-7b", s, "dgx-a100");
   s.stages = {{8, 2, 1}, {24, 2, 1}};
   EXPECT_LT(fitted, 0.85 * seconds("llama-2-7b", s, "dgx-a100"));
+}
+
+// VGG-16 on 64 GPUs behind 25 Gb/s: the classifier's 124 million parameters are summed over a few GPUs instead of 64.
+TEST(Stages, ThePartitionIsFasterThanEqualStages) {
+  const Model model = load_model("vgg-16");
+  const Cluster cluster = load_cluster("eth25-a100-x8");
+  const Strategy strategy{.micro_batch = 8, .global_batch = 512};
+  const HybridJob job = hybrid_job(model, cluster, strategy, 0);
+  const auto equal = best_uniform_plan(model, cluster, strategy, job);
+  ASSERT_TRUE(equal);
+  const StagedPlans staged = staged_plans(model, cluster, strategy, job, 1);
+  ASSERT_EQ(staged.plans.size(), 1u);
+  const double fast = simulate(staged.plans[0].lowered.plan, cluster, {}).makespan_s;
+  EXPECT_LT(fast, 0.5 * seconds("vgg-16", equal->strategy, "eth25-a100-x8"));
 }
 
 }  // namespace foreshard

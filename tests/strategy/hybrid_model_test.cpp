@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "core/check_plan.h"
+#include "strategy/hybrid_stages.h"
 #include "strategy/lower.h"
 
 namespace foreshard {
@@ -40,31 +42,56 @@ TEST(HybridModel, SteadyStateIsThatOfThePlan) {
   }
 }
 
-// 3 x 124 million parameters of 16 bytes are 6 GB: on GPUs with memory for a part of the states there are several stages, and what
-// they keep was counted with as many micro-batches as they hold.
-TEST(HybridModel, MemoryMakesStages) {
-  const Model model = load_model("gpt2-355m");
-  const Cluster cluster = load_cluster("dgx-a100");
-  HybridJob job = hybrid_job(model, cluster, with_batch(64), 0);
-  const HybridPartition roomy = partition_with_memory(job);
-  ASSERT_FALSE(roomy.stages.empty());
-  job.capacity = 2.5e9;
-  const HybridPartition tight = partition_with_memory(job);
-  ASSERT_GE(tight.stages.size(), 2u);
-  EXPECT_GE(tight.cost, roomy.cost);
-  for (std::size_t r = 0; r < tight.stages.size(); ++r) {
-    const HybridStage& stage = tight.stages[r];
-    const int held = static_cast<int>(tight.stages.size() - r);
-    EXPECT_LE((held + stage.replicas - 1) / stage.replicas, job.in_flight);
-    double bytes = 0;
-    for (const TensorDegree& degree : job.degrees)
-      for (int i = stage.first; degree.degree == stage.tensor && i < stage.last; ++i)
-        bytes +=
-            degree.layers[static_cast<std::size_t>(i)].states + job.in_flight * degree.layers[static_cast<std::size_t>(i)].kept;
-    EXPECT_LE(bytes, job.capacity);
+// What is found can be lowered and fits, says what the partition says, and is no better than the exact partition.
+TEST(HybridModel, StagedPlansAreThePartitionsTheySay) {
+  for (const std::string name : {"gpt2-355m", "vgg-16", "llama-2-7b"}) {
+    const Model model = load_model(name);
+    const Cluster cluster = load_cluster(name == "llama-2-7b" ? "dgx-a100" : "eth25-a100-x8");
+    Strategy strategy = with_batch(48);
+    if (name == "vgg-16") strategy.seq = 0;
+    const HybridJob job = hybrid_job(model, cluster, strategy, 0);
+    const double bound = partition_hybrid(job).cost;
+    const StagedPlans found = staged_plans(model, cluster, strategy, job, 20);
+    ASSERT_FALSE(found.plans.empty()) << name;
+    EXPECT_FALSE(found.why_none);
+    double guess = 0;
+    for (const StagedPlan& plan : found.plans) {
+      const std::vector<StageDegrees>& stages = plan.lowered.strategy.stages;
+      ASSERT_EQ(stages.size(), plan.partition.stages.size());
+      int ranks = 0;
+      for (std::size_t s = 0; s < stages.size(); ++s) {
+        const HybridStage& of = plan.partition.stages[s];
+        EXPECT_EQ(stages[s], (StageDegrees{of.last - of.first, of.replicas, of.tensor}));
+        EXPECT_EQ(48 % of.replicas, 0);
+        ranks += of.devices();
+      }
+      EXPECT_LE(ranks, job.devices);
+      if (name == "gpt2-355m") {
+        EXPECT_EQ(stages.front().tp, stages.back().tp) << "tied";
+      }
+      EXPECT_GE(plan.partition.cost, bound * (1 - 1e-12));
+      EXPECT_GE(plan.guess, guess) << "best first";
+      guess = plan.guess;
+      EXPECT_TRUE(check_plan(plan.lowered.plan).empty());
+      EXPECT_FALSE(does_not_fit(plan.lowered.plan, cluster));
+    }
   }
-  job.capacity = 1e6;
-  EXPECT_TRUE(partition_with_memory(job).stages.empty());
+}
+
+// 7 billion parameters of 16 bytes are 100 GiB, more than one A100 has: every plan has several stages or tensor ranks. Clipping is
+// something that no such plan has, and that is told.
+TEST(HybridModel, StagedPlansSayWhyThereIsNone) {
+  const Model model = load_model("llama-2-7b");
+  const Cluster cluster = load_cluster("dgx-a100");
+  Strategy strategy = with_batch(16);
+  const HybridJob job = hybrid_job(model, cluster, strategy, 0);
+  for (const StagedPlan& plan : staged_plans(model, cluster, strategy, job, 20).plans)
+    EXPECT_GT(plan.partition.stages.size() * static_cast<std::size_t>(plan.partition.stages.front().tensor), 1u);
+  strategy.clip_norm = 1;
+  const StagedPlans none = staged_plans(model, cluster, strategy, job, 20);
+  EXPECT_TRUE(none.plans.empty());
+  ASSERT_TRUE(none.why_none);
+  EXPECT_EQ(none.why_none->reason, "stages that are said one by one cannot have clipping by the global norm");
 }
 
 // The plan fits, its degrees fill the cluster, and it is never better than the exact partition of the same costs.
@@ -74,8 +101,8 @@ TEST(HybridModel, TheBestEqualPlanIsNoBetterThanThePartition) {
     const Cluster cluster = load_cluster("eth25-a100-x8");
     Strategy strategy = with_batch(64);
     if (std::string(name) == "vgg-16") strategy.seq = 0;
-    HybridJob job = hybrid_job(model, cluster, strategy, 0);
-    const HybridPartition partition = partition_with_memory(job);
+    const HybridJob job = hybrid_job(model, cluster, strategy, 0);
+    const HybridPartition partition = partition_hybrid(job);
     const auto plan = best_uniform_plan(model, cluster, strategy, job);
     ASSERT_TRUE(plan);
     EXPECT_GE(plan->partition.cost, partition.cost * (1 - 1e-12)) << name;

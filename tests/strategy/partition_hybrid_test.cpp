@@ -31,11 +31,16 @@ HybridJob random_job(std::mt19937& random, int layers, int devices) {
   }
   job.in_flight = static_cast<int>(number(1, 3));
   if (number(0, 2) == 0) job.capacity = number(10, 40);
+  if (number(0, 2) == 0) job.replicas = number(0, 1) ? std::vector<int>{1, 2, 4} : std::vector<int>{1, 3};
+  if (number(0, 2) == 0) job.ends = job.degrees[random() % job.degrees.size()].degree;
   return job;
 }
 
 // The formula of the header once more, from the layers themselves.
 double stage_cost(const HybridJob& job, const TensorDegree& degree, int first, int last, int replicas) {
+  const bool end = first == 0 || last == static_cast<int>(degree.layers.size());
+  if (end && job.ends > 0 && degree.degree != job.ends) return 1e300;
+  if (!job.replicas.empty() && std::ranges::find(job.replicas, replicas) == job.replicas.end()) return 1e300;
   double work = 0, weights = 0, bytes = 0;
   for (int i = first; i < last; ++i) {
     const ChainLayer& layer = degree.layers[static_cast<std::size_t>(i)];
