@@ -24,10 +24,9 @@ std::unique_ptr<nccl::Library> use_nccl(const Arguments& arguments, gpu::Runtime
   const bool asked = arguments.flag("--nccl");
   if (!runtime && asked) throw Error(kCommandLine, "--nccl", "--device host", "--device cuda");
   if (!runtime || (!mesh && !asked)) return nullptr;
-  if (arguments.flag("--graphs")) throw Error(kCommandLine, "--graphs", "collectives by NCCL", "one process without --nccl");
   const auto variable = [](const char* name) -> const char* { return std::getenv(name); };
   std::unique_ptr<nccl::Library> library = nccl::open_library(variable);
-  gpu::NcclOptions nccl{.ranks = ranks, .mesh = mesh};
+  gpu::NcclOptions nccl{.ranks = ranks, .mesh = mesh, .graphs = arguments.flag("--graphs")};
   if (mesh) {
     const int here = mesh->first_rank(mesh->process() + 1) - mesh->first_rank(mesh->process());
     const auto place = process_place(variable);

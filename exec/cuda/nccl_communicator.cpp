@@ -32,6 +32,8 @@ class NcclDevices::Task : public GpuTask {
  public:
   Task(NcclDevices& devices, RankId rank) : devices_(devices), rank_(devices.rank(rank)), turn_(rank_.tasks++) {}
   bool meets() const override { return true; }
+  // In no graph: the turn is waited for by the host, and so is a call that is still under way, which a thread that captures must not do.
+  bool repeats() const final { return false; }
 
   void enqueue(OnStream& on, int run) final {
     {

@@ -47,7 +47,7 @@ std::unique_ptr<DeviceBackend> NcclDevices::device(RankId id, std::mutex* alone)
       throw DeviceError("NCCL", "rank " + std::to_string(other.value) + " and rank " + std::to_string(id.value) +
                                     " would share GPU " + std::to_string(gpu) + "; NCCL wants one for each");
   ranks_.emplace(id, std::move(made));
-  return std::make_unique<CudaDevice>(runtime_, memory_, gpu, stop_, alone);
+  return std::make_unique<CudaDevice>(runtime_, memory_, gpu, stop_, alone, options_.graphs);
 }
 
 std::unique_ptr<Communicator> NcclDevices::communicator(RankId id, DeviceBackend&) {

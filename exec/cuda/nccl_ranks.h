@@ -17,6 +17,7 @@ struct NcclOptions {
   ProcessMesh* mesh = nullptr;            // none: all ranks are threads here
   int first_gpu = 0;                      // of the first rank of this process; the others follow, round and round
   std::chrono::milliseconds meet{60000};  // for all to be connected
+  bool graphs = false;                    // of what lies between the calls of NCCL, which are in none (gpu_ranks.h)
 };
 
 // Runtime, library and mesh must outlive the runs.

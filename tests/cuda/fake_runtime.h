@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -68,6 +69,7 @@ class FakeRuntime : public Runtime {
   std::int64_t allocated() const { return static_cast<std::int64_t>(memory_.size()); }
   int graph_launches() const { return graph_launches_; }
   int graphs() const { return graphs_; }  // that have not been dropped
+  bool captures();                        // this thread does: it may only put work on that one stream
   const std::map<KernelId, int>& launches() const { return launches_; }
 
   // For a library that puts its own work on streams: an entry that goes when `ready` says so, asked whenever it is first in its queue.
@@ -92,6 +94,7 @@ class FakeRuntime : public Runtime {
   void note(const Range& range, Stream* stream, const std::string& what);
   bool step();  // false: nothing can run
   void expect_alive(const char* call) const;
+  void expect_no_capture(const char* call);
   Clock& host() { return host_[std::this_thread::get_id()]; }
   std::uint64_t random() { return philox_++; }
 
@@ -104,6 +107,8 @@ class FakeRuntime : public Runtime {
   std::vector<Access> accesses_;
   std::vector<std::string> conflicts_;
   std::map<KernelId, int> launches_;
+  std::mutex capturing_mutex_;  // its own: libraries ask while they hold theirs, which the runtime takes while it holds its own
+  std::set<std::thread::id> capturing_;
   std::string failure_;
   std::uint64_t philox_ = 0;
   std::int64_t now_ = 0, used_ = 0;

@@ -27,12 +27,12 @@ Model small(Model model) {
 }
 
 ExecuteOptions options_for(const Plan& plan, FakeRuntime& runtime, nccl::Library& library, int steps = 2,
-                           std::chrono::milliseconds meet = std::chrono::seconds(20)) {
+                           std::chrono::milliseconds meet = std::chrono::seconds(20), bool graphs = false) {
   ExecuteOptions options = training(steps);
   options.optimizer.eps = 1e-2;  // Adam makes much of the last bits of small gradients
   options.patience = std::chrono::milliseconds(60'000);
-  options.devices = [&runtime, &library, ranks = Ranks(plan).count(), meet](const Stop& stop) {
-    return std::make_unique<NcclDevices>(runtime, library, stop, NcclOptions{.ranks = ranks, .meet = meet});
+  options.devices = [&runtime, &library, ranks = Ranks(plan).count(), meet, graphs](const Stop& stop) {
+    return std::make_unique<NcclDevices>(runtime, library, stop, NcclOptions{.ranks = ranks, .meet = meet, .graphs = graphs});
   };
   return options;
 }
@@ -41,21 +41,23 @@ struct Ran {
   Execution done = {};
   std::string failure = {};
   TwinReport report = {};
+  int graph_launches = 0;
   std::vector<std::string> conflicts = {};
 };
 
 Ran run_on_twin(const Plan& plan, const TwinSettings& settings = {}, int steps = 2,
-                std::chrono::milliseconds meet = std::chrono::seconds(20)) {
+                std::chrono::milliseconds meet = std::chrono::seconds(20), bool graphs = false) {
   FakeRuntime runtime({.seed = 3, .devices = Ranks(plan).count()});
   TwinSession twin(runtime, settings);
   Ran ran;
   try {
-    ran.done = run(plan, options_for(plan, runtime, twin.library(), steps, meet));
+    ran.done = run(plan, options_for(plan, runtime, twin.library(), steps, meet, graphs));
   } catch (const DeviceError& error) {
     ran.failure = error.what();
   }
   ran.report = twin.end();
   ran.conflicts = runtime.conflicts();
+  ran.graph_launches = runtime.graph_launches();
   return ran;
 }
 
@@ -105,6 +107,24 @@ TEST(Nccl, ProcessesMeetOverTheMesh) {
   for (const std::string& complaint : report.complaints) ADD_FAILURE() << complaint;
   EXPECT_EQ(report.destroyed, report.comms);
   EXPECT_GT(report.comms, 4);
+}
+
+// Graphs hold what lies between the calls of NCCL; no call, no wait and no question of the host falls into a capture, and no bit changes.
+TEST(Nccl, GraphsBesideItChangeNoBit) {
+  for (const auto& [model, strategy] :
+       {std::pair{small(tiny_gpt()), Strategy{.dp = 2, .tp = 2, .sequence_parallel = true, .micro_batch = 4}},
+        {tiny_mlp(), {.pp = 2, .micro_batch = 2}},
+        {tiny_mlp(), {.dp = 2, .micro_batch = 2}}}) {
+    const Plan plan = lowered(model, single(strategy));
+    const Ran plain = run_on_twin(plan, {}, 4), drawn = run_on_twin(plan, {}, 4, std::chrono::seconds(20), true);
+    ASSERT_EQ(plain.failure + drawn.failure, "") << name_of(strategy);
+    EXPECT_EQ(difference(drawn.done, plain.done).largest(), 0) << name_of(strategy);
+    for (const std::string& complaint : drawn.report.complaints) ADD_FAILURE() << name_of(strategy) << ": " << complaint;
+    for (const std::string& conflict : drawn.conflicts) ADD_FAILURE() << name_of(strategy) << ": " << conflict;
+    EXPECT_EQ(drawn.report.calls, plain.report.calls);
+    EXPECT_GE(drawn.graph_launches, 2 * Ranks(plan).count()) << name_of(strategy);  // the last two of four runs
+    EXPECT_EQ(plain.graph_launches, 0);
+  }
 }
 
 // Calls that come back before they are on their stream, as a library does that is still connecting.

@@ -275,6 +275,7 @@ Result ncclCommSplit(Comm* parent, int color, int key, Comm** comm, Config*) {
 Result ncclCommGetAsyncError(Comm* comm, Result* state) {
   foreshard::Twin& t = twin();
   const std::lock_guard lock(t.mutex);
+  t.expect_no_capture("ncclCommGetAsyncError");
   *state = Result::Success;
   if (!t.ready(*comm) || (comm->slow > 0 && comm->slow-- > 0)) *state = Result::InProgress;
   if (!comm->clique->failure.empty()) *state = Result::RemoteError;

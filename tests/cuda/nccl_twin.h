@@ -4,6 +4,7 @@
 //   calls on a communicator      matched by their number: kind, count, type, operation and root must be those of the other ranks
 //   several communicators        the orders of all ranks must agree with one total order, else complained about when all is over
 //   messages                     matched per pair in order; other sizes are complained about; a group is one entry of its stream
+//   graphs                       a call by a thread that captures one is complained about: the executor keeps NCCL out of them
 //   communicators                used before they are ready, after an abort, or given up without one: complained about
 #pragma once
 
@@ -26,11 +27,12 @@ struct TwinSettings {
   int version = 22809;
   // Puts an entry on a stream: it may go when `ready` says so, which is asked when it is first in its queue.
   std::function<void(gpu::Stream*, const std::string& what, std::vector<TwinRange>, std::function<bool()> ready)> put = {};
-  int never_ready = -1;     // the n-th communicator stays InProgress for ever
-  int failing_call = -1;    // the n-th call on a stream makes its communicator fail later, as a broken network does
-  int dropped_call = -1;    // the n-th call on a stream does nothing
-  int shortened_call = -1;  // ... is one element short
-  int slow_calls = 0;       // so many calls leave InProgress and have to be asked about
+  std::function<bool()> captures = {};  // whether the calling thread captures a graph: then no call is expected
+  int never_ready = -1;                 // the n-th communicator stays InProgress for ever
+  int failing_call = -1;                // the n-th call on a stream makes its communicator fail later, as a broken network does
+  int dropped_call = -1;                // the n-th call on a stream does nothing
+  int shortened_call = -1;              // ... is one element short
+  int slow_calls = 0;                   // so many calls leave InProgress and have to be asked about
 };
 
 struct TwinReport {

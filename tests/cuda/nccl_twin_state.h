@@ -115,6 +115,9 @@ class Twin : public TwinControl {
   void complain(const std::string& what) {
     if (report.complaints.size() < 50) report.complaints.push_back(what);
   }
+  void expect_no_capture(const char* what) {
+    if (now.captures && now.captures()) complain(std::string(what) + " by a thread that captures a graph");
+  }
   Comm* make(std::shared_ptr<Clique> clique, int rank, int world) {
     auto made = std::make_unique<Comm>();
     made->clique = std::move(clique), made->rank = rank, made->world = world, made->number = report.comms++;
@@ -131,6 +134,7 @@ class Twin : public TwinControl {
   }
   // Whether a call on a stream may be made; counts it. `dropped`: it is to do nothing.
   Result accept(Comm* comm, const char* what, bool& dropped) {
+    expect_no_capture(what);
     if (!comm || comm->aborted || comm->destroyed || !ready(*comm)) {
       complain(std::string(what) + " on a communicator that is " + (comm && comm->aborted ? "aborted" : "not ready"));
       return Result::InvalidArgument;

@@ -77,6 +77,7 @@ void FakeRuntime::select(int device) {
 
 std::byte* FakeRuntime::allocate(Space space, Bytes bytes) {
   const std::lock_guard lock(mutex_);
+  expect_no_capture("cudaMalloc");
   if (space == Space::Device && used_ + bytes.value > settings_.memory.value)
     throw DeviceError("cudaMalloc of " + std::to_string(bytes.value) + " bytes", "cudaErrorMemoryAllocation");
   if (space == Space::Device) used_ += bytes.value;
@@ -87,6 +88,7 @@ std::byte* FakeRuntime::allocate(Space space, Bytes bytes) {
 }
 void FakeRuntime::release(Space space, std::byte* memory) {
   const std::lock_guard lock(mutex_);
+  expect_no_capture("cudaFree");
   if (space == Space::Device) used_ -= memory_.at(memory).second.value;
   memory_.erase(memory);
   ::operator delete (memory, std::align_val_t{4096});
@@ -109,13 +111,35 @@ void FakeRuntime::expect_alive(const char* call) const {
   if (!failure_.empty()) throw DeviceError(call, failure_);
 }
 
-void FakeRuntime::begin_capture(Stream* stream) { stream->capture = std::make_unique<Graph>(); }
+void FakeRuntime::begin_capture(Stream* stream) {
+  const std::lock_guard lock(mutex_);
+  expect_no_capture("cudaStreamBeginCapture");
+  stream->capture = std::make_unique<Graph>();
+  const std::lock_guard capturing(capturing_mutex_);
+  capturing_.insert(std::this_thread::get_id());
+}
 Graph* FakeRuntime::end_capture(Stream* stream) {
+  {
+    const std::lock_guard capturing(capturing_mutex_);
+    capturing_.erase(std::this_thread::get_id());
+  }
   const std::lock_guard lock(mutex_);
   ++graphs_;
   return stream->capture.release();
 }
+bool FakeRuntime::captures() {
+  const std::lock_guard lock(capturing_mutex_);
+  return capturing_.contains(std::this_thread::get_id());
+}
+// Called with the lock. A capture in CUDA's thread-local mode ends with an error when its thread waits for the GPU, asks it or allocates.
+void FakeRuntime::expect_no_capture(const char* call) {
+  if (captures() && conflicts_.size() < 100) conflicts_.push_back(std::string(call) + " by a thread that captures a graph");
+}
 void FakeRuntime::launch(Graph* graph, Stream* stream) {
+  {
+    const std::lock_guard lock(mutex_);
+    expect_no_capture("cudaGraphLaunch");
+  }
   ++graph_launches_;
   for (const auto& node : graph->nodes) node(stream);
 }
@@ -174,6 +198,7 @@ bool FakeRuntime::step() {
 
 bool FakeRuntime::done(Event* event) {
   const std::lock_guard lock(mutex_);
+  expect_no_capture("cudaEventQuery");
   for (std::uint64_t n = philox(settings_.seed, 8, random())[0] % 8; n > 0 && failure_.empty(); --n)
     if (!step()) break;
   expect_alive("cudaEventQuery");
@@ -183,6 +208,7 @@ bool FakeRuntime::done(Event* event) {
 }
 bool FakeRuntime::idle(Stream* stream) {
   const std::lock_guard lock(mutex_);
+  expect_no_capture("cudaStreamQuery");
   static_cast<void>(step());
   expect_alive("cudaStreamQuery");
   if (!stream->queue.empty()) return false;
@@ -191,6 +217,7 @@ bool FakeRuntime::idle(Stream* stream) {
 }
 void FakeRuntime::synchronize(Stream* stream) {
   const std::lock_guard lock(mutex_);
+  expect_no_capture("cudaStreamSynchronize");
   while (!stream->queue.empty() && failure_.empty())
     if (!step()) throw DeviceError("cudaStreamSynchronize", "every stream waits");
   expect_alive("cudaStreamSynchronize");
@@ -219,8 +246,10 @@ void FakeRuntime::note(const Range& range, Stream* stream, const std::string& wh
 
 void FakeRuntime::put_work(Stream* stream, const std::string& what, std::vector<Range> ranges, std::function<void()> work,
                            std::function<bool()> ready) {
-  if (stream->capture) return stream->capture->nodes.push_back([=, this](Stream* on) { put_work(on, what, ranges, work); });
+  if (stream->capture)
+    return stream->capture->nodes.push_back([=, this](Stream* on) { put_work(on, what, ranges, work, ready); });
   const std::lock_guard lock(mutex_);
+  expect_no_capture(what.c_str());  // on another stream than the one that it captures
   expect_alive(what.c_str());
   join(stream->clock, host());
   join(stream->clock, everybody_);

@@ -1,0 +1,110 @@
+// foreshard run and calibrate with --device cuda and NCCL: the program with the twins of both beside it (tests/cuda/twin_module.cpp). No GPU.
+#include "tests/cli/processes.h"
+
+namespace foreshard {
+
+class NcclRun : public Processes {
+ protected:
+  void SetUp() override {
+    Processes::SetUp();
+    const RanLine made = run_line(
+        "lower --model gpt2-124m --cluster dgx-a100 --set model.n_layer=1 --set model.n_embd=32 --set model.n_head=4 "
+        "--set model.vocab_size=64 --set model.n_positions=16 --gpus 2 --dp 2 --global-batch 4 --micro-batch 1 --precision "
+        "fp32 "
+        "--save-plan " +
+        (folder_ / "two.plan.json").string());
+    ASSERT_EQ(made.code, ExitCode::Ok) << made.err;
+  }
+  // With the twin, unless the environment names another library.
+  std::string twin(const std::string& words, const std::string& environment = "") const {
+    return shell("env FORESHARD_NCCL=" FORESHARD_NCCL_TWIN " " + environment + " " FORESHARD_TWIN_PROGRAM " " + words);
+  }
+  std::string report() const { return file("report"); }
+  // Losses of five steps.
+  std::vector<double> trained(const std::string& options) const {
+    const std::string said =
+        twin("run two.plan.json --steps 5 --json --patience 60 --device cuda " + options, "TWIN_REPORT=report");
+    const std::size_t json = said.find('{');
+    EXPECT_NE(json, std::string::npos) << said;
+    return json == std::string::npos ? std::vector<double>{} : losses(said.substr(json));
+  }
+  // What the report says behind this word.
+  int count(const std::string& word) const {
+    const std::string text = report();
+    const std::size_t at = text.find(word + " ");
+    return at == std::string::npos ? -1 : std::stoi(text.substr(at + word.size()));
+  }
+};
+
+// Two ranks: by their own communicator, by NCCL, and by NCCL with graphs. Sums of two numbers have one result, so the losses are the same.
+TEST_F(NcclRun, TrainsWithAndWithoutGraphs) {
+  const std::vector<double> own = trained("");
+  EXPECT_EQ(count("calls"), 0);
+  ASSERT_EQ(own.size(), 5U);
+  const std::vector<double> nccl = trained("--nccl");
+  const int calls = count("calls");
+  EXPECT_GE(calls, 5 * 2) << report();  // of both ranks, in each step
+  EXPECT_EQ(count("graphs"), 0);
+  EXPECT_EQ(count("communicators"), count("destroyed"));
+  EXPECT_EQ(report().find(':'), std::string::npos) << report();  // nothing that was complained about
+  for (std::size_t i = 0; i < 5; ++i) EXPECT_NEAR(nccl[i], own[i], 1e-5);
+  EXPECT_EQ(trained("--nccl --graphs"), nccl);
+  EXPECT_EQ(count("calls"), calls);
+  EXPECT_GT(count("graphs"), 0);
+  EXPECT_EQ(report().find(':'), std::string::npos) << report();
+}
+
+TEST_F(NcclRun, WhatIsAskedWronglyIsTold) {
+  EXPECT_EQ(twin("run two.plan.json --nccl"),
+            "foreshard: command line: --nccl: found --device host, expected --device cuda\n[exit 1]\n");
+  EXPECT_EQ(twin("run two.plan.json --graphs"),
+            "foreshard: command line: --graphs: found --device host, expected --device cuda\n[exit 1]\n");
+}
+
+// Libraries that cannot be used: not there, no library, another one, too old. One line, and the code of a device.
+TEST_F(NcclRun, LibrariesThatCannotBeUsedAreTold) {
+  const std::string run = "run two.plan.json --device cuda --nccl";
+  const auto told = [&](const std::string& environment, const std::string& what) {
+    const std::string said = twin(run, environment);
+    EXPECT_NE(said.find(what), std::string::npos) << said;
+    EXPECT_TRUE(said.ends_with("\n[exit 3]\n")) << said;
+    EXPECT_EQ(said.find('\n'), said.rfind("\n[exit")) << said;
+  };
+  told("FORESHARD_NCCL=/nowhere/libnccl.so.2",
+       "foreshard: looking for NCCL failed: dlopen of /nowhere/libnccl.so.2 failed: /nowhere/libnccl.so.2: cannot open shared "
+       "object file");
+  shell("echo no library >nothing.so");
+  told("FORESHARD_NCCL=./nothing.so", "looking for NCCL failed: dlopen of ./nothing.so failed: ");
+  told("FORESHARD_NCCL=libm.so.6", "looking for NCCL failed: dlsym of ncclGetVersion in libm.so.6 failed: not there");
+  told("TWIN_NCCL_VERSION=21706", "version 2.17.6; 2.18 or later is needed");
+}
+
+TEST_F(NcclRun, AGpuPerRank) {
+  const std::string said = twin("run two.plan.json --device cuda --nccl", "TWIN_GPUS=1");
+  EXPECT_NE(said.find("NCCL failed: rank 0 and rank 1 would share GPU 0; NCCL wants one for each"), std::string::npos) << said;
+  EXPECT_TRUE(said.ends_with("[exit 3]\n")) << said;
+}
+
+// The measurement through the program: classes of links from the GPUs, the profile under their name.
+TEST_F(NcclRun, CalibrateMeasuresCollectives) {
+  const std::string said =
+      twin("calibrate --collectives --device cuda --quick --name a100-80", "TWIN_GPUS=2 TWIN_NVLINKED=2 TWIN_REPORT=report");
+  EXPECT_NE(said.find("all_reduce      automatic  nvlink      1      2"), std::string::npos) << said;
+  EXPECT_TRUE(said.ends_with("written: cuda.profile.json\n")) << said;
+  EXPECT_EQ(report().find(':'), std::string::npos) << report();
+  const std::string job =
+      "foreshard simulate --model gpt2-124m --cluster dgx-a100 --gpus 2 --dp 2 --global-batch 8 --micro-batch 4 --seq 128 "
+      "--json ";
+  const double time = JsonReader::parse(shell(job), "out").at("iteration_time_s").as_double();
+  EXPECT_NE(JsonReader::parse(shell(job + "--profile cuda.profile.json"), "out").at("iteration_time_s").as_double(), time);
+  EXPECT_NE(twin("calibrate --collectives --device cuda --quick", "NCCL_ALGO=Tree").find("all_reduce  tree       pcie"),
+            std::string::npos);
+  EXPECT_NE(twin("calibrate --collectives --device cuda", "TWIN_GPUS=1")
+                .find("collectives of one process need two GPUs; there is one\n[exit 3]"),
+            std::string::npos);
+  EXPECT_NE(twin("calibrate --collectives --device cuda --quick --name h100-80")
+                .find("device: found \"a100-80\", expected \"h100-80\""),
+            std::string::npos);
+}
+
+}  // namespace foreshard
