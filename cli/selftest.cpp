@@ -1,5 +1,6 @@
 // foreshard selftest: every kernel of the GPU against the host.
 #include <algorithm>
+#include <cstdlib>
 #include <ostream>
 
 #include "cli/cuda.h"
@@ -8,6 +9,7 @@
 #include "cli/verb.h"
 #include "core/json.h"
 #include "exec/cuda/kernel_cases.h"
+#include "exec/cuda/nccl_selftest.h"
 
 namespace foreshard {
 
@@ -35,6 +37,18 @@ std::string as_json(const std::vector<Line>& lines, const std::string& gpu) {
   return json.end_array().end_object().text();
 }
 
+// A rank per GPU; two where a single one may be shared.
+void compare_collectives(gpu::Runtime& runtime, std::vector<Line>& lines) {
+  const auto variable = [](const char* name) -> const char* { return std::getenv(name); };
+  const std::unique_ptr<nccl::Library> library = nccl::open_library(variable);
+  gpu::NcclOptions options{.shares_gpus = gpu::shares_gpus(*library, variable("NCCL_MULTI_RANK_GPU_ENABLE"))};
+  options.ranks = std::max(runtime.devices(), options.shares_gpus ? 2 : 1);
+  const std::string with = "NCCL " + nccl::version_text(library->version()) + ", " + std::to_string(options.ranks) +
+                           (options.ranks == 1 ? " rank: " : " ranks: ");
+  for (const gpu::NcclOutcome& done : gpu::nccl_outcomes(runtime, *library, options))
+    lines.push_back({with + done.name, done.fault, done.error, done.tolerance, true, done.right()});
+}
+
 ExitCode run(const Arguments& arguments, const Console& console) {
   ExecuteOptions unused;
   const std::unique_ptr<gpu::Runtime> runtime =
@@ -50,6 +64,7 @@ ExitCode run(const Arguments& arguments, const Console& console) {
       progress.report(static_cast<double>(lines.size()) / static_cast<double>(cases.size()));
     }
   }
+  if (arguments.flag("--nccl")) compare_collectives(*runtime, lines);
   const std::string gpu = gpus_in_words(*runtime);
   const auto wrong = std::count_if(lines.begin(), lines.end(), [](const Line& line) { return !line.right; });
   if (arguments.flag("--json")) {
@@ -74,6 +89,7 @@ Verb selftest_verb() {
           .examples = {"foreshard selftest --device cuda"},
           .options = {{.name = "--device", .value = "KIND", .help = "cuda"},
                       {.name = "--quick", .help = "small operands only"},
+                      {.name = "--nccl", .help = "collectives and messages by NCCL between all GPUs, too"},
                       {.name = "--all", .help = "print the comparisons that are right, too"},
                       {.name = "--json", .help = "print JSON", .group = "output"},
                       {.name = "--progress",

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Everything that needs a GPU, in one go: builds for sm_90 (ARCH=...), runs selftest and calibrate, trains models of several sizes on one
+# Everything that needs a GPU, in one go: builds for sm_90 (ARCH=...), runs selftest (NCCL's collectives too) and calibrate, trains models of several sizes on one
 # rank, strategies on 2 to 8 virtual ranks against the single rank, and the same model in PyTorch where it can be imported.
 # Writes OUT/results.md (default build/gpu-results) with device, driver and library versions, and the logs beside it.
 # DRY=1: no GPU; builds, makes every plan, prints what would be run. QUICK=1: small sizes only.
@@ -45,6 +45,24 @@ fi
 say; say "## selftest"; say
 run selftest "$program" selftest --device cuda --all || say "FAILED: see selftest.log"
 [ -n "$dry" ] || say "$(tail -n 1 "$out/selftest.log")"
+
+# Collectives against the host: a rank per GPU; two on a single one where NCCL lets them (2.30.3). Each line says version and ranks.
+say; say "## NCCL"; say
+nccl_selftest() {  # LOG ENVIRONMENT...
+  local log=$1
+  shift
+  run "$log" env "$@" "$program" selftest --device cuda --quick --nccl --all || say "FAILED: see $log.log"
+  [ -n "$dry" ] || say "- $*: $(grep -c '^NCCL .*: ok,' "$out/$log.log") of $(grep -c '^NCCL ' "$out/$log.log") right, $(grep -o '^NCCL [^:]*' "$out/$log.log" | sort -u | tail -n 1)"
+}
+nccl_selftest nccl NCCL_DEBUG=WARN
+nccl_selftest nccl-shared NCCL_DEBUG=WARN NCCL_MULTI_RANK_GPU_ENABLE=1 NCCL_MAX_CTAS=4
+gpus=2
+[ -n "$dry" ] || gpus=$(nvidia-smi -L | wc -l)
+if [ "$gpus" -gt 1 ]; then
+  run nccl-calibrate "$program" calibrate --collectives --device cuda ${quick:+--quick} --name "${GPU_NAME:-h100-80}" --save-profile "$out/nccl.profile.json" ||
+    say "FAILED: see nccl-calibrate.log"
+  [ -n "$dry" ] || { say '```'; say "$(cat "$out/nccl-calibrate.log")"; say '```'; }
+fi
 
 say; say "## calibrate"; say
 largest=$([ -n "$quick" ] && echo 1024 || echo 8192)
@@ -109,6 +127,29 @@ for precision in fp32 bf16; do
 import json, sys
 many, one = (json.loads(open(f).read().split("\n", 1)[1])["steps"][-1]["loss"] for f in sys.argv[1:3])
 print(f"{many:.8f} | {one:.8f} | {abs(many - one) / abs(one):.2e}", end=" ")
+PY
+)|"
+  done
+done
+
+# One rank per GPU by NCCL, with and without graphs, against the executor's own communicator: the last digits may differ with two ranks or more.
+say; say "## Trainings by NCCL"; say
+say "| ranks | options | loss after $steps steps | own communicator |"
+say "|---|---|---|---|"
+ranks="1"
+[ "$gpus" -gt 1 ] && ranks="1 $gpus"
+for count in $ranks; do
+  # shellcheck disable=SC2086
+  file=$(plan "nccl-$count" $small --gpus "$count" --dp "$count" --precision fp32 --micro-batch 1) || { say "| $count | | $file | |"; continue; }
+  run "nccl-own-$count" "$program" run "$file" --device cuda --steps "$steps" --json --progress none || { say "| $count | own communicator | FAILED | |"; continue; }
+  for options in "--nccl" "--nccl --graphs"; do
+    name="nccl-run-$count$(echo "$options" | tr -d ' ')"
+    # shellcheck disable=SC2086
+    run "$name" "$program" run "$file" --device cuda $options --steps "$steps" --json --progress none || { say "| $count | $options | FAILED: $(tail -n 1 "$out/$name.log") | |"; continue; }
+    [ -n "$dry" ] && continue
+    say "| $count | $options | $(python3 - "$out/$name.log" "$out/nccl-own-$count.log" <<'PY'
+import json, sys
+print(" | ".join("%.8f" % json.loads(open(f).read().split("\n", 1)[1])["steps"][-1]["loss"] for f in sys.argv[1:3]), end=" ")
 PY
 )|"
   done

@@ -15,8 +15,13 @@ namespace {
 using namespace std::chrono_literals;
 constexpr auto kLook = 20ms;
 constexpr auto kClosing = 5s;
+constexpr int kSharing = 23003;  // NCCL_MULTI_RANK_GPU_ENABLE
 
 }  // namespace
+
+bool shares_gpus(const nccl::Library& library, const char* variable) {
+  return library.version() >= kSharing && variable && std::string(variable) == "1";
+}
 
 std::function<std::unique_ptr<RankDevices>(const Stop&)> ranks_by_nccl(Runtime& runtime, nccl::Library& library,
                                                                        NcclOptions options) {
@@ -43,9 +48,10 @@ std::unique_ptr<DeviceBackend> NcclDevices::device(RankId id, std::mutex* alone)
   made->gpu = (options_.first_gpu + static_cast<int>(ranks_.size())) % runtime_.devices();
   const int gpu = made->gpu;
   for (const auto& [other, rank] : ranks_)
-    if (rank->gpu == gpu)
+    if (rank->gpu == gpu && !options_.shares_gpus)
       throw DeviceError("NCCL", "rank " + std::to_string(other.value) + " and rank " + std::to_string(id.value) +
-                                    " would share GPU " + std::to_string(gpu) + "; NCCL wants one for each");
+                                    " would share GPU " + std::to_string(gpu) + "; NCCL wants one for each" +
+                                    (library_.version() >= kSharing ? " (or NCCL_MULTI_RANK_GPU_ENABLE=1)" : ""));
   ranks_.emplace(id, std::move(made));
   return std::make_unique<CudaDevice>(runtime_, memory_, gpu, stop_, alone, options_.graphs);
 }

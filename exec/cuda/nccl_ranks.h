@@ -17,8 +17,12 @@ struct NcclOptions {
   ProcessMesh* mesh = nullptr;            // none: all ranks are threads here
   int first_gpu = 0;                      // of the first rank of this process; the others follow, round and round
   std::chrono::milliseconds meet{60000};  // for all to be connected
+  bool shares_gpus = false;               // several ranks on one GPU
   bool graphs = false;                    // of what lies between the calls of NCCL, which are in none (gpu_ranks.h)
 };
+
+// Whether NCCL lets ranks share a GPU: since 2.30.3, as an experiment, when NCCL_MULTI_RANK_GPU_ENABLE (`variable`) is 1.
+bool shares_gpus(const nccl::Library& library, const char* variable);
 
 // Runtime, library and mesh must outlive the runs.
 std::function<std::unique_ptr<RankDevices>(const Stop& stop)> ranks_by_nccl(Runtime& runtime, nccl::Library& library,

@@ -5,8 +5,11 @@
 
 #include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 
+#include "core/error.h"
+#include "exec/cuda/nccl.h"
 #include "tests/cli/run_line.h"
 
 namespace foreshard {
@@ -16,9 +19,9 @@ struct Ended {
   std::string said = {};
 };
 
-static Ended program(const std::string& words) {
+static Ended program(const std::string& words, const std::string& environment = "") {
   Ended ended;
-  const std::string line = std::string(FORESHARD_PROGRAM) + " " + words + " 2>&1";
+  const std::string line = "env " + environment + " " FORESHARD_PROGRAM " " + words + " 2>&1";
   FILE* pipe = popen(line.c_str(), "r");
   std::array<char, 512> part = {};
   while (fgets(part.data(), part.size(), pipe)) ended.said += part.data();
@@ -31,6 +34,15 @@ static bool says_what_is_missing(const std::string& text) {
                           "sees no NVIDIA GPU", "cannot open shared object file"})
     if (text.find(why) != std::string::npos) return true;
   return false;
+}
+
+// The version that a run would use; 0: none.
+static int newest_nccl() {
+  try {
+    return nccl::open_library([](const char* name) -> const char* { return std::getenv(name); })->version();
+  } catch (const DeviceError&) {
+    return 0;
+  }
 }
 
 class WithoutGpu : public testing::Test {
@@ -71,6 +83,23 @@ TEST(WithGpu, SelftestIsRight) {
   if (!std::filesystem::exists("/dev/nvidiactl")) GTEST_SKIP() << "there is no GPU";
   const Ended ended = program("selftest --device cuda --quick");
   EXPECT_EQ(ended.code, 0) << ended.said;
+}
+
+// With one GPU one rank, whose collectives are copies: that NCCL is there, takes the calls and ends.
+TEST(WithGpu, NcclIsRight) {
+  if (!std::filesystem::exists("/dev/nvidiactl")) GTEST_SKIP() << "there is no GPU";
+  if (newest_nccl() == 0) GTEST_SKIP() << "there is no NCCL";
+  const Ended ended = program("selftest --device cuda --quick --nccl");
+  EXPECT_EQ(ended.code, 0) << ended.said;
+}
+
+// Two ranks at least, on one GPU if need be.
+TEST(WithGpu, NcclIsRightWithTwoRanksOnAGpu) {
+  if (!std::filesystem::exists("/dev/nvidiactl")) GTEST_SKIP() << "there is no GPU";
+  if (newest_nccl() < 23003) GTEST_SKIP() << "NCCL 2.30.3 or later lets ranks share a GPU";
+  const Ended ended = program("selftest --device cuda --quick --nccl --all", "NCCL_MULTI_RANK_GPU_ENABLE=1 NCCL_MAX_CTAS=4");
+  EXPECT_EQ(ended.code, 0) << ended.said;
+  EXPECT_NE(ended.said.find(" ranks: all_reduce fp32"), std::string::npos) << ended.said;
 }
 
 TEST(Selftest, ComparesWithTheHost) {

@@ -85,6 +85,32 @@ TEST_F(NcclRun, AGpuPerRank) {
   EXPECT_TRUE(said.ends_with("[exit 3]\n")) << said;
 }
 
+// Since 2.30 NCCL lets ranks share one, when somebody says so; the message names it just then.
+TEST_F(NcclRun, SharesAGpuWhereNcclDoes) {
+  const std::string run = "run two.plan.json --steps 2 --patience 60 --device cuda --nccl",
+                    shared = "TWIN_GPUS=1 TWIN_NCCL_VERSION=23007 ";
+  EXPECT_NE(twin(run, shared).find("NCCL wants one for each (or NCCL_MULTI_RANK_GPU_ENABLE=1)"), std::string::npos);
+  const std::string said = twin(run, shared + "NCCL_MULTI_RANK_GPU_ENABLE=1 TWIN_REPORT=report");
+  EXPECT_NE(said.find("after 2 steps"), std::string::npos) << said;
+  EXPECT_GE(count("calls"), 4);
+}
+
+// selftest --nccl: on the twin's runtime all kernels and all collectives are those of the host.
+TEST_F(NcclRun, SelftestComparesCollectives) {
+  const std::string said = twin("selftest --device cuda --quick --nccl --all --json --progress none", "TWIN_REPORT=report");
+  const JsonReader told = JsonReader::parse(said, "out");
+  int collectives = 0;
+  for (const JsonReader& line : told.at("kernels").elements())
+    if (line.at("name").as_string().starts_with("NCCL 2.28.9, 2 ranks: ")) {
+      ++collectives;
+      EXPECT_TRUE(line.at("right").as_bool()) << line.at("name").as_string();
+    }
+  EXPECT_EQ(collectives, 56);
+  EXPECT_EQ(report().find("complaint"), std::string::npos) << report();
+  EXPECT_NE(twin("selftest --device cuda --quick --nccl", "FORESHARD_NCCL=/nowhere.so").find("dlopen of /nowhere.so"),
+            std::string::npos);
+}
+
 // The measurement through the program: classes of links from the GPUs, the profile under their name.
 TEST_F(NcclRun, CalibrateMeasuresCollectives) {
   const std::string said =

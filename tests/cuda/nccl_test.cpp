@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "exec/cuda/nccl_communicator.h"
+#include "exec/cuda/nccl_selftest.h"
 #include "tests/cuda/fake_runtime.h"
 #include "tests/cuda/twin_session.h"
 #include "tests/exec/processes.h"
@@ -143,6 +144,54 @@ TEST(Nccl, TwoRanksOnOneGpuAreRefused) {
     FAIL() << "it ran";
   } catch (const DeviceError& error) {
     EXPECT_EQ(std::string(error.what()), "NCCL failed: rank 0 and rank 1 would share GPU 0; NCCL wants one for each");
+  }
+}
+
+// Since 2.30 they may share one, when somebody says so.
+TEST(Nccl, RanksShareAGpuWhereTheLibraryLetsThem) {
+  const Plan plan = lowered(tiny_mlp(), single({.dp = 2, .micro_batch = 2}));
+  const Ran apart = run_on_twin(plan);
+  FakeRuntime runtime;
+  TwinSession twin(runtime);
+  ExecuteOptions options = options_for(plan, runtime, twin.library());
+  options.devices = ranks_by_nccl(runtime, twin.library(), {.ranks = 2, .shares_gpus = true});
+  EXPECT_EQ(difference(run(plan, options), apart.done).largest(), 0);
+  EXPECT_TRUE(twin.end().complaints.empty());
+  const std::tuple<int, const char*, bool> known[] = {
+      {23003, "1", true}, {23007, "1", true}, {23003, "0", false}, {23003, nullptr, false}, {22907, "1", false}};
+  for (const auto& [version, variable, shares] : known) {
+    TwinSession other(runtime, {.version = version});
+    EXPECT_EQ(shares_gpus(nccl::Library(FORESHARD_NCCL_TWIN), variable), shares) << version;
+  }
+}
+
+// ---- the comparison with the host -------------------------------------------------------------------------------------------
+
+// 24 sums, three that move, and with two ranks or more a message, of two sizes each.
+TEST(NcclSelftest, AllIsRightOnTheTwin) {
+  for (const int ranks : {1, 2, 3}) {
+    FakeRuntime runtime({.devices = ranks});
+    TwinSession twin(runtime);
+    const auto outcomes = nccl_outcomes(runtime, twin.library(), {.ranks = ranks});
+    EXPECT_EQ(outcomes.size(), ranks == 1 ? 54U : 56U);
+    for (const NcclOutcome& done : outcomes)
+      EXPECT_TRUE(done.right()) << ranks << " " << done.name << " " << done.error << done.fault;
+    for (const std::string& complaint : twin.end().complaints) ADD_FAILURE() << complaint;
+    EXPECT_EQ(runtime.allocated(), 0);
+  }
+}
+
+// A call that one rank leaves out: the comparison does not hang. One that is an element short: wrong, or an error.
+TEST(NcclSelftest, WhatIsWrongIsTold) {
+  for (const bool dropped : {true, false}) {
+    FakeRuntime runtime({.devices = 2});
+    TwinSettings settings;
+    (dropped ? settings.dropped_call : settings.shortened_call) = 11;
+    TwinSession twin(runtime, settings);
+    const auto outcomes = nccl_outcomes(runtime, twin.library(), {.ranks = 2}, std::chrono::milliseconds(300));
+    ASSERT_EQ(outcomes.size(), 6U);  // two calls each
+    EXPECT_FALSE(outcomes.back().right());
+    EXPECT_NE(outcomes.back().fault, "");
   }
 }
 
