@@ -160,12 +160,13 @@ class Hosts : public Many {
   // Processes 0 and 1 in the first, 2 and 3 in the second, until they end. Once they train, `meanwhile`.
   std::string run(const std::string& options, const std::function<void()>& meanwhile = {}) {
     const std::string script =
-        "trap 'kill -9 $pid0 $pid1 $pid2 $pid3 2>/dev/null' EXIT; rm -f err.0\n"
+        "trap 'kill -9 $pid0 $pid1 $pid2 $pid3 2>/dev/null' EXIT\n"
         "export WORLD_SIZE=4 MASTER_ADDR=10.78.0.1 MASTER_PORT=29512\nfor r in 0 1 2 3; do ip netns exec $([ $r -lt 2 ] && "
         "echo " +
         a_ + " || echo " + b_ +
         " unshare --pid --fork --kill-child) env RANK=$r foreshard run p.plan.json --rendezvous 60 --log " + options +
         " >out.$r 2>err.$r & eval pid$r=$!; done\n" + wait_for_all(4);
+    fs::remove(folder_ / "err.0");  // of the run before
     if (!meanwhile) return shell(script);
     std::future<std::string> said = std::async(std::launch::async, [&] { return shell(script); });
     using namespace std::chrono_literals;
