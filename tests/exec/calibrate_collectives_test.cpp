@@ -83,7 +83,6 @@ std::map<std::string, int> counts(const std::vector<CollectiveMeasure>& measures
   for (const CollectiveMeasure& at : measures) {
     ++all[word_of(at.link) + " " + std::to_string(at.nodes) + " " + std::to_string(at.ranks)];
     EXPECT_GT(at.time.value, 0);
-    EXPECT_LT(at.time.value, 60);
     EXPECT_EQ(at.algorithm, MeasuredAlgorithm::Direct);
     EXPECT_EQ(at.bytes.value % (4 * at.ranks), 0);
   }
