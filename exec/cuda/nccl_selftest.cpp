@@ -109,6 +109,7 @@ class Selftest {
 
   std::unique_ptr<StreamTask> task(const Case& tried, int r) {
     Seat& seat = seats_[static_cast<std::size_t>(r)];
+    runtime_.select(seat.gpu);  // some need memory of their own
     const Bytes bytes = size_of(tried.dtype) * elements(tried);
     const Stretch from{seat.from, bytes, tried.dtype}, to{seat.to, bytes, tried.dtype};
     if (tried.message)
