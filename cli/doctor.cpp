@@ -43,17 +43,29 @@ static std::string as_text(const std::vector<Finding>& findings, bool sound) {
   return text + (sound ? "A run can start here.\n" : "A run would fail here.\n");
 }
 
+// What a group of GPUs of this machine would talk over.
+static std::string links_of(const std::vector<gpu::Properties>& gpus, std::size_t own) {
+  if (gpus.size() < 2) return "";
+  std::string numbers;
+  for (std::size_t other = 0; other < gpus.size(); ++other)
+    if (std::count(gpus[own].nvlinks.begin(), gpus[own].nvlinks.end(), gpus[other].bus) > 0)
+      numbers += " " + std::to_string(other);
+  return numbers.empty() ? ", PCIe to the others" : ", NVLink to" + numbers;
+}
+
 static void look_for_gpus(Surroundings& around, const Arguments& arguments) {
   around.needs_gpu = arguments.choice("--device", "host", {"host", "cuda"}) == "cuda";
   try {
     ExecuteOptions unused;
     const std::unique_ptr<gpu::Runtime> runtime = use_device(arguments.with("--device", "cuda"), unused);
-    for (int device = 0; device < runtime->devices(); ++device) {
-      const gpu::Properties found = runtime->properties(device);
+    std::vector<gpu::Properties> all;
+    for (int device = 0; device < runtime->devices(); ++device) all.push_back(runtime->properties(device));
+    for (std::size_t device = 0; device < all.size(); ++device) {
+      const gpu::Properties& found = all[device];
       around.gpus.push_back(std::to_string(device) + " " + found.device + ", " +
                             plain(static_cast<double>(found.free.value >> 20U) / 1024) + " of " +
                             plain(static_cast<double>(found.memory.value >> 20U) / 1024) + " GiB free (" + found.driver + ", " +
-                            found.libraries + ")");
+                            found.libraries + ")" + links_of(all, device));
     }
   } catch (const DeviceError& error) {
     around.no_gpus = error.what();

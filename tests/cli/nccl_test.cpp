@@ -111,6 +111,16 @@ TEST_F(NcclRun, SelftestComparesCollectives) {
             std::string::npos);
 }
 
+TEST_F(NcclRun, TheDoctorTellsGpusAndTheirLinks) {
+  const std::string bridged = twin("doctor --device cuda", "TWIN_GPUS=4 TWIN_NVLINKED=2");
+  EXPECT_NE(bridged.find("0 a GPU that is not there, 0.995117 of 1 GiB free (none, none), NVLink to 1, "), std::string::npos)
+      << bridged;
+  EXPECT_NE(bridged.find(", NVLink to 2\n"), std::string::npos) << bridged;
+  EXPECT_NE(bridged.find("libnccl_twin.so: version 2.28.9"), std::string::npos) << bridged;
+  EXPECT_NE(twin("doctor --device cuda", "TWIN_GPUS=2").find(", PCIe to the others"), std::string::npos);
+  EXPECT_EQ(twin("doctor --device cuda", "TWIN_GPUS=1").find("to the others"), std::string::npos);
+}
+
 // The measurement through the program: classes of links from the GPUs, the profile under their name.
 TEST_F(NcclRun, CalibrateMeasuresCollectives) {
   const std::string said =
