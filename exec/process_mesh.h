@@ -27,6 +27,7 @@
 
 namespace foreshard {
 
+class ProcessMesh;
 class WaitingRoom;
 
 struct MeshOptions {
@@ -43,11 +44,38 @@ struct MeshOptions {
 
 // A message that goes straight to where it belongs. Its place must stay until it is here or forgotten.
 struct MeshArrival {
+  // Here: in its place, or lent, as it is known where it stands. Wrong: of another size.
+  enum class State : std::uint8_t { Idle, Posted, Filling, Here, Wrong };
   std::span<std::byte> place = {};
-  std::condition_variable* changed = nullptr;                                                  // of whoever waits for it
-  std::int64_t when = 0;                                                                       // the sender's, on the own clock
-  enum class State : std::uint8_t { Idle, Posted, Filling, Here, Wrong } state = State::Idle;  // Wrong: of another size
-  std::size_t found = 0;                                                                       // bytes of a wrong one
+  std::condition_variable* changed = nullptr;  // of whoever waits for it
+  std::int64_t when = 0;                       // the sender's, on the own clock
+  State state = State::Idle;
+  std::uint64_t lent = 0;  // its address in the sender's memory; 0: it is not lent
+  std::size_t found = 0;   // bytes of a wrong one
+};
+
+// A thread that works with ranks of other processes of this machine reads their connections itself whenever it waits for them, so that no other
+// has to be woken for each message. From `begin`, or the first wait, to `end`; a wait that takes long ends it too. Of one thread at a time; made
+// once, used again and again.
+class MeshWatch {
+ public:
+  MeshWatch(ProcessMesh& mesh, std::span<const RankId> ranks);
+  ~MeshWatch() { end(); }
+  MeshWatch(const MeshWatch&) = delete;
+  MeshWatch& operator=(const MeshWatch&) = delete;
+  void begin();
+  void end();
+
+ private:
+  friend class ProcessMesh;
+  struct Connection {
+    int process = 0;
+    std::unique_lock<std::mutex> reading = {};
+  };
+  bool keeps(int process) const;
+  void pause_if_long();
+  std::vector<Connection> connections_;
+  std::int64_t since_ = 0;  // 0: it does not watch
 };
 
 class ProcessMesh {
@@ -65,21 +93,19 @@ class ProcessMesh {
   std::int64_t clock_offset() const { return offset_; }  // nanoseconds to add to the own steady clock: that of process 0
 
   // One message from rank to rank; received in the order sent, per channel. `when`: on the own clock, both ways.
-  struct Message {
-    std::vector<std::byte> bytes = {};
-    std::int64_t when = 0;
-  };
   void send(RankId from, RankId to, std::uint64_t channel, std::span<const std::byte> bytes, std::int64_t when);
-  Message receive(RankId from, RankId to, std::uint64_t channel, const Stop& stop);  // throws Stopped
   // The same, but where both processes are on one machine and the system lets them, the receiver takes the bytes from here itself: they must
   // stay as they are until it says, in a message of its own, that it has them. False: they have been sent.
   bool lend(RankId from, RankId to, std::uint64_t channel, std::span<const std::byte> bytes, std::int64_t when);
   bool lends_to(RankId to) const;  // whether `lend` may do so
   bool borrows_from(RankId from) const;
   // The next message of the channel that nobody waits for yet goes to this place. `await` throws Stopped, and DeviceError for a message of
-  // another size, or when the sender has ended. After `forget` nothing is written there any more.
+  // another size, or when the sender has ended. `meet` is an await that leaves what is lent where it is, to be taken piece by piece: bytes from
+  // `at` on. After `forget` nothing is written to the place any more.
   void post(RankId from, RankId to, std::uint64_t channel, MeshArrival& arrival);
-  void await(RankId from, MeshArrival& arrival, const Stop& stop);
+  void await(RankId from, MeshArrival& arrival, const Stop& stop, MeshWatch& watch);
+  void meet(RankId from, MeshArrival& arrival, const Stop& stop, MeshWatch& watch);
+  void take(RankId from, const MeshArrival& arrival, std::size_t at, std::span<std::byte> piece);
   void forget(RankId from, RankId to, std::uint64_t channel, MeshArrival& arrival);
 
   // Called by one thread of every process, in the same order; throw DeviceError when another process failed or ended.
@@ -101,11 +127,13 @@ class ProcessMesh {
   std::vector<Running> others_running() const;  // as last heard
 
  private:
+  friend class MeshWatch;
   struct Frame;
   struct Peer {
     Socket socket = {};
     std::mutex sending = {};
     std::thread reader = {};
+    std::mutex reading = {};  // of whoever reads a frame
     std::atomic<std::int64_t> heard = 0, ended = 0;
     std::atomic<bool> works = false, over = false;  // over: it said that it goes
     int borrows_from = 0;                           // its process number on this machine, if its memory can be read; else 0
@@ -119,6 +147,12 @@ class ProcessMesh {
   using Channel = std::tuple<std::int32_t, std::int32_t, std::uint64_t>;  // from, to, channel; processes: channel kControl
   struct ChannelHash {
     std::size_t operator()(const Channel& channel) const;
+  };
+  struct Message {
+    std::vector<std::byte> bytes = {};
+    std::int64_t when = 0;
+    std::uint64_t lent = 0;  // as of an arrival; then `bytes` is empty
+    std::size_t size = 0;    // of what is lent
   };
   struct Inbox {  // messages that nobody waits for yet, or places that no message has come for yet
     std::deque<Message> messages = {};
@@ -137,25 +171,34 @@ class ProcessMesh {
   void find_neighbours(Deadline until);
   void read(int process);
   void read_all(int process);
+  bool read_frame(int process);
+  template <class Read>
+  bool goes_on(int process, const Read& read);
+  void lose(int process, const std::string& problem);
+  enum class Waiting : std::uint8_t { Nothing, Short, Long };
+  Waiting waiting_frame(const Peer& peer) const;
+  bool look_out(int process, const MeshArrival& arrival, MeshWatch& watch);
   void read_message(int process, const Frame& frame);
   MeshArrival* place_for(Peer& peer, const Channel& channel, const Frame& frame);
   bool land(Peer& peer, const Channel& channel, const Frame& frame);
   void fill(Peer& peer, std::span<std::byte> place);
   bool lends() const;
-  void borrow(Peer& peer, std::uint64_t address, std::span<std::byte> place) const;
-  void land_borrowed(Peer& peer, const Channel& channel, const Frame& frame);
+  void hear_of_lent(Peer& peer, const Channel& channel, const Frame& frame);
   void leave(Peer& peer, bool whole, bool broken);
   std::vector<std::byte> read_bytes(Peer& peer, std::int64_t bytes);
   void expect_sender(int process, const Frame& frame) const;
-  void take(int process, const Frame& frame);
+  void hear(int process, const Frame& frame);
   void beat();
   void beat_once(const Running& running);
   void write(int process, const Frame& frame, std::span<const std::byte> bytes);
-  void blaming(int process, const std::function<void()>& sends);
+  template <class Work>
+  void blaming(int process, const Work& work);
+  [[noreturn]] void blame(int process, const std::string& problem);
   void write_words(int process, std::span<const std::byte> words);
   void expect_room(const Peer& peer, std::int64_t bytes) const;
   bool write_soon(int process, const Frame& frame, std::span<const std::byte> bytes, std::chrono::milliseconds within);
   void put(const Channel& channel, Message message);
+  static void arrive(MeshArrival& arrival, const Message& message);
   void fail(const std::string& why);
   void log(const std::string& event);
   std::string name(int process) const;

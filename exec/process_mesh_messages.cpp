@@ -13,7 +13,7 @@ using namespace mesh;
 
 namespace {
 
-constexpr int kLooks = 40;
+constexpr std::chrono::microseconds kMoment{100};
 constexpr std::size_t kMostAtOnce = std::size_t{16} << 20U;
 
 // Half the memory of the machine: messages that wait there beyond it come from a peer that is broken.
@@ -85,19 +85,14 @@ void ProcessMesh::write_words(int process, std::span<const std::byte> words) {
   });
 }
 
-// Who cannot be written to has a name, and mostly a reason.
-void ProcessMesh::blaming(int process, const std::function<void()>& sends) {
-  try {
-    sends();
-  } catch (const DeviceError& error) {
-    {
-      std::unique_lock lock(mutex_);  // who reads this connection knows more: what the other said last, or that it has ended
-      changed_.wait_for(lock, kWord, [&] { return !failure_.empty(); });
-    }
-    fail(name(process) + ": " + error.what() + last_heard(process));
-    const std::lock_guard lock(mutex_);
-    throw DeviceError("the run", failure_);
+void ProcessMesh::blame(int process, const std::string& problem) {
+  {
+    std::unique_lock lock(mutex_);  // who reads this connection knows more: what the other said last, or that it has ended
+    changed_.wait_for(lock, kWord, [&] { return !failure_.empty(); });
   }
+  fail(name(process) + ": " + problem + last_heard(process));
+  const std::lock_guard lock(mutex_);
+  throw DeviceError("the run", failure_);
 }
 
 // ---- what has come ----------------------------------------------------------------------------------------------------------
@@ -113,23 +108,16 @@ void ProcessMesh::put(const Channel& channel, Message message) {
   }
   MeshArrival& arrival = *inbox.places.front();
   inbox.places.pop_front();
-  const bool fits = message.bytes.size() == arrival.place.size();
-  if (fits) std::copy(message.bytes.begin(), message.bytes.end(), arrival.place.begin());
-  arrival.found = message.bytes.size(), arrival.when = message.when;
-  arrival.state = fits ? MeshArrival::State::Here : MeshArrival::State::Wrong;
+  arrive(arrival, message);
   arrival.changed->notify_all();
 }
 
-ProcessMesh::Message ProcessMesh::receive(RankId from, RankId to, std::uint64_t channel, const Stop& stop) {
-  std::unique_lock lock(mutex_);
-  Inbox& inbox = inbox_[{from.value, to.value, channel}];
-  const int there = process_of(from);
-  stop.wait(lock, changed_, [&] { return !inbox.messages.empty() || has_ended(there); });
-  if (inbox.messages.empty()) throw DeviceError("receiving from " + name(there), "it has ended");
-  Message message = std::move(inbox.messages.front());
-  inbox.messages.pop_front();
-  waiting_ -= static_cast<std::int64_t>(message.bytes.size());
-  return message;
+void ProcessMesh::arrive(MeshArrival& arrival, const Message& message) {
+  const std::size_t size = message.lent != 0 ? message.size : message.bytes.size();
+  const bool fits = size == arrival.place.size();
+  if (fits) std::copy(message.bytes.begin(), message.bytes.end(), arrival.place.begin());
+  arrival.found = size, arrival.when = message.when, arrival.lent = message.lent;
+  arrival.state = fits ? MeshArrival::State::Here : MeshArrival::State::Wrong;
 }
 
 void ProcessMesh::post(RankId from, RankId to, std::uint64_t channel, MeshArrival& arrival) {
@@ -143,21 +131,23 @@ void ProcessMesh::post(RankId from, RankId to, std::uint64_t channel, MeshArriva
   const Message message = std::move(inbox.messages.front());
   inbox.messages.pop_front();
   waiting_ -= static_cast<std::int64_t>(message.bytes.size());
-  const bool fits = message.bytes.size() == arrival.place.size();
-  if (fits) std::copy(message.bytes.begin(), message.bytes.end(), arrival.place.begin());
-  arrival.found = message.bytes.size(), arrival.when = message.when;
-  arrival.state = fits ? MeshArrival::State::Here : MeshArrival::State::Wrong;
+  arrive(arrival, message);
 }
 
-void ProcessMesh::await(RankId from, MeshArrival& arrival, const Stop& stop) {
-  std::unique_lock lock(mutex_);
+void ProcessMesh::await(RankId from, MeshArrival& arrival, const Stop& stop, MeshWatch& watch) {
+  meet(from, arrival, stop, watch);
+  if (arrival.lent != 0) take(from, arrival, 0, arrival.place);
+}
+
+void ProcessMesh::meet(RankId from, MeshArrival& arrival, const Stop& stop, MeshWatch& watch) {
   const int there = process_of(from);
   using State = MeshArrival::State;
   const auto here = [&] { return arrival.state == State::Here || arrival.state == State::Wrong; };
-  // What is on its way is often here before a thread could fall asleep and be woken.
-  for (int look = 0; look < kLooks && !here(); ++look) {
+  watch.pause_if_long();
+  std::unique_lock lock(mutex_);
+  if (!here()) {
     lock.unlock();
-    std::this_thread::yield();
+    if (!look_out(there, arrival, watch)) watch.end();
     lock.lock();
   }
   stop.wait(lock, *arrival.changed, [&] { return here() || has_ended(there); });
@@ -231,26 +221,37 @@ void ProcessMesh::read(int process) {
 
 void ProcessMesh::read_all(int process) {
   Peer& peer = *peers_[static_cast<std::size_t>(process)];
-  try {
-    while (true) {
-      Frame frame;
-      if (!peer.socket.receive(static_cast<MeshFrame*>(&frame), sizeof(MeshFrame))) break;
-      check_frame(frame, peer.socket.peer());
-      peer.heard = steady_now();
-      if (frame.kind == MeshKind::Message || frame.kind == MeshKind::Lent)
-        read_message(process, frame);
-      else
-        take(process, frame);
-      if (frame.kind == MeshKind::Bye) return;
-    }
+  const auto next = [&] {
+    static_cast<void>(peer.socket.wait_for_bytes(Deadline::max()));
+    const std::lock_guard reading(peer.reading);
+    return !peer.socket.has_bytes() || read_frame(process);  // none: who kept watch has read them
+  };
+  while (goes_on(process, next)) continue;
+}
+
+// False: nothing more will come.
+bool ProcessMesh::read_frame(int process) {
+  Peer& peer = *peers_[static_cast<std::size_t>(process)];
+  Frame frame;
+  if (!peer.socket.receive(static_cast<MeshFrame*>(&frame), sizeof(MeshFrame))) {
     fail(name(process) + ": it has ended" + last_heard(process));
-  } catch (const DeviceError& error) {
-    {
-      const std::lock_guard lock(mutex_);
-      if (closed_) return;
-    }
-    fail(name(process) + ": " + error.what() + last_heard(process));
+    return false;
   }
+  check_frame(frame, peer.socket.peer());
+  peer.heard = steady_now();
+  if (frame.kind == MeshKind::Message || frame.kind == MeshKind::Lent)
+    read_message(process, frame);
+  else
+    hear(process, frame);
+  return frame.kind != MeshKind::Bye;
+}
+
+void ProcessMesh::lose(int process, const std::string& problem) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (closed_) return;
+  }
+  fail(name(process) + ": " + problem + last_heard(process));
 }
 
 // A rank of that process to a rank of this one, or the processes to each other.
@@ -267,7 +268,7 @@ void ProcessMesh::read_message(int process, const Frame& frame) {
   expect_sender(process, frame);
   Peer& peer = *peers_[static_cast<std::size_t>(process)];
   const Channel channel{frame.from, frame.to, frame.channel};
-  if (frame.kind == MeshKind::Lent) return land_borrowed(peer, channel, frame);
+  if (frame.kind == MeshKind::Lent) return hear_of_lent(peer, channel, frame);
   if (land(peer, channel, frame)) return;
   expect_room(peer, frame.bytes);
   put(channel, {read_bytes(peer, frame.bytes), frame.when - offset_});
@@ -286,7 +287,7 @@ MeshArrival* ProcessMesh::place_for(Peer& peer, const Channel& channel, const Fr
   if (inbox.places.empty()) return nullptr;
   MeshArrival* arrival = inbox.places.front();
   inbox.places.pop_front();
-  arrival->found = static_cast<std::size_t>(frame.bytes), arrival->when = frame.when - offset_;
+  arrival->found = static_cast<std::size_t>(frame.bytes), arrival->when = frame.when - offset_, arrival->lent = 0;
   if (arrival->found != arrival->place.size()) {
     arrival->state = MeshArrival::State::Wrong;
     arrival->changed->notify_all();
@@ -357,7 +358,7 @@ std::vector<std::byte> ProcessMesh::read_bytes(Peer& peer, std::int64_t count) {
   return bytes;
 }
 
-void ProcessMesh::take(int process, const Frame& frame) {
+void ProcessMesh::hear(int process, const Frame& frame) {
   Peer& peer = *peers_[static_cast<std::size_t>(process)];
   const std::vector<std::byte> bytes = read_bytes(peer, frame.bytes);
   const std::string words = printable({reinterpret_cast<const char*>(bytes.data()), bytes.size()});

@@ -107,38 +107,23 @@ bool ProcessMesh::lend(RankId from, RankId to, std::uint64_t channel, std::span<
   return true;
 }
 
-void ProcessMesh::borrow(Peer& peer, std::uint64_t address, std::span<std::byte> place) const {
-  if (!read_memory(peer.borrows_from, address, place.data(), place.size()))
-    throw DeviceError("reading the memory of process " + std::to_string(peer.borrows_from) + " of this machine",
-                      std::strerror(errno));
-}
-
-void ProcessMesh::land_borrowed(Peer& peer, const Channel& channel, const Frame& frame) {
+void ProcessMesh::hear_of_lent(Peer& peer, const Channel& channel, const Frame& frame) {
   std::uint64_t address = 0;
   if (!peer.socket.receive(&address, sizeof address))
     throw DeviceError("receiving from " + peer.socket.peer(), "the connection ended");
-  if (peer.borrows_from == 0)
+  if (peer.borrows_from == 0 || address == 0)
     throw DeviceError("receiving from " + peer.socket.peer(), "a message in a memory that cannot be read");
-  MeshArrival* arrival = place_for(peer, channel, frame);
-  if (!arrival) {
-    expect_room(peer, frame.bytes);
-    std::vector<std::byte> bytes(static_cast<std::size_t>(frame.bytes));
-    borrow(peer, address, bytes);
-    return put(channel, {std::move(bytes), frame.when - offset_});
-  }
-  const std::span<std::byte> place = arrival->place;
-  {
-    const std::lock_guard lock(mutex_);
-    if (!peer.filling) return;  // forgotten
-    peer.touches = true;
-  }
-  try {
-    borrow(peer, address, place);
-  } catch (const DeviceError&) {
-    leave(peer, false, true);
-    throw;
-  }
-  leave(peer, true, false);
+  put(channel, {.when = frame.when - offset_, .lent = address, .size = static_cast<std::size_t>(frame.bytes)});
+}
+
+// By the thread that needs the bytes, into the caches of its core.
+void ProcessMesh::take(RankId from, const MeshArrival& arrival, std::size_t at, std::span<std::byte> piece) {
+  const int there = process_of(from);
+  const int process = peers_[static_cast<std::size_t>(there)]->borrows_from;
+  blaming(there, [&] {
+    if (!read_memory(process, arrival.lent + at, piece.data(), piece.size()))
+      throw DeviceError("reading the memory of process " + std::to_string(process) + " of this machine", std::strerror(errno));
+  });
 }
 
 }  // namespace foreshard

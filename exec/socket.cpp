@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -111,6 +112,11 @@ bool Socket::can_send() const {
   return ::poll(&entry, 1, 0) > 0;
 }
 
+bool Socket::has_bytes() const {
+  pollfd entry{.fd = descriptor_, .events = POLLIN, .revents = 0};
+  return ::poll(&entry, 1, 0) > 0;
+}
+
 bool Socket::ended() const {
   pollfd entry{.fd = descriptor_, .events = POLLRDHUP, .revents = 0};
   return ::poll(&entry, 1, 0) > 0;
@@ -155,6 +161,16 @@ std::size_t Socket::receive_some(void* data, std::size_t bytes) {
     if (errno == EAGAIN || errno == EWOULDBLOCK) return 0;
     if (errno != EINTR) throw DeviceError("receiving from " + peer_, why());
   }
+}
+
+std::size_t Socket::look(void* data, std::size_t bytes) const {
+  const ssize_t got = ::recv(descriptor_, data, bytes, MSG_DONTWAIT | MSG_PEEK);
+  return got > 0 ? static_cast<std::size_t>(got) : 0;
+}
+
+std::size_t Socket::waiting() const {
+  int bytes = 0;
+  return ::ioctl(descriptor_, FIONREAD, &bytes) == 0 && bytes > 0 ? static_cast<std::size_t>(bytes) : 0;
 }
 
 namespace {

@@ -33,11 +33,15 @@ class Socket {
   void send(const void* data, std::size_t bytes, Deadline until = Deadline::max());
   // Whether a short message would leave at once.
   bool can_send() const;
-  bool ended() const;  // by the other side; what it sent before may still lie here
+  bool has_bytes() const;  // to receive, or has ended
+  bool ended() const;      // by the other side; what it sent before may still lie here
   // False at a clean end of the connection before the first byte.
   bool receive(void* data, std::size_t bytes, Deadline until = Deadline::max());
   // What has come of at most `bytes`, without waiting; 0: nothing. The end of the connection is a DeviceError.
   std::size_t receive_some(void* data, std::size_t bytes);
+  // The same, but it stays; an end is nothing.
+  std::size_t look(void* data, std::size_t bytes) const;
+  std::size_t waiting() const;  // bytes that have come
   // Until something has come, or the connection has ended. False when the deadline passed.
   bool wait_for_bytes(Deadline until) const;
 

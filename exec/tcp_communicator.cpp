@@ -1,21 +1,20 @@
 #include "exec/tcp_communicator.h"
 
 #include <algorithm>
-#include <chrono>
+#include <array>
 #include <condition_variable>
 #include <cstring>
 
 #include "core/error.h"
 #include "exec/host_device.h"
 #include "exec/host_reduce.h"
+#include "exec/tcp_meeting.h"
 
 namespace foreshard {
 
-namespace {
+using namespace tcp;
 
-std::int64_t now() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+namespace {
 
 // FNV-1a, 64 bits; 0 is kept for what the processes say to each other.
 std::uint64_t channel_of(const std::string& words) {
@@ -26,40 +25,12 @@ std::uint64_t channel_of(const std::string& words) {
 
 // Bytes that are sent, received and summed at once: few enough to lie in the nearer caches, enough that a message costs little.
 constexpr std::int64_t kLargeChunk = 512 << 10, kSmallChunk = 256 << 10, kLarge = 2 << 20;
+// What is lent is taken and summed in pieces that never leave the cache of the core.
+constexpr std::int64_t kPiece = 128 << 10;
 // A rank sends so many chunks before it sums the first.
 constexpr std::int64_t kAhead = 4;
 // A peer is at most this many chunks further, so that each chunk finds its place waiting.
 constexpr std::int64_t kPlaces = 2 * kAhead + 1;
-
-struct Wire {
-  ProcessMesh& mesh;
-  const Stop& stop;
-  RankId own = {};
-
-  void send(RankId to, std::uint64_t channel, const std::byte* data, std::int64_t bytes, std::int64_t when) const {
-    mesh.send(own, to, channel, {data, static_cast<std::size_t>(bytes)}, when);
-  }
-  void lend(RankId to, std::uint64_t channel, const std::byte* data, std::int64_t bytes, std::int64_t when) const {
-    mesh.lend(own, to, channel, {data, static_cast<std::size_t>(bytes)}, when);
-  }
-};
-
-// A message that is awaited, with all that is needed to forget it.
-struct Landing {
-  RankId from = {};
-  std::uint64_t channel = 0;
-  MeshArrival arrival = {};
-
-  void post(const Wire& wire, std::byte* place, std::int64_t bytes, std::condition_variable& changed) {
-    arrival.place = {place, static_cast<std::size_t>(bytes)}, arrival.changed = &changed;
-    wire.mesh.post(from, wire.own, channel, arrival);
-  }
-  void await(const Wire& wire, std::int64_t& met) {
-    wire.mesh.await(from, arrival, wire.stop);
-    met = std::max(met, arrival.when);
-  }
-  void forget(const Wire& wire) { wire.mesh.forget(from, wire.own, channel, arrival); }
-};
 
 // Elements of the operands that one member sums, or gives to one other; in chunks, of which there is always one.
 struct Region {
@@ -71,10 +42,10 @@ struct Region {
   Region chunk(std::int64_t c) const { return {at + c * size(), std::min(size(), bytes - c * size())}; }
 };
 
-class CollectiveTask : public StreamTask {
+class CollectiveTask : public MeetingTask {
  public:
-  CollectiveTask(const CollectiveCall& call, Wire wire, std::size_t place)
-      : call_(call), wire_(wire), own_(static_cast<std::int64_t>(place)) {
+  CollectiveTask(const CollectiveCall& call, const Wire& wire, std::size_t place)
+      : MeetingTask(wire, call.members), call_(call), own_(static_cast<std::int64_t>(place)) {
     const std::string name = "collective " + std::to_string(call.what.group.value) + " " +
                              std::to_string(call.members.front().value) + " " + std::to_string(call.sequence);
     first_ = channel_of(name), second_ = channel_of(name + " result"), third_ = channel_of(name + " done");
@@ -90,7 +61,6 @@ class CollectiveTask : public StreamTask {
   std::int64_t part() const { return call_.what.bytes.value / members_; }
 
   CollectiveCall call_;
-  Wire wire_;
   std::int64_t own_ = 0, members_ = 1, each_ = 1;
   // To those who lent something: it has been taken. From those who borrowed: the operands are free.
   void part_from_neighbours() {
@@ -121,40 +91,29 @@ class CollectiveTask : public StreamTask {
 // (Patarasu and Yuan 2009), in two rounds instead of 2 (n - 1).
 class ReductionTask : public CollectiveTask {
  public:
-  ReductionTask(const CollectiveCall& call, Wire wire, std::size_t place) : CollectiveTask(call, wire, place) {
+  ReductionTask(const CollectiveCall& call, const Wire& wire, std::size_t place) : CollectiveTask(call, wire, place) {
     const std::string& words = call.what.attributes;
     how_ = says(words, "max") ? Reduction::Max : says(words, "mean") ? Reduction::Mean : Reduction::Sum;
     accumulate_ = says(words, "accumulate");
     const Region own = region(own_);
     const std::int64_t places = std::min(kPlaces, own.chunks()), length = std::min(own.size(), own.bytes);
     for (std::int64_t i = 0; i < members_; ++i) most_chunks_ = std::max(most_chunks_, region(i).chunks());
-    memory_.resize(static_cast<std::size_t>(places * (members_ - 1) * length));
+    const std::int64_t chunks = places * (members_ - 1) * length;
+    length_ = std::min(length, kPiece);
+    memory_ = std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(chunks + members_ * length_));
+    taken_ = memory_.get() + chunks;
     parts_.resize(static_cast<std::size_t>(places * members_));
     sources_.resize(static_cast<std::size_t>(members_));
     for (std::int64_t c = 0; c < places; ++c)
       for (std::int64_t i = 0, at = 0; i < members_; ++i) {
         Part& it = part_at(c, i);
         it.landing.from = member(i), it.landing.channel = first_;
-        if (i != own_) it.memory = memory_.data() + (c * (members_ - 1) + at++) * length;
+        if (i != own_) it.memory = memory_.get() + (c * (members_ - 1) + at++) * length;
       }
     if (!sliced()) return;
     std::size_t count = 0;
     for (std::int64_t i = 0; i < members_; ++i) count += i == own_ ? 0U : static_cast<std::size_t>(region(i).chunks());
     results_.resize(count);
-  }
-
-  TaskTimes run(int) override {
-    TaskTimes times{.met = now()};
-    try {
-      meet(times);
-      part_from_neighbours();
-    } catch (...) {  // nobody may write to the operands any more
-      for (Part& it : parts_) it.landing.forget(wire_);
-      for (Landing& it : results_) it.forget(wire_);
-      forget_neighbours();
-      throw;
-    }
-    return times;
   }
 
  private:
@@ -181,7 +140,7 @@ class ReductionTask : public CollectiveTask {
     return call_.to.data - (scatters ? part() * own_ : 0);
   }
 
-  void meet(TaskTimes& times) {
+  void meet(TaskTimes& times) override {
     const std::int64_t arrived = times.met, chunks = region(own_).chunks();
     for (std::int64_t c = 0; c < places(); ++c) await_parts(c);
     await_results();
@@ -195,6 +154,12 @@ class ReductionTask : public CollectiveTask {
     }
     std::int64_t unused = 0;
     for (Landing& it : results_) it.await(wire_, unused);
+    part_from_neighbours();
+  }
+  void forget() override {
+    for (Part& it : parts_) it.landing.forget(wire_);
+    for (Landing& it : results_) it.forget(wire_);
+    forget_neighbours();
   }
 
   // In place, what is added to is overwritten here while others may still want to read it.
@@ -226,23 +191,43 @@ class ReductionTask : public CollectiveTask {
 
   void sum(std::int64_t c, TaskTimes& times) {
     const Region chunk = region(own_).chunk(c);
+    bool lent = false;
     for (std::int64_t i = 0; i < members_; ++i) {
-      Part& it = part_at(c % places(), i);
-      if (i != own_) it.landing.await(wire_, times.met);
-      sources_[static_cast<std::size_t>(i)] = i == own_ ? call_.from.data + chunk.at : it.memory;
+      if (i == own_) continue;
+      part_at(c % places(), i).landing.meet(wire_, times.met);
+      lent = lent || part_at(c % places(), i).landing.lent();
     }
-    const std::int64_t before = thread_cpu_time();
-    std::byte* to = target() + chunk.at;
-    reduce(call_.from.dtype, how_, accumulate_, sources_, std::span(&to, 1), 0, chunk.bytes / each_);
-    times.own += thread_cpu_time() - before;
+    const std::int64_t piece = lent ? length_ : std::max<std::int64_t>(chunk.bytes, 1);
+    for (std::int64_t at = 0; at < chunk.bytes; at += piece)
+      sum_piece(c, {chunk.at + at, std::min(piece, chunk.bytes - at)}, times);
     if (c + places() < region(own_).chunks()) await_parts(c + places());
     for (std::int64_t i = 1; i < members_ && sliced(); ++i)
       wire_.lend(member(next(i)), second_, call_.to.data + chunk.at, chunk.bytes, times.met);
   }
 
+  void sum_piece(std::int64_t c, Region piece, TaskTimes& times) {
+    const std::int64_t offset = piece.at - region(own_).chunk(c).at;
+    for (std::int64_t i = 0; i < members_; ++i) {
+      const std::byte*& source = sources_[static_cast<std::size_t>(i)];
+      const Landing& it = part_at(c % places(), i).landing;
+      if (i == own_)
+        source = call_.from.data + piece.at;
+      else if (it.lent())
+        source = it.take(wire_, offset, taken_ + i * length_, piece.bytes);
+      else
+        source = part_at(c % places(), i).memory + offset;
+    }
+    const std::int64_t before = thread_cpu_time();
+    std::byte* to = target() + piece.at;
+    reduce(call_.from.dtype, how_, accumulate_, sources_, std::span(&to, 1), 0, piece.bytes / each_);
+    times.own += thread_cpu_time() - before;
+  }
+
   std::int64_t most_chunks_ = 0;
-  std::vector<std::byte> memory_;
-  std::vector<Part> parts_;  // [place][member]
+  std::int64_t length_ = 0;              // of a piece
+  std::unique_ptr<std::byte[]> memory_;  // for messages; where all is lent its pages are never touched
+  std::byte* taken_ = nullptr;           // its end: [member], pieces of what is lent
+  std::vector<Part> parts_;              // [place][member]
   std::vector<Landing> results_;
   std::vector<const std::byte*> sources_;
   Reduction how_ = Reduction::Sum;
@@ -252,23 +237,10 @@ class ReductionTask : public CollectiveTask {
 // All-gather, broadcast, all-to-all: every byte goes straight to where it belongs.
 class GatherTask : public CollectiveTask {
  public:
-  GatherTask(const CollectiveCall& call, Wire wire, std::size_t place) : CollectiveTask(call, wire, place) {
+  GatherTask(const CollectiveCall& call, const Wire& wire, std::size_t place) : CollectiveTask(call, wire, place) {
     for (std::int64_t i = 1; i < members_; ++i)
       for (std::int64_t c = 0; c < incoming(next(i)).chunks(); ++c)
         landings_.push_back({.from = member(next(i)), .channel = first_});
-  }
-
-  TaskTimes run(int) override {
-    TaskTimes times{.met = now()};
-    try {
-      meet(times);
-      part_from_neighbours();
-    } catch (...) {
-      for (Landing& it : landings_) it.forget(wire_);
-      forget_neighbours();
-      throw;
-    }
-    return times;
   }
 
  private:
@@ -288,7 +260,7 @@ class GatherTask : public CollectiveTask {
     return {part() * from, part()};
   }
 
-  void meet(TaskTimes& times) {
+  void meet(TaskTimes& times) override {
     const std::int64_t arrived = times.met;
     // In place, an all-to-all overwrites what it has yet to send.
     const bool late = overwrites();
@@ -302,6 +274,11 @@ class GatherTask : public CollectiveTask {
     if (late) post();
     keep_own(times);
     for (Landing& it : landings_) it.await(wire_, times.met);
+    part_from_neighbours();
+  }
+  void forget() override {
+    for (Landing& it : landings_) it.forget(wire_);
+    forget_neighbours();
   }
 
   bool overwrites() const { return call_.what.kind == CollectiveKind::AllToAll && in_place(); }
@@ -335,9 +312,9 @@ class GatherTask : public CollectiveTask {
 };
 
 // The receiver tells the sender that it has the message; both know then when they met.
-class ExchangeTask : public StreamTask {
+class ExchangeTask : public MeetingTask {
  public:
-  ExchangeTask(const ExchangeCall& call, Wire wire) : call_(call), wire_(wire) {
+  ExchangeTask(const ExchangeCall& call, const Wire& wire) : MeetingTask(wire, std::array{call.from, call.to}), call_(call) {
     const std::string name = "exchange " + call.tag + " ";
     out_ = channel_of(name + std::to_string(call.sent));
     taken_in_ = channel_of(name + "taken " + std::to_string(call.received));
@@ -345,20 +322,12 @@ class ExchangeTask : public StreamTask {
     taken_.from = call.to, taken_.channel = channel_of(name + "taken " + std::to_string(call.sent));
   }
 
-  TaskTimes run(int) override {
-    TaskTimes times{.met = now()};
-    try {
-      meet(times);
-    } catch (...) {
-      if (call_.from.valid()) message_.forget(wire_);
-      if (call_.to.valid()) taken_.forget(wire_);
-      throw;
-    }
-    return times;
-  }
-
  private:
-  void meet(TaskTimes& times) {
+  void forget() override {
+    if (call_.from.valid()) message_.forget(wire_);
+    if (call_.to.valid()) taken_.forget(wire_);
+  }
+  void meet(TaskTimes& times) override {
     const std::int64_t arrived = times.met;
     if (call_.from.valid()) message_.post(wire_, call_.receive.data, call_.receive.bytes.value, changed_);
     if (call_.to.valid()) taken_.post(wire_, nullptr, 0, changed_);
@@ -371,7 +340,6 @@ class ExchangeTask : public StreamTask {
   }
 
   ExchangeCall call_;
-  Wire wire_;
   std::uint64_t out_ = 0, taken_in_ = 0;
   Landing message_ = {}, taken_ = {};
   std::condition_variable changed_;

@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstring>
 #include <random>
 
@@ -216,10 +217,11 @@ TEST(MeshFuzz, ABrokenPeerStopsTheRunAndNothingElse) {
       std::vector<std::byte> place(100);
       std::condition_variable changed;
       MeshArrival arrival{.place = place, .changed = &changed};
+      MeshWatch watch(mesh, std::array{RankId{1}});
       try {
         for (int i = 0; i < 3; ++i) {
           mesh.post({1}, {0}, 7, arrival);
-          mesh.await({1}, arrival, stop);
+          mesh.await({1}, arrival, stop, watch);
           ++got;
         }
         static_cast<void>(mesh.all_gather("x"));
@@ -230,6 +232,7 @@ TEST(MeshFuzz, ABrokenPeerStopsTheRunAndNothingElse) {
         EXPECT_NE(std::string(error.what()), "");
         ++failed;
       }
+      watch.end();
       mesh.forget({1}, {0}, 7, arrival);
       mesh.guard(nullptr);
     });
