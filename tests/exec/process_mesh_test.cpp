@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstring>
 #include <functional>
 #include <future>
@@ -20,6 +21,15 @@ namespace foreshard {
 namespace {
 
 using namespace std::chrono_literals;
+
+std::string message(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "";
+}
 
 // 5 ranks on 3 processes: 0, 1-2, 3-4, as floor(p 5 / 3) = 0, 1, 3, 5 says.
 TEST(ProcessMesh, DealsRanksInOrder) {
@@ -138,10 +148,41 @@ TEST(TcpCommunicator, CollectivesGiveTheBitsOfThreads) {
     Case at = cases[i];
     at.what.group = {0};
     const Blocks expected = by_threads(at, 4);
-    EXPECT_EQ(by_processes(at, 4, 4, true), expected) << "case " << i;
     for (const int processes : {4, 3})
-      EXPECT_EQ(by_processes(at, 4, processes, false), expected) << "case " << i << ", " << processes;
+      for (const bool lends : {true, false})
+        EXPECT_EQ(by_processes(at, 4, processes, lends), expected) << "case " << i << ", " << processes << ", " << lends;
   }
+}
+
+// Two messages are lent before anybody waits for them. The first is taken in two pieces, the second has not the size that is awaited.
+TEST(ProcessMesh, WhatIsLentMayComeEarly) {
+  in_processes(2, 2, [](ProcessMesh& mesh) {
+    std::vector<std::byte> bytes(100'000);
+    for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * 7);
+    if (mesh.process() == 0) {
+      for (int i = 0; i < 2; ++i) EXPECT_EQ(mesh.lend({0}, {1}, 9, bytes, 0), mesh.lends_to({1}));
+      for (int i = 0; i < 2; ++i) static_cast<void>(mesh.all_gather(""));  // they have come; they have been taken
+      return;
+    }
+    static_cast<void>(mesh.all_gather(""));
+    std::vector<std::byte> place(bytes.size());
+    std::condition_variable changed;
+    Stop stop;
+    MeshWatch watch(mesh, std::array{RankId{0}});
+    MeshArrival whole{.place = place, .changed = &changed},
+        short_one{.place = std::span(place).first(99'999), .changed = &changed};
+    mesh.post({0}, {1}, 9, whole);
+    mesh.meet({0}, whole, stop, watch);
+    if (mesh.borrows_from({0}))
+      for (const std::size_t at : {0, 60'000})
+        mesh.take({0}, whole, at, std::span(place).subspan(at, at == 0 ? 60'000 : 40'000));
+    EXPECT_EQ(place, bytes);
+    mesh.post({0}, {1}, 9, short_one);
+    EXPECT_EQ(message([&] { mesh.await({0}, short_one, stop, watch); }),
+              "receiving from process 0 (rank 0) failed: a message of 100000 bytes instead of 99999 bytes");
+    watch.end();
+    static_cast<void>(mesh.all_gather(""));
+  });
 }
 
 // A whole training: losses of every step are the same double.
@@ -210,15 +251,6 @@ TEST(ProcessMesh, AHangAnywhereIsNamedByAll) {
     }
   });
   EXPECT_EQ(told, 2);
-}
-
-std::string message(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-  return "";
 }
 
 TEST(ProcessMesh, WhoDoesNotComeIsNamed) {
