@@ -9,13 +9,16 @@ namespace {
 // Sums over the stages of a chain first, middle ... middle, last.
 struct Chain {
   const PipelineTimes& t;
-  double both(int stage) const {
-    const auto i = static_cast<std::size_t>(kind(stage));
-    return t.forward[i] + t.backward[i];
-  }
+  double both(int stage) const { return forward(stage) + backward(stage); }
   int kind(int stage) const { return t.ranks == 1 ? 3 : stage == 0 ? 0 : stage + 1 == t.ranks ? 2 : 1; }
-  double forward(int stage) const { return t.forward[static_cast<std::size_t>(kind(stage))]; }
-  double backward(int stage) const { return t.backward[static_cast<std::size_t>(kind(stage))]; }
+  bool has_fewer(int stage) const { return stage > 0 && stage <= t.fewer; }
+  double forward(int stage) const {
+    return t.forward[static_cast<std::size_t>(kind(stage))] - (has_fewer(stage) ? t.forward_less : 0);
+  }
+  double backward(int stage) const {
+    return t.backward[static_cast<std::size_t>(kind(stage))] - (has_fewer(stage) ? t.backward_less : 0);
+  }
+  double both_between() const { return t.forward[1] + t.backward[1]; }
   // F and B of the stages [from, to), without transfers.
   double sum(int from, int to) const {
     double all = 0;
@@ -23,7 +26,8 @@ struct Chain {
     int middles = to - from;
     if (from == 0) all += both(0), --middles;
     if (to == t.ranks && t.ranks > 1) all += both(t.ranks - 1), --middles;
-    return all + (middles > 0 ? middles * both(1) : 0);
+    const int few = std::max(0, std::min(to, t.fewer + 1) - std::max(from, 1));
+    return all + (middles > 0 ? middles * both_between() - few * (t.forward_less + t.backward_less) : 0);
   }
 };
 
@@ -37,7 +41,7 @@ double one_f_one_b(const PipelineTimes& t) {
   double longest = 0;
   // Fewer micro-batches than ranks: the last m - 1 ranks turn as a whole.
   const int turning = m - 1 < p ? p - static_cast<int>(m - 1) : 0;
-  for (const int r : {0, 1, turning, p - 2, p - 1}) {
+  for (const int r : {0, 1, t.fewer + 1, turning, p - 2, p - 1}) {
     if (r < 0 || r >= p) continue;
     const double before = chain.sum(0, r) + 2 * t.hop * r;
     const double down = chain.sum(r, p) + 2 * t.hop * (p - 1 - r);
@@ -63,7 +67,7 @@ double gpipe(const PipelineTimes& t) {
   const Chain chain{t};
   const int p = t.ranks;
   double forward = 0, backward = 0;
-  for (const int stage : {0, std::min(1, p - 1), p - 1})
+  for (const int stage : {0, std::min(t.fewer + 1, p - 1), p - 1})
     forward = std::max(forward, chain.forward(stage)), backward = std::max(backward, chain.backward(stage));
   return chain.sum(0, p) + 2 * t.hop * (p - 1) + (t.microbatches - 1) * (forward + backward);
 }
@@ -75,7 +79,8 @@ double interleaved(const PipelineTimes& t) {
   const Chain chain{t};
   const double more = (t.chunks - 1) * (t.forward[1] + t.backward[1]);
   double busiest = 0;
-  for (const int stage : {0, std::min(1, t.ranks - 1), t.ranks - 1}) busiest = std::max(busiest, chain.both(stage) + more);
+  for (const int stage : {0, std::min(t.fewer + 1, t.ranks - 1), t.ranks - 1})
+    busiest = std::max(busiest, chain.both(stage) + more);
   const double chunk = t.forward[1] + t.backward[1];
   const double turns = t.microbatches * (t.ranks == 2 ? 2 * t.chunks - 1 : t.chunks) * t.hop;
   const double fill = (t.ranks - 1) * chunk;
@@ -112,7 +117,8 @@ double pipeline_bound(const PipelineTimes& t) {
   const Chain chain{t};
   const double more = (t.chunks - 1) * (t.forward[1] + t.backward[1]);
   double busiest = 0;
-  for (const int stage : {0, std::min(1, t.ranks - 1), t.ranks - 1}) busiest = std::max(busiest, chain.both(stage) + more);
+  for (const int stage : {0, std::min(t.fewer + 1, t.ranks - 1), t.ranks - 1})
+    busiest = std::max(busiest, chain.both(stage) + more);
   return t.microbatches * busiest;
 }
 
