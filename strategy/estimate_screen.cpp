@@ -17,9 +17,8 @@ enum Kind { First, Middle, Last, Only };
 
 double read(const GridCosts::Ladder& ladder, double bytes) {
   if (bytes <= 0) return 0;
-  const double step = std::log(bytes / GridCosts::kLeast) / std::log(GridCosts::kStep);
-  const int low = std::clamp(static_cast<int>(step), 0, GridCosts::kSizes - 2);
-  const double from = GridCosts::kLeast * std::pow(GridCosts::kStep, low);
+  const int low = std::clamp(std::ilogb(bytes / GridCosts::kLeast) / 2, 0, GridCosts::kSizes - 2);  // steps of 4
+  const double from = std::ldexp(GridCosts::kLeast, 2 * low);
   const auto i = static_cast<std::size_t>(low);
   return std::max(0.0, ladder[i] + (ladder[i + 1] - ladder[i]) * (bytes - from) / (from * (GridCosts::kStep - 1)));
 }
@@ -130,7 +129,7 @@ Screen::Screen(const Model& model, const Cluster& cluster, const Strategy& base,
   launch_ = gpu.launch_overhead.value;
 }
 
-static double shards_of(const Point& point) {
+double shards_of(const Point& point) {
   if (point.zero == 0) return 1;
   return static_cast<double>(point.zero_group > 0 ? point.zero_group : point.dp) * point.cp;
 }
@@ -139,47 +138,6 @@ Screen::Layers Screen::layers_of(const Point& point) const {
   const std::array<int, 4> layers = layers_by_kind(layers_, point.pp * point.virtual_stages);
   return {static_cast<double>(layers[0]), static_cast<double>(layers[1]), static_cast<double>(layers[2]),
           static_cast<double>(layers[3])};
-}
-
-// After the last backward of a stage: what is left of the reductions, the update, the all-gather of parameters.
-Screen::Tail Screen::tail(const Point& point, const ShapeCosts& shape, const GridCosts& grid, int kind, double layers) const {
-  const double replicas = static_cast<double>(point.dp) * point.cp, shards = shards_of(point);
-  const double chunks = point.virtual_stages;
-  const auto of_rank = [&](const PerStage& each) { return each.of(kind, layers) + (chunks - 1) * each.of(Middle, layers); };
-  const double elements = of_rank(shape.parameters), backward = of_rank(shape.backward);
-  const double grad = static_cast<double>(size_of(types_.grad).value), param = static_cast<double>(size_of(types_.param).value);
-  const double default_bucket = std::max(40e6, 1e6 * point.dp);
-  const double bucket = point.zero >= 2 ? elements / (layers * chunks)
-                        : replicas > 1
-                            ? (base_.bucket.value > 0 ? static_cast<double>(base_.bucket.value) / grad : default_bucket)
-                            : elements;
-  const double units = std::max(1.0, std::floor(elements / bucket)), unit = elements / units;
-  const double update = adam_per_element_ * elements / shards + units * launch_, one_update = update / units;
-  double reduced = 0, update_from = 0, slowed = 0;
-  if (replicas > 1) {
-    const auto how = point.zero == 0 ? CollectiveKind::AllReduce : CollectiveKind::ReduceScatter;
-    const bool groups = point.zero > 0 && point.zero_group > 0 && point.zero_group < point.dp;
-    const double scatter = grid.collective_time(how, unit * grad);
-    const double one = scatter + (groups ? grid.replicas_time(unit * grad / shards) : 0);
-    const double all = one * units;
-    if (groups && point.zero >= 2)  // only the last backward has the sums over the groups, behind the scatters
-      reduced = std::max(one, all - std::max(backward, units * scatter) * (1 - 1 / units));
-    else if (point.zero >= 2)  // the others are waited for in every micro-batch
-      reduced = std::clamp(all - backward * (1 - 1 / units), one, 2 * one);
-    else if (!point.overlap_gradients)
-      reduced = all, update_from = one;
-    else
-      reduced = std::max(one, all - backward * (1 - 1 / units)), slowed = grid.share * std::min(all, backward);
-  }
-  double end = std::max(update_from + update, reduced + one_update);
-  if ((point.zero == 1 || point.zero == 2) && replicas > 1) {
-    const double one = grid.collective_time(CollectiveKind::AllGather, unit * param), all = one * units;
-    if (point.overlap_parameters)
-      end += std::max(one, all - of_rank(shape.forward) * (1 - 1 / units));  // at the begin of the next run
-    else
-      end = std::max(end + one, reduced - update_from + one_update + all);  // over the same links as the reductions
-  }
-  return {reduced, end, slowed};
 }
 
 Screen::RankMemory Screen::rank_memory(const Point& point, const ShapeCosts& shape, double microbatches, int kind,
@@ -272,13 +230,15 @@ Screened Screen::filled(const Point& point, const ShapeCosts& none, const ShapeC
   return screened;
 }
 
-// What `talk` seconds of collectives over the shards make of `time` seconds, of which `own` are tensor collectives: their kernels
-// take compute units, and where both cross the same links each has less of them.
-static double beside(const GridCosts& grid, double time, double own, double talk) {
+Dense::Dense(const GridCosts& grid, double alone, double own) {
+  const double computes = (alone - own) / (1 - grid.share), talks = own / grid.tensor_speed;
+  time = computes + talks, carried = computes + talks * grid.shards_speed;
+}
+
+double beside(const GridCosts& grid, double time, double own, double talk) {
   if (talk <= 0 || time <= 0) return time;
-  const double together = std::min(1.0, talk / time), slowed = own / grid.tensor_speed;
-  const double longer = time + grid.share * std::min(talk, time - own) + (slowed - own) * together;
-  return std::max(longer, talk + slowed * (1 - grid.shards_speed));
+  const Dense dense(grid, time, own);
+  return talk < dense.carried ? time + (dense.time - time) * talk / dense.carried : dense.time + talk - dense.carried;
 }
 
 // ZeRO 2 and 3 communicate in every micro-batch, layer by layer. With two places for what is gathered or reduced that runs beside
@@ -349,41 +309,14 @@ Screened Screen::at(const Point& point, const ShapeCosts& shape, const GridCosts
     times.forward[i] = shape.forward.of(kind, layers[i]), times.backward[i] = shape.backward.of(kind, layers[i]);
     times.weights[i] = shape.weights.of(kind, layers[i]);
   }
+  if (const int stages = point.pp * point.virtual_stages, between = stages - 2; layers_ % stages != 0 && between > 0) {
+    const double more = layers_ - layers[First] - layers[Last] - between * layers[Last];  // stages that have one more
+    times.fewer = layers[Middle] > layers[Last] ? between - static_cast<int>(more) : 0;
+    times.forward_less = shape.forward.layer, times.backward_less = shape.backward.layer;
+  }
   if (!point.overlap_p2p) stand_still(times);
   if (point.zero >= 2 && point.dp * point.cp > 1) shard(point, shape, grid, layers, times);
   return {.time = finished(point, shape, grid, times), .bound = pipeline_bound(times), .peak = memory(point, shape, grid, m)};
-}
-
-// The first rank is the last to end its backwards; rank r ends when r backwards and transfers are still to come. Reductions beside
-// the last backwards slow them one after the other. The two copies of a tied embedding are summed when the first rank is done, and
-// the last one goes on from there: with its updates, or, when nothing overlaps, with its own sums (it sums its copy first, the first
-// rank last; chunks one after the other).
-double Screen::finished(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const PipelineTimes& times) const {
-  const Layers layers = layers_of(point);
-  const double end = pipeline_time(point.schedule, times);
-  if (point.pp == 1) {
-    const Tail only = tail(point, shape, grid, Only, layers[Only]);
-    return end + only.slowed + only.all;
-  }
-  const Tail first = tail(point, shape, grid, First, layers[First]), last = tail(point, shape, grid, Last, layers[Last]);
-  const Tail middle = point.pp > 2 ? tail(point, shape, grid, Middle, layers[Middle]) : Tail{};
-  if (schedule_entry(point.schedule).splits)  // all ranks end together
-    return end + std::max({first.slowed + first.all, middle.slowed + middle.all, last.slowed + last.all});
-  const double second = times.backward[First] + times.hop;
-  const double rest = second + (point.pp - 2) * (times.backward[Middle] + times.hop);
-  const double slowed = last.slowed + (point.pp - 2) * middle.slowed;  // all but the first
-  double done = std::max(end + slowed + first.slowed + first.all, end - rest + last.slowed + last.all);
-  if (point.pp > 2) done = std::max(done, end - second + slowed + middle.all);
-  if (!tied_) return done;
-  const double both = grid.tied_time(tied_elements_ / point.tp * static_cast<double>(size_of(types_.grad).value));
-  const auto sums = [&](const Tail& of) { return point.overlap_parameters ? of.reduced : of.all; };
-  double held = first.reduced + last.all - last.reduced;
-  if (point.zero < 2 && !point.overlap_gradients) {
-    const double others = (point.virtual_stages - 1.0) / point.virtual_stages;  // chunks without the embedding
-    held = point.virtual_stages == 1 ? sums(first) + last.all
-                                     : std::max(first.all, others * (sums(last) + sums(first)) + first.all - sums(first));
-  }
-  return std::max(done, end + slowed + first.slowed + both + held);
 }
 
 }  // namespace foreshard

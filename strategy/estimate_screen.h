@@ -82,6 +82,18 @@ struct Screened {
   double peak = 0;             // bytes of the largest rank, framework included
 };
 
+// Ranks that share what ZeRO cuts.
+double shards_of(const Point& point);
+// `time` seconds, of which `own` are tensor collectives, when collectives over the shards are always under way beside them: their
+// kernels take compute units, and where both cross the same links each has less of them. How long that is, and for how many
+// seconds' worth of them it has room.
+struct Dense {
+  double time = 0, carried = 0;
+  Dense(const GridCosts& grid, double time, double own);
+};
+// What `talk` seconds of them make of it: what there is no room for comes behind.
+double beside(const GridCosts& grid, double time, double own, double talk);
+
 class Screen {
  public:
   // `base` gives what points leave open. The model must be a transformer.
@@ -103,12 +115,13 @@ class Screen {
   Layers layers_of(const Point& point) const;
   void shard(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const Layers& layers,
              PipelineTimes& times) const;
-  // Seconds after the last backward of a stage: until its gradients are summed, until all is done; and by how much the sums
-  // beside that backward made it longer.
-  struct Tail {
-    double reduced = 0, all = 0, slowed = 0;
-  };
-  Tail tail(const Point& point, const ShapeCosts& shape, const GridCosts& grid, int kind, double layers) const;
+  // estimate_tail.cpp
+  struct ChunkTail;
+  struct Tail;
+  ChunkTail chunk_tail(const Point& point, const ShapeCosts& shape, const GridCosts& grid, int kind, double layers,
+                       double backward) const;
+  Tail tail(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const PipelineTimes& times, int kind) const;
+  double late_start(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const PipelineTimes& times) const;
   double finished(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const PipelineTimes& times) const;
   double memory(const Point& point, const ShapeCosts& shape, const GridCosts& grid, double microbatches) const;
   // Bytes of one rank: what does not depend on the micro-batches in flight, scratch apart, and how many of these there are, in
