@@ -60,7 +60,7 @@ double one_f_one_b(const PipelineTimes& t) {
     }
     longest = std::max(longest, before + path);
   }
-  return longest;
+  return std::max(longest, t.microbatches * t.turns);
 }
 
 double gpipe(const PipelineTimes& t) {
@@ -69,12 +69,12 @@ double gpipe(const PipelineTimes& t) {
   double forward = 0, backward = 0;
   for (const int stage : {0, std::min(t.fewer + 1, p - 1), p - 1})
     forward = std::max(forward, chain.forward(stage)), backward = std::max(backward, chain.backward(stage));
+  forward = std::max(forward, t.way), backward = std::max(backward, t.way);
   return chain.sum(0, p) + 2 * t.hop * (p - 1) + (t.microbatches - 1) * (forward + backward);
 }
 
 // Every rank runs v chunks per micro-batch; the pipeline fills and drains in steps of one chunk, and 2 (v p - 1) transfers hold it up
-// (docs/schedules.md, "Closed forms"). Transfers that are longer than the chunks take turns on the way to the next rank: for two
-// ranks those of forwards and gradients on the same way.
+// (docs/schedules.md, "Closed forms").
 double interleaved(const PipelineTimes& t) {
   const Chain chain{t};
   const double more = (t.chunks - 1) * (t.forward[1] + t.backward[1]);
@@ -82,7 +82,7 @@ double interleaved(const PipelineTimes& t) {
   for (const int stage : {0, std::min(t.fewer + 1, t.ranks - 1), t.ranks - 1})
     busiest = std::max(busiest, chain.both(stage) + more);
   const double chunk = t.forward[1] + t.backward[1];
-  const double turns = t.microbatches * (t.ranks == 2 ? 2 * t.chunks - 1 : t.chunks) * t.hop;
+  const double turns = t.microbatches * t.turns;
   const double fill = (t.ranks - 1) * chunk;
   return std::max(t.microbatches * busiest + fill + 2 * t.hop * (t.chunks * t.ranks - 1), turns + 2 * chunk);
 }

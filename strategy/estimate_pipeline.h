@@ -14,6 +14,8 @@ struct PipelineTimes {
   std::array<double, 4> forward = {}, backward = {};  // of a chunk: first stage, one between, last stage, the only stage
   std::array<double, 4> weights = {};                 // of backward: the weight gradients, where a schedule has them apart
   double hop = 0;                                     // transfer between neighbouring ranks, one direction
+  // A micro-batch's transfers on the busiest way between ranks, which take turns there: of all, of outputs alone.
+  double turns = 0, way = 0;
   // So many stages after the first one have a layer less than the others between the ends, and are so much faster.
   int fewer = 0;
   double forward_less = 0, backward_less = 0;

@@ -98,6 +98,12 @@ static void pad_ranks(Plan& plan, const Cluster& cluster, const FrameworkPreset&
   cost_plan(plan, cluster, preset, profile);
 }
 
+// Where the roles themselves stand between, with as few of them in the probe as do.
+int roles_between(const Point& point) {
+  if (point.order != 3) return 1;
+  return point.pp % 3 == 0 ? point.pp / 3 : point.pp % 2 == 0 ? point.pp / 2 : 1;
+}
+
 std::optional<ShapeCosts> Screen::shape(const Point& point) const {
   Point at = point;
   int between = stride_of(point);
@@ -106,9 +112,9 @@ std::optional<ShapeCosts> Screen::shape(const Point& point) const {
   at.overlap_gradients = at.overlap_p2p = true;
   at.schedule = Schedule::OneFOneB;
   at.recompute_layers = 0;
-  if (point.order == 3) {  // the roles themselves stand between; with as few of them as do
-    at.pp = point.pp % 3 == 0 ? 3 : point.pp % 2 == 0 ? 2 : point.pp;
-    between = point.pp / at.pp;
+  if (point.order == 3) {
+    between = roles_between(point);
+    at.pp = point.pp / between;
   } else {
     at.order = 0;
     at.pp = std::clamp(gpu_count(cluster_) / (point.tp * point.cp * between), 1, 3);
@@ -146,11 +152,51 @@ std::optional<ShapeCosts> Screen::shape(const Point& point) const {
       per_stage(roles, [&](int n, std::size_t role) { return probe(n).stages[role].forward_communication; });
   costs.head = probe(2).head, costs.rest = probe(2).rest;
   costs.parameters = per_stage(roles, [&](int n, std::size_t role) { return probe(n).parameters[role]; });
+  if (tied_ && roles > 1) costs.parameters.one[Only] -= tied_elements_ / point.tp;  // the ends of a probe have a copy each
   costs.activations = per_stage(roles, [&](int n, std::size_t role) { return probe(n).activations[role]; });
   costs.scratch = per_stage(roles, [&](int n, std::size_t role) { return probe(n).scratch[role]; });
   if (roles == 2) costs.scratch.one[Middle] = costs.scratch.one[First];
   costs.hop_bytes = hop_bytes;
   return costs;
+}
+
+// How many times as long a collective takes when all stages on the node have theirs under way.
+static double crowd(AloneTimes& alone, const Instruction& run, int stages) {
+  constexpr int kMost = 16;  // neighbours share a node
+  const int own = alone.kind({0}, run);
+  if (own < 0) return 1;
+  std::vector<int> kinds = {own};
+  for (int role = 1; role < std::min(stages, kMost); ++role)
+    if (const int other = alone.kind({role}, run); other >= 0 && alone.meet(own, other)) kinds.push_back(other);
+  return 1 / alone.speeds(kinds).front();
+}
+
+// Transfers of outputs and gradients between neighbours, and from the last rank to the first and back: which of them meet.
+static void read_turns(AloneTimes& alone, int stages, const Cost& cost, GridCosts& grid) {
+  constexpr int kMost = 16;
+  struct Way {
+    int kind = -1;
+    double seconds = 0;  // per byte
+    bool output = false, wraps = false;
+  };
+  std::vector<Way> ways;
+  const auto add = [&](int role, int shift, bool wraps) {
+    const Instruction run{.what = Exchange{.to = Peer{.role_shift = shift}, .bytes = {1 << 20}}, .stream = {0}};
+    if (const int kind = alone.kind({role}, run); kind >= 0)
+      ways.push_back({kind, alone.on_links({role}, run, cost) / (1 << 20), shift == 1, wraps});
+  };
+  for (int role = 0; role + 1 < std::min(stages, kMost); ++role) add(role, 1, false), add(role + 1, -1, false);
+  add(stages - 1, 1 - stages, true), add(0, stages - 1, true);
+  for (const Way& way : ways) {
+    double turns = 0, wraps = 0, outputs = 0;
+    for (const Way& other : ways)
+      if (alone.meet(way.kind, other.kind)) {
+        (other.wraps ? wraps : turns) += other.seconds;
+        if (other.output) outputs += other.seconds;
+      }
+    grid.way_per_byte = std::max(grid.way_per_byte, outputs);
+    if (turns + wraps > grid.turns_per_byte + grid.wraps_per_byte) grid.turns_per_byte = turns, grid.wraps_per_byte = wraps;
+  }
 }
 
 // A plan of the ranks alone, with one segment of collectives of all sizes.
@@ -205,17 +251,33 @@ GridCosts Screen::grid(const Point& point) const {
   Instruction tensor = segment.instructions.front();
   std::get<Collective>(tensor.what).group = GroupId{4};
   const int of_tensor = alone.kind({0}, tensor), of_shards = alone.kind({0}, segment.instructions[GridCosts::kSizes]);
+  const Instruction& of_shards_run = segment.instructions[GridCosts::kSizes];
+  const Instruction& of_replicas_run = segment.instructions[std::size_t{3} * GridCosts::kSizes];
+  const int of_replicas = alone.kind({0}, of_replicas_run);
   if (of_tensor >= 0 && of_shards >= 0) {
     const std::vector<double>& speeds = alone.speeds({of_tensor, of_shards});
     grid.tensor_speed = speeds[0], grid.shards_speed = speeds[1];
   }
+  if (of_tensor >= 0 && of_replicas >= 0) {
+    const std::vector<double>& speeds = alone.speeds({of_tensor, of_replicas});
+    grid.tensor_beside_replicas = speeds[0], grid.replicas_speed = speeds[1];
+  }
   if (point.pp == 1) return grid;
+  if (const NodeShape& node = cluster_.nodes.front().shape; node.nics < node.gpus) {
+    grid.tensor_crowd = crowd(alone, tensor, point.pp);
+    grid.shards_crowd = crowd(alone, of_shards_run, point.pp);
+    grid.replicas_crowd = crowd(alone, point.zero_group > 0 ? of_replicas_run : segment.instructions.front(), point.pp);
+  }
   for (double& seconds : grid.tied) seconds = time(0, next++);
   const int hops = std::min(point.pp - 1, 8);
   double small = 0, large = 0;
   for (int role = 0; role < hops; ++role) small += time(role, next) / hops, large += time(role, next + 1) / hops;
   grid.hop_per_byte = (large - small) / ((1 << 30) - (1 << 20));
   grid.hop = small - grid.hop_per_byte * (1 << 20);
+  grid.turns_per_byte = grid.way_per_byte = grid.hop_per_byte;
+  grid.wraps_per_byte = point.pp == 2 ? grid.hop_per_byte : 0;
+  if (const NodeShape& node = cluster_.nodes.front().shape; node.nics < node.gpus)
+    read_turns(alone, point.pp, cost[next], grid);
   return grid;
 }
 

@@ -230,9 +230,11 @@ Screened Screen::filled(const Point& point, const ShapeCosts& none, const ShapeC
   return screened;
 }
 
-Dense::Dense(const GridCosts& grid, double alone, double own) {
-  const double computes = (alone - own) / (1 - grid.share), talks = own / grid.tensor_speed;
-  time = computes + talks, carried = computes + talks * grid.shards_speed;
+Dense::Dense(const GridCosts& grid, double alone, double own, double over_groups) {
+  const auto mixed = [&](double shards, double groups) { return shards + (groups - shards) * over_groups; };
+  const double computes = (alone - own) / (1 - grid.share);
+  const double talks = own / mixed(grid.tensor_speed, grid.tensor_beside_replicas);
+  time = computes + talks, carried = computes + talks * mixed(grid.shards_speed, grid.replicas_speed);
 }
 
 double beside(const GridCosts& grid, double time, double own, double talk) {
@@ -246,23 +248,28 @@ double beside(const GridCosts& grid, double time, double own, double talk) {
 // last reduction. Gathers and reductions take turns: with two places the next gather goes before the reduction of a layer, with one
 // behind it; and the first gather of a forward goes behind the reductions of the backward before it. Chunks have places of their
 // own, so the first gather of a backward is hidden behind another chunk.
-void Screen::shard(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const Layers& all,
+void Screen::shard(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const Layers& all, double slower,
                    PipelineTimes& times) const {
   const bool prefetches = point.zero == 3 && point.overlap_parameters, waits = point.zero == 3 && !point.overlap_parameters;
   for (int kind = First; kind <= Only; ++kind) {
     const auto i = static_cast<std::size_t>(kind);
-    const double layers = all[i], unit = shape.parameters.of(kind, layers) / layers;
+    const double layers = all[i], layer = shape.parameters.layer;
     const double own_forward = shape.forward_communication.of(kind, layers);
     const double own_backward = shape.communication.of(kind, layers) - own_forward;
     const auto scattered = [&](double elements) {
-      return grid.collective_time(CollectiveKind::ReduceScatter, elements * static_cast<double>(size_of(types_.grad).value));
+      return slower *
+             grid.collective_time(CollectiveKind::ReduceScatter, elements * static_cast<double>(size_of(types_.grad).value));
     };
     const auto gathered = [&](double elements) {
-      return point.zero < 3
-                 ? 0
-                 : grid.collective_time(CollectiveKind::AllGather, elements * static_cast<double>(size_of(types_.param).value));
+      return point.zero < 3 ? 0
+                            : slower * grid.collective_time(CollectiveKind::AllGather,
+                                                            elements * static_cast<double>(size_of(types_.param).value));
     };
-    const double scatter = scattered(unit), gather = gathered(unit);
+    const double scatter = scattered(layer), gather = gathered(layer);
+    // What the ends have beside their layers. A tied head on the rank of the embedding gathers that, and adds to its gradient.
+    const double embedding = kind == First || kind == Only ? shape.parameters.one[First] - layer : 0;
+    const double head = kind == Last || kind == Only ? shape.parameters.one[Last] - layer : 0;
+    const double head_gather = gathered(head), head_scatter = kind == Only && tied_ ? 0 : scattered(head);
     const double waiting = point.virtual_stages > 1 ? layers - 1 : layers, hidden = layers - waiting;
     const double exposed = waits ? gather + scatter : 0;  // per layer of the backward
     double next_to = prefetches ? gather + scatter : waits ? 0 : scatter, held_up = 0;
@@ -271,32 +278,81 @@ void Screen::shard(const Point& point, const ShapeCosts& shape, const GridCosts&
       next_to = std::max(0.0, next_to - held_up);
     }
     // After a backward its last reductions come first, that of the embedding too, then the parameters of the next action's first layer.
-    const double layer = shape.parameters.layer;
-    const double embedding = kind == First || kind == Only ? shape.parameters.one[First] - layer : 0;
     const double behind = point.zero == 3 ? (scattered(layer) + scattered(embedding)) * (1 - 1 / times.microbatches) : 0;
     const double first = point.zero == 3 ? behind + gathered(layer) + gathered(embedding) : 0;
     const bool in_forward = point.schedule != Schedule::GPipe;  // there backwards come one after the other
-    const double gathers = prefetches ? (layers - (in_forward ? 1 : 0)) * gather : 0;
+    const double gathers = prefetches ? (layers - (in_forward ? 1 : 0)) * gather + head_gather : 0;
     times.forward[i] = beside(grid, times.forward[i], own_forward, gathers) + (in_forward ? first : 0);
-    if (waits) times.forward[i] += (layers - 1) * std::max(0.0, gather - shape.rest);
+    if (waits) times.forward[i] += (layers - 1) * std::max(0.0, gather - shape.rest) + head_gather;
     // The last reduction of ZeRO 2 has the next forward to hide behind.
     const bool trails = point.zero == 2 && in_forward;
     const double last = trails ? std::min(held_up, times.forward[i]) : 0;
-    times.backward[i] = beside(grid, times.backward[i], own_backward, layers * next_to + hidden * exposed) + waiting * exposed +
-                        layers * held_up - last;
+    const double ends = head_gather + head_scatter;
+    times.backward[i] =
+        beside(grid, times.backward[i], own_backward, layers * next_to + hidden * exposed + (waits ? 0 : ends)) +
+        waiting * exposed + layers * held_up + (waits ? ends : 0) - last;
     if (prefetches && !in_forward) times.backward[i] += behind;
     const double meanwhile = trails ? std::min(scatter, times.forward[i]) : in_forward ? behind : 0;
-    times.backward[i] = std::max(times.backward[i], layers * (gather + scatter) - meanwhile);
+    times.backward[i] = std::max(times.backward[i], layers * (gather + scatter) + ends - meanwhile);
   }
 }
 
-// Transfers that do not overlap hold the sender up as long as the receiver.
+// Transfers that do not overlap hold the sender up as long as the receiver; where neighbours are not equally near, a rank has the
+// longer way on one side.
 static void stand_still(PipelineTimes& times) {
   for (const int kind : {First, Middle, Last}) {
     if (kind != Last) times.forward[static_cast<std::size_t>(kind)] += times.hop;
     if (kind != First) times.backward[static_cast<std::size_t>(kind)] += times.hop;
   }
-  times.hop = 0;
+  const double longer = std::max(0.0, times.way - 2 * times.hop);
+  times.forward[Middle] += longer;
+  times.hop = times.way = 0;
+}
+
+// Where stages share a NIC, each has as much less of it as the others are talking, the more of the time they do so, and all
+// together no micro-batch takes less than what they send: by how much micro-batches take longer than `times`, where stages have
+// it for themselves. `plain`: without what ZeRO 2 and 3 send.
+double Screen::shared(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const Layers& layers,
+                      const PipelineTimes& plain, const PipelineTimes& times) const {
+  constexpr int kPasses = 3;
+  const bool sharded = point.zero >= 2 && point.dp * point.cp > 1;
+  const double grad = static_cast<double>(size_of(types_.grad).value), param = static_cast<double>(size_of(types_.param).value);
+  const double once = 1.0 / roles_between(point);
+  const auto own = [&](int kind) { return once * shape.communication.of(kind, layers[static_cast<std::size_t>(kind)]); };
+  const auto talk = [&](int kind) {  // of a micro-batch, on the NIC
+    double seconds = grid.tensor_crowd > 1 ? own(kind) : 0;
+    if (!sharded || grid.shards_crowd <= 1) return seconds;
+    const double all = layers[static_cast<std::size_t>(kind)], layer = shape.parameters.layer;
+    const double end = kind == Middle ? 0 : shape.parameters.one[static_cast<std::size_t>(kind)] - layer;
+    const double gathers = point.zero < 3 ? 0 : kind == Last ? 2 : 1;
+    seconds += all * grid.collective_time(CollectiveKind::ReduceScatter, layer * grad) +
+               grid.collective_time(CollectiveKind::ReduceScatter, end * grad) +
+               gathers * grid.collective_time(CollectiveKind::AllGather, end * param);
+    return seconds + (point.zero < 3 ? 0 : 2 * all * grid.collective_time(CollectiveKind::AllGather, layer * param));
+  };
+  const double together = std::min<double>(point.pp, std::round(std::max(grid.tensor_crowd, grid.shards_crowd)));
+  const double chunks = point.virtual_stages - 1, first = talk(First), last = talk(Last), middle = talk(Middle);
+  const double load =
+      together * chunks * middle + first + (together >= point.pp ? (together - 2) * middle + last : (together - 1) * middle);
+  const auto both = [](const PipelineTimes& of, int kind) {
+    return of.forward[static_cast<std::size_t>(kind)] + of.backward[static_cast<std::size_t>(kind)];
+  };
+  const int busiest = both(times, First) >= both(times, Last) ? First : Last;
+  const double alone = both(times, busiest) + chunks * both(times, Middle), mine = talk(busiest) + chunks * middle;
+  double period = alone;
+  for (int pass = 0; pass < kPasses; ++pass) {
+    const double slower = std::min(together, 1 + (load - mine) / period);
+    PipelineTimes slowed = plain;
+    for (const int kind : {static_cast<int>(Middle), busiest}) {
+      const auto k = static_cast<std::size_t>(kind);
+      const double forward = once * shape.forward_communication.of(kind, layers[k]);
+      const double more = std::min(slower, grid.tensor_crowd) - 1;
+      slowed.forward[k] += more * forward, slowed.backward[k] += more * (own(kind) - forward);
+    }
+    if (sharded) shard(point, shape, grid, layers, std::min(slower, grid.shards_crowd), slowed);
+    period = both(slowed, busiest) + chunks * both(slowed, Middle);
+  }
+  return (times.microbatches - 1) * std::max(0.0, std::max(period, load) - alone);
 }
 
 Screened Screen::at(const Point& point, const ShapeCosts& shape, const GridCosts& grid) const {
@@ -304,19 +360,32 @@ Screened Screen::at(const Point& point, const ShapeCosts& shape, const GridCosts
   const double m = static_cast<double>(base_.global_batch) / static_cast<double>(point.micro_batch * point.dp);
   PipelineTimes times{.ranks = point.pp, .chunks = point.virtual_stages, .microbatches = m};
   times.hop = point.pp > 1 ? grid.hop + grid.hop_per_byte * shape.hop_bytes : 0;
+  times.turns =
+      (point.virtual_stages * grid.turns_per_byte + (point.virtual_stages - 1) * grid.wraps_per_byte) * shape.hop_bytes;
+  times.way = grid.way_per_byte * shape.hop_bytes;
   for (int kind = First; kind <= Only; ++kind) {
     const auto i = static_cast<std::size_t>(kind);
     times.forward[i] = shape.forward.of(kind, layers[i]), times.backward[i] = shape.backward.of(kind, layers[i]);
     times.weights[i] = shape.weights.of(kind, layers[i]);
   }
+  if (const double beside = 1 - 1.0 / roles_between(point); beside > 0 && grid.tensor_crowd > 1)
+    for (int kind = First; kind <= Only; ++kind) {  // what other stages send is added below
+      const auto i = static_cast<std::size_t>(kind);
+      const double forward = shape.forward_communication.of(kind, layers[i]);
+      times.forward[i] -= beside * forward, times.backward[i] -= beside * (shape.communication.of(kind, layers[i]) - forward);
+    }
   if (const int stages = point.pp * point.virtual_stages, between = stages - 2; layers_ % stages != 0 && between > 0) {
     const double more = layers_ - layers[First] - layers[Last] - between * layers[Last];  // stages that have one more
     times.fewer = layers[Middle] > layers[Last] ? between - static_cast<int>(more) : 0;
     times.forward_less = shape.forward.layer, times.backward_less = shape.backward.layer;
   }
   if (!point.overlap_p2p) stand_still(times);
-  if (point.zero >= 2 && point.dp * point.cp > 1) shard(point, shape, grid, layers, times);
-  return {.time = finished(point, shape, grid, times), .bound = pipeline_bound(times), .peak = memory(point, shape, grid, m)};
+  const double bound = pipeline_bound(times);
+  const PipelineTimes plain = times;
+  if (point.zero >= 2 && point.dp * point.cp > 1) shard(point, shape, grid, layers, 1, times);
+  const bool crowded = grid.tensor_crowd > 1 || (point.zero >= 2 && grid.shards_crowd > 1);
+  const double more = crowded && point.pp > 1 ? shared(point, shape, grid, layers, plain, times) : 0;
+  return {.time = finished(point, shape, grid, times) + more, .bound = bound, .peak = memory(point, shape, grid, m)};
 }
 
 }  // namespace foreshard

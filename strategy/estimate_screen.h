@@ -37,6 +37,8 @@ std::string nearly_even_split(int layers, int stages);  // the same as Strategy:
 const std::vector<std::vector<std::string>>& rank_orders();
 // Neighbouring ranks of a tensor or context group are so many GPUs apart.
 int stride_of(const Point& point);
+// Where stages stand between two of a tensor group: how many of a kind as one in the probe of a shape.
+int roles_between(const Point& point);
 
 // A number that grows with the layers of a stage: of the first stage, one between, the last one, the only one.
 struct PerStage {
@@ -68,9 +70,15 @@ struct GridCosts {  // of (tp, cp, pp, dp, ZeRO group, order)
   Ladder replicas = {};                       // all-reduce of equal shards of different ZeRO groups
   Ladder tied = {};                           // all-reduce of first and last stage
   double hop = 0, hop_per_byte = 0;           // to the next stage
-  double share = 0;                           // of the compute units that a large collective over the data ranks takes
+  // Per byte: what crosses the busiest way between ranks per chunk; and per chunk but one, from the last rank to the first.
+  double turns_per_byte = 0, wraps_per_byte = 0;
+  double way_per_byte = 0;  // and of outputs alone
+  double share = 0;         // of the compute units that a large collective over the data ranks takes
   // Speeds of a tensor collective and one over the shards while both are under way: 1 where they meet on no link.
   double tensor_speed = 1, shards_speed = 1;
+  double tensor_beside_replicas = 1, replicas_speed = 1;  // likewise of one over equal shards
+  // How many times as long each takes when all stages that share a NIC talk at once.
+  double tensor_crowd = 1, shards_crowd = 1, replicas_crowd = 1;
   double framework = 0;  // bytes outside the arena
   double collective_time(CollectiveKind kind, double bytes) const;
   double replicas_time(double bytes) const;
@@ -86,10 +94,10 @@ struct Screened {
 double shards_of(const Point& point);
 // `time` seconds, of which `own` are tensor collectives, when collectives over the shards are always under way beside them: their
 // kernels take compute units, and where both cross the same links each has less of them. How long that is, and for how many
-// seconds' worth of them it has room.
+// seconds' worth of them it has room. `over_groups`: the part of them that is over equal shards.
 struct Dense {
   double time = 0, carried = 0;
-  Dense(const GridCosts& grid, double time, double own);
+  Dense(const GridCosts& grid, double time, double own, double over_groups = 0);
 };
 // What `talk` seconds of them make of it: what there is no room for comes behind.
 double beside(const GridCosts& grid, double time, double own, double talk);
@@ -113,14 +121,18 @@ class Screen {
  private:
   using Layers = std::array<double, 4>;  // by kind
   Layers layers_of(const Point& point) const;
-  void shard(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const Layers& layers,
+  void shard(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const Layers& layers, double slower,
              PipelineTimes& times) const;
+  double shared(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const Layers& layers,
+                const PipelineTimes& plain, const PipelineTimes& times) const;
   // estimate_tail.cpp
   struct ChunkTail;
   struct Tail;
   ChunkTail chunk_tail(const Point& point, const ShapeCosts& shape, const GridCosts& grid, int kind, double layers,
                        double backward) const;
   Tail tail(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const PipelineTimes& times, int kind) const;
+  void wait_for_others(const Point& point, const GridCosts& grid, const PipelineTimes& times, const Tail& middle,
+                       const Tail& last, Tail& first) const;
   double late_start(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const PipelineTimes& times) const;
   double finished(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const PipelineTimes& times) const;
   double memory(const Point& point, const ShapeCosts& shape, const GridCosts& grid, double microbatches) const;
