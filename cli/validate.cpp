@@ -24,13 +24,35 @@ namespace {
 
 constexpr unsigned kThreads = 8;
 
-SkippedRow skipped_row(const MeasuredRow& row, const std::string& reason, const std::string& explanation = "") {
+bool is_narrow(const MeasuredRow& row) { return row.mentions("precision", "fp8") || row.mentions("precision", "fp4"); }
+
+// The row says what the model needs: dense, and with shape, degrees and batch.
+bool is_complete(SkipReason reason) {
+  switch (reason) {
+    case SkipReason::Moe:
+    case SkipReason::Mla:
+    case SkipReason::Fp4:
+    case SkipReason::UnknownShape:
+    case SkipReason::UnknownDegree:
+    case SkipReason::UnknownBatch: return false;
+    case SkipReason::UnknownGpu:
+    case SkipReason::Schedule:
+    case SkipReason::Offload:
+    case SkipReason::Quantity:
+    case SkipReason::Infeasible: return true;
+  }
+  return true;
+}
+
+SkippedRow skipped_row(const MeasuredRow& row, SkipReason reason, const std::string& explanation = "") {
   return {.file = row.file,
           .row_id = row.text("row_id"),
           .source = row.text("source"),
-          .reason = reason,
+          .reason = name_of(reason),
           .explanation = explanation,
-          .line = row.line};
+          .line = row.line,
+          .narrow = is_narrow(row),
+          .complete = is_complete(reason)};
 }
 
 // Rows that differ in their strategy only: what somebody looking for a strategy would have to put in order.
@@ -78,13 +100,13 @@ class Scorer {
   void add(const Asked& asked) {
     const MeasuredRow& row = *asked.row;
     if (const auto* reason = std::get_if<SkipReason>(&asked.question)) {
-      skipped_.push_back(skipped_row(row, name_of(*reason)));
+      skipped_.push_back(skipped_row(row, *reason));
       return;
     }
     const MeasuredCase& question = std::get<MeasuredCase>(asked.question);
     const Prediction& prediction = asked.prediction;
     if (!prediction.reason.empty()) {
-      skipped_.push_back(skipped_row(row, name_of(SkipReason::Infeasible), prediction.reason));
+      skipped_.push_back(skipped_row(row, SkipReason::Infeasible, prediction.reason));
       return;
     }
     const bool out = ran_out_of_memory(row);
@@ -104,6 +126,7 @@ class Scorer {
                            .predicted = prediction.value,
                            .sweep = sweep_of(row),
                            .assumed = question.assumed,
+                           .narrow = is_narrow(row),
                            .candidates = prediction.candidates};
     if (question.quantity == Quantity::Mfu && scored.measured <= 1.0) scored.predicted /= 100.0;  // a share, not per cent
     const bool whole = question.quantity <= Quantity::PeakMemory;

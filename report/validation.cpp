@@ -90,6 +90,25 @@ void add_cells(Validation& v) {
   v.memory.mean_of_cells = medians[1] / std::max(1, count[1]);
 }
 
+void add_memory_quantities(Validation& v) {
+  std::map<std::pair<std::string, std::string>, std::vector<double>> sizes;
+  for (const ValidatedRow& row : v.scored)
+    if (row.memory && has_error(row)) sizes[{row.source, row.quantity}].push_back(std::abs(row.error()));
+  for (const auto& [key, errors] : sizes) {
+    const auto within = [&errors](double limit) {
+      return static_cast<int>(std::count_if(errors.begin(), errors.end(), [limit](double size) { return size <= limit; }));
+    };
+    v.memory_quantities.push_back({.source = key.first,
+                                   .quantity = key.second,
+                                   .n = static_cast<int>(errors.size()),
+                                   .within_1 = within(0.01),
+                                   .within_3 = within(0.03),
+                                   .within_8 = within(0.08),
+                                   .median = quantile(errors, 0.5),
+                                   .p95 = quantile(errors, 0.95)});
+  }
+}
+
 void add_verdicts(Validation& v) {
   for (const ValidatedRow& row : v.scored) {
     if (!row.checks_memory) continue;
@@ -185,9 +204,13 @@ Validation validate(std::vector<ValidatedRow> scored, std::vector<SkippedRow> sk
   set_intervals(scored);
   for (const ValidatedRow& row : scored) ++v.sources[row.source].rows, ++v.sources[row.source].scored;
   for (const SkippedRow& row : skipped) ++v.sources[row.source].rows;
+  for (const ValidatedRow& row : scored) v.complete_scored += row.narrow ? 0 : 1;
+  v.complete = v.complete_scored;
+  for (const SkippedRow& row : skipped) v.complete += row.complete && !row.narrow ? 1 : 0;
   v.scored = std::move(scored);
   v.skipped = std::move(skipped);
   add_cells(v);
+  add_memory_quantities(v);
   add_verdicts(v);
   add_order(v);
   return v;

@@ -23,6 +23,7 @@ struct ValidatedRow {
   double measured = 0, predicted = 0;
   std::string sweep = {};  // rows that differ in their strategy only
   std::vector<std::string> assumed = {};
+  bool narrow = false;  // products in less than 16 bits
   int candidates = 1;
   double low = 0, high = 0;   // 90 % interval of the prediction
   bool extrapolated = false;  // no cell of its kind: the interval is that of all cells
@@ -31,6 +32,8 @@ struct ValidatedRow {
 struct SkippedRow {
   std::string file = {}, row_id = {}, source = {}, reason = {}, explanation = {};
   int line = 0;
+  bool narrow = false;
+  bool complete = false;  // dense, shape, degrees and batch given: it should have been scored
 };
 
 struct Score {
@@ -40,6 +43,12 @@ struct Score {
   double signed_gib = 0;                 // median of predicted - measured, rows in GiB
   double coverage90 = 0;                 // share of rows inside their interval
   bool operator==(const Score&) const = default;
+};
+// How many rows of a memory quantity are within 1, 3 and 8 % of what was measured.
+struct MemoryQuantity {
+  std::string source = {}, quantity = {};
+  int n = 0, within_1 = 0, within_3 = 0, within_8 = 0;
+  double median = 0, p95 = 0;  // of |error|
 };
 struct Cell {
   std::string source = {}, gpu = {}, framework = {};
@@ -61,7 +70,9 @@ struct Validation {
   int rows = 0;
   std::vector<ValidatedRow> scored = {};
   std::vector<SkippedRow> skipped = {};
+  int complete = 0, complete_scored = 0;  // dense rows in 16 or 32 bits with shape, degrees and batch
   std::vector<Cell> cells = {};
+  std::vector<MemoryQuantity> memory_quantities = {};
   Overall time = {}, memory = {};
   Verdicts verdicts = {};
   std::map<std::string, Verdicts> verdicts_by_source = {};

@@ -37,6 +37,17 @@ TextTable cell_table(const Validation& v, bool memory) {
   return table;
 }
 
+TextTable memory_quantity_table(const Validation& v) {
+  TextTable table;
+  table.columns = {
+      {"source", Align::Left}, {"quantity", Align::Left}, {"rows"}, {"median %"}, {"95th %"}, {"within 1 %"}, {"within 3 %"},
+      {"within 8 %"}};
+  for (const MemoryQuantity& q : v.memory_quantities)
+    table.rows.push_back({q.source, q.quantity, std::to_string(q.n), share(q.median), share(q.p95), std::to_string(q.within_1),
+                          std::to_string(q.within_3), std::to_string(q.within_8)});
+  return table;
+}
+
 // Confusion table: what was predicted of the runs that ran out of memory and of those that ran.
 TextTable verdict_table(const Validation& v) {
   TextTable table;
@@ -72,6 +83,9 @@ std::string verdict_line(const std::string& what, const Verdicts& t) {
 std::string sums(const Validation& v) {
   std::string text = fmt::format("{} rows, {} scored ({} %)\n", v.rows, v.scored.size(),
                                  share(v.rows > 0 ? static_cast<double>(v.scored.size()) / v.rows : 0));
+  if (v.complete > 0)
+    text += fmt::format("dense rows in fp32, tf32, fp16 or bf16 with shape, degrees and batch: {} of {} scored ({} %)\n",
+                        v.complete_scored, v.complete, share(static_cast<double>(v.complete_scored) / v.complete));
   for (const auto& [reason, n] : skip_counts(v)) text += fmt::format("  skipped, {}: {}\n", reason, n);
   if (v.time.n > 0) text += sum_line("time", v.time);
   if (v.memory.n > 0) text += sum_line("memory", v.memory);
@@ -170,6 +184,8 @@ std::string validation_text(const Validation& v) {
     const TextTable table = cell_table(v, memory);
     if (!table.rows.empty()) text += std::string(memory ? "Memory" : "Time and throughput") + "\n" + table.text(false) + "\n";
   }
+  if (const TextTable table = memory_quantity_table(v); !table.rows.empty())
+    text += "Memory by quantity\n" + table.text(false) + "\n";
   return text + sums(v);
 }
 
@@ -178,6 +194,7 @@ std::string validation_json(const Validation& v, bool per_row) {
   json.begin_object();
   json.field("rows", v.rows).field("scored", static_cast<int>(v.scored.size()));
   json.field("scored_fraction", v.rows > 0 ? static_cast<double>(v.scored.size()) / v.rows : 0.0);
+  json.field("complete", v.complete).field("complete_scored", v.complete_scored);
   json.key("sources").begin_object();
   for (const auto& [source, count] : v.sources) {
     json.key(source).begin_object().field("rows", count.rows).field("scored", count.scored);
@@ -194,6 +211,12 @@ std::string validation_json(const Validation& v, bool per_row) {
     json.field("kind", cell.memory ? "memory" : "time");
     score_fields(json, cell.score);
     if (cell.memory) json.field("signed_gib", cell.score.signed_gib);
+    json.end_object();
+  }
+  json.end_array().key("memory_quantities").begin_array();
+  for (const MemoryQuantity& q : v.memory_quantities) {
+    json.begin_object().field("source", q.source).field("quantity", q.quantity).field("n", q.n).field("median", q.median);
+    json.field("p95", q.p95).field("within_1", q.within_1).field("within_3", q.within_3).field("within_8", q.within_8);
     json.end_object();
   }
   json.end_array().key("overall").begin_object();
@@ -232,6 +255,7 @@ std::string validation_rows_text(const Validation& v) {
 std::string validation_markdown(const Validation& v) {
   std::string text = "## Time and throughput\n\n" + markdown_table(cell_table(v, false));
   text += "## Memory\n\n" + markdown_table(cell_table(v, true));
+  text += "By quantity:\n\n" + markdown_table(memory_quantity_table(v));
   text += "## Out of memory or not\n\n" + markdown_table(verdict_table(v));
   return text + "## Sums\n\n```\n" + sums(v) + "```\n";
 }
@@ -244,6 +268,7 @@ std::string validation_html(const Validation& v) {
       escaped(sums(v)) + "</pre>\n";
   html += "<h2>Time and throughput</h2>\n" + html_table(cell_table(v, false));
   html += "<h2>Memory</h2>\n" + html_table(cell_table(v, true));
+  html += "<h2>Memory by quantity</h2>\n" + html_table(memory_quantity_table(v));
   html += "<h2>Out of memory or not</h2>\n" + html_table(verdict_table(v));
   html += "<h2>Rows</h2>\n<pre>" + escaped(validation_rows_text(v)) + "</pre>\n";
   return html + "</body></html>\n";

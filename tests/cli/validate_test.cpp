@@ -117,6 +117,36 @@ TEST(Validation, VerdictsCountBothKindsOfMiss) {
   EXPECT_DOUBLE_EQ(t.right(), 0.5);
 }
 
+// Off by 0.5, 2, 5 and 20 %: how many are within 1, 3 and 8 %. 95th of {0.005, 0.02, 0.05, 0.2}: at 2.85 of 3, so
+// 0.05 + 0.85 * 0.15.
+TEST(Validation, MemoryIsCountedByQuantity) {
+  std::vector<ValidatedRow> rows;
+  for (const double error : {0.005, -0.02, 0.05, 0.2}) {
+    rows.push_back(scored(1, 1 + error));
+    rows.back().memory = true, rows.back().quantity = "static_mem_gib";
+  }
+  rows.push_back(scored(1, 2));  // a time
+  const Validation v = validate(rows, {});
+  ASSERT_EQ(v.memory_quantities.size(), 1U);
+  const MemoryQuantity& q = v.memory_quantities.front();
+  EXPECT_EQ(q.n, 4);
+  EXPECT_EQ(q.within_1, 1);
+  EXPECT_EQ(q.within_3, 2);
+  EXPECT_EQ(q.within_8, 3);
+  EXPECT_NEAR(q.median, 0.035, 1e-12);
+  EXPECT_NEAR(q.p95, 0.1775, 1e-12);
+}
+
+// Two rows scored, one of them in 8 bits; skipped: one that says all the model needs, one in 8 bits that does, one that does not.
+TEST(Validation, CompleteRowsAreDenseIn16Or32Bits) {
+  std::vector<ValidatedRow> rows = {scored(1, 1), scored(1, 1)};
+  rows[1].narrow = true;
+  const SkippedRow complete{.complete = true}, narrow{.narrow = true, .complete = true}, expert{};
+  const Validation v = validate(rows, {complete, narrow, expert});
+  EXPECT_EQ(v.complete, 2);
+  EXPECT_EQ(v.complete_scored, 1);
+}
+
 TEST(Presets, EveryFrameworkHasAFileThatSaysWhereItsNumbersComeFrom) {
   for (const std::string& name : framework_names()) {
     const FrameworkPreset& preset = framework_preset(name);
