@@ -93,6 +93,7 @@ void read_costs(const JsonReader& json, FrameworkPreset& preset) {
   read_number(json, "tensor_bytes", 0.1, 8, preset.tensor_bytes);
   read_number(json, "fp8_products", 0.1, 1, preset.fp8_products);
   if (const auto casts = json.find("autocast")) preset.autocast = casts->as_bool();
+  if (const auto adds = json.find("adds_gradients")) preset.adds_gradients = adds->as_bool();
   if (const auto narrow = json.find("gathers_narrow")) preset.gathers_narrow = narrow->as_bool();
   read_number(json, "redone_products", 0, 1, preset.redone_products);
   read_number(json, "tensor_copies", 0, 100, preset.tensor_copies);
@@ -142,6 +143,7 @@ FrameworkPreset parse_framework_preset(const std::string& text, const std::strin
              "redone_products",
              "autocast",
              "gathers_narrow",
+             "adds_gradients",
              "post_validation",
              "zero",
              "chunk_layers",

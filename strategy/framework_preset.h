@@ -49,6 +49,7 @@ struct FrameworkPreset {
   double tensor_bytes = 1;      // of tensor-parallel sums, against those of their tensor: 2 when 16 bits are summed as fp32
   double fp8_products = 1;      // speed of 8-bit products, against those with one scale per tensor
   bool autocast = false;        // products cast their fp32 weights each time, and the gradients of the weights back
+  bool adds_gradients = false;  // a gradient of weights is added to that of earlier micro-batches by a kernel of its own
   bool gathers_narrow = false;  // parameters in fp32 are cast to the format of the products before they are gathered
   double redone_products = 1;   // share of the products in wider formats among the modules to redo that do run again
   ShardTalk shard_talk = ShardTalk::Unit;
@@ -56,7 +57,7 @@ struct FrameworkPreset {
   std::int64_t reuse_distance =
       0;  // elements: a larger unit is gathered for the recomputation and again for the gradients; 0: once
   bool exchanges_in_turn = false;  // a stage sends, then receives: both directions of a link take turns
-  double tensor_copies = 0;        // bytes copied beside each tensor-parallel collective, in sizes of its full tensor
+  double tensor_copies = 0;        // bytes read and written beside each tensor-parallel collective, in sizes of its full tensor
   Seconds host_per_kernel = {};    // time of the host thread to issue one operator: Python, dispatcher, all its kernels
   Seconds host_per_collective = {};
   Seconds host_per_exchange = {};    // the device waits while the host issues one, after a synchronisation for instance

@@ -98,7 +98,8 @@ class PlanCosts {
     const Seconds time = op_time(gpu(), plain ? what : styled, preset_.flash) * share;
     if (time.value <= 0) return {};
     issue_ = preset_.host_per_kernel.value * style.kernels;
-    return {.busy = to_nanoseconds(time + weight_cast(what, run) + gpu().launch_overhead * (style.kernels - 1))};
+    return {.busy = to_nanoseconds(time + weight_cast(what, run) + added_gradient(what) +
+                                   gpu().launch_overhead * (style.kernels - 1))};
   }
   // Products in 16 bits under autocast: fp32 weights are read and written narrow, gradients of weights the other way round.
   Seconds weight_cast(const Compute& what, const Instruction& run) const {
@@ -116,6 +117,13 @@ class PlanCosts {
     const Bytes wide = size_of(DType::F32) * elements, narrow = size_of(shape.dtype) * elements;
     const Seconds streamed = op_time(gpu(), {.op = Op::Cast, .traffic = wide + narrow});
     return streamed * (1 / preset_.elementwise);
+  }
+  // Autograd adds a weight's new gradient to the old one by a kernel of its own: two are read and one is written.
+  Seconds added_gradient(const Compute& what) const {
+    if (!preset_.adds_gradients || !what.accumulate || what.op != Op::MatMul || what.phase == Phase::InputGrad) return {};
+    const Shape& shape = what.shapes.front();
+    const Bytes weights = shape.dims[0] * shape.dims[2] * shape.dims[3] * size_of(shape.dtype);
+    return op_time(gpu(), {.op = Op::Add, .traffic = weights * 3}) * (1 / preset_.elementwise);
   }
   Cost cost(const HostCompute& what, const Instruction&) const {
     const NodeShape& node = network_.node_shape(network_.node(ranks_.device(rank_)));
@@ -135,7 +143,7 @@ class PlanCosts {
     if (plan_.groups[what.group.index()].name == "tensor") {
       const bool sums = what.kind == CollectiveKind::AllReduce || what.kind == CollectiveKind::ReduceScatter;
       const double wider = sums ? preset_.tensor_bytes : 1.0;  // summed in a wider format: cast there and back
-      const double copies = preset_.tensor_copies + (wider > 1 ? 2 * (1 + wider) : 0.0);
+      const double copies = preset_.tensor_copies / preset_.elementwise + (wider > 1 ? 2 * (1 + wider) : 0.0);
       const double copied = static_cast<double>(what.bytes.value) * copies;
       cost.busy += to_nanoseconds(op_time(gpu(), {.op = Op::Cast, .traffic = {static_cast<std::int64_t>(copied)}}));
       cost.wire_factor *= wider;

@@ -159,5 +159,44 @@ TEST(PlanCosts, KeptProductsAreNotRedone) {
   EXPECT_EQ(redone({.kind = RecomputeKind::Full}, half), redone({.kind = RecomputeKind::Full}, {}));
 }
 
+// Four micro-batches: the gradients of the later ones are added to the first one's by a kernel of its own. The 4096 x 12288 weights of
+// q, k and v: two reads and a write of 2 bytes each, at the speed of such kernels.
+TEST(PlanCosts, AutogradAddsGradientsByAKernelOfItsOwn) {
+  const Cluster cluster = load_cluster("dgx-a100");
+  Lowered job = lowered("llama-2-7b", "dgx-a100", {.dp = 1, .tp = 8, .micro_batch = 1, .global_batch = 4});
+  const Compute sum{.op = Op::Add, .traffic = {std::int64_t{6} * 4096 * 12288 / 8}};
+  const double seconds = op_time(Network(cluster).gpu({0}), sum).value / 0.8;
+  const auto gradients = [&](const FrameworkPreset& preset, bool later) {
+    cost_plan(job.plan, cluster, preset);
+    double busy = -1;
+    for (std::size_t s = 0; s < job.plan.segments.size(); ++s)
+      for (std::size_t i = 0; i < job.plan.segments[s].instructions.size(); ++i) {
+        const Instruction& run = job.plan.segments[s].instructions[i];
+        const auto* what = std::get_if<Compute>(&run.what);
+        if (what && run.name == "qkv" && what->phase == Phase::WeightGrad && what->accumulate == later)
+          busy = to_seconds(job.plan.costs[0].by_segment[s][i].busy).value;
+      }
+    EXPECT_GT(busy, 0);
+    return busy;
+  };
+  const FrameworkPreset fused{.elementwise = 0.8}, apart{.elementwise = 0.8, .adds_gradients = true};
+  EXPECT_NEAR(gradients(apart, true) - gradients(fused, true), seconds, 2e-9);
+  EXPECT_EQ(gradients(apart, false), gradients(fused, false));
+}
+
+// Copies beside tensor-parallel collectives are kernels without products: half the speed takes twice as long.
+TEST(PlanCosts, CopiesBesideCollectivesHaveTheSpeedOfTheirKernels) {
+  const Cluster cluster = load_cluster("dgx-a100");
+  const Strategy strategy{.dp = 1, .tp = 8, .sequence_parallel = true, .micro_batch = 1, .global_batch = 1};
+  Lowered job = lowered("llama-2-7b", "dgx-a100", strategy);
+  const auto gather = [&](const FrameworkPreset& preset) {
+    return to_seconds(costed(job, cluster, preset, "forward", "qkv_gather").cost.busy).value;
+  };
+  const double launch = Network(cluster).gpu({0}).launch_overhead.value, none = gather({}) + launch;
+  const double whole = gather({.tensor_copies = 2}) - none, half = gather({.elementwise = 0.5, .tensor_copies = 2}) - none;
+  EXPECT_GT(whole, 0);
+  EXPECT_NEAR(half, 2 * whole, 1e-8);
+}
+
 }  // namespace
 }  // namespace foreshard
