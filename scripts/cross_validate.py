@@ -5,8 +5,8 @@
 
 For every source of data/measured, the constants of accuracy/constants.json that name it are fitted again on the other sources
 that they name; one that names no other takes what its entry says one would assume without. The source is then predicted with
-those. Printed per source: median error in sample and left out, their ratio against the guard, and how many left-out rows fall
-into the 90 % interval that the other left-out sources give.
+those. Printed per source: median error in sample and left out, the guard (1.5 times the median that the source has to reach), the
+ratio of the two, and how many left-out rows fall into the 90 % interval that the other left-out sources give.
 
 The fit: from runs with every constant below and above its value, ln(prediction) of a row is interpolated in each constant and
 summed over the constants; coordinate descent over a grid minimises the mean over cells of the median error. The last
@@ -27,6 +27,12 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 GUARD = 1.5
 FLOOR = 0.03  # medians below this are within the noise of the measurements: a ratio of them says nothing
+# Medians to reach: 5 % where configurations are complete, 8 % where the host is the limit, 10 % as the mean over all cells.
+WANTED = {"Megatron-LM SC'21 Table 1": 0.05, "Korthikanti et al. 2022 (arXiv:2205.05198)": 0.05,
+          "Hagemann et al. 2023 (Aleph Alpha) layout sweep": 0.05, "mosaicml/llm-foundry": 0.05, "pytorch/torchtitan": 0.05,
+          "NVIDIA DGX Cloud benchmarking recipes": 0.05, "Zero Bubble Pipeline Parallelism (ICLR 2024)": 0.05,
+          "vTrain (MICRO 2024) ground truth, single node": 0.08}
+WANTED_MEAN = 0.10
 GRID = 9
 PASSES = 2
 UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
@@ -238,16 +244,18 @@ def markdown(result, constants):
     for name, entry in constants.items():
         low, high = entry["range"]
         lines.append(f"| {name} | {entry['value']} | {low} to {high} | {'; '.join(entry['fitted_on'])} |")
-    lines += ["", "| source | rows | in sample % | left out % | ratio | in interval % | constants without it |",
-              "|---|---:|---:|---:|---:|---:|---|"]
+    lines += ["", "| source | rows | in sample % | left out % | guard % | left out / in sample | in interval % | constants without it |",
+              "|---|---:|---:|---:|---:|---:|---:|---|"]
     for entry in result["sources"]:
         changed = ", ".join(f"{name} {show(value)}" for name, value in entry["constants"].items())
-        mark = " (over the guard)" if entry["ratio"] > GUARD else ""
-        lines.append(f"| {entry['source']} | {entry['rows']} | {100 * entry['in_sample']:.1f} | {100 * entry['left_out']:.1f} | "
-                     f"{entry['ratio']:.2f}{mark} | {100 * entry['inside'] / entry['rows']:.0f} | {changed} |")
+        wanted = WANTED.get(entry["source"])
+        guard = "–" if wanted is None else f"{100 * GUARD * wanted:.1f}"
+        mark = " (over the guard)" if wanted is not None and entry["left_out"] > GUARD * wanted else ""
+        lines.append(f"| {entry['source']} | {entry['rows']} | {100 * entry['in_sample']:.1f} | {100 * entry['left_out']:.1f}{mark} | "
+                     f"{guard} | {entry['ratio']:.2f} | {100 * entry['inside'] / entry['rows']:.0f} | {changed} |")
     overall = result["overall"]
     lines += ["", f"Mean of the cells' medians: {100 * overall['in_sample']['mean_of_cells']:.1f} % in sample, "
-              f"{100 * overall['left_out']['mean_of_cells']:.1f} % left out, ratio {overall['ratio']:.2f} (guard {GUARD}). Median over rows: "
+              f"{100 * overall['left_out']['mean_of_cells']:.1f} % left out (guard {100 * GUARD * WANTED_MEAN:.1f} %), ratio {overall['ratio']:.2f}. Median over rows: "
               f"{100 * overall['in_sample']['median']:.1f} % and {100 * overall['left_out']['median']:.1f} %. Of the rows left out "
               f"{100 * overall['coverage90']:.1f} % lie in the 90 % interval that the other sources give "
               f"(mean over sources {100 * overall['coverage90_of_sources']:.1f} %; a source's cells count alike there)."]
