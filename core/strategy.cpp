@@ -24,6 +24,7 @@ const char* name_of(RecomputeKind kind) {
     case RecomputeKind::Selective: return "selective";
     case RecomputeKind::Full: return "full";
     case RecomputeKind::Modules: return "modules";
+    case RecomputeKind::Each: return "each";
     case RecomputeKind::Rotor: return "rotor";
     case RecomputeKind::Revolve: return "revolve";
     case RecomputeKind::Graph: return "graph";

@@ -14,14 +14,14 @@
 namespace foreshard {
 
 enum class Schedule : std::uint8_t { GPipe, OneFOneB, Interleaved, ZeroBubbleH1, ZeroBubbleH2, ZeroBubbleV };
-enum class RecomputeKind : std::uint8_t { None, Selective, Full, Modules, Rotor, Revolve, Graph };
+enum class RecomputeKind : std::uint8_t { None, Selective, Full, Modules, Each, Rotor, Revolve, Graph };
 enum class AttentionKernel : std::uint8_t { Auto, Flash, Unfused };
 enum class OptimizerKind : std::uint8_t { Adam, Sgd };
 enum class ContextKind : std::uint8_t { AllGather, Ring };  // how key and value blocks meet under context parallelism
 
 // The words of files, options and output; the lists are in the order of the enums.
 const char* name_of(Schedule schedule);       // gpipe, 1f1b, interleaved-1f1b
-const char* name_of(RecomputeKind kind);      // none, selective, full, modules, rotor, revolve, graph
+const char* name_of(RecomputeKind kind);      // none, selective, full, modules, each, rotor, ...
 const char* name_of(AttentionKernel kernel);  // auto, flash, unfused
 const char* name_of(OptimizerKind kind);      // adam, sgd
 const char* name_of(ContextKind kind);        // all-gather, ring
@@ -30,6 +30,13 @@ const std::vector<std::string>& schedule_names();
 const std::vector<std::string>& recompute_modules();  // attention, norm, qkv, rope, activation, mlp, dropout
 const std::vector<std::string>& framework_names();    // those of frameworks/*.json
 
+// Of one layer: None, Selective, Full or Modules.
+struct LayerRecompute {
+  RecomputeKind kind = RecomputeKind::None;
+  std::vector<std::string> modules = {};  // Modules: some of recompute_modules(), in that order
+  bool operator==(const LayerRecompute&) const = default;
+};
+
 // Layers are those of the transformer, or all entries of a layer list.
 struct Recompute {
   RecomputeKind kind = RecomputeKind::None;
@@ -37,13 +44,15 @@ struct Recompute {
   std::vector<int> per_stage = {};        // Full: instead, of each stage, or of each stage of a pipeline rank; 0: none of it
   std::vector<int> only = {};             // Full: instead, these layers of the model, from 0, rising
   std::vector<std::string> modules = {};  // Modules: some of recompute_modules(), in that order
+  std::vector<LayerRecompute> each = {};  // Each: of every layer of the model; empty: chosen so that memory is filled ("best")
   Bytes budget = {};                      // Rotor, Graph: what activations may take on a device; 0: what is free
   int checkpoints = 0;                    // Revolve: layer inputs kept at once on a stage, its own input apart
   bool operator==(const Recompute&) const = default;
 };
 // "none", "selective", "full", "full:2" (the first two layers of each stage), "full:8,6,4x2" (of stage 0, 1, and of the next
-// two), "layers:0-7,12", "auto", "attention,norm", "rotor", "rotor:20GiB", "revolve:3", "graph:20GiB".
+// two), "layers:0-7,12", "auto", "each:8xfull,4xattention+norm,none" (of every layer of the model), "best", "attention,norm", "rotor", "rotor:20GiB", "revolve:3", "graph:20GiB".
 std::string to_text(const Recompute& recompute);
+std::string to_text(const LayerRecompute& layer);                              // "full", "attention+norm"
 Recompute parse_recompute(const std::string& text, const std::string& where);  // throws Error
 
 struct Overlap {

@@ -12,8 +12,9 @@ namespace foreshard {
 namespace {
 
 void write_recompute(JsonWriter& json, const Recompute& recompute) {
-  if (recompute.kind == RecomputeKind::Full && recompute.layers < 0) {
-    json.value("auto");
+  const bool best = recompute.kind == RecomputeKind::Each && recompute.each.empty();
+  if (best || (recompute.kind == RecomputeKind::Full && recompute.layers < 0)) {
+    json.value(best ? "best" : "auto");
     return;
   }
   json.begin_object().field("kind", name_of(recompute.kind));
@@ -26,6 +27,7 @@ void write_recompute(JsonWriter& json, const Recompute& recompute) {
   } else if (recompute.kind == RecomputeKind::Full) {
     json.field("layers", recompute.layers);
   }
+  if (recompute.kind == RecomputeKind::Each) json.field("each", to_text(recompute).substr(std::string("each:").size()));
   if (recompute.kind == RecomputeKind::Rotor || recompute.kind == RecomputeKind::Graph)
     json.field("budget", recompute.budget.value);
   if (recompute.kind == RecomputeKind::Revolve) json.field("checkpoints", recompute.checkpoints);
@@ -85,9 +87,9 @@ std::vector<int> read_layers(const JsonReader& json) {
 }
 
 Recompute read_recompute(const JsonReader& json) {
-  json.only({"kind", "layers", "only", "modules", "budget", "checkpoints"});
+  json.only({"kind", "layers", "only", "modules", "each", "budget", "checkpoints"});
   Recompute recompute;
-  const std::string kind = json.at("kind").as_choice({"none", "selective", "full", "modules", "rotor", "revolve", "graph"});
+  const std::string kind = json.at("kind").as_choice({"none", "selective", "full", "modules", "each", "rotor", "revolve", "graph"});
   for (const RecomputeKind known :
        {RecomputeKind::Selective, RecomputeKind::Full, RecomputeKind::Rotor, RecomputeKind::Revolve, RecomputeKind::Graph})
     if (kind == name_of(known)) recompute.kind = known;
@@ -105,6 +107,8 @@ Recompute read_recompute(const JsonReader& json) {
   if (const auto budget = part(json, "budget", schedule, "\"rotor\" or \"graph\"")) recompute.budget = budget->as_bytes();
   if (const auto checkpoints = part(json, "checkpoints", kind == "revolve", "\"revolve\""))
     recompute = parse_recompute("revolve:" + std::to_string(checkpoints->as_int(0, 1'000'000)), json.file());
+  const auto each = part(json, "each", kind == "each", "\"each\"");
+  if (kind == "each") return parse_recompute("each:" + json.at("each").as_string(), json.file());
   const auto modules = part(json, "modules", kind == "modules", "\"modules\"");
   if (kind != "modules") return recompute;
   if (!modules) return json.at("modules"), recompute;  // throws: the key is missing

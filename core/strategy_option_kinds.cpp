@@ -92,7 +92,7 @@ StrategyOption placement(StrategyOption option) {
 
 StrategyOption recompute(StrategyOption option) {
   option.type = OptionType::Text;
-  option.values = {"none", "selective", "full", "auto", "rotor", "graph"};
+  option.values = {"none", "selective", "full", "auto", "best", "rotor", "graph"};
   option.values.insert(option.values.end(), recompute_modules().begin(), recompute_modules().end());
   option.get = [](const Strategy& s) { return to_text(s.recompute); };
   option.set = [](Strategy& s, const std::string& value, const std::string& where) {

@@ -142,10 +142,10 @@ std::vector<StrategyOption> memory_options() {
                .group = group}),
       recompute({.path = "recompute",
                  .flag = "--recompute",
-                 .help =
-                     "what the backward computes again: none, selective, full, full:N layers per stage or full:N,N,.. of "
-                     "each, layers:A-B,.. of the model, auto: on each stage as few as make room, modules, or schedules inside "
-                     "the memory that is free or given: rotor of layers, graph of operators, revolve:N inputs kept at once",
+                 .help = "what the backward computes again: none, selective, full, full:N layers per stage or full:N,N,.. of "
+                         "each, layers:A-B,.. of the model, auto: on each stage as few as make room, modules, "
+                         "each:8xfull,none,.. of every layer, best: each so that memory is filled, or schedules inside the "
+                         "memory that is free or given: rotor of layers, graph of operators, revolve:N inputs kept at once",
                  .group = group}),
       framework_memory({.path = "framework_memory",
                         .flag = "--framework-memory",

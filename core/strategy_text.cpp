@@ -117,6 +117,23 @@ static std::string repeated(const std::vector<int>& counts) {
   return words.size() == 1 && counts.size() == 1 ? words[0] + "x1" : joined(words);  // "full:8" says something else
 }
 
+std::string to_text(const LayerRecompute& layer) {
+  if (layer.kind != RecomputeKind::Modules) return name_of(layer.kind);
+  std::string text;
+  for (const std::string& module : layer.modules) text += (text.empty() ? "" : "+") + module;
+  return text;
+}
+
+// "8xfull,attention+norm": layers that do the same together.
+static std::string repeated(const std::vector<LayerRecompute>& layers) {
+  std::vector<std::string> words;
+  for (std::size_t from = 0, to = 0; from < layers.size(); from = to) {
+    while (to < layers.size() && layers[to] == layers[from]) ++to;
+    words.push_back((to - from > 1 ? std::to_string(to - from) + "x" : "") + to_text(layers[from]));
+  }
+  return joined(words);
+}
+
 // "0-7,12"
 static std::string ranges(const std::vector<int>& layers) {
   std::vector<std::string> words;
@@ -147,6 +164,7 @@ std::string to_text(const Recompute& recompute) {
       if (recompute.layers < 0) return "auto";
       return recompute.layers == 0 ? "full" : "full:" + std::to_string(recompute.layers);
     case RecomputeKind::Modules: return joined(recompute.modules);
+    case RecomputeKind::Each: return recompute.each.empty() ? "best" : "each:" + repeated(recompute.each);
     case RecomputeKind::Rotor:
     case RecomputeKind::Graph: return recompute.budget == Bytes{} ? name : name + ":" + short_text(recompute.budget);
     case RecomputeKind::Revolve: return name + ":" + std::to_string(recompute.checkpoints);
@@ -182,6 +200,38 @@ static std::vector<int> parse_layer_numbers(const std::string& text, const std::
   return layers;
 }
 
+static std::vector<std::string> ordered_modules(const std::vector<std::string>& words) {
+  std::vector<std::string> modules;
+  for (const std::string& module : recompute_modules())
+    if (std::count(words.begin(), words.end(), module) > 0) modules.push_back(module);
+  return modules;
+}
+
+static std::optional<LayerRecompute> parse_layer_recompute(const std::string& text) {
+  for (const RecomputeKind kind : {RecomputeKind::None, RecomputeKind::Selective, RecomputeKind::Full})
+    if (text == name_of(kind)) return LayerRecompute{kind};
+  const std::vector<std::string> words = split(text, '+');
+  for (const std::string& word : words)
+    if (std::count(recompute_modules().begin(), recompute_modules().end(), word) == 0) return {};
+  return LayerRecompute{RecomputeKind::Modules, ordered_modules(words)};
+}
+
+// "8xfull,attention+norm"
+static std::vector<LayerRecompute> parse_each(const std::string& text, const std::string& where) {
+  std::vector<LayerRecompute> layers;
+  for (const std::string& part : split(text, ',')) {
+    const std::size_t x = part.find('x');
+    const auto times = x == std::string::npos ? std::nullopt : positive(part.substr(0, x));
+    const auto layer = parse_layer_recompute(times ? part.substr(x + 1) : part);
+    if (!layer || layers.size() + static_cast<std::size_t>(times.value_or(1)) > kMostStages)
+      throw Error(where, "recompute", quoted(part) + " in " + quoted("each:" + text),
+                  "none, selective, full or modules of every layer, such as \"each:8xfull,4xattention+norm,none\", with some of " +
+                      joined(recompute_modules()));
+    layers.insert(layers.end(), static_cast<std::size_t>(times.value_or(1)), *layer);
+  }
+  return layers;
+}
+
 // The forms with a colon; empty: not one of them.
 static std::optional<Recompute> parse_measured_out(const std::string& text, const std::string& where) {
   const auto rest = [&](const char* name) { return text.substr(std::string(name).size() + 1); };
@@ -194,6 +244,7 @@ static std::optional<Recompute> parse_measured_out(const std::string& text, cons
     if (alike) return Recompute{.kind = RecomputeKind::Full, .layers = counts[0]};
     return Recompute{.kind = RecomputeKind::Full, .per_stage = counts};
   }
+  if (starts("each")) return Recompute{.kind = RecomputeKind::Each, .each = parse_each(rest("each"), where)};
   if (starts("layers")) return Recompute{.kind = RecomputeKind::Full, .only = parse_layer_numbers(text, where)};
   for (const RecomputeKind kind : {RecomputeKind::Rotor, RecomputeKind::Graph}) {
     if (!starts(name_of(kind))) continue;
@@ -215,22 +266,21 @@ Recompute parse_recompute(const std::string& text, const std::string& where) {
   if (text == "selective") return {.kind = RecomputeKind::Selective};
   if (text == "full") return {.kind = RecomputeKind::Full};
   if (text == "auto") return {.kind = RecomputeKind::Full, .layers = -1};
+  if (text == "best") return {.kind = RecomputeKind::Each};
   if (text == "rotor") return {.kind = RecomputeKind::Rotor};
   if (text == "graph") return {.kind = RecomputeKind::Graph};
   if (const auto measured_out = parse_measured_out(text, where)) return *measured_out;
   const std::vector<std::string> words = split(text, ',');
   for (const std::string& word : words) {
     if (std::count(recompute_modules().begin(), recompute_modules().end(), word) > 0) continue;
-    std::vector<std::string> known = {"none", "selective", "full", "auto", "rotor", "revolve", "graph", "layers"};
+    std::vector<std::string> known = {"none",    "selective", "full",   "auto", "best",
+                                      "rotor",   "revolve",   "graph",  "layers", "each"};
     known.insert(known.end(), recompute_modules().begin(), recompute_modules().end());
     throw Error(where, "recompute", quoted(word),
-                "none, selective, full, full:N, full:N,N,.., layers:A-B, auto, rotor, revolve:N, graph or some of " +
+                "none, selective, full, full:N, full:N,N,.., layers:A-B, each:.., auto, best, rotor, revolve:N, graph or some of " +
                     joined(recompute_modules()) + nearest_note(word, known));
   }
-  Recompute recompute = {.kind = RecomputeKind::Modules};
-  for (const std::string& module : recompute_modules())
-    if (std::count(words.begin(), words.end(), module) > 0) recompute.modules.push_back(module);
-  return recompute;
+  return {.kind = RecomputeKind::Modules, .modules = ordered_modules(words)};
 }
 
 std::string to_text(const Overlap& overlap) {
