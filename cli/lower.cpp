@@ -1,12 +1,63 @@
 // foreshard lower: Model + Cluster + Strategy -> a plan file.
+#include <algorithm>
 #include <ostream>
 
 #include "cli/job.h"
 #include "core/json.h"
+#include "report/text_table.h"
 
 namespace foreshard {
 
-static std::string summary_json(const Plan& plan, const Strategy& strategy) {
+static std::string layers_text(const RankTrades& rank, const LayerTrade& trade) {
+  std::string text;
+  for (std::size_t form = 0; form < rank.forms.size(); ++form)
+    if (trade.layers[form] > 0)
+      text += (text.empty() ? "" : ", ") + std::to_string(trade.layers[form]) + " " + to_text(rank.forms[form]);
+  return text;
+}
+
+// Some of the front, evenly, with the one that was chosen.
+static std::vector<LayerTrade> shown(const RankTrades& rank) {
+  constexpr std::size_t kRows = 9;
+  std::vector<LayerTrade> rows;
+  const std::size_t count = std::min(kRows, rank.front.size());
+  for (std::size_t i = 0; i < count; ++i) rows.push_back(rank.front[count < 2 ? 0 : i * (rank.front.size() - 1) / (count - 1)]);
+  if (std::find(rows.begin(), rows.end(), rank.chosen) == rows.end()) rows.push_back(rank.chosen);
+  std::stable_sort(rows.begin(), rows.end(), [](const LayerTrade& a, const LayerTrade& b) { return a.seconds < b.seconds; });
+  return rows;
+}
+
+static std::string trades_text(const std::vector<RankTrades>& ranks) {
+  std::string out;
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    TextTable table{.columns = {{"more per backward"}, {"kept, GiB"}, {""}, {"layers", Align::Left}}};
+    for (const LayerTrade& trade : shown(ranks[r]))
+      table.rows.push_back(
+          {in_time(trade.seconds), in_gib_text(trade.kept), trade == ranks[r].chosen ? "*" : "", layers_text(ranks[r], trade)});
+    out += "\nPipeline rank " + std::to_string(r) + ": " + std::to_string(ranks[r].front.size()) +
+           " trades that no other beats; * fills the memory\n\n" + table.text(false);
+  }
+  return out;
+}
+
+static void trades_json(JsonWriter& json, const std::vector<RankTrades>& ranks) {
+  const auto trade = [&](const RankTrades& rank, const LayerTrade& one) {
+    json.begin_object().field("seconds", one.seconds.value).field("kept_bytes", one.kept.value);
+    json.field("layers", layers_text(rank, one)).end_object();
+  };
+  json.key("trades").begin_array();
+  for (const RankTrades& rank : ranks) {
+    json.begin_object().key("chosen");
+    trade(rank, rank.chosen);
+    json.key("front").begin_array();
+    for (const LayerTrade& one : rank.front) trade(rank, one);
+    json.end_array().end_object();
+  }
+  json.end_array();
+}
+
+static std::string summary_json(const Lowered& lowered) {
+  const auto& [plan, strategy, trades] = lowered;
   std::size_t actions = 0, instructions = 0;
   for (const Role& role : plan.roles) actions += role.actions.size();
   for (const Segment& segment : plan.segments) instructions += segment.instructions.size();
@@ -16,6 +67,7 @@ static std::string summary_json(const Plan& plan, const Strategy& strategy) {
   json.field("segments", static_cast<std::int64_t>(plan.segments.size()));
   json.field("instructions", static_cast<std::int64_t>(instructions));
   json.field("actions", static_cast<std::int64_t>(actions));
+  if (!trades.empty()) trades_json(json, trades);
   return json.key("strategy").raw(to_json(strategy)).end_object().text();
 }
 
@@ -34,10 +86,11 @@ static ExitCode run(const Arguments& arguments, const Console& console) {
   if (arguments.has("--save-strategy")) write_file(arguments.text("--save-strategy"), to_json(lowered.strategy));
   if (arguments.has("--save-plan")) save_plan(lowered.plan, arguments.text("--save-plan"));
   if (arguments.flag("--json"))
-    console.out << summary_json(lowered.plan, lowered.strategy);
+    console.out << summary_json(lowered);
   else
     console.out << "plan " << program_hash(lowered.plan) << ": " << lowered.plan.roles.size() << " roles, "
-                << lowered.plan.segments.size() << " segments\n";
+                << lowered.plan.segments.size() << " segments\n"
+                << trades_text(lowered.trades);
   return ExitCode::Ok;
 }
 

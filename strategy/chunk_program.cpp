@@ -54,18 +54,18 @@ EventId ChunkProgram::add_event(const std::string& name, int slots) {
 
 void ChunkProgram::add_layers(int first, int last) {
   const OpGraph& graph = lowering_.graph;
-  const Recompute& recompute = lowering_.strategy.recompute;
+  const std::vector<KeepForm> forms = keep_forms(lowering_.strategy.recompute);
   const bool stops = framework_preset(lowering_.strategy.framework).recompute_stops;
-  keeps_.reserve(graph.kinds.size() * 2);
+  keeps_.reserve(graph.kinds.size() * forms.size());
   for (const LayerGraph& kind : graph.kinds)
-    for (const bool in_range : {false, true}) keeps_.push_back(keep_rule(kind, recompute, in_range, stops));
+    for (const KeepForm& form : forms) keeps_.push_back(keep_rule(kind, form.recompute, form.full, stops));
   int counted = 0;
   for (int at = first; at < last; ++at) {
     const OpGraph::Layer& layer = graph.layers[static_cast<std::size_t>(at)];
-    const bool in_range = lowering_.redone[static_cast<std::size_t>(at)] != 0;
+    const auto form = static_cast<std::size_t>(lowering_.redone[static_cast<std::size_t>(at)]);
     role_.layers.push_back(layer.name);
     layers_.push_back({.graph = &graph.kinds[static_cast<std::size_t>(layer.kind)],
-                       .keep = &keeps_[static_cast<std::size_t>(layer.kind) * 2 + (in_range ? 1 : 0)],
+                       .keep = &keeps_[static_cast<std::size_t>(layer.kind) * forms.size() + form],
                        .id = {static_cast<std::int32_t>(role_.layers.size()) - 1},
                        .counted = layer.counted ? counted++ : -1});
     if (splits()) layers_.back().late = late_values(layers_.back());

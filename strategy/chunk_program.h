@@ -231,7 +231,7 @@ class ChunkProgram {
   Role& role_;
   int role_index_, chunk_, stage_, first_, last_;
   ChunkState state_ = {};
-  std::vector<KeepRule> keeps_ = {};  // [op graph kind * 2 + in the range of full recomputation]
+  std::vector<KeepRule> keeps_ = {};  // [op graph kind * forms + form]
   std::vector<Layer> layers_ = {};
   std::vector<std::vector<BufferId>> scratch_ = {}, scratch_gradient_ = {};  // [op graph kind][value]
   Block input_ = {}, output_ = {}, gradient_in_ = {}, gradient_out_ = {};

@@ -132,4 +132,20 @@ KeepRule keep_rule(const LayerGraph& layer, const Recompute& recompute, bool in_
   return Keeping(layer, recompute, recompute.kind == RecomputeKind::Full && in_full_range, stops).decide();
 }
 
+static KeepForm form(const LayerRecompute& layer) {
+  return {.recompute = {.kind = layer.kind, .modules = layer.modules}, .full = layer.kind == RecomputeKind::Full};
+}
+
+std::vector<KeepForm> keep_forms(const Recompute& recompute) {
+  if (recompute.kind != RecomputeKind::Each) return {{recompute, false}, {recompute, true}};
+  std::vector<KeepForm> forms = {{}};
+  for (const LayerRecompute& layer : recompute.each)
+    if (std::ranges::find(forms, form(layer)) == forms.end()) forms.push_back(form(layer));
+  return forms;
+}
+
+std::size_t form_of(const std::vector<KeepForm>& forms, const LayerRecompute& layer) {
+  return static_cast<std::size_t>(std::ranges::find(forms, form(layer)) - forms.begin());
+}
+
 }  // namespace foreshard

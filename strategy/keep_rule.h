@@ -28,4 +28,14 @@ struct KeepRule {
 // non-reentrant checkpoint does ("early stop").
 KeepRule keep_rule(const LayerGraph& layer, const Recompute& recompute, bool in_full_range, bool stops = false);
 
+// The ways in which the layers of a strategy keep values: 0 for those that do not count, or that `full` leaves out; then what is
+// named, each once (recompute_layers.h says which layer has which).
+struct KeepForm {
+  Recompute recompute = {};
+  bool full = false;
+  bool operator==(const KeepForm&) const = default;
+};
+std::vector<KeepForm> keep_forms(const Recompute& recompute);
+std::size_t form_of(const std::vector<KeepForm>& forms, const LayerRecompute& layer);  // of Each
+
 }  // namespace foreshard

@@ -14,6 +14,7 @@
 #include "strategy/partition_model.h"
 #include "strategy/plan_costs.h"
 #include "strategy/receive_slots.h"
+#include "strategy/recompute_choice.h"
 #include "strategy/recompute_layers.h"
 #include "strategy/recompute_schedule.h"
 #include "strategy/role_program.h"
@@ -140,7 +141,7 @@ std::variant<Lowered, Infeasible> finish_plan(Lowering& lowering, const LowerOpt
                                        : with_loss_scale(std::move(plan), s.loss_scale);
   if (!options.ignore_memory)
     if (auto refused = does_not_fit(plan, cluster)) return *refused;
-  return Lowered{.plan = std::move(plan), .strategy = s};
+  return Lowered{.plan = std::move(plan), .strategy = s, .trades = std::move(lowering.trades)};
 }
 
 std::variant<OpGraph, Infeasible> graph_of(const Model& model, const Strategy& strategy) {
@@ -192,9 +193,14 @@ std::variant<Lowered, Infeasible> lower(const Model& model, const Cluster& clust
   });
   plan.costs.push_back({.device_kind = cluster.nodes.front().shape.gpu});
 
+  if (s.recompute == Recompute{.kind = RecomputeKind::Each}) {
+    BestLayers best = best_layers(lowering);
+    lowering.strategy.recompute = std::move(best.recompute);
+    lowering.trades = std::move(best.trades);
+  }
   if (lowering.strategy.recompute.layers < 0) lowering.strategy.recompute = fewest_redone_layers(lowering);
   lowering.redone = layers_redone(s.recompute, lowering.graph, lowering.layout, *s.schedule, s.pp);
-  if (s.recompute.kind > RecomputeKind::Modules) {
+  if (s.recompute.kind >= RecomputeKind::Rotor) {
     auto runs = schedule_stages(lowering);
     if (auto* refused = std::get_if<Infeasible>(&runs)) return *refused;
     lowering.runs = std::get<std::vector<StageRuns>>(std::move(runs));

@@ -19,9 +19,25 @@ struct LowerOptions {
   const MachineProfile* profile = nullptr;  // measured costs of the device kind that it names
 };
 
+// A way to recompute the layers of a pipeline rank: what it costs and what it keeps.
+struct LayerTrade {
+  Seconds seconds = {};          // more of one micro-batch's backward than when everything is kept
+  Bytes kept = {};               // by the layers, of all micro-batches in flight
+  std::vector<int> layers = {};  // [form]: of a chunk
+  bool operator==(const LayerTrade&) const = default;
+};
+// What `--recompute best` chose from: the trades between time and memory that no other beats, fastest first (none for very many
+// layers), and the one that fills the memory.
+struct RankTrades {
+  std::vector<LayerRecompute> forms = {};
+  std::vector<LayerTrade> front = {};
+  LayerTrade chosen = {};
+};
+
 struct Lowered {
   Plan plan = {};
-  Strategy strategy = {};  // with every default resolved
+  Strategy strategy = {};               // with every default resolved
+  std::vector<RankTrades> trades = {};  // [pipeline rank], with `--recompute best`
 };
 
 // The strategy with defaults resolved (dp, schedule, dtypes, attention, bucket, placement), or why it cannot be.

@@ -31,9 +31,10 @@ struct Lowering {
   Strategy strategy;  // resolved
   StateTypes types;
   OpGraph graph;
-  StageLayout layout;                // layers of each of the pp * virtual_stages stages
-  std::vector<StageRuns> runs = {};  // [stage] of a recomputation schedule; empty: layer by layer
-  std::vector<char> redone = {};     // [op graph layer]: its backward runs its whole forward again (recompute_layers.h)
+  StageLayout layout;                   // layers of each of the pp * virtual_stages stages
+  std::vector<StageRuns> runs = {};     // [stage] of a recomputation schedule; empty: layer by layer
+  std::vector<RankTrades> trades = {};  // of `--recompute best`
+  std::vector<char> redone = {};        // [op graph layer]: the form in which it keeps values (recompute_layers.h, keep_forms)
   ScheduleLists lists;
   std::vector<int> input_slots, gradient_slots;  // [stage]: receive buffers
 

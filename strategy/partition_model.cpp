@@ -31,7 +31,8 @@ std::vector<ChainLayer> layer_chain(const Model& model, const Cluster& cluster, 
   single.pp = layers, single.virtual_stages = 1, single.schedule = Schedule::OneFOneB;
   single.layer_split.clear();
   const Recompute& recompute = strategy.recompute;  // of other stages, or of chains: not of one layer
-  if (recompute.layers < 0 || !recompute.per_stage.empty() || recompute.kind > RecomputeKind::Modules) single.recompute = {};
+  if (recompute == Recompute{.kind = RecomputeKind::Each}) single.recompute = {};  // to be chosen
+  if (recompute.layers < 0 || !recompute.per_stage.empty() || recompute.kind >= RecomputeKind::Rotor) single.recompute = {};
   single.dp = 1, single.zero = 0, single.zero_group = 0;
   single.global_batch = single.micro_batch * 2;
   const int gpus = layers * single.tp * single.cp, per_node = cluster.nodes.front().shape.gpus;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "strategy/keep_rule.h"
 #include "strategy/role_trial.h"
 #include "strategy/schedule.h"
 
@@ -36,6 +37,12 @@ bool takes_in(const Recompute& recompute, int stage, int rank, int of_stage, int
 std::vector<char> layers_redone(const Recompute& recompute, const OpGraph& graph, const StageLayout& layout, Schedule schedule,
                                 int pp) {
   std::vector<char> redone(graph.layers.size(), 0);
+  if (recompute.kind == RecomputeKind::Each) {
+    const std::vector<KeepForm> forms = keep_forms(recompute);
+    std::size_t next = 0;
+    for (std::size_t l = 0; l < redone.size() && next < recompute.each.size(); ++l)
+      if (graph.layers[l].counted) redone[l] = static_cast<char>(form_of(forms, recompute.each[next++]));
+  }
   if (recompute.kind != RecomputeKind::Full) return redone;
   int of_model = 0;
   for (int stage = 0; stage < layout.stages(); ++stage) {
@@ -50,9 +57,12 @@ std::vector<char> layers_redone(const Recompute& recompute, const OpGraph& graph
 }
 
 std::optional<Infeasible> refuse_layers(const Recompute& recompute, const OpGraph& graph, const StageLayout& layout, int pp) {
-  if (recompute.kind != RecomputeKind::Full) return {};
+  if (recompute.kind != RecomputeKind::Full && recompute.kind != RecomputeKind::Each) return {};
   const std::string what = "recompute " + to_text(recompute);
   const int layers = layers_of_model(graph), stages = layout.stages();
+  if (const auto named = static_cast<int>(recompute.each.size()); named > 0 && named != layers)
+    return Infeasible{.reason = what + " names " + text(named) + " layers, the model has " + text(layers),
+                      .would_help = {"--recompute best"}};
   if (!recompute.only.empty() && recompute.only.back() >= layers)
     return Infeasible{
         .reason = what + " names layer " + text(recompute.only.back()) + ", the model has layers 0 to " + text(layers - 1),

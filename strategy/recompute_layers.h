@@ -9,8 +9,8 @@
 
 namespace foreshard {
 
-// [op graph layer]: whether its backward runs its whole forward again. Only layers that count are, and only with
-// RecomputeKind::Full. `recompute.layers` is at least 0. Ranks of stages are those of `schedule` on `pp` ranks.
+// [op graph layer]: its number in keep_forms(recompute). Other than 0 are only layers that count: under RecomputeKind::Full those
+// whose backward runs their whole forward again, under Each those that do not keep all. `recompute.layers` is at least 0. Ranks of stages are those of `schedule` on `pp` ranks.
 std::vector<char> layers_redone(const Recompute& recompute, const OpGraph& graph, const StageLayout& layout, Schedule schedule,
                                 int pp);
 // Why `recompute` does not go with these stages: another number of them, more layers than a stage or the model has.

@@ -121,6 +121,9 @@ std::variant<Strategy, Infeasible> resolve(const Model& model, const Cluster& cl
   if (!s.stages.empty())
     if (auto refused = resolve_stages(model, cluster, s)) return *refused;
   if (s.tp == 1) s.sequence_parallel = false;
+  if (s.recompute.kind == RecomputeKind::Each && s.framework != Strategy{}.framework)
+    return Infeasible{.reason = "framework " + s.framework + " recomputes its layers alike, not " + to_text(s.recompute),
+                      .would_help = {"--recompute full"}};
   if (auto refused = resolve_shape(model, s)) return *refused;
   if (auto refused = resolve_degrees(cluster, s)) return *refused;
   if (auto refused = resolve_batch(s)) return *refused;

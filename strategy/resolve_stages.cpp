@@ -34,7 +34,8 @@ Refusal refuse_beside(const Strategy& s) {
   if (s.loss_scale == 0) return none("a dynamic loss scale", "--loss-scale 1");
   if (s.schedule && *s.schedule != Schedule::GPipe && *s.schedule != Schedule::OneFOneB)
     return none(std::string("schedule ") + name_of(*s.schedule), "--schedule 1f1b");
-  if (s.recompute.kind > RecomputeKind::Modules || s.recompute.layers < 0)
+  if (s.recompute.kind >= RecomputeKind::Rotor || s.recompute.layers < 0 ||
+      (s.recompute.kind == RecomputeKind::Each && s.recompute.each.empty()))
     return none("recompute " + to_text(s.recompute), "--recompute full, selective or layers:A-B");
   if (s.framework != Strategy{}.framework) return none("framework " + s.framework, "--framework foreshard");
   const std::vector<std::string> order = {"tp", "cp", "dp", "dp_outer", "role"};

@@ -119,11 +119,11 @@ class RoleProgram {
   // The same transformer layers, in number and kind, in every chunk of the rank, and the same ones redone.
   bool equal_chunks() const {
     const auto counted_kinds = [&](int stage) {
-      std::vector<std::pair<int, bool>> kinds;
+      std::vector<std::pair<int, int>> kinds;
       for (int l = lowering_.layout.first[static_cast<std::size_t>(stage)];
            l < lowering_.layout.first[static_cast<std::size_t>(stage) + 1]; ++l)
         if (const OpGraph::Layer& layer = lowering_.graph.layers[static_cast<std::size_t>(l)]; layer.counted)
-          kinds.emplace_back(layer.kind, lowering_.redone[static_cast<std::size_t>(l)] != 0);
+          kinds.emplace_back(layer.kind, lowering_.redone[static_cast<std::size_t>(l)]);
       return kinds;
     };
     for (int chunk = 1; chunk < lowering_.chunks(); ++chunk)
@@ -156,7 +156,7 @@ class RoleProgram {
       for (int l = lowering_.layout.first[static_cast<std::size_t>(stage)];
            l < lowering_.layout.first[static_cast<std::size_t>(stage) + 1]; ++l)
         text += std::to_string(lowering_.graph.layers[static_cast<std::size_t>(l)].kind) +
-                (lowering_.redone[static_cast<std::size_t>(l)] ? "r," : ",");
+                "r" + std::to_string(lowering_.redone[static_cast<std::size_t>(l)]) + ",";
       text += ";";
       if (lowering_.runs.empty()) continue;
       const StageRuns& runs = lowering_.runs[static_cast<std::size_t>(stage)];

@@ -32,13 +32,16 @@ RoleTrial::RoleTrial(const Lowering& base) : lowering(base), base_(base), kinds_
   beside_ = framework_memory(base.strategy) + Bytes{reserve};
 }
 
-bool RoleTrial::fits(int rank) {
+Bytes RoleTrial::room(int rank) const {
+  return gpu_of(base_.cluster, kinds_[static_cast<std::size_t>(rank)]).memory - beside_;
+}
+
+Bytes RoleTrial::arena(int rank) {
   lowering.plan = base_.plan, lowering.embedding = {};
   SharedPrograms shared;
   add_role(lowering, rank, shared);
   plan_memory(lowering.plan, {.share_kept = !lowering.runs.empty()});
-  const Bytes capacity = gpu_of(base_.cluster, kinds_[static_cast<std::size_t>(rank)]).memory;
-  return arena_bytes(lowering.plan.roles.back(), Space::Device) + beside_ <= capacity;
+  return arena_bytes(lowering.plan.roles.back(), Space::Device);
 }
 
 }  // namespace foreshard

@@ -16,7 +16,9 @@ class RoleTrial {
 
   Lowering lowering;  // the choices on trial: its plan is made anew each time
   // Arena + framework + reserve <= capacity, as does_not_fit says it of a whole plan.
-  bool fits(int rank);
+  bool fits(int rank) { return arena(rank) <= room(rank); }
+  Bytes arena(int rank);
+  Bytes room(int rank) const;
 
  private:
   const Lowering& base_;

@@ -1,6 +1,9 @@
 // What is computed again has the bits it had the first time, and what is not kept is not there.
 #include <gtest/gtest.h>
 
+#include "core/cluster.h"
+#include "core/memory_timeline.h"
+#include "strategy/lower.h"
 #include "tests/exec/training.h"
 
 namespace foreshard {
@@ -38,6 +41,54 @@ TEST(Recompute, KeepsEveryBitAndHasThePlannedPeak) {
     stops.framework = "fsdp2";
     EXPECT_EQ(difference(kept, run(lowered(model, stops), training(1))).largest(), 0);
   }
+}
+
+// Every layer in a way of its own: the bits of the plan that keeps everything, and the peak of its own order.
+TEST(Recompute, KeepsEveryBitLayerByLayer) {
+  for (const Model& model : {tiny_gpt(), tiny_llama(), tiny_bert()})
+    for (const Schedule schedule : {Schedule::OneFOneB, Schedule::GPipe, Schedule::ZeroBubbleH1})
+      for (const int pp : {1, 2}) {
+        const auto strategy = [&](const char* text) {
+          return in_double(
+              {.pp = pp, .schedule = schedule, .micro_batch = 2, .recompute = parse_recompute(text, "test"), .dropout = 0.1});
+        };
+        const Execution kept = run(lowered(model, strategy("none")), training(1));
+        for (const char* text : {"each:full,norm+activation,none,selective", "each:none,mlp+norm,full,attention+dropout"}) {
+          const Plan plan = lowered(model, strategy(text));
+          const Execution again = run(plan, training(1));
+          EXPECT_EQ(difference(kept, again).largest(), 0) << model.name << " " << text << " pp " << pp;
+          if (pp > 1) continue;
+          ExecuteOptions emulated = training(1);
+          emulated.time = TimeMode::Emulated;
+          EXPECT_EQ(sum(again.peaks[0]), sum(run(plan, emulated).result.memory.curves[0].peak)) << text;
+          EXPECT_LT(sum(again.peaks[0]), sum(kept.peaks[0])) << text;
+        }
+      }
+}
+
+// With less and less memory: the choice fits by its own order's peak, computes the same bits, and the ways of layers are mixed.
+TEST(Recompute, TheBestChoiceRunsInTheMemoryThatItWasGiven) {
+  const Model model = tiny_gpt();
+  const double capacity = 80.0 * (1 << 30);
+  Strategy s = in_double({.micro_batch = 4});
+  const Plan whole = lowered(model, s);
+  const Execution kept = run(whole, training(1));
+  const auto most = static_cast<double>(arena_bytes(whole.roles[0], Space::Device).value);
+  int mixed = 0;
+  for (const double share : {0.95, 0.9, 0.85, 0.8}) {
+    s.framework_memory = Bytes{0};
+    s.reserve = 1 - most * share / capacity;
+    s.recompute = parse_recompute("best", "test");
+    const auto answer = lower(model, load_cluster("dgx-a100"), s);
+    if (std::holds_alternative<Infeasible>(answer)) continue;
+    const Lowered& chosen = std::get<Lowered>(answer);
+    EXPECT_LE(static_cast<double>(arena_bytes(chosen.plan.roles[0], Space::Device).value), most * share + 1);
+    const Execution again = run(chosen.plan, training(1));
+    EXPECT_EQ(difference(kept, again).largest(), 0) << to_text(chosen.strategy.recompute);
+    EXPECT_LE(static_cast<double>(sum(again.peaks[0]).value), most * share + 1);
+    mixed += chosen.strategy.recompute.kind == RecomputeKind::Each;
+  }
+  EXPECT_GE(mixed, 2);
 }
 
 // Two stages of two layers under each schedule: other layers redone on each stage, by counts and by numbers of the model.

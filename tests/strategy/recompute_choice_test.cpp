@@ -1,0 +1,133 @@
+// `--recompute best` against every assignment of its forms to the layers, and beside the other forms of recomputation.
+#include <algorithm>
+
+#include "core/memory_timeline.h"
+#include "strategy/estimate.h"
+#include "tests/strategy/support_lower.h"
+
+namespace foreshard {
+namespace {
+
+Model small(int layers) {
+  return {.name = "small",
+          .shape = Transformer{.layers = layers,
+                               .hidden = 1024,
+                               .ffn_hidden = 4096,
+                               .heads = 16,
+                               .kv_heads = 16,
+                               .head_dim = 64,
+                               .vocab = 1000,
+                               .max_positions = 1024}};
+}
+
+// On GPUs with `bytes` for the arena.
+Strategy within(Strategy s, double bytes) {
+  s.framework_memory = Bytes{0};
+  s.reserve = 1 - bytes / static_cast<double>(gpu_of(load_cluster("dgx-a100"), "a100-80").memory.value);
+  s.recompute = parse_recompute("best", "test");
+  return s;
+}
+
+double arena(const Plan& plan) { return static_cast<double>(arena_bytes(plan.roles[0], Space::Device).value); }
+
+std::optional<double> seconds(const Model& model, const Cluster& cluster, const Strategy& s) {
+  const auto answer = lower(model, cluster, s);
+  if (std::holds_alternative<Infeasible>(answer)) return {};
+  return refine(std::get<Lowered>(answer), cluster).time.value;
+}
+
+// The fastest of all assignments of `forms` that fits.
+double brute_force(const Model& model, const Cluster& cluster, Strategy s, const std::vector<LayerRecompute>& forms,
+                   int layers) {
+  double best = 1e300;
+  std::vector<std::size_t> digits(static_cast<std::size_t>(layers), 0);
+  for (bool more = true; more;) {
+    s.recompute = {.kind = RecomputeKind::Each};
+    for (const std::size_t digit : digits) s.recompute.each.push_back(forms[digit]);
+    if (std::is_sorted(digits.begin(), digits.end()))  // layers are equal: the order counts for nothing but scratch
+      if (const auto time = seconds(model, cluster, s)) best = std::min(best, *time);
+    std::size_t at = 0;
+    while (at < digits.size() && ++digits[at] == forms.size()) digits[at++] = 0;
+    more = at < digits.size();
+  }
+  return best;
+}
+
+}  // namespace
+
+TEST(RecomputeChoice, IsAsFastAsTheBestOfAllAssignments) {
+  const Cluster cluster = load_cluster("dgx-a100");
+  const Model model = small(4);
+  int compared = 0;
+  for (const AttentionKernel attention : {AttentionKernel::Flash, AttentionKernel::Unfused}) {
+    const Strategy base{.dp = 1, .micro_batch = 8, .global_batch = 16, .seq = 1024, .attention = attention, .dropout = 0.1};
+    Strategy none = base, full = base;
+    full.recompute = {.kind = RecomputeKind::Full};
+    const double most = arena(lowered(model, cluster, none).plan), least = arena(lowered(model, cluster, full).plan);
+    ASSERT_LT(least, most);
+    for (int step = 0; step <= 6; ++step) {
+      const Strategy s = within(base, least + (most - least) * step / 6.0 + 1e6);
+      const Lowered found = lowered(model, cluster, s);
+      const auto time = seconds(model, cluster, s);
+      ASSERT_TRUE(time) << step;
+      const double best = brute_force(model, cluster, s, found.trades[0].forms, 4);
+      EXPECT_LE(*time, best * 1.0005) << step << " " << to_text(found.strategy.recompute);
+      EXPECT_GE(*time, best * (1 - 1e-9));
+      ++compared;
+    }
+  }
+  EXPECT_EQ(compared, 14);
+}
+
+// Never slower than the fewest layers that are redone whole, and faster where there is something between all and nothing.
+TEST(RecomputeChoice, BeatsTheFewestWholeLayers) {
+  const Cluster cluster = load_cluster("dgx-a100");
+  const Model model = small(8);
+  const Strategy base{.dp = 1, .pp = 2, .micro_batch = 8, .global_batch = 64, .seq = 1024, .dropout = 0.1};
+  const double most = arena(lowered(model, cluster, base).plan);
+  int faster = 0;
+  for (const double share : {0.9, 0.8, 0.7, 0.6}) {
+    Strategy s = within(base, most * share);
+    const auto best = seconds(model, cluster, s);
+    s.recompute = parse_recompute("auto", "test");
+    const auto whole = seconds(model, cluster, s);
+    ASSERT_TRUE(best && whole) << share;
+    EXPECT_LE(*best, *whole * (1 + 1e-9));
+    faster += *best < *whole * 0.99;
+  }
+  EXPECT_GE(faster, 3);
+}
+
+// The front begins with keeping all; every trade is slower and smaller than the one before; the chosen one is on it.
+TEST(RecomputeChoice, TheFrontIsOne) {
+  const Cluster cluster = load_cluster("dgx-a100");
+  const Strategy base{.dp = 1, .pp = 2, .micro_batch = 8, .global_batch = 64, .seq = 1024};
+  const double most = arena(lowered(small(8), cluster, base).plan);
+  const Lowered found = lowered(small(8), cluster, within(base, most * 0.8));
+  ASSERT_EQ(found.trades.size(), 2u);
+  for (const RankTrades& rank : found.trades) {
+    ASSERT_GT(rank.front.size(), 3u);
+    EXPECT_EQ(rank.front.front().seconds.value, 0);
+    EXPECT_EQ(rank.front.front().layers[0], 4) << "none of four";
+    for (std::size_t i = 1; i < rank.front.size(); ++i) {
+      EXPECT_GT(rank.front[i].seconds, rank.front[i - 1].seconds);
+      EXPECT_LT(rank.front[i].kept, rank.front[i - 1].kept);
+    }
+    const bool on = std::ranges::any_of(rank.front, [&](const LayerTrade& trade) {
+      return trade.seconds == rank.chosen.seconds && trade.kept == rank.chosen.kept;
+    });
+    EXPECT_TRUE(on);
+  }
+  EXPECT_TRUE(lowered(small(8), cluster, base).trades.empty());
+}
+
+TEST(RecomputeChoice, RefusalsSayWhy) {
+  const Cluster cluster = load_cluster("dgx-a100");
+  Strategy s{.dp = 1, .global_batch = 2, .seq = 64, .recompute = parse_recompute("each:3xfull", "test")};
+  EXPECT_EQ(refused(small(4), cluster, s).reason, "recompute each:3xfull names 3 layers, the model has 4");
+  s.recompute = parse_recompute("best", "test");
+  s.framework = "megatron";
+  EXPECT_EQ(refused(small(4), cluster, s).reason, "framework megatron recomputes its layers alike, not best");
+}
+
+}  // namespace foreshard
