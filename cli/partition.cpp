@@ -1,5 +1,6 @@
 // foreshard partition: where to cut the layers when every stage may choose its own data and tensor parallelism, and how far the best
 // plan with equal stages is from that.
+#include <algorithm>
 #include <cstdio>
 #include <ostream>
 
@@ -10,25 +11,78 @@
 #include "sim/simulate.h"
 #include "strategy/hybrid_model.h"
 #include "strategy/hybrid_stages.h"
+#include "strategy/hybrid_steps.h"
 
 namespace foreshard {
 
 namespace {
+
+struct Staged {
+  Strategy strategy = {};
+  double cost = 0;     // of the slowest stage or link
+  double seconds = 0;  // simulated
+};
 
 struct Answer {
   HybridJob job = {};
   HybridPartition partition = {};
   std::optional<UniformPlan> plan = {};
   double plan_seconds = 0;  // simulated
-  StagedPlans staged = {};
-  std::size_t fastest = 0;  // of these
-  double staged_seconds = 0;
+  std::optional<Staged> staged = {};
+  std::optional<Infeasible> why_none = {};
+  int simulated = 0;  // staged plans
 };
 
-constexpr int kSimulated = 8;  // staged plans
+constexpr int kSimulated = 8;  // of the partitions
+constexpr int kSteps = 40;     // from the fastest of them, and from the best plan with equal stages
 
 double seconds_of(const Plan& plan, const Job& job) {
   return simulate(plan, job.cluster, {.granularity = Granularity::Stage}).makespan_s;
+}
+
+std::vector<StageDegrees> stages_of(const Strategy& strategy, int layers) {
+  if (!strategy.stages.empty()) return strategy.stages;
+  std::vector<StageDegrees> stages;
+  const std::string split = strategy.layer_split.empty() ? std::to_string(layers) : strategy.layer_split;
+  for (const int count : parse_layer_split(split, "layer_split")) stages.push_back({count, strategy.dp, strategy.tp});
+  return stages;
+}
+
+double slowest(const HybridJob& job, const std::vector<StageDegrees>& stages) {
+  double cost = 0;
+  int first = 0;
+  for (const StageDegrees& stage : stages) {
+    cost = std::max(cost, hybrid_cost(job, {first, first + stage.layers, stage.dp, stage.tp}));
+    first += stage.layers;
+  }
+  return cost;
+}
+
+// The partitions on the simulator, then steps from the fastest plan of both kinds.
+void find_staged(const Job& job, Answer& answer) {
+  const StagedPlans found = staged_plans(job.model, job.cluster, job.strategy, answer.job, kSimulated);
+  answer.why_none = found.why_none;
+  if (found.plans.empty()) return;
+  const auto with = [&](const std::vector<StageDegrees>& stages) {
+    Strategy s = found.plans.front().lowered.strategy;
+    s.stages = stages, s.layer_split.clear(), s.pp = 1;
+    return lower(job.model, job.cluster, s);
+  };
+  const JudgeStages judge = [&](const std::vector<StageDegrees>& stages) -> std::optional<double> {
+    const auto made = with(stages);
+    if (std::holds_alternative<Infeasible>(made)) return {};
+    ++answer.simulated;
+    return seconds_of(std::get<Lowered>(made).plan, job);
+  };
+  Stepped best;
+  const auto take = [&](const std::vector<StageDegrees>& stages) {
+    const std::optional<double> seconds = judge(stages);
+    if (seconds && (best.stages.empty() || *seconds < best.seconds)) best = {stages, *seconds};
+  };
+  for (const StagedPlan& plan : found.plans) take(plan.lowered.strategy.stages);
+  if (answer.plan) take(stages_of(answer.plan->strategy, static_cast<int>(answer.job.degrees.front().layers.size())));
+  best = step_by_step(best.stages, best.seconds, answer.job.devices, kSteps, judge);
+  answer.staged = {std::get<Lowered>(with(best.stages)).strategy, slowest(answer.job, best.stages), best.seconds};
 }
 
 // The plans that can be run, and their times on the simulator.
@@ -36,11 +90,7 @@ void find_plans(const Job& job, Answer& answer) {
   answer.plan = best_uniform_plan(job.model, job.cluster, job.strategy, answer.job);
   if (answer.plan)
     answer.plan_seconds = seconds_of(std::get<Lowered>(lower(job.model, job.cluster, answer.plan->strategy)).plan, job);
-  answer.staged = staged_plans(job.model, job.cluster, job.strategy, answer.job, kSimulated);
-  for (std::size_t i = 0; i < answer.staged.plans.size(); ++i) {
-    const double seconds = seconds_of(answer.staged.plans[i].lowered.plan, job);
-    if (i == 0 || seconds < answer.staged_seconds) answer.fastest = i, answer.staged_seconds = seconds;
-  }
+  find_staged(job, answer);
 }
 
 const TensorDegree& degree_of(const HybridJob& job, int tensor) {
@@ -93,14 +143,13 @@ std::string beside_bound(const Answer& answer, double cost) {
 }
 
 std::string staged_text(const Answer& answer) {
-  if (answer.staged.plans.empty())
+  if (!answer.staged)
     return "\nNo plan with stages of their own can be run" +
-           (answer.staged.why_none ? ": " + answer.staged.why_none->reason : std::string()) + ".\n";
-  const StagedPlan& plan = answer.staged.plans[answer.fastest];
-  return "\nThe fastest of " + std::to_string(answer.staged.plans.size()) +
+           (answer.why_none ? ": " + answer.why_none->reason : std::string()) + ".\n";
+  return "\nThe fastest of " + std::to_string(answer.simulated) +
          " simulated plans whose stages have replicas and tensor ranks of their own:\n\n  --stages " +
-         to_text(plan.lowered.strategy.stages) + "\n\n" + beside_bound(answer, plan.partition.cost) + ", its step " +
-         in_time({answer.staged_seconds}) + " with fill, drain and gradients.\n";
+         to_text(answer.staged->strategy.stages) + "\n\n" + beside_bound(answer, answer.staged->cost) + ", its step " +
+         in_time({answer.staged->seconds}) + " with fill, drain and gradients.\n";
 }
 
 std::string uniform_text(const Answer& answer) {
@@ -110,8 +159,8 @@ std::string uniform_text(const Answer& answer) {
                     " --pp " + std::to_string(s.pp) + " --dp " + std::to_string(s.dp) +
                     (s.layer_split.empty() ? "" : " --layer-split " + s.layer_split) + "\n\n";
   out += beside_bound(answer, answer.plan->partition.cost) + ", its step " + in_time({answer.plan_seconds});
-  if (answer.staged.plans.empty()) return out + ".\n";
-  const double times = answer.plan_seconds / answer.staged_seconds;
+  if (!answer.staged) return out + ".\n";
+  const double times = answer.plan_seconds / answer.staged->seconds;
   return out + ", " + decimal(times >= 1 ? times : 1 / times) + " times as " + (times >= 1 ? "long" : "fast") + ".\n";
 }
 
@@ -143,12 +192,11 @@ std::string json_of(const Answer& answer) {
   }
   json.end_array();
   json.key("staged");
-  if (answer.staged.plans.empty()) {
+  if (!answer.staged) {
     json.null();
   } else {
-    const StagedPlan& plan = answer.staged.plans[answer.fastest];
-    json.begin_object().field("stages", to_text(plan.lowered.strategy.stages));
-    json.field("per_microbatch_s", plan.partition.cost).field("simulated_s", answer.staged_seconds).end_object();
+    json.begin_object().field("stages", to_text(answer.staged->strategy.stages));
+    json.field("per_microbatch_s", answer.staged->cost).field("simulated_s", answer.staged->seconds).end_object();
   }
   json.key("runnable");
   if (answer.plan) {
@@ -166,9 +214,9 @@ std::string json_of(const Answer& answer) {
 }
 
 void save_faster(const Answer& answer, const std::string& path) {
-  const bool staged = !answer.staged.plans.empty() && (!answer.plan || answer.staged_seconds < answer.plan_seconds);
+  const bool staged = answer.staged && (!answer.plan || answer.staged->seconds < answer.plan_seconds);
   if (!staged && !answer.plan) throw Error(kCommandLine, "--save-strategy", path, "a job of which some plan fits");
-  write_file(path, to_json(staged ? answer.staged.plans[answer.fastest].lowered.strategy : answer.plan->strategy));
+  write_file(path, to_json(staged ? answer.staged->strategy : answer.plan->strategy));
 }
 
 ExitCode run(const Arguments& arguments, const Console& console) {
