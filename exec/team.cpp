@@ -16,7 +16,7 @@ using namespace std::chrono_literals;
 // How a hang is seen: nobody uses the processor at so many looks in a row. Then the ranks get some time to leave.
 static constexpr auto kLook = 50ms;
 static constexpr int kIdleLooks = 10;
-static constexpr auto kLeave = 500ms;
+static constexpr auto kLeave = 500ms, kLeaveLook = 5ms;
 
 std::chrono::milliseconds Team::longest_hang(const ExecuteOptions& options) {
   return options.patience + kLook * (kIdleLooks + 1) + kLeave;
@@ -199,19 +199,20 @@ std::string Team::who_hangs() const {
 }
 
 bool Team::ended() {
-  using namespace std::chrono;
   if (mesh_) mesh_->ask({});
-  const auto until = steady_clock::now() + kLeave;
-  const auto left = [&] { return std::max(0ms, duration_cast<milliseconds>(until - steady_clock::now())); };
-  while (left() > 0ms) {
+  const auto over = [&] {
     {
       const std::lock_guard lock(mutex_);
-      if (over_ == members_.size()) break;
+      if (over_ != members_.size()) return false;
     }
-    std::this_thread::sleep_for(5ms);
+    return std::all_of(members_.begin(), members_.end(), [](const auto& member) { return member->device->ended_within({}); });
+  };
+  // Time that passes while this process is stopped gives its threads no chance to leave: looks are counted, not the clock read.
+  for (auto left = kLeave; left.count() > 0; left -= kLeaveLook) {
+    if (over()) return true;
+    std::this_thread::sleep_for(kLeaveLook);
   }
-  return std::all_of(members_.begin(), members_.end(),
-                     [&](const auto& member) { return member->device->ended_within(left()); });
+  return over();
 }
 
 std::vector<const RankMemory*> Team::memories() const {
