@@ -124,7 +124,13 @@ static void limit_gpus(const Arguments& arguments, Job& job) {
     throw Error(kCommandLine, "--gpus", std::to_string(wanted),
                 "at most the " + std::to_string(gpu_count(job.cluster)) + " GPUs of " + job.cluster.name);
   Strategy& s = job.strategy;
-  if (!s.stages.empty()) return;  // they say how many ranks there are
+  if (!s.stages.empty()) {  // they say how many ranks there are
+    std::int64_t ranks = 0;
+    for (const StageDegrees& stage : s.stages) ranks += std::int64_t{1} * stage.dp * stage.tp;
+    if (ranks != wanted)
+      throw Error(kCommandLine, "--gpus", std::to_string(wanted), std::to_string(ranks) + " (those of the stages)");
+    return;
+  }
   const std::int64_t replica = std::int64_t{s.tp} * s.pp * s.cp;
   if (wanted % replica != 0 || (s.dp != 0 && s.dp * replica != wanted))
     throw Error(kCommandLine, "--gpus", std::to_string(wanted),

@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 
+#include "strategy/estimate_alone.h"
 #include "strategy/keep_rule.h"
 #include "strategy/layer_choice.h"
-#include "strategy/partition_model.h"
 #include "strategy/recompute_layers.h"
 #include "strategy/role_trial.h"
 
@@ -15,6 +16,7 @@ namespace foreshard {
 namespace {
 
 constexpr int kTries = 8;     // of one rank and one set of forms
+constexpr int kTrials = 150;  // of keeping more in one layer
 constexpr int kExact = 32;    // up to so many layers of a rank the whole front, more on a grid
 constexpr int kCells = 4096;  // of that grid
 constexpr double kNanoseconds = 1e9;
@@ -34,7 +36,7 @@ std::vector<LayerRecompute> candidates() {
           {RecomputeKind::Full}};
 }
 
-// Of one layer: nanoseconds of its backward over keeping all, and bytes that it keeps of one micro-batch, in whole numbers: their sums
+// Of one layer: nanoseconds that its backward takes more than when all is kept, and bytes that it keeps of one micro-batch, in whole numbers: their sums
 // are exact whatever their order.
 using Costs = std::vector<std::vector<LayerOption>>;  // [layer of the model][form]
 
@@ -69,30 +71,65 @@ class LayerFiller {
  private:
   static std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
-  // Transformers have equal layers: the middle one of three stands for all.
+  // Seconds of the operators that run again, in a plan of these layers alone; bytes of the values that are kept.
   void measure() {
+    const std::map<std::string, double> seconds = forward_times();
+    const bool equal = std::holds_alternative<Transformer>(lowering_.model.shape);
+    for (const OpGraph::Layer& layer : lowering_.graph.layers) {
+      if (!layer.counted) continue;
+      const LayerGraph& graph = lowering_.graph.kinds[at(layer.kind)];
+      std::vector<LayerOption> options;
+      for (const LayerRecompute& form : forms_) {
+        const KeepForm keep = keep_forms({.kind = RecomputeKind::Each, .each = {form}}).back();
+        const KeepRule rule = keep_rule(graph, keep.recompute, keep.full);
+        LayerOption option;
+        for (std::size_t i = 0; i < graph.operators.size(); ++i)
+          if (const auto time = seconds.find((equal ? "" : layer.name) + "/" + graph.operators[i].name);
+              rule.redone[i] && time != seconds.end())
+            option.seconds += time->second;
+        for (std::size_t v = 0; v < graph.values.size(); ++v)
+          if (rule.stored[v] && static_cast<int>(v) != graph.output)
+            option.bytes += static_cast<double>(graph.values[v].bytes.value);
+        option.seconds = std::round(option.seconds * kNanoseconds);
+        options.push_back(option);
+      }
+      const double plain = options.front().seconds;  // gathers that always run again
+      for (LayerOption& option : options) option.seconds = std::max(0.0, option.seconds - plain);
+      costs_.push_back(std::move(options));
+    }
+  }
+
+  // "layer/operator": its isolated seconds in the forward. Transformers have equal layers: one stands for all, without its name.
+  std::map<std::string, double> forward_times() const {
     Model model = lowering_.model;
     auto* transformer = std::get_if<Transformer>(&model.shape);
-    const int measured = transformer ? 3 : layers_;
-    if (transformer) transformer->layers = measured;
+    if (transformer) transformer->layers = 1;
     Cluster first = lowering_.cluster;
     first.nodes.resize(1);
-    costs_.assign(at(layers_), {});
-    std::vector<ChainLayer> plain;
-    for (const LayerRecompute& form : forms_) {
-      Strategy s = lowering_.strategy;
-      s.recompute = {.kind = form.kind, .modules = form.modules};
-      const std::vector<ChainLayer> chain = layer_chain(model, first, s, measured);
-      if (plain.empty()) plain = chain;
-      for (int l = 0; l < layers_; ++l) {
-        const std::size_t of = transformer ? 1 : at(l);
-        LayerOption option{.seconds = std::numeric_limits<double>::infinity()};
-        if (of < chain.size() && of < plain.size())
-          option = {.seconds = std::max(0.0, std::round((chain[of].backward - plain[of].backward) * kNanoseconds)),
-                    .bytes = chain[of].kept};
-        costs_[at(l)].push_back(option);
+    Strategy s = lowering_.strategy;
+    s.dp = s.pp = s.virtual_stages = 1;
+    s.zero = s.zero_group = s.microbatch_group = 0;
+    s.schedule = Schedule::OneFOneB;
+    s.recompute = {}, s.global_batch = s.micro_batch;
+    s.layer_split.clear(), s.placement.clear();
+    const auto answer = lower(model, first, s, {.ignore_memory = true});
+    std::map<std::string, double> times;
+    if (std::holds_alternative<Infeasible>(answer)) return times;
+    const Plan& plan = std::get<Lowered>(answer).plan;
+    const Role& role = plan.roles.front();
+    AloneTimes alone(plan, first);
+    for (const Action& action : role.actions) {
+      if (action.does.empty() || action.does.front().work != Work::F) continue;
+      const std::vector<Instruction>& runs = plan.segments[action.segment.index()].instructions;
+      for (std::size_t i = 0; i < runs.size(); ++i) {
+        if (!runs[i].layer.valid()) continue;
+        const std::string& layer = role.layers[runs[i].layer.index()];
+        const double seconds = alone.duration({0}, runs[i], plan.costs.front().by_segment[action.segment.index()][i]);
+        const std::string own = transformer ? (layer.starts_with("layers.") ? "" : layer) : layer;
+        times[own + "/" + runs[i].name] += seconds;
       }
     }
+    return times;
   }
 
   void drop_forms() {
@@ -174,7 +211,58 @@ class LayerFiller {
     if (positions_.empty() || arena(rank, none) <= room) return none;
     best_ = {.strategies = smallest(all), .seconds = std::numeric_limits<double>::infinity()};
     for (int forms = all; forms > 1; --forms) fill(rank, room, forms);  // without the last ones there is less scratch
+    if (std::isfinite(best_.seconds)) best_ = keep_more(rank, room, best_);
+    if (const LayerChoice whole = first_whole(rank, room); !whole.strategies.empty())
+      if (const LayerChoice other = keep_more(rank, room, whole); other.seconds < best_.seconds) best_ = other;
     return best_.strategies;
+  }
+
+  // The fewest first layers that are redone whole, as `auto` has it: where layers differ much, scratch decides, which no sum knows.
+  LayerChoice first_whole(int rank, double room) {
+    const auto full = std::ranges::find(forms_, LayerRecompute{RecomputeKind::Full});
+    if (full == forms_.end()) return {};
+    const auto first = [&](std::size_t count) {
+      std::vector<int> chosen(positions_.size(), 0);
+      std::fill_n(chosen.begin(), count, static_cast<int>(full - forms_.begin()));
+      return chosen;
+    };
+    std::size_t few = 0, enough = positions_.size();
+    while (enough - few > 1) {
+      const std::size_t middle = (few + enough) / 2;
+      (arena(rank, first(middle)) <= room ? enough : few) = middle;
+    }
+    if (arena(rank, first(enough)) > room) return {};
+    return layer_choice(job_, first(enough));
+  }
+
+  // Layer by layer a faster way, where it still fits.
+  LayerChoice keep_more(int rank, double room, LayerChoice choice) {
+    int trials = 0;
+    for (bool better = true; better;) {
+      better = false;
+      for (std::size_t i = 0; i < positions_.size(); ++i) {
+        const int now = choice.strategies[i];
+        if (i > 0 && job_.layers[i] == job_.layers[i - 1] && now == choice.strategies[i - 1]) continue;  // the same question
+        for (const int form : faster(i, now)) {
+          if (++trials > kTrials) return choice;
+          std::vector<int> next = choice.strategies;
+          next[i] = form;
+          if (arena(rank, next) > room) continue;
+          choice = layer_choice(job_, std::move(next));
+          better = true;
+          break;
+        }
+      }
+    }
+    return choice;
+  }
+  std::vector<int> faster(std::size_t position, int than) const {
+    const std::vector<LayerOption>& options = job_.layers[position];
+    std::vector<int> forms;
+    for (std::size_t form = 0; form < options.size(); ++form)
+      if (options[form].seconds < options[at(than)].seconds) forms.push_back(static_cast<int>(form));
+    std::ranges::stable_sort(forms, {}, [&](int form) { return options[at(form)].seconds; });
+    return forms;
   }
 
   // With the first `forms` only.

@@ -98,6 +98,28 @@ TEST(RecomputeChoice, BeatsTheFewestWholeLayers) {
   EXPECT_GE(faster, 3);
 }
 
+// Blocks of ResNet-50 differ tenfold in bytes, and what is made again of the largest is scratch beside all the rest.
+TEST(RecomputeChoice, IsNoSlowerThanWholeLayersWhereLayersDiffer) {
+  const Cluster cluster = load_cluster("dgx-a100");
+  const Model model = load_model("resnet-50");
+  const Strategy base{.dp = 1, .micro_batch = 256, .global_batch = 512};
+  const double most = arena(lowered(model, cluster, base).plan);
+  int compared = 0, faster = 0;
+  for (const double share : {0.97, 0.95, 0.93, 0.9, 0.85, 0.8, 0.75}) {
+    Strategy s = within(base, most * share);
+    const auto best = seconds(model, cluster, s);
+    s.recompute = parse_recompute("auto", "test");
+    const auto whole = seconds(model, cluster, s);
+    if (!whole) continue;
+    ASSERT_TRUE(best) << share;
+    EXPECT_LE(*best, *whole * (1 + 1e-4)) << share;
+    faster += *best < *whole * 0.99;
+    ++compared;
+  }
+  EXPECT_GE(compared, 3);
+  EXPECT_GE(faster, 2);
+}
+
 // The front begins with keeping all; every trade is slower and smaller than the one before; the chosen one is on it.
 TEST(RecomputeChoice, TheFrontIsOne) {
   const Cluster cluster = load_cluster("dgx-a100");
