@@ -24,9 +24,19 @@ double sent(const Plan& plan, const Role& role) {
   return 0;
 }
 
+void forget_transfers(Plan& plan) {
+  for (CostTable& table : plan.costs)
+    for (std::size_t s = 0; s < plan.segments.size(); ++s)
+      for (std::size_t i = 0; i < plan.segments[s].instructions.size(); ++i)
+        if (const auto* what = std::get_if<Exchange>(&plan.segments[s].instructions[i].what);
+            what && (what->to ? what->to : what->from)->role_shift != 0)
+          table.by_segment[s][i] = {.wire_factor = 0};
+}
+
 }  // namespace
 
-std::vector<ChainLayer> layer_chain(const Model& model, const Cluster& cluster, const Strategy& strategy, int layers) {
+std::vector<ChainLayer> layer_chain(const Model& model, const Cluster& cluster, const Strategy& strategy, int layers,
+                                    Hops hops) {
   Strategy single = strategy;
   single.pp = layers, single.virtual_stages = 1, single.schedule = Schedule::OneFOneB;
   single.layer_split.clear();
@@ -41,9 +51,10 @@ std::vector<ChainLayer> layer_chain(const Model& model, const Cluster& cluster, 
     if (cluster.nodes.size() != 1) return {};
     large = with_nodes(cluster, static_cast<int>(ceil_div(gpus, per_node)));
   }
-  const auto answer = lower(model, large, single, {.ignore_memory = true});
+  auto answer = lower(model, large, single, {.ignore_memory = true});
   if (std::holds_alternative<Infeasible>(answer)) return {};
-  const Plan& plan = std::get<Lowered>(answer).plan;
+  Plan& plan = std::get<Lowered>(answer).plan;
+  if (hops == Hops::Free) forget_transfers(plan);
   const std::vector<StageDurations> times = stage_durations(plan, large);
   const double shards = strategy.zero > 0 ? static_cast<double>(strategy.dp) * strategy.cp : 1;
   std::vector<ChainLayer> chain;
