@@ -110,6 +110,11 @@ void read_costs(const JsonReader& json, FrameworkPreset& preset) {
   read_style(json, "rope", preset.rope);
   read_style(json, "activation", preset.activation);
   read_style(json, "softmax", preset.softmax);
+  if (const auto maps = json.find("softmax_maps")) {
+    maps->only({"multiple", "otherwise"});
+    preset.softmax_maps.multiple = maps->at("multiple").as_int(1, 1'000'000);
+    read_style(*maps, "otherwise", preset.softmax_maps.otherwise);
+  }
   read_style(json, "residual", preset.residual);
   read_style(json, "cross_entropy", preset.cross_entropy);
   read_style(json, "optimizer", preset.optimizer);
@@ -167,6 +172,7 @@ FrameworkPreset parse_framework_preset(const std::string& text, const std::strin
              "rope",
              "activation",
              "softmax",
+             "softmax_maps",
              "residual",
              "cross_entropy",
              "optimizer",
@@ -196,13 +202,19 @@ const FrameworkPreset& framework_preset(const std::string& name) {
   return found->second;
 }
 
-const OpStyle& style_of(const FrameworkPreset& preset, Op op) {
+// Shape of a softmax: queries of all maps, keys of each.
+static bool takes_maps(const SoftmaxMaps& fused, const Compute& softmax) {
+  const std::vector<std::int64_t>& dims = softmax.shapes.front().dims;
+  return dims[0] / dims[1] % fused.multiple == 0;
+}
+
+const OpStyle& style_of(const FrameworkPreset& preset, const Compute& what) {
   static const OpStyle fused;
-  switch (op) {
+  switch (what.op) {
     case Op::Norm: return preset.norm;
     case Op::Rope: return preset.rope;
     case Op::Activation: return preset.activation;
-    case Op::Softmax: return preset.softmax;
+    case Op::Softmax: return takes_maps(preset.softmax_maps, what) ? preset.softmax : preset.softmax_maps.otherwise;
     case Op::Bias:
     case Op::Dropout:
     case Op::Add: return preset.residual;

@@ -22,6 +22,14 @@ struct OpStyle {
   bool operator==(const OpStyle&) const = default;
 };
 
+// A fused softmax that takes so many maps of a sample and head at a time; another number of maps (samples times heads of a rank) goes through
+// plain operators.
+struct SoftmaxMaps {
+  std::int64_t multiple = 1;
+  OpStyle otherwise = {};
+  bool operator==(const SoftmaxMaps&) const = default;
+};
+
 // How the shards of ZeRO are talked about: a unit at once, one collective per tensor, or by the tensor's owner, which sums its
 // gradient and broadcasts the updated tensor.
 enum class ShardTalk : std::uint8_t { Unit, Tensor, Owner };
@@ -64,6 +72,7 @@ struct FrameworkPreset {
   Seconds host_per_microbatch = {};  // per forward of a chunk: fetching the batch, masks, averaging the loss
   Seconds host_per_step = {};        // once per iteration: data loader, loss to the host, scheduler, logging
   OpStyle norm = {}, rope = {}, activation = {}, softmax = {}, residual = {}, cross_entropy = {}, optimizer = {};
+  SoftmaxMaps softmax_maps = {};
   MemoryTraits memory = {};
   bool operator==(const FrameworkPreset&) const = default;
 };
@@ -73,7 +82,7 @@ const FrameworkPreset& framework_preset(const std::string& name);
 FrameworkPreset parse_framework_preset(const std::string& text, const std::string& name, const std::string& file_name);
 
 // How the preset runs an operator.
-const OpStyle& style_of(const FrameworkPreset& preset, Op op);
+const OpStyle& style_of(const FrameworkPreset& preset, const Compute& what);
 
 // The strategy with what the preset decides where the strategy leaves it open (number formats).
 Strategy with_preset(Strategy strategy);

@@ -84,7 +84,7 @@ class PlanCosts {
     if (what.flops.value <= 0 && what.traffic.value <= 0) return {};
     if (profile_)  // as the executor runs it, its start included
       if (const auto measured = profiled_time(*profile_, what)) return {.busy = to_nanoseconds(*measured)};
-    const OpStyle& style = style_of(preset_, what.op);
+    const OpStyle& style = style_of(preset_, what);
     Compute styled;
     const double traffic = style.traffic / (what.flops.value <= 0 ? preset_.elementwise : 1.0);
     const bool plain = traffic == 1.0;

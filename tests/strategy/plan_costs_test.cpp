@@ -184,6 +184,24 @@ TEST(PlanCosts, AutogradAddsGradientsByAKernelOfItsOwn) {
   EXPECT_EQ(gradients(apart, false), gradients(fused, false));
 }
 
+// 32 heads on eight ranks and one sample are four maps, which a kernel that takes them by fours runs and one that takes them by eights does not;
+// with two samples both do.
+TEST(PlanCosts, AFusedSoftmaxTakesMapsByItsMultiple) {
+  const Cluster cluster = load_cluster("dgx-a100");
+  const auto softmax = [&](std::int64_t samples, const FrameworkPreset& preset) {
+    Strategy strategy{.dp = 1, .tp = 8, .micro_batch = samples, .global_batch = samples};
+    strategy.attention = AttentionKernel::Unfused;
+    Lowered job = lowered("llama-2-7b", "dgx-a100", strategy);
+    return costed(job, cluster, preset, "forward", "softmax").cost.busy;
+  };
+  const OpStyle plain{.kernels = 5, .traffic = 9};
+  const FrameworkPreset fours{.softmax_maps = {4, plain}}, eights{.softmax_maps = {8, plain}}, never{.softmax = plain};
+  EXPECT_EQ(softmax(1, fours), softmax(1, {}));
+  EXPECT_EQ(softmax(1, eights), softmax(1, never));
+  EXPECT_GT(softmax(1, never).value, 8 * softmax(1, {}).value);
+  EXPECT_EQ(softmax(2, eights), softmax(2, {}));
+}
+
 // Copies beside tensor-parallel collectives are kernels without products: half the speed takes twice as long.
 TEST(PlanCosts, CopiesBesideCollectivesHaveTheSpeedOfTheirKernels) {
   const Cluster cluster = load_cluster("dgx-a100");
