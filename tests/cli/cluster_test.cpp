@@ -171,7 +171,7 @@ class Hosts : public Many {
     std::future<std::string> said = std::async(std::launch::async, [&] { return shell(script); });
     using namespace std::chrono_literals;
     while (said.wait_for(20ms) == std::future_status::timeout)
-      if (shell("grep -q progress err.0").empty()) {
+      if (shell("grep -qs progress err.0").empty()) {
         meanwhile();
         break;
       }

@@ -54,7 +54,7 @@ TEST_F(Processes, OneThatIsKilledStopsTheOthers) {
   const std::string said =
       shell("trap 'kill -9 $pid0 $pid1 $pid2 2>/dev/null' EXIT\n" +
             start("RANK", "WORLD_SIZE", 3, port(), "--steps 100000 --progress json") +
-            "for i in $(seq 1000); do grep -q progress err.0 && break; sleep 0.05; done; sleep 1.5; kill -9 $pid1\n"
+            "for i in $(seq 1000); do grep -qs progress err.0 && break; sleep 0.05; done; sleep 1.5; kill -9 $pid1\n"
             "wait $pid0; echo first $?; wait $pid2; echo third $?");
   EXPECT_EQ(said, "first 3\nthird 3\n");
   for (const char* name : {"err.0", "err.2"}) {
@@ -70,7 +70,7 @@ TEST_F(Processes, OneThatIsSilentStopsTheOthers) {
   begin.replace(begin.find("--patience 60"), 13, "--patience 2 ");
   const std::string said =
       shell("trap 'kill -9 $pid0 $pid1 $pid2 2>/dev/null' EXIT\n" + begin +
-            "for i in $(seq 1000); do grep -q progress err.0 && break; sleep 0.05; done; sleep 1.5; kill -STOP $pid1\n"
+            "for i in $(seq 1000); do grep -qs progress err.0 && break; sleep 0.05; done; sleep 1.5; kill -STOP $pid1\n"
             "wait $pid0; echo first $?; wait $pid2; echo third $?");
   EXPECT_EQ(said, "first 3\nthird 3\n");
   for (const char* name : {"err.0", "err.2"}) {
@@ -127,7 +127,7 @@ TEST_F(Processes, TwoJobsOnOnePortDoNotMix) {
            " foreshard run p.plan.json --steps 3 --patience 60 --rendezvous 60 --log --json >out." + name + " 2>err." + name;
   };
   const std::string said = shell(process("a", 0, "a0") + " & first=$!\n" +
-                                 "for i in $(seq 1000); do grep -q listens err.a0 && break; sleep 0.02; done\n" +
+                                 "for i in $(seq 1000); do grep -qs listens err.a0 && break; sleep 0.02; done\n" +
                                  process("b", 0, "b0") + "; echo b0 $?\n" + process("b", 1, "b1") + "; echo b1 $?\n" +
                                  process("a", 1, "a1") + "; echo a1 $?; wait $first; echo a0 $?");
   EXPECT_EQ(said, "b0 3\nb1 3\na1 0\na0 0\n");
