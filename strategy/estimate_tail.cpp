@@ -43,7 +43,9 @@ Screen::ChunkTail Screen::chunk_tail(const Point& point, const ShapeCosts& shape
   const double elements = shape.parameters.of(kind, layers), layer = shape.parameters.layer;
   const bool layered = point.zero >= 2;
   const double default_bucket = std::max(40e6, 1e6 * point.dp);
-  const double bucket = base_.bucket.value > 0 ? static_cast<double>(base_.bucket.value) / grad : default_bucket;
+  const double wanted = base_.bucket.value > 0 ? static_cast<double>(base_.bucket.value) / grad : default_bucket;
+  // Whole parameters: the two products of the MLP are about a third of a layer each, and so are those of the attention together.
+  const double bucket = std::ceil(wanted / (layer / 3)) * (layer / 3);
   const double units = layered ? layers : replicas > 1 ? std::max(1.0, std::ceil(elements / bucket)) : 1;
   const double unit = layered ? layer : units > 1 ? bucket : elements;
   ChunkTail tail;
