@@ -1,7 +1,8 @@
 // Isolated durations of a plan's actions, and the schedule's recurrence over them.
 #include <algorithm>
-#include <map>
+#include <cmath>
 #include <optional>
+#include <utility>
 
 #include "core/memory_timeline.h"
 #include "core/ranks.h"
@@ -26,7 +27,8 @@ const char* name_of(BoundBy bound) {
 namespace {
 
 constexpr int kBefore = 3;                       // actions that are played before the one that is measured
-constexpr int kPasses = 4, kPassesTogether = 8;  // over the last backwards
+constexpr int kPasses = 5, kPassesTogether = 8;  // over the last backwards
+constexpr double kSettled = 1e-6;                // of the whole
 
 struct Steady {
   double seconds = 0, communication = 0;
@@ -114,71 +116,81 @@ ScheduleTimes<double> schedule_times(const std::vector<StageDurations>& stages, 
   return times;
 }
 
-// The last backwards of a rank with the reductions in them, then what no backward belongs to.
-struct Finish {
-  std::map<int, std::pair<std::size_t, double>> lasts = {};  // stage: which one that was added, when it ends in `timing`
-};
+// Actions of one rank as they were played: {position in its list, which one that was added}.
+using Played = std::vector<std::pair<std::size_t, std::size_t>>;
 
-// Adds them. `shifts`: by stage, how much later its last backward can begin.
-Finish add_finish(const Plan& plan, RoleId role, const std::vector<ScheduleOp>& list, const ScheduleTiming<double>& timing,
-                  const std::vector<double>& shifts, Solo& solo, std::size_t& added) {
-  const std::vector<double>&begins = timing.begin[role.index()], &ends = timing.end[role.index()];
+// From the last backward of a rank's first chunk to have one on, with the reductions in them, then what no backward belongs to.
+Played add_finish(const Plan& plan, RoleId role, const std::vector<ScheduleOp>& list, const std::vector<double>& begins,
+                  Solo& solo, std::size_t& added) {
+  Played played;
   std::size_t position = 0;
   bool in_last = false;
-  Finish finish;
   for (const Action& action : plan.roles[role.index()].actions) {
     const bool work = !action.does.empty() && action.does.front().work != Work::Update;
     if (work) {
       const ScheduleOp& op = list[position];
-      const bool last_one = op.microbatch + 1 == plan.microbatches;
-      const bool last = op.work == Work::B && last_one;
-      in_last |= last || (op.work == Work::W && last_one);  // which holds no other stage up
-      if (in_last) solo.wait_until(begins[position] + (last ? shifts[static_cast<std::size_t>(op.stage)] : 0.0));
-      if (last) finish.lasts[op.stage] = {added, ends[position]};
+      in_last |= op.microbatch + 1 == plan.microbatches && (op.work == Work::B || op.work == Work::W);
+      if (in_last) solo.wait_until(begins[position]), played.emplace_back(position, added);
       ++position;
     }
     if (in_last) solo.add(action), ++added;  // updates, and reductions that belong to no backward
   }
-  return finish;
+  return played;
 }
 
-// When the last rank is done. Reductions slow the last backward of a stage, and with it that of the stage before. A meeting moves
-// what follows it, and with it the next meeting. A few passes settle both. `together`: the ranks share links.
-double finish_all(const Plan& plan, AloneTimes& alone, const ScheduleLists& lists, const ScheduleTiming<double>& timing,
-                  bool together) {
-  Meetings known;
-  std::vector<double> shifts(static_cast<std::size_t>(plan.stages), 0.0);
+// How long the actions took. The first one has nobody before it whose collectives are still under way: at least `usual`.
+void read_durations(const Solo& solo, const Played& played, const std::vector<double>& begins, double usual,
+                    std::vector<double>& exact) {
+  for (std::size_t i = 0; i < played.size(); ++i) {
+    const auto [position, index] = played[i];
+    const double before = i > 0 ? solo.compute_end(played[i - 1].second) : 0, end = solo.compute_end(index);
+    exact[position] = end - std::max(begins[position], before);
+    if (i == 0) exact[position] = std::max(exact[position], usual);
+  }
+}
+
+// When the last rank is done. Reductions slow the last backwards; what follows comes later, and so do meetings of stages. A few passes
+// settle that. `together`: the ranks share links.
+double finish_all(const Plan& plan, AloneTimes& alone, const ScheduleLists& lists, ScheduleTimes<double> times,
+                  const ScheduleTiming<double>& usual, bool together) {
   const int passes = together ? kPassesTogether : kPasses;
+  ScheduleTiming<double> timing = usual;
+  Meetings known;
+  double last = 0;
   for (int pass = 1;; ++pass) {
     Meetings found;
-    double end = timing.makespan;
-    std::vector<double> next(shifts.size(), 0.0);
-    const auto read = [&](const Solo& solo, const Finish& finish) {
-      for (const auto& [stage, last] : finish.lasts)
-        if (stage > 0) next[static_cast<std::size_t>(stage) - 1] = std::max(0.0, solo.compute_end(last.first) - last.second);
+    double end = 0;
+    const std::vector<std::vector<double>> before = std::exchange(times.exact, {});
+    for (const auto& list : lists) times.exact.emplace_back(list.size(), -1.0);
+    const auto read = [&](const Solo& solo, const Played& played, std::size_t r) {
+      end = std::max(end, solo.end());
+      const std::size_t first = played.front().first;
+      read_durations(solo, played, timing.begin[r], usual.end[r][first] - usual.begin[r][first], times.exact[r]);
     };
     Solo all(plan, alone, {static_cast<std::int32_t>(plan.roles.size()) - 1}, &known, &found);
-    std::vector<Finish> finishes;
+    std::vector<Played> played(plan.roles.size());
     std::size_t added = 0;
     for (std::size_t r = plan.roles.size(); r-- > 0;) {
       const RoleId role{static_cast<std::int32_t>(r)};
       if (together) {
         all.turn_to(role);
-        finishes.push_back(add_finish(plan, role, lists[r], timing, shifts, all, added));
+        played[r] = add_finish(plan, role, lists[r], timing.begin[r], all, added);
         continue;
       }
       Solo solo(plan, alone, role, &known, &found);
       std::size_t own = 0;
-      const Finish finish = add_finish(plan, role, lists[r], timing, shifts, solo, own);
+      played[r] = add_finish(plan, role, lists[r], timing.begin[r], solo, own);
       solo.run();
-      end = std::max(end, solo.end());
-      read(solo, finish);
-      if (plan.roles.size() == static_cast<std::size_t>(plan.stages)) shifts = next;  // the next role begins there
+      read(solo, played[r], r);
     }
-    if (together) all.run(), end = std::max(end, all.end());
-    for (const Finish& finish : finishes) read(all, finish);
-    if (pass == passes || (found == known && next == shifts)) return end;
-    known = std::move(found), shifts = std::move(next);
+    if (together) all.run();
+    for (std::size_t r = 0; together && r < played.size(); ++r) read(all, played[r], r);
+    for (std::size_t r = 0; pass > 2 && r < before.size(); ++r)  // or two states may follow each other for ever
+      for (std::size_t k = 0; k < before[r].size(); ++k) times.exact[r][k] = (times.exact[r][k] + before[r][k]) / 2;
+    timing = *evaluate(lists, times);
+    end = std::max(end, timing.makespan);
+    if (pass == passes || (found == known && std::abs(end - last) <= kSettled * end)) return end;
+    known = std::move(found), last = end;
   }
 }
 
@@ -302,7 +314,8 @@ void play_stages(const Plan& plan, AloneTimes& alone, const Strategy& s, const S
   const ScheduleTiming<double> timing = timing_of(s, lists, stages);
   const int all = std::max(microbatches, plan.microbatches);
   const double further = all > plan.microbatches ? timing_of(s, lists_of(s, all), stages).makespan - timing.makespan : 0.0;
-  double end = finish_all(plan, alone, lists, timing, together);
+  const ScheduleTimes<double> times = schedule_times(stages, schedule_entry(*s.schedule).splits, s.overlap.p2p);
+  double end = finish_all(plan, alone, lists, times, timing, together);
   if (s.overlap.parameters && (s.zero == 1 || s.zero == 2) && s.dp * s.cp > 1)
     end += late_start(plan, alone, lists, timing, together);
   for (int role = 0; role < s.pp; ++role) {

@@ -53,6 +53,7 @@ struct ScheduleTimes {
   Time latency = {};
   std::vector<Time> hops = {};
   bool in_turn = false;
+  std::vector<std::vector<Time>> exact = {};  // [rank][position in its list] of some actions; empty, negative: as above
 };
 // The same durations for every stage.
 template <class Time>

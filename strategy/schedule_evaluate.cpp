@@ -87,7 +87,9 @@ class Walk {
     const Time next = sent_gradient_[cell(op.stage + 1, op.microbatch)];
     return next == kNever ? kNever : std::max(own, next);
   }
-  Time duration(const ScheduleOp& op) const {
+  Time duration(std::size_t rank, std::size_t position) const {
+    if (!times_.exact.empty() && times_.exact[rank][position] >= Time{}) return times_.exact[rank][position];
+    const ScheduleOp& op = lists_[rank][position];
     switch (op.work) {
       case Work::F: return times_.forward[at(op.stage)];
       case Work::B: return times_.input_grad[at(op.stage)] + times_.weight_grad[at(op.stage)];
@@ -116,7 +118,7 @@ class Walk {
       const Time inputs = ready(op);
       if (inputs == kNever) break;
       const Time started = std::max(free, inputs);
-      free = started + duration(op);
+      free = started + duration(at(rank), position);
       begin.push_back(started), end.push_back(free);
       if (op.work == Work::F) {
         forward_[cell(op.stage, op.microbatch)] = free;
@@ -134,9 +136,9 @@ class Walk {
   void finish() {
     for (const auto& ends : result_.end)
       if (!ends.empty()) result_.makespan = std::max(result_.makespan, ends.back());
-    for (const auto& list : lists_) {
+    for (std::size_t rank = 0; rank < lists_.size(); ++rank) {
       Time busy{};
-      for (const ScheduleOp& op : list) busy += duration(op);
+      for (std::size_t position = 0; position < lists_[rank].size(); ++position) busy += duration(rank, position);
       result_.idle.push_back(result_.makespan - busy);
     }
   }

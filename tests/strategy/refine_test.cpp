@@ -3,6 +3,7 @@
 
 #include "strategy/estimate.h"
 #include "strategy/lower.h"
+#include "strategy/schedule.h"
 
 namespace foreshard {
 
@@ -59,6 +60,17 @@ double refined(const Case& c, const Times& times) {
 }
 
 }  // namespace
+
+// F 1, B 2 on two stages, two micro-batches: the last rank runs F0 1..2, B0 2..4, F1 4..5, B1 5..7, the first one's last backward is
+// 7..9. When B1 of the last rank takes 5 it ends at 10, and the first one at 12.
+TEST(ScheduleTimes, OneActionMayTakeAnotherTime) {
+  const ScheduleLists lists = schedule_entry(Schedule::OneFOneB).lists({.p = 2, .m = 2});
+  ScheduleTimes<std::int64_t> times = equal_times<std::int64_t>(2, 1, 2, 0);
+  EXPECT_EQ(evaluate(lists, times)->makespan, 9);
+  times.exact = {{-1, -1, -1, -1}, {-1, -1, -1, 5}};
+  EXPECT_EQ(evaluate(lists, times)->makespan, 12);
+  EXPECT_EQ(evaluate(lists, times)->idle, (std::vector<std::int64_t>{6, 3}));  // 12 less 6, 12 less 1 + 2 + 1 + 5
+}
 
 // docs of the schedules: with F and B of a whole rank, GPipe and 1F1B take (m + p - 1)(F + B) and interleaved 1F1B
 // m (F + B) + (p - 1)(F + B) / v. F = 3 ms, B = 7 ms per chunk.
