@@ -125,8 +125,7 @@ StateTypes state_types(const Strategy& strategy) {
   const bool narrow = size_of(storage) < size_of(DType::F32);
   types.param = strategy.param_dtype.value_or(narrow && strategy.framework == "torchtitan" ? DType::F32 : storage);
   const bool megatron = strategy.framework == "megatron" || strategy.framework == "megatron-deterministic";
-  const bool wide_gradients =
-      (megatron && strategy.precision == DType::BF16) || (strategy.framework == "deepspeed" && narrow);
+  const bool wide_gradients = (megatron && strategy.precision == DType::BF16) || (strategy.framework == "deepspeed" && narrow);
   const bool narrow_param = size_of(types.param) < size_of(DType::F32);
   types.grad = strategy.grad_dtype.value_or(wide_gradients && narrow_param ? DType::F32 : types.param);
   types.state = strategy.state_dtype.value_or(types.param == DType::F64 ? DType::F64 : DType::F32);

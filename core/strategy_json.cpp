@@ -89,7 +89,8 @@ std::vector<int> read_layers(const JsonReader& json) {
 Recompute read_recompute(const JsonReader& json) {
   json.only({"kind", "layers", "only", "modules", "each", "budget", "checkpoints"});
   Recompute recompute;
-  const std::string kind = json.at("kind").as_choice({"none", "selective", "full", "modules", "each", "rotor", "revolve", "graph"});
+  const std::string kind =
+      json.at("kind").as_choice({"none", "selective", "full", "modules", "each", "rotor", "revolve", "graph"});
   for (const RecomputeKind known :
        {RecomputeKind::Selective, RecomputeKind::Full, RecomputeKind::Rotor, RecomputeKind::Revolve, RecomputeKind::Graph})
     if (kind == name_of(known)) recompute.kind = known;

@@ -224,9 +224,10 @@ static std::vector<LayerRecompute> parse_each(const std::string& text, const std
     const auto times = x == std::string::npos ? std::nullopt : positive(part.substr(0, x));
     const auto layer = parse_layer_recompute(times ? part.substr(x + 1) : part);
     if (!layer || layers.size() + static_cast<std::size_t>(times.value_or(1)) > kMostStages)
-      throw Error(where, "recompute", quoted(part) + " in " + quoted("each:" + text),
-                  "none, selective, full or modules of every layer, such as \"each:8xfull,4xattention+norm,none\", with some of " +
-                      joined(recompute_modules()));
+      throw Error(
+          where, "recompute", quoted(part) + " in " + quoted("each:" + text),
+          "none, selective, full or modules of every layer, such as \"each:8xfull,4xattention+norm,none\", with some of " +
+              joined(recompute_modules()));
     layers.insert(layers.end(), static_cast<std::size_t>(times.value_or(1)), *layer);
   }
   return layers;
@@ -273,12 +274,13 @@ Recompute parse_recompute(const std::string& text, const std::string& where) {
   const std::vector<std::string> words = split(text, ',');
   for (const std::string& word : words) {
     if (std::count(recompute_modules().begin(), recompute_modules().end(), word) > 0) continue;
-    std::vector<std::string> known = {"none",    "selective", "full",   "auto", "best",
-                                      "rotor",   "revolve",   "graph",  "layers", "each"};
+    std::vector<std::string> known = {"none",  "selective", "full",  "auto",   "best",
+                                      "rotor", "revolve",   "graph", "layers", "each"};
     known.insert(known.end(), recompute_modules().begin(), recompute_modules().end());
-    throw Error(where, "recompute", quoted(word),
-                "none, selective, full, full:N, full:N,N,.., layers:A-B, each:.., auto, best, rotor, revolve:N, graph or some of " +
-                    joined(recompute_modules()) + nearest_note(word, known));
+    throw Error(
+        where, "recompute", quoted(word),
+        "none, selective, full, full:N, full:N,N,.., layers:A-B, each:.., auto, best, rotor, revolve:N, graph or some of " +
+            joined(recompute_modules()) + nearest_note(word, known));
   }
   return {.kind = RecomputeKind::Modules, .modules = ordered_modules(words)};
 }

@@ -261,7 +261,8 @@ StepReport Team::report(int step) const {
         hear(told);
       }
   if (count != static_cast<std::size_t>(ranks_.count()))
-    throw DeviceError("the run", std::to_string(count) + " ranks told of the step instead of " + std::to_string(ranks_.count()));
+    throw DeviceError("the run",
+                      std::to_string(count) + " ranks told of the step instead of " + std::to_string(ranks_.count()));
   if (first.first_scale > 0) report.loss_scale = std::ldexp(first.first_scale, static_cast<int>(first.scale));
   report.skipped = first.skips != 0;
   return report;

@@ -155,8 +155,8 @@ class RoleProgram {
       text += wraps_backward ? "<" : "";
       for (int l = lowering_.layout.first[static_cast<std::size_t>(stage)];
            l < lowering_.layout.first[static_cast<std::size_t>(stage) + 1]; ++l)
-        text += std::to_string(lowering_.graph.layers[static_cast<std::size_t>(l)].kind) +
-                "r" + std::to_string(lowering_.redone[static_cast<std::size_t>(l)]) + ",";
+        text += std::to_string(lowering_.graph.layers[static_cast<std::size_t>(l)].kind) + "r" +
+                std::to_string(lowering_.redone[static_cast<std::size_t>(l)]) + ",";
       text += ";";
       if (lowering_.runs.empty()) continue;
       const StageRuns& runs = lowering_.runs[static_cast<std::size_t>(stage)];

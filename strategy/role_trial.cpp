@@ -32,9 +32,7 @@ RoleTrial::RoleTrial(const Lowering& base) : lowering(base), base_(base), kinds_
   beside_ = framework_memory(base.strategy) + Bytes{reserve};
 }
 
-Bytes RoleTrial::room(int rank) const {
-  return gpu_of(base_.cluster, kinds_[static_cast<std::size_t>(rank)]).memory - beside_;
-}
+Bytes RoleTrial::room(int rank) const { return gpu_of(base_.cluster, kinds_[static_cast<std::size_t>(rank)]).memory - beside_; }
 
 Bytes RoleTrial::arena(int rank) {
   lowering.plan = base_.plan, lowering.embedding = {};

@@ -124,11 +124,29 @@ TEST(StageText, InFiles) {
 }
 
 TEST(StrategyText, RecomputeForms) {
-  for (const std::string text :
-       {"none",          "selective", "full",  "full:2",     "full:8,6,4x2",   "full:0,3",  "full:3x1",
-        "layers:0-7,12", "layers:3",  "auto",  "attention",  "attention,norm", "rotor",     "rotor:20GiB",
-        "rotor:1500MiB", "rotor:77B", "graph", "graph:3GiB", "revolve:0",      "revolve:12",
-        "best", "each:full", "each:8xfull,2xattention+norm,none,selective,mlp"})
+  for (const std::string text : {"none",
+                                 "selective",
+                                 "full",
+                                 "full:2",
+                                 "full:8,6,4x2",
+                                 "full:0,3",
+                                 "full:3x1",
+                                 "layers:0-7,12",
+                                 "layers:3",
+                                 "auto",
+                                 "attention",
+                                 "attention,norm",
+                                 "rotor",
+                                 "rotor:20GiB",
+                                 "rotor:1500MiB",
+                                 "rotor:77B",
+                                 "graph",
+                                 "graph:3GiB",
+                                 "revolve:0",
+                                 "revolve:12",
+                                 "best",
+                                 "each:full",
+                                 "each:8xfull,2xattention+norm,none,selective,mlp"})
     EXPECT_EQ(to_text(parse_recompute(text, "")), text);
   EXPECT_EQ(parse_recompute("full:8,6,4x2", "").per_stage, (std::vector<int>{8, 6, 4, 4}));
   EXPECT_EQ(to_text(parse_recompute("full:1,1,2", "")), "full:1x2,2");
@@ -140,14 +158,15 @@ TEST(StrategyText, RecomputeForms) {
   EXPECT_EQ(each.each[1].kind, RecomputeKind::Full);
   EXPECT_EQ(each.each[2].modules, (std::vector<std::string>{"attention", "norm"}));
   for (const std::string part : {"", "0xfull", "2x", "xfull", "fully", "norm+", "full+norm", "rotor"})
-    EXPECT_EQ(message_of([&] { parse_recompute("each:full," + part, "s"); }),
-              "s: recompute: found \"" + part + "\" in \"each:full," + part +
-                  "\", expected none, selective, full or modules of every layer, such as \"each:8xfull,4xattention+norm,none\", "
-                  "with some of attention,norm,qkv,rope,activation,mlp,dropout");
-  EXPECT_EQ(
-      message_of([] { parse_recompute("selectiv", "--recompute"); }),
-      "--recompute: recompute: found \"selectiv\", expected none, selective, full, full:N, full:N,N,.., layers:A-B, "
-      "each:.., auto, best, rotor, revolve:N, graph or some of attention,norm,qkv,rope,activation,mlp,dropout (nearest: \"selective\")");
+    EXPECT_EQ(
+        message_of([&] { parse_recompute("each:full," + part, "s"); }),
+        "s: recompute: found \"" + part + "\" in \"each:full," + part +
+            "\", expected none, selective, full or modules of every layer, such as \"each:8xfull,4xattention+norm,none\", "
+            "with some of attention,norm,qkv,rope,activation,mlp,dropout");
+  EXPECT_EQ(message_of([] { parse_recompute("selectiv", "--recompute"); }),
+            "--recompute: recompute: found \"selectiv\", expected none, selective, full, full:N, full:N,N,.., layers:A-B, "
+            "each:.., auto, best, rotor, revolve:N, graph or some of attention,norm,qkv,rope,activation,mlp,dropout (nearest: "
+            "\"selective\")");
   EXPECT_EQ(message_of([] { parse_recompute("full:0", "s"); }),
             "s: recompute: found \"full:0\", expected \"full:N\" with N layers per stage, at least 1");
   for (const std::string part : {"", "-1", "2x", "x2", "2x0", "1x2x3", "two", "99999999999"})
