@@ -140,7 +140,8 @@ class Hosts : public Many {
   void SetUp() override {
     Many::SetUp();
     try {
-      const std::string made = shell("ip netns add " + a_ + " && ip netns add " + b_);
+      const std::string made = shell("ip netns add " + a_ + " && ip netns add " + b_ + " && ip netns exec " + a_ +
+                                     " true");  // in a chroot they can be made but not entered
       if (!made.empty()) throw std::runtime_error(made);
       link_ = std::make_unique<SlowLink>(a_, b_, "cable");
     } catch (const std::runtime_error& error) {
