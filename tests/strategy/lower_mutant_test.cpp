@@ -31,14 +31,7 @@ std::set<std::string> unnoticed(const Plan& plan, const std::string& axis, int& 
 }
 
 Plan lowered(const Strategy& strategy, bool llama) {
-  Transformer t{.layers = 4,
-                .hidden = 64,
-                .ffn_hidden = 256,
-                .heads = 8,
-                .kv_heads = 8,
-                .head_dim = 8,
-                .vocab = 250,
-                .max_positions = 64};
+  Transformer t = small_transformer(4);
   t.tied_embeddings = !llama;
   if (llama) {
     t.norm = NormKind::RmsNorm, t.activation = ActivationKind::SwiGlu, t.positions = PositionKind::Rope;

@@ -23,14 +23,7 @@ class Random {
 };
 
 Model random_model(Random& random) {
-  Transformer t{.layers = random.one_of({4, 6, 8, 12}),
-                .hidden = 64,
-                .ffn_hidden = 256,
-                .heads = 8,
-                .kv_heads = 8,
-                .head_dim = 8,
-                .vocab = 250,
-                .max_positions = 64};
+  Transformer t = small_transformer(random.one_of({4, 6, 8, 12}));
   t.tied_embeddings = random(0, 1);
   if (random(0, 2) == 0) {  // Llama
     t.norm = NormKind::RmsNorm, t.activation = ActivationKind::SwiGlu, t.positions = PositionKind::Rope;

@@ -29,14 +29,7 @@ class Random {
 };
 
 Model random_model(Random& random) {
-  Transformer t{.layers = 8,
-                .hidden = 64,
-                .ffn_hidden = 256,
-                .heads = 8,
-                .kv_heads = 8,
-                .head_dim = 8,
-                .vocab = 250,
-                .max_positions = 64};
+  Transformer t = small_transformer(8);
   t.tied_embeddings = random.toss();
   if (random.one_of({0, 1, 2}) == 0) {  // Llama
     t.norm = NormKind::RmsNorm, t.activation = ActivationKind::SwiGlu, t.positions = PositionKind::Rope;

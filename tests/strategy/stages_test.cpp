@@ -12,16 +12,9 @@ namespace foreshard {
 namespace {
 
 Model small(bool tied, int layers = 4) {
-  return {.name = "small",
-          .shape = Transformer{.layers = layers,
-                               .hidden = 64,
-                               .ffn_hidden = 256,
-                               .heads = 8,
-                               .kv_heads = 8,
-                               .head_dim = 8,
-                               .vocab = 250,
-                               .max_positions = 64,
-                               .tied_embeddings = tied}};
+  Transformer t = small_transformer(layers);
+  t.tied_embeddings = tied;
+  return {.name = "small", .shape = t};
 }
 
 Strategy staged(const std::string& stages, std::int64_t batch) {

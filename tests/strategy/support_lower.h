@@ -10,6 +10,18 @@
 
 namespace foreshard {
 
+// GPT with biases, so small that thousands are lowered in seconds; the vocabulary is no multiple of what tensor groups want.
+inline Transformer small_transformer(int layers) {
+  return {.layers = layers,
+          .hidden = 64,
+          .ffn_hidden = 256,
+          .heads = 8,
+          .kv_heads = 8,
+          .head_dim = 8,
+          .vocab = 250,
+          .max_positions = 64};
+}
+
 inline Lowered lowered(const Model& model, const Cluster& cluster, const Strategy& strategy) {
   auto answer = lower(model, cluster, strategy, {.ignore_memory = true});
   if (auto* refused = std::get_if<Infeasible>(&answer)) {
