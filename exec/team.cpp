@@ -23,7 +23,7 @@ std::chrono::milliseconds Team::longest_hang(const ExecuteOptions& options) {
 }
 
 Team::Team(const Plan& plan, const ExecuteOptions& options, const TrainingPoint& start)
-    : plan_(plan), options_(options), ranks_(plan), mesh_(options.processes), random_samples_(start.seed), meetings_(stop_) {
+    : plan_(plan), options_(options), ranks_(plan_), mesh_(options.processes), random_samples_(start.seed), meetings_(stop_) {
   const InterpreterOptions common{.runs = options.steps,
                                   .first_step = start.step,
                                   .first_sample = start.samples,
@@ -39,15 +39,15 @@ Team::Team(const Plan& plan, const ExecuteOptions& options, const TrainingPoint&
     auto member = std::make_unique<Member>();
     equip(*member, {r});
     member->interpreter =
-        std::make_unique<Interpreter>(plan, ranks_, RankId{r}, *member->device, *member->communicator, stop_, common);
-    fill_initial_state(plan, ranks_, {r}, member->interpreter->memory(), start.seed);
+        std::make_unique<Interpreter>(plan_, ranks_, RankId{r}, *member->device, *member->communicator, stop_, common);
+    fill_initial_state(plan_, ranks_, {r}, member->interpreter->memory(), start.seed);
     members_.push_back(std::move(member));
   }
   if (devices_)
     devices_->connect(), devices_->check();
   else if (!mesh_)
     meetings_.check();
-  if (!options.resume.empty()) load_checkpoint(options.resume, plan, ranks_, memories(), mesh_);
+  if (!options.resume.empty()) load_checkpoint(options.resume, plan_, ranks_, memories(), mesh_);
   for (const auto& member : members_)
     if (const Operand state = member->interpreter->loss_scale_state(); state.data) write_loss_scale(start.loss_scale, state);
   this->start();

@@ -17,7 +17,7 @@ namespace foreshard {
 
 class Team {
  public:
-  // Makes all ranks ready; throws Error for a plan that cannot be run. Plan and options must outlive it.
+  // Makes all ranks ready; throws Error for a plan that cannot be run. Options must outlive it.
   // `start`: the training goes on from there.
   Team(const Plan& plan, const ExecuteOptions& options, const TrainingPoint& start);
   ~Team();
@@ -59,7 +59,7 @@ class Team {
   std::int64_t ended_steps() const;
   bool computes();
 
-  const Plan& plan_;
+  const Plan plan_;  // its own: a thread that hangs may use it when the caller's is gone
   const ExecuteOptions& options_;
   Ranks ranks_;
   ProcessMesh* mesh_ = nullptr;

@@ -35,14 +35,14 @@ TEST(Fault, ARankThatThrowsStopsTheOthersByName) {
 
 // The instruction comes back only after everybody else has given up.
 TEST(Fault, ARankThatHangsStopsTheOthersByName) {
-  std::atomic<bool> over = false;
+  static std::atomic<bool> over = false;  // the rank may look at it when the test is over
   ExecuteOptions options = training(1);
   options.patience = std::chrono::milliseconds(200);
-  options.before = [&over](RankId rank, int action, int instruction, int) {
+  options.before = [](RankId rank, int action, int instruction, int) {
     while (rank.value == 1 && action == 2 && instruction == 3 && !over)
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
   };
-  std::thread later([&over] {
+  std::thread later([] {
     std::this_thread::sleep_for(std::chrono::milliseconds(1500));
     over = true;
   });
