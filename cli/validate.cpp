@@ -16,6 +16,7 @@
 #include "report/measured.h"
 #include "report/prediction_interval.h"
 #include "report/validation.h"
+#include "report/validation_plot.h"
 #include "report/validation_text.h"
 
 namespace foreshard {
@@ -157,6 +158,7 @@ static ExitCode run(const Arguments& arguments, const Console& console) {
   const Validation validation = scorer.finish();
   if (arguments.has("--residuals")) write_file(arguments.text("--residuals"), to_json(spreads(validation.scored)));
   if (arguments.has("--html")) write_file(arguments.text("--html"), validation_html(validation));
+  if (arguments.has("--svg")) write_file(arguments.text("--svg"), validation_svg(validation));
   if (arguments.flag("--json")) {
     console.out << validation_json(validation, arguments.flag("--per-row"));
   } else if (arguments.flag("--markdown")) {
@@ -180,7 +182,8 @@ Verb validate_verb() {
                       {.name = "--per-row", .help = "every prediction, not only the scores"},
                       {.name = "--markdown", .help = "print the tables of docs/validation.md"},
                       {.name = "--residuals", .value = "FILE", .help = "write what intervals of predictions come from"},
-                      {.name = "--html", .value = "FILE", .help = "write one page with tables and rows"}},
+                      {.name = "--svg", .value = "FILE", .help = "draw the errors, a strip per source and GPU"},
+                      {.name = "--html", .value = "FILE", .help = "write one page with picture, tables and rows"}},
           .run = run};
 }
 

@@ -50,7 +50,7 @@ struct MemoryQuantity {
   int n = 0, within_1 = 0, within_3 = 0, within_8 = 0;
   double median = 0, p95 = 0;  // of |error|
 };
-struct Cell {
+struct ValidationCell {
   std::string source = {}, gpu = {}, framework = {};
   bool memory = false;
   Score score = {};
@@ -71,7 +71,7 @@ struct Validation {
   std::vector<ValidatedRow> scored = {};
   std::vector<SkippedRow> skipped = {};
   int complete = 0, complete_scored = 0;  // dense rows in 16 or 32 bits with shape, degrees and batch
-  std::vector<Cell> cells = {};
+  std::vector<ValidationCell> cells = {};
   std::vector<MemoryQuantity> memory_quantities = {};
   Overall time = {}, memory = {};
   Verdicts verdicts = {};

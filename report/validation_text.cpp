@@ -7,6 +7,7 @@
 
 #include "core/json.h"
 #include "report/text_table.h"
+#include "report/validation_plot.h"
 
 namespace foreshard {
 
@@ -27,7 +28,7 @@ TextTable cell_table(const Validation& v, bool memory) {
                    {"signed %"},
                    {"in interval %"}};
   if (memory) table.columns.push_back({"signed GiB"});
-  for (const Cell& cell : v.cells) {
+  for (const ValidationCell& cell : v.cells) {
     if (cell.memory != memory) continue;
     const Score& s = cell.score;
     table.rows.push_back({cell.source, cell.gpu, cell.framework, std::to_string(s.n), share(s.median), share(s.mean),
@@ -206,7 +207,7 @@ std::string validation_json(const Validation& v, bool per_row) {
     json.field("reason", row.reason).field("explanation", row.explanation).end_object();
   }
   json.end_array().key("cells").begin_array();
-  for (const Cell& cell : v.cells) {
+  for (const ValidationCell& cell : v.cells) {
     json.begin_object().field("source", cell.source).field("gpu", cell.gpu).field("framework", cell.framework);
     json.field("kind", cell.memory ? "memory" : "time");
     score_fields(json, cell.score);
@@ -265,7 +266,7 @@ std::string validation_html(const Validation& v) {
       "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>foreshard: predicted and measured</title>\n"
       "<style>body{font:14px sans-serif;margin:2em}table{border-collapse:collapse}td,th{border:1px solid #bbb;padding:2px 8px}"
       ".n{text-align:right}</style></head><body>\n<h1>Predicted and measured</h1>\n<pre>" +
-      escaped(sums(v)) + "</pre>\n";
+      escaped(sums(v)) + "</pre>\n" + validation_svg(v);
   html += "<h2>Time and throughput</h2>\n" + html_table(cell_table(v, false));
   html += "<h2>Memory</h2>\n" + html_table(cell_table(v, true));
   html += "<h2>Memory by quantity</h2>\n" + html_table(memory_quantity_table(v));

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Rewrites the tables of docs/validation.md and accuracy/residuals.json from data/measured. Read the diff.
+# Rewrites the tables of docs/validation.md, its picture and accuracy/residuals.json from data/measured. Read the diff.
 #
 #     scripts/refresh_validation.sh [build/release] [--cross]
 #
@@ -15,10 +15,10 @@ replace() { # replaces what stands between <!-- $1 --> and <!-- end of $1 --> by
   mv build/validation.new docs/validation.md
 }
 
-"$program" validate data/measured/*.csv --residuals accuracy/residuals.json --markdown >build/validation.md
+"$program" validate data/measured/*.csv --residuals accuracy/residuals.json --svg docs/validation.svg --markdown >build/validation.md
 replace tables build/validation.md
 if [ "${2:-}" = --cross ]; then
   scripts/cross_validate.py "$program" >build/cross.md
   replace cross-validation build/cross.md
 fi
-git --no-pager diff --stat -- docs/validation.md accuracy
+git --no-pager diff --stat -- docs/validation.md docs/validation.svg accuracy
