@@ -39,7 +39,9 @@ std::vector<std::string> row(const std::string& tier, const std::string& links, 
   return cells;
 }
 
-std::string farthest(const char* tier, std::vector<Residual> all, double Residual::*error) {
+std::string farthest(const char* tier, std::vector<Residual> all, double Residual::*error, bool apart = false) {
+  if (apart) std::erase_if(all, [](const Residual& each) { return each.shared; });
+  if (all.empty()) return {};
   std::stable_sort(all.begin(), all.end(),
                    [&](const Residual& a, const Residual& b) { return std::abs(a.*error) > std::abs(b.*error); });
   std::string out = std::string("\n  Farthest off, ") + tier + ":\n";
@@ -72,7 +74,8 @@ std::string residuals_text(const SearchResult& result, const Job& job, const std
   rows("screen", &Residual::screen);
   rows("refine", &Residual::refine);
   return "\nErrors over " + std::to_string(all.size()) + " strategies from all over the space:\n\n" + table.text(false) +
-         farthest("screen", all, &Residual::screen) + farthest("refine", all, &Residual::refine);
+         farthest("screen", all, &Residual::screen) + farthest("refine", all, &Residual::refine) +
+         farthest("refine, no link shared", all, &Residual::refine, true);
 }
 
 }  // namespace foreshard
