@@ -153,7 +153,7 @@ bool Player::start(int index) {
   switch (step.kind) {
     case StepKind::Compute:
       if (slowing_.worker(index) >= 0 && step.seconds > 0) {
-        slowing_.compute(stream.player, index, step, done);
+        slowing_.compute(stream.player, index, *stream.steps, step, done);
         return false;
       }
       [[fallthrough]];

@@ -13,7 +13,7 @@ Slowing::Slowing(const Cast& cast, Engine& engine)
       worker_of_(static_cast<std::size_t>(cast.streams), -1),
       disturbs_(static_cast<std::size_t>(cast.streams), false),
       taken_(static_cast<std::size_t>(cast.streams), 0),
-      slowable_(static_cast<std::size_t>(cast.streams), 1) {
+      going_(static_cast<std::size_t>(cast.streams)) {
   for (const Cast::Player& who : cast.players) add(who);
 }
 
@@ -44,13 +44,43 @@ double Slowing::left(int player) const {
   return std::max(kLeast, 1 - sum);
 }
 
-// A step takes slowable / left + (1 - slowable) of its time.
-static double speed(double slowable, double left) { return left == 1 ? 1 : 1 / (slowable / left + (1 - slowable)); }
+// Passes over what was done since the last time.
+void Slowing::go_on(Going& going) const {
+  double elapsed = engine_.now().value - going.since;
+  going.since = engine_.now().value;
+  going.work = std::max(0.0, going.work - elapsed * going.speed);
+  while (going.stretch != going.end && elapsed > 0) {
+    const double speed = going.stretch->computes ? going.left : 1, rest = going.stretch->seconds - going.gone;
+    const double passed = std::min(rest, elapsed * speed);
+    (going.stretch->computes ? going.computes : going.talks) -= passed;
+    going.gone += passed;
+    elapsed -= passed / speed;
+    if (passed < rest) return;
+    ++going.stretch, going.gone = 0;
+  }
+}
 
-void Slowing::compute(int player, int stream, const Step& step, Token done) {
+// So fast that the worker ends when the parts that are left would, were nothing to change any more.
+void Slowing::pace(int worker, Going& going, double left) {
+  going.left = left;
+  if (going.stretch == going.end) {
+    going.speed = left;
+  } else {
+    const double takes = std::max(0.0, going.computes) / left + std::max(0.0, going.talks);
+    if (going.work > 0 && takes > 0) going.speed = going.work / takes;
+  }
+  engine_.set_speed(worker, going.speed);
+}
+
+void Slowing::compute(int player, int stream, const SegmentSteps& steps, const Step& step, Token done) {
   const auto s = static_cast<std::size_t>(stream);
-  slowable_[s] = step.slowable;
-  engine_.set_speed(worker_of_[s], speed(step.slowable, left(player)));
+  going_[s] = {.stretch = steps.stretches.data() + step.first_stretch,
+               .end = steps.stretches.data() + step.end_stretch,
+               .computes = step.computing,
+               .talks = step.seconds - step.computing,
+               .work = step.seconds,
+               .since = engine_.now().value};
+  pace(worker_of_[s], going_[s], left(player));
   engine_.compute(worker_of_[s], {step.seconds}, done);
 }
 
@@ -61,7 +91,9 @@ void Slowing::change(int player, int stream, double sm_share) {
   const double now_left = left(player);
   for (std::int32_t i = who.first_stream; i < who.first_stream + who.streams; ++i) {
     const auto s = static_cast<std::size_t>(i);
-    if (worker_of_[s] >= 0) engine_.set_speed(worker_of_[s], speed(slowable_[s], now_left));
+    if (worker_of_[s] < 0) continue;
+    go_on(going_[s]);
+    pace(worker_of_[s], going_[s], now_left);
   }
 }
 

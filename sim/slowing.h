@@ -1,6 +1,6 @@
 // Slowing: communication kernels take a share of a rank's compute units while they run. The computes of such a rank are
 // work for an engine worker whose speed is 1 - the sum of the shares under way. Of a merged step only its computes are
-// slowed, as if they were spread evenly over it.
+// slowed: it ends as if its parts had been played one by one.
 #pragma once
 
 #include <vector>
@@ -16,21 +16,31 @@ class Slowing {
   Slowing(const Cast& cast, Engine& engine);
 
   int worker(int stream) const { return worker_of_[static_cast<std::size_t>(stream)]; }  // -1: nothing disturbs it
-  void compute(int player, int stream, const Step& step, Token done);
+  void compute(int player, int stream, const SegmentSteps& steps, const Step& step, Token done);
   void begin(int player, int stream, double sm_share) { change(player, stream, sm_share); }
   void end(int player, int stream) { change(player, stream, 0); }
 
  private:
+  // A compute under way, in seconds of its isolated time.
+  struct Going {
+    const Stretch *stretch = nullptr, *end = nullptr;
+    double gone = 0;                 // of that stretch
+    double computes = 0, talks = 0;  // what is left, of either kind
+    double work = 0, speed = 1;      // what the engine's worker has left, and how fast it goes
+    double since = 0, left = 1;      // when that was, and of the compute units since then
+  };
+  void go_on(Going& going) const;
+  void pace(int worker, Going& going, double left);
   void add(const Cast::Player& who);
   void change(int player, int stream, double sm_share);
   double left(int player) const;  // of the compute units
 
   const Cast& cast_;
   Engine& engine_;
-  std::vector<int> worker_of_ = {};    // [stream of all players]
-  std::vector<char> disturbs_ = {};    // [stream of all players]: what it communicates runs beside a compute stream
-  std::vector<double> taken_ = {};     // [stream of all players]: share under way
-  std::vector<double> slowable_ = {};  // [stream of all players]: of the compute under way
+  std::vector<int> worker_of_ = {};  // [stream of all players]
+  std::vector<char> disturbs_ = {};  // [stream of all players]: what it communicates runs beside a compute stream
+  std::vector<double> taken_ = {};   // [stream of all players]: share under way
+  std::vector<Going> going_ = {};    // [stream of all players]: the newest compute
 };
 
 }  // namespace foreshard::sim

@@ -41,6 +41,7 @@ class Builder {
     double sm_share = 0;                  // of the collectives that came along
     double transfers = 0;                 // seconds
     std::vector<Absorbed> absorbed = {};
+    std::vector<Stretch> stretches = {};
   };
 
   // Seconds per byte at which instruction i may come along in a chain; below 0: it is a transfer of its own.
@@ -51,6 +52,12 @@ class Builder {
   bool mergeable(std::size_t i) const {
     const auto& what = instructions_[i].what;
     return std::holds_alternative<Compute>(what) || std::holds_alternative<Mark>(what) || absorbed(i) >= 0;
+  }
+
+  // Kernels that come one after the other may be one only if they take as much of the compute units.
+  bool slow_alike(std::size_t a, std::size_t b) const {
+    const bool both = uses_[a].collective >= 0 && uses_[b].collective >= 0;
+    return !both || costs_[a].sm_share == costs_[b].sm_share;
   }
 
   // joined_[i]: instruction i goes on with the chain of its stream predecessor.
@@ -69,7 +76,7 @@ class Builder {
       if (predecessor_[i] < 0) continue;
       const auto before = static_cast<std::size_t>(predecessor_[i]);
       joined_[i] = mergeable(i) && mergeable(before) && !noticed[before] && instructions_[i].after.empty() &&
-                   instructions_[i].waits.empty() &&
+                   instructions_[i].waits.empty() && slow_alike(before, i) &&
                    (granularity_ == Granularity::Stage || instructions_[i].layer == instructions_[before].layer);
     }
   }
@@ -101,17 +108,26 @@ class Builder {
     if (std::holds_alternative<Compute>(what)) {
       step.kind = StepKind::Compute;
       work.compute += costs_[i].busy.value;
+      stretch(work, to_seconds(costs_[i].busy).value * flavour_.slowdown, true);
       return;
     }
     work.fixed += costs_[i].busy.value;
+    stretch(work, to_seconds(costs_[i].busy).value, false);
     if (rate >= 0) {
       const double bytes = wire_bytes(i), seconds = bytes * rate;
       work.transfers += seconds;
+      stretch(work, seconds, false);
       work.sm_share = std::max(work.sm_share, costs_[i].sm_share);
       absorb(work, {patterns_.collective_slot(uses_[i].collective), bytes, seconds});
     } else if (uses_[i].collective >= 0 || uses_[i].copy || uses_[i].to >= 0 || uses_[i].from >= 0) {
       transfer(step, i);
     }
+  }
+
+  static void stretch(Work& work, double seconds, bool computes) {
+    if (seconds <= 0) return;
+    if (work.stretches.empty() || work.stretches.back().computes != computes) work.stretches.push_back({0, computes});
+    work.stretches.back().seconds += seconds;
   }
 
   static void absorb(Work& work, const Absorbed& more) {
@@ -162,7 +178,11 @@ class Builder {
       const double computing = static_cast<double>(work.compute) * 1e-9 * flavour_.slowdown;
       step.seconds = computing + static_cast<double>(work.fixed) * 1e-9 + work.transfers;
       if (step.kind == StepKind::Fixed) step.sm_share = work.sm_share;
-      step.slowable = step.seconds > 0 ? computing / step.seconds : 1;
+      step.computing = computing;
+      step.first_stretch = static_cast<std::int32_t>(out_.stretches.size());
+      if (step.kind == StepKind::Compute && computing < step.seconds)
+        out_.stretches.insert(out_.stretches.end(), work.stretches.begin(), work.stretches.end());
+      step.end_stretch = static_cast<std::int32_t>(out_.stretches.size());
       step.first_absorbed = static_cast<std::int32_t>(out_.absorbed.size());
       out_.absorbed.insert(out_.absorbed.end(), work.absorbed.begin(), work.absorbed.end());
       step.end_absorbed = static_cast<std::int32_t>(out_.absorbed.size());

@@ -24,15 +24,22 @@ struct Step {
   std::int32_t first = 0, last = 0, count = 1;  // instructions; `count` of them are on `stream`
   std::int32_t stream = 0;
   StepKind kind = StepKind::Fixed;
-  double slowable = 1;  // part of a compute step that communication kernels slow down: not the collectives merged into it
-  double seconds = 0;   // of a fixed or compute step; of the others: before the first byte
-  double bytes = 0;     // on the wire; a collective: times FlowClass::bytes
+  double seconds = 0;    // of a fixed or compute step; of the others: before the first byte
+  double computing = 0;  // of these, what communication kernels slow down: not the collectives merged into a compute step
+  double bytes = 0;      // on the wire; a collective: times FlowClass::bytes
   double sm_share = 0;
   std::int32_t slot = -1, from_slot = -1;             // what it sends, joins or copies; what it receives
   MeetingUse meeting = {}, from = {};                 // send side or group; receive side
   std::int32_t first_after = 0, end_after = 0;        // SegmentSteps::afters
   std::int32_t first_wait = 0, end_wait = 0;          // positions among the waits of the segment
   std::int32_t first_absorbed = 0, end_absorbed = 0;  // SegmentSteps::absorbed
+  std::int32_t first_stretch = 0, end_stretch = 0;    // SegmentSteps::stretches; none where all of it computes
+};
+
+// A part of a merged step that only computes, or only communicates.
+struct Stretch {
+  double seconds = 0;
+  bool computes = true;
 };
 
 // Collectives that a merged step plays by their formula: what they put on their links.
@@ -49,6 +56,7 @@ struct SegmentSteps {
   std::vector<Step> steps = {};
   std::vector<After> afters = {};
   std::vector<Absorbed> absorbed = {};
+  std::vector<Stretch> stretches = {};
   std::vector<std::int32_t> of_stream = {};        // step numbers, stream by stream, in issue order
   std::vector<std::int32_t> first_of_stream = {};  // [stream] into of_stream; one more than streams
 

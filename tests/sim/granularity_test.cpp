@@ -1,6 +1,8 @@
 // Granularity: what is merged into one step, what must not be, and that merging does not move anything.
 #include <gtest/gtest.h>
 
+#include <random>
+
 #include "sim/simulate.h"
 #include "tests/core/network_clusters.h"
 #include "tests/sim/plans.h"
@@ -80,17 +82,47 @@ TEST(Granularity, StageKeepsCollectivesThatOthersCanDisturb) {
   EXPECT_EQ(rows(play(busy.of.plan(), Granularity::Stage)), (Rows{{0, 1, 0, 1}, {1, 1, 1, 7}, {2, 1, 0, 7}}));
 }
 
-// A kernel that takes half of the compute units for 3 ms slows the computes of a merged step, not the collective in it: of 12 ms 8
-// are computes. It goes at 1 / (2/3 / 0.5 + 1/3) = 0.6 of its speed for 3 ms; 10.2 ms of it are left: 13.2.
+// A kernel that takes half of the compute units for 3 ms slows the computes of a merged step, not the collective in it: the first
+// compute has 1.5 of its 4 ms done at 3 ms and ends at 5.5, the collective at 9.5, the second compute at 13.5. Were the computes spread evenly
+// over the step, it would end at 13.2.
 TEST(Granularity, SharesSlowOnlyTheComputesOfAMergedStep) {
   Line line(4);
   line.of.issue(line.role,
                 {compute(0, 4 * kMs), collective(0, CollectiveKind::AllReduce, line.all, 2 * kMsOfBytes, kMs),
                  compute(0, 4 * kMs), collective(1, CollectiveKind::AllReduce, line.of.group({}), 0, 3 * kMs).takes(0.5)});
-  EXPECT_EQ(rows(play(line.of.plan(), Granularity::Stage)), (Rows{{0, 3, 0, 13.2}, {3, 1, 0, 3}}));
-  // Exactly: the first compute has 1.5 of its 4 ms done at 3 ms and ends at 5.5.
+  EXPECT_EQ(rows(play(line.of.plan(), Granularity::Stage)), (Rows{{0, 3, 0, 13.5}, {3, 1, 0, 3}}));
   EXPECT_EQ(rows(play(line.of.plan(), Granularity::Op)),
             (Rows{{0, 1, 0, 5.5}, {1, 1, 5.5, 9.5}, {2, 1, 9.5, 13.5}, {3, 1, 0, 3}}));
+}
+
+// Kernels of random lengths and shares on two other streams, beside random chains of computes and collectives: a merged step ends when
+// the last of its parts would. Seed 5.
+TEST(Granularity, StageEqualsOpBesideKernelsThatComeAndGo) {
+  std::mt19937 random(5);
+  const auto some = [&](int most) { return std::uniform_int_distribution<int>(1, most)(random); };
+  for (int round = 0; round < 60; ++round) {
+    Line line(4, 3);
+    const GroupId alone = line.of.group({});
+    for (int action = 0; action < 3; ++action) {
+      std::vector<Item> items;
+      for (int i = some(8); i-- > 0;) {
+        items.push_back(compute(0, some(4'000) * kUs));
+        if (some(3) > 1)
+          items.push_back(collective(0, CollectiveKind::AllReduce, line.all, some(3) * kMsOfBytes, some(500) * kUs));
+      }
+      for (const int stream : {1, 2})
+        for (int i = some(5); i-- > 0;)
+          items.push_back(collective(stream, CollectiveKind::AllReduce, alone, 0, some(3'000) * kUs).takes(0.1 * some(7)));
+      line.of.issue(line.role, std::move(items));
+    }
+    const Result op = play(line.of.plan(), Granularity::Op), stage = play(line.of.plan(), Granularity::Stage);
+    ASSERT_LT(stage.trace.spans.size(), op.trace.spans.size());
+    EXPECT_NEAR(stage.makespan_s, op.makespan_s, 1e-12 * op.makespan_s) << round;
+    for (const Span& merged : stage.trace.spans) {
+      const int last = merged.instruction + merged.count - 1;
+      EXPECT_LE(std::abs(merged.end.value - span_of(op, merged.who.value, merged.action, last).end.value), 1) << round;
+    }
+  }
 }
 
 // Stage equals op where nothing overlaps: same makespan to the last digits, same ends of what is merged.
