@@ -7,9 +7,10 @@
 #include "strategy/caching_allocator.h"
 #include "strategy/framework_memory.h"
 #include "strategy/framework_preset.h"
-#include "strategy/keep_rule.h"
+#include "strategy/layer_bytes.h"
 #include "strategy/lower.h"
 #include "strategy/lowering.h"
+#include "strategy/optimizer_shard.h"
 #include "strategy/recompute_layers.h"
 
 namespace foreshard {
@@ -25,151 +26,9 @@ double elements(const Parameter& parameter) {
   return product;
 }
 
-// One layer and micro-batch.
-struct LayerBytes {
-  double kept = 0;  // from its forward to its backward
-  double left = 0;  // of the products with weights: inputs and gradients of the results, what a weight gradient put off needs
-  double backward = 0;  // beside that, while its backward runs: values made again, gradients
-  double loss = 0;      // of the head: beside everything that is kept, when the loss is computed
-  double held = 0;      // of the head: and while the layers before it run backward
-  double deferred = 0;  // of the head: its input and the gradient of its result
-};
-
-class LayerMeasure {
- public:
-  LayerMeasure(const LayerGraph& layer, const Strategy& strategy, const MemoryTraits& traits, bool copies, bool full)
-      : layer_(layer), strategy_(strategy), traits_(traits), copies_(copies) {
-    const KeepRule plain = keep_rule(layer, {}, false);
-    const KeepRule rule = keep_rule(layer, strategy.recompute, full);
-    bytes_.kept = stored(rule) + (full && rule.whole_layer ? 0 : extras(rule));
-    bytes_.left = left();
-    bytes_.backward = gradients();
-    if (rule.whole_layer) bytes_.backward += stored(plain) + extras(plain) - stored(rule);
-    for (const Operator& op : layer.operators)
-      if (op.op == Op::CrossEntropy && !op.communication && op.inputs.front() >= 0) add_loss(op);
-    bytes_.deferred = deferred();
-  }
-  LayerBytes take() const { return bytes_; }
-
- private:
-  const Value& value(int index) const { return layer_.values[static_cast<std::size_t>(index)]; }
-  bool of_loss(std::size_t index) const {
-    for (const Operator& op : layer_.operators)
-      if (op.op == Op::CrossEntropy && !op.communication)
-        for (const int made : op.outputs)
-          if (static_cast<std::size_t>(made) == index) return true;
-    return false;
-  }
-  double stored(const KeepRule& rule) const {
-    double sum = 0;
-    for (std::size_t v = 0; v < rule.stored.size(); ++v)
-      if (rule.stored[v] && !of_loss(v)) sum += kept_size(rule, v);
-    return sum;
-  }
-
-  // A value that products read: the 8-bit copy that they keep, and the value itself where something else needs it.
-  double kept_size(const KeepRule& rule, std::size_t kept) const {
-    const double whole = size(layer_.values[kept]);
-    if (strategy_.precision != DType::F8 || !traits_.fp8_inputs || layer_.kind == "head") return whole;
-    bool product = false, other = false;
-    for (std::size_t i = 0; i < layer_.operators.size(); ++i) {
-      const Operator& op = layer_.operators[i];
-      for (const int saved : op.saved)
-        if (real(rule, saved) == kept) (is_product(op) ? product : other) = true;
-      if (!rule.redone[i] || op.inputs.empty() || real(rule, op.inputs[0]) != kept) continue;
-      if (op.communication && !op.outputs.empty())  // gathered again: what is kept is a part of a product's input
-        product = true;
-      else
-        other = true;
-    }
-    if (!product) return whole;
-    return (other ? whole : 0) + count(layer_.values[kept]) * static_cast<double>(size_of(DType::F8).value);
-  }
-  static std::size_t real(const KeepRule& rule, int value) {
-    return static_cast<std::size_t>(rule.same_as[static_cast<std::size_t>(value)]);
-  }
-  static bool is_product(const Operator& op) { return !op.communication && op.op == Op::MatMul && !op.weights.empty(); }
-
-  // What the framework's way of running an operator keeps beside the values of the graph, unless the operator runs again.
-  double extras(const KeepRule& rule) const {
-    double sum = 0;
-    for (std::size_t i = 0; i < layer_.operators.size(); ++i) {
-      const Operator& op = layer_.operators[i];
-      if (op.communication || rule.redone[i]) continue;
-      if (op.op == Op::Norm) sum += traits_.norm_bytes * count(value(op.inputs[0]));
-      if (op.op == Op::Activation) sum += traits_.activation_bytes * count(value(op.outputs[0]));
-      if (op.op == Op::Softmax) sum += traits_.score_bytes * count(value(op.outputs[0]));
-      if (op.op == Op::Attention && copies_ && strategy_.micro_batch > 1) sum += size(value(op.outputs[0]));
-    }
-    return sum;
-  }
-
-  // 32 s b h per layer of GPT (Qi et al. 2024, table 1: W): 14 of inputs, 18 of gradients.
-  double left() const {
-    std::vector<char> seen(layer_.values.size(), 0);
-    double sum = 0;
-    for (const Operator& op : layer_.operators) {
-      if (!is_product(op)) continue;
-      for (const auto* list : {&op.saved, &op.outputs})
-        for (const int v : *list)
-          if (!std::exchange(seen[static_cast<std::size_t>(v)], 1)) sum += size(value(v));
-    }
-    return sum;
-  }
-
-  // The operator whose gradients, those of what it made and of what it read, take most; and the gradient of the residual stream.
-  double gradients() const {
-    double most = 0;
-    for (const Operator& op : layer_.operators) {
-      double sum = 0;
-      for (const auto* list : {&op.inputs, &op.outputs})
-        for (const int v : *list)
-          if (value(v).needs_grad) sum += size(value(v)) / (is_logits(v) ? parts() : 1);
-      if (op.op == Op::Softmax) sum = std::max(sum, traits_.score_scratch * count(value(op.outputs[0])));
-      if (op.op != Op::CrossEntropy) most = std::max(most, sum);
-    }
-    return most + (layer_.output >= 0 ? size(value(layer_.output)) : 0);
-  }
-
-  bool is_logits(int v) const {
-    return std::any_of(layer_.operators.begin(), layer_.operators.end(), [&](const Operator& op) {
-      return op.op == Op::CrossEntropy && !op.communication && !op.inputs.empty() && op.inputs[0] == v;
-    });
-  }
-  double parts() const {
-    if (!traits_.logit_parts_by_width) return traits_.logit_parts;
-    for (const Operator& op : layer_.operators)
-      if (is_product(op) && is_logits(op.outputs[0]))
-        return std::max(1.0, static_cast<double>(op.shapes[0].dims[2]) / static_cast<double>(op.shapes[0].dims[3]));
-    return 1;
-  }
-  double deferred() const {
-    for (const Operator& op : layer_.operators)
-      if (is_product(op) && is_logits(op.outputs[0])) return size(value(op.inputs[0])) + size(value(op.outputs[0]));
-    return 0;
-  }
-
-  void add_loss(const Operator& op) {
-    const Value& logits = value(op.inputs[0]);
-    if (logits.name.find("vocab") == std::string::npos) return;
-    const double ranks = strategy_.tp;
-    const bool gathers = ranks > 1 && traits_.gathered_logit_bytes > 0;
-    bytes_.loss = std::max(
-        bytes_.loss,
-        gathers ? (traits_.gathered_logit_bytes * ranks + static_cast<double>(size_of(logits.dtype).value)) * count(logits)
-                : traits_.logit_bytes / parts() * count(logits));
-    bytes_.held = traits_.held_logit_bytes * (traits_.gathered_logit_bytes > 0 ? ranks : 1) * count(logits);
-  }
-
-  const LayerGraph& layer_;
-  const Strategy& strategy_;
-  const MemoryTraits& traits_;
-  bool copies_;
-  LayerBytes bytes_ = {};
-};
-
 struct StageBytes {
   double parameters = 0;             // elements
+  double products = 0;               // ... of those that the layers' products read, 8-bit ones in 8-bit training
   std::vector<double> tensors = {};  // elements of each parameter
   double largest_layer = 0;          // elements
   double kept = 0, counted = 0;      // of one micro-batch; counted: by transformer layers
@@ -196,6 +55,7 @@ class Allocation {
     for (int chunk = 0; chunk < strategy_.virtual_stages; ++chunk) {
       const StageBytes& stage = at(stage_of(*strategy_.schedule, index, chunk, strategy_.pp));
       states += stage.parameters * (share.parameter + share.gradient + share.state * share.states);
+      states += stage.products * (share.product - share.parameter);
       out.statics += stage.parameters * share.left;
       transient = std::max(transient, stage.largest_layer * share.gathered);
       heads += stage.deferred * traits_.deferred_heads;
@@ -222,45 +82,59 @@ class Allocation {
 
   struct Shares {  // bytes per element of the parameters
     double parameter = 0, gradient = 0;
+    double product = 0;            // of a layer's product, in place of `parameter`
     double state = 0, states = 0;  // of one tensor of states, and how many there are
     double left = 0, gathered = 0;
   };
+  int sharing_ranks() const {
+    if (strategy_.zero == 0) return 1;
+    return (strategy_.zero_group > 0 ? strategy_.zero_group : strategy_.dp) * strategy_.cp;
+  }
   Shares shares() const {
-    const int inner = strategy_.zero > 0 ? (strategy_.zero_group > 0 ? strategy_.zero_group : strategy_.dp) : 1;
-    const double ranks = strategy_.zero > 0 ? inner * strategy_.cp : 1;
+    const double ranks = sharing_ranks();
     const auto bytes = [](DType type) { return static_cast<double>(size_of(type).value); };
     const double param = bytes(types_.param), grad = bytes(types_.grad), state = bytes(types_.state);
     const double moments = strategy_.optimizer == OptimizerKind::Adam ? 2 : strategy_.momentum > 0 ? 1 : 0;
     Shares s;
     s.parameter = param / (strategy_.zero >= 3 ? ranks : 1);
+    s.product = product_bytes().value_or(param) / (strategy_.zero >= 3 ? ranks : 1);
     s.gradient = grad / (strategy_.zero >= 2 ? ranks : 1);
     s.state = state / ranks, s.states = moments + (types_.master ? 1 : 0);
     if (strategy_.zero == 1 && traits_.zero1_whole)
-      s.parameter = *traits_.zero1_whole, s.gradient = 0, s.state = *traits_.zero1_shared / ranks, s.states = 1;
+      s.parameter = s.product = *traits_.zero1_whole, s.gradient = 0, s.state = *traits_.zero1_shared / ranks, s.states = 1;
     if (traits_.half_main_gradients && types_.grad == DType::F16) s.left = bytes(DType::F32) / ranks;
     if (strategy_.zero >= 2) s.gathered += grad * (strategy_.overlap.gradients ? 2 : 1);
     if (strategy_.zero >= 3) s.gathered += bytes(types_.compute) * (strategy_.overlap.parameters ? 2 : 1);
     return s;
   }
+  // 8-bit parameters have a transposed copy, unless the GPU multiplies 8-bit operands in any layout: Blackwell (Transformer
+  // Engine, pytorch/utils.py, is_non_tn_fp8_gemm_supported).
+  std::optional<double> product_bytes() const {
+    if (strategy_.precision != DType::F8 || !traits_.fp8_parameters) return {};
+    return static_cast<double>(size_of(DType::F8).value) * (architecture_ == "blackwell" ? 1 : 2);
+  }
+
   // What the allocator counts beyond the bytes of the tensors. Without ZeRO every parameter is a tensor, gradients are one
-  // buffer per chunk; a distributed optimizer has a buffer of parameters too, and a tensor of its shard per parameter and state.
+  // buffer per chunk; a distributed optimizer has a buffer of parameters too, and state tensors of what the last rank owns.
   double rounding(int index, const Shares& share) const {
     CachingAllocator memory;
     double asked = 0;
     const auto allocate = [&](double bytes) {
       memory.allocate(static_cast<std::int64_t>(bytes)), asked += static_cast<double>(static_cast<std::int64_t>(bytes));
     };
+    const int ranks = sharing_ranks();
     std::vector<double> tensors;
     for (int chunk = 0; chunk < strategy_.virtual_stages; ++chunk) {
       const StageBytes& stage = at(stage_of(*strategy_.schedule, index, chunk, strategy_.pp));
-      tensors.insert(tensors.end(), stage.tensors.begin(), stage.tensors.end());
+      const std::vector<double> held = optimizer_shard(stage.tensors, ranks, ranks - 1);
+      tensors.insert(tensors.end(), held.begin(), held.end());
       for (const double tensor : stage.tensors)
         if (strategy_.zero == 0) allocate(tensor * share.parameter);
       if (strategy_.zero > 0) allocate(stage.parameters * share.parameter);
       allocate(stage.parameters * share.gradient);
     }
     for (int state = 0; state < static_cast<int>(share.states); ++state)
-      for (const double tensor : tensors) allocate(tensor * share.state);
+      for (const double tensor : tensors) allocate(tensor * share.state * ranks);
     return static_cast<double>(memory.allocated()) - asked;
   }
 
@@ -273,13 +147,14 @@ class Allocation {
       const OpGraph::Layer& layer = graph_.layers[static_cast<std::size_t>(l)];
       const LayerGraph& kind = graph_.kinds[static_cast<std::size_t>(layer.kind)];
       embeds = embeds || kind.kind == "embedding";
-      const LayerBytes& bytes = layer_bytes(layer.kind, redone_[static_cast<std::size_t>(l)] != 0);
+      const LayerBytes& bytes = known_layer(layer.kind, redone_[static_cast<std::size_t>(l)] != 0);
       double parameters = 0;
       for (const Parameter& parameter : kind.parameters)
         if (!(parameter.tied && embeds)) {
           out.tensors.push_back(elements(parameter));
           parameters += out.tensors.back();
         }
+      if (layer.counted) out.products += product_elements(kind);
       out.parameters += parameters;
       out.largest_layer = std::max(out.largest_layer, parameters);
       out.kept += bytes.kept;
@@ -292,11 +167,17 @@ class Allocation {
     }
     return out;
   }
-  const LayerBytes& layer_bytes(int kind, bool full) {
+  static double product_elements(const LayerGraph& layer) {
+    double sum = 0;
+    for (const Operator& op : layer.operators)
+      if (is_weight_product(op)) sum += elements(layer.parameters[static_cast<std::size_t>(op.weights.front())]);
+    return sum;
+  }
+  const LayerBytes& known_layer(int kind, bool full) {
     const auto found = known_.find({kind, full});
     if (found != known_.end()) return found->second;
-    const LayerMeasure measure(graph_.kinds[static_cast<std::size_t>(kind)], strategy_, traits_, copies_, full);
-    return known_.emplace(std::pair{kind, full}, measure.take()).first->second;
+    const LayerGraph& layer = graph_.kinds[static_cast<std::size_t>(kind)];
+    return known_.emplace(std::pair{kind, full}, layer_bytes(layer, strategy_, traits_, copies_, full)).first->second;
   }
 
   // In issue order: what is kept, and the most that an action needs beside it.

@@ -32,13 +32,14 @@ void read_flag(const JsonReader& json, const std::string& key, bool& into) {
 }
 
 MemoryFlag read_flag_change(const std::string& flag, const JsonReader& json) {
-  json.only({"workspaces", "score_buffer", "score_bytes", "logit_bytes", "deferred_heads"});
+  json.only({"workspaces", "score_buffer", "score_bytes", "logit_bytes", "deferred_heads", "fp8_parameters"});
   MemoryFlag change = {.flag = flag};
   if (const auto workspaces = json.find("workspaces")) change.workspaces = read_workspaces(*workspaces);
   if (const auto bytes = json.find("score_buffer")) change.score_buffer = bytes->as_double(0, 64);
   if (const auto bytes = json.find("score_bytes")) change.score_bytes = bytes->as_double(0, 64);
   if (const auto bytes = json.find("logit_bytes")) change.logit_bytes = bytes->as_double(0, 64);
   if (const auto heads = json.find("deferred_heads")) change.deferred_heads = static_cast<int>(heads->as_int(0, 1000));
+  if (const auto narrow = json.find("fp8_parameters")) change.fp8_parameters = narrow->as_bool();
   return change;
 }
 
@@ -54,6 +55,7 @@ MemoryTraits read_memory_traits(const JsonReader& json) {
              "interleaved_boundaries",
              "attention_copies",
              "zero1",
+             "fp8_parameters",
              "fp8_inputs",
              "half_main_gradients",
              "score_buffer",
@@ -84,6 +86,7 @@ MemoryTraits read_memory_traits(const JsonReader& json) {
     traits.zero1_whole = zero1->at("whole").as_double(0, 64);
     traits.zero1_shared = zero1->at("shared").as_double(0, 64);
   }
+  read_flag(json, "fp8_parameters", traits.fp8_parameters);
   read_flag(json, "fp8_inputs", traits.fp8_inputs);
   read_flag(json, "half_main_gradients", traits.half_main_gradients);
   read_number(json, "score_buffer", 64, traits.score_buffer);
@@ -113,6 +116,7 @@ MemoryTraits with_flags(MemoryTraits traits, const std::string& flags) {
     if (change.score_bytes) traits.score_bytes = *change.score_bytes;
     if (change.logit_bytes) traits.logit_bytes = *change.logit_bytes;
     if (change.deferred_heads) traits.deferred_heads = *change.deferred_heads;
+    if (change.fp8_parameters) traits.fp8_parameters = *change.fp8_parameters;
   }
   traits.flags.clear();
   if (!traits.logit_chunks.empty()) {

@@ -20,6 +20,7 @@ struct MemoryFlag {
   std::map<std::string, ByArchitecture> workspaces = {};  // replaces those of the same library
   std::optional<double> score_buffer = {}, score_bytes = {}, logit_bytes = {};
   std::optional<int> deferred_heads = {};
+  std::optional<bool> fp8_parameters = {};
   bool operator==(const MemoryFlag&) const = default;
 };
 
@@ -34,6 +35,7 @@ struct MemoryTraits {
   std::vector<std::string> attention_copies = {};
   // Bytes per parameter under ZeRO 1, where the framework's copies differ from the formats' sum: on every rank, and shared out.
   std::optional<double> zero1_whole = {}, zero1_shared = {};
+  bool fp8_parameters = false;       // the weights of the layers' products are kept in 8 bits, with a transposed copy
   bool fp8_inputs = false;           // fp8 products keep their input in 8 bits; other readers keep their own in 16
   bool half_main_gradients = false;  // fp16: fp32 copies of the gradients live from the end of the backward to the next step
   double score_buffer = 0;           // bytes per attention score, resident
