@@ -10,6 +10,7 @@
 
 #include "strategy/estimate.h"
 #include "strategy/estimate_pipeline.h"
+#include "strategy/estimate_play.h"
 
 namespace foreshard {
 
@@ -79,6 +80,7 @@ struct GridCosts {  // of (tp, cp, pp, dp, ZeRO group, order)
   double tensor_beside_replicas = 1, replicas_speed = 1;  // likewise of one over equal shards
   // How many times as long each takes when all stages that share a NIC talk at once.
   double tensor_crowd = 1, shards_crowd = 1, replicas_crowd = 1;
+  Ways ways = {};        // where stages share a NIC
   double framework = 0;  // bytes outside the arena
   double collective_time(CollectiveKind kind, double bytes) const;
   double replicas_time(double bytes) const;
@@ -109,6 +111,9 @@ class Screen {
 
   // Empty: shapes that cannot be cut so.
   std::optional<ShapeCosts> shape(const Point& point) const;
+  // As `shape` and `grid`; where stages share a NIC, computes without what transfers take from them, and with the ways.
+  std::optional<ShapeCosts> shape_costs(const Point& point) const;
+  GridCosts grid_costs(const Point& point) const;
   GridCosts grid(const Point& point) const;
   // `point` must divide the batch evenly.
   Screened at(const Point& point, const ShapeCosts& shape, const GridCosts& grid) const;
@@ -121,10 +126,14 @@ class Screen {
  private:
   using Layers = std::array<double, 4>;  // by kind
   Layers layers_of(const Point& point) const;
+  Ways ways(const Point& point) const;  // estimate_ways.cpp
   void shard(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const Layers& layers, double slower,
              PipelineTimes& times) const;
+  // estimate_crowd.cpp
   double shared(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const Layers& layers,
                 const PipelineTimes& plain, const PipelineTimes& times) const;
+  double beyond_closed_form(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const PipelineTimes& moving,
+                            const PipelineTimes& plain, const PipelineTimes& times) const;
   // estimate_tail.cpp
   struct ChunkTail;
   struct Tail;

@@ -40,7 +40,7 @@ void SearchCosts::add(const Point& shape, std::size_t grid) {
 void SearchCosts::measure(std::size_t job) {
   const Job& what = jobs_[job];
   if (what.shape) {
-    shapes_[*what.shape] = screen_.shape(points_[*what.shape]);
+    shapes_[*what.shape] = screen_.shape_costs(points_[*what.shape]);
     return;
   }
   Point grid = space_.grids[what.grid];
@@ -48,7 +48,7 @@ void SearchCosts::measure(std::size_t job) {
   for (const std::int8_t order : rank_orders_for(space_, grid, cluster_))
     for (const int group : zero_groups_for(space_, grid)) {
       grid.order = order, grid.zero_group = group;
-      measured[{order, group}] = screen_.grid(grid);
+      measured[{order, group}] = screen_.grid_costs(grid);
     }
   grids_[what.grid] = std::move(measured);
 }

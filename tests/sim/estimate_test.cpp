@@ -63,7 +63,7 @@ std::optional<Trial> trial(std::mt19937& random, const Job& job, bool apart = fa
   if (apart && shares_links(lowered.plan, cluster)) return {};
   const Estimate refined = refine(lowered, cluster);
   const Screen screen(model, cluster, base);
-  const Screened screened = screen.at(point, screen.shape(point).value(), screen.grid(point));
+  const Screened screened = screen.at(point, screen.shape_costs(point).value(), screen.grid_costs(point));
   EXPECT_LE(screened.bound, screened.time);
   return Trial{job.model,
                job.cluster,
@@ -182,7 +182,7 @@ TEST(Estimate, RefineEqualsTheSimulatorForSplitBackwards) {
         const double simulated = simulate(lowered.plan, cluster, {.granularity = Granularity::Stage}).makespan_s;
         EXPECT_NEAR(refine(lowered, cluster).time.value / simulated, 1, 0.002) << schedule_entry(schedule).name << " " << pp;
         const Screen screen(model, cluster, base);
-        const Screened screened = screen.at(point, screen.shape(point).value(), screen.grid(point));
+        const Screened screened = screen.at(point, screen.shape_costs(point).value(), screen.grid_costs(point));
         EXPECT_NEAR(screened.time / simulated, 1, 0.06) << schedule_entry(schedule).name << " " << pp;
         EXPECT_LE(screened.bound, simulated);
       }

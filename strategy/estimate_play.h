@@ -1,0 +1,31 @@
+// A short run of a pipeline, chunk by chunk, where ranks are not equally near or transfers of several ranks cross one link, so
+// that no closed form holds (docs/search.md, "Screen"). Times in seconds. Internal to strategy/.
+#pragma once
+
+#include <array>
+#include <optional>
+
+#include "strategy/estimate_pipeline.h"
+
+namespace foreshard {
+
+// The ways of transfers. Those in the same lane cross a link in the same direction and take turns there.
+struct Ways {
+  static constexpr int kMost = 16;  // ranks
+  struct Way {
+    double latency = 0, per_byte = 0;
+    double share = 0;  // of the compute units at either end
+    int lane = 0;
+    bool operator==(const Way&) const = default;
+  };
+  int ranks = 0;                         // 0: not measured
+  std::array<Way, kMost> output = {};    // [rank] to the next rank; of the last one to the first
+  std::array<Way, kMost> gradient = {};  // [rank] to the rank before; of the first one to the last
+};
+
+// From the first forward to the end of the first rank's last backward. Without `overlap` a rank stands still while it sends.
+// Empty: too many chunks, or a schedule that it does not know.
+std::optional<double> play_pipeline(Schedule schedule, const PipelineTimes& times, const Ways& ways, double bytes,
+                                    bool overlap);
+
+}  // namespace foreshard
