@@ -168,8 +168,11 @@ Recompute recompute_of(const MeasuredRow& row) {
   const auto add = [&](const char* word, const char* module) {
     if (cell.find(word) != std::string::npos) recompute.modules.emplace_back(module);
   };
+  // LLM.Q's README: --recompute-att implies --recompute-qkv; queries and keys are rotated in place.
   add("recompute-att", "attention");
   add("recompute-norm", "norm");
+  if (cell.find("recompute-att") != std::string::npos || cell.find("recompute-qkv") != std::string::npos)
+    for (const char* module : {"qkv", "rope"}) recompute.modules.emplace_back(module);
   if (cell.find("recompute-swiglu") != std::string::npos || cell.find("recompute-ffn") != std::string::npos)
     recompute.modules.emplace_back("activation");
   add("recompute-ffn", "mlp");
@@ -368,7 +371,12 @@ std::variant<MeasuredCase, SkipReason> measured_case(const MeasuredRow& row) {
   Strategy s;
   s.framework = question.framework;
   if (auto missing = set_degrees(row, question, s, question.gpus, question.assumed)) return *missing;
-  if (!row.unknown("offload") && !row.text("offload").starts_with("none")) return SkipReason::Offload;
+  if (!row.unknown("offload") && !row.text("offload").starts_with("none")) {
+    const auto offload = offload_of(preset.offload, row.text("offload") + "; " + row.text("zero_stage_or_fsdp"));
+    if (!offload || s.pp > 1) return SkipReason::Offload;
+    question.offload = *offload;
+    question.host = measured_host(row, *gpu);
+  }
   const auto schedule = schedule_of(row);
   if (!schedule) return SkipReason::Schedule;
   if (*schedule != Schedule::OneFOneB) s.schedule = *schedule;

@@ -11,6 +11,8 @@
 #include "core/model.h"
 #include "core/strategy.h"
 #include "report/measured.h"
+#include "strategy/offload.h"
+#include "strategy/offload_time.h"
 
 namespace foreshard {
 
@@ -24,7 +26,7 @@ enum class SkipReason : std::uint8_t {
   UnknownBatch,
   UnknownGpu,
   Schedule,   // zero-bubble schedules: not lowered yet
-  Offload,    // not lowered yet
+  Offload,    // words that the preset does not know, or a pipeline of several stages
   Quantity,   // a measured quantity of another kind
   Infeasible  // lower refuses: the reason is in the row's explanation
 };
@@ -70,6 +72,8 @@ struct MeasuredCase {
   std::string stack = {};                 // the framework that the row names, whatever kernels it ran with
   std::string flags = {};                 // of the framework's command line
   std::int64_t gpus = 0;
+  Offload offload = {};  // what the run keeps in host memory
+  HostRates host = {};   // and what moves it
   bool barrier = false;  // the optimizer waits for all ranks, though the framework need not
 };
 

@@ -7,6 +7,7 @@
 
 #include "core/cluster.h"
 #include "report/measured.h"
+#include "strategy/offload_time.h"
 
 namespace foreshard {
 
@@ -15,5 +16,8 @@ std::optional<std::string> catalogue_gpu(const std::string& text);
 
 // Enough nodes for `gpus`; adds to `assumed` the columns that the row does not state.
 Cluster measured_cluster(const MeasuredRow& row, const std::string& gpu, std::int64_t gpus, std::vector<std::string>& assumed);
+
+// What a GPU has of the host of its node: of the links, and of the memory its share.
+HostRates measured_host(const MeasuredRow& row, const std::string& gpu);
 
 }  // namespace foreshard

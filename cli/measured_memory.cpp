@@ -21,11 +21,16 @@ const RankAllocation& rank_of(const FrameworkAllocation& allocation, MemoryRank 
 
 }  // namespace
 
+MemoryTraits traits_of(const MeasuredCase& question) {
+  MemoryTraits traits = question.memory == MemoryKind::Analytic
+                            ? MemoryTraits{}
+                            : with_flags(framework_preset(question.framework).memory, question.flags);
+  traits.offload = question.offload;
+  return traits;
+}
+
 FrameworkAllocation allocation_of(const MeasuredCase& question, const Strategy& strategy) {
-  const MemoryTraits traits = question.memory == MemoryKind::Analytic
-                                  ? MemoryTraits{}
-                                  : with_flags(framework_preset(question.framework).memory, question.flags);
-  auto answer = framework_allocation(question.model, question.cluster, strategy, traits);
+  auto answer = framework_allocation(question.model, question.cluster, strategy, traits_of(question));
   if (auto* allocation = std::get_if<FrameworkAllocation>(&answer)) return std::move(*allocation);
   return {};
 }

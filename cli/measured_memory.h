@@ -6,6 +6,7 @@
 
 namespace foreshard {
 
+MemoryTraits traits_of(const MeasuredCase& question);  // of its framework, with its flags and what it keeps in host memory
 // With no ranks: `lower` would refuse it.
 FrameworkAllocation allocation_of(const MeasuredCase& question, const Strategy& strategy);
 bool fits(const FrameworkAllocation& allocation, const MeasuredCase& question);

@@ -124,20 +124,37 @@ const Outcome& Predictor::outcome(const Model& model, const Cluster& cluster, co
 }
 
 // One layer alone: a stage of two layers less a stage of one.
-double Predictor::layer_time(const MeasuredCase& question, const Strategy& strategy) {
-  double times[2] = {};
+LayerTimes Predictor::layer_times(const MeasuredCase& question, const Strategy& strategy) {
+  LayerTimes times;
   for (int layers = 1; layers <= 2; ++layers) {
     Model model = question.model;
     std::get<Transformer>(model.shape).layers = layers;
     Strategy s = strategy;
     s.dp = 1, s.pp = 1, s.virtual_stages = 1, s.global_batch = s.micro_batch, s.layer_split = "";
     const Outcome& o = outcome(model, question.cluster, s, true);
-    const double backward = o.backward_input + o.backward_weight;
-    times[layers - 1] = question.quantity == Quantity::LayerForward    ? o.forward
-                        : question.quantity == Quantity::LayerBackward ? backward
-                                                                       : o.forward + backward;
+    const double sign = layers == 2 ? 1 : -1;
+    times.forward.value += sign * o.forward, times.backward.value += sign * (o.backward_input + o.backward_weight);
   }
-  return (times[1] - times[0]) * 1e3;
+  return times;
+}
+
+// What is kept in host memory moves beside the computes of each micro-batch, or makes them wait.
+double Predictor::with_host_memory(const MeasuredCase& question, const Strategy& strategy, double iteration) {
+  if (question.offload == Offload{}) return iteration;
+  auto answer = offload_stall(question.model, question.cluster, strategy, traits_of(question), question.host,
+                              layer_times(question, strategy));
+  const auto* stall = std::get_if<OffloadStall>(&answer);
+  if (!stall) return iteration;
+  const double microbatches =
+      static_cast<double>(strategy.global_batch) / static_cast<double>(strategy.micro_batch * std::max(1, strategy.dp));
+  return iteration + microbatches * (stall->forward.value + stall->backward.value) + stall->update.value;
+}
+
+static double layer_value(Quantity quantity, const LayerTimes& layer) {
+  const double forward = layer.forward.value, backward = layer.backward.value;
+  return 1e3 * (quantity == Quantity::LayerForward    ? forward
+                : quantity == Quantity::LayerBackward ? backward
+                                                      : forward + backward);
 }
 
 Prediction Predictor::predict(const MeasuredCase& question) {
@@ -167,11 +184,14 @@ Prediction Predictor::predict(const MeasuredCase& question) {
   best.reason.clear();
   best.fits = chosen.fits;
   if (is_layer(question.quantity))
-    best.value = layer_time(question, *chosen.strategy);
+    best.value = layer_value(question.quantity, layer_times(question, *chosen.strategy));
   else if (is_memory(question.quantity))
     best.value = memory_value(question, *chosen.strategy, chosen.memory);
-  else
-    best.value = time_value(question, *chosen.strategy, as_run(question, *chosen.outcome));
+  else {
+    Outcome run = as_run(question, *chosen.outcome);
+    run.iteration = with_host_memory(question, *chosen.strategy, run.iteration);
+    best.value = time_value(question, *chosen.strategy, run);
+  }
   return best;
 }
 

@@ -38,7 +38,8 @@ class Predictor {
     Outcome outcome = {};
   };
   const Outcome& outcome(const Model& model, const Cluster& cluster, const Strategy& strategy, bool stage_times);
-  double layer_time(const MeasuredCase& question, const Strategy& strategy);
+  LayerTimes layer_times(const MeasuredCase& question, const Strategy& strategy);
+  double with_host_memory(const MeasuredCase& question, const Strategy& strategy, double iteration);
   std::mutex door_ = {};
   std::map<std::string, Entry> known_ = {};  // its entries stay where they are
 };

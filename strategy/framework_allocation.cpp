@@ -18,21 +18,20 @@ namespace foreshard {
 namespace {
 
 double size(const Value& value) { return static_cast<double>(value.bytes.value); }
+double bytes_of(DType type) { return static_cast<double>(size_of(type).value); }
 double count(const Value& value) { return size(value) / static_cast<double>(size_of(value.dtype).value); }
-
-double elements(const Parameter& parameter) {
-  double product = 1;
-  for (const std::int64_t dim : parameter.local) product *= static_cast<double>(dim);
-  return product;
-}
 
 struct StageBytes {
   double parameters = 0;             // elements
   double products = 0;               // ... of those that the layers' products read, 8-bit ones in 8-bit training
   std::vector<double> tensors = {};  // elements of each parameter
   double largest_layer = 0;          // elements
+  double layer = 0;                  // elements of the largest layer that counts
+  double in_layers = 0;              // elements of the layers that count
   double kept = 0, counted = 0;      // of one micro-batch; counted: by transformer layers
-  double left = 0;                   // from its input to its weight gradients
+  double arriving =
+      0;            // of what is in host memory: the two places of the layers' inputs; all activations come back after the peak
+  double left = 0;  // from its input to its weight gradients
   double backward = 0, loss = 0, held = 0, deferred = 0;
   double boundary = 0;  // what it sends on
 };
@@ -57,7 +56,8 @@ class Allocation {
       states += stage.parameters * (share.parameter + share.gradient + share.state * share.states);
       states += stage.products * (share.product - share.parameter);
       out.statics += stage.parameters * share.left;
-      transient = std::max(transient, stage.largest_layer * share.gathered);
+      states -= stage.in_layers * (share.hosted_parameter + share.hosted_gradient);
+      transient = std::max(transient, stage.largest_layer * share.gathered + stage.layer * share.arriving + stage.arriving);
       heads += stage.deferred * traits_.deferred_heads;
     }
     if (traits_.caching_allocator) states += rounding(index, share);
@@ -85,6 +85,8 @@ class Allocation {
     double product = 0;            // of a layer's product, in place of `parameter`
     double state = 0, states = 0;  // of one tensor of states, and how many there are
     double left = 0, gathered = 0;
+    double hosted_parameter = 0, hosted_gradient = 0,
+           arriving = 0;  // of the layers: in host memory, and two of them on the way
   };
   int sharing_ranks() const {
     if (strategy_.zero == 0) return 1;
@@ -92,8 +94,7 @@ class Allocation {
   }
   Shares shares() const {
     const double ranks = sharing_ranks();
-    const auto bytes = [](DType type) { return static_cast<double>(size_of(type).value); };
-    const double param = bytes(types_.param), grad = bytes(types_.grad), state = bytes(types_.state);
+    const double param = bytes_of(types_.param), grad = bytes_of(types_.grad), state = bytes_of(types_.state);
     const double moments = strategy_.optimizer == OptimizerKind::Adam ? 2 : strategy_.momentum > 0 ? 1 : 0;
     Shares s;
     s.parameter = param / (strategy_.zero >= 3 ? ranks : 1);
@@ -102,16 +103,29 @@ class Allocation {
     s.state = state / ranks, s.states = moments + (types_.master ? 1 : 0);
     if (strategy_.zero == 1 && traits_.zero1_whole)
       s.parameter = s.product = *traits_.zero1_whole, s.gradient = 0, s.state = *traits_.zero1_shared / ranks, s.states = 1;
-    if (traits_.half_main_gradients && types_.grad == DType::F16) s.left = bytes(DType::F32) / ranks;
+    if (traits_.half_main_gradients && types_.grad == DType::F16) s.left = bytes_of(DType::F32) / ranks;
+    place_in_host(s, param, grad);
+    if (ranks == 1) return s;
     if (strategy_.zero >= 2) s.gathered += grad * (strategy_.overlap.gradients ? 2 : 1);
-    if (strategy_.zero >= 3) s.gathered += bytes(types_.compute) * (strategy_.overlap.parameters ? 2 : 1);
+    if (strategy_.zero >= 3) s.gathered += bytes_of(types_.compute) * (strategy_.overlap.parameters ? 2 : 1);
     return s;
   }
+  void place_in_host(Shares& s, double param, double grad) const {
+    const Offload& host = traits_.offload;
+    s.states -= (host.momentum ? 1 : 0) + (host.variance ? 1 : 0) + (host.master && types_.master ? 1 : 0);
+    s.states = std::max(0.0, s.states);
+    if (host.weights)
+      s.hosted_parameter = s.parameter, s.product = s.parameter, s.arriving += 2 * param;
+    else if (host.master && !types_.master && strategy_.precision == DType::F8)
+      s.product = bytes_of(DType::F8) / param * s.parameter;  // what the products read, made of the copy in host memory
+    if (host.gradients) s.hosted_gradient = s.gradient, s.arriving += 2 * grad;
+  }
+
   // 8-bit parameters have a transposed copy, unless the GPU multiplies 8-bit operands in any layout: Blackwell (Transformer
   // Engine, pytorch/utils.py, is_non_tn_fp8_gemm_supported).
   std::optional<double> product_bytes() const {
     if (strategy_.precision != DType::F8 || !traits_.fp8_parameters) return {};
-    return static_cast<double>(size_of(DType::F8).value) * (architecture_ == "blackwell" ? 1 : 2);
+    return bytes_of(DType::F8) * (architecture_ == "blackwell" ? 1 : 2);
   }
 
   // What the allocator counts beyond the bytes of the tensors. Without ZeRO every parameter is a tensor, gradients are one
@@ -143,6 +157,7 @@ class Allocation {
   StageBytes stage_bytes(int stage) {
     StageBytes out;
     bool embeds = false;
+    int counted = 0;
     for (int l = layout_.first[static_cast<std::size_t>(stage)]; l < layout_.first[static_cast<std::size_t>(stage) + 1]; ++l) {
       const OpGraph::Layer& layer = graph_.layers[static_cast<std::size_t>(l)];
       const LayerGraph& kind = graph_.kinds[static_cast<std::size_t>(layer.kind)];
@@ -151,14 +166,18 @@ class Allocation {
       double parameters = 0;
       for (const Parameter& parameter : kind.parameters)
         if (!(parameter.tied && embeds)) {
-          out.tensors.push_back(elements(parameter));
+          out.tensors.push_back(parameter_elements(parameter));
           parameters += out.tensors.back();
         }
       if (layer.counted) out.products += product_elements(kind);
       out.parameters += parameters;
       out.largest_layer = std::max(out.largest_layer, parameters);
-      out.kept += bytes.kept;
-      if (layer.counted) out.counted += bytes.kept, out.left += bytes.left;
+      const double hosted = layer.counted ? kept_in_host(kind, bytes, counted++) : 0;
+      if (traits_.offload.inputs) out.arriving = std::max(out.arriving, 2 * hosted);
+      out.kept += bytes.kept - hosted;
+      if (layer.counted)
+        out.counted += bytes.kept - hosted, out.left += bytes.left, out.in_layers += parameters,
+            out.layer = std::max(out.layer, parameters);
       out.backward = std::max(out.backward, bytes.backward);
       out.loss = std::max(out.loss, bytes.loss);
       out.held = std::max(out.held, bytes.held);
@@ -170,8 +189,12 @@ class Allocation {
   static double product_elements(const LayerGraph& layer) {
     double sum = 0;
     for (const Operator& op : layer.operators)
-      if (is_weight_product(op)) sum += elements(layer.parameters[static_cast<std::size_t>(op.weights.front())]);
+      if (is_weight_product(op)) sum += parameter_elements(layer.parameters[static_cast<std::size_t>(op.weights.front())]);
     return sum;
+  }
+  double kept_in_host(const LayerGraph& layer, const LayerBytes& bytes, int index) const {
+    if (traits_.offload.activations && index < traits_.offload.activation_layers) return bytes.kept;
+    return traits_.offload.inputs ? std::min(bytes.kept, size(layer.values[static_cast<std::size_t>(layer.input)])) : 0;
   }
   const LayerBytes& known_layer(int kind, bool full) {
     const auto found = known_.find({kind, full});

@@ -176,13 +176,15 @@ FrameworkPreset parse_framework_preset(const std::string& text, const std::strin
              "residual",
              "cross_entropy",
              "optimizer",
-             "memory"});
+             "memory",
+             "offload"});
   FrameworkPreset preset;
   if (const auto like = json.find("like")) preset = base_of(*like);
   preset.name = name, preset.summary = json.at("summary").as_string(), preset.source = json.at("source").as_string();
   read_defaults(json, file_name, preset);
   read_costs(json, preset);
   if (const auto memory = json.find("memory")) preset.memory = read_memory_traits(*memory);
+  if (const auto offload = json.find("offload")) preset.offload = read_offload_rules(*offload);
   return preset;
 }
 

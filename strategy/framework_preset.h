@@ -74,6 +74,7 @@ struct FrameworkPreset {
   OpStyle norm = {}, rope = {}, activation = {}, softmax = {}, residual = {}, cross_entropy = {}, optimizer = {};
   SoftmaxMaps softmax_maps = {};
   MemoryTraits memory = {};
+  std::vector<OffloadRule> offload = {};  // what words of a command line keep in host memory
   bool operator==(const FrameworkPreset&) const = default;
 };
 

@@ -146,6 +146,12 @@ class LayerMeasure {
 
 }  // namespace
 
+double parameter_elements(const Parameter& parameter) {
+  double product = 1;
+  for (const std::int64_t dim : parameter.local) product *= static_cast<double>(dim);
+  return product;
+}
+
 bool is_weight_product(const Operator& op) { return !op.communication && op.op == Op::MatMul && !op.weights.empty(); }
 
 LayerBytes layer_bytes(const LayerGraph& layer, const Strategy& strategy, const MemoryTraits& traits, bool copies, bool full) {

@@ -9,6 +9,7 @@
 
 #include "core/json.h"
 #include "core/units.h"
+#include "strategy/offload.h"
 
 namespace foreshard {
 
@@ -52,6 +53,7 @@ struct MemoryTraits {
   double held_logit_bytes = 0;  // and while the layers before it run backward
   bool reports_reserved = false;      // what its logs print where nobody says what was measured
   double fragmentation = 1;           // taken from the device over allocated, of what comes and goes
+  Offload offload = {};               // of a run: what it keeps in host memory
   std::optional<Bytes> context = {};  // outside the allocator, beside the connections' buffers; empty: 544 MiB
   std::vector<MemoryFlag> flags = {};
   bool operator==(const MemoryTraits&) const = default;

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "cli/measured_case.h"
+#include "cli/measured_prediction.h"
 #include "core/error.h"
 #include "core/json.h"
 #include "report/measured.h"
@@ -83,6 +84,40 @@ TEST(Measured, RowsOutOfReachSayWhy) {
   EXPECT_EQ(reason("gpu", "unknown"), "unknown_gpu");
   EXPECT_EQ(reason("pp_schedule", "ZB-3p"), "schedule");
   EXPECT_EQ(reason("offload", "optimizer to CPU"), "offload");
+}
+
+// A node has as many of its four adapters in use as it has tensor-parallel ranks, each in a communicator of its own.
+TEST(Measured, OmniPathHasAnAdapterPerCommunicator) {
+  int rows = 0;
+  for (const MeasuredRow& row : load_measured(kData + "bigscience_v100.csv")) {
+    const auto answer = measured_case(row);
+    const auto* question = std::get_if<MeasuredCase>(&answer);
+    if (!question || !row.mentions("notes", "gb/s opa")) continue;
+    EXPECT_EQ(question->cluster.nodes.front().shape.nics, *row.number("tp")) << row.where();
+    ++rows;
+  }
+  EXPECT_GE(rows, 13);
+}
+
+// What moves over PCIe takes time and leaves room on the device.
+TEST(Measured, HostMemoryIsPartOfTheQuestion) {
+  int hosted = 0;
+  for (const MeasuredRow& row : load_measured(kData + "llmq.csv")) {
+    const auto answer = measured_case(row);
+    ASSERT_TRUE(std::holds_alternative<MeasuredCase>(answer)) << row.where();
+    const auto& question = std::get<MeasuredCase>(answer);
+    EXPECT_EQ(question.offload.inputs, row.mentions("offload", "offload-residual")) << row.where();
+    if (row.text("row_id") != "llmq-4090x1-14B-fp8" || question.quantity != Quantity::IterationTime) continue;
+    ++hosted;
+    MeasuredCase plain = question;
+    plain.offload = {};
+    Predictor predictor;
+    const Prediction with = predictor.predict(question), without = predictor.predict(plain);
+    EXPECT_GT(with.value, 1.05 * without.value);
+    EXPECT_TRUE(with.fits);
+    EXPECT_FALSE(without.fits);
+  }
+  EXPECT_EQ(hosted, 1);
 }
 
 // errors +10 %, -10 %, +20 %, 0: sizes 0, .1, .1, .2 -> median .1, mean .1, 90th .1 + .7 * .1 = .17

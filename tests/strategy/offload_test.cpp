@@ -1,0 +1,114 @@
+// What host memory costs and saves, derived by hand: 12 layers of 12 h^2 + 13 h = 3,152,384 parameters (h = 512), 50,257 token and
+// 1024 position rows, the last norm: 64,085,504 in all. A micro-batch of 4 x 1024 tokens enters a layer with 4 MiB.
+#include "strategy/offload.h"
+
+#include <gtest/gtest.h>
+
+#include "core/error.h"
+#include "strategy/framework_allocation.h"
+#include "strategy/framework_preset.h"
+#include "strategy/offload_time.h"
+
+namespace foreshard {
+namespace {
+
+constexpr double kLayers = 12 * 3'152'384.0, kAll = kLayers + (50'257 + 1024) * 512.0 + 1024, kInputs = 12.0 * (4 << 20);
+constexpr double kRate = 1e9;  // bytes per second that a copy engine reaches
+
+Model small_gpt() {
+  return {.name = "small",
+          .shape = Transformer{.layers = 12,
+                               .hidden = 512,
+                               .ffn_hidden = 2048,
+                               .heads = 8,
+                               .kv_heads = 8,
+                               .head_dim = 64,
+                               .vocab = 50257,
+                               .max_positions = 1024}};
+}
+
+Strategy alone() {
+  Strategy s{.dp = 1};
+  s.micro_batch = 4, s.global_batch = 32, s.framework = "llmq";  // everything in bf16
+  return s;
+}
+
+OffloadStall stall(const Offload& offload, const Strategy& strategy = alone()) {
+  const HostRates rates = {.link = {kRate / 0.88}, .memory = {kRate / 0.4}};
+  const LayerTimes layer = {.forward = {0.001}, .backward = {0.002}};
+  return std::get<OffloadStall>(
+      offload_stall(small_gpt(), load_cluster("dgx-h100"), strategy, {.offload = offload}, rates, layer));
+}
+
+TEST(Offload, CopiesThatComputesDoNotCoverAreWaitedFor) {
+  const double compute = 12 * 0.001;
+  EXPECT_EQ(stall({}).forward.value, 0);
+  EXPECT_NEAR(stall({.weights = true}).forward.value, 2 * kLayers / kRate - compute, 1e-12);
+  EXPECT_NEAR(stall({.weights = true}).backward.value, 2 * kLayers / kRate - 2 * compute, 1e-12);
+  EXPECT_NEAR(stall({.inputs = true}).forward.value, kInputs / kRate - compute, 1e-12);
+  // out and in are different directions of the link in the forward, the same one in the backward
+  EXPECT_NEAR(stall({.weights = true, .inputs = true}).forward.value, 2 * kLayers / kRate - compute, 1e-12);
+  EXPECT_NEAR(stall({.weights = true, .inputs = true}).backward.value, (2 * kLayers + kInputs) / kRate - 2 * compute, 1e-12);
+  Strategy slow = alone();
+  slow.precision = DType::F8;
+  EXPECT_NEAR(stall({.weights = true, .narrow_weights = true}, slow).forward.value, kLayers / kRate - compute, 1e-12);
+}
+
+// Added by a kernel among the computes, or beside them.
+TEST(Offload, GradientsAddedThroughTheLinkCoverNothing) {
+  EXPECT_NEAR(stall({.gradients = true}).backward.value, 2 * kLayers / kRate - 12 * 0.002, 1e-12);
+  EXPECT_NEAR(stall({.gradients = true, .adds_through_link = true}).backward.value, 2 * kLayers / kRate, 1e-12);
+}
+
+TEST(Offload, UpdatesMoveTheirStates) {
+  EXPECT_NEAR(stall({.momentum = true, .variance = true}).update.value, 4 * kAll / kRate, 1e-12);
+  // the copy that is updated is the parameters themselves
+  EXPECT_NEAR(stall({.master = true}).update.value, 2 * kAll / kRate, 1e-12);
+  EXPECT_NEAR(stall({.gradients = true}).update.value, 2 * 2 * kLayers / kRate, 1e-12);
+  // on the host: two moments and a copy in 16 bits each way, gradients in 32, parameters in 16; then these come back
+  const Offload host = {.master = true, .momentum = true, .variance = true, .host_update = true};
+  EXPECT_NEAR(stall(host).update.value, kAll * (12 + 4 + 2) / kRate + kAll * 2 / kRate, 1e-9);
+}
+
+TEST(Offload, MemoryIsWhatStays) {
+  const auto rank = [](const Offload& offload) {
+    auto answer = framework_allocation(small_gpt(), load_cluster("dgx-h100"), alone(), {.offload = offload});
+    return std::get<FrameworkAllocation>(answer).ranks.front();
+  };
+  const RankAllocation all = rank({});
+  EXPECT_DOUBLE_EQ(all.statics - rank({.momentum = true, .variance = true}).statics, 4 * kAll);
+  EXPECT_DOUBLE_EQ(all.statics - rank({.weights = true}).statics, 2 * kLayers);
+  EXPECT_DOUBLE_EQ(all.statics - rank({.gradients = true}).statics, 2 * kLayers);
+  EXPECT_DOUBLE_EQ(all.activations - rank({.inputs = true}).activations, kInputs);
+  EXPECT_DOUBLE_EQ(all.peak - rank({.inputs = true}).peak, kInputs * 10 / 12);  // two places stay
+  EXPECT_DOUBLE_EQ(rank({.activations = true, .activation_layers = 3}).activations, all.activations * 9 / 12);
+}
+
+TEST(Offload, WordsAreThoseOfThePreset) {
+  const std::vector<OffloadRule>& rules = framework_preset("llmq").offload;
+  EXPECT_EQ(offload_of(rules, "offload-opt-m offload-residual"), (Offload{.momentum = true, .inputs = true}));
+  EXPECT_EQ(offload_of(rules, "offload-master"), Offload{.master = true});
+  EXPECT_EQ(offload_of(rules, "offload-master; none; flags --shard-weights"), (Offload{.master = true, .weights = true}));
+  EXPECT_FALSE(offload_of(rules, "offload-opt-m offload-everything"));
+  EXPECT_FALSE(offload_of(rules, "some of it"));
+  const auto layers = offload_of(framework_preset("megatron-bridge").offload, "activations of 20 layers to CPU");
+  ASSERT_TRUE(layers);
+  EXPECT_EQ(layers->activation_layers, 20);
+}
+
+TEST(Offload, WrongRulesAreNamed) {
+  const auto message = [](const std::string& text) {
+    try {
+      read_offload_rules(JsonReader::parse(text, "p.json"));
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  EXPECT_NE(message(R"([{"words": ["a"], "in_host": ["wights"]}])").find("weights"), std::string::npos);
+  EXPECT_NE(message(R"([{"words": [], "in_host": ["master"]}])").find("at least one word"), std::string::npos);
+  EXPECT_NE(message(R"([{"words": ["a"]}])").find("in_host"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace foreshard
