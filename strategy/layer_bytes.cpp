@@ -40,8 +40,18 @@ class LayerMeasure {
   double stored(const KeepRule& rule) const {
     double sum = 0;
     for (std::size_t v = 0; v < rule.stored.size(); ++v)
-      if (rule.stored[v] && !of_loss(v)) sum += kept_size(rule, v);
+      if (rule.stored[v] && !of_loss(v) && !made_again(rule, v)) sum += kept_size(rule, v);
     return sum;
+  }
+  // By the attention of a framework that keeps nothing of one that runs again.
+  bool made_again(const KeepRule& rule, std::size_t kept) const {
+    if (!traits_.remakes_attention) return false;
+    for (std::size_t i = 0; i < layer_.operators.size(); ++i) {
+      const Operator& op = layer_.operators[i];
+      if (op.module != "attention" || op.communication || !rule.redone[i]) continue;
+      if (std::ranges::any_of(op.outputs, [&](int made) { return real(rule, made) == kept; })) return true;
+    }
+    return false;
   }
 
   // A value that products read: the 8-bit copy that they keep, and the value itself where something else needs it.
@@ -75,9 +85,19 @@ class LayerMeasure {
       if (op.op == Op::Norm) sum += traits_.norm_bytes * count(value(op.inputs[0]));
       if (op.op == Op::Activation) sum += traits_.activation_bytes * count(value(op.outputs[0]));
       if (op.op == Op::Softmax) sum += traits_.score_bytes * count(value(op.outputs[0]));
+      if (op.name == "qkv") sum += traits_.query_key_bytes * queries_and_keys(op);
       if (op.op == Op::Attention && copies_ && strategy_.micro_batch > 1) sum += size(value(op.outputs[0]));
     }
     return sum;
+  }
+
+  // The attention's result has the size of the queries; keys and values are the rest.
+  double queries_and_keys(const Operator& projection) const {
+    double all = 0, queries = 0;
+    for (const int made : projection.outputs) all += count(value(made));
+    for (const Value& v : layer_.values)
+      if (v.name == "context") queries = count(v);
+    return (all + queries) / 2;
   }
 
   // 32 s b h per layer of GPT (Qi et al. 2024, table 1: W): 14 of inputs, 18 of gradients.

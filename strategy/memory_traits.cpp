@@ -32,12 +32,14 @@ void read_flag(const JsonReader& json, const std::string& key, bool& into) {
 }
 
 MemoryFlag read_flag_change(const std::string& flag, const JsonReader& json) {
-  json.only({"workspaces", "score_buffer", "score_bytes", "logit_bytes", "deferred_heads", "fp8_parameters"});
+  json.only(
+      {"workspaces", "score_buffer", "score_bytes", "logit_bytes", "query_key_bytes", "deferred_heads", "fp8_parameters"});
   MemoryFlag change = {.flag = flag};
   if (const auto workspaces = json.find("workspaces")) change.workspaces = read_workspaces(*workspaces);
   if (const auto bytes = json.find("score_buffer")) change.score_buffer = bytes->as_double(0, 64);
   if (const auto bytes = json.find("score_bytes")) change.score_bytes = bytes->as_double(0, 64);
   if (const auto bytes = json.find("logit_bytes")) change.logit_bytes = bytes->as_double(0, 64);
+  if (const auto bytes = json.find("query_key_bytes")) change.query_key_bytes = bytes->as_double(0, 64);
   if (const auto heads = json.find("deferred_heads")) change.deferred_heads = static_cast<int>(heads->as_int(0, 1000));
   if (const auto narrow = json.find("fp8_parameters")) change.fp8_parameters = narrow->as_bool();
   return change;
@@ -63,6 +65,8 @@ MemoryTraits read_memory_traits(const JsonReader& json) {
              "activation_bytes",
              "score_bytes",
              "score_scratch",
+             "query_key_bytes",
+             "remakes_attention",
              "logit_bytes",
              "gathered_logit_bytes",
              "held_logit_bytes",
@@ -94,6 +98,8 @@ MemoryTraits read_memory_traits(const JsonReader& json) {
   read_number(json, "activation_bytes", 64, traits.activation_bytes);
   read_number(json, "score_bytes", 64, traits.score_bytes);
   read_number(json, "score_scratch", 64, traits.score_scratch);
+  read_number(json, "query_key_bytes", 64, traits.query_key_bytes);
+  read_flag(json, "remakes_attention", traits.remakes_attention);
   read_number(json, "logit_bytes", 64, traits.logit_bytes);
   read_number(json, "gathered_logit_bytes", 64, traits.gathered_logit_bytes);
   if (const auto flag = json.find("logit_chunks")) traits.logit_chunks = flag->as_string();
@@ -115,6 +121,7 @@ MemoryTraits with_flags(MemoryTraits traits, const std::string& flags) {
     if (change.score_buffer) traits.score_buffer = *change.score_buffer;
     if (change.score_bytes) traits.score_bytes = *change.score_bytes;
     if (change.logit_bytes) traits.logit_bytes = *change.logit_bytes;
+    if (change.query_key_bytes) traits.query_key_bytes = *change.query_key_bytes;
     if (change.deferred_heads) traits.deferred_heads = *change.deferred_heads;
     if (change.fp8_parameters) traits.fp8_parameters = *change.fp8_parameters;
   }

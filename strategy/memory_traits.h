@@ -19,7 +19,7 @@ using ByArchitecture = std::map<std::string, Bytes>;  // "ampere" -> bytes; "any
 struct MemoryFlag {
   std::string flag = {};
   std::map<std::string, ByArchitecture> workspaces = {};  // replaces those of the same library
-  std::optional<double> score_buffer = {}, score_bytes = {}, logit_bytes = {};
+  std::optional<double> score_buffer = {}, score_bytes = {}, logit_bytes = {}, query_key_bytes = {};
   std::optional<int> deferred_heads = {};
   std::optional<bool> fp8_parameters = {};
   bool operator==(const MemoryFlag&) const = default;
@@ -43,6 +43,8 @@ struct MemoryTraits {
   // Kept for the backward beside what a fused kernel keeps: bytes per element of a norm's input, of an activation's result,
   // per attention score.
   double norm_bytes = 0, activation_bytes = 0, score_bytes = 0;
+  double query_key_bytes = 0;       // likewise per element of queries and keys, where these have norms of their own
+  bool remakes_attention = false;   // an attention that runs again makes its result again, too: nothing of it is kept
   double score_scratch = 0;         // bytes per attention score while an attention is recomputed or differentiated
   double logit_bytes = 6;           // bytes per logit of this rank when the loss is largest: 16-bit logits, fp32 probabilities
   double gathered_logit_bytes = 0;  // likewise per logit of the whole vocabulary, which every tensor-parallel rank then holds
