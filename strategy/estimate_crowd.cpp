@@ -72,4 +72,97 @@ double Screen::beyond_closed_form(const Point& point, const ShapeCosts& shape, c
   return seconds ? *seconds - pipeline_time(point.schedule, times) : 0;
 }
 
+// What a chunk says to its replicas. With ZeRO 2 and 3 layer by layer: with two places for what is gathered or reduced a layer waits
+// for what was said two layers before, with one place for the last.
+TalkOfChunk Screen::talk_of(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const PipelineTimes& times,
+                            int kind) const {
+  const auto k = static_cast<std::size_t>(kind);
+  const double layers = layers_of(point)[k], layer = shape.parameters.layer, elements = shape.parameters.of(kind, layers);
+  const double f = times.forward[k], b = times.backward[k], shards = shards_of(point);
+  const double grad = static_cast<double>(size_of(types_.grad).value), param = static_cast<double>(size_of(types_.param).value);
+  const bool groups = point.zero > 0 && point.zero_group > 0 && point.zero_group < point.dp;
+  const auto how = point.zero == 0 ? CollectiveKind::AllReduce : CollectiveKind::ReduceScatter;
+  const auto over_groups = [&](double of) { return groups ? grid.replicas_time(of * grad / shards) : 0; };
+  const auto summed = [&](double of) { return grid.collective_time(how, of * grad); };
+  const auto gathered = [&](double of) { return grid.collective_time(CollectiveKind::AllGather, of * param); };
+  const double own = shape.communication.of(kind, layers), own_forward = shape.forward_communication.of(kind, layers);
+  TalkOfChunk talk;
+  const Dense forward(grid, f, own_forward), backward(grid, b, own - own_forward, groups ? 1 : 0);
+  talk.compute_speed = {f / forward.time, b / backward.time};
+  talk.talk_speed = {forward.carried / forward.time, backward.carried / backward.time};
+  talk.forward.compute = f, talk.backward.compute = b;
+  talk.last_backward = talk.backward;
+  const bool layered = point.zero >= 2;
+  const double wanted = base_.bucket.value > 0 ? static_cast<double>(base_.bucket.value) / grad : std::max(40e6, 1e6 * point.dp);
+  const double bucket = std::ceil(wanted / (layer / 3)) * (layer / 3);  // whole parameters
+  const double units = layered ? layers : std::max(1.0, std::ceil(elements / bucket));
+  const double unit = layered ? layer : units > 1 ? bucket : elements;
+  talk.update = adam_per_element_ * elements / shards + units * launch_, talk.one_update = talk.update / units;
+  const double end = layered ? std::max(0.0, elements - layers * layer) : elements - (units - 1) * unit;
+  const double equal = layered ? units : units - 1;
+  if (point.zero == 1 || point.zero == 2) {
+    const double gathers = equal * gathered(unit) + gathered(end);
+    if (!point.overlap_parameters) talk.gathers = gathers, talk.one_gather = gathered(unit);
+    if (point.overlap_parameters) talk.early_gathers = gathers, talk.early_share = 1 / units;
+  }
+  if (!layered) {
+    const auto both = [&](double of) { return summed(of) + over_groups(of); };
+    const double sums = equal * both(unit) + both(end);
+    if (!point.overlap_gradients) {
+      talk.sums = sums;
+    } else {
+      talk.last_backward.said_at = b * unit / elements, talk.last_backward.said = units > 1 ? sums - both(end) : 0;
+      talk.last_backward.after = units > 1 ? both(end) : sums;
+    }
+    return talk;
+  }
+  const double head_part = std::min(1.0, shape.head * layers / std::max(b, 1e-30));  // of a layer, before its first weight gradient
+  const bool waits = point.zero == 3 && !point.overlap_parameters;
+  for (const bool last : {false, true}) {
+    TalkStep& step = last ? talk.last_backward : talk.backward;
+    const double more = last ? over_groups(layer) : 0, scatter = summed(layer) + more;
+    const double end_scatter = end > 0 && !(kind == Only && tied_) ? summed(end) + (last ? over_groups(end) : 0) : 0;
+    const double gather = point.zero == 3 ? gathered(layer) : 0;
+    step.said = layers * scatter + (kind == Last ? end_scatter : 0);
+    step.said_at = b / layers;
+    if (kind == First) step.after = end_scatter;
+    if (waits) {
+      step.before = layers * gather + (kind == Last ? gathered(end) : 0) + step.said - scatter;
+      step.begin_hold = 0, step.said_at = b, step.said = scatter;
+      continue;
+    }
+    step.before = layers * gather + (point.zero == 3 && kind == Last ? gathered(end) : 0);
+    if (point.overlap_gradients) {
+      step.hold = 2 * scatter, step.free = b * (1 - (1 - head_part) / layers);
+    } else {
+      step.hold = scatter, step.free = b * head_part;
+    }
+    step.said_at = std::min(step.said_at, step.free);
+  }
+  if (point.zero < 3) return talk;
+  const double gather = gathered(layer), end_gather = end > 0 ? gathered(end) : 0;
+  talk.forward.before = layers * gather + end_gather;
+  talk.forward.begin_hold = talk.forward.before - gather - (kind == First ? end_gather : 0);
+  talk.forward.hold = 0;
+  talk.forward.free = waits ? std::min(f, (layers - 1) * shape.rest) : f * (1 - 1 / layers);
+  if (point.schedule == Schedule::GPipe && !waits) talk.forward.begin_hold = TalkStep::kNoHold;
+  return talk;
+}
+
+// A play with what is said to replicas, where stages share the NIC with it.
+std::optional<double> Screen::talked(const Point& point, const ShapeCosts& shape, const GridCosts& grid,
+                                     const PipelineTimes& times) const {
+  const double crowd = std::max(grid.shards_crowd, grid.replicas_crowd);
+  if (grid.ways.ranks == 0 || crowd <= 1 || grid.tensor_crowd > 1 || point.dp * point.cp <= 1) return {};
+  if (base_.microbatch_group != 0 && base_.microbatch_group != point.pp) return {};
+  TalkTimes talk{.together = std::clamp(static_cast<int>(std::round(crowd)), 1, point.pp)};
+  for (const int kind : {First, Middle, Last})
+    talk.of[static_cast<std::size_t>(kind)] = talk_of(point, shape, grid, times, kind);
+  if (tied_) {
+    const double bytes = tied_elements_ / point.tp * static_cast<double>(size_of(types_.grad).value);
+    talk.tied = grid.tied_time(point.zero >= 2 ? bytes / shards_of(point) : bytes);
+  }
+  return play_talk(point.schedule, times, talk, grid.ways, shape.hop_bytes, point.overlap_p2p);
+}
+
 }  // namespace foreshard

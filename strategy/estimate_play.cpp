@@ -13,17 +13,20 @@ struct Beside {  // a transfer at one of its ends
   double begin = 0, end = 0, share = 0;
 };
 
-struct Op {
-  bool backward = false;
-  int chunk = 0, microbatch = 0;
-};
-
 // Ranks run their lists in order; of all that can run, the action that ends first is next, so that transfers take their turns in
 // the order in which they begin.
 class Play {
+  using Op = PlayOrder::Op;
+
  public:
   Play(Schedule schedule, const PipelineTimes& times, const Ways& ways, double bytes, bool overlap, int microbatches)
-      : t_(times), ways_(ways), schedule_(schedule), p_(times.ranks), v_(times.chunks), m_(microbatches), overlap_(overlap) {
+      : t_(times),
+        ways_(ways),
+        order_{schedule, times.ranks, times.chunks, microbatches},
+        p_(times.ranks),
+        v_(times.chunks),
+        m_(microbatches),
+        overlap_(overlap) {
     for (int rank = 0; rank < p_; ++rank) {
       const Ways::Way &out = ways.output[at(rank)], &back = ways.gradient[at(rank)];
       wire_[0][at(rank)] = out.per_byte * bytes, wire_[1][at(rank)] = back.per_byte * bytes;
@@ -42,49 +45,27 @@ class Play {
     return free_[0];
   }
   // Per micro-batch, in the middle of a run: of the last rank.
-  double period() const { return schedule_ == Schedule::GPipe ? gpipe_period_[0] + gpipe_period_[1] : (late_ - early_) / p_; }
+  double period() const { return order_.schedule == Schedule::GPipe ? gpipe_period_[0] + gpipe_period_[1] : (late_ - early_) / p_; }
 
  private:
   static std::size_t at(int i) { return static_cast<std::size_t>(i); }
   int cells() const { return p_ * v_ * m_; }
   std::size_t cell(int rank, int chunk, int microbatch) const { return at((rank * v_ + chunk) * m_ + microbatch); }
-  int count() const { return v_ * m_; }
-
-  // The k-th forward of a rank, backwards with the chunks the other way round.
-  Op pass(int k, bool backward) const {
-    if (v_ == 1) return {backward, 0, k};
-    const int group = k / (p_ * v_), chunk = k % (p_ * v_) / p_;
-    return {backward, backward ? v_ - 1 - chunk : chunk, group * p_ + k % p_};
-  }
-  int warm_up(int rank) const {
-    if (schedule_ == Schedule::GPipe) return count();
-    return std::min(v_ == 1 ? p_ - 1 - rank : 2 * (p_ - 1 - rank) + (v_ - 1) * p_, count());
-  }
-  Op next(int rank) const {
-    const int k = done_[at(rank)], warm = warm_up(rank);
-    if (k < warm) return pass(k, false);
-    const int rest = k - warm, pairs = count() - warm;
-    if (rest >= 2 * pairs) return pass(rest - pairs, true);
-    return rest % 2 == 0 ? pass(warm + rest / 2, false) : pass(rest / 2, true);
-  }
-  std::size_t kind(int rank, int chunk) const {
-    return rank == 0 && chunk == 0 ? 0 : rank + 1 == p_ && chunk + 1 == v_ ? 2 : 1;
-  }
   double duration(int rank, const Op& op) const {
-    const std::size_t of = kind(rank, op.chunk);
+    const auto of = static_cast<std::size_t>(order_.kind(rank, op.chunk));
     const bool fewer = rank > 0 && rank <= t_.fewer;
     return op.backward ? t_.backward[of] - (fewer ? t_.backward_less : 0) : t_.forward[of] - (fewer ? t_.forward_less : 0);
   }
   double ready(int rank, const Op& op) const {
-    const std::size_t of = kind(rank, op.chunk);
+    const auto of = static_cast<std::size_t>(order_.kind(rank, op.chunk));
     if (op.backward) return of == 2 ? 0 : gradient_[cell(rank, op.chunk, op.microbatch)];
     return of == 0 ? 0 : input_[cell(rank, op.chunk, op.microbatch)];
   }
   void look(int rank) {
     const auto r = at(rank);
     ends_[r] = kNever;
-    if (done_[r] == 2 * count()) return;
-    op_[r] = next(rank);
+    if (done_[r] == 2 * order_.count()) return;
+    op_[r] = order_.at(rank, done_[r]);
     const double inputs = ready(rank, op_[r]);
     if (inputs >= kNever) return;
     begins_[r] = std::max(free_[r], inputs);
@@ -107,7 +88,7 @@ class Play {
     free_[r] = end;
     ++done_[r];
     note(rank, op, end);
-    const std::size_t of = kind(rank, op.chunk);
+    const auto of = static_cast<std::size_t>(order_.kind(rank, op.chunk));
     const bool leaves = op.backward ? of != 0 : of != 2;
     int to = -1;
     if (leaves) {
@@ -132,7 +113,7 @@ class Play {
   }
 
   void note(int rank, const Op& op, double end) {
-    if (schedule_ == Schedule::GPipe) {
+    if (order_.schedule == Schedule::GPipe) {
       if (rank != (op.backward ? 0 : p_ - 1)) return;
       double& last = op.backward ? late_ : early_;
       gpipe_period_[op.backward ? 1 : 0] = end - last;
@@ -145,7 +126,7 @@ class Play {
 
   const PipelineTimes& t_;
   const Ways& ways_;
-  Schedule schedule_;
+  PlayOrder order_;
   int p_, v_, m_;
   bool overlap_;
   double early_ = 0, late_ = 0;
@@ -160,6 +141,21 @@ class Play {
 };
 
 }  // namespace
+
+// Warm-up, then a forward and a backward in turn; backwards take the chunks the other way round.
+PlayOrder::Op PlayOrder::at(int rank, int position) const {
+  const auto pass = [&](int k, bool backward) -> Op {
+    if (chunks == 1) return {backward, 0, k};
+    const int group = k / (ranks * chunks), chunk = k % (ranks * chunks) / ranks;
+    return {backward, backward ? chunks - 1 - chunk : chunk, group * ranks + k % ranks};
+  };
+  const int ahead = chunks == 1 ? ranks - 1 - rank : 2 * (ranks - 1 - rank) + (chunks - 1) * ranks;
+  const int warm_up = schedule == Schedule::GPipe ? count() : std::min(ahead, count());
+  if (position < warm_up) return pass(position, false);
+  const int rest = position - warm_up, pairs = count() - warm_up;
+  if (rest >= 2 * pairs) return pass(rest - pairs, true);
+  return rest % 2 == 0 ? pass(warm_up + rest / 2, false) : pass(rest / 2, true);
+}
 
 std::optional<double> play_pipeline(Schedule schedule, const PipelineTimes& times, const Ways& ways, double bytes,
                                     bool overlap) {

@@ -23,6 +23,21 @@ struct Ways {
   std::array<Way, kMost> gradient = {};  // [rank] to the rank before; of the first one to the last
 };
 
+// What a rank of a pipeline runs, in the order of its schedule: GPipe, 1F1B or interleaved with as many micro-batches per group as
+// ranks.
+struct PlayOrder {
+  Schedule schedule = Schedule::OneFOneB;
+  int ranks = 1, chunks = 1, microbatches = 1;
+  struct Op {
+    bool backward = false;
+    int chunk = 0, microbatch = 0;
+  };
+  int count() const { return chunks * microbatches; }  // of forwards on a rank
+  Op at(int rank, int position) const;
+  // PipelineTimes: 0 the first stage, 1 one between, 2 the last one.
+  int kind(int rank, int chunk) const { return rank == 0 && chunk == 0 ? 0 : rank + 1 == ranks && chunk + 1 == chunks ? 2 : 1; }
+};
+
 // From the first forward to the end of the first rank's last backward. Without `overlap` a rank stands still while it sends.
 // Empty: too many chunks, or a schedule that it does not know.
 std::optional<double> play_pipeline(Schedule schedule, const PipelineTimes& times, const Ways& ways, double bytes,

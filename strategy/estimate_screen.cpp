@@ -337,6 +337,8 @@ Screened Screen::at(const Point& point, const ShapeCosts& shape, const GridCosts
   if (!point.overlap_p2p) stand_still(times);
   // On a NIC that replicas share the ones can compute while the others send, however long all of them together take.
   const double bound = pipeline_bound(grid.ways.ranks > 0 ? moving : times);
+  if (const auto seconds = talked(point, shape, grid, moving))
+    return {.time = *seconds, .bound = bound, .peak = memory(point, shape, grid, m)};
   const PipelineTimes plain = times;
   if (point.zero >= 2 && point.dp * point.cp > 1) shard(point, shape, grid, layers, 1, times);
   const bool crowded = grid.tensor_crowd > 1 || (point.zero >= 2 && grid.shards_crowd > 1);

@@ -11,6 +11,7 @@
 #include "strategy/estimate.h"
 #include "strategy/estimate_pipeline.h"
 #include "strategy/estimate_play.h"
+#include "strategy/estimate_talk.h"
 
 namespace foreshard {
 
@@ -132,6 +133,10 @@ class Screen {
   // estimate_crowd.cpp
   double shared(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const Layers& layers,
                 const PipelineTimes& plain, const PipelineTimes& times) const;
+  TalkOfChunk talk_of(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const PipelineTimes& times,
+                      int kind) const;
+  std::optional<double> talked(const Point& point, const ShapeCosts& shape, const GridCosts& grid,
+                               const PipelineTimes& times) const;
   double beyond_closed_form(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const PipelineTimes& moving,
                             const PipelineTimes& plain, const PipelineTimes& times) const;
   // estimate_tail.cpp

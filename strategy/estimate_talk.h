@@ -1,0 +1,47 @@
+// A short run of a pipeline whose stages share a NIC for their gradients and parameters (docs/search.md, "Screen"). Every rank has
+// one queue of what it says to its replicas, its backlog; ranks of one node whose backlog is not empty have equal parts of the
+// NIC. Times in seconds; talk in seconds that it takes alone. Internal to strategy/.
+#pragma once
+
+#include <array>
+#include <optional>
+
+#include "strategy/estimate_play.h"
+
+namespace foreshard {
+
+// An action, or a part of the end of a run. A hold lasts until no more than so much of the backlog is left.
+struct TalkStep {
+  static constexpr double kNoHold = -1;
+  double compute = 0;           // seconds
+  double before = 0;            // talk said at its begin
+  double begin_hold = kNoHold;  // ahead of its computes
+  double said_at = 0;           // after so much compute ...
+  double said = 0;              // ... this is said
+  double free = 0;              // so much compute goes on until
+  double hold = kNoHold;        // this hold
+  double after = 0;             // said at its end
+};
+
+// Of a chunk of one kind (PipelineTimes).
+struct TalkOfChunk {
+  TalkStep forward = {}, backward = {}, last_backward = {};
+  // While there is a backlog: how fast computes are, and how fast the talk beside them.
+  std::array<double, 2> compute_speed = {1, 1}, talk_speed = {1, 1};  // forward, backward
+  // At the end of the run: sums that no backward said, gathers of parameters, the update of all units and of one.
+  double sums = 0, gathers = 0, one_gather = 0, update = 0, one_update = 0;
+  double early_gathers = 0;     // gathers of the run before that the first forward waits for
+  double early_share = 0;       // the part of the forward that the last of them holds up
+};
+
+struct TalkTimes {
+  std::array<TalkOfChunk, 3> of = {};
+  int together = 1;   // neighbouring ranks that share a NIC
+  double tied = -1;   // sum of the first and the last rank's copy; negative: none
+};
+
+// Until all ranks are done. Empty: too many chunks, or a schedule that it does not know.
+std::optional<double> play_talk(Schedule schedule, const PipelineTimes& times, const TalkTimes& talk, const Ways& ways,
+                                double bytes, bool overlap);
+
+}  // namespace foreshard
