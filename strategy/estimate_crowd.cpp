@@ -83,7 +83,9 @@ TalkOfChunk Screen::talk_of(const Point& point, const ShapeCosts& shape, const G
   const bool groups = point.zero > 0 && point.zero_group > 0 && point.zero_group < point.dp;
   const auto how = point.zero == 0 ? CollectiveKind::AllReduce : CollectiveKind::ReduceScatter;
   const auto over_groups = [&](double of) { return groups ? grid.replicas_time(of * grad / shards) : 0; };
-  const auto summed = [&](double of) { return grid.collective_time(how, of * grad); };
+  // Where shards stay on a node, `times` has what is said over them in every micro-batch.
+  const bool inside = point.zero >= 2 && groups && grid.shards_crowd <= 1;
+  const auto summed = [&](double of) { return inside ? 0 : grid.collective_time(how, of * grad); };
   const auto gathered = [&](double of) { return grid.collective_time(CollectiveKind::AllGather, of * param); };
   const double own = shape.communication.of(kind, layers), own_forward = shape.forward_communication.of(kind, layers);
   TalkOfChunk talk;
@@ -92,27 +94,32 @@ TalkOfChunk Screen::talk_of(const Point& point, const ShapeCosts& shape, const G
   talk.talk_speed = {forward.carried / forward.time, backward.carried / backward.time};
   talk.forward.compute = f, talk.backward.compute = b;
   talk.last_backward = talk.backward;
-  const bool layered = point.zero >= 2;
+  // Units of whole parameters, from the last layer to the first; a tied embedding and, in units of layers, both ends are one each.
+  const bool layered = point.zero >= 2, ends = kind != Middle && (layered || tied_);
   const double wanted = base_.bucket.value > 0 ? static_cast<double>(base_.bucket.value) / grad : std::max(40e6, 1e6 * point.dp);
-  const double bucket = std::ceil(wanted / (layer / 3)) * (layer / 3);  // whole parameters
-  const double units = layered ? layers : std::max(1.0, std::ceil(elements / bucket));
-  const double unit = layered ? layer : units > 1 ? bucket : elements;
+  const double bucket = std::ceil(wanted / (layer / 3)) * (layer / 3);
+  const double end = ends ? std::max(0.0, tied_ && !layered ? tied_elements_ / point.tp : elements - layers * layer) : 0;
+  const double between = elements - end;  // of the layers
+  const double units = layered ? layers : std::max(1.0, std::ceil(between / bucket));
+  const double unit = layered ? layer : units > 1 ? bucket : between, rest = between - (units - 1) * unit;
   talk.update = adam_per_element_ * elements / shards + units * launch_, talk.one_update = talk.update / units;
-  const double end = layered ? std::max(0.0, elements - layers * layer) : elements - (units - 1) * unit;
-  const double equal = layered ? units : units - 1;
   if (point.zero == 1 || point.zero == 2) {
-    const double gathers = equal * gathered(unit) + gathered(end);
-    if (!point.overlap_parameters) talk.gathers = gathers, talk.one_gather = gathered(unit);
+    const double gathers = (units - 1) * gathered(unit) + gathered(rest) + gathered(end);
+    if (!point.overlap_parameters) talk.gathers = gathers;
     if (point.overlap_parameters) talk.early_gathers = gathers, talk.early_share = 1 / units;
   }
   if (!layered) {
-    const auto both = [&](double of) { return summed(of) + over_groups(of); };
-    const double sums = equal * both(unit) + both(end);
+    const auto both = [&](double of) { return of > 0 ? summed(of) + over_groups(of) : 0; };
+    const double full = (units - 1) * both(unit), last_one = both(rest), of_end = both(end);
     if (!point.overlap_gradients) {
-      talk.sums = sums;
+      talk.sums = kind == Last && tied_ ? of_end : full + last_one + of_end;
+      talk.sums_after_tied = kind == Last && tied_ ? full + last_one : 0;
+    } else if (kind == Last && end > 0) {  // the head is the first to have its gradients
+      talk.last_backward.said_at = std::max(0.0, b - times.backward[Middle]);
+      talk.last_backward.said = of_end + full, talk.last_backward.after = last_one;
     } else {
-      talk.last_backward.said_at = b * unit / elements, talk.last_backward.said = units > 1 ? sums - both(end) : 0;
-      talk.last_backward.after = units > 1 ? both(end) : sums;
+      talk.last_backward.said_at = std::min(b, b * unit / elements), talk.last_backward.said = full;
+      talk.last_backward.after = last_one + of_end;
     }
     return talk;
   }
@@ -122,24 +129,23 @@ TalkOfChunk Screen::talk_of(const Point& point, const ShapeCosts& shape, const G
     TalkStep& step = last ? talk.last_backward : talk.backward;
     const double more = last ? over_groups(layer) : 0, scatter = summed(layer) + more;
     const double end_scatter = end > 0 && !(kind == Only && tied_) ? summed(end) + (last ? over_groups(end) : 0) : 0;
-    const double gather = point.zero == 3 ? gathered(layer) : 0;
+    const double gather = point.zero == 3 && !inside ? gathered(layer) : 0, head_gather = gather > 0 ? gathered(end) : 0;
     step.said = layers * scatter + (kind == Last ? end_scatter : 0);
     step.said_at = b / layers;
     if (kind == First) step.after = end_scatter;
     if (waits) {
-      step.before = layers * gather + (kind == Last ? gathered(end) : 0) + step.said - scatter;
+      step.before = layers * gather + (kind == Last ? head_gather : 0) + step.said - scatter;
       step.begin_hold = 0, step.said_at = b, step.said = scatter;
       continue;
     }
-    step.before = layers * gather + (point.zero == 3 && kind == Last ? gathered(end) : 0);
-    if (point.overlap_gradients) {
-      step.hold = 2 * scatter, step.free = b * (1 - (1 - head_part) / layers);
-    } else {
-      step.hold = scatter, step.free = b * head_part;
+    step.before = layers * gather + (kind == Last ? head_gather : 0);
+    if (point.overlap_gradients || more > 0) {  // sums over the groups do not keep a place, but the next reduction is behind them
+      step.hold = more + (point.overlap_gradients ? 2 : 1) * scatter, step.free = b * (1 - (1 - head_part) / layers);
+    } else {  // what each layer but the first does before its first weight gradient goes on beside the reduction before it
+      step.hold = scatter, step.free = b / layers + b * head_part * (1 - 1 / layers);
     }
-    step.said_at = std::min(step.said_at, step.free);
   }
-  if (point.zero < 3) return talk;
+  if (point.zero < 3 || inside) return talk;
   const double gather = gathered(layer), end_gather = end > 0 ? gathered(end) : 0;
   talk.forward.before = layers * gather + end_gather;
   talk.forward.begin_hold = talk.forward.before - gather - (kind == First ? end_gather : 0);
@@ -156,13 +162,16 @@ std::optional<double> Screen::talked(const Point& point, const ShapeCosts& shape
   if (grid.ways.ranks == 0 || crowd <= 1 || grid.tensor_crowd > 1 || point.dp * point.cp <= 1) return {};
   if (base_.microbatch_group != 0 && base_.microbatch_group != point.pp) return {};
   TalkTimes talk{.together = std::clamp(static_cast<int>(std::round(crowd)), 1, point.pp)};
+  PipelineTimes own = times;
+  const bool groups = point.zero_group > 0 && point.zero_group < point.dp;
+  if (point.zero >= 2 && groups && grid.shards_crowd <= 1) shard(point, shape, grid, layers_of(point), 1, own);
   for (const int kind : {First, Middle, Last})
-    talk.of[static_cast<std::size_t>(kind)] = talk_of(point, shape, grid, times, kind);
+    talk.of[static_cast<std::size_t>(kind)] = talk_of(point, shape, grid, own, kind);
   if (tied_) {
     const double bytes = tied_elements_ / point.tp * static_cast<double>(size_of(types_.grad).value);
     talk.tied = grid.tied_time(point.zero >= 2 ? bytes / shards_of(point) : bytes);
   }
-  return play_talk(point.schedule, times, talk, grid.ways, shape.hop_bytes, point.overlap_p2p);
+  return play_talk(point.schedule, own, talk, grid.ways, shape.hop_bytes, point.overlap_p2p);
 }
 
 }  // namespace foreshard

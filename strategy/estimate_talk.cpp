@@ -9,7 +9,7 @@ namespace {
 constexpr double kNever = 1e300;
 constexpr int kMostCells = 1024;  // micro-batches of all chunks
 
-enum class State { Waits, BeginHold, First, Free, Hold, Rest, Meets, Done };
+enum class State { Stands, Waits, BeginHold, First, Free, Hold, Rest, Meets, Done };
 
 class Talk {
  public:
@@ -36,7 +36,7 @@ class Talk {
     return now_;
   }
   double period() const {
-    return order_.schedule == Schedule::GPipe ? spacing_[0] + spacing_[1] : (late_ - early_) / p_;
+    return (marks_[0][1] - marks_[0][0] + marks_[1][1] - marks_[1][0]) / p_;
   }
 
  private:
@@ -45,7 +45,7 @@ class Talk {
     TalkStep step = {};
     PlayOrder::Op op = {};
     int position = 0, finish = 0;       // in its list; in what comes after it
-    double until = 0;                   // Waits: for its input, or for its own transfer
+    double until = 0;                   // Waits: for its input; Stands: for its own transfer
     double done = 0;                    // seconds of compute of the step
     double backlog = 0, early = 0;
     double compute_speed = 1, talk_speed = 1;
@@ -91,6 +91,7 @@ class Talk {
   }
   double time_left(const Rank& r, double compute, double talk) const {
     switch (r.state) {
+      case State::Stands:
       case State::Waits: return r.until >= kNever ? kNever : std::max(0.0, r.until - now_);
       case State::BeginHold: return std::max(0.0, r.backlog - r.step.begin_hold) / talk;
       case State::Hold: return std::max(0.0, r.backlog - r.step.hold) / talk;
@@ -103,30 +104,42 @@ class Talk {
     return kNever;
   }
 
-  // ---- what a rank does next
+  // ---- what a rank does next: all that takes no time
   void go_on(int rank) {
     Rank& r = ranks_[at(rank)];
-    switch (r.state) {
-      case State::Waits:
-        if (!r.working && r.finish == 0) return begin_next(rank);  // it stood still for its transfer
-        return begin(rank);
-      case State::BeginHold: r.state = State::First; return;
-      case State::First:
-        r.backlog += r.step.said;
-        r.state = r.step.hold >= 0 ? State::Free : State::Rest;
-        return;
-      case State::Free: r.state = State::Hold; return;
-      case State::Hold: r.state = State::Rest; return;
-      case State::Rest: return end(rank);
-      case State::Meets:
-      case State::Done: return;
-    }
-  }
-  void begin(int rank) {
-    Rank& r = ranks_[at(rank)];
-    r.backlog += r.step.before;
-    r.done = 0;
-    r.state = r.step.begin_hold >= 0 ? State::BeginHold : State::First;
+    for (;;) switch (r.state) {
+        case State::Stands:
+          if (r.until > now_) return;
+          return begin_next(rank);
+        case State::Waits:
+          if (r.until > now_) return;
+          r.backlog += r.step.before;
+          r.done = 0;
+          r.state = State::BeginHold;
+          break;
+        case State::BeginHold:
+          if (r.step.begin_hold >= 0 && r.backlog > r.step.begin_hold + kTiny) return;
+          r.state = State::First;
+          break;
+        case State::First:
+          if (r.done < r.step.said_at - kTiny) return;
+          r.backlog += r.step.said;
+          r.state = r.step.hold >= 0 ? State::Free : State::Rest;
+          break;
+        case State::Free:
+          if (r.done < r.step.free - kTiny) return;
+          r.state = State::Hold;
+          break;
+        case State::Hold:
+          if (r.backlog > r.step.hold + kTiny) return;
+          r.state = State::Rest;
+          break;
+        case State::Rest:
+          if (r.done < r.step.compute - kTiny) return;
+          return end(rank);
+        case State::Meets:
+        case State::Done: return;
+      }
   }
 
   void begin_next(int rank) {
@@ -152,7 +165,7 @@ class Talk {
     r.state = State::Waits;
     const bool outer = r.op.backward ? kind == 2 : kind == 0;
     r.until = outer ? now_ : (r.op.backward ? gradient_ : input_)[cell(rank, r.op.chunk, r.op.microbatch)];
-    if (r.until <= now_) begin(rank);
+    go_on(rank);
   }
 
   void end(int rank) {
@@ -167,7 +180,7 @@ class Talk {
     const double there = send(rank, r.op);
     r.working = false;
     if (there > now_ && !overlap_) {
-      r.state = State::Waits, r.until = there;
+      r.state = State::Stands, r.until = there;
       return;
     }
     begin_next(rank);
@@ -202,42 +215,39 @@ class Talk {
     }
     const TalkOfChunk& what = of(rank, chunk);
     r.step = {};
-    r.until = now_;
+    r.state = State::Waits, r.until = now_;
     const bool tied = talk_.tied >= 0 && p_ > 1 && (rank == 0 ? chunk == 0 : rank + 1 == p_ && chunk + 1 == v);
     if (part == 0) {
-      r.step.before = what.sums;
-      r.step.begin_hold = 0;
+      r.step.before = what.sums, r.step.begin_hold = 0;
     } else if (part == 1 && tied) {
       r.state = State::Meets;
       Rank& other = ranks_[at(rank == 0 ? p_ - 1 : 0)];
       if (other.state != State::Meets) return;
       for (Rank* both : {&r, &other}) both->state = State::Rest, both->step = {.compute = talk_.tied}, both->done = 0;
       return;
-    } else if (part == 2) {
+    } else if (part == 2 && what.sums_after_tied > 0) {
+      r.step.before = what.sums_after_tied, r.step.begin_hold = 0;
+    } else if (part == 3) {
       r.step.compute = what.one_update, r.step.after = what.gathers;
-    } else if (part == 3 && (chunk + 1 == v || what.sums > 0)) {
+    } else if (part == 4 && (chunk + 1 == v || what.sums > 0)) {
       r.step.compute = what.update - what.one_update;
-    } else if (part == 4 && chunk + 1 == v) {
+    } else if (part == 5 && chunk + 1 == v) {
       r.step.begin_hold = 0;
     }
-    begin(rank);
+    go_on(rank);
   }
 
+  // How far apart micro-batches end in the middle of the run: on the last rank, and of GPipe's backwards on the first one.
   void note(int rank) {
     const PlayOrder::Op& op = ranks_[at(rank)].op;
-    if (order_.schedule == Schedule::GPipe) {
-      if (rank != (op.backward ? 0 : p_ - 1)) return;
-      double& last = op.backward ? late_ : early_;
-      // The last backward is not like the others.
-      if (!op.backward || op.microbatch + 1 < order_.microbatches) spacing_[op.backward ? 1 : 0] = now_ - last;
-      last = now_;
-    } else if (rank + 1 == p_ && op.backward && op.chunk + 1 == order_.chunks) {
-      if (op.microbatch == p_) early_ = now_;
-      if (op.microbatch == 2 * p_) late_ = now_;
-    }
+    const bool gpipe = order_.schedule == Schedule::GPipe;
+    if (rank != (gpipe && op.backward ? 0 : p_ - 1) || (!gpipe && (!op.backward || op.chunk + 1 != order_.chunks))) return;
+    std::array<double, 2>& marks = marks_[op.backward ? 1 : 0];
+    if (op.microbatch == p_) marks[0] = now_;
+    if (op.microbatch == 2 * p_) marks[1] = now_;
   }
 
-  static constexpr int kParts = 5;
+  static constexpr int kParts = 6;
   static constexpr double kTiny = 1e-12;
   const PipelineTimes& t_;
   const TalkTimes& talk_;
@@ -246,8 +256,8 @@ class Talk {
   int p_;
   double bytes_;
   bool overlap_;
-  double now_ = 0, early_ = 0, late_ = 0;
-  std::array<double, 2> spacing_ = {};
+  double now_ = 0;
+  std::array<std::array<double, 2>, 2> marks_ = {};  // [forward, backward]: of micro-batch p and 2 p
   std::array<Rank, Ways::kMost> ranks_ = {};
   std::array<bool, Ways::kMost> ready_ = {};
   std::array<double, 2 * Ways::kMost> lanes_ = {};

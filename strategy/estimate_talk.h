@@ -28,8 +28,9 @@ struct TalkOfChunk {
   TalkStep forward = {}, backward = {}, last_backward = {};
   // While there is a backlog: how fast computes are, and how fast the talk beside them.
   std::array<double, 2> compute_speed = {1, 1}, talk_speed = {1, 1};  // forward, backward
-  // At the end of the run: sums that no backward said, gathers of parameters, the update of all units and of one.
-  double sums = 0, gathers = 0, one_gather = 0, update = 0, one_update = 0;
+  // At the end of the run: sums that no backward said, before and after that of a tied embedding, gathers of parameters, the update
+  // of all units and of one.
+  double sums = 0, sums_after_tied = 0, gathers = 0, update = 0, one_update = 0;
   double early_gathers = 0;     // gathers of the run before that the first forward waits for
   double early_share = 0;       // the part of the forward that the last of them holds up
 };
