@@ -68,7 +68,16 @@ double Screen::beyond_closed_form(const Point& point, const ShapeCosts& shape, c
     played.forward[kind] += times.forward[kind] - plain.forward[kind];
     played.backward[kind] += times.backward[kind] - plain.backward[kind];
   }
-  const auto seconds = play_pipeline(point.schedule, played, grid.ways, shape.hop_bytes, point.overlap_p2p);
+  std::optional<double> seconds;
+  if (point.virtual_stages > 1) {  // chunks wait for each other both ways: what shares a link goes on side by side
+    TalkTimes silent;
+    for (std::size_t kind = 0; kind < silent.of.size(); ++kind) {
+      TalkOfChunk& of = silent.of[kind];
+      of.forward.compute = played.forward[kind], of.backward.compute = of.last_backward.compute = played.backward[kind];
+    }
+    seconds = play_talk(point.schedule, played, silent, grid.ways, shape.hop_bytes, point.overlap_p2p);
+  }
+  if (!seconds) seconds = play_pipeline(point.schedule, played, grid.ways, shape.hop_bytes, point.overlap_p2p);
   return seconds ? *seconds - pipeline_time(point.schedule, times) : 0;
 }
 
@@ -96,7 +105,8 @@ TalkOfChunk Screen::talk_of(const Point& point, const ShapeCosts& shape, const G
   talk.last_backward = talk.backward;
   // Units of whole parameters, from the last layer to the first; a tied embedding and, in units of layers, both ends are one each.
   const bool layered = point.zero >= 2, ends = kind != Middle && (layered || tied_);
-  const double wanted = base_.bucket.value > 0 ? static_cast<double>(base_.bucket.value) / grad : std::max(40e6, 1e6 * point.dp);
+  const double wanted =
+      base_.bucket.value > 0 ? static_cast<double>(base_.bucket.value) / grad : std::max(40e6, 1e6 * point.dp);
   const double bucket = std::ceil(wanted / (layer / 3)) * (layer / 3);
   const double end = ends ? std::max(0.0, tied_ && !layered ? tied_elements_ / point.tp : elements - layers * layer) : 0;
   const double between = elements - end;  // of the layers
@@ -123,7 +133,8 @@ TalkOfChunk Screen::talk_of(const Point& point, const ShapeCosts& shape, const G
     }
     return talk;
   }
-  const double head_part = std::min(1.0, shape.head * layers / std::max(b, 1e-30));  // of a layer, before its first weight gradient
+  const double head_part =
+      std::min(1.0, shape.head * layers / std::max(b, 1e-30));  // of a layer, before its first weight gradient
   const bool waits = point.zero == 3 && !point.overlap_parameters;
   for (const bool last : {false, true}) {
     TalkStep& step = last ? talk.last_backward : talk.backward;
@@ -139,7 +150,8 @@ TalkOfChunk Screen::talk_of(const Point& point, const ShapeCosts& shape, const G
       continue;
     }
     step.before = layers * gather + (kind == Last ? head_gather : 0);
-    if (point.overlap_gradients || more > 0) {  // sums over the groups do not keep a place, but the next reduction is behind them
+    if (point.overlap_gradients ||
+        more > 0) {  // sums over the groups do not keep a place, but the next reduction is behind them
       step.hold = more + (point.overlap_gradients ? 2 : 1) * scatter, step.free = b * (1 - (1 - head_part) / layers);
     } else {  // what each layer but the first does before its first weight gradient goes on beside the reduction before it
       step.hold = scatter, step.free = b / layers + b * head_part * (1 - 1 / layers);
@@ -165,8 +177,7 @@ std::optional<double> Screen::talked(const Point& point, const ShapeCosts& shape
   PipelineTimes own = times;
   const bool groups = point.zero_group > 0 && point.zero_group < point.dp;
   if (point.zero >= 2 && groups && grid.shards_crowd <= 1) shard(point, shape, grid, layers_of(point), 1, own);
-  for (const int kind : {First, Middle, Last})
-    talk.of[static_cast<std::size_t>(kind)] = talk_of(point, shape, grid, own, kind);
+  for (const int kind : {First, Middle, Last}) talk.of[static_cast<std::size_t>(kind)] = talk_of(point, shape, grid, own, kind);
   if (tied_) {
     const double bytes = tied_elements_ / point.tp * static_cast<double>(size_of(types_.grad).value);
     talk.tied = grid.tied_time(point.zero >= 2 ? bytes / shards_of(point) : bytes);

@@ -45,7 +45,9 @@ class Play {
     return free_[0];
   }
   // Per micro-batch, in the middle of a run: of the last rank.
-  double period() const { return order_.schedule == Schedule::GPipe ? gpipe_period_[0] + gpipe_period_[1] : (late_ - early_) / p_; }
+  double period() const {
+    return order_.schedule == Schedule::GPipe ? gpipe_period_[0] + gpipe_period_[1] : (late_ - early_) / p_;
+  }
 
  private:
   static std::size_t at(int i) { return static_cast<std::size_t>(i); }

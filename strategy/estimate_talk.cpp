@@ -7,7 +7,7 @@ namespace foreshard {
 namespace {
 
 constexpr double kNever = 1e300;
-constexpr int kMostCells = 1024;  // micro-batches of all chunks
+constexpr int kMostCells = 256;  // micro-batches of all chunks
 
 enum class State { Stands, Waits, BeginHold, First, Free, Hold, Rest, Meets, Done };
 
@@ -35,21 +35,20 @@ class Talk {
     }
     return now_;
   }
-  double period() const {
-    return (marks_[0][1] - marks_[0][0] + marks_[1][1] - marks_[1][0]) / p_;
-  }
+  double period() const { return (marks_[0][1] - marks_[0][0] + marks_[1][1] - marks_[1][0]) / p_; }
 
  private:
   struct Rank {
     State state = State::Waits;
     TalkStep step = {};
     PlayOrder::Op op = {};
-    int position = 0, finish = 0;       // in its list; in what comes after it
-    double until = 0;                   // Waits: for its input; Stands: for its own transfer
-    double done = 0;                    // seconds of compute of the step
+    int position = 0, finish = 0;  // in its list; in what comes after it
+    double until = 0;              // Waits: for its input; Stands: for its own transfer
+    double done = 0;               // seconds of compute of the step
     double backlog = 0, early = 0;
-    double compute_speed = 1, talk_speed = 1;
-    bool working = false;               // an action of the list
+    double compute_speed = 1, talk_speed = 1;  // beside each other
+    double computes = 1, talks = 1;            // now
+    bool working = false;                      // an action of the list
   };
   static std::size_t at(int i) { return static_cast<std::size_t>(i); }
   int cells() const { return p_ * order_.count(); }
@@ -60,44 +59,97 @@ class Talk {
 
   // ---- one moment to the next
   bool step() {
-    std::array<int, Ways::kMost> talkers = {};
-    for (int rank = 0; rank < p_; ++rank) talkers[at(rank / talk_.together)] += ranks_[at(rank)].backlog > 0;
     double least = kNever;
-    std::array<double, Ways::kMost> computes, talks;
-    for (int rank = 0; rank < p_; ++rank) {
-      Rank& r = ranks_[at(rank)];
-      const bool busy = r.state == State::First || r.state == State::Free || r.state == State::Rest;
-      const bool both = busy && r.backlog > 0;
-      computes[at(rank)] = both ? r.compute_speed : 1;
-      talks[at(rank)] = (both ? r.talk_speed : 1) / std::max(1, talkers[at(rank / talk_.together)]);
-      if (r.backlog > 0) least = std::min(least, r.backlog / talks[at(rank)]);
-      least = std::min(least, time_left(r, computes[at(rank)], talks[at(rank)]));
+    std::fill_n(left_over_.begin(), p_, 1.0);
+    if (flowing_ > 0) least = share_lanes();
+    std::array<double, Ways::kMost> left;
+    for (int first = 0; first < p_; first += talk_.together) {  // the ranks of a node
+      const int end = std::min(p_, first + talk_.together);
+      int talkers = 0;
+      for (int rank = first; rank < end; ++rank) talkers += ranks_[at(rank)].backlog > 0;
+      const double part = talkers > 1 ? 1.0 / talkers : 1;
+      for (int rank = first; rank < end; ++rank) {
+        Rank& r = ranks_[at(rank)];
+        const bool busy = r.state == State::First || r.state == State::Free || r.state == State::Rest;
+        r.computes = left_over_[at(rank)], r.talks = part;
+        if (busy && r.backlog > 0) r.computes *= r.compute_speed, r.talks *= r.talk_speed;
+        if (r.backlog > 0) least = std::min(least, r.backlog / r.talks);
+        left[at(rank)] = time_left(r);
+        least = std::min(least, left[at(rank)]);
+      }
     }
     if (least >= kNever) return false;
     now_ += least;
     for (int rank = 0; rank < p_; ++rank) {
       Rank& r = ranks_[at(rank)];
-      const double left = time_left(r, computes[at(rank)], talks[at(rank)]) - least;
-      if (r.state == State::First || r.state == State::Free || r.state == State::Rest) r.done += least * computes[at(rank)];
+      if (r.state == State::First || r.state == State::Free || r.state == State::Rest) r.done += least * r.computes;
       if (r.backlog > 0) {
-        r.backlog -= least * talks[at(rank)];
+        r.backlog -= least * r.talks;
         if (r.backlog < kTiny) r.backlog = 0;
       }
-      ready_[at(rank)] = left <= kTiny;
+      ready_[at(rank)] = left[at(rank)] - least <= kTiny;
     }
+    if (flowing_ > 0) move_on(least);
     for (int rank = 0; rank < p_; ++rank)
       if (ready_[at(rank)]) go_on(rank);
     return true;
   }
-  double time_left(const Rank& r, double compute, double talk) const {
+  // Transfers in one lane have equal parts of it; what is left of the compute units of the ranks at their ends. The next to be through.
+  double share_lanes() {
+    std::array<int, 2 * Ways::kMost> users = {};
+    double least = kNever;
+    for (int stream = 0; stream < 2 * p_; ++stream)
+      if (flows_[at(stream)].left > 0) ++users[at(way_of(stream).lane)];
+    for (int stream = 0; stream < 2 * p_; ++stream) {
+      Flow& flow = flows_[at(stream)];
+      if (flow.left <= 0) continue;
+      const Ways::Way& way = way_of(stream);
+      flow.rate = 1.0 / users[at(way.lane)];
+      least = std::min(least, flow.left / flow.rate);
+      left_over_[at(stream / 2)] *= 1 - way.share, left_over_[at(receiver(stream))] *= 1 - way.share;
+    }
+    return least;
+  }
+  void move_on(double seconds) {
+    for (int stream = 0; stream < 2 * p_; ++stream) {
+      Flow& flow = flows_[at(stream)];
+      if (flow.left <= 0) continue;
+      flow.left -= seconds * flow.rate;
+      if (flow.left <= kTiny) arrive(stream);
+    }
+  }
+  const Ways::Way& way_of(int stream) const { return (stream % 2 == 1 ? ways_.gradient : ways_.output)[at(stream / 2)]; }
+  int receiver(int stream) const { return (stream / 2 + (stream % 2 == 1 ? p_ - 1 : 1)) % p_; }
+  void start(int stream) {
+    Flow& flow = flows_[at(stream)];
+    const Ways::Way& way = way_of(stream);
+    flow.left = std::max(way.latency + way.per_byte * bytes_, 2 * kTiny);
+    ++flowing_;
+  }
+  void arrive(int stream) {
+    Flow& flow = flows_[at(stream)];
+    const int what = queue_[at(stream * order_.count() + flow.sent++)], rank = stream / 2, to = receiver(stream);
+    const bool backward = stream % 2 == 1;
+    const int chunk = what / order_.microbatches + (backward ? (rank == 0 ? -1 : 0) : (to == 0 ? 1 : 0));
+    const int microbatch = what % order_.microbatches;
+    flow.left = 0, --flowing_;
+    (backward ? gradient_ : input_)[cell(to, chunk, microbatch)] = now_;
+    Rank& other = ranks_[at(to)];
+    if (other.state == State::Waits && other.until >= kNever && other.op.backward == backward && other.op.chunk == chunk &&
+        other.op.microbatch == microbatch)
+      other.until = now_, ready_[at(to)] = true;
+    if (Rank& own = ranks_[at(rank)]; own.state == State::Stands) own.until = now_, ready_[at(rank)] = true;
+    if (flow.sent < flow.made) start(stream);
+  }
+  double time_left(const Rank& r) const {
     switch (r.state) {
       case State::Stands:
       case State::Waits: return r.until >= kNever ? kNever : std::max(0.0, r.until - now_);
-      case State::BeginHold: return std::max(0.0, r.backlog - r.step.begin_hold) / talk;
-      case State::Hold: return std::max(0.0, r.backlog - r.step.hold) / talk;
-      case State::First: return std::max(0.0, r.step.said_at - r.done) / compute;
-      case State::Free: return std::max(0.0, r.step.free - r.done) / compute;
-      case State::Rest: return std::max(0.0, r.step.compute - r.done) / compute;
+      case State::BeginHold: return std::max(0.0, r.backlog - r.step.begin_hold) / r.talks;
+      case State::Hold: return std::max(0.0, r.backlog - r.step.hold) / r.talks;
+      case State::First: return std::max(0.0, r.step.said_at - r.done) / r.computes;
+      case State::Free: return std::max(0.0, r.step.free - r.done) / r.computes;
+      case State::Rest: return std::max(0.0, r.step.compute - r.done) / r.computes;
       case State::Meets:
       case State::Done: return kNever;
     }
@@ -177,30 +229,21 @@ class Talk {
     }
     note(rank);
     ++r.position;
-    const double there = send(rank, r.op);
+    const bool sends = send(rank, r.op);
     r.working = false;
-    if (there > now_ && !overlap_) {
-      r.state = State::Stands, r.until = there;
+    if (sends && !overlap_) {
+      r.state = State::Stands, r.until = kNever;
       return;
     }
     begin_next(rank);
   }
-  // When the neighbour has it.
-  double send(int rank, const PlayOrder::Op& op) {
-    const int kind = order_.kind(rank, op.chunk);
-    if (op.backward ? kind == 0 : kind == 2) return now_;
-    const bool wraps = op.backward ? rank == 0 : rank + 1 == p_;
-    const int to = op.backward ? (wraps ? p_ - 1 : rank - 1) : (wraps ? 0 : rank + 1);
-    const Ways::Way& way = (op.backward ? ways_.gradient : ways_.output)[at(rank)];
-    double& lane = lanes_[at(way.lane)];
-    lane = std::max(now_ + way.latency, lane) + way.per_byte * bytes_;
-    const int chunk = op.chunk + (wraps ? (op.backward ? -1 : 1) : 0);
-    (op.backward ? gradient_ : input_)[cell(to, chunk, op.microbatch)] = lane;
-    Rank& other = ranks_[at(to)];
-    if (other.working && other.state == State::Waits && other.until >= kNever && other.op.backward == op.backward &&
-        other.op.chunk == chunk && other.op.microbatch == op.microbatch)
-      other.until = lane;
-    return lane;
+  bool send(int rank, const PlayOrder::Op& op) {
+    if (order_.kind(rank, op.chunk) == (op.backward ? 0 : 2)) return false;
+    const int stream = 2 * rank + (op.backward ? 1 : 0);
+    Flow& flow = flows_[at(stream)];
+    queue_[at(stream * order_.count() + flow.made++)] = op.chunk * order_.microbatches + op.microbatch;
+    if (flow.left <= 0) start(stream);
+    return true;
   }
 
   // ---- the end of the run: sums that are left, the tied embedding, updates, gathers
@@ -260,7 +303,14 @@ class Talk {
   std::array<std::array<double, 2>, 2> marks_ = {};  // [forward, backward]: of micro-batch p and 2 p
   std::array<Rank, Ways::kMost> ranks_ = {};
   std::array<bool, Ways::kMost> ready_ = {};
-  std::array<double, 2 * Ways::kMost> lanes_ = {};
+  std::array<double, Ways::kMost> left_over_ = {};  // of the compute units, beside transfers
+  struct Flow {
+    double left = 0, rate = 0;
+    int made = 0, sent = 0;
+  };
+  std::array<Flow, 2 * Ways::kMost> flows_ = {};  // [rank][outputs, gradients]
+  int flowing_ = 0;
+  std::array<int, 2 * kMostCells> queue_;  // [flow]: what it sends, in turn
   std::array<double, kMostCells> input_, gradient_;
 };
 

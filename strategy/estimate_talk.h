@@ -31,14 +31,14 @@ struct TalkOfChunk {
   // At the end of the run: sums that no backward said, before and after that of a tied embedding, gathers of parameters, the update
   // of all units and of one.
   double sums = 0, sums_after_tied = 0, gathers = 0, update = 0, one_update = 0;
-  double early_gathers = 0;     // gathers of the run before that the first forward waits for
-  double early_share = 0;       // the part of the forward that the last of them holds up
+  double early_gathers = 0;  // gathers of the run before that the first forward waits for
+  double early_share = 0;    // the part of the forward that the last of them holds up
 };
 
 struct TalkTimes {
   std::array<TalkOfChunk, 3> of = {};
-  int together = 1;   // neighbouring ranks that share a NIC
-  double tied = -1;   // sum of the first and the last rank's copy; negative: none
+  int together = 1;  // neighbouring ranks that share a NIC
+  double tied = -1;  // sum of the first and the last rank's copy; negative: none
 };
 
 // Until all ranks are done. Empty: too many chunks, or a schedule that it does not know.
