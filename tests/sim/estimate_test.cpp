@@ -207,8 +207,8 @@ TEST(Estimate, RefineSharesANicAmongStages) {
   std::printf("screen median %.3f %% p90 %.3f %%\n", 100 * quantile(screened, 0.5), 100 * quantile(screened, 0.9));
   EXPECT_LT(quantile(refined, 0.5), 0.02);
   EXPECT_LT(quantile(refined, 0.9), 0.2);
-  EXPECT_LT(quantile(screened, 0.5), 0.02);  // one stage at a time: 0.2
-  EXPECT_LT(quantile(screened, 0.9), 0.1);
+  EXPECT_LT(quantile(screened, 0.5), 0.012);  // one stage at a time: 0.2
+  EXPECT_LT(quantile(screened, 0.9), 0.04);
 }
 
 // Reductions slow the last backward of each of 32 stages, and each of these holds up the next: 0.8 % of the iteration in all.
