@@ -206,7 +206,7 @@ std::string flags_of(const MeasuredRow& row, const FrameworkPreset& preset) {
   for (const MemoryFlag& known : preset.memory.flags) {
     std::string words = known.flag;
     std::replace(words.begin(), words.end(), '-', '_');
-    if (words.find('_') == std::string::npos || !row.mentions("notes", words.c_str())) continue;
+    if (words.find('_') == std::string::npos || !row.mentions("notes", words)) continue;
     if (flags.find("--" + known.flag) == std::string::npos) flags += " --" + known.flag;
   }
   return flags;

@@ -229,8 +229,8 @@ class Allocation {
   double boundary_bytes() const { return at(0).boundary; }
   double mask() const {
     if (!traits_.attention_mask) return 0;
-    return static_cast<double>(strategy_.micro_batch) * static_cast<double>(strategy_.seq) *
-           static_cast<double>(strategy_.seq / strategy_.cp);
+    const std::int64_t own = strategy_.seq / strategy_.cp;
+    return static_cast<double>(strategy_.micro_batch) * static_cast<double>(strategy_.seq) * static_cast<double>(own);
   }
   double scores() const {
     for (const LayerGraph& kind : graph_.kinds)
@@ -265,7 +265,7 @@ int microbatches_that_fill(const Strategy& s) {
   const auto m = static_cast<int>(s.global_batch / (s.micro_batch * s.dp));
   if (s.schedule == Schedule::GPipe) return m;
   const int group = s.microbatch_group > 0 ? s.microbatch_group : s.pp;
-  return std::min(m, static_cast<int>(round_up(4 * s.pp, group)));
+  return std::min(m, static_cast<int>(round_up(std::int64_t{4} * s.pp, std::int64_t{group})));
 }
 
 }  // namespace
