@@ -75,6 +75,7 @@ constexpr KernelWord kKernels[] = {
     {"torchtitan", "precision", "rowwise", "torchtitan-rowwise"},
     {"fsdp-llm-foundry", "precision", "autocast", "fsdp-llm-foundry-autocast"},
     {"megatron", "framework_flags", "--deterministic-mode", "megatron-deterministic"},
+    {"megatron-deepspeed", "framework_flags", "cuda_launch_blocking=1", "megatron-deepspeed-blocking"},
 };
 
 constexpr PresetWord kPresets[] = {{"nemo-megatron", "nemo"}, {"llm-foundry-fsdp", "fsdp-llm-foundry"}};

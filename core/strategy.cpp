@@ -94,6 +94,7 @@ const std::vector<std::string>& framework_names() {
                                                  "torchtitan-rowwise",
                                                  "fsdp2",
                                                  "megatron-deepspeed",
+                                                 "megatron-deepspeed-blocking",
                                                  "megatron-zero-bubble",
                                                  "nemo",
                                                  "megatron-bridge",

@@ -101,6 +101,7 @@ void read_costs(const JsonReader& json, FrameworkPreset& preset) {
   if (const auto least = json.find("least_shard")) preset.least_shard = least->as_int(0, 1'000'000'000);
   if (const auto distance = json.find("reuse_distance")) preset.reuse_distance = distance->as_int(0, 1'000'000'000'000);
   if (const auto turns = json.find("exchanges_in_turn")) preset.exchanges_in_turn = turns->as_bool();
+  if (const auto blocking = json.find("blocking_launches")) preset.blocking_launches = blocking->as_bool();
   read_seconds(json, "host_per_kernel", preset.host_per_kernel);
   read_seconds(json, "host_per_collective", preset.host_per_collective);
   read_seconds(json, "host_per_exchange", preset.host_per_exchange);
@@ -163,6 +164,7 @@ FrameworkPreset parse_framework_preset(const std::string& text, const std::strin
              "tensor_bytes",
              "tensor_copies",
              "fp8_products",
+             "blocking_launches",
              "host_per_kernel",
              "host_per_collective",
              "host_per_exchange",

@@ -67,6 +67,7 @@ struct FrameworkPreset {
   bool exchanges_in_turn = false;  // a stage sends, then receives: both directions of a link take turns
   double tensor_copies = 0;        // bytes read and written beside each tensor-parallel collective, in sizes of its full tensor
   Seconds host_per_kernel = {};    // time of the host thread to issue one operator: Python, dispatcher, all its kernels
+  bool blocking_launches = false;  // the host issues a kernel only when the one before has ended (CUDA_LAUNCH_BLOCKING=1)
   Seconds host_per_collective = {};
   Seconds host_per_exchange = {};    // the device waits while the host issues one, after a synchronisation for instance
   Seconds host_per_microbatch = {};  // per forward of a chunk: fetching the batch, masks, averaging the loss

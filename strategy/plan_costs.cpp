@@ -63,7 +63,8 @@ class PlanCosts {
       device += compute ? to_seconds(costs.back().busy).value : alone_;
       host += issue_;
     }
-    if (host > device && computes > 0) stretch(segment, costs, (computes + host - device) / computes);
+    const double exposed = preset_.blocking_launches ? host : host - device;
+    if (exposed > 0 && computes > 0) stretch(segment, costs, (computes + exposed) / computes);
     return costs;
   }
 

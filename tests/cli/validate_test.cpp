@@ -66,6 +66,21 @@ TEST(Measured, TheRowBecomesTheConfigurationItStates) {
   EXPECT_EQ(question.quantity, Quantity::IterationTime);
 }
 
+// What a row says of its run's environment picks the preset; the framework that it names stays its cell's.
+TEST(Measured, FlagsOfTheRunPickThePreset) {
+  const auto asked = [](const char* flags) {
+    MeasuredRow row = row_of_175b();
+    row.cells["framework"] = "megatron-deepspeed";
+    row.cells["framework_flags"] = flags;
+    return std::get<MeasuredCase>(measured_case(row));
+  };
+  EXPECT_EQ(asked("").framework, "megatron-deepspeed");
+  EXPECT_EQ(asked("CUDA_LAUNCH_BLOCKING=0").framework, "megatron-deepspeed");
+  const MeasuredCase blocking = asked("NCCL_ASYNC_ERROR_HANDLING=1 CUDA_LAUNCH_BLOCKING=1");
+  EXPECT_EQ(blocking.framework, "megatron-deepspeed-blocking");
+  EXPECT_EQ(blocking.stack, "megatron-deepspeed");
+}
+
 TEST(Measured, RowsOutOfReachSayWhy) {
   const auto reason = [](const char* column, const char* value) {
     MeasuredRow row = row_of_175b();

@@ -202,6 +202,32 @@ TEST(PlanCosts, AFusedSoftmaxTakesMapsByItsMultiple) {
   EXPECT_EQ(softmax(2, eights), softmax(2, {}));
 }
 
+// The host's time hides behind the device's or is all there is; when every launch waits for the kernel before, both add up.
+TEST(PlanCosts, BlockingLaunchesAddTheHostToTheDevice) {
+  const Cluster cluster = load_cluster("dgx-a100");
+  Lowered job = lowered("llama-2-7b", "dgx-a100", {.dp = 8, .micro_batch = 1, .global_batch = 8, .zero = 3});
+  int operators = 0;
+  const auto forward = [&](const FrameworkPreset& preset) {
+    cost_plan(job.plan, cluster, preset);
+    double seconds = 0;
+    operators = 0;
+    for (std::size_t i = 0; i < job.plan.segments[0].instructions.size(); ++i) {
+      const Nanoseconds busy = job.plan.costs[0].by_segment[0][i].busy;
+      if (!std::holds_alternative<Compute>(job.plan.segments[0].instructions[i].what) || busy.value <= 0) continue;
+      seconds += to_seconds(busy).value;
+      ++operators;
+    }
+    return seconds;
+  };
+  const double device = forward({});
+  ASSERT_GT(operators, 100);
+  const double rounding = operators * 1e-9, quick = 8e-6, slow = 2 * device / operators;
+  EXPECT_NEAR(forward({.host_per_kernel = {quick}}), device, rounding);
+  EXPECT_NEAR(forward({.host_per_kernel = {slow}}), operators * slow, rounding);
+  EXPECT_NEAR(forward({.host_per_kernel = {quick}, .blocking_launches = true}), device + operators * quick, rounding);
+  EXPECT_NEAR(forward({.host_per_kernel = {slow}, .blocking_launches = true}), device + operators * slow, rounding);
+}
+
 // Copies beside tensor-parallel collectives are kernels without products: half the speed takes twice as long.
 TEST(PlanCosts, CopiesBesideCollectivesHaveTheSpeedOfTheirKernels) {
   const Cluster cluster = load_cluster("dgx-a100");
