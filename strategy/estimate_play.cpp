@@ -19,14 +19,16 @@ class Play {
   using Op = PlayOrder::Op;
 
  public:
-  Play(Schedule schedule, const PipelineTimes& times, const Ways& ways, double bytes, bool overlap, int microbatches)
+  Play(Schedule schedule, const PipelineTimes& times, const Ways& ways, double bytes, bool overlap, int microbatches,
+       const std::array<double, Ways::kMost>& faster)
       : t_(times),
         ways_(ways),
         order_{schedule, times.ranks, times.chunks, microbatches},
         p_(times.ranks),
         v_(times.chunks),
         m_(microbatches),
-        overlap_(overlap) {
+        overlap_(overlap),
+        faster_(faster) {
     for (int rank = 0; rank < p_; ++rank) {
       const Ways::Way &out = ways.output[at(rank)], &back = ways.gradient[at(rank)];
       wire_[0][at(rank)] = out.per_byte * bytes, wire_[1][at(rank)] = back.per_byte * bytes;
@@ -56,7 +58,8 @@ class Play {
   double duration(int rank, const Op& op) const {
     const auto of = static_cast<std::size_t>(order_.kind(rank, op.chunk));
     const bool fewer = rank > 0 && rank <= t_.fewer;
-    return op.backward ? t_.backward[of] - (fewer ? t_.backward_less : 0) : t_.forward[of] - (fewer ? t_.forward_less : 0);
+    return op.backward ? t_.backward[of] - (fewer ? t_.backward_less : 0) - faster_[at(rank)]
+                       : t_.forward[of] - (fewer ? t_.forward_less : 0);
   }
   double ready(int rank, const Op& op) const {
     const auto of = static_cast<std::size_t>(order_.kind(rank, op.chunk));
@@ -131,6 +134,7 @@ class Play {
   PlayOrder order_;
   int p_, v_, m_;
   bool overlap_;
+  const std::array<double, Ways::kMost>& faster_;
   double early_ = 0, late_ = 0;
   std::array<double, 2> gpipe_period_ = {};
   std::array<std::array<double, Ways::kMost>, 2> wire_ = {}, streams_ = {};
@@ -159,14 +163,14 @@ PlayOrder::Op PlayOrder::at(int rank, int position) const {
   return rest % 2 == 0 ? pass(warm_up + rest / 2, false) : pass(rest / 2, true);
 }
 
-std::optional<double> play_pipeline(Schedule schedule, const PipelineTimes& times, const Ways& ways, double bytes,
-                                    bool overlap) {
+std::optional<double> play_pipeline(Schedule schedule, const PipelineTimes& times, const Ways& ways, double bytes, bool overlap,
+                                    const std::array<double, Ways::kMost>& faster) {
   constexpr int kRounds = 3;  // of as many micro-batches as ranks: filling, the middle, draining
   const int all = static_cast<int>(times.microbatches), p = times.ranks;
   if (schedule != Schedule::GPipe && schedule != Schedule::OneFOneB && schedule != Schedule::Interleaved) return {};
   const int few = std::min(all, kRounds * p + (times.chunks == 1 ? 1 : 0));
   if (p != ways.ranks || p * times.chunks * few > kMostCells || (times.chunks > 1 && all % p != 0)) return {};
-  Play play(schedule, times, ways, bytes, overlap, few);
+  Play play(schedule, times, ways, bytes, overlap, few, faster);
   const double seconds = play.run();
   return few == all ? seconds : seconds + (all - few) * play.period();
 }

@@ -38,9 +38,9 @@ struct PlayOrder {
   int kind(int rank, int chunk) const { return rank == 0 && chunk == 0 ? 0 : rank + 1 == ranks && chunk + 1 == chunks ? 2 : 1; }
 };
 
-// From the first forward to the end of the first rank's last backward. Without `overlap` a rank stands still while it sends.
-// Empty: too many chunks, or a schedule that it does not know.
-std::optional<double> play_pipeline(Schedule schedule, const PipelineTimes& times, const Ways& ways, double bytes,
-                                    bool overlap);
+// From the first forward to the end of the first rank's last backward. Without `overlap` a rank stands still while it sends. Backwards
+// of a rank are so much `faster`. Empty: too many chunks, or a schedule that it does not know.
+std::optional<double> play_pipeline(Schedule schedule, const PipelineTimes& times, const Ways& ways, double bytes, bool overlap,
+                                    const std::array<double, Ways::kMost>& faster = {});
 
 }  // namespace foreshard

@@ -204,7 +204,8 @@ Screened Screen::filled(const Point& point, const ShapeCosts& none, const ShapeC
   const bool chunks = point.virtual_stages > 1;
   const double outside = grid.framework, freed = none.activations.layer - full.activations.layer;
   std::array<double, 4> redone = {};
-  double most = 0, middles = 0;
+  std::array<double, Ways::kMost> fewer = {};  // [rank] than `redone` says
+  double most = 0, middles = 0, all_fewer = 0;
   for (int rank = 0; rank < point.pp; ++rank) {
     const int kind = point.pp == 1 ? Only : rank == 0 ? First : rank + 1 == point.pp ? Last : Middle;
     const auto at = static_cast<std::size_t>(kind);
@@ -218,16 +219,53 @@ Screened Screen::filled(const Point& point, const ShapeCosts& none, const ShapeC
       bytes = kept + more - count * freed * memory.flight;
     }
     most = std::max(most, bytes);
+    if (rank < Ways::kMost) fewer[static_cast<std::size_t>(rank)] = -count;
+    if (rank > 0) all_fewer += redone[First] - count;
     if (kind == Middle)
       middles += count;
     else
       redone[at] = count;
   }
+  if (chunks) redone[Last] = redone[First];
   redone[Middle] = chunks ? redone[First] : point.pp > 2 ? middles / (point.pp - 2) : 0;
   const ShapeCosts mixed = partly_redone(none, full, all[point.pp == 1 ? Only : Middle], redone);
   Screened screened = at(point, mixed, grid);
   screened.peak = most;
+  for (int rank = 0; rank < std::min(point.pp, Ways::kMost); ++rank)
+    fewer[static_cast<std::size_t>(rank)] += redone[rank == 0 ? First : rank + 1 == point.pp ? Last : Middle];
+  const bool differ = point.pp > 1 && std::any_of(fewer.begin(), fewer.end(), [](double more) { return more != 0; });
+  const double each = full.backward.layer - none.backward.layer;
+  if (differ) {
+    screened.bound -= m * point.virtual_stages * std::max(0.0, *std::max_element(fewer.begin(), fewer.end())) * each;
+    screened.time -= sooner(point, mixed, grid, each, fewer, chunks ? all_fewer : 0);
+  }
   return screened;
+}
+
+// Ranks redo `fewer` layers than `shape` says: how much sooner they are done. What fills and drains the pipeline goes through
+// them, and a rank that is behind the others waits for them no more, which only a play of a few micro-batches knows.
+double Screen::sooner(const Point& point, const ShapeCosts& shape, const GridCosts& grid, double each,
+                      const std::array<double, Ways::kMost>& fewer, double all_fewer) const {
+  constexpr int kMostCells = 160;
+  const double once = all_fewer * each;
+  const double m = static_cast<double>(base_.global_batch) / static_cast<double>(point.micro_batch * point.dp);
+  if (point.pp > Ways::kMost || point.pp * point.virtual_stages * std::min(m, 3.0 * point.pp + 1) > kMostCells) return once;
+  const Layers layers = layers_of(point);
+  PipelineTimes times{.ranks = point.pp, .chunks = point.virtual_stages, .microbatches = m};
+  for (std::size_t kind = 0; kind < layers.size(); ++kind) {
+    times.forward[kind] = shape.forward.of(static_cast<int>(kind), layers[kind]);
+    times.backward[kind] = shape.backward.of(static_cast<int>(kind), layers[kind]);
+  }
+  Ways ways{.ranks = point.pp};
+  for (std::size_t rank = 0; rank < static_cast<std::size_t>(point.pp); ++rank) {
+    ways.output[rank].latency = ways.gradient[rank].latency = grid.hop + grid.hop_per_byte * shape.hop_bytes;
+    ways.output[rank].lane = static_cast<int>(rank), ways.gradient[rank].lane = static_cast<int>(rank) + point.pp;
+  }
+  std::array<double, Ways::kMost> faster = fewer;
+  for (double& rank : faster) rank *= each;
+  const auto equal = play_pipeline(point.schedule, times, ways, shape.hop_bytes, point.overlap_p2p);
+  const auto played = play_pipeline(point.schedule, times, ways, shape.hop_bytes, point.overlap_p2p, faster);
+  return equal && played ? *equal - *played : once;
 }
 
 Dense::Dense(const GridCosts& grid, double alone, double own, double over_groups) {
@@ -248,8 +286,9 @@ double beside(const GridCosts& grid, double time, double own, double talk) {
 // last reduction. Gathers and reductions take turns: with two places the next gather goes before the reduction of a layer, with one
 // behind it; and the first gather of a forward goes behind the reductions of the backward before it. Chunks have places of their
 // own, so the first gather of a backward is hidden behind another chunk.
+// `ahead`: the gathers of so many layers are there already when an action begins.
 void Screen::shard(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const Layers& all, double slower,
-                   PipelineTimes& times) const {
+                   PipelineTimes& times, double ahead) const {
   const bool prefetches = point.zero == 3 && point.overlap_parameters, waits = point.zero == 3 && !point.overlap_parameters;
   for (int kind = First; kind <= Only; ++kind) {
     const auto i = static_cast<std::size_t>(kind);
@@ -272,6 +311,7 @@ void Screen::shard(const Point& point, const ShapeCosts& shape, const GridCosts&
     const double head_gather = gathered(head), head_scatter = kind == Only && tied_ ? 0 : scattered(head);
     const double waiting = point.virtual_stages > 1 ? layers - 1 : layers, hidden = layers - waiting;
     const double exposed = waits ? gather + scatter : 0;  // per layer of the backward
+    const double early = std::min(ahead, layers) * gather;
     double next_to = prefetches ? gather + scatter : waits ? 0 : scatter, held_up = 0;
     if (!point.overlap_gradients && !waits) {
       held_up = std::max(0.0, scatter - shape.head);
@@ -279,22 +319,40 @@ void Screen::shard(const Point& point, const ShapeCosts& shape, const GridCosts&
     }
     // After a backward its last reductions come first, that of the embedding too, then the parameters of the next action's first layer.
     const double behind = point.zero == 3 ? (scattered(layer) + scattered(embedding)) * (1 - 1 / times.microbatches) : 0;
-    const double first = point.zero == 3 ? behind + gathered(layer) + gathered(embedding) : 0;
+    const double first = point.zero == 3 && ahead <= 0 ? behind + gathered(layer) + gathered(embedding) : 0;
     const bool in_forward = point.schedule != Schedule::GPipe;  // there backwards come one after the other
-    const double gathers = prefetches ? (layers - (in_forward ? 1 : 0)) * gather + head_gather : 0;
+    const double said = ahead > 0 ? early : in_forward ? gather : 0;
+    const double gathers = prefetches ? layers * gather - said + head_gather : 0;
     times.forward[i] = beside(grid, times.forward[i], own_forward, gathers) + (in_forward ? first : 0);
     if (waits) times.forward[i] += (layers - 1) * std::max(0.0, gather - shape.rest) + head_gather;
     // The last reduction of ZeRO 2 has the next forward to hide behind.
     const bool trails = point.zero == 2 && in_forward;
     const double last = trails ? std::min(held_up, times.forward[i]) : 0;
     const double ends = head_gather + head_scatter;
-    times.backward[i] =
-        beside(grid, times.backward[i], own_backward, layers * next_to + hidden * exposed + (waits ? 0 : ends)) +
-        waiting * exposed + layers * held_up + (waits ? ends : 0) - last;
+    times.backward[i] = beside(grid, times.backward[i], own_backward,
+                               std::max(0.0, layers * next_to - (waits ? 0 : early)) + hidden * exposed + (waits ? 0 : ends)) +
+                        waiting * exposed + layers * held_up + (waits ? ends - std::min(early, waiting * exposed) : 0) - last;
     if (prefetches && !in_forward) times.backward[i] += behind;
     const double meanwhile = trails ? std::min(scatter, times.forward[i]) : in_forward ? behind : 0;
-    times.backward[i] = std::max(times.backward[i], layers * (gather + scatter) + ends - meanwhile);
+    times.backward[i] = std::max(times.backward[i], layers * (gather + scatter) - early + ends - meanwhile);
   }
+}
+
+// A rank that waits for its input has gathered ahead what its places take by then, so on the ways of micro-batches through the
+// pipeline that costs nothing: only a rank that runs without a pause waits for it, once for each micro-batch. How much sooner than
+// as if it always did.
+double Screen::gathered_ahead(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const PipelineTimes& plain,
+                              const PipelineTimes& times) const {
+  PipelineTimes ways = plain;
+  shard(point, shape, grid, layers_of(point), 1, ways, point.overlap_parameters ? 2 : 1);
+  double more = 0;  // of a micro-batch on the busiest rank
+  for (const int kind : {First, Middle, Last}) {
+    const auto i = static_cast<std::size_t>(kind);
+    const double chunks = kind == Middle ? point.virtual_stages : 1;
+    more = std::max(more, chunks * (times.forward[i] + times.backward[i] - ways.forward[i] - ways.backward[i]));
+  }
+  const double always = pipeline_time(point.schedule, times);
+  return std::max(0.0, always - pipeline_time(point.schedule, ways) - times.microbatches * more);
 }
 
 // Transfers that do not overlap hold the sender up as long as the receiver; where neighbours are not equally near, a rank has the
@@ -340,10 +398,14 @@ Screened Screen::at(const Point& point, const ShapeCosts& shape, const GridCosts
   if (const auto seconds = talked(point, shape, grid, moving))
     return {.time = *seconds, .bound = bound, .peak = memory(point, shape, grid, m)};
   const PipelineTimes plain = times;
-  if (point.zero >= 2 && point.dp * point.cp > 1) shard(point, shape, grid, layers, 1, times);
+  if (point.zero >= 2 && point.dp * point.cp > 1) shard(point, shape, grid, layers, 1, times, 0);
   const bool crowded = grid.tensor_crowd > 1 || (point.zero >= 2 && grid.shards_crowd > 1);
   double more = crowded && point.pp > 1 ? shared(point, shape, grid, layers, plain, times) : 0;
-  if (grid.ways.ranks > 0) more += beyond_closed_form(point, shape, grid, moving, plain, times);
+  if (grid.ways.ranks > 0) {
+    more += beyond_closed_form(point, shape, grid, moving, plain, times);
+  } else if (point.zero == 3 && point.pp > 1 && point.dp * point.cp > 1) {
+    more -= gathered_ahead(point, shape, grid, plain, times);
+  }
   return {.time = finished(point, shape, grid, times) + more, .bound = bound, .peak = memory(point, shape, grid, m)};
 }
 

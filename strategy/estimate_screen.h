@@ -129,7 +129,9 @@ class Screen {
   Layers layers_of(const Point& point) const;
   Ways ways(const Point& point) const;  // estimate_ways.cpp
   void shard(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const Layers& layers, double slower,
-             PipelineTimes& times) const;
+             PipelineTimes& times, double ahead = 0) const;
+  double gathered_ahead(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const PipelineTimes& plain,
+                        const PipelineTimes& times) const;
   // estimate_crowd.cpp
   double shared(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const Layers& layers,
                 const PipelineTimes& plain, const PipelineTimes& times) const;
@@ -149,6 +151,8 @@ class Screen {
                        const Tail& last, Tail& first) const;
   double late_start(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const PipelineTimes& times) const;
   double finished(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const PipelineTimes& times) const;
+  double sooner(const Point& point, const ShapeCosts& shape, const GridCosts& grid, double each,
+                const std::array<double, Ways::kMost>& fewer, double all_fewer) const;
   double memory(const Point& point, const ShapeCosts& shape, const GridCosts& grid, double microbatches) const;
   // Bytes of one rank: what does not depend on the micro-batches in flight, scratch apart, and how many of these there are, in
   // chunks.
