@@ -44,7 +44,7 @@ Outcome estimate_once(const Model& model, const Cluster& cluster, const Strategy
       stage_times ? stage_durations(lowered.plan, cluster) : std::vector<StageDurations>();
   const double hop = stages.empty() ? 0.0 : stages[stages.size() / 2].hop;
   out.feasible = true;
-  const Estimate estimate = refine(lowered, cluster, microbatches, SharedStages::Apart);  // thousands of rows in seconds
+  const Estimate estimate = refine(lowered, cluster, microbatches);
   out.iteration = estimate.time.value + preset.host_per_step.value;
   out.skew = estimate.skew.value;
   if (!stage_times) return out;

@@ -1,5 +1,5 @@
 // estimate: how long a strategy takes and whether it fits, without the simulator. Two tiers share the costs of `lower`:
-//   refine  of a plan: isolated durations of every action, then the schedule's recurrence (docs/search.md, "Refine")
+//   refine  of a plan: one rank of every role, played together in time order (docs/search.md, "Refine")
 //   screen  of a strategy, by the hundred thousand: closed forms over numbers measured once per shape (estimate_screen.h)
 #pragma once
 
@@ -42,10 +42,7 @@ std::vector<StageDurations> stage_durations(const Plan& plan, const Cluster& clu
 
 // `microbatches`: as if the iteration had so many, when they are more than the plan's; every further one takes what the
 // schedule's recurrence says. Throws Error when the schedule's lists deadlock.
-// Stages that share a link are played together, unless they are to be apart: many times faster.
-enum class SharedStages : std::uint8_t { Together, Apart };
-Estimate refine(const Lowered& lowered, const Cluster& cluster, int microbatches = 0,
-                SharedStages shared = SharedStages::Together);
+Estimate refine(const Lowered& lowered, const Cluster& cluster, int microbatches = 0);
 
 // The spans of `refine`, one per instruction, one class per role, for what wants to look at an iteration without simulating
 // it. No links, no plan hash.

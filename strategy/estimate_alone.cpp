@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <tuple>
 
 namespace foreshard {
+
+constexpr double kFull = 1 + 1e-9;
 
 std::vector<RankId> AloneTimes::neighbours(RoleId role) const {
   const RankId first = ranks_.first(role);
@@ -116,12 +119,14 @@ void AloneTimes::tell_links_apart() {
   for (std::size_t link = class_of_.size(); link-- > 0;)
     first[static_cast<std::size_t>(class_of_[link])] = {static_cast<std::int32_t>(link)};
   telling_.assign(kinds_.size(), {});
+  crossed_.assign(kinds_.size(), {});
   bandwidth_.assign(static_cast<std::size_t>(classes_), 0);
   for (std::size_t kind = 0; kind < kinds_.size(); ++kind)
     for (const Load& load : kinds_[kind].loads) {
       const int which = class_of_[load.link.index()];
       if (first[static_cast<std::size_t>(which)] != load.link) continue;
       telling_[kind].push_back({which, load.crossings, load.own});
+      crossed_[kind].push_back({which, load.crossings * kinds_[kind].rate / network_.link(load.link).bandwidth.value});
       bandwidth_[static_cast<std::size_t>(which)] = network_.link(load.link).bandwidth.value;
     }
 }
@@ -129,28 +134,40 @@ void AloneTimes::tell_links_apart() {
 // Filling up: all rates grow together until a link is full; who crosses it stays there, the others go on.
 std::vector<double> AloneTimes::shared_out(const std::vector<int>& kinds) {
   tell_links_apart();
+  left_.resize(bandwidth_.size()), growing_.resize(bandwidth_.size()), limits_.resize(bandwidth_.size());
+  std::vector<int> classes;
+  for (const int kind : kinds)
+    for (const ClassLoad& load : telling_[static_cast<std::size_t>(kind)]) classes.push_back(load.which);
+  std::sort(classes.begin(), classes.end());
+  classes.erase(std::unique(classes.begin(), classes.end()), classes.end());
+  for (const int each : classes) {
+    const auto which = static_cast<std::size_t>(each);
+    left_[which] = bandwidth_[which], growing_[which] = 0, limits_[which] = 0;
+  }
+  for (const int kind : kinds)
+    for (const ClassLoad& load : telling_[static_cast<std::size_t>(kind)])
+      growing_[static_cast<std::size_t>(load.which)] += load.crossings,
+          limits_[static_cast<std::size_t>(load.which)] += load.own;
   std::vector<double> rates(kinds.size(), -1);
-  for (std::size_t fixed = 0; fixed < kinds.size();) {
-    left_ = bandwidth_;
-    growing_.assign(bandwidth_.size(), 0);
-    limits_.assign(bandwidth_.size(), 0);
-    for (std::size_t i = 0; i < kinds.size(); ++i)
-      for (const ClassLoad& load : telling_[static_cast<std::size_t>(kinds[i])]) {
-        const auto which = static_cast<std::size_t>(load.which);
-        if (rates[i] < 0)
-          growing_[which] += load.crossings, limits_[which] |= static_cast<char>(load.own);
-        else
-          left_[which] -= load.crossings * rates[i];
-      }
+  for (;;) {
     double least = std::numeric_limits<double>::infinity();
     int full = -1;
-    for (std::size_t which = 0; which < bandwidth_.size(); ++which)
-      if (limits_[which] != 0 && left_[which] / growing_[which] < least)
-        least = left_[which] / growing_[which], full = static_cast<int>(which);
+    for (const int each : classes) {
+      const auto which = static_cast<std::size_t>(each);
+      if (limits_[which] > 0 && left_[which] / growing_[which] < least) least = left_[which] / growing_[which], full = each;
+    }
     if (full < 0) break;
-    for (std::size_t i = 0; i < kinds.size(); ++i)
-      for (const ClassLoad& load : telling_[static_cast<std::size_t>(kinds[i])])
-        if (rates[i] < 0 && load.which == full && load.own) rates[i] = std::max(0.0, least), ++fixed;
+    least = std::max(0.0, least);
+    for (std::size_t i = 0; i < kinds.size(); ++i) {
+      const std::vector<ClassLoad>& loads = telling_[static_cast<std::size_t>(kinds[i])];
+      const auto stays = [&](const ClassLoad& load) { return load.which == full && load.own; };
+      if (rates[i] >= 0 || std::none_of(loads.begin(), loads.end(), stays)) continue;
+      rates[i] = least;
+      for (const ClassLoad& load : loads) {
+        const auto which = static_cast<std::size_t>(load.which);
+        left_[which] -= load.crossings * least, growing_[which] -= load.crossings, limits_[which] -= load.own;
+      }
+    }
   }
   for (std::size_t i = 0; i < kinds.size(); ++i) {
     const double alone = kinds_[static_cast<std::size_t>(kinds[i])].rate;
@@ -175,13 +192,41 @@ bool AloneTimes::meet(int a, int b) const {
   return false;
 }
 
+std::vector<char> AloneTimes::undisturbed(const std::vector<int>& kinds) const {
+  std::map<LinkId, double> asked;  // bytes per second when all are as fast as alone
+  for (const int kind : kinds)
+    for (const Load& load : kinds_[static_cast<std::size_t>(kind)].loads)
+      asked[load.link] += load.crossings * kinds_[static_cast<std::size_t>(kind)].rate;
+  std::vector<char> result(kinds_.size(), true);
+  for (const int kind : kinds)
+    for (const Load& load : kinds_[static_cast<std::size_t>(kind)].loads)
+      if (asked.at(load.link) > network_.link(load.link).bandwidth.value * kFull)
+        result[static_cast<std::size_t>(kind)] = false;
+  return result;
+}
+
+const std::vector<AloneTimes::Crossing>& AloneTimes::crossed(int kind) {
+  tell_links_apart();
+  return crossed_[static_cast<std::size_t>(kind)];
+}
+
+int AloneTimes::crossings() {
+  tell_links_apart();
+  return classes_;
+}
+
+double AloneTimes::per_byte(int kind) const {
+  if (kind < 0) return 0;
+  const Kind& known = kinds_[static_cast<std::size_t>(kind)];
+  return known.seconds / known.bytes;
+}
+
 double AloneTimes::on_links(RoleId role, const Instruction& instruction, const Cost& cost) {
+  const auto* what = std::get_if<Collective>(&instruction.what);
   const int found = kind(role, instruction);
   if (found < 0) return 0;
-  const Kind& known = kinds_[static_cast<std::size_t>(found)];
-  if (const auto* what = std::get_if<Collective>(&instruction.what))
-    return cost.wire_factor * known.seconds * static_cast<double>(what->bytes.value) / known.bytes;
-  return cost.wire_factor * known.seconds * static_cast<double>(std::get<Exchange>(instruction.what).bytes.value);
+  const Bytes bytes = what ? what->bytes : std::get<Exchange>(instruction.what).bytes;
+  return cost.wire_factor * per_byte(found) * static_cast<double>(bytes.value);
 }
 
 double AloneTimes::receive(RoleId role, const Exchange& what, const Cost& cost) {

@@ -3,7 +3,7 @@
 // links. Internal to strategy/.
 #pragma once
 
-#include <map>
+#include <unordered_map>
 #include <variant>
 #include <vector>
 
@@ -22,6 +22,7 @@ class AloneTimes {
   double duration(RoleId role, const Instruction& instruction, const Cost& cost);
   // The part of it on the links; what is left is before the first byte.
   double on_links(RoleId role, const Instruction& instruction, const Cost& cost);
+  double per_byte(int kind) const;  // of a collective's size or of a transfer
   // Of the transfer that a receive stands at the end of: as long as one the other way.
   double receive(RoleId role, const Exchange& what, const Cost& cost);
 
@@ -32,6 +33,16 @@ class AloneTimes {
   const std::vector<double>& speeds(const std::vector<int>& kinds);
   // Whether two kinds cross a link, in one direction.
   bool meet(int a, int b) const;
+  // [kind] whether nobody shares its links even if all `kinds` are under way at once (those of a plan, one that may stand there twice
+  // at once, twice): no link that it crosses is full then.
+  std::vector<char> undisturbed(const std::vector<int>& kinds) const;
+  // What a kind crosses, links that all kinds cross alike once, and which part of such a link it takes alone.
+  struct Crossing {
+    int which = 0;  // below crossings()
+    double share = 0;
+  };
+  const std::vector<Crossing>& crossed(int kind);
+  int crossings();
 
  private:
   struct Load {
@@ -57,7 +68,14 @@ class AloneTimes {
   Network network_;
   Ranks ranks_;
   std::vector<Kind> kinds_ = {};
-  std::map<std::vector<int>, std::vector<double>> speeds_ = {};
+  struct Hash {
+    std::size_t operator()(const std::vector<int>& kinds) const {
+      std::size_t sum = kinds.size();
+      for (const int kind : kinds) sum = sum * 1'000'003 + static_cast<std::size_t>(kind);
+      return sum;
+    }
+  };
+  std::unordered_map<std::vector<int>, std::vector<double>, Hash> speeds_ = {};
   // Links of equal bandwidth that all kinds cross alike say the same: a cluster has thousands, and few that differ.
   std::vector<int> class_of_ = {};  // [link]
   int classes_ = 1;
@@ -68,8 +86,9 @@ class AloneTimes {
   };
   std::vector<std::vector<ClassLoad>> telling_ = {};  // [kind] loads of each class, one of its links
   std::vector<double> bandwidth_ = {};                // [class] of a link
+  std::vector<std::vector<Crossing>> crossed_ = {};   // [kind]
   std::vector<double> left_ = {}, growing_ = {};      // [class] while rates are found
-  std::vector<char> limits_ = {};
+  std::vector<int> limits_ = {};                      // [class] how many kinds grow and are held up there
 };
 
 }  // namespace foreshard

@@ -1,4 +1,4 @@
-// Isolated durations of a plan's actions, and the schedule's recurrence over them.
+// refine: a plan in time order. Isolated durations of its actions, and the schedule's recurrence over them.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -8,8 +8,8 @@
 #include "core/ranks.h"
 #include "strategy/estimate.h"
 #include "strategy/estimate_alone.h"
+#include "strategy/estimate_iteration.h"
 #include "strategy/estimate_solo.h"
-#include "strategy/estimate_together.h"
 #include "strategy/schedule.h"
 
 namespace foreshard {
@@ -26,9 +26,7 @@ const char* name_of(BoundBy bound) {
 
 namespace {
 
-constexpr int kBefore = 3;                       // actions that are played before the one that is measured
-constexpr int kPasses = 5, kPassesTogether = 8;  // over the last backwards
-constexpr double kSettled = 1e-6;                // of the whole
+constexpr int kBefore = 3;  // actions that are played before the one that is measured
 
 struct Steady {
   double seconds = 0, communication = 0;
@@ -41,8 +39,7 @@ Steady steady(const Plan& plan, AloneTimes& alone, RoleId role, int index) {
   Solo solo(plan, alone, role);
   std::size_t added = 0;
   for (int i = std::max(0, index - kBefore); i <= index; ++i) {
-    if (actions[static_cast<std::size_t>(i)].does.empty())
-      continue;  // gathers before the first forwards: late_start() has them
+    if (actions[static_cast<std::size_t>(i)].does.empty()) continue;  // gathers before the first forwards
     solo.add(actions[static_cast<std::size_t>(i)]);
     ++added;
   }
@@ -114,117 +111,6 @@ ScheduleTimes<double> schedule_times(const std::vector<StageDurations>& stages, 
     times.hops.push_back(overlapped ? stage.hop : 0);
   }
   return times;
-}
-
-// Actions of one rank as they were played: {position in its list, which one that was added}.
-using Played = std::vector<std::pair<std::size_t, std::size_t>>;
-
-// From the last backward of a rank's first chunk to have one on, with the reductions in them, then what no backward belongs to.
-Played add_finish(const Plan& plan, RoleId role, const std::vector<ScheduleOp>& list, const std::vector<double>& begins,
-                  Solo& solo, std::size_t& added) {
-  Played played;
-  std::size_t position = 0;
-  bool in_last = false;
-  for (const Action& action : plan.roles[role.index()].actions) {
-    const bool work = !action.does.empty() && action.does.front().work != Work::Update;
-    if (work) {
-      const ScheduleOp& op = list[position];
-      in_last |= op.microbatch + 1 == plan.microbatches && (op.work == Work::B || op.work == Work::W);
-      if (in_last) solo.wait_until(begins[position]), played.emplace_back(position, added);
-      ++position;
-    }
-    if (in_last) solo.add(action), ++added;  // updates, and reductions that belong to no backward
-  }
-  return played;
-}
-
-// How long the actions took. The first one has nobody before it whose collectives are still under way: at least `usual`.
-void read_durations(const Solo& solo, const Played& played, const std::vector<double>& begins, double usual,
-                    std::vector<double>& exact) {
-  for (std::size_t i = 0; i < played.size(); ++i) {
-    const auto [position, index] = played[i];
-    const double before = i > 0 ? solo.compute_end(played[i - 1].second) : 0, end = solo.compute_end(index);
-    exact[position] = end - std::max(begins[position], before);
-    if (i == 0) exact[position] = std::max(exact[position], usual);
-  }
-}
-
-// When the last rank is done. Reductions slow the last backwards; what follows comes later, and so do meetings of stages. A few passes
-// settle that. `together`: the ranks share links.
-double finish_all(const Plan& plan, AloneTimes& alone, const ScheduleLists& lists, ScheduleTimes<double> times,
-                  const ScheduleTiming<double>& usual, bool together) {
-  const int passes = together ? kPassesTogether : kPasses;
-  ScheduleTiming<double> timing = usual;
-  Meetings known;
-  double last = 0;
-  for (int pass = 1;; ++pass) {
-    Meetings found;
-    double end = 0;
-    const std::vector<std::vector<double>> before = std::exchange(times.exact, {});
-    for (const auto& list : lists) times.exact.emplace_back(list.size(), -1.0);
-    const auto read = [&](const Solo& solo, const Played& played, std::size_t r) {
-      end = std::max(end, solo.end());
-      const std::size_t first = played.front().first;
-      read_durations(solo, played, timing.begin[r], usual.end[r][first] - usual.begin[r][first], times.exact[r]);
-    };
-    Solo all(plan, alone, {static_cast<std::int32_t>(plan.roles.size()) - 1}, &known, &found);
-    std::vector<Played> played(plan.roles.size());
-    std::size_t added = 0;
-    for (std::size_t r = plan.roles.size(); r-- > 0;) {
-      const RoleId role{static_cast<std::int32_t>(r)};
-      if (together) {
-        all.turn_to(role);
-        played[r] = add_finish(plan, role, lists[r], timing.begin[r], all, added);
-        continue;
-      }
-      Solo solo(plan, alone, role, &known, &found);
-      std::size_t own = 0;
-      played[r] = add_finish(plan, role, lists[r], timing.begin[r], solo, own);
-      solo.run();
-      read(solo, played[r], r);
-    }
-    if (together) all.run();
-    for (std::size_t r = 0; together && r < played.size(); ++r) read(all, played[r], r);
-    for (std::size_t r = 0; pass > 2 && r < before.size(); ++r)  // or two states may follow each other for ever
-      for (std::size_t k = 0; k < before[r].size(); ++k) times.exact[r][k] = (times.exact[r][k] + before[r][k]) / 2;
-    timing = *evaluate(lists, times);
-    end = std::max(end, timing.makespan);
-    if (pass == passes || (found == known && std::abs(end - last) <= kSettled * end)) return end;
-    known = std::move(found), last = end;
-  }
-}
-
-// Parameters that are gathered beside the first forwards hold them up: by how much the first backward of the worst rank comes
-// later. What follows is as late.
-double late_start(const Plan& plan, AloneTimes& alone, const ScheduleLists& lists, const ScheduleTiming<double>& timing,
-                  bool together) {
-  double latest = 0;
-  Solo all(plan, alone, {0});
-  std::vector<std::pair<std::size_t, double>> lasts;  // which one that was added, when it ends in `timing`
-  std::size_t added = 0;
-  for (std::size_t role = 0; role < plan.roles.size(); ++role) {
-    std::optional<Solo> own;
-    if (!together) own.emplace(plan, alone, RoleId{static_cast<std::int32_t>(role)}), added = 0;
-    Solo& solo = together ? all : *own;
-    solo.turn_to({static_cast<std::int32_t>(role)});
-    std::size_t position = 0, last = 0;
-    for (const Action& action : plan.roles[role].actions) {
-      const bool work = !action.does.empty() && action.does.front().work != Work::Update;
-      if (work && (position == lists[role].size() || lists[role][position].work != Work::F)) break;
-      if (work) solo.wait_until(timing.begin[role][position]);
-      solo.add(action);
-      if (work) last = added, ++position;
-      ++added;
-    }
-    if (position > 0) lasts.emplace_back(last, timing.end[role][position - 1]);
-    if (together) continue;
-    solo.run();
-    if (position > 0) latest = std::max(latest, solo.compute_end(last) - lasts.back().second);
-  }
-  if (!together) return latest;
-  all.run();
-  for (const auto& [last, end] : lasts) latest = std::max(latest, all.compute_end(last) - end);
-  return latest;
 }
 
 BoundBy bound(const Estimate& e) {
@@ -305,46 +191,33 @@ void play_alone(const Plan& plan, AloneTimes& alone, const ScheduleLists& lists,
   estimate.compute = {each * all - estimate.communication.value};
 }
 
-// The schedule's recurrence over the stages' times, then what no backward belongs to.
-void play_stages(const Plan& plan, AloneTimes& alone, const Strategy& s, const ScheduleLists& lists, int microbatches,
-                 bool together, Estimate& estimate) {
-  std::vector<StageDurations> stages = measure(plan, alone);
-  if (together)
-    stages = measure_together(plan, alone, stages, [&](const auto& durations) { return timing_of(s, lists, durations); });
-  const ScheduleTiming<double> timing = timing_of(s, lists, stages);
+// All ranks together, in time order. Micro-batches that the plan does not have take what the schedule's recurrence says.
+void play_stages(const Plan& plan, AloneTimes& alone, const Strategy& s, int microbatches, Estimate& estimate) {
+  const Iteration played = play_iteration(plan, alone);
   const int all = std::max(microbatches, plan.microbatches);
-  const double further = all > plan.microbatches ? timing_of(s, lists_of(s, all), stages).makespan - timing.makespan : 0.0;
-  const ScheduleTimes<double> times = schedule_times(stages, schedule_entry(*s.schedule).splits, s.overlap.p2p);
-  double end = finish_all(plan, alone, lists, times, timing, together);
-  if (s.overlap.parameters && (s.zero == 1 || s.zero == 2) && s.dp * s.cp > 1)
-    end += late_start(plan, alone, lists, timing, together);
-  for (int role = 0; role < s.pp; ++role) {
-    double compute = 0, talk = 0;
-    for (int chunk = 0; chunk < s.virtual_stages; ++chunk) {
-      const auto stage = static_cast<std::size_t>(stage_of(*s.schedule, role, chunk, s.pp));
-      compute += (stages[stage].forward + stages[stage].backward - stages[stage].communication) * all;
-      talk += stages[stage].communication * all;
-    }
-    if (compute + talk > estimate.compute.value + estimate.communication.value)
-      estimate.compute = {compute}, estimate.communication = {talk};
-  }
-  estimate.time = {end + further};
-  estimate.skew = {skew_of(s, lists, plan.microbatches, stages, timing.makespan)};
-  estimate.tail = {end - timing.makespan};
+  const double times = static_cast<double>(all) / plan.microbatches;
+  estimate.time = {played.end};
+  estimate.tail = {played.end - played.last_backward};
+  estimate.compute = {played.compute * times}, estimate.communication = {played.communication * times};
+  if (all == plan.microbatches && !schedule_entry(*s.schedule).splits) return;
+  const std::vector<StageDurations> stages = measure(plan, alone);
+  const ScheduleLists lists = lists_of(s, plan.microbatches);
+  const double makespan = timing_of(s, lists, stages).makespan;
+  if (all > plan.microbatches) estimate.time.value += timing_of(s, lists_of(s, all), stages).makespan - makespan;
+  estimate.skew = {skew_of(s, lists, plan.microbatches, stages, makespan)};
 }
 
 }  // namespace
 
-Estimate refine(const Lowered& lowered, const Cluster& cluster, int microbatches, SharedStages shared) {
+Estimate refine(const Lowered& lowered, const Cluster& cluster, int microbatches) {
   const Plan& plan = lowered.plan;
   const Strategy& s = lowered.strategy;
   AloneTimes alone(plan, cluster);
-  const ScheduleLists lists = lists_of(s, plan.microbatches);
   Estimate estimate;
   if (plan.roles.size() == 1)
-    play_alone(plan, alone, lists, microbatches, estimate);
+    play_alone(plan, alone, lists_of(s, plan.microbatches), microbatches, estimate);
   else
-    play_stages(plan, alone, s, lists, microbatches, shared == SharedStages::Together && stages_meet(plan, alone), estimate);
+    play_stages(plan, alone, s, microbatches, estimate);
   estimate.bound_by = bound(estimate);
   add_memory(plan, cluster, estimate);
   return estimate;

@@ -13,33 +13,21 @@ constexpr double kDone = 1e-15;      // seconds of work that rounding leaves
 
 }  // namespace
 
-Solo::Solo(const Plan& plan, AloneTimes& alone, RoleId role, const Meetings* known, Meetings* found)
-    : plan_(plan), alone_(alone), known_(known), found_(found) {
-  turn_to(role);
-}
-
-void Solo::turn_to(RoleId role) {
-  for (current_ = 0; current_ < parts_.size(); ++current_)
-    if (parts_[current_].role == role) return;
-  Part part{.role = role, .costs = &plan_.costs.front(), .first_lane = lanes_.size()};
+Solo::Solo(const Plan& plan, AloneTimes& alone, RoleId role)
+    : plan_(plan), alone_(alone), role_(role), costs_(&plan.costs.front()) {
   for (const CostTable& table : plan_.costs)
-    if (table.device_kind == plan_.roles[role.index()].device_kind) part.costs = &table;
-  lanes_.resize(lanes_.size() + plan_.roles[role.index()].streams.size());
-  parts_.push_back(std::move(part));
+    if (table.device_kind == plan_.roles[role.index()].device_kind) costs_ = &table;
+  lanes_.resize(plan_.roles[role.index()].streams.size());
 }
 
 Solo::Step Solo::step_of(const Instruction& run, const Cost& cost) {
-  Step step{.run = &run,
-            .part = current_,
-            .lane = part().first_lane + run.stream.index(),
-            .setup = to_seconds(cost.busy).value,
-            .share = cost.sm_share};
+  Step step{.run = &run, .lane = run.stream.index(), .setup = to_seconds(cost.busy).value, .share = cost.sm_share};
   if (std::holds_alternative<Compute>(run.what)) {
     step.work = std::exchange(step.setup, 0.0);
     return step;
   }
-  step.kind = alone_.kind(part().role, run);
-  step.work = alone_.on_links(part().role, run, cost);
+  step.kind = alone_.kind(role_, run);
+  step.work = alone_.on_links(role_, run, cost);
   return step;
 }
 
@@ -47,7 +35,7 @@ Solo::Step Solo::step_of(const Instruction& run, const Cost& cost) {
 void Solo::bind(const Instruction& run, const Action& action, std::int32_t first, Step& step) const {
   for (const std::int32_t after : run.after) step.after.push_back(first + after);
   for (const EventUse& wait : run.waits)
-    if (const auto found = part().events.find({wait.event.value, slot(wait.slot, action)}); found != part().events.end())
+    if (const auto found = events_.find({wait.event.value, slot(wait.slot, action)}); found != events_.end())
       step.after.push_back(found->second);
 }
 
@@ -62,26 +50,14 @@ void Solo::add(const Action& action) {
     step.action = number, step.instruction = static_cast<std::int32_t>(i);
     bind(run, action, first, step);
     if (run.stream.value == 0) {
-      step.not_before = std::exchange(part().not_before, 0.0);
-      part().last_compute = index;
+      step.not_before = std::exchange(not_before_, 0.0);
+      newest_compute_ = index;
     }
-    for (const EventUse& record : run.records) part().events[{record.event.value, slot(record.slot, action)}] = index;
+    for (const EventUse& record : run.records) events_[{record.event.value, slot(record.slot, action)}] = index;
     lanes_[step.lane].steps.push_back(index);
     steps_.push_back(std::move(step));
   }
-  last_compute_.push_back(part().last_compute);
-}
-
-// A collective of several roles begins when the last of them is there.
-double Solo::allowed(const Step& step, double ready) {
-  const double when = std::max(ready, step.not_before);
-  const auto* what = std::get_if<Collective>(&step.run->what);
-  if (!found_ || !what || plan_.groups[what->group.index()].roles.size() < 2) return when;
-  const std::pair<std::int32_t, int> key{what->group.value, uses_[{step.part, what->group.value}]++};
-  double& last = (*found_)[key];
-  last = std::max(last, when);
-  const auto entry = known_->find(key);
-  return entry == known_->end() ? when : std::max(when, entry->second);
+  last_compute_.push_back(newest_compute_);
 }
 
 // The next step of a lane, if what it waits for is done. A step without work is over at once.
@@ -93,18 +69,17 @@ bool Solo::begin_one(std::size_t number) {
   if (step.begin < 0) {
     for (const std::int32_t after : step.after)
       if (steps_[static_cast<std::size_t>(after)].end < 0) return false;
-    step.begin = allowed(step, now_);
+    step.begin = std::max(now_, step.not_before);
   }
   if (step.begin > now_) return false;
   ++lane.next;
   Running under_way{.step = index,
-                    .part = step.part,
                     .setup = step.setup,
                     .work = step.work,
                     .share = step.share,
                     .kind = step.kind,
                     .computes = std::holds_alternative<Compute>(step.run->what),
-                    .aside = number != parts_[step.part].first_lane};
+                    .aside = number != 0};
   if (const auto* what = std::get_if<Exchange>(&step.run->what); what && !what->to) {
     under_way.step = -1;
     running_.push_back(under_way);
@@ -121,16 +96,15 @@ bool Solo::begin_one(std::size_t number) {
 }
 
 void Solo::set_speeds() {
-  for (Part& part : parts_) part.taken = 0;
+  double taken = 0;
   talking_.clear();
   for (std::size_t i = 0; i < running_.size(); ++i) {
     const Running& each = running_[i];
-    if (each.aside && !each.computes) parts_[each.part].taken += each.share;
+    if (each.aside && !each.computes) taken += each.share;
     if (each.setup <= 0 && each.kind >= 0) talking_.emplace_back(each.kind, i);
   }
-  for (Running& each : running_) each.speed = each.computes ? std::max(kLeastLeft, 1 - parts_[each.part].taken) : 1;
+  for (Running& each : running_) each.speed = each.computes ? std::max(kLeastLeft, 1 - taken) : 1;
   if (talking_.size() < 2) return;
-  if (parts_.size() > 1) std::sort(talking_.begin(), talking_.end());  // the same kinds again and again, in any order
   kinds_.clear();
   for (const auto& [kind, i] : talking_) kinds_.push_back(kind);
   const std::vector<double>& speeds = alone_.speeds(kinds_);
@@ -187,7 +161,7 @@ void Solo::run() {
 void Solo::write(std::vector<Span>& spans, std::int32_t number) const {
   for (const Step& step : steps_) {
     const Nanoseconds from = to_nanoseconds(Seconds{step.begin}), to = to_nanoseconds(Seconds{step.end});
-    spans.push_back({.who = {parts_[step.part].role.value},
+    spans.push_back({.who = {role_.value},
                      .action = number + step.action,
                      .instruction = step.instruction,
                      .stream = step.run->stream,
@@ -197,19 +171,12 @@ void Solo::write(std::vector<Span>& spans, std::int32_t number) const {
   }
 }
 
-double Solo::role_end(RoleId role) const {
-  double end = 0;
-  for (const Step& step : steps_)
-    if (parts_[step.part].role == role) end = std::max(end, step.end);
-  return end;
-}
-
 double Solo::talk(const Action& action) {
   const Segment& segment = plan_.segments[action.segment.index()];
   double seconds = 0;
   for (std::size_t i = 0; i < segment.instructions.size(); ++i)
     if (const Instruction& run = segment.instructions[i]; run.stream.value == 0 && std::holds_alternative<Collective>(run.what))
-      seconds += alone_.duration(part().role, run, cost(action.segment, i));
+      seconds += alone_.duration(role_, run, cost(action.segment, i));
   return seconds;
 }
 
@@ -217,8 +184,7 @@ double Solo::send(SegmentId id) {
   const Segment& segment = plan_.segments[id.index()];
   for (std::size_t i = 0; i < segment.instructions.size(); ++i) {
     const auto* what = std::get_if<Exchange>(&segment.instructions[i].what);
-    if (what && what->to && what->to->role_shift != 0)
-      return alone_.duration(part().role, segment.instructions[i], cost(id, i));
+    if (what && what->to && what->to->role_shift != 0) return alone_.duration(role_, segment.instructions[i], cost(id, i));
   }
   return 0;
 }

@@ -1,6 +1,5 @@
 // One rank playing its actions with nobody else about: its streams, its events, its transfers. Communications of different
-// streams share the links they meet on, as on the simulator, and slow the computes beside them. Or one rank of each of several
-// roles, which share links only: what one waits for from another is up to wait_until(). Internal to strategy/.
+// streams share the links they meet on, as on the simulator, and slow the computes beside them. Internal to strategy/.
 #pragma once
 
 #include <cstdint>
@@ -14,24 +13,17 @@
 
 namespace foreshard {
 
-// Collectives of several roles begin when the last of them is there: `known` says when, as far as an earlier pass has found out,
-// and what this one finds goes to `found`.
-using Meetings = std::map<std::pair<std::int32_t, int>, double>;  // {group, how manieth use}
-
 // add() the actions in issue order, then run(), then ask. What a peer would delay is in the schedule's recurrence.
 class Solo {
  public:
-  Solo(const Plan& plan, AloneTimes& alone, RoleId role, const Meetings* known = nullptr, Meetings* found = nullptr);
+  Solo(const Plan& plan, AloneTimes& alone, RoleId role);
 
-  // The actions that follow are those of another role; back to an earlier one is allowed.
-  void turn_to(RoleId role);
   // The computes of the next action do not begin before.
-  void wait_until(double when) { part().not_before = std::max(part().not_before, when); }
+  void wait_until(double when) { not_before_ = std::max(not_before_, when); }
   void add(const Action& action);
   void run();
 
   double compute_end(std::size_t added) const { return compute_ends_[added]; }  // of the compute stream, after that action
-  double role_end(RoleId role) const;
   double end() const { return end_; }
   // A span per instruction, in issue order; `number` of the first action that was added.
   void write(std::vector<Span>& spans, std::int32_t number) const;
@@ -43,7 +35,7 @@ class Solo {
   // Setup, then bytes on the links, or a compute.
   struct Step {
     const Instruction* run = nullptr;
-    std::size_t part = 0, lane = 0;
+    std::size_t lane = 0;
     std::int32_t action = 0, instruction = 0;  // as added
     double setup = 0, work = 0, share = 0;     // seconds alone; of the compute units
     int kind = -1;                             // of traffic
@@ -56,19 +48,9 @@ class Solo {
     std::size_t next = 0;
     std::int32_t running = -1;
   };
-  struct Part {
-    RoleId role = {};
-    const CostTable* costs = nullptr;                                           // of the role's devices
-    std::size_t first_lane = 0;                                                 // its streams are the lanes from here on
-    std::int32_t last_compute = -1;                                             // the newest step on the compute stream
-    std::map<std::pair<std::int32_t, std::int32_t>, std::int32_t> events = {};  // {event, slot}: the newest record
-    double not_before = 0;
-    double taken = 0;  // share of the compute units, of what is under way
-  };
   // What is under way: a step of a lane, or a receive, which holds nobody up but has a kernel and bytes.
   struct Running {
     std::int32_t step = -1;  // -1: a receive
-    std::size_t part = 0;
     double setup = 0, work = 0, share = 0;
     int kind = -1;
     bool computes = false, aside = false;  // aside: on another stream than the computes
@@ -78,23 +60,20 @@ class Solo {
   Step step_of(const Instruction& run, const Cost& cost);
   void bind(const Instruction& run, const Action& action, std::int32_t first, Step& step) const;
   bool begin_one(std::size_t lane);
-  double allowed(const Step& step, double ready);
   void finish(std::int32_t step);
   void set_speeds();
   double next_moment() const;
   void advance(double to);
-  Part& part() { return parts_[current_]; }
-  const Part& part() const { return parts_[current_]; }
-  const Cost& cost(SegmentId segment, std::size_t i) const { return part().costs->by_segment[segment.index()][i]; }
+  const Cost& cost(SegmentId segment, std::size_t i) const { return costs_->by_segment[segment.index()][i]; }
   static std::int32_t slot(const Slot& slot, const Action& action);
 
   const Plan& plan_;
   AloneTimes& alone_;
-  std::vector<Part> parts_ = {};
-  std::size_t current_ = 0;
-  const Meetings* known_;
-  Meetings* found_;
-  std::map<std::pair<std::size_t, std::int32_t>, int> uses_ = {};  // {part, group}: of groups of several roles
+  RoleId role_;
+  const CostTable* costs_;                                                     // of the role's devices
+  std::int32_t newest_compute_ = -1;                                           // step on the compute stream
+  std::map<std::pair<std::int32_t, std::int32_t>, std::int32_t> events_ = {};  // {event, slot}: the newest record
+  double not_before_ = 0;
   std::vector<Step> steps_ = {};
   std::vector<Lane> lanes_ = {};
   std::vector<std::int32_t> last_compute_ = {};  // [action]: the newest step on the compute stream; -1: none yet

@@ -24,7 +24,6 @@ constexpr double kMemorySlack = 1.05;   // the screen's memory is this far off a
 constexpr std::size_t kVariants = 16;   // of a family, that screening keeps
 constexpr std::size_t kOfZero = 6;      // of these, with one ZeRO stage
 constexpr std::size_t kPolished = 12;   // families whose variants are all refined
-constexpr std::size_t kSettled = 12;    // best families whose stages are played together in the end
 constexpr std::size_t kLastMoment = 4;  // families that are refined after an interrupt
 constexpr int kLastPoints = 100'000;    // points that each thread screens after an interrupt, when none had been found before
 constexpr double kNear = 1.04;          // variants this far behind the best of their family and ZeRO stage have lost
@@ -254,8 +253,6 @@ class Searching {
     for (const auto& bin : bins)
       if (bin) thin.push_back({{*bin}});
     result.front = front_of(refine_best(thin, thin.size(), result));
-    settle(result.front, result.front.size());
-    result.front = front_of(std::move(result.front));
     if (!stopped()) result.sample = refine_sample(tallies, result);
     result.interrupted |= stopped();
     if (result.ranked.empty() && result.interrupted) return Infeasible{.reason = "interrupted before a strategy was found"};
@@ -318,23 +315,11 @@ class Searching {
     std::stable_sort(found.begin(), found.end(), better);
     std::vector<Candidate> candidates;
     for (auto& [candidate, family] : found) candidates.push_back(std::move(candidate));
-    if (options_.objective != Objective::Memory) settle(candidates, kSettled);
     return candidates;
   }
 
-  void settle(std::vector<Candidate>& ranked, std::size_t most) {
-    if (shared_ == SharedStages::Together) return;
-    foreshard::settle(ranked, most, [&](const std::vector<Candidate*>& next) {
-      in_parallel(next.size(), 1, 0, [&](std::size_t i, std::size_t) {
-        const auto answer = lower(model_, cluster_, next[i]->strategy, {.profile = options_.profile});
-        if (const auto* lowered = std::get_if<Lowered>(&answer)) rate(*next[i], *lowered, SharedStages::Together);
-      });
-      return !stopped();
-    });
-  }
-
-  void rate(Candidate& candidate, const Lowered& lowered, SharedStages shared) const {
-    candidate.estimate = refine(lowered, cluster_, 0, shared);
+  void rate(Candidate& candidate, const Lowered& lowered) const {
+    candidate.estimate = refine(lowered, cluster_);
     candidate.score = score(options_.objective, candidate.point, candidate.estimate.time.value,
                             static_cast<double>(candidate.estimate.peak.value));
   }
@@ -405,7 +390,7 @@ class Searching {
     if (std::holds_alternative<Infeasible>(answer)) return {};
     const Lowered& lowered = std::get<Lowered>(answer);
     Candidate candidate{.point = kept.point, .strategy = lowered.strategy, .screened = kept.screened};
-    rate(candidate, lowered, shared_);
+    rate(candidate, lowered);
     if (options_.found) {
       const std::scoped_lock lock(untold_mutex_);
       untold_.push_back(candidate);
@@ -423,11 +408,6 @@ class Searching {
   mutable std::atomic<bool> found_ = false;            // any point that seems to fit
   tbb::global_control limit_{tbb::global_control::max_allowed_parallelism, static_cast<std::size_t>(threads_of(options_))};
   tbb::task_arena arena_ = {};
-  // Where GPUs share a NIC, stages that meet there decide which variant is best. Elsewhere only the best are played so, which takes long.
-  SharedStages shared_ = std::any_of(cluster_.nodes.begin(), cluster_.nodes.end(),
-                                     [](const auto& node) { return node.shape.nics < node.shape.gpus; })
-                             ? SharedStages::Together
-                             : SharedStages::Apart;
   int threads_ = 1, most_ = options_.shortlist, wanted_ = options_.refine;  // kept by screening, refined
   std::optional<Screen> screen_ = {};
   std::optional<SearchCosts> costs_ = {};  // with a screen

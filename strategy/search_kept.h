@@ -119,11 +119,6 @@ struct Tally {
 
 std::vector<Candidate> front_of(std::vector<Candidate> all);  // of those sorted by time: each needs less memory than all before
 
-// Stages that meet on a link take no less time together than apart, so who stands behind the best when these have been played together stays
-// there: played are those among the first `most`, until all of them have been. False: stopped.
-using PlayTogether = std::function<bool(const std::vector<Candidate*>&)>;
-void settle(std::vector<Candidate>& ranked, std::size_t most, const PlayTogether& play);
-
 // All threads together: the best `most` families in order, without variants that another thread would have passed over.
 std::vector<Family> merged(const std::vector<Tally>& tallies, int most);
 

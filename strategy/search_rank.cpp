@@ -49,20 +49,6 @@ std::vector<Candidate> front_of(std::vector<Candidate> all) {
   return front;
 }
 
-void settle(std::vector<Candidate>& ranked, std::size_t most, const PlayTogether& play) {
-  std::vector<std::pair<Candidate, bool>> all;  // whether it has been played
-  for (Candidate& candidate : ranked) all.emplace_back(std::move(candidate), false);
-  for (bool goes_on = true; goes_on;) {
-    std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.first.score < b.first.score; });
-    std::vector<Candidate*> next;
-    for (std::size_t i = 0; i < std::min(most, all.size()); ++i)
-      if (!std::exchange(all[i].second, true)) next.push_back(&all[i].first);
-    goes_on = !next.empty() && play(next);
-  }
-  ranked.clear();
-  for (auto& [candidate, played] : all) ranked.push_back(std::move(candidate));
-}
-
 void rerank(std::vector<Candidate>& ranked, int top, Objective objective, const SimulateAll& simulate) {
   const std::size_t count = std::min(ranked.size(), static_cast<std::size_t>(std::max(0, top)));
   const auto better = [](const Candidate& a, const Candidate& b) { return a.score < b.score; };

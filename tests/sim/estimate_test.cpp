@@ -188,8 +188,40 @@ TEST(Estimate, RefineEqualsTheSimulatorForSplitBackwards) {
       }
 }
 
+// The kernel of a receive slows the computes of the rank that receives: 0.16 % of an iteration where one stage fills each node.
+TEST(Estimate, RefineCountsTheComputeUnitsOfReceives) {
+  const Model model = load_model("llama-3-8b");
+  const Cluster cluster = load_cluster("dgx-b200-x2");
+  Strategy base;
+  base.global_batch = 64;
+  for (const Schedule schedule : {Schedule::OneFOneB, Schedule::GPipe, Schedule::ZeroBubbleH1}) {
+    const Point point{.tp = 8, .pp = 2, .micro_batch = 4, .overlap_p2p = false, .schedule = schedule};
+    const auto answer = lower(model, cluster, strategy_at(base, point), {.ignore_memory = true});
+    const Lowered& lowered = std::get<Lowered>(answer);
+    EXPECT_FALSE(shares_links(lowered.plan, cluster));
+    const double simulated = simulate(lowered.plan, cluster, {.granularity = Granularity::Stage}).makespan_s;
+    EXPECT_NEAR(refine(lowered, cluster).time.value / simulated, 1, 1e-5) << schedule_entry(schedule).name;
+  }
+}
+
+// A role per replica, other tensor groups on either side, broadcasts between them.
+TEST(Estimate, RefineEqualsTheSimulatorForStagesOfTheirOwn) {
+  const Model model = load_model("llama-2-7b");
+  const Cluster cluster = load_cluster("dgx-a100");
+  for (const char* stages : {"16:2x2,16:1x4", "20:4x1,12:1x4", "8:1x2,24:3x2"}) {
+    Strategy s;
+    s.stages = parse_stages(stages, "stages");
+    s.global_batch = 24;
+    const auto answer = lower(model, cluster, s, {.ignore_memory = true});
+    ASSERT_TRUE(std::holds_alternative<Lowered>(answer)) << std::get<Infeasible>(answer).reason;
+    const Lowered& lowered = std::get<Lowered>(answer);
+    const double simulated = simulate(lowered.plan, cluster, {.granularity = Granularity::Stage}).makespan_s;
+    EXPECT_NEAR(refine(lowered, cluster).time.value / simulated, 1, 1e-4) << stages;
+  }
+}
+
 // Two nodes of eight GPUs with one 25 Gb/s NIC each: stages of a node cross it at the same time, with their gradients, their tensor
-// collectives, their transfers. One role at a time would be off by 8 % in the median and 42 % at the 90th percentile; seed 17.
+// collectives, their transfers. One role at a time refine was off by 8 % in the median and 42 % at the 90th percentile; seed 17.
 TEST(Estimate, RefineSharesANicAmongStages) {
   std::mt19937 random(17);
   const Job job{"gpt2-355m", "eth25-a100-x2", {1, 2, 4}, {2, 4, 8}, 64};
@@ -205,8 +237,8 @@ TEST(Estimate, RefineSharesANicAmongStages) {
   std::printf("%zu strategies: refine median %.3f %% p90 %.3f %% worst %.3f %%\n", refined.size(), 100 * quantile(refined, 0.5),
               100 * quantile(refined, 0.9), 100 * quantile(refined, 1));
   std::printf("screen median %.3f %% p90 %.3f %%\n", 100 * quantile(screened, 0.5), 100 * quantile(screened, 0.9));
-  EXPECT_LT(quantile(refined, 0.5), 0.02);
-  EXPECT_LT(quantile(refined, 0.9), 0.2);
+  EXPECT_LT(quantile(refined, 0.5), 1e-4);
+  EXPECT_LT(quantile(refined, 0.9), 0.001);
   EXPECT_LT(quantile(screened, 0.5), 0.012);  // one stage at a time: 0.2
   EXPECT_LT(quantile(screened, 0.9), 0.04);
 }
@@ -231,7 +263,7 @@ TEST(Estimate, RefineAddsUpWhatReductionsCostFromStageToStage) {
     const double simulated = simulate(lowered.plan, cluster, {.granularity = Granularity::Stage}).makespan_s;
     const double error = refine(lowered, cluster).time.value / simulated - 1;
     std::printf("%d chunks: %+.3f %%\n", chunks, 100 * error);
-    EXPECT_LT(std::abs(error), 0.004) << chunks;
+    EXPECT_LT(std::abs(error), 0.0005) << chunks;
   }
 }
 
@@ -297,8 +329,8 @@ TEST(Estimate, ResidualsAgainstTheSimulatorAreSmall) {
       "%%\n",
       refined.size(), 100 * quantile(refined, 0.5), 100 * quantile(refined, 0.95), 100 * quantile(screened, 0.5),
       100 * quantile(screened, 0.95), 100 * quantile(memory, 0.5), 100 * quantile(memory, 0.95));
-  EXPECT_LT(quantile(refined, 0.5), 0.002);
-  EXPECT_LT(quantile(refined, 0.95), 0.02);
+  EXPECT_LT(quantile(refined, 0.5), 1e-5);
+  EXPECT_LT(quantile(refined, 0.95), 1e-3);
   EXPECT_LT(quantile(screened, 0.5), 0.008);
   EXPECT_LT(quantile(screened, 0.95), 0.05);
   EXPECT_LT(quantile(memory, 0.95), 0.05);
