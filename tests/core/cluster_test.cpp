@@ -43,7 +43,7 @@ TEST(Clusters, JsonRoundTripIsExact) {
 
 TEST(Gpus, EveryCatalogueEntryLoadsNamesItsSourceAndRoundTrips) {
   const std::vector<std::string> names = shipped("topologies/gpus");
-  EXPECT_EQ(names.size(), 16u);
+  EXPECT_EQ(names.size(), 29u);
   for (const std::string& name : names) {
     const Gpu gpu = load_gpu(name);
     EXPECT_EQ(gpu.name, name);
@@ -54,19 +54,40 @@ TEST(Gpus, EveryCatalogueEntryLoadsNamesItsSourceAndRoundTrips) {
 }
 
 // Peak = SMs * FLOP per SM and clock * clock. Dense FP16 tensor FLOP per SM and clock: Volta 1024, Ampere 2048, Hopper 4096,
-// data-centre Blackwell 8192 (architecture whitepapers; the tuning guides count fused multiply-adds, half of it); GeForce Ada
-// and Blackwell 512, RTX PRO Blackwell 1024 with fp32 accumulation.
+// data-centre Blackwell 8192 (architecture whitepapers; the tuning guides count fused multiply-adds, half of it); with fp32
+// accumulation 512 on GeForce Ampere, Ada and Blackwell, 1024 on their professional cards. H20: a quarter of Hopper.
 TEST(Gpus, PeaksAreSmsTimesClock) {
   const std::map<std::string, double> per_clock = {
-      {"v100-32", 1024},      {"a100-40", 2048}, {"a100-80", 2048},    {"a100-pcie-40", 2048},
-      {"a100-pcie-80", 2048}, {"h100-80", 4096}, {"h100-96", 4096},    {"h200", 4096},
-      {"h100-pcie-80", 4096}, {"b200", 8192},    {"b300", 8192},       {"gb200", 8192},
-      {"gb300", 8192},        {"rtx-4090", 512}, {"rtx-5060-ti", 512}, {"rtx-pro-6000", 1024}};
+      {"v100-16", 1024},      {"v100-32", 1024}, {"a100-40", 2048},      {"a100-80", 2048},     {"a100-pcie-40", 2048},
+      {"a100-pcie-80", 2048}, {"a800-80", 2048}, {"h100-80", 4096},      {"h100-96", 4096},     {"h100-nvl-94", 4096},
+      {"h100-pcie-80", 4096}, {"h200", 4096},    {"gh200-96", 4096},     {"h800-80", 4096},     {"h20", 1024},
+      {"b200", 8192},         {"b300", 8192},    {"gb200", 8192},        {"gb300", 8192},       {"rtx-3090", 512},
+      {"rtx-4090", 512},      {"rtx-5090", 512}, {"rtx-5060-ti", 512},   {"rtx-a6000", 1024},   {"a40", 1024},
+      {"a10", 1024},          {"l40s", 1024},    {"rtx-6000-ada", 1024}, {"rtx-pro-6000", 1024}};
   EXPECT_EQ(per_clock.size(), shipped("topologies/gpus").size());
   for (const auto& [name, flop] : per_clock) {
     const Gpu gpu = load_gpu(name);
     const double derived = gpu.sm_count * flop * gpu.clock_ghz * 1e9;
     EXPECT_NEAR(gpu.fp16.value / derived, 1, 0.004) << name;
+  }
+}
+
+// Where there is no tensor core behind it, fp32 = cores * 2 * clock: 128 cores per SM of GA102, Ada and RTX Blackwell. Tensor
+// cores take TF32 at half of the rate of FP16 and FP8 at twice.
+TEST(Gpus, TheRatesOfACardAreInStep) {
+  for (const char* name : {"rtx-3090", "rtx-a6000", "a40", "a10", "l40s", "rtx-6000-ada", "rtx-5090"}) {
+    const Gpu gpu = load_gpu(name);
+    EXPECT_NEAR(gpu.fp32.value / (gpu.sm_count * 128 * 2 * gpu.clock_ghz * 1e9), 1, 0.004) << name;
+    EXPECT_NEAR(gpu.fp64.value / (gpu.fp32.value / 64), 1, 0.02) << name;
+  }
+  for (const std::string& name : shipped("topologies/gpus")) {
+    const Gpu gpu = load_gpu(name);
+    if (gpu.tf32.value > 0) {
+      EXPECT_NEAR(gpu.tf32.value / gpu.fp16.value, 0.5, 0.002) << name;
+    }
+    if (gpu.fp8.value > 0) {
+      EXPECT_NEAR(gpu.fp8.value / gpu.fp16.value, 2, 0.01) << name;
+    }
   }
 }
 
@@ -78,6 +99,19 @@ TEST(Gpus, MemoryBandwidthIsBusWidthTimesDataRate) {
   EXPECT_NEAR(load_gpu("rtx-4090").memory_bandwidth.value, 384 / 8 * 21e9, 1);
   EXPECT_NEAR(load_gpu("rtx-5060-ti").memory_bandwidth.value, 128 / 8 * 28e9, 1);
   EXPECT_NEAR(load_gpu("rtx-pro-6000").memory_bandwidth.value, 512 / 8 * 28e9, 1);
+  EXPECT_NEAR(load_gpu("rtx-3090").memory_bandwidth.value, 384 / 8 * 19.5e9, 1);
+  EXPECT_NEAR(load_gpu("rtx-5090").memory_bandwidth.value, 512 / 8 * 28e9, 1);
+  EXPECT_NEAR(load_gpu("rtx-a6000").memory_bandwidth.value, 384 / 8 * 16e9, 1);
+  EXPECT_NEAR(load_gpu("a40").memory_bandwidth.value, 384 / 8 * 14.5e9, 1);
+  EXPECT_NEAR(load_gpu("a10").memory_bandwidth.value, 384 / 8 * 12.5e9, 1);
+  EXPECT_NEAR(load_gpu("l40s").memory_bandwidth.value, 384 / 8 * 18e9, 1);
+  EXPECT_NEAR(load_gpu("rtx-6000-ada").memory_bandwidth.value, 384 / 8 * 20e9, 1);
+  EXPECT_NEAR(load_gpu("v100-16").memory_bandwidth.value, 4096 / 8 * 1.754e9, 3e9);       // 877 MHz, two transfers
+  EXPECT_NEAR(load_gpu("a800-80").memory_bandwidth.value, 5120 / 8 * 3.186e9, 1e9);       // 1593 MHz
+  EXPECT_NEAR(load_gpu("h800-80").memory_bandwidth.value, 5120 / 8 * 5.239e9, 5e9);       // 2619 MHz
+  EXPECT_NEAR(load_gpu("h20").memory_bandwidth.value, 6144 / 8 * 5.239e9, 30e9);          // six stacks; sheet: 4.0 TB/s
+  EXPECT_NEAR(load_gpu("gh200-96").memory_bandwidth.value, 6144 / 8 * 5.239e9, 30e9);     // six stacks; sheet: 4 TB/s
+  EXPECT_NEAR(load_gpu("h100-nvl-94").memory_bandwidth.value, 6016 / 8 * 5.239e9, 50e9);  // 94 of 96 parts; sheet: 3.9 TB/s
 }
 
 TEST(Gpus, AMissingPrecisionFallsBackToTheNextWider) {
