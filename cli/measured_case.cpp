@@ -5,6 +5,7 @@
 #include <cmath>
 #include <optional>
 
+#include "cli/catalogue_gpu.h"
 #include "cli/measured_cluster.h"
 #include "core/error.h"
 #include "strategy/framework_preset.h"

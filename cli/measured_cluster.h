@@ -1,7 +1,6 @@
 // The cluster that a row of published measurements describes by GPU, links and counts.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,9 +9,6 @@
 #include "strategy/offload_time.h"
 
 namespace foreshard {
-
-// Catalogue name of a GPU as people write it ("A100-80GB (DGX A100)"); empty: not in the catalogue.
-std::optional<std::string> catalogue_gpu(const std::string& text);
 
 // Enough nodes for `gpus`; adds to `assumed` the columns that the row does not state.
 Cluster measured_cluster(const MeasuredRow& row, const std::string& gpu, std::int64_t gpus, std::vector<std::string>& assumed);

@@ -97,6 +97,8 @@ TEST(Measured, RowsOutOfReachSayWhy) {
   EXPECT_EQ(reason("tp", "unknown"), "unknown_degree");
   EXPECT_EQ(reason("global_batch", "unknown"), "unknown_batch");
   EXPECT_EQ(reason("gpu", "unknown"), "unknown_gpu");
+  EXPECT_EQ(reason("gpu", "RTX 3090 Ti 24GB"), "unknown_gpu");
+  EXPECT_EQ(reason("gpu", "RTX 3090 24GB"), "predicted");
   EXPECT_EQ(reason("pp_schedule", "ZB-3p"), "schedule");
   EXPECT_EQ(reason("offload", "optimizer to CPU"), "offload");
 }
