@@ -101,10 +101,11 @@ class Play {
       to = op.backward ? (wraps ? p_ - 1 : rank - 1) : (wraps ? 0 : rank + 1);
       const Ways::Way& way = op.backward ? ways_.gradient[r] : ways_.output[r];
       double& lane = lanes_[at(way.lane)];
+      double& other = lanes_[at(way.other < 0 ? way.lane : way.other)];
       double& stream = streams_[op.backward ? 1 : 0][r];
-      const double begin = std::max({end + way.latency, stream + way.latency, lane});
+      const double begin = std::max({end + way.latency, stream + way.latency, lane, other});
       const double there = begin + wire_[op.backward ? 1 : 0][r];
-      lane = stream = there;
+      lane = other = stream = there;
       const int chunk = op.chunk + (wraps ? (op.backward ? -1 : 1) : 0);
       (op.backward ? gradient_ : input_)[cell(to, chunk, op.microbatch)] = there;
       if (!overlap_) free_[r] = there;
@@ -138,7 +139,7 @@ class Play {
   double early_ = 0, late_ = 0;
   std::array<double, 2> gpipe_period_ = {};
   std::array<std::array<double, Ways::kMost>, 2> wire_ = {}, streams_ = {};
-  std::array<double, 2 * Ways::kMost> lanes_ = {};
+  std::array<double, 4 * Ways::kMost> lanes_ = {};
   std::array<double, Ways::kMost> free_ = {}, begins_ = {}, ends_ = {};
   std::array<std::array<Beside, 4>, Ways::kMost> beside_ = {};  // [rank]: the last ones: sent either way, received either way
   std::array<int, Ways::kMost> done_ = {};

@@ -16,6 +16,7 @@ struct Ways {
     double latency = 0, per_byte = 0;
     double share = 0;  // of the compute units at either end
     int lane = 0;
+    int other = -1;  // a second lane, at its other end; negative: none
     bool operator==(const Way&) const = default;
   };
   int ranks = 0;                         // 0: not measured

@@ -96,15 +96,18 @@ class Talk {
   }
   // Transfers in one lane have equal parts of it; what is left of the compute units of the ranks at their ends. The next to be through.
   double share_lanes() {
-    std::array<int, 2 * Ways::kMost> users = {};
+    std::array<int, 4 * Ways::kMost> users = {};
     double least = kNever;
     for (int stream = 0; stream < 2 * p_; ++stream)
-      if (flows_[at(stream)].left > 0) ++users[at(way_of(stream).lane)];
+      if (flows_[at(stream)].left > 0) {
+        ++users[at(way_of(stream).lane)];
+        if (way_of(stream).other >= 0) ++users[at(way_of(stream).other)];
+      }
     for (int stream = 0; stream < 2 * p_; ++stream) {
       Flow& flow = flows_[at(stream)];
       if (flow.left <= 0) continue;
       const Ways::Way& way = way_of(stream);
-      flow.rate = 1.0 / users[at(way.lane)];
+      flow.rate = 1.0 / std::max(users[at(way.lane)], way.other < 0 ? 1 : users[at(way.other)]);
       least = std::min(least, flow.left / flow.rate);
       left_over_[at(stream / 2)] *= 1 - way.share, left_over_[at(receiver(stream))] *= 1 - way.share;
     }

@@ -33,6 +33,35 @@ static Plan plan_of_ranks(const Point& point, const Strategy& base, const Cluste
   return plan;
 }
 
+// A lane is a link: kinds that all meet each other. A way has one at either end.
+static void find_lanes(const std::vector<int>& kinds, const AloneTimes& alone, std::vector<Ways::Way>& ways) {
+  std::vector<std::vector<std::size_t>> lanes;
+  const auto meet = [&](std::size_t a, std::size_t b) {
+    return a == b || (kinds[a] >= 0 && kinds[b] >= 0 && alone.meet(kinds[a], kinds[b]));
+  };
+  std::vector<std::vector<int>> of(ways.size());
+  const auto together = [&](std::size_t a, std::size_t b) {
+    return std::any_of(of[a].begin(), of[a].end(),
+                       [&](int lane) { return std::find(of[b].begin(), of[b].end(), lane) != of[b].end(); });
+  };
+  for (std::size_t way = 0; way < ways.size(); ++way)
+    for (std::size_t with = 0; with <= way; ++with) {
+      if (!meet(way, with) || together(way, with) || of[way].size() == 2 || of[with].size() == 2) continue;
+      if (with == way && !of[way].empty()) continue;
+      std::vector<std::size_t> lane;  // all later ones that meet these two and each other
+      for (std::size_t each = 0; each < ways.size(); ++each)
+        if (meet(each, way) && meet(each, with) && of[each].size() < 2 &&
+            std::all_of(lane.begin(), lane.end(), [&](std::size_t other) { return meet(each, other); }))
+          lane.push_back(each);
+      for (const std::size_t each : lane) of[each].push_back(static_cast<int>(lanes.size()));
+      lanes.push_back(lane);
+    }
+  for (std::size_t way = 0; way < ways.size(); ++way) {
+    ways[way].lane = of[way].empty() ? 0 : of[way].front();
+    ways[way].other = of[way].size() > 1 ? of[way][1] : -1;
+  }
+}
+
 Ways Screen::ways(const Point& point) const {
   const NodeShape& node = cluster_.nodes.front().shape;
   if (point.pp == 1 || point.pp > Ways::kMost || node.nics >= node.gpus) return {};
@@ -40,7 +69,8 @@ Ways Screen::ways(const Point& point) const {
   cost_plan(plan, cluster_, framework_preset(base_.framework), profile_);
   AloneTimes alone(plan, cluster_);
   Ways ways{.ranks = point.pp};
-  std::vector<std::vector<int>> lanes;  // kinds, each of which meets all others
+  std::vector<int> kinds;
+  std::vector<Ways::Way> all;
   const auto read = [&](int role, int segment) {
     const auto s = static_cast<std::size_t>(segment);
     const std::vector<Instruction>& runs = plan.segments[s].instructions;
@@ -50,22 +80,13 @@ Ways Screen::ways(const Point& point) const {
     way.latency = std::max(0.0, small - way.per_byte * (1 << 20));
     way.share = costs[0].sm_share;
     const int kind = alone.kind({role}, runs[0]);
-    const auto lane = std::find_if(lanes.begin(), lanes.end(), [&](const std::vector<int>& with) {
-      return kind >= 0 &&
-             std::all_of(with.begin(), with.end(), [&](int other) { return other >= 0 && alone.meet(kind, other); });
-    });
-    way.lane = static_cast<int>(lane - lanes.begin());
-    if (lane == lanes.end())
-      lanes.push_back({kind});
-    else
-      lane->push_back(kind);
-    return way;
+    kinds.push_back(kind), all.push_back(way);
   };
-  for (int role = 0; role < point.pp; ++role) {
-    const auto r = static_cast<std::size_t>(role);
-    ways.output[r] = read(role, role + 1 == point.pp ? 2 : 0);
-  }
-  for (int role = 0; role < point.pp; ++role) ways.gradient[static_cast<std::size_t>(role)] = read(role, role == 0 ? 3 : 1);
+  for (int role = 0; role < point.pp; ++role) read(role, role + 1 == point.pp ? 2 : 0);
+  for (int role = 0; role < point.pp; ++role) read(role, role == 0 ? 3 : 1);
+  find_lanes(kinds, alone, all);
+  const auto outputs = all.begin(), gradients = all.begin() + point.pp;
+  std::copy(outputs, gradients, ways.output.begin()), std::copy(gradients, all.end(), ways.gradient.begin());
   return ways;
 }
 

@@ -165,6 +165,24 @@ TEST(PlayTalk, WithoutTalkItIsThePlayOfThePipeline) {
   EXPECT_GT(seen, 200);
 }
 
+// It is the same at which end of their ways transfers meet: 100 random pipelines whose ways are in two lanes, seed 8.
+TEST(PlayTalk, TransfersMeetAtEitherEnd) {
+  std::mt19937 random(8);
+  for (int i = 0; i < 100; ++i) {
+    Case c = random_case(random, 1 + i % 3);
+    for (std::size_t rank = 0; rank < Ways::kMost; ++rank) c.ways.output[rank].lane = 0, c.ways.gradient[rank].lane = 1;
+    const auto talked = play_talk(c.schedule, c.times, silent(c.times), c.ways, c.bytes, true);
+    const auto played = play_pipeline(c.schedule, c.times, c.ways, c.bytes, true);
+    for (std::size_t rank = 0; rank < Ways::kMost; ++rank) {
+      c.ways.output[rank].other = 0, c.ways.gradient[rank].other = 1;
+      c.ways.output[rank].lane = static_cast<int>(2 + rank),
+      c.ways.gradient[rank].lane = static_cast<int>(2 + Ways::kMost + rank);
+    }
+    EXPECT_EQ(play_talk(c.schedule, c.times, silent(c.times), c.ways, c.bytes, true), talked) << i;
+    EXPECT_EQ(play_pipeline(c.schedule, c.times, c.ways, c.bytes, true), played) << i;
+  }
+}
+
 // Sums of two seconds each: the last rank's run alone from 3 to 4, together until 6, when it is done; the first rank's have one
 // second left: 7. With a NIC for each they would be done at 6. The tied embeddings meet then, three seconds: 10. Both
 // gather for a second, together: 12.
