@@ -20,6 +20,12 @@ std::vector<RankId> AloneTimes::neighbours(RoleId role) const {
   return here;
 }
 
+std::vector<RankId> AloneTimes::everyone(RoleId role) const {
+  std::vector<RankId> all;
+  for (int i = 0; i < ranks_.count(role); ++i) all.push_back({ranks_.first(role).value + i});
+  return all;
+}
+
 // Phase by phase: what all instances that share the first rank's node put on the links of its own instance.
 AloneTimes::Kind AloneTimes::measured(RoleId role, const Collective& what) const {
   std::vector<std::vector<CollectiveFlow>> instances;
@@ -73,15 +79,27 @@ int AloneTimes::transfer_kind(RoleId role, const Peer& peer) {
     const auto* known = std::get_if<Peer>(&kinds_[i].what);
     if (known && kinds_[i].role == role && *known == peer) return static_cast<int>(i);
   }
+  // What goes round in a role is as fast as its slowest pair, which all wait for sooner or later: that one stands for the others.
+  const bool round = peer.role_shift == 0;
   std::map<LinkId, Load> loads;
-  for (const RankId rank : neighbours(role)) {
+  std::vector<RouteLinks> routes;
+  for (const RankId rank : round ? everyone(role) : neighbours(role)) {
     const RankId other = ranks_.peer(rank, peer);
     if (!other.valid()) continue;
-    for (const LinkId link : network_.route(ranks_.device(rank), ranks_.device(other)).links) {
+    routes.push_back(network_.route(ranks_.device(rank), ranks_.device(other)).links);
+    for (const LinkId link : routes.back()) {
       loads[link].crossings += 1;
-      loads[link].own |= rank == ranks_.first(role);
+      loads[link].own |= !round && rank == ranks_.first(role);
     }
   }
+  const auto slowness = [&](const RouteLinks& route) {
+    double seconds = 0;
+    for (const LinkId link : route) seconds = std::max(seconds, loads[link].crossings / network_.link(link).bandwidth.value);
+    return seconds;
+  };
+  const auto slower = [&](const auto& a, const auto& b) { return slowness(a) < slowness(b); };
+  if (round && !routes.empty())
+    for (const LinkId link : *std::max_element(routes.begin(), routes.end(), slower)) loads[link].own = true;
   Kind kind{.role = role, .what = peer};
   for (auto& [link, load] : loads) {
     load.link = link;

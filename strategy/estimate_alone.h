@@ -62,6 +62,7 @@ class AloneTimes {
   Kind measured(RoleId role, const Collective& what) const;
   std::vector<double> shared_out(const std::vector<int>& kinds);
   void tell_links_apart();
+  std::vector<RankId> everyone(RoleId role) const;
   std::vector<RankId> neighbours(RoleId role) const;  // ranks of the role on the node of its first one
 
   const Plan& plan_;
