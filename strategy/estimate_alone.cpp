@@ -247,10 +247,6 @@ double AloneTimes::on_links(RoleId role, const Instruction& instruction, const C
   return cost.wire_factor * per_byte(found) * static_cast<double>(bytes.value);
 }
 
-double AloneTimes::receive(RoleId role, const Exchange& what, const Cost& cost) {
-  return to_seconds(cost.busy).value + on_links(role, {.what = what}, cost);
-}
-
 double AloneTimes::duration(RoleId role, const Instruction& instruction, const Cost& cost) {
   if (const auto* what = std::get_if<Exchange>(&instruction.what); what && !what->to) return 0;
   return to_seconds(cost.busy).value + on_links(role, instruction, cost);

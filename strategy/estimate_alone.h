@@ -23,8 +23,6 @@ class AloneTimes {
   // The part of it on the links; what is left is before the first byte.
   double on_links(RoleId role, const Instruction& instruction, const Cost& cost);
   double per_byte(int kind) const;  // of a collective's size or of a transfer
-  // Of the transfer that a receive stands at the end of: as long as one the other way.
-  double receive(RoleId role, const Exchange& what, const Cost& cost);
 
   // A kind of traffic: a collective of a group, or the transfers to a peer. -1: crosses no link.
   int kind(RoleId role, const Instruction& instruction);
