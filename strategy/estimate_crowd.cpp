@@ -10,6 +10,43 @@ namespace {
 
 enum Kind { First, Middle, Last, Only };
 
+// Seconds of what ZeRO 2 and 3 say of a chunk: of a layer, of the embedding or the head.
+struct LayerTalk {
+  double forward = 0, backward = 0, layers = 1, head_part = 0, rest = 0;
+  double scatter = 0, end_scatter = 0, groups = 0, end_groups = 0, gather = 0, end_gather = 0;
+};
+
+// With two places for what is gathered or reduced a layer waits for what was said two layers before, with one place for the last.
+void say_layers(const Point& point, int kind, const LayerTalk& says, TalkOfChunk& talk) {
+  const double f = says.forward, b = says.backward, layers = says.layers;
+  const bool waits = point.zero == 3 && !point.overlap_parameters;
+  for (const bool last : {false, true}) {
+    TalkStep& step = last ? talk.last_backward : talk.backward;
+    const double more = last ? says.groups : 0, scatter = says.scatter + more;
+    const double end_scatter = says.end_scatter + (last ? says.end_groups : 0);
+    step.said = layers * scatter + (kind == Last ? end_scatter : 0);
+    step.said_at = b / layers;
+    if (kind == First) step.after = end_scatter;
+    step.before = layers * says.gather + (kind == Last ? says.end_gather : 0);
+    if (waits) {
+      step.before += step.said - scatter;
+      step.begin_hold = 0, step.said_at = b, step.said = scatter;
+    } else if (point.overlap_gradients || more > 0) {
+      // Sums over the groups do not keep a place, but the next reduction is behind them.
+      step.hold = more + (point.overlap_gradients ? 2 : 1) * scatter, step.free = b * (1 - (1 - says.head_part) / layers);
+    } else {  // what each layer but the first does before its first weight gradient goes on beside the reduction before it
+      step.hold = scatter, step.free = b / layers + b * says.head_part * (1 - 1 / layers);
+    }
+  }
+  if (says.gather <= 0) return;
+  TalkStep& forward = talk.forward;
+  forward.before = layers * says.gather + says.end_gather;
+  if (point.schedule != Schedule::GPipe || waits)
+    forward.begin_hold = forward.before - says.gather - (kind == First ? says.end_gather : 0);
+  forward.hold = 0;
+  forward.free = waits ? std::min(f, (layers - 1) * says.rest) : f * (1 - 1 / layers);
+}
+
 }  // namespace
 
 // Where stages share a NIC, each has as much less of it as the others are talking, the more of the time they do so, and all
@@ -81,8 +118,7 @@ double Screen::beyond_closed_form(const Point& point, const ShapeCosts& shape, c
   return seconds ? *seconds - pipeline_time(point.schedule, times) : 0;
 }
 
-// What a chunk says to its replicas. With ZeRO 2 and 3 layer by layer: with two places for what is gathered or reduced a layer waits
-// for what was said two layers before, with one place for the last.
+// What a chunk says to its replicas.
 TalkOfChunk Screen::talk_of(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const PipelineTimes& times,
                             int kind) const {
   const auto k = static_cast<std::size_t>(kind);
@@ -133,37 +169,20 @@ TalkOfChunk Screen::talk_of(const Point& point, const ShapeCosts& shape, const G
     }
     return talk;
   }
-  const double head_part =
-      std::min(1.0, shape.head * layers / std::max(b, 1e-30));  // of a layer, before its first weight gradient
-  const bool waits = point.zero == 3 && !point.overlap_parameters;
-  for (const bool last : {false, true}) {
-    TalkStep& step = last ? talk.last_backward : talk.backward;
-    const double more = last ? over_groups(layer) : 0, scatter = summed(layer) + more;
-    const double end_scatter = end > 0 && !(kind == Only && tied_) ? summed(end) + (last ? over_groups(end) : 0) : 0;
-    const double gather = point.zero == 3 && !inside ? gathered(layer) : 0, head_gather = gather > 0 ? gathered(end) : 0;
-    step.said = layers * scatter + (kind == Last ? end_scatter : 0);
-    step.said_at = b / layers;
-    if (kind == First) step.after = end_scatter;
-    if (waits) {
-      step.before = layers * gather + (kind == Last ? head_gather : 0) + step.said - scatter;
-      step.begin_hold = 0, step.said_at = b, step.said = scatter;
-      continue;
-    }
-    step.before = layers * gather + (kind == Last ? head_gather : 0);
-    if (point.overlap_gradients ||
-        more > 0) {  // sums over the groups do not keep a place, but the next reduction is behind them
-      step.hold = more + (point.overlap_gradients ? 2 : 1) * scatter, step.free = b * (1 - (1 - head_part) / layers);
-    } else {  // what each layer but the first does before its first weight gradient goes on beside the reduction before it
-      step.hold = scatter, step.free = b / layers + b * head_part * (1 - 1 / layers);
-    }
-  }
-  if (point.zero < 3 || inside) return talk;
-  const double gather = gathered(layer), end_gather = end > 0 ? gathered(end) : 0;
-  talk.forward.before = layers * gather + end_gather;
-  talk.forward.begin_hold = talk.forward.before - gather - (kind == First ? end_gather : 0);
-  talk.forward.hold = 0;
-  talk.forward.free = waits ? std::min(f, (layers - 1) * shape.rest) : f * (1 - 1 / layers);
-  if (point.schedule == Schedule::GPipe && !waits) talk.forward.begin_hold = TalkStep::kNoHold;
+  const double head = end > 0 ? end : 0;
+  const LayerTalk says{.forward = f,
+                       .backward = b,
+                       .layers = layers,
+                       // of a layer, before its first weight gradient
+                       .head_part = std::min(1.0, shape.head * layers / std::max(b, 1e-30)),
+                       .rest = shape.rest,
+                       .scatter = summed(layer),
+                       .end_scatter = summed(head),
+                       .groups = over_groups(layer),
+                       .end_groups = over_groups(head),
+                       .gather = point.zero == 3 && !inside ? gathered(layer) : 0,
+                       .end_gather = point.zero == 3 && !inside ? gathered(head) : 0};
+  say_layers(point, kind, says, talk);
   return talk;
 }
 
@@ -183,6 +202,32 @@ std::optional<double> Screen::talked(const Point& point, const ShapeCosts& shape
     talk.tied = grid.tied_time(point.zero >= 2 ? bytes / shards_of(point) : bytes);
   }
   return play_talk(point.schedule, own, talk, grid.ways, shape.hop_bytes, point.overlap_p2p);
+}
+
+// Ranks redo `fewer` layers than `shape` says: how much sooner they are done. What fills and drains the pipeline goes through
+// them, and a rank that is behind the others waits for them no more, which only a play of a few micro-batches knows.
+double Screen::sooner(const Point& point, const ShapeCosts& shape, const GridCosts& grid, double each,
+                      const std::array<double, Ways::kMost>& fewer, double all_fewer) const {
+  constexpr int kMostCells = 160;
+  const double once = all_fewer * each;
+  const double m = static_cast<double>(base_.global_batch) / static_cast<double>(point.micro_batch * point.dp);
+  if (point.pp > Ways::kMost || point.pp * point.virtual_stages * std::min(m, 3.0 * point.pp + 1) > kMostCells) return once;
+  const Layers layers = layers_of(point);
+  PipelineTimes times{.ranks = point.pp, .chunks = point.virtual_stages, .microbatches = m};
+  for (std::size_t kind = 0; kind < layers.size(); ++kind) {
+    times.forward[kind] = shape.forward.of(static_cast<int>(kind), layers[kind]);
+    times.backward[kind] = shape.backward.of(static_cast<int>(kind), layers[kind]);
+  }
+  Ways ways{.ranks = point.pp};
+  for (std::size_t rank = 0; rank < static_cast<std::size_t>(point.pp); ++rank) {
+    ways.output[rank].latency = ways.gradient[rank].latency = grid.hop + grid.hop_per_byte * shape.hop_bytes;
+    ways.output[rank].lane = static_cast<int>(rank), ways.gradient[rank].lane = static_cast<int>(rank) + point.pp;
+  }
+  std::array<double, Ways::kMost> faster = fewer;
+  for (double& rank : faster) rank *= each;
+  const auto equal = play_pipeline(point.schedule, times, ways, shape.hop_bytes, point.overlap_p2p);
+  const auto played = play_pipeline(point.schedule, times, ways, shape.hop_bytes, point.overlap_p2p, faster);
+  return equal && played ? *equal - *played : once;
 }
 
 }  // namespace foreshard

@@ -242,32 +242,6 @@ Screened Screen::filled(const Point& point, const ShapeCosts& none, const ShapeC
   return screened;
 }
 
-// Ranks redo `fewer` layers than `shape` says: how much sooner they are done. What fills and drains the pipeline goes through
-// them, and a rank that is behind the others waits for them no more, which only a play of a few micro-batches knows.
-double Screen::sooner(const Point& point, const ShapeCosts& shape, const GridCosts& grid, double each,
-                      const std::array<double, Ways::kMost>& fewer, double all_fewer) const {
-  constexpr int kMostCells = 160;
-  const double once = all_fewer * each;
-  const double m = static_cast<double>(base_.global_batch) / static_cast<double>(point.micro_batch * point.dp);
-  if (point.pp > Ways::kMost || point.pp * point.virtual_stages * std::min(m, 3.0 * point.pp + 1) > kMostCells) return once;
-  const Layers layers = layers_of(point);
-  PipelineTimes times{.ranks = point.pp, .chunks = point.virtual_stages, .microbatches = m};
-  for (std::size_t kind = 0; kind < layers.size(); ++kind) {
-    times.forward[kind] = shape.forward.of(static_cast<int>(kind), layers[kind]);
-    times.backward[kind] = shape.backward.of(static_cast<int>(kind), layers[kind]);
-  }
-  Ways ways{.ranks = point.pp};
-  for (std::size_t rank = 0; rank < static_cast<std::size_t>(point.pp); ++rank) {
-    ways.output[rank].latency = ways.gradient[rank].latency = grid.hop + grid.hop_per_byte * shape.hop_bytes;
-    ways.output[rank].lane = static_cast<int>(rank), ways.gradient[rank].lane = static_cast<int>(rank) + point.pp;
-  }
-  std::array<double, Ways::kMost> faster = fewer;
-  for (double& rank : faster) rank *= each;
-  const auto equal = play_pipeline(point.schedule, times, ways, shape.hop_bytes, point.overlap_p2p);
-  const auto played = play_pipeline(point.schedule, times, ways, shape.hop_bytes, point.overlap_p2p, faster);
-  return equal && played ? *equal - *played : once;
-}
-
 Dense::Dense(const GridCosts& grid, double alone, double own, double over_groups) {
   const auto mixed = [&](double shards, double groups) { return shards + (groups - shards) * over_groups; };
   const double computes = (alone - own) / (1 - grid.share);
