@@ -39,7 +39,8 @@ constexpr GpuWord kGpuWords[] = {{"gb300", 0, "", "gb300"},
                                  {"a800", 0, "pcie", ""},
                                  {"a800", 0, "", "a800-80"},
                                  {"a40", 0, "", "a40"},
-                                 {"a10", 0, "", "a10"},  // and AWS's A10G: the same memory and bandwidth, slower tensor cores
+                                 {"a10g", 0, "", ""},  // AWS's: the memory of an A10, slower tensor cores
+                                 {"a10", 0, "", "a10"},
                                  {"v100", 16, "", "v100-16"},
                                  {"v100", 0, "", "v100-32"},
                                  {"l40s", 0, "", "l40s"},

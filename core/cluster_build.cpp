@@ -43,7 +43,7 @@ const char* text_of(const Words& words, int value) {
 template <class Words>
 std::vector<std::string> all(const Words& words) {
   std::vector<std::string> list;
-  for (const Word& word : words) list.push_back(word.text);
+  for (const Word& word : words) list.emplace_back(word.text);
   return list;
 }
 

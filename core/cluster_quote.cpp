@@ -102,7 +102,7 @@ int small_int(const JsonReader& json, int least, int most) { return static_cast<
 std::string gpu_name(const JsonReader& json, const std::vector<Gpu>& own) {
   std::vector<std::string> known = shipped("topologies/gpus");
   for (const Gpu& gpu : own) known.push_back(gpu.name);
-  const std::string name = json.as_string();
+  std::string name = json.as_string();
   if (std::find(known.begin(), known.end(), name) != known.end()) return name;
   const std::string near = nearest_name(name, known);
   json.fail("a GPU of the catalogue or of \"gpus\"" + (near.empty() ? "" : ", perhaps '" + near + "'"));

@@ -49,7 +49,7 @@ class Mix {
   template <class... T>
   void add(const std::variant<T...>& v) {
     add(std::uint64_t{v.index()});
-    std::visit([this](const auto& alternative) { add(alternative); }, v);
+    std::visit([this](const auto& alternative) { this->add(alternative); }, v);
   }
   template <class... T>
   void all(const T&... parts) {

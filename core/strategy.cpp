@@ -74,7 +74,7 @@ const std::vector<std::string>& schedule_names() {
     std::vector<std::string> all;
     for (const Schedule s : {Schedule::GPipe, Schedule::OneFOneB, Schedule::Interleaved, Schedule::ZeroBubbleH1,
                              Schedule::ZeroBubbleH2, Schedule::ZeroBubbleV})
-      all.push_back(name_of(s));
+      all.emplace_back(name_of(s));
     return all;
   }();
   return names;

@@ -74,7 +74,7 @@ std::string joined_words(const JsonReader& array) {
 
 // A key that only some kinds have: refused by name elsewhere.
 std::optional<JsonReader> part(const JsonReader& json, const char* key, bool has_it, const char* kinds) {
-  const auto found = json.find(key);
+  auto found = json.find(key);
   if (found && !has_it) found->fail(std::string("no ") + key + " unless kind is " + kinds);
   return found;
 }
@@ -120,7 +120,7 @@ Recompute read_recompute(const JsonReader& json) {
 
 Overlap read_overlap(const JsonReader& json) {
   std::vector<std::string> known;
-  for (const OverlapPart& part : kOverlapParts) known.push_back(part.name);
+  for (const OverlapPart& part : kOverlapParts) known.emplace_back(part.name);
   json.only(known);
   Overlap overlap;
   for (const OverlapPart& part : kOverlapParts)

@@ -154,7 +154,7 @@ static std::string short_text(Bytes bytes) {
 }
 
 std::string to_text(const Recompute& recompute) {
-  const std::string name = name_of(recompute.kind);
+  std::string name = name_of(recompute.kind);
   switch (recompute.kind) {
     case RecomputeKind::None:
     case RecomputeKind::Selective: return name;
@@ -288,7 +288,7 @@ Recompute parse_recompute(const std::string& text, const std::string& where) {
 std::string to_text(const Overlap& overlap) {
   std::vector<std::string> words;
   for (const OverlapPart& part : kOverlapParts)
-    if (overlap.*part.field) words.push_back(part.name);
+    if (overlap.*part.field) words.emplace_back(part.name);
   return words.empty() ? "none" : joined(words);
 }
 

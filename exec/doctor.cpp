@@ -180,7 +180,7 @@ class Examination {
   }
 
   void look_at_files() {
-    const std::int64_t needed = 2 * processes() + kSpareFiles;
+    const std::int64_t needed = std::int64_t{2} * processes() + kSpareFiles;
     const std::string limit =
         around_.open_files < 0 ? "no limit of open files" : std::to_string(around_.open_files) + " open files";
     if (around_.open_files >= 0 && around_.open_files < needed)
@@ -189,7 +189,7 @@ class Examination {
     else
       tell("files", Health::Good, limit);
     const std::int64_t shared = around_.shared_memory.value;
-    if (shared >= 0 && shared >= kGiB / 4) return tell("shared memory", Health::Good, in_gib(shared) + " free in /dev/shm");
+    if (shared >= kGiB / 4) return tell("shared memory", Health::Good, in_gib(shared) + " free in /dev/shm");
     const std::string text = shared < 0 ? "no /dev/shm" : in_gib(shared) + " free in /dev/shm";
     tell("shared memory", around_.needs_gpu ? Health::Wrong : Health::Note, text,
          "NCCL needs it between GPUs of one machine: docker run --shm-size=1g, or --ipc=host");

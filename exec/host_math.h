@@ -47,6 +47,7 @@ inline T fast_exp(T x) {
   const Bits power = std::bit_cast<Bits>(sum) + (std::bit_cast<Bits>(shifted) << mantissa);
   const T value = std::bit_cast<T>(power);
   // A NaN that carries bits would lose its exponent above: poisoned memory is full of such.
+  // NOLINTNEXTLINE(misc-redundant-expression): x == x is what the vectoriser knows of std::isnan
   return x < low ? T(0) : (x > high ? T(INFINITY) : (x == x ? value : x));
 }
 

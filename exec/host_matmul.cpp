@@ -38,7 +38,7 @@ void fill_rows(const T* bias, std::int64_t rows, std::int64_t columns, T* out) {
 }
 
 template <class T>
-Kernel<T> linear_forward(const Form& form, LinearSizes sizes) {
+Kernel<T> linear_forward(const Form& form, const LinearSizes& sizes) {
   const bool bias = form.reads.size() == 3;
   std::vector<std::int64_t> reads = {sizes.m * sizes.k, sizes.n * sizes.k}, writes;
   if (bias) reads.push_back(sizes.n);
@@ -66,7 +66,7 @@ Kernel<T> linear_forward(const Form& form, LinearSizes sizes) {
 }
 
 template <class T>
-Kernel<T> linear_input_grad(const Form& form, LinearSizes sizes) {
+Kernel<T> linear_input_grad(const Form& form, const LinearSizes& sizes) {
   const std::size_t parts = sizes.columns.size();
   const bool bare = form.reads.size() == parts + 1;  // x and the bias, which a linear layer does not need here, are left out
   const std::size_t weight = bare ? parts : parts + 1;

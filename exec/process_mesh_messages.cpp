@@ -13,7 +13,6 @@ using namespace mesh;
 
 namespace {
 
-constexpr std::chrono::microseconds kMoment{100};
 constexpr std::size_t kMostAtOnce = std::size_t{16} << 20U;
 
 // Half the memory of the machine: messages that wait there beyond it come from a peer that is broken.

@@ -99,8 +99,11 @@ bool LaneLevels::fine_enough(TimeRange visible, int pixels) const {
 LaneLevels::Level LaneLevels::level_for(TimeRange all, double time_per_pixel) {
   const auto whole = static_cast<double>(all.length().value);
   Level level;
-  while (level.count > kLeast && whole / static_cast<double>(level.count / 2) * 2 <= time_per_pixel)
-    level = {level.first + level.count, level.count / 2};
+  while (level.count > kLeast) {
+    const auto coarser = level.count / 2;
+    if (whole / static_cast<double>(coarser) * 2 > time_per_pixel) break;
+    level = {level.first + level.count, coarser};
+  }
   return level;
 }
 

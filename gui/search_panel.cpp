@@ -196,7 +196,8 @@ void SearchPanel::take_end(const ChildOutcome& outcome) {
         show_state(QString::fromStdString(json.at("infeasible_reason").as_string()));
       } else {
         // Those that were not told on the way: all of them, by a program that tells nothing.
-        for (const QJsonValue& row : QJsonDocument::fromJson(outcome.out).object().value("results").toArray())
+        const QJsonArray results = QJsonDocument::fromJson(outcome.out).object().value("results").toArray();
+        for (const auto row : results)
           rows_.add(parse_search_row(QJsonDocument(row.toObject()).toJson().toStdString(), "search"));
         show_state(
             tr("%1 strategies in %2 s: %3 refined, best %4")

@@ -43,19 +43,19 @@ namespace {
 
 QString words(const char* text) { return QCoreApplication::translate("Tables", text); }
 
-TableColumn time_column(const QString& header, std::function<Nanoseconds(int)> value) {
+TableColumn time_column(const QString& header, const std::function<Nanoseconds(int)>& value) {
   return {header, [value](int row) { return time_text(value(row)); },
           [value](int row) { return static_cast<double>(value(row).value); }};
 }
-TableColumn moment_column(const QString& header, std::function<Nanoseconds(int)> value) {
+TableColumn moment_column(const QString& header, const std::function<Nanoseconds(int)>& value) {
   return {header, [value](int row) { return tick_text(value(row), {1000}); },
           [value](int row) { return static_cast<double>(value(row).value); }};
 }
-TableColumn bytes_column(const QString& header, std::function<Bytes(int)> value) {
+TableColumn bytes_column(const QString& header, const std::function<Bytes(int)>& value) {
   return {header, [value](int row) { return bytes_words(value(row)); },
           [value](int row) { return static_cast<double>(value(row).value); }};
 }
-TableColumn share_column(const QString& header, std::function<double(int)> value) {
+TableColumn share_column(const QString& header, const std::function<double(int)>& value) {
   return {header, [value](int row) { return percent_words(value(row)); }, value};
 }
 
@@ -73,7 +73,7 @@ static std::vector<std::int32_t> spans_for_table(const Document& document, TimeR
   return rows;
 }
 
-std::unique_ptr<ResultTable> span_table(std::shared_ptr<const Document> document, TimeRange visible) {
+std::unique_ptr<ResultTable> span_table(const std::shared_ptr<const Document>& document, TimeRange visible) {
   const auto rows =
       std::make_shared<const std::vector<std::int32_t>>(spans_for_table(*document, visible));  // shared by columns
   const auto at = [document, rows](int row) -> const Span& {
@@ -97,7 +97,7 @@ std::unique_ptr<ResultTable> span_table(std::shared_ptr<const Document> document
   });
 }
 
-std::unique_ptr<ResultTable> bubble_table(std::shared_ptr<const Document> document) {
+std::unique_ptr<ResultTable> bubble_table(const std::shared_ptr<const Document>& document) {
   const auto at = [document](int row) -> const Bubble& { return document->bubbles[static_cast<std::size_t>(row)]; };
   std::vector<TableColumn> columns;
   columns.push_back({words("cause"), [at](int row) { return cause_words(at(row).cause); }, {}});
@@ -113,7 +113,7 @@ std::unique_ptr<ResultTable> bubble_table(std::shared_ptr<const Document> docume
   });
 }
 
-std::unique_ptr<ResultTable> stage_table_model(std::shared_ptr<const Document> document) {
+std::unique_ptr<ResultTable> stage_table_model(const std::shared_ptr<const Document>& document) {
   const auto memory = [document](int row) {
     const std::size_t role = document->trace().classes[static_cast<std::size_t>(row)].role.index();
     return role < document->summary.memory.size() ? document->summary.memory[role] : StageMemory{};
@@ -139,7 +139,7 @@ std::unique_ptr<ResultTable> stage_table_model(std::shared_ptr<const Document> d
   });
 }
 
-std::unique_ptr<ResultTable> link_table(std::shared_ptr<const Document> document) {
+std::unique_ptr<ResultTable> link_table(const std::shared_ptr<const Document>& document) {
   const auto at = [document](int row) -> const LinkClass& { return document->trace().links[static_cast<std::size_t>(row)]; };
   std::vector<TableColumn> columns;
   columns.push_back({words("link"), [at](int row) { return QString::fromStdString(at(row).name); }, {}});

@@ -47,10 +47,11 @@ inline constexpr std::size_t kMostTableRows = 50'000;  // of operations: more wo
 
 // Each keeps the document as long as it lives.
 // Operations: the timeline. Of a result with more than kMostTableRows the first so many that are there in `visible`.
-std::unique_ptr<ResultTable> span_table(std::shared_ptr<const Document> document, TimeRange visible);
-std::unique_ptr<ResultTable> bubble_table(std::shared_ptr<const Document> document);       // idle time: the timeline
-std::unique_ptr<ResultTable> stage_table_model(std::shared_ptr<const Document> document);  // stages: memory and busy time
-std::unique_ptr<ResultTable> link_table(std::shared_ptr<const Document> document);         // links: the topology
+std::unique_ptr<ResultTable> span_table(const std::shared_ptr<const Document>& document, TimeRange visible);
+std::unique_ptr<ResultTable> bubble_table(const std::shared_ptr<const Document>& document);  // idle time: the timeline
+std::unique_ptr<ResultTable> stage_table_model(
+    const std::shared_ptr<const Document>& document);                                      // stages: memory and busy time
+std::unique_ptr<ResultTable> link_table(const std::shared_ptr<const Document>& document);  // links: the topology
 
 // A table with a line to filter it; a row that is entered is picked.
 class CompanionTable : public QWidget {

@@ -317,7 +317,7 @@ void TimelineView::toggle_open() {
   const std::int32_t span = document_ ? span_of(*document_, selection_.picked()) : -1;
   const int picked = span >= 0 ? row_of(document_->trace().spans[static_cast<std::size_t>(span)].who) : -1;
   const int index = row_to_change(rows_, row_under(mouse_), picked);
-  if (index < 0 || !groups_.size()) return;
+  if (index < 0 || groups_.empty()) return;
   const std::int32_t group = rows_[static_cast<std::size_t>(index)].key.group;
   if (!state_.open.erase(group)) state_.open.insert(group);
   lay_out();

@@ -198,7 +198,10 @@ class TopologyDrawing {
     const double wide = std::min(strip.width() / columns, 48.0), tall = strip.height() / rows;
     for (int n = 0; n < count; ++n)
       picture_.nodes.push_back(
-          {QRectF(strip.left() + wide * (n % columns), strip.top() + tall * (n / columns), wide - 1.5, tall - 1.5), n});
+          {QRectF(strip.left() + wide * (n % columns),
+                  strip.top() + tall * static_cast<double>(n / columns),  // NOLINT(bugprone-integer-division)
+                  wide - 1.5, tall - 1.5),
+           n});
   }
 
   struct FabricPart {

@@ -67,7 +67,7 @@ QString bytes_words(Bytes bytes) {
 // Names of roles stand in plans; those that `lower` gives are known, others stay as they are.
 QString role_words(const std::string& name) {
   static const QRegularExpression stages(QStringLiteral("^stages? ([0-9,]+)$"));
-  const QString text = QString::fromStdString(name);
+  QString text = QString::fromStdString(name);
   const auto found = stages.match(text);
   if (!found.hasMatch()) return text;
   return (found.captured(1).contains(',') ? words(QT_TRANSLATE_NOOP("Words", "stages %1"))
@@ -77,7 +77,7 @@ QString role_words(const std::string& name) {
 
 QString class_words(const Plan& plan, const Trace& trace, ClassId who) {
   const std::vector<RankId>& members = trace.classes[who.index()].members;
-  const QString name = role_words(role_of(plan, trace, who).name);
+  QString name = role_words(role_of(plan, trace, who).name);
   if (members.size() > 1) return words(QT_TRANSLATE_NOOP("Words", "%1 (%2 ranks)")).arg(name).arg(members.size());
   if (members.empty()) return name;
   return words(QT_TRANSLATE_NOOP("Words", "%1 (rank %2)")).arg(name).arg(members.front().value);

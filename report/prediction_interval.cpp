@@ -19,7 +19,7 @@ double log_ratio(const ValidatedRow& row) {
   return row.larger_is_better ? -ratio : ratio;  // of times
 }
 
-Spread spread_of(std::vector<double> residuals) {
+Spread spread_of(const std::vector<double>& residuals) {
   const double n = static_cast<double>(residuals.size());
   const double tail = std::max(0.0, 0.05 * (n + 1.0) / n - 1.0 / n);  // as in validate: n + 1 exchangeable residuals
   return {.rows = static_cast<int>(residuals.size()),

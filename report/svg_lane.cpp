@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
 #include <span>
 
@@ -74,7 +75,8 @@ class Lane {
     const Colour colour = colour_of(cell_of(*piece.action));
     const int ranks = static_cast<int>(plan_.roles.size());
     if (piece.action->does.empty() || plan_.stages <= ranks) return colour;
-    return mix(colour, kWhite, 0.45 * (piece.action->does.front().stage / ranks) / (plan_.stages / ranks));
+    const int chunk = piece.action->does.front().stage / ranks, chunks = plan_.stages / ranks;
+    return mix(colour, kWhite, 0.45 * chunk / chunks);
   }
 
   void cell(const Piece& piece) {
@@ -134,7 +136,7 @@ class Lane {
 
   void flush() {
     if (weight_ > 0) {
-      const auto mean = [&](double sum) { return static_cast<std::uint8_t>(sum / weight_ + 0.5); };
+      const auto mean = [&](double sum) { return static_cast<std::uint8_t>(std::lround(sum / weight_)); };
       put({scale_.at(from_), top_, width(from_, until_), shape_.height}, hex({mean(sums_[0]), mean(sums_[1]), mean(sums_[2])}));
     }
     sums_ = {};

@@ -94,7 +94,8 @@ void add_memory_quantities(Validation& v) {
   std::map<std::pair<std::string, std::string>, std::vector<double>> sizes;
   for (const ValidatedRow& row : v.scored)
     if (row.memory && has_error(row)) sizes[{row.source, row.quantity}].push_back(std::abs(row.error()));
-  for (const auto& [key, errors] : sizes) {
+  for (const auto& [key, values] : sizes) {
+    const std::vector<double>& errors = values;
     const auto within = [&errors](double limit) {
       return static_cast<int>(std::count_if(errors.begin(), errors.end(), [limit](double size) { return size <= limit; }));
     };

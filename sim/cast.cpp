@@ -12,10 +12,9 @@ namespace {
 
 class Builder {
  public:
-  Builder(const Plan& plan, const Ranks& ranks, const Patterns& patterns, const Flows& flows, const Quotient& quotient,
-          const Ways& ways, const std::vector<double>& slowdown, Granularity granularity)
+  Builder(const Plan& plan, const Patterns& patterns, const Flows& flows, const Quotient& quotient, const Ways& ways,
+          const std::vector<double>& slowdown, Granularity granularity)
       : plan_(plan),
-        ranks_(ranks),
         patterns_(patterns),
         flows_(flows),
         q_(quotient),
@@ -150,7 +149,6 @@ class Builder {
   }
 
   const Plan& plan_;
-  const Ranks& ranks_;
   const Patterns& patterns_;
   const Flows& flows_;
   const Quotient& q_;
@@ -169,9 +167,9 @@ class Builder {
 
 }  // namespace
 
-Cast make_cast(const Plan& plan, const Ranks& ranks, const Patterns& patterns, const Flows& flows, const Quotient& quotient,
-               const Ways& ways, const std::vector<double>& slowdown, Granularity granularity) {
-  return Builder(plan, ranks, patterns, flows, quotient, ways, slowdown, granularity).build();
+Cast make_cast(const Plan& plan, const Patterns& patterns, const Flows& flows, const Quotient& quotient, const Ways& ways,
+               const std::vector<double>& slowdown, Granularity granularity) {
+  return Builder(plan, patterns, flows, quotient, ways, slowdown, granularity).build();
 }
 
 }  // namespace foreshard::sim

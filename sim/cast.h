@@ -49,7 +49,7 @@ struct Cast {
 };
 
 // Throws Error when the members of a group do not all take part in it.
-Cast make_cast(const Plan& plan, const Ranks& ranks, const Patterns& patterns, const Flows& flows, const Quotient& quotient,
-               const Ways& ways, const std::vector<double>& slowdown, Granularity granularity);
+Cast make_cast(const Plan& plan, const Patterns& patterns, const Flows& flows, const Quotient& quotient, const Ways& ways,
+               const std::vector<double>& slowdown, Granularity granularity);
 
 }  // namespace foreshard::sim

@@ -42,7 +42,7 @@ Result play(const Plan& plan, const Cluster& cluster, const SimulateOptions& opt
   sim::Quotient quotient =
       sim::fold(plan, ranks, network, patterns, flows, slowdown, options.folding, options.granularity == Granularity::Stage);
   const sim::Ways ways = sim::find_ways(plan, ranks, patterns, flows, quotient);
-  const sim::Cast cast = sim::make_cast(plan, ranks, patterns, flows, quotient, ways, slowdown, options.granularity);
+  const sim::Cast cast = sim::make_cast(plan, patterns, flows, quotient, ways, slowdown, options.granularity);
   sim::Player player(plan, cast, quotient, ways, options.cancel, options.progress);
   player.play();
   if (!(player.makespan() < kLongestRun))

@@ -119,12 +119,13 @@ void ChunkProgram::pass_gradient(SegmentBuilder& out, int l, int value, int from
 // gradient(value) += block
 void ChunkProgram::add_gradients(SegmentBuilder& out, const Layer& layer, int value, const Block& block, BackwardState& state) {
   const Value& shape = layer.graph->values[static_cast<std::size_t>(value)];
+  const std::int64_t elements = shape.bytes.value / size_of(shape.dtype).value;
   const Block sum = state.held[static_cast<std::size_t>(state.gradient[static_cast<std::size_t>(value)])].block;
   out.emit({.name = "add gradients",
             .what = Compute{.op = Op::Add,
                             .phase = Phase::InputGrad,
                             .shapes = {{shape.dims, shape.dtype}},
-                            .flops = {static_cast<double>(shape.bytes.value / size_of(shape.dtype).value)},
+                            .flops = {static_cast<double>(elements)},
                             .traffic = shape.bytes * 3,
                             .accumulate = true},
             .stream = RoleStreams::compute,

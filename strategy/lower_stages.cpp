@@ -85,7 +85,7 @@ class StagesLowering {
       whole_.plan.placement.order.push_back(name);
       below = size;
     }
-    whole_.plan.placement.order.push_back("role");
+    whole_.plan.placement.order.emplace_back("role");
   }
   std::vector<AxisId> axes_of(int tp) const {
     std::vector<AxisId> axes;

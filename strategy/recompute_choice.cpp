@@ -206,7 +206,7 @@ class LayerFiller {
 
   std::vector<int> fill_rank(int rank) {
     const auto all = static_cast<int>(forms_.size());
-    const std::vector<int> none(positions_.size(), 0);
+    std::vector<int> none(positions_.size(), 0);
     const auto room = static_cast<double>(trial_.room(rank).value);
     if (positions_.empty() || arena(rank, none) <= room) return none;
     best_ = {.strategies = smallest(all), .seconds = std::numeric_limits<double>::infinity()};

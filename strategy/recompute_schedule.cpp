@@ -123,7 +123,7 @@ class RotorLadder final : public Ladder {
 // Layers at the ends that do not count (embedding, head) are kept; between them, as if all layers were equal.
 class RevolveLadder final : public Ladder {
  public:
-  RevolveLadder(const StageToSchedule& stage, int checkpoints) : stage_(stage) {
+  RevolveLadder(const StageToSchedule& stage, int checkpoints) {
     std::vector<int> before, inner, after;
     for (int l = 0; l < static_cast<int>(stage.layers.size()); ++l)
       (stage.counted[index(l)] ? inner : inner.empty() ? before : after).push_back(l);
@@ -149,7 +149,6 @@ class RevolveLadder final : public Ladder {
     for (const int l : after) steps.push_back({RecomputeWork::ForwardKeepAll, l});
     for (std::size_t i = after.size(); i-- > 0;) steps.push_back({RecomputeWork::Backward, after[i]});
   }
-  const StageToSchedule& stage_;
   StageRuns runs_ = {};
 };
 

@@ -1,6 +1,7 @@
 #include "strategy/search_space.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "strategy/schedule.h"
 
@@ -16,7 +17,7 @@ bool is_fixed(const SearchOptions& options, const char* path) {
 }
 
 std::vector<std::int64_t> only_or(bool fixed, std::int64_t value, std::vector<std::int64_t> all) {
-  return fixed ? std::vector<std::int64_t>{value} : all;
+  return fixed ? std::vector<std::int64_t>{value} : std::move(all);
 }
 
 // Where nodes differ, with the ranks of a stage on neighbouring GPUs.

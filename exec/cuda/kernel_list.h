@@ -60,7 +60,7 @@ enum class KernelId : int {
   FORESHARD_KERNELS(KERNEL)
 #undef KERNEL
 };
-#define KERNEL(name, args) +1
+#define KERNEL(name, args) +1  // NOLINT(bugprone-macro-parentheses): summands
 inline constexpr int kKernels = 0 FORESHARD_KERNELS(KERNEL);
 #undef KERNEL
 

@@ -155,7 +155,7 @@ double without_weights(const Plan& plan, const Cluster& cluster, bool really) {
       for (sim::Crossing& crossing : flow.bundles) crossing.times = 1;
   }
   const sim::Ways ways = sim::find_ways(plan, ranks, patterns, flows, quotient);
-  const sim::Cast cast = sim::make_cast(plan, ranks, patterns, flows, quotient, ways, slowdown, Granularity::Op);
+  const sim::Cast cast = sim::make_cast(plan, patterns, flows, quotient, ways, slowdown, Granularity::Op);
   const std::function<void(double)> progress;
   sim::Player player(plan, cast, quotient, ways, nullptr, progress);
   player.play();
