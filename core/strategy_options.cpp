@@ -56,6 +56,12 @@ std::vector<StrategyOption> parallelism_options() {
             .help = "norms and dropout are split along the sequence over the tensor-parallel GPUs",
             .constraint = "tp divides the sequence",
             .group = group}),
+  };
+}
+
+std::vector<StrategyOption> pipeline_options() {
+  const std::string group = "parallelism";
+  return {
       integer(&Strategy::virtual_stages, 1, 1000,
               {.path = "virtual_stages",
                .flag = "--virtual-stages",
@@ -85,13 +91,13 @@ std::vector<StrategyOption> parallelism_options() {
                    .help = "layers per stage, such as 2,3x14,2; auto: by their times; empty: even",
                    .constraint = "adds up to the layers of the model",
                    .group = group}),
-      stages(
-          {.path = "stages",
-           .flag = "--stages",
-           .unit = "LAYERS:DPxTP",
-           .help = "each stage with replicas and tensor-parallel GPUs of its own, such as 10:2x1,22:1x2; instead of dp, tp, pp",
-           .constraint = "ZeRO 0, gpipe or 1f1b; each dp divides the micro-batches, each tp the next larger one",
-           .group = group}),
+      stages({.path = "stages",
+              .flag = "--stages",
+              .unit = "LAYERS:DPxTP",
+              .help = "each stage with replicas and tensor-parallel GPUs of its own, such as 10:2x1,4x3:1x2 (4x3: three of "
+                      "four layers); instead of dp, tp, pp",
+              .constraint = "ZeRO 0, gpipe or 1f1b; each dp divides the micro-batches, each tp the next larger one",
+              .group = group}),
       placement(
           {.path = "placement",
            .flag = "--placement",
@@ -278,8 +284,8 @@ bool set_part(Strategy& strategy, const std::string& path, const std::string& va
 const std::vector<StrategyOption>& strategy_options() {
   static const std::vector<StrategyOption> table = [] {
     std::vector<StrategyOption> all;
-    for (const auto& group :
-         {parallelism_options(), batch_options(), memory_options(), numbers_options(), communication_options(), run_options()})
+    for (const auto& group : {parallelism_options(), pipeline_options(), batch_options(), memory_options(), numbers_options(),
+                              communication_options(), run_options()})
       all.insert(all.end(), group.begin(), group.end());
     return all;
   }();

@@ -71,28 +71,31 @@ std::vector<int> parse_layer_split(const std::string& text, const std::string& w
   return layers;
 }
 
-// "10:2x1" -> 10, 2, 1
-static std::optional<StageDegrees> one_stage(const std::string& text) {
+// "10x3:2x1": three stages of ten layers, on two replicas of one rank each.
+static std::optional<std::pair<StageDegrees, int>> equal_stages(const std::string& text) {
   const std::vector<std::string> parts = split(text, ':');
   const std::vector<std::string> degrees = parts.size() == 2 ? split(parts[1], 'x') : std::vector<std::string>();
-  if (degrees.size() != 2) return {};
-  const auto layers = layer_count(parts[0]), dp = positive(degrees[0]), tp = positive(degrees[1]);
-  if (!layers || !dp || !tp || *dp > kMostRanks || *tp > kMostRanks) return {};
-  return StageDegrees{*layers, *dp, *tp};
+  const std::vector<std::string> factors = split(parts[0], 'x');
+  if (degrees.size() != 2 || factors.size() > 2) return {};
+  const auto layers = layer_count(factors[0]), dp = positive(degrees[0]), tp = positive(degrees[1]);
+  const auto stages = factors.size() == 1 ? 1 : positive(factors[1]);
+  if (!layers || !stages || !dp || !tp || *dp > kMostRanks || *tp > kMostRanks) return {};
+  return std::pair(StageDegrees{*layers, *dp, *tp}, *stages);
 }
 
 std::vector<StageDegrees> parse_stages(const std::string& text, const std::string& where) {
   std::vector<StageDegrees> stages;
-  for (const std::string& part : split(text, ',')) {
-    const auto stage = one_stage(part);
-    if (!stage)
-      throw Error(
-          where, "stages", quoted(part) + " in " + quoted(text),
-          "LAYERS:DPxTP of each stage such as \"10:2x1,22:1x2\" (ten layers on two replicas of one GPU, 22 on one of two)");
-    if (stages.size() == kMostStages)
-      throw Error(where, "stages", std::to_string(stages.size()) + " and more",
+  const std::vector<std::string> parts = split(text, ',');
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const auto equal = equal_stages(parts[i]);
+    if (!equal)
+      throw Error(where, "stages", quoted(parts[i]) + " (part " + std::to_string(i + 1) + ") in " + quoted(text),
+                  "LAYERS:DPxTP of each stage such as \"10:2x1,4x3:1x2\" (ten layers on two replicas of one GPU, then three "
+                  "stages of four layers on one replica of two)");
+    if (stages.size() + static_cast<std::size_t>(equal->second) > kMostStages)
+      throw Error(where, "stages", std::to_string(stages.size()) + " and " + std::to_string(equal->second) + " more",
                   "at most " + std::to_string(kMostStages) + " stages");
-    stages.push_back(*stage);
+    stages.insert(stages.end(), static_cast<std::size_t>(equal->second), equal->first);
   }
   for (std::size_t stage = 0; stage < stages.size(); ++stage)
     if (stages[stage].layers == 0 && (stages.size() == 1 || (stage > 0 && stage + 1 < stages.size())))
@@ -100,10 +103,14 @@ std::vector<StageDegrees> parse_stages(const std::string& text, const std::strin
   return stages;
 }
 
+// Equal stages in a row together.
 std::string to_text(const std::vector<StageDegrees>& stages) {
   std::vector<std::string> words;
-  for (const StageDegrees& stage : stages)
-    words.push_back(std::to_string(stage.layers) + ":" + std::to_string(stage.dp) + "x" + std::to_string(stage.tp));
+  for (std::size_t from = 0, to = 0; from < stages.size(); from = to) {
+    while (to < stages.size() && stages[to] == stages[from]) ++to;
+    words.push_back(std::to_string(stages[from].layers) + (to - from > 1 ? "x" + std::to_string(to - from) : "") + ":" +
+                    std::to_string(stages[from].dp) + "x" + std::to_string(stages[from].tp));
+  }
   return joined(words);
 }
 

@@ -100,7 +100,8 @@ TEST_F(PlanVerbs, SearchAndPartitionTakeNoStages) {
   EXPECT_EQ(gpus.err, "foreshard: command line: --gpus: found 3, expected 4 (those of the stages)\n");
   const RanLine wrong = run_line("simulate --model gpt2-124m --cluster dgx-a100 --global-batch 8 --stages 6:2x1,6");
   EXPECT_EQ(wrong.code, ExitCode::WrongInput);
-  EXPECT_NE(wrong.err.find("stages: found \"6\" in \"6:2x1,6\", expected LAYERS:DPxTP of each stage"), std::string::npos)
+  EXPECT_NE(wrong.err.find("stages: found \"6\" (part 2) in \"6:2x1,6\", expected LAYERS:DPxTP of each stage"),
+            std::string::npos)
       << wrong.err;
 }
 

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <numeric>
 #include <random>
@@ -95,15 +96,48 @@ TEST(StageText, LayersReplicasAndTensorRanks) {
   EXPECT_EQ(widest_tp({.tp = 4}), 4);
 }
 
+// As in a layer split: 3x14 are fourteen stages of three layers.
+TEST(StageText, EqualStagesInARow) {
+  const std::vector<StageDegrees> stages = parse_stages("2:4x1,3x2:2x1,3:1x2", "");
+  EXPECT_EQ(stages, (std::vector<StageDegrees>{{2, 4, 1}, {3, 2, 1}, {3, 2, 1}, {3, 1, 2}}));
+  EXPECT_EQ(to_text(stages), "2:4x1,3x2:2x1,3:1x2");
+  EXPECT_EQ(parse_stages("2:4x1,3x1:2x1,3:2x1,3:1x2", ""), stages);
+  EXPECT_EQ(to_text(std::vector<StageDegrees>(32, {1, 2, 1})), "1x32:2x1");
+}
+
+// What is printed is read back, and nothing shorter says the same with each part a row of equal stages: as many parts as there are places
+// where a stage differs from the one before, and one.
+TEST(StageText, RandomStagesReadBackEqual) {
+  std::mt19937_64 random(611);
+  const auto pick = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
+  for (int k = 0; k < 1000; ++k) {
+    std::vector<StageDegrees> stages;
+    for (int rows = 1 + pick(5); rows-- > 0;) {
+      const StageDegrees one{1 + pick(3), 1 + pick(2), 1 + pick(2)};
+      stages.insert(stages.end(), static_cast<std::size_t>(1 + pick(12)), one);
+    }
+    if (stages.size() > 1 && pick(3) == 0) stages.front().layers = 0;
+    if (stages.size() > 1 && pick(3) == 0) stages.back().layers = 0;
+    std::ptrdiff_t differ = 0;
+    for (std::size_t i = 1; i < stages.size(); ++i) differ += stages[i] != stages[i - 1];
+    const std::string text = to_text(stages);
+    ASSERT_EQ(parse_stages(text, "test"), stages) << text;
+    EXPECT_EQ(std::count(text.begin(), text.end(), ','), differ) << text;
+    EXPECT_EQ(parse_strategy(to_json({.stages = stages}), "test").stages, stages);
+  }
+}
+
 TEST(StageText, SaysWhichPartIsWrong) {
-  for (const std::string part :
-       {"", "10", "10:2", "10:2x", "10:x2", "10:2x1x1", "-1:1x1", "1:0x1", "1:1x0", "a:1x1", "1:1000001x1"})
+  for (const std::string part : {"", "10", "10:2", "10:2x", "10:x2", "10:2x1x1", "-1:1x1", "1:0x1", "1:1x0", "a:1x1",
+                                 "1:1000001x1", "x2:1x1", "1x:1x1", "1x0:1x1", "1x2x3:1x1"})
     EXPECT_EQ(
         message_of([&] { parse_stages("4:1x1," + part, "s.json"); }),
-        "s.json: stages: found \"" + part + "\" in \"4:1x1," + part +
-            "\", expected LAYERS:DPxTP of each stage such as \"10:2x1,22:1x2\" (ten layers on two replicas of one GPU, 22 "
-            "on one of two)");
-  for (const std::string text : {"0:1x1", "1:1x1,0:2x1,1:1x1"})
+        "s.json: stages: found \"" + part + "\" (part 2) in \"4:1x1," + part +
+            "\", expected LAYERS:DPxTP of each stage such as \"10:2x1,4x3:1x2\" (ten layers on two replicas of one GPU, then "
+            "three stages of four layers on one replica of two)");
+  EXPECT_EQ(message_of([] { parse_stages("1x90000:1x1,2x20000:1x1", "s.json"); }),
+            "s.json: stages: found 90000 and 20000 more, expected at most 100000 stages");
+  for (const std::string text : {"0:1x1", "1:1x1,0:2x1,1:1x1", "0x2:1x1,1:1x1"})
     EXPECT_EQ(message_of([&] { parse_stages(text, "s.json"); }),
               "s.json: stages: found \"" + text + "\", expected a layer in every stage but the first and the last");
 }
