@@ -25,7 +25,11 @@ static std::string order_text(const Candidate& candidate) {
   return words;
 }
 
-static std::string recompute_text(const Candidate& candidate) { return to_text(candidate.strategy.recompute); }
+// A list of all layers has no place in a table.
+static std::string recompute_word(const Candidate& candidate) {
+  const Recompute& recompute = candidate.strategy.recompute;
+  return candidate.point.recompute == RecomputeKind::Each && !recompute.each.empty() ? "best" : to_text(recompute);
+}
 
 // Share of the estimated time: compute, tensor communication, pipeline, gradients.
 static std::array<double, 4> parts(const Estimate& e) {
@@ -43,7 +47,7 @@ std::string short_name(const Candidate& candidate) {
   if (p.zero > 0) name += ", zero " + text(p.zero) + (p.overlap_parameters ? "+" : "");
   if (p.zero > 0 && p.zero_group > 0) name += " in groups of " + text(p.zero_group);
   if (!candidate.strategy.layer_split.empty()) name += ", layers " + candidate.strategy.layer_split;
-  if (p.recompute != RecomputeKind::None) name += ", recompute " + recompute_text(candidate);
+  if (candidate.strategy.recompute.kind != RecomputeKind::None) name += ", recompute " + recompute_word(candidate);
   if (!p.overlap_gradients && p.dp * p.cp > 1) name += ", gradients not overlapped";
   if (!p.overlap_p2p && p.pp > 1) name += ", transfers not overlapped";
   if (p.order > 0) name += ", ranks in the order " + order_text(candidate);
@@ -77,6 +81,8 @@ static std::string winner_text(const SearchResult& result, const SearchOptions& 
   for (std::size_t i = 0; i < mine.size(); ++i)
     out += (i > 0 ? ", " : "") + std::string(kParts[i]) + " " + in_percent(mine[i] / best.estimate.time.value);
   out += ".\n  " + in_gib_text(best.estimate.margin) + " GiB of a GPU stay free beside the reserve.\n";
+  if (recompute_word(best) == "best")
+    out += "  Its layers fill the memory with --recompute " + to_text(best.strategy.recompute) + ".\n";
   out += binding_text(result, options);
   if (result.ranked.size() < 2) return out;
   const Candidate& second = result.ranked[1];
@@ -114,7 +120,7 @@ static TextTable table_of(const std::vector<Candidate>& candidates, int rows) {
     const Point& p = c.point;
     table.rows.push_back({text(rank), text(p.tp), text(p.cp), text(p.pp), text(p.virtual_stages), text(p.dp),
                           text(p.micro_batch), p.sequence_parallel ? "yes" : "no", schedule_entry(p.schedule).name,
-                          zero_text(p), recompute_text(c), seconds_text(c.estimate.time.value),
+                          zero_text(p), recompute_word(c), seconds_text(c.estimate.time.value),
                           c.simulated ? seconds_text(*c.simulated) : "-", in_gib_text(c.estimate.peak),
                           in_gib_text(c.estimate.margin), name_of(c.estimate.bound_by)});
   }
@@ -226,7 +232,7 @@ std::string search_csv(const SearchResult& result, int rows) {
                                     text(p.overlap_gradients),
                                     text(p.overlap_parameters),
                                     text(p.overlap_p2p),
-                                    '"' + recompute_text(c) + '"',
+                                    '"' + to_text(c.strategy.recompute) + '"',
                                     '"' + order_text(c) + '"',
                                     plain(c.estimate.time.value),
                                     c.simulated ? plain(*c.simulated) : "",

@@ -89,6 +89,7 @@ std::vector<LayerChoice> layer_choice_front(const LayerChoiceJob& job) {
       keep_front(same);
       level.insert(level.end(), same.begin(), same.end());
     }
+    if (job.switching.empty()) keep_front(level);  // whatever the last one's strategy, the rest costs the same
     levels.push_back(std::move(level));
   }
   std::vector<Partial> last = levels.back();
@@ -123,13 +124,23 @@ LayerChoice layer_choice_on_grid(const LayerChoiceJob& job, int cells) {
       job.layers.size(), std::vector<std::vector<std::int16_t>>(strategies, std::vector<std::int16_t>(width, -1)));
   for (std::size_t i = 0; i < job.layers.size(); ++i) {
     std::vector<std::vector<double>> next(strategies, std::vector<double>(width, kNever));
+    std::vector<std::int16_t> cheapest;  // [cells in use]: strategy of the layer before, where the next one's does not matter
+    for (std::size_t used = 0; i > 0 && job.switching.empty() && used < width; ++used) {
+      std::size_t least = 0;
+      for (std::size_t before = 1; before < strategies; ++before)
+        if (best[before][used] < best[least][used]) least = before;
+      cheapest.push_back(static_cast<std::int16_t>(least));
+    }
     for (std::size_t s = 0; s < strategies; ++s) {
       const LayerOption& option = job.layers[i][s];
       const double needed = in_cells(option.bytes);
       if (option.seconds == kNever || needed > cells) continue;
       const auto taken = static_cast<std::size_t>(std::max(0.0, needed));
       if (i == 0) next[s][taken] = option.seconds;
-      for (std::size_t before = 0; i > 0 && before < strategies; ++before) {
+      for (std::size_t used = 0; used < cheapest.size() && used + taken < width; ++used)
+        next[s][used + taken] = best[static_cast<std::size_t>(cheapest[used])][used] + option.seconds,
+                       from[i][s][used + taken] = cheapest[used];
+      for (std::size_t before = 0; i > 0 && !job.switching.empty() && before < strategies; ++before) {
         const double more = option.seconds + switching(job, before, s);
         for (std::size_t used = 0; used + taken < width; ++used) {
           const double seconds = best[before][used] + more;

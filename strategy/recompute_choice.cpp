@@ -149,7 +149,7 @@ class LayerFiller {
 
   // [position in a chunk]: the layers of the model there, one of each chunk of the rank.
   void find_positions(int rank) {
-    positions_.clear();
+    positions_.clear(), arenas_.clear();
     int of_model = 0;
     for (int stage = 0; stage < lowering_.stages(); ++stage) {
       std::size_t position = 0;
@@ -184,7 +184,13 @@ class LayerFiller {
       for (const int layer : positions_[position]) each[at(layer)] = forms_[at(chosen[position])];
   }
 
+  // Of the rank at hand. Several ways lead to the same choice; its program is built once.
   double arena(int rank, const std::vector<int>& chosen) {
+    const auto [known, is_new] = arenas_.try_emplace(chosen, 0.0);
+    if (is_new) known->second = built_arena(rank, chosen);
+    return known->second;
+  }
+  double built_arena(int rank, const std::vector<int>& chosen) {
     Recompute& recompute = trial_.lowering.strategy.recompute;
     recompute = {.kind = RecomputeKind::Each, .each = std::vector<LayerRecompute>(at(layers_))};
     write(chosen, recompute.each);
@@ -324,6 +330,7 @@ class LayerFiller {
   Costs costs_ = {};
   std::vector<std::vector<int>> positions_ = {};  // of the rank at hand
   LayerChoiceJob job_ = {};
+  std::map<std::vector<int>, double> arenas_ = {};  // of the choices that were tried
   LayerChoice best_ = {};
 };
 

@@ -1,54 +1,52 @@
 #include "strategy/search.h"
 
-#include <tbb/global_control.h>
-#include <tbb/task_arena.h>
-#include <tbb/task_group.h>
-
 #include <algorithm>
 #include <array>
-#include <exception>
 #include <map>
 #include <mutex>
-#include <thread>
+#include <span>
 
 #include "strategy/search_costs.h"
 #include "strategy/search_framework.h"
 #include "strategy/search_kept.h"
+#include "strategy/search_relax.h"
 #include "strategy/search_space.h"
+#include "strategy/search_threads.h"
 
 namespace foreshard {
 
 namespace {
 
-constexpr double kMemorySlack = 1.05;   // the screen's memory is this far off at most; refining decides exactly
-constexpr std::size_t kVariants = 16;   // of a family, that screening keeps
-constexpr std::size_t kOfZero = 6;      // of these, with one ZeRO stage
-constexpr std::size_t kPolished = 12;   // families whose variants are all refined
-constexpr std::size_t kLastMoment = 4;  // families that are refined after an interrupt
-constexpr int kLastPoints = 100'000;    // points that each thread screens after an interrupt, when none had been found before
-constexpr double kNear = 1.04;          // variants this far behind the best of their family and ZeRO stage have lost
-constexpr double kNearStage = 1.2;      // ZeRO stages this far behind the best of their family have lost
+constexpr double kMemorySlack = 1.05;     // the screen's memory is this far off at most; refining decides exactly
+constexpr std::size_t kVariants = 16;     // of a family, that screening keeps
+constexpr std::size_t kOfZero = 6;        // of these, with one ZeRO stage
+constexpr std::size_t kPolished = 12;     // families whose variants are all refined
+constexpr std::size_t kLastMoment = 4;    // families that are refined after an interrupt
+constexpr int kLastPoints = 100'000;      // points that each thread screens after an interrupt, when none had been found before
+constexpr int kFilled = 24;               // families whose memory is filled (recompute best), that screening keeps
+constexpr std::size_t kFilledAtOnce = 8;  // of these, refined at once; the next ones when one of them is faster than all before
+constexpr std::size_t kRefilled = 4;      // of these, whose near variants are all refined
+constexpr double kNearFilled = 1.01;      // variants of these this far behind
+constexpr double kNear = 1.04;            // variants this far behind the best of their family and ZeRO stage have lost
+constexpr double kNearStage = 1.2;        // ZeRO stages this far behind the best of their family have lost
 
-int threads_of(const SearchOptions& options) {
-  return options.threads > 0 ? options.threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-}
+bool better(const Candidate& a, const Candidate& b) { return a.score < b.score; }
 
 class Searching {
  public:
   Searching(const Model& model, const Cluster& cluster, const SearchOptions& options)
       : model_(model), cluster_(cluster), options_(options), space_(search_space(model, cluster, options)) {
-    threads_ = threads_of(options);
-    arena_.initialize(threads_);
     if (std::holds_alternative<Transformer>(model.shape)) screen_.emplace(model, cluster, options.base, options.profile);
-    if (screen_) costs_.emplace(*screen_, space_, cluster_);
+    if (screen_) costs_.emplace(*screen_, space_, model, cluster_, options);
   }
 
   std::variant<SearchResult, Infeasible> run() {
-    if (space_.grids.empty()) return nothing("no degrees divide the GPUs, the layers, the heads and the global batch");
+    if (space_.grids.empty()) return empty_space("no degrees divide the GPUs, the layers, the heads and the global batch");
     if (costs_) in_parallel(costs_->jobs(), 0, 0.4, [&](std::size_t job, std::size_t) { costs_->measure(job); });
     // Without a screen everything is refined.
     if (!screen_) most_ = wanted_ = 1 << 16;
-    std::vector<Tally> tallies(static_cast<std::size_t>(threads_), Tally(most_, screen_ ? options_.sample : 0));
+    std::vector<Tally> tallies(static_cast<std::size_t>(threads_.count()),
+                               Tally(most_, kFilled, screen_ ? options_.sample : 0));
     screen_all(tallies);
     if (stopped() && !found_) {
       finishing_ = true;
@@ -61,31 +59,13 @@ class Searching {
   bool stopped() const { return options_.cancel && options_.cancel->load(); }
 
   // work(index, thread) for all indices; the calling thread works, too, and reports.
-  template <class Work>
-  void in_parallel(std::size_t count, double from, double share, Work work) {
-    std::atomic<std::size_t> next{0};
-    std::vector<std::exception_ptr> failures(static_cast<std::size_t>(threads_));
-    const auto loop = [&](std::size_t thread) {
-      try {
-        for (std::size_t i = next++; i < count && (finishing_ || !stopped()); i = next++) {
-          work(i, thread);
-          if (thread == 0) tell();
-          if (thread == 0 && options_.progress)
-            options_.progress(from + share * static_cast<double>(i + 1) / static_cast<double>(count));
-        }
-      } catch (...) {  // told by the calling thread
-        failures[thread] = std::current_exception();
-        next = count;
-      }
-    };
-    arena_.execute([&] {
-      tbb::task_group others;
-      for (int thread = 1; thread < threads_; ++thread) others.run([&loop, thread] { loop(static_cast<std::size_t>(thread)); });
-      loop(0);
-      others.wait();
-    });
-    for (const std::exception_ptr& failure : failures)
-      if (failure) std::rethrow_exception(failure);
+  void in_parallel(std::size_t count, double from, double share, const SearchThreads::Work& work) {
+    threads_.run(
+        count, [&] { return finishing_ || !stopped(); }, work,
+        [&](std::size_t next) {
+          tell();
+          if (options_.progress) options_.progress(from + share * static_cast<double>(next) / static_cast<double>(count));
+        });
     tell();
   }
 
@@ -102,6 +82,7 @@ class Searching {
   struct Costs {
     const ShapeCosts* shape = nullptr;
     const ShapeCosts* redone = nullptr;
+    bool best = false;  // of each layer what fills memory; `shape` is without any
   };
 
   void screen_all(std::vector<Tally>& tallies) {
@@ -132,20 +113,21 @@ class Searching {
   }
 
   void screen_family(const Point& start, std::size_t grid, std::int64_t& order, Tally& tally) const {
-    Family family;
+    Family family, filled;
     for_each_shape(space_, cluster_, start, [&](Point point) {
-      const ShapeCosts* costs = costs_ ? costs_->shape(point) : nullptr;
+      const bool best = space_.best && point.recompute == RecomputeKind::Each;
+      Point none = point;
+      none.recompute = RecomputeKind::None;
+      const ShapeCosts* costs = costs_ ? costs_->shape(best ? none : point) : nullptr;
       if (costs && !costs_->measured(grid)) return;  // interrupted before
       if (costs_ && !costs) {
         ++tally.enumerated, ++tally.pruned.shape;
         return;
       }
-      Point none = point;
-      none.recompute = RecomputeKind::None;
       for (const int layers : recompute_layers(space_, point)) {
         point.recompute_layers = layers;
         if (layers == 0 || !costs) {
-          screen_rest(point, {costs}, grid, order, family, tally);
+          screen_rest(point, {.shape = costs, .best = best}, grid, order, best && apart_ ? filled : family, tally);
           continue;
         }
         const ShapeCosts* kept = costs_->shape(none);
@@ -159,19 +141,24 @@ class Searching {
         screen_rest(point, {&mixed}, grid, order, family, tally);
       }
     });
-    if (!family.variants.empty()) found_ = true;
+    if (!family.variants.empty() || !filled.variants.empty()) found_ = true;
     tally.best.offer(std::move(family));
+    tally.filled.offer(std::move(filled));
   }
+
+  bool bounded() const {
+    return options_.prune && options_.objective != Objective::Memory && options_.objective != Objective::Pareto;
+  }
+
+  const BestFamilies& best_of(const Tally& tally, bool filled) const { return filled && apart_ ? tally.filled : tally.best; }
 
   // The loops that need nothing but arithmetic.
   void screen_rest(Point point, const Costs& costs, std::size_t grid, std::int64_t& order, Family& family, Tally& tally) const {
-    const bool bounded =
-        options_.prune && costs.shape && options_.objective != Objective::Memory && options_.objective != Objective::Pareto;
     bool hopeless = false;
-    if (bounded) {
+    if (bounded() && costs.shape) {
       point.zero_group = space_.zero_groups.empty() ? 0 : space_.zero_groups.front();
       const double bound = screen_->at(point, *costs.shape, costs_->grid(grid, point)).bound;
-      hopeless = score(options_.objective, point, bound, 0) > tally.best.worst();
+      hopeless = score(options_.objective, point, bound, 0) > best_of(tally, costs.best).worst();
     }
     for (const std::int8_t zero : zeros_for(space_, point)) {
       point.zero = zero;
@@ -202,6 +189,7 @@ class Searching {
     if (costs.shape) {
       kept.screened =
           costs.redone ? screen_->filled(point, *costs.shape, *costs.redone, *grid) : screen_->at(point, *costs.shape, *grid);
+      if (costs.best && !screen_best(kept, *grid, tally)) return;
       ++tally.evaluated;
     }
     kept.time = kept.screened.time;
@@ -226,75 +214,53 @@ class Searching {
     if (!tally.bins[bin] || kept < *tally.bins[bin]) tally.bins[bin] = kept;
   }
 
-  Infeasible nothing(const std::string& why) const {
-    return {.reason = "the space is empty: " + why,
-            .would_help = {"fewer --fix", "a larger cluster", "another --global-batch"}};
+  // False: passed over. Where everything fits for sure the best is to keep it, which is a point of its own.
+  bool screen_best(Kept& kept, const GridCosts& grid, Tally& tally) const {
+    const Screened all = kept.screened;
+    if (all.peak * kMemorySlack <= screen_->capacity()) return ++tally.evaluated, false;
+    if (bounded() && score(options_.objective, kept.point, all.time, all.peak) > best_of(tally, true).worst())
+      return ++tally.pruned.bound, false;
+    kept.screened = costs_->best(kept.point, all, grid);
+    return true;
   }
 
   std::variant<SearchResult, Infeasible> finish(const std::vector<Tally>& tallies) {
     SearchResult result;
-    std::array<std::optional<Kept>, kMemoryBins> bins = {};
     for (const Tally& tally : tallies) {
-      for (std::size_t bin = 0; bin < bins.size(); ++bin)
-        if (tally.bins[bin] && (!bins[bin] || *tally.bins[bin] < *bins[bin])) bins[bin] = tally.bins[bin];
-      result.enumerated += tally.enumerated, result.evaluated += tally.evaluated;
-      result.pruned.shape += tally.pruned.shape, result.pruned.memory += tally.pruned.memory;
-      result.pruned.bound += tally.pruned.bound, result.pruned.framework += tally.pruned.framework;
+      add_up(tally, result);
       for (const auto& [why, count] : tally.refusals) refusals_[why] += count;
-      for (const auto& [best, found] : {std::pair(&result.without_memory_limit, tally.without_memory_limit),
-                                        {&result.without_framework, tally.without_framework}})
-        if (found < best->value_or(kNever)) *best = found;
     }
-    const std::vector<Family> families = merged(tallies, most_);
+    const std::vector<Family> families = merged(tallies, &Tally::best, most_),
+                              filled = merged(tallies, &Tally::filled, kFilled);
     result.interrupted = stopped();
     finishing_ = result.interrupted;  // the best so far is worth a moment
     result.ranked = refine_best(families, static_cast<std::size_t>(wanted_), result);
-    std::vector<Family> thin;
-    for (const auto& bin : bins)
-      if (bin) thin.push_back({{*bin}});
-    result.front = front_of(refine_best(thin, thin.size(), result));
-    if (!stopped()) result.sample = refine_sample(tallies, result);
+    std::vector<Candidate> full = refine_filled(filled, result);
+    const std::vector<Family> thin = merged_bins(tallies);
+    std::vector<Candidate> front = refine_best(thin, thin.size(), result);
+    if (!thin.empty()) std::move(full.begin(), full.end(), std::back_inserter(front));
+    std::stable_sort(front.begin(), front.end(), better);
+    result.front = front_of(std::move(front));
+    if (!stopped()) result.sample = refine_all(merged_sample(tallies, options_.sample), result);
     result.interrupted |= stopped();
     if (result.ranked.empty() && result.interrupted) return Infeasible{.reason = "interrupted before a strategy was found"};
-    if (result.ranked.empty()) return emptied_by(result, families.empty());
+    if (result.ranked.empty()) return emptied_by(result, !families.empty() || !filled.empty());
     return result;
   }
 
-  std::vector<Candidate> refine_sample(const std::vector<Tally>& tallies, SearchResult& result) {
-    Sample all(options_.sample);
-    for (const Tally& tally : tallies) all.offer(tally.sample);
-    std::vector<Kept> points;
-    for (const auto& [hash, kept] : all.all()) points.push_back(kept);
-    std::sort(points.begin(), points.end(), [](const Kept& a, const Kept& b) { return a.order < b.order; });
-    std::vector<std::optional<Candidate>> batch(points.size());
-    in_parallel(points.size(), 1, 0, [&](std::size_t i, std::size_t) { batch[i] = refined(points[i]); });
-    result.refined += static_cast<std::int64_t>(points.size());
-    std::vector<Candidate> fitting;
-    for (auto& candidate : batch)
-      if (candidate) fitting.push_back(std::move(*candidate));
-    return fitting;
-  }
-
-  Infeasible emptied_by(const SearchResult& result, bool screened_out) const {
-    if (result.pruned.memory == 0 && result.pruned.framework > 0) {
-      const auto most = std::max_element(refusals_.begin(), refusals_.end(),
-                                         [](const auto& a, const auto& b) { return a.second < b.second; });
-      return nothing("--framework " + options_.base.framework + " runs none of its strategies: " + most->first);
-    }
-    if (result.pruned.memory > 0 || !screened_out)
-      return nothing("all " + std::to_string(result.enumerated) + " strategies need more memory than " +
-                     std::to_string(static_cast<int>(100 * (1 - options_.base.reserve))) + " % of a GPU");
+  Infeasible emptied_by(const SearchResult& result, bool screened) const {
+    if (const auto why = ruled_out(result, refusals_, screened, options_.base)) return *why;
     const auto answer = lower(model_, cluster_, strategy_at(options_.base, space_.grids.front(), space_.layers),
                               {.ignore_memory = true, .profile = options_.profile});
-    if (const auto* refused = std::get_if<Infeasible>(&answer)) return nothing("for example: " + refused->reason);
-    return nothing("no schedule takes these degrees with this batch");
+    if (const auto* refused = std::get_if<Infeasible>(&answer)) return empty_space("for example: " + refused->reason);
+    return empty_space("no schedule takes these degrees with this batch");
   }
 
   // Batches of as many as are still missing, best first, so that the answer does not depend on the threads. Then every variant
   // of the best families: what decides among them is too small for the screen.
   std::vector<Candidate> refine_best(const std::vector<Family>& families, std::size_t wanted, SearchResult& result) {
     std::vector<std::pair<Candidate, const Family*>> found;
-    const auto better = [](const auto& a, const auto& b) { return a.first.score < b.first.score; };
+    const auto by_score = [](const auto& a, const auto& b) { return better(a.first, b.first); };
     if (finishing_) wanted = std::min(wanted, kLastMoment);
     for (std::size_t next = 0; next < families.size() && found.size() < wanted;) {
       const std::size_t count = std::min(families.size() - next, wanted - found.size());
@@ -310,12 +276,51 @@ class Searching {
       else
         next += count;
     }
-    std::stable_sort(found.begin(), found.end(), better);
+    std::stable_sort(found.begin(), found.end(), by_score);
     if (!stopped()) polish(found, result);
-    std::stable_sort(found.begin(), found.end(), better);
+    std::stable_sort(found.begin(), found.end(), by_score);
     std::vector<Candidate> candidates;
     for (auto& [candidate, family] : found) candidates.push_back(std::move(candidate));
     return candidates;
+  }
+
+  // With the memory filled (recompute best), which takes long to choose: the families that the screen sees near the best so far,
+  // then the near variants of the best of them. Where they are better they take their family's place.
+  std::vector<Candidate> refine_filled(const std::vector<Family>& families, SearchResult& result) {
+    if (stopped() || finishing_) return {};
+    const double enough = result.ranked.empty() ? kNever : result.ranked.front().score * kNear;
+    std::vector<Kept> firsts, more;
+    for (const Family& family : families)
+      if (family.variants.front().score <= enough) firsts.push_back(family.variants.front());
+    std::vector<Candidate> first;
+    double winner = result.ranked.empty() ? kNever : result.ranked.front().score;
+    for (std::size_t from = 0; from < firsts.size(); from += kFilledAtOnce) {
+      const auto last = firsts.begin() + static_cast<std::ptrdiff_t>(std::min(from + kFilledAtOnce, firsts.size()));
+      for (Candidate& next : refine_all({firsts.begin() + static_cast<std::ptrdiff_t>(from), last}, result))
+        first.push_back(std::move(next));
+      std::stable_sort(first.begin(), first.end(), better);
+      if (!first.empty() && first.front().score >= winner) break;
+      if (!first.empty()) winner = first.front().score;
+    }
+    for (std::size_t i = 0; i < std::min(first.size(), kRefilled); ++i)
+      for (const Family& family : families)
+        if (first[i].score <= winner * kNearFilled && same_family(family.variants.front().point, first[i].point))
+          for (const Kept& kept : std::span(family.variants).subspan(1))
+            if (kept.score <= std::min(enough, family.best_of(kept.point.zero).score * kNearFilled)) more.push_back(kept);
+    std::vector<Candidate> all = refine_all(more, result);
+    std::move(first.begin(), first.end(), std::back_inserter(all));
+    for (const Candidate& candidate : all) take_place(result.ranked, candidate);
+    return all;
+  }
+
+  std::vector<Candidate> refine_all(const std::vector<Kept>& points, SearchResult& result) {
+    std::vector<std::optional<Candidate>> batch(points.size());
+    in_parallel(points.size(), 1, 0, [&](std::size_t i, std::size_t) { batch[i] = refined(points[i]); });
+    result.refined += static_cast<std::int64_t>(points.size());
+    std::vector<Candidate> fitting;
+    for (auto& candidate : batch)
+      if (candidate) fitting.push_back(std::move(*candidate));
+    return fitting;
   }
 
   void rate(Candidate& candidate, const Lowered& lowered) const {
@@ -340,7 +345,7 @@ class Searching {
             kept.score <= family.variants.front().score * kNearStage)
           work.push_back({i, &kept});
       const Point& best = found[i].first.point;
-      if (best.recompute != RecomputeKind::None && tries_schedules()) {
+      if (found[i].first.strategy.recompute.kind != RecomputeKind::None && tries_schedules()) {
         more.push_back({.point = best, .screened = found[i].first.screened});
         more.back().point.recompute = RecomputeKind::Graph, more.back().point.recompute_layers = 0;
         work.push_back({i, &more.back()});
@@ -403,12 +408,12 @@ class Searching {
   const SearchOptions& options_;
   SearchSpace space_;
   std::optional<Runner> runner_ = find_runner(options_.base.framework);
-  std::map<std::string, std::int64_t> refusals_ = {};  // by the framework
-  bool finishing_ = false;                             // interrupted, and the best so far is still to be found
-  mutable std::atomic<bool> found_ = false;            // any point that seems to fit
-  tbb::global_control limit_{tbb::global_control::max_allowed_parallelism, static_cast<std::size_t>(threads_of(options_))};
-  tbb::task_arena arena_ = {};
-  int threads_ = 1, most_ = options_.shortlist, wanted_ = options_.refine;  // kept by screening, refined
+  bool apart_ = space_.best && space_.recomputes.size() > 1;  // --recompute best is one of several
+  std::map<std::string, std::int64_t> refusals_ = {};         // by the framework
+  bool finishing_ = false;                                    // interrupted, and the best so far is still to be found
+  mutable std::atomic<bool> found_ = false;                   // any point that seems to fit
+  SearchThreads threads_{options_.threads};
+  int most_ = options_.shortlist, wanted_ = options_.refine;  // kept by screening, refined
   std::optional<Screen> screen_ = {};
   std::optional<SearchCosts> costs_ = {};  // with a screen
   mutable std::mutex untold_mutex_ = {};
@@ -418,11 +423,8 @@ class Searching {
 }  // namespace
 
 std::variant<SearchResult, Infeasible> search(const Model& model, const Cluster& cluster, const SearchOptions& options) {
-  // The threads end with the search: worker processes are forked later, and a fork takes only its own thread along.
-  tbb::task_scheduler_handle threads{tbb::attach{}};
-  auto answer = Searching(model, cluster, options).run();
-  tbb::finalize(threads, std::nothrow);
-  return answer;
+  const SearchThreadsEnd threads;
+  return Searching(model, cluster, options).run();
 }
 
 }  // namespace foreshard

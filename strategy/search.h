@@ -34,6 +34,7 @@ struct SearchOptions {
   int max_tp = 0;                             // 0: no limit but the model's heads
   bool balance = true;                        // tries stages as long as their own layers take (layer_split auto)
   bool schedules = true;                      // tries recomputation inside layers (recompute graph) where layers are redone
+  bool best = true;                           // tries recomputation chosen layer by layer (recompute best)
   bool prune = true;                          // false: every point is screened; the winner is the same
   int shortlist = 256;                        // points that screening keeps
   int refine = 48;                            // of those, how many that fit are refined, best first

@@ -1,6 +1,9 @@
 #include "strategy/search_costs.h"
 
+#include <algorithm>
 #include <numeric>
+
+#include "core/error.h"
 
 namespace foreshard {
 
@@ -14,7 +17,15 @@ std::vector<std::size_t> scattered(std::size_t count) {
   return all;
 }
 
-SearchCosts::SearchCosts(const Screen& screen, const SearchSpace& space, const Cluster& cluster)
+// The trades that `--recompute best` makes of a transformer's layer most often, beside `selective`: what costs next to nothing, and all
+// but attention and the collectives.
+static const std::vector<std::vector<std::string>>& layer_ways() {
+  static const std::vector<std::vector<std::string>> ways = {{"norm", "activation"}, {"norm", "mlp", "dropout"}};
+  return ways;
+}
+
+SearchCosts::SearchCosts(const Screen& screen, const SearchSpace& space, const Model& model, const Cluster& cluster,
+                         const SearchOptions& options)
     : screen_(screen), space_(space), cluster_(cluster), grids_(space.grids.size()) {
   for (const std::size_t grid : scattered(space.grids.size())) {
     jobs_.push_back({grid});
@@ -22,13 +33,23 @@ SearchCosts::SearchCosts(const Screen& screen, const SearchSpace& space, const C
     for (const std::int64_t micro_batch : micro_batches(space, point)) {
       point.micro_batch = micro_batch;
       for_each_shape(space, cluster, point, [&](Point shape) {
+        const bool best = space.best && shape.recompute == RecomputeKind::Each;
+        if (best) shape.recompute = RecomputeKind::Full;
         add(shape, grid);
         shape.recompute = RecomputeKind::None;  // of the layers that are not redone
-        if (space.recompute_layers > 0) add(shape, grid);
+        if (space.recompute_layers > 0 || best) add(shape, grid);
       });
     }
   }
   shapes_.resize(points_.size());
+  if (!space.best) return;
+  ways_.resize(points_.size());
+  FS_ASSERT(layer_ways().size() == kWays);
+  for (const auto& modules : layer_ways()) {
+    Strategy base = options.base;
+    base.recompute = {.kind = RecomputeKind::Modules, .modules = modules};
+    screens_.emplace_back(model, cluster, base, options.profile);
+  }
 }
 
 void SearchCosts::add(const Point& shape, std::size_t grid) {
@@ -62,6 +83,45 @@ SearchCosts::ShapeKey SearchCosts::key(const Point& p) {
 const ShapeCosts* SearchCosts::shape(const Point& point) const {
   const auto& found = shapes_[shape_of_.at(key(point))];
   return found ? &*found : nullptr;
+}
+
+std::vector<const ShapeCosts*> SearchCosts::ways(const Point& point) const {
+  const auto shape_as = [&](RecomputeKind kind) {
+    Point shape = point;
+    shape.recompute = kind;
+    return shape;
+  };
+  std::vector<const ShapeCosts*> all = {shape(shape_as(RecomputeKind::None))};
+  const Point selective = shape_as(RecomputeKind::Selective);
+  if (shape_of_.contains(key(selective))) all.push_back(shape(selective));
+  const std::size_t index = shape_of_.at(key(shape_as(RecomputeKind::None)));
+  Ways& between = ways_[index];
+  std::call_once(between.once, [&] {
+    Point one = points_[index];
+    one.recompute = RecomputeKind::Modules;
+    for (std::size_t way = 0; way < kWays; ++way) between.costs[way] = screens_[way].shape_costs(one);
+  });
+  for (const auto& costs : between.costs)
+    if (costs) all.push_back(&*costs);
+  all.push_back(shape(shape_as(RecomputeKind::Full)));
+  std::erase(all, nullptr);  // interrupted before
+  return all;
+}
+
+Screened SearchCosts::best(const Point& point, const Screened& all, const GridCosts& grid) const {
+  Point full = point;
+  full.recompute = RecomputeKind::Full;
+  const ShapeCosts* least = shape(full);
+  Screened best = least ? screen_.at(point, *least, grid) : all;
+  if (best.peak > screen_.capacity()) return best;  // there is no need to measure what keeps more
+  const std::vector<const ShapeCosts*> each = ways(point);
+  for (std::size_t more = 0; more < each.size(); ++more)
+    for (std::size_t less = more + 1; less < each.size(); ++less) {
+      const Screened pair = screen_.filled(point, *each[more], *each[less], grid);
+      if (pair.peak <= screen_.capacity() && pair.time < best.time) best = pair;
+    }
+  best.time = std::max(best.time, all.time);
+  return best;
 }
 
 const GridCosts& SearchCosts::grid(std::size_t grid, const Point& point) const {

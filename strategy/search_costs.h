@@ -3,7 +3,10 @@
 // strategy/.
 #pragma once
 
+#include <array>
+#include <deque>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -19,7 +22,8 @@ std::vector<std::size_t> scattered(std::size_t count);
 class SearchCosts {
  public:
   // All must outlive it.
-  SearchCosts(const Screen& screen, const SearchSpace& space, const Cluster& cluster);
+  SearchCosts(const Screen& screen, const SearchSpace& space, const Model& model, const Cluster& cluster,
+              const SearchOptions& options);
 
   std::size_t jobs() const { return jobs_.size(); }
   void measure(std::size_t job);  // each once; different ones by different threads
@@ -29,7 +33,17 @@ class SearchCosts {
   bool measured(std::size_t grid) const { return !grids_[grid].empty(); }
   const GridCosts& grid(std::size_t grid, const Point& point) const;  // of one that is measured
 
+  // Of `--recompute best` at a point whose time with everything kept is `all`: one of two ways for each layer to keep its values, on each rank
+  // the smaller one for the fewest first layers that make room, of all pairs of ways the fastest that fits; where none does, the
+  // smallest. Ways between keeping all and redoing all are measured when they are first asked for. Any thread; space.best.
+  Screened best(const Point& point, const Screened& all, const GridCosts& grid) const;
+
  private:
+  static constexpr std::size_t kWays = 2;  // that no other strategy has
+  struct Ways {                            // of a shape
+    std::once_flag once = {};
+    std::array<std::optional<ShapeCosts>, kWays> costs = {};
+  };
   using ShapeKey = std::tuple<int, int, int, std::int64_t, bool, RecomputeKind>;
   struct Job {
     std::size_t grid = 0;
@@ -37,6 +51,7 @@ class SearchCosts {
   };
   static ShapeKey key(const Point& point);
   void add(const Point& shape, std::size_t grid);
+  std::vector<const ShapeCosts*> ways(const Point& point) const;  // about those that keep most first
 
   const Screen& screen_;
   const SearchSpace& space_;
@@ -46,6 +61,8 @@ class SearchCosts {
   std::map<ShapeKey, std::size_t> shape_of_ = {};
   std::vector<Point> points_ = {};                      // [shape]
   std::vector<std::optional<ShapeCosts>> shapes_ = {};  // [shape]
+  std::vector<Screen> screens_ = {};                    // [way]
+  mutable std::deque<Ways> ways_ = {};                  // [shape]
 };
 
 // The shapes of a grid with its micro-batch set: rank order, sequence parallelism, recomputation.

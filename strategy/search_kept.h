@@ -52,6 +52,10 @@ struct Family {
   }
 };
 
+bool same_family(const Point& a, const Point& b);
+// In the order of scores; in the place of one of the same family, unless that is no worse.
+void take_place(std::vector<Candidate>& ranked, const Candidate& candidate);
+
 // The best families that one thread has seen.
 class BestFamilies {
  public:
@@ -107,8 +111,9 @@ class Sample {
 };
 
 struct Tally {
-  Tally(int most, int samples) : best(most), sample(samples) {}
+  Tally(int most, int filled, int samples) : best(most), filled(filled), sample(samples) {}
   BestFamilies best;
+  BestFamilies filled;                                     // of points with --recompute best
   std::array<std::optional<Kept>, kMemoryBins> bins = {};  // fastest by memory
   std::int64_t enumerated = 0, evaluated = 0;
   PrunedBy pruned = {};
@@ -117,9 +122,15 @@ struct Tally {
   double without_memory_limit = kNever, without_framework = kNever;
 };
 
+void add_up(const Tally& tally, SearchResult& result);  // counts, and what was passed over
+
 std::vector<Candidate> front_of(std::vector<Candidate> all);  // of those sorted by time: each needs less memory than all before
 
 // All threads together: the best `most` families in order, without variants that another thread would have passed over.
-std::vector<Family> merged(const std::vector<Tally>& tallies, int most);
+std::vector<Family> merged(const std::vector<Tally>& tallies, BestFamilies Tally::*which, int most);
+
+// Likewise the fastest of every memory bin, and a sample of `most` points in the order of the space.
+std::vector<Family> merged_bins(const std::vector<Tally>& tallies);
+std::vector<Kept> merged_sample(const std::vector<Tally>& tallies, int most);
 
 }  // namespace foreshard

@@ -30,9 +30,24 @@ double score(Objective objective, const Point& point, double time, double peak) 
   return time;
 }
 
-std::vector<Family> merged(const std::vector<Tally>& tallies, int most) {
+bool same_family(const Point& a, const Point& b) {
+  const auto key = [](const Point& p) { return std::tie(p.tp, p.cp, p.pp, p.dp, p.virtual_stages, p.micro_batch, p.schedule); };
+  return key(a) == key(b);
+}
+
+void take_place(std::vector<Candidate>& ranked, const Candidate& candidate) {
+  const auto other = std::find_if(ranked.begin(), ranked.end(),
+                                  [&](const Candidate& each) { return same_family(each.point, candidate.point); });
+  if (other != ranked.end() && other->score <= candidate.score) return;
+  if (other != ranked.end()) ranked.erase(other);
+  ranked.insert(std::upper_bound(ranked.begin(), ranked.end(), candidate,
+                                 [](const Candidate& a, const Candidate& b) { return a.score < b.score; }),
+                candidate);
+}
+
+std::vector<Family> merged(const std::vector<Tally>& tallies, BestFamilies Tally::*which, int most) {
   std::vector<Family> families;
-  for (const Tally& tally : tallies) families.insert(families.end(), tally.best.all().begin(), tally.best.all().end());
+  for (const Tally& tally : tallies) families.insert(families.end(), (tally.*which).all().begin(), (tally.*which).all().end());
   std::sort(families.begin(), families.end());
   const auto limit = static_cast<std::size_t>(std::max(1, most));
   if (families.size() < limit) return families;
@@ -40,6 +55,35 @@ std::vector<Family> merged(const std::vector<Tally>& tallies, int most) {
   for (Family& family : families)
     std::erase_if(family.variants, [&](const Kept& kept) { return kept.score > families.back().variants.front().score; });
   return families;
+}
+
+std::vector<Family> merged_bins(const std::vector<Tally>& tallies) {
+  std::vector<Family> thin;
+  for (std::size_t bin = 0; bin < kMemoryBins; ++bin) {
+    std::optional<Kept> best;
+    for (const Tally& tally : tallies)
+      if (tally.bins[bin] && (!best || *tally.bins[bin] < *best)) best = tally.bins[bin];
+    if (best) thin.push_back({{*best}});
+  }
+  return thin;
+}
+
+void add_up(const Tally& tally, SearchResult& result) {
+  result.enumerated += tally.enumerated, result.evaluated += tally.evaluated;
+  result.pruned.shape += tally.pruned.shape, result.pruned.memory += tally.pruned.memory;
+  result.pruned.bound += tally.pruned.bound, result.pruned.framework += tally.pruned.framework;
+  for (const auto& [best, found] : {std::pair(&result.without_memory_limit, tally.without_memory_limit),
+                                    {&result.without_framework, tally.without_framework}})
+    if (found < best->value_or(kNever)) *best = found;
+}
+
+std::vector<Kept> merged_sample(const std::vector<Tally>& tallies, int most) {
+  Sample all(most);
+  for (const Tally& tally : tallies) all.offer(tally.sample);
+  std::vector<Kept> points;
+  for (const auto& [hash, kept] : all.all()) points.push_back(kept);
+  std::sort(points.begin(), points.end(), [](const Kept& a, const Kept& b) { return a.order < b.order; });
+  return points;
 }
 
 std::vector<Candidate> front_of(std::vector<Candidate> all) {

@@ -104,6 +104,21 @@ class Relaxing {
 
 }  // namespace
 
+Infeasible empty_space(const std::string& why) {
+  return {.reason = "the space is empty: " + why, .would_help = {"fewer --fix", "a larger cluster", "another --global-batch"}};
+}
+std::optional<Infeasible> ruled_out(const SearchResult& result, const std::map<std::string, std::int64_t>& refusals,
+                                    bool screened, const Strategy& base) {
+  if (result.pruned.memory == 0 && result.pruned.framework > 0) {
+    const auto most =
+        std::max_element(refusals.begin(), refusals.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+    return empty_space("--framework " + base.framework + " runs none of its strategies: " + most->first);
+  }
+  if (result.pruned.memory == 0 && !screened) return {};
+  return empty_space("all " + std::to_string(result.enumerated) + " strategies need more memory than " +
+                     std::to_string(static_cast<int>(100 * (1 - base.reserve))) + " % of a GPU");
+}
+
 std::vector<std::string> relaxations(const Model& model, const Cluster& cluster, const SearchOptions& options) {
   return Relaxing(model, cluster, options).all();
 }

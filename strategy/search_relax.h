@@ -2,12 +2,21 @@
 // best strategy that then fits.
 #pragma once
 
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "strategy/search.h"
 
 namespace foreshard {
+
+// Why there is nothing to rank, with what helps in general.
+Infeasible empty_space(const std::string& why);
+// By memory, or by the framework with the reason it had most often: `refusals`, how often by reason. `screened`: some point seemed to fit.
+// Empty: by neither.
+std::optional<Infeasible> ruled_out(const SearchResult& result, const std::map<std::string, std::int64_t>& refusals,
+                                    bool screened, const Strategy& base);
 
 // Nearest first: options that were fixed, a limit on tp, the framework, the reserve, the batch, more nodes. "without --fix tp=3:
 // tp 4, pp 1, dp 1, 120 ms". Empty: none helps alone.

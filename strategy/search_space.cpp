@@ -31,6 +31,13 @@ bool one_kind_per_stage(const Cluster& cluster, std::int64_t stages) {
   return true;
 }
 
+// The frameworks recompute layers or modules of all layers; and what fills memory is not the least of it.
+bool tries_best(const SearchOptions& options) {
+  const Recompute& recompute = options.base.recompute;
+  if (is_fixed(options, "recompute")) return recompute.kind == RecomputeKind::Each && recompute.each.empty();
+  return options.best && options.base.framework == "foreshard" && options.objective != Objective::Memory;
+}
+
 // Degrees whose product is the number of GPUs, or, when GPUs cost, divides it.
 void add_grids(const Model& model, const Cluster& cluster, const SearchOptions& options, SearchSpace& space) {
   const auto* transformer = std::get_if<Transformer>(&model.shape);
@@ -84,6 +91,8 @@ SearchSpace search_space(const Model& model, const Cluster& cluster, const Searc
   const bool fill = transformer && base.recompute.layers < 0;  // auto: as few layers as make room
   if (is_fixed(options, "recompute") || !transformer) space.recomputes = {base.recompute.kind};
   if (is_fixed(options, "recompute") && fill) space.recomputes = {RecomputeKind::None, RecomputeKind::Full};
+  space.best = transformer && tries_best(options);
+  if (space.best && !is_fixed(options, "recompute")) space.recomputes.push_back(RecomputeKind::Each);
   space.zeros = {0, 1, 2, 3};
   if (is_fixed(options, "zero")) space.zeros = {static_cast<std::int8_t>(base.zero)};
   if (is_fixed(options, "zero_group") || is_fixed(options, "zero") || !transformer) space.zero_groups = {base.zero_group};

@@ -17,6 +17,7 @@ struct SearchSpace {
   std::vector<Overlap> overlaps = {};
   bool orders = false;                           // rank orders are tried
   bool some_layers = false;                      // so is full recomputation of some layers of a stage
+  bool best = false;                             // RecomputeKind::Each is --recompute best: of each layer what fills memory
   std::vector<int> zero_groups = {};             // empty: all divisors of dp
   bool uneven = false;                           // stages that do not divide the layers
   int recompute_layers = 0;                      // when they are not: of full recomputation

@@ -60,6 +60,7 @@ bool holds(const Point& p, const Point& base, const std::vector<std::string>& fi
       (is_fixed("recompute") || p.recompute != RecomputeKind::Full || p.recompute_layers >= depth / (p.pp * p.virtual_stages)))
     return false;
   if (is_fixed("recompute") && p.recompute != base.recompute) return false;
+  if (p.recompute == RecomputeKind::Each && p.recompute_layers != 0) return false;
   if (is_fixed("zero") && p.zero != base.zero) return false;
   if (is_fixed("micro_batch") && p.micro_batch != base.micro_batch) return false;
   if (is_fixed("placement")) return p.order == 0;
@@ -80,13 +81,18 @@ std::vector<std::vector<int>> all_counts(const Point& point, int depth) {
   return ways;
 }
 
+struct Enumerated {
+  double best = 1e300;
+  int count = 0, filled = 0;  // that fit; of these, with layers chosen one by one
+};
+
 // Every strategy of the space, refined; plain loops over everything.
-double enumerate(const Model& model, const Cluster& cluster, const SearchOptions& options, int& count) {
+Enumerated enumerate(const Model& model, const Cluster& cluster, const SearchOptions& options) {
   const int gpus = gpu_count(cluster), depth = std::get<Transformer>(model.shape).layers;
   const Point base{.micro_batch = options.base.micro_batch,
                    .zero = static_cast<std::int8_t>(options.base.zero),
                    .recompute = options.base.recompute.kind};
-  double best = 1e300;
+  Enumerated all;
   const auto visit = [&](const Point& point) {
     if (!holds(point, base, options.fixed, depth, options.base.global_batch)) return;
     Strategy strategy = strategy_at(options.base, point, depth);
@@ -95,10 +101,11 @@ double enumerate(const Model& model, const Cluster& cluster, const SearchOptions
       if (point.recompute_layers < 0) strategy.recompute = {.kind = RecomputeKind::Full, .per_stage = way};
       const auto answer = lower(model, cluster, strategy);
       if (std::holds_alternative<Infeasible>(answer)) continue;
-      ++count;
+      ++all.count;
+      all.filled += std::get<Lowered>(answer).strategy.recompute.kind == RecomputeKind::Each;
       const Estimate estimate = refine(std::get<Lowered>(answer), cluster);
-      best = std::min(best,
-                      options.objective == Objective::Memory ? static_cast<double>(estimate.peak.value) : estimate.time.value);
+      all.best = std::min(
+          all.best, options.objective == Objective::Memory ? static_cast<double>(estimate.peak.value) : estimate.time.value);
     }
   };
   for (int tp = 1; tp <= gpus; tp *= 2)
@@ -118,8 +125,11 @@ double enumerate(const Model& model, const Cluster& cluster, const SearchOptions
                 point.schedule = bits / 192 % 2 == 1 ? Schedule::GPipe : v > 1 ? Schedule::Interleaved : Schedule::OneFOneB;
                 point.order = static_cast<std::int8_t>(bits / 384);
                 visit(point);
+                if (point.recompute != RecomputeKind::None || options.objective == Objective::Memory) continue;
+                point.recompute = RecomputeKind::Each;  // best: what fills memory
+                visit(point);
               }
-  return best;
+  return all;
 }
 
 }  // namespace
@@ -144,14 +154,43 @@ TEST(Search, EqualsFullEnumerationOnSmallSpaces) {
         const auto answer = search(model, cluster, small);
         ASSERT_TRUE(std::holds_alternative<SearchResult>(answer)) << std::get<Infeasible>(answer).reason;
         const double found = std::get<SearchResult>(answer).ranked.front().score;
-        int count = 0;
-        EXPECT_DOUBLE_EQ(found, enumerate(model, cluster, small, count)) << depth << " layers, space " << spaces;
-        EXPECT_GE(count, 8);
+        const Enumerated all = enumerate(model, cluster, small);
+        EXPECT_DOUBLE_EQ(found, all.best) << depth << " layers, space " << spaces;
+        EXPECT_GE(all.count, 8);
         small.prune = false;
         EXPECT_EQ(std::get<SearchResult>(search(model, cluster, small)).ranked.front().score, found);
         ++spaces;
       }
   EXPECT_GE(spaces, 20);
+}
+
+// So little memory that what wins makes some layers' values again: the winner is that of trying --recompute best at every point, is never
+// slower than without it, and pruning does not change it.
+TEST(Search, FillsMemoryAsFullEnumerationDoes) {
+  int won = 0;
+  for (const auto& [depth, reserve] : {std::pair(2, 0.92), {4, 0.92}, {4, 0.90}, {6, 0.91}}) {
+    const Model model = layers("gpt2-355m", depth);
+    SearchOptions tight = options(8, 512);
+    tight.base.reserve = reserve, tight.fixed = {"overlap", "placement", "zero_group"};
+    tight.balance = tight.schedules = false;
+    const auto found = std::get<SearchResult>(search(model, workstation(2), tight));
+    const Enumerated all = enumerate(model, workstation(2), tight);
+    EXPECT_DOUBLE_EQ(found.ranked.front().score, all.best) << depth << " layers, " << reserve;
+    EXPECT_GT(all.filled, 0);
+    const Candidate& best = found.ranked.front();
+    won += best.point.recompute == RecomputeKind::Each;
+    const auto again = lower(model, workstation(2), best.strategy);  // what it says layer by layer is all there is to say
+    EXPECT_EQ(refine(std::get<Lowered>(again), workstation(2)), best.estimate);
+    tight.prune = false;
+    const auto whole = std::get<SearchResult>(search(model, workstation(2), tight));
+    EXPECT_EQ(whole.ranked.front().strategy, found.ranked.front().strategy);
+    tight.best = false;
+    const auto without = std::get<SearchResult>(search(model, workstation(2), tight));
+    EXPECT_LE(found.ranked.front().score, without.ranked.front().score);
+    EXPECT_GT(found.enumerated, without.enumerated);
+    EXPECT_GT(whole.evaluated, without.evaluated);
+  }
+  EXPECT_GE(won, 2);
 }
 
 TEST(Search, ThreadsDoNotChangeTheAnswer) {
@@ -201,7 +240,7 @@ TEST(Search, LeavesNoThreadBehind) {
 TEST(Search, SchedulesInsideLayersAreTriedWhereLayersAreRedone) {
   SearchOptions tight = options(64, 1024);
   tight.base.micro_batch = 16, tight.base.reserve = 0.75;
-  tight.fixed = {"micro_batch"};
+  tight.fixed = {"micro_batch"}, tight.best = false;
   const Model model = load_model("gpt2-355m");
   const auto with = search(model, workstation(4), tight);
   tight.schedules = false;
