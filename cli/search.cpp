@@ -50,9 +50,14 @@ static ExitCode run_quotes(const Arguments& arguments, const Console& console) {
   const std::vector<std::string> names = arguments.all("--cluster");
   std::optional<Progress> progress(std::in_place, arguments.choice("--progress", "auto", progress_modes()), console);
   std::vector<Quote> quotes;
+  std::vector<Job> jobs;  // all of them are read before the first one is searched: an error is told at once
   for (const std::string& name : names) {
     const Arguments one = arguments.with("--cluster", name);
-    const Job job = read_job(one);
+    jobs.push_back(read_job(one));
+    read_search_options(one, jobs.back());
+  }
+  for (const Job& job : jobs) {
+    const Arguments one = arguments.with("--cluster", names[quotes.size()]);
     SearchOptions options = read_search_options(one, job);
     options.progress = [&](double fraction) {
       progress->report((static_cast<double>(quotes.size()) + fraction) / static_cast<double>(names.size()));

@@ -173,6 +173,10 @@ ExitCode run(const Arguments& arguments, const Console& console) {
   std::optional<Progress> progress(std::in_place, arguments.choice("--progress", "auto", progress_modes()), console);
   std::vector<SweepPoint> points;
   const auto all = combinations(axes);
+  for (const auto& values : all) {  // before the first search: an error is told at once
+    const Arguments here = with_values(arguments, axes, values);
+    read_search_options(here, read_job(here));
+  }
   std::string title;
   for (const auto& values : all) {
     const Arguments here = with_values(arguments, axes, values);

@@ -57,4 +57,15 @@ TEST(SearchProgress, SearchTellsEveryCandidateAsItComes) {
   EXPECT_GE(simulated, 2);
 }
 
+// What is wrong with the last one of several jobs is told before the first one is searched.
+TEST(SearchProgress, NoSearchBeginsWhileAJobOfItIsWrong) {
+  const std::string job = "--model gpt2-124m --gpus 8 --global-batch 16 --seq 128 --refine 2 --top 0 --progress json ";
+  for (const std::string& line : {"search " + job + "--cluster dgx-a100 --cluster nowhere",
+                                  "sweep " + job + "--cluster dgx-a100 --vary model.n_layer=12,none"}) {
+    const RanLine r = run_line(line);
+    EXPECT_EQ(r.code, ExitCode::WrongInput) << line;
+    EXPECT_EQ(r.err.find("progress"), std::string::npos) << r.err;
+  }
+}
+
 }  // namespace foreshard
