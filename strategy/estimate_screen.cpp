@@ -140,10 +140,18 @@ Screen::Layers Screen::layers_of(const Point& point) const {
           static_cast<double>(layers[3])};
 }
 
-Screen::RankMemory Screen::rank_memory(const Point& point, const ShapeCosts& shape, double microbatches, int kind,
-                                       double rank) const {
+// So many ranks after the first one have a stage with a layer less than those after them.
+int Screen::thinner(const Point& point) const {
+  const Layers layers = layers_of(point);
+  const int stages = point.pp * point.virtual_stages, between = stages - 2;
+  if (layers_ % stages == 0 || between <= 0 || layers[Middle] <= layers[Last]) return 0;
+  const double more = layers_ - layers[First] - layers[Last] - between * layers[Last];
+  return between - static_cast<int>(more);
+}
+
+Screen::RankMemory Screen::rank_memory(const Point& point, const ShapeCosts& shape, double microbatches, int kind, double rank,
+                                       double layers) const {
   const double p = point.pp, v = point.virtual_stages, shards = shards_of(point);
-  const double layers = layers_of(point)[static_cast<std::size_t>(kind)];
   const double grad = static_cast<double>(size_of(types_.grad).value), param = static_cast<double>(size_of(types_.param).value);
   const double states =
       static_cast<double>(size_of(types_.state).value) * ((types_.master ? 1 : 0) + (base_.optimizer == OptimizerKind::Adam ? 2
@@ -189,7 +197,7 @@ double Screen::memory(const Point& point, const ShapeCosts& shape, const GridCos
     const int at = point.pp == 1 ? Only : kind;
     const double rank = kind == First || point.pp == 1 ? 0 : kind == Middle ? 1 : point.pp - 1;
     const double layers = all[static_cast<std::size_t>(at)];
-    const RankMemory memory = rank_memory(point, shape, microbatches, at, rank);
+    const RankMemory memory = rank_memory(point, shape, microbatches, at, rank, layers);
     most = std::max(most, memory.fixed + activations_of(shape, at, layers, memory.flight, point.virtual_stages > 1) +
                               shape.scratch.of(at, layers));
   }
@@ -197,7 +205,8 @@ double Screen::memory(const Point& point, const ShapeCosts& shape, const GridCos
 }
 
 // Each layer that is redone frees the same bytes of every chunk in flight, so the number that makes room is a quotient. Ranks
-// between the ends count with their mean; with several chunks, where the busiest rank sets the pace, with the first one's number.
+// between the ends count with their mean, those that have a layer less with theirs; with several chunks, where the busiest rank sets
+// the pace, with the first one's number.
 Screened Screen::filled(const Point& point, const ShapeCosts& none, const ShapeCosts& full, const GridCosts& grid) const {
   const double m = static_cast<double>(base_.global_batch) / static_cast<double>(point.micro_batch * point.dp);
   const Layers all = layers_of(point);
@@ -205,12 +214,14 @@ Screened Screen::filled(const Point& point, const ShapeCosts& none, const ShapeC
   const double outside = grid.framework, freed = none.activations.layer - full.activations.layer;
   std::array<double, 4> redone = {};
   std::array<double, Ways::kMost> fewer = {};  // [rank] than `redone` says
-  double most = 0, middles = 0, all_fewer = 0;
+  const int thin = chunks || all[Middle] <= 1 ? 0 : thinner(point);
+  double most = 0, middles = 0, thin_middles = 0, all_fewer = 0;
   for (int rank = 0; rank < point.pp; ++rank) {
     const int kind = point.pp == 1 ? Only : rank == 0 ? First : rank + 1 == point.pp ? Last : Middle;
     const auto at = static_cast<std::size_t>(kind);
-    const double layers = all[at], scratch = none.scratch.of(kind, layers);
-    const RankMemory memory = rank_memory(point, none, m, kind, rank);
+    const bool is_thin = kind == Middle && rank <= thin;
+    const double layers = all[at] - (is_thin ? 1 : 0), scratch = none.scratch.of(kind, layers);
+    const RankMemory memory = rank_memory(point, none, m, kind, rank, layers);
     const double kept = memory.fixed + outside + activations_of(none, kind, layers, memory.flight, chunks);
     double count = 0, bytes = kept + scratch;
     if (bytes > capacity_) {
@@ -222,19 +233,23 @@ Screened Screen::filled(const Point& point, const ShapeCosts& none, const ShapeC
     if (rank < Ways::kMost) fewer[static_cast<std::size_t>(rank)] = -count;
     if (rank > 0) all_fewer += redone[First] - count;
     if (kind == Middle)
-      middles += count;
+      (is_thin ? thin_middles : middles) += count;
     else
       redone[at] = count;
   }
   if (chunks) redone[Last] = redone[First];
-  redone[Middle] = chunks ? redone[First] : point.pp > 2 ? middles / (point.pp - 2) : 0;
-  const ShapeCosts mixed = partly_redone(none, full, all[point.pp == 1 ? Only : Middle], redone);
+  redone[Middle] = chunks ? redone[First] : point.pp > 2 ? middles / (point.pp - 2 - thin) : 0;
+  const double thin_redone = thin > 0 ? thin_middles / thin : 0, each = full.backward.layer - none.backward.layer;
+  ShapeCosts mixed = partly_redone(none, full, all[point.pp == 1 ? Only : Middle], redone);
+  mixed.thinner_redo_less = thin > 0 ? (redone[Middle] - thin_redone) * each : 0;
   Screened screened = at(point, mixed, grid);
   screened.peak = most;
   for (int rank = 0; rank < std::min(point.pp, Ways::kMost); ++rank)
-    fewer[static_cast<std::size_t>(rank)] += redone[rank == 0 ? First : rank + 1 == point.pp ? Last : Middle];
+    fewer[static_cast<std::size_t>(rank)] += rank > 0 && rank <= thin ? thin_redone
+                                                                      : redone[rank == 0              ? First
+                                                                               : rank + 1 == point.pp ? Last
+                                                                                                      : Middle];
   const bool differ = point.pp > 1 && std::any_of(fewer.begin(), fewer.end(), [](double more) { return more != 0; });
-  const double each = full.backward.layer - none.backward.layer;
   if (differ) {
     screened.bound -= m * point.virtual_stages * std::max(0.0, *std::max_element(fewer.begin(), fewer.end())) * each;
     screened.time -= sooner(point, mixed, grid, each, fewer, chunks ? all_fewer : 0);
@@ -360,11 +375,8 @@ Screened Screen::at(const Point& point, const ShapeCosts& shape, const GridCosts
       const double forward = shape.forward_communication.of(kind, layers[i]);
       times.forward[i] -= beside * forward, times.backward[i] -= beside * (shape.communication.of(kind, layers[i]) - forward);
     }
-  if (const int stages = point.pp * point.virtual_stages, between = stages - 2; layers_ % stages != 0 && between > 0) {
-    const double more = layers_ - layers[First] - layers[Last] - between * layers[Last];  // stages that have one more
-    times.fewer = layers[Middle] > layers[Last] ? between - static_cast<int>(more) : 0;
-    times.forward_less = shape.forward.layer, times.backward_less = shape.backward.layer;
-  }
+  times.fewer = thinner(point);
+  times.forward_less = shape.forward.layer, times.backward_less = shape.backward.layer + shape.thinner_redo_less;
   const PipelineTimes moving = times;
   if (!point.overlap_p2p) stand_still(times);
   // On a NIC that replicas share the ones can compute while the others send, however long all of them together take.

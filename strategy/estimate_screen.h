@@ -58,6 +58,7 @@ struct ShapeCosts {                                          // of (tp, cp, stri
   PerStage parameters = {};                                  // elements on one rank
   PerStage activations = {};                                 // bytes of one micro-batch in flight
   PerStage scratch = {};                                     // bytes: everything else that is not model state
+  double thinner_redo_less = 0;                              // seconds of backward, of stages that have a layer less
   double hop_bytes = 0;
 };
 
@@ -159,7 +160,9 @@ class Screen {
   struct RankMemory {
     double fixed = 0, flight = 0;
   };
-  RankMemory rank_memory(const Point& point, const ShapeCosts& shape, double microbatches, int kind, double rank) const;
+  RankMemory rank_memory(const Point& point, const ShapeCosts& shape, double microbatches, int kind, double rank,
+                         double layers) const;
+  int thinner(const Point& point) const;
   double framework(const Point& point) const;
 
   const Model& model_;

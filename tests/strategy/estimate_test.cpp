@@ -123,4 +123,30 @@ TEST(Screen, MemoryIsThatOfThePlan) {
   }
 }
 
+// 96 layers on 64 stages of GPT-3: those with one layer have room where those with two redo both. One micro-batch goes through all of
+// them, so its time is that of all layers and of those that are redone.
+TEST(Screen, StagesThatHaveALayerLessRedoTheirOwnNumber) {
+  const Model model = load_model("gpt3-175b");
+  const Cluster cluster = load_cluster("dgx-a100-x64");
+  Strategy base;
+  base.global_batch = 256;
+  const Screen screen(model, cluster, base);
+  int unlike = 0;
+  for (const Point& point : {Point{.tp = 4, .pp = 64, .dp = 2, .micro_batch = 32, .zero = 3, .recompute = RecomputeKind::Full},
+                             Point{.tp = 4, .pp = 64, .dp = 2, .micro_batch = 64, .zero = 3, .recompute = RecomputeKind::Full},
+                             Point{.tp = 8, .pp = 64, .dp = 1, .micro_batch = 64, .recompute = RecomputeKind::Full}}) {
+    Point fills = point, none = point;
+    fills.recompute_layers = -1, none.recompute = RecomputeKind::None;
+    const auto answer = lower(model, cluster, strategy_at(base, fills, 96));
+    ASSERT_TRUE(std::holds_alternative<Lowered>(answer)) << std::get<Infeasible>(answer).reason;
+    const std::vector<int>& redone = std::get<Lowered>(answer).strategy.recompute.per_stage;
+    unlike += redone.size() == 64 && redone[20] < redone[50];
+    const double exact = refine(std::get<Lowered>(answer), cluster).time.value;
+    const Screened screened = screen.filled(fills, screen.shape(none).value(), screen.shape(point).value(), screen.grid(point));
+    EXPECT_NEAR(screened.time / exact, 1, 0.03) << point.micro_batch;
+    EXPECT_LE(screened.bound, exact);
+  }
+  EXPECT_GE(unlike, 1);
+}
+
 }  // namespace foreshard
