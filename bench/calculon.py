@@ -32,7 +32,8 @@ def cell(found):
     if found is None:
         return "does not fit | "
     s = found["strategy"]
-    recompute = s.get("recompute")
+    recompute = s.get("recompute", {}).get("kind", "none")
+    recompute = "best" if recompute == "each" else recompute  # layer by layer, as the search fills memory
     plan = f"tp {s['tp']}, pp {s['pp']}, dp {s['dp']}, micro-batch {s['micro_batch']}, {s['virtual_stages']} chunks"
     return f"{plan}, recompute {recompute} | {found['simulated'] or found['estimate']['time_s']:.3f}"
 
