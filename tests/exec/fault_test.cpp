@@ -1,8 +1,12 @@
 // What goes wrong while a plan runs: every rank stops, and the message names the one to blame.
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <csignal>
 #include <cstdio>
+#include <memory>
 #include <thread>
 
 #include "exec/team.h"
@@ -75,6 +79,44 @@ TEST(Fault, DefaultPatienceEndsAHangWithinFiveSeconds) {
   EXPECT_NE(what.find("instruction 2"), std::string::npos) << what;
   RecordProperty("seconds_until_all_had_stopped", std::to_string(seconds));
   std::printf("a hang ended all ranks after %.2f s: %s\n", seconds, what.c_str());
+}
+
+// Rank 0 fails while rank 1 is busy for another 150 ms, in the middle of which the process is stopped for longer than ranks get to leave.
+// Whether all of it was freed: what the ranks call first holds a token.
+bool frees_all_when_stopped() {
+  auto token = std::make_shared<int>();
+  const std::weak_ptr<int> kept = token;
+  std::atomic<bool> busy = false;
+  ExecuteOptions options = training(1);
+  options.before = [token, &busy](RankId rank, int action, int instruction, int) {
+    if (action != 1 || instruction != 1 || rank.value > 1) return;
+    using namespace std::chrono_literals;
+    if (rank.value == 0) {
+      while (!busy) std::this_thread::sleep_for(1ms);
+      throw std::runtime_error("a bit flipped");
+    }
+    busy = true;
+    std::this_thread::sleep_for(50ms);
+    std::raise(SIGSTOP);
+    std::this_thread::sleep_for(100ms);
+  };
+  const std::string what = failure(four_ranks(), options);
+  options = {};
+  token.reset();
+  return what.find("a bit flipped") != std::string::npos && kept.expired();
+}
+
+TEST(Fault, RanksOfAProcessThatWasStoppedStillGetTheTimeToLeave) {
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) ::_exit(frees_all_when_stopped() ? 0 : 1);
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, WUNTRACED), child);
+  ASSERT_TRUE(WIFSTOPPED(status));
+  std::this_thread::sleep_for(std::chrono::milliseconds(800));  // the ranks get 500
+  ASSERT_EQ(::kill(child, SIGCONT), 0);
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
 }
 
 // Both ranks send first and receive after, on one stream: each waits until the other takes what it sent.
