@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/json.h"
+#include "report/palette.h"
 
 namespace foreshard {
 
@@ -22,19 +23,6 @@ const char* text_of(Folding folding) {
     case Folding::None: return "none";
     case Folding::Tp: return "tp";
     case Folding::Full: return "full";
-  }
-  return "?";
-}
-
-const char* text_of(Category category) {
-  switch (category) {
-    case Category::Parameters: return "parameters";
-    case Category::Gradients: return "gradients";
-    case Category::Optimizer: return "optimizer";
-    case Category::Activations: return "activations";
-    case Category::Transient: return "transient";
-    case Category::Communication: return "communication";
-    case Category::Framework: return "framework";
   }
   return "?";
 }
@@ -178,7 +166,7 @@ class SummaryWriter {
     json_.key("memory_by_category").begin_array();
     for (const StageMemory& row : summary_.memory) {
       json_.begin_object().field("role", row.role);
-      for (std::size_t c = 0; c < row.peak.size(); ++c) json_.field(text_of(static_cast<Category>(c)), row.peak[c].value);
+      for (std::size_t c = 0; c < row.peak.size(); ++c) json_.field(name_of(static_cast<Category>(c)), row.peak[c].value);
       json_.end_object();
     }
     json_.end_array();
