@@ -15,6 +15,8 @@ namespace {
 
 enum Kind { First, Middle, Last, Only };
 
+constexpr double kPlaces = 7;  // of a chunk: two outputs, two gradients to send, three that it receives
+
 double read(const GridCosts::Ladder& ladder, double bytes) {
   if (bytes <= 0) return 0;
   const int low = std::clamp(std::ilogb(bytes / GridCosts::kLeast) / 2, 0, GridCosts::kSizes - 2);  // steps of 4
@@ -169,9 +171,12 @@ Screen::RankMemory Screen::rank_memory(const Point& point, const ShapeCosts& sha
     elements += (v - 1) * shape.parameters.of(Middle, layers);
   }
   memory.fixed = elements * each;
-  const double rings = point.zero >= 2 ? elements / (layers * v) : 0;
-  if (point.zero >= 2) memory.fixed += rings * grad * (point.overlap_gradients ? 2 : 1);
-  if (point.zero >= 3) memory.fixed += rings * param * (point.overlap_parameters ? 2 : 1);
+  // Each chunk has places of its own: for what is gathered and reduced, of the size of a layer or, gathered, of the embedding or the
+  // head, whose gradient has one more; and beside those of a shape for what it sends and receives.
+  const double layer = shape.parameters.layer, end = std::max(0.0, shape.parameters.of(kind, layers) - layers * layer);
+  if (point.zero >= 2) memory.fixed += grad * (v * layer * (point.overlap_gradients ? 2 : 1) + end);
+  if (point.zero >= 3) memory.fixed += param * (point.overlap_parameters ? 2 : 1) * (v * layer + std::max(0.0, end - layer));
+  memory.fixed += (v - 1) * kPlaces * shape.hop_bytes;
   return memory;
 }
 
