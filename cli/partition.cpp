@@ -10,8 +10,8 @@
 #include "report/text_table.h"
 #include "sim/simulate.h"
 #include "strategy/hybrid_model.h"
+#include "strategy/hybrid_search.h"
 #include "strategy/hybrid_stages.h"
-#include "strategy/hybrid_steps.h"
 
 namespace foreshard {
 
@@ -40,14 +40,6 @@ double seconds_of(const Plan& plan, const Job& job) {
   return simulate(plan, job.cluster, {.granularity = Granularity::Stage}).makespan_s;
 }
 
-std::vector<StageDegrees> stages_of(const Strategy& strategy, int layers) {
-  if (!strategy.stages.empty()) return strategy.stages;
-  std::vector<StageDegrees> stages;
-  const std::string split = strategy.layer_split.empty() ? std::to_string(layers) : strategy.layer_split;
-  for (const int count : parse_layer_split(split, "layer_split")) stages.push_back({count, strategy.dp, strategy.tp});
-  return stages;
-}
-
 double slowest(const HybridJob& job, const std::vector<StageDegrees>& stages) {
   double cost = 0;
   int first = 0;
@@ -58,31 +50,30 @@ double slowest(const HybridJob& job, const std::vector<StageDegrees>& stages) {
   return cost;
 }
 
-// The partitions on the simulator, then steps from the fastest plan of both kinds.
+// The partitions and the best plan with equal stages on the simulator, then steps from the fastest of them.
 void find_staged(const Job& job, Answer& answer) {
-  const StagedPlans found = staged_plans(job.model, job.cluster, job.strategy, answer.job, kSimulated);
+  const StagedPlans found = staged_plans(job.model, job.cluster, job.strategy, answer.job, {.most = kSimulated});
   answer.why_none = found.why_none;
   if (found.plans.empty()) return;
-  const auto with = [&](const std::vector<StageDegrees>& stages) {
-    Strategy s = found.plans.front().lowered.strategy;
-    s.stages = stages, s.layer_split.clear(), s.pp = 1;
-    return lower(job.model, job.cluster, s);
+  std::vector<Strategy> proposals;
+  for (const StagedPlan& plan : found.plans) proposals.push_back(with_stages(job.strategy, plan.lowered.strategy.stages));
+  if (answer.plan)
+    proposals.push_back(with_stages(
+        job.strategy, stages_of(answer.plan->strategy, static_cast<int>(answer.job.degrees.front().layers.size()))));
+  const JudgeStrategies judge = [&](const std::vector<Strategy>& strategies) {
+    std::vector<std::optional<double>> seconds;
+    for (const Strategy& strategy : strategies) {
+      const auto made = lower(job.model, job.cluster, strategy);
+      const auto* lowered = std::get_if<Lowered>(&made);
+      seconds.push_back(lowered ? std::optional(seconds_of(lowered->plan, job)) : std::nullopt);
+    }
+    return seconds;
   };
-  const JudgeStages judge = [&](const std::vector<StageDegrees>& stages) -> std::optional<double> {
-    const auto made = with(stages);
-    if (std::holds_alternative<Infeasible>(made)) return {};
-    ++answer.simulated;
-    return seconds_of(std::get<Lowered>(made).plan, job);
-  };
-  Stepped best;
-  const auto take = [&](const std::vector<StageDegrees>& stages) {
-    const std::optional<double> seconds = judge(stages);
-    if (seconds && (best.stages.empty() || *seconds < best.seconds)) best = {stages, *seconds};
-  };
-  for (const StagedPlan& plan : found.plans) take(plan.lowered.strategy.stages);
-  if (answer.plan) take(stages_of(answer.plan->strategy, static_cast<int>(answer.job.degrees.front().layers.size())));
-  best = step_by_step(best.stages, best.seconds, answer.job.devices, kSteps, judge);
-  answer.staged = {std::get<Lowered>(with(best.stages)).strategy, slowest(answer.job, best.stages), best.seconds};
+  const auto best = improve_stages(proposals, {.devices = answer.job.devices, .steps = kSteps}, judge);
+  FS_ASSERT(best);  // the proposals fit
+  answer.simulated = best->judged;
+  const auto made = lower(job.model, job.cluster, best->strategy);
+  answer.staged = {std::get<Lowered>(made).strategy, slowest(answer.job, best->strategy.stages), best->seconds};
 }
 
 // The plans that can be run, and their times on the simulator.

@@ -50,9 +50,8 @@ Quote quote(const Job& job, const std::variant<SearchResult, Infeasible>& answer
     return q;
   }
   q.best = std::get<SearchResult>(answer).ranked.front();
-  const Point& point = q.best->point;
   q.strategy = short_name(*q.best);
-  q.gpus = point.tp * point.cp * point.pp * point.dp;
+  q.gpus = q.best->gpus();
   const bool tokens = std::holds_alternative<Transformer>(job.model.shape);
   const double each_step =
       static_cast<double>(q.best->strategy.global_batch) * (tokens ? static_cast<double>(q.best->strategy.seq) : 1);

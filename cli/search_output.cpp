@@ -38,18 +38,32 @@ static std::array<double, 4> parts(const Estimate& e) {
 }
 static const char* const kParts[] = {"compute", "tensor communication", "waiting in the pipeline", "gradients and update"};
 
+// "8", or of stages with degrees of their own "1..8".
+static std::string degree_text(const Candidate& candidate, int of_all, int StageDegrees::*degree) {
+  const std::vector<StageDegrees>& stages = candidate.strategy.stages;
+  if (stages.empty()) return text(of_all);
+  const auto [least, most] = std::ranges::minmax_element(stages, {}, degree);
+  return text((*least).*degree) + ((*least).*degree < (*most).*degree ? ".." + text((*most).*degree) : "");
+}
+static std::string stages_text(const Candidate& candidate) {
+  return candidate.strategy.stages.empty() ? text(candidate.point.pp) : text(std::ssize(candidate.strategy.stages));
+}
+
 std::string short_name(const Candidate& candidate) {
   const Point& p = candidate.point;
-  std::string name = "tp " + text(p.tp) + (p.cp > 1 ? ", cp " + text(p.cp) : "") + ", pp " + text(p.pp) + ", dp " + text(p.dp);
+  const bool staged = !candidate.strategy.stages.empty();
+  std::string name =
+      staged ? "stages " + to_text(candidate.strategy.stages)
+             : "tp " + text(p.tp) + (p.cp > 1 ? ", cp " + text(p.cp) : "") + ", pp " + text(p.pp) + ", dp " + text(p.dp);
   if (p.virtual_stages > 1) name += ", " + text(p.virtual_stages) + " virtual stages";
   name += ", micro-batch " + text(p.micro_batch) + ", " + schedule_entry(p.schedule).name;
   if (p.sequence_parallel) name += ", sequence parallel";
   if (p.zero > 0) name += ", zero " + text(p.zero) + (p.overlap_parameters ? "+" : "");
   if (p.zero > 0 && p.zero_group > 0) name += " in groups of " + text(p.zero_group);
-  if (!candidate.strategy.layer_split.empty()) name += ", layers " + candidate.strategy.layer_split;
+  if (!staged && !candidate.strategy.layer_split.empty()) name += ", layers " + candidate.strategy.layer_split;
   if (candidate.strategy.recompute.kind != RecomputeKind::None) name += ", recompute " + recompute_word(candidate);
-  if (!p.overlap_gradients && p.dp * p.cp > 1) name += ", gradients not overlapped";
-  if (!p.overlap_p2p && p.pp > 1) name += ", transfers not overlapped";
+  if (!p.overlap_gradients && (staged || p.dp * p.cp > 1)) name += ", gradients not overlapped";
+  if (!p.overlap_p2p && (staged || p.pp > 1)) name += ", transfers not overlapped";
   if (p.order > 0) name += ", ranks in the order " + order_text(candidate);
   return name;
 }
@@ -74,12 +88,14 @@ static std::string binding_text(const SearchResult& result, const SearchOptions&
   return out;
 }
 
-static std::string winner_text(const SearchResult& result, const SearchOptions& options) {
+static std::string winner_text(const SearchResult& result, const Job& job, const SearchOptions& options) {
   const Candidate& best = result.ranked.front();
   std::string out = "\nThe winner: " + short_name(best) + ".\n  It is bound by " + name_of(best.estimate.bound_by) + ": ";
   const auto mine = parts(best.estimate);
   for (std::size_t i = 0; i < mine.size(); ++i)
     out += (i > 0 ? ", " : "") + std::string(kParts[i]) + " " + in_percent(mine[i] / best.estimate.time.value);
+  if (best.gpus() < gpu_count(job.cluster))
+    out += ".\n  It uses " + text(best.gpus()) + " of " + text(gpu_count(job.cluster)) + " GPUs";
   out += ".\n  " + in_gib_text(best.estimate.margin) + " GiB of a GPU stay free beside the reserve.\n";
   if (recompute_word(best) == "best")
     out += "  Its layers fill the memory with --recompute " + to_text(best.strategy.recompute) + ".\n";
@@ -118,11 +134,11 @@ static TextTable table_of(const std::vector<Candidate>& candidates, int rows) {
   for (const Candidate& c : candidates) {
     if (++rank > rows) break;
     const Point& p = c.point;
-    table.rows.push_back({text(rank), text(p.tp), text(p.cp), text(p.pp), text(p.virtual_stages), text(p.dp),
-                          text(p.micro_batch), p.sequence_parallel ? "yes" : "no", schedule_entry(p.schedule).name,
-                          zero_text(p), recompute_word(c), seconds_text(c.estimate.time.value),
-                          c.simulated ? seconds_text(*c.simulated) : "-", in_gib_text(c.estimate.peak),
-                          in_gib_text(c.estimate.margin), name_of(c.estimate.bound_by)});
+    table.rows.push_back({text(rank), degree_text(c, p.tp, &StageDegrees::tp), text(p.cp), stages_text(c),
+                          text(p.virtual_stages), degree_text(c, p.dp, &StageDegrees::dp), text(p.micro_batch),
+                          p.sequence_parallel ? "yes" : "no", schedule_entry(p.schedule).name, zero_text(p), recompute_word(c),
+                          seconds_text(c.estimate.time.value), c.simulated ? seconds_text(*c.simulated) : "-",
+                          in_gib_text(c.estimate.peak), in_gib_text(c.estimate.margin), name_of(c.estimate.bound_by)});
   }
   return table;
 }
@@ -134,7 +150,7 @@ std::string search_text(const SearchResult& result, const Job& job, const Search
   if (!result.front.empty())
     out += "\nTime against memory: nothing is both faster and smaller than these.\n\n" +
            table_of(result.front, static_cast<int>(result.front.size())).text(false);
-  out += winner_text(result, options);
+  out += winner_text(result, job, options);
   if (const auto runner = find_runner(options.base.framework)) {
     out += "\nFor " + options.base.framework + ":\n";
     for (const std::string& flag : runner_flags(*runner, result.ranked.front().strategy)) out += "  " + flag + "\n";
@@ -210,7 +226,8 @@ std::string candidate_json(const Cluster& cluster, const Candidate& candidate) {
 
 std::string search_csv(const SearchResult& result, int rows) {
   std::string out =
-      "rank,tp,cp,pp,virtual_stages,dp,micro_batch,sequence_parallel,schedule,zero,zero_group,layer_split,overlap_gradients,"
+      "rank,tp,cp,pp,virtual_stages,dp,micro_batch,sequence_parallel,schedule,zero,zero_group,layer_split,stages,overlap_"
+      "gradients,"
       "overlap_parameters,overlap_p2p,recompute,placement,"
       "estimate_s,simulated_s,peak_memory_bytes,margin_bytes,bound_by\n";
   int rank = 0;
@@ -218,17 +235,18 @@ std::string search_csv(const SearchResult& result, int rows) {
     if (++rank > rows) break;
     const Point& p = c.point;
     for (const std::string& cell : {text(rank),
-                                    text(p.tp),
+                                    degree_text(c, p.tp, &StageDegrees::tp),
                                     text(p.cp),
-                                    text(p.pp),
+                                    stages_text(c),
                                     text(p.virtual_stages),
-                                    text(p.dp),
+                                    degree_text(c, p.dp, &StageDegrees::dp),
                                     text(p.micro_batch),
                                     text(p.sequence_parallel),
                                     schedule_entry(p.schedule).name,
                                     text(p.zero),
                                     text(p.zero_group),
                                     '"' + c.strategy.layer_split + '"',
+                                    '"' + to_text(c.strategy.stages) + '"',
                                     text(p.overlap_gradients),
                                     text(p.overlap_parameters),
                                     text(p.overlap_p2p),

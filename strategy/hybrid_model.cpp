@@ -65,7 +65,8 @@ Strategy plain(const Strategy& strategy, int tensor) {
 
 }  // namespace
 
-HybridJob hybrid_job(const Model& model, const Cluster& cluster, const Strategy& strategy, int max_tp) {
+HybridJob hybrid_job(const Model& model, const Cluster& cluster, const Strategy& strategy, int max_tp,
+                     const MachineProfile* profile) {
   if (cluster.nodes.size() != 1) throw Error("cluster", "nodes", "several kinds", "equal nodes for a partition");
   const int node = cluster.nodes.front().shape.gpus, devices = gpu_count(cluster), layers = layers_of(model);
   HybridJob job{.devices = devices};
@@ -75,7 +76,8 @@ HybridJob hybrid_job(const Model& model, const Cluster& cluster, const Strategy&
   for (const std::int64_t divisor : divisors(std::min(node, devices))) {
     const auto tensor = static_cast<int>(divisor);
     if (max_tp > 0 && tensor > max_tp) break;
-    TensorDegree degree{.degree = tensor, .layers = layer_chain(model, cluster, plain(strategy, tensor), layers, Hops::Free)};
+    TensorDegree degree{.degree = tensor,
+                        .layers = layer_chain(model, cluster, plain(strategy, tensor), layers, Hops::Free, profile)};
     if (degree.layers.empty()) continue;
     degree.inside = node / tensor;
     degree.near = sum_bandwidth(cluster, strategy, tensor, degree.inside);

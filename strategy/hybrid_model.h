@@ -14,7 +14,8 @@ namespace foreshard {
 
 // Costs of one micro-batch as `lower` makes them. ZeRO, rank orders and virtual stages of `strategy` are not looked at, nor are its
 // degrees. `max_tp` 0: up to the GPUs of a node. Throws Error for nodes that differ.
-HybridJob hybrid_job(const Model& model, const Cluster& cluster, const Strategy& strategy, int max_tp);
+HybridJob hybrid_job(const Model& model, const Cluster& cluster, const Strategy& strategy, int max_tp,
+                     const MachineProfile* profile = nullptr);
 
 struct UniformPlan {
   HybridPartition partition = {};

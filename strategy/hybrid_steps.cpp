@@ -84,22 +84,24 @@ class Steps {
 
 std::vector<Stages> one_step(const Stages& stages, int devices) { return Steps(stages, devices).all(); }
 
-Stepped step_by_step(const Stages& start, double seconds, int devices, int most, const JudgeStages& judge) {
+Stepped step_by_step(const Stages& start, double seconds, const StepLimits& limits, const JudgeStages& judge) {
   Stepped best{.stages = start, .seconds = seconds};
   std::vector<Stages> seen = {start};
   for (bool better = true; better;) {
     better = false;
-    for (Stages& next : one_step(best.stages, devices)) {
-      if (best.judged >= most) return best;
-      if (std::ranges::find(seen, next) != seen.end()) continue;
-      seen.push_back(next);
-      const std::optional<double> found = judge(next);
-      if (!found) continue;
-      ++best.judged;
-      if (*found >= best.seconds * kBetter) continue;
-      best.stages = std::move(next), best.seconds = *found;
-      better = true;
-      break;
+    std::vector<Stages> steps = one_step(best.stages, limits.devices), batch;
+    std::erase_if(steps, [&](const Stages& step) { return std::ranges::find(seen, step) != seen.end(); });
+    for (std::size_t next = 0; next < steps.size() && !better && best.judged < limits.most;) {
+      batch.clear();
+      for (; next < steps.size() && static_cast<int>(batch.size()) < limits.at_once; ++next)
+        if (std::ranges::find(seen, steps[next]) == seen.end()) seen.push_back(steps[next]), batch.push_back(steps[next]);
+      const std::vector<std::optional<double>> found = judge(batch);
+      for (std::size_t i = 0; i < batch.size(); ++i) {
+        best.judged += found[i].has_value();
+        if (better || !found[i] || *found[i] >= best.seconds * kBetter) continue;
+        best.stages = batch[i], best.seconds = *found[i];
+        better = true;
+      }
     }
   }
   return best;

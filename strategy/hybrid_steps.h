@@ -19,11 +19,15 @@ struct Stepped {
   double seconds = 0;
   int judged = 0;
 };
-// Seconds of a step of training; empty: these stages cannot be.
-using JudgeStages = std::function<std::optional<double>(const std::vector<StageDegrees>&)>;
+// Seconds of a step of training, of each; empty: these stages cannot be.
+using JudgeStages = std::function<std::vector<std::optional<double>>(const std::vector<std::vector<StageDegrees>>&)>;
 
-// From `start`, which takes `seconds`, to the first step that is better (by a thousandth at least), and on from there, until no step is or
-// `most` were judged. Never worse than the start.
-Stepped step_by_step(const std::vector<StageDegrees>& start, double seconds, int devices, int most, const JudgeStages& judge);
+// From `start`, which takes `seconds`, to the best of the first `at_once` steps of which one is better (by a thousandth at least), and on
+// from there, until no step is or `most` were judged. Never worse than the start.
+struct StepLimits {
+  int devices = 1, most = 40, at_once = 1;
+};
+Stepped step_by_step(const std::vector<StageDegrees>& start, double seconds, const StepLimits& limits,
+                     const JudgeStages& judge);
 
 }  // namespace foreshard

@@ -35,8 +35,8 @@ void forget_transfers(Plan& plan) {
 
 }  // namespace
 
-std::vector<ChainLayer> layer_chain(const Model& model, const Cluster& cluster, const Strategy& strategy, int layers,
-                                    Hops hops) {
+std::vector<ChainLayer> layer_chain(const Model& model, const Cluster& cluster, const Strategy& strategy, int layers, Hops hops,
+                                    const MachineProfile* profile) {
   Strategy single = strategy;
   single.pp = layers, single.virtual_stages = 1, single.schedule = Schedule::OneFOneB;
   single.layer_split.clear();
@@ -51,7 +51,7 @@ std::vector<ChainLayer> layer_chain(const Model& model, const Cluster& cluster, 
     if (cluster.nodes.size() != 1) return {};
     large = with_nodes(cluster, static_cast<int>(ceil_div(gpus, per_node)));
   }
-  auto answer = lower(model, large, single, {.ignore_memory = true});
+  auto answer = lower(model, large, single, {.ignore_memory = true, .profile = profile});
   if (std::holds_alternative<Infeasible>(answer)) return {};
   Plan& plan = std::get<Lowered>(answer).plan;
   if (hops == Hops::Free) forget_transfers(plan);

@@ -7,6 +7,7 @@
 #include "core/cluster.h"
 #include "core/model.h"
 #include "core/strategy.h"
+#include "strategy/lower.h"
 #include "strategy/partition.h"
 
 namespace foreshard {
@@ -17,7 +18,7 @@ namespace foreshard {
 // long as these: links bound a pipeline as stages do. Free: what counts links by themselves.
 enum class Hops : std::uint8_t { Timed, Free };
 std::vector<ChainLayer> layer_chain(const Model& model, const Cluster& cluster, const Strategy& strategy, int layers,
-                                    Hops hops = Hops::Timed);
+                                    Hops hops = Hops::Timed, const MachineProfile* profile = nullptr);
 
 // `layers`: how many of them a split counts. Of the even split and the best that fits the memory of every stage, the one with the
 // shorter schedule. `strategy` is resolved; its own split is not looked at. Empty: even (one stage, or more stages than layers).

@@ -11,6 +11,7 @@
 #include "strategy/search_kept.h"
 #include "strategy/search_relax.h"
 #include "strategy/search_space.h"
+#include "strategy/search_staged.h"
 #include "strategy/search_threads.h"
 
 namespace foreshard {
@@ -236,6 +237,7 @@ class Searching {
     finishing_ = result.interrupted;  // the best so far is worth a moment
     result.ranked = refine_best(families, static_cast<std::size_t>(wanted_), result);
     std::vector<Candidate> full = refine_filled(filled, result);
+    for (Candidate& staged : refine_stages(result)) full.push_back(std::move(staged));
     const std::vector<Family> thin = merged_bins(tallies);
     std::vector<Candidate> front = refine_best(thin, thin.size(), result);
     if (!thin.empty()) std::move(full.begin(), full.end(), std::back_inserter(front));
@@ -250,10 +252,7 @@ class Searching {
 
   Infeasible emptied_by(const SearchResult& result, bool screened) const {
     if (const auto why = ruled_out(result, refusals_, screened, options_.base)) return *why;
-    const auto answer = lower(model_, cluster_, strategy_at(options_.base, space_.grids.front(), space_.layers),
-                              {.ignore_memory = true, .profile = options_.profile});
-    if (const auto* refused = std::get_if<Infeasible>(&answer)) return empty_space("for example: " + refused->reason);
-    return empty_space("no schedule takes these degrees with this batch");
+    return cannot_be(model_, cluster_, strategy_at(options_.base, space_.grids.front(), space_.layers), options_.profile);
   }
 
   // Batches of as many as are still missing, best first, so that the answer does not depend on the threads. Then every variant
@@ -313,6 +312,22 @@ class Searching {
     return all;
   }
 
+  // Stages with degrees of their own, where they may be and are faster than all before.
+  std::vector<Candidate> refine_stages(SearchResult& result) {
+    if (stopped() || finishing_ || result.ranked.empty() || !tries_stages(cluster_, options_)) return {};
+    StagedSearch staging{.model = model_, .cluster = cluster_, .options = options_, .space = space_, .ranked = result.ranked};
+    if (costs_) staging.costs = &*costs_;
+    staging.stopped = [this] { return stopped(); };
+    staging.in_parallel = [this](std::size_t count, const auto& work) {
+      in_parallel(count, 1, 0, [&](std::size_t i, std::size_t) { work(i); });
+    };
+    staging.refined = [this](const Strategy& s, const Point& point) { return refined(s, {.point = point}); };
+    StagedResult staged = search_stages(staging);
+    result.refined += staged.refined;
+    for (const Candidate& candidate : staged.faster) take_place(result.ranked, candidate);
+    return std::move(staged.faster);
+  }
+
   std::vector<Candidate> refine_all(const std::vector<Kept>& points, SearchResult& result) {
     std::vector<std::optional<Candidate>> batch(points.size());
     in_parallel(points.size(), 1, 0, [&](std::size_t i, std::size_t) { batch[i] = refined(points[i]); });
@@ -321,12 +336,6 @@ class Searching {
     for (auto& candidate : batch)
       if (candidate) fitting.push_back(std::move(*candidate));
     return fitting;
-  }
-
-  void rate(Candidate& candidate, const Lowered& lowered) const {
-    candidate.estimate = refine(lowered, cluster_);
-    candidate.score = score(options_.objective, candidate.point, candidate.estimate.time.value,
-                            static_cast<double>(candidate.estimate.peak.value));
   }
 
   void polish(std::vector<std::pair<Candidate, const Family*>>& found, SearchResult& result) {
@@ -391,11 +400,17 @@ class Searching {
   std::optional<Candidate> refined(const Kept& kept, bool balanced = false) const {
     Strategy strategy = strategy_at(options_.base, kept.point, space_.layers);
     if (balanced) strategy.layer_split = "auto";
+    return refined(strategy, kept);
+  }
+
+  std::optional<Candidate> refined(const Strategy& strategy, const Kept& kept) const {
     const auto answer = lower(model_, cluster_, strategy, {.profile = options_.profile});
     if (std::holds_alternative<Infeasible>(answer)) return {};
     const Lowered& lowered = std::get<Lowered>(answer);
     Candidate candidate{.point = kept.point, .strategy = lowered.strategy, .screened = kept.screened};
-    rate(candidate, lowered);
+    candidate.estimate = refine(lowered, cluster_);
+    candidate.score = score(options_.objective, candidate.point, candidate.estimate.time.value,
+                            static_cast<double>(candidate.estimate.peak.value));
     if (options_.found) {
       const std::scoped_lock lock(untold_mutex_);
       untold_.push_back(candidate);

@@ -18,13 +18,14 @@ const char* name_of(Objective objective);
 const std::vector<std::string>& objective_names();  // in the order of the enumerators
 
 struct Candidate {
-  Point point = {};
+  Point point = {};        // where the strategy says its stages one by one tp, pp and dp are 0
   Strategy strategy = {};  // resolved
   Screened screened = {};
   Estimate estimate = {};
   std::optional<double> simulated = {};  // seconds
   double score = 0;                      // what the objective ranks by: seconds, bytes or GPU seconds
   double seconds() const { return simulated ? *simulated : estimate.time.value; }
+  int gpus() const;
 };
 
 struct SearchOptions {
@@ -35,6 +36,7 @@ struct SearchOptions {
   bool balance = true;                        // tries stages as long as their own layers take (layer_split auto)
   bool schedules = true;                      // tries recomputation inside layers (recompute graph) where layers are redone
   bool best = true;                           // tries recomputation chosen layer by layer (recompute best)
+  bool stages = true;                         // tries stages with degrees of their own, after all others
   bool prune = true;                          // false: every point is screened; the winner is the same
   int shortlist = 256;                        // points that screening keeps
   int refine = 48;                            // of those, how many that fit are refined, best first

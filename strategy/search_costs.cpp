@@ -85,6 +85,10 @@ const ShapeCosts* SearchCosts::shape(const Point& point) const {
   return found ? &*found : nullptr;
 }
 
+const ShapeCosts* SearchCosts::find(const Point& point) const {
+  return shape_of_.contains(key(point)) ? shape(point) : nullptr;
+}
+
 std::vector<const ShapeCosts*> SearchCosts::ways(const Point& point) const {
   const auto shape_as = [&](RecomputeKind kind) {
     Point shape = point;

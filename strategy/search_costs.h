@@ -30,6 +30,7 @@ class SearchCosts {
 
   // Null: shapes that cannot be cut so, or not measured yet.
   const ShapeCosts* shape(const Point& point) const;
+  const ShapeCosts* find(const Point& point) const;  // likewise of shapes that no point of the space may have
   bool measured(std::size_t grid) const { return !grids_[grid].empty(); }
   const GridCosts& grid(std::size_t grid, const Point& point) const;  // of one that is measured
 

@@ -30,6 +30,13 @@ double score(Objective objective, const Point& point, double time, double peak) 
   return time;
 }
 
+int Candidate::gpus() const {
+  if (strategy.stages.empty()) return point.tp * point.cp * point.pp * point.dp;
+  int ranks = 0;
+  for (const StageDegrees& stage : strategy.stages) ranks += stage.dp * stage.tp;
+  return ranks;
+}
+
 bool same_family(const Point& a, const Point& b) {
   const auto key = [](const Point& p) { return std::tie(p.tp, p.cp, p.pp, p.dp, p.virtual_stages, p.micro_batch, p.schedule); };
   return key(a) == key(b);

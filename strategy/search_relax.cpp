@@ -17,6 +17,7 @@ class Relaxing {
   Relaxing(const Model& model, const Cluster& cluster, const SearchOptions& options)
       : model_(model), cluster_(cluster), options_(options) {
     options_.refine = 4, options_.shortlist = 64;
+    options_.stages = false;
     options_.progress = {};
   }
 
@@ -117,6 +118,12 @@ std::optional<Infeasible> ruled_out(const SearchResult& result, const std::map<s
   if (result.pruned.memory == 0 && !screened) return {};
   return empty_space("all " + std::to_string(result.enumerated) + " strategies need more memory than " +
                      std::to_string(static_cast<int>(100 * (1 - base.reserve))) + " % of a GPU");
+}
+
+Infeasible cannot_be(const Model& model, const Cluster& cluster, const Strategy& strategy, const MachineProfile* profile) {
+  const auto answer = lower(model, cluster, strategy, {.ignore_memory = true, .profile = profile});
+  if (const auto* refused = std::get_if<Infeasible>(&answer)) return empty_space("for example: " + refused->reason);
+  return empty_space("no schedule takes these degrees with this batch");
 }
 
 std::vector<std::string> relaxations(const Model& model, const Cluster& cluster, const SearchOptions& options) {

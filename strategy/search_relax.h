@@ -18,6 +18,9 @@ Infeasible empty_space(const std::string& why);
 std::optional<Infeasible> ruled_out(const SearchResult& result, const std::map<std::string, std::int64_t>& refusals,
                                     bool screened, const Strategy& base);
 
+// Because `lower` refuses all, as it does this one of them.
+Infeasible cannot_be(const Model& model, const Cluster& cluster, const Strategy& strategy, const MachineProfile* profile);
+
 // Nearest first: options that were fixed, a limit on tp, the framework, the reserve, the batch, more nodes. "without --fix tp=3:
 // tp 4, pp 1, dp 1, 120 ms". Empty: none helps alone.
 std::vector<std::string> relaxations(const Model& model, const Cluster& cluster, const SearchOptions& options);

@@ -62,7 +62,7 @@ TEST(Stages, ThePartitionIsFasterThanEqualStages) {
   const HybridJob job = hybrid_job(model, cluster, strategy, 0);
   const auto equal = best_uniform_plan(model, cluster, strategy, job);
   ASSERT_TRUE(equal);
-  const StagedPlans staged = staged_plans(model, cluster, strategy, job, 1);
+  const StagedPlans staged = staged_plans(model, cluster, strategy, job, {.most = 1});
   ASSERT_EQ(staged.plans.size(), 1u);
   const double fast = simulate(staged.plans[0].lowered.plan, cluster, {}).makespan_s;
   EXPECT_LT(fast, 0.5 * seconds("vgg-16", equal->strategy, "eth25-a100-x8"));

@@ -51,7 +51,7 @@ TEST(HybridModel, StagedPlansAreThePartitionsTheySay) {
     if (name == "vgg-16") strategy.seq = 0;
     const HybridJob job = hybrid_job(model, cluster, strategy, 0);
     const double bound = partition_hybrid(job).cost;
-    const StagedPlans found = staged_plans(model, cluster, strategy, job, 20);
+    const StagedPlans found = staged_plans(model, cluster, strategy, job, {.most = 20});
     ASSERT_FALSE(found.plans.empty()) << name;
     EXPECT_FALSE(found.why_none);
     double guess = 0;
@@ -85,10 +85,10 @@ TEST(HybridModel, StagedPlansSayWhyThereIsNone) {
   const Cluster cluster = load_cluster("dgx-a100");
   Strategy strategy = with_batch(16);
   const HybridJob job = hybrid_job(model, cluster, strategy, 0);
-  for (const StagedPlan& plan : staged_plans(model, cluster, strategy, job, 20).plans)
+  for (const StagedPlan& plan : staged_plans(model, cluster, strategy, job, {.most = 20}).plans)
     EXPECT_GT(plan.partition.stages.size() * static_cast<std::size_t>(plan.partition.stages.front().tensor), 1u);
   strategy.clip_norm = 1;
-  const StagedPlans none = staged_plans(model, cluster, strategy, job, 20);
+  const StagedPlans none = staged_plans(model, cluster, strategy, job, {.most = 20});
   EXPECT_TRUE(none.plans.empty());
   ASSERT_TRUE(none.why_none);
   EXPECT_EQ(none.why_none->reason, "stages that are said one by one cannot have clipping by the global norm");

@@ -46,7 +46,7 @@ TEST(HybridSteps, KeepLayersAndDevices) {
 // The slowest stage of 12 equal layers and a last one as heavy as twelve, on four ranks without tensor parallelism: two replicas for each
 // half of the work, 6 each, and a tenth of both. From even stages to the optimum; some stages cannot be.
 TEST(HybridSteps, WalkToTheOptimum) {
-  const JudgeStages judge = [](const Stages& stages) -> std::optional<double> {
+  const auto seconds = [](const Stages& stages) -> std::optional<double> {
     double slowest = 0, sum = 0;
     int layer = 0;
     for (const StageDegrees& stage : stages) {
@@ -58,14 +58,21 @@ TEST(HybridSteps, WalkToTheOptimum) {
     }
     return slowest + sum / 10;
   };
+  const JudgeStages judge = [&](const std::vector<Stages>& all) {
+    std::vector<std::optional<double>> each;
+    for (const Stages& stages : all) each.push_back(seconds(stages));
+    return each;
+  };
   const Stages start = {{7, 1, 1}, {6, 1, 1}};
-  const Stepped found = step_by_step(start, *judge(start), 4, 1000, judge);
-  EXPECT_NEAR(found.seconds, 7.2, 1e-12);
-  EXPECT_EQ(found.stages, (Stages{{12, 2, 1}, {1, 2, 1}}));
-  const Stepped short_walk = step_by_step(start, *judge(start), 4, 3, judge);
+  for (const int at_once : {1, 4, 100}) {
+    const Stepped found = step_by_step(start, *seconds(start), {.devices = 4, .most = 1000, .at_once = at_once}, judge);
+    EXPECT_NEAR(found.seconds, 7.2, 1e-12) << at_once;
+    EXPECT_EQ(found.stages, (Stages{{12, 2, 1}, {1, 2, 1}})) << at_once;
+  }
+  const Stepped short_walk = step_by_step(start, *seconds(start), {.devices = 4, .most = 3}, judge);
   EXPECT_EQ(short_walk.judged, 3);
-  EXPECT_LE(short_walk.seconds, *judge(start));
-  EXPECT_EQ(step_by_step(start, 1, 4, 1000, judge).stages, start) << "nothing is better";
+  EXPECT_LE(short_walk.seconds, *seconds(start));
+  EXPECT_EQ(step_by_step(start, 1, {.devices = 4, .most = 1000}, judge).stages, start) << "nothing is better";
 }
 
 }  // namespace

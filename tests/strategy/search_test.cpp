@@ -149,8 +149,9 @@ TEST(Search, EqualsFullEnumerationOnSmallSpaces) {
         small.base.zero = paths[0] == "zero" ? 1 : 0;
         small.fixed = paths;
         small.objective = objective;
-        // Splits by the layers' own times and schedules inside layers are not among what is enumerated.
-        small.balance = small.schedules = false;
+        // Splits by the layers' own times, schedules inside layers and stages with degrees of their own are not among what is
+        // enumerated.
+        small.balance = small.schedules = small.stages = false;
         const auto answer = search(model, cluster, small);
         ASSERT_TRUE(std::holds_alternative<SearchResult>(answer)) << std::get<Infeasible>(answer).reason;
         const double found = std::get<SearchResult>(answer).ranked.front().score;
@@ -159,6 +160,8 @@ TEST(Search, EqualsFullEnumerationOnSmallSpaces) {
         EXPECT_GE(all.count, 8);
         small.prune = false;
         EXPECT_EQ(std::get<SearchResult>(search(model, cluster, small)).ranked.front().score, found);
+        small.stages = true;
+        EXPECT_LE(std::get<SearchResult>(search(model, cluster, small)).ranked.front().score, found);
         ++spaces;
       }
   EXPECT_GE(spaces, 20);
@@ -172,7 +175,7 @@ TEST(Search, FillsMemoryAsFullEnumerationDoes) {
     const Model model = layers("gpt2-355m", depth);
     SearchOptions tight = options(8, 512);
     tight.base.reserve = reserve, tight.fixed = {"overlap", "placement", "zero_group"};
-    tight.balance = tight.schedules = false;
+    tight.balance = tight.schedules = tight.stages = false;
     const auto found = std::get<SearchResult>(search(model, workstation(2), tight));
     const Enumerated all = enumerate(model, workstation(2), tight);
     EXPECT_DOUBLE_EQ(found.ranked.front().score, all.best) << depth << " layers, " << reserve;
