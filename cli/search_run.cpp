@@ -34,8 +34,7 @@ SearchOptions read_search_options(const Arguments& arguments, const Job& job) {
   if (arguments.has("--gpus") && arguments.integer("--gpus", 0, 1, 100'000'000) != gpu_count(job.cluster))
     throw Error(kCommandLine, "--gpus", arguments.text("--gpus"), "whole nodes: search uses all GPUs of a cluster");
   if (!job.strategy.stages.empty())
-    throw Error(kCommandLine, "--stages", to_text(job.strategy.stages),
-                "no stages: search finds them");
+    throw Error(kCommandLine, "--stages", to_text(job.strategy.stages), "no stages: search finds them");
   SearchOptions options{.base = job.strategy};
   options.profile = job.measured();
   for (const std::string& path : searched_options()) {

@@ -46,13 +46,6 @@ double sum_bandwidth(const Cluster& cluster, const Strategy& strategy, int tenso
   return 2.0 * (replicas - 1) / replicas * static_cast<double>(kLarge.value) / seconds;
 }
 
-int layers_of(const Model& model) {
-  if (const auto* transformer = std::get_if<Transformer>(&model.shape)) return transformer->layers;
-  const OpGraph graph = build_op_graph(model, {});
-  return static_cast<int>(
-      std::count_if(graph.layers.begin(), graph.layers.end(), [](const auto& layer) { return layer.counted; }));
-}
-
 // What `strategy` says, on one device per stage.
 Strategy plain(const Strategy& strategy, int tensor) {
   Strategy s = strategy;
@@ -65,10 +58,17 @@ Strategy plain(const Strategy& strategy, int tensor) {
 
 }  // namespace
 
+int split_layers(const Model& model) {
+  if (const auto* transformer = std::get_if<Transformer>(&model.shape)) return transformer->layers;
+  const OpGraph graph = build_op_graph(model, {});
+  return static_cast<int>(
+      std::count_if(graph.layers.begin(), graph.layers.end(), [](const auto& layer) { return layer.counted; }));
+}
+
 HybridJob hybrid_job(const Model& model, const Cluster& cluster, const Strategy& strategy, int max_tp,
                      const MachineProfile* profile) {
   if (cluster.nodes.size() != 1) throw Error("cluster", "nodes", "several kinds", "equal nodes for a partition");
-  const int node = cluster.nodes.front().shape.gpus, devices = gpu_count(cluster), layers = layers_of(model);
+  const int node = cluster.nodes.front().shape.gpus, devices = gpu_count(cluster), layers = split_layers(model);
   HybridJob job{.devices = devices};
   job.microbatches = static_cast<double>(strategy.global_batch) / static_cast<double>(strategy.micro_batch);
   job.capacity = static_cast<double>(gpu_of(cluster, cluster.nodes.front().shape.gpu).memory.value) * (1 - strategy.reserve) -

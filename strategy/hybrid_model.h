@@ -17,6 +17,8 @@ namespace foreshard {
 HybridJob hybrid_job(const Model& model, const Cluster& cluster, const Strategy& strategy, int max_tp,
                      const MachineProfile* profile = nullptr);
 
+int split_layers(const Model& model);  // that a layer split counts
+
 struct UniformPlan {
   HybridPartition partition = {};
   Strategy strategy = {};  // resolved

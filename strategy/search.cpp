@@ -11,6 +11,7 @@
 #include "strategy/search_kept.h"
 #include "strategy/search_relax.h"
 #include "strategy/search_space.h"
+#include "strategy/search_splits.h"
 #include "strategy/search_staged.h"
 #include "strategy/search_threads.h"
 
@@ -236,11 +237,12 @@ class Searching {
     result.interrupted = stopped();
     finishing_ = result.interrupted;  // the best so far is worth a moment
     result.ranked = refine_best(families, static_cast<std::size_t>(wanted_), result);
-    std::vector<Candidate> full = refine_filled(filled, result);
+    std::vector<Candidate> full = screen_ ? refine_filled(filled, result) : result.ranked;
+    if (!screen_) result.ranked = best_of_families(result.ranked);
     for (Candidate& staged : refine_stages(result)) full.push_back(std::move(staged));
     const std::vector<Family> thin = merged_bins(tallies);
     std::vector<Candidate> front = refine_best(thin, thin.size(), result);
-    if (!thin.empty()) std::move(full.begin(), full.end(), std::back_inserter(front));
+    if (options_.objective == Objective::Pareto) std::move(full.begin(), full.end(), std::back_inserter(front));
     std::stable_sort(front.begin(), front.end(), better);
     result.front = front_of(std::move(front));
     if (!stopped()) result.sample = refine_all(merged_sample(tallies, options_.sample), result);
@@ -359,7 +361,8 @@ class Searching {
         more.back().point.recompute = RecomputeKind::Graph, more.back().point.recompute_layers = 0;
         work.push_back({i, &more.back()});
       }
-      if (best.pp == 1 || best.virtual_stages > 1 || !options_.base.layer_split.empty() || !takes_any_split()) continue;
+      if (!screen_ || best.pp == 1 || best.virtual_stages > 1 || !options_.base.layer_split.empty() || !takes_any_split())
+        continue;
       more.push_back({.point = best, .screened = found[i].first.screened});
       work.push_back({i, &more.back(), true});
     }
@@ -400,15 +403,16 @@ class Searching {
   std::optional<Candidate> refined(const Kept& kept, bool balanced = false) const {
     Strategy strategy = strategy_at(options_.base, kept.point, space_.layers);
     if (balanced) strategy.layer_split = "auto";
+    if (!screen_ && kept.point.pp > 1 && options_.base.layer_split.empty() && takes_any_split())
+      strategy.layer_split = splits_.of(strategy, kept.point);
     return refined(strategy, kept);
   }
 
   std::optional<Candidate> refined(const Strategy& strategy, const Kept& kept) const {
     const auto answer = lower(model_, cluster_, strategy, {.profile = options_.profile});
     if (std::holds_alternative<Infeasible>(answer)) return {};
-    const Lowered& lowered = std::get<Lowered>(answer);
-    Candidate candidate{.point = kept.point, .strategy = lowered.strategy, .screened = kept.screened};
-    candidate.estimate = refine(lowered, cluster_);
+    Candidate candidate{.point = kept.point, .strategy = std::get<Lowered>(answer).strategy, .screened = kept.screened};
+    candidate.estimate = refine(std::get<Lowered>(answer), cluster_);
     candidate.score = score(options_.objective, candidate.point, candidate.estimate.time.value,
                             static_cast<double>(candidate.estimate.peak.value));
     if (options_.found) {
@@ -431,6 +435,7 @@ class Searching {
   int most_ = options_.shortlist, wanted_ = options_.refine;  // kept by screening, refined
   std::optional<Screen> screen_ = {};
   std::optional<SearchCosts> costs_ = {};  // with a screen
+  mutable SearchSplits splits_{model_, cluster_};
   mutable std::mutex untold_mutex_ = {};
   mutable std::vector<Candidate> untold_ = {};  // refined by any thread, for the calling thread to tell
 };

@@ -53,6 +53,7 @@ struct Family {
 };
 
 bool same_family(const Point& a, const Point& b);
+std::vector<Candidate> best_of_families(const std::vector<Candidate>& all);
 // In the order of scores; in the place of one of the same family, unless that is no worse.
 void take_place(std::vector<Candidate>& ranked, const Candidate& candidate);
 

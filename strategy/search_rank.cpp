@@ -52,6 +52,12 @@ void take_place(std::vector<Candidate>& ranked, const Candidate& candidate) {
                 candidate);
 }
 
+std::vector<Candidate> best_of_families(const std::vector<Candidate>& all) {
+  std::vector<Candidate> best;
+  for (const Candidate& candidate : all) take_place(best, candidate);
+  return best;
+}
+
 std::vector<Family> merged(const std::vector<Tally>& tallies, BestFamilies Tally::*which, int most) {
   std::vector<Family> families;
   for (const Tally& tally : tallies) families.insert(families.end(), (tally.*which).all().begin(), (tally.*which).all().end());

@@ -11,6 +11,7 @@
 #include "core/json.h"
 #include "core/json_edit.h"
 #include "strategy/search_framework.h"
+#include "strategy/search_kept.h"
 
 namespace foreshard {
 
@@ -280,6 +281,13 @@ TEST(Search, LayerListsAreRefinedWhole) {
   const auto& result = std::get<SearchResult>(answer);
   EXPECT_GE(result.refined, result.enumerated - result.pruned.shape);  // and the best with stages by their own times
   EXPECT_EQ(result.ranked.front().point.dp, 4);
+  bool longer_first = false;  // stages as long as their own layers take: 18 of them are 9 and 9 no more
+  for (std::size_t i = 0; i < result.ranked.size(); ++i) {
+    const Candidate& each = result.ranked[i];
+    longer_first |= each.point.pp == 2 && each.strategy.layer_split != "9x2";
+    for (std::size_t j = 0; j < i; ++j) EXPECT_FALSE(same_family(result.ranked[j].point, each.point)) << "a row per family";
+  }
+  EXPECT_TRUE(longer_first);
 }
 
 // Eight fully connected layers of 8192 x 8192 and eight samples: a replica sums a gigabyte of gradients, a stage sends 128 KiB.
