@@ -18,8 +18,14 @@ namespace {
 // in the versions of the rows and Transformer Engine falls back to FlashAttention 2 (dot_product_attention/utils.py).
 constexpr double kFixedOrder = 0.65;
 
+// Rows that are no multiples of 16 bytes: EleutherAI/cookbook sizing/results, A100: vocab_v_sweep.out 0.55 and 0.29 of the rate of 51136
+// columns, vocab_h_sweep.out 0.67 and 0.28 of that of a depth of 14336. Ada: gemm.csv, RTX 4090, 0.71 (odd rows). V100: ksweep_low 0.70 at
+// depths from 242; odd rows take no tensor cores before cuBLAS 11 (NVIDIA's guide on matrix products): a quarter. Hopper and Blackwell have
+// no measurement: their own kernels want 16 bytes (bulk copies), the libraries fall back to Ampere's.
 constexpr MachineConstants kVolta = {.tensor_cap = 0.85,
                                      .copies_beside = false,
+                                     .narrow_rows = 0.86,
+                                     .odd_rows = 6,
                                      .vector_ceiling = 0.93,
                                      .flash_forward = {0.4, 0.4, 0.4, 0.4},
                                      .flash_backward = {0.35, 0.35, 0.35, kFixedOrder * 0.35},
@@ -63,6 +69,7 @@ constexpr MachineConstants kBlackwellKernels = {
     .ll_limit = {282e9},
     .channels = 32};
 constexpr MachineConstants kAda = {.tensor_cap = 1.0,
+                                   .odd_rows = 1.6,
                                    .flash_forward = {0.45, 0.85, 0.85, 0.85},
                                    .flash_backward = {0.35, 0.65, 0.65, kFixedOrder * 0.65},
                                    .memory_efficiency = 0.90,

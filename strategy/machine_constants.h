@@ -22,8 +22,11 @@ struct MachineConstants {
   // load the power limit sets the clock, and power goes with its cube.
   double tensor_cap = 1.0;
   double power_coefficient = 0.9;
-  double fp8_share = 0.95;      // of the 16-bit ceiling: more data to feed per second
-  bool copies_beside = true;    // products load their operands beside the arithmetic: losses are clocks, not a share of it
+  double fp8_share = 0.95;    // of the 16-bit ceiling: more data to feed per second
+  bool copies_beside = true;  // products load their operands beside the arithmetic: losses are clocks, not a share of it
+  // What rows of operands cost that are multiples of 4 or 8 bytes, or of less, instead of 16: clocks per FLOP of an SM in units of what
+  // an A100's tensor cores take.
+  double narrow_rows = 0.67, odd_rows = 2.5;
   double vector_ceiling = 0.9;  // fp32 and fp64 without tensor cores
   double fill_depth = 64;       // per tile, in units of k: filling the pipeline and writing the result
   // Flash attention of head dimension 128 and long sequences, of the dense peak, FLOPs really executed.

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "strategy/fitted_constants.h"
 #include "strategy/machine_constants.h"
@@ -23,7 +24,6 @@ constexpr double kBestTile = 1.0 / 256 + 1.0 / 128;  // elements per multiply-ad
 constexpr double kSharedMemory = 16;  // FLOPs of 16 bits per clock and SM that one such element hides: 2048 / 128
 constexpr std::array<double, 6> kSplits = {1, 2, 3, 4, 6, 8};  // of k, when there are fewer tiles than SMs
 constexpr double kLeastDepth = 256;                            // of k per split
-constexpr double kMisaligned = 0.71;                           // gemm.csv, RTX 4090: 2055 to 2073 against 2040
 constexpr double kUsualClock = 1.5;                            // GHz
 constexpr double kTail = 0.7;          // of the idle part of the last wave; the rest comes back as clock under the power limit
 constexpr double kCacheSpeed = 3;      // L2 against device memory, bandwidth
@@ -57,12 +57,6 @@ Seconds memory_time(const Gpu& gpu, Bytes traffic, double efficiency) {
 }
 
 bool has(const std::string& attributes, const char* word) { return attributes.find(word) != std::string::npos; }
-
-// Rows that are no multiple of 16 bytes cannot be loaded as vectors: another, slower kernel.
-double alignment(const Shape& shape) {
-  const std::int64_t vector = 16 / std::max<std::int64_t>(1, size_of(shape.dtype).value);
-  return shape.dims[2] % vector == 0 && shape.dims[3] % vector == 0 ? 1.0 : kMisaligned;
-}
 
 // The products of a phase of y = x w: y [m, n], x [m, k].
 Seconds products_time(const Gpu& gpu, const Compute& compute) {
@@ -103,9 +97,20 @@ double library_share(const Gpu& gpu, DType type) {
   return 1.0 / (1.0 + (1.0 / product_constants().library_choice - 1.0) * slow);
 }
 
+// Rows that are no multiple of 16 bytes cannot be loaded as vectors. Multiples of 4 bytes are copied asynchronously in smaller
+// pieces, others through registers by older kernels: clocks of the SM, which weigh the more the faster its tensor cores are.
+double alignment(const Gpu& gpu, const Shape& shape) {
+  const std::int64_t size = std::max<std::int64_t>(1, size_of(shape.dtype).value);
+  const std::int64_t rows = std::gcd(shape.dims[2] * size, shape.dims[3] * size);
+  if (rows % 16 == 0) return 1;
+  const MachineConstants& machine = machine_constants(gpu.architecture);
+  const double clocks = rows % 4 == 0 ? machine.narrow_rows : machine.odd_rows;
+  return 1.0 / (1.0 + clocks * tensor_feed(gpu, shape.dtype));
+}
+
 Seconds matmul_time(const Gpu& gpu, const Compute& compute) {
   const Shape& shape = compute.shapes.front();
-  const double share = alignment(shape) * library_share(gpu, shape.dtype) * sustained_share(gpu);
+  const double share = alignment(gpu, shape) * library_share(gpu, shape.dtype) * sustained_share(gpu);
   return products_time(gpu, compute) * (1.0 / share);
 }
 
