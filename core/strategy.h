@@ -111,7 +111,7 @@ struct Strategy {
   double momentum = 0;              // SGD
   double clip_norm = 0;             // 0: no clipping
   double loss_scale = 1;            // of the loss's gradient, until clipping and update divide; 0: dynamic, follows overflows
-  std::int64_t vocab_multiple = 1;  // vocabulary padded to a multiple of this times tp
+  std::int64_t vocab_multiple = 0;  // vocabulary padded to a multiple of this times tp; 0: as the framework does
   // communication
   Bytes bucket = {};  // gradient bucket; 0: framework default, max(40e6, 1e6 dp) elements
   Overlap overlap = {};

@@ -215,10 +215,10 @@ std::vector<StrategyOption> numbers_options() {
               .flag = "--loss-scale",
               .help = "the backward works on the loss times this; 0: dynamic, steps that overflow are skipped",
               .group = group}),
-      integer(&Strategy::vocab_multiple, 1, 1'000'000,
+      integer(&Strategy::vocab_multiple, 0, 1'000'000,
               {.path = "vocab_multiple",
                .flag = "--vocab-multiple",
-               .help = "the vocabulary is padded to a multiple of this times tp",
+               .help = "the vocabulary is padded to a multiple of this times tp; 0: as the framework does",
                .group = group}),
   };
 }

@@ -25,10 +25,16 @@ std::optional<DType> read_dtype(const JsonReader& json, const std::string& key, 
 void read_style(const JsonReader& json, const std::string& key, OpStyle& style) {
   const auto value = json.find(key);
   if (!value) return;
-  value->only({"kernels", "traffic"});
+  value->only({"kernels", "traffic", "copies", "backward"});
   style = {};
   if (const auto kernels = value->find("kernels")) style.kernels = kernels->as_double(0.1, 1000);
   if (const auto traffic = value->find("traffic")) style.traffic = traffic->as_double(0.1, 1000);
+  if (const auto copies = value->find("copies")) style.copies = copies->as_double(0, style.traffic);
+  if (const auto backward = value->find("backward")) {
+    backward->only({"traffic", "copies"});
+    style.backward_traffic = backward->at("traffic").as_double(0.1, 1000);
+    if (const auto copies = backward->find("copies")) style.backward_copies = copies->as_double(0, style.backward_traffic);
+  }
 }
 
 // A number that is a fit is given by its name in the table of fitted constants.
@@ -243,8 +249,17 @@ const OpStyle& style_of(const FrameworkPreset& preset, const Compute& what) {
   return fused;
 }
 
+double slowdown_of(const FrameworkPreset& preset, const Compute& what) {
+  const OpStyle& style = style_of(preset, what);
+  const bool backward = what.phase == Phase::InputGrad || what.phase == Phase::Backward;
+  const bool apart = backward && style.backward_traffic > 0;
+  const double traffic = apart ? style.backward_traffic : style.traffic, copies = apart ? style.backward_copies : style.copies;
+  return copies + (traffic - copies) / (what.flops.value <= 0 ? preset.elementwise : 1.0);
+}
+
 Strategy with_preset(Strategy strategy) {
   const FrameworkPreset& preset = framework_preset(strategy.framework);
+  if (strategy.vocab_multiple == 0) strategy.vocab_multiple = preset.vocab_multiple;
   if (size_of(strategy.precision) >= size_of(DType::F32)) return strategy;
   if (!strategy.param_dtype) strategy.param_dtype = preset.param_dtype;
   if (!strategy.grad_dtype) strategy.grad_dtype = preset.grad_dtype;

@@ -16,9 +16,11 @@
 
 namespace foreshard {
 
-// How one operator of the graph is run: by so many kernels, which together move so many times the bytes of a fused one.
+// How one operator of the graph is run: by so many kernels, which together move so many times the bytes of a fused one. Of these `copies`
+// are casts and fills, one operand in and one out, which stream at full bandwidth. The backward likewise where it is stated (0: as the forward).
 struct OpStyle {
-  double kernels = 1, traffic = 1;
+  double kernels = 1, traffic = 1, copies = 0;
+  double backward_traffic = 0, backward_copies = 0;
   bool operator==(const OpStyle&) const = default;
 };
 
@@ -86,7 +88,10 @@ FrameworkPreset parse_framework_preset(const std::string& text, const std::strin
 // How the preset runs an operator.
 const OpStyle& style_of(const FrameworkPreset& preset, const Compute& what);
 
-// The strategy with what the preset decides where the strategy leaves it open (number formats).
+// By how much its bytes take longer than those of a fused kernel at full bandwidth.
+double slowdown_of(const FrameworkPreset& preset, const Compute& what);
+
+// The strategy with what the preset decides where the strategy leaves it open (padding of the vocabulary, number formats).
 Strategy with_preset(Strategy strategy);
 
 }  // namespace foreshard

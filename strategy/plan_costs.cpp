@@ -87,7 +87,7 @@ class PlanCosts {
       if (const auto measured = profiled_time(*profile_, what)) return {.busy = to_nanoseconds(*measured)};
     const OpStyle& style = style_of(preset_, what);
     Compute styled;
-    const double traffic = style.traffic / (what.flops.value <= 0 ? preset_.elementwise : 1.0);
+    const double traffic = slowdown_of(preset_, what);
     const bool plain = traffic == 1.0;
     if (!plain) {
       styled = what;

@@ -199,6 +199,25 @@ TEST(Validation, CompleteRowsAreDenseIn16Or32Bits) {
   EXPECT_EQ(v.complete_scored, 1);
 }
 
+// Of seven times the bytes five are copies at full bandwidth: forward 5 + 2 / 0.5 = 9 times as long, backward 3 + 2 / 0.5 = 7.
+TEST(Presets, PlainCopiesStreamAndTheBackwardMayDiffer) {
+  const FrameworkPreset preset = parse_framework_preset(
+      R"({"summary": "s", "source": "s", "elementwise": 0.5, "vocab_multiple": 64, "norm": {"traffic": 3},
+          "softmax": {"kernels": 4, "traffic": 7, "copies": 5, "backward": {"traffic": 5, "copies": 3}}})",
+      "mine", "mine.json");
+  const auto slowdown = [&](Op op, Phase phase) {
+    return slowdown_of(preset, {.op = op, .phase = phase, .shapes = {{.dims = {4, 4}}}, .traffic = {1}});
+  };
+  EXPECT_DOUBLE_EQ(slowdown(Op::Softmax, Phase::Forward), 9);
+  EXPECT_DOUBLE_EQ(slowdown(Op::Softmax, Phase::Recompute), 9);
+  EXPECT_DOUBLE_EQ(slowdown(Op::Softmax, Phase::InputGrad), 7);
+  EXPECT_DOUBLE_EQ(slowdown(Op::Norm, Phase::InputGrad), 6);
+  EXPECT_DOUBLE_EQ(slowdown(Op::Add, Phase::Forward), 2);
+  EXPECT_EQ(with_preset({.framework = "megatron"}).vocab_multiple, 128);
+  EXPECT_EQ(with_preset({.framework = "torchtitan"}).vocab_multiple, 1);
+  EXPECT_EQ(with_preset({.vocab_multiple = 1, .framework = "megatron"}).vocab_multiple, 1);
+}
+
 TEST(Presets, EveryFrameworkHasAFileThatSaysWhereItsNumbersComeFrom) {
   for (const std::string& name : framework_names()) {
     const FrameworkPreset& preset = framework_preset(name);
