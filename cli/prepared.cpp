@@ -112,7 +112,7 @@ std::vector<std::string> headline(const Strategy& strategy) {
   // Chosen by the engine where nothing was asked for: not worth a word.
   static const std::vector<std::string> resolved = {"attention",        "bucket",      "placement",  "param_dtype",
                                                     "grad_dtype",       "state_dtype", "zero_group", "microbatch_group",
-                                                    "framework_memory", "layer_split", "stages"};
+                                                    "framework_memory", "layer_split", "stages",     "vocab_multiple"};
   for (const StrategyOption& option : strategy_options()) {
     const auto in = [&](const std::vector<std::string>& paths) {
       return std::find(paths.begin(), paths.end(), option.path) != paths.end();
