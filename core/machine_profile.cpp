@@ -124,6 +124,8 @@ std::string to_json(const MachineProfile& profile) {
   JsonWriter json;
   json.begin_object().field("version", MachineProfile::kVersion);
   json.field("device", profile.device).field("machine", profile.machine);
+  if (profile.learned) write_learned(json, *profile.learned);
+  if (profile.learned && !profile.measured()) return json.end_object().text();
   json.field("launch_overhead", profile.launch_overhead.value);
   json.field("link_latency", profile.link_latency.value).field("link_bandwidth", profile.link_bandwidth.value);
   json.field("collective_share", profile.collective_share).field("outside_memory", profile.outside_memory.value);
@@ -148,19 +150,23 @@ std::string to_json(const MachineProfile& profile) {
 MachineProfile parse_machine_profile(const std::string& text, const std::string& file_name) {
   const JsonReader json = JsonReader::parse(text, file_name);
   json.only({"version", "device", "machine", "launch_overhead", "link_latency", "link_bandwidth", "collective_share",
-             "outside_memory", "copies", "all_reduces", "collectives", "ops"});
+             "outside_memory", "copies", "all_reduces", "collectives", "ops", "learned"});
   json.at("version").as_int(MachineProfile::kVersion, MachineProfile::kVersion);
-  MachineProfile profile{.hash = hash_of(text),
-                         .device = json.at("device").as_string(),
-                         .machine = json.at("machine").as_string(),
-                         .launch_overhead = {json.at("launch_overhead").as_double(0, kMostSeconds)},
-                         .link_latency = {json.at("link_latency").as_double(0, kMostSeconds)},
-                         .link_bandwidth = {json.at("link_bandwidth").as_double(1, 1e18)}};
+  MachineProfile profile{
+      .hash = hash_of(text), .device = json.at("device").as_string(), .machine = json.at("machine").as_string()};
+  if (profile.device.empty()) json.at("device").fail("the name of a device");
+  if (json.has("learned")) profile.learned = read_learned(json.at("learned"));
+  if (profile.learned && !json.has("link_bandwidth")) {  // nothing was measured kernel by kernel
+    json.only({"version", "device", "machine", "learned"});
+    return profile;
+  }
+  profile.launch_overhead = {json.at("launch_overhead").as_double(0, kMostSeconds)};
+  profile.link_latency = {json.at("link_latency").as_double(0, kMostSeconds)};
+  profile.link_bandwidth = {json.at("link_bandwidth").as_double(1, 1e18)};
   // Profiles of before have none of these.
   if (json.has("collective_share")) profile.collective_share = json.at("collective_share").as_double(0, 0.99);
   if (json.has("outside_memory")) profile.outside_memory = {json.at("outside_memory").as_int(0, std::int64_t{1} << 40U)};
   if (json.has("collectives")) profile.collectives = read_collectives(json.at("collectives"));
-  if (profile.device.empty()) json.at("device").fail("the name of a device");
   profile.copies = read_transfers(json.at("copies"), false);
   profile.all_reduces = read_transfers(json.at("all_reduces"), true);
   std::set<std::tuple<Op, Phase, DType, std::string>> known;

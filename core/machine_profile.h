@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "core/learned_costs.h"
 #include "core/plan.h"
 #include "core/profile_collectives.h"
 
@@ -53,6 +55,8 @@ struct MachineProfile {
   std::vector<ProfileTransfer> all_reduces = {};    // by ranks and size; ranks of one process
   std::vector<CollectiveMeasure> collectives = {};  // in the order of comes_before, nothing twice
   std::vector<ProfileOp> ops = {};
+  std::optional<LearnedCosts> learned = {};  // factors on predicted costs; such a profile may have nothing else
+  bool measured() const { return link_bandwidth.value > 0; }
   bool operator==(const MachineProfile&) const = default;
 };
 
