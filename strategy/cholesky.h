@@ -1,0 +1,29 @@
+// Dense symmetric positive definite matrices of a few hundred rows. Internal to strategy/.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+namespace foreshard {
+
+struct SquareMatrix {
+  explicit SquareMatrix(std::size_t rows = 0) : n(rows), values(rows * rows) {}
+  double& at(std::size_t row, std::size_t column) { return values[row * n + column]; }
+  double at(std::size_t row, std::size_t column) const { return values[row * n + column]; }
+  std::size_t n = 0;
+  std::vector<double> values = {};  // row by row
+  bool operator==(const SquareMatrix&) const = default;
+};
+
+SquareMatrix product(const SquareMatrix& a, const SquareMatrix& b);
+SquareMatrix transposed(const SquareMatrix& a);
+std::vector<double> product(const SquareMatrix& a, const std::vector<double>& x);
+
+// L with a = L L^T, lower triangular; nothing when a is not positive definite.
+std::optional<SquareMatrix> cholesky(SquareMatrix a);
+// x with L x = b, and with L^T x = b.
+std::vector<double> solve_lower(const SquareMatrix& lower, std::vector<double> b);
+std::vector<double> solve_upper(const SquareMatrix& lower, std::vector<double> b);
+
+}  // namespace foreshard
