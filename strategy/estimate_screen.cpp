@@ -5,6 +5,8 @@
 
 #include "strategy/estimate_pipeline.h"
 #include "strategy/framework_memory.h"
+#include "strategy/framework_preset.h"
+#include "strategy/learned_factors.h"
 #include "strategy/op_cost.h"
 #include "strategy/profile_time.h"
 #include "strategy/schedule.h"
@@ -123,9 +125,12 @@ Screen::Screen(const Model& model, const Cluster& cluster, const Strategy& base,
                          .shapes = {{{elements}, types_.state}},
                          .flops = {12.0 * static_cast<double>(elements)},
                          .traffic = {static_cast<std::int64_t>(each * static_cast<double>(elements))}};
-    if (profile && profile->device == gpu.name)
+    const bool about = profile && profile->device == gpu.name;
+    if (about)
       if (const auto measured = profiled_time(*profile, update)) return measured->value;
-    return op_time(gpu, update).value;
+    const bool learned = about && profile->learned;
+    const PartShape shape{.part = CostPart::Update, .words = {framework_preset(base.framework).name}};
+    return op_time(gpu, update).value * (learned ? LearnedFactors(*profile->learned).factor(shape) : 1.0);
   };
   adam_per_element_ = (adam(200'000'000) - adam(100'000'000)) / 1e8;
   launch_ = gpu.launch_overhead.value;

@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "core/network.h"
 #include "core/ranks.h"
 #include "strategy/collective_cost.h"
+#include "strategy/learned_factors.h"
 #include "strategy/op_cost.h"
+#include "strategy/plan_parts.h"
 #include "strategy/profile_collective.h"
 #include "strategy/profile_time.h"
 
@@ -23,9 +26,12 @@ class PlanCosts {
       : plan_(plan), preset_(preset), given_(profile), network_(cluster), ranks_(plan) {}
 
   CostTable table(const std::string& device_kind) {
-    profile_ = given_ && given_->device == device_kind ? given_ : nullptr;
+    const bool about = given_ && given_->device == device_kind;
+    profile_ = about && (given_->measured() || !given_->learned) ? given_ : nullptr;
+    learned_.reset();
+    if (about && given_->learned) learned_.emplace(*given_->learned), shapes_.emplace(plan_, preset_);
     CostTable costs{.device_kind = device_kind,
-                    .profile_hash = profile_ ? profile_->hash : "",
+                    .profile_hash = about ? given_->hash : "",
                     .by_segment = std::vector<std::vector<Cost>>(plan_.segments.size())};
     for (std::size_t r = 0; r < plan_.roles.size(); ++r) {
       const Role& role = plan_.roles[r];
@@ -65,7 +71,21 @@ class PlanCosts {
     }
     const double exposed = preset_.blocking_launches ? host : host - device;
     if (exposed > 0 && computes > 0) stretch(segment, costs, (computes + exposed) / computes);
+    if (learned_) apply_learned(segment, costs);
     return costs;
+  }
+
+  // What runs taught about these shapes, on top of everything.
+  void apply_learned(const Segment& segment, std::vector<Cost>& costs) {
+    for (std::size_t i = 0; i < costs.size(); ++i) {
+      const Instruction& run = segment.instructions[i];
+      const auto part = part_of(plan_, plan_.roles[role_.index()], run);
+      if (!part) continue;
+      const PartShape shape = shapes_->of(role_, *part, run);
+      const auto [known, fresh] = factors_.try_emplace(shape, 1.0);
+      if (fresh) known->second = learned_->factor(shape);
+      costs[i] = scaled(costs[i], known->second);
+    }
   }
 
   static bool has(const Segment& segment, Phase phase) {
@@ -316,9 +336,12 @@ class PlanCosts {
   const FrameworkPreset& preset_;
   const MachineProfile* given_ = nullptr;
   const MachineProfile* profile_ = nullptr;  // of the device kind that is costed
-  bool recomputes_ = false;                  // the segment that is costed
-  bool recomputes_attention_ = false;        // ... whole layers
-  double alone_ = 0, issue_ = 0;  // of the instruction last costed: seconds on the compute stream; seconds of the host
+  std::optional<LearnedFactors> learned_ = {};
+  std::optional<PartShapes> shapes_ = {};
+  std::map<PartShape, double> factors_ = {};
+  bool recomputes_ = false;            // the segment that is costed
+  bool recomputes_attention_ = false;  // ... whole layers
+  double alone_ = 0, issue_ = 0;       // of the instruction last costed: seconds on the compute stream; seconds of the host
   Network network_;
   Ranks ranks_;
   RankId rank_ = {};
