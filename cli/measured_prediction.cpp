@@ -10,6 +10,7 @@
 #include "strategy/estimate.h"
 #include "strategy/framework_preset.h"
 #include "strategy/lower.h"
+#include "strategy/part_shares.h"
 
 namespace foreshard {
 
@@ -29,17 +30,22 @@ Strategy shortened(const Strategy& strategy) {
   return shorter;
 }
 
-Outcome estimate_once(const Model& model, const Cluster& cluster, const Strategy& strategy, bool stage_times) {
+int microbatches_of(const Lowered& lowered, const Strategy& strategy) {
+  const std::int64_t together = lowered.strategy.micro_batch * lowered.strategy.dp;
+  return static_cast<int>(std::max(strategy.global_batch, lowered.strategy.global_batch) / together);
+}
+
+Outcome estimate_once(const Model& model, const Cluster& cluster, const Strategy& strategy, bool stage_times,
+                      const MachineProfile* profile) {
   Outcome out;
-  auto answer = lower(model, cluster, shortened(strategy), {.ignore_memory = true});
+  auto answer = lower(model, cluster, shortened(strategy), {.ignore_memory = true, .profile = profile});
   if (const auto* refused = std::get_if<Infeasible>(&answer)) {
     out.reason = refused->reason;
     return out;
   }
   Lowered& lowered = std::get<Lowered>(answer);
   const FrameworkPreset& preset = framework_preset(strategy.framework);
-  const std::int64_t together = lowered.strategy.micro_batch * lowered.strategy.dp;
-  const auto microbatches = static_cast<int>(std::max(strategy.global_batch, lowered.strategy.global_batch) / together);
+  const int microbatches = microbatches_of(lowered, strategy);
   const std::vector<StageDurations> stages =
       stage_times ? stage_durations(lowered.plan, cluster) : std::vector<StageDurations>();
   const double hop = stages.empty() ? 0.0 : stages[stages.size() / 2].hop;
@@ -112,26 +118,28 @@ bool is_layer(Quantity q) { return q == Quantity::LayerForward || q == Quantity:
 
 }  // namespace
 
-const Outcome& Predictor::outcome(const Model& model, const Cluster& cluster, const Strategy& strategy, bool stage_times) {
-  const std::string key = to_json(model) + to_json(strategy) + to_json(cluster) + (stage_times ? "stages" : "");
+const Outcome& Predictor::outcome(const Model& model, const Cluster& cluster, const Strategy& strategy, bool stage_times,
+                                  const MachineProfile* profile) {
+  const std::string key =
+      to_json(model) + to_json(strategy) + to_json(cluster) + (stage_times ? "stages" : "") + (profile ? profile->hash : "");
   Entry* entry = nullptr;
   {
     const std::lock_guard guard(door_);
     entry = &known_[key];
   }
-  std::call_once(entry->filled, [&] { entry->outcome = estimate_once(model, cluster, strategy, stage_times); });
+  std::call_once(entry->filled, [&] { entry->outcome = estimate_once(model, cluster, strategy, stage_times, profile); });
   return entry->outcome;
 }
 
 // One layer alone: a stage of two layers less a stage of one.
-LayerTimes Predictor::layer_times(const MeasuredCase& question, const Strategy& strategy) {
+LayerTimes Predictor::layer_times(const MeasuredCase& question, const Strategy& strategy, const MachineProfile* profile) {
   LayerTimes times;
   for (int layers = 1; layers <= 2; ++layers) {
     Model model = question.model;
     std::get<Transformer>(model.shape).layers = layers;
     Strategy s = strategy;
     s.dp = 1, s.pp = 1, s.virtual_stages = 1, s.global_batch = s.micro_batch, s.layer_split = "";
-    const Outcome& o = outcome(model, question.cluster, s, true);
+    const Outcome& o = outcome(model, question.cluster, s, true, profile);
     const double sign = layers == 2 ? 1 : -1;
     times.forward.value += sign * o.forward, times.backward.value += sign * (o.backward_input + o.backward_weight);
   }
@@ -139,10 +147,11 @@ LayerTimes Predictor::layer_times(const MeasuredCase& question, const Strategy& 
 }
 
 // What is kept in host memory moves beside the computes of each micro-batch, or makes them wait.
-double Predictor::with_host_memory(const MeasuredCase& question, const Strategy& strategy, double iteration) {
+double Predictor::with_host_memory(const MeasuredCase& question, const Strategy& strategy, double iteration,
+                                   const MachineProfile* profile) {
   if (question.offload == Offload{}) return iteration;
   auto answer = offload_stall(question.model, question.cluster, strategy, traits_of(question), question.host,
-                              layer_times(question, strategy));
+                              layer_times(question, strategy, profile));
   const auto* stall = std::get_if<OffloadStall>(&answer);
   if (!stall) return iteration;
   const double microbatches =
@@ -157,7 +166,7 @@ static double layer_value(Quantity quantity, const LayerTimes& layer) {
                                                       : forward + backward);
 }
 
-Prediction Predictor::predict(const MeasuredCase& question) {
+Prediction Predictor::predict(const MeasuredCase& question, const MachineProfile* profile) {
   Prediction best = {.candidates = static_cast<int>(question.candidates.size())};
   const bool times = question.candidates.size() > 1 || !is_memory(question.quantity);
   struct Choice {
@@ -170,7 +179,7 @@ Prediction Predictor::predict(const MeasuredCase& question) {
     Choice next = {.strategy = &s, .memory = allocation_of(question, s)};
     next.fits = fits(next.memory, question);
     if (times || next.memory.ranks.empty()) {
-      next.outcome = &outcome(question.model, question.cluster, s, question.quantity >= Quantity::StageForward);
+      next.outcome = &outcome(question.model, question.cluster, s, question.quantity >= Quantity::StageForward, profile);
       if (!next.outcome->feasible) {
         best.reason = next.outcome->reason;
         continue;
@@ -183,16 +192,27 @@ Prediction Predictor::predict(const MeasuredCase& question) {
   if (!chosen.strategy) return best;
   best.reason.clear();
   best.fits = chosen.fits;
+  best.chosen = static_cast<int>(chosen.strategy - question.candidates.data());
   if (is_layer(question.quantity))
-    best.value = layer_value(question.quantity, layer_times(question, *chosen.strategy));
+    best.value = layer_value(question.quantity, layer_times(question, *chosen.strategy, profile));
   else if (is_memory(question.quantity))
     best.value = memory_value(question, *chosen.strategy, chosen.memory);
   else {
     Outcome run = as_run(question, *chosen.outcome);
-    run.iteration = with_host_memory(question, *chosen.strategy, run.iteration);
+    run.iteration = with_host_memory(question, *chosen.strategy, run.iteration, profile);
     best.value = time_value(question, *chosen.strategy, run);
   }
   return best;
+}
+
+std::vector<PartShare> Predictor::shares(const MeasuredCase& question, int chosen) {
+  const Strategy& strategy = question.candidates.at(static_cast<std::size_t>(chosen));
+  auto answer = lower(question.model, question.cluster, shortened(strategy), {.ignore_memory = true});
+  auto* lowered = std::get_if<Lowered>(&answer);
+  if (!lowered) return {};
+  const FrameworkPreset& preset = framework_preset(strategy.framework);
+  const int microbatches = microbatches_of(*lowered, strategy);
+  return part_shares(std::move(*lowered), question.cluster, preset, microbatches, preset.host_per_step);
 }
 
 }  // namespace foreshard

@@ -1,18 +1,17 @@
 // foreshard validate: predicts published measurements and says how far off it is.
-#include <algorithm>
-#include <atomic>
-#include <exception>
 #include <iterator>
-#include <mutex>
+#include <map>
 #include <ostream>
 #include <set>
-#include <thread>
 
+#include "cli/learned_runs.h"
 #include "cli/measured_case.h"
 #include "cli/measured_prediction.h"
 #include "cli/verb.h"
 #include "core/error.h"
 #include "core/json.h"
+#include "core/json_edit.h"
+#include "report/learning.h"
 #include "report/measured.h"
 #include "report/prediction_interval.h"
 #include "report/validation.h"
@@ -22,8 +21,6 @@
 namespace foreshard {
 
 namespace {
-
-constexpr unsigned kThreads = 8;
 
 bool is_narrow(const MeasuredRow& row) { return row.mentions("precision", "fp8") || row.mentions("precision", "fp4"); }
 
@@ -56,49 +53,9 @@ SkippedRow skipped_row(const MeasuredRow& row, SkipReason reason, const std::str
           .complete = is_complete(reason)};
 }
 
-// Rows that differ in their strategy only: what somebody looking for a strategy would have to put in order.
-std::string sweep_of(const MeasuredRow& row) {
-  std::string key;
-  for (const char* column : {"source", "measured_quantity", "model_name", "layers", "hidden", "heads", "seq_len", "vocab",
-                             "gpu", "num_gpus", "global_batch", "precision", "framework"})
-    key += row.text(column) + "|";
-  return key;
-}
-
-// A row with what is asked of it and what the engine answers.
-struct Asked {
-  const MeasuredRow* row = nullptr;
-  std::variant<MeasuredCase, SkipReason> question = SkipReason::Quantity;
-  Prediction prediction = {};
-};
-
-// Rows are independent; what they share, the predictor keeps. An exception of any row is thrown here.
-void predict_all(std::vector<Asked>& asked) {
-  Predictor predictor;
-  std::atomic<std::size_t> next = 0;
-  std::exception_ptr failure;
-  std::mutex door;
-  const auto work = [&] {
-    for (std::size_t i = next++; i < asked.size(); i = next++) try {
-        asked[i].question = measured_case(*asked[i].row);
-        if (const auto* question = std::get_if<MeasuredCase>(&asked[i].question))
-          asked[i].prediction = predictor.predict(*question);
-      } catch (...) {
-        const std::lock_guard guard(door);
-        if (!failure) failure = std::current_exception();
-        return;
-      }
-  };
-  {
-    std::vector<std::jthread> threads(std::clamp(std::thread::hardware_concurrency(), 1U, kThreads));
-    for (std::jthread& thread : threads) thread = std::jthread(work);
-  }
-  if (failure) std::rethrow_exception(failure);
-}
-
 class Scorer {
  public:
-  void add(const Asked& asked) {
+  void add(const Asked& asked, std::size_t number) {
     const MeasuredRow& row = *asked.row;
     if (const auto* reason = std::get_if<SkipReason>(&asked.question)) {
       skipped_.push_back(skipped_row(row, *reason));
@@ -124,23 +81,39 @@ class Scorer {
                            .ran_out = out,
                            .fits = prediction.fits,
                            .measured = out ? 0.0 : *row.number("measured_value"),
-                           .predicted = prediction.value,
+                           .predicted = in_unit_of(asked, prediction.value),
                            .sweep = sweep_of(row),
                            .assumed = question.assumed,
                            .narrow = is_narrow(row),
                            .candidates = prediction.candidates};
-    if (question.quantity == Quantity::Mfu && scored.measured <= 1.0) scored.predicted /= 100.0;  // a share, not per cent
     const bool whole = question.quantity <= Quantity::PeakMemory;
     scored.checks_memory = whole && runs_.insert(scored.source + "|" + scored.row_id).second;
     scored_.push_back(std::move(scored));
+    asked_.push_back(number);
   }
   Validation finish() { return validate(std::move(scored_), std::move(skipped_)); }
+  const std::vector<std::size_t>& asked() const { return asked_; }  // [scored]
 
  private:
   std::vector<ValidatedRow> scored_ = {};
+  std::vector<std::size_t> asked_ = {};
   std::vector<SkippedRow> skipped_ = {};
   std::set<std::string> runs_ = {};  // whose verdict is counted already
 };
+
+// Whole iterations among the scored rows, each predicted by what the runs of other sweeps and models taught.
+std::vector<LearningCell> learn(Predictor& predictor, const std::vector<Asked>& asked, const std::vector<ValidatedRow>& scored,
+                                const std::vector<std::size_t>& asked_of) {
+  const std::vector<RunRow> rows = runs_of(asked);
+  const std::vector<LearnedPrediction> by_sweep = predict_left_out(predictor, asked, rows, &RunRow::sweep);
+  const std::vector<LearnedPrediction> by_model = predict_left_out(predictor, asked, rows, &RunRow::model);
+  std::map<std::size_t, const ValidatedRow*> plain;
+  for (std::size_t i = 0; i < scored.size(); ++i) plain[asked_of[i]] = &scored[i];
+  std::vector<LearningRow> learning;
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    learning.push_back({.plain = *plain.at(rows[i].asked), .sweep_out = by_sweep[i], .model_out = by_model[i]});
+  return learning_cells(learning);
+}
 
 }  // namespace
 
@@ -150,22 +123,25 @@ static ExitCode run(const Arguments& arguments, const Console& console) {
     std::vector<MeasuredRow> read = load_measured(path);
     rows.insert(rows.end(), std::make_move_iterator(read.begin()), std::make_move_iterator(read.end()));
   }
-  std::vector<Asked> asked;
-  for (const MeasuredRow& row : rows) asked.push_back({.row = &row});
-  predict_all(asked);
+  Predictor predictor;
+  const std::vector<Asked> asked = predict_all(predictor, rows);
   Scorer scorer;
-  for (const Asked& one : asked) scorer.add(one);
+  for (std::size_t i = 0; i < asked.size(); ++i) scorer.add(asked[i], i);
   const Validation validation = scorer.finish();
+  std::vector<LearningCell> learned;
+  if (arguments.flag("--learn")) learned = learn(predictor, asked, validation.scored, scorer.asked());
   if (arguments.has("--residuals")) write_file(arguments.text("--residuals"), to_json(spreads(validation.scored)));
   if (arguments.has("--html")) write_file(arguments.text("--html"), validation_html(validation));
   if (arguments.has("--svg")) write_file(arguments.text("--svg"), validation_svg(validation));
   if (arguments.flag("--json")) {
-    console.out << validation_json(validation, arguments.flag("--per-row"));
+    const std::string json = validation_json(validation, arguments.flag("--per-row"));
+    console.out << (learned.empty() ? json : with_json_value(json, "learning", learning_json(learned), "validation"));
   } else if (arguments.flag("--markdown")) {
-    console.out << validation_markdown(validation);
+    console.out << (arguments.flag("--learn") ? learning_markdown(learned) : validation_markdown(validation));
   } else {
     if (arguments.flag("--per-row")) console.out << validation_rows_text(validation) << "\n";
     console.out << validation_text(validation);
+    if (!learned.empty()) console.out << "\n" << learning_text(learned);
   }
   return ExitCode::Ok;
 }
@@ -180,7 +156,10 @@ Verb validate_verb() {
           .options = {{.name = "FILE", .value = "FILE", .help = "tables of measurements", .required = true, .repeatable = true},
                       {.name = "--json", .help = "print JSON"},
                       {.name = "--per-row", .help = "every prediction, not only the scores"},
-                      {.name = "--markdown", .help = "print the tables of docs/validation.md"},
+                      {.name = "--learn",
+                       .help = "also predict each row by what the source's other runs teach (calibrate --runs), its sweep left "
+                               "out and its model left out; minutes"},
+                      {.name = "--markdown", .help = "print the tables of docs/validation.md; with --learn that of learning"},
                       {.name = "--residuals", .value = "FILE", .help = "write what intervals of predictions come from"},
                       {.name = "--svg", .value = "FILE", .help = "draw the errors, a strip per source and GPU"},
                       {.name = "--html", .value = "FILE", .help = "write one page with picture, tables and rows"}},
