@@ -6,6 +6,7 @@
 
 #include "cli/calibrate_collectives.h"
 #include "cli/calibrate_probes.h"
+#include "cli/calibrate_runs.h"
 #include "cli/cuda.h"
 #include "cli/interrupt.h"
 #include "cli/profile.h"
@@ -54,6 +55,7 @@ static ExitCode tell_gpu(const MachineProfile& profile, gpu::CudaMeasures& measu
 }
 
 static ExitCode run(const Arguments& arguments, const Console& console) {
+  if (arguments.has("--runs")) return calibrate_runs(arguments, console);
   if (arguments.flag("--collectives")) return calibrate_collectives(arguments, console);
   const std::vector<DType> dtypes = read_dtypes(arguments);
   const int ranks = static_cast<int>(arguments.integer("--ranks", 8, 1, 512));
@@ -98,9 +100,14 @@ Verb calibrate_verb() {
       .notes =
           "Runs products by shape, copies and all-reduces by size, and small models of its own under every kind of "
           "strategy. The cluster file describes this host as a node of N devices, each with a core of its own.",
-      .examples = {"foreshard calibrate --device host --precision fp32,bf16"},
+      .examples = {"foreshard calibrate --device host --precision fp32,bf16",
+                   "foreshard calibrate --runs my-runs.csv --save-profile mine.profile.json"},
       .options =
           {{.name = "--device", .value = "KIND", .help = "host, or cuda: GPU 0 of this machine (host)"},
+           {.name = "--runs",
+            .value = "FILE",
+            .help = "measure nothing: learn from the training runs of a table (docs/learning.md); may be repeated",
+            .repeatable = true},
            {.name = "--name", .value = "NAME", .help = "cuda: the GPU's name in cluster files (as the driver calls it)"},
            {.name = "--precision", .value = "LIST", .help = "number formats: fp64, fp32, bf16, fp16 (fp32,bf16)"},
            {.name = "--quick", .help = "small models and products only: seconds, for models as small"},
@@ -113,7 +120,7 @@ Verb calibrate_verb() {
            {.name = "--ranks", .value = "N", .help = "devices of the cluster file (8); ranks of --collectives in one process"},
            {.name = "--steps", .value = "N", .help = "runs of every probe (5)"},
            {.name = "--largest-product", .value = "N", .help = "rows, columns and depth of products (1024)"},
-           {.name = "--save-profile", .value = "FILE", .help = "(host.profile.json)", .group = "output"},
+           {.name = "--save-profile", .value = "FILE", .help = "(host.profile.json; runs.profile.json)", .group = "output"},
            {.name = "--save-cluster", .value = "FILE", .help = "(this-host.json)", .group = "output"},
            {.name = "--json", .help = "print the profile", .group = "output"},
            {.name = "--progress",

@@ -1,8 +1,13 @@
 #include "cli/interval.h"
 
+#include <cmath>
+
 #include "core/data_path.h"
 #include "core/json.h"
 #include "report/prediction_interval.h"
+#include "strategy/framework_preset.h"
+#include "strategy/learned_factors.h"
+#include "strategy/part_shares.h"
 
 namespace foreshard {
 
@@ -10,6 +15,26 @@ PredictionInterval interval_of(const Cluster& cluster, const Strategy& strategy,
   const std::string path = data_directory() + "/accuracy/residuals.json";
   const Gpu& gpu = gpu_of(cluster, cluster.nodes.front().shape.gpu);
   return prediction_interval(parse_spreads(read_file(path), path), gpu.architecture, strategy.framework, predicted);
+}
+
+static constexpr double kDeviations = 1.6449;  // of a normal distribution, for 90 %
+
+std::optional<PredictionInterval> learned_interval(const MachineProfile* profile, const Lowered& lowered,
+                                                   const Cluster& cluster, Seconds predicted) {
+  if (!profile || !profile->learned) return {};
+  const FrameworkPreset& preset = framework_preset(lowered.strategy.framework);
+  const double spread = LearnedFactors(*profile->learned).spread(part_shares(lowered, cluster, preset));
+  const double wide = std::exp(kDeviations * spread);
+  return PredictionInterval{.low = predicted * (1 / wide), .high = predicted * wide, .rows = profile->learned->runs};
+}
+
+PredictionInterval interval_of(const Job& job, const Strategy& strategy, Seconds predicted) {
+  if (job.profile && job.profile->learned) {
+    const auto answer = lower(job.model, job.cluster, strategy, {.ignore_memory = true, .profile = job.measured()});
+    if (const auto* lowered = std::get_if<Lowered>(&answer))
+      return *learned_interval(job.measured(), *lowered, job.cluster, predicted);
+  }
+  return interval_of(job.cluster, strategy, predicted);
 }
 
 }  // namespace foreshard

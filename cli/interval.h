@@ -1,13 +1,24 @@
 // The interval of a predicted iteration time, from the shipped residuals of measured runs.
 #pragma once
 
+#include <optional>
+
+#include "cli/job.h"
 #include "core/cluster.h"
+#include "core/machine_profile.h"
 #include "core/strategy.h"
 #include "core/summary.h"
+#include "strategy/lower.h"
 
 namespace foreshard {
 
 // For the GPUs of the cluster's first nodes. Throws Error when accuracy/residuals.json cannot be read.
 PredictionInterval interval_of(const Cluster& cluster, const Strategy& strategy, Seconds predicted);
+
+// Of a plan with the costs of a profile that learned from runs: those runs say how sure it is. Nothing for other profiles.
+std::optional<PredictionInterval> learned_interval(const MachineProfile* profile, const Lowered& lowered,
+                                                   const Cluster& cluster, Seconds predicted);
+// The same of a strategy, which is lowered for it; the shipped residuals where there is no such profile.
+PredictionInterval interval_of(const Job& job, const Strategy& strategy, Seconds predicted);
 
 }  // namespace foreshard

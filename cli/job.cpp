@@ -151,6 +151,7 @@ Job read_job(const Arguments& arguments) {
   job.cluster = read_cluster(arguments, settings);
   limit_gpus(arguments, job);
   job.profile = read_profile(job.cluster, arguments);
+  if (job.profile) check_framework(*job.profile, job.strategy.framework, arguments.text("--profile"));
   return job;
 }
 

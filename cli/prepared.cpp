@@ -61,9 +61,14 @@ static Prepared from_plan(const Arguments& arguments) {
   const std::string cluster = arguments.text("--cluster", origin.cluster);
   if (cluster.empty()) throw Error(kCommandLine, "--cluster", "nothing", "a cluster: the plan names none");
   Cluster on = load_cluster(cluster);
-  if (const auto profile = read_profile(on, arguments))
+  auto profile = read_profile(on, arguments);
+  if (profile) {
+    check_framework(*profile, origin.strategy.framework, arguments.text("--profile"));
     cost_plan(plan, on, framework_preset(origin.strategy.framework), &*profile);
-  return finished(std::move(plan), std::move(on), std::move(origin));
+  }
+  Prepared prepared = finished(std::move(plan), std::move(on), std::move(origin));
+  prepared.profile = std::move(profile);
+  return prepared;
 }
 
 std::variant<Prepared, Refused> prepare(const Arguments& arguments) {
@@ -78,6 +83,7 @@ std::variant<Prepared, Refused> prepare(const Arguments& arguments) {
   Lowered& lowered = std::get<Lowered>(answer);
   PlanOrigin origin = read_origin(lowered.plan, "plan");
   Prepared prepared = finished(std::move(lowered.plan), job.cluster, std::move(origin));
+  prepared.profile = job.profile;
   if (prepared.does_not_fit) prepared.does_not_fit->would_help = remedies(job.model, job.cluster, job.strategy);
   if (prepared.strategy.framework != Strategy{}.framework) {
     const MemoryTraits& traits = framework_preset(prepared.strategy.framework).memory;

@@ -8,6 +8,7 @@
 #include "cli/verb.h"
 #include "core/cluster.h"
 #include "core/error.h"
+#include "core/machine_profile.h"
 #include "core/plan.h"
 #include "core/strategy.h"
 #include "report/summarize.h"
@@ -24,6 +25,7 @@ struct Prepared {
   std::optional<Infeasible> does_not_fit = {};  // its memory
   // What the framework that a job names would allocate; empty: our own executor, or a saved plan.
   std::optional<FrameworkAllocation> allocation = {};
+  std::optional<MachineProfile> profile = {};  // whose costs the plan has
 };
 
 // A job that has no plan at all, with what was asked for.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <thread>
 
 #include "cli/table.h"
@@ -9,6 +10,7 @@
 #include "core/json.h"
 #include "core/plan_words.h"
 #include "exec/calibrate.h"
+#include "strategy/learned_factors.h"
 
 namespace foreshard {
 
@@ -27,6 +29,32 @@ std::optional<MachineProfile> read_profile(const Cluster& cluster, const Argumen
   if (std::find(names.begin(), names.end(), profile.device) == names.end())
     throw Error(file, "device", "\"" + profile.device + "\"", "a device of the cluster " + cluster.name + ": " + joined(names));
   return profile;
+}
+
+std::string machine_words(const Cluster& cluster) {
+  const NodeShape& node = cluster.nodes.front().shape;
+  double fastest = 0;
+  for (const NodeLink& link : node.links) fastest = std::max(fastest, link.bandwidth.value);
+  return node.gpu + ", " + std::to_string(node.gpus) + " per node, links of " + plain(std::round(fastest * 1e-8) / 10) +
+         " GB/s, network of " + plain(std::round(node.nic_bandwidth.value * node.nics / std::max(1, node.gpus) * 8e-9)) +
+         " Gb/s per GPU";
+}
+
+void check_framework(const MachineProfile& profile, const std::string& framework, const std::string& file) {
+  if (!profile.learned || LearnedFactors(*profile.learned).knows(framework)) return;
+  std::set<std::string> known;
+  for (const LearnedShape& shape : profile.learned->shapes)
+    if (!shape.shape.words.empty()) known.insert(shape.shape.words.front());
+  throw Error(file, "learned", "runs of " + joined({known.begin(), known.end()}),
+              "runs of the strategy's framework, " + framework + ": its kernels are others; see --framework");
+}
+
+std::string profile_note(const MachineProfile& profile, const Cluster& cluster) {
+  if (!profile.learned || profile.learned->cluster.empty()) return "";
+  const std::string here = machine_words(cluster);
+  if (here == profile.learned->cluster) return "";
+  return "the profile learned from runs on " + profile.learned->cluster + "; this is " + here +
+         ": what it says about communication may not hold";
 }
 
 namespace {

@@ -57,7 +57,7 @@ Quote quote(const Job& job, const std::variant<SearchResult, Infeasible>& answer
       static_cast<double>(q.best->strategy.global_batch) * (tokens ? static_cast<double>(q.best->strategy.seq) : 1);
   q.tokens_per_s = each_step / q.best->seconds();
   q.time = {(options.tokens > 0 ? options.tokens : kMillion) / q.tokens_per_s};
-  const PredictionInterval step = interval_of(job.cluster, q.best->strategy, {q.best->seconds()});
+  const PredictionInterval step = interval_of(job, q.best->strategy, {q.best->seconds()});
   q.low = q.time * (step.low.value / q.best->seconds()), q.high = q.time * (step.high.value / q.best->seconds());
   const double gpu_hours = q.time.value / 3600 * q.gpus;
   if (job.cluster.price_per_gpu_hour > 0) q.cost = gpu_hours * job.cluster.price_per_gpu_hour;

@@ -8,6 +8,7 @@
 
 #include "cli/interrupt.h"
 #include "cli/job.h"
+#include "cli/profile.h"
 #include "cli/progress.h"
 #include "cli/quotes.h"
 #include "cli/search_output.h"
@@ -81,11 +82,14 @@ static ExitCode run(const Arguments& arguments, const Console& console) {
   if (arguments.all("--cluster").size() > 1) return run_quotes(arguments, console);
   const auto begin = std::chrono::steady_clock::now();
   const Job job = read_job(arguments);
+  if (job.profile)
+    if (const std::string note = profile_note(*job.profile, job.cluster); !note.empty())
+      console.err << "foreshard: " << note << "\n";
   SearchOptions options = read_search_options(arguments, job);
   const int rows = static_cast<int>(arguments.integer("--rows", 10, 1, 100'000));
   std::optional<Progress> progress(std::in_place, arguments.choice("--progress", "auto", progress_modes()), console);
   options.progress = [&](double fraction) { progress->report(fraction); };
-  options.found = [&](const Candidate& candidate) { progress->line(candidate_json(job.cluster, candidate)); };
+  options.found = [&](const Candidate& candidate) { progress->line(candidate_json(job, candidate)); };
   options.sample = static_cast<int>(arguments.integer("--residuals", 0, 1, 10'000));
   auto answer = run_search(job, options, read_top(arguments));
   if (const auto* empty = std::get_if<Infeasible>(&answer)) {

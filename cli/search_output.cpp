@@ -165,7 +165,7 @@ std::string search_text(const SearchResult& result, const Job& job, const Search
   return out;
 }
 
-static void write_candidate(JsonWriter& json, const Cluster& cluster, const Candidate& c, int rank) {
+static void write_candidate(JsonWriter& json, const Job& job, const Candidate& c, int rank) {
   json.begin_object();
   if (rank > 0) json.field("rank", rank);
   json.key("strategy").raw(to_json(c.strategy));
@@ -178,7 +178,7 @@ static void write_candidate(JsonWriter& json, const Cluster& cluster, const Cand
     json.field("simulated", *c.simulated);
   else
     json.key("simulated").null();
-  const PredictionInterval interval = interval_of(cluster, c.strategy, {c.seconds()});
+  const PredictionInterval interval = interval_of(job, c.strategy, {c.seconds()});
   json.key("interval").begin_line_array().value(interval.low.value).value(interval.high.value).end_array();
   json.field("peak_memory_bytes", c.estimate.peak.value).field("margin_bytes", c.estimate.margin.value);
   json.field("bound_by", name_of(c.estimate.bound_by));
@@ -191,11 +191,10 @@ std::string search_json(const SearchResult& result, const Job& job, const Search
   json.field("model", job.model.name).field("cluster", job.cluster.name).field("objective", name_of(options.objective));
   json.key("results").begin_array();
   for (int rank = 1; rank <= std::min(rows, static_cast<int>(result.ranked.size())); ++rank)
-    write_candidate(json, job.cluster, result.ranked[static_cast<std::size_t>(rank) - 1], rank);
+    write_candidate(json, job, result.ranked[static_cast<std::size_t>(rank) - 1], rank);
   json.end_array();
   json.key("front").begin_array();
-  for (std::size_t i = 0; i < result.front.size(); ++i)
-    write_candidate(json, job.cluster, result.front[i], static_cast<int>(i) + 1);
+  for (std::size_t i = 0; i < result.front.size(); ++i) write_candidate(json, job, result.front[i], static_cast<int>(i) + 1);
   json.end_array();
   json.field("enumerated", result.enumerated).field("evaluated", result.evaluated).field("refined", result.refined);
   json.key("pruned_by").begin_object();
@@ -217,10 +216,10 @@ std::string search_json(const SearchResult& result, const Job& job, const Search
   return json.text();
 }
 
-std::string candidate_json(const Cluster& cluster, const Candidate& candidate) {
+std::string candidate_json(const Job& job, const Candidate& candidate) {
   JsonWriter json(0);
   json.begin_object().key("candidate");
-  write_candidate(json, cluster, candidate, 0);
+  write_candidate(json, job, candidate, 0);
   return json.end_object().text();
 }
 

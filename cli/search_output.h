@@ -11,7 +11,7 @@ namespace foreshard {
 std::string search_text(const SearchResult& result, const Job& job, const SearchOptions& options, int rows);
 std::string search_json(const SearchResult& result, const Job& job, const SearchOptions& options, int rows, double wall_s);
 // {"candidate": {...}} as in the list "results" of search_json, its rank not yet known.
-std::string candidate_json(const Cluster& cluster, const Candidate& candidate);
+std::string candidate_json(const Job& job, const Candidate& candidate);
 // "tp 8, pp 4, dp 128, micro-batch 3, 1f1b, zero 1".
 std::string short_name(const Candidate& candidate);
 // Errors of screen and refine against the simulator over SearchResult::sample; empty where it was interrupted. Apart: strategies

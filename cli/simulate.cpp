@@ -11,8 +11,10 @@
 #include <utility>
 
 #include "cli/interrupt.h"
+#include "cli/interval.h"
 #include "cli/job.h"
 #include "cli/prepared.h"
+#include "cli/profile.h"
 #include "cli/progress.h"
 #include "core/data_path.h"
 #include "core/error.h"
@@ -65,7 +67,9 @@ static bool terminal_takes_unicode() {
   return false;
 }
 
-static PredictionInterval interval_of(const Prepared& prepared, Seconds predicted) {
+static PredictionInterval interval_of(const Prepared& prepared, const Plan& plan, Seconds predicted) {
+  if (prepared.profile && prepared.profile->learned)
+    return *learned_interval(&*prepared.profile, {.plan = plan, .strategy = prepared.strategy}, prepared.cluster, predicted);
   const std::string path = data_directory() + "/accuracy/residuals.json";
   const Gpu& gpu = gpu_of(prepared.cluster, prepared.cluster.nodes.front().shape.gpu);
   return prediction_interval(parse_spreads(read_file(path), path), gpu.architecture, prepared.strategy.framework, predicted);
@@ -150,9 +154,12 @@ static ExitCode run(const Arguments& arguments, const Console& console) {
   auto answer = prepare(arguments);
   if (const auto* refused = std::get_if<Refused>(&answer)) return answer_refused(arguments, *refused, console);
   Prepared& prepared = std::get<Prepared>(answer);
+  if (prepared.profile)
+    if (const std::string note = profile_note(*prepared.profile, prepared.cluster); !note.empty())
+      console.err << "foreshard: " << note << "\n";
   Result result = play(arguments, prepared, console);
   Summary summary = summarize(result, prepared.cluster, prepared.workload, {.order_bounds = true});
-  summary.prediction_interval = interval_of(prepared, summary.iteration_time);
+  summary.prediction_interval = interval_of(prepared, result.plan, summary.iteration_time);
   if (prepared.does_not_fit) {
     summary.feasible = false;
     summary.infeasible_reason = prepared.does_not_fit->reason;
