@@ -31,6 +31,9 @@ static ExecuteOptions execute_options(const Arguments& arguments) {
   optimizer.eps = arguments.number("--eps", optimizer.eps, 0, 1);
   if (arguments.has("--profile")) {
     const MachineProfile profile = load_machine_profile(arguments.text("--profile"));
+    if (!profile.measured())
+      throw Error(arguments.text("--profile"), "link_bandwidth", "nothing, only what runs taught",
+                  "links that were measured: a profile of calibrate --device host");
     options.link = {.latency = profile.link_latency, .bandwidth = profile.link_bandwidth};
   }
   options.link.latency = {arguments.number("--link-latency", options.link.latency.value * 1e6, 0, 1e9) * 1e-6};

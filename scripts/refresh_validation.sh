@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Rewrites the tables of docs/validation.md, its picture and accuracy/residuals.json from data/measured. Read the diff.
 #
-#     scripts/refresh_validation.sh [build/release] [--cross]
+#     scripts/refresh_validation.sh [build/release] [--learn | --cross]
 #
+# --learn also predicts every run by what others of its source teach: two minutes.
 # --cross also fits the constants without each source and predicts it (scripts/cross_validate.py): some fifty runs, minutes.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -17,6 +18,10 @@ replace() { # replaces what stands between <!-- $1 --> and <!-- end of $1 --> by
 
 "$program" validate data/measured/*.csv --residuals accuracy/residuals.json --svg docs/validation.svg --markdown >build/validation.md
 replace tables build/validation.md
+if [ "${2:-}" = --learn ]; then
+  "$program" validate data/measured/*.csv --learn --markdown >build/learning.md
+  replace learning build/learning.md
+fi
 if [ "${2:-}" = --cross ]; then
   scripts/cross_validate.py "$program" >build/cross.md
   replace cross-validation build/cross.md

@@ -36,7 +36,7 @@ LearnedScales scales_at(const Point& p) {
           .reach = std::exp(p[3]),
           .noise = std::exp(p[4])};
 }
-// Machines are not known to less than a thousandth nor off by more than e.
+// ln: machines are not known to less than a thousandth; factors of more than e^0.5 at one deviation would be no corrections.
 constexpr Point kLow = {-7, -7, -7, -3, -6.2}, kHigh = {-0.69, -0.69, -0.69, 4, 1};
 
 // The runs linearized about factors: y = W theta + noise, as its sums.
