@@ -144,7 +144,8 @@ void AloneTimes::tell_links_apart() {
       const int which = class_of_[load.link.index()];
       if (first[static_cast<std::size_t>(which)] != load.link) continue;
       telling_[kind].push_back({which, load.crossings, load.own});
-      crossed_[kind].push_back({which, load.crossings * kinds_[kind].rate / network_.link(load.link).bandwidth.value});
+      crossed_[kind].push_back(
+          {which, load.crossings * kinds_[kind].rate / network_.link(load.link).bandwidth.value, load.own});
       bandwidth_[static_cast<std::size_t>(which)] = network_.link(load.link).bandwidth.value;
     }
 }

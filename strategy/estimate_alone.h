@@ -38,8 +38,10 @@ class AloneTimes {
   struct Crossing {
     int which = 0;  // below crossings()
     double share = 0;
+    bool own = false;  // its own first instance does, not only others on the node
   };
   const std::vector<Crossing>& crossed(int kind);
+  double rate(int kind) const { return kinds_[static_cast<std::size_t>(kind)].rate; }  // alone: bytes per second
   int crossings();
 
  private:

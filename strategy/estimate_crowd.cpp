@@ -16,35 +16,63 @@ struct LayerTalk {
   double scatter = 0, end_scatter = 0, groups = 0, end_groups = 0, gather = 0, end_gather = 0;
 };
 
-// With two places for what is gathered or reduced a layer waits for what was said two layers before, with one place for the last.
-void say_layers(const Point& point, int kind, const LayerTalk& says, TalkOfChunk& talk) {
-  const double f = says.forward, b = says.backward, layers = says.layers;
+// Backwards. With two places for reductions a layer waits for what was said two layers before, with one place for the last one: it
+// stands still for what is not hidden behind what comes before its first weight gradient. Where gathers have one place only,
+// gathers, computes and reductions of a layer come one after the other; the first gather may be there before, the last reduction ends after.
+void say_backward(const Point& point, int kind, const LayerTalk& says, double groups, double end_groups, TalkStep& step) {
+  const double b = says.backward, layers = says.layers, scatter = says.scatter + groups;
+  const double end_scatter = says.end_scatter + end_groups, head = kind == Last ? 1 : 0;
   const bool waits = point.zero == 3 && !point.overlap_parameters;
-  for (const bool last : {false, true}) {
-    TalkStep& step = last ? talk.last_backward : talk.backward;
-    const double more = last ? says.groups : 0, scatter = says.scatter + more;
-    const double end_scatter = says.end_scatter + (last ? says.end_groups : 0);
-    step.said = layers * scatter + (kind == Last ? end_scatter : 0);
-    step.said_at = b / layers;
-    if (kind == First) step.after = end_scatter;
-    step.before = layers * says.gather + (kind == Last ? says.end_gather : 0);
-    if (waits) {
-      step.before += step.said - scatter;
-      step.begin_hold = 0, step.said_at = b, step.said = scatter;
-    } else if (point.overlap_gradients || more > 0) {
-      // Sums over the groups do not keep a place, but the next reduction is behind them.
-      step.hold = more + (point.overlap_gradients ? 2 : 1) * scatter, step.free = b * (1 - (1 - says.head_part) / layers);
-    } else {  // what each layer but the first does before its first weight gradient goes on beside the reduction before it
-      step.hold = scatter, step.free = b / layers + b * says.head_part * (1 - 1 / layers);
+  step.over_groups = groups / std::max(1e-30, scatter);
+  step.after = kind == First ? end_scatter : 0;
+  if (waits || (point.zero == 2 && !point.overlap_gradients && groups <= 0)) {
+    const double hidden = waits ? 0 : std::min(scatter, b / layers * says.head_part);
+    step.ahead = waits ? head > 0 ? says.end_gather : says.gather : 0;
+    const double shards =
+        (layers - 1) * (says.scatter + (waits ? says.gather : 0)) + head * says.end_scatter + (waits ? head * says.gather : 0);
+    const double all = shards + (layers - 1) * groups + head * end_groups;
+    const double shown = std::max(0.0, all - (layers - 1 + head) * hidden) / std::max(1e-30, all);
+    step.still[Links::OfShards] = shards * shown;
+    step.still[Links::OfReplicas] = (all - shards) * shown;
+    step.compute += all * shown;
+    step.begin_hold = waits ? 0 : TalkStep::kNoHold;
+    step.after += scatter;
+    if (hidden > 0) {
+      step.said = all * (1 - shown), step.said_at = step.compute / layers;
+      step.hold = 0, step.free = step.compute * (1 - (1 - says.head_part) / layers);
     }
+    return;
   }
+  step.ahead = std::min(2.0, layers) * says.gather;
+  step.before = std::max(0.0, layers - 2) * says.gather + head * says.end_gather;
+  if (says.gather > 0) step.begin_hold = step.ahead + step.before - says.gather;
+  step.said = layers * scatter + head * end_scatter;
+  step.said_at = b / layers;
+  if (point.overlap_gradients ||
+      groups > 0) {  // sums over the groups do not keep a place, but the next reduction is behind them
+    step.hold = groups + (point.overlap_gradients ? 2 : 1) * scatter, step.free = b * (1 - (1 - says.head_part) / layers);
+  } else {  // what each layer but the first does before its first weight gradient goes on beside the reduction before it
+    step.hold = scatter, step.free = b / layers + b * says.head_part * (1 - 1 / layers);
+  }
+}
+
+void say_layers(const Point& point, int kind, const LayerTalk& says, TalkOfChunk& talk) {
+  const double f = says.forward, layers = says.layers;
+  say_backward(point, kind, says, 0, 0, talk.backward);
+  say_backward(point, kind, says, says.groups, says.end_groups, talk.last_backward);
   if (says.gather <= 0) return;
   TalkStep& forward = talk.forward;
-  forward.before = layers * says.gather + says.end_gather;
-  if (point.schedule != Schedule::GPipe || waits)
-    forward.begin_hold = forward.before - says.gather - (kind == First ? says.end_gather : 0);
-  forward.hold = 0;
-  forward.free = waits ? std::min(f, (layers - 1) * says.rest) : f * (1 - 1 / layers);
+  if (!point.overlap_parameters) {
+    forward.ahead = kind == First ? says.end_gather : says.gather, forward.begin_hold = 0;
+    const double gathers = (layers - 1) * says.gather + (kind == First ? says.gather : says.end_gather);
+    const double shown = std::max(0.0, gathers - (layers - 1) * says.rest);
+    forward.still[Links::OfShards] = shown, forward.compute += shown;
+    return;
+  }
+  forward.ahead = std::min(2.0, layers) * says.gather + (kind == First ? says.end_gather : 0);
+  forward.before = std::max(0.0, layers - 2) * says.gather + (kind == First ? 0 : says.end_gather);
+  forward.begin_hold = forward.ahead + forward.before - says.gather - (kind == First ? says.end_gather : 0);
+  forward.hold = 0, forward.free = f * (1 - 1 / layers);
 }
 
 }  // namespace
@@ -95,29 +123,6 @@ double Screen::shared(const Point& point, const ShapeCosts& shape, const GridCos
   return (times.microbatches - 1) * std::max(0.0, std::max(period, load) - alone);
 }
 
-// How much longer the play of a few micro-batches says that a pipeline takes than the closed form does: `moving` without
-// transfers in the actions, `plain` with those that do not overlap, `times` with what ZeRO 2 and 3 add.
-double Screen::beyond_closed_form(const Point& point, const ShapeCosts& shape, const GridCosts& grid,
-                                  const PipelineTimes& moving, const PipelineTimes& plain, const PipelineTimes& times) const {
-  if (base_.microbatch_group != 0 && base_.microbatch_group != point.pp) return 0;
-  PipelineTimes played = moving;
-  for (std::size_t kind = 0; kind < played.forward.size(); ++kind) {
-    played.forward[kind] += times.forward[kind] - plain.forward[kind];
-    played.backward[kind] += times.backward[kind] - plain.backward[kind];
-  }
-  std::optional<double> seconds;
-  if (point.virtual_stages > 1) {  // chunks wait for each other both ways: what shares a link goes on side by side
-    TalkTimes silent;
-    for (std::size_t kind = 0; kind < silent.of.size(); ++kind) {
-      TalkOfChunk& of = silent.of[kind];
-      of.forward.compute = played.forward[kind], of.backward.compute = of.last_backward.compute = played.backward[kind];
-    }
-    seconds = play_talk(point.schedule, played, silent, grid.ways, shape.hop_bytes, point.overlap_p2p);
-  }
-  if (!seconds) seconds = play_pipeline(point.schedule, played, grid.ways, shape.hop_bytes, point.overlap_p2p);
-  return seconds ? *seconds - pipeline_time(point.schedule, times) : 0;
-}
-
 // What a chunk says to its replicas.
 TalkOfChunk Screen::talk_of(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const PipelineTimes& times,
                             int kind) const {
@@ -128,16 +133,15 @@ TalkOfChunk Screen::talk_of(const Point& point, const ShapeCosts& shape, const G
   const bool groups = point.zero > 0 && point.zero_group > 0 && point.zero_group < point.dp;
   const auto how = point.zero == 0 ? CollectiveKind::AllReduce : CollectiveKind::ReduceScatter;
   const auto over_groups = [&](double of) { return groups ? grid.replicas_time(of * grad / shards) : 0; };
-  // Where shards stay on a node, `times` has what is said over them in every micro-batch.
-  const bool inside = point.zero >= 2 && groups && grid.shards_crowd <= 1;
-  const auto summed = [&](double of) { return inside ? 0 : grid.collective_time(how, of * grad); };
-  const auto gathered = [&](double of) { return grid.collective_time(CollectiveKind::AllGather, of * param); };
-  const double own = shape.communication.of(kind, layers), own_forward = shape.forward_communication.of(kind, layers);
+  const bool alone = point.dp * point.cp == 1;
+  const auto summed = [&](double of) { return alone ? 0 : grid.collective_time(how, of * grad); };
+  const auto gathered = [&](double of) { return alone ? 0 : grid.collective_time(CollectiveKind::AllGather, of * param); };
+  const double once = grid.tensor_crowd > 1 ? 1.0 / roles_between(point) : 1;
+  const double own = once * shape.communication.of(kind, layers),
+               own_forward = once * shape.forward_communication.of(kind, layers);
   TalkOfChunk talk;
-  const Dense forward(grid, f, own_forward), backward(grid, b, own - own_forward, groups ? 1 : 0);
-  talk.compute_speed = {f / forward.time, b / backward.time};
-  talk.talk_speed = {forward.carried / forward.time, backward.carried / backward.time};
-  talk.forward.compute = f, talk.backward.compute = b;
+  talk.forward.compute = f, talk.forward.still[Links::Tensor] = own_forward;
+  talk.backward.compute = b, talk.backward.still[Links::Tensor] = own - own_forward;
   talk.last_backward = talk.backward;
   // Units of whole parameters, from the last layer to the first; a tied embedding and, in units of layers, both ends are one each.
   const bool layered = point.zero >= 2, ends = kind != Middle && (layered || tied_);
@@ -155,6 +159,7 @@ TalkOfChunk Screen::talk_of(const Point& point, const ShapeCosts& shape, const G
     if (point.overlap_parameters) talk.early_gathers = gathers, talk.early_share = 1 / units;
   }
   if (!layered) {
+    talk.last_backward.over_groups = over_groups(unit) / std::max(1e-30, summed(unit) + over_groups(unit));
     const auto both = [&](double of) { return of > 0 ? summed(of) + over_groups(of) : 0; };
     const double full = (units - 1) * both(unit), last_one = both(rest), of_end = both(end);
     if (!point.overlap_gradients) {
@@ -180,8 +185,8 @@ TalkOfChunk Screen::talk_of(const Point& point, const ShapeCosts& shape, const G
                        .end_scatter = summed(head),
                        .groups = over_groups(layer),
                        .end_groups = over_groups(head),
-                       .gather = point.zero == 3 && !inside ? gathered(layer) : 0,
-                       .end_gather = point.zero == 3 && !inside ? gathered(head) : 0};
+                       .gather = point.zero == 3 ? gathered(layer) : 0,
+                       .end_gather = point.zero == 3 ? gathered(head) : 0};
   say_layers(point, kind, says, talk);
   return talk;
 }
@@ -189,13 +194,10 @@ TalkOfChunk Screen::talk_of(const Point& point, const ShapeCosts& shape, const G
 // A play with what is said to replicas, where stages share the NIC with it.
 std::optional<double> Screen::talked(const Point& point, const ShapeCosts& shape, const GridCosts& grid,
                                      const PipelineTimes& times) const {
-  const double crowd = std::max(grid.shards_crowd, grid.replicas_crowd);
-  if (grid.ways.ranks == 0 || crowd <= 1 || grid.tensor_crowd > 1 || point.dp * point.cp <= 1) return {};
+  if (grid.ways.ranks == 0) return {};
   if (base_.microbatch_group != 0 && base_.microbatch_group != point.pp) return {};
-  TalkTimes talk{.together = std::clamp(static_cast<int>(std::round(crowd)), 1, point.pp)};
+  TalkTimes talk{.sums = point.zero == 0, .share = grid.share};
   PipelineTimes own = times;
-  const bool groups = point.zero_group > 0 && point.zero_group < point.dp;
-  if (point.zero >= 2 && groups && grid.shards_crowd <= 1) shard(point, shape, grid, layers_of(point), 1, own);
   for (const int kind : {First, Middle, Last}) talk.of[static_cast<std::size_t>(kind)] = talk_of(point, shape, grid, own, kind);
   if (tied_) {
     const double bytes = tied_elements_ / point.tp * static_cast<double>(size_of(types_.grad).value);

@@ -5,6 +5,7 @@
 #include <array>
 #include <optional>
 
+#include "strategy/estimate_links.h"
 #include "strategy/estimate_pipeline.h"
 
 namespace foreshard {
@@ -22,6 +23,7 @@ struct Ways {
   int ranks = 0;                         // 0: not measured
   std::array<Way, kMost> output = {};    // [rank] to the next rank; of the last one to the first
   std::array<Way, kMost> gradient = {};  // [rank] to the rank before; of the first one to the last
+  Links links = {};
 };
 
 // What a rank of a pipeline runs, in the order of its schedule: GPipe, 1F1B or interleaved with as many micro-batches per group as

@@ -397,11 +397,8 @@ Screened Screen::at(const Point& point, const ShapeCosts& shape, const GridCosts
   if (point.zero >= 2 && point.dp * point.cp > 1) shard(point, shape, grid, layers, 1, times, 0);
   const bool crowded = grid.tensor_crowd > 1 || (point.zero >= 2 && grid.shards_crowd > 1);
   double more = crowded && point.pp > 1 ? shared(point, shape, grid, layers, plain, times) : 0;
-  if (grid.ways.ranks > 0) {
-    more += beyond_closed_form(point, shape, grid, moving, plain, times);
-  } else if (point.zero == 3 && point.pp > 1 && point.dp * point.cp > 1) {
+  if (grid.ways.ranks == 0 && point.zero == 3 && point.pp > 1 && point.dp * point.cp > 1)
     more -= gathered_ahead(point, shape, grid, plain, times);
-  }
   return {.time = finished(point, shape, grid, times) + more, .bound = bound, .peak = memory(point, shape, grid, m)};
 }
 

@@ -140,8 +140,6 @@ class Screen {
                       int kind) const;
   std::optional<double> talked(const Point& point, const ShapeCosts& shape, const GridCosts& grid,
                                const PipelineTimes& times) const;
-  double beyond_closed_form(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const PipelineTimes& moving,
-                            const PipelineTimes& plain, const PipelineTimes& times) const;
   // estimate_tail.cpp
   struct ChunkTail;
   struct Tail;

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 
+#include "strategy/estimate_speeds.h"
+
 namespace foreshard {
 
 namespace {
 
 constexpr double kNever = 1e300;
-constexpr int kMostCells = 256;  // micro-batches of all chunks
+constexpr int kMostCells = 4096;  // micro-batches of all chunks
 
 enum class State { Stands, Waits, BeginHold, First, Free, Hold, Rest, Meets, Done };
 
@@ -21,7 +23,8 @@ class Talk {
         order_{schedule, times.ranks, times.chunks, microbatches},
         p_(times.ranks),
         bytes_(bytes),
-        overlap_(overlap) {
+        overlap_(overlap),
+        speeds_(talk, ways, times.ranks) {
     std::fill_n(input_.begin(), cells(), kNever), std::fill_n(gradient_.begin(), cells(), kNever);
     for (int rank = 0; rank < p_; ++rank) {
       for (int chunk = 0; chunk < order_.chunks; ++chunk) ranks_[at(rank)].backlog += of(rank, chunk).early_gathers;
@@ -46,9 +49,9 @@ class Talk {
     double until = 0;              // Waits: for its input; Stands: for its own transfer
     double done = 0;               // seconds of compute of the step
     double backlog = 0, early = 0;
-    double compute_speed = 1, talk_speed = 1;  // beside each other
-    double computes = 1, talks = 1;            // now
-    bool working = false;                      // an action of the list
+    double over_groups = 0;   // of the backlog, its end
+    std::uint64_t doing = 0;  // of Moment
+    bool working = false;     // an action of the list
   };
   static std::size_t at(int i) { return static_cast<std::size_t>(i); }
   int cells() const { return p_ * order_.count(); }
@@ -58,34 +61,32 @@ class Talk {
   const TalkOfChunk& of(int rank, int chunk) const { return talk_.of[at(order_.kind(rank, chunk))]; }
 
   // ---- one moment to the next
+  static bool busy(const Rank& r) { return r.state == State::First || r.state == State::Free || r.state == State::Rest; }
   bool step() {
+    const Moment moment = now_under_way();
+    if (moment != moment_) rates_ = &speeds_.at(moment), moment_ = moment;
     double least = kNever;
-    std::fill_n(left_over_.begin(), p_, 1.0);
-    if (flowing_ > 0) least = share_lanes();
     std::array<double, Ways::kMost> left;
-    for (int first = 0; first < p_; first += talk_.together) {  // the ranks of a node
-      const int end = std::min(p_, first + talk_.together);
-      int talkers = 0;
-      for (int rank = first; rank < end; ++rank) talkers += ranks_[at(rank)].backlog > 0;
-      const double part = talkers > 1 ? 1.0 / talkers : 1;
-      for (int rank = first; rank < end; ++rank) {
-        Rank& r = ranks_[at(rank)];
-        const bool busy = r.state == State::First || r.state == State::Free || r.state == State::Rest;
-        r.computes = left_over_[at(rank)], r.talks = part;
-        if (busy && r.backlog > 0) r.computes *= r.compute_speed, r.talks *= r.talk_speed;
-        if (r.backlog > 0) least = std::min(least, r.backlog / r.talks);
-        left[at(rank)] = time_left(r);
-        least = std::min(least, left[at(rank)]);
-      }
+    for (int rank = 0; rank < p_; ++rank) {
+      const Rank& r = ranks_[at(rank)];
+      if (r.backlog > 0)
+        least = std::min(least, (r.backlog > r.over_groups ? r.backlog - r.over_groups : r.backlog) / rates_->talks[at(rank)]);
+      left[at(rank)] = time_left(rank);
+      least = std::min(least, left[at(rank)]);
     }
+    if (flowing_ > 0)
+      for (int stream = 0; stream < 2 * p_; ++stream)
+        if (const Flow& flow = flows_[at(stream)]; flow.left > 0)
+          least = std::min(least, flow.left / rates_->flows[at(link_flow(stream))]);
     if (least >= kNever) return false;
     now_ += least;
     for (int rank = 0; rank < p_; ++rank) {
       Rank& r = ranks_[at(rank)];
-      if (r.state == State::First || r.state == State::Free || r.state == State::Rest) r.done += least * r.computes;
+      if (busy(r)) r.done += least * rates_->computes[at(rank)];
       if (r.backlog > 0) {
-        r.backlog -= least * r.talks;
+        r.backlog -= least * rates_->talks[at(rank)];
         if (r.backlog < kTiny) r.backlog = 0;
+        if (r.backlog < r.over_groups + kTiny) r.over_groups = r.backlog;
       }
       ready_[at(rank)] = left[at(rank)] - least <= kTiny;
     }
@@ -94,30 +95,27 @@ class Talk {
       if (ready_[at(rank)]) go_on(rank);
     return true;
   }
-  // Transfers in one lane have equal parts of it; what is left of the compute units of the ranks at their ends. The next to be through.
-  double share_lanes() {
-    std::array<int, 4 * Ways::kMost> users = {};
-    double least = kNever;
-    for (int stream = 0; stream < 2 * p_; ++stream)
-      if (flows_[at(stream)].left > 0) {
-        ++users[at(way_of(stream).lane)];
-        if (way_of(stream).other >= 0) ++users[at(way_of(stream).other)];
-      }
-    for (int stream = 0; stream < 2 * p_; ++stream) {
-      Flow& flow = flows_[at(stream)];
-      if (flow.left <= 0) continue;
-      const Ways::Way& way = way_of(stream);
-      flow.rate = 1.0 / std::max(users[at(way.lane)], way.other < 0 ? 1 : users[at(way.other)]);
-      least = std::min(least, flow.left / flow.rate);
-      left_over_[at(stream / 2)] *= 1 - way.share, left_over_[at(receiver(stream))] *= 1 - way.share;
+  Moment now_under_way() const {
+    Moment moment;
+    for (int rank = 0; rank < p_; ++rank) {
+      const Rank& r = ranks_[at(rank)];
+      if (r.backlog > 0) moment.flows |= Links::bit(talk_flow(rank));
+      if (busy(r)) moment.doing |= r.doing << (4 * rank);
     }
-    return least;
+    if (flowing_ > 0)
+      for (int stream = 0; stream < 2 * p_; ++stream)
+        if (flows_[at(stream)].left > 0) moment.flows |= Links::bit(link_flow(stream));
+    return moment;
   }
+  int talk_flow(int rank) const {
+    return Links::flow(rank, ranks_[at(rank)].backlog > ranks_[at(rank)].over_groups ? Links::Shards : Links::Replicas);
+  }
+  static int link_flow(int stream) { return Links::flow(stream / 2, stream % 2 == 1 ? Links::Gradient : Links::Output); }
   void move_on(double seconds) {
     for (int stream = 0; stream < 2 * p_; ++stream) {
       Flow& flow = flows_[at(stream)];
       if (flow.left <= 0) continue;
-      flow.left -= seconds * flow.rate;
+      flow.left -= seconds * rates_->flows[at(link_flow(stream))];
       if (flow.left <= kTiny) arrive(stream);
     }
   }
@@ -144,20 +142,23 @@ class Talk {
     if (Rank& own = ranks_[at(rank)]; own.state == State::Stands) own.until = now_, ready_[at(rank)] = true;
     if (flow.sent < flow.made) start(stream);
   }
-  double time_left(const Rank& r) const {
+  double time_left(int rank) const {
+    const Rank& r = ranks_[at(rank)];
+    const double talks = rates_->talks[at(rank)], computes = rates_->computes[at(rank)];
     switch (r.state) {
       case State::Stands:
       case State::Waits: return r.until >= kNever ? kNever : std::max(0.0, r.until - now_);
-      case State::BeginHold: return std::max(0.0, r.backlog - r.step.begin_hold) / r.talks;
-      case State::Hold: return std::max(0.0, r.backlog - r.step.hold) / r.talks;
-      case State::First: return std::max(0.0, r.step.said_at - r.done) / r.computes;
-      case State::Free: return std::max(0.0, r.step.free - r.done) / r.computes;
-      case State::Rest: return std::max(0.0, r.step.compute - r.done) / r.computes;
+      case State::BeginHold: return std::max(0.0, r.backlog - r.step.begin_hold) / talks;
+      case State::Hold: return std::max(0.0, r.backlog - r.step.hold) / talks;
+      case State::First: return std::max(0.0, r.step.said_at - r.done) / computes;
+      case State::Free: return std::max(0.0, r.step.free - r.done) / computes;
+      case State::Rest: return std::max(0.0, r.step.compute - r.done) / computes;
       case State::Meets:
       case State::Done: return kNever;
     }
     return kNever;
   }
+  static void say(Rank& r, double seconds) { r.backlog += seconds, r.over_groups += r.step.over_groups * seconds; }
 
   // ---- what a rank does next: all that takes no time
   void go_on(int rank) {
@@ -168,7 +169,7 @@ class Talk {
           return begin_next(rank);
         case State::Waits:
           if (r.until > now_) return;
-          r.backlog += r.step.before;
+          say(r, r.step.before);
           r.done = 0;
           r.state = State::BeginHold;
           break;
@@ -178,7 +179,7 @@ class Talk {
           break;
         case State::First:
           if (r.done < r.step.said_at - kTiny) return;
-          r.backlog += r.step.said;
+          say(r, r.step.said);
           r.state = r.step.hold >= 0 ? State::Free : State::Rest;
           break;
         case State::Free:
@@ -204,16 +205,15 @@ class Talk {
     r.op = order_.at(rank, r.position);
     const TalkOfChunk& chunk = of(rank, r.op.chunk);
     const int kind = order_.kind(rank, r.op.chunk);
-    const auto way = static_cast<std::size_t>(r.op.backward ? 1 : 0);
-    r.compute_speed = chunk.compute_speed[way], r.talk_speed = chunk.talk_speed[way];
-    if (!r.op.backward)
-      r.step = chunk.forward;
-    else
-      r.step = r.op.microbatch + 1 == order_.microbatches ? chunk.last_backward : chunk.backward;
+    const bool last = r.op.backward && r.op.microbatch + 1 == order_.microbatches;
+    r.step = !r.op.backward ? chunk.forward : last ? chunk.last_backward : chunk.backward;
+    const bool stands = std::any_of(r.step.still.begin(), r.step.still.end(), [](double seconds) { return seconds > 0; });
+    r.doing = stands ? static_cast<std::uint64_t>(1 + 3 * kind + (last ? 2 : r.op.backward ? 1 : 0)) : 0;
     if (!r.op.backward && r.op.microbatch == 0 && chunk.early_gathers > 0) {
       r.early -= chunk.early_gathers;
       r.step.hold = std::max(0.0, r.early), r.step.free = r.step.compute * (1 - chunk.early_share);
     }
+    say(r, r.step.ahead);
     const double less = rank > 0 && rank <= t_.fewer ? (r.op.backward ? t_.backward_less : t_.forward_less) : 0;
     r.step.compute -= less, r.step.free = std::min(r.step.free, r.step.compute);
     r.step.said_at = std::min(r.step.said_at, r.step.compute);
@@ -225,7 +225,7 @@ class Talk {
 
   void end(int rank) {
     Rank& r = ranks_[at(rank)];
-    r.backlog += r.step.after;
+    say(r, r.step.after);
     if (!r.working) {
       ++r.finish;
       return finish(rank);
@@ -253,8 +253,7 @@ class Talk {
   void finish(int rank) {
     Rank& r = ranks_[at(rank)];
     const int v = order_.chunks, chunk = r.finish / kParts, part = r.finish % kParts;
-    r.working = false;
-    r.compute_speed = r.talk_speed = 1;
+    r.working = false, r.doing = 0;
     if (chunk == v) {
       r.state = State::Done;
       return;
@@ -264,7 +263,7 @@ class Talk {
     r.state = State::Waits, r.until = now_;
     const bool tied = talk_.tied >= 0 && p_ > 1 && (rank == 0 ? chunk == 0 : rank + 1 == p_ && chunk + 1 == v);
     if (part == 0) {
-      r.step.before = what.sums, r.step.begin_hold = 0;
+      r.step.before = what.sums, r.step.begin_hold = 0, r.step.over_groups = what.last_backward.over_groups;
     } else if (part == 1 && tied) {
       r.state = State::Meets;
       Rank& other = ranks_[at(rank == 0 ? p_ - 1 : 0)];
@@ -272,7 +271,7 @@ class Talk {
       for (Rank* both : {&r, &other}) both->state = State::Rest, both->step = {.compute = talk_.tied}, both->done = 0;
       return;
     } else if (part == 2 && what.sums_after_tied > 0) {
-      r.step.before = what.sums_after_tied, r.step.begin_hold = 0;
+      r.step.before = what.sums_after_tied, r.step.begin_hold = 0, r.step.over_groups = what.last_backward.over_groups;
     } else if (part == 3) {
       r.step.compute = what.one_update, r.step.after = what.gathers;
     } else if (part == 4 && (chunk + 1 == v || what.sums > 0)) {
@@ -294,7 +293,7 @@ class Talk {
   }
 
   static constexpr int kParts = 6;
-  static constexpr double kTiny = 1e-12;
+  static constexpr double kTiny = 1e-12, kLeastLeft = 0.02;  // of the compute units, as on the simulator
   const PipelineTimes& t_;
   const TalkTimes& talk_;
   const Ways& ways_;
@@ -302,13 +301,15 @@ class Talk {
   int p_;
   double bytes_;
   bool overlap_;
+  PlaySpeeds speeds_;
+  Moment moment_ = {};
+  const Rates* rates_ = &speeds_.at({});
   double now_ = 0;
   std::array<std::array<double, 2>, 2> marks_ = {};  // [forward, backward]: of micro-batch p and 2 p
   std::array<Rank, Ways::kMost> ranks_ = {};
   std::array<bool, Ways::kMost> ready_ = {};
-  std::array<double, Ways::kMost> left_over_ = {};  // of the compute units, beside transfers
   struct Flow {
-    double left = 0, rate = 0;
+    double left = 0;
     int made = 0, sent = 0;
   };
   std::array<Flow, 2 * Ways::kMost> flows_ = {};  // [rank][outputs, gradients]
@@ -324,7 +325,7 @@ std::optional<double> play_talk(Schedule schedule, const PipelineTimes& times, c
   constexpr int kRounds = 3;
   const int all = static_cast<int>(times.microbatches), p = times.ranks;
   if (schedule != Schedule::GPipe && schedule != Schedule::OneFOneB && schedule != Schedule::Interleaved) return {};
-  const int few = std::min(all, kRounds * p + (times.chunks == 1 ? 1 : 0));
+  const int few = std::min(all, times.chunks == 1 ? 2 * p + 2 : kRounds * p);
   if (p != ways.ranks || p * times.chunks * few > kMostCells || (times.chunks > 1 && all % p != 0)) return {};
   Talk play(schedule, times, talk, ways, bytes, overlap, few);
   const double seconds = play.run();

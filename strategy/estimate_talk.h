@@ -13,21 +13,22 @@ namespace foreshard {
 // An action, or a part of the end of a run. A hold lasts until no more than so much of the backlog is left.
 struct TalkStep {
   static constexpr double kNoHold = -1;
-  double compute = 0;           // seconds
-  double before = 0;            // talk said at its begin
-  double begin_hold = kNoHold;  // ahead of its computes
-  double said_at = 0;           // after so much compute ...
-  double said = 0;              // ... this is said
-  double free = 0;              // so much compute goes on until
-  double hold = kNoHold;        // this hold
-  double after = 0;             // said at its end
+  double compute = 0;                             // seconds, with those of `still`
+  std::array<double, Links::kStills> still = {};  // seconds of collectives that the computes wait for, again and again
+  double ahead = 0;                               // talk said as soon as it is next
+  double before = 0;                              // talk said at its begin
+  double begin_hold = kNoHold;                    // ahead of its computes
+  double said_at = 0;                             // after so much compute ...
+  double said = 0;                                // ... this is said
+  double free = 0;                                // so much compute goes on until
+  double hold = kNoHold;                          // this hold
+  double after = 0;                               // said at its end
+  double over_groups = 0;                         // part of what is said, to replicas with equal shards
 };
 
 // Of a chunk of one kind (PipelineTimes).
 struct TalkOfChunk {
   TalkStep forward = {}, backward = {}, last_backward = {};
-  // While there is a backlog: how fast computes are, and how fast the talk beside them.
-  std::array<double, 2> compute_speed = {1, 1}, talk_speed = {1, 1};  // forward, backward
   // At the end of the run: sums that no backward said, before and after that of a tied embedding, gathers of parameters, the update
   // of all units and of one.
   double sums = 0, sums_after_tied = 0, gathers = 0, update = 0, one_update = 0;
@@ -37,8 +38,9 @@ struct TalkOfChunk {
 
 struct TalkTimes {
   std::array<TalkOfChunk, 3> of = {};
-  int together = 1;  // neighbouring ranks that share a NIC
-  double tied = -1;  // sum of the first and the last rank's copy; negative: none
+  bool sums = false;  // over all replicas at once
+  double share = 0;   // of the compute units, while there is a backlog
+  double tied = -1;   // sum of the first and the last rank's copy; negative: none
 };
 
 // Until all ranks are done. Empty: too many chunks, or a schedule that it does not know.

@@ -11,10 +11,16 @@ namespace foreshard {
 // A plan of ranks alone that send to their neighbours.
 static Plan plan_of_ranks(const Point& point, const Strategy& base, const Cluster& cluster) {
   Plan plan;
-  plan.axes = {{"dp", point.dp}, {"cp", point.cp}, {"tp", point.tp}};
+  const int shards = point.zero_group > 0 ? point.zero_group : point.dp;
+  plan.axes = {{"dp", shards}, {"cp", point.cp}, {"tp", point.tp}, {"dp_outer", point.dp / shards}};
+  plan.groups = {{"data", {}, {AxisId{0}, AxisId{1}, AxisId{3}}},
+                 {"shards", {}, {AxisId{0}, AxisId{1}}},
+                 {"replicas", {}, {AxisId{3}}},
+                 {"tensor", {}, {AxisId{point.tp > 1 ? 2 : 1}}}};
   const bool given = point.order == 0 && !base.placement.empty();
   plan.placement.order = given ? base.placement : rank_orders()[static_cast<std::size_t>(point.order)];
-  std::erase(plan.placement.order, "dp_outer");
+  if (std::find(plan.placement.order.begin(), plan.placement.order.end(), "dp_outer") == plan.placement.order.end())
+    plan.placement.order.insert(std::find(plan.placement.order.begin(), plan.placement.order.end(), "dp") + 1, "dp_outer");
   for (const int shift : {1, -1, 1 - point.pp, point.pp - 1}) {
     Segment segment;
     for (const std::int64_t bytes : {std::int64_t{1} << 20, std::int64_t{1} << 30})
@@ -27,10 +33,79 @@ static Plan plan_of_ranks(const Point& point, const Strategy& base, const Cluste
   for (int role = 0; role < point.pp; ++role)
     plan.roles.push_back({.name = std::to_string(role),
                           .device_kind = cluster.nodes.front().shape.gpu,
-                          .axes = {AxisId{0}, AxisId{1}, AxisId{2}},
+                          .axes = {AxisId{0}, AxisId{1}, AxisId{2}, AxisId{3}},
                           .streams = {{"communication", StreamKind::Communication}},
                           .actions = {{.segment = {segments(role).first}}, {.segment = {segments(role).second}}}});
   return plan;
+}
+
+// Drops links that cannot be full, and those that are never fuller than another that holds up the same.
+static void keep_tightest(std::vector<std::vector<AloneTimes::Crossing>>& columns) {
+  const auto could_be_full = [](const std::vector<AloneTimes::Crossing>& column) {
+    double asked = 0;
+    for (const AloneTimes::Crossing& crossing : column) asked += crossing.share;
+    return asked > 1 + 1e-9;
+  };
+  const auto within = [](const std::vector<AloneTimes::Crossing>& a, const std::vector<AloneTimes::Crossing>& b) {
+    return std::equal(a.begin(), a.end(), b.begin(), [](const AloneTimes::Crossing& of_a, const AloneTimes::Crossing& of_b) {
+      return of_a.share <= of_b.share * (1 + 1e-9) && (!of_a.own || of_b.own);
+    });
+  };
+  std::vector<std::vector<AloneTimes::Crossing>> kept;
+  for (std::vector<AloneTimes::Crossing>& column : columns) {
+    if (!could_be_full(column)) continue;
+    if (std::any_of(kept.begin(), kept.end(), [&](const auto& other) { return within(column, other); })) continue;
+    std::erase_if(kept, [&](const auto& other) { return within(other, column); });
+    if (kept.size() < Links::kLinks) kept.push_back(std::move(column));
+  }
+  columns = std::move(kept);
+}
+
+// Links that could be full, numbered, and what crosses them. `kinds`: of all transfers both ways.
+static Links links_of(const Point& point, const Strategy& base, DType dtype, const std::vector<int>& kinds, AloneTimes& alone) {
+  const auto collective = [&](int role, CollectiveKind kind, int group) {
+    const Collective what{
+        .kind = kind, .algorithm = base.algorithm, .group = {group}, .bytes = {std::int64_t{1} << 20}, .dtype = dtype};
+    return alone.kind({role}, {.what = what, .stream = {0}});
+  };
+  struct Found {
+    int kind = -1;
+    Links::Traffic* traffic = nullptr;
+  };
+  Links links;
+  std::vector<Found> all;
+  for (int role = 0; role < point.pp; ++role) {
+    const auto r = static_cast<std::size_t>(role);
+    const auto flow = [&](Links::Flow which) { return &links.traffic[static_cast<std::size_t>(Links::flow(role, which))]; };
+    all.push_back({collective(role, CollectiveKind::AllReduce, 0), &links.sums[r]});
+    all.push_back({collective(role, CollectiveKind::ReduceScatter, 1), flow(Links::Shards)});
+    all.push_back({collective(role, CollectiveKind::AllReduce, 2), flow(Links::Replicas)});
+    all.push_back({collective(role, CollectiveKind::AllReduce, 3), &links.tensors[r]});
+    all.push_back({kinds[r], flow(Links::Output)});
+    all.push_back({kinds[static_cast<std::size_t>(point.pp + role)], flow(Links::Gradient)});
+  }
+  // [link][of all]: what crosses it.
+  std::vector<std::vector<AloneTimes::Crossing>> columns(static_cast<std::size_t>(alone.crossings()));
+  double fastest = 0;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (all[i].kind < 0) continue;
+    fastest = std::max(fastest, alone.rate(all[i].kind));
+    for (const AloneTimes::Crossing& crossing : alone.crossed(all[i].kind)) {
+      std::vector<AloneTimes::Crossing>& column = columns[static_cast<std::size_t>(crossing.which)];
+      column.resize(all.size());
+      column[i] = crossing;
+    }
+  }
+  keep_tightest(columns);
+  for (Found& each : all)
+    if (each.kind >= 0) each.traffic->growth = fastest / alone.rate(each.kind);
+  links.links = static_cast<int>(columns.size());
+  for (std::size_t link = 0; link < columns.size(); ++link)
+    for (std::size_t i = 0; i < all.size(); ++i)
+      if (const AloneTimes::Crossing& crossing = columns[link][i]; crossing.share > 0)
+        all[i].traffic->crosses.push_back({static_cast<int>(link), crossing.share, crossing.own});
+  links.find_slower(point.pp);
+  return links;
 }
 
 // A lane is a link: kinds that all meet each other. A way has one at either end.
@@ -87,6 +162,7 @@ Ways Screen::ways(const Point& point) const {
   find_lanes(kinds, alone, all);
   const auto outputs = all.begin(), gradients = all.begin() + point.pp;
   std::copy(outputs, gradients, ways.output.begin()), std::copy(gradients, all.end(), ways.gradient.begin());
+  ways.links = links_of(point, base_, types_.grad, kinds, alone);
   return ways;
 }
 

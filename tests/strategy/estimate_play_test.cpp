@@ -138,13 +138,26 @@ Case two_stages() {
   return c;
 }
 
+// All that ranks say, and the collectives that they stand still for, cross one link.
+void share_a_link(Case& c) {
+  Links& links = c.ways.links;
+  links.links = 1;
+  const Links::Traffic whole{.crosses = {{.link = 0, .share = 1, .own = true}}};
+  for (int rank = 0; rank < c.times.ranks; ++rank) {
+    links.traffic[static_cast<std::size_t>(Links::flow(rank, Links::Shards))] = whole;
+    links.tensors[static_cast<std::size_t>(rank)] = whole;
+  }
+  links.find_slower(c.times.ranks);
+}
+
 double with_talk(const Case& c, const TalkTimes& talk) {
   return play_talk(c.schedule, c.times, talk, c.ways, c.bytes, true).value();
 }
 
 }  // namespace
 
-// Where nothing is said and every kind of transfer has a lane of its own, both plays are the same: 300 random pipelines, seed 7.
+// Where nothing is said and every kind of transfer has a lane of its own, both plays are the same as far as both play it all: 300 random
+// pipelines, seed 7.
 TEST(PlayTalk, WithoutTalkItIsThePlayOfThePipeline) {
   std::mt19937 random(7);
   int seen = 0;
@@ -158,40 +171,22 @@ TEST(PlayTalk, WithoutTalkItIsThePlayOfThePipeline) {
     const auto talked = play_talk(c.schedule, c.times, silent(c.times), c.ways, c.bytes, overlap);
     if (!talked) continue;
     ++seen;
-    // Between three and six rounds GPipe's middle is measured at other micro-batches.
-    const bool exact = i % 6 < 3 || c.schedule != Schedule::GPipe;
-    EXPECT_NEAR(*talked / *play_pipeline(c.schedule, c.times, c.ways, c.bytes, overlap), 1, exact ? 1e-9 : 0.02) << i;
+    // Of more than two rounds of one chunk each measures the middle in a way of its own.
+    const bool exact = i % 6 < 2 || c.times.chunks > 1;
+    EXPECT_NEAR(*talked / *play_pipeline(c.schedule, c.times, c.ways, c.bytes, overlap), 1, exact ? 1e-9 : 0.05) << i;
   }
   EXPECT_GT(seen, 200);
-}
-
-// It is the same at which end of their ways transfers meet: 100 random pipelines whose ways are in two lanes, seed 8.
-TEST(PlayTalk, TransfersMeetAtEitherEnd) {
-  std::mt19937 random(8);
-  for (int i = 0; i < 100; ++i) {
-    Case c = random_case(random, 1 + i % 3);
-    for (std::size_t rank = 0; rank < Ways::kMost; ++rank) c.ways.output[rank].lane = 0, c.ways.gradient[rank].lane = 1;
-    const auto talked = play_talk(c.schedule, c.times, silent(c.times), c.ways, c.bytes, true);
-    const auto played = play_pipeline(c.schedule, c.times, c.ways, c.bytes, true);
-    for (std::size_t rank = 0; rank < Ways::kMost; ++rank) {
-      c.ways.output[rank].other = 0, c.ways.gradient[rank].other = 1;
-      c.ways.output[rank].lane = static_cast<int>(2 + rank),
-      c.ways.gradient[rank].lane = static_cast<int>(2 + Ways::kMost + rank);
-    }
-    EXPECT_EQ(play_talk(c.schedule, c.times, silent(c.times), c.ways, c.bytes, true), talked) << i;
-    EXPECT_EQ(play_pipeline(c.schedule, c.times, c.ways, c.bytes, true), played) << i;
-  }
 }
 
 // Sums of two seconds each: the last rank's run alone from 3 to 4, together until 6, when it is done; the first rank's have one
 // second left: 7. With a NIC for each they would be done at 6. The tied embeddings meet then, three seconds: 10. Both
 // gather for a second, together: 12.
 TEST(PlayTalk, RanksShareTheNicAtTheEnd) {
-  const Case c = two_stages();
+  Case c = two_stages();
   TalkTimes talk = silent(c.times);
   for (TalkOfChunk& of : talk.of) of.sums = 2;
   EXPECT_NEAR(with_talk(c, talk), 6, 1e-9);
-  talk.together = 2;
+  share_a_link(c);
   EXPECT_NEAR(with_talk(c, talk), 7, 1e-9);
   talk.tied = 3;
   EXPECT_NEAR(with_talk(c, talk), 10, 1e-9);
@@ -202,9 +197,10 @@ TEST(PlayTalk, RanksShareTheNicAtTheEnd) {
 // On the last rank the tied copy is summed first: it is at the meeting with one of its two seconds said, from 3 to 4; the first rank
 // has said its two from 4 on alone, at 6; they meet until 9; then the last rank says the rest: 10.
 TEST(PlayTalk, TheRestOfTheSumsComesBehindTheTiedEmbedding) {
-  const Case c = two_stages();
+  Case c = two_stages();
+  share_a_link(c);
   TalkTimes talk = silent(c.times);
-  talk.together = 2, talk.tied = 3;
+  talk.tied = 3;
   talk.of[0].sums = 2, talk.of[2].sums = 1, talk.of[2].sums_after_tied = 1;
   EXPECT_NEAR(with_talk(c, talk), 10, 1e-9);
 }
@@ -216,12 +212,39 @@ TEST(PlayTalk, TheRestOfTheSumsComesBehindTheTiedEmbedding) {
 TEST(PlayTalk, ActionsWaitForWhatTheyReadAndForPlaces) {
   const Case c = two_stages();
   TalkTimes talk = silent(c.times);
+  talk.share = 0.5;
   for (TalkOfChunk& of : talk.of) {
-    of.compute_speed = {0.5, 0.5};
     of.forward.before = 2, of.forward.begin_hold = 0;
     of.last_backward.said_at = 0.5, of.last_backward.said = 3, of.last_backward.free = 1, of.last_backward.hold = 1;
   }
   EXPECT_NEAR(with_talk(c, talk), 12, 1e-9);
+}
+
+// The first rank's output and its three seconds of talk cross one link. It says them at the end of its forward, at 1; the transfer, two
+// seconds alone, is through at 5, and one second of talk is left, until 6. The last rank ends at 7.
+TEST(PlayTalk, ATransferSharesItsLinkWithTalk) {
+  Case c = two_stages();
+  share_a_link(c);
+  c.ways.links.traffic[Links::flow(0, Links::Output)] = c.ways.links.tensors[0];
+  c.ways.output[0].per_byte = 2;
+  TalkTimes talk = silent(c.times);
+  talk.of[0].forward.after = 3;
+  EXPECT_NEAR(with_talk(c, talk), 8, 1e-9);
+}
+
+// GPipe, two micro-batches, forwards that are nothing but tensor collectives on one link: F0 0..1 alone, then F1 of the first and F0 of the last
+// rank at half speed, 1..3, F1 3..4 alone; backwards 4..5, 5..6 and 6..7. When half of a forward computes, and the two ranks drift past each
+// other, each is held up for r / 2 of its half second by the other, which goes at speed r = 1 / (1 / 2 + (1 + r / 2) / 2) = 2 sqrt(2) - 2: these
+// two take 1 / r = 1.207 instead of one second, and all 6.207.
+TEST(PlayTalk, CollectivesThatComputesWaitForShareLinks) {
+  Case c = two_stages();
+  share_a_link(c);
+  c.times.microbatches = 2;
+  TalkTimes talk = silent(c.times);
+  for (TalkOfChunk& of : talk.of) of.forward.still[Links::Tensor] = 1;
+  EXPECT_NEAR(with_talk(c, talk), 7, 1e-6);
+  for (TalkOfChunk& of : talk.of) of.forward.still[Links::Tensor] = 0.5;
+  EXPECT_NEAR(with_talk(c, talk), 6.207, 0.01);
 }
 
 }  // namespace foreshard

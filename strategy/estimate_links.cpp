@@ -1,0 +1,107 @@
+#include "strategy/estimate_links.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace foreshard {
+
+namespace {
+constexpr double kFull = 1 + 1e-9;
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+}  // namespace
+
+const Links::Traffic& LinkSpeeds::traffic(int flow) const {
+  return sums_ && flow % Links::kFlows == Links::Shards ? links_.sums[at(flow / Links::kFlows)] : links_.traffic[at(flow)];
+}
+
+const Links::Traffic& Links::standing(int still) const {
+  const int rank = still / kStills;
+  if (still % kStills == Tensor) return tensors[at(rank)];
+  return traffic[at(flow(rank, still % kStills == OfShards ? Shards : Replicas))];
+}
+
+// What both ask for of a link, over the whole of it.
+void Links::find_slower(int ranks) {
+  stills = ranks * kStills;
+  slower.assign(at(stills * stills), 0);
+  for (int still = 0; still < stills; ++still)
+    for (int other = 0; other < stills; ++other)
+      for (const Crossing& own : standing(still).crosses)
+        for (const Crossing& others : standing(other).crosses)
+          if (double& more = slower[at(still * stills + other)]; own.link == others.link && own.own)
+            more = std::max(more, own.share + others.share - kFull);
+}
+
+LinkSpeeds::LinkSpeeds(const Links& links, bool sums, int ranks) : links_(links), sums_(sums), ranks_(ranks) {
+  std::fill_n(alone_.of.begin(), ranks * Links::kFlows, 1.0);
+  alone_.still = 1;
+  for (int flow = 0; flow < ranks * Links::kFlows; ++flow)
+    if (!traffic(flow).crosses.empty()) meeting_ |= Links::bit(flow);
+}
+
+const LinkSpeeds::Speeds& LinkSpeeds::of(std::uint64_t flows, int still) {
+  flows &= meeting_;
+  const bool alone = still == kNone ? (flows & (flows - 1)) == 0 : flows == 0;
+  if (alone) return alone_;
+  const std::size_t place = ((flows + static_cast<std::uint64_t>(still + 1)) * 0x9E3779B97F4A7C15u) >> 58;
+  if (asked_[place] != flows || asked_still_[place] != still) {
+    share(flows, still, speeds_[place]);
+    asked_[place] = flows, asked_still_[place] = still;
+  }
+  return speeds_[place];
+}
+
+// Filling up: all speeds grow until a link is full; who is held up there stays, the others go on.
+void LinkSpeeds::share(std::uint64_t flows, int still, Speeds& speeds) const {
+  struct Link {
+    double left = 1, growing = 0;
+    int held = 0;
+  };
+  struct Party {
+    const Links::Traffic* traffic = nullptr;
+    double* speed = nullptr;
+  };
+  std::array<Link, Links::kLinks> links;
+  std::array<Party, Links::kMost + 1> parties;
+  std::fill_n(links.begin(), links_.links, Link{});
+  std::copy_n(alone_.of.begin(), ranks_ * Links::kFlows, speeds.of.begin());
+  speeds.still = 1;
+  int growing = 0;
+  for (; flows != 0; flows &= flows - 1) {
+    const int flow = std::countr_zero(flows);
+    parties[at(growing++)] = {&traffic(flow), &speeds.of[at(flow)]};
+  }
+  if (still != kNone) parties[at(growing++)] = {&links_.standing(still), &speeds.still};
+  for (int i = 0; i < growing; ++i)
+    for (const Links::Crossing& crossing : parties[at(i)].traffic->crosses) {
+      Link& link = links[at(crossing.link)];
+      link.growing += crossing.share * parties[at(i)].traffic->growth, link.held += crossing.own;
+    }
+  while (growing > 0) {
+    double least = 1e300;
+    int full = -1;  // none: as fast as alone
+    for (int i = 0; i < links_.links; ++i)
+      if (const Link& link = links[at(i)]; link.held > 0 && link.left < least * link.growing)
+        least = link.left / link.growing, full = i;
+    least = std::max(0.0, least);
+    for (int i = 0; i < growing; ++i)
+      if (const double alone = 1 / parties[at(i)].traffic->growth; alone < least) least = alone, full = -1;
+    for (int i = growing; i-- > 0;) {
+      const auto [traffic, speed] = parties[at(i)];
+      const bool stays =
+          full < 0 ? least * traffic->growth >= 1 - 1e-12
+                   : std::any_of(traffic->crosses.begin(), traffic->crosses.end(),
+                                 [&](const Links::Crossing& crossing) { return crossing.link == full && crossing.own; });
+      if (!stays) continue;
+      *speed = std::clamp(least * traffic->growth, 1e-3, 1.0);
+      for (const Links::Crossing& crossing : traffic->crosses) {
+        Link& link = links[at(crossing.link)];
+        const double grows = crossing.share * traffic->growth;
+        link.left -= grows * least, link.growing -= grows, link.held -= crossing.own;
+      }
+      parties[at(i)] = parties[at(--growing)];
+    }
+  }
+}
+
+}  // namespace foreshard

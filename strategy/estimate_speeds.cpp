@@ -1,0 +1,123 @@
+#include "strategy/estimate_speeds.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace foreshard {
+
+namespace {
+
+constexpr double kLeastLeft = 0.02;  // of the compute units, as on the simulator
+
+std::size_t place(int i) { return static_cast<std::size_t>(i); }
+
+template <class Visit>
+void each_of(std::uint64_t flows, Visit visit) {
+  for (; flows != 0; flows &= flows - 1) visit(std::countr_zero(flows));
+}
+
+}  // namespace
+
+PlaySpeeds::PlaySpeeds(const TalkTimes& talk, const Ways& ways, int ranks)
+    : talk_(talk), ways_(ways), ranks_(ranks), links_(ways.links, talk.sums, ranks) {
+  find({}, rates_[0]);  // nobody asks for nothing: what asked_ says at first
+  for (std::size_t i = 1; i < kKept; ++i) asked_[i].flows = 0;
+}
+
+const Rates& PlaySpeeds::at(const Moment& moment) {
+  const std::uint64_t mixed = (moment.flows * 0x9E3779B97F4A7C15u) ^ (moment.doing * 0xC2B2AE3D27D4EB4Fu);
+  const std::size_t i = moment == Moment{} ? 0 : 1 + (mixed >> 32) % (kKept - 1);
+  if (asked_[i] != moment) find(moment, rates_[i]), asked_[i] = moment;
+  return rates_[i];
+}
+
+// Kernels of talk and of transfers, at both ends, take compute units.
+void PlaySpeeds::find(const Moment& moment, Rates& rates) {
+  std::array<double, Ways::kMost> taken = {};
+  each_of(moment.flows, [&](int flow) {
+    const int rank = flow / Links::kFlows, which = flow % Links::kFlows;
+    if (which == Links::Shards || which == Links::Replicas) {
+      taken[place(rank)] += talk_.share;
+    } else {
+      const double share = (which == Links::Output ? ways_.output : ways_.gradient)[place(rank)].share;
+      taken[place(rank)] += share;
+      taken[place((rank + (which == Links::Output ? 1 : ranks_ - 1)) % ranks_)] += share;
+    }
+  });
+  for (int rank = 0; rank < ranks_; ++rank) rates.computes[place(rank)] = std::max(kLeastLeft, 1 - taken[place(rank)]);
+  const LinkSpeeds::Speeds& alone = links_.of(moment.flows);
+  each_of(moment.flows, [&](int flow) { rates.flows[place(flow)] = alone.of[place(flow)]; });
+  if (find_stills(moment)) stand_still(moment.flows, rates);
+  each_of(moment.flows, [&](int flow) {
+    if (flow % Links::kFlows <= Links::Replicas) rates.talks[place(flow / Links::kFlows)] = rates.flows[place(flow)];
+  });
+}
+
+bool PlaySpeeds::find_stills(const Moment& moment) {
+  count_ = 0;
+  for (int rank = 0; rank < ranks_; ++rank) {
+    const auto doing = static_cast<int>(moment.doing >> (4 * rank) & 15);
+    if (doing == 0) continue;
+    const TalkOfChunk& chunk = talk_.of[place((doing - 1) / 3)];
+    const TalkStep& step = (doing - 1) % 3 == 0 ? chunk.forward : (doing - 1) % 3 == 1 ? chunk.backward : chunk.last_backward;
+    for (int which = 0; which < Links::kStills; ++which)
+      if (const double seconds = step.still[place(which)]; seconds > 0) {
+        const int id = Links::still(rank, which);
+        const double slower = 1 / links_.of(moment.flows, id).still;
+        stills_[place(count_++)] = {rank, id, seconds / step.compute, slower, slower};
+      }
+  }
+  return count_ > 0;
+}
+
+// Collectives that computes wait for are held up by what they meet all the time. Two ranks that compute and talk in turn drift past each
+// other: a collective of S seconds is held up for S S' / T' beside one of S' seconds in every T' (any phase as likely as any other).
+void PlaySpeeds::settle(const Rates& rates) {
+  constexpr int kPasses = 4;
+  for (int pass = 0; pass <= kPasses; ++pass) {
+    std::array<double, Ways::kMost> part = {}, talk = {};
+    for (int i = 0; i < count_; ++i) {
+      const Still& it = stills_[place(i)];
+      part[place(it.rank)] += it.part, talk[place(it.rank)] += it.part * it.slower;
+    }
+    for (int rank = 0; rank < ranks_; ++rank)
+      rate_[place(rank)] = 1 / ((1 - part[place(rank)]) / rates.computes[place(rank)] + talk[place(rank)]);
+    if (pass == kPasses) return;
+    bool meets = false;
+    for (int i = 0; i < count_; ++i) {
+      Still& it = stills_[place(i)];
+      double more = 0;
+      for (int j = 0; j < count_; ++j)
+        if (const Still& other = stills_[place(j)]; other.rank != it.rank)
+          more += other.part * rate_[place(other.rank)] * ways_.links.slower[place(it.id * ways_.links.stills + other.id)];
+      meets |= more > 0;
+      it.slower = 0.5 * (it.slower + it.alone + more);
+    }
+    if (!meets) return;
+  }
+}
+
+// What is under way all the time is held up by them for as long as they are there; and no link is more than full.
+void PlaySpeeds::stand_still(std::uint64_t flows, Rates& rates) {
+  settle(rates);
+  const LinkSpeeds::Speeds& without = links_.of(flows);
+  LinkSpeeds::Loads loads;
+  links_.clear(loads);
+  for (int i = 0; i < count_; ++i) {
+    const Still& it = stills_[place(i)];
+    const double there = std::min(1.0, it.part * it.slower * rate_[place(it.rank)]);
+    const LinkSpeeds::Speeds& with = links_.of(flows, it.id);
+    each_of(flows,
+            [&](int flow) { rates.flows[place(flow)] *= 1 - there * (1 - with.of[place(flow)] / without.of[place(flow)]); });
+    LinkSpeeds::add(loads, ways_.links.standing(it.id), it.part * rate_[place(it.rank)]);
+  }
+  each_of(flows, [&](int flow) { LinkSpeeds::add(loads, links_.traffic(flow), rates.flows[place(flow)]); });
+  each_of(flows, [&](int flow) { rates.flows[place(flow)] /= LinkSpeeds::fullest(loads, links_.traffic(flow)); });
+  for (int i = 0; i < count_; ++i) {
+    const Still& it = stills_[place(i)];
+    double& computes = rates.computes[place(it.rank)];
+    computes = std::min(computes, rate_[place(it.rank)] / LinkSpeeds::fullest(loads, ways_.links.standing(it.id)));
+  }
+}
+
+}  // namespace foreshard

@@ -1,0 +1,54 @@
+// How fast everything in a play of a pipeline is at a moment (estimate_talk.h): computes beside kernels of communication, talk and
+// transfers beside what crosses the same links, collectives that computes wait for. Internal to strategy/.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "strategy/estimate_talk.h"
+
+namespace foreshard {
+
+// What is under way: flows (Links), and what each rank does, four bits each: 0, or 1 + 3 times the kind of its chunk + 0 for a forward,
+// 1 for a backward, 2 for the last backward.
+struct Moment {
+  std::uint64_t flows = 0, doing = 0;
+  bool operator==(const Moment&) const = default;
+};
+
+struct Rates {
+  std::array<double, Ways::kMost> computes, talks;  // [rank] relative to being alone
+  std::array<double, Links::kMost> flows;           // [flow] of those under way
+};
+
+// Remembers what it has been asked.
+class PlaySpeeds {
+ public:
+  PlaySpeeds(const TalkTimes& talk, const Ways& ways, int ranks);
+  const Rates& at(const Moment& moment);
+
+ private:
+  // A collective that computes wait for: there for a part of the seconds of what its rank does.
+  struct Still {
+    int rank = 0, id = 0;
+    double part = 0;
+    double alone = 1, slower = 1;  // beside what is under way all the time; beside the others, too
+  };
+  void find(const Moment& moment, Rates& rates);
+  bool find_stills(const Moment& moment);
+  void settle(const Rates& rates);
+  void stand_still(std::uint64_t flows, Rates& rates);
+
+  static constexpr std::size_t kKept = 128;
+  const TalkTimes& talk_;
+  const Ways& ways_;
+  int ranks_;
+  LinkSpeeds links_;
+  std::array<Still, Links::kStills * Ways::kMost> stills_;
+  int count_ = 0;
+  std::array<double, Ways::kMost> rate_;  // of ranks, with their stills
+  std::array<Moment, kKept> asked_ = {};
+  std::array<Rates, kKept> rates_;
+};
+
+}  // namespace foreshard
