@@ -191,19 +191,22 @@ TalkOfChunk Screen::talk_of(const Point& point, const ShapeCosts& shape, const G
   return talk;
 }
 
-// A play with what is said to replicas, where stages share the NIC with it.
+// A play with what is said to replicas, where stages share the NIC with it; if it takes more than `enough`, a lower bound beyond that.
 std::optional<double> Screen::talked(const Point& point, const ShapeCosts& shape, const GridCosts& grid,
-                                     const PipelineTimes& times) const {
+                                     const PipelineTimes& times, double enough) const {
   if (grid.ways.ranks == 0) return {};
   if (base_.microbatch_group != 0 && base_.microbatch_group != point.pp) return {};
   TalkTimes talk{.sums = point.zero == 0, .share = grid.share};
-  PipelineTimes own = times;
-  for (const int kind : {First, Middle, Last}) talk.of[static_cast<std::size_t>(kind)] = talk_of(point, shape, grid, own, kind);
+  for (const int kind : {First, Middle, Last})
+    talk.of[static_cast<std::size_t>(kind)] = talk_of(point, shape, grid, times, kind);
   if (tied_) {
     const double bytes = tied_elements_ / point.tp * static_cast<double>(size_of(types_.grad).value);
     talk.tied = grid.tied_time(point.zero >= 2 ? bytes / shards_of(point) : bytes);
   }
-  return play_talk(point.schedule, own, talk, grid.ways, shape.hop_bytes, point.overlap_p2p);
+  const double least = least_talk(point.schedule, times, talk, grid.ways, shape.hop_bytes, point.overlap_p2p);
+  if (least > enough) return least;
+  const auto played = play_talk(point.schedule, times, talk, grid.ways, shape.hop_bytes, point.overlap_p2p);
+  return played ? std::optional(std::max(least, *played)) : std::nullopt;
 }
 
 // Ranks redo `fewer` layers than `shape` says: how much sooner they are done. What fills and drains the pipeline goes through

@@ -217,7 +217,8 @@ double Screen::memory(const Point& point, const ShapeCosts& shape, const GridCos
 // Each layer that is redone frees the same bytes of every chunk in flight, so the number that makes room is a quotient. Ranks
 // between the ends count with their mean, those that have a layer less with theirs; with several chunks, where the busiest rank sets
 // the pace, with the first one's number.
-Screened Screen::filled(const Point& point, const ShapeCosts& none, const ShapeCosts& full, const GridCosts& grid) const {
+Screened Screen::filled(const Point& point, const ShapeCosts& none, const ShapeCosts& full, const GridCosts& grid,
+                        const Enough& enough) const {
   const double m = static_cast<double>(base_.global_batch) / static_cast<double>(point.micro_batch * point.dp);
   const Layers all = layers_of(point);
   const bool chunks = point.virtual_stages > 1;
@@ -252,18 +253,20 @@ Screened Screen::filled(const Point& point, const ShapeCosts& none, const ShapeC
   const double thin_redone = thin > 0 ? thin_middles / thin : 0, each = full.backward.layer - none.backward.layer;
   ShapeCosts mixed = partly_redone(none, full, all[point.pp == 1 ? Only : Middle], redone);
   mixed.thinner_redo_less = thin > 0 ? (redone[Middle] - thin_redone) * each : 0;
-  Screened screened = at(point, mixed, grid);
-  screened.peak = most;
   for (int rank = 0; rank < std::min(point.pp, Ways::kMost); ++rank)
     fewer[static_cast<std::size_t>(rank)] += rank > 0 && rank <= thin ? thin_redone
                                                                       : redone[rank == 0              ? First
                                                                                : rank + 1 == point.pp ? Last
                                                                                                       : Middle];
   const bool differ = point.pp > 1 && std::any_of(fewer.begin(), fewer.end(), [](double more) { return more != 0; });
-  if (differ) {
-    screened.bound -= m * point.virtual_stages * std::max(0.0, *std::max_element(fewer.begin(), fewer.end())) * each;
-    screened.time -= sooner(point, mixed, grid, each, fewer, chunks ? all_fewer : 0);
-  }
+  const double fewest = differ ? std::max(0.0, *std::max_element(fewer.begin(), fewer.end())) * each : 0;
+  const double chunks_in_all = m * point.virtual_stages, sooner_at_most = (chunks_in_all + point.pp) * fewest;
+  const double limit = enough.of(most) + sooner_at_most;
+  Screened screened = at(point, mixed, grid, {.fits = limit, .over = limit});
+  screened.peak = most;
+  if (!differ) return screened;
+  screened.bound -= chunks_in_all * fewest;
+  screened.time -= screened.time > limit ? sooner_at_most : sooner(point, mixed, grid, each, fewer, chunks ? all_fewer : 0);
   return screened;
 }
 
@@ -366,7 +369,7 @@ static void stand_still(PipelineTimes& times) {
   times.hop = times.way = 0;
 }
 
-Screened Screen::at(const Point& point, const ShapeCosts& shape, const GridCosts& grid) const {
+Screened Screen::at(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const Enough& enough) const {
   const Layers layers = layers_of(point);
   const double m = static_cast<double>(base_.global_batch) / static_cast<double>(point.micro_batch * point.dp);
   PipelineTimes times{.ranks = point.pp, .chunks = point.virtual_stages, .microbatches = m};
@@ -391,15 +394,16 @@ Screened Screen::at(const Point& point, const ShapeCosts& shape, const GridCosts
   if (!point.overlap_p2p) stand_still(times);
   // On a NIC that replicas share the ones can compute while the others send, however long all of them together take.
   const double bound = pipeline_bound(grid.ways.ranks > 0 ? moving : times);
-  if (const auto seconds = talked(point, shape, grid, moving))
-    return {.time = *seconds, .bound = bound, .peak = memory(point, shape, grid, m)};
+  const double peak = memory(point, shape, grid, m);
+  if (const auto seconds = talked(point, shape, grid, moving, enough.of(peak)))
+    return {.time = *seconds, .bound = bound, .peak = peak};
   const PipelineTimes plain = times;
   if (point.zero >= 2 && point.dp * point.cp > 1) shard(point, shape, grid, layers, 1, times, 0);
   const bool crowded = grid.tensor_crowd > 1 || (point.zero >= 2 && grid.shards_crowd > 1);
   double more = crowded && point.pp > 1 ? shared(point, shape, grid, layers, plain, times) : 0;
   if (grid.ways.ranks == 0 && point.zero == 3 && point.pp > 1 && point.dp * point.cp > 1)
     more -= gathered_ahead(point, shape, grid, plain, times);
-  return {.time = finished(point, shape, grid, times) + more, .bound = bound, .peak = memory(point, shape, grid, m)};
+  return {.time = finished(point, shape, grid, times) + more, .bound = bound, .peak = peak};
 }
 
 }  // namespace foreshard

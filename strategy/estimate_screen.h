@@ -94,6 +94,13 @@ struct Screened {
   double peak = 0;             // bytes of the largest rank, framework included
 };
 
+// Beyond so many seconds nobody asks how long a point of at most so many bytes takes, or one of more: what is said of its time is then a lower
+// bound beyond them.
+struct Enough {
+  double bytes = 1e300, fits = 1e300, over = 1e300;
+  double of(double peak) const { return peak <= bytes ? fits : over; }
+};
+
 // Ranks that share what ZeRO cuts.
 double shards_of(const Point& point);
 // `time` seconds, of which `own` are tensor collectives, when collectives over the shards are always under way beside them: their
@@ -118,9 +125,10 @@ class Screen {
   GridCosts grid_costs(const Point& point) const;
   GridCosts grid(const Point& point) const;
   // `point` must divide the batch evenly.
-  Screened at(const Point& point, const ShapeCosts& shape, const GridCosts& grid) const;
+  Screened at(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const Enough& enough = {}) const;
   // With the fewest layers redone on each rank that fit, of costs without and with full recomputation.
-  Screened filled(const Point& point, const ShapeCosts& none, const ShapeCosts& full, const GridCosts& grid) const;
+  Screened filled(const Point& point, const ShapeCosts& none, const ShapeCosts& full, const GridCosts& grid,
+                  const Enough& enough = {}) const;
 
   double capacity() const { return capacity_; }  // bytes that arena and framework may take
   int layers() const { return layers_; }
@@ -138,8 +146,8 @@ class Screen {
                 const PipelineTimes& plain, const PipelineTimes& times) const;
   TalkOfChunk talk_of(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const PipelineTimes& times,
                       int kind) const;
-  std::optional<double> talked(const Point& point, const ShapeCosts& shape, const GridCosts& grid,
-                               const PipelineTimes& times) const;
+  std::optional<double> talked(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const PipelineTimes& times,
+                               double enough) const;
   // estimate_tail.cpp
   struct ChunkTail;
   struct Tail;

@@ -43,6 +43,10 @@ struct TalkTimes {
   double tied = -1;   // sum of the first and the last rank's copy; negative: none
 };
 
+// What no play takes less than: all that the busiest rank computes behind and before a way through the others, and all that crosses a link.
+double least_talk(Schedule schedule, const PipelineTimes& times, const TalkTimes& talk, const Ways& ways, double bytes,
+                  bool overlap);
+
 // Until all ranks are done. Empty: too many chunks, or a schedule that it does not know.
 std::optional<double> play_talk(Schedule schedule, const PipelineTimes& times, const TalkTimes& talk, const Ways& ways,
                                 double bytes, bool overlap);

@@ -20,8 +20,6 @@ namespace foreshard {
 namespace {
 
 constexpr double kMemorySlack = 1.05;     // the screen's memory is this far off at most; refining decides exactly
-constexpr std::size_t kVariants = 16;     // of a family, that screening keeps
-constexpr std::size_t kOfZero = 6;        // of these, with one ZeRO stage
 constexpr std::size_t kPolished = 12;     // families whose variants are all refined
 constexpr std::size_t kLastMoment = 4;    // families that are refined after an interrupt
 constexpr int kLastPoints = 100'000;      // points that each thread screens after an interrupt, when none had been found before
@@ -159,7 +157,7 @@ class Searching {
     bool hopeless = false;
     if (bounded() && costs.shape) {
       point.zero_group = space_.zero_groups.empty() ? 0 : space_.zero_groups.front();
-      const double bound = screen_->at(point, *costs.shape, costs_->grid(grid, point)).bound;
+      const double bound = screen_->at(point, *costs.shape, costs_->grid(grid, point), {.fits = 0, .over = 0}).bound;
       hopeless = score(options_.objective, point, bound, 0) > best_of(tally, costs.best).worst();
     }
     for (const std::int8_t zero : zeros_for(space_, point)) {
@@ -189,8 +187,11 @@ class Searching {
     const char* refused = !runner_ ? nullptr : named ? "its stages recompute alike" : refused_by(*runner_, point);
     if (refused) ++tally.pruned.framework, ++tally.refusals[refused];
     if (costs.shape) {
-      kept.screened =
-          costs.redone ? screen_->filled(point, *costs.shape, *costs.redone, *grid) : screen_->at(point, *costs.shape, *grid);
+      const bool exact = costs.best || !bounded() || options_.sample > 0;
+      const Enough enough =
+          exact ? Enough{} : enough_for(options_.objective, point, refused, screen_->capacity() * kMemorySlack, family, tally);
+      kept.screened = costs.redone ? screen_->filled(point, *costs.shape, *costs.redone, *grid, enough)
+                                   : screen_->at(point, *costs.shape, *grid, enough);
       if (costs.best && !screen_best(kept, *grid, tally)) return;
       ++tally.evaluated;
     }
@@ -209,7 +210,7 @@ class Searching {
       found_ = true;
       return tally.best.offer({{kept}});
     }
-    family.offer(kept, kVariants, kOfZero);
+    family.offer(kept);
     if (options_.objective != Objective::Pareto) return;
     const auto bin = static_cast<std::size_t>(
         std::clamp(kept.screened.peak / screen_->capacity() * (kMemoryBins - 1), 0.0, static_cast<double>(kMemoryBins - 1)));

@@ -121,7 +121,8 @@ Screened SearchCosts::best(const Point& point, const Screened& all, const GridCo
   const std::vector<const ShapeCosts*> each = ways(point);
   for (std::size_t more = 0; more < each.size(); ++more)
     for (std::size_t less = more + 1; less < each.size(); ++less) {
-      const Screened pair = screen_.filled(point, *each[more], *each[less], grid);
+      const Enough enough{.bytes = screen_.capacity(), .fits = best.time, .over = 0};
+      const Screened pair = screen_.filled(point, *each[more], *each[less], grid, enough);
       if (pair.peak <= screen_.capacity() && pair.time < best.time) best = pair;
     }
   best.time = std::max(best.time, all.time);

@@ -37,16 +37,19 @@ struct Family {
   const Kept& best_of(std::int8_t zero) const {  // there is one
     return *std::find_if(variants.begin(), variants.end(), [&](const Kept& kept) { return kept.point.zero == zero; });
   }
-  void offer(const Kept& kept, std::size_t most, std::size_t most_of_zero) {
-    const auto alike = [&](const Kept& other) { return other.point.zero == kept.point.zero; };
-    auto last = variants.end();  // whose place it takes
+  static constexpr std::size_t kMost = 16, kMostOfZero = 6;  // for a search
+  // Whose place another one of that ZeRO stage would take; end: there is room.
+  std::vector<Kept>::const_iterator last(std::int8_t zero, std::size_t most = kMost,
+                                         std::size_t most_of_zero = kMostOfZero) const {
+    const auto alike = [&](const Kept& other) { return other.point.zero == zero; };
     if (static_cast<std::size_t>(std::count_if(variants.begin(), variants.end(), alike)) >= most_of_zero)
-      last = std::find_if(variants.rbegin(), variants.rend(), alike).base() - 1;
-    else if (variants.size() >= most)
-      last = variants.end() - 1;
-    if (last != variants.end()) {
-      if (!(kept < *last)) return;
-      variants.erase(last);
+      return std::find_if(variants.rbegin(), variants.rend(), alike).base() - 1;
+    return variants.size() >= most ? variants.end() - 1 : variants.end();
+  }
+  void offer(const Kept& kept, std::size_t most = kMost, std::size_t most_of_zero = kMostOfZero) {
+    if (const auto place = last(kept.point.zero, most, most_of_zero); place != variants.end()) {
+      if (!(kept < *place)) return;
+      variants.erase(place);
     }
     variants.insert(std::upper_bound(variants.begin(), variants.end(), kept), kept);
   }
@@ -122,6 +125,10 @@ struct Tally {
   Sample sample;
   double without_memory_limit = kNever, without_framework = kNever;
 };
+
+// What need not be known exactly: a point that cannot be kept in its family, nor tell what a limit costs.
+Enough enough_for(Objective objective, const Point& point, bool refused, double bytes, const Family& family,
+                  const Tally& tally);
 
 void add_up(const Tally& tally, SearchResult& result);  // counts, and what was passed over
 

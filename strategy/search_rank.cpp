@@ -81,6 +81,15 @@ std::vector<Family> merged_bins(const std::vector<Tally>& tallies) {
   return thin;
 }
 
+Enough enough_for(Objective objective, const Point& point, bool refused, double bytes, const Family& family,
+                  const Tally& tally) {
+  const auto place = family.last(point.zero);
+  const double kept = place == family.variants.end() ? kNever : place->score, each = score(objective, point, 1, 0);
+  return {.bytes = bytes,
+          .fits = (refused ? tally.without_framework : kept) / each,
+          .over = (refused ? 0 : tally.without_memory_limit) / each};
+}
+
 void add_up(const Tally& tally, SearchResult& result) {
   result.enumerated += tally.enumerated, result.evaluated += tally.evaluated;
   result.pruned.shape += tally.pruned.shape, result.pruned.memory += tally.pruned.memory;
