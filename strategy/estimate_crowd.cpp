@@ -203,9 +203,9 @@ std::optional<double> Screen::talked(const Point& point, const ShapeCosts& shape
     const double bytes = tied_elements_ / point.tp * static_cast<double>(size_of(types_.grad).value);
     talk.tied = grid.tied_time(point.zero >= 2 ? bytes / shards_of(point) : bytes);
   }
-  const double least = least_talk(point.schedule, times, talk, grid.ways, shape.hop_bytes, point.overlap_p2p);
+  const double least = least_talk(point.schedule, times, talk, grid.ways, shape.hop_bytes, point.overlap_p2p).time;
   if (least > enough) return least;
-  const auto played = play_talk(point.schedule, times, talk, grid.ways, shape.hop_bytes, point.overlap_p2p);
+  const auto played = play_talk(point.schedule, times, talk, grid.ways, shape.hop_bytes, point.overlap_p2p, enough);
   return played ? std::optional(std::max(least, *played)) : std::nullopt;
 }
 

@@ -51,10 +51,11 @@ const LinkSpeeds::Speeds& LinkSpeeds::of(std::uint64_t flows, int still) {
   return speeds_[place];
 }
 
-// Filling up: all speeds grow until a link is full; who is held up there stays, the others go on.
+// Filling up: all speeds grow until a link is full; who is held up there stays, the others go on. Who crosses no link that could be full is as
+// fast as alone.
 void LinkSpeeds::share(std::uint64_t flows, int still, Speeds& speeds) const {
   struct Link {
-    double left = 1, growing = 0;
+    double left = 1, growing = 0, asked = 0;
     int held = 0;
   };
   struct Party {
@@ -65,18 +66,28 @@ void LinkSpeeds::share(std::uint64_t flows, int still, Speeds& speeds) const {
   std::array<Party, Links::kMost + 1> parties;
   std::fill_n(links.begin(), links_.links, Link{});
   std::copy_n(alone_.of.begin(), ranks_ * Links::kFlows, speeds.of.begin());
+  int all = 0, growing = 0;
+  const auto add = [&](const Links::Traffic& traffic, double& speed) {
+    parties[at(all++)] = {&traffic, &speed};
+    for (const Links::Crossing& crossing : traffic.crosses) links[at(crossing.link)].asked += crossing.share;
+  };
+  for (; flows != 0; flows &= flows - 1) add(traffic(std::countr_zero(flows)), speeds.of[at(std::countr_zero(flows))]);
   speeds.still = 1;
-  int growing = 0;
-  for (; flows != 0; flows &= flows - 1) {
-    const int flow = std::countr_zero(flows);
-    parties[at(growing++)] = {&traffic(flow), &speeds.of[at(flow)]};
-  }
-  if (still != kNone) parties[at(growing++)] = {&links_.standing(still), &speeds.still};
-  for (int i = 0; i < growing; ++i)
-    for (const Links::Crossing& crossing : parties[at(i)].traffic->crosses) {
+  if (still != kNone) add(links_.standing(still), speeds.still);
+  for (int i = 0; i < all; ++i) {
+    const Party party = parties[at(i)];
+    const std::vector<Links::Crossing>& crosses = party.traffic->crosses;
+    const bool could = std::any_of(crosses.begin(), crosses.end(),
+                                   [&](const Links::Crossing& crossing) { return links[at(crossing.link)].asked > kFull; });
+    for (const Links::Crossing& crossing : crosses) {
       Link& link = links[at(crossing.link)];
-      link.growing += crossing.share * parties[at(i)].traffic->growth, link.held += crossing.own;
+      if (could)
+        link.growing += crossing.share * party.traffic->growth, link.held += crossing.own;
+      else
+        link.left -= crossing.share;
     }
+    if (could) parties[at(growing++)] = party;
+  }
   while (growing > 0) {
     double least = 1e300;
     int full = -1;  // none: as fast as alone

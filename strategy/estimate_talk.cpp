@@ -1,6 +1,8 @@
 #include "strategy/estimate_talk.h"
 
 #include <algorithm>
+#include <bit>
+#include <utility>
 
 #include "strategy/estimate_speeds.h"
 
@@ -18,7 +20,7 @@ enum class State { Stands, Waits, BeginHold, First, Free, Hold, Rest, Meets, Don
 class Talk {
  public:
   Talk(Schedule schedule, const PipelineTimes& times, const TalkTimes& talk, const Ways& ways, double bytes, bool overlap,
-       int microbatches)
+       int microbatches, const std::array<double, Ways::kMost>& rest, double enough)
       : t_(times),
         talk_(talk),
         ways_(ways),
@@ -26,6 +28,8 @@ class Talk {
         p_(times.ranks),
         bytes_(bytes),
         overlap_(overlap),
+        rest_(rest),
+        enough_(enough),
         speeds_(talk, ways, times.ranks) {
     std::fill_n(input_.begin(), cells(), kNever), std::fill_n(gradient_.begin(), cells(), kNever);
     for (int rank = 0; rank < p_; ++rank) {
@@ -34,11 +38,16 @@ class Talk {
     }
   }
 
+  // Seconds; more than enough: a lower bound.
   double run() {
+    arrival_.fill(kNever);
+    computes_.fill(1), talks_.fill(1);
+    moment_.flows = kNothing;
+    changed_ = (1U << p_) - 1;
     for (int rank = 0; rank < p_; ++rank) begin_next(rank);
-    while (step()) {
+    while (beyond_ <= 0 && step()) {
     }
-    return now_;
+    return std::max(now_, beyond_);
   }
   double period() const { return (marks_[0][1] - marks_[0][0] + marks_[1][1] - marks_[1][0]) / p_; }
 
@@ -63,38 +72,62 @@ class Talk {
 
   // ---- one moment to the next
   static bool busy(const Rank& r) { return r.state == State::First || r.state == State::Free || r.state == State::Rest; }
+  // Between two moments everything goes on as fast as it was, so what ends when is known until speeds change.
   bool step() {
-    const Moment moment = now_under_way();
-    if (moment != moment_) rates_ = &speeds_.at(moment), moment_ = moment;
-    double least = kNever;
-    std::array<double, Ways::kMost> left;
+    if (const Moment moment = now_under_way(); moment != moment_) change_speeds(moment);
+    for (; changed_ != 0; changed_ &= changed_ - 1) foresee(std::countr_zero(changed_));
+    double next = kNever;
+    for (int rank = 0; rank < p_; ++rank) next = std::min({next, phase_end_[at(rank)], said_end_[at(rank)]});
+    if (flowing_ > 0)
+      for (int stream = 0; stream < 2 * p_; ++stream) next = std::min(next, arrival_[at(stream)]);
+    if (next >= kNever) return false;
+    now_ = next, tiny_ = kTiny * (1 + now_);
+    std::uint32_t ready = 0;
     for (int rank = 0; rank < p_; ++rank) {
-      const Rank& r = ranks_[at(rank)];
-      if (r.backlog > 0)
-        least = std::min(least, (r.backlog > r.over_groups ? r.backlog - r.over_groups : r.backlog) / rates_->talks[at(rank)]);
-      left[at(rank)] = time_left(rank);
-      least = std::min(least, left[at(rank)]);
+      const bool ends = phase_end_[at(rank)] <= now_ + tiny_;
+      if (ends || said_end_[at(rank)] <= now_ + tiny_) catch_up(rank);
+      ready |= (ends ? 1U : 0U) << rank;
     }
     if (flowing_ > 0)
       for (int stream = 0; stream < 2 * p_; ++stream)
-        if (const Flow& flow = flows_[at(stream)]; flow.left > 0)
-          least = std::min(least, flow.left / rates_->flows[at(link_flow(stream))]);
-    if (least >= kNever) return false;
-    now_ += least;
-    for (int rank = 0; rank < p_; ++rank) {
-      Rank& r = ranks_[at(rank)];
-      if (busy(r)) r.done += least * rates_->computes[at(rank)];
-      if (r.backlog > 0) {
-        r.backlog -= least * rates_->talks[at(rank)];
-        if (r.backlog < kTiny) r.backlog = 0;
-        if (r.backlog < r.over_groups + kTiny) r.over_groups = r.backlog;
-      }
-      ready_[at(rank)] = left[at(rank)] - least <= kTiny;
-    }
-    if (flowing_ > 0) move_on(least);
-    for (int rank = 0; rank < p_; ++rank)
-      if (ready_[at(rank)]) go_on(rank);
+        if (arrival_[at(stream)] <= now_ + tiny_) ready |= arrive(stream);
+    for (; ready != 0; ready &= ready - 1) go_on(std::countr_zero(ready));
     return true;
+  }
+  void change_speeds(const Moment& moment) {
+    rates_ = &speeds_.at(moment), moment_ = moment;
+    for (int rank = 0; rank < p_; ++rank) {
+      const Rank& r = ranks_[at(rank)];
+      const bool slower = busy(r) && rates_->computes[at(rank)] != computes_[at(rank)];
+      if (slower || (r.backlog > 0 && rates_->talks[at(rank)] != talks_[at(rank)])) catch_up(rank);
+      computes_[at(rank)] = rates_->computes[at(rank)], talks_[at(rank)] = rates_->talks[at(rank)];
+    }
+    if (flowing_ > 0)
+      for (int stream = 0; stream < 2 * p_; ++stream) {
+        Flow& flow = flows_[at(stream)];
+        const double rate = rates_->flows[at(link_flow(stream))];
+        if (flow.left <= 0 || rate == flow.rate) continue;
+        flow.left = std::max(0.5 * kTiny, flow.left - (now_ - flow.since) * flow.rate);
+        flow.rate = rate, flow.since = now_, arrival_[at(stream)] = now_ + flow.left / rate;
+      }
+  }
+  // What a rank has done since the last time.
+  void catch_up(int rank) {
+    changed_ |= 1U << rank;
+    const double passed = now_ - std::exchange(since_[at(rank)], now_);
+    if (passed <= 0) return;
+    Rank& r = ranks_[at(rank)];
+    if (busy(r)) r.done += passed * computes_[at(rank)];
+    if (r.backlog <= 0) return;
+    r.backlog -= passed * talks_[at(rank)];
+    if (r.backlog < tiny_) r.backlog = 0;
+    if (r.backlog < r.over_groups + tiny_) r.over_groups = r.backlog;
+  }
+  void foresee(int rank) {
+    const Rank& r = ranks_[at(rank)];
+    phase_end_[at(rank)] = now_ + time_left(rank);
+    const double said = r.backlog > r.over_groups ? r.backlog - r.over_groups : r.backlog;
+    said_end_[at(rank)] = said > 0 ? now_ + said / talks_[at(rank)] : kNever;
   }
   Moment now_under_way() const {
     Moment moment;
@@ -112,40 +145,39 @@ class Talk {
     return Links::flow(rank, ranks_[at(rank)].backlog > ranks_[at(rank)].over_groups ? Links::Shards : Links::Replicas);
   }
   static int link_flow(int stream) { return Links::flow(stream / 2, stream % 2 == 1 ? Links::Gradient : Links::Output); }
-  void move_on(double seconds) {
-    for (int stream = 0; stream < 2 * p_; ++stream) {
-      Flow& flow = flows_[at(stream)];
-      if (flow.left <= 0) continue;
-      flow.left -= seconds * rates_->flows[at(link_flow(stream))];
-      if (flow.left <= kTiny) arrive(stream);
-    }
-  }
   const Ways::Way& way_of(int stream) const { return (stream % 2 == 1 ? ways_.gradient : ways_.output)[at(stream / 2)]; }
   int receiver(int stream) const { return (stream / 2 + (stream % 2 == 1 ? p_ - 1 : 1)) % p_; }
   void start(int stream) {
     Flow& flow = flows_[at(stream)];
     const Ways::Way& way = way_of(stream);
     flow.left = std::max(way.latency + way.per_byte * bytes_, 2 * kTiny);
-    ++flowing_;
+    flow.rate = 0, flow.since = now_, ++flowing_;
+    moment_.flows = kNothing;  // somebody else's flow may have gone at another speed
   }
-  void arrive(int stream) {
+  // The ranks that it lets go on, a bit each.
+  std::uint32_t arrive(int stream) {
     Flow& flow = flows_[at(stream)];
     const int what = queue_[at(stream * order_.count() + flow.sent++)], rank = stream / 2, to = receiver(stream);
     const bool backward = stream % 2 == 1;
     const int chunk = what / order_.microbatches + (backward ? (rank == 0 ? -1 : 0) : (to == 0 ? 1 : 0));
     const int microbatch = what % order_.microbatches;
-    flow.left = 0, --flowing_;
+    flow.left = 0, arrival_[at(stream)] = kNever, --flowing_;
     (backward ? gradient_ : input_)[cell(to, chunk, microbatch)] = now_;
+    std::uint32_t ready = 0;
     Rank& other = ranks_[at(to)];
     if (other.state == State::Waits && other.until >= kNever && other.op.backward == backward && other.op.chunk == chunk &&
         other.op.microbatch == microbatch)
-      other.until = now_, ready_[at(to)] = true;
-    if (Rank& own = ranks_[at(rank)]; own.state == State::Stands) own.until = now_, ready_[at(rank)] = true;
+      catch_up(to), other.until = now_, ready |= 1U << to;
+    if (Rank& own = ranks_[at(rank)]; own.state == State::Stands) {
+      catch_up(rank), own.until = now_, ready |= 1U << rank;
+      did(rank, way_of(stream).latency + way_of(stream).per_byte * bytes_);
+    }
     if (flow.sent < flow.made) start(stream);
+    return ready;
   }
   double time_left(int rank) const {
     const Rank& r = ranks_[at(rank)];
-    const double talks = rates_->talks[at(rank)], computes = rates_->computes[at(rank)];
+    const double talks = talks_[at(rank)], computes = computes_[at(rank)];
     switch (r.state) {
       case State::Stands:
       case State::Waits: return r.until >= kNever ? kNever : std::max(0.0, r.until - now_);
@@ -175,24 +207,24 @@ class Talk {
           r.state = State::BeginHold;
           break;
         case State::BeginHold:
-          if (r.step.begin_hold >= 0 && r.backlog > r.step.begin_hold + kTiny) return;
+          if (r.step.begin_hold >= 0 && r.backlog > r.step.begin_hold + tiny_) return;
           r.state = State::First;
           break;
         case State::First:
-          if (r.done < r.step.said_at - kTiny) return;
+          if (r.done < r.step.said_at - tiny_) return;
           say(r, r.step.said);
           r.state = r.step.hold >= 0 ? State::Free : State::Rest;
           break;
         case State::Free:
-          if (r.done < r.step.free - kTiny) return;
+          if (r.done < r.step.free - tiny_) return;
           r.state = State::Hold;
           break;
         case State::Hold:
-          if (r.backlog > r.step.hold + kTiny) return;
+          if (r.backlog > r.step.hold + tiny_) return;
           r.state = State::Rest;
           break;
         case State::Rest:
-          if (r.done < r.step.compute - kTiny) return;
+          if (r.done < r.step.compute - tiny_) return;
           return end(rank);
         case State::Meets:
         case State::Done: return;
@@ -233,6 +265,7 @@ class Talk {
     }
     note(rank);
     ++r.position;
+    did(rank, r.step.compute);
     const bool sends = send(rank, r.op);
     r.working = false;
     if (sends && !overlap_) {
@@ -240,6 +273,10 @@ class Talk {
       return;
     }
     begin_next(rank);
+  }
+  void did(int rank, double seconds) {
+    rest_[at(rank)] -= seconds;
+    if (now_ + rest_[at(rank)] > enough_) beyond_ = now_ + rest_[at(rank)];
   }
   bool send(int rank, const PlayOrder::Op& op) {
     if (order_.kind(rank, op.chunk) == (op.backward ? 0 : 2)) return false;
@@ -269,6 +306,7 @@ class Talk {
       r.state = State::Meets;
       Rank& other = ranks_[at(rank == 0 ? p_ - 1 : 0)];
       if (other.state != State::Meets) return;
+      catch_up(rank == 0 ? p_ - 1 : 0);
       for (Rank* both : {&r, &other}) both->state = State::Rest, both->step = {.compute = talk_.tied}, both->done = 0;
       return;
     } else if (part == 2 && what.sums_after_tied > 0) {
@@ -294,7 +332,8 @@ class Talk {
   }
 
   static constexpr int kParts = 6;
-  static constexpr double kTiny = 1e-12, kLeastLeft = 0.02;  // of the compute units, as on the simulator
+  static constexpr double kTiny = 1e-12;
+  static constexpr std::uint64_t kNothing = ~std::uint64_t{0};  // as a moment's flows: none that there is
   const PipelineTimes& t_;
   const TalkTimes& talk_;
   const Ways& ways_;
@@ -302,115 +341,54 @@ class Talk {
   int p_;
   double bytes_;
   bool overlap_;
+  std::array<double, Ways::kMost> rest_;  // [rank] what it has still before it, at least
+  double enough_, beyond_ = 0;            // beyond: a lower bound that is more than enough
   PlaySpeeds speeds_;
   Moment moment_ = {};
   const Rates* rates_ = &speeds_.at({});
   double now_ = 0;
   std::array<std::array<double, 2>, 2> marks_ = {};  // [forward, backward]: of micro-batch p and 2 p
   std::array<Rank, Ways::kMost> ranks_ = {};
-  std::array<bool, Ways::kMost> ready_ = {};
+  // [rank] how fast, since when it has been so; when the phase of its step and what it says end.
+  std::array<double, Ways::kMost> computes_, talks_, since_ = {}, phase_end_, said_end_;
+  std::uint32_t changed_ = 0;  // ranks, a bit each
+  double tiny_ = kTiny;
   struct Flow {
-    double left = 0;
+    double left = 0, rate = 0, since = 0;
     int made = 0, sent = 0;
   };
   std::array<Flow, 2 * Ways::kMost> flows_ = {};  // [rank][outputs, gradients]
+  std::array<double, 2 * Ways::kMost> arrival_;   // [flow]
   int flowing_ = 0;
   std::array<int, 2 * kMostCells> queue_;  // [flow]: what it sends, in turn
   std::array<double, kMostCells> input_, gradient_;
 };
 
-}  // namespace
-
-namespace {
-
-// Seconds of one link of all that flows of a chunk say in `m` micro-batches: over shards, to other replicas, of tensor collectives.
-std::array<double, 3> said_in_all(const TalkOfChunk& of, double m) {
-  std::array<double, 3> all = {of.gathers + of.early_gathers, 0, 0};
-  const auto say = [&](const TalkStep& step, double times, double more) {
-    const double said = times * (step.ahead + step.before + step.said + step.after) + more;
-    all[0] += (1 - step.over_groups) * said + times * step.still[Links::OfShards];
-    all[1] += step.over_groups * said + times * step.still[Links::OfReplicas];
-    all[2] += times * step.still[Links::Tensor];
-  };
-  say(of.forward, m, 0), say(of.backward, m - 1, 0), say(of.last_backward, 1, of.sums + of.sums_after_tied);
-  return all;
+// A micro-batch takes no less in the middle of a run.
+double least_period(Schedule schedule, const PipelineTimes& times, const TalkTimes& talk) {
+  if (schedule == Schedule::GPipe) return talk.of[2].forward.compute + talk.of[0].backward.compute;
+  double all = talk.of[2].forward.compute + talk.of[2].backward.compute;
+  if (times.chunks > 1) all += (times.chunks - 1) * (talk.of[1].forward.compute + talk.of[1].backward.compute);
+  const bool thinner = times.ranks - 1 <= times.fewer;
+  return all - (thinner ? times.chunks * (times.forward_less + times.backward_less) : 0);
 }
 
 }  // namespace
-
-namespace {
-
-// Seconds that a rank takes at least from its last backward on, when it begins the end of the run.
-double end_of(const TalkTimes& talk, const PlayOrder& order, int rank) {
-  double all = talk.of[at(order.kind(rank, 0))].last_backward.after + std::max(0.0, talk.tied);
-  for (int chunk = 0; chunk < order.chunks; ++chunk) {
-    const TalkOfChunk& of = talk.of[at(order.kind(rank, chunk))];
-    all += of.sums + of.one_update;
-    if (chunk + 1 == order.chunks) all += std::max(of.gathers, of.update - of.one_update);
-  }
-  return all;
-}
-
-// Of the first rank, until its first forward is not held up any more.
-double begin_of(const TalkOfChunk& first) {
-  const TalkStep& step = first.forward;
-  const double gathered = step.begin_hold < 0 ? 0 : step.ahead + step.before - step.begin_hold;
-  return std::max({0.0, gathered, first.early_gathers - step.compute * (1 - first.early_share)});
-}
-
-}  // namespace
-
-double least_talk(Schedule schedule, const PipelineTimes& times, const TalkTimes& talk, const Ways& ways, double bytes,
-                  bool overlap) {
-  const PlayOrder order{schedule, times.ranks, times.chunks, 1};
-  const int p = times.ranks;
-  const double m = times.microbatches;
-  double least = 0, down = 0, up = 0;  // a micro-batch's way to a rank, and from it to the end
-  const double last_end = end_of(talk, order, 0);
-  std::array<double, Links::kLinks> loads = {};
-  const auto load = [&](const Links::Traffic& traffic, double seconds) {
-    for (const Links::Crossing& crossing : traffic.crosses)
-      if (crossing.own) loads[at(crossing.link)] += crossing.share * seconds;
-  };
-  std::array<std::array<double, 3>, 3> said;
-  for (std::size_t kind = 0; kind < said.size(); ++kind) said[kind] = said_in_all(talk.of[kind], m);
-  for (int rank = 0; rank < p; ++rank) {
-    const bool thinner = rank > 0 && rank <= times.fewer;
-    const double f_less = thinner ? times.forward_less : 0, b_less = thinner ? times.backward_less : 0;
-    const Ways::Way &out = ways.output[at(rank)], &back = ways.gradient[at(rank)];
-    const double outputs = times.chunks - (rank + 1 == p ? 1 : 0), gradients = times.chunks - (rank == 0 ? 1 : 0);
-    const double send = out.latency + out.per_byte * bytes, send_back = back.latency + back.per_byte * bytes;
-    double all = overlap ? 0 : m * (outputs * send + gradients * send_back) - (rank == 0 ? 0 : send_back), says = 0;
-    for (int chunk = 0; chunk < times.chunks; ++chunk) {
-      const std::size_t kind = at(order.kind(rank, chunk));
-      const TalkOfChunk& of = talk.of[kind];
-      all += m * (of.forward.compute - f_less) + (m - 1) * (of.backward.compute - b_less) + of.last_backward.compute - b_less;
-      says += said[kind][0] + said[kind][1];
-      load(talk.sums ? ways.links.sums[at(rank)] : ways.links.traffic[at(Links::flow(rank, Links::Shards))], said[kind][0]);
-      load(ways.links.traffic[at(Links::flow(rank, Links::Replicas))], said[kind][1]);
-      load(ways.links.tensors[at(rank)], said[kind][2]);
-    }
-    if (rank == 0) all += begin_of(talk.of[0]);
-    if (rank > 0) up += send_back;
-    least = std::max({least, says, down + all + up + last_end, down + all + end_of(talk, order, rank)});
-    const TalkOfChunk& first = talk.of[at(order.kind(rank, 0))];
-    down += first.forward.compute - f_less + send, up += first.last_backward.compute - b_less;
-    load(ways.links.traffic[at(Links::flow(rank, Links::Output))], outputs * m * out.per_byte * bytes);
-    load(ways.links.traffic[at(Links::flow(rank, Links::Gradient))], gradients * m * back.per_byte * bytes);
-  }
-  return std::max(least, *std::max_element(loads.begin(), loads.begin() + std::max(1, ways.links.links)));
-}
 
 std::optional<double> play_talk(Schedule schedule, const PipelineTimes& times, const TalkTimes& talk, const Ways& ways,
-                                double bytes, bool overlap) {
+                                double bytes, bool overlap, double enough) {
   constexpr int kRounds = 3;
   const int all = static_cast<int>(times.microbatches), p = times.ranks;
   if (schedule != Schedule::GPipe && schedule != Schedule::OneFOneB && schedule != Schedule::Interleaved) return {};
   const int few = std::min(all, times.chunks == 1 ? 2 * p + 2 : kRounds * p);
   if (p != ways.ranks || p * times.chunks * few > kMostCells || (times.chunks > 1 && all % p != 0)) return {};
-  Talk play(schedule, times, talk, ways, bytes, overlap, few);
+  PipelineTimes played = times;
+  played.microbatches = few;
+  const LeastTalk least = least_talk(schedule, played, talk, ways, bytes, overlap);
+  const double rest = (all - few) * least_period(schedule, times, talk);
+  Talk play(schedule, times, talk, ways, bytes, overlap, few, least.rest, enough - rest);
   const double seconds = play.run();
-  return few == all ? seconds : seconds + (all - few) * play.period();
+  return seconds > enough - rest ? seconds + rest : few == all ? seconds : seconds + (all - few) * play.period();
 }
 
 }  // namespace foreshard

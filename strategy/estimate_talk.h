@@ -43,12 +43,17 @@ struct TalkTimes {
   double tied = -1;   // sum of the first and the last rank's copy; negative: none
 };
 
-// What no play takes less than: all that the busiest rank computes behind and before a way through the others, and all that crosses a link.
-double least_talk(Schedule schedule, const PipelineTimes& times, const TalkTimes& talk, const Ways& ways, double bytes,
-                  bool overlap);
+// What no play takes less than: all that a rank computes, with what stands before and behind that; all that it says; all that crosses a link.
+struct LeastTalk {
+  double time = 0;
+  std::array<double, Ways::kMost> rest = {};  // [rank] from its first forward on
+};
+LeastTalk least_talk(Schedule schedule, const PipelineTimes& times, const TalkTimes& talk, const Ways& ways, double bytes,
+                     bool overlap);
 
-// Until all ranks are done. Empty: too many chunks, or a schedule that it does not know.
+// Until all ranks are done; if that is more than `enough`, perhaps a lower bound of it that is more, too. Empty: too many chunks, or a
+// schedule that it does not know.
 std::optional<double> play_talk(Schedule schedule, const PipelineTimes& times, const TalkTimes& talk, const Ways& ways,
-                                double bytes, bool overlap);
+                                double bytes, bool overlap, double enough = 1e300);
 
 }  // namespace foreshard

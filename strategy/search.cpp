@@ -146,9 +146,7 @@ class Searching {
     tally.filled.offer(std::move(filled));
   }
 
-  bool bounded() const {
-    return options_.prune && options_.objective != Objective::Memory && options_.objective != Objective::Pareto;
-  }
+  bool bounded() const { return foreshard::bounded(options_); }
 
   const BestFamilies& best_of(const Tally& tally, bool filled) const { return filled && apart_ ? tally.filled : tally.best; }
 
@@ -187,9 +185,8 @@ class Searching {
     const char* refused = !runner_ ? nullptr : named ? "its stages recompute alike" : refused_by(*runner_, point);
     if (refused) ++tally.pruned.framework, ++tally.refusals[refused];
     if (costs.shape) {
-      const bool exact = costs.best || !bounded() || options_.sample > 0;
-      const Enough enough =
-          exact ? Enough{} : enough_for(options_.objective, point, refused, screen_->capacity() * kMemorySlack, family, tally);
+      const double bytes = screen_->capacity() * kMemorySlack;
+      const Enough enough = costs.best ? Enough{} : enough_for(options_, point, refused, bytes, family, tally);
       kept.screened = costs.redone ? screen_->filled(point, *costs.shape, *costs.redone, *grid, enough)
                                    : screen_->at(point, *costs.shape, *grid, enough);
       if (costs.best && !screen_best(kept, *grid, tally)) return;

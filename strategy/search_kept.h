@@ -126,8 +126,9 @@ struct Tally {
   double without_memory_limit = kNever, without_framework = kNever;
 };
 
-// What need not be known exactly: a point that cannot be kept in its family, nor tell what a limit costs.
-Enough enough_for(Objective objective, const Point& point, bool refused, double bytes, const Family& family,
+bool bounded(const SearchOptions& options);  // what is slower than all that is kept is passed over
+// What need not be known exactly: a point that cannot be kept in its family, nor tell what a limit costs. Up to so many `bytes` it fits.
+Enough enough_for(const SearchOptions& options, const Point& point, bool refused, double bytes, const Family& family,
                   const Tally& tally);
 
 void add_up(const Tally& tally, SearchResult& result);  // counts, and what was passed over

@@ -81,10 +81,15 @@ std::vector<Family> merged_bins(const std::vector<Tally>& tallies) {
   return thin;
 }
 
-Enough enough_for(Objective objective, const Point& point, bool refused, double bytes, const Family& family,
+bool bounded(const SearchOptions& options) {
+  return options.prune && options.objective != Objective::Memory && options.objective != Objective::Pareto;
+}
+
+Enough enough_for(const SearchOptions& options, const Point& point, bool refused, double bytes, const Family& family,
                   const Tally& tally) {
+  if (!bounded(options) || options.sample > 0) return {};
   const auto place = family.last(point.zero);
-  const double kept = place == family.variants.end() ? kNever : place->score, each = score(objective, point, 1, 0);
+  const double kept = place == family.variants.end() ? kNever : place->score, each = score(options.objective, point, 1, 0);
   return {.bytes = bytes,
           .fits = (refused ? tally.without_framework : kept) / each,
           .over = (refused ? 0 : tally.without_memory_limit) / each};
