@@ -77,7 +77,7 @@ HybridJob hybrid_job(const Model& model, const Cluster& cluster, const Strategy&
     const auto tensor = static_cast<int>(divisor);
     if (max_tp > 0 && tensor > max_tp) break;
     TensorDegree degree{.degree = tensor,
-                        .layers = layer_chain(model, cluster, plain(strategy, tensor), layers, Hops::Free, profile)};
+                        .layers = layer_chain(model, cluster, plain(strategy, tensor), layers, profile)};
     if (degree.layers.empty()) continue;
     degree.inside = node / tensor;
     degree.near = sum_bandwidth(cluster, strategy, tensor, degree.inside);

@@ -168,7 +168,7 @@ std::variant<Lowered, Infeasible> lower(const Model& model, const Cluster& clust
   if (s.layer_split == "auto") {
     const auto counted = std::count_if(lowering.graph.layers.begin(), lowering.graph.layers.end(),
                                        [](const auto& layer) { return layer.counted; });
-    lowering.strategy.layer_split = balanced_split(model, cluster, s, static_cast<int>(counted));
+    lowering.strategy.layer_split = balanced_split(model, cluster, s, static_cast<int>(counted), options.profile);
   }
   auto layout = stage_layout(lowering.graph, s.pp * s.virtual_stages, s.layer_split);
   if (auto* refused = std::get_if<Infeasible>(&layout)) return *refused;

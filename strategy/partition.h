@@ -45,11 +45,14 @@ double gpipe_cost(const std::vector<ChainLayer>& chain, const std::vector<ChainS
 struct StagePlace {
   double slowdown = 1;      // of its computes
   double capacity = 1e300;  // bytes
+  // To the next place: seconds of a transfer before its first byte, and of each. It occupies the way there.
+  double hop = 0, hop_per_byte = 0;
   bool operator==(const StagePlace&) const = default;
 };
 
-// One stage per place, 1F1B with m micro-batches: place r of p keeps min(m, p - r) of them. The slowest stage as fast as possible
-// (its steady state), with every stage inside the memory of its place. Exact: O(places layers^2). Empty: no partition fits.
+// One stage per place, 1F1B with m micro-batches: place r of p keeps min(m, p - r) of them. The slowest stage or transfer as fast as
+// possible (its steady state), with every stage inside the memory of its place. Exact: O(places layers^2). Empty: no partition
+// fits.
 ChainPartition partition_pipeline(const std::vector<ChainLayer>& chain, const std::vector<StagePlace>& places,
                                   int microbatches);
 

@@ -31,7 +31,8 @@ ChainPartition partition_pipeline(const std::vector<ChainLayer>& chain, const st
         bytes += layer.states + flight * layer.kept;
         if (bytes > place.capacity || time >= slowest[at(r)][at(n)]) break;
         const double before = r == 0 ? (first == 0 ? 0.0 : kNever) : slowest[at(r - 1)][at(first)];
-        const double cost = std::max(time, before);
+        const double hop = r == 0 ? 0.0 : places[at(r - 1)].hop + places[at(r - 1)].hop_per_byte * chain[at(first - 1)].output;
+        const double cost = std::max({time, hop, before});
         if (cost < slowest[at(r)][at(n)]) slowest[at(r)][at(n)] = cost, cut[at(r)][at(n)] = first;
       }
     }

@@ -433,7 +433,7 @@ class Searching {
   int most_ = options_.shortlist, wanted_ = options_.refine;  // kept by screening, refined
   std::optional<Screen> screen_ = {};
   std::optional<SearchCosts> costs_ = {};  // with a screen
-  mutable SearchSplits splits_{model_, cluster_};
+  mutable SearchSplits splits_{model_, cluster_, options_.profile};
   mutable std::mutex untold_mutex_ = {};
   mutable std::vector<Candidate> untold_ = {};  // refined by any thread, for the calling thread to tell
 };

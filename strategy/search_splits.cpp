@@ -15,7 +15,7 @@ std::string SearchSplits::of(const Strategy& strategy, const Point& p) {
   std::call_once(split->once, [&] {
     const auto resolved = resolve(model_, cluster_, strategy);
     if (const auto* s = std::get_if<Strategy>(&resolved))
-      split->text = balanced_split(model_, cluster_, *s, split_layers(model_));
+      split->text = balanced_split(model_, cluster_, *s, split_layers(model_), profile_);
     if (split->text.empty()) split->text = "auto";
   });
   return split->text;

@@ -14,8 +14,9 @@ namespace foreshard {
 
 class SearchSplits {
  public:
-  // Both must outlive it.
-  SearchSplits(const Model& model, const Cluster& cluster) : model_(model), cluster_(cluster) {}
+  // All must outlive it.
+  SearchSplits(const Model& model, const Cluster& cluster, const MachineProfile* profile)
+      : model_(model), cluster_(cluster), profile_(profile) {}
 
   // As `--layer-split auto` would find for `strategy`, which is `point`; "auto" where it cannot be. Any thread.
   std::string of(const Strategy& strategy, const Point& point);
@@ -28,6 +29,7 @@ class SearchSplits {
   };
   const Model& model_;
   const Cluster& cluster_;
+  const MachineProfile* profile_ = nullptr;
   std::mutex mutex_ = {};
   std::map<Key, Split> splits_ = {};
 };

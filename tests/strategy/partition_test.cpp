@@ -114,9 +114,11 @@ TEST(Partition, PipelineEqualsBruteForceOnUnequalPlaces) {
   for (int trial = 0; trial < 1000; ++trial) {
     const int layers = 2 + trial % 7, stages = 1 + trial % 4, m = 1 + trial % 5;
     std::vector<ChainLayer> chain(static_cast<std::size_t>(layers));
-    for (ChainLayer& layer : chain) layer = {number(random), number(random), 0, 0, number(random), number(random)};
+    for (ChainLayer& layer : chain) layer = {number(random), number(random), 0, number(random), number(random), number(random)};
     std::vector<StagePlace> places(static_cast<std::size_t>(stages));
-    for (StagePlace& place : places) place = {number(random), (trial % 3 == 0 ? 5 : 20) * number(random)};
+    for (StagePlace& place : places)
+      place = {number(random), (trial % 3 == 0 ? 5 : 20) * number(random), number(random),
+               trial % 2 == 0 ? 0 : 3 * number(random)};
     double best = 1e300;
     const auto cut = [&](auto&& self, int stage, int first, double slowest) -> void {
       if (stage == stages) {
@@ -129,7 +131,8 @@ TEST(Partition, PipelineEqualsBruteForceOnUnequalPlaces) {
         const ChainLayer& layer = chain[static_cast<std::size_t>(last)];
         time += (layer.forward + layer.backward) * place.slowdown;
         bytes += layer.states + std::min(m, stages - stage) * layer.kept;
-        if (bytes <= place.capacity) self(self, stage + 1, last + 1, std::max(slowest, time));
+        const double hop = stage + 1 < stages ? place.hop + place.hop_per_byte * layer.output : 0;
+        if (bytes <= place.capacity) self(self, stage + 1, last + 1, std::max({slowest, time, hop}));
       }
     };
     cut(cut, 0, 0, 0);
