@@ -37,6 +37,7 @@ LearningScore score_of(const std::vector<const LearningRow*>& rows, const Which&
     if (by.low > 0) widths.push_back(std::log(by.high / by.low));
   }
   score.median = quantile(errors, 0.5);
+  for (const double error : errors) score.mean += error / static_cast<double>(errors.size());
   score.regret = validate(std::move(scored), {}).regret;
   if (score.learned > 0) score.coverage90 = inside / static_cast<double>(score.learned);
   score.width = quantile(widths, 0.5);
@@ -57,6 +58,7 @@ std::string share(double value) { return fmt::format("{:.1f}", 100.0 * value); }
 
 std::vector<std::string> line_of(const LearningCell& cell) {
   const auto median = [](const LearningScore& s) { return s.learned > 0 ? share(s.median) : std::string("–"); };
+  const auto mean = [](const LearningScore& s) { return s.learned > 0 ? share(s.mean) : std::string("–"); };
   const auto regret = [&](const LearningScore& s) {
     return cell.sweeps > 0 && s.learned > 0 ? fmt::format("{:.2f}", 100.0 * s.regret) : std::string("–");
   };
@@ -66,6 +68,9 @@ std::vector<std::string> line_of(const LearningCell& cell) {
           median(cell.plain),
           median(cell.sweep_out),
           median(cell.model_out),
+          mean(cell.plain),
+          mean(cell.sweep_out),
+          mean(cell.model_out),
           std::to_string(cell.sweeps),
           regret(cell.plain),
           regret(cell.sweep_out),
@@ -75,8 +80,9 @@ std::vector<std::string> line_of(const LearningCell& cell) {
 }
 
 const std::vector<std::string>& heads() {
-  static const std::vector<std::string> list = {"source",   "rows",      "median %",  "sweep out",     "model out", "sweeps",
-                                                "regret %", "sweep out", "model out", "in interval %", "model out"};
+  static const std::vector<std::string> list = {"source",    "rows",      "median %",      "sweep out", "model out",
+                                                "mean %",    "sweep out", "model out",     "sweeps",    "regret %",
+                                                "sweep out", "model out", "in interval %", "model out"};
   return list;
 }
 
@@ -122,7 +128,7 @@ std::string learning_json(const std::vector<LearningCell>& cells) {
       json.field("source", cell.source);
     json.field("rows", cell.rows).field("sweeps", cell.sweeps);
     const auto add = [&](const char* name, const LearningScore& s) {
-      json.key(name).begin_object().field("learned", s.learned).field("median", s.median);
+      json.key(name).begin_object().field("learned", s.learned).field("median", s.median).field("mean", s.mean);
       if (cell.sweeps > 0) json.field("regret", s.regret);
       json.field("coverage90", s.coverage90).field("interval_width", s.width).end_object();
     };

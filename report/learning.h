@@ -21,11 +21,11 @@ struct LearningRow {
 };
 
 struct LearningScore {
-  int learned = 0;        // rows with anything to learn from; the others keep their prediction
-  double median = 0;      // of |error|, all rows
-  double regret = 0;      // mean over sweeps, as Validation::regret
-  double coverage90 = 0;  // of the learned rows
-  double width = 0;       // median, of their intervals, ln(high / low)
+  int learned = 0;              // rows with anything to learn from; the others keep their prediction
+  double median = 0, mean = 0;  // of |error|, all rows
+  double regret = 0;            // mean over sweeps, as Validation::regret
+  double coverage90 = 0;        // of the learned rows
+  double width = 0;             // median, of their intervals, ln(high / low)
   bool operator==(const LearningScore&) const = default;
 };
 struct LearningCell {

@@ -32,6 +32,7 @@ TEST(Learning, ScoresAreThoseOfThePredictions) {
   EXPECT_EQ(cells[0].sweeps, 1);
   EXPECT_NEAR(cells[0].plain.median, 0.2, 1e-12);
   EXPECT_NEAR(cells[0].plain.regret, 0.2, 1e-12);
+  EXPECT_NEAR(cells[0].plain.mean, (0.2 + 0.25 + 0.1) / 3, 1e-12);
   EXPECT_NEAR(cells[0].sweep_out.median, 0.02, 1e-12);
   EXPECT_NEAR(cells[0].sweep_out.regret, 0, 1e-12);
   EXPECT_NEAR(cells[0].sweep_out.coverage90, 2 / 3.0, 1e-12);
@@ -49,7 +50,8 @@ TEST(Learning, SourcesThenAll) {
   const JsonReader json = JsonReader::parse(learning_json(cells), "out");
   EXPECT_TRUE(json.at(std::size_t{2}).at("source").is_null());
   EXPECT_FALSE(json.at(std::size_t{0}).at("without").has("regret"));  // no sweep of three
-  EXPECT_NE(learning_markdown(cells).find("| a | 1 | 20.0 | 0.0 | 0.0 | 0 | – | – | – | 100.0 | 100.0 |"), std::string::npos)
+  EXPECT_NE(learning_markdown(cells).find("| a | 1 | 20.0 | 0.0 | 0.0 | 20.0 | 0.0 | 0.0 | 0 | – | – | – | 100.0 | 100.0 |"),
+            std::string::npos)
       << learning_markdown(cells);
 }
 
