@@ -1,0 +1,109 @@
+// The play of ranks whose streams wait for each other: beside the schedule's recurrence, and by hand.
+#include "strategy/estimate_streams.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "strategy/schedule.h"
+
+namespace foreshard {
+
+namespace {
+
+struct Case {
+  Schedule schedule = Schedule::OneFOneB;
+  PipelineTimes times = {};
+  StreamTimes streams = {};
+};
+
+Case random_case(std::mt19937& random, int rounds) {
+  std::uniform_real_distribution<double> seconds(0.5, 2);
+  Case c;
+  c.times.ranks = std::uniform_int_distribution<int>(2, 5)(random);
+  const int schedule = std::uniform_int_distribution<int>(0, 2)(random);
+  c.schedule = schedule == 0 ? Schedule::GPipe : schedule == 1 ? Schedule::OneFOneB : Schedule::Interleaved;
+  if (schedule == 2) c.times.chunks = std::uniform_int_distribution<int>(2, 4)(random);
+  c.times.microbatches = c.times.ranks * rounds;
+  for (ChunkStreams& of : c.streams.of)
+    of.forward = seconds(random), of.backward = seconds(random), of.redone = 1, of.redo = 0.3;
+  for (double& fewer : c.streams.fewer) fewer = std::uniform_int_distribution<int>(0, 1)(random);
+  return c;
+}
+
+double recurrence(const Case& c) {
+  const int p = c.times.ranks, v = c.times.chunks;
+  ScheduleTimes<double> times{.in_turn = true};
+  for (int stage = 0; stage < p * v; ++stage) {
+    const ChunkStreams& of = c.streams.of[stage == 0 ? 0 : stage + 1 == p * v ? 2 : 1];
+    times.forward.push_back(of.forward);
+    times.input_grad.push_back(of.backward - of.redo * c.streams.fewer[static_cast<std::size_t>(stage % p)]);
+    times.weight_grad.push_back(0), times.hops.push_back(0);
+  }
+  const auto lists = schedule_entry(c.schedule).lists({.p = p, .m = static_cast<int>(c.times.microbatches), .v = v});
+  return evaluate(lists, times)->end[0].back();
+}
+
+// Two ranks of one layer each, forward 1, backward 2.
+Case two_ranks(int microbatches) {
+  Case c;
+  c.times.ranks = 2, c.times.microbatches = microbatches;
+  for (ChunkStreams& of : c.streams.of) of = {.forward = 1, .backward = 2, .head = 0.5};
+  return c;
+}
+
+}  // namespace
+
+// Up to three rounds of the ranks every action is played, whichever ranks redo less: 300 random pipelines, seed 5.
+TEST(PlayStreams, WithoutTalkItIsTheRecurrence) {
+  std::mt19937 random(5);
+  for (int i = 0; i < 300; ++i) {
+    const Case c = random_case(random, 1 + i % 3);
+    const auto played = play_streams(c.schedule, c.times, c.streams, true);
+    ASSERT_TRUE(played.has_value());
+    EXPECT_NEAR(*played, recurrence(c), 1e-9) << i;
+  }
+}
+
+// A reduction takes 3. A chunk of one layer has one place, so a weight gradient, 0.5 into a backward, waits for the last reduction:
+//   rank 1   F 1-2  B 2-4           F 4-5  B 5-5.5, 7-8.5       F 8.5-9.5  B 9.5-10, 11.5-13
+//            reductions 4-7, 8.5-11.5
+//   rank 0   F 0-1  F 1-2  B 4-6    F 6-7  B 8.5-9, 9-10.5                 B 13-13.5, 13.5-15
+//            reductions 6-9, 10.5-13.5
+// A layer more makes the second place count: rank 1 ends at 10 as without reductions when they take no longer than 0.1.
+TEST(PlayStreams, AWeightGradientWaitsForItsPlace) {
+  Case c = two_ranks(3);
+  c.streams.reduce_places = 2;
+  EXPECT_NEAR(*play_streams(c.schedule, c.times, c.streams, true), 12, 1e-9);
+  for (ChunkStreams& of : c.streams.of) of.scatter = 3;
+  EXPECT_NEAR(*play_streams(c.schedule, c.times, c.streams, true), 15, 1e-9);
+  for (ChunkStreams& of : c.streams.of) of.scatter = 0.1, of.layers = 2;
+  EXPECT_NEAR(*play_streams(c.schedule, c.times, c.streams, true), 12, 1e-9);
+}
+
+// Gathers take 1: rank 0's first forward waits for one, rank 1 has its own by then; the weights of the backward are gathered when the
+// forward has given their place back: 0-1, F 1-2, rank 1 F 2-3, gather 3-4, B 4-6, rank 0 B 6-8.
+TEST(PlayStreams, AForwardWaitsForItsGather) {
+  Case c = two_ranks(1);
+  for (ChunkStreams& of : c.streams.of) of.gather = 1, of.scatter = 1;
+  EXPECT_NEAR(*play_streams(c.schedule, c.times, c.streams, true), 8, 1e-9);
+}
+
+// While 1 second of reductions is under way computes run at half speed, they at a quarter: 2 seconds, and then 1 of the forward's 2.
+//   rank 1   F 1-2  B 2-4  F 4-6, beside a reduction 4-8, at half speed
+TEST(PlayStreams, WhatIsSaidSlowsComputes) {
+  Case c = two_ranks(2);
+  for (ChunkStreams& of : c.streams.of) of.scatter = 1, of.compute_speed = {0.5, 0.5}, of.talk_speed = {0.25, 0.25};
+  // Rank 1: the forward takes 2, the head of the backward 1 (6-7), then 0.25 of a reduction is left and nothing computes beside it: 7.25;
+  // 1.5 of backward: 8.75. Rank 0: B 4-6, reduction from 6, alone until 7; B of the second at 8.75-10.75.
+  EXPECT_NEAR(*play_streams(c.schedule, c.times, c.streams, true), 10.75, 1e-9);
+}
+
+// A play that would take too long is left to the closed form.
+TEST(PlayStreams, LongOnesAreNotPlayed) {
+  Case c = two_ranks(64);
+  c.schedule = Schedule::Interleaved, c.times.chunks = 128;
+  EXPECT_FALSE(play_streams(c.schedule, c.times, c.streams, true).has_value());
+}
+
+}  // namespace foreshard
