@@ -92,6 +92,8 @@ ShapeCosts partly_redone(const ShapeCosts& none, const ShapeCosts& full, double 
   mix(mixed.backward, full.backward);
   mix(mixed.communication, full.communication);
   mixed.head += redone[Middle] / layers * (full.head - none.head);
+  mixed.redone = redone, mixed.redo = full.backward.layer - none.backward.layer;
+  mixed.redone_head = full.head, mixed.kept_head = none.head;
   mix(mixed.activations, full.activations);
   larger(mixed.scratch, full.scratch);
   return mixed;
@@ -224,7 +226,7 @@ Screened Screen::filled(const Point& point, const ShapeCosts& none, const ShapeC
   const bool chunks = point.virtual_stages > 1;
   const double outside = grid.framework, freed = none.activations.layer - full.activations.layer;
   std::array<double, 4> redone = {};
-  std::array<double, Ways::kMost> fewer = {};  // [rank] than `redone` says
+  Fewer fewer = {};
   const int thin = chunks || all[Middle] <= 1 ? 0 : thinner(point);
   double most = 0, middles = 0, thin_middles = 0, all_fewer = 0;
   for (int rank = 0; rank < point.pp; ++rank) {
@@ -262,10 +264,11 @@ Screened Screen::filled(const Point& point, const ShapeCosts& none, const ShapeC
   const double fewest = differ ? std::max(0.0, *std::max_element(fewer.begin(), fewer.end())) * each : 0;
   const double chunks_in_all = m * point.virtual_stages, sooner_at_most = (chunks_in_all + point.pp) * fewest;
   const double limit = enough.of(most) + sooner_at_most;
-  Screened screened = at(point, mixed, grid, {.fits = limit, .over = limit});
-  screened.peak = most;
+  const Timed found = timed(point, mixed, grid, most, {.fits = limit, .over = limit, .played = enough.played}, fewer);
+  Screened screened{.time = found.time, .bound = found.bound, .peak = most};
   if (!differ) return screened;
   screened.bound -= chunks_in_all * fewest;
+  if (found.played) return screened;
   screened.time -= screened.time > limit ? sooner_at_most : sooner(point, mixed, grid, each, fewer, chunks ? all_fewer : 0);
   return screened;
 }
@@ -370,6 +373,14 @@ static void stand_still(PipelineTimes& times) {
 }
 
 Screened Screen::at(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const Enough& enough) const {
+  const double m = static_cast<double>(base_.global_batch) / static_cast<double>(point.micro_batch * point.dp);
+  const double peak = memory(point, shape, grid, m);
+  const Timed found = timed(point, shape, grid, peak, enough, {});
+  return {.time = found.time, .bound = found.bound, .peak = peak};
+}
+
+Screen::Timed Screen::timed(const Point& point, const ShapeCosts& shape, const GridCosts& grid, double peak,
+                            const Enough& enough, const Fewer& fewer) const {
   const Layers layers = layers_of(point);
   const double m = static_cast<double>(base_.global_batch) / static_cast<double>(point.micro_batch * point.dp);
   PipelineTimes times{.ranks = point.pp, .chunks = point.virtual_stages, .microbatches = m};
@@ -392,18 +403,22 @@ Screened Screen::at(const Point& point, const ShapeCosts& shape, const GridCosts
   times.forward_less = shape.forward.layer, times.backward_less = shape.backward.layer + shape.thinner_redo_less;
   const PipelineTimes moving = times;
   if (!point.overlap_p2p) stand_still(times);
-  // On a NIC that replicas share the ones can compute while the others send, however long all of them together take.
-  const double bound = pipeline_bound(grid.ways.ranks > 0 ? moving : times);
-  const double peak = memory(point, shape, grid, m);
-  if (const auto seconds = talked(point, shape, grid, moving, enough.of(peak)))
-    return {.time = *seconds, .bound = bound, .peak = peak};
+  // Without transfers: on a NIC that replicas share the ones can compute while the others send, and a gradient that does not overlap
+  // still leaves before the last weight gradient.
+  const double bound = pipeline_bound(moving);
+  if (const auto seconds = talked(point, shape, grid, moving, enough.of(peak))) return {.time = *seconds, .bound = bound};
   const PipelineTimes plain = times;
   if (point.zero >= 2 && point.dp * point.cp > 1) shard(point, shape, grid, layers, 1, times, 0);
   const bool crowded = grid.tensor_crowd > 1 || (point.zero >= 2 && grid.shards_crowd > 1);
   double more = crowded && point.pp > 1 ? shared(point, shape, grid, layers, plain, times) : 0;
   if (grid.ways.ranks == 0 && point.zero == 3 && point.pp > 1 && point.dp * point.cp > 1)
     more -= gathered_ahead(point, shape, grid, plain, times);
-  return {.time = finished(point, shape, grid, times) + more, .bound = bound, .peak = peak};
+  const double closed = finished(point, shape, grid, times) + more;
+  const bool worth_it = point.pp > 1 && grid.ways.ranks == 0 && peak <= capacity_ * kMemorySlack;
+  if (!worth_it || closed > std::min(enough.played, kFar * enough.of(peak))) return {.time = closed, .bound = bound};
+  const auto played = streamed(point, shape, grid, moving, fewer);
+  if (!played) return {.time = closed, .bound = bound};
+  return {.time = finished(point, shape, grid, times, played), .bound = bound, .played = true};
 }
 
 }  // namespace foreshard

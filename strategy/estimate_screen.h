@@ -59,6 +59,9 @@ struct ShapeCosts {                                          // of (tp, cp, stri
   PerStage activations = {};                                 // bytes of one micro-batch in flight
   PerStage scratch = {};                                     // bytes: everything else that is not model state
   double thinner_redo_less = 0;                              // seconds of backward, of stages that have a layer less
+  // Where only the first layers of a stage are redone: how many, by kind; what each adds to a backward; `head` of these and of the others.
+  std::array<double, 4> redone = {};
+  double redo = 0, redone_head = 0, kept_head = 0;
   double hop_bytes = 0;
 };
 
@@ -95,9 +98,9 @@ struct Screened {
 };
 
 // Beyond so many seconds nobody asks how long a point of at most so many bytes takes, or one of more: what is said of its time is then a lower
-// bound beyond them.
+// bound beyond them. What the closed form sees beyond `played` is not played where GPUs have NICs of their own.
 struct Enough {
-  double bytes = 1e300, fits = 1e300, over = 1e300;
+  double bytes = 1e300, fits = 1e300, over = 1e300, played = 1e300;
   double of(double peak) const { return peak <= bytes ? fits : over; }
 };
 
@@ -115,6 +118,8 @@ double beside(const GridCosts& grid, double time, double own, double talk);
 
 class Screen {
  public:
+  static constexpr double kMemorySlack = 1.05;  // its memory is this far off at most; refining decides exactly
+  static constexpr double kFar = 1.25;          // what the closed form sees so far behind another strategy is not played
   // `base` gives what points leave open. The model must be a transformer.
   Screen(const Model& model, const Cluster& cluster, const Strategy& base, const MachineProfile* profile = nullptr);
 
@@ -134,13 +139,24 @@ class Screen {
   int layers() const { return layers_; }
 
  private:
-  using Layers = std::array<double, 4>;  // by kind
+  using Layers = std::array<double, 4>;           // by kind
+  using Fewer = std::array<double, Ways::kMost>;  // [rank]: layers of a chunk that are redone, fewer than the shape says
   Layers layers_of(const Point& point) const;
   Ways ways(const Point& point) const;  // estimate_ways.cpp
   void shard(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const Layers& layers, double slower,
              PipelineTimes& times, double ahead = 0) const;
   double gathered_ahead(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const PipelineTimes& plain,
                         const PipelineTimes& times) const;
+  // Of what takes `peak` bytes; `played`: with `fewer`.
+  struct Timed {
+    double time = 0, bound = 0;
+    bool played = false;
+  };
+  Timed timed(const Point& point, const ShapeCosts& shape, const GridCosts& grid, double peak, const Enough& enough,
+              const Fewer& fewer) const;
+  // estimate_chunks.cpp
+  std::optional<double> streamed(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const PipelineTimes& times,
+                                 const Fewer& fewer) const;
   // estimate_crowd.cpp
   double shared(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const Layers& layers,
                 const PipelineTimes& plain, const PipelineTimes& times) const;
@@ -157,7 +173,8 @@ class Screen {
   void wait_for_others(const Point& point, const GridCosts& grid, const PipelineTimes& times, const Tail& middle,
                        const Tail& last, Tail& first) const;
   double late_start(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const PipelineTimes& times) const;
-  double finished(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const PipelineTimes& times) const;
+  double finished(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const PipelineTimes& times,
+                  std::optional<double> played = {}) const;
   double sooner(const Point& point, const ShapeCosts& shape, const GridCosts& grid, double each,
                 const std::array<double, Ways::kMost>& fewer, double all_fewer) const;
   double memory(const Point& point, const ShapeCosts& shape, const GridCosts& grid, double microbatches) const;

@@ -19,7 +19,6 @@ namespace foreshard {
 
 namespace {
 
-constexpr double kMemorySlack = 1.05;     // the screen's memory is this far off at most; refining decides exactly
 constexpr std::size_t kPolished = 12;     // families whose variants are all refined
 constexpr std::size_t kLastMoment = 4;    // families that are refined after an interrupt
 constexpr int kLastPoints = 100'000;      // points that each thread screens after an interrupt, when none had been found before
@@ -43,10 +42,11 @@ class Searching {
   std::variant<SearchResult, Infeasible> run() {
     if (space_.grids.empty()) return empty_space("no degrees divide the GPUs, the layers, the heads and the global batch");
     if (costs_) in_parallel(costs_->jobs(), 0, 0.4, [&](std::size_t job, std::size_t) { costs_->measure(job); });
-    // Without a screen everything is refined.
-    if (!screen_) most_ = wanted_ = 1 << 16;
-    std::vector<Tally> tallies(static_cast<std::size_t>(threads_.count()),
-                               Tally(most_, kFilled, screen_ ? options_.sample : 0));
+    if (!screen_) most_ = wanted_ = 1 << 16;  // everything is refined
+    std::vector<Tally> scouts(static_cast<std::size_t>(threads_.count()), Tally(1, 1, 0, 0));
+    if (screen_ && bounded(options_) && options_.sample == 0) screen_all(scouts, 0.4);
+    const double far = Screen::kFar * best_seen_by(scouts);
+    std::vector<Tally> tallies(scouts.size(), Tally(most_, kFilled, screen_ ? options_.sample : 0, far));
     screen_all(tallies);
     if (stopped() && !found_) {
       finishing_ = true;
@@ -85,9 +85,9 @@ class Searching {
     bool best = false;  // of each layer what fills memory; `shape` is without any
   };
 
-  void screen_all(std::vector<Tally>& tallies) {
+  void screen_all(std::vector<Tally>& tallies, double from = 0.55) {
     const std::vector<std::size_t> grids = scattered(space_.grids.size());
-    in_parallel(grids.size(), 0.4, 0.3, [&](std::size_t i, std::size_t thread) { screen(grids[i], tallies[thread]); });
+    in_parallel(grids.size(), from, 0.15, [&](std::size_t i, std::size_t thread) { screen(grids[i], tallies[thread]); });
   }
 
   // After an interrupt: some of what has been measured, until something is found.
@@ -116,6 +116,7 @@ class Searching {
     Family family, filled;
     for_each_shape(space_, cluster_, start, [&](Point point) {
       const bool best = space_.best && point.recompute == RecomputeKind::Each;
+      if (best && apart_ && tally.scouts()) return;
       Point none = point;
       none.recompute = RecomputeKind::None;
       const ShapeCosts* costs = costs_ ? costs_->shape(best ? none : point) : nullptr;
@@ -141,26 +142,26 @@ class Searching {
         screen_rest(point, {&mixed}, grid, order, family, tally);
       }
     });
-    if (!family.variants.empty() || !filled.variants.empty()) found_ = true;
+    if (!tally.scouts() && !(family.variants.empty() && filled.variants.empty())) found_ = true;
     tally.best.offer(std::move(family));
     tally.filled.offer(std::move(filled));
   }
-
-  bool bounded() const { return foreshard::bounded(options_); }
 
   const BestFamilies& best_of(const Tally& tally, bool filled) const { return filled && apart_ ? tally.filled : tally.best; }
 
   // The loops that need nothing but arithmetic.
   void screen_rest(Point point, const Costs& costs, std::size_t grid, std::int64_t& order, Family& family, Tally& tally) const {
     bool hopeless = false;
-    if (bounded() && costs.shape) {
+    if (bounded(options_) && costs.shape) {
       point.zero_group = space_.zero_groups.empty() ? 0 : space_.zero_groups.front();
-      const double bound = screen_->at(point, *costs.shape, costs_->grid(grid, point), {.fits = 0, .over = 0}).bound;
+      const double bound =
+          screen_->at(point, *costs.shape, costs_->grid(grid, point), {.fits = 0, .over = 0, .played = 0}).bound;
       hopeless = score(options_.objective, point, bound, 0) > best_of(tally, costs.best).worst();
     }
     for (const std::int8_t zero : zeros_for(space_, point)) {
       point.zero = zero;
-      const std::vector<Overlap> overlaps = overlaps_for(space_, point);
+      std::vector<Overlap> overlaps = overlaps_for(space_, point);
+      if (tally.scouts()) overlaps = {overlaps.front()};
       for (const int group : zero_groups_for(space_, point)) {
         if (zero == 0 && group != 0 && space_.zero_groups.empty()) break;
         point.zero_group = group;
@@ -185,16 +186,17 @@ class Searching {
     const char* refused = !runner_ ? nullptr : named ? "its stages recompute alike" : refused_by(*runner_, point);
     if (refused) ++tally.pruned.framework, ++tally.refusals[refused];
     if (costs.shape) {
-      const double bytes = screen_->capacity() * kMemorySlack;
-      const Enough enough = costs.best ? Enough{} : enough_for(options_, point, refused, bytes, family, tally);
+      const double bytes = screen_->capacity() * Screen::kMemorySlack;
+      Enough enough = enough_for(options_, point, refused, bytes, family, tally);
+      if (costs.best) enough = {.played = enough.played};
       kept.screened = costs.redone ? screen_->filled(point, *costs.shape, *costs.redone, *grid, enough)
                                    : screen_->at(point, *costs.shape, *grid, enough);
-      if (costs.best && !screen_best(kept, *grid, tally)) return;
+      if (costs.best && !screen_best(kept, *grid, tally, enough.played)) return;
       ++tally.evaluated;
     }
     kept.time = kept.screened.time;
     kept.score = score(options_.objective, point, kept.time, kept.screened.peak);
-    const bool fits = !costs.shape || kept.screened.peak <= screen_->capacity() * kMemorySlack;
+    const bool fits = !costs.shape || kept.screened.peak <= screen_->capacity() * Screen::kMemorySlack;
     if (refused && fits) tally.without_framework = std::min(tally.without_framework, kept.score);
     if (refused) return;
     if (!fits) {
@@ -215,12 +217,12 @@ class Searching {
   }
 
   // False: passed over. Where everything fits for sure the best is to keep it, which is a point of its own.
-  bool screen_best(Kept& kept, const GridCosts& grid, Tally& tally) const {
+  bool screen_best(Kept& kept, const GridCosts& grid, Tally& tally, double played) const {
     const Screened all = kept.screened;
-    if (all.peak * kMemorySlack <= screen_->capacity()) return ++tally.evaluated, false;
-    if (bounded() && score(options_.objective, kept.point, all.time, all.peak) > best_of(tally, true).worst())
+    if (all.peak * Screen::kMemorySlack <= screen_->capacity()) return ++tally.evaluated, false;
+    if (bounded(options_) && score(options_.objective, kept.point, all.time, all.peak) > best_of(tally, true).worst())
       return ++tally.pruned.bound, false;
-    kept.screened = costs_->best(kept.point, all, grid);
+    kept.screened = costs_->best(kept.point, all, grid, played);
     return true;
   }
 

@@ -66,8 +66,10 @@ class BestFamilies {
   explicit BestFamilies(int most) : most_(static_cast<std::size_t>(std::max(1, most))) {}
   // No family whose best is above it is kept.
   double worst() const { return heap_.size() < most_ ? 1e300 : heap_.front().variants.front().score; }
+  double best() const { return best_; }
   void offer(Family family) {
     if (family.variants.empty()) return;
+    best_ = std::min(best_, family.variants.front().score);
     if (heap_.size() >= most_) {
       if (!(family < heap_.front())) return;
       std::pop_heap(heap_.begin(), heap_.end());
@@ -80,6 +82,7 @@ class BestFamilies {
 
  private:
   std::size_t most_;
+  double best_ = 1e300;
   std::vector<Family> heap_ = {};
 };
 
@@ -115,7 +118,11 @@ class Sample {
 };
 
 struct Tally {
-  Tally(int most, int filled, int samples) : best(most), filled(filled), sample(samples) {}
+  Tally(int most, int filled, int samples, double far = kNever) : far(far), best(most), filled(filled), sample(samples) {}
+  // What the closed form sees beyond this score is not played. It does not depend on what the thread has seen, so the answer does not depend
+  // on threads: scouts, which play nothing, look for it first, with one overlap of each strategy and without --recompute best.
+  double far;
+  bool scouts() const { return far <= 0; }
   BestFamilies best;
   BestFamilies filled;                                     // of points with --recompute best
   std::array<std::optional<Kept>, kMemoryBins> bins = {};  // fastest by memory
@@ -126,7 +133,8 @@ struct Tally {
   double without_memory_limit = kNever, without_framework = kNever;
 };
 
-bool bounded(const SearchOptions& options);  // what is slower than all that is kept is passed over
+double best_seen_by(const std::vector<Tally>& scouts);  // of the closed form
+bool bounded(const SearchOptions& options);             // what is slower than all that is kept is passed over
 // What need not be known exactly: a point that cannot be kept in its family, nor tell what a limit costs. Up to so many `bytes` it fits.
 Enough enough_for(const SearchOptions& options, const Point& point, bool refused, double bytes, const Family& family,
                   const Tally& tally);

@@ -87,12 +87,20 @@ bool bounded(const SearchOptions& options) {
 
 Enough enough_for(const SearchOptions& options, const Point& point, bool refused, double bytes, const Family& family,
                   const Tally& tally) {
-  if (!bounded(options) || options.sample > 0) return {};
+  if (!options.prune || options.sample > 0) return {};
+  if (!bounded(options)) return {.played = 0};
   const auto place = family.last(point.zero);
   const double kept = place == family.variants.end() ? kNever : place->score, each = score(options.objective, point, 1, 0);
   return {.bytes = bytes,
           .fits = (refused ? tally.without_framework : kept) / each,
-          .over = (refused ? 0 : tally.without_memory_limit) / each};
+          .over = (refused ? 0 : tally.without_memory_limit) / each,
+          .played = tally.far / each};
+}
+
+double best_seen_by(const std::vector<Tally>& scouts) {
+  double best = kNever;
+  for (const Tally& scout : scouts) best = std::min({best, scout.best.best(), scout.filled.best()});
+  return best;
 }
 
 void add_up(const Tally& tally, SearchResult& result) {

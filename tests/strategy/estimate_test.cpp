@@ -113,13 +113,29 @@ TEST(Screen, MemoryIsThatOfThePlan) {
   Strategy base;
   base.global_batch = 64;
   const Screen screen(model, cluster, base);
-  for (Point point : {Point{.tp = 2, .pp = 4, .dp = 2}, Point{.tp = 4, .pp = 2, .dp = 2, .sequence_parallel = true, .zero = 1},
-                      Point{.tp = 1, .pp = 8, .dp = 2, .zero = 1, .recompute = RecomputeKind::Full}}) {
+  for (Point point :
+       {Point{.tp = 2, .pp = 4, .dp = 2}, Point{.tp = 4, .pp = 2, .dp = 2, .sequence_parallel = true, .zero = 1},
+        Point{.tp = 1, .pp = 8, .dp = 2, .zero = 1, .recompute = RecomputeKind::Full},
+        // Chunks of two layers and of one: what they send, receive, gather and reduce is more than a third of the memory.
+        Point{.tp = 2,
+        .pp = 2,
+        .virtual_stages = 10,
+        .dp = 4,
+        .zero = 3,
+        .recompute = RecomputeKind::Full,
+        .schedule = Schedule::Interleaved},
+        Point{.tp = 2,
+        .pp = 4,
+        .virtual_stages = 10,
+        .dp = 2,
+        .zero = 2,
+        .recompute = RecomputeKind::Full,
+        .schedule = Schedule::Interleaved}}) {
     const auto answer = lower(model, cluster, strategy_at(base, point), {.ignore_memory = true});
     const Estimate exact = refine(std::get<Lowered>(answer), cluster);
     const Screened screened = screen.at(point, screen.shape(point).value(), screen.grid(point));
-    EXPECT_NEAR(screened.peak / static_cast<double>(exact.peak.value), 1, 0.03);
-    EXPECT_NEAR(screened.time / exact.time.value, 1, 0.02);
+    EXPECT_NEAR(screened.peak / static_cast<double>(exact.peak.value), 1, 0.03) << point.pp << " " << point.virtual_stages;
+    EXPECT_NEAR(screened.time / exact.time.value, 1, point.virtual_stages > 1 ? 0.04 : 0.02);
   }
 }
 

@@ -208,6 +208,19 @@ TEST(Search, ThreadsDoNotChangeTheAnswer) {
   EXPECT_EQ(a.enumerated, b.enumerated);
 }
 
+// Nor does it what is played where every GPU has a NIC of its own: all that is kept has the same score.
+TEST(Search, ThreadsDoNotChangeWhatIsPlayed) {
+  const Model model = load_model("llama-3-8b");
+  const Cluster cluster = load_cluster("dgx-h100");
+  SearchOptions one = options(16, 2048), three = one;
+  one.base.dp = 2, one.fixed = {"dp", "micro_batch", "sequence_parallel"}, one.refine = 16;
+  three = one, three.threads = 3;
+  const auto a = std::get<SearchResult>(search(model, cluster, one)), b = std::get<SearchResult>(search(model, cluster, three));
+  ASSERT_EQ(a.ranked.size(), b.ranked.size());
+  for (std::size_t i = 0; i < a.ranked.size(); ++i) EXPECT_EQ(a.ranked[i].screened.time, b.ranked[i].screened.time) << i;
+  EXPECT_EQ(a.refined, b.refined);
+}
+
 // Every strategy that is ranked was told before, whoever refined it, and more: variants of the best that were worse.
 TEST(Search, TellsWhatItFindsByTheCallingThread) {
   SearchOptions three = options(8, 512);
