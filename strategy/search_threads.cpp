@@ -1,13 +1,14 @@
 #include "strategy/search_threads.h"
 
 #include <tbb/global_control.h>
+#include <tbb/info.h>
 #include <tbb/task_arena.h>
 #include <tbb/task_group.h>
 
 #include <algorithm>
 #include <atomic>
 #include <exception>
-#include <thread>
+#include <limits>
 #include <vector>
 
 namespace foreshard {
@@ -19,8 +20,9 @@ struct SearchThreads::Pool {
   tbb::task_arena arena;
 };
 
+// No more than this process may have cores: TBB's threads do not end (SearchThreadsEnd) where it makes two for one core.
 SearchThreads::SearchThreads(int threads)
-    : count_(threads > 0 ? threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()))),
+    : count_(std::min(threads > 0 ? threads : std::numeric_limits<int>::max(), tbb::info::default_concurrency())),
       pool_(std::make_unique<Pool>(count_)) {}
 SearchThreads::~SearchThreads() = default;
 

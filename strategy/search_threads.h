@@ -9,7 +9,7 @@ namespace foreshard {
 
 class SearchThreads {
  public:
-  explicit SearchThreads(int threads);  // 0: one per core
+  explicit SearchThreads(int threads);  // at most; 0: one per core, and never more: of the cores that this process may use
   ~SearchThreads();
   SearchThreads(const SearchThreads&) = delete;
   SearchThreads& operator=(const SearchThreads&) = delete;
