@@ -148,7 +148,7 @@ TalkOfChunk Screen::talk_of(const Point& point, const ShapeCosts& shape, const G
   const double wanted =
       base_.bucket.value > 0 ? static_cast<double>(base_.bucket.value) / grad : std::max(40e6, 1e6 * point.dp);
   const double bucket = std::ceil(wanted / (layer / 3)) * (layer / 3);
-  const double end = ends ? std::max(0.0, tied_ && !layered ? tied_elements_ / point.tp : elements - layers * layer) : 0;
+  const double end = ends ? std::max(0.0, tied_ && !layered ? tied_elements(point.tp) : elements - layers * layer) : 0;
   const double between = elements - end;  // of the layers
   const double units = layered ? layers : std::max(1.0, std::ceil(between / bucket));
   const double unit = layered ? layer : units > 1 ? bucket : between, rest = between - (units - 1) * unit;
@@ -200,7 +200,7 @@ std::optional<double> Screen::talked(const Point& point, const ShapeCosts& shape
   for (const int kind : {First, Middle, Last})
     talk.of[static_cast<std::size_t>(kind)] = talk_of(point, shape, grid, times, kind);
   if (tied_) {
-    const double bytes = tied_elements_ / point.tp * static_cast<double>(size_of(types_.grad).value);
+    const double bytes = tied_elements(point.tp) * static_cast<double>(size_of(types_.grad).value);
     talk.tied = grid.tied_time(point.zero >= 2 ? bytes / shards_of(point) : bytes);
   }
   const double least = least_talk(point.schedule, times, talk, grid.ways, shape.hop_bytes, point.overlap_p2p).time;

@@ -152,7 +152,7 @@ std::optional<ShapeCosts> Screen::shape(const Point& point) const {
       per_stage(roles, [&](int n, std::size_t role) { return probe(n).stages[role].forward_communication; });
   costs.head = probe(2).head, costs.rest = probe(2).rest;
   costs.parameters = per_stage(roles, [&](int n, std::size_t role) { return probe(n).parameters[role]; });
-  if (tied_ && roles > 1) costs.parameters.one[Only] -= tied_elements_ / point.tp;  // the ends of a probe have a copy each
+  if (tied_ && roles > 1) costs.parameters.one[Only] -= tied_elements(point.tp);  // the ends of a probe have a copy each
   costs.activations = per_stage(roles, [&](int n, std::size_t role) { return probe(n).activations[role]; });
   costs.scratch = per_stage(roles, [&](int n, std::size_t role) { return probe(n).scratch[role]; });
   if (roles == 2) costs.scratch.one[Middle] = costs.scratch.one[First];

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/op_graph_transformer.h"
 #include "strategy/estimate_pipeline.h"
 #include "strategy/framework_memory.h"
 #include "strategy/framework_preset.h"
@@ -113,7 +114,7 @@ Screen::Screen(const Model& model, const Cluster& cluster, const Strategy& base,
   const Gpu& gpu = gpu_of(cluster, cluster.nodes.front().shape.gpu);
   layers_ = transformer.layers;
   tied_ = transformer.tied_embeddings;
-  tied_elements_ = static_cast<double>(transformer.vocab) * static_cast<double>(transformer.hidden);
+  vocab_multiple_ = with_preset(base).vocab_multiple;
   capacity_ = static_cast<double>(gpu.memory.value) * (1 - base.reserve);
   const double each = static_cast<double>(size_of(types_.grad).value + size_of(types_.param).value +
                                           (types_.master ? 2 * size_of(types_.state).value : size_of(types_.param).value)) +
@@ -136,6 +137,12 @@ Screen::Screen(const Model& model, const Cluster& cluster, const Strategy& base,
   };
   adam_per_element_ = (adam(200'000'000) - adam(100'000'000)) / 1e8;
   launch_ = gpu.launch_overhead.value;
+}
+
+double Screen::tied_elements(int tp) const {
+  const auto& transformer = std::get<Transformer>(model_.shape);
+  const std::int64_t rows = padded_vocab(transformer, vocab_multiple_ * tp);
+  return static_cast<double>(rows / tp) * static_cast<double>(transformer.hidden);
 }
 
 double shards_of(const Point& point) {

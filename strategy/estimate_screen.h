@@ -187,6 +187,7 @@ class Screen {
                          double layers) const;
   int thinner(const Point& point) const;
   double framework(const Point& point) const;
+  double tied_elements(int tp) const;  // of one rank's part of a tied embedding, with the rows that pad it
 
   const Model& model_;
   const Cluster& cluster_;
@@ -195,7 +196,7 @@ class Screen {
   StateTypes types_ = {};
   int layers_ = 0;
   bool tied_ = false;
-  double tied_elements_ = 0;  // of all tp ranks
+  std::int64_t vocab_multiple_ = 1;
   double capacity_ = 0, adam_per_element_ = 0, launch_ = 0;
 };
 

@@ -218,7 +218,7 @@ double Screen::finished(const Point& point, const ShapeCosts& shape, const GridC
   double done = std::max(first_end + first.all, last_end + last.all);
   if (point.pp > 2) done = std::max(done, middle_end + middle.all);
   if (!tied_) return done;
-  const double bytes = tied_elements_ / point.tp * static_cast<double>(size_of(types_.grad).value);
+  const double bytes = tied_elements(point.tp) * static_cast<double>(size_of(types_.grad).value);
   const double both = grid.tied_time(point.zero >= 2 ? bytes / shards_of(point) : bytes);
   const double summed = std::max(first_end + first.tied, last_end + last.tied) + both;
   return std::max(done, summed + std::max(first.after, last.after));
