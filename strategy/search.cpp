@@ -4,7 +4,6 @@
 #include <array>
 #include <map>
 #include <mutex>
-#include <span>
 
 #include "strategy/search_costs.h"
 #include "strategy/search_framework.h"
@@ -25,7 +24,6 @@ constexpr int kLastPoints = 100'000;      // points that each thread screens aft
 constexpr int kFilled = 24;               // families whose memory is filled (recompute best), that screening keeps
 constexpr std::size_t kFilledAtOnce = 8;  // of these, refined at once; the next ones when one of them is faster than all before
 constexpr std::size_t kRefilled = 4;      // of these, whose near variants are all refined
-constexpr double kNearFilled = 1.01;      // variants of these this far behind
 constexpr double kNear = 1.04;            // variants this far behind the best of their family and ZeRO stage have lost
 constexpr double kNearStage = 1.2;        // ZeRO stages this far behind the best of their family have lost
 
@@ -264,18 +262,15 @@ class Searching {
     const auto by_score = [](const auto& a, const auto& b) { return better(a.first, b.first); };
     if (finishing_) wanted = std::min(wanted, kLastMoment);
     for (std::size_t next = 0; next < families.size() && found.size() < wanted;) {
-      const std::size_t count = std::min(families.size() - next, wanted - found.size());
-      std::vector<std::optional<Candidate>> batch(count);
-      std::atomic<std::int64_t> refined{0};
-      in_parallel(count, 0.7, 0.2, [&](std::size_t i, std::size_t) { batch[i] = best_that_fits(families[next + i], refined); });
-      for (std::size_t i = 0; i < count; ++i)
-        if (batch[i]) found.emplace_back(std::move(*batch[i]), &families[next + i]);
-      result.refined += refined;
+      const std::span some = std::span(families).subspan(next, std::min(families.size() - next, wanted - found.size()));
+      std::vector<std::optional<Candidate>> batch = best_of_each(some, kNever, 0.7, 0.2, result);
+      for (std::size_t i = 0; i < some.size(); ++i)
+        if (batch[i]) found.emplace_back(std::move(*batch[i]), &some[i]);
       if (stopped() && !found.empty()) break;
       if (stopped() && !finishing_)  // before any of them was looked at: once more
         finishing_ = true, wanted = std::min(wanted, kLastMoment);
       else
-        next += count;
+        next += some.size();
     }
     std::stable_sort(found.begin(), found.end(), by_score);
     if (!stopped()) polish(found, result);
@@ -285,30 +280,35 @@ class Searching {
     return candidates;
   }
 
+  std::vector<std::optional<Candidate>> best_of_each(std::span<const Family> families, double enough, double from, double share,
+                                                     SearchResult& result) {
+    std::vector<std::optional<Candidate>> best(families.size());
+    std::atomic<std::int64_t> refined{0};
+    in_parallel(best.size(), from, share,
+                [&](std::size_t i, std::size_t) { best[i] = best_that_fits(families[i], enough, refined); });
+    result.refined += refined;
+    return best;
+  }
+
   // With the memory filled (recompute best), which takes long to choose: the families that the screen sees near the best so far,
   // then the near variants of the best of them. Where they are better they take their family's place.
   std::vector<Candidate> refine_filled(const std::vector<Family>& families, SearchResult& result) {
     if (stopped() || finishing_) return {};
     const double enough = result.ranked.empty() ? kNever : result.ranked.front().score * kNear;
-    std::vector<Kept> firsts, more;
-    for (const Family& family : families)
-      if (family.variants.front().score <= enough) firsts.push_back(family.variants.front());
+    const auto far = [&](const Family& family) { return family.variants.front().score > enough; };
+    const std::span near(families.begin(), std::find_if(families.begin(), families.end(), far));
     std::vector<Candidate> first;
     double winner = result.ranked.empty() ? kNever : result.ranked.front().score;
-    for (std::size_t from = 0; from < firsts.size(); from += kFilledAtOnce) {
-      const auto last = firsts.begin() + static_cast<std::ptrdiff_t>(std::min(from + kFilledAtOnce, firsts.size()));
-      for (Candidate& next : refine_all({firsts.begin() + static_cast<std::ptrdiff_t>(from), last}, result))
-        first.push_back(std::move(next));
+    for (std::size_t from = 0; from < near.size(); from += kFilledAtOnce) {
+      auto batch = best_of_each(near.subspan(from, std::min(kFilledAtOnce, near.size() - from)), enough, 1, 0, result);
+      for (auto& next : batch)
+        if (next) first.push_back(std::move(*next));
       std::stable_sort(first.begin(), first.end(), better);
       if (!first.empty() && first.front().score >= winner) break;
       if (!first.empty()) winner = first.front().score;
     }
-    for (std::size_t i = 0; i < std::min(first.size(), kRefilled); ++i)
-      for (const Family& family : families)
-        if (first[i].score <= winner * kNearFilled && same_family(family.variants.front().point, first[i].point))
-          for (const Kept& kept : std::span(family.variants).subspan(1))
-            if (kept.score <= std::min(enough, family.best_of(kept.point.zero).score * kNearFilled)) more.push_back(kept);
-    std::vector<Candidate> all = refine_all(more, result);
+    std::vector<Candidate> all =
+        refine_all(near_variants(families, std::span(first).first(std::min(first.size(), kRefilled)), winner, enough), result);
     std::move(first.begin(), first.end(), std::back_inserter(all));
     for (const Candidate& candidate : all) take_place(result.ranked, candidate);
     return all;
@@ -376,13 +376,13 @@ class Searching {
     }
   }
 
-  // Of each ZeRO stage the first that fits, and of these the best.
-  std::optional<Candidate> best_that_fits(const Family& family, std::atomic<std::int64_t>& count) const {
+  // Of each ZeRO stage the first that fits, and of these the best; none whose score is above `enough`.
+  std::optional<Candidate> best_that_fits(const Family& family, double enough, std::atomic<std::int64_t>& count) const {
     std::optional<Candidate> best;
     std::array<bool, 4> done = {};  // by stage
     for (const Kept& kept : family.variants) {
       bool& stage_done = done.at(static_cast<std::size_t>(kept.point.zero));
-      if (stage_done || (best && kept.score > family.variants.front().score * kNearStage)) continue;
+      if (stage_done || kept.score > enough || (best && kept.score > family.variants.front().score * kNearStage)) continue;
       ++count;
       auto candidate = refined(kept);
       stage_done = candidate.has_value();

@@ -8,6 +8,7 @@
 #include <iterator>
 #include <map>
 #include <optional>
+#include <span>
 #include <tuple>
 #include <vector>
 
@@ -145,6 +146,10 @@ std::vector<Candidate> front_of(std::vector<Candidate> all);  // of those sorted
 
 // All threads together: the best `most` families in order, without variants that another thread would have passed over.
 std::vector<Family> merged(const std::vector<Tally>& tallies, BestFamilies Tally::*which, int most);
+
+// Of candidates with their memory filled those near the `best` score: all other variants of their families that the screen sees near
+// the best of their ZeRO stage, and no further than `enough`.
+std::vector<Kept> near_variants(const std::vector<Family>& families, std::span<const Candidate> of, double best, double enough);
 
 // Likewise the fastest of every memory bin, and a sample of `most` points in the order of the space.
 std::vector<Family> merged_bins(const std::vector<Tally>& tallies);

@@ -70,6 +70,19 @@ std::vector<Family> merged(const std::vector<Tally>& tallies, BestFamilies Tally
   return families;
 }
 
+std::vector<Kept> near_variants(const std::vector<Family>& families, std::span<const Candidate> of, double best,
+                                double enough) {
+  constexpr double kBehind = 1.01;
+  std::vector<Kept> near;
+  for (const Candidate& candidate : of)
+    for (const Family& family : families)
+      if (candidate.score <= best * kBehind && same_family(family.variants.front().point, candidate.point))
+        for (const Kept& kept : family.variants)
+          if (kept.point != candidate.point && kept.score <= std::min(enough, family.best_of(kept.point.zero).score * kBehind))
+            near.push_back(kept);
+  return near;
+}
+
 std::vector<Family> merged_bins(const std::vector<Tally>& tallies) {
   std::vector<Family> thin;
   for (std::size_t bin = 0; bin < kMemoryBins; ++bin) {

@@ -175,7 +175,7 @@ TEST(Search, FillsMemoryAsFullEnumerationDoes) {
   for (const auto& [depth, reserve] : {std::pair(2, 0.92), {4, 0.92}, {4, 0.90}, {6, 0.91}}) {
     const Model model = layers("gpt2-355m", depth);
     SearchOptions tight = options(8, 512);
-    tight.base.reserve = reserve, tight.base.vocab_multiple = 1, tight.fixed = {"overlap", "placement", "zero_group"};
+    tight.base.reserve = reserve, tight.fixed = {"overlap", "placement", "zero_group"};
     tight.balance = tight.schedules = tight.stages = false;
     const auto found = std::get<SearchResult>(search(model, workstation(2), tight));
     const Enumerated all = enumerate(model, workstation(2), tight);
