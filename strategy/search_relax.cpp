@@ -47,10 +47,15 @@ class Relaxing {
     const auto* result = std::get_if<SearchResult>(&answer);
     if (!result || result->ranked.empty()) return false;
     const Candidate& best = result->ranked.front();
-    char words[160];
-    std::snprintf(words, sizeof words, ": tp %d, pp %d, dp %d, micro-batch %lld, %.4g s", best.point.tp, best.point.pp,
-                  best.point.dp, static_cast<long long>(best.point.micro_batch), best.seconds());
-    found_.push_back(change + words);
+    const Point& p = best.point;
+    const std::vector<StageDegrees>& stages = best.strategy.stages;
+    const std::string degrees = !stages.empty()
+                                    ? "stages " + to_text(stages)
+                                    : "tp " + std::to_string(p.tp) + (p.cp > 1 ? ", cp " + std::to_string(p.cp) : "") +
+                                          ", pp " + std::to_string(p.pp) + ", dp " + std::to_string(p.dp);
+    char words[64];
+    std::snprintf(words, sizeof words, ", micro-batch %lld, %.4g s", static_cast<long long>(p.micro_batch), best.seconds());
+    found_.push_back(change + ": " + degrees + words);
     return true;
   }
 
