@@ -37,11 +37,16 @@ std::optional<double> Screen::streamed(const Point& point, const ShapeCosts& sha
     if (shape.redo > 0) of.head = shape.kept_head;
     if (!sharded) continue;
     const double layer = shape.parameters.layer, end = std::max(0.0, shape.parameters.one[k] - layer);
-    of.scatter = scattered(layer), of.gather = gathered(layer);
-    if (point.zero_group > 0 && point.zero_group < point.dp)
-      of.groups = over_groups(layer), of.head_groups = kind == Last ? over_groups(end) : 0;
-    if (kind == First) of.embedding_scatter = scattered(end), of.embedding_gather = gathered(end);
-    if (kind == Last) of.head_scatter = scattered(end), of.head_gather = gathered(end);
+    const bool groups = point.zero_group > 0 && point.zero_group < point.dp;
+    of.scatter = scattered(layer), of.gather = gathered(layer), of.groups = groups ? over_groups(layer) : 0;
+    if (kind != Middle && end > 0) {
+      const double tied = kind == Last && tied_ ? std::min(end, tied_elements(point.tp)) : 0;
+      of.end = kind == First ? -1 : 1;
+      of.forward_end = std::max(0.0, shape.forward.one[k] - shape.forward.layer);
+      of.backward_end = std::max(0.0, shape.backward.one[k] - shape.redone[k] * shape.redo - shape.backward.layer);
+      of.end_scatter = scattered(end - tied), of.tied_scatter = tied > 0 ? scattered(tied) : 0, of.end_gather = gathered(end);
+      of.end_groups = groups ? over_groups(end) : 0;
+    }
     const double own = shape.communication.of(kind, layers[k]), own_forward = shape.forward_communication.of(kind, layers[k]);
     const Dense forward(grid, of.forward, own_forward), backward(grid, of.backward, own - own_forward);
     of.compute_speed = {of.forward / forward.time, of.backward / backward.time};

@@ -9,7 +9,7 @@ namespace {
 
 constexpr double kNever = 1e300;
 constexpr int kMostCells = 1024;  // micro-batches of all chunks
-constexpr int kMostSteps = 6000;  // layers of all actions
+constexpr int kMostSteps = 6000;  // units of all actions
 constexpr int kMostChunks = 128;  // of all ranks
 
 // A rank's list, one action after the other (PlayOrder).
@@ -62,7 +62,7 @@ class Streams {
         overlap_(overlap),
         gathers_(streams.of[1].gather > 0),
         reduces_(streams.of[1].scatter > 0) {
-    for (const ChunkStreams& of : streams.of) layers_ = std::max(layers_, of.layers);
+    for (const ChunkStreams& of : streams.of) units_ = std::max(units_, of.units());
     std::fill_n(input_.begin(), cells(), kNever), std::fill_n(gradient_.begin(), cells(), kNever);
     for (int rank = 0; rank < p_; ++rank) {
       ranks_[at(rank)].computes = Actions(order_, rank);
@@ -87,12 +87,12 @@ class Streams {
   struct Rank {
     double now = 0;  // of both streams
     Actions computes = {}, talks = {};
-    int progress = 0;  // layers_ + 1 for each action that is done, and one for each layer of the one under way
+    int progress = 0;  // units_ + 1 for each action that is done, and one for each unit of the one under way
     int done = 0;      // pieces of talk that are through
     int item = 0;      // next piece of the action that talks
     bool talking = false;
-    double left = 0, groups = 0;  // of the piece under way, and of its sums over groups
-    bool over_groups = false;     // these are under way
+    double left = 0, behind = 0;  // of the piece under way, and of what comes behind it
+    bool is_behind = false;       // that is under way
     double lane = 0;              // sends take turns
     std::array<double, 2> sent = {};
   };
@@ -104,35 +104,44 @@ class Streams {
   const ChunkStreams& of(int rank, int chunk) const { return s_.of[at(order_.kind(rank, chunk))]; }
 
   // ---- what a rank says, in turn
-  int items(const ChunkStreams& what, bool backward) const {
-    return (gathers_ ? what.layers : 0) + (backward && reduces_ ? what.layers : 0);
+  int gathers(const ChunkStreams& what, bool backward) const {
+    return gathers_ ? what.units() - (backward && what.end < 0 ? 1 : 0) : 0;
   }
-  // The gather of the layer before goes ahead of a reduction where there is a place for it.
+  int items(const ChunkStreams& what, bool backward) const {
+    return gathers(what, backward) + (backward && reduces_ ? what.units() : 0);
+  }
+  // The gather of the unit before goes ahead of a reduction where there is a place for it.
   struct Item {
     bool gathers = false;
-    int turn = 0;  // layers of the action before this one
+    int turn = 0;  // units of the action before this one
   };
   Item item(const ChunkStreams& what, bool backward, int number) const {
+    const int all = gathers(what, backward), apart = s_.gather_places < 2 ? 2 * all : 2 * all - 1;
     if (!backward) return {true, number};
-    if (!gathers_) return {false, number};
+    if (all == 0 || number >= apart) return {false, number - all};
     if (s_.gather_places < 2) return {number % 2 == 0, number / 2};
     if (number == 0) return {true, 0};
-    if (number == 2 * what.layers - 1) return {false, what.layers - 1};
     return {number % 2 == 1, number % 2 == 1 ? (number + 1) / 2 : number / 2 - 1};
   }
-  // The embedding is next to the first layer, the head to the last one.
+  // Where a piece of a backward stands in that order.
+  int gather_at(int turn) const { return s_.gather_places < 2 ? 2 * turn : std::max(0, 2 * turn - 1); }
+  int reduction_at(const ChunkStreams& what, int turn) const {
+    const int all = gathers(what, true), number = s_.gather_places < 2 ? 2 * turn + 1 : 2 * turn + 2;
+    return all == 0 || number >= (s_.gather_places < 2 ? 2 * all : 2 * all - 1) ? turn + all : number;
+  }
+  // Whether that unit is the embedding or the head.
+  static bool at_end(const ChunkStreams& what, bool backward, int turn) {
+    return what.end != 0 && turn == ((what.end < 0) == backward ? what.units() - 1 : 0);
+  }
   double work(const ChunkStreams& what, bool backward, const Item& piece) const {
-    const bool first = piece.turn == 0, last = piece.turn + 1 == what.layers;
-    if (piece.gathers)
-      return what.gather + (first && !backward ? what.embedding_gather : 0) +
-             ((backward ? first : last) ? what.head_gather : 0);
-    return what.scatter + (last ? what.embedding_scatter : 0) + (first ? what.head_scatter : 0);
+    const bool end = at_end(what, backward, piece.turn);
+    return piece.gathers ? (end ? what.end_gather : what.gather) : (end ? what.end_scatter : what.scatter);
   }
   // Begins the next piece if what it waits for is done.
   bool begin_talk(int r, Rank& rank) {
     while (!rank.talks.done()) {
       const bool backward = rank.talks.backward();
-      const int chunk = rank.talks.chunk(), own = r * v_ + chunk, number = rank.talks.number() * (layers_ + 1);
+      const int chunk = rank.talks.chunk(), own = r * v_ + chunk, number = rank.talks.number() * (units_ + 1);
       const ChunkStreams& what = of(r, chunk);
       if (rank.item == items(what, backward)) {
         last_[at(own)] = rank.talks.number();
@@ -141,13 +150,13 @@ class Streams {
       }
       const Item piece = item(what, backward, rank.item);
       int needs = number + piece.turn + 1;
-      if (piece.gathers && piece.turn < s_.gather_places) needs = (last_[at(own)] + 1) * (layers_ + 1);
+      if (piece.gathers && piece.turn < s_.gather_places) needs = (last_[at(own)] + 1) * (units_ + 1);
       if (piece.gathers && piece.turn >= s_.gather_places) needs = number + piece.turn - s_.gather_places + 1;
       if (rank.progress < needs) return false;
       ++rank.item;
       rank.talking = true, rank.left = work(what, backward, piece);
-      if (!piece.gathers && rank.talks.microbatch() + 1 == order_.microbatches)
-        rank.groups = what.groups + (piece.turn == 0 ? what.head_groups : 0);
+      const bool end = at_end(what, backward, piece.turn), last = rank.talks.microbatch() + 1 == order_.microbatches;
+      if (!piece.gathers) rank.behind = (end ? what.tied_scatter : 0) + (!last ? 0 : end ? what.end_groups : what.groups);
       return true;
     }
     return false;
@@ -156,9 +165,9 @@ class Streams {
   // ---- both streams of a rank, side by side
   // Sums over groups come behind what they belong to; its place is free before.
   void finish_piece(Rank& rank) {
-    if (!std::exchange(rank.over_groups, false)) ++rank.done;
-    rank.left = std::exchange(rank.groups, 0.0);
-    rank.talking = rank.over_groups = rank.left > 0;
+    if (!std::exchange(rank.is_behind, false)) ++rank.done;
+    rank.left = std::exchange(rank.behind, 0.0);
+    rank.talking = rank.is_behind = rank.left > 0;
   }
   void compute(int r, Rank& rank, double seconds, const ChunkStreams& what, bool backward) {
     const double fast = what.compute_speed[backward ? 1 : 0], talk = what.talk_speed[backward ? 1 : 0];
@@ -211,7 +220,7 @@ class Streams {
       run_backward(r, rank, what, chunk);
     else
       run_forward(r, rank, what);
-    rank.progress = (rank.computes.number() + 1) * (layers_ + 1);
+    rank.progress = (rank.computes.number() + 1) * (units_ + 1);
     first_item_[at(r)] += items(what, backward);
     note(r, backward, chunk, microbatch, rank.now);
     if (kind != (backward ? 0 : 2)) send(r, rank, backward, chunk, microbatch);
@@ -220,31 +229,30 @@ class Streams {
   }
   void run_forward(int r, Rank& rank, const ChunkStreams& what) {
     if (!gathers_) return compute(r, rank, what.forward - less(r, false), what, false);
-    const double layer = what.forward / what.layers, rest = s_.gather_places < 2 ? std::min(what.rest, layer) : 0;
-    for (int turn = 0; turn < what.layers; ++turn) {
+    const double layer = (what.forward - what.forward_end) / what.layers;
+    const double rest = s_.gather_places < 2 ? std::min(what.rest, layer) : 0;
+    for (int turn = 0; turn < what.units(); ++turn) {
+      const bool end = at_end(what, false, turn);
       wait_for(r, rank, first_item_[at(r)] + turn + 1);
-      compute(r, rank, layer - rest, what, false);
+      compute(r, rank, end ? what.forward_end : layer - rest, what, false);
       ++rank.progress;
-      if (rest > 0) compute(r, rank, rest, what, false);
+      if (!end) compute(r, rank, rest, what, false);
     }
   }
   void run_backward(int r, Rank& rank, const ChunkStreams& what, int chunk) {
     const double redone = what.redone - s_.fewer[at(r)], seconds = what.backward - less(r, true);
     if (!gathers_ && !reduces_) return compute(r, rank, seconds - s_.fewer[at(r)] * what.redo, what, true);
-    const double layer = (seconds - what.redone * what.redo) / what.layers;
-    for (int turn = 0; turn < what.layers; ++turn) {
-      const bool again = what.layers - 1 - turn < redone;
-      const double whole = layer + (again ? what.redo : 0), head = std::min(again ? what.redone_head : what.head, whole);
-      if (gathers_) {
-        const int gather = s_.gather_places < 2 ? 2 * turn : turn == 0 ? 0 : 2 * turn - 1;
-        wait_for(r, rank, first_item_[at(r)] + gather + 1);
-      }
+    const double layer = (seconds - what.backward_end - what.redone * what.redo) / what.layers;
+    for (int turn = 0, first = first_item_[at(r)]; turn < what.units(); ++turn) {
+      const bool end = at_end(what, true, turn), again = what.layers - 1 - turn + std::max(0, what.end) < redone;
+      const double whole = end ? what.backward_end : layer + (again ? what.redo : 0);
+      const double head = end ? (what.end > 0 ? whole / 2 : 0) : std::min(again ? what.redone_head : what.head, whole);
+      if (turn < gathers(what, true)) wait_for(r, rank, first + gather_at(turn) + 1);
       compute(r, rank, head, what, true);
-      int& place = said_[at(r * v_ + chunk)][at((what.layers - 1 - turn) % s_.reduce_places)];
+      int& place = said_[at(r * v_ + chunk)][at((what.units() - 1 - turn) % s_.reduce_places)];
       wait_for(r, rank, place);
       compute(r, rank, whole - head, what, true);
-      const int reduction = !gathers_ ? turn : s_.gather_places < 2 || turn + 1 == what.layers ? 2 * turn + 1 : 2 * turn + 2;
-      place = first_item_[at(r)] + reduction + 1;
+      place = first + reduction_at(what, turn) + 1;
       ++rank.progress;
     }
   }
@@ -274,7 +282,7 @@ class Streams {
   const PipelineTimes& t_;
   const StreamTimes& s_;
   PlayOrder order_;
-  int p_, v_, layers_ = 1;
+  int p_, v_, units_ = 1;
   bool overlap_, gathers_, reduces_;
   double early_ = 0, late_ = 0;
   std::array<double, 2> gpipe_period_ = {};
@@ -292,9 +300,9 @@ std::optional<double> play_streams(Schedule schedule, const PipelineTimes& times
   const int all = static_cast<int>(times.microbatches), p = times.ranks;
   if (schedule != Schedule::GPipe && schedule != Schedule::OneFOneB && schedule != Schedule::Interleaved) return {};
   const int few = std::min(all, kRounds * p + (times.chunks == 1 ? 1 : 0)), cells = p * times.chunks * few;
-  int layers = 1;
-  for (const ChunkStreams& of : streams.of) layers = std::max(layers, of.layers);
-  if (p > Ways::kMost || p * times.chunks > kMostChunks || cells > kMostCells || cells * layers > kMostSteps) return {};
+  int units = 1;
+  for (const ChunkStreams& of : streams.of) units = std::max(units, of.units());
+  if (p > Ways::kMost || p * times.chunks > kMostChunks || cells > kMostCells || cells * units > kMostSteps) return {};
   if (times.chunks > 1 && all % p != 0) return {};
   Streams play(schedule, times, streams, overlap, few);
   const double seconds = play.run();

@@ -89,6 +89,36 @@ TEST(PlayStreams, AForwardWaitsForItsGather) {
   EXPECT_NEAR(*play_streams(c.schedule, c.times, c.streams, true), 8, 1e-9);
 }
 
+// The last stage ends with a head: half a second of its backward comes first, and 3 of reductions behind that. With one place its layer's
+// weight gradient waits for these, with two it does not; nor where most of them are of a tied embedding, which has a place of its own.
+//   rank 1   F 1-2  head 2-2.5  B 2.5-3, 5.5-6.5    or B 2.5-4           rank 0   B 6.5-8.5 or 4-6
+TEST(PlayStreams, AHeadIsOneMoreUnit) {
+  Case c = two_ranks(1);
+  for (ChunkStreams& of : c.streams.of) of.scatter = 0.1;
+  c.streams.of[2].end = 1, c.streams.of[2].backward_end = 0.5, c.streams.of[2].end_scatter = 3;
+  EXPECT_NEAR(*play_streams(c.schedule, c.times, c.streams, true), 8.5, 1e-9);
+  c.streams.reduce_places = 2;
+  EXPECT_NEAR(*play_streams(c.schedule, c.times, c.streams, true), 6, 1e-9);
+  c.streams.reduce_places = 1, c.streams.of[2].end_scatter = 0.25, c.streams.of[2].tied_scatter = 2.75;
+  EXPECT_NEAR(*play_streams(c.schedule, c.times, c.streams, true), 6, 1e-9);
+}
+
+// The first stage begins with an embedding, a quarter of a second of its forward, gathered in 2, and ends with half a second of its
+// backward, whose gradient waits for the layer's reduction. It is not gathered for that.
+//   rank 0   gathers 0-2, 2-3  embedding 2-2.25  F 3-3.75     B 7.75-9.25  reduction 9.25-10.25  embedding 10.25-10.75
+//   rank 1   F 3.75-4.75  gather 4.75-5.75  B 5.75-7.75
+// With one place the layer is gathered a quarter of a second later.
+TEST(PlayStreams, AnEmbeddingIsOneMoreUnit) {
+  Case c = two_ranks(1);
+  for (ChunkStreams& of : c.streams.of) of.gather = 1, of.scatter = 1;
+  ChunkStreams& first = c.streams.of[0];
+  first.end = -1, first.end_gather = 2, first.end_scatter = 1, first.forward_end = 0.25, first.backward_end = 0.5;
+  c.streams.gather_places = 2;
+  EXPECT_NEAR(*play_streams(c.schedule, c.times, c.streams, true), 10.75, 1e-9);
+  c.streams.gather_places = 1;
+  EXPECT_NEAR(*play_streams(c.schedule, c.times, c.streams, true), 11, 1e-9);
+}
+
 // While 1 second of reductions is under way computes run at half speed, they at a quarter: 2 seconds, and then 1 of the forward's 2.
 //   rank 1   F 1-2  B 2-4  F 4-6, beside a reduction 4-8, at half speed
 TEST(PlayStreams, WhatIsSaidSlowsComputes) {
