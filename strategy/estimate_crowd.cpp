@@ -51,8 +51,9 @@ void say_backward(const Point& point, int kind, const LayerTalk& says, double gr
   if (point.overlap_gradients ||
       groups > 0) {  // sums over the groups do not keep a place, but the next reduction is behind them
     step.hold = groups + (point.overlap_gradients ? 2 : 1) * scatter, step.free = b * (1 - (1 - says.head_part) / layers);
-  } else {  // what each layer but the first does before its first weight gradient goes on beside the reduction before it
-    step.hold = scatter, step.free = b / layers + b * says.head_part * (1 - 1 / layers);
+  } else {  // beside the reduction before it a layer does what comes before its first weight gradient; all of it beside gathers
+    const double alone = b * (1 - 1 / layers) * (1 - says.head_part);
+    step.hold = scatter, step.free = b - alone + std::min(step.before, (1 - 1 / layers) * alone);
   }
 }
 
