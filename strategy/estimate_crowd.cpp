@@ -14,6 +14,8 @@ enum Kind { First, Middle, Last, Only };
 struct LayerTalk {
   double forward = 0, backward = 0, layers = 1, head_part = 0, rest = 0;
   double scatter = 0, end_scatter = 0, groups = 0, end_groups = 0, gather = 0, end_gather = 0;
+  double left = 1;  // of the compute units beside it
+  double head = 0;  // of backward: seconds before the layers
 };
 
 // Backwards. With two places for reductions a layer waits for what was said two layers before, with one place for the last one: it
@@ -47,13 +49,17 @@ void say_backward(const Point& point, int kind, const LayerTalk& says, double gr
   step.before = std::max(0.0, layers - 2) * says.gather + head * says.end_gather;
   if (says.gather > 0) step.begin_hold = step.ahead + step.before - says.gather;
   step.said = layers * scatter + head * end_scatter;
-  step.said_at = b / layers;
+  step.said_at = says.head > 0 ? says.head : b / layers;
+  if (says.head > 0 && end_scatter > 0 && layers > 2) {  // layers that have no place wait for the head's, too
+    const double places = point.overlap_gradients || groups > 0 ? 2 : 1, each = (b - says.head) / layers;
+    step.middle = says.head + each * (places + says.head_part), step.middle_hold = (layers - 1) * scatter + std::max(0.0, layers - 2 - places) * says.gather;
+  }
   if (point.overlap_gradients ||
       groups > 0) {  // sums over the groups do not keep a place, but the next reduction is behind them
     step.hold = groups + (point.overlap_gradients ? 2 : 1) * scatter, step.free = b * (1 - (1 - says.head_part) / layers);
   } else {  // beside the reduction before it a layer does what comes before its first weight gradient; all of it beside gathers
-    const double alone = b * (1 - 1 / layers) * (1 - says.head_part);
-    step.hold = scatter, step.free = b - alone + std::min(step.before, (1 - 1 / layers) * alone);
+    const double beside = std::clamp(step.before * says.left, b / layers, b * (1 - 1 / layers));
+    step.hold = scatter, step.free = beside + (b - beside) * says.head_part * (1 - 1 / layers);
   }
 }
 
@@ -187,7 +193,9 @@ TalkOfChunk Screen::talk_of(const Point& point, const ShapeCosts& shape, const G
                        .groups = over_groups(layer),
                        .end_groups = over_groups(head),
                        .gather = point.zero == 3 ? gathered(layer) : 0,
-                       .end_gather = point.zero == 3 ? gathered(head) : 0};
+                       .end_gather = point.zero == 3 ? gathered(head) : 0,
+                       .left = 1 - grid.share,
+                       .head = kind == Last && head > 0 ? std::max(0.0, b - times.backward[Middle]) : 0};
   say_layers(point, kind, says, talk);
   return talk;
 }

@@ -15,7 +15,7 @@ std::size_t at(int i) { return static_cast<std::size_t>(i); }
 constexpr double kNever = 1e300;
 constexpr int kMostCells = 4096;  // micro-batches of all chunks
 
-enum class State { Stands, Waits, BeginHold, First, Free, Hold, Rest, Meets, Done };
+enum class State { Stands, Waits, BeginHold, First, Middle, MiddleHold, Free, Hold, Rest, Meets, Done };
 
 class Talk {
  public:
@@ -71,7 +71,9 @@ class Talk {
   const TalkOfChunk& of(int rank, int chunk) const { return talk_.of[at(order_.kind(rank, chunk))]; }
 
   // ---- one moment to the next
-  static bool busy(const Rank& r) { return r.state == State::First || r.state == State::Free || r.state == State::Rest; }
+  static bool busy(const Rank& r) {
+    return r.state == State::First || r.state == State::Middle || r.state == State::Free || r.state == State::Rest;
+  }
   // Between two moments everything goes on as fast as it was, so what ends when is known until speeds change.
   bool step() {
     if (const Moment moment = now_under_way(); moment != moment_) change_speeds(moment);
@@ -184,6 +186,8 @@ class Talk {
       case State::BeginHold: return std::max(0.0, r.backlog - r.step.begin_hold) / talks;
       case State::Hold: return std::max(0.0, r.backlog - r.step.hold) / talks;
       case State::First: return std::max(0.0, r.step.said_at - r.done) / computes;
+      case State::Middle: return std::max(0.0, r.step.middle - r.done) / computes;
+      case State::MiddleHold: return std::max(0.0, r.backlog - r.step.middle_hold) / talks;
       case State::Free: return std::max(0.0, r.step.free - r.done) / computes;
       case State::Rest: return std::max(0.0, r.step.compute - r.done) / computes;
       case State::Meets:
@@ -213,6 +217,14 @@ class Talk {
         case State::First:
           if (r.done < r.step.said_at - tiny_) return;
           say(r, r.step.said);
+          r.state = r.step.middle_hold >= 0 ? State::Middle : r.step.hold >= 0 ? State::Free : State::Rest;
+          break;
+        case State::Middle:
+          if (r.done < r.step.middle - tiny_) return;
+          r.state = State::MiddleHold;
+          break;
+        case State::MiddleHold:
+          if (r.backlog > r.step.middle_hold + tiny_) return;
           r.state = r.step.hold >= 0 ? State::Free : State::Rest;
           break;
         case State::Free:

@@ -20,6 +20,8 @@ struct TalkStep {
   double begin_hold = kNoHold;                    // ahead of its computes
   double said_at = 0;                             // after so much compute ...
   double said = 0;                                // ... this is said
+  double middle = 0;                              // after so much compute of these
+  double middle_hold = kNoHold;                   // this hold, then
   double free = 0;                                // so much compute goes on until
   double hold = kNoHold;                          // this hold
   double after = 0;                               // said at its end
