@@ -16,51 +16,68 @@ struct LayerTalk {
   double scatter = 0, end_scatter = 0, groups = 0, end_groups = 0, gather = 0, end_gather = 0;
   double left = 1;  // of the compute units beside it
   double head = 0;  // of backward: seconds before the layers
+  double forward_head = 0;
 };
 
-// Backwards. With two places for reductions a layer waits for what was said two layers before, with one place for the last one: it
-// stands still for what is not hidden behind what comes before its first weight gradient. Where gathers have one place only,
-// gathers, computes and reductions of a layer come one after the other; the first gather may be there before, the last reduction ends after.
+// Seconds of what a backward says of a layer, with sums over groups, and of its head.
+struct BackwardTalk {
+  double each = 0, scatter = 0, head = 0, end_scatter = 0, groups = 0, end_groups = 0;
+};
+
+// With one place the next weight gradient stands still for what is not hidden of a reduction: a layer goes on beside the one before it until its
+// first weight gradient, and beside the head's, whose place is another one, as a whole. Where gathers have one place only, too, gathers, computes and
+// reductions of a layer come one after the other; the first gather may be there before, the last reduction ends after.
+void say_in_turn(bool waits, const LayerTalk& says, const BackwardTalk& of, TalkStep& step) {
+  const double layers = says.layers, gather = waits ? says.gather : 0;
+  const double early = of.each * says.head_part / says.left, own = std::min(of.scatter, early);
+  const double behind_head = std::min(of.end_scatter + of.scatter, of.each / says.left + early);
+  const double hidden = waits ? 0 : (layers - 1 - of.head) * own + of.head * behind_head;
+  step.ahead = of.head > 0 && waits ? says.end_gather : gather;
+  const double shards = (layers - 1) * (says.scatter + gather) + of.head * (says.end_scatter + gather);
+  const double all = shards + (layers - 1) * of.groups + of.head * of.end_groups;
+  const double shown = std::max(0.0, all - hidden) / std::max(1e-30, all);
+  step.still[Links::OfShards] = shards * shown;
+  step.still[Links::OfReplicas] = (all - shards) * shown;
+  step.compute += all * shown;
+  step.begin_hold = waits ? 0 : TalkStep::kNoHold;
+  step.after += of.scatter;
+  if (hidden <= 0) return;
+  step.said = all * (1 - shown), step.said_at = of.head > 0 ? says.head : step.compute / layers;
+  step.hold = 0, step.free = step.compute * (1 - (1 - says.head_part) / layers);
+}
+
+// Else the stream's order is what the first two units gather, the first one's reduction, the third one's gather, the second one's reduction, ... Sums
+// over the groups keep no place, but the next reduction is behind them.
 void say_backward(const Point& point, int kind, const LayerTalk& says, double groups, double end_groups, TalkStep& step) {
-  const double b = says.backward, layers = says.layers, scatter = says.scatter + groups;
-  const double end_scatter = says.end_scatter + end_groups, head = kind == Last ? 1 : 0;
-  const bool waits = point.zero == 3 && !point.overlap_parameters;
-  step.over_groups = groups / std::max(1e-30, scatter);
-  step.after = kind == First ? end_scatter : 0;
-  if (waits || (point.zero == 2 && !point.overlap_gradients && groups <= 0)) {
-    const double hidden = waits ? 0 : std::min(scatter, b / layers * says.head_part);
-    step.ahead = waits ? head > 0 ? says.end_gather : says.gather : 0;
-    const double shards =
-        (layers - 1) * (says.scatter + (waits ? says.gather : 0)) + head * says.end_scatter + (waits ? head * says.gather : 0);
-    const double all = shards + (layers - 1) * groups + head * end_groups;
-    const double shown = std::max(0.0, all - (layers - 1 + head) * hidden) / std::max(1e-30, all);
-    step.still[Links::OfShards] = shards * shown;
-    step.still[Links::OfReplicas] = (all - shards) * shown;
-    step.compute += all * shown;
-    step.begin_hold = waits ? 0 : TalkStep::kNoHold;
-    step.after += scatter;
-    if (hidden > 0) {
-      step.said = all * (1 - shown), step.said_at = step.compute / layers;
-      step.hold = 0, step.free = step.compute * (1 - (1 - says.head_part) / layers);
-    }
-    return;
+  const double b = says.backward, layers = says.layers, more = layers - 1, gather = says.gather;
+  const BackwardTalk of{.each = (b - says.head) / layers,
+                        .scatter = says.scatter + groups,
+                        .head = kind == Last ? 1.0 : 0.0,
+                        .end_scatter = says.end_scatter + end_groups,
+                        .groups = groups,
+                        .end_groups = end_groups};
+  const bool waits = point.zero == 3 && !point.overlap_parameters, two = point.overlap_gradients || groups > 0;
+  const bool has_head = of.head > 0;
+  step.over_groups = groups / std::max(1e-30, of.scatter);
+  step.after = kind == First ? of.end_scatter : 0;
+  if (waits || (point.zero == 2 && !two && layers > 1)) return say_in_turn(waits, says, of, step);
+  const double places = two ? 2 : 1, gathers = std::max(0.0, has_head ? more : layers - 2) * gather;
+  step.ahead = has_head ? says.end_gather + gather : std::min(2.0, layers) * gather;
+  if (gather > 0) step.begin_hold = step.ahead - (has_head ? says.end_gather : gather);
+  step.said = gathers + more * of.scatter + of.head * of.end_scatter;
+  step.said_at = has_head ? says.head : of.each;
+  step.after += of.scatter;
+  if (has_head && of.end_scatter > 0 && layers > places) {  // layers that have no place wait for the head's, too
+    const bool next = two && gather > 0;
+    step.middle = says.head + of.each * (next ? 1 : places + says.head_part);
+    step.middle_hold = (more - 1) * gather + (next ? more : more - 1) * of.scatter;
   }
-  step.ahead = std::min(2.0, layers) * says.gather;
-  step.before = std::max(0.0, layers - 2) * says.gather + head * says.end_gather;
-  if (says.gather > 0) step.begin_hold = step.ahead + step.before - says.gather;
-  step.said = layers * scatter + head * end_scatter;
-  step.said_at = says.head > 0 ? says.head : b / layers;
-  if (says.head > 0 && end_scatter > 0 && layers > 2) {  // layers that have no place wait for the head's, too
-    const double places = point.overlap_gradients || groups > 0 ? 2 : 1, each = (b - says.head) / layers;
-    step.middle = says.head + each * (places + says.head_part), step.middle_hold = (layers - 1) * scatter + std::max(0.0, layers - 2 - places) * says.gather;
-  }
-  if (point.overlap_gradients ||
-      groups > 0) {  // sums over the groups do not keep a place, but the next reduction is behind them
-    step.hold = groups + (point.overlap_gradients ? 2 : 1) * scatter, step.free = b * (1 - (1 - says.head_part) / layers);
-  } else {  // beside the reduction before it a layer does what comes before its first weight gradient; all of it beside gathers
-    const double beside = std::clamp(step.before * says.left, b / layers, b * (1 - 1 / layers));
-    step.hold = scatter, step.free = beside + (b - beside) * says.head_part * (1 - 1 / layers);
-  }
+  step.again = point.virtual_stages > 1 && layers <= places;  // each chunk has places of its own
+  step.hold = groups + (point.overlap_gradients && layers > 1 ? of.scatter : 0);
+  // With one place computes go on beside gathers only.
+  const double beside = std::min(step.said_at + (has_head ? of.each : 0) + gathers * says.left, b - of.each);
+  step.free =
+      two ? b - of.each * (gather > 0 ? 1 : 1 - says.head_part) : beside + (b - beside) * says.head_part * more / layers;
 }
 
 void say_layers(const Point& point, int kind, const LayerTalk& says, TalkOfChunk& talk) {
@@ -76,10 +93,12 @@ void say_layers(const Point& point, int kind, const LayerTalk& says, TalkOfChunk
     forward.still[Links::OfShards] = shown, forward.compute += shown;
     return;
   }
+  const double each = (f - says.forward_head) / layers, end = kind == First ? 0 : says.end_gather;
   forward.ahead = std::min(2.0, layers) * says.gather + (kind == First ? says.end_gather : 0);
-  forward.before = std::max(0.0, layers - 2) * says.gather + (kind == First ? 0 : says.end_gather);
-  forward.begin_hold = forward.ahead + forward.before - says.gather - (kind == First ? says.end_gather : 0);
-  forward.hold = 0, forward.free = f * (1 - 1 / layers);
+  forward.begin_hold = std::max(0.0, std::min(2.0, layers) - 1) * says.gather;
+  forward.said = std::max(0.0, layers - 2) * says.gather + end, forward.said_at = each;
+  if (end > 0 && layers > 1) forward.middle = f - says.forward_head - each, forward.middle_hold = end;
+  forward.hold = 0, forward.free = end > 0 ? f - says.forward_head : f - each;
 }
 
 }  // namespace
@@ -182,11 +201,12 @@ TalkOfChunk Screen::talk_of(const Point& point, const ShapeCosts& shape, const G
     return talk;
   }
   const double head = end > 0 ? end : 0;
+  const double head_backward = kind == Last && head > 0 ? std::max(0.0, b - times.backward[Middle]) : 0;
   const LayerTalk says{.forward = f,
                        .backward = b,
                        .layers = layers,
                        // of a layer, before its first weight gradient
-                       .head_part = std::min(1.0, shape.head * layers / std::max(b, 1e-30)),
+                       .head_part = std::min(1.0, shape.head * layers / std::max(b - head_backward, 1e-30)),
                        .rest = shape.rest,
                        .scatter = summed(layer),
                        .end_scatter = summed(head),
@@ -195,7 +215,8 @@ TalkOfChunk Screen::talk_of(const Point& point, const ShapeCosts& shape, const G
                        .gather = point.zero == 3 ? gathered(layer) : 0,
                        .end_gather = point.zero == 3 ? gathered(head) : 0,
                        .left = 1 - grid.share,
-                       .head = kind == Last && head > 0 ? std::max(0.0, b - times.backward[Middle]) : 0};
+                       .head = head_backward,
+                       .forward_head = kind == Last && head > 0 ? std::max(0.0, f - times.forward[Middle]) : 0};
   say_layers(point, kind, says, talk);
   return talk;
 }

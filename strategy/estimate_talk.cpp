@@ -60,6 +60,8 @@ class Talk {
     double until = 0;              // Waits: for its input; Stands: for its own transfer
     double done = 0;               // seconds of compute of the step
     double backlog = 0, early = 0;
+    double beyond = 0;        // of the backlog, what later actions have gathered: its end
+    int told = 0;             // so many actions have said what they gather ahead
     double over_groups = 0;   // of the backlog, its end
     std::uint64_t doing = 0;  // of Moment
     bool working = false;     // an action of the list
@@ -183,11 +185,11 @@ class Talk {
     switch (r.state) {
       case State::Stands:
       case State::Waits: return r.until >= kNever ? kNever : std::max(0.0, r.until - now_);
-      case State::BeginHold: return std::max(0.0, r.backlog - r.step.begin_hold) / talks;
-      case State::Hold: return std::max(0.0, r.backlog - r.step.hold) / talks;
+      case State::BeginHold: return std::max(0.0, r.backlog - r.beyond - r.step.begin_hold) / talks;
+      case State::Hold: return std::max(0.0, r.backlog - r.beyond - r.step.hold) / talks;
       case State::First: return std::max(0.0, r.step.said_at - r.done) / computes;
       case State::Middle: return std::max(0.0, r.step.middle - r.done) / computes;
-      case State::MiddleHold: return std::max(0.0, r.backlog - r.step.middle_hold) / talks;
+      case State::MiddleHold: return std::max(0.0, r.backlog - r.beyond - r.step.middle_hold) / talks;
       case State::Free: return std::max(0.0, r.step.free - r.done) / computes;
       case State::Rest: return std::max(0.0, r.step.compute - r.done) / computes;
       case State::Meets:
@@ -211,12 +213,13 @@ class Talk {
           r.state = State::BeginHold;
           break;
         case State::BeginHold:
-          if (r.step.begin_hold >= 0 && r.backlog > r.step.begin_hold + tiny_) return;
+          if (r.step.begin_hold >= 0 && r.backlog > r.beyond + r.step.begin_hold + tiny_) return;
           r.state = State::First;
           break;
         case State::First:
           if (r.done < r.step.said_at - tiny_) return;
           say(r, r.step.said);
+          gather_ahead(rank, false);
           r.state = r.step.middle_hold >= 0 ? State::Middle : r.step.hold >= 0 ? State::Free : State::Rest;
           break;
         case State::Middle:
@@ -224,7 +227,7 @@ class Talk {
           r.state = State::MiddleHold;
           break;
         case State::MiddleHold:
-          if (r.backlog > r.step.middle_hold + tiny_) return;
+          if (r.backlog > r.beyond + r.step.middle_hold + tiny_) return;
           r.state = r.step.hold >= 0 ? State::Free : State::Rest;
           break;
         case State::Free:
@@ -232,7 +235,8 @@ class Talk {
           r.state = State::Hold;
           break;
         case State::Hold:
-          if (r.backlog > r.step.hold + tiny_) return;
+          if (r.backlog > r.beyond + r.step.hold + tiny_) return;
+          if (r.step.said > 0 && order_.kind(rank, r.op.chunk) != 2) gather_ahead(rank, true);
           r.state = State::Rest;
           break;
         case State::Rest:
@@ -241,6 +245,24 @@ class Talk {
         case State::Meets:
         case State::Done: return;
       }
+  }
+
+  // A forward has said all: what the next actions gather first follows if they are of other chunks, which have places of their own, or, `within`,
+  // of this one.
+  void gather_ahead(int rank, bool within) {
+    Rank& r = ranks_[at(rank)];
+    if (!r.working || r.op.backward || r.step.ahead <= 0 || r.step.hold < 0 || r.told > r.position + 1) return;
+    for (int chunk = r.op.chunk; r.told < 2 * order_.count(); ++r.told) {
+      const PlayOrder::Op op = order_.at(rank, r.told);
+      if ((op.chunk == chunk) != within) return;
+      const TalkOfChunk& talk = of(rank, op.chunk);
+      const double ahead = op.backward ? talk.backward.ahead : talk.forward.ahead;
+      r.beyond += ahead, r.backlog += ahead, chunk = op.chunk;
+      if (within || op.backward || talk.forward.said > 0) {
+        ++r.told;
+        return;
+      }
+    }
   }
 
   void begin_next(int rank) {
@@ -258,8 +280,13 @@ class Talk {
       r.early -= chunk.early_gathers;
       r.step.hold = std::max(0.0, r.early), r.step.free = r.step.compute * (1 - chunk.early_share);
     }
-    say(r, r.step.ahead);
+    if (r.position < r.told)
+      r.beyond -= r.step.ahead;
+    else
+      say(r, r.step.ahead), r.told = r.position + 1, r.beyond = 0;
+    if (r.step.said <= 0) gather_ahead(rank, false);
     const double less = rank > 0 && rank <= t_.fewer ? (r.op.backward ? t_.backward_less : t_.forward_less) : 0;
+    if (r.step.again && r.op.microbatch % p_ == 0) r.step.hold = TalkStep::kNoHold;
     r.step.compute -= less, r.step.free = std::min(r.step.free, r.step.compute);
     r.step.said_at = std::min(r.step.said_at, r.step.compute);
     r.state = State::Waits;

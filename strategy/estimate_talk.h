@@ -24,6 +24,7 @@ struct TalkStep {
   double middle_hold = kNoHold;                   // this hold, then
   double free = 0;                                // so much compute goes on until
   double hold = kNoHold;                          // this hold
+  bool again = false;                             // that only behind the same chunk
   double after = 0;                               // said at its end
   double over_groups = 0;                         // part of what is said, to replicas with equal shards
 };

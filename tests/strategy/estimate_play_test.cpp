@@ -220,6 +220,66 @@ TEST(PlayTalk, ActionsWaitForWhatTheyReadAndForPlaces) {
   EXPECT_NEAR(with_talk(c, talk), 12, 1e-9);
 }
 
+// A backward says two seconds after a quarter of its compute and waits after half of it until one of them is left: the last rank's begins at 2,
+// says at 2.25, waits from 2.5 to 3.25 and ends at 3.75; the first one's ends 1.75 later, and half a second is left then.
+TEST(PlayTalk, LayersWithoutAPlaceWaitInTheMiddle) {
+  const Case c = two_stages();
+  TalkTimes talk = silent(c.times);
+  for (TalkOfChunk& of : talk.of) {
+    of.last_backward.said_at = 0.25, of.last_backward.said = 2;
+    of.last_backward.middle = 0.5, of.last_backward.middle_hold = 1;
+  }
+  EXPECT_NEAR(with_talk(c, talk), 6, 1e-9);
+}
+
+// The first rank gathers for a second ahead of a forward and for a quarter from its middle on. F0 1..2; its last layer, the second half of the
+// last half second, has all from 1.75 on, so what F1 gathers begins there: F1 2.75..3.75. Last rank: F0 2..3, F1 until 4.75, two backwards until
+// 6.75; the first one's last one until 7.75.
+TEST(PlayTalk, TheNextForwardGathersBesideTheLastLayer) {
+  Case c = two_stages();
+  c.times.microbatches = 2;
+  TalkTimes talk = silent(c.times);
+  TalkStep& forward = talk.of[0].forward;
+  forward.ahead = 1, forward.begin_hold = 0, forward.said_at = 0.5, forward.said = 0.25, forward.free = 0.75, forward.hold = 0;
+  EXPECT_NEAR(with_talk(c, talk), 7.75, 1e-9);
+}
+
+namespace {
+
+// Two ranks of two chunks, two micro-batches, one second for each.
+Case two_chunks() {
+  Case c = two_stages();
+  c.schedule = Schedule::Interleaved, c.times.chunks = 2, c.times.microbatches = 2;
+  return c;
+}
+
+}  // namespace
+
+// Half a second of gathers ahead of the first chunk's forwards, a second ahead of those between: F0 of the first rank 0.5..1.5, F1 2..3, and behind
+// what F1 gathers, until 3, that of its next chunk, which need not wait for the end of F1: 3..4, and 5..6, behind what it gathers from 4 on. Last rank: 1.5..2.5,
+// 3.5..4.5, its second chunk F0 4.5..5.5, B0 5.5..6.5, F1 6.5..7.5, B1 7.5..8.5. First rank: B0 6.5..7.5, B1 8.5..9.5. Last rank: 8.5..9.5, 9.5..10.5. First
+// rank: 9.5..10.5, 10.5..11.5.
+TEST(PlayTalk, ChunksGatherAheadOfEachOther) {
+  const Case c = two_chunks();
+  TalkTimes talk = silent(c.times);
+  for (const std::size_t kind : {0, 1}) {
+    TalkStep& forward = talk.of[kind].forward;
+    forward.ahead = kind == 0 ? 0.5 : 1, forward.begin_hold = 0, forward.hold = 0, forward.free = 1;
+  }
+  EXPECT_NEAR(with_talk(c, talk), 11.5, 1e-9);
+}
+
+// Forwards between say five seconds at their end, backwards two, and these wait until all is said, but only behind the same chunk. First rank:
+// F0, F1 until 2, of its second chunk 2..3 and 3..4: ten seconds until 13. Last rank: 1..2, 2..3: until 12; its second chunk F0 3..4, B0 4..5, F1
+// 5..6, B1 6..7. First rank: B0 5..6 does not wait, two seconds more, until 15; B1 15..16. Last rank: B0 7..8, until 14; B1 16..17, and 19.
+TEST(PlayTalk, ChunksWaitForTheirOwnPlace) {
+  const Case c = two_chunks();
+  TalkTimes talk = silent(c.times);
+  talk.of[1].forward.after = 5;
+  for (TalkStep* step : {&talk.of[1].backward, &talk.of[1].last_backward}) step->again = true, step->hold = 0, step->after = 2;
+  EXPECT_NEAR(with_talk(c, talk), 19, 1e-9);
+}
+
 // The first rank's output and its three seconds of talk cross one link. It says them at the end of its forward, at 1; the transfer, two
 // seconds alone, is through at 5, and one second of talk is left, until 6. The last rank ends at 7.
 TEST(PlayTalk, ATransferSharesItsLinkWithTalk) {
