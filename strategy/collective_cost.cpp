@@ -98,7 +98,7 @@ Choice cheapest(const MachineConstants& machine, const CommunicationPath& path, 
 
 Cost collective_cost(const Gpu& gpu, const Collective& collective, const CommunicationPath& path) {
   if (path.members <= 1) return {};
-  const MachineConstants& machine = machine_constants(gpu.architecture);
+  const MachineConstants& machine = machine_constants(gpu);
   const auto tensor = static_cast<double>(collective.bytes.value);
   const double share = sm_share(gpu, machine, tensor);
   if (collective.algorithm == Algorithm::NvlinkSharp && path.link == LinkKind::NvLink && path.nodes == 1) {
@@ -115,7 +115,7 @@ Cost collective_cost(const Gpu& gpu, const Collective& collective, const Communi
 }
 
 Cost exchange_cost(const Gpu& gpu, const Exchange& exchange, const CommunicationPath& path) {
-  const MachineConstants& machine = machine_constants(gpu.architecture);
+  const MachineConstants& machine = machine_constants(gpu);
   // NCCL sends point to point by the Simple protocol only.
   const ProtocolLatency& latency = protocol_latency(Protocol::Simple);
   const Seconds step = max(step_time(latency, path.link), path.step_latency);

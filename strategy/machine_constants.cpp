@@ -102,6 +102,13 @@ const MachineConstants& machine_constants(const std::string& architecture) {
   return kUnknown;
 }
 
+const MachineConstants& machine_constants(const Gpu& gpu) {
+  // Products per SM and clock tell them apart: 512 and 1024 FLOPs of 16 bits, datacenter cards have 8192.
+  const double clocks = gpu.sm_count * gpu.clock_ghz * 1e9;
+  const bool warp = clocks > 0 && peak(gpu, DType::F16).value / clocks < 2048;
+  return gpu.architecture == "blackwell" && warp ? kAda : machine_constants(gpu.architecture);
+}
+
 double sustained_share(const Gpu& gpu) {
   const double teraflops = peak(gpu, DType::F16).value * 1e-12;
   const ProductConstants& fit = product_constants();

@@ -45,6 +45,9 @@ struct MachineConstants {
 // By Gpu::architecture; an unknown name gets the defaults above.
 const MachineConstants& machine_constants(const std::string& architecture);
 
+// Of a card: Blackwell's GeForce and RTX PRO have no tensor memory, their products are those of a warp as Ada's.
+const MachineConstants& machine_constants(const Gpu& gpu);
+
 // NCCL's own latency table (src/graph/tuning.cc), ring algorithm, per protocol.
 struct ProtocolLatency {
   Seconds base = {};                             // per collective

@@ -92,7 +92,7 @@ double tensor_feed(const Gpu& gpu, DType type) {
 // weigh less where the arithmetic is slow (GeForce: a quarter of an A100's per SM and clock; fp32 without tensor cores), and twice
 // where loads do not run beside it (V100, whose tensor cores are half as fast).
 double library_share(const Gpu& gpu, DType type) {
-  const double clocks = machine_constants(gpu.architecture).copies_beside ? 1 : 2;
+  const double clocks = machine_constants(gpu).copies_beside ? 1 : 2;
   const double slow = std::min(1.0, clocks * tensor_feed(gpu, type));
   return 1.0 / (1.0 + (1.0 / product_constants().library_choice - 1.0) * slow);
 }
@@ -103,7 +103,7 @@ double alignment(const Gpu& gpu, const Shape& shape) {
   const std::int64_t size = std::max<std::int64_t>(1, size_of(shape.dtype).value);
   const std::int64_t rows = std::gcd(shape.dims[2] * size, shape.dims[3] * size);
   if (rows % 16 == 0) return 1;
-  const MachineConstants& machine = machine_constants(gpu.architecture);
+  const MachineConstants& machine = machine_constants(gpu);
   const double clocks = rows % 4 == 0 ? machine.narrow_rows : machine.odd_rows;
   return 1.0 / (1.0 + clocks * tensor_feed(gpu, shape.dtype));
 }
@@ -179,7 +179,7 @@ double waves(double tiles_per_sm) {
 }  // namespace
 
 Seconds gemm_time(const Gpu& gpu, const Gemm& gemm, DType type) {
-  const MachineConstants& machine = machine_constants(gpu.architecture);
+  const MachineConstants& machine = machine_constants(gpu);
   const double sms = gpu.sm_count > 0 ? gpu.sm_count : 1;
   const double sm_rate = peak(gpu, type).value * ceiling(machine, gpu, type) / sms;  // FLOP/s
   const double feed = tensor_feed(gpu, type);
@@ -208,7 +208,7 @@ Seconds gemm_time(const Gpu& gpu, const Gemm& gemm, DType type) {
 
 OpTime op_pieces(const Gpu& gpu, const Compute& compute, FlashKernel flash) {
   if (compute.flops.value <= 0 && compute.traffic.value <= 0) return {};
-  const MachineConstants& machine = machine_constants(gpu.architecture);
+  const MachineConstants& machine = machine_constants(gpu);
   OpTime time = {.overhead = gpu.launch_overhead};
   double efficiency = machine.memory_efficiency;
   if (compute.flops.value > 0) {

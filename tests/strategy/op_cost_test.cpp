@@ -75,6 +75,18 @@ TEST(OpCost, PhasesOrderTheSizes) {
   EXPECT_DOUBLE_EQ(arithmetic(Phase::WeightGrad), gemm_time(gpu, {1, 768, 3072, 2048}, DType::BF16).value);
 }
 
+// A GeForce with Blackwell's name has the products of a warp, 512 FLOPs of 16 bits per SM and clock: its attention is Ada's, not a B200's.
+TEST(OpCost, GeForceBlackwellIsAsAda) {
+  const Gpu gpu = load_gpu("rtx-5060-ti");
+  EXPECT_EQ(gpu.architecture, "blackwell");
+  EXPECT_EQ(machine_constants(gpu), machine_constants("ada"));
+  EXPECT_EQ(machine_constants(load_gpu("rtx-pro-6000")), machine_constants("ada"));
+  EXPECT_EQ(machine_constants(load_gpu("b200")), machine_constants("blackwell"));
+  EXPECT_EQ(machine_constants(load_gpu("gb300")), machine_constants("blackwell"));
+  EXPECT_EQ(machine_constants(load_gpu("rtx-4090")), machine_constants("ada"));
+  EXPECT_EQ(machine_constants(a100()), machine_constants("ampere"));
+}
+
 // EleutherAI/cookbook sizing/results/transformer_data, A100, TFLOP/s of 8192 x 51200 x 14336 with other columns (vocab_v_sweep.out) or another
 // depth (vocab_h_sweep.out) against 255.5 and 261.0: rows of 2 bytes keep 0.29 and 0.28, of 4 bytes 0.55 and 0.67, of 8 bytes as those of 4.
 TEST(OpCost, RowsThatAreNoMultiplesOf16Bytes) {
