@@ -68,7 +68,7 @@ class Streams {
       ranks_[at(rank)].computes = Actions(order_, rank);
       ranks_[at(rank)].talks = Actions(order_, rank);
     }
-    for (int chunk = 0; chunk < p_ * v_; ++chunk) said_[at(chunk)] = {-1, -1}, last_[at(chunk)] = -1;
+    for (int chunk = 0; chunk < p_ * v_; ++chunk) said_[at(chunk)] = {-1, -1}, last_[at(chunk)] = {};
   }
 
   double run() {
@@ -137,6 +137,22 @@ class Streams {
     const bool end = at_end(what, backward, piece.turn);
     return piece.gathers ? (end ? what.end_gather : what.gather) : (end ? what.end_scatter : what.scatter);
   }
+  // The progress after which nobody needs the place of a gather any more. With two, layers take turns, and embedding and head have places of
+  // their own; nothing is gathered before the unit but one before it is done.
+  struct Last {
+    int forward = -1, backward = -1;  // the progress before the last actions of a chunk
+  };
+  int free_after(const ChunkStreams& what, const Last& last, bool backward, int turn, int before) const {
+    const int places = s_.gather_places, units = what.units(), first = what.end < 0 ? 1 : 0;
+    if (turn >= places) return before + turn - places + 1;
+    if (last.forward < 0) return 0;
+    const bool again = last.backward > last.forward;  // the last one was a backward
+    if (places < 2) return again ? last.backward + units - first : last.forward + units;
+    if (at_end(what, backward, turn)) return again && !first ? last.backward + 1 : last.forward + (first ? 1 : units);
+    const int place = ((backward ? units - 1 - turn : turn) - first) % places;
+    const int layer = again ? place : what.layers - 1 - (what.layers - 1 - place) % places;  // that had it last
+    return again ? last.backward + units - layer - first : last.forward + layer + first + 1;
+  }
   // Begins the next piece if what it waits for is done.
   bool begin_talk(int r, Rank& rank) {
     while (!rank.talks.done()) {
@@ -144,14 +160,13 @@ class Streams {
       const int chunk = rank.talks.chunk(), own = r * v_ + chunk, number = rank.talks.number() * (units_ + 1);
       const ChunkStreams& what = of(r, chunk);
       if (rank.item == items(what, backward)) {
-        last_[at(own)] = rank.talks.number();
+        (backward ? last_[at(own)].backward : last_[at(own)].forward) = number;
         rank.talks.advance(), rank.item = 0;
         continue;
       }
       const Item piece = item(what, backward, rank.item);
-      int needs = number + piece.turn + 1;
-      if (piece.gathers && piece.turn < s_.gather_places) needs = (last_[at(own)] + 1) * (units_ + 1);
-      if (piece.gathers && piece.turn >= s_.gather_places) needs = number + piece.turn - s_.gather_places + 1;
+      const int needs =
+          piece.gathers ? free_after(what, last_[at(own)], backward, piece.turn, number) : number + piece.turn + 1;
       if (rank.progress < needs) return false;
       ++rank.item;
       rank.talking = true, rank.left = work(what, backward, piece);
@@ -289,7 +304,7 @@ class Streams {
   std::array<Rank, Ways::kMost> ranks_ = {};
   std::array<int, Ways::kMost> first_item_ = {};      // [rank]: of the action under way
   std::array<std::array<int, 2>, kMostChunks> said_;  // [chunk][place]: pieces until its last reduction is through
-  std::array<int, kMostChunks> last_;                 // [chunk]: its last action before the one that talks
+  std::array<Last, kMostChunks> last_;                // [chunk]: before the action that talks
   std::array<double, kMostCells> input_, gradient_;
 };
 

@@ -119,6 +119,19 @@ TEST(PlayStreams, AnEmbeddingIsOneMoreUnit) {
   EXPECT_NEAR(*play_streams(c.schedule, c.times, c.streams, true), 11, 1e-9);
 }
 
+// Two layers take turns at two places: the next micro-batch's first layer is gathered, in 0.6, when this one's first layer is done.
+//   rank 0   gathers 0-0.6, 0.6-1.2  F 0.6-1.1, 1.2-1.7     gathers 1.2-1.8, 1.8-2.4  F 1.8-2.3, 2.4-2.9
+//   rank 1   F 1.7-2.7     gathers 2.2-2.8, 2.8-3.4  F 2.9-3.9     gathers 3.9-4.5, 4.5-5.1  B 4.5-6.5, the last reduction until 6.55
+//            gathers 6.55-7.15, 7.15-7.75  B 7.15-9.15
+//   rank 0   B 6.5-8.5, the last reduction until 8.55     gathers 8.55-9.15, 9.15-9.75  B 9.15-11.15
+TEST(PlayStreams, LayersAreGatheredWhenTheirPlaceIsFree) {
+  Case c = two_ranks(2);
+  c.schedule = Schedule::GPipe;
+  for (ChunkStreams& of : c.streams.of) of.layers = 2, of.gather = 0.6, of.scatter = 0.05;
+  c.streams.gather_places = c.streams.reduce_places = 2;
+  EXPECT_NEAR(*play_streams(c.schedule, c.times, c.streams, true), 11.15, 1e-9);
+}
+
 // While 1 second of reductions is under way computes run at half speed, they at a quarter: 2 seconds, and then 1 of the forward's 2.
 //   rank 1   F 1-2  B 2-4  F 4-6, beside a reduction 4-8, at half speed
 TEST(PlayStreams, WhatIsSaidSlowsComputes) {
