@@ -28,6 +28,13 @@ std::optional<double> Screen::streamed(const Point& point, const ShapeCosts& sha
   };
   StreamTimes streams{.gather_places = point.overlap_parameters ? 2 : 1, .reduce_places = point.overlap_gradients ? 2 : 1};
   for (std::size_t rank = 0; rank < fewer.size(); ++rank) streams.fewer[rank] = fewer[rank];
+  if (sharded) {
+    // Where either is short most of it is latency.
+    const double said = scattered(shape.parameters.layer),
+                 latency = grid.collective_time(CollectiveKind::ReduceScatter, GridCosts::kLeast);
+    streams.hop_on_link = grid.hop_per_byte * shape.hop_bytes * std::max(0.0, 1 - latency / said);
+    streams.hop_speed = grid.hop_speed, streams.talk_beside_hop = grid.shards_beside_hop;
+  }
   for (const int kind : {First, Middle, Last}) {
     const auto k = static_cast<std::size_t>(kind);
     ChunkStreams& of = streams.of[k];

@@ -272,6 +272,12 @@ GridCosts Screen::grid(const Point& point) const {
   const int hops = std::min(point.pp - 1, 8);
   double small = 0, large = 0;
   for (int role = 0; role < hops; ++role) small += time(role, next) / hops, large += time(role, next + 1) / hops;
+  for (int role = 0; role < hops; ++role) {
+    const int of_hop = alone.kind({role}, segment.instructions[next + 1]), talk = alone.kind({role}, of_shards_run);
+    if (of_hop < 0 || talk < 0) continue;
+    const std::vector<double>& speeds = alone.speeds({of_hop, talk});
+    grid.hop_speed -= (1 - speeds[0]) / hops, grid.shards_beside_hop -= (1 - speeds[1]) / hops;
+  }
   grid.hop_per_byte = (large - small) / ((1 << 30) - (1 << 20));
   grid.hop = small - grid.hop_per_byte * (1 << 20);
   grid.turns_per_byte = grid.way_per_byte = grid.hop_per_byte;

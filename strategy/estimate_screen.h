@@ -83,6 +83,7 @@ struct GridCosts {  // of (tp, cp, pp, dp, ZeRO group, order)
   // Speeds of a tensor collective and one over the shards while both are under way: 1 where they meet on no link.
   double tensor_speed = 1, shards_speed = 1;
   double tensor_beside_replicas = 1, replicas_speed = 1;  // likewise of one over equal shards
+  double hop_speed = 1, shards_beside_hop = 1;            // of a transfer and one over the shards, mean of the stages
   // How many times as long each takes when all stages that share a NIC talk at once.
   double tensor_crowd = 1, shards_crowd = 1, replicas_crowd = 1;
   Ways ways = {};        // where stages share a NIC

@@ -93,6 +93,7 @@ class Streams {
     bool talking = false;
     double left = 0, behind = 0;  // of the piece under way, and of what comes behind it
     bool is_behind = false;       // that is under way
+    double since = 0;             // it began
     double lane = 0;              // sends take turns
     std::array<double, 2> sent = {};
   };
@@ -169,7 +170,7 @@ class Streams {
           piece.gathers ? free_after(what, last_[at(own)], backward, piece.turn, number) : number + piece.turn + 1;
       if (rank.progress < needs) return false;
       ++rank.item;
-      rank.talking = true, rank.left = work(what, backward, piece);
+      rank.talking = true, rank.since = rank.now, rank.left = work(what, backward, piece);
       const bool end = at_end(what, backward, piece.turn), last = rank.talks.microbatch() + 1 == order_.microbatches;
       if (!piece.gathers) rank.behind = (end ? what.tied_scatter : 0) + (!last ? 0 : end ? what.end_groups : what.groups);
       return true;
@@ -230,6 +231,7 @@ class Streams {
     const double ready = outer ? 0 : (backward ? gradient_ : input_)[cell(r, chunk, microbatch)];
     if (ready >= kNever) return false;
     wait_until(r, rank, ready);
+    if (!outer && rank.since < ready - s_.hop_on_link) beside_hop(rank);
     const ChunkStreams& what = of(r, chunk);
     if (backward)
       run_backward(r, rank, what, chunk);
@@ -277,10 +279,18 @@ class Streams {
   void send(int r, Rank& rank, bool backward, int chunk, int microbatch) {
     const bool wraps = backward ? r == 0 : r + 1 == p_;
     const int to = backward ? (wraps ? p_ - 1 : r - 1) : (wraps ? 0 : r + 1);
-    const double begin = std::max(rank.now, rank.lane), there = begin + t_.hop;
+    if (!rank.talking) begin_talk(r, rank);
+    const double begin = std::max(rank.now, rank.lane), there = begin + t_.hop + beside_hop(rank) * (1 - s_.hop_speed);
     rank.lane = there;
     (backward ? gradient_ : input_)[cell(to, chunk + (wraps ? (backward ? -1 : 1) : 0), microbatch)] = there;
     if (!overlap_) wait_until(r, rank, there);
+  }
+  // What a rank says is held up by a transfer of its own, and by one that comes, as if it were there now. For how many seconds.
+  double beside_hop(Rank& rank) const {
+    if (!rank.talking) return 0;
+    const double seconds = std::min(s_.hop_on_link / s_.hop_speed, rank.left / s_.talk_beside_hop);
+    rank.left += seconds * (1 - s_.talk_beside_hop);
+    return seconds;
   }
   void note(int rank, bool backward, int chunk, int microbatch, double end) {
     if (order_.schedule == Schedule::GPipe) {

@@ -35,6 +35,8 @@ struct StreamTimes {
   std::array<ChunkStreams, 3> of = {};
   int gather_places = 1, reduce_places = 1;    // of each chunk: unit u is in place u mod their number
   std::array<double, Ways::kMost> fewer = {};  // [rank]: layers of a chunk that it redoes less
+  double hop_on_link = 0;                      // seconds of a transfer in which it shares links with what its ranks say,
+  double hop_speed = 1, talk_beside_hop = 1;   // and how fast either is then
 };
 
 // From the first forward to the end of the first rank's last backward; `times` as in pipeline_time, without what is said. Empty: too

@@ -132,6 +132,20 @@ TEST(PlayStreams, LayersAreGatheredWhenTheirPlaceIsFree) {
   EXPECT_NEAR(*play_streams(c.schedule, c.times, c.streams, true), 11.15, 1e-9);
 }
 
+// A transfer of 1 goes at half speed beside a reduction of 2; or half of it does, where the other half is latency.
+//   rank 0   F 0-1, B 6-8    rank 1   F 2-3  B 3-5  transfer 5-6
+//   beside its reduction: transfer 5-7, B 7-9; half of it: 5-6.5, B 6.5-8.5
+TEST(PlayStreams, TransfersAndTalkShareALink) {
+  Case c = two_ranks(1);
+  c.times.hop = 1;
+  for (ChunkStreams& of : c.streams.of) of.scatter = 2;
+  EXPECT_NEAR(*play_streams(c.schedule, c.times, c.streams, true), 8, 1e-9);
+  c.streams.hop_on_link = 1, c.streams.hop_speed = 0.5, c.streams.talk_beside_hop = 0.25;
+  EXPECT_NEAR(*play_streams(c.schedule, c.times, c.streams, true), 9, 1e-9);
+  c.streams.hop_on_link = 0.5;
+  EXPECT_NEAR(*play_streams(c.schedule, c.times, c.streams, true), 8.5, 1e-9);
+}
+
 // While 1 second of reductions is under way computes run at half speed, they at a quarter: 2 seconds, and then 1 of the forward's 2.
 //   rank 1   F 1-2  B 2-4  F 4-6, beside a reduction 4-8, at half speed
 TEST(PlayStreams, WhatIsSaidSlowsComputes) {
