@@ -111,7 +111,7 @@ double Screen::shared(const Point& point, const ShapeCosts& shape, const GridCos
   constexpr int kPasses = 3;
   const bool sharded = point.zero >= 2 && point.dp * point.cp > 1;
   const double grad = static_cast<double>(size_of(types_.grad).value), param = static_cast<double>(size_of(types_.param).value);
-  const double once = 1.0 / roles_between(point);
+  const double once = 1 / grid.tensor_probed;
   const auto own = [&](int kind) { return once * shape.communication.of(kind, layers[static_cast<std::size_t>(kind)]); };
   const auto talk = [&](int kind) {  // of a micro-batch, on the NIC
     double seconds = grid.tensor_crowd > 1 ? own(kind) : 0;
@@ -162,7 +162,7 @@ TalkOfChunk Screen::talk_of(const Point& point, const ShapeCosts& shape, const G
   const bool alone = point.dp * point.cp == 1;
   const auto summed = [&](double of) { return alone ? 0 : grid.collective_time(how, of * grad); };
   const auto gathered = [&](double of) { return alone ? 0 : grid.collective_time(CollectiveKind::AllGather, of * param); };
-  const double once = grid.tensor_crowd > 1 ? 1.0 / roles_between(point) : 1;
+  const double once = 1 / grid.tensor_probed;
   const double own = once * shape.communication.of(kind, layers),
                own_forward = once * shape.forward_communication.of(kind, layers);
   TalkOfChunk talk;

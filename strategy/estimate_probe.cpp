@@ -265,6 +265,7 @@ GridCosts Screen::grid(const Point& point) const {
   if (point.pp == 1) return grid;
   if (const NodeShape& node = cluster_.nodes.front().shape; node.nics < node.gpus) {
     grid.tensor_crowd = crowd(alone, tensor, point.pp);
+    grid.tensor_probed = crowd(alone, tensor, roles_between(point));
     grid.shards_crowd = crowd(alone, of_shards_run, point.pp);
     grid.replicas_crowd = crowd(alone, point.zero_group > 0 ? of_replicas_run : segment.instructions.front(), point.pp);
   }

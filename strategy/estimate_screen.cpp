@@ -400,7 +400,7 @@ Screen::Timed Screen::timed(const Point& point, const ShapeCosts& shape, const G
     times.forward[i] = shape.forward.of(kind, layers[i]), times.backward[i] = shape.backward.of(kind, layers[i]);
     times.weights[i] = shape.weights.of(kind, layers[i]);
   }
-  if (const double beside = 1 - 1.0 / roles_between(point); beside > 0 && grid.tensor_crowd > 1)
+  if (const double beside = 1 - 1 / grid.tensor_probed; beside > 0)
     for (int kind = First; kind <= Only; ++kind) {  // what other stages send is added below
       const auto i = static_cast<std::size_t>(kind);
       const double forward = shape.forward_communication.of(kind, layers[i]);
