@@ -53,6 +53,13 @@ void PlaySpeeds::find(const Moment& moment, Rates& rates) {
   });
 }
 
+// Of flows, those that a collective meets: what its rank says comes before or behind one on the same stream.
+static std::uint64_t others(std::uint64_t flows, int still) {
+  if (still % Links::kStills == Links::Tensor) return flows;
+  const int rank = still / Links::kStills;
+  return flows & ~(Links::bit(Links::flow(rank, Links::Shards)) | Links::bit(Links::flow(rank, Links::Replicas)));
+}
+
 bool PlaySpeeds::find_stills(const Moment& moment) {
   count_ = 0;
   for (int rank = 0; rank < ranks_; ++rank) {
@@ -63,8 +70,9 @@ bool PlaySpeeds::find_stills(const Moment& moment) {
     for (int which = 0; which < Links::kStills; ++which)
       if (const double seconds = step.still[place(which)]; seconds > 0) {
         const int id = Links::still(rank, which);
-        const double slower = 1 / links_.of(moment.flows, id).still;
-        stills_[place(count_++)] = {rank, id, seconds / step.compute, slower, slower};
+        const std::uint64_t meets = others(moment.flows, id);
+        const double slower = 1 / links_.of(meets, id).still;
+        stills_[place(count_++)] = {rank, id, seconds / step.compute, meets != moment.flows, slower, slower};
       }
   }
   return count_ > 0;
@@ -88,7 +96,7 @@ void PlaySpeeds::settle(const Rates& rates) {
       Still& it = stills_[place(i)];
       double more = 0;
       for (int j = 0; j < count_; ++j)
-        if (const Still& other = stills_[place(j)]; other.rank != it.rank)
+        if (const Still& other = stills_[place(j)]; other.rank != it.rank && !other.in_turn)
           more += other.part * rate_[place(other.rank)] * ways_.links.slower[place(it.id * ways_.links.stills + other.id)];
       meets |= more > 0;
       it.slower = 0.5 * (it.slower + it.alone + more);
@@ -106,9 +114,11 @@ void PlaySpeeds::stand_still(std::uint64_t flows, Rates& rates) {
   for (int i = 0; i < count_; ++i) {
     const Still& it = stills_[place(i)];
     const double there = std::min(1.0, it.part * it.slower * rate_[place(it.rank)]);
-    const LinkSpeeds::Speeds& with = links_.of(flows, it.id);
-    each_of(flows,
+    const std::uint64_t meets = others(flows, it.id);
+    const LinkSpeeds::Speeds& with = links_.of(meets, it.id);
+    each_of(meets,
             [&](int flow) { rates.flows[place(flow)] *= 1 - there * (1 - with.of[place(flow)] / without.of[place(flow)]); });
+    each_of(flows & ~meets, [&](int flow) { rates.flows[place(flow)] *= 1 - there; });
     LinkSpeeds::add(loads, ways_.links.standing(it.id), it.part * rate_[place(it.rank)]);
   }
   each_of(flows, [&](int flow) { LinkSpeeds::add(loads, links_.traffic(flow), rates.flows[place(flow)]); });

@@ -32,6 +32,7 @@ class PlaySpeeds {
   struct Still {
     int rank = 0, id = 0;
     double part = 0;
+    bool in_turn = false;          // with what its rank says, in the same stream
     double alone = 1, slower = 1;  // beside what is under way all the time; beside the others, too
   };
   void find(const Moment& moment, Rates& rates);
