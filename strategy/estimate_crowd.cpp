@@ -91,12 +91,13 @@ void say_layers(const Point& point, int kind, const LayerTalk& says, TalkOfChunk
     const double gathers = (layers - 1) * says.gather + (kind == First ? says.gather : says.end_gather);
     const double shown = std::max(0.0, gathers - (layers - 1) * says.rest);
     forward.still[Links::OfShards] = shown, forward.compute += shown;
+    forward.said_at = kind == Last ? forward.compute : (layers - 1) / layers * forward.compute;
     return;
   }
   const double each = (f - says.forward_head) / layers, end = kind == First ? 0 : says.end_gather;
   forward.ahead = std::min(2.0, layers) * says.gather + (kind == First ? says.end_gather : 0);
   forward.begin_hold = std::max(0.0, std::min(2.0, layers) - 1) * says.gather;
-  forward.said = std::max(0.0, layers - 2) * says.gather + end, forward.said_at = each;
+  forward.said = std::max(0.0, layers - 2) * says.gather + end, forward.said_at = forward.said > 0 ? each : 0;
   if (end > 0 && layers > 1) forward.middle = f - says.forward_head - each, forward.middle_hold = end;
   forward.hold = 0, forward.free = end > 0 ? f - says.forward_head : f - each;
 }

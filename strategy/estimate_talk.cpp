@@ -251,14 +251,14 @@ class Talk {
   // of this one.
   void gather_ahead(int rank, bool within) {
     Rank& r = ranks_[at(rank)];
-    if (!r.working || r.op.backward || r.step.ahead <= 0 || r.step.hold < 0 || r.told > r.position + 1) return;
+    if (!r.working || r.op.backward || r.step.ahead <= 0 || r.told > r.position + 1) return;
     for (int chunk = r.op.chunk; r.told < 2 * order_.count(); ++r.told) {
       const PlayOrder::Op op = order_.at(rank, r.told);
       if ((op.chunk == chunk) != within) return;
       const TalkOfChunk& talk = of(rank, op.chunk);
       const double ahead = op.backward ? talk.backward.ahead : talk.forward.ahead;
       r.beyond += ahead, r.backlog += ahead, chunk = op.chunk;
-      if (within || op.backward || talk.forward.said > 0) {
+      if (within || op.backward || talk.forward.said_at > 0) {
         ++r.told;
         return;
       }
@@ -284,7 +284,7 @@ class Talk {
       r.beyond -= r.step.ahead;
     else
       say(r, r.step.ahead), r.told = r.position + 1, r.beyond = 0;
-    if (r.step.said <= 0) gather_ahead(rank, false);
+    if (r.step.said_at <= 0) gather_ahead(rank, false);
     const double less = rank > 0 && rank <= t_.fewer ? (r.op.backward ? t_.backward_less : t_.forward_less) : 0;
     if (r.step.again && r.op.microbatch % p_ == 0) r.step.hold = TalkStep::kNoHold;
     r.step.compute -= less, r.step.free = std::min(r.step.free, r.step.compute);
