@@ -247,6 +247,10 @@ class Talk {
       }
   }
 
+  double ahead_of(int rank, int position) const {
+    const PlayOrder::Op op = order_.at(rank, position);
+    return op.backward ? of(rank, op.chunk).backward.ahead : of(rank, op.chunk).forward.ahead;
+  }
   // A forward has said all: what the next actions gather first follows if they are of other chunks, which have places of their own, or, `within`,
   // of this one.
   void gather_ahead(int rank, bool within) {
@@ -255,10 +259,9 @@ class Talk {
     for (int chunk = r.op.chunk; r.told < 2 * order_.count(); ++r.told) {
       const PlayOrder::Op op = order_.at(rank, r.told);
       if ((op.chunk == chunk) != within) return;
-      const TalkOfChunk& talk = of(rank, op.chunk);
-      const double ahead = op.backward ? talk.backward.ahead : talk.forward.ahead;
+      const double ahead = ahead_of(rank, r.told);
       r.beyond += ahead, r.backlog += ahead, chunk = op.chunk;
-      if (within || op.backward || talk.forward.said_at > 0) {
+      if (within || op.backward || of(rank, chunk).forward.said_at > 0) {
         ++r.told;
         return;
       }
@@ -308,6 +311,10 @@ class Talk {
     const bool sends = send(rank, r.op);
     r.working = false;
     if (sends && !overlap_) {
+      if (r.told == r.position && r.told < 2 * order_.count()) {  // it gathers beside that
+        const double ahead = ahead_of(rank, r.told++);
+        r.beyond += ahead, r.backlog += ahead;
+      }
       r.state = State::Stands, r.until = kNever;
       return;
     }
