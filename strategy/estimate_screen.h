@@ -87,8 +87,8 @@ struct GridCosts {  // of (tp, cp, pp, dp, ZeRO group, order)
   // How many times as long each takes when all stages that share a NIC talk at once.
   double tensor_crowd = 1, shards_crowd = 1, replicas_crowd = 1;
   double tensor_probed = 1;  // likewise of as many stages as count as one in the probe of a shape
-  Ways ways = {};        // where stages share a NIC
-  double framework = 0;  // bytes outside the arena
+  Ways ways = {};            // where stages share a NIC
+  double framework = 0;      // bytes outside the arena
   double collective_time(CollectiveKind kind, double bytes) const;
   double replicas_time(double bytes) const;
   double tied_time(double bytes) const;

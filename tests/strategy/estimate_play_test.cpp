@@ -280,6 +280,27 @@ TEST(PlayTalk, ChunksWaitForTheirOwnPlace) {
   EXPECT_NEAR(with_talk(c, talk), 19, 1e-9);
 }
 
+// The first rank's forward stands still for half a second of collectives and says a second at its begin, on one link and in one stream: these take turns,
+// so the forward is not held up, and half of what it said is left when it ends.
+TEST(PlayTalk, CollectivesTakeTurnsWithWhatTheirOwnRankSays) {
+  Case c = two_stages();
+  share_a_link(c);
+  TalkTimes talk = silent(c.times);
+  talk.of[0].forward.before = 1, talk.of[0].forward.still[Links::OfShards] = 0.5;
+  EXPECT_NEAR(with_talk(c, talk), 4, 1e-9);
+}
+
+// A second of gathers ahead of the first rank's forwards, a second for its outputs, for which it stands still: F0 1..2, sent at 3, and what F1
+// gathers is there then, too: 3..4, sent at 5. Last rank: F0 3..4, F1 5..6, backwards until 8; the first rank's last one until 9.
+TEST(PlayTalk, ARankThatStandsStillGathersBesideThat) {
+  Case c = two_stages();
+  c.times.microbatches = 2;
+  c.ways.output[0].per_byte = 1;
+  TalkTimes talk = silent(c.times);
+  talk.of[0].forward.ahead = 1, talk.of[0].forward.begin_hold = 0;
+  EXPECT_NEAR(play_talk(c.schedule, c.times, talk, c.ways, c.bytes, false).value(), 9, 1e-9);
+}
+
 // The first rank's output and its three seconds of talk cross one link. It says them at the end of its forward, at 1; the transfer, two
 // seconds alone, is through at 5, and one second of talk is left, until 6. The last rank ends at 7.
 TEST(PlayTalk, ATransferSharesItsLinkWithTalk) {
