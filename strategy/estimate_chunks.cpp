@@ -11,9 +11,8 @@ namespace {
 enum Kind { First, Middle, Last, Only };
 }
 
-std::optional<double> Screen::streamed(const Point& point, const ShapeCosts& shape, const GridCosts& grid,
-                                       const PipelineTimes& times, const Fewer& fewer) const {
-  if (base_.microbatch_group != 0 && base_.microbatch_group != point.pp) return {};
+StreamTimes Screen::streams_of(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const PipelineTimes& times,
+                               const Fewer& fewer) const {
   const Layers layers = layers_of(point);
   const bool sharded = point.zero >= 2 && point.dp * point.cp > 1;
   const auto scattered = [&](double elements) {
@@ -59,7 +58,13 @@ std::optional<double> Screen::streamed(const Point& point, const ShapeCosts& sha
     of.compute_speed = {of.forward / forward.time, of.backward / backward.time};
     of.talk_speed = {forward.carried / forward.time, backward.carried / backward.time};
   }
-  return play_streams(point.schedule, times, streams, point.overlap_p2p);
+  return streams;
+}
+
+std::optional<double> Screen::streamed(const Point& point, const ShapeCosts& shape, const GridCosts& grid,
+                                       const PipelineTimes& times, const Fewer& fewer) const {
+  if (base_.microbatch_group != 0 && base_.microbatch_group != point.pp) return {};
+  return play_streams(point.schedule, times, streams_of(point, shape, grid, times, fewer), point.overlap_p2p);
 }
 
 }  // namespace foreshard

@@ -24,9 +24,9 @@ std::array<double, 3> said_in_all(const TalkOfChunk& of, double m) {
 
 // Seconds that a rank takes at least from its last backward on, when it begins the end of the run.
 double end_of(const TalkTimes& talk, const PlayOrder& order, int rank) {
-  double all = talk.of[at(order.kind(rank, 0))].last_backward.after + std::max(0.0, talk.tied);
+  double all = talk.at(rank, order.kind(rank, 0)).last_backward.after + std::max(0.0, talk.tied);
   for (int chunk = 0; chunk < order.chunks; ++chunk) {
-    const TalkOfChunk& of = talk.of[at(order.kind(rank, chunk))];
+    const TalkOfChunk& of = talk.at(rank, order.kind(rank, chunk));
     all += of.sums + of.one_update;
     if (chunk + 1 == order.chunks) all += std::max(of.gathers, of.update - of.one_update);
   }
@@ -56,8 +56,9 @@ LeastTalk least_talk(Schedule schedule, const PipelineTimes& times, const TalkTi
       if (crossing.own) loads[at(crossing.link)] += crossing.share * seconds;
   };
   std::array<std::array<double, 3>, 3> said;
-  for (std::size_t kind = 0; kind < said.size(); ++kind) said[kind] = said_in_all(talk.of[kind], m);
   for (int rank = 0; rank < p; ++rank) {
+    if (rank == 0 || !talk.by_rank.empty())
+      for (int kind = 0; kind < 3; ++kind) said[at(kind)] = said_in_all(talk.at(rank, kind), m);
     const bool thinner = rank > 0 && rank <= times.fewer;
     const double f_less = thinner ? times.forward_less : 0, b_less = thinner ? times.backward_less : 0;
     const Ways::Way &out = ways.output[at(rank)], &back = ways.gradient[at(rank)];
@@ -66,7 +67,7 @@ LeastTalk least_talk(Schedule schedule, const PipelineTimes& times, const TalkTi
     double all = overlap ? 0 : m * (outputs * send + gradients * send_back) - (rank == 0 ? 0 : send_back), says = 0;
     for (int chunk = 0; chunk < times.chunks; ++chunk) {
       const std::size_t kind = at(order.kind(rank, chunk));
-      const TalkOfChunk& of = talk.of[kind];
+      const TalkOfChunk& of = talk.at(rank, order.kind(rank, chunk));
       all += m * (of.forward.compute - f_less) + (m - 1) * (of.backward.compute - b_less) + of.last_backward.compute - b_less;
       says += said[kind][0] + said[kind][1];
       load(talk.sums ? ways.links.sums[at(rank)] : ways.links.traffic[at(Links::flow(rank, Links::Shards))], said[kind][0]);
@@ -75,8 +76,8 @@ LeastTalk least_talk(Schedule schedule, const PipelineTimes& times, const TalkTi
     }
     if (rank > 0) up += send_back;
     result.rest[at(rank)] = all + std::max(up + last_end, end_of(talk, order, rank));
-    least = std::max({least, says, (rank == 0 ? begin_of(talk.of[0]) : down) + result.rest[at(rank)]});
-    const TalkOfChunk& first = talk.of[at(order.kind(rank, 0))];
+    least = std::max({least, says, (rank == 0 ? begin_of(talk.at(0, 0)) : down) + result.rest[at(rank)]});
+    const TalkOfChunk& first = talk.at(rank, order.kind(rank, 0));
     down += first.forward.compute - f_less + send, up += first.last_backward.compute - b_less;
     load(ways.links.traffic[at(Links::flow(rank, Links::Output))], outputs * m * out.per_byte * bytes);
     load(ways.links.traffic[at(Links::flow(rank, Links::Gradient))], gradients * m * back.per_byte * bytes);

@@ -22,6 +22,7 @@ struct PipelineTimes {
 };
 
 double pipeline_time(Schedule schedule, const PipelineTimes& times);
+void stand_still(PipelineTimes& times);  // while they send
 // No synchronous schedule is faster: all work of the busiest rank, and the way of one micro-batch through all stages.
 double pipeline_bound(const PipelineTimes& times);
 

@@ -97,6 +97,8 @@ ShapeCosts partly_redone(const ShapeCosts& none, const ShapeCosts& full, double 
   mixed.redone_head = full.head, mixed.kept_head = none.head;
   mix(mixed.activations, full.activations);
   larger(mixed.scratch, full.scratch);
+  for (std::size_t gpu = 0; gpu < mixed.by_gpu.size(); ++gpu)
+    mixed.by_gpu[gpu] = partly_redone(none.by_gpu[gpu], full.by_gpu[gpu], layers, redone);
   return mixed;
 }
 
@@ -137,6 +139,7 @@ Screen::Screen(const Model& model, const Cluster& cluster, const Strategy& base,
   };
   adam_per_element_ = (adam(200'000'000) - adam(100'000'000)) / 1e8;
   launch_ = gpu.launch_overhead.value;
+  find_gpus();
 }
 
 double Screen::tied_elements(int tp) const {
@@ -228,6 +231,7 @@ double Screen::memory(const Point& point, const ShapeCosts& shape, const GridCos
 // the pace, with the first one's number.
 Screened Screen::filled(const Point& point, const ShapeCosts& none, const ShapeCosts& full, const GridCosts& grid,
                         const Enough& enough) const {
+  if (!grid.by_gpu.empty()) return mixed_filled(point, none, full, grid, enough);
   const double m = static_cast<double>(base_.global_batch) / static_cast<double>(point.micro_batch * point.dp);
   const Layers all = layers_of(point);
   const bool chunks = point.virtual_stages > 1;
@@ -272,7 +276,7 @@ Screened Screen::filled(const Point& point, const ShapeCosts& none, const ShapeC
   const double chunks_in_all = m * point.virtual_stages, sooner_at_most = (chunks_in_all + point.pp) * fewest;
   const double limit = enough.of(most) + sooner_at_most;
   const Timed found = timed(point, mixed, grid, most, {.fits = limit, .over = limit, .played = enough.played}, fewer);
-  Screened screened{.time = found.time, .bound = found.bound, .peak = most};
+  Screened screened{.time = found.time, .bound = found.bound, .peak = most, .needs = most};
   if (!differ) return screened;
   screened.bound -= chunks_in_all * fewest;
   if (found.played) return screened;
@@ -369,7 +373,7 @@ double Screen::gathered_ahead(const Point& point, const ShapeCosts& shape, const
 
 // Transfers that do not overlap hold the sender up as long as the receiver; where neighbours are not equally near, a rank has the
 // longer way on one side.
-static void stand_still(PipelineTimes& times) {
+void stand_still(PipelineTimes& times) {
   for (const int kind : {First, Middle, Last}) {
     if (kind != Last) times.forward[static_cast<std::size_t>(kind)] += times.hop;
     if (kind != First) times.backward[static_cast<std::size_t>(kind)] += times.hop;
@@ -380,15 +384,15 @@ static void stand_still(PipelineTimes& times) {
 }
 
 Screened Screen::at(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const Enough& enough) const {
+  if (!grid.by_gpu.empty()) return mixed(point, shape, grid, enough);
   const double m = static_cast<double>(base_.global_batch) / static_cast<double>(point.micro_batch * point.dp);
   const double peak = memory(point, shape, grid, m);
   const Timed found = timed(point, shape, grid, peak, enough, {});
-  return {.time = found.time, .bound = found.bound, .peak = peak};
+  return {.time = found.time, .bound = found.bound, .peak = peak, .needs = peak};
 }
 
-Screen::Timed Screen::timed(const Point& point, const ShapeCosts& shape, const GridCosts& grid, double peak,
-                            const Enough& enough, const Fewer& fewer) const {
-  const Layers layers = layers_of(point);
+// Of each kind of stage, without what ZeRO 2 and 3 send.
+PipelineTimes Screen::moving(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const Layers& layers) const {
   const double m = static_cast<double>(base_.global_batch) / static_cast<double>(point.micro_batch * point.dp);
   PipelineTimes times{.ranks = point.pp, .chunks = point.virtual_stages, .microbatches = m};
   times.hop = point.pp > 1 ? grid.hop + grid.hop_per_byte * shape.hop_bytes : 0;
@@ -408,7 +412,14 @@ Screen::Timed Screen::timed(const Point& point, const ShapeCosts& shape, const G
     }
   times.fewer = thinner(point);
   times.forward_less = shape.forward.layer, times.backward_less = shape.backward.layer + shape.thinner_redo_less;
-  const PipelineTimes moving = times;
+  return times;
+}
+
+Screen::Timed Screen::timed(const Point& point, const ShapeCosts& shape, const GridCosts& grid, double peak,
+                            const Enough& enough, const Fewer& fewer) const {
+  const Layers layers = layers_of(point);
+  const PipelineTimes moving = this->moving(point, shape, grid, layers);
+  PipelineTimes times = moving;
   if (!point.overlap_p2p) stand_still(times);
   // Without transfers: on a NIC that replicas share the ones can compute while the others send, and a gradient that does not overlap
   // still leaves before the last weight gradient.

@@ -11,6 +11,7 @@
 #include "strategy/estimate.h"
 #include "strategy/estimate_pipeline.h"
 #include "strategy/estimate_play.h"
+#include "strategy/estimate_streams.h"
 #include "strategy/estimate_talk.h"
 
 namespace foreshard {
@@ -63,6 +64,7 @@ struct ShapeCosts {                                          // of (tp, cp, stri
   std::array<double, 4> redone = {};
   double redo = 0, redone_head = 0, kept_head = 0;
   double hop_bytes = 0;
+  std::vector<ShapeCosts> by_gpu = {};  // where GPUs differ: of each, the first one's above
 };
 
 // The first `redone` of `layers` layers as `full` has them, the others as `none` has them; by kind of stage.
@@ -89,6 +91,11 @@ struct GridCosts {  // of (tp, cp, pp, dp, ZeRO group, order)
   double tensor_probed = 1;  // likewise of as many stages as count as one in the probe of a shape
   Ways ways = {};            // where stages share a NIC
   double framework = 0;      // bytes outside the arena
+  // Where GPUs differ: collectives of stages on each of them, which of these each rank's stages stand on, and whether a stage would
+  // stand on several, which `lower` refuses.
+  std::vector<GridCosts> by_gpu = {};
+  std::vector<int> gpu = {};  // [rank]
+  bool torn = false;
   double collective_time(CollectiveKind kind, double bytes) const;
   double replicas_time(double bytes) const;
   double tied_time(double bytes) const;
@@ -97,6 +104,8 @@ struct GridCosts {  // of (tp, cp, pp, dp, ZeRO group, order)
 struct Screened {
   double time = 0, bound = 0;  // seconds; no schedule is faster than `bound`
   double peak = 0;             // bytes of the largest rank, framework included
+  // As a GPU of the largest memory sees it: where GPUs differ, with what a rank's own has less.
+  double needs = 0;
 };
 
 // Beyond so many seconds nobody asks how long a point of at most so many bytes takes, or one of more: what is said of its time is then a lower
@@ -124,6 +133,8 @@ class Screen {
   static constexpr double kFar = 1.25;          // what the closed form sees so far behind another strategy is not played
   // `base` gives what points leave open. The model must be a transformer.
   Screen(const Model& model, const Cluster& cluster, const Strategy& base, const MachineProfile* profile = nullptr);
+  Screen(Screen&&) = default;
+  Screen(const Screen&) = delete;
 
   // Empty: shapes that cannot be cut so.
   std::optional<ShapeCosts> shape(const Point& point) const;
@@ -137,13 +148,14 @@ class Screen {
   Screened filled(const Point& point, const ShapeCosts& none, const ShapeCosts& full, const GridCosts& grid,
                   const Enough& enough = {}) const;
 
-  double capacity() const { return capacity_; }  // bytes that arena and framework may take
+  double capacity() const { return capacity_; }  // bytes that arena and framework may take; of the largest GPU
   int layers() const { return layers_; }
 
  private:
   using Layers = std::array<double, 4>;           // by kind
   using Fewer = std::array<double, Ways::kMost>;  // [rank]: layers of a chunk that are redone, fewer than the shape says
   Layers layers_of(const Point& point) const;
+  PipelineTimes moving(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const Layers& layers) const;
   Ways ways(const Point& point) const;  // estimate_ways.cpp
   void shard(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const Layers& layers, double slower,
              PipelineTimes& times, double ahead = 0) const;
@@ -156,7 +168,21 @@ class Screen {
   };
   Timed timed(const Point& point, const ShapeCosts& shape, const GridCosts& grid, double peak, const Enough& enough,
               const Fewer& fewer) const;
+  // estimate_gpus.cpp: GPUs differ
+  struct Part;   // ranks whose chunks take equal times
+  struct Parts;  // of a pipeline
+  void find_gpus();
+  void find_gpus(const Point& point, GridCosts& grid) const;
+  Screened mixed(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const Enough& enough) const;
+  Screened mixed_filled(const Point& point, const ShapeCosts& none, const ShapeCosts& full, const GridCosts& grid,
+                        const Enough& enough) const;
+  Timed timed(const Point& point, const GridCosts& grid, Parts& parts, double needs, const Enough& enough) const;
+  double finished(const Point& point, const GridCosts& grid, const Parts& parts, std::optional<double> played) const;
+  std::optional<double> streamed(const Point& point, const Parts& parts) const;
+  std::optional<double> talked(const Point& point, const GridCosts& grid, const Parts& parts, double enough) const;
   // estimate_chunks.cpp
+  StreamTimes streams_of(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const PipelineTimes& times,
+                         const Fewer& fewer) const;
   std::optional<double> streamed(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const PipelineTimes& times,
                                  const Fewer& fewer) const;
   // estimate_crowd.cpp
@@ -168,7 +194,15 @@ class Screen {
                                double enough) const;
   // estimate_tail.cpp
   struct ChunkTail;
-  struct Tail;
+  // Seconds on one rank, from the end of its last backward.
+  struct Tail {
+    double slowed = 0;  // by so much its last backwards took longer
+    double all = 0;     // until all is done, when no embedding is tied
+    double tied = 0;    // until the sum of the tied embedding could begin
+    double after = 0;   // from the end of that sum until all is done
+    // Sums and gathers of the end of the run, and what is left of the former after the last backward.
+    double sums = 0, over_groups = 0, gathers = 0, behind = 0;
+  };
   ChunkTail chunk_tail(const Point& point, const ShapeCosts& shape, const GridCosts& grid, int kind, double layers,
                        double backward) const;
   Tail tail(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const PipelineTimes& times, int kind) const;
@@ -200,6 +234,8 @@ class Screen {
   bool tied_ = false;
   std::int64_t vocab_multiple_ = 1;
   double capacity_ = 0, adam_per_element_ = 0, launch_ = 0;
+  std::vector<Cluster> alike_ = {};  // where GPUs differ: as many of each sort
+  std::vector<Screen> gpus_ = {};    // of these
 };
 
 }  // namespace foreshard

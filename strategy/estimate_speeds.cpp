@@ -65,7 +65,7 @@ bool PlaySpeeds::find_stills(const Moment& moment) {
   for (int rank = 0; rank < ranks_; ++rank) {
     const auto doing = static_cast<int>(moment.doing >> (4 * rank) & 15);
     if (doing == 0) continue;
-    const TalkOfChunk& chunk = talk_.of[place((doing - 1) / 3)];
+    const TalkOfChunk& chunk = talk_.at(rank, (doing - 1) / 3);
     const TalkStep& step = (doing - 1) % 3 == 0 ? chunk.forward : (doing - 1) % 3 == 1 ? chunk.backward : chunk.last_backward;
     for (int which = 0; which < Links::kStills; ++which)
       if (const double seconds = step.still[place(which)]; seconds > 0) {

@@ -102,7 +102,10 @@ class Streams {
   std::size_t cell(int rank, int chunk, int microbatch) const {
     return at((rank * v_ + chunk) * order_.microbatches + microbatch);
   }
-  const ChunkStreams& of(int rank, int chunk) const { return s_.of[at(order_.kind(rank, chunk))]; }
+  const ChunkStreams& of(int rank, int chunk) const {
+    const int kind = order_.kind(rank, chunk);
+    return s_.by_rank.empty() ? s_.of[at(kind)] : s_.by_rank[at(3 * rank + kind)];
+  }
 
   // ---- what a rank says, in turn
   int gathers(const ChunkStreams& what, bool backward) const {

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <optional>
+#include <vector>
 
 #include "strategy/estimate_play.h"
 
@@ -33,6 +34,7 @@ struct ChunkStreams {
 
 struct StreamTimes {
   std::array<ChunkStreams, 3> of = {};
+  std::vector<ChunkStreams> by_rank = {};      // [3 rank + kind] where ranks differ
   int gather_places = 1, reduce_places = 1;    // of each chunk: unit u is in place u mod their number
   std::array<double, Ways::kMost> fewer = {};  // [rank]: layers of a chunk that it redoes less
   double hop_on_link = 0;                      // seconds of a transfer in which it shares links with what its ranks say,

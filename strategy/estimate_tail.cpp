@@ -26,16 +26,6 @@ struct Screen::ChunkTail {
   double update = 0, one_update = 0;
 };
 
-// Seconds on one rank, from the end of its last backward.
-struct Screen::Tail {
-  double slowed = 0;  // by so much its last backwards took longer
-  double all = 0;     // until all is done, when no embedding is tied
-  double tied = 0;    // until the sum of the tied embedding could begin
-  double after = 0;   // from the end of that sum until all is done
-  // Sums and gathers of the end of the run, and what is left of the former after the last backward.
-  double sums = 0, over_groups = 0, gathers = 0, behind = 0;
-};
-
 Screen::ChunkTail Screen::chunk_tail(const Point& point, const ShapeCosts& shape, const GridCosts& grid, int kind,
                                      double layers, double backward) const {
   const double replicas = static_cast<double>(point.dp) * point.cp, shards = shards_of(point);

@@ -70,7 +70,7 @@ class Talk {
   std::size_t cell(int rank, int chunk, int microbatch) const {
     return at((rank * order_.chunks + chunk) * order_.microbatches + microbatch);
   }
-  const TalkOfChunk& of(int rank, int chunk) const { return talk_.of[at(order_.kind(rank, chunk))]; }
+  const TalkOfChunk& of(int rank, int chunk) const { return talk_.at(rank, order_.kind(rank, chunk)); }
 
   // ---- one moment to the next
   static bool busy(const Rank& r) {
@@ -412,9 +412,10 @@ class Talk {
 
 // A micro-batch takes no less in the middle of a run.
 double least_period(Schedule schedule, const PipelineTimes& times, const TalkTimes& talk) {
-  if (schedule == Schedule::GPipe) return talk.of[2].forward.compute + talk.of[0].backward.compute;
-  double all = talk.of[2].forward.compute + talk.of[2].backward.compute;
-  if (times.chunks > 1) all += (times.chunks - 1) * (talk.of[1].forward.compute + talk.of[1].backward.compute);
+  const TalkOfChunk &last = talk.at(times.ranks - 1, 2), &between = talk.at(times.ranks - 1, 1);
+  if (schedule == Schedule::GPipe) return last.forward.compute + talk.at(0, 0).backward.compute;
+  double all = last.forward.compute + last.backward.compute;
+  if (times.chunks > 1) all += (times.chunks - 1) * (between.forward.compute + between.backward.compute);
   const bool thinner = times.ranks - 1 <= times.fewer;
   return all - (thinner ? times.chunks * (times.forward_less + times.backward_less) : 0);
 }

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <optional>
+#include <vector>
 
 #include "strategy/estimate_play.h"
 
@@ -41,6 +42,10 @@ struct TalkOfChunk {
 
 struct TalkTimes {
   std::array<TalkOfChunk, 3> of = {};
+  std::vector<TalkOfChunk> by_rank = {};  // [3 rank + kind] where ranks differ
+  const TalkOfChunk& at(int rank, int kind) const {
+    return by_rank.empty() ? of[static_cast<std::size_t>(kind)] : by_rank[static_cast<std::size_t>(3 * rank + kind)];
+  }
   bool sums = false;  // over all replicas at once
   double share = 0;   // of the compute units, while there is a backlog
   double tied = -1;   // sum of the first and the last rank's copy; negative: none

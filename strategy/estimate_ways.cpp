@@ -169,6 +169,7 @@ Ways Screen::ways(const Point& point) const {
 GridCosts Screen::grid_costs(const Point& point) const {
   GridCosts costs = grid(point);
   costs.ways = ways(point);
+  if (!gpus_.empty()) find_gpus(point, costs);
   return costs;
 }
 
@@ -193,6 +194,15 @@ static PerStage computes_of(const PerStage& apart, const PerStage& its_talk, con
 }
 
 std::optional<ShapeCosts> Screen::shape_costs(const Point& point) const {
+  if (!gpus_.empty()) {
+    std::vector<ShapeCosts> by_gpu;
+    for (const Screen& screen : gpus_)
+      if (auto costs = screen.shape_costs(point)) by_gpu.push_back(std::move(*costs));
+    if (by_gpu.size() < gpus_.size()) return {};
+    ShapeCosts costs = by_gpu.front();
+    costs.by_gpu = std::move(by_gpu);
+    return costs;
+  }
   auto costs = shape(point);
   if (!costs || !shares_nics(cluster_) || point.pp == 1) return costs;
   const Cluster fast = with_fast_links(cluster_);

@@ -46,10 +46,7 @@ class Searching {
     const double far = Screen::kFar * best_seen_by(scouts);
     std::vector<Tally> tallies(scouts.size(), Tally(most_, kFilled, screen_ ? options_.sample : 0, far));
     screen_all(tallies);
-    if (stopped() && !found_) {
-      finishing_ = true;
-      screen_all(tallies);
-    }
+    if (stopped() && !found_) finishing_ = true, screen_all(tallies);
     return finish(tallies);
   }
 
@@ -168,7 +165,9 @@ class Searching {
           ++tally.enumerated, ++order;
           point.overlap_gradients = overlap.gradients, point.overlap_parameters = overlap.parameters;
           point.overlap_p2p = overlap.p2p;
-          if (hopeless)
+          if (costs_of_grid && costs_of_grid->torn)
+            ++tally.pruned.shape;
+          else if (hopeless)
             ++tally.pruned.bound;
           else
             look_at(point, costs, costs_of_grid, order, family, tally);
@@ -194,7 +193,7 @@ class Searching {
     }
     kept.time = kept.screened.time;
     kept.score = score(options_.objective, point, kept.time, kept.screened.peak);
-    const bool fits = !costs.shape || kept.screened.peak <= screen_->capacity() * Screen::kMemorySlack;
+    const bool fits = !costs.shape || kept.screened.needs <= screen_->capacity() * Screen::kMemorySlack;
     if (refused && fits) tally.without_framework = std::min(tally.without_framework, kept.score);
     if (refused) return;
     if (!fits) {
@@ -217,7 +216,7 @@ class Searching {
   // False: passed over. Where everything fits for sure the best is to keep it, which is a point of its own.
   bool screen_best(Kept& kept, const GridCosts& grid, Tally& tally, double played) const {
     const Screened all = kept.screened;
-    if (all.peak * Screen::kMemorySlack <= screen_->capacity()) return ++tally.evaluated, false;
+    if (all.needs * Screen::kMemorySlack <= screen_->capacity()) return ++tally.evaluated, false;
     if (bounded(options_) && score(options_.objective, kept.point, all.time, all.peak) > best_of(tally, true).worst())
       return ++tally.pruned.bound, false;
     kept.screened = costs_->best(kept.point, all, grid, played);

@@ -117,13 +117,13 @@ Screened SearchCosts::best(const Point& point, const Screened& all, const GridCo
   full.recompute = RecomputeKind::Full;
   const ShapeCosts* least = shape(full);
   Screened best = least ? screen_.at(point, *least, grid, {.played = played}) : all;
-  if (best.peak > screen_.capacity()) return best;  // there is no need to measure what keeps more
+  if (best.needs > screen_.capacity()) return best;  // there is no need to measure what keeps more
   const std::vector<const ShapeCosts*> each = ways(point);
   for (std::size_t more = 0; more < each.size(); ++more)
     for (std::size_t less = more + 1; less < each.size(); ++less) {
       const Enough enough{.bytes = screen_.capacity(), .fits = best.time, .over = 0, .played = played};
       const Screened pair = screen_.filled(point, *each[more], *each[less], grid, enough);
-      if (pair.peak <= screen_.capacity() && pair.time < best.time) best = pair;
+      if (pair.needs <= screen_.capacity() && pair.time < best.time) best = pair;
     }
   best.time = std::max(best.time, all.time);
   return best;
