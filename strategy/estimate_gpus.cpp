@@ -55,11 +55,14 @@ struct Screen::Parts {
   }
 };
 
+bool gpus_differ(const Cluster& cluster) {
+  return std::any_of(cluster.nodes.begin(), cluster.nodes.end(),
+                     [&](const NodeGroup& group) { return group.shape.gpu != cluster.nodes.front().shape.gpu; });
+}
+
 // As many GPUs of each sort as there are in all.
 void Screen::find_gpus() {
-  const bool differ = std::any_of(cluster_.nodes.begin(), cluster_.nodes.end(),
-                                  [&](const NodeGroup& group) { return group.shape.gpu != cluster_.nodes.front().shape.gpu; });
-  if (!differ) return;
+  if (!gpus_differ(cluster_)) return;
   for (const Gpu& gpu : cluster_.gpus) {
     Cluster alike = cluster_;
     std::erase_if(alike.nodes, [&](const NodeGroup& group) { return group.shape.gpu != gpu.name; });

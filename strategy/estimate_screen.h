@@ -38,6 +38,7 @@ std::string nearly_even_split(int layers, int stages);  // the same as Strategy:
 
 // Ways to lay ranks on the GPUs, fastest axis first (Strategy::placement); the first is the default.
 const std::vector<std::vector<std::string>>& rank_orders();
+bool gpus_differ(const Cluster& cluster);
 // Neighbouring ranks of a tensor or context group are so many GPUs apart.
 int stride_of(const Point& point);
 // Where stages stand between two of a tensor group: how many of a kind as one in the probe of a shape.

@@ -202,10 +202,7 @@ class Searching {
       return;
     }
     tally.sample.offer(kept);
-    if (!costs.shape) {  // nothing is known yet: every point is refined
-      found_ = true;
-      return tally.best.offer({{kept}});
-    }
+    if (!costs.shape) return found_ = true, tally.best.offer({{kept}});  // nothing is known yet: every point is refined
     family.offer(kept);
     if (options_.objective != Objective::Pareto) return;
     const auto bin = static_cast<std::size_t>(
@@ -347,15 +344,17 @@ class Searching {
     };
     std::vector<Job> work;
     std::vector<Kept> more;  // that were not screened
-    more.reserve(2 * kPolished);
-    for (std::size_t i = 0; i < std::min(found.size(), kPolished); ++i) {
+    more.reserve(2 * std::max(kPolished, found.size()));
+    const std::size_t most = gpus_differ(cluster_) ? found.size() : kPolished;  // there splits decide more than all else
+    for (std::size_t i = 0; i < std::min(found.size(), most); ++i) {
       const Family& family = *found[i].second;
       for (const Kept& kept : family.variants)
-        if (kept.point != found[i].first.point && kept.score <= family.best_of(kept.point.zero).score * kNear &&
+        if (i < kPolished && kept.point != found[i].first.point &&
+            kept.score <= family.best_of(kept.point.zero).score * kNear &&
             kept.score <= family.variants.front().score * kNearStage)
           work.push_back({i, &kept});
       const Point& best = found[i].first.point;
-      if (found[i].first.strategy.recompute.kind != RecomputeKind::None && tries_schedules()) {
+      if (i < kPolished && found[i].first.strategy.recompute.kind != RecomputeKind::None && tries_schedules()) {
         more.push_back({.point = best, .screened = found[i].first.screened});
         more.back().point.recompute = RecomputeKind::Graph, more.back().point.recompute_layers = 0;
         work.push_back({i, &more.back()});
