@@ -204,7 +204,7 @@ std::optional<ShapeCosts> Screen::shape_costs(const Point& point) const {
     return costs;
   }
   auto costs = shape(point);
-  if (!costs || !shares_nics(cluster_) || point.pp == 1) return costs;
+  if (!costs || !shares_nics(cluster_)) return costs;
   const Cluster fast = with_fast_links(cluster_);
   const ShapeCosts apart = *Screen(model_, fast, base_, profile_).shape(point);
   const auto backward_talk = [](const ShapeCosts& of) { return computes_of(of.communication, of.forward_communication, {}); };

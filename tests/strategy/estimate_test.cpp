@@ -165,4 +165,24 @@ TEST(Screen, StagesThatHaveALayerLessRedoTheirOwnNumber) {
   EXPECT_GE(unlike, 1);
 }
 
+// Tensor groups of two nodes with a NIC for four GPUs each. What the stages of a probe send each other crosses the same NICs, and is none of
+// the costs of a layer: with sums over whole tokens (no sequence parallelism) that was 6 % of the time, and of the bound.
+TEST(Screen, ProbesDoNotCountTheirOwnTransfers) {
+  const Model model = load_model("gpt2-355m");
+  const Cluster cluster = load_cluster("workstation-rtx4090-x4");
+  Strategy base;
+  base.global_batch = 64;
+  const Screen screen(model, cluster, base);
+  for (const bool sequence_parallel : {false, true})
+    for (const RecomputeKind recompute : {RecomputeKind::None, RecomputeKind::Full}) {
+      const Point point{
+          .tp = 8, .pp = 1, .dp = 2, .micro_batch = 2, .sequence_parallel = sequence_parallel, .recompute = recompute};
+      const auto answer = lower(model, cluster, strategy_at(base, point));
+      const double exact = refine(std::get<Lowered>(answer), cluster).time.value;
+      const Screened screened = screen.at(point, screen.shape_costs(point).value(), screen.grid_costs(point));
+      EXPECT_NEAR(screened.time / exact, 1, 0.001) << sequence_parallel;
+      EXPECT_LE(screened.bound, exact);
+    }
+}
+
 }  // namespace foreshard
