@@ -123,7 +123,9 @@ Screen::Timed Screen::timed(const Point& point, const GridCosts& grid, Parts& pa
     if (sharded) part.screen->shard(point, *part.shape, *part.grid, layers, 1, part.times);
   }
   const double bound = mixed_bound(parts.mixed(&Part::moving));
-  if (const auto seconds = talked(point, grid, parts, enough.of(needs))) return {.time = *seconds, .bound = bound};
+  if (enough.shared > 0)
+    if (const auto seconds = talked(point, grid, parts, std::min(enough.of(needs), enough.shared)))
+      return {.time = *seconds, .bound = bound};
   const double closed = finished(point, grid, parts, {});
   const bool worth_it = point.pp > 1 && grid.ways.ranks == 0 && needs <= capacity_ * kMemorySlack;
   if (!worth_it || closed > std::min(enough.played, kFar * enough.of(needs))) return {.time = closed, .bound = bound};

@@ -275,7 +275,10 @@ Screened Screen::filled(const Point& point, const ShapeCosts& none, const ShapeC
   const double fewest = differ ? std::max(0.0, *std::max_element(fewer.begin(), fewer.end())) * each : 0;
   const double chunks_in_all = m * point.virtual_stages, sooner_at_most = (chunks_in_all + point.pp) * fewest;
   const double limit = enough.of(most) + sooner_at_most;
-  const Timed found = timed(point, mixed, grid, most, {.fits = limit, .over = limit, .played = enough.played}, fewer);
+  const Timed found = timed(
+      point, mixed, grid, most,
+      {.fits = limit, .over = limit, .played = enough.played, .shared = enough.shared > 0 ? enough.shared + sooner_at_most : 0},
+      fewer);
   Screened screened{.time = found.time, .bound = found.bound, .peak = most, .needs = most};
   if (!differ) return screened;
   screened.bound -= chunks_in_all * fewest;
@@ -424,7 +427,9 @@ Screen::Timed Screen::timed(const Point& point, const ShapeCosts& shape, const G
   // Without transfers: on a NIC that replicas share the ones can compute while the others send, and a gradient that does not overlap
   // still leaves before the last weight gradient.
   const double bound = pipeline_bound(moving);
-  if (const auto seconds = talked(point, shape, grid, moving, enough.of(peak))) return {.time = *seconds, .bound = bound};
+  if (enough.shared > 0)
+    if (const auto seconds = talked(point, shape, grid, moving, std::min(enough.of(peak), enough.shared)))
+      return {.time = *seconds, .bound = bound};
   const PipelineTimes plain = times;
   if (point.zero >= 2 && point.dp * point.cp > 1) shard(point, shape, grid, layers, 1, times, 0);
   const bool crowded = grid.tensor_crowd > 1 || (point.zero >= 2 && grid.shards_crowd > 1);

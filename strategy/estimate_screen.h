@@ -110,9 +110,10 @@ struct Screened {
 };
 
 // Beyond so many seconds nobody asks how long a point of at most so many bytes takes, or one of more: what is said of its time is then a lower
-// bound beyond them. What the closed form sees beyond `played` is not played where GPUs have NICs of their own.
+// bound beyond them. What the closed form sees beyond `played` is not played where GPUs have NICs of their own, and where they share them
+// what takes more than `shared` for sure; nothing with `shared` 0.
 struct Enough {
-  double bytes = 1e300, fits = 1e300, over = 1e300, played = 1e300;
+  double bytes = 1e300, fits = 1e300, over = 1e300, played = 1e300, shared = 1e300;
   double of(double peak) const { return peak <= bytes ? fits : over; }
 };
 
@@ -142,6 +143,7 @@ class Screen {
   // As `shape` and `grid`; where stages share a NIC, computes without what transfers take from them, and with the ways.
   std::optional<ShapeCosts> shape_costs(const Point& point) const;
   GridCosts grid_costs(const Point& point) const;
+  bool shares_nics() const;  // nodes have fewer of them than GPUs
   GridCosts grid(const Point& point) const;
   // `point` must divide the batch evenly.
   Screened at(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const Enough& enough = {}) const;

@@ -173,7 +173,7 @@ GridCosts Screen::grid_costs(const Point& point) const {
   return costs;
 }
 
-static bool shares_nics(const Cluster& cluster) { return cluster.nodes.front().shape.nics < cluster.nodes.front().shape.gpus; }
+bool Screen::shares_nics() const { return cluster_.nodes.front().shape.nics < cluster_.nodes.front().shape.gpus; }
 
 // Its links are so fast that no transfer stands beside a compute for long.
 static Cluster with_fast_links(Cluster cluster) {
@@ -204,7 +204,7 @@ std::optional<ShapeCosts> Screen::shape_costs(const Point& point) const {
     return costs;
   }
   auto costs = shape(point);
-  if (!costs || !shares_nics(cluster_)) return costs;
+  if (!costs || !shares_nics()) return costs;
   const Cluster fast = with_fast_links(cluster_);
   const ShapeCosts apart = *Screen(model_, fast, base_, profile_).shape(point);
   const auto backward_talk = [](const ShapeCosts& of) { return computes_of(of.communication, of.forward_communication, {}); };

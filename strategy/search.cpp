@@ -21,13 +21,12 @@ namespace {
 constexpr std::size_t kPolished = 12;     // families whose variants are all refined
 constexpr std::size_t kLastMoment = 4;    // families that are refined after an interrupt
 constexpr int kLastPoints = 100'000;      // points that each thread screens after an interrupt, when none had been found before
+constexpr int kScouted = 4;               // families that the closed form sees best, refined before others are played
 constexpr int kFilled = 24;               // families whose memory is filled (recompute best), that screening keeps
 constexpr std::size_t kFilledAtOnce = 8;  // of these, refined at once; the next ones when one of them is faster than all before
 constexpr std::size_t kRefilled = 4;      // of these, whose near variants are all refined
 constexpr double kNear = 1.04;            // variants this far behind the best of their family and ZeRO stage have lost
 constexpr double kNearStage = 1.2;        // ZeRO stages this far behind the best of their family have lost
-
-bool better(const Candidate& a, const Candidate& b) { return a.score < b.score; }
 
 class Searching {
  public:
@@ -41,13 +40,12 @@ class Searching {
     if (space_.grids.empty()) return empty_space("no degrees divide the GPUs, the layers, the heads and the global batch");
     if (costs_) in_parallel(costs_->jobs(), 0, 0.4, [&](std::size_t job, std::size_t) { costs_->measure(job); });
     if (!screen_) most_ = wanted_ = 1 << 16;  // everything is refined
-    std::vector<Tally> scouts(static_cast<std::size_t>(threads_.count()), Tally(1, 1, 0, 0));
-    if (screen_ && bounded(options_) && options_.sample == 0) screen_all(scouts, 0.4);
-    const double far = Screen::kFar * best_seen_by(scouts);
-    std::vector<Tally> tallies(scouts.size(), Tally(most_, kFilled, screen_ ? options_.sample : 0, far));
+    SearchResult result;
+    const Far far = screen_ && bounded(options_) && options_.sample == 0 ? scouted(result) : Far{};
+    std::vector<Tally> tallies(threads(), Tally(most_, kFilled, screen_ ? options_.sample : 0, far));
     screen_all(tallies);
     if (stopped() && !found_) finishing_ = true, screen_all(tallies);
-    return finish(tallies);
+    return finish(tallies, std::move(result));
   }
 
  private:
@@ -80,13 +78,23 @@ class Searching {
     bool best = false;  // of each layer what fills memory; `shape` is without any
   };
 
+  std::size_t threads() const { return static_cast<std::size_t>(threads_.count()); }
+
+  // By what the closed form sees best; where that knows little, by what its best take.
+  Far scouted(SearchResult& result) {
+    std::vector<Tally> scouts(threads(), Tally(kScouted, 1, 0, {0, 0}));
+    screen_all(scouts, 0.4);
+    Far far{.closed = Screen::kFar * best_seen_by(scouts)};
+    if (screen_->shares_nics())
+      for (const auto& one : best_of_each(merged(scouts, &Tally::best, kScouted), kNever, 0.55, 0, result))
+        if (one) far.shared = std::min(far.shared, Screen::kFar * one->score);
+    return far;
+  }
+
   void screen_all(std::vector<Tally>& tallies, double from = 0.55) {
     const std::vector<std::size_t> grids = scattered(space_.grids.size());
     in_parallel(grids.size(), from, 0.15, [&](std::size_t i, std::size_t thread) { screen(grids[i], tallies[thread]); });
   }
-
-  // After an interrupt: some of what has been measured, until something is found.
-  bool enough(const Tally& tally) const { return finishing_ && found_ && tally.enumerated > kLastPoints; }
 
   void screen(std::size_t grid, Tally& tally) const {
     std::int64_t order = static_cast<std::int64_t>(grid) << 32;
@@ -95,7 +103,7 @@ class Searching {
     for (const std::int64_t micro_batch : micro_batches(space_, point)) {
       point.micro_batch = micro_batch;
       for (const int v : virtual_stages(space_, point)) {
-        if (enough(tally)) return;
+        if (finishing_ && found_ && tally.enumerated > kLastPoints) return;
         point.virtual_stages = v;
         const std::vector<Schedule> schedules = schedules_for(space_, point);
         if (schedules.empty()) ++tally.enumerated, ++tally.pruned.shape;
@@ -150,7 +158,7 @@ class Searching {
     if (bounded(options_) && costs.shape) {
       point.zero_group = space_.zero_groups.empty() ? 0 : space_.zero_groups.front();
       const double bound =
-          screen_->at(point, *costs.shape, costs_->grid(grid, point), {.fits = 0, .over = 0, .played = 0}).bound;
+          screen_->at(point, *costs.shape, costs_->grid(grid, point), {.fits = 0, .over = 0, .played = 0, .shared = 0}).bound;
       hopeless = score(options_.objective, point, bound, 0) > best_of(tally, costs.best).worst();
     }
     for (const std::int8_t zero : zeros_for(space_, point)) {
@@ -185,10 +193,10 @@ class Searching {
     if (costs.shape) {
       const double bytes = screen_->capacity() * Screen::kMemorySlack;
       Enough enough = enough_for(options_, point, refused, bytes, family, tally);
-      if (costs.best) enough = {.played = enough.played};
+      if (costs.best) enough = {.played = enough.played, .shared = enough.shared};
       kept.screened = costs.redone ? screen_->filled(point, *costs.shape, *costs.redone, *grid, enough)
                                    : screen_->at(point, *costs.shape, *grid, enough);
-      if (costs.best && !screen_best(kept, *grid, tally, enough.played)) return;
+      if (costs.best && !screen_best(kept, *grid, tally, enough)) return;
       ++tally.evaluated;
     }
     kept.time = kept.screened.time;
@@ -211,17 +219,16 @@ class Searching {
   }
 
   // False: passed over. Where everything fits for sure the best is to keep it, which is a point of its own.
-  bool screen_best(Kept& kept, const GridCosts& grid, Tally& tally, double played) const {
+  bool screen_best(Kept& kept, const GridCosts& grid, Tally& tally, const Enough& enough) const {
     const Screened all = kept.screened;
     if (all.needs * Screen::kMemorySlack <= screen_->capacity()) return ++tally.evaluated, false;
     if (bounded(options_) && score(options_.objective, kept.point, all.time, all.peak) > best_of(tally, true).worst())
       return ++tally.pruned.bound, false;
-    kept.screened = costs_->best(kept.point, all, grid, played);
+    kept.screened = costs_->best(kept.point, all, grid, enough);
     return true;
   }
 
-  std::variant<SearchResult, Infeasible> finish(const std::vector<Tally>& tallies) {
-    SearchResult result;
+  std::variant<SearchResult, Infeasible> finish(const std::vector<Tally>& tallies, SearchResult result) {
     for (const Tally& tally : tallies) {
       add_up(tally, result);
       for (const auto& [why, count] : tally.refusals) refusals_[why] += count;
@@ -237,7 +244,6 @@ class Searching {
     const std::vector<Family> thin = merged_bins(tallies);
     std::vector<Candidate> front = refine_best(thin, thin.size(), result);
     if (options_.objective == Objective::Pareto) std::move(full.begin(), full.end(), std::back_inserter(front));
-    std::stable_sort(front.begin(), front.end(), better);
     result.front = front_of(std::move(front));
     if (!stopped()) result.sample = refine_all(merged_sample(tallies, options_.sample), result);
     result.interrupted |= stopped();
@@ -354,7 +360,7 @@ class Searching {
             kept.score <= family.variants.front().score * kNearStage)
           work.push_back({i, &kept});
       const Point& best = found[i].first.point;
-      if (i < kPolished && found[i].first.strategy.recompute.kind != RecomputeKind::None && tries_schedules()) {
+      if (i < kPolished && found[i].first.strategy.recompute.kind != RecomputeKind::None && tries_schedules(options_)) {
         more.push_back({.point = best, .screened = found[i].first.screened});
         more.back().point.recompute = RecomputeKind::Graph, more.back().point.recompute_layers = 0;
         work.push_back({i, &more.back()});
@@ -387,12 +393,6 @@ class Searching {
       if (candidate && (!best || candidate->score < best->score)) best = std::move(candidate);
     }
     return best;
-  }
-
-  // The frameworks recompute layers or modules, not what is best inside a layer; nor is it the least memory.
-  bool tries_schedules() const {
-    const bool fixed = std::find(options_.fixed.begin(), options_.fixed.end(), "recompute") != options_.fixed.end();
-    return options_.schedules && !fixed && options_.base.framework == "foreshard" && options_.objective != Objective::Memory;
   }
 
   // DeepSpeed cuts by parameters or evenly.

@@ -56,6 +56,7 @@ struct Family {
   }
 };
 
+inline bool better(const Candidate& a, const Candidate& b) { return a.score < b.score; }
 bool same_family(const Point& a, const Point& b);
 std::vector<Candidate> best_of_families(const std::vector<Candidate>& all);
 // In the order of scores; in the place of one of the same family, unless that is no worse.
@@ -118,12 +119,17 @@ class Sample {
   std::map<std::uint64_t, Kept> found_ = {};
 };
 
+// Scores beyond which nothing is played: that the closed form sees, where GPUs have NICs of their own; that a play takes at least, where they
+// share them. They do not depend on what a thread has seen, so the answer does not depend on threads: scouts, which play nothing, look for them
+// first, with one overlap of each strategy and without --recompute best.
+struct Far {
+  double closed = kNever, shared = kNever;
+};
+
 struct Tally {
-  Tally(int most, int filled, int samples, double far = kNever) : far(far), best(most), filled(filled), sample(samples) {}
-  // What the closed form sees beyond this score is not played. It does not depend on what the thread has seen, so the answer does not depend
-  // on threads: scouts, which play nothing, look for it first, with one overlap of each strategy and without --recompute best.
-  double far;
-  bool scouts() const { return far <= 0; }
+  Tally(int most, int filled, int samples, Far far = {}) : far(far), best(most), filled(filled), sample(samples) {}
+  Far far;
+  bool scouts() const { return far.closed <= 0; }
   BestFamilies best;
   BestFamilies filled;                                     // of points with --recompute best
   std::array<std::optional<Kept>, kMemoryBins> bins = {};  // fastest by memory
@@ -136,13 +142,15 @@ struct Tally {
 
 double best_seen_by(const std::vector<Tally>& scouts);  // of the closed form
 bool bounded(const SearchOptions& options);             // what is slower than all that is kept is passed over
+// The frameworks recompute layers or modules, not what is best inside a layer; nor is it the least memory.
+bool tries_schedules(const SearchOptions& options);
 // What need not be known exactly: a point that cannot be kept in its family, nor tell what a limit costs. Up to so many `bytes` it fits.
 Enough enough_for(const SearchOptions& options, const Point& point, bool refused, double bytes, const Family& family,
                   const Tally& tally);
 
 void add_up(const Tally& tally, SearchResult& result);  // counts, and what was passed over
 
-std::vector<Candidate> front_of(std::vector<Candidate> all);  // of those sorted by time: each needs less memory than all before
+std::vector<Candidate> front_of(std::vector<Candidate> all);  // by time: each needs less memory than all before
 
 // All threads together: the best `most` families in order, without variants that another thread would have passed over.
 std::vector<Family> merged(const std::vector<Tally>& tallies, BestFamilies Tally::*which, int most);

@@ -98,6 +98,11 @@ bool bounded(const SearchOptions& options) {
   return options.prune && options.objective != Objective::Memory && options.objective != Objective::Pareto;
 }
 
+bool tries_schedules(const SearchOptions& options) {
+  const bool fixed = std::find(options.fixed.begin(), options.fixed.end(), "recompute") != options.fixed.end();
+  return options.schedules && !fixed && options.base.framework == "foreshard" && options.objective != Objective::Memory;
+}
+
 Enough enough_for(const SearchOptions& options, const Point& point, bool refused, double bytes, const Family& family,
                   const Tally& tally) {
   if (!options.prune || options.sample > 0) return {};
@@ -107,7 +112,8 @@ Enough enough_for(const SearchOptions& options, const Point& point, bool refused
   return {.bytes = bytes,
           .fits = (refused ? tally.without_framework : kept) / each,
           .over = (refused ? 0 : tally.without_memory_limit) / each,
-          .played = tally.far / each};
+          .played = tally.far.closed / each,
+          .shared = tally.far.shared / each};
 }
 
 double best_seen_by(const std::vector<Tally>& scouts) {
@@ -135,6 +141,7 @@ std::vector<Kept> merged_sample(const std::vector<Tally>& tallies, int most) {
 }
 
 std::vector<Candidate> front_of(std::vector<Candidate> all) {
+  std::stable_sort(all.begin(), all.end(), better);
   std::vector<Candidate> front;
   for (Candidate& candidate : all)
     if (front.empty() || candidate.estimate.peak < front.back().estimate.peak) front.push_back(std::move(candidate));
@@ -143,7 +150,6 @@ std::vector<Candidate> front_of(std::vector<Candidate> all) {
 
 void rerank(std::vector<Candidate>& ranked, int top, Objective objective, const SimulateAll& simulate) {
   const std::size_t count = std::min(ranked.size(), static_cast<std::size_t>(std::max(0, top)));
-  const auto better = [](const Candidate& a, const Candidate& b) { return a.score < b.score; };
   for (bool complete = true; complete;) {
     std::stable_sort(ranked.begin(), ranked.end(), better);
     std::vector<const Candidate*> next;
