@@ -45,6 +45,8 @@ class Searching {
     std::vector<Tally> tallies(threads(), Tally(most_, kFilled, screen_ ? options_.sample : 0, far));
     screen_all(tallies);
     if (stopped() && !found_) finishing_ = true, screen_all(tallies);
+    if (finishing_ && costs_ && !found_)  // before a whole grid was measured
+      costs_->measure_some([&](std::size_t grid) { return screen(grid, tallies[0]), found_.load(); });
     return finish(tallies, std::move(result));
   }
 

@@ -75,6 +75,16 @@ void SearchCosts::measure(std::size_t job) {
 }
 
 // Where roles stand between the ranks of a group, the probe is another one.
+void SearchCosts::measure_some(const std::function<bool(std::size_t grid)>& enough) {
+  constexpr std::size_t kMost = 300;
+  for (std::size_t job = 0; job < std::min(jobs_.size(), kMost); ++job) {
+    const std::size_t grid = jobs_[job].grid;
+    measure(job);
+    const bool last = job + 1 == jobs_.size() || jobs_[job + 1].grid != grid;
+    if (last && enough(grid)) return;
+  }
+}
+
 SearchCosts::ShapeKey SearchCosts::key(const Point& p) {
   const int stride = p.order == 3 ? -stride_of(p) : stride_of(p);
   return {p.tp, p.cp, stride, p.micro_batch, p.sequence_parallel, p.recompute};

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <deque>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -31,6 +32,8 @@ class SearchCosts {
   // Null: shapes that cannot be cut so, or not measured yet.
   const ShapeCosts* shape(const Point& point) const;
   const ShapeCosts* find(const Point& point) const;  // likewise of shapes that no point of the space may have
+  // After an interrupt, by one thread: measures grid by grid, a few, with all that each needs, until `enough` says so.
+  void measure_some(const std::function<bool(std::size_t grid)>& enough);
   bool measured(std::size_t grid) const { return !grids_[grid].empty(); }
   const GridCosts& grid(std::size_t grid, const Point& point) const;  // of one that is measured
 

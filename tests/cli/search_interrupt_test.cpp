@@ -73,7 +73,7 @@ std::vector<std::string> words(const std::string& line) {
 TEST(SearchInterrupt, PrintsTheBestSoFarWheneverItComes) {
   const std::vector<std::string> search =
       words("search --model gpt2-1.5b --cluster dgx-a100-x2 --global-batch 64 --threads 1 --progress json --json --top 50");
-  for (const double moment : {0.005, 0.2, 0.35, 0.6, 0.85}) {
+  for (const double moment : {0.0, 0.005, 0.2, 0.35, 0.6, 0.85}) {
     const Stopped stopped = interrupt(
         search, [&](const JsonReader& json) { return json.has("progress") && json.at("progress").as_double() >= moment; });
     SCOPED_TRACE(moment);
