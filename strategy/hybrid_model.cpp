@@ -76,8 +76,7 @@ HybridJob hybrid_job(const Model& model, const Cluster& cluster, const Strategy&
   for (const std::int64_t divisor : divisors(std::min(node, devices))) {
     const auto tensor = static_cast<int>(divisor);
     if (max_tp > 0 && tensor > max_tp) break;
-    TensorDegree degree{.degree = tensor,
-                        .layers = layer_chain(model, cluster, plain(strategy, tensor), layers, profile)};
+    TensorDegree degree{.degree = tensor, .layers = layer_chain(model, cluster, plain(strategy, tensor), layers, profile)};
     if (degree.layers.empty()) continue;
     degree.inside = node / tensor;
     degree.near = sum_bandwidth(cluster, strategy, tensor, degree.inside);
