@@ -280,6 +280,23 @@ TEST(Estimate, RefineAddsUpWhatReductionsCostFromStageToStage) {
   }
 }
 
+// The screen beside the simulator where memory is filled: each rank redoes as many layers as `redone` says.
+void expect_filled(const Model& model, const Cluster& cluster, const Strategy& base, Point point, const char* redone,
+                   double tolerance) {
+  const Screen screen(model, cluster, base);
+  const ShapeCosts none = screen.shape_costs(point).value();
+  point.recompute = RecomputeKind::Full, point.recompute_layers = -1;
+  const ShapeCosts full = screen.shape_costs(point).value();
+  const auto answer = lower(model, cluster, strategy_at(base, point), {.ignore_memory = true});
+  const Lowered& lowered = std::get<Lowered>(answer);
+  ASSERT_EQ(to_text(lowered.strategy.recompute), redone);
+  const double simulated = simulate(lowered.plan, cluster, {.granularity = Granularity::Stage}).makespan_s;
+  const Screened screened = screen.filled(point, none, full, screen.grid_costs(point));
+  std::printf("%+.3f %%\n", 100 * (screened.time / simulated - 1));
+  EXPECT_NEAR(screened.time / simulated, 1, tolerance);
+  EXPECT_LE(screened.bound, simulated);
+}
+
 // Ranks redo as few layers as make room: 3, 2, 1 and 0 of each chunk's. As if all redid as many as the first one this is 10 % too long, and
 // as if only the filling were shorter 8 %.
 TEST(Estimate, RanksThatRedoFewerLayersHoldNobodyUp) {
@@ -289,18 +306,7 @@ TEST(Estimate, RanksThatRedoFewerLayersHoldNobodyUp) {
   base.global_batch = 128;
   Point point{.tp = 2, .pp = 4, .virtual_stages = 2, .dp = 4, .micro_batch = 4};
   point.schedule = Schedule::Interleaved;
-  const Screen screen(model, cluster, base);
-  const ShapeCosts none = screen.shape_costs(point).value();
-  point.recompute = RecomputeKind::Full, point.recompute_layers = -1;
-  const ShapeCosts full = screen.shape_costs(point).value();
-  const auto answer = lower(model, cluster, strategy_at(base, point), {.ignore_memory = true});
-  const Lowered& lowered = std::get<Lowered>(answer);
-  ASSERT_EQ(to_text(lowered.strategy.recompute), "full:3,2,1,0");
-  const double simulated = simulate(lowered.plan, cluster, {.granularity = Granularity::Stage}).makespan_s;
-  const Screened screened = screen.filled(point, none, full, screen.grid_costs(point));
-  std::printf("%+.3f %%\n", 100 * (screened.time / simulated - 1));
-  EXPECT_NEAR(screened.time / simulated, 1, 0.015);
-  EXPECT_LE(screened.bound, simulated);
+  expect_filled(model, cluster, base, point, "full:3,2,1,0", 0.015);
 }
 
 // Eight stages and two micro-batches: ranks that wait for their first input have the parameters of their first layers by then.
@@ -360,18 +366,7 @@ TEST(Estimate, LayersThatKeepTheirValuesWaitForReductions) {
   Point point{.tp = 8, .cp = 2, .pp = 2, .virtual_stages = 2, .dp = 2, .micro_batch = 2};
   point.zero = 2, point.overlap_gradients = point.overlap_p2p = false;
   point.schedule = Schedule::Interleaved;
-  const Screen screen(model, cluster, base);
-  const ShapeCosts none = screen.shape_costs(point).value();
-  point.recompute = RecomputeKind::Full, point.recompute_layers = -1;
-  const ShapeCosts full = screen.shape_costs(point).value();
-  const auto answer = lower(model, cluster, strategy_at(base, point), {.ignore_memory = true});
-  const Lowered& lowered = std::get<Lowered>(answer);
-  ASSERT_EQ(to_text(lowered.strategy.recompute), "full:8,0");
-  const double simulated = simulate(lowered.plan, cluster, {.granularity = Granularity::Stage}).makespan_s;
-  const Screened screened = screen.filled(point, none, full, screen.grid_costs(point));
-  std::printf("%+.3f %%\n", 100 * (screened.time / simulated - 1));
-  EXPECT_NEAR(screened.time / simulated, 1, 0.05);
-  EXPECT_LE(screened.bound, simulated);
+  expect_filled(model, cluster, base, point, "full:8,0", 0.05);
 }
 
 TEST(Estimate, ResidualsAgainstTheSimulatorAreSmall) {
