@@ -107,6 +107,10 @@ TEST(MixedPace, UnequalRanksBesideTheRecurrence) {
     ASSERT_TRUE(played) << i;
     EXPECT_NEAR(*played, expected, 1e-9 * expected) << i;
     EXPECT_LE(mixed_bound(c.times), expected * (1 + 1e-9)) << i;
+    for (const RankTimes& rank : c.times.ranks) {
+      const double work = rank.forward + rank.backward + rank.more_forward + rank.more_backward;
+      EXPECT_GE(mixed_bound(c.times), c.times.microbatches * work * (1 - 1e-9)) << i;
+    }
     const double off = mixed_time(c.schedule, c.times) / expected - 1;
     if (c.times.chunks == 1) {
       EXPECT_LE(std::abs(off), 0.1) << i << ' ' << static_cast<int>(c.schedule) << ' ' << off;
