@@ -8,6 +8,10 @@ namespace foreshard {
 namespace {
 constexpr double kFull = 1 + 1e-9;
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
+template <class Visit>
+void each_bit(std::uint64_t bits, Visit visit) {
+  for (; bits != 0; bits &= bits - 1) visit(std::countr_zero(bits));
+}
 }  // namespace
 
 const Links::Traffic& LinkSpeeds::traffic(int flow) const {
@@ -36,13 +40,44 @@ LinkSpeeds::LinkSpeeds(const Links& links, bool sums, int ranks) : links_(links)
   std::fill_n(alone_.of.begin(), ranks * Links::kFlows, 1.0);
   alone_.still = 1;
   for (int flow = 0; flow < ranks * Links::kFlows; ++flow)
-    if (!traffic(flow).crosses.empty()) meeting_ |= Links::bit(flow);
+    for (const Links::Crossing& crossing : traffic(flow).crosses) crossing_[at(crossing.link)] |= Links::bit(flow);
+  for (int flow = 0; flow < ranks * Links::kFlows; ++flow) {
+    for (const Links::Crossing& crossing : traffic(flow).crosses) meets_[at(flow)] |= crossing_[at(crossing.link)];
+    if (meets_[at(flow)] != 0) meeting_ |= Links::bit(flow);
+  }
 }
 
-const LinkSpeeds::Speeds& LinkSpeeds::of(std::uint64_t flows, int still) {
-  flows &= meeting_;
-  const bool alone = still == kNone ? (flows & (flows - 1)) == 0 : flows == 0;
-  if (alone) return alone_;
+// All of `flows` that meet the first ones, or meet others that do.
+std::uint64_t LinkSpeeds::lot_of(std::uint64_t first, std::uint64_t flows) const {
+  std::uint64_t lot = first;
+  for (std::uint64_t more = first; more != 0;) {
+    std::uint64_t met = 0;
+    each_bit(more, [&](int flow) { met |= meets_[at(flow)]; });
+    more = met & flows & ~lot, lot |= more;
+  }
+  return lot;
+}
+
+void LinkSpeeds::find(std::uint64_t flows, int still, Speeds& speeds) {
+  speeds.still = 1;
+  std::uint64_t left = flows & meeting_;
+  each_bit(flows & ~meeting_, [&](int flow) { speeds.of[at(flow)] = 1; });
+  const auto take = [&](std::uint64_t lot, int with) {
+    const Speeds& found = of_lot(lot, with);
+    each_bit(lot, [&](int flow) { speeds.of[at(flow)] = found.of[at(flow)]; });
+    left &= ~lot;
+    return found.still;
+  };
+  if (still != kNone) {
+    std::uint64_t met = 0;
+    for (const Links::Crossing& crossing : links_.standing(still).crosses) met |= crossing_[at(crossing.link)];
+    if ((met & left) != 0) speeds.still = take(lot_of(met & left, left), still);
+  }
+  while (left != 0) take(lot_of(left & (~left + 1), left), kNone);
+}
+
+const LinkSpeeds::Speeds& LinkSpeeds::of_lot(std::uint64_t flows, int still) {
+  if (still == kNone && (flows & (flows - 1)) == 0) return alone_;
   const std::size_t place = ((flows + static_cast<std::uint64_t>(still + 1)) * 0x9E3779B97F4A7C15u) >> 58;
   if (asked_[place] != flows || asked_still_[place] != still) {
     share(flows, still, speeds_[place]);
@@ -64,14 +99,16 @@ void LinkSpeeds::share(std::uint64_t flows, int still, Speeds& speeds) const {
   };
   std::array<Link, Links::kLinks> links;
   std::array<Party, Links::kMost + 1> parties;
-  std::fill_n(links.begin(), links_.links, Link{});
-  std::copy_n(alone_.of.begin(), ranks_ * Links::kFlows, speeds.of.begin());
+  std::uint64_t used = 0;  // links, a bit each
   int all = 0, growing = 0;
   const auto add = [&](const Links::Traffic& traffic, double& speed) {
-    parties[at(all++)] = {&traffic, &speed};
-    for (const Links::Crossing& crossing : traffic.crosses) links[at(crossing.link)].asked += crossing.share;
+    parties[at(all++)] = {&traffic, &speed}, speed = 1;
+    for (const Links::Crossing& crossing : traffic.crosses) {
+      if (const std::uint64_t link = Links::bit(crossing.link); (used & link) == 0) used |= link, links[at(crossing.link)] = {};
+      links[at(crossing.link)].asked += crossing.share;
+    }
   };
-  for (; flows != 0; flows &= flows - 1) add(traffic(std::countr_zero(flows)), speeds.of[at(std::countr_zero(flows))]);
+  each_bit(flows, [&](int flow) { add(traffic(flow), speeds.of[at(flow)]); });
   speeds.still = 1;
   if (still != kNone) add(links_.standing(still), speeds.still);
   for (int i = 0; i < all; ++i) {
@@ -91,9 +128,10 @@ void LinkSpeeds::share(std::uint64_t flows, int still, Speeds& speeds) const {
   while (growing > 0) {
     double least = 1e300;
     int full = -1;  // none: as fast as alone
-    for (int i = 0; i < links_.links; ++i)
+    each_bit(used, [&](int i) {
       if (const Link& link = links[at(i)]; link.held > 0 && link.left < least * link.growing)
         least = link.left / link.growing, full = i;
+    });
     least = std::max(0.0, least);
     for (int i = 0; i < growing; ++i)
       if (const double alone = 1 / parties[at(i)].traffic->growth; alone < least) least = alone, full = -1;

@@ -41,16 +41,19 @@ struct Links {
   bool operator==(const Links&) const = default;
 };
 
-// Speeds of flows that are under way together, relative to being alone. Remembers what it has been asked.
+// Speeds of flows that are under way together, relative to being alone. Those that meet on no link, not even through others, know nothing of
+// each other: each lot is asked for by itself, and remembered.
 class LinkSpeeds {
  public:
   struct Speeds {
-    std::array<double, Links::kMost> of;  // [flow] 1 for those that meet nobody; others than those asked for say nothing
+    std::array<double, Links::kMost> of;  // [flow] 1 for those that meet nobody
     double still;
   };
   LinkSpeeds(const Links& links, bool sums, int ranks);
 
-  const Speeds& of(std::uint64_t flows, int still = kNone);
+  // Writes those of the flows that are asked for, and of a collective that somebody stands still for.
+  void find(std::uint64_t flows, int still, Speeds& speeds);
+  static constexpr int kNone = -1;  // nobody does
 
   using Loads = std::array<double, Links::kLinks>;  // [link] the part that is used
   void clear(Loads& loads) const { std::fill_n(loads.begin(), links_.links, 0.0); }
@@ -68,14 +71,17 @@ class LinkSpeeds {
   const Links::Traffic& traffic(int flow) const;
 
  private:
-  static constexpr int kNone = -1;
   static constexpr std::size_t kKept = 64;
+  std::uint64_t lot_of(std::uint64_t first, std::uint64_t flows) const;
+  const Speeds& of_lot(std::uint64_t flows, int still);
   void share(std::uint64_t flows, int still, Speeds& speeds) const;
 
   const Links& links_;
   bool sums_;
   int ranks_;
-  std::uint64_t meeting_ = 0;
+  std::array<std::uint64_t, Links::kLinks> crossing_ = {};  // [link] flows
+  std::array<std::uint64_t, Links::kMost> meets_ = {};      // [flow] those that cross a link that it crosses
+  std::uint64_t meeting_ = 0;                               // flows that cross any
   std::array<std::uint64_t, kKept> asked_ = {};  // 0: nothing
   std::array<int, kKept> asked_still_;
   std::array<Speeds, kKept> speeds_;

@@ -45,8 +45,8 @@ void PlaySpeeds::find(const Moment& moment, Rates& rates) {
     }
   });
   for (int rank = 0; rank < ranks_; ++rank) rates.computes[place(rank)] = std::max(kLeastLeft, 1 - taken[place(rank)]);
-  const LinkSpeeds::Speeds& alone = links_.of(moment.flows);
-  each_of(moment.flows, [&](int flow) { rates.flows[place(flow)] = alone.of[place(flow)]; });
+  links_.find(moment.flows, LinkSpeeds::kNone, without_);
+  each_of(moment.flows, [&](int flow) { rates.flows[place(flow)] = without_.of[place(flow)]; });
   if (find_stills(moment)) stand_still(moment.flows, rates);
   each_of(moment.flows, [&](int flow) {
     if (flow % Links::kFlows <= Links::Replicas) rates.talks[place(flow / Links::kFlows)] = rates.flows[place(flow)];
@@ -71,7 +71,8 @@ bool PlaySpeeds::find_stills(const Moment& moment) {
       if (const double seconds = step.still[place(which)]; seconds > 0) {
         const int id = Links::still(rank, which);
         const std::uint64_t meets = others(moment.flows, id);
-        const double slower = 1 / links_.of(meets, id).still;
+        links_.find(meets, id, with_);
+        const double slower = 1 / with_.still;
         stills_[place(count_++)] = {rank, id, seconds / step.compute, meets != moment.flows, slower, slower};
       }
   }
@@ -108,16 +109,15 @@ void PlaySpeeds::settle(const Rates& rates) {
 // What is under way all the time is held up by them for as long as they are there; and no link is more than full.
 void PlaySpeeds::stand_still(std::uint64_t flows, Rates& rates) {
   settle(rates);
-  const LinkSpeeds::Speeds& without = links_.of(flows);
   LinkSpeeds::Loads loads;
   links_.clear(loads);
   for (int i = 0; i < count_; ++i) {
     const Still& it = stills_[place(i)];
     const double there = std::min(1.0, it.part * it.slower * rate_[place(it.rank)]);
     const std::uint64_t meets = others(flows, it.id);
-    const LinkSpeeds::Speeds& with = links_.of(meets, it.id);
+    links_.find(meets, it.id, with_);
     each_of(meets,
-            [&](int flow) { rates.flows[place(flow)] *= 1 - there * (1 - with.of[place(flow)] / without.of[place(flow)]); });
+            [&](int flow) { rates.flows[place(flow)] *= 1 - there * (1 - with_.of[place(flow)] / without_.of[place(flow)]); });
     each_of(flows & ~meets, [&](int flow) { rates.flows[place(flow)] *= 1 - there; });
     LinkSpeeds::add(loads, ways_.links.standing(it.id), it.part * rate_[place(it.rank)]);
   }

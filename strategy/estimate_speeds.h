@@ -45,6 +45,7 @@ class PlaySpeeds {
   const Ways& ways_;
   int ranks_;
   LinkSpeeds links_;
+  LinkSpeeds::Speeds without_, with_;  // a collective that is stood still for
   std::array<Still, Links::kStills * Ways::kMost> stills_;
   int count_ = 0;
   std::array<double, Ways::kMost> rate_;  // of ranks, with their stills
