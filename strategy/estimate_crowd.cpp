@@ -234,7 +234,7 @@ std::optional<double> Screen::talked(const Point& point, const ShapeCosts& shape
     const double bytes = tied_elements(point.tp) * static_cast<double>(size_of(types_.grad).value);
     talk.tied = grid.tied_time(point.zero >= 2 ? bytes / shards_of(point) : bytes);
   }
-  const double least = least_talk(point.schedule, times, talk, grid.ways, shape.hop_bytes, point.overlap_p2p).time;
+  const double least = least_talk(point.schedule, times, talk, grid.ways, shape.hop_bytes, point.overlap_p2p);
   if (least > enough) return least;
   const auto played = play_talk(point.schedule, times, talk, grid.ways, shape.hop_bytes, point.overlap_p2p, enough);
   return played ? std::optional(std::max(least, *played)) : std::nullopt;
@@ -246,7 +246,7 @@ double Screen::sooner(const Point& point, const ShapeCosts& shape, const GridCos
                       const std::array<double, Ways::kMost>& fewer, double all_fewer) const {
   constexpr int kMostCells = 160;
   const double once = all_fewer * each;
-  const double m = static_cast<double>(base_.global_batch) / static_cast<double>(point.micro_batch * point.dp);
+  const double m = microbatches(point);
   if (point.pp > Ways::kMost || point.pp * point.virtual_stages * std::min(m, 3.0 * point.pp + 1) > kMostCells) return once;
   const Layers layers = layers_of(point);
   PipelineTimes times{.ranks = point.pp, .chunks = point.virtual_stages, .microbatches = m};

@@ -215,7 +215,7 @@ std::optional<double> Screen::talked(const Point& point, const GridCosts& grid, 
   }
   const PipelineTimes times = shared_times(parts.at(0).moving);
   const double hop_bytes = parts.at(0).shape->hop_bytes;
-  const double least = least_talk(point.schedule, times, talk, grid.ways, hop_bytes, point.overlap_p2p).time;
+  const double least = least_talk(point.schedule, times, talk, grid.ways, hop_bytes, point.overlap_p2p);
   if (least > enough) return least;
   const auto played = play_talk(point.schedule, times, talk, grid.ways, hop_bytes, point.overlap_p2p, enough);
   return played ? std::optional(std::max(least, *played)) : std::nullopt;
@@ -229,7 +229,7 @@ Screened Screen::mixed(const Point& point, const ShapeCosts& shape, const GridCo
 // On each rank the fewest layers that fit there; `full` as `none`: nothing is redone.
 Screened Screen::mixed_filled(const Point& point, const ShapeCosts& none, const ShapeCosts& full, const GridCosts& grid,
                               const Enough& enough) const {
-  const double m = static_cast<double>(base_.global_batch) / static_cast<double>(point.micro_batch * point.dp);
+  const double m = microbatches(point);
   const Layers all = layers_of(point);
   const int thin = thinner(point);
   Parts parts;

@@ -1,7 +1,7 @@
 // What no play of a pipeline with its talk takes less than (estimate_talk.h).
 #include <algorithm>
 
-#include "strategy/estimate_talk.h"
+#include "strategy/estimate_talk_alone.h"
 
 namespace foreshard {
 
@@ -22,17 +22,6 @@ std::array<double, 3> said_in_all(const TalkOfChunk& of, double m) {
   return all;
 }
 
-// Seconds that a rank takes at least from its last backward on, when it begins the end of the run.
-double end_of(const TalkTimes& talk, const PlayOrder& order, int rank) {
-  double all = talk.at(rank, order.kind(rank, 0)).last_backward.after + std::max(0.0, talk.tied);
-  for (int chunk = 0; chunk < order.chunks; ++chunk) {
-    const TalkOfChunk& of = talk.at(rank, order.kind(rank, chunk));
-    all += of.sums + of.one_update;
-    if (chunk + 1 == order.chunks) all += std::max(of.gathers, of.update - of.one_update);
-  }
-  return all;
-}
-
 // Of the first rank, until its first forward is not held up any more.
 double begin_of(const TalkOfChunk& first) {
   const TalkStep& step = first.forward;
@@ -42,14 +31,24 @@ double begin_of(const TalkOfChunk& first) {
 
 }  // namespace
 
-LeastTalk least_talk(Schedule schedule, const PipelineTimes& times, const TalkTimes& talk, const Ways& ways, double bytes,
-                     bool overlap) {
+double least_end(const TalkTimes& talk, const PlayOrder& order, int rank) {
+  const bool meets = order.ranks > 1 && (rank == 0 || rank + 1 == order.ranks);
+  double all = talk.at(rank, order.kind(rank, 0)).last_backward.after + (meets ? std::max(0.0, talk.tied) : 0);
+  for (int chunk = 0; chunk < order.chunks; ++chunk) {
+    const TalkOfChunk& of = talk.at(rank, order.kind(rank, chunk));
+    all += of.sums + of.one_update;
+    if (chunk + 1 == order.chunks) all += std::max(of.gathers, of.update - of.one_update);
+  }
+  return all;
+}
+
+double least_talk(Schedule schedule, const PipelineTimes& times, const TalkTimes& talk, const Ways& ways, double bytes,
+                  bool overlap) {
   const PlayOrder order{schedule, times.ranks, times.chunks, 1};
   const int p = times.ranks;
   const double m = times.microbatches;
-  LeastTalk result;
   double least = 0, down = 0, up = 0;  // a micro-batch's way to a rank, and from it to the end
-  const double last_end = end_of(talk, order, 0);
+  const double last_end = least_end(talk, order, 0);
   std::array<double, Links::kLinks> loads = {};
   const auto load = [&](const Links::Traffic& traffic, double seconds) {
     for (const Links::Crossing& crossing : traffic.crosses)
@@ -75,15 +74,14 @@ LeastTalk least_talk(Schedule schedule, const PipelineTimes& times, const TalkTi
       load(ways.links.tensors[at(rank)], said[kind][2]);
     }
     if (rank > 0) up += send_back;
-    result.rest[at(rank)] = all + std::max(up + last_end, end_of(talk, order, rank));
-    least = std::max({least, says, (rank == 0 ? begin_of(talk.at(0, 0)) : down) + result.rest[at(rank)]});
+    all += std::max(up + last_end, least_end(talk, order, rank));
+    least = std::max({least, says, (rank == 0 ? begin_of(talk.at(0, 0)) : down) + all});
     const TalkOfChunk& first = talk.at(rank, order.kind(rank, 0));
     down += first.forward.compute - f_less + send, up += first.last_backward.compute - b_less;
     load(ways.links.traffic[at(Links::flow(rank, Links::Output))], outputs * m * out.per_byte * bytes);
     load(ways.links.traffic[at(Links::flow(rank, Links::Gradient))], gradients * m * back.per_byte * bytes);
   }
-  result.time = std::max(least, *std::max_element(loads.begin(), loads.begin() + std::max(1, ways.links.links)));
-  return result;
+  return std::max(least, *std::max_element(loads.begin(), loads.begin() + std::max(1, ways.links.links)));
 }
 
 }  // namespace foreshard

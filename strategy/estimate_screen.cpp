@@ -211,7 +211,7 @@ static double activations_of(const ShapeCosts& shape, int kind, double layers, d
 }
 
 // The first rank holds most activations, the others may hold more parameters: the largest of the kinds.
-double Screen::memory(const Point& point, const ShapeCosts& shape, const GridCosts& grid, double microbatches) const {
+double Screen::memory(const Point& point, const ShapeCosts& shape, const GridCosts& grid) const {
   const Layers all = layers_of(point);
   double most = 0;
   for (const int kind : {First, Middle, Last}) {
@@ -219,11 +219,16 @@ double Screen::memory(const Point& point, const ShapeCosts& shape, const GridCos
     const int at = point.pp == 1 ? Only : kind;
     const double rank = kind == First || point.pp == 1 ? 0 : kind == Middle ? 1 : point.pp - 1;
     const double layers = all[static_cast<std::size_t>(at)];
-    const RankMemory memory = rank_memory(point, shape, microbatches, at, rank, layers);
+    const RankMemory memory = rank_memory(point, shape, microbatches(point), at, rank, layers);
     most = std::max(most, memory.fixed + activations_of(shape, at, layers, memory.flight, point.virtual_stages > 1) +
                               shape.scratch.of(at, layers));
   }
   return most + grid.framework;
+}
+
+bool Screen::fits_for_sure(const Point& point, const ShapeCosts& shape, const GridCosts& grid) const {
+  const double needs = grid.by_gpu.empty() ? memory(point, shape, grid) : mixed(point, shape, grid, kNothing).needs;
+  return needs * kMemorySlack <= capacity_;
 }
 
 // Each layer that is redone frees the same bytes of every chunk in flight, so the number that makes room is a quotient. Ranks
@@ -232,7 +237,7 @@ double Screen::memory(const Point& point, const ShapeCosts& shape, const GridCos
 Screened Screen::filled(const Point& point, const ShapeCosts& none, const ShapeCosts& full, const GridCosts& grid,
                         const Enough& enough) const {
   if (!grid.by_gpu.empty()) return mixed_filled(point, none, full, grid, enough);
-  const double m = static_cast<double>(base_.global_batch) / static_cast<double>(point.micro_batch * point.dp);
+  const double m = microbatches(point);
   const Layers all = layers_of(point);
   const bool chunks = point.virtual_stages > 1;
   const double outside = grid.framework, freed = none.activations.layer - full.activations.layer;
@@ -388,16 +393,14 @@ void stand_still(PipelineTimes& times) {
 
 Screened Screen::at(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const Enough& enough) const {
   if (!grid.by_gpu.empty()) return mixed(point, shape, grid, enough);
-  const double m = static_cast<double>(base_.global_batch) / static_cast<double>(point.micro_batch * point.dp);
-  const double peak = memory(point, shape, grid, m);
+  const double peak = memory(point, shape, grid);
   const Timed found = timed(point, shape, grid, peak, enough, {});
   return {.time = found.time, .bound = found.bound, .peak = peak, .needs = peak};
 }
 
 // Of each kind of stage, without what ZeRO 2 and 3 send.
 PipelineTimes Screen::moving(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const Layers& layers) const {
-  const double m = static_cast<double>(base_.global_batch) / static_cast<double>(point.micro_batch * point.dp);
-  PipelineTimes times{.ranks = point.pp, .chunks = point.virtual_stages, .microbatches = m};
+  PipelineTimes times{.ranks = point.pp, .chunks = point.virtual_stages, .microbatches = microbatches(point)};
   times.hop = point.pp > 1 ? grid.hop + grid.hop_per_byte * shape.hop_bytes : 0;
   times.turns =
       (point.virtual_stages * grid.turns_per_byte + (point.virtual_stages - 1) * grid.wraps_per_byte) * shape.hop_bytes;

@@ -116,6 +116,7 @@ struct Enough {
   double bytes = 1e300, fits = 1e300, over = 1e300, played = 1e300, shared = 1e300;
   double of(double peak) const { return peak <= bytes ? fits : over; }
 };
+inline constexpr Enough kNothing = {.fits = 0, .over = 0, .played = 0, .shared = 0};  // times do not matter
 
 // Ranks that share what ZeRO cuts.
 double shards_of(const Point& point);
@@ -150,6 +151,9 @@ class Screen {
   // With the fewest layers redone on each rank that fit, of costs without and with full recomputation.
   Screened filled(const Point& point, const ShapeCosts& none, const ShapeCosts& full, const GridCosts& grid,
                   const Enough& enough = {}) const;
+
+  // Nothing needs to be redone, whatever the screen gets wrong.
+  bool fits_for_sure(const Point& point, const ShapeCosts& shape, const GridCosts& grid) const;
 
   double capacity() const { return capacity_; }  // bytes that arena and framework may take; of the largest GPU
   int layers() const { return layers_; }
@@ -216,7 +220,10 @@ class Screen {
                   std::optional<double> played = {}) const;
   double sooner(const Point& point, const ShapeCosts& shape, const GridCosts& grid, double each,
                 const std::array<double, Ways::kMost>& fewer, double all_fewer) const;
-  double memory(const Point& point, const ShapeCosts& shape, const GridCosts& grid, double microbatches) const;
+  double microbatches(const Point& point) const {  // of a replica
+    return static_cast<double>(base_.global_batch) / static_cast<double>(point.micro_batch * point.dp);
+  }
+  double memory(const Point& point, const ShapeCosts& shape, const GridCosts& grid) const;
   // Bytes of one rank: what does not depend on the micro-batches in flight, scratch apart, and how many of these there are, in
   // chunks.
   struct RankMemory {

@@ -51,13 +51,9 @@ struct TalkTimes {
   double tied = -1;   // sum of the first and the last rank's copy; negative: none
 };
 
-// What no play takes less than: all that a rank computes, with what stands before and behind that; all that it says; all that crosses a link.
-struct LeastTalk {
-  double time = 0;
-  std::array<double, Ways::kMost> rest = {};  // [rank] from its first forward on
-};
-LeastTalk least_talk(Schedule schedule, const PipelineTimes& times, const TalkTimes& talk, const Ways& ways, double bytes,
-                     bool overlap);
+// Seconds that no play takes less than: all that a rank computes, with what stands before and behind that; all that it says; all that crosses a
+// link.
+double least_talk(Schedule schedule, const PipelineTimes& times, const TalkTimes& talk, const Ways& ways, double bytes, bool overlap);
 
 // Until all ranks are done; if that is more than `enough`, perhaps a lower bound of it that is more, too. Empty: too many chunks, or a
 // schedule that it does not know.

@@ -138,10 +138,8 @@ class Searching {
         }
         const ShapeCosts* kept = costs_->shape(none);
         if (!kept) return;  // interrupted before
-        if (layers < 0) {
-          screen_rest(point, {kept, costs}, grid, order, family, tally);
-          continue;
-        }
+        if (layers < 0) screen_rest(point, {kept, costs}, grid, order, family, tally);
+        if (layers < 0) continue;
         const double all = static_cast<double>(space_.layers) / (point.pp * point.virtual_stages), n = layers;
         const ShapeCosts mixed = partly_redone(*kept, *costs, all, {n, n, n, n});
         screen_rest(point, {&mixed}, grid, order, family, tally);
@@ -159,8 +157,7 @@ class Searching {
     bool hopeless = false;
     if (bounded(options_) && costs.shape) {
       point.zero_group = space_.zero_groups.empty() ? 0 : space_.zero_groups.front();
-      const double bound =
-          screen_->at(point, *costs.shape, costs_->grid(grid, point), {.fits = 0, .over = 0, .played = 0, .shared = 0}).bound;
+      const double bound = screen_->at(point, *costs.shape, costs_->grid(grid, point), kNothing).bound;
       hopeless = score(options_.objective, point, bound, 0) > best_of(tally, costs.best).worst();
     }
     for (const std::int8_t zero : zeros_for(space_, point)) {
@@ -171,6 +168,9 @@ class Searching {
         if (zero == 0 && group != 0 && space_.zero_groups.empty()) break;
         point.zero_group = group;
         const GridCosts* costs_of_grid = costs.shape ? &costs_->grid(grid, point) : nullptr;
+        // Where everything fits for sure the best is to keep it, which is a point of its own.
+        const bool kept = costs_of_grid && !costs_of_grid->torn && (costs.best ? apart_ : costs.redone != nullptr) &&
+                          screen_->fits_for_sure(point, *costs.shape, *costs_of_grid);
         for (const Overlap& overlap : overlaps) {
           ++tally.enumerated, ++order;
           point.overlap_gradients = overlap.gradients, point.overlap_parameters = overlap.parameters;
@@ -179,6 +179,8 @@ class Searching {
             ++tally.pruned.shape;
           else if (hopeless)
             ++tally.pruned.bound;
+          else if (kept)
+            ++tally.evaluated;
           else
             look_at(point, costs, costs_of_grid, order, family, tally);
         }
@@ -220,10 +222,10 @@ class Searching {
     if (!tally.bins[bin] || kept < *tally.bins[bin]) tally.bins[bin] = kept;
   }
 
-  // False: passed over. Where everything fits for sure the best is to keep it, which is a point of its own.
+  // False: passed over.
   bool screen_best(Kept& kept, const GridCosts& grid, Tally& tally, const Enough& enough) const {
     const Screened all = kept.screened;
-    if (all.needs * Screen::kMemorySlack <= screen_->capacity()) return ++tally.evaluated, false;
+    if (all.needs * Screen::kMemorySlack <= screen_->capacity()) return true;
     if (bounded(options_) && score(options_.objective, kept.point, all.time, all.peak) > best_of(tally, true).worst())
       return ++tally.pruned.bound, false;
     kept.screened = costs_->best(kept.point, all, grid, enough);
@@ -237,8 +239,7 @@ class Searching {
     }
     const std::vector<Family> families = merged(tallies, &Tally::best, most_),
                               filled = merged(tallies, &Tally::filled, kFilled);
-    result.interrupted = stopped();
-    finishing_ = result.interrupted;  // the best so far is worth a moment
+    finishing_ = result.interrupted = stopped();  // the best so far is worth a moment
     result.ranked = refine_best(families, static_cast<std::size_t>(wanted_), result);
     std::vector<Candidate> full = screen_ ? refine_filled(filled, result) : result.ranked;
     if (!screen_) result.ranked = best_of_families(result.ranked);
@@ -288,10 +289,9 @@ class Searching {
                                                      SearchResult& result) {
     std::vector<std::optional<Candidate>> best(families.size());
     std::atomic<std::int64_t> refined{0};
-    in_parallel(best.size(), from, share,
-                [&](std::size_t i, std::size_t) { best[i] = best_that_fits(families[i], enough, refined); });
-    result.refined += refined;
-    return best;
+    const auto look = [&](std::size_t i, std::size_t) { best[i] = best_that_fits(families[i], enough, refined); };
+    in_parallel(best.size(), from, share, look);
+    return result.refined += refined, best;
   }
 
   // With the memory filled (recompute best), which takes long to choose: the families that the screen sees near the best so far,
