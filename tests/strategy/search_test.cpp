@@ -96,6 +96,18 @@ TEST(Search, SchedulesInsideLayersAreTriedWhereLayersAreRedone) {
   EXPECT_NE(std::get<Infeasible>(named).reason.find("its stages recompute alike"), std::string::npos);
 }
 
+// With room for everything the best recomputation is none, whether it may be chosen or has to be.
+TEST(Search, BestRecomputationIsNoneWhereEverythingFits) {
+  SearchOptions roomy = options(8, 512);
+  const Model model = layers("gpt2-355m", 4);
+  const auto any = search(model, workstation(4), roomy);
+  roomy.base.recompute = parse_recompute("best", "test"), roomy.fixed = {"recompute"};
+  const auto fixed = search(model, workstation(4), roomy);
+  ASSERT_TRUE(std::holds_alternative<SearchResult>(any) && std::holds_alternative<SearchResult>(fixed));
+  const Candidate& best = std::get<SearchResult>(fixed).ranked.front();
+  EXPECT_DOUBLE_EQ(best.score, std::get<SearchResult>(any).ranked.front().score);
+}
+
 TEST(Search, FixedOptionsStay) {
   SearchOptions fixed = options(8, 512);
   fixed.base.tp = 2, fixed.base.zero = 1;
