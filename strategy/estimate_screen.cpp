@@ -228,7 +228,7 @@ double Screen::memory(const Point& point, const ShapeCosts& shape, const GridCos
 
 bool Screen::fits_for_sure(const Point& point, const ShapeCosts& shape, const GridCosts& grid) const {
   const double needs = grid.by_gpu.empty() ? memory(point, shape, grid) : mixed(point, shape, grid, kNothing).needs;
-  return needs * kMemorySlack <= capacity_;
+  return !grid.torn && needs * kMemorySlack <= capacity_;
 }
 
 // Each layer that is redone frees the same bytes of every chunk in flight, so the number that makes room is a quotient. Ranks

@@ -169,7 +169,7 @@ class Searching {
         point.zero_group = group;
         const GridCosts* costs_of_grid = costs.shape ? &costs_->grid(grid, point) : nullptr;
         // Where everything fits for sure the best is to keep it, which is a point of its own.
-        const bool kept = costs_of_grid && !costs_of_grid->torn && (costs.best ? apart_ : costs.redone != nullptr) &&
+        const bool kept = !runner_ && costs_of_grid && (costs.best ? apart_ : costs.redone != nullptr) &&
                           screen_->fits_for_sure(point, *costs.shape, *costs_of_grid);
         for (const Overlap& overlap : overlaps) {
           ++tally.enumerated, ++order;
