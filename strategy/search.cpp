@@ -25,8 +25,6 @@ constexpr int kScouted = 4;               // families that the closed form sees 
 constexpr int kFilled = 24;               // families whose memory is filled (recompute best), that screening keeps
 constexpr std::size_t kFilledAtOnce = 8;  // of these, refined at once; the next ones when one of them is faster than all before
 constexpr std::size_t kRefilled = 4;      // of these, whose near variants are all refined
-constexpr double kNear = 1.04;            // variants this far behind the best of their family and ZeRO stage have lost
-constexpr double kNearStage = 1.2;        // ZeRO stages this far behind the best of their family have lost
 
 class Searching {
  public:
@@ -298,7 +296,7 @@ class Searching {
   // then the near variants of the best of them. Where they are better they take their family's place.
   std::vector<Candidate> refine_filled(const std::vector<Family>& families, SearchResult& result) {
     if (stopped() || finishing_) return {};
-    const double enough = result.ranked.empty() ? kNever : result.ranked.front().score * kNear;
+    const double enough = result.ranked.empty() ? kNever : result.ranked.front().score * Family::kNear;
     const auto far = [&](const Family& family) { return family.variants.front().score > enough; };
     const std::span near(families.begin(), std::find_if(families.begin(), families.end(), far));
     std::vector<Candidate> first;
@@ -358,8 +356,8 @@ class Searching {
       const Family& family = *found[i].second;
       for (const Kept& kept : family.variants)
         if (i < kPolished && kept.point != found[i].first.point &&
-            kept.score <= family.best_of(kept.point.zero).score * kNear &&
-            kept.score <= family.variants.front().score * kNearStage)
+            kept.score <= family.best_of(kept.point.zero).score * Family::kNear &&
+            kept.score <= family.variants.front().score * Family::kNearStage)
           work.push_back({i, &kept});
       const Point& best = found[i].first.point;
       if (i < kPolished && found[i].first.strategy.recompute.kind != RecomputeKind::None && tries_schedules(options_)) {
@@ -388,7 +386,8 @@ class Searching {
     std::array<bool, 4> done = {};  // by stage
     for (const Kept& kept : family.variants) {
       bool& stage_done = done.at(static_cast<std::size_t>(kept.point.zero));
-      if (stage_done || kept.score > enough || (best && kept.score > family.variants.front().score * kNearStage)) continue;
+      if (stage_done || kept.score > enough || (best && kept.score > family.variants.front().score * Family::kNearStage))
+        continue;
       ++count;
       auto candidate = refined(kept);
       stage_done = candidate.has_value();

@@ -39,6 +39,16 @@ struct Family {
     return *std::find_if(variants.begin(), variants.end(), [&](const Kept& kept) { return kept.point.zero == zero; });
   }
   static constexpr std::size_t kMost = 16, kMostOfZero = 6;  // for a search
+  static constexpr double kNear = 1.04;                      // variants this far behind the best of their ZeRO stage have lost
+  static constexpr double kNearStage = 1.2;                  // ZeRO stages this far behind the best of all have lost
+  // Beyond this score one more variant of a ZeRO stage is of no use.
+  double useful(std::int8_t zero) const {
+    if (variants.empty()) return 1e300;
+    const auto place = last(zero);
+    const auto best = std::ranges::find(variants, zero, [](const Kept& kept) { return kept.point.zero; });
+    return std::min({place == variants.end() ? 1e300 : place->score, best == variants.end() ? 1e300 : best->score * kNear,
+                     variants.front().score * kNearStage});
+  }
   // Whose place another one of that ZeRO stage would take; end: there is room.
   std::vector<Kept>::const_iterator last(std::int8_t zero, std::size_t most = kMost,
                                          std::size_t most_of_zero = kMostOfZero) const {

@@ -107,10 +107,9 @@ Enough enough_for(const SearchOptions& options, const Point& point, bool refused
                   const Tally& tally) {
   if (!options.prune || options.sample > 0) return {};
   if (!bounded(options)) return {.played = 0};
-  const auto place = family.last(point.zero);
-  const double kept = place == family.variants.end() ? kNever : place->score, each = score(options.objective, point, 1, 0);
+  const double each = score(options.objective, point, 1, 0);
   return {.bytes = bytes,
-          .fits = (refused ? tally.without_framework : kept) / each,
+          .fits = (refused ? tally.without_framework : family.useful(point.zero)) / each,
           .over = (refused ? 0 : tally.without_memory_limit) / each,
           .played = tally.far.closed / each,
           .shared = tally.far.shared / each};
