@@ -224,7 +224,7 @@ TalkOfChunk Screen::talk_of(const Point& point, const ShapeCosts& shape, const G
 
 // A play with what is said to replicas, where stages share the NIC with it; if it takes more than `enough`, a lower bound beyond that.
 std::optional<double> Screen::talked(const Point& point, const ShapeCosts& shape, const GridCosts& grid,
-                                     const PipelineTimes& times, double enough) const {
+                                     const PipelineTimes& times, double enough, PlaySpeeds* speeds) const {
   if (grid.ways.ranks == 0) return {};
   if (base_.microbatch_group != 0 && base_.microbatch_group != point.pp) return {};
   TalkTimes talk{.sums = point.zero == 0, .share = grid.share};
@@ -236,7 +236,7 @@ std::optional<double> Screen::talked(const Point& point, const ShapeCosts& shape
   }
   const double least = least_talk(point.schedule, times, talk, grid.ways, shape.hop_bytes, point.overlap_p2p);
   if (least > enough) return least;
-  const auto played = play_talk(point.schedule, times, talk, grid.ways, shape.hop_bytes, point.overlap_p2p, enough);
+  const auto played = play_talk(point.schedule, times, talk, grid.ways, shape.hop_bytes, point.overlap_p2p, enough, speeds);
   return played ? std::optional(std::max(least, *played)) : std::nullopt;
 }
 

@@ -124,7 +124,7 @@ Screen::Timed Screen::timed(const Point& point, const GridCosts& grid, Parts& pa
   }
   const double bound = mixed_bound(parts.mixed(&Part::moving));
   if (enough.shared > 0)
-    if (const auto seconds = talked(point, grid, parts, std::min(enough.of(needs), enough.shared)))
+    if (const auto seconds = talked(point, grid, parts, std::min(enough.of(needs), enough.shared), enough.speeds))
       return {.time = *seconds, .bound = bound};
   const double closed = finished(point, grid, parts, {});
   const bool worth_it = point.pp > 1 && grid.ways.ranks == 0 && needs <= capacity_ * kMemorySlack;
@@ -194,7 +194,8 @@ std::optional<double> Screen::streamed(const Point& point, const Parts& parts) c
   return play_streams(point.schedule, shared_times(parts.at(0).moving), streams, point.overlap_p2p);
 }
 
-std::optional<double> Screen::talked(const Point& point, const GridCosts& grid, const Parts& parts, double enough) const {
+std::optional<double> Screen::talked(const Point& point, const GridCosts& grid, const Parts& parts, double enough,
+                                     PlaySpeeds* speeds) const {
   if (grid.ways.ranks == 0) return {};
   if (base_.microbatch_group != 0 && base_.microbatch_group != point.pp) return {};
   TalkTimes talk{.sums = point.zero == 0};
@@ -217,7 +218,7 @@ std::optional<double> Screen::talked(const Point& point, const GridCosts& grid, 
   const double hop_bytes = parts.at(0).shape->hop_bytes;
   const double least = least_talk(point.schedule, times, talk, grid.ways, hop_bytes, point.overlap_p2p);
   if (least > enough) return least;
-  const auto played = play_talk(point.schedule, times, talk, grid.ways, hop_bytes, point.overlap_p2p, enough);
+  const auto played = play_talk(point.schedule, times, talk, grid.ways, hop_bytes, point.overlap_p2p, enough, speeds);
   return played ? std::optional(std::max(least, *played)) : std::nullopt;
 }
 

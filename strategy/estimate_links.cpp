@@ -78,7 +78,7 @@ void LinkSpeeds::find(std::uint64_t flows, int still, Speeds& speeds) {
 
 const LinkSpeeds::Speeds& LinkSpeeds::of_lot(std::uint64_t flows, int still) {
   if (still == kNone && (flows & (flows - 1)) == 0) return alone_;
-  const std::size_t place = ((flows + static_cast<std::uint64_t>(still + 1)) * 0x9E3779B97F4A7C15u) >> 58;
+  const std::size_t place = ((flows + static_cast<std::uint64_t>(still + 1)) * 0x9E3779B97F4A7C15u) >> 54;
   if (asked_[place] != flows || asked_still_[place] != still) {
     share(flows, still, speeds_[place]);
     asked_[place] = flows, asked_still_[place] = still;

@@ -71,7 +71,7 @@ class LinkSpeeds {
   const Links::Traffic& traffic(int flow) const;
 
  private:
-  static constexpr std::size_t kKept = 64;
+  static constexpr std::size_t kKept = 1024;
   std::uint64_t lot_of(std::uint64_t first, std::uint64_t flows) const;
   const Speeds& of_lot(std::uint64_t flows, int still);
   void share(std::uint64_t flows, int still, Speeds& speeds) const;
@@ -82,7 +82,7 @@ class LinkSpeeds {
   std::array<std::uint64_t, Links::kLinks> crossing_ = {};  // [link] flows
   std::array<std::uint64_t, Links::kMost> meets_ = {};      // [flow] those that cross a link that it crosses
   std::uint64_t meeting_ = 0;                               // flows that cross any
-  std::array<std::uint64_t, kKept> asked_ = {};  // 0: nothing
+  std::array<std::uint64_t, kKept> asked_ = {};             // 0: nothing
   std::array<int, kKept> asked_still_;
   std::array<Speeds, kKept> speeds_;
   Speeds alone_;

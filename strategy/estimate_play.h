@@ -24,6 +24,7 @@ struct Ways {
   std::array<Way, kMost> output = {};    // [rank] to the next rank; of the last one to the first
   std::array<Way, kMost> gradient = {};  // [rank] to the rank before; of the first one to the last
   Links links = {};
+  bool operator==(const Ways&) const = default;
 };
 
 // What a rank of a pipeline runs, in the order of its schedule: GPipe, 1F1B or interleaved with as many micro-batches per group as

@@ -279,16 +279,16 @@ Screened Screen::filled(const Point& point, const ShapeCosts& none, const ShapeC
   const bool differ = point.pp > 1 && std::any_of(fewer.begin(), fewer.end(), [](double more) { return more != 0; });
   const double fewest = differ ? std::max(0.0, *std::max_element(fewer.begin(), fewer.end())) * each : 0;
   const double chunks_in_all = m * point.virtual_stages, sooner_at_most = (chunks_in_all + point.pp) * fewest;
-  const double limit = enough.of(most) + sooner_at_most;
-  const Timed found = timed(
-      point, mixed, grid, most,
-      {.fits = limit, .over = limit, .played = enough.played, .shared = enough.shared > 0 ? enough.shared + sooner_at_most : 0},
-      fewer);
+  Enough later = enough;
+  later.fits = later.over = enough.of(most) + sooner_at_most;
+  if (enough.shared > 0) later.shared += sooner_at_most;
+  const Timed found = timed(point, mixed, grid, most, later, fewer);
   Screened screened{.time = found.time, .bound = found.bound, .peak = most, .needs = most};
   if (!differ) return screened;
   screened.bound -= chunks_in_all * fewest;
   if (found.played) return screened;
-  screened.time -= screened.time > limit ? sooner_at_most : sooner(point, mixed, grid, each, fewer, chunks ? all_fewer : 0);
+  screened.time -=
+      screened.time > later.fits ? sooner_at_most : sooner(point, mixed, grid, each, fewer, chunks ? all_fewer : 0);
   return screened;
 }
 
@@ -431,7 +431,7 @@ Screen::Timed Screen::timed(const Point& point, const ShapeCosts& shape, const G
   // still leaves before the last weight gradient.
   const double bound = pipeline_bound(moving);
   if (enough.shared > 0)
-    if (const auto seconds = talked(point, shape, grid, moving, std::min(enough.of(peak), enough.shared)))
+    if (const auto seconds = talked(point, shape, grid, moving, std::min(enough.of(peak), enough.shared), enough.speeds))
       return {.time = *seconds, .bound = bound};
   const PipelineTimes plain = times;
   if (point.zero >= 2 && point.dp * point.cp > 1) shard(point, shape, grid, layers, 1, times, 0);

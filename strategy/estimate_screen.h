@@ -114,6 +114,7 @@ struct Screened {
 // what takes more than `shared` for sure; nothing with `shared` 0.
 struct Enough {
   double bytes = 1e300, fits = 1e300, over = 1e300, played = 1e300, shared = 1e300;
+  PlaySpeeds* speeds = nullptr;  // what plays remember from one to the next
   double of(double peak) const { return peak <= bytes ? fits : over; }
 };
 inline constexpr Enough kNothing = {.fits = 0, .over = 0, .played = 0, .shared = 0};  // times do not matter
@@ -186,7 +187,8 @@ class Screen {
   Timed timed(const Point& point, const GridCosts& grid, Parts& parts, double needs, const Enough& enough) const;
   double finished(const Point& point, const GridCosts& grid, const Parts& parts, std::optional<double> played) const;
   std::optional<double> streamed(const Point& point, const Parts& parts) const;
-  std::optional<double> talked(const Point& point, const GridCosts& grid, const Parts& parts, double enough) const;
+  std::optional<double> talked(const Point& point, const GridCosts& grid, const Parts& parts, double enough,
+                               PlaySpeeds* speeds) const;
   // estimate_chunks.cpp
   StreamTimes streams_of(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const PipelineTimes& times,
                          const Fewer& fewer) const;
@@ -198,7 +200,7 @@ class Screen {
   TalkOfChunk talk_of(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const PipelineTimes& times,
                       int kind) const;
   std::optional<double> talked(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const PipelineTimes& times,
-                               double enough) const;
+                               double enough, PlaySpeeds* speeds) const;
   // estimate_tail.cpp
   struct ChunkTail;
   // Seconds on one rank, from the end of its last backward.

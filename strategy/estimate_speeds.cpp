@@ -18,10 +18,35 @@ void each_of(std::uint64_t flows, Visit visit) {
 
 }  // namespace
 
-PlaySpeeds::PlaySpeeds(const TalkTimes& talk, const Ways& ways, int ranks)
-    : talk_(talk), ways_(ways), ranks_(ranks), links_(ways.links, talk.sums, ranks) {
+PlaySpeeds::Stands PlaySpeeds::stands_of(const TalkTimes& talk, int rank) {
+  Stands stands;
+  for (int kind = 0; kind < 3; ++kind) {
+    const TalkOfChunk& chunk = talk.at(rank, kind);
+    int doing = 3 * kind;
+    for (const TalkStep* step : {&chunk.forward, &chunk.backward, &chunk.last_backward}) {
+      for (std::size_t which = 0; which < Links::kStills; ++which)
+        stands[place(doing)][which] = step->still[which] > 0 ? step->still[which] / step->compute : 0;
+      ++doing;
+    }
+  }
+  return stands;
+}
+
+void PlaySpeeds::begin(const TalkTimes& talk, const Ways& ways, int ranks) {
+  bool holds = alike_ == talk.by_rank.empty() && share_ == talk.share;
+  alike_ = talk.by_rank.empty(), share_ = talk.share;
+  for (int rank = 0; rank < (alike_ ? 1 : ranks); ++rank) {
+    const Stands stands = stands_of(talk, rank);
+    holds &= stands == stands_[place(rank)];
+    stands_[place(rank)] = stands;
+  }
+  if (!links_ || sums_ != talk.sums || ranks_ != ranks || !(ways_ == ways)) {
+    ways_ = ways, ranks_ = ranks, sums_ = talk.sums, holds = false;
+    links_.emplace(ways_.links, sums_, ranks_);
+  }
+  if (holds) return;
+  asked_.fill({});
   find({}, rates_[0]);  // nobody asks for nothing: what asked_ says at first
-  for (std::size_t i = 1; i < kKept; ++i) asked_[i].flows = 0;
 }
 
 const Rates& PlaySpeeds::at(const Moment& moment) {
@@ -37,7 +62,7 @@ void PlaySpeeds::find(const Moment& moment, Rates& rates) {
   each_of(moment.flows, [&](int flow) {
     const int rank = flow / Links::kFlows, which = flow % Links::kFlows;
     if (which == Links::Shards || which == Links::Replicas) {
-      taken[place(rank)] += talk_.share;
+      taken[place(rank)] += share_;
     } else {
       const double share = (which == Links::Output ? ways_.output : ways_.gradient)[place(rank)].share;
       taken[place(rank)] += share;
@@ -45,7 +70,7 @@ void PlaySpeeds::find(const Moment& moment, Rates& rates) {
     }
   });
   for (int rank = 0; rank < ranks_; ++rank) rates.computes[place(rank)] = std::max(kLeastLeft, 1 - taken[place(rank)]);
-  links_.find(moment.flows, LinkSpeeds::kNone, without_);
+  links_->find(moment.flows, LinkSpeeds::kNone, without_);
   each_of(moment.flows, [&](int flow) { rates.flows[place(flow)] = without_.of[place(flow)]; });
   if (find_stills(moment)) stand_still(moment.flows, rates);
   each_of(moment.flows, [&](int flow) {
@@ -65,15 +90,14 @@ bool PlaySpeeds::find_stills(const Moment& moment) {
   for (int rank = 0; rank < ranks_; ++rank) {
     const auto doing = static_cast<int>(moment.doing >> (4 * rank) & 15);
     if (doing == 0) continue;
-    const TalkOfChunk& chunk = talk_.at(rank, (doing - 1) / 3);
-    const TalkStep& step = (doing - 1) % 3 == 0 ? chunk.forward : (doing - 1) % 3 == 1 ? chunk.backward : chunk.last_backward;
+    const auto& stands = stands_[place(alike_ ? 0 : rank)][place(doing - 1)];
     for (int which = 0; which < Links::kStills; ++which)
-      if (const double seconds = step.still[place(which)]; seconds > 0) {
+      if (const double part = stands[place(which)]; part > 0) {
         const int id = Links::still(rank, which);
         const std::uint64_t meets = others(moment.flows, id);
-        links_.find(meets, id, with_);
+        links_->find(meets, id, with_);
         const double slower = 1 / with_.still;
-        stills_[place(count_++)] = {rank, id, seconds / step.compute, meets != moment.flows, slower, slower};
+        stills_[place(count_++)] = {rank, id, part, meets != moment.flows, slower, slower};
       }
   }
   return count_ > 0;
@@ -110,19 +134,19 @@ void PlaySpeeds::settle(const Rates& rates) {
 void PlaySpeeds::stand_still(std::uint64_t flows, Rates& rates) {
   settle(rates);
   LinkSpeeds::Loads loads;
-  links_.clear(loads);
+  links_->clear(loads);
   for (int i = 0; i < count_; ++i) {
     const Still& it = stills_[place(i)];
     const double there = std::min(1.0, it.part * it.slower * rate_[place(it.rank)]);
     const std::uint64_t meets = others(flows, it.id);
-    links_.find(meets, it.id, with_);
+    links_->find(meets, it.id, with_);
     each_of(meets,
             [&](int flow) { rates.flows[place(flow)] *= 1 - there * (1 - with_.of[place(flow)] / without_.of[place(flow)]); });
     each_of(flows & ~meets, [&](int flow) { rates.flows[place(flow)] *= 1 - there; });
     LinkSpeeds::add(loads, ways_.links.standing(it.id), it.part * rate_[place(it.rank)]);
   }
-  each_of(flows, [&](int flow) { LinkSpeeds::add(loads, links_.traffic(flow), rates.flows[place(flow)]); });
-  each_of(flows, [&](int flow) { rates.flows[place(flow)] /= LinkSpeeds::fullest(loads, links_.traffic(flow)); });
+  each_of(flows, [&](int flow) { LinkSpeeds::add(loads, links_->traffic(flow), rates.flows[place(flow)]); });
+  each_of(flows, [&](int flow) { rates.flows[place(flow)] /= LinkSpeeds::fullest(loads, links_->traffic(flow)); });
   for (int i = 0; i < count_; ++i) {
     const Still& it = stills_[place(i)];
     double& computes = rates.computes[place(it.rank)];

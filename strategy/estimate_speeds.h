@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 
 #include "strategy/estimate_talk.h"
 
@@ -21,10 +22,10 @@ struct Rates {
   std::array<double, Links::kMost> flows;           // [flow] of those under way
 };
 
-// Remembers what it has been asked.
+// Remembers what it has been asked, from one play to the next as far as that holds there, too.
 class PlaySpeeds {
  public:
-  PlaySpeeds(const TalkTimes& talk, const Ways& ways, int ranks);
+  void begin(const TalkTimes& talk, const Ways& ways, int ranks);
   const Rates& at(const Moment& moment);
 
  private:
@@ -40,11 +41,16 @@ class PlaySpeeds {
   void settle(const Rates& rates);
   void stand_still(std::uint64_t flows, Rates& rates);
 
-  static constexpr std::size_t kKept = 128;
-  const TalkTimes& talk_;
-  const Ways& ways_;
-  int ranks_;
-  LinkSpeeds links_;
+  // Of every second of an action what it stands still for collectives: of each rank, or of all alike.
+  using Stands = std::array<std::array<double, Links::kStills>, 9>;  // [doing - 1]
+  static Stands stands_of(const TalkTimes& talk, int rank);
+  static constexpr std::size_t kKept = 512;
+  Ways ways_ = {};
+  int ranks_ = 0;
+  bool alike_ = true, sums_ = false;
+  double share_ = 0;
+  std::array<Stands, Ways::kMost> stands_ = {};  // [rank]
+  std::optional<LinkSpeeds> links_ = {};
   LinkSpeeds::Speeds without_, with_;  // a collective that is stood still for
   std::array<Still, Links::kStills * Ways::kMost> stills_;
   int count_ = 0;

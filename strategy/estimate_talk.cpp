@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <memory>
 
 #include "strategy/estimate_speeds.h"
 #include "strategy/estimate_talk_alone.h"
@@ -14,8 +15,10 @@ namespace {
 class Talk : TalkRanks<Talk> {
  public:
   // More than `enough` is not asked for; `alone` has run.
-  Talk(const TalkOf& of, const AloneTalk& alone, double enough)
-      : TalkRanks(of), alone_(alone), enough_(enough), speeds_(of.talk, of.ways, of.times.ranks) {}
+  Talk(const TalkOf& of, const AloneTalk& alone, double enough, PlaySpeeds& speeds)
+      : TalkRanks(of), alone_(alone), enough_(enough), speeds_(speeds) {
+    speeds_.begin(of.talk, of.ways, of.times.ranks);
+  }
 
   // Seconds; more than enough: a lower bound.
   double run() {
@@ -133,9 +136,9 @@ class Talk : TalkRanks<Talk> {
   static constexpr std::uint64_t kNothing = ~std::uint64_t{0};  // as a moment's flows: none that there is
   const AloneTalk& alone_;
   double enough_, beyond_ = 0;  // beyond: a lower bound that is more than enough
-  PlaySpeeds speeds_;
+  PlaySpeeds& speeds_;
   Moment moment_ = {}, now_under_way_ = {};  // of these speeds; perhaps of others
-  const Rates* rates_ = &speeds_.at({});
+  const Rates* rates_ = nullptr;
   std::array<std::array<double, 2>, 2> marks_ = {};  // [forward, backward]: of micro-batch p and 2 p
   std::array<double, Ways::kMost> phase_end_,
       end_;  // [rank] when the phase of its step ends; or what it says, if that is before
@@ -162,7 +165,7 @@ double least_period(Schedule schedule, const PipelineTimes& times, const TalkTim
 }  // namespace
 
 std::optional<double> play_talk(Schedule schedule, const PipelineTimes& times, const TalkTimes& talk, const Ways& ways,
-                                double bytes, bool overlap, double enough) {
+                                double bytes, bool overlap, double enough, PlaySpeeds* speeds) {
   constexpr int kRounds = 3;
   const int all = static_cast<int>(times.microbatches), p = times.ranks;
   if (schedule != Schedule::GPipe && schedule != Schedule::OneFOneB && schedule != Schedule::Interleaved) return {};
@@ -172,7 +175,8 @@ std::optional<double> play_talk(Schedule schedule, const PipelineTimes& times, c
   const double rest = (all - few) * least_period(schedule, times, talk);
   AloneTalk alone(played);
   if (const double least = alone.run(); least > enough - rest) return least + rest;
-  Talk play(played, alone, enough - rest);
+  const auto own = speeds ? nullptr : std::make_unique<PlaySpeeds>();
+  Talk play(played, alone, enough - rest, speeds ? *speeds : *own);
   const double seconds = play.run();
   return seconds > enough - rest ? seconds + rest : few == all ? seconds : seconds + (all - few) * play.period();
 }

@@ -53,11 +53,14 @@ struct TalkTimes {
 
 // Seconds that no play takes less than: all that a rank computes, with what stands before and behind that; all that it says; all that crosses a
 // link.
-double least_talk(Schedule schedule, const PipelineTimes& times, const TalkTimes& talk, const Ways& ways, double bytes, bool overlap);
+double least_talk(Schedule schedule, const PipelineTimes& times, const TalkTimes& talk, const Ways& ways, double bytes,
+                  bool overlap);
+
+class PlaySpeeds;  // what plays remember from one to the next (estimate_speeds.h)
 
 // Until all ranks are done; if that is more than `enough`, perhaps a lower bound of it that is more, too. Empty: too many chunks, or a
-// schedule that it does not know.
+// schedule that it does not know. The answer does not depend on `speeds`.
 std::optional<double> play_talk(Schedule schedule, const PipelineTimes& times, const TalkTimes& talk, const Ways& ways,
-                                double bytes, bool overlap, double enough = 1e300);
+                                double bytes, bool overlap, double enough = 1e300, PlaySpeeds* speeds = nullptr);
 
 }  // namespace foreshard

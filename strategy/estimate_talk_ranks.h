@@ -209,7 +209,6 @@ class TalkRanks {
     go_on(rank);
   }
 
-
   void end(int rank) {
     Rank& r = ranks_[at(rank)];
     say(r, r.step.after);
@@ -286,7 +285,6 @@ class TalkRanks {
     }
     go_on(rank);
   }
-
 
   static constexpr int kParts = 6;
   static constexpr double kNever = 1e300, kTiny = 1e-12;

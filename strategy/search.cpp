@@ -195,7 +195,7 @@ class Searching {
     if (costs.shape) {
       const double bytes = screen_->capacity() * Screen::kMemorySlack;
       Enough enough = enough_for(options_, point, refused, bytes, family, tally);
-      if (costs.best) enough = {.played = enough.played, .shared = enough.shared};
+      if (costs.best) enough.fits = enough.over = kNever;
       kept.screened = costs.redone ? screen_->filled(point, *costs.shape, *costs.redone, *grid, enough)
                                    : screen_->at(point, *costs.shape, *grid, enough);
       if (costs.best && !screen_best(kept, *grid, tally, enough)) return;

@@ -7,6 +7,7 @@
 #include <functional>
 #include <iterator>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <tuple>
@@ -148,6 +149,7 @@ struct Tally {
   std::map<const char*, std::int64_t> refusals = {};  // by a framework
   Sample sample;
   double without_memory_limit = kNever, without_framework = kNever;
+  std::shared_ptr<PlaySpeeds> speeds = {};  // of its thread, from its first point on
 };
 
 double best_seen_by(const std::vector<Tally>& scouts);  // of the closed form
@@ -156,7 +158,7 @@ bool bounded(const SearchOptions& options);             // what is slower than a
 bool tries_schedules(const SearchOptions& options);
 // What need not be known exactly: a point that cannot be kept in its family, nor tell what a limit costs. Up to so many `bytes` it fits.
 Enough enough_for(const SearchOptions& options, const Point& point, bool refused, double bytes, const Family& family,
-                  const Tally& tally);
+                  Tally& tally);
 
 void add_up(const Tally& tally, SearchResult& result);  // counts, and what was passed over
 

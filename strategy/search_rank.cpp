@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "strategy/estimate_speeds.h"
 #include "strategy/search_kept.h"
 
 namespace foreshard {
@@ -104,15 +105,17 @@ bool tries_schedules(const SearchOptions& options) {
 }
 
 Enough enough_for(const SearchOptions& options, const Point& point, bool refused, double bytes, const Family& family,
-                  const Tally& tally) {
-  if (!options.prune || options.sample > 0) return {};
-  if (!bounded(options)) return {.played = 0};
+                  Tally& tally) {
+  if (!tally.speeds) tally.speeds = std::make_shared<PlaySpeeds>();
+  if (!options.prune || options.sample > 0) return {.speeds = tally.speeds.get()};
+  if (!bounded(options)) return {.played = 0, .speeds = tally.speeds.get()};
   const double each = score(options.objective, point, 1, 0);
   return {.bytes = bytes,
           .fits = (refused ? tally.without_framework : family.useful(point.zero)) / each,
           .over = (refused ? 0 : tally.without_memory_limit) / each,
           .played = tally.far.closed / each,
-          .shared = tally.far.shared / each};
+          .shared = tally.far.shared / each,
+          .speeds = tally.speeds.get()};
 }
 
 double best_seen_by(const std::vector<Tally>& scouts) {
