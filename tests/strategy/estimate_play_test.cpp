@@ -269,6 +269,19 @@ TEST(PlayTalk, ChunksGatherAheadOfEachOther) {
   EXPECT_NEAR(with_talk(c, talk), 11.5, 1e-9);
 }
 
+// The first rank's first chunk gathers for half a second ahead of a forward and for a quarter from its middle on; a second is gathered ahead of the
+// forwards between. First rank: F0 0.5..1.5, F1 2..3, and behind what it says at 2.5, until 2.75, what its next chunk gathers, until 3.75: F0
+// 3.75..4.75, F1 5.75..6.75. Last rank: 1.5..2.5, 3.5..4.5, its second chunk F0 4.75..5.75, B0 until 6.75, F1 until 7.75, B1 until 8.75. First rank: B0
+// 6.75..7.75, B1 8.75..9.75. Last rank: 8.75..9.75, 9.75..10.75. First rank: 9.75..10.75, 10.75..11.75.
+TEST(PlayTalk, TheNextChunkGathersBehindWhatAForwardSaysInItsMiddle) {
+  const Case c = two_chunks();
+  TalkTimes talk = silent(c.times);
+  TalkStep &first = talk.of[0].forward, &between = talk.of[1].forward;
+  first.ahead = 0.5, first.begin_hold = 0, first.said_at = 0.5, first.said = 0.25, first.hold = 0, first.free = 1;
+  between.ahead = 1, between.begin_hold = 0;
+  EXPECT_NEAR(with_talk(c, talk), 11.75, 1e-9);
+}
+
 // Forwards between say five seconds at their end, backwards two, and these wait until all is said, but only behind the same chunk. First rank:
 // F0, F1 until 2, of its second chunk 2..3 and 3..4: ten seconds until 13. Last rank: 1..2, 2..3: until 12; its second chunk F0 3..4, B0 4..5, F1
 // 5..6, B1 6..7. First rank: B0 5..6 does not wait, two seconds more, until 15; B1 15..16. Last rank: B0 7..8, until 14; B1 16..17, and 19.

@@ -4,7 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <random>
+
+#include "strategy/estimate_speeds.h"
 
 namespace foreshard {
 
@@ -30,7 +33,9 @@ struct Case {
   Ways ways = {};
   bool overlap = true;
   TalkOf played() const { return {schedule, times, talk, ways, 1, overlap, static_cast<int>(times.microbatches)}; }
-  double seconds(double enough = 1e300) const { return play_talk(schedule, times, talk, ways, 1, overlap, enough).value(); }
+  double seconds(double enough = 1e300, PlaySpeeds* speeds = nullptr) const {
+    return play_talk(schedule, times, talk, ways, 1, overlap, enough, speeds).value();
+  }
 };
 
 // Parts of the computes one behind the other, holds of parts of what has been said.
@@ -122,6 +127,26 @@ TEST(AloneTalk, NoPlayTakesLess) {
     }
   }
   EXPECT_GT(slower, 250);
+}
+
+// 200 random plays one after the other, each with variants that differ in one of the things that speeds depend on, or in none.
+TEST(PlayTalk, SaysTheSameWhateverIsRemembered) {
+  const auto speeds = std::make_unique<PlaySpeeds>();
+  for (unsigned seed = 0; seed < 200; ++seed) {
+    Case c = random_case(seed);
+    meet(c, seed);
+    const auto play = [&](const char* what) { EXPECT_EQ(c.seconds(1e300, speeds.get()), c.seconds()) << seed << " " << what; };
+    play("as it is");
+    c.talk.of[1].forward.said += 0.5, play("says more");
+    c.talk.share += 0.1, play("kernels of communication take more units");
+    c.talk.of[1].backward.still[Links::Tensor] = 0.4 * c.talk.of[1].backward.compute, play("stands still for longer");
+    c.ways.output[0].share += 0.2, play("transfers take more units");
+    c.ways.links.traffic[0].crosses = {{.link = 0, .share = 0.9, .own = true}}, play("crosses another link");
+    c.talk.sums = !c.talk.sums, play("sums over all replicas at once");
+    for (int rank = 0; rank < c.times.ranks; ++rank)
+      for (const TalkOfChunk& of : c.talk.of) c.talk.by_rank.push_back(of);
+    c.talk.by_rank[0].forward.still[Links::Tensor] = 0.3, play("ranks differ");
+  }
 }
 
 }  // namespace foreshard
