@@ -289,7 +289,8 @@ class Searching {
     std::atomic<std::int64_t> refined{0};
     const auto look = [&](std::size_t i, std::size_t) { best[i] = best_that_fits(families[i], enough, refined); };
     in_parallel(best.size(), from, share, look);
-    return result.refined += refined, best;
+    result.refined += refined;
+    return best;
   }
 
   // With the memory filled (recompute best), which takes long to choose: the families that the screen sees near the best so far,
