@@ -33,7 +33,8 @@ void AloneTalk::ended(int rank) {
   after_[which] = ranks_[at(rank)].step.compute, done_[at(count_++)] = static_cast<int>(which);
 }
 
-// From the last action to the first; slots, no longer needed, say what is behind the begin of whoever takes them. What is behind an action waits for the next one of its rank and for the one that takes what it sends.
+// From the last action to the first: behind each are the next one of its rank and the one that takes what it sends. Slots, which nobody needs any
+// more, say what is behind the begin of that one.
 void AloneTalk::find_after() {
   std::array<double, Ways::kMost> behind;  // [rank] of the action looked at
   for (int rank = 0; rank < p_; ++rank) behind[at(rank)] = least_end(talk_, order_, rank);
