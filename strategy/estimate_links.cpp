@@ -1,17 +1,12 @@
 #include "strategy/estimate_links.h"
 
 #include <algorithm>
-#include <bit>
 
 namespace foreshard {
 
 namespace {
 constexpr double kFull = 1 + 1e-9;
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
-template <class Visit>
-void each_bit(std::uint64_t bits, Visit visit) {
-  for (; bits != 0; bits &= bits - 1) visit(std::countr_zero(bits));
-}
 }  // namespace
 
 const Links::Traffic& LinkSpeeds::traffic(int flow) const {

@@ -4,10 +4,16 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <vector>
 
 namespace foreshard {
+
+template <class Visit>
+void each_bit(std::uint64_t bits, Visit visit) {
+  for (; bits != 0; bits &= bits - 1) visit(std::countr_zero(bits));
+}
 
 // Measured once per grid of ranks.
 struct Links {

@@ -1,7 +1,6 @@
 #include "strategy/estimate_speeds.h"
 
 #include <algorithm>
-#include <bit>
 
 namespace foreshard {
 
@@ -10,11 +9,6 @@ namespace {
 constexpr double kLeastLeft = 0.02;  // of the compute units, as on the simulator
 
 std::size_t place(int i) { return static_cast<std::size_t>(i); }
-
-template <class Visit>
-void each_of(std::uint64_t flows, Visit visit) {
-  for (; flows != 0; flows &= flows - 1) visit(std::countr_zero(flows));
-}
 
 }  // namespace
 
@@ -59,7 +53,7 @@ const Rates& PlaySpeeds::at(const Moment& moment) {
 // Kernels of talk and of transfers, at both ends, take compute units.
 void PlaySpeeds::find(const Moment& moment, Rates& rates) {
   std::array<double, Ways::kMost> taken = {};
-  each_of(moment.flows, [&](int flow) {
+  each_bit(moment.flows, [&](int flow) {
     const int rank = flow / Links::kFlows, which = flow % Links::kFlows;
     if (which == Links::Shards || which == Links::Replicas) {
       taken[place(rank)] += share_;
@@ -71,9 +65,9 @@ void PlaySpeeds::find(const Moment& moment, Rates& rates) {
   });
   for (int rank = 0; rank < ranks_; ++rank) rates.computes[place(rank)] = std::max(kLeastLeft, 1 - taken[place(rank)]);
   links_->find(moment.flows, LinkSpeeds::kNone, without_);
-  each_of(moment.flows, [&](int flow) { rates.flows[place(flow)] = without_.of[place(flow)]; });
+  each_bit(moment.flows, [&](int flow) { rates.flows[place(flow)] = without_.of[place(flow)]; });
   if (find_stills(moment)) stand_still(moment.flows, rates);
-  each_of(moment.flows, [&](int flow) {
+  each_bit(moment.flows, [&](int flow) {
     if (flow % Links::kFlows <= Links::Replicas) rates.talks[place(flow / Links::kFlows)] = rates.flows[place(flow)];
   });
 }
@@ -140,13 +134,13 @@ void PlaySpeeds::stand_still(std::uint64_t flows, Rates& rates) {
     const double there = std::min(1.0, it.part * it.slower * rate_[place(it.rank)]);
     const std::uint64_t meets = others(flows, it.id);
     links_->find(meets, it.id, with_);
-    each_of(meets,
-            [&](int flow) { rates.flows[place(flow)] *= 1 - there * (1 - with_.of[place(flow)] / without_.of[place(flow)]); });
-    each_of(flows & ~meets, [&](int flow) { rates.flows[place(flow)] *= 1 - there; });
+    each_bit(meets,
+             [&](int flow) { rates.flows[place(flow)] *= 1 - there * (1 - with_.of[place(flow)] / without_.of[place(flow)]); });
+    each_bit(flows & ~meets, [&](int flow) { rates.flows[place(flow)] *= 1 - there; });
     LinkSpeeds::add(loads, ways_.links.standing(it.id), it.part * rate_[place(it.rank)]);
   }
-  each_of(flows, [&](int flow) { LinkSpeeds::add(loads, links_->traffic(flow), rates.flows[place(flow)]); });
-  each_of(flows, [&](int flow) { rates.flows[place(flow)] /= LinkSpeeds::fullest(loads, links_->traffic(flow)); });
+  each_bit(flows, [&](int flow) { LinkSpeeds::add(loads, links_->traffic(flow), rates.flows[place(flow)]); });
+  each_bit(flows, [&](int flow) { rates.flows[place(flow)] /= LinkSpeeds::fullest(loads, links_->traffic(flow)); });
   for (int i = 0; i < count_; ++i) {
     const Still& it = stills_[place(i)];
     double& computes = rates.computes[place(it.rank)];

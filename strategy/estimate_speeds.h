@@ -25,6 +25,8 @@ struct Rates {
 // Remembers what it has been asked, from one play to the next as far as that holds there, too.
 class PlaySpeeds {
  public:
+  PlaySpeeds() = default;
+  PlaySpeeds(const PlaySpeeds&) = delete;
   void begin(const TalkTimes& talk, const Ways& ways, int ranks);
   const Rates& at(const Moment& moment);
 

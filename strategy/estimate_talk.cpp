@@ -36,12 +36,12 @@ class Talk : TalkRanks<Talk> {
 
   // Between two moments everything goes on as fast as it was, so what ends when is known until speeds change.
   bool step() {
-    for (std::uint32_t ranks = changed_; ranks != 0; ranks &= ranks - 1) look_at(std::countr_zero(ranks));
+    each_bit(changed_, [&](int rank) { look_at(rank); });
     if (now_under_way_ != moment_) change_speeds();
     for (; changed_ != 0; changed_ &= changed_ - 1) foresee(std::countr_zero(changed_));
     double next = kNever;
     for (int rank = 0; rank < p_; ++rank) next = std::min(next, end_[at(rank)]);
-    each_stream([&](int stream) { next = std::min(next, arrival_[at(stream)]); });
+    each_bit(sending_, [&](int stream) { next = std::min(next, arrival_[at(stream)]); });
     if (next >= kNever) return false;
     now_ = next, tiny_ = kTiny * (1 + now_);
     std::uint32_t ready = 0;
@@ -50,15 +50,11 @@ class Talk : TalkRanks<Talk> {
         catch_up(rank);
         if (phase_end_[at(rank)] <= now_ + tiny_) ready |= 1U << rank;
       }
-    each_stream([&](int stream) {
+    each_bit(sending_, [&](int stream) {
       if (arrival_[at(stream)] <= now_ + tiny_) ready |= arrive(stream);
     });
-    for (; ready != 0; ready &= ready - 1) go_on(std::countr_zero(ready));
+    each_bit(ready, [&](int rank) { go_on(rank); });
     return true;
-  }
-  template <class Visit>
-  void each_stream(Visit visit) const {  // that sends
-    for (std::uint32_t streams = sending_; streams != 0; streams &= streams - 1) visit(std::countr_zero(streams));
   }
   void look_at(int rank) {
     const Rank& r = ranks_[at(rank)];
@@ -75,7 +71,7 @@ class Talk : TalkRanks<Talk> {
       if ((computes != computes_[at(rank)] && busy(r)) || (talks != talks_[at(rank)] && r.backlog > 0)) catch_up(rank);
       computes_[at(rank)] = computes, talks_[at(rank)] = talks;
     }
-    each_stream([&](int stream) {
+    each_bit(sending_, [&](int stream) {
       Flow& flow = flows_[at(stream)];
       const double rate = rates_->flows[at(link_flow(stream))];
       if (rate == flow.rate) return;
@@ -140,8 +136,8 @@ class Talk : TalkRanks<Talk> {
   Moment moment_ = {}, now_under_way_ = {};  // of these speeds; perhaps of others
   const Rates* rates_ = nullptr;
   std::array<std::array<double, 2>, 2> marks_ = {};  // [forward, backward]: of micro-batch p and 2 p
-  std::array<double, Ways::kMost> phase_end_,
-      end_;  // [rank] when the phase of its step ends; or what it says, if that is before
+  std::array<double, Ways::kMost> phase_end_;        // [rank] of its step
+  std::array<double, Ways::kMost> end_;              // or of what it says, if that is before
   struct Flow {
     double left = 0, rate = 0, since = 0;
     int made = 0, sent = 0;

@@ -74,7 +74,6 @@ void SearchCosts::measure(std::size_t job) {
   grids_[what.grid] = std::move(measured);
 }
 
-// Where roles stand between the ranks of a group, the probe is another one.
 void SearchCosts::measure_some(const std::function<bool(std::size_t grid)>& enough) {
   constexpr std::size_t kMost = 300;
   for (std::size_t job = 0; job < std::min(jobs_.size(), kMost); ++job) {
@@ -85,6 +84,7 @@ void SearchCosts::measure_some(const std::function<bool(std::size_t grid)>& enou
   }
 }
 
+// Where roles stand between the ranks of a group, the probe is another one.
 SearchCosts::ShapeKey SearchCosts::key(const Point& p) {
   const int stride = p.order == 3 ? -stride_of(p) : stride_of(p);
   return {p.tp, p.cp, stride, p.micro_batch, p.sequence_parallel, p.recompute};
