@@ -222,9 +222,21 @@ TalkOfChunk Screen::talk_of(const Point& point, const ShapeCosts& shape, const G
   return talk;
 }
 
-// A play with what is said to replicas, where stages share the NIC with it; if it takes more than `enough`, a lower bound beyond that.
-std::optional<double> Screen::talked(const Point& point, const ShapeCosts& shape, const GridCosts& grid,
-                                     const PipelineTimes& times, double enough, PlaySpeeds* speeds) const {
+// A play with what is said to replicas, where stages share the NIC with it.
+std::optional<Screen::Talked> Screen::talked(const Point& point, const GridCosts& grid, const PipelineTimes& times,
+                                             const TalkTimes& talk, double hop_bytes, double most, const Enough& enough) const {
+  const double least = least_talk(point.schedule, times, talk, grid.ways, hop_bytes, point.overlap_p2p);
+  if (enough.look == Look::Loads || least > most) return Talked{least, true};
+  const auto played =
+      enough.look == Look::Alone
+          ? play_talk_alone(point.schedule, times, talk, grid.ways, hop_bytes, point.overlap_p2p)
+          : play_talk(point.schedule, times, talk, grid.ways, hop_bytes, point.overlap_p2p, most, enough.memory);
+  if (!played) return {};
+  return Talked{std::max(least, *played), enough.look == Look::Alone};
+}
+
+std::optional<Screen::Talked> Screen::talked(const Point& point, const ShapeCosts& shape, const GridCosts& grid,
+                                             const PipelineTimes& times, double most, const Enough& enough) const {
   if (grid.ways.ranks == 0) return {};
   if (base_.microbatch_group != 0 && base_.microbatch_group != point.pp) return {};
   TalkTimes talk{.sums = point.zero == 0, .share = grid.share};
@@ -234,10 +246,7 @@ std::optional<double> Screen::talked(const Point& point, const ShapeCosts& shape
     const double bytes = tied_elements(point.tp) * static_cast<double>(size_of(types_.grad).value);
     talk.tied = grid.tied_time(point.zero >= 2 ? bytes / shards_of(point) : bytes);
   }
-  const double least = least_talk(point.schedule, times, talk, grid.ways, shape.hop_bytes, point.overlap_p2p);
-  if (least > enough) return least;
-  const auto played = play_talk(point.schedule, times, talk, grid.ways, shape.hop_bytes, point.overlap_p2p, enough, speeds);
-  return played ? std::optional(std::max(least, *played)) : std::nullopt;
+  return talked(point, grid, times, talk, shape.hop_bytes, most, enough);
 }
 
 // Ranks redo `fewer` layers than `shape` says: how much sooner they are done. What fills and drains the pipeline goes through

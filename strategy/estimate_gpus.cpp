@@ -124,8 +124,8 @@ Screen::Timed Screen::timed(const Point& point, const GridCosts& grid, Parts& pa
   }
   const double bound = mixed_bound(parts.mixed(&Part::moving));
   if (enough.shared > 0)
-    if (const auto seconds = talked(point, grid, parts, std::min(enough.of(needs), enough.shared), enough.speeds))
-      return {.time = *seconds, .bound = bound};
+    if (const auto talk = talked(point, grid, parts, std::min(enough.of(needs), enough.shared), enough))
+      return {.time = talk->seconds, .bound = bound, .least = talk->least};
   const double closed = finished(point, grid, parts, {});
   const bool worth_it = point.pp > 1 && grid.ways.ranks == 0 && needs <= capacity_ * kMemorySlack;
   if (!worth_it || closed > std::min(enough.played, kFar * enough.of(needs))) return {.time = closed, .bound = bound};
@@ -194,8 +194,8 @@ std::optional<double> Screen::streamed(const Point& point, const Parts& parts) c
   return play_streams(point.schedule, shared_times(parts.at(0).moving), streams, point.overlap_p2p);
 }
 
-std::optional<double> Screen::talked(const Point& point, const GridCosts& grid, const Parts& parts, double enough,
-                                     PlaySpeeds* speeds) const {
+std::optional<Screen::Talked> Screen::talked(const Point& point, const GridCosts& grid, const Parts& parts, double most,
+                                             const Enough& enough) const {
   if (grid.ways.ranks == 0) return {};
   if (base_.microbatch_group != 0 && base_.microbatch_group != point.pp) return {};
   TalkTimes talk{.sums = point.zero == 0};
@@ -214,12 +214,7 @@ std::optional<double> Screen::talked(const Point& point, const GridCosts& grid, 
     const double bytes = tied_elements(point.tp) * static_cast<double>(size_of(types_.grad).value);
     talk.tied = grid.tied_time(point.zero >= 2 ? bytes / shards_of(point) : bytes);
   }
-  const PipelineTimes times = shared_times(parts.at(0).moving);
-  const double hop_bytes = parts.at(0).shape->hop_bytes;
-  const double least = least_talk(point.schedule, times, talk, grid.ways, hop_bytes, point.overlap_p2p);
-  if (least > enough) return least;
-  const auto played = play_talk(point.schedule, times, talk, grid.ways, hop_bytes, point.overlap_p2p, enough, speeds);
-  return played ? std::optional(std::max(least, *played)) : std::nullopt;
+  return talked(point, grid, shared_times(parts.at(0).moving), talk, parts.at(0).shape->hop_bytes, most, enough);
 }
 
 // Bytes of a rank beside scratch that layers redone do not free, as memory().
@@ -270,7 +265,7 @@ Screened Screen::mixed_filled(const Point& point, const ShapeCosts& none, const 
                          .redone = count});
   }
   const Timed found = timed(point, grid, parts, screened.needs, enough);
-  screened.time = found.time, screened.bound = found.bound;
+  screened.time = found.time, screened.bound = found.bound, screened.least = found.least;
   return screened;
 }
 

@@ -149,21 +149,6 @@ class Play {
 
 }  // namespace
 
-// Warm-up, then a forward and a backward in turn; backwards take the chunks the other way round.
-PlayOrder::Op PlayOrder::at(int rank, int position) const {
-  const auto pass = [&](int k, bool backward) -> Op {
-    if (chunks == 1) return {backward, 0, k};
-    const int group = k / (ranks * chunks), chunk = k % (ranks * chunks) / ranks;
-    return {backward, backward ? chunks - 1 - chunk : chunk, group * ranks + k % ranks};
-  };
-  const int ahead = chunks == 1 ? ranks - 1 - rank : 2 * (ranks - 1 - rank) + (chunks - 1) * ranks;
-  const int warm_up = schedule == Schedule::GPipe ? count() : std::min(ahead, count());
-  if (position < warm_up) return pass(position, false);
-  const int rest = position - warm_up, pairs = count() - warm_up;
-  if (rest >= 2 * pairs) return pass(rest - pairs, true);
-  return rest % 2 == 0 ? pass(warm_up + rest / 2, false) : pass(rest / 2, true);
-}
-
 std::optional<double> play_pipeline(Schedule schedule, const PipelineTimes& times, const Ways& ways, double bytes, bool overlap,
                                     const std::array<double, Ways::kMost>& faster) {
   constexpr int kRounds = 3;  // of as many micro-batches as ranks: filling, the middle, draining

@@ -2,6 +2,7 @@
 // that no closed form holds (docs/search.md, "Screen"). Times in seconds. Internal to strategy/.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <optional>
 
@@ -41,6 +42,21 @@ struct PlayOrder {
   // PipelineTimes: 0 the first stage, 1 one between, 2 the last one.
   int kind(int rank, int chunk) const { return rank == 0 && chunk == 0 ? 0 : rank + 1 == ranks && chunk + 1 == chunks ? 2 : 1; }
 };
+
+// Warm-up, then a forward and a backward in turn; backwards take the chunks the other way round.
+inline PlayOrder::Op PlayOrder::at(int rank, int position) const {
+  const auto pass = [&](int k, bool backward) -> Op {
+    if (chunks == 1) return {backward, 0, k};
+    const int group = k / (ranks * chunks), chunk = k % (ranks * chunks) / ranks;
+    return {backward, backward ? chunks - 1 - chunk : chunk, group * ranks + k % ranks};
+  };
+  const int ahead = chunks == 1 ? ranks - 1 - rank : 2 * (ranks - 1 - rank) + (chunks - 1) * ranks;
+  const int warm_up = schedule == Schedule::GPipe ? count() : std::min(ahead, count());
+  if (position < warm_up) return pass(position, false);
+  const int rest = position - warm_up, pairs = count() - warm_up;
+  if (rest >= 2 * pairs) return pass(rest - pairs, true);
+  return rest % 2 == 0 ? pass(warm_up + rest / 2, false) : pass(rest / 2, true);
+}
 
 // From the first forward to the end of the first rank's last backward. Without `overlap` a rank stands still while it sends. Backwards
 // of a rank are so much `faster`. Empty: too many chunks, or a schedule that it does not know.

@@ -283,12 +283,12 @@ Screened Screen::filled(const Point& point, const ShapeCosts& none, const ShapeC
   later.fits = later.over = enough.of(most) + sooner_at_most;
   if (enough.shared > 0) later.shared += sooner_at_most;
   const Timed found = timed(point, mixed, grid, most, later, fewer);
-  Screened screened{.time = found.time, .bound = found.bound, .peak = most, .needs = most};
+  Screened screened{.time = found.time, .bound = found.bound, .least = found.least, .peak = most, .needs = most};
   if (!differ) return screened;
   screened.bound -= chunks_in_all * fewest;
   if (found.played) return screened;
-  screened.time -=
-      screened.time > later.fits ? sooner_at_most : sooner(point, mixed, grid, each, fewer, chunks ? all_fewer : 0);
+  screened.time -= found.least || screened.time > later.fits ? sooner_at_most
+                                                             : sooner(point, mixed, grid, each, fewer, chunks ? all_fewer : 0);
   return screened;
 }
 
@@ -395,7 +395,7 @@ Screened Screen::at(const Point& point, const ShapeCosts& shape, const GridCosts
   if (!grid.by_gpu.empty()) return mixed(point, shape, grid, enough);
   const double peak = memory(point, shape, grid);
   const Timed found = timed(point, shape, grid, peak, enough, {});
-  return {.time = found.time, .bound = found.bound, .peak = peak, .needs = peak};
+  return {.time = found.time, .bound = found.bound, .least = found.least, .peak = peak, .needs = peak};
 }
 
 // Of each kind of stage, without what ZeRO 2 and 3 send.
@@ -431,8 +431,8 @@ Screen::Timed Screen::timed(const Point& point, const ShapeCosts& shape, const G
   // still leaves before the last weight gradient.
   const double bound = pipeline_bound(moving);
   if (enough.shared > 0)
-    if (const auto seconds = talked(point, shape, grid, moving, std::min(enough.of(peak), enough.shared), enough.speeds))
-      return {.time = *seconds, .bound = bound};
+    if (const auto talk = talked(point, shape, grid, moving, std::min(enough.of(peak), enough.shared), enough))
+      return {.time = talk->seconds, .bound = bound, .least = talk->least};
   const PipelineTimes plain = times;
   if (point.zero >= 2 && point.dp * point.cp > 1) shard(point, shape, grid, layers, 1, times, 0);
   const bool crowded = grid.tensor_crowd > 1 || (point.zero >= 2 && grid.shards_crowd > 1);

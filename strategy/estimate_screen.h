@@ -104,17 +104,23 @@ struct GridCosts {  // of (tp, cp, pp, dp, ZeRO group, order)
 
 struct Screened {
   double time = 0, bound = 0;  // seconds; no schedule is faster than `bound`
+  bool least = false;          // `time` is a lower bound, as nobody looked further (Look)
   double peak = 0;             // bytes of the largest rank, framework included
   // As a GPU of the largest memory sees it: where GPUs differ, with what a rank's own has less.
   double needs = 0;
 };
+
+// How far a pipeline whose stages share a NIC is looked into: what each rank and link has to do, a play in which nothing meets anything, the
+// play. Before the last one its time is a lower bound.
+enum class Look : std::uint8_t { Loads, Alone, Played };
 
 // Beyond so many seconds nobody asks how long a point of at most so many bytes takes, or one of more: what is said of its time is then a lower
 // bound beyond them. What the closed form sees beyond `played` is not played where GPUs have NICs of their own, and where they share them
 // what takes more than `shared` for sure; nothing with `shared` 0.
 struct Enough {
   double bytes = 1e300, fits = 1e300, over = 1e300, played = 1e300, shared = 1e300;
-  PlaySpeeds* speeds = nullptr;  // what plays remember from one to the next
+  PlayMemory* memory = nullptr;  // what plays remember from one to the next
+  Look look = Look::Played;
   double of(double peak) const { return peak <= bytes ? fits : over; }
 };
 inline constexpr Enough kNothing = {.fits = 0, .over = 0, .played = 0, .shared = 0};  // times do not matter
@@ -172,7 +178,7 @@ class Screen {
   // Of what takes `peak` bytes; `played`: with `fewer`.
   struct Timed {
     double time = 0, bound = 0;
-    bool played = false;
+    bool played = false, least = false;
   };
   Timed timed(const Point& point, const ShapeCosts& shape, const GridCosts& grid, double peak, const Enough& enough,
               const Fewer& fewer) const;
@@ -187,8 +193,15 @@ class Screen {
   Timed timed(const Point& point, const GridCosts& grid, Parts& parts, double needs, const Enough& enough) const;
   double finished(const Point& point, const GridCosts& grid, const Parts& parts, std::optional<double> played) const;
   std::optional<double> streamed(const Point& point, const Parts& parts) const;
-  std::optional<double> talked(const Point& point, const GridCosts& grid, const Parts& parts, double enough,
-                               PlaySpeeds* speeds) const;
+  struct Talked {
+    double seconds = 0;
+    bool least = false;
+  };
+  // Talks are lower bounds beyond `most`, or as nobody looks further.
+  std::optional<Talked> talked(const Point& point, const GridCosts& grid, const PipelineTimes& times, const TalkTimes& talk,
+                               double hop_bytes, double most, const Enough& enough) const;
+  std::optional<Talked> talked(const Point& point, const GridCosts& grid, const Parts& parts, double most,
+                               const Enough& enough) const;
   // estimate_chunks.cpp
   StreamTimes streams_of(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const PipelineTimes& times,
                          const Fewer& fewer) const;
@@ -199,8 +212,8 @@ class Screen {
                 const PipelineTimes& plain, const PipelineTimes& times) const;
   TalkOfChunk talk_of(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const PipelineTimes& times,
                       int kind) const;
-  std::optional<double> talked(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const PipelineTimes& times,
-                               double enough, PlaySpeeds* speeds) const;
+  std::optional<Talked> talked(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const PipelineTimes& times,
+                               double most, const Enough& enough) const;
   // estimate_tail.cpp
   struct ChunkTail;
   // Seconds on one rank, from the end of its last backward.

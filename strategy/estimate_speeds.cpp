@@ -12,8 +12,8 @@ std::size_t place(int i) { return static_cast<std::size_t>(i); }
 
 }  // namespace
 
-PlaySpeeds::Stands PlaySpeeds::stands_of(const TalkTimes& talk, int rank) {
-  Stands stands;
+static PlaySpeeds::Kind::Stands stands_of(const TalkTimes& talk, int rank) {
+  PlaySpeeds::Kind::Stands stands;
   for (int kind = 0; kind < 3; ++kind) {
     const TalkOfChunk& chunk = talk.at(rank, kind);
     int doing = 3 * kind;
@@ -26,21 +26,25 @@ PlaySpeeds::Stands PlaySpeeds::stands_of(const TalkTimes& talk, int rank) {
   return stands;
 }
 
-void PlaySpeeds::begin(const TalkTimes& talk, const Ways& ways, int ranks) {
-  bool holds = alike_ == talk.by_rank.empty() && share_ == talk.share;
-  alike_ = talk.by_rank.empty(), share_ = talk.share;
-  for (int rank = 0; rank < (alike_ ? 1 : ranks); ++rank) {
-    const Stands stands = stands_of(talk, rank);
-    holds &= stands == stands_[place(rank)];
-    stands_[place(rank)] = stands;
-  }
-  if (!links_ || sums_ != talk.sums || ranks_ != ranks || !(ways_ == ways)) {
-    ways_ = ways, ranks_ = ranks, sums_ = talk.sums, holds = false;
-    links_.emplace(ways_.links, sums_, ranks_);
-  }
-  if (holds) return;
-  asked_.fill({});
+PlaySpeeds::Kind::Kind(const TalkTimes& talk, int all)
+    : ranks(all), alike(talk.by_rank.empty()), sums(talk.sums), share(talk.share) {
+  for (int rank = 0; rank < (alike ? 1 : ranks); ++rank) stands[place(rank)] = stands_of(talk, rank);
+}
+
+PlaySpeeds::PlaySpeeds(const Kind& kind, const Ways& ways)
+    : kind_(kind), ways_(ways), links_(ways_.links, kind_.sums, kind_.ranks) {
   find({}, rates_[0]);  // nobody asks for nothing: what asked_ says at first
+}
+
+PlaySpeeds& PlayMemory::of(const TalkTimes& talk, const Ways& ways, int ranks) {
+  const PlaySpeeds::Kind kind(talk, ranks);
+  const auto known = std::ranges::find_if(kinds_, [&](const auto& one) { return one->is_of(kind, ways); });
+  if (known != kinds_.end()) {
+    std::rotate(kinds_.begin(), known, known + 1);
+    return *kinds_.front();
+  }
+  if (kinds_.size() == kKinds) kinds_.pop_back();
+  return **kinds_.insert(kinds_.begin(), std::make_unique<PlaySpeeds>(kind, ways));
 }
 
 const Rates& PlaySpeeds::at(const Moment& moment) {
@@ -56,15 +60,15 @@ void PlaySpeeds::find(const Moment& moment, Rates& rates) {
   each_bit(moment.flows, [&](int flow) {
     const int rank = flow / Links::kFlows, which = flow % Links::kFlows;
     if (which == Links::Shards || which == Links::Replicas) {
-      taken[place(rank)] += share_;
+      taken[place(rank)] += kind_.share;
     } else {
       const double share = (which == Links::Output ? ways_.output : ways_.gradient)[place(rank)].share;
       taken[place(rank)] += share;
-      taken[place((rank + (which == Links::Output ? 1 : ranks_ - 1)) % ranks_)] += share;
+      taken[place((rank + (which == Links::Output ? 1 : kind_.ranks - 1)) % kind_.ranks)] += share;
     }
   });
-  for (int rank = 0; rank < ranks_; ++rank) rates.computes[place(rank)] = std::max(kLeastLeft, 1 - taken[place(rank)]);
-  links_->find(moment.flows, LinkSpeeds::kNone, without_);
+  for (int rank = 0; rank < kind_.ranks; ++rank) rates.computes[place(rank)] = std::max(kLeastLeft, 1 - taken[place(rank)]);
+  links_.find(moment.flows, LinkSpeeds::kNone, without_);
   each_bit(moment.flows, [&](int flow) { rates.flows[place(flow)] = without_.of[place(flow)]; });
   if (find_stills(moment)) stand_still(moment.flows, rates);
   each_bit(moment.flows, [&](int flow) {
@@ -81,15 +85,15 @@ static std::uint64_t others(std::uint64_t flows, int still) {
 
 bool PlaySpeeds::find_stills(const Moment& moment) {
   count_ = 0;
-  for (int rank = 0; rank < ranks_; ++rank) {
+  for (int rank = 0; rank < kind_.ranks; ++rank) {
     const auto doing = static_cast<int>(moment.doing >> (4 * rank) & 15);
     if (doing == 0) continue;
-    const auto& stands = stands_[place(alike_ ? 0 : rank)][place(doing - 1)];
+    const auto& stands = kind_.stands[place(kind_.alike ? 0 : rank)][place(doing - 1)];
     for (int which = 0; which < Links::kStills; ++which)
       if (const double part = stands[place(which)]; part > 0) {
         const int id = Links::still(rank, which);
         const std::uint64_t meets = others(moment.flows, id);
-        links_->find(meets, id, with_);
+        links_.find(meets, id, with_);
         const double slower = 1 / with_.still;
         stills_[place(count_++)] = {rank, id, part, meets != moment.flows, slower, slower};
       }
@@ -107,7 +111,7 @@ void PlaySpeeds::settle(const Rates& rates) {
       const Still& it = stills_[place(i)];
       part[place(it.rank)] += it.part, talk[place(it.rank)] += it.part * it.slower;
     }
-    for (int rank = 0; rank < ranks_; ++rank)
+    for (int rank = 0; rank < kind_.ranks; ++rank)
       rate_[place(rank)] = 1 / ((1 - part[place(rank)]) / rates.computes[place(rank)] + talk[place(rank)]);
     if (pass == kPasses) return;
     bool meets = false;
@@ -128,19 +132,19 @@ void PlaySpeeds::settle(const Rates& rates) {
 void PlaySpeeds::stand_still(std::uint64_t flows, Rates& rates) {
   settle(rates);
   LinkSpeeds::Loads loads;
-  links_->clear(loads);
+  links_.clear(loads);
   for (int i = 0; i < count_; ++i) {
     const Still& it = stills_[place(i)];
     const double there = std::min(1.0, it.part * it.slower * rate_[place(it.rank)]);
     const std::uint64_t meets = others(flows, it.id);
-    links_->find(meets, it.id, with_);
+    links_.find(meets, it.id, with_);
     each_bit(meets,
              [&](int flow) { rates.flows[place(flow)] *= 1 - there * (1 - with_.of[place(flow)] / without_.of[place(flow)]); });
     each_bit(flows & ~meets, [&](int flow) { rates.flows[place(flow)] *= 1 - there; });
     LinkSpeeds::add(loads, ways_.links.standing(it.id), it.part * rate_[place(it.rank)]);
   }
-  each_bit(flows, [&](int flow) { LinkSpeeds::add(loads, links_->traffic(flow), rates.flows[place(flow)]); });
-  each_bit(flows, [&](int flow) { rates.flows[place(flow)] /= LinkSpeeds::fullest(loads, links_->traffic(flow)); });
+  each_bit(flows, [&](int flow) { LinkSpeeds::add(loads, links_.traffic(flow), rates.flows[place(flow)]); });
+  each_bit(flows, [&](int flow) { rates.flows[place(flow)] /= LinkSpeeds::fullest(loads, links_.traffic(flow)); });
   for (int i = 0; i < count_; ++i) {
     const Still& it = stills_[place(i)];
     double& computes = rates.computes[place(it.rank)];

@@ -4,7 +4,8 @@
 
 #include <array>
 #include <cstdint>
-#include <optional>
+#include <memory>
+#include <vector>
 
 #include "strategy/estimate_talk.h"
 
@@ -22,12 +23,23 @@ struct Rates {
   std::array<double, Links::kMost> flows;           // [flow] of those under way
 };
 
-// Remembers what it has been asked, from one play to the next as far as that holds there, too.
+// Of plays of one kind. Remembers what it has been asked.
 class PlaySpeeds {
  public:
-  PlaySpeeds() = default;
+  // What the speeds depend on.
+  struct Kind {
+    // Of every second of an action what it stands still for collectives: of each rank, or of all alike.
+    using Stands = std::array<std::array<double, Links::kStills>, 9>;  // [doing - 1]
+    int ranks = 0;
+    bool alike = true, sums = false;
+    double share = 0;
+    std::array<Stands, Ways::kMost> stands = {};  // [rank]
+    Kind(const TalkTimes& talk, int ranks);
+    bool operator==(const Kind&) const = default;
+  };
+  PlaySpeeds(const Kind& kind, const Ways& ways);
   PlaySpeeds(const PlaySpeeds&) = delete;
-  void begin(const TalkTimes& talk, const Ways& ways, int ranks);
+  bool is_of(const Kind& kind, const Ways& ways) const { return kind == kind_ && ways == ways_; }
   const Rates& at(const Moment& moment);
 
  private:
@@ -43,22 +55,26 @@ class PlaySpeeds {
   void settle(const Rates& rates);
   void stand_still(std::uint64_t flows, Rates& rates);
 
-  // Of every second of an action what it stands still for collectives: of each rank, or of all alike.
-  using Stands = std::array<std::array<double, Links::kStills>, 9>;  // [doing - 1]
-  static Stands stands_of(const TalkTimes& talk, int rank);
   static constexpr std::size_t kKept = 512;
-  Ways ways_ = {};
-  int ranks_ = 0;
-  bool alike_ = true, sums_ = false;
-  double share_ = 0;
-  std::array<Stands, Ways::kMost> stands_ = {};  // [rank]
-  std::optional<LinkSpeeds> links_ = {};
+  const Kind kind_;
+  const Ways ways_;
+  LinkSpeeds links_;
   LinkSpeeds::Speeds without_, with_;  // a collective that is stood still for
   std::array<Still, Links::kStills * Ways::kMost> stills_;
   int count_ = 0;
   std::array<double, Ways::kMost> rate_;  // of ranks, with their stills
   std::array<Moment, kKept> asked_ = {};
   std::array<Rates, kKept> rates_;
+};
+
+// From one play to the next: of the last few kinds.
+class PlayMemory {
+ public:
+  PlaySpeeds& of(const TalkTimes& talk, const Ways& ways, int ranks);
+
+ private:
+  static constexpr std::size_t kKinds = 8;
+  std::vector<std::unique_ptr<PlaySpeeds>> kinds_ = {};  // the last one first
 };
 
 }  // namespace foreshard

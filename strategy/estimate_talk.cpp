@@ -16,9 +16,7 @@ class Talk : TalkRanks<Talk> {
  public:
   // More than `enough` is not asked for; `alone` has run.
   Talk(const TalkOf& of, const AloneTalk& alone, double enough, PlaySpeeds& speeds)
-      : TalkRanks(of), alone_(alone), enough_(enough), speeds_(speeds) {
-    speeds_.begin(of.talk, of.ways, of.times.ranks);
-  }
+      : TalkRanks(of), alone_(alone), enough_(enough), speeds_(speeds) {}
 
   // Seconds; more than enough: a lower bound.
   double run() {
@@ -114,6 +112,8 @@ class Talk : TalkRanks<Talk> {
     queue_[at(stream * order_.count() + flow.made++)] = op.chunk * order_.microbatches + op.microbatch;
     if (flow.left <= 0) start(stream);
   }
+  void says(int, double, double) {}
+  void begins(int) {}
   void ended(int rank) {
     note(rank);
     if (const double least = now_ + alone_.after(rank, ranks_[at(rank)].position); least > enough_) beyond_ = least;
@@ -158,23 +158,42 @@ double least_period(Schedule schedule, const PipelineTimes& times, const TalkTim
   return all - (thinner ? times.chunks * (times.forward_less + times.backward_less) : 0);
 }
 
-}  // namespace
-
-std::optional<double> play_talk(Schedule schedule, const PipelineTimes& times, const TalkTimes& talk, const Ways& ways,
-                                double bytes, bool overlap, double enough, PlaySpeeds* speeds) {
+// So many micro-batches are played; 0: too many chunks, or a schedule that is not known.
+int played_of(Schedule schedule, const PipelineTimes& times, const Ways& ways) {
   constexpr int kRounds = 3;
   const int all = static_cast<int>(times.microbatches), p = times.ranks;
-  if (schedule != Schedule::GPipe && schedule != Schedule::OneFOneB && schedule != Schedule::Interleaved) return {};
+  if (schedule != Schedule::GPipe && schedule != Schedule::OneFOneB && schedule != Schedule::Interleaved) return 0;
   const int few = std::min(all, times.chunks == 1 ? 2 * p + 2 : kRounds * p);
-  if (p != ways.ranks || p * times.chunks * few > AloneTalk::kMostCells || (times.chunks > 1 && all % p != 0)) return {};
+  const bool known = p == ways.ranks && p * times.chunks * few <= AloneTalk::kMostCells;
+  return known && (times.chunks == 1 || all % p == 0) ? few : 0;
+}
+
+}  // namespace
+
+std::optional<double> play_talk_alone(Schedule schedule, const PipelineTimes& times, const TalkTimes& talk, const Ways& ways,
+                                      double bytes, bool overlap) {
+  const int few = played_of(schedule, times, ways);
+  if (few == 0) return {};
+  AloneTalk alone({schedule, times, talk, ways, bytes, overlap, few});
+  alone.run();
+  return alone.least() + (static_cast<int>(times.microbatches) - few) * least_period(schedule, times, talk);
+}
+
+std::optional<double> play_talk(Schedule schedule, const PipelineTimes& times, const TalkTimes& talk, const Ways& ways,
+                                double bytes, bool overlap, double enough, PlayMemory* memory) {
+  const int few = played_of(schedule, times, ways);
+  if (few == 0) return {};
+  const int left = static_cast<int>(times.microbatches) - few;
   const TalkOf played{schedule, times, talk, ways, bytes, overlap, few};
-  const double rest = (all - few) * least_period(schedule, times, talk);
+  const double rest = left * least_period(schedule, times, talk);
   AloneTalk alone(played);
-  if (const double least = alone.run(); least > enough - rest) return least + rest;
-  const auto own = speeds ? nullptr : std::make_unique<PlaySpeeds>();
-  Talk play(played, alone, enough - rest, speeds ? *speeds : *own);
+  alone.run();
+  if (const double least = alone.least(); least > enough - rest) return least + rest;
+  alone.look_back();
+  PlayMemory own;
+  Talk play(played, alone, enough - rest, (memory ? *memory : own).of(talk, ways, times.ranks));
   const double seconds = play.run();
-  return seconds > enough - rest ? seconds + rest : few == all ? seconds : seconds + (all - few) * play.period();
+  return seconds > enough - rest ? seconds + rest : left == 0 ? seconds : seconds + left * play.period();
 }
 
 }  // namespace foreshard

@@ -56,11 +56,15 @@ struct TalkTimes {
 double least_talk(Schedule schedule, const PipelineTimes& times, const TalkTimes& talk, const Ways& ways, double bytes,
                   bool overlap);
 
-class PlaySpeeds;  // what plays remember from one to the next (estimate_speeds.h)
+class PlayMemory;  // what plays remember from one to the next (estimate_speeds.h)
+
+// No play takes less: one in which nothing meets anything. Empty as play_talk.
+std::optional<double> play_talk_alone(Schedule schedule, const PipelineTimes& times, const TalkTimes& talk, const Ways& ways,
+                                      double bytes, bool overlap);
 
 // Until all ranks are done; if that is more than `enough`, perhaps a lower bound of it that is more, too. Empty: too many chunks, or a
-// schedule that it does not know. The answer does not depend on `speeds`.
+// schedule that it does not know. The answer does not depend on `memory`.
 std::optional<double> play_talk(Schedule schedule, const PipelineTimes& times, const TalkTimes& talk, const Ways& ways,
-                                double bytes, bool overlap, double enough = 1e300, PlaySpeeds* speeds = nullptr);
+                                double bytes, bool overlap, double enough = 1e300, PlayMemory* memory = nullptr);
 
 }  // namespace foreshard

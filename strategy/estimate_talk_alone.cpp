@@ -2,11 +2,23 @@
 
 namespace foreshard {
 
+AloneTalk::AloneTalk(const TalkOf& of) : TalkRanks(of) {
+  double longest = 0;  // of the chunks of a rank
+  for (int rank = 0; rank < p_; ++rank) {
+    double all = 0;
+    for (int chunk = 0; chunk < order_.chunks; ++chunk)
+      all += this->of(rank, chunk).forward.compute + this->of(rank, chunk).backward.compute;
+    longest = std::max(longest, all);
+  }
+  slices_per_second_ = kSlices / std::max(1e-30, longest * (order_.microbatches + static_cast<double>(p_ - 1) / order_.chunks));
+  std::fill_n(loads_.begin(), ways_.links.links, std::array<double, kMostSlices>{});
+  for (int rank = 0; rank < p_; ++rank) says(rank, ranks_[at(rank)].backlog, 0);
+}
+
 double AloneTalk::run() {
   for (int rank = 0; rank < p_; ++rank) begin_next(rank);
   changed_ = (1U << p_) - 1;
   while (changed_ != 0) go(std::countr_zero(changed_));
-  find_after();
   return *std::max_element(since_.begin(), since_.begin() + p_);
 }
 
@@ -23,9 +35,42 @@ void AloneTalk::go(int rank) {
 
 void AloneTalk::send(int rank, const PlayOrder::Op& op) {
   const int stream = stream_of(rank, op.backward);
+  load(ways_.links.traffic[at(Links::flow(rank, op.backward ? Links::Gradient : Links::Output))],
+       send_time(stream));
   const double arrives = free_[at(stream)] = std::max(now_, free_[at(stream)]) + send_time(stream);
   if (const int to = deliver(stream, op, arrives); to >= 0) changed_ |= 1U << to;
   if (ranks_[at(rank)].state == State::Stands) ranks_[at(rank)].until = arrives;
+}
+
+void AloneTalk::load(const Links::Traffic& traffic, double seconds) {
+  if (seconds <= 0) return;
+  const auto slice = static_cast<std::size_t>(std::min(now_ * slices_per_second_, kMostSlices - 1.0));
+  for (const Links::Crossing& crossing : traffic.crosses)
+    if (crossing.own) loads_[at(crossing.link)][slice] += crossing.share * seconds;
+}
+
+void AloneTalk::says(int rank, double over_shards, double over_groups) {
+  load(talk_.sums ? ways_.links.sums[at(rank)] : ways_.links.traffic[at(Links::flow(rank, Links::Shards))], over_shards);
+  load(ways_.links.traffic[at(Links::flow(rank, Links::Replicas))], over_groups);
+}
+
+// Collectives that its computes wait for.
+void AloneTalk::begins(int rank) {
+  const TalkStep& step = ranks_[at(rank)].step;
+  for (int which = 0; which < Links::kStills; ++which)
+    load(ways_.links.standing(Links::still(rank, which)), step.still[at(which)]);
+}
+
+double AloneTalk::least() const {
+  double least = *std::max_element(since_.begin(), since_.begin() + p_);
+  for (int link = 0; link < ways_.links.links; ++link) {
+    double left = 0;
+    for (int slice = kMostSlices; slice-- > 0;) {
+      left += loads_[at(link)][at(slice)];
+      if (left > 0) least = std::max(least, slice / slices_per_second_ + left);
+    }
+  }
+  return least;
 }
 
 void AloneTalk::ended(int rank) {
@@ -35,7 +80,7 @@ void AloneTalk::ended(int rank) {
 
 // From the last action to the first: behind each are the next one of its rank and the one that takes what it sends. Slots, which nobody needs any
 // more, say what is behind the begin of that one.
-void AloneTalk::find_after() {
+void AloneTalk::look_back() {
   std::array<double, Ways::kMost> behind;  // [rank] of the action looked at
   for (int rank = 0; rank < p_; ++rank) behind[at(rank)] = least_end(talk_, order_, rank);
   while (count_ > 0) {

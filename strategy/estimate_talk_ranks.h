@@ -107,7 +107,17 @@ class TalkRanks {
     }
     return kNever;
   }
-  static void say(Rank& r, double seconds) { r.backlog += seconds, r.over_groups += r.step.over_groups * seconds; }
+  void say(int rank, double seconds) {
+    Rank& r = ranks_[at(rank)];
+    const double over_groups = r.step.over_groups * seconds;
+    r.backlog += seconds, r.over_groups += over_groups;
+    play().says(rank, seconds - over_groups, over_groups);
+  }
+  void say_ahead(int rank, double seconds) {
+    Rank& r = ranks_[at(rank)];
+    r.beyond += seconds, r.backlog += seconds;
+    play().says(rank, seconds, 0);
+  }
 
   // ---- what a rank does next: all that takes no time
   void go_on(int rank) {
@@ -118,7 +128,8 @@ class TalkRanks {
           return begin_next(rank);
         case State::Waits:
           if (r.until > now_) return;
-          say(r, r.step.before);
+          play().begins(rank);
+          say(rank, r.step.before);
           r.done = 0;
           r.state = State::BeginHold;
           break;
@@ -128,7 +139,7 @@ class TalkRanks {
           break;
         case State::First:
           if (r.done < r.step.said_at - tiny_) return;
-          say(r, r.step.said);
+          say(rank, r.step.said);
           gather_ahead(rank, false);
           r.state = r.step.middle_hold >= 0 ? State::Middle : r.step.hold >= 0 ? State::Free : State::Rest;
           break;
@@ -171,8 +182,7 @@ class TalkRanks {
     for (int chunk = r.op.chunk; r.told < 2 * order_.count(); ++r.told) {
       const PlayOrder::Op op = order_.at(rank, r.told);
       if ((op.chunk == chunk) != within) return;
-      const double ahead = ahead_of(rank, r.told);
-      r.beyond += ahead, r.backlog += ahead, chunk = op.chunk;
+      say_ahead(rank, ahead_of(rank, r.told)), chunk = op.chunk;
       if (within || op.backward || of(rank, chunk).forward.said_at > 0) {
         ++r.told;
         return;
@@ -197,7 +207,7 @@ class TalkRanks {
     if (r.position < r.told)
       r.beyond -= r.step.ahead;
     else
-      say(r, r.step.ahead), r.told = r.position + 1, r.beyond = 0;
+      say(rank, r.step.ahead), r.told = r.position + 1, r.beyond = 0;
     if (r.step.said_at <= 0) gather_ahead(rank, false);
     const double less = rank > 0 && rank <= t_.fewer ? (r.op.backward ? t_.backward_less : t_.forward_less) : 0;
     if (r.step.again && r.op.microbatch % p_ == 0) r.step.hold = TalkStep::kNoHold;
@@ -211,7 +221,7 @@ class TalkRanks {
 
   void end(int rank) {
     Rank& r = ranks_[at(rank)];
-    say(r, r.step.after);
+    say(rank, r.step.after);
     if (!r.working) {
       ++r.finish;
       return finish(rank);
@@ -221,10 +231,8 @@ class TalkRanks {
     r.working = false;
     const bool sends = order_.kind(rank, r.op.chunk) != (r.op.backward ? 0 : 2);
     if (sends && !overlap_) {
-      if (r.told == r.position && r.told < 2 * order_.count()) {  // it gathers beside that
-        const double ahead = ahead_of(rank, r.told++);
-        r.beyond += ahead, r.backlog += ahead;
-      }
+      if (r.told == r.position && r.told < 2 * order_.count())
+        say_ahead(rank, ahead_of(rank, r.told++));  // it gathers beside that
       r.state = State::Stands, r.until = kNever;
     }
     if (sends) play().send(rank, r.op);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <limits>
 #include <map>
 #include <mutex>
@@ -20,10 +21,12 @@ namespace foreshard {
 
 namespace {
 
-constexpr std::size_t kPolished = 12;     // families whose variants are all refined
-constexpr std::size_t kLastMoment = 4;    // families that are refined after an interrupt
-constexpr int kLastPoints = 100'000;      // points that each thread screens after an interrupt, when none had been found before
-constexpr int kScouted = 4;               // families that the closed form sees best, refined before others are played
+constexpr std::size_t kPolished = 12;   // families whose variants are all refined
+constexpr std::size_t kLastMoment = 4;  // families that are refined after an interrupt
+constexpr int kLastPoints = 100'000;    // points that each thread screens after an interrupt, when none had been found before
+constexpr int kScouted = 48;            // families that the closed form sees best, played before all others
+constexpr double kFarPlayed = 1.4;  // what is so far behind the best of these is not played: other stages do not make up for it
+constexpr double kBehindPolished = 1.05;  // nor what is so far behind the last one that is polished, as the screen errs
 constexpr int kFilled = 24;               // families whose memory is filled (recompute best), that screening keeps
 constexpr std::size_t kFilledAtOnce = 8;  // of these, refined at once; the next ones when one of them is faster than all before
 constexpr std::size_t kRefilled = 4;      // of these, whose near variants are all refined
@@ -38,11 +41,12 @@ class Searching {
   }
 
   std::variant<SearchResult, Infeasible> run() {
+    const auto begin = std::chrono::steady_clock::now();
     if (space_.grids.empty()) return empty_space("no degrees divide the GPUs, the layers, the heads and the global batch");
     if (costs_) in_parallel(costs_->jobs(), 0, 0.4, [&](std::size_t job, std::size_t) { costs_->measure(job); });
     if (!screen_) most_ = wanted_ = 1 << 16;  // everything is refined
     SearchResult result;
-    const Far far = screen_ && bounded(options_) && options_.sample == 0 ? scouted(result) : Far{};
+    const Far far = screen_ && bounded(options_) && options_.sample == 0 ? scouted() : Far{};
     std::vector<Tally> tallies(threads(), Tally(most_, kFilled, screen_ ? options_.sample : 0, far));
     screen_all(tallies);
     if (stopped() && !screening_->found()) finishing_ = true, screen_all(tallies);
@@ -51,6 +55,7 @@ class Searching {
         screening_->screen(grid, tallies[0], kLastPoints);
         return screening_->found();
       });
+    result.screening_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     return finish(tallies, std::move(result));
   }
 
@@ -79,14 +84,21 @@ class Searching {
 
   std::size_t threads() const { return static_cast<std::size_t>(threads_.count()); }
 
-  // By what the closed form sees best; where that knows little, by what its best take.
-  Far scouted(SearchResult& result) {
+  // By what the closed form sees best; where stages share NICs, by what its best take in a play. Beyond those that are polished strategies
+  // need not be known.
+  Far scouted() {
     std::vector<Tally> scouts(threads(), Tally(kScouted, 1, 0, {0, 0}));
     screen_all(scouts, 0.4);
     Far far{.closed = Screen::kFar * best_seen_by(scouts)};
-    if (screen_->shares_nics())
-      for (const auto& one : best_of_each(merged(scouts, &Tally::best, kScouted), kNever, 0.55, 0, result))
-        if (one) far.shared = std::min(far.shared, Screen::kFar * one->score);
+    if (!screen_->shares_nics()) return far;
+    const std::vector<Family> families = merged(scouts, &Tally::best, kScouted);
+    std::vector<double> best(families.size(), kNever);
+    in_parallel(families.size(), 0.55, 0,
+                [&](std::size_t i, std::size_t thread) { best[i] = screening_->best_played(families[i], scouts[thread]); });
+    std::ranges::sort(best);
+    if (!best.empty()) far.shared = kFarPlayed * best.front();
+    if (const std::size_t last = polished(static_cast<std::size_t>(wanted_)) - 1; last < best.size())
+      far.shared = std::min(far.shared, kBehindPolished * best[last]);
     return far;
   }
 
@@ -210,6 +222,18 @@ class Searching {
     return fitting;
   }
 
+  std::size_t polished(std::size_t all) const {  // where GPUs differ splits decide more than all else
+    return gpus_differ(cluster_) ? all : kPolished;
+  }
+
+  // Where links are shared, slower backwards may meet less: screening passes over what redoes anything where all fits.
+  bool redoes_some(const Family& family) const {
+    const auto redoes = [](const Kept& kept) { return kept.point.recompute != RecomputeKind::None; };
+    return screen_ && !find_runner(options_.base.framework) && bounded(options_) &&
+           std::ranges::find(space_.recomputes, RecomputeKind::Selective) != space_.recomputes.end() &&
+           std::ranges::none_of(family.variants, redoes);
+  }
+
   void polish(std::vector<std::pair<Candidate, const Family*>>& found, SearchResult& result) {
     struct Job {
       std::size_t family = 0;
@@ -218,9 +242,8 @@ class Searching {
     };
     std::vector<Job> work;
     std::vector<Kept> more;  // that were not screened
-    more.reserve(2 * std::max(kPolished, found.size()));
-    const std::size_t most = gpus_differ(cluster_) ? found.size() : kPolished;  // there splits decide more than all else
-    for (std::size_t i = 0; i < std::min(found.size(), most); ++i) {
+    more.reserve(4 * std::max(kPolished, found.size()));
+    for (std::size_t i = 0; i < std::min(found.size(), polished(found.size())); ++i) {
       const Family& family = *found[i].second;
       for (const Kept& kept : family.variants)
         if (i < kPolished && kept.point != found[i].first.point &&
@@ -233,10 +256,17 @@ class Searching {
         more.back().point.recompute = RecomputeKind::Graph, more.back().point.recompute_layers = 0;
         work.push_back({i, &more.back()});
       }
-      if (!screen_ || best.pp == 1 || best.virtual_stages > 1 || !options_.base.layer_split.empty() || !takes_any_split())
-        continue;
-      more.push_back({.point = best, .screened = found[i].first.screened});
-      work.push_back({i, &more.back(), true});
+      const bool balances =
+          screen_ && best.pp > 1 && best.virtual_stages == 1 && options_.base.layer_split.empty() && takes_any_split();
+      const auto try_also = [&](RecomputeKind recompute, bool balanced) {
+        more.push_back({.point = best, .screened = found[i].first.screened});
+        more.back().point.recompute = recompute;
+        work.push_back({i, &more.back(), balanced});
+      };
+      if (balances) try_also(best.recompute, true);
+      if (i >= kPolished || best.recompute != RecomputeKind::None || !redoes_some(family)) continue;
+      try_also(RecomputeKind::Selective, false);
+      if (balances) try_also(RecomputeKind::Selective, true);
     }
     std::vector<std::optional<Candidate>> batch(work.size());
     in_parallel(work.size(), 0.9, 0.1,

@@ -64,6 +64,7 @@ struct SearchResult {
   std::optional<double> without_memory_limit = {}, without_framework = {};
   std::int64_t enumerated = 0, evaluated = 0, refined = 0;
   PrunedBy pruned = {};
+  double screening_s = 0;  // of the clock, with the costs of grids and shapes that it reads
   bool interrupted = false;
 };
 

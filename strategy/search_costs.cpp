@@ -126,18 +126,13 @@ Screened SearchCosts::best(const Point& point, const Screened& all, const GridCo
   Point full = point;
   full.recompute = RecomputeKind::Full;
   const ShapeCosts* least = shape(full);
-  Screened best =
-      least ? screen_.at(point, *least, grid, {.played = most.played, .shared = most.shared, .speeds = most.speeds}) : all;
+  Screened best = least ? screen_.at(point, *least, grid, most) : all;
   if (best.needs > screen_.capacity()) return best;  // there is no need to measure what keeps more
   const std::vector<const ShapeCosts*> each = ways(point);
   for (std::size_t more = 0; more < each.size(); ++more)
     for (std::size_t less = more + 1; less < each.size(); ++less) {
-      const Enough enough{.bytes = screen_.capacity(),
-                          .fits = best.time,
-                          .over = 0,
-                          .played = most.played,
-                          .shared = most.shared,
-                          .speeds = most.speeds};
+      Enough enough = most;
+      enough.bytes = screen_.capacity(), enough.fits = std::min(best.time, most.fits), enough.over = 0;
       const Screened pair = screen_.filled(point, *each[more], *each[less], grid, enough);
       if (pair.needs <= screen_.capacity() && pair.time < best.time) best = pair;
     }

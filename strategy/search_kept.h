@@ -149,7 +149,7 @@ struct Tally {
   std::map<const char*, std::int64_t> refusals = {};  // by a framework
   Sample sample;
   double without_memory_limit = kNever, without_framework = kNever;
-  std::shared_ptr<PlaySpeeds> speeds = {};  // of its thread, from its first point on
+  std::shared_ptr<PlayMemory> memory = {};  // of its thread, from its first point on
 };
 
 double best_seen_by(const std::vector<Tally>& scouts);  // of the closed form

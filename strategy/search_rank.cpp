@@ -106,16 +106,16 @@ bool tries_schedules(const SearchOptions& options) {
 
 Enough enough_for(const SearchOptions& options, const Point& point, bool refused, double bytes, const Family& family,
                   Tally& tally) {
-  if (!tally.speeds) tally.speeds = std::make_shared<PlaySpeeds>();
-  if (!options.prune || options.sample > 0) return {.speeds = tally.speeds.get()};
-  if (!bounded(options)) return {.played = 0, .speeds = tally.speeds.get()};
+  if (!tally.memory) tally.memory = std::make_shared<PlayMemory>();
+  if (!options.prune || options.sample > 0) return {.memory = tally.memory.get()};
+  if (!bounded(options)) return {.played = 0, .memory = tally.memory.get()};
   const double each = score(options.objective, point, 1, 0);
   return {.bytes = bytes,
           .fits = (refused ? tally.without_framework : family.useful(point.zero)) / each,
           .over = (refused ? 0 : tally.without_memory_limit) / each,
           .played = tally.far.closed / each,
           .shared = tally.far.shared / each,
-          .speeds = tally.speeds.get()};
+          .memory = tally.memory.get()};
 }
 
 double best_seen_by(const std::vector<Tally>& scouts) {

@@ -17,20 +17,42 @@ class Screening {
 
   // All points of a grid; any thread, each with a tally of its own. No more than about `most` of them once one has been found that seems to fit.
   void screen(std::size_t grid, Tally& tally, std::int64_t most) const;
+  // The score of the best of these that fits, which is played where stages share NICs; kNever: none, or it cannot be played.
+  double best_played(const Family& family, Tally& tally) const;
   bool found() const { return found_; }  // any point that seems to fit
 
  private:
-  // Of a point; with full recomputation of as many layers as do not fit, without it (`shape`) and with it.
   struct Costs {
-    const ShapeCosts* shape = nullptr;
-    const ShapeCosts* redone = nullptr;
-    bool best = false;  // of each layer what fills memory; `shape` is without any
+    const ShapeCosts* shape = nullptr;   // with full recomputation of as many layers as do not fit: without it
+    const ShapeCosts* redone = nullptr;  // and with it
+    bool best = false;                   // of each layer what fills memory; `shape` is without any
+    const ShapeCosts* kept = nullptr;    // of the same point with nothing redone, where that is another one of the space
+  };
+  struct Item {
+    Point point = {};
+    Costs costs = {};
+    const GridCosts* grid = nullptr;
+    std::int64_t order = 0;
+    Look look = Look::Played;  // how far, next
+    double least = 0;          // its score is no less
+  };
+  // Families of the same points, without recompute best and with it alone; what may still be of use in them, the one with the least bound on top.
+  struct Work {
+    Tally& tally;
+    Family family = {}, filled = {};
+    std::vector<Item> later = {};
+    std::deque<ShapeCosts> mixed = {};  // of points with some layers redone
   };
   void screen_family(const Point& start, std::size_t grid, std::int64_t& order, Tally& tally) const;
-  void screen_rest(Point point, const Costs& costs, std::size_t grid, std::int64_t& order, Family& family, Tally& tally) const;
-  void look_at(const Point& point, const Costs& costs, const GridCosts* grid, std::int64_t order, Family& family,
-               Tally& tally) const;
+  void screen_rest(Point point, const Costs& costs, std::size_t grid, std::int64_t& order, Work& work) const;
+  std::optional<Costs> costs_of(const Point& point,
+                                std::deque<ShapeCosts>& mixed) const;  // measured; empty: not before an interrupt
+  Screened screened(const Item& item, const Enough& enough) const;
+  void look_at(Item item, Work& work) const;
+  Look first_look(const Point& point, const GridCosts* grid, const Tally& tally) const;
+  static bool later_than(const Item& a, const Item& b) { return std::tie(a.least, a.order) > std::tie(b.least, b.order); }
   bool screen_best(Kept& kept, const GridCosts& grid, Tally& tally, const Enough& enough) const;
+  Family& family_of(Work& work, const Item& item) const { return item.costs.best && apart_ ? work.filled : work.family; }
   const BestFamilies& best_of(const Tally& tally, bool filled) const { return filled && apart_ ? tally.filled : tally.best; }
 
   const Cluster& cluster_;
@@ -40,6 +62,7 @@ class Screening {
   const SearchCosts* costs_;
   std::optional<Runner> runner_;
   bool apart_;  // --recompute best is one of several, and has families of its own
+  bool keeps_;  // so is no recomputation
   mutable std::atomic<bool> found_ = false;
 };
 

@@ -33,8 +33,8 @@ struct Case {
   Ways ways = {};
   bool overlap = true;
   TalkOf played() const { return {schedule, times, talk, ways, 1, overlap, static_cast<int>(times.microbatches)}; }
-  double seconds(double enough = 1e300, PlaySpeeds* speeds = nullptr) const {
-    return play_talk(schedule, times, talk, ways, 1, overlap, enough, speeds).value();
+  double seconds(double enough = 1e300, PlayMemory* memory = nullptr) const {
+    return play_talk(schedule, times, talk, ways, 1, overlap, enough, memory).value();
   }
 };
 
@@ -110,15 +110,16 @@ TEST(AloneTalk, IsThePlayWhereNothingMeets) {
 // 500 random plays, of which most are held up: a play that is asked for no more than a part of what it takes stops beyond that, at a bound, and
 // one that is asked for just as much says the same as before.
 TEST(AloneTalk, NoPlayTakesLess) {
-  int slower = 0;
+  int slower = 0, full_links = 0;
   for (unsigned seed = 0; seed < 500; ++seed) {
     Case c = random_case(seed);
     meet(c, seed);
     const double seconds = c.seconds();
     AloneTalk alone(c.played());
-    const double least = alone.run();
+    const double by_itself = alone.run(), least = alone.least();
+    EXPECT_LE(by_itself, least) << seed;
     EXPECT_LE(least, seconds * (1 + 1e-9)) << seed;
-    slower += seconds > 1.01 * least;
+    slower += seconds > 1.01 * least, full_links += least > 1.01 * by_itself;
     EXPECT_EQ(c.seconds(seconds * (1 + 1e-9)), seconds) << seed;
     for (const double part : {0.5, 0.9, 0.97, 0.999}) {
       const double bound = c.seconds(part * seconds);
@@ -127,15 +128,19 @@ TEST(AloneTalk, NoPlayTakesLess) {
     }
   }
   EXPECT_GT(slower, 250);
+  EXPECT_GT(full_links, 50);
 }
 
 // 200 random plays one after the other, each with variants that differ in one of the things that speeds depend on, or in none.
 TEST(PlayTalk, SaysTheSameWhateverIsRemembered) {
-  const auto speeds = std::make_unique<PlaySpeeds>();
+  PlayMemory memory;
+  Case before = random_case(0);
   for (unsigned seed = 0; seed < 200; ++seed) {
     Case c = random_case(seed);
     meet(c, seed);
-    const auto play = [&](const char* what) { EXPECT_EQ(c.seconds(1e300, speeds.get()), c.seconds()) << seed << " " << what; };
+    const auto play = [&](const char* what) { EXPECT_EQ(c.seconds(1e300, &memory), c.seconds()) << seed << " " << what; };
+    EXPECT_EQ(before.seconds(1e300, &memory), before.seconds()) << "before " << seed;
+    before = c;
     play("as it is");
     c.talk.of[1].forward.said += 0.5, play("says more");
     c.talk.share += 0.1, play("kernels of communication take more units");

@@ -185,4 +185,38 @@ TEST(Screen, ProbesDoNotCountTheirOwnTransfers) {
     }
 }
 
+// What is said of a pipeline whose stages share NICs before it is played is less, the less the shorter one looks, with layers redone on the ranks
+// where they do not fit, too.
+TEST(Screen, AShorterLookSaysLess) {
+  const Cluster cluster = load_cluster("eth25-a100-x2");
+  Strategy base;
+  base.global_batch = 64, base.reserve = 0.9;
+  const Model model = load_model("gpt2-355m");
+  const Screen screen(model, cluster, base);
+  int played = 0;
+  for (const int pp : {2, 4, 8})
+    for (const std::int8_t zero : {0, 1, 2, 3})
+      for (const Schedule schedule : {Schedule::OneFOneB, Schedule::GPipe})
+        for (const int layers : {0, -1}) {
+          Point point{.pp = pp, .dp = 16 / pp, .micro_batch = 1, .zero = zero, .schedule = schedule};
+          const GridCosts grid = screen.grid_costs(point);
+          const ShapeCosts none = screen.shape_costs(point).value();
+          point.recompute = RecomputeKind::Full, point.recompute_layers = layers;
+          const ShapeCosts full = screen.shape_costs(point).value();
+          const auto time = [&](Look look) {
+            const Enough enough{.look = look};
+            const Screened found =
+                layers < 0 ? screen.filled(point, none, full, grid, enough) : screen.at(point, full, grid, enough);
+            EXPECT_EQ(found.least, look != Look::Played);
+            return found.time;
+          };
+          const double loads = time(Look::Loads), alone = time(Look::Alone), all = time(Look::Played);
+          EXPECT_GT(loads, 0);
+          EXPECT_LE(loads, alone);
+          EXPECT_LE(alone, all * (1 + 1e-9)) << pp << " stages, zero " << int{zero};
+          played += all > 1.001 * alone;
+        }
+  EXPECT_GT(played, 20);
+}
+
 }  // namespace foreshard

@@ -40,6 +40,27 @@ TEST(Search, ThreadsDoNotChangeWhatIsPlayed) {
   EXPECT_EQ(a.refined, b.refined);
 }
 
+// Stages share NICs, so strategies are played, those that could be the best of their family first and those that are far behind not at all.
+TEST(Search, FindsTheSameWhereStagesShareNicsWhateverIsPlayed) {
+  const Model model = layers("gpt2-355m", 8);
+  const Cluster cluster = load_cluster("eth25-a100-x2");
+  SearchOptions one = options(32, 512);
+  one.fixed = {"overlap", "zero_group", "sequence_parallel"}, one.refine = 16, one.stages = false;
+  SearchOptions three = one, all = one;
+  three.threads = 3, all.prune = false;
+  const auto a = std::get<SearchResult>(search(model, cluster, one)), b = std::get<SearchResult>(search(model, cluster, three)),
+             c = std::get<SearchResult>(search(model, cluster, all));
+  ASSERT_EQ(a.ranked.size(), b.ranked.size());
+  for (std::size_t i = 0; i < a.ranked.size(); ++i) {
+    EXPECT_EQ(a.ranked[i].point, b.ranked[i].point) << i;
+    EXPECT_EQ(a.ranked[i].screened.time, b.ranked[i].screened.time) << i;
+  }
+  EXPECT_EQ(a.refined, b.refined);
+  EXPECT_GT(a.pruned.bound, c.pruned.bound);
+  EXPECT_GT(a.ranked.front().point.pp, 1);
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(a.ranked[i].score, c.ranked[i].score) << i;
+}
+
 // Every strategy that is ranked was told before, whoever refined it, and more: variants of the best that were worse.
 TEST(Search, TellsWhatItFindsByTheCallingThread) {
   SearchOptions three = options(8, 512);
