@@ -160,7 +160,7 @@ std::string search_text(const SearchResult& result, const Job& job, const Search
       text(result.refined) + " refined; passed over: " + text(result.pruned.shape) + " that cannot be cut so, " +
       text(result.pruned.memory) + " that do not fit, " +
       (result.pruned.framework > 0 ? text(result.pruned.framework) + " that " + options.base.framework + " cannot run, " : "") +
-      text(result.pruned.bound) + " slower than a lower bound allows.\n";
+      text(result.pruned.bound) + " that are slower for sure.\n";
   if (result.interrupted) out += "Interrupted: the best so far.\n";
   return out;
 }

@@ -40,15 +40,23 @@ AloneTimes::Kind AloneTimes::measured(RoleId role, const Collective& what) const
   }
   Kind kind{.role = role, .what = what, .bytes = std::max(1.0, static_cast<double>(what.bytes.value))};
   double longest = 0;
+  std::vector<Load> loads;          // [link]
+  std::vector<std::size_t> loaded;  // links
   for (std::size_t phase = 0; !instances.empty() && phase < instances.front().size(); ++phase) {
-    std::map<LinkId, Load> loads;
+    for (const std::size_t link : loaded) loads[link] = {};
+    loaded.clear();
     const CollectiveFlow& own = instances.front()[phase];
     for (const auto& instance : instances)
       if (phase < instance.size())
-        for (const LinkId link : instance[phase].links) loads[link].crossings += instance[phase].bytes;
+        for (const LinkId link : instance[phase].links) {
+          if (link.index() >= loads.size()) loads.resize(2 * link.index() + 1);
+          Load& load = loads[link.index()];
+          if (!load.link.valid()) load.link = link, loaded.push_back(link.index());
+          load.crossings += instance[phase].bytes;
+        }
     double seconds = 0;
     for (const LinkId link : own.links) {
-      Load& load = loads[link];
+      Load& load = loads[link.index()];
       load.own = true;
       seconds = std::max(seconds, load.crossings / network_.link(link).bandwidth.value);
     }
@@ -57,7 +65,9 @@ AloneTimes::Kind AloneTimes::measured(RoleId role, const Collective& what) const
     longest = seconds;
     kind.rate = own.bytes / seconds;
     kind.loads.clear();
-    for (auto& [link, load] : loads) kind.loads.push_back({link, load.crossings / own.bytes, load.own});
+    std::ranges::sort(loaded);
+    for (const std::size_t link : loaded)
+      kind.loads.push_back({loads[link].link, loads[link].crossings / own.bytes, loads[link].own});
   }
   return kind;
 }

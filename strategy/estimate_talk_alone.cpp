@@ -35,8 +35,7 @@ void AloneTalk::go(int rank) {
 
 void AloneTalk::send(int rank, const PlayOrder::Op& op) {
   const int stream = stream_of(rank, op.backward);
-  load(ways_.links.traffic[at(Links::flow(rank, op.backward ? Links::Gradient : Links::Output))],
-       send_time(stream));
+  load(ways_.links.traffic[at(Links::flow(rank, op.backward ? Links::Gradient : Links::Output))], send_time(stream));
   const double arrives = free_[at(stream)] = std::max(now_, free_[at(stream)]) + send_time(stream);
   if (const int to = deliver(stream, op, arrives); to >= 0) changed_ |= 1U << to;
   if (ranks_[at(rank)].state == State::Stands) ranks_[at(rank)].until = arrives;

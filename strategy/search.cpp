@@ -226,10 +226,10 @@ class Searching {
     return gpus_differ(cluster_) ? all : kPolished;
   }
 
-  // Where links are shared, slower backwards may meet less: screening passes over what redoes anything where all fits.
+  // Where stages share NICs slower backwards may meet less, and screening passes over what redoes anything where all fits.
   bool redoes_some(const Family& family) const {
     const auto redoes = [](const Kept& kept) { return kept.point.recompute != RecomputeKind::None; };
-    return screen_ && !find_runner(options_.base.framework) && bounded(options_) &&
+    return screen_ && screen_->shares_nics() && !find_runner(options_.base.framework) && bounded(options_) &&
            std::ranges::find(space_.recomputes, RecomputeKind::Selective) != space_.recomputes.end() &&
            std::ranges::none_of(family.variants, redoes);
   }

@@ -190,15 +190,15 @@ TEST(Screen, ProbesDoNotCountTheirOwnTransfers) {
 TEST(Screen, AShorterLookSaysLess) {
   const Cluster cluster = load_cluster("eth25-a100-x2");
   Strategy base;
-  base.global_batch = 64, base.reserve = 0.9;
+  base.global_batch = 256, base.reserve = 0.95;
   const Model model = load_model("gpt2-355m");
   const Screen screen(model, cluster, base);
-  int played = 0;
+  int played = 0, differ = 0;
   for (const int pp : {2, 4, 8})
     for (const std::int8_t zero : {0, 1, 2, 3})
       for (const Schedule schedule : {Schedule::OneFOneB, Schedule::GPipe})
         for (const int layers : {0, -1}) {
-          Point point{.pp = pp, .dp = 16 / pp, .micro_batch = 1, .zero = zero, .schedule = schedule};
+          Point point{.pp = pp, .dp = 16 / pp, .micro_batch = 4, .zero = zero, .schedule = schedule};
           const GridCosts grid = screen.grid_costs(point);
           const ShapeCosts none = screen.shape_costs(point).value();
           point.recompute = RecomputeKind::Full, point.recompute_layers = layers;
@@ -215,8 +215,12 @@ TEST(Screen, AShorterLookSaysLess) {
           EXPECT_LE(loads, alone);
           EXPECT_LE(alone, all * (1 + 1e-9)) << pp << " stages, zero " << int{zero};
           played += all > 1.001 * alone;
+          const double most = screen.at(point, full, grid, kNothing).peak, least = screen.at(point, none, grid, kNothing).peak;
+          const double filled = screen.filled(point, none, full, grid, kNothing).peak;
+          differ += layers < 0 && filled > 1.01 * most && filled < 0.99 * least;
         }
   EXPECT_GT(played, 20);
+  EXPECT_GT(differ, 0);
 }
 
 }  // namespace foreshard
