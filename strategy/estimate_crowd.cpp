@@ -226,13 +226,14 @@ TalkOfChunk Screen::talk_of(const Point& point, const ShapeCosts& shape, const G
 std::optional<Screen::Talked> Screen::talked(const Point& point, const GridCosts& grid, const PipelineTimes& times,
                                              const TalkTimes& talk, double hop_bytes, double most, const Enough& enough) const {
   const double least = least_talk(point.schedule, times, talk, grid.ways, hop_bytes, point.overlap_p2p);
-  if (enough.look == Look::Loads || least > most) return Talked{least, true};
+  const bool further = enough.look != Look::Played;
+  if (enough.look == Look::Loads || least > most) return Talked{least, further};
   const auto played =
       enough.look == Look::Alone
           ? play_talk_alone(point.schedule, times, talk, grid.ways, hop_bytes, point.overlap_p2p)
           : play_talk(point.schedule, times, talk, grid.ways, hop_bytes, point.overlap_p2p, most, enough.memory);
   if (!played) return {};
-  return Talked{std::max(least, *played), enough.look == Look::Alone};
+  return Talked{std::max(least, *played), further};
 }
 
 std::optional<Screen::Talked> Screen::talked(const Point& point, const ShapeCosts& shape, const GridCosts& grid,

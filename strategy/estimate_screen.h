@@ -197,7 +197,7 @@ class Screen {
     double seconds = 0;
     bool least = false;
   };
-  // Talks are lower bounds beyond `most`, or as nobody looks further.
+  // A lower bound if that is beyond `most`, or if nobody looks further.
   std::optional<Talked> talked(const Point& point, const GridCosts& grid, const PipelineTimes& times, const TalkTimes& talk,
                                double hop_bytes, double most, const Enough& enough) const;
   std::optional<Talked> talked(const Point& point, const GridCosts& grid, const Parts& parts, double most,

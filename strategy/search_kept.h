@@ -131,8 +131,8 @@ class Sample {
 };
 
 // Scores beyond which nothing is played: that the closed form sees, where GPUs have NICs of their own; that a play takes at least, where they
-// share them. They do not depend on what a thread has seen, so the answer does not depend on threads: scouts, which play nothing, look for them
-// first, with one overlap of each strategy and without --recompute best.
+// share them. They do not depend on what a thread has seen, so the answer does not depend on threads: scouts, which play nothing, look for
+// families first, with one overlap of each strategy and without --recompute best.
 struct Far {
   double closed = kNever, shared = kNever;
 };

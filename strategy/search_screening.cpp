@@ -204,8 +204,8 @@ double Screening::best_played(const Family& family, Tally& tally) const {
       item.look = item.look == Look::Loads ? Look::Alone : Look::Played;
       later.push_back(item);
       std::ranges::push_heap(later, later_than);
-    } else if (item.look != Look::Loads || item.point.pp == 1) {
-      best = std::min(best, item.least);
+    } else if (item.look == Look::Played || (item.look == Look::Loads && item.point.pp <= Ways::kMost)) {
+      best = std::min(best, item.least);  // else it stayed with the closed form
     }
   }
   return best;
