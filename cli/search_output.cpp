@@ -211,7 +211,8 @@ std::string search_json(const SearchResult& result, const Job& job, const Search
   if (const auto runner = find_runner(options.base.framework))
     for (const std::string& flag : runner_flags(*runner, result.ranked.front().strategy)) json.value(flag);
   json.end_array();
-  json.field("interrupted", result.interrupted).field("screening_time_s", result.screening_s).field("wall_time_s", wall_s);
+  json.field("interrupted", result.interrupted).field("measuring_time_s", result.measuring_s);
+  json.field("screening_time_s", result.screening_s).field("wall_time_s", wall_s);
   json.end_object();
   return json.text();
 }

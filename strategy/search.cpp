@@ -31,6 +31,10 @@ constexpr int kFilled = 24;               // families whose memory is filled (re
 constexpr std::size_t kFilledAtOnce = 8;  // of these, refined at once; the next ones when one of them is faster than all before
 constexpr std::size_t kRefilled = 4;      // of these, whose near variants are all refined
 
+double seconds_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
 class Searching {
  public:
   Searching(const Model& model, const Cluster& cluster, const SearchOptions& options)
@@ -44,6 +48,7 @@ class Searching {
     const auto begin = std::chrono::steady_clock::now();
     if (space_.grids.empty()) return empty_space("no degrees divide the GPUs, the layers, the heads and the global batch");
     if (costs_) in_parallel(costs_->jobs(), 0, 0.4, [&](std::size_t job, std::size_t) { costs_->measure(job); });
+    const auto measured = std::chrono::steady_clock::now();
     if (!screen_) most_ = wanted_ = 1 << 16;  // everything is refined
     SearchResult result;
     const Far far = screen_ && bounded(options_) && options_.sample == 0 ? scouted() : Far{};
@@ -55,7 +60,7 @@ class Searching {
         screening_->screen(grid, tallies[0], kLastPoints);
         return screening_->found();
       });
-    result.screening_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    result.screening_s = seconds_since(measured), result.measuring_s = seconds_since(begin) - result.screening_s;
     return finish(tallies, std::move(result));
   }
 
