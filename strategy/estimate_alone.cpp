@@ -40,23 +40,21 @@ AloneTimes::Kind AloneTimes::measured(RoleId role, const Collective& what) const
   }
   Kind kind{.role = role, .what = what, .bytes = std::max(1.0, static_cast<double>(what.bytes.value))};
   double longest = 0;
-  std::vector<Load> loads;          // [link]
-  std::vector<std::size_t> loaded;  // links
   for (std::size_t phase = 0; !instances.empty() && phase < instances.front().size(); ++phase) {
-    for (const std::size_t link : loaded) loads[link] = {};
-    loaded.clear();
+    LinkId first{std::numeric_limits<std::int32_t>::max()}, last{-1};
+    for (const auto& instance : instances)
+      if (phase < instance.size())
+        for (const LinkId link : instance[phase].links) first = std::min(first, link), last = std::max(last, link);
+    std::vector<Load> loads(static_cast<std::size_t>(last.value - std::min(first, last).value + 1));  // of the links between
+    const auto load_of = [&](LinkId link) -> Load& { return loads[static_cast<std::size_t>(link.value - first.value)]; };
     const CollectiveFlow& own = instances.front()[phase];
     for (const auto& instance : instances)
       if (phase < instance.size())
-        for (const LinkId link : instance[phase].links) {
-          if (link.index() >= loads.size()) loads.resize(2 * link.index() + 1);
-          Load& load = loads[link.index()];
-          if (!load.link.valid()) load.link = link, loaded.push_back(link.index());
-          load.crossings += instance[phase].bytes;
-        }
+        for (const LinkId link : instance[phase].links)
+          load_of(link).link = link, load_of(link).crossings += instance[phase].bytes;
     double seconds = 0;
     for (const LinkId link : own.links) {
-      Load& load = loads[link.index()];
+      Load& load = load_of(link);
       load.own = true;
       seconds = std::max(seconds, load.crossings / network_.link(link).bandwidth.value);
     }
@@ -65,9 +63,8 @@ AloneTimes::Kind AloneTimes::measured(RoleId role, const Collective& what) const
     longest = seconds;
     kind.rate = own.bytes / seconds;
     kind.loads.clear();
-    std::ranges::sort(loaded);
-    for (const std::size_t link : loaded)
-      kind.loads.push_back({loads[link].link, loads[link].crossings / own.bytes, loads[link].own});
+    for (const Load& load : loads)
+      if (load.link.valid()) kind.loads.push_back({load.link, load.crossings / own.bytes, load.own});
   }
   return kind;
 }
