@@ -103,9 +103,9 @@ void Screening::screen_rest(Point point, const Costs& costs, std::size_t grid, s
       if (zero == 0 && group != 0 && space_.zero_groups.empty()) break;
       point.zero_group = group;
       const GridCosts* costs_of_grid = costs.shape ? &costs_->grid(grid, point) : nullptr;
-      // Where everything fits for sure nothing is faster than to keep it, and what redoes no more than it must is that.
+      // Where everything fits for sure nothing is faster than to keep it, and what redoes no more than it must is that. A sample is of all.
       const bool least_redone = costs.best || costs.redone;
-      const bool keeps = !runner_ && costs.kept && (least_redone || bounded(options_)) &&
+      const bool keeps = !runner_ && costs.kept && (least_redone || (bounded(options_) && options_.sample == 0)) &&
                          screen_->fits_for_sure(point, *costs.kept, *costs_of_grid);
       for (const Overlap& overlap : overlaps) {
         ++tally.enumerated, ++order;

@@ -61,6 +61,22 @@ TEST(Search, FindsTheSameWhereStagesShareNicsWhateverIsPlayed) {
   for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(a.ranked[i].score, c.ranked[i].score) << i;
 }
 
+// What a search passes over as slower for sure is in a sample.
+TEST(Search, ASampleIsOfAllThatFits) {
+  SearchOptions some = options(4, 256);
+  some.fixed = {"overlap", "zero", "zero_group", "placement"}, some.sample = 1000;
+  const auto sampled = std::get<SearchResult>(search(layers("gpt2-355m", 4), workstation(4), some));
+  some.sample = 0;
+  const auto searched = std::get<SearchResult>(search(layers("gpt2-355m", 4), workstation(4), some));
+  EXPECT_GT(searched.pruned.bound, 0);
+  const auto redone = std::ranges::count_if(
+      sampled.sample, [](const Candidate& candidate) { return candidate.point.recompute == RecomputeKind::Selective; });
+  const auto kept = std::ranges::count_if(
+      sampled.sample, [](const Candidate& candidate) { return candidate.point.recompute == RecomputeKind::None; });
+  EXPECT_EQ(redone, kept);
+  EXPECT_GT(redone, 10);
+}
+
 // Every strategy that is ranked was told before, whoever refined it, and more: variants of the best that were worse.
 TEST(Search, TellsWhatItFindsByTheCallingThread) {
   SearchOptions three = options(8, 512);
