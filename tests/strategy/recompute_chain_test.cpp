@@ -10,7 +10,6 @@
 #include <random>
 #include <tuple>
 
-
 namespace foreshard {
 
 namespace {
