@@ -160,7 +160,8 @@ std::string search_text(const SearchResult& result, const Job& job, const Search
       text(result.refined) + " refined; passed over: " + text(result.pruned.shape) + " that cannot be cut so, " +
       text(result.pruned.memory) + " that do not fit, " +
       (result.pruned.framework > 0 ? text(result.pruned.framework) + " that " + options.base.framework + " cannot run, " : "") +
-      text(result.pruned.bound) + " that are slower for sure.\n";
+      text(result.pruned.bound) + " slower than a lower bound allows, " + text(result.pruned.redone) +
+      " that redo layers although all fits without.\n";
   if (result.interrupted) out += "Interrupted: the best so far.\n";
   return out;
 }
@@ -198,7 +199,10 @@ std::string search_json(const SearchResult& result, const Job& job, const Search
   json.end_array();
   json.field("enumerated", result.enumerated).field("evaluated", result.evaluated).field("refined", result.refined);
   json.key("pruned_by").begin_object();
-  json.field("shape", result.pruned.shape).field("memory", result.pruned.memory).field("bound", result.pruned.bound);
+  json.field("shape", result.pruned.shape)
+      .field("memory", result.pruned.memory)
+      .field("bound", result.pruned.bound)
+      .field("redone", result.pruned.redone);
   json.field("framework", result.pruned.framework);
   json.end_object();
   const auto maybe = [&](const char* key, const std::optional<double>& value) {

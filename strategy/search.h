@@ -54,6 +54,7 @@ struct PrunedBy {
   std::int64_t memory = 0;     // the screen says that it does not fit
   std::int64_t framework = 0;  // the framework cannot run it
   std::int64_t bound = 0;      // slower than what is known already, whatever the rest
+  std::int64_t redone = 0;     // redoes layers although everything fits without
 };
 
 struct SearchResult {

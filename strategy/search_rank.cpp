@@ -127,7 +127,8 @@ double best_seen_by(const std::vector<Tally>& scouts) {
 void add_up(const Tally& tally, SearchResult& result) {
   result.enumerated += tally.enumerated, result.evaluated += tally.evaluated;
   result.pruned.shape += tally.pruned.shape, result.pruned.memory += tally.pruned.memory;
-  result.pruned.bound += tally.pruned.bound, result.pruned.framework += tally.pruned.framework;
+  result.pruned.bound += tally.pruned.bound, result.pruned.framework += tally.pruned.framework,
+      result.pruned.redone += tally.pruned.redone;
   for (const auto& [best, found] : {std::pair(&result.without_memory_limit, tally.without_memory_limit),
                                     {&result.without_framework, tally.without_framework}})
     if (found < best->value_or(kNever)) *best = found;

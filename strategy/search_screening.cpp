@@ -60,9 +60,7 @@ void Screening::screen_family(const Point& start, std::size_t grid, std::int64_t
     }
   });
   while (!work.later.empty()) {
-    std::ranges::pop_heap(work.later, later_than);
-    const Item next = work.later.back();
-    work.later.pop_back();
+    const Item next = most_hopeful(work.later);
     look_at(next, work);
   }
   if (!tally.scouts() && !(work.family.variants.empty() && work.filled.variants.empty())) found_ = true;
@@ -113,10 +111,10 @@ void Screening::screen_rest(Point point, const Costs& costs, std::size_t grid, s
         point.overlap_p2p = overlap.p2p;
         if (costs_of_grid && costs_of_grid->torn)
           ++tally.pruned.shape;
-        else if (hopeless || (keeps && !least_redone))
+        else if (hopeless)
           ++tally.pruned.bound;
         else if (keeps)
-          ++tally.evaluated;
+          ++(least_redone ? tally.evaluated : tally.pruned.redone);
         else
           look_at({point, costs, costs_of_grid, order, first_look(point, costs_of_grid, tally)}, work);
       }
@@ -124,7 +122,7 @@ void Screening::screen_rest(Point point, const Costs& costs, std::size_t grid, s
   }
 }
 
-void Screening::look_at(Item item, Work& work) const {
+void Screening::look_at(const Item& item, Work& work) const {
   const auto& [point, costs, grid, order, look, least] = item;
   Tally& tally = work.tally;
   Family& family = family_of(work, item);
@@ -139,10 +137,7 @@ void Screening::look_at(Item item, Work& work) const {
     if (costs.best) enough.over = enough.fits;
     kept.screened = screened(item, enough);
     if (kept.screened.least && kept.screened.time <= std::min(enough.of(kept.screened.needs), enough.shared)) {
-      item.least = score(options_.objective, point, kept.screened.time, 0);
-      item.look = look == Look::Loads ? Look::Alone : Look::Played;
-      work.later.push_back(item);
-      std::ranges::push_heap(work.later, later_than);
+      put_off(work.later, item, score(options_.objective, point, kept.screened.time, 0));
       return;
     }
     if (costs.best && !screen_best(kept, *grid, tally, useful)) return;
@@ -168,6 +163,19 @@ void Screening::look_at(Item item, Work& work) const {
   if (!tally.bins[bin] || kept < *tally.bins[bin]) tally.bins[bin] = kept;
 }
 
+Screening::Item Screening::most_hopeful(std::vector<Item>& later) {
+  std::ranges::pop_heap(later, later_than);
+  const Item item = later.back();
+  later.pop_back();
+  return item;
+}
+
+void Screening::put_off(std::vector<Item>& later, Item item, double least) {
+  item.least = least, item.look = item.look == Look::Loads ? Look::Alone : Look::Played;
+  later.push_back(item);
+  std::ranges::push_heap(later, later_than);
+}
+
 // Points that need a play are looked at thrice. Without bounds all are played.
 Look Screening::first_look(const Point& point, const GridCosts* grid, const Tally& tally) const {
   const bool plays = grid && grid->ways.ranks > 0 && point.pp > 1 && !tally.scouts();
@@ -191,22 +199,16 @@ double Screening::best_played(const Family& family, Tally& tally) const {
   std::ranges::make_heap(later, later_than);
   double best = kNever;
   while (!later.empty()) {
-    std::ranges::pop_heap(later, later_than);
-    Item item = later.back();
-    later.pop_back();
+    const Item item = most_hopeful(later);
     if (item.least >= best) break;
     const double each = score(options_.objective, item.point, 1, 0);
     const Screened found = screened(
         item, {.bytes = screen_->capacity(), .fits = best / each, .over = 0, .memory = tally.memory.get(), .look = item.look});
     if (found.needs > screen_->capacity()) continue;
-    item.least = each * found.time;
-    if (found.least) {
-      item.look = item.look == Look::Loads ? Look::Alone : Look::Played;
-      later.push_back(item);
-      std::ranges::push_heap(later, later_than);
-    } else if (item.look == Look::Played || (item.look == Look::Loads && item.point.pp <= Ways::kMost)) {
-      best = std::min(best, item.least);  // else it stayed with the closed form
-    }
+    if (found.least)
+      put_off(later, item, each * found.time);
+    else if (item.look == Look::Played || (item.look == Look::Loads && item.point.pp <= Ways::kMost))
+      best = std::min(best, each * found.time);  // else it stayed with the closed form
   }
   return best;
 }

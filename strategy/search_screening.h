@@ -48,7 +48,10 @@ class Screening {
   std::optional<Costs> costs_of(const Point& point,
                                 std::deque<ShapeCosts>& mixed) const;  // measured; empty: not before an interrupt
   Screened screened(const Item& item, const Enough& enough) const;
-  void look_at(Item item, Work& work) const;
+  void look_at(const Item& item, Work& work) const;
+  // Of points that may still be of use: takes the one with the least bound; puts one back, with a better bound, to be looked into further.
+  static Item most_hopeful(std::vector<Item>& later);
+  static void put_off(std::vector<Item>& later, Item item, double least);
   Look first_look(const Point& point, const GridCosts* grid, const Tally& tally) const;
   static bool later_than(const Item& a, const Item& b) { return std::tie(a.least, a.order) > std::tie(b.least, b.order); }
   bool screen_best(Kept& kept, const GridCosts& grid, Tally& tally, const Enough& enough) const;
