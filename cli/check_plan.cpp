@@ -5,16 +5,19 @@
 
 #include "cli/verb.h"
 #include "core/cluster.h"
+#include "core/error.h"
 #include "core/json.h"
+#include "core/plan_cluster.h"
 
 namespace foreshard {
 
-static CheckPlanOptions options_of(const Arguments& arguments) {
+static CheckPlanOptions options_of(const Arguments& arguments, const Plan& plan) {
   CheckPlanOptions options;
   options.most_defects = static_cast<int>(arguments.integer("--most", options.most_defects, 1, 1'000'000));
   options.stale_weights_allowed = arguments.flag("--stale-weights");
   if (!arguments.has("--cluster")) return options;
   const Cluster cluster = load_cluster(arguments.text("--cluster"));
+  if (const std::string why = gpus_differ(plan, cluster); !why.empty()) throw Error(arguments.text("PLAN") + ": " + why);
   for (const Gpu& gpu : cluster.gpus) options.capacity[gpu.name] = gpu.memory;
   options.host_capacity = cluster.nodes.front().shape.host_memory;
   options.ranks_per_node = cluster.nodes.front().shape.gpus;
@@ -31,7 +34,7 @@ static std::string as_json(const std::vector<PlanDefect>& defects) {
 
 static ExitCode run(const Arguments& arguments, const Console& console) {
   const Plan plan = load_plan(arguments.text("PLAN"));
-  const std::vector<PlanDefect> defects = check_plan(plan, options_of(arguments));
+  const std::vector<PlanDefect> defects = check_plan(plan, options_of(arguments, plan));
   if (arguments.flag("--json")) {
     console.out << as_json(defects);
   } else {
@@ -47,7 +50,9 @@ Verb check_plan_verb() {
           .notes = "Exit code 0 when it is sound, 1 when it is not.",
           .examples = {"foreshard check-plan gpt2.plan.json --cluster dgx-a100"},
           .options = {{.name = "PLAN", .value = "PLAN", .help = "a .plan.json file", .required = true},
-                      {.name = "--cluster", .value = "NAME|FILE", .help = "check the memory of its GPUs and hosts too"},
+                      {.name = "--cluster",
+                       .value = "NAME|FILE",
+                       .help = "check that it has the GPUs and the memory of GPUs and hosts, too"},
                       {.name = "--stale-weights", .help = "backwards may use other weights than their forwards (PipeMare)"},
                       {.name = "--most", .value = "N", .help = "print at most N defects (20)"},
                       {.name = "--json", .help = "print JSON"}},

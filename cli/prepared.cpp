@@ -6,6 +6,7 @@
 #include "cli/profile.h"
 #include "core/json.h"
 #include "core/json_edit.h"
+#include "core/plan_cluster.h"
 #include "core/strategy_options.h"
 #include "strategy/framework_preset.h"
 #include "strategy/lower.h"
@@ -61,6 +62,7 @@ static Prepared from_plan(const Arguments& arguments) {
   const std::string cluster = arguments.text("--cluster", origin.cluster);
   if (cluster.empty()) throw Error(kCommandLine, "--cluster", "nothing", "a cluster: the plan names none");
   Cluster on = load_cluster(cluster);
+  if (const std::string why = gpus_differ(plan, on); !why.empty()) throw Error(file + ": " + why);
   auto profile = read_profile(on, arguments);
   if (profile) {
     check_framework(*profile, origin.strategy.framework, arguments.text("--profile"));
