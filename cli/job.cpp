@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/json.h"
 #include "core/json_edit.h"
+#include "core/model_settings.h"
 #include "core/strategy_options.h"
 
 namespace foreshard {
@@ -47,7 +48,8 @@ std::vector<VerbOption> job_options() {
       {.name = "--strategy", .value = "FILE", .help = "a .strategy.json; options below win over it"},
       {.name = "--set",
        .value = "PATH=VALUE",
-       .help = "sets a field: model.n_layer=24, cluster.fabric.oversubscription=2, strategy.zero=1; may be repeated",
+       .help = "sets a field of the model's or the cluster's file, or of the strategy: model.num_hidden_layers=24 (GPT-2: "
+               "model.n_layer), cluster.fabric.oversubscription=2, strategy.zero=1; may be repeated",
        .repeatable = true},
       profile_option()};
   const Strategy defaults;
@@ -94,10 +96,10 @@ static bool sets(const std::vector<Setting>& settings, const std::string& noun) 
 }
 
 static Model read_model(const std::string& name, const std::vector<Setting>& settings) {
-  if (!sets(settings, "model")) return load_model(name);
-  const std::string path = model_file(name);
-  load_model(name);  // a fault of the file itself is told as such
-  return parse_model(with_settings(path, "model", settings), path);
+  Settings of_model;
+  for (const Setting& setting : settings)
+    if (setting.noun == "model") of_model.emplace_back(setting.path, setting.value);
+  return model_with(name, of_model, kCommandLine);
 }
 
 static Cluster read_cluster(const Arguments& arguments, const std::vector<Setting>& settings) {

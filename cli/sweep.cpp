@@ -57,12 +57,22 @@ std::vector<Axis> read_axes(const Arguments& arguments) {
   return axes;
 }
 
+[[noreturn]] void refuse_axis(const std::string& path, const std::vector<VerbOption>& options) {
+  std::vector<std::string> names;
+  for (const VerbOption& option : options) names.push_back(option.name.substr(2));
+  const std::string nearest = nearest_name(path, names);
+  throw Error(kCommandLine, "--vary", "\"" + path + "\"",
+              "an option of the job or a path that begins with model., cluster. or strategy." +
+                  (nearest.empty() ? "" : " (nearest: " + nearest + ")"));
+}
+
 // The command line of one point.
 Arguments with_values(Arguments arguments, const std::vector<Axis>& axes, const std::vector<std::string>& values) {
   const std::vector<VerbOption> options = job_options();
   for (std::size_t i = 0; i < axes.size(); ++i) {
     const std::string option = "--" + axes[i].path;
     const bool named = std::any_of(options.begin(), options.end(), [&](const VerbOption& o) { return o.name == option; });
+    if (!named && axes[i].path.find('.') == std::string::npos) refuse_axis(axes[i].path, options);
     arguments = named ? arguments.with(option, values[i]) : arguments.adding("--set", axes[i].path + "=" + values[i]);
   }
   return arguments;
@@ -210,8 +220,7 @@ Verb sweep_verb() {
       .summary = "Finds the best strategy at each point of a range.",
       .notes =
           "What is varied is an option of the job (nodes, global-batch, seq) or a path of --set "
-          "(cluster.fabric.oversubscription, "
-          "model.n_layer); several --vary make every combination.",
+          "(cluster.fabric.oversubscription, model.num_hidden_layers); several --vary make every combination.",
       .examples = {"foreshard sweep --model llama-2-13b --cluster dgx-h100 --global-batch 512 --vary nodes=1,2,4,8",
                    "foreshard sweep --model llama-2-7b --cluster eth25-a100-x4 --global-batch 256 --vary nodes=2,4 --vary "
                    "global-batch=128,256 --svg sweep.svg"},

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/json.h"
 
 namespace foreshard {
 
@@ -48,7 +49,8 @@ static std::vector<Step> steps_of(const std::string& path, const std::string& wh
 
 std::string with_json_value(const std::string& text, const std::string& path, const std::string& value,
                             const std::string& where) {
-  ordered_json root = ordered_json::parse(text, nullptr, true, true);
+  ordered_json root = ordered_json::parse(text, nullptr, false, true);
+  if (root.is_discarded()) JsonReader::parse(text, where);  // says where the fault is
   ordered_json* node = &root;
   for (const Step& step : steps_of(path, where)) {
     if (step.key.empty()) {
@@ -70,6 +72,7 @@ std::string with_json_value(const std::string& text, const std::string& path, co
 
 std::string json_value(const std::string& text, const std::string& path, const std::string& where) {
   const ordered_json root = ordered_json::parse(text, nullptr, false, true);
+  if (root.is_discarded()) JsonReader::parse(text, where);
   const ordered_json* node = &root;
   for (const Step& step : steps_of(path, where)) {
     const bool there = step.key.empty() ? node->is_array() && step.position < node->size() : node->contains(step.key);

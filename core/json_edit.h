@@ -7,7 +7,7 @@ namespace foreshard {
 
 // `path`: keys and positions, "fabric.levels", "nodes[0].count". Keys that are not there are added: the strict reader
 // of the file then says whether they are known. `value` is a JSON value, or else a text. `where` names the input in the
-// Error.
+// Error, which is also thrown for a text that is no JSON.
 std::string with_json_value(const std::string& text, const std::string& path, const std::string& value,
                             const std::string& where);
 

@@ -17,6 +17,8 @@ constexpr double most_parameters = 1e16;  // times 16 bytes of state this still 
 // Hugging Face families; `family` is one of hugging_face_families().
 const std::vector<std::string>& hugging_face_families();
 Transformer parse_hugging_face(const JsonReader& json, const std::string& family);
+std::vector<std::string> hugging_face_keys();                            // those that some family reads
+std::vector<std::string> hugging_face_synonyms(const std::string& key);  // "n_layer": num_hidden_layers, ...
 
 // "foreshard-transformer": every field of Transformer under its own name, strict.
 Transformer parse_transformer(const JsonReader& json);

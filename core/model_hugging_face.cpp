@@ -17,6 +17,9 @@ namespace {
 struct SizeKeys {
   std::vector<std::string> layers, hidden, ffn, heads, positions;
 };
+using SizeNames = std::vector<std::string> SizeKeys::*;
+constexpr SizeNames size_names[] = {&SizeKeys::layers, &SizeKeys::hidden, &SizeKeys::ffn, &SizeKeys::heads,
+                                    &SizeKeys::positions};
 const SizeKeys common_keys = {.layers = {"num_hidden_layers"},
                               .hidden = {"hidden_size"},
                               .ffn = {"intermediate_size"},
@@ -196,8 +199,7 @@ class Config {
   // A misspelt size would otherwise be taken for a neutral key and silently replaced by its default.
   void refuse_misspelling(const std::string& name, const JsonReader& value) const {
     std::vector<std::string> known(read_keys.begin(), read_keys.end());
-    for (const auto* group : {&keys_.layers, &keys_.hidden, &keys_.ffn, &keys_.heads, &keys_.positions})
-      known.insert(known.end(), group->begin(), group->end());
+    for (const SizeNames names : size_names) known.insert(known.end(), (keys_.*names).begin(), (keys_.*names).end());
     if (std::find(known.begin(), known.end(), name) != known.end()) return;
     for (const std::string& key : known)
       if (plain(key) == plain(name))
@@ -289,6 +291,25 @@ Transformer parse_bert(const JsonReader& json) {
 const std::vector<std::string>& hugging_face_families() {
   static const std::vector<std::string> families = {"gpt2", "llama", "mistral", "qwen2", "gpt_neox", "bert"};
   return families;
+}
+
+std::vector<std::string> hugging_face_keys() {
+  std::vector<std::string> keys(read_keys.begin(), read_keys.end());
+  for (const SizeNames names : size_names)
+    for (const SizeKeys* family : {&common_keys, &gpt2_keys})
+      for (const std::string& key : family->*names)
+        if (std::find(keys.begin(), keys.end(), key) == keys.end()) keys.push_back(key);
+  return keys;
+}
+
+std::vector<std::string> hugging_face_synonyms(const std::string& key) {
+  std::vector<std::string> all;
+  for (const SizeNames names : size_names) {
+    std::vector<std::string> group = common_keys.*names;
+    group.insert(group.end(), (gpt2_keys.*names).begin(), (gpt2_keys.*names).end());
+    if (std::find(group.begin(), group.end(), key) != group.end()) all.insert(all.end(), group.begin(), group.end());
+  }
+  return all;
 }
 
 Transformer parse_hugging_face(const JsonReader& json, const std::string& family) {

@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/json_edit.h"
+#include "core/model_settings.h"
 #include "core/strategy_options.h"
 
 namespace foreshard {
@@ -85,12 +86,7 @@ static std::string edited_file(const std::string& path, const std::vector<std::p
   return text;
 }
 
-Model model_of(const Choices& choices) {
-  const auto settings = settings_of(choices, "model");
-  if (settings.empty()) return load_model(choices.model);
-  const std::string path = model_file(choices.model);
-  return parse_model(edited_file(path, settings), path);
-}
+Model model_of(const Choices& choices) { return model_with(choices.model, settings_of(choices, "model"), "strategy panel"); }
 
 Cluster cluster_of(const Choices& choices) {
   const auto settings = settings_of(choices, "cluster");

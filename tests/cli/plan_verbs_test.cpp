@@ -40,6 +40,28 @@ TEST_F(PlanVerbs, ASavedPlanIsSoundAndShown) {
   EXPECT_NE(shown.out.find(": 2 stages, 8 micro-batches, 16 samples"), std::string::npos) << shown.out;
 }
 
+// A plan has the costs of its own GPUs: on others it has none.
+TEST_F(PlanVerbs, APlanForOtherGpusIsRefused) {
+  const std::string path = file("p.plan.json");
+  ASSERT_EQ(run_line(small() + "--tp 2 --save-plan " + path).code, ExitCode::Ok);
+  for (const std::string verb : {"check-plan ", "simulate --plan "}) {
+    const auto refused = [&](const std::string& cluster) {
+      const RanLine ran = run_line(verb + path + " --cluster " + cluster);
+      EXPECT_EQ(ran.code, ExitCode::WrongInput) << verb << cluster << ran.out;
+      return ran.err;
+    };
+    const std::string begin = "foreshard: " + path + ": plan is for ";
+    EXPECT_EQ(refused("dgx-h100"), begin + "a100-80, cluster dgx-h100 has h100-80\n");
+    EXPECT_EQ(refused("dgx-a100-40gb"), begin + "a100-80, cluster dgx-a100-40gb has a100-40\n");
+    EXPECT_EQ(refused("workstation-rtx4090"), begin + "a100-80, cluster workstation-rtx4090 has rtx-4090\n");
+    EXPECT_EQ(run_line(verb + path + " --cluster dgx-a100-x2").code, ExitCode::Ok);
+  }
+  ASSERT_EQ(run_line(small() + "--nodes 2 --save-plan " + path).code, ExitCode::Ok);
+  for (const std::string verb : {"check-plan ", "simulate --plan "})
+    EXPECT_EQ(run_line(verb + path + " --cluster dgx-a100").err,
+              "foreshard: " + path + ": plan is for 16 GPUs, cluster dgx-a100 has 8\n");
+}
+
 TEST_F(PlanVerbs, APlanThatWasSpoiledIsRefused) {
   const std::string path = file("p.plan.json");
   ASSERT_EQ(run_line(small() + "--pp 2 --save-plan " + path).code, ExitCode::Ok);
@@ -137,6 +159,31 @@ TEST_F(PlanVerbs, SetChangesTheModel) {
   // gpt2-124m has 12 layers: 5 stages cannot hold them evenly, with 10 layers they can.
   EXPECT_EQ(run_line(small() + "--gpus 5 --pp 5").code, ExitCode::Infeasible);
   EXPECT_EQ(run_line(small() + "--gpus 5 --pp 5 --set model.n_layer=10").code, ExitCode::Ok);
+}
+
+// A key that another family reads, a misspelling and a key of nobody would change nothing.
+TEST_F(PlanVerbs, KeysThatTheModelDoesNotReadAreRefused) {
+  const auto message = [](const std::string& model, const std::string& rest) {
+    const RanLine ran = run_line("simulate --model " + model + " --cluster dgx-h100 --seq 256 --global-batch 16 --set " + rest);
+    EXPECT_EQ(ran.code, ExitCode::WrongInput) << ran.out;
+    return ran.err;
+  };
+  const std::string begin = "foreshard: command line: model.",
+                    unread = ": found a key that llama models do not read, expected ";
+  EXPECT_EQ(message("llama-3-8b", "model.n_layer=4"), begin + "n_layer" + unread + "model.num_hidden_layers\n");
+  EXPECT_EQ(message("llama-3-8b", "model.num_hiden_layers=4"),
+            begin + "num_hiden_layers" + unread + "model.num_hidden_layers (nearest)\n");
+  EXPECT_NE(message("llama-3-8b", "model.rubbish=4").find("expected one of attention_bias, "), std::string::npos);
+  EXPECT_EQ(message("gpt2-124m", "model.intermediate_size=100"),
+            begin + "intermediate_size: found a key that gpt2 models do not read, expected model.n_inner\n");
+  EXPECT_NE(message("llama-3-8b", R"(model.rope_parameters={"theta":5})").find("model.rope_parameters.theta: found a key"),
+            std::string::npos);
+  EXPECT_NE(message("resnet-50", "model.n_layer=4").find("n_layer"), std::string::npos);
+  const std::string sweep = "sweep --model llama-3-8b --cluster dgx-h100 --seq 256 --global-batch 16 --vary ";
+  EXPECT_EQ(run_line(sweep + "model.n_layer=4,8").err, begin + "n_layer" + unread + "model.num_hidden_layers\n");
+  EXPECT_EQ(run_line(sweep + "global-bach=4,8").err,
+            "foreshard: command line: --vary: found \"global-bach\", expected an option of the job or a path that begins with "
+            "model., cluster. or strategy. (nearest: global-batch)\n");
 }
 
 TEST_F(PlanVerbs, WrongSettingsSayWhatWasExpected) {

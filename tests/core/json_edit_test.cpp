@@ -48,4 +48,11 @@ TEST(JsonEdit, RefusesPathsThatLeadNowhere) {
   EXPECT_EQ(refusal(text, "a.b"), "command line: a.b: found the key b, expected no key there: it is 1");
 }
 
+// A file that is being written: an Error as for any other file, not an exception of the JSON library.
+TEST(JsonEdit, RefusesATextThatIsNoJson) {
+  const std::string broken = R"({"architectures": ["LlamaForCausalLM", "hidden_size": })";
+  EXPECT_TRUE(refusal(broken, "a").starts_with("command line: line 1, column "));
+  EXPECT_THROW(json_value(broken, "a", "x"), Error);
+}
+
 }  // namespace foreshard
