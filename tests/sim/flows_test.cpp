@@ -1,13 +1,13 @@
 // Flows and links against the slow, obvious answers.
-#include "sim/flows.h"
+#include "replay/flows.h"
 
 #include <gtest/gtest.h>
 
 #include <random>
 
-#include "sim/quotient.h"
-#include "sim/used_links.h"
-#include "sim/ways.h"
+#include "replay/quotient.h"
+#include "replay/used_links.h"
+#include "replay/ways.h"
 #include "tests/core/network_clusters.h"
 #include "tests/sim/plans.h"
 
@@ -30,8 +30,8 @@ TEST(Flows, EveryInstanceHasItsOwnLinks) {
                       collective(0, CollectiveKind::AllToAll, tensor, 1)});
       const Network network(cluster);
       const Ranks ranks(of.plan());
-      const sim::Patterns patterns = sim::find_patterns(of.plan());
-      const sim::Flows flows = sim::find_flows(of.plan(), patterns, ranks, network);
+      const player::Patterns patterns = player::find_patterns(of.plan());
+      const player::Flows flows = player::find_flows(of.plan(), patterns, ranks, network);
       for (std::int32_t r = 0; r < ranks.count(); ++r)
         for (std::size_t c = 0; c < patterns.collectives.size(); ++c) {
           Collective probe = patterns.collectives[c];
@@ -39,7 +39,7 @@ TEST(Flows, EveryInstanceHasItsOwnLinks) {
           std::vector<DeviceId> devices;
           for (const RankId member : ranks.members(probe.group, RankId{r})) devices.push_back(ranks.device(member));
           const std::vector<CollectiveFlow> phases = collective_phases(network, probe, devices);
-          const sim::Flows::Asked& asked = flows.at({r}, patterns.collective_slot(static_cast<int>(c)));
+          const player::Flows::Asked& asked = flows.at({r}, patterns.collective_slot(static_cast<int>(c)));
           ASSERT_EQ(asked.phases, std::max<std::int32_t>(1, static_cast<std::int32_t>(phases.size())));
           for (std::size_t p = 0; p < phases.size(); ++p) {
             const int flow = asked.first + static_cast<int>(p);
@@ -109,13 +109,13 @@ TEST(UsedLinks, LinksThatDoNotLimitChangeNoRate) {
     const Plan plan = traffic.of.plan();
     const Network network(traffic.cluster);
     const Ranks ranks(plan);
-    const sim::Patterns patterns = sim::find_patterns(plan);
-    const sim::Flows flows = sim::find_flows(plan, patterns, ranks, network);
-    const sim::UsedLinks used = sim::used_links(network, flows);
+    const player::Patterns patterns = player::find_patterns(plan);
+    const player::Flows flows = player::find_flows(plan, patterns, ranks, network);
+    const player::UsedLinks used = player::used_links(network, flows);
     left_out += static_cast<int>(std::count(used.limits.begin(), used.limits.end(), false));
     const std::vector<double> slowdown(24, 1.0);
-    const sim::Quotient apart = sim::fold(plan, ranks, network, patterns, flows, slowdown, Folding::None, false);
-    const sim::Ways ways = sim::find_ways(plan, ranks, patterns, flows, apart);
+    const player::Quotient apart = player::fold(plan, ranks, network, patterns, flows, slowdown, Folding::None, false);
+    const player::Ways ways = player::find_ways(plan, ranks, patterns, flows, apart);
     not_given +=
         static_cast<int>(std::count(used.limits.begin(), used.limits.end(), true)) - static_cast<int>(ways.links.size());
     std::vector<double> given;
@@ -123,7 +123,7 @@ TEST(UsedLinks, LinksThatDoNotLimitChangeNoRate) {
     std::vector<std::vector<int>> routes, engine_routes;
     for (int f = 0; f < flows.count(); ++f) {
       const auto i = static_cast<std::size_t>(f);
-      const sim::Way& way = ways.of_flow[static_cast<std::size_t>(apart.flow_of[i])];
+      const player::Way& way = ways.of_flow[static_cast<std::size_t>(apart.flow_of[i])];
       if (draw() % 2 == 0 || way.alone) continue;  // not under way
       routes.emplace_back(used.crossed.begin() + flows.first_link[i], used.crossed.begin() + flows.first_link[i + 1]);
       engine_routes.push_back(way.route);

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "core/ranks.h"
+#include "replay/light_clock.h"
 #include "sim/simulate.h"
 #include "tests/core/network_clusters.h"
 #include "tests/sim/plans.h"
@@ -51,6 +52,7 @@ class Generator {
 
   int below(int n) { return static_cast<int>(draw_() % static_cast<unsigned>(n)); }
   std::int64_t size() { return with_bytes_ ? 1'000'000LL * (1 + below(50)) : 0; }
+  double kernels() { return with_bytes_ ? 0.1 * below(5) : 0; }  // of the compute units, while it communicates
   std::int64_t alpha() { return kUs * (1 + below(20)); }
 
   struct Open {
@@ -116,7 +118,7 @@ class Generator {
   void add_transfer(int role, int per_role) {
     const std::int64_t bytes = size(), setup = alpha();
     const std::string tag(1, static_cast<char>('a' + below(2)));
-    const auto from = append(role, send(below(kStreams), {1}, bytes, setup, tag));
+    const auto from = append(role, send(below(kStreams), {1}, bytes, setup, tag).takes(kernels()));
     const auto to = append(role + 1, receive(below(kStreams), {-1}, bytes, setup, tag));
     for (int rank = role * per_role; rank < (role + 1) * per_role; ++rank) {
       const std::int64_t a = ready(rank, role, from), b = ready(rank + per_role, role + 1, to), at = std::max(a, b);
@@ -145,7 +147,7 @@ class Generator {
     const std::int64_t bytes = size(), setup = alpha();
     std::map<int, std::pair<int, int>> where;
     for (int r = all ? 0 : role; r <= (all ? roles_ - 1 : role); ++r)
-      where[r] = append(r, collective(below(kStreams), kind, group, bytes, setup));
+      where[r] = append(r, collective(below(kStreams), kind, group, bytes, setup).takes(kernels()));
     if (all) first = 0, per_role = ranks_;
     std::map<int, std::int64_t> came;
     for (int rank = first; rank < first + per_role; ++rank) {
@@ -217,6 +219,29 @@ TEST(RandomPlan, FoldingChangesNothing) {
       ASSERT_NEAR(folded.makespan_s, none.makespan_s, 1e-12 * none.makespan_s) << "seed " << seed;
       for (const auto& [where, end] : ends(folded)) ASSERT_LE(std::abs(end - expected.at(where)), 1) << "seed " << seed;
     }
+  }
+}
+
+// The same player on the other clock: the makespan to 1e-9, every span to 1 ns.
+TEST(RandomPlan, BothClocksAgree) {
+  for (unsigned seed = 1; seed <= 300; ++seed) {
+    Generator made(seed, true);
+    const Cluster cluster = small(made.ranks());
+    const SimulateOptions options{.granularity = seed % 3 == 0 ? Granularity::Stage : Granularity::Op,
+                                  .folding = seed % 2 == 0 ? Folding::None : Folding::Full};
+    player::LightClock clock;
+    const Result light = replay(made.plan(), cluster, clock, options), simgrid = simulate(made.plan(), cluster, options);
+    ASSERT_NEAR(light.makespan_s, simgrid.makespan_s, 1e-9 * simgrid.makespan_s) << "seed " << seed;
+    ASSERT_EQ(light.trace.spans.size(), simgrid.trace.spans.size());
+    for (std::size_t i = 0; i < light.trace.spans.size(); ++i) {
+      const Span &a = light.trace.spans[i], &b = simgrid.trace.spans[i];
+      ASSERT_LE(std::abs(a.ready.value - b.ready.value), 1) << "seed " << seed << " span " << i;
+      ASSERT_LE(std::abs(a.begin.value - b.begin.value), 1) << "seed " << seed << " span " << i;
+      ASSERT_LE(std::abs(a.end.value - b.end.value), 1) << "seed " << seed << " span " << i;
+    }
+    for (std::size_t l = 0; l < light.trace.links.size(); ++l)
+      ASSERT_NEAR(light.trace.links[l].bytes, simgrid.trace.links[l].bytes, 1e-9 * simgrid.trace.links[l].bytes)
+          << "seed " << seed;
   }
 }
 

@@ -1,5 +1,5 @@
 // Whatever stands in a plan, a cluster or the options: an Error that names it, and never an abort inside SimGrid.
-#include "sim/validate.h"
+#include "replay/validate.h"
 
 #include <gtest/gtest.h>
 

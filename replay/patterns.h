@@ -10,7 +10,7 @@
 #include "core/network.h"
 #include "core/plan.h"
 
-namespace foreshard::sim {
+namespace foreshard::player {
 
 struct CopyPattern {
   Endpoint end = Endpoint::HostMemory;
@@ -61,4 +61,4 @@ Patterns find_patterns(const Plan& plan);
 // -1: stays on the device.
 int copy_pattern(const Patterns& patterns, const Role& role, const Instruction& instruction);
 
-}  // namespace foreshard::sim
+}  // namespace foreshard::player

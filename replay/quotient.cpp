@@ -1,13 +1,13 @@
-#include "sim/quotient.h"
+#include "replay/quotient.h"
 
 #include <algorithm>
 #include <bit>
 #include <numeric>
 #include <unordered_map>
 
-#include "sim/used_links.h"
+#include "replay/used_links.h"
 
-namespace foreshard::sim {
+namespace foreshard::player {
 namespace {
 
 using Colours = std::vector<std::uint64_t>;
@@ -277,4 +277,4 @@ Quotient fold(const Plan& plan, const Ranks& ranks, const Network& network, cons
   return q;
 }
 
-}  // namespace foreshard::sim
+}  // namespace foreshard::player

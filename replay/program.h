@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "sim/patterns.h"
+#include "replay/patterns.h"
 
-namespace foreshard::sim {
+namespace foreshard::player {
 
 // The n-th use of a meeting point in its segment, n counted in issue order.
 struct MeetingUse {
@@ -48,4 +48,4 @@ struct RoleProgram {
 };
 RoleProgram make_program(const Plan& plan, const Patterns& patterns, const std::vector<SegmentLayout>& layouts, RoleId role);
 
-}  // namespace foreshard::sim
+}  // namespace foreshard::player

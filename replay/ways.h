@@ -4,9 +4,9 @@
 
 #include <vector>
 
-#include "sim/quotient.h"
+#include "replay/quotient.h"
 
-namespace foreshard::sim {
+namespace foreshard::player {
 
 // The stream that carries all instructions of a slot, per [role][slot]; kNoStream: unused, kManyStreams: more than one.
 inline constexpr int kNoStream = -1, kManyStreams = -2;
@@ -28,4 +28,4 @@ struct Ways {
 
 Ways find_ways(const Plan& plan, const Ranks& ranks, const Patterns& patterns, const Flows& flows, const Quotient& quotient);
 
-}  // namespace foreshard::sim
+}  // namespace foreshard::player

@@ -1,10 +1,10 @@
-#include "sim/ways.h"
+#include "replay/ways.h"
 
 #include <algorithm>
 #include <numeric>
 #include <span>
 
-namespace foreshard::sim {
+namespace foreshard::player {
 namespace {
 
 class Finder {
@@ -146,4 +146,4 @@ Ways find_ways(const Plan& plan, const Ranks& ranks, const Patterns& patterns, c
   return Finder(plan, ranks, patterns, flows, quotient).find();
 }
 
-}  // namespace foreshard::sim
+}  // namespace foreshard::player

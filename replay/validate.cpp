@@ -1,4 +1,4 @@
-#include "sim/validate.h"
+#include "replay/validate.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 
-namespace foreshard::sim {
+namespace foreshard::player {
 namespace {
 
 constexpr std::int64_t kMostRanks = std::int64_t{1} << 24;
@@ -218,7 +218,7 @@ void check_placed(const Plan& plan, const Ranks& ranks, const Network& network) 
   }
 }
 
-std::vector<double> check_stragglers(const SimulateOptions& options, int ranks) {
+std::vector<double> check_stragglers(const ReplayOptions& options, int ranks) {
   std::vector<double> slowdown(static_cast<std::size_t>(ranks), 1.0);
   for (const Straggler& straggler : options.stragglers) {
     if (!within(straggler.rank, slowdown.size()))
@@ -231,4 +231,4 @@ std::vector<double> check_stragglers(const SimulateOptions& options, int ranks) 
   return slowdown;
 }
 
-}  // namespace foreshard::sim
+}  // namespace foreshard::player

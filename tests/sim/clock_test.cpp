@@ -1,5 +1,4 @@
-// The 13 cases of the SimGrid measurements (links without latency, alpha as a timer), against numbers derived on paper.
-#include "sim/engine.h"
+// Both clocks against numbers derived on paper (links without latency, setup time as a delay), and what only SimGrid needs.
 
 #include <gtest/gtest.h>
 #include <simgrid/s4u.hpp>
@@ -8,12 +7,15 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <random>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "core/error.h"
+#include "replay/light_clock.h"
+#include "sim/simgrid_clock.h"
 
 namespace sg4 = simgrid::s4u;
 template <class... Arguments>
@@ -32,22 +34,29 @@ extern Signal<> simulation_start asm("_ZN7simgrid3s4u6Engine19on_simulation_star
 namespace foreshard::sim {
 namespace {
 
+using player::LightClock;
+using player::Listener;
+using player::Token;
+
 // Runs continuations by number, so that a test reads as a script.
+template <class SomeClock>
 class Script final : public Listener {
  public:
-  Engine engine{*this};
+  SomeClock clock = {};
 
-  void after(double seconds, std::function<void()> then) { engine.after({seconds}, keep(std::move(then))); }
+  void run() { clock.run(*this); }
+
+  void after(double seconds, std::function<void()> then) { clock.after({seconds}, keep(std::move(then))); }
   // A flow of `bytes` that begins at `alpha`; its end goes to ends[name].
   void flow(const std::string& name, int route, double bytes, double alpha = 0) {
-    const auto begin = [=, this] { engine.transfer(route, bytes, keep([=, this] { ends[name] = engine.now().value; })); };
+    const auto begin = [=, this] { clock.transfer(route, bytes, keep([=, this] { ends[name] = clock.now().value; })); };
     if (alpha > 0)
       after(alpha, begin);
     else
       begin();
   }
   void work(const std::string& name, int worker, double seconds) {
-    engine.compute(worker, {seconds}, keep([=, this] { ends[name] = engine.now().value; }));
+    clock.compute(worker, {seconds}, keep([=, this] { ends[name] = clock.now().value; }));
   }
   void finished(Token token) override { std::exchange(thens_[token.which], nullptr)(); }
   std::map<std::string, double> ends = {};
@@ -62,29 +71,34 @@ class Script final : public Listener {
 
 void near(double found, double expected) { EXPECT_NEAR(found, expected, 1e-12 * expected) << expected; }
 
+template <class SomeClock>
+class Clocks : public testing::Test {};
+using Both = testing::Types<LightClock, SimGridClock>;
+TYPED_TEST_SUITE(Clocks, Both);
+
 // bytes / bandwidth + alpha, from one byte to the gradients of a large model.
-TEST(Engine, OneFlow) {
+TYPED_TEST(Clocks, OneFlow) {
   const struct {
     double bytes, bandwidth, alpha;
   } cases[] = {{1e6, 300e9, 2e-6}, {1, 300e9, 2e-6}, {350e9, 25e9, 5e-6}, {123457, 50e9, 0}};
   for (const auto& c : cases) {
-    Script s;
-    const int route = s.engine.add_route({s.engine.add_link({c.bandwidth})});
-    s.engine.start();
+    Script<TypeParam> s;
+    const int route = s.clock.add_route({s.clock.add_link({c.bandwidth})});
+    s.clock.start();
     s.flow("f", route, c.bytes, c.alpha);
-    s.engine.run();
+    s.run();
     near(s.ends["f"], c.alpha + c.bytes / c.bandwidth);
   }
 }
 
 // Two flows of 1 GB on one 10 GB/s link: half each, both end at 0.2 s.
-TEST(Engine, TwoFlowsShareEqually) {
-  Script s;
-  const int route = s.engine.add_route({s.engine.add_link({10e9})});
-  s.engine.start();
+TYPED_TEST(Clocks, TwoFlowsShareEqually) {
+  Script<TypeParam> s;
+  const int route = s.clock.add_route({s.clock.add_link({10e9})});
+  s.clock.start();
   s.flow("a", route, 1e9);
   s.flow("b", route, 1e9);
-  s.engine.run();
+  s.run();
   near(s.ends["a"], 0.2);
   near(s.ends["b"], 0.2);
 }
@@ -92,14 +106,14 @@ TEST(Engine, TwoFlowsShareEqually) {
 // Unequal latencies must not change the shares. a begins x later than b; both need T = 0.1 s alone. b runs alone for x,
 // then both get half: b has T - x left, which takes 2 (T - x): it ends at 2T - x. a has by then T - x of its work done
 // and runs x alone: it ends at 2T. All times from the beginning of b.
-TEST(Engine, UnequalLatenciesStayFair) {
+TYPED_TEST(Clocks, UnequalLatenciesStayFair) {
   for (const auto& [alpha_a, alpha_b] : {std::pair{10e-6, 1e-6}, std::pair{10e-6, 0.0}}) {
-    Script s;
-    const int route = s.engine.add_route({s.engine.add_link({10e9})});
-    s.engine.start();
+    Script<TypeParam> s;
+    const int route = s.clock.add_route({s.clock.add_link({10e9})});
+    s.clock.start();
     s.flow("a", route, 1e9, alpha_a);
     s.flow("b", route, 1e9, alpha_b);
-    s.engine.run();
+    s.run();
     const double x = alpha_a - alpha_b;
     near(s.ends["b"], alpha_b + 0.2 - x);
     near(s.ends["a"], alpha_b + 0.2);
@@ -107,127 +121,179 @@ TEST(Engine, UnequalLatenciesStayFair) {
 }
 
 // One link per direction: both directions run at full rate.
-TEST(Engine, DirectionsDoNotDisturbEachOther) {
-  Script s;
-  const int up = s.engine.add_route({s.engine.add_link({10e9})});
-  const int down = s.engine.add_route({s.engine.add_link({10e9})});
-  s.engine.start();
+TYPED_TEST(Clocks, DirectionsDoNotDisturbEachOther) {
+  Script<TypeParam> s;
+  const int up = s.clock.add_route({s.clock.add_link({10e9})});
+  const int down = s.clock.add_route({s.clock.add_link({10e9})});
+  s.clock.start();
   s.flow("up", up, 1e9);
   s.flow("down", down, 1e9);
-  s.engine.run();
+  s.run();
   near(s.ends["up"], 0.1);
   near(s.ends["down"], 0.1);
 }
 
 // A half-duplex medium is one link that both directions cross.
-TEST(Engine, OneLinkUsedBothWaysHalves) {
-  Script s;
-  const int shared = s.engine.add_link({10e9});
-  const int up = s.engine.add_route({shared}), down = s.engine.add_route({shared});
-  s.engine.start();
+TYPED_TEST(Clocks, OneLinkUsedBothWaysHalves) {
+  Script<TypeParam> s;
+  const int shared = s.clock.add_link({10e9});
+  const int up = s.clock.add_route({shared}), down = s.clock.add_route({shared});
+  s.clock.start();
   s.flow("up", up, 1e9);
   s.flow("down", down, 1e9);
-  s.engine.run();
+  s.run();
   near(s.ends["up"], 0.2);
   near(s.ends["down"], 0.2);
 }
 
-TEST(Engine, NarrowestLinkOfARouteCounts) {
-  Script s;
-  Engine& e = s.engine;
+TYPED_TEST(Clocks, NarrowestLinkOfARouteCounts) {
+  Script<TypeParam> s;
+  TypeParam& e = s.clock;
   const int route = e.add_route({e.add_link({64e9}), e.add_link({50e9}), e.add_link({400e9})});
   e.start();
   s.flow("f", route, 1e9);
-  e.run();
+  s.run();
   near(s.ends["f"], 0.02);
 }
 
 // Two GPUs below one PCIe switch with a 25 GB/s uplink: 12.5 GB/s each although their own lanes carry 32 GB/s.
-TEST(Engine, PcieSwitchUplinkIsShared) {
-  Script s;
-  Engine& e = s.engine;
+TYPED_TEST(Clocks, PcieSwitchUplinkIsShared) {
+  Script<TypeParam> s;
+  TypeParam& e = s.clock;
   const int uplink = e.add_link({25e9});
   const int a = e.add_route({e.add_link({32e9}), uplink}), b = e.add_route({e.add_link({32e9}), uplink});
   e.start();
   s.flow("a", a, 1e9);
   s.flow("b", b, 1e9);
-  e.run();
+  s.run();
   near(s.ends["a"], 0.08);
   near(s.ends["b"], 0.08);
 }
 
 // Max-min: links 1 (10 GB/s) and 2 (6 GB/s); a crosses 1, b crosses 1 and 2, c crosses 2. b and c get 3, a gets 7 GB/s.
 // With 7, 3 and 6 GB: a ends at 1 s, b at 1 s, c has 3 GB left and the whole of link 2: 1.5 s.
-TEST(Engine, MaxMinTextbook) {
-  Script s;
-  Engine& e = s.engine;
+TYPED_TEST(Clocks, MaxMinTextbook) {
+  Script<TypeParam> s;
+  TypeParam& e = s.clock;
   const int one = e.add_link({10e9}), two = e.add_link({6e9});
   const int a = e.add_route({one}), b = e.add_route({one, two}), c = e.add_route({two});
   e.start();
   s.flow("a", a, 7e9);
   s.flow("b", b, 3e9);
   s.flow("c", c, 6e9);
-  e.run();
+  s.run();
   near(s.ends["a"], 1.0);
   near(s.ends["b"], 1.0);
   near(s.ends["c"], 1.5);
 }
 
-TEST(Engine, TwoThousandFlowsOnOneLink) {
-  Script s;
-  const int route = s.engine.add_route({s.engine.add_link({10e9})});
-  s.engine.start();
+TYPED_TEST(Clocks, TwoThousandFlowsOnOneLink) {
+  Script<TypeParam> s;
+  const int route = s.clock.add_route({s.clock.add_link({10e9})});
+  s.clock.start();
   for (int i = 0; i < 2000; ++i) s.flow("f" + std::to_string(i), route, 1e6);
-  s.engine.run();
+  s.run();
   ASSERT_EQ(s.ends.size(), 2000u);
   for (const auto& [name, end] : s.ends) near(end, 0.2);
 }
 
 // A flow that lists a link three times uses three shares of it: beside a single one both get a quarter.
-TEST(Engine, RepeatedLinkIsAWeight) {
-  Script s;
-  const int link = s.engine.add_link({8e9});
-  const int three = s.engine.add_route({link, link, link}), one = s.engine.add_route({link});
-  s.engine.start();
+TYPED_TEST(Clocks, RepeatedLinkIsAWeight) {
+  Script<TypeParam> s;
+  const int link = s.clock.add_link({8e9});
+  const int three = s.clock.add_route({link, link, link}), one = s.clock.add_route({link});
+  s.clock.start();
   s.flow("three", three, 1e9);
   s.flow("one", one, 2e9);
-  s.engine.run();
+  s.run();
   near(s.ends["three"], 0.5);            // 2 GB/s
   near(s.ends["one"], 0.5 + 1e9 / 8e9);  // 1 GB left at 8 GB/s
 }
 
 // 10 s of work; from 2 s to 6 s at 0.8: 2 + 4 * 0.8 = 5.2 done, 4.8 left: 10.8 s.
-TEST(Engine, WorkerSlowsInTheMiddle) {
-  Script s;
-  const int worker = s.engine.add_worker();
-  s.engine.start();
+TYPED_TEST(Clocks, WorkerSlowsInTheMiddle) {
+  Script<TypeParam> s;
+  const int worker = s.clock.add_worker();
+  s.clock.start();
   s.work("w", worker, 10);
-  s.after(2, [&] { s.engine.set_speed(worker, 0.8); });
-  s.after(6, [&] { s.engine.set_speed(worker, 1); });
-  s.engine.run();
+  s.after(2, [&] { s.clock.set_speed(worker, 0.8); });
+  s.after(6, [&] { s.clock.set_speed(worker, 1); });
+  s.run();
   near(s.ends["w"], 10.8);
 }
 
-TEST(Engine, CloseCompletionsAreNotMerged) {
-  Script s;
-  Engine& e = s.engine;
+TYPED_TEST(Clocks, CloseCompletionsAreNotMerged) {
+  Script<TypeParam> s;
+  TypeParam& e = s.clock;
   const int a = e.add_route({e.add_link({1e12})}), b = e.add_route({e.add_link({1e12})});
   e.start();
   s.flow("a", a, 1e9);
   s.flow("b", b, 1e9 + 300);  // 0.3 ns longer
-  e.run();
+  s.run();
   EXPECT_NEAR(s.ends["b"] - s.ends["a"], 3e-10, 1e-14);
 }
 
-TEST(Engine, EveryEngineBeginsAtZeroWithTheSameBits) {
+// Flows that begin at random over random routes; capacities that are nearly equal (1 and 1 +- 1e-6), links listed up to 4096 times.
+struct RandomTraffic {
+  std::vector<double> capacities = {};
+  std::vector<std::vector<int>> routes = {};
+  struct Flow {
+    int route = 0;
+    double bytes = 0, begin = 0;
+  };
+  std::vector<Flow> flows = {};
+};
+
+RandomTraffic traffic(unsigned seed) {
+  std::mt19937 draw(seed);
+  const auto below = [&draw](int n) { return static_cast<int>(draw() % static_cast<unsigned>(n)); };
+  RandomTraffic made;
+  const int most = seed % 4 == 0 ? 4096 : 3;  // times that a route crosses a link
+  for (int l = 0, links = 1 + below(6); l < links; ++l)
+    made.capacities.push_back(1e9 * (1 + below(2)) * (1 + 1e-6 * (below(3) - 1)) * (below(3) == 0 ? most : 1));
+  for (int r = 0; r < 4; ++r) {
+    made.routes.emplace_back();
+    for (int c = 0, crossed = 1 + below(3); c < crossed; ++c) {
+      const int link = below(static_cast<int>(made.capacities.size())), times = below(3) == 0 ? 1 + below(most) : 1;
+      made.routes.back().insert(made.routes.back().end(), static_cast<std::size_t>(times), link);
+    }
+  }
+  for (int f = 0, flows = 1 + below(12); f < flows; ++f)
+    made.flows.push_back({below(4), 1e6 * (1 + below(50)), below(2) == 0 ? 0 : 1e-3 * below(20)});
+  return made;
+}
+
+template <class SomeClock>
+std::map<std::string, double> ends_of(const RandomTraffic& made) {
+  Script<SomeClock> s;
+  for (const double capacity : made.capacities) s.clock.add_link({capacity});
+  for (const std::vector<int>& route : made.routes) s.clock.add_route(route);
+  s.clock.start();
+  for (std::size_t f = 0; f < made.flows.size(); ++f)
+    s.flow(std::to_string(f), made.flows[f].route, made.flows[f].bytes, made.flows[f].begin);
+  s.run();
+  return s.ends;
+}
+
+TEST(SimGridClock, AgreesWithTheLightClock) {
+  for (unsigned seed = 1; seed <= 1000; ++seed) {
+    const RandomTraffic made = traffic(seed);
+    const auto simgrid = ends_of<SimGridClock>(made), light = ends_of<LightClock>(made);
+    ASSERT_EQ(simgrid.size(), made.flows.size()) << "seed " << seed;
+    ASSERT_EQ(light.size(), made.flows.size()) << "seed " << seed;
+    for (const auto& [name, end] : simgrid) ASSERT_NEAR(light.at(name), end, 1e-9 * end) << "seed " << seed << " flow " << name;
+  }
+}
+
+TEST(SimGridClock, EveryOneBeginsAtZeroWithTheSameBits) {
   double first = 0;
   for (int i = 0; i < 5; ++i) {
-    Script s;
-    const int route = s.engine.add_route({s.engine.add_link({3e9})});
-    s.engine.start();
-    EXPECT_EQ(s.engine.now().value, 0.0);
+    Script<SimGridClock> s;
+    const int route = s.clock.add_route({s.clock.add_link({3e9})});
+    s.clock.start();
+    EXPECT_EQ(s.clock.now().value, 0.0);
     s.flow("f", route, 1e9, 1e-6);
-    s.engine.run();
+    s.run();
     if (i == 0) first = s.ends["f"];
     EXPECT_EQ(s.ends["f"], first);
   }
@@ -235,7 +301,7 @@ TEST(Engine, EveryEngineBeginsAtZeroWithTheSameBits) {
 
 // SimGrid's engines add callbacks to process-wide signals; ours takes them away, or every event would get slower with every
 // engine that ever was.
-TEST(Engine, EnginesLeaveNoCallbacksBehind) {
+TEST(SimGridClock, LeavesNoCallbacksBehind) {
   const auto callbacks = [] {
     return std::vector<int>{activity_completion.get_slot_count(), activity_suspended.get_slot_count(),
                             activity_resumed.get_slot_count(),    exec_start.get_slot_count(),
@@ -244,12 +310,12 @@ TEST(Engine, EnginesLeaveNoCallbacksBehind) {
                             simulation_start.get_slot_count(),    host_speed.get_slot_count()};
   };
   const auto run = [] {
-    Script s;
-    const int route = s.engine.add_route({s.engine.add_link({3e9})}), worker = s.engine.add_worker();
-    s.engine.start();
+    Script<SimGridClock> s;
+    const int route = s.clock.add_route({s.clock.add_link({3e9})}), worker = s.clock.add_worker();
+    s.clock.start();
     s.flow("f", route, 1e9);
     s.work("w", worker, 1);
-    s.engine.run();
+    s.run();
     EXPECT_EQ(s.ends.size(), 2u);
   };
   run();
@@ -260,36 +326,36 @@ TEST(Engine, EnginesLeaveNoCallbacksBehind) {
 
 void interrupted(int) {}
 
-TEST(Engine, SignalHandlersAreTheCallers) {
+TEST(SimGridClock, SignalHandlersAreTheCallers) {
   const auto before = std::signal(SIGINT, interrupted);
-  { Script s; }
+  { Script<SimGridClock> s; }
   EXPECT_EQ(std::signal(SIGINT, before), interrupted);
   struct sigaction now = {};
   sigaction(SIGSEGV, nullptr, &now);
   const auto segv = now.sa_handler;
-  { Script s; }
+  { Script<SimGridClock> s; }
   sigaction(SIGSEGV, nullptr, &now);
   EXPECT_EQ(now.sa_handler, segv);
 }
 
-TEST(Engine, OneInAThread) {
+TEST(SimGridClock, OneInAThread) {
   {
-    Script s;
-    EXPECT_THROW(Script(), Error);
+    Script<SimGridClock> s;
+    EXPECT_THROW(Script<SimGridClock>(), Error);
   }
-  EXPECT_NO_THROW(Script());
+  EXPECT_NO_THROW(Script<SimGridClock>());
 }
 
-TEST(Engine, EnginesOfOtherThreadsWaitTheirTurn) {
+TEST(SimGridClock, ThoseOfOtherThreadsWaitTheirTurn) {
   std::vector<std::thread> threads;
   std::vector<double> ends(4, 0.0);
   for (double& end : ends)
     threads.emplace_back([&end] {
-      Script s;
-      const int route = s.engine.add_route({s.engine.add_link({10e9})});
-      s.engine.start();
+      Script<SimGridClock> s;
+      const int route = s.clock.add_route({s.clock.add_link({10e9})});
+      s.clock.start();
       s.flow("f", route, 1e9);
-      s.engine.run();
+      s.run();
       end = s.ends["f"];
     });
   for (std::thread& t : threads) t.join();

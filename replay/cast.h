@@ -6,12 +6,12 @@
 #include <deque>
 #include <vector>
 
-#include "sim/program.h"
-#include "sim/quotient.h"
-#include "sim/steps.h"
-#include "sim/ways.h"
+#include "replay/program.h"
+#include "replay/quotient.h"
+#include "replay/steps.h"
+#include "replay/ways.h"
 
-namespace foreshard::sim {
+namespace foreshard::player {
 
 struct Cast {
   struct Player {
@@ -52,4 +52,4 @@ struct Cast {
 Cast make_cast(const Plan& plan, const Patterns& patterns, const Flows& flows, const Quotient& quotient, const Ways& ways,
                const std::vector<double>& slowdown, Granularity granularity);
 
-}  // namespace foreshard::sim
+}  // namespace foreshard::player

@@ -1,10 +1,10 @@
-#include "sim/steps.h"
+#include "replay/steps.h"
 
 #include <algorithm>
 #include <numeric>
 #include <utility>
 
-namespace foreshard::sim {
+namespace foreshard::player {
 namespace {
 
 class Builder {
@@ -222,4 +222,4 @@ SegmentSteps make_steps(const Plan& plan, const Patterns& patterns, SegmentId se
   return Builder(plan, patterns, segment, layout, flavour, streams, granularity).build();
 }
 
-}  // namespace foreshard::sim
+}  // namespace foreshard::player

@@ -1,4 +1,4 @@
-#include "sim/engine.h"
+#include "sim/simgrid_clock.h"
 
 #include <xbt/log.h>
 #include <simgrid/kernel/Timer.hpp>
@@ -13,7 +13,7 @@
 
 #include "core/error.h"
 
-// Three things of SimGrid that have no documented way in, named by their exported symbols (checked by tests/sim/engine_test.cpp).
+// Three things of SimGrid that have no documented way in, named by their exported symbols (checked by tests/sim/simgrid_clock_test.cpp).
 //
 // The clock goes on from one engine to the next, and with it the rounding of every later date. Setting it back to zero makes
 // repeated simulations equal bit by bit.
@@ -31,6 +31,8 @@ namespace foreshard::sim {
 namespace {
 
 namespace sg4 = simgrid::s4u;
+using player::Listener;
+using player::Token;
 using simgrid::kernel::timer::Timer;
 using Links = std::vector<simgrid::kernel::resource::StandardLinkImpl*>;
 
@@ -133,9 +135,9 @@ struct Worker {
 
 }  // namespace
 
-struct Engine::Platform {
+struct SimGridClock::Platform {
   Turn turn;
-  Listener& listener;
+  Listener* listener = nullptr;  // while running
   std::unique_ptr<sg4::Engine> engine;
   ChosenRoute* zone = nullptr;  // owned by the engine
   sg4::Host *source = nullptr, *sink = nullptr;
@@ -148,7 +150,7 @@ struct Engine::Platform {
   double t0 = 0;
   std::int64_t events = 0;
 
-  explicit Platform(Listener& l) : listener(l), engine(new_engine()) {
+  Platform() : engine(new_engine()) {
     zone = new ChosenRoute("network");
     source = zone->get_iface()->create_host("source", 1.0);
     sink = zone->get_iface()->create_host("sink", 1.0);
@@ -187,7 +189,7 @@ struct Engine::Platform {
         Worker& w = platform->workers[static_cast<std::size_t>(worker)];
         w.timer = nullptr;
         ++platform->events;
-        platform->listener.finished(w.token);
+        platform->listener->finished(w.token);
       }
     };
     Worker& w = workers[static_cast<std::size_t>(worker)];
@@ -199,15 +201,15 @@ struct Engine::Platform {
     const Token token = p->token;
     free.push_back(p);
     ++events;
-    listener.finished(token);
+    listener->finished(token);
   }
 };
 
-Engine::Engine(Listener& listener) : platform_(std::make_unique<Platform>(listener)) {}
+SimGridClock::SimGridClock() : platform_(std::make_unique<Platform>()) {}
 
-Engine::~Engine() = default;
+SimGridClock::~SimGridClock() = default;
 
-int Engine::add_link(BytesPerSecond capacity) {
+int SimGridClock::add_link(BytesPerSecond capacity) {
   FS_ASSERT(std::isfinite(capacity.value) && capacity.value > 0);
   Links& links = platform_->links;
   sg4::Link* link = platform_->zone->get_iface()->create_link(std::to_string(links.size()), capacity.value * kPartsPerByte);
@@ -215,7 +217,7 @@ int Engine::add_link(BytesPerSecond capacity) {
   return static_cast<int>(links.size()) - 1;
 }
 
-int Engine::add_route(const std::vector<int>& links) {
+int SimGridClock::add_route(const std::vector<int>& links) {
   FS_ASSERT(!links.empty());
   Links route;
   route.reserve(links.size());
@@ -224,17 +226,17 @@ int Engine::add_route(const std::vector<int>& links) {
   return static_cast<int>(platform_->routes.size()) - 1;
 }
 
-int Engine::add_worker() {
+int SimGridClock::add_worker() {
   platform_->workers.emplace_back();
   return static_cast<int>(platform_->workers.size()) - 1;
 }
 
-void Engine::start() {
+void SimGridClock::start() {
   platform_->zone->get_iface()->seal();
   platform_->t0 = sg4::Engine::get_clock();
 }
 
-void Engine::after(Seconds delay, Token token) {
+void SimGridClock::after(Seconds delay, Token token) {
   FS_ASSERT(std::isfinite(delay.value) && delay.value >= 0);
   // Two words, so that SimGrid's task holds the callback without an allocation.
   struct Fire {
@@ -242,13 +244,13 @@ void Engine::after(Seconds delay, Token token) {
     Token token;
     void operator()() const {
       ++platform->events;
-      platform->listener.finished(token);
+      platform->listener->finished(token);
     }
   };
   Timer::set(sg4::Engine::get_clock() + delay.value, Fire{platform_.get(), token});
 }
 
-void Engine::transfer(int route, double bytes, Token token) {
+void SimGridClock::transfer(int route, double bytes, Token token) {
   FS_ASSERT(std::isfinite(bytes) && bytes > 0);
   FS_ASSERT(route >= 0 && static_cast<std::size_t>(route) < platform_->routes.size());
   sg4::CommPtr comm = sg4::Comm::sendto_init(platform_->source, platform_->sink);
@@ -258,7 +260,7 @@ void Engine::transfer(int route, double bytes, Token token) {
   comm->start();
 }
 
-void Engine::compute(int worker, Seconds at_full_speed, Token token) {
+void SimGridClock::compute(int worker, Seconds at_full_speed, Token token) {
   FS_ASSERT(std::isfinite(at_full_speed.value) && at_full_speed.value >= 0);
   Worker& w = platform_->workers[static_cast<std::size_t>(worker)];
   FS_ASSERT(w.timer == nullptr);
@@ -267,7 +269,7 @@ void Engine::compute(int worker, Seconds at_full_speed, Token token) {
   platform_->set_timer(worker);
 }
 
-void Engine::set_speed(int worker, double speed) {
+void SimGridClock::set_speed(int worker, double speed) {
   FS_ASSERT(std::isfinite(speed) && speed > 0);
   Worker& w = platform_->workers[static_cast<std::size_t>(worker)];
   if (speed == w.speed) return;
@@ -279,10 +281,14 @@ void Engine::set_speed(int worker, double speed) {
   if (w.timer != nullptr) platform_->set_timer(worker);
 }
 
-Seconds Engine::now() const { return {sg4::Engine::get_clock() - platform_->t0}; }
+Seconds SimGridClock::now() const { return {sg4::Engine::get_clock() - platform_->t0}; }
 
-void Engine::run() { platform_->engine->run(); }
+void SimGridClock::run(Listener& listener) {
+  platform_->listener = &listener;
+  platform_->engine->run();
+  platform_->listener = nullptr;
+}
 
-std::int64_t Engine::events() const { return platform_->events; }
+std::int64_t SimGridClock::events() const { return platform_->events; }
 
 }  // namespace foreshard::sim

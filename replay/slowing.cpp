@@ -1,15 +1,15 @@
-#include "sim/slowing.h"
+#include "replay/slowing.h"
 
 #include <algorithm>
 
-namespace foreshard::sim {
+namespace foreshard::player {
 
 // Kernels that together ask for everything still leave this much.
 constexpr double kLeast = 0.02;
 
-Slowing::Slowing(const Cast& cast, Engine& engine)
+Slowing::Slowing(const Cast& cast, Clock& clock)
     : cast_(cast),
-      engine_(engine),
+      clock_(clock),
       worker_of_(static_cast<std::size_t>(cast.streams), -1),
       disturbs_(static_cast<std::size_t>(cast.streams), false),
       taken_(static_cast<std::size_t>(cast.streams), 0),
@@ -33,7 +33,7 @@ void Slowing::add(const Cast::Player& who) {
     any = any || (takes[s] && others > 0);
   }
   for (std::size_t s = 0; any && s < computes.size(); ++s)
-    if (computes[s]) worker_of_[static_cast<std::size_t>(who.first_stream) + s] = engine_.add_worker();
+    if (computes[s]) worker_of_[static_cast<std::size_t>(who.first_stream) + s] = clock_.add_worker();
 }
 
 // The sum is taken anew each time, so that shares that come and go leave no rounding behind.
@@ -46,8 +46,8 @@ double Slowing::left(int player) const {
 
 // Passes over what was done since the last time.
 void Slowing::go_on(Going& going) const {
-  double elapsed = engine_.now().value - going.since;
-  going.since = engine_.now().value;
+  double elapsed = clock_.now().value - going.since;
+  going.since = clock_.now().value;
   going.work = std::max(0.0, going.work - elapsed * going.speed);
   while (going.stretch != going.end && elapsed > 0) {
     const double speed = going.stretch->computes ? going.left : 1, rest = going.stretch->seconds - going.gone;
@@ -69,7 +69,7 @@ void Slowing::pace(int worker, Going& going, double left) {
     const double takes = std::max(0.0, going.computes) / left + std::max(0.0, going.talks);
     if (going.work > 0 && takes > 0) going.speed = going.work / takes;
   }
-  engine_.set_speed(worker, going.speed);
+  clock_.set_speed(worker, going.speed);
 }
 
 void Slowing::compute(int player, int stream, const SegmentSteps& steps, const Step& step, Token done) {
@@ -79,9 +79,9 @@ void Slowing::compute(int player, int stream, const SegmentSteps& steps, const S
                .computes = step.computing,
                .talks = step.seconds - step.computing,
                .work = step.seconds,
-               .since = engine_.now().value};
+               .since = clock_.now().value};
   pace(worker_of_[s], going_[s], left(player));
-  engine_.compute(worker_of_[s], {step.seconds}, done);
+  clock_.compute(worker_of_[s], {step.seconds}, done);
 }
 
 void Slowing::change(int player, int stream, double sm_share) {
@@ -97,4 +97,4 @@ void Slowing::change(int player, int stream, double sm_share) {
   }
 }
 
-}  // namespace foreshard::sim
+}  // namespace foreshard::player

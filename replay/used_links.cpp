@@ -1,4 +1,4 @@
-#include "sim/used_links.h"
+#include "replay/used_links.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 
-namespace foreshard::sim {
+namespace foreshard::player {
 namespace {
 
 // Sums of capacities that are equal on paper may differ in the last bits.
@@ -95,4 +95,4 @@ UsedLinks used_links(const Network& network, const Flows& flows) {
   return used;
 }
 
-}  // namespace foreshard::sim
+}  // namespace foreshard::player

@@ -17,9 +17,9 @@
 
 #include "core/result.h"
 #include "core/trace.h"
-#include "sim/flows.h"
+#include "replay/flows.h"
 
-namespace foreshard::sim {
+namespace foreshard::player {
 
 // Flow class `flow` crosses each link of a bundle `times` times; `example` is a flow of it that crosses the first link,
 // and `several` says whether there are others.
@@ -58,4 +58,4 @@ struct Quotient {
 Quotient fold(const Plan& plan, const Ranks& ranks, const Network& network, const Patterns& patterns, const Flows& flows,
               const std::vector<double>& slowdown, Folding folding, bool find_twins);
 
-}  // namespace foreshard::sim
+}  // namespace foreshard::player

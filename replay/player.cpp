@@ -1,4 +1,4 @@
-#include "sim/player.h"
+#include "replay/player.h"
 
 #include <algorithm>
 #include <string>
@@ -6,22 +6,22 @@
 
 #include "core/error.h"
 
-namespace foreshard::sim {
+namespace foreshard::player {
 
-Player::Player(const Plan& plan, const Cast& cast, const Quotient& quotient, const Ways& ways, const std::atomic<bool>* cancel,
-               const std::function<void(double)>& progress)
-    : plan_(plan),
+Player::Player(Clock& clock, const Plan& plan, const Cast& cast, const Quotient& quotient, const Ways& ways,
+               const std::atomic<bool>* cancel, const std::function<void(double)>& progress)
+    : clock_(clock),
+      plan_(plan),
       cast_(cast),
       ways_(ways),
       quotient_(quotient),
       cancel_(cancel),
       progress_(progress),
-      engine_(*this),
-      slowing_(cast, engine_),
+      slowing_(cast, clock),
       use_(quotient) {
-  for (const BytesPerSecond capacity : ways.links) engine_.add_link(capacity);
-  for (const Way& way : ways.of_flow) route_of_.push_back(way.route.empty() ? -1 : engine_.add_route(way.route));
-  engine_.start();
+  for (const BytesPerSecond capacity : ways.links) clock_.add_link(capacity);
+  for (const Way& way : ways.of_flow) route_of_.push_back(way.route.empty() ? -1 : clock_.add_route(way.route));
+  clock_.start();
   first_pending_.assign(cast.meetings.size(), -1);
   next_party_.assign(2 * static_cast<std::size_t>(cast.streams), -1);
   is_dirty_.assign(cast.players.size(), false);
@@ -55,13 +55,13 @@ void Player::play() {
     is_dirty_[p] = true;
   }
   settle();
-  engine_.run();
+  clock_.run(*this);
   if (cancel_ != nullptr && cancel_->load(std::memory_order_relaxed)) throw Error("cancelled");
   if (spans_done_ != spans_.size()) report_block();
 }
 
 void Player::finished(Token token) {
-  if (cancel_ != nullptr && cancel_->load(std::memory_order_relaxed)) return;  // nothing new begins; the engine runs dry
+  if (cancel_ != nullptr && cancel_->load(std::memory_order_relaxed)) return;  // nothing new begins; the clock runs dry
   switch (static_cast<Event>(token.what)) {
     case kStreamDone: complete(static_cast<int>(token.which)); break;
     case kSetUp: next_phase(static_cast<int>(token.which)); break;
@@ -115,7 +115,7 @@ bool Player::advance(int player) {
 bool Player::try_head(int index) {
   Stream& stream = streams_[static_cast<std::size_t>(index)];
   if (stream.phase != Phase::Blocked || !dependencies_done(stream)) return false;
-  stream.ready = stream.begin = engine_.now().value;
+  stream.ready = stream.begin = clock_.now().value;
   stream.phase = Phase::Busy;
   return start(index);
 }
@@ -160,7 +160,7 @@ bool Player::start(int index) {
     case StepKind::Fixed:
       if (step.seconds > 0) {
         slow(index);
-        engine_.after({step.seconds}, done);
+        clock_.after({step.seconds}, done);
         return false;
       }
       complete(index);
@@ -229,7 +229,7 @@ void Player::depart(int t) {
     const Cast::Meeting& meeting = cast_.meetings[static_cast<std::size_t>(transfer.meeting)];
     if (meeting.phases.count > 0) transfer.phases = meeting.phases;
   }
-  const double now = engine_.now().value;
+  const double now = clock_.now().value;
   for (int party = transfer.first_party; party >= 0; party = next_party_[static_cast<std::size_t>(party)]) {
     Stream& stream = streams_[static_cast<std::size_t>(party / 2)];
     stream.begin = now;
@@ -238,9 +238,9 @@ void Player::depart(int t) {
   transfer.phase = -1;
   const Seconds setup{transfer.setup};
   if (const double whole = setup.value + isolated_time(transfer); transfer.phase == 0 && whole > 0)
-    engine_.after({whole}, {kFlowDone, static_cast<std::uint32_t>(t)});
+    clock_.after({whole}, {kFlowDone, static_cast<std::uint32_t>(t)});
   else if (setup.value > 0)
-    engine_.after(setup, {kSetUp, static_cast<std::uint32_t>(t)});
+    clock_.after(setup, {kSetUp, static_cast<std::uint32_t>(t)});
   else
     next_phase(t);
 }
@@ -264,11 +264,11 @@ void Player::next_phase(int t) {
         static_cast<std::size_t>(cast_.phase_flows[static_cast<std::size_t>(transfer.phases.first + transfer.phase)]);
     const double bytes = transfer.bytes * quotient_.flows[flow].bytes;
     if (bytes <= 0 || quotient_.flows[flow].bundles.empty()) continue;
-    if (!ways_.of_flow[flow].exclusive) use_.begin(static_cast<int>(flow), engine_.now().value);
+    if (!ways_.of_flow[flow].exclusive) use_.begin(static_cast<int>(flow), clock_.now().value);
     if (ways_.of_flow[flow].alone)
-      engine_.after({bytes * ways_.of_flow[flow].seconds_per_byte}, done);
+      clock_.after({bytes * ways_.of_flow[flow].seconds_per_byte}, done);
     else
-      engine_.transfer(route_of_[flow], bytes, done);
+      clock_.transfer(route_of_[flow], bytes, done);
     return;
   }
   const int first_party = transfer.first_party;
@@ -288,7 +288,7 @@ void Player::phase_done(int t) {
   if (way.exclusive)
     use_.alone(flow, bytes * way.seconds_per_byte, bytes);
   else
-    use_.end(flow, engine_.now().value, bytes);
+    use_.end(flow, clock_.now().value, bytes);
   next_phase(t);
 }
 
@@ -327,7 +327,7 @@ void Player::complete(int index) {
 }
 
 void Player::write_span(Stream& stream, int index) {
-  const double now = engine_.now().value;
+  const double now = clock_.now().value;
   makespan_ = std::max(makespan_, now);
   spans_[static_cast<std::size_t>(stream.span++)] = {
       .who = {stream.player},
@@ -361,4 +361,4 @@ void Player::report_block() const {
               "one total order that agrees with every rank's (foreshard check-plan names the mistake)");
 }
 
-}  // namespace foreshard::sim
+}  // namespace foreshard::player

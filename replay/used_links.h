@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "core/network.h"
-#include "sim/flows.h"
+#include "replay/flows.h"
 
-namespace foreshard::sim {
+namespace foreshard::player {
 
 struct UsedLinks {
   std::vector<LinkId> ids = {};
@@ -27,4 +27,4 @@ struct UsedLinks {
 // The P are narrower than L (or come first, when there is one equally wide), so no link is its own reason.
 UsedLinks used_links(const Network& network, const Flows& flows);
 
-}  // namespace foreshard::sim
+}  // namespace foreshard::player

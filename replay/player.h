@@ -1,4 +1,4 @@
-// Player: walks the programs of all players at once, with the engine as its clock. An instruction begins when its
+// Player: walks the programs of all players at once, over a Clock. An instruction begins when its
 // stream is free and everything it waits for is done; exchanges and collectives begin when all parties are there, pay
 // their setup time and then move bytes.
 #pragma once
@@ -9,17 +9,17 @@
 #include <vector>
 
 #include "core/trace.h"
-#include "sim/cast.h"
-#include "sim/engine.h"
-#include "sim/link_use.h"
-#include "sim/slowing.h"
+#include "replay/cast.h"
+#include "replay/clock.h"
+#include "replay/link_use.h"
+#include "replay/slowing.h"
 
-namespace foreshard::sim {
+namespace foreshard::player {
 
 class Player final : public Listener {
  public:
-  Player(const Plan& plan, const Cast& cast, const Quotient& quotient, const Ways& ways, const std::atomic<bool>* cancel,
-         const std::function<void(double)>& progress);
+  Player(Clock& clock, const Plan& plan, const Cast& cast, const Quotient& quotient, const Ways& ways,
+         const std::atomic<bool>* cancel, const std::function<void(double)>& progress);
 
   void play();  // throws Error when cancelled or when the players block each other
   void finished(Token token) override;
@@ -27,7 +27,7 @@ class Player final : public Listener {
   std::vector<Span> take_spans() { return std::move(spans_); }
   const LinkUse& link_use() const { return use_; }
   double makespan() const { return makespan_; }
-  std::int64_t events() const { return engine_.events(); }
+  std::int64_t events() const { return clock_.events(); }
 
  private:
   enum Event : std::uint32_t { kStreamDone, kSetUp, kFlowDone };
@@ -73,13 +73,13 @@ class Player final : public Listener {
   void settle();
   [[noreturn]] void report_block() const;
 
+  Clock& clock_;
   const Plan& plan_;
   const Cast& cast_;
   const Ways& ways_;
   const Quotient& quotient_;
   const std::atomic<bool>* cancel_;
   const std::function<void(double)>& progress_;
-  Engine engine_;
   Slowing slowing_;
   LinkUse use_;
   std::vector<int> route_of_ = {};  // [flow class]; -1: alone or nothing to cross
@@ -95,4 +95,4 @@ class Player final : public Listener {
   double makespan_ = 0;
 };
 
-}  // namespace foreshard::sim
+}  // namespace foreshard::player

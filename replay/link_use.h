@@ -3,9 +3,9 @@
 
 #include <vector>
 
-#include "sim/quotient.h"
+#include "replay/quotient.h"
 
-namespace foreshard::sim {
+namespace foreshard::player {
 
 class LinkUse {
  public:
@@ -44,4 +44,4 @@ class LinkUse {
   std::vector<Use> bundles_;
 };
 
-}  // namespace foreshard::sim
+}  // namespace foreshard::player

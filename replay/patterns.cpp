@@ -1,10 +1,10 @@
-#include "sim/patterns.h"
+#include "replay/patterns.h"
 
 #include <algorithm>
 #include <optional>
 #include <unordered_map>
 
-namespace foreshard::sim {
+namespace foreshard::player {
 namespace {
 
 template <class T>
@@ -156,4 +156,4 @@ int copy_pattern(const Patterns& patterns, const Role& role, const Instruction& 
   return static_cast<int>(std::find(patterns.copies.begin(), patterns.copies.end(), *copy) - patterns.copies.begin());
 }
 
-}  // namespace foreshard::sim
+}  // namespace foreshard::player

@@ -1,4 +1,4 @@
-#include "sim/cast.h"
+#include "replay/cast.h"
 
 #include <algorithm>
 #include <map>
@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 
-namespace foreshard::sim {
+namespace foreshard::player {
 namespace {
 
 class Builder {
@@ -172,4 +172,4 @@ Cast make_cast(const Plan& plan, const Patterns& patterns, const Flows& flows, c
   return Builder(plan, patterns, flows, quotient, ways, slowdown, granularity).build();
 }
 
-}  // namespace foreshard::sim
+}  // namespace foreshard::player

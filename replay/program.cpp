@@ -1,8 +1,8 @@
-#include "sim/program.h"
+#include "replay/program.h"
 
 #include <algorithm>
 
-namespace foreshard::sim {
+namespace foreshard::player {
 namespace {
 
 MeetingUse use_of(SegmentLayout& layout, int key) {
@@ -100,4 +100,4 @@ RoleProgram make_program(const Plan& plan, const Patterns& patterns, const std::
   return program;
 }
 
-}  // namespace foreshard::sim
+}  // namespace foreshard::player

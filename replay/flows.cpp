@@ -1,11 +1,11 @@
-#include "sim/flows.h"
+#include "replay/flows.h"
 
 #include <algorithm>
 #include <string>
 
 #include "core/error.h"
 
-namespace foreshard::sim {
+namespace foreshard::player {
 namespace {
 
 // Large enough that what collective_phases makes of it is exact to the last bit per byte.
@@ -212,4 +212,4 @@ Flows find_flows(const Plan& plan, const Patterns& patterns, const Ranks& ranks,
   return Finder(plan, patterns, ranks, network).find();
 }
 
-}  // namespace foreshard::sim
+}  // namespace foreshard::player

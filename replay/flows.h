@@ -9,9 +9,9 @@
 
 #include "core/network.h"
 #include "core/ranks.h"
-#include "sim/patterns.h"
+#include "replay/patterns.h"
 
-namespace foreshard::sim {
+namespace foreshard::player {
 
 struct Flows {
   // Per flow. Flows that differ in `kind` or `bytes` do different things.
@@ -57,4 +57,4 @@ constexpr std::uint64_t mixed(std::uint64_t hash, std::uint64_t word) {
   return x ^ (x >> 31);
 }
 
-}  // namespace foreshard::sim
+}  // namespace foreshard::player

@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "core/result.h"
-#include "sim/program.h"
+#include "replay/program.h"
 
-namespace foreshard::sim {
+namespace foreshard::player {
 
 enum class StepKind : std::uint8_t { Fixed, Compute, Exchange, Collective, Copy };
 
@@ -81,4 +81,4 @@ struct Flavour {
 SegmentSteps make_steps(const Plan& plan, const Patterns& patterns, SegmentId segment, const SegmentLayout& layout,
                         const Flavour& flavour, int streams, Granularity granularity);
 
-}  // namespace foreshard::sim
+}  // namespace foreshard::player

@@ -1,0 +1,197 @@
+#include "replay/light_clock.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/error.h"
+
+namespace foreshard::player {
+
+int LightClock::add_link(BytesPerSecond capacity) {
+  FS_ASSERT(std::isfinite(capacity.value) && capacity.value > 0);
+  capacity_.push_back(capacity.value);
+  on_link_.emplace_back();
+  link_seen_.push_back(0);
+  return static_cast<int>(capacity_.size()) - 1;
+}
+
+int LightClock::add_route(const std::vector<int>& links) {
+  FS_ASSERT(!links.empty());
+  std::vector<int> sorted = links;
+  std::sort(sorted.begin(), sorted.end());
+  std::vector<LinkShare> route;
+  for (const int link : sorted) {
+    FS_ASSERT(link >= 0 && static_cast<std::size_t>(link) < capacity_.size());
+    if (route.empty() || route.back().link != link)
+      route.push_back({link, 1});
+    else
+      ++route.back().weight;
+  }
+  routes_.push_back(std::move(route));
+  return static_cast<int>(routes_.size()) - 1;
+}
+
+int LightClock::add_worker() {
+  workers_.emplace_back();
+  return static_cast<int>(workers_.size()) - 1;
+}
+
+void LightClock::plan(double time, Kind kind, std::uint32_t which, std::uint32_t version) {
+  heap_.push_back({time, planned_++, kind, which, version});
+  std::push_heap(heap_.begin(), heap_.end());
+}
+
+void LightClock::plan_end(Progress& progress, Kind kind, std::uint32_t which) {
+  plan(now_ + progress.left / progress.speed, kind, which, ++progress.version);
+}
+
+// From now on at this speed.
+void LightClock::proceed(Progress& progress, double speed) const {
+  progress.left = std::max(0.0, progress.left - (now_ - progress.since) * progress.speed);
+  progress.since = now_;
+  progress.speed = speed;
+}
+
+void LightClock::after(Seconds delay, Token token) {
+  FS_ASSERT(std::isfinite(delay.value) && delay.value >= 0);
+  plan(now_ + delay.value, Kind::Delay, token.what, token.which);
+}
+
+void LightClock::compute(int worker, Seconds at_full_speed, Token token) {
+  FS_ASSERT(std::isfinite(at_full_speed.value) && at_full_speed.value >= 0);
+  Worker& w = workers_[static_cast<std::size_t>(worker)];
+  FS_ASSERT(!w.busy);
+  w.busy = true;
+  w.work = {.left = at_full_speed.value, .speed = w.speed, .since = now_, .version = w.work.version, .token = token};
+  plan_end(w.work, Kind::Compute, static_cast<std::uint32_t>(worker));
+}
+
+void LightClock::set_speed(int worker, double speed) {
+  FS_ASSERT(std::isfinite(speed) && speed > 0);
+  Worker& w = workers_[static_cast<std::size_t>(worker)];
+  if (speed == w.speed) return;
+  w.speed = speed;
+  if (!w.busy) return;
+  proceed(w.work, speed);
+  plan_end(w.work, Kind::Compute, static_cast<std::uint32_t>(worker));
+}
+
+void LightClock::transfer(int route, double bytes, Token token) {
+  FS_ASSERT(std::isfinite(bytes) && bytes > 0);
+  FS_ASSERT(route >= 0 && static_cast<std::size_t>(route) < routes_.size());
+  if (free_.empty()) {
+    free_.push_back(static_cast<int>(transfers_.size()));
+    transfers_.emplace_back();
+  }
+  const int place = free_.back();
+  free_.pop_back();
+  Transfer& transfer = transfers_[static_cast<std::size_t>(place)];
+  transfer.route = route;
+  transfer.bytes = {.left = bytes, .speed = 0, .since = now_, .version = transfer.bytes.version, .token = token};
+  enter(place);
+}
+
+void LightClock::enter(int place) {
+  Transfer& transfer = transfers_[static_cast<std::size_t>(place)];
+  transfer.places.clear();
+  for (const LinkShare& crossing : routes_[static_cast<std::size_t>(transfer.route)]) {
+    std::vector<int>& others = on_link_[static_cast<std::size_t>(crossing.link)];
+    transfer.places.push_back(static_cast<int>(others.size()));
+    others.push_back(place);
+    changed_.push_back(crossing.link);
+  }
+}
+
+void LightClock::leave(int place) {
+  Transfer& transfer = transfers_[static_cast<std::size_t>(place)];
+  const std::vector<LinkShare>& route = routes_[static_cast<std::size_t>(transfer.route)];
+  for (std::size_t c = 0; c < route.size(); ++c) {
+    std::vector<int>& others = on_link_[static_cast<std::size_t>(route[c].link)];
+    const int last = others.back(), at = transfer.places[c];
+    others[static_cast<std::size_t>(at)] = last;
+    others.pop_back();
+    if (last != place) {  // the one that moved is told where it stands now
+      Transfer& moved = transfers_[static_cast<std::size_t>(last)];
+      const std::vector<LinkShare>& its = routes_[static_cast<std::size_t>(moved.route)];
+      for (std::size_t i = 0; i < its.size(); ++i)
+        if (its[i].link == route[c].link) moved.places[i] = at;
+    }
+    if (!others.empty()) changed_.push_back(route[c].link);
+  }
+  transfer.route = -1;
+  free_.push_back(place);
+}
+
+// All transfers and links that are connected with `link`.
+void LightClock::gather(int link) {
+  if (link_seen_[static_cast<std::size_t>(link)] == seen_) return;
+  link_seen_[static_cast<std::size_t>(link)] = seen_;
+  links_.assign(1, link);
+  while (!links_.empty()) {
+    const int here = links_.back();
+    links_.pop_back();
+    for (const int place : on_link_[static_cast<std::size_t>(here)]) {
+      Transfer& transfer = transfers_[static_cast<std::size_t>(place)];
+      if (transfer.seen == seen_) continue;
+      transfer.seen = seen_;
+      sharing_.push_back(place);
+      for (const LinkShare& crossing : routes_[static_cast<std::size_t>(transfer.route)]) {
+        std::uint32_t& seen = link_seen_[static_cast<std::size_t>(crossing.link)];
+        if (seen == seen_) continue;
+        seen = seen_;
+        links_.push_back(crossing.link);
+      }
+    }
+  }
+}
+
+void LightClock::share() {
+  ++seen_;
+  sharing_.clear();
+  for (const int link : changed_) gather(link);
+  changed_.clear();
+  crossings_.clear();
+  for (const int place : sharing_)
+    crossings_.emplace_back(routes_[static_cast<std::size_t>(transfers_[static_cast<std::size_t>(place)].route)]);
+  const std::span<const double> rates = max_min_.share(capacity_, crossings_);
+  for (std::size_t i = 0; i < sharing_.size(); ++i) {
+    Progress& bytes = transfers_[static_cast<std::size_t>(sharing_[i])].bytes;
+    if (rates[i] == bytes.speed) continue;
+    proceed(bytes, rates[i]);
+    plan_end(bytes, Kind::Transfer, static_cast<std::uint32_t>(sharing_[i]));
+  }
+}
+
+bool LightClock::is_current(const Event& event) const {
+  switch (event.kind) {
+    case Kind::Delay: return true;
+    case Kind::Compute: return workers_[event.which].busy && workers_[event.which].work.version == event.version;
+    case Kind::Transfer: return transfers_[event.which].route >= 0 && transfers_[event.which].bytes.version == event.version;
+  }
+  return false;
+}
+
+Token LightClock::finish(const Event& event) {
+  switch (event.kind) {
+    case Kind::Delay: return {event.which, event.version};
+    case Kind::Compute: workers_[event.which].busy = false; return workers_[event.which].work.token;
+    case Kind::Transfer: leave(static_cast<int>(event.which)); return transfers_[event.which].bytes.token;
+  }
+  return {};
+}
+
+void LightClock::run(Listener& listener) {
+  while (true) {
+    if (!changed_.empty() && (heap_.empty() || heap_.front().time > now_)) share();  // no rate matters while no time passes
+    if (heap_.empty()) return;
+    std::pop_heap(heap_.begin(), heap_.end());
+    const Event event = heap_.back();
+    heap_.pop_back();
+    if (!is_current(event)) continue;
+    now_ = std::max(now_, event.time);
+    ++events_;
+    listener.finished(finish(event));
+  }
+}
+
+}  // namespace foreshard::player
