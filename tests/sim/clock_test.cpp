@@ -210,6 +210,23 @@ TYPED_TEST(Clocks, RepeatedLinkIsAWeight) {
   near(s.ends["one"], 0.5 + 1e9 / 8e9);  // 1 GB left at 8 GB/s
 }
 
+// A flow that lists link 2 so often that what it leaves is 2e-6 of the link: link 1 (1 GB/s) is full first, the other flow has the rest
+// of link 2, 2 GB/s. With 1 and 2 GB both end at 1 s.
+TYPED_TEST(Clocks, TheSmallestShareOfALinkIsNotLost) {
+  Script<TypeParam> s;
+  TypeParam& e = s.clock;
+  const int times = 1'000'000, one = e.add_link({1e9}), two = e.add_link({(times + 2) * 1e9});
+  std::vector<int> often(times, two);
+  often.push_back(one);
+  const int a = e.add_route(often), b = e.add_route({two});
+  e.start();
+  s.flow("a", a, 1e9);
+  s.flow("b", b, 2e9);
+  s.run();
+  EXPECT_NEAR(s.ends["a"], 1, 1e-9);
+  EXPECT_NEAR(s.ends["b"], 1, 1e-9);
+}
+
 // 10 s of work; from 2 s to 6 s at 0.8: 2 + 4 * 0.8 = 5.2 done, 4.8 left: 10.8 s.
 TYPED_TEST(Clocks, WorkerSlowsInTheMiddle) {
   Script<TypeParam> s;
