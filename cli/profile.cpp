@@ -1,8 +1,10 @@
 #include "cli/profile.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <set>
+#include <sstream>
 #include <thread>
 
 #include "cli/table.h"
@@ -59,18 +61,41 @@ std::string profile_note(const MachineProfile& profile, const Cluster& cluster) 
 
 namespace {
 
-// FLOP/s of the fastest forward product of this format; what nothing was measured for gets `otherwise`.
+bool is_forward_product(const ProfileOp& op) { return op.op == Op::MatMul && op.phase == Phase::Forward; }
+
+double best_rate(const ProfileOp& product) {  // FLOP/s of its fastest size
+  double best = 0;
+  for (const ProfileSample& sample : product.samples) {
+    double flops = 2;
+    for (const std::int64_t dim : sample.dims) flops *= static_cast<double>(dim);
+    best = std::max(best, flops / sample.time.value);
+  }
+  return best;
+}
+
+// Of the fastest forward product of this format; what nothing was measured for gets `otherwise`.
 double best_rate(const MachineProfile& profile, DType dtype, double otherwise) {
   double best = 0;
-  for (const ProfileOp& op : profile.ops) {
-    if (op.op != Op::MatMul || op.phase != Phase::Forward || op.dtype != dtype) continue;
-    for (const ProfileSample& sample : op.samples) {
-      double flops = 2;
-      for (const std::int64_t dim : sample.dims) flops *= static_cast<double>(dim);
-      best = std::max(best, flops / sample.time.value);
-    }
-  }
+  for (const ProfileOp& op : profile.ops)
+    if (is_forward_product(op) && op.dtype == dtype) best = std::max(best, best_rate(op));
   return best > 0 ? best : otherwise;
+}
+
+// "1 scores causal" -> "attention scores, causal": what the kinds of one format differ in (variant_of).
+std::string product_words(const ProfileOp& product) {
+  std::istringstream variant(product.variant);
+  std::vector<std::string> words;
+  bool attention = false;
+  variant >> std::ws;
+  while (std::isdigit(variant.peek()) != 0) variant.get();  // the number of shapes
+  for (std::string word; variant >> word;) {
+    const bool part = word == "scores" || word == "values";
+    attention = attention || part;
+    std::replace(word.begin(), word.end(), '_', ' ');
+    words.push_back(part ? "attention " + word : word);
+  }
+  if (!attention) words.insert(words.begin(), "linear layer");
+  return joined(words);
 }
 
 double copy_rate(const MachineProfile& profile) {
@@ -116,11 +141,11 @@ std::string profile_text(const MachineProfile& profile) {
   for (const ProfileOp& op : profile.ops) samples += op.samples.size();
   text += "measured           " + std::to_string(profile.ops.size()) + " kinds of instructions, " + std::to_string(samples) +
           " sizes\n\n";
-  Table products{{"format", "best product GFLOP/s", "sizes"}, {}};
+  Table products{{"format", "product", "best GFLOP/s", "sizes"}, {}};
   for (const ProfileOp& op : profile.ops)
-    if (op.op == Op::MatMul && op.phase == Phase::Forward)
+    if (is_forward_product(op))
       products.rows.push_back(
-          {word(op.dtype), plain(std::round(best_rate(profile, op.dtype, 0) * 1e-8) / 10), std::to_string(op.samples.size())});
+          {word(op.dtype), product_words(op), plain(std::round(best_rate(op) * 1e-8) / 10), std::to_string(op.samples.size())});
   Table transfers{{"bytes", "copy GB/s", "all-reduce of 2, GB/s"}, {}};
   for (const ProfileTransfer& copy : profile.copies) {
     const auto rate = [](const ProfileTransfer& at) {

@@ -1,17 +1,19 @@
 // foreshard run: trains the model of a saved plan for real, on this machine.
-#include <algorithm>
+#include <optional>
 #include <ostream>
 
 #include "cli/cuda.h"
+#include "cli/interrupt.h"
 #include "cli/job.h"
+#include "cli/loss_log.h"
 #include "cli/progress.h"
 #include "cli/run_files.h"
+#include "cli/run_output.h"
 #include "cli/run_processes.h"
 #include "cli/verb.h"
 #include "core/check_plan.h"
 #include "core/json.h"
 #include "core/machine_profile.h"
-#include "core/plan_words.h"
 #include "core/ranks.h"
 #include "exec/execute.h"
 #include "report/chrome_trace.h"
@@ -59,71 +61,30 @@ static Plan checked_plan(const Arguments& arguments) {
   return plan;
 }
 
-static const MemoryCurve* largest_curve(const Execution& done) {
-  const MemoryCurve* largest = nullptr;
-  for (const MemoryCurve& curve : done.result.memory.curves)
-    if (curve.space == Space::Device && (!largest || sum(curve.peak) > sum(largest->peak))) largest = &curve;
-  return largest;
+// Before the first step, so that a training that goes on from the wrong place is seen at once.
+static void tell_start(const RunStart& start, const std::string& mode, Progress& progress, const Console& console) {
+  if (!start.knows_data)
+    console.err << "foreshard: " << start.resumed << " does not say what it was trained on; an earlier version wrote it\n";
+  if (mode == "json")
+    progress.line("{\"resumed_after_step\": " + std::to_string(start.step) + "}");
+  else
+    console.err << "foreshard: resuming " << start.resumed << " after step " << start.step << " on " << start.trained_on
+                << "\n";
+  console.err << std::flush;
 }
 
-static void write_step(JsonWriter& json, const StepReport& step) {
-  json.field("loss", step.loss).field("time_s", step.time_s);
-  if (step.loss_scale) json.field("loss_scale", *step.loss_scale).field("skipped", step.skipped);
-}
-
-// What `steps` of as_json has in place `step`, as soon as it is known.
-static std::string step_line(int step, const StepReport& done) {
-  JsonWriter json(0);
-  write_step(json.begin_object().field("step", step), done);
-  return json.end_object().text();
-}
-
-static std::string as_json(const Execution& done, const ExecuteOptions& options, int ranks, const std::string& gpu) {
-  JsonWriter json;
-  json.begin_object().field("plan_hash", done.result.trace.plan_hash).field("device", gpu.empty() ? "host" : "cuda");
-  if (!gpu.empty()) json.field("gpu", gpu);
-  json.field("ranks", ranks).field("mode", options.time == TimeMode::Wall ? "wall" : "emulated");
-  json.field("iteration_time_s", done.iteration_time_s);
-  json.key("steps").begin_array();
-  for (const StepReport& step : done.steps) {
-    write_step(json.begin_object(), step);
-    json.end_object();
-  }
-  json.end_array();
-  const MemoryCurve* curve = largest_curve(done);
-  const LiveBytes peak = curve ? curve->peak : LiveBytes{};
-  json.field("peak_memory_bytes", sum(peak).value);
-  json.key("memory_by_category").begin_object();
-  for (int c = 0; c < kCategories; ++c)
-    if (static_cast<Category>(c) != Category::Framework)
-      json.field(word(static_cast<Category>(c)), peak[static_cast<std::size_t>(c)].value);
-  json.end_object();
-  json.field("arena_bytes", curve ? curve->arena.value : std::int64_t{0}).field("workspace_bytes", done.workspace.value);
-  return json.end_object().text();
-}
-
-static std::string as_text(const Execution& done, const ExecuteOptions& options, int ranks, const std::string& gpu) {
-  const MemoryCurve* curve = largest_curve(done);
-  const double mib = 1024.0 * 1024.0;
-  std::string text = "plan " + done.result.trace.plan_hash + " on " + std::to_string(ranks) + (ranks == 1 ? " rank" : " ranks");
-  text += gpu.empty() ? " of this host\n" : " on " + gpu + "\n";
-  text +=
-      "iteration  " + plain(done.iteration_time_s * 1e3) + " ms" +
-      (options.time == TimeMode::Emulated ? std::string(" (emulated: own ") + (gpu.empty() ? "CPU" : "GPU") + " time, composed)"
-                                          : std::string()) +
-      "\n";
-  if (curve)
-    text += "memory     " + plain(static_cast<double>(sum(curve->peak).value) / mib) + " MiB at the peak of rank " +
-            std::to_string(curve->who.value) + ", arena " + plain(static_cast<double>(curve->arena.value) / mib) + " MiB\n";
-  text += "loss       " + plain(done.steps.front().loss);
-  if (done.steps.size() > 1)
-    text += " -> " + plain(done.steps.back().loss) + " after " + std::to_string(done.steps.size()) + " steps";
-  if (const auto& scale = done.steps.back().loss_scale) {
-    const auto skipped = std::count_if(done.steps.begin(), done.steps.end(), [](const StepReport& s) { return s.skipped; });
-    text += "\nloss scale " + plain(*scale) + ", " + std::to_string(skipped) + " of " + std::to_string(done.steps.size()) +
-            " steps skipped";
-  }
-  return text + "\n";
+static void tell_result(const RunWords& words, const ExecuteOptions& options, const Arguments& arguments,
+                        const Console& console) {
+  const Execution& done = words.done;
+  if (arguments.has("--save-result")) save_result(done.result, arguments.text("--save-result"));
+  if (arguments.has("--trace")) write_file(arguments.text("--trace"), chrome_trace(done.result));
+  console.out << (arguments.flag("--json") ? run_json(words) : run_text(words)) << std::flush;
+  if (!done.stopped) return;
+  console.err << "foreshard: stopped after step " << done.first_step + static_cast<int>(done.steps.size())
+              << (options.save.empty() ? "; nothing is kept: --save FILE was not given"
+                                       : "; " + options.save + " holds it: --resume " + options.save + " goes on")
+              << "\n"
+              << std::flush;
 }
 
 static ExitCode run(const Arguments& arguments, const Console& console) {
@@ -135,14 +96,21 @@ static ExitCode run(const Arguments& arguments, const Console& console) {
   options.processes = mesh.get();
   const auto nccl =
       telling_others(mesh.get(), [&] { return use_nccl(arguments, cuda.get(), mesh.get(), Ranks(plan).count(), options); });
-  const auto samples = telling_others(mesh.get(), [&] { return use_run_files(arguments, plan, options); });
+  const RunStart start = telling_others(mesh.get(), [&] { return use_run_files(arguments, plan, options); });
+  const int ranks_here = ranks_of_this_machine(mesh.get(), plan);
   const bool speaks = !mesh || mesh->process() == 0;
   const std::string mode = arguments.choice("--progress", "auto", progress_modes());
   Progress progress(speaks ? mode : "none", console);
+  std::optional<LossLog> log;
+  if (speaks && arguments.has("--loss-log"))
+    telling_others(mesh.get(), [&] { log.emplace(arguments.text("--loss-log"), start.step); });
+  if (speaks && !start.resumed.empty()) tell_start(start, mode, progress, console);
   options.on_step = [&](int step, const StepReport& done) {
+    if (log) log->add(start.step + step + 1, done);
     progress.line(step_line(step, done));
     progress.report((step + 1.0) / options.steps);
   };
+  options.cancel = &watch_interrupt(speaks ? "foreshard: stops after this step; a second signal stops at once\n" : nullptr);
   const auto answer = execute(plan, options);
   if (const auto* infeasible = std::get_if<Infeasible>(&answer)) {
     complain(*infeasible, console);
@@ -150,13 +118,20 @@ static ExitCode run(const Arguments& arguments, const Console& console) {
     return ExitCode::Infeasible;
   }
   const Execution& done = std::get<Execution>(answer);
-  if (!speaks) return ExitCode::Ok;  // process 0 has the result
-  if (arguments.has("--save-result")) save_result(done.result, arguments.text("--save-result"));
-  if (arguments.has("--trace")) write_file(arguments.text("--trace"), chrome_trace(done.result));
-  const int ranks = Ranks(plan).count();
-  const std::string gpu = cuda ? gpus_in_words(*cuda) : "";
-  console.out << (arguments.flag("--json") ? as_json(done, options, ranks, gpu) : as_text(done, options, ranks, gpu));
-  return ExitCode::Ok;
+  if (speaks) {  // process 0 has the result
+    const RunWords words{.done = done,
+                         .time = options.time,
+                         .ranks = Ranks(plan).count(),
+                         .ranks_here = ranks_here,
+                         .cores = usable_cores(),
+                         .gpu = cuda ? gpus_in_words(*cuda) : "",
+                         .trained_on = start.trained_on};
+    tell_result(words, options, arguments, console);
+  }
+  if (!done.stopped) return ExitCode::Ok;
+  // Launchers kill the rest when a process ends with a code: nobody ends before process 0 has told.
+  if (mesh) static_cast<void>(mesh->all_gather(""));
+  return ExitCode::Interrupted;
 }
 
 static std::vector<VerbOption> run_options() {
@@ -164,11 +139,10 @@ static std::vector<VerbOption> run_options() {
   std::vector<VerbOption> options = {
       {.name = "PLAN", .value = "PLAN", .help = "a .plan.json file", .required = true},
       {.name = "--device", .value = "KIND", .help = "host, or cuda: the GPUs of this machine (host)"},
-      {.name = "--graphs",
-       .help = "cuda: what a stream does between two events is one CUDA graph; for kernels of microseconds"},
+      {.name = "--graphs", .help = "cuda: capture work between events as CUDA graphs (helps when kernels take microseconds)"},
       {.name = "--nccl", .help = "cuda: collectives by NCCL in one process too, a GPU per rank; several processes always"},
       {.name = "--ranks", .value = "N", .help = "refuse a plan for another number of ranks"},
-      {.name = "--steps", .value = "N", .help = "optimizer steps (3)", .group = training},
+      {.name = "--steps", .value = "N", .help = "optimizer steps of this run, after those of --resume (3)", .group = training},
       {.name = "--seed", .value = "N", .help = "of initial weights, samples and dropout (0)", .group = training},
       {.name = "--learning-rate", .value = "X", .help = "(0.001)", .group = training},
       {.name = "--weight-decay", .value = "X", .help = "decoupled (0)", .group = training},
@@ -177,7 +151,7 @@ static std::vector<VerbOption> run_options() {
       {.name = "--eps", .value = "X", .help = "of Adam (1e-8)", .group = training},
       {.name = "--time",
        .value = "MODE",
-       .help = "wall, or emulated: every instruction's own CPU time, composed along the plan (default wall)",
+       .help = "wall, or emulated: per-op CPU time, scheduled along the plan (default wall)",
        .group = time},
       {.name = "--profile",
        .value = "FILE",
@@ -190,8 +164,10 @@ static std::vector<VerbOption> run_options() {
        .help = "of each rank, \"8 GiB\": what does not fit is not started",
        .group = memory},
       {.name = "--guards", .help = "guard bytes round every block", .group = checks},
-      {.name = "--poison", .help = "memory that is not alive holds no numbers", .group = checks},
-      {.name = "--force", .help = "run a plan that check-plan refuses", .group = checks},
+      {.name = "--poison", .help = "fill dead blocks with NaN", .group = checks},
+      {.name = "--force",
+       .help = "run a plan that check-plan refuses; go on from a checkpoint with other data",
+       .group = checks},
       {.name = "--patience",
        .value = "S",
        .help = "seconds without progress before all ranks are stopped (3)",
@@ -208,13 +184,15 @@ static std::vector<VerbOption> run_options() {
 }
 
 Verb run_verb() {
-  return {.name = "run",
-          .summary = "Trains the model of a saved plan for real: every rank is a thread, of one process or several.",
-          .notes = "The plan is obeyed as it is: its arena, its streams, its numbers.",
-          .examples = {"foreshard run gpt.plan.json --steps 10 --time emulated --save-result measured.result",
-                       "foreshard run gpt.plan.json --steps 300 --data book.txt --save gpt.safetensors --save-every 100"},
-          .options = with_run_files(run_options()),
-          .run = run};
+  return {
+      .name = "run",
+      .summary = "Trains the model of a saved plan for real: every rank is a thread, of one process or several.",
+      .notes = "The plan is obeyed as it is: its arena, its streams, its numbers.",
+      .examples = {"foreshard run gpt.plan.json --steps 10 --time emulated --save-result measured.result",
+                   "foreshard run gpt.plan.json --steps 300 --data book.txt --save gpt.safetensors --save-every 100",
+                   "foreshard run gpt.plan.json --steps 300 --data book.txt --resume gpt.safetensors --save gpt.safetensors"},
+      .options = with_run_files(run_options()),
+      .run = run};
 }
 
 }  // namespace foreshard

@@ -1,9 +1,13 @@
 #include "cli/run_processes.h"
 
+#include <sched.h>
+
+#include <algorithm>
 #include <cstdlib>
 #include <ostream>
 
 #include "core/ranks.h"
+#include "exec/calibrate_groups.h"
 #include "exec/process_place.h"
 
 namespace foreshard {
@@ -49,6 +53,21 @@ std::unique_ptr<ProcessMesh> other_processes(const Arguments& arguments, const P
       err << own + event + "\n" << std::flush;
     };
   return std::make_unique<ProcessMesh>(mesh);
+}
+
+int ranks_of_this_machine(ProcessMesh* mesh, const Plan& plan) {
+  if (!mesh) return Ranks(plan).count();
+  const std::vector<std::string> nodes = mesh->all_gather(this_node(std::getenv("FORESHARD_NODE")));
+  int ranks = 0;
+  for (int process = 0; process < mesh->processes(); ++process)
+    if (nodes[static_cast<std::size_t>(process)] == nodes[static_cast<std::size_t>(mesh->process())])
+      ranks += mesh->first_rank(process + 1) - mesh->first_rank(process);
+  return ranks;
+}
+
+int usable_cores() {
+  cpu_set_t cores;
+  return sched_getaffinity(0, sizeof cores, &cores) == 0 ? std::max(1, CPU_COUNT(&cores)) : 1;
 }
 
 }  // namespace foreshard

@@ -17,4 +17,8 @@ std::vector<VerbOption> process_options();
 std::unique_ptr<ProcessMesh> other_processes(const Arguments& arguments, const Plan& plan, const ExecuteOptions& options,
                                              const std::string& device, const Console& console);
 
+// How many of the plan's ranks this machine runs, and on how many cores the system lets them; every process has to ask.
+int ranks_of_this_machine(ProcessMesh* mesh, const Plan& plan);
+int usable_cores();
+
 }  // namespace foreshard

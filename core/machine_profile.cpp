@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/json.h"
 #include "core/plan_words.h"
+#include "core/text_hash.h"
 
 namespace foreshard {
 
@@ -84,14 +85,6 @@ void write_transfers(JsonWriter& json, const char* name, const std::vector<Profi
 // The kind is told by a number in the attributes' value, not by its size: "heads=8" and "heads=16" are one variant.
 bool counts(const std::string& value) { return value.find_first_not_of("0123456789.eE+-") == std::string::npos; }
 
-std::string hash_of(const std::string& text) {
-  std::uint64_t hash = 0xcbf29ce484222325U;  // FNV-1a, 64 bits
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
-  char digits[20];
-  std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(hash));
-  return digits;
-}
-
 }  // namespace
 
 std::string variant_of(const Compute& compute) {
@@ -153,7 +146,7 @@ MachineProfile parse_machine_profile(const std::string& text, const std::string&
              "outside_memory", "copies", "all_reduces", "collectives", "ops", "learned"});
   json.at("version").as_int(MachineProfile::kVersion, MachineProfile::kVersion);
   MachineProfile profile{
-      .hash = hash_of(text), .device = json.at("device").as_string(), .machine = json.at("machine").as_string()};
+      .hash = text_hash(text), .device = json.at("device").as_string(), .machine = json.at("machine").as_string()};
   if (profile.device.empty()) json.at("device").fail("the name of a device");
   if (json.has("learned")) profile.learned = read_learned(json.at("learned"));
   if (profile.learned && !json.has("link_bandwidth")) {  // nothing was measured kernel by kernel

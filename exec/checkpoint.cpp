@@ -1,14 +1,13 @@
 #include "exec/checkpoint.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstring>
 #include <functional>
 #include <numeric>
 #include <optional>
-#include <sstream>
 
 #include "core/error.h"
+#include "core/json.h"
 #include "exec/checkpoint_share.h"
 #include "exec/safetensors.h"
 
@@ -26,17 +25,6 @@ std::string shape_text(const std::vector<std::int64_t>& shape) {
   std::string text = "[";
   for (const std::int64_t dim : shape) text += (text.size() > 1 ? ", " : "") + std::to_string(dim);
   return text + "]";
-}
-
-template <class Number>
-Number number_of(const SafetensorsFile& file, const std::string& key) {
-  const auto found = file.metadata().find(key);
-  const std::string text = found == file.metadata().end() ? "" : found->second;
-  Number number = 0;
-  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (problem != std::errc() || end != text.data() + text.size() || text.starts_with('-'))
-    throw Error(file.path(), "__metadata__." + key, "\"" + text + "\"", "a whole number");
-  return number;
 }
 
 // Rows (of the first dimension) of a vocabulary; the others pad it. 0: the tensor is none.
@@ -86,27 +74,6 @@ const char* prefix_of(TensorPart part) {
   return "";
 }
 
-// "exponent good skipped"; what else the state holds is of the last step.
-std::string text_of(const LossScaleState& state) {
-  std::string text;
-  for (const float number : {state.exponent, state.good, state.skipped}) {
-    if (!text.empty()) text += ' ';
-    text += std::to_string(static_cast<std::int64_t>(number));
-  }
-  return text;
-}
-
-// A file without it is of a run that had none.
-LossScaleState loss_scale_of(const SafetensorsFile& file) {
-  const auto found = file.metadata().find("loss_scale");
-  if (found == file.metadata().end()) return {};
-  LossScaleState state;
-  std::istringstream in(found->second);
-  if (!(in >> state.exponent >> state.good >> state.skipped) || !(in >> std::ws).eof())
-    throw Error(file.path(), "__metadata__.loss_scale", "\"" + found->second + "\"", "three whole numbers");
-  return state;
-}
-
 bool has_file(const ProcessMesh* mesh) { return !mesh || mesh->process() == 0; }
 
 }  // namespace
@@ -121,13 +88,11 @@ void save_checkpoint(const std::string& path, const Plan& plan, const Ranks& ran
     stored.push_back({.name = prefix_of(entry.part) + tensor.name, .dtype = entry.dtype, .shape = tensor.shape});
   }
   std::optional<SafetensorsWriter> writer;
-  if (has_file(mesh))
-    writer.emplace(path, stored,
-                   std::map<std::string, std::string>{{"format", kFormat},
-                                                      {"step", std::to_string(point.step)},
-                                                      {"samples", std::to_string(point.samples)},
-                                                      {"seed", std::to_string(point.seed)},
-                                                      {"loss_scale", text_of(point.loss_scale)}});
+  if (has_file(mesh)) {
+    std::map<std::string, std::string> words = words_of(point);
+    words["format"] = kFormat;
+    writer.emplace(path, stored, words);
+  }
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const auto& [tensor, part, dtype] = entries[i];
     const WholeTensor whole =
@@ -148,23 +113,26 @@ static void expect_checkpoint(const SafetensorsFile& file) {
                 std::string("\"") + kFormat + "\"");
 }
 
+static std::string told_words(const std::map<std::string, std::string>& words) {
+  JsonWriter json(0);
+  json.begin_object();
+  for (const auto& [key, value] : words) json.field(key, value);
+  return json.end_object().text();
+}
+
 TrainingPoint training_point(const std::string& path, ProcessMesh* mesh) {
-  TrainingPoint point;
+  std::map<std::string, std::string> words;
   if (has_file(mesh)) {
     const SafetensorsFile file(path);
     expect_checkpoint(file);
-    point = {.step = number_of<int>(file, "step"),
-             .samples = number_of<std::int64_t>(file, "samples"),
-             .seed = number_of<std::uint64_t>(file, "seed"),
-             .loss_scale = loss_scale_of(file)};
+    words = file.metadata();
   }
-  if (!mesh) return point;
-  const std::string own(reinterpret_cast<const char*>(&point), sizeof point);
-  const std::string told = mesh->all_gather(own)[0];
-  if (told.size() != sizeof point) throw DeviceError("the checkpoint", "process 0 told no step");
-  std::memcpy(&point, told.data(), sizeof point);
-  if (point.step < 0 || point.samples < 0) throw DeviceError("the checkpoint", "process 0 told a step below 0");
-  return point;
+  if (mesh) {
+    const std::string told = mesh->all_gather(told_words(words))[0];
+    words.clear();
+    for (const auto& [key, value] : JsonReader::parse(told, path).members()) words[key] = value.as_string();
+  }
+  return point_of(words, path);
 }
 
 // Tensors of another model would be left out without a word.

@@ -207,7 +207,7 @@ class Examination {
       return;
     }
     tell("GPUs", around_.needs_gpu ? Health::Wrong : Health::Note, around_.no_gpus.empty() ? "none" : around_.no_gpus,
-         "runs with --device host need none");
+         "a run with --device host needs no GPU");
   }
 
   void look_at_nccl() {
@@ -216,7 +216,7 @@ class Examination {
            file == around_.usable_nccl ? "" : "not used; FORESHARD_NCCL=FILE names another");
     if (around_.usable_nccl.empty())
       tell("NCCL", around_.needs_gpu && processes() > 1 ? Health::Wrong : Health::Note, "none that can be used",
-           "pip install nvidia-nccl-cu12 (or -cu13), or FORESHARD_NCCL=FILE; runs with --device host need none");
+           "pip install nvidia-nccl-cu12 (or -cu13), or FORESHARD_NCCL=FILE; a run with --device host does not need it");
   }
 
   const Surroundings& around_;

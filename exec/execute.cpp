@@ -4,6 +4,7 @@
 
 #include "core/plan_indices.h"
 #include "exec/checkpoint.h"
+#include "exec/kept_checkpoints.h"
 #include "exec/measured_trace.h"
 #include "exec/memory_limit.h"
 #include "exec/process_mesh.h"
@@ -37,18 +38,23 @@ void check(const Plan& plan, const ExecuteOptions& options) {
   const bool writes = !options.processes || options.processes->process() == 0;
   if (!options.save.empty() && writes) expect_place(options.save);
   if (options.save_every < 0) throw Error("options", "save every", std::to_string(options.save_every), "0 or more");
+  if (options.keep < 0) throw Error("options", "keep", std::to_string(options.keep), "0 or more");
 }
 
 // A checkpoint where one is due after `done` steps of this run.
-void save(const Plan& plan, const Team& team, const ExecuteOptions& options, const TrainingPoint& start, int done) {
-  const bool due = done == options.steps || (options.save_every > 0 && done % options.save_every == 0);
+void save(const Plan& plan, const Team& team, const ExecuteOptions& options, const TrainingPoint& start, int done, bool last) {
+  const bool due = last || (options.save_every > 0 && done % options.save_every == 0);
   if (options.save.empty() || !due) return;
+  const int step = start.step + done;
   save_checkpoint(options.save, plan, team.ranks(), team.memories(),
-                  {.step = start.step + done,
+                  {.step = step,
                    .samples = start.samples + done * plan.samples,
                    .seed = start.seed,
-                   .loss_scale = team.loss_scale(done - 1)},
+                   .loss_scale = team.loss_scale(done - 1),
+                   .source = options.samples ? options.samples->source() : SampleSource{}},
                   options.processes);
+  const bool writes = !options.processes || options.processes->process() == 0;
+  if (options.keep > 0 && writes) keep_checkpoints(options.save, step, options.keep);
 }
 
 std::vector<StepReport> run_steps(const Plan& plan, Team& team, const ExecuteOptions& options, const TrainingPoint& start) {
@@ -66,21 +72,25 @@ std::vector<StepReport> run_steps(const Plan& plan, Team& team, const ExecuteOpt
       report.time_s = time;
       if (options.on_step) options.on_step(i, report);
     }
-    save(plan, team, options, start, step + together);
+    const int done = step + together;
+    const bool stopped = reports[static_cast<std::size_t>(done) - 1].stop_asked;
+    save(plan, team, options, start, done, stopped || done == options.steps);
+    if (stopped) reports.resize(static_cast<std::size_t>(done));
+    if (stopped) break;
   }
   return reports;
 }
 
 // The last step; for a composition, each instruction with its median cost over the steps, the first aside.
-std::vector<RankReport> last_reports(Team& team, const ExecuteOptions& options) {
+std::vector<RankReport> last_reports(Team& team, const ExecuteOptions& options, int steps) {
   std::vector<RankReport> reports;
   for (std::int32_t r = team.first_rank(); r < team.end_rank(); ++r) {
     const Interpreter& rank = team.rank({r});
-    const std::span<const StepSpan> last = rank.spans(options.steps - 1);
-    RankReport report{.spans = {last.begin(), last.end()}, .peak = rank.peak(options.steps - 1)};
-    for (std::size_t s = 0; options.time == TimeMode::Emulated && options.steps > 2 && s < report.spans.size(); ++s) {
+    const std::span<const StepSpan> last = rank.spans(steps - 1);
+    RankReport report{.spans = {last.begin(), last.end()}, .peak = rank.peak(steps - 1)};
+    for (std::size_t s = 0; options.time == TimeMode::Emulated && steps > 2 && s < report.spans.size(); ++s) {
       std::vector<double> costs;
-      for (int step = std::max(1, options.steps - rank.kept_runs()); step < options.steps; ++step)
+      for (int step = std::max(1, steps - rank.kept_runs()); step < steps; ++step)
         costs.push_back(static_cast<double>(rank.spans(step)[s].own));
       report.spans[s].own = static_cast<std::int64_t>(median(std::move(costs)));
     }
@@ -111,7 +121,7 @@ void add_trace(Execution& done, const Plan& plan, const Ranks& ranks, std::vecto
 
 Execution report(const Plan& plan, Team& team, const ExecuteOptions& options, std::vector<StepReport> steps) {
   Execution done{.steps = std::move(steps), .workspace = team.workspace()};
-  std::vector<RankReport> reports = last_reports(team, options);
+  std::vector<RankReport> reports = last_reports(team, options, static_cast<int>(done.steps.size()));
   if (!reports.empty()) add_trace(done, plan, team.ranks(), std::move(reports), options);
   std::vector<double> times;
   times.reserve(done.steps.size());
@@ -136,7 +146,10 @@ std::variant<Execution, Infeasible> execute_here(const Plan& plan, const Execute
       options.resume.empty() ? TrainingPoint{.seed = options.seed} : training_point(options.resume, options.processes);
   auto team = std::make_unique<Team>(plan, options, start);
   try {
-    return report(plan, *team, options, run_steps(plan, *team, options, start));
+    Execution done = report(plan, *team, options, run_steps(plan, *team, options, start));
+    done.first_step = start.step;
+    done.stopped = static_cast<int>(done.steps.size()) < options.steps;
+    return done;
   } catch (const DeviceError&) {
     // A thread that hangs inside an instruction still uses what the team holds: then nothing of it is ever freed.
     if (!team->ended()) static_cast<void>(team.release());

@@ -2,6 +2,7 @@
 // plan is obeyed as it is, whoever wrote it. docs/execution.md
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <optional>
@@ -11,10 +12,10 @@
 #include "core/error.h"
 #include "core/result.h"
 #include "exec/host_ops.h"
-#include "exec/loss_scale_state.h"
 #include "exec/rank_devices.h"
 #include "exec/rank_memory.h"
 #include "exec/tensors.h"
+#include "exec/training_point.h"
 
 namespace foreshard {
 
@@ -36,16 +37,8 @@ struct StepReport {
   double time_s = 0;                      // wall clock
   std::optional<double> loss_scale = {};  // of its gradients, where it is dynamic
   bool skipped = false;                   // they overflowed: nothing was updated
+  bool stop_asked = false;                // `cancel` was set, here or in another process
   bool operator==(const StepReport&) const = default;
-};
-
-// How far a training has come.
-struct TrainingPoint {
-  int step = 0;              // steps done
-  std::int64_t samples = 0;  // samples used
-  std::uint64_t seed = 0;    // of samples and dropout
-  LossScaleState loss_scale = {};
-  bool operator==(const TrainingPoint&) const = default;
 };
 
 struct ExecuteOptions {
@@ -54,6 +47,9 @@ struct ExecuteOptions {
   std::string resume = {};  // a checkpoint to go on from, with its seed; exec/checkpoint.h
   std::string save = {};    // where to keep a checkpoint, at the end and every `save_every` steps (0: at the end only)
   int save_every = 0;
+  int keep = 0;  // so many of the last checkpoints stay under names of their own (exec/kept_checkpoints.h)
+  // Set: the step under way is the last one, in all processes; `save` gets its checkpoint.
+  const std::atomic<bool>* cancel = nullptr;
   OptimizerSettings optimizer = {};
   const Samples* samples = nullptr;  // none: random ones made from the seed
   TimeMode time = TimeMode::Wall;
@@ -77,6 +73,8 @@ struct ExecuteOptions {
 struct Execution {
   Result result = {};  // unfolded, by op; trace and memory of the last step
   std::vector<StepReport> steps = {};
+  bool stopped = false;               // by `cancel`: there are fewer of them than asked for
+  int first_step = 0;                 // steps of the training before them
   double iteration_time_s = 0;        // wall: median of the steps, the first aside; emulated: of the composed timeline
   std::vector<LiveBytes> peaks = {};  // [rank] of device memory, as acquired and released by the rank in the last step
   Bytes workspace = {};               // of kernels, outside the arenas, all ranks

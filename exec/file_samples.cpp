@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "core/json.h"
 #include "core/ranks.h"
+#include "core/text_hash.h"
 #include "exec/host_kernel.h"
 #include "exec/philox.h"
 #include "exec/rank_place.h"
@@ -30,6 +31,11 @@ SampleNeeds sample_needs(const Plan& plan) {
   return needs;
 }
 
+const std::vector<std::string>& token_formats() {
+  static const std::vector<std::string> words = {"bytes", "u16", "u32"};
+  return words;
+}
+
 FileSamples::FileSamples(const std::string& path, TokenFormat format, const SampleNeeds& needs, std::uint64_t seed)
     : width_(format == TokenFormat::Bytes ? 1
              : format == TokenFormat::U16 ? 2
@@ -38,6 +44,10 @@ FileSamples::FileSamples(const std::string& path, TokenFormat format, const Samp
   if (needs.sequence < 1 || needs.features || needs.labels)
     throw Error(path, "data", "a file of tokens", "a model that reads tokens; pictures and features are random ones");
   data_ = read_file(path);
+  source_ = {.file = path,
+             .format = token_formats()[static_cast<std::size_t>(format)],
+             .bytes = static_cast<std::int64_t>(data_.size()),
+             .hash = text_hash(data_)};
   if (data_.size() % static_cast<std::size_t>(width_) != 0)
     throw Error(path, "data", std::to_string(data_.size()) + " bytes", "tokens of " + std::to_string(width_) + " bytes each");
   size_ = static_cast<std::int64_t>(data_.size()) / width_;

@@ -12,6 +12,7 @@
 namespace foreshard {
 
 enum class TokenFormat : std::uint8_t { Bytes, U16, U32 };
+const std::vector<std::string>& token_formats();  // their words, in this order
 
 // What the model of a plan reads.
 struct SampleNeeds {
@@ -27,6 +28,7 @@ class FileSamples : public Samples {
   // vocabulary; a model that needs more than tokens.
   FileSamples(const std::string& path, TokenFormat format, const SampleNeeds& needs, std::uint64_t seed);
 
+  SampleSource source() const override { return source_; }
   void tokens(std::int64_t sample, std::int64_t position, std::int64_t vocab, std::span<std::int64_t> out) const override;
   std::int64_t label(std::int64_t sample, std::int64_t classes) const override;
   void features(std::int64_t sample, std::int64_t first, std::span<double> out) const override;
@@ -42,6 +44,7 @@ class FileSamples : public Samples {
   int width_ = 1;  // bytes of a token
   std::int64_t size_ = 0, windows_ = 0;
   std::uint64_t seed_ = 0;
+  SampleSource source_;
 };
 
 }  // namespace foreshard

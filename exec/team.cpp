@@ -228,6 +228,7 @@ namespace {
 struct Told {
   double loss = 0;
   double first_scale = 0, scale = 0, skips = 0;  // of a dynamic loss scale
+  double stops = 0;                              // its process was asked to stop
 };
 
 }  // namespace
@@ -239,15 +240,17 @@ StepReport Team::report(int step) const {
   const auto hear = [&](const Told& told) {
     if (count == 0) first = told;
     report.loss += told.loss;
+    report.stop_asked = report.stop_asked || told.stops != 0;
     if (told.scale != first.scale || told.skips != first.skips)
       throw DeviceError("the run", "rank " + std::to_string(count) + " has another loss scale than rank 0");
     ++count;
   };
+  const bool stops = options_.cancel && *options_.cancel;  // once for all ranks: read again, it may have changed
   std::string own;
   for (const auto& member : members_) {
     const Interpreter& rank = *member->interpreter;
     const LossScaleState& scale = rank.loss_scale(step);
-    const Told told{rank.loss(step), rank.first_loss_scale(), scale.used, scale.skips};
+    const Told told{rank.loss(step), rank.first_loss_scale(), scale.used, scale.skips, stops ? 1.0 : 0.0};
     if (mesh_)
       own.append(reinterpret_cast<const char*>(&told), sizeof told);
     else

@@ -52,7 +52,7 @@ RunPanel::RunPanel(const QString& program, QWidget* parent) : QWidget(parent), c
   steps_->setValue(5);
   steps_->setAccessibleName(tr("Steps"));
   clock_mode_ = new QComboBox;
-  clock_mode_->addItem(tr("emulated: own processor time, composed"), "emulated");
+  clock_mode_->addItem(tr("emulated: per-op CPU time, scheduled along the plan"), "emulated");
   clock_mode_->addItem(tr("wall clock"), "wall");
   clock_mode_->setAccessibleName(tr("Time"));
   form->addRow(tr("Device"), device_);

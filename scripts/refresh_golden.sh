@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Rewrites the outputs shown in README.md, examples/ and tests/cli/golden from the program of a build. Read the diff.
+# Rewrites the outputs shown in README.md, examples/ and tests/cli/golden from the program of a build. Read the diff. Measured
+# blocks of a file are taken anew together, when one of them has another form.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=${1:-build/release}

@@ -1241,8 +1241,8 @@
         <translation>步数</translation>
     </message>
     <message>
-        <source>emulated: own processor time, composed</source>
-        <translation>仿真：按各自的处理器时间合成</translation>
+        <source>emulated: per-op CPU time, scheduled along the plan</source>
+        <translation>仿真：逐算子 CPU 时间，按计划排程</translation>
     </message>
     <message>
         <source>wall clock</source>

@@ -3,9 +3,11 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
+#include "core/json.h"
 #include "tests/cli/run_line.h"
 #include "tests/cli/session.h"
 
@@ -89,6 +91,143 @@ TEST_F(RunFiles, AFullDiskIsToldAndLeavesWhatWasThere) {
     EXPECT_NE(said.find("File too large"), std::string::npos) << option << ": " << said;
     EXPECT_NE(said.find("[exit "), std::string::npos) << option << ": " << said;
   }
+}
+
+// What a checkpoint was trained on goes with it: a training that goes on with something else would be another one.
+TEST_F(RunFiles, ACheckpointKnowsItsDataAndItsStep) {
+  const auto save = [&](const std::string& options, const std::string& name) {
+    const RanLine ran = train("--steps 2 --seed 9 --save " + path(name) + " " + options);
+    ASSERT_EQ(ran.code, ExitCode::Ok) << ran.err;
+  };
+  save("--data " + kText, "of_text");
+  save("", "of_random");
+  std::ofstream(path("zeros.txt")) << std::string(2000, '\0');
+  save("--data " + path("zeros.txt"), "of_zeros");
+  std::ofstream(path("other.txt")) << std::string(2000, 'x');
+  std::ofstream(path("renamed.txt")) << read_text(kText);
+  const auto complaint = [&](const std::string& options) {
+    const RanLine ran = train("--steps 1 --resume " + options);
+    EXPECT_EQ(ran.code, ExitCode::WrongInput) << options << ran.out;
+    return ran.err;
+  };
+  EXPECT_NE(complaint(path("of_text")).find("command line: --data: found nothing, expected " + kText), std::string::npos)
+      << complaint(path("of_text"));
+  EXPECT_NE(complaint(path("of_text") + " --data " + path("other.txt")).find("other.txt (2,000 bytes"), std::string::npos);
+  EXPECT_NE(complaint(path("of_zeros") + " --data-format u16 --data " + path("zeros.txt"))
+                .find("--data-format: found u16, expected bytes"),
+            std::string::npos);
+  EXPECT_NE(complaint(path("of_random") + " --data " + kText)
+                .find("expected no file: " + path("of_random") + " was trained on random tokens"),
+            std::string::npos)
+      << complaint(path("of_random") + " --data " + kText);
+  EXPECT_NE(complaint(path("of_random") + " --seed 5").find("command line: --seed: found 5, expected 9, the seed of"),
+            std::string::npos);
+  // The same bytes under another name are the same data; the seed may be said again; --force goes on with what there is.
+  for (const std::string& options : {path("of_text") + " --data " + path("renamed.txt"), path("of_random") + " --seed 9",
+                                     path("of_text") + " --force", path("of_random") + " --force --data " + kText}) {
+    const RanLine ran = train("--steps 1 --resume " + options);
+    EXPECT_EQ(ran.code, ExitCode::Ok) << options << ran.err;
+    EXPECT_NE(ran.err.find(" after step 2 on "), std::string::npos) << ran.err;
+  }
+}
+
+// A file of an earlier version does not say what it was trained on: the run goes on, and says that it cannot know.
+TEST_F(RunFiles, ACheckpointWithoutItsDataIsTold) {
+  ASSERT_EQ(train("--steps 1 --save " + path("new")).code, ExitCode::Ok);
+  std::string text = read_text(path("new"));
+  for (const std::string word : {"data_format"}) {
+    const std::size_t at = text.find(word);
+    ASSERT_NE(at, std::string::npos);
+    text.replace(at, word.size(), "daten_forma");
+  }
+  std::ofstream(path("old")) << text;
+  const RanLine ran = train("--steps 1 --resume " + path("old") + " --data " + kText);
+  EXPECT_EQ(ran.code, ExitCode::Ok) << ran.err;
+  EXPECT_NE(ran.err.find("old does not say what it was trained on"), std::string::npos) << ran.err;
+}
+
+TEST_F(RunFiles, ARunSaysWhatItIsTrainedOn) {
+  const RanLine random = train("--steps 2"), text = train("--steps 2 --data " + kText);
+  EXPECT_NE(random.out.find(" after 2 steps on random tokens\n"), std::string::npos) << random.out;
+  EXPECT_NE(text.out.find(" after 2 steps on " + kText + "\n"), std::string::npos) << text.out;
+  const auto data = [&](const std::string& options) {
+    return JsonReader::parse(train("--json --steps 1 " + options).out, "out").at("data").as_string();
+  };
+  EXPECT_EQ(data(""), "random tokens");
+  EXPECT_EQ(data("--data " + kText), kText);
+}
+
+// One line a step, with the step of the training: a resumed run goes on below, and what an earlier one wrote after its last checkpoint is not there
+// twice, nor a line that it did not end.
+TEST_F(RunFiles, ALossLogGoesOnWithTheTraining) {
+  const std::string log = path("loss.csv");
+  const RanLine whole = train("--steps 6 --seed 3 --json --loss-log " + path("whole.csv"));
+  ASSERT_EQ(whole.code, ExitCode::Ok) << whole.err;
+  const auto lines = [](const std::string& text) {
+    std::istringstream in(text);
+    std::vector<std::string> all;
+    for (std::string line; std::getline(in, line);) all.push_back(line);
+    return all;
+  };
+  const auto losses = [&](const std::string& file) {  // step and loss of every line below the head
+    std::vector<std::pair<int, double>> all;
+    for (const std::string& line : lines(read_text(file)))
+      if (line.find("step") == std::string::npos) all.emplace_back(std::stoi(line), std::stod(line.substr(line.find(',') + 1)));
+    return all;
+  };
+  ASSERT_EQ(lines(read_text(path("whole.csv"))).at(0), "step,loss,time_s,loss_scale,skipped");
+  ASSERT_EQ(losses(path("whole.csv")).size(), 6U);
+  const JsonReader steps = JsonReader::parse(whole.out, "out").at("steps");
+  for (std::size_t s = 0; s < 6; ++s) {
+    EXPECT_EQ(losses(path("whole.csv"))[s].first, static_cast<int>(s) + 1);
+    EXPECT_EQ(losses(path("whole.csv"))[s].second, steps.at(s).at("loss").as_double());
+  }
+  ASSERT_EQ(train("--steps 2 --seed 3 --save " + path("kept") + " --loss-log " + log).code, ExitCode::Ok);
+  ASSERT_EQ(train("--steps 2 --resume " + path("kept") + " --loss-log " + log).code, ExitCode::Ok);  // not saved: steps 3, 4
+  std::ofstream(log, std::ios::app) << "5,5.4";
+  ASSERT_EQ(train("--steps 4 --resume " + path("kept") + " --loss-log " + log).code, ExitCode::Ok);
+  EXPECT_EQ(losses(log), losses(path("whole.csv"))) << read_text(log);
+  ASSERT_EQ(train("--steps 6 --seed 3 --loss-log " + log).code, ExitCode::Ok);  // another training
+  EXPECT_EQ(losses(log), losses(path("whole.csv"))) << read_text(log);
+  std::ofstream(path("notes.txt")) << "a shopping list\n";
+  const RanLine refused = train("--steps 1 --resume " + path("kept") + " --loss-log " + path("notes.txt"));
+  EXPECT_EQ(refused.code, ExitCode::WrongInput);
+  EXPECT_NE(refused.err.find("notes.txt: line 1: found \"a shopping list\", expected \"step,loss,"), std::string::npos)
+      << refused.err;
+  EXPECT_EQ(read_text(path("notes.txt")), "a shopping list\n");
+}
+
+// The last N stay under their steps beside the newest, whose name is the one asked for.
+TEST_F(RunFiles, KeepsTheLastCheckpoints) {
+  ASSERT_EQ(train("--steps 5 --save-every 1 --keep 2 --save " + path("k")).code, ExitCode::Ok);
+  const auto there = [&] {
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(folder))
+      if (const std::string name = entry.path().filename(); name.starts_with("k")) names.push_back(name);
+    std::sort(names.begin(), names.end());
+    return names;
+  };
+  EXPECT_EQ(there(), (std::vector<std::string>{"k", "k.step-4", "k.step-5"}));
+  EXPECT_EQ(read_text(path("k")), read_text(path("k.step-5")));
+  const RanLine back = train("--steps 1 --resume " + path("k.step-4") + " --keep 2 --save " + path("k"));
+  EXPECT_NE(back.err.find("after step 4 on random tokens"), std::string::npos) << back.err;
+  EXPECT_EQ(there(), (std::vector<std::string>{"k", "k.step-4", "k.step-5"}));
+  EXPECT_NE(train("--keep 2").err.find("--keep: found no --save"), std::string::npos);
+}
+
+// Four threads of a step on fewer cores take turns.
+TEST_F(RunFiles, WallTimeOfMoreRanksThanCoresIsNotComparable) {
+  const auto notes = [&](const std::string& core) {
+    return run_in_shell(core + " foreshard run plan.json --progress none --steps 1", folder.string());
+  };
+  EXPECT_NE(notes("taskset -c 0")
+                .find("note: 4 ranks share 1 core here: wall time is not that of 4 devices, "
+                      "compare predictions with --time emulated\n"),
+            std::string::npos)
+      << notes("taskset -c 0");
+  EXPECT_EQ(run_in_shell("taskset -c 0 foreshard run plan.json --progress none --steps 1 --time emulated", folder.string())
+                .find("note:"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "cli/profile.h"
 #include "core/json.h"
 #include "core/machine_profile.h"
 #include "core/plan.h"
@@ -122,6 +123,20 @@ TEST_F(RunVerb, AProfileReplacesCostsOfItsDevice) {
   EXPECT_EQ(refused.code, ExitCode::WrongInput);
   EXPECT_NE(refused.err.find("device: found \"a100-80\", expected a device of the cluster dgx-h100"), std::string::npos)
       << refused.err;
+}
+
+// 2 x 8 x 16 x 32 = 8192 operations in 1 us are 8.192 GFLOP/s, 2 x 4 x 8 x 8 x 4 = 2048 in 1 us 2.048.
+TEST_F(RunVerb, AProfileSaysWhatItsProductsDifferIn) {
+  MachineProfile profile{.device = "host", .machine = "test"};
+  profile.ops = {{.op = Op::MatMul, .variant = "1", .samples = {{{1, 8, 16, 32}, {}, {1e-6}}}},
+                 {.op = Op::MatMul, .variant = "1 scores causal", .samples = {{{4, 8, 8, 4}, {}, {1e-6}}}},
+                 {.op = Op::MatMul, .variant = "1 first_token", .samples = {{{4, 8, 8, 4}, {}, {2e-6}}}}};
+  const std::string text = profile_text(profile);
+  for (const char* row :
+       {"fp32    linear layer                        8.2 ", "fp32    attention scores, causal              2 ",
+        "fp32    linear layer, first token             1 "})
+    EXPECT_NE(text.find(row), std::string::npos) << text;
+  EXPECT_EQ(text.find("8.2"), text.rfind("8.2")) << text;
 }
 
 TEST_F(RunVerb, CalibrateWritesAProfileAndAClusterThatFitEachOther) {

@@ -94,15 +94,16 @@ TEST_F(Doctor, ASoundNodeOfASlurmJob) {
 }
 
 TEST_F(Doctor, ALaptopNeedsNothing) {
-  EXPECT_EQ(text(examine(around({}))),
-            "ok launcher: none: all ranks are threads of one process\n"
-            "ok links: only the loopback\n"
-            "ok memory: unknown\n"
-            "ok files: 1024 open files\n"
-            "ok shared memory: 1.0 GiB free in /dev/shm\n"
-            "note GPUs: none\n  -> runs with --device host need none\n"
-            "note NCCL: none that can be used\n"
-            "  -> pip install nvidia-nccl-cu12 (or -cu13), or FORESHARD_NCCL=FILE; runs with --device host need none\n");
+  EXPECT_EQ(
+      text(examine(around({}))),
+      "ok launcher: none: all ranks are threads of one process\n"
+      "ok links: only the loopback\n"
+      "ok memory: unknown\n"
+      "ok files: 1024 open files\n"
+      "ok shared memory: 1.0 GiB free in /dev/shm\n"
+      "note GPUs: none\n  -> a run with --device host needs no GPU\n"
+      "note NCCL: none that can be used\n"
+      "  -> pip install nvidia-nccl-cu12 (or -cu13), or FORESHARD_NCCL=FILE; a run with --device host does not need it\n");
 }
 
 TEST_F(Doctor, TheLauncherIsUnderstoodOrNot) {
