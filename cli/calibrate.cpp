@@ -11,6 +11,7 @@
 #include "cli/interrupt.h"
 #include "cli/profile.h"
 #include "cli/progress.h"
+#include "cli/separate_files.h"
 #include "cli/verb.h"
 #include "core/error.h"
 #include "core/json.h"
@@ -55,6 +56,7 @@ static ExitCode tell_gpu(const MachineProfile& profile, gpu::CudaMeasures& measu
 }
 
 static ExitCode run(const Arguments& arguments, const Console& console) {
+  expect_separate_files(arguments, {"--runs"}, {"--save-profile", "--save-cluster"});
   if (arguments.has("--runs")) return calibrate_runs(arguments, console);
   if (arguments.flag("--collectives")) return calibrate_collectives(arguments, console);
   const std::vector<DType> dtypes = read_dtypes(arguments);

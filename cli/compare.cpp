@@ -2,6 +2,7 @@
 
 #include <ostream>
 
+#include "cli/separate_files.h"
 #include "cli/terminal.h"
 #include "cli/verb.h"
 #include "core/json.h"
@@ -11,6 +12,7 @@
 namespace foreshard {
 
 static ExitCode run(const Arguments& arguments, const Console& console) {
+  expect_separate_files(arguments, {"A", "B"}, {"--trace"});
   const std::string first = arguments.text("A"), second = arguments.text("B");
   const Result predicted = load_result(first), measured = load_result(second);
   const CompareOptions options{.predicted_name = first,

@@ -6,6 +6,7 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 
@@ -20,6 +21,7 @@ const std::string kHead = "step,loss,time_s,loss_scale,skipped";
 
 // So many digits that reading gives the same number.
 std::string exact(double number) {
+  if (std::isnan(number)) return "nan";
   std::array<char, 40> digits = {};
   const auto [end, problem] = std::to_chars(digits.data(), digits.data() + digits.size(), number);
   FS_ASSERT(problem == std::errc());

@@ -10,6 +10,7 @@
 #include "cli/run_files.h"
 #include "cli/run_output.h"
 #include "cli/run_processes.h"
+#include "cli/separate_files.h"
 #include "cli/verb.h"
 #include "core/check_plan.h"
 #include "core/json.h"
@@ -20,6 +21,9 @@
 
 namespace foreshard {
 
+// Adam divides by 1 - beta^n.
+static constexpr double kBelowOne = 0.999999999;
+
 static ExecuteOptions execute_options(const Arguments& arguments) {
   ExecuteOptions options;
   options.steps = static_cast<int>(arguments.integer("--steps", 3, 1, 1'000'000));
@@ -28,8 +32,8 @@ static ExecuteOptions execute_options(const Arguments& arguments) {
   OptimizerSettings& optimizer = options.optimizer;
   optimizer.learning_rate = arguments.number("--learning-rate", optimizer.learning_rate, 0, 1e6);
   optimizer.weight_decay = arguments.number("--weight-decay", optimizer.weight_decay, 0, 1e6);
-  optimizer.beta1 = arguments.number("--beta1", optimizer.beta1, 0, 1);
-  optimizer.beta2 = arguments.number("--beta2", optimizer.beta2, 0, 1);
+  optimizer.beta1 = arguments.number("--beta1", optimizer.beta1, 0, kBelowOne);
+  optimizer.beta2 = arguments.number("--beta2", optimizer.beta2, 0, kBelowOne);
   optimizer.eps = arguments.number("--eps", optimizer.eps, 0, 1);
   if (arguments.has("--profile")) {
     const MachineProfile profile = load_machine_profile(arguments.text("--profile"));
@@ -88,6 +92,9 @@ static void tell_result(const RunWords& words, const ExecuteOptions& options, co
 }
 
 static ExitCode run(const Arguments& arguments, const Console& console) {
+  // --save may be what --resume reads: the new checkpoint takes the old one's place.
+  expect_separate_files(arguments, {"PLAN", "--data", "--profile"}, {"--save", "--loss-log", "--trace", "--save-result"});
+  expect_separate_files(arguments, {"--resume"}, {"--loss-log", "--trace", "--save-result"});
   ExecuteOptions options = execute_options(arguments);
   const Plan plan = checked_plan(arguments);
   const std::unique_ptr<gpu::Runtime> cuda = use_device(arguments, options, arguments.flag("--graphs"));

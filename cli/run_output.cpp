@@ -1,6 +1,7 @@
 #include "cli/run_output.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "cli/verb.h"
 #include "core/json.h"
@@ -61,8 +62,9 @@ static std::string counted(int count, const std::string& thing) {
 static std::string loss_text(const RunWords& words) {
   const std::vector<StepReport>& steps = words.done.steps;
   const auto count = static_cast<int>(steps.size());
-  std::string text = "loss       " + plain(steps.front().loss);
-  if (count > 1) text += " -> " + plain(steps.back().loss);
+  const auto told = [](double loss) { return std::isnan(loss) ? std::string("nan") : plain(loss); };  // never "-nan"
+  std::string text = "loss       " + told(steps.front().loss);
+  if (count > 1) text += " -> " + told(steps.back().loss);
   text += " after " + counted(count, "step");
   if (const int before = words.done.first_step; before > 0)
     text += " (" + std::to_string(before + 1) + (count > 1 ? " to " + std::to_string(before + count) : std::string()) +
@@ -90,6 +92,11 @@ std::string run_text(const RunWords& words) {
     text += "memory     " + plain(static_cast<double>(sum(curve->peak).value) / mib) + " MiB at the peak of rank " +
             std::to_string(curve->who.value) + ", arena " + plain(static_cast<double>(curve->arena.value) / mib) + " MiB\n";
   text += loss_text(words);
+  const auto lost =
+      std::find_if(done.steps.begin(), done.steps.end(), [](const StepReport& s) { return !std::isfinite(s.loss); });
+  if (lost != done.steps.end())
+    text +=
+        "note: the loss is no number from step " + std::to_string(done.first_step + (lost - done.steps.begin()) + 1) + " on\n";
   if (words.gpu.empty() && words.time == TimeMode::Wall && words.ranks_here > words.cores)
     text += "note: " + counted(words.ranks_here, "rank") + " share " + counted(words.cores, "core") +
             " here: wall time is not that of " + counted(words.ranks_here, "device") +

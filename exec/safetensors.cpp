@@ -145,7 +145,9 @@ SafetensorsFile::SafetensorsFile(std::string path) : path_(std::move(path)), fil
     const std::string format = entry.at("dtype").as_choice(words);
     for (const auto& [word, dtype] : format_words())
       if (word == format) tensor.dtype = dtype;
-    const std::vector<std::int64_t> offsets = entry.at("data_offsets").as_ints(0, size - data);
+    const std::vector<std::int64_t> offsets = entry.at("data_offsets").as_ints(0, INT64_MAX);
+    if (offsets.size() == 2 && std::max(offsets[0], offsets[1]) > size - data)
+      throw Error(path_, name, "an end within its data", "a whole safetensors file");
     double elements = 1;  // in double: the product of wrong sizes may not fit
     for (const std::int64_t dim : tensor.shape) elements *= static_cast<double>(dim);
     if (offsets.size() != 2 ||

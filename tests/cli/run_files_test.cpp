@@ -93,6 +93,37 @@ TEST_F(RunFiles, AFullDiskIsToldAndLeavesWhatWasThere) {
   }
 }
 
+// What a run writes never falls on what it reads, under whatever name.
+TEST_F(RunFiles, WhatItReadsIsNotOverwritten) {
+  std::ofstream(path("book.txt")) << read_text(kText);
+  fs::create_symlink(path("book.txt"), path("link.txt"));
+  const std::string plan = read_text(path("plan.json"));
+  const auto complaint = [&](const std::string& options) {
+    const RanLine ran = train("--steps 1 " + options);
+    EXPECT_EQ(ran.code, ExitCode::WrongInput) << options << ran.out;
+    return ran.err;
+  };
+  const std::string data = "--data " + path("book.txt") + " ";
+  EXPECT_NE(complaint(data + "--save " + path("book.txt")).find("expected another file than that of --data"),
+            std::string::npos);
+  EXPECT_NE(complaint(data + "--save " + path("link.txt")).find("expected another file than that of --data"),
+            std::string::npos);
+  EXPECT_NE(complaint("--loss-log " + path("plan.json")).find("expected another file than that of PLAN"), std::string::npos);
+  EXPECT_NE(complaint("--save " + path("x") + " --loss-log " + path("x")).find("than that of --save"), std::string::npos);
+  EXPECT_EQ(read_text(path("book.txt")), read_text(kText));
+  EXPECT_EQ(read_text(path("plan.json")), plan);
+  const RanLine nothing = run_words({"run", path("plan.json"), "--save", ""});
+  EXPECT_EQ(nothing.err, "foreshard: command line: --save: found nothing, expected the name of a file\n");
+}
+
+TEST_F(RunFiles, ALossThatIsNoNumberIsTold) {
+  // The decay multiplies the weights by 1 - 10^12 a step: after 30 of them they are past the largest double.
+  const RanLine ran = train("--steps 40 --learning-rate 1000000 --weight-decay 1000000");
+  EXPECT_NE(ran.out.find(" -> nan after 40 steps"), std::string::npos) << ran.out;
+  EXPECT_NE(ran.out.find("note: the loss is no number from step "), std::string::npos) << ran.out;
+  EXPECT_NE(train("--beta1 1").err.find("--beta1: found \"1\""), std::string::npos);
+}
+
 // What a checkpoint was trained on goes with it: a training that goes on with something else would be another one.
 TEST_F(RunFiles, ACheckpointKnowsItsDataAndItsStep) {
   const auto save = [&](const std::string& options, const std::string& name) {

@@ -1,0 +1,32 @@
+#include "cli/separate_files.h"
+
+#include <filesystem>
+#include <map>
+
+#include "core/error.h"
+
+namespace foreshard {
+
+namespace fs = std::filesystem;
+
+void expect_separate_files(const Arguments& arguments, const std::vector<std::string>& read,
+                           const std::vector<std::string>& written) {
+  std::map<fs::path, std::string> taken;  // file -> the option that names it
+  const auto place = [&](const std::string& option) {
+    const std::string& file = arguments.text(option);
+    if (file.empty()) throw Error(kCommandLine, option, "nothing", "the name of a file");
+    std::error_code ignored;
+    return fs::weakly_canonical(fs::absolute(file, ignored), ignored);
+  };
+  for (const std::string& option : read)
+    if (arguments.has(option)) taken.emplace(place(option), option);
+  for (const std::string& option : written) {
+    if (!arguments.has(option)) continue;
+    const auto [other, is_new] = taken.emplace(place(option), option);
+    if (!is_new)
+      throw Error(kCommandLine, option, arguments.text(option),
+                  "another file than that of " + other->second + ", which it would replace");
+  }
+}
+
+}  // namespace foreshard

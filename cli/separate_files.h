@@ -1,0 +1,15 @@
+// What a verb writes must not fall on what it reads, nor on something else that it writes.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/verb.h"
+
+namespace foreshard {
+
+// Of the options given: every one names a file, and those written differ from those read and from each other. Throws Error.
+void expect_separate_files(const Arguments& arguments, const std::vector<std::string>& read,
+                           const std::vector<std::string>& written);
+
+}  // namespace foreshard
