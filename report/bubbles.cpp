@@ -1,6 +1,7 @@
 #include "report/bubbles.h"
 
 #include <algorithm>
+#include <array>
 
 namespace foreshard {
 
@@ -163,6 +164,23 @@ class BubbleSearch {
 
 std::vector<Bubble> find_bubbles(const Plan& plan, const Trace& trace, const std::vector<Binding>& bindings) {
   return BubbleSearch(plan, trace, bindings).search();
+}
+
+std::vector<Bubble> whole_bubbles(const std::vector<Bubble>& pieces) {
+  std::vector<Bubble> whole;
+  std::array<std::int64_t, kBubbleCauses> shares = {};
+  for (const Bubble& piece : pieces) {
+    if (whole.empty() || whole.back().who != piece.who || whole.back().end != piece.begin ||
+        whole.back().before != piece.before) {
+      whole.push_back(piece);
+      shares = {};
+    }
+    Bubble& bubble = whole.back();
+    bubble.end = piece.end;
+    shares[static_cast<std::size_t>(piece.cause)] += (piece.end - piece.begin).value;
+    bubble.cause = static_cast<BubbleCause>(std::max_element(shares.begin(), shares.end()) - shares.begin());
+  }
+  return whole;
 }
 
 }  // namespace foreshard

@@ -32,4 +32,7 @@ struct Bubble {
 // Ordered by (who, begin). The pieces of a class sum to its idle time exactly, in nanoseconds.
 std::vector<Bubble> find_bubbles(const Plan& plan, const Trace& trace, const std::vector<Binding>& bindings);
 
+// One bubble per wait: pieces that follow each other without work between them, named by the cause that takes most of their time.
+std::vector<Bubble> whole_bubbles(const std::vector<Bubble>& pieces);
+
 }  // namespace foreshard

@@ -40,6 +40,21 @@ std::vector<StageMemory> memory_rows(const Result& result) {
   return rows;
 }
 
+Bytes peak_of(const Summary& summary, const StageMemory& stage) { return stage.live_peak + summary.framework; }
+
+LiveBytes peak_parts(const Summary& summary, const StageMemory& stage) {
+  LiveBytes parts = stage.peak;
+  parts[static_cast<std::size_t>(Category::Framework)] += summary.framework;
+  return parts;
+}
+
+Bytes usable(const Summary& summary) { return summary.capacity > Bytes{} ? summary.capacity - summary.reserve : Bytes{}; }
+
+const StageMemory* fullest_stage(const Summary& summary) {
+  const auto fullest = std::ranges::max_element(summary.memory, {}, &StageMemory::live_peak);
+  return fullest == summary.memory.end() ? nullptr : &*fullest;
+}
+
 void add_memory(Summary& summary, const Result& result, const Cluster& cluster) {
   summary.memory = memory_rows(result);
   summary.reserve = result.plan.reserve;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <random>
 
@@ -157,6 +158,37 @@ TEST(Bubbles, PiecesSumToTheIdleTimeExactly) {
     }
     EXPECT_EQ(causes_of(result, result.trace, 1), causes_of(result, merged(result.trace), 1)) << "round " << round;
   }
+}
+
+// Two stages, one micro-batch, transfers of 3: stage 0 waits from 1 to 10 for one thing, the gradient: 3 there, 3 of stage 1's work,
+// 3 back. Cut by cause that is three pieces; it is one wait, and most of it is on the wire.
+TEST(Bubbles, OneWaitIsOneBubble) {
+  const Result result = result_of({.p = 2, .m = 1, .latency = 3});
+  const auto pieces = find_bubbles(result.plan, result.trace, bind_spans(result.plan, result.trace));
+  const auto whole = whole_bubbles(pieces);
+  ASSERT_FALSE(whole.empty());
+  EXPECT_EQ(whole.front().begin.value, 1'000'000);
+  EXPECT_EQ(whole.front().end.value, 10'000'000);
+  EXPECT_EQ(whole.front().cause, BubbleCause::ExposedCommunication);
+  EXPECT_EQ(std::ranges::count(pieces, ClassId{0}, &Bubble::who), 3);
+  EXPECT_EQ(std::ranges::count(whole, ClassId{0}, &Bubble::who), 1);
+}
+
+// 1F1B with transfers: a stage never has two bubbles without work between them, and no idle time is lost.
+TEST(Bubbles, WholeBubblesAreSeparatedByWork) {
+  const Result result = result_of({.p = 6, .m = 12, .latency = 1, .reduce = 2, .update = 1, .norm = true});
+  const auto pieces = find_bubbles(result.plan, result.trace, bind_spans(result.plan, result.trace));
+  const auto whole = whole_bubbles(pieces);
+  Nanoseconds cut = {}, joined = {};
+  for (const Bubble& piece : pieces) cut += piece.end - piece.begin;
+  for (std::size_t b = 0; b < whole.size(); ++b) {
+    joined += whole[b].end - whole[b].begin;
+    if (b > 0 && whole[b].who == whole[b - 1].who) {
+      EXPECT_GT(whole[b].begin, whole[b - 1].end);
+    }
+  }
+  EXPECT_EQ(cut, joined);
+  EXPECT_LT(whole.size(), pieces.size());
 }
 
 // (p-1)/(m+p-1) of a pipeline of 64 equal stages and 512 micro-batches is 63/575 = 10.957 %, all of it warm-up and
