@@ -4,12 +4,12 @@
 #include <QDir>
 #include <QFileInfo>
 #include <QStandardPaths>
-#include <QStyleFactory>
 #include <cstdio>
 
 #include "gui/child.h"
 #include "gui/language.h"
 #include "gui/main_window.h"
+#include "gui/outline_style.h"
 #include "gui/screenshot.h"
 
 namespace {
@@ -108,7 +108,7 @@ int main(int count, char** arguments) {
   QApplication application(count, arguments);
   QApplication::setApplicationName("foreshard-gui");
   QApplication::setOrganizationName("foreshard");
-  QApplication::setStyle(QStyleFactory::create("Fusion"));
+  QApplication::setStyle(new OutlineStyle);
   QCommandLineParser parser;
   add_options(parser);
   parser.process(application);

@@ -25,7 +25,7 @@ QTabBar::tab:hover { color: @text; }
 QTabWidget::pane { border: none; }
 QMainWindow::separator { background: @rule; width: 1px; height: 1px; }
 QSplitter::handle { background: @rule; }
-QHeaderView::section { background: @panel; color: @faint; border: none; border-bottom: 1px solid @rule; padding: 4px 6px; }
+QHeaderView::section { background: @panel; color: @faint; border: none; border-bottom: 1px solid @rule; padding: 4px 8px; }
 QTextBrowser { background: @panel; color: @text; border: none; }
 QTableView, QListWidget, QPlainTextEdit { border: 1px solid @rule; }
 QToolTip { background: @raised; color: @text; border: 1px solid @rule; padding: 4px; }
