@@ -1,5 +1,5 @@
-// Binding arrows: which spans to join by an arrow. Only the binding predecessor of each span (the end that let it begin), never
-// all dependencies, and at most `most` of them.
+// Binding arrows: which spans to join by an arrow, only the binding predecessor of each span (the end that let it begin) and never
+// all dependencies; and the critical path of the whole run, thinned to what a picture can show.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,7 @@
 
 #include "gui/document.h"
 #include "gui/selection.h"
+#include "gui/time_axis.h"
 
 namespace foreshard {
 
@@ -17,13 +18,20 @@ struct ChainHop {  // indices in Trace::spans; `from` ended and let `to` begin
   bool operator==(const ChainHop&) const = default;
 };
 
-inline constexpr int kMostHops = 400;
+inline constexpr int kMostHops = 400;  // that are drawn
 
-// Latest first. Direct: the predecessor of what is picked; Chain: back to the start of the run; Critical: the chain that explains
-// the whole run, whatever is picked.
+// At most `most`, latest first. Direct: the predecessor of what is picked; Chain: back to the start of the run. None, Critical:
+// nothing.
 std::vector<ChainHop> binding_hops(const Document& document, Picked picked, Arrows arrows, int most = kMostHops);
 
-// The span that what is picked is about: itself, or for a bubble the one that ends it; -1: none.
-std::int32_t span_of(const Document& document, Picked picked);
+struct PathStretch {  // of the critical path: the class that it lies in
+  ClassId who = {};
+  Nanoseconds begin = {}, end = {};
+  bool operator==(const PathStretch&) const = default;
+};
+
+// The critical path as far as it is visible, without a gap: a stretch for each stay in one class. Stays shorter than `least` (a
+// pixel, say) become, together, one stretch of the class that holds most of their time, so there are never more than pixels.
+std::vector<PathStretch> critical_stretches(const Document& document, TimeRange visible, Nanoseconds least);
 
 }  // namespace foreshard

@@ -2,6 +2,7 @@
 
 #include <QHeaderView>
 #include <QKeyEvent>
+#include <QPainter>
 #include <QSignalBlocker>
 
 #include "gui/search_rows.h"
@@ -29,6 +30,7 @@ BookmarkList::BookmarkList(QWidget* parent) : QTableWidget(parent) {
     if (item->column() != 2) return;
     bookmarks_[static_cast<std::size_t>(item->row())].note = item->text().toStdString();
     Q_EMIT changed();
+    Q_EMIT listed();
   });
 }
 
@@ -58,7 +60,14 @@ static QString range_text(const TimeRange& range) {
 }
 
 void BookmarkList::fill() {
-  const QSignalBlocker quiet(this);
+  {
+    const QSignalBlocker quiet(this);
+    fill_rows();
+  }
+  Q_EMIT listed();
+}
+
+void BookmarkList::fill_rows() {
   setRowCount(static_cast<int>(bookmarks_.size()));
   int row = 0;
   for (const Bookmark& bookmark : bookmarks_) {
@@ -71,6 +80,23 @@ void BookmarkList::fill() {
   }
   resizeColumnToContents(0);
   resizeColumnToContents(1);
+}
+
+void BookmarkList::edit_note() {
+  if (rowCount() == 0) return;
+  scrollToBottom();
+  setCurrentCell(rowCount() - 1, 2);
+  setFocus(Qt::ShortcutFocusReason);
+  editItem(item(rowCount() - 1, 2));
+}
+
+void BookmarkList::paintEvent(QPaintEvent* event) {
+  QTableWidget::paintEvent(event);
+  if (rowCount() > 0) return;
+  QPainter painter(viewport());
+  painter.setPen(palette().color(QPalette::PlaceholderText));
+  painter.drawText(viewport()->rect().adjusted(16, 8, -16, -8), Qt::AlignCenter | Qt::TextWordWrap,
+                   tr("No bookmarks yet. Ctrl+B marks the selected range, or the moment under the mouse."));
 }
 
 void BookmarkList::keyPressEvent(QKeyEvent* event) {

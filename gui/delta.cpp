@@ -7,8 +7,7 @@
 
 #include "gui/timeline_labels.h"
 #include "gui/words.h"
-#include "report/span_words.h"
-#include "report/text_table.h"
+#include "report/memory_rows.h"
 
 namespace foreshard {
 
@@ -21,11 +20,11 @@ double DeltaRow::change() const {
 
 QString delta_text(const DeltaRow& row, double value) {
   switch (row.unit) {
-    case DeltaUnit::Time: return QString::fromStdString(in_short_time({value}));
+    case DeltaUnit::Time: return time_text(Nanoseconds{std::llround(value * 1e9)});
     case DeltaUnit::Bytes: return bytes_words({static_cast<std::int64_t>(value)});
     case DeltaUnit::Share: return percent_words(value);
-    case DeltaUnit::Rate: return QString::fromStdString(with_commas(value));
-    case DeltaUnit::Count: return QString::number(value);
+    case DeltaUnit::Rate: return number_words(value);
+    case DeltaUnit::Count: return count_words(std::llround(value));
   }
   return {};
 }
@@ -36,6 +35,12 @@ QString change_text(const DeltaRow& row) {
   const QString number = QString::number(std::abs(change), 'f', 1);
   const QString sign = change > 0 ? "+" : QString::fromUtf8("\u2212");
   return row.unit == DeltaUnit::Share ? words("%1%2 points").arg(sign, number) : sign + number + " %";
+}
+
+// Of the communication that is not hidden, what runs between the operations; the rest is waited for.
+static double in_line(const Summary& of) {
+  constexpr auto exposed = static_cast<std::size_t>(BubbleCause::ExposedCommunication);
+  return of.exposed_communication_fraction - (exposed < of.bubble_by_cause.size() ? of.bubble_by_cause[exposed] : 0);
 }
 
 std::vector<DeltaRow> delta_rows(const Document& a, const Document& b) {
@@ -51,15 +56,20 @@ std::vector<DeltaRow> delta_rows(const Document& a, const Document& b) {
   add(words("idle"), DeltaUnit::Share, x.bubble_fraction, y.bubble_fraction);
   for (std::size_t c = 0; c < kBubbleCauses && c < x.bubble_by_cause.size() && c < y.bubble_by_cause.size(); ++c)
     add("  " + cause_words(static_cast<BubbleCause>(c)), DeltaUnit::Share, x.bubble_by_cause[c], y.bubble_by_cause[c]);
-  add(words("exposed communication"), DeltaUnit::Share, x.exposed_communication_fraction, y.exposed_communication_fraction);
+  add(words("communication not hidden"), DeltaUnit::Share, x.exposed_communication_fraction, y.exposed_communication_fraction);
+  add("  " + words("in line with the compute"), DeltaUnit::Share, in_line(x), in_line(y));
   add(words("hidden communication"), DeltaUnit::Share, x.hidden_communication_fraction, y.hidden_communication_fraction, false);
-  const auto most = [](const Summary& of, Bytes StageMemory::*field) {
+  const auto peak = [](const Summary& of) {
+    const StageMemory* stage = fullest_stage(of);
+    return stage == nullptr ? 0.0 : static_cast<double>(peak_of(of, *stage).value);
+  };
+  const auto reserved = [](const Summary& of) {
     Bytes largest = {};
-    for (const StageMemory& stage : of.memory) largest = std::max(largest, stage.*field);
+    for (const StageMemory& stage : of.memory) largest = std::max(largest, stage.with_framework);
     return static_cast<double>(largest.value);
   };
-  add(words("largest live peak"), DeltaUnit::Bytes, most(x, &StageMemory::live_peak), most(y, &StageMemory::live_peak));
-  add(words("largest arena"), DeltaUnit::Bytes, most(x, &StageMemory::arena), most(y, &StageMemory::arena));
+  add(words("peak incl. framework"), DeltaUnit::Bytes, peak(x), peak(y));
+  add(words("reserved arena"), DeltaUnit::Bytes, reserved(x), reserved(y));
   add(words("cost per million tokens"), DeltaUnit::Rate, x.cost_per_million_tokens.value_or(0),
       y.cost_per_million_tokens.value_or(0));
   add(words("GPUs"), DeltaUnit::Count, x.gpus, y.gpus);

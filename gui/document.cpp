@@ -73,6 +73,17 @@ void fill_memory(Result& result) {
 
 }  // namespace
 
+std::span<const Bubble> Document::pieces_of(ClassId who) const {
+  const auto range = std::ranges::equal_range(pieces, who, {}, &Bubble::who);
+  return {range.begin(), range.end()};
+}
+
+std::span<const Bubble> Document::pieces_of(const Bubble& bubble) const {
+  const std::span<const Bubble> all = pieces_of(bubble.who);
+  const auto first = std::ranges::lower_bound(all, bubble.begin, {}, &Bubble::begin);
+  return {first, std::ranges::lower_bound(first, all.end(), bubble.end, {}, &Bubble::begin)};
+}
+
 std::shared_ptr<const Document> make_document(Result result, std::string path, std::optional<Cluster> cluster) {
   auto document = std::make_shared<Document>();
   document->path = std::move(path);
@@ -89,9 +100,11 @@ std::shared_ptr<const Document> make_document(Result result, std::string path, s
     document->summary.fits_margin = {};
   }
   document->bindings = bind_spans(document->plan(), document->trace());
-  document->bubbles = find_bubbles(document->plan(), document->trace(), document->bindings);
+  document->pieces = find_bubbles(document->plan(), document->trace(), document->bindings);
+  document->bubbles = whole_bubbles(document->pieces);
   document->lanes = make_lanes(document->plan(), document->trace(), document->bubbles);
   document->critical = critical_chain(document->trace(), document->bindings);
+  document->critical_times = path_times(document->plan(), document->trace(), document->critical);
   return document;
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "gui/lanes.h"
 #include "report/binding.h"
 #include "report/bubbles.h"
+#include "report/critical_path.h"
 #include "report/summarize.h"
 
 namespace foreshard {
@@ -28,10 +30,15 @@ struct Document {
   std::optional<Cluster> cluster = {};  // none: not found on this machine, see `remarks`
   Summary summary = {};
   std::vector<Binding> bindings = {};    // [span]
-  std::vector<Bubble> bubbles = {};      // ordered by (who, begin)
+  std::vector<Bubble> pieces = {};       // of idle time, one cause each; ordered by (who, begin)
+  std::vector<Bubble> bubbles = {};      // whole_bubbles of the pieces: one per wait, in the same order
   std::vector<ChainLink> critical = {};  // from 0 to the makespan
+  PathTimes critical_times = {};         // what the critical chain is made of
   Lanes lanes = {};
   std::vector<std::string> remarks = {};  // what could not be shown, and why; one sentence each
+
+  std::span<const Bubble> pieces_of(ClassId who) const;
+  std::span<const Bubble> pieces_of(const Bubble& bubble) const;  // sum to its length
 
   const Plan& plan() const { return result.plan; }
   const Trace& trace() const { return result.trace; }

@@ -13,6 +13,7 @@
 #include "core/plan_words.h"
 #include "core/strategy_options.h"
 #include "gui/drawn_hatches.h"
+#include "report/memory_rows.h"
 #include "report/span_words.h"
 #include "report/svg.h"
 #include "report/text_table.h"
@@ -67,7 +68,7 @@ std::string stages_csv(const Document& document) {
   for (int cause = 0; cause < kBubbleCauses; ++cause) out += ',' + cell(name_of(static_cast<BubbleCause>(cause)));
   for (int category = 0; category < kCategories; ++category)
     out += std::string(",") + word(static_cast<Category>(category)) + "_bytes";
-  out += ",arena_bytes,with_framework_bytes\n";
+  out += ",peak_bytes,arena_bytes,with_framework_bytes\n";  // the categories sum to the peak
   for (std::size_t i = 0; i < summary.memory.size(); ++i) {
     const StageMemory& stage = summary.memory[i];
     out += cell(stage.role) + ',' + (i < summary.bubble_per_stage.size() ? std::to_string(summary.bubble_per_stage[i]) : "");
@@ -75,8 +76,9 @@ std::string stages_csv(const Document& document) {
       out += ',' + (i < summary.bubble_by_cause_per_stage.size() && cause < summary.bubble_by_cause_per_stage[i].size()
                         ? std::to_string(summary.bubble_by_cause_per_stage[i][cause])
                         : "");
-    for (const Bytes bytes : stage.peak) out += ',' + std::to_string(bytes.value);
-    out += ',' + std::to_string(stage.arena.value) + ',' + std::to_string(stage.with_framework.value) + '\n';
+    for (const Bytes bytes : peak_parts(summary, stage)) out += ',' + std::to_string(bytes.value);
+    out += ',' + std::to_string(peak_of(summary, stage).value) + ',' + std::to_string(stage.arena.value) + ',' +
+           std::to_string(stage.with_framework.value) + '\n';
   }
   return out;
 }
@@ -92,11 +94,13 @@ static std::string row(const std::vector<std::string>& cells, const char* tag = 
 static std::string headline_table(const Document& document) {
   const Summary& s = document.summary;
   std::string out = "<table class=\"head\">\n";
-  out += row({"one step", "tokens/s", "MFU", "bubble", "exposed communication", "fullest GPU", "free"}, "th");
-  Bytes most = {};
-  for (const StageMemory& stage : s.memory) most = std::max(most, stage.with_framework);
+  const StageMemory* fullest = fullest_stage(s);
+  out += row(
+      {"step time", "tokens/s", "MFU", "bubble", "communication not hidden", "peak incl. framework", "of usable", "to spare"},
+      "th");
   out += row({in_time(s.iteration_time), with_commas(s.tokens_per_s), in_percent(s.model_flops_utilization),
-              in_percent(s.bubble_fraction), in_percent(s.exposed_communication_fraction), in_gib_text(most) + " GiB",
+              in_percent(s.bubble_fraction), in_percent(s.exposed_communication_fraction),
+              (fullest == nullptr ? "-" : in_gib_text(peak_of(s, *fullest))) + " GiB", in_gib_text(usable(s)) + " GiB",
               in_gib_text(s.fits_margin) + " GiB"});
   return out + "</table>\n";
 }
@@ -112,12 +116,12 @@ static std::string memory_table(const Summary& s) {
   std::string out = "<h2>Memory of each pipeline rank</h2>\n<table>\n";
   std::vector<std::string> head = {"GiB"};
   for (int category = 0; category < kCategories; ++category) head.emplace_back(word(static_cast<Category>(category)));
-  head.insert(head.end(), {"live peak", "arena", "total"});
+  head.insert(head.end(), {"peak incl. framework", "reserved arena"});
   out += row(head, "th");
   for (const StageMemory& stage : s.memory) {
     std::vector<std::string> cells = {stage.role};
-    for (const Bytes bytes : stage.peak) cells.push_back(in_gib_text(bytes));
-    cells.insert(cells.end(), {in_gib_text(stage.live_peak), in_gib_text(stage.arena), in_gib_text(stage.with_framework)});
+    for (const Bytes bytes : peak_parts(s, stage)) cells.push_back(in_gib_text(bytes));
+    cells.insert(cells.end(), {in_gib_text(peak_of(s, stage)), in_gib_text(stage.with_framework)});
     out += row(cells);
   }
   return out + "</table>\n";

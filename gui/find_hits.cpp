@@ -5,6 +5,7 @@
 #include <cctype>
 #include <set>
 
+#include "gui/picked_range.h"
 #include "gui/words.h"
 #include "report/span_words.h"
 #include "report/stage_tables.h"
@@ -124,12 +125,26 @@ class Finding {
       if (instruction.layer.value >= 0 && instruction.layer.index() < role.layers.size())
         name += " " + role.layers[instruction.layer.index()];
       const int score = std::max(fit(query_, folded(name)) * 3, query_ == folded(act) ? 12 : 0);
-      if (score == 0 || !seen.emplace(act + "/" + (query_ == folded(act) ? "" : name), span.who.value).second) continue;
-      add(score, {query_ == folded(act) ? act : act + ": " + name,
-                  class_name(plan, trace, span.who) + " at " + at_text(span.begin),
-                  {.kind = PickedKind::Span, .index = static_cast<std::int32_t>(i)},
-                  {span.begin, span.end}});
+      const bool whole = query_ == folded(act);  // the action, not its first operation
+      if (score == 0 || !seen.emplace(act + "/" + (whole ? "" : name), span.who.value).second) continue;
+      Picked picked = {.kind = whole ? PickedKind::Action : PickedKind::Span, .index = static_cast<std::int32_t>(i)};
+      if (whole) picked.index = computing_part(picked.index);
+      const TimeRange range = range_of(document_, picked).value_or(TimeRange{span.begin, span.end});
+      add(score, {whole ? act + ", " + in_short_time(to_seconds(range.length())) : act + ": " + name,
+                  class_name(plan, trace, span.who) + " at " + at_text(range.begin), picked, range});
     }
+  }
+
+  // Of the spans of an action the first on a compute stream: its transfers lie on streams of their own.
+  std::int32_t computing_part(std::int32_t first) const {
+    const std::vector<Span>& spans = document_.trace().spans;
+    const Span& from = spans[static_cast<std::size_t>(first)];
+    const auto all = std::ranges::equal_range(spans, from.who, {}, &Span::who);
+    for (const Span& span : all)
+      if (span.action == from.action &&
+          role_of(document_.plan(), document_.trace(), span.who).streams[span.stream.index()].kind == StreamKind::Compute)
+        return static_cast<std::int32_t>(&span - spans.data());
+    return first;
   }
 
   const Document& document_;

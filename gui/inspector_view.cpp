@@ -75,7 +75,7 @@ void RooflinePlot::paintEvent(QPaintEvent*) {
   painter.drawEllipse(here, 5.5, 5.5);
   painter.setPen(theme_.text);
   const QString words =
-      tr("%1 of the roof, %2 FLOP/B").arg(percent_words(point_.attained / point_.roof())).arg(point_.intensity, 0, 'g', 3);
+      tr("%1 of the roof, %2 FLOP/B").arg(percent_words(point_.attained / point_.roof()), number_words(point_.intensity));
   painter.drawText(QRectF(area.left(), 4, area.width(), 18), Qt::AlignLeft | Qt::AlignVCenter, words);
 }
 
@@ -96,7 +96,7 @@ InspectorView::InspectorView(TimeAxis& axis, Selection& selection, QWidget* pare
   connect(page_, &QTextBrowser::anchorClicked, this, [this](const QUrl& link) {
     const QStringList parts = link.path().split('/');
     if (parts.size() != 2) return;
-    const auto kind = static_cast<PickedKind>(std::clamp(parts[0].toInt(), 0, static_cast<int>(PickedKind::Link)));
+    const auto kind = static_cast<PickedKind>(std::clamp(parts[0].toInt(), 0, static_cast<int>(PickedKind::Action)));
     selection_.pick({kind, parts[1].toInt(), {}});
   });
   refill();
@@ -122,7 +122,8 @@ QString InspectorView::text() const { return page_->toPlainText(); }
 
 static QString page_of(const Facts& facts, const Theme& theme) {
   const auto coloured = [](const QString& words, const QColor& colour) {
-    return "<span style='color:" + colour.name() + "'>" + words.toHtmlEscaped() + "</span>";
+    const QString text = words.toHtmlEscaped().replace("  ", "&nbsp;&nbsp;&nbsp;");  // a part of the line above is indented
+    return "<span style='color:" + colour.name() + "'>" + text + "</span>";
   };
   QString page = "<h3 style='margin:6px 8px 2px 8px'>" + facts.title.toHtmlEscaped() + "</h3>";
   if (!facts.explained.isEmpty()) page += "<p style='margin:0 8px 4px 8px'>" + coloured(facts.explained, theme.faint) + "</p>";
@@ -136,6 +137,10 @@ static QString page_of(const Facts& facts, const Theme& theme) {
         return linked ? "<a style='text-decoration:none' href='" + link + "'>" + shown + "</a>" : shown;
       };
       const bool leads = fact.leads_to.kind != PickedKind::Nothing;
+      if (fact.value.isEmpty()) {
+        page += "<tr><td colspan='2'>" + cell(fact.label, theme.faint, leads) + "</td></tr>";
+        continue;
+      }
       page += "<tr><td>" + cell(fact.label, theme.faint, leads) + "</td><td align='right'>" +
               cell(fact.value, theme.text, false) + "</td></tr>";
     }

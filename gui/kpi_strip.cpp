@@ -8,6 +8,8 @@
 #include <cmath>
 
 #include "gui/search_rows.h"
+#include "gui/words.h"
+#include "report/memory_rows.h"
 
 namespace foreshard {
 
@@ -40,10 +42,8 @@ std::vector<Kpi> kpis_of(const Document& document, const Document* compared) {
   const Summary& s = document.summary;
   const Summary* o = compared == nullptr ? nullptr : &compared->summary;
   const bool tokens = document.workload.tokens_per_sample > 0;
-  Bytes most = {};
-  for (const StageMemory& stage : s.memory) most = std::max(most, stage.with_framework);
   std::vector<Kpi> kpis;
-  kpis.push_back({KpiStrip::tr("one step"), time_text(s.iteration_time.value),
+  kpis.push_back({KpiStrip::tr("step time"), time_text(s.iteration_time.value),
                   relative(s.iteration_time.value, o ? &o->iteration_time.value : nullptr)});
   kpis.push_back({tokens ? KpiStrip::tr("tokens/s") : KpiStrip::tr("samples/s"),
                   rate_text(tokens ? s.tokens_per_s : s.samples_per_s),
@@ -52,10 +52,12 @@ std::vector<Kpi> kpis_of(const Document& document, const Document* compared) {
                   points(s.model_flops_utilization, o ? &o->model_flops_utilization : nullptr)});
   kpis.push_back(
       {KpiStrip::tr("bubble"), share_text(s.bubble_fraction), points(s.bubble_fraction, o ? &o->bubble_fraction : nullptr)});
-  kpis.push_back({KpiStrip::tr("exposed comm."), share_text(s.exposed_communication_fraction),
+  kpis.push_back({KpiStrip::tr("comm. not hidden"), share_text(s.exposed_communication_fraction),
                   points(s.exposed_communication_fraction, o ? &o->exposed_communication_fraction : nullptr)});
-  Kpi memory{KpiStrip::tr("fullest GPU"), memory_text(most)};
-  if (s.capacity.value > 0) memory.aside = KpiStrip::tr("of %1").arg(memory_text(s.capacity));
+  const StageMemory* fullest = fullest_stage(s);
+  Kpi memory{KpiStrip::tr("peak memory (%1)").arg(fullest == nullptr ? QString() : role_words(fullest->role)),
+             fullest == nullptr ? QStringLiteral("–") : memory_text(peak_of(s, *fullest))};
+  if (usable(s) > Bytes{}) memory.aside = KpiStrip::tr("of %1 usable").arg(memory_text(usable(s)));
   memory.alarming = !s.feasible;
   if (!s.feasible) memory.aside = KpiStrip::tr("does not fit");
   kpis.push_back(memory);

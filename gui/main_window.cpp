@@ -209,6 +209,13 @@ void MainWindow::connect_parts() {
           [this](const Choices& choices) { set_choices(choices, tr("Take a suggestion")); });
   connect(bookmarks_, &BookmarkList::went, this, [this](const Bookmark& bookmark) { go_to({}, bookmark.range); });
   connect(bookmarks_, &BookmarkList::changed, this, &MainWindow::save_session);
+  connect(bookmarks_, &BookmarkList::listed, this, [this] {
+    std::vector<RulerFlag> flags;
+    for (const Bookmark& bookmark : bookmarks_->bookmarks())
+      flags.push_back({bookmark.range.begin, bookmark.digit > 0 ? QString::number(bookmark.digit) : QString(),
+                       QString::fromStdString(bookmark.note)});
+    timeline_->set_flags(std::move(flags));
+  });
   connect(&watcher_, &QFileSystemWatcher::fileChanged, this, [this](const QString& file) {
     tell(tr("%1 has changed on disk.").arg(file), tr("Load again"), [this, file] { open_file(file); });
   });

@@ -291,6 +291,7 @@ void MainWindow::make_bookmark_actions(QMenu* menu) {
   act(menu, "go.bookmark", tr("Book&mark here"), QKeySequence("Ctrl+B"), [this, here] {
     bookmarks_->add({.note = tr("bookmark %1").arg(bookmarks_->bookmarks().size() + 1).toStdString(), .range = here()});
     view("bookmarks");
+    bookmarks_->edit_note();
   });
   QMenu* set = menu->addMenu(tr("Set a bookmark on a &key"));
   QMenu* to = menu->addMenu(tr("Go &to a bookmark"));

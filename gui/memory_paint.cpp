@@ -7,6 +7,7 @@
 #include "gui/memory_view.h"
 #include "gui/timeline_view.h"
 #include "gui/words.h"
+#include "report/memory_rows.h"
 #include "report/span_words.h"
 
 namespace foreshard {
@@ -93,11 +94,11 @@ void MemoryView::paint_limits(QPainter& painter) const {
   if (capacity() > Bytes{}) {
     limits.push_back({capacity(), tr("capacity"), theme_.limit, Qt::SolidLine});
     if (space_ == Space::Device && document_->summary.reserve > Bytes{})
-      limits.push_back({capacity() - document_->summary.reserve, tr("reserve"), theme_.limit, Qt::DashLine});
+      limits.push_back({usable(document_->summary), tr("usable"), theme_.limit, Qt::DashLine});
   }
-  if (series()->arena > Bytes{}) limits.push_back({series()->arena + framework, tr("arena"), theme_.accent, Qt::SolidLine});
+  if (series()->arena > Bytes{}) limits.push_back({series()->arena + framework, tr("reserved"), theme_.accent, Qt::SolidLine});
   if (space_ == Space::Device && stage != nullptr && stage->order_bound > Bytes{})
-    limits.push_back({stage->order_bound + framework, tr("bound"), theme_.accent, Qt::DotLine});
+    limits.push_back({stage->order_bound + framework, tr("worst"), theme_.accent, Qt::DotLine});
   double free_from = -1e9;
   std::ranges::stable_sort(limits, [](const Limit& a, const Limit& b) { return a.at > b.at; });
   for (const Limit& limit : limits) {
@@ -121,7 +122,8 @@ void MemoryView::paint_peak(QPainter& painter) const {
   if (x < chart().left() || x > chart().right()) return;
   const Bytes framework = space_ == Space::Device ? document_->summary.framework : Bytes{};
   const double y = y_of(sum(shown.peak) + framework);
-  QString words = tr("peak %1").arg(bytes_words(sum(shown.peak) + framework));
+  QString words =
+      (space_ == Space::Device ? tr("peak incl. framework %1") : tr("peak %1")).arg(bytes_words(sum(shown.peak) + framework));
   if (const Lane* lane = document_->lanes.find(who_, LaneKind::Compute)) {
     const auto slice = lane->slice_at(shown.peak_time.value);
     if (slice) {
@@ -168,14 +170,17 @@ void MemoryView::paint_header(QPainter& painter) const {
   const auto number = [&](const QString& words, Bytes bytes) {
     if (bytes <= Bytes{}) return;
     painter.setPen(theme_.faint);
-    painter.drawText(QRectF(10, y, 60, 14), Qt::AlignLeft | Qt::AlignVCenter, words);
+    painter.drawText(QRectF(10, y, 72, 14), Qt::AlignLeft | Qt::AlignVCenter, words);
     painter.setPen(theme_.text);
     painter.drawText(QRectF(10, y + 13, 66, 14), Qt::AlignLeft | Qt::AlignVCenter, bytes_words(bytes));
     y += 30;
   };
-  number(tr("live peak"), sum(series()->peak));
-  if (space_ == Space::Device && y + 28 < chart().bottom()) number(tr("order bound"), stage->order_bound);
-  if (y + 28 < chart().bottom()) number(tr("arena"), series()->arena);
+  const bool device = space_ == Space::Device;
+  const Bytes framework = device ? document_->summary.framework : Bytes{};
+  number(tr("peak in use"), sum(series()->peak) + framework);
+  if (device && stage->order_bound > Bytes{} && y + 28 < chart().bottom())
+    number(tr("worst order"), stage->order_bound + framework);
+  if (y + 28 < chart().bottom()) number(tr("reserved"), series()->arena + framework);
 }
 
 void MemoryView::paint_bars(QPainter& painter) const {
@@ -183,7 +188,7 @@ void MemoryView::paint_bars(QPainter& painter) const {
   painter.setPen(theme_.rule);
   painter.drawLine(0, chart().bottom() + 5, width(), chart().bottom() + 5);
   painter.setPen(theme_.faint);
-  painter.drawText(QRectF(10, bars().top() - 2, kHeaderWidth - 16, 16), Qt::AlignLeft, tr("peak per stage"));
+  painter.drawText(QRectF(10, bars().top() - 2, kHeaderWidth - 16, 16), Qt::AlignLeft, tr("peaks incl. framework"));
   const QFontMetricsF metrics(painter.font());
   double y = bars().top() + 16;
   const double line = std::clamp((height() - y - 2) / static_cast<double>(std::size(kStack)), 11.0, 15.0);
@@ -208,7 +213,7 @@ void MemoryView::paint_bars(QPainter& painter) const {
                    Qt::AlignLeft | Qt::AlignVCenter, tr("capacity"));
 }
 
-// Filled: live at the peak, by category. Outlined: the arena. Dotted: the order bound.
+// Filled: in use at the peak, by category. Outlined: the reserved arena. Dotted: the worst case of any order.
 void MemoryView::paint_bar(QPainter& painter, std::size_t role) const {
   const StageMemory& stage = document_->summary.memory[role];
   const QRectF slot = bar_of(role);
@@ -216,9 +221,10 @@ void MemoryView::paint_bar(QPainter& painter, std::size_t role) const {
     return static_cast<double>(bytes.value) / static_cast<double>(bars_top().value) * slot.height();
   };
   const Bytes framework = document_->summary.framework;
+  const LiveBytes parts = peak_parts(document_->summary, stage);
   double bottom = slot.bottom();
   for (const Category category : kStack) {
-    const Bytes bytes = category == Category::Framework ? framework : stage.peak[static_cast<std::size_t>(category)];
+    const Bytes bytes = parts[static_cast<std::size_t>(category)];
     const double tall = height_of(bytes);
     painter.fillRect(QRectF(slot.left(), bottom - tall, slot.width(), tall), theme_.of(category));
     bottom -= tall;
@@ -235,7 +241,7 @@ void MemoryView::paint_bar(QPainter& painter, std::size_t role) const {
   const StageMemory* shown = row();
   const bool picked = shown == &stage;
   const QFontMetricsF metrics(painter.font());
-  const QString name = role_words(stage.role), number = bytes_words(stage.with_framework);
+  const QString name = role_words(stage.role), number = bytes_words(peak_of(document_->summary, stage));
   const double room = static_cast<double>(bars().width()) / static_cast<double>(document_->summary.memory.size());
   const bool names = std::ranges::all_of(document_->summary.memory, [&](const StageMemory& other) {
     return metrics.horizontalAdvance(role_words(other.role)) <= room - 4;

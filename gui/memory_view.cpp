@@ -8,8 +8,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "gui/picked_range.h"
 #include "gui/timeline_view.h"
 #include "gui/words.h"
+#include "report/memory_rows.h"
 
 namespace foreshard {
 
@@ -85,10 +87,7 @@ void MemoryView::show_class(ClassId who) {
 void MemoryView::follow_selection() {
   const Picked picked = selection_.picked();
   if (!document_ || picked.index < 0) return;
-  const auto at = static_cast<std::size_t>(picked.index);
-  if (picked.kind == PickedKind::Span && at < document_->trace().spans.size()) show_class(document_->trace().spans[at].who);
-  if (picked.kind == PickedKind::Bubble && at < document_->bubbles.size()) show_class(document_->bubbles[at].who);
-  if (picked.kind == PickedKind::Class && at < document_->trace().classes.size()) show_class({picked.index});
+  show_class(class_of(*document_, picked));
 }
 
 const MemorySeries* MemoryView::series() const {
@@ -145,7 +144,7 @@ Bytes MemoryView::top() const {
   Bytes most = shown == nullptr ? Bytes{1} : std::max(sum(shown->peak), shown->arena);
   if (space_ == Space::Device) most += document_->summary.framework;
   if (capacity() > Bytes{} && capacity().value < most.value * 4) most = std::max(most, capacity());
-  return {std::max<std::int64_t>(most.value + most.value / 12, 1)};
+  return {std::max<std::int64_t>(most.value + most.value / 8, 1)};  // room for the words at the peak
 }
 
 double MemoryView::y_of(Bytes bytes) const {
@@ -158,7 +157,7 @@ Bytes MemoryView::bars_top() const {
   for (const StageMemory& stage : document_->summary.memory) most = std::max({most, stage.with_framework, stage.order_bound});
   const Bytes limit = document_->summary.capacity;
   if (limit > Bytes{} && limit.value < most.value * 4) most = std::max(most, limit);
-  return {most.value + most.value / 20};
+  return {most.value + most.value / 8};
 }
 
 QRectF MemoryView::bar_of(std::size_t role) const {
@@ -183,22 +182,29 @@ QString MemoryView::words_at(QPoint at) const {
       if (const Bytes bytes = live[static_cast<std::size_t>(c)]; bytes > Bytes{})
         lines << category_words(static_cast<Category>(c)) + "  " + bytes_words(bytes);
   };
+  if (series() != nullptr && at.x() > chart().right() && at.y() <= chart().bottom())
+    return tr(
+        "capacity: memory of the device\nusable: capacity less the reserve that stays free\n"
+        "reserved: the arena that the plan reserves\nworst: what the worst order of the same work would need");
   if (const int role = role_under(at); role >= 0) {
     const StageMemory& stage = document_->summary.memory[static_cast<std::size_t>(role)];
-    lines
-        << tr("%1: live peak %2, arena %3").arg(role_words(stage.role), bytes_words(stage.live_peak), bytes_words(stage.arena));
-    if (stage.order_bound > Bytes{}) lines << tr("order bound %1").arg(bytes_words(stage.order_bound));
-    list(stage.peak);
+    const Summary& summary = document_->summary;
+    lines << tr("%1: peak incl. framework %2").arg(role_words(stage.role), peak_words(summary, stage));
+    list(peak_parts(summary, stage));
+    if (stage.order_bound > Bytes{})
+      lines << tr("worst case of any order %1").arg(bytes_words(stage.order_bound + summary.framework));
+    lines << tr("reserved arena %1").arg(bytes_words(stage.with_framework));
   } else if (const MemorySeries* shown = series(); shown != nullptr && chart().contains(at)) {
-    const LiveBytes& live = shown->at(time_at(at.x()));
+    LiveBytes live = shown->at(time_at(at.x()));
+    if (space_ == Space::Device) live[static_cast<std::size_t>(Category::Framework)] += document_->summary.framework;
     if (std::abs(x_of(shown->peak_time) - at.x()) < 6 && space_ == Space::Device) {
       lines << tr("largest at the peak:");
       for (std::size_t b = 0; b < std::min<std::size_t>(loaded_.at_peak.size(), 6); ++b)
-        lines << QString("%1 x %2  %3")
-                     .arg(loaded_.at_peak[b].count)
-                     .arg(QString::fromStdString(loaded_.at_peak[b].buffer), bytes_words(loaded_.at_peak[b].bytes));
+        lines << QString::fromUtf8("%1 \u00d7 %2  %3")
+                     .arg(count_words(loaded_.at_peak[b].count), QString::fromStdString(loaded_.at_peak[b].buffer),
+                          bytes_words(loaded_.at_peak[b].bytes));
     }
-    lines << tr("live %1").arg(bytes_words(sum(live)));
+    lines << (space_ == Space::Device ? tr("in use incl. framework %1") : tr("in use %1")).arg(bytes_words(sum(live)));
     list(live);
   }
   return lines.join('\n');

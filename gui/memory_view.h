@@ -28,6 +28,7 @@ class MemoryView : public QWidget {
   ClassId shown_class() const { return who_; }
   Bytes capacity() const;              // of the shown space; 0: unknown
   const MemorySeries* series() const;  // of the shown class and space; null: none, or not made yet
+  Bytes top() const;                   // of the chart
   void wait_for_series();              // for pictures
 
  Q_SIGNALS:
@@ -56,7 +57,6 @@ class MemoryView : public QWidget {
   double x_of(Nanoseconds when) const;
   Nanoseconds time_at(double x) const;
   double y_of(Bytes bytes) const;
-  Bytes top() const;  // of the chart
   Bytes bars_top() const;
   const StageMemory* row() const;
   void follow_selection();

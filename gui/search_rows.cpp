@@ -6,6 +6,7 @@
 
 #include "core/json_edit.h"
 #include "core/strategy_options.h"
+#include "gui/words.h"
 #include "strategy/search.h"
 
 namespace foreshard {
@@ -52,7 +53,7 @@ std::vector<int> pareto_front(const std::vector<SearchRow>& rows) {
 
 QString time_text(double seconds) {
   const double size = std::abs(seconds);
-  if (size >= 100) return QString::number(seconds, 'f', 0) + " s";
+  if (size >= 100) return count_words(std::llround(seconds)) + " s";
   if (size >= 1) return QString::number(seconds, 'f', 2) + " s";
   if (size >= 1e-3) return QString::number(seconds * 1e3, 'f', 2) + " ms";
   return QString::number(seconds * 1e6, 'f', 1) + " µs";

@@ -8,12 +8,14 @@
 
 namespace foreshard {
 
-enum class PickedKind : std::uint8_t { Nothing, Span, Bubble, Class, Link };
+// Action: all work of one forward, backward or update of a class, named by any span of it.
+enum class PickedKind : std::uint8_t { Nothing, Span, Bubble, Class, Link, Action };
 
 struct Picked {
   PickedKind kind = PickedKind::Nothing;
   std::int32_t index = -1;  // in Trace::spans, Document::bubbles, Trace::classes or Trace::links
   RankId rank = {};         // which member of the class was meant; invalid: any of them
+  LinkId link = {};         // the same of a class of links
   bool operator==(const Picked&) const = default;
 };
 

@@ -59,20 +59,39 @@ QString shape_words(const Shape& shape) {
   return dims.join(QString::fromUtf8("\u00d7")) + " " + QString::fromLatin1(name_of(shape.dtype));
 }
 
+QString phase_words(Phase phase) {
+  switch (phase) {
+    case Phase::Forward: return words("forward");
+    case Phase::InputGrad: return words("input gradient");
+    case Phase::WeightGrad: return words("weight gradient");
+    case Phase::Backward: return words("backward");
+    case Phase::Recompute: return words("recomputation");
+    case Phase::Update: return words("update");
+    case Phase::Other: return {};
+  }
+  return {};
+}
+
+// "matmul (weight gradient)".
+QString operation_words(const Compute& compute) {
+  const QString op = QString::fromStdString(word(compute.op)), phase = phase_words(compute.phase);
+  return phase.isEmpty() ? op : QString("%1 (%2)").arg(op, phase);
+}
+
 FactSection compute_section(const Sum& sum, const Compute& first, const Span& span) {
   FactSection section{words("Work"), {}};
-  section.facts.push_back({words("operation"), QString::fromStdString(word(first.op) + ", " + word(first.phase)), {}});
+  section.facts.push_back({words("operation"), operation_words(first), {}});
   if (sum.members.size() > 1)
-    section.facts.push_back({words("operations in this span"), QString::number(sum.members.size()), {}});
+    section.facts.push_back({words("operations in this span"), count_words(static_cast<std::int64_t>(sum.members.size())), {}});
   else
     for (const Shape& shape : first.shapes) section.facts.push_back({words("shape"), shape_words(shape), {}});
   if (!first.attributes.empty() && sum.members.size() == 1)
     section.facts.push_back({words("attributes"), QString::fromStdString(first.attributes), {}});
   const double seconds = to_seconds(span.end - span.begin).value;
-  section.facts.push_back({words("FLOPs"), rate_words(sum.flops.value, "FLOP"), {}});
+  if (sum.flops.value > 0) section.facts.push_back({words("FLOPs"), rate_words(sum.flops.value, "FLOP"), {}});
   section.facts.push_back({words("memory traffic"), bytes_words(sum.traffic), {}});
   if (seconds <= 0) return section;
-  section.facts.push_back({words("rate"), rate_words(sum.flops.value / seconds, "FLOP/s"), {}});
+  if (sum.flops.value > 0) section.facts.push_back({words("rate"), rate_words(sum.flops.value / seconds, "FLOP/s"), {}});
   section.facts.push_back({words("memory rate"), rate_words(static_cast<double>(sum.traffic.value) / seconds, "B/s"), {}});
   return section;
 }
@@ -81,7 +100,7 @@ FactSection transfer_section(const QString& kind, Bytes bytes, const Span& span)
   FactSection section{words("Work"), {{words("operation"), kind, {}}, {words("bytes"), bytes_words(bytes), {}}}};
   const double seconds = to_seconds(span.end - span.begin).value;
   if (seconds > 0)
-    section.facts.push_back({words("bytes over time"), rate_words(static_cast<double>(bytes.value) / seconds, "B/s"), {}});
+    section.facts.push_back({words("throughput"), rate_words(static_cast<double>(bytes.value) / seconds, "B/s"), {}});
   return section;
 }
 
@@ -91,7 +110,7 @@ FactSection collective_section(const Document& document, const Collective& colle
   section.facts.push_back({words("group"), QString::fromStdString(document.plan().groups[collective.group.index()].name), {}});
   const Ranks ranks(document.plan());
   const RoleId role = document.trace().classes[span.who.index()].role;
-  section.facts.push_back({words("ranks in it"), QString::number(ranks.members(collective.group, role)), {}});
+  section.facts.push_back({words("ranks in it"), count_words(ranks.members(collective.group, role)), {}});
   return section;
 }
 
@@ -116,8 +135,8 @@ QString span_title(const Document& document, std::int32_t index) {
   const Instruction& instruction = instruction_of(document.plan(), document.trace(), span);
   const Role& role = role_of(document.plan(), document.trace(), span.who);
   const bool layer = span.count > 1 && instruction.layer.valid() && instruction.layer.index() < role.layers.size();
-  return QString::fromStdString(action_name(document.plan(), action_of(document.plan(), document.trace(), span)) + ": " +
-                                (layer ? role.layers[instruction.layer.index()] : instruction.name));
+  return QString::fromStdString(action_name(document.plan(), action_of(document.plan(), document.trace(), span))) + ": " +
+         (layer ? QString::fromStdString(role.layers[instruction.layer.index()]) : instruction_words(instruction.name));
 }
 
 FactSection time_section(const Document& document, const Span& span) {
@@ -125,10 +144,11 @@ FactSection time_section(const Document& document, const Span& span) {
   const Sum sum = sum_of(document, span);
   const Nanoseconds length = span.end - span.begin;
   FactSection section{words("Time"),
-                      {{words("takes"), time_text(length), {}},
-                       {words("from"), tick_text(span.begin, {1000}), {}},
+                      {{words("duration"), time_text(length), {}},
+                       {words("start"), tick_text(span.begin, {1000}), {}},
                        {words("stream"), QString::fromStdString(role.streams[span.stream.index()].name), {}}}};
-  if (span.begin > span.ready) section.facts.push_back({words("ready before"), time_text(span.begin - span.ready), {}});
+  if (span.begin > span.ready)
+    section.facts.push_back({words("ready"), words("%1 earlier").arg(time_text(span.begin - span.ready)), {}});
   const bool compute = !sum.members.empty() && std::holds_alternative<Compute>(sum.members.front()->what);
   if (compute && sum.isolated > Nanoseconds{} && sum.isolated != length)
     section.facts.push_back({words("alone it would take"), time_text(sum.isolated), {}});

@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "gui/tables.h"
+#include "gui/words.h"
 
 namespace foreshard {
 
@@ -25,6 +26,7 @@ TablePage::TablePage(TimeAxis& axis, Selection& selection, QWidget* parent) : QW
   column->addLayout(row);
   table_ = new CompanionTable(selection);
   column->addWidget(table_, 1);
+  connect(table_, &CompanionTable::filtered, this, &TablePage::count_rows);
   later_.setSingleShot(true);
   later_.setInterval(250);
   connect(kind_, &QComboBox::currentIndexChanged, this, &TablePage::refill);
@@ -48,6 +50,8 @@ void TablePage::show_kind(TableKind kind) {
 
 TableKind TablePage::kind() const { return static_cast<TableKind>(std::clamp(kind_->currentIndex(), 0, kTableKinds - 1)); }
 
+QString TablePage::note() const { return note_->text(); }
+
 const ResultTable* TablePage::table() const { return table_->table(); }
 
 void TablePage::showEvent(QShowEvent*) {
@@ -68,11 +72,20 @@ void TablePage::refill() {
     case TableKind::Stages: table_->set_table(stage_table_model(document_)); break;
     case TableKind::Links: table_->set_table(link_table(document_)); break;
   }
-  const auto all = static_cast<int>(document_->trace().spans.size()), shown = table_->table()->rowCount();
-  if (kind() == TableKind::Operations && shown < all)
-    note_->setText(tr("%1 of %2 operations: those in the visible time, at most %3").arg(shown).arg(all).arg(kMostTableRows));
+  count_rows();
+}
+
+void TablePage::count_rows() {
+  if (!document_ || table_->table() == nullptr) return note_->clear();
+  const auto all = static_cast<int>(document_->trace().spans.size()), listed = table_->table()->rowCount(),
+             shown = table_->rows_shown();
+  if (shown < listed)
+    note_->setText(tr("%1 of %2 rows").arg(count_words(shown), count_words(listed)));
+  else if (kind() == TableKind::Operations && listed < all)
+    note_->setText(tr("%1 of %2 operations: those in the visible time, at most %3")
+                       .arg(count_words(listed), count_words(all), count_words(kMostTableRows)));
   else
-    note_->setText(tr("%n row(s)", nullptr, shown));
+    note_->setText(listed == 1 ? tr("1 row") : tr("%1 rows").arg(count_words(listed)));
 }
 
 }  // namespace foreshard

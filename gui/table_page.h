@@ -29,12 +29,14 @@ class TablePage : public QWidget {
   void show_kind(TableKind kind);
   TableKind kind() const;
   const ResultTable* table() const;
+  QString note() const;  // how many rows there are, and how many are listed
 
  protected:
   void showEvent(QShowEvent* event) override;  // nothing is made before it is seen
 
  private:
   void refill();
+  void count_rows();
 
   TimeAxis& axis_;
   std::shared_ptr<const Document> document_ = {};  // shared with the views

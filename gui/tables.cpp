@@ -12,6 +12,7 @@
 #include "gui/span_facts.h"
 #include "gui/timeline_labels.h"
 #include "gui/words.h"
+#include "report/memory_rows.h"
 #include "report/span_words.h"
 
 namespace foreshard {
@@ -34,6 +35,9 @@ QVariant ResultTable::data(const QModelIndex& index, int role) const {
 }
 
 QVariant ResultTable::headerData(int section, Qt::Orientation orientation, int role) const {
+  const bool known = section >= 0 && section < static_cast<int>(columns_.size());
+  if (role == Qt::TextAlignmentRole && orientation == Qt::Horizontal && known)
+    return QVariant((columns_[static_cast<std::size_t>(section)].number ? Qt::AlignRight : Qt::AlignLeft) | Qt::AlignVCenter);
   if (role != Qt::DisplayRole || section < 0) return {};
   if (orientation == Qt::Vertical) return section + 1;
   return section < static_cast<int>(columns_.size()) ? columns_[static_cast<std::size_t>(section)].header : QVariant();
@@ -91,7 +95,7 @@ std::unique_ptr<ResultTable> span_table(const std::shared_ptr<const Document>& d
                      },
                      {}});
   columns.push_back(moment_column(words("begin"), [at](int row) { return at(row).begin; }));
-  columns.push_back(time_column(words("takes"), [at](int row) { return at(row).end - at(row).begin; }));
+  columns.push_back(time_column(words("duration"), [at](int row) { return at(row).end - at(row).begin; }));
   return std::make_unique<ResultTable>(static_cast<int>(rows->size()), std::move(columns), [rows](int row) {
     return Picked{PickedKind::Span, (*rows)[static_cast<std::size_t>(row)], {}};
   });
@@ -128,12 +132,14 @@ std::unique_ptr<ResultTable> stage_table_model(const std::shared_ptr<const Docum
   }));
   for (int c = 0; c < kCategories; ++c)
     columns.push_back(bytes_column(category_words(static_cast<Category>(c)), [document, memory, c](int row) {
-      return static_cast<Category>(c) == Category::Framework ? document->summary.framework
-                                                             : memory(row).peak[static_cast<std::size_t>(c)];
+      return peak_parts(document->summary, memory(row))[static_cast<std::size_t>(c)];
     }));
-  columns.push_back(bytes_column(words("live peak"), [memory](int row) { return memory(row).live_peak; }));
-  columns.push_back(bytes_column(words("order bound"), [memory](int row) { return memory(row).order_bound; }));
-  columns.push_back(bytes_column(words("arena"), [memory](int row) { return memory(row).arena; }));
+  columns.push_back(bytes_column(words("peak incl. framework"),
+                                 [document, memory](int row) { return peak_of(document->summary, memory(row)); }));
+  columns.push_back(bytes_column(words("worst case of any order"), [document, memory](int row) {
+    return memory(row).order_bound > Bytes{} ? memory(row).order_bound + document->summary.framework : Bytes{};
+  }));
+  columns.push_back(bytes_column(words("reserved arena"), [memory](int row) { return memory(row).with_framework; }));
   return std::make_unique<ResultTable>(static_cast<int>(document->trace().classes.size()), std::move(columns), [](int row) {
     return Picked{PickedKind::Class, row, {}};
   });
@@ -143,7 +149,7 @@ std::unique_ptr<ResultTable> link_table(const std::shared_ptr<const Document>& d
   const auto at = [document](int row) -> const LinkClass& { return document->trace().links[static_cast<std::size_t>(row)]; };
   std::vector<TableColumn> columns;
   columns.push_back({words("link"), [at](int row) { return QString::fromStdString(at(row).name); }, {}});
-  columns.push_back({words("links"), [at](int row) { return QString::number(at(row).links.size()); },
+  columns.push_back({words("links"), [at](int row) { return count_words(static_cast<std::int64_t>(at(row).links.size())); },
                      [at](int row) { return static_cast<double>(at(row).links.size()); }});
   columns.push_back({words("bandwidth"), [at](int row) { return rate_words(at(row).bandwidth.value, "B/s"); },
                      [at](int row) { return at(row).bandwidth.value; }});
@@ -188,10 +194,13 @@ CompanionTable::CompanionTable(Selection& selection, QWidget* parent) : QWidget(
   column->addWidget(filter_);
   column->addWidget(view_, 1);
   connect(filter_, &QLineEdit::textChanged, proxy_, &QSortFilterProxyModel::setFilterFixedString);
+  connect(filter_, &QLineEdit::textChanged, this, [this] { Q_EMIT filtered(); });
   connect(view_->selectionModel(), &QItemSelectionModel::currentRowChanged, this, [this](const QModelIndex& now) {
     if (table_ && now.isValid()) selection_.pick(table_->about(proxy_->mapToSource(now).row()));
   });
 }
+
+int CompanionTable::rows_shown() const { return proxy_->rowCount(); }
 
 void CompanionTable::set_table(std::unique_ptr<ResultTable> table) {
   proxy_->setSourceModel(table.get());

@@ -62,6 +62,10 @@ class CompanionTable : public QWidget {
   void set_table(std::unique_ptr<ResultTable> table);                        // null: empty
   QTableView* view() const { return view_; }
   const ResultTable* table() const { return table_.get(); }
+  int rows_shown() const;  // that the filter leaves
+
+ Q_SIGNALS:
+  void filtered();
 
  private:
   Selection& selection_;

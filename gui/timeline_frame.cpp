@@ -19,7 +19,7 @@ std::vector<LaneBox> lane_boxes(const Row& row, bool twin) {
   const int talk = left >= 13 ? std::clamp(left / 4, 4, 8) : 0;
   int compute = left - (talk > 0 ? talk + 1 : 0);
   const bool split = row.worst.valid() && !row.open && compute >= 9;
-  const int worst = split ? compute * 2 / 5 : 0;
+  const int worst = split ? compute * 3 / 5 : 0;
   compute -= split ? worst + 1 : 0;
   int top = 0;
   boxes.push_back({BoxKind::Compute, top, compute});
@@ -63,10 +63,9 @@ QColor error_colour(const Theme& theme, double error) {
   return QColor::fromRgb(mixed(theme.raised, error > 0 ? theme.limit : theme.transfer(), 0.15 + 0.85 * strength));
 }
 
-std::vector<Bubble> seen_bubbles(const Document& document, ClassId who, const FrameView& view) {
-  const std::vector<std::int32_t>& starts = document.lanes.first_bubble;
-  if (!who.valid() || who.index() + 1 >= starts.size()) return {};
-  const auto first = document.bubbles.begin() + starts[who.index()], last = document.bubbles.begin() + starts[who.index() + 1];
+std::vector<Bubble> seen_pieces(const Document& document, ClassId who, const FrameView& view) {
+  const std::span<const Bubble> pieces = document.pieces_of(who);
+  const auto first = pieces.begin(), last = pieces.end();
   const auto narrow = static_cast<std::int64_t>(3.0 * static_cast<double>(view.visible.length().value) / view.width);
   std::vector<Bubble> seen;
   std::array<std::int64_t, kBubbleCauses> shares = {};
@@ -200,7 +199,7 @@ class FramePainter {
       }
       put_line(bottom_ - std::max(height / 5, 2), bottom_);
     }
-    if (members.size() != 1 || height < device(7)) return;
+    if (members.size() != 1 || height < device(5)) return;
     if (const Lane* lane = sources_.document->lanes.find(members.front().who, LaneKind::Compute)) seams(*lane);
     hatch(members.front().who);
   }
@@ -229,7 +228,7 @@ class FramePainter {
   }
 
   void hatch(ClassId who) {
-    for (const Bubble& bubble : seen_bubbles(*sources_.document, who, view_)) {
+    for (const Bubble& bubble : seen_pieces(*sources_.document, who, view_)) {
       const double from = x_of(bubble.begin.value), to = x_of(bubble.end.value);
       if (to - from >= 3 * view_.scale) strokes(bubble, from, to);
     }

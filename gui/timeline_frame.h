@@ -45,9 +45,9 @@ struct FrameView {
 
 QImage draw_frame(const FrameSources& sources, const std::vector<Row>& rows, const FrameView& view);
 
-// The bubbles of a class as far as they are visible. Neighbours too narrow to be seen alone become one, with the cause that takes
-// most of it.
-std::vector<Bubble> seen_bubbles(const Document& document, ClassId who, const FrameView& view);
+// The pieces of idle time of a class as far as they are visible. Neighbours too narrow to be seen alone become one, with the cause
+// that takes most of it.
+std::vector<Bubble> seen_pieces(const Document& document, ClassId who, const FrameView& view);
 
 // Whether a pixel of a bubble is on a stroke: each cause has its own pattern. x from the left end of the bubble.
 bool on_hatch(BubbleCause cause, int x, int y, double scale);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "gui/picked_range.h"
 #include "gui/timeline_view.h"
 #include "gui/words.h"
 #include "report/span_words.h"
@@ -102,6 +103,8 @@ bool TimelineView::event(QEvent* event) {
   if (event->type() == QEvent::ToolTip) {
     const auto* help = static_cast<QHelpEvent*>(event);
     QString words = lanes_rect().contains(help->pos()) ? words_at(help->pos()) : QString();
+    for (const RulerFlag& flag : flags_)
+      if (flag_box(flag).contains(help->pos())) words = flag.note;
     for (std::size_t i = 0; i < legend_boxes_.size(); ++i)
       if (legend_box(i).contains(help->pos())) words = tr("Click: grey or coloured. Ctrl+click: this one only.");
     if (words.isEmpty())
@@ -122,13 +125,14 @@ QString TimelineView::facts_line(Picked under) const {
     const Bubble& bubble = document_->bubbles[static_cast<std::size_t>(under.index)];
     return tr("idle %1: %2").arg(time_text(bubble.end - bubble.begin), cause_words(bubble.cause));
   }
-  if (under.kind != PickedKind::Span || at >= document_->trace().spans.size()) return {};
+  if ((under.kind != PickedKind::Span && under.kind != PickedKind::Action) || at >= document_->trace().spans.size()) return {};
   const Span& span = document_->trace().spans[static_cast<std::size_t>(under.index)];
   const QString action =
       QString::fromStdString(action_name(document_->plan(), action_of(document_->plan(), document_->trace(), span)));
-  const QString name = QString::fromStdString(instruction_of(document_->plan(), document_->trace(), span).name);
+  if (under.kind == PickedKind::Action) return tr("%1, %2").arg(action, time_text(range_of(*document_, under)->length()));
+  const QString name = instruction_words(instruction_of(document_->plan(), document_->trace(), span).name);
   return span.count > 1
-             ? tr("%1: %2 and %3 more, %4").arg(action, name).arg(span.count - 1).arg(time_text(span.end - span.begin))
+             ? tr("%1: %2 and %3 more, %4").arg(action, name, count_words(span.count - 1), time_text(span.end - span.begin))
              : tr("%1: %2, %3").arg(action, name, time_text(span.end - span.begin));
 }
 
@@ -191,15 +195,6 @@ void TimelineView::zoom_to_selected() {
   axis_.select({});
 }
 
-static std::optional<TimeRange> range_of(const Document& document, Picked picked) {
-  const auto at = static_cast<std::size_t>(picked.index);
-  if (picked.kind == PickedKind::Span && at < document.trace().spans.size())
-    return TimeRange{document.trace().spans[at].begin, document.trace().spans[at].end};
-  if (picked.kind == PickedKind::Bubble && at < document.bubbles.size())
-    return TimeRange{document.bubbles[at].begin, document.bubbles[at].end};
-  return {};
-}
-
 void TimelineView::focus_picked() {
   const auto range = document_ ? range_of(*document_, selection_.picked()) : std::nullopt;
   if (!range) return fit();
@@ -210,7 +205,11 @@ void TimelineView::focus_picked() {
   if (axis_.visible() == before) fit();
 }
 
+// A range that was drawn stays and is read out; without one it is what is picked.
 void TimelineView::measure() {
+  if (const auto drawn = axis_.selected(); drawn && drawn->length() > Nanoseconds{})
+    return Q_EMIT hovered(tr("%1 selected, from %2 to %3")
+                              .arg(time_text(drawn->length()), tick_text(drawn->begin, {1000}), tick_text(drawn->end, {1000})));
   if (const auto range = document_ ? range_of(*document_, selection_.picked()) : std::nullopt) axis_.select(range);
 }
 
@@ -223,9 +222,7 @@ void TimelineView::show_picked(Picked picked) {
     const Nanoseconds length = std::max(visible.length(), range->length());
     axis_.show({middle(*range) - Nanoseconds{length.value / 2}, middle(*range) + Nanoseconds{length.value - length.value / 2}});
   }
-  const ClassId who = picked.kind == PickedKind::Span ? document_->trace().spans[static_cast<std::size_t>(picked.index)].who
-                                                      : document_->bubbles[static_cast<std::size_t>(picked.index)].who;
-  if (const int index = row_of(who); index >= 0) {
+  if (const int index = row_of(class_of(*document_, picked)); index >= 0) {
     const Row& row = rows_[static_cast<std::size_t>(index)];
     scroll_ = std::clamp(scroll_, row.top + row.height - lanes_rect().height(), row.top);
     clamp_scroll();

@@ -9,7 +9,10 @@
 
 namespace foreshard {
 
-QString time_text(Nanoseconds time) { return QString::fromStdString(in_short_time(to_seconds(time))); }
+QString time_text(Nanoseconds time) {
+  if (time.value >= 999'500'000'000) return count_words(std::llround(to_seconds(time).value)) + " s";
+  return QString::fromStdString(in_short_time(to_seconds(time))).replace(" us", QString::fromUtf8(" \u00b5s"));
+}
 
 Nanoseconds nice_step(double least) {
   double step = 1;
@@ -19,21 +22,42 @@ Nanoseconds nice_step(double least) {
   return {std::llround(step * 10)};
 }
 
-QString tick_text(Nanoseconds when, Nanoseconds step) {
+QString tick_text(Nanoseconds when, Nanoseconds step, Nanoseconds largest) {
   struct Unit {
     double ns;
     const char* name;
   };
-  static constexpr Unit units[] = {{1e9, "s"}, {1e6, "ms"}, {1e3, "us"}, {1, "ns"}};
+  static constexpr Unit units[] = {{1e9, "s"}, {1e6, "ms"}, {1e3, "\u00b5s"}, {1, "ns"}};
   const Unit* unit = &units[3];
   for (const Unit& u : units)
-    if (static_cast<double>(std::max(std::abs(when.value), step.value)) >= u.ns) {
+    if (static_cast<double>(std::max({std::abs(when.value), step.value, largest.value})) >= u.ns) {
       unit = &u;
       break;
     }
   const double digits = std::ceil(-std::log10(static_cast<double>(step.value) / unit->ns) - 1e-9);
   return QString::number(static_cast<double>(when.value) / unit->ns, 'f', std::clamp(static_cast<int>(digits), 0, 9)) + " " +
-         QString::fromLatin1(unit->name);
+         QString::fromUtf8(unit->name);
+}
+
+std::vector<RulerMark> ruler_marks(TimeRange visible, double width, const TextWidth& width_of) {
+  std::vector<RulerMark> marks;
+  if (width < 1 || visible.length().value < 1) return marks;
+  const double per_pixel = static_cast<double>(visible.length().value) / width;
+  const Nanoseconds step = nice_step(per_pixel * 110), small = {std::max<std::int64_t>(step.value / 5, 1)};
+  double free_from = 0;
+  for (std::int64_t t = (visible.begin.value / small.value) * small.value; t <= visible.end.value; t += small.value) {
+    const double x = static_cast<double>(t - visible.begin.value) / per_pixel;
+    if (x < -0.5 || x > width + 1) continue;
+    RulerMark& mark = marks.emplace_back(RulerMark{x, t % step.value == 0, {}, x + 4});
+    if (!mark.major) continue;
+    const QString text = tick_text({t}, step, visible.end);
+    const double wide = width_of(text);
+    if (mark.text_x + wide > width) mark.text_x = x - 4 - wide;
+    if (mark.text_x < free_from) continue;
+    mark.text = text;
+    free_from = mark.text_x + wide + 6;
+  }
+  return marks;
 }
 
 namespace {
@@ -48,10 +72,11 @@ class LabelSearch {
       const int top = row.top - view_.scroll;
       if (top + row.height <= 0) continue;
       if (top >= view_.height || labels_.size() >= kMostLabels) break;
-      if (row.members.size() != 1) continue;
       for (const LaneBox& box : lane_boxes(row, twin != nullptr)) {
         if (box.height < kLeastLabelHeight) continue;
-        if (box.kind == BoxKind::Compute) label(row.shown(), top + box.top, box.height);
+        if (box.kind == BoxKind::Compute && row.members.size() == 1) label(row.shown(), top + box.top, box.height);
+        if (box.kind == BoxKind::Worst) label(row.worst, top + box.top, box.height);
+        if (row.members.size() != 1) continue;
         if (box.kind == BoxKind::Measured && row.shown().index() < twin->of_class.size())
           measured(*twin, twin->of_class[row.shown().index()], top + box.top, box.height);
       }
@@ -130,13 +155,18 @@ class LabelSearch {
                                     ? role.layers[instruction.layer.index()]
                                     : instruction.name;
       const double from = std::max(x_of(lane.begin[i]), 0.0), to = std::min(x_of(lane.end[i]), view_.width * 1.0);
-      const QString text = QString::fromStdString(name);
+      const QString text = instruction_words(name);
       if (!put(from, to, text + "  " + time_text(span.end - span.begin), lane.look_of(i))) put(from, to, text, lane.look_of(i));
     }
   }
 
   void bubbles(ClassId who) {
-    for (const Bubble& bubble : seen_bubbles(document_, who, view_)) {
+    if (!who.valid() || who.index() + 1 >= document_.lanes.first_bubble.size()) return;
+    const auto first = document_.bubbles.begin() + document_.lanes.first_bubble[who.index()],
+               last = document_.bubbles.begin() + document_.lanes.first_bubble[who.index() + 1];
+    auto next = std::upper_bound(first, last, view_.visible.begin, [](Nanoseconds t, const Bubble& b) { return t < b.end; });
+    for (; next != last && next->begin < view_.visible.end; ++next) {
+      const Bubble& bubble = *next;
       if (labels_.size() >= kMostLabels) return;
       const double from = std::max(x_of(bubble.begin.value), 0.0), to = std::min(x_of(bubble.end.value), view_.width * 1.0);
       if (to - from < 40) continue;

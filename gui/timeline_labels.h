@@ -27,8 +27,17 @@ std::vector<FrameLabel> frame_labels(const Document& document, const std::vector
 
 // "12.3 ms"; digits by size.
 QString time_text(Nanoseconds time);
-// The same with as many digits as tell `step` apart: the marks of a ruler.
-QString tick_text(Nanoseconds when, Nanoseconds step);
+// The same with as many digits as tell `step` apart, in the unit of `largest` if that is longer: the marks of a ruler.
+QString tick_text(Nanoseconds when, Nanoseconds step, Nanoseconds largest = {});
+
+struct RulerMark {  // pixels from the left end of the ruler
+  double x = 0;
+  bool major = false;
+  QString text = {};  // of a major mark, right of it where there is room, else left
+  double text_x = 0;
+  bool operator==(const RulerMark&) const = default;
+};
+std::vector<RulerMark> ruler_marks(TimeRange visible, double width, const TextWidth& width_of);
 // 1, 2 or 5 times a power of ten, at least `least`.
 Nanoseconds nice_step(double least);
 

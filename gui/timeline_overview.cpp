@@ -10,6 +10,8 @@
 
 namespace foreshard {
 
+static constexpr double kHiddenOpacity = 0.45;  // of a legend entry: off, and still to be read
+
 std::vector<float> busy_by_bin(const Document& document, const Paints& paints, std::size_t bins) {
   std::vector<Sums> line(bins);
   const TimeRange whole = {{0}, std::max(document.trace().makespan, Nanoseconds{1})};
@@ -112,12 +114,13 @@ void TimelineView::paint_legend(QPainter& painter) const {
     const QRectF place = legend_box(i);
     const bool hidden = entry.hidden_by(paints_.hidden);
     const QRectF box(place.left(), place.center().y() - 7, entry.bubble ? 22 : 15, 14);
+    painter.setOpacity(hidden ? kHiddenOpacity : 1);
     if (entry.bubble) {
       QImage sample(QSize(22, 14) * scale, QImage::Format_RGB32);
       sample.fill(theme_.bubble);
       for (int y = 0; y < sample.height(); ++y)
         for (int x = 0; x < sample.width(); ++x)
-          if (!hidden && on_hatch(entry.cause, x, y, scale)) sample.setPixelColor(x, y, theme_.of(entry.cause));
+          if (on_hatch(entry.cause, x, y, scale)) sample.setPixelColor(x, y, theme_.of(entry.cause));
       sample.setDevicePixelRatio(scale);
       painter.drawImage(box.topLeft(), sample);
     } else {
@@ -126,10 +129,16 @@ void TimelineView::paint_legend(QPainter& painter) const {
       painter.setPen(theme_.label_on(colour));
       painter.drawText(box, Qt::AlignCenter, entry.letter);
     }
-    painter.setPen(hidden ? theme_.rule : theme_.faint);
+    if (hidden) {
+      painter.setBrush(Qt::NoBrush);
+      painter.setPen(theme_.text);
+      painter.drawRect(box.adjusted(0, 0, -1, -1));
+    }
+    painter.setPen(hidden ? theme_.text : theme_.faint);
     const QRectF words = place.adjusted(entry.bubble ? 27 : 20, 0, 8, 0);
     painter.drawText(words, Qt::AlignLeft | Qt::AlignVCenter, entry.words);
     if (hidden) painter.drawLine(QPointF(words.left(), words.center().y()), QPointF(words.right() - 8, words.center().y()));
+    painter.setOpacity(1);
   }
 }
 

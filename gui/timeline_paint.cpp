@@ -1,6 +1,5 @@
 // TimelineView: painting. The frame without text is kept until something in it changes; words, marks and the cursor go on top.
 #include <QPainter>
-#include <QPainterPath>
 #include <algorithm>
 #include <cmath>
 
@@ -80,7 +79,7 @@ void TimelineView::paint_labels(QPainter& painter) const {
       painter.setPen(Qt::NoPen);
       painter.setBrush(with_alpha(theme_.background, 215));
       painter.drawRoundedRect(plate, 3, 3);
-      painter.setPen(theme_.of(label.cause));
+      painter.setPen(theme_.name == ThemeName::HighContrast ? theme_.text : theme_.of(label.cause));
     } else {
       painter.setPen(theme_.label_on(QColor::fromRgb(paints_.of(label.under))));
     }
@@ -93,22 +92,19 @@ void TimelineView::paint_ruler(QPainter& painter) const {
   const QRect strip(0, overview_height(), width(), lanes.top() - overview_height());
   painter.fillRect(strip, theme_.panel);
   const TimeRange visible = axis_.visible();
-  const double per_pixel = static_cast<double>(visible.length().value) / lanes.width();
-  const Nanoseconds step = nice_step(per_pixel * 110), small = {std::max<std::int64_t>(step.value / 5, 1)};
   painter.setPen(theme_.rule);
   painter.drawLine(0, strip.bottom(), width(), strip.bottom());
-  for (std::int64_t t = (visible.begin.value / small.value) * small.value; t <= visible.end.value; t += small.value) {
-    const double x = x_of({t});
-    if (x < lanes.left() - 0.5 || x > lanes.right() + 1) continue;
-    const bool major = t % step.value == 0;
-    painter.setPen(major ? theme_.faint : theme_.rule);
-    painter.drawLine(QPointF(x, strip.bottom() - (major ? 7 : 3)), QPointF(x, strip.bottom()));
-    if (!major) continue;
-    if (x + 60 > lanes.right()) continue;
+  const QFontMetricsF metrics(painter.font());
+  const auto width_of = [&](const QString& text) { return metrics.horizontalAdvance(text); };
+  for (const RulerMark& mark : ruler_marks(visible, lanes.width(), width_of)) {
+    const double x = lanes.left() + mark.x;
+    painter.setPen(mark.major ? theme_.faint : theme_.rule);
+    painter.drawLine(QPointF(x, strip.bottom() - (mark.major ? 7 : 3)), QPointF(x, strip.bottom()));
     painter.setPen(theme_.text);
-    painter.drawText(QRectF(x + 4, strip.top(), 120, strip.height() - 5), Qt::AlignLeft | Qt::AlignVCenter,
-                     tick_text({t}, step));
+    painter.drawText(QRectF(lanes.left() + mark.text_x, strip.top(), 160, strip.height() - 5), Qt::AlignLeft | Qt::AlignVCenter,
+                     mark.text);
   }
+  paint_flags(painter);
   painter.fillRect(QRect(0, strip.top(), kHeaderWidth, strip.height() - 1), theme_.panel);
   painter.fillRect(QRect(lanes.right() + 1, strip.top(), kGutterWidth, strip.height() - 1), theme_.panel);
   painter.setPen(theme_.faint);
@@ -116,138 +112,6 @@ void TimelineView::paint_ruler(QPainter& painter) const {
                    time_text(visible.length()) + " " + tr("shown"));
   painter.drawText(QRect(lanes.right() + 1, strip.top(), kGutterWidth - 8, strip.height() - 2),
                    Qt::AlignRight | Qt::AlignVCenter, tr("busy"));
-}
-
-static void paint_triangle(QPainter& painter, QPointF at, bool open, QColor colour) {
-  QPolygonF shape;
-  if (open)
-    shape << at + QPointF(-4, -2) << at + QPointF(4, -2) << at + QPointF(0, 3.5);
-  else
-    shape << at + QPointF(-2, -4) << at + QPointF(3.5, 0) << at + QPointF(-2, 4);
-  painter.setPen(Qt::NoPen);
-  painter.setBrush(colour);
-  painter.drawPolygon(shape);
-}
-
-void TimelineView::paint_headers(QPainter& painter) const {
-  const QRect lanes = lanes_rect();
-  painter.fillRect(QRect(0, lanes.top(), kHeaderWidth, lanes.height()), theme_.panel);
-  painter.save();
-  painter.setClipRect(QRect(0, lanes.top(), kHeaderWidth, lanes.height()));
-  painter.setRenderHint(QPainter::Antialiasing);
-  const QFontMetricsF metrics(painter.font());
-  double free_from = -1e9;  // rows lower than their words leave some out
-  for (const Row& row : rows_) {
-    const double top = lanes.top() + row.top - scroll_;
-    if (top + row.height < lanes.top()) continue;
-    if (top > lanes.bottom()) break;
-    const std::vector<LaneBox> boxes = lane_boxes(row, twin_ != nullptr);
-    const bool twin = boxes.back().kind == BoxKind::Measured && boxes.back().height >= metrics.height() - 3;
-    const double own = twin ? boxes.back().top - 4 : row.height - 1;  // of the row without its twin
-    const double tall = std::max(own, metrics.height());
-    const QRectF box(0, top + (own - tall) / 2, kHeaderWidth - 6, tall);
-    if (twin) {
-      painter.setPen(theme_.faint);
-      painter.drawText(QRectF(34, top + boxes.back().top, kHeaderWidth - 40, boxes.back().height),
-                       Qt::AlignLeft | Qt::AlignVCenter,
-                       twin_->measured->trace().origin == Origin::Measured ? tr("measured") : tr("the other"));
-    }
-    const bool is_rank = row.key.rank.valid();
-    if (row.pinned) painter.fillRect(QRectF(0, top, 3, row.height - 1), theme_.accent);
-    if (box.center().y() - metrics.height() / 2 < free_from) continue;
-    free_from = box.center().y() + metrics.height() / 2;
-    if (row.openable) paint_triangle(painter, {13, box.center().y()}, row.open, theme_.faint);
-    painter.setPen(is_rank ? theme_.faint : theme_.text);
-    const QRectF words = box.adjusted(is_rank ? 34 : 23, 0, 0, 0);
-    painter.drawText(words, Qt::AlignLeft | Qt::AlignVCenter, metrics.elidedText(row.title, Qt::ElideRight, words.width()));
-    if (metrics.horizontalAdvance(row.title) + metrics.horizontalAdvance(row.note) + 14 > words.width()) continue;
-    painter.setPen(theme_.faint);
-    painter.drawText(words, Qt::AlignRight | Qt::AlignVCenter, row.note);
-  }
-  painter.restore();
-  painter.setPen(theme_.rule);
-  painter.drawLine(kHeaderWidth - 1, lanes.top(), kHeaderWidth - 1, lanes.bottom());
-}
-
-// The share of the visible time in which the compute streams are busy.
-void TimelineView::paint_gutter(QPainter& painter) const {
-  const QRect lanes = lanes_rect();
-  const int left = lanes.right() + 1;
-  painter.fillRect(QRect(left, lanes.top(), kGutterWidth, lanes.height()), theme_.panel);
-  painter.save();
-  painter.setClipRect(QRect(left, lanes.top(), kGutterWidth, lanes.height()));
-  TimeRange visible = axis_.visible();
-  visible.end = std::max(std::min(visible.end, document_->trace().makespan), visible.begin + Nanoseconds{1});
-  const QFontMetricsF metrics(painter.font());
-  double free_from = -1e9;
-  for (const Row& row : rows_) {
-    const int top = lanes.top() + row.top - scroll_;
-    if (top + row.height < lanes.top()) continue;
-    if (top > lanes.bottom()) break;
-    double busy = 0, ranks = 0;
-    for (const RowMember& member : row.members) {
-      ranks += member.ranks;
-      if (const Lane* lane = document_->lanes.find(member.who, LaneKind::Compute))
-        busy += member.ranks * static_cast<double>(lane->busy_until(visible.end.value) - lane->busy_until(visible.begin.value));
-    }
-    const double share = ranks > 0 ? busy / ranks / static_cast<double>(visible.length().value) : 0;
-    const QRectF bar(left + 7, top + row.height / 2.0 - 3.5, 26, std::min(7, std::max(row.height - 1, 1)));
-    painter.fillRect(bar, theme_.raised);
-    painter.fillRect(QRectF(bar.left(), bar.top(), bar.width() * share, bar.height()), theme_.of(Cell::Forward));
-    const double tall = std::max(row.height - 1.0, metrics.height());
-    const QRectF words(left, top + (row.height - 1 - tall) / 2, kGutterWidth - 8, tall);
-    if (words.center().y() - metrics.height() / 2 < free_from) continue;
-    free_from = words.center().y() + metrics.height() / 2;
-    painter.setPen(theme_.text);
-    painter.drawText(words, Qt::AlignRight | Qt::AlignVCenter,
-                     QString::number(share * 100, 'f', share < 0.9995 ? 1 : 0) + " %");
-  }
-  painter.restore();
-  painter.setPen(theme_.rule);
-  painter.drawLine(left, lanes.top(), left, lanes.bottom());
-}
-
-QPointF TimelineView::anchor_of(std::int32_t span, bool at_end) const {
-  const Span& of = document_->trace().spans[static_cast<std::size_t>(span)];
-  const int index = row_of(of.who);
-  if (index < 0) return {-1, -1};
-  const Row& row = rows_[static_cast<std::size_t>(index)];
-  const StreamKind stream = role_of(document_->plan(), document_->trace(), of.who).streams[of.stream.index()].kind;
-  const BoxKind wanted = stream == StreamKind::Compute ? BoxKind::Compute : BoxKind::Communication;
-  double y = row.height / 2.0;
-  for (const LaneBox& box : lane_boxes(row, twin_ != nullptr))
-    if (box.kind == wanted) y = box.top + box.height / 2.0;
-  return {x_of(at_end ? of.end : of.begin), lanes_rect().top() + row.top - scroll_ + y};
-}
-
-void TimelineView::paint_arrows(QPainter& painter) const {
-  const std::vector<ChainHop> hops = binding_hops(*document_, selection_.picked(), arrows_);
-  painter.setRenderHint(QPainter::Antialiasing);
-  const bool fades = arrows_ != Arrows::Critical;
-  QPointF drawn(-1e9, -1e9);
-  for (std::size_t h = 0; h < hops.size(); ++h) {
-    const QPointF from = anchor_of(hops[h].from, true), to = anchor_of(hops[h].to, false);
-    if (from.y() < 0 || to.y() < 0 || to.x() < -200 || from.x() > width() + 200) continue;
-    const int row = row_of(document_->trace().spans[static_cast<std::size_t>(hops[h].to)].who);
-    const bool mean = row >= 0 && rows_[static_cast<std::size_t>(row)].members.size() > 1;
-    if (mean && row == row_of(document_->trace().spans[static_cast<std::size_t>(hops[h].from)].who)) continue;
-    if ((to - drawn).manhattanLength() < 2 && (to - from).manhattanLength() < 2) continue;
-    drawn = to;
-    const int alpha = fades ? std::max(235 - static_cast<int>(h) * 3, 70) : 190;
-    painter.setPen(QPen(with_alpha(theme_.background, alpha), 4.2));
-    QPainterPath path(from);
-    const double bend = std::min(std::abs(to.y() - from.y()) * 0.5, 26.0);
-    path.cubicTo(from + QPointF(bend, 0), to - QPointF(bend, 0), to);
-    painter.setBrush(Qt::NoBrush);
-    painter.drawPath(path);
-    painter.setPen(QPen(with_alpha(theme_.accent, alpha), 1.8));
-    painter.drawPath(path);
-    if (std::abs(to.y() - from.y()) < 3) continue;
-    painter.setPen(Qt::NoPen);
-    painter.setBrush(with_alpha(theme_.accent, alpha));
-    painter.drawPolygon(QPolygonF({to, to + QPointF(-6, -3), to + QPointF(-6, 3)}));
-  }
-  painter.setRenderHint(QPainter::Antialiasing, false);
 }
 
 void TimelineView::paint_picked(QPainter& painter) const {

@@ -1,10 +1,12 @@
 #include "gui/timeline_view.h"
 
 #include <QPainter>
+#include <QScrollBar>
 #include <QtConcurrent>
 #include <algorithm>
 #include <cmath>
 
+#include "gui/picked_range.h"
 #include "report/span_words.h"
 
 namespace foreshard {
@@ -18,6 +20,14 @@ TimelineView::TimelineView(TimeAxis& axis, Selection& selection, QWidget* parent
   setFocusPolicy(Qt::StrongFocus);
   setMinimumSize(320, 120);
   setAccessibleName(tr("Timeline"));
+  scroll_bar_ = new QScrollBar(Qt::Vertical, this);
+  scroll_bar_->hide();
+  scroll_bar_->setFocusPolicy(Qt::NoFocus);
+  scroll_bar_->setCursor(Qt::ArrowCursor);
+  connect(scroll_bar_, &QScrollBar::valueChanged, this, [this](int value) {
+    scroll_ = value;
+    update();
+  });
   set_theme(theme_of(ThemeName::Dark));
   const auto repaint = [this] { update(); };
   connect(&axis_, &TimeAxis::visible_changed, this, repaint);
@@ -159,14 +169,10 @@ void TimelineView::lay_legend_out() {
 void TimelineView::lay_out() {
   lay_legend_out();
   rows_ = lay_rows(groups_, state_, lanes_rect().height(), twin_ != nullptr);
+  lay_headers_out();
   stale_ = true;
   clamp_scroll();
   update();
-}
-
-void TimelineView::clamp_scroll() {
-  const int all = rows_.empty() ? 0 : rows_.back().top + rows_.back().height;
-  scroll_ = std::clamp(scroll_, 0, std::max(all - lanes_rect().height(), 0));
 }
 
 void TimelineView::resizeEvent(QResizeEvent*) { lay_out(); }
@@ -222,19 +228,14 @@ int TimelineView::row_of(ClassId who) const {
 
 QRectF TimelineView::place_of(Picked picked) const {
   if (!document_ || picked.index < 0) return {};
-  ClassId who;
-  TimeRange range;
+  const auto range = range_of(*document_, picked);
+  if (!range) return {};
+  const ClassId who = class_of(*document_, picked);
   BoxKind kind = BoxKind::Compute;
-  if (picked.kind == PickedKind::Span && static_cast<std::size_t>(picked.index) < document_->trace().spans.size()) {
+  if (picked.kind != PickedKind::Bubble) {
     const Span& span = document_->trace().spans[static_cast<std::size_t>(picked.index)];
-    who = span.who, range = {span.begin, span.end};
     const StreamKind stream = role_of(document_->plan(), document_->trace(), who).streams[span.stream.index()].kind;
     if (stream != StreamKind::Compute) kind = stream == StreamKind::Communication ? BoxKind::Communication : BoxKind::Copy;
-  } else if (picked.kind == PickedKind::Bubble && static_cast<std::size_t>(picked.index) < document_->bubbles.size()) {
-    const Bubble& bubble = document_->bubbles[static_cast<std::size_t>(picked.index)];
-    who = bubble.who, range = {bubble.begin, bubble.end};
-  } else {
-    return {};
   }
   int index = -1;
   for (std::size_t r = 0; r < rows_.size() && picked.rank.valid(); ++r)
@@ -242,9 +243,12 @@ QRectF TimelineView::place_of(Picked picked) const {
   if (index < 0) index = row_of(who);
   if (index < 0) return {};
   const Row& row = rows_[static_cast<std::size_t>(index)];
-  for (const LaneBox& box : lane_boxes(row, twin_ != nullptr)) {
+  const std::vector<LaneBox> boxes = lane_boxes(row, twin_ != nullptr);
+  const bool split = std::ranges::find(boxes, BoxKind::Worst, &LaneBox::kind) != boxes.end();
+  if (kind == BoxKind::Compute && split && row.worst == who) kind = BoxKind::Worst;
+  for (const LaneBox& box : boxes) {
     if (box.kind != kind) continue;
-    const double left = x_of(range.begin), right = x_of(range.end);
+    const double left = x_of(range->begin), right = x_of(range->end);
     const QRectF place(left, lanes_rect().top() + row.top - scroll_ + box.top, std::max(right - left, 1.0), box.height);
     return place.intersected(QRectF(lanes_rect()));
   }

@@ -20,11 +20,19 @@
 #include "gui/timeline_labels.h"
 #include "gui/timeline_legend.h"
 
+class QScrollBar;
+
 namespace foreshard {
 
 // Left and right margins that every view on the time axis keeps, so that cursors line up.
 inline constexpr int kHeaderWidth = 144, kGutterWidth = 84;
-inline constexpr int kOverview = 24;  // pixels, when it is shown
+inline constexpr int kOverview = 24;   // pixels, when it is shown
+inline constexpr int kScrollBar = 12;  // pixels, when there are more rows than room
+
+struct RulerFlag {  // a bookmark
+  Nanoseconds when = {};
+  QString key = {}, note = {};  // "3", or empty; for the tooltip
+};
 
 // [bin] of the whole time: share of all ranks that compute, 0..1.
 std::vector<float> busy_by_bin(const Document& document, const Paints& paints, std::size_t bins);
@@ -43,6 +51,7 @@ class TimelineView : public QWidget {
   void set_legend(bool shown);
   void set_overview(bool shown);
   void set_hidden(Hidden hidden);  // grey instead of coloured
+  void set_flags(std::vector<RulerFlag> flags);
   Hidden hidden() const { return paints_.hidden; }
   QRectF legend_box(std::size_t entry) const;  // of legend_entries(), in the widget; empty: no legend
   // Keys that menus have for the same things are left to the menus, where they can be changed.
@@ -59,6 +68,8 @@ class TimelineView : public QWidget {
   // What lies under a point of the widget. Below a microsecond.
   Picked hit(QPoint at) const;
   QRectF place_of(Picked picked) const;  // in the widget, as far as it is visible; empty: nowhere
+  QString critical_words() const;        // "critical path: 61.0 % compute, ..."
+  const Row* group_above() const;        // the open group whose rows come first while its own is scrolled away; null: none
   void wait_for_levels();                // for pictures: until the levels of detail are there
 
   // What menus and keys call.
@@ -68,7 +79,7 @@ class TimelineView : public QWidget {
   void next_bubble(), previous_bubble(), worst_bubble();
   void follow_back(), follow_return();  // along the binding chain
   void toggle_open(), toggle_pin();     // the row under the mouse, or of what is picked
-  void measure();                       // selects the range of what is picked
+  void measure();                       // reads the selected range out; without one selects that of what is picked
 
  Q_SIGNALS:
   void hovered(const QString& words);  // one line for a status bar; empty: nothing there
@@ -113,18 +124,24 @@ class TimelineView : public QWidget {
   void show_around(double overview_x);
   bool press_legend(QMouseEvent* event);
   void lay_legend_out();
+  void lay_headers_out();
 
   void refresh_frame();
   void paint_labels(QPainter& painter) const;
   void paint_ruler(QPainter& painter) const;
+  void paint_flags(QPainter& painter) const;
+  void paint_name(QPainter& painter, const Row& row, QRectF box, bool beside) const;
   void paint_headers(QPainter& painter) const;
+  void paint_group_above(QPainter& painter) const;
   void paint_gutter(QPainter& painter) const;
   void paint_legend(QPainter& painter) const;
   void paint_overview(QPainter& painter) const;
   void paint_arrows(QPainter& painter) const;
+  void paint_critical(QPainter& painter) const;
   void paint_picked(QPainter& painter) const;
   void paint_range_and_cursor(QPainter& painter) const;
   QPointF anchor_of(std::int32_t span, bool at_end) const;
+  QRectF flag_box(const RulerFlag& flag) const;  // empty: not visible
 
   TimeAxis& axis_;
   Selection& selection_;
@@ -138,6 +155,9 @@ class TimelineView : public QWidget {
   std::vector<RankGroup> groups_ = {};
   std::vector<Row> rows_ = {};
   int scroll_ = 0;
+  QScrollBar* scroll_bar_ = nullptr;
+  bool notes_fit_ = true;  // beside the names of all rows
+  std::vector<RulerFlag> flags_ = {};
   bool legend_ = true, overview_ = false, own_keys_ = true;
   std::vector<LegendEntry> entries_ = legend_entries();
   std::vector<QRectF> legend_boxes_ = {};  // [entry], from the top left of the legend

@@ -11,6 +11,7 @@
 
 #include "core/error.h"
 #include "core/ranks.h"
+#include "gui/picked_range.h"
 #include "gui/span_facts.h"
 #include "gui/timeline_labels.h"
 #include "gui/words.h"
@@ -101,21 +102,17 @@ double TopologyView::utilization(std::size_t link_class) const {
 
 double TopologyView::sharers(std::size_t link_class) const { return load_ ? load_->sharers(link_class, range()) : 0; }
 
-// "2.0 at once": contended. A link that one transfer at a time has for itself says nothing.
+// Contended. A link that one transfer at a time has for itself says nothing.
 static QString sharing_words(double sharers) {
-  return sharers > 1.05 ? TopologyView::tr("%1 at once").arg(sharers, 0, 'f', 1) : QString();
+  return sharers > 1.05 ? TopologyView::tr("shared by %1 flows on average").arg(sharers, 0, 'f', 1) : QString();
 }
 
 void TopologyView::follow_selection() {
   update();
   const Picked picked = selection_.picked();
   if (!network() || picked.index < 0) return;
-  const auto at = static_cast<std::size_t>(picked.index);
-  ClassId who;
-  if (picked.kind == PickedKind::Class) who = {picked.index};
-  if (picked.kind == PickedKind::Span && at < document_->trace().spans.size()) who = document_->trace().spans[at].who;
-  if (picked.kind == PickedKind::Bubble && at < document_->bubbles.size()) who = document_->bubbles[at].who;
-  if (!who.valid() || who.index() >= document_->trace().classes.size()) return;
+  const ClassId who = class_of(*document_, picked);
+  if (!who.valid()) return;
   const std::vector<RankId>& members = document_->trace().classes[who.index()].members;
   const RankId rank = picked.rank.valid() || members.empty() ? picked.rank : members.front();
   const Ranks ranks(document_->plan());
@@ -135,6 +132,14 @@ void TopologyView::lay_out() {
 }
 
 void TopologyView::resizeEvent(QResizeEvent*) { lay_out(); }
+
+QString TopologyView::link_words(std::size_t link_class) const {
+  const LinkClass& link = document_->trace().links[link_class];
+  QString words = QString::fromStdString(link.name) + "\n" + rate_words(link.bandwidth.value, "B/s") + ", " +
+                  tr("%1 used").arg(percent_words(utilization(link_class)));
+  if (const QString sharing = sharing_words(sharers(link_class)); !sharing.isEmpty()) words += "\n" + sharing;
+  return words;
+}
 
 QString TopologyView::name_of_line(const LinkLine& line) const { return QString::fromStdString(network()->name(line.link)); }
 
@@ -157,9 +162,11 @@ int TopologyView::line_under(QPointF at) const {
 void TopologyView::mousePressEvent(QMouseEvent* event) {
   for (const NodeCell& cell : picture_.nodes)
     if (cell.box.adjusted(0, 0, 1.5, 1.5).contains(event->position())) return show_node(cell.node);
+  if (const int hot = hottest_under(event->position()); hot >= 0) return selection_.pick({PickedKind::Link, hot, {}, {}});
   const int line = line_under(event->position());
-  if (line >= 0 && picture_.lines[static_cast<std::size_t>(line)].link_class >= 0)
-    selection_.pick({PickedKind::Link, picture_.lines[static_cast<std::size_t>(line)].link_class, {}});
+  if (line < 0 || picture_.lines[static_cast<std::size_t>(line)].link_class < 0) return;
+  const LinkLine& hit = picture_.lines[static_cast<std::size_t>(line)];
+  selection_.pick({PickedKind::Link, hit.link_class, {}, hit.link});
 }
 
 bool TopologyView::event(QEvent* event) {
@@ -168,6 +175,7 @@ bool TopologyView::event(QEvent* event) {
   QString words;
   for (const NodeCell& cell : picture_.nodes)
     if (cell.box.contains(help->pos())) words = tr("node %1").arg(cell.node);
+  if (const int hot = hottest_under(help->pos()); hot >= 0) words = link_words(static_cast<std::size_t>(hot));
   if (const int at = line_under(help->pos()); at >= 0) {
     const LinkLine& line = picture_.lines[static_cast<std::size_t>(at)];
     words = name_of_line(line) + "\n" + rate_words(network()->link(line.link).bandwidth.value, "B/s") + ", " +
@@ -175,7 +183,7 @@ bool TopologyView::event(QEvent* event) {
                                   : tr("not used"));
     const QString sharing =
         line.link_class >= 0 ? sharing_words(sharers(static_cast<std::size_t>(line.link_class))) : QString();
-    if (!sharing.isEmpty()) words += "\n" + tr("contended: %1").arg(sharing);
+    if (!sharing.isEmpty()) words += "\n" + sharing;
   }
   if (words.isEmpty())
     QToolTip::hideText();
@@ -243,55 +251,93 @@ void TopologyView::paint_parts(QPainter& painter) const {
   }
 }
 
+// As large as lets the longest number into a cell, for all cells or for none.
+static std::optional<QFont> number_font(const QFont& font, const std::vector<NodeCell>& cells) {
+  const QString longest(QString::number(std::max<std::size_t>(cells.size(), 1) - 1).size(), '0');
+  QFont small = font;
+  for (double size = font.pointSizeF(); size >= 4.5; size -= 0.5) {
+    small.setPointSizeF(size);
+    const QFontMetricsF metrics(small);
+    if (cells.empty() || (metrics.horizontalAdvance(longest) + 2 < cells.front().box.width() &&
+                          metrics.tightBoundingRect("0").height() + 2 < cells.front().box.height()))
+      return small;
+  }
+  return {};
+}
+
 void TopologyView::paint_nodes(QPainter& painter) const {
   painter.setPen(theme_.faint);
   painter.drawText(QRectF(16, height() - kStrip - 14, width() - 32, 16), Qt::AlignLeft | Qt::AlignVCenter,
                    tr("all nodes, each by its hottest link; click one to see it above"));
-  const QFontMetricsF metrics(painter.font());
+  const QFont before = painter.font();
+  const std::optional<QFont> numbers = number_font(before, picture_.nodes);
+  painter.setFont(numbers.value_or(before));
   for (const NodeCell& cell : picture_.nodes) {
     double hottest = 0;
     for (const std::int32_t c : parts_->of_node[static_cast<std::size_t>(cell.node)])
       hottest = std::max(hottest, utilization(static_cast<std::size_t>(c)));
     const QColor colour = parts_->of_node[static_cast<std::size_t>(cell.node)].empty() ? theme_.raised : theme_.heat(hottest);
     painter.fillRect(cell.box, colour);
-    const QString number = QString::number(cell.node);
-    if (metrics.horizontalAdvance(number) + 2 < cell.box.width() && metrics.height() - 3 < cell.box.height()) {
+    if (numbers) {
       painter.setPen(theme_.label_on(colour));
-      painter.drawText(cell.box, Qt::AlignCenter, number);
+      painter.drawText(cell.box, Qt::AlignCenter, QString::number(cell.node));
     }
     if (cell.node != node_) continue;
     painter.setPen(QPen(theme_.accent, 2));
     painter.setBrush(Qt::NoBrush);
     painter.drawRect(cell.box.adjusted(0, 0, -1, -1));
   }
+  painter.setFont(before);
+}
+
+QRectF TopologyView::hottest_box(std::size_t place) const {
+  return {width() - kTable + 4.0, 34.0 + 36.0 * static_cast<double>(place), kTable - 24.0, 36.0};
+}
+
+std::vector<std::size_t> TopologyView::hottest() const {
+  if (!document_ || width() <= 700) return {};
+  std::vector<std::pair<double, std::size_t>> order;
+  for (std::size_t c = 0; c < document_->trace().links.size(); ++c) order.emplace_back(-utilization(c), c);
+  const std::size_t shown =
+      std::min<std::size_t>(order.size(), static_cast<std::size_t>(std::max((height() - kStrip - 80) / 36, 0)));
+  std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(shown), order.end());
+  std::vector<std::size_t> classes;
+  for (std::size_t i = 0; i < shown; ++i) classes.push_back(order[i].second);
+  return classes;
+}
+
+int TopologyView::hottest_under(QPointF at) const {
+  if (!network() || width() <= 700) return -1;
+  const std::vector<std::size_t> classes = hottest();
+  for (std::size_t i = 0; i < classes.size(); ++i)
+    if (hottest_box(i).contains(at)) return static_cast<int>(classes[i]);
+  return -1;
 }
 
 void TopologyView::paint_hottest(QPainter& painter) const {
   const std::vector<LinkClass>& links = document_->trace().links;
-  std::vector<std::pair<double, std::size_t>> order;
-  for (std::size_t c = 0; c < links.size(); ++c) order.emplace_back(-utilization(c), c);
-  const std::size_t shown =
-      std::min<std::size_t>(order.size(), static_cast<std::size_t>(std::max((height() - kStrip - 80) / 36, 0)));
-  std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(shown), order.end());
+  const std::vector<std::size_t> order = hottest();
   const double left = width() - kTable + 4, wide = kTable - 24;
   painter.setPen(theme_.text);
   painter.drawText(QRectF(left, 8, wide, 18), Qt::AlignLeft | Qt::AlignVCenter,
                    tr("hottest links in %1").arg(time_text(range().length())));
-  double y = 34;
-  for (std::size_t i = 0; i < shown; ++i, y += 36) {
-    const LinkClass& link = links[order[i].second];
-    const double used = -order[i].first;
-    const bool picked = selection_.picked() == Picked{PickedKind::Link, static_cast<std::int32_t>(order[i].second), {}};
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const LinkClass& link = links[order[i]];
+    const double used = utilization(order[i]), y = hottest_box(i).top();
+    const bool picked =
+        selection_.picked().kind == PickedKind::Link && selection_.picked().index == static_cast<std::int32_t>(order[i]);
+    if (picked) painter.fillRect(hottest_box(i).adjusted(-6, -3, 6, -3), theme_.raised);
     painter.setPen(picked ? theme_.accent : theme_.text);
     const QFontMetricsF metrics(painter.font());
     painter.drawText(QRectF(left, y, wide - 50, 16), Qt::AlignLeft | Qt::AlignVCenter,
                      metrics.elidedText(QString::fromStdString(link.name), Qt::ElideMiddle, wide - 92));
     painter.setPen(theme_.faint);
     painter.drawText(QRectF(left, y, wide - 48, 16), Qt::AlignRight | Qt::AlignVCenter,
-                     QString::fromUtf8("\u00d7%1").arg(link.links.size()));
+                     tr("%1 links").arg(count_words(static_cast<std::int64_t>(link.links.size()))));
     painter.setPen(theme_.text);
     painter.drawText(QRectF(left, y, wide, 16), Qt::AlignRight | Qt::AlignVCenter, percent_words(used));
-    const QString sharing = sharing_words(sharers(order[i].second));
+    const double flows = sharers(order[i]);  // a badge here, words in the tooltip
+    const QString sharing = flows > 1.05 ? QString::fromUtf8("\u00d7%1").arg(flows, 0, 'f', 1) : QString();
     const double bar = wide - (sharing.isEmpty() ? 0 : metrics.horizontalAdvance(sharing) + 10);
     painter.fillRect(QRectF(left, y + 19, bar, 6), theme_.raised);
     painter.fillRect(QRectF(left, y + 19, bar * std::min(used, 1.0), 6), theme_.heat(used));

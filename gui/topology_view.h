@@ -29,7 +29,8 @@ class TopologyView : public QWidget {
   double utilization(std::size_t link_class) const;  // of the stretch of time that is shown
   double sharers(std::size_t link_class) const;      // transfers at once on one of its links; 0: none, or not known yet
   const TopologyPicture& picture() const { return picture_; }
-  void wait_for_load();  // for pictures: until the network and its loads are there
+  QRectF hottest_box(std::size_t place) const;  // of the list of hottest links, in the widget
+  void wait_for_load();                         // for pictures: until the network and its loads are there
 
  protected:
   void paintEvent(QPaintEvent* event) override;
@@ -48,13 +49,16 @@ class TopologyView : public QWidget {
   const Network* network() const { return parts_ ? parts_->network.get() : nullptr; }
   void lay_out();
   void follow_selection();
-  int line_under(QPointF at) const;  // index in the picture, -1: none
+  int line_under(QPointF at) const;          // index in the picture, -1: none
+  std::vector<std::size_t> hottest() const;  // classes of links, as many as there is room for beside the diagram
+  int hottest_under(QPointF at) const;       // class of links, -1: none
   void paint_lines(QPainter& painter) const;
   void paint_parts(QPainter& painter) const;
   void paint_nodes(QPainter& painter) const;
   void paint_hottest(QPainter& painter) const;
   void paint_scale(QPainter& painter) const;
   QString name_of_line(const LinkLine& line) const;
+  QString link_words(std::size_t link_class) const;  // for the tooltip
 
   TimeAxis& axis_;
   Selection& selection_;

@@ -2,9 +2,11 @@
 
 #include <QCoreApplication>
 #include <QRegularExpression>
+#include <algorithm>
 #include <array>
 #include <cmath>
 
+#include "report/memory_rows.h"
 #include "report/span_words.h"
 
 namespace foreshard {
@@ -66,7 +68,7 @@ QString bytes_words(Bytes bytes) {
 
 // Names of roles stand in plans; those that `lower` gives are known, others stay as they are.
 QString role_words(const std::string& name) {
-  static const QRegularExpression stages(QStringLiteral("^stages? ([0-9,]+)$"));
+  static const QRegularExpression stages(QStringLiteral("^stages? ([0-9,.]+)$"));
   QString text = QString::fromStdString(name);
   const auto found = stages.match(text);
   if (!found.hasMatch()) return text;
@@ -78,11 +80,74 @@ QString role_words(const std::string& name) {
 QString class_words(const Plan& plan, const Trace& trace, ClassId who) {
   const std::vector<RankId>& members = trace.classes[who.index()].members;
   QString name = role_words(role_of(plan, trace, who).name);
-  if (members.size() > 1) return words(QT_TRANSLATE_NOOP("Words", "%1 (%2 ranks)")).arg(name).arg(members.size());
+  if (members.size() > 1)
+    return words(QT_TRANSLATE_NOOP("Words", "%1 (%2 ranks)")).arg(name, count_words(static_cast<std::int64_t>(members.size())));
   if (members.empty()) return name;
   return words(QT_TRANSLATE_NOOP("Words", "%1 (rank %2)")).arg(name).arg(members.front().value);
 }
 
 QString percent_words(double share) { return QString::number(share * 100, 'f', 1) + " %"; }
+
+QString count_words(std::int64_t count) {
+  static const QString thin = QString(QChar(0x202f));  // a narrow space at which no line breaks
+  QString digits = QString::number(std::abs(count));
+  for (qsizetype at = digits.size() - 3; at > 0; at -= 3) digits.insert(at, thin);
+  return count < 0 ? "-" + digits : digits;
+}
+
+QString number_words(double number) {
+  const double size = std::abs(number);
+  if (size >= 999.5) return count_words(std::llround(number));
+  return QString::number(number, 'f', size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2);
+}
+
+// Names of instructions stand in plans; those of a pipeline's own steps are known, operators of a model stay as they are.
+QString instruction_words(const std::string& name) {
+  static constexpr const char* known[] = {QT_TRANSLATE_NOOP("Words", "receive gradient"),
+                                          QT_TRANSLATE_NOOP("Words", "send gradient"),
+                                          QT_TRANSLATE_NOOP("Words", "receive input"),
+                                          QT_TRANSLATE_NOOP("Words", "send output"),
+                                          QT_TRANSLATE_NOOP("Words", "hand over output"),
+                                          QT_TRANSLATE_NOOP("Words", "add gradients"),
+                                          QT_TRANSLATE_NOOP("Words", "copy gradient"),
+                                          QT_TRANSLATE_NOOP("Words", "gradient norm"),
+                                          QT_TRANSLATE_NOOP("Words", "clip"),
+                                          QT_TRANSLATE_NOOP("Words", "all-gather parameters"),
+                                          QT_TRANSLATE_NOOP("Words", "loss scale")};
+  for (const char* one : known)
+    if (name == one) return words(one);
+  return QString::fromStdString(name);
+}
+
+static QString gib(Bytes bytes) { return QString::number(in_gib(bytes), 'f', 1); }
+
+QString peak_words(const Summary& summary, const StageMemory& stage) {
+  const Bytes peak = peak_of(summary, stage), limit = usable(summary);
+  if (limit <= Bytes{}) return bytes_words(peak);
+  if (in_gib(limit) < 1) return words(QT_TRANSLATE_NOOP("Words", "%1 of %2 usable")).arg(bytes_words(peak), bytes_words(limit));
+  return words(QT_TRANSLATE_NOOP("Words", "%1 of %2 GiB usable")).arg(gib(peak), gib(limit));
+}
+
+QString too_much_words(const Summary& summary) {
+  const auto fullest = std::ranges::max_element(summary.memory, {}, &StageMemory::with_framework);
+  if (fullest == summary.memory.end()) return QString::fromStdString(summary.infeasible_reason);
+  const auto most = std::ranges::max_element(fullest->peak);
+  QString stage = role_words(fullest->role);
+  if (!stage.isEmpty()) stage[0] = stage[0].toUpper();
+  return words(QT_TRANSLATE_NOOP("Words", "%1 does not fit: %2 of %3 GiB usable (%4 GiB too much). Most of it: %5, %6 GiB."))
+      .arg(stage, gib(fullest->with_framework), gib(usable(summary)), gib(-summary.fits_margin),
+           category_words(static_cast<Category>(most - fullest->peak.begin())), gib(*most));
+}
+
+QString path_words(PathKind kind) {
+  switch (kind) {
+    case PathKind::Compute: return words(QT_TRANSLATE_NOOP("Words", "compute"));
+    case PathKind::Collective: return words(QT_TRANSLATE_NOOP("Words", "collectives"));
+    case PathKind::Transfer: return words(QT_TRANSLATE_NOOP("Words", "transfers between stages"));
+    case PathKind::Copy: return words(QT_TRANSLATE_NOOP("Words", "copies"));
+    case PathKind::Waiting: return words(QT_TRANSLATE_NOOP("Words", "waiting"));
+  }
+  return {};
+}
 
 }  // namespace foreshard

@@ -6,6 +6,7 @@
 #include "core/plan.h"
 #include "core/summary.h"
 #include "core/trace.h"
+#include "report/critical_path.h"
 #include "report/palette.h"
 
 namespace foreshard {
@@ -15,6 +16,12 @@ QString cause_explained(BubbleCause cause);  // a sentence
 QString category_words(Category category);
 QString bytes_words(Bytes bytes);                                        // "12.3 GiB"
 QString percent_words(double share);                                     // "12.3 %"
+QString count_words(std::int64_t count);                                 // "154 134": thousands apart by a thin space
+QString number_words(double number);                                     // three digits that count, never with an exponent
+QString instruction_words(const std::string& name);                      // "receive gradient" in the language of the window
+QString peak_words(const Summary& summary, const StageMemory& stage);    // "47.3 of 75.2 GiB usable"
+QString too_much_words(const Summary& summary);                          // which stage does not fit, and by how much
+QString path_words(PathKind kind);                                       // "transfers"
 QString role_words(const std::string& name);                             // "stage 3" in the language of the window
 QString class_words(const Plan& plan, const Trace& trace, ClassId who);  // "stage 3 (64 ranks)"
 

@@ -41,14 +41,4 @@
         </translation>
     </message>
 </context>
-<context>
-    <name>foreshard::TablePage</name>
-    <message numerus="yes">
-        <source>%n row(s)</source>
-        <translation>
-            <numerusform>%n row</numerusform>
-            <numerusform>%n rows</numerusform>
-        </translation>
-    </message>
-</context>
 </TS>

@@ -137,6 +137,82 @@
         <source>framework</source>
         <translation>框架</translation>
     </message>
+    <message>
+        <source>receive gradient</source>
+        <translation>接收梯度</translation>
+    </message>
+    <message>
+        <source>send gradient</source>
+        <translation>发送梯度</translation>
+    </message>
+    <message>
+        <source>receive input</source>
+        <translation>接收输入</translation>
+    </message>
+    <message>
+        <source>send output</source>
+        <translation>发送输出</translation>
+    </message>
+    <message>
+        <source>hand over output</source>
+        <translation>移交输出</translation>
+    </message>
+    <message>
+        <source>add gradients</source>
+        <translation>累加梯度</translation>
+    </message>
+    <message>
+        <source>copy gradient</source>
+        <translation>复制梯度</translation>
+    </message>
+    <message>
+        <source>gradient norm</source>
+        <translation>梯度范数</translation>
+    </message>
+    <message>
+        <source>clip</source>
+        <translation>裁剪</translation>
+    </message>
+    <message>
+        <source>all-gather parameters</source>
+        <translation>all-gather 参数</translation>
+    </message>
+    <message>
+        <source>loss scale</source>
+        <translation>损失缩放</translation>
+    </message>
+    <message>
+        <source>%1 of %2 usable</source>
+        <translation>%1 / 可用 %2</translation>
+    </message>
+    <message>
+        <source>%1 of %2 GiB usable</source>
+        <translation>%1 / 可用 %2 GiB</translation>
+    </message>
+    <message>
+        <source>%1 does not fit: %2 of %3 GiB usable (%4 GiB too much). Most of it: %5, %6 GiB.</source>
+        <translation>%1放不下：需要 %2 GiB，可用 %3 GiB（多出 %4 GiB）。其中最多的是%5，%6 GiB。</translation>
+    </message>
+    <message>
+        <source>compute</source>
+        <translation>计算</translation>
+    </message>
+    <message>
+        <source>collectives</source>
+        <translation>集合通信</translation>
+    </message>
+    <message>
+        <source>transfers between stages</source>
+        <translation>阶段间传输</translation>
+    </message>
+    <message>
+        <source>copies</source>
+        <translation>拷贝</translation>
+    </message>
+    <message>
+        <source>waiting</source>
+        <translation>等待</translation>
+    </message>
 </context>
 <context>
     <name>foreshard::Banner</name>
@@ -162,6 +238,10 @@
     <message>
         <source>Bookmarks</source>
         <translation>书签</translation>
+    </message>
+    <message>
+        <source>No bookmarks yet. Ctrl+B marks the selected range, or the moment under the mouse.</source>
+        <translation>还没有书签。按 Ctrl+B 标记选中的时间段，或鼠标所在的时刻。</translation>
     </message>
 </context>
 <context>
@@ -375,10 +455,6 @@
         <translation>%1 个百分点</translation>
     </message>
     <message>
-        <source>one step</source>
-        <translation>每步时间</translation>
-    </message>
-    <message>
         <source>tokens/s</source>
         <translation>词元/秒</translation>
     </message>
@@ -393,18 +469,6 @@
     <message>
         <source>bubble</source>
         <translation>气泡</translation>
-    </message>
-    <message>
-        <source>exposed comm.</source>
-        <translation>暴露通信</translation>
-    </message>
-    <message>
-        <source>fullest GPU</source>
-        <translation>最满的 GPU</translation>
-    </message>
-    <message>
-        <source>of %1</source>
-        <translation>共 %1</translation>
     </message>
     <message>
         <source>does not fit</source>
@@ -423,6 +487,22 @@
         <translation>
             <numerusform>%n 个阶段</numerusform>
         </translation>
+    </message>
+    <message>
+        <source>step time</source>
+        <translation>单步时间</translation>
+    </message>
+    <message>
+        <source>comm. not hidden</source>
+        <translation>未隐藏的通信</translation>
+    </message>
+    <message>
+        <source>peak memory (%1)</source>
+        <translation>峰值内存（%1）</translation>
+    </message>
+    <message>
+        <source>of %1 usable</source>
+        <translation>可用 %1</translation>
     </message>
 </context>
 <context>
@@ -1074,18 +1154,6 @@
         <translation>容量</translation>
     </message>
     <message>
-        <source>reserve</source>
-        <translation>预留</translation>
-    </message>
-    <message>
-        <source>arena</source>
-        <translation>内存池</translation>
-    </message>
-    <message>
-        <source>bound</source>
-        <translation>上界</translation>
-    </message>
-    <message>
         <source>peak %1</source>
         <translation>峰值 %1</translation>
     </message>
@@ -1098,18 +1166,6 @@
         <translation>，其中 %1 为%2</translation>
     </message>
     <message>
-        <source>live peak</source>
-        <translation>存活峰值</translation>
-    </message>
-    <message>
-        <source>order bound</source>
-        <translation>顺序上界</translation>
-    </message>
-    <message>
-        <source>peak per stage</source>
-        <translation>各阶段峰值</translation>
-    </message>
-    <message>
         <source>Memory</source>
         <translation>显存</translation>
     </message>
@@ -1118,20 +1174,66 @@
         <translation>按类别的存活字节随时间变化；显存表以文字列出各阶段的峰值</translation>
     </message>
     <message>
-        <source>%1: live peak %2, arena %3</source>
-        <translation>%1：存活峰值 %2，内存池 %3</translation>
-    </message>
-    <message>
-        <source>order bound %1</source>
-        <translation>顺序上界 %1</translation>
-    </message>
-    <message>
         <source>largest at the peak:</source>
         <translation>峰值时最大的：</translation>
     </message>
     <message>
-        <source>live %1</source>
-        <translation>存活 %1</translation>
+        <source>usable</source>
+        <translation>可用</translation>
+    </message>
+    <message>
+        <source>reserved</source>
+        <translation>预留</translation>
+    </message>
+    <message>
+        <source>worst</source>
+        <translation>最坏</translation>
+    </message>
+    <message>
+        <source>peak incl. framework %1</source>
+        <translation>峰值（含框架）%1</translation>
+    </message>
+    <message>
+        <source>peak in use</source>
+        <translation>使用峰值</translation>
+    </message>
+    <message>
+        <source>worst order</source>
+        <translation>最坏顺序</translation>
+    </message>
+    <message>
+        <source>peaks incl. framework</source>
+        <translation>各阶段峰值（含框架）</translation>
+    </message>
+    <message>
+        <source>%1: peak incl. framework %2</source>
+        <translation>%1：峰值（含框架）%2</translation>
+    </message>
+    <message>
+        <source>worst case of any order %1</source>
+        <translation>任意顺序的最坏情况 %1</translation>
+    </message>
+    <message>
+        <source>reserved arena %1</source>
+        <translation>预留的内存池 %1</translation>
+    </message>
+    <message>
+        <source>in use incl. framework %1</source>
+        <translation>使用中（含框架）%1</translation>
+    </message>
+    <message>
+        <source>in use %1</source>
+        <translation>使用中 %1</translation>
+    </message>
+    <message>
+        <source>capacity: memory of the device
+usable: capacity less the reserve that stays free
+reserved: the arena that the plan reserves
+worst: what the worst order of the same work would need</source>
+        <translation>容量：设备的内存
+可用：容量减去保留的部分
+预留：计划预留的内存池
+最坏：同样工作在最坏顺序下的需要</translation>
     </message>
 </context>
 <context>
@@ -1599,10 +1701,6 @@
         <translation>实测</translation>
     </message>
     <message>
-        <source>the other</source>
-        <translation>另一个</translation>
-    </message>
-    <message>
         <source>forward</source>
         <translation>前向</translation>
     </message>
@@ -1642,17 +1740,37 @@
         <source>Work and idle time of every group of ranks; the table of operations holds the same in text</source>
         <translation>每组 rank 的工作与空闲时间；算子表以文字列出同样的内容</translation>
     </message>
+    <message>
+        <source>critical path: none</source>
+        <translation>关键路径：无</translation>
+    </message>
+    <message>
+        <source>critical path: %1</source>
+        <translation>关键路径：%1</translation>
+    </message>
+    <message>
+        <source>B</source>
+        <translation>B</translation>
+    </message>
+    <message>
+        <source>mean</source>
+        <translation>平均</translation>
+    </message>
+    <message>
+        <source>worst rank</source>
+        <translation>最差 rank</translation>
+    </message>
+    <message>
+        <source>%1, %2</source>
+        <translation>%1，%2</translation>
+    </message>
+    <message>
+        <source>%1 selected, from %2 to %3</source>
+        <translation>选中 %1，从 %2 到 %3</translation>
+    </message>
 </context>
 <context>
     <name>foreshard::TopologyView</name>
-    <message>
-        <source>%1 at once</source>
-        <translation>同时 %1 路</translation>
-    </message>
-    <message>
-        <source>contended: %1</source>
-        <translation>争用：%1</translation>
-    </message>
     <message>
         <source>Topology</source>
         <translation>拓扑</translation>
@@ -1692,6 +1810,14 @@
     <message>
         <source>used: 0 %</source>
         <translation>使用率：0 %</translation>
+    </message>
+    <message>
+        <source>shared by %1 flows on average</source>
+        <translation>平均由 %1 个流共享</translation>
+    </message>
+    <message>
+        <source>%1 links</source>
+        <translation>%1 条链路</translation>
     </message>
 </context>
 <context>
@@ -1736,24 +1862,8 @@
         <translation>阶段</translation>
     </message>
     <message>
-        <source>from</source>
-        <translation>始于</translation>
-    </message>
-    <message>
         <source>share of the iteration</source>
         <translation>占整个迭代</translation>
-    </message>
-    <message>
-        <source>all of this cause here</source>
-        <translation>此处同一原因合计</translation>
-    </message>
-    <message>
-        <source>It ended when</source>
-        <translation>结束于</translation>
-    </message>
-    <message>
-        <source>could start</source>
-        <translation>可以开始</translation>
     </message>
     <message>
         <source>the iteration ended</source>
@@ -1796,24 +1906,8 @@
         <translation>显存</translation>
     </message>
     <message>
-        <source>live peak</source>
-        <translation>存活峰值</translation>
-    </message>
-    <message>
-        <source>order bound</source>
-        <translation>顺序上界</translation>
-    </message>
-    <message>
-        <source>arena</source>
-        <translation>内存池</translation>
-    </message>
-    <message>
         <source>1 link</source>
         <translation>1 条链路</translation>
-    </message>
-    <message>
-        <source>%1 links of this kind carry the same</source>
-        <translation>%1 条同类链路承载相同流量</translation>
     </message>
     <message>
         <source>Over the whole run</source>
@@ -1916,10 +2010,6 @@
         <translation>字节</translation>
     </message>
     <message>
-        <source>bytes over time</source>
-        <translation>字节/时间</translation>
-    </message>
-    <message>
         <source>algorithm</source>
         <translation>算法</translation>
     </message>
@@ -1932,16 +2022,8 @@
         <translation>组内 rank 数</translation>
     </message>
     <message>
-        <source>takes</source>
-        <translation>耗时</translation>
-    </message>
-    <message>
         <source>stream</source>
         <translation>流</translation>
-    </message>
-    <message>
-        <source>ready before</source>
-        <translation>早已就绪</translation>
     </message>
     <message>
         <source>alone it would take</source>
@@ -1954,6 +2036,118 @@
     <message>
         <source> on the host</source>
         <translation>（主机上）</translation>
+    </message>
+    <message>
+        <source>... %1 more</source>
+        <translation>…… 另有 %1 项</translation>
+    </message>
+    <message>
+        <source>Made of</source>
+        <translation>组成</translation>
+    </message>
+    <message>
+        <source>%1, %2 times</source>
+        <translation>%1，%2 次</translation>
+    </message>
+    <message>
+        <source>start</source>
+        <translation>开始</translation>
+    </message>
+    <message>
+        <source>total of this cause on this stage</source>
+        <translation>该阶段此原因合计</translation>
+    </message>
+    <message>
+        <source>Ended when</source>
+        <translation>结束于</translation>
+    </message>
+    <message>
+        <source>%1 could start</source>
+        <translation>%1 可以开始</translation>
+    </message>
+    <message>
+        <source>duration</source>
+        <translation>时长</translation>
+    </message>
+    <message>
+        <source>operations</source>
+        <translation>操作数</translation>
+    </message>
+    <message>
+        <source>Begins with</source>
+        <translation>首个操作</translation>
+    </message>
+    <message>
+        <source>peak incl. framework</source>
+        <translation>峰值（含框架）</translation>
+    </message>
+    <message>
+        <source>worst case of any order</source>
+        <translation>任意顺序的最坏情况</translation>
+    </message>
+    <message>
+        <source>reserved arena</source>
+        <translation>预留的内存池</translation>
+    </message>
+    <message>
+        <source>%1 identical links</source>
+        <translation>%1 条相同的链路</translation>
+    </message>
+    <message>
+        <source>Critical path of the run</source>
+        <translation>本次运行的关键路径</translation>
+    </message>
+    <message>
+        <source>communication not hidden</source>
+        <translation>未隐藏的通信</translation>
+    </message>
+    <message>
+        <source>in line with the compute</source>
+        <translation>与计算串行</translation>
+    </message>
+    <message>
+        <source>waited for (idle)</source>
+        <translation>等待（空闲）</translation>
+    </message>
+    <message>
+        <source>over by</source>
+        <translation>超出</translation>
+    </message>
+    <message>
+        <source>input gradient</source>
+        <translation>输入梯度</translation>
+    </message>
+    <message>
+        <source>throughput</source>
+        <translation>吞吐率</translation>
+    </message>
+    <message>
+        <source>ready</source>
+        <translation>就绪</translation>
+    </message>
+    <message>
+        <source>%1 earlier</source>
+        <translation>提前 %1</translation>
+    </message>
+    <message>
+        <source>forward</source>
+        <translation>前向</translation>
+    </message>
+    <message>
+        <source>backward</source>
+        <translation>反向</translation>
+    </message>
+    <message>
+        <source>weight gradient</source>
+        <translation>权重梯度</translation>
+    </message>
+    <message>
+        <source>recomputation</source>
+        <translation>重计算</translation>
+    </message>
+    <message>
+        <source>update</source>
+        <translation>更新</translation>
     </message>
 </context>
 <context>
@@ -1975,14 +2169,6 @@
         <translation>隐藏的通信</translation>
     </message>
     <message>
-        <source>largest live peak</source>
-        <translation>最大存活峰值</translation>
-    </message>
-    <message>
-        <source>largest arena</source>
-        <translation>最大内存池</translation>
-    </message>
-    <message>
         <source>cost per million tokens</source>
         <translation>每百万词元成本</translation>
     </message>
@@ -1997,6 +2183,22 @@
     <message>
         <source>backward of stage %1</source>
         <translation>阶段 %1 的反向</translation>
+    </message>
+    <message>
+        <source>communication not hidden</source>
+        <translation>未隐藏的通信</translation>
+    </message>
+    <message>
+        <source>in line with the compute</source>
+        <translation>与计算串行</translation>
+    </message>
+    <message>
+        <source>peak incl. framework</source>
+        <translation>峰值（含框架）</translation>
+    </message>
+    <message>
+        <source>reserved arena</source>
+        <translation>预留的内存池</translation>
     </message>
 </context>
 <context>
@@ -2025,11 +2227,17 @@
         <source>%1 of %2 operations: those in the visible time, at most %3</source>
         <translation>%2 个操作中的 %1 个：可见时间内的，至多 %3 个</translation>
     </message>
-    <message numerus="yes">
-        <source>%n row(s)</source>
-        <translation>
-            <numerusform>%n 行</numerusform>
-        </translation>
+    <message>
+        <source>%1 of %2 rows</source>
+        <translation>%2 行中的 %1 行</translation>
+    </message>
+    <message>
+        <source>1 row</source>
+        <translation>1 行</translation>
+    </message>
+    <message>
+        <source>%1 rows</source>
+        <translation>%1 行</translation>
     </message>
 </context>
 <context>
@@ -2071,28 +2279,12 @@
         <translation>流</translation>
     </message>
     <message>
-        <source>takes</source>
-        <translation>用时</translation>
-    </message>
-    <message>
         <source>idle</source>
         <translation>空闲</translation>
     </message>
     <message>
         <source>busy</source>
         <translation>忙碌</translation>
-    </message>
-    <message>
-        <source>live peak</source>
-        <translation>存活峰值</translation>
-    </message>
-    <message>
-        <source>order bound</source>
-        <translation>顺序上界</translation>
-    </message>
-    <message>
-        <source>arena</source>
-        <translation>内存池</translation>
     </message>
     <message>
         <source>bandwidth</source>
@@ -2105,6 +2297,22 @@
     <message>
         <source>used</source>
         <translation>利用率</translation>
+    </message>
+    <message>
+        <source>duration</source>
+        <translation>时长</translation>
+    </message>
+    <message>
+        <source>peak incl. framework</source>
+        <translation>峰值（含框架）</translation>
+    </message>
+    <message>
+        <source>worst case of any order</source>
+        <translation>任意顺序的最坏情况</translation>
+    </message>
+    <message>
+        <source>reserved arena</source>
+        <translation>预留的内存池</translation>
     </message>
 </context>
 </TS>

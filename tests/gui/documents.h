@@ -16,6 +16,9 @@ std::shared_ptr<const Document> pipeline_document(played::Fold fold = played::Fo
 // GPT-2 124M on two DGX A100, tp 2, pp 2, dp 4, lowered and simulated, one span per layer.
 std::shared_ptr<const Document> simulated_document();
 
+// The same with one span per operation.
+std::shared_ptr<const Document> single_operations_document();
+
 std::string hash_of(const QImage& image);  // hexadecimal, of the pixels alone
 
 }  // namespace foreshard

@@ -12,12 +12,16 @@ std::shared_ptr<const Document> pipeline_document(played::Fold fold, const playe
   return make_document(played::result_of(pipeline, fold, slow), "made", played::cluster_of(8));
 }
 
-std::shared_ptr<const Document> simulated_document() {
+static std::shared_ptr<const Document> simulated(const SimulateOptions& options) {
   const Cluster cluster = load_cluster("dgx-a100-x2");
   const Strategy strategy{.dp = 4, .tp = 2, .pp = 2, .global_batch = 16, .seq = 256};
   auto lowered = lower(load_model("gpt2-124m"), cluster, strategy);
-  return make_document(simulate(std::get<Lowered>(std::move(lowered)).plan, cluster, {}), "simulated");
+  return make_document(simulate(std::get<Lowered>(std::move(lowered)).plan, cluster, options), "simulated");
 }
+
+std::shared_ptr<const Document> simulated_document() { return simulated({}); }
+
+std::shared_ptr<const Document> single_operations_document() { return simulated({.granularity = Granularity::Op}); }
 
 std::string hash_of(const QImage& image) {
   QCryptographicHash hash(QCryptographicHash::Sha1);

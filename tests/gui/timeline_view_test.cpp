@@ -109,9 +109,9 @@ TEST(TimelineView, KeysMoveThroughTimeAndWork) {
   };
   for (std::int32_t b = 0; b < static_cast<std::int32_t>(window.document->bubbles.size()); ++b)
     EXPECT_LE(size(b), size(worst.index));
-  QTest::keyClick(&window.view, Qt::Key_BracketLeft);
-  EXPECT_EQ(window.selection.picked().index, worst.index - 1);
   QTest::keyClick(&window.view, Qt::Key_BracketRight);
+  EXPECT_EQ(window.selection.picked().index, worst.index + 1);
+  QTest::keyClick(&window.view, Qt::Key_BracketLeft);
   EXPECT_EQ(window.selection.picked(), worst);
 }
 
