@@ -8,7 +8,9 @@
 #include "core/json.h"
 #include "core/json_edit.h"
 #include "core/model_settings.h"
+#include "core/printable.h"
 #include "core/strategy_options.h"
+#include "strategy/remedies.h"
 
 namespace foreshard {
 
@@ -106,7 +108,7 @@ static Cluster read_cluster(const Arguments& arguments, const std::vector<Settin
   const std::string name = arguments.text("--cluster");
   Cluster cluster = load_cluster(name);
   ClusterFile file = cluster_file(name);
-  if (arguments.has("--nodes")) file.nodes = static_cast<int>(arguments.integer("--nodes", 1, 1, 1'000'000));
+  if (arguments.has("--nodes")) file.nodes = static_cast<int>(arguments.integer("--nodes", 1, 1, INT32_MAX));
   if (sets(settings, "cluster") || arguments.has("--nodes")) {
     cluster = parse_cluster(with_settings(file.path, "cluster", settings), file.path);
     if (file.nodes > 0) cluster = with_nodes(std::move(cluster), file.nodes);
@@ -118,7 +120,7 @@ static Cluster read_cluster(const Arguments& arguments, const std::vector<Settin
 static void limit_gpus(const Arguments& arguments, Job& job) {
   const int all = gpu_count(job.cluster);
   if (!arguments.has("--gpus")) return;
-  const std::int64_t wanted = arguments.integer("--gpus", all, 1, 100'000'000);
+  const std::int64_t wanted = arguments.integer("--gpus", all, 1, INT32_MAX);
   const int per_node = job.cluster.nodes.front().shape.gpus;
   if (job.cluster.nodes.size() == 1 && (wanted > per_node || job.cluster.nodes.front().count > 1))
     job.cluster = with_nodes(std::move(job.cluster), static_cast<int>(ceil_div(wanted, per_node)));
@@ -157,9 +159,19 @@ Job read_job(const Arguments& arguments) {
   return job;
 }
 
+std::vector<std::string> would_help(const Job& job) {
+  std::vector<std::string> changes = remedies(job.model, job.cluster, job.strategy);
+  if (changes.empty())
+    changes.push_back("no one or two changes of this strategy make room; foreshard search --model " + job.model.name +
+                      " --cluster " + job.cluster.name + " --global-batch " +
+                      (job.strategy.global_batch > 0 ? std::to_string(job.strategy.global_batch) : "N") +
+                      " looks at all strategies");
+  return changes;
+}
+
 void complain(const Infeasible& infeasible, const Console& console) {
-  console.err << "foreshard: " << infeasible.reason << "\n";
-  for (const std::string& change : infeasible.would_help) console.err << "  would help: " << change << "\n";
+  console.err << "foreshard: " << printable_lines(infeasible.reason) << "\n";
+  for (const std::string& change : infeasible.would_help) console.err << "  would help: " << printable_lines(change) << "\n";
 }
 
 std::string infeasible_json(const Infeasible& infeasible) {

@@ -28,6 +28,8 @@ std::vector<VerbOption> job_options();
 // Files first, then the strategy's options in the order of the table, then --set in the order given. Throws Error.
 Job read_job(const Arguments& arguments);
 
+// What would make room for a job that needs too much memory: changes of its options that fit, or where to look.
+std::vector<std::string> would_help(const Job& job);
 // A job that cannot be: one line why, then what would help, nearest first.
 std::string infeasible_json(const Infeasible& infeasible);
 void complain(const Infeasible& infeasible, const Console& console);

@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <ostream>
 
+#include "cli/effort.h"
 #include "cli/job.h"
+#include "cli/notes.h"
 #include "core/json.h"
 #include "report/text_table.h"
 
@@ -73,8 +75,14 @@ static std::string summary_json(const Lowered& lowered) {
 
 static ExitCode run(const Arguments& arguments, const Console& console) {
   const Job job = read_job(arguments);
-  const auto answer = lower(job.model, job.cluster, job.strategy,
-                            {.ignore_memory = arguments.flag("--ignore-memory"), .profile = job.measured()});
+  say_default_sequence(arguments, job, console);
+  refuse_large(effort_of(job, {.kind = WorkKind::Lower}), arguments, "a smaller --global-batch takes less");
+  auto answer = lower(job.model, job.cluster, job.strategy, {.ignore_memory = true, .profile = job.measured()});
+  if (const auto* made = std::get_if<Lowered>(&answer); made && !arguments.flag("--ignore-memory"))
+    if (auto too_large = does_not_fit(made->plan, job.cluster)) {
+      too_large->would_help = would_help(job);
+      answer = std::move(*too_large);
+    }
   if (const auto* infeasible = std::get_if<Infeasible>(&answer)) {
     if (arguments.flag("--json"))
       console.out << infeasible_json(*infeasible);
@@ -102,7 +110,8 @@ Verb lower_verb() {
                .options = job_options(),
                .run = run};
   verb.options.insert(verb.options.end(),
-                      {{.name = "--ignore-memory", .help = "give the plan even when it does not fit"},
+                      {force_option(),
+                       {.name = "--ignore-memory", .help = "give the plan even when it does not fit"},
                        {.name = "--save-plan", .value = "FILE", .help = "write the plan"},
                        {.name = "--save-strategy", .value = "FILE", .help = "write the strategy with all defaults resolved"},
                        {.name = "--json", .help = "print JSON"}});

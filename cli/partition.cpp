@@ -4,7 +4,9 @@
 #include <cstdio>
 #include <ostream>
 
+#include "cli/effort.h"
 #include "cli/job.h"
+#include "cli/notes.h"
 #include "core/error.h"
 #include "core/json.h"
 #include "report/text_table.h"
@@ -218,6 +220,8 @@ ExitCode run(const Arguments& arguments, const Console& console) {
     throw Error(kCommandLine, "--global-batch", "nothing", "the number of sequences per step");
   if (job.strategy.global_batch % job.strategy.micro_batch != 0)
     throw Error(kCommandLine, "--micro-batch", std::to_string(job.strategy.micro_batch), "a divisor of --global-batch");
+  refuse_large_search(job, arguments);
+  say_default_sequence(arguments, job, console);
   Answer answer;
   answer.job =
       hybrid_job(job.model, job.cluster, job.strategy, static_cast<int>(arguments.integer("--max-tp", 0, 0, 1'000'000)));
@@ -254,6 +258,7 @@ Verb partition_verb() {
   verb.options.push_back({.name = "--max-tp", .value = "N", .help = "no tensor-parallel degree above N", .group = "search"});
   verb.options.push_back(
       {.name = "--save-strategy", .value = "FILE", .help = "write the strategy of the faster plan", .group = "output"});
+  verb.options.push_back(force_option());
   verb.options.push_back({.name = "--json", .help = "print JSON", .group = "output"});
   return verb;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cli/job.h"
+#include "cli/notes.h"
 #include "cli/profile.h"
 #include "core/json.h"
 #include "core/json_edit.h"
@@ -11,7 +12,6 @@
 #include "strategy/framework_preset.h"
 #include "strategy/lower.h"
 #include "strategy/plan_costs.h"
-#include "strategy/remedies.h"
 
 namespace foreshard {
 
@@ -51,7 +51,9 @@ static Prepared finished(Plan plan, Cluster cluster, PlanOrigin origin) {
   return prepared;
 }
 
-static Prepared from_plan(const Arguments& arguments) {
+static constexpr const char* kPlayLess = "--granularity stage and --folding full take less";
+
+static Prepared from_plan(const Arguments& arguments, const EffortOptions& work) {
   const std::string file = arguments.text("--plan");
   for (const VerbOption& option : job_options())
     if (arguments.has(option.name) && option.name != "--cluster" && option.name != "--profile")
@@ -63,6 +65,7 @@ static Prepared from_plan(const Arguments& arguments) {
   if (cluster.empty()) throw Error(kCommandLine, "--cluster", "nothing", "a cluster: the plan names none");
   Cluster on = load_cluster(cluster);
   if (const std::string why = gpus_differ(plan, on); !why.empty()) throw Error(file + ": " + why);
+  refuse_large(effort_of(plan, work), arguments, kPlayLess);
   auto profile = read_profile(on, arguments);
   if (profile) {
     check_framework(*profile, origin.strategy.framework, arguments.text("--profile"));
@@ -73,12 +76,14 @@ static Prepared from_plan(const Arguments& arguments) {
   return prepared;
 }
 
-std::variant<Prepared, Refused> prepare(const Arguments& arguments) {
-  if (arguments.has("--plan")) return from_plan(arguments);
+std::variant<Prepared, Refused> prepare(const Arguments& arguments, const Console& console, const EffortOptions& work) {
+  if (arguments.has("--plan")) return from_plan(arguments, work);
   for (const char* needed : {"--model", "--cluster"})
     if (!arguments.has(needed))
       throw Error(kCommandLine, needed, "nothing", "a name or a file, or --plan FILE; see \"foreshard simulate --help\"");
   Job job = read_job(arguments);
+  say_default_sequence(arguments, job, console);
+  refuse_large(effort_of(job, work), arguments, std::string("a smaller --global-batch, ") + kPlayLess);
   auto answer = lower(job.model, job.cluster, job.strategy, {.ignore_memory = true, .profile = job.measured()});
   if (auto* infeasible = std::get_if<Infeasible>(&answer))
     return Refused{job.model.name, job.cluster.name, job.strategy, std::move(*infeasible)};
@@ -86,7 +91,7 @@ std::variant<Prepared, Refused> prepare(const Arguments& arguments) {
   PlanOrigin origin = read_origin(lowered.plan, "plan");
   Prepared prepared = finished(std::move(lowered.plan), job.cluster, std::move(origin));
   prepared.profile = job.profile;
-  if (prepared.does_not_fit) prepared.does_not_fit->would_help = remedies(job.model, job.cluster, job.strategy);
+  if (prepared.does_not_fit) prepared.does_not_fit->would_help = would_help(job);
   if (prepared.strategy.framework != Strategy{}.framework) {
     const MemoryTraits& traits = framework_preset(prepared.strategy.framework).memory;
     auto held = framework_allocation(job.model, job.cluster, prepared.strategy, with_flags(traits, ""));

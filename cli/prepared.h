@@ -5,6 +5,7 @@
 #include <string>
 #include <variant>
 
+#include "cli/effort.h"
 #include "cli/verb.h"
 #include "core/cluster.h"
 #include "core/error.h"
@@ -35,8 +36,9 @@ struct Refused {
   Infeasible why = {};
 };
 
-// --plan FILE, or the options of a job. Throws Error.
-std::variant<Prepared, Refused> prepare(const Arguments& arguments);
+// --plan FILE, or the options of a job. Throws Error. What is worth a word is said on `console`.
+// Throws Error, too, for what is too large to be played so (cli/effort.h).
+std::variant<Prepared, Refused> prepare(const Arguments& arguments, const Console& console, const EffortOptions& work);
 
 // The strategy in the words of a headline: "tp 8", "pp 16", "1f1b", "bf16", and what is not the default.
 std::vector<std::string> headline(const Strategy& strategy);

@@ -5,10 +5,12 @@
 #include <new>
 #include <optional>
 #include <ostream>
+#include <streambuf>
 
 #include "cli/help.h"
 #include "cli/interrupt.h"
 #include "core/error.h"
+#include "core/printable.h"
 
 namespace foreshard {
 
@@ -48,7 +50,7 @@ static Arguments parse(const Verb& verb, const std::vector<std::string>& words) 
     if (option.repeatable && !option.name.starts_with("-")) made->expected(-1);  // FILE...
     added.emplace_back(&option, made);
   }
-  app.add_flag("--help");
+  app.add_flag("--help,-h");
   try {
     app.parse(std::vector<std::string>(words.rbegin(), words.rend()));  // CLI11 takes them from the back
   } catch (const CLI::ArgumentMismatch& problem) {
@@ -116,7 +118,7 @@ static ExitCode dispatch(const std::vector<std::string>& words, const Console& c
   const auto found = find_verb(all, words);
   if (!found) {
     const bool family = std::any_of(all.begin(), all.end(), [&](const Verb& v) { return v.name.starts_with(words[0] + " "); });
-    if (!family || (words.size() > 1 && words[1] != "--help")) refuse_verb(all, words);
+    if (!family || (words.size() > 1 && words[1] != "--help" && words[1] != "-h")) refuse_verb(all, words);
     console.out << family_help(words[0], all);
     return words.size() > 1 ? ExitCode::Ok : ExitCode::WrongInput;
   }
@@ -130,11 +132,53 @@ static ExitCode dispatch(const std::vector<std::string>& words, const Console& c
   return verb.run(arguments, console);
 }
 
-ExitCode run_program(const std::vector<std::string>& arguments, const Console& console) {
+namespace {
+
+// Names in files reach the terminal as text, not as commands to it. Passes on whole lines.
+class PrintableBuffer : public std::streambuf {
+ public:
+  explicit PrintableBuffer(std::ostream& to) : to_(to) {}
+  PrintableBuffer(const PrintableBuffer&) = delete;
+  PrintableBuffer& operator=(const PrintableBuffer&) = delete;
+  ~PrintableBuffer() override { pass_on(); }
+
+ protected:
+  int_type overflow(int_type letter) override {
+    line_ += traits_type::to_char_type(letter);
+    if (line_.back() == '\n') pass_on();
+    return to_ ? letter : traits_type::eof();
+  }
+  std::streamsize xsputn(const char* text, std::streamsize count) override {
+    line_.append(text, static_cast<std::size_t>(count));
+    if (line_.find('\n') != std::string::npos) pass_on();
+    return to_ ? count : 0;
+  }
+  int sync() override {
+    pass_on();
+    to_.flush();
+    return to_ ? 0 : -1;
+  }
+
+ private:
+  void pass_on() {
+    to_ << printable_lines(line_);
+    line_.clear();
+  }
+
+  std::ostream& to_;
+  std::string line_ = {};
+};
+
+}  // namespace
+
+ExitCode run_program(const std::vector<std::string>& arguments, const Console& terminal) {
   const auto complain = [&](const std::string& what, ExitCode code) {
-    console.err << "foreshard: " << what << "\n";
+    terminal.err << "foreshard: " << printable_lines(what) << "\n";
     return code;
   };
+  PrintableBuffer printed(terminal.out);
+  std::ostream out(&printed);
+  const Console console = {out, terminal.err, terminal.err_is_terminal};
   try {
     const ExitCode code = dispatch(arguments, console);
     console.out.flush();

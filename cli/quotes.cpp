@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <string_view>
 
+#include "cli/interrupt.h"
 #include "cli/interval.h"
 #include "cli/search_output.h"
 #include "core/json.h"
@@ -30,25 +33,82 @@ std::string money(const std::optional<double>& amount) {
 
 std::string energy(const std::optional<double>& kwh) { return kwh ? money(kwh) : "-"; }
 
-std::string fastest_note(const std::vector<Quote>& quotes, const Quote& q) {
+// What an objective compares: seconds, money, energy or GPU time of the training.
+struct Measure {
+  const char* best = "";
+  std::function<double(const Quote&)> of = {};
+};
+
+double gpu_time(const Quote& q) { return q.time.value * q.gpus; }
+
+Measure measure_of(const std::vector<Quote>& quotes, Objective objective) {
+  const auto all_have = [&](std::optional<double> Quote::*amount) {
+    return std::all_of(quotes.begin(), quotes.end(), [&](const Quote& q) { return !q.best || (q.*amount).has_value(); });
+  };
+  if (objective == Objective::Cost && all_have(&Quote::cost)) return {"cheapest", [](const Quote& q) { return *q.cost; }};
+  if (objective == Objective::Energy && all_have(&Quote::energy_kwh))
+    return {"least energy", [](const Quote& q) { return *q.energy_kwh; }};
+  if (objective == Objective::Cost || objective == Objective::Energy) return {"least GPU time", gpu_time};
+  return {"fastest", [](const Quote& q) { return q.time.value; }};
+}
+
+const Quote* least(const std::vector<Quote>& quotes, const Measure& measure) {
   const Quote* best = nullptr;
   for (const Quote& other : quotes)
-    if (other.best && (!best || other.time < best->time)) best = &other;
+    if (other.best && (!best || measure.of(other) < measure.of(*best))) best = &other;
+  return best;
+}
+
+bool complete(const Quote& q) { return q.searched == Searched::All; }
+
+// Which row is the best by the objective; nothing is compared with what was not searched to its end.
+std::string note(const std::vector<Quote>& quotes, const Quote& q, const QuoteOptions& options) {
+  if (!std::all_of(quotes.begin(), quotes.end(), complete)) return complete(q) ? "" : name_of(q.searched);
+  const Measure measure = measure_of(quotes, options.objective);
+  const Quote* best = least(quotes, measure);
   if (!q.best || !best) return "";
-  if (&q == best) return "fastest";
-  return distinguishable(q, *best) ? "" : "not distinguishable from the fastest";
+  std::string text = &q == best ? measure.best : "";
+  if (&q != best && !distinguishable(q, *best, measure.of(q) / q.time.value, measure.of(*best) / best->time.value))
+    text = std::string("not distinguishable from the ") + measure.best;
+  if (std::string_view(measure.best) != "fastest") return text;
+  const Measure cost = measure_of(quotes, Objective::Cost);
+  if (std::string_view(cost.best) == "cheapest" && least(quotes, cost) == &q) text += text.empty() ? "cheapest" : ", cheapest";
+  return text;
+}
+
+std::string interruption(const std::vector<Quote>& quotes) {
+  std::string partly, missing;
+  for (const Quote& q : quotes) {
+    if (q.searched == Searched::Partly) partly += (partly.empty() ? "" : ", ") + q.cluster;
+    if (q.searched == Searched::Not) missing += (missing.empty() ? "" : ", ") + q.cluster;
+  }
+  if (partly.empty() && missing.empty()) return "";
+  return "\nInterrupted." + (partly.empty() ? "" : " Searched in part: " + partly + ".") +
+         (missing.empty() ? "" : " Not searched: " + missing + ".") + " Nothing is compared.\n";
 }
 
 }  // namespace
 
-bool distinguishable(const Quote& a, const Quote& b) { return a.high < b.low || b.high < a.low; }
+const char* name_of(Searched searched) {
+  return searched == Searched::All ? "complete" : searched == Searched::Partly ? "partial" : "not searched";
+}
+
+bool distinguishable(const Quote& a, const Quote& b, double a_per_s, double b_per_s) {
+  return a.high.value * a_per_s < b.low.value * b_per_s || b.high.value * b_per_s < a.low.value * a_per_s;
+}
+
+Quote not_searched(const std::string& cluster) {
+  return {.cluster = cluster, .why_not = name_of(Searched::Not), .searched = Searched::Not};
+}
 
 Quote quote(const Job& job, const std::variant<SearchResult, Infeasible>& answer, const QuoteOptions& options) {
   Quote q{.cluster = job.cluster.name};
+  if (interrupted()) q.searched = Searched::Partly;
   if (const auto* empty = std::get_if<Infeasible>(&answer)) {
     q.why_not = empty->reason + (empty->would_help.empty() ? "" : "; would help: " + empty->would_help.front());
     return q;
   }
+  q.searched = std::get<SearchResult>(answer).interrupted ? Searched::Partly : Searched::All;
   q.best = std::get<SearchResult>(answer).ranked.front();
   q.strategy = short_name(*q.best);
   q.gpus = q.best->gpus();
@@ -82,11 +142,11 @@ std::string quotes_text(const std::vector<Quote>& quotes, const QuoteOptions& op
     }
     table.rows.push_back({q.cluster, text(q.gpus), in_time({q.best->seconds()}), with_commas(q.tokens_per_s), in_days(q.time),
                           in_days(q.low) + " .. " + in_days(q.high), money(q.cost), energy(q.energy_kwh),
-                          fastest_note(quotes, q)});
+                          note(quotes, q, options)});
   }
   std::string out =
       options.tokens > 0 ? "Training on " + with_commas(options.tokens) + " tokens\n\n" : "Per million tokens\n\n";
-  out += table.text(false) + "\n";
+  out += table.text(false) + interruption(quotes) + "\n";
   for (const Quote& q : quotes)
     if (q.best) out += "  " + q.cluster + ": " + q.strategy + "\n";
   return out;
@@ -96,7 +156,12 @@ std::string quotes_json(const std::vector<Quote>& quotes, const QuoteOptions& op
   JsonWriter json;
   json.begin_object().field("tokens", options.tokens > 0 ? options.tokens : kMillion).key("quotes").begin_array();
   for (const Quote& q : quotes) {
-    json.begin_object().field("cluster", q.cluster).field("feasible", q.best.has_value());
+    json.begin_object().field("cluster", q.cluster).field("search", name_of(q.searched));
+    if (q.searched == Searched::Not) {
+      json.key("feasible").null().end_object();
+      continue;
+    }
+    json.field("feasible", q.best.has_value());
     if (!q.best) {
       json.field("infeasible_reason", q.why_not).end_object();
       continue;
@@ -110,9 +175,27 @@ std::string quotes_json(const std::vector<Quote>& quotes, const QuoteOptions& op
       value ? json.value(*value) : json.null();
     };
     maybe("cost", q.cost), maybe("energy_kwh", q.energy_kwh);
-    json.field("note", fastest_note(quotes, q)).end_object();
+    json.field("note", note(quotes, q, options)).end_object();
   }
-  return json.end_array().end_object().text();
+  json.end_array().field("interrupted", !std::all_of(quotes.begin(), quotes.end(), complete));
+  return json.end_object().text();
+}
+
+std::string training_text(const Quote& q, const QuoteOptions& options) {
+  std::string text = "\nTraining on " + with_commas(options.tokens) + " tokens: " + in_days(q.time) +
+                     " (90 %: " + in_days(q.low) + " .. " + in_days(q.high) + ")";
+  text += q.cost ? ", cost " + money(q.cost) : ", no cost: the cluster has no price";
+  return text + (q.energy_kwh ? ", " + energy(q.energy_kwh) + " kWh" : "") + ".\n";
+}
+
+void write_training(JsonWriter& json, const Quote& q, const QuoteOptions& options) {
+  json.begin_object().field("tokens", options.tokens).field("time_s", q.time.value);
+  json.key("interval").begin_line_array().value(q.low.value).value(q.high.value).end_array();
+  json.key("cost");
+  q.cost ? json.value(*q.cost) : json.null();
+  json.key("energy_kwh");
+  q.energy_kwh ? json.value(*q.energy_kwh) : json.null();
+  json.end_object();
 }
 
 std::string quotes_csv(const std::vector<Quote>& quotes, const QuoteOptions& options) {
@@ -126,7 +209,7 @@ std::string quotes_csv(const std::vector<Quote>& quotes, const QuoteOptions& opt
              (q.energy_kwh ? plain(*q.energy_kwh) : "");
     else
       out += ",,,,,,,";
-    out += "," + fastest_note(quotes, q) + "\n";
+    out += "," + note(quotes, q, options) + "\n";
   }
   return out;
 }

@@ -6,8 +6,10 @@
 #include <optional>
 #include <ostream>
 
+#include "cli/effort.h"
 #include "cli/interrupt.h"
 #include "cli/job.h"
+#include "cli/notes.h"
 #include "cli/profile.h"
 #include "cli/progress.h"
 #include "cli/quotes.h"
@@ -44,27 +46,34 @@ static std::vector<std::optional<double>> simulate_sample(const Job& job, const 
   return simulate_all(job, all, options.threads, {});
 }
 
+static QuoteOptions quote_options(const Arguments& arguments) { return {.tokens = arguments.number("--tokens", 0, 1, 1e18)}; }
+
 static ExitCode run_quotes(const Arguments& arguments, const Console& console) {
   for (const char* option : {"--save-strategy", "--save-plan", "--rank"})
     if (arguments.has(option)) throw Error(kCommandLine, option, "several clusters", "one --cluster");
-  QuoteOptions how{.tokens = arguments.number("--tokens", 0, 1, 1e18)};
+  QuoteOptions how = quote_options(arguments);
   const std::vector<std::string> names = arguments.all("--cluster");
   std::optional<Progress> progress(std::in_place, arguments.choice("--progress", "auto", progress_modes()), console);
   std::vector<Quote> quotes;
   std::vector<Job> jobs;  // all of them are read before the first one is searched: an error is told at once
   for (const std::string& name : names) {
     const Arguments one = arguments.with("--cluster", name);
-    jobs.push_back(read_job(one));
-    read_search_options(one, jobs.back());
+    jobs.push_back(read_search_job(one));
+    how.objective = read_search_options(one, jobs.back()).objective;
+    refuse_large_search(jobs.back(), one);
   }
   for (const Job& job : jobs) {
+    if (interrupted()) {
+      quotes.push_back(not_searched(job.cluster.name));
+      continue;
+    }
     const Arguments one = arguments.with("--cluster", names[quotes.size()]);
     SearchOptions options = read_search_options(one, job);
     options.progress = [&](double fraction) {
       progress->report((static_cast<double>(quotes.size()) + fraction) / static_cast<double>(names.size()));
     };
+    say_default_sequence(one, job, console);
     quotes.push_back(quote(job, run_search(job, options, read_top(one)), how));
-    if (interrupted()) break;
   }
   progress.reset();
   if (arguments.flag("--json"))
@@ -81,10 +90,14 @@ static ExitCode run(const Arguments& arguments, const Console& console) {
   watch_interrupt();  // from the first moment on
   if (arguments.all("--cluster").size() > 1) return run_quotes(arguments, console);
   const auto begin = std::chrono::steady_clock::now();
-  const Job job = read_job(arguments);
+  const QuoteOptions training = quote_options(arguments);
+  if (training.tokens > 0 && arguments.flag("--csv"))
+    throw Error(kCommandLine, "--tokens", "--csv of one cluster", "--json or the table, or several clusters");
+  const Job job = read_search_job(arguments);
   if (job.profile)
-    if (const std::string note = profile_note(*job.profile, job.cluster); !note.empty())
-      console.err << "foreshard: " << note << "\n";
+    if (const std::string note = profile_note(*job.profile, job.cluster); !note.empty()) say(arguments, console, note);
+  refuse_large_search(job, arguments);
+  say_default_sequence(arguments, job, console);
   SearchOptions options = read_search_options(arguments, job);
   const int rows = static_cast<int>(arguments.integer("--rows", 10, 1, 100'000));
   std::optional<Progress> progress(std::in_place, arguments.choice("--progress", "auto", progress_modes()), console);
@@ -102,12 +115,18 @@ static ExitCode run(const Arguments& arguments, const Console& console) {
   progress.reset();
   save(arguments, job, result);
   const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - begin;
+  std::optional<Quote> priced;
+  if (training.tokens > 0) priced = quote(job, answer, training);
+  const auto add_training = [&](JsonWriter& json) {
+    if (priced) write_training(json.key("training"), *priced, training);
+  };
   if (arguments.flag("--json"))
-    console.out << search_json(result, job, options, rows, wall.count());
+    console.out << search_json(result, job, options, {.rows = rows, .wall_s = wall.count(), .add = add_training});
   else if (arguments.flag("--csv"))
     console.out << search_csv(result, rows);
   else
-    console.out << search_text(result, job, options, rows);
+    console.out << search_text(result, job, options, rows) << (priced ? training_text(*priced, training) : "");
+  if (result.interrupted && arguments.flag("--csv")) console.err << "foreshard: interrupted: the best so far\n";
   if (options.sample > 0) console.out << residuals_text(result, job, simulated);
   return result.interrupted ? ExitCode::Interrupted : ExitCode::Ok;
 }
@@ -127,13 +146,11 @@ Verb search_verb() {
       .run = run};
   for (VerbOption& option : verb.options)
     if (option.name == "--cluster") option.repeatable = true;
+  verb.options.push_back(force_option());
   const std::vector<VerbOption> searching = search_run_options();
   verb.options.insert(verb.options.end(), searching.begin(), searching.end());
   const std::vector<VerbOption> more = {
-      {.name = "--tokens",
-       .value = "N",
-       .help = "several clusters: time, cost and energy of a training on N tokens",
-       .group = output},
+      {.name = "--tokens", .value = "N", .help = "time, cost and energy of a training on N tokens", .group = output},
       {.name = "--rows", .value = "N", .help = "how many strategies to print (default 10)", .group = output},
       {.name = "--rank", .value = "N", .help = "which one to save (default 1)", .group = output},
       {.name = "--save-strategy", .value = "FILE", .help = "write its strategy", .group = output},

@@ -143,13 +143,41 @@ static TextTable table_of(const std::vector<Candidate>& candidates, int rows) {
   return table;
 }
 
+// What the objective ranks by: GPU time of a step, and what a million tokens (or samples) cost or take where that is known.
+static void add_gpu_time(TextTable& table, const std::vector<Candidate>& candidates, const Job& job, Objective objective) {
+  const double price = job.cluster.price_per_gpu_hour, watts = job.cluster.power_per_gpu_watts;
+  const bool cost = objective == Objective::Cost, known = cost ? price > 0 : watts > 0;
+  table.columns.push_back({"GPU s"});
+  if (known) table.columns.push_back({cost ? "cost per 1M" : "kWh per 1M"});
+  for (std::size_t i = 0; i < table.rows.size(); ++i) {
+    const Candidate& c = candidates[i];
+    const double gpu_seconds = c.seconds() * c.gpus();
+    const double in_step =
+        static_cast<double>(c.strategy.global_batch) * static_cast<double>(std::max<std::int64_t>(1, c.strategy.seq));
+    table.rows[i].push_back(plain(gpu_seconds));
+    if (known) table.rows[i].push_back(plain(gpu_seconds / 3600 * (cost ? price : watts / 1000) / in_step * 1e6));
+  }
+}
+
+static std::string sequence_text(const Job& job, const Strategy& strategy) {
+  return std::holds_alternative<Transformer>(job.model.shape) ? ", sequence " + with_commas(static_cast<double>(strategy.seq))
+                                                              : "";
+}
+
 std::string search_text(const SearchResult& result, const Job& job, const SearchOptions& options, int rows) {
   std::string out = job.model.name + " on " + job.cluster.name + ", " + text(gpu_count(job.cluster)) + " GPUs, global batch " +
-                    text(job.strategy.global_batch) + ": best by " + name_of(options.objective) + "\n\n";
-  out += table_of(result.ranked, rows).text(false);
+                    text(job.strategy.global_batch) + sequence_text(job, result.ranked.front().strategy) + ": best by " +
+                    name_of(options.objective) + "\n\n";
+  const auto table = [&](const std::vector<Candidate>& candidates, int most) {
+    TextTable made = table_of(candidates, most);
+    if (options.objective == Objective::Cost || options.objective == Objective::Energy)
+      add_gpu_time(made, candidates, job, options.objective);
+    return made.text(false);
+  };
+  out += table(result.ranked, rows);
   if (!result.front.empty())
     out += "\nTime against memory: nothing is both faster and smaller than these.\n\n" +
-           table_of(result.front, static_cast<int>(result.front.size())).text(false);
+           table(result.front, static_cast<int>(result.front.size()));
   out += winner_text(result, job, options);
   if (const auto runner = find_runner(options.base.framework)) {
     out += "\nFor " + options.base.framework + ":\n";
@@ -186,12 +214,12 @@ static void write_candidate(JsonWriter& json, const Job& job, const Candidate& c
   json.end_object();
 }
 
-std::string search_json(const SearchResult& result, const Job& job, const SearchOptions& options, int rows, double wall_s) {
+std::string search_json(const SearchResult& result, const Job& job, const SearchOptions& options, const SearchJson& how) {
   JsonWriter json;
   json.begin_object();
   json.field("model", job.model.name).field("cluster", job.cluster.name).field("objective", name_of(options.objective));
   json.key("results").begin_array();
-  for (int rank = 1; rank <= std::min(rows, static_cast<int>(result.ranked.size())); ++rank)
+  for (int rank = 1; rank <= std::min(how.rows, static_cast<int>(result.ranked.size())); ++rank)
     write_candidate(json, job, result.ranked[static_cast<std::size_t>(rank) - 1], rank);
   json.end_array();
   json.key("front").begin_array();
@@ -216,7 +244,8 @@ std::string search_json(const SearchResult& result, const Job& job, const Search
     for (const std::string& flag : runner_flags(*runner, result.ranked.front().strategy)) json.value(flag);
   json.end_array();
   json.field("interrupted", result.interrupted).field("measuring_time_s", result.measuring_s);
-  json.field("screening_time_s", result.screening_s).field("wall_time_s", wall_s);
+  json.field("screening_time_s", result.screening_s).field("wall_time_s", how.wall_s);
+  if (how.add) how.add(json);
   json.end_object();
   return json.text();
 }

@@ -15,6 +15,8 @@ namespace foreshard {
 
 // --objective, --fix, --max-tp, --refine, --top, --no-prune, --threads.
 std::vector<VerbOption> search_run_options();
+// read_job, and with --gpus below the GPUs of a node that part of the node.
+Job read_search_job(const Arguments& arguments);
 // Throws Error. `cancel` is set by Ctrl-C.
 SearchOptions read_search_options(const Arguments& arguments, const Job& job);
 int read_top(const Arguments& arguments);

@@ -10,6 +10,11 @@ namespace foreshard {
 static std::string gib(Bytes bytes) { return plain(in_gib(bytes)) + " GiB"; }
 static std::string gigabytes(BytesPerSecond rate) { return plain(rate.value / 1e9) + " GB/s"; }
 
+static std::string nics_text(const NodeShape& shape) {
+  if (shape.nics == 0) return "no NIC";
+  return std::to_string(shape.nics) + (shape.nics == 1 ? " NIC of " : " NICs of ") + gigabytes(shape.nic_bandwidth);
+}
+
 static ExitCode show_cluster(const Arguments& arguments, const Console& console) {
   const Cluster cluster = load_cluster(arguments.text("NAME"));
   if (arguments.flag("--json")) {
@@ -22,8 +27,7 @@ static ExitCode show_cluster(const Arguments& arguments, const Console& console)
   for (const NodeGroup& group : cluster.nodes) {
     const NodeShape& shape = group.shape;
     add("nodes", std::to_string(group.count) + " x " + shape.name + ": " + std::to_string(shape.gpus) + " " + shape.gpu + ", " +
-                     std::to_string(shape.nics) + " NICs of " + gigabytes(shape.nic_bandwidth) + ", host memory " +
-                     gib(shape.host_memory));
+                     nics_text(shape) + ", host memory " + (shape.host_memory.value > 0 ? gib(shape.host_memory) : "not said"));
   }
   for (const Gpu& gpu : cluster.gpus)
     add("GPU", gpu.name + ": " + gib(gpu.memory) + " at " + gigabytes(gpu.memory_bandwidth) + ", bf16 " +
@@ -33,7 +37,8 @@ static ExitCode show_cluster(const Arguments& arguments, const Console& console)
     add("fabric", std::to_string(fabric.levels) + " levels, " + std::to_string(fabric.nodes_per_leaf) +
                       " nodes per leaf, oversubscription " + plain(fabric.oversubscription) +
                       (fabric.rail_optimised ? ", rail-optimised" : ""));
-  if (cluster.price_per_gpu_hour > 0) add("price", plain(cluster.price_per_gpu_hour) + " per GPU and hour");
+  if (cluster.price_per_gpu_hour > 0)
+    add("price", plain(cluster.price_per_gpu_hour) + " per GPU and hour, in the currency of the file");
   if (cluster.power_per_gpu_watts > 0) add("power", plain(cluster.power_per_gpu_watts) + " W per GPU");
   console.out << table_text(table);
   return ExitCode::Ok;

@@ -1,21 +1,22 @@
-// foreshard simulate: lower, simulate, summarise, print. A strategy that does not fit is simulated as well, so that its
-// answer has the same numbers; its exit code says that it does not fit.
+// foreshard simulate: lower, simulate, summarise, print. A strategy that does not fit is not played: its answer has the memory,
+// the reason and what would help. With --ignore-memory it is played like any other.
 #include "sim/simulate.h"
 
 #include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <ostream>
 #include <utility>
 
 #include "cli/interrupt.h"
 #include "cli/interval.h"
 #include "cli/job.h"
+#include "cli/notes.h"
 #include "cli/prepared.h"
 #include "cli/profile.h"
 #include "cli/progress.h"
+#include "cli/terminal.h"
 #include "core/data_path.h"
 #include "core/error.h"
 #include "core/json.h"
@@ -58,13 +59,6 @@ static SimulateOptions simulate_options(const Arguments& arguments) {
   options.stragglers = stragglers_of(arguments);
   options.cancel = &watch_interrupt();
   return options;
-}
-
-static bool terminal_takes_unicode() {
-  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"})
-    if (const char* value = std::getenv(name); value && *value)
-      return std::string(value).find("UTF-8") != std::string::npos || std::string(value).find("utf8") != std::string::npos;
-  return false;
 }
 
 static PredictionInterval interval_of(const Prepared& prepared, const Plan& plan, Seconds predicted) {
@@ -142,29 +136,61 @@ static ExitCode answer_refused(const Arguments& arguments, const Refused& refuse
 }
 
 // The result takes the plan.
-static Result play(const Arguments& arguments, Prepared& prepared, const Console& console) {
-  SimulateOptions options = simulate_options(arguments);
+static Result play(const Arguments& arguments, SimulateOptions options, Prepared& prepared, const Console& console) {
   Progress progress(arguments.choice("--progress", "auto", progress_modes()), console);
   options.progress = [&](double fraction) { progress.report(fraction); };
   return simulate(std::move(prepared.plan), prepared.cluster, options);
 }
 
+static void refuse_memory(Summary& summary, const Prepared& prepared) {
+  if (!prepared.does_not_fit) return;
+  summary.feasible = false;
+  summary.infeasible_reason = prepared.does_not_fit->reason;
+  summary.would_help = prepared.does_not_fit->would_help;
+}
+
+static std::string as_text(const Summary& summary, const Prepared& prepared) {
+  return summary_text(summary,
+                      {.model = prepared.model,
+                       .cluster = prepared.cluster.name,
+                       .strategy = headline(prepared.strategy),
+                       .counts_tokens = prepared.workload.tokens_per_sample > 0},
+                      {.unicode = terminal_takes_unicode()}) +
+         allocation_text(prepared);
+}
+
+// The memory of a plan that does not fit, without playing it.
+static ExitCode answer_too_large(const Arguments& arguments, Prepared& prepared, const Console& console) {
+  const Result unplayed{.plan = std::move(prepared.plan)};
+  Summary summary = summarize(unplayed, prepared.cluster, prepared.workload, {.order_bounds = true});
+  refuse_memory(summary, prepared);
+  for (const char* option : {"--save-plan", "--save-strategy", "--save-result", "--trace", "--svg"})
+    if (arguments.has(option)) say(arguments, console, std::string(option) + " writes nothing: --ignore-memory plays it");
+  if (arguments.flag("--json"))
+    console.out << summary_json(summary, {.model = prepared.model,
+                                          .cluster = prepared.cluster.name,
+                                          .strategy_json = to_json(prepared.strategy),
+                                          .framework_allocation_json = allocation_json(prepared)});
+  else
+    console.out << as_text(summary, prepared);
+  return ExitCode::Infeasible;
+}
+
 static ExitCode run(const Arguments& arguments, const Console& console) {
   const auto begin = std::chrono::steady_clock::now();
-  auto answer = prepare(arguments);
+  const SimulateOptions options = simulate_options(arguments);
+  auto answer =
+      prepare(arguments, console, {.kind = WorkKind::Simulate, .granularity = options.granularity, .folding = options.folding});
   if (const auto* refused = std::get_if<Refused>(&answer)) return answer_refused(arguments, *refused, console);
   Prepared& prepared = std::get<Prepared>(answer);
   if (prepared.profile)
     if (const std::string note = profile_note(*prepared.profile, prepared.cluster); !note.empty())
-      console.err << "foreshard: " << note << "\n";
-  Result result = play(arguments, prepared, console);
+      say(arguments, console, note);
+  if (prepared.does_not_fit && !arguments.flag("--ignore-memory")) return answer_too_large(arguments, prepared, console);
+  Result result = play(arguments, options, prepared, console);
   Summary summary = summarize(result, prepared.cluster, prepared.workload, {.order_bounds = true});
   summary.prediction_interval = interval_of(prepared, result.plan, summary.iteration_time);
-  if (prepared.does_not_fit) {
-    summary.feasible = false;
-    summary.infeasible_reason = prepared.does_not_fit->reason;
-    summary.would_help = prepared.does_not_fit->would_help;
-  }
+  refuse_memory(summary, prepared);
   const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - begin;
   save_files(arguments, result, summary, prepared);
   if (arguments.flag("--json"))
@@ -178,20 +204,14 @@ static ExitCode run(const Arguments& arguments, const Console& console) {
                                           .folding = result.folding,
                                           .framework_allocation_json = allocation_json(prepared)});
   else
-    console.out << summary_text(summary,
-                                {.model = prepared.model,
-                                 .cluster = prepared.cluster.name,
-                                 .strategy = headline(prepared.strategy),
-                                 .counts_tokens = prepared.workload.tokens_per_sample > 0},
-                                {.unicode = terminal_takes_unicode()})
-                << allocation_text(prepared);
-  return !prepared.does_not_fit || arguments.flag("--ignore-memory") ? ExitCode::Ok : ExitCode::Infeasible;
+    console.out << as_text(summary, prepared);
+  return ExitCode::Ok;
 }
 
 static std::vector<VerbOption> run_options() {
   const std::string simulation = "simulation", output = "output";
   return {
-      {.name = "--ignore-memory", .help = "exit code 0 even when it does not fit", .group = "memory"},
+      {.name = "--ignore-memory", .help = "play it even when it does not fit", .group = "memory"},
       {.name = "--granularity",
        .value = "LEVEL",
        .help = "op, layer or stage: how far segments are expanded (default layer)",
@@ -227,6 +247,7 @@ Verb simulate_verb() {
                .options = job_options(),
                .run = run};
   for (VerbOption& option : verb.options) option.required = false;  // --plan stands for a job
+  verb.options.push_back(force_option());
   verb.options.push_back({.name = "--plan", .value = "FILE", .help = "simulate a saved plan instead of a job"});
   const std::vector<VerbOption> more = run_options();
   verb.options.insert(verb.options.end(), more.begin(), more.end());

@@ -3,8 +3,10 @@
 #include <charconv>
 #include <ostream>
 
+#include "cli/effort.h"
 #include "cli/interrupt.h"
 #include "cli/job.h"
+#include "cli/notes.h"
 #include "cli/progress.h"
 #include "cli/quotes.h"
 #include "cli/search_output.h"
@@ -110,6 +112,7 @@ std::string sweep_text(const std::vector<Axis>& axes, const std::vector<SweepPoi
                                                                              q.strategy}
                                                   : std::vector<std::string>{"-", "-", "-", "-", "-", "-", q.why_not};
     row.insert(row.end(), cells.begin(), cells.end());
+    if (q.best && q.searched == Searched::Partly) row.back() += " (partial search)";
     table.rows.push_back(row);
   }
   return table.text(false);
@@ -118,16 +121,18 @@ std::string sweep_text(const std::vector<Axis>& axes, const std::vector<SweepPoi
 std::string sweep_csv(const std::vector<Axis>& axes, const std::vector<SweepPoint>& points) {
   std::string out;
   for (const Axis& axis : axes) out += axis.path + ",";
-  out += "gpus,iteration_time_s,tokens_per_s,cost_per_million_tokens,kwh_per_million_tokens,peak_memory_bytes,strategy\n";
+  out +=
+      "gpus,iteration_time_s,tokens_per_s,cost_per_million_tokens,kwh_per_million_tokens,peak_memory_bytes,strategy,search\n";
   for (const SweepPoint& point : points) {
     const Quote& q = point.quote;
     for (const std::string& value : point.values) out += value + ",";
     if (q.best)
       out += std::to_string(q.gpus) + "," + plain(q.best->seconds()) + "," + plain(q.tokens_per_s) + "," +
              (q.cost ? plain(*q.cost) : "") + "," + (q.energy_kwh ? plain(*q.energy_kwh) : "") + "," +
-             std::to_string(q.best->estimate.peak.value) + ",\"" + q.strategy + "\"\n";
+             std::to_string(q.best->estimate.peak.value) + ",\"" + q.strategy + "\",";
     else
-      out += ",,,,,,\"" + q.why_not + "\"\n";
+      out += ",,,,,,\"" + q.why_not + "\",";
+    out += std::string(name_of(q.searched)) + "\n";
   }
   return out;
 }
@@ -139,7 +144,12 @@ std::string sweep_json(const std::vector<Axis>& axes, const std::vector<SweepPoi
     const Quote& q = point.quote;
     json.begin_object().key("values").begin_object();
     for (std::size_t i = 0; i < axes.size(); ++i) json.field(axes[i].path, point.values[i]);
-    json.end_object().field("feasible", q.best.has_value());
+    json.end_object().field("search", name_of(q.searched)).key("feasible");
+    if (q.searched == Searched::Not) {
+      json.null().end_object();
+      continue;
+    }
+    json.value(q.best.has_value());
     if (q.best) {
       json.field("gpus", q.gpus).field("iteration_time_s", q.best->seconds()).field("tokens_per_s", q.tokens_per_s);
       json.field("peak_memory_bytes", q.best->estimate.peak.value).key("strategy").raw(to_json(q.best->strategy));
@@ -179,28 +189,40 @@ std::string sweep_svg(const std::vector<Axis>& axes, const std::vector<SweepPoin
 }
 
 ExitCode run(const Arguments& arguments, const Console& console) {
+  watch_interrupt();
   const std::vector<Axis> axes = read_axes(arguments);
   std::optional<Progress> progress(std::in_place, arguments.choice("--progress", "auto", progress_modes()), console);
   std::vector<SweepPoint> points;
   const auto all = combinations(axes);
   for (const auto& values : all) {  // before the first search: an error is told at once
     const Arguments here = with_values(arguments, axes, values);
-    read_search_options(here, read_job(here));
+    const Job job = read_search_job(here);
+    read_search_options(here, job);
+    refuse_large_search(job, here);
+    if (&values == &all.front()) say_default_sequence(here, job, console);
   }
   std::string title;
   for (const auto& values : all) {
+    if (interrupted()) {
+      points.push_back({values, not_searched("")});
+      continue;
+    }
     const Arguments here = with_values(arguments, axes, values);
-    const Job job = read_job(here);
+    const Job job = read_search_job(here);
     SearchOptions options = read_search_options(here, job);
     options.progress = [&](double fraction) {
       progress->report((static_cast<double>(points.size()) + fraction) / static_cast<double>(all.size()));
     };
     if (title.empty()) title = job.model.name + " on " + job.cluster.name;
     points.push_back({values, quote(job, run_search(job, options, read_top(here)), {})});
-    if (interrupted()) break;
   }
   progress.reset();
-  if (arguments.has("--svg") && !interrupted()) write_file(arguments.text("--svg"), sweep_svg(axes, points, title));
+  const bool complete =
+      std::all_of(points.begin(), points.end(), [](const SweepPoint& p) { return p.quote.searched == Searched::All; });
+  if (!complete)
+    console.err << "foreshard: interrupted: what is partial or not searched is marked"
+                << (arguments.has("--svg") ? "; no picture is drawn" : "") << "\n";
+  if (arguments.has("--svg") && complete) write_file(arguments.text("--svg"), sweep_svg(axes, points, title));
   if (arguments.flag("--json"))
     console.out << sweep_json(axes, points);
   else if (arguments.flag("--csv"))
@@ -226,6 +248,7 @@ Verb sweep_verb() {
                    "global-batch=128,256 --svg sweep.svg"},
       .options = job_options(),
       .run = run};
+  verb.options.push_back(force_option());
   const std::vector<VerbOption> searching = search_run_options();
   const std::vector<VerbOption> more = {
       {.name = "--vary", .value = "PATH=A,B,C", .help = "what to vary; may be repeated", .required = true, .repeatable = true},

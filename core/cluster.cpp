@@ -32,9 +32,12 @@ Cluster with_nodes(Cluster cluster, int nodes) {
   if (cluster.nodes.size() != 1)
     throw Error(cluster.name, "nodes", std::to_string(cluster.nodes.size()) + " groups of nodes",
                 "one group, to repeat it " + std::to_string(nodes) + " times");
-  const std::int64_t most = (1 << 20) / cluster.nodes.front().shape.gpus;
+  const int per_node = cluster.nodes.front().shape.gpus;
+  const std::int64_t most = kMostClusterGpus / per_node;
   if (nodes < 1 || nodes > most)
-    throw Error(cluster.name, "nodes", std::to_string(nodes), "a number between 1 and " + std::to_string(most));
+    throw Error(cluster.name, "nodes", std::to_string(nodes),
+                "1 to " + std::to_string(most) + ": at most " + std::to_string(kMostClusterGpus) + " GPUs, " +
+                    std::to_string(per_node) + " a node");
   if (nodes > 1 && cluster.nodes.front().shape.nics == 0)
     throw Error(cluster.name, "nodes", std::to_string(nodes), "1: its nodes have no NIC");
   const std::string before = "-x" + std::to_string(cluster.nodes.front().count);

@@ -10,6 +10,8 @@
 
 namespace foreshard {
 
+inline constexpr std::int64_t kMostClusterGpus = 1 << 20;
+
 Gpu read_gpu(const JsonReader& json);
 void write_gpu(JsonWriter& out, const Gpu& gpu);
 

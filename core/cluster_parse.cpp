@@ -12,7 +12,7 @@
 namespace foreshard {
 
 namespace {
-constexpr int kMostNodes = 200000, kMostDevices = 1 << 20;
+constexpr int kMostNodes = kMostClusterGpus;       // of one GPU each
 constexpr Seconds kDefaultSwitchLatency{0.13e-6};  // NVIDIA QM8700 datasheet: 130 ns port to port
 
 const std::vector<std::string> kClusterKeys = {
@@ -195,8 +195,8 @@ Cluster read_cluster(const JsonReader& json, const std::string& stem, bool shape
   read_nodes(json, cluster, shapes_allowed);
   std::int64_t devices = 0;
   for (const NodeGroup& group : cluster.nodes) devices += static_cast<std::int64_t>(group.count) * group.shape.gpus;
-  if (devices > kMostDevices)
-    json.at("nodes").fail("at most " + std::to_string(kMostDevices) + " GPUs, not " + std::to_string(devices));
+  if (devices > kMostClusterGpus)
+    json.at("nodes").fail("at most " + std::to_string(kMostClusterGpus) + " GPUs, not " + std::to_string(devices));
   if (const auto fabric = json.find("fabric")) cluster.fabric = read_fabric(*fabric);
   complete_gpus(cluster);
   read_money(json, cluster);

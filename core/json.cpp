@@ -10,6 +10,7 @@
 #include <variant>
 
 #include "core/error.h"
+#include "core/printable.h"
 
 namespace foreshard {
 
@@ -35,6 +36,7 @@ struct Member {
 
 constexpr std::size_t scan_limit = 16;
 constexpr std::size_t least_integers = 256;  // shorter arrays stay arrays of nodes
+constexpr std::size_t shown_bytes = 60;      // of a text from a file, in a one-line message
 constexpr std::size_t depth_limit = 200;     // readers of the tree recurse
 
 const Node* Object::find(std::string_view key) const {
@@ -45,22 +47,6 @@ const Node* Object::find(std::string_view key) const {
   const auto hit = std::lower_bound(by_name.begin(), by_name.end(), key,
                                     [&](std::uint32_t i, std::string_view k) { return members[i].name < k; });
   return hit == by_name.end() || members[*hit].name != key ? nullptr : &members[*hit].node;
-}
-
-// Text from a file as it may stand in a one-line message.
-std::string printable(std::string_view text, std::size_t most = 60) {
-  std::string out;
-  for (const char c : text.substr(0, most)) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7f) {
-      char escaped[8];
-      std::snprintf(escaped, sizeof escaped, "\\x%02x", byte);
-      out += escaped;
-    } else {
-      out += c;
-    }
-  }
-  return text.size() > most ? out + "..." : out;
 }
 
 std::string joined(const std::string& path, std::string_view key) {
@@ -82,7 +68,7 @@ std::string position_text(const std::string& text, std::size_t offset) {
 // ...".
 std::string wish(std::string what) {
   if (const auto expected = what.rfind("; expected "); expected != std::string::npos)
-    return printable(what.substr(expected + 11));
+    return printable(what.substr(expected + 11), shown_bytes);
   what = what.substr(0, what.find("; last read"));
   const auto dash = what.find(" - "), bracket = what.find("] ");
   if (dash != std::string::npos)
@@ -137,7 +123,7 @@ class TreeBuilder {
     const std::string what = problem.what();
     const bool ended = offset > text_.size() || what.find("end of input") != std::string::npos;
     throw Error(file_, position_text(text_, offset == 0 ? 0 : offset - 1),
-                ended ? "the end of the text" : "\"" + printable(token) + "\"", wish(what));
+                ended ? "the end of the text" : "\"" + printable(token, shown_bytes) + "\"", wish(what));
   }
 
  private:
@@ -180,7 +166,8 @@ class TreeBuilder {
     const auto twice =
         std::adjacent_find(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) { return !before(a, b); });
     if (twice != order.end())
-      throw Error(file_, joined(path(), printable(members[*twice].name)), "the key a second time", "each key once");
+      throw Error(file_, joined(path(), printable(members[*twice].name, shown_bytes)), "the key a second time",
+                  "each key once");
     if (members.size() > scan_limit) object.by_name = std::move(order);
   }
   std::string path() const {  // of the open object
@@ -189,7 +176,7 @@ class TreeBuilder {
       if (const Array* array = std::get_if<Array>(&open_[i]->value))
         path += "[" + std::to_string(array->size() - 1) + "]";
       else
-        path = joined(path, printable(std::get<Object>(open_[i]->value).members.back().name));
+        path = joined(path, printable(std::get<Object>(open_[i]->value).members.back().name, shown_bytes));
     }
     return path;
   }
@@ -247,7 +234,7 @@ std::string JsonReader::found() const {
   if (is_bool()) return std::get<bool>(value) ? "true" : "false";
   if (const auto* n = std::get_if<std::int64_t>(&value)) return std::to_string(*n);
   if (const auto* d = std::get_if<double>(&value)) return shortest(*d);
-  if (const auto* s = std::get_if<std::string>(&value)) return "\"" + printable(*s) + "\"";
+  if (const auto* s = std::get_if<std::string>(&value)) return "\"" + printable(*s, shown_bytes) + "\"";
   if (is_array()) return "an array of " + std::to_string(size());
   return "an object of " + std::to_string(std::get<Object>(value).members.size());
 }
@@ -280,7 +267,7 @@ std::vector<std::pair<std::string, JsonReader>> JsonReader::members() const {
   std::vector<std::pair<std::string, JsonReader>> out;
   out.reserve(object->members.size());
   for (const Member& m : object->members)
-    out.emplace_back(m.name, JsonReader(document_, &m.node, joined(path_, printable(m.name))));
+    out.emplace_back(m.name, JsonReader(document_, &m.node, joined(path_, printable(m.name, shown_bytes))));
   return out;
 }
 

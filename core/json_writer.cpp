@@ -26,10 +26,12 @@ static void append_quoted(std::string& out, std::string_view text) {
   out += '"';
   while (!text.empty()) {
     const std::size_t length = sequence_length(text);
-    const char c = text.front();
+    const char c = text.front(), last = length == 2 ? text[1] : c;
+    const auto code = static_cast<unsigned char>(last);
+    const bool high = length == 2 && static_cast<unsigned char>(c) == 0xC2 && code < 0xA0;  // U+0080 to U+009F
     if (length == 0)
       out += "\uFFFD";
-    else if (length > 1)
+    else if (length > 1 && !high)
       out += text.substr(0, length);
     else if (c == '"' || c == '\\')
       (out += '\\') += c;
@@ -37,9 +39,9 @@ static void append_quoted(std::string& out, std::string_view text) {
       out += "\\n";
     else if (c == '\t')
       out += "\\t";
-    else if (static_cast<unsigned char>(c) < 0x20) {
+    else if (code < 0x20 || code == 0x7F || high) {
       constexpr char hex[] = "0123456789abcdef";
-      ((out += "\\u00") += hex[c >> 4]) += hex[c & 15];
+      ((out += "\\u00") += hex[code >> 4]) += hex[code & 15];
     } else
       out += c;
     text.remove_prefix(length == 0 ? 1 : length);

@@ -58,6 +58,7 @@ void Simulation::begin(QStringList words, Granularity granularity) {
   loading_ = false;
   const QString file = folder_.filePath(QString("%1.result").arg(request_));
   words << "--granularity" << word_of(granularity) << "--save-result" << file << "--json"
+        << "--ignore-memory"
         << "--progress"
         << "json";
   Q_EMIT started();

@@ -143,10 +143,11 @@ TextTable memory_table(const Summary& summary, int most_rows) {
   for (const StageMemory& row : summary.memory) {
     if (row.with_framework > summary.memory[tightest].with_framework) tightest = cells.size();
     std::vector<std::string>& line = cells.emplace_back();
+    const bool played = row.live_peak > Bytes{};
     for (const Category category : {Category::Parameters, Category::Gradients, Category::Optimizer, Category::Activations,
                                     Category::Transient, Category::Communication})
-      line.push_back(in_gib_text(row.peak[static_cast<std::size_t>(category)]));
-    line.push_back(in_gib_text(row.live_peak));
+      line.push_back(played ? in_gib_text(row.peak[static_cast<std::size_t>(category)]) : "-");
+    line.push_back(played ? in_gib_text(row.live_peak) : "-");
     if (bounded) line.push_back(in_gib_text(row.order_bound));
     for (const Bytes bytes : {row.arena, row.with_framework, summary.capacity - summary.reserve - row.with_framework})
       line.push_back(in_gib_text(bytes));

@@ -150,9 +150,11 @@ class SummaryWriter {
 
   void memory() {
     json_.key("peak_memory_bytes").begin_object();
-    json_.field("max", largest(&StageMemory::live_peak).value);
-    per_stage("per_stage", &StageMemory::live_peak);
-    json_.field("allocated", largest(&StageMemory::live_peak).value);
+    const Bytes live = largest(&StageMemory::live_peak);  // 0: not played
+    const auto peak = [&](const char* key) { live > Bytes{} ? json_.field(key, live.value) : json_.key(key).null(); };
+    peak("max");
+    if (live > Bytes{}) per_stage("per_stage", &StageMemory::live_peak);
+    peak("allocated");
     json_.field("with_framework", largest(&StageMemory::with_framework).value);
     json_.field("reserved", largest(&StageMemory::reserved).value);
     if (largest(&StageMemory::order_bound) > Bytes{}) per_stage("order_bound_per_stage", &StageMemory::order_bound);
@@ -165,6 +167,7 @@ class SummaryWriter {
     json_.field("framework_bytes", summary_.framework.value).field("fits_margin_bytes", summary_.fits_margin.value);
     json_.key("memory_by_category").begin_array();
     for (const StageMemory& row : summary_.memory) {
+      if (row.live_peak == Bytes{}) continue;
       json_.begin_object().field("role", row.role);
       for (std::size_t c = 0; c < row.peak.size(); ++c) json_.field(name_of(static_cast<Category>(c)), row.peak[c].value);
       json_.end_object();

@@ -170,7 +170,7 @@ class Writer {
 
   void cost() {
     std::string text;
-    if (summary_.cost_per_million_tokens) text = fmt::format("${:.4g}", *summary_.cost_per_million_tokens);
+    if (summary_.cost_per_million_tokens) text = fmt::format("cost {:.4g}", *summary_.cost_per_million_tokens);
     if (summary_.energy_per_million_tokens_j)
       text += fmt::format("{}{:.4g} kJ", text.empty() ? "" : ", ", *summary_.energy_per_million_tokens_j / 1e3);
     if (text.empty()) return;

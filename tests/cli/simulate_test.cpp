@@ -128,11 +128,20 @@ TEST(Simulate, TooMuchMemoryIsAnAnswerWithNumbers) {
   const JsonReader json = answer(line, ExitCode::Infeasible);
   EXPECT_FALSE(json.at("feasible").as_bool());
   EXPECT_FALSE(json.at("infeasible_reason").as_string().empty());
-  EXPECT_GT(json.at("peak_memory_bytes").at("max").as_int(), 80LL << 30);
+  EXPECT_TRUE(json.at("iteration_time_s").is_null()) << "it was not played";
+  EXPECT_TRUE(json.at("peak_memory_bytes").at("max").is_null());
+  EXPECT_GT(json.at("peak_memory_bytes").at("with_framework").as_int(), 80LL << 30);
+  EXPECT_GT(json.at("would_help").size(), 0u);
   EXPECT_LT(json.at("fits_margin_bytes").as_int(), 0);
   const JsonReader forced = answer(line + " --ignore-memory", ExitCode::Ok);
   EXPECT_FALSE(forced.at("feasible").as_bool());
   EXPECT_GT(forced.at("iteration_time_s").as_double(), 0);
+  // Where no change of the strategy makes room it says so, and where to look.
+  const RanLine hopeless = run_line("simulate --model llama-3-70b --cluster dgx-h100");
+  EXPECT_EQ(hopeless.code, ExitCode::Infeasible);
+  EXPECT_NE(hopeless.out.find("What would help:\n"), std::string::npos) << hopeless.out;
+  EXPECT_NE(hopeless.out.find("foreshard search --model llama-3-70b"), std::string::npos);
+  EXPECT_EQ(hopeless.out.find("iteration time"), std::string::npos);
 }
 
 TEST(Simulate, AStrategyWithoutAPlanIsAnAnswerWithTheSameKeys) {

@@ -33,7 +33,7 @@ std::string told(const std::string& text) {
 
 // Fields beside a good quote.
 const std::vector<Wrong> kWrongFields = {
-    {R"("nodes": 0)", R"(nodes: found 0, expected an integer from 1 to 200000)"},
+    {R"("nodes": 0)", R"(nodes: found 0, expected an integer from 1 to 1048576)"},
     {R"("nodes": 2)", R"(nics: found no NIC that gpu0 can reach, expected at least one in each of several nodes)"},
     {R"("nodes": 200000, "nics": {"count": 1, "bandwidth": "1 GB/s"})",
      R"(nodes: found 200000, expected at most 1048576 GPUs, not 1600000)"},
@@ -127,7 +127,7 @@ const std::vector<Wrong> kWrongFiles = {
     {R"({"shape": "dgx-h100", "gpus_per_node": 4})",
      R"(gpus_per_node: found an unknown key with value 4, expected "power_per_node")"},
     {R"({"nodes": []})", R"(nodes: found an array of 0, expected 1 to 1000 groups of nodes)"},
-    {R"({"nodes": [{"shape": "dgx-h100", "count": 0}]})", R"(nodes[0].count: found 0, expected an integer from 1 to 200000)"},
+    {R"({"nodes": [{"shape": "dgx-h100", "count": 0}]})", R"(nodes[0].count: found 0, expected an integer from 1 to 1048576)"},
     {R"({"nodes": [{"shape": "dgx-h100"}], "gpu": "h200"})", R"(gpu: found an unknown key with value "h200", expected "gpus")"},
     {R"({"nodes": [3]})", R"(nodes[0]: found 3, expected an object)"},
     {R"({"gpu": "h200", "parts": [], "links": []})",
@@ -216,7 +216,7 @@ TEST(ClusterErrors, NamesAndNumbersOfNodes) {
             "cluster: found 'dgx-h100-x0', expected a file, or the name of a shipped cluster with or without -xN, perhaps "
             "'dgx-h100'");
   EXPECT_EQ(message_from([] { load_cluster("dgx-h100-x999999"); }),
-            "dgx-h100: nodes: found 999999, expected a number between 1 and 131072");
+            "dgx-h100: nodes: found 999999, expected 1 to 131072: at most 1048576 GPUs, 8 a node");
   EXPECT_EQ(message_from([] {
               with_nodes(parse_cluster(R"({"nodes": [{"shape": "dgx-a100"}, {"shape": "dgx-h100"}]})", "two.json"), 4);
             }),

@@ -52,7 +52,7 @@ Busiest links
   node0/nic->leaf        128  41.2 %  ############
   node3/gpu0->switch   1,024  31.0 %  #########
 
-Per million tokens: $8.27, 5210 kJ
+Per million tokens: cost 8.27, 5210 kJ
 )");
 }
 

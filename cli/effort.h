@@ -1,0 +1,34 @@
+// What a verb will need for a job, about, told before it starts: nobody waits for hours, or loses the machine's memory, unasked.
+#pragma once
+
+#include <string>
+
+#include "cli/job.h"
+#include "core/plan.h"
+#include "core/result.h"
+
+namespace foreshard {
+
+enum class WorkKind : std::uint8_t { Lower, Simulate, Search };
+struct EffortOptions {
+  WorkKind kind = WorkKind::Lower;
+  Granularity granularity = Granularity::Layer;
+  Folding folding = Folding::Full;
+};
+
+struct Effort {
+  Bytes memory = {};
+  Seconds time = {};      // of one core
+  std::string size = {};  // "1,000,000 micro-batches on 16 pipeline ranks: 32,000,000 actions"
+};
+
+// Right within a factor of three or so; nothing where it is little, or where the job cannot be.
+Effort effort_of(const Job& job, const EffortOptions& work);
+Effort effort_of(const Plan& plan, const EffortOptions& work);  // of a saved plan
+
+// Above 4 GiB or 60 s: throws Error with the size and `instead`, how to ask for less. Not with --force.
+void refuse_large(const Effort& effort, const Arguments& arguments, const std::string& instead);
+void refuse_large_search(const Job& job, const Arguments& arguments);
+VerbOption force_option();
+
+}  // namespace foreshard
