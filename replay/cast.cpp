@@ -13,7 +13,7 @@ namespace {
 class Builder {
  public:
   Builder(const Plan& plan, const Patterns& patterns, const Flows& flows, const Quotient& quotient, const Ways& ways,
-          const std::vector<double>& slowdown, Granularity granularity)
+          const std::vector<double>& slowdown, Granularity granularity, int runs)
       : plan_(plan),
         patterns_(patterns),
         flows_(flows),
@@ -21,6 +21,7 @@ class Builder {
         ways_(ways),
         slowdown_(slowdown),
         granularity_(granularity),
+        runs_(runs),
         layouts_(lay_out(plan, patterns)) {}
 
   Cast build() {
@@ -28,7 +29,7 @@ class Builder {
     cast_.keys = key_count(plan_, patterns_);
     for (std::size_t r = 0; r < plan_.roles.size(); ++r) {
       const RoleId role{static_cast<std::int32_t>(r)};
-      cast_.programs.push_back(make_program(plan_, patterns_, layouts_, role));
+      cast_.programs.push_back(make_program(plan_, patterns_, layouts_, role, runs_));
       const auto table = std::find_if(plan_.costs.begin(), plan_.costs.end(),
                                       [&](const CostTable& costs) { return costs.device_kind == plan_.roles[r].device_kind; });
       costs_.push_back(&*table);
@@ -155,6 +156,7 @@ class Builder {
   const Ways& ways_;
   const std::vector<double>& slowdown_;
   Granularity granularity_;
+  int runs_;
   std::vector<SegmentLayout> layouts_;
   std::vector<const CostTable*> costs_ = {};  // [role]
   std::vector<std::vector<int>> keys_ = {};   // [role]
@@ -168,8 +170,8 @@ class Builder {
 }  // namespace
 
 Cast make_cast(const Plan& plan, const Patterns& patterns, const Flows& flows, const Quotient& quotient, const Ways& ways,
-               const std::vector<double>& slowdown, Granularity granularity) {
-  return Builder(plan, patterns, flows, quotient, ways, slowdown, granularity).build();
+               const std::vector<double>& slowdown, Granularity granularity, int runs) {
+  return Builder(plan, patterns, flows, quotient, ways, slowdown, granularity, runs).build();
 }
 
 }  // namespace foreshard::player

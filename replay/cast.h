@@ -48,8 +48,8 @@ struct Cast {
   }
 };
 
-// Throws Error when the members of a group do not all take part in it.
+// `runs` of the plan, one after the other. Throws Error when the members of a group do not all take part in it.
 Cast make_cast(const Plan& plan, const Patterns& patterns, const Flows& flows, const Quotient& quotient, const Ways& ways,
-               const std::vector<double>& slowdown, Granularity granularity);
+               const std::vector<double>& slowdown, Granularity granularity, int runs = 1);
 
 }  // namespace foreshard::player

@@ -70,17 +70,18 @@ std::vector<SegmentLayout> lay_out(const Plan& plan, const Patterns& patterns) {
   return layouts;
 }
 
-RoleProgram make_program(const Plan& plan, const Patterns& patterns, const std::vector<SegmentLayout>& layouts,
-                         RoleId role_id) {
+RoleProgram make_program(const Plan& plan, const Patterns& patterns, const std::vector<SegmentLayout>& layouts, RoleId role_id,
+                         int runs) {
   const Role& role = plan.roles[role_id.index()];
   const auto users = event_users(plan, patterns.segments[role_id.index()]);
   Newest newest(role);
   std::vector<std::int32_t> used(static_cast<std::size_t>(key_count(plan, patterns)), 0);
   RoleProgram program;
   program.times_issued.resize(plan.segments.size());
-  program.issues.reserve(role.actions.size());
-  for (std::size_t a = 0; a < role.actions.size(); ++a) {
-    const Action& action = role.actions[a];
+  const std::size_t issues = role.actions.size() * static_cast<std::size_t>(runs);
+  program.issues.reserve(issues);
+  for (std::size_t a = 0; a < issues; ++a) {
+    const Action& action = role.actions[a % role.actions.size()];
     const std::size_t s = action.segment.index();
     program.issues.push_back(
         {action.segment, static_cast<std::int32_t>(program.bindings.size()), static_cast<std::int32_t>(program.bases.size())});

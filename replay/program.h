@@ -41,11 +41,13 @@ struct RoleProgram {
     std::int32_t first_binding = 0;  // + position of the wait in the segment
     std::int32_t first_base = 0;     // + position of the key in SegmentLayout::keys
   };
-  std::vector<Issue> issues = {};               // [action]
+  std::vector<Issue> issues = {};               // [run * actions + action]
   std::vector<Position> bindings = {};          // what each wait waits for
   std::vector<std::int32_t> bases = {};         // earlier uses of each meeting point
   std::vector<std::int32_t> times_issued = {};  // [segment]
 };
-RoleProgram make_program(const Plan& plan, const Patterns& patterns, const std::vector<SegmentLayout>& layouts, RoleId role);
+// `runs` runs, one after the other: a wait of a later run may be bound to a record of an earlier one.
+RoleProgram make_program(const Plan& plan, const Patterns& patterns, const std::vector<SegmentLayout>& layouts, RoleId role,
+                         int runs = 1);
 
 }  // namespace foreshard::player

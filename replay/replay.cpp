@@ -20,8 +20,8 @@ namespace {
 // Trace::makespan is in nanoseconds of 64 bits.
 constexpr double kLongestRun = 9e9;
 
-std::vector<LinkClass> loads(const Network& network, player::Quotient& quotient, const player::LinkUse& use) {
-  std::vector<LinkClass> links = std::move(quotient.links);
+std::vector<LinkClass> loads(const Network& network, const player::Quotient& quotient, const player::LinkUse& use) {
+  std::vector<LinkClass> links = quotient.links;
   for (std::size_t l = 0; l < links.size(); ++l) {
     links[l].name = network.name(links[l].links.front());
     links[l].bytes = use.bytes(quotient.bundle_of[l]);
@@ -32,36 +32,59 @@ std::vector<LinkClass> loads(const Network& network, player::Quotient& quotient,
 
 }  // namespace
 
-Result replay(const Plan& plan, const Cluster& cluster, player::Clock& clock, const ReplayOptions& options) {
-  player::check_playable(plan);
-  const Network network(cluster);
-  const Ranks ranks(plan);
-  player::check_placed(plan, ranks, network);
-  const std::vector<double> slowdown = player::check_stragglers(options, ranks.count());
+struct Replay::Folded {
+  Network network;
+  Ranks ranks;
+  std::vector<double> slowdown;  // [rank]
+  player::Patterns patterns;
+  player::Flows flows;
+  player::Quotient quotient;
+  player::Ways ways;
 
-  const player::Patterns patterns = player::find_patterns(plan);
-  const player::Flows flows = player::find_flows(plan, patterns, ranks, network);
-  player::Quotient quotient =
-      player::fold(plan, ranks, network, patterns, flows, slowdown, options.folding, options.granularity == Granularity::Stage);
-  const player::Ways ways = player::find_ways(plan, ranks, patterns, flows, quotient);
-  const player::Cast cast = player::make_cast(plan, patterns, flows, quotient, ways, slowdown, options.granularity);
-  player::Player player(clock, plan, cast, quotient, ways, options.cancel, options.progress);
+  Folded(const Plan& plan, const Cluster& cluster, const ReplayOptions& options)
+      : network((player::check_playable(plan), cluster)), ranks(plan) {
+    player::check_placed(plan, ranks, network);
+    slowdown = player::check_stragglers(options, ranks.count());
+    patterns = player::find_patterns(plan);
+    flows = player::find_flows(plan, patterns, ranks, network);
+    quotient = player::fold(plan, ranks, network, patterns, flows, slowdown, options.folding,
+                            options.granularity == Granularity::Stage);
+    ways = player::find_ways(plan, ranks, patterns, flows, quotient);
+  }
+};
+
+Replay::Replay(const Plan& plan, const Cluster& cluster, const ReplayOptions& options)
+    : plan_(plan), options_(options), folded_(std::make_unique<const Folded>(plan, cluster, options)) {
+  FS_ASSERT(options.runs >= 1 && (options.runs == 1 || !options.memory));
+}
+
+Replay::~Replay() = default;
+
+Result Replay::play(player::Clock& clock) const {
+  const Folded& f = *folded_;
+  const player::Cast cast =
+      player::make_cast(plan_, f.patterns, f.flows, f.quotient, f.ways, f.slowdown, options_.granularity, options_.runs);
+  player::Player player(clock, plan_, cast, f.quotient, f.ways, options_.cancel, options_.progress);
   player.play();
   if (!(player.makespan() < kLongestRun))
     throw Error("plan", "costs", "a run of " + std::to_string(player.makespan()) + " s", "less than 285 years");
 
   Result result;
-  result.granularity = options.granularity;
-  result.folding = options.folding;
+  result.granularity = options_.granularity;
+  result.folding = options_.folding;
   result.makespan_s = player.makespan();
   result.engine_events = player.events();
-  result.trace.plan_hash = program_hash(plan);
+  result.trace.plan_hash = program_hash(plan_);
   result.trace.makespan = to_nanoseconds({player.makespan()});
   result.trace.spans = player.take_spans();
-  result.trace.links = loads(network, quotient, player.link_use());
-  result.trace.classes = std::move(quotient.classes);
-  result.memory = memory_timeline(plan, result.trace, {options.memory_events});
+  result.trace.links = loads(f.network, f.quotient, player.link_use());
+  result.trace.classes = f.quotient.classes;
+  if (options_.memory) result.memory = memory_timeline(plan_, result.trace, {options_.memory_events});
   return result;
+}
+
+Result replay(const Plan& plan, const Cluster& cluster, player::Clock& clock, const ReplayOptions& options) {
+  return Replay(plan, cluster, options).play(clock);
 }
 
 }  // namespace foreshard

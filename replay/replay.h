@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "core/cluster.h"
@@ -21,15 +22,35 @@ struct Straggler {  // compute of one rank is slower by a factor
 struct ReplayOptions {
   Granularity granularity = Granularity::Layer;
   Folding folding = Folding::Full;
-  bool memory_events = false;                          // keep the events of the memory timeline, not only its peaks
+  bool memory = true;          // Result::memory; else it stays empty. One run only
+  bool memory_events = false;  // keep the events of the memory timeline, not only its peaks
+  int runs = 1;  // of the plan, back to back without a barrier; action a of run r is number r * actions + a in the trace
   std::vector<Straggler> stragglers = {};              // split their class
   const std::atomic<bool>* cancel = nullptr;           // set: the run ends early with Error "cancelled"
   std::function<void(double fraction)> progress = {};  // of the actions of all classes
 };
 
-// `clock` is new: nothing was added to it before. Result::plan stays empty; the caller owns the plan. Throws Error when plan and
-// cluster do not belong together (unknown device kind, more ranks than devices, broken numbers); a plan that check_plan accepts
-// always comes to an end.
+// A plan whose flows are found and folded, ready to be played any number of times. The constructor throws Error when plan and
+// cluster do not belong together (unknown device kind, more ranks than devices, broken numbers), play() when ranks wait for each
+// other; a plan that check_plan accepts always comes to an end.
+class Replay {
+ public:
+  Replay(const Plan& plan, const Cluster& cluster, const ReplayOptions& options = {});  // the plan must outlive it
+  ~Replay();
+  Replay(const Replay&) = delete;
+  Replay& operator=(const Replay&) = delete;
+
+  // With the costs that the plan has now, finite and not negative. `clock` is new: nothing was added to it before. Result::plan stays empty.
+  Result play(player::Clock& clock) const;
+
+ private:
+  struct Folded;
+  const Plan& plan_;
+  const ReplayOptions options_;
+  std::unique_ptr<const Folded> folded_;
+};
+
+// Once: Replay(plan, cluster, options).play(clock).
 Result replay(const Plan& plan, const Cluster& cluster, player::Clock& clock, const ReplayOptions& options = {});
 
 }  // namespace foreshard

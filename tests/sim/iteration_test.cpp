@@ -3,6 +3,7 @@
 
 #include <random>
 
+#include "replay/light_clock.h"
 #include "sim/simulate.h"
 #include "strategy/estimate_iteration.h"
 #include "strategy/lower.h"
@@ -123,6 +124,27 @@ TEST(Iteration, EqualsTheSimulatorForRandomPlans) {
     const Cluster cluster = nodes(2);
     const double simulated = simulate(of.plan(), cluster, {.granularity = Granularity::Op}).makespan_s;
     EXPECT_NEAR(played(of.plan(), cluster).end, simulated, 1e-9 * simulated) << round;
+  }
+}
+
+// Rank 0 computes for 1 ms and sends for 2; rank 1 computes for 4 ms. When that waits for the receive of the same run, one run takes
+// 3 + 4 = 7 ms, and the second transfer, from 3 to 5, hides behind the first compute: two take 7 + 4 = 11. When it waits for the receive of
+// the run before, one run takes 4 ms and two take 8.
+TEST(Iteration, RunsFollowEachOtherWithoutABarrier) {
+  for (const bool same_run : {false, true}) {
+    PlanOf of;
+    const RoleId a = of.role("a", {}, 4), b = of.role("b", {}, 4, 1);
+    of.issue(a, {compute(0, kMs), send(1, {1}, 2 * kMsOfBytes).after({0})});
+    if (same_run)
+      of.issue(b, {receive(1, {-1}, 2 * kMsOfBytes), compute(0, 4 * kMs).after({0})});
+    else
+      of.issue(b, {compute(0, 4 * kMs).waits({0}), receive(1, {-1}, 2 * kMsOfBytes).records({0})});
+    for (const int runs : {1, 2}) {
+      player::LightClock clock;
+      const Result played = replay(of.plan(), nodes(1), clock, {.granularity = Granularity::Op, .memory = false, .runs = runs});
+      EXPECT_NEAR(played.makespan_s, (same_run ? 3 + 4 * runs : 4 * runs) * 1e-3, 1e-12) << same_run << runs;
+      EXPECT_EQ(played.trace.spans.size(), 4u * static_cast<std::size_t>(runs));
+    }
   }
 }
 
