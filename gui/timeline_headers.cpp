@@ -35,7 +35,7 @@ void TimelineView::lay_headers_out() {
 
 void TimelineView::paint_name(QPainter& painter, const Row& row, QRectF box, bool beside) const {
   const QFontMetricsF metrics(painter.font());
-  const bool is_rank = row.key.rank.valid(), below = box.height() >= 2 * metrics.height() && !row.note.isEmpty();
+  const bool is_rank = row.key.rank.valid(), below = box.height() >= 2 * metrics.height() + 6 && !row.note.isEmpty();
   if (row.openable) paint_triangle(painter, {13, box.center().y()}, row.open, theme_.faint);
   const QRectF words = box.adjusted(is_rank ? 34 : 23, 0, 0, 0);
   const QRectF title =

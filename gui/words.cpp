@@ -113,7 +113,14 @@ QString instruction_words(const std::string& name) {
                                           QT_TRANSLATE_NOOP("Words", "gradient norm"),
                                           QT_TRANSLATE_NOOP("Words", "clip"),
                                           QT_TRANSLATE_NOOP("Words", "all-gather parameters"),
-                                          QT_TRANSLATE_NOOP("Words", "loss scale")};
+                                          QT_TRANSLATE_NOOP("Words", "loss scale"),
+                                          QT_TRANSLATE_NOOP("Words", "hand over gradient"),
+                                          QT_TRANSLATE_NOOP("Words", "sum over tp"),
+                                          QT_TRANSLATE_NOOP("Words", "sum of tied embeddings"),
+                                          QT_TRANSLATE_NOOP("Words", "sum of norms"),
+                                          QT_TRANSLATE_NOOP("Words", "reduce-scatter gradients"),
+                                          QT_TRANSLATE_NOOP("Words", "all-reduce shards"),
+                                          QT_TRANSLATE_NOOP("Words", "all-reduce gradients")};
   for (const char* one : known)
     if (name == one) return words(one);
   return QString::fromStdString(name);

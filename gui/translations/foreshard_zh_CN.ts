@@ -213,6 +213,34 @@
         <source>waiting</source>
         <translation>等待</translation>
     </message>
+    <message>
+        <source>hand over gradient</source>
+        <translation>移交梯度</translation>
+    </message>
+    <message>
+        <source>sum over tp</source>
+        <translation>张量并行求和</translation>
+    </message>
+    <message>
+        <source>sum of tied embeddings</source>
+        <translation>共享嵌入求和</translation>
+    </message>
+    <message>
+        <source>sum of norms</source>
+        <translation>范数求和</translation>
+    </message>
+    <message>
+        <source>reduce-scatter gradients</source>
+        <translation>reduce-scatter 梯度</translation>
+    </message>
+    <message>
+        <source>all-reduce shards</source>
+        <translation>all-reduce 分片</translation>
+    </message>
+    <message>
+        <source>all-reduce gradients</source>
+        <translation>all-reduce 梯度</translation>
+    </message>
 </context>
 <context>
     <name>foreshard::Banner</name>

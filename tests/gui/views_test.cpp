@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "core/strategy_options.h"
 #include "gui/binding_arrows.h"
 #include "gui/delta.h"
 #include "gui/export.h"
@@ -12,6 +13,7 @@
 #include "gui/kpi_strip.h"
 #include "gui/language.h"
 #include "gui/memory_view.h"
+#include "gui/option_field.h"
 #include "gui/picked_range.h"
 #include "gui/tables.h"
 #include "gui/timeline_view.h"
@@ -292,7 +294,10 @@ TEST(Views, WhatIsNothingIsNotSaid) {
 }
 
 TEST(Views, ChineseReachesRolesInstructionsAndReasons) {
+  std::vector<QString> english;
+  for (const StrategyOption& option : strategy_options()) english.push_back(option_label(option.path));
   const Language chinese("zh_CN");
+  for (std::size_t i = 0; i < english.size(); ++i) EXPECT_NE(option_label(strategy_options()[i].path), english[i]);
   EXPECT_FALSE(role_words("stages 0,8,16,24,...,72").contains("stage"));
   EXPECT_FALSE(instruction_words("receive gradient").contains("receive"));
   auto document = std::make_shared<Document>(*simulated_document());
