@@ -1,4 +1,5 @@
-// Ctrl-C, and SIGTERM as batch systems send it: the first one asks the running verb to stop, the second one ends the process.
+// Ctrl-C, and SIGTERM as batch systems send it: the first one asks the running verb to stop, a second one, half a second later or
+// more, ends the process.
 #pragma once
 
 #include <atomic>
