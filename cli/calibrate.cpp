@@ -9,6 +9,7 @@
 #include "cli/calibrate_runs.h"
 #include "cli/cuda.h"
 #include "cli/interrupt.h"
+#include "cli/no_effect.h"
 #include "cli/profile.h"
 #include "cli/progress.h"
 #include "cli/separate_files.h"
@@ -55,8 +56,27 @@ static ExitCode tell_gpu(const MachineProfile& profile, gpu::CudaMeasures& measu
   return ExitCode::Ok;
 }
 
+// What is measured decides which options say something.
+static void expect_effects(const Arguments& arguments) {
+  const bool gpu = arguments.choice("--device", "host", {"host", "cuda"}) == "cuda";
+  const std::vector<std::string> of_probes = {"--precision", "--steps", "--largest-product", "--save-cluster"};
+  if (arguments.has("--runs")) {
+    refuse_without(arguments, "no --runs", of_probes);
+    refuse_without(arguments, "no --runs", {"--device", "--name", "--quick", "--collectives", "--link-class", "--ranks"});
+  } else if (arguments.flag("--collectives")) {
+    refuse_without(arguments, "no --collectives", of_probes);
+  } else {
+    refuse_without(arguments, "--collectives", {"--link-class"});
+    if (gpu) refuse_without(arguments, "no --device cuda", {"--save-cluster"});
+  }
+  if (!gpu) refuse_without(arguments, "--device cuda", {"--name"});
+}
+
 static ExitCode run(const Arguments& arguments, const Console& console) {
+  expect_effects(arguments);
   expect_separate_files(arguments, {"--runs"}, {"--save-profile", "--save-cluster"});
+  if (!arguments.flag("--collectives"))
+    expect_places(arguments, {"--save-profile", "--save-cluster"});  // there process 0 alone writes
   if (arguments.has("--runs")) return calibrate_runs(arguments, console);
   if (arguments.flag("--collectives")) return calibrate_collectives(arguments, console);
   const std::vector<DType> dtypes = read_dtypes(arguments);

@@ -6,6 +6,7 @@
 #include "cli/interrupt.h"
 #include "cli/job.h"
 #include "cli/loss_log.h"
+#include "cli/no_effect.h"
 #include "cli/progress.h"
 #include "cli/run_files.h"
 #include "cli/run_output.h"
@@ -29,6 +30,8 @@ static ExecuteOptions execute_options(const Arguments& arguments) {
   options.steps = static_cast<int>(arguments.integer("--steps", 3, 1, 1'000'000));
   options.seed = static_cast<std::uint64_t>(arguments.integer("--seed", 0, 0, INT64_MAX));
   options.time = arguments.choice("--time", "wall", {"wall", "emulated"}) == "wall" ? TimeMode::Wall : TimeMode::Emulated;
+  if (options.time == TimeMode::Wall)
+    refuse_without(arguments, "--time emulated", {"--profile", "--link-latency", "--link-bandwidth"});
   OptimizerSettings& optimizer = options.optimizer;
   optimizer.learning_rate = arguments.number("--learning-rate", optimizer.learning_rate, 0, 1e6);
   optimizer.weight_decay = arguments.number("--weight-decay", optimizer.weight_decay, 0, 1e6);
@@ -106,6 +109,7 @@ static ExitCode run(const Arguments& arguments, const Console& console) {
   const RunStart start = telling_others(mesh.get(), [&] { return use_run_files(arguments, plan, options); });
   const int ranks_here = ranks_of_this_machine(mesh.get(), plan);
   const bool speaks = !mesh || mesh->process() == 0;
+  if (speaks) telling_others(mesh.get(), [&] { expect_places(arguments, {"--trace", "--save-result"}); });
   const std::string mode = arguments.choice("--progress", "auto", progress_modes());
   Progress progress(speaks ? mode : "none", console);
   std::optional<LossLog> log;

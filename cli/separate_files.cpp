@@ -4,6 +4,7 @@
 #include <map>
 
 #include "core/error.h"
+#include "exec/safetensors.h"
 
 namespace foreshard {
 
@@ -27,6 +28,11 @@ void expect_separate_files(const Arguments& arguments, const std::vector<std::st
       throw Error(kCommandLine, option, arguments.text(option),
                   "another file than that of " + other->second + ", which it would replace");
   }
+}
+
+void expect_places(const Arguments& arguments, const std::vector<std::string>& written) {
+  for (const std::string& option : written)
+    if (arguments.has(option)) expect_place(arguments.text(option));
 }
 
 }  // namespace foreshard

@@ -12,4 +12,7 @@ namespace foreshard {
 void expect_separate_files(const Arguments& arguments, const std::vector<std::string>& read,
                            const std::vector<std::string>& written);
 
+// Of the options given, the files can be made: told before the work, not after it. Throws Error.
+void expect_places(const Arguments& arguments, const std::vector<std::string>& written);
+
 }  // namespace foreshard

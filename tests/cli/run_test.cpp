@@ -139,6 +139,43 @@ TEST_F(RunVerb, AProfileSaysWhatItsProductsDifferIn) {
   EXPECT_EQ(text.find("8.2"), text.rfind("8.2")) << text;
 }
 
+TEST_F(RunVerb, OptionsWithoutEffectAreRefused) {
+  ASSERT_EQ(run_line("lower --cluster dgx-a100 --gpus 1 " + small() + "--save-plan " + file("p.plan.json")).code, ExitCode::Ok);
+  const auto complaint = [&](const std::string& line) {
+    const RanLine ran = run_line(line);
+    EXPECT_EQ(ran.code, ExitCode::WrongInput) << line;
+    return ran.err;
+  };
+  const std::string run = "run " + file("p.plan.json") + " --steps 1 ";
+  EXPECT_EQ(complaint(run + "--link-latency 5"),
+            "foreshard: command line: --link-latency: found 5, expected --time emulated: else it has no effect\n");
+  EXPECT_NE(complaint(run + "--profile host.json").find("--profile: found host.json, expected --time emulated"),
+            std::string::npos);
+  const std::string calibrate =
+      "calibrate --quick --save-profile " + file("c.json") + " --save-cluster " + file("h.json") + " ";
+  EXPECT_NE(complaint(calibrate + "--link-class node").find("--link-class: found node, expected --collectives"),
+            std::string::npos);
+  EXPECT_NE(complaint(calibrate + "--name x").find("--name: found x, expected --device cuda"), std::string::npos);
+  EXPECT_NE(complaint("calibrate --collectives --steps 3").find("--steps: found 3, expected no --collectives"),
+            std::string::npos);
+  EXPECT_NE(complaint("calibrate --runs x.csv --quick").find("--quick: found it, expected no --runs"), std::string::npos);
+  EXPECT_FALSE(fs::exists(file("c.json")));
+}
+
+// A training of days does not end with a file that cannot be made.
+TEST_F(RunVerb, PlacesOfFilesAreLookedAtFirst) {
+  ASSERT_EQ(run_line("lower --cluster dgx-a100 --gpus 1 " + small() + "--save-plan " + file("p.plan.json")).code, ExitCode::Ok);
+  for (const std::string option : {"--trace", "--save-result"}) {
+    const RanLine ran =
+        run_line("run " + file("p.plan.json") + " --steps 1 --progress json " + option + " " + file("no/such/folder"));
+    EXPECT_EQ(ran.code, ExitCode::WrongInput);
+    EXPECT_NE(ran.err.find("no/such/folder: found No such file or directory, expected a file that can be written"),
+              std::string::npos)
+        << ran.err;
+    EXPECT_EQ(ran.err.find("\"step\""), std::string::npos) << option << " is looked at after the training";
+  }
+}
+
 TEST_F(RunVerb, CalibrateWritesAProfileAndAClusterThatFitEachOther) {
   const RanLine ran = run_line("calibrate --quick --steps 2 --largest-product 16 --precision fp32 --ranks 4 --save-profile " +
                                file("host.json") + " --save-cluster " + file("this-host.json"));

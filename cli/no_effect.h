@@ -1,0 +1,14 @@
+// Options that do nothing without another one are refused: whoever gives them expects something.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/verb.h"
+
+namespace foreshard {
+
+// Throws Error when one of `options` is given. `needed`: what it wants, "--time emulated"; or "no --runs".
+void refuse_without(const Arguments& arguments, const std::string& needed, const std::vector<std::string>& options);
+
+}  // namespace foreshard
