@@ -118,6 +118,20 @@ TEST_F(Processes, WhoIsMissingOrRunsSomethingElseIsTold) {
             "foreshard: environment: number of processes: found 9, expected at most 8, the ranks of the plan\n[exit 1]\n");
 }
 
+// A file of the same name with other bytes on another machine would be another training, without a word.
+TEST_F(Processes, ReadTheSameDataOrNone) {
+  shell("mkdir d0 d1; for i in $(seq 50); do echo $i; done | tee d0/book.txt >d1/book.txt");
+  std::string begin = start("RANK", "WORLD_SIZE", 2, port(), "--steps 2 --data book.txt");
+  begin.replace(begin.find("env RANK"), 3, "env -C d$r").replace(begin.find("p.plan.json"), 0, "../");
+  EXPECT_EQ(shell(begin + "wait $pid0 && wait $pid1 && echo well"), "well\n") << file("err.0") << file("err.1");
+  shell("echo 51 >>d1/book.txt");
+  begin.replace(begin.find("MASTER_PORT="), begin.find(" foreshard") - begin.find("MASTER_PORT="), "MASTER_PORT=" + port());
+  EXPECT_NE(shell(begin + "wait $pid0; wait $pid1").find("[exit 1]"), std::string::npos);
+  EXPECT_NE(file("err.1").find("book.txt: data: found book.txt (144 bytes, "), std::string::npos) << file("err.1");
+  EXPECT_NE(file("err.1").find("expected the bytes that process 0 reads: book.txt (141 bytes, "), std::string::npos)
+      << file("err.1");
+}
+
 // Two jobs on one port. The second finds the door taken, its other process is sent away and told why, both with code 3; the first does not even
 // notice. The job's word itself is told to nobody.
 TEST_F(Processes, TwoJobsOnOnePortDoNotMix) {
