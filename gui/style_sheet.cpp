@@ -25,7 +25,8 @@ QTabBar::tab:hover { color: @text; }
 QTabWidget::pane { border: none; }
 QMainWindow::separator { background: @rule; width: 1px; height: 1px; }
 QSplitter::handle { background: @rule; }
-QHeaderView::section { background: @panel; color: @faint; border: none; border-bottom: 1px solid @rule; padding: 4px 8px; }
+QHeaderView::section { background: @panel; color: @faint; border: none; border-bottom: 1px solid @rule; padding: 7px 8px 4px 8px; }
+QHeaderView::up-arrow, QHeaderView::down-arrow { subcontrol-origin: margin; subcontrol-position: top center; width: 11px; height: 8px; top: 1px; }
 QTextBrowser { background: @panel; color: @text; border: none; }
 QTableView, QListWidget, QPlainTextEdit { border: 1px solid @rule; }
 QToolTip { background: @raised; color: @text; border: 1px solid @rule; padding: 4px; }
