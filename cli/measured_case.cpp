@@ -9,6 +9,7 @@
 #include "cli/measured_cluster.h"
 #include "core/error.h"
 #include "strategy/framework_preset.h"
+#include "strategy/search_framework.h"
 
 namespace foreshard {
 
@@ -164,7 +165,7 @@ Recompute recompute_of(const MeasuredRow& row) {
   // Selective activation checkpointing keeps the results of the attention, of tensor collectives and of some of the products: the
   // preset says of how many (redone_products). Products whose result is summed over tensor ranks are not needed again.
   if (cell.find("per op") != std::string::npos)
-    return {.kind = RecomputeKind::Modules, .modules = {"norm", "qkv", "rope", "activation", "mlp"}};
+    return {.kind = RecomputeKind::Modules, .modules = torchtitan_selective_modules()};
   if (cell.starts_with("selective")) return {.kind = RecomputeKind::Selective};
   Recompute recompute = {.kind = RecomputeKind::Modules};
   const auto add = [&](const char* word, const char* module) {
@@ -244,18 +245,17 @@ void set_numbers(const MeasuredRow& row, const FrameworkPreset& preset, const Tr
   if (row.mentions("precision", "autocast") && !preset.grad_dtype) s.grad_dtype = DType::F32;  // gradients of fp32 parameters
   s.attention = row.mentions("flash_attention", "yes")                                     ? AttentionKernel::Flash
                 : row.mentions("flash_attention", "no") && !row.unknown("flash_attention") ? AttentionKernel::Unfused
-                                                                                           : preset.attention;
+                                                                                           : AttentionKernel::Auto;
   if (size_of(s.precision) >= size_of(DType::F32) || row.mentions("framework_flags", "transformer-impl local"))
     s.attention = AttentionKernel::Unfused;
-  const bool gpt = t.positions == PositionKind::Learned;
-  s.dropout = gpt && !row.mentions("framework_flags", "hidden-dropout 0.0") ? preset.dropout : 0.0;
-  s.clip_norm = preset.clip_norm;
-  s.vocab_multiple = preset.vocab_multiple;
+  if (row.mentions("framework_flags", "hidden-dropout 0.0")) s.dropout = 0;
   if (t.vocab % s.tp == 0 && t.vocab % 128 == 0) s.vocab_multiple = 1;  // padded already
-  if (preset.overlap) s.overlap = *preset.overlap;
-  if (row.mentions("framework_flags", "overlap-grad-reduce")) s.overlap.gradients = true;
-  if (row.mentions("framework_flags", "overlap-param-gather")) s.overlap.parameters = true;
-  if (row.mentions("framework_flags", "tp-comm-overlap") || row.mentions("notes", "async tp")) s.overlap.tp = true;
+  s.context = ContextKind::AllGather;
+  Overlap overlap = preset.overlap.value_or(Overlap{});
+  if (row.mentions("framework_flags", "overlap-grad-reduce")) overlap.gradients = true;
+  if (row.mentions("framework_flags", "overlap-param-gather")) overlap.parameters = true;
+  if (row.mentions("framework_flags", "tp-comm-overlap") || row.mentions("notes", "async tp")) overlap.tp = true;
+  s.overlap = overlap;
 }
 
 // Degrees and batch; the skip reason when one that matters is not stated.
@@ -397,7 +397,7 @@ std::variant<MeasuredCase, SkipReason> measured_case(const MeasuredRow& row) {
   set_convention(row, question);
   if (question.memory == MemoryKind::Analytic) s.grad_dtype = DType::F32;  // formulas of papers: 2 + 4 + 12 bytes
   s.recompute = recompute_of(row);
-  question.candidates = {s};
+  question.candidates = {with_preset(question.model, s)};
   if (row.unknown("recompute")) {
     question.assumed.emplace_back("recompute");
     vary(question.candidates, {{}, {.kind = RecomputeKind::Selective}, {.kind = RecomputeKind::Full}});

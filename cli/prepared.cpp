@@ -102,12 +102,12 @@ std::variant<Prepared, Refused> prepare(const Arguments& arguments, const Consol
 
 std::vector<std::string> headline(const Strategy& strategy) {
   std::vector<std::string> words;
-  const Strategy defaults;
+  const Strategy defaults = with_preset(Model{}, Strategy{});
   static const std::vector<std::string> first = {"tp",       "cp",          "pp",           "dp",  "virtual_stages",
                                                  "schedule", "micro_batch", "global_batch", "seq", "precision"};
   const auto add = [&](const StrategyOption& option, bool always) {
     const std::string value = option.get(strategy);
-    if (!always && value == option.get(defaults)) return;
+    if (!always && (value == option.get(defaults) || value == "auto")) return;
     std::string name = option.path;
     std::replace(name.begin(), name.end(), '_', ' ');
     words.push_back(option.type == OptionType::Flag ? name : name + " " + value);
@@ -130,6 +130,7 @@ std::vector<std::string> headline(const Strategy& strategy) {
     const auto in = [&](const std::vector<std::string>& paths) {
       return std::find(paths.begin(), paths.end(), option.path) != paths.end();
     };
+    if (option.path == "context" && strategy.cp == 1) continue;
     if (!in(first) && !in(resolved)) add(option, false);
   }
   return words;

@@ -7,6 +7,7 @@
 #include "cli/interval.h"
 #include "core/json.h"
 #include "report/text_table.h"
+#include "strategy/framework_export.h"
 #include "strategy/schedule.h"
 #include "strategy/search_framework.h"
 
@@ -164,6 +165,21 @@ static std::string sequence_text(const Job& job, const Strategy& strategy) {
                                                               : "";
 }
 
+// The winner in the framework's own words, or that nothing is known of it.
+static std::string framework_text(const Model& model, const Strategy& strategy) {
+  const std::string& name = strategy.framework;
+  if (name == Strategy{}.framework) return "";
+  std::string out = "\n";
+  if (!find_runner(name)) out += "Nothing is known of what " + name + " can run: the space is not restricted.\n";
+  const auto exported = framework_export(model, strategy);
+  if (!exported) return out + "No options of " + name + " are known.\n";
+  out += "For " + name + ", " + exported->goes_to + " (" + exported->version + "):\n\n";
+  for (const std::string& line : exported->lines) out += "  " + line + "\n";
+  if (!exported->notes.empty()) out += "\n";
+  for (const std::string& note : exported->notes) out += "  Note: " + note + ".\n";
+  return out;
+}
+
 std::string search_text(const SearchResult& result, const Job& job, const SearchOptions& options, int rows) {
   std::string out = job.model.name + " on " + job.cluster.name + ", " + text(gpu_count(job.cluster)) + " GPUs, global batch " +
                     text(job.strategy.global_batch) + sequence_text(job, result.ranked.front().strategy) + ": best by " +
@@ -179,10 +195,7 @@ std::string search_text(const SearchResult& result, const Job& job, const Search
     out += "\nTime against memory: nothing is both faster and smaller than these.\n\n" +
            table(result.front, static_cast<int>(result.front.size()));
   out += winner_text(result, job, options);
-  if (const auto runner = find_runner(options.base.framework)) {
-    out += "\nFor " + options.base.framework + ":\n";
-    for (const std::string& flag : runner_flags(*runner, result.ranked.front().strategy)) out += "  " + flag + "\n";
-  }
+  out += framework_text(job.model, result.ranked.front().strategy);
   out +=
       "\n" + text(result.enumerated) + " strategies enumerated, " + text(result.evaluated) + " screened, " +
       text(result.refined) + " refined; passed over: " + text(result.pruned.shape) + " that cannot be cut so, " +
@@ -239,10 +252,14 @@ std::string search_json(const SearchResult& result, const Job& job, const Search
   };
   maybe("screened_without_memory_limit", result.without_memory_limit);
   maybe("screened_without_framework", result.without_framework);
-  json.key("framework_flags").begin_array();
-  if (const auto runner = find_runner(options.base.framework))
-    for (const std::string& flag : runner_flags(*runner, result.ranked.front().strategy)) json.value(flag);
-  json.end_array();
+  const auto exported = framework_export(job.model, result.ranked.front().strategy).value_or(FrameworkExport{});
+  const auto list = [&](const char* key, const std::vector<std::string>& lines) {
+    json.key(key).begin_array();
+    for (const std::string& line : lines) json.value(line);
+    json.end_array();
+  };
+  list("framework_flags", exported.lines);
+  list("framework_notes", exported.notes);
   json.field("interrupted", result.interrupted).field("measuring_time_s", result.measuring_s);
   json.field("screening_time_s", result.screening_s).field("wall_time_s", how.wall_s);
   if (how.add) how.add(json);

@@ -90,11 +90,11 @@ struct Strategy {
   // degrees; dp = 0: the rest of the GPUs
   int dp = 0, tp = 1, cp = 1, pp = 1, virtual_stages = 1;
   bool sequence_parallel = false;
-  ContextKind context = ContextKind::AllGather;
-  std::string layer_split = "";           // "2,3x14,2": transformer layers (or list entries) per stage; empty: even
-  std::vector<StageDegrees> stages = {};  // each stage with degrees of its own; dp, tp and pp then say nothing
-  std::optional<Schedule> schedule = {};  // empty: 1f1b, interleaved-1f1b when virtual_stages > 1
-  int microbatch_group = 0;               // interleaved: micro-batches per chunk before the next one; 0: pp
+  std::optional<ContextKind> context = {};  // empty: as the framework does; our own executor gathers
+  std::string layer_split = "";             // "2,3x14,2": transformer layers (or list entries) per stage; empty: even
+  std::vector<StageDegrees> stages = {};    // each stage with degrees of its own; dp, tp and pp then say nothing
+  std::optional<Schedule> schedule = {};    // empty: 1f1b, interleaved-1f1b when virtual_stages > 1
+  int microbatch_group = 0;                 // interleaved: micro-batches per chunk before the next one; 0: pp
   // batch
   std::int64_t micro_batch = 1, global_batch = 0;  // global_batch 0: micro_batch * dp
   std::int64_t seq = 0;                            // 0: the model's maximum
@@ -106,15 +106,15 @@ struct Strategy {
   DType precision = DType::BF16;
   std::optional<DType> param_dtype = {}, grad_dtype = {}, state_dtype = {};  // empty: by precision and framework
   AttentionKernel attention = AttentionKernel::Auto;
-  double dropout = 0;
+  std::optional<double> dropout = {};  // empty: as the framework does; our own executor drops nothing
   OptimizerKind optimizer = OptimizerKind::Adam;
-  double momentum = 0;              // SGD
-  double clip_norm = 0;             // 0: no clipping
+  double momentum = 0;                   // SGD
+  std::optional<double> clip_norm = {};  // 0: no clipping; empty: as the framework does, ours does not
   double loss_scale = 1;            // of the loss's gradient, until clipping and update divide; 0: dynamic, follows overflows
   std::int64_t vocab_multiple = 0;  // vocabulary padded to a multiple of this times tp; 0: as the framework does
   // communication
-  Bytes bucket = {};  // gradient bucket; 0: framework default, max(40e6, 1e6 dp) elements
-  Overlap overlap = {};
+  Bytes bucket = {};                    // gradient bucket; 0: framework default, max(40e6, 1e6 dp) elements
+  std::optional<Overlap> overlap = {};  // empty: as the framework does; ours: Overlap{}
   Algorithm algorithm = Algorithm::Ring;
   // the rest
   std::string framework = "foreshard";         // preset: defaults, runtime policy, overheads

@@ -150,13 +150,13 @@ std::string option_text(const StrategyOption& option, const JsonReader& value) {
 void write_option(JsonWriter& json, const StrategyOption& option, const Strategy& strategy) {
   json.key(option.path);
   if (option.path == "recompute") return write_recompute(json, strategy.recompute);
-  if (option.path == "overlap") return write_overlap(json, strategy.overlap);
+  if (option.path == "overlap" && strategy.overlap) return write_overlap(json, *strategy.overlap);
   if (option.path == "stages") return write_stages(json, strategy.stages);
   const std::string text = option.get(strategy);
   switch (option.type) {
     case OptionType::Integer:
-    case OptionType::Number:
     case OptionType::Flag: json.raw(text); return;
+    case OptionType::Number:
     case OptionType::Bytes:
       if (text == "auto")
         json.value(text);

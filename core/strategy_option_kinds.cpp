@@ -18,18 +18,34 @@ static std::string shortest(double number) {
   return {digits, std::to_chars(digits, digits + sizeof digits, number).ptr};
 }
 
+static double read_number(const std::string& value, double least, double below, bool percent, const std::string& path,
+                          const std::string& where) {
+  const bool in_percent = percent && value.ends_with('%');
+  auto number = parse<double>(in_percent ? value.substr(0, value.size() - 1) : value);
+  if (number && in_percent) *number /= 100;
+  if (!number || !(*number >= least && *number < below)) {
+    const std::string range = "a number of at least " + shortest(least) + " and below " + shortest(below);
+    throw Error(where, path, shown(value), range + (percent ? ", or a percentage such as 6%" : ""));
+  }
+  return *number == 0 ? 0 : *number;  // never a negative zero
+}
+
 StrategyOption number(double Strategy::*field, double least, double below, bool percent, StrategyOption option) {
   option.type = OptionType::Number;
   option.get = [field](const Strategy& s) { return shortest(s.*field); };
   option.set = [=, path = option.path](Strategy& s, const std::string& value, const std::string& where) {
-    const bool in_percent = percent && value.ends_with('%');
-    auto number = parse<double>(in_percent ? value.substr(0, value.size() - 1) : value);
-    if (number && in_percent) *number /= 100;
-    if (!number || !(*number >= least && *number < below)) {
-      const std::string range = "a number of at least " + shortest(least) + " and below " + shortest(below);
-      throw Error(where, path, shown(value), range + (percent ? ", or a percentage such as 6%" : ""));
-    }
-    s.*field = *number == 0 ? 0 : *number;  // never a negative zero
+    s.*field = read_number(value, least, below, percent, path, where);
+  };
+  return option;
+}
+
+StrategyOption optional_number(std::optional<double> Strategy::*field, double least, double below, bool percent,
+                               StrategyOption option) {
+  option.type = OptionType::Number;
+  option.values = {"auto"};
+  option.get = [field](const Strategy& s) { return s.*field ? shortest(*(s.*field)) : std::string("auto"); };
+  option.set = [=, path = option.path](Strategy& s, const std::string& value, const std::string& where) {
+    s.*field = value == "auto" ? std::nullopt : std::optional(read_number(value, least, below, percent, path, where));
   };
   return option;
 }
@@ -103,9 +119,11 @@ StrategyOption recompute(StrategyOption option) {
 
 StrategyOption overlap(StrategyOption option) {
   option.type = OptionType::List;
-  option.values = {"grad", "param", "p2p", "tp"};
-  option.get = [](const Strategy& s) { return to_text(s.overlap); };
-  option.set = [](Strategy& s, const std::string& value, const std::string& where) { s.overlap = parse_overlap(value, where); };
+  option.values = {"auto", "grad", "param", "p2p", "tp"};
+  option.get = [](const Strategy& s) { return s.overlap ? to_text(*s.overlap) : std::string("auto"); };
+  option.set = [](Strategy& s, const std::string& value, const std::string& where) {
+    s.overlap = value == "auto" ? std::nullopt : std::optional(parse_overlap(value, where));
+  };
   return option;
 }
 

@@ -19,6 +19,9 @@ std::string one_of(const std::vector<std::string>& words, const std::string& fou
 
 // From `least` up to but not including `below`; "6%" is 0.06 where `percent`.
 StrategyOption number(double Strategy::*field, double least, double below, bool percent, StrategyOption option);
+// The same for a field that may be empty: "auto".
+StrategyOption optional_number(std::optional<double> Strategy::*field, double least, double below, bool percent,
+                               StrategyOption option);
 StrategyOption flag(bool Strategy::*field, StrategyOption option);
 StrategyOption layer_split(StrategyOption option);
 StrategyOption stages(StrategyOption option);

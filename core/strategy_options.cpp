@@ -45,11 +45,11 @@ std::vector<StrategyOption> parallelism_options() {
                .help = "context-parallel GPUs, each with a part of the sequence",
                .constraint = "2 x cp divides the sequence of a causal model",
                .group = group}),
-      choice(&Strategy::context, {ContextKind::AllGather, ContextKind::Ring},
-             {.path = "context",
-              .flag = "--context",
-              .help = "how keys and values meet under context parallelism",
-              .group = group}),
+      optional_choice(&Strategy::context, {ContextKind::AllGather, ContextKind::Ring},
+                      {.path = "context",
+                       .flag = "--context",
+                       .help = "how keys and values meet under context parallelism; auto: as the framework does",
+                       .group = group}),
       flag(&Strategy::sequence_parallel,
            {.path = "sequence_parallel",
             .flag = "--sequence-parallel",
@@ -195,21 +195,21 @@ std::vector<StrategyOption> numbers_options() {
               .flag = "--attention",
               .help = "attention kernel; auto: flash where the GPU has it",
               .group = group}),
-      number(&Strategy::dropout, 0, 1, true,
-             {.path = "dropout",
-              .flag = "--dropout",
-              .unit = "share",
-              .help = "share of the activations that dropout clears",
-              .group = group}),
+      optional_number(&Strategy::dropout, 0, 1, true,
+                      {.path = "dropout",
+                       .flag = "--dropout",
+                       .unit = "share",
+                       .help = "share of the activations that dropout clears; auto: as the framework does",
+                       .group = group}),
       choice(&Strategy::optimizer, {OptimizerKind::Adam, OptimizerKind::Sgd},
              {.path = "optimizer", .flag = "--optimizer", .help = "optimizer", .group = group}),
       number(&Strategy::momentum, 0, 1, false,
              {.path = "momentum", .flag = "--momentum", .help = "momentum of sgd; 0: none", .group = group}),
-      number(&Strategy::clip_norm, 0, 1e9, false,
-             {.path = "clip_norm",
-              .flag = "--clip-norm",
-              .help = "gradients are scaled down to this norm; 0: never",
-              .group = group}),
+      optional_number(&Strategy::clip_norm, 0, 1e9, false,
+                      {.path = "clip_norm",
+                       .flag = "--clip-norm",
+                       .help = "gradients are scaled down to this norm; 0: never; auto: as the framework does",
+                       .group = group}),
       number(&Strategy::loss_scale, 0, 1e30, false,
              {.path = "loss_scale",
               .flag = "--loss-scale",
@@ -233,7 +233,8 @@ std::vector<StrategyOption> communication_options() {
               .group = group}),
       overlap({.path = "overlap",
                .flag = "--overlap",
-               .help = "communication that runs beside computation: some of grad,param,p2p,tp, or none",
+               .help = "communication that runs beside computation: some of grad,param,p2p,tp, or none; auto: as the framework "
+                       "does",
                .group = group}),
       choice(&Strategy::algorithm,
              {Algorithm::Ring, Algorithm::Tree, Algorithm::DoubleTree, Algorithm::Hierarchical, Algorithm::ParameterServer,
@@ -257,7 +258,8 @@ bool set_part(Strategy& strategy, const std::string& path, const std::string& va
   for (const OverlapPart& part : kOverlapParts) {
     if (path != std::string("overlap.") + part.name) continue;
     if (value != "true" && value != "false") throw Error(where, path, shown(value), "true or false");
-    strategy.overlap.*part.field = value == "true";
+    if (!strategy.overlap) strategy.overlap.emplace();
+    *strategy.overlap.*part.field = value == "true";
     return true;
   }
   if (path == "recompute.layers") {

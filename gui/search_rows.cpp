@@ -7,6 +7,7 @@
 #include "core/json_edit.h"
 #include "core/strategy_options.h"
 #include "gui/words.h"
+#include "strategy/framework_preset.h"
 #include "strategy/search.h"
 
 namespace foreshard {
@@ -25,7 +26,7 @@ SearchRow parse_search_row(const std::string& text, const std::string& where) {
 
 Choices choices_with(const Choices& base, const Strategy& found) {
   Choices choices = base;
-  const Strategy defaults;
+  const Strategy defaults = with_preset(Model{}, {.framework = found.framework});  // what leaving a field open says
   for (const std::string& path : searched_options()) {
     const StrategyOption* option = find_option(path);
     if (option == nullptr) continue;
@@ -105,7 +106,7 @@ static QVariant sort_key(const SearchRow& row, int column) {
     case SearchRows::Dp: return s.dp;
     case SearchRows::MicroBatch: return static_cast<qlonglong>(s.micro_batch);
     case SearchRows::Schedule: return s.schedule ? name_of(*s.schedule) : "";
-    case SearchRows::Zero: return s.zero * 2 + (s.overlap.parameters ? 1 : 0);
+    case SearchRows::Zero: return s.zero * 2 + (s.overlap.value_or(Overlap{}).parameters ? 1 : 0);
     case SearchRows::Recompute: return QString::fromStdString(to_text(s.recompute));
     case SearchRows::Sequence: return s.sequence_parallel;
     case SearchRows::Bound: return QString::fromStdString(row.bound_by);
@@ -122,7 +123,8 @@ static QString shown(const SearchRow& row, int column) {
     case SearchRows::Peak: return memory_text(row.peak);
     case SearchRows::Free: return memory_text(row.margin);
     case SearchRows::Zero:
-      return QString::number(row.strategy.zero) + (row.strategy.zero > 0 && row.strategy.overlap.parameters ? "+" : "");
+      return QString::number(row.strategy.zero) +
+             (row.strategy.zero > 0 && row.strategy.overlap.value_or(Overlap{}).parameters ? "+" : "");
     case SearchRows::Sequence: return row.strategy.sequence_parallel ? SearchRows::tr("yes") : SearchRows::tr("no");
     case SearchRows::Tp:
     case SearchRows::Cp:

@@ -97,7 +97,7 @@ using Stages = std::vector<ChainStage>;
 class Balancing {
  public:
   Balancing(const std::vector<ChainLayer>& chain, const std::vector<StagePlace>& places, const Strategy& strategy)
-      : chain_(chain), weighed_(chain), places_(places), overlapped_(strategy.overlap.p2p) {
+      : chain_(chain), weighed_(chain), places_(places), overlapped_(strategy.overlap->p2p) {
     m_ = static_cast<int>(strategy.global_batch / (strategy.micro_batch * strategy.dp));
     if (strategy.schedule == Schedule::GPipe)  // keeps all of them everywhere
       for (ChainLayer& layer : weighed_) layer.states += m_ * layer.kept, layer.kept = 0;

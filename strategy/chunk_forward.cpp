@@ -47,7 +47,7 @@ void ChunkProgram::send_output(SegmentBuilder& out) {
 
 // Transfers that do not overlap: the compute stream stands still until the other side has the data.
 void ChunkProgram::wait_for_send(SegmentBuilder& out, int sent) {
-  if (lowering_.strategy.overlap.p2p) return;
+  if (lowering_.strategy.overlap->p2p) return;
   out.emit({.name = "sent", .what = Mark{}, .stream = RoleStreams::compute, .after = {sent}});
 }
 

@@ -122,7 +122,7 @@ void ChunkProgram::add_rings(const ChunkSlots& slots) {
       bytes += size_of(lowering_.types.param) * state_.units[static_cast<std::size_t>(unit)].elements;
     largest = std::max(largest, bytes);
   }
-  gathered_slots_ = lowering_.strategy.overlap.parameters ? 2 : 1;
+  gathered_slots_ = lowering_.strategy.overlap->parameters ? 2 : 1;
   gathered_ = add_buffer("gathered", Category::Parameters, lowering_.types.param, largest, gathered_slots_);
   gathered_free_ = add_event("gathered_free", gathered_slots_);
 }
@@ -227,7 +227,7 @@ StreamId ChunkProgram::transfer_stream(StreamId of_first) const {
   return second ? StreamId{of_first.value + RoleStreams::kSecond} : of_first;
 }
 StreamId ChunkProgram::tensor_stream() const {
-  return lowering_.strategy.overlap.tp ? RoleStreams::tensor : RoleStreams::compute;
+  return lowering_.strategy.overlap->tp ? RoleStreams::tensor : RoleStreams::compute;
 }
 
 static Use whole(const Block& block) { return {.buffer = block.buffer, .slot = block.slot}; }

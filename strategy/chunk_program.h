@@ -206,6 +206,7 @@ class ChunkProgram {
   Segment build_weights(const BackwardVariant& variant);
   void deferred_gradients(SegmentBuilder& out, const Deferred& deferred, const BackwardVariant& variant, BackwardState& state);
   void reduce_layer(SegmentBuilder& out, int layer, const BackwardVariant& variant);
+  void wait_for_sums(SegmentBuilder& out) const;
   void reduce_rest(SegmentBuilder& out, int mark, bool tied);
   Instruction update(int unit) const;
   Instruction norm(int unit, bool first) const;

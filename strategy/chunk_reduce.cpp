@@ -66,7 +66,7 @@ void ChunkProgram::reduce_unit(SegmentBuilder& out, int index, const BackwardVar
 }
 
 void ChunkProgram::reduce_layer(SegmentBuilder& out, int layer, const BackwardVariant& variant) {
-  if (lowering_.zero < 2 && !(variant.last && lowering_.strategy.overlap.gradients)) return;
+  if (lowering_.zero < 2 && !(variant.last && lowering_.strategy.overlap->gradients)) return;
   for (int unit = 0; unit < static_cast<int>(state_.units.size()); ++unit)
     if (state_.units[static_cast<std::size_t>(unit)].last_layer == layer && needs_reduction(unit)) {
       const int first = out.size();

@@ -142,7 +142,7 @@ Segment ChunkProgram::build_weights(const BackwardVariant& variant) {
   state.half = Work::W;
   state.written_places.clear();
   begin(out);
-  if (variant.last && lowering_.strategy.overlap.gradients)  // norms wrote their gradients with the input gradients
+  if (variant.last && lowering_.strategy.overlap->gradients)  // norms wrote their gradients with the input gradients
     mark_ = begin_ >= 0 ? begin_ : out.emit({.name = "begin", .what = Mark{}, .stream = RoleStreams::compute});
   std::size_t next = 0;
   for (int l = static_cast<int>(layers_.size()) - 1; l >= 0; --l) {

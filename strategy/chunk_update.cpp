@@ -27,7 +27,7 @@ static Use whole(BufferId buffer) { return {.buffer = buffer}; }
 
 // Reductions that did not overlap with the backward, and the sum of the two copies of a tied embedding.
 void ChunkProgram::reduce_rest(SegmentBuilder& out, int mark, bool tied) {
-  const bool overlapped = lowering_.zero >= 2 || lowering_.strategy.overlap.gradients;
+  const bool overlapped = lowering_.zero >= 2 || lowering_.strategy.overlap->gradients;
   for (int index = 0; index < static_cast<int>(state_.units.size()); ++index) {
     const StateUnit& unit = state_.units[static_cast<std::size_t>(index)];
     if (!overlapped && needs_reduction(index)) {
@@ -109,7 +109,7 @@ Instruction ChunkProgram::norm(int index, bool first) const {
 Instruction ChunkProgram::clip(int index) const {
   const StateUnit& unit = state_.units[static_cast<std::size_t>(index)];
   const std::int64_t elements = unit.elements / (lowering_.zero >= 1 ? lowering_.shards : 1);
-  std::string attributes = setting("max_norm", lowering_.strategy.clip_norm);
+  std::string attributes = setting("max_norm", *lowering_.strategy.clip_norm);
   if (lowering_.zero == 1) add_word(attributes, slice());
   return {.name = "clip",
           .what = Compute{.op = Op::ClipScale,
@@ -151,15 +151,29 @@ Instruction ChunkProgram::gather_unit(int index) const {
           .writes = {whole(unit.value)}};
 }
 
+// The optimizers of frameworks step when all gradients are summed, with or without a norm (Megatron's finish_grad_sync, DeepSpeed's
+// reductions at the end of the backward, DDP); our own executor updates each unit as soon as its own are.
+void ChunkProgram::wait_for_sums(SegmentBuilder& out) const {
+  Instruction all{.name = "gradients summed", .what = Mark{}, .stream = RoleStreams::compute};
+  for (int index = 0; index < static_cast<int>(state_.units.size()); ++index) {
+    const StateUnit& unit = state_.units[static_cast<std::size_t>(index)];
+    if (!unit.borrowed && (needs_reduction(index) || unit.tied)) all.waits.push_back({reduced_, {index}});
+  }
+  if (!all.waits.empty()) out.emit(std::move(all));
+}
+
 Segment ChunkProgram::finish(bool tied) {
   SegmentBuilder out("update." + std::to_string(chunk_), {});
   const int mark = out.emit({.name = "backward done", .what = Mark{}, .stream = RoleStreams::compute});
-  if (!lowering_.measures()) reduce_rest(out, mark, tied);
+  if (!lowering_.measures()) {
+    reduce_rest(out, mark, tied);
+    if (lowering_.strategy.framework != Strategy{}.framework) wait_for_sums(out);
+  }
   for (int index = 0; index < static_cast<int>(state_.units.size()); ++index) {
     if (state_.units[static_cast<std::size_t>(index)].borrowed) continue;
     if (lowering_.clips()) out.emit(clip(index));
     Instruction run = update(index);
-    const bool gathers_later = lowering_.strategy.overlap.parameters;
+    const bool gathers_later = lowering_.strategy.overlap->parameters;
     if (lowering_.zero >= 3) run.records.push_back({ready_, {index}});
     if (lowering_.zero >= 1 && lowering_.zero < 3 && gathers_later) run.records.push_back({updated_, {index}});
     out.emit(std::move(run));

@@ -137,7 +137,7 @@ ScheduleLists lists_of(const Strategy& s, int microbatches) {
 }
 
 ScheduleTiming<double> timing_of(const Strategy& s, const ScheduleLists& lists, const std::vector<StageDurations>& stages) {
-  auto timing = evaluate(lists, schedule_times(stages, schedule_entry(*s.schedule).splits, s.overlap.p2p));
+  auto timing = evaluate(lists, schedule_times(stages, schedule_entry(*s.schedule).splits, s.overlap->p2p));
   if (!timing) throw Error("schedule " + schedule_entry(*s.schedule).name + " deadlocks");
   return std::move(*timing);
 }

@@ -35,8 +35,8 @@ Strategy strategy_at(const Strategy& base, const Point& point, int layers) {
   s.tp = point.tp, s.cp = point.cp, s.pp = point.pp, s.virtual_stages = point.virtual_stages, s.dp = point.dp;
   s.micro_batch = point.micro_batch;
   s.sequence_parallel = point.sequence_parallel;
-  s.overlap.gradients = point.overlap_gradients, s.overlap.parameters = point.overlap_parameters;
-  s.overlap.p2p = point.overlap_p2p;
+  const bool tensor = s.overlap.value_or(Overlap{}).tp;
+  s.overlap = Overlap{point.overlap_gradients, point.overlap_parameters, point.overlap_p2p, tensor};
   s.zero = point.zero, s.zero_group = point.zero_group;
   if (const int stages = point.pp * point.virtual_stages; layers > 0 && layers % stages != 0 && s.layer_split.empty())
     s.layer_split = nearly_even_split(layers, stages);
@@ -110,13 +110,13 @@ double GridCosts::replicas_time(double bytes) const { return read(replicas, byte
 double GridCosts::tied_time(double bytes) const { return read(tied, bytes); }
 
 Screen::Screen(const Model& model, const Cluster& cluster, const Strategy& base, const MachineProfile* profile)
-    : model_(model), cluster_(cluster), base_(base), profile_(profile), types_(state_types(base)) {
+    : model_(model), cluster_(cluster), base_(with_preset(model, base)), profile_(profile), types_(state_types(base_)) {
   if (!base_.framework_memory) base_.framework_memory = measured_outside(profile, cluster);
   const auto& transformer = std::get<Transformer>(model.shape);
   const Gpu& gpu = gpu_of(cluster, cluster.nodes.front().shape.gpu);
   layers_ = transformer.layers;
   tied_ = transformer.tied_embeddings;
-  vocab_multiple_ = with_preset(base).vocab_multiple;
+  vocab_multiple_ = base_.vocab_multiple;
   capacity_ = static_cast<double>(gpu.memory.value) * (1 - base.reserve);
   const double each = static_cast<double>(size_of(types_.grad).value + size_of(types_.param).value +
                                           (types_.master ? 2 * size_of(types_.state).value : size_of(types_.param).value)) +

@@ -106,8 +106,8 @@ class Allocation {
     if (traits_.half_main_gradients && types_.grad == DType::F16) s.left = bytes_of(DType::F32) / ranks;
     place_in_host(s, param, grad);
     if (ranks == 1) return s;
-    if (strategy_.zero >= 2) s.gathered += grad * (strategy_.overlap.gradients ? 2 : 1);
-    if (strategy_.zero >= 3) s.gathered += bytes_of(types_.compute) * (strategy_.overlap.parameters ? 2 : 1);
+    if (strategy_.zero >= 2) s.gathered += grad * (strategy_.overlap->gradients ? 2 : 1);
+    if (strategy_.zero >= 3) s.gathered += bytes_of(types_.compute) * (strategy_.overlap->parameters ? 2 : 1);
     return s;
   }
   void place_in_host(Shares& s, double param, double grad) const {
@@ -278,7 +278,7 @@ double FrameworkAllocation::largest() const {
 
 std::variant<FrameworkAllocation, Infeasible> framework_allocation(const Model& model, const Cluster& cluster,
                                                                    const Strategy& strategy, const MemoryTraits& traits) {
-  auto resolved = resolve(model, cluster, with_preset(strategy));
+  auto resolved = resolve(model, cluster, strategy);
   if (auto* refused = std::get_if<Infeasible>(&resolved)) return *refused;
   const Strategy& s = std::get<Strategy>(resolved);
   OpGraph graph;

@@ -1,5 +1,6 @@
 #include "strategy/framework_preset.h"
 
+#include <algorithm>
 #include <map>
 
 #include "core/data_path.h"
@@ -70,6 +71,16 @@ ShardTalk read_shard_talk(const JsonReader& json) {
   return word == "unit" ? ShardTalk::Unit : word == "tensor" ? ShardTalk::Tensor : ShardTalk::Owner;
 }
 
+void read_runner(const JsonReader& json, FrameworkPreset& preset) {
+  static const std::vector<std::string> words = {"megatron", "deepspeed", "torchtitan", "fsdp2",
+                                                 "nanotron"};  // in the order of Runner
+  if (const auto options = json.find("options")) preset.options = options->as_string();
+  const auto runner = json.find("runs");
+  if (!runner) return;
+  const std::string word = runner->as_choice(words);
+  preset.runner = static_cast<Runner>(std::find(words.begin(), words.end(), word) - words.begin());
+}
+
 void read_defaults(const JsonReader& json, const std::string& file, FrameworkPreset& preset) {
   preset.param_dtype = read_dtype(json, "param_dtype", preset.param_dtype);
   preset.grad_dtype = read_dtype(json, "grad_dtype", preset.grad_dtype);
@@ -81,6 +92,8 @@ void read_defaults(const JsonReader& json, const std::string& file, FrameworkPre
                        : word == "unfused" ? AttentionKernel::Unfused
                                            : AttentionKernel::Auto;
   }
+  if (const auto context = json.find("context"))
+    preset.context = context->as_choice({"all-gather", "ring"}) == "ring" ? ContextKind::Ring : ContextKind::AllGather;
   if (const auto flash = json.find("flash")) preset.flash = read_flash(*flash);
   if (const auto dropout = json.find("dropout")) preset.dropout = dropout->as_double(0, 0.99);
   if (const auto clip = json.find("clip_norm")) preset.clip_norm = clip->as_double(0, 1e9);
@@ -143,11 +156,14 @@ FrameworkPreset parse_framework_preset(const std::string& text, const std::strin
   json.only({"summary",
              "source",
              "like",
+             "runs",
+             "options",
              "param_dtype",
              "grad_dtype",
              "state_dtype",
              "overlap",
              "attention",
+             "context",
              "flash",
              "dropout",
              "clip_norm",
@@ -189,6 +205,7 @@ FrameworkPreset parse_framework_preset(const std::string& text, const std::strin
   FrameworkPreset preset;
   if (const auto like = json.find("like")) preset = base_of(*like);
   preset.name = name, preset.summary = json.at("summary").as_string(), preset.source = json.at("source").as_string();
+  read_runner(json, preset);
   read_defaults(json, file_name, preset);
   read_costs(json, preset);
   if (const auto memory = json.find("memory")) preset.memory = read_memory_traits(*memory);
@@ -257,13 +274,24 @@ double slowdown_of(const FrameworkPreset& preset, const Compute& what) {
   return copies + (traffic - copies) / (what.flops.value <= 0 ? preset.elementwise : 1.0);
 }
 
-Strategy with_preset(Strategy strategy) {
+Strategy with_preset(const Model& model, Strategy strategy) {
   const FrameworkPreset& preset = framework_preset(strategy.framework);
   if (strategy.vocab_multiple == 0) strategy.vocab_multiple = preset.vocab_multiple;
+  if (!strategy.context) strategy.context = preset.context;
+  if (!strategy.clip_norm) strategy.clip_norm = preset.clip_norm;
+  if (!strategy.overlap) strategy.overlap = preset.overlap.value_or(Overlap{});
+  if (!strategy.dropout) {  // GPT and BERT train with it, the models that came after do not
+    const auto* transformer = std::get_if<Transformer>(&model.shape);
+    strategy.dropout = transformer && transformer->positions == PositionKind::Learned ? preset.dropout : 0;
+  }
   if (size_of(strategy.precision) >= size_of(DType::F32)) return strategy;
+  if (strategy.attention == AttentionKernel::Auto) strategy.attention = preset.attention;
   if (!strategy.param_dtype) strategy.param_dtype = preset.param_dtype;
   if (!strategy.grad_dtype) strategy.grad_dtype = preset.grad_dtype;
   if (!strategy.state_dtype) strategy.state_dtype = preset.state_dtype;
+  if (strategy.framework == Strategy{}.framework || strategy.precision == DType::F8) return strategy;
+  const StateTypes types = state_types(strategy);  // said, so that a saved strategy shows what it ran with
+  strategy.param_dtype = types.param, strategy.grad_dtype = types.grad, strategy.state_dtype = types.state;
   return strategy;
 }
 

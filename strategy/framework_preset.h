@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/dtype.h"
+#include "core/model.h"
 #include "core/plan.h"
 #include "core/strategy.h"
 #include "core/units.h"
@@ -36,14 +37,20 @@ struct SoftmaxMaps {
 // gradient and broadcasts the updated tensor.
 enum class ShardTalk : std::uint8_t { Unit, Tensor, Owner };
 
+// Whose rules say what a framework can run (strategy/search_framework.h).
+enum class Runner : std::uint8_t { Megatron, DeepSpeed, TorchTitan, Fsdp2, Nanotron };
+
 enum class FlopCount : std::uint8_t { Model, Palm };  // Palm: 6 N + 12 L s h, embedding parameters counted
 
 struct FrameworkPreset {
   std::string name = {}, summary = {}, source = {};
+  std::optional<Runner> runner = {};  // empty: nothing is known of what it can run
+  std::string options = {};  // repository and version whose options are written (strategy/framework_export.h); empty: none are
   // defaults of a strategy
   std::optional<DType> param_dtype = {}, grad_dtype = {}, state_dtype = {};  // with 16-bit arithmetic
   std::optional<Overlap> overlap = {};
   AttentionKernel attention = AttentionKernel::Auto;
+  ContextKind context = ContextKind::AllGather;
   double dropout = 0;  // of models with biases and learned positions, as GPT and BERT have it
   double clip_norm = 0;
   bool recompute_stops = false;  // full recomputation ends with the last value that the backward reads
@@ -91,7 +98,8 @@ const OpStyle& style_of(const FrameworkPreset& preset, const Compute& what);
 // By how much its bytes take longer than those of a fused kernel at full bandwidth.
 double slowdown_of(const FrameworkPreset& preset, const Compute& what);
 
-// The strategy with what the preset decides where the strategy leaves it open (padding of the vocabulary, number formats).
-Strategy with_preset(Strategy strategy);
+// The strategy with what the preset decides where the strategy leaves it open: padding of the vocabulary, number formats, attention,
+// dropout, clipping, overlap, and how context parallelism exchanges keys and values. `resolve` begins with it.
+Strategy with_preset(const Model& model, Strategy strategy);
 
 }  // namespace foreshard

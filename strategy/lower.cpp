@@ -92,7 +92,7 @@ Sharding sharding_of(const Strategy& s, const StateTypes& types) {
           .sequence_parallel = s.sequence_parallel,
           .context_ring = s.context == ContextKind::Ring,
           .flash_attention = s.attention == AttentionKernel::Flash,
-          .dropout = s.dropout,
+          .dropout = *s.dropout,
           .compute = types.compute,
           .param = types.param,
           .vocab_multiple = s.vocab_multiple};
@@ -154,7 +154,7 @@ std::variant<OpGraph, Infeasible> graph_of(const Model& model, const Strategy& s
 
 std::variant<Lowered, Infeasible> lower(const Model& model, const Cluster& cluster, const Strategy& strategy,
                                         const LowerOptions& options) {
-  Strategy measured = with_preset(strategy);
+  Strategy measured = strategy;
   if (!measured.framework_memory) measured.framework_memory = measured_outside(options.profile, cluster);
   auto resolved = resolve(model, cluster, measured);
   if (auto* refused = std::get_if<Infeasible>(&resolved)) return *refused;

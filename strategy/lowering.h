@@ -65,7 +65,7 @@ struct Lowering {
     axes.insert(axes.end(), tp.begin(), tp.end());
     return axes;
   }
-  bool clips() const { return strategy.clip_norm > 0; }
+  bool clips() const { return *strategy.clip_norm > 0; }
   bool scales_dynamically() const { return strategy.loss_scale == 0; }
   bool measures() const { return clips() || scales_dynamically(); }  // the global norm
   int stages() const { return layout.stages(); }

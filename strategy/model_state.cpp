@@ -227,7 +227,7 @@ class StateLayout {
     std::int64_t largest = 0;
     for (const StateUnit& unit : state_.units)
       if (!unit.standalone) largest = std::max(largest, unit.elements);
-    const int slots = lowering_.strategy.overlap.gradients ? 2 : 1;
+    const int slots = lowering_.strategy.overlap->gradients ? 2 : 1;
     const BufferId ring =
         largest > 0 ? add("gradients.full." + std::to_string(chunk_), Category::Gradients, lowering_.types.grad, largest, false)
                     : BufferId{};

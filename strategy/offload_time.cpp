@@ -84,7 +84,7 @@ class OffloadBytes {
 std::variant<OffloadStall, Infeasible> offload_stall(const Model& model, const Cluster& cluster, const Strategy& strategy,
                                                      const MemoryTraits& traits, const HostRates& rates,
                                                      const LayerTimes& layer) {
-  auto resolved = resolve(model, cluster, with_preset(strategy));
+  auto resolved = resolve(model, cluster, strategy);
   if (auto* refused = std::get_if<Infeasible>(&resolved)) return *refused;
   const Strategy& s = std::get<Strategy>(resolved);
   const OffloadBytes moved(build_op_graph(model, sharding_of(s, state_types(s))), s, traits);

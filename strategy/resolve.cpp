@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <string>
 
+#include "strategy/framework_preset.h"
 #include "strategy/lowering.h"
 #include "strategy/schedule.h"
 
@@ -117,7 +118,7 @@ Refusal resolve_placement(Strategy& s) {
 }  // namespace
 
 std::variant<Strategy, Infeasible> resolve(const Model& model, const Cluster& cluster, const Strategy& strategy) {
-  Strategy s = strategy;
+  Strategy s = with_preset(model, strategy);
   if (!s.stages.empty())
     if (auto refused = resolve_stages(model, cluster, s)) return *refused;
   if (s.tp == 1) s.sequence_parallel = false;

@@ -30,7 +30,7 @@ Refusal refuse_beside(const Strategy& s) {
   if (s.virtual_stages != 1) return none("virtual stages", "--virtual-stages 1");
   if (s.sequence_parallel) return none("sequence parallelism", "--set sequence_parallel=false");
   if (s.zero != 0) return none("ZeRO " + text(s.zero), "--zero 0");
-  if (s.clip_norm > 0) return none("clipping by the global norm", "--clip-norm 0");
+  if (*s.clip_norm > 0) return none("clipping by the global norm", "--clip-norm 0");
   if (s.loss_scale == 0) return none("a dynamic loss scale", "--loss-scale 1");
   if (s.schedule && *s.schedule != Schedule::GPipe && *s.schedule != Schedule::OneFOneB)
     return none(std::string("schedule ") + name_of(*s.schedule), "--schedule 1f1b");

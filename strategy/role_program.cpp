@@ -206,7 +206,7 @@ class RoleProgram {
     const int m = lowering_.plan.microbatches;
     const bool first_differs = lowering_.zero >= 1;
     const bool last_differs = m > 1;
-    const bool gathers = lowering_.zero >= 1 && lowering_.zero < 3 && lowering_.strategy.overlap.parameters;
+    const bool gathers = lowering_.zero >= 1 && lowering_.zero < 3 && lowering_.strategy.overlap->parameters;
     for (auto& chunk : chunks_) {
       std::vector<SegmentId> of(kVariants);
       of[FirstForward] = add(chunk->forward({.waits_for_parameters = first_differs}));

@@ -7,6 +7,7 @@
 #include <map>
 #include <mutex>
 
+#include "strategy/framework_preset.h"
 #include "strategy/search_costs.h"
 #include "strategy/search_framework.h"
 #include "strategy/search_kept.h"
@@ -344,7 +345,9 @@ class Searching {
 
 std::variant<SearchResult, Infeasible> search(const Model& model, const Cluster& cluster, const SearchOptions& options) {
   const SearchThreadsEnd threads;
-  return Searching(model, cluster, options).run();
+  SearchOptions settled = options;
+  settled.base = with_preset(model, options.base);
+  return Searching(model, cluster, settled).run();
 }
 
 }  // namespace foreshard

@@ -1,5 +1,5 @@
-// What training frameworks can run, and the flags that make them run it. Names and limits: the snapshots in docs/search.md,
-// "Frameworks". Frameworks without an entry have no known limits.
+// What training frameworks can run. A preset names the rules that hold for it (frameworks/*.json, "runs"); of one without, nothing is
+// known, and a search does not restrict the space. Sources of the rules: docs/search.md, "Frameworks".
 #pragma once
 
 #include <optional>
@@ -7,19 +7,17 @@
 #include <vector>
 
 #include "strategy/estimate_screen.h"
+#include "strategy/framework_preset.h"
 
 namespace foreshard {
 
-enum class Runner : std::uint8_t { Megatron, DeepSpeed, TorchTitan, Fsdp2 };
-
-// By the name of a preset: "megatron", "deepspeed", "torchtitan", "fsdp2".
+// By the name of a preset. Empty: nothing is known.
 std::optional<Runner> find_runner(const std::string& framework);
 
-// Why it cannot run a point: words that live as long as the program. Null: it can.
-const char* refused_by(Runner runner, const Point& point);
+// What torchtitan's selective checkpointing per operator redoes: it keeps the attention and every second product.
+const std::vector<std::string>& torchtitan_selective_modules();
 
-// What to give to it, line by line: options of a command, fields of a file, or calls. `strategy` is resolved and passes
-// refused_by.
-std::vector<std::string> runner_flags(Runner runner, const Strategy& strategy);
+// Why it cannot run a point of a search whose other choices are those of `base`: words that live as long as the program. Null: it can.
+const char* refused_by(Runner runner, const Point& point, const Strategy& base);
 
 }  // namespace foreshard

@@ -128,7 +128,7 @@ void Screening::look_at(const Item& item, Work& work) const {
   Family& family = family_of(work, item);
   Kept kept{.order = order, .point = point};
   const bool named = !options_.base.recompute.per_stage.empty() || !options_.base.recompute.only.empty();
-  const char* refused = !runner_ ? nullptr : named ? "its stages recompute alike" : refused_by(*runner_, point);
+  const char* refused = !runner_ ? nullptr : named ? "its stages recompute alike" : refused_by(*runner_, point, options_.base);
   if (costs.shape) {
     const double bytes = screen_->capacity() * Screen::kMemorySlack;
     const Enough useful = enough_for(options_, point, refused, bytes, family, tally);

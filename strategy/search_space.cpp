@@ -104,8 +104,9 @@ SearchSpace search_space(const Model& model, const Cluster& cluster, const Searc
   for (const bool gradients : {true, false})
     for (const bool parameters : {false, true})
       for (const bool p2p : {true, false})
-        space.overlaps.push_back({.gradients = gradients, .parameters = parameters, .p2p = p2p, .tp = base.overlap.tp});
-  if (is_fixed(options, "overlap")) space.overlaps = {base.overlap};
+        space.overlaps.push_back(
+            {.gradients = gradients, .parameters = parameters, .p2p = p2p, .tp = base.overlap.value_or(Overlap{}).tp});
+  if (is_fixed(options, "overlap")) space.overlaps = {base.overlap.value_or(Overlap{})};
   if (is_fixed(options, "micro_batch")) space.micro_batches = {base.micro_batch};
   if (is_fixed(options, "virtual_stages") || !transformer) space.virtual_stages = {base.virtual_stages};
   if (is_fixed(options, "schedule") && base.schedule) space.schedules = {*base.schedule};

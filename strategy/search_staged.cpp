@@ -31,8 +31,8 @@ Point point_of(const Strategy& s) {
           .pp = 0,
           .dp = 0,
           .micro_batch = s.micro_batch,
-          .overlap_gradients = s.overlap.gradients,
-          .overlap_p2p = s.overlap.p2p,
+          .overlap_gradients = s.overlap->gradients,
+          .overlap_p2p = s.overlap->p2p,
           .recompute = s.recompute.kind,
           .schedule = *s.schedule};
 }
@@ -184,7 +184,7 @@ class StagesSearching {
     for (const bool gradients : {true, false})
       for (const bool p2p : {true, false}) {
         all.push_back(strategy);
-        all.back().overlap.gradients = gradients, all.back().overlap.p2p = p2p;
+        all.back().overlap->gradients = gradients, all.back().overlap->p2p = p2p;
       }
     refine_all(all);
   }
@@ -229,7 +229,7 @@ bool tries_stages(const Cluster& cluster, const SearchOptions& options) {
   if (other("zero_group", s.zero_group != 0) || other("sequence_parallel", s.sequence_parallel)) return false;
   if (other("tp", std::min(cluster.nodes.front().shape.gpus, gpu_count(cluster)) % s.tp != 0)) return false;
   if (other("schedule", s.schedule && *s.schedule != Schedule::OneFOneB && *s.schedule != Schedule::GPipe)) return false;
-  if (!s.placement.empty() || s.clip_norm > 0 || s.loss_scale == 0) return false;
+  if (!s.placement.empty() || s.clip_norm.value_or(0) > 0 || s.loss_scale == 0) return false;
   return s.layer_split.empty() || s.layer_split == "auto";
 }
 

@@ -213,9 +213,9 @@ TEST(Presets, PlainCopiesStreamAndTheBackwardMayDiffer) {
   EXPECT_DOUBLE_EQ(slowdown(Op::Softmax, Phase::InputGrad), 7);
   EXPECT_DOUBLE_EQ(slowdown(Op::Norm, Phase::InputGrad), 6);
   EXPECT_DOUBLE_EQ(slowdown(Op::Add, Phase::Forward), 2);
-  EXPECT_EQ(with_preset({.framework = "megatron"}).vocab_multiple, 128);
-  EXPECT_EQ(with_preset({.framework = "torchtitan"}).vocab_multiple, 1);
-  EXPECT_EQ(with_preset({.vocab_multiple = 1, .framework = "megatron"}).vocab_multiple, 1);
+  EXPECT_EQ(with_preset(Model{}, {.framework = "megatron"}).vocab_multiple, 128);
+  EXPECT_EQ(with_preset(Model{}, {.framework = "torchtitan"}).vocab_multiple, 1);
+  EXPECT_EQ(with_preset(Model{}, {.vocab_multiple = 1, .framework = "megatron"}).vocab_multiple, 1);
 }
 
 TEST(Presets, EveryFrameworkHasAFileThatSaysWhereItsNumbersComeFrom) {

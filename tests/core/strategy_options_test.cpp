@@ -174,7 +174,7 @@ TEST(StrategyOptions, PartsOfObjects) {
   Strategy strategy;
   set_option(strategy, "overlap.grad", "false", "here");
   set_option(strategy, "overlap.tp", "true", "here");
-  EXPECT_EQ(to_text(strategy.overlap), "p2p,tp");
+  EXPECT_EQ(to_text(*strategy.overlap), "p2p,tp");
   set_option(strategy, "recompute.layers", "3", "here");
   EXPECT_EQ(to_text(strategy.recompute), "full:3");
   set_option(strategy, "recompute.layers", "0", "here");

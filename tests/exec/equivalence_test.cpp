@@ -22,7 +22,7 @@ class References {
   References(Model model, DType precision) : model_(std::move(model)), precision_(precision) {}
 
   const Execution& of(const Strategy& s) {
-    const auto key = std::tuple{s.optimizer, s.momentum, s.clip_norm, s.dropout};
+    const auto key = std::tuple{s.optimizer, s.momentum, s.clip_norm.value_or(0), s.dropout.value_or(0)};
     const auto found = known_.find(key);
     if (found != known_.end()) return found->second;
     Strategy one = in_double(
@@ -89,7 +89,8 @@ std::optional<Strategy> draw(std::mt19937& random, bool sequence_parallel, doubl
   s.clip_norm = any(random, {0.0, 0.0, 0.01});
   s.optimizer = any(random, {OptimizerKind::Adam, OptimizerKind::Adam, OptimizerKind::Sgd});
   if (s.optimizer == OptimizerKind::Sgd) s.momentum = any(random, {0.0, 0.9});
-  for (const OverlapPart& part : kOverlapParts) s.overlap.*part.field = any(random, {true, false});
+  s.overlap.emplace();
+  for (const OverlapPart& part : kOverlapParts) *s.overlap.*part.field = any(random, {true, false});
   const int ranks = s.dp * s.tp * s.pp;
   const auto micro_batches = static_cast<int>(8 / (s.micro_batch * s.dp));
   if (ranks < 2 || ranks > 8 || micro_batches < 1) return {};

@@ -18,7 +18,7 @@ namespace {
 std::vector<Strategy> strategies() {
   return {{.micro_batch = 2},
           {.tp = 2, .pp = 2, .sequence_parallel = true, .micro_batch = 1},
-          {.dp = 2, .pp = 2, .micro_batch = 1, .zero = 3, .overlap = {true, true, true, true}},
+          {.dp = 2, .pp = 2, .micro_batch = 1, .zero = 3, .overlap = Overlap{true, true, true, true}},
           {.pp = 2, .virtual_stages = 2, .micro_batch = 1, .recompute = {.kind = RecomputeKind::Full}}};
 }
 

@@ -196,7 +196,7 @@ TEST(RecomputeSchedule, GoesWithEveryOtherChoice) {
     s.sequence_parallel = s.tp > 1 && number(0, 1);
     s.zero = s.dp > 1 ? number(0, 3) : 0;
     s.dropout = number(0, 1) ? 0.1 : 0;
-    s.overlap = {
+    s.overlap = Overlap{
         .gradients = number(0, 1) == 1, .parameters = number(0, 1) == 1, .p2p = number(0, 1) == 1, .tp = number(0, 1) == 1};
     const Plan everything = lowered(model, s);
     const Execution kept = run(everything, training(1));

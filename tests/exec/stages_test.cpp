@@ -45,7 +45,8 @@ std::optional<Strategy> draw(std::mt19937& random, int layers, int most_tp, bool
                                         {.kind = RecomputeKind::Modules, .modules = {"norm", "activation"}}});
   s.optimizer = any(random, {OptimizerKind::Adam, OptimizerKind::Sgd});
   s.loss_scale = any(random, {1.0, 1024.0});
-  for (const OverlapPart& part : kOverlapParts) s.overlap.*part.field = any(random, {true, false});
+  s.overlap.emplace();
+  for (const OverlapPart& part : kOverlapParts) *s.overlap.*part.field = any(random, {true, false});
   return s;
 }
 

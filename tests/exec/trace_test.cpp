@@ -82,8 +82,8 @@ TEST(RankSteps, WaitsBindToTheNewestRecord) {
 // Without barriers between the steps only the plan's own waits order the runs: the weights are the same bits.
 TEST(Runs, FollowEachOtherWithoutABarrier) {
   for (const Strategy& strategy :
-       std::vector<Strategy>{{.dp = 2, .pp = 2, .micro_batch = 1, .zero = 1, .overlap = {true, true, true, true}},
-                             {.dp = 2, .micro_batch = 2, .zero = 3, .overlap = {true, true, true, true}},
+       std::vector<Strategy>{{.dp = 2, .pp = 2, .micro_batch = 1, .zero = 1, .overlap = Overlap{true, true, true, true}},
+                             {.dp = 2, .micro_batch = 2, .zero = 3, .overlap = Overlap{true, true, true, true}},
                              {.tp = 2, .pp = 2, .micro_batch = 1}}) {
     const Plan plan = lowered(tiny_gpt(), in_double(strategy));
     const Execution with = run(plan, training(4));

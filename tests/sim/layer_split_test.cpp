@@ -36,7 +36,7 @@ Strategy strategy_of(const SplitJob& job, const std::string& split) {
              .micro_batch = job.micro_batch,
              .global_batch = job.batch,
              .seq = job.seq};
-  s.overlap.p2p = job.overlap;
+  s.overlap = Overlap{.p2p = job.overlap};
   return s;
 }
 

@@ -65,7 +65,7 @@ Strategy random_strategy(Random& random) {
   s.clip_norm = random(0, 2) == 0 ? 1.0 : 0.0;
   s.loss_scale = random.one_of({1.0, 0.0, 1024.0});
   s.bucket = {random.one_of<std::int64_t>({0, 1000, 50'000, 400'000})};
-  s.overlap = {
+  s.overlap = Overlap{
       .gradients = random(0, 1) == 1, .parameters = random(0, 1) == 1, .p2p = random(0, 1) == 1, .tp = random(0, 1) == 1};
   return s;
 }
@@ -144,7 +144,7 @@ TEST(LowerProperties, SizeIsIndependentOfDataParallelism) {
 // The embedding alone scatters its rows on the tensor stream and computes nothing after it: the next micro-batch waits.
 TEST(LowerProperties, AnEmbeddingAloneWaitsForItsScatter) {
   Strategy s{.tp = 2, .pp = 4, .sequence_parallel = true, .layer_split = "0,16x2,0", .micro_batch = 1, .global_batch = 8};
-  s.dp = 1, s.overlap.tp = true;
+  s.dp = 1, s.overlap = Overlap{.tp = true};
   const auto defects = check_plan(lowered("llama-2-7b", "dgx-a100", s).plan);
   EXPECT_TRUE(defects.empty()) << describe(s, defects);
 }

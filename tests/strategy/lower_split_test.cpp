@@ -63,7 +63,7 @@ Strategy random_strategy(Random& random) {
   if (random.toss()) s.attention = AttentionKernel::Unfused;
   s.clip_norm = random.one_of({0.0, 1.0});
   s.bucket = {random.one_of<std::int64_t>({0, 1000, 50'000, 400'000})};
-  s.overlap = {.gradients = random.toss(), .parameters = random.toss(), .p2p = random.toss(), .tp = random.toss()};
+  s.overlap = Overlap{.gradients = random.toss(), .parameters = random.toss(), .p2p = random.toss(), .tp = random.toss()};
   return s;
 }
 
@@ -101,7 +101,7 @@ TEST(LowerSplit, NoPipelineStandsStill) {
         Strategy s{.dp = 1, .pp = pp, .schedule = schedule, .micro_batch = 1, .global_batch = m};
         if (schedule == Schedule::ZeroBubbleV) s.virtual_stages = 2;
         for (const bool overlap : {true, false}) {
-          s.overlap.p2p = overlap;
+          s.overlap = Overlap{.p2p = overlap};
           const auto defects = check_plan(lowered(model, cluster, s).plan);
           ASSERT_TRUE(defects.empty()) << describe(s, defects);
         }

@@ -129,7 +129,7 @@ TEST(SearchStages, FixedOptionsHold) {
   EXPECT_FALSE(open("overlap", [](Strategy& s) { s.clip_norm = 1; }));
 
   SearchOptions options = of_batch(64);
-  options.base.schedule = Schedule::GPipe, options.base.micro_batch = 2, options.base.overlap.p2p = false;
+  options.base.schedule = Schedule::GPipe, options.base.micro_batch = 2, options.base.overlap = Overlap{.p2p = false};
   options.fixed = {"schedule", "micro_batch", "overlap"};
   const SearchResult result = found(load_model("vgg-16"), cluster, options);
   EXPECT_GE(staged(result), 1);

@@ -218,31 +218,13 @@ TEST(Search, AFrameworkRunsWhatIsLeft) {
     const auto answer = search(layers("gpt2-355m", 4), workstation(4), narrow);
     ASSERT_TRUE(std::holds_alternative<SearchResult>(answer)) << name;
     const Runner runner = find_runner(name).value();
-    for (const Candidate& c : std::get<SearchResult>(answer).ranked) EXPECT_EQ(refused_by(runner, c.point), nullptr) << name;
+    for (const Candidate& c : std::get<SearchResult>(answer).ranked) EXPECT_EQ(refused_by(runner, c.point, c.strategy), nullptr) << name;
     EXPECT_GT(std::get<SearchResult>(answer).pruned.framework, 0) << name;
   }
   narrow.base.framework = "fsdp2";
   narrow.base.tp = 2, narrow.fixed = {"tp"};
   const auto none = search(layers("gpt2-355m", 4), workstation(4), narrow);
   EXPECT_NE(std::get<Infeasible>(none).reason.find("only data parallelism"), std::string::npos);
-}
-
-TEST(Search, FrameworksGetTheirOwnWords) {
-  Strategy s;
-  s.tp = 8, s.pp = 4, s.dp = 2, s.virtual_stages = 2, s.zero = 1, s.zero_group = 2, s.micro_batch = 1, s.global_batch = 64;
-  s.seq = 2048, s.sequence_parallel = true, s.bucket = {80'000'000}, s.recompute = {.kind = RecomputeKind::Full, .layers = 2};
-  const auto has = [](const std::vector<std::string>& lines, const std::string& line) {
-    return std::find(lines.begin(), lines.end(), line) != lines.end();
-  };
-  const auto megatron = runner_flags(Runner::Megatron, s);
-  for (const char* flag :
-       {"--tensor-model-parallel-size 8", "--num-virtual-stages-per-pipeline-rank 2", "--use-distributed-optimizer",
-        "--recompute-method block", "--recompute-num-layers 2", "--sequence-parallel", "--ddp-bucket-size 40000000"})
-    EXPECT_TRUE(has(megatron, flag)) << flag;
-  s.pp = s.virtual_stages = 1;
-  EXPECT_TRUE(has(runner_flags(Runner::DeepSpeed, s), "\"gradient_accumulation_steps\": 32"));
-  EXPECT_TRUE(has(runner_flags(Runner::TorchTitan, s), "--parallelism.data_parallel_shard_degree 2"));
-  EXPECT_TRUE(has(runner_flags(Runner::Fsdp2, s), "mesh = init_device_mesh(\"cuda\", (2,))"));
 }
 
 TEST(Search, AnEmptySpaceSaysWhy) {

@@ -140,7 +140,8 @@ TEST(Stages, RandomOnesAreSound) {
     s.schedule = any({0, 1, 1}) ? Schedule::OneFOneB : Schedule::GPipe;
     s.bucket = {any({0, 1000, 50'000})};
     s.recompute.kind = any({0, 1}) ? RecomputeKind::None : any({0, 1}) ? RecomputeKind::Full : RecomputeKind::Selective;
-    for (const OverlapPart& part : kOverlapParts) s.overlap.*part.field = any({0, 1}) != 0;
+    s.overlap.emplace();
+    for (const OverlapPart& part : kOverlapParts) *s.overlap.*part.field = any({0, 1}) != 0;
     const Plan plan = lowered(small(tied, layers), cluster, s).plan;
     const auto defects = check_plan(plan);
     ASSERT_TRUE(defects.empty()) << to_text(s.stages) << " " << name_of(*s.schedule) << ": " << defects[0].rule << " "

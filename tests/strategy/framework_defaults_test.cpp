@@ -1,0 +1,101 @@
+// What a framework's preset says of a strategy that leaves a field open: the same in every command, because `resolve` begins with it.
+#include <gtest/gtest.h>
+
+#include "strategy/framework_preset.h"
+#include "strategy/lower.h"
+#include "strategy/search.h"
+
+namespace foreshard {
+namespace {
+
+Strategy resolved(const char* model, const Strategy& strategy) {
+  const auto answer = resolve(load_model(model), load_cluster("dgx-a100"), strategy);
+  EXPECT_TRUE(std::holds_alternative<Strategy>(answer));
+  return std::get<Strategy>(answer);
+}
+
+// frameworks/megatron.json: dropout 0.1, clip_norm 1, overlap none, ring; bf16 parameters and fp32 main gradients.
+TEST(FrameworkDefaults, HoldWhereAStrategyLeavesThemOpen) {
+  const Strategy s = resolved("gpt2-355m", {.framework = "megatron"});
+  EXPECT_EQ(s.dropout, 0.1);
+  EXPECT_EQ(s.clip_norm, 1);
+  EXPECT_EQ(s.overlap, (Overlap{.gradients = false, .p2p = false}));
+  EXPECT_EQ(s.context, ContextKind::Ring);
+  EXPECT_EQ(s.param_dtype, DType::BF16);
+  EXPECT_EQ(s.grad_dtype, DType::F32);
+  EXPECT_EQ(s.state_dtype, DType::F32);
+  EXPECT_EQ(resolved("gpt2-355m", {.framework = "torchtitan"}).param_dtype, DType::F32);
+  EXPECT_EQ(resolved("gpt2-355m", {.framework = "torchtitan"}).context, ContextKind::AllGather);
+  EXPECT_EQ(resolved("gpt2-355m", {.framework = "megatron-deepspeed"}).attention, AttentionKernel::Unfused);
+}
+
+// Models without learned positions are trained without dropout, whatever the preset says of GPT.
+TEST(FrameworkDefaults, DropoutIsOfModelsThatHaveIt) {
+  EXPECT_EQ(resolved("llama-2-7b", {.framework = "megatron"}).dropout, 0);
+}
+
+TEST(FrameworkDefaults, GiveWayToWhatIsSaid) {
+  const Strategy said{.param_dtype = DType::F32,
+                      .attention = AttentionKernel::Flash,
+                      .dropout = 0.2,
+                      .clip_norm = 0,
+                      .overlap = Overlap{.gradients = true, .p2p = false},
+                      .framework = "megatron-deepspeed"};
+  const Strategy s = resolved("gpt2-355m", said);
+  EXPECT_EQ(s.dropout, said.dropout);
+  EXPECT_EQ(s.clip_norm, said.clip_norm);
+  EXPECT_EQ(s.overlap, said.overlap);
+  EXPECT_EQ(s.param_dtype, said.param_dtype);
+  EXPECT_EQ(s.attention, said.attention);
+}
+
+// Our own executor: no dropout, no clipping, gradients and transfers beside the computes.
+TEST(FrameworkDefaults, OfOurOwnExecutor) {
+  const Strategy s = resolved("gpt2-355m", {});
+  EXPECT_EQ(s.dropout, 0);
+  EXPECT_EQ(s.clip_norm, 0);
+  EXPECT_EQ(s.overlap, Overlap{});
+  EXPECT_EQ(s.context, ContextKind::AllGather);
+}
+
+// What was resolved is saved, and says the same when it is read again.
+TEST(FrameworkDefaults, AreSavedWithTheStrategy) {
+  const Strategy s = resolved("gpt2-355m", {.framework = "megatron"});
+  EXPECT_EQ(parse_strategy(to_json(s), "saved"), s);
+  EXPECT_EQ(resolved("gpt2-355m", parse_strategy(to_json(s), "saved")), s);
+}
+
+// Without clipping nothing asks for the norm; a framework's optimizer still steps after the last sum. Ours does not wait for the others.
+TEST(FrameworkDefaults, TheUpdateWaitsForAllSums) {
+  const auto waits = [](const char* framework) {
+    const Strategy s{.dp = 8, .clip_norm = 0, .overlap = parse_overlap("none", ""), .framework = framework};
+    const auto answer = lower(load_model("gpt2-355m"), load_cluster("dgx-a100"), s, {.ignore_memory = true});
+    const Plan& plan = std::get<Lowered>(answer).plan;
+    std::size_t sums = 0, waited = 0;
+    for (const Segment& segment : plan.segments) {
+      if (segment.name != "update.0") continue;
+      for (const Instruction& run : segment.instructions) {
+        if (run.name == "adam") sums += 1;
+        if (run.name == "gradients summed") waited = run.waits.size();
+      }
+    }
+    EXPECT_GT(sums, 1u) << framework;
+    return waited == sums ? "all" : waited == 0 ? "its own" : "some";
+  };
+  EXPECT_STREQ(waits("megatron"), "all");
+  EXPECT_STREQ(waits("foreshard"), "its own");
+}
+
+TEST(FrameworkDefaults, HoldInASearch) {
+  SearchOptions options{.base = {.global_batch = 32, .seq = 512, .framework = "megatron"}, .refine = 2, .threads = 1};
+  options.base.micro_batch = 1, options.base.pp = 1, options.base.tp = 1, options.fixed = {"micro_batch", "pp", "tp"};
+  const auto answer = search(load_model("gpt2-355m"), load_cluster("dgx-a100"), options);
+  ASSERT_TRUE(std::holds_alternative<SearchResult>(answer));
+  for (const Candidate& candidate : std::get<SearchResult>(answer).ranked) {
+    EXPECT_EQ(candidate.strategy.clip_norm, 1);
+    EXPECT_EQ(candidate.strategy.dropout, 0.1);
+  }
+}
+
+}  // namespace
+}  // namespace foreshard
