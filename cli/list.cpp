@@ -91,7 +91,8 @@ static Table list_policies() {
   const Strategy defaults;
   Table table{{"option", "default", "choices"}, {}};
   for (const StrategyOption& option : strategy_options())
-    if (!option.values.empty() && option.type != OptionType::Flag && option.type != OptionType::Bytes)
+    if (!option.values.empty() && option.type != OptionType::Flag && option.type != OptionType::Bytes &&
+        option.type != OptionType::Number)
       table.rows.push_back({option.path, option.get(defaults), joined(option.values)});
   return table;
 }

@@ -119,7 +119,7 @@ StrategyOption recompute(StrategyOption option) {
 
 StrategyOption overlap(StrategyOption option) {
   option.type = OptionType::List;
-  option.values = {"auto", "grad", "param", "p2p", "tp"};
+  option.values = {"grad", "param", "p2p", "tp"};
   option.get = [](const Strategy& s) { return s.overlap ? to_text(*s.overlap) : std::string("auto"); };
   option.set = [](Strategy& s, const std::string& value, const std::string& where) {
     s.overlap = value == "auto" ? std::nullopt : std::optional(parse_overlap(value, where));

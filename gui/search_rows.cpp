@@ -31,7 +31,7 @@ Choices choices_with(const Choices& base, const Strategy& found) {
     const StrategyOption* option = find_option(path);
     if (option == nullptr) continue;
     const std::string value = option->get(found);
-    if (value == option->get(defaults))
+    if (value == option->get(defaults) || value == "auto")
       choices.strategy.erase(path);
     else
       choices.strategy[path] = value;

@@ -52,6 +52,8 @@ void add_notes(const Strategy& s, FrameworkExport& out) {
   else if (s.recompute.kind != RecomputeKind::None && !full)
     out.notes.push_back("in the model: checkpoint " + to_text(s.recompute));
   if (*s.dropout > 0) out.notes.push_back("in the model: dropout " + number(*s.dropout));
+  if (s.vocab_multiple > 1)
+    out.notes.push_back("in the model: a vocabulary padded to a multiple of " + text(s.vocab_multiple * s.tp));
   out.notes.push_back("in the model: " + text(s.seq) + " tokens per sequence, " +
                       (s.attention == AttentionKernel::Flash ? "flash attention" : "attention that is not fused"));
   out.notes.push_back(std::string("in the training script: ") +

@@ -26,6 +26,7 @@ Refusal refuse_beside(const Strategy& s) {
   const auto none = [](const std::string& what, const std::string& instead) {
     return Infeasible{.reason = "stages that are said one by one cannot have " + what, .would_help = {instead}};
   };
+  if (s.framework != Strategy{}.framework) return none("framework " + s.framework, "--framework foreshard");
   if (s.cp != 1) return none("context parallelism", "--cp 1");
   if (s.virtual_stages != 1) return none("virtual stages", "--virtual-stages 1");
   if (s.sequence_parallel) return none("sequence parallelism", "--set sequence_parallel=false");
@@ -37,7 +38,6 @@ Refusal refuse_beside(const Strategy& s) {
   if (s.recompute.kind >= RecomputeKind::Rotor || s.recompute.layers < 0 ||
       (s.recompute.kind == RecomputeKind::Each && s.recompute.each.empty()))
     return none("recompute " + to_text(s.recompute), "--recompute full, selective or layers:A-B");
-  if (s.framework != Strategy{}.framework) return none("framework " + s.framework, "--framework foreshard");
   const std::vector<std::string> order = {"tp", "cp", "dp", "dp_outer", "role"};
   if (!s.placement.empty() && s.placement != order) return none("another placement than stage by stage", "no --placement");
   return {};

@@ -237,7 +237,7 @@ TEST(StrategyJson, DefaultsReadBackAndMissingFieldsKeepTheirs) {
   EXPECT_EQ(parse_strategy(to_json(Strategy{}), "s"), Strategy{});
   EXPECT_EQ(parse_strategy("{}", "s"), Strategy{});
   const Strategy strategy = parse_strategy("{\"tp\": 8, \"recompute\": \"full:2\", \"overlap\": \"grad,p2p\"} // fast", "s");
-  EXPECT_EQ(strategy, (Strategy{.tp = 8, .recompute = {.kind = RecomputeKind::Full, .layers = 2}}));
+  EXPECT_EQ(strategy, (Strategy{.tp = 8, .recompute = {.kind = RecomputeKind::Full, .layers = 2}, .overlap = Overlap{}}));
 }
 
 TEST(StrategyJson, BothFormsOfNestedFields) {

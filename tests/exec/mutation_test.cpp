@@ -27,7 +27,8 @@ struct Mutants : testing::Test {
     return count;
   }
   static Plan split() {
-    return lowered(tiny_gpt(), in_double({.dp = 2, .tp = 2, .pp = 2, .micro_batch = 1, .overlap = Overlap{.gradients = false}}));
+    return lowered(tiny_gpt(),
+                   in_double({.dp = 2, .tp = 2, .pp = 2, .micro_batch = 1, .overlap = Overlap{.gradients = false}}));
   }
 };
 

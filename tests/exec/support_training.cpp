@@ -209,8 +209,8 @@ std::string name_of(const Strategy& s) {
   out << "dp" << s.dp << " tp" << s.tp << (s.sequence_parallel ? " sp" : "") << " pp" << s.pp << " v" << s.virtual_stages << " "
       << (s.schedule ? name_of(*s.schedule) : "auto") << " split \"" << s.layer_split << "\" micro-batch " << s.micro_batch
       << " zero" << s.zero << " group " << s.zero_group << " recompute " << to_text(s.recompute) << " overlap "
-      << to_text(s.overlap.value_or(Overlap{})) << " bucket " << s.bucket.value << " dropout " << s.dropout.value_or(0) << " " << name_of(s.optimizer)
-      << " momentum " << s.momentum << " clip " << s.clip_norm.value_or(0);
+      << to_text(s.overlap.value_or(Overlap{})) << " bucket " << s.bucket.value << " dropout " << s.dropout.value_or(0) << " "
+      << name_of(s.optimizer) << " momentum " << s.momentum << " clip " << s.clip_norm.value_or(0);
   return out.str();
 }
 
