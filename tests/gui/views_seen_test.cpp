@@ -13,6 +13,7 @@
 #include <set>
 
 #include "core/network.h"
+#include "gui/bookmark_list.h"
 #include "gui/facts.h"
 #include "gui/outline_style.h"
 #include "gui/picked_range.h"
@@ -144,6 +145,25 @@ TEST(Views, ABookmarkHasAFlagOnTheRuler) {
       }
   EXPECT_GT(changed, 10);
   EXPECT_GT(accent, 10);
+}
+
+// What is typed after a bookmark was set is its note, and no key of the timeline.
+TEST(Views, TheNoteOfANewBookmarkIsTypedAtOnce) {
+  BookmarkList list;
+  list.resize(400, 200);
+  list.show();
+  const QImage nothing = list.grab().toImage();
+  std::set<QRgb> colours;
+  for (int x = 0; x < nothing.width(); ++x)
+    for (int y = nothing.height() / 3; y < nothing.height(); ++y) colours.insert(nothing.pixel(x, y));
+  EXPECT_GT(colours.size(), 3u) << "an empty list says how to fill it";
+  list.add({.note = "bookmark 1", .range = {{1000}, {1000}}});
+  list.edit_note();
+  auto* editor = list.findChild<QLineEdit*>();
+  ASSERT_NE(editor, nullptr);
+  QTest::keyClicks(editor, "was slow here");
+  QTest::keyClick(editor, Qt::Key_Return);
+  EXPECT_TRUE(QTest::qWaitFor([&] { return list.bookmarks().front().note == "was slow here"; }, 5'000));
 }
 
 // ---- topology
