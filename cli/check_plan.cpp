@@ -54,7 +54,7 @@ Verb check_plan_verb() {
                        .value = "NAME|FILE",
                        .help = "check that it has the GPUs and the memory of GPUs and hosts, too"},
                       {.name = "--stale-weights", .help = "backwards may use other weights than their forwards (PipeMare)"},
-                      {.name = "--most", .value = "N", .help = "print at most N defects (20)"},
+                      {.name = "--most", .value = "N", .help = "print at most N defects (default 20)"},
                       {.name = "--json", .help = "print JSON"}},
           .run = run};
 }

@@ -26,14 +26,14 @@ static ExitCode run(const Arguments& arguments, const Console& console) {
 
 Verb compare_verb() {
   return {.name = "compare",
-          .summary = "Lays two results of one plan over each other: predicted against measured.",
+          .summary = "Compares two results of one plan, such as predicted and measured.",
           .notes =
               "A is what was predicted, B what it is judged by; errors are A / B - 1, of shares A - B. Both may be of any "
               "origin. A prediction made with --granularity op has a span for every instruction.",
           .examples = {"foreshard compare simulated.result measured.result --trace both.json"},
           .options = {{.name = "A", .value = "A", .help = "a .result file: the prediction", .required = true},
                       {.name = "B", .value = "B", .help = "a .result file of the same plan: the measurement", .required = true},
-                      {.name = "--spans", .value = "N", .help = "show the N spans that differ most (10)"},
+                      {.name = "--spans", .value = "N", .help = "show the N spans that differ most (default 10)"},
                       {.name = "--trace", .value = "FILE", .help = "write a Chrome trace with both on adjacent tracks"},
                       {.name = "--json", .help = "print JSON"}},
           .run = run};

@@ -2,23 +2,28 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "cli/job.h"
 #include "core/cluster.h"
 #include "core/machine_profile.h"
 #include "core/strategy.h"
 #include "core/summary.h"
+#include "report/prediction_interval.h"
 #include "strategy/lower.h"
 
 namespace foreshard {
 
-// For the GPUs of the cluster's first nodes. Throws Error when accuracy/residuals.json cannot be read.
-PredictionInterval interval_of(const Cluster& cluster, const Strategy& strategy, Seconds predicted);
+// accuracy/residuals.json. Throws Error when it cannot be read.
+std::vector<Spread> shipped_spreads();
+
+// For the GPUs of the cluster's first nodes. Nothing for a host: no published run tells how sure a prediction for it is.
+std::optional<PredictionInterval> interval_of(const Cluster& cluster, const Strategy& strategy, Seconds predicted);
 
 // Of a plan with the costs of a profile that learned from runs: those runs say how sure it is. Nothing for other profiles.
 std::optional<PredictionInterval> learned_interval(const MachineProfile* profile, const Lowered& lowered,
                                                    const Cluster& cluster, Seconds predicted);
 // The same of a strategy, which is lowered for it; the shipped residuals where there is no such profile.
-PredictionInterval interval_of(const Job& job, const Strategy& strategy, Seconds predicted);
+std::optional<PredictionInterval> interval_of(const Job& job, const Strategy& strategy, Seconds predicted);
 
 }  // namespace foreshard

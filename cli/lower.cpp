@@ -104,14 +104,14 @@ static ExitCode run(const Arguments& arguments, const Console& console) {
 
 Verb lower_verb() {
   Verb verb = {.name = "lower",
-               .summary = "Turns a model, a cluster and a strategy into a plan: the program that every rank obeys.",
+               .summary = "Turns a model, a cluster and a strategy into a plan: the program that each rank runs.",
                .examples = {"foreshard lower --model gpt2-124m --cluster dgx-a100 --tp 2 --pp 2 --global-batch 16 "
                             "--save-plan gpt2.plan.json"},
                .options = job_options(),
                .run = run};
   verb.options.insert(verb.options.end(),
                       {force_option(),
-                       {.name = "--ignore-memory", .help = "give the plan even when it does not fit"},
+                       {.name = "--ignore-memory", .help = "make the plan even when it does not fit"},
                        {.name = "--save-plan", .value = "FILE", .help = "write the plan"},
                        {.name = "--save-strategy", .value = "FILE", .help = "write the strategy with all defaults resolved"},
                        {.name = "--json", .help = "print JSON"}});

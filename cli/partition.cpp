@@ -247,7 +247,7 @@ ExitCode run(const Arguments& arguments, const Console& console) {
 Verb partition_verb() {
   Verb verb = {
       .name = "partition",
-      .summary = "Cuts the layers into stages with data and tensor parallelism of their own.",
+      .summary = "Splits the layers into stages, each with its own data and tensor parallelism.",
       .notes =
           "Prints the exact optimum of the slowest stage or link per micro-batch, then two plans that can be run, with "
           "their simulated times: the best whose stages have degrees of their own and the best with equal stages. "

@@ -9,6 +9,7 @@
 #include "core/json_edit.h"
 #include "core/plan_cluster.h"
 #include "core/strategy_options.h"
+#include "report/text_table.h"
 #include "strategy/framework_preset.h"
 #include "strategy/lower.h"
 #include "strategy/plan_costs.h"
@@ -110,7 +111,10 @@ std::vector<std::string> headline(const Strategy& strategy) {
     if (!always && (value == option.get(defaults) || value == "auto")) return;
     std::string name = option.path;
     std::replace(name.begin(), name.end(), '_', ' ');
-    words.push_back(option.type == OptionType::Flag ? name : name + " " + value);
+    if (option.type == OptionType::Flag)
+      words.push_back(name);
+    else
+      words.push_back(name + " " + (option.type == OptionType::Integer ? count_text(std::stoll(value)) : value));
   };
   const auto said_by_stages = [&](const std::string& path) {
     return !strategy.stages.empty() && (path == "tp" || path == "pp" || path == "dp");

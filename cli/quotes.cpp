@@ -94,6 +94,7 @@ const char* name_of(Searched searched) {
 }
 
 bool distinguishable(const Quote& a, const Quote& b, double a_per_s, double b_per_s) {
+  if (a.high == Seconds{} || b.high == Seconds{}) return false;  // no interval is known
   return a.high.value * a_per_s < b.low.value * b_per_s || b.high.value * b_per_s < a.low.value * a_per_s;
 }
 
@@ -117,8 +118,8 @@ Quote quote(const Job& job, const std::variant<SearchResult, Infeasible>& answer
       static_cast<double>(q.best->strategy.global_batch) * (tokens ? static_cast<double>(q.best->strategy.seq) : 1);
   q.tokens_per_s = each_step / q.best->seconds();
   q.time = {(options.tokens > 0 ? options.tokens : kMillion) / q.tokens_per_s};
-  const PredictionInterval step = interval_of(job, q.best->strategy, {q.best->seconds()});
-  q.low = q.time * (step.low.value / q.best->seconds()), q.high = q.time * (step.high.value / q.best->seconds());
+  if (const auto step = interval_of(job, q.best->strategy, {q.best->seconds()}))
+    q.low = q.time * (step->low.value / q.best->seconds()), q.high = q.time * (step->high.value / q.best->seconds());
   const double gpu_hours = q.time.value / 3600 * q.gpus;
   if (job.cluster.price_per_gpu_hour > 0) q.cost = gpu_hours * job.cluster.price_per_gpu_hour;
   if (job.cluster.power_per_gpu_watts > 0) q.energy_kwh = gpu_hours * job.cluster.power_per_gpu_watts / 1000;
@@ -141,8 +142,8 @@ std::string quotes_text(const std::vector<Quote>& quotes, const QuoteOptions& op
       continue;
     }
     table.rows.push_back({q.cluster, text(q.gpus), in_time({q.best->seconds()}), with_commas(q.tokens_per_s), in_days(q.time),
-                          in_days(q.low) + " .. " + in_days(q.high), money(q.cost), energy(q.energy_kwh),
-                          note(quotes, q, options)});
+                          q.high > Seconds{} ? in_days(q.low) + " .. " + in_days(q.high) : "-", money(q.cost),
+                          energy(q.energy_kwh), note(quotes, q, options)});
   }
   std::string out =
       options.tokens > 0 ? "Training on " + with_commas(options.tokens) + " tokens\n\n" : "Per million tokens\n\n";
@@ -169,7 +170,11 @@ std::string quotes_json(const std::vector<Quote>& quotes, const QuoteOptions& op
     json.field("gpus", q.gpus).key("strategy").raw(to_json(q.best->strategy));
     json.field("iteration_time_s", q.best->seconds()).field("simulated", q.best->simulated.has_value());
     json.field("tokens_per_s", q.tokens_per_s).field("time_s", q.time.value);
-    json.key("interval").begin_line_array().value(q.low.value).value(q.high.value).end_array();
+    json.key("interval");
+    if (q.high > Seconds{})
+      json.begin_line_array().value(q.low.value).value(q.high.value).end_array();
+    else
+      json.null();
     const auto maybe = [&](const char* key, const std::optional<double>& value) {
       json.key(key);
       value ? json.value(*value) : json.null();
@@ -204,9 +209,9 @@ std::string quotes_csv(const std::vector<Quote>& quotes, const QuoteOptions& opt
     out += q.cluster + "," + (q.best ? text(q.gpus) : "") + ",\"" + (q.best ? q.strategy : q.why_not) + "\",";
     if (q.best)
       out += plain(q.best->seconds()) + "," + plain(q.tokens_per_s) + "," +
-             plain(options.tokens > 0 ? options.tokens : kMillion) + "," + plain(q.time.value) + "," + plain(q.low.value) +
-             "," + plain(q.high.value) + "," + (q.cost ? plain(*q.cost) : "") + "," +
-             (q.energy_kwh ? plain(*q.energy_kwh) : "");
+             plain(options.tokens > 0 ? options.tokens : kMillion) + "," + plain(q.time.value) + "," +
+             (q.high > Seconds{} ? plain(q.low.value) : "") + "," + (q.high > Seconds{} ? plain(q.high.value) : "") + "," +
+             (q.cost ? plain(*q.cost) : "") + "," + (q.energy_kwh ? plain(*q.energy_kwh) : "");
     else
       out += ",,,,,,,";
     out += "," + note(quotes, q, options) + "\n";

@@ -30,7 +30,7 @@ struct Quote {
   Seconds time = {};                // of the training
   std::optional<double> cost = {};  // in the currency of the cluster's price
   std::optional<double> energy_kwh = {};
-  Seconds low = {}, high = {};  // 90 % interval of `time`
+  Seconds low = {}, high = {};  // 90 % interval of `time`; 0: none is known (a host)
 };
 
 // The best of a search, priced.

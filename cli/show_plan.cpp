@@ -4,8 +4,14 @@
 #include "cli/table.h"
 #include "cli/verb.h"
 #include "core/plan.h"
+#include "report/text_table.h"
 
 namespace foreshard {
+
+static std::string counted(std::int64_t count, const std::string& noun) {
+  const bool hisses = noun.ends_with("ch");
+  return count_text(count) + " " + noun + (count == 1 ? "" : hisses ? "es" : "s");
+}
 
 static ExitCode show_plan(const Arguments& arguments, const Console& console) {
   const Plan plan = load_plan(arguments.text("PLAN"));
@@ -13,8 +19,8 @@ static ExitCode show_plan(const Arguments& arguments, const Console& console) {
     console.out << to_json(plan);
     return ExitCode::Ok;
   }
-  console.out << "plan " << program_hash(plan) << ": " << plan.stages << " stages, " << plan.microbatches << " micro-batches, "
-              << plan.samples << " samples\n";
+  console.out << "plan " << program_hash(plan) << ": " << counted(plan.stages, "stage") << ", "
+              << counted(plan.microbatches, "micro-batch") << ", " << counted(plan.samples, "sample") << "\n";
   Table axes{{"axis", "size"}, {}};
   for (const Axis& axis : plan.axes) axes.rows.push_back({axis.name, std::to_string(axis.size)});
   Table roles{{"role", "device", "actions", "buffers", "resident GiB"}, {}};
@@ -32,7 +38,7 @@ static ExitCode show_plan(const Arguments& arguments, const Console& console) {
 
 Verb show_plan_verb() {
   return {.name = "show plan",
-          .summary = "Prints the axes and roles of a saved plan.",
+          .summary = "Prints the parallel degrees of a saved plan and, for each pipeline rank, its program and memory.",
           .examples = {"foreshard show plan gpt2.plan.json"},
           .options = {{.name = "PLAN", .value = "PLAN", .help = "a .plan.json file", .required = true},
                       {.name = "--json", .help = "print JSON"}},

@@ -145,8 +145,8 @@ Verb show_schedule_verb() {
                       {.name = "--pp", .value = "P", .help = "pipeline ranks", .required = true},
                       {.name = "--micro-batches", .value = "M", .help = "micro-batches per iteration", .required = true},
                       {.name = "--virtual-stages", .value = "V", .help = "stages per rank, for interleaved schedules"},
-                      {.name = "--times", .value = "F,I,W", .help = "forward, input gradient, weight gradient (1,1,1)"},
-                      {.name = "--latency", .value = "C", .help = "of a transfer between two ranks (0)"},
+                      {.name = "--times", .value = "F,I,W", .help = "forward, input gradient, weight gradient (default 1,1,1)"},
+                      {.name = "--latency", .value = "C", .help = "time of a transfer between two ranks (default 0)"},
                       {.name = "--json", .help = "print JSON"}},
           .run = run};
 }

@@ -17,12 +17,10 @@
 #include "cli/profile.h"
 #include "cli/progress.h"
 #include "cli/terminal.h"
-#include "core/data_path.h"
 #include "core/error.h"
 #include "core/json.h"
 #include "core/json_edit.h"
 #include "report/chrome_trace.h"
-#include "report/prediction_interval.h"
 #include "report/summarize.h"
 #include "report/summary_json.h"
 #include "report/summary_text.h"
@@ -61,12 +59,10 @@ static SimulateOptions simulate_options(const Arguments& arguments) {
   return options;
 }
 
-static PredictionInterval interval_of(const Prepared& prepared, const Plan& plan, Seconds predicted) {
+static std::optional<PredictionInterval> interval_of(const Prepared& prepared, const Plan& plan, Seconds predicted) {
   if (prepared.profile && prepared.profile->learned)
-    return *learned_interval(&*prepared.profile, {.plan = plan, .strategy = prepared.strategy}, prepared.cluster, predicted);
-  const std::string path = data_directory() + "/accuracy/residuals.json";
-  const Gpu& gpu = gpu_of(prepared.cluster, prepared.cluster.nodes.front().shape.gpu);
-  return prediction_interval(parse_spreads(read_file(path), path), gpu.architecture, prepared.strategy.framework, predicted);
+    return learned_interval(&*prepared.profile, {.plan = plan, .strategy = prepared.strategy}, prepared.cluster, predicted);
+  return interval_of(prepared.cluster, prepared.strategy, predicted);
 }
 
 // Plan files and result files carry it in their origin.

@@ -38,8 +38,10 @@ std::string table_text(const Table& table) {
     if (c < last) before_last += static_cast<std::size_t>(width) + 2;
   }
   for (const auto& row : table.rows) {
-    std::istringstream lines(wrapped(row[last], 0, kHelpWidth - std::min(before_last, kHelpWidth)));
     std::vector<std::string> cells = row;
+    for (std::string& cell : cells)
+      if (std::int64_t number = 0; is_whole_number(cell, number)) cell = count_text(number);
+    std::istringstream lines(wrapped(cells[last], 0, kHelpWidth - std::min(before_last, kHelpWidth)));
     cells[last].clear();
     std::getline(lines, cells[last]);
     text.rows.push_back(cells);

@@ -51,7 +51,8 @@ void check_cell(const Plan& plan, const Cell& cell, const std::string& name, boo
   if (!whole && !halves)
     return defects.add(cell.backward.times + cell.input.times + cell.weight.times < 2 ? "work-missing" : "work-repeated", name,
                        "has " + std::to_string(cell.backward.times) + " B, " + std::to_string(cell.input.times) + " I and " +
-                           std::to_string(cell.weight.times) + " W, expected one B or one I and one W");
+                           std::to_string(cell.weight.times) +
+                           " W instead of one B (backward), or one I and one W (its input and weight gradients)");
   const auto after = [&](const Place& first, const Place& second, const char* what) {
     if (first.role == second.role && second.action < first.action)
       defects.add("work-order", where_of(plan, second), name + ": " + what);

@@ -235,7 +235,7 @@ LayerGraph build_layer(const Chain& chain, std::size_t index, const LayerNames& 
 OpGraph layer_list_graph(const LayerList& list, const Sharding& sharding) {
   const auto one = [](const char* field, int found) {
     if (found != 1)
-      throw Error("model sharding", field, std::to_string(found), "1: layer lists are split by data and pipeline only");
+      throw Error(field + (" " + std::to_string(found)) + ": a layer list is split by data and pipeline parallelism only");
   };
   one("tp", sharding.tp);
   one("cp", sharding.cp);

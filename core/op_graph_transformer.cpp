@@ -19,6 +19,11 @@ void require(bool holds, const std::string& field, std::int64_t found, const std
   if (!holds) throw Error("model sharding", field, std::to_string(found), expected);
 }
 
+// "tp 3 does not divide the 64 attention heads"
+void require_divides(const std::string& degree, std::int64_t divisor, std::int64_t number, const std::string& of) {
+  if (number % divisor != 0) throw Error(degree + " does not divide the " + std::to_string(number) + " " + of);
+}
+
 void check_cuts(const Transformer& m, const Sharding& s) {
   require(s.micro_batch >= 1, "micro_batch", s.micro_batch, "at least 1");
   require(s.seq >= 1, "seq", s.seq, "at least 1");
@@ -26,17 +31,17 @@ void check_cuts(const Transformer& m, const Sharding& s) {
   require(s.cp >= 1, "cp", s.cp, "at least 1");
   require(m.positions != PositionKind::Learned || s.seq <= m.max_positions, "seq", s.seq,
           "at most the model's " + std::to_string(m.max_positions) + " positions");
-  const std::string ranks = " (tensor-parallel ranks tp = " + std::to_string(s.tp) + ")";
-  require(m.heads % s.tp == 0, "heads", m.heads, "a multiple of " + std::to_string(s.tp) + ranks);
-  require(m.kv_heads % s.tp == 0, "kv_heads", m.kv_heads, "a multiple of " + std::to_string(s.tp) + ranks);
-  require(m.ffn_hidden % s.tp == 0, "ffn_hidden", m.ffn_hidden, "a multiple of " + std::to_string(s.tp) + ranks);
+  const std::string tp = "tp " + std::to_string(s.tp);
+  require_divides(tp, s.tp, m.heads, "attention heads");
+  require_divides(tp, s.tp, m.kv_heads, "key-value heads");
+  require_divides(tp, s.tp, m.ffn_hidden, "columns of the feed-forward layer (ffn_hidden)");
   // Causal work is balanced by giving every rank one early and one late chunk.
   const std::int64_t chunks = s.cp > 1 && m.causal ? 2 * s.cp : s.cp;
-  require(s.seq % chunks == 0, "seq", s.seq, "a multiple of " + std::to_string(chunks) + " (context-parallel chunks)");
-  if (s.sequence_parallel) {
-    require(s.seq / s.cp % s.tp == 0, "seq", s.seq,
-            "a multiple of " + std::to_string(s.cp * s.tp) + " (sequence parallelism cuts it over cp * tp)");
-  }
+  const std::string tokens = "tokens of a sequence";
+  require_divides((chunks > s.cp ? "2 x cp = " : "cp ") + std::to_string(chunks), chunks, s.seq, tokens);
+  if (s.sequence_parallel)
+    require_divides("sequence parallelism: " + (s.cp > 1 ? "tp x cp = " + std::to_string(s.cp * s.tp) : tp), s.cp * s.tp, s.seq,
+                    tokens);
   require(!(m.pooler && s.sequence_parallel && s.tp > 1), "sequence_parallel", s.tp,
           "off, because the pooler reads the first token, which lies on one rank only");
   require(!(m.pooler && s.cp > 1), "cp", s.cp, "1, because the pooler reads the first token, which lies on one rank only");

@@ -48,14 +48,13 @@ std::vector<StrategyOption> parallelism_options() {
       optional_choice(&Strategy::context, {ContextKind::AllGather, ContextKind::Ring},
                       {.path = "context",
                        .flag = "--context",
-                       .help = "how keys and values meet under context parallelism; auto: as the framework does",
+                       .help = "context-parallel attention: all-gather or ring of keys and values; auto: as the framework does",
                        .group = group}),
-      flag(&Strategy::sequence_parallel,
-           {.path = "sequence_parallel",
-            .flag = "--sequence-parallel",
-            .help = "norms and dropout are split along the sequence over the tensor-parallel GPUs",
-            .constraint = "tp divides the sequence",
-            .group = group}),
+      flag(&Strategy::sequence_parallel, {.path = "sequence_parallel",
+                                          .flag = "--sequence-parallel",
+                                          .help = "splits norms and dropout along the sequence over the tensor-parallel GPUs",
+                                          .constraint = "tp divides the sequence",
+                                          .group = group}),
   };
 }
 
@@ -69,15 +68,16 @@ std::vector<StrategyOption> pipeline_options() {
                .help = "model chunks per pipeline rank",
                .constraint = "more than 1 with schedule interleaved-1f1b, 2 with zb-v",
                .group = group}),
-      optional_choice(&Strategy::schedule,
-                      {Schedule::GPipe, Schedule::OneFOneB, Schedule::Interleaved, Schedule::ZeroBubbleH1,
-                       Schedule::ZeroBubbleH2, Schedule::ZeroBubbleV},
-                      {.path = "schedule",
-                       .flag = "--schedule",
-                       .help = "order of forwards and backwards; auto: 1f1b, interleaved-1f1b with virtual stages; zb-*: "
-                               "zero bubble, input and weight gradients apart",
-                       .constraint = "zb-*: ZeRO 0 or 1",
-                       .group = group}),
+      optional_choice(
+          &Strategy::schedule,
+          {Schedule::GPipe, Schedule::OneFOneB, Schedule::Interleaved, Schedule::ZeroBubbleH1, Schedule::ZeroBubbleH2,
+           Schedule::ZeroBubbleV},
+          {.path = "schedule",
+           .flag = "--schedule",
+           .help = "pipeline schedule; auto: 1f1b, or interleaved-1f1b with virtual stages; zb-*: zero bubble, with input and "
+                   "weight gradients computed separately",
+           .constraint = "zb-*: ZeRO 0 or 1",
+           .group = group}),
       integer(&Strategy::microbatch_group, 0, kMostRanks,
               {.path = "microbatch_group",
                .flag = "--microbatch-group",
@@ -85,24 +85,26 @@ std::vector<StrategyOption> pipeline_options() {
                .help = "interleaved-1f1b: micro-batches per chunk before the next chunk; 0: pp",
                .constraint = "at least pp; the last group is full or has at least pp",
                .group = group}),
-      layer_split({.path = "layer_split",
-                   .flag = "--layer-split",
-                   .unit = "layers",
-                   .help = "layers per stage, such as 2,3x14,2; auto: by their times; empty: even",
-                   .constraint = "adds up to the layers of the model",
-                   .group = group}),
+      layer_split(
+          {.path = "layer_split",
+           .flag = "--layer-split",
+           .unit = "layers",
+           .help = "layers per stage, such as 2,3x14,2 (3x14: fourteen stages of 3); auto: balanced by time; empty: even",
+           .constraint = "adds up to the layers of the model",
+           .group = group}),
       stages({.path = "stages",
               .flag = "--stages",
               .unit = "LAYERS:DPxTP",
-              .help = "each stage with replicas and tensor-parallel GPUs of its own, such as 10:2x1,4x3:1x2 (4x3: three of "
-                      "four layers); instead of dp, tp, pp",
+              .help = "stages with their own dp and tp, instead of --dp, --tp, --pp: 10:2x1,4x3:1x2 is a stage of 10 layers "
+                      "with dp 2, tp 1, "
+                      "then three stages of 4 layers with dp 1, tp 2",
               .constraint = "ZeRO 0, gpipe or 1f1b; each dp divides the micro-batches, each tp the next larger one",
               .group = group}),
-      placement(
-          {.path = "placement",
-           .flag = "--placement",
-           .help = "order in which GPUs are given out, fastest first; empty: tp,cp,dp,role (dp_outer: between ZeRO groups)",
-           .group = group}),
+      placement({.path = "placement",
+                 .flag = "--placement",
+                 .help = "rank order, fastest-varying first; empty: tp,cp,dp,role; role: pipeline rank; dp_outer: ZeRO groups "
+                         "among each other",
+                 .group = group}),
   };
 }
 
@@ -143,16 +145,20 @@ std::vector<StrategyOption> memory_options() {
               {.path = "zero_group",
                .flag = "--zero-group",
                .unit = "GPUs",
-               .help = "data-parallel GPUs that share one set of states; 0: all",
+               .help = "data-parallel GPUs that ZeRO shards over (tables: zero 2:8 for groups of 8); 0: all",
                .constraint = "divides dp",
                .group = group}),
-      recompute({.path = "recompute",
-                 .flag = "--recompute",
-                 .help = "what the backward computes again: none, selective, full, full:N layers per stage or full:N,N,.. of "
-                         "each, layers:A-B,.. of the model, auto: on each stage as few as make room, modules, "
-                         "each:8xfull,none,.. of every layer, best: each so that memory is filled, or schedules inside the "
-                         "memory that is free or given: rotor of layers, graph of operators, revolve:N inputs kept at once",
-                 .group = group}),
+      recompute(
+          {.path = "recompute",
+           .flag = "--recompute",
+           .help =
+               "activations that the backward recomputes: none, selective (attention), full, full:N (the first N layers of "
+               "each stage), "
+               "full:N,N,.. (of each stage), layers:A-B,.. (of the model), modules such as attention,norm, auto (the fewest "
+               "layers that make it fit), "
+               "each:8xfull,none,.. (layer by layer), best (each layer its own way, memory filled); schedules within the free "
+               "or a given memory: rotor (layers), graph (operators), revolve:N (N checkpoints)",
+           .group = group}),
       framework_memory({.path = "framework_memory",
                         .flag = "--framework-memory",
                         .unit = "bytes",
@@ -162,7 +168,7 @@ std::vector<StrategyOption> memory_options() {
              {.path = "reserve",
               .flag = "--reserve",
               .unit = "share",
-              .help = "share of the GPU memory that stays free",
+              .help = "share of the GPU memory that is kept free",
               .group = group}),
   };
 }
@@ -183,7 +189,7 @@ std::vector<StrategyOption> numbers_options() {
       optional_choice(&Strategy::grad_dtype, state_formats(),
                       {.path = "grad_dtype",
                        .flag = "--grad-dtype",
-                       .help = "format in which gradients are summed; auto: by precision and framework",
+                       .help = "format in which gradients are accumulated and reduced; auto: by precision and framework",
                        .group = group}),
       optional_choice(&Strategy::state_dtype, state_formats(),
                       {.path = "state_dtype",
@@ -199,7 +205,7 @@ std::vector<StrategyOption> numbers_options() {
                       {.path = "dropout",
                        .flag = "--dropout",
                        .unit = "share",
-                       .help = "share of the activations that dropout clears; auto: as the framework does",
+                       .help = "dropout probability; auto: as the framework does",
                        .group = group}),
       choice(&Strategy::optimizer, {OptimizerKind::Adam, OptimizerKind::Sgd},
              {.path = "optimizer", .flag = "--optimizer", .help = "optimizer", .group = group}),
@@ -208,17 +214,17 @@ std::vector<StrategyOption> numbers_options() {
       optional_number(&Strategy::clip_norm, 0, 1e9, false,
                       {.path = "clip_norm",
                        .flag = "--clip-norm",
-                       .help = "gradients are scaled down to this norm; 0: never; auto: as the framework does",
+                       .help = "gradient clipping by global norm; 0: off; auto: as the framework does",
                        .group = group}),
       number(&Strategy::loss_scale, 0, 1e30, false,
              {.path = "loss_scale",
               .flag = "--loss-scale",
-              .help = "the backward works on the loss times this; 0: dynamic, steps that overflow are skipped",
+              .help = "fixed loss scale; 0: dynamic, steps that overflow are skipped",
               .group = group}),
       integer(&Strategy::vocab_multiple, 0, 1'000'000,
               {.path = "vocab_multiple",
                .flag = "--vocab-multiple",
-               .help = "the vocabulary is padded to a multiple of this times tp; 0: as the framework does",
+               .help = "pads the vocabulary to a multiple of this times tp; 0: as the framework does",
                .group = group}),
   };
 }
@@ -233,15 +239,16 @@ std::vector<StrategyOption> communication_options() {
               .group = group}),
       overlap({.path = "overlap",
                .flag = "--overlap",
-               .help = "communication that runs beside computation: some of grad,param,p2p,tp, or none; auto: as the framework "
-                       "does",
+               .help = "communication that overlaps with computation: any of grad, param (tables: zero 1+), p2p and tp, or "
+                       "none; auto: as "
+                       "the framework does",
                .group = group}),
       choice(&Strategy::algorithm,
              {Algorithm::Ring, Algorithm::Tree, Algorithm::DoubleTree, Algorithm::Hierarchical, Algorithm::ParameterServer,
               Algorithm::NvlinkSharp},
              {.path = "algorithm",
               .flag = "--algorithm",
-              .help = "how collectives are carried out; where one does not apply, a ring",
+              .help = "algorithm of collectives; where it does not apply, a ring",
               .group = group}),
   };
 }
@@ -249,7 +256,10 @@ std::vector<StrategyOption> communication_options() {
 std::vector<StrategyOption> run_options() {
   const std::string group = "run";
   return {
-      framework({.path = "framework", .flag = "--framework", .help = "whose defaults and overheads hold", .group = group}),
+      framework({.path = "framework",
+                 .flag = "--framework",
+                 .help = "training framework whose defaults and overheads are assumed",
+                 .group = group}),
   };
 }
 

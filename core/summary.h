@@ -39,7 +39,8 @@ struct LinkUtilization {
 
 struct PredictionInterval {  // where 90 of 100 measured iterations like this one lie
   Seconds low = {}, high = {};
-  int rows = 0;               // measured runs that say so
+  int rows = 0;               // runs whose errors say so: published ones, or own ones that the profile learned from
+  bool learned = false;       // own ones
   bool extrapolated = false;  // none of them with this framework on this generation of GPU
   bool operator==(const PredictionInterval&) const = default;
 };

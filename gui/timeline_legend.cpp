@@ -17,7 +17,7 @@ std::vector<LegendEntry> legend_entries() {
       work(Paint::Backward, "B", words(QT_TRANSLATE_NOOP("foreshard::TimelineView", "backward"))),
       work(Paint::WeightGradient, "W", words(QT_TRANSLATE_NOOP("foreshard::TimelineView", "weight gradient"))),
       work(Paint::Update, "U", words(QT_TRANSLATE_NOOP("foreshard::TimelineView", "update"))),
-      work(Paint::InLine, "T", words(QT_TRANSLATE_NOOP("foreshard::TimelineView", "collective in line"))),
+      work(Paint::InLine, "T", words(QT_TRANSLATE_NOOP("foreshard::TimelineView", "blocking collective"))),
       work(Paint::Transfer, "P", words(QT_TRANSLATE_NOOP("foreshard::TimelineView", "transfer"))),
       work(Paint::Collective, "C", words(QT_TRANSLATE_NOOP("foreshard::TimelineView", "collective"))),
       work(Paint::Copy, "O", words(QT_TRANSLATE_NOOP("foreshard::TimelineView", "copy")))};

@@ -50,7 +50,7 @@ QString category_words(Category category) {
     case Category::Gradients: return words(QT_TRANSLATE_NOOP("Words", "gradients"));
     case Category::Optimizer: return words(QT_TRANSLATE_NOOP("Words", "optimizer"));
     case Category::Activations: return words(QT_TRANSLATE_NOOP("Words", "activations"));
-    case Category::Transient: return words(QT_TRANSLATE_NOOP("Words", "transient"));
+    case Category::Transient: return words(QT_TRANSLATE_NOOP("Words", "scratch"));
     case Category::Communication: return words(QT_TRANSLATE_NOOP("Words", "communication"));
     case Category::Framework: return words(QT_TRANSLATE_NOOP("Words", "framework"));
   }

@@ -6,6 +6,7 @@
 
 #include "core/json.h"
 #include "core/plan_words.h"
+#include "report/palette.h"
 #include "report/stage_tables.h"
 #include "report/text_table.h"
 
@@ -50,7 +51,7 @@ TextTable whole_table(const Comparison& c) {
   bytes("memory peak", c.memory);
   for (std::size_t category = 0; category < kCategories; ++category)
     if (c.memory_by_category[category] != Compared{})
-      bytes("  " + word(static_cast<Category>(category)), c.memory_by_category[category]);
+      bytes(std::string("  ") + words_of(static_cast<Category>(category)), c.memory_by_category[category]);
   return table;
 }
 
@@ -60,7 +61,7 @@ TextTable kind_table(const Comparison& c) {
   for (const ComparedKind& row : c.op_kinds) all += row.seconds.measured;
   const double ranks = std::max(c.ranks, 1);
   for (const ComparedKind& row : c.op_kinds)
-    table.rows.push_back({row.kind, fmt::format("{}", row.instructions), in_short_time({row.seconds.predicted / ranks}),
+    table.rows.push_back({row.kind, count_text(row.instructions), in_short_time({row.seconds.predicted / ranks}),
                           in_short_time({row.seconds.measured / ranks}), signed_percent(row.seconds.signed_error()),
                           in_percent(all > 0 ? row.seconds.measured / all : 0)});
   return table;
@@ -85,8 +86,8 @@ JsonWriter& fields(JsonWriter& json, const Compared& pair, double error) {
 }  // namespace
 
 std::string compare_text(const Comparison& c, bool unicode) {
-  std::string text = fmt::format("plan {} on {} rank{}: A {}, B {}\n\n", c.plan_hash, c.ranks, c.ranks == 1 ? "" : "s",
-                                 origin_text(c.predicted), origin_text(c.measured));
+  std::string text = fmt::format("plan {} on {} rank{}: A {}, B {}\n\n", c.plan_hash, count_text(c.ranks),
+                                 c.ranks == 1 ? "" : "s", origin_text(c.predicted), origin_text(c.measured));
   text += whole_table(c).text(unicode);
   text += "\nBy kind (time on a rank, mean over ranks; error: A against B)\n" + kind_table(c).text(unicode);
   if (!c.spans.empty()) text += "\nSpans that differ most\n" + span_table(c).text(unicode);

@@ -78,6 +78,8 @@ const char* name_of(Category category) {
   return "?";
 }
 
+const char* words_of(Category category) { return category == Category::Transient ? "scratch" : name_of(category); }
+
 std::string hex(Colour colour) { return fmt::format("#{:02x}{:02x}{:02x}", colour.red, colour.green, colour.blue); }
 
 static double luminance(Colour colour) {

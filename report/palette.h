@@ -36,7 +36,8 @@ Colour colour_of(Cell cell);
 const char* name_of(Cell cell);
 Colour colour_of(BubbleCause cause);
 Colour colour_of(Category category);
-const char* name_of(Category category);
+const char* name_of(Category category);   // as in files
+const char* words_of(Category category);  // as in tables and pictures
 
 std::string hex(Colour colour);      // "#56b4e9"
 Colour label_on(Colour background);  // ink or white, whichever has the better contrast (WCAG relative luminance)

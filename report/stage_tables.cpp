@@ -93,8 +93,8 @@ std::string mostly(const Summary& summary, Run run) {
 TextTable stage_table(const Summary& summary, int most_rows) {
   const std::size_t stages = summary.stage_times.size();
   const bool one_each = stages == summary.bubble_per_stage.size() && stages == summary.bubble_by_cause_per_stage.size();
-  TextTable table{.columns = {{"", Align::Left}, {"forward"}, {"backward"}, {"weights"}, {"transfer"}}};
-  if (one_each) table.columns.insert(table.columns.end(), {{"bubble"}, {"mostly", Align::Left}});
+  TextTable table{.columns = {{"", Align::Left}, {"forward"}, {"backward"}, {"weight grads"}, {"transfer"}}};
+  if (one_each) table.columns.insert(table.columns.end(), {{"bubble"}, {"main causes, %", Align::Left}});
   std::vector<std::vector<std::string>> cells;
   for (const StageTimes& times : summary.stage_times)
     cells.push_back({in_short_time(times.forward), in_short_time(times.backward_input + times.backward_weight),
@@ -114,7 +114,7 @@ TextTable stage_table(const Summary& summary, int most_rows) {
 }
 
 TextTable rank_table(const Summary& summary, int most_rows) {
-  TextTable table{.columns = {{"", Align::Left}, {"bubble"}, {"mostly", Align::Left}}};
+  TextTable table{.columns = {{"", Align::Left}, {"bubble"}, {"main causes, %", Align::Left}}};
   const std::size_t ranks = summary.bubble_per_stage.size();
   if (ranks == summary.stage_times.size() || ranks != summary.bubble_by_cause_per_stage.size() ||
       ranks != summary.memory.size())
@@ -133,7 +133,7 @@ TextTable rank_table(const Summary& summary, int most_rows) {
 }
 
 TextTable memory_table(const Summary& summary, int most_rows) {
-  TextTable table{.columns = {{"", Align::Left}, {"params"}, {"grads"}, {"optim"}, {"activ"}, {"trans"}, {"comm"}, {"live"}}};
+  TextTable table{.columns = {{"", Align::Left}, {"params"}, {"grads"}, {"optim"}, {"activ"}, {"scratch"}, {"comm"}, {"live"}}};
   // A summary without order bounds leaves their column out.
   const bool bounded = std::ranges::any_of(summary.memory, [](const StageMemory& row) { return row.order_bound > Bytes{}; });
   if (bounded) table.columns.push_back({"bound"});

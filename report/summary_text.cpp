@@ -24,7 +24,8 @@ class Writer {
     if (summary_.iteration_time.value > 0) {
       rates();
       shares();
-      section("Stages", stage_table(summary_, options_.most_rows));
+      section("Stages (times per micro-batch, without waiting; weight grads are part of backward)",
+              stage_table(summary_, options_.most_rows));
       section("Pipeline ranks", rank_table(summary_, options_.most_rows));
     }
     memory();
@@ -40,7 +41,8 @@ class Writer {
   }
 
   void headline() {
-    line(fmt::format("{} on {}, {} GPU{}", header_.model, header_.cluster, summary_.gpus, summary_.gpus == 1 ? "" : "s"));
+    line(fmt::format("{} on {}, {} GPU{}", header_.model, header_.cluster, count_text(summary_.gpus),
+                     summary_.gpus == 1 ? "" : "s"));
     std::string words;
     for (const std::string& word : header_.strategy) {
       if (!words.empty() && width_of(words) + 3 + width_of(word) > kColumns) {
@@ -96,8 +98,11 @@ class Writer {
   void interval() {
     if (!summary_.prediction_interval) return;
     const PredictionInterval& it = *summary_.prediction_interval;
-    line(fmt::format("  9 of 10 measured runs {} lie between {} and {}{}", it.extrapolated ? "of all kinds" : "of this kind",
-                     in_time(it.low), in_time(it.high), it.extrapolated ? " (extrapolated)" : ""));
+    line(fmt::format("  90 % prediction interval   {}", in_time_range(it.low, it.high)));
+    line(fmt::format("    from the errors of {} {}", count_text(it.rows),
+                     it.learned        ? "runs that the profile learned from"
+                     : it.extrapolated ? "published runs, none of them with this framework on this GPU generation"
+                                       : "published runs with this framework on this GPU generation"));
   }
 
   void share(const std::string& name, double value, int depth) {
@@ -112,7 +117,7 @@ class Writer {
     line("");
     line("Where the time goes (share of the iteration, mean over GPUs)");
     share("compute", 1 - summary_.bubble_fraction - talk, 0);
-    share("communication in line", talk, 0);
+    share("blocking communication", talk, 0);
     share("bubble", summary_.bubble_fraction, 0);
     for (int c = 0; c < kBubbleCauses; ++c)
       if (cause(static_cast<BubbleCause>(c)) >= 0.0005)
@@ -137,9 +142,11 @@ class Writer {
     section("Memory per GPU (GiB)", memory_table(summary_, options_.most_rows));
     if (summary_.memory.empty()) return;
     const bool fits = summary_.fits_margin >= Bytes{};
-    line(fmt::format("  {:.2f} GiB per GPU, {:.2f} kept free; {}", in_gib(summary_.capacity), in_gib(summary_.reserve),
+    line(fmt::format("  {:.2f} GiB per GPU, {:.2f} in reserve; {}", in_gib(summary_.capacity), in_gib(summary_.reserve),
                      fits ? fmt::format("fits with {:.2f} GiB to spare", in_gib(summary_.fits_margin))
                           : fmt::format("{:.2f} GiB too little", in_gib(-summary_.fits_margin))));
+    line("  live: peak in use in this run; bound: peak under any timing; arena: what the plan allocates;");
+    line("  total: with the framework (context, workspaces, communication library); margin: after reserve");
   }
 
   // Of links that differ only in the numbers of their names the hottest class is shown, with the links of all.
@@ -157,22 +164,24 @@ class Writer {
       seen.push_back(kind);
       kinds.push_back(link);
     }
-    TextTable table{.columns = {{"hottest of its kind", Align::Left}, {"links"}, {"used"}, {"", Align::Left}}};
+    TextTable table{.columns = {{"busiest of its kind", Align::Left}, {"links"}, {"used"}, {"", Align::Left}}};
     for (const LinkUtilization& link : kinds) {
       if (table.rows.size() == 6 || link.utilization < 0.00005) break;
-      table.rows.push_back({link.name, with_commas_whole(link.links), in_percent(link.utilization),
-                            bar(link.utilization, 30, options_.unicode)});
+      table.rows.push_back(
+          {link.name, count_text(link.links), in_percent(link.utilization), bar(link.utilization, 30, options_.unicode)});
     }
     section("Busiest links", table);
   }
 
-  static std::string with_commas_whole(int number) { return number < 100 ? std::to_string(number) : with_commas(number); }
+  static std::string energy_text(double kilojoules) {
+    return (kilojoules < 1000 ? fmt::format("{:.4g}", kilojoules) : with_commas(kilojoules)) + " kJ";
+  }
 
   void cost() {
     std::string text;
     if (summary_.cost_per_million_tokens) text = fmt::format("cost {:.4g}", *summary_.cost_per_million_tokens);
     if (summary_.energy_per_million_tokens_j)
-      text += fmt::format("{}{:.4g} kJ", text.empty() ? "" : ", ", *summary_.energy_per_million_tokens_j / 1e3);
+      text += (text.empty() ? "" : ", ") + energy_text(*summary_.energy_per_million_tokens_j / 1e3);
     if (text.empty()) return;
     line("");
     line(fmt::format("Per million {}: {}", header_.counts_tokens ? "tokens" : "samples", text));

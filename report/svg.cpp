@@ -32,7 +32,14 @@ double draw_legend(SvgCanvas& canvas, double x, double y, const std::vector<Swat
 
 namespace {
 
-constexpr double kGutter = 92, kMargin = 84, kMemory = 150;
+constexpr double kGutter = 92, kMostGutter = 220, kMargin = 84, kMemory = 150;
+
+// The name as it is, or as much of its begin as there is room for.
+std::string fitted(std::string name, double room, double size) {
+  if (text_width(name, size) <= room) return name;
+  while (!name.empty() && text_width(name + "…", size) > room) name.pop_back();
+  return name + "…";
+}
 
 class Picture {
  public:
@@ -78,6 +85,10 @@ class Picture {
     shape_.height = shape_.pitch - shape_.strip - (shape_.pitch >= 18 ? 6 : 2);
     shape_.merged = std::max(1.0, lanes / 16);
     shape_.least = 0.5 * shape_.merged;
+    double room = kGutter;  // left of the lanes, for their names
+    for (const ClassId who : lanes_)
+      room = std::max(room, text_width(role_of(result_.plan, result_.trace, who).name, std::min(11.0, shape_.height)) + 14);
+    scale_.left = std::min(room, kMostGutter);
   }
 
   void heading() {
@@ -114,7 +125,7 @@ class Picture {
     double factor = 1;
     const char* unit = "s";
     if (seconds < 1e-3)
-      factor = 1e6, unit = "us";
+      factor = 1e6, unit = "µs";
     else if (seconds < 2)
       factor = 1e3, unit = "ms";
     for (int i = 0; i <= steps.count; ++i)
@@ -133,7 +144,7 @@ class Picture {
     note(draw_lane(canvas_, result_, who, own, scale_, y_, shape_));
     const double size = std::min(11.0, shape_.height), base = y_ + shape_.height / 2 + size * 0.36;
     const std::string& name = role_of(result_.plan, result_.trace, who).name;
-    canvas_.text(kGutter - 8, base, name, size, kInk, Anchor::End);
+    canvas_.text(scale_.left - 8, base, fitted(name, scale_.left - 14, size), size, kInk, Anchor::End);
     const double makespan = std::max<double>(static_cast<double>(result_.trace.makespan.value), 1);
     canvas_.text(options_.width - 14, base, in_percent(static_cast<double>(idle.value) / makespan), size, kInk, Anchor::End);
     y_ += shape_.pitch;
@@ -143,7 +154,7 @@ class Picture {
     for (const Colour colour : drawn) {
       const char* name = colour == kTransfer ? "transfer"
                          : colour == kCopy   ? "copy"
-                         : colour == kInLine ? "collective in line"
+                         : colour == kInLine ? "blocking collective"
                                              : "collective";
       const Swatch swatch = {name, hex(colour)};
       if (std::none_of(talk_.begin(), talk_.end(), [&](const Swatch& known) { return known.name == swatch.name; }))
@@ -183,7 +194,7 @@ class Picture {
     std::vector<Swatch> categories;
     for (const Category category : {Category::Framework, Category::Parameters, Category::Gradients, Category::Optimizer,
                                     Category::Activations, Category::Transient, Category::Communication})
-      categories.push_back({name_of(category), hex(colour_of(category))});
+      categories.push_back({words_of(category), hex(colour_of(category))});
     draw_legend(canvas_, scale_.left, y_, categories);
     y_ += 16;
   }

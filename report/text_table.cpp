@@ -44,12 +44,12 @@ std::string in_time(Seconds time) {
   if (s == 0) return "-";
   if (std::abs(s) >= 0.9995) return fmt::format("{:.2f} s", s);
   if (std::abs(s) >= 0.9995e-3) return fmt::format("{:.2f} ms", s * 1e3);
-  return fmt::format("{:.2f} us", s * 1e6);
+  return fmt::format("{:.2f} µs", s * 1e6);
 }
 
 std::string in_short_time(Seconds time) {
   if (time.value == 0) return "-";
-  constexpr std::array<const char*, 4> units = {"s", "ms", "us", "ns"};
+  constexpr std::array<const char*, 4> units = {"s", "ms", "µs", "ns"};
   double value = std::abs(time.value);
   std::size_t unit = 0;
   for (; value < 0.9995 && unit + 1 < units.size(); ++unit) value *= 1000;
@@ -57,15 +57,30 @@ std::string in_short_time(Seconds time) {
   return fmt::format("{}{:.{}f} {}", time.value < 0 ? "-" : "", value, decimals, units[unit]);
 }
 
+std::string in_time_range(Seconds low, Seconds high) {
+  const std::string from = in_short_time(low), to = in_short_time(high);
+  const std::size_t unit = from.rfind(' ');
+  if (unit == std::string::npos || !to.ends_with(from.substr(unit))) return from + " - " + to;
+  return from.substr(0, unit) + "-" + to;
+}
+
 std::string in_percent(double share, int decimals) { return fmt::format("{:.{}f} %", share * 100, decimals); }
 
 std::string in_gib_text(Bytes bytes) { return fmt::format("{:.2f}", in_gib(bytes)); }
 
+static std::string in_thousands(std::string digits) {
+  for (auto at = static_cast<int>(digits.size()) - 3; at > 0; at -= 3) digits.insert(static_cast<std::size_t>(at), ",");
+  return digits;
+}
+
 std::string with_commas(double number) {
   if (std::abs(number) < 100) return fmt::format("{:.2f}", number);
-  std::string digits = fmt::format("{:.0f}", std::abs(number));
-  for (auto at = static_cast<int>(digits.size()) - 3; at > 0; at -= 3) digits.insert(static_cast<std::size_t>(at), ",");
-  return (number < 0 ? "-" : "") + digits;
+  return (number < 0 ? "-" : "") + in_thousands(fmt::format("{:.0f}", std::abs(number)));
+}
+
+std::string count_text(std::int64_t count) {
+  const std::string text = std::to_string(count);
+  return count < 0 ? "-" + in_thousands(text.substr(1)) : in_thousands(text);
 }
 
 std::string in_flops(Flops flops) {

@@ -64,7 +64,7 @@ Refusal resolve_schedule(Strategy& s) {
         .reason = "schedule " + entry.name + " has one stage per rank, the strategy asks for " + text(s.virtual_stages),
         .would_help = {"--schedule interleaved-1f1b", "--virtual-stages 1"}};
   if (entry.splits && s.zero >= 2)  // a full gradient would have to wait between the two halves of its backward
-    return Infeasible{.reason = "schedule " + entry.name + " keeps whole gradients, ZeRO " + text(s.zero) + " cuts them",
+    return Infeasible{.reason = "schedule " + entry.name + " needs unsharded gradients, which ZeRO " + text(s.zero) + " shards",
                       .would_help = {"--zero 1", "--schedule 1f1b"}};
   return entry.refuse({.p = s.pp, .m = m, .v = s.virtual_stages, .g = s.microbatch_group});
 }

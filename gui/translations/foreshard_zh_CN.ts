@@ -126,7 +126,7 @@
         <translation>激活</translation>
     </message>
     <message>
-        <source>transient</source>
+        <source>scratch</source>
         <translation>临时</translation>
     </message>
     <message>
@@ -1745,7 +1745,7 @@ worst: what the worst order of the same work would need</source>
         <translation>更新</translation>
     </message>
     <message>
-        <source>collective in line</source>
+        <source>blocking collective</source>
         <translation>计算流上的集合通信</translation>
     </message>
     <message>

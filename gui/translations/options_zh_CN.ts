@@ -198,8 +198,8 @@
         <translation>流水线级数</translation>
     </message>
     <message>
-        <source>pp x virtual_stages stages, each with at least one layer</source>
-        <translation>共 pp × 虚拟阶段 个阶段，每个至少一层</translation>
+        <source>pp x virtual_stages stages; the first and the last may have 0 layers</source>
+        <translation>共 pp × virtual_stages 个阶段；首尾阶段可以没有层</translation>
     </message>
     <message>
         <source>context-parallel GPUs, each with a part of the sequence</source>
@@ -210,11 +210,11 @@
         <translation>因果模型中 2 × cp 整除序列长度</translation>
     </message>
     <message>
-        <source>how keys and values meet under context parallelism</source>
-        <translation>上下文并行时键和值如何汇合</translation>
+        <source>context-parallel attention: all-gather or ring of keys and values</source>
+        <translation>上下文并行的注意力：对键和值做 all-gather 或环形传递</translation>
     </message>
     <message>
-        <source>norms and dropout are split along the sequence over the tensor-parallel GPUs</source>
+        <source>splits norms and dropout along the sequence over the tensor-parallel GPUs</source>
         <translation>归一化和 dropout 沿序列切分到张量并行 GPU 上</translation>
     </message>
     <message>
@@ -230,20 +230,40 @@
         <translation>大于 1 时使用 interleaved-1f1b 调度，zb-v 为 2</translation>
     </message>
     <message>
-        <source>order of forwards and backwards; auto: 1f1b, interleaved-1f1b with virtual stages; zb-*: zero bubble, input and weight gradients apart</source>
-        <translation>前向与反向的顺序；自动：1f1b，有虚拟阶段时为 interleaved-1f1b；zb-*：零气泡，输入梯度与权重梯度分开</translation>
+        <source>pipeline schedule; auto: 1f1b, or interleaved-1f1b with virtual stages; zb-*: zero bubble, with input and weight gradients computed separately</source>
+        <translation>流水线调度；自动：1f1b，有虚拟阶段时为 interleaved-1f1b；zb-*：零气泡，输入梯度与权重梯度分开计算</translation>
     </message>
     <message>
         <source>zb-*: ZeRO 0 or 1</source>
         <translation>zb-*：ZeRO 0 或 1</translation>
     </message>
     <message>
-        <source>layers per stage, such as 2,3x14,2; empty: even</source>
-        <translation>每个阶段的层数，例如 2,3x14,2；空：均分</translation>
+        <source>interleaved-1f1b: micro-batches per chunk before the next chunk; 0: pp</source>
+        <translation>interleaved-1f1b：每个模型块连续处理的微批数；0：pp</translation>
+    </message>
+    <message>
+        <source>at least pp; the last group is full or has at least pp</source>
+        <translation>至少 pp；最后一组满组或至少 pp</translation>
+    </message>
+    <message>
+        <source>layers per stage, such as 2,3x14,2 (3x14: fourteen stages of 3); auto: balanced by time; empty: even</source>
+        <translation>每个阶段的层数，例如 2,3x14,2（3x14：十四个 3 层的阶段）；auto：按时间均衡；空：均分</translation>
     </message>
     <message>
         <source>adds up to the layers of the model</source>
         <translation>总和等于模型层数</translation>
+    </message>
+    <message>
+        <source>stages with their own dp and tp, instead of --dp, --tp, --pp: 10:2x1,4x3:1x2 is a stage of 10 layers with dp 2, tp 1, then three stages of 4 layers with dp 1, tp 2</source>
+        <translation>各阶段有自己的 dp 和 tp，代替 --dp、--tp、--pp：10:2x1,4x3:1x2 表示一个 10 层的阶段（dp 2、tp 1），再接三个 4 层的阶段（dp 1、tp 2）</translation>
+    </message>
+    <message>
+        <source>ZeRO 0, gpipe or 1f1b; each dp divides the micro-batches, each tp the next larger one</source>
+        <translation>ZeRO 0，gpipe 或 1f1b；每个 dp 整除微批数，每个 tp 整除下一个更大的 tp</translation>
+    </message>
+    <message>
+        <source>rank order, fastest-varying first; empty: tp,cp,dp,role; role: pipeline rank; dp_outer: ZeRO groups among each other</source>
+        <translation>rank 的排列顺序，变化最快的在前；空：tp,cp,dp,role；role：流水线级；dp_outer：ZeRO 组之间</translation>
     </message>
     <message>
         <source>sequences per micro-batch</source>
@@ -266,52 +286,84 @@
         <translation>ZeRO 级别：1 切分优化器状态，2 加上梯度，3 再加上参数</translation>
     </message>
     <message>
-        <source>data-parallel GPUs that share one set of states; 0: all</source>
-        <translation>共享一份状态的数据并行 GPU 数；0：全部</translation>
+        <source>data-parallel GPUs that ZeRO shards over (tables: zero 2:8 for groups of 8); 0: all</source>
+        <translation>ZeRO 在多少块数据并行 GPU 的组内切分（表格中 zero 2:8 表示 8 块一组）；0：全部</translation>
     </message>
     <message>
         <source>divides dp</source>
         <translation>整除 dp</translation>
     </message>
     <message>
-        <source>what the backward computes again: none, selective, full, full:N layers per stage or full:N,N,.. of each, layers:A-B,.. of the model, auto: on each stage as few as make room, modules, or schedules inside the memory that is free or given: rotor of layers, graph of operators, revolve:N inputs kept at once</source>
-        <translation>反向时重新计算什么：none、selective、full、full:N（每阶段 N 层）或 full:N,N,..（各阶段），layers:A-B,..（模型的层），auto：各阶段只取放得下所需的最少层数，模块，或在空闲或给定内存内的方案：rotor（按层）、graph（按算子）、revolve:N（同时保留 N 个层输入）</translation>
+        <source>activations that the backward recomputes: none, selective (attention), full, full:N (the first N layers of each stage), full:N,N,.. (of each stage), layers:A-B,.. (of the model), modules such as attention,norm, auto (the fewest layers that make it fit), each:8xfull,none,.. (layer by layer), best (each layer its own way, memory filled); schedules within the free or a given memory: rotor (layers), graph (operators), revolve:N (N checkpoints)</source>
+        <translation>反向时重新计算哪些激活：none、selective（注意力）、full、full:N（每阶段前 N 层）、full:N,N,..（各阶段）、layers:A-B,..（模型的层）、模块（如 attention,norm）、auto（放得下所需的最少层数）、each:8xfull,none,..（逐层）、best（每层各自最优，用满显存）；在空闲或给定显存内的方案：rotor（按层）、graph（按算子）、revolve:N（N 个检查点）</translation>
     </message>
     <message>
         <source>context, workspaces and communication buffers per GPU; auto: by GPU and groups</source>
         <translation>每块 GPU 的上下文、工作区和通信缓冲；自动：按 GPU 和通信组</translation>
     </message>
     <message>
-        <source>share of the GPU memory that stays free</source>
-        <translation>保持空闲的显存比例</translation>
+        <source>share of the GPU memory that is kept free</source>
+        <translation>保留不用的显存比例</translation>
     </message>
     <message>
         <source>number format of activations and matrix products</source>
         <translation>激活和矩阵乘法的数值格式</translation>
     </message>
     <message>
-        <source>share of the activations that dropout clears</source>
-        <translation>dropout 清零的激活比例</translation>
+        <source>format of the parameters; auto: by precision and framework</source>
+        <translation>参数的格式；自动：按精度和框架</translation>
+    </message>
+    <message>
+        <source>format in which gradients are accumulated and reduced; auto: by precision and framework</source>
+        <translation>梯度累加和归约的格式；自动：按精度和框架</translation>
+    </message>
+    <message>
+        <source>format of the master copy and the moments; auto: fp32, fp64 with fp64 parameters</source>
+        <translation>主权重和动量的格式；自动：fp32，参数为 fp64 时 fp64</translation>
+    </message>
+    <message>
+        <source>attention kernel; auto: flash where the GPU has it</source>
+        <translation>注意力内核；自动：GPU 支持时用 flash</translation>
+    </message>
+    <message>
+        <source>dropout probability</source>
+        <translation>dropout 概率</translation>
     </message>
     <message>
         <source>optimizer</source>
         <translation>优化器</translation>
     </message>
     <message>
+        <source>momentum of sgd; 0: none</source>
+        <translation>sgd 的动量；0：无</translation>
+    </message>
+    <message>
+        <source>gradient clipping by global norm; 0: off</source>
+        <translation>按全局范数裁剪梯度；0：关闭</translation>
+    </message>
+    <message>
+        <source>fixed loss scale; 0: dynamic, steps that overflow are skipped</source>
+        <translation>固定的损失缩放；0：动态，溢出的步会被跳过</translation>
+    </message>
+    <message>
+        <source>pads the vocabulary to a multiple of this times tp; 0: as the framework does</source>
+        <translation>词表补齐到此数 × tp 的倍数；0：与框架一致</translation>
+    </message>
+    <message>
         <source>size of a gradient bucket; 0: max(40e6, 1e6 dp) elements</source>
         <translation>梯度桶大小；0：max(40e6, 1e6 dp) 个元素</translation>
     </message>
     <message>
-        <source>communication that runs beside computation: some of grad,param,p2p,tp, or none</source>
-        <translation>与计算并行的通信：grad、param、p2p、tp 中的若干，或 none</translation>
+        <source>communication that overlaps with computation: any of grad, param (tables: zero 1+), p2p and tp, or none</source>
+        <translation>与计算重叠的通信：grad、param（表格中 zero 1+）、p2p、tp 中的任意几个，或 none</translation>
     </message>
     <message>
-        <source>how collectives are carried out; where one does not apply, a ring</source>
+        <source>algorithm of collectives; where it does not apply, a ring</source>
         <translation>集合通信的算法；不适用时用环形</translation>
     </message>
     <message>
-        <source>whose defaults and overheads hold</source>
-        <translation>采用哪个框架的默认值和开销</translation>
+        <source>training framework whose defaults and overheads are assumed</source>
+        <translation>假定采用其默认值和开销的训练框架</translation>
     </message>
     <message>
         <source>interleaved-1f1b: micro-batches per chunk before the next chunk; 0: pp</source>

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "core/json.h"
+#include "core/strategy_options.h"
 #include "gui/kpi_strip.h"
 #include "gui/main_window.h"
 #include "gui/option_field.h"
@@ -29,17 +30,30 @@ TEST(Language, ChineseAsLongAsItLives) {
   EXPECT_EQ(MainWindow::tr("Topology"), "Topology");
 }
 
-// Every text that the window says through tr() and its like stands in the Chinese file, whatever its context.
-TEST(Language, EveryTextHasAChineseOne) {
-  const QDir folder(QStringLiteral(FORESHARD_SOURCE "/gui"));
+static std::set<QString> translated() {
+  const QDir folder(QStringLiteral(FORESHARD_SOURCE "/gui/translations"));
   std::set<QString> known;
   for (const char* name : {"foreshard_zh_CN.ts", "options_zh_CN.ts"}) {
-    QXmlStreamReader xml(QByteArray::fromStdString(read_file(folder.filePath(QString("translations/") + name).toStdString())));
+    QXmlStreamReader xml(QByteArray::fromStdString(read_file(folder.filePath(name).toStdString())));
     while (!xml.atEnd())
       if (xml.readNext() == QXmlStreamReader::StartElement && xml.name() == QLatin1String("source"))
         known.insert(xml.readElementText());
     EXPECT_FALSE(xml.hasError()) << name << ": " << xml.errorString().toStdString();
   }
+  return known;
+}
+
+TEST(Language, EveryOptionIsExplainedInChinese) {
+  const std::set<QString> known = translated();
+  for (const StrategyOption& option : strategy_options())
+    for (const std::string& text : {option.help, option.constraint})
+      EXPECT_TRUE(text.empty() || known.contains(QString::fromStdString(text))) << option.path << ": " << text;
+}
+
+// Every text that the window says through tr() and its like stands in the Chinese file, whatever its context.
+TEST(Language, EveryTextHasAChineseOne) {
+  const QDir folder(QStringLiteral(FORESHARD_SOURCE "/gui"));
+  const std::set<QString> known = translated();
   static const QRegularExpression call(
       R"re(\b(?:tr|words|QT_TR_NOOP|QT_TRANSLATE_NOOP)\(\s*((?:"(?:[^"\\]|\\.)*"\s*,?\s*)+))re");
   static const QRegularExpression literal(R"re("((?:[^"\\]|\\.)*)"\s*(,?))re");

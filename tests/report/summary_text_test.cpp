@@ -14,7 +14,7 @@ namespace {
 TEST(SummaryText, SaysTheNumbersInOrder) {
   const SummaryHeader header{"gpt3-175b", "dgx-a100-x128", {"tp 8", "pp 4", "1f1b", "bf16"}};
   EXPECT_EQ(summary_text(summaries::typical(4), header, {.unicode = false}),
-            R"(gpt3-175b on dgx-a100-x128, 1024 GPUs
+            R"(gpt3-175b on dgx-a100-x128, 1,024 GPUs
 tp 8, pp 4, 1f1b, bf16
 
   iteration time             41.32 s    tokens/s                    76,132
@@ -23,7 +23,7 @@ tp 8, pp 4, 1f1b, bf16
 
 Where the time goes (share of the iteration, mean over GPUs)
   compute                           78.5 %  ###############################
-  communication in line              9.8 %  ####
+  blocking communication             9.8 %  ####
   bubble                            11.7 %  #####
     warm-up                          5.1 %  ##
     drain                            4.4 %  ##
@@ -32,28 +32,48 @@ Where the time goes (share of the iteration, mean over GPUs)
     barrier                          0.1 %
   communication: 10.7 % exposed, 14.0 % hidden behind compute
 
-Stages
-             forward  backward  weights  transfer     bubble  mostly
-  ---------  -------  --------  -------  --------  ---------  ----------------------
-  stage 0     105 ms    212 ms  71.2 ms   2.13 ms      9.0 %  warm-up 6.0, drain 2.0
-  stage 1-2   103 ms    212 ms  71.2 ms   2.13 ms  9.1-9.2 %  warm-up 5.5, drain 2.6
-  stage 3     113 ms    212 ms  71.2 ms   2.13 ms      9.3 %  warm-up 5.1, drain 3.2
+Stages (times per micro-batch, without waiting; weight grads are part of backward)
+             forward  backward  weight grads  transfer     bubble  main causes, %
+  ---------  -------  --------  ------------  --------  ---------  ----------------------
+  stage 0     105 ms    212 ms       71.2 ms   2.13 ms      9.0 %  warm-up 6.0, drain 2.0
+  stage 1-2   103 ms    212 ms       71.2 ms   2.13 ms  9.1-9.2 %  warm-up 5.5, drain 2.6
+  stage 3     113 ms    212 ms       71.2 ms   2.13 ms      9.3 %  warm-up 5.1, drain 3.2
 
 Memory per GPU (GiB)
-             params  grads  optim  activ  trans  comm   live  bound  arena  total  margin
-  ---------  ------  -----  -----  -----  -----  ----  -----  -----  -----  -----  ------
-  stage 0      4.00   4.00  24.00   8.00   2.00  0.25  42.25  42.50  43.00  44.50   30.50
-  stage 1-3    3.00   3.00  18.00   8.00   2.00  0.25  34.25  34.50  35.00  36.50   38.50
-  80.00 GiB per GPU, 5.00 kept free; fits with 30.50 GiB to spare
+             params  grads  optim  activ  scratch  comm   live  bound  arena  total  margin
+  ---------  ------  -----  -----  -----  -------  ----  -----  -----  -----  -----  ------
+  stage 0      4.00   4.00  24.00   8.00     2.00  0.25  42.25  42.50  43.00  44.50   30.50
+  stage 1-3    3.00   3.00  18.00   8.00     2.00  0.25  34.25  34.50  35.00  36.50   38.50
+  80.00 GiB per GPU, 5.00 in reserve; fits with 30.50 GiB to spare
+  live: peak in use in this run; bound: peak under any timing; arena: what the plan allocates;
+  total: with the framework (context, workspaces, communication library); margin: after reserve
 
 Busiest links
-  hottest of its kind  links    used
+  busiest of its kind  links    used
   -------------------  -----  ------  ------------
   node0/nic->leaf        128  41.2 %  ############
   node3/gpu0->switch   1,024  31.0 %  #########
 
-Per million tokens: cost 8.27, 5210 kJ
+Per million tokens: cost 8.27, 5,210 kJ
 )");
+}
+
+TEST(SummaryText, SaysWhatTheIntervalIsMadeOf) {
+  Summary summary = summaries::typical(2);
+  const auto line = [&](const PredictionInterval& interval) {
+    summary.prediction_interval = interval;
+    const std::string text = summary_text(summary, {"m", "c", {}}, {.unicode = false});
+    const std::size_t from = text.find("90 %");
+    return from == std::string::npos ? "" : text.substr(from, text.find("\n\n", from) - from);
+  };
+  EXPECT_EQ(line({.low = {57.34}, .high = {76.09}, .rows = 1734, .extrapolated = true}),
+            "90 % prediction interval   57.3-76.1 s\n    from the errors of 1,734 published runs, none of them with this "
+            "framework on this GPU generation");
+  EXPECT_EQ(line({.low = {57.34}, .high = {76.09}, .rows = 62}),
+            "90 % prediction interval   57.3-76.1 s\n    from the errors of 62 published runs with this framework on this GPU "
+            "generation");
+  EXPECT_EQ(line({.low = {57.34}, .high = {76.09}, .rows = 4, .learned = true}),
+            "90 % prediction interval   57.3-76.1 s\n    from the errors of 4 runs that the profile learned from");
 }
 
 TEST(SummaryText, ARefusalComesFirstWithWhatWouldHelp) {
@@ -65,7 +85,7 @@ TEST(SummaryText, ARefusalComesFirstWithWhatWouldHelp) {
   summary.would_help = {"--recompute selective"};
   const std::string text = summary_text(summary, {"m", "c", {}}, {.unicode = false});
   EXPECT_TRUE(
-      text.starts_with("m on c, 1024 GPUs\n\nDoes not fit: stage 0 needs 96.20 GiB (arena 90.10, framework 1.30, reserve "
+      text.starts_with("m on c, 1,024 GPUs\n\nDoes not fit: stage 0 needs 96.20 GiB (arena 90.10, framework 1.30, reserve "
                        "4.80) of 80.00 GiB:\n16.20 GiB too much\nWhat would help:\n  - --recompute selective\n\nMemory"))
       << text;
   EXPECT_EQ(text.find("iteration time"), std::string::npos);
@@ -86,9 +106,9 @@ TEST(SummaryText, RanksWithSeveralStagesHaveTheirOwnTable) {
   Summary summary = summaries::typical(4);
   summary.memory.resize(2), summary.bubble_per_stage.resize(2), summary.bubble_by_cause_per_stage.resize(2);
   const std::string text = summary_text(summary, {"m", "c", {}}, {.unicode = false});
-  EXPECT_NE(text.find("  stage 1-2   103 ms    212 ms  71.2 ms   2.13 ms\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("  stage 1-2   103 ms    212 ms       71.2 ms   2.13 ms\n"), std::string::npos) << text;
   EXPECT_NE(text.find("Pipeline ranks\n"
-                      "           bubble  mostly\n"
+                      "           bubble  main causes, %\n"
                       "  -------  ------  ----------------------\n"
                       "  stage 0   9.0 %  warm-up 6.0, drain 2.0\n"
                       "  stage 1   9.1 %  warm-up 5.7, drain 2.4\n"),
@@ -123,11 +143,15 @@ TEST(SummaryText, SmallWords) {
   EXPECT_EQ(with_commas(74.349), "74.35");
   EXPECT_EQ(in_time({0.9996}), "1.00 s");
   EXPECT_EQ(in_time({0.00999}), "9.99 ms");
-  EXPECT_EQ(in_time({3.2e-6}), "3.20 us");
+  EXPECT_EQ(in_time({3.2e-6}), "3.20 µs");
   EXPECT_EQ(in_short_time({0.03236}), "32.4 ms");
   EXPECT_EQ(in_short_time({0.00099960}), "1.00 ms");
   EXPECT_EQ(in_short_time({41.3187}), "41.3 s");
   EXPECT_EQ(in_short_time({412e-9}), "412 ns");
+  EXPECT_EQ(in_time_range({18.54}, {24.6}), "18.5-24.6 s");
+  EXPECT_EQ(in_time_range({0.98}, {1.02}), "980 ms - 1.02 s");
+  EXPECT_EQ(count_text(-1734), "-1,734");
+  EXPECT_EQ(count_text(999), "999");
   EXPECT_EQ(in_flops({2.5e15}), "2.5 PFLOP");
   EXPECT_EQ(bar(0.5, 4, true), "██");
   EXPECT_EQ(bar(0.28125, 4, true), "█▏");  // 9 of 32 eighths

@@ -156,7 +156,7 @@ TEST(LowerSplit, Refusals) {
   const Cluster cluster = load_cluster("dgx-a100");
   const Infeasible cut = refused(
       model, cluster, {.dp = 2, .pp = 2, .schedule = Schedule::ZeroBubbleH1, .micro_batch = 1, .global_batch = 8, .zero = 2});
-  EXPECT_EQ(cut.reason, "schedule zb-h1 keeps whole gradients, ZeRO 2 cuts them");
+  EXPECT_EQ(cut.reason, "schedule zb-h1 needs unsharded gradients, which ZeRO 2 shards");
   const Infeasible one =
       refused(model, cluster, {.dp = 1, .pp = 2, .schedule = Schedule::ZeroBubbleV, .micro_batch = 1, .global_batch = 8});
   EXPECT_EQ(one.reason, "schedule zb-v needs exactly 2 virtual stages per rank, found 1");
