@@ -26,7 +26,7 @@ double best(const Model& model, const Cluster& cluster, const SearchOptions& opt
   auto answer = search(model, cluster, options);
   auto* result = std::get_if<SearchResult>(&answer);
   if (!result) return 0;
-  rerank(result->ranked, 3, Objective::Time, [&](const std::vector<const Candidate*>& next) {
+  rerank(result->ranked, 3, Objective::Time, 0, [&](const std::vector<const Candidate*>& next) {
     std::vector<std::optional<double>> seconds;
     for (const Candidate* candidate : next) {
       const auto lowered = lower(model, cluster, candidate->strategy);

@@ -136,8 +136,8 @@ Verb search_verb() {
   Verb verb = {
       .name = "search",
       .summary = "Finds the best strategies for a model on a cluster, or compares clusters.",
-      .notes = "Options of the strategy that are given keep their value; what a search varies is: " +
-               joined(searched_options()) + ". Several --cluster: each gets its best strategy, side by side.",
+      .notes = "Strategy options that are given are fixed; the search varies the others of: " + joined(searched_options()) +
+               ". With several --cluster the best strategies on each are compared.",
       .examples = {"foreshard search --model gpt3-175b --cluster dgx-a100-x64 --global-batch 1536",
                    "foreshard search --model llama-2-13b --cluster dgx-h100-x4 --global-batch 512 --fix zero=1 --json",
                    "foreshard search --model llama-2-13b --cluster dgx-a100-x4 --cluster dgx-h100-x2 --global-batch 512 "
@@ -157,7 +157,7 @@ Verb search_verb() {
       {.name = "--save-plan", .value = "FILE", .help = "write its plan", .group = output},
       {.name = "--residuals",
        .value = "N",
-       .help = "simulate N strategies from all over the space, too, and print the errors of screen and refine",
+       .help = "also simulate N strategies sampled from the whole space, and print how far off both estimates are",
        .group = output},
       {.name = "--json", .help = "print JSON", .group = output},
       {.name = "--csv", .help = "print CSV", .group = output},

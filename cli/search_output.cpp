@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdio>
 
+#include "cli/help.h"
 #include "cli/interval.h"
 #include "core/json.h"
 #include "report/text_table.h"
@@ -50,6 +51,11 @@ static std::string stages_text(const Candidate& candidate) {
   return candidate.strategy.stages.empty() ? text(candidate.point.pp) : text(std::ssize(candidate.strategy.stages));
 }
 
+// Of one stage there is only one order.
+static std::string schedule_word(const Candidate& candidate) {
+  return candidate.strategy.stages.empty() && candidate.point.pp == 1 ? "-" : schedule_entry(candidate.point.schedule).name;
+}
+
 std::string short_name(const Candidate& candidate) {
   const Point& p = candidate.point;
   const bool staged = !candidate.strategy.stages.empty();
@@ -57,7 +63,8 @@ std::string short_name(const Candidate& candidate) {
       staged ? "stages " + to_text(candidate.strategy.stages)
              : "tp " + text(p.tp) + (p.cp > 1 ? ", cp " + text(p.cp) : "") + ", pp " + text(p.pp) + ", dp " + text(p.dp);
   if (p.virtual_stages > 1) name += ", " + text(p.virtual_stages) + " virtual stages";
-  name += ", micro-batch " + text(p.micro_batch) + ", " + schedule_entry(p.schedule).name;
+  name += ", micro-batch " + text(p.micro_batch);
+  if (schedule_word(candidate) != "-") name += ", " + schedule_word(candidate);
   if (p.sequence_parallel) name += ", sequence parallel";
   if (p.zero > 0) name += ", zero " + text(p.zero) + (p.overlap_parameters ? "+" : "");
   if (p.zero > 0 && p.zero_group > 0) name += " in groups of " + text(p.zero_group);
@@ -69,49 +76,108 @@ std::string short_name(const Candidate& candidate) {
   return name;
 }
 
+static constexpr std::size_t kWidth = 116;  // of the widest table, about
+
+static std::string paragraph(const std::string& text) { return "  " + wrapped(text, 4, kWidth) + "\n"; }
+
+static Candidate ruled_out(const RuledOut& other, const Job& job, const SearchOptions& options) {
+  const auto* transformer = std::get_if<Transformer>(&job.model.shape);
+  return {.point = other.point, .strategy = strategy_at(options.base, other.point, transformer ? transformer->layers : 0)};
+}
+
 static std::string seconds_text(double seconds) { return in_time({seconds}); }
 
 // What would be better if one constraint were not there, as far as the screen can tell.
-static std::string binding_text(const SearchResult& result, const SearchOptions& options) {
+static std::string binding_text(const SearchResult& result, const Job& job, const SearchOptions& options) {
   if (options.objective != Objective::Time && options.objective != Objective::Cost) return "";
   const Candidate& best = result.ranked.front();
   const double factor = options.objective == Objective::Cost ? best.score / best.seconds() : 1;
   const double mine = best.screened.time * factor;
   std::string out;
-  const auto line = [&](const char* what, const std::optional<double>& without) {
-    if (mine <= 0 || !without || *without >= mine * 0.995) return;
-    out += std::string("  ") + what + " binds: without it the screen finds one that is " + in_percent(1 - *without / mine) +
-           " better.\n";
+  const auto line = [&](const std::string& what, const std::string& without, const std::optional<RuledOut>& other) {
+    if (mine <= 0 || !other || other->score >= mine * 0.995) return;
+    out += paragraph("Limiting constraint: " + what + ". " + without + ", " + short_name(ruled_out(*other, job, options)) +
+                     " would be " + in_percent(1 - other->score / mine) +
+                     (options.objective == Objective::Cost ? " cheaper" : " faster") + " (closed-form estimate).");
   };
-  line("Memory", result.without_memory_limit);
-  line(("--framework " + options.base.framework).c_str(), result.without_framework);
-  if (out.empty() && mine > 0) out = "  Neither memory nor the framework binds: nothing better was passed over for them.\n";
-  return out;
+  line("memory", "With enough memory", result.without_memory_limit);
+  line("--framework " + options.base.framework, "Without it", result.without_framework);
+  if (!out.empty() || mine <= 0) return out;
+  return paragraph(find_runner(options.base.framework)
+                       ? "Neither memory nor " + options.base.framework + " rules out anything faster."
+                       : std::string("Memory rules out nothing faster."));
+}
+
+// Where the runner-up loses its time; nothing where no part of it makes most of the difference.
+static std::string lost_where(const Candidate& best, const Candidate& second) {
+  const auto mine = parts(best.estimate), other = parts(second.estimate);
+  std::size_t worst = 0;
+  for (std::size_t i = 1; i < mine.size(); ++i)
+    if (other[i] - mine[i] > other[worst] - mine[worst]) worst = i;
+  const double all = (second.estimate.time - best.estimate.time).value, part = other[worst] - mine[worst];
+  if (all <= 0 || part < 0.5 * all || part > 2 * all) return "";
+  return " (most of it in " + std::string(kParts[worst]) + ", " + seconds_text(other[worst]) + " against " +
+         seconds_text(mine[worst]) + ")";
+}
+
+static std::string noise_text(const SearchOptions& options) {
+  return "differences below " + plain(100 * options.noise) + " % do not count (--noise)";
+}
+
+static std::string runner_up_text(const SearchResult& result, const SearchOptions& options) {
+  if (result.ranked.size() < 2) return "";
+  const Candidate &best = result.ranked[0], &second = result.ranked[1];
+  const double loss = second.score / best.score - 1;
+  if (loss < 0)
+    return paragraph("Less simple: " + short_name(second) + " is " + in_percent(-loss, 2) + " better; " + noise_text(options) +
+                     ".");
+  static constexpr const char* kWorse[] = {"slower", "larger", "more expensive", "more energy", "slower"};
+  return paragraph("Runner-up, " + in_percent(loss, 2) + " " + kWorse[static_cast<std::size_t>(options.objective)] +
+                   (loss < options.noise                   ? " (less than the noise)"
+                    : options.objective == Objective::Time ? lost_where(best, second)
+                                                           : "") +
+                   ": " + short_name(second) + ".");
+}
+
+// What was given up for a simple strategy.
+static std::string simpler_text(const Candidate& best, const SearchOptions& options) {
+  if (!best.less_simple) return "";
+  const Strategy& other = best.less_simple->strategy;
+  return paragraph("A less simple variant is " + in_percent(best.less_simple->gain, 2) + " better (" +
+                   (other.layer_split != best.strategy.layer_split ? "--layer-split " + other.layer_split
+                                                                   : "--recompute " + to_text(other.recompute)) +
+                   "); " + noise_text(options) + ".");
 }
 
 static std::string winner_text(const SearchResult& result, const Job& job, const SearchOptions& options) {
   const Candidate& best = result.ranked.front();
-  std::string out = "\nThe winner: " + short_name(best) + ".\n  It is bound by " + name_of(best.estimate.bound_by) + ": ";
+  std::string out = "\n" + wrapped("Winner: " + short_name(best) + ".", 2, kWidth) + "\n";
+  std::string shares;
   const auto mine = parts(best.estimate);
   for (std::size_t i = 0; i < mine.size(); ++i)
-    out += (i > 0 ? ", " : "") + std::string(kParts[i]) + " " + in_percent(mine[i] / best.estimate.time.value);
+    shares += (i > 0 ? ", " : "") + std::string(kParts[i]) + " " + in_percent(mine[i] / best.estimate.time.value);
+  out += paragraph("Bound by " + std::string(name_of(best.estimate.bound_by)) + "; time of the busiest rank: " + shares + ".");
   if (best.gpus() < gpu_count(job.cluster))
-    out += ".\n  It uses " + text(best.gpus()) + " of " + text(gpu_count(job.cluster)) + " GPUs";
-  out += ".\n  " + in_gib_text(best.estimate.margin) + " GiB of a GPU stay free beside the reserve.\n";
+    out += paragraph("Uses " + count_text(best.gpus()) + " of " + count_text(gpu_count(job.cluster)) + " GPUs.");
+  out += paragraph(in_gib_text(best.estimate.margin) + " GiB headroom per GPU, after the " +
+                   in_percent(best.strategy.reserve, 0) + " reserve.");
   if (recompute_word(best) == "best")
-    out += "  Its layers fill the memory with --recompute " + to_text(best.strategy.recompute) + ".\n";
-  out += binding_text(result, options);
-  if (result.ranked.size() < 2) return out;
-  const Candidate& second = result.ranked[1];
-  const auto other = parts(second.estimate);
-  std::size_t worst = 0;
-  for (std::size_t i = 1; i < mine.size(); ++i)
-    if (other[i] - mine[i] > other[worst] - mine[worst]) worst = i;
-  out += "  The runner-up (" + short_name(second) + ") loses " + in_percent(second.score / best.score - 1, 2);
-  if (other[worst] > mine[worst])
-    out += ", most of it by " + std::string(kParts[worst]) + " (" + seconds_text(other[worst]) + " against " +
-           seconds_text(mine[worst]) + ")";
-  return out + ".\n";
+    out +=
+        paragraph("Recomputed layer by layer so that memory is filled: --recompute " + to_text(best.strategy.recompute) + ".");
+  return out + simpler_text(best, options) + binding_text(result, job, options) + runner_up_text(result, options);
+}
+
+// "128,198 strategies: 33,726 screened, ..."; what was not looked at, and why.
+static std::string counts_text(const SearchResult& result, const SearchOptions& options) {
+  const PrunedBy& pruned = result.pruned;
+  return wrapped(count_text(result.enumerated) + " strategies: " + count_text(result.evaluated) + " screened, " +
+                     count_text(result.refined) + " refined; skipped: " + count_text(pruned.shape) + " invalid, " +
+                     count_text(pruned.memory) + " out of memory, " +
+                     (pruned.framework > 0 ? count_text(pruned.framework) + " unsupported by " + options.base.framework + ", "
+                                           : "") +
+                     count_text(pruned.bound) + " provably slower, " + count_text(pruned.redone) + " recomputing needlessly.",
+                 2, kWidth) +
+         "\n";
 }
 
 static TextTable table_of(const std::vector<Candidate>& candidates, int rows) {
@@ -137,7 +203,7 @@ static TextTable table_of(const std::vector<Candidate>& candidates, int rows) {
     const Point& p = c.point;
     table.rows.push_back({text(rank), degree_text(c, p.tp, &StageDegrees::tp), text(p.cp), stages_text(c),
                           text(p.virtual_stages), degree_text(c, p.dp, &StageDegrees::dp), text(p.micro_batch),
-                          p.sequence_parallel ? "yes" : "no", schedule_entry(p.schedule).name, zero_text(p), recompute_word(c),
+                          p.sequence_parallel ? "yes" : "no", schedule_word(c), zero_text(p), recompute_word(c),
                           seconds_text(c.estimate.time.value), c.simulated ? seconds_text(*c.simulated) : "-",
                           in_gib_text(c.estimate.peak), in_gib_text(c.estimate.margin), name_of(c.estimate.bound_by)});
   }
@@ -161,8 +227,19 @@ static void add_gpu_time(TextTable& table, const std::vector<Candidate>& candida
 }
 
 static std::string sequence_text(const Job& job, const Strategy& strategy) {
-  return std::holds_alternative<Transformer>(job.model.shape) ? ", sequence " + with_commas(static_cast<double>(strategy.seq))
-                                                              : "";
+  return std::holds_alternative<Transformer>(job.model.shape) ? ", sequence " + count_text(strategy.seq) : "";
+}
+
+// What the headers and marks of the table mean; only of those that are there.
+static std::string legend_text(const std::vector<Candidate>& candidates, int rows) {
+  bool gathers = false, groups = false;
+  for (int i = 0; i < std::min(rows, static_cast<int>(candidates.size())); ++i) {
+    const std::string zero = zero_text(candidates[static_cast<std::size_t>(i)].point);
+    gathers |= zero.ends_with('+'), groups |= zero.find(':') != std::string::npos;
+  }
+  return paragraph("v: virtual stages; mb: micro-batch; sp: sequence parallelism; peak, free: of the fullest GPU" +
+                   std::string(gathers ? "; zero +: parameter all-gather overlapped" : "") +
+                   (groups ? "; zero 2:8: ZeRO-2 in groups of 8 GPUs" : ""));
 }
 
 // The winner in the framework's own words, or that nothing is known of it.
@@ -181,28 +258,22 @@ static std::string framework_text(const Model& model, const Strategy& strategy) 
 }
 
 std::string search_text(const SearchResult& result, const Job& job, const SearchOptions& options, int rows) {
-  std::string out = job.model.name + " on " + job.cluster.name + ", " + text(gpu_count(job.cluster)) + " GPUs, global batch " +
-                    text(job.strategy.global_batch) + sequence_text(job, result.ranked.front().strategy) + ": best by " +
-                    name_of(options.objective) + "\n\n";
+  std::string out = job.model.name + " on " + job.cluster.name + ", " + count_text(gpu_count(job.cluster)) +
+                    " GPUs, global batch " + count_text(job.strategy.global_batch) +
+                    sequence_text(job, result.ranked.front().strategy) + ": best by " + name_of(options.objective) + "\n\n";
   const auto table = [&](const std::vector<Candidate>& candidates, int most) {
     TextTable made = table_of(candidates, most);
     if (options.objective == Objective::Cost || options.objective == Objective::Energy)
       add_gpu_time(made, candidates, job, options.objective);
     return made.text(false);
   };
-  out += table(result.ranked, rows);
+  out += table(result.ranked, rows) + legend_text(result.ranked, rows);
   if (!result.front.empty())
     out += "\nTime against memory: nothing is both faster and smaller than these.\n\n" +
            table(result.front, static_cast<int>(result.front.size()));
   out += winner_text(result, job, options);
   out += framework_text(job.model, result.ranked.front().strategy);
-  out +=
-      "\n" + text(result.enumerated) + " strategies enumerated, " + text(result.evaluated) + " screened, " +
-      text(result.refined) + " refined; passed over: " + text(result.pruned.shape) + " that cannot be cut so, " +
-      text(result.pruned.memory) + " that do not fit, " +
-      (result.pruned.framework > 0 ? text(result.pruned.framework) + " that " + options.base.framework + " cannot run, " : "") +
-      text(result.pruned.bound) + " slower than a lower bound allows, " + text(result.pruned.redone) +
-      " that redo layers although all fits without.\n";
+  out += "\n" + counts_text(result, options);
   if (result.interrupted) out += "Interrupted: the best so far.\n";
   return out;
 }
@@ -220,8 +291,11 @@ static void write_candidate(JsonWriter& json, const Job& job, const Candidate& c
     json.field("simulated", *c.simulated);
   else
     json.key("simulated").null();
-  const PredictionInterval interval = interval_of(job, c.strategy, {c.seconds()});
-  json.key("interval").begin_line_array().value(interval.low.value).value(interval.high.value).end_array();
+  json.key("interval");
+  if (const auto interval = interval_of(job, c.strategy, {c.seconds()}))
+    json.begin_line_array().value(interval->low.value).value(interval->high.value).end_array();
+  else
+    json.null();
   json.field("peak_memory_bytes", c.estimate.peak.value).field("margin_bytes", c.estimate.margin.value);
   json.field("bound_by", name_of(c.estimate.bound_by));
   json.end_object();
@@ -250,8 +324,13 @@ std::string search_json(const SearchResult& result, const Job& job, const Search
     json.key(key);
     value ? json.value(*value) : json.null();
   };
-  maybe("screened_without_memory_limit", result.without_memory_limit);
-  maybe("screened_without_framework", result.without_framework);
+  const auto without = [&](const char* score, const char* strategy, const std::optional<RuledOut>& other) {
+    maybe(score, other ? std::optional(other->score) : std::nullopt);
+    json.key(strategy);
+    other ? json.raw(to_json(ruled_out(*other, job, options).strategy)) : json.null();
+  };
+  without("screened_without_memory_limit", "strategy_without_memory_limit", result.without_memory_limit);
+  without("screened_without_framework", "strategy_without_framework", result.without_framework);
   const auto exported = framework_export(job.model, result.ranked.front().strategy).value_or(FrameworkExport{});
   const auto list = [&](const char* key, const std::vector<std::string>& lines) {
     json.key(key).begin_array();

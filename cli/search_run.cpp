@@ -68,6 +68,7 @@ SearchOptions read_search_options(const Arguments& arguments, const Job& job) {
   options.refine = static_cast<int>(arguments.integer("--refine", options.refine, 1, 100'000));
   options.shortlist = std::max(options.shortlist, 4 * options.refine);
   options.prune = !arguments.flag("--no-prune");
+  options.noise = arguments.number("--noise", 100 * options.noise, 0, 50) / 100;
   options.cancel = &watch_interrupt();
   return options;
 }
@@ -85,6 +86,11 @@ std::vector<VerbOption> search_run_options() {
           {.name = "--max-tp", .value = "N", .help = "no tensor-parallel degree above N", .group = group},
           {.name = "--refine", .value = "N", .help = "refine the N best that fit (default 48)", .group = group},
           {.name = "--top", .value = "N", .help = "simulate the N best (default 5)", .group = group},
+          {.name = "--noise",
+           .value = "PERCENT",
+           .help = "smaller differences do not count: the simpler strategy ranks first, and of twins (same degrees and "
+                   "micro-batch, no less memory) one is listed (default 0.3; 0: all counts)",
+           .group = group},
           {.name = "--no-prune", .help = "look at every strategy; the winner is the same", .group = group},
           {.name = "--threads", .value = "N", .help = "threads and worker processes (default: one per core)", .group = group}};
 }
@@ -112,7 +118,7 @@ std::variant<SearchResult, Infeasible> run_search(const Job& job, const SearchOp
     return answer;
   }
   SearchResult& result = std::get<SearchResult>(answer);
-  rerank(result.ranked, top, options.objective, [&](const std::vector<const Candidate*>& next) {
+  rerank(result.ranked, top, options.objective, options.noise, [&](const std::vector<const Candidate*>& next) {
     auto seconds = simulate_all(job, next, options.threads, [&](double fraction) {
       if (options.progress) options.progress(kSearchShare + (1 - kSearchShare) * fraction);
     });

@@ -116,10 +116,9 @@ class Searching {
   }
 
   std::variant<SearchResult, Infeasible> finish(const std::vector<Tally>& tallies, SearchResult result) {
-    for (const Tally& tally : tallies) {
-      add_up(tally, result);
+    add_up(tallies, result);
+    for (const Tally& tally : tallies)
       for (const auto& [why, count] : tally.refusals) refusals_[why] += count;
-    }
     const std::vector<Family> families = merged(tallies, &Tally::best, most_),
                               filled = merged(tallies, &Tally::filled, kFilled);
     finishing_ = result.interrupted = stopped();  // the best so far is worth a moment
@@ -280,7 +279,7 @@ class Searching {
     result.refined += static_cast<std::int64_t>(work.size());
     for (std::size_t i = 0; i < work.size(); ++i) {
       Candidate& best = found[work[i].family].first;
-      if (batch[i] && batch[i]->score < best.score) best = std::move(*batch[i]);
+      if (batch[i]) best = better_of(std::move(best), std::move(*batch[i]));
     }
   }
 
@@ -318,6 +317,7 @@ class Searching {
     candidate.estimate = refine(std::get<Lowered>(answer), cluster_);
     candidate.score = score(options_.objective, candidate.point, candidate.estimate.time.value,
                             static_cast<double>(candidate.estimate.peak.value));
+    if (!is_simple(candidate.strategy)) candidate.handicap = 1 + options_.noise;
     if (options_.found) {
       const std::scoped_lock lock(untold_mutex_);
       untold_.push_back(candidate);

@@ -67,7 +67,11 @@ struct Family {
   }
 };
 
-inline bool better(const Candidate& a, const Candidate& b) { return a.score < b.score; }
+// Layers recomputed one by one, stages with degrees of their own, and layers split in more than three runs (2,3x14,2) are not.
+bool is_simple(const Strategy& strategy);
+inline bool better(const Candidate& a, const Candidate& b) { return a.score * a.handicap < b.score * b.handicap; }
+// Of two with the same degrees, micro-batch and schedule.
+Candidate better_of(Candidate a, Candidate b);
 bool same_family(const Point& a, const Point& b);
 std::vector<Candidate> best_of_families(const std::vector<Candidate>& all);
 // In the order of scores; in the place of one of the same family, unless that is no worse.
@@ -148,7 +152,7 @@ struct Tally {
   PrunedBy pruned = {};
   std::map<const char*, std::int64_t> refusals = {};  // by a framework
   Sample sample;
-  double without_memory_limit = kNever, without_framework = kNever;
+  Kept without_memory_limit{.score = kNever}, without_framework{.score = kNever};
   std::shared_ptr<PlayMemory> memory = {};  // of its thread, from its first point on
 };
 
@@ -160,7 +164,7 @@ bool tries_schedules(const SearchOptions& options);
 Enough enough_for(const SearchOptions& options, const Point& point, bool refused, double bytes, const Family& family,
                   Tally& tally);
 
-void add_up(const Tally& tally, SearchResult& result);  // counts, and what was passed over
+void add_up(const std::vector<Tally>& tallies, SearchResult& result);  // counts, and what was passed over
 
 std::vector<Candidate> front_of(std::vector<Candidate> all);  // by time: each needs less memory than all before
 

@@ -1,5 +1,6 @@
 // What a search ranks by, and how the simulator changes the order.
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "strategy/estimate_speeds.h"
@@ -43,14 +44,32 @@ bool same_family(const Point& a, const Point& b) {
   return key(a) == key(b);
 }
 
+bool is_simple(const Strategy& strategy) {
+  const RecomputeKind kind = strategy.recompute.kind;
+  return strategy.stages.empty() && kind != RecomputeKind::Each && kind != RecomputeKind::Graph &&
+         std::ranges::count(strategy.layer_split, ',') <= 2;
+}
+
+Candidate better_of(Candidate a, Candidate b) {
+  if (better(b, a)) std::swap(a, b);
+  const auto note = [&](double score, const Strategy& strategy) {
+    const double gain = 1 - score / a.score;
+    if (gain > (a.less_simple ? a.less_simple->gain : 0)) a.less_simple = {gain, strategy};
+  };
+  note(b.score, b.strategy);
+  if (b.less_simple) note(b.score * (1 - b.less_simple->gain), b.less_simple->strategy);
+  return a;
+}
+
 void take_place(std::vector<Candidate>& ranked, const Candidate& candidate) {
   const auto other = std::find_if(ranked.begin(), ranked.end(),
                                   [&](const Candidate& each) { return same_family(each.point, candidate.point); });
-  if (other != ranked.end() && other->score <= candidate.score) return;
-  if (other != ranked.end()) ranked.erase(other);
-  ranked.insert(std::upper_bound(ranked.begin(), ranked.end(), candidate,
-                                 [](const Candidate& a, const Candidate& b) { return a.score < b.score; }),
-                candidate);
+  Candidate best = candidate;
+  if (other != ranked.end()) {
+    best = better_of(std::move(*other), std::move(best));
+    ranked.erase(other);
+  }
+  ranked.insert(std::upper_bound(ranked.begin(), ranked.end(), best, better), best);
 }
 
 std::vector<Candidate> best_of_families(const std::vector<Candidate>& all) {
@@ -111,8 +130,8 @@ Enough enough_for(const SearchOptions& options, const Point& point, bool refused
   if (!bounded(options)) return {.played = 0, .memory = tally.memory.get()};
   const double each = score(options.objective, point, 1, 0);
   return {.bytes = bytes,
-          .fits = (refused ? tally.without_framework : family.useful(point.zero)) / each,
-          .over = (refused ? 0 : tally.without_memory_limit) / each,
+          .fits = (refused ? tally.without_framework.score : family.useful(point.zero)) / each,
+          .over = (refused ? 0 : tally.without_memory_limit.score) / each,
           .played = tally.far.closed / each,
           .shared = tally.far.shared / each,
           .memory = tally.memory.get()};
@@ -124,14 +143,24 @@ double best_seen_by(const std::vector<Tally>& scouts) {
   return best;
 }
 
-void add_up(const Tally& tally, SearchResult& result) {
-  result.enumerated += tally.enumerated, result.evaluated += tally.evaluated;
-  result.pruned.shape += tally.pruned.shape, result.pruned.memory += tally.pruned.memory;
-  result.pruned.bound += tally.pruned.bound, result.pruned.framework += tally.pruned.framework,
-      result.pruned.redone += tally.pruned.redone;
-  for (const auto& [best, found] : {std::pair(&result.without_memory_limit, tally.without_memory_limit),
-                                    {&result.without_framework, tally.without_framework}})
-    if (found < best->value_or(kNever)) *best = found;
+// The same whatever the threads do: equal scores go by their order in the space.
+static std::optional<RuledOut> best_ruled_out(const std::vector<Tally>& tallies, Kept Tally::*which) {
+  const Kept* best = nullptr;
+  for (const Tally& tally : tallies)
+    if ((tally.*which).score < kNever && (!best || tally.*which < *best)) best = &(tally.*which);
+  if (!best) return {};
+  return RuledOut{.score = best->score, .point = best->point};
+}
+
+void add_up(const std::vector<Tally>& tallies, SearchResult& result) {
+  for (const Tally& tally : tallies) {
+    result.enumerated += tally.enumerated, result.evaluated += tally.evaluated;
+    result.pruned.shape += tally.pruned.shape, result.pruned.memory += tally.pruned.memory;
+    result.pruned.bound += tally.pruned.bound, result.pruned.framework += tally.pruned.framework,
+        result.pruned.redone += tally.pruned.redone;
+  }
+  result.without_memory_limit = best_ruled_out(tallies, &Tally::without_memory_limit);
+  result.without_framework = best_ruled_out(tallies, &Tally::without_framework);
 }
 
 std::vector<Kept> merged_sample(const std::vector<Tally>& tallies, int most) {
@@ -144,21 +173,38 @@ std::vector<Kept> merged_sample(const std::vector<Tally>& tallies, int most) {
 }
 
 std::vector<Candidate> front_of(std::vector<Candidate> all) {
-  std::stable_sort(all.begin(), all.end(), better);
+  std::ranges::stable_sort(all, {}, &Candidate::score);
   std::vector<Candidate> front;
   for (Candidate& candidate : all)
     if (front.empty() || candidate.estimate.peak < front.back().estimate.peak) front.push_back(std::move(candidate));
   return front;
 }
 
-void rerank(std::vector<Candidate>& ranked, int top, Objective objective, const SimulateAll& simulate) {
-  const std::size_t count = std::min(ranked.size(), static_cast<std::size_t>(std::max(0, top)));
+// Sorts, and keeps of twins the better one.
+static void sort_and_drop_twins(std::vector<Candidate>& ranked, double noise) {
+  constexpr double kLessMemory = 0.95;
+  const auto twins = [&](const Candidate& best, const Candidate& other) {
+    const auto key = [](const Point& p) { return std::tie(p.tp, p.cp, p.pp, p.dp, p.micro_batch); };
+    return key(best.point) == key(other.point) && best.simulated.has_value() == other.simulated.has_value() &&
+           std::abs(other.score / best.score - 1) < noise &&
+           static_cast<double>(other.estimate.peak.value) >= kLessMemory * static_cast<double>(best.estimate.peak.value);
+  };
+  std::stable_sort(ranked.begin(), ranked.end(), better);
+  std::vector<Candidate> kept;
+  for (Candidate& candidate : ranked)
+    if (std::ranges::none_of(kept, [&](const Candidate& best) { return twins(best, candidate); }))
+      kept.push_back(std::move(candidate));
+  ranked = std::move(kept);
+}
+
+void rerank(std::vector<Candidate>& ranked, int top, Objective objective, double noise, const SimulateAll& simulate) {
   for (bool complete = true; complete;) {
-    std::stable_sort(ranked.begin(), ranked.end(), better);
+    sort_and_drop_twins(ranked, noise);
+    const std::size_t count = std::min(ranked.size(), static_cast<std::size_t>(std::max(0, top)));
     std::vector<const Candidate*> next;
     for (std::size_t i = 0; i < count; ++i)
       if (!ranked[i].simulated) next.push_back(&ranked[i]);
-    if (next.empty()) return;
+    if (next.empty()) break;
     const std::vector<std::optional<double>> seconds = simulate(next);
     for (std::size_t i = 0, answer = 0; i < count; ++i) {
       Candidate& candidate = ranked[i];
@@ -170,7 +216,7 @@ void rerank(std::vector<Candidate>& ranked, int top, Objective objective, const 
             score(objective, candidate.point, *candidate.simulated, static_cast<double>(candidate.estimate.peak.value));
     }
   }
-  std::stable_sort(ranked.begin(), ranked.end(), better);
+  sort_and_drop_twins(ranked, noise);
 }
 
 }  // namespace foreshard

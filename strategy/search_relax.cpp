@@ -111,7 +111,7 @@ class Relaxing {
 }  // namespace
 
 Infeasible empty_space(const std::string& why) {
-  return {.reason = "the space is empty: " + why, .would_help = {"fewer --fix", "a larger cluster", "another --global-batch"}};
+  return {.reason = "no strategy fits: " + why, .would_help = {"fewer --fix", "a larger cluster", "another --global-batch"}};
 }
 std::optional<Infeasible> ruled_out(const SearchResult& result, const std::map<std::string, std::int64_t>& refusals,
                                     bool screened, const Strategy& base) {

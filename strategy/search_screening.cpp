@@ -147,11 +147,11 @@ void Screening::look_at(const Item& item, Work& work) const {
   kept.time = kept.screened.time;
   kept.score = score(options_.objective, point, kept.time, kept.screened.peak);
   const bool fits = !costs.shape || kept.screened.needs <= screen_->capacity() * Screen::kMemorySlack;
-  if (refused && fits) tally.without_framework = std::min(tally.without_framework, kept.score);
+  if (refused && fits) tally.without_framework = std::min(tally.without_framework, kept);
   if (refused) return;
   if (!fits) {
     ++tally.pruned.memory;
-    tally.without_memory_limit = std::min(tally.without_memory_limit, kept.score);
+    tally.without_memory_limit = std::min(tally.without_memory_limit, kept);
     return;
   }
   tally.sample.offer(kept);

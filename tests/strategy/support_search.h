@@ -26,6 +26,7 @@ inline SearchOptions options(std::int64_t batch, std::int64_t seq) {
   options.base.global_batch = batch;
   options.base.seq = seq;
   options.threads = 1;
+  options.noise = 0;  // the winner is the fastest, however it looks
   return options;
 }
 
