@@ -95,22 +95,36 @@ std::vector<std::vector<std::string>> combinations(const std::vector<Axis>& axes
   return all;
 }
 
+// Of a step, in seconds: a quote has the interval of its whole time.
+std::optional<std::pair<double, double>> step_interval(const Quote& q) {
+  if (q.high == Seconds{}) return {};
+  const double share = q.best->seconds() / q.time.value;
+  return std::pair(share * q.low.value, share * q.high.value);
+}
+
+std::string interval_text(const Quote& q) {
+  const auto interval = step_interval(q);
+  return interval ? in_time_range({interval->first}, {interval->second}) : "-";
+}
+
 std::string sweep_text(const std::vector<Axis>& axes, const std::vector<SweepPoint>& points) {
   TextTable table;
   for (const Axis& axis : axes) table.columns.push_back({axis.path});
-  for (const char* head : {"GPUs", "step", "tokens/s", "per GPU", "cost per 1M", "peak GiB"}) table.columns.push_back({head});
+  for (const char* head : {"GPUs", "step", "90 % interval", "tokens/s", "per GPU", "cost per 1M", "peak GiB"})
+    table.columns.push_back({head});
   table.columns.push_back({"best strategy", Align::Left});
   for (const SweepPoint& point : points) {
     std::vector<std::string> row = point.values;
     const Quote& q = point.quote;
-    const std::vector<std::string> cells = q.best ? std::vector<std::string>{std::to_string(q.gpus),
+    const std::vector<std::string> cells = q.best ? std::vector<std::string>{count_text(q.gpus),
                                                                              in_time({q.best->seconds()}),
+                                                                             interval_text(q),
                                                                              with_commas(q.tokens_per_s),
                                                                              with_commas(q.tokens_per_s / q.gpus),
                                                                              q.cost ? plain(*q.cost) : "-",
                                                                              in_gib_text(q.best->estimate.peak),
                                                                              q.strategy}
-                                                  : std::vector<std::string>{"-", "-", "-", "-", "-", "-", q.why_not};
+                                                  : std::vector<std::string>{"-", "-", "-", "-", "-", "-", "-", q.why_not};
     row.insert(row.end(), cells.begin(), cells.end());
     if (q.best && q.searched == Searched::Partly) row.back() += " (partial search)";
     table.rows.push_back(row);
@@ -152,6 +166,11 @@ std::string sweep_json(const std::vector<Axis>& axes, const std::vector<SweepPoi
     json.value(q.best.has_value());
     if (q.best) {
       json.field("gpus", q.gpus).field("iteration_time_s", q.best->seconds()).field("tokens_per_s", q.tokens_per_s);
+      json.key("interval");
+      if (const auto interval = step_interval(q))
+        json.begin_line_array().value(interval->first).value(interval->second).end_array();
+      else
+        json.null();
       json.field("peak_memory_bytes", q.best->estimate.peak.value).key("strategy").raw(to_json(q.best->strategy));
     } else {
       json.field("infeasible_reason", q.why_not);
@@ -181,10 +200,16 @@ std::string sweep_svg(const std::vector<Axis>& axes, const std::vector<SweepPoin
         name += (axis > 0 ? ", " : "") + axes[axis].path + " " + points[i].values[axis];
       plot.series.push_back({.name = name});
     }
-    if (points[i].quote.best)
-      plot.series.back().points.emplace_back(numeric ? numbers[at] : static_cast<double>(at), points[i].quote.tokens_per_s);
+    const Quote& q = points[i].quote;
+    if (!q.best) continue;
+    PlotPoint& point = plot.series.back().points.emplace_back(numeric ? numbers[at] : static_cast<double>(at), q.tokens_per_s);
+    if (const auto interval = step_interval(q)) {
+      const double tokens = q.tokens_per_s * q.best->seconds();
+      point.low = tokens / interval->second, point.high = tokens / interval->first;
+    }
+    if (point.high > 0) plot.interval_name = "bars: 90 % prediction intervals";
   }
-  for (PlotSeries& series : plot.series) std::sort(series.points.begin(), series.points.end());
+  for (PlotSeries& series : plot.series) std::ranges::sort(series.points, {}, &PlotPoint::x);
   return plot_svg(plot);
 }
 
@@ -213,7 +238,7 @@ ExitCode run(const Arguments& arguments, const Console& console) {
     options.progress = [&](double fraction) {
       progress->report((static_cast<double>(points.size()) + fraction) / static_cast<double>(all.size()));
     };
-    if (title.empty()) title = job.model.name + " on " + job.cluster.name;
+    if (title.empty()) title = job.model.name + " on " + arguments.text("--cluster");
     points.push_back({values, quote(job, run_search(job, options, read_top(here)), {})});
   }
   progress.reset();

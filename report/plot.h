@@ -2,17 +2,21 @@
 #pragma once
 
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace foreshard {
 
+struct PlotPoint {
+  double x = 0, y = 0;
+  double low = 0, high = 0;  // an interval around y, drawn as a bar; none where high is 0
+};
 struct PlotSeries {
   std::string name = {};
-  std::vector<std::pair<double, double>> points = {};  // x, y; in the order of x
+  std::vector<PlotPoint> points = {};  // in the order of x
 };
 struct Plot {
   std::string title = {}, x_name = {}, y_name = {};
+  std::string interval_name = {};         // what the bars are, said below the title
   std::vector<std::string> x_words = {};  // instead of numbers: the series' x are 0, 1, 2 ...
   std::vector<PlotSeries> series = {};
 };

@@ -4,7 +4,7 @@
 
 namespace foreshard {
 
-// Two lines over x = 1 .. 4; the drawing area is 70 to 700 wide and 44 to 368 high.
+// Two lines over x = 1 .. 4; the drawing area is 70 to 700 wide and, below the title and the legend, 64 to 368 high.
 TEST(Plot, PointsLieWhereTheAxesSay) {
   const Plot plot{.title = "sweep",
                   .x_name = "nodes",
@@ -16,8 +16,21 @@ TEST(Plot, PointsLieWhereTheAxesSay) {
   EXPECT_EQ(svg.find("empty"), std::string::npos);
   const auto has = [&](const std::string& part) { return svg.find(part) != std::string::npos; };
   EXPECT_TRUE(has("x=\"67\" y=\"365\"")) << svg;  // (1, 0): a square of 6 around (70, 368)
-  EXPECT_TRUE(has("x=\"697\" y=\"41\"")) << svg;  // (4, 100)
-  EXPECT_TRUE(has("x=\"67\" y=\"203\"")) << svg;  // (1, 50): half way up
+  EXPECT_TRUE(has("x=\"697\" y=\"61\"")) << svg;  // (4, 100)
+  EXPECT_TRUE(has("x=\"67\" y=\"213\"")) << svg;  // (1, 50): half way up
+}
+
+// 55,200 tokens per second need lines up to 60,000, in words that fit left of the axis; the interval goes to 64,000, so 70,000.
+TEST(Plot, TheTopmostLineIsAboveAllAndNothingIsClipped) {
+  Plot plot{.title = "sweep", .x_name = "seq", .series = {{"a", {{4096, 41'000}, {131'072, 55'200}}}}};
+  const auto has = [&](const std::string& part) { return plot_svg(plot, 720, 420).find(part) != std::string::npos; };
+  EXPECT_TRUE(has(">60,000<"));
+  EXPECT_FALSE(has("e+04"));
+  plot.series[0].points[1].low = 46'000, plot.series[0].points[1].high = 64'000, plot.interval_name = "bars";
+  EXPECT_TRUE(has(">70,000<"));
+  EXPECT_TRUE(has(">bars<"));
+  // "131,072" is 7 * 12 * 0.58 = 49 wide and centred at the right end, 30 from the edge of 720.
+  EXPECT_TRUE(has("x=\"689.64\" y=\"386\"")) << plot_svg(plot, 720, 420);
 }
 
 TEST(Plot, OnePointAndWordsHaveAPicture) {
