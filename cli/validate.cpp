@@ -4,6 +4,7 @@
 #include <ostream>
 #include <set>
 
+#include "cli/interval.h"
 #include "cli/learned_runs.h"
 #include "cli/measured_case.h"
 #include "cli/measured_prediction.h"
@@ -86,6 +87,7 @@ class Scorer {
                            .assumed = question.assumed,
                            .narrow = is_narrow(row),
                            .candidates = prediction.candidates};
+    if (!scored.memory && !scored.ran_out) give_interval(scored);
     const bool whole = question.quantity <= Quantity::PeakMemory;
     scored.checks_memory = whole && runs_.insert(scored.source + "|" + scored.row_id).second;
     scored_.push_back(std::move(scored));
@@ -95,6 +97,16 @@ class Scorer {
   const std::vector<std::size_t>& asked() const { return asked_; }  // [scored]
 
  private:
+  // What published runs say, for tables with too few rows of their own.
+  void give_interval(ValidatedRow& row) {
+    const PredictionInterval of_one = prediction_interval(shipped_, row.architecture, row.framework, {1});
+    const double low = of_one.low.value, high = of_one.high.value;  // of measured / predicted time
+    row.low = row.predicted * (row.larger_is_better ? 1 / high : low);
+    row.high = row.predicted * (row.larger_is_better ? 1 / low : high);
+    row.extrapolated = of_one.extrapolated;
+  }
+
+  std::vector<Spread> shipped_ = shipped_spreads();
   std::vector<ValidatedRow> scored_ = {};
   std::vector<std::size_t> asked_ = {};
   std::vector<SkippedRow> skipped_ = {};
@@ -147,23 +159,25 @@ static ExitCode run(const Arguments& arguments, const Console& console) {
 }
 
 Verb validate_verb() {
-  return {.name = "validate",
-          .summary = "Predicts measured runs and reports how far off the predictions are.",
-          .notes =
-              "A file is a CSV table with one measured quantity per row; docs/validation.md lists the columns. Settings that "
-              "a row does not state come from the framework's preset.",
-          .examples = {"foreshard validate my-runs.csv", "foreshard validate data/measured/*.csv --json --per-row"},
-          .options = {{.name = "FILE", .value = "FILE", .help = "tables of measurements", .required = true, .repeatable = true},
-                      {.name = "--json", .help = "print JSON"},
-                      {.name = "--per-row", .help = "every prediction, not only the scores"},
-                      {.name = "--learn",
-                       .help = "also predict each row by what the source's other runs teach (calibrate --runs), its sweep left "
-                               "out and its model left out; minutes"},
-                      {.name = "--markdown", .help = "print the tables of docs/validation.md; with --learn that of learning"},
-                      {.name = "--residuals", .value = "FILE", .help = "write what intervals of predictions come from"},
-                      {.name = "--svg", .value = "FILE", .help = "draw the errors, a strip per source and GPU"},
-                      {.name = "--html", .value = "FILE", .help = "write one page with picture, tables and rows"}},
-          .run = run};
+  return {
+      .name = "validate",
+      .summary = "Predicts measured runs and reports how far off the predictions are.",
+      .notes =
+          "A file is a CSV table with one measured quantity per row; docs/validation.md lists the columns. Settings that "
+          "a row does not state come from the framework's preset.",
+      .examples = {"foreshard validate my-runs.csv", "foreshard validate data/measured/*.csv --json --per-row"},
+      .options = {{.name = "FILE", .value = "FILE", .help = "tables of measurements", .required = true, .repeatable = true},
+                  {.name = "--json", .help = "print JSON"},
+                  {.name = "--per-row", .help = "every prediction, not only the scores"},
+                  {.name = "--learn",
+                   .help =
+                       "also predict each row from the other runs of its source (calibrate --runs), once without its sweep and "
+                       "once without its model; takes minutes"},
+                  {.name = "--markdown", .help = "print the tables of docs/validation.md; with --learn the table of learning"},
+                  {.name = "--residuals", .value = "FILE", .help = "write the errors that prediction intervals are made from"},
+                  {.name = "--svg", .value = "FILE", .help = "draw the errors, a strip per source and GPU"},
+                  {.name = "--html", .value = "FILE", .help = "write one page with picture, tables and rows"}},
+      .run = run};
 }
 
 }  // namespace foreshard

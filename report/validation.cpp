@@ -20,11 +20,12 @@ bool has_error(const ValidatedRow& row) { return !row.ran_out; }
 
 Score score_of(const std::vector<const ValidatedRow*>& rows) {
   std::vector<double> errors, sizes, gib;
-  int inside = 0;
+  int inside = 0, with_interval = 0;
   for (const ValidatedRow* row : rows) {
     errors.push_back(row->error());
     sizes.push_back(std::abs(row->error()));
     if (row->quantity.ends_with("_gib")) gib.push_back(row->predicted - row->measured);
+    with_interval += row->high > 0 ? 1 : 0;
     inside += row->measured >= row->low && row->measured <= row->high ? 1 : 0;
   }
   Score score{.n = static_cast<int>(rows.size())};
@@ -34,7 +35,7 @@ Score score_of(const std::vector<const ValidatedRow*>& rows) {
   score.mean = std::accumulate(sizes.begin(), sizes.end(), 0.0) / static_cast<double>(sizes.size());
   score.signed_median = quantile(errors, 0.5);
   score.signed_gib = quantile(gib, 0.5);
-  score.coverage90 = inside / static_cast<double>(rows.size());
+  if (with_interval > 0) score.coverage90 = inside / static_cast<double>(with_interval);
   return score;
 }
 
@@ -64,6 +65,7 @@ void set_intervals(std::vector<ValidatedRow>& rows) {
         for (const ValidatedRow& other : rows)
           if (has_error(other) && other.memory == rows[i].memory && other.source != rows[i].source)
             residuals.push_back(log_ratio(other));
+        if (residuals.size() < kEnough) continue;
         rows[i].extrapolated = true;
       }
       set_interval(rows[i], std::move(residuals));

@@ -25,7 +25,8 @@ struct ValidatedRow {
   std::vector<std::string> assumed = {};
   bool narrow = false;  // products in less than 16 bits
   int candidates = 1;
-  double low = 0, high = 0;   // 90 % interval of the prediction
+  // 90 % interval of the prediction; 0: none. Given beforehand, it stays where the rows are too few to say one.
+  double low = 0, high = 0;
   bool extrapolated = false;  // no cell of its kind: the interval is that of all cells
   double error() const { return predicted / measured - 1.0; }
 };
@@ -38,10 +39,10 @@ struct SkippedRow {
 
 struct Score {
   int n = 0;
-  double median = 0, mean = 0, p90 = 0;  // of |error|
-  double signed_median = 0;              // of error
-  double signed_gib = 0;                 // median of predicted - measured, rows in GiB
-  double coverage90 = 0;                 // share of rows inside their interval
+  double median = 0, mean = 0, p90 = 0;   // of |error|
+  double signed_median = 0;               // of error
+  double signed_gib = 0;                  // median of predicted - measured, rows in GiB
+  std::optional<double> coverage90 = {};  // share of rows inside their interval; none has one: nothing
   bool operator==(const Score&) const = default;
 };
 // How many rows of a memory quantity are within 1, 3 and 8 % of what was measured.

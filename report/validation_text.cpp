@@ -32,7 +32,7 @@ TextTable cell_table(const Validation& v, bool memory) {
     if (cell.memory != memory) continue;
     const Score& s = cell.score;
     table.rows.push_back({cell.source, cell.gpu, cell.framework, std::to_string(s.n), share(s.median), share(s.mean),
-                          share(s.p90), with_sign(s.signed_median), share(s.coverage90)});
+                          share(s.p90), with_sign(s.signed_median), s.coverage90 ? share(*s.coverage90) : "-"});
     if (memory) table.rows.back().push_back(fmt::format("{:+.2f}", s.signed_gib));
   }
   return table;
@@ -70,37 +70,52 @@ std::map<std::string, int> skip_counts(const Validation& v) {
 }
 
 std::string sum_line(const char* what, const Overall& o) {
-  return fmt::format(
-      "{}: {} rows, median {} %, mean {} %, 90th {} %, mean of the cells' medians {} %, {} % in their 90 % interval\n", what,
-      o.n, share(o.median), share(o.mean), share(o.p90), share(o.mean_of_cells), share(o.coverage90));
+  return fmt::format("{}: {} row{}, error: median {} %, mean {} %, 90th percentile {} %, mean of the cells' medians {} %; {}\n",
+                     what, count_text(o.n), o.n == 1 ? "" : "s", share(o.median), share(o.mean), share(o.p90),
+                     share(o.mean_of_cells),
+                     o.coverage90 ? share(*o.coverage90) + " % inside their 90 % interval" : "too few rows for an interval");
+}
+
+std::string interval_text(const ValidatedRow& row) {
+  if (row.high <= 0) return "-";
+  return fmt::format("{:.5g}-{:.5g}{}", row.low, row.high, row.extrapolated ? " (from other GPUs and frameworks)" : "");
 }
 
 std::string verdict_line(const std::string& what, const Verdicts& t) {
   return fmt::format(
-      "{}: {} % right; ran out of memory: {} predicted so, {} not; ran: {} predicted so, {} predicted not to fit\n", what,
-      share(t.right()), t.true_positive, t.false_negative, t.true_negative, t.false_positive);
+      "{}: {} % right; of the runs that ran out of memory {} were predicted to, {} not; of those that ran {} were predicted to "
+      "fit, {} not\n",
+      what, share(t.right()), t.true_positive, t.false_negative, t.true_negative, t.false_positive);
 }
 
 std::string sums(const Validation& v) {
-  std::string text = fmt::format("{} rows, {} scored ({} %)\n", v.rows, v.scored.size(),
+  std::string text = fmt::format("{} rows, {} scored ({} %)\n", count_text(v.rows), count_text(std::ssize(v.scored)),
                                  share(v.rows > 0 ? static_cast<double>(v.scored.size()) / v.rows : 0));
   if (v.complete > 0)
-    text += fmt::format("dense rows in fp32, tf32, fp16 or bf16 with shape, degrees and batch: {} of {} scored ({} %)\n",
-                        v.complete_scored, v.complete, share(static_cast<double>(v.complete_scored) / v.complete));
-  for (const auto& [reason, n] : skip_counts(v)) text += fmt::format("  skipped, {}: {}\n", reason, n);
+    text += fmt::format(
+        "complete rows (dense model, fp32, tf32, fp16 or bf16; shape, degrees and batch known): {} of {} scored ({} %)\n",
+        count_text(v.complete_scored), count_text(v.complete), share(static_cast<double>(v.complete_scored) / v.complete));
+  for (const auto& [reason, n] : skip_counts(v)) text += fmt::format("  {} skipped: {}\n", n, reason);
   if (v.time.n > 0) text += sum_line("time", v.time);
   if (v.memory.n > 0) text += sum_line("memory", v.memory);
   for (const auto& [source, verdicts] : v.verdicts_by_source)
     if (verdicts.true_positive + verdicts.false_negative > 0) text += verdict_line("verdicts, " + source, verdicts);
   if (v.sweeps > 0)
-    text += fmt::format("order: {} % of {} pairs in {} sweeps, rank correlation {:.2f}; regret {} %\n", share(v.order), v.pairs,
-                        v.sweeps, v.rank, share(v.regret));
+    text += fmt::format(
+        "order inside {} sweeps: {} % of {} pairs right, rank correlation {:.2f}; the configuration predicted best is {} % "
+        "slower than the best\n",
+        v.sweeps, share(v.order), count_text(v.pairs), v.rank, share(v.regret));
   return text;
+}
+
+void coverage_field(JsonWriter& json, const Score& s) {
+  json.key("coverage90");
+  s.coverage90 ? json.value(*s.coverage90) : json.null();
 }
 
 void score_fields(JsonWriter& json, const Score& s) {
   json.field("n", s.n).field("median", s.median).field("mean", s.mean).field("p90", s.p90).field("signed", s.signed_median);
-  json.field("coverage90", s.coverage90);
+  coverage_field(json, s);
 }
 
 void overall_fields(JsonWriter& json, const std::string& name, const Overall& o) {
@@ -110,7 +125,8 @@ void overall_fields(JsonWriter& json, const std::string& name, const Overall& o)
       .field("mean", o.mean_of_cells)
       .field("mean_of_rows", o.mean)
       .field("p90", o.p90);
-  json.field("signed", o.signed_median).field("coverage90", o.coverage90);
+  json.field("signed", o.signed_median);
+  coverage_field(json, o);
   if (name == "memory") json.field("signed_gib", o.signed_gib);
   json.end_object();
 }
@@ -243,10 +259,9 @@ std::string validation_rows_text(const Validation& v) {
   for (const ValidatedRow& row : v.scored)
     text += row.ran_out ? fmt::format("{}:{} {} {}: OOM, predicted {}\n", row.file, row.line, row.row_id, row.quantity,
                                       row.fits ? "to fit" : "so")
-                        : fmt::format("{}:{} {} {}: measured {:.5g}, predicted {:.5g} ({} %), interval {:.5g} to {:.5g}{}{}\n",
-                                      row.file, row.line, row.row_id, row.quantity, row.measured, row.predicted,
-                                      with_sign(row.error()), row.low, row.high, row.fits ? "" : ", predicted not to fit",
-                                      row.extrapolated ? ", extrapolated" : "");
+                        : fmt::format("{}:{} {} {}: measured {:.5g}, predicted {:.5g} ({} %), 90 % interval {}{}\n", row.file,
+                                      row.line, row.row_id, row.quantity, row.measured, row.predicted, with_sign(row.error()),
+                                      interval_text(row), row.fits ? "" : ", predicted not to fit");
   for (const SkippedRow& row : v.skipped)
     text += fmt::format("{}:{} {}: skipped, {}{}\n", row.file, row.line, row.row_id, row.reason,
                         row.explanation.empty() ? "" : ": " + row.explanation);

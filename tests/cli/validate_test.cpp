@@ -11,6 +11,7 @@
 #include "core/json.h"
 #include "report/measured.h"
 #include "report/validation.h"
+#include "report/validation_text.h"
 #include "strategy/framework_preset.h"
 #include "tests/cli/run_line.h"
 
@@ -145,6 +146,19 @@ TEST(Validation, ErrorsOfACellAndTheMeanOverCells) {
   EXPECT_NEAR(v.cells[0].score.mean, 0.1, 1e-12);
   EXPECT_NEAR(v.cells[0].score.p90, 0.17, 1e-12);
   EXPECT_NEAR(v.time.mean_of_cells, (0.1 + 0.3) / 2, 1e-12);
+}
+
+// Three rows are too few for an interval: none is said, and no share of the rows inside it; one that was given beforehand stays.
+TEST(Validation, FewRowsSayNoIntervalOfTheirOwn) {
+  std::vector<ValidatedRow> rows = {scored(10, 11), scored(20, 18), scored(5, 6)};
+  const Validation none = validate(rows, {});
+  EXPECT_EQ(none.time.coverage90, std::nullopt);
+  EXPECT_NE(validation_text(none).find("too few rows for an interval"), std::string::npos) << validation_text(none);
+  EXPECT_NE(validation_rows_text(none).find("90 % interval -\n"), std::string::npos) << validation_rows_text(none);
+  EXPECT_NE(validation_json(none, false).find("\"coverage90\": null"), std::string::npos);
+  for (ValidatedRow& row : rows) row.low = row.predicted * 0.9, row.high = row.predicted * 1.05;
+  // 9.9 to 11.55 holds 10, 16.2 to 18.9 does not hold 20, 5.4 to 6.3 does not hold 5.
+  EXPECT_DOUBLE_EQ(*validate(rows, {}).time.coverage90, 1 / 3.0);
 }
 
 // Measured 1 < 2 < 3; predicted 2 < 1.5 is wrong for (1, 2) only: 2 of 3 pairs. The best predicted one took 2 instead of 1.
