@@ -27,10 +27,10 @@ static std::string value_word(const StrategyOption& option) {
   return "";
 }
 
-// "help; constraint (choices; default)".
+// "help; constraint: ... (choices; default)".
 static std::string help_text(const StrategyOption& option, const Strategy& defaults) {
   std::string text = option.help;
-  if (!option.constraint.empty()) text += "; " + option.constraint;
+  if (!option.constraint.empty()) text += "; constraint: " + option.constraint;
   std::string aside;
   if (value_word(option) == "NAME") aside = joined(option.values);
   const std::string standard = option.get(defaults);

@@ -43,7 +43,12 @@ static Table list_topologies() {
 
 static Table list_schedules() {
   Table table{{"name", "virtual stages", "what"}, {}};
-  for (const ScheduleEntry& entry : schedules()) table.rows.push_back({entry.name, entry.chunks ? "any" : "1", entry.summary});
+  for (const ScheduleEntry& entry : schedules())
+    table.rows.push_back({entry.name,
+                          !entry.chunks                             ? "1"
+                          : entry.id == Schedule::ZeroBubbleV ? "2"
+                                                                    : "2 or more",
+                          entry.summary});
   return table;
 }
 
@@ -103,13 +108,19 @@ static Table list_frameworks() {
   return table;
 }
 
+static constexpr const char* kScheduleWords =
+    "\np pipeline ranks, m micro-batches, v chunks per rank, r the number of a rank from 0; times of a micro-batch: F "
+    "forward,\n"
+    "B backward, I and W its input and its weight gradients\n";
+
 struct Listing {
   const char* name = "";
   Table (*make)() = nullptr;
+  const char* note = "";  // below the table
 };
-static constexpr Listing kListings[] = {{"models", list_models},         {"topologies", list_topologies},
-                                        {"schedules", list_schedules},   {"options", list_options},
-                                        {"frameworks", list_frameworks}, {"policies", list_policies}};
+static constexpr Listing kListings[] = {
+    {"models", list_models},   {"topologies", list_topologies}, {"schedules", list_schedules, kScheduleWords},
+    {"options", list_options}, {"frameworks", list_frameworks}, {"policies", list_policies}};
 
 static ExitCode run(const Arguments& arguments, const Console& console) {
   std::vector<std::string> names;
@@ -121,17 +132,17 @@ static ExitCode run(const Arguments& arguments, const Console& console) {
     return ExitCode::Ok;
   }
   for (const Listing& listing : kListings)
-    if (what == listing.name) console.out << (json ? table_json(listing.make()) : table_text(listing.make()));
+    if (what == listing.name) console.out << (json ? table_json(listing.make()) : table_text(listing.make()) + listing.note);
   return ExitCode::Ok;
 }
 
 Verb list_verb() {
   return {.name = "list",
-          .summary = "Prints what can be named: models, topologies, schedules, options, frameworks, policies.",
+          .summary = "Lists what can be named on the command line.",
           .examples = {"foreshard list models", "foreshard list options --json"},
           .options = {{.name = "WHAT",
                        .value = "WHAT",
-                       .help = "models, topologies, schedules, options, frameworks or policies",
+                       .help = "models, topologies, schedules, options, frameworks or policies (options with named choices)",
                        .required = true},
                       {.name = "--json", .help = "print JSON"}},
           .run = run};

@@ -152,9 +152,9 @@ Verb search_verb() {
   const std::vector<VerbOption> more = {
       {.name = "--tokens", .value = "N", .help = "time, cost and energy of a training on N tokens", .group = output},
       {.name = "--rows", .value = "N", .help = "how many strategies to print (default 10)", .group = output},
-      {.name = "--rank", .value = "N", .help = "which one to save (default 1)", .group = output},
-      {.name = "--save-strategy", .value = "FILE", .help = "write its strategy", .group = output},
-      {.name = "--save-plan", .value = "FILE", .help = "write its plan", .group = output},
+      {.name = "--rank", .value = "N", .help = "which row of the table to save (default 1)", .group = output},
+      {.name = "--save-strategy", .value = "FILE", .help = "write the strategy of that row", .group = output},
+      {.name = "--save-plan", .value = "FILE", .help = "write the plan of that row", .group = output},
       {.name = "--residuals",
        .value = "N",
        .help = "also simulate N strategies sampled from the whole space, and print how far off both estimates are",

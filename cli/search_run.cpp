@@ -80,7 +80,7 @@ std::vector<VerbOption> search_run_options() {
   return {{.name = "--objective", .value = "NAME", .help = joined(objective_names()) + " (default time)", .group = group},
           {.name = "--fix",
            .value = "PATH=VALUE",
-           .help = "keeps a searched option: tp=8; may be repeated",
+           .help = "fixes an option that the search would vary, such as tp=8; may be repeated",
            .group = group,
            .repeatable = true},
           {.name = "--max-tp", .value = "N", .help = "no tensor-parallel degree above N", .group = group},

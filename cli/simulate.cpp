@@ -235,7 +235,7 @@ static std::vector<VerbOption> run_options() {
 
 Verb simulate_verb() {
   Verb verb = {.name = "simulate",
-               .summary = "Plays one iteration of training on a simulated cluster: time, bubbles with their cause, memory.",
+               .summary = "Simulates one iteration of training: time, bubbles with their causes, memory, links.",
                .examples = {"foreshard simulate --model gpt3-175b --cluster dgx-a100-x128 --tp 8 --pp 16 --dp 8 "
                             "--global-batch 1536",
                             "foreshard simulate --model llama-3-8b --cluster dgx-h100 --tp 2 --zero 1 --global-batch 64 "
