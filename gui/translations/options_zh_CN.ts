@@ -365,50 +365,6 @@
         <source>training framework whose defaults and overheads are assumed</source>
         <translation>假定采用其默认值和开销的训练框架</translation>
     </message>
-    <message>
-        <source>interleaved-1f1b: micro-batches per chunk before the next chunk; 0: pp</source>
-        <translation>interleaved-1f1b：换到下一个模型块之前每块处理的微批数；0：等于 pp</translation>
-    </message>
-    <message>
-        <source>layers per stage, such as 2,3x14,2; auto: by their times; empty: even</source>
-        <translation>每个阶段的层数，例如 2,3x14,2；auto：按各层用时；留空：均分</translation>
-    </message>
-    <message>
-        <source>each stage with replicas and tensor-parallel GPUs of its own, such as 10:2x1,4x3:1x2 (4x3: three of four layers); instead of dp, tp, pp</source>
-        <translation>每个阶段各有自己的副本数与张量并行 GPU 数，例如 10:2x1,4x3:1x2（4x3：三个各四层的阶段）；代替 dp、tp、pp</translation>
-    </message>
-    <message>
-        <source>format of the parameters; auto: by precision and framework</source>
-        <translation>参数的数值格式；auto：由精度和框架决定</translation>
-    </message>
-    <message>
-        <source>format in which gradients are summed; auto: by precision and framework</source>
-        <translation>梯度求和的数值格式；auto：由精度和框架决定</translation>
-    </message>
-    <message>
-        <source>format of the master copy and the moments; auto: fp32, fp64 with fp64 parameters</source>
-        <translation>主副本和动量的数值格式；auto：fp32，参数为 fp64 时用 fp64</translation>
-    </message>
-    <message>
-        <source>attention kernel; auto: flash where the GPU has it</source>
-        <translation>注意力内核；auto：GPU 支持时用 flash</translation>
-    </message>
-    <message>
-        <source>momentum of sgd; 0: none</source>
-        <translation>sgd 的动量；0：无</translation>
-    </message>
-    <message>
-        <source>gradients are scaled down to this norm; 0: never</source>
-        <translation>梯度缩小到此范数；0：从不</translation>
-    </message>
-    <message>
-        <source>the backward works on the loss times this; 0: dynamic, steps that overflow are skipped</source>
-        <translation>反向计算使用乘以此值的损失；0：动态，溢出的步被跳过</translation>
-    </message>
-    <message>
-        <source>the vocabulary is padded to a multiple of this times tp; 0: as the framework does</source>
-        <translation>词表补齐到此值乘以 tp 的倍数；0：按框架的做法</translation>
-    </message>
 </context>
 <context>
     <name>objectives</name>
