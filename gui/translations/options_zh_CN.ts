@@ -210,8 +210,8 @@
         <translation>因果模型中 2 × cp 整除序列长度</translation>
     </message>
     <message>
-        <source>context-parallel attention: all-gather or ring of keys and values</source>
-        <translation>上下文并行的注意力：对键和值做 all-gather 或环形传递</translation>
+        <source>context-parallel attention: all-gather or ring of keys and values; auto: as the framework does</source>
+        <translation>上下文并行的注意力：对键和值做 all-gather 或环形传递；auto：与框架一致</translation>
     </message>
     <message>
         <source>splits norms and dropout along the sequence over the tensor-parallel GPUs</source>
@@ -326,8 +326,8 @@
         <translation>注意力内核；自动：GPU 支持时用 flash</translation>
     </message>
     <message>
-        <source>dropout probability</source>
-        <translation>dropout 概率</translation>
+        <source>dropout probability; auto: as the framework does</source>
+        <translation>dropout 概率；auto：与框架一致</translation>
     </message>
     <message>
         <source>optimizer</source>
@@ -338,8 +338,8 @@
         <translation>sgd 的动量；0：无</translation>
     </message>
     <message>
-        <source>gradient clipping by global norm; 0: off</source>
-        <translation>按全局范数裁剪梯度；0：关闭</translation>
+        <source>gradient clipping by global norm; 0: off; auto: as the framework does</source>
+        <translation>按全局范数裁剪梯度；0：关闭；auto：与框架一致</translation>
     </message>
     <message>
         <source>fixed loss scale; 0: dynamic, steps that overflow are skipped</source>
@@ -354,8 +354,8 @@
         <translation>梯度桶大小；0：max(40e6, 1e6 dp) 个元素</translation>
     </message>
     <message>
-        <source>communication that overlaps with computation: any of grad, param (tables: zero 1+), p2p and tp, or none</source>
-        <translation>与计算重叠的通信：grad、param（表格中 zero 1+）、p2p、tp 中的任意几个，或 none</translation>
+        <source>communication that overlaps with computation: any of grad, param (tables: zero 1+), p2p and tp, or none; auto: as the framework does</source>
+        <translation>与计算重叠的通信：grad、param（表格中 zero 1+）、p2p、tp 中的任意几个，或 none；auto：与框架一致</translation>
     </message>
     <message>
         <source>algorithm of collectives; where it does not apply, a ring</source>
