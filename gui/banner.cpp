@@ -31,13 +31,18 @@ Banner::Banner(QWidget* parent) : QFrame(parent) {
   hide();
 }
 
-void Banner::say(const QString& text, const QString& remedy, std::function<void()> act) {
+void Banner::say(About about, const QString& text, const QString& remedy, std::function<void()> act) {
+  about_ = about;
   text_->setText(text);
   setAccessibleName(text);
   act_ = std::move(act);
   remedy_->setText(remedy);
   remedy_->setVisible(!remedy.isEmpty());
   setVisible(!text.isEmpty());
+}
+
+void Banner::went_well(About about) {
+  if (about == about_) hide();
 }
 
 QString Banner::text() const { return text_->text(); }

@@ -1,7 +1,9 @@
-// Banner: a message above the views that stays until it is closed, with at most one thing to do about it. Never a dialog.
+// Banner: a message above the views, with at most one thing to do about it. It stays until it is closed, or until what it
+// complains of has gone well. Never a dialog.
 #pragma once
 
 #include <QFrame>
+#include <cstdint>
 #include <functional>
 
 class QLabel;
@@ -9,17 +11,23 @@ class QPushButton;
 
 namespace foreshard {
 
+// What a message is about.
+enum class About : std::uint8_t { Simulation, Comparison, File, Search, Run, Program, Ourselves };
+
 class Banner : public QFrame {
   Q_OBJECT
  public:
   explicit Banner(QWidget* parent = nullptr);
-  void say(const QString& text, const QString& remedy = {}, std::function<void()> act = {});
+  void say(About about, const QString& text, const QString& remedy = {}, std::function<void()> act = {});
+  void went_well(About about);  // its message goes
   QString text() const;
+  About about() const { return about_; }
 
  private:
   QLabel* text_ = nullptr;
   QPushButton* remedy_ = nullptr;
   std::function<void()> act_ = {};
+  About about_ = About::Program;
 };
 
 }  // namespace foreshard

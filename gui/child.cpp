@@ -6,6 +6,7 @@
 #include <QJsonObject>
 #include <QStandardPaths>
 #include <algorithm>
+#include <csignal>
 
 namespace foreshard {
 
@@ -53,13 +54,16 @@ void Child::start(const QStringList& words, std::chrono::milliseconds patience) 
     if (process_ == nullptr) return;
     if (!rest_.isEmpty()) take_line(std::exchange(rest_, {}));
     if (status == QProcess::CrashExit || code >= 70) {
-      end(ChildEnd::Crashed, code, tr("foreshard ended unexpectedly (code %1). %2").arg(code).arg(last_words()).trimmed());
+      const bool outside = status == QProcess::CrashExit && (code == SIGKILL || code == SIGTERM);
+      end(ChildEnd::Crashed, code,
+          outside ? tr("foreshard was ended from outside (signal %1).").arg(code)
+                  : tr("foreshard crashed (code %1). %2").arg(code).arg(last_words()).trimmed());
     } else if (code == 0 || code == 2) {
       end(ChildEnd::Done, code, {});
     } else {
       const QString why = last_words();
       end(code == 3 ? ChildEnd::DeviceFailure : ChildEnd::WrongInput, code,
-          why.isEmpty() ? tr("foreshard ended with code %1 and without a word.").arg(code) : why);
+          why.isEmpty() ? tr("foreshard ended with code %1 and no message.").arg(code) : why);
     }
   });
   connect(process_, &QProcess::errorOccurred, this, [this](QProcess::ProcessError error) {

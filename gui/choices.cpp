@@ -18,6 +18,27 @@ Choices worked_example() {
           .strategy = {{"tp", "8"}, {"pp", "16"}, {"dp", "8"}, {"global_batch", "1536"}}};
 }
 
+Choices with_model(Choices choices, const std::string& model) {
+  if (choices.model != model)
+    std::erase_if(choices.settings, [](const std::string& setting) { return setting.starts_with("model."); });
+  choices.model = model;
+  return choices;
+}
+
+std::string unknown_name(const Choices& choices) {
+  try {
+    model_file(choices.model);
+  } catch (const Error&) {
+    return "model";
+  }
+  try {
+    cluster_file(choices.cluster);
+  } catch (const Error&) {
+    return "cluster";
+  }
+  return {};
+}
+
 std::vector<std::string> job_words(const Choices& choices, const std::vector<std::string>& leave_out) {
   std::vector<std::string> words = {"--model", choices.model, "--cluster", choices.cluster};
   if (choices.nodes > 0) words.insert(words.end(), {"--nodes", std::to_string(choices.nodes)});
@@ -82,6 +103,7 @@ static std::vector<std::pair<std::string, std::string>> settings_of(const Choice
 
 static std::string edited_file(const std::string& path, const std::vector<std::pair<std::string, std::string>>& settings) {
   std::string text = read_file(path);
+  JsonReader::parse(text, path);  // says where it is no JSON
   for (const auto& [field, value] : settings) text = with_json_value(text, field, value, "strategy panel");
   return text;
 }

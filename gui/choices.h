@@ -22,6 +22,11 @@ struct Choices {
 
 // GPT-3 175B on 1024 A100s, as the README trains it: what the first start shows.
 Choices worked_example();
+// Of another model: what was set of the one before (settings that begin with "model.") goes.
+Choices with_model(Choices choices, const std::string& model);
+
+// "model" or "cluster" where its name is neither of a file nor of one that is shipped; else empty.
+std::string unknown_name(const Choices& choices);
 
 // The words that make the job on a command line: --model NAME --cluster NAME --set strategy.tp=8 ... `leave_out`: paths of
 // options that are not said.

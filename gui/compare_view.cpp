@@ -84,6 +84,8 @@ QString CompareView::title_of(const Document& document, const Document* against)
   if (!document.cluster_name.empty()) words += tr(" on ") + QString::fromStdString(document.cluster_name);
   words += "   " + time_text(document.trace().makespan);
   if (against == nullptr) return words;
+  if (!comparable(*against, document))
+    return words + "   " + tr("on this machine's processor: not comparable with the prediction");
   const DeltaRow row{{}, DeltaUnit::Time, against->summary.iteration_time.value, document.summary.iteration_time.value, true};
   return words + "   " + change_text(row);
 }
@@ -102,7 +104,7 @@ void CompareView::refill() {
   if (overlaid)
     above_->set_twin(program_hash(a_->plan()) == program_hash(b_->plan()) ? match_twin(*a_, b_) : lay_beside(*a_, b_));
   axis_.set_extent({{0}, end});
-  title_a_->setText(a_ ? "A   " + title_of(*a_, nullptr) : tr("A   nothing yet"));
+  title_a_->setText(a_ ? "A   " + title_of(*a_, nullptr) : tr("A   no baseline yet: Plan > Use as baseline"));
   title_b_->setText(b_ ? "B   " + title_of(*b_, a_.get())
                        : tr("B   nothing yet: Ctrl+click a plan of the search, or load a measured result"));
   auto* column = qobject_cast<QVBoxLayout*>(layout());
@@ -118,15 +120,17 @@ void CompareView::refill() {
 
 void CompareView::fill_delta() {
   const std::vector<DeltaRow> rows = a_ && b_ ? delta_rows(*a_, *b_) : std::vector<DeltaRow>();
+  const bool alike = a_ && b_ && comparable(*a_, *b_);
   table_->setRowCount(static_cast<int>(rows.size()));
   for (int r = 0; r < static_cast<int>(rows.size()); ++r) {
     const DeltaRow& row = rows[static_cast<std::size_t>(r)];
-    const QStringList cells = {row.label, delta_text(row, row.a), delta_text(row, row.b), change_text(row)};
+    const QStringList cells = {row.label, delta_text(row, row.a), delta_text(row, row.b),
+                               alike || row.unit == DeltaUnit::Bytes ? change_text(row) : QStringLiteral("–")};
     for (int c = 0; c < 4; ++c) {
       auto* item = new QTableWidgetItem(cells[c]);
       item->setTextAlignment((c == 0 ? Qt::AlignLeft : Qt::AlignRight) | Qt::AlignVCenter);
       const bool better = (row.change() < 0) == row.less_is_better;
-      if (c == 3 && cells[c] != "=" && row.unit != DeltaUnit::Count)
+      if (c == 3 && alike && cells[c] != "=" && row.unit != DeltaUnit::Count)
         item->setForeground(better ? theme_.of(Cell::WeightGradient) : theme_.limit);
       table_->setItem(r, c, item);
     }

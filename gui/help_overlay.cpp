@@ -25,8 +25,8 @@ std::vector<HelpGroup> help_groups(const KeyMap& keys) {
     if (!group.rows.empty()) groups.push_back(std::move(group));
   }
   groups.push_back({HelpOverlay::tr("In the timeline"),
-                    {{HelpOverlay::tr("Ctrl+wheel, W, S"), HelpOverlay::tr("closer, farther")},
-                     {HelpOverlay::tr("Shift+wheel, A, D"), HelpOverlay::tr("earlier, later")},
+                    {{HelpOverlay::tr("Ctrl+wheel, W, S"), HelpOverlay::tr("zoom in, zoom out")},
+                     {HelpOverlay::tr("Shift+wheel, A, D"), HelpOverlay::tr("pan left, pan right")},
                      {HelpOverlay::tr("drag"), HelpOverlay::tr("select a range")},
                      {HelpOverlay::tr("click"), HelpOverlay::tr("what it is and why")}}});
   return groups;

@@ -43,7 +43,7 @@ KeyDialog::KeyDialog(KeyMap& keys, QWidget* parent) : QDialog(parent), keys_(key
   warning_->setWordWrap(true);
   column->addWidget(warning_);
   auto* buttons = new QDialogButtonBox(QDialogButtonBox::Close);
-  auto* standard = buttons->addButton(tr("All as they were"), QDialogButtonBox::ResetRole);
+  auto* standard = buttons->addButton(tr("Reset all to defaults"), QDialogButtonBox::ResetRole);
   column->addWidget(buttons);
   connect(buttons, &QDialogButtonBox::rejected, this, &QDialog::accept);
   connect(standard, &QPushButton::clicked, this, [this] {

@@ -1,7 +1,10 @@
 #include "gui/kpi_strip.h"
 
-#include <QHBoxLayout>
+#include <QGridLayout>
 #include <QLabel>
+#include <QLocale>
+#include <QRegularExpression>
+#include <QResizeEvent>
 #include <QStyle>
 #include <QVBoxLayout>
 #include <algorithm>
@@ -14,6 +17,8 @@
 namespace foreshard {
 
 static constexpr int kTiles = 8;
+
+static QString grouped(int count) { return QLocale(QLocale::English).toString(count); }
 
 static QString share_text(double share) { return QString::number(share * 100, 'f', 1) + " %"; }
 
@@ -40,11 +45,16 @@ static QString points(double now, const double* other) {
 
 std::vector<Kpi> kpis_of(const Document& document, const Document* compared) {
   const Summary& s = document.summary;
-  const Summary* o = compared == nullptr ? nullptr : &compared->summary;
+  const bool alike =
+      compared != nullptr && compared->model == document.model && compared->workload.parameters == document.workload.parameters;
+  const Summary* o = alike ? &compared->summary : nullptr;
   const bool tokens = document.workload.tokens_per_sample > 0;
   std::vector<Kpi> kpis;
   kpis.push_back({KpiStrip::tr("step time"), time_text(s.iteration_time.value),
                   relative(s.iteration_time.value, o ? &o->iteration_time.value : nullptr)});
+  if (alike) kpis.back().aside += KpiStrip::tr(" · A %1").arg(time_text(compared->summary.iteration_time.value));
+  if (compared != nullptr && !alike)
+    kpis.back().aside = KpiStrip::tr("A: another model (%1)").arg(QString::fromStdString(compared->model));
   kpis.push_back({tokens ? KpiStrip::tr("tokens/s") : KpiStrip::tr("samples/s"),
                   rate_text(tokens ? s.tokens_per_s : s.samples_per_s),
                   relative(s.samples_per_s, o ? &o->samples_per_s : nullptr)});
@@ -66,15 +76,21 @@ std::vector<Kpi> kpis_of(const Document& document, const Document* compared) {
                   s.cost_per_million_tokens && o && o->cost_per_million_tokens
                       ? relative(*s.cost_per_million_tokens, &*o->cost_per_million_tokens)
                       : QString()});
-  kpis.push_back({KpiStrip::tr("GPUs"), QString::number(s.gpus), KpiStrip::tr("%n stage(s)", nullptr, s.stages)});
+  kpis.push_back({KpiStrip::tr("GPUs"), grouped(s.gpus), KpiStrip::tr("%n stage(s)", nullptr, s.stages)});
+  if (const int all = document.cluster ? gpu_count(*document.cluster) : 0; all > s.gpus && s.gpus > 0) {
+    kpis.back().aside = KpiStrip::tr("of %1 used").arg(grouped(all));
+    kpis.back().alarming = true;
+    kpis[2].aside = KpiStrip::tr("%1 of the cluster").arg(share_text(s.model_flops_utilization * s.gpus / all));
+    kpis[2].alarming = true;
+  }
   return kpis;
 }
 
 KpiStrip::KpiStrip(QWidget* parent) : QWidget(parent) {
   setObjectName("kpi_strip");
-  auto* row = new QHBoxLayout(this);
-  row->setContentsMargins(8, 6, 8, 6);
-  row->setSpacing(6);
+  grid_ = new QGridLayout(this);
+  grid_->setContentsMargins(8, 6, 8, 6);
+  grid_->setSpacing(6);
   for (int i = 0; i < kTiles; ++i) {
     Tile tile{.box = new QWidget, .name = new QLabel, .value = new QLabel, .aside = new QLabel};
     tile.box->setObjectName("kpi");
@@ -89,25 +105,71 @@ KpiStrip::KpiStrip(QWidget* parent) : QWidget(parent) {
       label->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
       column->addWidget(label);
     }
-    row->addWidget(tile.box, 1);
     tiles_.push_back(tile);
   }
+  lay_out();
   setSizePolicy(QSizePolicy::Preferred, QSizePolicy::Fixed);
 }
 
 void KpiStrip::set_documents(const std::shared_ptr<const Document>& document, const std::shared_ptr<const Document>& compared) {
-  const std::vector<Kpi> kpis = document ? kpis_of(*document, compared.get()) : std::vector<Kpi>(kTiles);
+  kpis_ = document ? kpis_of(*document, compared.get()) : std::vector<Kpi>(kTiles);
   for (std::size_t i = 0; i < tiles_.size(); ++i) {
-    const Kpi& kpi = kpis[i];
+    const Kpi& kpi = kpis_[i];
     Tile& tile = tiles_[i];
     tile.name->setText(kpi.name);
-    tile.value->setText(kpi.value);
-    tile.aside->setText(kpi.aside);
+    tile.box->setToolTip(kpi.name.isEmpty() ? QString() : kpi.name + ": " + kpi.value + "\n" + kpi.aside);
     tile.box->setAccessibleName(kpi.name + ": " + kpi.value);
     tile.aside->setProperty("wrong", kpi.alarming);
     tile.aside->style()->unpolish(tile.aside);
     tile.aside->style()->polish(tile.aside);
   }
+  fit();
+}
+
+// The two with the longest names and asides are wider in one row.
+static int stretch_of(int column, int columns) { return columns == kTiles && (column == 4 || column == 5) ? 6 : 5; }
+
+void KpiStrip::lay_out() {
+  const int columns = width() < kTiles * 92 ? kTiles / 2 : kTiles;
+  if (columns == columns_) return;
+  columns_ = columns;
+  for (std::size_t i = 0; i < tiles_.size(); ++i)
+    grid_->addWidget(tiles_[i].box, static_cast<int>(i) / columns, static_cast<int>(i) % columns);
+  for (int c = 0; c < kTiles; ++c) grid_->setColumnStretch(c, c < columns ? stretch_of(c, columns) : 0);
+}
+
+void KpiStrip::resizeEvent(QResizeEvent* event) {
+  QWidget::resizeEvent(event);
+  lay_out();
+  fit();
+}
+
+void KpiStrip::fit() {
+  const QMargins margins = grid_->contentsMargins();
+  const int all = width() - margins.left() - margins.right() - grid_->spacing() * (columns_ - 1);
+  int stretches = 0;
+  for (int c = 0; c < columns_; ++c) stretches += stretch_of(c, columns_);
+  for (std::size_t i = 0; i < kpis_.size(); ++i) {
+    const int tile_width = all * stretch_of(static_cast<int>(i) % columns_, columns_) / stretches - 12;
+    const auto has_room = [&](const QLabel* label) {
+      return [label, tile_width](const QString& text) { return label->fontMetrics().horizontalAdvance(text) <= tile_width; };
+    };
+    const Tile& tile = tiles_[i];
+    tile.value->ensurePolished(), tile.aside->ensurePolished();
+    tile.value->setText(with_fewer_digits(kpis_[i].value, has_room(tile.value)));
+    tile.aside->setText(tile.aside->fontMetrics().elidedText(kpis_[i].aside, Qt::ElideRight, tile_width));
+    tile.name->setText(tile.name->fontMetrics().elidedText(kpis_[i].name, Qt::ElideRight, tile_width));
+  }
+}
+
+QString with_fewer_digits(const QString& value, const std::function<bool(const QString&)>& has_room) {
+  static const QRegularExpression number_and_unit(QStringLiteral("^([0-9]+)\\.([0-9]+)( .*)?$"));
+  const auto parts = number_and_unit.match(value);
+  QString text = value;
+  for (qsizetype decimals = parts.captured(2).size() - 1; parts.hasMatch() && decimals >= 0 && !has_room(text); --decimals)
+    text = QString::number((parts.captured(1) + "." + parts.captured(2)).toDouble(), 'f', static_cast<int>(decimals)) +
+           parts.captured(3);
+  return text;
 }
 
 }  // namespace foreshard

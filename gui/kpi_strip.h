@@ -2,11 +2,13 @@
 #pragma once
 
 #include <QWidget>
+#include <functional>
 #include <memory>
 #include <vector>
 
 #include "gui/document.h"
 
+class QGridLayout;
 class QLabel;
 
 namespace foreshard {
@@ -15,6 +17,7 @@ struct Kpi {
   QString name = {}, value = {}, aside = {};  // aside: the difference to what is compared, or of what it is a part
   bool alarming = false;
 };
+// Differences only where both train the same model; the first tile names the baseline.
 std::vector<Kpi> kpis_of(const Document& document, const Document* compared);
 
 class KpiStrip : public QWidget {
@@ -23,7 +26,12 @@ class KpiStrip : public QWidget {
   explicit KpiStrip(QWidget* parent = nullptr);
   void set_documents(const std::shared_ptr<const Document>& document, const std::shared_ptr<const Document>& compared);
 
+ protected:
+  void resizeEvent(QResizeEvent* event) override;
+
  private:
+  void lay_out();  // one row, or two where the window is narrow
+  void fit();
   struct Tile {
     QWidget* box = nullptr;
     QLabel* name = nullptr;
@@ -31,6 +39,12 @@ class KpiStrip : public QWidget {
     QLabel* aside = nullptr;
   };
   std::vector<Tile> tiles_;
+  std::vector<Kpi> kpis_;
+  QGridLayout* grid_ = nullptr;
+  int columns_ = 0;
 };
+
+// `value` with as many digits as have room, never without its unit: "615.69 ms", "616 ms".
+QString with_fewer_digits(const QString& value, const std::function<bool(const QString&)>& has_room);
 
 }  // namespace foreshard

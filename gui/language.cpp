@@ -1,6 +1,7 @@
 #include "gui/language.h"
 
 #include <QCoreApplication>
+#include <QFontDatabase>
 #include <QLibraryInfo>
 #include <QLocale>
 #include <QSettings>
@@ -12,10 +13,16 @@ namespace foreshard {
 
 bool speaks(const std::string& code) { return code == "en" || code == "zh_CN"; }
 
+bool can_show(const std::string& code) {
+  return code != "zh_CN" || !QFontDatabase::families(QFontDatabase::SimplifiedChinese).isEmpty();
+}
+
 std::string chosen_language() {
   const QString kept = QSettings("foreshard", "foreshard-gui").value("language").toString();
-  if (!kept.isEmpty()) return kept.toStdString();
-  return QLocale::system().language() == QLocale::Chinese ? "zh_CN" : "en";
+  const std::string wanted = !kept.isEmpty()                                    ? kept.toStdString()
+                             : QLocale::system().language() == QLocale::Chinese ? "zh_CN"
+                                                                                : "en";
+  return can_show(wanted) ? wanted : "en";
 }
 
 Language::Language(const std::string& code) {

@@ -19,6 +19,7 @@ class Language {
 };
 
 bool speaks(const std::string& code);
+bool can_show(const std::string& code);  // a font here has its letters; needs an application
 // Of the settings, else of the system.
 std::string chosen_language();
 

@@ -2,17 +2,35 @@
 
 #include <QFutureWatcher>
 #include <QtConcurrent>
+#include <algorithm>
 
 #include "core/error.h"
 #include "core/strategy_options.h"
+#include "gui/background.h"
 
 namespace foreshard {
 
+// Actions that a plan may have to be lowered here, between two keystrokes: some 130 MB of them.
+static constexpr std::int64_t kMostActions = 1'000'000;
+
+static std::int64_t actions_of(const Strategy& s) {
+  const auto at_least_one = [](std::int64_t count) { return std::max<std::int64_t>(count, 1); };
+  const std::int64_t at_once = at_least_one(s.micro_batch) * at_least_one(s.dp);
+  return s.global_batch / at_once * at_least_one(s.pp) * at_least_one(s.virtual_stages);
+}
+
 EstimateAnswer estimate_of(const Choices& choices) {
-  EstimateAnswer answer;
+  EstimateAnswer answer{.choices = choices};
   try {
     const Cluster cluster = cluster_of(choices);
-    const auto lowered = lower(model_of(choices), cluster, strategy_of(choices), {.ignore_memory = true});
+    const Model model = model_of(choices);
+    const Strategy strategy = strategy_of(choices);
+    const auto resolved = resolve(model, cluster, strategy);
+    if (const auto* whole = std::get_if<Strategy>(&resolved); whole != nullptr && actions_of(*whole) > kMostActions) {
+      answer.too_large = true;
+      return answer;
+    }
+    const auto lowered = lower(model, cluster, strategy, {.ignore_memory = true});
     if (const auto* infeasible = std::get_if<Infeasible>(&lowered)) {
       answer.refusal = infeasible->reason;
       return answer;
@@ -56,7 +74,7 @@ void LiveEstimate::work(const Choices& choices) {
     }
     Q_EMIT answered(watcher->result());
   });
-  watcher->setFuture(QtConcurrent::run(&pool_, [choices] { return estimate_of(choices); }));
+  watcher->setFuture(QtConcurrent::run(&pool_, guarded([choices] { return estimate_of(choices); })));
 }
 
 }  // namespace foreshard

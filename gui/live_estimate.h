@@ -15,9 +15,11 @@
 namespace foreshard {
 
 struct EstimateAnswer {
+  Choices choices = {};                              // which it is the answer to
   std::optional<Estimate> estimate = {};             // none: it cannot be, see `refusal`
   std::string refusal = {};                          // why it cannot be or does not fit; empty: it can and does
   bool wrong_input = false;                          // `refusal` speaks of a name, a file or a value
+  bool too_large = false;                            // nothing was tried: it would take seconds and gigabytes
   std::map<std::string, std::string> resolved = {};  // every option, Auto replaced by what it came to
 };
 

@@ -119,6 +119,9 @@ int main(int count, char** arguments) {
     const std::string wanted = parser.value("lang").toStdString();
     if (!wanted.empty() && !speaks(wanted))
       return complain(QString("--lang: found \"%1\", expected en or zh_CN").arg(parser.value("lang")));
+    if (!wanted.empty() && !can_show(wanted))
+      std::fprintf(stderr, "foreshard-gui: --lang %s: no font has its letters; install one, such as fonts-noto-cjk\n",
+                   wanted.c_str());
     const Language language(wanted.empty() && shot.file.isEmpty() ? chosen_language() : wanted.empty() ? "en" : wanted);
     MainWindow window(options);
     window.start(parser.positionalArguments());

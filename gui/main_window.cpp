@@ -5,6 +5,7 @@
 #include <QComboBox>
 #include <QDockWidget>
 #include <QDragEnterEvent>
+#include <QKeyEvent>
 #include <QMimeData>
 #include <QPlainTextEdit>
 #include <QProgressBar>
@@ -14,7 +15,7 @@
 #include <QTabWidget>
 #include <QVBoxLayout>
 
-#include "gui/banner.h"
+#include "gui/background.h"
 #include "gui/bookmark_list.h"
 #include "gui/compare_view.h"
 #include "gui/help_overlay.h"
@@ -65,7 +66,7 @@ MainWindow::MainWindow(WindowOptions options, QWidget* parent)
   ask_program();
 }
 
-MainWindow::~MainWindow() = default;
+MainWindow::~MainWindow() { qApp->removeEventFilter(this); }
 
 void MainWindow::make_centre() {
   auto* centre = new QWidget;
@@ -94,8 +95,8 @@ void MainWindow::make_centre() {
   compare_column->setContentsMargins(0, 0, 0, 0);
   auto* mode = new QComboBox;
   mode->setObjectName("compare_mode");
-  mode->setAccessibleName(tr("How two results are shown"));
-  mode->addItems({tr("one above the other"), tr("overlaid"), tr("differences")});
+  mode->setAccessibleName(tr("Layout of the comparison"));
+  mode->addItems({tr("Stacked"), tr("Interleaved"), tr("Table")});
   connect(mode, &QComboBox::currentIndexChanged, this, [this](int at) { compare_->set_mode(static_cast<CompareMode>(at)); });
   auto* row = new QHBoxLayout;
   row->setContentsMargins(10, 6, 10, 6);
@@ -114,6 +115,7 @@ void MainWindow::make_centre() {
   pages_->addTab(table_, tr("Table"));
   column->addWidget(pages_, 1);
   setCentralWidget(centre);
+  veil_ = new FreshnessVeil(centre);
   palette_ = new PaletteBox(this);
   help_ = new HelpOverlay(this);
   tour_ = new Tour(this);
@@ -157,6 +159,7 @@ void MainWindow::make_docks() {
   column->setSpacing(0);
   column->addWidget(inspector_, 1);
   column->addWidget(suggestions_);
+  inspector_veil_ = new FreshnessVeil(inspector);
   add_dock("strategy", tr("Strategy"), strategy_, Qt::LeftDockWidgetArea);
   QDockWidget* first = add_dock("inspector", tr("Inspector"), inspector, Qt::RightDockWidgetArea);
   for (const auto& [name, title, widget] :
@@ -185,28 +188,32 @@ void MainWindow::connect_parts() {
     progress_->setValue(static_cast<int>(fraction * 1000));
   });
   connect(&simulation_, &Simulation::done, this, &MainWindow::take_simulated);
-  connect(&simulation_, &Simulation::failed, this, [this](const QString& message) {
-    progress_->hide();
-    if (message.isEmpty()) return;
-    strategy_->show_refusal(message, {});
-    tell(message);
+  connect(&simulation_, &Simulation::failed, this, &MainWindow::simulation_failed);
+  connect(tour_, &Tour::step_shown, this, [this](int step) {
+    const char* const raised[] = {"strategy", "inspector", "search"};
+    if (step >= 0 && step < 3) view(raised[step]);
   });
+  connect(veil_, &FreshnessVeil::acted, this, &MainWindow::act_on_freshness);
+  qApp->installEventFilter(this);
   connect(&compare_simulation_, &Simulation::done, this, &MainWindow::take_compared);
-  connect(&compare_simulation_, &Simulation::failed, this, [this](const QString& message) { tell(message); });
+  connect(&compare_simulation_, &Simulation::failed, this,
+          [this](const QString& message) { tell(About::Comparison, message); });
   connect(&estimate_, &LiveEstimate::answered, this, &MainWindow::take_estimate);
   connect(&selection_, &Selection::changed, this, &MainWindow::picked_changed);
   connect(timeline_, &TimelineView::hovered, this, [this](const QString& words) { statusBar()->showMessage(words); });
-  const auto say = [this](const QString& message) { tell(message); };
+  const auto say = [this](About about) { return [this, about](const QString& message) { tell(about, message); }; };
   connect(search_, &SearchPanel::load_asked, this,
           [this](const Choices& choices) { set_choices(choices, tr("Load a strategy")); });
   connect(search_, &SearchPanel::compare_asked, this, &MainWindow::compare_with);
   connect(search_, &SearchPanel::finished, &settle_timer_, qOverload<>(&QTimer::start));
-  connect(search_, &SearchPanel::said, this, say);
+  connect(search_, &SearchPanel::said, this, say(About::Search));
+  connect(search_, &SearchPanel::failed, this,
+          [this](const QString& message) { tell(About::Search, message, tr("Search again"), [this] { search_->start(); }); });
   connect(run_, &RunPanel::measured, this, &MainWindow::show_measured);
   connect(run_, &RunPanel::example_asked, this, &MainWindow::run_example);
-  connect(run_, &RunPanel::said, this, say);
+  connect(run_, &RunPanel::said, this, say(About::Run));
   connect(suggestions_, &SuggestionList::chosen, this,
-          [this](const Choices& choices) { set_choices(choices, tr("Take a suggestion")); });
+          [this](const Choices& choices) { set_choices(choices, tr("Apply a suggestion")); });
   connect(bookmarks_, &BookmarkList::went, this, [this](const Bookmark& bookmark) { go_to({}, bookmark.range); });
   connect(bookmarks_, &BookmarkList::changed, this, &MainWindow::save_session);
   connect(bookmarks_, &BookmarkList::listed, this, [this] {
@@ -217,7 +224,7 @@ void MainWindow::connect_parts() {
     timeline_->set_flags(std::move(flags));
   });
   connect(&watcher_, &QFileSystemWatcher::fileChanged, this, [this](const QString& file) {
-    tell(tr("%1 has changed on disk.").arg(file), tr("Load again"), [this, file] { open_file(file); });
+    tell(About::File, tr("%1 has changed on disk.").arg(file), tr("Load again"), [this, file] { open_file(file); });
   });
 }
 
@@ -252,7 +259,64 @@ void MainWindow::settle() {
   Q_EMIT settled();
 }
 
+// Stops of the Tab key as they are seen: from left to right, and of docks behind one another only the one in front.
+bool MainWindow::focusNextPrevChild(bool next) {
+  QWidget* const now = focusWidget();
+  const QWidget* panes[] = {docks_["strategy"], centralWidget(), nullptr, nullptr, nullptr, nullptr, nullptr};
+  std::size_t count = 2;
+  for (const char* name : {"inspector", "search", "run", "bookmarks", "log"}) panes[count++] = docks_[name];
+  std::vector<QWidget*> stops;
+  for (const QWidget* pane : panes) {
+    if (!pane->isVisible() || pane->visibleRegion().isEmpty()) continue;
+    for (QWidget* at = nextInFocusChain(); at != this; at = at->nextInFocusChain())
+      if (pane->isAncestorOf(at) && (at->focusPolicy() & Qt::TabFocus) == Qt::TabFocus && at->focusProxy() == nullptr &&
+          at->isEnabled() && at->isVisible())
+        stops.push_back(at);
+  }
+  auto here = std::ranges::find(stops, now);
+  if (here == stops.end()) here = std::ranges::find_if(stops, [&](QWidget* stop) { return stop->isAncestorOf(now); });
+  if (stops.empty() || here == stops.end()) return QMainWindow::focusNextPrevChild(next);  // a box that lies over the window
+  const std::ptrdiff_t many = std::ssize(stops), to = (here - stops.begin() + (next ? 1 : many - 1)) % many;
+  stops[static_cast<std::size_t>(to)]->setFocus(next ? Qt::TabFocusReason : Qt::BacktabFocusReason);
+  return true;
+}
+
+static constexpr int kNarrow = 1300;  // below, the docks take no more than they must
+
+void MainWindow::resizeEvent(QResizeEvent* event) {
+  QMainWindow::resizeEvent(event);
+  if (event->size().width() >= kNarrow || event->oldSize().width() == event->size().width()) return;
+  QList<QDockWidget*> docks;
+  QList<int> widths;
+  for (const auto& [name, dock] : docks_)
+    if (!dock->isFloating() && dock->isVisible())
+      docks << dock, widths << (dockWidgetArea(dock) == Qt::LeftDockWidgetArea ? 230 : 260);
+  resizeDocks(docks, widths, Qt::Horizontal);
+}
+
+// Undo and redo are the document's, also where a line of text has its own. What a worker did not foresee is told.
+bool MainWindow::eventFilter(QObject* watched, QEvent* event) {
+  if (event->type() == InternalError::kind() && watched == qApp) {
+    tell(About::Ourselves, static_cast<InternalError*>(event)->what);
+  } else if (event->type() == QEvent::ShortcutOverride && isAncestorOf(qobject_cast<QWidget*>(watched))) {
+    const QKeySequence keys(static_cast<QKeyEvent*>(event)->keyCombination());
+    for (const char* name : {"edit.undo", "edit.redo"})
+      if (keys_.action(name)->shortcut() == keys) {
+        event->ignore();
+        return true;
+      }
+  }
+  return QMainWindow::eventFilter(watched, event);
+}
+
 QString MainWindow::message() const { return banner_->isVisibleTo(this) ? banner_->text() : QString(); }
+
+QString MainWindow::problem() const {
+  if (banner_->isVisibleTo(this) && banner_->about() == About::File) return banner_->text();
+  if (document_ && freshness_ == Freshness::Current) return {};
+  if (!refusal_.isEmpty()) return refusal_;
+  return message().isEmpty() ? tr("There is nothing to show.") : message();
+}
 
 QWidget* MainWindow::view(const QString& name) {
   if (name == "window") return this;
@@ -274,11 +338,7 @@ QWidget* MainWindow::view(const QString& name) {
 
 void MainWindow::closeEvent(QCloseEvent* event) {
   save_session();
-  search_->stop();
-  run_->stop();
-  suggestions_->clear();
-  simulation_.cancel();
-  compare_simulation_.cancel();
+  stop_all();
   event->accept();
 }
 

@@ -11,9 +11,11 @@
 #include <memory>
 #include <optional>
 
+#include "gui/banner.h"
 #include "gui/choices.h"
 #include "gui/document.h"
 #include "gui/export.h"
+#include "gui/freshness.h"
 #include "gui/key_map.h"
 #include "gui/live_estimate.h"
 #include "gui/selection.h"
@@ -30,7 +32,6 @@ class QTabWidget;
 
 namespace foreshard {
 
-class Banner;
 class BookmarkList;
 class CompareView;
 class HelpOverlay;
@@ -72,9 +73,11 @@ class MainWindow : public QMainWindow {
   Workspace workspace() const;
   void show_workspace(const Workspace& workspace);
   bool busy() const;  // a child or a worker is at work
+  Freshness freshness() const { return freshness_; }
 
   std::shared_ptr<const Document> document() const { return document_; }
   std::shared_ptr<const Document> compared() const { return compared_; }
+  QString problem() const;  // why nothing, or not what was asked for, is shown; empty: nothing is wrong
   StrategyPanel* strategy_panel() const { return strategy_; }
   SearchPanel* search_panel() const { return search_; }
   RunPanel* run_panel() const { return run_; }
@@ -102,6 +105,9 @@ class MainWindow : public QMainWindow {
   void closeEvent(QCloseEvent* event) override;
   void dragEnterEvent(QDragEnterEvent* event) override;
   void dropEvent(QDropEvent* event) override;
+  bool eventFilter(QObject* watched, QEvent* event) override;  // of the whole application
+  bool focusNextPrevChild(bool next) override;                 // panel, centre, right; nothing behind a tab
+  void resizeEvent(QResizeEvent* event) override;
 
  private:
   // main_window.cpp: parts and their places
@@ -120,6 +126,7 @@ class MainWindow : public QMainWindow {
   void make_go_menu();
   void make_help_menu();
   QAction* act(QMenu* menu, const QString& name, const QString& text, const QKeySequence& keys, std::function<void()> run);
+  QAction* choose(QMenu* menu, const QString& name, const QString& text, bool chosen, std::function<void()> run);
   void open_palette();
   void open_find();
   void start_tour();
@@ -138,6 +145,11 @@ class MainWindow : public QMainWindow {
   void choices_edited(const Choices& choices, const QString& knob);
   void simulate_soon();
   void simulate_now();
+  void set_freshness(Freshness freshness);
+  void stop_all();
+  void act_on_freshness();
+  void simulation_failed(const QString& message, bool wrong_input);
+  QString said_plainly(const QString& reason) const;
   void take_simulated(const Simulated& simulated);
   void take_compared(const Simulated& simulated);
   void take_estimate(const EstimateAnswer& answer);
@@ -152,13 +164,16 @@ class MainWindow : public QMainWindow {
   void open_dialog();
   void save_as();
   void save_to(const QString& file);
+  void saved(const QString& file);
+  void update_title();
+  Choices beginning() const;  // what a file leaves open: as in the last session, else as in the worked example
   void save_session();
   void load_result_file(const QString& file);
   void adopt_origin();
   void watch(const QString& file);
   void note_recent(const QString& file);
   void export_dialog(ExportKind kind, const QString& filter, const QString& suffix);
-  void tell(const QString& message, const QString& remedy = {}, std::function<void()> run = {});
+  void tell(About about, const QString& message, const QString& remedy = {}, std::function<void()> run = {});
   void log(const QString& line);
 
   WindowOptions options_;
@@ -175,12 +190,15 @@ class MainWindow : public QMainWindow {
   QFileSystemWatcher watcher_;
 
   Theme theme_;
-  Choices choices_;
+  Choices choices_, shown_choices_;  // of the panel; of the picture, where it comes from no file
+  Freshness freshness_ = Freshness::Current;
   std::optional<Choices> compared_choices_ = {};
   Granularity granularity_ = Granularity::Layer;
   std::map<std::string, std::string> resolved_ = {};
   std::shared_ptr<const Document> document_ = {}, compared_ = {}, measured_ = {};  // shared with the views
   QString result_file_, measured_file_, workspace_file_;
+  Choices saved_choices_;  // in workspace_file_
+  QString refusal_;        // of the newest simulation
   std::optional<TimeRange> wanted_range_ = {};
   int loads_ = 0;
   std::map<std::string, std::vector<std::string>> names_ = {};  // of models and topologies
@@ -188,6 +206,8 @@ class MainWindow : public QMainWindow {
   QTabWidget* pages_ = nullptr;
   KpiStrip* kpis_ = nullptr;
   Banner* banner_ = nullptr;
+  FreshnessVeil* veil_ = nullptr;
+  FreshnessVeil* inspector_veil_ = nullptr;
   TimelineView* timeline_ = nullptr;
   MemoryView* memory_ = nullptr;
   CompareView* compare_ = nullptr;

@@ -3,6 +3,7 @@
 #include <QApplication>
 #include <QDesktopServices>
 #include <QDockWidget>
+#include <QLocale>
 #include <QMenuBar>
 #include <QPlainTextEdit>
 #include <QStatusBar>
@@ -16,6 +17,7 @@
 #include "gui/find_hits.h"
 #include "gui/help_overlay.h"
 #include "gui/key_dialog.h"
+#include "gui/language.h"
 #include "gui/main_window.h"
 #include "gui/memory_view.h"
 #include "gui/option_field.h"
@@ -29,11 +31,26 @@
 
 namespace foreshard {
 
+static const char* const kMenuTitle = "menu title";  // a property of actions
+
 QAction* MainWindow::act(QMenu* menu, const QString& name, const QString& text, const QKeySequence& keys,
                          std::function<void()> run) {
   auto* action = new QAction(text, this);
   connect(action, &QAction::triggered, this, [run = std::move(run)] { run(); });
   menu->addAction(keys_.add(name, action, keys));
+  const auto* above = qobject_cast<const QMenu*>(menu->parentWidget());  // a menu in a menu: its title says what the words mean
+  action->setProperty(kMenuTitle, above == nullptr ? QString() : plain_text(*menu->menuAction()));
+  return action;
+}
+
+// One of several: the menu shows which. The first that is added makes the group, those after it in the same menu join.
+QAction* MainWindow::choose(QMenu* menu, const QString& name, const QString& text, bool chosen, std::function<void()> run) {
+  auto* group = menu->findChild<QActionGroup*>(QString(), Qt::FindDirectChildrenOnly);
+  if (group == nullptr) group = new QActionGroup(menu);
+  QAction* action = act(menu, name, text, {}, std::move(run));
+  action->setCheckable(true);
+  action->setChecked(chosen);
+  group->addAction(action);
   return action;
 }
 
@@ -58,7 +75,8 @@ void MainWindow::make_file_menu() {
       save_to(workspace_file_);
   });
   act(menu, "file.save_as", tr("Save workspace &as …"), QKeySequence("Ctrl+Shift+S"), [this] { save_as(); });
-  act(menu, "file.example", tr("&Worked example"), {}, [this] { set_choices(worked_example(), tr("Worked example")); });
+  act(menu, "file.example", tr("Open &example: GPT-3 175B"), {},
+      [this] { set_choices(worked_example(), tr("Open the example")); });
   menu->addSeparator();
   QMenu* out = menu->addMenu(tr("&Export"));
   const auto add = [&](const char* name, const QString& text, ExportKind kind, const QString& filter, const QString& suffix) {
@@ -85,7 +103,7 @@ void MainWindow::make_edit_menu() {
   act(menu, "edit.find", tr("&Find …"), QKeySequence::Find, [this] { open_find(); });
   act(menu, "edit.palette", tr("&Command palette …"), QKeySequence("Ctrl+K"), [this] { open_palette(); });
   menu->addSeparator();
-  act(menu, "edit.keys", tr("&Keyboard …"), {}, [this] {
+  act(menu, "edit.keys", tr("&Keyboard shortcuts …"), {}, [this] {
     KeyDialog dialog(keys_, this);
     dialog.exec();
   });
@@ -99,42 +117,30 @@ void MainWindow::make_plan_menu() {
     search_->start();
   });
   act(menu, "plan.run", tr("R&un on this machine"), QKeySequence("Ctrl+Shift+E"), [this] { view("run"); });
-  act(menu, "plan.stop", tr("S&top"), QKeySequence("Ctrl+."), [this] {
-    search_->stop();
-    run_->stop();
-    suggestions_->clear();
-    simulation_.cancel();
-    compare_simulation_.cancel();
-  });
+  act(menu, "plan.stop", tr("S&top"), QKeySequence("Ctrl+."), [this] { stop_all(); });
   menu->addSeparator();
-  act(menu, "plan.baseline", tr("Compare the next plans with &this one"), QKeySequence("Ctrl+D"), [this] {
+  act(menu, "plan.baseline", tr("Use as &baseline (A)"), QKeySequence("Ctrl+D"), [this] {
     if (!document_) return;
     compared_ = document_;
-    compared_choices_ = choices_;
+    compared_choices_ = shown_choices_;
     update_compare();
-    tell({});
-    log(tr("Compared from now on with %1, %2.").arg(QString::fromStdString(document_->model), time_label()));
+    log(tr("Baseline (A): %1, %2.").arg(QString::fromStdString(document_->model), time_label()));
   });
-  act(menu, "plan.no_baseline", tr("Compare with &nothing"), {}, [this] {
+  act(menu, "plan.no_baseline", tr("Clear base&line"), {}, [this] {
     compared_ = {};
     compared_choices_ = {};
     show_measured({});
   });
   menu->addSeparator();
-  auto* levels = new QActionGroup(this);
   const std::pair<Granularity, QString> all[] = {{Granularity::Stage, tr("Detail: whole stages")},
                                                  {Granularity::Layer, tr("Detail: layers")},
                                                  {Granularity::Op, tr("Detail: single operations")}};
-  for (const auto& [level, text] : all) {
-    QAction* action = act(menu, QString("plan.detail_%1").arg(static_cast<int>(level)), text, {}, [this, level = level] {
+  for (const auto& [level, text] : all)
+    choose(menu, QString("plan.detail_%1").arg(static_cast<int>(level)), text, level == granularity_, [this, level = level] {
       granularity_ = level;
       detail_took_.reset();
       simulate_now();
     });
-    action->setCheckable(true);
-    action->setChecked(level == granularity_);
-    levels->addAction(action);
-  }
 }
 
 void MainWindow::make_view_menu() {
@@ -162,20 +168,26 @@ void MainWindow::make_view_menu() {
                                                                {ThemeName::Light, "light", tr("&Light")},
                                                                {ThemeName::HighContrast, "contrast", tr("&High contrast")}};
   for (const auto& [name, id, text] : names)
-    act(themes, QString("view.theme_%1").arg(id), text, {}, [this, name = name] { set_theme(name); });
+    choose(themes, QString("view.theme_%1").arg(id), text, name == theme_.name, [this, name = name] { set_theme(name); });
   QMenu* languages = menu->addMenu(tr("L&anguage"));
   const std::pair<const char*, const char*> spoken[] = {{"en", "English"}, {"zh_CN", "简体中文"}};
-  for (const auto& [code, name] : spoken)
-    act(languages, QString("view.language_%1").arg(code), QString::fromUtf8(name), {}, [this, code = QString(code)] {
-      settings_->setValue("language", code);
-      save_session();
-      close();
-      QApplication::exit(kStartAgain);
-    });
+  for (const auto& [code, name] : spoken) {
+    const bool shown = can_show(code);
+    const QString text = shown ? QString::fromUtf8(name) : tr("Chinese (needs a font, such as the package fonts-noto-cjk)");
+    choose(languages, QString("view.language_%1").arg(code), text,
+           (QString(code) == "zh_CN") == (QLocale().language() == QLocale::Chinese),
+           [this, code = QString(code)] {
+             settings_->setValue("language", code);
+             save_session();
+             close();
+             QApplication::exit(kStartAgain);
+           })
+        ->setEnabled(shown);
+  }
   menu->addSeparator();
   act(menu, "view.full_screen", tr("&Full screen"), QKeySequence("F11"),
       [this] { setWindowState(windowState() ^ Qt::WindowFullScreen); });
-  act(menu, "view.next_pane", tr("Ne&xt part of the window"), QKeySequence("F6"), [this] {
+  act(menu, "view.next_pane", tr("Ne&xt pane"), QKeySequence("F6"), [this] {
     std::vector<QWidget*> panes = {docks_["strategy"]->widget(), pages_->currentWidget()};
     for (const char* name : {"inspector", "search", "run", "bookmarks", "log"}) panes.push_back(docks_[name]->widget());
     const auto inside = [](QWidget* pane) {
@@ -203,7 +215,8 @@ void MainWindow::make_rows_menu(QMenu* menu) {
       {Grouping::DataParallel, "dp", tr("By &data-parallel replica")},
       {Grouping::Node, "node", tr("By &node")}};
   for (const auto& [grouping, id, text] : groups)
-    act(rows, QString("view.rows_%1").arg(id), text, {}, [this, grouping = grouping] { timeline_->set_grouping(grouping); });
+    choose(rows, QString("view.rows_%1").arg(id), text, grouping == Grouping::Stage,
+           [this, grouping = grouping] { timeline_->set_grouping(grouping); });
   make_shown_menu(menu);
   make_arrows_menu(menu);
   rows->addSeparator();
@@ -212,13 +225,13 @@ void MainWindow::make_rows_menu(QMenu* menu) {
 }
 
 void MainWindow::make_memory_menu(QMenu* menu) {
-  QMenu* spaces = menu->addMenu(tr("&Memory of"));
-  const std::tuple<Space, const char*, QString> kinds[] = {{Space::Device, "device", tr("the &device")},
-                                                           {Space::PinnedHost, "pinned", tr("the host, &pinned")},
-                                                           {Space::PageableHost, "host", tr("the &host")},
+  QMenu* spaces = menu->addMenu(tr("&Memory shown"));
+  const std::tuple<Space, const char*, QString> kinds[] = {{Space::Device, "device", tr("&Device memory")},
+                                                           {Space::PinnedHost, "pinned", tr("&Pinned host memory")},
+                                                           {Space::PageableHost, "host", tr("Pageable &host memory")},
                                                            {Space::Nvme, "nvme", tr("N&VMe")}};
   for (const auto& [space, id, text] : kinds)
-    act(spaces, QString("view.memory_%1").arg(id), text, {}, [this, space = space] {
+    choose(spaces, QString("view.memory_%1").arg(id), text, space == Space::Device, [this, space = space] {
       view("memory");
       memory_->set_space(space);
     });
@@ -226,7 +239,7 @@ void MainWindow::make_memory_menu(QMenu* menu) {
 
 // The legend without a mouse.
 void MainWindow::make_shown_menu(QMenu* menu) {
-  QMenu* shown = menu->addMenu(tr("&Coloured in the timeline"));
+  QMenu* shown = menu->addMenu(tr("&Show in timeline"));
   const std::vector<LegendEntry> entries = legend_entries();
   for (std::size_t i = 0; i < entries.size(); ++i) {
     QAction* action = act(shown, QString("view.shown_%1").arg(i), entries[i].words, {},
@@ -236,17 +249,18 @@ void MainWindow::make_shown_menu(QMenu* menu) {
     connect(timeline_, &TimelineView::hidden_changed, action,
             [this, action, entry = entries[i]] { action->setChecked(!entry.hidden_by(timeline_->hidden())); });
   }
-  act(shown, "view.shown_all", tr("&Everything"), {}, [this] { timeline_->set_hidden({}); });
+  act(shown, "view.shown_all", tr("&All"), {}, [this] { timeline_->set_hidden({}); });
 }
 
 void MainWindow::make_arrows_menu(QMenu* menu) {
   QMenu* arrows = menu->addMenu(tr("Ar&rows"));
   const std::tuple<Arrows, const char*, QString> kinds[] = {
-      {Arrows::Direct, "direct", tr("To what it waited for &directly")},
-      {Arrows::Chain, "chain", tr("Along the binding &chain")},
+      {Arrows::Direct, "direct", tr("To the &blocking operation")},
+      {Arrows::Chain, "chain", tr("Along the blocking &chain")},
       {Arrows::Critical, "critical", tr("The critical &path of the run")}};
   for (const auto& [kind, id, text] : kinds)
-    act(arrows, QString("view.arrows_%1").arg(id), text, {}, [this, kind = kind] { timeline_->set_arrows(kind); });
+    choose(arrows, QString("view.arrows_%1").arg(id), text, kind == timeline_->arrows(),
+           [this, kind = kind] { timeline_->set_arrows(kind); });
 }
 
 // Keys without Ctrl belong to the timeline: elsewhere they are letters.
@@ -261,22 +275,23 @@ QAction* MainWindow::act_in_timeline(QMenu* menu, const QString& name, const QSt
 void MainWindow::make_go_menu() {
   QMenu* menu = menuBar()->addMenu(tr("&Go"));
   act_in_timeline(menu, "go.fit", tr("Show &all"), QKeySequence("0"), &TimelineView::fit);
-  act_in_timeline(menu, "go.focus", tr("Zoom to what is &picked"), QKeySequence("F"), &TimelineView::focus_picked);
+  act_in_timeline(menu, "go.focus", tr("Zoom to se&lection"), QKeySequence("F"), &TimelineView::focus_picked);
   act_in_timeline(menu, "go.selected", tr("Zoom to the &selected range"), QKeySequence("Z"), &TimelineView::zoom_to_selected);
-  act_in_timeline(menu, "go.measure", tr("&Measure what is picked"), QKeySequence("M"), &TimelineView::measure);
+  act_in_timeline(menu, "go.measure", tr("&Measure selection"), QKeySequence("M"), &TimelineView::measure);
   menu->addSeparator();
   act_in_timeline(menu, "go.next_bubble", tr("&Next bubble"), QKeySequence("]"), &TimelineView::next_bubble);
   act_in_timeline(menu, "go.previous_bubble", tr("&Previous bubble"), QKeySequence("["), &TimelineView::previous_bubble);
   act_in_timeline(menu, "go.worst_bubble", tr("Next &worst bubble"), QKeySequence("N"), &TimelineView::worst_bubble);
   act_in_timeline(menu, "go.next_op", tr("Next &operation"), QKeySequence("."), &TimelineView::next_op);
   act_in_timeline(menu, "go.previous_op", tr("P&revious operation"), QKeySequence(","), &TimelineView::previous_op);
-  act_in_timeline(menu, "go.back", tr("What it waited &for"), QKeySequence("Return"), &TimelineView::follow_back);
-  act_in_timeline(menu, "go.return", tr("&Back again"), QKeySequence("Backspace"), &TimelineView::follow_return);
-  act_in_timeline(menu, "go.closer", tr("Cl&oser"), QKeySequence("+"), &TimelineView::zoom_in);
-  act_in_timeline(menu, "go.farther", tr("Farthe&r"), QKeySequence("-"), &TimelineView::zoom_out);
-  act(menu, "go.divergence", tr("&First difference of two results"), QKeySequence("Ctrl+J"), [this] {
+  act_in_timeline(menu, "go.back", tr("Go to &blocking operation"), QKeySequence("Return"), &TimelineView::follow_back);
+  act_in_timeline(menu, "go.return", tr("Go bac&k"), QKeySequence("Backspace"), &TimelineView::follow_return);
+  act_in_timeline(menu, "go.closer", tr("Zoom &in"), QKeySequence("+"), &TimelineView::zoom_in);
+  act_in_timeline(menu, "go.farther", tr("Zoom ou&t"), QKeySequence("-"), &TimelineView::zoom_out);
+  act(menu, "go.divergence", tr("&First divergence"), QKeySequence("Ctrl+J"), [this] {
     view("compare");
-    if (!compare_->jump_to_divergence()) statusBar()->showMessage(tr("The two results do not differ, or there is only one."));
+    if (!compare_->jump_to_divergence())
+      statusBar()->showMessage(tr("No divergence: the results are equal, or there is only one."));
   });
   menu->addSeparator();
   make_bookmark_actions(menu);
@@ -293,7 +308,7 @@ void MainWindow::make_bookmark_actions(QMenu* menu) {
     view("bookmarks");
     bookmarks_->edit_note();
   });
-  QMenu* set = menu->addMenu(tr("Set a bookmark on a &key"));
+  QMenu* set = menu->addMenu(tr("Assign bookmark to &key"));
   QMenu* to = menu->addMenu(tr("Go &to a bookmark"));
   for (int digit = 1; digit <= 9; ++digit) {
     act(set, QString("go.set_%1").arg(digit), tr("Set bookmark %1").arg(digit), QKeySequence(QString("Ctrl+%1").arg(digit)),
@@ -311,17 +326,23 @@ void MainWindow::make_bookmark_actions(QMenu* menu) {
 
 void MainWindow::make_help_menu() {
   QMenu* menu = menuBar()->addMenu(tr("&Help"));
-  act(menu, "help.keys", tr("All &keys"), QKeySequence("F1"), [this] { help_->open(help_groups(keys_), theme_); });
+  act(menu, "help.keys", tr("&Keyboard shortcuts"), QKeySequence("F1"), [this] { help_->open(help_groups(keys_), theme_); });
   act(menu, "help.tour", tr("&Tour in three steps"), {}, [this] { start_tour(); });
 }
 
 QString MainWindow::time_label() const { return document_ ? time_text(document_->summary.iteration_time.value) : QString(); }
 
+// "Export > Report (HTML)".
+static QString spelled_out(const QAction& action) {
+  const QString title = action.property(kMenuTitle).toString();
+  return title.isEmpty() ? plain_text(action) : title + " > " + plain_text(action);
+}
+
 void MainWindow::open_palette() {
   std::vector<PaletteEntry> entries;
   for (const KeyEntry& entry : keys_.entries())
     if (entry.action->isEnabled())
-      entries.push_back({plain_text(*entry.action), entry.action->shortcut().toString(QKeySequence::NativeText),
+      entries.push_back({spelled_out(*entry.action), entry.action->shortcut().toString(QKeySequence::NativeText),
                          [action = entry.action] { action->trigger(); }});
   for (const QString& path : strategy_->option_names())
     entries.push_back({tr("Set %1").arg(option_label(path.toStdString())), tr("strategy"), [this, path] {
@@ -330,9 +351,7 @@ void MainWindow::open_palette() {
                        }});
   for (const std::string& name : names_["models"])
     entries.push_back({tr("Model %1").arg(QString::fromStdString(name)), {}, [this, name] {
-                         Choices next = choices_;
-                         next.model = name;
-                         set_choices(next, tr("Model"));
+                         set_choices(with_model(choices_, name), tr("Model"));
                        }});
   palette_->open(tr("What do you want to do?"), std::move(entries));
 }
@@ -342,8 +361,11 @@ void MainWindow::open_find() {
     std::vector<PaletteEntry> entries;
     if (!document_) return entries;
     for (const FindHit& hit : find_hits(*document_, query.toStdString()))
-      entries.push_back(
-          {QString::fromStdString(hit.text), QString::fromStdString(hit.aside), [this, hit] { go_to(hit.picked, hit.range); }});
+      entries.push_back({QString::fromStdString(hit.text), QString::fromStdString(hit.aside), [this, hit] {
+                           QWidget* const shown = view(hit.picked.kind == PickedKind::Link ? "topology" : "timeline");
+                           go_to(hit.picked, hit.range);
+                           shown->setFocus(Qt::OtherFocusReason);
+                         }});
     return entries;
   });
 }
@@ -362,17 +384,17 @@ void MainWindow::go_to(const Picked& picked, const TimeRange& range) {
 }
 
 void MainWindow::start_tour() {
-  tour_->start({{tr("Turn a knob"),
+  tour_->start({{tr("Change a setting"),
                  tr("This is GPT-3 with 175 billion parameters on 1024 A100 GPUs. Change any field: the estimate follows while "
                     "you type, the simulation a moment later. What is left at Auto is chosen for you."),
                  docks_["strategy"]},
                 {tr("Read the bubbles"),
-                 tr("Every lane is a pipeline stage. Hatched stretches are GPUs that wait. Click one: it tells what it waits "
-                    "for, and which changes would shorten it, each of them simulated."),
+                 tr("Every row is a pipeline stage. Hatched stretches are GPUs that wait. Click one: the inspector names the "
+                    "cause and lists changes that would shorten it, with simulated gains."),
                  docks_["inspector"]},
                 {tr("Let it search"),
-                 tr("The search looks at every way to cut the work and draws time against memory. A click loads a strategy; "
-                    "with Ctrl it is laid beside this one."),
+                 tr("The search tries every parallel strategy and plots time against memory. A click loads a strategy; "
+                    "Ctrl+click compares it with the current one."),
                  docks_["search"]}});
 }
 

@@ -6,14 +6,14 @@
 #include <QFutureWatcher>
 #include <QMenu>
 #include <QPlainTextEdit>
+#include <QStatusBar>
 #include <QTabWidget>
 #include <QTime>
 #include <QtConcurrent>
-#include <variant>
 
 #include "core/error.h"
 #include "core/json.h"
-#include "gui/banner.h"
+#include "gui/background.h"
 #include "gui/bookmark_list.h"
 #include "gui/main_window.h"
 #include "gui/search_panel.h"
@@ -23,6 +23,16 @@
 namespace foreshard {
 
 static constexpr int kRecent = 10;
+
+Choices MainWindow::beginning() const {
+  Choices choices = worked_example();
+  try {
+    if (!options_.session.isEmpty() && QFileInfo::exists(options_.session))
+      choices = load_workspace(options_.session.toStdString()).choices;
+  } catch (const Error&) {  // a broken session is told where it is opened
+  }
+  return {.model = choices.model, .cluster = choices.cluster, .nodes = choices.nodes};
+}
 
 void MainWindow::start(const QStringList& files) {
   bool restored = false;
@@ -44,6 +54,8 @@ void MainWindow::start(const QStringList& files) {
       QTimer::singleShot(400, this, &MainWindow::start_tour);
     }
   }
+  settle_timer_.start();
+  if (!files.isEmpty()) choices_ = beginning();
   for (const QString& file : files) open_file(file);
 }
 
@@ -55,6 +67,8 @@ void MainWindow::open_file(const QString& file) {
       case FileKind::Workspace:
         show_workspace(load_workspace(path));
         workspace_file_ = QString::fromStdString(path);
+        saved_choices_ = choices_;
+        update_title();
         break;
       case FileKind::Result: load_result_file(QString::fromStdString(path)); break;
       case FileKind::Plan:
@@ -72,34 +86,38 @@ void MainWindow::open_file(const QString& file) {
       case FileKind::Model:
       case FileKind::Cluster: {
         Choices next = choices_;
-        (kind == FileKind::Model ? next.model : next.cluster) = path;
-        if (kind == FileKind::Cluster) next.nodes = 0;
+        if (kind == FileKind::Model) next = with_model(std::move(next), path);
+        if (kind == FileKind::Cluster) next.cluster = path, next.nodes = 0;
         set_choices(next, kind == FileKind::Model ? tr("Open a model") : tr("Open a cluster"));
         break;
       }
       case FileKind::Unknown:
-        throw Error(path, "", "a file of another kind", "a workspace, result, plan, strategy, model or cluster of foreshard");
+        tell(About::File,
+             tr("%1 is not a foreshard file. foreshard opens workspaces, results, plans, strategies, models and clusters.")
+                 .arg(QDir::toNativeSeparators(QString::fromStdString(path))));
+        return;
     }
     note_recent(QString::fromStdString(path));
   } catch (const Error& error) {
-    tell(QString::fromStdString(error.what()));
+    tell(About::File, QString::fromStdString(error.what()));
   }
 }
 
 void MainWindow::load_result_file(const QString& file) {
-  using Loaded = std::variant<std::shared_ptr<const Document>, std::string>;
   ++loads_;
   settle_timer_.start();
-  auto* watcher = new QFutureWatcher<Loaded>(this);
+  auto* watcher = new QFutureWatcher<LoadedDocument>(this);
   connect(watcher, &QFutureWatcherBase::finished, this, [this, watcher, file] {
     watcher->deleteLater();
     --loads_;
-    const Loaded loaded = watcher->result();
+    const LoadedDocument loaded = watcher->result();
     if (const auto* problem = std::get_if<std::string>(&loaded)) {
-      tell(QString::fromStdString(*problem));
+      tell(About::File, QString::fromStdString(*problem));
+      if (freshness_ == Freshness::Computing && !simulation_.busy() && !debounce_.isActive()) set_freshness(Freshness::Stopped);
       return;
     }
-    const auto& document = std::get<0>(loaded);
+    const auto& document = std::get<std::shared_ptr<const Document>>(loaded);
+    banner_->went_well(About::File);
     watch(file);
     if (document->trace().origin == Origin::Measured) {
       const bool twin = document_ && document_->trace().plan_hash == document->trace().plan_hash;
@@ -109,19 +127,16 @@ void MainWindow::load_result_file(const QString& file) {
       return;
     }
     const auto before = document_;
+    debounce_.stop();
+    simulation_.cancel();  // it would come over the file
     result_file_ = file;
     show_document(document);
     adopt_origin();
+    update_title();
     const bool twin = before && before->trace().origin == Origin::Measured;  // opened with it, and read sooner
     if (twin && before->trace().plan_hash == document->trace().plan_hash) show_measured(before);
   });
-  watcher->setFuture(QtConcurrent::run([file]() -> Loaded {
-    try {
-      return load_document(file.toStdString());
-    } catch (const Error& error) {
-      return std::string(error.what());
-    }
-  }));
+  watcher->setFuture(QtConcurrent::run([file] { return loaded_by([&] { return load_document(file.toStdString()); }); }));
 }
 
 // The panel shows what the plan of a file was made from.
@@ -130,7 +145,7 @@ void MainWindow::adopt_origin() {
   try {
     Choices made = {.model = document_->model, .cluster = document_->cluster_name};
     made.strategy = chosen_in(parse_strategy(document_->strategy_json, document_->path));
-    choices_ = std::move(made);
+    choices_ = shown_choices_ = std::move(made);
     strategy_->set_choices(choices_);
     search_->set_choices(choices_);
   } catch (const Error& error) {
@@ -156,15 +171,43 @@ void MainWindow::save_as() {
   save_to(file);
 }
 
+// "x: found No space left on device, expected a file that can be written", as a person says it.
+static QString why_not_saved(const QString& file, const Error& error) {
+  const QString text = QString::fromStdString(error.what());
+  QString reason = text.contains("found ") ? text.section("found ", 1).section(", expected", 0, 0) : text;
+  if (!reason.isEmpty()) reason[0] = reason[0].toLower();
+  return MainWindow::tr("Cannot save %1: %2.").arg(QDir::toNativeSeparators(file), reason);
+}
+
 void MainWindow::save_to(const QString& file) {
   try {
     save_workspace(workspace(), file.toStdString());
     workspace_file_ = file;
+    saved_choices_ = choices_;
     note_recent(file);
-    log(tr("Saved %1.").arg(file));
+    saved(file);
+    update_title();
   } catch (const Error& error) {
-    tell(QString::fromStdString(error.what()));
+    tell(About::File, why_not_saved(file, error));
   }
+}
+
+void MainWindow::saved(const QString& file) {
+  banner_->went_well(About::File);
+  log(tr("Saved %1.").arg(file));
+  statusBar()->showMessage(tr("Saved %1.").arg(QDir::toNativeSeparators(file)));
+}
+
+// "llama [changed] - foreshard": the workspace, else what is shown.
+void MainWindow::update_title() {
+  QString name = QFileInfo(workspace_file_).fileName();
+  if (name.isEmpty()) name = QFileInfo(result_file_).fileName();
+  if (name.isEmpty() && !choices_.model.empty())
+    name = tr("%1 on %2")
+               .arg(QFileInfo(QString::fromStdString(choices_.model)).fileName(),
+                    QFileInfo(QString::fromStdString(choices_.cluster)).fileName());
+  setWindowTitle(name.isEmpty() ? QStringLiteral("foreshard") : name + QStringLiteral("[*] - foreshard"));
+  setWindowModified(!name.isEmpty() && !workspace_file_.isEmpty() && choices_ != saved_choices_);
 }
 
 // After every result, so that not even a crash loses more than one change.
@@ -194,6 +237,7 @@ Workspace MainWindow::workspace() const {
 void MainWindow::show_workspace(const Workspace& workspace) {
   choices_ = workspace.choices;
   strategy_->set_choices(choices_);
+  shown_choices_ = {};
   undo_.clear();
   granularity_ = workspace.granularity;
   if (QAction* level = keys_.action(QString("plan.detail_%1").arg(static_cast<int>(granularity_)))) level->setChecked(true);
@@ -203,6 +247,7 @@ void MainWindow::show_workspace(const Workspace& workspace) {
   if (!workspace.layout.empty())
     restoreState(QByteArray::fromBase64(QByteArray::fromStdString(workspace.layout)), Workspace::kVersion);
   search_->set_choices(choices_);
+  if (!workspace.result.empty()) set_freshness(Freshness::Computing);
   if (!workspace.result.empty()) open_file(QString::fromStdString(workspace.result));
   if (workspace.result.empty() || !QFileInfo::exists(QString::fromStdString(workspace.result))) {
     simulate_soon();
@@ -226,7 +271,7 @@ void MainWindow::make_recent_menu() {
   for (const QString& file : settings_->value("recent").toStringList())
     connect(recent_->addAction(QFileInfo(file).fileName() + "    " + QDir::toNativeSeparators(QFileInfo(file).path())),
             &QAction::triggered, this, [this, file] { open_file(file); });
-  if (recent_->isEmpty()) recent_->addAction(tr("Nothing yet"))->setEnabled(false);
+  if (recent_->isEmpty()) recent_->addAction(tr("No recent files"))->setEnabled(false);
 }
 
 void MainWindow::export_to(ExportKind kind, const QString& file) {
@@ -241,7 +286,7 @@ void MainWindow::export_to(ExportKind kind, const QString& file) {
     case ExportKind::Svg: write_file(path, picture_svg(*document_)); break;
     case ExportKind::Pdf: write_pdf(*document_, file); break;
     case ExportKind::Html:
-      write_file(path, html_report(*document_, result_file_.isEmpty() ? command_line("simulate", choices_) : ""));
+      write_file(path, html_report(*document_, result_file_.isEmpty() ? command_line("simulate", shown_choices_) : ""));
       break;
     case ExportKind::SpansCsv: write_file(path, spans_csv(*document_)); break;
     case ExportKind::StagesCsv: write_file(path, stages_csv(*document_)); break;
@@ -255,14 +300,14 @@ void MainWindow::export_dialog(ExportKind kind, const QString& filter, const QSt
   if (QFileInfo(file).suffix().isEmpty()) file += "." + suffix;
   try {
     export_to(kind, file);
-    log(tr("Saved %1.").arg(file));
+    saved(file);
   } catch (const Error& error) {
-    tell(QString::fromStdString(error.what()));
+    tell(About::File, why_not_saved(file, error));
   }
 }
 
-void MainWindow::tell(const QString& message, const QString& remedy, std::function<void()> run) {
-  banner_->say(message, remedy, std::move(run));
+void MainWindow::tell(About about, const QString& message, const QString& remedy, std::function<void()> run) {
+  banner_->say(about, message, remedy, std::move(run));
   if (!message.isEmpty()) log(message);
 }
 

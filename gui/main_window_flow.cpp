@@ -21,6 +21,8 @@
 #include "gui/table_page.h"
 #include "gui/timeline_view.h"
 #include "gui/topology_view.h"
+#include "gui/words.h"
+#include "report/memory_rows.h"
 
 namespace foreshard {
 
@@ -29,7 +31,8 @@ using namespace std::chrono_literals;
 // The fields of the panel and the names that can be chosen come from the program itself.
 void MainWindow::ask_program() {
   if (options_.program.isEmpty()) {
-    tell(tr("The program foreshard was found neither beside this one nor on PATH: results can be looked at, not made."));
+    tell(About::Program, tr("The program foreshard is neither beside this one nor on PATH: results can be opened, but nothing "
+                            "can be simulated."));
     return;
   }
   for (const char* what : {"options", "models", "topologies"}) {
@@ -39,7 +42,7 @@ void MainWindow::ask_program() {
       child->deleteLater();
       --loads_;
       if (outcome.end != ChildEnd::Done) {
-        tell(tr("foreshard list %1: %2").arg(QString::fromStdString(what), outcome.message));
+        tell(About::Program, tr("foreshard list %1: %2").arg(QString::fromStdString(what), outcome.message));
         return;
       }
       try {
@@ -52,7 +55,7 @@ void MainWindow::ask_program() {
           strategy_->set_names(names_["models"], names_["topologies"]);
         }
       } catch (const Error& error) {
-        tell(QString::fromStdString(error.what()));
+        tell(About::Program, QString::fromStdString(error.what()));
       }
     });
     child->start({"list", what, "--json"}, 30s);
@@ -88,12 +91,88 @@ void MainWindow::set_choices(const Choices& choices, const QString& why) {
 
 void MainWindow::simulate_soon() {
   search_->set_choices(choices_);
+  update_title();
   settle_timer_.start();
-  if (!strategy_->valid()) return;  // the reason stands under the field
+  simulation_.cancel();  // of the choices before: its answer would come late
+  debounce_.stop();
+  progress_->hide();
+  if (!strategy_->valid()) {  // the reason stands under the field
+    strategy_->show_estimate({}, false);
+    strategy_->show_refusal({}, {});
+    set_freshness(Freshness::Refused);
+    return;
+  }
   result_file_.clear();
   watch({});
   estimate_.ask(choices_);
+  set_freshness(options_.program.isEmpty() ? Freshness::Stopped : Freshness::Computing);
   debounce_.start();
+}
+
+void MainWindow::set_freshness(Freshness freshness) {
+  freshness_ = freshness;
+  const QString old = document_ ? " " + tr("The picture is of the previous strategy.") : QString();
+  QString text, action;
+  switch (freshness) {
+    case Freshness::Current: break;
+    case Freshness::Computing: text = tr("Simulating …") + old, action = tr("Stop"); break;
+    case Freshness::Stopped:
+      text =
+          (options_.program.isEmpty() ? tr("Without the program foreshard nothing can be simulated.") : tr("Stopped.")) + old;
+      if (!options_.program.isEmpty()) action = tr("Simulate");
+      break;
+    case Freshness::Refused:
+      text = choices_.model.empty()     ? tr("Choose a model.")
+             : choices_.cluster.empty() ? tr("Choose a cluster to simulate %1 on.").arg(QString::fromStdString(choices_.model))
+                                        : tr("This strategy cannot be simulated.") + old;
+      if (undo_.canUndo()) action = tr("Undo");
+      break;
+  }
+  veil_->set_dims(document_ != nullptr);
+  veil_->set(freshness, text, action);
+  inspector_veil_->set(freshness);
+  if (freshness != Freshness::Current) statusBar()->showMessage(text);
+}
+
+void MainWindow::act_on_freshness() {
+  switch (freshness_) {
+    case Freshness::Current: break;
+    case Freshness::Computing: stop_all(); break;
+    case Freshness::Stopped: simulate_now(); break;
+    case Freshness::Refused: undo_.undo(); break;
+  }
+}
+
+void MainWindow::stop_all() {
+  search_->stop();
+  run_->stop();
+  suggestions_->clear();
+  debounce_.stop();
+  simulation_.cancel();
+  compare_simulation_.cancel();
+  progress_->hide();
+  if (freshness_ == Freshness::Computing) set_freshness(Freshness::Stopped);
+}
+
+// The commonest mistakes of a person in the words of one; others as the engine says them.
+QString MainWindow::said_plainly(const QString& reason) const {
+  const std::string wrong = result_file_.isEmpty() ? unknown_name(choices_) : "";
+  if (wrong == "model")
+    return tr("No model called \"%1\". Choose one from the list or open a file.").arg(QString::fromStdString(choices_.model));
+  if (wrong == "cluster")
+    return tr("No cluster called \"%1\". Choose one from the list or open a file.")
+        .arg(QString::fromStdString(choices_.cluster));
+  return reason;
+}
+
+void MainWindow::simulation_failed(const QString& message, bool wrong_input) {
+  progress_->hide();
+  if (message.isEmpty()) return;  // cancelled by whoever knows what comes next
+  refusal_ = said_plainly(message);
+  strategy_->show_refusal(refusal_, {});
+  tell(About::Simulation, refusal_);
+  if (freshness_ != Freshness::Current)  // else the whole stages are shown: only the finer detail is missing
+    set_freshness(wrong_input ? Freshness::Refused : Freshness::Stopped);
 }
 
 // Where the wanted detail took this long the time before, whole stages are shown first.
@@ -102,17 +181,25 @@ static constexpr qint64 kStagesFirst = 500;  // ms
 void MainWindow::simulate_now() {
   debounce_.stop();
   settle_timer_.start();
-  if (options_.program.isEmpty()) return;
+  if (options_.program.isEmpty() || !strategy_->valid()) return;
+  set_freshness(Freshness::Computing);
   asked_.start();
   simulation_.request(choices_, detail_took_ && *detail_took_ < kStagesFirst ? granularity_ : Granularity::Stage);
 }
 
 void MainWindow::take_estimate(const EstimateAnswer& answer) {
+  if (answer.choices != choices_ || !strategy_->valid()) return;  // of what was chosen a moment ago
+  if (answer.too_large) {
+    strategy_->show_estimate(tr("Too many micro-batches to estimate while you type."), false);
+    strategy_->show_refusal({}, {});
+    return;
+  }
   resolved_ = answer.resolved;
   strategy_->show_resolved(resolved_);
   if (!answer.estimate) {
     strategy_->show_estimate({}, false);
-    strategy_->show_refusal(QString::fromStdString(answer.refusal), {});
+    const QString reason = QString::fromStdString(answer.refusal);
+    strategy_->show_refusal(answer.wrong_input ? said_plainly(reason) : reason, {});
     return;
   }
   const Estimate& e = *answer.estimate;
@@ -123,12 +210,30 @@ void MainWindow::take_estimate(const EstimateAnswer& answer) {
   if (answer.refusal.empty()) strategy_->show_refusal({}, {});
 }
 
+// The engine's sentence lists every category; a person wants to know where, how much, and what of.
+static QString shortage_words(const Summary& s) {
+  const StageMemory* worst = fullest_stage(s);
+  if (worst == nullptr) return {};
+  int most = 0;
+  for (int c = 0; c < kCategories; ++c)
+    if (worst->peak[static_cast<std::size_t>(c)] > worst->peak[static_cast<std::size_t>(most)]) most = c;
+  QString where = role_words(worst->role);
+  if (!where.isEmpty()) where[0] = where[0].toUpper();
+  return MainWindow::tr("%1 does not fit: %2 of %3 usable (%4 too much). Mostly %5: %6.")
+      .arg(where, memory_text(peak_of(s, *worst)), memory_text(usable(s)), memory_text(peak_of(s, *worst) - usable(s)),
+           category_words(static_cast<Category>(most)), memory_text(worst->peak[static_cast<std::size_t>(most)]));
+}
+
 void MainWindow::take_simulated(const Simulated& simulated) {
   progress_->hide();
+  banner_->went_well(About::Simulation);
   resolved_ = simulated.resolved;
   strategy_->show_resolved(resolved_);
-  strategy_->show_refusal(simulated.reason, simulated.would_help);
+  const bool shortage = simulated.document && !simulated.document->summary.feasible;
+  strategy_->show_refusal(shortage ? shortage_words(simulated.document->summary) : simulated.reason, simulated.would_help,
+                          shortage ? simulated.reason : QString());
   if (simulated.document) {
+    shown_choices_ = simulated.choices;
     show_document(simulated.document);
     if (!result_file_.isEmpty()) adopt_origin();  // a plan file
     statusBar()->showMessage(tr("%1 on %2: %3 per step")
@@ -140,6 +245,9 @@ void MainWindow::take_simulated(const Simulated& simulated) {
       asked_.start();
       simulation_.request(simulated.choices, granularity_);
     }
+  } else {
+    refusal_ = simulated.reason;
+    set_freshness(Freshness::Refused);
   }
   save_session();
 }
@@ -166,6 +274,7 @@ void MainWindow::show_document(std::shared_ptr<const Document> document) {
   kpis_->set_documents(document_, compared_);
   if (document_ && measured_ && measured_->trace().plan_hash != document_->trace().plan_hash) show_measured({});
   update_compare();
+  set_freshness(Freshness::Current);
   if (document_)
     for (const std::string& remark : document_->remarks) log(QString::fromStdString(remark));
   Q_EMIT document_shown();
@@ -175,11 +284,14 @@ void MainWindow::show_measured(std::shared_ptr<const Document> measured) {
   measured_ = std::move(measured);
   if (!measured_) measured_file_.clear();
   try {
-    timeline_->set_measured(measured_);
+    if (measured_ && document_ && !comparable(*document_, *measured_))
+      timeline_->set_twin(lay_beside(*document_, measured_));  // without errors: they would be of two machines
+    else
+      timeline_->set_measured(measured_);
     inspector_->set_twin(timeline_->twin());
   } catch (const Error& error) {
     measured_ = {};
-    tell(QString::fromStdString(error.what()));
+    tell(About::File, QString::fromStdString(error.what()));
   }
   update_extents();
   update_compare();
@@ -225,9 +337,10 @@ void MainWindow::compare_with(const Choices& choices) {
 
 void MainWindow::take_compared(const Simulated& simulated) {
   if (!simulated.document) {
-    tell(simulated.reason);
+    tell(About::Comparison, simulated.reason);
     return;
   }
+  banner_->went_well(About::Comparison);
   compared_ = simulated.document;
   show_measured({});
   view("compare");
@@ -243,12 +356,12 @@ void MainWindow::picked_changed() {
   docks_["inspector"]->raise();
   const bool bubble =
       picked.kind == PickedKind::Bubble && picked.index >= 0 && picked.index < static_cast<int>(document_->bubbles.size());
-  if (!bubble || !result_file_.isEmpty() || options_.program.isEmpty()) {
+  if (!bubble || !result_file_.isEmpty() || options_.program.isEmpty() || freshness_ != Freshness::Current) {
     suggestions_->clear();
     return;
   }
   settle_timer_.start();
-  suggestions_->ask(document_->bubbles[static_cast<std::size_t>(picked.index)].cause, choices_, resolved_,
+  suggestions_->ask(document_->bubbles[static_cast<std::size_t>(picked.index)].cause, shown_choices_, resolved_,
                     document_->summary.iteration_time.value);
 }
 
@@ -258,7 +371,7 @@ void MainWindow::run_example() {
                .nodes = 1,
                .strategy = {{"pp", "2"}, {"dp", "1"}, {"tp", "1"}, {"global_batch", "4"}, {"seq", "64"}, {"precision", "fp32"}},
                .settings = {"model.n_layer=4", "model.n_embd=128", "model.n_head=4", "model.vocab_size=512"}},
-              tr("A plan that runs here"));
+              tr("Load a small plan"));
 }
 
 }  // namespace foreshard

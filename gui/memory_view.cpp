@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "gui/background.h"
 #include "gui/picked_range.h"
 #include "gui/timeline_view.h"
 #include "gui/words.h"
@@ -76,11 +77,11 @@ void MemoryView::show_class(ClassId who) {
   if (spans.size() <= kSpansAtOnce)
     loaded_ = load(*document_, who);
   else
-    loading_.setFuture(QtConcurrent::run([document = document_, who] {
+    loading_.setFuture(QtConcurrent::run(guarded([document = document_, who] {
       Loaded loaded = load(*document, who);
       loaded.of = document;
       return loaded;
-    }));
+    })));
   update();
 }
 

@@ -83,6 +83,7 @@ OptionField::OptionField(const PanelOption& option, QWidget* parent) : QWidget(p
   reason_label_ = new QLabel;
   reason_label_->setObjectName("reason");
   reason_label_->setWordWrap(true);
+  reason_label_->setTextFormat(Qt::PlainText);
   reason_label_->setTextInteractionFlags(Qt::TextSelectableByMouse);
   reason_label_->hide();
   grid->addWidget(reason_label_, 1, 0, 1, 2);

@@ -1,5 +1,6 @@
 #include "gui/palette_box.h"
 
+#include <QApplication>
 #include <QEvent>
 #include <QKeyEvent>
 #include <QLineEdit>
@@ -45,6 +46,7 @@ void PaletteBox::open_finding(const QString& prompt, Find find) {
 }
 
 void PaletteBox::appear(const QString& prompt) {
+  if (!isVisible()) before_ = QApplication::focusWidget();
   const QWidget* over = parentWidget();
   const int width = std::min(620, over->width() - 40), height = std::min(420, over->height() - 80);
   setGeometry((over->width() - width) / 2, 56, width, height);
@@ -75,7 +77,7 @@ void PaletteBox::refill() {
   for (const PaletteEntry& entry : shown_)
     list_->addItem(entry.aside.isEmpty() ? entry.text : entry.text + "    " + entry.aside);
   if (shown_.empty()) {
-    auto* nothing = new QListWidgetItem(tr("Nothing fits."), list_);
+    auto* nothing = new QListWidgetItem(tr("No match."), list_);
     nothing->setFlags(Qt::NoItemFlags);
   } else {
     list_->setCurrentRow(0);
@@ -86,8 +88,16 @@ void PaletteBox::accept() {
   const int row = list_->currentRow();
   if (row < 0 || row >= static_cast<int>(shown_.size())) return;
   const std::function<void()> act = shown_[static_cast<std::size_t>(row)].act;
-  hide();
+  give_back();  // before it acts: what it does may move the keyboard on
   if (act) act();
+}
+
+void PaletteBox::give_back() {
+  if (before_ && before_->isVisible())
+    before_->setFocus(Qt::OtherFocusReason);
+  else
+    parentWidget()->setFocus(Qt::OtherFocusReason);
+  hide();
 }
 
 bool PaletteBox::eventFilter(QObject* watched, QEvent* event) {
@@ -111,7 +121,7 @@ bool PaletteBox::eventFilter(QObject* watched, QEvent* event) {
     return true;
   }
   if (key == Qt::Key_Escape) {
-    hide();
+    give_back();
     return true;
   }
   return QFrame::eventFilter(watched, event);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <QFrame>
+#include <QPointer>
 #include <functional>
 #include <vector>
 
@@ -35,11 +36,13 @@ class PaletteBox : public QFrame {
   void appear(const QString& prompt);
   void refill();
   void accept();
+  void give_back();  // hides; the keyboard goes where it was
 
   QLineEdit* line_ = nullptr;
   QListWidget* list_ = nullptr;
   std::vector<PaletteEntry> entries_, shown_;
   Find find_ = {};
+  QPointer<QWidget> before_ = {};  // who had the keyboard
 };
 
 }  // namespace foreshard

@@ -9,11 +9,11 @@
 #include <QSpinBox>
 #include <QVBoxLayout>
 #include <QtConcurrent>
-#include <variant>
 
 #include "core/error.h"
 #include "core/json.h"
 #include "core/ranks.h"
+#include "gui/background.h"
 #include "gui/loss_curve.h"
 #include "gui/search_rows.h"
 
@@ -25,14 +25,12 @@ static constexpr Bytes kMostMemory = {std::int64_t{16} << 30};  // of all ranks 
 QString why_not_run(const Plan& plan) {
   const Ranks ranks(plan);
   if (ranks.count() > kMostRanks)
-    return RunPanel::tr("This plan has %1 ranks. Each is a thread of this machine; at most %2 are started.")
-        .arg(ranks.count())
-        .arg(kMostRanks);
+    return RunPanel::tr("This plan needs %1 ranks; this machine runs at most %2.").arg(ranks.count()).arg(kMostRanks);
   Bytes total = {};
   for (int rank = 0; rank < ranks.count(); ++rank)
     total.value += arena_bytes(plan.roles[static_cast<std::size_t>(ranks.role({rank}).value)], Space::Device).value;
   if (total.value > kMostMemory.value)
-    return RunPanel::tr("The ranks of this plan need %1 together; at most %2 are taken from this machine.")
+    return RunPanel::tr("The ranks of this plan need %1 of memory together; this machine gives at most %2.")
         .arg(memory_text(total), memory_text(kMostMemory));
   return {};
 }
@@ -71,7 +69,7 @@ RunPanel::RunPanel(const QString& program, QWidget* parent) : QWidget(parent), c
   state_ = new QLabel;
   state_->setWordWrap(true);
   column->addWidget(state_);
-  example_ = new QPushButton(tr("Show a plan that runs here"));
+  example_ = new QPushButton(tr("Load a small plan that runs here"));
   connect(example_, &QPushButton::clicked, this, &RunPanel::example_asked);
   column->addWidget(example_);
   curve_ = new LossCurve;
@@ -167,6 +165,11 @@ void RunPanel::take_end(const ChildOutcome& outcome) {
     if (document_) {
       const double predicted = document_->summary.iteration_time.value;
       text += "\n" + tr("predicted %1 for %2").arg(time_text(predicted), QString::fromStdString(document_->cluster_name));
+      const bool host = device_->currentData().toString() == "host";
+      if (host && document_->plan().roles.front().device_kind != "host")
+        text += "\n" + tr("The two are not comparable: this machine's processor is not %1. To predict this machine, run "
+                          "\"foreshard calibrate --device host\" and choose its this-host.json as the cluster.")
+                           .arg(QString::fromStdString(document_->plan().roles.front().device_kind));
     }
     result_->setText(text);
     state_->hide();
@@ -177,22 +180,23 @@ void RunPanel::take_end(const ChildOutcome& outcome) {
 }
 
 void RunPanel::load(const QString& file) {
-  using Loaded = std::variant<std::shared_ptr<const Document>, std::string>;
-  auto* watcher = new QFutureWatcher<Loaded>(this);
+  auto* watcher = new QFutureWatcher<LoadedDocument>(this);
   connect(watcher, &QFutureWatcherBase::finished, this, [this, watcher] {
     watcher->deleteLater();
-    const Loaded loaded = watcher->result();
+    const LoadedDocument loaded = watcher->result();
     if (const auto* problem = std::get_if<std::string>(&loaded))
       Q_EMIT said(QString::fromStdString(*problem));
     else
-      Q_EMIT measured(std::get<0>(loaded));
+      Q_EMIT measured(std::get<std::shared_ptr<const Document>>(loaded));
   });
-  watcher->setFuture(QtConcurrent::run([file]() -> Loaded {
-    try {
-      return load_document(file.toStdString());
-    } catch (const Error& error) {
-      return std::string(error.what());
-    }
+  const std::string device =
+      device_->currentData().toString() == "host" ? "host" : "";  // a GPU of the plan's kind, or one like it
+  watcher->setFuture(QtConcurrent::run([file, device] {
+    return loaded_by([&] {
+      auto measured = std::make_shared<Document>(*load_document(file.toStdString()));
+      measured->measured_on = device;
+      return measured;
+    });
   }));
 }
 

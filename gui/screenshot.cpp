@@ -51,6 +51,10 @@ void Screenshot::prepare() {
 }
 
 void Screenshot::shoot() {
+  if (const QString problem = window_.problem(); !problem.isEmpty()) {
+    Q_EMIT done(problem);
+    return;
+  }
   if (request_.kind) {
     try {
       window_.export_to(*request_.kind, request_.file);

@@ -77,19 +77,25 @@ QWidget* SearchPanel::make_controls() {
   refine_ = new QSpinBox;
   refine_->setRange(1, 10'000);
   refine_->setValue(48);
-  refine_->setAccessibleName(tr("How many are refined"));
-  refine_->setToolTip(tr("How many of the best are looked at exactly"));
+  refine_->setAccessibleName(tr("Number of strategies that are simulated"));
+  refine_->setToolTip(tr("How many of the best estimates are checked by an exact simulation"));
   go_ = new QPushButton(tr("Search"));
   go_->setDefault(true);
   connect(go_, &QPushButton::clicked, this, [this] { busy() ? stop() : start(); });
   row->addWidget(objective_, 1);
-  row->addWidget(refine_);
   row->addWidget(go_);
   column->addLayout(row);
-  keep_ = new QCheckBox(tr("Keep the degrees that I chose"));
+  auto* how_many = new QHBoxLayout;
+  auto* label = new QLabel(tr("Simulate the best"));
+  label->setBuddy(refine_);
+  how_many->addWidget(label);
+  how_many->addWidget(refine_);
+  how_many->addStretch(1);
+  column->addLayout(how_many);
+  keep_ = new QCheckBox(tr("Search only around my tp/pp/dp"));
   QStringList varied;
   for (const std::string& path : searched_options()) varied << QString::fromStdString(path);
-  keep_->setToolTip(tr("Otherwise these are free: %1").arg(varied.join(", ")));
+  keep_->setToolTip(tr("Otherwise the search varies: %1").arg(varied.join(", ")));
   column->addWidget(keep_);
   bar_ = new QProgressBar;
   bar_->setRange(0, 1000);
@@ -200,7 +206,7 @@ void SearchPanel::take_end(const ChildOutcome& outcome) {
         for (const auto row : results)
           rows_.add(parse_search_row(QJsonDocument(row.toObject()).toJson().toStdString(), "search"));
         show_state(
-            tr("%1 strategies in %2 s: %3 refined, best %4")
+            tr("%1 strategies in %2 s, %3 checked exactly, best %4")
                 .arg(json.at("enumerated").as_int())
                 .arg(static_cast<double>(clock_.elapsed()) / 1000, 0, 'f', 1)
                 .arg(json.at("refined").as_int())
@@ -209,10 +215,10 @@ void SearchPanel::take_end(const ChildOutcome& outcome) {
                                    : rows_.rows()[static_cast<std::size_t>(pareto_front(rows_.rows()).front())].seconds())));
       }
     } else if (outcome.end == ChildEnd::Cancelled) {
-      show_state(tr("Stopped; what was found stays. ") + best_so_far());
+      show_state(tr("Stopped. Results so far are kept. ") + best_so_far());
     } else {
       show_state(outcome.message);
-      Q_EMIT said(outcome.message);
+      Q_EMIT failed(outcome.message);
     }
   } catch (const Error& error) {
     show_state(QString::fromStdString(error.what()));

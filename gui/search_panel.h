@@ -42,7 +42,8 @@ class SearchPanel : public QWidget {
   void load_asked(const foreshard::Choices& choices);
   void compare_asked(const foreshard::Choices& choices);
   void finished();
-  void said(const QString& message);  // for the log
+  void said(const QString& message);    // for the log
+  void failed(const QString& message);  // it came to no end
 
  private:
   QWidget* make_controls();

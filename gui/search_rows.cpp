@@ -155,7 +155,7 @@ QVariant SearchRows::headerData(int section, Qt::Orientation orientation, int ro
   if (role == Qt::ToolTipRole) {
     static const char* const whole[] = {QT_TR_NOOP("estimated time of one step"),
                                         QT_TR_NOOP("simulated time of one step"),
-                                        QT_TR_NOOP("peak memory of the fullest GPU"),
+                                        QT_TR_NOOP("peak memory of the GPU that needs most"),
                                         QT_TR_NOOP("memory that stays free beside the reserve"),
                                         QT_TR_NOOP("tensor parallel"),
                                         QT_TR_NOOP("context parallel"),

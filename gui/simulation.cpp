@@ -3,11 +3,11 @@
 #include <QFile>
 #include <QFutureWatcher>
 #include <QtConcurrent>
-#include <variant>
 
 #include "core/error.h"
 #include "core/json_edit.h"
 #include "core/strategy_options.h"
+#include "gui/background.h"
 
 namespace foreshard {
 
@@ -74,18 +74,18 @@ void Simulation::cancel() {
 void Simulation::take(const ChildOutcome& outcome) {
   const QString file = folder_.filePath(QString("%1.result").arg(request_));
   if (outcome.end == ChildEnd::Cancelled) {
-    Q_EMIT failed({});
+    Q_EMIT failed({}, false);
     return;
   }
   if (outcome.end != ChildEnd::Done) {
-    Q_EMIT failed(outcome.message);
+    Q_EMIT failed(outcome.message, outcome.end == ChildEnd::WrongInput);
     return;
   }
   Simulated simulated = asked_;
   try {
     read_answer(simulated, outcome.out);
   } catch (const Error& error) {
-    Q_EMIT failed(QString::fromStdString(error.what()));
+    Q_EMIT failed(QString::fromStdString(error.what()), false);
     return;
   }
   if (QFile::exists(file))
@@ -95,30 +95,27 @@ void Simulation::take(const ChildOutcome& outcome) {
 }
 
 void Simulation::load(Simulated simulated, const QString& file) {
-  using Loaded = std::variant<std::shared_ptr<const Document>, std::string>;
   loading_ = true;
-  auto* watcher = new QFutureWatcher<Loaded>(this);
+  auto* watcher = new QFutureWatcher<LoadedDocument>(this);
   connect(watcher, &QFutureWatcherBase::finished, this, [this, watcher, simulated, request = request_]() mutable {
     watcher->deleteLater();
     if (request != request_) return;
     loading_ = false;
-    const Loaded loaded = watcher->result();
+    const LoadedDocument loaded = watcher->result();
     if (const auto* problem = std::get_if<std::string>(&loaded)) {
-      Q_EMIT failed(QString::fromStdString(*problem));
+      Q_EMIT failed(QString::fromStdString(*problem), false);
       return;
     }
-    simulated.document = std::get<0>(loaded);
+    simulated.document = std::get<std::shared_ptr<const Document>>(loaded);
     Q_EMIT done(simulated);
   });
-  watcher->setFuture(QtConcurrent::run([choices = simulated.choices, file]() -> Loaded {
-    try {
+  watcher->setFuture(QtConcurrent::run([choices = simulated.choices, file] {
+    return loaded_by([&] {
       Result result = load_result(file.toStdString());
       QFile::remove(file);
       if (choices.cluster.empty()) return make_document(std::move(result));  // a plan file: it names its cluster
       return make_document(std::move(result), {}, cluster_of(choices));
-    } catch (const Error& error) {
-      return std::string(error.what());
-    }
+    });
   }));
 }
 

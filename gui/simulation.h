@@ -38,7 +38,7 @@ class Simulation : public QObject {
   void started();
   void progress(double fraction);
   void done(const foreshard::Simulated& simulated);
-  void failed(const QString& message);  // wrong input, a crash, silence; empty: cancelled
+  void failed(const QString& message, bool wrong_input);  // or a crash, silence; empty: cancelled
 
  private:
   void begin(QStringList words, Granularity granularity);

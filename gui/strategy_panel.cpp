@@ -13,6 +13,7 @@
 #include <QVBoxLayout>
 #include <algorithm>
 
+#include "core/strategy_options.h"
 #include "gui/auto_spin_box.h"
 #include "gui/option_field.h"
 
@@ -37,9 +38,16 @@ QLabel* wrapped_label(const char* name) {
   auto* label = new QLabel;
   label->setObjectName(name);
   label->setWordWrap(true);
+  label->setTextFormat(Qt::PlainText);
   label->setTextInteractionFlags(Qt::TextBrowserInteraction);
   label->hide();
   return label;
+}
+
+QString joined(const std::vector<std::string>& settings) {
+  QStringList words;
+  for (const std::string& setting : settings) words << QString::fromStdString(setting);
+  return words.join("; ");
 }
 
 void fill(QComboBox* box, const std::vector<std::string>& names) {
@@ -48,6 +56,23 @@ void fill(QComboBox* box, const std::vector<std::string>& names) {
   box->clear();
   for (const std::string& name : names) box->addItem(QString::fromStdString(name));
   box->setCurrentText(text);
+}
+
+// "--recompute full --zero 1: 41.3 GiB on stage 0" -> "Set recompute to full, Set zero to 1: 41.3 GiB ..."; what names no
+// option of ours stays as it is.
+QString remedy_words(const QString& remedy) {
+  QStringList said;
+  const QStringList words = remedy.section(": ", 0, 0).split(' ', Qt::SkipEmptyParts);
+  const auto& all = strategy_options();
+  for (qsizetype i = 0; i < words.size(); ++i) {
+    const auto option = std::ranges::find(all, words[i].toStdString(), &StrategyOption::flag);
+    const bool value = i + 1 < words.size() && !words[i + 1].startsWith("--");
+    if (option == all.end() || value == (option->type == OptionType::Flag)) return remedy;
+    const QString name = option_label(option->path);
+    said << (value ? StrategyPanel::tr("Set %1 to %2").arg(name, words[++i]) : StrategyPanel::tr("Turn on %1").arg(name));
+  }
+  const QString rest = remedy.section(": ", 1);
+  return said.join(", ") + (rest.isEmpty() ? QString() : ": " + rest);
 }
 
 }  // namespace
@@ -65,9 +90,10 @@ StrategyPanel::StrategyPanel(QWidget* parent) : QWidget(parent) {
   scroll->setWidget(groups_);
   scroll->setWidgetResizable(true);
   scroll->setFrameShape(QFrame::NoFrame);
+  scroll->setFocusPolicy(Qt::NoFocus);  // its fields are stops enough
   scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
   column->addWidget(scroll, 1);
-  setMinimumWidth(270);
+  setMinimumWidth(230);
 }
 
 QWidget* StrategyPanel::make_head() {
@@ -78,11 +104,11 @@ QWidget* StrategyPanel::make_head() {
   grid->setColumnStretch(1, 1);
   model_ = name_box(tr("Model")), cluster_ = name_box(tr("Cluster"));
   nodes_ = new AutoSpinBox(AutoSpinBox::Steps::Powers);
-  nodes_->line()->setPlaceholderText(tr("Auto · as the cluster says"));
+  nodes_->line()->setPlaceholderText(tr("Auto · from the cluster file"));
   nodes_->setAccessibleName(tr("Nodes"));
   settings_ = new QLineEdit;
   settings_->setPlaceholderText("cluster.fabric.oversubscription=2");
-  settings_->setToolTip(tr("Any field of model and cluster: PATH=VALUE, several with semicolons"));
+  settings_->setToolTip(tr("Override any field, e.g. cluster.fabric.oversubscription=2; model.n_layer=48"));
   settings_->setAccessibleName(tr("What if"));
   settings_->setClearButtonEnabled(true);
   int row = 0;
@@ -113,6 +139,7 @@ QWidget* StrategyPanel::make_head() {
   grid->addWidget(settings_reason_, row++, 0, 1, 3);
   estimate_ = wrapped_label("estimate");
   refusal_ = wrapped_label("refusal");
+  refusal_->setTextFormat(Qt::RichText);
   grid->addWidget(estimate_, row++, 0, 1, 3);
   grid->addWidget(refusal_, row++, 0, 1, 3);
   connect(refusal_, &QLabel::linkActivated, this, &StrategyPanel::remedy_chosen);
@@ -184,9 +211,8 @@ void StrategyPanel::set_choices(const Choices& choices) {
   cluster_->setCurrentText(QString::fromStdString(choices.cluster));
   if (const QString nodes = choices.nodes > 0 ? QString::number(choices.nodes) : QString(); nodes != nodes_->line()->text())
     nodes_->line()->setText(nodes);
-  QStringList settings;
-  for (const std::string& setting : choices.settings) settings << QString::fromStdString(setting);
-  settings_->setText(settings.join("; "));
+  settings_->setText(joined(choices.settings));
+  settings_->setCursorPosition(0);  // its beginning is seen
   for (const auto& [path, made] : fields_) {
     const auto found = choices.strategy.find(path);
     made->set_text(found == choices.strategy.end() ? QString() : QString::fromStdString(found->second));
@@ -206,6 +232,12 @@ void StrategyPanel::read_field(const std::string& path) {
 
 void StrategyPanel::read_head(const QString& path) {
   last_edited_ = path.toStdString();
+  const bool another = path == "model" && model_->findText(model_->currentText(), Qt::MatchFixedString) >= 0;
+  if (another) {  // a name of the list: what was set of the model before is not its
+    const QSignalBlocker quiet(settings_);
+    const Choices next = with_model(choices_, model_->currentText().trimmed().toStdString());
+    if (next.settings != choices_.settings) settings_->setText(joined(next.settings));
+  }
   choices_.model = model_->currentText().trimmed().toStdString();
   choices_.cluster = cluster_->currentText().trimmed().toStdString();
   choices_.nodes = std::max(0, nodes_->line()->text().toInt());
@@ -221,10 +253,10 @@ void StrategyPanel::show_settings_reason() {
   const QString nodes = nodes_->line()->text().trimmed();
   bool number = true;
   if (!nodes.isEmpty() && (nodes.toInt(&number) <= 0 || !number))
-    reason = tr("nodes: found \"%1\", expected a whole number from 1").arg(nodes);
+    reason = tr("Nodes: \"%1\" is not a whole number from 1.").arg(nodes);
   for (const std::string& setting : choices_.settings)
     if (setting.find('=') == std::string::npos || setting.find('.') == std::string::npos)
-      reason = tr("found \"%1\", expected PATH=VALUE").arg(QString::fromStdString(setting));
+      reason = tr("\"%1\" is not of the form PATH=VALUE.").arg(QString::fromStdString(setting));
   settings_reason_->setText(reason.isEmpty() ? reason : QStringLiteral("⚠ ") + reason);
   settings_reason_->setVisible(!reason.isEmpty());
 }
@@ -234,7 +266,8 @@ bool StrategyPanel::valid() const {
          std::all_of(fields_.begin(), fields_.end(), [](const auto& entry) { return entry.second->valid(); });
 }
 
-void StrategyPanel::show_refusal(const QString& reason, const QStringList& would_help) {
+void StrategyPanel::show_refusal(const QString& reason, const QStringList& would_help, const QString& details) {
+  refusal_->setToolTip(details);
   for (const auto& [path, made] : fields_) made->set_reason({});
   QString top = reason;
   if (!reason.isEmpty()) {
@@ -248,11 +281,12 @@ void StrategyPanel::show_refusal(const QString& reason, const QStringList& would
   QString text = top.isEmpty() ? QString() : QStringLiteral("⚠ ") + top.toHtmlEscaped();
   if (!would_help.isEmpty() && !reason.isEmpty()) {
     if (!text.isEmpty()) text += "<br>";
-    text += tr("Would help:");
+    text += reason.contains("GiB") ? tr("To make it fit:") : tr("What would help:");
     for (const QString& remedy : would_help) {
       Choices scratch = choices_;
-      const QString words = remedy.toHtmlEscaped();
-      text += "<br>• " + (apply_remedy(scratch, remedy.toStdString()) ? "<a href=\"" + words + "\">" + words + "</a>" : words);
+      const QString words = remedy_words(remedy).toHtmlEscaped();
+      const bool can = apply_remedy(scratch, remedy.toStdString());
+      text += "<br>• " + (can ? "<a href=\"" + remedy.toHtmlEscaped() + "\">" + words + "</a>" : words);
     }
   }
   refusal_->setText(text);

@@ -33,8 +33,9 @@ class StrategyPanel : public QWidget {
   void set_choices(const Choices& choices);  // without a signal
   bool valid() const;                        // every value can be read; the combination may still be impossible
 
-  // What the engine says of the whole: under the field that it speaks of, else on top. Empty: nothing is wrong.
-  void show_refusal(const QString& reason, const QStringList& would_help);
+  // What the engine says of the whole: under the field that it speaks of, else on top. Empty: nothing is wrong. `details` are
+  // shown when the mouse asks for them.
+  void show_refusal(const QString& reason, const QStringList& would_help, const QString& details = {});
   void show_estimate(const QString& text, bool warning);
   void show_resolved(const std::map<std::string, std::string>& values);  // what Auto came to
 

@@ -15,6 +15,7 @@ QToolButton#group_title { border: none; font-weight: 600; padding: 3px 0; text-a
 QToolButton#group_title:hover, QToolButton#group_title:focus { color: @accent; }
 QFrame#palette_box { background: @raised; border: 1px solid @accent; border-radius: 6px; }
 QFrame#tour_card { background: @raised; border: 1px solid @accent; border-radius: 8px; }
+QFrame#freshness_chip { background: @raised; border: 1px solid @accent; border-radius: 6px; }
 QFrame#banner { background: @raised; border-left: 4px solid @limit; }
 QDockWidget::title { background: @panel; padding: 6px 10px; }
 QDockWidget { font-weight: 600; }

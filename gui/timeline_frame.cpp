@@ -6,6 +6,8 @@
 #include <array>
 #include <cmath>
 
+#include "gui/background.h"
+
 namespace foreshard {
 
 std::vector<LaneBox> lane_boxes(const Row& row, bool twin) {
@@ -307,7 +309,7 @@ QImage draw_frame(const FrameSources& sources, const std::vector<Row>& rows, con
   if (threads == 1)
     paint(parts.front());
   else
-    QtConcurrent::blockingMap(parts, paint);
+    QtConcurrent::blockingMap(parts, [&](std::span<const Row> part) { guarded([&] { return paint(part), true; })(); });
   return image;
 }
 

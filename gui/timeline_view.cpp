@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "gui/background.h"
 #include "gui/picked_range.h"
 #include "report/span_words.h"
 
@@ -121,11 +122,11 @@ void TimelineView::set_arrows(Arrows arrows) {
 void TimelineView::rebuild_levels() {
   levels_.reset();
   if (!document_) return;
-  making_.setFuture(QtConcurrent::run([document = document_, paints = paints_] {
+  making_.setFuture(QtConcurrent::run(guarded([document = document_, paints = paints_] {
     const TimeRange whole = {{0}, std::max(document->trace().makespan, Nanoseconds{1})};
     return std::shared_ptr<const Levels>(std::make_shared<Levels>(
         Levels{make_levels(document->lanes, whole, paints), busy_by_bin(*document, paints, kOverviewBins)}));
-  }));
+  })));
 }
 
 void TimelineView::wait_for_levels() {

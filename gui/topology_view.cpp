@@ -11,6 +11,7 @@
 
 #include "core/error.h"
 #include "core/ranks.h"
+#include "gui/background.h"
 #include "gui/picked_range.h"
 #include "gui/span_facts.h"
 #include "gui/timeline_labels.h"
@@ -63,9 +64,9 @@ void TopologyView::set_document(std::shared_ptr<const Document> document) {
   load_.reset();
   node_ = 0;
   if (document_) {
-    building_.setFuture(QtConcurrent::run([d = document_] { return parts_of(*d); }));
-    loading_.setFuture(
-        QtConcurrent::run([d = document_] { return std::shared_ptr<const LinkLoad>(std::make_shared<LinkLoad>(*d)); }));
+    building_.setFuture(QtConcurrent::run(guarded([d = document_] { return parts_of(*d); })));
+    loading_.setFuture(QtConcurrent::run(
+        guarded([d = document_] { return std::shared_ptr<const LinkLoad>(std::make_shared<LinkLoad>(*d)); })));
   }
   lay_out();
 }

@@ -5,6 +5,7 @@
 #include <QKeyEvent>
 #include <QLabel>
 #include <QPushButton>
+#include <QTimer>
 #include <QVBoxLayout>
 #include <algorithm>
 
@@ -59,6 +60,7 @@ void Tour::go_to(int step) {
   Q_EMIT step_shown(step);
   show();
   place();
+  QTimer::singleShot(0, this, &Tour::place);  // a dock that was behind another has its place only then
   raise();
   next_->setFocus(Qt::OtherFocusReason);
 }

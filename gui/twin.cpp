@@ -76,6 +76,14 @@ std::shared_ptr<const Twin> match_twin(const Document& predicted, std::shared_pt
   return twin;
 }
 
+bool comparable(const Document& a, const Document& b) {
+  const auto fits = [](const Document& measured, const Document& other) {
+    return measured.measured_on.empty() || !other.measured_on.empty() ||
+           std::ranges::all_of(other.plan().roles, [&](const Role& role) { return role.device_kind == measured.measured_on; });
+  };
+  return fits(a, b) && fits(b, a);
+}
+
 std::shared_ptr<const Twin> lay_beside(const Document& document, std::shared_ptr<const Document> other) {
   auto twin = std::make_shared<Twin>();
   for (const RankClass& ranks : document.trace().classes) {

@@ -285,7 +285,7 @@
         <translation>foreshard 意外结束（代码 %1）。%2</translation>
     </message>
     <message>
-        <source>foreshard ended with code %1 and without a word.</source>
+        <source>foreshard ended with code %1 and no message.</source>
         <translation>foreshard 以代码 %1 结束，没有任何说明。</translation>
     </message>
     <message>
@@ -299,6 +299,14 @@
     <message>
         <source>foreshard wrote more than 256 MiB and was stopped.</source>
         <translation>foreshard 的输出超过 256 MiB，已被终止。</translation>
+    </message>
+    <message>
+        <source>foreshard was ended from outside (signal %1).</source>
+        <translation>foreshard 被外部终止（信号 %1）。</translation>
+    </message>
+    <message>
+        <source>foreshard crashed (code %1). %2</source>
+        <translation>foreshard 崩溃（代码 %1）。%2</translation>
     </message>
 </context>
 <context>
@@ -347,12 +355,16 @@
         <translation>，</translation>
     </message>
     <message>
-        <source>A   nothing yet</source>
-        <translation>A   暂无</translation>
+        <source>A   no baseline yet: Plan &gt; Use as baseline</source>
+        <translation>A   还没有基准：方案 &gt; 设为基准</translation>
     </message>
     <message>
         <source>B   nothing yet: Ctrl+click a plan of the search, or load a measured result</source>
         <translation>B   暂无：按住 Ctrl 单击搜索到的方案，或载入实测结果</translation>
+    </message>
+    <message>
+        <source>on this machine's processor: not comparable with the prediction</source>
+        <translation>在本机处理器上：与预测不可比较</translation>
     </message>
 </context>
 <context>
@@ -390,7 +402,7 @@
         <translation>Ctrl+滚轮、W、S</translation>
     </message>
     <message>
-        <source>closer, farther</source>
+        <source>zoom in, zoom out</source>
         <translation>放大、缩小</translation>
     </message>
     <message>
@@ -398,8 +410,8 @@
         <translation>Shift+滚轮、A、D</translation>
     </message>
     <message>
-        <source>earlier, later</source>
-        <translation>向前、向后</translation>
+        <source>pan left, pan right</source>
+        <translation>左移、右移</translation>
     </message>
     <message>
         <source>drag</source>
@@ -464,8 +476,8 @@
         <translation>清除</translation>
     </message>
     <message>
-        <source>All as they were</source>
-        <translation>全部恢复</translation>
+        <source>Reset all to defaults</source>
+        <translation>全部恢复默认</translation>
     </message>
     <message>
         <source>%1 has these keys now and would lose them.</source>
@@ -532,6 +544,22 @@
         <source>of %1 usable</source>
         <translation>可用 %1</translation>
     </message>
+    <message>
+        <source> · A %1</source>
+        <translation> · A %1</translation>
+    </message>
+    <message>
+        <source>A: another model (%1)</source>
+        <translation>A：另一个模型（%1）</translation>
+    </message>
+    <message>
+        <source>of %1 used</source>
+        <translation>共 %1，部分闲置</translation>
+    </message>
+    <message>
+        <source>%1 of the cluster</source>
+        <translation>占集群 %1</translation>
+    </message>
 </context>
 <context>
     <name>foreshard::LossCurve</name>
@@ -563,64 +591,64 @@
         <translation>以表格显示(&amp;B)</translation>
     </message>
     <message>
-        <source>&amp;Memory of</source>
-        <translation>存储层级(&amp;M)</translation>
+        <source>&amp;Memory shown</source>
+        <translation>显示的内存(&amp;M)</translation>
     </message>
     <message>
-        <source>the &amp;device</source>
-        <translation>设备显存(&amp;D)</translation>
+        <source>&amp;Device memory</source>
+        <translation>设备内存(&amp;D)</translation>
     </message>
     <message>
-        <source>the host, &amp;pinned</source>
-        <translation>主机锁页内存(&amp;P)</translation>
+        <source>&amp;Pinned host memory</source>
+        <translation>锁页主机内存(&amp;P)</translation>
     </message>
     <message>
-        <source>the &amp;host</source>
-        <translation>主机内存(&amp;H)</translation>
+        <source>Pageable &amp;host memory</source>
+        <translation>可分页主机内存(&amp;H)</translation>
     </message>
     <message>
         <source>N&amp;VMe</source>
         <translation>NVMe(&amp;V)</translation>
     </message>
     <message>
-        <source>&amp;Coloured in the timeline</source>
-        <translation>时间线着色(&amp;C)</translation>
+        <source>&amp;Show in timeline</source>
+        <translation>在时间线中显示(&amp;S)</translation>
     </message>
     <message>
-        <source>&amp;Everything</source>
-        <translation>全部(&amp;E)</translation>
+        <source>&amp;All</source>
+        <translation>全部(&amp;A)</translation>
     </message>
     <message>
         <source>Ar&amp;rows</source>
         <translation>箭头(&amp;R)</translation>
     </message>
     <message>
-        <source>To what it waited for &amp;directly</source>
-        <translation>直接等待的对象(&amp;D)</translation>
+        <source>To the &amp;blocking operation</source>
+        <translation>到阻塞它的操作(&amp;B)</translation>
     </message>
     <message>
-        <source>Along the binding &amp;chain</source>
-        <translation>沿约束链(&amp;C)</translation>
+        <source>Along the blocking &amp;chain</source>
+        <translation>沿阻塞链(&amp;C)</translation>
     </message>
     <message>
         <source>The critical &amp;path of the run</source>
         <translation>整个运行的关键路径(&amp;P)</translation>
     </message>
     <message>
-        <source>Cl&amp;oser</source>
-        <translation>放大(&amp;O)</translation>
+        <source>Zoom &amp;in</source>
+        <translation>放大(&amp;I)</translation>
     </message>
     <message>
-        <source>Farthe&amp;r</source>
-        <translation>缩小(&amp;R)</translation>
+        <source>Zoom ou&amp;t</source>
+        <translation>缩小(&amp;T)</translation>
     </message>
     <message>
-        <source>&amp;First difference of two results</source>
-        <translation>两个结果的第一处差异(&amp;F)</translation>
+        <source>&amp;First divergence</source>
+        <translation>首个分歧(&amp;F)</translation>
     </message>
     <message>
-        <source>The two results do not differ, or there is only one.</source>
-        <translation>两个结果没有差异，或者只有一个结果。</translation>
+        <source>No divergence: the results are equal, or there is only one.</source>
+        <translation>没有分歧：两个结果相同，或只有一个结果。</translation>
     </message>
     <message>
         <source>Table</source>
@@ -631,20 +659,20 @@
         <translation>视图</translation>
     </message>
     <message>
-        <source>How two results are shown</source>
-        <translation>两个结果的显示方式</translation>
+        <source>Layout of the comparison</source>
+        <translation>比较的布局</translation>
     </message>
     <message>
-        <source>one above the other</source>
-        <translation>上下并列</translation>
+        <source>Stacked</source>
+        <translation>上下排列</translation>
     </message>
     <message>
-        <source>overlaid</source>
-        <translation>叠加</translation>
+        <source>Interleaved</source>
+        <translation>交错</translation>
     </message>
     <message>
-        <source>differences</source>
-        <translation>差异表</translation>
+        <source>Table</source>
+        <translation>表格</translation>
     </message>
     <message>
         <source>Timeline and memory</source>
@@ -691,8 +719,8 @@
         <translation>载入策略</translation>
     </message>
     <message>
-        <source>Take a suggestion</source>
-        <translation>采纳建议</translation>
+        <source>Apply a suggestion</source>
+        <translation>应用建议</translation>
     </message>
     <message>
         <source>%1 has changed on disk.</source>
@@ -723,12 +751,12 @@
         <translation>工作区另存为(&amp;A) …</translation>
     </message>
     <message>
-        <source>&amp;Worked example</source>
-        <translation>示例(&amp;W)</translation>
+        <source>Open &amp;example: GPT-3 175B</source>
+        <translation>打开示例：GPT-3 175B(&amp;E)</translation>
     </message>
     <message>
-        <source>Worked example</source>
-        <translation>示例</translation>
+        <source>Open the example</source>
+        <translation>打开示例</translation>
     </message>
     <message>
         <source>&amp;Export</source>
@@ -811,8 +839,8 @@
         <translation>命令面板(&amp;C) …</translation>
     </message>
     <message>
-        <source>&amp;Keyboard …</source>
-        <translation>键盘(&amp;K) …</translation>
+        <source>&amp;Keyboard shortcuts …</source>
+        <translation>键盘快捷键(&amp;K) …</translation>
     </message>
     <message>
         <source>&amp;Plan</source>
@@ -835,16 +863,16 @@
         <translation>停止(&amp;T)</translation>
     </message>
     <message>
-        <source>Compare the next plans with &amp;this one</source>
-        <translation>以当前方案为对比基准(&amp;T)</translation>
+        <source>Use as &amp;baseline (A)</source>
+        <translation>设为基准 (&amp;A)</translation>
     </message>
     <message>
-        <source>Compared from now on with %1, %2.</source>
-        <translation>此后与 %1（%2）对比。</translation>
+        <source>Baseline (A): %1, %2.</source>
+        <translation>基准 (A)：%1，%2。</translation>
     </message>
     <message>
-        <source>Compare with &amp;nothing</source>
-        <translation>取消对比(&amp;N)</translation>
+        <source>Clear base&amp;line</source>
+        <translation>清除基准(&amp;L)</translation>
     </message>
     <message>
         <source>Detail: whole stages</source>
@@ -923,8 +951,8 @@
         <translation>全屏(&amp;F)</translation>
     </message>
     <message>
-        <source>Ne&amp;xt part of the window</source>
-        <translation>窗口的下一部分(&amp;X)</translation>
+        <source>Ne&amp;xt pane</source>
+        <translation>下一个窗格(&amp;X)</translation>
     </message>
     <message>
         <source>&amp;Rows of the timeline</source>
@@ -963,16 +991,16 @@
         <translation>显示全部(&amp;A)</translation>
     </message>
     <message>
-        <source>Zoom to what is &amp;picked</source>
-        <translation>缩放到选中项(&amp;P)</translation>
+        <source>Zoom to se&amp;lection</source>
+        <translation>缩放到所选(&amp;L)</translation>
     </message>
     <message>
         <source>Zoom to the &amp;selected range</source>
         <translation>缩放到所选范围(&amp;S)</translation>
     </message>
     <message>
-        <source>&amp;Measure what is picked</source>
-        <translation>测量选中项(&amp;M)</translation>
+        <source>&amp;Measure selection</source>
+        <translation>测量所选(&amp;M)</translation>
     </message>
     <message>
         <source>&amp;Next bubble</source>
@@ -995,12 +1023,12 @@
         <translation>上一个算子(&amp;R)</translation>
     </message>
     <message>
-        <source>What it waited &amp;for</source>
-        <translation>它在等什么(&amp;F)</translation>
+        <source>Go to &amp;blocking operation</source>
+        <translation>转到阻塞它的操作(&amp;B)</translation>
     </message>
     <message>
-        <source>&amp;Back again</source>
-        <translation>返回(&amp;B)</translation>
+        <source>Go bac&amp;k</source>
+        <translation>返回(&amp;K)</translation>
     </message>
     <message>
         <source>Book&amp;mark here</source>
@@ -1011,8 +1039,8 @@
         <translation>书签 %1</translation>
     </message>
     <message>
-        <source>Set a bookmark on a &amp;key</source>
-        <translation>设置按键书签(&amp;K)</translation>
+        <source>Assign bookmark to &amp;key</source>
+        <translation>把书签分配给按键(&amp;K)</translation>
     </message>
     <message>
         <source>Go &amp;to a bookmark</source>
@@ -1031,8 +1059,8 @@
         <translation>帮助(&amp;H)</translation>
     </message>
     <message>
-        <source>All &amp;keys</source>
-        <translation>全部按键(&amp;K)</translation>
+        <source>&amp;Keyboard shortcuts</source>
+        <translation>键盘快捷键(&amp;K)</translation>
     </message>
     <message>
         <source>&amp;Tour in three steps</source>
@@ -1063,8 +1091,8 @@
         <translation>查找算子、层、rank、气泡、链路 …</translation>
     </message>
     <message>
-        <source>Turn a knob</source>
-        <translation>转动旋钮</translation>
+        <source>Change a setting</source>
+        <translation>改变一个设置</translation>
     </message>
     <message>
         <source>This is GPT-3 with 175 billion parameters on 1024 A100 GPUs. Change any field: the estimate follows while you type, the simulation a moment later. What is left at Auto is chosen for you.</source>
@@ -1075,16 +1103,16 @@
         <translation>看懂气泡</translation>
     </message>
     <message>
-        <source>Every lane is a pipeline stage. Hatched stretches are GPUs that wait. Click one: it tells what it waits for, and which changes would shorten it, each of them simulated.</source>
-        <translation>每一行是一个流水线阶段，带斜线的部分是 GPU 在等待。单击它：会说明在等什么，以及哪些改动能缩短它，每个改动都经过模拟。</translation>
+        <source>Every row is a pipeline stage. Hatched stretches are GPUs that wait. Click one: the inspector names the cause and lists changes that would shorten it, with simulated gains.</source>
+        <translation>每一行是一个流水线阶段。带斜线的部分是正在等待的 GPU。点击一处：检查器会说明原因，并列出能缩短它的改动及模拟得到的收益。</translation>
     </message>
     <message>
         <source>Let it search</source>
         <translation>自动搜索</translation>
     </message>
     <message>
-        <source>The search looks at every way to cut the work and draws time against memory. A click loads a strategy; with Ctrl it is laid beside this one.</source>
-        <translation>搜索会考察所有切分方式，并画出时间与显存的关系。单击载入一个策略；按住 Ctrl 单击则与当前方案对比。</translation>
+        <source>The search tries every parallel strategy and plots time against memory. A click loads a strategy; Ctrl+click compares it with the current one.</source>
+        <translation>搜索会尝试所有并行策略，并绘制时间与内存的关系。点击载入一个策略；Ctrl+点击则与当前策略比较。</translation>
     </message>
     <message>
         <source>Open a strategy</source>
@@ -1119,15 +1147,15 @@
         <translation>已保存 %1。</translation>
     </message>
     <message>
-        <source>Nothing yet</source>
-        <translation>暂无</translation>
+        <source>No recent files</source>
+        <translation>没有最近的文件</translation>
     </message>
     <message>
         <source>Export</source>
         <translation>导出</translation>
     </message>
     <message>
-        <source>The program foreshard was found neither beside this one nor on PATH: results can be looked at, not made.</source>
+        <source>The program foreshard is neither beside this one nor on PATH: results can be opened, but nothing can be simulated.</source>
         <translation>在本程序旁边和 PATH 中都没有找到 foreshard：只能查看结果，不能生成。</translation>
     </message>
     <message>
@@ -1143,8 +1171,84 @@
         <translation>%1，%2：每步 %3</translation>
     </message>
     <message>
-        <source>A plan that runs here</source>
-        <translation>可在本机运行的方案</translation>
+        <source>Load a small plan</source>
+        <translation>载入小方案</translation>
+    </message>
+    <message>
+        <source>Simulating …</source>
+        <translation>正在模拟 …</translation>
+    </message>
+    <message>
+        <source>The picture is of the previous strategy.</source>
+        <translation>画面属于之前的策略。</translation>
+    </message>
+    <message>
+        <source>Stop</source>
+        <translation>停止</translation>
+    </message>
+    <message>
+        <source>Simulate</source>
+        <translation>模拟</translation>
+    </message>
+    <message>
+        <source>Stopped.</source>
+        <translation>已停止。</translation>
+    </message>
+    <message>
+        <source>Without the program foreshard nothing can be simulated.</source>
+        <translation>没有 foreshard 程序就无法模拟。</translation>
+    </message>
+    <message>
+        <source>%1 does not fit: %2 of %3 usable (%4 too much). Mostly %5: %6.</source>
+        <translation>%1 放不下：可用 %3，需要 %2（多出 %4）。主要是%5：%6。</translation>
+    </message>
+    <message>
+        <source>This strategy cannot be simulated.</source>
+        <translation>无法模拟此策略。</translation>
+    </message>
+    <message>
+        <source>Choose a model.</source>
+        <translation>请选择模型。</translation>
+    </message>
+    <message>
+        <source>Choose a cluster to simulate %1 on.</source>
+        <translation>请选择用来模拟 %1 的集群。</translation>
+    </message>
+    <message>
+        <source>There is nothing to show.</source>
+        <translation>没有可显示的内容。</translation>
+    </message>
+    <message>
+        <source>Too many micro-batches to estimate while you type.</source>
+        <translation>微批次太多，输入时不做估计。</translation>
+    </message>
+    <message>
+        <source>Chinese (needs a font, such as the package fonts-noto-cjk)</source>
+        <translation>中文（需要字体，例如软件包 fonts-noto-cjk）</translation>
+    </message>
+    <message>
+        <source>No model called &quot;%1&quot;. Choose one from the list or open a file.</source>
+        <translation>没有名为“%1”的模型。请从列表中选择或打开文件。</translation>
+    </message>
+    <message>
+        <source>No cluster called &quot;%1&quot;. Choose one from the list or open a file.</source>
+        <translation>没有名为“%1”的集群。请从列表中选择或打开文件。</translation>
+    </message>
+    <message>
+        <source>%1 is not a foreshard file. foreshard opens workspaces, results, plans, strategies, models and clusters.</source>
+        <translation>%1 不是 foreshard 文件。可以打开工作区、结果、方案、策略、模型和集群。</translation>
+    </message>
+    <message>
+        <source>Cannot save %1: %2.</source>
+        <translation>无法保存 %1：%2。</translation>
+    </message>
+    <message>
+        <source>Search again</source>
+        <translation>重新搜索</translation>
+    </message>
+    <message>
+        <source>%1 on %2</source>
+        <translation>%1，位于 %2</translation>
     </message>
 </context>
 <context>
@@ -1286,7 +1390,7 @@ worst: what the worst order of the same work would need</source>
 <context>
     <name>foreshard::PaletteBox</name>
     <message>
-        <source>Nothing fits.</source>
+        <source>No match.</source>
         <translation>没有匹配项。</translation>
     </message>
 </context>
@@ -1347,12 +1451,12 @@ worst: what the worst order of the same work would need</source>
 <context>
     <name>foreshard::RunPanel</name>
     <message>
-        <source>This plan has %1 ranks. Each is a thread of this machine; at most %2 are started.</source>
-        <translation>此方案有 %1 个 rank，每个都是本机的一个线程；最多启动 %2 个。</translation>
+        <source>This plan needs %1 ranks; this machine runs at most %2.</source>
+        <translation>此方案需要 %1 个 rank；本机最多运行 %2 个。</translation>
     </message>
     <message>
-        <source>The ranks of this plan need %1 together; at most %2 are taken from this machine.</source>
-        <translation>此方案的各 rank 共需 %1；最多占用本机 %2。</translation>
+        <source>The ranks of this plan need %1 of memory together; this machine gives at most %2.</source>
+        <translation>此方案的所有 rank 共需 %1 内存；本机最多提供 %2。</translation>
     </message>
     <message>
         <source>this machine&apos;s processor</source>
@@ -1391,8 +1495,8 @@ worst: what the worst order of the same work would need</source>
         <translation>运行进度</translation>
     </message>
     <message>
-        <source>Show a plan that runs here</source>
-        <translation>换成可在本机运行的方案</translation>
+        <source>Load a small plan that runs here</source>
+        <translation>载入可在本机运行的小方案</translation>
     </message>
     <message>
         <source>No plan is shown.</source>
@@ -1417,6 +1521,10 @@ worst: what the worst order of the same work would need</source>
     <message>
         <source>predicted %1 for %2</source>
         <translation>预测 %1（%2）</translation>
+    </message>
+    <message>
+        <source>The two are not comparable: this machine's processor is not %1. To predict this machine, run &quot;foreshard calibrate --device host&quot; and choose its this-host.json as the cluster.</source>
+        <translation>两者不可比较：本机处理器不是 %1。要预测本机，请运行 “foreshard calibrate --device host”，并选择它写出的 this-host.json 作为集群。</translation>
     </message>
 </context>
 <context>
@@ -1449,24 +1557,24 @@ worst: what the worst order of the same work would need</source>
         <translation>搜索的排序依据；帕累托：时间与显存</translation>
     </message>
     <message>
-        <source>How many are refined</source>
-        <translation>精算数量</translation>
+        <source>Number of strategies that are simulated</source>
+        <translation>模拟的策略数</translation>
     </message>
     <message>
-        <source>How many of the best are looked at exactly</source>
-        <translation>对最好的多少个进行精确计算</translation>
+        <source>How many of the best estimates are checked by an exact simulation</source>
+        <translation>对估计最好的多少个策略做精确模拟</translation>
     </message>
     <message>
         <source>Search</source>
         <translation>搜索</translation>
     </message>
     <message>
-        <source>Keep the degrees that I chose</source>
-        <translation>保留我选定的并行度</translation>
+        <source>Search only around my tp/pp/dp</source>
+        <translation>只在我的 tp/pp/dp 附近搜索</translation>
     </message>
     <message>
-        <source>Otherwise these are free: %1</source>
-        <translation>否则以下各项可自由变化：%1</translation>
+        <source>Otherwise the search varies: %1</source>
+        <translation>否则搜索会改变：%1</translation>
     </message>
     <message>
         <source>Progress of the search</source>
@@ -1503,12 +1611,16 @@ worst: what the worst order of the same work would need</source>
         <translation>剩余 %1 秒</translation>
     </message>
     <message>
-        <source>%1 strategies in %2 s: %3 refined, best %4</source>
-        <translation>%2 秒内考察 %1 个策略：精算 %3 个，最好 %4</translation>
+        <source>%1 strategies in %2 s, %3 checked exactly, best %4</source>
+        <translation>%2 秒内 %1 个策略，精确检查 %3 个，最好 %4</translation>
     </message>
     <message>
-        <source>Stopped; what was found stays. </source>
-        <translation>已停止；已找到的保留。</translation>
+        <source>Stopped. Results so far are kept. </source>
+        <translation>已停止。已有结果保留。</translation>
+    </message>
+    <message>
+        <source>Simulate the best</source>
+        <translation>模拟最好的</translation>
     </message>
 </context>
 <context>
@@ -1530,7 +1642,7 @@ worst: what the worst order of the same work would need</source>
         <translation>模拟的每步时间</translation>
     </message>
     <message>
-        <source>peak memory of the fullest GPU</source>
+        <source>peak memory of the GPU that needs most</source>
         <translation>最满 GPU 的峰值显存</translation>
     </message>
     <message>
@@ -1617,7 +1729,7 @@ worst: what the worst order of the same work would need</source>
         <translation>集群</translation>
     </message>
     <message>
-        <source>Auto · as the cluster says</source>
+        <source>Auto · from the cluster file</source>
         <translation>自动 · 按集群文件</translation>
     </message>
     <message>
@@ -1625,8 +1737,8 @@ worst: what the worst order of the same work would need</source>
         <translation>节点数</translation>
     </message>
     <message>
-        <source>Any field of model and cluster: PATH=VALUE, several with semicolons</source>
-        <translation>模型和集群的任意字段：路径=值，多个用分号隔开</translation>
+        <source>Override any field, e.g. cluster.fabric.oversubscription=2; model.n_layer=48</source>
+        <translation>覆盖任意字段，例如 cluster.fabric.oversubscription=2; model.n_layer=48</translation>
     </message>
     <message>
         <source>What if</source>
@@ -1649,16 +1761,36 @@ worst: what the worst order of the same work would need</source>
         <translation>集群 (*.json)</translation>
     </message>
     <message>
-        <source>nodes: found &quot;%1&quot;, expected a whole number from 1</source>
-        <translation>节点数：得到“%1”，应为不小于 1 的整数</translation>
+        <source>Nodes: &quot;%1&quot; is not a whole number from 1.</source>
+        <translation>节点数：“%1”不是从 1 起的整数。</translation>
     </message>
     <message>
-        <source>found &quot;%1&quot;, expected PATH=VALUE</source>
-        <translation>得到“%1”，应为 路径=值</translation>
+        <source>&quot;%1&quot; is not of the form PATH=VALUE.</source>
+        <translation>“%1”不是 PATH=VALUE 的形式。</translation>
     </message>
     <message>
-        <source>Would help:</source>
-        <translation>可行的改动：</translation>
+        <source>To make it fit:</source>
+        <translation>为了放得下：</translation>
+    </message>
+    <message>
+        <source>Set %1 to %2</source>
+        <translation>将 %1 设为 %2</translation>
+    </message>
+    <message>
+        <source>Turn on %1</source>
+        <translation>打开 %1</translation>
+    </message>
+    <message>
+        <source> and </source>
+        <translation> 并且 </translation>
+    </message>
+    <message>
+        <source>What would help:</source>
+        <translation>可行的办法：</translation>
+    </message>
+    <message>
+        <source>Use %1</source>
+        <translation>使用 %1</translation>
     </message>
 </context>
 <context>
@@ -2341,6 +2473,13 @@ worst: what the worst order of the same work would need</source>
     <message>
         <source>reserved arena</source>
         <translation>预留的内存池</translation>
+    </message>
+</context>
+<context>
+    <name>Background</name>
+    <message>
+        <source>Internal error: %1. Please report it.</source>
+        <translation>内部错误：%1。请报告。</translation>
     </message>
 </context>
 </TS>

@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <QTemporaryDir>
+
 #include "core/error.h"
+#include "core/json.h"
 #include "core/strategy_options.h"
 #include "gui/live_estimate.h"
 #include "gui/suggestions.h"
@@ -87,6 +90,36 @@ TEST(Choices, TheEstimateSaysHowLongOrWhyNot) {
   Choices wider = worked_example();
   wider.settings = {"cluster.gpus_per_node=nonsense"};
   EXPECT_TRUE(estimate_of(wider).wrong_input);
+}
+
+// A what-if edits the file's text before the model's own reader sees it.
+TEST(Choices, AModelThatIsNoJsonIsWrongInputAlsoUnderAWhatIf) {
+  const QTemporaryDir folder;
+  const std::string path = folder.filePath("bad.json").toStdString();
+  write_file(path, R"({"architectures": ["LlamaForCausalLM", "hidden_size": })");
+  Choices choices = worked_example();
+  choices.model = path;
+  const std::string plain = estimate_of(choices).refusal;
+  EXPECT_NE(plain.find("bad.json"), std::string::npos) << plain;
+  choices.settings = {"model.n_layer=4"};
+  EXPECT_EQ(estimate_of(choices).refusal, plain);
+  EXPECT_TRUE(estimate_of(choices).wrong_input);
+}
+
+// 125,000 micro-batches on each of 16 stages.
+TEST(Choices, AMillionSequencesAreNotLoweredBetweenTwoKeystrokes) {
+  Choices choices = worked_example();
+  choices.strategy["global_batch"] = "1000000";
+  EXPECT_FALSE(estimate_of(choices).estimate);
+}
+
+TEST(Choices, AnotherModelDropsWhatWasSetOfTheOneBefore) {
+  Choices choices = worked_example();
+  choices.settings = {"model.n_layer=4", "cluster.fabric.oversubscription=2"};
+  EXPECT_EQ(with_model(choices, choices.model).settings, choices.settings);
+  const Choices other = with_model(choices, "llama-2-7b");
+  EXPECT_EQ(other.model, "llama-2-7b");
+  EXPECT_EQ(other.settings, (std::vector<std::string>{"cluster.fabric.oversubscription=2"}));
 }
 
 // Every idea changes something, and every option that it names can be set.

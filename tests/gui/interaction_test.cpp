@@ -14,7 +14,6 @@
 #include <QTabWidget>
 #include <QTableView>
 #include <QTableWidget>
-#include <QTemporaryDir>
 #include <QTest>
 #include <algorithm>
 #include <cmath>
@@ -25,7 +24,6 @@
 #include "gui/help_overlay.h"
 #include "gui/key_dialog.h"
 #include "gui/loss_curve.h"
-#include "gui/main_window.h"
 #include "gui/memory_view.h"
 #include "gui/option_field.h"
 #include "gui/palette_box.h"
@@ -36,41 +34,14 @@
 #include "gui/tables.h"
 #include "gui/timeline_view.h"
 #include "gui/tour.h"
+#include "gui/twin.h"
 #include "tests/gui/fake_program.h"
+#include "tests/gui/open_window.h"
 
 namespace foreshard {
 namespace {
 
-Choices small() {
-  return {.model = "gpt2-124m",
-          .cluster = "dgx-a100",
-          .strategy = {{"pp", "2"}, {"dp", "4"}, {"global_batch", "16"}, {"seq", "128"}}};
-}
-
-class Interaction : public testing::Test {
- protected:
-  // A window that is shown, active, and has a result.
-  MainWindow& open(const QString& program = FORESHARD_PROGRAM) {
-    window = std::make_unique<MainWindow>(WindowOptions{
-        .program = program, .settings = folder.filePath("s.ini"), .session = folder.filePath("session.json"), .tour = false});
-    window->set_choices(small(), "test");
-    window->show();
-    window->activateWindow();
-    EXPECT_TRUE(QTest::qWaitForWindowActive(window.get(), 10'000));
-    EXPECT_TRUE(settled());
-    return *window;
-  }
-  bool settled() {
-    QTest::qWait(250);  // a change is simulated after a moment without another
-    return QTest::qWaitFor([&] { return !window->busy(); }, 60'000);
-  }
-  void press(QWidget* widget, Qt::Key key, Qt::KeyboardModifiers with = {}) {
-    widget->setFocus();
-    QTest::keyClick(widget, key, with);
-  }
-  QTemporaryDir folder;
-  std::unique_ptr<MainWindow> window;
-};
+class Interaction : public OpenWindow {};
 
 TEST_F(Interaction, AKeyOfAViewIsTheOneThatWasSetNotTheOneItHad) {
   MainWindow& w = open();
@@ -148,6 +119,15 @@ TEST_F(Interaction, TheTourHasThreeStepsAndEndsAnywhere) {
   for (int step = 0; step < 3; ++step) {
     EXPECT_EQ(tour->step(), step);
     EXPECT_TRUE(w.rect().contains(tour->geometry())) << step;
+    QApplication::processEvents();
+    QWidget* const part = step == 0 ? static_cast<QWidget*>(w.strategy_panel()) : step == 2 ? w.search_panel() : nullptr;
+    if (part != nullptr) {
+      EXPECT_FALSE(part->visibleRegion().isEmpty()) << step;
+      const QRect there(part->mapTo(&w, QPoint(0, 0)), part->size());
+      EXPECT_FALSE(there.intersects(tour->geometry())) << step;
+      EXPECT_LT(std::min(std::abs(there.left() - tour->geometry().right()), std::abs(tour->geometry().left() - there.right())),
+                60);
+    }
     QTest::mouseClick(next, Qt::LeftButton);
   }
   EXPECT_FALSE(tour->isVisible());
@@ -264,6 +244,14 @@ TEST_F(Interaction, TheRunPanelRunsAndTheMeasuredTwinLiesBesideThePrediction) {
   ASSERT_TRUE(w.timeline()->twin()) << w.message().toStdString();
   EXPECT_EQ(w.timeline()->twin()->measured->trace().origin, Origin::Measured);
   EXPECT_EQ(w.timeline()->twin()->measured->trace().plan_hash, w.document()->trace().plan_hash);
+  // The prediction is for an A100, the run was on this processor: no error is told.
+  EXPECT_FALSE(comparable(*w.document(), *w.timeline()->twin()->measured));
+  for (const auto& cells : w.timeline()->twin()->cells) EXPECT_TRUE(cells.empty());
+  bool said = false;
+  for (QLabel* label : w.run_panel()->findChildren<QLabel*>()) said |= label->text().contains("not comparable");
+  EXPECT_TRUE(said);
+  for (QLabel* label : w.compare_view()->findChildren<QLabel*>())
+    EXPECT_FALSE(label->text().contains(" %")) << label->text().toStdString();
 }
 
 // Ten thousand steps would take minutes: what the curve has while they run came step by step.
@@ -388,7 +376,7 @@ TEST_F(Interaction, ThePaletteSetsAnOptionAndTheTimelineTakesItsKeysBack) {
   QTest::keyClick(&w, Qt::Key_K, Qt::ControlModifier);
   ASSERT_TRUE(w.palette_box()->isVisible());
   QTest::keyClicks(w.palette_box()->line(), "high contrast");
-  EXPECT_EQ(w.palette_box()->findChild<QListWidget*>()->item(0)->text(), "High contrast");
+  EXPECT_EQ(w.palette_box()->findChild<QListWidget*>()->item(0)->text(), "Theme > High contrast");
   QTest::keyClick(w.palette_box()->line(), Qt::Key_Return);
   EXPECT_FALSE(w.palette_box()->isVisible()) << w.palette_box()->findChild<QListWidget*>()->item(0)->text().toStdString();
   EXPECT_TRUE(

@@ -85,6 +85,7 @@ TEST_F(PanelTest, ARefusalStandsUnderTheFieldThatItSpeaksOf) {
   EXPECT_TRUE(reason("tp")->text().contains("112"));
   auto* top = panel.findChild<QLabel*>("refusal");
   EXPECT_TRUE(top->text().contains("href=\"--tp 8\""));
+  EXPECT_TRUE(top->text().contains("Set tp to 8")) << top->text().toStdString();
   QSignalSpy remedy(&panel, &StrategyPanel::remedy_chosen);
   Q_EMIT top->linkActivated("--tp 8");
   EXPECT_EQ(remedy.count(), 1);
@@ -93,6 +94,30 @@ TEST_F(PanelTest, ARefusalStandsUnderTheFieldThatItSpeaksOf) {
   EXPECT_TRUE(top->text().contains("91.0 GiB"));
   panel.show_refusal({}, {});
   EXPECT_FALSE(top->isVisibleTo(&panel));
+}
+
+// Quotes are quotes, with and without a link beside them.
+TEST_F(PanelTest, ARefusalIsReadAsItIsWritten) {
+  auto* top = panel.findChild<QLabel*>("refusal");
+  for (const QStringList& remedies : {QStringList(), QStringList("--tp 8")}) {
+    panel.show_refusal("model: found \"f\", expected a file", remedies);
+    ASSERT_TRUE(top->text().contains("&quot;f&quot;"));
+    EXPECT_EQ(top->textFormat(), Qt::RichText);
+  }
+  panel.show_refusal("tp: found \"<b>\"", {});
+  EXPECT_EQ(reason("tp")->textFormat(), Qt::PlainText);
+}
+
+TEST_F(PanelTest, ChoosingAnotherModelDropsWhatWasSetOfTheOneBefore) {
+  panel.set_names({"gpt3-175b", "llama-2-7b"}, {});
+  Choices choices = worked_example();
+  choices.settings = {"model.n_layer=4", "cluster.fabric.oversubscription=2"};
+  panel.set_choices(choices);
+  auto* model = panel.findChild<QComboBox*>();
+  model->setEditText("llama-2");  // on the way to a name
+  EXPECT_EQ(panel.choices().settings.size(), 2u);
+  model->setEditText("llama-2-7b");
+  EXPECT_EQ(panel.choices().settings, (std::vector<std::string>{"cluster.fabric.oversubscription=2"}));
 }
 
 TEST_F(PanelTest, AutoShowsWhatItCameTo) {

@@ -5,19 +5,23 @@
 #include <QApplication>
 #include <QDir>
 #include <QDropEvent>
+#include <QLabel>
 #include <QLineEdit>
 #include <QListWidget>
 #include <QMimeData>
 #include <QSignalSpy>
+#include <QStatusBar>
 #include <QTemporaryDir>
 #include <QTest>
 
 #include "core/error.h"
 #include "core/json.h"
+#include "core/model.h"
 #include "gui/bookmark_list.h"
 #include "gui/main_window.h"
 #include "gui/option_field.h"
 #include "gui/palette_box.h"
+#include "gui/screenshot.h"
 #include "gui/search_panel.h"
 #include "gui/strategy_panel.h"
 #include "tests/gui/fake_program.h"
@@ -97,6 +101,77 @@ TEST_F(WindowTest, ABrokenProgramIsAMessage) {
   none.set_choices(small(), "test");
   ASSERT_TRUE(settled(none));
   EXPECT_TRUE(none.message().contains("PATH"));
+}
+
+TEST_F(WindowTest, AModelAloneIsSimulatedOnTheClusterOfTheWorkedExample) {
+  write("config.json", read_file(model_file("gpt2-124m")));
+  MainWindow window(options());
+  window.start({folder.filePath("config.json")});
+  ASSERT_TRUE(settled(window));
+  EXPECT_EQ(window.workspace().choices.cluster, worked_example().cluster);
+  EXPECT_TRUE(window.document()) << window.message().toStdString();
+}
+
+TEST_F(WindowTest, APictureOfNothingIsAFailure) {
+  write("bad.json", "{ \"model_type\": \"gpt2\", ");
+  write("notes.txt", "a list of things to do");
+  for (const char* name : {"not-there.json", "bad.json", "notes.txt"}) {
+    MainWindow window(options());
+    window.start({folder.filePath(name)});
+    Screenshot shot(window, {.file = folder.filePath("a.png")});
+    QSignalSpy done(&shot, &Screenshot::done);
+    window.show();
+    ASSERT_TRUE(QTest::qWaitFor([&] { return !done.empty(); }, 30'000)) << name;
+    EXPECT_TRUE(done[0][0].toString().contains(name)) << done[0][0].toString().toStdString();
+    EXPECT_FALSE(QFile::exists(folder.filePath("a.png"))) << name;
+  }
+}
+
+TEST_F(WindowTest, AShortageSaysWhereHowMuchAndWhatOf) {
+  MainWindow window(options());
+  window.set_choices({.model = "llama-2-7b", .cluster = "dgx-a100", .nodes = 1, .strategy = {{"dp", "8"}}}, "test");
+  ASSERT_TRUE(settled(window));
+  ASSERT_TRUE(window.document());
+  ASSERT_FALSE(window.document()->summary.feasible);
+  auto* refusal = window.strategy_panel()->findChild<QLabel*>("refusal");
+  EXPECT_TRUE(refusal->text().contains("does not fit")) << refusal->text().toStdString();
+  EXPECT_TRUE(refusal->text().contains("too much). Mostly optimizer")) << refusal->text().toStdString();
+  EXPECT_TRUE(refusal->text().contains("To make it fit:"));
+  EXPECT_TRUE(refusal->toolTip().contains("GiB"));  // every category
+}
+
+TEST_F(WindowTest, TheTitleNamesWhatIsOpenAndWhetherItIsSaved) {
+  MainWindow window(options());
+  window.set_choices(small(), "test");
+  ASSERT_TRUE(settled(window));
+  EXPECT_TRUE(window.windowTitle().contains("gpt2-124m on dgx-a100")) << window.windowTitle().toStdString();
+  const QString file = folder.filePath("mine.workspace.json");
+  save_workspace(window.workspace(), file.toStdString());
+  window.open_file(file);
+  ASSERT_TRUE(settled(window));
+  EXPECT_TRUE(window.windowTitle().contains("mine.workspace.json"));
+  EXPECT_FALSE(window.isWindowModified());
+  window.strategy_panel()->field("micro_batch")->findChild<QLineEdit*>()->setText("2");
+  EXPECT_TRUE(window.isWindowModified());
+  window.keys().action("file.save")->trigger();
+  EXPECT_FALSE(window.isWindowModified());
+  EXPECT_TRUE(window.statusBar()->currentMessage().contains("mine.workspace.json"));
+  ASSERT_TRUE(settled(window));
+}
+
+TEST_F(WindowTest, AFileThatCannotBeSavedSaysWhy) {
+  MainWindow window(options());
+  window.set_choices(small(), "test");
+  ASSERT_TRUE(settled(window));
+  const QString file = folder.filePath("gone/mine.workspace.json");
+  QDir(folder.path()).mkdir("gone");
+  save_workspace(window.workspace(), file.toStdString());
+  window.open_file(file);
+  ASSERT_TRUE(settled(window));
+  QDir(folder.filePath("gone")).removeRecursively();
+  window.keys().action("file.save")->trigger();
+  EXPECT_TRUE(window.message().startsWith("Cannot save ")) << window.message().toStdString();
+  EXPECT_FALSE(window.message().contains("expected")) << window.message().toStdString();
 }
 
 TEST_F(WindowTest, ForeignAndCorruptFilesAreMessages) {
