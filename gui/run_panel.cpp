@@ -53,6 +53,10 @@ RunPanel::RunPanel(const QString& program, QWidget* parent) : QWidget(parent), c
   clock_mode_->addItem(tr("emulated: per-op CPU time, scheduled along the plan"), "emulated");
   clock_mode_->addItem(tr("wall clock"), "wall");
   clock_mode_->setAccessibleName(tr("Time"));
+  for (QComboBox* box : {device_, clock_mode_}) {  // a long entry does not make the dock wide
+    box->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
+    box->setMinimumContentsLength(12);
+  }
   form->addRow(tr("Device"), device_);
   form->addRow(tr("Steps"), steps_);
   form->addRow(tr("Time"), clock_mode_);
