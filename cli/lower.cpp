@@ -4,6 +4,7 @@
 
 #include "cli/effort.h"
 #include "cli/job.h"
+#include "cli/unchanged.h"
 #include "cli/notes.h"
 #include "core/json.h"
 #include "report/text_table.h"
@@ -91,6 +92,7 @@ static ExitCode run(const Arguments& arguments, const Console& console) {
     return ExitCode::Infeasible;
   }
   const Lowered& lowered = std::get<Lowered>(answer);
+  say_without_effect(arguments, console, job, lowered.plan, false);
   if (arguments.has("--save-strategy")) write_file(arguments.text("--save-strategy"), to_json(lowered.strategy));
   if (arguments.has("--save-plan")) save_plan(lowered.plan, arguments.text("--save-plan"));
   if (arguments.flag("--json"))

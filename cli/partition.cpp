@@ -212,6 +212,20 @@ void save_faster(const Answer& answer, const std::string& path) {
   write_file(path, to_json(staged ? answer.staged->strategy : answer.plan->strategy));
 }
 
+// Degrees and orders that it finds by itself.
+constexpr const char* kNotLookedAt[] = {"--dp",
+                                        "--tp",
+                                        "--pp",
+                                        "--cp",
+                                        "--context",
+                                        "--sequence-parallel",
+                                        "--virtual-stages",
+                                        "--schedule",
+                                        "--microbatch-group",
+                                        "--layer-split",
+                                        "--zero",
+                                        "--zero-group"};
+
 ExitCode run(const Arguments& arguments, const Console& console) {
   const Job job = read_job(arguments);
   if (!job.strategy.stages.empty())
@@ -221,6 +235,8 @@ ExitCode run(const Arguments& arguments, const Console& console) {
   if (job.strategy.global_batch % job.strategy.micro_batch != 0)
     throw Error(kCommandLine, "--micro-batch", std::to_string(job.strategy.micro_batch), "a divisor of --global-batch");
   refuse_large_search(job, arguments);
+  for (const char* option : kNotLookedAt)
+    if (arguments.has(option)) say(arguments, console, std::string(option) + " changes nothing: partition does not look at it");
   say_default_sequence(arguments, job, console);
   Answer answer;
   answer.job =

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cli/job.h"
+#include "cli/unchanged.h"
 #include "cli/notes.h"
 #include "cli/profile.h"
 #include "core/json.h"
@@ -89,6 +90,8 @@ std::variant<Prepared, Refused> prepare(const Arguments& arguments, const Consol
   if (auto* infeasible = std::get_if<Infeasible>(&answer))
     return Refused{job.model.name, job.cluster.name, job.strategy, std::move(*infeasible)};
   Lowered& lowered = std::get<Lowered>(answer);
+  say_without_effect(arguments, console, job, lowered.plan, true);
+  say_settings_without_effect(arguments, console, job, lowered.plan);
   PlanOrigin origin = read_origin(lowered.plan, "plan");
   Prepared prepared = finished(std::move(lowered.plan), job.cluster, std::move(origin));
   prepared.profile = job.profile;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <charconv>
 #include <ostream>
+#include <tuple>
 
 #include "cli/effort.h"
 #include "cli/interrupt.h"
@@ -213,6 +214,29 @@ std::string sweep_svg(const std::vector<Axis>& axes, const std::vector<SweepPoin
   return plot_svg(plot);
 }
 
+bool equal(const Quote& a, const Quote& b) {
+  const auto numbers = [](const Quote& q) {
+    return std::tuple(q.gpus, q.best ? q.best->seconds() : 0, q.best ? q.best->estimate.peak : Bytes{}, q.cost, q.energy_kwh,
+                      q.tokens_per_s, q.why_not);
+  };
+  return numbers(a) == numbers(b);
+}
+
+// An axis along which nothing changes was perhaps meant otherwise.
+void say_equal_axes(const Arguments& arguments, const Console& console, const std::vector<Axis>& axes,
+                    const std::vector<SweepPoint>& points) {
+  std::size_t step = points.size();
+  for (const Axis& axis : axes) {
+    const std::size_t whole = step;
+    step /= axis.values.size();
+    bool same = axis.values.size() > 1;
+    for (std::size_t i = 0; same && i < points.size(); ++i)
+      same = equal(points[i].quote, points[i - i % whole + i % step].quote);
+    if (same)
+      say(arguments, console, "--vary " + axis.path + " changes nothing here: the answers are the same for all its values");
+  }
+}
+
 ExitCode run(const Arguments& arguments, const Console& console) {
   watch_interrupt();
   const std::vector<Axis> axes = read_axes(arguments);
@@ -247,6 +271,7 @@ ExitCode run(const Arguments& arguments, const Console& console) {
   if (!complete)
     console.err << "foreshard: interrupted: what is partial or not searched is marked"
                 << (arguments.has("--svg") ? "; no picture is drawn" : "") << "\n";
+  if (complete) say_equal_axes(arguments, console, axes, points);
   if (arguments.has("--svg") && complete) write_file(arguments.text("--svg"), sweep_svg(axes, points, title));
   if (arguments.flag("--json"))
     console.out << sweep_json(axes, points);

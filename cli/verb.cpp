@@ -39,6 +39,13 @@ Arguments Arguments::adding(const std::string& option, const std::string& value)
   return changed;
 }
 
+Arguments Arguments::without(const std::string& option, const std::string& value) const {
+  Arguments changed = *this;
+  std::erase(changed.values_[option], value);
+  if (changed.values_[option].empty()) changed.values_.erase(option);
+  return changed;
+}
+
 std::int64_t Arguments::integer(const std::string& option, std::int64_t otherwise, std::int64_t least,
                                 std::int64_t most) const {
   if (!has(option)) return otherwise;

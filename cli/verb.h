@@ -33,7 +33,8 @@ class Arguments {
   std::int64_t integer(const std::string& option, std::int64_t otherwise, std::int64_t least, std::int64_t most) const;
   // The same with one option given once, as `value`.
   Arguments with(const std::string& option, const std::string& value) const;
-  Arguments adding(const std::string& option, const std::string& value) const;  // once more
+  Arguments adding(const std::string& option, const std::string& value) const;   // once more
+  Arguments without(const std::string& option, const std::string& value) const;  // one of those given
   double number(const std::string& option, double otherwise, double least, double most) const;
   // Throws Error with the nearest of `known` when the value is none of them.
   std::string choice(const std::string& option, const std::string& otherwise, const std::vector<std::string>& known) const;

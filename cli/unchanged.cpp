@@ -1,0 +1,116 @@
+#include "cli/unchanged.h"
+
+#include <algorithm>
+#include <optional>
+#include <tuple>
+
+#include "cli/notes.h"
+#include "core/error.h"
+#include "core/memory_timeline.h"
+#include "core/strategy_options.h"
+#include "sim/simulate.h"
+
+namespace foreshard {
+
+const std::map<std::string, std::string>& where_options_matter() {
+  static const std::map<std::string, std::string> where = {
+      {"context", "cp above 1"},
+      {"precision", "formats that differ in speed or size on this GPU"},
+      {"sequence_parallel", "tp above 1"},
+      {"schedule", "pp above 1"},
+      {"microbatch_group", "--schedule interleaved-1f1b and more micro-batches than pp"},
+      {"layer_split", "layers other than the even split"},
+      {"placement", "several kinds of groups, in another order than the default"},
+      {"zero", "dp or cp above 1"},
+      {"zero_group", "--zero 1 to 3 and fewer GPUs than all that are data parallel"},
+      {"recompute", "layers that keep what it would make again"},
+      {"param_dtype", "another format than --precision gives"},
+      {"grad_dtype", "another format than --precision gives"},
+      {"state_dtype", "another format than --precision gives"},
+      {"attention", "a transformer, and a GPU with the kernel"},
+      {"dropout", "a transformer"},
+      {"momentum", "--optimizer sgd"},
+      {"loss_scale", "foreshard run; time and memory do not depend on it"},
+      {"vocab_multiple", "a vocabulary that it pads otherwise than by default"},
+      {"bucket", "gradients of data-parallel replicas that overlap, larger than a bucket"},
+      {"overlap", "communication of the kinds that it names"},
+      {"algorithm", "collectives and clusters to which it applies"},
+      {"seq", "a transformer"}};
+  return where;
+}
+
+namespace {
+
+constexpr std::size_t kLargest = 20'000;  // actions of a plan that is lowered once more for a note
+
+bool small(const Job& job, const Plan& plan) {
+  std::size_t actions = 0;
+  for (const Role& role : plan.roles) actions += role.actions.size();
+  const RecomputeKind kind = job.strategy.recompute.kind;
+  return actions <= kLargest && kind <= RecomputeKind::Modules;
+}
+
+bool given(const Arguments& arguments, const StrategyOption& option) {
+  if (!option.flag.empty() && arguments.has(option.flag)) return true;
+  for (const std::string& setting : arguments.all("--set"))
+    if (setting.starts_with("strategy." + option.path + "=") || setting.starts_with("strategy." + option.path + "."))
+      return true;
+  return false;
+}
+
+std::optional<Plan> plan_of(const Job& job, const Strategy& strategy) {
+  auto answer = lower(job.model, job.cluster, strategy, {.ignore_memory = true, .profile = job.measured()});
+  if (auto* lowered = std::get_if<Lowered>(&answer)) return std::move(lowered->plan);
+  return {};
+}
+
+bool same_answer(const Plan& a, const Plan& b) {
+  return program_hash(a) == program_hash(b) && a.costs == b.costs && a.framework == b.framework && a.reserve == b.reserve;
+}
+
+// What a person would see change: time, memory, money.
+auto shape(const Job& job, const Plan& plan) {
+  std::vector<std::int64_t> arenas;
+  for (const Role& role : plan.roles)
+    arenas.push_back(arena_bytes(role, Space::Device).value - gpu_of(job.cluster, role.device_kind).memory.value);
+  const double seconds = simulate(plan, job.cluster, {.granularity = Granularity::Stage}).makespan_s;
+  return std::tuple(seconds, arenas, plan.framework, plan.reserve, job.cluster.price_per_gpu_hour,
+                    job.cluster.power_per_gpu_watts);
+}
+
+}  // namespace
+
+void say_without_effect(const Arguments& arguments, const Console& console, const Job& job, const Plan& plan, bool played) {
+  if (!small(job, plan)) return;
+  for (const auto& [path, where] : where_options_matter()) {
+    const StrategyOption& option = *find_option(path);
+    Strategy without = job.strategy;
+    if (!given(arguments, option)) continue;
+    try {
+      option.set(without, option.get(Strategy{}), kCommandLine);
+    } catch (const Error&) {  // a default that cannot be said
+      continue;
+    }
+    if (without == job.strategy) continue;  // the default was given
+    const std::optional<Plan> other = plan_of(job, without);
+    if (other && (same_answer(plan, *other) || (played && shape(job, plan) == shape(job, *other))))
+      say(arguments, console,
+          (option.flag.empty() ? "strategy." + path : option.flag) + " changes nothing here: it matters with " + where);
+  }
+}
+
+void say_settings_without_effect(const Arguments& arguments, const Console& console, const Job& job, const Plan& plan) {
+  if (!small(job, plan)) return;
+  for (const std::string& setting : arguments.all("--set")) {
+    if (setting.starts_with("strategy.")) continue;
+    try {
+      const Job without = read_job(arguments.without("--set", setting));
+      const std::optional<Plan> other = plan_of(without, without.strategy);
+      if (other && shape(without, *other) == shape(job, plan))
+        say(arguments, console, "--set " + setting + " changes nothing here: the answer is the same without it");
+    } catch (const Error&) {  // without it the job cannot be: it matters
+    }
+  }
+}
+
+}  // namespace foreshard

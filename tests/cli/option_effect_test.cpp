@@ -1,0 +1,143 @@
+// An option that has no effect is refused or said. Every option of every verb stands in one of the tables below; a new one
+// without a case makes a test fail.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <sstream>
+
+#include "cli/unchanged.h"
+#include "core/json_edit.h"
+#include "core/strategy_options.h"
+#include "tests/cli/run_line.h"
+
+namespace foreshard {
+
+namespace {
+
+const std::string kGpt = "simulate --json --ignore-memory --granularity stage --model gpt2-124m --seq 256 ";
+const std::vector<std::string> kBases = {
+    kGpt + "--cluster dgx-a100 --global-batch 64 --micro-batch 2",
+    kGpt + "--cluster dgx-a100 --global-batch 32 --micro-batch 2 --tp 2 --pp 2",
+    kGpt + "--cluster dgx-a100 --gpus 4 --global-batch 8 --cp 2",
+    kGpt + "--cluster dgx-a100 --global-batch 64 --pp 2 --virtual-stages 2",
+    kGpt + "--cluster dgx-a100-x2 --global-batch 64 --zero 1",
+    kGpt + "--cluster dgx-a100 --global-batch 64 --zero 3",
+    kGpt + "--cluster dgx-a100 --global-batch 64 --optimizer sgd --precision fp16",
+    kGpt + "--cluster dgx-a100 --global-batch 8 --gpus 1",
+    kGpt + "--cluster eth25-a100-x2 --global-batch 64 --tp 2 --pp 2",
+    kGpt + "--cluster dgx-a100 --global-batch 64",
+    "simulate --json --ignore-memory --granularity stage --model resnet-50 --cluster eth25-a100-x2 --global-batch 64"};
+
+// Values other than the default, by the path of the option.
+const std::map<std::string, std::vector<std::string>> kValues = {{"dp", {"1", "2", "8"}},
+                                                                 {"tp", {"2", "3", "4"}},
+                                                                 {"pp", {"2", "4"}},
+                                                                 {"cp", {"2", "4"}},
+                                                                 {"context", {"ring"}},
+                                                                 {"sequence_parallel", {""}},
+                                                                 {"virtual_stages", {"2", "3"}},
+                                                                 {"schedule", {"gpipe", "zb-h1", "zb-v"}},
+                                                                 {"microbatch_group", {"4", "8"}},
+                                                                 {"layer_split", {"7,5", "3,3,3,3", "auto"}},
+                                                                 {"stages", {"6:4x1,6:4x1"}},
+                                                                 {"placement", {"dp,role,cp,tp", "role,tp,cp,dp"}},
+                                                                 {"micro_batch", {"2", "4"}},
+                                                                 {"global_batch", {"16", "128"}},
+                                                                 {"seq", {"128", "512"}},
+                                                                 {"zero", {"1", "2", "3"}},
+                                                                 {"zero_group", {"2", "4"}},
+                                                                 {"recompute", {"full", "selective", "full:3", "norm", "auto"}},
+                                                                 {"framework_memory", {"2 GiB"}},
+                                                                 {"reserve", {"20%"}},
+                                                                 {"precision", {"fp32", "fp16"}},
+                                                                 {"param_dtype", {"fp32"}},
+                                                                 {"grad_dtype", {"bf16", "fp32"}},
+                                                                 {"state_dtype", {"bf16"}},
+                                                                 {"attention", {"unfused", "flash"}},
+                                                                 {"dropout", {"0.1"}},
+                                                                 {"optimizer", {"sgd"}},
+                                                                 {"momentum", {"0.9"}},
+                                                                 {"clip_norm", {"1"}},
+                                                                 {"loss_scale", {"128"}},
+                                                                 {"vocab_multiple", {"1", "1000"}},
+                                                                 {"bucket", {"1000000"}},
+                                                                 {"overlap", {"none", "grad"}},
+                                                                 {"algorithm", {"tree", "hierarchical"}},
+                                                                 {"framework", {"megatron"}}};
+
+std::string without(const std::string& json, const std::vector<std::string>& paths) {
+  std::string text = json;
+  for (const std::string& path : paths)
+    if (!json_value(text, path, "answer").empty()) text = with_json_value(text, path, "null", "answer");
+  return text;
+}
+
+// The answer without what was asked and what the clock says.
+std::string numbers(const RanLine& ran) { return ran.out.empty() ? "" : without(ran.out, {"strategy", "simulation"}); }
+
+}  // namespace
+
+TEST(OptionEffect, EveryOptionOfTheStrategyChangesTheAnswerOrIsSaid) {
+  std::map<std::string, RanLine> plain;
+  for (const std::string& base : kBases) {
+    plain[base] = run_line(base);
+    ASSERT_EQ(plain[base].code, ExitCode::Ok) << base << plain[base].err;
+  }
+  for (const StrategyOption& option : strategy_options()) {
+    const auto values = kValues.find(option.path);
+    ASSERT_TRUE(values != kValues.end()) << option.path << " has no case: give values other than its default";
+    bool changed = false;
+    for (const std::string& base : kBases)
+      for (const std::string& value : values->second) {
+        if ((base + " ").find(" " + option.flag + " " + value + " ") != std::string::npos) continue;  // as it is
+        std::vector<std::string> words;
+        std::istringstream in(base);
+        for (std::string word; in >> word;)
+          if (word == option.flag)  // this value instead
+            in >> word;
+          else
+            words.push_back(word);
+        words.push_back(option.flag);
+        if (option.type != OptionType::Flag) words.push_back(value);
+        const RanLine ran = run_words(words);
+        if (ran.code != ExitCode::Ok) {
+          EXPECT_TRUE(!ran.err.empty() || !ran.out.empty()) << base << " " << option.flag << " " << value;
+          continue;
+        }
+        const bool differs = numbers(ran) != numbers(plain[base]);
+        changed |= differs;
+        if (option.path == "dp") continue;  // the number that the GPUs give is said, and no mistake
+        EXPECT_TRUE(differs || ran.err.find(option.flag + " changes nothing here") != std::string::npos)
+            << base << " " << option.flag << " " << value << ": the answer is the same and nobody says so";
+      }
+    if (option.path != "loss_scale")  // what `run` trains with: time and memory do not depend on it
+      EXPECT_TRUE(changed) << option.flag << " changes nothing anywhere";
+  }
+}
+
+// A what-if of the cluster or the model, too: 16 GPUs below one leaf never cross a spine.
+TEST(OptionEffect, ASettingThatChangesNothingIsSaid) {
+  const std::string base = kBases[4], note = " changes nothing here: the answer is the same without it";
+  const auto said = [&](const std::string& setting) {
+    const RanLine ran = run_line(base + " --set " + setting);
+    EXPECT_EQ(ran.code, ExitCode::Ok) << ran.err;
+    return ran.err.find("--set " + setting + note) != std::string::npos;
+  };
+  EXPECT_TRUE(said("cluster.fabric.oversubscription=4"));
+  EXPECT_TRUE(said("cluster.host_memory=1"));
+  EXPECT_FALSE(said("cluster.nics.bandwidth=1e9"));
+  EXPECT_FALSE(said("cluster.price_per_gpu_hour=2"));
+  EXPECT_FALSE(said("model.n_layer=6"));
+  const std::string sweep =
+      "sweep --model gpt2-124m --seq 256 --cluster dgx-a100-x2 --global-batch 16 --top 0 --refine 1 "
+      "--fix tp=1 --fix pp=1 --fix micro_batch=1 --fix cp=1 --vary ";
+  EXPECT_NE(run_line(sweep + "cluster.fabric.oversubscription=1,4").err.find("--vary cluster.fabric.oversubscription changes"),
+            std::string::npos);
+  EXPECT_EQ(run_line(sweep + "nodes=1,2").err.find("changes nothing"), std::string::npos);
+}
+
+TEST(OptionEffect, EveryReasonIsOfAnOption) {
+  for (const auto& [path, where] : where_options_matter()) EXPECT_NE(find_option(path), nullptr) << path;
+}
+
+}  // namespace foreshard
