@@ -58,9 +58,9 @@ bool given(const Arguments& arguments, const StrategyOption& option) {
   return false;
 }
 
-std::optional<Plan> plan_of(const Job& job, const Strategy& strategy) {
+std::optional<Lowered> lowered_of(const Job& job, const Strategy& strategy) {
   auto answer = lower(job.model, job.cluster, strategy, {.ignore_memory = true, .profile = job.measured()});
-  if (auto* lowered = std::get_if<Lowered>(&answer)) return std::move(lowered->plan);
+  if (auto* lowered = std::get_if<Lowered>(&answer)) return std::move(*lowered);
   return {};
 }
 
@@ -92,8 +92,9 @@ void say_without_effect(const Arguments& arguments, const Console& console, cons
       continue;
     }
     if (without == job.strategy) continue;  // the default was given
-    const std::optional<Plan> other = plan_of(job, without);
-    if (other && (same_answer(plan, *other) || (played && shape(job, plan) == shape(job, *other))))
+    const std::optional<Lowered> other = lowered_of(job, without);
+    if (!other || option.get(other->strategy) == option.get(job.strategy)) continue;  // what was given holds anyway
+    if (same_answer(plan, other->plan) || (played && shape(job, plan) == shape(job, other->plan)))
       say(arguments, console,
           (option.flag.empty() ? "strategy." + path : option.flag) + " changes nothing here: it matters with " + where);
   }
@@ -105,8 +106,8 @@ void say_settings_without_effect(const Arguments& arguments, const Console& cons
     if (setting.starts_with("strategy.")) continue;
     try {
       const Job without = read_job(arguments.without("--set", setting));
-      const std::optional<Plan> other = plan_of(without, without.strategy);
-      if (other && shape(without, *other) == shape(job, plan))
+      const std::optional<Lowered> other = lowered_of(without, without.strategy);
+      if (other && shape(without, other->plan) == shape(job, plan))
         say(arguments, console, "--set " + setting + " changes nothing here: the answer is the same without it");
     } catch (const Error&) {  // without it the job cannot be: it matters
     }

@@ -197,7 +197,7 @@ TEST_F(Processes, CalibrateMeasuresCollectivesBetweenProcesses) {
 // One process measures its threads, and tells what a person asked wrongly before it measures anything.
 TEST_F(Processes, CalibrateMeasuresCollectivesInsideOneProcess) {
   const std::string text = shell("foreshard calibrate --collectives --quick --ranks 3 --save-profile threads.json");
-  EXPECT_NE(text.find("all_reduce      direct     process      1      3  262140"), std::string::npos) << text;
+  EXPECT_NE(text.find("all_reduce      direct     process      1      3  262,140"), std::string::npos) << text;
   EXPECT_NE(text.find("\nlink process: "), std::string::npos) << text;
   EXPECT_TRUE(text.ends_with("fitted to the all-reduces\nwritten: threads.json\n")) << text;
   EXPECT_EQ(shell("foreshard calibrate --collectives --link-class network"),
