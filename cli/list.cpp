@@ -45,9 +45,9 @@ static Table list_schedules() {
   Table table{{"name", "virtual stages", "what"}, {}};
   for (const ScheduleEntry& entry : schedules())
     table.rows.push_back({entry.name,
-                          !entry.chunks                             ? "1"
+                          !entry.chunks                       ? "1"
                           : entry.id == Schedule::ZeroBubbleV ? "2"
-                                                                    : "2 or more",
+                                                              : "2 or more",
                           entry.summary});
   return table;
 }

@@ -4,8 +4,8 @@
 
 #include "cli/effort.h"
 #include "cli/job.h"
-#include "cli/unchanged.h"
 #include "cli/notes.h"
+#include "cli/unchanged.h"
 #include "core/json.h"
 #include "report/text_table.h"
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "cli/job.h"
-#include "cli/unchanged.h"
 #include "cli/notes.h"
 #include "cli/profile.h"
+#include "cli/unchanged.h"
 #include "core/json.h"
 #include "core/json_edit.h"
 #include "core/plan_cluster.h"

@@ -36,7 +36,8 @@ void TimelineView::paint_critical(QPainter& painter) const {
     const int index = row_of(stretch.who);
     if (index < 0) continue;
     const Row& row = rows_[static_cast<std::size_t>(index)];
-    const double y = lanes_rect().top() + row.top - scroll_ + lane_boxes(row, twin_ != nullptr).front().height - 2.5;  // below the words
+    const double y =
+        lanes_rect().top() + row.top - scroll_ + lane_boxes(row, twin_ != nullptr).front().height - 2.5;  // below the words
     const QPointF from(x_of(stretch.begin), y), to(x_of(stretch.end), y);
     if (path.isEmpty())
       path.moveTo(from);

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "core/error.h"
 
 namespace foreshard::player {
+
+constexpr std::size_t kMostKnown = 1 << 16;
 
 int LightClock::add_link(BytesPerSecond capacity) {
   FS_ASSERT(std::isfinite(capacity.value) && capacity.value > 0);
@@ -122,8 +125,9 @@ void LightClock::leave(int place) {
   free_.push_back(place);
 }
 
-// All transfers and links that are connected with `link`.
+// All transfers that are connected with `link`, if they were not gathered since seen_ was raised.
 void LightClock::gather(int link) {
+  sharing_.clear();
   if (link_seen_[static_cast<std::size_t>(link)] == seen_) return;
   link_seen_[static_cast<std::size_t>(link)] = seen_;
   links_.assign(1, link);
@@ -145,21 +149,40 @@ void LightClock::gather(int link) {
   }
 }
 
+std::size_t LightClock::Hash::operator()(const std::vector<int>& routes) const {
+  std::size_t sum = routes.size();
+  for (const int route : routes) sum = (sum ^ static_cast<std::size_t>(route)) * 0x9e3779b97f4a7c15u;
+  return sum;
+}
+
+// Of `sharing_`, which it puts into the order of their routes.
+const std::vector<double>& LightClock::rates() {
+  const auto route = [this](int place) { return transfers_[static_cast<std::size_t>(place)].route; };
+  std::sort(sharing_.begin(), sharing_.end(), [&](int a, int b) { return std::pair(route(a), a) < std::pair(route(b), b); });
+  key_.clear();
+  for (const int place : sharing_) key_.push_back(route(place));
+  if (const auto found = known_.find(key_); found != known_.end()) return found->second;
+  crossings_.clear();
+  for (const int number : key_) crossings_.emplace_back(routes_[static_cast<std::size_t>(number)]);
+  const std::span<const double> found = max_min_.share(capacity_, crossings_);
+  if (known_.size() >= kMostKnown) known_.clear();
+  return known_[key_] = {found.begin(), found.end()};
+}
+
 void LightClock::share() {
   ++seen_;
-  sharing_.clear();
-  for (const int link : changed_) gather(link);
-  changed_.clear();
-  crossings_.clear();
-  for (const int place : sharing_)
-    crossings_.emplace_back(routes_[static_cast<std::size_t>(transfers_[static_cast<std::size_t>(place)].route)]);
-  const std::span<const double> rates = max_min_.share(capacity_, crossings_);
-  for (std::size_t i = 0; i < sharing_.size(); ++i) {
-    Progress& bytes = transfers_[static_cast<std::size_t>(sharing_[i])].bytes;
-    if (rates[i] == bytes.speed) continue;
-    proceed(bytes, rates[i]);
-    plan_end(bytes, Kind::Transfer, static_cast<std::uint32_t>(sharing_[i]));
+  for (const int link : changed_) {
+    gather(link);
+    if (sharing_.empty()) continue;
+    const std::vector<double>& found = rates();
+    for (std::size_t i = 0; i < sharing_.size(); ++i) {
+      Progress& bytes = transfers_[static_cast<std::size_t>(sharing_[i])].bytes;
+      if (found[i] == bytes.speed) continue;
+      proceed(bytes, found[i]);
+      plan_end(bytes, Kind::Transfer, static_cast<std::uint32_t>(sharing_[i]));
+    }
   }
+  changed_.clear();
 }
 
 bool LightClock::is_current(const Event& event) const {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <unordered_map>
 #include <vector>
 
 #include "replay/clock.h"
@@ -62,6 +63,7 @@ class LightClock final : public Clock {
   void leave(int transfer);
   void share();
   void gather(int link);
+  const std::vector<double>& rates();
   bool is_current(const Event& event) const;
   Token finish(const Event& event);
 
@@ -81,6 +83,12 @@ class LightClock final : public Clock {
   std::vector<int> links_ = {}, sharing_ = {};  // of the newest gather()
   std::vector<std::span<const LinkShare>> crossings_ = {};
   MaxMin max_min_ = {};
+  // Rates of transfers that share links, by their routes in ascending order: training repeats itself.
+  struct Hash {
+    std::size_t operator()(const std::vector<int>& routes) const;
+  };
+  std::unordered_map<std::vector<int>, std::vector<double>, Hash> known_ = {};
+  std::vector<int> key_ = {};
 };
 
 }  // namespace foreshard::player

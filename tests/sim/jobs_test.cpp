@@ -59,7 +59,8 @@ TEST(Jobs, RandomClustersAndStrategiesPlayToTheEnd) {
     s.zero = pick(0, 3);
     s.precision = pick(0, 1) ? DType::F16 : DType::F32;
     s.recompute.kind = pick(0, 1) ? RecomputeKind::Full : RecomputeKind::None;
-    s.overlap = Overlap{.gradients = pick(0, 1) == 1, .parameters = pick(0, 1) == 1, .p2p = pick(0, 1) == 1, .tp = pick(0, 1) == 1};
+    s.overlap =
+        Overlap{.gradients = pick(0, 1) == 1, .parameters = pick(0, 1) == 1, .p2p = pick(0, 1) == 1, .tp = pick(0, 1) == 1};
     const auto answer = lower(load_model(pick(0, 3) ? "gpt2-355m" : "resnet-50"), cluster, s, {.ignore_memory = true});
     if (!std::holds_alternative<Lowered>(answer)) continue;
     const Plan& plan = std::get<Lowered>(answer).plan;

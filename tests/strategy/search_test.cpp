@@ -218,7 +218,8 @@ TEST(Search, AFrameworkRunsWhatIsLeft) {
     const auto answer = search(layers("gpt2-355m", 4), workstation(4), narrow);
     ASSERT_TRUE(std::holds_alternative<SearchResult>(answer)) << name;
     const Runner runner = find_runner(name).value();
-    for (const Candidate& c : std::get<SearchResult>(answer).ranked) EXPECT_EQ(refused_by(runner, c.point, c.strategy), nullptr) << name;
+    for (const Candidate& c : std::get<SearchResult>(answer).ranked)
+      EXPECT_EQ(refused_by(runner, c.point, c.strategy), nullptr) << name;
     EXPECT_GT(std::get<SearchResult>(answer).pruned.framework, 0) << name;
   }
   narrow.base.framework = "fsdp2";
