@@ -2,7 +2,6 @@
 
 #include <QGridLayout>
 #include <QLabel>
-#include <QLocale>
 #include <QRegularExpression>
 #include <QResizeEvent>
 #include <QStyle>
@@ -17,8 +16,6 @@
 namespace foreshard {
 
 static constexpr int kTiles = 8;
-
-static QString grouped(int count) { return QLocale(QLocale::English).toString(count); }
 
 static QString share_text(double share) { return QString::number(share * 100, 'f', 1) + " %"; }
 
@@ -76,9 +73,9 @@ std::vector<Kpi> kpis_of(const Document& document, const Document* compared) {
                   s.cost_per_million_tokens && o && o->cost_per_million_tokens
                       ? relative(*s.cost_per_million_tokens, &*o->cost_per_million_tokens)
                       : QString()});
-  kpis.push_back({KpiStrip::tr("GPUs"), grouped(s.gpus), KpiStrip::tr("%n stage(s)", nullptr, s.stages)});
+  kpis.push_back({KpiStrip::tr("GPUs"), count_words(s.gpus), KpiStrip::tr("%n stage(s)", nullptr, s.stages)});
   if (const int all = document.cluster ? gpu_count(*document.cluster) : 0; all > s.gpus && s.gpus > 0) {
-    kpis.back().aside = KpiStrip::tr("of %1 used").arg(grouped(all));
+    kpis.back().aside = KpiStrip::tr("of %1 used").arg(count_words(all));
     kpis.back().alarming = true;
     kpis[2].aside = KpiStrip::tr("%1 of the cluster").arg(share_text(s.model_flops_utilization * s.gpus / all));
     kpis[2].alarming = true;

@@ -210,27 +210,13 @@ void MainWindow::take_estimate(const EstimateAnswer& answer) {
   if (answer.refusal.empty()) strategy_->show_refusal({}, {});
 }
 
-// The engine's sentence lists every category; a person wants to know where, how much, and what of.
-static QString shortage_words(const Summary& s) {
-  const StageMemory* worst = fullest_stage(s);
-  if (worst == nullptr) return {};
-  int most = 0;
-  for (int c = 0; c < kCategories; ++c)
-    if (worst->peak[static_cast<std::size_t>(c)] > worst->peak[static_cast<std::size_t>(most)]) most = c;
-  QString where = role_words(worst->role);
-  if (!where.isEmpty()) where[0] = where[0].toUpper();
-  return MainWindow::tr("%1 does not fit: %2 of %3 usable (%4 too much). Mostly %5: %6.")
-      .arg(where, memory_text(peak_of(s, *worst)), memory_text(usable(s)), memory_text(peak_of(s, *worst) - usable(s)),
-           category_words(static_cast<Category>(most)), memory_text(worst->peak[static_cast<std::size_t>(most)]));
-}
-
 void MainWindow::take_simulated(const Simulated& simulated) {
   progress_->hide();
   banner_->went_well(About::Simulation);
   resolved_ = simulated.resolved;
   strategy_->show_resolved(resolved_);
   const bool shortage = simulated.document && !simulated.document->summary.feasible;
-  strategy_->show_refusal(shortage ? shortage_words(simulated.document->summary) : simulated.reason, simulated.would_help,
+  strategy_->show_refusal(shortage ? too_much_words(simulated.document->summary) : simulated.reason, simulated.would_help,
                           shortage ? simulated.reason : QString());
   if (simulated.document) {
     shown_choices_ = simulated.choices;

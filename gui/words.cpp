@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 
+#include "gui/search_rows.h"
 #include "report/memory_rows.h"
 #include "report/span_words.h"
 
@@ -135,15 +136,17 @@ QString peak_words(const Summary& summary, const StageMemory& stage) {
   return words(QT_TRANSLATE_NOOP("Words", "%1 of %2 GiB usable")).arg(gib(peak), gib(limit));
 }
 
+// The engine's sentence lists every category; a person wants to know where, how much, and what of. What decides is what a stage
+// reserves: its arena has gaps that its peak has not.
 QString too_much_words(const Summary& summary) {
   const auto fullest = std::ranges::max_element(summary.memory, {}, &StageMemory::with_framework);
   if (fullest == summary.memory.end()) return QString::fromStdString(summary.infeasible_reason);
   const auto most = std::ranges::max_element(fullest->peak);
   QString stage = role_words(fullest->role);
   if (!stage.isEmpty()) stage[0] = stage[0].toUpper();
-  return words(QT_TRANSLATE_NOOP("Words", "%1 does not fit: %2 of %3 GiB usable (%4 GiB too much). Most of it: %5, %6 GiB."))
-      .arg(stage, gib(fullest->with_framework), gib(usable(summary)), gib(-summary.fits_margin),
-           category_words(static_cast<Category>(most - fullest->peak.begin())), gib(*most));
+  return words(QT_TRANSLATE_NOOP("Words", "%1 does not fit: %2 reserved, %3 usable (%4 too much). Most of it: %5, %6."))
+      .arg(stage, memory_text(fullest->with_framework), memory_text(usable(summary)), memory_text(-summary.fits_margin),
+           category_words(static_cast<Category>(most - fullest->peak.begin())), memory_text(*most));
 }
 
 QString path_words(PathKind kind) {

@@ -190,8 +190,8 @@
         <translation>%1 / 可用 %2 GiB</translation>
     </message>
     <message>
-        <source>%1 does not fit: %2 of %3 GiB usable (%4 GiB too much). Most of it: %5, %6 GiB.</source>
-        <translation>%1放不下：需要 %2 GiB，可用 %3 GiB（多出 %4 GiB）。其中最多的是%5，%6 GiB。</translation>
+        <source>%1 does not fit: %2 reserved, %3 usable (%4 too much). Most of it: %5, %6.</source>
+        <translation>%1 放不下：预留 %2，可用 %3（多出 %4）。其中最多的是%5：%6。</translation>
     </message>
     <message>
         <source>compute</source>
@@ -1197,10 +1197,6 @@
     <message>
         <source>Without the program foreshard nothing can be simulated.</source>
         <translation>没有 foreshard 程序就无法模拟。</translation>
-    </message>
-    <message>
-        <source>%1 does not fit: %2 of %3 usable (%4 too much). Mostly %5: %6.</source>
-        <translation>%1 放不下：可用 %3，需要 %2（多出 %4）。主要是%5：%6。</translation>
     </message>
     <message>
         <source>This strategy cannot be simulated.</source>

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "gui/search_rows.h"
+#include "gui/words.h"
 #include "tests/gui/documents.h"
 
 namespace foreshard {
@@ -27,6 +29,13 @@ TEST(KpiStrip, AClusterThatIsPartlyIdleIsSaid) {
   EXPECT_TRUE(mfu.aside.startsWith("20.0 %")) << mfu.aside.toStdString();
 }
 
+TEST(KpiStrip, ThousandsAreApartAsInTheViews) {
+  Document large = *simulated_document();
+  large.summary.gpus = 3072;
+  EXPECT_EQ(kpi(kpis_of(large, nullptr), "GPUs").value, count_words(3072));
+  EXPECT_EQ(memory_text({3072LL << 30}), count_words(3072) + " GiB");
+}
+
 TEST(KpiStrip, TheBaselineIsNamedAndOneOfAnotherModelIsNoMeasure) {
   const auto document = simulated_document();
   Document slower = *document;
@@ -45,7 +54,7 @@ TEST(KpiStrip, DigitsGoBeforeTheUnit) {
   EXPECT_EQ(with_fewer_digits("615.69 ms", room_for(8)), "615.7 ms");
   EXPECT_EQ(with_fewer_digits("615.69 ms", room_for(6)), "616 ms");
   EXPECT_EQ(with_fewer_digits("223.0 GiB", room_for(7)), "223 GiB");
-  EXPECT_EQ(with_fewer_digits("1,024", room_for(2)), "1,024");  // nothing to leave out
+  EXPECT_EQ(with_fewer_digits("1024", room_for(2)), "1024");  // nothing to leave out
 }
 
 }  // namespace foreshard

@@ -153,7 +153,7 @@ TEST(Views, APlanThatDoesNotFitSaysBySoMuchAndNotMinusToSpare) {
   ASSERT_NE(memory, nullptr);
   EXPECT_EQ(memory->facts.back(), (Fact{"over by", "2.00 GiB", {}}));
   EXPECT_TRUE(facts.explained.contains("does not fit")) << facts.explained.toStdString();
-  EXPECT_TRUE(facts.explained.contains("GiB too much"));
+  EXPECT_TRUE(facts.explained.contains("(2.0 GiB too much)"));
 }
 
 TEST(Views, ThePeakOfTheMemoryViewHasRoomAboveIt) {

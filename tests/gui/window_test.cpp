@@ -18,6 +18,7 @@
 #include "core/json.h"
 #include "core/model.h"
 #include "gui/bookmark_list.h"
+#include "gui/facts.h"
 #include "gui/main_window.h"
 #include "gui/option_field.h"
 #include "gui/palette_box.h"
@@ -135,7 +136,8 @@ TEST_F(WindowTest, AShortageSaysWhereHowMuchAndWhatOf) {
   ASSERT_FALSE(window.document()->summary.feasible);
   auto* refusal = window.strategy_panel()->findChild<QLabel*>("refusal");
   EXPECT_TRUE(refusal->text().contains("does not fit")) << refusal->text().toStdString();
-  EXPECT_TRUE(refusal->text().contains("too much). Mostly optimizer")) << refusal->text().toStdString();
+  EXPECT_TRUE(refusal->text().contains("too much). Most of it: optimizer")) << refusal->text().toStdString();
+  EXPECT_TRUE(refusal->text().contains(facts_of(*window.document(), {}, nullptr).explained)) << "as the inspector says it";
   EXPECT_TRUE(refusal->text().contains("To make it fit:"));
   EXPECT_TRUE(refusal->toolTip().contains("GiB"));  // every category
 }
