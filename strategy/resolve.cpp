@@ -98,10 +98,13 @@ Refusal resolve_shape(const Model& model, Strategy& s) {
     return {};
   }
   s.seq = 1;
-  if (s.tp > 1 || s.cp > 1)
-    return Infeasible{.reason = model.name + " is a layer list: it can be split by data and pipeline parallelism, not by tp " +
-                                text(s.tp) + " or cp " + text(s.cp),
-                      .would_help = {"--tp 1 --cp 1"}};
+  if (s.tp > 1 || s.cp > 1) {
+    const std::string tp = s.tp > 1 ? "tp " + text(s.tp) : "", cp = s.cp > 1 ? "cp " + text(s.cp) : "";
+    return Infeasible{.reason = model.name + " is a layer list: it can be split by data and pipeline parallelism, not by " +
+                                tp + (tp.empty() || cp.empty() ? "" : " or ") + cp,
+                      .would_help = {std::string(tp.empty() ? "" : "--tp 1") + (tp.empty() || cp.empty() ? "" : " ") +
+                                     (cp.empty() ? "" : "--cp 1")}};
+  }
   return {};
 }
 
