@@ -353,6 +353,12 @@ void MainWindow::open_palette() {
     entries.push_back({tr("Model %1").arg(QString::fromStdString(name)), {}, [this, name] {
                          set_choices(with_model(choices_, name), tr("Model"));
                        }});
+  for (const std::string& name : names_["topologies"])
+    entries.push_back({tr("Cluster %1").arg(QString::fromStdString(name)), {}, [this, name] {
+                         Choices choices = choices_;
+                         choices.cluster = name;
+                         set_choices(choices, tr("Cluster"));
+                       }});
   palette_->open(tr("What do you want to do?"), std::move(entries));
 }
 

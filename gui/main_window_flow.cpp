@@ -213,7 +213,7 @@ void MainWindow::take_estimate(const EstimateAnswer& answer) {
 void MainWindow::take_simulated(const Simulated& simulated) {
   progress_->hide();
   banner_->went_well(About::Simulation);
-  resolved_ = simulated.resolved;
+  resolved_ = simulated.document ? simulated.resolved : std::map<std::string, std::string>{};  // refused: nobody knows
   strategy_->show_resolved(resolved_);
   const bool shortage = simulated.document && !simulated.document->summary.feasible;
   strategy_->show_refusal(shortage ? too_much_words(simulated.document->summary) : simulated.reason, simulated.would_help,

@@ -142,6 +142,30 @@ TEST_F(WindowTest, AShortageSaysWhereHowMuchAndWhatOf) {
   EXPECT_TRUE(refusal->toolTip().contains("GiB"));  // every category
 }
 
+// Nobody knows what Auto comes to in a strategy that cannot be: "Auto · 0" was no answer.
+TEST_F(WindowTest, ARefusedStrategyHasNoResolvedValues) {
+  MainWindow window(options());
+  window.set_choices({.model = "llama-2-7b", .cluster = "dgx-a100", .nodes = 1, .strategy = {{"tp", "8"}, {"pp", "35"}}},
+                     "test");
+  ASSERT_TRUE(settled(window));
+  ASSERT_FALSE(window.document());
+  for (const char* path : {"dp", "seq", "zero_group"}) {
+    const QString shown = window.strategy_panel()->field(path)->findChild<QLineEdit*>()->placeholderText();
+    EXPECT_FALSE(shown.endsWith(" 0")) << path << ": " << shown.toStdString();
+  }
+}
+
+TEST_F(WindowTest, ThePaletteChoosesClusters) {
+  MainWindow window(options());
+  window.set_choices(small(), "test");
+  window.show();
+  ASSERT_TRUE(settled(window));
+  window.keys().action("edit.palette")->trigger();
+  QTest::keyClicks(window.palette_box()->line(), "Cluster dgx-h100");
+  QTest::keyClick(window.palette_box()->line(), Qt::Key_Return);
+  EXPECT_EQ(window.strategy_panel()->choices().cluster, "dgx-h100");
+}
+
 TEST_F(WindowTest, TheTitleNamesWhatIsOpenAndWhetherItIsSaved) {
   MainWindow window(options());
   window.set_choices(small(), "test");
