@@ -50,8 +50,9 @@ std::vector<DeltaRow> delta_rows(const Document& a, const Document& b) {
   };
   const Summary &x = a.summary, &y = b.summary;
   add(words("iteration time"), DeltaUnit::Time, x.iteration_time.value, y.iteration_time.value);
-  add(words("tokens per second"), DeltaUnit::Rate, x.tokens_per_s, y.tokens_per_s, false);
-  add(words("tokens per second and GPU"), DeltaUnit::Rate, x.tokens_per_s_per_gpu, y.tokens_per_s_per_gpu, false);
+  add(rate_words(b), DeltaUnit::Rate, x.tokens_per_s, y.tokens_per_s, false);
+  add(b.workload.tokens_per_sample > 0 ? words("tokens per second and GPU") : words("samples per second and GPU"),
+      DeltaUnit::Rate, x.tokens_per_s_per_gpu, y.tokens_per_s_per_gpu, false);
   add(words("model FLOPs utilisation"), DeltaUnit::Share, x.model_flops_utilization, y.model_flops_utilization, false);
   add(words("idle"), DeltaUnit::Share, x.bubble_fraction, y.bubble_fraction);
   for (std::size_t c = 0; c < kBubbleCauses && c < x.bubble_by_cause.size() && c < y.bubble_by_cause.size(); ++c)

@@ -95,9 +95,9 @@ static std::string headline_table(const Document& document) {
   const Summary& s = document.summary;
   std::string out = "<table class=\"head\">\n";
   const StageMemory* fullest = fullest_stage(s);
-  out += row(
-      {"step time", "tokens/s", "MFU", "bubble", "communication not hidden", "peak incl. framework", "of usable", "to spare"},
-      "th");
+  out += row({"step time", document.workload.tokens_per_sample > 0 ? "tokens/s" : "samples/s", "MFU", "bubble",
+              "communication not hidden", "peak incl. framework", "of usable", "to spare"},
+             "th");
   out += row({in_time(s.iteration_time), with_commas(s.tokens_per_s), in_percent(s.model_flops_utilization),
               in_percent(s.bubble_fraction), in_percent(s.exposed_communication_fraction),
               (fullest == nullptr ? "-" : in_gib_text(peak_of(s, *fullest))) + " GiB", in_gib_text(usable(s)) + " GiB",

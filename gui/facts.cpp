@@ -232,7 +232,7 @@ Facts run_facts(const Document& document) {
   Facts facts{words("The whole iteration"), words("Click a bubble, an operation, a stage or a link to look into it."), {}, {}};
   if (!summary.feasible) facts.explained = too_much_words(summary);
   FactSection time{words("Time"), {{words("iteration"), time_text(document.trace().makespan), {}}}};
-  if (summary.tokens_per_s > 0) time.facts.push_back({words("tokens per second"), number_words(summary.tokens_per_s), {}});
+  if (summary.tokens_per_s > 0) time.facts.push_back({rate_words(document), number_words(summary.tokens_per_s), {}});
   if (summary.model_flops_utilization > 0)
     time.facts.push_back({words("model FLOPs utilisation"), percent_words(summary.model_flops_utilization), {}});
   time.facts.push_back({words("idle"), percent_words(summary.bubble_fraction), {}});

@@ -122,10 +122,10 @@ QString InspectorView::text() const { return page_->toPlainText(); }
 
 static QString page_of(const Facts& facts, const Theme& theme) {
   const auto coloured = [](const QString& words, const QColor& colour) {
-    const QString text = words.toHtmlEscaped().replace("  ", "&nbsp;&nbsp;&nbsp;");  // a part of the line above is indented
+    const QString text = rich_words(words).replace("  ", "&nbsp;&nbsp;&nbsp;");  // a part of the line above is indented
     return "<span style='color:" + colour.name() + "'>" + text + "</span>";
   };
-  QString page = "<h3 style='margin:6px 8px 2px 8px'>" + facts.title.toHtmlEscaped() + "</h3>";
+  QString page = "<h3 style='margin:6px 8px 2px 8px'>" + rich_words(facts.title) + "</h3>";
   if (!facts.explained.isEmpty()) page += "<p style='margin:0 8px 4px 8px'>" + coloured(facts.explained, theme.faint) + "</p>";
   for (const FactSection& section : facts.sections) {
     page += "<p style='margin:10px 8px 2px 8px'><b>" + coloured(section.title, theme.accent) + "</b></p>";

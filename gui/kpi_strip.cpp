@@ -68,7 +68,7 @@ std::vector<Kpi> kpis_of(const Document& document, const Document* compared) {
   memory.alarming = !s.feasible;
   if (!s.feasible) memory.aside = KpiStrip::tr("does not fit");
   kpis.push_back(memory);
-  kpis.push_back({KpiStrip::tr("cost / M tokens"),
+  kpis.push_back({tokens ? KpiStrip::tr("cost / M tokens") : KpiStrip::tr("cost / M samples"),
                   s.cost_per_million_tokens ? QString::number(*s.cost_per_million_tokens, 'f', 3) : QStringLiteral("–"),
                   s.cost_per_million_tokens && o && o->cost_per_million_tokens
                       ? relative(*s.cost_per_million_tokens, &*o->cost_per_million_tokens)

@@ -76,7 +76,7 @@ void MemoryView::paint_axis(QPainter& painter) const {
     if (y < chart().top() + 18) continue;
     painter.setPen(theme_.faint);
     painter.drawText(QRectF(kHeaderWidth - 66, y - 8, 60, 16), Qt::AlignRight | Qt::AlignVCenter,
-                     QString::number(gib, 'g', 4) + (gib == 0 ? "" : " GiB"));
+                     (gib >= 1000 ? count_words(std::llround(gib)) : QString::number(gib, 'g', 4)) + (gib == 0 ? "" : " GiB"));
   }
 }
 
@@ -108,10 +108,13 @@ void MemoryView::paint_limits(QPainter& painter) const {
     painter.drawLine(QPointF(chart().left(), y), QPointF(chart().right() + 5, y));
     const double text_y = std::max(y - 7, free_from);
     if (text_y > chart().bottom() - 8) continue;
-    painter.drawText(QRectF(chart().right() + 8, text_y, kGutterWidth - 10, 14), Qt::AlignLeft | Qt::AlignVCenter, limit.words);
+    const QRectF room(chart().right() + 8, text_y, kGutterWidth - 14, 14);
+    const QString number = gib_words(limit.at);
+    const double left = room.width() - painter.fontMetrics().horizontalAdvance(number) - 4;
+    painter.drawText(room, Qt::AlignLeft | Qt::AlignVCenter,
+                     painter.fontMetrics().elidedText(limit.words, Qt::ElideRight, static_cast<int>(left)));
     painter.setPen(theme_.faint);
-    painter.drawText(QRectF(chart().right() + 8, text_y, kGutterWidth - 14, 14), Qt::AlignRight | Qt::AlignVCenter,
-                     QString::number(in_gib(limit.at), 'f', 1));
+    painter.drawText(room, Qt::AlignRight | Qt::AlignVCenter, number);
     free_from = text_y + 14;
   }
 }

@@ -62,7 +62,7 @@ QString time_text(double seconds) {
 
 QString memory_text(Bytes bytes) {
   const double size = static_cast<double>(bytes.value);
-  if (std::abs(size) >= 1000.0 * (1 << 30)) return count_words(std::llround(size / (1 << 30))) + " GiB";
+  if (std::abs(size) >= 1000.0 * (1 << 30)) return bytes_words(bytes);
   if (std::abs(size) >= 0.1 * (1 << 30)) return QString::number(size / (1 << 30), 'f', 1) + " GiB";
   return QString::number(size / (1 << 20), 'f', 1) + " MiB";
 }

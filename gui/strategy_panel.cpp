@@ -16,6 +16,7 @@
 #include "core/strategy_options.h"
 #include "gui/auto_spin_box.h"
 #include "gui/option_field.h"
+#include "gui/words.h"
 
 namespace foreshard {
 
@@ -278,7 +279,7 @@ void StrategyPanel::show_refusal(const QString& reason, const QStringList& would
       top.clear();
     }
   }
-  QString text = top.isEmpty() ? QString() : QStringLiteral("⚠ ") + top.toHtmlEscaped();
+  QString text = top.isEmpty() ? QString() : QStringLiteral("⚠ ") + rich_words(top);
   if (!would_help.isEmpty() && !reason.isEmpty()) {
     if (!text.isEmpty()) text += "<br>";
     text += reason.contains("GiB") ? tr("To make it fit:") : tr("What would help:");

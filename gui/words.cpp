@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 
+#include "gui/document.h"
 #include "gui/search_rows.h"
 #include "report/memory_rows.h"
 #include "report/span_words.h"
@@ -62,7 +63,9 @@ QString bytes_words(Bytes bytes) {
   static constexpr std::array<const char*, 5> units = {"B", "KiB", "MiB", "GiB", "TiB"};
   auto value = static_cast<double>(bytes.value);
   std::size_t unit = 0;
-  for (; std::abs(value) >= 1000 && unit + 1 < units.size(); ++unit) value /= 1024;
+  const auto most = [&] { return unit == 3 ? 10'240 : 1000; };  // memory is compared in GiB
+  for (; std::abs(value) >= most() && unit + 1 < units.size(); ++unit) value /= 1024;
+  if (std::abs(value) >= 1000) return count_words(std::llround(value)) + " " + QString::fromLatin1(units[unit]);
   const int decimals = unit == 0 || std::abs(value) >= 100 ? 0 : std::abs(value) >= 10 ? 1 : 2;
   return QString::number(value, 'f', decimals) + " " + QString::fromLatin1(units[unit]);
 }
@@ -127,13 +130,16 @@ QString instruction_words(const std::string& name) {
   return QString::fromStdString(name);
 }
 
-static QString gib(Bytes bytes) { return QString::number(in_gib(bytes), 'f', 1); }
+// "47.3", "1 226": in GiB.
+QString gib_words(Bytes bytes) {
+  return in_gib(bytes) >= 1000 ? count_words(std::llround(in_gib(bytes))) : QString::number(in_gib(bytes), 'f', 1);
+}
 
 QString peak_words(const Summary& summary, const StageMemory& stage) {
   const Bytes peak = peak_of(summary, stage), limit = usable(summary);
   if (limit <= Bytes{}) return bytes_words(peak);
   if (in_gib(limit) < 1) return words(QT_TRANSLATE_NOOP("Words", "%1 of %2 usable")).arg(bytes_words(peak), bytes_words(limit));
-  return words(QT_TRANSLATE_NOOP("Words", "%1 of %2 GiB usable")).arg(gib(peak), gib(limit));
+  return words(QT_TRANSLATE_NOOP("Words", "%1 of %2 GiB usable")).arg(gib_words(peak), gib_words(limit));
 }
 
 // The engine's sentence lists every category; a person wants to know where, how much, and what of. What decides is what a stage
@@ -148,6 +154,14 @@ QString too_much_words(const Summary& summary) {
       .arg(stage, memory_text(fullest->with_framework), memory_text(usable(summary)), memory_text(-summary.fits_margin),
            category_words(static_cast<Category>(most - fullest->peak.begin())), memory_text(*most));
 }
+
+QString rate_words(const Document& document) {
+  return document.workload.tokens_per_sample > 0 ? words(QT_TRANSLATE_NOOP("Words", "tokens per second"))
+                                                 : words(QT_TRANSLATE_NOOP("Words", "samples per second"));
+}
+
+// Qt's HTML takes every space but this one for a place to break.
+QString rich_words(const QString& text) { return text.toHtmlEscaped().replace(QChar(0x202f), QChar(QChar::Nbsp)); }
 
 QString path_words(PathKind kind) {
   switch (kind) {

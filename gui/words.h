@@ -11,18 +11,23 @@
 
 namespace foreshard {
 
+struct Document;
+
 QString cause_words(BubbleCause cause);
 QString cause_explained(BubbleCause cause);  // a sentence
 QString category_words(Category category);
-QString bytes_words(Bytes bytes);                                        // "12.3 GiB"
-QString percent_words(double share);                                     // "12.3 %"
-QString count_words(std::int64_t count);                                 // "154 134": thousands apart by a thin space
-QString number_words(double number);                                     // three digits that count, never with an exponent
-QString instruction_words(const std::string& name);                      // "receive gradient" in the language of the window
-QString peak_words(const Summary& summary, const StageMemory& stage);    // "47.3 of 75.2 GiB usable"
-QString too_much_words(const Summary& summary);                          // which stage does not fit, and by how much
-QString path_words(PathKind kind);                                       // "transfers"
-QString role_words(const std::string& name);                             // "stage 3" in the language of the window
+QString bytes_words(Bytes bytes);                                      // "12.3 GiB"
+QString gib_words(Bytes bytes);                                        // "12.3"
+QString percent_words(double share);                                   // "12.3 %"
+QString count_words(std::int64_t count);                               // "154 134": thousands apart by a thin space
+QString number_words(double number);                                   // three digits that count, never with an exponent
+QString instruction_words(const std::string& name);                    // "receive gradient" in the language of the window
+QString peak_words(const Summary& summary, const StageMemory& stage);  // "47.3 of 75.2 GiB usable"
+QString too_much_words(const Summary& summary);                        // which stage does not fit, and by how much
+QString rate_words(const Document& document);                          // "tokens per second", or samples of what has no tokens
+QString rich_words(const QString& text);                               // escaped for HTML, numbers stay in one piece
+QString path_words(PathKind kind);                                     // "transfers"
+QString role_words(const std::string& name);                           // "stage 3" in the language of the window
 QString class_words(const Plan& plan, const Trace& trace, ClassId who);  // "stage 3 (64 ranks)"
 
 }  // namespace foreshard

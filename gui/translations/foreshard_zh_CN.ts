@@ -46,6 +46,14 @@
 <context>
     <name>Words</name>
     <message>
+        <source>samples per second</source>
+        <translation>每秒样本</translation>
+    </message>
+    <message>
+        <source>tokens per second</source>
+        <translation>每秒词元</translation>
+    </message>
+    <message>
         <source>stages %1</source>
         <translation>阶段 %1</translation>
     </message>
@@ -487,6 +495,10 @@
 <context>
     <name>foreshard::KpiStrip</name>
     <message>
+        <source>cost / M samples</source>
+        <translation>成本/百万样本</translation>
+    </message>
+    <message>
         <source>same</source>
         <translation>相同</translation>
     </message>
@@ -582,6 +594,10 @@
 </context>
 <context>
     <name>foreshard::MainWindow</name>
+    <message>
+        <source>Cluster %1</source>
+        <translation>集群：%1</translation>
+    </message>
     <message>
         <source>T&amp;able</source>
         <translation>表格(&amp;A)</translation>
@@ -1998,6 +2014,10 @@ worst: what the worst order of the same work would need</source>
 <context>
     <name>Facts</name>
     <message>
+        <source>on</source>
+        <translation>位于</translation>
+    </message>
+    <message>
         <source>What it waited for, latest first</source>
         <translation>它等待过什么（最近的在前）</translation>
     </message>
@@ -2096,10 +2116,6 @@ worst: what the worst order of the same work would need</source>
     <message>
         <source>iteration</source>
         <translation>迭代</translation>
-    </message>
-    <message>
-        <source>tokens per second</source>
-        <translation>每秒词元</translation>
     </message>
     <message>
         <source>model FLOPs utilisation</source>
@@ -2308,6 +2324,22 @@ worst: what the worst order of the same work would need</source>
 </context>
 <context>
     <name>Delta</name>
+    <message>
+        <source>GPUs</source>
+        <translation>GPU 数</translation>
+    </message>
+    <message>
+        <source>idle</source>
+        <translation>空闲</translation>
+    </message>
+    <message>
+        <source>model FLOPs utilisation</source>
+        <translation>模型 FLOPs 利用率</translation>
+    </message>
+    <message>
+        <source>samples per second and GPU</source>
+        <translation>每 GPU 每秒样本</translation>
+    </message>
     <message>
         <source>%1%2 points</source>
         <translation>%1%2 个百分点</translation>

@@ -1,6 +1,7 @@
 // What the views say, in words and numbers.
 #include <gtest/gtest.h>
 
+#include <QTextDocument>
 #include <algorithm>
 #include <set>
 
@@ -15,6 +16,7 @@
 #include "gui/memory_view.h"
 #include "gui/option_field.h"
 #include "gui/picked_range.h"
+#include "gui/search_rows.h"
 #include "gui/tables.h"
 #include "gui/timeline_view.h"
 #include "gui/words.h"
@@ -180,8 +182,9 @@ TEST(Views, CommunicationThatIsNotHiddenIsNotCalledLikeTheIdleTime) {
   EXPECT_TRUE(labels.contains("communication not hidden"));
   std::set<QString> facts;
   for (const FactSection& one : facts_of(*document, {}, nullptr).sections)
-    if (one.title == "Time")
+    if (one.title == "Time") {
       for (const Fact& fact : one.facts) EXPECT_TRUE(facts.insert(fact.label.trimmed()).second) << fact.label.toStdString();
+    }
   EXPECT_TRUE(facts.contains("communication not hidden"));
 }
 
@@ -282,6 +285,55 @@ TEST(Views, NumbersReadAsNumbers) {
   EXPECT_EQ(time_text(Nanoseconds{12'300}), QString::fromUtf8("12.3 µs"));
   EXPECT_EQ(time_text(Nanoseconds{12'061'000'000'000}), "12" + thin + "061 s");
   EXPECT_EQ(tick_text({12'500}, {500}), QString::fromUtf8("12.5 µs"));
+}
+
+// A card of 1226 GiB beside a chart of 1.20 TiB is a puzzle.
+TEST(Views, MemoryHasOneUnit) {
+  const Bytes large{1226LL << 30};
+  EXPECT_EQ(bytes_words(large), count_words(1226) + " GiB");
+  EXPECT_EQ(memory_text(large), bytes_words(large));
+  EXPECT_EQ(bytes_words({12LL << 40}), "12.0 TiB");
+  EXPECT_EQ(memory_text({12LL << 40}), "12.0 TiB");
+  EXPECT_EQ(bytes_words({1226LL << 20}), "1.20 GiB");
+}
+
+TEST(Views, ANumberStaysInOnePieceInRichText) {
+  QTextDocument page;
+  page.setHtml("<p>" + rich_words(count_words(1226) + " < " + count_words(2000)) + "</p>");
+  const QString nbsp = QString(QChar(QChar::Nbsp));
+  EXPECT_EQ(page.toRawText(), "1" + nbsp + "226 < 2" + nbsp + "000");
+}
+
+TEST(Views, WhatHasNoTokensIsCountedInSamples) {
+  auto document = std::make_shared<Document>(*simulated_document());
+  document->workload.tokens_per_sample = 0;
+  const auto says = [&](const QString& words) {
+    bool said =
+        std::ranges::any_of(delta_rows(*document, *document), [&](const DeltaRow& row) { return row.label.contains(words); });
+    for (const FactSection& one : facts_of(*document, {}, nullptr).sections)
+      said |= std::ranges::any_of(one.facts, [&](const Fact& fact) { return fact.label.contains(words); });
+    return said;
+  };
+  EXPECT_TRUE(says("samples per second"));
+  EXPECT_FALSE(says("token"));
+}
+
+TEST(Views, ChineseReachesEveryRowOfACompareAndOfTheRun) {
+  const auto document = simulated_document();
+  const auto labels = [&] {
+    std::vector<QString> all;
+    for (const DeltaRow& row : delta_rows(*document, *document)) all.push_back(row.label);
+    for (const FactSection& one : facts_of(*document, {}, nullptr).sections) {
+      all.push_back(one.title);
+      for (const Fact& fact : one.facts) all.push_back(fact.label);
+    }
+    return all;
+  };
+  const std::vector<QString> english = labels();
+  const Language language("zh_CN");
+  const std::vector<QString> chinese = labels();
+  ASSERT_EQ(english.size(), chinese.size());
+  for (std::size_t i = 0; i < english.size(); ++i) EXPECT_NE(english[i], chinese[i]) << english[i].toStdString();
 }
 
 TEST(Views, WhatIsNothingIsNotSaid) {
