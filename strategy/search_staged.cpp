@@ -189,10 +189,19 @@ class StagesSearching {
     refine_all(all);
   }
 
+  // Steps join and double stages: what they propose keeps to the degrees that are fixed.
+  bool may_be(const Strategy& strategy) const {
+    return std::ranges::all_of(strategy.stages, [&](const StageDegrees& stage) {
+      if (is_fixed(options_, "tp")) return stage.tp == options_.base.tp;
+      return options_.max_tp == 0 || stage.tp <= options_.max_tp;
+    });
+  }
+
   std::vector<std::optional<double>> refine_all(const std::vector<Strategy>& strategies) {
     std::vector<std::optional<Candidate>> batch(strategies.size());
-    search_.in_parallel(strategies.size(),
-                        [&](std::size_t i) { batch[i] = search_.refined(strategies[i], point_of(strategies[i])); });
+    search_.in_parallel(strategies.size(), [&](std::size_t i) {
+      if (may_be(strategies[i])) batch[i] = search_.refined(strategies[i], point_of(strategies[i]));
+    });
     std::vector<std::optional<double>> seconds;
     for (std::optional<Candidate>& candidate : batch) {
       seconds.push_back(candidate ? std::optional(candidate->score) : std::nullopt);

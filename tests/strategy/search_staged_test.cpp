@@ -142,4 +142,20 @@ TEST(SearchStages, FixedOptionsHold) {
   }
 }
 
+// Steps double and join stages: a degree that is fixed or at most so much holds for what they make, too.
+TEST(SearchStages, StepsKeepTheTensorDegreeThatIsFixed) {
+  const Cluster cluster = load_cluster("workstation-rtx4090-x2");
+  for (const bool fixed : {true, false}) {
+    SearchOptions options = of_batch(16, 256);
+    options.fixed = {"micro_batch", "recompute", "placement"};
+    if (fixed)
+      options.base.tp = 2, options.fixed.push_back("tp");
+    else
+      options.max_tp = 1;
+    for (const Candidate& each : found(load_model("gpt2-355m"), cluster, options).ranked)
+      for (const StageDegrees& stage : each.strategy.stages)
+        EXPECT_EQ(stage.tp, fixed ? 2 : 1) << to_text(each.strategy.stages);
+  }
+}
+
 }  // namespace foreshard
