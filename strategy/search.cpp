@@ -128,7 +128,10 @@ class Searching {
     for (Candidate& staged : refine_stages(result)) full.push_back(std::move(staged));
     const std::vector<Family> thin = merged_bins(tallies);
     std::vector<Candidate> front = refine_best(thin, thin.size(), result);
-    if (options_.objective == Objective::Pareto) std::move(full.begin(), full.end(), std::back_inserter(front));
+    if (options_.objective == Objective::Pareto) {  // the ranked ones, too: the front says that nothing beats it
+      std::move(full.begin(), full.end(), std::back_inserter(front));
+      front.insert(front.end(), result.ranked.begin(), result.ranked.end());
+    }
     result.front = front_of(std::move(front));
     if (!stopped()) result.sample = refine_all(merged_sample(tallies, options_.sample), result);
     result.interrupted |= stopped();

@@ -255,6 +255,10 @@ TEST(Search, TheFrontTradesTimeForMemory) {
     EXPECT_GE(result.front[i].estimate.time, result.front[i - 1].estimate.time);
     EXPECT_LT(result.front[i].estimate.peak, result.front[i - 1].estimate.peak);
   }
+  for (const Candidate& ranked : result.ranked)  // those above it do not beat it either
+    EXPECT_TRUE(std::ranges::any_of(result.front, [&](const Candidate& c) {
+      return c.score <= ranked.score && c.estimate.peak <= ranked.estimate.peak;
+    })) << ranked.score;
 }
 
 // Estimates 1, 2, 3; the simulator makes the first one slow, so the third is looked at, too.
