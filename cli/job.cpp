@@ -80,6 +80,9 @@ static std::vector<Setting> read_settings(const Arguments& arguments) {
     const Setting setting = {text.substr(0, dot), text.substr(dot + 1, equals - dot - 1), text.substr(equals + 1)};
     if (std::find(nouns.begin(), nouns.end(), setting.noun) == nouns.end())
       throw Error(kCommandLine, "--set", "\"" + text + "\"", "a path that begins with model., cluster. or strategy.");
+    for (const Setting& other : settings)
+      if (other.noun == setting.noun && other.path == setting.path)
+        throw Error(kCommandLine, "--set", "\"" + text + "\"", "one value of " + setting.noun + "." + setting.path);
     settings.push_back(setting);
   }
   return settings;
@@ -122,6 +125,10 @@ static void limit_gpus(const Arguments& arguments, Job& job) {
   if (!arguments.has("--gpus")) return;
   const std::int64_t wanted = arguments.integer("--gpus", all, 1, INT32_MAX);
   const int per_node = job.cluster.nodes.front().shape.gpus;
+  if (arguments.has("--nodes") && ceil_div(wanted, per_node) != node_count(job.cluster) && job.cluster.nodes.size() == 1)
+    throw Error(kCommandLine, "--gpus", std::to_string(wanted),
+                "GPUs of " + std::to_string(node_count(job.cluster)) + " nodes (--nodes) with " + std::to_string(per_node) +
+                    " GPUs each");
   if (job.cluster.nodes.size() == 1 && (wanted > per_node || job.cluster.nodes.front().count > 1))
     job.cluster = with_nodes(std::move(job.cluster), static_cast<int>(ceil_div(wanted, per_node)));
   if (wanted > gpu_count(job.cluster))

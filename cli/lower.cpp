@@ -5,6 +5,7 @@
 #include "cli/effort.h"
 #include "cli/job.h"
 #include "cli/notes.h"
+#include "cli/separate_files.h"
 #include "cli/unchanged.h"
 #include "core/json.h"
 #include "report/text_table.h"
@@ -75,6 +76,9 @@ static std::string summary_json(const Lowered& lowered) {
 }
 
 static ExitCode run(const Arguments& arguments, const Console& console) {
+  const std::vector<std::string> files = {"--save-plan", "--save-strategy"};
+  expect_separate_files(arguments, {"--strategy", "--profile"}, files);
+  expect_folders(arguments, files);
   const Job job = read_job(arguments);
   say_default_sequence(arguments, job, console);
   refuse_large(effort_of(job, {.kind = WorkKind::Lower}), arguments, "a smaller --global-batch takes less");

@@ -12,4 +12,13 @@ void refuse_without(const Arguments& arguments, const std::string& needed, const
     }
 }
 
+void expect_one_format(const Arguments& arguments, const std::vector<std::string>& formats) {
+  const std::string* first = nullptr;
+  for (const std::string& format : formats)
+    if (arguments.has(format)) {
+      if (first) throw Error(kCommandLine, format, "it beside " + *first, "one format");
+      first = &format;
+    }
+}
+
 }  // namespace foreshard

@@ -240,7 +240,7 @@ ExitCode run(const Arguments& arguments, const Console& console) {
   say_default_sequence(arguments, job, console);
   Answer answer;
   answer.job =
-      hybrid_job(job.model, job.cluster, job.strategy, static_cast<int>(arguments.integer("--max-tp", 0, 0, 1'000'000)));
+      hybrid_job(job.model, job.cluster, job.strategy, static_cast<int>(arguments.integer("--max-tp", 0, 1, 1'000'000)));
   answer.partition = partition_hybrid(answer.job);
   if (answer.partition.stages.empty()) {
     const Infeasible empty{

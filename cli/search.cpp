@@ -9,12 +9,14 @@
 #include "cli/effort.h"
 #include "cli/interrupt.h"
 #include "cli/job.h"
+#include "cli/no_effect.h"
 #include "cli/notes.h"
 #include "cli/profile.h"
 #include "cli/progress.h"
 #include "cli/quotes.h"
 #include "cli/search_output.h"
 #include "cli/search_run.h"
+#include "cli/separate_files.h"
 #include "core/error.h"
 #include "core/json.h"
 
@@ -49,7 +51,7 @@ static std::vector<std::optional<double>> simulate_sample(const Job& job, const 
 static QuoteOptions quote_options(const Arguments& arguments) { return {.tokens = arguments.number("--tokens", 0, 1, 1e18)}; }
 
 static ExitCode run_quotes(const Arguments& arguments, const Console& console) {
-  for (const char* option : {"--save-strategy", "--save-plan", "--rank"})
+  for (const char* option : {"--save-strategy", "--save-plan", "--rank", "--rows", "--residuals"})
     if (arguments.has(option)) throw Error(kCommandLine, option, "several clusters", "one --cluster");
   QuoteOptions how = quote_options(arguments);
   const std::vector<std::string> names = arguments.all("--cluster");
@@ -86,9 +88,23 @@ static ExitCode run_quotes(const Arguments& arguments, const Console& console) {
   return interrupted() ? ExitCode::Interrupted : any ? ExitCode::Ok : ExitCode::Infeasible;
 }
 
+// Told before the search, not after it.
+static void expect_what_is_saved(const Arguments& arguments) {
+  const std::vector<std::string> files = {"--save-strategy", "--save-plan"};
+  expect_separate_files(arguments, {}, files);
+  expect_folders(arguments, files);
+  if (!arguments.has("--save-strategy") && !arguments.has("--save-plan"))
+    refuse_without(arguments, "--save-strategy or --save-plan", {"--rank"});
+  for (const char* format : {"--json", "--csv"})
+    if (arguments.has(format) && arguments.has("--residuals"))
+      throw Error(kCommandLine, "--residuals", format, "the table: residuals are printed below it");
+}
+
 static ExitCode run(const Arguments& arguments, const Console& console) {
   watch_interrupt();  // from the first moment on
+  expect_one_format(arguments, {"--json", "--csv"});
   if (arguments.all("--cluster").size() > 1) return run_quotes(arguments, console);
+  expect_what_is_saved(arguments);
   const auto begin = std::chrono::steady_clock::now();
   const QuoteOptions training = quote_options(arguments);
   if (training.tokens > 0 && arguments.flag("--csv"))

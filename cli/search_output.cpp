@@ -117,7 +117,7 @@ static std::string lost_where(const Candidate& best, const Candidate& second) {
   const double all = (second.estimate.time - best.estimate.time).value, part = other[worst] - mine[worst];
   if (all <= 0 || part < 0.5 * all || part > 2 * all) return "";
   return " (most of it in " + std::string(kParts[worst]) + ", " + seconds_text(other[worst]) + " against " +
-         seconds_text(mine[worst]) + ")";
+         (mine[worst] > 0 ? seconds_text(mine[worst]) : "none") + ")";
 }
 
 static std::string noise_text(const SearchOptions& options) {

@@ -56,14 +56,21 @@ SearchOptions read_search_options(const Arguments& arguments, const Job& job) {
       if (setting.starts_with("strategy." + path + "=") || setting.starts_with("strategy." + path + "."))
         options.fixed.push_back(path);
   if (arguments.has("--gpus") && !arguments.has("--dp")) options.base.dp = 0;
-  for (const std::string& setting : arguments.all("--fix")) options.fixed.push_back(fix(options.base, setting));
+  for (const std::string& setting : arguments.all("--fix")) {
+    const std::string path = fix(options.base, setting);
+    if (std::ranges::find(options.fixed, path) != options.fixed.end())
+      throw Error(kCommandLine, "--fix", "\"" + setting + "\"", path + " once: it is fixed already");
+    options.fixed.push_back(path);
+  }
   if (options.base.global_batch <= 0)
     throw Error(kCommandLine, "--global-batch", "nothing",
                 "the number of sequences per step, which every strategy has to keep");
   const std::string objective = arguments.choice("--objective", "time", objective_names());
   for (std::size_t i = 0; i < objective_names().size(); ++i)
     if (objective_names()[i] == objective) options.objective = static_cast<Objective>(i);
-  options.max_tp = static_cast<int>(arguments.integer("--max-tp", 0, 0, 1'000'000));
+  options.max_tp = static_cast<int>(arguments.integer("--max-tp", 0, 1, 1'000'000));
+  if (options.max_tp > 0 && std::ranges::find(options.fixed, "tp") != options.fixed.end())
+    throw Error(kCommandLine, "--max-tp", arguments.text("--max-tp"), "no fixed tp beside it");
   options.threads = static_cast<int>(arguments.integer("--threads", 0, 0, 1024));
   options.refine = static_cast<int>(arguments.integer("--refine", options.refine, 1, 100'000));
   options.shortlist = std::max(options.shortlist, 4 * options.refine);

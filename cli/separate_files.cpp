@@ -22,7 +22,7 @@ void expect_separate_files(const Arguments& arguments, const std::vector<std::st
   for (const std::string& option : read)
     if (arguments.has(option)) taken.emplace(place(option), option);
   for (const std::string& option : written) {
-    if (!arguments.has(option)) continue;
+    if (!arguments.has(option) || fs::is_character_file(arguments.text(option))) continue;  // /dev/null takes everything
     const auto [other, is_new] = taken.emplace(place(option), option);
     if (!is_new)
       throw Error(kCommandLine, option, arguments.text(option),
@@ -33,6 +33,17 @@ void expect_separate_files(const Arguments& arguments, const std::vector<std::st
 void expect_places(const Arguments& arguments, const std::vector<std::string>& written) {
   for (const std::string& option : written)
     if (arguments.has(option)) expect_place(arguments.text(option));
+}
+
+void expect_folders(const Arguments& arguments, const std::vector<std::string>& written) {
+  for (const std::string& option : written) {
+    if (!arguments.has(option)) continue;
+    const fs::path file = arguments.text(option), folder = file.has_parent_path() ? file.parent_path() : ".";
+    std::error_code failed;
+    if (fs::is_directory(file, failed)) throw Error(file, "", "a folder", "the name of a file");
+    if (!fs::is_directory(folder, failed))
+      throw Error(file, "", failed ? failed.message() : "Not a directory", "a file that can be written");
+  }
 }
 
 }  // namespace foreshard

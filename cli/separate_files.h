@@ -15,4 +15,7 @@ void expect_separate_files(const Arguments& arguments, const std::vector<std::st
 // Of the options given, the files can be made: told before the work, not after it. Throws Error.
 void expect_places(const Arguments& arguments, const std::vector<std::string>& written);
 
+// Of the options given, the folders of the files exist; the files may be devices. Throws Error.
+void expect_folders(const Arguments& arguments, const std::vector<std::string>& written);
+
 }  // namespace foreshard

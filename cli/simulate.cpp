@@ -16,6 +16,7 @@
 #include "cli/prepared.h"
 #include "cli/profile.h"
 #include "cli/progress.h"
+#include "cli/separate_files.h"
 #include "cli/terminal.h"
 #include "core/error.h"
 #include "core/json.h"
@@ -27,6 +28,8 @@
 #include "report/svg.h"
 
 namespace foreshard {
+
+static const std::vector<std::string> kWritten = {"--save-plan", "--save-strategy", "--save-result", "--trace", "--svg"};
 
 // "17=1.25": computes of rank 17 take 1.25 times as long.
 static std::vector<Straggler> stragglers_of(const Arguments& arguments) {
@@ -40,6 +43,8 @@ static std::vector<Straggler> stragglers_of(const Arguments& arguments) {
     if (!has_rank || factor.ec != std::errc() || factor.ptr != end || !(straggler.slowdown > 0 && straggler.slowdown <= 1e6))
       throw Error(kCommandLine, "--straggler", "\"" + text + "\"",
                   "RANK=FACTOR with a factor above 0 and at most 1e6, such as 17=1.25");
+    if (std::ranges::any_of(stragglers, [&](const Straggler& other) { return other.rank == straggler.rank; }))
+      throw Error(kCommandLine, "--straggler", "\"" + text + "\"", "each rank once");
     stragglers.push_back(straggler);
   }
   return stragglers;
@@ -160,8 +165,8 @@ static ExitCode answer_too_large(const Arguments& arguments, Prepared& prepared,
   const Result unplayed{.plan = std::move(prepared.plan)};
   Summary summary = summarize(unplayed, prepared.cluster, prepared.workload, {.order_bounds = true});
   refuse_memory(summary, prepared);
-  for (const char* option : {"--save-plan", "--save-strategy", "--save-result", "--trace", "--svg"})
-    if (arguments.has(option)) say(arguments, console, std::string(option) + " writes nothing: --ignore-memory plays it");
+  for (const std::string& option : kWritten)
+    if (arguments.has(option)) say(arguments, console, option + " writes nothing: --ignore-memory plays it");
   if (arguments.flag("--json"))
     console.out << summary_json(summary, {.model = prepared.model,
                                           .cluster = prepared.cluster.name,
@@ -175,6 +180,8 @@ static ExitCode answer_too_large(const Arguments& arguments, Prepared& prepared,
 static ExitCode run(const Arguments& arguments, const Console& console) {
   const auto begin = std::chrono::steady_clock::now();
   const SimulateOptions options = simulate_options(arguments);
+  expect_separate_files(arguments, {"--plan", "--strategy", "--profile"}, kWritten);
+  expect_folders(arguments, kWritten);
   auto answer =
       prepare(arguments, console, {.kind = WorkKind::Simulate, .granularity = options.granularity, .folding = options.folding});
   if (const auto* refused = std::get_if<Refused>(&answer)) return answer_refused(arguments, *refused, console);

@@ -7,11 +7,13 @@
 #include "cli/effort.h"
 #include "cli/interrupt.h"
 #include "cli/job.h"
+#include "cli/no_effect.h"
 #include "cli/notes.h"
 #include "cli/progress.h"
 #include "cli/quotes.h"
 #include "cli/search_output.h"
 #include "cli/search_run.h"
+#include "cli/separate_files.h"
 #include "core/error.h"
 #include "core/json.h"
 #include "report/plot.h"
@@ -239,6 +241,8 @@ void say_equal_axes(const Arguments& arguments, const Console& console, const st
 
 ExitCode run(const Arguments& arguments, const Console& console) {
   watch_interrupt();
+  expect_one_format(arguments, {"--json", "--csv"});
+  expect_folders(arguments, {"--svg"});
   const std::vector<Axis> axes = read_axes(arguments);
   std::optional<Progress> progress(std::in_place, arguments.choice("--progress", "auto", progress_modes()), console);
   std::vector<SweepPoint> points;

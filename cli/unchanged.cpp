@@ -103,7 +103,13 @@ void say_without_effect(const Arguments& arguments, const Console& console, cons
 void say_settings_without_effect(const Arguments& arguments, const Console& console, const Job& job, const Plan& plan) {
   if (!small(job, plan)) return;
   for (const std::string& setting : arguments.all("--set")) {
-    if (setting.starts_with("strategy.")) continue;
+    if (setting.starts_with("strategy.")) {
+      const std::string path = setting.substr(9, setting.find('=') - 9);
+      const StrategyOption* option = find_option(path);
+      if (option && !option->flag.empty() && arguments.has(option->flag))
+        say(arguments, console, option->flag + " changes nothing here: --set strategy." + path + " wins over it");
+      continue;
+    }
     try {
       const Job without = read_job(arguments.without("--set", setting));
       const std::optional<Lowered> other = lowered_of(without, without.strategy);

@@ -8,6 +8,8 @@
 #include "cli/learned_runs.h"
 #include "cli/measured_case.h"
 #include "cli/measured_prediction.h"
+#include "cli/no_effect.h"
+#include "cli/separate_files.h"
 #include "cli/verb.h"
 #include "core/error.h"
 #include "core/json.h"
@@ -130,6 +132,10 @@ std::vector<LearningCell> learn(Predictor& predictor, const std::vector<Asked>& 
 }  // namespace
 
 static ExitCode run(const Arguments& arguments, const Console& console) {
+  const std::vector<std::string> files = {"--residuals", "--svg", "--html"};
+  expect_one_format(arguments, {"--json", "--markdown"});
+  expect_separate_files(arguments, {}, files);
+  expect_folders(arguments, files);
   std::vector<MeasuredRow> rows;
   for (const std::string& path : arguments.all("FILE")) {
     std::vector<MeasuredRow> read = load_measured(path);

@@ -19,7 +19,8 @@ static Infeasible uneven(int layers, int stages) {
                                  std::to_string(low) + "x" + std::to_string(stages - more));
   for (int fewer = std::min(stages, layers); fewer > 0; --fewer)
     if (layers % fewer == 0) {
-      refused.would_help.push_back(std::to_string(fewer) + " stages (" + std::to_string(layers / fewer) + " layers each)");
+      refused.would_help.push_back(std::to_string(fewer) + " stages (" + std::to_string(layers / fewer) +
+                                   (layers == fewer ? " layer each)" : " layers each)"));
       break;
     }
   return refused;

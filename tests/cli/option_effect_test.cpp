@@ -112,8 +112,8 @@ TEST(OptionEffect, EveryOptionOfTheStrategyChangesTheAnswerOrIsSaid) {
         EXPECT_TRUE(differs || ran.err.find(option.flag + " changes nothing here") != std::string::npos)
             << base << " " << option.flag << " " << value << ": the answer is the same and nobody says so";
       }
-    if (option.path != "loss_scale")  // what `run` trains with: time and memory do not depend on it
-      EXPECT_TRUE(changed) << option.flag << " changes nothing anywhere";
+    const bool is_of_run = option.path == "loss_scale";  // time and memory do not depend on it
+    EXPECT_TRUE(changed || is_of_run) << option.flag << " changes nothing anywhere";
   }
 }
 
@@ -140,6 +140,42 @@ TEST(OptionEffect, ASettingThatChangesNothingIsSaid) {
 
 TEST(OptionEffect, EveryReasonIsOfAnOption) {
   for (const auto& [path, where] : where_options_matter()) EXPECT_NE(find_option(path), nullptr) << path;
+}
+
+// The setting wins over the option, and the option is told.
+TEST(OptionEffect, AnOptionThatASettingReplacesIsSaid) {
+  const RanLine ran =
+      run_line("simulate --model gpt2-124m --seq 256 --global-batch 16 --cluster dgx-a100 --zero 1 --set strategy.zero=2");
+  EXPECT_EQ(ran.code, ExitCode::Ok) << ran.err;
+  EXPECT_NE(ran.err.find("--zero changes nothing here: --set strategy.zero wins over it"), std::string::npos) << ran.err;
+}
+
+// What one option says and another one unsays is refused before anything is done.
+TEST(OptionEffect, OptionsThatContradictEachOtherAreRefused) {
+  const std::string job = " --model gpt2-124m --seq 256 --global-batch 16 --cluster ", search = "search" + job + "dgx-a100 ";
+  for (const auto& [line, told] : std::vector<std::pair<std::string, std::string>>{
+           {search + "--fix tp=2 --fix tp=4", "--fix: found \"tp=4\", expected tp once"},
+           {search + "--tp 2 --fix tp=4", "--fix: found \"tp=4\", expected tp once"},
+           {search + "--max-tp 2 --fix tp=4", "--max-tp: found 2, expected no fixed tp"},
+           {search + "--max-tp 0", "--max-tp: found \"0\""},
+           {search + "--json --csv", "--csv: found it beside --json, expected one format"},
+           {search + "--json --residuals 3", "--residuals: found --json, expected the table"},
+           {search + "--rank 2", "--rank: found 2, expected --save-strategy or --save-plan"},
+           {search + "--cluster dgx-h100 --rows 3", "--rows: found several clusters"},
+           {search + "--cluster dgx-h100 --residuals 3", "--residuals: found several clusters"},
+           {search + "--save-plan same.file --save-strategy same.file", "another file than that of"},
+           {search + "--save-plan /no/such/folder/x", "expected a file that can be written"},
+           {"sweep --vary nodes=1,2 --json --csv" + job + "dgx-a100", "expected one format"},
+           {"simulate --trace x.json --svg ./x.json" + job + "dgx-a100", "another file than that of"},
+           {"simulate --straggler 3=2 --straggler 3=4" + job + "dgx-a100",
+            "--straggler: found \"3=4\", expected each rank once"},
+           {"simulate --nodes 2 --gpus 8" + job + "dgx-a100", "--gpus: found 8, expected GPUs of 2 nodes"},
+           {"simulate --set cluster.nodes=2 --set cluster.nodes=4" + job + "dgx-a100", "expected one value of cluster.nodes"},
+           {"lower --save-plan x.json --save-strategy x.json" + job + "dgx-a100", "another file than that of"}}) {
+    const RanLine ran = run_line(line);
+    EXPECT_EQ(ran.code, ExitCode::WrongInput) << line;
+    EXPECT_NE(ran.err.find(told), std::string::npos) << line << "\n" << ran.err;
+  }
 }
 
 }  // namespace foreshard
