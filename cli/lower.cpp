@@ -102,8 +102,8 @@ static ExitCode run(const Arguments& arguments, const Console& console) {
   if (arguments.flag("--json"))
     console.out << summary_json(lowered);
   else
-    console.out << "plan " << program_hash(lowered.plan) << ": " << lowered.plan.roles.size() << " roles, "
-                << lowered.plan.segments.size() << " segments\n"
+    console.out << "plan " << program_hash(lowered.plan) << ": " << lowered.plan.roles.size()
+                << (lowered.plan.roles.size() == 1 ? " role, " : " roles, ") << lowered.plan.segments.size() << " segments\n"
                 << trades_text(lowered.trades);
   return ExitCode::Ok;
 }

@@ -226,6 +226,16 @@ constexpr const char* kNotLookedAt[] = {"--dp",
                                         "--zero",
                                         "--zero-group"};
 
+// What is in the way of one micro-batch on one GPU, however large: formats that the GPU has not, a sequence that the model has not.
+std::optional<Infeasible> cannot_run_anywhere(const Job& job) {
+  Strategy one = job.strategy;
+  one.dp = one.tp = one.pp = one.cp = one.virtual_stages = 1, one.zero = one.zero_group = 0;
+  one.schedule = {}, one.layer_split = "", one.sequence_parallel = false, one.global_batch = one.micro_batch;
+  const auto answer = lower(job.model, job.cluster, one, {.ignore_memory = true, .profile = job.measured()});
+  if (const auto* why = std::get_if<Infeasible>(&answer)) return *why;
+  return {};
+}
+
 ExitCode run(const Arguments& arguments, const Console& console) {
   const Job job = read_job(arguments);
   if (!job.strategy.stages.empty())
@@ -243,9 +253,9 @@ ExitCode run(const Arguments& arguments, const Console& console) {
       hybrid_job(job.model, job.cluster, job.strategy, static_cast<int>(arguments.integer("--max-tp", 0, 1, 1'000'000)));
   answer.partition = partition_hybrid(answer.job);
   if (answer.partition.stages.empty()) {
-    const Infeasible empty{
-        .reason = "no partition fits: the layers need more memory than all GPUs have, with whole optimizer states",
-        .would_help = {"a larger cluster", "--recompute full", "a smaller --micro-batch"}};
+    const Infeasible empty = cannot_run_anywhere(job).value_or(
+        Infeasible{.reason = "no partition fits: the layers need more memory than all GPUs have, with whole optimizer states",
+                   .would_help = {"a larger cluster", "--recompute full", "a smaller --micro-batch"}});
     if (arguments.flag("--json"))
       console.out << infeasible_json(empty);
     else

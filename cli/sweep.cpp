@@ -54,7 +54,10 @@ std::vector<Axis> read_axes(const Arguments& arguments) {
   std::vector<Axis> axes;
   std::size_t points = 1;
   for (const std::string& text : arguments.all("--vary")) {
-    axes.push_back(parse_axis(text));
+    Axis axis = parse_axis(text);
+    if (std::ranges::any_of(axes, [&](const Axis& other) { return other.path == axis.path; }))
+      throw Error(kCommandLine, "--vary", "\"" + text + "\"", axis.path + " once");
+    axes.push_back(std::move(axis));
     points *= axes.back().values.size();
     if (points > kMostPoints)
       throw Error(kCommandLine, "--vary", "more than " + std::to_string(kMostPoints) + " points", "fewer values");

@@ -165,6 +165,7 @@ TEST(OptionEffect, OptionsThatContradictEachOtherAreRefused) {
            {search + "--cluster dgx-h100 --residuals 3", "--residuals: found several clusters"},
            {search + "--save-plan same.file --save-strategy same.file", "another file than that of"},
            {search + "--save-plan /no/such/folder/x", "expected a file that can be written"},
+           {"sweep --vary tp=1,2 --vary tp=4" + job + "dgx-a100", "--vary: found \"tp=4\", expected tp once"},
            {"sweep --vary nodes=1,2 --json --csv" + job + "dgx-a100", "expected one format"},
            {"simulate --trace x.json --svg ./x.json" + job + "dgx-a100", "another file than that of"},
            {"simulate --straggler 3=2 --straggler 3=4" + job + "dgx-a100",

@@ -207,4 +207,11 @@ TEST_F(PlanVerbs, AStrategyThatCannotBeIsAnAnswer) {
   EXPECT_EQ(r.err, "");
 }
 
+// Before: "the layers need more memory than all GPUs have".
+TEST_F(PlanVerbs, PartitionSaysWhatTheGpuCannotDo) {
+  const RanLine ran = run_line("partition --model gpt2-124m --cluster dgx1-v100 --global-batch 8");
+  EXPECT_EQ(ran.code, ExitCode::Infeasible);
+  EXPECT_NE(ran.err.find("v100-32 has no bf16 arithmetic\n  would help: --precision fp16"), std::string::npos) << ran.err;
+}
+
 }  // namespace foreshard
