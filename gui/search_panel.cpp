@@ -22,6 +22,7 @@
 #include "core/error.h"
 #include "core/json_edit.h"
 #include "gui/pareto_view.h"
+#include "gui/words.h"
 #include "strategy/search.h"
 
 namespace foreshard {
@@ -207,9 +208,9 @@ void SearchPanel::take_end(const ChildOutcome& outcome) {
           rows_.add(parse_search_row(QJsonDocument(row.toObject()).toJson().toStdString(), "search"));
         show_state(
             tr("%1 strategies in %2 s, %3 checked exactly, best %4")
-                .arg(json.at("enumerated").as_int())
+                .arg(count_words(json.at("enumerated").as_int()))
                 .arg(static_cast<double>(clock_.elapsed()) / 1000, 0, 'f', 1)
-                .arg(json.at("refined").as_int())
+                .arg(count_words(json.at("refined").as_int()))
                 .arg(time_text(rows_.rows().empty()
                                    ? 0
                                    : rows_.rows()[static_cast<std::size_t>(pareto_front(rows_.rows()).front())].seconds())));

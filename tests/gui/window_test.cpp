@@ -25,6 +25,7 @@
 #include "gui/screenshot.h"
 #include "gui/search_panel.h"
 #include "gui/strategy_panel.h"
+#include "gui/words.h"
 #include "tests/gui/fake_program.h"
 
 namespace foreshard {
@@ -164,6 +165,23 @@ TEST_F(WindowTest, ThePaletteChoosesClusters) {
   QTest::keyClicks(window.palette_box()->line(), "Cluster dgx-h100");
   QTest::keyClick(window.palette_box()->line(), Qt::Key_Return);
   EXPECT_EQ(window.strategy_panel()->choices().cluster, "dgx-h100");
+}
+
+TEST_F(WindowTest, ASearchCountsWithThousandsApart) {
+  const FakeProgram program(
+      "[ \"$1\" = search ] && { echo '{\"enumerated\": 9583476, \"refined\": 1234, \"results\": []}'; exit; }; "
+      "exec " FORESHARD_PROGRAM " \"$@\"");
+  WindowOptions with = options();
+  with.program = program.path();
+  MainWindow window(with);
+  window.set_choices(small(), "test");
+  ASSERT_TRUE(settled(window));
+  window.keys().action("plan.search")->trigger();
+  ASSERT_TRUE(QTest::qWaitFor([&] { return !window.search_panel()->busy(); }, 20'000));
+  bool said = false;
+  for (QLabel* label : window.search_panel()->findChildren<QLabel*>())
+    said |= label->text().contains(count_words(9583476)) && label->text().contains(count_words(1234));
+  EXPECT_TRUE(said);
 }
 
 TEST_F(WindowTest, TheTitleNamesWhatIsOpenAndWhetherItIsSaved) {
