@@ -287,6 +287,7 @@ Plan read_plan(const JsonReader& json) {
   const auto placement = [&](const JsonReader& v) {
     members(v, Member{"order", into(plan.placement.order)}, Member{"explicit_devices", into(plan.placement.explicit_devices)});
   };
+  if (!json.has("format")) json.fail("a plan file, with \"format\": \"foreshard plan\"");
   if (json.at("format").as_string() != "foreshard plan") json.at("format").fail("\"foreshard plan\"");
   json.at("version").as_int(Plan::kVersion, Plan::kVersion);  // before anything that another version may call otherwise
   members(json, Member{"format", into(format)}, Member{"version", into(plan.version)}, Member{"origin", into(plan.origin)},

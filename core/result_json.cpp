@@ -202,6 +202,7 @@ std::string to_json(const Result& result) {
 }
 
 static Result result_from(const JsonReader& json) {
+  if (!json.has("format")) json.fail("a result file, with \"format\": \"foreshard result\"");
   if (json.at("format").as_string() != "foreshard result") json.at("format").fail("\"foreshard result\"");
   json.at("version").as_int(kVersion, kVersion);
   json.only({"format", "version", "granularity", "folding", "makespan_s", "engine_events", "trace", "memory", "plan"});

@@ -62,7 +62,7 @@ TEST(PlanJson, OneLinePerInstructionBufferAndAction) {
 TEST(PlanJson, MessagesNameFileFieldFoundAndExpected) {
   const std::string text = to_json(small_plan());
   EXPECT_EQ(message("{"), "p.json: line 1, column 2: found the end of the text, expected string literal");
-  EXPECT_EQ(message("{}"), "p.json: format: found nothing, expected a value for this key");
+  EXPECT_EQ(message("{}"), "p.json: found an object of 0, expected a plan file, with \"format\": \"foreshard plan\"");
   EXPECT_EQ(message(replaced(text, "\"version\": 1", "\"version\": 2")),
             "p.json: version: found 2, expected an integer from 1 to 1");
   EXPECT_EQ(message(replaced(text, "\"samples\"", "\"sample\"")).substr(0, 66),

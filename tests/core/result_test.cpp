@@ -78,6 +78,8 @@ TEST(ResultFile, MessagesNameFileFieldFoundAndExpected) {
   const std::string text = to_json(small_result());
   EXPECT_EQ(message(replaced(text, "foreshard result", "foreshard plan")),
             "r.result: format: found \"foreshard plan\", expected \"foreshard result\"");
+  EXPECT_EQ(message("{\"model_type\": \"gpt2\"}"),
+            "r.result: found an object of 1, expected a result file, with \"format\": \"foreshard result\"");
   EXPECT_EQ(message(replaced(text, "\"who\": [0", "\"who\": [2")),
             "r.result: trace.spans.who[0]: found 2, expected an integer from 0 to 1");
   EXPECT_EQ(message(replaced(text, "\"action\": [0", "\"action\": [7")),
