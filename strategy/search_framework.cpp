@@ -22,6 +22,8 @@ bool usual_states(const Strategy& base) {
 }
 
 const char* refused_by_megatron(const Point& p, const Strategy& base) {
+  if (base.precision == DType::F64) return "megatron has no fp64";
+  if (!usual_states(base)) return "megatron keeps parameters in the format of the products and fp32 states";
   if (p.schedule != Schedule::OneFOneB && p.schedule != Schedule::Interleaved)
     return "megatron's schedules are 1F1B and interleaved 1F1B";
   if (p.zero > 1) return "megatron's distributed optimizer is ZeRO 1";
@@ -34,16 +36,16 @@ const char* refused_by_megatron(const Point& p, const Strategy& base) {
     return "megatron overlaps tensor-parallel communication only under sequence parallelism";
   if (p.recompute == RecomputeKind::Modules && !only_modules(base, {"attention", "norm", "mlp"}))
     return "megatron recomputes by module only the attention, the norms and the MLP";
-  if (base.precision == DType::F64) return "megatron has no fp64";
-  if (!usual_states(base)) return "megatron keeps parameters in the format of the products and fp32 states";
   return nullptr;
 }
 
 const char* refused_by_deepspeed(const Point& p, const Strategy& base) {
+  if (base.precision == DType::F64) return "deepspeed has no fp64";
+  if (!usual_states(base)) return "deepspeed keeps parameters in the format of the products and fp32 states";
+  if (p.cp > 1) return "deepspeed has no ring or all-gather context parallelism";
   if (p.pp > 1 && (p.virtual_stages > 1 || p.schedule != Schedule::OneFOneB)) return "deepspeed's pipeline is 1F1B";
   if (p.pp > 1 && p.zero > 1) return "deepspeed's pipeline refuses ZeRO 2 and 3";
   if (p.pp > 1 && p.overlap_p2p) return "deepspeed's pipeline transfers do not overlap";
-  if (p.cp > 1) return "deepspeed has no ring or all-gather context parallelism";
   if (p.sequence_parallel) return "deepspeed's tensor parallelism has no sequence parallelism";
   if (p.recompute != RecomputeKind::None && p.recompute != RecomputeKind::Full) return "deepspeed recomputes whole layers";
   if (p.zero_group > 0 && p.zero < 3) return "deepspeed groups shards (MiCS) only with ZeRO 3";
@@ -52,18 +54,16 @@ const char* refused_by_deepspeed(const Point& p, const Strategy& base) {
     return "deepspeed gathers parameters of ZeRO 1 and 2 after the update";
   if (p.pp > 1 && p.recompute == RecomputeKind::Full && p.recompute_layers > 0)
     return "deepspeed's pipeline recomputes every layer alike";
-  if (base.precision == DType::F64) return "deepspeed has no fp64";
-  if (!usual_states(base)) return "deepspeed keeps parameters in the format of the products and fp32 states";
   return nullptr;
 }
 
 const char* refused_by_fully_shard(const Point& p, const Strategy& base) {
   const StateTypes types = state_types(base);
+  if (types.master || types.state != types.param) return "fully_shard's optimizer works on the parameters: one format for both";
   if (p.zero == 1) return "fully_shard has no ZeRO 1";
   if (!p.overlap_gradients) return "fully_shard always overlaps its reductions";
   if (p.zero == 2 && p.overlap_parameters) return "fully_shard gathers in the forward that uses the parameters";
   if (p.zero == 3 && !p.overlap_parameters) return "fully_shard always prefetches";
-  if (types.master || types.state != types.param) return "fully_shard's optimizer works on the parameters: one format for both";
   return nullptr;
 }
 
@@ -71,6 +71,8 @@ const char* refused_by_fully_shard(const Point& p, const Strategy& base) {
 // config/job_config.py (mixed_precision_param), distributed/activation_checkpoint.py.
 const char* refused_by_torchtitan(const Point& p, const Strategy& base) {
   const bool alone = p.tp * p.pp * p.cp == 1;
+  if (base.precision != DType::BF16 && base.precision != DType::F32) return "torchtitan trains in bf16 or fp32";
+  if (base.dropout.value_or(0) > 0) return "torchtitan's models have no dropout";
   if (p.schedule == Schedule::ZeroBubbleH1 || p.schedule == Schedule::ZeroBubbleH2)
     return "torchtitan has no zero-bubble schedule of one stage per rank";
   if (p.tp > 1 && !p.sequence_parallel) return "torchtitan's tensor parallelism is always sequence parallel";
@@ -83,8 +85,6 @@ const char* refused_by_torchtitan(const Point& p, const Strategy& base) {
   if (p.zero == 0 && p.dp > 1 && !alone) return "torchtitan's DDP goes with no other parallelism";
   if (p.zero == 0 && p.cp > 1) return "torchtitan shards parameters over context-parallel ranks";
   if (p.zero == 0 && p.dp == 1 && !alone && is_narrow(base)) return "torchtitan computes in 16 bits only under FSDP or DDP";
-  if (base.precision != DType::BF16 && base.precision != DType::F32) return "torchtitan trains in bf16 or fp32";
-  if (base.dropout.value_or(0) > 0) return "torchtitan's models have no dropout";
   return refused_by_fully_shard(p, base);
 }
 
@@ -94,16 +94,25 @@ const char* refused_by_fsdp2(const Point& p, const Strategy& base) {
   return refused_by_fully_shard(p, base);
 }
 
-// huggingface/nanotron 19f88fb src/nanotron/config/parallelism_config.py: engines "1f1b" and "afab", recompute_layer; optim/zero.py:
-// ZeRO 1, which gathers after the step.
-const char* refused_by_nanotron(const Point& p, const Strategy&) {
+// Sources, all of huggingface/nanotron 19f88fb: config/parallelism_config.py (recompute_layer), parallel/pipeline_parallel/engine.py
+// ("1f1b" and "afab"; 1F1B asserts the micro-batches) and p2p.py (send_tensors and recv_tensors wait), optim/zero.py (ZeRO 1 over all
+// replicas, gathers after the step), trainer.py (_init_model: DDP unless ZeRO 1 has fp32 gradients), nn/attention.py (rings),
+// parallel/context.py (rank order).
+const char* refused_by_nanotron(const Point& p, const Strategy& base) {
+  if (p.zero > 1) return "nanotron has ZeRO 0 and 1";
+  if (p.zero > 0 && p.zero_group > 0 && p.zero_group < p.dp) return "nanotron shards over all replicas";
+  if (p.cp > 1 && base.context == ContextKind::AllGather) return "nanotron's context parallelism is a ring";
   if (p.virtual_stages > 1 || (p.schedule != Schedule::OneFOneB && p.schedule != Schedule::GPipe))
     return "nanotron's pipelines are 1F1B and all forwards, then all backwards";
-  if (p.zero > 1) return "nanotron has ZeRO 0 and 1";
+  if (p.pp > 1 && p.schedule == Schedule::OneFOneB && base.global_batch < (p.pp - 1) * p.micro_batch * p.dp)
+    return "nanotron's 1F1B takes at least pp - 1 micro-batches";
+  if (p.pp > 1 && p.overlap_p2p) return "nanotron waits for its transfers";
+  if (p.dp > 1 && p.overlap_gradients != !(p.zero == 1 && state_types(base).grad == DType::F32))
+    return "nanotron reduces fp32 gradients of ZeRO 1 after the backward, all others beside it";
   if (p.overlap_parameters) return "nanotron gathers parameters after the update";
   if (p.recompute != RecomputeKind::None && p.recompute != RecomputeKind::Full) return "nanotron recomputes whole layers";
   if (p.recompute == RecomputeKind::Full && p.recompute_layers > 0) return "nanotron recomputes every layer alike";
-  if (p.order > 0) return "nanotron's ranks go tp, dp, pp";
+  if (p.order > 0) return "nanotron's ranks go tp, cp, dp, pp";
   return nullptr;
 }
 

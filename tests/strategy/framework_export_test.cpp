@@ -363,6 +363,24 @@ TEST(FrameworkExport, TorchTitanIsNotAskedForWhatItCannotDo) {
             "torchtitan's selective recomputation keeps the attention");
 }
 
+// huggingface/nanotron 19f88fb, file by file in search_framework.cpp.
+TEST(FrameworkExport, NanotronIsNotAskedForWhatItCannotDo) {
+  const Strategy base = with_preset(load_model("llama-3-8b"), {.global_batch = 32, .framework = "nanotron"});
+  EXPECT_EQ(base.context, ContextKind::Ring);
+  const auto why = [&](const Point& point) {
+    const char* refused = refused_by(Runner::Nanotron, point, base);
+    return std::string(refused ? refused : "");
+  };
+  EXPECT_EQ(why({.dp = 8, .overlap_gradients = false, .zero = 1}), "");
+  EXPECT_EQ(why({.dp = 8}), "");
+  EXPECT_EQ(why({.dp = 8, .overlap_gradients = false, .zero = 1, .zero_group = 4}), "nanotron shards over all replicas");
+  EXPECT_EQ(why({.pp = 2}), "nanotron waits for its transfers");
+  EXPECT_EQ(why({.pp = 2, .overlap_p2p = false}), "");
+  EXPECT_EQ(why({.pp = 8, .dp = 2, .micro_batch = 4, .overlap_p2p = false}),
+            "nanotron's 1F1B takes at least pp - 1 micro-batches");
+  EXPECT_EQ(why({.dp = 8, .zero = 1}), "nanotron reduces fp32 gradients of ZeRO 1 after the backward, all others beside it");
+}
+
 // What runs on Megatron core is held to its limits; our own executor to none.
 TEST(FrameworkExport, FrameworksOnMegatronCoreHaveItsLimits) {
   for (const char* name : {"nemo", "megatron-bridge", "megatron-deterministic"})
