@@ -45,6 +45,7 @@ class Relaxing {
     if (options_.cancel && options_.cancel->load()) return false;
     const auto answer = search(model_, cluster, options);
     const auto* result = std::get_if<SearchResult>(&answer);
+    if (const auto* refused = std::get_if<Infeasible>(&answer)) why_not_ = refused->reason;
     if (!result || result->ranked.empty()) return false;
     const Candidate& best = result->ranked.front();
     const Point& p = best.point;
@@ -98,7 +99,9 @@ class Relaxing {
     if (cluster_.nodes.size() != 1) return;
     for (int times = 2; times <= kMostTimesTheNodes; times *= 2) {
       const int nodes = cluster_.nodes.front().count * times;
+      const std::string before = why_not_;
       if (attempt("with --nodes " + std::to_string(nodes), options_, with_nodes(cluster_, nodes))) return;
+      if (times > 2 && why_not_ == before) return;  // what twice the nodes do not change
     }
   }
 
@@ -106,6 +109,7 @@ class Relaxing {
   const Cluster& cluster_;
   SearchOptions options_;
   std::vector<std::string> found_ = {};
+  std::string why_not_ = {};  // of the last attempt that failed
 };
 
 }  // namespace
@@ -118,7 +122,7 @@ std::optional<Infeasible> ruled_out(const SearchResult& result, const std::map<s
   if (result.pruned.memory == 0 && result.pruned.framework > 0) {
     const auto most =
         std::max_element(refusals.begin(), refusals.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
-    return empty_space("--framework " + base.framework + " runs none of its strategies: " + most->first);
+    return empty_space("--framework " + base.framework + " can run none of the strategies: " + most->first);
   }
   if (result.pruned.memory == 0 && !screened) return {};
   return empty_space("all " + std::to_string(result.enumerated) + " strategies need more memory than " +

@@ -226,6 +226,11 @@ TEST(Search, AFrameworkRunsWhatIsLeft) {
   narrow.base.tp = 2, narrow.fixed = {"tp"};
   const auto none = search(layers("gpt2-355m", 4), workstation(4), narrow);
   EXPECT_NE(std::get<Infeasible>(none).reason.find("only data parallelism"), std::string::npos);
+  narrow.base.framework = "torchtitan";  // the reason is what was asked for, not what most strategies meet first
+  narrow.base.dropout = 0.1;
+  const auto dropped = search(layers("gpt2-355m", 4), workstation(4), narrow);
+  EXPECT_NE(std::get<Infeasible>(dropped).reason.find("can run none of the strategies: torchtitan's models have no dropout"),
+            std::string::npos);
 }
 
 TEST(Search, AnEmptySpaceSaysWhy) {
