@@ -7,6 +7,7 @@
 #include "cli/effort.h"
 #include "cli/job.h"
 #include "cli/notes.h"
+#include "cli/search_run.h"
 #include "core/error.h"
 #include "core/json.h"
 #include "report/text_table.h"
@@ -237,7 +238,7 @@ std::optional<Infeasible> cannot_run_anywhere(const Job& job) {
 }
 
 ExitCode run(const Arguments& arguments, const Console& console) {
-  const Job job = read_job(arguments);
+  const Job job = read_search_job(arguments);
   if (!job.strategy.stages.empty())
     throw Error(kCommandLine, "--stages", to_text(job.strategy.stages), "no stages: partition finds them");
   if (job.strategy.global_batch <= 0)

@@ -249,6 +249,9 @@ static std::string framework_text(const Model& model, const Strategy& strategy) 
   std::string out = "\n";
   if (!find_runner(name)) out += "Nothing is known of what " + name + " can run: the space is not restricted.\n";
   const auto exported = framework_export(model, strategy);
+  if (!exported && find_runner(name) && !std::holds_alternative<Transformer>(model.shape))
+    return out + "Nothing is known of how " + name +
+           " trains a layer list: its limits for transformers hold, and no options are printed.\n";
   if (!exported) return out + "No options of " + name + " are known.\n";
   out += "For " + name + ", " + exported->goes_to + " (" + exported->version + "):\n\n";
   for (const std::string& line : exported->lines) out += "  " + line + "\n";

@@ -36,13 +36,13 @@ Job read_search_job(const Arguments& arguments) {
   const auto wanted = arguments.integer("--gpus", gpu_count(job.cluster), 1, INT32_MAX);
   if (node_count(job.cluster) == 1 && wanted < gpu_count(job.cluster))
     job.cluster = with_first_gpus(std::move(job.cluster), static_cast<int>(wanted));
+  if (arguments.has("--gpus") && wanted != gpu_count(job.cluster))
+    throw Error(kCommandLine, "--gpus", arguments.text("--gpus"),
+                "whole nodes or a part of one: all GPUs of a cluster are used");
   return job;
 }
 
 SearchOptions read_search_options(const Arguments& arguments, const Job& job) {
-  if (arguments.has("--gpus") && arguments.integer("--gpus", 0, 1, INT32_MAX) != gpu_count(job.cluster))
-    throw Error(kCommandLine, "--gpus", arguments.text("--gpus"),
-                "whole nodes or a part of one: search uses all GPUs of a cluster");
   if (!job.strategy.stages.empty())
     throw Error(kCommandLine, "--stages", to_text(job.strategy.stages), "no stages: search finds them");
   SearchOptions options{.base = job.strategy};

@@ -108,8 +108,19 @@ TEST(Search, TakesAPartOfANode) {
                   best.at("simulated").as_double(),
               1, 1e-9);
   EXPECT_EQ(run_line("search --model gpt2-124m --cluster dgx-a100-x2 --gpus 12 --global-batch 24").err,
-            "foreshard: command line: --gpus: found 12, expected whole nodes or a part of one: search uses all GPUs of a "
-            "cluster\n");
+            "foreshard: command line: --gpus: found 12, expected whole nodes or a part of one: all GPUs of a cluster "
+            "are used\n");
+}
+
+TEST(Partition, TakesTheGpusThatAreNamed) {
+  const RanLine found = run_line("partition --model gpt2-355m --cluster eth100-a100 --gpus 4 --global-batch 16");
+  ASSERT_EQ(found.code, ExitCode::Ok) << found.err;
+  EXPECT_NE(found.out.find("on 4 GPUs of eth100-a100,"), std::string::npos) << found.out;
+}
+
+TEST(Search, OfAFrameworkAndALayerListNothingIsKnown) {
+  const RanLine found = run_line("search --model vgg-16 --cluster dgx-a100 --global-batch 64 --framework megatron --top 1");
+  EXPECT_NE(found.out.find("Nothing is known of how megatron trains a layer list"), std::string::npos) << found.out;
 }
 
 }  // namespace foreshard
