@@ -63,11 +63,18 @@ class Said {
     EXPECT_FALSE(has(option)) << option << " is said twice";
     const Option& o = known->second;
     EXPECT_EQ(o.type == "flag", value.empty()) << option;
-    if (o.type == "int") EXPECT_TRUE(is_number(value, true)) << option << " " << value;
-    if (o.type == "float") EXPECT_TRUE(is_number(value, false)) << option << " " << value;
-    if (o.type == "bool") EXPECT_TRUE(value == "true" || value == "false" || value == "True" || value == "False") << option;
-    if (!o.choices.empty())
+    if (o.type == "int") {
+      EXPECT_TRUE(is_number(value, true)) << option << " " << value;
+    }
+    if (o.type == "float") {
+      EXPECT_TRUE(is_number(value, false)) << option << " " << value;
+    }
+    if (o.type == "bool") {
+      EXPECT_TRUE(value == "true" || value == "false" || value == "True" || value == "False") << option;
+    }
+    if (!o.choices.empty()) {
       EXPECT_NE(std::find(o.choices.begin(), o.choices.end(), value), o.choices.end()) << option << " " << value;
+    }
     values_[option] = value;
   }
   bool has(const std::string& option) const { return values_.count(option) > 0; }
@@ -138,18 +145,26 @@ void expect_megatron(const Said& said, const Model& model, const Strategy& s) {
   EXPECT_EQ(said.number("--tensor-model-parallel-size"), s.tp);
   EXPECT_EQ(said.number("--pipeline-model-parallel-size"), s.pp);
   EXPECT_EQ(said.number("--context-parallel-size"), s.cp);
-  if (s.cp > 1) EXPECT_EQ(said.of("--cp-comm-type").find("p2p") != std::string::npos, s.context == ContextKind::Ring);
-  if (s.cp > 1 && s.context == ContextKind::AllGather) EXPECT_EQ(said.of("--cp-comm-type"), "all_gather");
+  if (s.cp > 1) {
+    EXPECT_EQ(said.of("--cp-comm-type").find("p2p") != std::string::npos, s.context == ContextKind::Ring);
+  }
+  if (s.cp > 1 && s.context == ContextKind::AllGather) {
+    EXPECT_EQ(said.of("--cp-comm-type"), "all_gather");
+  }
   EXPECT_EQ(said.number("--micro-batch-size"), s.micro_batch);
   EXPECT_EQ(said.number("--global-batch-size"), s.global_batch);
   EXPECT_EQ(said.number("--seq-length"), s.seq);
   EXPECT_EQ(said.has("--sequence-parallel"), s.sequence_parallel);
   EXPECT_EQ(said.has("--use-distributed-optimizer"), s.zero == 1);
-  if (s.zero == 1) EXPECT_EQ(said.number("--num-distributed-optimizer-instances"), s.dp / s.zero_group);
+  if (s.zero == 1) {
+    EXPECT_EQ(said.number("--num-distributed-optimizer-instances"), s.dp / s.zero_group);
+  }
   EXPECT_EQ(said.has("--overlap-grad-reduce"), s.overlap->gradients);
   EXPECT_EQ(said.has("--overlap-param-gather"), s.overlap->parameters);
   EXPECT_EQ(said.has("--tp-comm-overlap"), s.overlap->tp && s.tp > 1);
-  if (s.virtual_stages > 1) EXPECT_EQ(said.has("--no-overlap-p2p-communication"), !s.overlap->p2p);
+  if (s.virtual_stages > 1) {
+    EXPECT_EQ(said.has("--no-overlap-p2p-communication"), !s.overlap->p2p);
+  }
   EXPECT_EQ(said.number("--clip-grad"), *s.clip_norm);
   EXPECT_EQ(said.number("--hidden-dropout"), *s.dropout);
   EXPECT_EQ(said.number("--attention-dropout"), *s.dropout);
@@ -169,19 +184,25 @@ void expect_megatron(const Said& said, const Model& model, const Strategy& s) {
   }
   const std::string how = said.of("--recompute-granularity");
   EXPECT_EQ(how, s.recompute.kind == RecomputeKind::None ? "" : s.recompute.kind == RecomputeKind::Full ? "full" : "selective");
-  if (how == "full") EXPECT_EQ(said.number("--recompute-num-layers"), std::max(1, s.recompute.layers));
-  if (how == "full") EXPECT_EQ(said.of("--recompute-method"), s.recompute.layers > 0 ? "block" : "uniform");
+  if (how == "full") {
+    EXPECT_EQ(said.number("--recompute-num-layers"), std::max(1, s.recompute.layers));
+  }
+  if (how == "full") {
+    EXPECT_EQ(said.of("--recompute-method"), s.recompute.layers > 0 ? "block" : "uniform");
+  }
 }
 
 void expect_torchtitan(const Said& said, const std::vector<std::string>& stages, const Model& model, const Strategy& s) {
   const double microbatches = static_cast<double>(s.global_batch / (s.micro_batch * s.dp));
   const double shard = said.number("parallelism.data_parallel_shard_degree");
   EXPECT_EQ(said.number("parallelism.data_parallel_replicate_degree") * shard, s.dp);
-  if (s.zero > 0)
+  if (s.zero > 0) {
     EXPECT_EQ(shard, s.zero_group);
-  else
+  } else
     EXPECT_EQ(shard, 1);
-  if (s.zero > 0) EXPECT_EQ(said.of("parallelism.fsdp_reshard_after_forward"), s.zero == 3 ? "always" : "never");
+  if (s.zero > 0) {
+    EXPECT_EQ(said.of("parallelism.fsdp_reshard_after_forward"), s.zero == 3 ? "always" : "never");
+  }
   EXPECT_EQ(said.number("parallelism.tensor_parallel_degree"), s.tp);
   EXPECT_EQ(said.number("parallelism.context_parallel_degree"), s.cp);
   EXPECT_EQ(said.of("parallelism.context_parallel_rotate_method"),
@@ -214,8 +235,12 @@ void expect_deepspeed(const Said& said, const Strategy& s) {
   EXPECT_EQ(said.number("gradient_clipping"), *s.clip_norm);
   EXPECT_EQ(said.number("zero_optimization.stage"), s.zero);
   EXPECT_EQ(said.of("zero_optimization.overlap_comm"), s.overlap->gradients ? "true" : "false");
-  if (s.zero == 3) EXPECT_EQ(said.number("zero_optimization.stage3_prefetch_bucket_size") > 0, s.overlap->parameters);
-  if (s.zero == 3 && s.zero_group < s.dp) EXPECT_EQ(said.number("zero_optimization.mics_shard_size"), s.zero_group);
+  if (s.zero == 3) {
+    EXPECT_EQ(said.number("zero_optimization.stage3_prefetch_bucket_size") > 0, s.overlap->parameters);
+  }
+  if (s.zero == 3 && s.zero_group < s.dp) {
+    EXPECT_EQ(said.number("zero_optimization.mics_shard_size"), s.zero_group);
+  }
   EXPECT_EQ(said.of("bf16.enabled") == "true", s.precision == DType::BF16);
   EXPECT_EQ(said.of("fp16.enabled") == "true", s.precision == DType::F16);
   EXPECT_EQ(said.of("data_types.grad_accum_dtype"), name_of(state_types(s).grad));
