@@ -77,7 +77,7 @@ static std::string summary_json(const Lowered& lowered) {
 
 static ExitCode run(const Arguments& arguments, const Console& console) {
   const std::vector<std::string> files = {"--save-plan", "--save-strategy"};
-  expect_separate_files(arguments, {"--strategy", "--profile"}, files);
+  expect_separate_files(arguments, {"--model", "--cluster", "--strategy", "--profile"}, files);
   expect_folders(arguments, files);
   const Job job = read_job(arguments);
   say_default_sequence(arguments, job, console);

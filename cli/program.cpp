@@ -107,6 +107,11 @@ static std::optional<std::pair<Verb, std::size_t>> find_verb(const std::vector<V
 
 static ExitCode dispatch(const std::vector<std::string>& words, const Console& console) {
   const std::vector<Verb> all = verbs();
+  if (words.size() > 1 && words[0] == "help") {  // foreshard help VERB
+    std::vector<std::string> asked(words.begin() + 1, words.end());
+    asked.emplace_back("--help");
+    return dispatch(asked, console);
+  }
   if (words.empty() || words[0] == "--help" || words[0] == "-h" || words[0] == "help") {
     console.out << program_help(all);
     return words.empty() ? ExitCode::WrongInput : ExitCode::Ok;

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 
 #include "cli/verb.h"
 #include "core/json.h"
 #include "core/plan_words.h"
+#include "report/text_table.h"
 
 namespace foreshard {
 
@@ -78,19 +80,25 @@ static std::string loss_text(const RunWords& words) {
   return text + "\n";
 }
 
+static std::string in_mib(Bytes bytes) {
+  char words[40];
+  std::snprintf(words, sizeof words, "%.*f MiB", bytes.value < 1024 * 1024 ? 4 : 2,
+                static_cast<double>(bytes.value) / (1024 * 1024));
+  return words;
+}
+
 std::string run_text(const RunWords& words) {
   const Execution& done = words.done;
   const MemoryCurve* curve = largest_curve(done);
-  const double mib = 1024.0 * 1024.0;
   std::string text = "plan " + done.result.trace.plan_hash + " on " + counted(words.ranks, "rank");
   text += words.gpu.empty() ? " of this host\n" : " on " + words.gpu + "\n";
-  text += "iteration  " + plain(done.iteration_time_s * 1e3) + " ms";
+  text += "iteration  " + in_time({done.iteration_time_s});
   if (words.time == TimeMode::Emulated)
     text += std::string(" (emulated: per-op ") + (words.gpu.empty() ? "CPU" : "GPU") + " time, scheduled along the plan)";
   text += "\n";
   if (curve)
-    text += "memory     " + plain(static_cast<double>(sum(curve->peak).value) / mib) + " MiB at the peak of rank " +
-            std::to_string(curve->who.value) + ", arena " + plain(static_cast<double>(curve->arena.value) / mib) + " MiB\n";
+    text += "memory     " + in_mib(sum(curve->peak)) + " at the peak of rank " + std::to_string(curve->who.value) + ", arena " +
+            in_mib(curve->arena) + "\n";
   text += loss_text(words);
   const auto lost =
       std::find_if(done.steps.begin(), done.steps.end(), [](const StepReport& s) { return !std::isfinite(s.loss); });

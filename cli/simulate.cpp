@@ -180,7 +180,7 @@ static ExitCode answer_too_large(const Arguments& arguments, Prepared& prepared,
 static ExitCode run(const Arguments& arguments, const Console& console) {
   const auto begin = std::chrono::steady_clock::now();
   const SimulateOptions options = simulate_options(arguments);
-  expect_separate_files(arguments, {"--plan", "--strategy", "--profile"}, kWritten);
+  expect_separate_files(arguments, {"--plan", "--model", "--cluster", "--strategy", "--profile"}, kWritten);
   expect_folders(arguments, kWritten);
   auto answer =
       prepare(arguments, console, {.kind = WorkKind::Simulate, .granularity = options.granularity, .folding = options.folding});

@@ -57,6 +57,8 @@ std::vector<Axis> read_axes(const Arguments& arguments) {
     Axis axis = parse_axis(text);
     if (std::ranges::any_of(axes, [&](const Axis& other) { return other.path == axis.path; }))
       throw Error(kCommandLine, "--vary", "\"" + text + "\"", axis.path + " once");
+    if (const std::string option = "--" + axis.path; arguments.has(option))
+      throw Error(kCommandLine, option, arguments.text(option), "only --vary " + axis.path + ", which replaces it");
     axes.push_back(std::move(axis));
     points *= axes.back().values.size();
     if (points > kMostPoints)

@@ -36,6 +36,8 @@ TEST(Program, UnknownVerbsNameTheNearest) {
   EXPECT_EQ(r.code, ExitCode::WrongInput);
   EXPECT_TRUE(r.err.starts_with("foreshard: command line: verb: found \"shcedule\", expected one of ")) << r.err;
   EXPECT_NE(run_line("show schedul").err.find("(nearest: show schedule)"), std::string::npos);
+  EXPECT_NE(run_line("help simulat").err.find("(nearest: simulate)"), std::string::npos);
+  EXPECT_EQ(run_line("help show plan").out, run_line("show plan --help").out);
 }
 
 TEST(Program, UnknownOptionsNameTheNearest) {

@@ -118,6 +118,18 @@ TEST(Partition, TakesTheGpusThatAreNamed) {
   EXPECT_NE(found.out.find("on 4 GPUs of eth100-a100,"), std::string::npos) << found.out;
 }
 
+TEST(Sweep, AnAxisIsGivenOnce) {
+  const std::string job = "sweep --model gpt2-124m --cluster dgx-a100 --global-batch 16 ";
+  EXPECT_EQ(run_line(job + "--vary nodes=1,2 --vary nodes=3").code, ExitCode::WrongInput);
+  EXPECT_EQ(run_line(job + "--nodes 2 --vary nodes=1,2").code, ExitCode::WrongInput);
+}
+
+TEST(Lower, DoesNotWriteOverItsModel) {
+  EXPECT_EQ(run_line("lower --model here.json --cluster dgx-a100 --save-plan here.json").err,
+            "foreshard: command line: --save-plan: found here.json, expected another file than that of --model, which it would "
+            "replace\n");
+}
+
 TEST(Search, OfAFrameworkAndALayerListNothingIsKnown) {
   const RanLine found = run_line("search --model vgg-16 --cluster dgx-a100 --global-batch 64 --framework megatron --top 1");
   EXPECT_NE(found.out.find("Nothing is known of how megatron trains a layer list"), std::string::npos) << found.out;
