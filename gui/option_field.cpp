@@ -163,7 +163,8 @@ void OptionField::set_reason(const QString& reason) {
 }
 
 void OptionField::show_reason() {
-  const QString text = complaint_.isEmpty() ? reason_ : complaint_;
+  QString text = complaint_.isEmpty() ? reason_ : complaint_;
+  text.replace(",", QString(",") + QChar(0x200b));  // a line may end here; the panel is narrow
   reason_label_->setText(text.isEmpty() ? text : QStringLiteral("⚠ ") + text);
   reason_label_->setVisible(!text.isEmpty());
   QWidget* editor = choice_ != nullptr ? static_cast<QWidget*>(choice_) : line_;

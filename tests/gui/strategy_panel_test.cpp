@@ -68,6 +68,15 @@ TEST_F(PanelTest, TypingTellsTheChoicesAndEmptyIsAuto) {
   EXPECT_EQ(line->placeholderText(), "Auto · 1");
 }
 
+// A list of choices without spaces made the panel wider than its window, and cut its fields.
+TEST_F(PanelTest, AReasonBreaksAfterEveryComma) {
+  OptionField* field = panel.field("tp");
+  field->set_reason("found x");
+  const int narrow = reason("tp")->minimumSizeHint().width();
+  field->set_reason("attention,norm,qkv,rope,activation,mlp,dropout,attention,norm,qkv,rope,activation,mlp,dropout");
+  EXPECT_LE(reason("tp")->minimumSizeHint().width(), std::max(narrow, 120));
+}
+
 TEST_F(PanelTest, AWrongValueSaysWhyBelowTheField) {
   auto* line = panel.field("tp")->findChild<QLineEdit*>();
   line->setText("eight");
