@@ -62,9 +62,11 @@ static void expect_effects(const Arguments& arguments) {
   const std::vector<std::string> of_probes = {"--precision", "--steps", "--largest-product", "--save-cluster"};
   if (arguments.has("--runs")) {
     refuse_without(arguments, "no --runs", of_probes);
-    refuse_without(arguments, "no --runs", {"--device", "--name", "--quick", "--collectives", "--link-class", "--ranks"});
+    refuse_without(arguments, "no --runs",
+                   {"--device", "--name", "--quick", "--collectives", "--link-class", "--ranks", "--progress"});
   } else if (arguments.flag("--collectives")) {
     refuse_without(arguments, "no --collectives", of_probes);
+    refuse_without(arguments, "no --collectives", {"--progress"});
   } else {
     refuse_without(arguments, "--collectives", {"--link-class"});
     if (gpu) refuse_without(arguments, "no --device cuda", {"--save-cluster"});

@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "core/ranks.h"
 #include "report/text_table.h"
+#include "strategy/hybrid_model.h"
 
 namespace foreshard {
 
@@ -15,6 +16,7 @@ namespace {
 constexpr double kLowerBytes = 220, kLowerSeconds = 0.3e-6;    // of an action
 constexpr double kRankBytes = 5e3, kRankSeconds = 4e-4;        // of a rank that is played by itself: its links and collectives
 constexpr double kSearchSeconds = 4.2e-4, kSearchBytes = 800;  // of a GPU
+constexpr double kChoiceSeconds = 3e-3;                        // of a layer, and a doubling of batch and of GPUs
 constexpr double kSearchedBatch = 16, kSearchedPlays = 5;      // sequences of a micro-batch, strategies played to their end
 constexpr std::int64_t kLittle = 20'000;                       // actions and ranks: not worth an estimate
 constexpr double kMostBytes = 4.0 * (1 << 30), kMostSeconds = 60;
@@ -95,9 +97,11 @@ Effort search_effort(const Job& job) {
   const double gpus = gpu_count(job.cluster);
   const double batch = static_cast<double>(job.strategy.global_batch);
   const SpanCost span = span_cost(Granularity::Stage);
+  const double layers = split_layers(job.model);
   const double actions = 2 * batch / gpus / kSearchedBatch;  // of a rank, at the least
   return {.memory = {static_cast<std::int64_t>(std::min(9e18, gpus * kSearchBytes + actions * span.bytes))},
-          .time = {gpus * kSearchSeconds + kSearchedPlays * actions * span.seconds},
+          .time = {layers * std::log2(batch + 1) * std::log2(gpus) * kChoiceSeconds + gpus * kSearchSeconds +
+                   kSearchedPlays * actions * span.seconds},
           .size = "a search over " + number(gpus) + " GPUs and " + number(batch) + " sequences per step"};
 }
 

@@ -96,7 +96,7 @@ static ExitCode run(const Arguments& arguments, const Console& console) {
     return ExitCode::Infeasible;
   }
   const Lowered& lowered = std::get<Lowered>(answer);
-  say_without_effect(arguments, console, job, lowered.plan, false);
+  say_all(arguments, console, without_effect(arguments, job, lowered.plan, {}));
   if (arguments.has("--save-strategy")) write_file(arguments.text("--save-strategy"), to_json(lowered.strategy));
   if (arguments.has("--save-plan")) save_plan(lowered.plan, arguments.text("--save-plan"));
   if (arguments.flag("--json"))

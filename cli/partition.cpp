@@ -8,6 +8,7 @@
 #include "cli/job.h"
 #include "cli/notes.h"
 #include "cli/search_run.h"
+#include "cli/unchanged.h"
 #include "core/error.h"
 #include "core/json.h"
 #include "report/text_table.h"
@@ -55,7 +56,8 @@ double slowest(const HybridJob& job, const std::vector<StageDegrees>& stages) {
 
 // The partitions and the best plan with equal stages on the simulator, then steps from the fastest of them.
 void find_staged(const Job& job, Answer& answer) {
-  const StagedPlans found = staged_plans(job.model, job.cluster, job.strategy, answer.job, {.most = kSimulated});
+  const StagedPlans found =
+      staged_plans(job.model, job.cluster, job.strategy, answer.job, {.most = kSimulated, .profile = job.measured()});
   answer.why_none = found.why_none;
   if (found.plans.empty()) return;
   std::vector<Strategy> proposals;
@@ -66,7 +68,7 @@ void find_staged(const Job& job, Answer& answer) {
   const JudgeStrategies judge = [&](const std::vector<Strategy>& strategies) {
     std::vector<std::optional<double>> seconds;
     for (const Strategy& strategy : strategies) {
-      const auto made = lower(job.model, job.cluster, strategy);
+      const auto made = lower(job.model, job.cluster, strategy, {.profile = job.measured()});
       const auto* lowered = std::get_if<Lowered>(&made);
       seconds.push_back(lowered ? std::optional(seconds_of(lowered->plan, job)) : std::nullopt);
     }
@@ -75,15 +77,16 @@ void find_staged(const Job& job, Answer& answer) {
   const auto best = improve_stages(proposals, {.devices = answer.job.devices, .steps = kSteps}, judge);
   FS_ASSERT(best);  // the proposals fit
   answer.simulated = best->judged;
-  const auto made = lower(job.model, job.cluster, best->strategy);
+  const auto made = lower(job.model, job.cluster, best->strategy, {.profile = job.measured()});
   answer.staged = {std::get<Lowered>(made).strategy, slowest(answer.job, best->strategy.stages), best->seconds};
 }
 
 // The plans that can be run, and their times on the simulator.
 void find_plans(const Job& job, Answer& answer) {
-  answer.plan = best_uniform_plan(job.model, job.cluster, job.strategy, answer.job);
+  answer.plan = best_uniform_plan(job.model, job.cluster, job.strategy, answer.job, job.measured());
   if (answer.plan)
-    answer.plan_seconds = seconds_of(std::get<Lowered>(lower(job.model, job.cluster, answer.plan->strategy)).plan, job);
+    answer.plan_seconds = seconds_of(
+        std::get<Lowered>(lower(job.model, job.cluster, answer.plan->strategy, {.profile = job.measured()})).plan, job);
   find_staged(job, answer);
 }
 
@@ -214,18 +217,39 @@ void save_faster(const Answer& answer, const std::string& path) {
 }
 
 // Degrees and orders that it finds by itself.
-constexpr const char* kNotLookedAt[] = {"--dp",
-                                        "--tp",
-                                        "--pp",
-                                        "--cp",
-                                        "--context",
-                                        "--sequence-parallel",
-                                        "--virtual-stages",
-                                        "--schedule",
-                                        "--microbatch-group",
-                                        "--layer-split",
-                                        "--zero",
-                                        "--zero-group"};
+const std::vector<std::string>& not_looked_at() {
+  static const std::vector<std::string> paths = {"dp",
+                                                 "tp",
+                                                 "pp",
+                                                 "cp",
+                                                 "context",
+                                                 "sequence_parallel",
+                                                 "virtual_stages",
+                                                 "schedule",
+                                                 "microbatch_group",
+                                                 "layer_split",
+                                                 "zero",
+                                                 "zero_group"};
+  return paths;
+}
+
+void say_not_looked_at(const Arguments& arguments, const Console& console) {
+  const std::string end = " changes nothing: partition does not look at it";
+  for (const std::string& path : not_looked_at()) {
+    const StrategyOption& option = *find_option(path);
+    if (given(arguments, option)) say(arguments, console, option.flag + end);
+  }
+  if (const auto flags = set_by_file_only(arguments, not_looked_at()); !flags.empty())
+    say(arguments, console, joined(flags) + " of " + arguments.text("--strategy") + end);
+}
+
+// What neither of the plans would be different without.
+void say_unchanged(const Arguments& arguments, const Console& console, const Job& job, const Answer& answer) {
+  std::optional<std::vector<std::string>> notes;
+  if (answer.plan) keep_common(notes, without_effect_on_found(arguments, job, answer.plan->strategy, not_looked_at()));
+  if (answer.staged) keep_common(notes, without_effect_on_found(arguments, job, answer.staged->strategy, not_looked_at()));
+  say_all(arguments, console, notes.value_or(std::vector<std::string>{}));
+}
 
 // What is in the way of one micro-batch on one GPU, however large: formats that the GPU has not, a sequence that the model has not.
 std::optional<Infeasible> cannot_run_anywhere(const Job& job) {
@@ -246,12 +270,11 @@ ExitCode run(const Arguments& arguments, const Console& console) {
   if (job.strategy.global_batch % job.strategy.micro_batch != 0)
     throw Error(kCommandLine, "--micro-batch", std::to_string(job.strategy.micro_batch), "a divisor of --global-batch");
   refuse_large_search(job, arguments);
-  for (const char* option : kNotLookedAt)
-    if (arguments.has(option)) say(arguments, console, std::string(option) + " changes nothing: partition does not look at it");
+  say_not_looked_at(arguments, console);
   say_default_sequence(arguments, job, console);
   Answer answer;
-  answer.job =
-      hybrid_job(job.model, job.cluster, job.strategy, static_cast<int>(arguments.integer("--max-tp", 0, 1, 1'000'000)));
+  answer.job = hybrid_job(job.model, job.cluster, job.strategy,
+                          static_cast<int>(arguments.integer("--max-tp", 0, 1, 1'000'000)), job.measured());
   answer.partition = partition_hybrid(answer.job);
   if (answer.partition.stages.empty()) {
     const Infeasible empty = cannot_run_anywhere(job).value_or(
@@ -264,6 +287,7 @@ ExitCode run(const Arguments& arguments, const Console& console) {
     return ExitCode::Infeasible;
   }
   find_plans(job, answer);
+  say_unchanged(arguments, console, job, answer);
   if (arguments.has("--save-strategy")) save_faster(answer, arguments.text("--save-strategy"));
   console.out << (arguments.flag("--json") ? json_of(answer) : text_of(answer, job));
   return ExitCode::Ok;

@@ -90,8 +90,8 @@ std::variant<Prepared, Refused> prepare(const Arguments& arguments, const Consol
   if (auto* infeasible = std::get_if<Infeasible>(&answer))
     return Refused{job.model.name, job.cluster.name, job.strategy, std::move(*infeasible)};
   Lowered& lowered = std::get<Lowered>(answer);
-  say_without_effect(arguments, console, job, lowered.plan, true);
-  say_settings_without_effect(arguments, console, job, lowered.plan);
+  say_all(arguments, console, without_effect(arguments, job, lowered.plan, {.played = true}));
+  say_all(arguments, console, settings_without_effect(arguments, job, lowered.plan));
   PlanOrigin origin = read_origin(lowered.plan, "plan");
   Prepared prepared = finished(std::move(lowered.plan), job.cluster, std::move(origin));
   prepared.profile = job.profile;

@@ -7,6 +7,7 @@
 #include "cli/job.h"
 #include "cli/loss_log.h"
 #include "cli/no_effect.h"
+#include "cli/notes.h"
 #include "cli/progress.h"
 #include "cli/run_files.h"
 #include "cli/run_output.h"
@@ -52,6 +53,18 @@ static ExecuteOptions execute_options(const Arguments& arguments) {
   options.checks = {.guards = arguments.flag("--guards"), .poison = arguments.flag("--poison")};
   options.patience = std::chrono::milliseconds(static_cast<std::int64_t>(arguments.number("--patience", 3, 0.1, 1e6) * 1000));
   return options;
+}
+
+// Those of Adam, on a plan with another optimizer.
+static void say_unused_optimizer(const Arguments& arguments, const Plan& plan, const Console& console) {
+  for (const Segment& segment : plan.segments)
+    for (const Instruction& instruction : segment.instructions) {
+      const auto* compute = std::get_if<Compute>(&instruction.what);
+      const auto* host = std::get_if<HostCompute>(&instruction.what);
+      if ((compute && compute->op == Op::Adam) || (host && host->op == Op::Adam)) return;
+    }
+  for (const char* option : {"--beta1", "--beta2", "--eps"})
+    if (arguments.has(option)) say(arguments, console, std::string(option) + " changes nothing here: the plan has no Adam");
 }
 
 static Plan checked_plan(const Arguments& arguments) {
@@ -100,6 +113,7 @@ static ExitCode run(const Arguments& arguments, const Console& console) {
   expect_separate_files(arguments, {"--resume"}, {"--loss-log", "--trace", "--save-result"});
   ExecuteOptions options = execute_options(arguments);
   const Plan plan = checked_plan(arguments);
+  say_unused_optimizer(arguments, plan, console);
   const std::unique_ptr<gpu::Runtime> cuda = use_device(arguments, options, arguments.flag("--graphs"));
   const std::string device = cuda ? cuda->properties(0).device : "host";
   const std::unique_ptr<ProcessMesh> mesh = other_processes(arguments, plan, options, device, console);

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <optional>
 #include <ostream>
 
+#include "cli/notes.h"
 #include "core/ranks.h"
 #include "exec/calibrate_groups.h"
 #include "exec/process_place.h"
@@ -38,10 +40,15 @@ static std::string run_words(const Arguments& arguments, const Plan& plan, const
 std::unique_ptr<ProcessMesh> other_processes(const Arguments& arguments, const Plan& plan, const ExecuteOptions& options,
                                              const std::string& device, const Console& console) {
   const double wait = arguments.number("--rendezvous", 30, 0.1, 1e6);
-  if (arguments.choice("--launcher", "auto", {"auto", "none"}) == "none") return {};
+  const bool none = arguments.choice("--launcher", "auto", {"auto", "none"}) == "none";
   const auto variable = [](const char* name) -> const char* { return std::getenv(name); };
-  const auto place = process_place(variable);
-  if (!place) return {};
+  const auto place = none ? std::nullopt : process_place(variable);
+  if (!place) {
+    for (const char* option : {"--rendezvous", "--log"})
+      if (arguments.has(option))
+        say(arguments, console, std::string(option) + " changes nothing here: all ranks are threads of this process");
+    return {};
+  }
   MeshOptions mesh{.place = *place,
                    .ranks = Ranks(plan).count(),
                    .run = run_words(arguments, plan, device),

@@ -17,6 +17,7 @@
 #include "cli/search_output.h"
 #include "cli/search_run.h"
 #include "cli/separate_files.h"
+#include "cli/unchanged.h"
 #include "core/error.h"
 #include "core/json.h"
 
@@ -56,6 +57,7 @@ static ExitCode run_quotes(const Arguments& arguments, const Console& console) {
   QuoteOptions how = quote_options(arguments);
   const std::vector<std::string> names = arguments.all("--cluster");
   std::optional<Progress> progress(std::in_place, arguments.choice("--progress", "auto", progress_modes()), console);
+  std::optional<std::vector<std::string>> unchanged;
   std::vector<Quote> quotes;
   std::vector<Job> jobs;  // all of them are read before the first one is searched: an error is told at once
   for (const std::string& name : names) {
@@ -75,9 +77,13 @@ static ExitCode run_quotes(const Arguments& arguments, const Console& console) {
       progress->report((static_cast<double>(quotes.size()) + fraction) / static_cast<double>(names.size()));
     };
     say_default_sequence(one, job, console);
+    if (quotes.empty()) say_varied(one, console, options);
     quotes.push_back(quote(job, run_search(job, options, read_top(one)), how));
+    if (const auto& best = quotes.back().best)
+      keep_common(unchanged, without_effect_on_found(one, job, best->strategy, searched_options()));
   }
   progress.reset();
+  if (!interrupted()) say_all(arguments, console, unchanged.value_or(std::vector<std::string>{}));
   if (arguments.flag("--json"))
     console.out << quotes_json(quotes, how);
   else if (arguments.flag("--csv"))
@@ -115,6 +121,7 @@ static ExitCode run(const Arguments& arguments, const Console& console) {
   refuse_large_search(job, arguments);
   say_default_sequence(arguments, job, console);
   SearchOptions options = read_search_options(arguments, job);
+  say_varied(arguments, console, options);
   const int rows = static_cast<int>(arguments.integer("--rows", 10, 1, 100'000));
   std::optional<Progress> progress(std::in_place, arguments.choice("--progress", "auto", progress_modes()), console);
   options.progress = [&](double fraction) { progress->report(fraction); };
@@ -129,6 +136,8 @@ static ExitCode run(const Arguments& arguments, const Console& console) {
   std::vector<std::optional<double>> simulated;
   if (options.sample > 0) simulated = simulate_sample(job, result, options);
   progress.reset();
+  if (!result.interrupted)
+    say_all(arguments, console, without_effect_on_found(arguments, job, result.ranked.front().strategy, searched_options()));
   save(arguments, job, result);
   const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - begin;
   std::optional<Quote> priced;

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "cli/interrupt.h"
+#include "cli/notes.h"
+#include "cli/unchanged.h"
 #include "cli/workers.h"
 #include "core/cluster_slice.h"
 #include "core/error.h"
@@ -114,6 +116,17 @@ std::vector<std::optional<double>> simulate_all(const Job& job, const std::vecto
                                                    const auto all = static_cast<double>(candidates.size());
                                                    if (progress) progress(static_cast<double>(++done) / all);
                                                  }});
+}
+
+void say_varied(const Arguments& arguments, const Console& console, const SearchOptions& options) {
+  std::vector<std::string> varied;
+  for (const std::string& path : searched_options())
+    if (std::find(options.fixed.begin(), options.fixed.end(), path) == options.fixed.end()) varied.push_back(path);
+  const std::vector<std::string> flags = set_by_file_only(arguments, varied);
+  if (!flags.empty())
+    say(arguments, console,
+        "--strategy " + arguments.text("--strategy") + ": the search varies its " + joined(flags) +
+            " all the same; given on the command line they are fixed");
 }
 
 std::variant<SearchResult, Infeasible> run_search(const Job& job, const SearchOptions& options, int top) {

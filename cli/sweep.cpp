@@ -14,6 +14,7 @@
 #include "cli/search_output.h"
 #include "cli/search_run.h"
 #include "cli/separate_files.h"
+#include "cli/unchanged.h"
 #include "core/error.h"
 #include "core/json.h"
 #include "report/plot.h"
@@ -83,6 +84,8 @@ Arguments with_values(Arguments arguments, const std::vector<Axis>& axes, const 
     const std::string option = "--" + axes[i].path;
     const bool named = std::any_of(options.begin(), options.end(), [&](const VerbOption& o) { return o.name == option; });
     if (!named && axes[i].path.find('.') == std::string::npos) refuse_axis(axes[i].path, options);
+    if (named && arguments.has(option) && option != "--model" && option != "--cluster")
+      throw Error(kCommandLine, option, arguments.text(option), "no " + option + " beside --vary " + axes[i].path);
     arguments = named ? arguments.with(option, values[i]) : arguments.adding("--set", axes[i].path + "=" + values[i]);
   }
   return arguments;
@@ -255,11 +258,12 @@ ExitCode run(const Arguments& arguments, const Console& console) {
   for (const auto& values : all) {  // before the first search: an error is told at once
     const Arguments here = with_values(arguments, axes, values);
     const Job job = read_search_job(here);
-    read_search_options(here, job);
+    const SearchOptions options = read_search_options(here, job);
     refuse_large_search(job, here);
-    if (&values == &all.front()) say_default_sequence(here, job, console);
+    if (&values == &all.front()) say_default_sequence(here, job, console), say_varied(here, console, options);
   }
   std::string title;
+  std::optional<std::vector<std::string>> unchanged;
   for (const auto& values : all) {
     if (interrupted()) {
       points.push_back({values, not_searched("")});
@@ -273,6 +277,8 @@ ExitCode run(const Arguments& arguments, const Console& console) {
     };
     if (title.empty()) title = job.model.name + " on " + arguments.text("--cluster");
     points.push_back({values, quote(job, run_search(job, options, read_top(here)), {})});
+    if (const auto& best = points.back().quote.best)
+      keep_common(unchanged, without_effect_on_found(here, job, best->strategy, searched_options()));
   }
   progress.reset();
   const bool complete =
@@ -280,6 +286,7 @@ ExitCode run(const Arguments& arguments, const Console& console) {
   if (!complete)
     console.err << "foreshard: interrupted: what is partial or not searched is marked"
                 << (arguments.has("--svg") ? "; no picture is drawn" : "") << "\n";
+  if (complete) say_all(arguments, console, unchanged.value_or(std::vector<std::string>{}));
   if (complete) say_equal_axes(arguments, console, axes, points);
   if (arguments.has("--svg") && complete) write_file(arguments.text("--svg"), sweep_svg(axes, points, title));
   if (arguments.flag("--json"))

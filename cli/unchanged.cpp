@@ -50,13 +50,7 @@ bool small(const Job& job, const Plan& plan) {
   return actions <= kLargest && kind <= RecomputeKind::Modules;
 }
 
-bool given(const Arguments& arguments, const StrategyOption& option) {
-  if (!option.flag.empty() && arguments.has(option.flag)) return true;
-  for (const std::string& setting : arguments.all("--set"))
-    if (setting.starts_with("strategy." + option.path + "=") || setting.starts_with("strategy." + option.path + "."))
-      return true;
-  return false;
-}
+std::string said_as(const StrategyOption& option) { return option.flag.empty() ? "strategy." + option.path : option.flag; }
 
 std::optional<Lowered> lowered_of(const Job& job, const Strategy& strategy) {
   auto answer = lower(job.model, job.cluster, strategy, {.ignore_memory = true, .profile = job.measured()});
@@ -80,12 +74,22 @@ auto shape(const Job& job, const Plan& plan) {
 
 }  // namespace
 
-void say_without_effect(const Arguments& arguments, const Console& console, const Job& job, const Plan& plan, bool played) {
-  if (!small(job, plan)) return;
+bool given(const Arguments& arguments, const StrategyOption& option) {
+  if (!option.flag.empty() && arguments.has(option.flag)) return true;
+  for (const std::string& setting : arguments.all("--set"))
+    if (setting.starts_with("strategy." + option.path + "=") || setting.starts_with("strategy." + option.path + "."))
+      return true;
+  return false;
+}
+
+std::vector<std::string> without_effect(const Arguments& arguments, const Job& job, const Plan& plan,
+                                        const UnchangedOptions& options) {
+  std::vector<std::string> notes;
+  if (!small(job, plan)) return notes;
   for (const auto& [path, where] : where_options_matter()) {
     const StrategyOption& option = *find_option(path);
     Strategy without = job.strategy;
-    if (!given(arguments, option)) continue;
+    if (!given(arguments, option) || std::ranges::find(options.skipped, path) != options.skipped.end()) continue;
     try {
       option.set(without, option.get(Strategy{}), kCommandLine);
     } catch (const Error&) {  // a default that cannot be said
@@ -94,30 +98,74 @@ void say_without_effect(const Arguments& arguments, const Console& console, cons
     if (without == job.strategy) continue;  // the default was given
     const std::optional<Lowered> other = lowered_of(job, without);
     if (!other || option.get(other->strategy) == option.get(job.strategy)) continue;  // what was given holds anyway
-    if (same_answer(plan, other->plan) || (played && shape(job, plan) == shape(job, other->plan)))
-      say(arguments, console,
-          (option.flag.empty() ? "strategy." + path : option.flag) + " changes nothing here: it matters with " + where);
+    if (same_answer(plan, other->plan) || (options.played && shape(job, plan) == shape(job, other->plan)))
+      notes.push_back(said_as(option) + " changes nothing " + options.where + ": it matters with " + where);
   }
+  return notes;
 }
 
-void say_settings_without_effect(const Arguments& arguments, const Console& console, const Job& job, const Plan& plan) {
-  if (!small(job, plan)) return;
+std::vector<std::string> settings_without_effect(const Arguments& arguments, const Job& job, const Plan& plan,
+                                                 const std::string& where) {
+  std::vector<std::string> notes;
+  if (!small(job, plan)) return notes;
   for (const std::string& setting : arguments.all("--set")) {
     if (setting.starts_with("strategy.")) {
       const std::string path = setting.substr(9, setting.find('=') - 9);
       const StrategyOption* option = find_option(path);
       if (option && !option->flag.empty() && arguments.has(option->flag))
-        say(arguments, console, option->flag + " changes nothing here: --set strategy." + path + " wins over it");
+        notes.push_back(option->flag + " changes nothing here: --set strategy." + path + " wins over it");
       continue;
     }
     try {
       const Job without = read_job(arguments.without("--set", setting));
-      const std::optional<Lowered> other = lowered_of(without, without.strategy);
+      const std::optional<Lowered> other = lowered_of(without, job.strategy);
       if (other && shape(without, other->plan) == shape(job, plan))
-        say(arguments, console, "--set " + setting + " changes nothing here: the answer is the same without it");
+        notes.push_back("--set " + setting + " changes nothing " + where + ": the answer is the same without it");
     } catch (const Error&) {  // without it the job cannot be: it matters
     }
   }
+  return notes;
+}
+
+std::vector<std::string> without_effect_on_found(const Arguments& arguments, Job job, const Strategy& found,
+                                                 const std::vector<std::string>& searched) {
+  const std::string where = "in the strategy that was found";
+  std::vector<std::string> notes;
+  for (const auto& [path, matters] : where_options_matter()) {  // what the strategy that was found has no use for
+    const StrategyOption& option = *find_option(path);
+    const std::string standard = option.get(Strategy{});
+    const bool looked_at = given(arguments, option) && std::ranges::find(searched, path) == searched.end();
+    if (looked_at && option.get(job.strategy) != standard && option.get(found) == standard)
+      notes.push_back(said_as(option) + " changes nothing " + where + ": it matters with " + matters);
+  }
+  job.strategy = found;
+  const std::optional<Lowered> lowered = lowered_of(job, found);
+  if (!lowered) return notes;
+  const Plan& plan = lowered->plan;
+  for (const auto& more : {without_effect(arguments, job, plan, {.played = true, .skipped = searched, .where = where}),
+                           settings_without_effect(arguments, job, plan, where)})
+    notes.insert(notes.end(), more.begin(), more.end());
+  return notes;
+}
+
+void keep_common(std::optional<std::vector<std::string>>& common, const std::vector<std::string>& more) {
+  if (!common) common = more;
+  std::erase_if(*common, [&](const std::string& note) { return std::ranges::find(more, note) == more.end(); });
+}
+
+void say_all(const Arguments& arguments, const Console& console, const std::vector<std::string>& notes) {
+  for (const std::string& note : notes) say(arguments, console, note);
+}
+
+std::vector<std::string> set_by_file_only(const Arguments& arguments, const std::vector<std::string>& paths) {
+  std::vector<std::string> flags;
+  if (!arguments.has("--strategy")) return flags;
+  const Strategy file = load_strategy(arguments.text("--strategy"));
+  for (const std::string& path : paths) {
+    const StrategyOption* option = find_option(path);
+    if (option && !given(arguments, *option) && option->get(file) != option->get(Strategy{})) flags.push_back(said_as(*option));
+  }
+  return flags;
 }
 
 }  // namespace foreshard

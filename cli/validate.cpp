@@ -132,6 +132,7 @@ std::vector<LearningCell> learn(Predictor& predictor, const std::vector<Asked>& 
 }  // namespace
 
 static ExitCode run(const Arguments& arguments, const Console& console) {
+  if (arguments.flag("--markdown")) refuse_without(arguments, "no --markdown", {"--per-row"});
   const std::vector<std::string> files = {"--residuals", "--svg", "--html"};
   expect_one_format(arguments, {"--json", "--markdown"});
   expect_separate_files(arguments, {}, files);

@@ -118,10 +118,10 @@ std::vector<Degrees> equal_degrees(const Strategy& strategy, HybridJob job) {
 
 // With the split that `--layer-split auto` finds.
 std::optional<UniformPlan> lowered_plan(const Model& model, const Cluster& cluster, const Strategy& strategy,
-                                        const HybridJob& job, const Degrees& degrees) {
+                                        const HybridJob& job, const Degrees& degrees, const MachineProfile* profile) {
   Strategy s = plain(strategy, degrees.tensor);
   s.pp = degrees.stages, s.dp = degrees.replicas, s.layer_split = degrees.stages > 1 ? "auto" : "";
-  const auto answer = lower(model, cluster, s);
+  const auto answer = lower(model, cluster, s, {.profile = profile});
   if (std::holds_alternative<Infeasible>(answer)) return {};
   const Lowered& lowered = std::get<Lowered>(answer);
   UniformPlan plan{.strategy = lowered.strategy, .estimate = refine(lowered, cluster)};
@@ -139,12 +139,12 @@ std::optional<UniformPlan> lowered_plan(const Model& model, const Cluster& clust
 }  // namespace
 
 std::optional<UniformPlan> best_uniform_plan(const Model& model, const Cluster& cluster, const Strategy& strategy,
-                                             const HybridJob& job) {
+                                             const HybridJob& job, const MachineProfile* profile) {
   std::optional<UniformPlan> best;
   int fitting = 0;
   for (const Degrees& degrees : equal_degrees(strategy, job)) {
     if (fitting == kLowered) break;
-    std::optional<UniformPlan> plan = lowered_plan(model, cluster, strategy, job, degrees);
+    std::optional<UniformPlan> plan = lowered_plan(model, cluster, strategy, job, degrees, profile);
     fitting += plan.has_value();
     if (plan && (!best || plan->estimate.time < best->estimate.time)) best = std::move(plan);
   }

@@ -27,6 +27,6 @@ struct UniformPlan {
 // The fastest of the equal-degree plans by `refine` that fits, with the split that `--layer-split auto` finds; the best few by
 // their slowest machine are looked at.
 std::optional<UniformPlan> best_uniform_plan(const Model& model, const Cluster& cluster, const Strategy& strategy,
-                                             const HybridJob& job);
+                                             const HybridJob& job, const MachineProfile* profile = nullptr);
 
 }  // namespace foreshard

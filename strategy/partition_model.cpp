@@ -26,6 +26,13 @@ void forget_transfers(Plan& plan) {
           table.by_segment[s][i] = {.wire_factor = 0};
 }
 
+// To a node that stands by itself, so that there may be several: transfers do not count here.
+void give_nic(NodeShape& shape) {
+  shape.nics = 1, shape.nic_bandwidth = {1e9};
+  shape.links.push_back({.to = static_cast<int>(shape.parts.size()), .bandwidth = shape.nic_bandwidth});
+  shape.parts.push_back({.kind = PartKind::Nic, .name = "nic0", .rail = 0});
+}
+
 }  // namespace
 
 std::vector<ChainLayer> layer_chain(const Model& model, const Cluster& cluster, const Strategy& strategy, int layers,
@@ -42,7 +49,9 @@ std::vector<ChainLayer> layer_chain(const Model& model, const Cluster& cluster, 
   Cluster large = cluster;
   if (gpus > gpu_count(cluster)) {
     if (cluster.nodes.size() != 1) return {};
-    large = with_nodes(cluster, static_cast<int>(ceil_div(gpus, per_node)));
+    NodeShape& shape = large.nodes.front().shape;
+    if (shape.nics == 0) give_nic(shape);
+    large = with_nodes(std::move(large), static_cast<int>(ceil_div(gpus, per_node)));
   }
   auto answer = lower(model, large, single, {.ignore_memory = true, .profile = profile});
   if (std::holds_alternative<Infeasible>(answer)) return {};

@@ -8,7 +8,7 @@
 #include "cli/unchanged.h"
 #include "core/json_edit.h"
 #include "core/strategy_options.h"
-#include "tests/cli/run_line.h"
+#include "tests/cli/option_effect.h"
 
 namespace foreshard {
 
@@ -27,43 +27,6 @@ const std::vector<std::string> kBases = {
     kGpt + "--cluster eth25-a100-x2 --global-batch 64 --tp 2 --pp 2",
     kGpt + "--cluster dgx-a100 --global-batch 64",
     "simulate --json --ignore-memory --granularity stage --model resnet-50 --cluster eth25-a100-x2 --global-batch 64"};
-
-// Values other than the default, by the path of the option.
-const std::map<std::string, std::vector<std::string>> kValues = {{"dp", {"1", "2", "8"}},
-                                                                 {"tp", {"2", "3", "4"}},
-                                                                 {"pp", {"2", "4"}},
-                                                                 {"cp", {"2", "4"}},
-                                                                 {"context", {"ring"}},
-                                                                 {"sequence_parallel", {""}},
-                                                                 {"virtual_stages", {"2", "3"}},
-                                                                 {"schedule", {"gpipe", "zb-h1", "zb-v"}},
-                                                                 {"microbatch_group", {"4", "8"}},
-                                                                 {"layer_split", {"7,5", "3,3,3,3", "auto"}},
-                                                                 {"stages", {"6:4x1,6:4x1"}},
-                                                                 {"placement", {"dp,role,cp,tp", "role,tp,cp,dp"}},
-                                                                 {"micro_batch", {"2", "4"}},
-                                                                 {"global_batch", {"16", "128"}},
-                                                                 {"seq", {"128", "512"}},
-                                                                 {"zero", {"1", "2", "3"}},
-                                                                 {"zero_group", {"2", "4"}},
-                                                                 {"recompute", {"full", "selective", "full:3", "norm", "auto"}},
-                                                                 {"framework_memory", {"2 GiB"}},
-                                                                 {"reserve", {"20%"}},
-                                                                 {"precision", {"fp32", "fp16"}},
-                                                                 {"param_dtype", {"fp32"}},
-                                                                 {"grad_dtype", {"bf16", "fp32"}},
-                                                                 {"state_dtype", {"bf16"}},
-                                                                 {"attention", {"unfused", "flash"}},
-                                                                 {"dropout", {"0.1"}},
-                                                                 {"optimizer", {"sgd"}},
-                                                                 {"momentum", {"0.9"}},
-                                                                 {"clip_norm", {"1"}},
-                                                                 {"loss_scale", {"128"}},
-                                                                 {"vocab_multiple", {"1", "1000"}},
-                                                                 {"bucket", {"1000000"}},
-                                                                 {"overlap", {"none", "grad"}},
-                                                                 {"algorithm", {"tree", "hierarchical"}},
-                                                                 {"framework", {"megatron"}}};
 
 std::string without(const std::string& json, const std::vector<std::string>& paths) {
   std::string text = json;
@@ -84,8 +47,8 @@ TEST(OptionEffect, EveryOptionOfTheStrategyChangesTheAnswerOrIsSaid) {
     ASSERT_EQ(plain[base].code, ExitCode::Ok) << base << plain[base].err;
   }
   for (const StrategyOption& option : strategy_options()) {
-    const auto values = kValues.find(option.path);
-    ASSERT_TRUE(values != kValues.end()) << option.path << " has no case: give values other than its default";
+    const auto values = other_values().find(option.path);
+    ASSERT_TRUE(values != other_values().end()) << option.path << " has no case: give values other than its default";
     bool changed = false;
     for (const std::string& base : kBases)
       for (const std::string& value : values->second) {

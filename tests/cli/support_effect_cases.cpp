@@ -1,0 +1,303 @@
+// A case for every option of every verb.
+#include "tests/cli/option_effect.h"
+
+namespace foreshard {
+
+namespace {
+
+using Cases = std::vector<EffectCase>;
+
+const std::string kSmall = "--model gpt2-124m --seq 256 --cluster dgx-a100 ";
+const std::string kOnHost = "--model gpt2-124m --set model.n_layer=2 --seq 64 --cluster @/host.json --gpus 2 --precision fp32 ";
+const std::string kTooLarge = "--model gpt2-1.5b --cluster dgx-a100 --gpus 1 --micro-batch 64 --global-batch 64 ";
+const std::string kEndless = "--model gpt2-124m --seq 256 --cluster dgx-a100 --global-batch 1000000000 ";
+
+Cases joined_cases(Cases first, const Cases& second) {
+  first.insert(first.end(), second.begin(), second.end());
+  return first;
+}
+
+// What says which job it is; `base` has a small one on dgx-a100, with words after it.
+Cases of_job(const std::string& words) {
+  const std::string base = kSmall + words, host = kOnHost + words;
+  return {{.option = "--model", .base = base, .changed = "--model bert-large --seq 256 --cluster dgx-a100 " + words},
+          {.option = "--cluster", .base = base, .changed = "--model gpt2-124m --seq 256 --cluster dgx-h100 " + words},
+          {.option = "--gpus", .base = base, .changed = "+ --gpus 4"},
+          {.option = "--nodes", .base = base, .changed = "+ --nodes 2"},
+          {.option = "--strategy", .base = base, .changed = "+ --strategy @/sgd.strategy.json"},
+          {.option = "--strategy", .base = base, .changed = "+ --strategy @/tp2.strategy.json"},
+          {.option = "--set", .base = base, .changed = "+ --set model.n_layer=6"},
+          {.option = "--set", .base = base, .changed = "+ --set cluster.nvlink.bandwidth=1e9"},
+          {.option = "--set", .base = base, .changed = "+ --set strategy.micro_batch=2"},
+          {.option = "--profile", .base = host, .changed = "+ --profile @/host.profile.json"}};
+}
+
+Cases of_simulate() {
+  const std::string base = kSmall + "--global-batch 16 --granularity stage --json ";
+  return joined_cases(
+      of_job("--global-batch 16 --granularity stage --json "),
+      {{.option = "--force",
+        .base = "! --model llama-3-70b --cluster dgx-a100 --seq 256 --global-batch 8000000 --json --tp 8 --dp 1",
+        .reason = "what is refused takes 60 s: cli/effort_test.cpp"},
+       {.option = "--plan", .base = base, .changed = "--json --plan @/p.plan.json"},
+       {.option = "--ignore-memory", .base = "! " + kTooLarge + "--json", .changed = "+ --ignore-memory"},
+       {.option = "--granularity", .base = kSmall + "--global-batch 16 --json ", .changed = "+ --granularity op"},
+       {.option = "--folding", .base = base, .changed = "+ --folding none"},
+       {.option = "--straggler", .base = base, .changed = "+ --straggler 1=2"},
+       {.option = "--trace", .base = base, .changed = "+ --trace t.json"},
+       {.option = "--svg", .base = base, .changed = "+ --svg t.svg"},
+       {.option = "--save-plan", .base = base, .changed = "+ --save-plan s.plan.json"},
+       {.option = "--save-strategy", .base = base, .changed = "+ --save-strategy s.strategy.json"},
+       {.option = "--save-result", .base = base, .changed = "+ --save-result s.result"},
+       {.option = "--json", .base = kSmall + "--global-batch 16", .changed = "+ --json"},
+       {.option = "--progress", .base = base, .changed = "+ --progress json", .shows = R"(\{"progress")"}});
+}
+
+// Of search and of sweep.
+Cases of_searching(const std::string& base) {
+  const std::string several = base + "--fix zero=0 ";
+  return {{.option = "--objective", .base = base, .changed = "+ --objective memory"},
+          {.option = "--fix", .base = base, .changed = "+ --fix tp=2"},
+          {.option = "--max-tp", .base = base + "--json", .changed = "+ --max-tp 1"},
+          {.option = "--refine", .base = several + "--json", .changed = "+ --refine 1"},
+          {.option = "--top", .base = several + "--json", .changed = "+ --top 1"},
+          {.option = "--noise", .base = kSmall + "--gpus 2 --global-batch 8 --fix recompute=none --fix zero=0 --json", .changed = "+ --noise 50"},
+          {.option = "--no-prune", .base = base + "--json", .changed = "+ --no-prune"},
+          {.option = "--threads", .reason = "worker threads: the answer is the same"}};
+}
+
+Cases of_search() {
+  const std::string job = "--gpus 2 --global-batch 4 --fix recompute=none --fix cp=1 --top 0 --refine 4 ", base = kSmall + job,
+                    json = base + "--json ";
+  const std::string two = base + "--cluster dgx-h100 ";
+  return joined_cases(
+      joined_cases(of_job("--global-batch 8 --top 0 --refine 1 --fix cp=1 --fix recompute=none --fix pp=1 --json "),
+                   of_searching(kSmall + "--gpus 2 --global-batch 4 --fix cp=1 --fix virtual_stages=1 ")),
+      {{.option = "--cluster", .base = base, .changed = "+ --cluster dgx-h100"},
+       {.option = "--force", .base = "! " + kEndless + "--refine x", .changed = "+ --force", .shows = "--refine: found"},
+       {.option = "--tokens", .base = base, .changed = "+ --tokens 1e9"},
+       {.option = "--tokens", .base = json, .changed = "+ --tokens 1e9"},
+       {.option = "--tokens", .base = two, .changed = "+ --tokens 1e9"},
+       {.option = "--tokens", .base = base + "--csv", .changed = "+ --tokens 1e9"},
+       {.option = "--rows", .base = json, .changed = "+ --rows 1"},
+       {.option = "--rows", .base = two, .changed = "+ --rows 1"},
+       {.option = "--rank", .base = base, .changed = "+ --rank 2"},
+       {.option = "--rank", .base = json + "--save-strategy s.json", .changed = "+ --rank 2"},
+       {.option = "--save-strategy", .base = json, .changed = "+ --save-strategy s.json"},
+       {.option = "--save-strategy", .base = two, .changed = "+ --save-strategy s.json"},
+       {.option = "--save-plan", .base = json, .changed = "+ --save-plan s.json"},
+       {.option = "--residuals", .base = base, .changed = "+ --residuals 2"},
+       {.option = "--residuals", .base = two, .changed = "+ --residuals 2"},
+       {.option = "--residuals", .base = json, .changed = "+ --residuals 2"},
+       {.option = "--json", .base = base, .changed = "+ --json"},
+       {.option = "--csv", .base = base, .changed = "+ --csv"},
+       {.option = "--csv", .base = json, .changed = "+ --csv"},
+       {.option = "--csv", .base = two + "--json", .changed = "+ --csv"},
+       {.option = "--progress", .base = json, .changed = "+ --progress json", .shows = R"(\{"progress")"}});
+}
+
+Cases of_sweep() {
+  const std::string job = "--gpus 2 --global-batch 4 --fix recompute=none --fix cp=1 --vary seq=64,128 ";
+  const std::string base = "--model gpt2-124m --cluster dgx-a100 " + job, json = base + "--json ";
+  Cases cases =
+      joined_cases(of_job("--vary global-batch=8,16 --top 0 --refine 1 --fix cp=1 --fix recompute=none --fix pp=1 --json "),
+                   of_searching(base + "--fix micro_batch=1 --fix virtual_stages=1 "));
+  for (EffectCase& one : cases)
+    if (one.option == "--max-tp")
+      one.base = base + "--fix dp=1 --fix pp=1 ";
+    else if (one.option == "--no-prune" || one.option == "--refine" || one.option == "--noise" || one.option == "--top")
+      one = {.option = one.option, .reason = "what a sweep prints has no counts; its searches are those of search"};
+  return joined_cases(cases,
+                      {{.option = "--force",
+                        .base = "! --model gpt2-124m --cluster dgx-a100 --global-batch 1048576 --vary nodes=131072,0",
+                        .changed = "+ --force",
+                        .shows = "--nodes: found"},
+                       {.option = "--vary", .base = base, .changed = "+ --vary micro-batch=1,2"},
+                       {.option = "--svg", .base = base, .changed = "+ --svg s.svg"},
+                       {.option = "--json", .base = base, .changed = "+ --json"},
+                       {.option = "--csv", .base = base, .changed = "+ --csv"},
+                       {.option = "--csv", .base = json, .changed = "+ --csv"},
+                       {.option = "--progress", .base = json, .changed = "+ --progress json", .shows = R"(\{"progress")"}});
+}
+
+Cases of_partition() {
+  const std::string base = kSmall + "--global-batch 4 ";
+  return joined_cases(of_job("--global-batch 4 --json "),
+                      {{.option = "--max-tp", .base = base, .changed = "+ --max-tp 1"},
+                       {.option = "--save-strategy", .base = base, .changed = "+ --save-strategy s.json"},
+                       {.option = "--force",
+                        .base = "! --model gpt2-124m --seq 256 --cluster dgx-a100-x131072 --global-batch 1048576 --max-tp x",
+                        .changed = "+ --force",
+                        .shows = "--max-tp: found"},
+                       {.option = "--json", .base = base, .changed = "+ --json"}});
+}
+
+Cases of_lower() {
+  const std::string base = kSmall + "--global-batch 16 ";
+  return joined_cases(of_job("--global-batch 16 --save-plan s.plan.json --json "),
+                      {{.option = "--force", .reason = "what is refused takes 60 s or 4 GiB: cli/effort_test.cpp"},
+                       {.option = "--ignore-memory", .base = "! " + kTooLarge, .changed = "+ --ignore-memory"},
+                       {.option = "--save-plan", .base = base, .changed = "+ --save-plan s.plan.json"},
+                       {.option = "--save-strategy", .base = base, .changed = "+ --save-strategy s.json"},
+                       {.option = "--json", .base = base, .changed = "+ --json"}});
+}
+
+Cases of_run() {
+  const std::string base = "@/p.plan.json --steps 2 --json ", emulated = base + "--time emulated ";
+  const std::string checks = "a check of the engine: a sound run is the same with it (tests/exec)";
+  const std::string seconds = R"("iteration_time_s": [1-9])";
+  return {{.option = "PLAN", .base = base, .changed = "@/two.plan.json --steps 2 --json"},
+          {.option = "--device", .base = base, .changed = "+ --device cuda"},
+          {.option = "--graphs", .base = base, .changed = "+ --graphs"},
+          {.option = "--nccl", .base = base, .changed = "+ --nccl"},
+          {.option = "--ranks", .base = base, .changed = "+ --ranks 3"},
+          {.option = "--steps", .base = "@/p.plan.json --json ", .changed = "+ --steps 2"},
+          {.option = "--seed", .base = base, .changed = "+ --seed 1"},
+          {.option = "--learning-rate", .base = base, .changed = "+ --learning-rate 0.1"},
+          {.option = "--weight-decay", .base = base, .changed = "+ --weight-decay 0.5"},
+          {.option = "--beta1", .base = "@/p.plan.json --steps 4 --json ", .changed = "+ --beta1 0.5"},
+          {.option = "--beta2", .base = "@/p.plan.json --steps 4 --json ", .changed = "+ --beta2 0.5"},
+          {.option = "--eps", .base = base, .changed = "+ --eps 1"},
+          {.option = "--beta1", .base = "@/sgd.plan.json --steps 2 --json ", .changed = "+ --beta1 0.5"},
+          {.option = "--beta2", .base = "@/sgd.plan.json --steps 2 --json ", .changed = "+ --beta2 0.5"},
+          {.option = "--eps", .base = "@/sgd.plan.json --steps 2 --json ", .changed = "+ --eps 1"},
+          {.option = "--time", .base = base, .changed = "+ --time emulated"},
+          {.option = "--profile", .base = base, .changed = "+ --profile @/slow.profile.json"},
+          {.option = "--profile", .base = emulated, .changed = "+ --profile @/slow.profile.json", .shows = seconds},
+          {.option = "--link-latency", .base = base, .changed = "+ --link-latency 1e6"},
+          {.option = "--link-latency", .base = emulated, .changed = "+ --link-latency 1e6", .shows = seconds},
+          {.option = "--link-bandwidth", .base = base, .changed = "+ --link-bandwidth 1"},
+          {.option = "--link-bandwidth", .base = emulated, .changed = "+ --link-bandwidth 1e-5", .shows = seconds},
+          {.option = "--memory-limit", .base = base, .changed = "+ --memory-limit 1KiB"},
+          {.option = "--guards", .reason = checks},
+          {.option = "--poison", .reason = checks},
+          {.option = "--force", .base = "! " + base + "--resume @/c.safetensors --data @/mixed.txt", .changed = "+ --force"},
+          {.option = "--patience", .reason = "a limit that only a run that hangs meets: exec tests"},
+          {.option = "--trace", .base = base, .changed = "+ --trace t.json"},
+          {.option = "--save-result", .base = base, .changed = "+ --save-result r.result"},
+          {.option = "--json", .base = "@/p.plan.json --steps 2", .changed = "+ --json"},
+          {.option = "--progress", .base = base, .changed = "+ --progress json", .shows = R"(\{"step":0)"},
+          {.option = "--launcher", .reason = "needs a launcher: cli/processes_test.cpp"},
+          {.option = "--rendezvous", .base = base, .changed = "+ --rendezvous 5"},
+          {.option = "--log", .base = base, .changed = "+ --log"},
+          {.option = "--data", .base = base, .changed = "+ --data @/book.txt"},
+          {.option = "--data-format", .base = base, .changed = "+ --data-format u16"},
+          {.option = "--data-format",
+           .base = base + "--data @/mixed.txt",
+           .changed = "+ --data-format u16",
+           .shows = "below the vocabulary"},
+          {.option = "--save", .base = base, .changed = "+ --save s.safetensors"},
+          {.option = "--save-every", .base = base, .changed = "+ --save-every 1"},
+          {.option = "--save-every", .base = base + "--save s.safetensors", .changed = "+ --keep 2 --save-every 1"},
+          {.option = "--keep", .base = base, .changed = "+ --keep 2"},
+          {.option = "--keep", .base = base + "--save s.safetensors --save-every 1", .changed = "+ --keep 2"},
+          {.option = "--resume", .base = base + "--data @/book.txt", .changed = "+ --resume @/c.safetensors"},
+          {.option = "--loss-log", .base = base, .changed = "+ --loss-log l.csv"}};
+}
+
+Cases of_calibrate() {
+  const std::string base = "--quick --steps 2 --largest-product 16 ", one = base + "--precision fp32 ";
+  const std::string between = "--collectives --quick --ranks 2 ";
+  const std::string runs = " --runs " FORESHARD_SOURCE "/data/measured/nemo_h100.csv";
+  return {{.option = "--device", .base = one, .changed = "+ --device cuda"},
+          {.option = "--runs", .base = one, .changed = "+" + runs},
+          {.option = "--runs", .base = one, .changed = runs},
+          {.option = "--name", .base = one, .changed = "+ --name a100-80"},
+          {.option = "--precision", .base = one, .changed = base + "--precision fp64"},
+          {.option = "--quick", .reason = "without it the probes take a minute"},
+          {.option = "--quick", .base = between, .changed = "--collectives --ranks 2"},
+          {.option = "--collectives", .base = one, .changed = between},
+          {.option = "--link-class", .base = one, .changed = "+ --link-class node"},
+          {.option = "--link-class", .base = between, .changed = "+ --link-class nvlink"},
+          {.option = "--ranks", .base = one, .changed = "+ --ranks 4", .shows = R"("gpus_per_node": 4)"},
+          {.option = "--ranks", .base = between, .changed = "--collectives --quick --ranks 3"},
+          {.option = "--steps", .reason = "how often each probe is run: what is measured differs each time"},
+          {.option = "--steps", .base = between, .changed = "+ --steps 3"},
+          {.option = "--largest-product", .base = one, .changed = "--quick --steps 2 --precision fp32 --largest-product 64"},
+          {.option = "--save-profile", .base = one, .changed = "+ --save-profile mine.json"},
+          {.option = "--save-cluster", .base = one, .changed = "+ --save-cluster mine.json"},
+          {.option = "--json", .base = one, .changed = "+ --json"},
+          {.option = "--json", .base = between, .changed = "+ --json"},
+          {.option = "--progress", .base = one, .changed = "+ --progress json", .shows = R"(\{"progress")"},
+          {.option = "--progress", .base = between, .changed = "+ --progress json"},
+          {.option = "--progress", .base = runs, .changed = "+ --progress json"}};
+}
+
+Cases of_validate() {
+  const std::string table = FORESHARD_SOURCE "/data/measured/nemo_h100.csv ";
+  return {{.option = "FILE", .base = table, .changed = FORESHARD_SOURCE "/data/measured/torchtitan.csv"},
+          {.option = "--json", .base = table, .changed = "+ --json"},
+          {.option = "--per-row", .base = table, .changed = "+ --per-row"},
+          {.option = "--per-row", .base = table + "--json", .changed = "+ --per-row"},
+          {.option = "--per-row", .base = table + "--markdown", .changed = "+ --per-row"},
+          {.option = "--learn", .base = table, .changed = "+ --learn"},
+          {.option = "--markdown", .base = table, .changed = "+ --markdown"},
+          {.option = "--markdown", .base = table + "--json", .changed = "+ --markdown"},
+          {.option = "--residuals", .base = table, .changed = "+ --residuals r.json"},
+          {.option = "--svg", .base = table, .changed = "+ --svg r.svg"},
+          {.option = "--html", .base = table, .changed = "+ --html r.html"}};
+}
+
+Cases of_selftest() {
+  const std::string gpu = "needs a GPU: tests/cuda";
+  return {{.option = "--device", .base = "! ", .changed = "+ --device host"},
+          {.option = "--quick", .reason = gpu},
+          {.option = "--nccl", .reason = gpu},
+          {.option = "--all", .reason = gpu},
+          {.option = "--json", .reason = gpu},
+          {.option = "--progress", .reason = gpu}};
+}
+
+Cases of_schedule() {
+  const std::string base = "interleaved-1f1b --pp 2 --micro-batches 4 ";
+  return {{.option = "NAME", .base = base, .changed = "1f1b --pp 2 --micro-batches 4"},
+          {.option = "--pp", .base = base, .changed = "interleaved-1f1b --pp 4 --micro-batches 4"},
+          {.option = "--micro-batches", .base = base, .changed = "interleaved-1f1b --pp 2 --micro-batches 8"},
+          {.option = "--virtual-stages", .base = base, .changed = "+ --virtual-stages 3"},
+          {.option = "--virtual-stages", .base = "1f1b --pp 2 --micro-batches 4", .changed = "+ --virtual-stages 2"},
+          {.option = "--times", .base = base, .changed = "+ --times 1,2,3"},
+          {.option = "--latency", .base = base, .changed = "+ --latency 1"},
+          {.option = "--json", .base = base, .changed = "+ --json"}};
+}
+
+Cases of_named(const std::string& option, const std::string& one, const std::string& other) {
+  return {{.option = option, .base = one, .changed = other}, {.option = "--json", .base = one, .changed = "+ --json"}};
+}
+
+}  // namespace
+
+const std::map<std::string, std::vector<EffectCase>>& effect_cases() {
+  static const std::map<std::string, std::vector<EffectCase>> cases = {
+      {"simulate", of_simulate()},
+      {"search", of_search()},
+      {"sweep", of_sweep()},
+      {"partition", of_partition()},
+      {"lower", of_lower()},
+      {"run", of_run()},
+      {"compare",
+       {{.option = "A", .base = "@/a.result @/b.result", .changed = "@/c.result @/b.result"},
+        {.option = "B", .base = "@/a.result @/b.result", .changed = "@/a.result @/c.result"},
+        {.option = "--spans", .base = "@/a.result @/b.result", .changed = "+ --spans 1"},
+        {.option = "--trace", .base = "@/a.result @/b.result", .changed = "+ --trace t.json"},
+        {.option = "--json", .base = "@/a.result @/b.result", .changed = "+ --json"}}},
+      {"calibrate", of_calibrate()},
+      {"selftest", of_selftest()},
+      {"doctor",
+       {{.option = "--device", .base = "", .changed = "+ --device cuda"},
+        {.option = "--json", .base = "", .changed = "+ --json"}}},
+      {"check-plan",
+       {{.option = "PLAN", .base = "@/p.plan.json", .changed = "@/two.plan.json"},
+        {.option = "--cluster", .base = "@/large.plan.json", .changed = "+ --cluster dgx-a100"},
+        {.option = "--stale-weights", .reason = "no plan of ours has stale weights: tests/core/check_plan_test.cpp"},
+        {.option = "--most", .base = "! @/large.plan.json --cluster dgx-a100", .changed = "+ --most 1"},
+        {.option = "--json", .base = "@/p.plan.json", .changed = "+ --json"}}},
+      {"list", of_named("WHAT", "models", "topologies")},
+      {"show schedule", of_schedule()},
+      {"show model", of_named("NAME", "gpt2-124m", "bert-large")},
+      {"show cluster", of_named("NAME", "dgx-a100", "dgx-h100")},
+      {"show plan", of_named("PLAN", "@/p.plan.json", "@/two.plan.json")},
+      {"validate", of_validate()}};
+  return cases;
+}
+
+}  // namespace foreshard

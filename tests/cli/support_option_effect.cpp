@@ -1,0 +1,158 @@
+#include <unistd.h>
+
+#include <regex>
+
+#include "core/json.h"
+#include "core/json_edit.h"
+#include "tests/cli/option_effect.h"
+#include "tests/cli/session.h"
+
+namespace foreshard {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+const std::string kTiny =
+    "lower --model gpt2-124m --cluster dgx-a100 --set model.n_layer=2 --set model.n_embd=32 --set model.n_head=4 "
+    "--set model.vocab_size=256 --set model.n_positions=16 --precision fp32 --gpus 2 --global-batch 4 ";
+
+// The command that makes a file, or after "=" its text, or after "~" a file, a path in it and another value.
+const std::map<std::string, std::string>& recipes() {
+  static const std::map<std::string, std::string> all = {
+      {"p.plan.json", kTiny + "--save-plan @/p.plan.json"},
+      {"two.plan.json", kTiny + "--pp 2 --save-plan @/two.plan.json"},
+      {"sgd.plan.json", kTiny + "--optimizer sgd --save-plan @/sgd.plan.json"},
+      {"large.plan.json",
+       "lower --model gpt2-1.5b --cluster dgx-a100 --gpus 2 --pp 2 --micro-batch 128 --global-batch 256 --ignore-memory "
+       "--save-plan @/large.plan.json"},
+      {"a.result", "simulate --plan @/p.plan.json --granularity op --save-result @/a.result"},
+      {"b.result", "simulate --plan @/p.plan.json --granularity op --straggler 1=2 --save-result @/b.result"},
+      {"c.result", "simulate --plan @/p.plan.json --granularity op --straggler 1=3 --save-result @/c.result"},
+      {"book.txt", "=" + std::string(400, 'a') + std::string(400, 'b')},
+      {"other.txt", "=" + std::string(800, 'c')},
+      {"mixed.txt",
+       "=The quick brown fox jumps over the lazy dog and then some more words follow it until there are enough "
+       "of them for several samples of sixteen tokens each, which is soon."},
+      {"c.safetensors", "run @/p.plan.json --steps 1 --data @/book.txt --save @/c.safetensors"},
+      {"host.profile.json",
+       "calibrate --quick --precision fp32 --steps 2 --largest-product 64 --ranks 4 --save-profile @/host.profile.json "
+       "--save-cluster @/unused.json"},
+      {"host.json",
+       "calibrate --quick --precision fp32 --steps 2 --largest-product 64 --ranks 4 --save-profile @/unused.json "
+       "--save-cluster @/host.json"},
+      {"slow.profile.json", "~@/host.profile.json link_latency 1"},
+      {"tp2.strategy.json", "={\"tp\": 2, \"micro_batch\": 2}"},
+      {"sgd.strategy.json", "={\"optimizer\": \"sgd\"}"}};
+  return all;
+}
+
+void make(const std::string& recipe, const fs::path& file) {
+  if (recipe.starts_with("=")) return write_file(file.string(), recipe.substr(1));
+  if (recipe.starts_with("~")) {
+    std::istringstream in(recipe.substr(1));
+    std::string from, path, value;
+    in >> from >> path >> value;
+    return write_file(file.string(), with_json_value(read_text(from), path, value, from));
+  }
+  const RanLine ran = run_line(recipe);
+  ASSERT_EQ(ran.code, ExitCode::Ok) << recipe << "\n" << ran.err;
+}
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) text.replace(at, from.size(), to);
+  return text;
+}
+
+}  // namespace
+
+const std::map<std::string, std::vector<std::string>>& other_values() {
+  static const std::map<std::string, std::vector<std::string>> values = {
+      {"dp", {"1", "2", "8"}},
+      {"tp", {"2", "3", "4"}},
+      {"pp", {"2", "4"}},
+      {"cp", {"2", "4"}},
+      {"context", {"ring"}},
+      {"sequence_parallel", {""}},
+      {"virtual_stages", {"2", "3"}},
+      {"schedule", {"gpipe", "zb-h1", "zb-v"}},
+      {"microbatch_group", {"4", "8"}},
+      {"layer_split", {"7,5", "3,3,3,3", "auto"}},
+      {"stages", {"6:4x1,6:4x1"}},
+      {"placement", {"dp,role,cp,tp", "role,tp,cp,dp"}},
+      {"micro_batch", {"2", "4"}},
+      {"global_batch", {"16", "128"}},
+      {"seq", {"128", "512"}},
+      {"zero", {"1", "2", "3"}},
+      {"zero_group", {"2", "4"}},
+      {"recompute", {"full", "selective", "full:3", "norm", "auto"}},
+      {"framework_memory", {"2 GiB"}},
+      {"reserve", {"20%"}},
+      {"precision", {"fp32", "fp16"}},
+      {"param_dtype", {"fp32"}},
+      {"grad_dtype", {"bf16", "fp32"}},
+      {"state_dtype", {"bf16"}},
+      {"attention", {"unfused", "flash"}},
+      {"dropout", {"0.1"}},
+      {"optimizer", {"sgd"}},
+      {"momentum", {"0.9"}},
+      {"clip_norm", {"1"}},
+      {"loss_scale", {"128"}},
+      {"vocab_multiple", {"1", "1000"}},
+      {"bucket", {"1000000"}},
+      {"overlap", {"none", "grad"}},
+      {"algorithm", {"tree", "hierarchical"}},
+      {"framework", {"megatron"}}};
+  return values;
+}
+
+void OptionEffects::SetUp() {
+  before_ = fs::current_path();
+  folder_ = fs::temp_directory_path() / ("foreshard-effects-" + std::to_string(::getpid()));
+  fs::create_directories(folder_ / "made");
+}
+
+void OptionEffects::TearDown() {
+  fs::current_path(before_);
+  fs::remove_all(folder_);
+}
+
+std::string OptionEffects::with_files(const std::string& line) {
+  for (const auto& [name, recipe] : recipes()) {
+    if ((line + " ").find("@/" + name + " ") == std::string::npos || fs::exists(folder_ / "made" / name)) continue;
+    fs::create_directories(folder_ / "made");
+    const std::string others = with_files(replaced(recipe, "@/" + name, (folder_ / "made" / name).string()));
+    make(others, folder_ / "made" / name);
+  }
+  return replaced(line, "@/", (folder_ / "made").string() + "/");
+}
+
+Seen OptionEffects::see(const std::string& line, const std::string& clocks) {
+  const std::string complete = with_files(line);
+  const fs::path place = folder_ / "run";
+  fs::remove_all(place);
+  fs::create_directories(place);
+  fs::current_path(place);
+  const RanLine ran = run_line(complete);
+  Seen seen{.code = ran.code, .out = ran.out, .err = ran.err};
+  std::map<std::string, std::string> files;
+  for (const auto& entry : fs::recursive_directory_iterator(place))
+    if (entry.is_regular_file()) files[entry.path().filename().string()] = read_text(entry.path().string());
+  for (const auto& [name, text] : files) seen.files += name + ":\n" + text + "\n";
+  for (std::string* text : {&seen.out, &seen.err, &seen.files}) {
+    *text = replaced(*text, folder_.string(), "@");
+    if (!clocks.empty() && text != &seen.err) *text = std::regex_replace(*text, std::regex(clocks), "#");
+  }
+  fs::current_path(before_);
+  return seen;
+}
+
+const Seen& OptionEffects::see_base(const std::string& line, const std::string& clocks) {
+  if (const auto known = bases_.find(line); known != bases_.end()) return known->second;
+  const Seen first = see(line, clocks), second = see(line, clocks);
+  EXPECT_EQ(first.out, second.out) << line << ": what a line tells is the same when it is run again";
+  EXPECT_EQ(first.files, second.files) << line;
+  return bases_[line] = second;
+}
+
+}  // namespace foreshard
