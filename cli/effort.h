@@ -1,4 +1,4 @@
-// What a verb will need for a job, about, told before it starts: nobody waits for hours, or loses the machine's memory, unasked.
+// An estimate of the memory and time that a verb needs for a job. Work above a limit is refused before it starts, unless --force is given.
 #pragma once
 
 #include <string>
@@ -22,7 +22,7 @@ struct Effort {
   std::string size = {};  // "1,000,000 micro-batches on 16 pipeline ranks: 32,000,000 actions"
 };
 
-// Right within a factor of three or so; nothing where it is little, or where the job cannot be.
+// Within a factor of four on the jobs of tests/cli/effort_test.cpp. Empty for small jobs and for jobs that cannot be lowered.
 Effort effort_of(const Job& job, const EffortOptions& work);
 Effort effort_of(const Plan& plan, const EffortOptions& work);  // of a saved plan
 

@@ -1,4 +1,4 @@
-// Options that were given and change nothing: a person should not take the answer for one with them.
+// Finds options that were given but do not change the answer, so that the user is told.
 #pragma once
 
 #include <map>

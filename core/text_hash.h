@@ -1,4 +1,4 @@
-// A short name for the contents of a file: the same bytes, the same name. No protection against who wants two files to look alike.
+// A hash that identifies the contents of a file. It is not cryptographic: two files with one hash can be made on purpose.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// Freshness: what the picture in the middle is to the knobs beside it. FreshnessVeil shows it: a picture that is not the answer
-// to the knobs is dim, and a chip above it says why and offers one thing to do.
+// Freshness: whether the central picture is the answer to the current settings. FreshnessVeil shows it: a picture that is not is
+// dimmed, and a chip above it says why and offers one action.
 #pragma once
 
 #include <QTimer>
@@ -15,7 +15,7 @@ namespace foreshard {
 enum class Freshness : std::uint8_t {
   Current,    // the answer to what is chosen
   Computing,  // the answer is being made; what is shown is of the choices before
-  Stopped,    // nobody makes it: a person or a failure ended the simulation
+  Stopped,    // the simulation was stopped by the user or failed
   Refused,    // there is none: a value cannot be read, or the strategy cannot be cut so
 };
 

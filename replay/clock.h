@@ -1,5 +1,5 @@
 // Clock: what advances simulated time. It completes delays, computes whose speed may change, and transfers that share links by
-// max-min fairness. `sim` implements it on SimGrid, replay/light_clock without an outside library; nothing else advances time.
+// max-min fairness. `sim` implements it on SimGrid, replay/light_clock without an outside library; the player knows no other.
 //
 // Links have no latency and share fairly: every transfer gets the same penalty. A route that lists a link k times uses k times the
 // transfer's rate there (folding). Numbers are only asserted here; replay/validate checks the plan before.
