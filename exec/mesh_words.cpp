@@ -1,6 +1,5 @@
 #include "exec/mesh_words.h"
 
-#include <algorithm>
 #include <charconv>
 #include <sstream>
 
@@ -10,7 +9,6 @@ namespace foreshard {
 
 namespace {
 
-constexpr std::size_t kMostPrinted = 2000;
 constexpr int kMostPort = 65535;
 
 // Takes words and numbers off the front of a text.
@@ -97,13 +95,6 @@ std::vector<std::string> unpacked(std::string_view text, std::size_t count, cons
   }
   if (!words.rest().empty()) words.refuse();
   return texts;
-}
-
-std::string printable(std::string_view text) {
-  std::string plain(text.substr(0, kMostPrinted));
-  std::replace_if(
-      plain.begin(), plain.end(), [](unsigned char c) { return c < ' ' || c == 0x7F; }, '?');
-  return plain;
 }
 
 std::pair<std::string, std::string> first_difference(const std::string& own, const std::string& other) {

@@ -2,6 +2,7 @@
 // anything is made of it; all readers throw DeviceError naming the peer.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -29,8 +30,8 @@ std::vector<MeshAddress> addresses_of(const std::string& text, std::size_t proce
 std::string packed(const std::vector<std::string>& texts);
 std::vector<std::string> unpacked(std::string_view text, std::size_t count, const std::string& peer);
 
-// The text without what a terminal would obey, at most 2000 characters of it.
-std::string printable(std::string_view text);
+// So many bytes of a text from another process are printed at most (core/printable.h).
+inline constexpr std::size_t kMostPrinted = 2000;
 
 // The first line of `own` that `other` does not have in its place: (own, other).
 std::pair<std::string, std::string> first_difference(const std::string& own, const std::string& other);

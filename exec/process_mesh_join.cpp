@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "core/printable.h"
 #include "exec/process_mesh_parts.h"
 #include "exec/waiting_room.h"
 
@@ -52,8 +53,8 @@ std::string ProcessMesh::refusal(const MeshHello& hello) const {
     return who + ": found " + who + " of " + std::to_string(hello.processes) + ", expected each of 1 to " +
            std::to_string(processes() - 1) + " once";
   if (const auto [own, other] = first_difference(options_.run, hello.run); own != other)
-    return who + ": found " + (other.empty() ? "nothing" : printable(other)) + ", expected " + (own.empty() ? "nothing" : own) +
-           ", which process 0 runs";
+    return who + ": found " + (other.empty() ? "nothing" : printable(other, kMostPrinted)) + ", expected " +
+           (own.empty() ? "nothing" : own) + ", which process 0 runs";
   return "";
 }
 
@@ -155,7 +156,7 @@ std::unique_ptr<ListeningSocket> ProcessMesh::knock(Deadline until) {
   } catch (const DeviceError& error) {
     throw DeviceError(where, error.what());
   }
-  if (answer.starts_with(kRefused)) throw DeviceError("rendezvous", printable(answer.substr(kRefused.size())));
+  if (answer.starts_with(kRefused)) throw DeviceError("rendezvous", printable(answer.substr(kRefused.size()), kMostPrinted));
   if (!answer.starts_with(kWelcome)) throw DeviceError(where, place.address + " is no process 0 of foreshard run");
   meet_others(*door, addresses_of(answer.substr(kWelcome.size()), peers_.size(), place.address), until);
   return door;

@@ -5,6 +5,7 @@
 #include <exception>
 
 #include "core/error.h"
+#include "core/printable.h"
 #include "exec/process_mesh_parts.h"
 
 namespace foreshard {
@@ -360,7 +361,7 @@ std::vector<std::byte> ProcessMesh::read_bytes(Peer& peer, std::int64_t count) {
 void ProcessMesh::hear(int process, const Frame& frame) {
   Peer& peer = *peers_[static_cast<std::size_t>(process)];
   const std::vector<std::byte> bytes = read_bytes(peer, frame.bytes);
-  const std::string words = printable({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  const std::string words = printable({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, kMostPrinted);
   switch (frame.kind) {
     case MeshKind::Message:
     case MeshKind::Lent: return;  // see read_message
