@@ -5,7 +5,7 @@
 // role do the same, and a peer or a group is the same pattern seen from each of them, so one representative decides.
 //
 // Rules, by the name a defect carries:
-//   index-out-of-range       an index, slot, argument, byte range or size outside what it refers to
+//   index-out-of-range       an index, slot, argument, byte range, count or size outside what it refers to
 //   too-large                more order or memory state than a check can hold
 //   exchange-mismatch        sends and receives of a (peer, tag) differ in count or bytes
 //   peer-missing             some rank of the role has no such peer
@@ -14,7 +14,8 @@
 //   group-asymmetric         the roles of a group differ in axes outside the group
 //   deadlock                 a dry run under rendezvous stops: every stream in order, both sides of an exchange and all
 //                            members of a collective present before any of them goes on
-//   operand-missing          an exchange, collective or copy without, or with too short, a block to read or write
+//   operand-missing          an exchange, collective or copy without, or with too short, a block to read or write; a rank
+//                            reads its part of an all-gather and writes its part of a reduce-scatter, all of it in place
 //   wait-without-record      an event that the role never records
 //   resident-acquired        a resident block acquired or released
 //   double-acquire, release-without-acquire, life-not-closed
@@ -24,6 +25,7 @@
 //   shared-bytes-unordered   blocks that share bytes, alive together or not ordered release before acquire
 //   access-unordered         two accesses to the same bytes, one of them a write, without order
 //   work-missing, work-repeated, work-order   a (stage, micro-batch) without exactly one F and one B or I + W, F first
+//   update-count             a (role, stage) with another number of updates than the plan says
 //   weight-version           a backward with another weight version than its forward
 //   gradient-not-reduced     an update reads a gradient that was not reduced over all data-parallel ranks that hold it; data
 //                            parallel are the axes named dp* and cp*, and all roles with a gradient of the same tensor

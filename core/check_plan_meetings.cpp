@@ -122,8 +122,7 @@ class Meetings {
   void check_operands(RoleId role, std::int32_t action, const Instruction& instruction, std::int32_t index) {
     const auto need = [&](const std::vector<Use>& uses, Bytes bytes, const char* what) {
       if (uses.empty()) return defects_.add("operand-missing", role, action, index, std::string(what) + " nothing");
-      const Use& use = uses[0];
-      const Bytes length = use.length ? *use.length : plan_.roles[role.index()].buffers[use.buffer.index()].bytes - use.from;
+      const Bytes length = length_of(role, uses[0]);
       if (length < bytes)
         defects_.add("operand-missing", role, action, index,
                      std::string(what) + " " + std::to_string(length.value) + " bytes, moves " + std::to_string(bytes.value));
@@ -134,10 +133,46 @@ class Meetings {
     } else if (const auto* copy = std::get_if<Copy>(&instruction.what)) {
       need(instruction.reads, copy->bytes, "copies from");
       need(instruction.writes, copy->bytes, "copies to");
-    } else if (std::holds_alternative<Collective>(instruction.what)) {
-      need(instruction.reads, {}, "reads");
-      need(instruction.writes, {}, "writes");
+    } else if (const auto* collective = std::get_if<Collective>(&instruction.what)) {
+      const bool in_place =
+          !instruction.reads.empty() && !instruction.writes.empty() && same_bytes(instruction.reads[0], instruction.writes[0]);
+      const Bytes part{collective->bytes.value / members_of(role, collective->group)};
+      // "slice=GROUP": the operands lie behind those of the ranks before this one in that group
+      const Bytes before{collective->bytes.value * (slices_of(role, collective->attributes) - 1)};
+      const auto length = [&](CollectiveKind parted) {
+        return collective->kind == parted && !in_place ? part : collective->bytes;
+      };
+      need(instruction.reads, before + length(CollectiveKind::AllGather), "reads");
+      need(instruction.writes, before + length(CollectiveKind::ReduceScatter), "writes");
     }
+  }
+
+  Bytes length_of(RoleId role, const Use& use) const {
+    return use.length ? *use.length : plan_.roles[role.index()].buffers[use.buffer.index()].bytes - use.from;
+  }
+  static bool same_bytes(const Use& a, const Use& b) { return a.buffer == b.buffer && a.slot == b.slot && a.from == b.from; }
+  // How many ranks an instance of the group has that a rank of `role` belongs to.
+  std::int64_t members_of(RoleId role, GroupId group) const {
+    const Group& g = plan_.groups[group.index()];
+    const auto coordinates = [&](RoleId r) {
+      const std::vector<AxisId>& axes = plan_.roles[r.index()].axes;
+      std::int64_t ranks = 1;
+      for (const AxisId axis : g.over)
+        if (std::find(axes.begin(), axes.end(), axis) != axes.end()) ranks *= plan_.axes[axis.index()].size;
+      return ranks;
+    };
+    if (g.roles.empty()) return coordinates(role);
+    std::int64_t all = 0;
+    for (const RoleId r : g.roles) all += coordinates(r);
+    return all;
+  }
+  std::int64_t slices_of(RoleId role, const std::string& attributes) const {
+    constexpr std::string_view kKey = "slice=";
+    const std::size_t at = attributes.find(kKey);
+    if (at == std::string::npos) return 1;
+    for (std::size_t g = 0; g < plan_.groups.size(); ++g)
+      if (attributes.substr(at + kKey.size()) == plan_.groups[g].name) return members_of(role, {static_cast<std::int32_t>(g)});
+    return 1;
   }
 
   void collect(RoleId role) {

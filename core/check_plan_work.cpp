@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "core/check_plan_rules.h"
+#include "core/count_text.h"
 #include "core/memory_timeline.h"
 #include "core/ranks.h"
 
@@ -68,9 +69,28 @@ void check_cell(const Plan& plan, const Cell& cell, const std::string& name, boo
                              std::to_string(cell.forward.version));
 }
 
+// Each role that updates a stage does so `updates` times a run. A plan without any update is a part of a step.
+void check_updates(const Plan& plan, Defects& defects) {
+  bool any = false;
+  for (std::size_t r = 0; r < plan.roles.size(); ++r) {
+    std::map<std::int32_t, int> times;  // of each stage
+    for (const Action& action : plan.roles[r].actions)
+      for (const Does& does : action.does)
+        if (does.work == Work::Update) ++times[does.stage];
+    any = any || !times.empty();
+    for (const auto& [stage, found] : times)
+      if (found != plan.updates)
+        defects.add("update-count", "role " + std::to_string(r) + ", stage " + std::to_string(stage),
+                    "is updated " + counted(found, "time") + " in a run, the plan says " + std::to_string(plan.updates));
+  }
+  if (!any && plan.updates > 1)
+    defects.add("update-count", "plan", "says " + std::to_string(plan.updates) + " updates in a run, no stage has any");
+}
+
 }  // namespace
 
 void check_work(const Plan& plan, bool stale_weights_allowed, Defects& defects) {
+  check_updates(plan, defects);
   const auto columns = static_cast<std::size_t>(plan.microbatches);
   const std::size_t cells = static_cast<std::size_t>(plan.stages) * columns;
   if (cells > std::size_t{1} << 20U) return defects.add("too-large", "plan", "too many (stage, micro-batch) cells to check");

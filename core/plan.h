@@ -263,10 +263,10 @@ struct Role {
 };
 
 // ---- placement and costs --------------------------------------------------------------------------------------------------
-// Ranks take devices in the order of the listed axes, the first fastest; "role" stands for the role. A rank listed in
-// `explicit_devices` (one entry per rank, in rank order) overrides the rule.
+// Ranks take devices in this order: "role" and every axis of the plan once, the first fastest; an empty order is that of
+// Plan::axes, then "role". A rank listed in `explicit_devices` (one entry per rank, in rank order) overrides the rule.
 struct Placement {
-  std::vector<std::string> order = {};  // e.g. {"tp", "cp", "dp", "role"}; names of absent axes count for nothing
+  std::vector<std::string> order = {};  // e.g. {"tp", "cp", "dp", "role"}
   std::vector<DeviceId> explicit_devices = {};
   bool operator==(const Placement&) const = default;
 };
@@ -287,10 +287,10 @@ struct Plan {
   static constexpr int kVersion = 1;
   int version = kVersion;
   std::string origin = {};   // the strategy, model and cluster it came from (JSON text), with their hashes
-  std::int64_t samples = 0;  // work done by one run of the plan
-  int updates = 1;
-  int stages = 1;        // pipeline stages, all chunks counted
-  int microbatches = 1;  // per data-parallel replica
+  std::int64_t samples = 0;  // sequences or images that one run trains on, all replicas; at least one per micro-batch
+  int updates = 1;           // optimizer steps of each stage in one run
+  int stages = 1;            // pipeline stages, all chunks counted
+  int microbatches = 1;      // per data-parallel replica
   std::vector<Axis> axes = {};
   std::vector<Group> groups = {};
   std::vector<Tensor> tensors = {};

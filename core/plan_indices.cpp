@@ -67,8 +67,19 @@ void check_axes(const Plan& plan, const Where& top) {
       throw Wrong{{Where{&at, "name"}.text(), "\"" + axis.name + "\"", "a name that is neither empty nor \"role\""}};
   });
   distinct(names, {&top, "axes"});
-  // an axis that the plan does not have has one coordinate, wherever it stands in the order
-  distinct(plan.placement.order, {&top, "placement.order"});
+  if (plan.placement.order.empty()) return;
+  names.emplace_back("role");
+  std::vector<std::string> left = names;
+  const auto listed = [](const std::vector<std::string>& all) {
+    std::string text;
+    for (const std::string& name : all) text += (text.empty() ? "" : ", ") + name;
+    return text;
+  };
+  const std::string expected = "each of " + listed(names) + " once, fastest first";
+  each(plan.placement.order, top, "placement.order", [&](const std::string& name, const Where& at) {
+    if (std::erase(left, name) == 0) throw Wrong{{at.text(), "\"" + name + "\"", expected}};
+  });
+  if (!left.empty()) throw Wrong{{Where{&top, "placement.order"}.text(), "no " + listed(left), expected}};
 }
 
 void check_ranks(const Plan& plan, const Where& top) {
@@ -295,10 +306,12 @@ void check_costs(const Plan& plan, const Where& top) {
 void check_all(const Plan& plan) {
   const Where top;
   in_range(plan.version, Plan::kVersion, Plan::kVersion, {&top, "version"});
-  in_range(plan.samples, 0, INT64_MAX, {&top, "samples"});
   in_range(plan.updates, 1, INT32_MAX, {&top, "updates"});
   in_range(plan.stages, 1, 1 << 20, {&top, "stages"});
   in_range(plan.microbatches, 1, 1 << 24, {&top, "microbatches"});
+  if ((!plan.roles.empty() && plan.samples < plan.microbatches) || plan.samples < 0 || plan.samples > kMostBytes)
+    throw Wrong{{"samples", std::to_string(plan.samples),
+                 "at least one per micro-batch: " + count_text(plan.microbatches, kMostBytes)}};
   bytes(plan.framework, {&top, "framework"});
   bytes(plan.reserve, {&top, "reserve"});
   check_axes(plan, top);

@@ -68,19 +68,10 @@ std::string in_percent(double share, int decimals) { return fmt::format("{:.{}f}
 
 std::string in_gib_text(Bytes bytes) { return fmt::format("{:.2f}", in_gib(bytes)); }
 
-static std::string in_thousands(std::string digits) {
-  for (auto at = static_cast<int>(digits.size()) - 3; at > 0; at -= 3) digits.insert(static_cast<std::size_t>(at), ",");
-  return digits;
-}
-
 std::string with_commas(double number) {
   if (std::abs(number) < 100) return fmt::format("{:.2f}", number);
-  return (number < 0 ? "-" : "") + in_thousands(fmt::format("{:.0f}", std::abs(number)));
-}
-
-std::string count_text(std::int64_t count) {
-  const std::string text = std::to_string(count);
-  return count < 0 ? "-" + in_thousands(text.substr(1)) : in_thousands(text);
+  if (std::abs(number) < 1e18) return count_text(std::llrint(number));
+  return fmt::format("{:.3g}", number);
 }
 
 std::string in_flops(Flops flops) {

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/count_text.h"
 #include "core/units.h"
 
 namespace foreshard {
@@ -32,7 +33,6 @@ std::string in_time_range(Seconds low, Seconds high);    // "18.5-24.6 s", "980 
 std::string in_percent(double share, int decimals = 1);  // "11.3 %"
 std::string in_gib_text(Bytes bytes);                    // "12.34"
 std::string with_commas(double number);                  // "76,132"; below 100 with two decimals
-std::string count_text(std::int64_t count);              // "1,734"
 std::string in_flops(Flops flops);                       // "231.4 PFLOP"
 // A bar of `share` of `columns` characters, in eighths of a character; "#" without Unicode.
 std::string bar(double share, int columns, bool unicode);

@@ -63,7 +63,7 @@ TEST(CheckPlan, PlantedMistakesAreNamed) {
        }},
       {"shards of different elements summed", "gradient-over-reduced",
        [](Plan& p) {
-         p.axes.push_back({"tp", 2});
+         p.axes.push_back({"tp", 2}), p.placement.order.clear();
          for (Role& role : p.roles) {
            role.axes.push_back({1});
            role.buffers[1].holds[0].split_by = {{1}};
@@ -89,6 +89,16 @@ TEST(CheckPlan, PlantedMistakesAreNamed) {
              for (Instruction& i : p.segments[segment_named(p, s).index()].instructions)
                if (i.name == name) std::get<Exchange>(i.what).bytes = {1024};
        }},
+      {"a reduction of more than its block", "operand-missing",
+       [](Plan& p) { std::get<Collective>(instruction(p, "update", "all_reduce").what).bytes = {1028}; }},
+      {"a reduction of more than anything has", "operand-missing",
+       [](Plan& p) { std::get<Collective>(instruction(p, "update", "all_reduce").what).bytes = {1'000'000'000'000'000}; }},
+      {"an all-gather into less than the whole", "operand-missing",
+       [](Plan& p) {  // two members: it may read half, but writes all 1,024 bytes
+         Instruction& gather = instruction(p, "update", "all_reduce");
+         std::get<Collective>(gather.what).kind = CollectiveKind::AllGather;
+         gather.writes = {Use{.buffer = {3}, .slot = {0}}};
+       }},
       {"a missing wait", "access-unordered", [](Plan& p) { instruction(p, "forward.1", "multiply").after.clear(); }},
       {"a wait for an event of nobody", "wait-without-record",
        [](Plan& p) {
@@ -111,11 +121,26 @@ TEST(CheckPlan, PlantedMistakesAreNamed) {
        [](Plan& p) {
          instruction(p, "update", "adam").acquires.push_back({{0}, {}});
        }},
-      {"a lost micro-batch", "work-missing", [](Plan& p) { p.microbatches = 4; }},
+      {"a lost micro-batch", "work-missing", [](Plan& p) { p.samples = 8, p.microbatches = 4; }},
       {"a micro-batch forgotten by the backward", "work-missing", [](Plan& p) { p.roles[0].actions[2].does.clear(); }},
       {"a micro-batch twice", "work-repeated", [](Plan& p) { p.roles[0].actions[1].does[0].microbatch = 0; }},
       {"a backward first", "work-order", [](Plan& p) { std::swap(p.roles[1].actions[0].does, p.roles[1].actions[1].does); }},
       {"another weight version", "weight-version", [](Plan& p) { p.roles[1].actions[1].does[0].version = 1; }},
+      {"more updates than there are", "update-count", [](Plan& p) { p.updates = 7; }},
+      {"a stage that is updated twice", "update-count",
+       [](Plan& p) { p.roles[1].actions.push_back(p.roles[1].actions.back()); }},
+      {"no samples", "index-out-of-range", [](Plan& p) { p.samples = 0; }},
+      {"fewer samples than micro-batches", "index-out-of-range", [](Plan& p) { p.samples = 2; }},
+      {"an order of an axis that is not there", "index-out-of-range",
+       [](Plan& p) {
+         p.placement.order = {"dq", "role"};
+       }},
+      {"an order that leaves an axis out", "index-out-of-range", [](Plan& p) { p.placement.order = {"role"}; }},
+      {"an order that leaves the role out", "index-out-of-range", [](Plan& p) { p.placement.order = {"dp"}; }},
+      {"an order with an axis twice", "index-out-of-range",
+       [](Plan& p) {
+         p.placement.order = {"dp", "role", "dp"};
+       }},
       {"an index out of range", "index-out-of-range", [](Plan& p) { instruction(p, "update", "adam").stream = {9}; }},
   };
   for (const Mistake& mistake : mistakes) {
@@ -174,7 +199,7 @@ TEST(CheckPlan, AGroupMustListTheRoleThatCallsIt) {
 
 TEST(CheckPlan, AGroupOfDifferentShapesIsAsymmetric) {
   Plan plan = small_plan();
-  plan.axes.push_back({"tp", 2});
+  plan.axes.push_back({"tp", 2}), plan.placement.order.clear();
   plan.roles[0].axes.push_back({1});
   plan.groups.push_back({"both", {{0}, {1}}, {{0}}});
   EXPECT_TRUE(refused(plan, "group-asymmetric"));
@@ -184,7 +209,7 @@ TEST(CheckPlan, AGroupOfDifferentShapesIsAsymmetric) {
 
 // Both stages receive before they send, on one stream: the classic deadlock of blocking sends.
 TEST(CheckPlan, ReceivesBeforeSendsOnOneStreamDeadlock) {
-  Plan plan{.axes = {{"dp", 1}}};
+  Plan plan{.samples = 1, .axes = {{"dp", 1}}};
   const auto side = [](std::int32_t shift, bool receive_first) {
     Instruction send{.what = Exchange{.to = Peer{.role_shift = shift}, .bytes = {8}}, .stream = {0}, .reads = {{{0}}}};
     Instruction receive{.what = Exchange{.from = Peer{.role_shift = shift}, .bytes = {8}}, .stream = {0}, .writes = {{{1}}}};
@@ -205,7 +230,7 @@ TEST(CheckPlan, ReceivesBeforeSendsOnOneStreamDeadlock) {
 
 // A ring on an axis: each rank sends to the next and receives from the one before, in one step or not.
 TEST(CheckPlan, ARingOnAnAxisMeetsItselfBySymmetry) {
-  Plan plan{.axes = {{"cp", 4}}};
+  Plan plan{.samples = 1, .axes = {{"cp", 4}}};
   Role role{.axes = {{0}}, .streams = {{"one"}}, .actions = {{{0}}}};
   role.buffers = {Buffer{.bytes = {8}, .resident = true}, Buffer{.bytes = {8}, .offsets = {{8}}, .resident = true}};
   plan.roles = {role};
@@ -260,7 +285,7 @@ TEST(CheckPlan, StaleWeightsAndTheNumberOfDefectsAreOptions) {
   Plan plan = small_plan();
   plan.roles[1].actions[1].does[0].version = 1;
   EXPECT_EQ(text(check_plan(plan, {.stale_weights_allowed = true})), "");
-  plan.microbatches = 9;
+  plan.samples = 18, plan.microbatches = 9;
   EXPECT_EQ(check_plan(plan, {.most_defects = 3}).size(), 3U);
 }
 

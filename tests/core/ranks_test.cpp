@@ -69,9 +69,11 @@ TEST(Ranks, DevicesFollowThePlacementOrder) {
   EXPECT_EQ(Ranks(plan).device(RankId{10}), DeviceId{10});
   plan.placement.order = {"role", "tp", "dp"};  // device = dp * 6 + tp * 2 + role = 6 + 2 + 1
   EXPECT_EQ(Ranks(plan).device(RankId{10}), DeviceId{9});
-  plan.placement.order = {"dp"};  // the rest follows: tp, then role: role * 6 + tp * 2 + dp
+  plan.placement.order = {"dp", "tp", "role"};  // role * 6 + tp * 2 + dp
   EXPECT_EQ(Ranks(plan).device(RankId{10}), DeviceId{9});
   EXPECT_EQ(Ranks(plan).device(RankId{5}), DeviceId{5});
+  plan.placement.order = {};  // the axes as the plan lists them, then role: the same
+  EXPECT_EQ(Ranks(plan).device(RankId{10}), DeviceId{9});
 }
 
 TEST(Ranks, ExplicitDevicesOverrideTheRule) {

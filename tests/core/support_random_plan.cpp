@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <random>
 
 #include "tests/core/support_plan.h"
@@ -11,8 +12,8 @@ class RandomPlan {
 
   Plan plan() {
     Plan p;
-    p.origin = pick(2) ? text() : "", p.samples = pick(1000), p.updates = 1 + pick(3), p.stages = 1 + pick(4),
-    p.microbatches = 1 + pick(5);
+    p.origin = pick(2) ? text() : "", p.updates = 1 + pick(3), p.stages = 1 + pick(4), p.microbatches = 1 + pick(5),
+    p.samples = p.microbatches + pick(1000);
     p.framework = bytes(), p.reserve = bytes();
     for (int a = 0, n = pick(4); a < n; ++a) p.axes.push_back({"axis" + std::to_string(a), 1 + pick(3)});
     const int roles = pick(4), tensors = pick(4);
@@ -22,9 +23,7 @@ class RandomPlan {
     shapes_ = {.streams = 1 + pick(3), .events = pick(3), .buffers = pick(4), .slots = 1 + pick(3), .layers = pick(3)};
     for (int s = 0, n = pick(4); s < n; ++s) p.segments.push_back(segment(p));
     for (int r = 0; r < roles; ++r) p.roles.push_back(role(p));
-    if (pick(2)) p.placement.order = {"role"};
-    for (const Axis& axis : p.axes)
-      if (pick(2)) p.placement.order.push_back(axis.name);
+    if (pick(2)) p.placement.order = order(p.axes);
     if (pick(2) && roles > 0) p.placement.explicit_devices = {{pick(5)}};
     if (pick(2)) p.costs.push_back(costs(p));
     return p;
@@ -50,6 +49,12 @@ class RandomPlan {
     for (int i = 0; i < count; ++i)
       if (pick(2)) ids.push_back({i});
     return ids;
+  }
+  std::vector<std::string> order(const std::vector<Axis>& axes) {
+    std::vector<std::string> names = {"role"};
+    for (const Axis& axis : axes) names.push_back(axis.name);
+    std::shuffle(names.begin(), names.end(), random_);
+    return names;
   }
   Bytes bytes() { return {pick(3) ? pick(4096) : std::int64_t{pick(1 << 30)} * 1000}; }
   std::string text() {
