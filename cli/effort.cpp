@@ -130,8 +130,8 @@ Effort effort_of(const Job& job, const EffortOptions& work) {
   const double more = static_cast<double>(microbatches) / static_cast<double>(few);
   c.actions *= more, c.spans *= more;
   Effort e = effort(c, work);
-  e.size = number(static_cast<double>(microbatches)) + " micro-batches on " + number(s->pp) +
-           (s->pp == 1 ? " pipeline rank: " : " pipeline ranks: ") + number(c.actions) + " actions" +
+  e.size = number(static_cast<double>(microbatches)) + (microbatches == 1 ? " micro-batch on " : " micro-batches on ") +
+           counted(s->pp, "pipeline rank") + ": " + number(c.actions) + " actions" +
            (c.ranks > 0 ? ", " + number(c.ranks) + " ranks each by itself" : "");
   return e;
 }

@@ -4,6 +4,7 @@
 #include <ostream>
 
 #include "cli/profile.h"
+#include "core/count_text.h"
 #include "core/error.h"
 #include "core/json.h"
 #include "core/json_edit.h"
@@ -45,7 +46,9 @@ std::vector<VerbOption> job_options() {
        .value = "NAME|FILE",
        .help = "a shipped cluster, with -xN for N nodes, or a cluster file",
        .required = true},
-      {.name = "--gpus", .value = "N", .help = "use N GPUs of the cluster (default: all)"},
+      {.name = "--gpus",
+       .value = "N",
+       .help = "use N GPUs of the cluster (default: all); of a cluster of one node as many nodes as they need"},
       {.name = "--nodes", .value = "N", .help = "the same cluster with N nodes"},
       {.name = "--strategy", .value = "FILE", .help = "a .strategy.json; options below win over it"},
       {.name = "--set",
@@ -126,14 +129,16 @@ static void limit_gpus(const Arguments& arguments, Job& job) {
   const std::int64_t wanted = arguments.integer("--gpus", all, 1, INT32_MAX);
   const int per_node = job.cluster.nodes.front().shape.gpus;
   if (arguments.has("--nodes") && ceil_div(wanted, per_node) != node_count(job.cluster) && job.cluster.nodes.size() == 1)
+    throw Error(
+        kCommandLine, "--gpus", std::to_string(wanted),
+        "GPUs of " + counted(node_count(job.cluster), "node") + " (--nodes) with " + counted(per_node, "GPU") + " each");
+  const bool fixed = node_count(job.cluster) > 1 || cluster_file(arguments.text("--cluster")).nodes > 0;
+  if (fixed && wanted > all)
     throw Error(kCommandLine, "--gpus", std::to_string(wanted),
-                "GPUs of " + std::to_string(node_count(job.cluster)) + " nodes (--nodes) with " + std::to_string(per_node) +
-                    " GPUs each");
+                "at most the " + counted(all, "GPU") + " of " + job.cluster.name + "; --nodes " +
+                    std::to_string(ceil_div(wanted, per_node)) + " makes it larger");
   if (job.cluster.nodes.size() == 1 && (wanted > per_node || job.cluster.nodes.front().count > 1))
     job.cluster = with_nodes(std::move(job.cluster), static_cast<int>(ceil_div(wanted, per_node)));
-  if (wanted > gpu_count(job.cluster))
-    throw Error(kCommandLine, "--gpus", std::to_string(wanted),
-                "at most the " + std::to_string(gpu_count(job.cluster)) + " GPUs of " + job.cluster.name);
   Strategy& s = job.strategy;
   if (!s.stages.empty()) {  // they say how many ranks there are
     std::int64_t ranks = 0;

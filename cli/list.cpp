@@ -8,6 +8,7 @@
 #include "core/data_path.h"
 #include "core/json.h"
 #include "core/model.h"
+#include "core/op_graph_layer_list.h"
 #include "core/strategy_options.h"
 #include "strategy/framework_preset.h"
 #include "strategy/schedule.h"
@@ -23,7 +24,7 @@ static Table list_models() {
       family = transformer->causal ? "decoder" : "encoder";
       layers = std::to_string(transformer->layers);
     } else {
-      layers = std::to_string(std::get<LayerList>(model.shape).layers.size());
+      layers = std::to_string(chain_layers(std::get<LayerList>(model.shape)).size());
     }
     table.rows.push_back({name, family, layers, std::to_string(parameter_count(model))});
   }

@@ -80,7 +80,7 @@ static ExitCode run(const Arguments& arguments, const Console& console) {
   expect_separate_files(arguments, {"--model", "--cluster", "--strategy", "--profile"}, files);
   expect_folders(arguments, files);
   const Job job = read_job(arguments);
-  say_default_sequence(arguments, job, console);
+  say_of_job(arguments, job, console);
   refuse_large(effort_of(job, {.kind = WorkKind::Lower}), arguments, "a smaller --global-batch takes less");
   auto answer = lower(job.model, job.cluster, job.strategy, {.ignore_memory = true, .profile = job.measured()});
   if (const auto* made = std::get_if<Lowered>(&answer); made && !arguments.flag("--ignore-memory"))
@@ -102,8 +102,8 @@ static ExitCode run(const Arguments& arguments, const Console& console) {
   if (arguments.flag("--json"))
     console.out << summary_json(lowered);
   else
-    console.out << "plan " << program_hash(lowered.plan) << ": " << lowered.plan.roles.size()
-                << (lowered.plan.roles.size() == 1 ? " role, " : " roles, ") << lowered.plan.segments.size() << " segments\n"
+    console.out << "plan " << program_hash(lowered.plan) << ": " << counted(std::ssize(lowered.plan.roles), "role") << ", "
+                << counted(std::ssize(lowered.plan.segments), "segment") << "\n"
                 << trades_text(lowered.trades);
   return ExitCode::Ok;
 }

@@ -163,8 +163,8 @@ std::string uniform_text(const Answer& answer) {
 
 std::string text_of(const Answer& answer, const Job& job) {
   const double m = answer.job.microbatches;
-  std::string out = "Layers of " + job.model.name + " on " + std::to_string(answer.job.devices) + " GPUs of " +
-                    job.cluster.name + ", " + std::to_string(static_cast<std::int64_t>(m)) + " micro-batches of " +
+  std::string out = "Layers of " + job.model.name + " on " + counted(answer.job.devices, "GPU") + " of " + job.cluster.name +
+                    ", " + counted(static_cast<std::int64_t>(m), "micro-batch", "micro-batches") + " of " +
                     std::to_string(job.strategy.micro_batch) + " per step\n\n";
   out += stages_table(answer);
   out += "\n  The slowest stage or link takes " + in_time({answer.partition.cost}) + " per micro-batch, " +
@@ -271,7 +271,7 @@ ExitCode run(const Arguments& arguments, const Console& console) {
     throw Error(kCommandLine, "--micro-batch", std::to_string(job.strategy.micro_batch), "a divisor of --global-batch");
   refuse_large_search(job, arguments);
   say_not_looked_at(arguments, console);
-  say_default_sequence(arguments, job, console);
+  say_of_job(arguments, job, console);
   Answer answer;
   answer.job = hybrid_job(job.model, job.cluster, job.strategy,
                           static_cast<int>(arguments.integer("--max-tp", 0, 1, 1'000'000)), job.measured());

@@ -84,7 +84,7 @@ std::variant<Prepared, Refused> prepare(const Arguments& arguments, const Consol
     if (!arguments.has(needed))
       throw Error(kCommandLine, needed, "nothing", "a name or a file, or --plan FILE; see \"foreshard simulate --help\"");
   Job job = read_job(arguments);
-  say_default_sequence(arguments, job, console);
+  say_of_job(arguments, job, console);
   refuse_large(effort_of(job, work), arguments, std::string("a smaller --global-batch, ") + kPlayLess);
   auto answer = lower(job.model, job.cluster, job.strategy, {.ignore_memory = true, .profile = job.measured()});
   if (auto* infeasible = std::get_if<Infeasible>(&answer))

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "cli/table.h"
+#include "core/count_text.h"
 #include "core/error.h"
 #include "core/json.h"
 #include "core/plan_words.h"
@@ -103,6 +104,17 @@ double copy_rate(const MachineProfile& profile) {
   return static_cast<double>(profile.copies.back().bytes.value) / profile.copies.back().time.value;
 }
 
+// Rates that host_cluster_text writes without a measurement.
+std::string assumed_formats(const MachineProfile& profile) {
+  std::vector<std::string> assumed;
+  const auto add = [&](DType dtype, const char* word) {
+    if (best_rate(profile, dtype, 0) == 0) assumed.push_back(word);
+  };
+  add(DType::F64, "fp64 (half of fp32)"), add(DType::F32, "fp32 (50 GFLOP/s)");
+  add(DType::F16, "fp16 (as fp32)"), add(DType::BF16, "bf16 (as fp32)");
+  return assumed.empty() ? "" : "; assumed, not measured: " + joined(assumed);
+}
+
 }  // namespace
 
 std::string host_cluster_text(const MachineProfile& profile, int ranks) {
@@ -119,7 +131,7 @@ std::string host_cluster_text(const MachineProfile& profile, int ranks) {
   json.field("host_memory", physical_memory().value).field("host_memory_bandwidth", 2 * copy);
   json.key("fabric").begin_object().field("levels", 1).end_object();
   json.key("gpus").begin_array().begin_object().field("name", "host").field("architecture", "host");
-  json.field("source", "a core of this host, as measured");
+  json.field("source", "a core of this host, as measured" + assumed_formats(profile));
   json.field("fp64", best_rate(profile, DType::F64, fp32 / 2)).field("fp32", fp32).field("vector_fp32", fp32);
   json.field("fp16", best_rate(profile, DType::F16, fp32)).field("bf16", best_rate(profile, DType::BF16, fp32));
   json.field("memory", physical_memory().value / ranks).field("memory_bandwidth", 2 * copy).field("sm_count", 1);
@@ -139,8 +151,8 @@ std::string profile_text(const MachineProfile& profile) {
     text += "outside the arena  " + plain(std::round(static_cast<double>(profile.outside_memory.value) / 1048576)) + " MiB\n";
   std::size_t samples = 0;
   for (const ProfileOp& op : profile.ops) samples += op.samples.size();
-  text += "measured           " + std::to_string(profile.ops.size()) + " kinds of instructions, " + std::to_string(samples) +
-          " sizes\n\n";
+  text += "measured           " + counted(profile.ops.size(), "kind of instructions", "kinds of instructions") + ", " +
+          counted(samples, "size") + "\n\n";
   Table products{{"format", "product", "best GFLOP/s", "sizes"}, {}};
   for (const ProfileOp& op : profile.ops)
     if (is_forward_product(op))

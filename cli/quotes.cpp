@@ -87,6 +87,14 @@ std::string interruption(const std::vector<Quote>& quotes) {
          (missing.empty() ? "" : " Not searched: " + missing + ".") + " Nothing is compared.\n";
 }
 
+// Where GPU time stands for what was asked for.
+std::string without_price(const std::vector<Quote>& quotes, const QuoteOptions& options) {
+  if (std::string_view(measure_of(quotes, options.objective).best) != "least GPU time") return "";
+  return std::string("\nNot every cluster file has a ") +
+         (options.objective == Objective::Cost ? "price (price_per_gpu_hour)" : "power (power_per_gpu)") +
+         ": GPU time is compared, not " + name_of(options.objective) + ".\n";
+}
+
 }  // namespace
 
 const char* name_of(Searched searched) {
@@ -147,7 +155,7 @@ std::string quotes_text(const std::vector<Quote>& quotes, const QuoteOptions& op
   }
   std::string out =
       options.tokens > 0 ? "Training on " + with_commas(options.tokens) + " tokens\n\n" : "Per million tokens\n\n";
-  out += table.text(false) + interruption(quotes) + "\n";
+  out += table.text(false) + interruption(quotes) + without_price(quotes, options) + "\n";
   for (const Quote& q : quotes)
     if (q.best) out += "  " + q.cluster + ": " + q.strategy + "\n";
   return out;

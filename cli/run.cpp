@@ -76,8 +76,8 @@ static Plan checked_plan(const Arguments& arguments) {
   if (arguments.flag("--force")) return plan;
   const std::vector<PlanDefect> defects = check_plan(plan, {.most_defects = 1});
   if (!defects.empty())
-    throw Error(file, defects[0].where, defects[0].what + " [" + defects[0].rule + "]",
-                "a sound plan (--force runs it all the same)");
+    throw Error(file + ": " + defects[0].where + ": " + defects[0].what + " [" + defects[0].rule +
+                "]; the plan is not sound, --force runs it all the same");
   return plan;
 }
 
@@ -107,7 +107,7 @@ static void tell_result(const RunWords& words, const ExecuteOptions& options, co
               << std::flush;
 }
 
-static ExitCode run(const Arguments& arguments, const Console& console) {
+static ExitCode run_plan(const Arguments& arguments, const Console& console) {
   // --save may be what --resume reads: the new checkpoint takes the old one's place.
   expect_separate_files(arguments, {"PLAN", "--data", "--profile"}, {"--save", "--loss-log", "--trace", "--save-result"});
   expect_separate_files(arguments, {"--resume"}, {"--loss-log", "--trace", "--save-result"});
@@ -206,6 +206,18 @@ static std::vector<VerbOption> run_options() {
        .group = output}};
   for (const VerbOption& option : process_options()) options.push_back(option);
   return options;
+}
+
+// The executor was given a plan, not a file: what it finds wrong is told of the file.
+static ExitCode run(const Arguments& arguments, const Console& console) {
+  const std::string plan = "plan: ";
+  try {
+    return run_plan(arguments, console);
+  } catch (const Error& wrong) {
+    const std::string message = wrong.what();
+    if (!message.starts_with(plan)) throw;
+    throw Error(arguments.text("PLAN") + ": " + message.substr(plan.size()));
+  }
 }
 
 Verb run_verb() {

@@ -57,10 +57,6 @@ std::string run_json(const RunWords& words) {
   return json.end_object().text();
 }
 
-static std::string counted(int count, const std::string& thing) {
-  return std::to_string(count) + " " + thing + (count == 1 ? "" : "s");
-}
-
 static std::string loss_text(const RunWords& words) {
   const std::vector<StepReport>& steps = words.done.steps;
   const auto count = static_cast<int>(steps.size());
@@ -74,8 +70,7 @@ static std::string loss_text(const RunWords& words) {
   text += " on " + words.trained_on;
   if (const auto& scale = steps.back().loss_scale) {
     const auto skipped = std::count_if(steps.begin(), steps.end(), [](const StepReport& s) { return s.skipped; });
-    text +=
-        "\nloss scale " + plain(*scale) + ", " + std::to_string(skipped) + " of " + std::to_string(count) + " steps skipped";
+    text += "\nloss scale " + plain(*scale) + ", " + std::to_string(skipped) + " of " + counted(count, "step") + " skipped";
   }
   return text + "\n";
 }

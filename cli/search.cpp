@@ -76,7 +76,7 @@ static ExitCode run_quotes(const Arguments& arguments, const Console& console) {
     options.progress = [&](double fraction) {
       progress->report((static_cast<double>(quotes.size()) + fraction) / static_cast<double>(names.size()));
     };
-    say_default_sequence(one, job, console);
+    say_of_job(one, job, console);
     if (quotes.empty()) say_varied(one, console, options);
     quotes.push_back(quote(job, run_search(job, options, read_top(one)), how));
     if (const auto& best = quotes.back().best)
@@ -119,7 +119,7 @@ static ExitCode run(const Arguments& arguments, const Console& console) {
   if (job.profile)
     if (const std::string note = profile_note(*job.profile, job.cluster); !note.empty()) say(arguments, console, note);
   refuse_large_search(job, arguments);
-  say_default_sequence(arguments, job, console);
+  say_of_job(arguments, job, console);
   SearchOptions options = read_search_options(arguments, job);
   say_varied(arguments, console, options);
   const int rows = static_cast<int>(arguments.integer("--rows", 10, 1, 100'000));

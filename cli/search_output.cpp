@@ -87,6 +87,31 @@ static Candidate ruled_out(const RuledOut& other, const Job& job, const SearchOp
 
 static std::string seconds_text(double seconds) { return in_time({seconds}); }
 
+// Money and energy are GPU time times what the cluster file says of its GPUs; without that GPU time stands for them.
+static bool priced(const Job& job, Objective objective) {
+  return (objective == Objective::Cost && job.cluster.price_per_gpu_hour > 0) ||
+         (objective == Objective::Energy && job.cluster.power_per_gpu_watts > 0);
+}
+
+static bool by_gpu_time(Objective objective) { return objective == Objective::Cost || objective == Objective::Energy; }
+
+static const char* worse_word(const Job& job, Objective objective) {
+  if (by_gpu_time(objective) && !priced(job, objective)) return "more GPU time";
+  static constexpr const char* kWorse[] = {"slower", "larger", "more expensive", "more energy", "slower"};
+  return kWorse[static_cast<std::size_t>(objective)];
+}
+
+static std::string gpu_time_text(const Job& job, Objective objective) {
+  if (!by_gpu_time(objective)) return "";
+  const bool cost = objective == Objective::Cost;
+  return paragraph(std::string("GPU s: GPU seconds of a step") +
+                   (priced(job, objective)
+                        ? ""
+                        : std::string(", which decide: the cluster file has no ") +
+                              (cost ? "price (price_per_gpu_hour), and the cost" : "power (power_per_gpu), and the energy") +
+                              " grows with them"));
+}
+
 // What would be better if one constraint were not there, as far as the screen can tell.
 static std::string binding_text(const SearchResult& result, const Job& job, const SearchOptions& options) {
   if (options.objective != Objective::Time && options.objective != Objective::Cost) return "";
@@ -98,7 +123,10 @@ static std::string binding_text(const SearchResult& result, const Job& job, cons
     if (mine <= 0 || !other || other->score >= mine * 0.995) return;
     out += paragraph("Limiting constraint: " + what + ". " + without + ", " + short_name(ruled_out(*other, job, options)) +
                      " would be " + in_percent(1 - other->score / mine) +
-                     (options.objective == Objective::Cost ? " cheaper" : " faster") + " (closed-form estimate).");
+                     (options.objective == Objective::Time ? " faster"
+                      : priced(job, options.objective)     ? " cheaper"
+                                                           : " less GPU time") +
+                     " (closed-form estimate).");
   };
   line("memory", "With enough memory", result.without_memory_limit);
   line("--framework " + options.base.framework, "Without it", result.without_framework);
@@ -124,15 +152,14 @@ static std::string noise_text(const SearchOptions& options) {
   return "differences below " + plain(100 * options.noise) + " % do not count (--noise)";
 }
 
-static std::string runner_up_text(const SearchResult& result, const SearchOptions& options) {
+static std::string runner_up_text(const SearchResult& result, const Job& job, const SearchOptions& options) {
   if (result.ranked.size() < 2) return "";
   const Candidate &best = result.ranked[0], &second = result.ranked[1];
   const double loss = second.score / best.score - 1;
   if (loss < 0)
     return paragraph("Less simple: " + short_name(second) + " is " + in_percent(-loss, 2) + " better; " + noise_text(options) +
                      ".");
-  static constexpr const char* kWorse[] = {"slower", "larger", "more expensive", "more energy", "slower"};
-  return paragraph("Runner-up, " + in_percent(loss, 2) + " " + kWorse[static_cast<std::size_t>(options.objective)] +
+  return paragraph("Runner-up, " + in_percent(loss, 2) + " " + worse_word(job, options.objective) +
                    (loss < options.noise                   ? " (less than the noise)"
                     : options.objective == Objective::Time ? lost_where(best, second)
                                                            : "") +
@@ -158,13 +185,13 @@ static std::string winner_text(const SearchResult& result, const Job& job, const
     shares += (i > 0 ? ", " : "") + std::string(kParts[i]) + " " + in_percent(mine[i] / best.estimate.time.value);
   out += paragraph("Bound by " + std::string(name_of(best.estimate.bound_by)) + "; time of the busiest rank: " + shares + ".");
   if (best.gpus() < gpu_count(job.cluster))
-    out += paragraph("Uses " + count_text(best.gpus()) + " of " + count_text(gpu_count(job.cluster)) + " GPUs.");
+    out += paragraph("Uses " + count_text(best.gpus()) + " of " + counted(gpu_count(job.cluster), "GPU") + ".");
   out += paragraph(in_gib_text(best.estimate.margin) + " GiB headroom per GPU, after the " +
                    in_percent(best.strategy.reserve, 0) + " reserve.");
   if (recompute_word(best) == "best")
     out +=
         paragraph("Recomputed layer by layer so that memory is filled: --recompute " + to_text(best.strategy.recompute) + ".");
-  return out + simpler_text(best, options) + binding_text(result, job, options) + runner_up_text(result, options);
+  return out + simpler_text(best, options) + binding_text(result, job, options) + runner_up_text(result, job, options);
 }
 
 // "128,198 strategies: 33,726 screened, ..."; what was not looked at, and why.
@@ -213,7 +240,7 @@ static TextTable table_of(const std::vector<Candidate>& candidates, int rows) {
 // What the objective ranks by: GPU time of a step, and what a million tokens (or samples) cost or take where that is known.
 static void add_gpu_time(TextTable& table, const std::vector<Candidate>& candidates, const Job& job, Objective objective) {
   const double price = job.cluster.price_per_gpu_hour, watts = job.cluster.power_per_gpu_watts;
-  const bool cost = objective == Objective::Cost, known = cost ? price > 0 : watts > 0;
+  const bool cost = objective == Objective::Cost, known = priced(job, objective);
   table.columns.push_back({"GPU s"});
   if (known) table.columns.push_back({cost ? "cost per 1M" : "kWh per 1M"});
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
@@ -261,16 +288,15 @@ static std::string framework_text(const Model& model, const Strategy& strategy) 
 }
 
 std::string search_text(const SearchResult& result, const Job& job, const SearchOptions& options, int rows) {
-  std::string out = job.model.name + " on " + job.cluster.name + ", " + count_text(gpu_count(job.cluster)) +
-                    " GPUs, global batch " + count_text(job.strategy.global_batch) +
+  std::string out = job.model.name + " on " + job.cluster.name + ", " + counted(gpu_count(job.cluster), "GPU") +
+                    ", global batch " + count_text(job.strategy.global_batch) +
                     sequence_text(job, result.ranked.front().strategy) + ": best by " + name_of(options.objective) + "\n\n";
   const auto table = [&](const std::vector<Candidate>& candidates, int most) {
     TextTable made = table_of(candidates, most);
-    if (options.objective == Objective::Cost || options.objective == Objective::Energy)
-      add_gpu_time(made, candidates, job, options.objective);
+    if (by_gpu_time(options.objective)) add_gpu_time(made, candidates, job, options.objective);
     return made.text(false);
   };
-  out += table(result.ranked, rows) + legend_text(result.ranked, rows);
+  out += table(result.ranked, rows) + legend_text(result.ranked, rows) + gpu_time_text(job, options.objective);
   if (!result.front.empty())
     out += "\nTime against memory: nothing is both faster and smaller than these.\n\n" +
            table(result.front, static_cast<int>(result.front.size()));

@@ -134,7 +134,8 @@ std::variant<SearchResult, Infeasible> run_search(const Job& job, const SearchOp
   if (options.progress) first.progress = [&](double fraction) { options.progress(kSearchShare * fraction); };
   auto answer = search(job.model, job.cluster, first);
   if (auto* empty = std::get_if<Infeasible>(&answer)) {
-    if (!interrupted()) empty->would_help = relaxations(job.model, job.cluster, options);
+    if (!interrupted())
+      for (std::string& change : relaxations(job.model, job.cluster, options)) empty->would_help.push_back(std::move(change));
     return answer;
   }
   SearchResult& result = std::get<SearchResult>(answer);

@@ -7,6 +7,7 @@
 #include "cli/progress.h"
 #include "cli/table.h"
 #include "cli/verb.h"
+#include "core/count_text.h"
 #include "core/json.h"
 #include "exec/cuda/kernel_cases.h"
 #include "exec/cuda/nccl_selftest.h"
@@ -43,8 +44,7 @@ void compare_collectives(gpu::Runtime& runtime, std::vector<Line>& lines) {
   const std::unique_ptr<nccl::Library> library = nccl::open_library(variable);
   gpu::NcclOptions options{.shares_gpus = gpu::shares_gpus(*library, variable("NCCL_MULTI_RANK_GPU_ENABLE"))};
   options.ranks = std::max(runtime.devices(), options.shares_gpus ? 2 : 1);
-  const std::string with = "NCCL " + nccl::version_text(library->version()) + ", " + std::to_string(options.ranks) +
-                           (options.ranks == 1 ? " rank: " : " ranks: ");
+  const std::string with = "NCCL " + nccl::version_text(library->version()) + ", " + counted(options.ranks, "rank") + ": ";
   for (const gpu::NcclOutcome& done : gpu::nccl_outcomes(runtime, *library, options))
     lines.push_back({with + done.name, done.fault, done.error, done.tolerance, true, done.right()});
 }

@@ -4,6 +4,7 @@
 #include "cli/table.h"
 #include "cli/verb.h"
 #include "core/cluster.h"
+#include "core/count_text.h"
 
 namespace foreshard {
 
@@ -12,7 +13,7 @@ static std::string gigabytes(BytesPerSecond rate) { return plain(rate.value / 1e
 
 static std::string nics_text(const NodeShape& shape) {
   if (shape.nics == 0) return "no NIC";
-  return std::to_string(shape.nics) + (shape.nics == 1 ? " NIC of " : " NICs of ") + gigabytes(shape.nic_bandwidth);
+  return counted(shape.nics, "NIC") + " of " + gigabytes(shape.nic_bandwidth);
 }
 
 static ExitCode show_cluster(const Arguments& arguments, const Console& console) {
@@ -31,11 +32,11 @@ static ExitCode show_cluster(const Arguments& arguments, const Console& console)
   }
   for (const Gpu& gpu : cluster.gpus)
     add("GPU", gpu.name + ": " + gib(gpu.memory) + " at " + gigabytes(gpu.memory_bandwidth) + ", bf16 " +
-                   plain(peak(gpu, DType::BF16).value / 1e12) + " TFLOP/s, " + std::to_string(gpu.sm_count) + " SMs");
+                   plain(peak(gpu, DType::BF16).value / 1e12) + " TFLOP/s, " + counted(gpu.sm_count, "SM"));
   const Fabric& fabric = cluster.fabric;
   if (node_count(cluster) > 1)
-    add("fabric", std::to_string(fabric.levels) + " levels, " + std::to_string(fabric.nodes_per_leaf) +
-                      " nodes per leaf, oversubscription " + plain(fabric.oversubscription) +
+    add("fabric", std::to_string(fabric.levels) + " levels, " + counted(fabric.nodes_per_leaf, "node") +
+                      " per leaf, oversubscription " + plain(fabric.oversubscription) +
                       (fabric.rail_optimised ? ", rail-optimised" : ""));
   if (cluster.price_per_gpu_hour > 0)
     add("price", plain(cluster.price_per_gpu_hour) + " per GPU and hour, in the currency of the file");

@@ -4,6 +4,7 @@
 #include "cli/table.h"
 #include "cli/verb.h"
 #include "core/model.h"
+#include "core/op_graph_layer_list.h"
 
 namespace foreshard {
 
@@ -22,7 +23,9 @@ static ExitCode show_model(const Arguments& arguments, const Console& console) {
     add("positions", t->max_positions);
   } else {
     table.rows.push_back({"family", "layer list"});
-    add("layers", static_cast<std::int64_t>(std::get<LayerList>(model.shape).layers.size()));
+    const LayerList& list = std::get<LayerList>(model.shape);
+    table.rows.push_back({"layers", std::to_string(chain_layers(list).size()) + ", as --layer-split counts them (" +
+                                        std::to_string(list.layers.size()) + " entries with norms, activations and pools)"});
   }
   add("parameters", parameter_count(model));
   console.out << table_text(table);

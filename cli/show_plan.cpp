@@ -8,11 +8,6 @@
 
 namespace foreshard {
 
-static std::string counted(std::int64_t count, const std::string& noun) {
-  const bool hisses = noun.ends_with("ch");
-  return count_text(count) + " " + noun + (count == 1 ? "" : hisses ? "es" : "s");
-}
-
 static ExitCode show_plan(const Arguments& arguments, const Console& console) {
   const Plan plan = load_plan(arguments.text("PLAN"));
   if (arguments.flag("--json")) {
@@ -20,7 +15,7 @@ static ExitCode show_plan(const Arguments& arguments, const Console& console) {
     return ExitCode::Ok;
   }
   console.out << "plan " << program_hash(plan) << ": " << counted(plan.stages, "stage") << ", "
-              << counted(plan.microbatches, "micro-batch") << ", " << counted(plan.samples, "sample") << "\n";
+              << counted(plan.microbatches, "micro-batch", "micro-batches") << ", " << counted(plan.samples, "sample") << "\n";
   Table axes{{"axis", "size"}, {}};
   for (const Axis& axis : plan.axes) axes.rows.push_back({axis.name, std::to_string(axis.size)});
   Table roles{{"role", "device", "actions", "buffers", "resident GiB"}, {}};

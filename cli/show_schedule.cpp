@@ -6,6 +6,7 @@
 #include "cli/help.h"
 #include "cli/table.h"
 #include "cli/verb.h"
+#include "core/count_text.h"
 #include "core/json.h"
 #include "strategy/schedule.h"
 
@@ -68,11 +69,11 @@ static double bubble(const Shown& shown) {
 
 static std::string as_text(const Shown& shown) {
   const ScheduleShape& shape = shown.shape;
-  std::string text = wrapped(shown.entry->name + ": " + shown.entry->summary, 2) + "\n" + std::to_string(shape.p) +
-                     " pipeline ranks, " + std::to_string(shape.m) + " micro-batches, " + std::to_string(shape.v) +
-                     (shape.v == 1 ? " stage" : " stages") + " per rank; F " + plain(shown.costs.forward) + ", I " +
-                     plain(shown.costs.input_grad) + ", W " + plain(shown.costs.weight_grad) + ", latency " +
-                     plain(shown.costs.latency) + "\n\nActions, <stage><work><micro-batch>; B = I + W\n";
+  std::string text = wrapped(shown.entry->name + ": " + shown.entry->summary, 2) + "\n" + counted(shape.p, "pipeline rank") +
+                     ", " + counted(shape.m, "micro-batch", "micro-batches") + ", " + counted(shape.v, "stage") +
+                     " per rank; F " + plain(shown.costs.forward) + ", I " + plain(shown.costs.input_grad) + ", W " +
+                     plain(shown.costs.weight_grad) + ", latency " + plain(shown.costs.latency) +
+                     "\n\nActions, <stage><work><micro-batch>; B = I + W\n";
   std::string lists = to_text(shown.lists);
   std::size_t rank = 0, from = 0;
   for (std::size_t to = lists.find('\n'); to != std::string::npos; from = to + 1, to = lists.find('\n', from))
@@ -122,7 +123,7 @@ static ExitCode run(const Arguments& arguments, const Console& console) {
   static constexpr std::int64_t kMostActions = 20'000'000;
   if (std::int64_t{shown.shape.p} * shown.shape.m * shown.shape.v > kMostActions)
     throw Error(kCommandLine, "--micro-batches", std::to_string(shown.shape.m),
-                "at most " + std::to_string(kMostActions) + " stages times micro-batches");
+                "at most " + count_text(kMostActions) + " stages times micro-batches");
   if (const auto refused = shown.entry->refuse(shown.shape)) {
     console.err << "foreshard: " << shown.entry->name << ": " << refused->reason << "\n";
     for (const std::string& change : refused->would_help) console.err << "  would help: " << change << "\n";

@@ -45,6 +45,8 @@ static std::vector<Straggler> stragglers_of(const Arguments& arguments) {
                   "RANK=FACTOR with a factor above 0 and at most 1e6, such as 17=1.25");
     if (std::ranges::any_of(stragglers, [&](const Straggler& other) { return other.rank == straggler.rank; }))
       throw Error(kCommandLine, "--straggler", "\"" + text + "\"", "each rank once");
+    if (straggler.slowdown == 1)
+      throw Error(kCommandLine, "--straggler", "\"" + text + "\"", "another factor than 1, which is the speed of all ranks");
     stragglers.push_back(straggler);
   }
   return stragglers;

@@ -260,7 +260,7 @@ ExitCode run(const Arguments& arguments, const Console& console) {
     const Job job = read_search_job(here);
     const SearchOptions options = read_search_options(here, job);
     refuse_large_search(job, here);
-    if (&values == &all.front()) say_default_sequence(here, job, console), say_varied(here, console, options);
+    if (&values == &all.front()) say_of_job(here, job, console), say_varied(here, console, options);
   }
   std::string title;
   std::optional<std::vector<std::string>> unchanged;

@@ -109,13 +109,7 @@ std::vector<std::string> settings_without_effect(const Arguments& arguments, con
   std::vector<std::string> notes;
   if (!small(job, plan)) return notes;
   for (const std::string& setting : arguments.all("--set")) {
-    if (setting.starts_with("strategy.")) {
-      const std::string path = setting.substr(9, setting.find('=') - 9);
-      const StrategyOption* option = find_option(path);
-      if (option && !option->flag.empty() && arguments.has(option->flag))
-        notes.push_back(option->flag + " changes nothing here: --set strategy." + path + " wins over it");
-      continue;
-    }
+    if (setting.starts_with("strategy.")) continue;
     try {
       const Job without = read_job(arguments.without("--set", setting));
       const std::optional<Lowered> other = lowered_of(without, job.strategy);

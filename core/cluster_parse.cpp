@@ -138,11 +138,16 @@ void read_money(const JsonReader& json, Cluster& cluster) {
   if (gpu_power) cluster.power_per_gpu_watts = watts(*gpu_power, 1e-3);
   const auto price = json.find("price_per_gpu_hour"), capex = json.find("capex");
   if (price && capex) capex->fail("either price_per_gpu_hour or capex");
-  if (price) cluster.price_per_gpu_hour = price->as_double(0, 1e10);
+  const auto more_than_nothing = [](const JsonReader& money, double most) {
+    const double amount = money.as_double(0, most);
+    if (amount == 0) money.fail("more than 0; without the key the price is unknown");
+    return amount;
+  };
+  if (price) cluster.price_per_gpu_hour = more_than_nothing(*price, 1e10);
   if (!capex) return;
   capex->only({"per_node", "years", "electricity_per_kwh"});
   const double hours = capex->at("years").as_double(0.1, 100) * 365 * 24;
-  cluster.price_per_gpu_hour = capex->at("per_node").as_double(0, 1e12) / per_node / hours;
+  cluster.price_per_gpu_hour = more_than_nothing(capex->at("per_node"), 1e12) / per_node / hours;
   if (const auto electricity = capex->find("electricity_per_kwh")) {
     const double cost = electricity->as_double(0, 1e4);
     if (!node_power && !gpu_power) electricity->fail("power_per_node or power_per_gpu beside it");

@@ -6,6 +6,7 @@
 #include <cctype>
 #include <string_view>
 
+#include "core/count_text.h"
 #include "core/error.h"
 #include "core/model_files.h"
 
@@ -131,7 +132,7 @@ class Config {
     t.heads = static_cast<int>(size(keys_.heads, 1'000'000));
     t.kv_heads = static_cast<int>(size_or("num_key_value_heads", t.heads));
     if (t.kv_heads > t.heads || t.heads % t.kv_heads != 0)
-      json_.at("num_key_value_heads").fail("a divisor of the " + std::to_string(t.heads) + " heads");
+      json_.at("num_key_value_heads").fail("a divisor of the " + counted(t.heads, "head"));
     t.head_dim = size_or("head_dim", 0);
     if (t.head_dim == 0 && t.hidden % t.heads != 0)
       throw Error(json_.file(), keys_.heads.front(), std::to_string(t.heads),

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "core/count_text.h"
 #include "core/error.h"
 #include "core/model_files.h"
 
@@ -202,7 +203,7 @@ LayerList parse_layers(const JsonReader& json) {
   if (const auto classes = json.find("classes")) list.classes = classes->as_int(0, largest_size);
   const JsonReader layers = json.at("layers");
   if (layers.size() == 0 || layers.size() > static_cast<std::size_t>(most_layers))
-    layers.fail("from 1 to " + std::to_string(most_layers) + " layers");
+    layers.fail("from 1 to " + counted(most_layers, "layer"));
   for (const JsonReader& layer : layers.elements()) list.layers.push_back(parse_layer(layer));
   Checked(list, json.file()).outputs();
   const auto trained = [](const LayerSpec& l) {

@@ -3,6 +3,7 @@
 #include <array>
 #include <string_view>
 
+#include "core/count_text.h"
 #include "core/error.h"
 #include "core/model_files.h"
 
@@ -65,7 +66,7 @@ Transformer parse_transformer(const JsonReader& json) {
   t.heads = static_cast<int>(json.at("heads").as_int(1, 1'000'000));
   t.kv_heads = static_cast<int>(size_or("kv_heads", t.heads));
   if (t.kv_heads > t.heads || t.heads % t.kv_heads != 0)
-    json.at("kv_heads").fail("a divisor of the " + std::to_string(t.heads) + " heads");
+    json.at("kv_heads").fail("a divisor of the " + counted(t.heads, "head"));
   t.head_dim = size_or("head_dim", t.hidden / t.heads);
   if (!json.has("head_dim") && t.hidden % t.heads != 0)
     json.at("heads").fail("a divisor of the hidden size " + std::to_string(t.hidden));

@@ -1,5 +1,5 @@
-// Layer lists (CNNs, multilayer perceptrons): a DAG of entries grouped into a chain of layers. Used only by
-// op_graph_*.cpp.
+// Layer lists (CNNs, multilayer perceptrons): a DAG of entries grouped into a chain of layers, which --layer-split and
+// `partition` count.
 #pragma once
 
 #include <vector>

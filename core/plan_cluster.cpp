@@ -1,4 +1,5 @@
 #include "core/plan_cluster.h"
+#include "core/count_text.h"
 
 #include <algorithm>
 #include <vector>
@@ -38,7 +39,7 @@ std::string gpus_differ(const Plan& plan, const Cluster& cluster) {
       return "plan is for " + listed(wanted) + has + listed(there);
   const std::int64_t gpus = gpu_count(cluster);
   if (plan.placement.explicit_devices.empty() && ranks_of(plan, 1 << 30) > gpus)  // several ranks may share a device otherwise
-    return "plan is for " + std::to_string(ranks_of(plan, 1 << 30)) + " GPUs" + has + std::to_string(gpus);
+    return "plan is for " + counted(ranks_of(plan, 1 << 30), "GPU") + has + std::to_string(gpus);
   return "";
 }
 

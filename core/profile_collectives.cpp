@@ -4,6 +4,7 @@
 #include <cmath>
 #include <tuple>
 
+#include "core/count_text.h"
 #include "core/json.h"
 #include "core/network.h"
 #include "core/plan_words.h"
@@ -38,8 +39,8 @@ CollectiveMeasure read_measure(const JsonReader& entry) {
   if (at.time.value <= 0) entry.at("seconds").fail("more than 0 seconds");
   if (at.link != MeasuredLink::Network && at.nodes != 1) entry.at("nodes").fail("1, the link being " + word_of(at.link));
   if (at.link == MeasuredLink::Network && (at.nodes < 2 || at.ranks % at.nodes != 0))
-    entry.at("nodes").fail("2 or more, the link being the network, and equally many of the " + std::to_string(at.ranks) +
-                           " ranks on each");
+    entry.at("nodes").fail("2 or more, the link being the network, and equally many of the " + counted(at.ranks, "rank") +
+                           " on each");
   expect_rate(entry, "algbw", at.algorithm_bandwidth());
   expect_rate(entry, "busbw", at.bus_bandwidth());
   return at;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/count_text.h"
 #include "core/error.h"
 #include "core/json.h"
 #include "core/ranks.h"
@@ -53,7 +54,7 @@ FileSamples::FileSamples(const std::string& path, TokenFormat format, const Samp
   size_ = static_cast<std::int64_t>(data_.size()) / width_;
   windows_ = size_ - needs.sequence;
   if (windows_ < 1)
-    throw Error(path, "data", std::to_string(size_) + " tokens",
+    throw Error(path, "data", counted(size_, "token"),
                 "at least " + std::to_string(needs.sequence + 1) + ": a sample of the model and its last target");
   for (std::int64_t i = 0; i < size_; ++i)
     if (token(i) >= needs.vocab)

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/count_text.h"
 #include "core/memory_timeline.h"
 #include "core/ranks.h"
 
@@ -40,7 +41,7 @@ std::optional<Infeasible> exceeds_machine(const Plan& plan) {
     for (const Space space : {Space::Device, Space::PinnedHost, Space::PageableHost})
       total += static_cast<double>(arena_bytes(plan.roles[r], space).value) * ranks.count(RoleId{static_cast<std::int32_t>(r)});
   if (total <= static_cast<double>(machine.value)) return {};
-  return Infeasible{.reason = "the arenas of all " + std::to_string(ranks.count()) + " ranks together need " +
+  return Infeasible{.reason = "the arenas of all " + counted(ranks.count(), "rank") + " together need " +
                               gib({static_cast<std::int64_t>(std::min(total, 9e18))}) + "; this machine has " + gib(machine),
                     .would_help = {"a smaller model or batch", "fewer ranks"}};
 }

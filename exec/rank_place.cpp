@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/count_text.h"
 #include "core/error.h"
 #include "exec/host_kernel.h"
 #include "exec/philox.h"
@@ -27,8 +28,8 @@ RankPlace place_of(const Plan& plan, const Ranks& ranks, RankId rank) {
   const std::int64_t parts = std::int64_t{place.replicas} * plan.microbatches;
   if (parts <= 0 || plan.samples < parts || plan.samples % parts != 0)
     throw Error("plan", "samples", std::to_string(plan.samples),
-                "a multiple of " + std::to_string(place.replicas) + " replicas x " + std::to_string(plan.microbatches) +
-                    " micro-batches");
+                "a multiple of " + counted(place.replicas, "replica") + " x " +
+                    counted(plan.microbatches, "micro-batch", "micro-batches"));
   place.micro_batch = plan.samples / parts;
   return place;
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <optional>
 
+#include "core/count_text.h"
 #include "core/error.h"
 #include "exec/host_convert.h"
 #include "exec/host_init.h"
@@ -20,7 +21,7 @@ struct BufferPiece {
 };
 
 [[noreturn]] void refuse_cut(const Tensor& tensor, std::int64_t rows, std::int64_t parts) {
-  throw Error("plan", "tensor " + tensor.name, std::to_string(rows) + " rows",
+  throw Error("plan", "tensor " + tensor.name, counted(rows, "row"),
               "blocks that sum to the tensor, each a multiple of " + std::to_string(parts) + " parts");
 }
 

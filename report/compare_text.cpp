@@ -86,8 +86,8 @@ JsonWriter& fields(JsonWriter& json, const Compared& pair, double error) {
 }  // namespace
 
 std::string compare_text(const Comparison& c, bool unicode) {
-  std::string text = fmt::format("plan {} on {} rank{}: A {}, B {}\n\n", c.plan_hash, count_text(c.ranks),
-                                 c.ranks == 1 ? "" : "s", origin_text(c.predicted), origin_text(c.measured));
+  std::string text = fmt::format("plan {} on {}: A {}, B {}\n\n", c.plan_hash, counted(c.ranks, "rank"),
+                                 origin_text(c.predicted), origin_text(c.measured));
   text += whole_table(c).text(unicode);
   text += "\nBy kind (time on a rank, mean over ranks; error: A against B)\n" + kind_table(c).text(unicode);
   if (!c.spans.empty()) text += "\nSpans that differ most\n" + span_table(c).text(unicode);

@@ -1,4 +1,5 @@
 #include "report/span_words.h"
+#include "core/count_text.h"
 
 namespace foreshard {
 
@@ -45,7 +46,7 @@ std::string action_name(const Plan& plan, const Action& action) {
 std::string class_name(const Plan& plan, const Trace& trace, ClassId who) {
   const RankClass& ranks = trace.classes[who.index()];
   std::string name = role_of(plan, trace, who).name;
-  if (ranks.members.size() > 1) return name + " (" + std::to_string(ranks.members.size()) + " ranks)";
+  if (ranks.members.size() > 1) return name + " (" + counted(ranks.members.size(), "rank") + ")";
   if (!ranks.members.empty()) name += " (rank " + std::to_string(ranks.members.front().value) + ")";
   return name;
 }

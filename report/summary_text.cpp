@@ -41,8 +41,7 @@ class Writer {
   }
 
   void headline() {
-    line(fmt::format("{} on {}, {} GPU{}", header_.model, header_.cluster, count_text(summary_.gpus),
-                     summary_.gpus == 1 ? "" : "s"));
+    line(fmt::format("{} on {}, {}", header_.model, header_.cluster, counted(summary_.gpus, "GPU")));
     std::string words;
     for (const std::string& word : header_.strategy) {
       if (!words.empty() && width_of(words) + 3 + width_of(word) > kColumns) {

@@ -70,9 +70,8 @@ std::map<std::string, int> skip_counts(const Validation& v) {
 }
 
 std::string sum_line(const char* what, const Overall& o) {
-  return fmt::format("{}: {} row{}, error: median {} %, mean {} %, 90th percentile {} %, mean of the cells' medians {} %; {}\n",
-                     what, count_text(o.n), o.n == 1 ? "" : "s", share(o.median), share(o.mean), share(o.p90),
-                     share(o.mean_of_cells),
+  return fmt::format("{}: {}, error: median {} %, mean {} %, 90th percentile {} %, mean of the cells' medians {} %; {}\n", what,
+                     counted(o.n, "row"), share(o.median), share(o.mean), share(o.p90), share(o.mean_of_cells),
                      o.coverage90 ? share(*o.coverage90) + " % inside their 90 % interval" : "too few rows for an interval");
 }
 

@@ -2,6 +2,7 @@
 
 #include <charconv>
 
+#include "core/count_text.h"
 #include "strategy/framework_export_parts.h"
 
 namespace foreshard {
@@ -29,7 +30,7 @@ std::vector<int> layers_per_stage(const Model& model, const Strategy& s) {
 
 std::string recomputed_layers(const Recompute& recompute) {
   if (!recompute.only.empty() || !recompute.per_stage.empty()) return "those of --recompute " + to_text(recompute);
-  return recompute.layers > 0 ? "the first " + text(recompute.layers) + " layers of each stage" : "";
+  return recompute.layers > 0 ? "the first " + counted(recompute.layers, "layer") + " of each stage" : "";
 }
 
 // What no framework has an option for.

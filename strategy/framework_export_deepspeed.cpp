@@ -1,6 +1,7 @@
 // DeepSpeed's configuration file: deepspeed/runtime/constants.py, config.py, precision_config.py, zero/config.py, tensor_parallel/config.py.
 #include <sstream>
 
+#include "core/count_text.h"
 #include "core/json.h"
 #include "strategy/framework_export_parts.h"
 
@@ -54,7 +55,7 @@ void add_notes(const Strategy& s, FrameworkExport& out) {
   if (*s.dropout > 0) out.notes.push_back("in the model: dropout " + number(*s.dropout));
   if (s.vocab_multiple > 1)
     out.notes.push_back("in the model: a vocabulary padded to a multiple of " + text(s.vocab_multiple * s.tp));
-  out.notes.push_back("in the model: " + text(s.seq) + " tokens per sequence, " +
+  out.notes.push_back("in the model: " + counted(s.seq, "token") + " per sequence, " +
                       (s.attention == AttentionKernel::Flash ? "flash attention" : "attention that is not fused"));
   out.notes.push_back(std::string("in the training script: ") +
                       (s.optimizer == OptimizerKind::Adam ? "Adam" : "SGD, momentum " + number(s.momentum)));

@@ -1,5 +1,6 @@
 // torchtitan's configuration file (torchtitan/config/job_config.py), and the calls of a script that uses fully_shard alone
 // (torch/distributed/fsdp/_fully_shard).
+#include "core/count_text.h"
 #include "strategy/framework_export_parts.h"
 
 namespace foreshard::exports {
@@ -151,8 +152,8 @@ FrameworkExport of_fsdp2(const Model&, const Strategy& s) {
   if (*s.clip_norm > 0)
     out.lines.push_back("torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm=" + number(*s.clip_norm) +
                         ")  # before each step");
-  out.notes.push_back("per rank and step: " + text(microbatches(s)) + " micro-batches of " + text(s.micro_batch) + " x " +
-                      text(s.seq) + " tokens");
+  out.notes.push_back("per rank and step: " + counted(microbatches(s), "micro-batch", "micro-batches") + " of " +
+                      text(s.micro_batch) + " x " + counted(s.seq, "token"));
   const std::string some = recomputed_layers(s.recompute);
   if (s.recompute.kind == RecomputeKind::Full)
     out.notes.push_back("checkpoint_wrapper around " + (some.empty() ? "every layer" : some));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/count_text.h"
 #include "strategy/keep_rule.h"
 #include "strategy/role_trial.h"
 #include "strategy/schedule.h"
@@ -61,7 +62,7 @@ std::optional<Infeasible> refuse_layers(const Recompute& recompute, const OpGrap
   const std::string what = "recompute " + to_text(recompute);
   const int layers = layers_of_model(graph), stages = layout.stages();
   if (const auto named = static_cast<int>(recompute.each.size()); named > 0 && named != layers)
-    return Infeasible{.reason = what + " names " + text(named) + " layers, the model has " + text(layers),
+    return Infeasible{.reason = what + " names " + counted(named, "layer") + ", the model has " + text(layers),
                       .would_help = {"--recompute best"}};
   if (!recompute.only.empty() && recompute.only.back() >= layers)
     return Infeasible{
@@ -70,14 +71,14 @@ std::optional<Infeasible> refuse_layers(const Recompute& recompute, const OpGrap
   const auto counts = static_cast<int>(recompute.per_stage.size());
   if (counts == 0) return {};
   if (counts != stages && counts != pp)
-    return Infeasible{.reason = what + " names " + text(counts) + " stages, the strategy has " + text(stages) +
-                                (stages == pp ? "" : " on " + text(pp) + " ranks"),
-                      .would_help = {"--recompute auto", "a number for each of the " + text(pp) + " ranks"}};
+    return Infeasible{.reason = what + " names " + counted(counts, "stage") + ", the strategy has " + text(stages) +
+                                (stages == pp ? "" : " on " + counted(pp, "rank")),
+                      .would_help = {"--recompute auto", "a number for each of the " + counted(pp, "rank")}};
   for (int stage = 0; stage < stages && counts == stages; ++stage)
     if (const int asked = recompute.per_stage[static_cast<std::size_t>(stage)], has = layers_of(graph, layout, stage);
         asked > has)
-      return Infeasible{.reason =
-                            what + " asks for " + text(asked) + " layers of stage " + text(stage) + ", which has " + text(has)};
+      return Infeasible{.reason = what + " asks for " + counted(asked, "layer") + " of stage " + text(stage) + ", which has " +
+                                  text(has)};
   return {};
 }
 

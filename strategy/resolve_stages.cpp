@@ -3,6 +3,7 @@
 #include <numeric>
 #include <string>
 
+#include "core/count_text.h"
 #include "strategy/lowering.h"
 
 namespace foreshard {
@@ -47,8 +48,8 @@ Refusal refuse_ranks(const Cluster& cluster, const Strategy& s) {
   std::int64_t ranks = 0;
   for (const StageDegrees& stage : s.stages) ranks += std::int64_t{1} * stage.dp * stage.tp;
   if (ranks > gpu_count(cluster))
-    return Infeasible{.reason = "stages " + to_text(s.stages) + " are " + text(ranks) + " ranks, but " + cluster.name +
-                                " has " + text(gpu_count(cluster)) + " GPUs",
+    return Infeasible{.reason = "stages " + to_text(s.stages) + " are " + counted(ranks, "rank") + ", but " + cluster.name +
+                                " has " + counted(gpu_count(cluster), "GPU"),
                       .would_help = {"fewer replicas or tensor ranks", "a larger cluster"}};
   std::vector<int> degrees;
   for (const StageDegrees& stage : s.stages) degrees.push_back(stage.tp);
@@ -82,8 +83,8 @@ Refusal resolve_turns(Strategy& s) {
   const std::int64_t microbatches = s.global_batch / s.micro_batch;
   for (const StageDegrees& stage : s.stages)
     if (microbatches % stage.dp != 0)
-      return Infeasible{.reason = text(microbatches) + " micro-batches cannot be dealt out to " + text(stage.dp) +
-                                  " replicas of a stage evenly",
+      return Infeasible{.reason = counted(microbatches, "micro-batch", "micro-batches") + " cannot be dealt out to " +
+                                  counted(stage.dp, "replica") + " of a stage evenly",
                         .would_help = {"a global batch that is a multiple of " + text(s.micro_batch * together)}};
   return {};
 }

@@ -3,6 +3,7 @@
 // transfers.
 #include <algorithm>
 
+#include "core/count_text.h"
 #include "strategy/schedule_rules.h"
 
 namespace foreshard {
@@ -15,19 +16,20 @@ static std::optional<Infeasible> refuse(const ScheduleShape& shape) {
     return Infeasible{"schedule interleaved-1f1b needs at least 2 virtual stages per rank, found " + number(shape.v),
                       {"--virtual-stages 2", "--schedule 1f1b"}};
   if (group < shape.p)
-    return Infeasible{"schedule interleaved-1f1b needs groups of at least " + number(shape.p) +
-                          " micro-batches (the pipeline ranks), found " + number(group),
+    return Infeasible{"schedule interleaved-1f1b needs groups of at least " + counted(shape.p, "micro-batch", "micro-batches") +
+                          " (the pipeline ranks), found " + number(group),
                       {"--set microbatch_group=" + number(shape.p)}};
   if (shape.m < group)
-    return Infeasible{"schedule interleaved-1f1b with groups of " + number(group) + " micro-batches needs at least " +
-                          number(group) + " micro-batches, found " + number(shape.m),
+    return Infeasible{"schedule interleaved-1f1b with groups of " + counted(group, "micro-batch", "micro-batches") +
+                          " needs at least " + counted(group, "micro-batch", "micro-batches") + ", found " + number(shape.m),
                       {"a larger --global-batch", "--schedule 1f1b"}};
   const int rest = shape.m % group;
   if (rest > 0 && rest < shape.p)  // the rule of docs/schedules.md: below p ranks wait for each other, some for ever
-    return Infeasible{"schedule interleaved-1f1b cannot end with a group of " + number(rest) + " micro-batches on " +
-                          number(shape.p) + " pipeline ranks (" + number(shape.m) + " micro-batches in groups of " +
-                          number(group) + ")",
-                      {number(shape.m - rest) + " or " + number(shape.m - rest + group) + " micro-batches", "--schedule 1f1b"}};
+    return Infeasible{
+        "schedule interleaved-1f1b cannot end with a group of " + counted(rest, "micro-batch", "micro-batches") + " on " +
+            counted(shape.p, "pipeline rank") + " (" + counted(shape.m, "micro-batch", "micro-batches") + " in groups of " +
+            number(group) + ")",
+        {number(shape.m - rest) + " or " + counted(shape.m - rest + group, "micro-batch", "micro-batches"), "--schedule 1f1b"}};
   return {};
 }
 

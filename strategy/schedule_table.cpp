@@ -1,3 +1,4 @@
+#include "core/count_text.h"
 #include "strategy/schedule_rules.h"
 
 namespace foreshard {
@@ -40,7 +41,7 @@ std::optional<Infeasible> refuse_size(const ScheduleShape& shape) {
   constexpr double most = 20e6;  // action lists of 240 MB; a pipeline of real size has a few million at most
   const double actions = 2.0 * shape.p * shape.m * shape.v;
   if (actions <= most) return {};
-  return Infeasible{std::to_string(shape.m) + " micro-batches on " + std::to_string(shape.p) + " pipeline ranks with " +
+  return Infeasible{counted(shape.m, "micro-batch", "micro-batches") + " on " + counted(shape.p, "pipeline rank") + " with " +
                         std::to_string(shape.v) + " virtual stages each are more than 20 million actions",
                     {"a larger --micro-batch", "a smaller --global-batch"}};
 }

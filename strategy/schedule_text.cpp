@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "core/count_text.h"
 #include "strategy/schedule.h"
 
 namespace foreshard {
@@ -106,8 +107,8 @@ std::optional<std::string> incomplete(const ScheduleLists& lists) {
     }
   }
   if (stages * microbatches * 2 > actions)  // also keeps the tables below as small as the lists
-    return "found " + std::to_string(actions) + " actions, expected at least 2 for each of " + std::to_string(stages) +
-           " stages and " + std::to_string(microbatches) + " micro-batches";
+    return "found " + std::to_string(actions) + " actions, expected at least 2 for each of " + counted(stages, "stage") +
+           " and " + counted(microbatches, "micro-batch", "micro-batches");
   std::vector<Tally> tallies(stages * microbatches);
   std::vector<std::size_t> rank_of(stages, lists.size());
   for (std::size_t rank = 0; rank < lists.size(); ++rank) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "core/count_text.h"
 #include "core/strategy_options.h"
 
 namespace foreshard {
@@ -114,9 +115,7 @@ class Relaxing {
 
 }  // namespace
 
-Infeasible empty_space(const std::string& why) {
-  return {.reason = "no strategy fits: " + why, .would_help = {"fewer --fix", "a larger cluster", "another --global-batch"}};
-}
+Infeasible empty_space(const std::string& why) { return {.reason = "no strategy fits: " + why}; }
 std::optional<Infeasible> ruled_out(const SearchResult& result, const std::map<std::string, std::int64_t>& refusals,
                                     bool screened, const Strategy& base) {
   if (result.pruned.memory == 0 && result.pruned.framework > 0) {
@@ -125,13 +124,18 @@ std::optional<Infeasible> ruled_out(const SearchResult& result, const std::map<s
     return empty_space("--framework " + base.framework + " can run none of the strategies: " + most->first);
   }
   if (result.pruned.memory == 0 && !screened) return {};
-  return empty_space("all " + std::to_string(result.enumerated) + " strategies need more memory than " +
+  return empty_space("all " + count_text(result.enumerated) + " strategies need more memory than " +
                      std::to_string(static_cast<int>(100 * (1 - base.reserve))) + " % of a GPU");
 }
 
 Infeasible cannot_be(const Model& model, const Cluster& cluster, const Strategy& strategy, const MachineProfile* profile) {
   const auto answer = lower(model, cluster, strategy, {.ignore_memory = true, .profile = profile});
-  if (const auto* refused = std::get_if<Infeasible>(&answer)) return empty_space("for example: " + refused->reason);
+  if (const auto* refused = std::get_if<Infeasible>(&answer)) {
+    Infeasible empty = empty_space("for example: " + refused->reason);
+    for (const std::string& change : refused->would_help)
+      if (change.starts_with("--precision ")) empty.would_help.push_back(change);  // what no search varies
+    return empty;
+  }
   return empty_space("no schedule takes these degrees with this batch");
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "core/count_text.h"
 #include "core/strategy.h"
 
 namespace foreshard {
@@ -19,7 +20,7 @@ static Infeasible uneven(int layers, int stages) {
                                  std::to_string(low) + "x" + std::to_string(stages - more));
   for (int fewer = std::min(stages, layers); fewer > 0; --fewer)
     if (layers % fewer == 0) {
-      refused.would_help.push_back(std::to_string(fewer) + " stages (" + std::to_string(layers / fewer) +
+      refused.would_help.push_back(counted(fewer, "stage") + " (" + std::to_string(layers / fewer) +
                                    (layers == fewer ? " layer each)" : " layers each)"));
       break;
     }
@@ -34,10 +35,10 @@ static std::variant<std::vector<int>, Infeasible> counts_of(int layers, int stag
   std::vector<int> counts = parse_layer_split(split, "layer_split");
   const int sum = std::accumulate(counts.begin(), counts.end(), 0);
   if (static_cast<int>(counts.size()) != stages)
-    return Infeasible{.reason = "layer split \"" + split + "\" names " + std::to_string(counts.size()) +
-                                " stages, the strategy has " + std::to_string(stages)};
+    return Infeasible{.reason = "layer split \"" + split + "\" names " + counted(counts.size(), "stage") +
+                                ", the strategy has " + std::to_string(stages)};
   if (sum != layers)
-    return Infeasible{.reason = "layer split \"" + split + "\" adds up to " + std::to_string(sum) + " layers, the model has " +
+    return Infeasible{.reason = "layer split \"" + split + "\" adds up to " + counted(sum, "layer") + ", the model has " +
                                 std::to_string(layers)};
   return counts;
 }

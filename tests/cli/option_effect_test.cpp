@@ -6,7 +6,9 @@
 #include <sstream>
 
 #include "cli/unchanged.h"
+#include "core/json.h"
 #include "core/json_edit.h"
+#include "core/model.h"
 #include "core/strategy_options.h"
 #include "tests/cli/option_effect.h"
 
@@ -107,10 +109,23 @@ TEST(OptionEffect, EveryReasonIsOfAnOption) {
 
 // The setting wins over the option, and the option is told.
 TEST(OptionEffect, AnOptionThatASettingReplacesIsSaid) {
-  const RanLine ran =
-      run_line("simulate --model gpt2-124m --seq 256 --global-batch 16 --cluster dgx-a100 --zero 1 --set strategy.zero=2");
+  for (const std::string verb : {"simulate", "lower", "partition", "search --top 0 --refine 1"}) {
+    const RanLine ran =
+        run_line(verb + " --model gpt2-124m --seq 256 --global-batch 16 --cluster dgx-a100 --zero 1 --set strategy.zero=2");
+    EXPECT_EQ(ran.code, ExitCode::Ok) << verb << ran.err;
+    EXPECT_NE(ran.err.find("--zero changes nothing here: --set strategy.zero wins over it"), std::string::npos)
+        << verb << ran.err;
+  }
+}
+
+// The formats of a checkpoint say nothing of a training.
+TEST(OptionEffect, AQuantizedModelIsSaid) {
+  const std::string file = testing::TempDir() + "foreshard-quantized.json";
+  write_file(file, with_json_value(read_file(model_file("llama-3-8b")), "quantization_config", R"({"bits": 4})", file));
+  const RanLine ran = run_line("lower --seq 256 --global-batch 16 --cluster dgx-h100 --zero 3 --model " + file);
   EXPECT_EQ(ran.code, ExitCode::Ok) << ran.err;
-  EXPECT_NE(ran.err.find("--zero changes nothing here: --set strategy.zero wins over it"), std::string::npos) << ran.err;
+  EXPECT_EQ(ran.err,
+            "foreshard: quantization_config of " + file + " changes nothing: --precision says what formats it is trained in\n");
 }
 
 // What one option says and another one unsays is refused before anything is done.
@@ -133,6 +148,9 @@ TEST(OptionEffect, OptionsThatContradictEachOtherAreRefused) {
            {"simulate --trace x.json --svg ./x.json" + job + "dgx-a100", "another file than that of"},
            {"simulate --straggler 3=2 --straggler 3=4" + job + "dgx-a100",
             "--straggler: found \"3=4\", expected each rank once"},
+           {"simulate --straggler 3=1" + job + "dgx-a100", "--straggler: found \"3=1\", expected another factor than 1"},
+           {"simulate --gpus 32" + job + "dgx-a100-x2",
+            "--gpus: found 32, expected at most the 16 GPUs of dgx-a100-x2; --nodes 4 makes it larger"},
            {"simulate --nodes 2 --gpus 8" + job + "dgx-a100", "--gpus: found 8, expected GPUs of 2 nodes"},
            {"simulate --set cluster.nodes=2 --set cluster.nodes=4" + job + "dgx-a100", "expected one value of cluster.nodes"},
            {"lower --save-plan x.json --save-strategy x.json" + job + "dgx-a100", "another file than that of"}}) {

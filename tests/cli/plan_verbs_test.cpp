@@ -214,4 +214,29 @@ TEST_F(PlanVerbs, PartitionSaysWhatTheGpuCannotDo) {
   EXPECT_NE(ran.err.find("v100-32 has no bf16 arithmetic\n  would help: --precision fp16"), std::string::npos) << ran.err;
 }
 
+// What the executor or the check finds wrong is told of the file, in one sentence.
+TEST_F(PlanVerbs, ARefusedRunNamesThePlanFile) {
+  const std::string path = file("cp.plan.json");
+  ASSERT_EQ(run_line("lower --model gpt2-124m --cluster dgx-a100 --seq 256 --global-batch 16 --cp 2 --save-plan " + path).code,
+            ExitCode::Ok);
+  EXPECT_EQ(run_line("run " + path).err,
+            "foreshard: " + path + ": axes[1]: found \"cp\" of 2, expected data, tensor and pipeline parallelism\n");
+  Plan plan = load_plan(path);
+  plan.updates = 7;
+  save_plan(plan, path);
+  EXPECT_EQ(run_line("run " + path).err,
+            "foreshard: " + path +
+                ": role 0, stage 0: is updated 1 time in a run, the plan says 7 [update-count]; the plan is "
+                "not sound, --force runs it all the same\n");
+}
+
+// 16 convolutions and linear layers, as the name says: what --layer-split counts.
+TEST(ShowModel, LayersOfAListAreThoseThatOptionsCount) {
+  EXPECT_NE(run_line("show model vgg-16").out.find("layers      16, as --layer-split counts them (37 entries"),
+            std::string::npos);
+  EXPECT_NE(run_line("list models").out.find("vgg-16         layer list      16"), std::string::npos);
+  EXPECT_EQ(run_line("lower --model vgg-16 --cluster dgx-a100 --global-batch 64 --pp 2 --layer-split 3,4").err,
+            "foreshard: layer split \"3,4\" adds up to 7 layers, the model has 16\n");
+}
+
 }  // namespace foreshard

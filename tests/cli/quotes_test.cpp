@@ -77,6 +77,32 @@ TEST(Quotes, TheTableOfAnObjectiveHasItsColumn) {
   EXPECT_NE(run_line(kSearch + "--cluster dgx-a100 --objective energy").out.find("  GPU s  kWh per 1M\n"), std::string::npos);
 }
 
+// What an objective needs and the cluster file does not have is said, and nothing is called cheaper.
+TEST(Quotes, AnUnknownPriceIsSaid) {
+  const RanLine cost = run_line(kSearch + "--cluster dgx-a100 --objective cost");
+  EXPECT_NE(cost.out.find("the cluster file has no price (price_per_gpu_hour)"), std::string::npos) << cost.out;
+  for (const char* word : {"cheaper", "expensive"}) EXPECT_EQ(cost.out.find(word), std::string::npos) << cost.out;
+  EXPECT_NE(cost.out.find(" more GPU time"), std::string::npos) << cost.out;
+  const RanLine energy = run_line(kSearch + "--cluster pcie-a100-8 --objective energy");
+  EXPECT_NE(energy.out.find("has no power (power_per_gpu)"), std::string::npos) << energy.out;
+  const RanLine known = run_line(kSearch + "--cluster dgx-a100 --objective cost --set cluster.price_per_gpu_hour=2");
+  EXPECT_EQ(known.out.find("no price"), std::string::npos) << known.out;
+  EXPECT_NE(known.out.find(" more expensive"), std::string::npos) << known.out;
+  const RanLine two = run_line(kSearch + "--cluster dgx-a100 --cluster dgx-a100-x2 --objective cost");
+  EXPECT_NE(two.out.find("Not every cluster file has a price (price_per_gpu_hour): GPU time is compared, not cost.\n"),
+            std::string::npos)
+      << two.out;
+  const RanLine free = run_line(kSearch + "--cluster dgx-a100 --set cluster.price_per_gpu_hour=0");
+  EXPECT_EQ(free.code, ExitCode::WrongInput);
+  EXPECT_NE(free.err.find("found 0, expected more than 0"), std::string::npos) << free.err;
+}
+
+TEST(Search, AFormatThatTheGpuLacksIsTold) {
+  const RanLine ran = run_line("search --model gpt2-124m --global-batch 64 --top 0 --cluster dgx1-v100");
+  EXPECT_EQ(ran.code, ExitCode::Infeasible);
+  EXPECT_NE(ran.err.find("v100-32 has no bf16 arithmetic\n  would help: --precision fp16\n"), std::string::npos) << ran.err;
+}
+
 TEST(Search, TheHeaderHasSequenceAndBatch) {
   EXPECT_TRUE(run_line(kSearch + "--cluster dgx-a100")
                   .out.starts_with("gpt2-124m on dgx-a100, 8 GPUs, global batch 16, sequence 256: best by time\n"));

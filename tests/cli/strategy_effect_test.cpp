@@ -57,7 +57,7 @@ TEST_P(StrategyOptions, ChangeTheAnswerOrAreSaid) {
   const std::string clocks = "\"(measuring|screening|wall)_time_s\": -?[0-9][0-9.e+-]*";
   for (const StrategyOption& option : strategy_options()) {
     if (option.flag.empty()) continue;
-    if (option.path == "dp") continue;       // the number that the GPUs give is said, and no mistake
+    if (option.path == "dp") continue;  // the number that the GPUs give is said, and no mistake
     // Values that hold without being given, where nothing is said.
     if (option.path == "attention" || option.path == "zero_group" || option.path == "placement") continue;
     if (option.path == "reserve") continue;  // a limit: what stays below it is the same

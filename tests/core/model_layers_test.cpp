@@ -115,7 +115,7 @@ TEST(LayerList, KeysAndValuesAreStrict) {
   EXPECT_EQ(message(list(R"({"name": "a", "op": "relu"})")),
             "net.json: layers: found an array of 1, expected at least one layer with parameters");
   EXPECT_EQ(message(list("3")), "net.json: layers[0]: found 3, expected an object with name and op");
-  EXPECT_EQ(message(list("")), "net.json: layers: found an array of 0, expected from 1 to 100000 layers");
+  EXPECT_EQ(message(list("")), "net.json: layers: found an array of 0, expected from 1 to 100,000 layers");
   EXPECT_EQ(message(list(conv, R"("input": [3, 8])")),
             "net.json: input: found an array of 2, expected [features] or [channels, height, width]");
   EXPECT_EQ(message(list(conv, R"("input": [0])")), "net.json: input[0]: found 0, expected an integer from 1 to 1000000000");
