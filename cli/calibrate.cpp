@@ -40,8 +40,12 @@ static std::vector<DType> read_dtypes(const Arguments& arguments) {
   return dtypes;
 }
 
+static void tell_files(int steps, const std::string& files, const Console& console) {
+  console.out << "\n" << steps << " runs of every probe; written: " << files << "\n";
+}
+
 // The clusters that a GPU stands in are those of topologies/: no cluster file is written.
-static ExitCode tell_gpu(const MachineProfile& profile, gpu::CudaMeasures& measures, const std::string& file,
+static ExitCode tell_gpu(const MachineProfile& profile, gpu::CudaMeasures& measures, int steps, const std::string& file,
                          const Arguments& arguments, const Console& console) {
   if (arguments.flag("--json")) {
     console.out << to_json(profile);
@@ -52,7 +56,7 @@ static ExitCode tell_gpu(const MachineProfile& profile, gpu::CudaMeasures& measu
     console.out << (copy.to_device ? "to the GPU   " : "from the GPU ") << (copy.pinned ? "pinned   " : "pageable ")
                 << plain(static_cast<double>(copy.bytes.value) / 1024)
                 << " KiB: " << plain(static_cast<double>(copy.bytes.value) / copy.time.value * 1e-9) << " GB/s\n";
-  console.out << "\nwritten: " << file << "\n";
+  tell_files(steps, file, console);
   return ExitCode::Ok;
 }
 
@@ -110,10 +114,10 @@ static ExitCode run(const Arguments& arguments, const Console& console) {
   const std::string profile_file = arguments.text("--save-profile", cuda ? "cuda.profile.json" : "host.profile.json");
   const std::string cluster_file = arguments.text("--save-cluster", "this-host.json");
   write_file(profile_file, to_json(*profile));
-  if (measures) return tell_gpu(*profile, *measures, profile_file, arguments, console);
+  if (measures) return tell_gpu(*profile, *measures, options.steps, profile_file, arguments, console);
   write_file(cluster_file, host_cluster_text(*profile, ranks));
   console.out << (arguments.flag("--json") ? to_json(*profile) : profile_text(*profile));
-  if (!arguments.flag("--json")) console.out << "\nwritten: " << profile_file << ", " << cluster_file << "\n";
+  if (!arguments.flag("--json")) tell_files(options.steps, profile_file + ", " + cluster_file, console);
   return ExitCode::Ok;
 }
 

@@ -11,6 +11,7 @@
 #include "cli/unchanged.h"
 #include "core/error.h"
 #include "core/json.h"
+#include "core/memory_timeline.h"
 #include "report/text_table.h"
 #include "sim/simulate.h"
 #include "strategy/hybrid_model.h"
@@ -25,6 +26,7 @@ struct Staged {
   Strategy strategy = {};
   double cost = 0;     // of the slowest stage or link
   double seconds = 0;  // simulated
+  Bytes margin = {};   // that the fullest GPU keeps free beside the reserve
 };
 
 struct Answer {
@@ -54,6 +56,13 @@ double slowest(const HybridJob& job, const std::vector<StageDegrees>& stages) {
   return cost;
 }
 
+Bytes margin_of(const Plan& plan, const Cluster& cluster) {
+  const auto margin = [&](const Role& role) {
+    return gpu_of(cluster, role.device_kind).memory - plan.reserve - plan.framework - arena_bytes(role, Space::Device);
+  };
+  return margin(*std::ranges::min_element(plan.roles, {}, margin));
+}
+
 // The partitions and the best plan with equal stages on the simulator, then steps from the fastest of them.
 void find_staged(const Job& job, Answer& answer) {
   const StagedPlans found =
@@ -78,7 +87,9 @@ void find_staged(const Job& job, Answer& answer) {
   FS_ASSERT(best);  // the proposals fit
   answer.simulated = best->judged;
   const auto made = lower(job.model, job.cluster, best->strategy, {.profile = job.measured()});
-  answer.staged = {std::get<Lowered>(made).strategy, slowest(answer.job, best->strategy.stages), best->seconds};
+  const Lowered& lowered = std::get<Lowered>(made);
+  answer.staged = {lowered.strategy, slowest(answer.job, best->strategy.stages), best->seconds,
+                   margin_of(lowered.plan, job.cluster)};
 }
 
 // The plans that can be run, and their times on the simulator.
@@ -139,6 +150,8 @@ std::string beside_bound(const Answer& answer, double cost) {
          in_percent(cost / answer.partition.cost - 1) + " more)";
 }
 
+std::string free_text(Bytes margin) { return "; " + in_gib_text(margin) + " GiB of a GPU stay free beside the reserve"; }
+
 std::string staged_text(const Answer& answer) {
   if (!answer.staged)
     return "\nNo plan with stages of their own can be run" +
@@ -146,7 +159,7 @@ std::string staged_text(const Answer& answer) {
   return "\nThe fastest of " + std::to_string(answer.simulated) +
          " simulated plans whose stages have replicas and tensor ranks of their own:\n\n  --stages " +
          to_text(answer.staged->strategy.stages) + "\n\n" + beside_bound(answer, answer.staged->cost) + ", its step " +
-         in_time({answer.staged->seconds}) + " with fill, drain and gradients.\n";
+         in_time({answer.staged->seconds}) + " with fill, drain and gradients" + free_text(answer.staged->margin) + ".\n";
 }
 
 std::string uniform_text(const Answer& answer) {
@@ -156,9 +169,11 @@ std::string uniform_text(const Answer& answer) {
                     " --pp " + std::to_string(s.pp) + " --dp " + std::to_string(s.dp) +
                     (s.layer_split.empty() ? "" : " --layer-split " + s.layer_split) + "\n\n";
   out += beside_bound(answer, answer.plan->partition.cost) + ", its step " + in_time({answer.plan_seconds});
-  if (!answer.staged) return out + ".\n";
-  const double times = answer.plan_seconds / answer.staged->seconds;
-  return out + ", " + decimal(times >= 1 ? times : 1 / times) + " times as " + (times >= 1 ? "long" : "fast") + ".\n";
+  if (answer.staged) {
+    const double times = answer.plan_seconds / answer.staged->seconds;
+    out += ", " + decimal(times >= 1 ? times : 1 / times) + " times as " + (times >= 1 ? "long" : "fast");
+  }
+  return out + free_text(answer.plan->estimate.margin) + ".\n";
 }
 
 std::string text_of(const Answer& answer, const Job& job) {
@@ -193,7 +208,8 @@ std::string json_of(const Answer& answer) {
     json.null();
   } else {
     json.begin_object().field("stages", to_text(answer.staged->strategy.stages));
-    json.field("per_microbatch_s", answer.staged->cost).field("simulated_s", answer.staged->seconds).end_object();
+    json.field("per_microbatch_s", answer.staged->cost).field("simulated_s", answer.staged->seconds);
+    json.field("margin_bytes", answer.staged->margin.value).end_object();
   }
   json.key("runnable");
   if (answer.plan) {
@@ -201,7 +217,7 @@ std::string json_of(const Answer& answer) {
     json.begin_object();
     json.field("tp", s.tp).field("pp", s.pp).field("dp", s.dp).field("layer_split", s.layer_split);
     json.field("per_microbatch_s", answer.plan->partition.cost).field("estimate_s", answer.plan->estimate.time.value);
-    json.field("simulated_s", answer.plan_seconds);
+    json.field("simulated_s", answer.plan_seconds).field("margin_bytes", answer.plan->estimate.margin.value);
     json.end_object();
   } else {
     json.null();
@@ -216,7 +232,7 @@ void save_faster(const Answer& answer, const std::string& path) {
   write_file(path, to_json(staged ? answer.staged->strategy : answer.plan->strategy));
 }
 
-// Degrees and orders that it finds by itself.
+// What it finds by itself, or leaves alone: no options of this verb. --set and --strategy FILE may have them.
 const std::vector<std::string>& not_looked_at() {
   static const std::vector<std::string> paths = {"dp",
                                                  "tp",
@@ -228,6 +244,7 @@ const std::vector<std::string>& not_looked_at() {
                                                  "schedule",
                                                  "microbatch_group",
                                                  "layer_split",
+                                                 "placement",
                                                  "zero",
                                                  "zero_group"};
   return paths;
@@ -237,7 +254,7 @@ void say_not_looked_at(const Arguments& arguments, const Console& console) {
   const std::string end = " changes nothing: partition does not look at it";
   for (const std::string& path : not_looked_at()) {
     const StrategyOption& option = *find_option(path);
-    if (given(arguments, option)) say(arguments, console, option.flag + end);
+    if (given(arguments, option)) say(arguments, console, "--set strategy." + option.path + end);
   }
   if (const auto flags = set_by_file_only(arguments, not_looked_at()); !flags.empty())
     say(arguments, console, joined(flags) + " of " + arguments.text("--strategy") + end);
@@ -264,7 +281,7 @@ std::optional<Infeasible> cannot_run_anywhere(const Job& job) {
 ExitCode run(const Arguments& arguments, const Console& console) {
   const Job job = read_search_job(arguments);
   if (!job.strategy.stages.empty())
-    throw Error(kCommandLine, "--stages", to_text(job.strategy.stages), "no stages: partition finds them");
+    throw Error(kCommandLine, "strategy.stages", to_text(job.strategy.stages), "no stages: partition finds them");
   if (job.strategy.global_batch <= 0)
     throw Error(kCommandLine, "--global-batch", "nothing", "the number of sequences per step");
   if (job.strategy.global_batch % job.strategy.micro_batch != 0)
@@ -302,10 +319,14 @@ Verb partition_verb() {
       .notes =
           "Prints the exact optimum of the slowest stage or link per micro-batch, then two plans that can be run, with "
           "their simulated times: the best whose stages have degrees of their own and the best with equal stages. "
-          "Degrees, schedule and ZeRO of the options are not looked at.",
+          "Degrees and orders it finds by itself; the optimizer's states stay whole (ZeRO 0).",
       .examples = {"foreshard partition --model gpt2-1.5b --cluster eth25-a100-x8 --global-batch 64"},
       .options = job_options(),
       .run = run};
+  std::erase_if(verb.options, [](const VerbOption& option) {
+    const auto is = [&](const std::string& path) { return find_option(path)->flag == option.name; };
+    return std::ranges::any_of(not_looked_at(), is) || is("stages");
+  });
   verb.options.push_back({.name = "--max-tp", .value = "N", .help = "no tensor-parallel degree above N", .group = "search"});
   verb.options.push_back(
       {.name = "--save-strategy", .value = "FILE", .help = "write the strategy of the faster plan", .group = "output"});

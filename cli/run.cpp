@@ -149,6 +149,7 @@ static ExitCode run_plan(const Arguments& arguments, const Console& console) {
                          .ranks = Ranks(plan).count(),
                          .ranks_here = ranks_here,
                          .cores = usable_cores(),
+                         .checks = options.checks,
                          .gpu = cuda ? gpus_in_words(*cuda) : "",
                          .trained_on = start.trained_on};
     tell_result(words, options, arguments, console);

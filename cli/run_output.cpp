@@ -37,6 +37,10 @@ std::string run_json(const RunWords& words) {
   if (!words.gpu.empty()) json.field("gpu", words.gpu);
   json.field("ranks", words.ranks).field("mode", words.time == TimeMode::Wall ? "wall" : "emulated");
   if (words.gpu.empty()) json.field("cores", words.cores);
+  json.key("checks").begin_line_array();
+  for (const auto& [on, name] : {std::pair(words.checks.guards, "guards"), std::pair(words.checks.poison, "poison")})
+    if (on) json.value(name);
+  json.end_array();
   json.field("data", words.trained_on).field("first_step", done.first_step).field("stopped", done.stopped);
   json.field("iteration_time_s", done.iteration_time_s);
   json.key("steps").begin_array();
@@ -94,6 +98,8 @@ std::string run_text(const RunWords& words) {
   if (curve)
     text += "memory     " + in_mib(sum(curve->peak)) + " at the peak of rank " + std::to_string(curve->who.value) + ", arena " +
             in_mib(curve->arena) + "\n";
+  if (words.checks.guards) text += "checked    no byte was written between blocks\n";
+  if (words.checks.poison) text += "checked    dead blocks were filled with NaN\n";
   text += loss_text(words);
   const auto lost =
       std::find_if(done.steps.begin(), done.steps.end(), [](const StepReport& s) { return !std::isfinite(s.loss); });

@@ -12,6 +12,7 @@ struct RunWords {
   TimeMode time = TimeMode::Wall;
   int ranks = 1;
   int ranks_here = 1, cores = 1;  // of this machine
+  MemoryChecks checks = {};
   std::string gpu = {};           // empty: the host
   std::string trained_on = {};    // "random tokens", or the name of a file
 };

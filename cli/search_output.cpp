@@ -370,6 +370,7 @@ std::string search_json(const SearchResult& result, const Job& job, const Search
   list("framework_notes", exported.notes);
   json.field("interrupted", result.interrupted).field("measuring_time_s", result.measuring_s);
   json.field("screening_time_s", result.screening_s).field("wall_time_s", how.wall_s);
+  json.field("threads", options.threads);
   if (how.add) how.add(json);
   json.end_object();
   return json.text();

@@ -73,13 +73,18 @@ SearchOptions read_search_options(const Arguments& arguments, const Job& job) {
   options.max_tp = static_cast<int>(arguments.integer("--max-tp", 0, 1, 1'000'000));
   if (options.max_tp > 0 && std::ranges::find(options.fixed, "tp") != options.fixed.end())
     throw Error(kCommandLine, "--max-tp", arguments.text("--max-tp"), "no fixed tp beside it");
-  options.threads = static_cast<int>(arguments.integer("--threads", 0, 0, 1024));
+  options.threads = read_threads(arguments);
   options.refine = static_cast<int>(arguments.integer("--refine", options.refine, 1, 100'000));
   options.shortlist = std::max(options.shortlist, 4 * options.refine);
   options.prune = !arguments.flag("--no-prune");
   options.noise = arguments.number("--noise", 100 * options.noise, 0, 50) / 100;
   options.cancel = &watch_interrupt();
   return options;
+}
+
+int read_threads(const Arguments& arguments) {
+  const auto asked = static_cast<int>(arguments.integer("--threads", 0, 0, 1024));
+  return asked > 0 ? asked : one_per_core();
 }
 
 int read_top(const Arguments& arguments) { return static_cast<int>(arguments.integer("--top", 5, 0, 10'000)); }

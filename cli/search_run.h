@@ -22,6 +22,7 @@ SearchOptions read_search_options(const Arguments& arguments, const Job& job);
 // Says which options of --strategy FILE the search varies all the same.
 void say_varied(const Arguments& arguments, const Console& console, const SearchOptions& options);
 int read_top(const Arguments& arguments);
+int read_threads(const Arguments& arguments);  // those of the machine where none are asked for
 
 // Searches and simulates the best `top`. When nothing fits, would_help says which changes make room, nearest first.
 std::variant<SearchResult, Infeasible> run_search(const Job& job, const SearchOptions& options, int top);

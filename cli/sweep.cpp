@@ -33,6 +33,7 @@ struct Axis {
 struct SweepPoint {
   std::vector<std::string> values = {};  // [axis]
   Quote quote = {};
+  std::int64_t enumerated = 0, evaluated = 0, refined = 0;  // strategies
 };
 
 // "cluster.nodes=1,2,4": a path of --set, or the name of an option ("nodes=1,2,4").
@@ -121,7 +122,7 @@ std::string interval_text(const Quote& q) {
 std::string sweep_text(const std::vector<Axis>& axes, const std::vector<SweepPoint>& points) {
   TextTable table;
   for (const Axis& axis : axes) table.columns.push_back({axis.path});
-  for (const char* head : {"GPUs", "step", "90 % interval", "tokens/s", "per GPU", "cost per 1M", "peak GiB"})
+  for (const char* head : {"GPUs", "step", "90 % interval", "tokens/s", "per GPU", "cost per 1M", "peak GiB", "free GiB"})
     table.columns.push_back({head});
   table.columns.push_back({"best strategy", Align::Left});
   for (const SweepPoint& point : points) {
@@ -134,8 +135,9 @@ std::string sweep_text(const std::vector<Axis>& axes, const std::vector<SweepPoi
                                                                              with_commas(q.tokens_per_s / q.gpus),
                                                                              q.cost ? plain(*q.cost) : "-",
                                                                              in_gib_text(q.best->estimate.peak),
+                                                                             in_gib_text(q.best->estimate.margin),
                                                                              q.strategy}
-                                                  : std::vector<std::string>{"-", "-", "-", "-", "-", "-", "-", q.why_not};
+                                                  : std::vector<std::string>{"-", "-", "-", "-", "-", "-", "-", "-", q.why_not};
     row.insert(row.end(), cells.begin(), cells.end());
     if (q.best && q.searched == Searched::Partly) row.back() += " (partial search)";
     table.rows.push_back(row);
@@ -147,22 +149,41 @@ std::string sweep_csv(const std::vector<Axis>& axes, const std::vector<SweepPoin
   std::string out;
   for (const Axis& axis : axes) out += axis.path + ",";
   out +=
-      "gpus,iteration_time_s,tokens_per_s,cost_per_million_tokens,kwh_per_million_tokens,peak_memory_bytes,strategy,search\n";
+      "gpus,iteration_time_s,tokens_per_s,cost_per_million_tokens,kwh_per_million_tokens,peak_memory_bytes,margin_bytes,"
+      "strategy,search\n";
   for (const SweepPoint& point : points) {
     const Quote& q = point.quote;
     for (const std::string& value : point.values) out += value + ",";
     if (q.best)
       out += std::to_string(q.gpus) + "," + plain(q.best->seconds()) + "," + plain(q.tokens_per_s) + "," +
              (q.cost ? plain(*q.cost) : "") + "," + (q.energy_kwh ? plain(*q.energy_kwh) : "") + "," +
-             std::to_string(q.best->estimate.peak.value) + ",\"" + q.strategy + "\",";
+             std::to_string(q.best->estimate.peak.value) + "," + std::to_string(q.best->estimate.margin.value) + ",\"" +
+             q.strategy + "\",";
     else
-      out += ",,,,,,\"" + q.why_not + "\",";
+      out += ",,,,,,,\"" + q.why_not + "\",";
     out += std::string(name_of(q.searched)) + "\n";
   }
   return out;
 }
 
-std::string sweep_json(const std::vector<Axis>& axes, const std::vector<SweepPoint>& points) {
+void write_best(JsonWriter& json, const Quote& q) {
+  const Candidate& best = *q.best;
+  json.field("gpus", q.gpus).field("iteration_time_s", best.seconds()).field("simulated", best.simulated.has_value());
+  json.field("tokens_per_s", q.tokens_per_s).key("interval");
+  if (const auto interval = step_interval(q))
+    json.begin_line_array().value(interval->first).value(interval->second).end_array();
+  else
+    json.null();
+  const auto maybe = [&](const char* key, const std::optional<double>& value) {
+    json.key(key);
+    value ? json.value(*value) : json.null();
+  };
+  maybe("cost_per_million_tokens", q.cost), maybe("kwh_per_million_tokens", q.energy_kwh);
+  json.field("peak_memory_bytes", best.estimate.peak.value).field("margin_bytes", best.estimate.margin.value);
+  json.key("strategy").raw(to_json(best.strategy));
+}
+
+std::string sweep_json(const std::vector<Axis>& axes, const std::vector<SweepPoint>& points, int threads) {
   JsonWriter json;
   json.begin_object().key("points").begin_array();
   for (const SweepPoint& point : points) {
@@ -176,19 +197,14 @@ std::string sweep_json(const std::vector<Axis>& axes, const std::vector<SweepPoi
     }
     json.value(q.best.has_value());
     if (q.best) {
-      json.field("gpus", q.gpus).field("iteration_time_s", q.best->seconds()).field("tokens_per_s", q.tokens_per_s);
-      json.key("interval");
-      if (const auto interval = step_interval(q))
-        json.begin_line_array().value(interval->first).value(interval->second).end_array();
-      else
-        json.null();
-      json.field("peak_memory_bytes", q.best->estimate.peak.value).key("strategy").raw(to_json(q.best->strategy));
+      write_best(json, q);
+      json.field("enumerated", point.enumerated).field("evaluated", point.evaluated).field("refined", point.refined);
     } else {
       json.field("infeasible_reason", q.why_not);
     }
     json.end_object();
   }
-  return json.end_array().end_object().text();
+  return json.end_array().field("threads", threads).end_object().text();
 }
 
 // Tokens per second over the last axis, one line for every combination of the others.
@@ -276,9 +292,12 @@ ExitCode run(const Arguments& arguments, const Console& console) {
       progress->report((static_cast<double>(points.size()) + fraction) / static_cast<double>(all.size()));
     };
     if (title.empty()) title = job.model.name + " on " + arguments.text("--cluster");
-    points.push_back({values, quote(job, run_search(job, options, read_top(here)), {})});
-    if (const auto& best = points.back().quote.best)
-      keep_common(unchanged, without_effect_on_found(here, job, best->strategy, searched_options()));
+    const auto answer = run_search(job, options, read_top(here));
+    points.push_back({values, quote(job, answer, {})});
+    if (const auto* found = std::get_if<SearchResult>(&answer))
+      points.back().enumerated = found->enumerated, points.back().evaluated = found->evaluated,
+      points.back().refined = found->refined;
+    if (const auto& best = points.back().quote.best) keep_common(unchanged, without_effect_on_found(here, job, best->strategy));
   }
   progress.reset();
   const bool complete =
@@ -290,7 +309,7 @@ ExitCode run(const Arguments& arguments, const Console& console) {
   if (complete) say_equal_axes(arguments, console, axes, points);
   if (arguments.has("--svg") && complete) write_file(arguments.text("--svg"), sweep_svg(axes, points, title));
   if (arguments.flag("--json"))
-    console.out << sweep_json(axes, points);
+    console.out << sweep_json(axes, points, read_threads(arguments));
   else if (arguments.flag("--csv"))
     console.out << sweep_csv(axes, points);
   else

@@ -50,7 +50,17 @@ bool small(const Job& job, const Plan& plan) {
   return actions <= kLargest && kind <= RecomputeKind::Modules;
 }
 
-std::string said_as(const StrategyOption& option) { return option.flag.empty() ? "strategy." + option.path : option.flag; }
+// Whether --fix PATH=VALUE gives it.
+bool fixed(const Arguments& arguments, const StrategyOption& option) {
+  return std::ranges::any_of(arguments.all("--fix"), [&](const std::string& setting) {
+    return setting.starts_with(option.path + "=") || setting.starts_with("strategy." + option.path + "=");
+  });
+}
+
+std::string said_as(const Arguments& arguments, const StrategyOption& option) {
+  if (fixed(arguments, option)) return "--fix " + option.path;
+  return option.flag.empty() ? "strategy." + option.path : option.flag;
+}
 
 std::optional<Lowered> lowered_of(const Job& job, const Strategy& strategy) {
   auto answer = lower(job.model, job.cluster, strategy, {.ignore_memory = true, .profile = job.measured()});
@@ -79,7 +89,7 @@ bool given(const Arguments& arguments, const StrategyOption& option) {
   for (const std::string& setting : arguments.all("--set"))
     if (setting.starts_with("strategy." + option.path + "=") || setting.starts_with("strategy." + option.path + "."))
       return true;
-  return false;
+  return fixed(arguments, option);
 }
 
 std::vector<std::string> without_effect(const Arguments& arguments, const Job& job, const Plan& plan,
@@ -99,7 +109,7 @@ std::vector<std::string> without_effect(const Arguments& arguments, const Job& j
     const std::optional<Lowered> other = lowered_of(job, without);
     if (!other || option.get(other->strategy) == option.get(job.strategy)) continue;  // what was given holds anyway
     if (same_answer(plan, other->plan) || (options.played && shape(job, plan) == shape(job, other->plan)))
-      notes.push_back(said_as(option) + " changes nothing " + options.where + ": it matters with " + where);
+      notes.push_back(said_as(arguments, option) + " changes nothing " + options.where + ": it matters with " + where);
   }
   return notes;
 }
@@ -122,21 +132,21 @@ std::vector<std::string> settings_without_effect(const Arguments& arguments, con
 }
 
 std::vector<std::string> without_effect_on_found(const Arguments& arguments, Job job, const Strategy& found,
-                                                 const std::vector<std::string>& searched) {
+                                                 const std::vector<std::string>& skipped) {
   const std::string where = "in the strategy that was found";
   std::vector<std::string> notes;
   for (const auto& [path, matters] : where_options_matter()) {  // what the strategy that was found has no use for
     const StrategyOption& option = *find_option(path);
     const std::string standard = option.get(Strategy{});
-    const bool looked_at = given(arguments, option) && std::ranges::find(searched, path) == searched.end();
+    const bool looked_at = given(arguments, option) && std::ranges::find(skipped, path) == skipped.end();
     if (looked_at && option.get(job.strategy) != standard && option.get(found) == standard)
-      notes.push_back(said_as(option) + " changes nothing " + where + ": it matters with " + matters);
+      notes.push_back(said_as(arguments, option) + " changes nothing " + where + ": it matters with " + matters);
   }
   job.strategy = found;
   const std::optional<Lowered> lowered = lowered_of(job, found);
   if (!lowered) return notes;
   const Plan& plan = lowered->plan;
-  for (const auto& more : {without_effect(arguments, job, plan, {.played = true, .skipped = searched, .where = where}),
+  for (const auto& more : {without_effect(arguments, job, plan, {.played = true, .skipped = skipped, .where = where}),
                            settings_without_effect(arguments, job, plan, where)})
     notes.insert(notes.end(), more.begin(), more.end());
   return notes;
@@ -157,7 +167,8 @@ std::vector<std::string> set_by_file_only(const Arguments& arguments, const std:
   const Strategy file = load_strategy(arguments.text("--strategy"));
   for (const std::string& path : paths) {
     const StrategyOption* option = find_option(path);
-    if (option && !given(arguments, *option) && option->get(file) != option->get(Strategy{})) flags.push_back(said_as(*option));
+    if (option && !given(arguments, *option) && option->get(file) != option->get(Strategy{}))
+      flags.push_back(said_as(arguments, *option));
   }
   return flags;
 }

@@ -29,14 +29,14 @@ std::vector<std::string> without_effect(const Arguments& arguments, const Job& j
 std::vector<std::string> settings_without_effect(const Arguments& arguments, const Job& job, const Plan& plan,
                                                  const std::string& where = "here");
 
-// Both of a strategy that was found; the options of `searched` had their effect on the search.
+// Both of a strategy that was found; the options of `skipped` are told about elsewhere.
 std::vector<std::string> without_effect_on_found(const Arguments& arguments, Job job, const Strategy& found,
-                                                 const std::vector<std::string>& searched);
+                                                 const std::vector<std::string>& skipped = {});
 // Those that are in both; all of `more` where `common` has no value yet.
 void keep_common(std::optional<std::vector<std::string>>& common, const std::vector<std::string>& more);
 void say_all(const Arguments& arguments, const Console& console, const std::vector<std::string>& notes);
 
-// Whether the flag of the option or a --set of it is there.
+// Whether the flag of the option, a --set or a --fix of it is there.
 bool given(const Arguments& arguments, const StrategyOption& option);
 // The flags of those of `paths` that --strategy FILE sets to other than the default and nothing on the command line sets.
 std::vector<std::string> set_by_file_only(const Arguments& arguments, const std::vector<std::string>& paths);

@@ -125,10 +125,11 @@ class Workers {
 
 }  // namespace
 
+int one_per_core() { return static_cast<int>(std::max(1U, std::thread::hardware_concurrency())); }
+
 std::vector<std::optional<double>> in_workers(std::size_t count, const std::function<double(std::size_t)>& work,
                                               const WorkerOptions& options) {
-  const auto most = static_cast<std::size_t>(
-      options.processes > 0 ? options.processes : static_cast<int>(std::max(1u, std::thread::hardware_concurrency())));
+  const auto most = static_cast<std::size_t>(options.processes > 0 ? options.processes : one_per_core());
   Workers workers(count, work);
   std::size_t next = 0;
   while (next < count || workers.running() > 0) {

@@ -8,6 +8,8 @@
 
 namespace foreshard {
 
+int one_per_core();
+
 struct WorkerOptions {
   int processes = 0;                                     // at the same time; 0: one per core
   std::function<bool()> stop = {};                       // true: what is not done yet stays empty

@@ -195,7 +195,8 @@ std::string Team::who_hangs() const {
     if (!running.communicates) return running.name + ": does not come to an end";
     if (waiting.size() < 1000) waiting += (waiting.empty() ? "" : "; ") + running.name;
   }
-  return "no rank goes on; waiting for a partner: " + (waiting.empty() ? "none" : waiting);
+  return "no progress for " + std::to_string(options_.patience.count()) +
+         " ms; waiting for a partner: " + (waiting.empty() ? "none" : waiting);
 }
 
 bool Team::ended() {

@@ -108,11 +108,15 @@ TEST(Effort, WhatCannotEndHereIsRefusedWithItsSize) {
           "--global-batch");
 }
 
+// What it then does is not long: there is no such layer.
 TEST(Effort, ForceStartsIt) {
-  // Estimated at more than 60 s, and quick all the same: it does not fit and is not played.
-  const std::string line = "simulate --model llama-3-70b --cluster dgx-a100 --seq 256 --global-batch 8000000";
-  EXPECT_EQ(run_line(line).code, ExitCode::WrongInput);
-  EXPECT_EQ(run_line(line + " --force --set strategy.micro_batch=4000").code, ExitCode::Infeasible);
+  const std::string line =
+      "simulate --model llama-3-70b --cluster dgx-a100 --tp 8 --seq 256 --global-batch 900000 --recompute layers:500-600";
+  const RanLine refused = run_line(line), forced = run_line(line + " --force");
+  EXPECT_EQ(refused.code, ExitCode::WrongInput);
+  EXPECT_NE(refused.err.find("--force"), std::string::npos) << refused.err;
+  EXPECT_EQ(forced.code, ExitCode::Infeasible);
+  EXPECT_NE(forced.err.find("names layer 600"), std::string::npos) << forced.err;
 }
 
 }  // namespace foreshard

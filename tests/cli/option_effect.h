@@ -17,7 +17,8 @@ struct EffectCase {
   std::string base = {};     // arguments after the verb; "! ..." where they are refused
   std::string changed = {};  // "+ ...": the base and these; else a whole line
   std::string shows = {};    // a regular expression that fits what the changed line tells and not what the base tells
-  std::string reason = {};   // why no test sees the option's effect; then there are no lines
+  std::map<std::string, std::string> environment = {};
+  std::string reason = {};  // the test that sees the option's effect; then there are no lines
 };
 
 const std::map<std::string, std::vector<EffectCase>>& effect_cases();  // by verb; without the options of the strategy

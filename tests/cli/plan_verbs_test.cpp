@@ -111,11 +111,13 @@ TEST_F(PlanVerbs, TheBestRecomputationPrintsItsFront) {
 }
 
 TEST_F(PlanVerbs, SearchAndPartitionTakeNoStages) {
-  for (const std::string verb : {"search", "partition"}) {
-    const RanLine refused = run_line(verb + " --model gpt2-124m --cluster dgx-a100 --global-batch 8 --stages 6:2x1,6:1x2");
+  const std::string job = " --model gpt2-124m --cluster dgx-a100 --global-batch 8 ";
+  for (const auto& [line, told] :
+       {std::pair<std::string, std::string>("search" + job + "--stages 6:2x1,6:1x2", "--stages: found 6:2x1,6:1x2"),
+        {"partition" + job + "--set strategy.stages=6:2x1,6:1x2", "strategy.stages: found 6:2x1,6:1x2"}}) {
+    const RanLine refused = run_line(line);
     EXPECT_EQ(refused.code, ExitCode::WrongInput);
-    EXPECT_TRUE(refused.err.starts_with("foreshard: command line: --stages: found 6:2x1,6:1x2, expected no stages"))
-        << refused.err;
+    EXPECT_TRUE(refused.err.starts_with("foreshard: command line: " + told + ", expected no stages")) << refused.err;
   }
   const RanLine gpus = run_line("simulate --model gpt2-124m --cluster dgx-a100 --global-batch 8 --stages 6:2x1,6:2x1 --gpus 3");
   EXPECT_EQ(gpus.code, ExitCode::WrongInput);

@@ -1,11 +1,11 @@
-// Options of the strategy in the verbs that search, cut or lower: as in option_effect_test.cpp for simulate.
+// Options of the strategy in the verbs that search, cut or lower: as in option_effect_test.cpp for simulate. A value that the
+// answer has without it is no change.
 #include <algorithm>
 #include <regex>
 #include <set>
 
 #include "core/json_edit.h"
 #include "core/strategy_options.h"
-#include "strategy/search.h"
 #include "tests/cli/option_effect.h"
 
 namespace foreshard {
@@ -23,20 +23,41 @@ const std::string kSearch = " --top 1 --refine 2 --fix cp=1 --fix virtual_stages
 std::vector<Verbs> verbs_with_strategies() {
   return {{"search", {kGpt + "dgx-a100 --gpus 2" + kSearch, kGpt + "dgx-a100 --gpus 4 --optimizer sgd" + kSearch}},
           {"sweep", {kGpt + "dgx-a100 --gpus 2 --vary cluster.power_per_node=1,2" + kSearch}},
-          {"partition", {kGpt + "dgx-a100 --gpus 2 --set model.n_layer=4 --json"}},
+          {"partition", {kGpt + "dgx-a100 --gpus 2 --set model.n_layer=4 --json --save-strategy s.strategy.json"}},
           {"lower",
-           {kGpt + "dgx-a100 --tp 2 --pp 2 --save-plan p.plan.json", kGpt + "dgx-a100 --zero 2 --save-plan p.plan.json",
-            kGpt + "dgx-a100 --gpus 4 --cp 2 --save-plan p.plan.json",
-            kGpt + "eth25-a100-x2 --pp 2 --optimizer sgd --save-plan p.plan.json"}}};
+           {kGpt + "dgx-a100 --tp 2 --pp 2 --json --save-plan p.plan.json",
+            kGpt + "dgx-a100 --zero 2 --json --save-plan p.plan.json",
+            kGpt + "dgx-a100 --gpus 4 --cp 2 --json --save-plan p.plan.json",
+            kGpt + "eth25-a100-x2 --pp 2 --optimizer sgd --json --save-plan p.plan.json"}}};
 }
+
+const std::regex kStrategy(R"rx("strategy": ?(\{([^{}]|\{[^{}]*\})*\}))rx"), kSaved("s[.]strategy[.]json:\n([^\\0]*)");
 
 // What the answer says besides repeating the strategy.
 std::string numbers(const Seen& seen) {
-  static const std::regex strategy(R"rx("strategy": ?\{([^{}]|\{[^{}]*\})*\})rx"), origin(R"("origin": ?"[^\n]*)");
-  return std::regex_replace(std::regex_replace(seen.out + seen.files, strategy, ""), origin, "");
+  static const std::regex origin(R"("origin": ?"[^\n]*)");
+  std::string text = seen.out + seen.files;
+  for (const std::regex* repeated : {&kStrategy, &kSaved, &origin}) text = std::regex_replace(text, *repeated, "");
+  return text;
+}
+
+// Whether the first strategy of the answer has this value without being asked for it.
+bool holds(const Seen& seen, const StrategyOption& option, const std::string& value) {
+  std::smatch found;
+  if (!std::regex_search(seen.out, found, kStrategy) && !std::regex_search(seen.files, found, kSaved)) return false;
+  Strategy asked;
+  option.set(asked, option.type == OptionType::Flag ? "true" : value, "test");
+  return option.get(parse_strategy(found[1].str(), "answer")) == option.get(asked);
 }
 
 class StrategyOptions : public OptionEffects, public testing::WithParamInterface<Verbs> {};
+
+std::set<std::string> flags_of(const std::string& verb) {
+  const std::vector<Verb> all = verbs();
+  std::set<std::string> flags;
+  for (const VerbOption& option : std::ranges::find(all, verb, &Verb::name)->options) flags.insert(option.name);
+  return flags;
+}
 
 // The words of `base` with this option instead of its own.
 std::string with_option(const std::string& base, const StrategyOption& option, const std::string& value) {
@@ -56,15 +77,7 @@ std::string with_option(const std::string& base, const StrategyOption& option, c
 TEST_P(StrategyOptions, ChangeTheAnswerOrAreSaid) {
   const std::string clocks = "\"(measuring|screening|wall)_time_s\": -?[0-9][0-9.e+-]*";
   for (const StrategyOption& option : strategy_options()) {
-    if (option.flag.empty()) continue;
-    if (option.path == "dp") continue;  // the number that the GPUs give is said, and no mistake
-    // Values that hold without being given, where nothing is said.
-    if (option.path == "attention" || option.path == "zero_group" || option.path == "placement") continue;
-    if (option.path == "reserve") continue;  // a limit: what stays below it is the same
-    const auto& varied = searched_options();
-    const bool searched = (GetParam().verb == "search" || GetParam().verb == "sweep") &&
-                          std::find(varied.begin(), varied.end(), option.path) != varied.end();
-    if (searched) continue;  // a limit of the search, whose best may lie inside: in tests/strategy
+    if (option.flag.empty() || !flags_of(GetParam().verb).contains(option.flag)) continue;
     const auto values = other_values().find(option.path);
     ASSERT_TRUE(values != other_values().end()) << option.path << " has no case: give values other than its default";
     for (const std::string& base : GetParam().bases)
@@ -80,6 +93,7 @@ TEST_P(StrategyOptions, ChangeTheAnswerOrAreSaid) {
         }
         const Seen& before = see_base(GetParam().verb + " " + base, clocks);
         EXPECT_EQ(before.code, ExitCode::Ok) << base << before.err;
+        if (holds(before, option, value)) continue;
         EXPECT_TRUE(numbers(after) != numbers(before) || after.err.find(option.flag + " changes nothing") != std::string::npos)
             << line << ": the answer is the same and nobody says so\n"
             << after.err;
@@ -90,17 +104,45 @@ TEST_P(StrategyOptions, ChangeTheAnswerOrAreSaid) {
 INSTANTIATE_TEST_SUITE_P(OfVerb, StrategyOptions, testing::ValuesIn(verbs_with_strategies()),
                          [](const testing::TestParamInfo<Verbs>& info) { return info.param.verb; });
 
-// Every verb that takes a strategy is among them, or is simulate.
+// Every verb that takes a strategy is among them, or is simulate. Partition finds degrees and orders by itself.
 TEST(StrategyOptionsOf, EveryVerbThatTakesThem) {
+  const std::set<std::string> found = {"--dp",
+                                       "--tp",
+                                       "--pp",
+                                       "--cp",
+                                       "--context",
+                                       "--sequence-parallel",
+                                       "--virtual-stages",
+                                       "--schedule",
+                                       "--microbatch-group",
+                                       "--layer-split",
+                                       "--stages",
+                                       "--placement",
+                                       "--zero",
+                                       "--zero-group"};
   std::set<std::string> known = {"simulate"};
   for (const Verbs& one : verbs_with_strategies()) known.insert(one.verb);
   for (const Verb& verb : verbs()) {
-    std::set<std::string> flags;
-    for (const VerbOption& option : verb.options) flags.insert(option.name);
+    const std::set<std::string> flags = flags_of(verb.name);
     if (!flags.contains("--strategy")) continue;
     EXPECT_TRUE(known.contains(verb.name)) << verb.name;
     for (const StrategyOption& option : strategy_options())
-      EXPECT_TRUE(option.flag.empty() || flags.contains(option.flag)) << verb.name << option.flag;
+      EXPECT_EQ(flags.contains(option.flag), verb.name != "partition" || !found.contains(option.flag))
+          << verb.name << option.flag;
+  }
+}
+
+// What partition finds by itself and --set or a file give all the same is said.
+TEST(StrategyOptionsOf, PartitionSaysWhatItFindsByItself) {
+  const std::string job =
+      "partition --model gpt2-124m --seq 256 --global-batch 16 --cluster dgx-a100 --gpus 2 --set model.n_layer=4 ";
+  EXPECT_EQ(run_line(job + "--tp 2").code, ExitCode::WrongInput);
+  for (const char* setting : {"tp=2", "placement=role,tp,cp,dp", "zero=1"}) {
+    const RanLine ran = run_line(job + "--set strategy." + setting);
+    const std::string path = std::string(setting).substr(0, std::string(setting).find('='));
+    EXPECT_EQ(ran.code, ExitCode::Ok) << ran.err;
+    EXPECT_NE(ran.err.find("--set strategy." + path + " changes nothing: partition does not look at it"), std::string::npos)
+        << ran.err;
   }
 }
 

@@ -37,8 +37,9 @@ Cases of_simulate() {
   return joined_cases(
       of_job("--global-batch 16 --granularity stage --json "),
       {{.option = "--force",
-        .base = "! --model llama-3-70b --cluster dgx-a100 --seq 256 --global-batch 8000000 --json --tp 8 --dp 1",
-        .reason = "what is refused takes 60 s: cli/effort_test.cpp"},
+        .base = "! --plan @/wide.plan.json --folding none --profile none.json",
+        .changed = "+ --force",
+        .shows = "none.json: found"},
        {.option = "--plan", .base = base, .changed = "--json --plan @/p.plan.json"},
        {.option = "--ignore-memory", .base = "! " + kTooLarge + "--json", .changed = "+ --ignore-memory"},
        {.option = "--granularity", .base = kSmall + "--global-batch 16 --json ", .changed = "+ --granularity op"},
@@ -61,9 +62,11 @@ Cases of_searching(const std::string& base) {
           {.option = "--max-tp", .base = base + "--json", .changed = "+ --max-tp 1"},
           {.option = "--refine", .base = several + "--json", .changed = "+ --refine 1"},
           {.option = "--top", .base = several + "--json", .changed = "+ --top 1"},
-          {.option = "--noise", .base = kSmall + "--gpus 2 --global-batch 8 --fix recompute=none --fix zero=0 --json", .changed = "+ --noise 50"},
+          {.option = "--noise",
+           .base = kSmall + "--gpus 2 --global-batch 8 --fix recompute=none --fix zero=0 --json",
+           .changed = "+ --noise 50"},
           {.option = "--no-prune", .base = base + "--json", .changed = "+ --no-prune"},
-          {.option = "--threads", .reason = "worker threads: the answer is the same"}};
+          {.option = "--threads", .base = base + "--json --threads 1", .changed = base + "--json --threads 2"}};
 }
 
 Cases of_search() {
@@ -105,8 +108,12 @@ Cases of_sweep() {
   for (EffectCase& one : cases)
     if (one.option == "--max-tp")
       one.base = base + "--fix dp=1 --fix pp=1 ";
-    else if (one.option == "--no-prune" || one.option == "--refine" || one.option == "--noise" || one.option == "--top")
-      one = {.option = one.option, .reason = "what a sweep prints has no counts; its searches are those of search"};
+    else if (one.option == "--noise")
+      one.base =
+          "--model gpt2-355m --cluster pcie-a100-8 --vary global-batch=16 --fix pp=8 --fix dp=1 --refine 4 --top 0 "
+          "--json";
+    else if (one.option == "--top")
+      one.changed = "+ --top 0";
   return joined_cases(cases,
                       {{.option = "--force",
                         .base = "! --model gpt2-124m --cluster dgx-a100 --global-batch 1048576 --vary nodes=131072,0",
@@ -134,17 +141,20 @@ Cases of_partition() {
 
 Cases of_lower() {
   const std::string base = kSmall + "--global-batch 16 ";
-  return joined_cases(of_job("--global-batch 16 --save-plan s.plan.json --json "),
-                      {{.option = "--force", .reason = "what is refused takes 60 s or 4 GiB: cli/effort_test.cpp"},
-                       {.option = "--ignore-memory", .base = "! " + kTooLarge, .changed = "+ --ignore-memory"},
-                       {.option = "--save-plan", .base = base, .changed = "+ --save-plan s.plan.json"},
-                       {.option = "--save-strategy", .base = base, .changed = "+ --save-strategy s.json"},
-                       {.option = "--json", .base = base, .changed = "+ --json"}});
+  return joined_cases(
+      of_job("--global-batch 16 --save-plan s.plan.json --json "),
+      {{.option = "--force",
+        .base = "! --model gpt2-124m --cluster dgx-a100-x2 --gpus 12 --pp 12 --global-batch 900000 --recompute layers:50-60",
+        .changed = "+ --force",
+        .shows = "names layer 60"},
+       {.option = "--ignore-memory", .base = "! " + kTooLarge, .changed = "+ --ignore-memory"},
+       {.option = "--save-plan", .base = base, .changed = "+ --save-plan s.plan.json"},
+       {.option = "--save-strategy", .base = base, .changed = "+ --save-strategy s.json"},
+       {.option = "--json", .base = base, .changed = "+ --json"}});
 }
 
 Cases of_run() {
   const std::string base = "@/p.plan.json --steps 2 --json ", emulated = base + "--time emulated ";
-  const std::string checks = "a check of the engine: a sound run is the same with it (tests/exec)";
   const std::string seconds = R"("iteration_time_s": [1-9])";
   return {{.option = "PLAN", .base = base, .changed = "@/two.plan.json --steps 2 --json"},
           {.option = "--device", .base = base, .changed = "+ --device cuda"},
@@ -169,15 +179,23 @@ Cases of_run() {
           {.option = "--link-bandwidth", .base = base, .changed = "+ --link-bandwidth 1"},
           {.option = "--link-bandwidth", .base = emulated, .changed = "+ --link-bandwidth 1e-5", .shows = seconds},
           {.option = "--memory-limit", .base = base, .changed = "+ --memory-limit 1KiB"},
-          {.option = "--guards", .reason = checks},
-          {.option = "--poison", .reason = checks},
+          {.option = "--guards", .base = base, .changed = "+ --guards"},
+          {.option = "--guards", .base = "@/p.plan.json --steps 2", .changed = "+ --guards", .shows = "no byte was written"},
+          {.option = "--poison", .base = base, .changed = "+ --poison"},
+          {.option = "--poison", .base = "@/p.plan.json --steps 2", .changed = "+ --poison", .shows = "filled with NaN"},
           {.option = "--force", .base = "! " + base + "--resume @/c.safetensors --data @/mixed.txt", .changed = "+ --force"},
-          {.option = "--patience", .reason = "a limit that only a run that hangs meets: exec tests"},
+          {.option = "--patience",
+           .base = "! @/hang.plan.json --force --patience 0.2",
+           .changed = "@/hang.plan.json --force --patience 0.1",
+           .shows = "no progress for 100 ms"},
           {.option = "--trace", .base = base, .changed = "+ --trace t.json"},
           {.option = "--save-result", .base = base, .changed = "+ --save-result r.result"},
           {.option = "--json", .base = "@/p.plan.json --steps 2", .changed = "+ --json"},
           {.option = "--progress", .base = base, .changed = "+ --progress json", .shows = R"(\{"step":0)"},
-          {.option = "--launcher", .reason = "needs a launcher: cli/processes_test.cpp"},
+          {.option = "--launcher",
+           .base = "! " + base + "--rendezvous 0.1 --launcher auto",
+           .changed = base + "--rendezvous 0.1 --launcher none",
+           .environment = {{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_PORT", "1"}}},
           {.option = "--rendezvous", .base = base, .changed = "+ --rendezvous 5"},
           {.option = "--log", .base = base, .changed = "+ --log"},
           {.option = "--data", .base = base, .changed = "+ --data @/book.txt"},
@@ -204,14 +222,17 @@ Cases of_calibrate() {
           {.option = "--runs", .base = one, .changed = runs},
           {.option = "--name", .base = one, .changed = "+ --name a100-80"},
           {.option = "--precision", .base = one, .changed = base + "--precision fp64"},
-          {.option = "--quick", .reason = "without it the probes take a minute"},
+          {.option = "--quick", .reason = "QuickEffect.FewerProbes"},
           {.option = "--quick", .base = between, .changed = "--collectives --ranks 2"},
           {.option = "--collectives", .base = one, .changed = between},
           {.option = "--link-class", .base = one, .changed = "+ --link-class node"},
           {.option = "--link-class", .base = between, .changed = "+ --link-class nvlink"},
           {.option = "--ranks", .base = one, .changed = "+ --ranks 4", .shows = R"("gpus_per_node": 4)"},
           {.option = "--ranks", .base = between, .changed = "--collectives --quick --ranks 3"},
-          {.option = "--steps", .reason = "how often each probe is run: what is measured differs each time"},
+          {.option = "--steps",
+           .base = one,
+           .changed = "--quick --largest-product 16 --precision fp32 --steps 3",
+           .shows = "3 runs of every"},
           {.option = "--steps", .base = between, .changed = "+ --steps 3"},
           {.option = "--largest-product", .base = one, .changed = "--quick --steps 2 --precision fp32 --largest-product 64"},
           {.option = "--save-profile", .base = one, .changed = "+ --save-profile mine.json"},
@@ -238,14 +259,15 @@ Cases of_validate() {
           {.option = "--html", .base = table, .changed = "+ --html r.html"}};
 }
 
+// On the program with the twin of a GPU.
 Cases of_selftest() {
-  const std::string gpu = "needs a GPU: tests/cuda";
-  return {{.option = "--device", .base = "! ", .changed = "+ --device host"},
-          {.option = "--quick", .reason = gpu},
-          {.option = "--nccl", .reason = gpu},
-          {.option = "--all", .reason = gpu},
-          {.option = "--json", .reason = gpu},
-          {.option = "--progress", .reason = gpu}};
+  const std::string base = "--quick ";
+  return {{.option = "--device", .base = base, .changed = "+ --device host"},
+          {.option = "--quick", .reason = "QuickEffect.FewerProbes"},
+          {.option = "--nccl", .base = base, .changed = "+ --nccl"},
+          {.option = "--all", .base = base, .changed = "+ --all"},
+          {.option = "--json", .base = base, .changed = "+ --json"},
+          {.option = "--progress", .base = base, .changed = "+ --progress json", .shows = R"(\{"progress")"}};
 }
 
 Cases of_schedule() {
@@ -288,7 +310,7 @@ const std::map<std::string, std::vector<EffectCase>>& effect_cases() {
       {"check-plan",
        {{.option = "PLAN", .base = "@/p.plan.json", .changed = "@/two.plan.json"},
         {.option = "--cluster", .base = "@/large.plan.json", .changed = "+ --cluster dgx-a100"},
-        {.option = "--stale-weights", .reason = "no plan of ours has stale weights: tests/core/check_plan_test.cpp"},
+        {.option = "--stale-weights", .base = "! @/stale.plan.json", .changed = "+ --stale-weights"},
         {.option = "--most", .base = "! @/large.plan.json --cluster dgx-a100", .changed = "+ --most 1"},
         {.option = "--json", .base = "@/p.plan.json", .changed = "+ --json"}}},
       {"list", of_named("WHAT", "models", "topologies")},

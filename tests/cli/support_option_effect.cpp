@@ -26,6 +26,8 @@ const std::map<std::string, std::string>& recipes() {
       {"large.plan.json",
        "lower --model gpt2-1.5b --cluster dgx-a100 --gpus 2 --pp 2 --micro-batch 128 --global-batch 256 --ignore-memory "
        "--save-plan @/large.plan.json"},
+      {"wide.plan.json",
+       "lower --model gpt2-124m --seq 64 --cluster dgx-a100-x120000 --global-batch 960000 --save-plan @/wide.plan.json"},
       {"a.result", "simulate --plan @/p.plan.json --granularity op --save-result @/a.result"},
       {"b.result", "simulate --plan @/p.plan.json --granularity op --straggler 1=2 --save-result @/b.result"},
       {"c.result", "simulate --plan @/p.plan.json --granularity op --straggler 1=3 --save-result @/c.result"},
@@ -41,6 +43,13 @@ const std::map<std::string, std::string>& recipes() {
       {"host.json",
        "calibrate --quick --precision fp32 --steps 2 --largest-product 64 --ranks 4 --save-profile @/unused.json "
        "--save-cluster @/host.json"},
+      // Stage 0 begins with the backward: each stage waits for the other one.
+      {"hang.plan.json",
+       "~@/two.plan.json roles[0].actions "
+       R"([[1,[0,0,0,0,0,0,0],["B",0,0,0]],[0,[0,0,0,0,0,0,0],["F",0,0,0]],[0,[1,1,0,1,1,1,1],["F",0,1,0]],)"
+       R"([0,[2,0,0,0,2,0,0],["F",0,2,0]],[2,[1,1,0,1,1,1,1],["B",0,1,0]],[0,[3,1,0,1,0,1,1],["F",0,3,0]],)"
+       R"([2,[2,0,0,0,2,0,0],["B",0,2,0]],[3,[3,1,0,1,0,1,1],["B",0,3,0]],[4,[],["Update",0,-1,0]]])"},
+      {"stale.plan.json", R"(~@/two.plan.json roles[1].actions[1][2] ["B",1,0,1])"},
       {"slow.profile.json", "~@/host.profile.json link_latency 1"},
       {"tp2.strategy.json", "={\"tp\": 2, \"micro_batch\": 2}"},
       {"sgd.strategy.json", "={\"optimizer\": \"sgd\"}"}};
@@ -57,6 +66,20 @@ void make(const std::string& recipe, const fs::path& file) {
   }
   const RanLine ran = run_line(recipe);
   ASSERT_EQ(ran.code, ExitCode::Ok) << recipe << "\n" << ran.err;
+}
+
+// The program with a twin of the GPU beside it.
+RanLine on_twin(const std::string& line) {
+  RanLine ran;
+  const std::string said =
+      run_in_shell("env FORESHARD_NCCL=" FORESHARD_NCCL_TWIN " " FORESHARD_TWIN_PROGRAM " " + line + " 2>err", ".");
+  std::smatch code;
+  static const std::regex exit(R"(\[exit (\d+)\]\n$)");
+  if (std::regex_search(said, code, exit)) ran.code = static_cast<ExitCode>(std::stoi(code[1]));
+  ran.out = std::regex_replace(said, exit, "");
+  ran.err = read_text("err");
+  fs::remove("err");
+  return ran;
 }
 
 std::string replaced(std::string text, const std::string& from, const std::string& to) {
@@ -133,7 +156,7 @@ Seen OptionEffects::see(const std::string& line, const std::string& clocks) {
   fs::remove_all(place);
   fs::create_directories(place);
   fs::current_path(place);
-  const RanLine ran = run_line(complete);
+  const RanLine ran = complete.starts_with("selftest") ? on_twin(complete) : run_line(complete);
   Seen seen{.code = ran.code, .out = ran.out, .err = ran.err};
   std::map<std::string, std::string> files;
   for (const auto& entry : fs::recursive_directory_iterator(place))

@@ -1,11 +1,16 @@
 // Every option of every verb: changing it changes what one sees, or the program says why not. The options are those of the
 // program's own table: a new one without a case fails.
+#include <unistd.h>
+
 #include <algorithm>
+#include <cstdlib>
+#include <filesystem>
 #include <regex>
 #include <set>
 
 #include "core/strategy_options.h"
 #include "tests/cli/option_effect.h"
+#include "tests/cli/session.h"
 
 namespace foreshard {
 
@@ -17,7 +22,7 @@ const std::string kNumber = "-?[0-9][0-9.e+-]*";
 std::string clocks_of(const std::string& verb) {
   if (verb == "calibrate")
     return " *-?\\b[0-9][0-9.e+-]*( GB/s| us)?|\\bnan\\b|-{2,}| {2,}";  // tables have columns as wide as their numbers
-  if (verb == "run") return "\"(iteration_)?time_s\": " + kNumber + "|iteration +" + kNumber;
+  if (verb == "run") return "\"(iteration_)?time_s\": " + kNumber + "|iteration +" + kNumber + " [^ ]+";
   return "\"(measuring|screening|wall)_time_s\": " + kNumber;
 }
 
@@ -33,6 +38,31 @@ std::set<std::string> strategy_flags(const Verb& verb) {
   if (std::ranges::find(verb.options, "--strategy", &VerbOption::name) == verb.options.end()) return flags;
   for (const StrategyOption& option : strategy_options()) flags.insert(option.flag);
   return flags;
+}
+
+class Environment {
+ public:
+  explicit Environment(std::map<std::string, std::string> variables) : variables_(std::move(variables)) {
+    for (const auto& [name, value] : variables_) ::setenv(name.c_str(), value.c_str(), 1);
+  }
+  ~Environment() {
+    for (const auto& [name, value] : variables_) ::unsetenv(name.c_str());
+  }
+  Environment(const Environment&) = delete;
+  Environment& operator=(const Environment&) = delete;
+
+ private:
+  std::map<std::string, std::string> variables_;
+};
+
+// The first progress of a program, which ends with it: one part of all that it is going to do.
+std::string first_progress(const std::string& program) {
+  const std::string folder = testing::TempDir() + "first-progress-" + std::to_string(::getpid());
+  std::filesystem::create_directories(folder);
+  const std::string told =
+      run_in_shell(program + " --progress json 2>&1 >unused | grep -v --line-buffered ': 0}' | head -n 1", folder);
+  std::filesystem::remove_all(folder);
+  return told;
 }
 
 class EveryOption : public OptionEffects, public testing::WithParamInterface<std::string> {};
@@ -58,6 +88,7 @@ TEST_P(EveryOption, ChangesWhatIsSeenOrIsSaid) {
     EXPECT_TRUE(known.contains(one.option)) << verb.name << " has no " << one.option;
     left.erase(one.option);
     if (!one.reason.empty()) continue;
+    const Environment environment(one.environment);
     const std::string clocks = one.shows.empty() ? clocks_of(verb.name) : clocks_of("run") + "|" + clocks_of("");
     const std::string base = line_of(verb, one.base);
     const std::string line = one.changed.starts_with("+") ? base + " " + one.changed.substr(1) : line_of(verb, one.changed);
@@ -80,6 +111,17 @@ TEST_P(EveryOption, ChangesWhatIsSeenOrIsSaid) {
     }
   }
   for (const std::string& option : left) ADD_FAILURE() << verb.name << " " << option << " has no case";
+}
+
+// Without --quick they take half a minute: how much of it the first probe is tells how many there are.
+TEST(QuickEffect, FewerProbes) {
+  for (const std::string& program : {std::string("foreshard calibrate --precision fp32 --steps 2 --largest-product 16"),
+                                     std::string(FORESHARD_TWIN_PROGRAM " selftest")}) {
+    const std::string all = first_progress(program), few = first_progress(program + " --quick");
+    EXPECT_TRUE(all.starts_with("{\"progress\": 0.")) << program << all;
+    EXPECT_TRUE(few.starts_with("{\"progress\": 0.")) << program << few;
+    EXPECT_NE(all, few) << program;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(OfVerb, EveryOption, testing::ValuesIn(names_of_verbs()),
