@@ -144,7 +144,7 @@ Cases of_lower() {
   return joined_cases(
       of_job("--global-batch 16 --save-plan s.plan.json --json "),
       {{.option = "--force",
-        .base = "! --model gpt2-124m --cluster dgx-a100-x2 --gpus 12 --pp 12 --global-batch 900000 --recompute layers:50-60",
+        .base = "! --model gpt2-124m --cluster dgx-a100-x2 --gpus 12 --pp 12 --global-batch 825000 --recompute layers:50-60",
         .changed = "+ --force",
         .shows = "names layer 60"},
        {.option = "--ignore-memory", .base = "! " + kTooLarge, .changed = "+ --ignore-memory"},
