@@ -4,11 +4,11 @@
 #include <array>
 #include <cstdio>
 
+#include "cli/framework_words.h"
 #include "cli/help.h"
 #include "cli/interval.h"
 #include "core/json.h"
 #include "report/text_table.h"
-#include "strategy/framework_export.h"
 #include "strategy/schedule.h"
 #include "strategy/search_framework.h"
 
@@ -275,16 +275,8 @@ static std::string framework_text(const Model& model, const Strategy& strategy) 
   if (name == Strategy{}.framework) return "";
   std::string out = "\n";
   if (!find_runner(name)) out += "Nothing is known of what " + name + " can run: the space is not restricted.\n";
-  const auto exported = framework_export(model, strategy);
-  if (!exported && find_runner(name) && !std::holds_alternative<Transformer>(model.shape))
-    return out + "Nothing is known of how " + name +
-           " trains a layer list: its limits for transformers hold, and no options are printed.\n";
-  if (!exported) return out + "No options of " + name + " are known.\n";
-  out += "For " + name + ", " + exported->goes_to + " (" + exported->version + "):\n\n";
-  for (const std::string& line : exported->lines) out += "  " + line + "\n";
-  if (!exported->notes.empty()) out += "\n";
-  for (const std::string& note : exported->notes) out += "  Note: " + note + ".\n";
-  return out;
+  if (const std::string none = no_framework_words(model, strategy); !none.empty()) return out + none + "\n";
+  return out + framework_words(name, *framework_export(model, strategy));
 }
 
 std::string search_text(const SearchResult& result, const Job& job, const SearchOptions& options, int rows) {
@@ -360,14 +352,11 @@ std::string search_json(const SearchResult& result, const Job& job, const Search
   };
   without("screened_without_memory_limit", "strategy_without_memory_limit", result.without_memory_limit);
   without("screened_without_framework", "strategy_without_framework", result.without_framework);
-  const auto exported = framework_export(job.model, result.ranked.front().strategy).value_or(FrameworkExport{});
-  const auto list = [&](const char* key, const std::vector<std::string>& lines) {
-    json.key(key).begin_array();
-    for (const std::string& line : lines) json.value(line);
-    json.end_array();
-  };
-  list("framework_flags", exported.lines);
-  list("framework_notes", exported.notes);
+  const Strategy& best = result.ranked.front().strategy;
+  FrameworkExport exported = framework_export(job.model, best).value_or(FrameworkExport{});
+  if (const std::string none = no_framework_words(job.model, best); !none.empty() && best.framework != Strategy{}.framework)
+    exported.notes.push_back(none);
+  write_framework_words(json, "framework_flags", "framework_notes", exported);
   json.field("interrupted", result.interrupted).field("measuring_time_s", result.measuring_s);
   json.field("screening_time_s", result.screening_s).field("wall_time_s", how.wall_s);
   json.field("threads", options.threads);

@@ -64,6 +64,7 @@ Verb search_verb();
 Verb sweep_verb();
 Verb partition_verb();
 Verb lower_verb();
+Verb export_verb();
 Verb run_verb();
 Verb selftest_verb();
 Verb doctor_verb();

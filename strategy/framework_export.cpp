@@ -35,6 +35,7 @@ std::string recomputed_layers(const Recompute& recompute) {
 
 // What no framework has an option for.
 static void add_general_notes(const Strategy& s, FrameworkExport& out) {
+  out.notes.push_back("start it on " + counted(std::int64_t{s.dp} * s.tp * s.cp * s.pp, "GPU") + ", one process each");
   if (s.algorithm != Algorithm::Ring)
     out.notes.push_back(std::string("NCCL chooses how collectives are carried out; ") + name_of(s.algorithm) +
                         " was simulated");

@@ -138,4 +138,33 @@ const char* refused_by(Runner runner, const Point& point, const Strategy& base) 
   return nullptr;
 }
 
+// Overlaps and orders of what there is only one of are those that every framework has.
+std::string why_not_run_by(Runner runner, const Strategy& s) {
+  if (!s.stages.empty()) return "its stages have degrees of their own";
+  const Overlap overlap = s.overlap.value_or(Overlap{});
+  Point point{.tp = s.tp,
+              .cp = s.cp,
+              .pp = s.pp,
+              .virtual_stages = s.virtual_stages,
+              .dp = s.dp,
+              .micro_batch = s.micro_batch,
+              .sequence_parallel = s.sequence_parallel && s.tp > 1,
+              .overlap_gradients = overlap.gradients || s.dp * s.cp == 1,
+              .overlap_parameters = overlap.parameters,
+              .overlap_p2p = overlap.p2p || s.pp == 1,
+              .zero = static_cast<std::int8_t>(s.zero),
+              .zero_group = s.zero > 0 && s.zero_group < s.dp ? s.zero_group : 0,
+              .recompute = s.recompute.kind,
+              .recompute_layers = s.recompute.layers,
+              .schedule = s.schedule.value_or(Schedule::OneFOneB)};
+  const bool one_kind = (s.tp > 1) + (s.cp > 1) + (s.dp > 1) + (s.pp > 1) < 2;
+  if (!one_kind && !s.placement.empty()) {
+    const auto order = std::ranges::find(rank_orders(), s.placement);
+    if (order == rank_orders().end()) return "its ranks are in an order that is not known of any framework";
+    point.order = static_cast<std::int8_t>(order - rank_orders().begin());
+  }
+  const char* why = refused_by(runner, point, s);
+  return why ? why : "";
+}
+
 }  // namespace foreshard

@@ -19,5 +19,7 @@ const std::vector<std::string>& torchtitan_selective_modules();
 
 // Why it cannot run a point of a search whose other choices are those of `base`: words that live as long as the program. Null: it can.
 const char* refused_by(Runner runner, const Point& point, const Strategy& base);
+// The same of a strategy with nothing left open, whoever found it. Empty: it can run it.
+std::string why_not_run_by(Runner runner, const Strategy& strategy);
 
 }  // namespace foreshard

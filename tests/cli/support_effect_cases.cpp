@@ -153,6 +153,20 @@ Cases of_lower() {
        {.option = "--json", .base = base, .changed = "+ --json"}});
 }
 
+Cases of_export() {
+  const std::string file = "@/megatron.strategy.json ", job = "--model gpt2-124m --cluster dgx-a100 ";
+  const std::string base = file + job + "--to megatron ";
+  return {{.option = "STRATEGY", .base = base, .changed = "@/tp2.strategy.json " + job + "--to megatron"},
+          {.option = "--to", .base = base, .changed = file + job + "--to deepspeed"},
+          {.option = "--model", .base = base, .changed = file + "--model gpt2-355m --cluster dgx-a100 --to megatron"},
+          {.option = "--cluster", .base = base, .changed = file + "--model gpt2-124m --cluster dgx-a100-x2 --to megatron"},
+          {.option = "--gpus", .base = base, .changed = "+ --gpus 4"},
+          {.option = "--nodes", .base = base, .changed = "+ --nodes 2"},
+          {.option = "--set", .base = base, .changed = "+ --set model.n_layer=6"},
+          {.option = "--save", .base = base, .changed = "+ --save s.txt"},
+          {.option = "--json", .base = base, .changed = "+ --json"}};
+}
+
 Cases of_run() {
   const std::string base = "@/p.plan.json --steps 2 --json ", emulated = base + "--time emulated ";
   const std::string seconds = R"("iteration_time_s": [1-9])";
@@ -295,6 +309,7 @@ const std::map<std::string, std::vector<EffectCase>>& effect_cases() {
       {"sweep", of_sweep()},
       {"partition", of_partition()},
       {"lower", of_lower()},
+      {"export", of_export()},
       {"run", of_run()},
       {"compare",
        {{.option = "A", .base = "@/a.result @/b.result", .changed = "@/c.result @/b.result"},

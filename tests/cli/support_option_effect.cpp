@@ -52,6 +52,7 @@ const std::map<std::string, std::string>& recipes() {
       {"stale.plan.json", R"(~@/two.plan.json roles[1].actions[1][2] ["B",1,0,1])"},
       {"slow.profile.json", "~@/host.profile.json link_latency 1"},
       {"tp2.strategy.json", "={\"tp\": 2, \"micro_batch\": 2}"},
+      {"megatron.strategy.json", "={\"global_batch\": 64, \"seq\": 256}"},
       {"sgd.strategy.json", "={\"optimizer\": \"sgd\"}"}};
   return all;
 }

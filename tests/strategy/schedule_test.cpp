@@ -154,7 +154,7 @@ TEST(ScheduleText, MistakesAreNamed) {
             "one B or one I and one W");
   EXPECT_EQ(text_error("0F0 0B0\n0F1 0B1\n"), "s.csv: stage 0: found on ranks 0 and 1, expected one rank per stage");
   EXPECT_EQ(text_error("0F0 0B0 1000000F0\n"),
-            "s.csv: found 3 actions, expected at least 2 for each of 1000001 stages and 1 micro-batches");
+            "s.csv: found 3 actions, expected at least 2 for each of 1,000,001 stages and 1 micro-batch");
 }
 
 TEST(ScheduleText, AnyBytesAreListsOrAnError) {
