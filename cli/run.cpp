@@ -18,6 +18,7 @@
 #include "core/json.h"
 #include "core/machine_profile.h"
 #include "core/ranks.h"
+#include "exec/calibrate.h"
 #include "exec/execute.h"
 #include "report/chrome_trace.h"
 
@@ -116,6 +117,7 @@ static ExitCode run_plan(const Arguments& arguments, const Console& console) {
   say_unused_optimizer(arguments, plan, console);
   const std::unique_ptr<gpu::Runtime> cuda = use_device(arguments, options, arguments.flag("--graphs"));
   const std::string device = cuda ? cuda->properties(0).device : "host";
+  options.measured_on = {device, cuda ? gpus_in_words(*cuda) : machine_words()};
   const std::unique_ptr<ProcessMesh> mesh = other_processes(arguments, plan, options, device, console);
   options.processes = mesh.get();
   const auto nccl =

@@ -13,6 +13,13 @@ namespace foreshard {
 enum class Granularity : std::uint8_t { Op, Layer, Stage };
 enum class Folding : std::uint8_t { None, Tp, Full };
 
+// What a run was made on; both are empty where a file does not say.
+struct MeasuredOn {
+  std::string kind = {};   // "host", or what the GPU calls itself: "NVIDIA H200"
+  std::string words = {};  // with the model of the processor, the number of cores or GPUs, ...
+  bool operator==(const MeasuredOn&) const = default;
+};
+
 struct Result {
   Plan plan = {};
   Trace trace = {};
@@ -21,6 +28,7 @@ struct Result {
   Folding folding = Folding::Full;
   double makespan_s = 0;           // the clock of the engine, before rounding to nanoseconds
   std::int64_t engine_events = 0;  // timers and transfers that SimGrid completed
+  MeasuredOn measured_on = {};     // of a simulation: empty
   bool operator==(const Result&) const = default;
 };
 

@@ -192,6 +192,10 @@ std::string to_json(const Result& result) {
   json.begin_object().field("format", "foreshard result").field("version", kVersion);
   json.field("granularity", word(result.granularity)).field("folding", word(result.folding));
   json.field("makespan_s", result.makespan_s).field("engine_events", result.engine_events);
+  if (result.measured_on != MeasuredOn{}) {
+    json.key("measured_on").begin_object().field("kind", result.measured_on.kind);
+    json.field("words", result.measured_on.words).end_object();
+  }
   write(json.key("trace"), result.trace);
   json.key("memory").begin_array();
   for (const MemoryCurve& curve : result.memory.curves) json.raw(line_of(curve));
@@ -205,7 +209,8 @@ static Result result_from(const JsonReader& json) {
   if (!json.has("format")) json.fail("a result file, with \"format\": \"foreshard result\"");
   if (json.at("format").as_string() != "foreshard result") json.at("format").fail("\"foreshard result\"");
   json.at("version").as_int(kVersion, kVersion);
-  json.only({"format", "version", "granularity", "folding", "makespan_s", "engine_events", "trace", "memory", "plan"});
+  json.only(
+      {"format", "version", "granularity", "folding", "makespan_s", "engine_events", "measured_on", "trace", "memory", "plan"});
   Result result{.plan = plan_from(json.at("plan"))};
   result.trace = read_trace(json.at("trace"), result.plan);
   result.memory = read_memory(json.at("memory"), result.plan, result.trace);
@@ -213,6 +218,10 @@ static Result result_from(const JsonReader& json) {
   result.folding = choice<Folding>(json.at("folding"));
   result.makespan_s = json.at("makespan_s").as_double(0);
   result.engine_events = json.at("engine_events").as_int(0);
+  if (const auto device = json.find("measured_on")) {
+    device->only({"kind", "words"});
+    result.measured_on = {device->at("kind").as_string(), device->at("words").as_string()};
+  }
   return result;
 }
 

@@ -115,7 +115,8 @@ void add_trace(Execution& done, const Plan& plan, const Ranks& ranks, std::vecto
   done.result = {.plan = plan,
                  .trace = measured_trace(plan, ranks, std::move(runs)),
                  .granularity = Granularity::Op,
-                 .folding = Folding::None};
+                 .folding = Folding::None,
+                 .measured_on = options.measured_on};
   done.result.memory = memory_timeline(plan, done.result.trace);
 }
 

@@ -61,7 +61,8 @@ struct ExecuteOptions {
   std::chrono::milliseconds longest_compute{60000};  // one instruction
   // What the ranks run on, made for one run; none: the host.
   std::function<std::unique_ptr<RankDevices>(const Stop& stop)> devices = {};
-  bool across_processes = false;     // those devices meet the ones of other processes
+  MeasuredOn measured_on = {"host", "host"};  // those devices, for the result
+  bool across_processes = false;              // those devices meet the ones of other processes
   ProcessMesh* processes = nullptr;  // the ranks are dealt to several processes, of which this is one; must outlive the call
   bool tensors = false;              // give back gradients and values of the last step
   std::function<void(int step, const StepReport& report)> on_step = {};

@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "report/bubbles.h"
+#include "report/devices.h"
 #include "report/instruction_times.h"
 #include "report/span_words.h"
 
@@ -162,6 +163,9 @@ Comparison compare(const Result& predicted, const Result& measured, const Compar
   Comparison comparison{.plan_hash = predicted.trace.plan_hash,
                         .predicted = predicted.trace.origin,
                         .measured = measured.trace.origin,
+                        .predicted_device = device_words(predicted),
+                        .measured_device = device_words(measured),
+                        .same_device = same_device(predicted, measured),
                         .iteration_time = {in_seconds(predicted.trace.makespan), in_seconds(measured.trace.makespan)},
                         .bubble = {idle_a.all, idle_b.all},
                         .memory = bytes(sum(peak_a), sum(peak_b))};

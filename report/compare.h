@@ -41,6 +41,8 @@ struct ComparedSpan {
 struct Comparison {
   std::string plan_hash = {};
   Origin predicted = Origin::Simulated, measured = Origin::Measured;
+  std::string predicted_device = {}, measured_device = {};  // device_words
+  bool same_device = true;                                  // else times, and shares of time, have no errors (report/devices.h)
   int ranks = 0;
   Compared iteration_time = {};  // seconds
   Compared bubble = {};          // idle compute streams as a share of the iteration, mean over ranks

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <limits>
 
 #include "core/json.h"
 #include "core/plan_words.h"
+#include "core/printable.h"
 #include "report/palette.h"
 #include "report/stage_tables.h"
 #include "report/text_table.h"
@@ -31,14 +33,19 @@ std::string shortened(const std::string& name, std::size_t most) {
 
 std::string origin_text(Origin origin) { return origin == Origin::Simulated ? "simulated" : "measured"; }
 
+// "-" where the times are of different devices.
+std::string time_error(const Comparison& c, const Compared& seconds) {
+  return c.same_device ? signed_percent(seconds.signed_error()) : "-";
+}
+
 TextTable whole_table(const Comparison& c) {
   TextTable table{.columns = {{"", Align::Left}, {"A"}, {"B"}, {"error"}}};
   const auto time = [](double s) { return in_time(Seconds{s}); };
-  table.rows.push_back({"iteration time", time(c.iteration_time.predicted), time(c.iteration_time.measured),
-                        signed_percent(c.iteration_time.signed_error())});
+  table.rows.push_back(
+      {"iteration time", time(c.iteration_time.predicted), time(c.iteration_time.measured), time_error(c, c.iteration_time)});
   const auto share = [&](const std::string& name, const Compared& part) {
-    table.rows.push_back(
-        {name, in_percent(part.predicted), in_percent(part.measured), fmt::format("{:+.1f} points", 100 * part.difference())});
+    table.rows.push_back({name, in_percent(part.predicted), in_percent(part.measured),
+                          c.same_device ? fmt::format("{:+.1f} points", 100 * part.difference()) : "-"});
   };
   share("bubble", c.bubble);
   for (std::size_t cause = 0; cause < kBubbleCauses; ++cause)
@@ -55,6 +62,10 @@ TextTable whole_table(const Comparison& c) {
   return table;
 }
 
+std::string on_device(Origin origin, const std::string& device) {
+  return (origin == Origin::Simulated ? "simulated for " : "measured on ") + printable(device);
+}
+
 TextTable kind_table(const Comparison& c) {
   TextTable table{.columns = {{"kind", Align::Left}, {"count"}, {"A"}, {"B"}, {"error"}, {"of B"}}};
   double all = 0;
@@ -62,7 +73,7 @@ TextTable kind_table(const Comparison& c) {
   const double ranks = std::max(c.ranks, 1);
   for (const ComparedKind& row : c.op_kinds)
     table.rows.push_back({row.kind, count_text(row.instructions), in_short_time({row.seconds.predicted / ranks}),
-                          in_short_time({row.seconds.measured / ranks}), signed_percent(row.seconds.signed_error()),
+                          in_short_time({row.seconds.measured / ranks}), time_error(c, row.seconds),
                           in_percent(all > 0 ? row.seconds.measured / all : 0)});
   return table;
 }
@@ -73,8 +84,7 @@ TextTable span_table(const Comparison& c) {
     table.rows.push_back(
         {span.ranks > 1 ? fmt::format("{} +{}", span.rank.value, span.ranks - 1) : fmt::format("{}", span.rank.value),
          shortened(span.action_name, kMostAction), shortened(span.instruction_name, kMostName),
-         in_short_time({span.seconds.predicted}), in_short_time({span.seconds.measured}),
-         signed_percent(span.seconds.signed_error())});
+         in_short_time({span.seconds.predicted}), in_short_time({span.seconds.measured}), time_error(c, span.seconds)});
   return table;
 }
 
@@ -88,6 +98,11 @@ JsonWriter& fields(JsonWriter& json, const Compared& pair, double error) {
 std::string compare_text(const Comparison& c, bool unicode) {
   std::string text = fmt::format("plan {} on {}: A {}, B {}\n\n", c.plan_hash, counted(c.ranks, "rank"),
                                  origin_text(c.predicted), origin_text(c.measured));
+  if (!c.same_device)
+    text += fmt::format(
+        "A is {}, B is {}.\nTheir times are of different devices and say nothing of each other: only memory has an "
+        "error.\n\n",
+        on_device(c.predicted, c.predicted_device), on_device(c.measured, c.measured_device));
   text += whole_table(c).text(unicode);
   text += "\nBy kind (time on a rank, mean over ranks; error: A against B)\n" + kind_table(c).text(unicode);
   if (!c.spans.empty()) text += "\nSpans that differ most\n" + span_table(c).text(unicode);
@@ -100,12 +115,15 @@ std::string compare_json(const Comparison& c) {
   json.begin_object().field("plan_hash", c.plan_hash).field("ranks", c.ranks);
   json.key("origins").begin_object();
   json.field("predicted", word(c.predicted)).field("measured", word(c.measured)).end_object();
-  fields(json.key("iteration_time").begin_object(), c.iteration_time, c.iteration_time.signed_error()).end_object();
-  fields(json.key("bubble").begin_object(), c.bubble, c.bubble.difference()).end_object();
+  json.key("devices").begin_object().field("predicted", c.predicted_device).field("measured", c.measured_device);
+  json.field("same", c.same_device).end_object();
+  const auto of_time = [&](double error) { return c.same_device ? error : std::numeric_limits<double>::quiet_NaN(); };
+  fields(json.key("iteration_time").begin_object(), c.iteration_time, of_time(c.iteration_time.signed_error())).end_object();
+  fields(json.key("bubble").begin_object(), c.bubble, of_time(c.bubble.difference())).end_object();
   json.key("bubble_by_cause").begin_object();
   for (std::size_t cause = 0; cause < kBubbleCauses; ++cause) {
     const Compared& part = c.bubble_by_cause[cause];
-    fields(json.key(name_of(static_cast<BubbleCause>(cause))).begin_object(), part, part.difference()).end_object();
+    fields(json.key(name_of(static_cast<BubbleCause>(cause))).begin_object(), part, of_time(part.difference())).end_object();
   }
   json.end_object();
   fields(json.key("memory").begin_object(), c.memory, c.memory.signed_error()).end_object();
@@ -117,14 +135,14 @@ std::string compare_json(const Comparison& c) {
   json.end_object().key("op_kinds").begin_array();
   for (const ComparedKind& row : c.op_kinds)
     fields(json.begin_object().field("kind", row.kind).field("instructions", row.instructions), row.seconds,
-           row.seconds.signed_error())
+           of_time(row.seconds.signed_error()))
         .end_object();
   json.end_array().key("spans").begin_array();
   for (const ComparedSpan& span : c.spans) {
     json.begin_object().field("rank", span.rank.value).field("ranks", span.ranks);
     json.field("action", span.action).field("instruction", span.instruction);
     json.field("action_name", span.action_name).field("instruction_name", span.instruction_name);
-    fields(json, span.seconds, span.seconds.signed_error());
+    fields(json, span.seconds, of_time(span.seconds.signed_error()));
     json.field("predicted_begin", span.begin.predicted).field("measured_begin", span.begin.measured).end_object();
   }
   json.end_array().field("joined", c.joined).field("without_twin", c.without_twin);

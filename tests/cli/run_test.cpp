@@ -9,6 +9,7 @@
 #include "core/json.h"
 #include "core/machine_profile.h"
 #include "core/plan.h"
+#include "core/result.h"
 #include "tests/cli/run_line.h"
 
 namespace foreshard {
@@ -100,6 +101,27 @@ TEST_F(RunVerb, ResultsOfOtherPlansAreNotCompared) {
   EXPECT_EQ(refused.code, ExitCode::WrongInput);
   EXPECT_TRUE(refused.err.starts_with("foreshard: " + file("b.result") + ": plan_hash: found ")) << refused.err;
   EXPECT_EQ(run_line("compare " + file("a.result") + " " + file("none.result")).code, ExitCode::WrongInput);
+}
+
+// A run on the processor of a plan for a GPU: the times are of different devices.
+TEST_F(RunVerb, AMeasurementSaysItsDevice) {
+  ASSERT_EQ(run_line("simulate --cluster dgx-a100 --gpus 1 " + small() + "--save-plan " + file("p.plan.json") +
+                     " --save-result " + file("p.result"))
+                .code,
+            ExitCode::Ok);
+  ASSERT_EQ(run_line("run " + file("p.plan.json") + " --steps 1 --patience 60 --save-result " + file("m.result")).code,
+            ExitCode::Ok);
+  const Result measured = load_result(file("m.result"));
+  EXPECT_EQ(measured.measured_on.kind, "host");
+  EXPECT_NE(measured.measured_on.words.find(" cores"), std::string::npos) << measured.measured_on.words;
+  const RanLine said = run_line("compare " + file("p.result") + " " + file("m.result"));
+  EXPECT_NE(said.out.find("A is simulated for a100-80, B is measured on " + measured.measured_on.words), std::string::npos)
+      << said.out;
+  EXPECT_EQ(said.out.find(" points"), std::string::npos) << said.out;
+  const JsonReader json = json_of(run_line("compare " + file("p.result") + " " + file("m.result") + " --json"));
+  EXPECT_FALSE(json.at("devices").at("same").as_bool());
+  EXPECT_FALSE(json.at("iteration_time").at("signed_error").is_number());
+  EXPECT_EQ(json.at("memory").at("signed_error").as_double(), 0);
 }
 
 // The profile is used where its device is, and refused where it is not.

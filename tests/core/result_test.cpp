@@ -67,6 +67,18 @@ TEST(ResultFile, ReadsBackWhatItWroteWithAndWithoutEvents) {
   EXPECT_EQ(parse_result(to_json(Result{}), "r"), Result{});
 }
 
+TEST(ResultFile, SaysWhatItWasMeasuredOnAndAnOldFileDoesNot) {
+  Result result = small_result();
+  const std::string old = to_json(result);
+  EXPECT_EQ(old.find("measured_on"), std::string::npos);
+  EXPECT_EQ(parse_result(old, "r").measured_on, MeasuredOn{});
+  result.trace.origin = Origin::Measured;
+  result.measured_on = {"host", "a \"processor\", 2 cores"};
+  const std::string text = to_json(result);
+  EXPECT_EQ(parse_result(text, "r"), result);
+  EXPECT_EQ(message(replaced(text, "\"kind\": \"host\"", "\"sort\": \"host\"")).substr(0, 27), "r.result: measured_on.sort:");
+}
+
 TEST(ResultFile, SavesAndLoadsFiles) {
   const std::string path = testing::TempDir() + "foreshard_small.result";
   save_result(small_result(), path);

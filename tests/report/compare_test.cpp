@@ -45,6 +45,29 @@ TEST(Compare, OneRankTwiceAsSlow) {
   for (const ComparedSpan& span : c.spans) EXPECT_NEAR(span.seconds.difference(), -1e-3, 1e-12);
 }
 
+// What a processor takes says nothing of a GPU: times have no errors, memory has.
+TEST(Compare, TimesOfAnotherDeviceHaveNoError) {
+  const Result predicted = hashed(result_of({.p = 1, .m = 2}));
+  Result measured = hashed(result_of({.p = 1, .m = 2}, Fold::None, {0, 2}));
+  measured.trace.origin = Origin::Measured;
+  measured.measured_on = {"host", "a processor, 4 cores"};
+  const Comparison c = compare(predicted, measured);
+  EXPECT_FALSE(c.same_device);
+  const std::string text = compare_text(c);
+  EXPECT_NE(text.find("A is simulated for unit, B is measured on a processor, 4 cores.\n"), std::string::npos) << text;
+  EXPECT_EQ(text.find("-50.0 %"), std::string::npos) << text;
+  EXPECT_EQ(text.find(" points"), std::string::npos) << text;
+  EXPECT_NE(text.find("equal"), std::string::npos) << text;  // memory
+  const JsonReader json = JsonReader::parse(compare_json(c), "compare");
+  EXPECT_EQ(json.at("devices").at("measured").as_string(), "a processor, 4 cores");
+  EXPECT_FALSE(json.at("devices").at("same").as_bool());
+  EXPECT_FALSE(json.at("iteration_time").at("signed_error").is_number());
+  EXPECT_FALSE(json.at("op_kinds").at(0).at("signed_error").is_number());
+  EXPECT_EQ(json.at("memory").at("signed_error").as_double(), 0);
+  measured.measured_on = {"unit", "two units"};
+  EXPECT_NE(compare_text(compare(predicted, measured)).find("-50.0 %"), std::string::npos);
+}
+
 // GPipe and 1F1B idle (p - 1) / (m + p - 1) of the time (Narayanan et al. 2021, section 2.2): 1/3 of p = m = 2.
 TEST(Compare, BubblesAreSharesOfTheirOwnIteration) {
   const Pipeline pipeline{.p = 2, .m = 2};
