@@ -1,5 +1,7 @@
 #include "gui/banner.h"
 
+#include "gui/engine_words.h"
+
 #include <QHBoxLayout>
 #include <QLabel>
 #include <QPushButton>
@@ -33,8 +35,8 @@ Banner::Banner(QWidget* parent) : QFrame(parent) {
 
 void Banner::say(About about, const QString& text, const QString& remedy, std::function<void()> act) {
   about_ = about;
-  text_->setText(text);
-  setAccessibleName(text);
+  text_->setText(engine_words(text));
+  setAccessibleName(text_->text());
   act_ = std::move(act);
   remedy_->setText(remedy);
   remedy_->setVisible(!remedy.isEmpty());

@@ -12,7 +12,7 @@ class QPushButton;
 namespace foreshard {
 
 // What a message is about.
-enum class About : std::uint8_t { Simulation, Comparison, File, Search, Run, Program, Ourselves };
+enum class About : std::uint8_t { Simulation, Comparison, File, Origin, Search, Run, Program, Ourselves };
 
 class Banner : public QFrame {
   Q_OBJECT

@@ -35,7 +35,6 @@ struct Document {
   std::vector<ChainLink> critical = {};  // from 0 to the makespan
   PathTimes critical_times = {};         // what the critical chain is made of
   Lanes lanes = {};
-  std::string measured_on = {};           // device kind of a run of this program; empty: not known
   std::vector<std::string> remarks = {};  // what could not be shown, and why; one sentence each
 
   std::span<const Bubble> pieces_of(ClassId who) const;

@@ -6,6 +6,7 @@
 #include <QRegularExpression>
 #include <algorithm>
 #include <map>
+#include <optional>
 
 namespace foreshard {
 
@@ -49,37 +50,61 @@ void HelpOverlay::open(std::vector<HelpGroup> groups, const Theme& theme) {
 }
 
 // Columns filled from the top, groups kept together.
+static std::optional<HelpLayout> lay_in_columns(const std::vector<HelpGroup>& groups, QSize room, const QFont& font,
+                                                int columns) {
+  const QFontMetrics metrics(font);
+  HelpLayout layout{.font = font, .line = metrics.height() + (room.height() < 800 ? 2 : 6)};
+  int widest_words = 0;
+  for (const HelpGroup& group : groups)
+    for (const auto& [keys, what] : group.rows) {
+      layout.keys = std::max(layout.keys, metrics.horizontalAdvance(keys));
+      widest_words = std::max(widest_words, metrics.horizontalAdvance(what));
+    }
+  const int margin = room.width() < 1100 ? 16 : 48;
+  layout.column = std::min((room.width() - 2 * margin) / columns, 520);
+  int x = margin, y = margin;
+  for (const HelpGroup& group : groups) {
+    const int height = layout.line * (static_cast<int>(group.rows.size()) + 1);
+    if (y + height > room.height() - margin) x += layout.column, y = margin;
+    layout.corners.emplace_back(x, y);
+    if (x + layout.column > room.width() - margin || y + height > room.height() - margin) return {};
+    y += height + layout.line;
+  }
+  if (layout.keys + 14 + widest_words + 16 > layout.column) return {};
+  return layout;
+}
+
+HelpLayout lay_help(const std::vector<HelpGroup>& groups, QSize room, QFont font) {
+  for (double points = font.pointSizeF(); points > 4; points -= 0.5) {
+    font.setPointSizeF(points);
+    for (int columns = 1; columns <= 5; ++columns)
+      if (auto layout = lay_in_columns(groups, room, font, columns)) return *layout;
+  }
+  return {};  // too small for anything that could be read
+}
+
 void HelpOverlay::paintEvent(QPaintEvent*) {
   QPainter painter(this);
   QColor veil = theme_.background;
   veil.setAlphaF(0.94F);
   painter.fillRect(rect(), veil);
-  const QFontMetrics metrics(font());
-  const int line = metrics.height() + 6, margin = 48,
-            column = std::max(300, (width() - 2 * margin) / std::max(1, (width() - 2 * margin) / 360));
-  int widest = 0;
-  for (const HelpGroup& group : groups_)
-    for (const auto& [keys, what] : group.rows) widest = std::max(widest, metrics.horizontalAdvance(keys));
-  int x = margin, y = margin;
-  QFont bold = font();
+  const HelpLayout layout = lay_help(groups_, size(), font());
+  QFont bold = layout.font;
   bold.setBold(true);
-  for (const HelpGroup& group : groups_) {
-    const int height = line * (static_cast<int>(group.rows.size()) + 2);
-    if (y + height > this->height() - margin && y > margin) x += column, y = margin;
+  for (std::size_t g = 0; g < layout.corners.size(); ++g) {
+    QPoint at = layout.corners[g];
     painter.setFont(bold);
     painter.setPen(theme_.accent);
-    painter.drawText(x, y + metrics.ascent(), group.title);
-    painter.setFont(font());
-    y += line;
-    for (const auto& [keys, what] : group.rows) {
+    painter.drawText(QRect(at, QSize(layout.column, layout.line)), Qt::AlignLeft | Qt::AlignVCenter, groups_[g].title);
+    painter.setFont(layout.font);
+    for (const auto& [keys, what] : groups_[g].rows) {
+      at.ry() += layout.line;
       painter.setPen(theme_.faint);
-      painter.drawText(QRect(x, y, widest, line), Qt::AlignRight | Qt::AlignVCenter, keys);
+      painter.drawText(QRect(at, QSize(layout.keys, layout.line)), Qt::AlignRight | Qt::AlignVCenter, keys);
       painter.setPen(theme_.text);
-      painter.drawText(QRect(x + widest + 14, y, column - widest - 30, line), Qt::AlignLeft | Qt::AlignVCenter,
-                       metrics.elidedText(what, Qt::ElideRight, column - widest - 30));
-      y += line;
+      painter.drawText(QRect(at.x() + layout.keys + 14, at.y(), layout.column - layout.keys - 16, layout.line),
+                       Qt::AlignLeft | Qt::AlignVCenter, what);
     }
-    y += line;
   }
 }
 

@@ -1,6 +1,8 @@
 // HelpOverlay: all keys on one sheet over the window, by menu; any key or click takes it away.
 #pragma once
 
+#include <QFont>
+#include <QPoint>
 #include <QWidget>
 
 #include "gui/key_map.h"
@@ -12,6 +14,14 @@ struct HelpGroup {
   QString title = {};
   std::vector<std::pair<QString, QString>> rows = {};  // keys, what they do
 };
+
+// Where each group stands: its title, then a line for every row.
+struct HelpLayout {
+  std::vector<QPoint> corners = {};  // [group]; empty: there is too little room
+  QFont font = {};
+  int line = 0, column = 0, keys = 0;  // pixels: height, width, width of the keys in front
+};
+HelpLayout lay_help(const std::vector<HelpGroup>& groups, QSize room, QFont font);  // as large as all of it has room
 
 class HelpOverlay : public QWidget {
   Q_OBJECT

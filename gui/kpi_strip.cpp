@@ -11,6 +11,7 @@
 
 #include "gui/search_rows.h"
 #include "gui/words.h"
+#include "report/devices.h"
 #include "report/memory_rows.h"
 
 namespace foreshard {
@@ -42,16 +43,19 @@ static QString points(double now, const double* other) {
 
 std::vector<Kpi> kpis_of(const Document& document, const Document* compared) {
   const Summary& s = document.summary;
-  const bool alike =
+  const bool same_model =
       compared != nullptr && compared->model == document.model && compared->workload.parameters == document.workload.parameters;
+  const bool alike = same_model && same_device(compared->result, document.result);
   const Summary* o = alike ? &compared->summary : nullptr;
   const bool tokens = document.workload.tokens_per_sample > 0;
   std::vector<Kpi> kpis;
   kpis.push_back({KpiStrip::tr("step time"), time_text(s.iteration_time.value),
                   relative(s.iteration_time.value, o ? &o->iteration_time.value : nullptr)});
   if (alike) kpis.back().aside += KpiStrip::tr(" · A %1").arg(time_text(compared->summary.iteration_time.value));
-  if (compared != nullptr && !alike)
+  if (compared != nullptr && !same_model)
     kpis.back().aside = KpiStrip::tr("A: another model (%1)").arg(QString::fromStdString(compared->model));
+  else if (compared != nullptr && !alike)
+    kpis.back().aside = KpiStrip::tr("A: another device (%1)").arg(device_text(*compared));
   kpis.push_back({tokens ? KpiStrip::tr("tokens/s") : KpiStrip::tr("samples/s"),
                   rate_text(tokens ? s.tokens_per_s : s.samples_per_s),
                   relative(s.samples_per_s, o ? &o->samples_per_s : nullptr)});
@@ -61,9 +65,11 @@ std::vector<Kpi> kpis_of(const Document& document, const Document* compared) {
       {KpiStrip::tr("bubble"), share_text(s.bubble_fraction), points(s.bubble_fraction, o ? &o->bubble_fraction : nullptr)});
   kpis.push_back({KpiStrip::tr("comm. not hidden"), share_text(s.exposed_communication_fraction),
                   points(s.exposed_communication_fraction, o ? &o->exposed_communication_fraction : nullptr)});
+  kpis.back().short_name = KpiStrip::tr("not hidden");
   const StageMemory* fullest = fullest_stage(s);
   Kpi memory{KpiStrip::tr("peak memory (%1)").arg(fullest == nullptr ? QString() : role_words(fullest->role)),
              fullest == nullptr ? QStringLiteral("–") : memory_text(peak_of(s, *fullest))};
+  memory.short_name = KpiStrip::tr("peak memory");
   if (usable(s) > Bytes{}) memory.aside = KpiStrip::tr("of %1 usable").arg(memory_text(usable(s)));
   memory.alarming = !s.feasible;
   if (!s.feasible) memory.aside = KpiStrip::tr("does not fit");
@@ -73,6 +79,7 @@ std::vector<Kpi> kpis_of(const Document& document, const Document* compared) {
                   s.cost_per_million_tokens && o && o->cost_per_million_tokens
                       ? relative(*s.cost_per_million_tokens, &*o->cost_per_million_tokens)
                       : QString()});
+  kpis.back().short_name = tokens ? KpiStrip::tr("cost / M tok.") : KpiStrip::tr("cost / M sam.");
   kpis.push_back({KpiStrip::tr("GPUs"), count_words(s.gpus), KpiStrip::tr("%n stage(s)", nullptr, s.stages)});
   if (const int all = document.cluster ? gpu_count(*document.cluster) : 0; all > s.gpus && s.gpus > 0) {
     kpis.back().aside = KpiStrip::tr("of %1 used").arg(count_words(all));
@@ -152,10 +159,12 @@ void KpiStrip::fit() {
       return [label, tile_width](const QString& text) { return label->fontMetrics().horizontalAdvance(text) <= tile_width; };
     };
     const Tile& tile = tiles_[i];
-    tile.value->ensurePolished(), tile.aside->ensurePolished();
+    for (QLabel* label : {tile.name, tile.value, tile.aside}) label->ensurePolished();
     tile.value->setText(with_fewer_digits(kpis_[i].value, has_room(tile.value)));
     tile.aside->setText(tile.aside->fontMetrics().elidedText(kpis_[i].aside, Qt::ElideRight, tile_width));
-    tile.name->setText(tile.name->fontMetrics().elidedText(kpis_[i].name, Qt::ElideRight, tile_width));
+    const bool whole = kpis_[i].short_name.isEmpty() || has_room(tile.name)(kpis_[i].name);
+    tile.name->setText(
+        tile.name->fontMetrics().elidedText(whole ? kpis_[i].name : kpis_[i].short_name, Qt::ElideRight, tile_width));
   }
 }
 

@@ -29,7 +29,7 @@ void add_options(QCommandLineParser& parser) {
   parser.addOption({"theme", "dark, light or contrast", "NAME"});
   parser.addOption({"lang", "en or zh_CN (default: as the system)", "CODE"});
   parser.addOption({"scale", "size of everything, 1 to 4", "X"});
-  parser.addOption({"size", "of the window (default 1600x1000)", "WxH"});
+  parser.addOption({"size", "of the window (default 1600x1000, smaller where the screen is)", "WxH"});
   parser.addOption({"screenshot", "save a picture and end; works without a display", "FILE"});
   parser.addOption({"export", "save what is shown as .html, .pdf, .svg, .png, .csv or .json (Chrome trace) and end", "FILE"});
   parser.addOption({"view", "of the picture: " + shot_views().join(", "), "NAME", "window"});
@@ -66,6 +66,7 @@ QString read(const QCommandLineParser& parser, WindowOptions& options, ShotReque
     if (sides.size() != 2 || shot.width < 400 || shot.height < 300 || shot.width > 20000 || shot.height > 20000)
       return QString("--size: found \"%1\", expected WIDTHxHEIGHT, such as 1600x1000").arg(parser.value("size"));
   }
+  if (parser.isSet("size")) options.size = {shot.width, shot.height};
   shot.file = parser.value(parser.isSet("export") ? "export" : "screenshot");
   if (parser.isSet("export") && !(shot.kind = export_kind(shot.file)))
     return QString("--export: found \"%1\", expected a name that ends with .html, .pdf, .svg, .png, .csv or .json")

@@ -9,6 +9,7 @@
 #include <QMimeData>
 #include <QPlainTextEdit>
 #include <QProgressBar>
+#include <QScreen>
 #include <QScrollArea>
 #include <QSplitter>
 #include <QStatusBar>
@@ -62,11 +63,15 @@ MainWindow::MainWindow(WindowOptions options, QWidget* parent)
   make_actions();
   connect_parts();
   apply_theme();
-  resize(1600, 1000);
+  resize(options_.size.isValid() ? options_.size : fitting_size(screen()->availableSize()));
   ask_program();
 }
 
-MainWindow::~MainWindow() { qApp->removeEventFilter(this); }
+// A line that is being edited says its text when it loses the focus, and that is still heard.
+MainWindow::~MainWindow() {
+  hide();
+  qApp->removeEventFilter(this);
+}
 
 void MainWindow::make_centre() {
   auto* centre = new QWidget;
@@ -170,6 +175,7 @@ void MainWindow::make_docks() {
     tabifyDockWidget(first, add_dock(name, title, widget, Qt::RightDockWidgetArea));
   first->raise();
   resizeDocks({docks_["strategy"], first}, {310, 400}, Qt::Horizontal);
+  make_rails();
 }
 
 void MainWindow::connect_parts() {
@@ -259,41 +265,6 @@ void MainWindow::settle() {
   Q_EMIT settled();
 }
 
-// Stops of the Tab key as they are seen: from left to right, and of docks behind one another only the one in front.
-bool MainWindow::focusNextPrevChild(bool next) {
-  QWidget* const now = focusWidget();
-  const QWidget* panes[] = {docks_["strategy"], centralWidget(), nullptr, nullptr, nullptr, nullptr, nullptr};
-  std::size_t count = 2;
-  for (const char* name : {"inspector", "search", "run", "bookmarks", "log"}) panes[count++] = docks_[name];
-  std::vector<QWidget*> stops;
-  for (const QWidget* pane : panes) {
-    if (!pane->isVisible() || pane->visibleRegion().isEmpty()) continue;
-    for (QWidget* at = nextInFocusChain(); at != this; at = at->nextInFocusChain())
-      if (pane->isAncestorOf(at) && (at->focusPolicy() & Qt::TabFocus) == Qt::TabFocus && at->focusProxy() == nullptr &&
-          at->isEnabled() && at->isVisible())
-        stops.push_back(at);
-  }
-  auto here = std::ranges::find(stops, now);
-  if (here == stops.end()) here = std::ranges::find_if(stops, [&](QWidget* stop) { return stop->isAncestorOf(now); });
-  if (stops.empty() || here == stops.end()) return QMainWindow::focusNextPrevChild(next);  // a box that lies over the window
-  const std::ptrdiff_t many = std::ssize(stops), to = (here - stops.begin() + (next ? 1 : many - 1)) % many;
-  stops[static_cast<std::size_t>(to)]->setFocus(next ? Qt::TabFocusReason : Qt::BacktabFocusReason);
-  return true;
-}
-
-static constexpr int kNarrow = 1300;  // below, the docks take no more than they must
-
-void MainWindow::resizeEvent(QResizeEvent* event) {
-  QMainWindow::resizeEvent(event);
-  if (event->size().width() >= kNarrow || event->oldSize().width() == event->size().width()) return;
-  QList<QDockWidget*> docks;
-  QList<int> widths;
-  for (const auto& [name, dock] : docks_)
-    if (!dock->isFloating() && dock->isVisible())
-      docks << dock, widths << (dockWidgetArea(dock) == Qt::LeftDockWidgetArea ? 230 : 260);
-  resizeDocks(docks, widths, Qt::Horizontal);
-}
-
 // Undo and redo are the document's, also where a line of text has its own. What a worker did not foresee is told.
 bool MainWindow::eventFilter(QObject* watched, QEvent* event) {
   if (event->type() == InternalError::kind() && watched == qApp) {
@@ -316,24 +287,6 @@ QString MainWindow::problem() const {
   if (document_ && freshness_ == Freshness::Current) return {};
   if (!refusal_.isEmpty()) return refusal_;
   return message().isEmpty() ? tr("There is nothing to show.") : message();
-}
-
-QWidget* MainWindow::view(const QString& name) {
-  if (name == "window") return this;
-  const std::map<QString, std::pair<int, QWidget*>> pages = {{"timeline", {0, timeline_}},
-                                                             {"memory", {0, memory_}},
-                                                             {"topology", {1, topology_}},
-                                                             {"compare", {2, pages_->widget(2)}},
-                                                             {"table", {3, table_}}};
-  if (const auto page = pages.find(name); page != pages.end()) {
-    pages_->setCurrentIndex(page->second.first);
-    return page->second.second;
-  }
-  const auto dock = docks_.find(name);
-  if (dock == docks_.end()) return nullptr;
-  dock->second->show();
-  dock->second->raise();
-  return dock->second->widget();
 }
 
 void MainWindow::closeEvent(QCloseEvent* event) {

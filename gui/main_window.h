@@ -34,6 +34,7 @@ namespace foreshard {
 
 class BookmarkList;
 class CompareView;
+class DockRail;
 class HelpOverlay;
 class InspectorView;
 class KpiStrip;
@@ -54,11 +55,14 @@ struct WindowOptions {
   QString session = {};                 // the workspace that is kept between starts; empty: none is
   QString language = {};                // as shown
   std::optional<ThemeName> theme = {};  // empty: of the settings
+  QSize size = {};                      // not valid: as large as is useful and the screen allows
   bool tour = true;                     // at the first start
 };
 
 // What main() does after the window has closed.
 inline constexpr int kStartAgain = 1000;  // exit code: in another language
+
+QSize fitting_size(QSize available);  // of a first window
 
 class MainWindow : public QMainWindow {
   Q_OBJECT
@@ -117,6 +121,13 @@ class MainWindow : public QMainWindow {
   void connect_parts();
   void apply_theme();
   void settle();
+  // main_window_layout.cpp: what is folded away in a narrow window
+  void make_rails();
+  void next_pane();
+  void open_dock(QDockWidget* dock);
+  void set_narrow(bool narrow);
+  QByteArray layout() const;
+  void set_layout(const QByteArray& layout);
   // main_window_actions.cpp: menus, keys, palette
   void make_actions();
   void make_file_menu();
@@ -155,6 +166,7 @@ class MainWindow : public QMainWindow {
   void take_estimate(const EstimateAnswer& answer);
   void show_document(std::shared_ptr<const Document> document);
   void show_measured(std::shared_ptr<const Document> measured);
+  void lay_measured();
   void update_extents();
   void update_compare();
   void picked_changed();
@@ -197,8 +209,9 @@ class MainWindow : public QMainWindow {
   std::map<std::string, std::string> resolved_ = {};
   std::shared_ptr<const Document> document_ = {}, compared_ = {}, measured_ = {};  // shared with the views
   QString result_file_, measured_file_, workspace_file_;
-  Choices saved_choices_;  // in workspace_file_
-  QString refusal_;        // of the newest simulation
+  QString wanted_measured_;  // a measurement of what is being simulated
+  Choices saved_choices_;    // in workspace_file_
+  QString refusal_;          // of the newest simulation
   std::optional<TimeRange> wanted_range_ = {};
   int loads_ = 0;
   std::map<std::string, std::vector<std::string>> names_ = {};  // of models and topologies
@@ -226,6 +239,10 @@ class MainWindow : public QMainWindow {
   QProgressBar* progress_ = nullptr;
   QMenu* recent_ = nullptr;
   std::map<QString, QDockWidget*> docks_;
+  DockRail* rail_left_ = nullptr;
+  DockRail* rail_right_ = nullptr;
+  bool narrow_ = false;
+  QByteArray wide_layout_ = {};
 };
 
 }  // namespace foreshard

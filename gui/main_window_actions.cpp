@@ -187,24 +187,7 @@ void MainWindow::make_view_menu() {
   menu->addSeparator();
   act(menu, "view.full_screen", tr("&Full screen"), QKeySequence("F11"),
       [this] { setWindowState(windowState() ^ Qt::WindowFullScreen); });
-  act(menu, "view.next_pane", tr("Ne&xt pane"), QKeySequence("F6"), [this] {
-    std::vector<QWidget*> panes = {docks_["strategy"]->widget(), pages_->currentWidget()};
-    for (const char* name : {"inspector", "search", "run", "bookmarks", "log"}) panes.push_back(docks_[name]->widget());
-    const auto inside = [](QWidget* pane) {
-      return pane->isAncestorOf(QApplication::focusWidget()) || pane == QApplication::focusWidget();
-    };
-    std::erase_if(panes, [](QWidget* pane) { return !pane->isVisible() || pane->visibleRegion().isEmpty(); });  // behind a tab
-    if (panes.empty()) return;
-    const auto now = QApplication::focusWidget() == nullptr ? panes.end() : std::find_if(panes.begin(), panes.end(), inside);
-    QWidget* next = now == panes.end() || now + 1 == panes.end() ? panes.front() : *(now + 1);
-    if (!next->focusPolicy()) {
-      const auto children = next->findChildren<QWidget*>();
-      const auto able = std::find_if(children.begin(), children.end(),
-                                     [](QWidget* w) { return w->isVisible() && (w->focusPolicy() & Qt::TabFocus) != 0; });
-      if (able != children.end()) next = *able;
-    }
-    next->setFocus(Qt::TabFocusReason);
-  });
+  act(menu, "view.next_pane", tr("Ne&xt pane"), QKeySequence("F6"), [this] { next_pane(); });
 }
 
 void MainWindow::make_rows_menu(QMenu* menu) {

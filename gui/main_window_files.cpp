@@ -18,6 +18,7 @@
 #include "gui/main_window.h"
 #include "gui/search_panel.h"
 #include "gui/strategy_panel.h"
+#include "gui/words.h"
 #include "report/chrome_trace.h"
 
 namespace foreshard {
@@ -119,11 +120,11 @@ void MainWindow::load_result_file(const QString& file) {
     const auto& document = std::get<std::shared_ptr<const Document>>(loaded);
     banner_->went_well(About::File);
     watch(file);
-    if (document->trace().origin == Origin::Measured) {
-      const bool twin = document_ && document_->trace().plan_hash == document->trace().plan_hash;
+    const bool of_a_run = document->trace().origin == Origin::Measured;
+    if (of_a_run && document_ && document_->trace().origin != Origin::Measured && freshness_ == Freshness::Current &&
+        document_->trace().plan_hash == document->trace().plan_hash) {  // of what is shown: beside it
       measured_file_ = file;
-      if (!twin) show_document(document);
-      if (twin) show_measured(document);
+      show_measured(document);
       return;
     }
     const auto before = document_;
@@ -133,14 +134,17 @@ void MainWindow::load_result_file(const QString& file) {
     show_document(document);
     adopt_origin();
     update_title();
-    const bool twin = before && before->trace().origin == Origin::Measured;  // opened with it, and read sooner
-    if (twin && before->trace().plan_hash == document->trace().plan_hash) show_measured(before);
+    const bool twin = !of_a_run && before && before->trace().origin == Origin::Measured;  // opened with it, and read sooner
+    if (!twin || before->trace().plan_hash != document->trace().plan_hash) return;
+    measured_file_ = QString::fromStdString(before->path);
+    show_measured(before);
   });
   watcher->setFuture(QtConcurrent::run([file] { return loaded_by([&] { return load_document(file.toStdString()); }); }));
 }
 
 // The panel shows what the plan of a file was made from.
 void MainWindow::adopt_origin() {
+  banner_->went_well(About::Origin);
   if (!document_ || document_->strategy_json.empty()) return;
   try {
     Choices made = {.model = document_->model, .cluster = document_->cluster_name};
@@ -148,6 +152,14 @@ void MainWindow::adopt_origin() {
     choices_ = shown_choices_ = std::move(made);
     strategy_->set_choices(choices_);
     search_->set_choices(choices_);
+    const Strategy strategy = parse_strategy(document_->strategy_json, document_->path);
+    const std::int64_t as_it_is = parameter_count(model_of(choices_), strategy.vocab_multiple * widest_tp(strategy));
+    if (as_it_is != document_->workload.parameters)
+      tell(About::Origin,
+           tr("This file is of a %1 whose fields were changed (%2 parameters instead of %3). What was changed is not in the "
+              "file: a changed knob simulates the %1 as it is.")
+               .arg(QString::fromStdString(document_->model), count_words(document_->workload.parameters),
+                    count_words(as_it_is)));
   } catch (const Error& error) {
     log(QString::fromStdString(error.what()));
   }
@@ -230,7 +242,7 @@ Workspace MainWindow::workspace() const {
   static const char* const pages[] = {"timeline", "topology", "compare", "table"};
   workspace.page = pages[std::clamp(pages_->currentIndex(), 0, 3)];
   workspace.geometry = saveGeometry().toBase64().toStdString();
-  workspace.layout = saveState(Workspace::kVersion).toBase64().toStdString();
+  workspace.layout = layout().toBase64().toStdString();
   return workspace;
 }
 
@@ -244,16 +256,18 @@ void MainWindow::show_workspace(const Workspace& workspace) {
   bookmarks_->set_bookmarks(workspace.bookmarks);
   wanted_range_ = workspace.visible;
   if (!workspace.geometry.empty()) restoreGeometry(QByteArray::fromBase64(QByteArray::fromStdString(workspace.geometry)));
-  if (!workspace.layout.empty())
-    restoreState(QByteArray::fromBase64(QByteArray::fromStdString(workspace.layout)), Workspace::kVersion);
+  if (!workspace.layout.empty()) set_layout(QByteArray::fromBase64(QByteArray::fromStdString(workspace.layout)));
   search_->set_choices(choices_);
   if (!workspace.result.empty()) set_freshness(Freshness::Computing);
   if (!workspace.result.empty()) open_file(QString::fromStdString(workspace.result));
+  const QString measured = QString::fromStdString(workspace.measured);
   if (workspace.result.empty() || !QFileInfo::exists(QString::fromStdString(workspace.result))) {
+    wanted_measured_ = measured;
     simulate_soon();
     simulate_now();
+  } else if (!measured.isEmpty()) {
+    open_file(measured);
   }
-  if (!workspace.measured.empty()) open_file(QString::fromStdString(workspace.measured));
   if (workspace.compared) compare_with(*workspace.compared);
   view(QString::fromStdString(workspace.page));
 }

@@ -184,6 +184,7 @@ void MainWindow::simulate_now() {
   if (options_.program.isEmpty() || !strategy_->valid()) return;
   set_freshness(Freshness::Computing);
   asked_.start();
+  if (!result_file_.isEmpty() && document_) return simulation_.request_plan(document_->plan(), granularity_);
   simulation_.request(choices_, detail_took_ && *detail_took_ < kStagesFirst ? granularity_ : Granularity::Stage);
 }
 
@@ -213,6 +214,7 @@ void MainWindow::take_estimate(const EstimateAnswer& answer) {
 void MainWindow::take_simulated(const Simulated& simulated) {
   progress_->hide();
   banner_->went_well(About::Simulation);
+  banner_->went_well(About::Origin);
   resolved_ = simulated.document ? simulated.resolved : std::map<std::string, std::string>{};  // refused: nobody knows
   strategy_->show_resolved(resolved_);
   const bool shortage = simulated.document && !simulated.document->summary.feasible;
@@ -222,6 +224,7 @@ void MainWindow::take_simulated(const Simulated& simulated) {
     shown_choices_ = simulated.choices;
     show_document(simulated.document);
     if (!result_file_.isEmpty()) adopt_origin();  // a plan file
+    if (!wanted_measured_.isEmpty()) open_file(std::exchange(wanted_measured_, {}));
     statusBar()->showMessage(tr("%1 on %2: %3 per step")
                                  .arg(QString::fromStdString(simulated.document->model),
                                       QString::fromStdString(simulated.document->cluster_name),
@@ -258,8 +261,8 @@ void MainWindow::show_document(std::shared_ptr<const Document> document) {
   table_->set_document(document_);
   run_->set_document(document_);
   kpis_->set_documents(document_, compared_);
-  if (document_ && measured_ && measured_->trace().plan_hash != document_->trace().plan_hash) show_measured({});
-  update_compare();
+  if (measured_ && (!document_ || measured_->trace().plan_hash != document_->trace().plan_hash)) measured_ = {};
+  lay_measured();
   set_freshness(Freshness::Current);
   if (document_)
     for (const std::string& remark : document_->remarks) log(QString::fromStdString(remark));
@@ -268,20 +271,20 @@ void MainWindow::show_document(std::shared_ptr<const Document> document) {
 
 void MainWindow::show_measured(std::shared_ptr<const Document> measured) {
   measured_ = std::move(measured);
-  if (!measured_) measured_file_.clear();
+  lay_measured();
+  if (measured_) view("compare");
+}
+
+void MainWindow::lay_measured() {
   try {
-    if (measured_ && document_ && !comparable(*document_, *measured_))
-      timeline_->set_twin(lay_beside(*document_, measured_));  // without errors: they would be of two machines
-    else
-      timeline_->set_measured(measured_);
+    timeline_->set_measured(measured_);
     inspector_->set_twin(timeline_->twin());
   } catch (const Error& error) {
     measured_ = {};
     tell(About::File, QString::fromStdString(error.what()));
   }
-  update_extents();
+  if (!measured_) measured_file_.clear();
   update_compare();
-  if (measured_) view("compare");
 }
 
 // The table that holds what the page before it shows.
@@ -338,8 +341,7 @@ void MainWindow::picked_changed() {
     suggestions_->clear();
     return;
   }
-  docks_["inspector"]->show();
-  docks_["inspector"]->raise();
+  open_dock(docks_["inspector"]);
   const bool bubble =
       picked.kind == PickedKind::Bubble && picked.index >= 0 && picked.index < static_cast<int>(document_->bubbles.size());
   if (!bubble || !result_file_.isEmpty() || options_.program.isEmpty() || freshness_ != Freshness::Current) {

@@ -80,15 +80,10 @@ void MemoryView::paint_axis(QPainter& painter) const {
   }
 }
 
-// Lines across the chart, named in the gutter; names that would touch are moved apart.
-void MemoryView::paint_limits(QPainter& painter) const {
-  struct Limit {
-    Bytes at;
-    QString words;
-    QColor colour;
-    Qt::PenStyle style;
-  };
-  std::vector<Limit> limits;
+// In the order in which they are always named: values change places from one strategy to the next.
+std::vector<MemoryLimit> MemoryView::limits() const {
+  std::vector<MemoryLimit> limits;
+  if (series() == nullptr) return limits;
   const Bytes framework = space_ == Space::Device ? document_->summary.framework : Bytes{};
   const StageMemory* stage = row();
   if (capacity() > Bytes{}) {
@@ -99,23 +94,28 @@ void MemoryView::paint_limits(QPainter& painter) const {
   if (series()->arena > Bytes{}) limits.push_back({series()->arena + framework, tr("reserved"), theme_.accent, Qt::SolidLine});
   if (space_ == Space::Device && stage != nullptr && stage->order_bound > Bytes{})
     limits.push_back({stage->order_bound + framework, tr("worst"), theme_.accent, Qt::DotLine});
-  double free_from = -1e9;
-  std::ranges::stable_sort(limits, [](const Limit& a, const Limit& b) { return a.at > b.at; });
-  for (const Limit& limit : limits) {
-    if (limit.at > top()) continue;
-    const double y = y_of(limit.at);
-    painter.setPen(QPen(limit.colour, 1.4, limit.style));
-    painter.drawLine(QPointF(chart().left(), y), QPointF(chart().right() + 5, y));
-    const double text_y = std::max(y - 7, free_from);
-    if (text_y > chart().bottom() - 8) continue;
-    const QRectF room(chart().right() + 8, text_y, kGutterWidth - 14, 14);
-    const QString number = gib_words(limit.at);
-    const double left = room.width() - painter.fontMetrics().horizontalAdvance(number) - 4;
-    painter.drawText(room, Qt::AlignLeft | Qt::AlignVCenter,
-                     painter.fontMetrics().elidedText(limit.words, Qt::ElideRight, static_cast<int>(left)));
+  return limits;
+}
+
+// Lines across the chart; the gutter names them from the top, each with a piece of its line.
+void MemoryView::paint_limits(QPainter& painter) const {
+  const std::vector<MemoryLimit> all = limits();
+  const bool named = chart().height() >= 29 * std::ssize(all);  // else the piece of line and the number have to do
+  double y = chart().top();
+  for (const MemoryLimit& limit : all) {
+    const QPen pen(limit.colour, 1.4, limit.style);
+    painter.setPen(pen);
+    if (limit.at <= top())
+      painter.drawLine(QPointF(chart().left(), y_of(limit.at)), QPointF(chart().right() + 1, y_of(limit.at)));
+    if (y + 14 > chart().bottom()) continue;
+    painter.drawLine(QPointF(chart().right() + 8, y + 7), QPointF(chart().right() + 22, y + 7));
+    const QRectF room(chart().right() + 26, y, kGutterWidth - 30, 14);
+    if (named)
+      painter.drawText(room, Qt::AlignLeft | Qt::AlignVCenter,
+                       painter.fontMetrics().elidedText(limit.words, Qt::ElideRight, static_cast<int>(room.width())));
     painter.setPen(theme_.faint);
-    painter.drawText(room, Qt::AlignRight | Qt::AlignVCenter, number);
-    free_from = text_y + 14;
+    painter.drawText(room.translated(0, named ? 13 : 0), Qt::AlignLeft | Qt::AlignVCenter, gib_words(limit.at));
+    y += named ? 29 : 15;
   }
 }
 

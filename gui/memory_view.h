@@ -14,6 +14,13 @@
 
 namespace foreshard {
 
+struct MemoryLimit {
+  Bytes at = {};
+  QString words = {};
+  QColor colour = {};
+  Qt::PenStyle style = Qt::SolidLine;
+};
+
 class MemoryView : public QWidget {
   Q_OBJECT
 
@@ -29,7 +36,8 @@ class MemoryView : public QWidget {
   Bytes capacity() const;              // of the shown space; 0: unknown
   const MemorySeries* series() const;  // of the shown class and space; null: none, or not made yet
   Bytes top() const;                   // of the chart
-  void wait_for_series();              // for pictures
+  std::vector<MemoryLimit> limits() const;
+  void wait_for_series();  // for pictures
 
  Q_SIGNALS:
   void hovered(const QString& words);

@@ -6,10 +6,12 @@
 #include <QGridLayout>
 #include <QLineEdit>
 #include <QSignalBlocker>
+#include <QStyle>
 #include <QWheelEvent>
 
 #include "gui/auto_spin_box.h"
 #include "gui/choices.h"
+#include "gui/engine_words.h"
 
 namespace foreshard {
 
@@ -55,6 +57,7 @@ OptionField::OptionField(const PanelOption& option, QWidget* parent) : QWidget(p
   grid->setHorizontalSpacing(8), grid->setVerticalSpacing(1);
   grid->setColumnStretch(0, 11), grid->setColumnStretch(1, 12);
   name_ = new QLabel(option_label(option_.path));
+  name_->setObjectName("option_name");
   name_->setToolTip(option_help(option_));
   QWidget* editor = nullptr;
   switch (option_.type) {
@@ -80,13 +83,6 @@ OptionField::OptionField(const PanelOption& option, QWidget* parent) : QWidget(p
   editor->setMinimumWidth(60);
   grid->addWidget(name_, 0, 0);
   grid->addWidget(editor, 0, 1);
-  reason_label_ = new QLabel;
-  reason_label_->setObjectName("reason");
-  reason_label_->setWordWrap(true);
-  reason_label_->setTextFormat(Qt::PlainText);
-  reason_label_->setTextInteractionFlags(Qt::TextSelectableByMouse);
-  reason_label_->hide();
-  grid->addWidget(reason_label_, 1, 0, 1, 2);
   show_auto();
 }
 
@@ -136,7 +132,8 @@ void OptionField::set_text(const QString& text) {
 
 void OptionField::check() {
   const QString value = text();
-  complaint_ = value.isEmpty() ? QString() : QString::fromStdString(complaint_about(option_.path, value.toStdString()));
+  complaint_.clear();
+  if (!value.isEmpty()) complaint_ = engine_words(QString::fromStdString(complaint_about(option_.path, value.toStdString())));
   show_reason();
 }
 
@@ -162,14 +159,17 @@ void OptionField::set_reason(const QString& reason) {
   show_reason();
 }
 
+// Where the panel says it: a line below the field would move all fields after it under the mouse.
 void OptionField::show_reason() {
-  QString text = complaint_.isEmpty() ? reason_ : complaint_;
-  text.replace(",", QString(",") + QChar(0x200b));  // a line may end here; the panel is narrow
-  reason_label_->setText(text.isEmpty() ? text : QStringLiteral("⚠ ") + text);
-  reason_label_->setVisible(!text.isEmpty());
+  const QString text = reason();
   QWidget* editor = choice_ != nullptr ? static_cast<QWidget*>(choice_) : line_;
-  editor->setProperty("wrong", !text.isEmpty());
+  editor->setToolTip(text.isEmpty() ? option_help(option_) : text);
+  name_->setProperty("wrong", !text.isEmpty());
+  name_->style()->unpolish(name_);
+  name_->style()->polish(name_);
 }
+
+QString OptionField::reason() const { return complaint_.isEmpty() ? reason_ : complaint_; }
 
 void OptionField::focus_editor() {
   if (choice_ != nullptr)

@@ -1,5 +1,5 @@
-// OptionField: one knob of the strategy panel: its name, an editor that fits its type and can be left at Auto, and the reason
-// below it when its value cannot be.
+// OptionField: one knob of the strategy panel: its name, an editor that fits its type and can be left at Auto, and why its value
+// cannot be.
 #pragma once
 
 #include <QLabel>
@@ -22,6 +22,7 @@ class OptionField : public QWidget {
   QString text() const;                // as typed; empty: Auto
   void set_text(const QString& text);  // without a signal
   bool valid() const { return complaint_.isEmpty(); }
+  QString reason() const;                   // why it is marked as wrong; empty: it is not
   void set_resolved(const QString& value);  // what Auto came to; empty: not known
   void set_reason(const QString& reason);   // of the engine; empty: none. A wrong value of its own goes before it
   void focus_editor();
@@ -38,7 +39,6 @@ class OptionField : public QWidget {
 
   PanelOption option_;
   QLabel* name_ = nullptr;
-  QLabel* reason_label_ = nullptr;
   QComboBox* choice_ = nullptr;  // exactly one of the two is there
   QLineEdit* line_ = nullptr;
   QString resolved_, complaint_, reason_;

@@ -16,6 +16,8 @@
 #include "gui/background.h"
 #include "gui/loss_curve.h"
 #include "gui/search_rows.h"
+#include "gui/words.h"
+#include "report/devices.h"
 
 namespace foreshard {
 
@@ -169,11 +171,6 @@ void RunPanel::take_end(const ChildOutcome& outcome) {
     if (document_) {
       const double predicted = document_->summary.iteration_time.value;
       text += "\n" + tr("predicted %1 for %2").arg(time_text(predicted), QString::fromStdString(document_->cluster_name));
-      const bool host = device_->currentData().toString() == "host";
-      if (host && document_->plan().roles.front().device_kind != "host")
-        text += "\n" + tr("The two are not comparable: this machine's processor is not %1. To predict this machine, run "
-                          "\"foreshard calibrate --device host\" and choose its this-host.json as the cluster.")
-                           .arg(QString::fromStdString(document_->plan().roles.front().device_kind));
     }
     result_->setText(text);
     state_->hide();
@@ -191,17 +188,18 @@ void RunPanel::load(const QString& file) {
     if (const auto* problem = std::get_if<std::string>(&loaded))
       Q_EMIT said(QString::fromStdString(*problem));
     else
-      Q_EMIT measured(std::get<std::shared_ptr<const Document>>(loaded));
+      take_measured(std::get<std::shared_ptr<const Document>>(loaded));
   });
-  const std::string device =
-      device_->currentData().toString() == "host" ? "host" : "";  // a GPU of the plan's kind, or one like it
-  watcher->setFuture(QtConcurrent::run([file, device] {
-    return loaded_by([&] {
-      auto measured = std::make_shared<Document>(*load_document(file.toStdString()));
-      measured->measured_on = device;
-      return measured;
-    });
-  }));
+  watcher->setFuture(QtConcurrent::run([file] { return loaded_by([&] { return load_document(file.toStdString()); }); }));
+}
+
+void RunPanel::take_measured(const std::shared_ptr<const Document>& measurement) {
+  if (document_ && !same_device(document_->result, measurement->result))
+    result_->setText(result_->text() + "\n" +
+                     tr("The two are not comparable: %1 is not %2. To predict this machine, run \"foreshard calibrate --device "
+                        "host\" and choose its this-host.json as the cluster.")
+                         .arg(device_text(*measurement), device_text(*document_)));
+  Q_EMIT measured(measurement);
 }
 
 }  // namespace foreshard

@@ -41,6 +41,7 @@ class RunPanel : public QWidget {
   void take_line(const QByteArray& json);
   void take_end(const ChildOutcome& outcome);
   void load(const QString& file);
+  void take_measured(const std::shared_ptr<const Document>& measurement);
   void show_reason();
 
   Child child_;

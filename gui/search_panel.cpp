@@ -12,6 +12,7 @@
 #include <QLineEdit>
 #include <QProgressBar>
 #include <QPushButton>
+#include <QRegularExpression>
 #include <QSortFilterProxyModel>
 #include <QSpinBox>
 #include <QSplitter>
@@ -21,6 +22,7 @@
 
 #include "core/error.h"
 #include "core/json_edit.h"
+#include "gui/engine_words.h"
 #include "gui/pareto_view.h"
 #include "gui/words.h"
 #include "strategy/search.h"
@@ -241,6 +243,10 @@ void SearchPanel::pick(int row, bool compare) {
     Q_EMIT load_asked(choices);
 }
 
-void SearchPanel::show_state(const QString& text) { state_->setText(text); }
+// A number and its unit stay on one line.
+void SearchPanel::show_state(const QString& text) {
+  static const QRegularExpression unit(QStringLiteral("([0-9]) (?=\\S)"));
+  state_->setText(engine_words(text).replace(unit, QStringLiteral("\\1\u00a0")));
+}
 
 }  // namespace foreshard

@@ -53,6 +53,16 @@ void Simulation::request_plan(const QString& plan_file, Granularity granularity)
   begin({"simulate", "--plan", plan_file}, granularity);
 }
 
+void Simulation::request_plan(const Plan& plan, Granularity granularity) {
+  const QString file = folder_.filePath("again.plan.json");
+  try {
+    save_plan(plan, file.toStdString());
+    request_plan(file, granularity);
+  } catch (const Error& error) {
+    Q_EMIT failed(QString::fromStdString(error.what()), false);
+  }
+}
+
 void Simulation::begin(QStringList words, Granularity granularity) {
   ++request_;
   loading_ = false;

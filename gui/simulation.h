@@ -30,6 +30,7 @@ class Simulation : public QObject {
 
   void request(const Choices& choices, Granularity granularity);
   void request_plan(const QString& plan_file, Granularity granularity);
+  void request_plan(const Plan& plan, Granularity granularity);
   void cancel();
   bool busy() const { return child_.running() || loading_; }
   void set_program(const QString& program) { child_.set_program(program); }

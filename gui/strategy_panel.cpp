@@ -15,6 +15,7 @@
 
 #include "core/strategy_options.h"
 #include "gui/auto_spin_box.h"
+#include "gui/engine_words.h"
 #include "gui/option_field.h"
 #include "gui/words.h"
 
@@ -68,12 +69,12 @@ QString remedy_words(const QString& remedy) {
   for (qsizetype i = 0; i < words.size(); ++i) {
     const auto option = std::ranges::find(all, words[i].toStdString(), &StrategyOption::flag);
     const bool value = i + 1 < words.size() && !words[i + 1].startsWith("--");
-    if (option == all.end() || value == (option->type == OptionType::Flag)) return remedy;
+    if (option == all.end() || value == (option->type == OptionType::Flag)) return engine_words(remedy);
     const QString name = option_label(option->path);
     said << (value ? StrategyPanel::tr("Set %1 to %2").arg(name, words[++i]) : StrategyPanel::tr("Turn on %1").arg(name));
   }
   const QString rest = remedy.section(": ", 1);
-  return said.join(", ") + (rest.isEmpty() ? QString() : ": " + rest);
+  return said.join(", ") + (rest.isEmpty() ? QString() : ": " + engine_words(rest));
 }
 
 }  // namespace
@@ -94,7 +95,32 @@ StrategyPanel::StrategyPanel(QWidget* parent) : QWidget(parent) {
   scroll->setFocusPolicy(Qt::NoFocus);  // its fields are stops enough
   scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
   column->addWidget(scroll, 1);
+  column->addWidget(make_answer());
   setMinimumWidth(230);
+}
+
+// What the program says of the choices, always as tall as this: no field moves under the mouse when it says more.
+QWidget* StrategyPanel::make_answer() {
+  auto* words = new QWidget;
+  auto* column = new QVBoxLayout(words);
+  column->setContentsMargins(10, 6, 10, 6);
+  column->setSpacing(4);
+  estimate_ = wrapped_label("estimate");
+  refusal_ = wrapped_label("refusal");
+  refusal_->setTextFormat(Qt::RichText);
+  connect(refusal_, &QLabel::linkActivated, this, &StrategyPanel::remedy_chosen);
+  column->addWidget(estimate_);
+  column->addWidget(refusal_);
+  column->addStretch(1);
+  auto* answer = new QScrollArea;
+  answer->setObjectName("answer");
+  answer->setAccessibleName(tr("What the program says of this strategy"));
+  answer->setWidget(words);
+  answer->setWidgetResizable(true);
+  answer->setFrameShape(QFrame::NoFrame);
+  answer->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+  answer->setFixedHeight(8 * fontMetrics().height());
+  return answer;
 }
 
 QWidget* StrategyPanel::make_head() {
@@ -108,6 +134,7 @@ QWidget* StrategyPanel::make_head() {
   nodes_->line()->setPlaceholderText(tr("Auto · from the cluster file"));
   nodes_->setAccessibleName(tr("Nodes"));
   settings_ = new QLineEdit;
+  settings_->setObjectName("what_if");
   settings_->setPlaceholderText("cluster.fabric.oversubscription=2");
   settings_->setToolTip(tr("Override any field, e.g. cluster.fabric.oversubscription=2; model.n_layer=48"));
   settings_->setAccessibleName(tr("What if"));
@@ -136,14 +163,6 @@ QWidget* StrategyPanel::make_head() {
   add(tr("Cluster"), cluster_, tr("Clusters (*.json)"));
   add(tr("Nodes"), nodes_, {});
   add(tr("What if"), settings_, {});
-  settings_reason_ = wrapped_label("reason");
-  grid->addWidget(settings_reason_, row++, 0, 1, 3);
-  estimate_ = wrapped_label("estimate");
-  refusal_ = wrapped_label("refusal");
-  refusal_->setTextFormat(Qt::RichText);
-  grid->addWidget(estimate_, row++, 0, 1, 3);
-  grid->addWidget(refusal_, row++, 0, 1, 3);
-  connect(refusal_, &QLabel::linkActivated, this, &StrategyPanel::remedy_chosen);
   connect(model_, &QComboBox::currentTextChanged, this, [this] { read_head("model"); });
   connect(cluster_, &QComboBox::currentTextChanged, this, [this] { read_head("cluster"); });
   connect(nodes_->line(), &QLineEdit::textChanged, this, [this] { read_head("nodes"); });
@@ -218,7 +237,7 @@ void StrategyPanel::set_choices(const Choices& choices) {
     const auto found = choices.strategy.find(path);
     made->set_text(found == choices.strategy.end() ? QString() : QString::fromStdString(found->second));
   }
-  show_settings_reason();
+  show_refused();
 }
 
 void StrategyPanel::read_field(const std::string& path) {
@@ -228,6 +247,7 @@ void StrategyPanel::read_field(const std::string& path) {
     choices_.strategy.erase(path);
   else
     choices_.strategy[path] = value;
+  show_refused();
   Q_EMIT edited(choices_, QString::fromStdString(path));
 }
 
@@ -245,53 +265,58 @@ void StrategyPanel::read_head(const QString& path) {
   choices_.settings.clear();
   for (const QString& part : settings_->text().split(';', Qt::SkipEmptyParts))
     if (const QString setting = part.trimmed(); !setting.isEmpty()) choices_.settings.push_back(setting.toStdString());
-  show_settings_reason();
+  show_refused();
   Q_EMIT edited(choices_, path);
 }
 
-void StrategyPanel::show_settings_reason() {
-  QString reason;
+QString StrategyPanel::wrong_in_head() const {
   const QString nodes = nodes_->line()->text().trimmed();
   bool number = true;
   if (!nodes.isEmpty() && (nodes.toInt(&number) <= 0 || !number))
-    reason = tr("Nodes: \"%1\" is not a whole number from 1.").arg(nodes);
+    return tr("Nodes: \"%1\" is not a whole number from 1.").arg(nodes);
   for (const std::string& setting : choices_.settings)
     if (setting.find('=') == std::string::npos || setting.find('.') == std::string::npos)
-      reason = tr("\"%1\" is not of the form PATH=VALUE.").arg(QString::fromStdString(setting));
-  settings_reason_->setText(reason.isEmpty() ? reason : QStringLiteral("⚠ ") + reason);
-  settings_reason_->setVisible(!reason.isEmpty());
+      return tr("\"%1\" is not of the form PATH=VALUE.").arg(QString::fromStdString(setting));
+  return {};
 }
 
 bool StrategyPanel::valid() const {
-  return settings_reason_->text().isEmpty() && !choices_.model.empty() && !choices_.cluster.empty() &&
+  return wrong_in_head().isEmpty() && !choices_.model.empty() && !choices_.cluster.empty() &&
          std::all_of(fields_.begin(), fields_.end(), [](const auto& entry) { return entry.second->valid(); });
 }
 
 void StrategyPanel::show_refusal(const QString& reason, const QStringList& would_help, const QString& details) {
-  refusal_->setToolTip(details);
-  for (const auto& [path, made] : fields_) made->set_reason({});
-  QString top = reason;
-  if (!reason.isEmpty()) {
-    const std::string meant = option_meant(reason.toStdString(), last_edited_, order_);
-    // A shortage of memory names a stage and categories: it is the whole strategy's.
-    if (const auto found = fields_.find(meant); found != fields_.end() && !reason.contains("GiB")) {
-      found->second->set_reason(reason);
-      top.clear();
-    }
-  }
-  QString text = top.isEmpty() ? QString() : QStringLiteral("⚠ ") + rich_words(top);
-  if (!would_help.isEmpty() && !reason.isEmpty()) {
-    if (!text.isEmpty()) text += "<br>";
-    text += reason.contains("GiB") ? tr("To make it fit:") : tr("What would help:");
-    for (const QString& remedy : would_help) {
+  refusal_->setToolTip(engine_words(details));
+  refused_ = reason;
+  would_help_ = reason.isEmpty() ? QStringList() : would_help;
+  // A shortage of memory names a stage and categories: it is the whole strategy's.
+  const std::string meant =
+      reason.isEmpty() || reason.contains("GiB") ? std::string() : option_meant(reason.toStdString(), last_edited_, order_);
+  for (const auto& [path, made] : fields_) made->set_reason(path == meant ? engine_words(reason) : QString());
+  show_refused();
+}
+
+// A line may end after each comma: the panel is narrow, and lists of choices have no spaces.
+static QString breakable(const QString& text) { return rich_words(text).replace(",", ",&#8203;"); }
+
+void StrategyPanel::show_refused() {
+  QStringList lines;
+  if (const QString wrong = wrong_in_head(); !wrong.isEmpty()) lines << QStringLiteral("⚠ ") + breakable(wrong);
+  for (const std::string& path : order_)
+    if (const OptionField* made = fields_.at(path); !made->valid())
+      lines << QStringLiteral("⚠ <b>%1</b>: ").arg(option_label(path).toHtmlEscaped()) + breakable(made->reason());
+  if (lines.isEmpty() && !refused_.isEmpty()) {
+    lines << QStringLiteral("⚠ ") + breakable(engine_words(refused_));
+    if (!would_help_.isEmpty()) lines << (refused_.contains("GiB") ? tr("To make it fit:") : tr("What would help:"));
+    for (const QString& remedy : would_help_) {
       Choices scratch = choices_;
       const QString words = remedy_words(remedy).toHtmlEscaped();
       const bool can = apply_remedy(scratch, remedy.toStdString());
-      text += "<br>• " + (can ? "<a href=\"" + remedy.toHtmlEscaped() + "\">" + words + "</a>" : words);
+      lines << "• " + (can ? "<a href=\"" + remedy.toHtmlEscaped() + "\">" + words + "</a>" : words);
     }
   }
-  refusal_->setText(text);
-  refusal_->setVisible(!text.isEmpty());
+  refusal_->setText(lines.join("<br>"));
+  refusal_->setVisible(!lines.isEmpty());
 }
 
 void StrategyPanel::show_estimate(const QString& text, bool warning) {

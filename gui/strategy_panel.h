@@ -1,5 +1,5 @@
 // StrategyPanel: model, cluster and every option of the strategy, made from what the program lists of itself. Each field can be
-// left at Auto; what cannot be says why below the field.
+// left at Auto; what cannot be is marked, and a box below the fields says why.
 #pragma once
 
 #include <QStringList>
@@ -33,8 +33,8 @@ class StrategyPanel : public QWidget {
   void set_choices(const Choices& choices);  // without a signal
   bool valid() const;                        // every value can be read; the combination may still be impossible
 
-  // What the engine says of the whole: under the field that it speaks of, else on top. Empty: nothing is wrong. `details` are
-  // shown when the mouse asks for them.
+  // What the engine says of the whole; the field that it speaks of is marked. Empty: nothing is wrong. `details` are shown when the
+  // mouse asks for them.
   void show_refusal(const QString& reason, const QStringList& would_help, const QString& details = {});
   void show_estimate(const QString& text, bool warning);
   void show_resolved(const std::map<std::string, std::string>& values);  // what Auto came to
@@ -53,7 +53,9 @@ class StrategyPanel : public QWidget {
   QWidget* make_group(const std::string& name, bool open);
   void read_field(const std::string& path);
   void read_head(const QString& path);
-  void show_settings_reason();
+  QWidget* make_answer();
+  QString wrong_in_head() const;
+  void show_refused();
 
   Choices choices_;
   std::string last_edited_;
@@ -63,9 +65,10 @@ class StrategyPanel : public QWidget {
   QComboBox* cluster_ = nullptr;
   AutoSpinBox* nodes_ = nullptr;
   QLineEdit* settings_ = nullptr;
-  QLabel* settings_reason_ = nullptr;
   QLabel* estimate_ = nullptr;
   QLabel* refusal_ = nullptr;
+  QString refused_ = {};  // in the words of the engine
+  QStringList would_help_ = {};
   QWidget* groups_ = nullptr;
   QVBoxLayout* groups_layout_ = nullptr;
 };

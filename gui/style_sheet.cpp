@@ -8,7 +8,7 @@ QLabel#faint, QLabel#kpi_name, QLabel#kpi_aside { color: @faint; }
 QLabel#kpi_name, QLabel#kpi_aside { font-size: 8.5pt; }
 QLabel#kpi_value { font-size: 13.5pt; font-weight: 600; }
 QWidget#kpi { background: @raised; border-radius: 5px; }
-QLabel#kpi_aside[wrong="true"], QLabel#reason, QLabel#refusal, QLabel#estimate[wrong="true"] { color: @limit; }
+QLabel#kpi_aside[wrong="true"], QLabel#option_name[wrong="true"], QLabel#reason, QLabel#refusal, QLabel#estimate[wrong="true"] { color: @limit; }
 QLabel#estimate { color: @accent; }
 QLabel#reason { font-size: 8.5pt; }
 QToolButton#group_title { border: none; font-weight: 600; padding: 3px 0; text-align: left; }

@@ -105,7 +105,8 @@ bool TimelineView::event(QEvent* event) {
     QString words = lanes_rect().contains(help->pos()) ? words_at(help->pos()) : QString();
     for (const RulerFlag& flag : flags_)
       if (flag_box(flag).contains(help->pos())) words = flag.note;
-    for (std::size_t i = 0; i < legend_boxes_.size(); ++i)
+    if (more_box().contains(help->pos())) words = tr("The whole legend");
+    for (std::size_t i = 0; i < entries_.size(); ++i)
       if (legend_box(i).contains(help->pos())) words = tr("Click: grey or coloured. Ctrl+click: this one only.");
     if (words.isEmpty())
       QToolTip::hideText();

@@ -46,7 +46,7 @@ Hidden only(Hidden hidden, const LegendEntry& entry) {
 }
 
 std::vector<QRectF> lay_legend(const std::vector<LegendEntry>& entries, double width,
-                               const std::function<double(const QString&)>& width_of) {
+                               const std::function<double(const QString&)>& width_of, bool one_line) {
   std::vector<QRectF> boxes;
   double x = 10, y = 1;
   for (const LegendEntry& entry : entries) {
@@ -55,6 +55,13 @@ std::vector<QRectF> lay_legend(const std::vector<LegendEntry>& entries, double w
     boxes.emplace_back(x, y, wide, kLegendLine);
     x += wide + 14;
   }
+  if (!one_line || boxes.empty() || boxes.back().top() == boxes.front().top()) return boxes;
+  const double more = 12 + width_of("+99");
+  std::size_t kept = 0;
+  while (boxes[kept].top() == boxes.front().top() && boxes[kept].right() + 14 + more <= width - 6) ++kept;
+  const QRectF last(kept == 0 ? 10 : boxes[kept - 1].right() + 14, boxes.front().top(), more, kLegendLine);
+  for (std::size_t i = kept; i < boxes.size(); ++i) boxes[i] = {};
+  boxes.push_back(last);
   return boxes;
 }
 

@@ -27,8 +27,9 @@ Hidden toggled(Hidden hidden, const LegendEntry& entry);
 // Everything but this one of its sort; once more: nothing is hidden.
 Hidden only(Hidden hidden, const LegendEntry& entry);
 
-// [entry]: its place in lines of kLegendLine pixels, from the top left of the legend.
+// [entry]: its place in lines of kLegendLine pixels, from the top left of the legend. `one_line`: those behind its end have an empty
+// place, and one place more, the last, is that of "+N".
 std::vector<QRectF> lay_legend(const std::vector<LegendEntry>& entries, double width,
-                               const std::function<double(const QString&)>& width_of);
+                               const std::function<double(const QString&)>& width_of, bool one_line = false);
 
 }  // namespace foreshard

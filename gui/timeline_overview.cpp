@@ -81,11 +81,19 @@ void TimelineView::paint_overview(QPainter& painter) const {
 }
 
 QRectF TimelineView::legend_box(std::size_t entry) const {
-  return legend_ && entry < legend_boxes_.size() ? legend_boxes_[entry].translated(0, lanes_rect().bottom() + 1) : QRectF();
+  if (!legend_ || entry >= legend_boxes_.size() || legend_boxes_[entry].isEmpty()) return {};
+  return legend_boxes_[entry].translated(0, lanes_rect().bottom() + 1);
 }
 
+QRectF TimelineView::more_box() const { return legend_box(entries_.size()); }
+
 bool TimelineView::press_legend(QMouseEvent* event) {
-  for (std::size_t i = 0; i < legend_boxes_.size() && legend_; ++i) {
+  if (more_box().contains(event->position())) {
+    legend_open_ = true;
+    lay_out();
+    return true;
+  }
+  for (std::size_t i = 0; i < entries_.size() && legend_; ++i) {
     if (!legend_box(i).contains(event->position())) continue;
     const bool alone = event->modifiers().testFlag(Qt::ControlModifier);
     set_hidden(alone ? only(paints_.hidden, entries_[i]) : toggled(paints_.hidden, entries_[i]));
@@ -112,6 +120,7 @@ void TimelineView::paint_legend(QPainter& painter) const {
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     const LegendEntry& entry = entries_[i];
     const QRectF place = legend_box(i);
+    if (place.isEmpty()) continue;
     const bool hidden = entry.hidden_by(paints_.hidden);
     const QRectF box(place.left(), place.center().y() - 7, entry.bubble ? 22 : 15, 14);
     painter.setOpacity(hidden ? kHiddenOpacity : 1);
@@ -139,6 +148,11 @@ void TimelineView::paint_legend(QPainter& painter) const {
     painter.drawText(words, Qt::AlignLeft | Qt::AlignVCenter, entry.words);
     if (hidden) painter.drawLine(QPointF(words.left(), words.center().y()), QPointF(words.right() - 8, words.center().y()));
     painter.setOpacity(1);
+  }
+  if (const QRectF more = more_box(); !more.isEmpty()) {
+    const auto seen = std::ranges::count_if(legend_boxes_, [](const QRectF& place) { return !place.isEmpty(); }) - 1;
+    painter.setPen(theme_.accent);
+    painter.drawText(more, Qt::AlignLeft | Qt::AlignVCenter, QString("+%1").arg(std::ssize(entries_) - seen));
   }
 }
 

@@ -88,6 +88,12 @@ void TimelineView::set_theme(const Theme& theme) {
   update();
 }
 
+void TimelineView::set_short_legend(bool one_line) {
+  short_legend_ = one_line;
+  legend_open_ = false;
+  lay_out();
+}
+
 void TimelineView::set_legend(bool shown) {
   legend_ = shown;
   lay_out();
@@ -164,7 +170,8 @@ void TimelineView::lay_legend_out() {
   QFont small = font();
   small.setPointSizeF(std::max(font().pointSizeF() * 0.88, 6.0));
   const QFontMetricsF metrics(small);
-  legend_boxes_ = lay_legend(entries_, width(), [&](const QString& text) { return metrics.horizontalAdvance(text); });
+  legend_boxes_ = lay_legend(
+      entries_, width(), [&](const QString& text) { return metrics.horizontalAdvance(text); }, short_legend_ && !legend_open_);
 }
 
 void TimelineView::lay_out() {

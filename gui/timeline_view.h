@@ -49,11 +49,13 @@ class TimelineView : public QWidget {
   void set_measured(std::shared_ptr<const Document> measured);  // its measured twin, below each row; null: none. Throws Error
   void set_twin(std::shared_ptr<const Twin> twin);              // the same, matched already
   void set_legend(bool shown);
+  void set_short_legend(bool one_line);  // with "+N" for the rest, until that is clicked
   void set_overview(bool shown);
   void set_hidden(Hidden hidden);  // grey instead of coloured
   void set_flags(std::vector<RulerFlag> flags);
   Hidden hidden() const { return paints_.hidden; }
-  QRectF legend_box(std::size_t entry) const;  // of legend_entries(), in the widget; empty: no legend
+  QRectF legend_box(std::size_t entry) const;  // of legend_entries(), in the widget; empty: it is not seen
+  QRectF more_box() const;                     // of "+N"; empty: all are seen
   // Keys that menus have for the same things are left to the menus, where they can be changed.
   void leave_keys() { own_keys_ = false; }
 
@@ -160,6 +162,7 @@ class TimelineView : public QWidget {
   std::vector<RulerFlag> flags_ = {};
   bool legend_ = true, overview_ = false, own_keys_ = true;
   std::vector<LegendEntry> entries_ = legend_entries();
+  bool short_legend_ = false, legend_open_ = false;
   std::vector<QRectF> legend_boxes_ = {};  // [entry], from the top left of the legend
   Arrows arrows_ = Arrows::Chain;
   std::vector<Picked> trail_ = {};  // where follow_return goes

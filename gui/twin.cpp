@@ -5,6 +5,7 @@
 #include <map>
 
 #include "core/error.h"
+#include "report/devices.h"
 #include "report/span_words.h"
 
 namespace foreshard {
@@ -46,6 +47,7 @@ ClassId class_with(const Trace& trace, RankId rank) {
 std::shared_ptr<const Twin> match_twin(const Document& predicted, std::shared_ptr<const Document> measured) {
   const std::string a = program_hash(predicted.plan()), b = program_hash(measured->plan());
   if (a != b) throw Error(measured->path, "plan", "program " + b, "program " + a + ", the one that was predicted");
+  if (!same_device(predicted.result, measured->result)) return lay_beside(predicted, std::move(measured));
   auto twin = std::make_shared<Twin>();
   std::vector<double> errors;
   double sum_predicted = 0, sum_measured = 0;
@@ -74,14 +76,6 @@ std::shared_ptr<const Twin> match_twin(const Document& predicted, std::shared_pt
   }
   twin->measured = std::move(measured);
   return twin;
-}
-
-bool comparable(const Document& a, const Document& b) {
-  const auto fits = [](const Document& measured, const Document& other) {
-    return measured.measured_on.empty() || !other.measured_on.empty() ||
-           std::ranges::all_of(other.plan().roles, [&](const Role& role) { return role.device_kind == measured.measured_on; });
-  };
-  return fits(a, b) && fits(b, a);
 }
 
 std::shared_ptr<const Twin> lay_beside(const Document& document, std::shared_ptr<const Document> other) {

@@ -27,13 +27,10 @@ struct Twin {
   double p95 = 0;                                  // of |error| over all cells
 };
 
-// Throws Error when the two are not runs of the same program.
+// Without errors where they would be of two kinds of devices. Throws Error when the two are not runs of the same program.
 std::shared_ptr<const Twin> match_twin(const Document& predicted, std::shared_ptr<const Document> measured);
 
-// Whether the times of the two speak of one kind of machine: a run on this machine's processor says nothing of a GPU.
-bool comparable(const Document& a, const Document& b);
-
-// For two programs: classes of the same place among the stages beside each other, without errors.
+// For two programs, or two kinds of devices: classes of the same place among the stages beside each other, without errors.
 std::shared_ptr<const Twin> lay_beside(const Document& document, std::shared_ptr<const Document> other);
 
 }  // namespace foreshard

@@ -8,6 +8,7 @@
 
 #include "gui/document.h"
 #include "gui/search_rows.h"
+#include "report/devices.h"
 #include "report/memory_rows.h"
 #include "report/span_words.h"
 
@@ -158,6 +159,12 @@ QString too_much_words(const Summary& summary) {
 QString rate_words(const Document& document) {
   return document.workload.tokens_per_sample > 0 ? words(QT_TRANSLATE_NOOP("Words", "tokens per second"))
                                                  : words(QT_TRANSLATE_NOOP("Words", "samples per second"));
+}
+
+QString device_text(const Document& document) {
+  const std::string device = device_words(document.result);
+  if (device == kUnknownDevice) return words(QT_TRANSLATE_NOOP("Words", "an unknown device"));
+  return QString::fromStdString(device);
 }
 
 // Qt's HTML takes every space but this one for a place to break.

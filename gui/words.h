@@ -25,9 +25,10 @@ QString instruction_words(const std::string& name);                    // "recei
 QString peak_words(const Summary& summary, const StageMemory& stage);  // "47.3 of 75.2 GiB usable"
 QString too_much_words(const Summary& summary);                        // which stage does not fit, and by how much
 QString rate_words(const Document& document);                          // "tokens per second", or samples of what has no tokens
-QString rich_words(const QString& text);                               // escaped for HTML, numbers stay in one piece
-QString path_words(PathKind kind);                                     // "transfers"
-QString role_words(const std::string& name);                           // "stage 3" in the language of the window
+QString device_text(const Document& document);  // what its times speak of: "a100-80", "an unknown device"
+QString rich_words(const QString& text);        // escaped for HTML, numbers stay in one piece
+QString path_words(PathKind kind);              // "transfers"
+QString role_words(const std::string& name);    // "stage 3" in the language of the window
 QString class_words(const Plan& plan, const Trace& trace, ClassId who);  // "stage 3 (64 ranks)"
 
 }  // namespace foreshard

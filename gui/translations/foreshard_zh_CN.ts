@@ -249,6 +249,10 @@
         <source>all-reduce gradients</source>
         <translation>all-reduce 梯度</translation>
     </message>
+    <message>
+        <source>an unknown device</source>
+        <translation>未知设备</translation>
+    </message>
 </context>
 <context>
     <name>foreshard::Banner</name>
@@ -373,6 +377,14 @@
     <message>
         <source>on this machine's processor: not comparable with the prediction</source>
         <translation>在本机处理器上：与预测不可比较</translation>
+    </message>
+    <message>
+        <source>measured on %1</source>
+        <translation>在 %1 上实测</translation>
+    </message>
+    <message>
+        <source>another device than %1: times are not comparable</source>
+        <translation>与 %1 不是同一种设备：时间不可比较</translation>
     </message>
 </context>
 <context>
@@ -572,6 +584,26 @@
         <source>%1 of the cluster</source>
         <translation>占集群 %1</translation>
     </message>
+    <message>
+        <source>not hidden</source>
+        <translation>未被掩盖</translation>
+    </message>
+    <message>
+        <source>peak memory</source>
+        <translation>峰值显存</translation>
+    </message>
+    <message>
+        <source>cost / M tok.</source>
+        <translation>百万 token 成本</translation>
+    </message>
+    <message>
+        <source>cost / M sam.</source>
+        <translation>百万样本成本</translation>
+    </message>
+    <message>
+        <source>A: another device (%1)</source>
+        <translation>A：另一种设备（%1）</translation>
+    </message>
 </context>
 <context>
     <name>foreshard::LossCurve</name>
@@ -685,10 +717,6 @@
     <message>
         <source>Interleaved</source>
         <translation>交错</translation>
-    </message>
-    <message>
-        <source>Table</source>
-        <translation>表格</translation>
     </message>
     <message>
         <source>Timeline and memory</source>
@@ -1262,6 +1290,10 @@
         <source>%1 on %2</source>
         <translation>%1，位于 %2</translation>
     </message>
+    <message>
+        <source>This file is of a %1 whose fields were changed (%2 parameters instead of %3). What was changed is not in the file: a changed knob simulates the %1 as it is.</source>
+        <translation>此文件出自改动过字段的 %1（%2 个参数，而非 %3 个）。文件中没有记下改动：改变旋钮后模拟的是原样的 %1。</translation>
+    </message>
 </context>
 <context>
     <name>foreshard::MemoryView</name>
@@ -1538,6 +1570,10 @@ worst: what the worst order of the same work would need</source>
         <source>The two are not comparable: this machine's processor is not %1. To predict this machine, run &quot;foreshard calibrate --device host&quot; and choose its this-host.json as the cluster.</source>
         <translation>两者不可比较：本机处理器不是 %1。要预测本机，请运行 “foreshard calibrate --device host”，并选择它写出的 this-host.json 作为集群。</translation>
     </message>
+    <message>
+        <source>The two are not comparable: %1 is not %2. To predict this machine, run "foreshard calibrate --device host" and choose its this-host.json as the cluster.</source>
+        <translation>二者不可比较：%1 不是 %2。要预测本机，请运行 "foreshard calibrate --device host"，并选择其 this-host.json 作为集群。</translation>
+    </message>
 </context>
 <context>
     <name>foreshard::Screenshot</name>
@@ -1804,6 +1840,10 @@ worst: what the worst order of the same work would need</source>
         <source>Use %1</source>
         <translation>使用 %1</translation>
     </message>
+    <message>
+        <source>What the program says of this strategy</source>
+        <translation>程序对此策略的说明</translation>
+    </message>
 </context>
 <context>
     <name>foreshard::SuggestionList</name>
@@ -1939,6 +1979,10 @@ worst: what the worst order of the same work would need</source>
     <message>
         <source>%1 selected, from %2 to %3</source>
         <translation>选中 %1，从 %2 到 %3</translation>
+    </message>
+    <message>
+        <source>The whole legend</source>
+        <translation>全部图例</translation>
     </message>
 </context>
 <context>
@@ -2508,6 +2552,432 @@ worst: what the worst order of the same work would need</source>
     <message>
         <source>Internal error: %1. Please report it.</source>
         <translation>内部错误：%1。请报告。</translation>
+    </message>
+</context>
+<context>
+    <name>Engine</name>
+    <message>
+        <source>%1: %2: found %3, expected %4</source>
+        <translation>%1：%2：找到 %3，应为 %4</translation>
+    </message>
+    <message>
+        <source>%1: found %2, expected %3</source>
+        <translation>%1：找到 %2，应为 %3</translation>
+    </message>
+    <message>
+        <source>found %1 (part %2) in %3, expected %4</source>
+        <translation>找到 %1（%3 的第 %2 部分），应为 %4</translation>
+    </message>
+    <message>
+        <source>found %1 in %2, expected %3</source>
+        <translation>在 %2 中找到 %1，应为 %3</translation>
+    </message>
+    <message>
+        <source>found %1, expected %2</source>
+        <translation>找到 %1，应为 %2</translation>
+    </message>
+    <message>
+        <source>%1 (nearest: %2)</source>
+        <translation>%1（最接近的是 %2）</translation>
+    </message>
+    <message>
+        <source>an integer from %1 to %2</source>
+        <translation>%1 到 %2 的整数</translation>
+    </message>
+    <message>
+        <source>a whole number from %1</source>
+        <translation>从 %1 起的整数</translation>
+    </message>
+    <message>
+        <source>a number of at least %1 and below %2, or a percentage such as %3</source>
+        <translation>不小于 %1 且小于 %2 的数，或百分数，例如 %3</translation>
+    </message>
+    <message>
+        <source>a number of at least %1 and below %2</source>
+        <translation>不小于 %1 且小于 %2 的数</translation>
+    </message>
+    <message>
+        <source>a size of at least %1 with a unit (%2)</source>
+        <translation>不小于 %1 且带单位（%2）的大小</translation>
+    </message>
+    <message>
+        <source>one of %1</source>
+        <translation>以下之一：%1</translation>
+    </message>
+    <message>
+        <source>none or some of %1</source>
+        <translation>none，或以下若干项：%1</translation>
+    </message>
+    <message>
+        <source>true or false</source>
+        <translation>true 或 false</translation>
+    </message>
+    <message>
+        <source>tp, cp, dp and role (and dp_outer), each once, in any order, such as %1</source>
+        <translation>tp、cp、dp 和 role（以及 dp_outer），各一次，顺序任意，例如 %1</translation>
+    </message>
+    <message>
+        <source>layers per stage such as %1 (%2: fourteen stages of three layers)</source>
+        <translation>每个阶段的层数，例如 %1（%2：十四个阶段，每个三层）</translation>
+    </message>
+    <message>
+        <source>a layer in every stage but the first and the last</source>
+        <translation>除首尾之外，每个阶段至少有一层</translation>
+    </message>
+    <message>
+        <source>LAYERS:DPxTP of each stage such as %1 (ten layers on two replicas of one GPU, then three stages of four layers on one replica of two)</source>
+        <translation>每个阶段的 层数:DPxTP，例如 %1（十层，两个单 GPU 副本；然后三个阶段，各四层，一个双 GPU 副本）</translation>
+    </message>
+    <message>
+        <source>"full:N" with N layers of every stage, at least %1, or of each stage such as %2</source>
+        <translation>"full:N"（每个阶段 N 层，至少 %1），或逐阶段给出，例如 %2</translation>
+    </message>
+    <message>
+        <source>%1, each:.., auto, best, rotor, revolve:N, graph or some of %2</source>
+        <translation>%1、each:..、auto、best、rotor、revolve:N、graph，或以下若干项：%2</translation>
+    </message>
+    <message>
+        <source>tp %1 x cp %2 x pp %3 x dp %4 = %5 ranks, but %6 has %7 GPUs</source>
+        <translation>tp %1 × cp %2 × pp %3 × dp %4 = %5 个 rank，但 %6 有 %7 个 GPU</translation>
+    </message>
+    <message>
+        <source>tp %1 x cp %2 x pp %3 = %4 does not divide the %5 GPUs of %6</source>
+        <translation>tp %1 × cp %2 × pp %3 = %4 不能整除 %6 的 %5 个 GPU</translation>
+    </message>
+    <message>
+        <source>ZeRO group of %1 ranks does not divide dp = %2</source>
+        <translation>%1 个 rank 的 ZeRO 组不能整除 dp = %2</translation>
+    </message>
+    <message>
+        <source>global batch %1 is not a multiple of micro-batch %2 x dp %3 = %4</source>
+        <translation>全局批 %1 不是微批 %2 × dp %3 = %4 的倍数</translation>
+    </message>
+    <message>
+        <source>%1 micro-batches per step are more than %2</source>
+        <translation>每步 %1 个微批，超过了 %2</translation>
+    </message>
+    <message>
+        <source>virtual stages need a pipeline of at least 2 ranks: found %1 virtual stages with pp 1</source>
+        <translation>虚拟阶段需要至少 2 个 rank 的流水线：pp 为 1，却有 %1 个虚拟阶段</translation>
+    </message>
+    <message>
+        <source>schedule %1 has one stage per rank, the strategy asks for %2</source>
+        <translation>调度 %1 每个 rank 只有一个阶段，策略却要求 %2 个</translation>
+    </message>
+    <message>
+        <source>schedule %1 needs unsharded gradients, which ZeRO %2 shards</source>
+        <translation>调度 %1 需要未分片的梯度，而 ZeRO %2 会将其分片</translation>
+    </message>
+    <message>
+        <source>%1 has no %2 arithmetic</source>
+        <translation>%1 没有 %2 运算</translation>
+    </message>
+    <message>
+        <source>no flash attention kernel for %1 on %2</source>
+        <translation>%2 上没有用于 %1 的 flash attention 内核</translation>
+    </message>
+    <message>
+        <source>%1 is a layer list: it can be split by data and pipeline parallelism, not by %2</source>
+        <translation>%1 是层列表：可以按数据并行和流水线并行切分，不能按 %2 切分</translation>
+    </message>
+    <message>
+        <source>placement has to name each of tp, cp, dp and role once, fastest first</source>
+        <translation>placement 必须把 tp、cp、dp 和 role 各写一次，变化最快的在前</translation>
+    </message>
+    <message>
+        <source>framework %1 recomputes its layers alike, not %2</source>
+        <translation>框架 %1 对所有层以同样方式重算，不能用 %2</translation>
+    </message>
+    <message>
+        <source>stages that are said one by one have degrees of their own: found %1 beside them</source>
+        <translation>逐个给出的阶段有各自的并行度：旁边却有 %1</translation>
+    </message>
+    <message>
+        <source>stages that are said one by one cannot have %1</source>
+        <translation>逐个给出的阶段不能有%1</translation>
+    </message>
+    <message>
+        <source>context parallelism</source>
+        <translation>上下文并行</translation>
+    </message>
+    <message>
+        <source>virtual stages</source>
+        <translation>虚拟阶段</translation>
+    </message>
+    <message>
+        <source>sequence parallelism</source>
+        <translation>序列并行</translation>
+    </message>
+    <message>
+        <source>stages %1 are %2 ranks, but %3 has %4 GPUs</source>
+        <translation>阶段 %1 共 %2 个 rank，但 %3 有 %4 个 GPU</translation>
+    </message>
+    <message>
+        <source>tensor-parallel degree %1 of one stage does not divide %2 of another</source>
+        <translation>一个阶段的张量并行度 %1 不能整除另一个阶段的 %2</translation>
+    </message>
+    <message>
+        <source>%1 is a layer list: its stages cannot have tp %2</source>
+        <translation>%1 是层列表：其阶段不能有 tp %2</translation>
+    </message>
+    <message>
+        <source>the first stage has tp %1, the last one tp %2: the embedding that they share is cut in as many parts on both</source>
+        <translation>第一个阶段的 tp 为 %1，最后一个为 %2：二者共享的嵌入在两边必须切成同样多份</translation>
+    </message>
+    <message>
+        <source>%1 micro-batches cannot be dealt out to %2 replicas of a stage evenly</source>
+        <translation>%1 个微批不能均匀分给一个阶段的 %2 个副本</translation>
+    </message>
+    <message>
+        <source>layer split %1 beside stages of %2 layers</source>
+        <translation>layer split %1 与各阶段的 %2 层同时给出</translation>
+    </message>
+    <message>
+        <source>schedule %1 needs at least 2 virtual stages per rank, found %2</source>
+        <translation>调度 %1 每个 rank 至少需要 2 个虚拟阶段，现为 %2</translation>
+    </message>
+    <message>
+        <source>schedule %1 needs exactly 2 virtual stages per rank, found %2</source>
+        <translation>调度 %1 每个 rank 恰好需要 2 个虚拟阶段，现为 %2</translation>
+    </message>
+    <message>
+        <source>schedule %1 needs groups of at least %2 micro-batches (the pipeline ranks), found %3</source>
+        <translation>调度 %1 的每组至少需要 %2 个微批（流水线的 rank 数），现为 %3</translation>
+    </message>
+    <message>
+        <source>schedule %1 with groups of %2 micro-batches needs at least %3 micro-batches, found %4</source>
+        <translation>调度 %1 每组 %2 个微批，至少需要 %3 个微批，现为 %4</translation>
+    </message>
+    <message>
+        <source>schedule %1 cannot end with a group of %2 micro-batches on %3 pipeline ranks (%4 micro-batches in groups of %5)</source>
+        <translation>调度 %1 在 %3 个流水线 rank 上不能以 %2 个微批的组结束（%4 个微批，每组 %5 个）</translation>
+    </message>
+    <message>
+        <source>schedule %1 has no groups of micro-batches, found groups of %2</source>
+        <translation>调度 %1 没有微批分组，现为每组 %2 个</translation>
+    </message>
+    <message>
+        <source>a pipeline needs at least one %1, found %2</source>
+        <translation>流水线至少需要一个 %1，现为 %2</translation>
+    </message>
+    <message>
+        <source>%1 layers do not divide evenly over %2 pipeline stages (%3 / %4 = %5, remainder %6)</source>
+        <translation>%1 层不能均匀分到 %2 个流水线阶段（%3 / %4 = %5，余 %6）</translation>
+    </message>
+    <message>
+        <source>layer split %1 names %2 stages, the strategy has %3</source>
+        <translation>layer split %1 给出 %2 个阶段，策略有 %3 个</translation>
+    </message>
+    <message>
+        <source>layer split %1 adds up to %2 layers, the model has %3</source>
+        <translation>layer split %1 合计 %2 层，模型有 %3 层</translation>
+    </message>
+    <message>
+        <source>stage %1 would hold no layer</source>
+        <translation>阶段 %1 将没有任何层</translation>
+    </message>
+    <message>
+        <source>%1 names layer %2, the model has layers %3 to %4</source>
+        <translation>%1 给出第 %2 层，模型只有第 %3 到 %4 层</translation>
+    </message>
+    <message>
+        <source>%1 names %2 layers, the model has %3</source>
+        <translation>%1 给出 %2 层，模型有 %3 层</translation>
+    </message>
+    <message>
+        <source>%1 names %2 stages, the strategy has %3 on %4 ranks</source>
+        <translation>%1 给出 %2 个阶段，策略在 %4 个 rank 上有 %3 个</translation>
+    </message>
+    <message>
+        <source>%1 names %2 stages, the strategy has %3</source>
+        <translation>%1 给出 %2 个阶段，策略有 %3 个</translation>
+    </message>
+    <message>
+        <source>recompute %1 is too little: the activations of pipeline rank %2 need at least %3</source>
+        <translation>重算 %1 太少：流水线 rank %2 的激活至少需要 %3</translation>
+    </message>
+    <message>
+        <source>recompute %1 needs whole backwards, schedule %2 splits them</source>
+        <translation>重算 %1 需要完整的反向，调度 %2 把反向拆开</translation>
+    </message>
+    <message>
+        <source>pipeline stage %1 would stand on %2 and on %3: the ranks of a stage need equal GPUs</source>
+        <translation>流水线阶段 %1 会同时位于 %2 和 %3 上：同一阶段的 rank 需要相同的 GPU</translation>
+    </message>
+    <message>
+        <source>%1 needs %2 (%3) and %4 for the framework; %5 has %6, of which %7 stay free: %8 too much</source>
+        <translation>%1 需要 %2（%3），框架另需 %4；%5 有 %6，其中 %7 须留空：超出 %8</translation>
+    </message>
+    <message>
+        <source>%1 needs %2 for the model and %3 for the framework; the limit is %4: %5 too much</source>
+        <translation>%1 的模型需要 %2，框架需要 %3；上限为 %4：超出 %5</translation>
+    </message>
+    <message>
+        <source>the arenas of all %1 ranks together need %2; this machine has %3</source>
+        <translation>全部 %1 个 rank 的内存池共需 %2；本机有 %3</translation>
+    </message>
+    <message>
+        <source>no strategy fits: %1</source>
+        <translation>没有可行的策略：%1</translation>
+    </message>
+    <message>
+        <source>no partition fits: the layers need more memory than all GPUs have, with whole optimizer states</source>
+        <translation>没有可行的划分：带完整优化器状态时，各层所需显存超过全部 GPU</translation>
+    </message>
+    <message>
+        <source>interrupted before a strategy was found</source>
+        <translation>在找到策略之前被中断</translation>
+    </message>
+    <message>
+        <source>degrees whose product divides %1</source>
+        <translation>乘积能整除 %1 的并行度</translation>
+    </message>
+    <message>
+        <source>a larger cluster</source>
+        <translation>更大的集群</translation>
+    </message>
+    <message>
+        <source>fewer --fix</source>
+        <translation>更少的 --fix</translation>
+    </message>
+    <message>
+        <source>another --global-batch</source>
+        <translation>另一个全局批大小</translation>
+    </message>
+    <message>
+        <source>a larger --global-batch</source>
+        <translation>更大的全局批大小</translation>
+    </message>
+    <message>
+        <source>a smaller --micro-batch</source>
+        <translation>更小的微批</translation>
+    </message>
+    <message>
+        <source>leave out %1</source>
+        <translation>去掉 %1</translation>
+    </message>
+    <message>
+        <source>fewer replicas or tensor ranks</source>
+        <translation>更少的副本或张量并行 rank</translation>
+    </message>
+    <message>
+        <source>degrees of which each divides the next larger one, such as %1</source>
+        <translation>彼此依次整除的并行度，例如 %1</translation>
+    </message>
+    <message>
+        <source>tp 1 in every stage</source>
+        <translation>每个阶段的 tp 都为 1</translation>
+    </message>
+    <message>
+        <source>the same tp on the first and the last stage</source>
+        <translation>首尾阶段的 tp 相同</translation>
+    </message>
+    <message>
+        <source>a global batch that is a multiple of %1</source>
+        <translation>是 %1 的倍数的全局批大小</translation>
+    </message>
+    <message>
+        <source>%1 or %2 micro-batches</source>
+        <translation>%1 或 %2 个微批</translation>
+    </message>
+    <message>
+        <source>a number for each of the %1 ranks</source>
+        <translation>为 %1 个 rank 各给一个数</translation>
+    </message>
+    <message>
+        <source>%1 so that every stage has nodes of one kind</source>
+        <translation>%1，使每个阶段只有一种节点</translation>
+    </message>
+    <message>
+        <source>%1 with role last</source>
+        <translation>%1，role 在最后</translation>
+    </message>
+    <message>
+        <source>a larger --memory-limit</source>
+        <translation>更大的 --memory-limit</translation>
+    </message>
+    <message>
+        <source>a plan that needs less memory</source>
+        <translation>需要更少内存的方案</translation>
+    </message>
+    <message>
+        <source>a smaller model or batch</source>
+        <translation>更小的模型或批</translation>
+    </message>
+    <message>
+        <source>fewer ranks</source>
+        <translation>更少的 rank</translation>
+    </message>
+    <message>
+        <source>%1: %2 on stage %3 of %4</source>
+        <translation>%1：阶段 %3 为 %2，共 %4</translation>
+    </message>
+    <message>
+        <source>%1 %2 does not divide the %3 attention heads</source>
+        <translation>%1 %2 不能整除 %3 个注意力头</translation>
+    </message>
+    <message>
+        <source>%1 %2 does not divide the %3 key-value heads</source>
+        <translation>%1 %2 不能整除 %3 个键值头</translation>
+    </message>
+    <message>
+        <source>%1 %2 does not divide the %3 columns of the feed-forward layer (ffn_hidden)</source>
+        <translation>%1 %2 不能整除前馈层的 %3 列（ffn_hidden）</translation>
+    </message>
+    <message>
+        <source>%1 does not divide the %2 tokens of a sequence</source>
+        <translation>%1 不能整除一个序列的 %2 个 token</translation>
+    </message>
+    <message>
+        <source>at most the model's %1 positions</source>
+        <translation>不超过模型的 %1 个位置</translation>
+    </message>
+    <message>
+        <source>at least %1</source>
+        <translation>至少 %1</translation>
+    </message>
+    <message>
+        <source>%1: a layer list is split by data and pipeline parallelism only</source>
+        <translation>%1：层列表只能按数据并行和流水线并行切分</translation>
+    </message>
+    <message>
+        <source>an unknown key with value %1</source>
+        <translation>未知的键，其值为 %1</translation>
+    </message>
+    <message>
+        <source>a file or the name of a shipped model</source>
+        <translation>文件，或自带模型的名称</translation>
+    </message>
+    <message>
+        <source>a file or a shipped model</source>
+        <translation>文件，或自带的模型</translation>
+    </message>
+    <message>
+        <source>off, because the pooler reads the first token, which lies on one rank only</source>
+        <translation>关闭，因为 pooler 读取第一个 token，它只在一个 rank 上</translation>
+    </message>
+    <message>
+        <source>1, because the pooler reads the first token, which lies on one rank only</source>
+        <translation>1，因为 pooler 读取第一个 token，它只在一个 rank 上</translation>
+    </message>
+    <message>
+        <source>schedule %1 deadlocks</source>
+        <translation>调度 %1 会死锁</translation>
+    </message>
+    <message>
+        <source>%1 does not divide the %2 %3</source>
+        <translation>%1 不能整除 %2 个 %3</translation>
+    </message>
+</context>
+<context>
+    <name>foreshard::DockRail</name>
+    <message>
+        <source>Panels on the left</source>
+        <translation>左侧面板</translation>
+    </message>
+    <message>
+        <source>Panels on the right</source>
+        <translation>右侧面板</translation>
     </message>
 </context>
 </TS>

@@ -79,6 +79,22 @@ TEST(Language, EveryTextHasAChineseOne) {
   EXPECT_GT(texts, 300);
 }
 
+TEST(Language, NoTextIsThereTwice) {
+  for (const char* name : {"foreshard_zh_CN.ts", "options_zh_CN.ts"}) {
+    QXmlStreamReader xml(QByteArray::fromStdString(read_file(FORESHARD_SOURCE "/gui/translations/" + std::string(name))));
+    QString context;
+    std::set<QString> known;
+    while (!xml.atEnd()) {
+      if (xml.readNext() != QXmlStreamReader::StartElement) continue;
+      if (xml.name() == QLatin1String("name")) context = xml.readElementText();
+      if (xml.name() == QLatin1String("source")) {
+        const QString text = xml.readElementText();
+        EXPECT_TRUE(known.insert(context + ": " + text).second) << context.toStdString() << ": " << text.toStdString();
+      }
+    }
+  }
+}
+
 TEST(Language, EnglishPlurals) {
   const Language english("en");
   EXPECT_EQ(KpiStrip::tr("%n stage(s)", nullptr, 1), "1 stage");

@@ -159,6 +159,28 @@ TEST(MemoryView, EveryTierHasItsCurveLimitAndColours) {
   EXPECT_FALSE(shows(Category::Optimizer));
 }
 
+// Which of them is larger changes from one strategy to the next.
+TEST(MemoryView, LimitsAreNamedInOneOrder) {
+  const auto document = std::make_shared<Document>(*simulated_document());
+  TimeAxis axis;
+  Selection selection;
+  const auto names = [&](Bytes capacity, Bytes worst) {
+    auto other = std::make_shared<Document>(*document);
+    other->summary.capacity = capacity;
+    for (StageMemory& stage : other->summary.memory) stage.order_bound = worst;
+    MemoryView view(axis, selection);
+    view.resize(900, 400);
+    view.set_document(other);
+    view.wait_for_series();
+    QStringList words;
+    for (const MemoryLimit& limit : view.limits()) words << limit.words;
+    return words;
+  };
+  const QStringList order = {"capacity", "usable", "reserved", "worst"};
+  EXPECT_EQ(names({std::int64_t{80} << 30}, {1}), order);
+  EXPECT_EQ(names({1}, {std::int64_t{80} << 30}), order);
+}
+
 TEST(MemoryView, WithoutADocumentNothingBreaks) {
   TimeAxis axis;
   Selection selection;

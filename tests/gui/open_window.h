@@ -19,8 +19,11 @@ class OpenWindow : public testing::Test {
             .strategy = {{"pp", "2"}, {"dp", "4"}, {"global_batch", "16"}, {"seq", "128"}}};
   }
   MainWindow& open(const QString& program = FORESHARD_PROGRAM) {
-    window = std::make_unique<MainWindow>(WindowOptions{
-        .program = program, .settings = folder.filePath("s.ini"), .session = folder.filePath("session.json"), .tour = false});
+    window = std::make_unique<MainWindow>(WindowOptions{.program = program,
+                                                        .settings = folder.filePath("s.ini"),
+                                                        .session = folder.filePath("session.json"),
+                                                        .size = {1600, 1000},
+                                                        .tour = false});
     window->set_choices(small(), "test");
     window->show();
     window->activateWindow();

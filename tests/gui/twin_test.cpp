@@ -18,6 +18,7 @@ TEST(Twin, EveryCellHasItsSignedError) {
   }
   slower.trace.makespan = {slower.trace.makespan.value * 11 / 10};
   slower.trace.origin = Origin::Measured;
+  slower.measured_on = {"unit", "a unit"};
   const auto twin = match_twin(*predicted, make_document(slower, "measured", played::cluster_of(8)));
   EXPECT_NEAR(twin->bias, 0.1, 1e-9);
   EXPECT_NEAR(twin->p95, 0.1, 1e-9);

@@ -1,0 +1,11 @@
+// What the engine says (why a strategy cannot be, what would help, what is wrong with a value) in the language of the window.
+#pragma once
+
+#include <QString>
+
+namespace foreshard {
+
+// A sentence that nobody knows here stays as it is.
+QString engine_words(const QString& sentence);
+
+}  // namespace foreshard
