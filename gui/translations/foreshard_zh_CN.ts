@@ -2637,15 +2637,15 @@ worst: what the worst order of the same work would need</source>
         <translation>%1、each:..、auto、best、rotor、revolve:N、graph，或以下若干项：%2</translation>
     </message>
     <message>
-        <source>tp %1 x cp %2 x pp %3 x dp %4 = %5 ranks, but %6 has %7 GPUs</source>
+        <source>tp %1 x cp %2 x pp %3 x dp %4 = %5 rank(s), but %6 has %7 GPU(s)</source>
         <translation>tp %1 × cp %2 × pp %3 × dp %4 = %5 个 rank，但 %6 有 %7 个 GPU</translation>
     </message>
     <message>
-        <source>tp %1 x cp %2 x pp %3 = %4 does not divide the %5 GPUs of %6</source>
+        <source>tp %1 x cp %2 x pp %3 = %4 does not divide the %5 GPU(s) of %6</source>
         <translation>tp %1 × cp %2 × pp %3 = %4 不能整除 %6 的 %5 个 GPU</translation>
     </message>
     <message>
-        <source>ZeRO group of %1 ranks does not divide dp = %2</source>
+        <source>ZeRO group of %1 rank(s) does not divide dp = %2</source>
         <translation>%1 个 rank 的 ZeRO 组不能整除 dp = %2</translation>
     </message>
     <message>
@@ -2653,11 +2653,11 @@ worst: what the worst order of the same work would need</source>
         <translation>全局批 %1 不是微批 %2 × dp %3 = %4 的倍数</translation>
     </message>
     <message>
-        <source>%1 micro-batches per step are more than %2</source>
+        <source>%1 micro-batch(es) per step are more than %2</source>
         <translation>每步 %1 个微批，超过了 %2</translation>
     </message>
     <message>
-        <source>virtual stages need a pipeline of at least 2 ranks: found %1 virtual stages with pp 1</source>
+        <source>virtual stages need a pipeline of at least 2 ranks: found %1 virtual stage(s) with pp 1</source>
         <translation>虚拟阶段需要至少 2 个 rank 的流水线：pp 为 1，却有 %1 个虚拟阶段</translation>
     </message>
     <message>
@@ -2709,7 +2709,7 @@ worst: what the worst order of the same work would need</source>
         <translation>序列并行</translation>
     </message>
     <message>
-        <source>stages %1 are %2 ranks, but %3 has %4 GPUs</source>
+        <source>stages %1 are %2 rank(s), but %3 has %4 GPU(s)</source>
         <translation>阶段 %1 共 %2 个 rank，但 %3 有 %4 个 GPU</translation>
     </message>
     <message>
@@ -2725,11 +2725,11 @@ worst: what the worst order of the same work would need</source>
         <translation>第一个阶段的 tp 为 %1，最后一个为 %2：二者共享的嵌入在两边必须切成同样多份</translation>
     </message>
     <message>
-        <source>%1 micro-batches cannot be dealt out to %2 replicas of a stage evenly</source>
+        <source>%1 micro-batch(es) cannot be dealt out to %2 replica(s) of a stage evenly</source>
         <translation>%1 个微批不能均匀分给一个阶段的 %2 个副本</translation>
     </message>
     <message>
-        <source>layer split %1 beside stages of %2 layers</source>
+        <source>layer split %1 beside stages of %2 layer(s)</source>
         <translation>layer split %1 与各阶段的 %2 层同时给出</translation>
     </message>
     <message>
@@ -2741,15 +2741,15 @@ worst: what the worst order of the same work would need</source>
         <translation>调度 %1 每个 rank 恰好需要 2 个虚拟阶段，现为 %2</translation>
     </message>
     <message>
-        <source>schedule %1 needs groups of at least %2 micro-batches (the pipeline ranks), found %3</source>
+        <source>schedule %1 needs groups of at least %2 micro-batch(es) (the pipeline ranks), found %3</source>
         <translation>调度 %1 的每组至少需要 %2 个微批（流水线的 rank 数），现为 %3</translation>
     </message>
     <message>
-        <source>schedule %1 with groups of %2 micro-batches needs at least %3 micro-batches, found %4</source>
+        <source>schedule %1 with groups of %2 micro-batch(es) needs at least %3 micro-batch(es), found %4</source>
         <translation>调度 %1 每组 %2 个微批，至少需要 %3 个微批，现为 %4</translation>
     </message>
     <message>
-        <source>schedule %1 cannot end with a group of %2 micro-batches on %3 pipeline ranks (%4 micro-batches in groups of %5)</source>
+        <source>schedule %1 cannot end with a group of %2 micro-batch(es) on %3 pipeline rank(s) (%4 micro-batch(es) in groups of %5)</source>
         <translation>调度 %1 在 %3 个流水线 rank 上不能以 %2 个微批的组结束（%4 个微批，每组 %5 个）</translation>
     </message>
     <message>
@@ -2757,19 +2757,23 @@ worst: what the worst order of the same work would need</source>
         <translation>调度 %1 没有微批分组，现为每组 %2 个</translation>
     </message>
     <message>
+        <source>schedule %1 deadlocks</source>
+        <translation>调度 %1 会死锁</translation>
+    </message>
+    <message>
         <source>a pipeline needs at least one %1, found %2</source>
         <translation>流水线至少需要一个 %1，现为 %2</translation>
     </message>
     <message>
-        <source>%1 layers do not divide evenly over %2 pipeline stages (%3 / %4 = %5, remainder %6)</source>
+        <source>%1 layer(s) do not divide evenly over %2 pipeline stage(s) (%3 / %4 = %5, remainder %6)</source>
         <translation>%1 层不能均匀分到 %2 个流水线阶段（%3 / %4 = %5，余 %6）</translation>
     </message>
     <message>
-        <source>layer split %1 names %2 stages, the strategy has %3</source>
+        <source>layer split %1 names %2 stage(s), the strategy has %3</source>
         <translation>layer split %1 给出 %2 个阶段，策略有 %3 个</translation>
     </message>
     <message>
-        <source>layer split %1 adds up to %2 layers, the model has %3</source>
+        <source>layer split %1 adds up to %2 layer(s), the model has %3</source>
         <translation>layer split %1 合计 %2 层，模型有 %3 层</translation>
     </message>
     <message>
@@ -2777,19 +2781,23 @@ worst: what the worst order of the same work would need</source>
         <translation>阶段 %1 将没有任何层</translation>
     </message>
     <message>
+        <source>%1 asks for %2 layer(s) of stage %3, which has %4</source>
+        <translation>%1 要求阶段 %3 的 %2 层，而它有 %4 层</translation>
+    </message>
+    <message>
         <source>%1 names layer %2, the model has layers %3 to %4</source>
         <translation>%1 给出第 %2 层，模型只有第 %3 到 %4 层</translation>
     </message>
     <message>
-        <source>%1 names %2 layers, the model has %3</source>
+        <source>%1 names %2 layer(s), the model has %3</source>
         <translation>%1 给出 %2 层，模型有 %3 层</translation>
     </message>
     <message>
-        <source>%1 names %2 stages, the strategy has %3 on %4 ranks</source>
+        <source>%1 names %2 stage(s), the strategy has %3 on %4 rank(s)</source>
         <translation>%1 给出 %2 个阶段，策略在 %4 个 rank 上有 %3 个</translation>
     </message>
     <message>
-        <source>%1 names %2 stages, the strategy has %3</source>
+        <source>%1 names %2 stage(s), the strategy has %3</source>
         <translation>%1 给出 %2 个阶段，策略有 %3 个</translation>
     </message>
     <message>
@@ -2813,7 +2821,7 @@ worst: what the worst order of the same work would need</source>
         <translation>%1 的模型需要 %2，框架需要 %3；上限为 %4：超出 %5</translation>
     </message>
     <message>
-        <source>the arenas of all %1 ranks together need %2; this machine has %3</source>
+        <source>the arenas of all %1 rank(s) together need %2; this machine has %3</source>
         <translation>全部 %1 个 rank 的内存池共需 %2；本机有 %3</translation>
     </message>
     <message>
@@ -2827,6 +2835,58 @@ worst: what the worst order of the same work would need</source>
     <message>
         <source>interrupted before a strategy was found</source>
         <translation>在找到策略之前被中断</translation>
+    </message>
+    <message>
+        <source>%1 %2 does not divide the %3 attention heads</source>
+        <translation>%1 %2 不能整除 %3 个注意力头</translation>
+    </message>
+    <message>
+        <source>%1 %2 does not divide the %3 key-value heads</source>
+        <translation>%1 %2 不能整除 %3 个键值头</translation>
+    </message>
+    <message>
+        <source>%1 %2 does not divide the %3 columns of the feed-forward layer (ffn_hidden)</source>
+        <translation>%1 %2 不能整除前馈层的 %3 列（ffn_hidden）</translation>
+    </message>
+    <message>
+        <source>%1 does not divide the %2 tokens of a sequence</source>
+        <translation>%1 不能整除一个序列的 %2 个 token</translation>
+    </message>
+    <message>
+        <source>at most the model's %1 positions</source>
+        <translation>不超过模型的 %1 个位置</translation>
+    </message>
+    <message>
+        <source>at least %1</source>
+        <translation>至少 %1</translation>
+    </message>
+    <message>
+        <source>%1: a layer list is split by data and pipeline parallelism only</source>
+        <translation>%1：层列表只能按数据并行和流水线并行切分</translation>
+    </message>
+    <message>
+        <source>an unknown key with value %1</source>
+        <translation>未知的键，其值为 %1</translation>
+    </message>
+    <message>
+        <source>a file or the name of a shipped model</source>
+        <translation>文件，或自带模型的名称</translation>
+    </message>
+    <message>
+        <source>a file or a shipped model</source>
+        <translation>文件，或自带的模型</translation>
+    </message>
+    <message>
+        <source>%1 does not divide the %2 %3</source>
+        <translation>%1 不能整除 %2 个 %3</translation>
+    </message>
+    <message>
+        <source>off, because the pooler reads the first token, which lies on one rank only</source>
+        <translation>关闭，因为 pooler 读取第一个 token，它只在一个 rank 上</translation>
+    </message>
+    <message>
+        <source>1, because the pooler reads the first token, which lies on one rank only</source>
+        <translation>1，因为 pooler 读取第一个 token，它只在一个 rank 上</translation>
     </message>
     <message>
         <source>degrees whose product divides %1</source>
@@ -2877,11 +2937,11 @@ worst: what the worst order of the same work would need</source>
         <translation>是 %1 的倍数的全局批大小</translation>
     </message>
     <message>
-        <source>%1 or %2 micro-batches</source>
+        <source>%1 or %2 micro-batch(es)</source>
         <translation>%1 或 %2 个微批</translation>
     </message>
     <message>
-        <source>a number for each of the %1 ranks</source>
+        <source>a number for each of the %1 rank(s)</source>
         <translation>为 %1 个 rank 各给一个数</translation>
     </message>
     <message>
@@ -2913,60 +2973,8 @@ worst: what the worst order of the same work would need</source>
         <translation>%1：阶段 %3 为 %2，共 %4</translation>
     </message>
     <message>
-        <source>%1 %2 does not divide the %3 attention heads</source>
-        <translation>%1 %2 不能整除 %3 个注意力头</translation>
-    </message>
-    <message>
-        <source>%1 %2 does not divide the %3 key-value heads</source>
-        <translation>%1 %2 不能整除 %3 个键值头</translation>
-    </message>
-    <message>
-        <source>%1 %2 does not divide the %3 columns of the feed-forward layer (ffn_hidden)</source>
-        <translation>%1 %2 不能整除前馈层的 %3 列（ffn_hidden）</translation>
-    </message>
-    <message>
-        <source>%1 does not divide the %2 tokens of a sequence</source>
-        <translation>%1 不能整除一个序列的 %2 个 token</translation>
-    </message>
-    <message>
-        <source>at most the model's %1 positions</source>
-        <translation>不超过模型的 %1 个位置</translation>
-    </message>
-    <message>
-        <source>at least %1</source>
-        <translation>至少 %1</translation>
-    </message>
-    <message>
-        <source>%1: a layer list is split by data and pipeline parallelism only</source>
-        <translation>%1：层列表只能按数据并行和流水线并行切分</translation>
-    </message>
-    <message>
-        <source>an unknown key with value %1</source>
-        <translation>未知的键，其值为 %1</translation>
-    </message>
-    <message>
-        <source>a file or the name of a shipped model</source>
-        <translation>文件，或自带模型的名称</translation>
-    </message>
-    <message>
-        <source>a file or a shipped model</source>
-        <translation>文件，或自带的模型</translation>
-    </message>
-    <message>
-        <source>off, because the pooler reads the first token, which lies on one rank only</source>
-        <translation>关闭，因为 pooler 读取第一个 token，它只在一个 rank 上</translation>
-    </message>
-    <message>
-        <source>1, because the pooler reads the first token, which lies on one rank only</source>
-        <translation>1，因为 pooler 读取第一个 token，它只在一个 rank 上</translation>
-    </message>
-    <message>
-        <source>schedule %1 deadlocks</source>
-        <translation>调度 %1 会死锁</translation>
-    </message>
-    <message>
-        <source>%1 does not divide the %2 %3</source>
-        <translation>%1 不能整除 %2 个 %3</translation>
+        <source>%1 micro-batch(es) on %2 pipeline rank(s) with %3 virtual stage(s) each are more than %4 million actions</source>
+        <translation>%2 个流水线 rank、每个 %3 个虚拟阶段上的 %1 个微批，超过了 %4 百万个动作</translation>
     </message>
 </context>
 <context>

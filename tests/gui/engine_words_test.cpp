@@ -39,11 +39,14 @@ QString sentence_at(const QString& code, qsizetype at, QChar& end) {
 
 QStringList sentences_in_sources() {
   static const QRegularExpression begin(R"re(reason = |Infeasible\{(?=")|throw Error\()re"), words("[a-z]{2,}[^a-z]+[a-z]{2,}");
+  static const QRegularExpression two_forms(R"re(counted\([^"]*"[^"]+", "([^"]+)"\))re"),
+      one_form(R"re(counted\([^"]*"([^"]+)"\))re");
   QStringList all;
   for (const char* folder : {"strategy", "core"}) {
     const QDir room(QStringLiteral(FORESHARD_SOURCE "/") + folder);
     for (const QString& file : room.entryList({folder == std::string("core") ? "op_graph*.cpp" : "*.cpp"})) {
-      const QString code = QString::fromStdString(read_file(room.filePath(file).toStdString())).replace("std::string(", "(");
+      QString code = QString::fromStdString(read_file(room.filePath(file).toStdString())).replace("std::string(", "(");
+      code.replace(two_forms, "\"7 \\1\"").replace(one_form, "\"7 \\1s\"");
       for (auto found = begin.globalMatch(code); found.hasNext();) {
         const auto match = found.next();
         QChar end;
