@@ -19,10 +19,11 @@ constexpr double kMillion = 1e6;
 
 std::string text(std::int64_t n) { return std::to_string(n); }
 
-// "3.2 days", "5.1 h", or seconds.
+// "3.2 days", "5.1 h", "32.8 min", or seconds.
 std::string in_days(Seconds time) {
   if (time.value >= 86400) return plain(std::round(time.value / 8640) / 10) + " days";
   if (time.value >= 3600) return plain(std::round(time.value / 360) / 10) + " h";
+  if (time.value >= 120) return plain(std::round(time.value / 6) / 10) + " min";
   return in_time(time);
 }
 

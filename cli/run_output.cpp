@@ -79,13 +79,6 @@ static std::string loss_text(const RunWords& words) {
   return text + "\n";
 }
 
-static std::string in_mib(Bytes bytes) {
-  char words[40];
-  std::snprintf(words, sizeof words, "%.*f MiB", bytes.value < 1024 * 1024 ? 4 : 2,
-                static_cast<double>(bytes.value) / (1024 * 1024));
-  return words;
-}
-
 std::string run_text(const RunWords& words) {
   const Execution& done = words.done;
   const MemoryCurve* curve = largest_curve(done);
@@ -96,8 +89,8 @@ std::string run_text(const RunWords& words) {
     text += std::string(" (emulated: per-op ") + (words.gpu.empty() ? "CPU" : "GPU") + " time, scheduled along the plan)";
   text += "\n";
   if (curve)
-    text += "memory     " + in_mib(sum(curve->peak)) + " at the peak of rank " + std::to_string(curve->who.value) + ", arena " +
-            in_mib(curve->arena) + "\n";
+    text += "memory     " + in_size(sum(curve->peak)) + " at the peak of rank " + std::to_string(curve->who.value) +
+            ", arena " + in_size(curve->arena) + "\n";
   if (words.checks.guards) text += "checked    no byte was written between blocks\n";
   if (words.checks.poison) text += "checked    dead blocks were filled with NaN\n";
   text += loss_text(words);

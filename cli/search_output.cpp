@@ -237,6 +237,12 @@ static TextTable table_of(const std::vector<Candidate>& candidates, int rows) {
   return table;
 }
 
+static std::string four_digits(double value) {
+  char digits[32];
+  std::snprintf(digits, sizeof digits, "%.4g", value);
+  return digits;
+}
+
 // What the objective ranks by: GPU time of a step, and what a million tokens (or samples) cost or take where that is known.
 static void add_gpu_time(TextTable& table, const std::vector<Candidate>& candidates, const Job& job, Objective objective) {
   const double price = job.cluster.price_per_gpu_hour, watts = job.cluster.power_per_gpu_watts;
@@ -248,8 +254,8 @@ static void add_gpu_time(TextTable& table, const std::vector<Candidate>& candida
     const double gpu_seconds = c.seconds() * c.gpus();
     const double in_step =
         static_cast<double>(c.strategy.global_batch) * static_cast<double>(std::max<std::int64_t>(1, c.strategy.seq));
-    table.rows[i].push_back(plain(gpu_seconds));
-    if (known) table.rows[i].push_back(plain(gpu_seconds / 3600 * (cost ? price : watts / 1000) / in_step * 1e6));
+    table.rows[i].push_back(four_digits(gpu_seconds));
+    if (known) table.rows[i].push_back(four_digits(gpu_seconds / 3600 * (cost ? price : watts / 1000) / in_step * 1e6));
   }
 }
 

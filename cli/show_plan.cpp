@@ -18,14 +18,14 @@ static ExitCode show_plan(const Arguments& arguments, const Console& console) {
               << counted(plan.microbatches, "micro-batch", "micro-batches") << ", " << counted(plan.samples, "sample") << "\n";
   Table axes{{"axis", "size"}, {}};
   for (const Axis& axis : plan.axes) axes.rows.push_back({axis.name, std::to_string(axis.size)});
-  Table roles{{"role", "device", "actions", "buffers", "resident GiB"}, {}};
+  Table roles{{"role", "device", "actions", "buffers", "resident"}, {}};
   for (const Role& role : plan.roles) {
     Bytes resident;
     for (const Buffer& buffer : role.buffers)
       if (buffer.resident && buffer.space == Space::Device)
         resident += buffer.bytes * static_cast<std::int64_t>(buffer.offsets.size());
     roles.rows.push_back({role.name, role.device_kind, std::to_string(role.actions.size()), std::to_string(role.buffers.size()),
-                          plain(in_gib(resident))});
+                          in_size(resident)});
   }
   console.out << "\n" << table_text(axes) << "\n" << table_text(roles);
   return ExitCode::Ok;

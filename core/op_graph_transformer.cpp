@@ -16,7 +16,7 @@ namespace foreshard {
 namespace {
 
 void require(bool holds, const std::string& field, std::int64_t found, const std::string& expected) {
-  if (!holds) throw Error("model sharding", field, std::to_string(found), expected);
+  if (!holds) throw Error("", field, std::to_string(found), expected);
 }
 
 // "tp 3 does not divide the 64 attention heads"

@@ -48,7 +48,7 @@ std::string joined(const std::vector<std::string>& words) {
 
 std::string nearest_note(const std::string& word, const std::vector<std::string>& known) {
   const std::string near = nearest_name(word, known);
-  return near.empty() ? "" : " (nearest: " + quoted(near) + ")";
+  return near.empty() || near == word ? "" : " (nearest: " + quoted(near) + ")";
 }
 
 }  // namespace
@@ -308,7 +308,7 @@ Overlap parse_overlap(const std::string& text, const std::string& where) {
                                    [&](const OverlapPart& known) { return known.name == word; });
     if (part == std::end(kOverlapParts))
       throw Error(where, "overlap", quoted(word),
-                  "none or some of grad,param,p2p,tp" + nearest_note(word, {"none", "grad", "param", "p2p", "tp"}));
+                  "none alone, or some of grad,param,p2p,tp" + nearest_note(word, {"none", "grad", "param", "p2p", "tp"}));
     overlap.*part->field = true;
   }
   return overlap;

@@ -3,19 +3,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "core/count_text.h"
 #include "core/memory_timeline.h"
 #include "core/ranks.h"
 
 namespace foreshard {
-
-static std::string gib(Bytes bytes) {
-  const auto hundredths = std::int64_t{std::llround(in_gib(bytes) * 100)};
-  return std::to_string(hundredths / 100) + "." + (hundredths % 100 < 10 ? "0" : "") + std::to_string(hundredths % 100) +
-         " GiB";
-}
 
 // In the words of `lower` for a device that is too small; the reserve belongs to that device, not to the limit.
 std::optional<Infeasible> exceeds_limit(const Plan& plan, Bytes limit) {
@@ -26,8 +19,8 @@ std::optional<Infeasible> exceeds_limit(const Plan& plan, Bytes limit) {
     const Bytes excess = arena + plan.framework - limit;
     if (excess <= worst) continue;
     worst = excess;
-    reason = role.name + " needs " + gib(arena) + " for the model and " + gib(plan.framework) +
-             " for the framework; the limit is " + gib(limit) + ": " + gib(excess) + " too much";
+    reason = role.name + " needs " + in_size(arena) + " for the model and " + in_size(plan.framework) +
+             " for the framework; the limit is " + in_size(limit) + ": " + in_size(excess) + " too much";
   }
   if (reason.empty()) return {};
   return Infeasible{.reason = reason, .would_help = {"a larger --memory-limit", "a plan that needs less memory"}};
@@ -42,7 +35,8 @@ std::optional<Infeasible> exceeds_machine(const Plan& plan) {
       total += static_cast<double>(arena_bytes(plan.roles[r], space).value) * ranks.count(RoleId{static_cast<std::int32_t>(r)});
   if (total <= static_cast<double>(machine.value)) return {};
   return Infeasible{.reason = "the arenas of all " + counted(ranks.count(), "rank") + " together need " +
-                              gib({static_cast<std::int64_t>(std::min(total, 9e18))}) + "; this machine has " + gib(machine),
+                              in_size({static_cast<std::int64_t>(std::min(total, 9e18))}) + "; this machine has " +
+                              in_size(machine),
                     .would_help = {"a smaller model or batch", "fewer ranks"}};
 }
 

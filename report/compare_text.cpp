@@ -20,12 +20,7 @@ constexpr std::size_t kMostAction = 16, kMostName = 36;  // characters
 
 std::string signed_percent(double share) { return std::isfinite(share) ? fmt::format("{:+.1f} %", share * 100) : "-"; }
 
-std::string in_bytes(double bytes) {
-  constexpr double kib = 1024;
-  if (bytes < kib * kib) return fmt::format("{:.1f} KiB", bytes / kib);
-  if (bytes < kib * kib * kib) return fmt::format("{:.2f} MiB", bytes / kib / kib);
-  return fmt::format("{:.2f} GiB", bytes / kib / kib / kib);
-}
+std::string in_bytes(double bytes) { return in_size({static_cast<std::int64_t>(bytes)}); }
 
 std::string shortened(const std::string& name, std::size_t most) {
   return name.size() <= most ? name : name.substr(0, most - 3) + "...";

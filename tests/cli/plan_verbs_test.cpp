@@ -232,6 +232,20 @@ TEST_F(PlanVerbs, ARefusedRunNamesThePlanFile) {
                 "not sound, --force runs it all the same\n");
 }
 
+TEST_F(PlanVerbs, SizesAndNamesAreThoseThatSaySomething) {
+  const std::string path = file("p.plan.json");
+  ASSERT_EQ(run_line(small() + "--tp 2 --save-plan " + path).code, ExitCode::Ok);
+  EXPECT_NE(run_line("run " + path + " --memory-limit 10KiB").err.find("the limit is 10.0 KiB: "), std::string::npos);
+  const std::string shown = run_line("show plan " + path).out;
+  EXPECT_NE(shown.find(" MiB\n"), std::string::npos) << shown;
+  EXPECT_EQ(run_line("lower --model gpt2-124m --cluster dgx-a100 --global-batch 16 --seq 4096").err, "foreshard: seq: found 4096, expected at most the model's 1024 positions\n");
+  EXPECT_EQ(run_line(small() + "--overlap none,grad").err,
+            "foreshard: command line: overlap: found \"none\", expected none alone, or some of grad,param,p2p,tp\n");
+  EXPECT_NE(
+      run_line("show schedule 1f1b --pp 1 --micro-batches 1").out.find("1 pipeline rank, 1 micro-batch, 1 stage per rank"),
+      std::string::npos);
+}
+
 // 16 convolutions and linear layers, as the name says: what --layer-split counts.
 TEST(ShowModel, LayersOfAListAreThoseThatOptionsCount) {
   EXPECT_NE(run_line("show model vgg-16").out.find("layers      16, as --layer-split counts them (37 entries"),

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <regex>
+
 #include "core/json.h"
 #include "tests/cli/run_line.h"
 
@@ -75,6 +77,13 @@ TEST(Quotes, TheTableOfAnObjectiveHasItsColumn) {
   const std::string cost = run_line(kSearch + "--cluster dgx-a100 --objective cost --set cluster.price_per_gpu_hour=2").out;
   EXPECT_NE(cost.find("  GPU s  cost per 1M\n"), std::string::npos) << cost;
   EXPECT_NE(run_line(kSearch + "--cluster dgx-a100 --objective energy").out.find("  GPU s  kWh per 1M\n"), std::string::npos);
+}
+
+// Below two minutes seconds, then minutes, hours and days; GPU time has four digits.
+TEST(Quotes, TimesHaveTheUnitThatSaysSomething) {
+  const std::string training = run_line(kSearch + "--cluster dgx-a100 --tokens 2e8 --objective energy").out;
+  EXPECT_NE(training.find(" min .. "), std::string::npos) << training;
+  EXPECT_FALSE(std::regex_search(training, std::regex(R"(\d\.\d{7})"))) << training;
 }
 
 // What an objective needs and the cluster file does not have is said, and nothing is called cheaper.

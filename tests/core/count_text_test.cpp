@@ -14,4 +14,10 @@ TEST(CountText, ThousandsAreApartAndOneThingIsNoPlural) {
   EXPECT_EQ(counted(2048, "micro-batch", "micro-batches"), "2,048 micro-batches");
 }
 
+TEST(CountText, SizesHaveTheUnitThatSaysSomething) {
+  EXPECT_EQ(in_size({10 * 1024}), "10.0 KiB");
+  EXPECT_EQ(in_size({3 << 19}), "1.50 MiB");
+  EXPECT_EQ(in_size({std::int64_t{5} << 29}), "2.50 GiB");
+}
+
 }  // namespace foreshard

@@ -230,7 +230,7 @@ TEST(StrategyText, OverlapForms) {
     EXPECT_EQ(to_text(parse_overlap(text, "")), text);
   EXPECT_EQ(to_text(parse_overlap("p2p,grad", "")), "grad,p2p");
   EXPECT_EQ(message_of([] { parse_overlap("grads", "--overlap"); }),
-            "--overlap: overlap: found \"grads\", expected none or some of grad,param,p2p,tp (nearest: \"grad\")");
+            "--overlap: overlap: found \"grads\", expected none alone, or some of grad,param,p2p,tp (nearest: \"grad\")");
 }
 
 TEST(StrategyJson, DefaultsReadBackAndMissingFieldsKeepTheirs) {
