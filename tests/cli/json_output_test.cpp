@@ -32,7 +32,7 @@ const std::map<std::string, std::vector<std::string>>& lines() {
         "search --top 0 --refine 2 --json --cluster dgx-h100 " + kNoFit, "search --top 0 --refine 2 --json " + kNoFit}},
       {"sweep",
        {"sweep --vary nodes=1,2 --top 0 --refine 2 --json " + kJob,
-        "sweep --vary nodes=1,2 --top 0 --refine 2 --json " + kNoFit}},
+        "sweep --vary strategy.seq=512,1024 --top 0 --refine 2 --json " + kNoFit}},
       {"partition", {"partition --json " + kJob}},
       {"lower", {"lower --recompute best --json " + kJob, "lower --tp 3 --json " + kJob}},
       {"export",
@@ -109,11 +109,11 @@ class JsonOutput : public testing::TestWithParam<std::string> {
   RanLine ran(const std::string& line) const { return run_line(replaced(line, "@", folder_)); }
   void make_files() const {
     write_file(folder_ + "/s.strategy.json", R"({"seq": 256, "global_batch": 64})");
-    for (const std::string line :
-         {"lower " + kTiny + "--save-plan @/p.plan.json", "lower " + kTiny + "--loss-scale 0 --save-plan @/p16.plan.json",
-          "simulate --plan @/p.plan.json --granularity op --save-result @/a.result",
-          "simulate --plan @/p.plan.json --granularity op --straggler 1=2 --save-result @/b.result",
-          "show cluster dgx-a100 --json"}) {
+    for (const std::string& line : std::vector<std::string>{
+             "lower " + kTiny + "--save-plan @/p.plan.json", "lower " + kTiny + "--loss-scale 0 --save-plan @/p16.plan.json",
+             "simulate --plan @/p.plan.json --granularity op --save-result @/a.result",
+             "simulate --plan @/p.plan.json --granularity op --straggler 1=2 --save-result @/b.result",
+             "show cluster dgx-a100 --json"}) {
       const RanLine made = ran(line);
       ASSERT_EQ(made.code, ExitCode::Ok) << line << made.err;
       if (line.starts_with("show"))
