@@ -350,6 +350,7 @@ std::variant<SearchResult, Infeasible> search(const Model& model, const Cluster&
   const SearchThreadsEnd threads;
   SearchOptions settled = options;
   settled.base = with_preset(model, options.base);
+  if (auto empty = never_fits(model, cluster, settled.base)) return *std::move(empty);
   return Searching(model, cluster, settled).run();
 }
 

@@ -180,6 +180,17 @@ std::vector<Candidate> front_of(std::vector<Candidate> all) {
   return front;
 }
 
+// Of scores that are the same as far as they are printed the one with less memory goes first.
+static void settle_ties(std::vector<Candidate>& sorted) {
+  constexpr double kSame = 1 + 1e-5;
+  const auto value = [](const Candidate& candidate) { return candidate.score * candidate.handicap; };
+  for (auto first = sorted.begin(); first != sorted.end();) {
+    const auto last = std::find_if(first, sorted.end(), [&](const Candidate& c) { return value(c) > value(*first) * kSame; });
+    std::stable_sort(first, last, [](const Candidate& a, const Candidate& b) { return a.estimate.peak < b.estimate.peak; });
+    first = last;
+  }
+}
+
 // Sorts, and keeps of twins the better one.
 static void sort_and_drop_twins(std::vector<Candidate>& ranked, double noise) {
   constexpr double kLessMemory = 0.95;
@@ -190,6 +201,7 @@ static void sort_and_drop_twins(std::vector<Candidate>& ranked, double noise) {
            static_cast<double>(other.estimate.peak.value) >= kLessMemory * static_cast<double>(best.estimate.peak.value);
   };
   std::stable_sort(ranked.begin(), ranked.end(), better);
+  settle_ties(ranked);
   std::vector<Candidate> kept;
   for (Candidate& candidate : ranked)
     if (std::ranges::none_of(kept, [&](const Candidate& best) { return twins(best, candidate); }))

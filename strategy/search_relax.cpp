@@ -128,6 +128,22 @@ std::optional<Infeasible> ruled_out(const SearchResult& result, const std::map<s
                      std::to_string(static_cast<int>(100 * (1 - base.reserve))) + " % of a GPU");
 }
 
+// ZeRO cuts them over all GPUs at most; a rank with more than the mean is always there.
+std::optional<Infeasible> never_fits(const Model& model, const Cluster& cluster, const Strategy& base) {
+  const StateTypes types = state_types(base);
+  const int moments = base.optimizer == OptimizerKind::Adam ? 2 : base.momentum > 0 ? 1 : 0;
+  const std::int64_t each = size_of(types.param).value + (moments + (types.master ? 1 : 0)) * size_of(types.state).value;
+  const std::int64_t gpus = gpu_count(cluster);
+  const double least = static_cast<double>(parameter_count(model)) * static_cast<double>(each) / static_cast<double>(gpus);
+  Bytes most = {};
+  for (const NodeGroup& nodes : cluster.nodes) most = std::max(most, gpu_of(cluster, nodes.shape.gpu).memory);
+  const double usable = static_cast<double>(most.value) * (1 - base.reserve);
+  if (least <= usable) return {};
+  return empty_space("parameters and optimizer states alone take " + in_size({static_cast<std::int64_t>(least)}) +
+                     " on each of " + counted(gpus, "GPU") + ", however they are cut; " +
+                     in_size({static_cast<std::int64_t>(usable)}) + " are usable");
+}
+
 Infeasible cannot_be(const Model& model, const Cluster& cluster, const Strategy& strategy, const MachineProfile* profile) {
   const auto answer = lower(model, cluster, strategy, {.ignore_memory = true, .profile = profile});
   if (const auto* refused = std::get_if<Infeasible>(&answer)) {

@@ -18,6 +18,9 @@ Infeasible empty_space(const std::string& why);
 std::optional<Infeasible> ruled_out(const SearchResult& result, const std::map<std::string, std::int64_t>& refusals,
                                     bool screened, const Strategy& base);
 
+// Where parameters and optimizer states alone are more than the GPUs have, however they are cut: no space has to be looked at.
+std::optional<Infeasible> never_fits(const Model& model, const Cluster& cluster, const Strategy& base);
+
 // Because `lower` refuses all, as it does this one of them.
 Infeasible cannot_be(const Model& model, const Cluster& cluster, const Strategy& strategy, const MachineProfile* profile);
 

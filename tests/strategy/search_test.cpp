@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <numeric>
 #include <thread>
@@ -12,6 +13,7 @@
 #include "core/json_edit.h"
 #include "strategy/search_framework.h"
 #include "strategy/search_kept.h"
+#include "strategy/search_relax.h"
 #include "tests/strategy/support_search.h"
 
 namespace foreshard {
@@ -247,7 +249,10 @@ TEST(Search, AnEmptySpaceSaysWhy) {
   odd.base.tp = 2, odd.fixed = {"tp"};  // 25 heads
   const auto heads = search(layers("gpt2-1.5b", 4), workstation(4), odd);
   EXPECT_NE(std::get<Infeasible>(heads).reason.find("25"), std::string::npos) << std::get<Infeasible>(heads).reason;
-  const auto memory = search(load_model("gpt3-175b"), workstation(4), options(8, 2048));
+  SearchOptions narrow =
+      options(8, 512);  // 6 GiB; 1,557,611,200 x 14 bytes are 5.1 on each of 4 GPUs, gradients and the rest more
+  narrow.base.reserve = 0.75;
+  const auto memory = search(load_model("gpt2-1.5b"), workstation(4), narrow);
   EXPECT_NE(std::get<Infeasible>(memory).reason.find("need more memory"), std::string::npos);
 }
 
@@ -307,6 +312,56 @@ TEST(Search, OfTwinsOneIsRanked) {
   EXPECT_EQ(ranked[0].score, 1);
   EXPECT_EQ(ranked[1].point.tp, 4);
   EXPECT_EQ(ranked[2].estimate.peak, Bytes{5LL << 30});
+}
+
+// Equal times as far as they are printed: 2 parts in a million are not, and the one with less memory is the better answer.
+TEST(Search, OfEqualTimesTheOneWithLessMemoryIsFirst) {
+  std::vector<Candidate> ranked(3);
+  const double seconds[] = {1, 1.000002, 1.01};
+  for (std::size_t i = 0; i < 3; ++i) {
+    ranked[i].point.schedule = i == 0 ? Schedule::GPipe : Schedule::OneFOneB, ranked[i].score = seconds[i];
+    ranked[i].point.tp = 1 + static_cast<int>(i) / 2;
+    ranked[i].estimate.peak = {(10LL - static_cast<std::int64_t>(i)) << 30};
+  }
+  const auto none = [](const std::vector<const Candidate*>& next) { return std::vector<std::optional<double>>(next.size()); };
+  rerank(ranked, 0, Objective::Time, 0, none);
+  EXPECT_EQ(ranked[0].point.schedule, Schedule::OneFOneB);
+  EXPECT_EQ(ranked[1].point.schedule, Schedule::GPipe);
+  EXPECT_EQ(ranked[2].score, 1.01);  // less memory still, but slower
+}
+
+// 405,853,388,800 parameters of 2 bytes with fp32 copies and two moments, 14 bytes each, on 4 GPUs: 1.29 TiB on each.
+TEST(Search, WhatNoCutMakesFitIsToldAtOnce) {
+  SearchOptions asked = options(16, 4096);
+  const auto answer = search(load_model("llama-3-405b"), workstation(4), asked);
+  ASSERT_TRUE(std::holds_alternative<Infeasible>(answer));
+  EXPECT_TRUE(std::get<Infeasible>(answer).reason.starts_with(
+      "no strategy fits: parameters and optimizer states alone take 1322.93 GiB on each of 4 GPUs, however they are cut; "))
+      << std::get<Infeasible>(answer).reason;
+}
+
+// The bound is below what any plan holds: a GPU that has just that much is not refused.
+TEST(Search, WhatNeverFitsIsBelowWhatEveryPlanHolds) {
+  const Model model = layers("gpt2-124m", 4);
+  for (const auto& [tp, pp, zero] : std::vector<std::array<int, 3>>{{1, 1, 3}, {1, 1, 1}, {2, 1, 2}, {2, 2, 0}, {1, 4, 0}}) {
+    Cluster cluster = workstation(4);
+    Strategy strategy = options(16, 512).base;
+    strategy.dp = 4 / (tp * pp), strategy.tp = tp, strategy.pp = pp, strategy.zero = zero;
+    const auto lowered = lower(model, cluster, strategy, {.ignore_memory = true});
+    Bytes most = {};
+    for (const Role& role : std::get<Lowered>(lowered).plan.roles) {
+      Bytes held = {};
+      for (const Buffer& buffer : role.buffers)
+        if (buffer.category == Category::Parameters || buffer.category == Category::Optimizer)
+          held += buffer.bytes * std::ssize(buffer.offsets);
+      most = std::max(most, held);
+    }
+    strategy.reserve = 0;
+    cluster.gpus.front().memory = most;
+    EXPECT_FALSE(never_fits(model, cluster, strategy)) << tp << pp << zero;
+    cluster.gpus.front().memory = {1 << 20};
+    EXPECT_TRUE(never_fits(model, cluster, strategy)) << tp << pp << zero;
+  }
 }
 
 // A group that is asked for keeps the grids whose replicas it divides; 3 divides none of 8.
