@@ -20,6 +20,7 @@ BookmarkList::BookmarkList(QWidget* parent) : QTableWidget(parent) {
   verticalHeader()->setDefaultSectionSize(fontMetrics().height() + 8);
   horizontalHeader()->setHighlightSections(false);
   horizontalHeader()->setStretchLastSection(true);
+  horizontalHeader()->setMinimumSectionSize(horizontalHeader()->fontMetrics().horizontalAdvance(tr("key")) + 24);
   horizontalHeader()->setDefaultAlignment(Qt::AlignLeft | Qt::AlignVCenter);
   const auto go = [this](int row, int column) {
     if (column != 2 && row >= 0 && row < static_cast<int>(bookmarks_.size()))

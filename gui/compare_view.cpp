@@ -38,6 +38,7 @@ CompareView::CompareView(TimeAxis& axis, Selection& selection, QWidget* parent)
   for (QLabel* title : {title_a_, title_b_}) {
     title->setContentsMargins(10, 4, 10, 4);
     title->setTextFormat(Qt::PlainText);
+    title->setWordWrap(true);  // a long one does not make the window wider
     title->setAutoFillBackground(true);
   }
   for (QWidget* part : std::initializer_list<QWidget*>{title_a_, above_, title_b_, below_, table_}) column->addWidget(part);

@@ -69,6 +69,8 @@ constexpr const char* kSentences[] = {
     QT_TRANSLATE_NOOP("Engine", "schedule %1 has no groups of micro-batches, found groups of %2"),
     QT_TRANSLATE_NOOP(
         "Engine", "%1 micro-batch(es) on %2 pipeline rank(s) with %3 virtual stage(s) each are more than %4 million actions"),
+    QT_TRANSLATE_NOOP("Engine", "%1 would take about %2 and %3 here"),
+    QT_TRANSLATE_NOOP("Engine", "%1 micro-batch(es) on %2 pipeline rank(s): %3 actions"),
     QT_TRANSLATE_NOOP("Engine", "schedule %1 deadlocks"),
     QT_TRANSLATE_NOOP("Engine", "a pipeline needs at least one %1, found %2"),
     QT_TRANSLATE_NOOP("Engine", "%1 layer(s) do not divide evenly over %2 pipeline stage(s) (%3 / %4 = %5, remainder %6)"),
@@ -140,6 +142,10 @@ std::vector<std::pair<const char*, QRegularExpression>> patterns() {
 }
 
 }  // namespace
+
+QString without_force(const QString& sentence) {
+  return sentence.endsWith(", or --force") ? sentence.section("; ", 0, -2) : sentence;
+}
 
 QString engine_words(const QString& sentence) {
   static const auto all = patterns();

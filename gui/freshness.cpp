@@ -55,6 +55,11 @@ void FreshnessVeil::set(Freshness freshness, const QString& text, const QString&
   place();
 }
 
+void FreshnessVeil::leave_bright(QWidget* beside) {
+  bright_ = beside;
+  place();
+}
+
 void FreshnessVeil::set_dims(bool dims) {
   dims_ = dims;
   if (!dims) hide();
@@ -72,6 +77,7 @@ void FreshnessVeil::place() {
   const int height = std::max(words_->heightForWidth(width - beside), act_->isHidden() ? 0 : act_->sizeHint().height()) + 18;
   chip_->setGeometry((all.width() - width) / 2, all.height() / 4, width, height);
   raise();
+  if (bright_ != nullptr) bright_->raise();
   chip_->raise();
 }
 

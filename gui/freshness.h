@@ -27,8 +27,9 @@ class FreshnessVeil : public QWidget {
   // `text` empty: no chip. A computation speaks up only after a moment: most are over by then.
   void set(Freshness freshness, const QString& text = {}, const QString& action = {});
   bool dims() const { return dims_; }
-  void set_dims(bool dims);  // false: there is no picture that could be old
-  QString text() const;      // of the chip; empty: it is not there
+  void leave_bright(QWidget* beside);  // of the same parent: a message lies above the veil
+  void set_dims(bool dims);            // false: there is no picture that could be old
+  QString text() const;                // of the chip; empty: it is not there
 
  Q_SIGNALS:
   void acted();
@@ -43,6 +44,7 @@ class FreshnessVeil : public QWidget {
   QFrame* chip_ = nullptr;  // beside the veil, not in it: it takes the mouse
   QLabel* words_ = nullptr;
   QPushButton* act_ = nullptr;
+  QWidget* bright_ = nullptr;
   QTimer late_;
   bool dims_ = true;
 };

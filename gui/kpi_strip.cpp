@@ -51,11 +51,14 @@ std::vector<Kpi> kpis_of(const Document& document, const Document* compared) {
   std::vector<Kpi> kpis;
   kpis.push_back({KpiStrip::tr("step time"), time_text(s.iteration_time.value),
                   relative(s.iteration_time.value, o ? &o->iteration_time.value : nullptr)});
+  kpis.back().short_aside = kpis.back().aside;
   if (alike) kpis.back().aside += KpiStrip::tr(" · A %1").arg(time_text(compared->summary.iteration_time.value));
   if (compared != nullptr && !same_model)
-    kpis.back().aside = KpiStrip::tr("A: another model (%1)").arg(QString::fromStdString(compared->model));
+    kpis.back().aside = KpiStrip::tr("A: another model (%1)").arg(QString::fromStdString(compared->model)),
+    kpis.back().short_aside = KpiStrip::tr("A: other model");
   else if (compared != nullptr && !alike)
-    kpis.back().aside = KpiStrip::tr("A: another device (%1)").arg(device_text(*compared));
+    kpis.back().aside = KpiStrip::tr("A: another device (%1)").arg(device_text(*compared)),
+    kpis.back().short_aside = KpiStrip::tr("A: other device");
   kpis.push_back({tokens ? KpiStrip::tr("tokens/s") : KpiStrip::tr("samples/s"),
                   rate_text(tokens ? s.tokens_per_s : s.samples_per_s),
                   relative(s.samples_per_s, o ? &o->samples_per_s : nullptr)});
@@ -84,7 +87,9 @@ std::vector<Kpi> kpis_of(const Document& document, const Document* compared) {
   if (const int all = document.cluster ? gpu_count(*document.cluster) : 0; all > s.gpus && s.gpus > 0) {
     kpis.back().aside = KpiStrip::tr("of %1 used").arg(count_words(all));
     kpis.back().alarming = true;
-    kpis[2].aside = KpiStrip::tr("%1 of the cluster").arg(share_text(s.model_flops_utilization * s.gpus / all));
+    const QString of_all = share_text(s.model_flops_utilization * s.gpus / all);
+    kpis[2].aside = KpiStrip::tr("%1 of the cluster").arg(of_all);
+    kpis[2].short_aside = KpiStrip::tr("%1 of all").arg(of_all);
     kpis[2].alarming = true;
   }
   return kpis;
@@ -161,10 +166,12 @@ void KpiStrip::fit() {
     const Tile& tile = tiles_[i];
     for (QLabel* label : {tile.name, tile.value, tile.aside}) label->ensurePolished();
     tile.value->setText(with_fewer_digits(kpis_[i].value, has_room(tile.value)));
-    tile.aside->setText(tile.aside->fontMetrics().elidedText(kpis_[i].aside, Qt::ElideRight, tile_width));
-    const bool whole = kpis_[i].short_name.isEmpty() || has_room(tile.name)(kpis_[i].name);
-    tile.name->setText(
-        tile.name->fontMetrics().elidedText(whole ? kpis_[i].name : kpis_[i].short_name, Qt::ElideRight, tile_width));
+    const auto put = [&](QLabel* label, const QString& text, const QString& shorter) {
+      const QString& one = shorter.isEmpty() || has_room(label)(text) ? text : shorter;
+      label->setText(label->fontMetrics().elidedText(one, Qt::ElideRight, tile_width));
+    };
+    put(tile.aside, kpis_[i].aside, kpis_[i].short_aside);
+    put(tile.name, kpis_[i].name, kpis_[i].short_name);
   }
 }
 

@@ -16,7 +16,7 @@ namespace foreshard {
 struct Kpi {
   QString name = {}, value = {}, aside = {};  // aside: the difference to what is compared, or of what it is a part
   bool alarming = false;
-  QString short_name = {};  // where there is little room; empty: the name
+  QString short_name = {}, short_aside = {};  // where there is little room; empty: the same
 };
 // Differences only where both train the same model; the first tile names the baseline.
 std::vector<Kpi> kpis_of(const Document& document, const Document* compared);

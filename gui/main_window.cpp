@@ -121,6 +121,7 @@ void MainWindow::make_centre() {
   column->addWidget(pages_, 1);
   setCentralWidget(centre);
   veil_ = new FreshnessVeil(centre);
+  veil_->leave_bright(banner_);
   palette_ = new PaletteBox(this);
   help_ = new HelpOverlay(this);
   tour_ = new Tour(this);

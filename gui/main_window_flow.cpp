@@ -10,6 +10,7 @@
 #include "core/json.h"
 #include "gui/choice_change.h"
 #include "gui/compare_view.h"
+#include "gui/engine_words.h"
 #include "gui/inspector_view.h"
 #include "gui/kpi_strip.h"
 #include "gui/main_window.h"
@@ -162,6 +163,8 @@ QString MainWindow::said_plainly(const QString& reason) const {
   if (wrong == "cluster")
     return tr("No cluster called \"%1\". Choose one from the list or open a file.")
         .arg(QString::fromStdString(choices_.cluster));
+  if (const QString large = without_force(reason); large != reason)
+    return tr("%1. Choose a smaller global batch.").arg(engine_words(large));
   return reason;
 }
 
@@ -192,7 +195,7 @@ void MainWindow::take_estimate(const EstimateAnswer& answer) {
   if (answer.choices != choices_ || !strategy_->valid()) return;  // of what was chosen a moment ago
   if (answer.too_large) {
     strategy_->show_estimate(tr("Too many micro-batches to estimate while you type."), false);
-    strategy_->show_refusal({}, {});
+    if (freshness_ != Freshness::Refused) strategy_->show_refusal({}, {});  // else the program was quicker, and said why
     return;
   }
   resolved_ = answer.resolved;
@@ -205,7 +208,7 @@ void MainWindow::take_estimate(const EstimateAnswer& answer) {
   }
   const Estimate& e = *answer.estimate;
   strategy_->show_estimate(
-      tr("≈ %1 per step · %2 · bound by %3")
+      tr("≈ %1 per step · %2 reserved · bound by %3")
           .arg(time_text(e.time.value), memory_text(e.peak), QCoreApplication::translate("bound by", name_of(e.bound_by))),
       !answer.refusal.empty());
   if (answer.refusal.empty()) strategy_->show_refusal({}, {});

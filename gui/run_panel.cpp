@@ -27,7 +27,8 @@ static constexpr Bytes kMostMemory = {std::int64_t{16} << 30};  // of all ranks 
 QString why_not_run(const Plan& plan) {
   const Ranks ranks(plan);
   if (ranks.count() > kMostRanks)
-    return RunPanel::tr("This plan needs %1 ranks; this machine runs at most %2.").arg(ranks.count()).arg(kMostRanks);
+    return RunPanel::tr("This plan needs %1 ranks; this machine runs at most %2.")
+        .arg(count_words(ranks.count()), count_words(kMostRanks));
   Bytes total = {};
   for (int rank = 0; rank < ranks.count(); ++rank)
     total.value += arena_bytes(plan.roles[static_cast<std::size_t>(ranks.role({rank}).value)], Space::Device).value;

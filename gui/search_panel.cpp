@@ -220,8 +220,9 @@ void SearchPanel::take_end(const ChildOutcome& outcome) {
     } else if (outcome.end == ChildEnd::Cancelled) {
       show_state(tr("Stopped. Results so far are kept. ") + best_so_far());
     } else {
-      show_state(outcome.message);
-      Q_EMIT failed(outcome.message);
+      const QString message = engine_words(without_force(outcome.message));
+      show_state(message);
+      Q_EMIT failed(message);
     }
   } catch (const Error& error) {
     show_state(QString::fromStdString(error.what()));

@@ -604,6 +604,18 @@
         <source>A: another device (%1)</source>
         <translation>A：另一种设备（%1）</translation>
     </message>
+    <message>
+        <source>A: other model</source>
+        <translation>A：其他模型</translation>
+    </message>
+    <message>
+        <source>A: other device</source>
+        <translation>A：其他设备</translation>
+    </message>
+    <message>
+        <source>%1 of all</source>
+        <translation>占全部 %1</translation>
+    </message>
 </context>
 <context>
     <name>foreshard::LossCurve</name>
@@ -1207,8 +1219,8 @@
         <translation>foreshard list %1：%2</translation>
     </message>
     <message>
-        <source>≈ %1 per step · %2 · bound by %3</source>
-        <translation>≈ 每步 %1 · %2 · 瓶颈：%3</translation>
+        <source>≈ %1 per step · %2 reserved · bound by %3</source>
+        <translation>≈ 每步 %1 · 预留 %2 · 瓶颈：%3</translation>
     </message>
     <message>
         <source>%1 on %2: %3 per step</source>
@@ -1293,6 +1305,10 @@
     <message>
         <source>This file is of a %1 whose fields were changed (%2 parameters instead of %3). What was changed is not in the file: a changed knob simulates the %1 as it is.</source>
         <translation>此文件出自改动过字段的 %1（%2 个参数，而非 %3 个）。文件中没有记下改动：改变旋钮后模拟的是原样的 %1。</translation>
+    </message>
+    <message>
+        <source>%1. Choose a smaller global batch.</source>
+        <translation>%1。请选择更小的全局批大小。</translation>
     </message>
 </context>
 <context>
@@ -2975,6 +2991,14 @@ worst: what the worst order of the same work would need</source>
     <message>
         <source>%1 micro-batch(es) on %2 pipeline rank(s) with %3 virtual stage(s) each are more than %4 million actions</source>
         <translation>%2 个流水线 rank、每个 %3 个虚拟阶段上的 %1 个微批，超过了 %4 百万个动作</translation>
+    </message>
+    <message>
+        <source>%1 would take about %2 and %3 here</source>
+        <translation>%1，在此约需 %2 和 %3</translation>
+    </message>
+    <message>
+        <source>%1 micro-batch(es) on %2 pipeline rank(s): %3 actions</source>
+        <translation>%2 个流水线 rank 上的 %1 个微批：%3 个动作</translation>
     </message>
 </context>
 <context>

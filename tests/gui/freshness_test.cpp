@@ -98,6 +98,21 @@ TEST_F(FreshnessTest, WhatIsRefusedOrCannotBeReadLeavesADimPictureUntilItIsUndon
   EXPECT_TRUE(dim());
 }
 
+// The refusal comes before the estimate, and stays; it proposes nothing that the window cannot do. The message is not dim.
+TEST_F(FreshnessTest, WorkThatIsTooLargeSaysSoBelowTheFields) {
+  MainWindow& w = open();
+  line("global_batch")->setText("4000000");
+  ASSERT_TRUE(settled());
+  QTest::qWait(300);
+  const QString said = w.strategy_panel()->findChild<QLabel*>("refusal")->text();
+  EXPECT_TRUE(said.contains("would take about") && said.contains("smaller global batch")) << said.toStdString();
+  EXPECT_FALSE(said.contains("--")) << said.toStdString();
+  EXPECT_TRUE(dim());
+  const QObjectList& parts = w.centralWidget()->children();  // later ones lie above
+  EXPECT_GT(parts.indexOf(w.centralWidget()->findChild<QFrame*>("banner")),
+            parts.indexOf(w.centralWidget()->findChild<QWidget*>("freshness_veil")));
+}
+
 // The answer to what was chosen a moment ago must not undo the dimming.
 TEST_F(FreshnessTest, ALateAnswerIsNotTakenForTheNewest) {
   MainWindow& w = open();

@@ -66,6 +66,16 @@ TEST_F(Measured, AFileOfAProcessorIsNoErrorOfAPredictionForGpus) {
   }
 }
 
+TEST_F(Measured, ALongNameOfADeviceDoesNotMakeTheWindowWider) {
+  MainWindow& w = open();
+  w.open_file(measured_file({"host", QString("A processor of many words, ").repeated(12).toStdString()}));
+  ASSERT_TRUE(settled());
+  w.view("compare");
+  QTest::qWait(50);
+  EXPECT_EQ(w.width(), 1600);
+  EXPECT_LT(w.minimumSizeHint().width(), 1300);
+}
+
 TEST_F(Measured, AFileOfTheSameKindOfGpuIs) {
   MainWindow& w = open();
   w.open_file(measured_file({"NVIDIA A100-SXM4-80GB", "8 x NVIDIA A100-SXM4-80GB"}));

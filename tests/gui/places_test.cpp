@@ -101,11 +101,17 @@ TEST_F(Places, AFirstWindowFitsItsScreen) {
 
 TEST_F(Places, NoTitleOfACardIsCut) {
   MainWindow& w = open();
+  Choices part = small();
+  part.strategy["dp"] = "2";  // half of the cluster: two cards have something to say of it
+  w.keys().action("plan.baseline")->trigger();
+  w.set_choices(part, "test");
+  ASSERT_TRUE(settled());
   for (const int width : {1024, 1290, 1366, 1600, 1920}) {
     w.resize(width, 900);
     QTest::qWait(50);
-    for (QLabel* name : w.centralWidget()->findChildren<QLabel*>("kpi_name"))
-      EXPECT_FALSE(name->text().contains(QChar(0x2026))) << width << ": " << name->text().toStdString();
+    for (const char* kind : {"kpi_name", "kpi_aside"})
+      for (QLabel* label : w.centralWidget()->findChildren<QLabel*>(kind))
+        EXPECT_FALSE(label->text().contains(QChar(0x2026))) << width << ": " << label->text().toStdString();
   }
 }
 
