@@ -10,7 +10,6 @@
 #include "gui/timeline_labels.h"
 #include "gui/timeline_view.h"
 #include "gui/words.h"
-#include "report/devices.h"
 
 namespace foreshard {
 
@@ -87,8 +86,12 @@ QString CompareView::title_of(const Document& document, const Document* against)
   if (!document.cluster_name.empty()) words += tr(" on ") + QString::fromStdString(document.cluster_name);
   words += "   " + time_text(document.trace().makespan);
   if (against == nullptr) return words;
-  if (!same_device(against->result, document.result))
-    return words + "   " + tr("another device than %1: times are not comparable").arg(device_text(*against));
+  switch (alike(*against, document)) {
+    case Alike::Yes: break;
+    case Alike::OtherModel: return words + "   " + tr("another model than A: no differences are told");
+    case Alike::OtherDevice:
+      return words + "   " + tr("another device than %1: times are not comparable").arg(device_text(*against));
+  }
   const DeltaRow row{{}, DeltaUnit::Time, against->summary.iteration_time.value, document.summary.iteration_time.value, true};
   return words + "   " + change_text(row);
 }
@@ -121,22 +124,19 @@ void CompareView::refill() {
   fill_delta();
 }
 
-// Says the same on every device.
-static bool timeless(const DeltaRow& row) { return row.unit == DeltaUnit::Bytes || row.unit == DeltaUnit::Count; }
-
 void CompareView::fill_delta() {
   const std::vector<DeltaRow> rows = a_ && b_ ? delta_rows(*a_, *b_) : std::vector<DeltaRow>();
-  const bool alike = a_ && b_ && same_device(a_->result, b_->result);
+  const Alike documents = a_ && b_ ? alike(*a_, *b_) : Alike::Yes;
   table_->setRowCount(static_cast<int>(rows.size()));
   for (int r = 0; r < static_cast<int>(rows.size()); ++r) {
     const DeltaRow& row = rows[static_cast<std::size_t>(r)];
     const QStringList cells = {row.label, delta_text(row, row.a), delta_text(row, row.b),
-                               alike || timeless(row) ? change_text(row) : QStringLiteral("–")};
+                               can_change(row, documents) ? change_text(row) : QStringLiteral("–")};
     for (int c = 0; c < 4; ++c) {
       auto* item = new QTableWidgetItem(cells[c]);
       item->setTextAlignment((c == 0 ? Qt::AlignLeft : Qt::AlignRight) | Qt::AlignVCenter);
       const bool better = (row.change() < 0) == row.less_is_better;
-      if (c == 3 && (alike || timeless(row)) && cells[c] != "=" && row.unit != DeltaUnit::Count)
+      if (c == 3 && can_change(row, documents) && cells[c] != "=" && row.unit != DeltaUnit::Count)
         item->setForeground(better ? theme_.of(Cell::WeightGradient) : theme_.limit);
       table_->setItem(r, c, item);
     }

@@ -7,11 +7,22 @@
 
 #include "gui/timeline_labels.h"
 #include "gui/words.h"
+#include "report/devices.h"
 #include "report/memory_rows.h"
 
 namespace foreshard {
 
 static QString words(const char* text) { return QCoreApplication::translate("Delta", text); }
+
+Alike alike(const Document& a, const Document& b) {
+  if (a.model != b.model || a.workload.parameters != b.workload.parameters) return Alike::OtherModel;
+  return same_device(a.result, b.result) ? Alike::Yes : Alike::OtherDevice;
+}
+
+bool can_change(const DeltaRow& row, Alike documents) {
+  const bool timeless = row.unit == DeltaUnit::Bytes || row.unit == DeltaUnit::Count;
+  return documents == Alike::Yes || (documents == Alike::OtherDevice && timeless);
+}
 
 double DeltaRow::change() const {
   if (unit == DeltaUnit::Share) return b - a;

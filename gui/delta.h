@@ -9,6 +9,10 @@
 
 namespace foreshard {
 
+// Of another model nothing is a difference, of another device (report/devices.h) only what no time is in.
+enum class Alike : std::uint8_t { Yes, OtherModel, OtherDevice };
+Alike alike(const Document& a, const Document& b);
+
 enum class DeltaUnit : std::uint8_t { Time, Bytes, Share, Rate, Count };
 
 struct DeltaRow {
@@ -22,6 +26,7 @@ struct DeltaRow {
 
 QString delta_text(const DeltaRow& row, double value);
 QString change_text(const DeltaRow& row);  // "+3.2 %", "-1.1 points"
+bool can_change(const DeltaRow& row, Alike documents);
 
 // Iteration time, rates, idle time by cause, communication, memory, and the iteration's work per stage where both have it.
 std::vector<DeltaRow> delta_rows(const Document& a, const Document& b);

@@ -9,9 +9,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "gui/delta.h"
 #include "gui/search_rows.h"
 #include "gui/words.h"
-#include "report/devices.h"
 #include "report/memory_rows.h"
 
 namespace foreshard {
@@ -43,20 +43,19 @@ static QString points(double now, const double* other) {
 
 std::vector<Kpi> kpis_of(const Document& document, const Document* compared) {
   const Summary& s = document.summary;
-  const bool same_model =
-      compared != nullptr && compared->model == document.model && compared->workload.parameters == document.workload.parameters;
-  const bool alike = same_model && same_device(compared->result, document.result);
-  const Summary* o = alike ? &compared->summary : nullptr;
+  const Alike sort = compared == nullptr ? Alike::OtherModel : alike(*compared, document);
+  const bool same = compared != nullptr && sort == Alike::Yes;
+  const Summary* o = same ? &compared->summary : nullptr;
   const bool tokens = document.workload.tokens_per_sample > 0;
   std::vector<Kpi> kpis;
   kpis.push_back({KpiStrip::tr("step time"), time_text(s.iteration_time.value),
                   relative(s.iteration_time.value, o ? &o->iteration_time.value : nullptr)});
   kpis.back().short_aside = kpis.back().aside;
-  if (alike) kpis.back().aside += KpiStrip::tr(" · A %1").arg(time_text(compared->summary.iteration_time.value));
-  if (compared != nullptr && !same_model)
+  if (same) kpis.back().aside += KpiStrip::tr(" · A %1").arg(time_text(compared->summary.iteration_time.value));
+  if (compared != nullptr && sort == Alike::OtherModel)
     kpis.back().aside = KpiStrip::tr("A: another model (%1)").arg(QString::fromStdString(compared->model)),
     kpis.back().short_aside = KpiStrip::tr("A: other model");
-  else if (compared != nullptr && !alike)
+  else if (compared != nullptr && sort == Alike::OtherDevice)
     kpis.back().aside = KpiStrip::tr("A: another device (%1)").arg(device_text(*compared)),
     kpis.back().short_aside = KpiStrip::tr("A: other device");
   kpis.push_back({tokens ? KpiStrip::tr("tokens/s") : KpiStrip::tr("samples/s"),

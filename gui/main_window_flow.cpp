@@ -132,6 +132,7 @@ void MainWindow::set_freshness(Freshness freshness) {
   veil_->set_dims(document_ != nullptr);
   veil_->set(freshness, text, action);
   inspector_veil_->set(freshness);
+  run_->set_current(freshness == Freshness::Current);
   if (freshness != Freshness::Current) statusBar()->showMessage(text);
 }
 

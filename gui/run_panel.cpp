@@ -99,16 +99,21 @@ void RunPanel::set_document(std::shared_ptr<const Document> document) {
   if (!busy()) show_reason();
 }
 
+void RunPanel::set_current(bool current) {
+  current_ = current;
+  if (!busy()) show_reason();
+}
+
 void RunPanel::show_reason() {
   const QString reason = document_ ? why_not_run(document_->plan()) : tr("No plan is shown.");
   state_->setText(reason);
   state_->setVisible(!reason.isEmpty());
   example_->setVisible(!reason.isEmpty());
-  go_->setEnabled(reason.isEmpty());
+  go_->setEnabled(reason.isEmpty() && current_);
 }
 
 void RunPanel::start() {
-  if (!document_ || busy()) return;
+  if (!document_ || !current_ || busy()) return;
   const QString plan = folder_.filePath("run.plan.json");
   try {
     save_plan(document_->plan(), plan.toStdString());
@@ -150,6 +155,7 @@ void RunPanel::take_line(const QByteArray& text) {
 
 void RunPanel::take_end(const ChildOutcome& outcome) {
   go_->setText(tr("Run this plan"));
+  go_->setEnabled(current_);
   bar_->setValue(outcome.end == ChildEnd::Done ? 1000 : 0);
   if (outcome.end != ChildEnd::Done || outcome.exit_code != 0) {
     QString message = outcome.message;

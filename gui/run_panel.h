@@ -27,6 +27,7 @@ class RunPanel : public QWidget {
   explicit RunPanel(const QString& program, QWidget* parent = nullptr);
 
   void set_document(std::shared_ptr<const Document> document);  // whose plan is run; null: none
+  void set_current(bool current);  // false: the shown plan is not that of the fields, and is not run
   void set_theme(const Theme& theme);
   void start();
   void stop();
@@ -57,6 +58,7 @@ class RunPanel : public QWidget {
   QLabel* result_ = nullptr;
   LossCurve* curve_ = nullptr;
   int runs_ = 0;
+  bool current_ = true;
 };
 
 // Why a plan cannot be run on this machine; empty: it can. Every rank is a thread and holds its own memory.

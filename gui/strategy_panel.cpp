@@ -12,6 +12,7 @@
 #include <QToolButton>
 #include <QVBoxLayout>
 #include <algorithm>
+#include <utility>
 
 #include "core/strategy_options.h"
 #include "gui/auto_spin_box.h"
@@ -307,11 +308,13 @@ void StrategyPanel::show_refused() {
       lines << QStringLiteral("⚠ <b>%1</b>: ").arg(option_label(path).toHtmlEscaped()) + breakable(made->reason());
   if (lines.isEmpty() && !refused_.isEmpty()) {
     lines << QStringLiteral("⚠ ") + breakable(engine_words(refused_));
-    if (!would_help_.isEmpty()) lines << (refused_.contains("GiB") ? tr("To make it fit:") : tr("What would help:"));
+    QString title = refused_.contains("GiB") ? tr("To make it fit:") : tr("What would help:");
     for (const QString& remedy : would_help_) {
       Choices scratch = choices_;
       const QString words = remedy_words(remedy).toHtmlEscaped();
       const bool can = apply_remedy(scratch, remedy.toStdString());
+      if (can && scratch == choices_) continue;  // is so already
+      if (!title.isEmpty()) lines << std::exchange(title, {});
       lines << "• " + (can ? "<a href=\"" + remedy.toHtmlEscaped() + "\">" + words + "</a>" : words);
     }
   }

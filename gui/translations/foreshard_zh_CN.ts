@@ -386,6 +386,10 @@
         <source>another device than %1: times are not comparable</source>
         <translation>与 %1 不是同一种设备：时间不可比较</translation>
     </message>
+    <message>
+        <source>another model than A: no differences are told</source>
+        <translation>与 A 不是同一模型：不给出差异</translation>
+    </message>
 </context>
 <context>
     <name>foreshard::HelpOverlay</name>
@@ -594,7 +598,7 @@
     </message>
     <message>
         <source>cost / M tok.</source>
-        <translation>百万 token 成本</translation>
+        <translation>百万词元成本</translation>
     </message>
     <message>
         <source>cost / M sam.</source>
@@ -2866,7 +2870,7 @@ worst: what the worst order of the same work would need</source>
     </message>
     <message>
         <source>%1 does not divide the %2 tokens of a sequence</source>
-        <translation>%1 不能整除一个序列的 %2 个 token</translation>
+        <translation>%1 不能整除一个序列的 %2 个词元</translation>
     </message>
     <message>
         <source>at most the model's %1 positions</source>
@@ -2898,11 +2902,11 @@ worst: what the worst order of the same work would need</source>
     </message>
     <message>
         <source>off, because the pooler reads the first token, which lies on one rank only</source>
-        <translation>关闭，因为 pooler 读取第一个 token，它只在一个 rank 上</translation>
+        <translation>关闭，因为 pooler 读取第一个词元，它只在一个 rank 上</translation>
     </message>
     <message>
         <source>1, because the pooler reads the first token, which lies on one rank only</source>
-        <translation>1，因为 pooler 读取第一个 token，它只在一个 rank 上</translation>
+        <translation>1，因为 pooler 读取第一个词元，它只在一个 rank 上</translation>
     </message>
     <message>
         <source>degrees whose product divides %1</source>

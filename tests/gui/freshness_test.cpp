@@ -10,6 +10,7 @@
 #include "core/json.h"
 #include "gui/option_field.h"
 #include "gui/palette_box.h"
+#include "gui/run_panel.h"
 #include "gui/strategy_panel.h"
 #include "gui/timeline_view.h"
 #include "tests/gui/fake_program.h"
@@ -85,6 +86,8 @@ TEST_F(FreshnessTest, WhatIsRefusedOrCannotBeReadLeavesADimPictureUntilItIsUndon
   ASSERT_TRUE(settled());
   EXPECT_EQ(w.document(), shown);
   EXPECT_TRUE(dim());
+  w.run_panel()->start();  // would run what is not asked for
+  EXPECT_FALSE(w.run_panel()->busy());
   EXPECT_TRUE(chip().contains("cannot be simulated")) << chip().toStdString();
   ASSERT_NE(act(), nullptr);
   QTest::mouseClick(act(), Qt::LeftButton);  // takes the change back

@@ -104,6 +104,18 @@ TEST_F(Measured, ABaselineOfAnotherDeviceIsNamedAndNoMeasure) {
   for (const Kpi& kpi : kpis) EXPECT_FALSE(kpi.aside.contains("+300")) << kpi.aside.toStdString();
 }
 
+TEST_F(Measured, AnotherModelHasNoDifferences) {
+  MainWindow& w = open();
+  w.keys().action("plan.baseline")->trigger();
+  Choices other = with_model(small(), "bert-large");
+  w.set_choices(other, "test");
+  ASSERT_TRUE(settled());
+  w.view("compare");
+  EXPECT_TRUE(titles().contains("another model")) << titles().toStdString();
+  EXPECT_FALSE(titles().contains(" %"));
+  for (const auto& [row, change] : changes()) EXPECT_EQ(change, QString(QChar(0x2013))) << row.toStdString();
+}
+
 // Alone it is what is shown; the panel has the plan that was run and not what was chosen before.
 TEST_F(Measured, AFileOfAnotherPlanTakesTheWindow) {
   MainWindow& w = open();

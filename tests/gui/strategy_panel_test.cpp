@@ -125,6 +125,8 @@ TEST_F(PanelTest, ARefusalMarksTheFieldThatItSpeaksOf) {
   QSignalSpy remedy(&panel, &StrategyPanel::remedy_chosen);
   Q_EMIT top->linkActivated("--tp 8");
   EXPECT_EQ(remedy.count(), 1);
+  panel.show_refusal("tp 7 does not divide 12", {"--dp 8"});  // it is 8 already
+  EXPECT_FALSE(top->text().contains("help")) << top->text().toStdString();
   panel.show_refusal("stage 0 needs 91.0 GiB with tp 8", {});
   EXPECT_EQ(panel.field("tp")->reason(), "");  // a shortage is nobody's alone
   EXPECT_TRUE(top->text().contains("91.0 GiB"));
