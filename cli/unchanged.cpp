@@ -57,7 +57,24 @@ bool fixed(const Arguments& arguments, const StrategyOption& option) {
   });
 }
 
+std::optional<Strategy> strategy_file(const Arguments& arguments) {
+  if (!arguments.has("--strategy")) return {};
+  return load_strategy(arguments.text("--strategy"));
+}
+
+// Whether --strategy FILE alone says it, other than the default.
+bool of_file_only(const Arguments& arguments, const StrategyOption& option, const std::optional<Strategy>& file) {
+  return file && !given(arguments, option) && option.get(*file) != option.get(Strategy{});
+}
+
+// Whether somebody chose the value that `strategy` has.
+bool chosen(const Arguments& arguments, const StrategyOption& option, const std::optional<Strategy>& file,
+            const Strategy& strategy) {
+  return given(arguments, option) || (of_file_only(arguments, option, file) && option.get(*file) == option.get(strategy));
+}
+
 std::string said_as(const Arguments& arguments, const StrategyOption& option) {
+  if (!given(arguments, option)) return option.path + " of " + arguments.text("--strategy");
   if (fixed(arguments, option)) return "--fix " + option.path;
   return option.flag.empty() ? "strategy." + option.path : option.flag;
 }
@@ -96,10 +113,12 @@ std::vector<std::string> without_effect(const Arguments& arguments, const Job& j
                                         const UnchangedOptions& options) {
   std::vector<std::string> notes;
   if (!small(job, plan)) return notes;
+  const std::optional<Strategy> file = strategy_file(arguments);
   for (const auto& [path, where] : where_options_matter()) {
     const StrategyOption& option = *find_option(path);
     Strategy without = job.strategy;
-    if (!given(arguments, option) || std::ranges::find(options.skipped, path) != options.skipped.end()) continue;
+    if (!chosen(arguments, option, file, job.strategy) || std::ranges::find(options.skipped, path) != options.skipped.end())
+      continue;
     try {
       option.set(without, option.get(Strategy{}), kCommandLine);
     } catch (const Error&) {  // a default that cannot be said
@@ -124,7 +143,7 @@ std::vector<std::string> settings_without_effect(const Arguments& arguments, con
       const Job without = read_job(arguments.without("--set", setting));
       const std::optional<Lowered> other = lowered_of(without, job.strategy);
       if (other && shape(without, other->plan) == shape(job, plan))
-        notes.push_back("--set " + setting + " changes nothing " + where + ": the answer is the same without it");
+        notes.push_back("--set " + setting + " changes nothing " + where + ": time, memory and price are the same without it");
     } catch (const Error&) {  // without it the job cannot be: it matters
     }
   }
@@ -135,10 +154,11 @@ std::vector<std::string> without_effect_on_found(const Arguments& arguments, Job
                                                  const std::vector<std::string>& skipped) {
   const std::string where = "in the strategy that was found";
   std::vector<std::string> notes;
+  const std::optional<Strategy> file = strategy_file(arguments);
   for (const auto& [path, matters] : where_options_matter()) {  // what the strategy that was found has no use for
     const StrategyOption& option = *find_option(path);
     const std::string standard = option.get(Strategy{});
-    const bool looked_at = given(arguments, option) && std::ranges::find(skipped, path) == skipped.end();
+    const bool looked_at = chosen(arguments, option, file, job.strategy) && std::ranges::find(skipped, path) == skipped.end();
     if (looked_at && option.get(job.strategy) != standard && option.get(found) == standard)
       notes.push_back(said_as(arguments, option) + " changes nothing " + where + ": it matters with " + matters);
   }
@@ -163,13 +183,10 @@ void say_all(const Arguments& arguments, const Console& console, const std::vect
 
 std::vector<std::string> set_by_file_only(const Arguments& arguments, const std::vector<std::string>& paths) {
   std::vector<std::string> flags;
-  if (!arguments.has("--strategy")) return flags;
-  const Strategy file = load_strategy(arguments.text("--strategy"));
-  for (const std::string& path : paths) {
-    const StrategyOption* option = find_option(path);
-    if (option && !given(arguments, *option) && option->get(file) != option->get(Strategy{}))
-      flags.push_back(said_as(arguments, *option));
-  }
+  const std::optional<Strategy> file = strategy_file(arguments);
+  for (const std::string& path : paths)
+    if (const StrategyOption* option = find_option(path); option && of_file_only(arguments, *option, file))
+      flags.push_back(option->flag);
   return flags;
 }
 

@@ -118,7 +118,7 @@ std::string to_json(const Cluster& cluster) {
   out.field("levels", fabric.levels).field("nodes_per_leaf", fabric.nodes_per_leaf);
   out.field("leaves_per_pod", fabric.leaves_per_pod).field("oversubscription", fabric.oversubscription);
   out.field("switch_latency", fabric.switch_latency.value).field("rail_optimised", fabric.rail_optimised);
-  out.field("sharp", fabric.sharp).end_object();
+  out.end_object();
   if (cluster.price_per_gpu_hour > 0) out.field("price_per_gpu_hour", cluster.price_per_gpu_hour);
   if (cluster.power_per_gpu_watts > 0) out.field("power_per_gpu", cluster.power_per_gpu_watts);
   out.key("gpus").begin_array();

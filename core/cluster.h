@@ -76,7 +76,6 @@ struct Fabric {
   double oversubscription = 1.0;  // of each level above the leaf
   Seconds switch_latency = {};    // per switch crossed
   bool rail_optimised = true;     // false: all NICs of a node on one leaf
-  bool sharp = false;             // in-network reduction
   bool operator==(const Fabric&) const = default;
 };
 

@@ -101,7 +101,7 @@ NodeShape read_node(const JsonReader& json, const std::string& name, Cluster& cl
 }
 
 Fabric read_fabric(const JsonReader& json) {
-  json.only({"levels", "nodes_per_leaf", "leaves_per_pod", "oversubscription", "switch_latency", "rail_optimised", "sharp"});
+  json.only({"levels", "nodes_per_leaf", "leaves_per_pod", "oversubscription", "switch_latency", "rail_optimised"});
   Fabric fabric{.switch_latency = kDefaultSwitchLatency};
   if (const auto v = json.find("levels")) fabric.levels = small_int(*v, 1, 3);
   if (const auto v = json.find("nodes_per_leaf")) fabric.nodes_per_leaf = small_int(*v, 1, 65536);
@@ -109,7 +109,6 @@ Fabric read_fabric(const JsonReader& json) {
   if (const auto v = json.find("oversubscription")) fabric.oversubscription = v->as_double(1, 1000);
   if (const auto v = json.find("switch_latency")) fabric.switch_latency = short_time(*v);
   if (const auto v = json.find("rail_optimised")) fabric.rail_optimised = v->as_bool();
-  if (const auto v = json.find("sharp")) fabric.sharp = v->as_bool();
   return fabric;
 }
 

@@ -83,7 +83,7 @@ TEST(OptionEffect, EveryOptionOfTheStrategyChangesTheAnswerOrIsSaid) {
 
 // A what-if of the cluster or the model, too: 16 GPUs below one leaf never cross a spine.
 TEST(OptionEffect, ASettingThatChangesNothingIsSaid) {
-  const std::string base = kBases[4], note = " changes nothing here: the answer is the same without it";
+  const std::string base = kBases[4], note = " changes nothing here: time, memory and price are the same without it";
   const auto said = [&](const std::string& setting) {
     const RanLine ran = run_line(base + " --set " + setting);
     EXPECT_EQ(ran.code, ExitCode::Ok) << ran.err;
@@ -110,9 +110,9 @@ TEST(OptionEffect, EveryReasonIsOfAnOption) {
 TEST(OptionEffect, AnOptionThatASettingReplacesIsSaid) {
   for (const std::string verb : {"simulate", "lower", "partition", "search --top 0 --refine 1"}) {
     const RanLine ran =
-        run_line(verb + " --model gpt2-124m --seq 256 --global-batch 16 --cluster dgx-a100 --zero 1 --set strategy.zero=2");
+        run_line(verb + " --model gpt2-124m --global-batch 16 --cluster dgx-a100 --seq 128 --set strategy.seq=256");
     EXPECT_EQ(ran.code, ExitCode::Ok) << verb << ran.err;
-    EXPECT_NE(ran.err.find("--zero changes nothing here: --set strategy.zero wins over it"), std::string::npos)
+    EXPECT_NE(ran.err.find("--seq changes nothing here: --set strategy.seq wins over it"), std::string::npos)
         << verb << ran.err;
   }
 }

@@ -97,7 +97,7 @@ const std::vector<Wrong> kWrongFields = {
     {R"("name": 3)", R"(name: found 3, expected a text)"},
     {R"("gpus": {})", R"(gpus: found an object of 0, expected a list of GPUs)"},
     {R"("fabric": {"switch_latency": "2 s"})", R"(fabric.switch_latency: found "2 s", expected a time of 0 to 1 s)"},
-    {R"("fabric": {"sharp": "no"})", R"(fabric.sharp: found "no", expected true or false)"},
+    {R"("fabric": {"rail_optimised": "no"})", R"(fabric.rail_optimised: found "no", expected true or false)"},
     {R"("nvlink": {"kind": "switch", "bandwidth": "1 GB/s", "latency": "1 min"})",
      R"(nvlink.latency: found "1 min", expected a time of at least 0 with a unit (s, ms, us, ns))"},
     {R"("capex": {"years": 1})", R"(capex.per_node: found nothing, expected a value for this key)"},
