@@ -34,8 +34,8 @@ class SummaryWriter {
   std::string write() {
     json_.begin_object();
     json_.field("model", origin_.model).field("cluster", origin_.cluster);
-    json_.field("gpus", summary_.gpus).field("stages", summary_.stages).field("microbatches", summary_.microbatches);
-    json_.field("parameters", summary_.parameters);
+    of_plan("gpus", summary_.gpus), of_plan("stages", summary_.stages), of_plan("microbatches", summary_.microbatches);
+    of_plan("parameters", summary_.parameters);
     json_.key("strategy");
     if (origin_.strategy_json.empty())
       json_.null();
@@ -59,12 +59,22 @@ class SummaryWriter {
   }
 
  private:
+  bool lowered() const { return summary_.gpus > 0; }
   bool played() const { return summary_.iteration_time.value > 0; }
 
   void optional(const char* key, const std::optional<double>& number) {
     json_.key(key);
     if (number)
       json_.value(*number);
+    else
+      json_.null();
+  }
+  // A number that only a plan can give.
+  template <class Number>
+  void of_plan(const char* key, Number number) {
+    json_.key(key);
+    if (lowered())
+      json_.value(number);
     else
       json_.null();
   }
@@ -102,7 +112,7 @@ class SummaryWriter {
     measured("model_flops_utilization", summary_.model_flops_utilization);
     measured("hardware_flops_utilization", summary_.hardware_flops_utilization);
     json_.key("flops").begin_object();
-    json_.field("model", summary_.model_flops.value).field("hardware", summary_.hardware_flops.value);
+    of_plan("model", summary_.model_flops.value), of_plan("hardware", summary_.hardware_flops.value);
     json_.field("convention",
                 "per iteration, all GPUs; model: forward and backward without recomputation, attention not halved "
                 "for the causal mask; utilization against the dense peak");
@@ -155,16 +165,17 @@ class SummaryWriter {
     peak("max");
     if (live > Bytes{}) per_stage("per_stage", &StageMemory::live_peak);
     peak("allocated");
-    json_.field("with_framework", largest(&StageMemory::with_framework).value);
-    json_.field("reserved", largest(&StageMemory::reserved).value);
+    of_plan("with_framework", largest(&StageMemory::with_framework).value);
+    of_plan("reserved", largest(&StageMemory::reserved).value);
     if (largest(&StageMemory::order_bound) > Bytes{}) per_stage("order_bound_per_stage", &StageMemory::order_bound);
     per_stage("arena_per_stage", &StageMemory::arena);
     json_.end_object();
-    json_.key("static_bytes").begin_object().field("max", largest(&StageMemory::statics).value);
+    json_.key("static_bytes").begin_object();
+    of_plan("max", largest(&StageMemory::statics).value);
     per_stage("per_stage", &StageMemory::statics);
     json_.end_object();
-    json_.field("capacity_bytes", summary_.capacity.value).field("reserve_bytes", summary_.reserve.value);
-    json_.field("framework_bytes", summary_.framework.value).field("fits_margin_bytes", summary_.fits_margin.value);
+    of_plan("capacity_bytes", summary_.capacity.value), of_plan("reserve_bytes", summary_.reserve.value);
+    of_plan("framework_bytes", summary_.framework.value), of_plan("fits_margin_bytes", summary_.fits_margin.value);
     json_.key("memory_by_category").begin_array();
     for (const StageMemory& row : summary_.memory) {
       if (row.live_peak == Bytes{}) continue;

@@ -148,6 +148,10 @@ TEST(Simulate, AStrategyWithoutAPlanIsAnAnswerWithTheSameKeys) {
   const JsonReader json =
       answer("simulate --model gpt3-175b --cluster dgx-a100-x64 --tp 8 --pp 64 --global-batch 64", ExitCode::Infeasible);
   for (const std::string& key : kKeys) EXPECT_TRUE(json.has(key)) << key;
+  for (const char* key : {"gpus", "parameters", "capacity_bytes", "framework_bytes", "fits_margin_bytes"})
+    EXPECT_TRUE(json.at(key).is_null()) << key << ": without a plan nobody knows it";
+  EXPECT_TRUE(json.at("flops").at("model").is_null());
+  EXPECT_TRUE(json.at("peak_memory_bytes").at("reserved").is_null());
   EXPECT_FALSE(json.at("feasible").as_bool());
   EXPECT_TRUE(json.at("iteration_time_s").is_null());
 }
