@@ -115,6 +115,11 @@ static Cluster read_cluster(const Arguments& arguments, const std::vector<Settin
   Cluster cluster = load_cluster(name);
   ClusterFile file = cluster_file(name);
   if (arguments.has("--nodes")) file.nodes = static_cast<int>(arguments.integer("--nodes", 1, 1, INT32_MAX));
+  for (const Setting& setting : settings)
+    if (setting.noun == "cluster" && setting.path == "nodes" && file.nodes > 0)
+      throw Error(kCommandLine, "--set", "\"cluster.nodes=" + setting.value + "\"",
+                  "no cluster.nodes beside the " + std::to_string(file.nodes) + " nodes of " +
+                      (arguments.has("--nodes") ? "--nodes" : name));
   if (sets(settings, "cluster") || arguments.has("--nodes")) {
     cluster = parse_cluster(with_settings(file.path, "cluster", settings), file.path);
     if (file.nodes > 0) cluster = with_nodes(std::move(cluster), file.nodes);

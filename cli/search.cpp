@@ -79,7 +79,8 @@ static ExitCode run_quotes(const Arguments& arguments, const Console& console) {
     say_of_job(one, job, console);
     if (quotes.empty()) say_varied(one, console, options);
     quotes.push_back(quote(job, run_search(job, options, read_top(one)), how));
-    if (const auto& best = quotes.back().best) keep_common(unchanged, without_effect_on_found(one, job, best->strategy));
+    if (const auto& best = quotes.back().best)
+      keep_common(unchanged, without_effect_on_found(one, job, best->strategy, varied_options(options)));
   }
   progress.reset();
   if (!interrupted()) say_all(arguments, console, unchanged.value_or(std::vector<std::string>{}));
@@ -135,7 +136,9 @@ static ExitCode run(const Arguments& arguments, const Console& console) {
   std::vector<std::optional<double>> simulated;
   if (options.sample > 0) simulated = simulate_sample(job, result, options);
   progress.reset();
-  if (!result.interrupted) say_all(arguments, console, without_effect_on_found(arguments, job, result.ranked.front().strategy));
+  if (!result.interrupted)
+    say_all(arguments, console,
+            without_effect_on_found(arguments, job, result.ranked.front().strategy, varied_options(options)));
   save(arguments, job, result);
   const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - begin;
   std::optional<Quote> priced;

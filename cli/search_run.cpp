@@ -65,7 +65,7 @@ SearchOptions read_search_options(const Arguments& arguments, const Job& job) {
     options.fixed.push_back(path);
   }
   if (options.base.global_batch <= 0)
-    throw Error(kCommandLine, "--global-batch", "nothing",
+    throw Error(kCommandLine, "--global-batch", arguments.text("--global-batch", "nothing"),
                 "the number of sequences per step, which every strategy has to keep");
   const std::string objective = arguments.choice("--objective", "time", objective_names());
   for (std::size_t i = 0; i < objective_names().size(); ++i)
@@ -123,11 +123,15 @@ std::vector<std::optional<double>> simulate_all(const Job& job, const std::vecto
                                                  }});
 }
 
-void say_varied(const Arguments& arguments, const Console& console, const SearchOptions& options) {
+std::vector<std::string> varied_options(const SearchOptions& options) {
   std::vector<std::string> varied;
   for (const std::string& path : searched_options())
     if (std::find(options.fixed.begin(), options.fixed.end(), path) == options.fixed.end()) varied.push_back(path);
-  const std::vector<std::string> flags = set_by_file_only(arguments, varied);
+  return varied;
+}
+
+void say_varied(const Arguments& arguments, const Console& console, const SearchOptions& options) {
+  const std::vector<std::string> flags = set_by_file_only(arguments, varied_options(options));
   if (!flags.empty())
     say(arguments, console,
         "--strategy " + arguments.text("--strategy") + ": the search varies its " + joined(flags) +

@@ -19,6 +19,8 @@ std::vector<VerbOption> search_run_options();
 Job read_search_job(const Arguments& arguments);
 // Throws Error. `cancel` is set by Ctrl-C.
 SearchOptions read_search_options(const Arguments& arguments, const Job& job);
+// Paths of the options that the search varies.
+std::vector<std::string> varied_options(const SearchOptions& options);
 // Says which options of --strategy FILE the search varies all the same.
 void say_varied(const Arguments& arguments, const Console& console, const SearchOptions& options);
 int read_top(const Arguments& arguments);

@@ -263,11 +263,19 @@ void say_equal_axes(const Arguments& arguments, const Console& console, const st
   }
 }
 
+// Each is given, or varied.
+void expect_job(const Arguments& arguments, const std::vector<Axis>& axes) {
+  for (const std::string noun : {"model", "cluster"})
+    if (!arguments.has("--" + noun) && std::ranges::find(axes, noun, &Axis::path) == axes.end())
+      throw Error(kCommandLine, "--" + noun, "nothing", "a name or a file, or --vary " + noun + "=A,B");
+}
+
 ExitCode run(const Arguments& arguments, const Console& console) {
   watch_interrupt();
   expect_one_format(arguments, {"--json", "--csv"});
   expect_folders(arguments, {"--svg"});
   const std::vector<Axis> axes = read_axes(arguments);
+  expect_job(arguments, axes);
   std::optional<Progress> progress(std::in_place, arguments.choice("--progress", "auto", progress_modes()), console);
   std::vector<SweepPoint> points;
   const auto all = combinations(axes);
@@ -291,13 +299,16 @@ ExitCode run(const Arguments& arguments, const Console& console) {
     options.progress = [&](double fraction) {
       progress->report((static_cast<double>(points.size()) + fraction) / static_cast<double>(all.size()));
     };
-    if (title.empty()) title = job.model.name + " on " + arguments.text("--cluster");
+    if (title.empty())
+      title = (arguments.has("--model") ? job.model.name : "several models") + " on " +
+              arguments.text("--cluster", "several clusters");
     const auto answer = run_search(job, options, read_top(here));
     points.push_back({values, quote(job, answer, {})});
     if (const auto* found = std::get_if<SearchResult>(&answer))
       points.back().enumerated = found->enumerated, points.back().evaluated = found->evaluated,
       points.back().refined = found->refined;
-    if (const auto& best = points.back().quote.best) keep_common(unchanged, without_effect_on_found(here, job, best->strategy));
+    if (const auto& best = points.back().quote.best)
+      keep_common(unchanged, without_effect_on_found(here, job, best->strategy, varied_options(options)));
   }
   progress.reset();
   const bool complete =
@@ -333,6 +344,7 @@ Verb sweep_verb() {
                    "global-batch=128,256 --svg sweep.svg"},
       .options = job_options(),
       .run = run};
+  for (VerbOption& option : verb.options) option.required = false;  // what is varied stands for it
   verb.options.push_back(force_option());
   const std::vector<VerbOption> searching = search_run_options();
   const std::vector<VerbOption> more = {

@@ -31,7 +31,7 @@ std::vector<std::string> settings_without_effect(const Arguments& arguments, con
 
 // Both of a strategy that was found; the options of `skipped` are told about elsewhere.
 std::vector<std::string> without_effect_on_found(const Arguments& arguments, Job job, const Strategy& found,
-                                                 const std::vector<std::string>& skipped = {});
+                                                 const std::vector<std::string>& skipped);
 // Those that are in both; all of `more` where `common` has no value yet.
 void keep_common(std::optional<std::vector<std::string>>& common, const std::vector<std::string>& more);
 void say_all(const Arguments& arguments, const Console& console, const std::vector<std::string>& notes);

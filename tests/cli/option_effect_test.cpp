@@ -117,6 +117,44 @@ TEST(OptionEffect, AnOptionThatASettingReplacesIsSaid) {
   }
 }
 
+// Clusters and models can be what a sweep varies; then they are not given beside it.
+TEST(OptionEffect, ASweepVariesClustersAndModels) {
+  const std::string job = "sweep --seq 128 --global-batch 8 --refine 1 --top 0 --csv ";
+  const RanLine clusters = run_line(job + "--model gpt2-124m --vary cluster=dgx-a100,dgx-h100");
+  EXPECT_EQ(clusters.code, ExitCode::Ok) << clusters.err;
+  EXPECT_NE(clusters.out.find("\ndgx-h100,8,"), std::string::npos) << clusters.out;
+  const RanLine models = run_line(job + "--cluster dgx-a100 --vary model=gpt2-124m,bert-large");
+  EXPECT_EQ(models.code, ExitCode::Ok) << models.err;
+  EXPECT_NE(models.out.find("\nbert-large,8,"), std::string::npos) << models.out;
+  EXPECT_EQ(run_line(job + "--cluster dgx-a100 --vary nodes=1,2").err,
+            "foreshard: command line: --model: found nothing, expected a name or a file, or --vary model=A,B\n");
+}
+
+// A number of nodes that something else replaces.
+TEST(OptionEffect, NodesAreSaidOnce) {
+  const std::string job = "simulate --model gpt2-124m --seq 128 --set cluster.nodes=4 --cluster ";
+  EXPECT_EQ(run_line(job + "dgx-a100-x2").err,
+            "foreshard: command line: --set: found \"cluster.nodes=4\", expected no cluster.nodes beside the 2 nodes of "
+            "dgx-a100-x2\n");
+  EXPECT_EQ(
+      run_line(job + "dgx-a100 --nodes 3").err,
+      "foreshard: command line: --set: found \"cluster.nodes=4\", expected no cluster.nodes beside the 3 nodes of --nodes\n");
+  EXPECT_EQ(run_line(job + "dgx-a100").code, ExitCode::Ok);
+}
+
+// What a file says and the search varies is told once.
+TEST(OptionEffect, AFileWhoseOptionsAreVariedIsToldOnce) {
+  const std::string file = testing::TempDir() + "foreshard-varied.strategy.json";
+  write_file(file, R"({"recompute": {"kind": "full"}, "context": "ring"})");
+  const std::string job =
+      "search --model gpt2-124m --seq 128 --global-batch 8 --cluster dgx-a100 --refine 1 --top 0 --fix cp=1 --strategy " + file;
+  const RanLine ran = run_line(job);
+  EXPECT_EQ(ran.code, ExitCode::Ok) << ran.err;
+  EXPECT_NE(ran.err.find("the search varies its --recompute all the same"), std::string::npos) << ran.err;
+  EXPECT_EQ(ran.err.find("recompute of"), std::string::npos) << ran.err;
+  EXPECT_NE(ran.err.find("context of " + file + " changes nothing"), std::string::npos) << ran.err;
+}
+
 // The formats of a checkpoint say nothing of a training.
 TEST(OptionEffect, AQuantizedModelIsSaid) {
   const std::string file = testing::TempDir() + "foreshard-quantized.json";
