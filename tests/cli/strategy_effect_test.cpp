@@ -82,7 +82,6 @@ TEST_P(StrategyOptions, ChangeTheAnswerOrAreSaid) {
     ASSERT_TRUE(values != other_values().end()) << option.path << " has no case: give values other than its default";
     for (const std::string& base : GetParam().bases)
       for (const std::string& value : values->second) {
-        if (value.find(' ') != std::string::npos) continue;
         if ((base + " ").find(" " + option.flag + " " + value + " ") != std::string::npos) continue;  // as it is
         const std::string line = GetParam().verb + " " + with_option(base, option, value);
         const Seen after = see(line, clocks);

@@ -110,7 +110,7 @@ const std::map<std::string, std::vector<std::string>>& other_values() {
       {"zero", {"1", "2", "3"}},
       {"zero_group", {"2", "4"}},
       {"recompute", {"full", "selective", "full:3", "norm", "auto"}},
-      {"framework_memory", {"2 GiB"}},
+      {"framework_memory", {"2GiB"}},
       {"reserve", {"20%"}},
       {"precision", {"fp32", "fp16"}},
       {"param_dtype", {"fp32"}},
