@@ -238,12 +238,33 @@ TEST_F(PlanVerbs, SizesAndNamesAreThoseThatSaySomething) {
   EXPECT_NE(run_line("run " + path + " --memory-limit 10KiB").err.find("the limit is 10.0 KiB: "), std::string::npos);
   const std::string shown = run_line("show plan " + path).out;
   EXPECT_NE(shown.find(" MiB\n"), std::string::npos) << shown;
-  EXPECT_EQ(run_line("lower --model gpt2-124m --cluster dgx-a100 --global-batch 16 --seq 4096").err, "foreshard: seq: found 4096, expected at most the model's 1024 positions\n");
+  EXPECT_EQ(run_line("lower --model gpt2-124m --cluster dgx-a100 --global-batch 16 --seq 4096").err,
+            "foreshard: seq: found 4096, expected at most the model's 1024 positions\n");
   EXPECT_EQ(run_line(small() + "--overlap none,grad").err,
             "foreshard: command line: overlap: found \"none\", expected none alone, or some of grad,param,p2p,tp\n");
   EXPECT_NE(
       run_line("show schedule 1f1b --pp 1 --micro-batches 1").out.find("1 pipeline rank, 1 micro-batch, 1 stage per rank"),
       std::string::npos);
+}
+
+// What the file does not say is not 0, a price has no currency, one is no plural, and -h is help of every verb.
+TEST(ShowCluster, SaysWhatTheFileSays) {
+  const std::string path = testing::TempDir() + "foreshard-plain-cluster.json";
+  write_file(
+      path,
+      R"({"gpu": "a100-80", "gpus_per_node": 2, "nvlink": {"kind": "switch", "bandwidth": "300 GB/s"}, "nics": {"count": 1,)"
+      R"( "bandwidth": "25 GB/s"}, "pcie": {"bandwidth": "20 GB/s"}, "price_per_gpu_hour": 2})");
+  const RanLine ran = run_line("show cluster " + path);
+  ASSERT_EQ(ran.code, ExitCode::Ok) << ran.err;
+  EXPECT_NE(ran.out.find("1 NIC of 25 GB/s, host memory not said"), std::string::npos) << ran.out;
+  EXPECT_NE(ran.out.find("2 per GPU and hour, in the currency of the file"), std::string::npos) << ran.out;
+  EXPECT_EQ(ran.out.find('$'), std::string::npos) << ran.out;
+  EXPECT_EQ(run_line("simulate -h").code, ExitCode::Ok);
+  for (const char* nodes : {"131073", "1000000"})
+    EXPECT_NE(
+        run_line("show cluster dgx-a100-x" + std::string(nodes)).err.find("1 to 131072: at most 1048576 GPUs, 8 a node"),
+        std::string::npos)
+        << run_line("show cluster dgx-a100-x" + std::string(nodes)).err;
 }
 
 // 16 convolutions and linear layers, as the name says: what --layer-split counts.

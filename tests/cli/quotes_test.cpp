@@ -112,6 +112,12 @@ TEST(Search, AFormatThatTheGpuLacksIsTold) {
   EXPECT_NE(ran.err.find("v100-32 has no bf16 arithmetic\n  would help: --precision fp16\n"), std::string::npos) << ran.err;
 }
 
+TEST(Search, OfAnUnknownFrameworkNothingIsKnown) {
+  const RanLine ran = run_line(kSearch + "--cluster dgx-a100 --framework hetu-galvatron --refine 2");
+  EXPECT_NE(ran.out.find("Nothing is known of what hetu-galvatron can run: the space is not restricted.\n"), std::string::npos)
+      << ran.out;
+}
+
 TEST(Search, TheHeaderHasSequenceAndBatch) {
   EXPECT_TRUE(run_line(kSearch + "--cluster dgx-a100")
                   .out.starts_with("gpt2-124m on dgx-a100, 8 GPUs, global batch 16, sequence 256: best by time\n"));

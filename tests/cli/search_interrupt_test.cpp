@@ -102,10 +102,25 @@ TEST(SearchInterrupt, PrintsWhatWasTold) {
   ASSERT_FALSE(answer.at("results").elements().empty());
 }
 
+// Of several clusters the first was searched in part and the second not at all: both are there, and nothing is compared.
+TEST(SearchInterrupt, ClustersThatWereNotSearchedAreTold) {
+  const Stopped stopped =
+      interrupt(words("search --model gpt2-1.5b --cluster dgx-a100 --cluster dgx-h100 --global-batch 64 --threads 1 --progress "
+                      "json --json"),
+                [](const JsonReader& json) { return json.has("progress") && json.at("progress").as_double() > 0.1; });
+  ASSERT_TRUE(stopped.signalled);
+  EXPECT_EQ(stopped.exit, 130);
+  const JsonReader answer = JsonReader::parse(stopped.out, "answer");
+  EXPECT_TRUE(answer.at("interrupted").as_bool());
+  ASSERT_EQ(answer.at("quotes").size(), 2u) << stopped.out;
+  EXPECT_EQ(answer.at("quotes").at(0).at("search").as_string(), "partial");
+  EXPECT_EQ(answer.at("quotes").at(1).at("search").as_string(), "not searched");
+}
+
 // Nothing fits on the cluster: an interrupt finds nothing either, and says so.
 TEST(SearchInterrupt, SaysThatNothingWasFound) {
   const Stopped stopped = interrupt(
-      words("search --model gpt3-175b --cluster dgx-a100 --global-batch 64 --fix zero=0 --threads 1 --progress json --json"),
+      words("search --model megatron-39b --cluster dgx-a100 --global-batch 64 --fix zero=0 --threads 1 --progress json --json"),
       [](const JsonReader& json) { return json.has("progress"); });
   if (!stopped.signalled) GTEST_SKIP() << "it had ended before";
   EXPECT_TRUE(stopped.exit == 130 || stopped.exit == 2) << stopped.exit;
