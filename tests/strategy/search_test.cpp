@@ -364,6 +364,23 @@ TEST(Search, WhatNeverFitsIsBelowWhatEveryPlanHolds) {
   }
 }
 
+// Whatever is not simple has to be better by more than the noise to rank first.
+TEST(Search, WhatIsNotSimpleIsHandicappedByTheNoise) {
+  SearchOptions asked = options(16, 512);
+  asked.base.pp = 4, asked.base.zero = 0, asked.base.layer_split = "11,13,12,12";
+  asked.fixed = {"pp", "zero"};
+  int others = 0;
+  for (const double noise : {0.0, 0.003}) {
+    asked.noise = noise;
+    const auto answer = search(load_model("gpt2-1.5b"), workstation(4), asked);
+    for (const Candidate& candidate : std::get<SearchResult>(answer).ranked) {
+      others += !is_simple(candidate.strategy);
+      EXPECT_EQ(candidate.handicap, is_simple(candidate.strategy) ? 1 : 1 + noise);
+    }
+  }
+  EXPECT_GT(others, 0);
+}
+
 // A group that is asked for keeps the grids whose replicas it divides; 3 divides none of 8.
 TEST(Search, KeepsAZeroGroupWhereItDividesTheReplicas) {
   SearchOptions asked = options(16, 128);
