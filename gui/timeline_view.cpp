@@ -12,7 +12,6 @@
 
 namespace foreshard {
 
-static constexpr int kRuler = 26;
 static constexpr std::size_t kOverviewBins = 2048;
 
 TimelineView::TimelineView(TimeAxis& axis, Selection& selection, QWidget* parent)

@@ -27,6 +27,7 @@ namespace foreshard {
 // Left and right margins that every view on the time axis keeps, so that cursors line up.
 inline constexpr int kHeaderWidth = 144, kGutterWidth = 84;
 inline constexpr int kOverview = 24;   // pixels, when it is shown
+inline constexpr int kRuler = 26;      // pixels, above the rows
 inline constexpr int kScrollBar = 12;  // pixels, when there are more rows than room
 
 struct RulerFlag {  // a bookmark

@@ -252,8 +252,7 @@ void TopologyView::paint_parts(QPainter& painter) const {
   }
 }
 
-// As large as lets the longest number into a cell, for all cells or for none.
-static std::optional<QFont> number_font(const QFont& font, const std::vector<NodeCell>& cells) {
+std::optional<QFont> number_font(const QFont& font, const std::vector<NodeCell>& cells) {
   const QString longest(QString::number(std::max<std::size_t>(cells.size(), 1) - 1).size(), '0');
   QFont small = font;
   for (double size = font.pointSizeF(); size >= 4.5; size -= 0.5) {

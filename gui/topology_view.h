@@ -5,6 +5,7 @@
 #include <QFutureWatcher>
 #include <QWidget>
 #include <memory>
+#include <optional>
 
 #include "gui/document.h"
 #include "gui/link_load.h"
@@ -14,6 +15,9 @@
 #include "gui/topology_layout.h"
 
 namespace foreshard {
+
+// For the numbers in the cells of the nodes, as large as lets the longest into one; none: no number has room.
+std::optional<QFont> number_font(const QFont& font, const std::vector<NodeCell>& cells);
 
 class TopologyView : public QWidget {
   Q_OBJECT

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <QApplication>
 #include <QTest>
 
 #include "gui/link_load.h"
@@ -105,6 +106,17 @@ TEST(TopologyLayout, EveryGpuAndEveryNodeIsThereAndNothingOverlaps) {
     if (network.link(line.link).kind == LinkKind::Pcie) pcie = line.width;
   }
   EXPECT_GT(nvlink, pcie);
+}
+
+// Of 128 nodes those from 100 on had none: three digits did not fit where two did.
+TEST(TopologyView, EveryNodeHasANumberOrNone) {
+  for (const double side : {9.0, 13.0, 17.0, 22.0, 40.0}) {
+    std::vector<NodeCell> cells;
+    for (std::int32_t node = 0; node < 128; ++node) cells.push_back({.node = node, .box = {0, 0, side * 1.3, side}});
+    const auto font = number_font(QApplication::font(), cells);
+    if (font) EXPECT_LT(QFontMetricsF(*font).horizontalAdvance("127"), side * 1.3) << side;
+    EXPECT_EQ(font.has_value(), side > 10) << side;
+  }
 }
 
 TEST(TopologyView, AClickPicksALinkOrANode) {

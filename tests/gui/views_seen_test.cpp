@@ -93,6 +93,36 @@ TEST(Views, MoreRowsThanRoomHaveAScrollBarAndTheNameOfTheirGroup) {
   EXPECT_EQ(shown.view.group_above(), nullptr);
 }
 
+// "256 GPUs" stood beside stages 0 to 9 and was missing beside those with two digits.
+TEST(Views, AllRowsSayHowManyRanksTheyHaveOrNone) {
+  const auto document =
+      make_document(played::result_of({.p = 12, .m = 12, .replicas = 256}), "made", played::cluster_of(12 * 256));
+  int with = 0, without = 0;
+  for (int points = 7; points <= 15; ++points) {
+    Shown shown;
+    QFont font = shown.view.font();
+    font.setPointSize(points);
+    shown.view.setFont(font);
+    shown.view.resize(900, 420);  // rows too low for a second line
+    shown.view.set_document(document);
+    shown.view.wait_for_levels();
+    const QImage image = shown.view.grab().toImage();
+    std::set<bool> seen;
+    for (const Row& row : shown.view.rows()) {
+      const int y = kRuler + row.top + row.height / 2;
+      if (y + 12 > shown.view.legend_box(0).top()) break;
+      bool ink = false;
+      for (int x = kHeaderWidth - 18; x < kHeaderWidth - 5; ++x)
+        for (int dy = -4; dy <= 4; ++dy) ink |= image.pixel(x, y + dy) != image.pixel(kHeaderWidth - 3, y + dy);
+      seen.insert(ink);
+    }
+    EXPECT_EQ(seen.size(), 1U) << points;
+    (seen.contains(true) ? with : without) += 1;
+  }
+  EXPECT_GT(with, 0);
+  EXPECT_GT(without, 0);
+}
+
 // ---- range, legend, flags
 
 TEST(Views, MeasuringKeepsTheRangeThatWasDrawn) {
