@@ -60,7 +60,7 @@ else
     --precision fp32 --set model.n_layer=4 --set model.n_embd=128 --set model.n_head=4 --set model.vocab_size=512 \
     --save-plan "$work/p.plan.json" >/dev/null
   "$build/foreshard" simulate --plan "$work/p.plan.json" --save-result "$work/p.result" >/dev/null
-  "$build/foreshard" run "$work/p.plan.json" --save-result "$work/m.result" >/dev/null
+  "$build/foreshard" run "$work/p.plan.json" --time emulated --save-result "$work/m.result" >/dev/null
   shot docs/gui/run.png window dark en 1 "$work/p.result" "$work/m.result"
   shot docs/gui/window-light-zh.png window light zh_CN 1
   shot docs/gui/window-contrast.png window contrast en 1

@@ -96,7 +96,7 @@ TEST(Views, MoreRowsThanRoomHaveAScrollBarAndTheNameOfTheirGroup) {
 // "256 GPUs" stood beside stages 0 to 9 and was missing beside those with two digits.
 TEST(Views, AllRowsSayHowManyRanksTheyHaveOrNone) {
   const auto document =
-      make_document(played::result_of({.p = 12, .m = 12, .replicas = 256}), "made", played::cluster_of(12 * 256));
+      make_document(played::result_of({.p = 12, .m = 12, .replicas = 16}), "made", played::cluster_of(12 * 16));
   int with = 0, without = 0;
   for (int points = 7; points <= 15; ++points) {
     Shown shown;
