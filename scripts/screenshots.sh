@@ -39,10 +39,23 @@ sheet() {
 if [ "${1:-}" = --all ]; then
   folder=${2:?a folder}
   mkdir -p "$folder"
+  # A search over one node takes seconds; that of the worked example minutes.
+  cat >"$folder/search.workspace.json" <<'END'
+{"format": "foreshard workspace", "version": 1, "choices": {"model": "gpt2-1.5b", "cluster": "dgx-a100", "nodes": 1,
+ "strategy": {"global_batch": "64"}, "settings": []}, "result": "", "measured": "", "granularity": "layer", "bookmarks": [],
+ "page": "timeline", "geometry": "", "layout": ""}
+END
   for view in $views; do
     for theme in dark light; do
       for language in en zh_CN; do
-        for scale in 1 2; do shot "$folder/$view-$theme-$language-${scale}x.png" "$view" $theme $language $scale; done
+        for scale in 1 2; do
+          file=$folder/$view-$theme-$language-${scale}x.png
+          if [ $view = search ]; then
+            shot "$file" $view $theme $language $scale "$folder/search.workspace.json"
+          else
+            shot "$file" $view $theme $language $scale
+          fi
+        done
       done
     done
   done

@@ -111,6 +111,7 @@ TEST(Choices, AMillionSequencesAreNotLoweredBetweenTwoKeystrokes) {
   Choices choices = worked_example();
   choices.strategy["global_batch"] = "1000000";
   EXPECT_FALSE(estimate_of(choices).estimate);
+  EXPECT_TRUE(estimate_of(choices).too_large);
 }
 
 TEST(Choices, AnotherModelDropsWhatWasSetOfTheOneBefore) {

@@ -124,7 +124,9 @@ TEST(Views, ThePeakIsOneNumberEverywhereAndItsPartsSumToIt) {
   const StageMemory* fullest = fullest_stage(summary);
   ASSERT_NE(fullest, nullptr);
   const std::vector<Kpi> kpis = kpis_of(*document, nullptr);
-  EXPECT_TRUE(std::ranges::any_of(kpis, [&](const Kpi& kpi) { return kpi.name.startsWith("peak memory"); }));
+  const auto card = std::ranges::find_if(kpis, [&](const Kpi& kpi) { return kpi.name.startsWith("peak memory"); });
+  ASSERT_NE(card, kpis.end());
+  EXPECT_EQ(card->value, memory_text(peak_of(summary, *fullest)));
 }
 
 TEST(Views, TheExportedCategoriesSumToTheExportedPeak) {
