@@ -93,7 +93,7 @@ bool order_fits(const Plan& plan, int runs) {
   return true;
 }
 
-void check_role(const Plan& plan, RoleId id, const ProgramOrder& order, Defects& defects) {
+void check_role(const Plan& plan, RoleId id, const CheckOrder& order, Defects& defects) {
   const Role& role = plan.roles[id.index()];
   for (const UnboundWait& u : order.unbound())
     defects.add("wait-without-record", id, u.action, u.instruction,
@@ -119,7 +119,7 @@ std::vector<PlanDefect> check_plan(const Plan& plan, const CheckPlanOptions& opt
     defects.add("too-large", "plan", "too many instructions times streams to check");
     return defects.take();
   }
-  std::vector<ProgramOrder> orders;
+  std::vector<CheckOrder> orders;
   for (std::size_t r = 0; r < plan.roles.size(); ++r) orders.emplace_back(plan, RoleId{static_cast<std::int32_t>(r)}, kRuns);
   check_work(plan, options.stale_weights_allowed, defects);
   check_meetings(plan, orders, defects);

@@ -52,7 +52,7 @@ struct BlockState {
 
 class LifeCheck {
  public:
-  LifeCheck(const Plan& plan, RoleId id, const ProgramOrder& order, const RoleUses& uses, Defects& defects)
+  LifeCheck(const Plan& plan, RoleId id, const CheckOrder& order, const RoleUses& uses, Defects& defects)
       : plan_(plan),
         role_(plan.roles[id.index()]),
         id_(id),
@@ -98,14 +98,14 @@ class LifeCheck {
     return name(buffer, static_cast<std::int32_t>(block - uses_.block(buffer, 0)));
   }
   std::string by(std::int32_t step) const {
-    const Step& s = order_.step(step);
+    const CheckStep& s = order_.step(step);
     const SegmentId segment = role_.actions[static_cast<std::size_t>(s.action)].segment;
     const std::string& instruction = plan_.segments[segment.index()].instructions[static_cast<std::size_t>(s.instruction)].name;
     return "action " + std::to_string(s.action) + ", instruction " + std::to_string(s.instruction) +
            (instruction.empty() ? "" : " (" + instruction + ")") + (step >= order_.count() / 2 ? " of the next run" : "");
   }
   void tell(const char* rule, std::int32_t here, std::string what) {
-    const Step& s = order_.step(here);
+    const CheckStep& s = order_.step(here);
     if (here >= order_.count() / 2) what += " (in the second run)";
     defects_.add(rule, id_, s.action, s.instruction, std::move(what));
   }
@@ -135,7 +135,7 @@ class LifeCheck {
   }
 
   void step(std::int32_t here) {
-    const Step& s = order_.step(here);
+    const CheckStep& s = order_.step(here);
     const Action& action = role_.actions[static_cast<std::size_t>(s.action)];
     const Instruction& instruction =
         plan_.segments[action.segment.index()].instructions[static_cast<std::size_t>(s.instruction)];
@@ -195,7 +195,7 @@ class LifeCheck {
       else if (!ordered(state.acquired, here))
         tell("use-outside-life", here,
              "uses " + name(access.buffer, slot) + " without waiting for its acquire by " + by(state.acquired));
-      block_uses_[block * streams_ + static_cast<std::size_t>(order_.step(here).stream)] = here;
+      block_uses_[block * streams_ + static_cast<std::size_t>(order_.stream(here))] = here;
     }
     const std::size_t first = uses_.piece(access.buffer, slot) + static_cast<std::size_t>(access.first);
     for (std::size_t piece = first; piece < first + static_cast<std::size_t>(access.pieces); ++piece)
@@ -219,7 +219,7 @@ class LifeCheck {
     if (!ordered(writes_[piece], here)) clash(writes_[piece], "wrote");
     std::int32_t* reads = reads_.data() + piece * streams_;
     if (!access.write) {
-      reads[order_.step(here).stream] = here;
+      reads[order_.stream(here)] = here;
       return;
     }
     for (std::size_t s = 0; s < streams_; ++s) {
@@ -265,7 +265,7 @@ class LifeCheck {
   const Plan& plan_;
   const Role& role_;
   RoleId id_;
-  const ProgramOrder& order_;
+  const CheckOrder& order_;
   const RoleUses& uses_;
   Defects& defects_;
   std::size_t streams_;
@@ -280,7 +280,7 @@ class LifeCheck {
 
 }  // namespace
 
-void check_lives(const Plan& plan, RoleId role, const ProgramOrder& two_runs, const RoleUses& uses, Defects& defects) {
+void check_lives(const Plan& plan, RoleId role, const CheckOrder& two_runs, const RoleUses& uses, Defects& defects) {
   LifeCheck(plan, role, two_runs, uses, defects).run();
 }
 

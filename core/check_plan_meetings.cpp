@@ -26,7 +26,7 @@ struct Meeting {  // one communication of one action
 
 class Meetings {
  public:
-  Meetings(const Plan& plan, const std::vector<ProgramOrder>& orders, Defects& defects)
+  Meetings(const Plan& plan, const std::vector<CheckOrder>& orders, Defects& defects)
       : plan_(plan), orders_(orders), defects_(defects) {}
 
   void check() {
@@ -36,18 +36,36 @@ class Meetings {
     dry_run();
   }
 
+  CheckedMeetings matched() {
+    for (std::size_t r = 0; r < plan_.roles.size(); ++r) collect({static_cast<std::int32_t>(r)});
+    CheckedMeetings all;
+    for (std::size_t c = 0; c < sends_.size(); ++c)
+      for (std::size_t k = 0; k < std::min(sends_[c].size(), receives_[c].size()); ++k) {
+        const Meeting &send = meetings_[static_cast<std::size_t>(sends_[c][k])],
+                      &receive = meetings_[static_cast<std::size_t>(receives_[c][k])];
+        all.exchanges.push_back({send.role, receive.role, send.step, receive.step});
+      }
+    for (const auto& [key, list] : groups_)
+      for (const std::vector<std::int32_t>& of_role : calls_[static_cast<std::size_t>(list)])
+        for (const std::int32_t m : of_role) {
+          const Meeting& meeting = meetings_[static_cast<std::size_t>(m)];
+          all.calls.push_back({{key.first}, meeting.role, meeting.step, meeting.call_number});
+        }
+    return all;
+  }
+
  private:
   struct Template {  // a communication of a segment, as one role plays it
     std::int32_t instruction = 0, send = -1, receive = -1, calls = -1;
   };
 
   const Instruction& instruction(const Meeting& m) const {
-    const Step& step = orders_[m.role.index()].step(m.step);
+    const CheckStep& step = orders_[m.role.index()].step(m.step);
     const SegmentId segment = plan_.roles[m.role.index()].actions[static_cast<std::size_t>(step.action)].segment;
     return plan_.segments[segment.index()].instructions[static_cast<std::size_t>(step.instruction)];
   }
   void tell(const char* rule, const Meeting& m, std::string what) {
-    const Step& step = orders_[m.role.index()].step(m.step);
+    const CheckStep& step = orders_[m.role.index()].step(m.step);
     defects_.add(rule, m.role, step.action, step.instruction, std::move(what));
   }
   std::string at(const Meeting& m) const {
@@ -310,7 +328,7 @@ class Meetings {
   void dry_run();
 
   const Plan& plan_;
-  const std::vector<ProgramOrder>& orders_;
+  const std::vector<CheckOrder>& orders_;
   Defects& defects_;
   bool bad_peer_ = false;
   std::map<Channel, std::int32_t> channels_;
@@ -338,7 +356,7 @@ void Meetings::dry_run() {
     roles[r].steps.resize(static_cast<std::size_t>(orders_[r].streams()));
     roles[r].ended.assign(roles[r].steps.size(), 0);
     roles[r].meeting.assign(static_cast<std::size_t>(one_run), -1);
-    for (int s = 0; s < one_run; ++s) roles[r].steps[static_cast<std::size_t>(orders_[r].step(s).stream)].push_back(s);
+    for (int s = 0; s < one_run; ++s) roles[r].steps[static_cast<std::size_t>(orders_[r].stream(s))].push_back(s);
     for (const std::int32_t m : of_role_[r])
       roles[r].meeting[static_cast<std::size_t>(meetings_[static_cast<std::size_t>(m)].step)] = m;
     queue.push_back(r);
@@ -387,7 +405,14 @@ void Meetings::dry_run() {
 
 }  // namespace
 
-void check_meetings(const Plan& plan, const std::vector<ProgramOrder>& orders, Defects& defects) {
+CheckedMeetings checked_meetings(const Plan& plan) {
+  std::vector<CheckOrder> orders;
+  for (std::size_t r = 0; r < plan.roles.size(); ++r) orders.emplace_back(plan, RoleId{static_cast<std::int32_t>(r)}, 1);
+  Defects defects(plan, 0);
+  return Meetings(plan, orders, defects).matched();
+}
+
+void check_meetings(const Plan& plan, const std::vector<CheckOrder>& orders, Defects& defects) {
   Meetings(plan, orders, defects).check();
 }
 

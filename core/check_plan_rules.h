@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/check_plan.h"
-#include "core/program_order.h"
+#include "core/check_plan_order.h"
 
 namespace foreshard {
 
@@ -65,8 +65,26 @@ class RoleUses {
 
 std::string block_name(const Role& role, BufferId buffer, std::int32_t slot);
 
-void check_meetings(const Plan& plan, const std::vector<ProgramOrder>& orders, Defects& defects);
-void check_lives(const Plan& plan, RoleId role, const ProgramOrder& two_runs, const RoleUses& uses, Defects& defects);
+// Who meets whom, as check_meetings reads it. Steps are those of one run of the role.
+struct CheckedMeetings {
+  struct Exchange {
+    RoleId from = {}, to = {};
+    std::int32_t send = 0, receive = 0;  // steps
+    auto operator<=>(const Exchange&) const = default;
+  };
+  struct Call {
+    GroupId group = {};
+    RoleId role = {};
+    std::int32_t step = 0, number = 0;
+    auto operator<=>(const Call&) const = default;
+  };
+  std::vector<Exchange> exchanges = {};
+  std::vector<Call> calls = {};
+};
+CheckedMeetings checked_meetings(const Plan& plan);
+
+void check_meetings(const Plan& plan, const std::vector<CheckOrder>& orders, Defects& defects);
+void check_lives(const Plan& plan, RoleId role, const CheckOrder& two_runs, const RoleUses& uses, Defects& defects);
 void check_gradients(const Plan& plan, RoleId role, const RoleUses& uses, Defects& defects);
 void check_partial_sums(const Plan& plan, RoleId role, const RoleUses& uses, Defects& defects);
 void check_work(const Plan& plan, bool stale_weights_allowed, Defects& defects);

@@ -37,15 +37,15 @@ SegmentMemory memory_of(const Segment& segment, const Role& role, Space space) {
 }
 
 std::vector<StreamMemory> streams_of(const Plan& plan, const Role& role, Space space, const ProgramOrder& order) {
-  std::vector<StreamMemory> streams(static_cast<std::size_t>(order.streams()));
+  std::vector<StreamMemory> streams(static_cast<std::size_t>(order.clocks().streams()));
   std::vector<SegmentMemory> segments(plan.segments.size());
   for (int s = 0; s < order.count(); ++s) {
-    const Step& step = order.step(s);
+    const ProgramStep& step = order.step(s);
     const SegmentId segment = role.actions[static_cast<std::size_t>(step.action)].segment;
     SegmentMemory& memory = segments[segment.index()];
     if (memory.empty()) memory = memory_of(plan.segments[segment.index()], role, space);
     const auto& [acquired, released] = memory[static_cast<std::size_t>(step.instruction)];
-    StreamMemory& stream = streams[static_cast<std::size_t>(step.stream)];
+    StreamMemory& stream = streams[static_cast<std::size_t>(order.clocks().stream(s))];
     stream.steps.push_back(s);
     stream.live.push_back(stream.live.back() + acquired);
     stream.live.push_back(stream.live.back() - released);
@@ -83,7 +83,7 @@ class SideStream {
   std::int64_t most() const { return most_; }
   // main has ended so many instructions; its latest started one, if any, is `latest`
   void advance(std::int32_t ended, int latest) {
-    const std::int32_t forced = latest < 0 ? 0 : order_->ended_before(latest)[index_];
+    const std::int32_t forced = latest < 0 ? 0 : order_->clocks().ended_before(latest)[index_];
     if (forced == forced_ && ended < next_) return;
     forced_ = forced;
     while (next_ <= ended) ++allowed_, find_next();
@@ -92,8 +92,8 @@ class SideStream {
 
  private:
   void find_next() {
-    next_ =
-        allowed_ < steps_->size() ? order_->ended_before((*steps_)[allowed_])[main_] : std::numeric_limits<std::int32_t>::max();
+    next_ = allowed_ < steps_->size() ? order_->clocks().ended_before((*steps_)[allowed_])[main_]
+                                      : std::numeric_limits<std::int32_t>::max();
   }
 
   const std::vector<int>* steps_;

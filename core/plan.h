@@ -239,6 +239,11 @@ struct Action {
   std::vector<Does> does = {};  // two entries: an overlapped F&B cell; none: set-up, reduction
   bool operator==(const Action&) const = default;
 };
+// The slot that the action means.
+inline std::int32_t value_of(const Slot& slot, const Action& action) {
+  if (const auto* number = std::get_if<std::int32_t>(&slot.which)) return *number;
+  return action.args[std::get<ParamId>(slot.which).index()];
+}
 enum class StreamKind : std::uint8_t { Compute, Communication, CopyIn, CopyOut, Host, Storage };
 struct Stream {
   std::string name = {};

@@ -8,51 +8,27 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/plan.h"
+#include "core/program.h"
+#include "core/stream_clocks.h"
 
 namespace foreshard {
 
-struct Step {
-  std::int32_t action = 0, instruction = 0, stream = 0;
-  std::int32_t position = 0;  // on its stream
-};
-
-struct UnboundWait {  // no record of the event in any run
+struct ProgramStep {
   std::int32_t action = 0, instruction = 0;
-  EventUse wait = {};
 };
-
-inline std::int32_t value_of(const Slot& slot, const Action& action) {
-  if (const auto* number = std::get_if<std::int32_t>(&slot.which)) return *number;
-  return action.args[std::get<ParamId>(slot.which).index()];
-}
 
 class ProgramOrder {
  public:
   // `runs` runs after each other, without a barrier in between. Indices of the plan have to be in range.
   ProgramOrder(const Plan& plan, RoleId role, int runs = 1);
 
-  int count() const { return static_cast<int>(steps_.size()); }
-  int streams() const { return streams_; }
-  const Step& step(int s) const { return steps_[static_cast<std::size_t>(s)]; }
-  // How many steps of each stream have to end before step `s` may begin, in [stream].
-  const std::int32_t* ended_before(int s) const {
-    return clocks_.data() + static_cast<std::size_t>(s) * static_cast<std::size_t>(streams_);
-  }
-  // Does `a` end before `b` begins in every execution?
-  bool before(int a, int b) const { return ended_before(b)[step(a).stream] > step(a).position; }
-  const std::vector<UnboundWait>& unbound() const { return unbound_; }
+  int count() const { return clocks_.count(); }
+  const ProgramStep& step(int s) const { return steps_[static_cast<std::size_t>(s)]; }
+  const StreamClocks& clocks() const { return clocks_; }
 
  private:
-  void add(const Plan& plan, const Role& role, std::int32_t action);
-  void depend(std::int32_t on);
-
-  int streams_ = 0;
-  std::vector<Step> steps_;
-  std::vector<std::int32_t> clocks_;
-  std::vector<std::int32_t> last_of_stream_, last_record_, event_base_;
-  std::vector<UnboundWait> unbound_;
-  bool first_run_ = true;
+  StreamClocks clocks_;
+  std::vector<ProgramStep> steps_ = {};
 };
 
 }  // namespace foreshard

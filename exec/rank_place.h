@@ -3,7 +3,6 @@
 
 #include <string>
 
-#include "core/program_order.h"
 #include "core/ranks.h"
 #include "exec/host_ops.h"
 

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <map>
 
-#include "core/program_order.h"
 #include "report/span_words.h"
 
 namespace foreshard {

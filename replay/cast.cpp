@@ -22,22 +22,23 @@ class Builder {
         slowdown_(slowdown),
         granularity_(granularity),
         runs_(runs),
-        layouts_(lay_out(plan, patterns)) {}
+        meeting_points_(find_meeting_points(plan)) {}
 
   Cast build() {
     cast_.slots = patterns_.slot_count();
-    cast_.keys = key_count(plan_, patterns_);
+    cast_.points = static_cast<int>(meeting_points_.points.size());
+    cast_.runs = runs_;
     for (std::size_t r = 0; r < plan_.roles.size(); ++r) {
       const RoleId role{static_cast<std::int32_t>(r)};
-      cast_.programs.push_back(make_program(plan_, patterns_, layouts_, role, runs_));
+      cast_.programs.push_back(read_role(plan_, meeting_points_, role));
       const auto table = std::find_if(plan_.costs.begin(), plan_.costs.end(),
                                       [&](const CostTable& costs) { return costs.device_kind == plan_.roles[r].device_kind; });
       costs_.push_back(&*table);
-      keys_.push_back(keys_of(role));
+      points_.push_back(points_of(cast_.programs.back()));
       copies_.push_back(!patterns_.slots[r].empty() && patterns_.slots[r].back() >= patterns_.copy_slot(0));
     }
     cast_.phases.resize(q_.classes.size() * static_cast<std::size_t>(cast_.slots));
-    cast_.meeting_of.assign(q_.classes.size() * static_cast<std::size_t>(cast_.keys), -1);
+    cast_.meeting_of.assign(q_.classes.size() * static_cast<std::size_t>(cast_.points), -1);
     for (std::size_t c = 0; c < q_.classes.size(); ++c) add_player(c);
     for (const FlowClass& flow : q_.flows)
       cast_.owner.push_back(q_.class_of[flows_.parties(flow.example).front().index()].value);
@@ -46,13 +47,11 @@ class Builder {
   }
 
  private:
-  std::vector<int> keys_of(RoleId role) const {
-    std::vector<int> keys;
-    for (const SegmentId s : patterns_.segments[role.index()])
-      keys.insert(keys.end(), layouts_[s.index()].keys.begin(), layouts_[s.index()].keys.end());
-    std::sort(keys.begin(), keys.end());
-    keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
-    return keys;
+  static std::vector<int> points_of(const RoleProgram& program) {
+    std::vector<int> points;
+    for (std::size_t p = 0; p < program.uses_per_run.size(); ++p)
+      if (program.uses_per_run[p] > 0) points.push_back(static_cast<int>(p));
+    return points;
   }
 
   void add_player(std::size_t c) {
@@ -64,7 +63,7 @@ class Builder {
           static_cast<std::int32_t>(cast_.phase_flows.size()), asked.phases};
       for (int p = 0; p < asked.phases; ++p) cast_.phase_flows.push_back(q_.flow_of[static_cast<std::size_t>(asked.first + p)]);
     }
-    for (const int key : keys_[role.index()]) meet(c, rank, key);
+    for (const int point : points_[role.index()]) meet(c, rank, point);
     const auto streams = static_cast<std::int32_t>(plan_.roles[role.index()].streams.size());
     cast_.players.push_back({role, &cast_.programs[role.index()], steps_of(c, rank, role), cast_.streams, streams});
     cast_.streams += streams;
@@ -72,18 +71,19 @@ class Builder {
 
   // Players meet at (flow class, tag) for an exchange and at (flow class of the group's first collective, group) for a
   // group.
-  void meet(std::size_t c, RankId rank, int key) {
-    const int channels = static_cast<int>(patterns_.channels.size());
+  void meet(std::size_t c, RankId rank, int number) {
+    const MeetingPoint& point = meeting_points_.points[static_cast<std::size_t>(number)];
     int flow = -1, second = 0;
-    if (key < 2 * channels) {
-      const Channel& channel = patterns_.channels[static_cast<std::size_t>(key / 2)];
-      const int slot = key == send_key(key / 2) ? patterns_.to_slot(channel.peer) : patterns_.from_slot(channel.peer);
-      flow = flows_.at(rank, slot).first;
-      second = channel.tag;
+    if (point.kind != MeetingPoint::Kind::Collective) {
+      const auto peer =
+          static_cast<int>(std::find(patterns_.peers.begin(), patterns_.peers.end(), point.peer) - patterns_.peers.begin());
+      flow =
+          flows_.at(rank, point.kind == MeetingPoint::Kind::Send ? patterns_.to_slot(peer) : patterns_.from_slot(peer)).first;
+      second = point.tag;
     } else {
-      second = -1 - (key - 2 * channels);
+      second = -1 - point.group.value;
       for (std::size_t k = 0; flow < 0; ++k)
-        if (patterns_.collectives[k].group.value == key - 2 * channels)
+        if (patterns_.collectives[k].group == point.group)
           flow = flows_.at(rank, patterns_.collective_slot(static_cast<int>(k))).first;
     }
     const auto [at, added] =
@@ -95,7 +95,7 @@ class Builder {
       if (second >= 0) cast_.phase_flows.push_back(q_.flow_of[static_cast<std::size_t>(flow)]);
     }
     if (second < 0) ++cast_.meetings[static_cast<std::size_t>(at->second)].parties;
-    cast_.meeting_of[c * static_cast<std::size_t>(cast_.keys) + static_cast<std::size_t>(key)] = at->second;
+    cast_.meeting_of[c * static_cast<std::size_t>(cast_.points) + static_cast<std::size_t>(number)] = at->second;
   }
 
   void check_groups() const {
@@ -142,8 +142,8 @@ class Builder {
     for (const SegmentId s : patterns_.segments[role.index()]) {
       const auto [steps, fresh] = steps_.try_emplace({s, streams, flavour}, nullptr);
       if (fresh)
-        steps->second =
-            &cast_.all_steps.emplace_back(make_steps(plan_, patterns_, s, layouts_[s.index()], flavour, streams, granularity_));
+        steps->second = &cast_.all_steps.emplace_back(
+            make_steps(plan_, patterns_, s, meeting_points_.segments[s.index()], flavour, streams, granularity_));
       set[s.index()] = steps->second;
     }
     return at->second = &set;
@@ -157,10 +157,10 @@ class Builder {
   const std::vector<double>& slowdown_;
   Granularity granularity_;
   int runs_;
-  std::vector<SegmentLayout> layouts_;
-  std::vector<const CostTable*> costs_ = {};  // [role]
-  std::vector<std::vector<int>> keys_ = {};   // [role]
-  std::vector<char> copies_ = {};             // [role]
+  MeetingPoints meeting_points_;
+  std::vector<const CostTable*> costs_ = {};   // [role]
+  std::vector<std::vector<int>> points_ = {};  // [role]: meeting points that it uses
+  std::vector<char> copies_ = {};              // [role]
   std::map<std::pair<int, int>, int> meetings_ = {};
   std::map<std::pair<RoleId, Flavour>, const std::vector<const SegmentSteps*>*> sets_ = {};
   std::map<std::tuple<SegmentId, int, Flavour>, const SegmentSteps*> steps_ = {};

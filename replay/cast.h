@@ -6,7 +6,7 @@
 #include <deque>
 #include <vector>
 
-#include "replay/program.h"
+#include "core/program.h"
 #include "replay/quotient.h"
 #include "replay/steps.h"
 #include "replay/ways.h"
@@ -33,8 +33,9 @@ struct Cast {
   std::vector<std::int32_t> phase_flows = {};  // flow classes
   std::vector<std::int32_t> owner = {};        // [flow class]: the player whose merged steps count for its links
   std::vector<Meeting> meetings = {};
-  std::vector<std::int32_t> meeting_of = {};  // [class * keys + key]
-  int slots = 0, keys = 0, streams = 0;
+  std::vector<std::int32_t> meeting_of = {};  // [class * points + meeting point]
+  int slots = 0, points = 0, streams = 0;
+  std::int32_t runs = 1;
 
   std::vector<RoleProgram> programs = {};  // [role]
   std::deque<SegmentSteps> all_steps = {};
@@ -43,8 +44,8 @@ struct Cast {
   const Phases& phases_at(int player, int slot) const {
     return phases[static_cast<std::size_t>(player) * static_cast<std::size_t>(slots) + static_cast<std::size_t>(slot)];
   }
-  int meeting(int player, int key) const {
-    return meeting_of[static_cast<std::size_t>(player) * static_cast<std::size_t>(keys) + static_cast<std::size_t>(key)];
+  int meeting(int player, int point) const {
+    return meeting_of[static_cast<std::size_t>(player) * static_cast<std::size_t>(points) + static_cast<std::size_t>(point)];
   }
 };
 

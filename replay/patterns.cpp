@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <optional>
-#include <unordered_map>
+
+#include "core/program.h"
 
 namespace foreshard::player {
 namespace {
@@ -13,16 +14,6 @@ int intern(std::vector<T>& known, const T& value) {
   if (at != known.end()) return static_cast<int>(at - known.begin());
   known.push_back(value);
   return static_cast<int>(known.size()) - 1;
-}
-
-// Shifts that lead to the same rank become equal: +1 and -1 on an axis of two are one peer.
-Peer reduced(const Plan& plan, Peer peer) {
-  if (peer.axis.valid()) {
-    const int size = plan.axes[peer.axis.index()].size;
-    peer.shift = ((peer.shift % size) + size) % size;
-  }
-  if (!peer.axis.valid() || peer.shift == 0) peer.axis = {}, peer.shift = 0;
-  return peer;
 }
 
 bool one_pass_of_a_ring(CollectiveKind kind) {
@@ -85,12 +76,10 @@ class Finder {
   InstructionUse use_of(const Instruction& instruction) {
     InstructionUse use;
     if (const auto* exchange = std::get_if<Exchange>(&instruction.what)) {
-      const int tag = tags_.try_emplace(exchange->tag, static_cast<int>(tags_.size())).first->second;
       const auto peer = [&](const Peer& p) { return intern(found_.peers, reduced(plan_, p)); };
-      if (exchange->to) use.to = peer(*exchange->to), use.send = channel({use.to, tag});
-      if (exchange->from) use.from = peer(*exchange->from), use.receive = channel({use.from, tag});
+      if (exchange->to) use.to = peer(*exchange->to);
+      if (exchange->from) use.from = peer(*exchange->from);
     } else if (const auto* collective = std::get_if<Collective>(&instruction.what)) {
-      use.group = collective->group.value;
       Collective form = *collective;
       form.bytes = {};
       form.dtype = {};
@@ -100,13 +89,6 @@ class Finder {
       use.copy = std::holds_alternative<Copy>(instruction.what);
     }
     return use;
-  }
-
-  int channel(const Channel& c) {
-    const auto key = (static_cast<std::int64_t>(c.peer) << 32) | c.tag;
-    const auto [at, added] = channel_of_.try_emplace(key, static_cast<int>(found_.channels.size()));
-    if (added) found_.channels.push_back(c);
-    return at->second;
   }
 
   void relate_collectives() {
@@ -142,8 +124,6 @@ class Finder {
 
   const Plan& plan_;
   Patterns found_ = {};
-  std::unordered_map<std::string, int> tags_ = {};
-  std::unordered_map<std::int64_t, int> channel_of_ = {};
 };
 
 }  // namespace

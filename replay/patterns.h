@@ -19,26 +19,16 @@ struct CopyPattern {
   bool operator==(const CopyPattern&) const = default;
 };
 
-// Where the two sides of an exchange find each other: a peer and a tag.
-struct Channel {
-  int peer = 0;
-  int tag = 0;
-  bool operator==(const Channel&) const = default;
-};
-
 // What one instruction uses; -1: nothing of that sort.
 struct InstructionUse {
-  std::int32_t to = -1, from = -1;       // peers
-  std::int32_t send = -1, receive = -1;  // channels
+  std::int32_t to = -1, from = -1;  // peers
   std::int32_t collective = -1;
-  std::int32_t group = -1;
   bool copy = false;  // its CopyPattern depends on the role's buffers: copy_pattern()
   bool operator==(const InstructionUse&) const = default;
 };
 
 struct Patterns {
-  std::vector<Peer> peers = {};              // distinct; shifts reduced to 0 .. size-1
-  std::vector<Channel> channels = {};        // of sends and receives alike
+  std::vector<Peer> peers = {};              // distinct and reduced (core/program.h)
   std::vector<Collective> collectives = {};  // distinct but for their bytes
   std::vector<int> links_like = {};          // [collective]: the first one that crosses the same links ...
   std::vector<double> volume = {};           // ... and how many times its bytes this one carries

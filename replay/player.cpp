@@ -41,7 +41,7 @@ void Player::set_up_streams() {
       stream.span = static_cast<std::int32_t>(spans);
       for (std::size_t segment = 0; segment < player.steps->size(); ++segment)
         if (const SegmentSteps* steps = (*player.steps)[segment])
-          spans += std::int64_t{player.program->times_issued[segment]} * steps->count(s);
+          spans += std::int64_t{cast_.runs} * player.program->times_issued[segment] * steps->count(s);
       FS_ASSERT(spans < std::int64_t{1} << 31);
     }
   }
@@ -94,8 +94,11 @@ void Player::enter(Stream& stream, int index) {
   stream.phase = Phase::Blocked;
   while (stream.action < 0 || stream.position >= stream.steps->count(own)) {
     if (++stream.action == static_cast<std::int32_t>(player.program->issues.size())) {
-      stream.phase = Phase::Over;
-      return;
+      stream.action = 0;
+      if (++stream.run == cast_.runs || player.program->issues.empty()) {
+        stream.phase = Phase::Over;
+        return;
+      }
     }
     stream.steps = (*player.steps)[player.program->issues[static_cast<std::size_t>(stream.action)].segment.index()];
     stream.position = 0;
@@ -121,9 +124,11 @@ bool Player::try_head(int index) {
 }
 
 bool Player::is_done(const Stream& of, const Position& position) const {
-  if (position.action < 0) return true;
+  const std::int32_t run = of.run - position.runs_back;
+  if (position.action < 0 || run < 0) return true;
   const Cast::Player& player = cast_.players[static_cast<std::size_t>(of.player)];
   const Stream& other = streams_[static_cast<std::size_t>(player.first_stream + position.stream)];
+  if (run != other.done_run) return run < other.done_run;
   return position.action < other.done_action ||
          (position.action == other.done_action && position.instruction <= other.done_instruction);
 }
@@ -199,15 +204,14 @@ int Player::pending(int meeting, int number) {
   return t;
 }
 
-// A party is ready for its transfer; a copy (no meeting key) has no other party.
+// A party is ready for its transfer; a copy (no meeting point) has no other party.
 void Player::arrive(int index, bool receives, const MeetingUse& use, const Cast::Phases& phases) {
   const Stream& stream = streams_[static_cast<std::size_t>(index)];
   int meeting = -1, number = 0;
-  if (use.key >= 0) {
+  if (use.point >= 0) {
     const RoleProgram& program = *cast_.players[static_cast<std::size_t>(stream.player)].program;
-    const std::int32_t base = program.issues[static_cast<std::size_t>(stream.action)].first_base + use.at;
-    meeting = cast_.meeting(stream.player, use.key);
-    number = program.bases[static_cast<std::size_t>(base)] + use.nth;
+    meeting = cast_.meeting(stream.player, use.point);
+    number = stream.run * program.uses_per_run[static_cast<std::size_t>(use.point)] + program.number(stream.action, use);
   }
   const int t = pending(meeting, number);
   Transfer& transfer = transfers_[static_cast<std::size_t>(t)];
@@ -318,6 +322,7 @@ void Player::complete(int index) {
     }
   }
   write_span(stream, index);
+  stream.done_run = stream.run;
   stream.done_action = stream.action;
   stream.done_instruction = step.last;
   enter(stream, index);
@@ -331,7 +336,9 @@ void Player::write_span(Stream& stream, int index) {
   makespan_ = std::max(makespan_, now);
   spans_[static_cast<std::size_t>(stream.span++)] = {
       .who = {stream.player},
-      .action = stream.action,
+      .action = stream.run *
+                    static_cast<std::int32_t>(cast_.players[static_cast<std::size_t>(stream.player)].program->issues.size()) +
+                stream.action,
       .instruction = stream.step->first,
       .count = stream.step->count,
       .stream = {index - cast_.players[static_cast<std::size_t>(stream.player)].first_stream},

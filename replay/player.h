@@ -36,8 +36,8 @@ class Player final : public Listener {
   struct Stream {
     const SegmentSteps* steps = nullptr;  // of its action
     const Step* step = nullptr;           // at its head
-    std::int32_t player = 0, action = -1, position = 0;
-    std::int32_t done_action = -1, done_instruction = -1;
+    std::int32_t player = 0, action = -1, run = 0, position = 0;
+    std::int32_t done_run = 0, done_action = -1, done_instruction = -1;
     std::int32_t checked = 0;  // dependencies of the head that are known to be done
     std::int32_t span = 0;     // where the next span goes
     std::int32_t parts = 0;    // transfers of the head that have not ended

@@ -9,14 +9,14 @@ namespace {
 
 class Builder {
  public:
-  Builder(const Plan& plan, const Patterns& patterns, SegmentId segment, const SegmentLayout& layout, const Flavour& flavour,
-          int streams, Granularity granularity)
+  Builder(const Plan& plan, const Patterns& patterns, SegmentId segment, const SegmentMeetings& meetings,
+          const Flavour& flavour, int streams, Granularity granularity)
       : instructions_(plan.segments[segment.index()].instructions),
         uses_(patterns.uses[segment.index()]),
         costs_(flavour.costs->by_segment[segment.index()]),
         plan_(plan),
         patterns_(patterns),
-        layout_(layout),
+        meetings_(meetings),
         flavour_(flavour),
         streams_(streams),
         granularity_(granularity) {}
@@ -88,8 +88,8 @@ class Builder {
     step.first = static_cast<std::int32_t>(i);
     step.count = 0;
     step.stream = instructions_[i].stream.value;
-    step.first_wait = layout_.first_wait[i];
-    step.end_wait = layout_.first_wait[i + 1];
+    step.first_wait = meetings_.first_wait[i];
+    step.end_wait = meetings_.first_wait[i + 1];
     step.first_after = static_cast<std::int32_t>(out_.afters.size());
     for (const std::int32_t earlier : instructions_[i].after)
       out_.afters.push_back({instructions_[static_cast<std::size_t>(earlier)].stream.value, earlier});
@@ -153,8 +153,8 @@ class Builder {
   void transfer(Step& step, std::size_t i) {
     step.bytes = wire_bytes(i);
     step.sm_share = costs_[i].sm_share;
-    step.meeting = layout_.meeting[i];
-    step.from = layout_.from[i];
+    step.meeting = meetings_.meeting[i];
+    step.from = meetings_.from[i];
     if (uses_[i].collective >= 0) {
       step.kind = StepKind::Collective;
       step.slot = patterns_.collective_slot(uses_[i].collective);
@@ -205,7 +205,7 @@ class Builder {
   const std::vector<Cost>& costs_;
   const Plan& plan_;
   const Patterns& patterns_;
-  const SegmentLayout& layout_;
+  const SegmentMeetings& meetings_;
   const Flavour& flavour_;
   int streams_;
   Granularity granularity_;
@@ -217,9 +217,9 @@ class Builder {
 
 }  // namespace
 
-SegmentSteps make_steps(const Plan& plan, const Patterns& patterns, SegmentId segment, const SegmentLayout& layout,
+SegmentSteps make_steps(const Plan& plan, const Patterns& patterns, SegmentId segment, const SegmentMeetings& meetings,
                         const Flavour& flavour, int streams, Granularity granularity) {
-  return Builder(plan, patterns, segment, layout, flavour, streams, granularity).build();
+  return Builder(plan, patterns, segment, meetings, flavour, streams, granularity).build();
 }
 
 }  // namespace foreshard::player

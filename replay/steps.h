@@ -13,8 +13,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/program.h"
 #include "core/result.h"
-#include "replay/program.h"
+#include "replay/patterns.h"
 
 namespace foreshard::player {
 
@@ -78,7 +79,7 @@ struct Flavour {
   auto operator<=>(const Flavour&) const = default;
 };
 
-SegmentSteps make_steps(const Plan& plan, const Patterns& patterns, SegmentId segment, const SegmentLayout& layout,
+SegmentSteps make_steps(const Plan& plan, const Patterns& patterns, SegmentId segment, const SegmentMeetings& meetings,
                         const Flavour& flavour, int streams, Granularity granularity);
 
 }  // namespace foreshard::player

@@ -1,9 +1,11 @@
 #include "report/binding.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 
 #include "core/error.h"
+#include "core/program.h"
 #include "report/joints.h"
 #include "report/meetings.h"
 
@@ -34,28 +36,39 @@ void check_belongs(const Plan& plan, const Trace& trace) {
   }
 }
 
-// Plays the issue order of one class over its spans and notes, for each, the latest end among its local predecessors.
+// Follows the issue order of one class over its spans and notes, for each, the latest end among its local predecessors.
 class LocalWalk {
  public:
-  LocalWalk(const Plan& plan, const Trace& trace, const std::vector<SegmentJoints>& joints, Meetings& meetings,
-            std::vector<std::int32_t>& before)
-      : plan_(plan), trace_(trace), joints_(joints), meetings_(meetings), before_(before) {}
+  LocalWalk(const Plan& plan, const Trace& trace)
+      : plan_(plan),
+        trace_(trace),
+        points_(find_meeting_points(plan)),
+        joints_(find_joints(plan)),
+        meetings_(plan, trace, points_),
+        programs_(plan.roles.size()),
+        before_(trace.spans.size(), -1) {}
 
   void walk(ClassId who, std::int32_t first, std::int32_t last) {
     who_ = who;
-    role_ = &plan_.roles[trace_.classes[who.index()].role.index()];
+    const RoleId role = trace_.classes[who.index()].role;
+    role_ = &plan_.roles[role.index()];
+    if (!programs_[role.index()]) programs_[role.index()] = read_role(plan_, points_, role);
+    program_ = &*programs_[role.index()];
     lanes_.assign(role_->streams.size(), {});
-    events_.assign(role_->events.size(), {});
-    for (std::size_t e = 0; e < events_.size(); ++e) events_[e].assign(static_cast<std::size_t>(role_->events[e].slots), -1);
     for (std::int32_t s = first; s < last; ++s) {
       Lane& lane = lanes_[at(s).stream.index()];
       if (lane.next < 0) lane.next = s;
       lane.last = s + 1;
     }
+    first_end_.clear();
+    ends_.clear();
     for (std::size_t a = 0; a < role_->actions.size(); ++a) visit(static_cast<std::int32_t>(a));
     for (Lane& lane : lanes_)
       while (lane.next >= 0 && lane.next < lane.last) open(lane);
   }
+
+  const std::vector<std::int32_t>& before() const { return before_; }
+  std::vector<std::int32_t> last_to_come() const { return meetings_.last_to_come(); }
 
  private:
   struct Lane {
@@ -65,6 +78,9 @@ class LocalWalk {
   };
 
   const Span& at(std::int32_t span) const { return trace_.spans[static_cast<std::size_t>(span)]; }
+  const SegmentJoints& joints(std::int32_t action) const {
+    return joints_[role_->actions[static_cast<std::size_t>(action)].segment.index()];
+  }
 
   void open(Lane& lane) {
     lane.open = lane.next++;
@@ -84,71 +100,65 @@ class LocalWalk {
     return place(instruction) < place(at(lane.open).instruction) + at(lane.open).count ? lane.open : -1;
   }
 
-  std::int32_t* event(const EventUse& use, const Action& action) {
-    std::int32_t slot = 0;
-    if (const auto* param = std::get_if<ParamId>(&use.slot.which))
-      slot = param->index() < action.args.size() ? action.args[param->index()] : 0;
-    else
-      slot = std::get<std::int32_t>(use.slot.which);
-    if (!use.event.valid() || use.event.index() >= events_.size()) return nullptr;
-    std::vector<std::int32_t>& slots = events_[use.event.index()];
-    return slot >= 0 && static_cast<std::size_t>(slot) < slots.size() ? &slots[static_cast<std::size_t>(slot)] : nullptr;
+  // The span that ended an instruction which came before: of this action or of an earlier one.
+  std::int32_t end_of(std::int32_t action, std::int32_t instruction) const {
+    const std::int32_t joint = joints(action).joint_of[static_cast<std::size_t>(instruction)];
+    return ends_[first_end_[static_cast<std::size_t>(action)] + static_cast<std::size_t>(joint)];
   }
 
-  void visit(std::int32_t number) {
-    const Action& action = role_->actions[static_cast<std::size_t>(number)];
-    const SegmentJoints& segment = joints_[action.segment.index()];
-    if (ends_.size() < segment.ordinal.size()) ends_.resize(segment.ordinal.size());
-    for (std::size_t j = 0; j < segment.joints.size(); ++j) {
-      const Joint& joint = segment.joints[j];
-      Lane& lane = lanes_[joint.source->stream.index()];
-      const std::int32_t span = reach(lane, number, joint.instruction, segment);
+  void visit(std::int32_t action) {
+    const SegmentId segment_id = role_->actions[static_cast<std::size_t>(action)].segment;
+    const SegmentJoints& segment = joints_[segment_id.index()];
+    const SegmentMeetings& uses = points_.segments[segment_id.index()];
+    first_end_.push_back(ends_.size());
+    for (const std::int32_t i : segment.joints) {
+      const Instruction& instruction = plan_.segments[segment_id.index()].instructions[static_cast<std::size_t>(i)];
+      Lane& lane = lanes_[instruction.stream.index()];
+      const std::int32_t span = reach(lane, action, i, segment);
       std::int32_t best = -1;
-      for (const std::int32_t earlier : joint.source->after) best = later(best, ends_[static_cast<std::size_t>(earlier)]);
-      for (const EventUse& wait : joint.source->waits)
-        if (const std::int32_t* recorded = event(wait, action)) best = later(best, *recorded);
+      for (const std::int32_t earlier : instruction.after) best = later(best, end_of(action, earlier));
+      for (const Position& on : program_->waits(action, i, uses))
+        if (on.action >= 0 && on.runs_back == 0) best = later(best, end_of(on.action, on.instruction));
       if (span >= 0) {
         std::int32_t& before = before_[static_cast<std::size_t>(span)];
         if (best >= 0 && best != span && at(best).end <= at(span).begin) before = later(before, best);
-        meetings_.attend(who_, segment.first_joint + static_cast<int>(j), joint, span);
+        for (const MeetingUse* use : {&uses.meeting[static_cast<std::size_t>(i)], &uses.from[static_cast<std::size_t>(i)]})
+          if (use->point >= 0) meetings_.attend(who_, use->point, program_->number(action, *use), span);
       } else {
         lane.newest = later(lane.newest, best);  // an instruction without a span passes on what it waited for
       }
-      const std::int32_t done = span >= 0 ? span : lane.newest;
-      ends_[static_cast<std::size_t>(joint.instruction)] = done;
-      for (const EventUse& record : joint.source->records)
-        if (std::int32_t* slot = event(record, action)) *slot = done;
+      ends_.push_back(span >= 0 ? span : lane.newest);
     }
   }
 
   const Plan& plan_;
   const Trace& trace_;
-  const std::vector<SegmentJoints>& joints_;
-  Meetings& meetings_;
-  std::vector<std::int32_t>& before_;
+  MeetingPoints points_;
+  std::vector<SegmentJoints> joints_;
+  Meetings meetings_;
+  std::vector<std::optional<RoleProgram>> programs_;  // [role]
+  std::vector<std::int32_t> before_;                  // [span]
   ClassId who_ = {};
   const Role* role_ = nullptr;
-  std::vector<Lane> lanes_ = {};                        // [stream]
-  std::vector<std::vector<std::int32_t>> events_ = {};  // [event][slot]: the span of the newest record
-  std::vector<std::int32_t> ends_ = {};                 // [instruction] of the current action
+  const RoleProgram* program_ = nullptr;
+  std::vector<Lane> lanes_ = {};             // [stream]
+  std::vector<std::size_t> first_end_ = {};  // [action] in ends_
+  std::vector<std::int32_t> ends_ = {};      // joint by joint: the span that ended it
 };
 
 }  // namespace
 
 std::vector<Binding> bind_spans(const Plan& plan, const Trace& trace) {
   check_belongs(plan, trace);
-  const std::vector<SegmentJoints> joints = find_joints(plan);
-  const int count = joints.empty() ? 0 : joints.back().first_joint + static_cast<int>(joints.back().joints.size());
-  Meetings meetings(plan, trace, count);
-  std::vector<std::int32_t> before(trace.spans.size(), -1);
-  LocalWalk walk(plan, trace, joints, meetings, before);
+  LocalWalk walk(plan, trace);
   for (std::size_t first = 0; first < trace.spans.size();) {
     std::size_t last = first;
     while (last < trace.spans.size() && trace.spans[last].who == trace.spans[first].who) ++last;
     walk.walk(trace.spans[first].who, static_cast<std::int32_t>(first), static_cast<std::int32_t>(last));
     first = last;
   }
-  const std::vector<std::int32_t> peers = meetings.last_to_come();
+  const std::vector<std::int32_t>& before = walk.before();
+  const std::vector<std::int32_t> peers = walk.last_to_come();
   std::vector<Binding> bindings(trace.spans.size());
   for (std::size_t s = 0; s < bindings.size(); ++s) {
     const std::int32_t peer = peers[s];

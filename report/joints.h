@@ -9,19 +9,13 @@
 
 namespace foreshard {
 
-struct Joint {
-  std::int32_t instruction = 0;
-  std::int32_t tag = -1;  // exchanges: the number of the tag in the plan
-  const Instruction* source = nullptr;
-};
-
 struct SegmentJoints {
-  std::vector<Joint> joints = {};          // in issue order
-  std::vector<std::int32_t> ordinal = {};  // [instruction]: its place among the instructions of its stream
-  int first_joint = 0;                     // number of joints in earlier segments
+  std::vector<std::int32_t> joints = {};    // instructions, in issue order
+  std::vector<std::int32_t> joint_of = {};  // [instruction]: its place in `joints`, -1: none
+  std::vector<std::int32_t> ordinal = {};   // [instruction]: its place among the instructions of its stream
 };
 
-// [segment]. The plan must outlive it.
+// [segment]
 std::vector<SegmentJoints> find_joints(const Plan& plan);
 
 }  // namespace foreshard

@@ -4,8 +4,14 @@
 
 namespace foreshard {
 
-Meetings::Meetings(const Plan& plan, const Trace& trace, int joints)
-    : trace_(trace), ranks_(plan), places_(static_cast<std::size_t>(joints)), seen_(trace.classes.size(), 0) {
+// The entry with this number, -1 when new.
+static std::int32_t& entry(std::vector<std::int32_t>& spans, std::int32_t number) {
+  if (spans.size() <= static_cast<std::size_t>(number)) spans.resize(static_cast<std::size_t>(number) + 1, -1);
+  return spans[static_cast<std::size_t>(number)];
+}
+
+Meetings::Meetings(const Plan& plan, const Trace& trace, const MeetingPoints& points)
+    : trace_(trace), points_(points), ranks_(plan), places_(points.points.size()), seen_(trace.classes.size(), 0) {
   class_of_.assign(static_cast<std::size_t>(ranks_.count()), -1);
   for (std::size_t c = 0; c < trace.classes.size(); ++c)
     for (const RankId member : trace.classes[c].members)
@@ -31,26 +37,22 @@ int Meetings::gathering(ClassId who, GroupId group) {
   }
   if (classes.size() < 2) return -1;
   std::sort(classes.begin(), classes.end());
-  const auto [at, fresh] = gathering_ids_.try_emplace({group.value, std::move(classes)}, static_cast<int>(gatherings_.size()));
-  if (fresh) {
-    gatherings_.emplace_back();
-    occurrences_.emplace_back(-1, 0);
-  }
+  const auto [at, fresh] = gathering_ids_.try_emplace({group.value, std::move(classes)}, static_cast<int>(latest_.size()));
+  if (fresh) latest_.emplace_back();
   return at->second;
 }
 
-Meetings::Place Meetings::find(ClassId who, const Joint& joint) {
-  Place place{who.value, -1, -1, -1};
+Meetings::Place Meetings::find(ClassId who, const MeetingPoint& point) {
+  Place place{who.value, -1, -1};
   if (trace_.classes[who.index()].members.empty()) return place;
-  const RankId self = trace_.classes[who.index()].members.front();
-  if (const auto* exchange = std::get_if<Exchange>(&joint.source->what)) {
-    const std::int32_t to = exchange->to ? class_of(ranks_.peer(self, *exchange->to)) : -1;
-    const std::int32_t from = exchange->from ? class_of(ranks_.peer(self, *exchange->from)) : -1;
-    if (to >= 0 && to != who.value) place.sends = channel(who.value, to, joint.tag);
-    if (from >= 0 && from != who.value) place.receives = channel(from, who.value, joint.tag);
-  } else if (const auto* collective = std::get_if<Collective>(&joint.source->what)) {
-    place.gathering = gathering(who, collective->group);
+  if (point.kind == MeetingPoint::Kind::Collective) {
+    place.gathering = gathering(who, point.group);
+    return place;
   }
+  const std::int32_t other = class_of(ranks_.peer(trace_.classes[who.index()].members.front(), point.peer));
+  if (other < 0 || other == who.value) return place;
+  const bool sends = point.kind == MeetingPoint::Kind::Send;
+  place.channel = sends ? channel(who.value, other, point.tag) : channel(other, who.value, point.tag);
   return place;
 }
 
@@ -58,21 +60,18 @@ bool Meetings::later(std::int32_t a, std::int32_t b) const {
   return trace_.spans[static_cast<std::size_t>(a)].ready > trace_.spans[static_cast<std::size_t>(b)].ready;
 }
 
-void Meetings::attend(ClassId who, int joint_number, const Joint& joint, std::int32_t span) {
-  Place& place = places_[static_cast<std::size_t>(joint_number)];
-  if (place.who != who.value) place = find(who, joint);
-  if (place.sends >= 0) channels_[static_cast<std::size_t>(place.sends)].sends.push_back(span);
-  if (place.receives >= 0) channels_[static_cast<std::size_t>(place.receives)].receives.push_back(span);
+void Meetings::attend(ClassId who, std::int32_t number_of_point, std::int32_t number, std::int32_t span) {
+  const MeetingPoint& point = points_.points[static_cast<std::size_t>(number_of_point)];
+  Place& place = places_[static_cast<std::size_t>(number_of_point)];
+  if (place.who != who.value) place = find(who, point);
+  if (place.channel >= 0) {
+    Channel& channel = channels_[static_cast<std::size_t>(place.channel)];
+    entry(point.kind == MeetingPoint::Kind::Send ? channel.sends : channel.receives, number) = span;
+  }
   if (place.gathering < 0) return;
-  auto& [visitor, times] = occurrences_[static_cast<std::size_t>(place.gathering)];
-  if (visitor != who.value) visitor = who.value, times = 0;
-  const int occurrence = times++;
-  std::vector<std::int32_t>& latest = gatherings_[static_cast<std::size_t>(place.gathering)].latest;
-  if (latest.size() <= static_cast<std::size_t>(occurrence))
-    latest.push_back(span);
-  else if (later(span, latest[static_cast<std::size_t>(occurrence)]))
-    latest[static_cast<std::size_t>(occurrence)] = span;
-  visits_.push_back({span, place.gathering, occurrence});
+  std::int32_t& latest = entry(latest_[static_cast<std::size_t>(place.gathering)], number);
+  if (latest < 0 || later(span, latest)) latest = span;
+  visits_.push_back({span, place.gathering, number});
 }
 
 std::vector<std::int32_t> Meetings::last_to_come() const {
@@ -88,13 +87,13 @@ std::vector<std::int32_t> Meetings::last_to_come() const {
   for (const Channel& channel : channels_) {
     const std::size_t pairs = std::min(channel.sends.size(), channel.receives.size());
     for (std::size_t k = 0; k < pairs; ++k) {
+      if (channel.sends[k] < 0 || channel.receives[k] < 0) continue;
       consider(channel.sends[k], channel.receives[k]);
       consider(channel.receives[k], channel.sends[k]);
     }
   }
   for (const Visit& visit : visits_)
-    consider(visit.span,
-             gatherings_[static_cast<std::size_t>(visit.gathering)].latest[static_cast<std::size_t>(visit.occurrence)]);
+    consider(visit.span, latest_[static_cast<std::size_t>(visit.gathering)][static_cast<std::size_t>(visit.number)]);
   return last;
 }
 

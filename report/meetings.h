@@ -1,5 +1,5 @@
-// Meetings: which spans of different classes are the same exchange or collective, and who came last. Paired in issue
-// order per (classes, tag) for exchanges and per (group, classes) for collectives, as the plan says.
+// Meetings: which spans of different classes are the same exchange or collective, and who came last. Uses of a meeting point are
+// numbered by the program (core/program.h); the n-th send of a class to another one is the n-th receive there.
 #pragma once
 
 #include <cstdint>
@@ -8,53 +8,48 @@
 #include <utility>
 #include <vector>
 
-#include "core/plan.h"
+#include "core/program.h"
 #include "core/ranks.h"
 #include "core/trace.h"
-#include "report/joints.h"
 
 namespace foreshard {
 
 class Meetings {
  public:
-  Meetings(const Plan& plan, const Trace& trace, int joints);  // both must outlive it
+  Meetings(const Plan& plan, const Trace& trace, const MeetingPoints& points);  // all must outlive it
 
-  // The class comes to the joint (numbered over all segments), which `span` (an index in the trace) covers. Classes one
-  // after the other, each in its issue order.
-  void attend(ClassId who, int joint_number, const Joint& joint, std::int32_t span);
+  // Use `number` of the meeting point by the class, which `span` (an index in the trace) covers. Classes one after the other.
+  void attend(ClassId who, std::int32_t point, std::int32_t number, std::int32_t span);
 
   // [span]: the matching span that was ready last, -1 when the span itself was or when it meets nobody outside its
   // class.
   std::vector<std::int32_t> last_to_come() const;
 
  private:
-  struct Place {            // where the current class goes for a joint
+  struct Place {            // where the current class goes for a meeting point
     std::int32_t who = -1;  // valid for this class only
-    int sends = -1, receives = -1, gathering = -1;
+    int channel = -1, gathering = -1;
   };
-  struct Channel {
+  struct Channel {  // [number]: span, -1: none
     std::vector<std::int32_t> sends = {}, receives = {};
   };
-  struct Gathering {
-    std::vector<std::int32_t> latest = {};
-  };  // [occurrence]: the span that was ready last
   struct Visit {
-    std::int32_t span = 0, gathering = 0, occurrence = 0;
+    std::int32_t span = 0, gathering = 0, number = 0;
   };
 
-  Place find(ClassId who, const Joint& joint);
+  Place find(ClassId who, const MeetingPoint& point);
   int channel(std::int32_t from, std::int32_t to, std::int32_t tag);
   int gathering(ClassId who, GroupId group);
   std::int32_t class_of(RankId rank) const { return rank.valid() ? class_of_[rank.index()] : -1; }
   bool later(std::int32_t a, std::int32_t b) const;
 
   const Trace& trace_;
+  const MeetingPoints& points_;
   Ranks ranks_;
   std::vector<std::int32_t> class_of_;  // [rank]
-  std::vector<Place> places_;           // [joint number]
+  std::vector<Place> places_;           // [meeting point]
   std::vector<Channel> channels_;
-  std::vector<Gathering> gatherings_;
-  std::vector<std::pair<std::int32_t, std::int32_t>> occurrences_;  // [gathering]: (class, how often it came)
+  std::vector<std::vector<std::int32_t>> latest_;  // [gathering][number]: the span that was ready last, -1: none came
   std::vector<Visit> visits_;
   std::map<std::tuple<std::int32_t, std::int32_t, std::int32_t>, int> channel_ids_;  // (sender, receiver, tag)
   std::map<std::pair<std::int32_t, std::vector<std::int32_t>>, int> gathering_ids_;  // (group, its classes)

@@ -18,7 +18,7 @@ std::int64_t over_all_cuts(const Plan& plan) {
   const Role& role = plan.roles[0];
   const ProgramOrder order(plan, RoleId{0});
   std::vector<std::vector<int>> steps(role.streams.size());
-  for (int s = 0; s < order.count(); ++s) steps[static_cast<std::size_t>(order.step(s).stream)].push_back(s);
+  for (int s = 0; s < order.count(); ++s) steps[static_cast<std::size_t>(order.clocks().stream(s))].push_back(s);
   std::vector<int> cut(steps.size(), 0);
   std::int64_t best = 0;
   const std::function<void(std::size_t)> choose = [&](std::size_t stream) {
@@ -31,7 +31,7 @@ std::int64_t over_all_cuts(const Plan& plan) {
       for (int k = 0; 2 * k < cut[s]; ++k) {
         const int step = steps[s][static_cast<std::size_t>(k)];
         for (std::size_t t = 0; t < steps.size(); ++t)
-          if (2 * order.ended_before(step)[t] > cut[t] && t != s) return;
+          if (2 * order.clocks().ended_before(step)[t] > cut[t] && t != s) return;
         const Instruction& i = plan.segments[0].instructions[static_cast<std::size_t>(order.step(step).instruction)];
         for (const Block& block : i.acquires) live += role.buffers[block.buffer.index()].bytes.value;
         if (2 * k + 1 < cut[s])
@@ -117,15 +117,15 @@ TEST(OrderBound, StandsBetweenEveryLivePeakAndTheArena) {
       for (int s = 0; s < order.count(); ++s) {
         std::int64_t begin = 0;
         for (std::size_t t = 0; t < 4; ++t)
-          if (const auto needed = static_cast<std::size_t>(order.ended_before(s)[t]); needed > 0)
+          if (const auto needed = static_cast<std::size_t>(order.clocks().ended_before(s)[t]); needed > 0)
             begin = std::max(begin, ends[t][needed - 1]);
-        const Step& step = order.step(s);
+        const ProgramStep& step = order.step(s);
         const std::int64_t end = begin + static_cast<std::int64_t>(random() % 100);
-        ends[static_cast<std::size_t>(step.stream)].push_back(end);
+        ends[static_cast<std::size_t>(order.clocks().stream(s))].push_back(end);
         trace.spans.push_back(Span{.who = {0},
                                    .action = step.action,
                                    .instruction = step.instruction,
-                                   .stream = {step.stream},
+                                   .stream = {order.clocks().stream(s)},
                                    .begin = {begin},
                                    .end = {end}});
       }

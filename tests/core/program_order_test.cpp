@@ -5,6 +5,7 @@
 #include <map>
 #include <random>
 
+#include "core/check_plan_order.h"
 #include "tests/core/support_plan.h"
 
 namespace foreshard {
@@ -54,18 +55,18 @@ TEST(ProgramOrder, AgreesWithTheClosureOfAllEdges) {
       ASSERT_EQ(order.count(), static_cast<int>(reach.size()));
       for (int b = 0; b < order.count(); ++b)
         for (int a = 0; a < b; ++a, ++pairs)
-          ASSERT_EQ(order.before(a, b), reach[static_cast<std::size_t>(a)][static_cast<std::size_t>(b)])
+          ASSERT_EQ(order.clocks().before(a, b), reach[static_cast<std::size_t>(a)][static_cast<std::size_t>(b)])
               << seed << ": " << a << ", " << b;
     }
   }
   EXPECT_GT(pairs, 5000U);
 }
 
-TEST(ProgramOrder, AWaitWithoutRecordInAnyRunIsUnbound) {
+TEST(CheckOrder, AWaitWithoutRecordInAnyRunIsUnbound) {
   Plan plan = small_plan();
-  EXPECT_TRUE(ProgramOrder(plan, RoleId{0}).unbound().empty());  // the first waits for "sent" are carried over
+  EXPECT_TRUE(CheckOrder(plan, RoleId{0}, 1).unbound().empty());  // the first waits for "sent" are carried over
   instruction_named(plan, "forward.0", "send").records.clear();
-  const ProgramOrder order(plan, RoleId{0}, 2);
+  const CheckOrder order(plan, RoleId{0}, 2);
   ASSERT_FALSE(order.unbound().empty());
   EXPECT_EQ(order.unbound()[0].wait, (EventUse{{1}, {ParamId{1}}}));
 }
