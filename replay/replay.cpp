@@ -20,12 +20,12 @@ namespace {
 // Trace::makespan is in nanoseconds of 64 bits.
 constexpr double kLongestRun = 9e9;
 
-std::vector<LinkClass> loads(const Network& network, const player::Quotient& quotient, const player::LinkUse& use) {
+std::vector<LinkClass> loads(const Network& network, const player::Quotient& quotient, const Played& played) {
   std::vector<LinkClass> links = quotient.links;
   for (std::size_t l = 0; l < links.size(); ++l) {
     links[l].name = network.name(links[l].links.front());
-    links[l].bytes = use.bytes(quotient.bundle_of[l]);
-    links[l].busy = use.busy(quotient.bundle_of[l]);
+    links[l].bytes = played.link_bytes[l];
+    links[l].busy = {played.link_busy[l]};
   }
   return links;
 }
@@ -60,7 +60,7 @@ Replay::Replay(const Plan& plan, const Cluster& cluster, const ReplayOptions& op
 
 Replay::~Replay() = default;
 
-Result Replay::play(player::Clock& clock) const {
+Played Replay::play(player::Clock& clock) const {
   const Folded& f = *folded_;
   const player::Cast cast =
       player::make_cast(plan_, f.patterns, f.flows, f.quotient, f.ways, f.slowdown, options_.granularity, options_.runs);
@@ -69,22 +69,32 @@ Result Replay::play(player::Clock& clock) const {
   if (!(player.makespan() < kLongestRun))
     throw Error("plan", "costs", "a run of " + std::to_string(player.makespan()) + " s", "less than 285 years");
 
+  Played played{.makespan = player.makespan(), .events = player.events(), .spans = player.take_spans()};
+  for (std::size_t l = 0; l < f.quotient.links.size(); ++l) {
+    played.link_bytes.push_back(player.link_use().bytes(f.quotient.bundle_of[l]));
+    played.link_busy.push_back(player.link_use().busy(f.quotient.bundle_of[l]).value);
+  }
+  return played;
+}
+
+Result Replay::result(Played played) const {
   Result result;
   result.granularity = options_.granularity;
   result.folding = options_.folding;
-  result.makespan_s = player.makespan();
-  result.engine_events = player.events();
+  result.makespan_s = played.makespan;
+  result.engine_events = played.events;
   result.trace.plan_hash = program_hash(plan_);
-  result.trace.makespan = to_nanoseconds({player.makespan()});
-  result.trace.spans = player.take_spans();
-  result.trace.links = loads(f.network, f.quotient, player.link_use());
-  result.trace.classes = f.quotient.classes;
+  result.trace.makespan = to_nanoseconds({played.makespan});
+  result.trace.links = loads(folded_->network, folded_->quotient, played);
+  result.trace.spans = std::move(played.spans);
+  result.trace.classes = folded_->quotient.classes;
   if (options_.memory) result.memory = memory_timeline(plan_, result.trace, {options_.memory_events});
   return result;
 }
 
 Result replay(const Plan& plan, const Cluster& cluster, player::Clock& clock, const ReplayOptions& options) {
-  return Replay(plan, cluster, options).play(clock);
+  const Replay replay(plan, cluster, options);
+  return replay.result(replay.play(clock));
 }
 
 }  // namespace foreshard

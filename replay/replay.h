@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -30,6 +31,14 @@ struct ReplayOptions {
   std::function<void(double fraction)> progress = {};  // of the actions of all classes
 };
 
+// What comes from a clock: plain numbers, so that another process can play.
+struct Played {
+  double makespan = 0;  // seconds
+  std::int64_t events = 0;
+  std::vector<Span> spans = {};
+  std::vector<double> link_bytes = {}, link_busy = {};  // [link class]: over one link; seconds with at least one flow
+};
+
 // A plan whose flows are found and folded, ready to be played any number of times. The constructor throws Error when plan and
 // cluster do not belong together (unknown device kind, more ranks than devices, broken numbers), play() when ranks wait for each
 // other; a plan that check_plan accepts always comes to an end.
@@ -40,8 +49,10 @@ class Replay {
   Replay(const Replay&) = delete;
   Replay& operator=(const Replay&) = delete;
 
-  // With the costs that the plan has now, finite and not negative. `clock` is new: nothing was added to it before. Result::plan stays empty.
-  Result play(player::Clock& clock) const;
+  // With the costs that the plan has now, finite and not negative. `clock` is new: nothing was added to it before.
+  Played play(player::Clock& clock) const;
+  // Names, classes and memory beside what was played. Result::plan stays empty.
+  Result result(Played played) const;
 
  private:
   struct Folded;
@@ -50,7 +61,7 @@ class Replay {
   std::unique_ptr<const Folded> folded_;
 };
 
-// Once: Replay(plan, cluster, options).play(clock).
+// Once: played and made a Result.
 Result replay(const Plan& plan, const Cluster& cluster, player::Clock& clock, const ReplayOptions& options = {});
 
 }  // namespace foreshard

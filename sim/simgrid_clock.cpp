@@ -6,26 +6,12 @@
 #include <simgrid/s4u.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <csignal>
 #include <deque>
-#include <mutex>
 
 #include "core/error.h"
-
-// Three things of SimGrid that have no documented way in, named by their exported symbols (checked by tests/sim/simgrid_clock_test.cpp).
-//
-// The clock goes on from one engine to the next, and with it the rounding of every later date. Setting it back to zero makes
-// repeated simulations equal bit by bit.
-extern double simgrid_clock asm("_ZN7simgrid6kernel10EngineImpl4now_E");
-// Every engine adds callbacks for virtual machines to these signals and never takes them back: after a thousand engines each
-// event would call a thousand of them. There are no virtual machines here, so all of them go.
-using ActivitySignal = simgrid::xbt::signal<void(const simgrid::s4u::Activity&)>;
-extern ActivitySignal activity_completion asm("_ZN7simgrid3s4u8Activity13on_completionE");
-extern ActivitySignal activity_suspended asm("_ZN7simgrid3s4u8Activity12on_suspendedE");
-extern ActivitySignal activity_resumed asm("_ZN7simgrid3s4u8Activity10on_resumedE");
-extern simgrid::xbt::signal<void(const simgrid::s4u::Exec&)> exec_start asm("_ZN7simgrid3s4u4Exec8on_startE");
-extern simgrid::xbt::signal<void(const simgrid::s4u::Host&)> host_change asm("_ZN7simgrid3s4u4Host15on_state_changeE");
 
 namespace foreshard::sim {
 namespace {
@@ -80,50 +66,25 @@ struct Pending {
   Token token = {};
 };
 
-std::mutex& one_at_a_time() {
-  static std::mutex mutex;
-  return mutex;
+// SimGrid's clock goes on from one engine to the next, every engine adds callbacks that stay, and two at a time abort.
+void take_this_process() {
+  static std::atomic<bool> taken = false;
+  if (taken.exchange(true)) throw Error("a process plays one simulation (sim/own_process.h), and this one has played its own");
 }
 
-// Waiting for oneself would be for ever.
-class Turn {
- public:
-  Turn() : lock_(wait()) { taken() = true; }
-  ~Turn() { taken() = false; }
-  Turn(const Turn&) = delete;
-  Turn& operator=(const Turn&) = delete;
-
- private:
-  static bool& taken() {
-    static thread_local bool by_this_thread = false;
-    return by_this_thread;
-  }
-  static std::mutex& wait() {
-    if (taken()) throw Error("a simulation was started by another one that is still running in this thread");
-    return one_at_a_time();
-  }
-  std::lock_guard<std::mutex> lock_;
-};
-
 std::unique_ptr<sg4::Engine> new_engine() {
-  static bool configured = false;  // guarded by one_at_a_time(): the settings outlive every engine
-  if (!configured) {
-    xbt_log_control_set("root.thres:critical");
-  }
+  take_this_process();
+  xbt_log_control_set("root.thres:critical");
   std::unique_ptr<sg4::Engine> engine;
   {
     const KeptSignals kept;
     engine = std::make_unique<sg4::Engine>("foreshard");
   }
-  if (!configured) {
-    sg4::Engine::set_config("network/model:CM02");
-    sg4::Engine::set_config("network/crosstraffic:0");
-    sg4::Engine::set_config("network/TCP-gamma:1e30");
-    sg4::Engine::set_config("surf/precision:1e-12");
-    sg4::Engine::set_config("maxmin/precision:1e-14");  // relative to a link: folding leaves flows a millionth of one
-    configured = true;
-  }
-  simgrid_clock = 0;
+  sg4::Engine::set_config("network/model:CM02");
+  sg4::Engine::set_config("network/crosstraffic:0");
+  sg4::Engine::set_config("network/TCP-gamma:1e30");
+  sg4::Engine::set_config("surf/precision:1e-12");
+  sg4::Engine::set_config("maxmin/precision:1e-14");  // relative to a link: folding leaves flows a millionth of one
   return engine;
 }
 
@@ -137,7 +98,6 @@ struct Worker {
 }  // namespace
 
 struct SimGridClock::Platform {
-  Turn turn;
   Listener* listener = nullptr;  // while running
   std::unique_ptr<sg4::Engine> engine;
   ChosenRoute* zone = nullptr;  // owned by the engine
@@ -148,30 +108,19 @@ struct SimGridClock::Platform {
   std::deque<Pending> pending = {};
   std::vector<Pending*> free = {};
   sg4::ActivityPtr just_finished = {};
-  double t0 = 0;
   std::int64_t events = 0;
 
   Platform() : engine(new_engine()) {
     zone = new ChosenRoute("network");
     source = zone->get_iface()->create_host("source", 1.0);
     sink = zone->get_iface()->create_host("sink", 1.0);
-    clear_signals();
-    activity_completion.connect([this](const sg4::Activity& activity) {
+    sg4::Activity::on_completion_cb([this](const sg4::Activity& activity) {
       if (activity.get_state() == sg4::Activity::State::FINISHED) completed(activity.get_data<Pending>());
     });
   }
   ~Platform() {
-    clear_signals();
     just_finished.reset();
     for (Pending& p : pending) p.activity.reset();
-  }
-
-  static void clear_signals() {
-    activity_completion.disconnect_slots();
-    activity_suspended.disconnect_slots();
-    activity_resumed.disconnect_slots();
-    exec_start.disconnect_slots();
-    host_change.disconnect_slots();
   }
 
   Pending* keep(sg4::ActivityPtr activity, Token token) {
@@ -232,10 +181,7 @@ int SimGridClock::add_worker() {
   return static_cast<int>(platform_->workers.size()) - 1;
 }
 
-void SimGridClock::start() {
-  platform_->zone->get_iface()->seal();
-  platform_->t0 = sg4::Engine::get_clock();
-}
+void SimGridClock::start() { platform_->zone->get_iface()->seal(); }
 
 void SimGridClock::after(Seconds delay, Token token) {
   FS_ASSERT(std::isfinite(delay.value) && delay.value >= 0);
@@ -282,7 +228,7 @@ void SimGridClock::set_speed(int worker, double speed) {
   if (w.timer != nullptr) platform_->set_timer(worker);
 }
 
-Seconds SimGridClock::now() const { return {sg4::Engine::get_clock() - platform_->t0}; }
+Seconds SimGridClock::now() const { return {sg4::Engine::get_clock()}; }
 
 void SimGridClock::run(Listener& listener) {
   platform_->listener = &listener;

@@ -1,6 +1,6 @@
 // SimGridClock: the Clock of `simulate`, and the one door to SimGrid 3.32. No SimGrid type is in sight. SimGrid aborts on bad
-// numbers, so replay/validate looks at them before. It allows one engine per process: a second thread waits in the constructor
-// until the first clock is gone.
+// numbers, so replay/validate looks at them before. A process may have one such clock in its life (sim/own_process.h): SimGrid keeps
+// its time and the callbacks of every engine.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@ namespace foreshard::sim {
 
 class SimGridClock final : public player::Clock {
  public:
-  SimGridClock();  // throws Error when this thread has one already
+  SimGridClock();  // throws Error when the process has had one
   ~SimGridClock() override;
   SimGridClock(const SimGridClock&) = delete;
   SimGridClock& operator=(const SimGridClock&) = delete;

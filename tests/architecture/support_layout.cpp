@@ -61,7 +61,7 @@ static bool is_system_header(const std::string& name) {
   static const std::set<std::string> posix = {"unistd.h",      "fcntl.h",    "sched.h",     "signal.h",       "sys/wait.h",
                                               "sys/types.h",   "sys/stat.h", "sys/ioctl.h", "sys/resource.h", "poll.h",
                                               "dlfcn.h",       "netdb.h",    "arpa/inet.h", "sys/socket.h",   "netinet/in.h",
-                                              "netinet/tcp.h", "ucontext.h", "sys/uio.h",   "sys/random.h"};
+                                              "netinet/tcp.h", "ucontext.h", "sys/uio.h",   "sys/random.h", "sys/prctl.h"};
   return name.find_first_of("./") == std::string::npos ? !name.starts_with("Q") : posix.contains(name);
 }
 
