@@ -80,6 +80,31 @@ class Refinement {
     }
   }
 
+  // Links that limit nobody split nobody; they only need to be told apart by what crosses them.
+  Colours all_links(const Colouring& now) const {
+    Colours all(used_.limits.size(), 0);
+    for (int f = 0; f < flows_.count(); ++f) {
+      const std::uint64_t mine = mixed(13, now.flows[static_cast<std::size_t>(f)]);
+      for (auto k = first_of(f); k < first_of(f + 1); ++k) all[static_cast<std::size_t>(used_.crossed[k])] += mine;
+    }
+    for (std::size_t l = 0; l < all.size(); ++l) all[l] = mixed(capacity_colour(l), all[l]);
+    for (std::size_t n = 0; n < now.links.size(); ++n) all[narrow_[n]] = now.links[n];
+    return all;
+  }
+  std::uint64_t capacity_colour(std::size_t link) const { return mixed(7, std::bit_cast<std::uint64_t>(used_.capacity[link])); }
+
+  // Sender and receiver have their places; members of a group have none.
+  std::uint64_t parties(const Colouring& now, int flow) const {
+    std::uint64_t sum = 0, place = 17;
+    const std::span<const RankId> all = flows_.parties(flow);
+    const bool exchange = all.size() == 2 && flows_.is_exchange(flow);
+    for (const RankId party : all) {
+      sum += mixed(place, now.ranks[party.index()]);
+      if (exchange) ++place;
+    }
+    return sum;
+  }
+
   Colouring stable(Colours initial) const {
     Colouring now{std::move(initial), Colours(static_cast<std::size_t>(flows_.count())), {}};
     now.links.reserve(narrow_.size());
@@ -118,31 +143,6 @@ class Refinement {
     return colour;
   }
 
-  // Links that limit nobody split nobody; they only need to be told apart by what crosses them.
-  Colours all_links(const Colouring& now) const {
-    Colours all(used_.limits.size(), 0);
-    for (int f = 0; f < flows_.count(); ++f) {
-      const std::uint64_t mine = mixed(13, now.flows[static_cast<std::size_t>(f)]);
-      for (auto k = first_of(f); k < first_of(f + 1); ++k) all[static_cast<std::size_t>(used_.crossed[k])] += mine;
-    }
-    for (std::size_t l = 0; l < all.size(); ++l) all[l] = mixed(capacity_colour(l), all[l]);
-    for (std::size_t n = 0; n < narrow_.size(); ++n) all[narrow_[n]] = now.links[n];
-    return all;
-  }
-  std::uint64_t capacity_colour(std::size_t link) const { return mixed(7, std::bit_cast<std::uint64_t>(used_.capacity[link])); }
-
-  // Sender and receiver have their places; members of a group have none.
-  std::uint64_t parties(const Colouring& now, int flow) const {
-    std::uint64_t sum = 0, place = 17;
-    const std::span<const RankId> all = flows_.parties(flow);
-    const bool exchange = all.size() == 2 && flows_.is_exchange(flow);
-    for (const RankId party : all) {
-      sum += mixed(place, now.ranks[party.index()]);
-      if (exchange) ++place;
-    }
-    return sum;
-  }
-
   const Ranks& ranks_;
   const Patterns& patterns_;
   const Flows& flows_;
@@ -167,6 +167,16 @@ Colours initial_colours(const Plan& plan, const Ranks& ranks, const std::vector<
     colours.push_back(colour);
   }
   return colours;
+}
+
+// One class per role and speed, whatever links its ranks have. A flow crosses what any flow of its class crosses, so it is as slow as
+// the slowest of them.
+Colouring by_role(Colours roles, const Refinement& refinement, const Flows& flows) {
+  Colouring all{std::move(roles), Colours(static_cast<std::size_t>(flows.count())), {}};
+  for (int f = 0; f < flows.count(); ++f)
+    all.flows[static_cast<std::size_t>(f)] = mixed(flows.kind[static_cast<std::size_t>(f)], refinement.parties(all, f));
+  all.links = refinement.all_links(all);
+  return all;
 }
 
 // Every rank, flow and link a class of its own.
@@ -253,7 +263,7 @@ void make_bundles(Quotient& q, std::vector<std::vector<Crossing>> crossings, con
 }  // namespace
 
 Quotient fold(const Plan& plan, const Ranks& ranks, const Network& network, const Patterns& patterns, const Flows& flows,
-              const std::vector<double>& slowdown, Folding folding, bool find_twins) {
+              const std::vector<double>& slowdown, Folding folding, bool find_twins, bool one_class_per_role) {
   const UsedLinks used = used_links(network, flows);
   const Refinement refinement(ranks, patterns, flows, used);
   const auto refined = [&](bool only_tp) { return refinement.stable(initial_colours(plan, ranks, slowdown, only_tp)); };
@@ -262,7 +272,10 @@ Quotient fold(const Plan& plan, const Ranks& ranks, const Network& network, cons
   switch (folding) {
     case Folding::None: colouring = apart(ranks, flows, used); break;
     case Folding::Tp: colouring = refined(true); break;
-    case Folding::Full: colouring = refined(false); break;
+    case Folding::Full:
+      colouring =
+          one_class_per_role ? by_role(initial_colours(plan, ranks, slowdown, false), refinement, flows) : refined(false);
+      break;
   }
   number_ranks(q, ranks, colouring.ranks);
   number_flows(q, flows, colouring.flows);

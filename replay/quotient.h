@@ -56,6 +56,6 @@ struct Quotient {
 
 // `speed` per rank: how much slower its compute is. Twins are found when asked for, or when folding is full.
 Quotient fold(const Plan& plan, const Ranks& ranks, const Network& network, const Patterns& patterns, const Flows& flows,
-              const std::vector<double>& slowdown, Folding folding, bool find_twins);
+              const std::vector<double>& slowdown, Folding folding, bool find_twins, bool one_class_per_role = false);
 
 }  // namespace foreshard::player

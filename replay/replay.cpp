@@ -48,7 +48,7 @@ struct Replay::Folded {
     patterns = player::find_patterns(plan);
     flows = player::find_flows(plan, patterns, ranks, network);
     quotient = player::fold(plan, ranks, network, patterns, flows, slowdown, options.folding,
-                            options.granularity == Granularity::Stage);
+                            options.granularity == Granularity::Stage, options.one_class_per_role);
     ways = player::find_ways(plan, ranks, patterns, flows, quotient);
   }
 };

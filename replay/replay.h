@@ -23,6 +23,9 @@ struct Straggler {  // compute of one rank is slower by a factor
 struct ReplayOptions {
   Granularity granularity = Granularity::Layer;
   Folding folding = Folding::Full;
+  // Full folding puts ranks of a role apart where they cross other links (72 GPUs to a node and 32 to a role: 28 classes of it). With one
+  // class per role a role is as slow as its slowest rank: an estimate, up to a hundred times sooner.
+  bool one_class_per_role = false;
   bool memory = true;          // Result::memory; else it stays empty. One run only
   bool memory_events = false;  // keep the events of the memory timeline, not only its peaks
   int runs = 1;  // of the plan, back to back without a barrier; action a of run r is number r * actions + a in the trace

@@ -72,8 +72,12 @@ class Finder {
     };
     for (const Crossing& c : bundle.crossings)
       if (c.several) return false;
-    constexpr std::size_t kMostTried = 8;  // members of one group are alike; a sender and a receiver are not
-    const std::span<const RankId> parties = flows_.parties(bundle.crossings.front().example);
+    // Who carries all is a party of each: the flow with the fewest says it soonest. Members of one group are alike; a sender and a
+    // receiver are not.
+    constexpr std::size_t kMostTried = 8;
+    std::span<const RankId> parties = flows_.parties(bundle.crossings.front().example);
+    for (const Crossing& c : bundle.crossings)
+      if (const auto other = flows_.parties(c.example); other.size() < parties.size()) parties = other;
     return std::any_of(parties.begin(), parties.begin() + static_cast<std::ptrdiff_t>(std::min(kMostTried, parties.size())),
                        carries_all);
   }

@@ -108,6 +108,8 @@ Instruction ChunkProgram::norm(int index, bool first) const {
 // Scales the gradients down to the largest allowed norm (Pascanu et al. 2013).
 Instruction ChunkProgram::clip(int index) const {
   const StateUnit& unit = state_.units[static_cast<std::size_t>(index)];
+  const bool unmeasured =
+      unit.tied && stage_ != 0;  // the norm, which waits for all gradients that it counts, does not wait for this one
   const std::int64_t elements = unit.elements / (lowering_.zero >= 1 ? lowering_.shards : 1);
   std::string attributes = setting("max_norm", *lowering_.strategy.clip_norm);
   if (lowering_.zero == 1) add_word(attributes, slice());
@@ -119,7 +121,7 @@ Instruction ChunkProgram::clip(int index) const {
                           .traffic = size_of(lowering_.types.grad) * elements * 2,
                           .attributes = std::move(attributes)},
           .stream = RoleStreams::compute,
-          .waits = {{lowering_.norm_ready, {}}},
+          .waits = unmeasured ? std::vector<EventUse>{{reduced_, {index}}} : std::vector<EventUse>{},
           .reads = {whole(lowering_.norm)},
           .writes = {whole(unit.gradient)}};
 }

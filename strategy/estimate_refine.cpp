@@ -1,4 +1,4 @@
-// refine: a plan in time order. Isolated durations of its actions, and the schedule's recurrence over them.
+// refine: a plan replayed on the light clock; isolated durations of its actions, and the schedule's recurrence over them.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -6,9 +6,10 @@
 
 #include "core/memory_timeline.h"
 #include "core/ranks.h"
+#include "replay/light_clock.h"
+#include "replay/replay.h"
 #include "strategy/estimate.h"
 #include "strategy/estimate_alone.h"
-#include "strategy/estimate_iteration.h"
 #include "strategy/estimate_solo.h"
 #include "strategy/schedule.h"
 
@@ -142,17 +143,6 @@ ScheduleTiming<double> timing_of(const Strategy& s, const ScheduleLists& lists, 
   return std::move(*timing);
 }
 
-// Two steps in a row, each rank beginning its next one as soon as its own is done ("optimizer post-validation", Qi et al. 2024,
-// section 4): by how much they are shorter than twice one.
-double skew_of(const Strategy& s, ScheduleLists lists, int microbatches, const std::vector<StageDurations>& stages,
-               double makespan) {
-  if (!schedule_entry(*s.schedule).splits) return 0;
-  for (auto& list : lists)
-    for (std::size_t k = 0, one = list.size(); k < one; ++k)
-      list.push_back({list[k].work, list[k].stage, list[k].microbatch + microbatches});
-  return 2 * makespan - timing_of(s, lists, stages).makespan;
-}
-
 }  // namespace
 
 std::vector<StageDurations> stage_durations(const Plan& plan, const Cluster& cluster) {
@@ -162,49 +152,60 @@ std::vector<StageDurations> stage_durations(const Plan& plan, const Cluster& clu
 
 namespace {
 
-// A pipeline of one stage waits for nobody: its actions as they are issued. Of many micro-batches three and the last one are
-// played; the others take what the third takes.
-void play_alone(const Plan& plan, AloneTimes& alone, const ScheduleLists& lists, int microbatches, Estimate& estimate) {
-  constexpr int kPlayed = 3;
-  Solo solo(plan, alone, {0});
-  std::vector<int> of;  // [added]: micro-batch, -1 none
-  std::size_t position = 0;
-  double talk = 0;
-  for (const Action& action : plan.roles.front().actions) {
-    const bool work = !action.does.empty() && action.does.front().work != Work::Update;
-    const int microbatch = work ? lists.front()[position++].microbatch : -1;
-    if (microbatch >= kPlayed && microbatch + 1 < plan.microbatches) continue;
-    if (microbatch == 0) talk += solo.talk(action);
-    solo.add(action), of.push_back(microbatch);
+// What the compute stream of one class does in forwards and backwards.
+struct ComputeStream {
+  double compute = 0, communication = 0;  // seconds; slowing by kernels of communication counts as communication
+  double total() const { return compute + communication; }
+};
+
+// Seconds of isolated computes among the first instructions of a segment that one span covers.
+double isolated_compute(const Plan& plan, const CostTable& costs, const Span& span, SegmentId segment) {
+  const std::vector<Instruction>& instructions = plan.segments[segment.index()].instructions;
+  double seconds = 0;
+  for (std::int32_t i = span.instruction, left = span.count; left > 0; ++i) {
+    const Instruction& instruction = instructions[static_cast<std::size_t>(i)];
+    if (instruction.stream != span.stream) continue;
+    --left;
+    if (std::holds_alternative<Compute>(instruction.what))
+      seconds += to_seconds(costs.by_segment[segment.index()][static_cast<std::size_t>(i)].busy).value;
   }
-  solo.run();
-  const int third = std::min({kPlayed, plan.microbatches}) - 1;
-  double last = 0, each = 0;  // end of the last backward; what the third micro-batch adds to the compute stream
-  for (std::size_t i = 0; i < of.size(); ++i) {
-    if (of[i] >= 0) last = solo.compute_end(i);
-    if (of[i] == third) each += solo.compute_end(i) - (i > 0 ? solo.compute_end(i - 1) : 0.0);
-  }
-  const int all = std::max(microbatches, plan.microbatches), played = std::min(plan.microbatches, kPlayed + 1);
-  estimate.time = {solo.end() + each * (all - played)};
-  estimate.tail = {solo.end() - last};
-  estimate.communication = {talk * all};
-  estimate.compute = {each * all - estimate.communication.value};
+  return seconds;
 }
 
-// All ranks together, in time order. Micro-batches that the plan does not have take what the schedule's recurrence says.
-void play_stages(const Plan& plan, AloneTimes& alone, const Strategy& s, int microbatches, Estimate& estimate) {
-  const Iteration played = play_iteration(plan, alone);
-  const int all = std::max(microbatches, plan.microbatches);
-  const double times = static_cast<double>(all) / plan.microbatches;
-  estimate.time = {played.end};
-  estimate.tail = {played.end - played.last_backward};
-  estimate.compute = {played.compute * times}, estimate.communication = {played.communication * times};
-  if (all == plan.microbatches && !schedule_entry(*s.schedule).splits) return;
-  const std::vector<StageDurations> stages = measure(plan, alone);
-  const ScheduleLists lists = lists_of(s, plan.microbatches);
-  const double makespan = timing_of(s, lists, stages).makespan;
-  if (all > plan.microbatches) estimate.time.value += timing_of(s, lists_of(s, all), stages).makespan - makespan;
-  estimate.skew = {skew_of(s, lists, plan.microbatches, stages, makespan)};
+const CostTable& costs_of(const Plan& plan, const Role& role) {
+  return *std::find_if(plan.costs.begin(), plan.costs.end(),
+                       [&](const CostTable& costs) { return costs.device_kind == role.device_kind; });
+}
+
+bool is_exchange(const Plan& plan, const Span& span, SegmentId segment) {
+  return std::holds_alternative<Exchange>(
+      plan.segments[segment.index()].instructions[static_cast<std::size_t>(span.instruction)].what);
+}
+
+// Of the busiest class; the last backward of all ends at `last_backward`.
+ComputeStream busiest(const Plan& plan, const Trace& trace, Nanoseconds& last_backward) {
+  std::vector<ComputeStream> streams(trace.classes.size());
+  for (const Span& span : trace.spans) {
+    const Role& role = plan.roles[trace.classes[span.who.index()].role.index()];
+    const Action& action = role.actions[static_cast<std::size_t>(span.action)];
+    if (span.stream.value != 0 || action.does.empty() || action.does.front().work == Work::Update) continue;
+    last_backward = std::max(last_backward, span.end);
+    if (is_exchange(plan, span, action.segment)) continue;
+    ComputeStream& stream = streams[span.who.index()];
+    const double compute = isolated_compute(plan, costs_of(plan, role), span, action.segment);
+    stream.compute += compute;
+    stream.communication += to_seconds(span.end - span.begin).value - compute;
+  }
+  return *std::max_element(streams.begin(), streams.end(),
+                           [](const ComputeStream& a, const ComputeStream& b) { return a.total() < b.total(); });
+}
+
+// Two runs in a row without a barrier ("optimizer post-validation", Qi et al. 2024, section 4): by how much they are shorter than
+// twice one.
+double skew_of(const Plan& plan, const Cluster& cluster, double makespan) {
+  player::LightClock clock;
+  const ReplayOptions twice{.granularity = Granularity::Stage, .one_class_per_role = true, .memory = false, .runs = 2};
+  return 2 * makespan - replay(plan, cluster, clock, twice).makespan_s;
 }
 
 }  // namespace
@@ -212,12 +213,23 @@ void play_stages(const Plan& plan, AloneTimes& alone, const Strategy& s, int mic
 Estimate refine(const Lowered& lowered, const Cluster& cluster, int microbatches) {
   const Plan& plan = lowered.plan;
   const Strategy& s = lowered.strategy;
-  AloneTimes alone(plan, cluster);
-  Estimate estimate;
-  if (plan.roles.size() == 1)
-    play_alone(plan, alone, lists_of(s, plan.microbatches), microbatches, estimate);
-  else
-    play_stages(plan, alone, s, microbatches, estimate);
+  player::LightClock clock;
+  const Result played =
+      replay(plan, cluster, clock, {.granularity = Granularity::Stage, .one_class_per_role = true, .memory = false});
+  const int all = std::max(microbatches, plan.microbatches);
+  const double times = static_cast<double>(all) / plan.microbatches;
+  Nanoseconds last_backward = {};
+  const ComputeStream stream = busiest(plan, played.trace, last_backward);
+  Estimate estimate{.time = {played.makespan_s},
+                    .compute = {stream.compute * times},
+                    .communication = {stream.communication * times},
+                    .tail = {played.makespan_s - to_seconds(last_backward).value}};
+  if (schedule_entry(*s.schedule).splits) estimate.skew = {skew_of(plan, cluster, played.makespan_s)};
+  if (all > plan.microbatches) {  // every further one takes what the schedule's recurrence says
+    const std::vector<StageDurations> stages = stage_durations(plan, cluster);
+    estimate.time.value +=
+        timing_of(s, lists_of(s, all), stages).makespan - timing_of(s, lists_of(s, plan.microbatches), stages).makespan;
+  }
   estimate.bound_by = bound(estimate);
   add_memory(plan, cluster, estimate);
   return estimate;

@@ -76,7 +76,7 @@ Plan with_dynamic_loss_scale(Plan plan, const DynamicLossScale& scale) {
   return plan;
 }
 
-Instruction judge_overflow(BufferId norm, const DynamicLossScale& scale, int after) {
+Instruction judge_overflow(BufferId norm, const DynamicLossScale& scale) {
   return {
       .name = "loss scale",
       .what = Compute{.op = Op::ClipScale,
@@ -86,7 +86,6 @@ Instruction judge_overflow(BufferId norm, const DynamicLossScale& scale, int aft
                       .traffic = size_of(DType::F32) * (kLossScaleState + 1),
                       .attributes = word_of(kGrowth, static_cast<double>(scale.growth)) + " " + word_of("start", scale.start)},
       .stream = {0},
-      .after = {after},
       .reads = {{.buffer = norm}},
       .writes = {{.buffer = scale.state}}};
 }

@@ -20,8 +20,7 @@ inline constexpr std::int64_t kLossScaleState = 5;  // fp32 numbers
 
 // Lets every instruction that multiplies or divides by the scale read the state.
 Plan with_dynamic_loss_scale(Plan plan, const DynamicLossScale& scale);
-// Looks whether the square of the norm of all gradients is finite, and writes the state. `after`: the instruction of the segment
-// that sums the norm.
-Instruction judge_overflow(BufferId norm, const DynamicLossScale& scale, int after);
+// Looks whether the square of the norm of all gradients is finite, and writes the state. On the compute stream, behind what sums the norm.
+Instruction judge_overflow(BufferId norm, const DynamicLossScale& scale);
 
 }  // namespace foreshard

@@ -52,7 +52,6 @@ struct Lowering {
   GroupId norm_group = {};   // ranks whose gradients together are the whole model's; clipping by the global norm
   BufferId norm = {};        // of every role: the square of that norm
   BufferId loss_scale = {};  // of every role, with a dynamic loss scale: its state
-  EventId norm_ready = {};
   int shards = 1;    // ranks of shard_group when ZeRO is on
   int replicas = 1;  // ranks of data_group
   int zero = 0;      // effective ZeRO stage: 0 when there is nothing to shard over

@@ -87,9 +87,7 @@ class RoleProgram {
     const DType type = lowering_.types.compute == DType::F64 ? DType::F64 : DType::F32;
     role_.buffers.push_back(
         {.name = "gradient norm", .category = Category::Gradients, .dtype = type, .bytes = size_of(type), .resident = true});
-    role_.events.push_back({.name = "norm_ready"});
     lowering_.norm = {0};
-    lowering_.norm_ready = {0};
     if (!lowering_.scales_dynamically()) return;
     lowering_.loss_scale = {1};
     role_.buffers.push_back({.name = "loss scale",
@@ -170,8 +168,8 @@ class RoleProgram {
   // The global norm: the sum of all ranks' parts.
   Segment norm_segment() const {
     SegmentBuilder out("norm", {});
-    const int mark = out.emit({.name = "norm", .what = Mark{}, .stream = RoleStreams::compute});
-    Instruction sum{.name = "sum of norms", .what = Mark{}, .stream = RoleStreams::replicas, .after = {mark}};
+    // The updates behind it need it, so it stands among the computes: tensor collectives then have their links to themselves.
+    Instruction sum{.name = "sum of norms", .what = Mark{}, .stream = RoleStreams::compute};
     const Buffer& buffer = role_.buffers[lowering_.norm.index()];
     if (lowering_.norm_group.valid()) {
       sum.what = Collective{.kind = CollectiveKind::AllReduce,
@@ -181,9 +179,8 @@ class RoleProgram {
                             .dtype = buffer.dtype};
       sum.reads = sum.writes = {{.buffer = lowering_.norm}};
     }
-    sum.records = {{lowering_.norm_ready, {}}};
-    const int summed = out.emit(std::move(sum));
-    if (lowering_.scales_dynamically()) out.emit(judge_overflow(lowering_.norm, {.state = lowering_.loss_scale}, summed));
+    out.emit(std::move(sum));
+    if (lowering_.scales_dynamically()) out.emit(judge_overflow(lowering_.norm, {.state = lowering_.loss_scale}));
     return out.take();
   }
 
