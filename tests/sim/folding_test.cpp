@@ -173,6 +173,28 @@ TEST(Folding, WeightsMatter) {
   EXPECT_LT(without_weights(plan, cluster, true), 0.97 * right);
 }
 
+// Roles a and b of two ranks on nodes of three GPUs: a0, a1 and b0 stand on the first one, b1 on the second. 100 MB from a to b take 1 ms
+// over NVLink (100 GB/s) and 4 ms over the NIC (25 GB/s); b then computes for 1 ms. Folding tells the ranks apart; with one class per role
+// each flow crosses what any of them crosses.
+TEST(Folding, WithOneClassPerRoleARoleIsAsSlowAsItsSlowestRank) {
+  PlanOf of;
+  const AxisId two = of.axis("dp", 2);
+  const RoleId a = of.role("a", {two}), b = of.role("b", {two});
+  of.issue(a, {send(1, {1}, 100'000'000)});
+  of.issue(b, {receive(1, {-1}, 100'000'000), compute(0, kMs).after({0})});
+  const Cluster cluster =
+      cluster_of(switched_shape({.gpus = 3, .per_switch = 3, .nics = 1, .nvlink = 100e9, .pcie = 1e12, .nic = 25e9}), 2);
+  player::LightClock exact, rough;
+  const Result folded = replay(of.plan(), cluster, exact);
+  EXPECT_EQ(folded.trace.classes.size(), 4u);
+  EXPECT_NEAR(folded.makespan_s, 5e-3, 1e-12);
+  EXPECT_NEAR(milliseconds(span_of(folded, 2, 0, 1).end), 2, 1e-6);
+  const Result estimate = replay(of.plan(), cluster, rough, {.one_class_per_role = true});
+  EXPECT_EQ(estimate.trace.classes.size(), 2u);
+  EXPECT_NEAR(estimate.makespan_s, 5e-3, 1e-12);
+  EXPECT_NEAR(milliseconds(span_of(estimate, 2, 0, 1).end), 5, 1e-6);
+}
+
 // A replica that is slow has a class of its own in every stage it touches, and nothing else changes.
 TEST(Folding, StragglersSplitTheirClass) {
   const Plan plan = training(8, 2, 4, 3);
