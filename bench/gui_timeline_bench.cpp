@@ -5,7 +5,7 @@
 
 #include <random>
 
-#include "gui/timeline_frame.h"
+#include "gui/document/timeline_frame.h"
 
 namespace foreshard {
 namespace {

@@ -17,9 +17,9 @@
 #include <cstdio>
 #include <functional>
 
-#include "gui/child.h"
-#include "gui/main_window.h"
-#include "gui/timeline_view.h"
+#include "gui/run/child.h"
+#include "gui/timeline/timeline_view.h"
+#include "gui/window/main_window.h"
 
 namespace foreshard {
 namespace {

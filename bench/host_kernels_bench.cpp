@@ -4,9 +4,9 @@
 #include <numeric>
 #include <vector>
 
-#include "core/op_graph.h"
-#include "exec/host_blas.h"
-#include "exec/host_init.h"
+#include "core/op/op_graph.h"
+#include "exec/host/host_blas.h"
+#include "exec/host/host_init.h"
 
 namespace foreshard {
 namespace {

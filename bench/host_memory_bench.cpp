@@ -17,7 +17,7 @@
 #include <memory>
 #include <vector>
 
-#include "exec/host_ops.h"
+#include "exec/host/host_ops.h"
 
 #ifdef __SSE__
 #include <xmmintrin.h>

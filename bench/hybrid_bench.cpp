@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
-#include "core/json.h"
-#include "core/json_edit.h"
+#include "core/json/json.h"
+#include "core/json/json_edit.h"
 #include "sim/simulate.h"
-#include "strategy/search.h"
+#include "strategy/search/search.h"
 
 namespace foreshard {
 

@@ -4,10 +4,10 @@
 #include <chrono>
 #include <cmath>
 
-#include "strategy/estimate_screen.h"
-#include "strategy/layer_choice.h"
-#include "strategy/partition.h"
-#include "strategy/partition_hybrid.h"
+#include "strategy/estimate/estimate_screen.h"
+#include "strategy/partition/partition.h"
+#include "strategy/partition/partition_hybrid.h"
+#include "strategy/recompute/layer_choice.h"
 
 namespace foreshard {
 

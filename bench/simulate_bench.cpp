@@ -4,9 +4,9 @@
 
 #include <utility>
 
-#include "report/summarize.h"
+#include "report/summary/summarize.h"
 #include "sim/simulate.h"
-#include "strategy/lower.h"
+#include "strategy/lower/lower.h"
 
 namespace foreshard {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <iostream>
 
-#include "cli/program.h"
+#include "cli/program/program.h"
 
 int main(int count, char** words) {
   const foreshard::Console console = {std::cout, std::cerr, isatty(STDERR_FILENO) == 1};

@@ -1,5 +1,5 @@
 // The closed twin of exec/cuda/load_cuda.cpp.
-#include "core/error.h"
+#include "core/base/error.h"
 #include "exec/cuda/load_cuda.h"
 
 namespace foreshard {

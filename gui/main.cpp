@@ -6,11 +6,11 @@
 #include <QStandardPaths>
 #include <cstdio>
 
-#include "gui/child.h"
-#include "gui/language.h"
-#include "gui/main_window.h"
-#include "gui/outline_style.h"
-#include "gui/screenshot.h"
+#include "gui/run/child.h"
+#include "gui/widgets/language.h"
+#include "gui/widgets/outline_style.h"
+#include "gui/window/main_window.h"
+#include "gui/window/screenshot.h"
 
 namespace {
 

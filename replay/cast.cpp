@@ -5,7 +5,7 @@
 #include <string>
 #include <tuple>
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace foreshard::player {
 namespace {

@@ -6,7 +6,7 @@
 #include <deque>
 #include <vector>
 
-#include "core/program.h"
+#include "core/plan/program.h"
 #include "replay/quotient.h"
 #include "replay/steps.h"
 #include "replay/ways.h"

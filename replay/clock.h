@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/units.h"
+#include "core/base/units.h"
 
 namespace foreshard::player {
 

@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
-#include "core/network.h"
-#include "core/ranks.h"
+#include "core/network/network.h"
+#include "core/plan/ranks.h"
 #include "replay/patterns.h"
 
 namespace foreshard::player {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "core/program.h"
+#include "core/plan/program.h"
 
 namespace foreshard::player {
 namespace {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "core/network.h"
-#include "core/plan.h"
+#include "core/network/network.h"
+#include "core/plan/plan.h"
 
 namespace foreshard::player {
 
@@ -28,7 +28,7 @@ struct InstructionUse {
 };
 
 struct Patterns {
-  std::vector<Peer> peers = {};              // distinct and reduced (core/program.h)
+  std::vector<Peer> peers = {};              // distinct and reduced (core/plan/program.h)
   std::vector<Collective> collectives = {};  // distinct but for their bytes
   std::vector<int> links_like = {};          // [collective]: the first one that crosses the same links ...
   std::vector<double> volume = {};           // ... and how many times its bytes this one carries

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/trace.h"
+#include "core/result/trace.h"
 #include "replay/cast.h"
 #include "replay/clock.h"
 #include "replay/link_use.h"

@@ -15,8 +15,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/result.h"
-#include "core/trace.h"
+#include "core/result/result.h"
+#include "core/result/trace.h"
 #include "replay/flows.h"
 
 namespace foreshard::player {

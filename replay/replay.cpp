@@ -3,9 +3,9 @@
 #include <cmath>
 #include <utility>
 
-#include "core/error.h"
-#include "core/network.h"
-#include "core/ranks.h"
+#include "core/base/error.h"
+#include "core/network/network.h"
+#include "core/plan/ranks.h"
 #include "replay/cast.h"
 #include "replay/flows.h"
 #include "replay/patterns.h"

@@ -8,9 +8,9 @@
 #include <memory>
 #include <vector>
 
-#include "core/cluster.h"
-#include "core/plan.h"
-#include "core/result.h"
+#include "core/cluster/cluster.h"
+#include "core/plan/plan.h"
+#include "core/result/result.h"
 #include "replay/clock.h"
 
 namespace foreshard {

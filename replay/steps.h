@@ -13,8 +13,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/program.h"
-#include "core/result.h"
+#include "core/plan/program.h"
+#include "core/result/result.h"
 #include "replay/patterns.h"
 
 namespace foreshard::player {

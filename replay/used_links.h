@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/network.h"
+#include "core/network/network.h"
 #include "replay/flows.h"
 
 namespace foreshard::player {

@@ -5,9 +5,9 @@
 
 #include <vector>
 
-#include "core/network.h"
-#include "core/plan.h"
-#include "core/ranks.h"
+#include "core/network/network.h"
+#include "core/plan/plan.h"
+#include "core/plan/ranks.h"
 #include "replay/replay.h"
 
 namespace foreshard::player {

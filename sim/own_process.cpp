@@ -14,7 +14,7 @@
 #include <new>
 #include <string>
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace foreshard::sim {
 namespace {

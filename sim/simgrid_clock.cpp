@@ -11,7 +11,7 @@
 #include <csignal>
 #include <deque>
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace foreshard::sim {
 namespace {

@@ -3,7 +3,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "sim/own_process.h"
 #include "sim/simgrid_clock.h"
 

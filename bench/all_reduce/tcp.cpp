@@ -6,9 +6,9 @@
 #include <thread>
 #include <vector>
 
-#include "exec/process_mesh.h"
-#include "exec/process_place.h"
-#include "exec/tcp_communicator.h"
+#include "exec/communicator/tcp_communicator.h"
+#include "exec/mesh/process_mesh.h"
+#include "exec/mesh/process_place.h"
 
 namespace {
 

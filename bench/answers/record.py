@@ -5,6 +5,8 @@
     bench/answers/record.py search   PROGRAM FILE.csv                 winners of the jobs of docs/search.md, with their CPU time
     bench/answers/record.py compare  BEFORE.csv AFTER.csv             prints what differs; exit status 1 if an answer does
 
+simulate.csv and search.csv are the answers of commit 4af45a4, before the rebuild of the inside; CPU seconds on a busy machine.
+
 The random strategies are made from a fixed seed, so two programs answer the same questions. A simulated time may differ by 1e-9 of
 itself, a refusal may not become an answer. Winners: simulated time and CPU time after / before, per job.
 """

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "exec/cuda/runtime.h"
-#include "exec/device_measures.h"
+#include "exec/device/device_measures.h"
 
 namespace foreshard::gpu {
 

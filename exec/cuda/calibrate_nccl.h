@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "exec/calibrate_collectives.h"
+#include "exec/calibrate/calibrate_collectives.h"
 #include "exec/cuda/nccl_ranks.h"
 
 namespace foreshard::gpu {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "exec/cuda/gpu_ranks.h"
 
 namespace foreshard::gpu {

@@ -12,7 +12,7 @@
 #include <tuple>
 
 #include "exec/cuda/cuda_device.h"
-#include "exec/rank_devices.h"
+#include "exec/interpreter/rank_devices.h"
 
 namespace foreshard::gpu {
 

@@ -3,8 +3,8 @@
 #include <cstring>
 #include <thread>
 
-#include "core/error.h"
-#include "exec/host_convert.h"
+#include "core/base/error.h"
+#include "exec/host/host_convert.h"
 
 namespace foreshard::gpu {
 

@@ -9,10 +9,10 @@
 #include <optional>
 #include <thread>
 
+#include "exec/base/stop.h"
 #include "exec/cuda/gpu_kernel.h"
 #include "exec/cuda/step_graphs.h"
-#include "exec/device.h"
-#include "exec/stop.h"
+#include "exec/device/device.h"
 
 namespace foreshard::gpu {
 

@@ -1,10 +1,10 @@
 // Attention in one operator: on the tensor cores where the numbers are bf16 and the head size is 64 or 128, else a warp per row.
 #include <cmath>
 
+#include "exec/base/philox.h"
 #include "exec/cuda/gpu_kernel.h"
-#include "exec/host_dropout.h"
-#include "exec/host_heads.h"
-#include "exec/philox.h"
+#include "exec/host/host_dropout.h"
+#include "exec/host/host_heads.h"
 
 namespace foreshard::gpu {
 

@@ -1,9 +1,9 @@
 // Where data enters, and the losses. Tokens, targets and pictures come from the host, by one copy per run.
 #include <array>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "exec/cuda/gpu_kernel.h"
-#include "exec/host_convert.h"
+#include "exec/host/host_convert.h"
 
 namespace foreshard::gpu {
 

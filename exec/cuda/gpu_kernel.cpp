@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "core/error.h"
-#include "exec/loss_scale_state.h"
+#include "core/base/error.h"
+#include "exec/host/loss_scale_state.h"
 
 namespace foreshard::gpu {
 

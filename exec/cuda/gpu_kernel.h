@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "exec/cuda/runtime.h"
-#include "exec/host_kernel.h"
+#include "exec/host/host_kernel.h"
 
 namespace foreshard::gpu {
 

@@ -1,6 +1,6 @@
 // Linear layers: y [m, n] = x [m, k] w [n, k]^T (+ bias), and attention in separate operators as products of heads.
 #include "exec/cuda/gpu_kernel.h"
-#include "exec/host_heads.h"
+#include "exec/host/host_heads.h"
 
 namespace foreshard::gpu {
 

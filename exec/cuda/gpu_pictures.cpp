@@ -1,6 +1,6 @@
 // Convolutions as products over columns, a piece of the batch at a time (Chellapilla et al. 2006); batch norm; pools.
 #include "exec/cuda/gpu_kernel.h"
-#include "exec/host_window.h"
+#include "exec/host/host_window.h"
 
 namespace foreshard::gpu {
 

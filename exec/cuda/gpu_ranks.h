@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "exec/cuda/runtime.h"
-#include "exec/rank_devices.h"
+#include "exec/interpreter/rank_devices.h"
 
 namespace foreshard::gpu {
 

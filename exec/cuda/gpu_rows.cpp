@@ -2,9 +2,9 @@
 #include <cmath>
 #include <cstring>
 
+#include "exec/base/philox.h"
 #include "exec/cuda/gpu_kernel.h"
-#include "exec/host_dropout.h"
-#include "exec/philox.h"
+#include "exec/host/host_dropout.h"
 
 namespace foreshard::gpu {
 

@@ -15,7 +15,7 @@ struct View {
   bool writes = false;
 };
 
-// `state`: that of a dynamic loss scale, exec/loss_scale_state.h; without data the scale is constant.
+// `state`: that of a dynamic loss scale, exec/host/loss_scale_state.h; without data the scale is constant.
 // Each kernel's arguments have `each`, which calls f with every array.
 struct NormArgs {  // y = (x - mean) / deviation * weight + bias; rms: no mean, no bias
   View x, weight, bias, y;

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "exec/cuda/cuda_device.h"
 #include "exec/cuda/kernel_cases.h"
 

@@ -7,7 +7,7 @@
 
 #include "exec/cuda/runtime.h"
 #include "exec/cuda/stored_array.h"
-#include "exec/host_ops.h"
+#include "exec/host/host_ops.h"
 
 namespace foreshard::gpu {
 

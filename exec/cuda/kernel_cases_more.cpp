@@ -2,7 +2,7 @@
 #include <array>
 
 #include "exec/cuda/case_list.h"
-#include "exec/loss_scale_state.h"
+#include "exec/host/loss_scale_state.h"
 
 namespace foreshard::gpu {
 

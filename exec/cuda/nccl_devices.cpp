@@ -3,7 +3,7 @@
 #include <cstring>
 #include <sstream>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "exec/cuda/nccl_communicator.h"
 
 namespace foreshard::gpu {

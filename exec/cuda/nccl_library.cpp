@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "exec/cuda/nccl.h"
 
 namespace foreshard::nccl {

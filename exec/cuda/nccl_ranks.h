@@ -7,8 +7,8 @@
 
 #include "exec/cuda/nccl.h"
 #include "exec/cuda/runtime.h"
-#include "exec/process_mesh.h"
-#include "exec/rank_devices.h"
+#include "exec/interpreter/rank_devices.h"
+#include "exec/mesh/process_mesh.h"
 
 namespace foreshard::gpu {
 

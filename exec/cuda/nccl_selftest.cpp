@@ -4,10 +4,10 @@
 #include <cmath>
 #include <thread>
 
-#include "core/error.h"
-#include "core/plan_words.h"
+#include "core/base/error.h"
+#include "core/plan/plan_words.h"
 #include "exec/cuda/nccl_communicator.h"
-#include "exec/host_convert.h"
+#include "exec/host/host_convert.h"
 
 namespace foreshard::gpu {
 

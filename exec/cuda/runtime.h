@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/plan.h"
+#include "core/plan/plan.h"
 #include "exec/cuda/kernel_list.h"
 
 namespace foreshard::gpu {

@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/ids.h"
+#include "core/base/ids.h"
 #include "exec/cuda/runtime.h"
 
 namespace foreshard::gpu {

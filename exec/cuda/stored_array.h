@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "exec/host_ops.h"
+#include "exec/host/host_ops.h"
 
 namespace foreshard::gpu {
 

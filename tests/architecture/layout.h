@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace foreshard::layout {
@@ -18,19 +19,27 @@ struct Library {
   std::set<std::string> targets = {};  // of CMake
   bool in_headers = false;             // "(in headers)" beside its prefixes: headers of its rooms may include it
 };
+// From a folder of a room to another one of the same room: ("core/network", "core/cluster").
+using Arrow = std::pair<std::string, std::string>;
 struct Rules {
   std::map<std::string, Room> rooms = {};
+  std::map<std::string, std::set<std::string>> folders = {};  // "core/network": the folders of its room that it may include
+  std::set<Arrow> wrong_arrows = {};                          // against that table, known and to be mended
   std::map<std::string, Library> libraries = {};
 };
 
 // The tables of docs/architecture.md: "| folder | holds | may include | outside libraries |" and "| library | headers |
-// ... |".
+// ... |"; in rows of the first one `room/folder/`, and "| wrong arrow | why it stands |" with `room/folder -> room/folder`.
 Rules parse_rules(const std::string& markdown);
 
 using Complaints = std::vector<std::string>;
 
-// `path` from the root of the repository ("core/plan.h"); its first part is the room.
+// `path` from the root of the repository ("core/plan/plan.h"); its first part is the room.
 Complaints check_includes(const Rules& rules, const std::string& path, const std::string& text);
+// The arrows between folders of one room that the file's includes make. Files that stand in a room itself make none.
+std::set<Arrow> arrows_of(const std::string& path, const std::string& text);
+// Of all arrows together: those that neither the table nor the list of wrong ones has, and listed ones that nothing needs.
+Complaints check_arrows(const Rules& rules, const std::set<Arrow>& arrows);
 // Calls of foreshard_room(name ...) and target_link_libraries(foreshard...).
 Complaints check_links(const Rules& rules, const std::string& cmake);
 Complaints check_names(const std::string& path, const std::string& text);

@@ -83,6 +83,20 @@ TEST(Layout, NoPlaceOfOneMachineInTheRepository) {
   }
 }
 
+TEST(Layout, FoldersKeepTheirArrows) {
+  const Rules rules = real_rules();
+  std::set<Arrow> arrows;
+  std::set<std::string> folders;
+  for (const std::string& path : sources_of(kRooms)) {
+    arrows.merge(arrows_of(path, slurp(kSource / path)));
+    const std::size_t room = path.find('/'), folder = path.find('/', room + 1);
+    if (folder != std::string::npos) folders.insert(path.substr(0, folder));
+  }
+  expect_none(check_arrows(rules, arrows));
+  for (const std::string& folder : folders) EXPECT_TRUE(rules.folders.contains(folder)) << folder << " is not in the table";
+  for (const auto& [folder, others] : rules.folders) EXPECT_TRUE(folders.contains(folder)) << folder << " does not exist";
+}
+
 // ---- each rule can fail ----
 
 static Rules small_rules() {
@@ -103,12 +117,27 @@ TEST(LayoutRules, ReadsBothTables) {
 TEST(LayoutRules, IncludeAgainstTheArrow) {
   const Rules rules = small_rules();
   EXPECT_TRUE(
-      check_includes(rules, "sim/a.cpp", "#include \"core/plan.h\"\n#include <vector>\n#include <xbt/log.h>\n").empty());
+      check_includes(rules, "sim/a.cpp", "#include \"core/plan/plan.h\"\n#include <vector>\n#include <xbt/log.h>\n").empty());
   EXPECT_EQ(check_includes(rules, "core/a.cpp", "#include \"sim/simulate.h\"\n"),
             Complaints{"core/a.cpp: includes \"sim/simulate.h\", but core may not include sim"});
   EXPECT_EQ(check_includes(rules, "sim/a.cpp", "# include \"plan.h\"\n"),
             Complaints{"sim/a.cpp: \"plan.h\" is not written from the root of the repository"});
   EXPECT_EQ(check_includes(rules, "gui/a.cpp", ""), Complaints{"gui/a.cpp: its folder is not in the table of rooms"});
+}
+
+TEST(LayoutRules, ArrowsBetweenFolders) {
+  const Rules rules = parse_rules(
+      "| folder | holds | may include | outside libraries |\n|---|---|---|---|\n| `core/` | nouns | – | |\n\n"
+      "| folder | holds | may include |\n|---|---|---|\n| `core/base/` | a | – |\n| `core/plan/` | b | base |\n| `core/net/` | c | |\n\n"
+      "| wrong arrow | why it stands |\n|---|---|\n| `core/base -> core/net` | old |\n");
+  EXPECT_EQ(arrows_of("core/plan/a.cpp", "#include \"core/base/b.h\"\n#include \"core/plan/c.h\"\n#include \"sim/x/d.h\"\n"),
+            (std::set<Arrow>{{"core/plan", "core/base"}}));
+  EXPECT_TRUE(arrows_of("core/a.cpp", "#include \"core/base/b.h\"\n").empty());
+  const Arrow right{"core/plan", "core/base"}, known{"core/base", "core/net"}, wrong{"core/base", "core/plan"};
+  EXPECT_TRUE(check_arrows(rules, {right, known}).empty());
+  EXPECT_EQ(check_arrows(rules, {known, wrong}), Complaints{"core/base may not include core/plan"});
+  EXPECT_EQ(check_arrows(rules, {right}), Complaints{"core/base -> core/net: nothing needs this wrong arrow any more"});
+  EXPECT_EQ(check_arrows(rules, {known, {"core/base", "core/new"}}), Complaints{"core/base -> core/new: a folder that is not in the table"});
 }
 
 TEST(LayoutRules, LibraryBehindTheWrongDoor) {

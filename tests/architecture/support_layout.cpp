@@ -40,11 +40,19 @@ Rules parse_rules(const std::string& markdown) {
     const std::string first = matches(cells[0], R"((\w+))").empty() ? "" : matches(cells[0], R"((\w+))")[0];
     if (table.empty()) {
       table = first;
-    } else if (table == "folder" && cells.size() >= 4) {
+    } else if (table == "folder" && cells.size() >= 3) {
+      for (const std::string& name : matches(cells[0], "`(\\w+/\\w+)/`")) {
+        std::set<std::string>& arrows = rules.folders[name];
+        for (const std::string& other : matches(cells[2], R"((\w+))")) arrows.insert(other);
+      }
       for (const std::string& name : matches(cells[0], "`(\\w+)/`")) {
         for (const std::string& other : matches(cells[2], R"((\w+))")) rules.rooms[name].may_include.insert(other);
+        if (cells.size() < 4) continue;
         for (const std::string& library : matches(cells[3], R"(([\w.-]+))")) rules.rooms[name].libraries.insert(library);
       }
+    } else if (table == "wrong" && cells.size() >= 2) {
+      const std::vector<std::string> from = matches(cells[0], R"((\w+/\w+) ->)"), to = matches(cells[0], R"(-> (\w+/\w+))");
+      if (from.size() == 1 && to.size() == 1) rules.wrong_arrows.insert({from[0], to[0]});
     } else if (table == "library" && cells.size() >= 3) {
       for (const std::string& name : matches(cells[0], R"(([A-Za-z][\w.-]*))")) {
         rules.libraries[name].header_prefixes = matches(cells[1], "`([^`]+)`");
@@ -101,6 +109,39 @@ Complaints check_includes(const Rules& rules, const std::string& path, const std
         complaints.push_back(path + ": <" + name + "> in a header; outside libraries stay in .cpp files");
     }
   }
+  return complaints;
+}
+
+static std::string folder_of(const std::string& path) {
+  const std::size_t room = path.find('/'), folder = path.find('/', room + 1);
+  return folder == std::string::npos ? "" : path.substr(0, folder);
+}
+
+std::set<Arrow> arrows_of(const std::string& path, const std::string& text) {
+  static const std::regex include(R"rx(^\s*#\s*include\s*"([^"]+)")rx");
+  std::set<Arrow> arrows;
+  const std::string from = folder_of(path);
+  for (const std::string& line : lines_of(text)) {
+    std::smatch match;
+    if (from.empty() || !std::regex_search(line, match, include)) continue;
+    const std::string to = folder_of(match[1]);
+    if (!to.empty() && to != from && room_of(to) == room_of(from)) arrows.insert({from, to});
+  }
+  return arrows;
+}
+
+Complaints check_arrows(const Rules& rules, const std::set<Arrow>& arrows) {
+  Complaints complaints;
+  for (const Arrow& arrow : arrows) {
+    const auto& [from, to] = arrow;
+    const auto allowed = rules.folders.find(from);
+    if (allowed == rules.folders.end() || !rules.folders.contains(to))
+      complaints.push_back(from + " -> " + to + ": a folder that is not in the table");
+    else if (!allowed->second.contains(to.substr(to.find('/') + 1)) && !rules.wrong_arrows.contains(arrow))
+      complaints.push_back(from + " may not include " + to);
+  }
+  for (const Arrow& arrow : rules.wrong_arrows)
+    if (!arrows.contains(arrow)) complaints.push_back(arrow.first + " -> " + arrow.second + ": nothing needs this wrong arrow any more");
   return complaints;
 }
 

@@ -1,13 +1,13 @@
 // How people write the names of GPUs, and the links that a row on such a card has.
-#include "cli/catalogue_gpu.h"
+#include "cli/validation/catalogue_gpu.h"
 
 #include <gtest/gtest.h>
 
 #include <map>
 
-#include "cli/measured_cluster.h"
-#include "core/data_path.h"
-#include "core/network.h"
+#include "cli/validation/measured_cluster.h"
+#include "core/base/data_path.h"
+#include "core/network/network.h"
 
 namespace foreshard {
 

@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "exec/cuda/nccl.h"
 #include "tests/cli/run_line.h"
 

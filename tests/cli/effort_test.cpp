@@ -1,9 +1,9 @@
 // What a verb is estimated to need, against what it was measured to need, and the refusals.
-#include "cli/effort.h"
+#include "cli/job/effort.h"
 
 #include <gtest/gtest.h>
 
-#include "cli/search_run.h"
+#include "cli/verbs/search_run.h"
 #include "tests/cli/run_line.h"
 
 namespace foreshard {

@@ -4,9 +4,9 @@
 
 #include <filesystem>
 
-#include "core/json.h"
-#include "core/strategy.h"
-#include "strategy/search_framework.h"
+#include "core/json/json.h"
+#include "core/strategy/strategy.h"
+#include "strategy/search/search_framework.h"
 #include "tests/cli/run_line.h"
 
 namespace foreshard {

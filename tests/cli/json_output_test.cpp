@@ -7,8 +7,8 @@
 #include <regex>
 #include <set>
 
-#include "cli/verb.h"
-#include "core/json.h"
+#include "cli/program/verb.h"
+#include "core/json/json.h"
 #include "tests/cli/run_line.h"
 
 namespace foreshard {

@@ -7,10 +7,10 @@
 #include <set>
 #include <sstream>
 
-#include "core/json.h"
-#include "core/json_edit.h"
-#include "core/model_files.h"
-#include "core/strategy_options.h"
+#include "core/json/json.h"
+#include "core/json/json_edit.h"
+#include "core/model/model_files.h"
+#include "core/strategy/strategy_options.h"
 #include "tests/cli/option_effect.h"
 #include "tests/cli/session.h"
 
@@ -302,7 +302,8 @@ TEST_F(KeyEffect, OfClustersAndGpus) {
   expect_effects(gpus);
   cases.insert(cases.end(), gpus.begin(), gpus.end());
   const std::set<std::string> tried = keys_of(cases);
-  for (const std::string& key : keys_in({"core/cluster_parse.cpp", "core/cluster_quote.cpp", "core/gpu.cpp"}))
+  for (const std::string& key :
+       keys_in({"core/cluster/cluster_parse.cpp", "core/cluster/cluster_quote.cpp", "core/cluster/gpu.cpp"}))
     EXPECT_TRUE(tried.contains(key)) << key << " has no case";
 }
 
@@ -310,7 +311,8 @@ TEST_F(KeyEffect, OfModels) {
   const std::vector<KeyCase> cases = model_cases();
   expect_effects(cases);
   std::set<std::string> tried = keys_of(cases);
-  std::set<std::string> known = keys_in({"core/model_transformer.cpp", "core/model_layers.cpp", "core/model_hugging_face.cpp"});
+  std::set<std::string> known =
+      keys_in({"core/model/model_transformer.cpp", "core/model/model_layers.cpp", "core/model/model_hugging_face.cpp"});
   for (const std::string& key : hugging_face_keys()) known.insert(key);
   for (const std::string& key : known) EXPECT_TRUE(tried.contains(key)) << key << " has no case";
 }

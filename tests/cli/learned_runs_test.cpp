@@ -1,5 +1,5 @@
 // Learning from a table of runs: what is left out, the profile that comes of it, and who takes or refuses it.
-#include "cli/learned_runs.h"
+#include "cli/validation/learned_runs.h"
 
 #include <gtest/gtest.h>
 
@@ -9,9 +9,9 @@
 #include <set>
 #include <sstream>
 
-#include "core/json.h"
-#include "core/json_edit.h"
-#include "report/learning.h"
+#include "core/json/json.h"
+#include "core/json/json_edit.h"
+#include "report/validation/learning.h"
 #include "tests/cli/run_line.h"
 
 namespace foreshard {

@@ -1,6 +1,6 @@
 // Memory of published runs: regression limits. docs/validation.md has the table; the limits are what today's model reaches, with
 // a little room: a change that worsens them fails.
-#include "cli/measured_memory.h"
+#include "cli/validation/measured_memory.h"
 
 #include <gtest/gtest.h>
 
@@ -8,8 +8,8 @@
 #include <cmath>
 #include <set>
 
-#include "report/measured.h"
-#include "report/validation.h"
+#include "report/validation/measured.h"
+#include "report/validation/validation.h"
 
 namespace foreshard {
 namespace {

@@ -5,11 +5,11 @@
 #include <map>
 #include <sstream>
 
-#include "cli/unchanged.h"
-#include "core/json.h"
-#include "core/json_edit.h"
-#include "core/model.h"
-#include "core/strategy_options.h"
+#include "cli/job/unchanged.h"
+#include "core/json/json.h"
+#include "core/json/json_edit.h"
+#include "core/model/model.h"
+#include "core/strategy/strategy_options.h"
 #include "tests/cli/option_effect.h"
 
 namespace foreshard {

@@ -5,9 +5,9 @@
 #include <filesystem>
 #include <fstream>
 
-#include "core/json.h"
-#include "core/plan.h"
-#include "core/strategy.h"
+#include "core/json/json.h"
+#include "core/plan/plan.h"
+#include "core/strategy/strategy.h"
 #include "tests/cli/run_line.h"
 
 namespace foreshard {
@@ -261,9 +261,8 @@ TEST(ShowCluster, SaysWhatTheFileSays) {
   EXPECT_EQ(ran.out.find('$'), std::string::npos) << ran.out;
   EXPECT_EQ(run_line("simulate -h").code, ExitCode::Ok);
   for (const char* nodes : {"131073", "1000000"})
-    EXPECT_NE(
-        run_line("show cluster dgx-a100-x" + std::string(nodes)).err.find("1 to 131072: at most 1048576 GPUs, 8 a node"),
-        std::string::npos)
+    EXPECT_NE(run_line("show cluster dgx-a100-x" + std::string(nodes)).err.find("1 to 131072: at most 1048576 GPUs, 8 a node"),
+              std::string::npos)
         << run_line("show cluster dgx-a100-x" + std::string(nodes)).err;
 }
 

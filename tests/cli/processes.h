@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "core/json.h"
-#include "exec/socket.h"
+#include "core/json/json.h"
+#include "exec/mesh/socket.h"
 #include "tests/cli/run_line.h"
 #include "tests/cli/session.h"
 

@@ -1,8 +1,8 @@
 // foreshard run in several real processes, started as launchers start them.
 #include "tests/cli/processes.h"
-#include "core/machine_profile.h"
+#include "core/profile/machine_profile.h"
 
-#include "core/result.h"
+#include "core/result/result.h"
 
 namespace foreshard {
 

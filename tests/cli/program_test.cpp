@@ -1,14 +1,14 @@
 // The program in this process: exit codes, where output goes, and the message of each wrong option.
-#include "cli/program.h"
+#include "cli/program/program.h"
 
 #include <gtest/gtest.h>
 
 #include <sstream>
 
-#include "cli/help.h"
-#include "core/data_path.h"
-#include "core/json.h"
-#include "core/strategy_options.h"
+#include "cli/program/help.h"
+#include "core/base/data_path.h"
+#include "core/json/json.h"
+#include "core/strategy/strategy_options.h"
 #include "tests/cli/run_line.h"
 
 namespace foreshard {

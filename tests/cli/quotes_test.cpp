@@ -1,11 +1,11 @@
 // What search and sweep say of several clusters and points: money, marks, and what was not searched.
-#include "cli/quotes.h"
+#include "cli/verbs/quotes.h"
 
 #include <gtest/gtest.h>
 
 #include <regex>
 
-#include "core/json.h"
+#include "core/json/json.h"
 #include "tests/cli/run_line.h"
 
 namespace foreshard {

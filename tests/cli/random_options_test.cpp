@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <random>
 
-#include "core/json.h"
-#include "core/strategy_options.h"
+#include "core/json/json.h"
+#include "core/strategy/strategy_options.h"
 #include "tests/cli/run_line.h"
 
 namespace foreshard {

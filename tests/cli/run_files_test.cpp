@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "core/json.h"
+#include "core/json/json.h"
 #include "tests/cli/run_line.h"
 #include "tests/cli/session.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/program.h"
+#include "cli/program/program.h"
 
 namespace foreshard {
 

@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "core/json.h"
+#include "core/json/json.h"
 #include "tests/cli/run_line.h"
 
 namespace foreshard {

@@ -5,11 +5,11 @@
 #include <filesystem>
 #include <fstream>
 
-#include "cli/profile.h"
-#include "core/json.h"
-#include "core/machine_profile.h"
-#include "core/plan.h"
-#include "core/result.h"
+#include "cli/job/profile.h"
+#include "core/json/json.h"
+#include "core/plan/plan.h"
+#include "core/profile/machine_profile.h"
+#include "core/result/result.h"
 #include "tests/cli/run_line.h"
 
 namespace foreshard {

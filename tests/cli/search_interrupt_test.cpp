@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <functional>
 
-#include "core/json.h"
+#include "core/json/json.h"
 #include "tests/cli/session.h"
 
 namespace foreshard {

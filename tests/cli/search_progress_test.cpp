@@ -4,8 +4,8 @@
 #include <map>
 #include <sstream>
 
-#include "core/json.h"
-#include "core/strategy.h"
+#include "core/json/json.h"
+#include "core/strategy/strategy.h"
 #include "tests/cli/run_line.h"
 
 namespace foreshard {

@@ -1,7 +1,7 @@
 // What `search` says below its table, of results made by hand.
 #include <gtest/gtest.h>
 
-#include "cli/search_output.h"
+#include "cli/verbs/search_output.h"
 
 namespace foreshard {
 

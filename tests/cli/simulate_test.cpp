@@ -5,9 +5,9 @@
 #include <filesystem>
 #include <numeric>
 
-#include "core/json.h"
-#include "core/plan.h"
-#include "core/result.h"
+#include "core/json/json.h"
+#include "core/plan/plan.h"
+#include "core/result/result.h"
 #include "tests/cli/run_line.h"
 
 namespace foreshard {

@@ -4,8 +4,8 @@
 #include <regex>
 #include <set>
 
-#include "core/json_edit.h"
-#include "core/strategy_options.h"
+#include "core/json/json_edit.h"
+#include "core/strategy/strategy_options.h"
 #include "tests/cli/option_effect.h"
 
 namespace foreshard {

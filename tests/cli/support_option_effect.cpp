@@ -2,8 +2,8 @@
 
 #include <regex>
 
-#include "core/json.h"
-#include "core/json_edit.h"
+#include "core/json/json.h"
+#include "core/json/json_edit.h"
 #include "tests/cli/option_effect.h"
 #include "tests/cli/session.h"
 

@@ -5,14 +5,14 @@
 #include <map>
 #include <sstream>
 
-#include "cli/measured_case.h"
-#include "cli/measured_prediction.h"
-#include "core/error.h"
-#include "core/json.h"
-#include "report/measured.h"
-#include "report/validation.h"
-#include "report/validation_text.h"
-#include "strategy/framework_preset.h"
+#include "cli/validation/measured_case.h"
+#include "cli/validation/measured_prediction.h"
+#include "core/base/error.h"
+#include "core/json/json.h"
+#include "report/pictures/validation_text.h"
+#include "report/validation/measured.h"
+#include "report/validation/validation.h"
+#include "strategy/cost/framework_preset.h"
 #include "tests/cli/run_line.h"
 
 namespace foreshard {

@@ -8,7 +8,7 @@
 #include <regex>
 #include <set>
 
-#include "core/strategy_options.h"
+#include "core/strategy/strategy_options.h"
 #include "tests/cli/option_effect.h"
 #include "tests/cli/session.h"
 

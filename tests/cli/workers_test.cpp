@@ -1,4 +1,4 @@
-#include "cli/workers.h"
+#include "cli/job/workers.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -6,7 +6,7 @@
 #include <atomic>
 #include <csignal>
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace foreshard {
 

@@ -1,4 +1,4 @@
-#include "core/check_plan.h"
+#include "core/check/check_plan.h"
 
 #include <gtest/gtest.h>
 

@@ -3,11 +3,11 @@
 
 #include <random>
 
-#include "core/cluster.h"
-#include "core/data_path.h"
-#include "core/error.h"
-#include "core/json.h"
-#include "core/network.h"
+#include "core/base/data_path.h"
+#include "core/base/error.h"
+#include "core/cluster/cluster.h"
+#include "core/json/json.h"
+#include "core/network/network.h"
 
 namespace foreshard {
 namespace {

@@ -1,13 +1,13 @@
 // The shipped clusters and GPUs against datasheets and published measurements.
-#include "core/cluster.h"
+#include "core/cluster/cluster.h"
 
 #include <gtest/gtest.h>
 
 #include <map>
 
-#include "core/data_path.h"
-#include "core/json.h"
-#include "core/network.h"
+#include "core/base/data_path.h"
+#include "core/json/json.h"
+#include "core/network/network.h"
 
 namespace foreshard {
 namespace {

@@ -1,9 +1,9 @@
-#include "core/json_edit.h"
+#include "core/json/json_edit.h"
 
 #include <gtest/gtest.h>
 
-#include "core/error.h"
-#include "core/json.h"
+#include "core/base/error.h"
+#include "core/json/json.h"
 
 namespace foreshard {
 

@@ -1,4 +1,4 @@
-#include "core/json.h"
+#include "core/json/json.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -9,7 +9,7 @@
 #include <limits>
 #include <random>
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace foreshard {
 

@@ -1,11 +1,11 @@
 // What runs taught, as a member of a profile's file.
-#include "core/learned_costs.h"
+#include "core/profile/learned_costs.h"
 
 #include <gtest/gtest.h>
 
-#include "core/error.h"
-#include "core/json_edit.h"
-#include "core/machine_profile.h"
+#include "core/base/error.h"
+#include "core/json/json_edit.h"
+#include "core/profile/machine_profile.h"
 
 namespace foreshard {
 namespace {

@@ -1,10 +1,10 @@
-#include "core/machine_profile.h"
+#include "core/profile/machine_profile.h"
 
 #include <gtest/gtest.h>
 
-#include "core/error.h"
-#include "core/json.h"
-#include "core/json_edit.h"
+#include "core/base/error.h"
+#include "core/json/json.h"
+#include "core/json/json_edit.h"
 
 namespace foreshard {
 namespace {

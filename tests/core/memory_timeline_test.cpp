@@ -1,4 +1,4 @@
-#include "core/memory_timeline.h"
+#include "core/result/memory_timeline.h"
 
 #include <gtest/gtest.h>
 

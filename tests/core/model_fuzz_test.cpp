@@ -3,10 +3,10 @@
 
 #include <random>
 
-#include "core/data_path.h"
-#include "core/error.h"
-#include "core/json.h"
-#include "core/model.h"
+#include "core/base/data_path.h"
+#include "core/base/error.h"
+#include "core/json/json.h"
+#include "core/model/model.h"
 
 namespace foreshard {
 

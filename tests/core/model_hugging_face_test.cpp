@@ -1,8 +1,8 @@
 // config.json files of the supported families, as they are found in the wild, and the keys that are refused.
 #include <gtest/gtest.h>
 
-#include "core/error.h"
-#include "core/model.h"
+#include "core/base/error.h"
+#include "core/model/model.h"
 
 namespace foreshard {
 

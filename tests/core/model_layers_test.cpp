@@ -1,8 +1,8 @@
 // Layer lists and our own transformer form: every way such a file can be wrong.
 #include <gtest/gtest.h>
 
-#include "core/error.h"
-#include "core/model.h"
+#include "core/base/error.h"
+#include "core/model/model.h"
 
 namespace foreshard {
 

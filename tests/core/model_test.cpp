@@ -1,5 +1,5 @@
 // Shipped models: every parameter count, derived; reading, writing and finding models.
-#include "core/model.h"
+#include "core/model/model.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -7,9 +7,9 @@
 #include <cmath>
 #include <filesystem>
 
-#include "core/data_path.h"
-#include "core/error.h"
-#include "core/json.h"
+#include "core/base/data_path.h"
+#include "core/base/error.h"
+#include "core/json/json.h"
 
 namespace foreshard {
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "core/cluster.h"
+#include "core/cluster/cluster.h"
 
 namespace foreshard {
 

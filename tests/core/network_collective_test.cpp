@@ -2,7 +2,7 @@
 
 #include <map>
 
-#include "core/network.h"
+#include "core/network/network.h"
 #include "network_clusters.h"
 
 namespace foreshard {

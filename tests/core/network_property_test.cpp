@@ -7,8 +7,8 @@
 #include <random>
 #include <set>
 
-#include "core/network.h"
-#include "core/network_graph.h"
+#include "core/network/network.h"
+#include "core/network/network_graph.h"
 #include "network_clusters.h"
 
 namespace foreshard {
@@ -43,7 +43,7 @@ Cluster random_cluster(std::mt19937& random) {
   return cluster;
 }
 
-// The costs that core/network.h states, in its units. Ties inside a kind are broken by bandwidth and do not count here.
+// The costs that core/network/network.h states, in its units. Ties inside a kind are broken by bandwidth and do not count here.
 double cost(const NetworkLink& link, bool port) {
   switch (link.kind) {
     case LinkKind::NvLink: return 10;

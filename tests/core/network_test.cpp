@@ -1,4 +1,4 @@
-#include "core/network.h"
+#include "core/network/network.h"
 
 #include <gtest/gtest.h>
 

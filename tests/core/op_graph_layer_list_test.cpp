@@ -1,12 +1,12 @@
-#include "core/op_graph_layer_list.h"
+#include "core/op/op_graph_layer_list.h"
 
 #include <gtest/gtest.h>
 
 #include <random>
 #include <set>
 
-#include "core/error.h"
-#include "core/op_graph_saved.h"
+#include "core/base/error.h"
+#include "core/op/op_graph_saved.h"
 
 namespace foreshard {
 namespace {

@@ -1,4 +1,4 @@
-#include "core/op_graph.h"
+#include "core/op/op_graph.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <random>
 #include <set>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "tests/core/support_models.h"
 
 namespace foreshard {

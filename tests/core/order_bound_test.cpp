@@ -1,4 +1,4 @@
-#include "core/order_bound.h"
+#include "core/result/order_bound.h"
 
 #include <gtest/gtest.h>
 
@@ -6,8 +6,8 @@
 #include <functional>
 #include <random>
 
-#include "core/memory_timeline.h"
-#include "core/program_order.h"
+#include "core/plan/program_order.h"
+#include "core/result/memory_timeline.h"
 #include "tests/core/support_plan.h"
 
 namespace foreshard {

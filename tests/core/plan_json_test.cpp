@@ -4,11 +4,11 @@
 #include <fstream>
 #include <set>
 
-#include "core/check_plan.h"
-#include "core/error.h"
-#include "core/plan.h"
-#include "core/plan_indices.h"
-#include "core/ranks.h"
+#include "core/base/error.h"
+#include "core/check/check_plan.h"
+#include "core/plan/plan.h"
+#include "core/plan/plan_indices.h"
+#include "core/plan/ranks.h"
 #include "tests/core/support_plan.h"
 
 namespace foreshard {

@@ -1,4 +1,4 @@
-#include "core/plan.h"
+#include "core/plan/plan.h"
 
 #include <gtest/gtest.h>
 

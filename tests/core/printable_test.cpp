@@ -1,8 +1,8 @@
-#include "core/printable.h"
+#include "core/base/printable.h"
 
 #include <gtest/gtest.h>
 
-#include "core/json.h"
+#include "core/json/json.h"
 
 namespace foreshard {
 

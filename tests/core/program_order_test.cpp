@@ -1,11 +1,11 @@
-#include "core/program_order.h"
+#include "core/plan/program_order.h"
 
 #include <gtest/gtest.h>
 
 #include <map>
 #include <random>
 
-#include "core/check_plan_order.h"
+#include "core/check/check_plan_order.h"
 #include "tests/core/support_plan.h"
 
 namespace foreshard {

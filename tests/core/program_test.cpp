@@ -1,4 +1,4 @@
-#include "core/program.h"
+#include "core/plan/program.h"
 
 #include <gtest/gtest.h>
 
@@ -6,8 +6,8 @@
 #include <map>
 #include <tuple>
 
-#include "core/check_plan_rules.h"
-#include "core/program_order.h"
+#include "core/check/check_plan_rules.h"
+#include "core/plan/program_order.h"
 #include "tests/core/support_plan.h"
 
 namespace foreshard {

@@ -1,10 +1,10 @@
-#include "core/result.h"
+#include "core/result/result.h"
 
 #include <gtest/gtest.h>
 
 #include <cstdio>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "tests/core/support_plan.h"
 
 namespace foreshard {

@@ -1,12 +1,12 @@
 // The option table: complete, consistent, every value round trips, every wrong value is named.
-#include "core/strategy_options.h"
+#include "core/strategy/strategy_options.h"
 
 #include <gtest/gtest.h>
 
 #include <random>
 #include <set>
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace foreshard {
 

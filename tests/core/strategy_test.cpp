@@ -1,5 +1,5 @@
 // Strategy: state formats, text forms, JSON.
-#include "core/strategy.h"
+#include "core/strategy/strategy.h"
 
 #include <gtest/gtest.h>
 
@@ -8,8 +8,8 @@
 #include <numeric>
 #include <random>
 
-#include "core/error.h"
-#include "core/strategy_options.h"
+#include "core/base/error.h"
+#include "core/strategy/strategy_options.h"
 
 namespace foreshard {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "core/plan.h"
+#include "core/plan/plan.h"
 
 namespace foreshard {
 

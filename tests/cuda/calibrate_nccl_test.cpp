@@ -5,7 +5,7 @@
 
 #include <set>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "tests/cuda/twin_session.h"
 #include "tests/exec/processes.h"
 

@@ -1,7 +1,7 @@
 // calibrate --device cuda, on the runtime of the tests: its times mean nothing, its form does.
 #include <gtest/gtest.h>
 
-#include "exec/calibrate.h"
+#include "exec/calibrate/calibrate.h"
 #include "exec/cuda/calibrate_cuda.h"
 #include "exec/cuda/cuda_communicator.h"
 #include "tests/cuda/fake_runtime.h"

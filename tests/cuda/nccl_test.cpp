@@ -3,7 +3,7 @@
 
 #include <cstdlib>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "exec/cuda/nccl_communicator.h"
 #include "exec/cuda/nccl_selftest.h"
 #include "tests/cuda/fake_runtime.h"

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <utility>
 
-#include "exec/host_reduce.h"
+#include "exec/host/host_reduce.h"
 #include "tests/cuda/nccl_twin_state.h"
 
 namespace foreshard {

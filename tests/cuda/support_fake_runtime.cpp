@@ -1,10 +1,10 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/error.h"
-#include "exec/host_blas.h"
-#include "exec/host_convert.h"
-#include "exec/philox.h"
+#include "core/base/error.h"
+#include "exec/base/philox.h"
+#include "exec/host/host_blas.h"
+#include "exec/host/host_convert.h"
 #include "tests/cuda/emulated_kernels.h"
 #include "tests/cuda/fake_runtime.h"
 

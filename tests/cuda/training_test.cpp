@@ -7,9 +7,9 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "core/check_plan.h"
-#include "exec/checkpoint.h"
+#include "core/check/check_plan.h"
 #include "exec/cuda/cuda_communicator.h"
+#include "exec/data/checkpoint.h"
 #include "tests/cuda/fake_runtime.h"
 #include "tests/exec/training.h"
 

@@ -1,10 +1,10 @@
-#include "exec/calibrate_collectives.h"
+#include "exec/calibrate/calibrate_collectives.h"
 
 #include <gtest/gtest.h>
 
 #include <map>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "tests/exec/processes.h"
 
 namespace foreshard {

@@ -1,12 +1,12 @@
 // What calibrate gives is whole and in order; how fast this machine is, no test can say.
-#include "exec/calibrate.h"
+#include "exec/calibrate/calibrate.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <set>
 
-#include "exec/calibrate_host.h"
+#include "exec/calibrate/calibrate_host.h"
 #include "tests/exec/training.h"
 
 namespace foreshard {

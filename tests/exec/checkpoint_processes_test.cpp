@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "exec/checkpoint.h"
-#include "exec/safetensors.h"
+#include "exec/data/checkpoint.h"
+#include "exec/data/safetensors.h"
 #include "tests/exec/checkpoint_folder.h"
 #include "tests/exec/processes.h"
 #include "tests/exec/training.h"

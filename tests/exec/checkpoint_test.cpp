@@ -14,8 +14,8 @@
 #include <fstream>
 #include <functional>
 
-#include "exec/checkpoint.h"
-#include "exec/safetensors.h"
+#include "exec/data/checkpoint.h"
+#include "exec/data/safetensors.h"
 #include "tests/exec/checkpoint_folder.h"
 #include "tests/exec/training.h"
 

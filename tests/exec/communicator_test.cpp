@@ -1,13 +1,13 @@
 // Collectives and exchanges between threads, against sums taken one after the other.
-#include "exec/thread_communicator.h"
+#include "exec/communicator/thread_communicator.h"
 
 #include <gtest/gtest.h>
 
 #include <random>
 #include <thread>
 
-#include "core/error.h"
-#include "exec/host_float16.h"
+#include "core/base/error.h"
+#include "exec/host/host_float16.h"
 
 namespace foreshard {
 namespace {

@@ -1,7 +1,7 @@
 // Composed time: each instruction's own cost, along the plan's dependencies.
 #include <gtest/gtest.h>
 
-#include "exec/measured_trace.h"
+#include "exec/interpreter/measured_trace.h"
 #include "tests/exec/training.h"
 
 namespace foreshard {

@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "exec/file_samples.h"
+#include "exec/data/file_samples.h"
 #include "tests/exec/training.h"
 
 namespace foreshard {

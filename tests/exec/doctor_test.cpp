@@ -1,5 +1,5 @@
 // Machines made of a folder and a few words: what the doctor finds there, and what it says is to be done.
-#include "exec/doctor.h"
+#include "exec/calibrate/doctor.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -9,7 +9,7 @@
 #include <map>
 
 #include "exec/cuda/nccl.h"
-#include "exec/socket.h"
+#include "exec/mesh/socket.h"
 
 namespace foreshard {
 namespace {

@@ -8,7 +8,7 @@
 #include <random>
 #include <tuple>
 
-#include "core/check_plan.h"
+#include "core/check/check_plan.h"
 #include "tests/exec/training.h"
 
 namespace foreshard {

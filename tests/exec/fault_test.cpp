@@ -9,7 +9,7 @@
 #include <memory>
 #include <thread>
 
-#include "exec/team.h"
+#include "exec/interpreter/team.h"
 #include "tests/exec/training.h"
 
 namespace foreshard {

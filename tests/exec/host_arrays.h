@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "core/plan.h"
-#include "exec/host_ops.h"
+#include "core/plan/plan.h"
+#include "exec/host/host_ops.h"
 
 namespace foreshard {
 

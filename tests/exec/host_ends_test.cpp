@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "exec/philox.h"
+#include "exec/base/philox.h"
 #include "tests/exec/host_arrays.h"
 
 namespace foreshard {

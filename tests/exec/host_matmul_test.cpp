@@ -1,7 +1,7 @@
 // Matrix products and linear layers against sums written out.
 #include <gtest/gtest.h>
 
-#include "exec/host_blas.h"
+#include "exec/host/host_blas.h"
 #include "tests/exec/host_arrays.h"
 
 namespace foreshard {

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <functional>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "tests/exec/allocations.h"
 #include "tests/exec/host_graph.h"
 

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <set>
 
-#include "core/error.h"
-#include "exec/host_init.h"
-#include "exec/philox.h"
+#include "core/base/error.h"
+#include "exec/base/philox.h"
+#include "exec/host/host_init.h"
 #include "tests/exec/host_arrays.h"
 
 namespace foreshard {

@@ -1,5 +1,5 @@
 // A dynamic loss scale: what overflows is skipped on all ranks alike, and what does not is trained as without a scale.
-#include "exec/loss_scale_state.h"
+#include "exec/host/loss_scale_state.h"
 
 #include <gtest/gtest.h>
 
@@ -10,8 +10,8 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "core/check_plan.h"
-#include "exec/safetensors.h"
+#include "core/check/check_plan.h"
+#include "exec/data/safetensors.h"
 #include "tests/exec/training.h"
 
 namespace foreshard {

@@ -7,8 +7,8 @@
 #include <memory>
 #include <utility>
 
-#include "core/check_plan.h"
-#include "exec/host_device.h"
+#include "core/check/check_plan.h"
+#include "exec/host/host_device.h"
 #include "tests/exec/allocations.h"
 #include "tests/exec/training.h"
 

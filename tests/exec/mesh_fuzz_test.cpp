@@ -9,10 +9,10 @@
 #include <cstring>
 #include <random>
 
-#include "core/error.h"
-#include "exec/checkpoint_share.h"
-#include "exec/mesh_frame.h"
-#include "exec/rank_report.h"
+#include "core/base/error.h"
+#include "exec/data/checkpoint_share.h"
+#include "exec/interpreter/rank_report.h"
+#include "exec/mesh/mesh_frame.h"
 #include "tests/exec/processes.h"
 
 namespace foreshard {

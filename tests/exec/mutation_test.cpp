@@ -3,8 +3,8 @@
 
 #include <cmath>
 
-#include "core/check_plan.h"
-#include "strategy/loss_scale.h"
+#include "core/check/check_plan.h"
+#include "strategy/lower/loss_scale.h"
 #include "tests/exec/training.h"
 
 namespace foreshard {

@@ -7,7 +7,7 @@
 #include <map>
 #include <sstream>
 
-#include "exec/philox.h"
+#include "exec/base/philox.h"
 #include "tests/exec/training.h"
 
 namespace foreshard {

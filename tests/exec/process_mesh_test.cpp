@@ -1,5 +1,5 @@
 // Meshes of several processes, each played by a thread of this one, over loopback.
-#include "exec/process_mesh.h"
+#include "exec/mesh/process_mesh.h"
 
 #include <gtest/gtest.h>
 
@@ -9,11 +9,11 @@
 #include <future>
 #include <random>
 
-#include "core/error.h"
-#include "exec/host_float16.h"
-#include "exec/mesh_frame.h"
-#include "exec/tcp_communicator.h"
-#include "exec/thread_communicator.h"
+#include "core/base/error.h"
+#include "exec/communicator/tcp_communicator.h"
+#include "exec/communicator/thread_communicator.h"
+#include "exec/host/host_float16.h"
+#include "exec/mesh/mesh_frame.h"
 #include "tests/exec/processes.h"
 #include "tests/exec/training.h"
 

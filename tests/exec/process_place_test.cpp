@@ -1,10 +1,10 @@
-#include "exec/process_place.h"
+#include "exec/mesh/process_place.h"
 
 #include <gtest/gtest.h>
 
 #include <map>
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace foreshard {
 namespace {

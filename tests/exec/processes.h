@@ -4,7 +4,7 @@
 #include <future>
 #include <vector>
 
-#include "exec/process_mesh.h"
+#include "exec/mesh/process_mesh.h"
 
 namespace foreshard {
 

@@ -7,9 +7,9 @@
 #include <optional>
 #include <random>
 
-#include "core/check_plan.h"
-#include "core/memory_timeline.h"
-#include "strategy/lower.h"
+#include "core/check/check_plan.h"
+#include "core/result/memory_timeline.h"
+#include "strategy/lower/lower.h"
 #include "tests/exec/training.h"
 
 namespace foreshard {

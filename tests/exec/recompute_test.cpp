@@ -1,9 +1,9 @@
 // What is computed again has the bits it had the first time, and what is not kept is not there.
 #include <gtest/gtest.h>
 
-#include "core/cluster.h"
-#include "core/memory_timeline.h"
-#include "strategy/lower.h"
+#include "core/cluster/cluster.h"
+#include "core/result/memory_timeline.h"
+#include "strategy/lower/lower.h"
 #include "tests/exec/training.h"
 
 namespace foreshard {

@@ -4,7 +4,7 @@
 
 #include <random>
 
-#include "core/check_plan.h"
+#include "core/check/check_plan.h"
 #include "tests/exec/training.h"
 
 namespace foreshard {

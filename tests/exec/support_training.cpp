@@ -5,8 +5,8 @@
 #include <map>
 #include <sstream>
 
-#include "core/cluster.h"
-#include "strategy/lower.h"
+#include "core/cluster/cluster.h"
+#include "strategy/lower/lower.h"
 #include "tests/exec/training.h"
 
 namespace foreshard {

@@ -3,7 +3,7 @@
 
 #include <map>
 
-#include "exec/rank_steps.h"
+#include "exec/interpreter/rank_steps.h"
 #include "tests/exec/training.h"
 
 namespace foreshard {

@@ -3,9 +3,9 @@
 
 #include <string>
 
-#include "core/model.h"
-#include "core/strategy.h"
-#include "exec/execute.h"
+#include "core/model/model.h"
+#include "core/strategy/strategy.h"
+#include "exec/interpreter/execute.h"
 
 namespace foreshard {
 

@@ -1,9 +1,9 @@
 // What a checkpoint knows beside its tensors, as the texts of its file and back.
-#include "exec/training_point.h"
+#include "exec/data/training_point.h"
 
 #include <gtest/gtest.h>
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace foreshard {
 namespace {

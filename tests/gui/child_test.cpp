@@ -1,4 +1,4 @@
-#include "gui/child.h"
+#include "gui/run/child.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>

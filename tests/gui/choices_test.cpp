@@ -1,14 +1,14 @@
-#include "gui/choices.h"
+#include "gui/document/choices.h"
 
 #include <gtest/gtest.h>
 
 #include <QTemporaryDir>
 
-#include "core/error.h"
-#include "core/json.h"
-#include "core/strategy_options.h"
-#include "gui/live_estimate.h"
-#include "gui/suggestions.h"
+#include "core/base/error.h"
+#include "core/json/json.h"
+#include "core/strategy/strategy_options.h"
+#include "gui/run/live_estimate.h"
+#include "gui/strategy/suggestions.h"
 
 namespace foreshard {
 

@@ -3,9 +3,9 @@
 #include <QTableWidget>
 #include <QTest>
 
-#include "gui/compare_view.h"
-#include "gui/timeline_view.h"
-#include "gui/twin.h"
+#include "gui/compare/compare_view.h"
+#include "gui/document/twin.h"
+#include "gui/timeline/timeline_view.h"
 #include "tests/gui/documents.h"
 
 namespace foreshard {

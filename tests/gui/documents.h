@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "gui/document.h"
+#include "gui/document/document.h"
 #include "tests/report/played.h"
 
 namespace foreshard {

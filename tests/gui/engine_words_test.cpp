@@ -1,16 +1,17 @@
 // Every sentence that the engine can say has a Chinese one: those in its sources, those of wrong values, those of refused strategies.
-#include "gui/engine_words.h"
+#include "gui/widgets/engine_words.h"
 
 #include <gtest/gtest.h>
 
 #include <QDir>
+#include <QDirIterator>
 #include <QRegularExpression>
 
-#include "core/json.h"
-#include "core/strategy_options.h"
-#include "gui/choices.h"
-#include "gui/language.h"
-#include "strategy/lower.h"
+#include "core/json/json.h"
+#include "core/strategy/strategy_options.h"
+#include "gui/document/choices.h"
+#include "gui/widgets/language.h"
+#include "strategy/lower/lower.h"
 
 namespace foreshard {
 namespace {
@@ -42,10 +43,10 @@ QStringList sentences_in_sources() {
   static const QRegularExpression two_forms(R"re(counted\([^"]*"[^"]+", "([^"]+)"\))re"),
       one_form(R"re(counted\([^"]*"([^"]+)"\))re");
   QStringList all;
-  for (const char* folder : {"strategy", "core"}) {
-    const QDir room(QStringLiteral(FORESHARD_SOURCE "/") + folder);
-    for (const QString& file : room.entryList({folder == std::string("core") ? "op_graph*.cpp" : "*.cpp"})) {
-      QString code = QString::fromStdString(read_file(room.filePath(file).toStdString())).replace("std::string(", "(");
+  for (const char* folder : {"strategy", "core/op"}) {
+    for (QDirIterator room(QStringLiteral(FORESHARD_SOURCE "/") + folder, {"*.cpp"}, QDir::Files, QDirIterator::Subdirectories);
+         room.hasNext();) {
+      QString code = QString::fromStdString(read_file(room.next().toStdString())).replace("std::string(", "(");
       code.replace(two_forms, "\"7 \\1\"").replace(one_form, "\"7 \\1s\"");
       for (auto found = begin.globalMatch(code); found.hasNext();) {
         const auto match = found.next();

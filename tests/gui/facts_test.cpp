@@ -1,12 +1,12 @@
-#include "gui/facts.h"
+#include "gui/document/facts.h"
 
 #include <gtest/gtest.h>
 
 #include <QTest>
 #include <QTextBrowser>
 
-#include "gui/inspector_view.h"
-#include "gui/span_facts.h"
+#include "gui/document/span_facts.h"
+#include "gui/inspector/inspector_view.h"
 #include "tests/gui/documents.h"
 
 namespace foreshard {

@@ -7,12 +7,12 @@
 #include <QPushButton>
 #include <QStatusBar>
 
-#include "core/json.h"
-#include "gui/option_field.h"
-#include "gui/palette_box.h"
-#include "gui/run_panel.h"
-#include "gui/strategy_panel.h"
-#include "gui/timeline_view.h"
+#include "core/json/json.h"
+#include "gui/run/run_panel.h"
+#include "gui/strategy/option_field.h"
+#include "gui/strategy/strategy_panel.h"
+#include "gui/timeline/timeline_view.h"
+#include "gui/window/palette_box.h"
 #include "tests/gui/fake_program.h"
 #include "tests/gui/open_window.h"
 

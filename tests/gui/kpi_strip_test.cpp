@@ -1,9 +1,9 @@
-#include "gui/kpi_strip.h"
+#include "gui/inspector/kpi_strip.h"
 
 #include <gtest/gtest.h>
 
-#include "gui/search_rows.h"
-#include "gui/words.h"
+#include "gui/document/search_rows.h"
+#include "gui/document/words.h"
 #include "tests/gui/documents.h"
 
 namespace foreshard {

@@ -1,10 +1,10 @@
-#include "gui/lanes.h"
+#include "gui/document/lanes.h"
 
 #include <gtest/gtest.h>
 
 #include <random>
 
-#include "report/span_words.h"
+#include "report/words/span_words.h"
 #include "tests/gui/documents.h"
 
 namespace foreshard {

@@ -1,20 +1,21 @@
-#include "gui/language.h"
+#include "gui/widgets/language.h"
 
 #include <gtest/gtest.h>
 
 #include <QCoreApplication>
 #include <QDir>
+#include <QDirIterator>
 #include <QFile>
 #include <QRegularExpression>
 #include <QXmlStreamReader>
 #include <set>
 #include <utility>
 
-#include "core/json.h"
-#include "core/strategy_options.h"
-#include "gui/kpi_strip.h"
-#include "gui/main_window.h"
-#include "gui/option_field.h"
+#include "core/json/json.h"
+#include "core/strategy/strategy_options.h"
+#include "gui/inspector/kpi_strip.h"
+#include "gui/strategy/option_field.h"
+#include "gui/window/main_window.h"
 
 namespace foreshard {
 
@@ -52,14 +53,14 @@ TEST(Language, EveryOptionIsExplainedInChinese) {
 
 // Every text that the window says through tr() and its like stands in the Chinese file, whatever its context.
 TEST(Language, EveryTextHasAChineseOne) {
-  const QDir folder(QStringLiteral(FORESHARD_SOURCE "/gui"));
   const std::set<QString> known = translated();
   static const QRegularExpression call(
       R"re(\b(?:tr|words|QT_TR_NOOP|QT_TRANSLATE_NOOP)\(\s*((?:"(?:[^"\\]|\\.)*"\s*,?\s*)+))re");
   static const QRegularExpression literal(R"re("((?:[^"\\]|\\.)*)"\s*(,?))re");
   int texts = 0;
-  for (const QString& file : folder.entryList({"*.cpp"})) {
-    const QString code = QString::fromStdString(read_file(folder.filePath(file).toStdString()));
+  for (QDirIterator files(QStringLiteral(FORESHARD_SOURCE "/gui"), {"*.cpp"}, QDir::Files, QDirIterator::Subdirectories);
+       files.hasNext();) {
+    const QString file = files.next(), code = QString::fromStdString(read_file(file.toStdString()));
     for (auto found = call.globalMatch(code); found.hasNext();) {
       const auto match = found.next();
       const bool with_context = match.captured().startsWith("QT_TRANSLATE_NOOP");

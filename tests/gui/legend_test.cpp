@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <set>
 
-#include "gui/drawn_hatches.h"
-#include "gui/export.h"
-#include "gui/timeline_view.h"
+#include "gui/document/export.h"
+#include "gui/timeline/timeline_view.h"
+#include "gui/widgets/drawn_hatches.h"
 #include "tests/gui/documents.h"
 
 namespace foreshard {

@@ -4,14 +4,14 @@
 #include <QLineEdit>
 #include <QTableWidget>
 
-#include "core/json.h"
-#include "gui/compare_view.h"
-#include "gui/delta.h"
-#include "gui/kpi_strip.h"
-#include "gui/run_panel.h"
-#include "gui/timeline_view.h"
-#include "gui/twin.h"
-#include "report/devices.h"
+#include "core/json/json.h"
+#include "gui/compare/compare_view.h"
+#include "gui/document/delta.h"
+#include "gui/document/twin.h"
+#include "gui/inspector/kpi_strip.h"
+#include "gui/run/run_panel.h"
+#include "gui/timeline/timeline_view.h"
+#include "report/words/devices.h"
 #include "tests/gui/documents.h"
 #include "tests/gui/open_window.h"
 

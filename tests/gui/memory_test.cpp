@@ -4,9 +4,9 @@
 #include <QMouseEvent>
 #include <QTest>
 
-#include "gui/memory_series.h"
-#include "gui/memory_view.h"
-#include "gui/timeline_view.h"
+#include "gui/memory/memory_series.h"
+#include "gui/memory/memory_view.h"
+#include "gui/timeline/timeline_view.h"
 #include "tests/gui/documents.h"
 
 namespace foreshard {

@@ -7,7 +7,7 @@
 #include <QTest>
 #include <memory>
 
-#include "gui/main_window.h"
+#include "gui/window/main_window.h"
 
 namespace foreshard {
 

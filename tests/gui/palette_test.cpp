@@ -7,10 +7,10 @@
 #include <QTemporaryDir>
 #include <QTest>
 
-#include "gui/fuzzy.h"
-#include "gui/help_overlay.h"
-#include "gui/key_map.h"
-#include "gui/palette_box.h"
+#include "gui/widgets/fuzzy.h"
+#include "gui/window/help_overlay.h"
+#include "gui/window/key_map.h"
+#include "gui/window/palette_box.h"
 
 namespace foreshard {
 

@@ -8,12 +8,12 @@
 #include <QListWidget>
 #include <cmath>
 
-#include "gui/dock_rail.h"
-#include "gui/help_overlay.h"
-#include "gui/palette_box.h"
-#include "gui/strategy_panel.h"
-#include "gui/timeline_legend.h"
-#include "gui/timeline_view.h"
+#include "gui/strategy/strategy_panel.h"
+#include "gui/timeline/timeline_legend.h"
+#include "gui/timeline/timeline_view.h"
+#include "gui/window/dock_rail.h"
+#include "gui/window/help_overlay.h"
+#include "gui/window/palette_box.h"
 #include "tests/gui/open_window.h"
 
 namespace foreshard {

@@ -10,14 +10,14 @@
 #include <fstream>
 #include <random>
 
-#include "core/json.h"
-#include "core/strategy_options.h"
-#include "gui/language.h"
-#include "gui/option_field.h"
-#include "gui/run_panel.h"
-#include "gui/search_panel.h"
-#include "gui/strategy_panel.h"
-#include "gui/timeline_view.h"
+#include "core/json/json.h"
+#include "core/strategy/strategy_options.h"
+#include "gui/run/run_panel.h"
+#include "gui/search/search_panel.h"
+#include "gui/strategy/option_field.h"
+#include "gui/strategy/strategy_panel.h"
+#include "gui/timeline/timeline_view.h"
+#include "gui/widgets/language.h"
 #include "tests/gui/open_window.h"
 
 namespace foreshard {

@@ -1,4 +1,4 @@
-#include "gui/rows.h"
+#include "gui/document/rows.h"
 
 #include <gtest/gtest.h>
 

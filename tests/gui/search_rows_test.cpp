@@ -1,4 +1,4 @@
-#include "gui/search_rows.h"
+#include "gui/document/search_rows.h"
 
 #include <gtest/gtest.h>
 
@@ -6,8 +6,8 @@
 #include <QSignalSpy>
 #include <QTest>
 
-#include "core/error.h"
-#include "gui/pareto_view.h"
+#include "core/base/error.h"
+#include "gui/search/pareto_view.h"
 
 namespace foreshard {
 

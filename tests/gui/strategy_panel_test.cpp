@@ -1,4 +1,4 @@
-#include "gui/strategy_panel.h"
+#include "gui/strategy/strategy_panel.h"
 
 #include <gtest/gtest.h>
 
@@ -8,10 +8,10 @@
 #include <QSignalSpy>
 #include <QTest>
 
-#include "core/error.h"
-#include "gui/auto_spin_box.h"
-#include "gui/choice_change.h"
-#include "gui/option_field.h"
+#include "core/base/error.h"
+#include "gui/strategy/choice_change.h"
+#include "gui/strategy/option_field.h"
+#include "gui/widgets/auto_spin_box.h"
 
 namespace foreshard {
 

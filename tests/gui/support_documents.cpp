@@ -1,7 +1,7 @@
 #include <QCryptographicHash>
 
 #include "sim/simulate.h"
-#include "strategy/lower.h"
+#include "strategy/lower/lower.h"
 #include "tests/gui/documents.h"
 
 namespace foreshard {

@@ -1,4 +1,4 @@
-#include "gui/tables.h"
+#include "gui/inspector/tables.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "gui/time_axis.h"
+#include "gui/document/time_axis.h"
 
 #include <gtest/gtest.h>
 

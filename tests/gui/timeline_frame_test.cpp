@@ -1,13 +1,13 @@
-#include "gui/timeline_frame.h"
+#include "gui/document/timeline_frame.h"
 
 #include <gtest/gtest.h>
 
 #include <set>
 
-#include "gui/binding_arrows.h"
-#include "gui/picked_range.h"
-#include "gui/timeline_labels.h"
-#include "report/span_words.h"
+#include "gui/document/binding_arrows.h"
+#include "gui/document/picked_range.h"
+#include "gui/document/timeline_labels.h"
+#include "report/words/span_words.h"
 #include "tests/gui/documents.h"
 
 namespace foreshard {

@@ -1,4 +1,4 @@
-#include "gui/timeline_view.h"
+#include "gui/timeline/timeline_view.h"
 
 #include <gtest/gtest.h>
 

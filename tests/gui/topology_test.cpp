@@ -3,11 +3,11 @@
 #include <QApplication>
 #include <QTest>
 
-#include "gui/link_load.h"
-#include "gui/topology_view.h"
-#include "report/span_words.h"
+#include "gui/topology/link_load.h"
+#include "gui/topology/topology_view.h"
+#include "report/words/span_words.h"
 #include "sim/simulate.h"
-#include "strategy/lower.h"
+#include "strategy/lower/lower.h"
 #include "tests/gui/documents.h"
 
 namespace foreshard {

@@ -1,8 +1,8 @@
-#include "gui/twin.h"
+#include "gui/document/twin.h"
 
 #include <gtest/gtest.h>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "tests/gui/documents.h"
 
 namespace foreshard {

@@ -12,15 +12,15 @@
 #include <cmath>
 #include <set>
 
-#include "core/network.h"
-#include "gui/bookmark_list.h"
-#include "gui/facts.h"
-#include "gui/outline_style.h"
-#include "gui/picked_range.h"
-#include "gui/table_page.h"
-#include "gui/tables.h"
-#include "gui/timeline_view.h"
-#include "gui/topology_view.h"
+#include "core/network/network.h"
+#include "gui/document/bookmark_list.h"
+#include "gui/document/facts.h"
+#include "gui/document/picked_range.h"
+#include "gui/inspector/table_page.h"
+#include "gui/inspector/tables.h"
+#include "gui/timeline/timeline_view.h"
+#include "gui/topology/topology_view.h"
+#include "gui/widgets/outline_style.h"
 #include "tests/gui/documents.h"
 
 namespace foreshard {

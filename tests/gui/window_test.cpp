@@ -14,18 +14,18 @@
 #include <QTemporaryDir>
 #include <QTest>
 
-#include "core/error.h"
-#include "core/json.h"
-#include "core/model.h"
-#include "gui/bookmark_list.h"
-#include "gui/facts.h"
-#include "gui/main_window.h"
-#include "gui/option_field.h"
-#include "gui/palette_box.h"
-#include "gui/screenshot.h"
-#include "gui/search_panel.h"
-#include "gui/strategy_panel.h"
-#include "gui/words.h"
+#include "core/base/error.h"
+#include "core/json/json.h"
+#include "core/model/model.h"
+#include "gui/document/bookmark_list.h"
+#include "gui/document/facts.h"
+#include "gui/document/words.h"
+#include "gui/search/search_panel.h"
+#include "gui/strategy/option_field.h"
+#include "gui/strategy/strategy_panel.h"
+#include "gui/window/main_window.h"
+#include "gui/window/palette_box.h"
+#include "gui/window/screenshot.h"
 #include "tests/gui/fake_program.h"
 
 namespace foreshard {

@@ -1,11 +1,11 @@
-#include "gui/workspace.h"
+#include "gui/document/workspace.h"
 
 #include <gtest/gtest.h>
 
 #include <QTemporaryDir>
 
-#include "core/error.h"
-#include "gui/bookmark_list.h"
+#include "core/base/error.h"
+#include "gui/document/bookmark_list.h"
 
 namespace foreshard {
 

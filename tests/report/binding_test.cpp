@@ -1,10 +1,10 @@
-#include "report/binding.h"
+#include "report/causes/binding.h"
 
 #include <gtest/gtest.h>
 
 #include <random>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "tests/report/played.h"
 
 namespace foreshard {

@@ -1,4 +1,4 @@
-#include "report/bubbles.h"
+#include "report/causes/bubbles.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "report/chrome_trace.h"
+#include "report/export/chrome_trace.h"
 
 #include <gtest/gtest.h>
 
@@ -6,8 +6,8 @@
 #include <map>
 #include <set>
 
-#include "core/json.h"
-#include "report/memory_steps.h"
+#include "core/json/json.h"
+#include "report/summary/memory_steps.h"
 #include "tests/report/played.h"
 
 namespace foreshard {

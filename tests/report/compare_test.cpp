@@ -1,4 +1,4 @@
-#include "report/compare.h"
+#include "report/tables/compare.h"
 
 #include <gtest/gtest.h>
 
@@ -6,10 +6,10 @@
 #include <map>
 #include <sstream>
 
-#include "core/error.h"
-#include "core/json.h"
-#include "report/compare_text.h"
-#include "report/text_table.h"
+#include "core/base/error.h"
+#include "core/json/json.h"
+#include "report/tables/compare_text.h"
+#include "report/words/text_table.h"
 #include "tests/report/played.h"
 
 namespace foreshard {

@@ -1,4 +1,4 @@
-#include "report/critical_path.h"
+#include "report/causes/critical_path.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "report/devices.h"
+#include "report/words/devices.h"
 
 #include <gtest/gtest.h>
 

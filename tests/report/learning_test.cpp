@@ -1,9 +1,9 @@
 // Scores of learning: medians, regret and coverage with and without.
-#include "report/learning.h"
+#include "report/validation/learning.h"
 
 #include <gtest/gtest.h>
 
-#include "core/json.h"
+#include "core/json/json.h"
 
 namespace foreshard {
 namespace {

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "core/cluster.h"
-#include "core/result.h"
-#include "strategy/schedule.h"
+#include "core/cluster/cluster.h"
+#include "core/result/result.h"
+#include "strategy/schedule/schedule.h"
 
 namespace foreshard::played {
 

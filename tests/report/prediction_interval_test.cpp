@@ -1,11 +1,11 @@
 // Intervals from residuals of measured runs.
-#include "report/prediction_interval.h"
+#include "report/validation/prediction_interval.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace foreshard {
 

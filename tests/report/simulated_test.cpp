@@ -3,11 +3,11 @@
 
 #include <numeric>
 
-#include "report/binding.h"
-#include "report/bubbles.h"
-#include "report/summarize.h"
+#include "report/causes/binding.h"
+#include "report/causes/bubbles.h"
+#include "report/summary/summarize.h"
 #include "sim/simulate.h"
-#include "strategy/lower.h"
+#include "strategy/lower/lower.h"
 #include "tests/report/played.h"
 
 namespace foreshard {

@@ -1,7 +1,7 @@
 // Summaries made up for the tests of what is printed.
 #pragma once
 
-#include "core/summary.h"
+#include "core/result/summary.h"
 
 namespace foreshard::summaries {
 

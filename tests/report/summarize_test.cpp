@@ -1,4 +1,4 @@
-#include "report/summarize.h"
+#include "report/summary/summarize.h"
 
 #include <gtest/gtest.h>
 

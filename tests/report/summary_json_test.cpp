@@ -1,8 +1,8 @@
-#include "report/summary_json.h"
+#include "report/summary/summary_json.h"
 
 #include <gtest/gtest.h>
 
-#include "core/json.h"
+#include "core/json/json.h"
 #include "tests/report/summaries.h"
 
 namespace foreshard {

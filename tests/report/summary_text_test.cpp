@@ -1,11 +1,11 @@
-#include "report/summary_text.h"
+#include "report/tables/summary_text.h"
 
 #include <gtest/gtest.h>
 
 #include <random>
 #include <sstream>
 
-#include "report/text_table.h"
+#include "report/words/text_table.h"
 #include "tests/report/summaries.h"
 
 namespace foreshard {

@@ -2,8 +2,8 @@
 #include <map>
 #include <tuple>
 
-#include "core/error.h"
-#include "core/ranks.h"
+#include "core/base/error.h"
+#include "core/plan/ranks.h"
 #include "tests/report/played.h"
 
 namespace foreshard::played {

@@ -1,11 +1,11 @@
-#include "report/svg.h"
+#include "report/pictures/svg.h"
 
 #include <gtest/gtest.h>
 
 #include <regex>
 
-#include "report/palette.h"
-#include "report/svg_frame.h"
+#include "report/pictures/svg_frame.h"
+#include "report/words/palette.h"
 #include "tests/report/played.h"
 #include "tests/report/summaries.h"
 

@@ -1,8 +1,8 @@
-#include "report/validation_plot.h"
+#include "report/pictures/validation_plot.h"
 
 #include <gtest/gtest.h>
 
-#include "report/validation_text.h"
+#include "report/pictures/validation_text.h"
 
 namespace foreshard {
 

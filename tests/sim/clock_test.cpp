@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "replay/light_clock.h"
 #include "sim/own_process.h"
 #include "sim/simgrid_clock.h"

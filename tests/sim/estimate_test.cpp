@@ -6,9 +6,9 @@
 #include <random>
 
 #include "sim/simulate.h"
-#include "strategy/estimate_pipeline.h"
-#include "strategy/estimate_screen.h"
-#include "strategy/schedule.h"
+#include "strategy/estimate/estimate_pipeline.h"
+#include "strategy/estimate/estimate_screen.h"
+#include "strategy/schedule/schedule.h"
 
 namespace foreshard {
 

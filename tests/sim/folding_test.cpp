@@ -5,8 +5,8 @@
 #include <map>
 #include <tuple>
 
-#include "core/network.h"
-#include "core/ranks.h"
+#include "core/network/network.h"
+#include "core/plan/ranks.h"
 #include "replay/cast.h"
 #include "replay/flows.h"
 #include "replay/light_clock.h"

@@ -3,7 +3,7 @@
 
 #include <random>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "replay/light_clock.h"
 #include "sim/simulate.h"
 #include "tests/core/network_clusters.h"

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <random>
 
-#include "core/check_plan.h"
+#include "core/check/check_plan.h"
 #include "sim/simulate.h"
 #include "tests/strategy/support_lower.h"
 

@@ -3,11 +3,11 @@
 
 #include <functional>
 
-#include "core/data_path.h"
-#include "core/json.h"
-#include "core/json_edit.h"
+#include "core/base/data_path.h"
+#include "core/json/json.h"
+#include "core/json/json_edit.h"
 #include "sim/simulate.h"
-#include "strategy/lower.h"
+#include "strategy/lower/lower.h"
 
 namespace foreshard {
 

@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/cluster.h"
-#include "core/plan.h"
+#include "core/cluster/cluster.h"
+#include "core/plan/plan.h"
 #include "sim/simulate.h"
 
 namespace foreshard::playing {

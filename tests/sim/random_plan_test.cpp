@@ -7,7 +7,7 @@
 #include <random>
 #include <tuple>
 
-#include "core/ranks.h"
+#include "core/plan/ranks.h"
 #include "replay/light_clock.h"
 #include "sim/simulate.h"
 #include "tests/core/network_clusters.h"

@@ -1,6 +1,6 @@
 // The golden schedules played by the simulator: 1 unit = 1 ms, free links, alpha as the transfer latency c. Makespan and idle are
 // those of docs/schedules.md, exact to the nanosecond, at every granularity and folding.
-#include "strategy/schedule.h"
+#include "strategy/schedule/schedule.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// The meaning of a plan (core/plan.h), instruction by instruction. Times in milliseconds; bandwidths such that 1 ms of a link
+// The meaning of a plan (core/plan/plan.h), instruction by instruction. Times in milliseconds; bandwidths such that 1 ms of a link
 // moves a round number of bytes.
 #include "sim/simulate.h"
 
@@ -6,7 +6,7 @@
 
 #include <tuple>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "tests/core/network_clusters.h"
 #include "tests/sim/plans.h"
 

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "sim/simulate.h"
-#include "strategy/hybrid_stages.h"
-#include "strategy/lower.h"
+#include "strategy/lower/lower.h"
+#include "strategy/tune/hybrid_stages.h"
 
 namespace foreshard {
 namespace {

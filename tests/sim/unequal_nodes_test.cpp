@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "sim/simulate.h"
-#include "strategy/estimate.h"
-#include "strategy/search.h"
+#include "strategy/estimate/estimate.h"
+#include "strategy/search/search.h"
 
 namespace foreshard {
 

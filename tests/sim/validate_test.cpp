@@ -7,7 +7,7 @@
 #include <functional>
 #include <limits>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "tests/core/network_clusters.h"
 #include "tests/sim/plans.h"
 

@@ -1,4 +1,4 @@
-#include "strategy/caching_allocator.h"
+#include "strategy/frameworks/caching_allocator.h"
 
 #include <gtest/gtest.h>
 

@@ -1,12 +1,12 @@
 // Communication cost against its closed form and against nccl-tests runs of data/kernels/comm.csv.
-#include "strategy/collective_cost.h"
+#include "strategy/cost/collective_cost.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <cstdio>
 
-#include "strategy/machine_constants.h"
+#include "strategy/cost/machine_constants.h"
 #include "tests/strategy/support_alone.h"
 
 namespace foreshard {

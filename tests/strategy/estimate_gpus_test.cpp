@@ -6,11 +6,11 @@
 #include <cmath>
 #include <random>
 
-#include "strategy/estimate_mixed.h"
-#include "strategy/estimate_pipeline.h"
-#include "strategy/estimate_streams.h"
-#include "strategy/schedule.h"
-#include "strategy/search.h"
+#include "strategy/estimate/estimate_mixed.h"
+#include "strategy/estimate/estimate_pipeline.h"
+#include "strategy/estimate/estimate_streams.h"
+#include "strategy/schedule/schedule.h"
+#include "strategy/search/search.h"
 
 namespace foreshard {
 

@@ -1,5 +1,5 @@
 // How the traffic of stages shares links.
-#include "strategy/estimate_links.h"
+#include "strategy/estimate/estimate_links.h"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,11 @@
 // The play of ranks whose streams wait for each other: beside the schedule's recurrence, and by hand.
-#include "strategy/estimate_streams.h"
+#include "strategy/estimate/estimate_streams.h"
 
 #include <gtest/gtest.h>
 
 #include <random>
 
-#include "strategy/schedule.h"
+#include "strategy/schedule/schedule.h"
 
 namespace foreshard {
 

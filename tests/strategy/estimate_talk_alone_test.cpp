@@ -1,13 +1,13 @@
 // Plays of random talk: where nothing meets they are the play of each rank by itself, which no play is faster than, and what they say of
 // `enough` holds.
-#include "strategy/estimate_talk_alone.h"
+#include "strategy/estimate/estimate_talk_alone.h"
 
 #include <gtest/gtest.h>
 
 #include <memory>
 #include <random>
 
-#include "strategy/estimate_speeds.h"
+#include "strategy/estimate/estimate_speeds.h"
 
 namespace foreshard {
 

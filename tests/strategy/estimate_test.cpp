@@ -4,8 +4,8 @@
 #include <cmath>
 #include <random>
 
-#include "strategy/estimate_screen.h"
-#include "strategy/schedule.h"
+#include "strategy/estimate/estimate_screen.h"
+#include "strategy/schedule/schedule.h"
 
 namespace foreshard {
 

@@ -1,11 +1,11 @@
 // The table of constants that were fitted on measured runs, and presets that refer to it or to each other.
-#include "strategy/fitted_constants.h"
+#include "strategy/cost/fitted_constants.h"
 
 #include <gtest/gtest.h>
 
-#include "core/error.h"
-#include "core/json.h"
-#include "strategy/framework_preset.h"
+#include "core/base/error.h"
+#include "core/json/json.h"
+#include "strategy/cost/framework_preset.h"
 
 namespace foreshard {
 namespace {

@@ -1,9 +1,9 @@
 // What Megatron's allocator holds, derived by hand and measured: golden values of Megatron-LM's functional tests.
-#include "strategy/framework_allocation.h"
+#include "strategy/frameworks/framework_allocation.h"
 
 #include <gtest/gtest.h>
 
-#include "strategy/framework_preset.h"
+#include "strategy/cost/framework_preset.h"
 
 namespace foreshard {
 namespace {

@@ -1,9 +1,9 @@
 // What a framework's preset says of a strategy that leaves a field open: the same in every command, because `resolve` begins with it.
 #include <gtest/gtest.h>
 
-#include "strategy/framework_preset.h"
-#include "strategy/lower.h"
-#include "strategy/search.h"
+#include "strategy/cost/framework_preset.h"
+#include "strategy/lower/lower.h"
+#include "strategy/search/search.h"
 
 namespace foreshard {
 namespace {

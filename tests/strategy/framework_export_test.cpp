@@ -1,6 +1,6 @@
 // Exports against tables of the frameworks' own options (data/options, read from their sources), and read back: with the framework's
 // default wherever an option is not given, they have to say what was simulated.
-#include "strategy/framework_export.h"
+#include "strategy/frameworks/framework_export.h"
 
 #include <gtest/gtest.h>
 
@@ -10,9 +10,9 @@
 #include <regex>
 #include <sstream>
 
-#include "core/json.h"
-#include "strategy/lower.h"
-#include "strategy/search_framework.h"
+#include "core/json/json.h"
+#include "strategy/lower/lower.h"
+#include "strategy/search/search_framework.h"
 
 namespace foreshard {
 namespace {

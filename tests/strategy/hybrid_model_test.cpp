@@ -1,11 +1,11 @@
 // A model as a chain with data and tensor parallelism per stage.
-#include "strategy/hybrid_model.h"
+#include "strategy/tune/hybrid_model.h"
 
 #include <gtest/gtest.h>
 
-#include "core/check_plan.h"
-#include "strategy/hybrid_stages.h"
-#include "strategy/lower.h"
+#include "core/check/check_plan.h"
+#include "strategy/lower/lower.h"
+#include "strategy/tune/hybrid_stages.h"
 
 namespace foreshard {
 

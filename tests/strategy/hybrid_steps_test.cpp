@@ -1,5 +1,5 @@
 // Steps between stages, and a walk over them with a judge whose optimum is known.
-#include "strategy/hybrid_steps.h"
+#include "strategy/tune/hybrid_steps.h"
 
 #include <gtest/gtest.h>
 

@@ -1,12 +1,12 @@
 // Two derivations of what a layer keeps, written independently: keep_rule, which lower obeys, and core's retention(), which the
 // published activation formulas are tested with.
-#include "strategy/keep_rule.h"
+#include "strategy/recompute/keep_rule.h"
 
 #include <gtest/gtest.h>
 
 #include <random>
 
-#include "core/op_graph_saved.h"
+#include "core/op/op_graph_saved.h"
 
 namespace foreshard {
 namespace {

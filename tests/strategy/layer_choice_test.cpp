@@ -1,5 +1,5 @@
 // A strategy per layer against brute force over all assignments, with small whole numbers so that sums are exact.
-#include "strategy/layer_choice.h"
+#include "strategy/recompute/layer_choice.h"
 
 #include <gtest/gtest.h>
 

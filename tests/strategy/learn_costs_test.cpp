@@ -1,20 +1,20 @@
 // Learning from runs: closed forms, a slow direct solution beside the fit, machines whose factors are known, and what it does to
 // the costs of a plan.
-#include "strategy/learn_costs.h"
+#include "strategy/learning/learn_costs.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <random>
 
-#include "core/cluster.h"
-#include "core/machine_profile.h"
-#include "strategy/cholesky.h"
-#include "strategy/estimate.h"
-#include "strategy/lower.h"
-#include "strategy/part_shares.h"
-#include "strategy/plan_costs.h"
-#include "strategy/plan_parts.h"
+#include "core/cluster/cluster.h"
+#include "core/profile/machine_profile.h"
+#include "strategy/cost/plan_costs.h"
+#include "strategy/cost/plan_parts.h"
+#include "strategy/estimate/estimate.h"
+#include "strategy/learning/cholesky.h"
+#include "strategy/learning/part_shares.h"
+#include "strategy/lower/lower.h"
 
 namespace foreshard {
 namespace {

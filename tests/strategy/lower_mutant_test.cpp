@@ -1,7 +1,7 @@
 // Plans of the engine with one reduction taken out: check_plan names every one of them.
 #include <set>
 
-#include "core/check_plan.h"
+#include "core/check/check_plan.h"
 #include "tests/strategy/support_lower.h"
 
 namespace foreshard {

@@ -2,7 +2,7 @@
 // with it.
 #include <random>
 
-#include "core/check_plan.h"
+#include "core/check/check_plan.h"
 #include "tests/strategy/support_lower.h"
 
 namespace foreshard {

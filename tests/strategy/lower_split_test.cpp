@@ -4,9 +4,9 @@
 #include <random>
 #include <set>
 
-#include "core/check_plan.h"
-#include "core/memory_timeline.h"
-#include "strategy/schedule.h"
+#include "core/check/check_plan.h"
+#include "core/result/memory_timeline.h"
+#include "strategy/schedule/schedule.h"
 #include "tests/strategy/support_lower.h"
 
 namespace foreshard {

@@ -1,13 +1,13 @@
 // What host memory costs and saves, derived by hand: 12 layers of 12 h^2 + 13 h = 3,152,384 parameters (h = 512), 50,257 token and
 // 1024 position rows, the last norm: 64,085,504 in all. A micro-batch of 4 x 1024 tokens enters a layer with 4 MiB.
-#include "strategy/offload.h"
+#include "strategy/cost/offload.h"
 
 #include <gtest/gtest.h>
 
-#include "core/error.h"
-#include "strategy/framework_allocation.h"
-#include "strategy/framework_preset.h"
-#include "strategy/offload_time.h"
+#include "core/base/error.h"
+#include "strategy/cost/framework_preset.h"
+#include "strategy/frameworks/framework_allocation.h"
+#include "strategy/frameworks/offload_time.h"
 
 namespace foreshard {
 namespace {

@@ -1,5 +1,5 @@
 // The cost of operators against laws, gemm.csv's measured products and published layer times.
-#include "strategy/op_cost.h"
+#include "strategy/cost/op_cost.h"
 
 #include <gtest/gtest.h>
 
@@ -8,11 +8,11 @@
 #include <cstdio>
 #include <vector>
 
-#include "core/network.h"
-#include "core/op_graph.h"
-#include "core/op_graph_saved.h"
-#include "strategy/fitted_constants.h"
-#include "strategy/machine_constants.h"
+#include "core/network/network.h"
+#include "core/op/op_graph.h"
+#include "core/op/op_graph_saved.h"
+#include "strategy/cost/fitted_constants.h"
+#include "strategy/cost/machine_constants.h"
 #include "tests/strategy/support_alone.h"
 
 namespace foreshard {

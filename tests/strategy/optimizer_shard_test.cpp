@@ -1,4 +1,4 @@
-#include "strategy/optimizer_shard.h"
+#include "strategy/frameworks/optimizer_shard.h"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,11 @@
-#include "strategy/partition_dag.h"
+#include "strategy/partition/partition_dag.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <random>
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace foreshard {
 

@@ -1,5 +1,5 @@
 // The partition with data and tensor parallelism per stage against brute force over all cuts, replicas and degrees.
-#include "strategy/partition_hybrid.h"
+#include "strategy/partition/partition_hybrid.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Stages for the shortest step against brute force over all cuts, replicas and degrees.
-#include "strategy/partition_step.h"
+#include "strategy/partition/partition_step.h"
 
 #include <gtest/gtest.h>
 

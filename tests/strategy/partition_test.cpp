@@ -1,5 +1,5 @@
 // Partitions of chains against brute force over all cuts (and replicas), with small whole numbers so that costs are exact.
-#include "strategy/partition.h"
+#include "strategy/partition/partition.h"
 
 #include <gtest/gtest.h>
 
@@ -7,8 +7,8 @@
 #include <functional>
 #include <random>
 
-#include "strategy/estimate.h"
-#include "strategy/lower.h"
+#include "strategy/estimate/estimate.h"
+#include "strategy/lower/lower.h"
 
 namespace foreshard {
 

@@ -1,10 +1,10 @@
 // What a framework's way of talking costs, on plans that `lower` makes: the same plan costed with one field of the preset changed.
-#include "strategy/plan_costs.h"
+#include "strategy/cost/plan_costs.h"
 
 #include <gtest/gtest.h>
 
-#include "strategy/collective_cost.h"
-#include "strategy/op_cost.h"
+#include "strategy/cost/collective_cost.h"
+#include "strategy/cost/op_cost.h"
 #include "tests/strategy/support_alone.h"
 #include "tests/strategy/support_lower.h"
 

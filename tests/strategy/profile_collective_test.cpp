@@ -1,10 +1,10 @@
 // Which measurement of collectives answers, and what lies between two of them.
-#include "strategy/profile_collective.h"
+#include "strategy/cost/profile_collective.h"
 
 #include <gtest/gtest.h>
 
-#include "core/network.h"
-#include "strategy/plan_costs.h"
+#include "core/network/network.h"
+#include "strategy/cost/plan_costs.h"
 
 namespace foreshard {
 namespace {

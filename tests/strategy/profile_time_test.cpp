@@ -1,13 +1,13 @@
 // Interpolation of measured times, and where a profile replaces the cost model.
-#include "strategy/profile_time.h"
+#include "strategy/cost/profile_time.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "core/cluster.h"
-#include "strategy/lower.h"
-#include "strategy/plan_costs.h"
+#include "core/cluster/cluster.h"
+#include "strategy/cost/plan_costs.h"
+#include "strategy/lower/lower.h"
 
 namespace foreshard {
 namespace {

@@ -1,5 +1,5 @@
 // Receive rings: numbers by hand, and the law that a schedule with the rings is as fast as one with endless memory.
-#include "strategy/receive_slots.h"
+#include "strategy/schedule/receive_slots.h"
 
 #include <gtest/gtest.h>
 

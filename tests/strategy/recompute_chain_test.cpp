@@ -1,5 +1,5 @@
 // The chain's recurrence against a shortest path through all states, and against Revolve's closed form.
-#include "strategy/recompute_chain.h"
+#include "strategy/recompute/recompute_chain.h"
 
 #include <gtest/gtest.h>
 

@@ -1,8 +1,8 @@
 // `--recompute best` against every assignment of its forms to the layers, and beside the other forms of recomputation.
 #include <algorithm>
 
-#include "core/memory_timeline.h"
-#include "strategy/estimate.h"
+#include "core/result/memory_timeline.h"
+#include "strategy/estimate/estimate.h"
 #include "tests/strategy/support_lower.h"
 
 namespace foreshard {

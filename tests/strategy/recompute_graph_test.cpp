@@ -1,4 +1,4 @@
-#include "strategy/recompute_graph.h"
+#include "strategy/recompute/recompute_graph.h"
 
 #include <gtest/gtest.h>
 

@@ -1,8 +1,8 @@
 // Full recomputation layer by layer: the words, the plans, and the fewest layers of each stage against all ways to choose them.
 #include <random>
 
-#include "core/check_plan.h"
-#include "strategy/estimate.h"
+#include "core/check/check_plan.h"
+#include "strategy/estimate/estimate.h"
 #include "tests/strategy/support_lower.h"
 
 namespace foreshard {

@@ -1,10 +1,10 @@
 // The order of runs under a schedule, and the lives of values in it, by hand; what lower makes of the options.
-#include "strategy/recompute_runs.h"
+#include "strategy/recompute/recompute_runs.h"
 
 #include <algorithm>
 
-#include "core/check_plan.h"
-#include "strategy/estimate.h"
+#include "core/check/check_plan.h"
+#include "strategy/estimate/estimate.h"
 #include "tests/strategy/support_lower.h"
 
 namespace foreshard {

@@ -1,9 +1,9 @@
 // refine against the closed forms of the schedules, on plans whose costs are set so that all stages are equal.
 #include <gtest/gtest.h>
 
-#include "strategy/estimate.h"
-#include "strategy/lower.h"
-#include "strategy/schedule.h"
+#include "strategy/estimate/estimate.h"
+#include "strategy/lower/lower.h"
+#include "strategy/schedule/schedule.h"
 
 namespace foreshard {
 

@@ -1,4 +1,4 @@
-#include "strategy/remedies.h"
+#include "strategy/tune/remedies.h"
 
 #include "tests/strategy/support_lower.h"
 

@@ -1,5 +1,5 @@
 // Generators: golden action lists, the table, refusals, text, picture.
-#include "strategy/schedule.h"
+#include "strategy/schedule/schedule.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include <random>
 #include <sstream>
 
-#include "strategy/schedule_rules.h"
+#include "strategy/schedule/schedule_rules.h"
 #include "support_schedules.h"
 
 namespace foreshard {

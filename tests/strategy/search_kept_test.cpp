@@ -1,4 +1,4 @@
-#include "strategy/search_kept.h"
+#include "strategy/search/search_kept.h"
 
 #include <gtest/gtest.h>
 

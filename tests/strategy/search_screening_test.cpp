@@ -1,5 +1,5 @@
 // What screening says of families before all points are looked at.
-#include "strategy/search_screening.h"
+#include "strategy/search/search_screening.h"
 
 #include <gtest/gtest.h>
 

@@ -1,12 +1,12 @@
 // What search makes of stages with degrees of their own.
-#include "strategy/search_staged.h"
+#include "strategy/search/search_staged.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <random>
 
-#include "strategy/hybrid_stages.h"
+#include "strategy/tune/hybrid_stages.h"
 
 namespace foreshard {
 

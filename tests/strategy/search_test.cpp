@@ -1,5 +1,5 @@
 // What search finds, tells and leaves out.
-#include "strategy/search.h"
+#include "strategy/search/search.h"
 
 #include <gtest/gtest.h>
 
@@ -9,11 +9,11 @@
 #include <numeric>
 #include <thread>
 
-#include "core/json.h"
-#include "core/json_edit.h"
-#include "strategy/search_framework.h"
-#include "strategy/search_kept.h"
-#include "strategy/search_relax.h"
+#include "core/json/json.h"
+#include "core/json/json_edit.h"
+#include "strategy/search/search_framework.h"
+#include "strategy/search/search_kept.h"
+#include "strategy/search/search_relax.h"
 #include "tests/strategy/support_search.h"
 
 namespace foreshard {

@@ -3,9 +3,9 @@
 #include <map>
 #include <random>
 
-#include "core/check_plan.h"
-#include "core/ranks.h"
-#include "strategy/stage_turns.h"
+#include "core/check/check_plan.h"
+#include "core/plan/ranks.h"
+#include "strategy/schedule/stage_turns.h"
 #include "tests/strategy/support_lower.h"
 
 namespace foreshard {

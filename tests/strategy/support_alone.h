@@ -5,8 +5,8 @@
 #include <map>
 #include <vector>
 
-#include "core/network.h"
-#include "strategy/collective_cost.h"
+#include "core/network/network.h"
+#include "strategy/cost/collective_cost.h"
 
 namespace foreshard {
 

@@ -5,8 +5,8 @@
 
 #include <array>
 
-#include "core/memory_timeline.h"
-#include "strategy/lower.h"
+#include "core/result/memory_timeline.h"
+#include "strategy/lower/lower.h"
 
 namespace foreshard {
 

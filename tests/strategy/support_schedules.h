@@ -6,7 +6,7 @@
 #include <tuple>
 #include <vector>
 
-#include "strategy/schedule.h"
+#include "strategy/schedule/schedule.h"
 
 namespace foreshard {
 

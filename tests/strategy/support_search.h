@@ -3,9 +3,9 @@
 
 #include <string>
 
-#include "core/json.h"
-#include "core/json_edit.h"
-#include "strategy/search.h"
+#include "core/json/json.h"
+#include "core/json/json_edit.h"
+#include "strategy/search/search.h"
 
 namespace foreshard {
 

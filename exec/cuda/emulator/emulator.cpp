@@ -6,8 +6,8 @@
 #include <memory>
 #include <numeric>
 
+#include "exec/base/philox.h"
 #include "exec/cuda/emulator/fiber.h"
-#include "exec/philox.h"
 
 namespace foreshard::emulator {
 

@@ -77,7 +77,7 @@ GPU_KERNEL activation_backward(const ActivationArgs a) {
 }
 
 // As the host adds: the first input, the bias, then the others.
-// ---- a dynamic loss scale: exec/loss_scale_state.h ----------------------------------------------------------------------------
+// ---- a dynamic loss scale: exec/host/loss_scale_state.h ----------------------------------------------------------------------------
 GPU_FUNCTION float power_of_two(float exponent) { return ldexpf(1.0f, static_cast<int>(exponent)); }
 GPU_FUNCTION float scale_of_backward(const View& state) { return state.data ? power_of_two(load(state, 0)) : 1.0f; }
 GPU_FUNCTION float scale_of_update(const View& state) { return state.data ? power_of_two(load(state, 1)) : 1.0f; }

@@ -79,7 +79,7 @@ GPU_FUNCTION std::uint32_t pack_bf16(float low, float high) {
   return to_bf16(low) | static_cast<std::uint32_t>(to_bf16(high)) << 16;
 }
 
-// As in exec/host_float16.h: the exponent is moved, subnormals are normalised or rounded by one floating-point operation.
+// As in exec/host/host_float16.h: the exponent is moved, subnormals are normalised or rounded by one floating-point operation.
 GPU_FUNCTION float from_f16(std::uint16_t x) {
   const std::uint32_t sign = static_cast<std::uint32_t>(x & 0x8000u) << 16, magnitude = x & 0x7FFFu;
   const float scaled = bits_to_float(magnitude << 13) * 0x1p112f;
@@ -217,7 +217,7 @@ GPU_FUNCTION float block_fold(float x, bool maximum, GPU_SHARED_VIEW(float, kThr
 GPU_FUNCTION float old_value(bool accumulate, const View& a, std::int64_t i) { return accumulate ? load(a, i) : 0.0f; }
 GPU_FUNCTION float sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }
 
-// ---- random words: exec/philox.h ------------------------------------------------------------------------------------------------
+// ---- random words: exec/base/philox.h ------------------------------------------------------------------------------------------------
 struct RandomWords {
   std::uint32_t word[4];
 };

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <new>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "exec/cuda/load_cuda.h"
 #include "exec/cuda/module/kernels.h"
 

@@ -6,7 +6,7 @@
 #include <mutex>
 #include <tuple>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "exec/cuda/module/cuda_runtime.h"
 
 namespace foreshard::gpu {

@@ -2,7 +2,7 @@
 """Writes torch.txt: what PyTorch says, in double precision, about three tiny transformers and a tiny network for pictures.
 
 Nothing of foreshard is used here but its conventions: weights, tokens and labels are made again from the counter-based
-generator (Philox4x32-10, exec/philox.h), the networks are written with PyTorch's own functions, gradients come from autograd
+generator (Philox4x32-10, exec/base/philox.h), the networks are written with PyTorch's own functions, gradients come from autograd
 and the update is torch.optim.AdamW. After two steps every tensor of the model leaves one line for its gradient and one for
 its value: the norm and the products with a few random vectors (tests/exec/oracle_test.cpp makes the same numbers).
 

@@ -1,0 +1,54 @@
+#include "cli/job/notes.h"
+
+#include <ostream>
+
+#include "core/base/printable.h"
+#include "core/json/json.h"
+#include "core/strategy/strategy_options.h"
+#include "report/words/text_table.h"
+
+namespace foreshard {
+
+void say(const Arguments& arguments, const Console& console, const std::string& note) {
+  if (arguments.text("--progress") == "json")
+    console.err << JsonWriter(0).begin_object().field("note", note).end_object().text() << "\n";
+  else
+    console.err << "foreshard: " << printable(note) << "\n";
+}
+
+static constexpr std::int64_t kLong = 8192;  // tokens: longer ones than most are trained on
+
+static void say_default_sequence(const Arguments& arguments, const Job& job, const Console& console) {
+  const auto* transformer = std::get_if<Transformer>(&job.model.shape);
+  if (!transformer || job.strategy.seq != 0 || transformer->max_positions <= kLong) return;
+  say(arguments, console,
+      "sequences of " + with_commas(static_cast<double>(transformer->max_positions)) + " tokens, the maximum of " +
+          job.model.name + ": no --seq was given");
+}
+
+static void say_replaced(const Arguments& arguments, const Console& console) {
+  const std::string noun = "strategy.";
+  for (const std::string& setting : arguments.all("--set")) {
+    if (!setting.starts_with(noun)) continue;
+    const std::string path = setting.substr(noun.size(), setting.find('=') - noun.size());
+    const StrategyOption* option = find_option(path);
+    if (option && !option->flag.empty() && arguments.has(option->flag))
+      say(arguments, console, option->flag + " changes nothing here: --set " + noun + path + " wins over it");
+  }
+}
+
+// The formats of a checkpoint are not those that it is trained in.
+static void say_quantized(const Arguments& arguments, const Console& console) {
+  const std::string key = "quantization_config", file = model_file(arguments.text("--model"));
+  const auto found = JsonReader::parse(read_file(file), file).find(key);
+  if (found && !found->is_null())
+    say(arguments, console, key + " of " + file + " changes nothing: --precision says what formats it is trained in");
+}
+
+void say_of_job(const Arguments& arguments, const Job& job, const Console& console) {
+  say_replaced(arguments, console);
+  say_quantized(arguments, console);
+  say_default_sequence(arguments, job, console);
+}
+
+}  // namespace foreshard

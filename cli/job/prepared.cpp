@@ -1,0 +1,146 @@
+#include "cli/job/prepared.h"
+
+#include <algorithm>
+
+#include "cli/job/job.h"
+#include "cli/job/notes.h"
+#include "cli/job/profile.h"
+#include "cli/job/unchanged.h"
+#include "core/check/plan_cluster.h"
+#include "core/json/json.h"
+#include "core/json/json_edit.h"
+#include "core/strategy/strategy_options.h"
+#include "report/words/text_table.h"
+#include "strategy/cost/framework_preset.h"
+#include "strategy/cost/plan_costs.h"
+#include "strategy/lower/lower.h"
+
+namespace foreshard {
+
+namespace {
+
+struct PlanOrigin {  // Plan::origin, as lower writes it
+  std::string model = {}, cluster = {};
+  Strategy strategy = {};
+  Workload workload = {};
+};
+
+}  // namespace
+
+static PlanOrigin read_origin(const Plan& plan, const std::string& file) {
+  const std::string where = file + ": origin";
+  const JsonReader json = JsonReader::parse(plan.origin.empty() ? "{}" : plan.origin, where);
+  PlanOrigin origin;
+  if (const auto model = json.find("model")) origin.model = model->as_string();
+  if (const auto cluster = json.find("cluster")) origin.cluster = cluster->as_string();
+  if (json.has("strategy")) origin.strategy = parse_strategy(json_value(plan.origin, "strategy", where), where);
+  if (const auto workload = json.find("workload")) {
+    origin.workload.tokens_per_sample = workload->at("tokens_per_sample").as_int(0);
+    origin.workload.model_flops_per_sample = {workload->at("model_flops_per_sample").as_double(0)};
+    origin.workload.parameters = workload->at("parameters").as_int(0);
+  }
+  return origin;
+}
+
+static Prepared finished(Plan plan, Cluster cluster, PlanOrigin origin) {
+  Prepared prepared;
+  prepared.does_not_fit = does_not_fit(plan, cluster);
+  prepared.model = std::move(origin.model);
+  prepared.strategy = std::move(origin.strategy);
+  prepared.workload = origin.workload;
+  prepared.cluster = std::move(cluster);
+  prepared.plan = std::move(plan);
+  return prepared;
+}
+
+static constexpr const char* kPlayLess = "--granularity stage and --folding full take less";
+
+static Prepared from_plan(const Arguments& arguments, const EffortOptions& work) {
+  const std::string file = arguments.text("--plan");
+  for (const VerbOption& option : job_options())
+    if (arguments.has(option.name) && option.name != "--cluster" && option.name != "--profile")
+      throw Error(kCommandLine, option.name, "an option of a job",
+                  "only --cluster beside --plan: the plan has its model and strategy");
+  Plan plan = load_plan(file);
+  PlanOrigin origin = read_origin(plan, file);
+  const std::string cluster = arguments.text("--cluster", origin.cluster);
+  if (cluster.empty()) throw Error(kCommandLine, "--cluster", "nothing", "a cluster: the plan names none");
+  Cluster on = load_cluster(cluster);
+  if (const std::string why = gpus_differ(plan, on); !why.empty()) throw Error(file + ": " + why);
+  refuse_large(effort_of(plan, work), arguments, kPlayLess);
+  auto profile = read_profile(on, arguments);
+  if (profile) {
+    check_framework(*profile, origin.strategy.framework, arguments.text("--profile"));
+    cost_plan(plan, on, framework_preset(origin.strategy.framework), &*profile);
+  }
+  Prepared prepared = finished(std::move(plan), std::move(on), std::move(origin));
+  prepared.profile = std::move(profile);
+  return prepared;
+}
+
+std::variant<Prepared, Refused> prepare(const Arguments& arguments, const Console& console, const EffortOptions& work) {
+  if (arguments.has("--plan")) return from_plan(arguments, work);
+  for (const char* needed : {"--model", "--cluster"})
+    if (!arguments.has(needed))
+      throw Error(kCommandLine, needed, "nothing", "a name or a file, or --plan FILE; see \"foreshard simulate --help\"");
+  Job job = read_job(arguments);
+  say_of_job(arguments, job, console);
+  refuse_large(effort_of(job, work), arguments, std::string("a smaller --global-batch, ") + kPlayLess);
+  auto answer = lower(job.model, job.cluster, job.strategy, {.ignore_memory = true, .profile = job.measured()});
+  if (auto* infeasible = std::get_if<Infeasible>(&answer))
+    return Refused{job.model.name, job.cluster.name, job.strategy, std::move(*infeasible)};
+  Lowered& lowered = std::get<Lowered>(answer);
+  say_all(arguments, console, without_effect(arguments, job, lowered.plan, {.played = true}));
+  say_all(arguments, console, settings_without_effect(arguments, job, lowered.plan));
+  PlanOrigin origin = read_origin(lowered.plan, "plan");
+  Prepared prepared = finished(std::move(lowered.plan), job.cluster, std::move(origin));
+  prepared.profile = job.profile;
+  if (prepared.does_not_fit) prepared.does_not_fit->would_help = would_help(job);
+  if (prepared.strategy.framework != Strategy{}.framework) {
+    const MemoryTraits& traits = framework_preset(prepared.strategy.framework).memory;
+    auto held = framework_allocation(job.model, job.cluster, prepared.strategy, with_flags(traits, ""));
+    if (auto* allocation = std::get_if<FrameworkAllocation>(&held)) prepared.allocation = std::move(*allocation);
+  }
+  return prepared;
+}
+
+std::vector<std::string> headline(const Strategy& strategy) {
+  std::vector<std::string> words;
+  const Strategy defaults = with_preset(Model{}, Strategy{});
+  static const std::vector<std::string> first = {"tp",       "cp",          "pp",           "dp",  "virtual_stages",
+                                                 "schedule", "micro_batch", "global_batch", "seq", "precision"};
+  const auto add = [&](const StrategyOption& option, bool always) {
+    const std::string value = option.get(strategy);
+    if (!always && (value == option.get(defaults) || value == "auto")) return;
+    std::string name = option.path;
+    std::replace(name.begin(), name.end(), '_', ' ');
+    if (option.type == OptionType::Flag)
+      words.push_back(name);
+    else
+      words.push_back(name + " " + (option.type == OptionType::Integer ? count_text(std::stoll(value)) : value));
+  };
+  const auto said_by_stages = [&](const std::string& path) {
+    return !strategy.stages.empty() && (path == "tp" || path == "pp" || path == "dp");
+  };
+  if (!strategy.stages.empty()) add(*find_option("stages"), true);
+  for (const std::string& path : first) {
+    if (said_by_stages(path)) continue;
+    if (path == "schedule" && strategy.pp == 1) continue;  // of one stage there is only one order
+    if (path == "seq" && strategy.seq == 1) continue;      // samples that are no sequences
+    if (const StrategyOption* option = find_option(path)) add(*option, path == "tp" || path == "pp" || path == "dp");
+  }
+  // Chosen by the engine where nothing was asked for: not worth a word.
+  static const std::vector<std::string> resolved = {"attention",        "bucket",      "placement",  "param_dtype",
+                                                    "grad_dtype",       "state_dtype", "zero_group", "microbatch_group",
+                                                    "framework_memory", "layer_split", "stages",     "vocab_multiple"};
+  for (const StrategyOption& option : strategy_options()) {
+    const auto in = [&](const std::vector<std::string>& paths) {
+      return std::find(paths.begin(), paths.end(), option.path) != paths.end();
+    };
+    if (option.path == "context" && strategy.cp == 1) continue;
+    if (!in(first) && !in(resolved)) add(option, false);
+  }
+  return words;
+}
+
+}  // namespace foreshard

@@ -1,0 +1,193 @@
+#include "cli/job/unchanged.h"
+
+#include <algorithm>
+#include <optional>
+#include <tuple>
+
+#include "cli/job/notes.h"
+#include "core/base/error.h"
+#include "core/result/memory_timeline.h"
+#include "core/strategy/strategy_options.h"
+#include "sim/simulate.h"
+
+namespace foreshard {
+
+const std::map<std::string, std::string>& where_options_matter() {
+  static const std::map<std::string, std::string> where = {
+      {"context", "cp above 1"},
+      {"precision", "formats that differ in speed or size on this GPU"},
+      {"sequence_parallel", "tp above 1"},
+      {"schedule", "pp above 1"},
+      {"microbatch_group", "--schedule interleaved-1f1b and more micro-batches than pp"},
+      {"layer_split", "layers other than the even split"},
+      {"placement", "several kinds of groups, in another order than the default"},
+      {"zero", "dp or cp above 1"},
+      {"zero_group", "--zero 1 to 3 and fewer GPUs than all that are data parallel"},
+      {"recompute", "layers that keep what it would make again"},
+      {"param_dtype", "another format than --precision gives"},
+      {"grad_dtype", "another format than --precision gives"},
+      {"state_dtype", "another format than --precision gives"},
+      {"attention", "a transformer, and a GPU with the kernel"},
+      {"dropout", "a transformer"},
+      {"momentum", "--optimizer sgd"},
+      {"loss_scale", "foreshard run; time and memory do not depend on it"},
+      {"vocab_multiple", "a vocabulary that it pads otherwise than by default"},
+      {"bucket", "gradients of data-parallel replicas that overlap, larger than a bucket"},
+      {"overlap", "communication of the kinds that it names"},
+      {"algorithm", "collectives and clusters to which it applies"},
+      {"seq", "a transformer"}};
+  return where;
+}
+
+namespace {
+
+constexpr std::size_t kLargest = 20'000;  // actions of a plan that is lowered once more for a note
+
+bool small(const Job& job, const Plan& plan) {
+  std::size_t actions = 0;
+  for (const Role& role : plan.roles) actions += role.actions.size();
+  const RecomputeKind kind = job.strategy.recompute.kind;
+  return actions <= kLargest && kind <= RecomputeKind::Modules;
+}
+
+// Whether --fix PATH=VALUE gives it.
+bool fixed(const Arguments& arguments, const StrategyOption& option) {
+  return std::ranges::any_of(arguments.all("--fix"), [&](const std::string& setting) {
+    return setting.starts_with(option.path + "=") || setting.starts_with("strategy." + option.path + "=");
+  });
+}
+
+std::optional<Strategy> strategy_file(const Arguments& arguments) {
+  if (!arguments.has("--strategy")) return {};
+  return load_strategy(arguments.text("--strategy"));
+}
+
+// Whether --strategy FILE alone says it, other than the default.
+bool of_file_only(const Arguments& arguments, const StrategyOption& option, const std::optional<Strategy>& file) {
+  return file && !given(arguments, option) && option.get(*file) != option.get(Strategy{});
+}
+
+// Whether somebody chose the value that `strategy` has.
+bool chosen(const Arguments& arguments, const StrategyOption& option, const std::optional<Strategy>& file,
+            const Strategy& strategy) {
+  return given(arguments, option) || (of_file_only(arguments, option, file) && option.get(*file) == option.get(strategy));
+}
+
+std::string said_as(const Arguments& arguments, const StrategyOption& option) {
+  if (!given(arguments, option)) return option.path + " of " + arguments.text("--strategy");
+  if (fixed(arguments, option)) return "--fix " + option.path;
+  return option.flag.empty() ? "strategy." + option.path : option.flag;
+}
+
+std::optional<Lowered> lowered_of(const Job& job, const Strategy& strategy) {
+  auto answer = lower(job.model, job.cluster, strategy, {.ignore_memory = true, .profile = job.measured()});
+  if (auto* lowered = std::get_if<Lowered>(&answer)) return std::move(*lowered);
+  return {};
+}
+
+bool same_answer(const Plan& a, const Plan& b) {
+  return program_hash(a) == program_hash(b) && a.costs == b.costs && a.framework == b.framework && a.reserve == b.reserve;
+}
+
+// What a person would see change: time, memory, money.
+auto shape(const Job& job, const Plan& plan) {
+  std::vector<std::int64_t> arenas;
+  for (const Role& role : plan.roles)
+    arenas.push_back(arena_bytes(role, Space::Device).value - gpu_of(job.cluster, role.device_kind).memory.value);
+  const double seconds = simulate(plan, job.cluster, {.granularity = Granularity::Stage}).makespan_s;
+  return std::tuple(seconds, arenas, plan.framework, plan.reserve, job.cluster.price_per_gpu_hour,
+                    job.cluster.power_per_gpu_watts);
+}
+
+}  // namespace
+
+bool given(const Arguments& arguments, const StrategyOption& option) {
+  if (!option.flag.empty() && arguments.has(option.flag)) return true;
+  for (const std::string& setting : arguments.all("--set"))
+    if (setting.starts_with("strategy." + option.path + "=") || setting.starts_with("strategy." + option.path + "."))
+      return true;
+  return fixed(arguments, option);
+}
+
+std::vector<std::string> without_effect(const Arguments& arguments, const Job& job, const Plan& plan,
+                                        const UnchangedOptions& options) {
+  std::vector<std::string> notes;
+  if (!small(job, plan)) return notes;
+  const std::optional<Strategy> file = strategy_file(arguments);
+  for (const auto& [path, where] : where_options_matter()) {
+    const StrategyOption& option = *find_option(path);
+    Strategy without = job.strategy;
+    if (!chosen(arguments, option, file, job.strategy) || std::ranges::find(options.skipped, path) != options.skipped.end())
+      continue;
+    try {
+      option.set(without, option.get(Strategy{}), kCommandLine);
+    } catch (const Error&) {  // a default that cannot be said
+      continue;
+    }
+    if (without == job.strategy) continue;  // the default was given
+    const std::optional<Lowered> other = lowered_of(job, without);
+    if (!other || option.get(other->strategy) == option.get(job.strategy)) continue;  // what was given holds anyway
+    if (same_answer(plan, other->plan) || (options.played && shape(job, plan) == shape(job, other->plan)))
+      notes.push_back(said_as(arguments, option) + " changes nothing " + options.where + ": it matters with " + where);
+  }
+  return notes;
+}
+
+std::vector<std::string> settings_without_effect(const Arguments& arguments, const Job& job, const Plan& plan,
+                                                 const std::string& where) {
+  std::vector<std::string> notes;
+  if (!small(job, plan)) return notes;
+  for (const std::string& setting : arguments.all("--set")) {
+    if (setting.starts_with("strategy.")) continue;
+    try {
+      const Job without = read_job(arguments.without("--set", setting));
+      const std::optional<Lowered> other = lowered_of(without, job.strategy);
+      if (other && shape(without, other->plan) == shape(job, plan))
+        notes.push_back("--set " + setting + " changes nothing " + where + ": time, memory and price are the same without it");
+    } catch (const Error&) {  // without it the job cannot be: it matters
+    }
+  }
+  return notes;
+}
+
+std::vector<std::string> without_effect_on_found(const Arguments& arguments, Job job, const Strategy& found,
+                                                 const std::vector<std::string>& skipped) {
+  const std::string where = "in the strategy that was found";
+  std::vector<std::string> notes;
+  const std::optional<Strategy> file = strategy_file(arguments);
+  for (const auto& [path, matters] : where_options_matter()) {  // what the strategy that was found has no use for
+    const StrategyOption& option = *find_option(path);
+    const std::string standard = option.get(Strategy{});
+    const bool looked_at = chosen(arguments, option, file, job.strategy) && std::ranges::find(skipped, path) == skipped.end();
+    if (looked_at && option.get(job.strategy) != standard && option.get(found) == standard)
+      notes.push_back(said_as(arguments, option) + " changes nothing " + where + ": it matters with " + matters);
+  }
+  job.strategy = found;
+  const std::optional<Lowered> lowered = lowered_of(job, found);
+  if (!lowered) return notes;
+  const Plan& plan = lowered->plan;
+  for (const auto& more : {without_effect(arguments, job, plan, {.played = true, .skipped = skipped, .where = where}),
+                           settings_without_effect(arguments, job, plan, where)})
+    notes.insert(notes.end(), more.begin(), more.end());
+  return notes;
+}
+
+void keep_common(std::optional<std::vector<std::string>>& common, const std::vector<std::string>& more) {
+  if (!common) common = more;
+  std::erase_if(*common, [&](const std::string& note) { return std::ranges::find(more, note) == more.end(); });
+}
+
+void say_all(const Arguments& arguments, const Console& console, const std::vector<std::string>& notes) {
+  for (const std::string& note : notes) say(arguments, console, note);
+}
+
+std::vector<std::string> set_by_file_only(const Arguments& arguments, const std::vector<std::string>& paths) {
+  std::vector<std::string> flags;
+  const std::optional<Strategy> file = strategy_file(arguments);
+  for (const std::string& path : paths)
+    if (const StrategyOption* option = find_option(path); option && of_file_only(arguments, *option, file))
+      flags.push_back(option->flag);
+  return flags;
+}
+
+}  // namespace foreshard

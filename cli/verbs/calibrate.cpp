@@ -1,0 +1,161 @@
+#include "cli/verbs/calibrate.h"
+
+#include <algorithm>
+#include <ostream>
+#include <thread>
+
+#include "cli/job/profile.h"
+#include "cli/program/interrupt.h"
+#include "cli/program/no_effect.h"
+#include "cli/program/progress.h"
+#include "cli/program/verb.h"
+#include "cli/validation/calibrate_runs.h"
+#include "cli/validation/separate_files.h"
+#include "cli/verbs/calibrate_collectives.h"
+#include "cli/verbs/calibrate_probes.h"
+#include "cli/verbs/cuda.h"
+#include "core/base/error.h"
+#include "core/json/json.h"
+#include "exec/calibrate/calibrate.h"
+#include "exec/cuda/calibrate_cuda.h"
+
+namespace foreshard {
+
+static std::vector<DType> read_dtypes(const Arguments& arguments) {
+  const std::vector<std::pair<std::string, DType>> known = {
+      {"fp64", DType::F64}, {"fp32", DType::F32}, {"bf16", DType::BF16}, {"fp16", DType::F16}};
+  std::vector<std::string> names;
+  for (const auto& [name, dtype] : known) names.push_back(name);
+  std::vector<DType> dtypes;
+  std::string rest = arguments.text("--precision", "fp32,bf16");
+  while (!rest.empty()) {
+    const std::string word = rest.substr(0, rest.find(','));
+    rest = word.size() < rest.size() ? rest.substr(word.size() + 1) : "";
+    const auto found = std::find(names.begin(), names.end(), word);
+    if (found == names.end())
+      throw Error(kCommandLine, "--precision", "\"" + word + "\"", "some of " + joined(names) + ", with commas between them");
+    dtypes.push_back(known[static_cast<std::size_t>(found - names.begin())].second);
+  }
+  if (dtypes.empty()) throw Error(kCommandLine, "--precision", "nothing", "some of " + joined(names));
+  return dtypes;
+}
+
+static void tell_files(int steps, const std::string& files, const Console& console) {
+  console.out << "\n" << steps << " runs of every probe; written: " << files << "\n";
+}
+
+// The clusters that a GPU stands in are those of topologies/: no cluster file is written.
+static ExitCode tell_gpu(const MachineProfile& profile, gpu::CudaMeasures& measures, int steps, const std::string& file,
+                         const Arguments& arguments, const Console& console) {
+  if (arguments.flag("--json")) {
+    console.out << to_json(profile);
+    return ExitCode::Ok;
+  }
+  console.out << profile_text(profile) << "\n";
+  for (const gpu::HostCopy& copy : measures.host_copies())
+    console.out << (copy.to_device ? "to the GPU   " : "from the GPU ") << (copy.pinned ? "pinned   " : "pageable ")
+                << plain(static_cast<double>(copy.bytes.value) / 1024)
+                << " KiB: " << plain(static_cast<double>(copy.bytes.value) / copy.time.value * 1e-9) << " GB/s\n";
+  tell_files(steps, file, console);
+  return ExitCode::Ok;
+}
+
+// What is measured decides which options say something.
+static void expect_effects(const Arguments& arguments) {
+  const bool gpu = arguments.choice("--device", "host", {"host", "cuda"}) == "cuda";
+  const std::vector<std::string> of_probes = {"--precision", "--steps", "--largest-product", "--save-cluster"};
+  if (arguments.has("--runs")) {
+    refuse_without(arguments, "no --runs", of_probes);
+    refuse_without(arguments, "no --runs",
+                   {"--device", "--name", "--quick", "--collectives", "--link-class", "--ranks", "--progress"});
+  } else if (arguments.flag("--collectives")) {
+    refuse_without(arguments, "no --collectives", of_probes);
+    refuse_without(arguments, "no --collectives", {"--progress"});
+  } else {
+    refuse_without(arguments, "--collectives", {"--link-class"});
+    if (gpu) refuse_without(arguments, "no --device cuda", {"--save-cluster"});
+  }
+  if (!gpu) refuse_without(arguments, "--device cuda", {"--name"});
+}
+
+static ExitCode run(const Arguments& arguments, const Console& console) {
+  expect_effects(arguments);
+  expect_separate_files(arguments, {"--runs"}, {"--save-profile", "--save-cluster"});
+  if (!arguments.flag("--collectives"))
+    expect_places(arguments, {"--save-profile", "--save-cluster"});  // there process 0 alone writes
+  if (arguments.has("--runs")) return calibrate_runs(arguments, console);
+  if (arguments.flag("--collectives")) return calibrate_collectives(arguments, console);
+  const std::vector<DType> dtypes = read_dtypes(arguments);
+  const int ranks = static_cast<int>(arguments.integer("--ranks", 8, 1, 512));
+  CalibrateOptions options{.steps = static_cast<int>(arguments.integer("--steps", 5, 2, 1000)), .dtypes = dtypes};
+  options.largest_product =
+      arguments.integer("--largest-product", arguments.flag("--quick") ? 128 : options.largest_product, 16, 16384);
+  options.cancel = &watch_interrupt();
+  std::vector<Plan> probes =
+      calibration_probes(parse_cluster(host_cluster_text({}, ranks), "this-host"), dtypes, arguments.flag("--quick"));
+  ExecuteOptions execution;
+  const std::unique_ptr<gpu::Runtime> cuda = use_device(arguments, execution);
+  std::optional<gpu::CudaMeasures> measures;
+  if (cuda) {
+    options.measures = &measures.emplace(*cuda);
+    options.devices = execution.devices;
+    options.device = arguments.text("--name", cuda->properties(0).device);
+  }
+  std::optional<MachineProfile> profile;
+  {
+    Progress progress(arguments.choice("--progress", "auto", progress_modes()), console);
+    options.progress = [&](double fraction) { progress.report(fraction); };
+    profile = calibrate(probes, options);
+  }
+  if (!profile) {
+    console.err << "foreshard: interrupted\n";
+    return ExitCode::Interrupted;
+  }
+  const std::string profile_file = arguments.text("--save-profile", cuda ? "cuda.profile.json" : "host.profile.json");
+  const std::string cluster_file = arguments.text("--save-cluster", "this-host.json");
+  write_file(profile_file, to_json(*profile));
+  if (measures) return tell_gpu(*profile, *measures, options.steps, profile_file, arguments, console);
+  write_file(cluster_file, host_cluster_text(*profile, ranks));
+  console.out << (arguments.flag("--json") ? to_json(*profile) : profile_text(*profile));
+  if (!arguments.flag("--json")) tell_files(options.steps, profile_file + ", " + cluster_file, console);
+  return ExitCode::Ok;
+}
+
+Verb calibrate_verb() {
+  return {
+      .name = "calibrate",
+      .summary = "Measures this machine and writes a profile that predictions use in place of datasheets.",
+      .notes =
+          "Runs products by shape, copies and all-reduces by size, and small models of its own under every kind of "
+          "strategy. The cluster file describes this host as a node of N devices, each with a core of its own.",
+      .examples = {"foreshard calibrate --device host --precision fp32,bf16",
+                   "foreshard calibrate --runs my-runs.csv --save-profile mine.profile.json"},
+      .options =
+          {{.name = "--device", .value = "KIND", .help = "host, or cuda: GPU 0 of this machine (host)"},
+           {.name = "--runs",
+            .value = "FILE",
+            .help = "measure nothing: learn from the training runs of a table (docs/learning.md); may be repeated",
+            .repeatable = true},
+           {.name = "--name", .value = "NAME", .help = "cuda: the GPU's name in cluster files (as the driver calls it)"},
+           {.name = "--precision", .value = "LIST", .help = "number formats: fp64, fp32, bf16, fp16 (fp32,bf16)"},
+           {.name = "--quick", .help = "small models and products only: seconds, for models as small"},
+           {.name = "--collectives",
+            .help = "collectives between the processes that a launcher started, or inside this one, and nothing else; with "
+                    "--device cuda by NCCL; into the profile file"},
+           {.name = "--link-class",
+            .value = "CLASS",
+            .help = "--collectives: what joins the ranks of a node (as found): process, node, nvlink, pcie"},
+           {.name = "--ranks", .value = "N", .help = "devices of the cluster file (8); ranks of --collectives in one process"},
+           {.name = "--steps", .value = "N", .help = "runs of every probe (5)"},
+           {.name = "--largest-product", .value = "N", .help = "rows, columns and depth of products (1024)"},
+           {.name = "--save-profile", .value = "FILE", .help = "(host.profile.json; runs.profile.json)", .group = "output"},
+           {.name = "--save-cluster", .value = "FILE", .help = "(this-host.json)", .group = "output"},
+           {.name = "--json", .help = "print the profile", .group = "output"},
+           {.name = "--progress",
+            .value = "HOW",
+            .help = "auto (a bar on a terminal), json (lines on standard error) or none",
+            .group = "output"}},
+      .run = run};
+}
+
+}  // namespace foreshard

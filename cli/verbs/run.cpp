@@ -1,0 +1,238 @@
+// foreshard run: trains the model of a saved plan for real, on this machine.
+#include <optional>
+#include <ostream>
+
+#include "cli/job/job.h"
+#include "cli/job/notes.h"
+#include "cli/program/interrupt.h"
+#include "cli/program/no_effect.h"
+#include "cli/program/progress.h"
+#include "cli/program/verb.h"
+#include "cli/validation/separate_files.h"
+#include "cli/verbs/cuda.h"
+#include "cli/verbs/loss_log.h"
+#include "cli/verbs/run_files.h"
+#include "cli/verbs/run_output.h"
+#include "cli/verbs/run_processes.h"
+#include "core/check/check_plan.h"
+#include "core/json/json.h"
+#include "core/plan/ranks.h"
+#include "core/profile/machine_profile.h"
+#include "exec/calibrate/calibrate.h"
+#include "exec/interpreter/execute.h"
+#include "report/export/chrome_trace.h"
+
+namespace foreshard {
+
+// Adam divides by 1 - beta^n.
+static constexpr double kBelowOne = 0.999999999;
+
+static ExecuteOptions execute_options(const Arguments& arguments) {
+  ExecuteOptions options;
+  options.steps = static_cast<int>(arguments.integer("--steps", 3, 1, 1'000'000));
+  options.seed = static_cast<std::uint64_t>(arguments.integer("--seed", 0, 0, INT64_MAX));
+  options.time = arguments.choice("--time", "wall", {"wall", "emulated"}) == "wall" ? TimeMode::Wall : TimeMode::Emulated;
+  if (options.time == TimeMode::Wall)
+    refuse_without(arguments, "--time emulated", {"--profile", "--link-latency", "--link-bandwidth"});
+  OptimizerSettings& optimizer = options.optimizer;
+  optimizer.learning_rate = arguments.number("--learning-rate", optimizer.learning_rate, 0, 1e6);
+  optimizer.weight_decay = arguments.number("--weight-decay", optimizer.weight_decay, 0, 1e6);
+  optimizer.beta1 = arguments.number("--beta1", optimizer.beta1, 0, kBelowOne);
+  optimizer.beta2 = arguments.number("--beta2", optimizer.beta2, 0, kBelowOne);
+  optimizer.eps = arguments.number("--eps", optimizer.eps, 0, 1);
+  if (arguments.has("--profile")) {
+    const MachineProfile profile = load_machine_profile(arguments.text("--profile"));
+    if (!profile.measured())
+      throw Error(arguments.text("--profile"), "link_bandwidth", "nothing, only what runs taught",
+                  "links that were measured: a profile of calibrate --device host");
+    options.link = {.latency = profile.link_latency, .bandwidth = profile.link_bandwidth};
+  }
+  options.link.latency = {arguments.number("--link-latency", options.link.latency.value * 1e6, 0, 1e9) * 1e-6};
+  options.link.bandwidth = {arguments.number("--link-bandwidth", options.link.bandwidth.value * 1e-9, 1e-6, 1e9) * 1e9};
+  if (arguments.has("--memory-limit"))
+    options.memory_limit = parse_bytes(arguments.text("--memory-limit"), kCommandLine, "--memory-limit");
+  options.checks = {.guards = arguments.flag("--guards"), .poison = arguments.flag("--poison")};
+  options.patience = std::chrono::milliseconds(static_cast<std::int64_t>(arguments.number("--patience", 3, 0.1, 1e6) * 1000));
+  return options;
+}
+
+// Those of Adam, on a plan with another optimizer.
+static void say_unused_optimizer(const Arguments& arguments, const Plan& plan, const Console& console) {
+  for (const Segment& segment : plan.segments)
+    for (const Instruction& instruction : segment.instructions) {
+      const auto* compute = std::get_if<Compute>(&instruction.what);
+      const auto* host = std::get_if<HostCompute>(&instruction.what);
+      if ((compute && compute->op == Op::Adam) || (host && host->op == Op::Adam)) return;
+    }
+  for (const char* option : {"--beta1", "--beta2", "--eps"})
+    if (arguments.has(option)) say(arguments, console, std::string(option) + " changes nothing here: the plan has no Adam");
+}
+
+static Plan checked_plan(const Arguments& arguments) {
+  const std::string& file = arguments.text("PLAN");
+  Plan plan = load_plan(file);
+  const int ranks = Ranks(plan).count();
+  if (arguments.integer("--ranks", ranks, 1, INT32_MAX) != ranks)
+    throw Error(kCommandLine, "--ranks", arguments.text("--ranks"), std::to_string(ranks) + ", which the plan is for");
+  if (arguments.flag("--force")) return plan;
+  const std::vector<PlanDefect> defects = check_plan(plan, {.most_defects = 1});
+  if (!defects.empty())
+    throw Error(file + ": " + defects[0].where + ": " + defects[0].what + " [" + defects[0].rule +
+                "]; the plan is not sound, --force runs it all the same");
+  return plan;
+}
+
+// Before the first step, so that a training that goes on from the wrong place is seen at once.
+static void tell_start(const RunStart& start, const std::string& mode, Progress& progress, const Console& console) {
+  if (!start.knows_data)
+    console.err << "foreshard: " << start.resumed << " does not say what it was trained on; an earlier version wrote it\n";
+  if (mode == "json")
+    progress.line("{\"resumed_after_step\": " + std::to_string(start.step) + "}");
+  else
+    console.err << "foreshard: resuming " << start.resumed << " after step " << start.step << " on " << start.trained_on
+                << "\n";
+  console.err << std::flush;
+}
+
+static void tell_result(const RunWords& words, const ExecuteOptions& options, const Arguments& arguments,
+                        const Console& console) {
+  const Execution& done = words.done;
+  if (arguments.has("--save-result")) save_result(done.result, arguments.text("--save-result"));
+  if (arguments.has("--trace")) write_file(arguments.text("--trace"), chrome_trace(done.result));
+  console.out << (arguments.flag("--json") ? run_json(words) : run_text(words)) << std::flush;
+  if (!done.stopped) return;
+  console.err << "foreshard: stopped after step " << done.first_step + static_cast<int>(done.steps.size())
+              << (options.save.empty() ? "; nothing is kept: --save FILE was not given"
+                                       : "; " + options.save + " holds it: --resume " + options.save + " goes on")
+              << "\n"
+              << std::flush;
+}
+
+static ExitCode run_plan(const Arguments& arguments, const Console& console) {
+  // --save may be what --resume reads: the new checkpoint takes the old one's place.
+  expect_separate_files(arguments, {"PLAN", "--data", "--profile"}, {"--save", "--loss-log", "--trace", "--save-result"});
+  expect_separate_files(arguments, {"--resume"}, {"--loss-log", "--trace", "--save-result"});
+  ExecuteOptions options = execute_options(arguments);
+  const Plan plan = checked_plan(arguments);
+  say_unused_optimizer(arguments, plan, console);
+  const std::unique_ptr<gpu::Runtime> cuda = use_device(arguments, options, arguments.flag("--graphs"));
+  const std::string device = cuda ? cuda->properties(0).device : "host";
+  options.measured_on = {device, cuda ? gpus_in_words(*cuda) : machine_words()};
+  const std::unique_ptr<ProcessMesh> mesh = other_processes(arguments, plan, options, device, console);
+  options.processes = mesh.get();
+  const auto nccl =
+      telling_others(mesh.get(), [&] { return use_nccl(arguments, cuda.get(), mesh.get(), Ranks(plan).count(), options); });
+  const RunStart start = telling_others(mesh.get(), [&] { return use_run_files(arguments, plan, options); });
+  const int ranks_here = ranks_of_this_machine(mesh.get(), plan);
+  const bool speaks = !mesh || mesh->process() == 0;
+  if (speaks) telling_others(mesh.get(), [&] { expect_places(arguments, {"--trace", "--save-result"}); });
+  const std::string mode = arguments.choice("--progress", "auto", progress_modes());
+  Progress progress(speaks ? mode : "none", console);
+  std::optional<LossLog> log;
+  if (speaks && arguments.has("--loss-log"))
+    telling_others(mesh.get(), [&] { log.emplace(arguments.text("--loss-log"), start.step); });
+  if (speaks && !start.resumed.empty()) tell_start(start, mode, progress, console);
+  options.on_step = [&](int step, const StepReport& done) {
+    if (log) log->add(start.step + step + 1, done);
+    progress.line(step_line(step, done));
+    progress.report((step + 1.0) / options.steps);
+  };
+  options.cancel = &watch_interrupt(speaks ? "foreshard: stops after this step; a second signal stops at once\n" : nullptr);
+  const auto answer = execute(plan, options);
+  if (const auto* infeasible = std::get_if<Infeasible>(&answer)) {
+    complain(*infeasible, console);
+    if (arguments.flag("--json")) console.out << infeasible_json(*infeasible);
+    return ExitCode::Infeasible;
+  }
+  const Execution& done = std::get<Execution>(answer);
+  if (speaks) {  // process 0 has the result
+    const RunWords words{.done = done,
+                         .time = options.time,
+                         .ranks = Ranks(plan).count(),
+                         .ranks_here = ranks_here,
+                         .cores = usable_cores(),
+                         .checks = options.checks,
+                         .gpu = cuda ? gpus_in_words(*cuda) : "",
+                         .trained_on = start.trained_on};
+    tell_result(words, options, arguments, console);
+  }
+  if (!done.stopped) return ExitCode::Ok;
+  // Launchers kill the rest when a process ends with a code: nobody ends before process 0 has told.
+  if (mesh) static_cast<void>(mesh->all_gather(""));
+  return ExitCode::Interrupted;
+}
+
+static std::vector<VerbOption> run_options() {
+  const std::string training = "training", time = "time", memory = "memory", checks = "checks", output = "output";
+  std::vector<VerbOption> options = {
+      {.name = "PLAN", .value = "PLAN", .help = "a .plan.json file", .required = true},
+      {.name = "--device", .value = "KIND", .help = "host, or cuda: the GPUs of this machine (host)"},
+      {.name = "--graphs", .help = "cuda: capture work between events as CUDA graphs (helps when kernels take microseconds)"},
+      {.name = "--nccl", .help = "cuda: collectives by NCCL in one process too, a GPU per rank; several processes always"},
+      {.name = "--ranks", .value = "N", .help = "refuse a plan for another number of ranks"},
+      {.name = "--steps", .value = "N", .help = "optimizer steps of this run, after those of --resume (3)", .group = training},
+      {.name = "--seed", .value = "N", .help = "of initial weights, samples and dropout (0)", .group = training},
+      {.name = "--learning-rate", .value = "X", .help = "(0.001)", .group = training},
+      {.name = "--weight-decay", .value = "X", .help = "decoupled (0)", .group = training},
+      {.name = "--beta1", .value = "X", .help = "of Adam (0.9)", .group = training},
+      {.name = "--beta2", .value = "X", .help = "of Adam (0.999)", .group = training},
+      {.name = "--eps", .value = "X", .help = "of Adam (1e-8)", .group = training},
+      {.name = "--time",
+       .value = "MODE",
+       .help = "wall, or emulated: per-op CPU time, scheduled along the plan (default wall)",
+       .group = time},
+      {.name = "--profile",
+       .value = "FILE",
+       .help = "emulated: transfers take what `foreshard calibrate` measured",
+       .group = time},
+      {.name = "--link-latency", .value = "US", .help = "emulated: microseconds of a transfer (5)", .group = time},
+      {.name = "--link-bandwidth", .value = "GB/s", .help = "emulated: of a transfer (10)", .group = time},
+      {.name = "--memory-limit",
+       .value = "SIZE",
+       .help = "of each rank, \"8 GiB\": what does not fit is not started",
+       .group = memory},
+      {.name = "--guards", .help = "guard bytes round every block", .group = checks},
+      {.name = "--poison", .help = "fill dead blocks with NaN", .group = checks},
+      {.name = "--force",
+       .help = "run a plan that check-plan refuses; go on from a checkpoint with other data",
+       .group = checks},
+      {.name = "--patience",
+       .value = "S",
+       .help = "seconds without progress before all ranks are stopped (3)",
+       .group = checks},
+      {.name = "--trace", .value = "FILE", .help = "write a Chrome trace, to open in Perfetto", .group = output},
+      {.name = "--save-result", .value = "FILE", .help = "write trace and memory timeline", .group = output},
+      {.name = "--json", .help = "print JSON", .group = output},
+      {.name = "--progress",
+       .value = "HOW",
+       .help = "auto (a bar on a terminal), json (lines on standard error) or none",
+       .group = output}};
+  for (const VerbOption& option : process_options()) options.push_back(option);
+  return options;
+}
+
+// The executor was given a plan, not a file: what it finds wrong is told of the file.
+static ExitCode run(const Arguments& arguments, const Console& console) {
+  const std::string plan = "plan: ";
+  try {
+    return run_plan(arguments, console);
+  } catch (const Error& wrong) {
+    const std::string message = wrong.what();
+    if (!message.starts_with(plan)) throw;
+    throw Error(arguments.text("PLAN") + ": " + message.substr(plan.size()));
+  }
+}
+
+Verb run_verb() {
+  return {
+      .name = "run",
+      .summary = "Trains the model of a saved plan for real: every rank is a thread, of one process or several.",
+      .notes = "The plan is obeyed as it is: its arena, its streams, its numbers.",
+      .examples = {"foreshard run gpt.plan.json --steps 10 --time emulated --save-result measured.result",
+                   "foreshard run gpt.plan.json --steps 300 --data book.txt --save gpt.safetensors --save-every 100",
+                   "foreshard run gpt.plan.json --steps 300 --data book.txt --resume gpt.safetensors --save gpt.safetensors"},
+      .options = with_run_files(run_options()),
+      .run = run};
+}
+
+}  // namespace foreshard

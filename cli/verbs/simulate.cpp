@@ -1,0 +1,262 @@
+// foreshard simulate: lower, simulate, summarise, print. A strategy that does not fit is not played: its answer has the memory,
+// the reason and what would help. With --ignore-memory it is played like any other.
+#include "sim/simulate.h"
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cstdio>
+#include <ostream>
+#include <utility>
+
+#include "cli/job/interval.h"
+#include "cli/job/job.h"
+#include "cli/job/notes.h"
+#include "cli/job/prepared.h"
+#include "cli/job/profile.h"
+#include "cli/program/interrupt.h"
+#include "cli/program/progress.h"
+#include "cli/program/terminal.h"
+#include "cli/validation/separate_files.h"
+#include "core/base/error.h"
+#include "core/json/json.h"
+#include "core/json/json_edit.h"
+#include "report/export/chrome_trace.h"
+#include "report/pictures/svg.h"
+#include "report/summary/summarize.h"
+#include "report/summary/summary_json.h"
+#include "report/tables/summary_text.h"
+
+namespace foreshard {
+
+static const std::vector<std::string> kWritten = {"--save-plan", "--save-strategy", "--save-result", "--trace", "--svg"};
+
+// "17=1.25": computes of rank 17 take 1.25 times as long.
+static std::vector<Straggler> stragglers_of(const Arguments& arguments) {
+  std::vector<Straggler> stragglers;
+  for (const std::string& text : arguments.all("--straggler")) {
+    const char *begin = text.data(), *end = begin + text.size();
+    Straggler straggler;
+    const auto rank = std::from_chars(begin, end, straggler.rank.value);
+    const bool has_rank = rank.ec == std::errc() && rank.ptr != end && *rank.ptr == '=' && straggler.rank.value >= 0;
+    const auto factor = std::from_chars(has_rank ? rank.ptr + 1 : end, end, straggler.slowdown);
+    if (!has_rank || factor.ec != std::errc() || factor.ptr != end || !(straggler.slowdown > 0 && straggler.slowdown <= 1e6))
+      throw Error(kCommandLine, "--straggler", "\"" + text + "\"",
+                  "RANK=FACTOR with a factor above 0 and at most 1e6, such as 17=1.25");
+    if (std::ranges::any_of(stragglers, [&](const Straggler& other) { return other.rank == straggler.rank; }))
+      throw Error(kCommandLine, "--straggler", "\"" + text + "\"", "each rank once");
+    if (straggler.slowdown == 1)
+      throw Error(kCommandLine, "--straggler", "\"" + text + "\"", "another factor than 1, which is the speed of all ranks");
+    stragglers.push_back(straggler);
+  }
+  return stragglers;
+}
+
+static SimulateOptions simulate_options(const Arguments& arguments) {
+  SimulateOptions options;
+  const std::string granularity = arguments.choice("--granularity", "layer", {"op", "layer", "stage"});
+  options.granularity = granularity == "op"      ? Granularity::Op
+                        : granularity == "layer" ? Granularity::Layer
+                                                 : Granularity::Stage;
+  const std::string folding = arguments.choice("--folding", "full", {"none", "tp", "full"});
+  options.folding = folding == "none" ? Folding::None : folding == "tp" ? Folding::Tp : Folding::Full;
+  options.memory_events = arguments.has("--svg") || arguments.has("--trace");
+  options.stragglers = stragglers_of(arguments);
+  options.cancel = &watch_interrupt();
+  return options;
+}
+
+static std::optional<PredictionInterval> interval_of(const Prepared& prepared, const Plan& plan, Seconds predicted) {
+  if (prepared.profile && prepared.profile->learned)
+    return learned_interval(&*prepared.profile, {.plan = plan, .strategy = prepared.strategy}, prepared.cluster, predicted);
+  return interval_of(prepared.cluster, prepared.strategy, predicted);
+}
+
+// Plan files and result files carry it in their origin.
+static std::string with_interval(const std::string& origin, const PredictionInterval& interval) {
+  JsonWriter json(0);
+  json.begin_object().field("low_s", interval.low.value).field("high_s", interval.high.value);
+  json.field("rows", interval.rows).field("extrapolated", interval.extrapolated).end_object();
+  return with_json_value(origin.empty() ? "{}" : origin, "prediction_interval", json.text(), "origin");
+}
+
+// What the allocator of the framework that was named would hold, per pipeline rank.
+static std::string allocation_json(const Prepared& prepared) {
+  if (!prepared.allocation) return "";
+  JsonWriter json(0);
+  json.begin_object().field("framework", prepared.strategy.framework);
+  const auto list = [&](const char* key, double RankAllocation::*bytes) {
+    json.key(key).begin_array();
+    for (const RankAllocation& rank : prepared.allocation->ranks) json.value(static_cast<std::int64_t>(rank.*bytes));
+    json.end_array();
+  };
+  list("static_bytes", &RankAllocation::statics);
+  list("allocated_bytes", &RankAllocation::peak);
+  list("reserved_bytes", &RankAllocation::reserved);
+  json.field("outside_bytes", static_cast<std::int64_t>(prepared.allocation->outside));
+  return json.field("largest_bytes", static_cast<std::int64_t>(prepared.allocation->largest())).end_object().text();
+}
+
+static std::string allocation_text(const Prepared& prepared) {
+  if (!prepared.allocation) return "";
+  const std::vector<RankAllocation>& ranks = prepared.allocation->ranks;
+  const auto most = std::max_element(ranks.begin(), ranks.end(),
+                                     [](const RankAllocation& a, const RankAllocation& b) { return a.reserved < b.reserved; });
+  const Gpu& gpu = gpu_of(prepared.cluster, prepared.cluster.nodes.front().shape.gpu);
+  char line[256];
+  std::snprintf(line, sizeof line,
+                "\nIn %s's own allocator, rank %d of the pipeline, GiB per GPU\n"
+                "  between steps %.1f, peak allocated %.1f, reserved %.1f, with context and connections %.1f of %.1f\n",
+                prepared.strategy.framework.c_str(), static_cast<int>(most - ranks.begin()), most->statics / (1 << 30),
+                most->peak / (1 << 30), most->reserved / (1 << 30), prepared.allocation->largest() / (1 << 30),
+                in_gib(gpu.memory));
+  return line;
+}
+
+static void save_files(const Arguments& arguments, Result& result, const Summary& summary, const Prepared& prepared) {
+  if (summary.prediction_interval) result.plan.origin = with_interval(result.plan.origin, *summary.prediction_interval);
+  if (arguments.has("--save-strategy")) write_file(arguments.text("--save-strategy"), to_json(prepared.strategy));
+  if (arguments.has("--save-plan")) save_plan(result.plan, arguments.text("--save-plan"));
+  if (arguments.has("--save-result")) save_result(result, arguments.text("--save-result"));
+  if (arguments.has("--trace")) write_file(arguments.text("--trace"), chrome_trace(result));
+  if (arguments.has("--svg"))
+    write_file(arguments.text("--svg"), timeline_svg(result, summary,
+                                                     {.title = prepared.model + " on " + prepared.cluster.name,
+                                                      .subtitle = joined(headline(prepared.strategy))}));
+}
+
+static ExitCode answer_refused(const Arguments& arguments, const Refused& refused, const Console& console) {
+  Summary summary;
+  summary.feasible = false;
+  summary.infeasible_reason = refused.why.reason;
+  summary.would_help = refused.why.would_help;
+  if (arguments.flag("--json"))
+    console.out << summary_json(
+        summary, {.model = refused.model, .cluster = refused.cluster, .strategy_json = to_json(refused.strategy)});
+  else
+    complain(refused.why, console);
+  return ExitCode::Infeasible;
+}
+
+// The result takes the plan.
+static Result play(const Arguments& arguments, SimulateOptions options, Prepared& prepared, const Console& console) {
+  Progress progress(arguments.choice("--progress", "auto", progress_modes()), console);
+  options.progress = [&](double fraction) { progress.report(fraction); };
+  return simulate(std::move(prepared.plan), prepared.cluster, options);
+}
+
+static void refuse_memory(Summary& summary, const Prepared& prepared) {
+  if (!prepared.does_not_fit) return;
+  summary.feasible = false;
+  summary.infeasible_reason = prepared.does_not_fit->reason;
+  summary.would_help = prepared.does_not_fit->would_help;
+}
+
+static std::string as_text(const Summary& summary, const Prepared& prepared) {
+  return summary_text(summary,
+                      {.model = prepared.model,
+                       .cluster = prepared.cluster.name,
+                       .strategy = headline(prepared.strategy),
+                       .counts_tokens = prepared.workload.tokens_per_sample > 0},
+                      {.unicode = terminal_takes_unicode()}) +
+         allocation_text(prepared);
+}
+
+// The memory of a plan that does not fit, without playing it.
+static ExitCode answer_too_large(const Arguments& arguments, Prepared& prepared, const Console& console) {
+  const Result unplayed{.plan = std::move(prepared.plan)};
+  Summary summary = summarize(unplayed, prepared.cluster, prepared.workload, {.order_bounds = true});
+  refuse_memory(summary, prepared);
+  for (const std::string& option : kWritten)
+    if (arguments.has(option)) say(arguments, console, option + " writes nothing: --ignore-memory plays it");
+  if (arguments.flag("--json"))
+    console.out << summary_json(summary, {.model = prepared.model,
+                                          .cluster = prepared.cluster.name,
+                                          .strategy_json = to_json(prepared.strategy),
+                                          .framework_allocation_json = allocation_json(prepared)});
+  else
+    console.out << as_text(summary, prepared);
+  return ExitCode::Infeasible;
+}
+
+static ExitCode run(const Arguments& arguments, const Console& console) {
+  const auto begin = std::chrono::steady_clock::now();
+  const SimulateOptions options = simulate_options(arguments);
+  expect_separate_files(arguments, {"--plan", "--model", "--cluster", "--strategy", "--profile"}, kWritten);
+  expect_folders(arguments, kWritten);
+  auto answer =
+      prepare(arguments, console, {.kind = WorkKind::Simulate, .granularity = options.granularity, .folding = options.folding});
+  if (const auto* refused = std::get_if<Refused>(&answer)) return answer_refused(arguments, *refused, console);
+  Prepared& prepared = std::get<Prepared>(answer);
+  if (prepared.profile)
+    if (const std::string note = profile_note(*prepared.profile, prepared.cluster); !note.empty())
+      say(arguments, console, note);
+  if (prepared.does_not_fit && !arguments.flag("--ignore-memory")) return answer_too_large(arguments, prepared, console);
+  Result result = play(arguments, options, prepared, console);
+  Summary summary = summarize(result, prepared.cluster, prepared.workload, {.order_bounds = true});
+  summary.prediction_interval = interval_of(prepared, result.plan, summary.iteration_time);
+  refuse_memory(summary, prepared);
+  const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - begin;
+  save_files(arguments, result, summary, prepared);
+  if (arguments.flag("--json"))
+    console.out << summary_json(summary, {.model = prepared.model,
+                                          .cluster = prepared.cluster.name,
+                                          .strategy_json = to_json(prepared.strategy),
+                                          .wall_time_s = wall.count(),
+                                          .makespan_s = result.makespan_s,
+                                          .simgrid_events = result.engine_events,
+                                          .granularity = result.granularity,
+                                          .folding = result.folding,
+                                          .framework_allocation_json = allocation_json(prepared)});
+  else
+    console.out << as_text(summary, prepared);
+  return ExitCode::Ok;
+}
+
+static std::vector<VerbOption> run_options() {
+  const std::string simulation = "simulation", output = "output";
+  return {
+      {.name = "--ignore-memory", .help = "play it even when it does not fit", .group = "memory"},
+      {.name = "--granularity",
+       .value = "LEVEL",
+       .help = "op, layer or stage: how far segments are expanded (default layer)",
+       .group = simulation},
+      {.name = "--folding",
+       .value = "LEVEL",
+       .help = "none, tp or full: identical ranks played by one (default full)",
+       .group = simulation},
+      {.name = "--straggler",
+       .value = "RANK=FACTOR",
+       .help = "computes of this rank take FACTOR times as long; may be repeated",
+       .group = simulation,
+       .repeatable = true},
+      {.name = "--trace", .value = "FILE", .help = "write a Chrome trace, to open in Perfetto", .group = output},
+      {.name = "--svg", .value = "FILE", .help = "write the timeline and the memory curve as a picture", .group = output},
+      {.name = "--save-plan", .value = "FILE", .help = "write the plan", .group = output},
+      {.name = "--save-strategy", .value = "FILE", .help = "write the strategy with all defaults resolved", .group = output},
+      {.name = "--save-result", .value = "FILE", .help = "write plan, trace and memory peaks", .group = output},
+      {.name = "--json", .help = "print JSON", .group = output},
+      {.name = "--progress",
+       .value = "HOW",
+       .help = "auto (a bar on a terminal), json (lines on standard error) or none",
+       .group = output}};
+}
+
+Verb simulate_verb() {
+  Verb verb = {.name = "simulate",
+               .summary = "Simulates one iteration of training: time, bubbles with their causes, memory, links.",
+               .examples = {"foreshard simulate --model gpt3-175b --cluster dgx-a100-x128 --tp 8 --pp 16 --dp 8 "
+                            "--global-batch 1536",
+                            "foreshard simulate --model llama-3-8b --cluster dgx-h100 --tp 2 --zero 1 --global-batch 64 "
+                            "--svg timeline.svg"},
+               .options = job_options(),
+               .run = run};
+  for (VerbOption& option : verb.options) option.required = false;  // --plan stands for a job
+  verb.options.push_back(force_option());
+  verb.options.push_back({.name = "--plan", .value = "FILE", .help = "simulate a saved plan instead of a job"});
+  const std::vector<VerbOption> more = run_options();
+  verb.options.insert(verb.options.end(), more.begin(), more.end());
+  return verb;
+}
+
+}  // namespace foreshard

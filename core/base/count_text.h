@@ -1,0 +1,16 @@
+// Numbers of things, and sizes, as people read them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "core/base/units.h"
+
+namespace foreshard {
+
+std::string count_text(std::int64_t count);  // "1,734"
+// "1 layer", "1,734 layers"; `things`: a plural that is not the word with an s.
+std::string counted(std::int64_t count, const std::string& thing, const std::string& things = "");
+std::string in_size(Bytes bytes);  // "0.5 KiB", "12.34 MiB", "1234.50 GiB"
+
+}  // namespace foreshard

@@ -1,0 +1,299 @@
+// Gradients: every byte that a backward writes into a gradient has to pass reductions over all data-parallel axes, each
+// once, and over all roles that hold the tensor, before an optimizer step reads it. Every piece of memory carries what
+// its contents still miss; instructions hand that on from what they read to what they write. Issue order is enough
+// here: conflicting accesses are ordered (access-unordered), and order agrees with issue order.
+#include <algorithm>
+#include <bit>
+#include <optional>
+
+#include "core/check/check_plan_rules.h"
+
+namespace foreshard {
+namespace {
+
+using AxisSet = std::uint64_t;                 // bit per axis; axes past 62 are not looked at
+constexpr AxisSet kRoles = AxisSet{1} << 63U;  // the other roles that hold the tensor
+constexpr std::size_t kMostAxes = 62;
+
+AxisSet bit(AxisId axis) { return axis.index() < kMostAxes ? AxisSet{1} << axis.index() : 0; }
+
+struct Piece {
+  AxisSet missing = 0;    // reductions that the contents still need
+  AxisSet reduced = 0;    // reductions that they had
+  bool gradient = false;  // something of a backward is in it
+  bool unread = false;    // ... and nothing read it yet
+};
+
+// What a range of a gradient buffer needs, by what it holds.
+struct Holding {
+  std::int32_t tensor = -1;       // the first one, for messages; -1: no gradient
+  AxisSet needs = 0, cut_by = 0;  // cut_by: different ranks of these axes hold different elements
+  std::vector<RoleId> roles = {};
+};
+
+class GradientCheck {
+ public:
+  GradientCheck(const Plan& plan, RoleId id, const RoleUses& uses, Defects& defects)
+      : plan_(plan), role_(plan.roles[id.index()]), id_(id), uses_(uses), defects_(defects), pieces_(uses.pieces()) {
+    for (const AxisId axis : role_.axes) {
+      const std::string& name = plan.axes[axis.index()].name;
+      if (plan.axes[axis.index()].size > 1 && (name.starts_with("dp") || name.starts_with("cp"))) data_axes_ |= bit(axis);
+    }
+    for (std::size_t b = 0; b < role_.buffers.size(); ++b) hold({static_cast<std::int32_t>(b)});
+  }
+
+  void run() {
+    for (std::size_t a = 0; a < role_.actions.size() && !defects_.full(); ++a) {
+      const Action& action = role_.actions[a];
+      const Segment& segment = plan_.segments[action.segment.index()];
+      for (std::size_t i = 0; i < segment.instructions.size(); ++i) {
+        here_ = {static_cast<std::int32_t>(a), static_cast<std::int32_t>(i)};
+        step(action, segment.instructions[i]);
+      }
+    }
+  }
+
+ private:
+  struct Here {
+    std::int32_t action = 0, instruction = 0;
+  };
+  struct Range {
+    std::size_t first = 0, last = 0;  // pieces
+    BufferId buffer = {};
+    std::size_t base = 0;  // first piece of the slot: piece - base indexes holdings_[buffer]
+  };
+
+  void tell(const char* rule, std::string what) { defects_.add(rule, id_, here_.action, here_.instruction, std::move(what)); }
+
+  void hold(BufferId id) {
+    const Buffer& buffer = role_.buffers[id.index()];
+    const std::vector<std::int64_t>& cuts = uses_.cuts(id);
+    std::vector<Holding>& holdings = holdings_.emplace_back(cuts.size() - 1);
+    std::vector<const Shard*> shards;
+    bool flat = false;  // a flat cut leaves open which rank holds which part: all of the buffer may be of any tensor
+    for (const Shard& shard : buffer.holds) {
+      if (shard.part != TensorPart::Gradient) continue;
+      shards.push_back(&shard);
+      flat = flat || !shard.flat_by.empty();
+    }
+    std::sort(shards.begin(), shards.end(), [](const Shard* a, const Shard* b) { return a->at < b->at; });
+    for (std::size_t s = 0; s < shards.size(); ++s) {
+      const std::int64_t from = flat ? 0 : shards[s]->at.value;
+      const std::int64_t to = flat || s + 1 == shards.size() ? buffer.bytes.value : shards[s + 1]->at.value;
+      for (std::size_t p = 0; p < holdings.size(); ++p)
+        if (cuts[p] < to && cuts[p + 1] > from) add(holdings[p], *shards[s]);
+    }
+  }
+
+  void add(Holding& holding, const Shard& shard) {
+    if (holding.tensor < 0) holding.tensor = shard.tensor.value;
+    AxisSet cut = 0;
+    for (const AxisId axis : shard.split_by) cut |= bit(axis);
+    holding.cut_by |= cut;
+    holding.needs |= data_axes_ & ~cut;
+    const std::vector<RoleId>& holders = holders_of(shard.tensor);
+    if (holders.size() > 1) holding.needs |= kRoles;
+    for (const RoleId role : holders)
+      if (std::find(holding.roles.begin(), holding.roles.end(), role) == holding.roles.end()) holding.roles.push_back(role);
+  }
+
+  const std::vector<RoleId>& holders_of(TensorId tensor) {
+    if (holders_.empty()) {
+      holders_.resize(plan_.tensors.size());
+      for (std::size_t r = 0; r < plan_.roles.size(); ++r)
+        for (const Buffer& buffer : plan_.roles[r].buffers)
+          for (const Shard& shard : buffer.holds) {
+            std::vector<RoleId>& list = holders_[shard.tensor.index()];
+            const RoleId role{static_cast<std::int32_t>(r)};
+            if (shard.part == TensorPart::Gradient && (list.empty() || list.back() != role)) list.push_back(role);
+          }
+    }
+    return holders_[tensor.index()];
+  }
+
+  Range range(const RoleUses::Access& access, const Action& action) const {
+    const std::size_t base = uses_.piece(access.buffer, value_of(access.slot, action));
+    const std::size_t first = base + static_cast<std::size_t>(access.first);
+    return {first, first + static_cast<std::size_t>(access.pieces), access.buffer, base};
+  }
+  const Holding& holding(const Range& range, std::size_t piece) const {
+    return holdings_[range.buffer.index()][piece - range.base];
+  }
+  std::string tensor_name(const Range& range, std::size_t piece) const {
+    const std::int32_t tensor = holding(range, piece).tensor;
+    if (tensor < 0) return "the gradients in \"" + role_.buffers[range.buffer.index()].name + "\"";
+    return "the gradient of \"" + plan_.tensors[static_cast<std::size_t>(tensor)].name + "\"";
+  }
+  std::string names(AxisSet axes) const {
+    std::string text = axes & kRoles ? "the roles that hold it" : "";
+    for (std::size_t a = 0; a < std::min(plan_.axes.size(), kMostAxes); ++a)
+      if (axes >> a & 1U) text += (text.empty() ? "" : ", ") + plan_.axes[a].name;
+    return text;
+  }
+
+  void step(const Action& action, const Instruction& instruction) {
+    std::vector<Range>&reads = read_ranges_, &writes = write_ranges_;
+    reads.clear(), writes.clear();
+    for (const RoleUses::Access& access : uses_.of(action.segment, here_.instruction))
+      (access.write ? writes : reads).push_back(range(access, action));
+    Piece in = gather(reads);
+    bool keeps = false;  // adds to what the output holds
+    const auto* compute = std::get_if<Compute>(&instruction.what);
+    if (compute) {
+      keeps = compute->accumulate;
+      if (is_step(compute->op))
+        in = optimizer(reads);
+      else if (compute->phase == Phase::Update && looks_at(compute->op))
+        need_reduced(reads);
+    } else if (const auto* host = std::get_if<HostCompute>(&instruction.what)) {
+      if (is_step(host->op)) in = optimizer(reads);
+    } else if (const auto* collective = std::get_if<Collective>(&instruction.what)) {
+      keeps = collective->attributes.find("accumulate") != std::string::npos;
+      reduce(*collective, reads, in);
+    } else if (std::holds_alternative<Exchange>(instruction.what)) {
+      in = {};  // what comes is another rank's
+    }
+    if (compute && (compute->phase == Phase::WeightGrad || compute->phase == Phase::Backward))
+      write_gradients(writes, *compute);
+    else
+      write(writes, in, keeps);
+    for (const Block& block : instruction.releases) release(block.buffer, value_of(block.slot, action));
+  }
+
+  static bool is_step(Op op) { return op == Op::Adam || op == Op::Sgd; }
+  static bool looks_at(Op op) { return op == Op::GradNorm || op == Op::ClipScale || op == Op::SumOfSquares; }
+
+  Piece gather(const std::vector<Range>& reads) {
+    Piece all;
+    for (const Range& range : reads)
+      for (std::size_t p = range.first; p < range.last; ++p) {
+        all.missing |= pieces_[p].missing;
+        all.reduced |= pieces_[p].reduced;
+        all.gradient = all.gradient || pieces_[p].gradient;
+        pieces_[p].unread = false;
+      }
+    return all;
+  }
+
+  // WeightGrad writes parameter gradients; Backward the input gradient first, then parameter gradients, for which
+  // "accumulate_weights" is what `accumulate` is for the first. A buffer that says what it holds decides for itself.
+  void write_gradients(const std::vector<Range>& writes, const Compute& compute) {
+    const bool both = compute.phase == Phase::Backward;
+    const bool keeps_weights = both ? compute.attributes.find("accumulate_weights") != std::string::npos : compute.accumulate;
+    for (std::size_t w = 0; w < writes.size(); ++w) {
+      const Range& range = writes[w];
+      for (std::size_t p = range.first; p < range.last; ++p) {
+        const Holding& held = holding(range, p);
+        const bool input = both && w == 0 && held.tensor < 0;
+        if (!(input ? compute.accumulate : keeps_weights)) lose(range, p, "overwrites");
+        if (input)
+          pieces_[p] = {};
+        else
+          pieces_[p] = {
+              .missing = held.tensor < 0 ? data_axes_ : held.needs, .gradient = true, .unread = !both || held.tensor >= 0};
+      }
+    }
+  }
+
+  void need_reduced(const std::vector<Range>& reads) {
+    for (const Range& range : reads)
+      for (std::size_t p = range.first; p < range.last; ++p)
+        if (pieces_[p].missing != 0)
+          return tell("gradient-not-reduced",
+                      "reads " + tensor_name(range, p) + ", not reduced over " + names(pieces_[p].missing));
+  }
+
+  Piece optimizer(const std::vector<Range>& reads) {
+    need_reduced(reads);
+    bool any = false;
+    for (const Range& range : reads)
+      for (std::size_t p = range.first; p < range.last; ++p) any = any || pieces_[p].gradient;
+    if (!any && data_axes_ != 0)
+      tell("update-without-gradient",
+           "reads no gradient that a backward of this run wrote (buffers that hold gradients say so)");
+    return {};
+  }
+
+  void reduce(const Collective& collective, const std::vector<Range>& reads, Piece& in) {
+    if (collective.kind != CollectiveKind::AllReduce && collective.kind != CollectiveKind::ReduceScatter &&
+        collective.kind != CollectiveKind::Reduce)
+      return;
+    const Group& group = plan_.groups[collective.group.index()];
+    AxisSet over = 0;
+    for (const AxisId axis : group.over)
+      if (plan_.axes[axis.index()].size > 1) over |= bit(axis);
+    const auto in_group = [&](RoleId role) {
+      return std::find(group.roles.begin(), group.roles.end(), role) != group.roles.end();
+    };
+    bool all_roles = group.roles.size() > 1;
+    for (const Range& range : reads)
+      for (std::size_t p = range.first; p < range.last; ++p) {
+        const Holding& held = holding(range, p);
+        if (held.tensor < 0) continue;
+        for (const RoleId role : held.roles) all_roles = all_roles && in_group(role);
+        const bool stranger = std::any_of(group.roles.begin(), group.roles.end(), [&](RoleId role) {
+          return std::find(held.roles.begin(), held.roles.end(), role) == held.roles.end();
+        });
+        if (stranger)
+          return tell("gradient-over-reduced", "reduces " + tensor_name(range, p) + " with a role that does not hold it");
+        if (over & held.cut_by)
+          return tell("gradient-over-reduced",
+                      "reduces different parts of " + tensor_name(range, p) + " together, over " + names(over & held.cut_by));
+        const AxisSet again = over & pieces_[p].reduced & data_axes_;
+        if (pieces_[p].gradient && again && collective.attributes != "mean")
+          return tell("gradient-over-reduced", "reduces " + tensor_name(range, p) + " once more over " + names(again));
+      }
+    if (all_roles) over |= kRoles;
+    in.missing &= ~over;
+    in.reduced |= over;
+  }
+
+  void write(const std::vector<Range>& writes, const Piece& in, bool keeps) {
+    for (const Range& range : writes)
+      for (std::size_t p = range.first; p < range.last; ++p) {
+        Piece& piece = pieces_[p];
+        if (!keeps) lose(range, p, "overwrites");
+        if (!keeps) piece = {};
+        piece.missing |= in.missing;
+        if (in.gradient) piece.missing |= holding(range, p).needs & ~in.reduced;
+        // sums of reduced parts were reduced; a part that was not makes the sum unreduced, and missing says so
+        piece.reduced |= in.reduced;
+        piece.gradient = piece.gradient || in.gradient;
+        piece.unread = in.gradient && in.missing != 0 && holding(range, p).tensor >= 0;
+      }
+  }
+
+  void lose(const Range& range, std::size_t p, const char* does) {
+    if (pieces_[p].unread && pieces_[p].missing != 0)
+      tell("gradient-lost", std::string(does) + " " + tensor_name(range, p) + " before anything read it");
+  }
+
+  void release(BufferId buffer, std::int32_t slot) {
+    const std::size_t base = uses_.piece(buffer, slot);
+    const Range range{base, base + holdings_[buffer.index()].size(), buffer, base};
+    for (std::size_t p = range.first; p < range.last; ++p) {
+      lose(range, p, "releases");
+      pieces_[p] = {};
+    }
+  }
+
+  const Plan& plan_;
+  const Role& role_;
+  RoleId id_;
+  const RoleUses& uses_;
+  Defects& defects_;
+  AxisSet data_axes_ = 0;
+  std::vector<std::vector<RoleId>> holders_;    // [tensor]
+  std::vector<std::vector<Holding>> holdings_;  // [buffer][piece of a slot]
+  std::vector<Piece> pieces_;
+  std::vector<Range> read_ranges_, write_ranges_;
+  Here here_;
+};
+
+}  // namespace
+
+void check_gradients(const Plan& plan, RoleId role, const RoleUses& uses, Defects& defects) {
+  GradientCheck(plan, role, uses, defects).run();
+}
+
+}  // namespace foreshard

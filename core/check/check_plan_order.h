@@ -1,0 +1,48 @@
+// The reading of waits that check_plan has of its own: an oracle shares no code with what it checks (core/plan/program.h). Internal.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/plan/plan.h"
+#include "core/plan/stream_clocks.h"
+
+namespace foreshard {
+
+// One instruction of one action of one run; steps are numbered in issue order.
+struct CheckStep {
+  std::int32_t action = 0, instruction = 0;
+};
+
+struct UnboundWait {  // no record of the event in any run
+  std::int32_t action = 0, instruction = 0;
+  EventUse wait = {};
+};
+
+class CheckOrder {
+ public:
+  // `runs` runs after each other, without a barrier in between. Indices of the plan have to be in range.
+  CheckOrder(const Plan& plan, RoleId role, int runs);
+
+  int count() const { return clocks_.count(); }
+  int streams() const { return clocks_.streams(); }
+  std::int32_t stream(int step) const { return clocks_.stream(step); }
+  std::int32_t position(int step) const { return clocks_.position(step); }
+  const CheckStep& step(int s) const { return steps_[static_cast<std::size_t>(s)]; }
+  const std::int32_t* ended_before(int step) const { return clocks_.ended_before(step); }
+  bool before(int a, int b) const { return clocks_.before(a, b); }
+  const StreamClocks& clocks() const { return clocks_; }
+  const std::vector<UnboundWait>& unbound() const { return unbound_; }
+
+ private:
+  void add(const Plan& plan, const Role& role, std::int32_t action);
+  std::int32_t& newest(const EventUse& use, const Action& action);
+
+  StreamClocks clocks_;
+  std::vector<CheckStep> steps_ = {};
+  std::vector<std::vector<std::int32_t>> newest_ = {};  // [event][slot]: step of the newest record, -1: none yet
+  std::vector<UnboundWait> unbound_ = {};
+  bool first_run_ = true;
+};
+
+}  // namespace foreshard

@@ -1,0 +1,117 @@
+// Cluster: GPUs, switches, sockets, NICs and the links between them. A cluster is a number of equal nodes of one or more
+// shapes joined by a rail-optimised fat tree; the expanded graph of parts is made from it by core/network.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/base/dtype.h"
+#include "core/base/ids.h"
+#include "core/base/units.h"
+
+namespace foreshard {
+
+// One GPU model of the catalogue. Dense peaks (no sparsity).
+struct Gpu {
+  std::string name = {};
+  std::string architecture = {};  // "volta", "ampere", "hopper", "blackwell", "ada"
+  std::string source = {};
+  FlopsPerSecond fp64 = {}, fp32 = {}, tf32 = {}, fp16 = {}, bf16 = {}, fp8 = {};  // 0: not supported in hardware
+  FlopsPerSecond vector_fp32 = {};                                                 // non-tensor-core peak
+  Bytes memory = {};                                                               // HBM or GDDR capacity
+  BytesPerSecond memory_bandwidth = {};
+  Bytes l2_cache = {};
+  int sm_count = 0;
+  double clock_ghz = 0;
+  Seconds launch_overhead = {};  // host to kernel start, per kernel
+  double power_watts = 0;        // board power, 0: unknown
+  bool flash_attention = true;   // a flash kernel exists for it
+  bool operator==(const Gpu&) const = default;
+};
+FlopsPerSecond peak(const Gpu& gpu, DType type);  // falls back to the next wider supported type
+Gpu load_gpu(const std::string& name);            // of the catalogue, topologies/gpus; throws Error
+Gpu parse_gpu(const std::string& text, const std::string& file_name);
+std::string to_json(const Gpu& gpu);
+
+enum class PartKind : std::uint8_t { Gpu, NvSwitch, PcieSwitch, Cpu, Dram, Nvme, Nic, Leaf, Spine, Core };
+enum class LinkKind : std::uint8_t { NvLink, Pcie, CpuToCpu, DramBus, NvmeBus, Network };  // CpuToCpu: also NVLink-C2C
+
+// A link between two parts of a node, both directions. Indices into NodeShape::parts.
+struct NodeLink {
+  int from = 0, to = 0;
+  LinkKind kind = LinkKind::Pcie;
+  BytesPerSecond bandwidth = {};  // per direction, as the datasheet states it; efficiency is the cost model's wire factor
+  Seconds latency = {};
+  bool operator==(const NodeLink&) const = default;
+};
+struct Part {
+  PartKind kind = PartKind::Gpu;
+  std::string name = {};  // "gpu0", "nvswitch", "nic3"
+  int rail = -1;          // NICs: the rail they are on
+  bool operator==(const Part&) const = default;
+};
+struct NodeShape {
+  std::string name = {};
+  std::string gpu = {};  // catalogue name
+  int gpus = 0;          // parts[0 .. gpus-1] are the GPUs, in local index order
+  std::vector<Part> parts = {};
+  std::vector<NodeLink> links = {};
+  int nics = 0;
+  BytesPerSecond nic_bandwidth = {};
+  Seconds nic_latency = {};
+  int cpu_cores = 0;
+  Bytes host_memory = {};
+  BytesPerSecond host_memory_bandwidth = {};  // of the node
+  Bytes nvme = {};
+  bool nvlink_sharp = false;  // the switch can reduce (NVLS)
+  bool operator==(const NodeShape&) const = default;
+};
+
+// Fabric between nodes. Rail r joins NIC r of all nodes; a leaf serves `nodes_per_leaf` nodes of one rail.
+struct Fabric {
+  int levels = 2;  // 1: all nodes on one leaf per rail; 2: leaf-spine; 3: leaf-spine-core
+  int nodes_per_leaf = 32;
+  int leaves_per_pod = 32;        // three levels: leaf groups below one set of spines
+  double oversubscription = 1.0;  // of each level above the leaf
+  Seconds switch_latency = {};    // per switch crossed
+  bool rail_optimised = true;     // false: all NICs of a node on one leaf
+  bool operator==(const Fabric&) const = default;
+};
+
+struct NodeGroup {
+  NodeShape shape = {};
+  int count = 1;
+  bool operator==(const NodeGroup&) const = default;
+};
+
+struct Cluster {
+  std::string name = {};
+  std::string source = {};
+  std::vector<Gpu> gpus = {};         // the catalogue entries used, one per distinct NodeShape::gpu
+  std::vector<NodeGroup> nodes = {};  // in device order
+  Fabric fabric = {};
+  double price_per_gpu_hour = 0;   // 0: unknown
+  double power_per_gpu_watts = 0;  // whole-system share per GPU, 0: unknown
+  bool operator==(const Cluster&) const = default;
+};
+
+int gpu_count(const Cluster& cluster);
+int node_count(const Cluster& cluster);
+const Gpu& gpu_of(const Cluster& cluster, const std::string& name);
+
+// Reads a cluster: a file path or a shipped name, with or without "-xN" for N nodes ("dgx-a100-x128"). Throws Error. The
+// format is docs/clusters.md; whatever it returns, a Network can be made of.
+Cluster load_cluster(const std::string& name_or_path);
+struct ClusterFile {
+  std::string path = {};
+  int nodes = 0;  // of "-xN"; 0: as the file says
+};
+ClusterFile cluster_file(const std::string& name_or_path);  // what load_cluster reads
+Cluster parse_cluster(const std::string& text, const std::string& file_name);
+Cluster with_nodes(Cluster cluster,
+                   int nodes);  // one node group, `nodes` times, "-xN" in its name; throws Error when it has several
+// Every part and link spelled out; parse_cluster(to_json(c)) == c.
+std::string to_json(const Cluster& cluster);
+
+}  // namespace foreshard

@@ -1,0 +1,325 @@
+#include "core/network/network.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "core/network/network_shape.h"
+
+namespace foreshard {
+
+namespace {
+struct NodeRun {  // nodes of one shape that follow each other
+  int first_node = 0, first_device = 0, first_link = 0;
+  int gpu = 0;  // index into Cluster::gpus
+};
+
+constexpr int kMostLeaves = 1 << 20;
+
+struct Place {  // a device or a NIC
+  int group = 0, node = 0, local = 0;
+};
+}  // namespace
+
+struct Network::Graph {
+  Cluster cluster;
+  std::vector<NodeRun> groups;
+  std::vector<ShapeRoutes> shapes;  // one per group
+  int nodes = 0, devices = 0, node_links = 0;
+  int rails = 0, nodes_per_leaf = 1, leaf_groups = 0, pods = 0;
+  std::vector<BytesPerSecond> leaf_trunk, pod_trunk;  // per leaf (group * rails + rail), per pod
+
+  explicit Graph(const Cluster& source);
+  void size_trunks();
+
+  // Which group a node, device or link belongs to: the last one that begins at or before it.
+  int group_of(int value, int NodeRun::*first) const {
+    if (groups.size() == 1) return 0;
+    const auto after = std::upper_bound(groups.begin(), groups.end(), value,
+                                        [first](int v, const NodeRun& group) { return v < group.*first; });
+    return static_cast<int>(after - groups.begin()) - 1;
+  }
+  const NodeRun& group(int g) const { return groups[static_cast<std::size_t>(g)]; }
+  const ShapeRoutes& shape(int g) const { return shapes[static_cast<std::size_t>(g)]; }
+
+  Place place(DeviceId device) const {
+    FS_ASSERT(device.value >= 0 && device.value < devices);
+    const int g = group_of(device.value, &NodeRun::first_device), at = device.value - group(g).first_device;
+    return {g, group(g).first_node + at / shape(g).gpus(), at % shape(g).gpus()};
+  }
+  int base(const Place& at) const {
+    return group(at.group).first_link + (at.node - group(at.group).first_node) * shape(at.group).links();
+  }
+  int leaf_group(int node) const { return node / nodes_per_leaf; }
+  int leaf(int node, int rail) const { return leaf_group(node) * rails + rail; }
+  int leaf_link(int leaf, bool down) const { return node_links + 2 * leaf + (down ? 1 : 0); }
+  int pod_link(int pod, bool down) const {
+    return node_links + 2 * static_cast<int>(leaf_trunk.size()) + 2 * pod + (down ? 1 : 0);
+  }
+
+  void walk(Route& route, const Place& at, const Stretch& path, bool backwards) const;
+  void cross(Route& route, int link) const;
+  void choose_nics(const Place& from, const Place& to, int& out, int& in) const;
+  void through_fabric(Route& route, const Place& from, const Place& to) const;
+  NetworkLink link(int id) const;
+};
+
+Network::Graph::Graph(const Cluster& source) : cluster(source) {
+  const Fabric& fabric = cluster.fabric;
+  if (fabric.nodes_per_leaf < 1 || fabric.leaves_per_pod < 1 || fabric.levels < 1 || fabric.levels > 3 ||
+      !(fabric.oversubscription > 0) || !(fabric.switch_latency.value >= 0))
+    throw Error(cluster.name, "fabric", "a number out of range",
+                "1 to 3 levels, at least one node per leaf and leaf per pod, oversubscription above 0");
+  for (const NodeGroup& node : cluster.nodes) rails = std::max(rails, rails_of(node.shape, fabric.rail_optimised));
+  std::int64_t links = 0;
+  for (const NodeGroup& node : cluster.nodes) {
+    shapes.emplace_back(node.shape, cluster.name, rails, fabric.rail_optimised);
+    const auto gpu =
+        std::find_if(cluster.gpus.begin(), cluster.gpus.end(), [&](const Gpu& known) { return known.name == node.shape.gpu; });
+    if (gpu == cluster.gpus.end())
+      throw Error(cluster.name, "node shape " + node.shape.name, "GPU '" + node.shape.gpu + "'", "one of Cluster::gpus");
+    groups.push_back({nodes, devices, static_cast<int>(links), static_cast<int>(gpu - cluster.gpus.begin())});
+    if (node.count < 1) throw Error(cluster.name, "nodes", std::to_string(node.count), "at least 1 node");
+    links += static_cast<std::int64_t>(node.count) * shapes.back().links();
+    if (links > std::numeric_limits<std::int32_t>::max() / 2)
+      throw Error(cluster.name, "nodes", std::to_string(node.count), "a cluster of fewer parts");
+    nodes += node.count;
+    devices += node.count * node.shape.gpus;
+  }
+  node_links = static_cast<int>(links);
+  if (devices == 0) throw Error(cluster.name, "nodes", "no GPU", "at least one node");
+  if (nodes > 1)
+    for (const ShapeRoutes& shape : shapes)
+      for (int gpu = 0; gpu < shape.gpus(); ++gpu)
+        if (shape.own_nic(gpu) < 0)
+          throw Error(cluster.name, "nics", "no NIC that gpu" + std::to_string(gpu) + " can reach",
+                      "at least one in each of several nodes");
+  nodes_per_leaf = fabric.levels == 1 ? nodes : fabric.nodes_per_leaf;
+  size_trunks();
+}
+
+void Network::Graph::size_trunks() {
+  const Fabric& fabric = cluster.fabric;
+  leaf_groups = static_cast<int>(ceil_div(nodes, nodes_per_leaf));
+  if (static_cast<std::int64_t>(leaf_groups) * rails > kMostLeaves)
+    throw Error(cluster.name, "fabric.nodes_per_leaf", std::to_string(nodes_per_leaf),
+                "more: no more than " + std::to_string(kMostLeaves) + " leaves in all");
+  leaf_trunk.assign(static_cast<std::size_t>(leaf_groups) * static_cast<std::size_t>(rails), {});
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    const NodeGroup& node = cluster.nodes[g];
+    for (int l = leaf_group(groups[g].first_node); l <= leaf_group(groups[g].first_node + node.count - 1); ++l)
+      for (int rail = 0; rail < rails; ++rail) {
+        BytesPerSecond& trunk = leaf_trunk[static_cast<std::size_t>(l * rails + rail)];
+        trunk = std::max(trunk,
+                         node.shape.nic_bandwidth * (shapes[g].nics_on_rail(rail) * nodes_per_leaf / fabric.oversubscription));
+      }
+  }
+  // A rail that no node of a leaf group has: its leaf is never crossed, but no link is without capacity.
+  const BytesPerSecond widest = leaf_trunk.empty() ? BytesPerSecond{} : *std::max_element(leaf_trunk.begin(), leaf_trunk.end());
+  for (BytesPerSecond& trunk : leaf_trunk)
+    if (trunk.value == 0) trunk = widest;
+  if (fabric.levels < 3) return;
+  pods = static_cast<int>(ceil_div(leaf_groups, fabric.leaves_per_pod));
+  pod_trunk.assign(static_cast<std::size_t>(pods), {});
+  for (int l = 0; l < leaf_groups; ++l) {  // a pod that is not full still has the uplinks of a full one
+    double sum = 0;
+    for (int rail = 0; rail < rails; ++rail) sum += leaf_trunk[static_cast<std::size_t>(l * rails + rail)].value;
+    BytesPerSecond& trunk = pod_trunk[static_cast<std::size_t>(l / fabric.leaves_per_pod)];
+    trunk = std::max(trunk, BytesPerSecond{sum * fabric.leaves_per_pod / fabric.oversubscription});
+  }
+}
+
+NetworkLink Network::Graph::link(int id) const {
+  const Seconds hop = cluster.fabric.switch_latency;
+  if (id >= node_links) {
+    const std::size_t trunk = static_cast<std::size_t>(id - node_links) / 2;
+    const bool leaf = trunk < leaf_trunk.size();
+    return {LinkKind::Network, leaf ? leaf_trunk[trunk] : pod_trunk[trunk - leaf_trunk.size()], hop};
+  }
+  const int g = group_of(id, &NodeRun::first_link), code = (id - group(g).first_link) % shape(g).links();
+  const NodeShape& node = cluster.nodes[static_cast<std::size_t>(g)].shape;
+  if (code < shape(g).nic_port(0, false)) {
+    const NodeLink& local = node.links[static_cast<std::size_t>(code / 2)];
+    return {local.kind, local.bandwidth, local.latency};
+  }
+  const bool down = code & 1;
+  return {LinkKind::Network, node.nic_bandwidth, down ? node.nic_latency : node.nic_latency + hop};
+}
+
+// ---- routes
+// ---------------------------------------------------------------------------------------------------------------
+
+void Network::Graph::walk(Route& route, const Place& at, const Stretch& path, bool backwards) const {
+  const int first = base(at);
+  const auto codes = shape(at.group).codes(path);
+  if (backwards)
+    for (auto code = codes.rbegin(); code != codes.rend(); ++code) route.links.push_back({first + (*code ^ 1)});
+  else
+    for (const std::int32_t code : codes) route.links.push_back({first + code});
+  if (codes.empty()) return;
+  route.latency += path.latency;
+  route.bandwidth = std::min(route.bandwidth, path.bandwidth);
+}
+
+void Network::Graph::cross(Route& route, int id) const {
+  const NetworkLink crossed = link(id);
+  route.links.push_back({id});
+  route.latency += crossed.latency;
+  route.bandwidth = std::min(route.bandwidth, crossed.bandwidth);
+}
+
+// The NICs of the cheapest way. Own NICs and a trunk if need be; or, below one leaf group, NICs of one rail.
+void Network::Graph::choose_nics(const Place& from, const Place& to, int& out, int& in) const {
+  const ShapeRoutes &a = shape(from.group), &b = shape(to.group);
+  out = a.own_nic(from.local);
+  in = b.own_nic(to.local);
+  if (leaf_group(from.node) != leaf_group(to.node) || a.rail(out) == b.rail(in)) return;
+  const int own_out = out, own_in = in;
+  std::int64_t least =
+      a.to_nic(from.local, out).cost + b.to_nic(to.local, in).cost + 2 * route_cost(LinkKind::Network, {}, true);
+  const auto consider = [&](int rail) {
+    int x = a.nic_on_rail(from.local, rail), y = b.nic_on_rail(to.local, rail);
+    if (x < 0 || y < 0) return;
+    // Of equally near NICs of the rail, the one with the number of the far end: so that pairs spread over all of them.
+    if (y < a.nics() && a.rail(y) == rail && a.to_nic(from.local, y).cost == a.to_nic(from.local, x).cost &&
+        a.to_nic(from.local, y).exists() && x != own_out)
+      x = y;
+    else if (x < b.nics() && b.rail(x) == rail && b.to_nic(to.local, x).cost == b.to_nic(to.local, y).cost &&
+             b.to_nic(to.local, x).exists() && y != own_in)
+      y = x;
+    const std::int64_t cost = a.to_nic(from.local, x).cost + b.to_nic(to.local, y).cost;
+    if (cost < least) least = cost, out = x, in = y;
+  };
+  consider(b.rail(own_in));
+  consider(a.rail(own_out));
+  for (int rail = 0; rail < rails; ++rail) consider(rail);
+}
+
+void Network::Graph::through_fabric(Route& route, const Place& from, const Place& to) const {
+  int out = -1, in = -1;
+  choose_nics(from, to, out, in);
+  const ShapeRoutes &a = shape(from.group), &b = shape(to.group);
+  const int up = leaf(from.node, a.rail(out)), down = leaf(to.node, b.rail(in));
+  walk(route, from, a.to_nic(from.local, out), false);
+  cross(route, base(from) + a.nic_port(out, false));
+  if (up != down) {
+    const int per_pod = cluster.fabric.leaves_per_pod;
+    const int pod_up = leaf_group(from.node) / per_pod, pod_down = leaf_group(to.node) / per_pod;
+    cross(route, leaf_link(up, false));
+    if (pods > 0 && pod_up != pod_down) {
+      cross(route, pod_link(pod_up, false));
+      cross(route, pod_link(pod_down, true));
+    }
+    cross(route, leaf_link(down, true));
+  }
+  cross(route, base(to) + b.nic_port(in, true));
+  walk(route, to, b.to_nic(to.local, in), true);
+}
+
+Route Network::route(DeviceId from, DeviceId to) const {
+  Route route;
+  if (from == to) return route;
+  route.bandwidth = {std::numeric_limits<double>::infinity()};
+  const Place a = graph_->place(from), b = graph_->place(to);
+  if (a.node == b.node)
+    graph_->walk(route, a, graph_->shape(a.group).to_gpu(a.local, b.local), false);
+  else
+    graph_->through_fabric(route, a, b);
+  return route;
+}
+
+Route Network::host_route(DeviceId gpu, Endpoint end, bool to_device) const {
+  const Place at = graph_->place(gpu);
+  const ShapeRoutes& shape = graph_->shape(at.group);
+  if (end == Endpoint::Gpu) return {};
+  const Stretch& path = end == Endpoint::HostMemory ? shape.to_memory(at.local) : shape.to_nvme(at.local);
+  Route route;
+  if (!path.exists() || path.count == 0) return route;
+  route.bandwidth = {std::numeric_limits<double>::infinity()};
+  graph_->walk(route, at, path, to_device);
+  return route;
+}
+
+// ---- look-ups
+// -------------------------------------------------------------------------------------------------------------
+
+Network::Network(const Cluster& cluster) : graph_(std::make_unique<Graph>(cluster)) {}
+Network::~Network() = default;
+Network::Network(Network&&) noexcept = default;
+Network& Network::operator=(Network&&) noexcept = default;
+
+int Network::links() const {
+  return graph_->node_links + 2 * static_cast<int>(graph_->leaf_trunk.size() + graph_->pod_trunk.size());
+}
+NetworkLink Network::link(LinkId id) const {
+  FS_ASSERT(id.value >= 0 && id.value < links());
+  return graph_->link(id.value);
+}
+int Network::devices() const { return graph_->devices; }
+int Network::nodes() const { return graph_->nodes; }
+int Network::node(DeviceId gpu) const { return graph_->place(gpu).node; }
+DeviceId Network::first_device(int node) const {
+  const int g = graph_->group_of(node, &NodeRun::first_node);
+  const NodeRun& group = graph_->group(g);
+  return {group.first_device + (node - group.first_node) * graph_->shape(g).gpus()};
+}
+const Gpu& Network::gpu(DeviceId device) const {
+  return graph_->cluster.gpus[static_cast<std::size_t>(graph_->group(graph_->place(device).group).gpu)];
+}
+const NodeShape& Network::node_shape(int node) const {
+  return graph_->cluster.nodes[static_cast<std::size_t>(graph_->group_of(node, &NodeRun::first_node))].shape;
+}
+int Network::nic(DeviceId gpu) const {
+  const Place at = graph_->place(gpu);
+  return graph_->shape(at.group).own_nic(at.local);
+}
+const Cluster& Network::cluster() const { return graph_->cluster; }
+int Network::rails() const { return graph_->rails; }
+int Network::leaf_groups() const { return graph_->leaf_groups; }
+int Network::pods() const { return graph_->pods; }
+int Network::leaf_group(int node) const { return graph_->leaf_group(node); }
+LinkId Network::first_link(int node) const {
+  const int g = graph_->group_of(node, &NodeRun::first_node);
+  return {graph_->base({g, node, 0})};
+}
+LinkId Network::leaf_trunk(int leaf_group, int rail, bool down) const {
+  return {graph_->leaf_link(leaf_group * graph_->rails + rail, down)};
+}
+LinkId Network::pod_trunk(int pod, bool down) const { return {graph_->pod_link(pod, down)}; }
+
+static std::string leaf_name(int leaf, int rails) {
+  return "leaf" + std::to_string(leaf / rails) + ".rail" + std::to_string(leaf % rails);
+}
+
+static std::string arrow(const std::string& low, const std::string& high, bool down) {
+  return down ? high + "->" + low : low + "->" + high;
+}
+
+static std::string trunk_name(int trunk, int leaves, int rails, int leaves_per_pod, bool pods, bool down) {
+  const bool leaf = trunk < leaves;
+  const int pod = leaf ? trunk / rails / leaves_per_pod : trunk - leaves;
+  const std::string spine = (pods ? "pod" + std::to_string(pod) + "." : "") + "spine";
+  return leaf ? arrow(leaf_name(trunk, rails), spine, down) : arrow(spine, "core", down);
+}
+
+std::string Network::name(LinkId id) const {
+  const Graph& graph = *graph_;
+  FS_ASSERT(id.value >= 0 && id.value < links());
+  if (const int trunk = id.value - graph.node_links; trunk >= 0)
+    return trunk_name(trunk / 2, static_cast<int>(graph.leaf_trunk.size()), graph.rails, graph.cluster.fabric.leaves_per_pod,
+                      graph.pods > 0, trunk % 2 == 1);
+  const int g = graph.group_of(id.value, &NodeRun::first_link), at = id.value - graph.group(g).first_link;
+  const ShapeRoutes& shape = graph.shape(g);
+  const NodeShape& node = graph.cluster.nodes[static_cast<std::size_t>(g)].shape;
+  const int code = at % shape.links(), node_number = graph.group(g).first_node + at / shape.links();
+  const bool down = code % 2 == 1;
+  const std::string prefix = "node" + std::to_string(node_number) + "/";
+  if (code < shape.nic_port(0, false)) {
+    const NodeLink& link = node.links[static_cast<std::size_t>(code / 2)];
+    const auto part = [&](int i) { return node.parts[static_cast<std::size_t>(i)].name; };
+    return prefix + arrow(part(link.from), part(link.to), down);
+  }
+  const int nic = (code - shape.nic_port(0, false)) / 2;
+  return arrow(prefix + "nic" + std::to_string(nic), leaf_name(graph.leaf(node_number, shape.rail(nic)), graph.rails), down);
+}
+
+}  // namespace foreshard

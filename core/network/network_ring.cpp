@@ -1,0 +1,169 @@
+// Rings of a group: which members follow each other.
+#include <algorithm>
+#include <map>
+
+#include "core/network/network.h"
+
+namespace foreshard {
+
+namespace {
+// Cyclic orders inside a node, in local indices.
+struct Cycle {
+  std::vector<int> order = {};
+  int shares = 1;
+};
+
+// Direct NVLinks between the given GPUs, in units of the thinnest; empty when they meet in a switch or have none.
+std::vector<std::vector<int>> mesh(const NodeShape& shape, const std::vector<int>& locals) {
+  double unit = 0;
+  const auto direct = [&](const NodeLink& link) {
+    return link.kind == LinkKind::NvLink && link.from < shape.gpus && link.to < shape.gpus;
+  };
+  for (const NodeLink& link : shape.links)
+    if (direct(link) && (unit == 0 || link.bandwidth.value < unit)) unit = link.bandwidth.value;
+  if (unit == 0) return {};
+  std::vector<int> position(static_cast<std::size_t>(shape.gpus), -1);
+  for (std::size_t i = 0; i < locals.size(); ++i) position[static_cast<std::size_t>(locals[i])] = static_cast<int>(i);
+  std::vector<std::vector<int>> width(locals.size(), std::vector<int>(locals.size()));
+  for (const NodeLink& link : shape.links) {
+    if (!direct(link)) continue;
+    const int a = position[static_cast<std::size_t>(link.from)], b = position[static_cast<std::size_t>(link.to)];
+    if (a < 0 || b < 0) continue;
+    const int units = static_cast<int>(std::min(64.0, link.bandwidth.value / unit + 1e-9));
+    width[static_cast<std::size_t>(a)][static_cast<std::size_t>(b)] += units;
+    width[static_cast<std::size_t>(b)][static_cast<std::size_t>(a)] += units;
+  }
+  return width;
+}
+
+// The closed tour over all positions whose thinnest edge is widest, by depth-first search with the best so far as
+// bound.
+class WidestTour {
+ public:
+  explicit WidestTour(const std::vector<std::vector<int>>& width) : width_(width), used_(width.size()), path_{0} {
+    used_[0] = true;
+    extend(64);
+  }
+  int shares() const { return best_; }
+  const std::vector<int>& order() const { return order_; }
+
+ private:
+  void extend(int thinnest) {
+    const auto last = static_cast<std::size_t>(path_.back());
+    if (path_.size() == width_.size()) {
+      thinnest = std::min(thinnest, width_[last][0]);
+      if (thinnest > best_) best_ = thinnest, order_ = path_;
+      return;
+    }
+    for (std::size_t next = 1; next < width_.size(); ++next) {
+      const int edge = std::min(thinnest, width_[last][next]);
+      if (used_[next] || edge <= best_) continue;
+      used_[next] = true;
+      path_.push_back(static_cast<int>(next));
+      extend(edge);
+      path_.pop_back();
+      used_[next] = false;
+    }
+  }
+  const std::vector<std::vector<int>>& width_;
+  std::vector<bool> used_;
+  std::vector<int> path_, order_;
+  int best_ = 0;
+};
+
+// Above this many GPUs joined by direct links the tour search is not tried.
+constexpr std::size_t kMostInTour = 10;
+
+std::vector<Cycle> cycles(const NodeShape& shape, const std::vector<int>& locals) {
+  std::vector<Cycle> found;
+  if (locals.size() > 2 && locals.size() <= kMostInTour) {
+    std::vector<std::vector<int>> width = mesh(shape, locals);
+    while (!width.empty()) {
+      const WidestTour tour(width);
+      const int shares = tour.shares();
+      if (shares == 0) break;
+      Cycle cycle{{}, shares};
+      for (std::size_t i = 0; i < locals.size(); ++i) {
+        const auto a = static_cast<std::size_t>(tour.order()[i]),
+                   b = static_cast<std::size_t>(tour.order()[(i + 1) % locals.size()]);
+        cycle.order.push_back(locals[a]);
+        width[a][b] -= shares;
+        width[b][a] -= shares;
+      }
+      found.push_back(cycle);
+      std::reverse(cycle.order.begin() + 1, cycle.order.end());  // the links' other direction
+      found.push_back(cycle);
+    }
+  }
+  if (found.empty()) found.push_back({locals, 1});
+  return found;
+}
+
+// The members of one node, in the order in which rings pass them, and where rings enter: the first member at each NIC.
+struct Stop {
+  std::vector<DeviceId> around = {};
+  std::vector<std::size_t> entries = {};
+};
+
+Stop stop_at(const Network& network, int node, const std::vector<int>& locals) {
+  Stop stop;
+  const DeviceId first = network.first_device(node);
+  const std::vector<Cycle> found = cycles(network.node_shape(node), locals);
+  for (const int local : found.front().order) stop.around.push_back({first.value + local});
+  std::map<int, std::size_t> by_nic;
+  for (std::size_t i = 0; i < stop.around.size(); ++i) by_nic.try_emplace(network.nic(stop.around[i]), i);
+  for (const auto& [nic, entry] : by_nic) stop.entries.push_back(entry);
+  return stop;
+}
+
+// Enter at `entry` and pass everybody, in the direction whose last member is nearer to where the ring goes on.
+void pass(const Network& network, const Stop& stop, std::size_t entry, DeviceId next, std::vector<DeviceId>& ring) {
+  const std::size_t n = stop.around.size();
+  bool backwards = false;
+  if (n > 2) {
+    const DeviceId before = stop.around[(entry + n - 1) % n], after = stop.around[(entry + 1) % n];
+    backwards = network.route(after, next).links.size() < network.route(before, next).links.size();
+  }
+  for (std::size_t i = 0; i < n; ++i) ring.push_back(stop.around[(entry + (backwards ? n - i : i)) % n]);
+}
+}  // namespace
+
+std::vector<RingOrder> ring_orders(const Network& network, std::vector<DeviceId> members) {
+  std::sort(members.begin(), members.end());
+  std::vector<Stop> stops;
+  std::vector<int> locals;
+  std::size_t rings = 1;
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    const int node = network.node(members[i]);
+    locals.push_back(members[i].value - network.first_device(node).value);
+    if (i + 1 < members.size() && network.node(members[i + 1]) == node) continue;
+    if (stops.empty() && i + 1 == members.size()) {  // all in one node
+      std::vector<RingOrder> orders;
+      for (const Cycle& cycle : cycles(network.node_shape(node), locals)) {
+        orders.push_back({{}, cycle.shares});
+        for (const int local : cycle.order) orders.back().order.push_back({network.first_device(node).value + local});
+      }
+      return orders;
+    }
+    stops.push_back(stop_at(network, node, locals));
+    rings = std::max(rings, stops.back().entries.size());
+    locals.clear();
+  }
+  std::vector<RingOrder> orders(stops.empty() ? 0 : rings);
+  for (std::size_t c = 0; c < orders.size(); ++c) {
+    orders[c].order.reserve(members.size());
+    for (std::size_t s = 0; s < stops.size(); ++s) {
+      const Stop& next = stops[(s + 1) % stops.size()];
+      pass(network, stops[s], stops[s].entries[c % stops[s].entries.size()], next.around[next.entries[c % next.entries.size()]],
+           orders[c].order);
+    }
+  }
+  return orders;
+}
+
+std::vector<DeviceId> ring_order(const Network& network, std::vector<DeviceId> members) {
+  std::vector<RingOrder> orders = ring_orders(network, std::move(members));
+  return orders.empty() ? std::vector<DeviceId>{} : std::move(orders.front().order);
+}
+
+}  // namespace foreshard

@@ -1,0 +1,72 @@
+// Routes inside one node shape, found once by Dijkstra; every node of that shape uses them. Internal to core/network.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/cluster/cluster.h"
+#include "core/network/network.h"
+
+namespace foreshard {
+
+// What a link costs when the cheapest path is sought; see core/network/network.h. `trunk` for fabric links above the NIC port.
+std::int64_t route_cost(LinkKind kind, BytesPerSecond bandwidth, bool trunk);
+
+// A path inside a node. Its links are codes: 2 * index of the NodeLink, + 1 when it is crossed from `to` to `from`.
+struct Stretch {
+  std::int32_t first = 0;
+  std::int32_t count = -1;  // -1: there is no path
+  std::int64_t cost = 0;
+  Seconds latency = {};
+  BytesPerSecond bandwidth = {};
+  bool exists() const { return count >= 0; }
+};
+
+class ShapeRoutes {
+ public:
+  // Throws Error naming `cluster` when an index is out of range, a number is not positive or a GPU cannot be reached.
+  ShapeRoutes(const NodeShape& shape, const std::string& cluster, int rails, bool rail_optimised);
+
+  int gpus() const { return gpus_; }
+  int nics() const { return nics_; }
+  int links() const { return 2 * local_links_ + 2 * nics_; }  // one-way links of one node, NIC ports included
+  int nic_port(int nic, bool down) const { return 2 * (local_links_ + nic) + (down ? 1 : 0); }
+
+  const Stretch& to_gpu(int from, int to) const { return to_gpu_[index(from, to, gpus_)]; }
+  const Stretch& to_nic(int gpu, int nic) const { return to_nic_[index(gpu, nic, nics_)]; }
+  const Stretch& to_memory(int gpu) const { return to_memory_[static_cast<std::size_t>(gpu)]; }
+  const Stretch& to_nvme(int gpu) const { return to_nvme_[static_cast<std::size_t>(gpu)]; }
+  std::span<const std::int32_t> codes(const Stretch& path) const {
+    return {codes_.data() + path.first, static_cast<std::size_t>(path.count)};
+  }
+
+  int own_nic(int gpu) const { return own_nic_.empty() ? -1 : own_nic_[static_cast<std::size_t>(gpu)]; }
+  int nic_on_rail(int gpu, int rail) const { return nic_on_rail_[index(gpu, rail, rails_)]; }  // nearest; -1: none
+  int rail(int nic) const { return rail_of_nic_[static_cast<std::size_t>(nic)]; }
+  double nics_on_rail(int rail) const;
+
+ private:
+  static std::size_t index(int row, int column, int columns) {
+    return static_cast<std::size_t>(row) * static_cast<std::size_t>(columns) + static_cast<std::size_t>(column);
+  }
+  struct Tree;
+  std::int32_t link_between(const NodeShape& shape, int from, int to) const;
+  Stretch stretch(const NodeShape& shape, const Tree& tree, int part);
+  Stretch mirrored(const Stretch& path);
+  void to_gpus(const NodeShape& shape, const std::string& cluster, const Tree& tree);
+  std::vector<Stretch> to_all(const NodeShape& shape, const Tree& tree, const std::vector<int>& parts);
+  void choose_nics();
+  void prefer_owners();
+
+  int gpus_ = 0, nics_ = 0, local_links_ = 0, rails_ = 0;
+  std::vector<std::vector<int>> links_of_;  // per part
+  std::vector<std::int32_t> codes_;
+  std::vector<Stretch> to_gpu_, to_nic_, to_memory_, to_nvme_;
+  std::vector<int> own_nic_, nic_on_rail_, rail_of_nic_;
+};
+
+int rails_of(const NodeShape& shape, bool rail_optimised);  // 1 + the highest rail of its NICs
+
+}  // namespace foreshard

@@ -1,0 +1,86 @@
+// Builds one LayerGraph operator by operator; every call adds an operator with its FLOPs and traffic per phase, as
+// docs/operators.md states them. Used only by the op_graph_*.cpp files.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/op/op_graph.h"
+
+namespace foreshard {
+
+using Dims = std::vector<std::int64_t>;
+
+// A linear layer y[.., out] = x[.., in] w[out, in]^T (+ bias). Sizes are logical; `split` is the tensor-parallel cut of
+// w.
+struct Linear {
+  std::string name = {};
+  std::string module = {};
+  std::int64_t in = 0, out = 0;
+  int split = -1;                             // 0: columns of the result (Megatron's column-parallel), 1: rows, -1: replicated
+  bool bias = false;                          // in the epilogue; refused for split 1, where it has to follow the reduction
+  std::vector<std::int64_t> block_rows = {};  // separately cut blocks of `out`; empty: one
+  std::string init = "normal(0.02)";
+  std::string weight = {}, bias_name = {};  // parameter names; empty: "<name>.weight", "<name>.bias"
+  bool tied = false;
+  std::string attributes = {};
+};
+
+// Heads of this rank and the two sequence lengths (they differ under context parallelism).
+struct AttentionShape {
+  std::int64_t batch = 1, queries = 0, keys = 0, heads = 0, kv_heads = 0, dim = 0;
+  bool causal = true;
+};
+
+class LayerBuilder {
+ public:
+  LayerBuilder(std::string kind, const Sharding& sharding);
+
+  int value(std::string name, Dims dims, std::optional<DType> dtype = {}, bool needs_grad = true);
+  int replicated(std::string name, Dims shape, std::string init);  // a parameter outside the tensor-parallel regions
+  int parameter(Parameter p);
+  Operator& add(Operator op);
+  const Value& at(int value) const { return layer_.values.at(static_cast<std::size_t>(value)); }
+  Bytes bytes(int value) const { return at(value).bytes; }
+  DType gemm_type() const { return sharding_.compute; }
+  DType statistics_type() const;  // fp32, or fp64 when computing in fp64
+  bool tensor_parallel() const { return sharding_.tp > 1; }
+  bool sequence_parallel() const { return sharding_.tp > 1 && sharding_.sequence_parallel; }
+
+  std::vector<int> linear(const Linear& what, int x, const std::vector<Dims>& outputs, std::vector<std::string> names);
+  int linear(const Linear& what, int x, Dims output);
+  int norm(const std::string& name, NormKind kind, double eps, int x);
+  int activation(const std::string& name, ActivationKind kind, int x, Dims output);
+  // x + residual with dropout and the bias of the row-parallel layer before it.
+  int residual(const std::string& name, int x, int skip, bool bias, const std::string& bias_name);
+  int dropout(const std::string& name, const std::string& module, int x);   // x itself when the rate is 0
+  int attention(const AttentionShape& shape, const std::vector<int>& qkv);  // flash or unfused; the context
+  int rope(const AttentionShape& shape, double theta, int x);
+
+  // Tensor parallelism: what a column-parallel layer reads, and what follows a row-parallel one.
+  int column_input(const std::string& name, int x, bool shared);
+  int row_output(const std::string& name, int x);
+  void reduce_in_place(const std::string& name, int x, const std::string& attributes);  // over tp; no gradient
+  int context_gather(const std::string& name, int x);  // keys and values of all context-parallel ranks
+
+  LayerGraph finish(int input, int output);
+
+ private:
+  int unfused_attention(const AttentionShape& shape, const std::vector<int>& qkv);
+  Operator& communicate(std::string name, Communication what, std::vector<int> inputs, std::vector<int> outputs);
+  std::string dropout_attributes(const Dims& dims);
+
+  Sharding sharding_;
+  LayerGraph layer_;
+  int sites_ = 0;  // dropout places so far
+};
+
+// Loss over the last dimension of `logits`; the softmax (fp32) is kept for the backward.
+void cross_entropy(LayerBuilder& layer, int logits, const std::string& name, const std::string& attributes);
+
+Bytes matrix(std::int64_t rows, std::int64_t columns, DType type);
+std::string number(double value);  // shortest form for attributes
+
+}  // namespace foreshard

@@ -1,0 +1,175 @@
+// The first and the last layer of a transformer: embeddings, and the vocabulary projection with its loss.
+#include <utility>
+
+#include "core/op/op_graph_transformer.h"
+
+namespace foreshard {
+
+namespace {
+
+int token_lookup(LayerBuilder& layer, const LocalTransformer& t) {
+  const Transformer& m = t.model;
+  const std::int64_t tokens = t.batch * t.seq, rows = t.vocab / t.sharding.tp;
+  Operator op = {.name = "token", .op = Op::Embedding, .module = "embedding"};
+  op.outputs = {layer.value("token_out", {t.batch, t.seq, m.hidden}),
+                layer.value("tokens", {t.batch, t.seq}, DType::I64, false)};
+  op.weights = {
+      layer.parameter({.name = "token.weight", .shape = {t.vocab, m.hidden}, .split_dim = 0, .init = "normal(0.02)"})};
+  op.saved = {op.outputs[1]};
+  op.shapes = {{.dims = {tokens, m.hidden, rows}, .dtype = layer.at(op.outputs[0]).dtype}};
+  op.attributes = "tokens vocab=" + std::to_string(m.vocab);
+  const Bytes out = layer.bytes(op.outputs[0]), table = matrix(tokens, m.hidden, t.sharding.param);
+  op.forward.traffic = table + out + layer.bytes(op.outputs[1]);
+  op.weight_grad.traffic = out + 2 * table;  // reads and writes the rows that it adds to
+  return layer.add(std::move(op)).outputs[0];
+}
+
+// Position and segment rows added to the token embedding.
+int add_positions(LayerBuilder& layer, const LocalTransformer& t, int x) {
+  const Transformer& m = t.model;
+  const Value in = layer.at(x);
+  Operator op = {.name = "position", .op = Op::Embedding, .inputs = {x}, .module = "embedding"};
+  if (m.positions == PositionKind::Learned) {
+    op.weights.push_back(layer.replicated("position.weight", {m.max_positions, m.hidden}, "normal(0.02)"));
+    op.attributes = "positions";
+  }
+  if (m.token_types > 0) {
+    op.weights.push_back(layer.replicated("token_type.weight", {m.token_types, m.hidden}, "normal(0.02)"));
+    op.attributes += op.attributes.empty() ? "types" : " types";
+  }
+  if (op.weights.empty()) return x;
+  op.outputs = {layer.value("embedded", in.dims, in.dtype)};
+  if (layer.sequence_parallel()) op.attributes += " sequence_parallel";
+  op.shapes = {{.dims = in.dims, .dtype = in.dtype}};
+  const Bytes rows = matrix(t.part, m.hidden, t.sharding.param);
+  op.forward.traffic = 2 * in.bytes + rows;
+  op.weight_grad.traffic = in.bytes + 2 * rows;
+  return layer.add(std::move(op)).outputs[0];
+}
+
+// BERT's next-sentence head: dense + tanh on the first token, two classes.
+void next_sentence(LayerBuilder& layer, const LocalTransformer& t, int x) {
+  const std::int64_t h = t.model.hidden;
+  int y = layer.linear({.name = "pooler", .module = "head", .in = h, .out = h, .bias = true, .attributes = "first_token"}, x,
+                       {t.batch, h});
+  Operator tanh = {.name = "pooler_tanh", .op = Op::Activation, .inputs = {y}, .module = "activation"};
+  tanh.outputs = tanh.saved = {layer.value("pooled", {t.batch, h})};
+  tanh.shapes = {{.dims = {t.batch, h}, .dtype = layer.at(y).dtype}};
+  tanh.attributes = "tanh";
+  tanh.forward.traffic = 2 * layer.bytes(y);
+  tanh.input_grad.traffic = 3 * layer.bytes(y);
+  y = layer.add(std::move(tanh)).outputs[0];
+  y = layer.linear({.name = "next_sentence", .module = "head", .in = h, .out = 2, .bias = true}, y, {t.batch, 2});
+  cross_entropy(layer, y, "next_sentence_loss", "classes=2 next_sentence");
+}
+
+int masked_language_transform(LayerBuilder& layer, const LocalTransformer& t, int x) {
+  const Transformer& m = t.model;
+  const Dims dims = layer.at(x).dims;
+  int y = layer.linear({.name = "transform", .module = "head", .in = m.hidden, .out = m.hidden, .bias = true}, x, dims);
+  y = layer.activation("transform_activation", m.activation, y, dims);
+  return layer.norm("transform_norm", m.norm, m.norm_eps, y);
+}
+
+// Vocabulary-parallel loss: maximum and sums meet over tp; every rank keeps the exponentials of its part of the
+// vocabulary.
+void parallel_cross_entropy(LayerBuilder& layer, const LocalTransformer& t, int logits) {
+  const Value in = layer.at(logits);
+  const DType type = layer.statistics_type();
+  const Dims tokens = {t.batch, t.seq};
+  const Shape shape = {.dims = {t.batch * t.seq, in.dims.back()}, .dtype = in.dtype};
+  const std::string classes = "classes=" + std::to_string(t.model.vocab);
+  const int row_max = layer.value("row_max", tokens, type, false);
+  layer.add({.name = "loss_max",
+             .op = Op::CrossEntropy,
+             .inputs = {logits},
+             .outputs = {row_max},
+             .shapes = {shape},
+             .forward = {{}, in.bytes + layer.bytes(row_max)},
+             .attributes = "stage=max " + classes,
+             .module = "loss"});
+  layer.reduce_in_place("loss_max_reduce", row_max, "max");
+
+  Operator exponential = {.name = "loss_exp",
+                          .op = Op::CrossEntropy,
+                          .inputs = {logits, row_max},
+                          .shapes = {shape},
+                          .attributes = "stage=exp " + classes,
+                          .module = "loss"};
+  const int softmax = layer.value("softmax", in.dims, type, false);
+  const int sums = layer.value("row_sums", {t.batch, t.seq, 2}, type, false);  // of exponentials; the target's logit
+  const int targets = layer.value("targets", tokens, DType::I64, false);
+  exponential.outputs = {softmax, sums, targets};
+  exponential.saved = exponential.outputs;
+  exponential.forward.traffic = in.bytes + layer.bytes(softmax) + layer.bytes(sums) + layer.bytes(targets);
+  exponential.input_grad.traffic = layer.bytes(softmax) + in.bytes;
+  layer.add(std::move(exponential));
+  layer.reduce_in_place("loss_sum_reduce", sums, "");
+
+  const int loss = layer.value("loss", {1}, type, false);
+  layer.add({.name = "loss",
+             .op = Op::CrossEntropy,
+             .inputs = {sums, row_max},
+             .outputs = {loss},
+             .shapes = {shape},
+             .forward = {{}, layer.bytes(sums) + layer.bytes(row_max)},
+             .attributes = "stage=loss " + classes,
+             .module = "loss"});
+}
+
+}  // namespace
+
+void cross_entropy(LayerBuilder& layer, int logits, const std::string& name, const std::string& attributes) {
+  const Value in = layer.at(logits);
+  const DType type = layer.statistics_type();
+  Dims tokens(in.dims.begin(), in.dims.end() - 1);
+  Operator op = {.name = name, .op = Op::CrossEntropy, .inputs = {logits}, .attributes = attributes, .module = "loss"};
+  const int softmax = layer.value(name + "_softmax", in.dims, type, false);
+  const int targets = layer.value(name + "_targets", tokens, DType::I64, false);
+  op.saved = {softmax, targets};
+  op.outputs = {softmax, targets, layer.value(name + "_value", {1}, type, false)};
+  std::int64_t rows = 1;
+  for (const std::int64_t d : tokens) rows *= d;
+  op.shapes = {{.dims = {rows, in.dims.back()}, .dtype = in.dtype}};
+  op.forward.traffic = 2 * in.bytes + layer.bytes(softmax) + layer.bytes(targets);  // one pass for the sums, one to write
+  op.input_grad.traffic = layer.bytes(softmax) + in.bytes;
+  layer.add(std::move(op));
+}
+
+LayerGraph embedding_layer(const LocalTransformer& t) {
+  LayerBuilder layer("embedding", t.sharding);
+  int x = layer.row_output("token", token_lookup(layer, t));
+  x = add_positions(layer, t, x);
+  if (t.model.embedding_norm) x = layer.norm("norm", t.model.norm, t.model.norm_eps, x);
+  return layer.finish(-1, layer.dropout("dropout", "dropout", x));
+}
+
+LayerGraph head_layer(const LocalTransformer& t) {
+  const Transformer& m = t.model;
+  LayerBuilder layer("head", t.sharding);
+  const int input = layer.value("x", {t.batch, t.part, m.hidden});
+  int x = input;
+  if (m.final_norm) x = layer.norm("norm", m.norm, m.norm_eps, x);
+  if (m.pooler) next_sentence(layer, t, x);
+  const bool transformed = m.mlm_head;
+  if (transformed) x = masked_language_transform(layer, t, x);
+  x = layer.column_input("vocab", x, m.pooler && !transformed);
+  const std::int64_t columns = t.vocab / t.sharding.tp;
+  const int logits = layer.linear({.name = "vocab",
+                                   .module = "head",
+                                   .in = m.hidden,
+                                   .out = t.vocab,
+                                   .split = 0,
+                                   .bias = m.lm_head_bias,
+                                   .weight = m.tied_embeddings ? "token.weight" : "",
+                                   .tied = m.tied_embeddings},
+                                  x, {t.batch, t.seq, columns});
+  if (layer.tensor_parallel()) {
+    parallel_cross_entropy(layer, t, logits);
+  } else {
+    cross_entropy(layer, logits, "loss", "classes=" + std::to_string(m.vocab));
+  }
+  return layer.finish(input, -1);
+}
+
+}  // namespace foreshard

@@ -1,0 +1,92 @@
+#include "core/plan/plan_words.h"
+
+#include "core/result/result.h"
+
+namespace foreshard {
+
+using Words = std::vector<std::string>;
+
+template <>
+const Words& words<DType>() {
+  static const Words list = [] {
+    Words names;
+    for (int t = 0; t <= static_cast<int>(DType::U8); ++t) names.emplace_back(name_of(static_cast<DType>(t)));
+    return names;
+  }();
+  return list;
+}
+template <>
+const Words& words<TensorPart>() {
+  static const Words list = {"value", "gradient", "master", "momentum", "variance"};
+  return list;
+}
+template <>
+const Words& words<Space>() {
+  static const Words list = {"device", "pinned_host", "pageable_host", "nvme"};
+  return list;
+}
+template <>
+const Words& words<Category>() {
+  static const Words list = {"parameters", "gradients", "optimizer", "activations", "transient", "communication", "framework"};
+  return list;
+}
+template <>
+const Words& words<Scope>() {
+  static const Words list = {"rank", "device"};
+  return list;
+}
+template <>
+const Words& words<Op>() {
+  static const Words list = {"matmul",    "attention",  "softmax",  "norm",      "activation",    "bias",
+                             "dropout",   "add",        "rope",     "embedding", "cross_entropy", "sum_of_squares",
+                             "conv2d",    "batch_norm", "max_pool", "avg_pool",  "adam",          "sgd",
+                             "grad_norm", "clip_scale", "cast",     "zero",      "encode",        "decode"};
+  return list;
+}
+template <>
+const Words& words<Phase>() {
+  static const Words list = {"forward", "input_grad", "weight_grad", "backward", "recompute", "update", "other"};
+  return list;
+}
+template <>
+const Words& words<CollectiveKind>() {
+  static const Words list = {"all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce", "all_to_all"};
+  return list;
+}
+template <>
+const Words& words<Algorithm>() {
+  static const Words list = {"ring", "tree", "double_tree", "hierarchical", "parameter_server", "nvlink_sharp"};
+  return list;
+}
+template <>
+const Words& words<ParamKind>() {
+  static const Words list = {"microbatch", "slot"};
+  return list;
+}
+template <>
+const Words& words<Work>() {
+  static const Words list = {"F", "B", "I", "W", "Update"};
+  return list;
+}
+template <>
+const Words& words<StreamKind>() {
+  static const Words list = {"compute", "communication", "copy_in", "copy_out", "host", "storage"};
+  return list;
+}
+template <>
+const Words& words<Origin>() {
+  static const Words list = {"simulated", "measured"};
+  return list;
+}
+template <>
+const Words& words<Granularity>() {
+  static const Words list = {"op", "layer", "stage"};
+  return list;
+}
+template <>
+const Words& words<Folding>() {
+  static const Words list = {"none", "tp", "full"};
+  return list;
+}
+
+}  // namespace foreshard

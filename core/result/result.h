@@ -1,0 +1,41 @@
+// Result: a Trace with its MemoryTimeline, as written to a `.result` file (compact, columnar JSON; events are recomputed from
+// the plan, which the file carries).
+#pragma once
+
+#include <string>
+
+#include "core/plan/plan.h"
+#include "core/result/memory_timeline.h"
+#include "core/result/trace.h"
+
+namespace foreshard {
+
+enum class Granularity : std::uint8_t { Op, Layer, Stage };
+enum class Folding : std::uint8_t { None, Tp, Full };
+
+// What a run was made on; both are empty where a file does not say.
+struct MeasuredOn {
+  std::string kind = {};   // "host", or what the GPU calls itself: "NVIDIA H200"
+  std::string words = {};  // with the model of the processor, the number of cores or GPUs, ...
+  bool operator==(const MeasuredOn&) const = default;
+};
+
+struct Result {
+  Plan plan = {};
+  Trace trace = {};
+  MemoryTimeline memory = {};
+  Granularity granularity = Granularity::Layer;
+  Folding folding = Folding::Full;
+  double makespan_s = 0;           // the clock of the engine, before rounding to nanoseconds
+  std::int64_t engine_events = 0;  // timers and transfers that SimGrid completed
+  MeasuredOn measured_on = {};     // of a simulation: empty
+  bool operator==(const Result&) const = default;
+};
+
+// load(save(r)) == r when the curves of r.memory have no events or those of memory_timeline(plan, trace). Throw Error.
+std::string to_json(const Result& result);
+Result parse_result(const std::string& text, const std::string& file_name);
+Result load_result(const std::string& path);
+void save_result(const Result& result, const std::string& path);  // writes to a temporary name, then renames
+
+}  // namespace foreshard

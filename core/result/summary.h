@@ -1,0 +1,75 @@
+// Summary: the numbers a person asks for. Fractions are shares of the makespan unless said otherwise.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/units.h"
+#include "core/result/memory_timeline.h"
+#include "core/result/result.h"
+#include "core/strategy/strategy.h"
+
+namespace foreshard {
+
+// Why a rank's compute stream stands still.
+enum class BubbleCause : std::uint8_t { WarmUp, Drain, Dependency, ExposedCommunication, Straggler, Barrier };
+inline constexpr int kBubbleCauses = 6;
+const char* name_of(BubbleCause cause);
+
+struct StageTimes {  // isolated, per micro-batch
+  Seconds forward = {}, backward_input = {}, backward_weight = {}, p2p = {};
+  bool operator==(const StageTimes&) const = default;
+};
+
+struct StageMemory {  // one pipeline rank (role), device space
+  std::string role = {};
+  LiveBytes peak = {};  // categories at the peak moment
+  Bytes live_peak = {}, order_bound = {}, arena = {}, with_framework = {}, reserved = {}, statics = {};
+  bool operator==(const StageMemory&) const = default;
+};
+
+struct LinkUtilization {
+  std::string name = {};
+  int links = 0;           // members of the class
+  double utilization = 0;  // bytes / (bandwidth * makespan)
+  bool operator==(const LinkUtilization&) const = default;
+};
+
+struct PredictionInterval {  // where 90 of 100 measured iterations like this one lie
+  Seconds low = {}, high = {};
+  int rows = 0;               // runs whose errors say so: published ones, or own ones that the profile learned from
+  bool learned = false;       // own ones
+  bool extrapolated = false;  // none of them with this framework on this generation of GPU
+  bool operator==(const PredictionInterval&) const = default;
+};
+
+struct Summary {
+  bool feasible = true;
+  std::string infeasible_reason = {};
+  std::vector<std::string> would_help = {};
+  Seconds iteration_time = {};
+  std::optional<PredictionInterval> prediction_interval = {};
+  double tokens_per_s = 0, tokens_per_s_per_gpu = 0, samples_per_s = 0;
+  double model_flops_utilization = 0, hardware_flops_utilization = 0;
+  Flops model_flops = {}, hardware_flops = {};                      // per iteration, all GPUs
+  double bubble_fraction = 0;                                       // idle compute stream / makespan, mean over ranks
+  std::vector<double> bubble_by_cause = {};                         // [BubbleCause], sums to bubble_fraction
+  std::vector<double> bubble_per_stage = {};                        // per role
+  std::vector<std::vector<double>> bubble_by_cause_per_stage = {};  // [role][cause]
+  double exposed_communication_fraction = 0;  // time with communication running and compute idle or itself the communication
+  double hidden_communication_fraction = 0;
+  std::vector<StageTimes> stage_times = {};  // per pipeline stage
+  std::vector<StageMemory> memory = {};      // per role
+  Bytes capacity = {}, reserve = {}, framework = {};
+  Bytes fits_margin = {};                   // capacity - reserve - framework - largest arena; negative: does not fit
+  std::vector<LinkUtilization> links = {};  // hottest first
+  std::optional<double> cost_per_million_tokens = {};
+  std::optional<double> energy_per_million_tokens_j = {};
+  int gpus = 0, stages = 0, microbatches = 0;
+  std::int64_t parameters = 0;
+  bool operator==(const Summary&) const = default;
+};
+
+}  // namespace foreshard

@@ -1,0 +1,144 @@
+#include "core/strategy/strategy.h"
+
+#include <algorithm>
+
+#include "core/base/error.h"
+
+namespace foreshard {
+
+const char* name_of(Schedule schedule) {
+  switch (schedule) {
+    case Schedule::GPipe: return "gpipe";
+    case Schedule::OneFOneB: return "1f1b";
+    case Schedule::Interleaved: return "interleaved-1f1b";
+    case Schedule::ZeroBubbleH1: return "zb-h1";
+    case Schedule::ZeroBubbleH2: return "zb-h2";
+    case Schedule::ZeroBubbleV: return "zb-v";
+  }
+  return "?";
+}
+
+const char* name_of(RecomputeKind kind) {
+  switch (kind) {
+    case RecomputeKind::None: return "none";
+    case RecomputeKind::Selective: return "selective";
+    case RecomputeKind::Full: return "full";
+    case RecomputeKind::Modules: return "modules";
+    case RecomputeKind::Each: return "each";
+    case RecomputeKind::Rotor: return "rotor";
+    case RecomputeKind::Revolve: return "revolve";
+    case RecomputeKind::Graph: return "graph";
+  }
+  return "?";
+}
+
+const char* name_of(AttentionKernel kernel) {
+  switch (kernel) {
+    case AttentionKernel::Auto: return "auto";
+    case AttentionKernel::Flash: return "flash";
+    case AttentionKernel::Unfused: return "unfused";
+  }
+  return "?";
+}
+
+const char* name_of(OptimizerKind kind) {
+  switch (kind) {
+    case OptimizerKind::Adam: return "adam";
+    case OptimizerKind::Sgd: return "sgd";
+  }
+  return "?";
+}
+
+const char* name_of(ContextKind kind) {
+  switch (kind) {
+    case ContextKind::AllGather: return "all-gather";
+    case ContextKind::Ring: return "ring";
+  }
+  return "?";
+}
+
+const char* name_of(Algorithm algorithm) {
+  switch (algorithm) {
+    case Algorithm::Ring: return "ring";
+    case Algorithm::Tree: return "tree";
+    case Algorithm::DoubleTree: return "double-tree";
+    case Algorithm::Hierarchical: return "hierarchical";
+    case Algorithm::ParameterServer: return "parameter-server";
+    case Algorithm::NvlinkSharp: return "nvlink-sharp";
+  }
+  return "?";
+}
+
+const std::vector<std::string>& schedule_names() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> all;
+    for (const Schedule s : {Schedule::GPipe, Schedule::OneFOneB, Schedule::Interleaved, Schedule::ZeroBubbleH1,
+                             Schedule::ZeroBubbleH2, Schedule::ZeroBubbleV})
+      all.emplace_back(name_of(s));
+    return all;
+  }();
+  return names;
+}
+
+const std::vector<std::string>& recompute_modules() {
+  static const std::vector<std::string> names = {"attention", "norm", "qkv", "rope", "activation", "mlp", "dropout"};
+  return names;
+}
+
+const std::vector<std::string>& framework_names() {
+  static const std::vector<std::string> names = {"foreshard",
+                                                 "megatron",
+                                                 "megatron-deterministic",
+                                                 "deepspeed",
+                                                 "torchtitan",
+                                                 "torchtitan-rowwise",
+                                                 "fsdp2",
+                                                 "megatron-deepspeed",
+                                                 "megatron-deepspeed-blocking",
+                                                 "megatron-zero-bubble",
+                                                 "nemo",
+                                                 "megatron-bridge",
+                                                 "fsdp-llm-foundry",
+                                                 "fsdp-llm-foundry-autocast",
+                                                 "aleph-alpha-scaling",
+                                                 "aleph-alpha-rms",
+                                                 "aleph-alpha-flash1",
+                                                 "aleph-alpha-torch",
+                                                 "nanotron",
+                                                 "internevo",
+                                                 "llmq",
+                                                 "llama-factory-deepspeed",
+                                                 "hetu-galvatron",
+                                                 "pytorch-ddp-apex"};
+  return names;
+}
+
+static DType stored(DType type) { return type == DType::TF32 ? DType::F32 : type; }
+
+// Bytes per parameter with Adam. Megatron: bf16 parameters and fp32 main gradients, 2 + 4 + 12
+// (docs/user-guide/features/dist_optimizer.md); DeepSpeed: fp32 gradient partition, 2 + 4 + 12
+// (runtime/zero/stage3.py); torchtitan: fp32 parameters, 16-bit copies only while they are used, 4 + 4 + 8
+// (torchtitan/distributed/fsdp.py).
+StateTypes state_types(const Strategy& strategy) {
+  StateTypes types;
+  types.compute = strategy.precision;
+  const DType storage = stored(strategy.precision);
+  const bool narrow = size_of(storage) < size_of(DType::F32);
+  types.param = strategy.param_dtype.value_or(narrow && strategy.framework == "torchtitan" ? DType::F32 : storage);
+  const bool megatron = strategy.framework == "megatron" || strategy.framework == "megatron-deterministic";
+  const bool wide_gradients = (megatron && strategy.precision == DType::BF16) || (strategy.framework == "deepspeed" && narrow);
+  const bool narrow_param = size_of(types.param) < size_of(DType::F32);
+  types.grad = strategy.grad_dtype.value_or(wide_gradients && narrow_param ? DType::F32 : types.param);
+  types.state = strategy.state_dtype.value_or(types.param == DType::F64 ? DType::F64 : DType::F32);
+  types.param = stored(types.param), types.grad = stored(types.grad), types.state = stored(types.state);
+  types.master = size_of(types.param) < size_of(types.state);
+  return types;
+}
+
+int widest_tp(const Strategy& strategy) {
+  int widest = strategy.tp;
+  for (const StageDegrees& stage : strategy.stages) widest = std::max(widest, stage.tp);
+  return widest;
+}
+
+}  // namespace foreshard

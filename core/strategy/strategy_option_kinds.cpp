@@ -1,0 +1,171 @@
+#include "core/strategy/strategy_option_kinds.h"
+
+#include "core/json/json.h"
+
+namespace foreshard::option_kinds {
+
+std::string shown(const std::string& value) { return value.empty() ? "nothing" : "\"" + value + "\""; }
+
+std::string one_of(const std::vector<std::string>& words, const std::string& found) {
+  std::string list;
+  for (const std::string& word : words) list += (list.empty() ? "" : ", ") + word;
+  const std::string near = nearest_name(found, words);
+  return "one of " + list + (near.empty() ? "" : " (nearest: \"" + near + "\")");
+}
+
+static std::string shortest(double number) {
+  char digits[32];
+  return {digits, std::to_chars(digits, digits + sizeof digits, number).ptr};
+}
+
+static double read_number(const std::string& value, double least, double below, bool percent, const std::string& path,
+                          const std::string& where) {
+  const bool in_percent = percent && value.ends_with('%');
+  auto number = parse<double>(in_percent ? value.substr(0, value.size() - 1) : value);
+  if (number && in_percent) *number /= 100;
+  if (!number || !(*number >= least && *number < below)) {
+    const std::string range = "a number of at least " + shortest(least) + " and below " + shortest(below);
+    throw Error(where, path, shown(value), range + (percent ? ", or a percentage such as 6%" : ""));
+  }
+  return *number == 0 ? 0 : *number;  // never a negative zero
+}
+
+StrategyOption number(double Strategy::*field, double least, double below, bool percent, StrategyOption option) {
+  option.type = OptionType::Number;
+  option.get = [field](const Strategy& s) { return shortest(s.*field); };
+  option.set = [=, path = option.path](Strategy& s, const std::string& value, const std::string& where) {
+    s.*field = read_number(value, least, below, percent, path, where);
+  };
+  return option;
+}
+
+StrategyOption optional_number(std::optional<double> Strategy::*field, double least, double below, bool percent,
+                               StrategyOption option) {
+  option.type = OptionType::Number;
+  option.values = {"auto"};
+  option.get = [field](const Strategy& s) { return s.*field ? shortest(*(s.*field)) : std::string("auto"); };
+  option.set = [=, path = option.path](Strategy& s, const std::string& value, const std::string& where) {
+    s.*field = value == "auto" ? std::nullopt : std::optional(read_number(value, least, below, percent, path, where));
+  };
+  return option;
+}
+
+StrategyOption flag(bool Strategy::*field, StrategyOption option) {
+  option.type = OptionType::Flag;
+  option.values = {"true", "false"};
+  option.get = [field](const Strategy& s) { return std::string(s.*field ? "true" : "false"); };
+  option.set = [field, path = option.path](Strategy& s, const std::string& value, const std::string& where) {
+    if (value != "true" && value != "false") throw Error(where, path, shown(value), "true or false");
+    s.*field = value == "true";
+  };
+  return option;
+}
+
+StrategyOption layer_split(StrategyOption option) {
+  option.type = OptionType::Text;
+  option.get = [](const Strategy& s) { return s.layer_split; };
+  option.set = [](Strategy& s, const std::string& value, const std::string& where) {
+    if (!value.empty() && value != "auto") parse_layer_split(value, where);  // checked here, resolved by lower
+    s.layer_split = value;
+  };
+  return option;
+}
+
+StrategyOption stages(StrategyOption option) {
+  option.type = OptionType::Text;
+  option.get = [](const Strategy& s) { return to_text(s.stages); };
+  option.set = [](Strategy& s, const std::string& value, const std::string& where) {
+    s.stages = value.empty() ? std::vector<StageDegrees>() : parse_stages(value, where);
+  };
+  return option;
+}
+
+StrategyOption placement(StrategyOption option) {
+  option.type = OptionType::List;
+  option.values = {"tp", "cp", "dp", "dp_outer", "role"};
+  option.get = [](const Strategy& s) {
+    std::string text;
+    for (const std::string& axis : s.placement) text += (text.empty() ? "" : ",") + axis;
+    return text;
+  };
+  option.set = [axes = option.values](Strategy& s, const std::string& value, const std::string& where) {
+    std::vector<std::string> order;
+    for (std::size_t from = 0; from < value.size();) {
+      const std::size_t to = std::min(value.find(',', from), value.size());
+      order.push_back(value.substr(from, to - from));
+      from = to + 1;
+    }
+    std::vector<std::string> sorted = order, wanted = axes;
+    if (std::count(order.begin(), order.end(), "dp_outer") == 0) std::erase(wanted, "dp_outer");
+    std::sort(sorted.begin(), sorted.end()), std::sort(wanted.begin(), wanted.end());
+    if (!value.empty() && sorted != wanted)
+      throw Error(where, "placement", shown(value),
+                  "tp, cp, dp and role (and dp_outer), each once, in any order, such as tp,cp,dp,role");
+    s.placement = order;
+  };
+  return option;
+}
+
+StrategyOption recompute(StrategyOption option) {
+  option.type = OptionType::Text;
+  option.values = {"none", "selective", "full", "auto", "best", "rotor", "graph"};
+  option.values.insert(option.values.end(), recompute_modules().begin(), recompute_modules().end());
+  option.get = [](const Strategy& s) { return to_text(s.recompute); };
+  option.set = [](Strategy& s, const std::string& value, const std::string& where) {
+    s.recompute = parse_recompute(value, where);
+  };
+  return option;
+}
+
+StrategyOption overlap(StrategyOption option) {
+  option.type = OptionType::List;
+  option.values = {"grad", "param", "p2p", "tp"};
+  option.get = [](const Strategy& s) { return s.overlap ? to_text(*s.overlap) : std::string("auto"); };
+  option.set = [](Strategy& s, const std::string& value, const std::string& where) {
+    s.overlap = value == "auto" ? std::nullopt : std::optional(parse_overlap(value, where));
+  };
+  return option;
+}
+
+static Bytes bounded_bytes(const std::string& value, const std::string& where, const std::string& path) {
+  const Bytes bytes = parse_bytes(value, where, path);
+  constexpr Bytes most = {std::int64_t{1} << 50};
+  if (bytes.value < 0 || bytes > most) throw Error(where, path, shown(value), "a size from 0 to 1024 TiB, such as \"40 MB\"");
+  return bytes;
+}
+
+StrategyOption bucket(StrategyOption option) {
+  option.type = OptionType::Bytes;
+  option.get = [](const Strategy& s) { return std::to_string(s.bucket.value); };
+  option.set = [path = option.path](Strategy& s, const std::string& value, const std::string& where) {
+    s.bucket = bounded_bytes(value, where, path);
+  };
+  return option;
+}
+
+StrategyOption framework_memory(StrategyOption option) {
+  option.type = OptionType::Bytes;
+  option.values = {"auto"};
+  option.get = [](const Strategy& s) {
+    return s.framework_memory ? std::to_string(s.framework_memory->value) : std::string("auto");
+  };
+  option.set = [path = option.path](Strategy& s, const std::string& value, const std::string& where) {
+    s.framework_memory = value == "auto" ? std::nullopt : std::optional(bounded_bytes(value, where, path));
+  };
+  return option;
+}
+
+StrategyOption framework(StrategyOption option) {
+  option.type = OptionType::Choice;
+  option.values = framework_names();
+  option.get = [](const Strategy& s) { return s.framework; };
+  option.set = [](Strategy& s, const std::string& value, const std::string& where) {
+    const auto& known = framework_names();
+    if (std::find(known.begin(), known.end(), value) == known.end())
+      throw Error(where, "framework", shown(value), one_of(known, value));
+    s.framework = value;
+  };
+  return option;
+}
+
+}  // namespace foreshard::option_kinds

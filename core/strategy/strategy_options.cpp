@@ -1,0 +1,322 @@
+#include "core/strategy/strategy_options.h"
+
+#include <algorithm>
+
+#include "core/strategy/strategy_option_kinds.h"
+
+namespace foreshard {
+
+namespace {
+
+using namespace option_kinds;
+
+constexpr std::int64_t kMostRanks = 1'000'000;
+
+std::vector<DType> state_formats() { return {DType::BF16, DType::F16, DType::F32, DType::F64}; }
+
+std::vector<StrategyOption> parallelism_options() {
+  const std::string group = "parallelism";
+  return {
+      integer(&Strategy::dp, 0, kMostRanks,
+              {.path = "dp",
+               .flag = "--dp",
+               .unit = "replicas",
+               .help = "data-parallel replicas; 0: the rest of the GPUs",
+               .constraint = "dp x tp x cp x pp is the number of GPUs",
+               .group = group}),
+      integer(&Strategy::tp, 1, kMostRanks,
+              {.path = "tp",
+               .flag = "--tp",
+               .unit = "GPUs",
+               .help = "tensor-parallel GPUs per layer",
+               .constraint = "divides the number of heads",
+               .group = group}),
+      integer(&Strategy::pp, 1, kMostRanks,
+              {.path = "pp",
+               .flag = "--pp",
+               .unit = "ranks",
+               .help = "pipeline ranks",
+               .constraint = "pp x virtual_stages stages; the first and the last may have 0 layers",
+               .group = group}),
+      integer(&Strategy::cp, 1, kMostRanks,
+              {.path = "cp",
+               .flag = "--cp",
+               .unit = "GPUs",
+               .help = "context-parallel GPUs, each with a part of the sequence",
+               .constraint = "2 x cp divides the sequence of a causal model",
+               .group = group}),
+      optional_choice(&Strategy::context, {ContextKind::AllGather, ContextKind::Ring},
+                      {.path = "context",
+                       .flag = "--context",
+                       .help = "context-parallel attention: all-gather or ring of keys and values; auto: as the framework does",
+                       .group = group}),
+      flag(&Strategy::sequence_parallel, {.path = "sequence_parallel",
+                                          .flag = "--sequence-parallel",
+                                          .help = "splits norms and dropout along the sequence over the tensor-parallel GPUs",
+                                          .constraint = "tp divides the sequence",
+                                          .group = group}),
+  };
+}
+
+std::vector<StrategyOption> pipeline_options() {
+  const std::string group = "parallelism";
+  return {
+      integer(&Strategy::virtual_stages, 1, 1000,
+              {.path = "virtual_stages",
+               .flag = "--virtual-stages",
+               .unit = "stages",
+               .help = "model chunks per pipeline rank",
+               .constraint = "more than 1 with schedule interleaved-1f1b, 2 with zb-v",
+               .group = group}),
+      optional_choice(
+          &Strategy::schedule,
+          {Schedule::GPipe, Schedule::OneFOneB, Schedule::Interleaved, Schedule::ZeroBubbleH1, Schedule::ZeroBubbleH2,
+           Schedule::ZeroBubbleV},
+          {.path = "schedule",
+           .flag = "--schedule",
+           .help = "pipeline schedule; auto: 1f1b, or interleaved-1f1b with virtual stages; zb-*: zero bubble, with input and "
+                   "weight gradients computed separately",
+           .constraint = "zb-*: ZeRO 0 or 1",
+           .group = group}),
+      integer(&Strategy::microbatch_group, 0, kMostRanks,
+              {.path = "microbatch_group",
+               .flag = "--microbatch-group",
+               .unit = "micro-batches",
+               .help = "interleaved-1f1b: micro-batches per chunk before the next chunk; 0: pp",
+               .constraint = "at least pp; the last group is full or has at least pp",
+               .group = group}),
+      layer_split(
+          {.path = "layer_split",
+           .flag = "--layer-split",
+           .unit = "layers",
+           .help = "layers per stage, such as 2,3x14,2 (3x14: fourteen stages of 3); auto: balanced by time; empty: even",
+           .constraint = "adds up to the layers of the model",
+           .group = group}),
+      stages({.path = "stages",
+              .flag = "--stages",
+              .unit = "LAYERS:DPxTP",
+              .help = "stages with their own dp and tp, instead of --dp, --tp, --pp: 10:2x1,4x3:1x2 is a stage of 10 layers "
+                      "with dp 2, tp 1, "
+                      "then three stages of 4 layers with dp 1, tp 2",
+              .constraint = "ZeRO 0, gpipe or 1f1b; each dp divides the micro-batches, each tp the next larger one",
+              .group = group}),
+      placement({.path = "placement",
+                 .flag = "--placement",
+                 .help = "rank order, fastest-varying first; empty: tp,cp,dp,role; role: pipeline rank; dp_outer: ZeRO groups "
+                         "among each other",
+                 .group = group}),
+  };
+}
+
+std::vector<StrategyOption> batch_options() {
+  const std::string group = "batch";
+  return {
+      integer(&Strategy::micro_batch, 1, 65'536,
+              {.path = "micro_batch",
+               .flag = "--micro-batch",
+               .unit = "sequences",
+               .help = "sequences per micro-batch",
+               .group = group}),
+      integer(&Strategy::global_batch, 0, 1'000'000'000,
+              {.path = "global_batch",
+               .flag = "--global-batch",
+               .unit = "sequences",
+               .help = "sequences per step over all replicas; 0: one micro-batch per replica",
+               .constraint = "a multiple of micro_batch x dp",
+               .group = group}),
+      integer(&Strategy::seq, 0, 16'777'216,
+              {.path = "seq",
+               .flag = "--seq",
+               .unit = "tokens",
+               .help = "tokens per sequence; 0: the maximum of the model",
+               .group = group}),
+  };
+}
+
+std::vector<StrategyOption> memory_options() {
+  const std::string group = "memory";
+  return {
+      integer(&Strategy::zero, 0, 3,
+              {.path = "zero",
+               .flag = "--zero",
+               .help = "ZeRO stage: 1 shards optimizer states, 2 also gradients, 3 also parameters",
+               .group = group}),
+      integer(&Strategy::zero_group, 0, kMostRanks,
+              {.path = "zero_group",
+               .flag = "--zero-group",
+               .unit = "GPUs",
+               .help = "data-parallel GPUs that ZeRO shards over (tables: zero 2:8 for groups of 8); 0: all",
+               .constraint = "divides dp",
+               .group = group}),
+      recompute(
+          {.path = "recompute",
+           .flag = "--recompute",
+           .help =
+               "activations that the backward recomputes: none, selective (attention), full, full:N (the first N layers of "
+               "each stage), "
+               "full:N,N,.. (of each stage), layers:A-B,.. (of the model), modules such as attention,norm, auto (the fewest "
+               "layers that make it fit), "
+               "each:8xfull,none,.. (layer by layer), best (each layer its own way, memory filled); schedules within the free "
+               "or a given memory: rotor (layers), graph (operators), revolve:N (N checkpoints)",
+           .group = group}),
+      framework_memory({.path = "framework_memory",
+                        .flag = "--framework-memory",
+                        .unit = "bytes",
+                        .help = "context, workspaces and communication buffers per GPU; auto: by GPU and groups",
+                        .group = group}),
+      number(&Strategy::reserve, 0, 1, true,
+             {.path = "reserve",
+              .flag = "--reserve",
+              .unit = "share",
+              .help = "share of the GPU memory that is kept free",
+              .group = group}),
+  };
+}
+
+std::vector<StrategyOption> numbers_options() {
+  const std::string group = "numbers";
+  return {
+      choice(&Strategy::precision, {DType::BF16, DType::F16, DType::TF32, DType::F32, DType::F64},
+             {.path = "precision",
+              .flag = "--precision",
+              .help = "number format of activations and matrix products",
+              .group = group}),
+      optional_choice(&Strategy::param_dtype, state_formats(),
+                      {.path = "param_dtype",
+                       .flag = "--param-dtype",
+                       .help = "format of the parameters; auto: by precision and framework",
+                       .group = group}),
+      optional_choice(&Strategy::grad_dtype, state_formats(),
+                      {.path = "grad_dtype",
+                       .flag = "--grad-dtype",
+                       .help = "format in which gradients are accumulated and reduced; auto: by precision and framework",
+                       .group = group}),
+      optional_choice(&Strategy::state_dtype, state_formats(),
+                      {.path = "state_dtype",
+                       .flag = "--state-dtype",
+                       .help = "format of the master copy and the moments; auto: fp32, fp64 with fp64 parameters",
+                       .group = group}),
+      choice(&Strategy::attention, {AttentionKernel::Auto, AttentionKernel::Flash, AttentionKernel::Unfused},
+             {.path = "attention",
+              .flag = "--attention",
+              .help = "attention kernel; auto: flash where the GPU has it",
+              .group = group}),
+      optional_number(&Strategy::dropout, 0, 1, true,
+                      {.path = "dropout",
+                       .flag = "--dropout",
+                       .unit = "share",
+                       .help = "dropout probability; auto: as the framework does",
+                       .group = group}),
+      choice(&Strategy::optimizer, {OptimizerKind::Adam, OptimizerKind::Sgd},
+             {.path = "optimizer", .flag = "--optimizer", .help = "optimizer", .group = group}),
+      number(&Strategy::momentum, 0, 1, false,
+             {.path = "momentum", .flag = "--momentum", .help = "momentum of sgd; 0: none", .group = group}),
+      optional_number(&Strategy::clip_norm, 0, 1e9, false,
+                      {.path = "clip_norm",
+                       .flag = "--clip-norm",
+                       .help = "gradient clipping by global norm; 0: off; auto: as the framework does",
+                       .group = group}),
+      number(&Strategy::loss_scale, 0, 1e30, false,
+             {.path = "loss_scale",
+              .flag = "--loss-scale",
+              .help = "fixed loss scale; 0: dynamic, steps that overflow are skipped",
+              .group = group}),
+      integer(&Strategy::vocab_multiple, 0, 1'000'000,
+              {.path = "vocab_multiple",
+               .flag = "--vocab-multiple",
+               .help = "pads the vocabulary to a multiple of this times tp; 0: as the framework does",
+               .group = group}),
+  };
+}
+
+std::vector<StrategyOption> communication_options() {
+  const std::string group = "communication";
+  return {
+      bucket({.path = "bucket",
+              .flag = "--bucket",
+              .unit = "bytes",
+              .help = "size of a gradient bucket; 0: max(40e6, 1e6 dp) elements",
+              .group = group}),
+      overlap({.path = "overlap",
+               .flag = "--overlap",
+               .help = "communication that overlaps with computation: any of grad, param (tables: zero 1+), p2p and tp, or "
+                       "none; auto: as "
+                       "the framework does",
+               .group = group}),
+      choice(&Strategy::algorithm,
+             {Algorithm::Ring, Algorithm::Tree, Algorithm::DoubleTree, Algorithm::Hierarchical, Algorithm::ParameterServer,
+              Algorithm::NvlinkSharp},
+             {.path = "algorithm",
+              .flag = "--algorithm",
+              .help = "algorithm of collectives; where it does not apply, a ring",
+              .group = group}),
+  };
+}
+
+std::vector<StrategyOption> run_options() {
+  const std::string group = "run";
+  return {
+      framework({.path = "framework",
+                 .flag = "--framework",
+                 .help = "training framework whose defaults and overheads are assumed",
+                 .group = group}),
+  };
+}
+
+// Parts of the two options that are objects in files.
+bool set_part(Strategy& strategy, const std::string& path, const std::string& value, const std::string& where) {
+  for (const OverlapPart& part : kOverlapParts) {
+    if (path != std::string("overlap.") + part.name) continue;
+    if (value != "true" && value != "false") throw Error(where, path, shown(value), "true or false");
+    if (!strategy.overlap) strategy.overlap.emplace();
+    *strategy.overlap.*part.field = value == "true";
+    return true;
+  }
+  if (path == "recompute.layers") {
+    if (value.find_first_of(",x") != std::string::npos) {
+      strategy.recompute = parse_recompute("full:" + value, where);
+      return true;
+    }
+    const auto layers = parse<int>(value);
+    if (!layers || *layers < 0) throw Error(where, path, shown(value), "layers per stage, at least 0 (0: all)");
+    strategy.recompute = {.kind = RecomputeKind::Full, .layers = *layers};
+    return true;
+  }
+  if (path == "recompute.only") {
+    strategy.recompute = parse_recompute("layers:" + value, where);
+    return true;
+  }
+  if (path != "recompute.kind" && path != "recompute.modules") return false;
+  strategy.recompute = parse_recompute(value, where);
+  return true;
+}
+
+}  // namespace
+
+const std::vector<StrategyOption>& strategy_options() {
+  static const std::vector<StrategyOption> table = [] {
+    std::vector<StrategyOption> all;
+    for (const auto& group : {parallelism_options(), pipeline_options(), batch_options(), memory_options(), numbers_options(),
+                              communication_options(), run_options()})
+      all.insert(all.end(), group.begin(), group.end());
+    return all;
+  }();
+  return table;
+}
+
+const StrategyOption* find_option(const std::string& path) {
+  const auto& table = strategy_options();
+  const auto hit = std::find_if(table.begin(), table.end(), [&](const StrategyOption& option) { return option.path == path; });
+  return hit == table.end() ? nullptr : &*hit;
+}
+
+void set_option(Strategy& strategy, const std::string& path, const std::string& value, const std::string& where) {
+  if (const StrategyOption* option = find_option(path)) return option->set(strategy, value, where);
+  if (set_part(strategy, path, value, where)) return;
+  std::vector<std::string> known;
+  for (const StrategyOption& option : strategy_options()) known.push_back(option.path);
+  const std::string near = nearest_name(path, known);
+  throw Error(where, path, "an unknown option", near.empty() ? "a path of `foreshard list options`" : "\"" + near + "\"");
+}
+
+}  // namespace foreshard

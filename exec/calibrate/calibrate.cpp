@@ -1,0 +1,137 @@
+#include "exec/calibrate/calibrate.h"
+
+#include <algorithm>
+#include <map>
+
+#include "exec/calibrate/calibrate_host.h"
+#include "exec/interpreter/execute.h"
+
+namespace foreshard {
+
+namespace {
+
+// Times of instructions by (op, phase, format, variant) and by (sizes, traffic).
+class SampleBook {
+ public:
+  void add(const Compute& what, Seconds time) {
+    if (what.shapes.empty() || time.value <= 0) return;
+    times_[{what.op, what.phase, what.shapes.front().dtype, variant_of(what)}][{dims_of(what), what.traffic}].push_back(
+        time.value);
+  }
+
+  // Where one kind has instructions with different numbers of sizes, those of the most samples stay.
+  std::vector<ProfileOp> ops() const {
+    std::vector<ProfileOp> all;
+    for (const auto& [kind, sizes] : times_) {
+      const auto& [op, phase, dtype, variant] = kind;
+      std::map<std::size_t, std::size_t> lengths;
+      for (const auto& [size, times] : sizes) ++lengths[size.first.size()];
+      const auto most = std::max_element(lengths.begin(), lengths.end(), [](auto& a, auto& b) { return a.second < b.second; });
+      ProfileOp row{.op = op, .phase = phase, .dtype = dtype, .variant = variant};
+      for (const auto& [size, times] : sizes)
+        if (size.first.size() == most->first) row.samples.push_back({size.first, size.second, {mean(times)}});
+      all.push_back(std::move(row));
+    }
+    return all;
+  }
+
+  // Each time is the median over the steps of a run; equal instructions differ by their neighbours, which leave the caches warm
+  // or cold. What is wanted is the time of many together, so the mean: a median would leave the cold ones out.
+  static double mean(const std::vector<double>& values) {
+    double sum = 0;
+    for (const double value : values) sum += value;
+    return sum / static_cast<double>(values.size());
+  }
+
+ private:
+  using Kind = std::tuple<Op, Phase, DType, std::string>;
+  using Size = std::pair<std::vector<std::int64_t>, Bytes>;
+  std::map<Kind, std::map<Size, std::vector<double>>> times_;
+};
+
+void measure(const Plan& probe, const CalibrateOptions& options, SampleBook& book) {
+  const auto answer = execute(probe, {.steps = std::max(options.steps, 2),
+                                      .time = TimeMode::Emulated,
+                                      .patience = std::chrono::milliseconds(60'000),
+                                      .devices = options.devices});
+  const auto* done = std::get_if<Execution>(&answer);
+  if (!done) throw Error(std::get<Infeasible>(answer).reason);
+  for (const Span& span : done->result.trace.spans) {
+    const Role& role = probe.roles[done->result.trace.classes[span.who.index()].role.index()];
+    const Segment& segment = probe.segments[role.actions[static_cast<std::size_t>(span.action)].segment.index()];
+    const auto* compute = std::get_if<Compute>(&segment.instructions[static_cast<std::size_t>(span.instruction)].what);
+    if (compute) book.add(*compute, to_seconds(span.end - span.begin));
+  }
+}
+
+std::vector<std::int64_t> sizes_up_to(std::int64_t largest) {
+  std::vector<std::int64_t> sizes;
+  for (std::int64_t size = 16; size <= largest; size *= 2) sizes.push_back(size);
+  return sizes;
+}
+
+// Of a line t = latency x + y / bandwidth through the all-reduces of two ranks, which are two steps and their bytes once: least
+// squares of the relative error, so that small ones count as much as large ones.
+void fit_link(MachineProfile& profile) {
+  double aa = 0, ab = 0, bb = 0, a = 0, b = 0;
+  for (const ProfileTransfer& at : profile.all_reduces) {
+    if (at.ranks != 2) continue;
+    const double x = 2 / at.time.value, y = static_cast<double>(at.bytes.value) / at.time.value;
+    aa += x * x, ab += x * y, bb += y * y, a += x, b += y;
+  }
+  const double determinant = aa * bb - ab * ab;
+  if (determinant <= 0) return;
+  profile.link_latency = {std::max((a * bb - b * ab) / determinant, 1e-9)};
+  profile.link_bandwidth = {1 / std::max((b * aa - a * ab) / determinant, 1e-13)};
+}
+
+class HostMeasures : public DeviceMeasures {
+ public:
+  void products(DType dtype, std::int64_t rows, const std::vector<std::int64_t>& sizes,
+                const std::function<void(const Compute&, Seconds)>& tell) override {
+    measure_products(dtype, rows, sizes, tell);
+  }
+  Seconds start() override { return measure_start(); }
+  std::vector<ProfileTransfer> copies() override { return measure_copies(); }
+  std::vector<ProfileTransfer> all_reduces() override { return measure_all_reduces(); }
+  std::string machine() override { return machine_words(); }
+};
+
+}  // namespace
+
+std::optional<MachineProfile> calibrate(const std::vector<Plan>& probes, const CalibrateOptions& options) {
+  HostMeasures host;
+  DeviceMeasures& measures = options.measures ? *options.measures : host;
+  MachineProfile profile{.device = options.device, .machine = measures.machine()};
+  profile.outside_memory = measures.outside_memory();
+  SampleBook book;
+  const std::vector<std::int64_t> sizes = sizes_up_to(options.largest_product);
+  const double parts = static_cast<double>(probes.size()) + static_cast<double>(options.dtypes.size() * sizes.size()) / 4 + 2;
+  double done = 0;
+  const auto goes_on = [&](double part) {
+    done += part;
+    if (options.progress) options.progress(std::min(done / parts, 1.0));
+    return !options.cancel || !options.cancel->load();
+  };
+  if (!goes_on(0)) return {};
+  for (const DType dtype : options.dtypes)
+    for (const std::int64_t rows : sizes) {
+      measures.products(dtype, rows, sizes, [&](const Compute& what, Seconds time) { book.add(what, time); });
+      if (!goes_on(0.25)) return {};
+    }
+  for (const Plan& probe : probes) {
+    measure(probe, options, book);
+    if (!goes_on(1)) return {};
+  }
+  profile.launch_overhead = measures.start();
+  profile.copies = measures.copies();
+  if (!goes_on(1)) return {};
+  profile.all_reduces = measures.all_reduces();
+  fit_link(profile);
+  profile.collective_share = measures.collective_share();
+  profile.ops = book.ops();
+  goes_on(1);
+  return profile;
+}
+
+}  // namespace foreshard

@@ -1,0 +1,23 @@
+// Communicator between ranks of several processes: messages of a ProcessMesh, also between ranks of one process. The same slices
+// are summed by the same members in the same order as between threads, so the bits are the same.
+#pragma once
+
+#include "exec/base/stop.h"
+#include "exec/communicator/communicator.h"
+#include "exec/mesh/process_mesh.h"
+
+namespace foreshard {
+
+class TcpCommunicator : public Communicator {
+ public:
+  TcpCommunicator(ProcessMesh& mesh, const Stop& stop, RankId rank) : mesh_(mesh), stop_(stop), rank_(rank) {}
+  std::unique_ptr<StreamTask> collective(const CollectiveCall& call) override;
+  std::unique_ptr<StreamTask> exchange(const ExchangeCall& call) override;
+
+ private:
+  ProcessMesh& mesh_;
+  const Stop& stop_;
+  RankId rank_;
+};
+
+}  // namespace foreshard

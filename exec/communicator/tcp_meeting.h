@@ -1,0 +1,91 @@
+// What the tasks of a TcpCommunicator share: how messages come and go, and what happens when one does not. Used only by
+// exec/communicator/tcp_communicator.cpp.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <span>
+
+#include "exec/base/stop.h"
+#include "exec/device/device.h"
+#include "exec/mesh/process_mesh.h"
+
+namespace foreshard::tcp {
+
+inline std::int64_t now() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+struct Wire {
+  ProcessMesh& mesh;
+  const Stop& stop;
+  RankId own = {};
+  MeshWatch* watch = nullptr;
+
+  void send(RankId to, std::uint64_t channel, const std::byte* data, std::int64_t bytes, std::int64_t when) const {
+    mesh.send(own, to, channel, {data, static_cast<std::size_t>(bytes)}, when);
+  }
+  void lend(RankId to, std::uint64_t channel, const std::byte* data, std::int64_t bytes, std::int64_t when) const {
+    mesh.lend(own, to, channel, {data, static_cast<std::size_t>(bytes)}, when);
+  }
+};
+
+// A message that is awaited, with all that is needed to forget it.
+struct Landing {
+  RankId from = {};
+  std::uint64_t channel = 0;
+  MeshArrival arrival = {};
+
+  void post(const Wire& wire, std::byte* place, std::int64_t bytes, std::condition_variable& changed) {
+    arrival.place = {place, static_cast<std::size_t>(bytes)}, arrival.changed = &changed;
+    wire.mesh.post(from, wire.own, channel, arrival);
+  }
+  void await(const Wire& wire, std::int64_t& met) {
+    wire.mesh.await(from, arrival, wire.stop, *wire.watch);
+    met = std::max(met, arrival.when);
+  }
+  // What is lent stays where it is, to be taken piece by piece.
+  void meet(const Wire& wire, std::int64_t& met) {
+    wire.mesh.meet(from, arrival, wire.stop, *wire.watch);
+    met = std::max(met, arrival.when);
+  }
+  bool lent() const { return arrival.lent != 0; }
+  const std::byte* take(const Wire& wire, std::int64_t at, std::byte* to, std::int64_t bytes) const {
+    wire.mesh.take(from, arrival, static_cast<std::size_t>(at), {to, static_cast<std::size_t>(bytes)});
+    return to;
+  }
+  void forget(const Wire& wire) { wire.mesh.forget(from, wire.own, channel, arrival); }
+};
+
+// A task that meets other ranks.
+class MeetingTask : public StreamTask {
+ public:
+  TaskTimes run(int) final {
+    TaskTimes times{.met = now()};
+    watch_.begin();
+    try {
+      meet(times);
+    } catch (...) {
+      forget();
+      watch_.end();
+      throw;
+    }
+    watch_.end();
+    return times;
+  }
+
+ protected:
+  MeetingTask(const Wire& wire, std::span<const RankId> partners) : wire_(wire), watch_(wire.mesh, partners) {
+    wire_.watch = &watch_;
+  }
+  virtual void meet(TaskTimes& times) = 0;
+  virtual void forget() = 0;  // nobody may write to the operands any more
+
+  Wire wire_;
+
+ private:
+  MeshWatch watch_;
+};
+
+}  // namespace foreshard::tcp

@@ -1,0 +1,215 @@
+#include "exec/communicator/thread_communicator.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/base/error.h"
+#include "exec/host/host_device.h"
+#include "exec/host/host_reduce.h"
+
+namespace foreshard {
+
+namespace {
+
+std::int64_t now() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+std::string text(Bytes bytes) { return std::to_string(bytes.value) + " bytes"; }
+
+}  // namespace
+
+class ThreadMeetings::CollectiveTask : public StreamTask {
+ public:
+  CollectiveTask(const CollectiveCall& call, Party& party, const Stop& stop, std::size_t member)
+      : call_(call), party_(party), stop_(stop), member_(member) {
+    const std::string& words = call.what.attributes;
+    how_ = says(words, "max") ? Reduction::Max : says(words, "mean") ? Reduction::Mean : Reduction::Sum;
+    accumulate_ = says(words, "accumulate");
+  }
+
+  TaskTimes run(int) override {
+    {
+      const std::lock_guard lock(party_.mutex);
+      party_.sources[member_] = call_.from.data;
+      party_.destinations[member_] = call_.to.data;
+    }
+    meet();
+    const std::int64_t met = party_.met;
+    const std::int64_t before = thread_cpu_time();
+    move();
+    const std::int64_t own = thread_cpu_time() - before;
+    meet();  // nobody reads or writes the operands any more
+    return {.met = met, .own = own};
+  }
+
+ private:
+  void meet() {
+    std::unique_lock lock(party_.mutex);
+    if (++party_.arrived == party_.members) {
+      party_.arrived = 0;
+      if (party_.generation++ % 2 == 0) party_.met = now();
+      party_.changed.notify_all();
+      return;
+    }
+    const std::uint64_t generation = party_.generation;
+    stop_.wait(lock, party_.changed, [&] { return party_.generation != generation; });
+  }
+
+  void move() {
+    const auto n = static_cast<std::int64_t>(party_.members), own = static_cast<std::int64_t>(member_);
+    const std::int64_t each = size_of(call_.from.dtype).value, bytes = call_.what.bytes.value, elements = bytes / each;
+    const std::int64_t part = bytes / n;
+    const bool in_place = call_.from.data == call_.to.data;
+    const auto copy = [](std::byte* to, const std::byte* from, std::int64_t count) {
+      if (to != from) std::memcpy(to, from, static_cast<std::size_t>(count));
+    };
+    switch (call_.what.kind) {
+      case CollectiveKind::AllReduce: {
+        const std::int64_t first = elements * own / n, end = elements * (own + 1) / n;
+        sum(party_.destinations, first, end - first);
+        return;
+      }
+      case CollectiveKind::Reduce:
+        if (own == 0) sum(std::span(party_.destinations).first(1), 0, elements);
+        return;
+      case CollectiveKind::ReduceScatter: {
+        const std::int64_t first = elements / n * own;
+        std::byte* to = in_place ? call_.to.data : call_.to.data - part * own;  // so that slice `own` begins at the operand
+        sum(std::span(&to, 1), first, elements / n);
+        return;
+      }
+      case CollectiveKind::AllGather:
+        for (std::int64_t step = 0; step < n; ++step) {
+          const std::int64_t peer = (own + step) % n;
+          const std::byte* source = party_.sources[static_cast<std::size_t>(peer)];
+          const bool peer_in_place = source == party_.destinations[static_cast<std::size_t>(peer)];
+          copy(call_.to.data + part * peer, peer_in_place ? source + part * peer : source, part);
+        }
+        return;
+      case CollectiveKind::Broadcast: copy(call_.to.data, party_.sources[0], bytes); return;
+      case CollectiveKind::AllToAll:
+        for (std::int64_t peer = 0; peer < n; ++peer)
+          copy(call_.to.data + part * peer, party_.sources[static_cast<std::size_t>(peer)] + part * own, part);
+        return;
+    }
+  }
+
+  void sum(std::span<std::byte* const> to, std::int64_t first, std::int64_t count) const {
+    reduce(call_.from.dtype, how_, accumulate_, party_.sources, to, first, count);
+  }
+
+  CollectiveCall call_;
+  Party& party_;
+  const Stop& stop_;
+  std::size_t member_;
+  Reduction how_ = Reduction::Sum;
+  bool accumulate_ = false;
+};
+
+// The receiver copies from the sender's memory; the sender waits until it has.
+class ThreadMeetings::ExchangeTask : public StreamTask {
+ public:
+  ExchangeTask(const ExchangeCall& call, Parcel* out, Parcel* in, const Stop& stop)
+      : call_(call), out_(out), in_(in), stop_(stop) {}
+
+  TaskTimes run(int) override {
+    TaskTimes times;
+    if (out_) {
+      const std::lock_guard lock(out_->mutex);
+      out_->data = call_.send.data;
+      ++out_->sent;
+      if (out_->waited_for >= out_->sent) out_->met = now();
+      out_->changed.notify_all();
+    }
+    if (in_) {
+      std::unique_lock lock(in_->mutex);
+      const std::uint64_t turn = ++in_->waited_for;
+      if (in_->sent >= turn) in_->met = now();
+      stop_.wait(lock, in_->changed, [&] { return in_->sent >= turn; });
+      times.met = in_->met;
+      const std::byte* data = in_->data;
+      lock.unlock();
+      const std::int64_t before = thread_cpu_time();
+      std::memcpy(call_.receive.data, data, static_cast<std::size_t>(call_.receive.bytes.value));
+      times.own = thread_cpu_time() - before;
+      lock.lock();
+      in_->taken = turn;
+      in_->changed.notify_all();
+    }
+    if (out_) {
+      std::unique_lock lock(out_->mutex);
+      const std::uint64_t turn = out_->sent;
+      stop_.wait(lock, out_->changed, [&] { return out_->taken >= turn; });
+      times.met = std::max(times.met, out_->met);
+    }
+    return times;
+  }
+
+ private:
+  ExchangeCall call_;
+  Parcel* out_;
+  Parcel* in_;
+  const Stop& stop_;
+};
+
+ThreadMeetings::Party& ThreadMeetings::party(const CollectiveCall& call) {
+  Party*& known = party_of_[{call.what.group, call.members.front(), call.sequence}];
+  if (!known) {
+    known = &parties_.emplace_back();
+    known->what = call.what;
+    known->where = call.where;
+    known->members = call.members.size();
+    known->sources.resize(call.members.size());
+    known->destinations.resize(call.members.size());
+  }
+  if (known->what.kind != call.what.kind || known->what.bytes != call.what.bytes || known->members != call.members.size())
+    throw Error("plan", call.where, "a collective of " + text(call.what.bytes),
+                "the kind and size that its partner has: " + text(known->what.bytes) + " (" + known->where + ")");
+  ++known->known;
+  return *known;
+}
+
+ThreadMeetings::Parcel& ThreadMeetings::parcel(RankId from, RankId to, const std::string& tag, std::int64_t sequence,
+                                               Bytes bytes, bool sending, const std::string& where) {
+  Parcel*& known = parcel_of_[{from, to, tag, sequence}];
+  if (!known) {
+    known = &parcels_.emplace_back();
+    known->bytes = bytes;
+  }
+  if (known->bytes != bytes)
+    throw Error("plan", where, text(bytes),
+                text(known->bytes) + ", as the other side has (" + known->sender + known->receiver + ")");
+  (sending ? known->sender : known->receiver) = where;
+  return *known;
+}
+
+void ThreadMeetings::check() const {
+  for (const Party& party : parties_)
+    if (party.known != party.members)
+      throw Error("plan", party.where, std::to_string(party.known) + " ranks that call it",
+                  "all " + std::to_string(party.members) + " members of the group");
+  for (const Parcel& parcel : parcels_)
+    if (parcel.sender.empty() || parcel.receiver.empty())
+      throw Error("plan", parcel.sender + parcel.receiver, "an exchange that nobody answers",
+                  parcel.sender.empty() ? "a send" : "a receive");
+}
+
+std::unique_ptr<StreamTask> ThreadCommunicator::collective(const CollectiveCall& call) {
+  check_call(call);
+  const auto own = std::find(call.members.begin(), call.members.end(), rank_);
+  if (own == call.members.end()) throw Error("plan", call.where, "a group without the rank", "one of its own groups");
+  ThreadMeetings::Party& party = meetings_.party(call);
+  return std::make_unique<ThreadMeetings::CollectiveTask>(call, party, meetings_.stop_,
+                                                          static_cast<std::size_t>(own - call.members.begin()));
+}
+
+std::unique_ptr<StreamTask> ThreadCommunicator::exchange(const ExchangeCall& call) {
+  ThreadMeetings::Parcel *out = nullptr, *in = nullptr;
+  if (call.to.valid()) out = &meetings_.parcel(rank_, call.to, call.tag, call.sent, call.send.bytes, true, call.where);
+  if (call.from.valid())
+    in = &meetings_.parcel(call.from, rank_, call.tag, call.received, call.receive.bytes, false, call.where);
+  return std::make_unique<ThreadMeetings::ExchangeTask>(call, out, in, meetings_.stop_);
+}
+
+}  // namespace foreshard

@@ -1,0 +1,181 @@
+#include "exec/data/checkpoint.h"
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <numeric>
+#include <optional>
+
+#include "core/base/error.h"
+#include "core/json/json.h"
+#include "exec/data/checkpoint_share.h"
+#include "exec/data/safetensors.h"
+
+namespace foreshard {
+
+namespace {
+
+constexpr std::pair<TensorPart, const char*> kParts[] = {{TensorPart::Value, ""},
+                                                         {TensorPart::Master, "master."},
+                                                         {TensorPart::Momentum, "momentum."},
+                                                         {TensorPart::Variance, "variance."}};
+constexpr const char* kFormat = "foreshard-checkpoint-1";
+
+std::string shape_text(const std::vector<std::int64_t>& shape) {
+  std::string text = "[";
+  for (const std::int64_t dim : shape) text += (text.size() > 1 ? ", " : "") + std::to_string(dim);
+  return text + "]";
+}
+
+// Rows (of the first dimension) of a vocabulary; the others pad it. 0: the tensor is none.
+std::int64_t vocabulary_of(const Plan& plan) {
+  for (const Segment& segment : plan.segments)
+    for (const Instruction& instruction : segment.instructions)
+      if (const auto* what = std::get_if<Compute>(&instruction.what); what && what->op == Op::Embedding)
+        if (const std::size_t at = what->attributes.find("vocab="); at != std::string::npos)
+          return std::atoll(what->attributes.c_str() + at + 6);
+  return 0;
+}
+
+// The elements in the shape that the plan has: equal, or with fewer or more rows of padding.
+std::vector<double> read_in_shape(SafetensorsFile& file, const std::string& name, const Tensor& tensor,
+                                  std::int64_t vocabulary) {
+  const std::vector<std::int64_t>& found = file.at(name).shape;
+  std::vector<double> elements = file.read(name);
+  if (found == tensor.shape) return elements;
+  const bool rows_differ = !found.empty() && found.size() == tensor.shape.size() &&
+                           std::equal(found.begin() + 1, found.end(), tensor.shape.begin() + 1);
+  if (!rows_differ || vocabulary == 0 || std::min(found[0], tensor.shape[0]) < vocabulary)
+    throw Error(file.path(), name, "shape " + shape_text(found), "shape " + shape_text(tensor.shape));
+  elements.resize(elements.size() / static_cast<std::size_t>(found[0]) * static_cast<std::size_t>(tensor.shape[0]));
+  return elements;
+}
+
+struct Entry {
+  TensorId tensor = {};
+  TensorPart part = {};
+  DType dtype = {};
+};
+
+// What a checkpoint of this plan holds, in the order of the file.
+std::vector<Entry> entries_of(const Plan& plan, const TensorPieces& pieces) {
+  std::vector<Entry> entries;
+  for (const auto& [part, prefix] : kParts)
+    for (std::size_t t = 0; t < plan.tensors.size(); ++t) {
+      const TensorId id{static_cast<std::int32_t>(t)};
+      if (const auto dtype = pieces.dtype(id, part)) entries.push_back({id, part, *dtype});
+    }
+  return entries;
+}
+
+const char* prefix_of(TensorPart part) {
+  for (const auto& [known, prefix] : kParts)
+    if (known == part) return prefix;
+  return "";
+}
+
+bool has_file(const ProcessMesh* mesh) { return !mesh || mesh->process() == 0; }
+
+}  // namespace
+
+void save_checkpoint(const std::string& path, const Plan& plan, const Ranks& ranks,
+                     const std::vector<const RankMemory*>& memories, const TrainingPoint& point, ProcessMesh* mesh) {
+  const TensorPieces pieces(plan, ranks);
+  const std::vector<Entry> entries = entries_of(plan, pieces);
+  std::vector<StoredTensor> stored;
+  for (const Entry& entry : entries) {
+    const Tensor& tensor = plan.tensors[entry.tensor.index()];
+    stored.push_back({.name = prefix_of(entry.part) + tensor.name, .dtype = entry.dtype, .shape = tensor.shape});
+  }
+  std::optional<SafetensorsWriter> writer;
+  if (has_file(mesh)) {
+    std::map<std::string, std::string> words = words_of(point);
+    words["format"] = kFormat;
+    writer.emplace(path, stored, words);
+  }
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const auto& [tensor, part, dtype] = entries[i];
+    const WholeTensor whole =
+        mesh ? gather_shares(*mesh, pieces.share(memories, tensor, part), dtype) : pieces.gather(memories, tensor, part);
+    if (!writer) continue;
+    if (std::find(whole.held.begin(), whole.held.end(), 0) != whole.held.end())
+      throw Error(path, stored[i].name, "elements that no rank holds", "a plan whose ranks hold the whole model");
+    writer->write(whole.elements);
+  }
+  if (writer) writer->finish();
+  if (mesh) static_cast<void>(mesh->all_gather(""));  // nobody goes on before it is on the disk
+}
+
+static void expect_checkpoint(const SafetensorsFile& file) {
+  const auto format = file.metadata().find("format");
+  if (format == file.metadata().end() || format->second != kFormat)
+    throw Error(file.path(), "__metadata__.format", format == file.metadata().end() ? "nothing" : "\"" + format->second + "\"",
+                std::string("\"") + kFormat + "\"");
+}
+
+static std::string told_words(const std::map<std::string, std::string>& words) {
+  JsonWriter json(0);
+  json.begin_object();
+  for (const auto& [key, value] : words) json.field(key, value);
+  return json.end_object().text();
+}
+
+TrainingPoint training_point(const std::string& path, ProcessMesh* mesh) {
+  std::map<std::string, std::string> words;
+  if (has_file(mesh)) {
+    const SafetensorsFile file(path);
+    expect_checkpoint(file);
+    words = file.metadata();
+  }
+  if (mesh) {
+    const std::string told = mesh->all_gather(told_words(words))[0];
+    words.clear();
+    for (const auto& [key, value] : JsonReader::parse(told, path).members()) words[key] = value.as_string();
+  }
+  return point_of(words, path);
+}
+
+// Tensors of another model would be left out without a word.
+static void expect_known(const SafetensorsFile& file, const Plan& plan) {
+  for (const StoredTensor& tensor : file.tensors()) {
+    std::string name = tensor.name;
+    for (const auto& [part, prefix] : kParts)
+      if (part != TensorPart::Value && name.starts_with(prefix)) name = name.substr(std::string(prefix).size());
+    const bool known = std::any_of(plan.tensors.begin(), plan.tensors.end(), [&](const Tensor& t) { return t.name == name; });
+    if (!known) throw Error(file.path(), tensor.name, "a tensor that the plan does not have", "a checkpoint of the same model");
+  }
+}
+
+// The entry's elements, and the format in which they are stored.
+static std::pair<std::vector<double>, DType> read_entry(SafetensorsFile& file, const Entry& entry, const Plan& plan,
+                                                        std::int64_t vocabulary) {
+  const Tensor& tensor = plan.tensors[entry.tensor.index()];
+  std::string name = prefix_of(entry.part) + tensor.name;
+  const bool weights = entry.part == TensorPart::Value || entry.part == TensorPart::Master;
+  if (weights) name = file.has("master." + tensor.name) ? "master." + tensor.name : tensor.name;
+  if (!file.has(name))
+    throw Error(file.path(), name, "nothing", "this tensor of " + shape_text(tensor.shape) + ", as the plan has it");
+  return {read_in_shape(file, name, tensor, vocabulary), file.at(name).dtype};
+}
+
+void load_checkpoint(const std::string& path, const Plan& plan, const Ranks& ranks,
+                     const std::vector<const RankMemory*>& memories, ProcessMesh* mesh) {
+  std::optional<SafetensorsFile> file;
+  if (has_file(mesh)) {
+    file.emplace(path);
+    expect_checkpoint(*file);
+    expect_known(*file, plan);
+  }
+  const TensorPieces pieces(plan, ranks);
+  const std::int64_t vocabulary = vocabulary_of(plan);
+  for (const Entry& entry : entries_of(plan, pieces)) {
+    std::pair<std::vector<double>, DType> read;
+    if (file) read = read_entry(*file, entry, plan, vocabulary);
+    const std::vector<std::int64_t>& shape = plan.tensors[entry.tensor.index()].shape;
+    const std::int64_t count = std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
+    pieces.scatter(memories, entry.tensor, entry.part,
+                   mesh ? share_elements(*mesh, read.first, read.second, count) : read.first);
+  }
+}
+
+}  // namespace foreshard

@@ -1,0 +1,34 @@
+// Checkpoints: the whole tensors of a training run, whatever the strategy that trained them, and how far it has come. Saved
+// under one split and resumed under another, a run goes on with the same numbers.
+//
+//   name in the file                        what
+//   layers.0.qkv.weight                     the value, in the format that the forward reads
+//   master.layers.0.qkv.weight              the copy that the update works on (mixed precision)
+//   momentum.... variance....               states of the optimizer
+#pragma once
+
+#include <string>
+
+#include "exec/data/tensors.h"
+#include "exec/interpreter/execute.h"
+#include "exec/mesh/process_mesh.h"
+
+namespace foreshard {
+
+// Of several processes only process 0 sees the file; every process makes the same calls, and they end together. What goes wrong
+// at one is thrown there; the caller has to tell the others (ProcessMesh::tell_failure).
+
+// Between two steps. `memories` are those of the ranks, by number; null: of another process. Throws Error when some part of a
+// tensor lies on no rank; see SafetensorsWriter.
+void save_checkpoint(const std::string& path, const Plan& plan, const Ranks& ranks,
+                     const std::vector<const RankMemory*>& memories, const TrainingPoint& point, ProcessMesh* mesh = nullptr);
+
+// How far the run of a checkpoint has come. Throws Error.
+TrainingPoint training_point(const std::string& path, ProcessMesh* mesh = nullptr);
+
+// Before the first step. A master copy missing in the file is taken from the value; a value is made from the master copy.
+// Rows of a vocabulary that only pad it need not agree. Throws Error: names what is missing or of another shape.
+void load_checkpoint(const std::string& path, const Plan& plan, const Ranks& ranks,
+                     const std::vector<const RankMemory*>& memories, ProcessMesh* mesh = nullptr);
+
+}  // namespace foreshard

@@ -1,0 +1,89 @@
+#include "exec/data/file_samples.h"
+
+#include <algorithm>
+
+#include "core/base/count_text.h"
+#include "core/base/error.h"
+#include "core/base/text_hash.h"
+#include "core/json/json.h"
+#include "core/plan/ranks.h"
+#include "exec/base/philox.h"
+#include "exec/host/host_kernel.h"
+#include "exec/interpreter/rank_place.h"
+
+namespace foreshard {
+
+SampleNeeds sample_needs(const Plan& plan) {
+  SampleNeeds needs;
+  const Ranks ranks(plan);
+  const std::int64_t samples = place_of(plan, ranks, {0}).micro_batch;
+  for (const Segment& segment : plan.segments)
+    for (const Instruction& instruction : segment.instructions) {
+      const auto* what = std::get_if<Compute>(&instruction.what);
+      if (!what || what->phase != Phase::Forward) continue;
+      const host::Attributes words(what->attributes);
+      if (what->op == Op::Embedding && words.has("tokens") && !what->shapes.empty() && !what->shapes[0].dims.empty()) {
+        needs.sequence = what->shapes[0].dims[0] / samples;
+        needs.vocab = words.integer("vocab");
+      }
+      needs.features = needs.features || (what->op == Op::Embedding && words.has("sample"));
+      needs.labels = needs.labels || (what->op == Op::CrossEntropy && words.has("label"));
+    }
+  return needs;
+}
+
+const std::vector<std::string>& token_formats() {
+  static const std::vector<std::string> words = {"bytes", "u16", "u32"};
+  return words;
+}
+
+FileSamples::FileSamples(const std::string& path, TokenFormat format, const SampleNeeds& needs, std::uint64_t seed)
+    : width_(format == TokenFormat::Bytes ? 1
+             : format == TokenFormat::U16 ? 2
+                                          : 4),
+      seed_(seed) {
+  if (needs.sequence < 1 || needs.features || needs.labels)
+    throw Error(path, "data", "a file of tokens", "a model that reads tokens; pictures and features are random ones");
+  data_ = read_file(path);
+  source_ = {.file = path,
+             .format = token_formats()[static_cast<std::size_t>(format)],
+             .bytes = static_cast<std::int64_t>(data_.size()),
+             .hash = text_hash(data_)};
+  if (data_.size() % static_cast<std::size_t>(width_) != 0)
+    throw Error(path, "data", std::to_string(data_.size()) + " bytes", "tokens of " + std::to_string(width_) + " bytes each");
+  size_ = static_cast<std::int64_t>(data_.size()) / width_;
+  windows_ = size_ - needs.sequence;
+  if (windows_ < 1)
+    throw Error(path, "data", counted(size_, "token"),
+                "at least " + std::to_string(needs.sequence + 1) + ": a sample of the model and its last target");
+  for (std::int64_t i = 0; i < size_; ++i)
+    if (token(i) >= needs.vocab)
+      throw Error(path, "token " + std::to_string(i), std::to_string(token(i)),
+                  "a number below the vocabulary of " + std::to_string(needs.vocab));
+}
+
+std::int64_t FileSamples::token(std::int64_t at) const {
+  std::int64_t value = 0;
+  for (int byte = width_ - 1; byte >= 0; --byte)
+    value = value << 8 | static_cast<unsigned char>(data_[static_cast<std::size_t>(at * width_ + byte)]);
+  return value;
+}
+
+std::int64_t FileSamples::begin(std::int64_t sample) const {
+  const PhiloxBlock words = philox(seed_, mix_keys(name_key("window"), static_cast<std::uint64_t>(sample)), 0);
+  return static_cast<std::int64_t>((std::uint64_t{words[0]} << 32 | words[1]) % static_cast<std::uint64_t>(windows_));
+}
+
+void FileSamples::tokens(std::int64_t sample, std::int64_t position, std::int64_t, std::span<std::int64_t> out) const {
+  const std::int64_t first = begin(sample) + position;
+  for (std::size_t i = 0; i < out.size(); ++i) out[i] = token(std::min(first + static_cast<std::int64_t>(i), size_ - 1));
+}
+
+// Of BERT's next-sentence head, which has no truth in a plain text.
+std::int64_t FileSamples::label(std::int64_t sample, std::int64_t classes) const {
+  return RandomSamples(seed_).label(sample, classes);
+}
+
+void FileSamples::features(std::int64_t, std::int64_t, std::span<double>) const { FS_ASSERT(!"checked when the file is read"); }
+
+}  // namespace foreshard

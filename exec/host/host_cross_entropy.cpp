@@ -1,0 +1,222 @@
+// Softmax cross-entropy, in one piece or in the three stages of a split vocabulary; and the sum of squares.
+//
+//   loss of a row = log(sum over classes of e^(logit - max)) + max - logit of the target
+//   gradient      = (e^(logit - max) / sum - [column is the target]) * weight, with weight = loss_scale / rows of the step
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "core/base/error.h"
+#include "exec/host/host_kernel.h"
+#include "exec/host/host_math.h"
+
+namespace foreshard::host {
+
+namespace {
+
+struct LossSizes {
+  std::int64_t rows = 0, columns = 0, classes = 0;
+  bool label = false;  // one target per sample, not the next token of each position
+
+  std::int64_t size() const { return rows * columns; }
+  std::int64_t first(const OpArguments& arguments, bool split) const { return split ? arguments.tp_rank * columns : 0; }
+  // Columns of this rank that are classes; the others pad the vocabulary.
+  std::int64_t used(std::int64_t first_column) const { return std::clamp<std::int64_t>(classes - first_column, 0, columns); }
+};
+
+void read_targets(const OpArguments& arguments, const LossSizes& sizes, std::int64_t* out) {
+  FS_ASSERT(arguments.source);
+  const std::int64_t positions = sizes.rows / arguments.samples;
+  constexpr std::int64_t chunk = 256;
+  std::int64_t part[chunk];
+  for (std::int64_t sample = 0; sample < arguments.samples; ++sample) {
+    const std::int64_t global = arguments.first_sample + sample;
+    if (sizes.label) {
+      const std::int64_t label = arguments.source->label(global, sizes.classes);
+      for (std::int64_t p = 0; p < positions; ++p) out[p * arguments.samples + sample] = label;
+      continue;
+    }
+    for (std::int64_t p = 0; p < positions; p += chunk) {
+      const std::int64_t here = std::min(chunk, positions - p);
+      arguments.source->tokens(global, p + 1, sizes.classes, std::span(part, static_cast<std::size_t>(here)));
+      for (std::int64_t i = 0; i < here; ++i) out[(p + i) * arguments.samples + sample] = part[i];
+    }
+  }
+}
+
+template <class T>
+T row_maximum(const T* x, std::int64_t used) {
+  T largest = -std::numeric_limits<T>::infinity();
+#pragma omp simd reduction(max : largest)
+  for (std::int64_t c = 0; c < used; ++c) largest = x[c] > largest ? x[c] : largest;
+  return largest;
+}
+
+// e^(x - largest), 0 in padding columns; returns their sum.
+template <class T>
+T exponentials(const T* x, T largest, std::int64_t used, std::int64_t columns, T* out) {
+  T sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (std::int64_t c = 0; c < used; ++c) {
+    const T e = fast_exp(x[c] - largest);
+    out[c] = e;
+    sum += e;
+  }
+  std::fill(out + used, out + columns, T(0));
+  return sum;
+}
+
+template <class T>
+Kernel<T> whole_forward(const Form& form, LossSizes sizes) {
+  form.expect({sizes.size()}, {sizes.size(), sizes.rows, 1});
+  return {.run = [sizes](const Call<T>& call) {
+    auto* targets = reinterpret_cast<std::int64_t*>(call.writes[1].data);
+    read_targets(call.arguments, sizes, targets);
+    const std::int64_t used = sizes.used(0);
+    double loss = 0;
+    for (std::int64_t r = 0; r < sizes.rows; ++r) {
+      const T* x = call.in[0] + r * sizes.columns;
+      T* softmax = call.out[0] + r * sizes.columns;
+      const T largest = row_maximum(x, used);
+      const T sum = exponentials(x, largest, used, sizes.columns, softmax);
+      const T inverse = T(1) / sum;
+#pragma omp simd
+      for (std::int64_t c = 0; c < used; ++c) softmax[c] *= inverse;
+      loss += static_cast<double>(std::log(sum) + (largest - x[targets[r]]));
+    }
+    call.out[2][0] = static_cast<T>(loss * loss_weight(call.arguments, sizes.rows));
+  }};
+}
+
+// reads: softmax, targets
+template <class T>
+Kernel<T> whole_backward(const Form& form, LossSizes sizes) {
+  form.expect({sizes.size(), sizes.rows}, {sizes.size()});
+  const bool add = form.what.accumulate;
+  return {.run = [sizes, add](const Call<T>& call) {
+    const auto* targets = reinterpret_cast<const std::int64_t*>(call.reads[1].data);
+    const T weight = static_cast<T>(loss_weight(call.arguments, sizes.rows) * call.arguments.loss_scale);
+    for (std::int64_t r = 0; r < sizes.rows; ++r) {
+      const T* softmax = call.in[0] + r * sizes.columns;
+      T* dx = call.out[0] + r * sizes.columns;
+#pragma omp simd
+      for (std::int64_t c = 0; c < sizes.columns; ++c) dx[c] = (add ? dx[c] : T(0)) + weight * softmax[c];
+      dx[targets[r]] -= weight;
+    }
+  }};
+}
+
+template <class T>
+Kernel<T> stage_max(const Form& form, LossSizes sizes) {
+  form.expect({sizes.size()}, {sizes.rows});
+  return {.run = [sizes](const Call<T>& call) {
+    const std::int64_t used = sizes.used(sizes.first(call.arguments, true));
+    for (std::int64_t r = 0; r < sizes.rows; ++r) call.out[0][r] = row_maximum(call.in[0] + r * sizes.columns, used);
+  }};
+}
+
+// writes: exponentials, {their sum, logit of the target where this rank has its column}, targets
+template <class T>
+Kernel<T> stage_exp(const Form& form, LossSizes sizes) {
+  form.expect({sizes.size(), sizes.rows}, {sizes.size(), 2 * sizes.rows, sizes.rows});
+  return {.run = [sizes](const Call<T>& call) {
+    auto* targets = reinterpret_cast<std::int64_t*>(call.writes[2].data);
+    read_targets(call.arguments, sizes, targets);
+    const std::int64_t first = sizes.first(call.arguments, true), used = sizes.used(first);
+    for (std::int64_t r = 0; r < sizes.rows; ++r) {
+      const T* x = call.in[0] + r * sizes.columns;
+      T* sums = call.out[1] + 2 * r;
+      sums[0] = exponentials(x, call.in[1][r], used, sizes.columns, call.out[0] + r * sizes.columns);
+      const std::int64_t target = targets[r] - first;
+      sums[1] = target >= 0 && target < used ? x[target] : T(0);
+    }
+  }};
+}
+
+// reads: exponentials, sums over all ranks, targets
+template <class T>
+Kernel<T> stage_exp_backward(const Form& form, LossSizes sizes) {
+  form.expect({sizes.size(), 2 * sizes.rows, sizes.rows}, {sizes.size()});
+  const bool add = form.what.accumulate;
+  return {.run = [sizes, add](const Call<T>& call) {
+    const auto* targets = reinterpret_cast<const std::int64_t*>(call.reads[2].data);
+    const T weight = static_cast<T>(loss_weight(call.arguments, sizes.rows) * call.arguments.loss_scale);
+    const std::int64_t first = sizes.first(call.arguments, true), used = sizes.used(first);
+    for (std::int64_t r = 0; r < sizes.rows; ++r) {
+      const T* e = call.in[0] + r * sizes.columns;
+      T* dx = call.out[0] + r * sizes.columns;
+      const T inverse = T(1) / call.in[1][2 * r];
+#pragma omp simd
+      for (std::int64_t c = 0; c < sizes.columns; ++c) dx[c] = (add ? dx[c] : T(0)) + weight * (e[c] * inverse);
+      const std::int64_t target = targets[r] - first;
+      if (target >= 0 && target < used) dx[target] -= weight;
+    }
+  }};
+}
+
+// reads: sums, row maxima
+template <class T>
+Kernel<T> stage_loss(const Form& form, LossSizes sizes) {
+  form.expect({2 * sizes.rows, sizes.rows}, {1});
+  return {.run = [sizes](const Call<T>& call) {
+    double loss = 0;
+    for (std::int64_t r = 0; r < sizes.rows; ++r) {
+      const T* sums = call.in[0] + 2 * r;
+      loss += static_cast<double>(std::log(sums[0]) + (call.in[1][r] - sums[1]));
+    }
+    call.out[0][0] = static_cast<T>(loss * loss_weight(call.arguments, sizes.rows));
+  }};
+}
+
+}  // namespace
+
+template <class T>
+Kernel<T> make_cross_entropy(const Form& form) {
+  const auto& dims = form.dims(0, 2);
+  const LossSizes sizes{.rows = dims[0],
+                        .columns = dims[1],
+                        .classes = form.attributes.integer("classes"),
+                        .label = form.attributes.has("label") || form.attributes.has("next_sentence")};
+  const bool gradient = form.what.phase == Phase::InputGrad;
+  if (!gradient && !form.forward()) form.refuse("this phase", "forward, recompute or input gradient");
+  const std::string stage = form.attributes.word("stage");
+  if (stage.empty()) {
+    if (sizes.classes < 1 || sizes.classes > sizes.columns)
+      form.refuse(std::to_string(sizes.classes) + " classes", "at least 1 and at most the columns");
+    return gradient ? whole_backward<T>(form, sizes) : whole_forward<T>(form, sizes);
+  }
+  if (stage == "exp") return gradient ? stage_exp_backward<T>(form, sizes) : stage_exp<T>(form, sizes);
+  if (stage == "max" && !gradient) return stage_max<T>(form, sizes);
+  if (stage == "loss" && !gradient) return stage_loss<T>(form, sizes);
+  form.refuse("stage=" + stage, "max, exp or loss");
+}
+
+// loss = sum of y^2 over the samples of the step, divided by their number.
+template <class T>
+Kernel<T> make_sum_of_squares(const Form& form) {
+  const std::int64_t size = size_of_dims(form.dims(0));
+  if (form.forward()) {
+    form.expect({size}, {1});
+    return {.run = [size](const Call<T>& call) {
+      double sum = 0;
+      for (std::int64_t i = 0; i < size; ++i) sum += static_cast<double>(call.in[0][i]) * static_cast<double>(call.in[0][i]);
+      call.out[0][0] = static_cast<T>(sum / static_cast<double>(call.arguments.samples_of_step));
+    }};
+  }
+  form.expect({size}, {size});
+  const bool add = form.what.accumulate;
+  return {.run = [size, add](const Call<T>& call) {
+    const T weight = static_cast<T>(2 * call.arguments.loss_scale / static_cast<double>(call.arguments.samples_of_step));
+    const T* y = call.in[0];
+    T* dy = call.out[0];
+#pragma omp simd
+    for (std::int64_t i = 0; i < size; ++i) dy[i] = (add ? dy[i] : T(0)) + weight * y[i];
+  }};
+}
+
+template Kernel<float> make_cross_entropy(const Form&);
+template Kernel<double> make_cross_entropy(const Form&);
+template Kernel<float> make_sum_of_squares(const Form&);
+template Kernel<double> make_sum_of_squares(const Form&);
+
+}  // namespace foreshard::host

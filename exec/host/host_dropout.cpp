@@ -1,0 +1,146 @@
+// Dropout, alone or fused with the bias and the residual sum before it: y = skip + keep scale (x + bias).
+#include "exec/host/host_dropout.h"
+
+#include <algorithm>
+#include <array>
+
+#include "exec/base/philox.h"
+
+namespace foreshard::host {
+
+DropRule drop_rule(const Form& form) {
+  const double p = form.attributes.number("p");
+  if (!(p >= 0 && p < 1)) form.refuse("dropout rate " + form.attributes.word("p"), "at least 0 and below 1");
+  return {.threshold = static_cast<std::uint32_t>(p * 0x1p32),
+          .scale = 1 / (1 - p),
+          .site = static_cast<std::uint64_t>(form.attributes.integer("site"))};
+}
+
+std::uint64_t drop_stream(const OpArguments& arguments, const DropRule& rule, std::int64_t sample) {
+  return mix_keys(mix_keys(mix_keys(name_key("dropout"), arguments.layer), rule.site), static_cast<std::uint64_t>(sample));
+}
+
+void fill_mask(std::uint64_t seed, std::uint64_t stream, std::int64_t first, std::int64_t count, std::uint32_t threshold,
+               std::uint8_t* keep) {
+  constexpr std::int64_t blocks = 64;
+  std::array<PhiloxBlock, blocks> words;
+  for (std::int64_t done = 0; done < count;) {
+    const std::int64_t skip = (first + done) % 4;
+    const std::int64_t here = std::min(count - done, 4 * blocks - skip);
+    philox_words(seed, stream, static_cast<std::uint64_t>((first + done) / 4),
+                 std::span(words).first(static_cast<std::size_t>((skip + here + 3) / 4)));
+    const std::uint32_t* word = words[0].data() + skip;
+#pragma omp simd
+    for (std::int64_t i = 0; i < here; ++i) keep[done + i] = word[i] >= threshold ? 1 : 0;
+    done += here;
+  }
+}
+
+namespace {
+
+// Runs of contiguous elements of one sample: rows [position, sample] of h columns, or maps [sample, head, query * key].
+struct MaskLayout {
+  std::int64_t runs = 0, length = 0, samples = 1;
+  bool maps = false;
+  std::int64_t heads = 0;          // of this rank
+  bool sequence_parallel = false;  // positions start at tp_rank * positions
+};
+
+MaskLayout mask_layout(const Form& form) {
+  const auto& dims = form.dims(0);
+  if (dims.size() == 4)
+    return {.runs = dims[0] * dims[1], .length = dims[2] * dims[3], .samples = dims[0], .maps = true, .heads = dims[1]};
+  if (dims.size() != 3) form.refuse(std::to_string(dims.size()) + " dimensions", "3 (rows) or 4 (attention maps)");
+  return {.runs = dims[0] * dims[1],
+          .length = dims[2],
+          .samples = dims[0],
+          .sequence_parallel = form.attributes.has("sequence_parallel")};
+}
+
+void make_mask(const MaskLayout& layout, const DropRule& rule, const OpArguments& arguments, std::uint8_t* mask) {
+  const std::int64_t positions = layout.maps ? 0 : layout.runs / layout.samples;
+  for (std::int64_t run = 0; run < layout.runs; ++run) {
+    const std::int64_t sample = layout.maps ? run / layout.heads : run % layout.samples;
+    const std::int64_t place = layout.maps
+                                   ? arguments.tp_rank * layout.heads + run % layout.heads
+                                   : run / layout.samples + (layout.sequence_parallel ? arguments.tp_rank * positions : 0);
+    fill_mask(arguments.seed, drop_stream(arguments, rule, arguments.first_sample + sample), place * layout.length,
+              layout.length, rule.threshold, mask + run * layout.length);
+  }
+}
+
+template <class T>
+void drop_run(const T* x, const T* skip, const T* bias, const std::uint8_t* keep, T scale, std::int64_t length, T* y) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < length; ++i) {
+    const T sum = bias ? x[i] + bias[i] : x[i];
+    y[i] = (skip ? skip[i] : T(0)) + (keep[i] ? sum * scale : T(0));
+  }
+}
+
+template <class T>
+Kernel<T> dropout_forward(const Form& form, MaskLayout layout, DropRule rule) {
+  const std::int64_t size = layout.runs * layout.length;
+  const std::size_t operands = form.reads.size();  // x; x, skip; x, skip, bias
+  std::vector<std::int64_t> reads = {size};
+  if (operands >= 2) reads.push_back(size);
+  if (operands == 3) reads.push_back(layout.length);
+  form.expect(reads, {size, size});
+  return {.run = [layout, rule, operands](const Call<T>& call) {
+    auto* mask = reinterpret_cast<std::uint8_t*>(call.writes[1].data);
+    make_mask(layout, rule, call.arguments, mask);
+    for (std::int64_t run = 0; run < layout.runs; ++run) {
+      const std::int64_t at = run * layout.length;
+      drop_run(call.in[0] + at, operands >= 2 ? call.in[1] + at : nullptr, operands == 3 ? call.in[2] : nullptr, mask + at,
+               static_cast<T>(rule.scale), layout.length, call.out[0] + at);
+    }
+  }};
+}
+
+// dx = dy keep scale; with a bias its gradient is the column sum of the same.
+template <class T>
+Kernel<T> dropout_backward(const Form& form, MaskLayout layout, DropRule rule) {
+  const std::int64_t size = layout.runs * layout.length;
+  const bool bias = form.what.phase == Phase::Backward;
+  const bool input = form.writes.size() == (bias ? 2 : 1);
+  std::vector<std::int64_t> reads = {size, size}, writes;
+  if (input) writes.push_back(size);
+  if (bias) reads.push_back(layout.length), writes.push_back(layout.length);
+  form.expect(reads, writes);
+  const bool add = form.what.accumulate, add_weights = form.attributes.has("accumulate_weights");
+  return {.run = [layout, rule, bias, input, add, add_weights](const Call<T>& call) {
+    const auto* mask = reinterpret_cast<const std::uint8_t*>(call.reads[1].data);
+    T* dx = input ? call.out[0] : nullptr;
+    T* db = bias ? call.out[input ? 1 : 0] : nullptr;
+    if (db && !add_weights) std::fill_n(db, layout.length, T(0));
+    const T scale = static_cast<T>(rule.scale);
+    for (std::int64_t run = 0; run < layout.runs; ++run) {
+      const T* dy = call.in[0] + run * layout.length;
+      const std::uint8_t* keep = mask + run * layout.length;
+#pragma omp simd
+      for (std::int64_t i = 0; i < layout.length; ++i) {
+        const T g = keep[i] ? dy[i] * scale : T(0);
+        if (dx) dx[run * layout.length + i] = (add ? dx[run * layout.length + i] : T(0)) + g;
+        if (db) db[i] += g;
+      }
+    }
+  }};
+}
+
+}  // namespace
+
+template <class T>
+Kernel<T> make_dropout(const Form& form) {
+  const MaskLayout layout = mask_layout(form);
+  const DropRule rule = drop_rule(form);
+  const std::size_t mask = 1;
+  const std::span<const Operand> side = form.forward() ? form.writes : form.reads;
+  if (side.size() <= mask || side[mask].dtype != DType::U8) form.refuse("no uint8 mask", "a mask as second operand");
+  if (form.forward()) return dropout_forward<T>(form, layout, rule);
+  return dropout_backward<T>(form, layout, rule);
+}
+
+template Kernel<float> make_dropout(const Form&);
+template Kernel<double> make_dropout(const Form&);
+
+}  // namespace foreshard::host

@@ -1,0 +1,271 @@
+// Attention in one operator that never holds a whole map (Dao et al. 2022): blocks of queries against all keys they may see.
+// The forward keeps the logarithm of each row's sum of exponentials; the backward makes the probabilities from it again.
+#include <algorithm>
+#include <cmath>
+
+#include "exec/host/host_blas.h"
+#include "exec/host/host_dropout.h"
+#include "exec/host/host_heads.h"
+#include "exec/host/host_math.h"
+
+namespace foreshard::host {
+
+namespace {
+
+constexpr std::int64_t kBlock = 64;  // queries at a time: their scores stay in cache
+
+struct Flash {
+  HeadLayout at = {};
+  bool causal = false, drops = false;
+  DropRule drop = {};
+  double scale = 1;
+
+  std::int64_t context_size() const { return at.samples * at.queries * at.heads * at.dim; }
+  std::int64_t lse_size() const { return at.samples * at.heads * at.queries; }
+  std::int64_t visible(std::int64_t query) const { return causal ? query + 1 : at.keys; }
+};
+
+// One block of queries of one head.
+struct Tile {
+  std::int64_t sample = 0, head = 0, first = 0, rows = 0, keys = 0;  // keys: what the last of the rows may see
+};
+
+template <class F>
+void for_each_tile(const Flash& flash, F&& body) {
+  const HeadLayout& at = flash.at;
+  for (std::int64_t sample = 0; sample < at.samples; ++sample)
+    for (std::int64_t head = 0; head < at.heads; ++head)
+      for (std::int64_t first = 0; first < at.queries; first += kBlock) {
+        const std::int64_t rows = std::min(kBlock, at.queries - first);
+        body(Tile{sample, head, first, rows, flash.visible(first + rows - 1)});
+      }
+}
+
+template <class T>
+void make_scores_of(const Flash& flash, const Tile& tile, const T* q, const T* k, T* scores) {
+  const HeadLayout& at = flash.at;
+  multiply({.m = tile.rows,
+            .n = tile.keys,
+            .k = at.dim,
+            .a = q + at.query_at(tile.sample, tile.head) + tile.first * at.query_stride(),
+            .lda = at.query_stride(),
+            .b = k + at.key_at(tile.sample, tile.head),
+            .ldb = at.key_stride(),
+            .transpose_b = true,
+            .c = scores,
+            .ldc = tile.keys,
+            .alpha = static_cast<T>(flash.scale)});
+}
+
+// Multiplies row `row` of the tile's map by keep / (1 - p).
+template <class T>
+void drop_row(const Flash& flash, const Tile& tile, std::int64_t row, const OpArguments& arguments, T* map) {
+  const std::int64_t head = arguments.tp_rank * flash.at.heads + tile.head;
+  const std::int64_t first = (head * flash.at.queries + tile.first + row) * flash.at.keys;
+  const std::uint64_t stream = drop_stream(arguments, flash.drop, arguments.first_sample + tile.sample);
+  const T scale = static_cast<T>(flash.drop.scale);
+  constexpr std::int64_t chunk = 256;
+  std::uint8_t keep[chunk];
+  T* values = map + row * tile.keys;
+  for (std::int64_t at = 0; at < tile.keys; at += chunk) {
+    const std::int64_t here = std::min(chunk, tile.keys - at);
+    fill_mask(arguments.seed, stream, first + at, here, flash.drop.threshold, keep);
+#pragma omp simd
+    for (std::int64_t i = 0; i < here; ++i) values[at + i] *= keep[i] ? scale : T(0);
+  }
+}
+
+// Scores -> probabilities in place; returns the row's log of the sum of exponentials.
+template <class T>
+T normalise_row(T* x, std::int64_t visible, std::int64_t columns) {
+  T largest = x[0], sum = 0;
+#pragma omp simd reduction(max : largest)
+  for (std::int64_t c = 0; c < visible; ++c) largest = x[c] > largest ? x[c] : largest;
+#pragma omp simd reduction(+ : sum)
+  for (std::int64_t c = 0; c < visible; ++c) {
+    const T e = fast_exp(x[c] - largest);
+    x[c] = e;
+    sum += e;
+  }
+  const T inverse = T(1) / sum;
+#pragma omp simd
+  for (std::int64_t c = 0; c < visible; ++c) x[c] *= inverse;
+  std::fill(x + visible, x + columns, T(0));
+  return largest + std::log(sum);
+}
+
+template <class T>
+void forward_tile(const Flash& flash, const Tile& tile, const T* q, const T* k, T* context, T* lse, const Call<T>& call) {
+  const HeadLayout& at = flash.at;
+  T* map = call.scratch;
+  make_scores_of(flash, tile, q, k, map);
+  for (std::int64_t row = 0; row < tile.rows; ++row) {
+    const std::int64_t query = tile.first + row;
+    lse[(tile.sample * at.heads + tile.head) * at.queries + query] =
+        normalise_row(map + row * tile.keys, flash.visible(query), tile.keys);
+    if (flash.drops) drop_row(flash, tile, row, call.arguments, map);
+  }
+  multiply({.m = tile.rows,
+            .n = at.dim,
+            .k = tile.keys,
+            .a = static_cast<const T*>(map),
+            .lda = tile.keys,
+            .b = k + at.value_at(tile.sample, tile.head),
+            .ldb = at.key_stride(),
+            .c = context + at.context_at(tile.sample, tile.head) + tile.first * at.context_stride(),
+            .ldc = at.context_stride()});
+}
+
+// probabilities = exp(scores - lse) and, in `dropped`, what multiplied the values.
+template <class T>
+void probabilities_again(const Flash& flash, const Tile& tile, const T* lse, const OpArguments& arguments, T* map, T* dropped) {
+  for (std::int64_t row = 0; row < tile.rows; ++row) {
+    const std::int64_t query = tile.first + row, visible = flash.visible(query);
+    const T shift = lse[(tile.sample * flash.at.heads + tile.head) * flash.at.queries + query];
+    T* p = map + row * tile.keys;
+#pragma omp simd
+    for (std::int64_t c = 0; c < visible; ++c) p[c] = fast_exp(p[c] - shift);
+    std::fill(p + visible, p + tile.keys, T(0));
+  }
+  std::copy_n(map, tile.rows * tile.keys, dropped);
+  if (!flash.drops) return;
+  for (std::int64_t row = 0; row < tile.rows; ++row) drop_row(flash, tile, row, arguments, dropped);
+}
+
+// ds = scale p (dp - sum(context dcontext)), where dp is the gradient after dropout (Dao et al. 2022, appendix B.2).
+template <class T>
+void scores_grad_row(const Flash& flash, const T* context, const T* dcontext, const T* p, std::int64_t columns, T* dp) {
+  T sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (std::int64_t i = 0; i < flash.at.dim; ++i) sum += context[i] * dcontext[i];
+  const T scale = static_cast<T>(flash.scale);
+#pragma omp simd
+  for (std::int64_t c = 0; c < columns; ++c) dp[c] = scale * p[c] * (dp[c] - sum);
+}
+
+template <class T>
+struct FlashGrad {
+  const T *dcontext, *q, *k, *context, *lse;
+  T *dq, *dk;
+};
+
+template <class T>
+void backward_tile(const Flash& flash, const Tile& tile, const FlashGrad<T>& g, const Call<T>& call) {
+  const HeadLayout& at = flash.at;
+  T *map = call.scratch, *dropped = map + kBlock * at.keys, *dmap = dropped + kBlock * at.keys;
+  const std::int64_t context_at = at.context_at(tile.sample, tile.head) + tile.first * at.context_stride();
+  const std::int64_t query_at = at.query_at(tile.sample, tile.head) + tile.first * at.query_stride();
+  const std::int64_t key_at = at.key_at(tile.sample, tile.head), value_at = at.value_at(tile.sample, tile.head);
+  make_scores_of(flash, tile, g.q, g.k, map);
+  probabilities_again(flash, tile, g.lse, call.arguments, map, dropped);
+  // dv += dropped^T dcontext
+  multiply({.m = tile.keys,
+            .n = at.dim,
+            .k = tile.rows,
+            .a = static_cast<const T*>(dropped),
+            .lda = tile.keys,
+            .transpose_a = true,
+            .b = g.dcontext + context_at,
+            .ldb = at.context_stride(),
+            .c = g.dk + value_at,
+            .ldc = at.key_stride(),
+            .beta = T(1)});
+  // dp = dcontext v^T
+  multiply({.m = tile.rows,
+            .n = tile.keys,
+            .k = at.dim,
+            .a = g.dcontext + context_at,
+            .lda = at.context_stride(),
+            .b = g.k + value_at,
+            .ldb = at.key_stride(),
+            .transpose_b = true,
+            .c = dmap,
+            .ldc = tile.keys});
+  for (std::int64_t row = 0; row < tile.rows; ++row) {
+    if (flash.drops) drop_row(flash, tile, row, call.arguments, dmap);
+    scores_grad_row(flash, g.context + context_at + row * at.context_stride(),
+                    g.dcontext + context_at + row * at.context_stride(), map + row * tile.keys, tile.keys,
+                    dmap + row * tile.keys);
+  }
+  multiply({.m = tile.rows,
+            .n = at.dim,
+            .k = tile.keys,
+            .a = static_cast<const T*>(dmap),
+            .lda = tile.keys,
+            .b = g.k + key_at,
+            .ldb = at.key_stride(),
+            .c = g.dq + query_at,
+            .ldc = at.query_stride(),
+            .beta = T(1)});
+  multiply({.m = tile.keys,
+            .n = at.dim,
+            .k = tile.rows,
+            .a = static_cast<const T*>(dmap),
+            .lda = tile.keys,
+            .transpose_a = true,
+            .b = g.q + query_at,
+            .ldb = at.query_stride(),
+            .c = g.dk + key_at,
+            .ldc = at.key_stride(),
+            .beta = T(1)});
+}
+
+template <class T>
+Kernel<T> flash_backward(const Form& form, const Flash& flash) {
+  const HeadLayout& at = flash.at;
+  std::vector<std::int64_t> reads = {flash.context_size(), at.query_size()}, writes = {at.query_size()};
+  if (at.apart) reads.push_back(at.key_size()), writes.push_back(at.key_size());
+  reads.insert(reads.end(), {flash.context_size(), flash.lse_size()});
+  form.expect(reads, writes);
+  const bool accumulate = form.what.accumulate;
+  return {.run =
+              [flash, accumulate](const Call<T>& call) {
+                const HeadLayout& at = flash.at;
+                const std::size_t key = at.apart ? 1 : 0;
+                const FlashGrad<T> g{.dcontext = call.in[0],
+                                     .q = call.in[1],
+                                     .k = call.in[1 + key],
+                                     .context = call.in[2 + key],
+                                     .lse = call.in[3 + key],
+                                     .dq = call.out[0],
+                                     .dk = call.out[key]};
+                if (!accumulate) {
+                  std::fill_n(g.dq, at.query_size(), T(0));
+                  if (at.apart) std::fill_n(g.dk, at.key_size(), T(0));
+                }
+                for_each_tile(flash, [&](const Tile& tile) { backward_tile(flash, tile, g, call); });
+              },
+          .scratch = 3 * kBlock * at.keys};
+}
+
+}  // namespace
+
+template <class T>
+Kernel<T> make_attention(const Form& form) {
+  const std::vector<std::int64_t>&queries = form.dims(0, 4), &keys = form.dims(1, 4);
+  const std::size_t operands = form.forward() ? form.reads.size() : form.writes.size();
+  Flash flash{.at = head_layout(form, queries[0], queries[1], keys[1], operands == 2),
+              .causal = form.attributes.has("causal"),
+              .drops = form.attributes.sets("p")};
+  if (flash.causal && flash.at.queries != flash.at.keys)
+    form.refuse("a causal map that is not square", "as many queries as keys");
+  if (flash.drops) flash.drop = drop_rule(form);
+  flash.scale = 1 / std::sqrt(static_cast<double>(flash.at.dim));
+  if (form.what.phase == Phase::InputGrad) return flash_backward<T>(form, flash);
+  if (!form.forward()) form.refuse("this phase", "forward, recompute or input gradient");
+  const HeadLayout& at = flash.at;
+  form.expect(at.apart ? std::vector{at.query_size(), at.key_size()} : std::vector{at.query_size()},
+              {flash.context_size(), flash.lse_size()});
+  return {.run =
+              [flash](const Call<T>& call) {
+                for_each_tile(flash, [&](const Tile& tile) {
+                  forward_tile(flash, tile, call.in[0], call.in[flash.at.apart ? 1 : 0], call.out[0], call.out[1], call);
+                });
+              },
+          .scratch = kBlock * at.keys};
+}
+
+template Kernel<float> make_attention(const Form&);
+template Kernel<double> make_attention(const Form&);
+
+}  // namespace foreshard::host

@@ -1,0 +1,36 @@
+// Where the heads of queries, keys and values lie in the rows of an attention operand. Used only by exec/host_*.cpp.
+#pragma once
+
+#include <cstdint>
+
+#include "exec/host/host_kernel.h"
+
+namespace foreshard::host {
+
+// Rows [position, sample] of [query heads | key heads | value heads], or query rows and key-value rows apart.
+struct HeadLayout {
+  std::int64_t samples = 1, queries = 0, keys = 0, heads = 0, kv_heads = 0, dim = 0;
+  bool apart = false;
+
+  std::int64_t query_width() const { return (heads + (apart ? 0 : 2 * kv_heads)) * dim; }
+  std::int64_t key_width() const { return apart ? 2 * kv_heads * dim : query_width(); }
+  std::int64_t query_size() const { return samples * queries * query_width(); }
+  std::int64_t key_size() const { return samples * keys * key_width(); }
+  // From one position of a sample to the next, in elements.
+  std::int64_t query_stride() const { return samples * query_width(); }
+  std::int64_t key_stride() const { return samples * key_width(); }
+  std::int64_t context_stride() const { return samples * heads * dim; }
+  // Of a head at position 0.
+  std::int64_t query_at(std::int64_t sample, std::int64_t head) const { return sample * query_width() + head * dim; }
+  std::int64_t key_at(std::int64_t sample, std::int64_t head) const {
+    return sample * key_width() + ((apart ? 0 : heads) + kv_of(head)) * dim;
+  }
+  std::int64_t value_at(std::int64_t sample, std::int64_t head) const { return key_at(sample, head) + kv_heads * dim; }
+  std::int64_t context_at(std::int64_t sample, std::int64_t head) const { return (sample * heads + head) * dim; }
+  std::int64_t kv_of(std::int64_t head) const { return head * kv_heads / heads; }
+};
+
+// From the attributes "heads= kv= dim=". Throws Error unless kv divides heads.
+HeadLayout head_layout(const Form& form, std::int64_t samples, std::int64_t queries, std::int64_t keys, bool apart);
+
+}  // namespace foreshard::host

@@ -1,0 +1,141 @@
+// What the host kernels share: the form of an instruction, from which a maker builds a kernel, and the call that runs it.
+// Used only by exec/host_*.cpp.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "exec/host/host_ops.h"
+
+namespace foreshard::host {
+
+// Words of Compute::attributes: "causal heads=96 dim=128".
+class Attributes {
+ public:
+  explicit Attributes(std::string text) : text_(std::move(text)) {}
+  bool has(std::string_view word) const;
+  bool sets(std::string_view key) const;
+  // Throw Error when the key is missing or its value is no number.
+  double number(std::string_view key) const;
+  std::int64_t integer(std::string_view key) const;
+  std::string word(std::string_view key) const;  // empty when missing
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+};
+
+// An instruction as its maker sees it: sizes and types, no data.
+struct Form {
+  const Compute& what;
+  std::span<const Operand> reads, writes;
+  Attributes attributes;
+
+  bool forward() const { return what.phase == Phase::Forward || what.phase == Phase::Recompute; }
+  // Dimensions of shape `index`; there have to be `count` of them (0: any number). Throws Error.
+  const std::vector<std::int64_t>& dims(std::size_t index, std::size_t count = 0) const;
+  // Throws Error unless there is one operand per entry, with at least that many elements.
+  void expect(const std::vector<std::int64_t>& read_sizes, const std::vector<std::int64_t>& write_sizes) const;
+  [[noreturn]] void refuse(const std::string& found, const std::string& expected) const;
+};
+
+// One run. `in` and `out` point to the operands in the arithmetic type; null for integer operands, which are read through
+// `reads` and `writes`. What accumulates finds the old value in `out`.
+template <class T>
+struct Call {
+  std::span<const T* const> in;
+  std::span<T* const> out;
+  std::span<const Operand> reads, writes;
+  T* scratch;
+  const OpArguments& arguments;
+};
+
+template <class T>
+struct Kernel {
+  std::function<void(const Call<T>&)> run;
+  std::int64_t scratch = 0;  // elements of T
+  bool raw = false;          // reads and writes stored operands itself; `in` and `out` are not set
+};
+
+inline std::int64_t size_of_dims(const std::vector<std::int64_t>& dims) {
+  std::int64_t size = 1;
+  for (const std::int64_t dim : dims) size *= dim;
+  return size;
+}
+
+// Share of one micro-batch row in the mean over the step, for a loss with `positions` rows per sample.
+inline double loss_weight(const OpArguments& arguments, std::int64_t rows) {
+  const double positions = static_cast<double>(rows) / static_cast<double>(arguments.samples);
+  return 1 / (positions * static_cast<double>(arguments.samples_of_step));
+}
+
+// Makers, one per operator. Throw Error for a form that the host cannot run.
+template <class T>
+Kernel<T> make_matmul(const Form& form);
+template <class T>
+Kernel<T> make_scores(const Form& form);
+template <class T>
+Kernel<T> make_weighted_values(const Form& form);
+template <class T>
+Kernel<T> make_softmax(const Form& form);
+template <class T>
+Kernel<T> make_attention(const Form& form);
+template <class T>
+Kernel<T> make_rope(const Form& form);
+template <class T>
+Kernel<T> make_norm(const Form& form);
+template <class T>
+Kernel<T> make_activation(const Form& form);
+template <class T>
+Kernel<T> make_dropout(const Form& form);
+template <class T>
+Kernel<T> make_add(const Form& form);
+template <class T>
+Kernel<T> make_embedding(const Form& form);
+template <class T>
+Kernel<T> make_cross_entropy(const Form& form);
+template <class T>
+Kernel<T> make_sum_of_squares(const Form& form);
+template <class T>
+Kernel<T> make_conv2d(const Form& form);
+template <class T>
+Kernel<T> make_batch_norm(const Form& form);
+template <class T>
+Kernel<T> make_pool(const Form& form);
+template <class T>
+Kernel<T> make_adam(const Form& form);
+template <class T>
+Kernel<T> make_sgd(const Form& form);
+template <class T>
+Kernel<T> make_grad_norm(const Form& form);
+template <class T>
+Kernel<T> make_clip_scale(const Form& form);
+template <class T>
+Kernel<T> make_judge_overflow(const Form& form);
+struct
+    OverflowRule {  // of a dynamic loss scale: doubled after so many good steps, never below 2^least times what it began with
+  std::int64_t growth = 1;
+  double least = 0;
+};
+OverflowRule overflow_rule(const Form& form);  // checks the operands
+template <class T>
+Kernel<T> make_cast(const Form& form);
+template <class T>
+Kernel<T> make_zero(const Form& form);
+
+// out[c] += sum over rows of x[r, c].
+template <class T>
+void add_column_sums(const T* x, std::int64_t rows, std::int64_t columns, T* out) {
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const T* row = x + r * columns;
+#pragma omp simd
+    for (std::int64_t c = 0; c < columns; ++c) out[c] += row[c];
+  }
+}
+
+}  // namespace foreshard::host

@@ -1,0 +1,192 @@
+// From an instruction to its kernel, and the staging of operands that are not stored in the arithmetic type.
+#include "exec/host/host_ops.h"
+
+#include <algorithm>
+#include <array>
+#include <variant>
+
+#include "core/base/error.h"
+#include "exec/host/host_blas.h"
+#include "exec/host/host_convert.h"
+#include "exec/host/host_kernel.h"
+#include "exec/host/loss_scale_state.h"
+
+namespace foreshard {
+
+namespace {
+
+using host::Form;
+using host::Kernel;
+
+constexpr std::size_t kOperands = 64;  // of one instruction, reads or writes
+constexpr std::int64_t kAlign = 64;
+
+template <class T>
+Kernel<T> make_kernel(const Form& form) {
+  switch (form.what.op) {
+    case Op::MatMul:
+      if (form.attributes.has("scores")) return host::make_scores<T>(form);
+      if (form.attributes.has("values")) return host::make_weighted_values<T>(form);
+      return host::make_matmul<T>(form);
+    case Op::Attention: return host::make_attention<T>(form);
+    case Op::Softmax: return host::make_softmax<T>(form);
+    case Op::Norm: return host::make_norm<T>(form);
+    case Op::Activation: return host::make_activation<T>(form);
+    case Op::Dropout: return host::make_dropout<T>(form);
+    case Op::Add: return host::make_add<T>(form);
+    case Op::Rope: return host::make_rope<T>(form);
+    case Op::Embedding: return host::make_embedding<T>(form);
+    case Op::CrossEntropy: return host::make_cross_entropy<T>(form);
+    case Op::SumOfSquares: return host::make_sum_of_squares<T>(form);
+    case Op::Conv2d: return host::make_conv2d<T>(form);
+    case Op::BatchNorm: return host::make_batch_norm<T>(form);
+    case Op::MaxPool:
+    case Op::AvgPool: return host::make_pool<T>(form);
+    case Op::Adam: return host::make_adam<T>(form);
+    case Op::Sgd: return host::make_sgd<T>(form);
+    case Op::GradNorm: return host::make_grad_norm<T>(form);
+    case Op::ClipScale:
+      if (form.attributes.sets("growth")) return host::make_judge_overflow<T>(form);
+      return host::make_clip_scale<T>(form);
+    case Op::Cast: return host::make_cast<T>(form);
+    case Op::Zero: return host::make_zero<T>(form);
+    case Op::Bias:
+    case Op::Encode:
+    case Op::Decode: break;
+  }
+  form.refuse("an operator without a host kernel", "one of docs/host-kernels.md");
+}
+
+struct Place {
+  bool staged = false;
+  std::int64_t at = 0;  // bytes into the workspace
+};
+
+template <class T>
+struct Ready {
+  Kernel<T> kernel = {};
+  std::vector<Place> in = {}, out = {};
+  std::int64_t scratch_at = 0, bytes = 0;
+  bool reload = false;  // outputs hold something that the kernel adds to
+
+  explicit Ready(const Form& form) : kernel(make_kernel<T>(form)) {
+    reload = form.what.accumulate || form.attributes.has("accumulate_weights");
+    for (const Operand& operand : form.reads) in.push_back(place(operand));
+    for (const Operand& operand : form.writes) out.push_back(place(operand));
+    scratch_at = take(kernel.scratch);
+  }
+
+  std::int64_t take(std::int64_t elements) {
+    const std::int64_t at = bytes;
+    bytes = round_up(bytes + elements * static_cast<std::int64_t>(sizeof(T)), kAlign);
+    return at;
+  }
+  Place place(const Operand& operand) {
+    const bool staged = !kernel.raw && host::is_floating(operand.dtype) && !host::is_native<T>(operand.dtype);
+    return {staged, staged ? take(operand.elements) : 0};
+  }
+
+  void run(std::span<const Operand> reads, std::span<const Operand> writes, std::byte* workspace,
+           const OpArguments& arguments) const {
+    std::array<const T*, kOperands> from = {};
+    std::array<T*, kOperands> to = {};
+    const auto pointer = [&](const Operand& operand, const Place& place) -> T* {
+      if (place.staged) return reinterpret_cast<T*>(workspace + place.at);
+      return host::is_native<T>(operand.dtype) ? reinterpret_cast<T*>(operand.data) : nullptr;
+    };
+    for (std::size_t i = 0; i < reads.size(); ++i) {
+      T* at = pointer(reads[i], in[i]);
+      if (in[i].staged) host::load(reads[i], 0, reads[i].elements, at);
+      from[i] = at;
+    }
+    for (std::size_t i = 0; i < writes.size(); ++i) {
+      to[i] = pointer(writes[i], out[i]);
+      if (out[i].staged && reload) host::load(writes[i], 0, writes[i].elements, to[i]);
+    }
+    kernel.run({{from.data(), reads.size()},
+                {to.data(), writes.size()},
+                reads,
+                writes,
+                reinterpret_cast<T*>(workspace + scratch_at),
+                arguments});
+    for (std::size_t i = 0; i < writes.size(); ++i)
+      if (out[i].staged) host::store<T>(to[i], writes[i].elements, writes[i], 0);
+  }
+};
+
+bool in_double(const Form& form) {
+  const auto is_double = [](const Operand& operand) { return operand.dtype == DType::F64; };
+  return std::any_of(form.reads.begin(), form.reads.end(), is_double) ||
+         std::any_of(form.writes.begin(), form.writes.end(), is_double);
+}
+
+std::variant<Ready<float>, Ready<double>> make_ready(const Form& form) {
+  if (form.reads.size() > kOperands || form.writes.size() > kOperands)
+    form.refuse(std::to_string(std::max(form.reads.size(), form.writes.size())) + " operands", "at most 64");
+  for (const auto& operands : {form.reads, form.writes})
+    for (const Operand& operand : operands)
+      if (operand.dtype == DType::F8) form.refuse("an fp8 operand", "fp64, fp32, bf16 or fp16 on the host");
+  if (in_double(form)) return Ready<double>(form);
+  return Ready<float>(form);
+}
+
+}  // namespace
+
+// With a dynamic loss scale the last read is its state, of which the kernels know nothing.
+static bool scales_dynamically(const Form& form) {
+  if (!form.attributes.has("dynamic_scale")) return false;
+  if (form.reads.empty() || form.reads.back().dtype != DType::F32 || form.reads.back().elements < kLossScaleFloats)
+    form.refuse("no state of the loss scale", std::to_string(kLossScaleFloats) + " fp32 numbers as the last read");
+  return true;
+}
+
+struct HostOp::Prepared {
+  bool dynamic_scale = false;
+  Phase phase = Phase::Forward;
+  std::variant<Ready<float>, Ready<double>> ready;
+};
+
+HostOp::HostOp(const Compute& what, std::span<const Operand> reads, std::span<const Operand> writes) {
+  const bool dynamic = scales_dynamically(Form{what, reads, writes, host::Attributes(what.attributes)});
+  if (dynamic) reads = reads.first(reads.size() - 1);
+  const Form form{what, reads, writes, host::Attributes(what.attributes)};
+  prepared_ = std::make_unique<const Prepared>(Prepared{dynamic, what.phase, make_ready(form)});
+  (void)host::blas_name();  // opens the library here, so that the first run allocates nothing either
+}
+HostOp::HostOp(HostOp&&) noexcept = default;
+HostOp& HostOp::operator=(HostOp&&) noexcept = default;
+HostOp::~HostOp() = default;
+
+Bytes HostOp::workspace() const {
+  return std::visit([](const auto& ready) { return Bytes{ready.bytes}; }, prepared_->ready);
+}
+
+void HostOp::run(std::span<const Operand> reads, std::span<const Operand> writes, std::span<std::byte> workspace,
+                 const OpArguments& arguments) const {
+  FS_ASSERT(static_cast<std::int64_t>(workspace.size()) >= this->workspace().value);
+  OpArguments scaled = arguments;
+  if (prepared_->dynamic_scale) {
+    const LossScaleState state = read_loss_scale(reads.back());
+    if (prepared_->phase == Phase::Update && state.skips != 0) return;
+    scaled = with_loss_scale(arguments, state, prepared_->phase);
+    reads = reads.first(reads.size() - 1);
+  }
+  std::visit(
+      [&](const auto& ready) {
+        FS_ASSERT(reads.size() == ready.in.size() && writes.size() == ready.out.size());
+        ready.run(reads, writes, workspace.data(), scaled);
+      },
+      prepared_->ready);
+}
+
+void run_compute(const Compute& what, std::span<const Operand> reads, std::span<const Operand> writes,
+                 const OpArguments& arguments) {
+  const HostOp op(what, reads, writes);
+  struct alignas(kAlign) Line {
+    std::byte bytes[kAlign];
+  };
+  std::vector<Line> workspace(static_cast<std::size_t>(ceil_div(op.workspace().value, kAlign)));
+  op.run(reads, writes, std::as_writable_bytes(std::span(workspace)), arguments);
+}
+
+}  // namespace foreshard

@@ -1,0 +1,78 @@
+// Rotary positions (Su et al. 2021, section 3.2.2) in the form of the Llama weights: dimensions i and i + dim/2 are a pair.
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "exec/host/host_kernel.h"
+
+namespace foreshard::host {
+
+namespace {
+
+struct RopeSizes {
+  std::int64_t samples = 1, positions = 0, width = 0, heads = 0, dim = 0;  // heads: rotated ones, at the front of a row
+};
+
+// cos and sin of position * theta^(-2 i / dim), [position, 2, dim / 2]. Made once, read by every run.
+template <class T>
+std::vector<T> angles(const RopeSizes& sizes, double theta) {
+  const std::int64_t half = sizes.dim / 2;
+  std::vector<T> table(static_cast<std::size_t>(sizes.positions * sizes.dim));
+  for (std::int64_t p = 0; p < sizes.positions; ++p)
+    for (std::int64_t i = 0; i < half; ++i) {
+      const double angle =
+          static_cast<double>(p) * std::pow(theta, -2.0 * static_cast<double>(i) / static_cast<double>(sizes.dim));
+      table[static_cast<std::size_t>(p * sizes.dim + i)] = static_cast<T>(std::cos(angle));
+      table[static_cast<std::size_t>(p * sizes.dim + half + i)] = static_cast<T>(std::sin(angle));
+    }
+  return table;
+}
+
+// The gradient is turned back: sign = -1.
+template <class T>
+void rotate_row(const T* x, const T* table, const RopeSizes& sizes, T sign, bool add, T* y) {
+  const std::int64_t half = sizes.dim / 2;
+  for (std::int64_t head = 0; head < sizes.heads; ++head) {
+    const T *a = x + head * sizes.dim, *b = a + half;
+    T *u = y + head * sizes.dim, *v = u + half;
+#pragma omp simd
+    for (std::int64_t i = 0; i < half; ++i) {
+      const T c = table[i], s = sign * table[half + i];
+      const T first = a[i] * c - b[i] * s, second = b[i] * c + a[i] * s;
+      u[i] = (add ? u[i] : T(0)) + first;
+      v[i] = (add ? v[i] : T(0)) + second;
+    }
+  }
+  const std::int64_t rotated = sizes.heads * sizes.dim;
+  for (std::int64_t i = rotated; i < sizes.width; ++i) y[i] = (add ? y[i] : T(0)) + x[i];
+}
+
+}  // namespace
+
+template <class T>
+Kernel<T> make_rope(const Form& form) {
+  const auto& dims = form.dims(0, 3);
+  const RopeSizes sizes{.samples = dims[0],
+                        .positions = dims[1],
+                        .width = dims[2],
+                        .heads = form.attributes.integer("heads") + form.attributes.integer("kv"),
+                        .dim = form.attributes.integer("dim")};
+  if (sizes.dim < 2 || sizes.dim % 2 != 0 || sizes.heads * sizes.dim > sizes.width)
+    form.refuse("attributes \"" + form.attributes.text() + "\"", "heads of even size that fit the row");
+  const std::int64_t size = size_of_dims(dims);
+  form.expect({size}, {size});
+  // Copies of the kernel share the table; nobody changes it.
+  const auto table = std::make_shared<const std::vector<T>>(angles<T>(sizes, form.attributes.number("theta")));
+  const T sign = form.forward() ? T(1) : T(-1);
+  const bool add = form.what.accumulate;
+  return {.run = [sizes, table, sign, add](const Call<T>& call) {
+    for (std::int64_t row = 0; row < sizes.positions * sizes.samples; ++row)
+      rotate_row(call.in[0] + row * sizes.width, table->data() + row / sizes.samples * sizes.dim, sizes, sign, add,
+                 call.out[0] + row * sizes.width);
+  }};
+}
+
+template Kernel<float> make_rope(const Form&);
+template Kernel<double> make_rope(const Form&);
+
+}  // namespace foreshard::host

@@ -1,0 +1,40 @@
+#include "exec/host/host_window.h"
+
+namespace foreshard::host {
+
+Convolution convolution_of(const Form& form) {
+  const std::vector<std::int64_t>& in = form.dims(0, 4);
+  if (form.what.shapes.size() != 3 || form.what.shapes[1].dims.size() != 4)
+    form.refuse("other shapes", "{n, ci, h, w}, {co, kernel, stride, padding}, {n, co, h', w'}");
+  const std::vector<std::int64_t>&filter = form.what.shapes[1].dims, &out = form.dims(2, 4);  // the padding may be 0
+  const Convolution conv{.window = {.samples = in[0],
+                                    .channels = in[1],
+                                    .height = in[2],
+                                    .width = in[3],
+                                    .out_height = out[2],
+                                    .out_width = out[3],
+                                    .kernel = filter[1],
+                                    .stride = filter[2],
+                                    .padding = filter[3]},
+                         .filters = filter[0]};
+  if (!conv.window.fits() || out[0] != in[0] || out[1] != filter[0]) form.refuse("shapes that do not fit", "a convolution");
+  return conv;
+}
+
+Window pool_window_of(const Form& form) {
+  const std::vector<std::int64_t>&in = form.dims(0, 4), &out = form.dims(1, 4);
+  const Window w{.samples = in[0],
+                 .channels = in[1],
+                 .height = in[2],
+                 .width = in[3],
+                 .out_height = out[2],
+                 .out_width = out[3],
+                 .kernel = form.attributes.integer("kernel"),
+                 .stride = form.attributes.integer("stride"),
+                 .padding = form.attributes.integer("padding")};
+  if (!w.fits() || w.padding >= w.kernel || out[0] != in[0] || out[1] != in[1])
+    form.refuse("shapes that do not fit", "a pool of \"" + form.attributes.text() + "\"");
+  return w;
+}
+
+}  // namespace foreshard::host

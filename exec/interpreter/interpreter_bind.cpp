@@ -1,0 +1,160 @@
+// Makes the instructions of a rank ready: operands in the arenas, tasks of the device and the communicator, events.
+#include <algorithm>
+
+#include "core/base/error.h"
+#include "exec/host/host_kernel.h"
+#include "exec/host/loss_scale_state.h"
+#include "exec/interpreter/interpreter.h"
+
+namespace foreshard {
+
+static Operand first_of(Operand operand, std::int64_t elements) {
+  operand.elements = elements;
+  return operand;
+}
+
+void Interpreter::bind() {
+  bound_.reserve(steps_.size());
+  for (std::size_t s = 0; s < steps_.size(); ++s) bound_.push_back(bind(static_cast<int>(s)));
+  bind_events();
+}
+
+// One event of the device for every step that another stream waits for.
+void Interpreter::bind_events() {
+  const auto event = [&](int step) {
+    int& record = bound_[static_cast<std::size_t>(step)].record;
+    if (record < 0) record = events_++;
+    return record;
+  };
+  for (std::size_t s = 0; s < steps_.size(); ++s) {
+    for (const int step : steps_[s].after) bound_[s].waits.push_back(event(step));
+    for (const int step : steps_[s].after_previous) bound_[s].waits.push_back(event(step));
+  }
+}
+
+std::vector<int> Interpreter::blocks(const std::vector<Block>& list, const Action& action) const {
+  std::vector<int> all;
+  for (const Block& block : list) all.push_back(memory_.block(block.buffer, value_of(block.slot, action)));
+  return all;
+}
+
+Interpreter::Bound Interpreter::bind(int index) {
+  const RankStep& step = steps_[static_cast<std::size_t>(index)];
+  const Action& action = role_.actions[static_cast<std::size_t>(step.action)];
+  const Instruction& instruction = instruction_of(plan_, role_, step);
+  const std::string where = name_of(plan_, ranks_, place_.rank, step.action, step.instruction);
+  Bound bound;
+  if (std::holds_alternative<Compute>(instruction.what)) {
+    bound = bind_compute(index, action, instruction, where);
+  } else if (std::holds_alternative<Collective>(instruction.what)) {
+    bound.task = bind_collective(step, action, instruction, where);
+    bound.communicates = true;
+  } else if (std::holds_alternative<Exchange>(instruction.what)) {
+    bound.task = bind_exchange(step, action, instruction, where);
+    bound.communicates = true;
+  } else if (std::holds_alternative<Copy>(instruction.what)) {
+    bound.task = bind_copy(action, instruction, where);
+  } else if (std::holds_alternative<HostCompute>(instruction.what)) {
+    throw Error("plan", where, "a host compute", "computes of the device");
+  }
+  bound.acquires = blocks(instruction.acquires, action);
+  bound.releases = blocks(instruction.releases, action);
+  return bound;
+}
+
+static bool makes_loss(const Compute& what) {
+  if (what.phase != Phase::Forward) return false;
+  if (what.op == Op::SumOfSquares) return true;
+  return what.op == Op::CrossEntropy && what.attributes.find("stage=max") == std::string::npos &&
+         what.attributes.find("stage=exp") == std::string::npos;
+}
+
+Interpreter::Bound Interpreter::bind_compute(int index, const Action& action, const Instruction& instruction,
+                                             const std::string& where) {
+  const auto& what = std::get<Compute>(instruction.what);
+  std::vector<Operand> reads, writes;
+  for (const Use& use : instruction.reads) reads.push_back(memory_.operand(use, value_of(use.slot, action), where));
+  for (const Use& use : instruction.writes) writes.push_back(memory_.operand(use, value_of(use.slot, action), where));
+  OpArguments arguments = arguments_of(plan_, ranks_, place_, action, instruction);
+  arguments.seed = options_.seed;
+  arguments.first_sample += options_.first_sample;
+  arguments.step += options_.first_step;
+  arguments.source = options_.samples;
+  arguments.optimizer = options_.optimizer;
+  if (const host::Attributes words(what.attributes); words.sets("momentum"))
+    arguments.optimizer.momentum = words.number("momentum");
+  Bound bound;
+  try {
+    bound.task = device_.compute(instruction.stream, what, reads, writes, arguments);
+  } catch (const Error& problem) {
+    throw Error("plan: " + where + ": " + problem.what());
+  }
+  if (const host::Attributes words(what.attributes); what.op == Op::ClipScale && words.sets("growth"))
+    bound.scale_at = writes.front(), bound.scale_start = words.number("start"),
+    bound.kept = device_.keep(index, first_of(bound.scale_at, kLossScaleFloats));
+  if (makes_loss(what)) {
+    if (writes.empty() || writes.back().elements < 1) throw Error("plan", where, "a loss that is not written", "an output");
+    bound.loss = losses_of_run_++;
+    bound.loss_at = writes.back();
+    bound.kept = device_.keep(index, first_of(bound.loss_at, 1));
+  }
+  return bound;
+}
+
+Stretch Interpreter::stretch(const Use& use, const Action& action, Bytes offset, const std::string& where) const {
+  const Operand operand = memory_.operand(use, value_of(use.slot, action), where);
+  const Bytes bytes = size_of(operand.dtype) * operand.elements - offset;
+  return {.data = operand.data + offset.value, .bytes = bytes, .dtype = operand.dtype};
+}
+
+static void expect_operands(const Instruction& instruction, bool reads, bool writes, const std::string& where) {
+  if (reads && instruction.reads.empty()) throw Error("plan", where, "nothing to read", "a block");
+  if (writes && instruction.writes.empty()) throw Error("plan", where, "nothing to write", "a block");
+}
+
+std::unique_ptr<StreamTask> Interpreter::bind_collective(const RankStep& step, const Action& action,
+                                                         const Instruction& instruction, const std::string& where) {
+  expect_operands(instruction, true, true, where);
+  const auto& what = std::get<Collective>(instruction.what);
+  Bytes offset = {};  // "slice=GROUP": the operands are the part of the blocks that belongs to the rank's place in that group
+  if (const GroupId group = slice_group(plan_, what.attributes); group.valid())
+    offset = what.bytes * place_in_group(ranks_, group, place_.rank);
+  return communicator_.collective({.what = what,
+                                   .members = step.members,
+                                   .sequence = step.sequence,
+                                   .from = stretch(instruction.reads[0], action, offset, where),
+                                   .to = stretch(instruction.writes[0], action, offset, where),
+                                   .where = where});
+}
+
+std::unique_ptr<StreamTask> Interpreter::bind_exchange(const RankStep& step, const Action& action,
+                                                       const Instruction& instruction, const std::string& where) {
+  const auto& what = std::get<Exchange>(instruction.what);
+  expect_operands(instruction, step.to.valid(), step.from.valid(), where);
+  const auto part = [&](const Use& use) {
+    Stretch all = stretch(use, action, {}, where);
+    if (all.bytes < what.bytes)
+      throw Error("plan", where, "a block of " + std::to_string(all.bytes.value) + " bytes",
+                  "at least " + std::to_string(what.bytes.value));
+    all.bytes = what.bytes;
+    return all;
+  };
+  ExchangeCall call{
+      .to = step.to, .from = step.from, .tag = what.tag, .sent = step.sent, .received = step.received, .where = where};
+  if (step.to.valid()) call.send = part(instruction.reads[0]);
+  if (step.from.valid()) call.receive = part(instruction.writes[0]);
+  return communicator_.exchange(call);
+}
+
+std::unique_ptr<StreamTask> Interpreter::bind_copy(const Action& action, const Instruction& instruction,
+                                                   const std::string& where) {
+  expect_operands(instruction, true, true, where);
+  const auto& what = std::get<Copy>(instruction.what);
+  const Stretch from = stretch(instruction.reads[0], action, {}, where), to = stretch(instruction.writes[0], action, {}, where);
+  if (from.bytes < what.bytes || to.bytes < what.bytes)
+    throw Error("plan", where, "a copy of " + std::to_string(what.bytes.value) + " bytes",
+                "blocks of at least that size: " + std::to_string(std::min(from.bytes, to.bytes).value));
+  return device_.copy(to.data, from.data, what.bytes);
+}
+
+}  // namespace foreshard

@@ -1,0 +1,84 @@
+#include "exec/interpreter/rank_place.h"
+
+#include <algorithm>
+
+#include "core/base/count_text.h"
+#include "core/base/error.h"
+#include "exec/base/philox.h"
+#include "exec/host/host_kernel.h"
+
+namespace foreshard {
+
+RankPlace place_of(const Plan& plan, const Ranks& ranks, RankId rank) {
+  RankPlace place{.rank = rank};
+  const Role& role = plan.roles[ranks.role(rank).index()];
+  for (const AxisId id : role.axes) {
+    const Axis& axis = plan.axes[id.index()];
+    if (axis.name.starts_with("tp")) {
+      place.tp *= axis.size;
+      place.tp_rank = place.tp_rank * axis.size + ranks.coordinate(rank, id);
+    } else if (axis.name.starts_with("dp")) {
+      place.replicas *= axis.size;
+      place.replica = place.replica * axis.size + ranks.coordinate(rank, id);
+    } else if (axis.size > 1) {
+      throw Error("plan", "axes[" + std::to_string(id.value) + "]", "\"" + axis.name + "\" of " + std::to_string(axis.size),
+                  "data, tensor and pipeline parallelism");
+    }
+  }
+  const std::int64_t parts = std::int64_t{place.replicas} * plan.microbatches;
+  if (parts <= 0 || plan.samples < parts || plan.samples % parts != 0)
+    throw Error("plan", "samples", std::to_string(plan.samples),
+                "a multiple of " + counted(place.replicas, "replica") + " x " +
+                    counted(plan.microbatches, "micro-batch", "micro-batches"));
+  place.micro_batch = plan.samples / parts;
+  return place;
+}
+
+GroupId slice_group(const Plan& plan, const std::string& attributes) {
+  constexpr std::string_view kKey = "slice=";
+  const std::size_t at = (" " + attributes).find(" " + std::string(kKey));
+  if (at == std::string::npos) return {};
+  const std::string rest = attributes.substr(at + kKey.size());
+  for (std::size_t g = 0; g < plan.groups.size(); ++g)
+    if (rest == plan.groups[g].name) return {static_cast<std::int32_t>(g)};
+  throw Error("plan", "attributes", "\"" + attributes + "\"", "the name of a group after slice=");
+}
+
+int place_in_group(const Ranks& ranks, GroupId group, RankId rank) {
+  const std::vector<RankId> members = ranks.members(group, rank);
+  return static_cast<int>(std::find(members.begin(), members.end(), rank) - members.begin());
+}
+
+OpArguments arguments_of(const Plan& plan, const Ranks& ranks, const RankPlace& place, const Action& action,
+                         const Instruction& instruction) {
+  const Role& role = plan.roles[ranks.role(place.rank).index()];
+  const auto& what = std::get<Compute>(instruction.what);
+  OpArguments arguments{
+      .samples = place.micro_batch, .samples_of_step = plan.samples, .tp = place.tp, .tp_rank = place.tp_rank};
+  if (instruction.layer.valid()) arguments.layer = name_key(role.layers[instruction.layer.index()]);
+  if (what.microbatch) {
+    const std::int64_t index = action.args[what.microbatch->index()];
+    arguments.first_sample = (std::int64_t{place.replica} * plan.microbatches + index) * place.micro_batch;
+  }
+  if (const GroupId group = slice_group(plan, what.attributes); group.valid())
+    arguments.slice = place_in_group(ranks, group, place.rank);
+  const host::Attributes words(what.attributes);
+  if (words.sets("loss_scale")) arguments.loss_scale = words.number("loss_scale");
+  return arguments;
+}
+
+std::string name_of(const Plan& plan, const Ranks& ranks, RankId rank, std::int32_t action, std::int32_t instruction) {
+  const Role& role = plan.roles[ranks.role(rank).index()];
+  const Action& at = role.actions[static_cast<std::size_t>(action)];
+  const Segment& segment = plan.segments[at.segment.index()];
+  std::string text = "rank " + std::to_string(rank.value) + ", action " + std::to_string(action) + " (" + segment.name;
+  for (std::size_t p = 0; p < segment.params.size(); ++p)
+    if (segment.params[p].kind == ParamKind::Microbatch) text += ", micro-batch " + std::to_string(at.args[p]);
+  text += "), instruction " + std::to_string(instruction) + " (";
+  const Instruction& what = segment.instructions[static_cast<std::size_t>(instruction)];
+  text += what.name;
+  if (what.layer.valid()) text += " of " + role.layers[what.layer.index()];
+  return text + ")";
+}
+
+}  // namespace foreshard

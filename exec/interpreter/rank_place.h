@@ -1,0 +1,33 @@
+// Where a rank stands in a plan: what its kernels have to know, and what it is called in messages.
+#pragma once
+
+#include <string>
+
+#include "core/plan/ranks.h"
+#include "exec/host/host_ops.h"
+
+namespace foreshard {
+
+struct RankPlace {
+  RankId rank = {};
+  int tp = 1, tp_rank = 0;        // axes named tp*
+  int replicas = 1, replica = 0;  // axes named dp*
+  std::int64_t micro_batch = 1;   // samples
+};
+
+// Throws Error for axes that the executor does not know (context parallelism) or a batch that does not divide.
+RankPlace place_of(const Plan& plan, const Ranks& ranks, RankId rank);
+
+// The group that the attribute "slice=NAME" names (to the end of the attributes: names have spaces); invalid: none.
+// Throws Error for an unknown name.
+GroupId slice_group(const Plan& plan, const std::string& attributes);
+int place_in_group(const Ranks& ranks, GroupId group, RankId rank);
+
+// Arguments of run 0 of a compute instruction.
+OpArguments arguments_of(const Plan& plan, const Ranks& ranks, const RankPlace& place, const Action& action,
+                         const Instruction& instruction);
+
+// "rank 3, action 5 (forward.0, micro-batch 2), instruction 7 (attention)"
+std::string name_of(const Plan& plan, const Ranks& ranks, RankId rank, std::int32_t action, std::int32_t instruction);
+
+}  // namespace foreshard

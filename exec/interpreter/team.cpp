@@ -1,0 +1,288 @@
+#include "exec/interpreter/team.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "core/base/error.h"
+#include "exec/communicator/tcp_communicator.h"
+#include "exec/data/checkpoint.h"
+#include "exec/mesh/process_mesh.h"
+
+namespace foreshard {
+
+using namespace std::chrono_literals;
+
+// How a hang is seen: nobody uses the processor at so many looks in a row. Then the ranks get some time to leave.
+static constexpr auto kLook = 50ms;
+static constexpr int kIdleLooks = 10;
+static constexpr auto kLeave = 500ms, kLeaveLook = 5ms;
+
+std::chrono::milliseconds Team::longest_hang(const ExecuteOptions& options) {
+  return options.patience + kLook * (kIdleLooks + 1) + kLeave;
+}
+
+Team::Team(const Plan& plan, const ExecuteOptions& options, const TrainingPoint& start)
+    : plan_(plan), options_(options), ranks_(plan_), mesh_(options.processes), random_samples_(start.seed), meetings_(stop_) {
+  const InterpreterOptions common{.runs = options.steps,
+                                  .first_step = start.step,
+                                  .first_sample = start.samples,
+                                  .seed = start.seed,
+                                  .optimizer = options.optimizer,
+                                  .samples = options.samples ? options.samples : &random_samples_,
+                                  .checks = options.checks,
+                                  .before = options.before};
+  if (options.devices) devices_ = options.devices(stop_);
+  if (mesh_) first_rank_ = mesh_->first_rank(mesh_->process());
+  const std::int32_t end = mesh_ ? mesh_->first_rank(mesh_->process() + 1) : ranks_.count();
+  for (std::int32_t r = first_rank_; r < end; ++r) {
+    auto member = std::make_unique<Member>();
+    equip(*member, {r});
+    member->interpreter =
+        std::make_unique<Interpreter>(plan_, ranks_, RankId{r}, *member->device, *member->communicator, stop_, common);
+    fill_initial_state(plan_, ranks_, {r}, member->interpreter->memory(), start.seed);
+    members_.push_back(std::move(member));
+  }
+  if (devices_)
+    devices_->connect(), devices_->check();
+  else if (!mesh_)
+    meetings_.check();
+  if (!options.resume.empty()) load_checkpoint(options.resume, plan_, ranks_, memories(), mesh_);
+  for (const auto& member : members_)
+    if (const Operand state = member->interpreter->loss_scale_state(); state.data) write_loss_scale(start.loss_scale, state);
+  this->start();
+}
+
+void Team::equip(Member& member, RankId rank) {
+  std::mutex* alone = options_.time == TimeMode::Emulated ? &alone_ : nullptr;
+  if (devices_) {
+    member.device = devices_->device(rank, alone);
+    member.communicator = devices_->communicator(rank, *member.device);
+    return;
+  }
+  member.device = std::make_unique<HostDevice>(stop_, alone);
+  if (mesh_)
+    member.communicator = std::make_unique<TcpCommunicator>(*mesh_, stop_, rank);
+  else
+    member.communicator = std::make_unique<ThreadCommunicator>(meetings_, rank);
+}
+
+void Team::start() {
+  if (mesh_) mesh_->guard(&stop_);
+  for (auto& member : members_) member->interpreter->open();
+  for (auto& member : members_) member->thread = std::thread([this, &member] { work(*member); });
+  if (mesh_) mesh_->ask([this] { return runs_now(); });
+}
+
+Team::~Team() {
+  if (mesh_) mesh_->ask({}), mesh_->guard(nullptr);
+  {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+    changed_.notify_all();
+  }
+  for (auto& member : members_) {
+    if (member->thread.joinable()) member->thread.join();
+    member->device.reset();
+  }
+}
+
+void Team::work(Member& member) {
+  try {
+    int done = 0;
+    while (true) {
+      int first = 0, until = 0;
+      {
+        std::unique_lock lock(mutex_);
+        stop_.wait(lock, changed_, [&] { return closed_ || until_ > done; });
+        if (closed_) break;
+        first = first_, until = until_;
+      }
+      for (int step = first; step < until; ++step) member.interpreter->issue(step);
+      member.device->synchronize();
+      done = until;
+      const std::lock_guard lock(mutex_);
+      if (++finished_ == members_.size()) changed_.notify_all();
+    }
+  } catch (const Stopped&) {  // the reason is told by whoever stopped
+  }
+  const std::lock_guard lock(mutex_);
+  ++over_;
+}
+
+// All processes end a step together, or none does.
+void Team::run(int first_step, int steps) {
+  if (!mesh_) return run_here(first_step, steps);
+  try {
+    run_here(first_step, steps);
+  } catch (const DeviceError& error) {
+    mesh_->tell_failure(stop_.why().empty() ? error.what() : stop_.why());
+    throw;
+  }
+  static_cast<void>(mesh_->all_gather(""));
+}
+
+void Team::run_here(int first_step, int steps) {
+  {
+    const std::lock_guard lock(mutex_);
+    first_ = first_step, until_ = first_step + steps;
+    finished_ = 0;
+    changed_.notify_all();
+  }
+  watch();
+  if (const std::string broken = broken_guard(); !broken.empty()) throw DeviceError("check of the guards", broken);
+}
+
+void Team::watch() {
+  using Clock = std::chrono::steady_clock;
+  std::int64_t ended = ended_steps();
+  Clock::time_point moved = Clock::now();
+  int idle = 0;  // looks in a row that saw nobody compute
+  std::unique_lock lock(mutex_);
+  while (finished_ < members_.size() && !stop_.raised()) {
+    changed_.wait_for(lock, kLook);
+    if (const std::int64_t now = ended_steps(); now != ended) {
+      ended = now;
+      moved = Clock::now();
+    }
+    const auto still = Clock::now() - moved;
+    if (still < options_.patience) continue;
+    idle = computes() ? 0 : idle + 1;
+    if (idle >= kIdleLooks || still > options_.longest_compute) stop_.raise(who_hangs());
+  }
+  if (stop_.raised()) throw DeviceError("the run", stop_.why());
+}
+
+std::int64_t Team::ended_steps() const {
+  std::int64_t sum = 0;
+  for (const auto& member : members_) sum += member->interpreter->ended();
+  if (!mesh_) return sum;
+  mesh_->progress(sum, computes_, runs_now());
+  return sum + mesh_->others_ended();
+}
+
+// Whether some stream uses the processor, here or elsewhere.
+bool Team::computes() {
+  bool any = false;
+  for (const auto& member : members_) any = member->device->works() || any;
+  computes_ = any;
+  return any || (mesh_ && mesh_->others_work());
+}
+
+// Of what the ranks here run one that does not wait for a partner, else any.
+ProcessMesh::Running Team::runs_now() const {
+  ProcessMesh::Running any;
+  for (const auto& member : members_)
+    for (const Interpreter::Running& running : member->interpreter->running()) {
+      if (!any.name.empty() && running.communicates) continue;
+      any = {.name = member->interpreter->name(running.step), .communicates = running.communicates};
+      if (!running.communicates) return any;
+    }
+  return any;
+}
+
+// Who runs something without waiting for a partner is to blame, here or in another process; else everybody waits for somebody:
+// name what for.
+std::string Team::who_hangs() const {
+  std::vector<ProcessMesh::Running> all;
+  for (const auto& member : members_)
+    for (const Interpreter::Running& running : member->interpreter->running())
+      all.push_back({.name = member->interpreter->name(running.step), .communicates = running.communicates});
+  if (mesh_)
+    for (ProcessMesh::Running& running : mesh_->others_running()) all.push_back(std::move(running));
+  std::string waiting;
+  for (const ProcessMesh::Running& running : all) {
+    if (!running.communicates) return running.name + ": does not come to an end";
+    if (waiting.size() < 1000) waiting += (waiting.empty() ? "" : "; ") + running.name;
+  }
+  return "no progress for " + std::to_string(options_.patience.count()) +
+         " ms; waiting for a partner: " + (waiting.empty() ? "none" : waiting);
+}
+
+bool Team::ended() {
+  if (mesh_) mesh_->ask({});
+  const auto over = [&] {
+    {
+      const std::lock_guard lock(mutex_);
+      if (over_ != members_.size()) return false;
+    }
+    return std::all_of(members_.begin(), members_.end(), [](const auto& member) { return member->device->ended_within({}); });
+  };
+  // Time that passes while this process is stopped gives its threads no chance to leave: looks are counted, not the clock read.
+  for (auto left = kLeave; left.count() > 0; left -= kLeaveLook) {
+    if (over()) return true;
+    std::this_thread::sleep_for(kLeaveLook);
+  }
+  return over();
+}
+
+std::vector<const RankMemory*> Team::memories() const {
+  std::vector<const RankMemory*> all(static_cast<std::size_t>(ranks_.count()));
+  for (std::size_t i = 0; i < members_.size(); ++i)
+    all[static_cast<std::size_t>(first_rank_) + i] = &members_[i]->interpreter->memory();
+  return all;
+}
+
+namespace {
+
+// What a rank tells of a step.
+struct Told {
+  double loss = 0;
+  double first_scale = 0, scale = 0, skips = 0;  // of a dynamic loss scale
+  double stops = 0;                              // its process was asked to stop
+};
+
+}  // namespace
+
+StepReport Team::report(int step) const {
+  StepReport report;
+  Told first;
+  std::size_t count = 0;  // summed in the order of the ranks
+  const auto hear = [&](const Told& told) {
+    if (count == 0) first = told;
+    report.loss += told.loss;
+    report.stop_asked = report.stop_asked || told.stops != 0;
+    if (told.scale != first.scale || told.skips != first.skips)
+      throw DeviceError("the run", "rank " + std::to_string(count) + " has another loss scale than rank 0");
+    ++count;
+  };
+  const bool stops = options_.cancel && *options_.cancel;  // once for all ranks: read again, it may have changed
+  std::string own;
+  for (const auto& member : members_) {
+    const Interpreter& rank = *member->interpreter;
+    const LossScaleState& scale = rank.loss_scale(step);
+    const Told told{rank.loss(step), rank.first_loss_scale(), scale.used, scale.skips, stops ? 1.0 : 0.0};
+    if (mesh_)
+      own.append(reinterpret_cast<const char*>(&told), sizeof told);
+    else
+      hear(told);
+  }
+  if (mesh_)
+    for (const std::string& part : mesh_->all_gather(own))
+      for (std::size_t at = 0; at + sizeof(Told) <= part.size(); at += sizeof(Told)) {
+        Told told;
+        std::memcpy(&told, part.data() + at, sizeof told);
+        hear(told);
+      }
+  if (count != static_cast<std::size_t>(ranks_.count()))
+    throw DeviceError("the run",
+                      std::to_string(count) + " ranks told of the step instead of " + std::to_string(ranks_.count()));
+  if (first.first_scale > 0) report.loss_scale = std::ldexp(first.first_scale, static_cast<int>(first.scale));
+  report.skipped = first.skips != 0;
+  return report;
+}
+
+Bytes Team::workspace() const {
+  Bytes sum = {};
+  for (const auto& member : members_) sum += member->device->overhead();
+  return sum;
+}
+
+std::string Team::broken_guard() const {
+  for (std::size_t r = 0; r < members_.size(); ++r)
+    if (const std::string block = members_[r]->interpreter->memory().broken_guard(); !block.empty())
+      return "rank " + std::to_string(static_cast<std::size_t>(first_rank_) + r) + " wrote past " + block;
+  return {};
+}
+
+}  // namespace foreshard

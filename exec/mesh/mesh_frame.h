@@ -1,0 +1,31 @@
+// What stands before every message between two processes. Used only by exec/process_mesh*.cpp, exec/mesh/waiting_room.cpp and tests.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace foreshard {
+
+// Lent: a message that the receiver takes itself from the sender's memory, at the address after the frame.
+enum class MeshKind : std::uint32_t { Message, Beat, Failed, Bye, Lent };
+
+struct MeshFrame {
+  static constexpr std::uint32_t kMagic = 0x66736833;  // tells another program, version or byte order
+  std::uint32_t magic = kMagic;
+  MeshKind kind = MeshKind::Message;
+  std::int32_t from = 0, to = 0;  // ranks; -1 - process between processes
+  std::uint64_t channel = 0;
+  std::int64_t when = 0;  // on the clock of process 0
+  std::int64_t bytes = 0;
+};
+static_assert(sizeof(MeshFrame) == 40);
+
+inline constexpr std::int64_t kMostGreeting = 1 << 16;  // bytes of the first words of a connection
+inline constexpr std::int64_t kMostWords = 1 << 20;     // of an answer, a beat or a reason
+inline constexpr std::int64_t kMostMessage = std::int64_t{1} << 40U;
+inline constexpr std::int64_t kMostTime = std::int64_t{1} << 61U;  // nanoseconds: sums and differences of two fit
+
+// Throws DeviceError for what no process of this version sends.
+void check_frame(const MeshFrame& frame, const std::string& peer);
+
+}  // namespace foreshard

@@ -1,0 +1,166 @@
+#include "gui/widgets/engine_words.h"
+
+#include <QCoreApplication>
+#include <QRegularExpression>
+#include <QStringList>
+#include <vector>
+
+namespace foreshard {
+
+namespace {
+
+// %1, %2 ... stand for what the engine puts there, in this order; (s) and (es) are said of more than one. The first that fits holds: longer ones go first.
+constexpr const char* kSentences[] = {
+    QT_TRANSLATE_NOOP("Engine", "%1: %2: found %3, expected %4"),
+    QT_TRANSLATE_NOOP("Engine", "%1: found %2, expected %3"),
+    QT_TRANSLATE_NOOP("Engine", "found %1 (part %2) in %3, expected %4"),
+    QT_TRANSLATE_NOOP("Engine", "found %1 in %2, expected %3"),
+    QT_TRANSLATE_NOOP("Engine", "found %1, expected %2"),
+    QT_TRANSLATE_NOOP("Engine", "%1 (nearest: %2)"),
+    QT_TRANSLATE_NOOP("Engine", "an integer from %1 to %2"),
+    QT_TRANSLATE_NOOP("Engine", "a whole number from %1"),
+    QT_TRANSLATE_NOOP("Engine", "a number of at least %1 and below %2, or a percentage such as %3"),
+    QT_TRANSLATE_NOOP("Engine", "a number of at least %1 and below %2"),
+    QT_TRANSLATE_NOOP("Engine", "a size of at least %1 with a unit (%2)"),
+    QT_TRANSLATE_NOOP("Engine", "one of %1"),
+    QT_TRANSLATE_NOOP("Engine", "none or some of %1"),
+    QT_TRANSLATE_NOOP("Engine", "true or false"),
+    QT_TRANSLATE_NOOP("Engine", "tp, cp, dp and role (and dp_outer), each once, in any order, such as %1"),
+    QT_TRANSLATE_NOOP("Engine", "layers per stage such as %1 (%2: fourteen stages of three layers)"),
+    QT_TRANSLATE_NOOP("Engine", "a layer in every stage but the first and the last"),
+    QT_TRANSLATE_NOOP("Engine",
+                      "LAYERS:DPxTP of each stage such as %1 (ten layers on two replicas of one GPU, then three stages of four "
+                      "layers on one replica of two)"),
+    QT_TRANSLATE_NOOP("Engine", "\"full:N\" with N layers of every stage, at least %1, or of each stage such as %2"),
+    QT_TRANSLATE_NOOP("Engine", "%1, each:.., auto, best, rotor, revolve:N, graph or some of %2"),
+    QT_TRANSLATE_NOOP("Engine", "tp %1 x cp %2 x pp %3 x dp %4 = %5 rank(s), but %6 has %7 GPU(s)"),
+    QT_TRANSLATE_NOOP("Engine", "tp %1 x cp %2 x pp %3 = %4 does not divide the %5 GPU(s) of %6"),
+    QT_TRANSLATE_NOOP("Engine", "ZeRO group of %1 rank(s) does not divide dp = %2"),
+    QT_TRANSLATE_NOOP("Engine", "global batch %1 is not a multiple of micro-batch %2 x dp %3 = %4"),
+    QT_TRANSLATE_NOOP("Engine", "%1 micro-batch(es) per step are more than %2"),
+    QT_TRANSLATE_NOOP("Engine", "virtual stages need a pipeline of at least 2 ranks: found %1 virtual stage(s) with pp 1"),
+    QT_TRANSLATE_NOOP("Engine", "schedule %1 has one stage per rank, the strategy asks for %2"),
+    QT_TRANSLATE_NOOP("Engine", "schedule %1 needs unsharded gradients, which ZeRO %2 shards"),
+    QT_TRANSLATE_NOOP("Engine", "%1 has no %2 arithmetic"),
+    QT_TRANSLATE_NOOP("Engine", "no flash attention kernel for %1 on %2"),
+    QT_TRANSLATE_NOOP("Engine", "%1 is a layer list: it can be split by data and pipeline parallelism, not by %2"),
+    QT_TRANSLATE_NOOP("Engine", "placement has to name each of tp, cp, dp and role once, fastest first"),
+    QT_TRANSLATE_NOOP("Engine", "framework %1 recomputes its layers alike, not %2"),
+    QT_TRANSLATE_NOOP("Engine", "stages that are said one by one have degrees of their own: found %1 beside them"),
+    QT_TRANSLATE_NOOP("Engine", "stages that are said one by one cannot have %1"),
+    QT_TRANSLATE_NOOP("Engine", "context parallelism"),
+    QT_TRANSLATE_NOOP("Engine", "virtual stages"),
+    QT_TRANSLATE_NOOP("Engine", "sequence parallelism"),
+    QT_TRANSLATE_NOOP("Engine", "stages %1 are %2 rank(s), but %3 has %4 GPU(s)"),
+    QT_TRANSLATE_NOOP("Engine", "tensor-parallel degree %1 of one stage does not divide %2 of another"),
+    QT_TRANSLATE_NOOP("Engine", "%1 is a layer list: its stages cannot have tp %2"),
+    QT_TRANSLATE_NOOP(
+        "Engine",
+        "the first stage has tp %1, the last one tp %2: the embedding that they share is cut in as many parts on both"),
+    QT_TRANSLATE_NOOP("Engine", "%1 micro-batch(es) cannot be dealt out to %2 replica(s) of a stage evenly"),
+    QT_TRANSLATE_NOOP("Engine", "layer split %1 beside stages of %2 layer(s)"),
+    QT_TRANSLATE_NOOP("Engine", "schedule %1 needs at least 2 virtual stages per rank, found %2"),
+    QT_TRANSLATE_NOOP("Engine", "schedule %1 needs exactly 2 virtual stages per rank, found %2"),
+    QT_TRANSLATE_NOOP("Engine", "schedule %1 needs groups of at least %2 micro-batch(es) (the pipeline ranks), found %3"),
+    QT_TRANSLATE_NOOP("Engine", "schedule %1 with groups of %2 micro-batch(es) needs at least %3 micro-batch(es), found %4"),
+    QT_TRANSLATE_NOOP("Engine",
+                      "schedule %1 cannot end with a group of %2 micro-batch(es) on %3 pipeline rank(s) (%4 micro-batch(es) in "
+                      "groups of %5)"),
+    QT_TRANSLATE_NOOP("Engine", "schedule %1 has no groups of micro-batches, found groups of %2"),
+    QT_TRANSLATE_NOOP(
+        "Engine", "%1 micro-batch(es) on %2 pipeline rank(s) with %3 virtual stage(s) each are more than %4 million actions"),
+    QT_TRANSLATE_NOOP("Engine", "%1 would take about %2 and %3 here"),
+    QT_TRANSLATE_NOOP("Engine", "%1 micro-batch(es) on %2 pipeline rank(s): %3 actions"),
+    QT_TRANSLATE_NOOP("Engine", "schedule %1 deadlocks"),
+    QT_TRANSLATE_NOOP("Engine", "a pipeline needs at least one %1, found %2"),
+    QT_TRANSLATE_NOOP("Engine", "%1 layer(s) do not divide evenly over %2 pipeline stage(s) (%3 / %4 = %5, remainder %6)"),
+    QT_TRANSLATE_NOOP("Engine", "layer split %1 names %2 stage(s), the strategy has %3"),
+    QT_TRANSLATE_NOOP("Engine", "layer split %1 adds up to %2 layer(s), the model has %3"),
+    QT_TRANSLATE_NOOP("Engine", "stage %1 would hold no layer"),
+    QT_TRANSLATE_NOOP("Engine", "%1 asks for %2 layer(s) of stage %3, which has %4"),
+    QT_TRANSLATE_NOOP("Engine", "%1 names layer %2, the model has layers %3 to %4"),
+    QT_TRANSLATE_NOOP("Engine", "%1 names %2 layer(s), the model has %3"),
+    QT_TRANSLATE_NOOP("Engine", "%1 names %2 stage(s), the strategy has %3 on %4 rank(s)"),
+    QT_TRANSLATE_NOOP("Engine", "%1 names %2 stage(s), the strategy has %3"),
+    QT_TRANSLATE_NOOP("Engine", "recompute %1 is too little: the activations of pipeline rank %2 need at least %3"),
+    QT_TRANSLATE_NOOP("Engine", "recompute %1 needs whole backwards, schedule %2 splits them"),
+    QT_TRANSLATE_NOOP("Engine", "pipeline stage %1 would stand on %2 and on %3: the ranks of a stage need equal GPUs"),
+    QT_TRANSLATE_NOOP("Engine", "%1 needs %2 (%3) and %4 for the framework; %5 has %6, of which %7 stay free: %8 too much"),
+    QT_TRANSLATE_NOOP("Engine", "%1 needs %2 for the model and %3 for the framework; the limit is %4: %5 too much"),
+    QT_TRANSLATE_NOOP("Engine", "the arenas of all %1 rank(s) together need %2; this machine has %3"),
+    QT_TRANSLATE_NOOP("Engine", "no strategy fits: %1"),
+    QT_TRANSLATE_NOOP("Engine",
+                      "no partition fits: the layers need more memory than all GPUs have, with whole optimizer states"),
+    QT_TRANSLATE_NOOP("Engine", "interrupted before a strategy was found"),
+    QT_TRANSLATE_NOOP("Engine", "%1 %2 does not divide the %3 attention heads"),
+    QT_TRANSLATE_NOOP("Engine", "%1 %2 does not divide the %3 key-value heads"),
+    QT_TRANSLATE_NOOP("Engine", "%1 %2 does not divide the %3 columns of the feed-forward layer (ffn_hidden)"),
+    QT_TRANSLATE_NOOP("Engine", "%1 does not divide the %2 tokens of a sequence"),
+    QT_TRANSLATE_NOOP("Engine", "at most the model's %1 positions"),
+    QT_TRANSLATE_NOOP("Engine", "at least %1"),
+    QT_TRANSLATE_NOOP("Engine", "%1: a layer list is split by data and pipeline parallelism only"),
+    QT_TRANSLATE_NOOP("Engine", "an unknown key with value %1"),
+    QT_TRANSLATE_NOOP("Engine", "a file or the name of a shipped model"),
+    QT_TRANSLATE_NOOP("Engine", "a file or a shipped model"),
+    QT_TRANSLATE_NOOP("Engine", "%1 does not divide the %2 %3"),
+    QT_TRANSLATE_NOOP("Engine", "off, because the pooler reads the first token, which lies on one rank only"),
+    QT_TRANSLATE_NOOP("Engine", "1, because the pooler reads the first token, which lies on one rank only"),
+    QT_TRANSLATE_NOOP("Engine", "degrees whose product divides %1"),
+    QT_TRANSLATE_NOOP("Engine", "a larger cluster"),
+    QT_TRANSLATE_NOOP("Engine", "fewer --fix"),
+    QT_TRANSLATE_NOOP("Engine", "another --global-batch"),
+    QT_TRANSLATE_NOOP("Engine", "a larger --global-batch"),
+    QT_TRANSLATE_NOOP("Engine", "a smaller --micro-batch"),
+    QT_TRANSLATE_NOOP("Engine", "leave out %1"),
+    QT_TRANSLATE_NOOP("Engine", "fewer replicas or tensor ranks"),
+    QT_TRANSLATE_NOOP("Engine", "degrees of which each divides the next larger one, such as %1"),
+    QT_TRANSLATE_NOOP("Engine", "tp 1 in every stage"),
+    QT_TRANSLATE_NOOP("Engine", "the same tp on the first and the last stage"),
+    QT_TRANSLATE_NOOP("Engine", "a global batch that is a multiple of %1"),
+    QT_TRANSLATE_NOOP("Engine", "%1 or %2 micro-batch(es)"),
+    QT_TRANSLATE_NOOP("Engine", "a number for each of the %1 rank(s)"),
+    QT_TRANSLATE_NOOP("Engine", "%1 so that every stage has nodes of one kind"),
+    QT_TRANSLATE_NOOP("Engine", "%1 with role last"),
+    QT_TRANSLATE_NOOP("Engine", "a larger --memory-limit"),
+    QT_TRANSLATE_NOOP("Engine", "a plan that needs less memory"),
+    QT_TRANSLATE_NOOP("Engine", "a smaller model or batch"),
+    QT_TRANSLATE_NOOP("Engine", "fewer ranks"),
+    QT_TRANSLATE_NOOP("Engine", "%1: %2 on stage %3 of %4"),
+};
+
+// Each with what tells whether a sentence is of its kind.
+std::vector<std::pair<const char*, QRegularExpression>> patterns() {
+  static const QRegularExpression place(QStringLiteral("%[0-9]"));
+  std::vector<std::pair<const char*, QRegularExpression>> all;
+  for (const char* sentence : kSentences) {
+    QStringList parts = QString::fromUtf8(sentence).split(place);
+    for (QString& part : parts) part = QRegularExpression::escape(part).replace("\\(s\\)", "s?").replace("\\(es\\)", "(?:es)?");
+    all.emplace_back(sentence,
+                     QRegularExpression("^" + parts.join("(.+?)") + "$", QRegularExpression::DotMatchesEverythingOption));
+  }
+  return all;
+}
+
+}  // namespace
+
+QString without_force(const QString& sentence) {
+  return sentence.endsWith(", or --force") ? sentence.section("; ", 0, -2) : sentence;
+}
+
+QString engine_words(const QString& sentence) {
+  static const auto all = patterns();
+  for (const auto& [source, pattern] : all) {
+    const auto found = pattern.match(sentence);
+    if (!found.hasMatch()) continue;
+    QString text = QCoreApplication::translate("Engine", source);
+    if (text == QLatin1String(source)) return sentence;              // in English it says so already
+    for (int part = 1; part <= found.lastCapturedIndex(); ++part) {  // one by one: a part may have a % of its own
+      const QString words = engine_words(found.captured(part));
+      text.replace(QString("%%1").arg(part), QString(words).replace('%', QChar(0xe000)));
+    }
+    return text.replace(QChar(0xe000), '%');
+  }
+  return sentence;
+}
+
+}  // namespace foreshard

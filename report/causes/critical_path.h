@@ -1,0 +1,22 @@
+// What the critical chain of a run is made of: the share of its time in computation, communication and waiting.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "core/plan/plan.h"
+#include "core/result/trace.h"
+#include "report/causes/binding.h"
+
+namespace foreshard {
+
+enum class PathKind : std::uint8_t { Compute, Collective, Transfer, Copy, Waiting };
+inline constexpr int kPathKinds = 5;
+using PathTimes = std::array<Nanoseconds, kPathKinds>;  // [PathKind]
+
+// Sums to the makespan. A merged span is divided by its isolated times into computation and collectives. Waiting: the holes that a
+// measured run has.
+PathTimes path_times(const Plan& plan, const Trace& trace, const std::vector<ChainLink>& chain);
+
+}  // namespace foreshard

@@ -1,0 +1,144 @@
+#include "report/summary/summarize.h"
+
+#include <algorithm>
+#include <array>
+
+#include "core/plan/ranks.h"
+#include "core/result/order_bound.h"
+#include "report/causes/binding.h"
+#include "report/causes/bubbles.h"
+#include "report/causes/occupancy.h"
+#include "report/summary/memory_rows.h"
+
+namespace foreshard {
+
+// The number format that most of the matrix work is done in: its dense peak is what utilisation is measured against.
+static DType matrix_type(const Plan& plan) {
+  std::array<double, 16> flops = {};
+  for (const Segment& segment : plan.segments)
+    for (const Instruction& instruction : segment.instructions)
+      if (const auto* compute = std::get_if<Compute>(&instruction.what))
+        if ((compute->op == Op::MatMul || compute->op == Op::Conv2d) && !compute->shapes.empty())
+          flops[static_cast<std::size_t>(compute->shapes.front().dtype)] += compute->flops.value;
+  const auto most = std::max_element(flops.begin(), flops.end());
+  return *most > 0 ? static_cast<DType>(most - flops.begin()) : DType::BF16;
+}
+
+// Work and peak of all ranks together.
+static void add_utilization(Summary& summary, const Result& result, const Cluster& cluster, const SumsByRole& sums,
+                            const Ranks& ranks) {
+  const Plan& plan = result.plan;
+  const DType type = matrix_type(plan);
+  FlopsPerSecond available = {};
+  for (std::size_t r = 0; r < plan.roles.size(); ++r) {
+    const RoleId role = {static_cast<std::int32_t>(r)};
+    Flops work = {};
+    for (const Action& action : plan.roles[r].actions) work += sums[role].flops(action.segment);
+    summary.hardware_flops += work * ranks.count(role);
+    available.value += peak(gpu_of(cluster, plan.roles[r].device_kind), type).value * ranks.count(role);
+  }
+  const double possible = available.value * summary.iteration_time.value;
+  if (possible <= 0) return;
+  summary.model_flops_utilization = summary.model_flops.value / possible;
+  summary.hardware_flops_utilization = summary.hardware_flops.value / possible;
+}
+
+// Shares of the makespan, mean over ranks: every class counts as often as it has members.
+static void add_bubbles(Summary& summary, const Result& result, const SumsByRole& sums) {
+  const Trace& trace = result.trace;
+  const std::size_t roles = result.plan.roles.size();
+  std::vector<std::array<Nanoseconds, kBubbleCauses>> idle(trace.classes.size());
+  for (const Bubble& bubble : find_bubbles(result.plan, trace, bind_spans(result.plan, trace)))
+    idle[bubble.who.index()][static_cast<std::size_t>(bubble.cause)] += bubble.end - bubble.begin;
+  const std::vector<Occupancy> occupied = occupancy(result.plan, trace, sums);
+
+  summary.bubble_by_cause.assign(kBubbleCauses, 0);
+  summary.bubble_per_stage.assign(roles, 0);
+  summary.bubble_by_cause_per_stage.assign(roles, std::vector<double>(kBubbleCauses, 0));
+  std::vector<double> members(roles, 0);
+  double all = 0, exposed = 0, hidden = 0;
+  for (std::size_t c = 0; c < trace.classes.size(); ++c) {
+    const auto weight = static_cast<double>(trace.classes[c].members.size());
+    const std::size_t role = trace.classes[c].role.index();
+    members[role] += weight;
+    all += weight;
+    for (std::size_t cause = 0; cause < kBubbleCauses; ++cause)
+      summary.bubble_by_cause_per_stage[role][cause] += weight * static_cast<double>(idle[c][cause].value);
+    exposed += weight * static_cast<double>(occupied[c].communicating.value);
+    hidden += weight * static_cast<double>(occupied[c].hidden.value);
+  }
+  const auto makespan = static_cast<double>(trace.makespan.value);
+  if (all == 0 || makespan == 0) return;
+  for (std::size_t role = 0; role < roles; ++role)
+    for (std::size_t cause = 0; cause < kBubbleCauses; ++cause) {
+      double& share = summary.bubble_by_cause_per_stage[role][cause];
+      summary.bubble_by_cause[cause] += share / (all * makespan);
+      if (members[role] > 0) share /= members[role] * makespan;
+      summary.bubble_per_stage[role] += share;
+    }
+  for (const double share : summary.bubble_by_cause) summary.bubble_fraction += share;
+  summary.exposed_communication_fraction =
+      exposed / (all * makespan) + summary.bubble_by_cause[static_cast<std::size_t>(BubbleCause::ExposedCommunication)];
+  summary.hidden_communication_fraction = hidden / (all * makespan);
+}
+
+static std::vector<LinkUtilization> link_rows(const Trace& trace) {
+  std::vector<LinkUtilization> rows;
+  const double makespan = to_seconds(trace.makespan).value;
+  for (const LinkClass& link : trace.links) {
+    const double possible = link.bandwidth.value * makespan;
+    rows.push_back({link.name, static_cast<int>(link.links.size()), possible > 0 ? link.bytes / possible : 0});
+  }
+  std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.utilization > b.utilization; });
+  return rows;
+}
+
+static int devices(const Ranks& ranks) {
+  std::vector<std::int32_t> used;
+  for (std::int32_t rank = 0; rank < ranks.count(); ++rank) used.push_back(ranks.device({rank}).value);
+  std::sort(used.begin(), used.end());
+  return static_cast<int>(std::unique(used.begin(), used.end()) - used.begin());
+}
+
+static void add_rates(Summary& summary, const Result& result, const Cluster& cluster, const Workload& workload) {
+  const double seconds = summary.iteration_time.value;
+  if (seconds <= 0) return;
+  const auto samples = static_cast<double>(result.plan.samples);
+  const double tokens = samples * static_cast<double>(std::max<std::int64_t>(workload.tokens_per_sample, 1));
+  summary.samples_per_s = samples / seconds;
+  summary.tokens_per_s = tokens / seconds;
+  if (summary.gpus > 0) summary.tokens_per_s_per_gpu = summary.tokens_per_s / summary.gpus;
+  if (tokens <= 0) return;
+  const double gpu_seconds_per_million = summary.gpus * seconds / tokens * 1e6;
+  if (cluster.price_per_gpu_hour > 0)
+    summary.cost_per_million_tokens = gpu_seconds_per_million / 3600 * cluster.price_per_gpu_hour;
+  if (cluster.power_per_gpu_watts > 0)
+    summary.energy_per_million_tokens_j = gpu_seconds_per_million * cluster.power_per_gpu_watts;
+}
+
+Summary summarize(const Result& result, const Cluster& cluster, const Workload& workload, const SummarizeOptions& options) {
+  const Ranks ranks(result.plan);
+  Summary summary;
+  summary.iteration_time = result.makespan_s > 0 ? Seconds{result.makespan_s} : to_seconds(result.trace.makespan);
+  summary.gpus = devices(ranks);
+  summary.stages = result.plan.stages;
+  summary.microbatches = result.plan.microbatches;
+  summary.parameters = workload.parameters;
+  summary.model_flops = workload.model_flops_per_sample * static_cast<double>(result.plan.samples);
+  const SumsByRole sums = sums_by_role(result.plan);
+  add_rates(summary, result, cluster, workload);
+  add_utilization(summary, result, cluster, sums, ranks);
+  add_bubbles(summary, result, sums);
+  add_memory(summary, result, cluster);
+  if (options.order_bounds)
+    for (std::size_t r = 0; r < summary.memory.size(); ++r) {
+      StageMemory& row = summary.memory[r];
+      // With three streams the bound may lie above what can happen; what can live together fits into the arena.
+      row.order_bound = std::min(order_bound(result.plan, {static_cast<std::int32_t>(r)}), row.arena);
+    }
+  summary.stage_times = stage_times(result.plan, result.trace, sums);
+  summary.links = link_rows(result.trace);
+  return summary;
+}
+
+}  // namespace foreshard

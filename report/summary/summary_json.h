@@ -1,0 +1,27 @@
+// The JSON of `foreshard simulate --json`: the keys are stable and documented in docs/json-output.md.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "core/result/result.h"
+#include "core/result/summary.h"
+
+namespace foreshard {
+
+// What the summary itself does not know.
+struct SummaryOrigin {
+  std::string model = {}, cluster = {};
+  std::string strategy_json = {};  // as to_json(Strategy) writes it; empty: null
+  double wall_time_s = 0;          // of lowering, simulation and summary
+  double makespan_s = 0;           // the engine's clock, before rounding to nanoseconds
+  std::int64_t simgrid_events = 0;
+  Granularity granularity = Granularity::Layer;
+  Folding folding = Folding::Full;
+  std::string framework_allocation_json = {};  // empty: null
+  bool operator==(const SummaryOrigin&) const = default;
+};
+
+std::string summary_json(const Summary& summary, const SummaryOrigin& origin);
+
+}  // namespace foreshard

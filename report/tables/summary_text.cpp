@@ -1,0 +1,201 @@
+#include "report/tables/summary_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "report/tables/stage_tables.h"
+#include "report/words/text_table.h"
+
+namespace foreshard {
+
+namespace {
+
+constexpr int kColumns = 100, kBar = 40;
+
+class Writer {
+ public:
+  Writer(const Summary& summary, const SummaryHeader& header, const TextOptions& options)
+      : summary_(summary), header_(header), options_(options) {}
+
+  std::string write() {
+    headline();
+    if (!summary_.feasible) refusal();
+    if (summary_.iteration_time.value > 0) {
+      rates();
+      shares();
+      section("Stages (times per micro-batch, without waiting; weight grads are part of backward)",
+              stage_table(summary_, options_.most_rows));
+      section("Pipeline ranks", rank_table(summary_, options_.most_rows));
+    }
+    memory();
+    links();
+    cost();
+    return std::move(out_);
+  }
+
+ private:
+  void line(std::string text) {
+    text.erase(text.find_last_not_of(' ') + 1);
+    out_ += text + '\n';
+  }
+
+  void headline() {
+    line(fmt::format("{} on {}, {}", header_.model, header_.cluster, counted(summary_.gpus, "GPU")));
+    std::string words;
+    for (const std::string& word : header_.strategy) {
+      if (!words.empty() && width_of(words) + 3 + width_of(word) > kColumns) {
+        line(words + ',');
+        words.clear();
+      }
+      words += (words.empty() ? "" : ", ") + word;
+    }
+    if (!words.empty()) line(words);
+  }
+
+  void refusal() {
+    line("");
+    wrapped("Does not fit: " + summary_.infeasible_reason, "");
+    if (summary_.would_help.empty()) return;
+    line("What would help:");
+    for (const std::string& change : summary_.would_help) wrapped(change, options_.unicode ? "  · " : "  - ");
+  }
+
+  // Words of `text` filled into lines; following lines are indented like the first word.
+  void wrapped(const std::string& text, const std::string& mark) {
+    const std::string indent(static_cast<std::size_t>(width_of(mark)), ' ');
+    std::string current = mark;
+    for (std::size_t from = 0; from < text.size();) {
+      const std::size_t to = std::min(text.find(' ', from), text.size());
+      const std::string word = text.substr(from, to - from);
+      if (width_of(current) > width_of(mark) && width_of(current) + 1 + width_of(word) > kColumns) {
+        line(current);
+        current = indent;
+      }
+      current += (width_of(current) > width_of(mark) ? " " : "") + word;
+      from = to + 1;
+    }
+    line(current);
+  }
+
+  void pair(const std::string& name, const std::string& value, const std::string& second, const std::string& other) {
+    line(fmt::format("  {}{}    {}{}", pad(name, 20, Align::Left), pad(value, 14, Align::Right), pad(second, 20, Align::Left),
+                     pad(other, 14, Align::Right)));
+  }
+
+  void rates() {
+    const char* unit = header_.counts_tokens ? "tokens/s" : "samples/s";
+    line("");
+    pair("iteration time", in_time(summary_.iteration_time), unit, with_commas(summary_.tokens_per_s));
+    pair("model FLOPs", in_flops(summary_.model_flops), fmt::format("{} per GPU", unit),
+         with_commas(summary_.tokens_per_s_per_gpu));
+    pair("utilisation (MFU)", in_percent(summary_.model_flops_utilization), "hardware use (HFU)",
+         in_percent(summary_.hardware_flops_utilization));
+    interval();
+  }
+
+  void interval() {
+    if (!summary_.prediction_interval) return;
+    const PredictionInterval& it = *summary_.prediction_interval;
+    line(fmt::format("  90 % prediction interval   {}", in_time_range(it.low, it.high)));
+    line(fmt::format("    from the errors of {} {}", count_text(it.rows),
+                     it.learned        ? "runs that the profile learned from"
+                     : it.extrapolated ? "published runs, none of them with this framework on this GPU generation"
+                                       : "published runs with this framework on this GPU generation"));
+  }
+
+  void share(const std::string& name, double value, int depth) {
+    const std::string indent(static_cast<std::size_t>(2 + 2 * depth), ' ');
+    line(fmt::format("{}{}  {}", pad(indent + name, 34, Align::Left), pad(in_percent(value), 8, Align::Right),
+                     bar(value, kBar, options_.unicode)));
+  }
+
+  void shares() {
+    const double idle_talk = summary_.bubble_by_cause.empty() ? 0 : cause(BubbleCause::ExposedCommunication);
+    const double talk = summary_.exposed_communication_fraction - idle_talk;
+    line("");
+    line("Where the time goes (share of the iteration, mean over GPUs)");
+    share("compute", 1 - summary_.bubble_fraction - talk, 0);
+    share("blocking communication", talk, 0);
+    share("bubble", summary_.bubble_fraction, 0);
+    for (int c = 0; c < kBubbleCauses; ++c)
+      if (cause(static_cast<BubbleCause>(c)) >= 0.0005)
+        share(words_of(static_cast<BubbleCause>(c)), cause(static_cast<BubbleCause>(c)), 1);
+    line(fmt::format("  communication: {} exposed, {} hidden behind compute",
+                     in_percent(summary_.exposed_communication_fraction), in_percent(summary_.hidden_communication_fraction)));
+  }
+
+  double cause(BubbleCause cause) const {
+    const auto c = static_cast<std::size_t>(cause);
+    return c < summary_.bubble_by_cause.size() ? summary_.bubble_by_cause[c] : 0;
+  }
+
+  void section(const std::string& title, const TextTable& table) {
+    if (table.rows.empty()) return;
+    line("");
+    line(title);
+    out_ += table.text(options_.unicode);
+  }
+
+  void memory() {
+    section("Memory per GPU (GiB)", memory_table(summary_, options_.most_rows));
+    if (summary_.memory.empty()) return;
+    const bool fits = summary_.fits_margin >= Bytes{};
+    line(fmt::format("  {:.2f} GiB per GPU, {:.2f} in reserve; {}", in_gib(summary_.capacity), in_gib(summary_.reserve),
+                     fits ? fmt::format("fits with {:.2f} GiB to spare", in_gib(summary_.fits_margin))
+                          : fmt::format("{:.2f} GiB too little", in_gib(-summary_.fits_margin))));
+    line("  live: peak in use in this run; bound: peak under any timing; arena: what the plan allocates;");
+    line("  total: with the framework (context, workspaces, communication library); margin: after reserve");
+  }
+
+  // Of links that differ only in the numbers of their names the hottest class is shown, with the links of all.
+  void links() {
+    std::vector<LinkUtilization> kinds;
+    std::vector<std::string> seen;
+    for (const LinkUtilization& link : summary_.links) {
+      std::string kind = link.name;
+      std::erase_if(kind, [](char c) { return c >= '0' && c <= '9'; });
+      const auto known = std::find(seen.begin(), seen.end(), kind);
+      if (known != seen.end()) {
+        kinds[static_cast<std::size_t>(known - seen.begin())].links += link.links;
+        continue;
+      }
+      seen.push_back(kind);
+      kinds.push_back(link);
+    }
+    TextTable table{.columns = {{"busiest of its kind", Align::Left}, {"links"}, {"used"}, {"", Align::Left}}};
+    for (const LinkUtilization& link : kinds) {
+      if (table.rows.size() == 6 || link.utilization < 0.00005) break;
+      table.rows.push_back(
+          {link.name, count_text(link.links), in_percent(link.utilization), bar(link.utilization, 30, options_.unicode)});
+    }
+    section("Busiest links", table);
+  }
+
+  static std::string energy_text(double kilojoules) {
+    return (kilojoules < 1000 ? fmt::format("{:.4g}", kilojoules) : with_commas(kilojoules)) + " kJ";
+  }
+
+  void cost() {
+    std::string text;
+    if (summary_.cost_per_million_tokens) text = fmt::format("cost {:.4g}", *summary_.cost_per_million_tokens);
+    if (summary_.energy_per_million_tokens_j)
+      text += (text.empty() ? "" : ", ") + energy_text(*summary_.energy_per_million_tokens_j / 1e3);
+    if (text.empty()) return;
+    line("");
+    line(fmt::format("Per million {}: {}", header_.counts_tokens ? "tokens" : "samples", text));
+  }
+
+  const Summary& summary_;
+  const SummaryHeader& header_;
+  const TextOptions& options_;
+  std::string out_ = {};
+};
+
+}  // namespace
+
+std::string summary_text(const Summary& summary, const SummaryHeader& header, const TextOptions& options) {
+  return Writer(summary, header, options).write();
+}
+
+}  // namespace foreshard

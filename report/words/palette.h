@@ -1,0 +1,45 @@
+// Colours of the timeline and the memory curve. Okabe-Ito hues, lightened, so that they stay apart for colour-blind readers and
+// in print; bubbles also differ by the direction of their hatching, and every kind of work by its letter.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "core/plan/plan.h"
+#include "core/result/summary.h"
+
+namespace foreshard {
+
+struct Colour {
+  std::uint8_t red = 0, green = 0, blue = 0;
+  bool operator==(const Colour&) const = default;
+};
+
+constexpr Colour mix(Colour a, Colour b, double share_of_b) {
+  const auto part = [&](std::uint8_t x, std::uint8_t y) {
+    return static_cast<std::uint8_t>(  // NOLINT(bugprone-incorrect-roundings): lround is not constexpr
+        static_cast<double>(x) * (1 - share_of_b) + static_cast<double>(y) * share_of_b + 0.5);
+  };
+  return {part(a.red, b.red), part(a.green, b.green), part(a.blue, b.blue)};
+}
+
+inline constexpr Colour kWhite = {255, 255, 255}, kInk = {38, 43, 51}, kFaint = {120, 128, 140}, kRule = {222, 226, 232};
+inline constexpr Colour kTransfer = {0, 114, 178}, kCollective = {213, 94, 0}, kCopy = {0, 158, 115};
+inline constexpr Colour kInLine = {204, 121, 167};  // a collective on the compute stream
+inline constexpr Colour kLimit = {190, 40, 30};
+
+// What a cell of the timeline does.
+enum class Cell : std::uint8_t { Forward, Backward, WeightGradient, Update, Other };
+inline constexpr int kCells = 5;
+Cell cell_of(const Action& action);
+Colour colour_of(Cell cell);
+const char* name_of(Cell cell);
+Colour colour_of(BubbleCause cause);
+Colour colour_of(Category category);
+const char* name_of(Category category);   // as in files
+const char* words_of(Category category);  // as in tables and pictures
+
+std::string hex(Colour colour);      // "#56b4e9"
+Colour label_on(Colour background);  // ink or white, whichever has the better contrast (WCAG relative luminance)
+
+}  // namespace foreshard

@@ -1,0 +1,132 @@
+#include "strategy/cost/collective_cost.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "strategy/cost/machine_constants.h"
+
+namespace foreshard {
+
+namespace {
+
+constexpr double kChannelBytes = 256.0 * 1024;  // data that one channel is opened for
+constexpr double kSliceBytes = 512.0 * 1024;    // NCCL: 4 MiB buffer in 8 steps
+constexpr double kPageableFactor = 2.0;
+
+Seconds step_time(const ProtocolLatency& latency, LinkKind kind) {
+  switch (kind) {
+    case LinkKind::NvLink: return latency.nvlink;
+    case LinkKind::Pcie:
+    case LinkKind::CpuToCpu:
+    case LinkKind::DramBus:
+    case LinkKind::NvmeBus: return latency.pcie;
+    case LinkKind::Network: return latency.network;
+  }
+  return latency.network;
+}
+
+double link_efficiency(LinkKind kind, double nvlink) {
+  switch (kind) {
+    case LinkKind::NvLink: return nvlink;
+    case LinkKind::Pcie:
+    case LinkKind::CpuToCpu:
+    case LinkKind::DramBus:
+    case LinkKind::NvmeBus: return kPcieEfficiency;
+    case LinkKind::Network: return kNetworkEfficiency;
+  }
+  return 1;
+}
+
+// Bytes on the wire per byte of data.
+double wire_factor(const MachineConstants& machine, const CommunicationPath& path, Protocol protocol, double nvlink) {
+  const double efficiency = link_efficiency(path.link, nvlink);
+  switch (protocol) {
+    case Protocol::Simple: return 1.0 / efficiency;
+    case Protocol::LL128: return 1.0 / (efficiency * kLl128Efficiency);
+    case Protocol::LL: {
+      const double half = efficiency * kLlEfficiency;
+      if (path.bandwidth.value <= 0) return 1.0 / half;
+      return 1.0 / std::min(half, machine.ll_limit.value / path.bandwidth.value);
+    }
+  }
+  return 1;
+}
+
+double sm_share(const Gpu& gpu, const MachineConstants& machine, double bytes) {
+  const double channels = std::clamp(std::ceil(bytes / kChannelBytes), 1.0, static_cast<double>(machine.channels));
+  return gpu.sm_count > 0 ? std::min(1.0, channels / gpu.sm_count) : 0.0;
+}
+
+// A rank forwards a slice only when it has it: the pipeline's last slice, up to NCCL's buffer of a step per channel, follows
+// the rest of the data with nothing to overlap.
+double last_slice(const MachineConstants& machine, const CommunicationPath& path, double tensor) {
+  if (path.bytes <= 0) return 1;
+  const double slice = std::min(tensor / path.members, machine.channels * kSliceBytes);
+  return 1.0 + slice / path.bytes;
+}
+
+struct Choice {
+  Seconds busy = {};
+  double factor = 1;
+};
+
+// Of the path's latency steps `far` cross the network.
+Choice cheapest(const MachineConstants& machine, const CommunicationPath& path, int far, double tensor) {
+  Choice best;
+  double least = std::numeric_limits<double>::infinity();
+  for (int p = 0; p < kProtocols; ++p) {
+    const auto protocol = static_cast<Protocol>(p);
+    const ProtocolLatency& latency = protocol_latency(protocol);
+    const LinkKind inside = path.link == LinkKind::Network ? LinkKind::NvLink : path.link;
+    const Seconds near = step_time(latency, inside);
+    const Seconds across = max(latency.network, path.step_latency);
+    const Seconds local = path.nodes > 1 ? near : max(near, path.step_latency);
+    const Seconds busy = latency.base + local * (path.steps - far) + across * far;
+    const double slice = protocol == Protocol::Simple ? last_slice(machine, path, tensor) : 1.0;
+    const double factor = wire_factor(machine, path, protocol, machine.nvlink_ring) * slice;
+    const double wire = path.bandwidth.value > 0 ? path.bytes * factor / path.bandwidth.value : 0.0;
+    if (busy.value + wire < least) {
+      least = busy.value + wire;
+      best = {busy, factor};
+    }
+  }
+  return best;
+}
+
+}  // namespace
+
+Cost collective_cost(const Gpu& gpu, const Collective& collective, const CommunicationPath& path) {
+  if (path.members <= 1) return {};
+  const MachineConstants& machine = machine_constants(gpu);
+  const auto tensor = static_cast<double>(collective.bytes.value);
+  const double share = sm_share(gpu, machine, tensor);
+  if (collective.algorithm == Algorithm::NvlinkSharp && path.link == LinkKind::NvLink && path.nodes == 1) {
+    const Seconds busy = gpu.launch_overhead + kNvlinkSharpBase + path.step_latency * path.steps;
+    return {.busy = to_nanoseconds(busy),
+            .wire_factor = last_slice(machine, path, tensor) / machine.nvlink_sharp,
+            .sm_share = share};
+  }
+  // A ring crosses each border between nodes once per pass; an all-reduce makes two passes.
+  const int passes = std::max(1, path.steps / std::max(1, path.members - 1));
+  const int far = path.nodes > 1 ? std::min(path.steps, passes * (path.nodes - 1)) : 0;
+  const Choice choice = cheapest(machine, path, far, tensor);
+  return {.busy = to_nanoseconds(gpu.launch_overhead + choice.busy), .wire_factor = choice.factor, .sm_share = share};
+}
+
+Cost exchange_cost(const Gpu& gpu, const Exchange& exchange, const CommunicationPath& path) {
+  const MachineConstants& machine = machine_constants(gpu);
+  // NCCL sends point to point by the Simple protocol only.
+  const ProtocolLatency& latency = protocol_latency(Protocol::Simple);
+  const Seconds step = max(step_time(latency, path.link), path.step_latency);
+  const double factor = wire_factor(machine, path, Protocol::Simple, machine.nvlink_p2p);
+  return {.busy = to_nanoseconds(gpu.launch_overhead + latency.base + step),
+          .wire_factor = factor,
+          .sm_share = sm_share(gpu, machine, static_cast<double>(exchange.bytes.value)) / 3.0};
+}
+
+Cost copy_cost(const Gpu& gpu, const Copy&, bool pinned) {
+  return {.busy = to_nanoseconds(gpu.launch_overhead), .wire_factor = (pinned ? 1.0 : kPageableFactor) / kCopyEngineEfficiency};
+}
+
+}  // namespace foreshard

@@ -1,0 +1,298 @@
+#include "strategy/cost/framework_preset.h"
+
+#include <algorithm>
+#include <map>
+
+#include "core/base/data_path.h"
+#include "core/base/error.h"
+#include "core/json/json.h"
+#include "strategy/cost/fitted_constants.h"
+
+namespace foreshard {
+
+namespace {
+
+std::optional<DType> read_dtype(const JsonReader& json, const std::string& key, std::optional<DType> otherwise) {
+  static const std::vector<std::string> words = {"fp32", "bf16", "fp16"};
+  static const DType types[] = {DType::F32, DType::BF16, DType::F16};
+  const auto value = json.find(key);
+  if (!value) return otherwise;
+  const std::string word = value->as_choice(words);
+  for (std::size_t i = 0; i < words.size(); ++i)
+    if (words[i] == word) return types[i];
+  return {};
+}
+
+void read_style(const JsonReader& json, const std::string& key, OpStyle& style) {
+  const auto value = json.find(key);
+  if (!value) return;
+  value->only({"kernels", "traffic", "copies", "backward"});
+  style = {};
+  if (const auto kernels = value->find("kernels")) style.kernels = kernels->as_double(0.1, 1000);
+  if (const auto traffic = value->find("traffic")) style.traffic = traffic->as_double(0.1, 1000);
+  if (const auto copies = value->find("copies")) style.copies = copies->as_double(0, style.traffic);
+  if (const auto backward = value->find("backward")) {
+    backward->only({"traffic", "copies"});
+    style.backward_traffic = backward->at("traffic").as_double(0.1, 1000);
+    if (const auto copies = backward->find("copies")) style.backward_copies = copies->as_double(0, style.backward_traffic);
+  }
+}
+
+// A number that is a fit is given by its name in the table of fitted constants.
+void read_number(const JsonReader& json, const std::string& key, double least, double most, double& number) {
+  const auto value = json.find(key);
+  if (!value) return;
+  if (!value->is_string()) {
+    number = value->as_double(least, most);
+    return;
+  }
+  const auto fit = find_fitted(value->as_string());
+  if (!fit || *fit < least || *fit > most) value->fail("a number or the name of a fitted constant in accuracy/constants.json");
+  number = *fit;
+}
+
+void read_seconds(const JsonReader& json, const std::string& key, Seconds& time) {
+  const auto value = json.find(key);
+  if (!value) return;
+  const auto fit = value->is_string() ? find_fitted(value->as_string()) : std::nullopt;
+  time = fit ? Seconds{*fit} : value->as_seconds();
+}
+
+FlashKernel read_flash(const JsonReader& json) {
+  const std::string word = json.as_choice({"1", "2", "newest", "deterministic"});
+  return word == "1"        ? FlashKernel::One
+         : word == "2"      ? FlashKernel::Two
+         : word == "newest" ? FlashKernel::Newest
+                            : FlashKernel::Deterministic;
+}
+
+ShardTalk read_shard_talk(const JsonReader& json) {
+  const std::string word = json.as_choice({"unit", "tensor", "owner"});
+  return word == "unit" ? ShardTalk::Unit : word == "tensor" ? ShardTalk::Tensor : ShardTalk::Owner;
+}
+
+void read_runner(const JsonReader& json, FrameworkPreset& preset) {
+  static const std::vector<std::string> words = {"megatron", "deepspeed", "torchtitan", "fsdp2",
+                                                 "nanotron"};  // in the order of Runner
+  if (const auto options = json.find("options")) preset.options = options->as_string();
+  const auto runner = json.find("runs");
+  if (!runner) return;
+  const std::string word = runner->as_choice(words);
+  preset.runner = static_cast<Runner>(std::find(words.begin(), words.end(), word) - words.begin());
+}
+
+void read_defaults(const JsonReader& json, const std::string& file, FrameworkPreset& preset) {
+  preset.param_dtype = read_dtype(json, "param_dtype", preset.param_dtype);
+  preset.grad_dtype = read_dtype(json, "grad_dtype", preset.grad_dtype);
+  preset.state_dtype = read_dtype(json, "state_dtype", preset.state_dtype);
+  if (const auto overlap = json.find("overlap")) preset.overlap = parse_overlap(overlap->as_string(), file);
+  if (const auto attention = json.find("attention")) {
+    const std::string word = attention->as_choice({"auto", "flash", "unfused"});
+    preset.attention = word == "flash"     ? AttentionKernel::Flash
+                       : word == "unfused" ? AttentionKernel::Unfused
+                                           : AttentionKernel::Auto;
+  }
+  if (const auto context = json.find("context"))
+    preset.context = context->as_choice({"all-gather", "ring"}) == "ring" ? ContextKind::Ring : ContextKind::AllGather;
+  if (const auto flash = json.find("flash")) preset.flash = read_flash(*flash);
+  if (const auto dropout = json.find("dropout")) preset.dropout = dropout->as_double(0, 0.99);
+  if (const auto clip = json.find("clip_norm")) preset.clip_norm = clip->as_double(0, 1e9);
+  if (const auto layers = json.find("chunk_layers")) preset.chunk_layers = static_cast<int>(layers->as_int(0, 1000));
+  if (const auto validates = json.find("post_validation")) preset.post_validation = validates->as_bool();
+  if (const auto stops = json.find("recompute_stops")) preset.recompute_stops = stops->as_bool();
+  if (const auto zero = json.find("zero")) preset.zero = static_cast<int>(zero->as_int(0, 3));
+  if (const auto multiple = json.find("vocab_multiple")) preset.vocab_multiple = multiple->as_int(1, 1'000'000);
+  if (const auto vocabulary = json.find("vocabulary")) preset.vocabulary = vocabulary->as_int(1, 10'000'000);
+  if (const auto count = json.find("flop_count"))
+    preset.flop_count = count->as_choice({"model", "palm"}) == "palm" ? FlopCount::Palm : FlopCount::Model;
+}
+
+void read_costs(const JsonReader& json, FrameworkPreset& preset) {
+  read_number(json, "elementwise", 0.05, 1, preset.elementwise);
+  read_number(json, "tensor_bytes", 0.1, 8, preset.tensor_bytes);
+  read_number(json, "fp8_products", 0.1, 1, preset.fp8_products);
+  if (const auto casts = json.find("autocast")) preset.autocast = casts->as_bool();
+  if (const auto adds = json.find("adds_gradients")) preset.adds_gradients = adds->as_bool();
+  if (const auto narrow = json.find("gathers_narrow")) preset.gathers_narrow = narrow->as_bool();
+  read_number(json, "redone_products", 0, 1, preset.redone_products);
+  read_number(json, "tensor_copies", 0, 100, preset.tensor_copies);
+  if (const auto talk = json.find("shard_talk")) preset.shard_talk = read_shard_talk(*talk);
+  if (const auto least = json.find("least_shard")) preset.least_shard = least->as_int(0, 1'000'000'000);
+  if (const auto distance = json.find("reuse_distance")) preset.reuse_distance = distance->as_int(0, 1'000'000'000'000);
+  if (const auto turns = json.find("exchanges_in_turn")) preset.exchanges_in_turn = turns->as_bool();
+  if (const auto blocking = json.find("blocking_launches")) preset.blocking_launches = blocking->as_bool();
+  read_seconds(json, "host_per_kernel", preset.host_per_kernel);
+  read_seconds(json, "host_per_collective", preset.host_per_collective);
+  read_seconds(json, "host_per_exchange", preset.host_per_exchange);
+  read_seconds(json, "host_per_microbatch", preset.host_per_microbatch);
+  read_seconds(json, "host_per_step", preset.host_per_step);
+  read_style(json, "norm", preset.norm);
+  read_style(json, "rope", preset.rope);
+  read_style(json, "activation", preset.activation);
+  read_style(json, "softmax", preset.softmax);
+  if (const auto maps = json.find("softmax_maps")) {
+    maps->only({"multiple", "otherwise"});
+    preset.softmax_maps.multiple = maps->at("multiple").as_int(1, 1'000'000);
+    read_style(*maps, "otherwise", preset.softmax_maps.otherwise);
+  }
+  read_style(json, "residual", preset.residual);
+  read_style(json, "cross_entropy", preset.cross_entropy);
+  read_style(json, "optimizer", preset.optimizer);
+}
+
+// The preset that a file builds on; that one stands alone, so that there is no circle.
+FrameworkPreset base_of(const JsonReader& like) {
+  const std::string name = like.as_choice(framework_names());
+  const std::string path = data_directory() + "/frameworks/" + name + ".json";
+  const std::string text = read_file(path);
+  if (JsonReader::parse(text, path).has("like")) like.fail("a preset that is not like another one");
+  return parse_framework_preset(text, name, path);
+}
+
+}  // namespace
+
+FrameworkPreset parse_framework_preset(const std::string& text, const std::string& name, const std::string& file_name) {
+  const JsonReader json = JsonReader::parse(text, file_name);
+  json.only({"summary",
+             "source",
+             "like",
+             "runs",
+             "options",
+             "param_dtype",
+             "grad_dtype",
+             "state_dtype",
+             "overlap",
+             "attention",
+             "context",
+             "flash",
+             "dropout",
+             "clip_norm",
+             "recompute_stops",
+             "redone_products",
+             "autocast",
+             "gathers_narrow",
+             "adds_gradients",
+             "post_validation",
+             "zero",
+             "chunk_layers",
+             "vocab_multiple",
+             "vocabulary",
+             "flop_count",
+             "elementwise",
+             "shard_talk",
+             "least_shard",
+             "reuse_distance",
+             "exchanges_in_turn",
+             "tensor_bytes",
+             "tensor_copies",
+             "fp8_products",
+             "blocking_launches",
+             "host_per_kernel",
+             "host_per_collective",
+             "host_per_exchange",
+             "host_per_microbatch",
+             "host_per_step",
+             "norm",
+             "rope",
+             "activation",
+             "softmax",
+             "softmax_maps",
+             "residual",
+             "cross_entropy",
+             "optimizer",
+             "memory",
+             "offload"});
+  FrameworkPreset preset;
+  if (const auto like = json.find("like")) preset = base_of(*like);
+  preset.name = name, preset.summary = json.at("summary").as_string(), preset.source = json.at("source").as_string();
+  read_runner(json, preset);
+  read_defaults(json, file_name, preset);
+  read_costs(json, preset);
+  if (const auto memory = json.find("memory")) preset.memory = read_memory_traits(*memory);
+  if (const auto offload = json.find("offload")) preset.offload = read_offload_rules(*offload);
+  return preset;
+}
+
+static std::map<std::string, FrameworkPreset> load_presets() {
+  std::map<std::string, FrameworkPreset> presets;
+  for (const std::string& name : framework_names()) {
+    const std::string path = data_directory() + "/frameworks/" + name + ".json";
+    presets.emplace(name, parse_framework_preset(read_file(path), name, path));
+  }
+  return presets;
+}
+
+const FrameworkPreset& framework_preset(const std::string& name) {
+  static const std::map<std::string, FrameworkPreset> presets = load_presets();
+  const auto found = presets.find(name);
+  FS_ASSERT(found != presets.end());
+  return found->second;
+}
+
+// Shape of a softmax: queries of all maps, keys of each.
+static bool takes_maps(const SoftmaxMaps& fused, const Compute& softmax) {
+  const std::vector<std::int64_t>& dims = softmax.shapes.front().dims;
+  return dims[0] / dims[1] % fused.multiple == 0;
+}
+
+const OpStyle& style_of(const FrameworkPreset& preset, const Compute& what) {
+  static const OpStyle fused;
+  switch (what.op) {
+    case Op::Norm: return preset.norm;
+    case Op::Rope: return preset.rope;
+    case Op::Activation: return preset.activation;
+    case Op::Softmax: return takes_maps(preset.softmax_maps, what) ? preset.softmax : preset.softmax_maps.otherwise;
+    case Op::Bias:
+    case Op::Dropout:
+    case Op::Add: return preset.residual;
+    case Op::CrossEntropy: return preset.cross_entropy;
+    case Op::Adam:
+    case Op::Sgd:
+    case Op::GradNorm:
+    case Op::ClipScale: return preset.optimizer;
+    case Op::MatMul:
+    case Op::Attention:
+    case Op::Embedding:
+    case Op::SumOfSquares:
+    case Op::Conv2d:
+    case Op::BatchNorm:
+    case Op::MaxPool:
+    case Op::AvgPool:
+    case Op::Cast:
+    case Op::Zero:
+    case Op::Encode:
+    case Op::Decode: return fused;
+  }
+  return fused;
+}
+
+double slowdown_of(const FrameworkPreset& preset, const Compute& what) {
+  const OpStyle& style = style_of(preset, what);
+  const bool backward = what.phase == Phase::InputGrad || what.phase == Phase::Backward;
+  const bool apart = backward && style.backward_traffic > 0;
+  const double traffic = apart ? style.backward_traffic : style.traffic, copies = apart ? style.backward_copies : style.copies;
+  return copies + (traffic - copies) / (what.flops.value <= 0 ? preset.elementwise : 1.0);
+}
+
+Strategy with_preset(const Model& model, Strategy strategy) {
+  const FrameworkPreset& preset = framework_preset(strategy.framework);
+  if (strategy.vocab_multiple == 0) strategy.vocab_multiple = preset.vocab_multiple;
+  if (!strategy.context) strategy.context = preset.context;
+  if (!strategy.clip_norm) strategy.clip_norm = preset.clip_norm;
+  if (!strategy.overlap) strategy.overlap = preset.overlap.value_or(Overlap{});
+  if (!strategy.dropout) {  // GPT and BERT train with it, the models that came after do not
+    const auto* transformer = std::get_if<Transformer>(&model.shape);
+    strategy.dropout = transformer && transformer->positions == PositionKind::Learned ? preset.dropout : 0;
+  }
+  if (size_of(strategy.precision) >= size_of(DType::F32)) return strategy;
+  if (strategy.attention == AttentionKernel::Auto) strategy.attention = preset.attention;
+  if (!strategy.param_dtype) strategy.param_dtype = preset.param_dtype;
+  if (!strategy.grad_dtype) strategy.grad_dtype = preset.grad_dtype;
+  if (!strategy.state_dtype) strategy.state_dtype = preset.state_dtype;
+  if (strategy.framework == Strategy{}.framework || strategy.precision == DType::F8) return strategy;
+  const StateTypes types = state_types(strategy);  // said, so that a saved strategy shows what it ran with
+  strategy.param_dtype = types.param, strategy.grad_dtype = types.grad, strategy.state_dtype = types.state;
+  return strategy;
+}
+
+}  // namespace foreshard

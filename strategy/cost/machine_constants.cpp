@@ -1,0 +1,121 @@
+#include "strategy/cost/machine_constants.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "strategy/cost/fitted_constants.h"
+
+namespace foreshard {
+
+namespace {
+
+// Ceilings: the best measured shape of each generation divided by the model's own tile and wave losses for that shape,
+// see docs/cost-model.md. Ring fractions: asymptotes of nccl-tests (V100 134.5 of 150 GB/s, A100 235 of 300, H200 366
+// of 450, B200 682 of 900), switch reduction H200 304 and B200 539 GB/s through a port.
+// Backward of flash attention that adds the gradients of the queries in a fixed order: it waits for its turn. FlashAttention 3 loses
+// up to 37.9 % (arXiv:2601.21824). On Blackwell cuDNN's kernel has no such order
+// in the versions of the rows and Transformer Engine falls back to FlashAttention 2 (dot_product_attention/utils.py).
+constexpr double kFixedOrder = 0.65;
+
+// Rows that are no multiples of 16 bytes: EleutherAI/cookbook sizing/results, A100: vocab_v_sweep.out 0.55 and 0.29 of the rate of 51136
+// columns, vocab_h_sweep.out 0.67 and 0.28 of that of a depth of 14336. Ada: gemm.csv, RTX 4090, 0.71 (odd rows). V100: ksweep_low 0.70 at
+// depths from 242; odd rows take no tensor cores before cuBLAS 11 (NVIDIA's guide on matrix products): a quarter. Hopper and Blackwell have
+// no measurement: their own kernels want 16 bytes (bulk copies), the libraries fall back to Ampere's.
+constexpr MachineConstants kVolta = {.tensor_cap = 0.85,
+                                     .copies_beside = false,
+                                     .narrow_rows = 0.86,
+                                     .odd_rows = 6,
+                                     .vector_ceiling = 0.93,
+                                     .flash_forward = {0.4, 0.4, 0.4, 0.4},
+                                     .flash_backward = {0.35, 0.35, 0.35, kFixedOrder * 0.35},
+                                     .memory_efficiency = 0.88,
+                                     .nvlink_ring = 0.897,
+                                     .nvlink_p2p = 0.85,
+                                     .ll_limit = {39e9},
+                                     .channels = 12};
+constexpr MachineConstants kAmpere = {.power_coefficient = 0.85,
+                                      .vector_ceiling = 0.93,
+                                      .flash_forward = {0.36, 0.72, 0.72, 0.72},
+                                      .flash_backward = {0.30, 0.62, 0.62, kFixedOrder * 0.62},
+                                      .memory_efficiency = 0.85,
+                                      .nvlink_ring = 0.783,
+                                      .nvlink_p2p = 0.78,
+                                      .ll_limit = {87.7e9},
+                                      .channels = 24};
+// FlashAttention 1 on Hopper is a fit; its backward against its forward as on A100.
+constexpr MachineConstants kHopperKernels = {.power_coefficient = 0.955,
+                                             .fp8_share = 0.89,
+                                             .flash_forward = {0, 0.36, 0.66, 0.66},
+                                             .flash_backward = {0, 0.31, 0.54, kFixedOrder * 0.54},
+                                             .memory_efficiency = 0.89,
+                                             .nvlink_ring = 0.8125,
+                                             .nvlink_sharp = 0.676,
+                                             .nvlink_p2p = 0.86,
+                                             .ll_limit = {141e9},
+                                             .channels = 24};
+// Kernels written for warps (FlashAttention 1 and 2) have the products of a warp, as fast per SM and clock as Hopper's, while the
+// peak is that of Blackwell's own: half of the fraction.
+constexpr double kWarpProducts = 0.5;
+constexpr MachineConstants kBlackwellKernels = {
+    .power_coefficient = 1.08,
+    .fp8_share = 0.97,
+    .flash_forward = {0, kWarpProducts * 0.36, 0.66, kWarpProducts * 0.36},
+    .flash_backward = {0, kWarpProducts * 0.31, 0.50, kFixedOrder* kWarpProducts * 0.31},
+    .memory_efficiency = 0.85,
+    .nvlink_ring = 0.758,
+    .nvlink_sharp = 0.60,
+    .nvlink_p2p = 0.80,
+    .ll_limit = {282e9},
+    .channels = 32};
+constexpr MachineConstants kAda = {.tensor_cap = 1.0,
+                                   .odd_rows = 1.6,
+                                   .flash_forward = {0.45, 0.85, 0.85, 0.85},
+                                   .flash_backward = {0.35, 0.65, 0.65, kFixedOrder * 0.65},
+                                   .memory_efficiency = 0.90,
+                                   .ll_limit = {87.7e9},
+                                   .channels = 8};
+constexpr MachineConstants kUnknown = {};
+
+constexpr std::array<ProtocolLatency, kProtocols> kLatencies = {{
+    {.base = {6.6e-6}, .nvlink = {0.6e-6}, .pcie = {1.0e-6}, .network = {2.7e-6}},
+    {.base = {14.0e-6}, .nvlink = {1.9e-6}, .pcie = {2.5e-6}, .network = {4.0e-6}},
+    {.base = {8.4e-6}, .nvlink = {3.4e-6}, .pcie = {5.7e-6}, .network = {14.0e-6}},
+}};
+
+}  // namespace
+
+static MachineConstants with_first_flash(MachineConstants machine, double share) {
+  machine.flash_forward[0] = fitted("attention.first_on_hopper") * share;
+  machine.flash_backward[0] = machine.flash_forward[0] * (kAmpere.flash_backward[0] / kAmpere.flash_forward[0]);
+  return machine;
+}
+
+const MachineConstants& machine_constants(const std::string& architecture) {
+  static const MachineConstants kHopper = with_first_flash(kHopperKernels, 1),
+                                kBlackwell = with_first_flash(kBlackwellKernels, kWarpProducts);
+  if (architecture == "ampere") return kAmpere;
+  if (architecture == "hopper") return kHopper;
+  if (architecture == "blackwell") return kBlackwell;
+  if (architecture == "volta") return kVolta;
+  if (architecture == "ada") return kAda;
+  return kUnknown;
+}
+
+const MachineConstants& machine_constants(const Gpu& gpu) {
+  // Products per SM and clock tell them apart: 512 and 1024 FLOPs of 16 bits, datacenter cards have 8192.
+  const double clocks = gpu.sm_count * gpu.clock_ghz * 1e9;
+  const bool warp = clocks > 0 && peak(gpu, DType::F16).value / clocks < 2048;
+  return gpu.architecture == "blackwell" && warp ? kAda : machine_constants(gpu.architecture);
+}
+
+double sustained_share(const Gpu& gpu) {
+  const double teraflops = peak(gpu, DType::F16).value * 1e-12;
+  const ProductConstants& fit = product_constants();
+  if (gpu.power_watts <= 0 || teraflops <= 0) return fit.sustained_level;
+  return std::min(1.0, fit.sustained_level * std::pow(gpu.power_watts / teraflops, fit.sustained_exponent));
+}
+
+const ProtocolLatency& protocol_latency(Protocol protocol) { return kLatencies[static_cast<std::size_t>(protocol)]; }
+
+}  // namespace foreshard

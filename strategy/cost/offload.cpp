@@ -1,0 +1,78 @@
+#include "strategy/cost/offload.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
+namespace foreshard {
+
+namespace {
+
+constexpr std::pair<const char*, bool Offload::*> kParts[] = {
+    {"master", &Offload::master},       {"momentum", &Offload::momentum},      {"variance", &Offload::variance},
+    {"gradients", &Offload::gradients}, {"weights", &Offload::weights},        {"narrow_weights", &Offload::narrow_weights},
+    {"inputs", &Offload::inputs},       {"activations", &Offload::activations}};
+
+std::vector<std::string> part_names() {
+  std::vector<std::string> names;
+  for (const auto& part : kParts) names.emplace_back(part.first);
+  return names;
+}
+
+bool has(const std::string& text, const std::string& word) { return text.find(word) != std::string::npos; }
+
+bool knows(const std::vector<OffloadRule>& rules, const std::string& word) {
+  return std::ranges::any_of(rules,
+                             [&](const OffloadRule& rule) { return std::ranges::find(rule.words, word) != rule.words.end(); });
+}
+
+// "activations of 20 layers" -> 20.
+int layers_in(const std::string& text) {
+  const std::size_t at = text.find(" of ");
+  return at == std::string::npos ? 0 : std::max(0, std::atoi(text.c_str() + at + 4));
+}
+
+}  // namespace
+
+std::vector<OffloadRule> read_offload_rules(const JsonReader& json) {
+  std::vector<OffloadRule> rules;
+  for (const JsonReader& entry : json.elements()) {
+    entry.only({"words", "in_host", "host_update", "adds_through_link"});
+    OffloadRule rule;
+    for (const JsonReader& word : entry.at("words").elements()) rule.words.push_back(word.as_string());
+    if (rule.words.empty()) entry.at("words").fail("at least one word");
+    for (const JsonReader& part : entry.at("in_host").elements()) {
+      const std::string name = part.as_choice(part_names());
+      for (const auto& [known, field] : kParts)
+        if (name == known) rule.means.*field = true;
+    }
+    if (const auto host = entry.find("host_update")) rule.means.host_update = host->as_bool();
+    if (const auto adds = entry.find("adds_through_link")) rule.means.adds_through_link = adds->as_bool();
+    rules.push_back(std::move(rule));
+  }
+  return rules;
+}
+
+std::optional<Offload> offload_of(const std::vector<OffloadRule>& rules, const std::string& text) {
+  Offload all;
+  bool any = false;
+  for (const OffloadRule& rule : rules) {
+    if (!std::ranges::all_of(rule.words, [&](const std::string& word) { return has(text, word); })) continue;
+    any = true;
+    for (const auto& [name, field] : kParts) all.*field = all.*field || rule.means.*field;
+    all.host_update = all.host_update || rule.means.host_update;
+    all.adds_through_link = all.adds_through_link || rule.means.adds_through_link;
+  }
+  if (!any) return {};
+  const std::string separators = " ,;";
+  for (std::size_t at = 0; (at = text.find_first_not_of(separators, at)) != std::string::npos;) {
+    const std::size_t end = std::min(text.size(), text.find_first_of(separators, at));
+    const std::string word = text.substr(at, end - at);
+    if (word.starts_with("offload-") && !knows(rules, word)) return {};
+    at = end;
+  }
+  if (all.activations) all.activation_layers = layers_in(text);
+  return all;
+}
+
+}  // namespace foreshard

@@ -1,0 +1,365 @@
+#include "strategy/cost/plan_costs.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "core/network/network.h"
+#include "core/plan/ranks.h"
+#include "strategy/cost/collective_cost.h"
+#include "strategy/cost/learned_factors.h"
+#include "strategy/cost/op_cost.h"
+#include "strategy/cost/plan_parts.h"
+#include "strategy/cost/profile_collective.h"
+#include "strategy/cost/profile_time.h"
+
+namespace foreshard {
+
+namespace {
+
+constexpr double kHostAdamEfficiency = 0.8;  // of the host's memory bandwidth; executor.md section 13
+constexpr double kNoWire = 1e-9;             // a measured copy has its bytes in its time
+
+class PlanCosts {
+ public:
+  PlanCosts(const Plan& plan, const Cluster& cluster, const FrameworkPreset& preset, const MachineProfile* profile)
+      : plan_(plan), preset_(preset), given_(profile), network_(cluster), ranks_(plan) {}
+
+  CostTable table(const std::string& device_kind) {
+    const bool about = given_ && given_->device == device_kind;
+    profile_ = about && (given_->measured() || !given_->learned) ? given_ : nullptr;
+    learned_.reset();
+    if (about && given_->learned) learned_.emplace(*given_->learned), shapes_.emplace(plan_, preset_);
+    CostTable costs{.device_kind = device_kind,
+                    .profile_hash = about ? given_->hash : "",
+                    .by_segment = std::vector<std::vector<Cost>>(plan_.segments.size())};
+    for (std::size_t r = 0; r < plan_.roles.size(); ++r) {
+      const Role& role = plan_.roles[r];
+      if (role.device_kind != device_kind) continue;
+      rank_ = ranks_.first({static_cast<std::int32_t>(r)});
+      role_ = {static_cast<std::int32_t>(r)};
+      for (const Action& action : role.actions) {
+        std::vector<Cost>& of = costs.by_segment[action.segment.index()];
+        if (of.empty()) of = segment_costs(plan_.segments[action.segment.index()]);
+      }
+      paths_.clear();
+    }
+    for (std::size_t s = 0; s < plan_.segments.size(); ++s)  // what only other devices run costs nothing here
+      costs.by_segment[s].resize(plan_.segments[s].instructions.size());
+    return costs;
+  }
+
+ private:
+  const Gpu& gpu() const { return network_.gpu(ranks_.device(rank_)); }
+
+  std::vector<Cost> segment_costs(const Segment& segment) {
+    std::vector<Cost> costs;
+    costs.reserve(segment.instructions.size());
+    double device = 0, computes = 0, host = has(segment, Phase::Forward) ? preset_.host_per_microbatch.value : 0;
+    recomputes_ = has(segment, Phase::Recompute);
+    recomputes_attention_ = std::any_of(segment.instructions.begin(), segment.instructions.end(), [](const Instruction& run) {
+      const auto* what = std::get_if<Compute>(&run.what);
+      return what && what->phase == Phase::Recompute && (what->op == Op::Attention || what->op == Op::Softmax);
+    });
+    for (const Instruction& instruction : segment.instructions) {
+      alone_ = 0, issue_ = 0;
+      costs.push_back(std::visit([&](const auto& what) { return cost(what, instruction); }, instruction.what));
+      const bool compute = std::holds_alternative<Compute>(instruction.what);
+      if (compute) computes += to_seconds(costs.back().busy).value;
+      device += compute ? to_seconds(costs.back().busy).value : alone_;
+      host += issue_;
+    }
+    const double exposed = preset_.blocking_launches ? host : host - device;
+    if (exposed > 0 && computes > 0) stretch(segment, costs, (computes + exposed) / computes);
+    if (learned_) apply_learned(segment, costs);
+    return costs;
+  }
+
+  // What runs taught about these shapes, on top of everything.
+  void apply_learned(const Segment& segment, std::vector<Cost>& costs) {
+    for (std::size_t i = 0; i < costs.size(); ++i) {
+      const Instruction& run = segment.instructions[i];
+      const auto part = part_of(plan_, plan_.roles[role_.index()], run);
+      if (!part) continue;
+      const PartShape shape = shapes_->of(role_, *part, run);
+      const auto [known, fresh] = factors_.try_emplace(shape, 1.0);
+      if (fresh) known->second = learned_->factor(shape);
+      costs[i] = scaled(costs[i], known->second);
+    }
+  }
+
+  static bool has(const Segment& segment, Phase phase) {
+    return std::any_of(segment.instructions.begin(), segment.instructions.end(), [phase](const Instruction& instruction) {
+      const auto* what = std::get_if<Compute>(&instruction.what);
+      return what && what->phase == phase;
+    });
+  }
+
+  static void stretch(const Segment& segment, std::vector<Cost>& costs, double factor) {
+    for (std::size_t i = 0; i < costs.size(); ++i)
+      if (std::holds_alternative<Compute>(segment.instructions[i].what))
+        costs[i].busy = to_nanoseconds(to_seconds(costs[i].busy) * factor);
+  }
+
+  Cost cost(const Compute& what, const Instruction& run) {
+    if (what.flops.value <= 0 && what.traffic.value <= 0) return {};
+    if (profile_)  // as the executor runs it, its start included
+      if (const auto measured = profiled_time(*profile_, what)) return {.busy = to_nanoseconds(*measured)};
+    const OpStyle& style = style_of(preset_, what);
+    Compute styled;
+    const double traffic = slowdown_of(preset_, what);
+    const bool plain = traffic == 1.0;
+    if (!plain) {
+      styled = what;
+      styled.traffic = {static_cast<std::int64_t>(static_cast<double>(what.traffic.value) * traffic)};
+    }
+    const bool eight_bits = what.op == Op::MatMul && what.shapes.front().dtype == DType::F8;
+    const bool kept = what.op == Op::MatMul && what.phase == Phase::Recompute && !eight_bits && !recomputes_attention_;
+    const double share = eight_bits ? 1 / preset_.fp8_products : kept ? preset_.redone_products : 1.0;
+    const Seconds time = op_time(gpu(), plain ? what : styled, preset_.flash) * share;
+    if (time.value <= 0) return {};
+    issue_ = preset_.host_per_kernel.value * style.kernels;
+    return {.busy = to_nanoseconds(time + weight_cast(what, run) + added_gradient(what) +
+                                   gpu().launch_overhead * (style.kernels - 1))};
+  }
+  // Products in 16 bits under autocast: fp32 weights are read and written narrow, gradients of weights the other way round.
+  Seconds weight_cast(const Compute& what, const Instruction& run) const {
+    if (!preset_.autocast || what.op != Op::MatMul || what.shapes.front().dims.size() < 4) return {};
+    const bool forward = what.phase == Phase::Forward || what.phase == Phase::Recompute;
+    if (!forward && what.phase != Phase::WeightGrad) return {};
+    const std::vector<Buffer>& buffers = plan_.roles[role_.index()].buffers;
+    const auto& uses = forward ? run.reads : run.writes;
+    const Category of = forward ? Category::Parameters : Category::Gradients;
+    const auto weights = std::find_if(uses.begin(), uses.end(),
+                                      [&](const Use& use) { return buffers[use.buffer.index()].category == of && use.length; });
+    if (weights == uses.end()) return {};
+    const Shape& shape = what.shapes.front();
+    const std::int64_t elements = shape.dims[2] * shape.dims[3];
+    const Bytes wide = size_of(DType::F32) * elements, narrow = size_of(shape.dtype) * elements;
+    const Seconds streamed = op_time(gpu(), {.op = Op::Cast, .traffic = wide + narrow});
+    return streamed * (1 / preset_.elementwise);
+  }
+  // Autograd adds a weight's new gradient to the old one by a kernel of its own: two are read and one is written.
+  Seconds added_gradient(const Compute& what) const {
+    if (!preset_.adds_gradients || !what.accumulate || what.op != Op::MatMul || what.phase == Phase::InputGrad) return {};
+    const Shape& shape = what.shapes.front();
+    const Bytes weights = shape.dims[0] * shape.dims[2] * shape.dims[3] * size_of(shape.dtype);
+    return op_time(gpu(), {.op = Op::Add, .traffic = weights * 3}) * (1 / preset_.elementwise);
+  }
+  Cost cost(const HostCompute& what, const Instruction&) const {
+    const NodeShape& node = network_.node_shape(network_.node(ranks_.device(rank_)));
+    const BytesPerSecond share = node.host_memory_bandwidth * (kHostAdamEfficiency / std::max(1, node.gpus));
+    return {.busy = to_nanoseconds(what.traffic / share)};
+  }
+  Cost cost(const Collective& what, const Instruction& instruction) {
+    const CommunicationPath path = collective_path(what);
+    if (profile_ && path.members < 2) return {};
+    if (profile_)
+      if (const auto measured = profiled_collective(*profile_, what, place_of(path))) return measured_cost(path, *measured);
+    if (profile_)
+      if (const auto link = link_of(path)) return measured_link(path, *link, path.steps, profile_->collective_share);
+    Cost cost = messages_cost(what, path, messages_of(what, instruction, path.members));
+    if (preset_.gathers_narrow && what.kind == CollectiveKind::AllGather && what.dtype == DType::F32) cost.wire_factor /= 2;
+    if (gathered_twice(what)) cost.busy = cost.busy + cost.busy, cost.wire_factor *= 2;
+    if (plan_.groups[what.group.index()].name == "tensor") {
+      const bool sums = what.kind == CollectiveKind::AllReduce || what.kind == CollectiveKind::ReduceScatter;
+      const double wider = sums ? preset_.tensor_bytes : 1.0;  // summed in a wider format: cast there and back
+      const double copies = preset_.tensor_copies / preset_.elementwise + (wider > 1 ? 2 * (1 + wider) : 0.0);
+      const double copied = static_cast<double>(what.bytes.value) * copies;
+      cost.busy += to_nanoseconds(op_time(gpu(), {.op = Op::Cast, .traffic = {static_cast<std::int64_t>(copied)}}));
+      cost.wire_factor *= wider;
+    }
+    issue_ = preset_.host_per_collective.value;
+    if (path.bandwidth.value > 0 && computes_wait_for(instruction))
+      alone_ = to_seconds(cost.busy).value + path.bytes * cost.wire_factor / path.bandwidth.value;
+    return cost;
+  }
+  // The parameters of a layer that is recomputed leave after the recomputation when so many others come before their next use.
+  bool gathered_twice(const Collective& what) const {
+    return recomputes_ && preset_.reuse_distance > 0 && what.kind == CollectiveKind::AllGather &&
+           plan_.groups[what.group.index()].name == "shards" &&
+           what.bytes.value / size_of(what.dtype).value > preset_.reuse_distance;
+  }
+  // In how many pieces a framework sends it that shards tensor by tensor.
+  double messages_of(const Collective& what, const Instruction& instruction, int members) const {
+    if (preset_.shard_talk == ShardTalk::Unit || plan_.groups[what.group.index()].name != "shards") return 1;
+    const bool gathers = what.kind == CollectiveKind::AllGather;
+    const std::vector<Use>& shards = gathers ? instruction.reads : instruction.writes;
+    if (shards.empty()) return 1;
+    const std::vector<Buffer>& buffers = plan_.roles[role_.index()].buffers;
+    const int tensors = tensors_in(buffers[shards.front().buffer.index()]);
+    const bool in_place = instruction.reads.front().buffer == instruction.writes.front().buffer;  // ZeRO 1 and 2: flat buckets
+    if (preset_.shard_talk == ShardTalk::Tensor) return in_place ? 1 : std::max(1, tensors);
+    int all = 0;  // what one rank owns travels together
+    for (const Buffer& buffer : buffers)
+      if (buffer.category == Category::Parameters) all += tensors_in(buffer);
+    return std::max(1.0, static_cast<double>(tensors) * std::min(1.0, members / static_cast<double>(std::max(all, 1))));
+  }
+  int tensors_in(const Buffer& buffer) const {
+    int count = 0;
+    for (const Shard& shard : buffer.holds) {
+      std::int64_t elements = 1;
+      for (const std::int64_t dim : plan_.tensors[shard.tensor.index()].shape) elements *= dim;
+      count += elements >= preset_.least_shard ? 1 : 0;
+    }
+    return count;
+  }
+  Cost messages_cost(Collective what, CommunicationPath path, double messages) const {
+    what.bytes = {static_cast<std::int64_t>(static_cast<double>(what.bytes.value) / messages)};
+    path.bytes /= messages;
+    Cost cost = collective_cost(gpu(), what, path);
+    // PyTorch's all_gather and reduce_scatter of lists copy each rank's part by an operator of its own.
+    const Seconds parts = preset_.shard_talk == ShardTalk::Tensor ? preset_.host_per_kernel * path.members : Seconds{};
+    if (messages > 1) cost.busy = to_nanoseconds((to_seconds(cost.busy) + parts) * messages);
+    return cost;
+  }
+  // Collectives of tensor and context parallelism lie between the operators; the others run beside them.
+  bool computes_wait_for(const Instruction& instruction) const {
+    return plan_.roles[role_.index()].streams[instruction.stream.index()].name == "tensor";
+  }
+  Cost cost(const Exchange& what, const Instruction&) {
+    const std::optional<Peer>& peer = what.to ? what.to : what.from;
+    const RankId other = ranks_.peer(rank_, *peer);
+    const bool sends = what.to.has_value();
+    const DeviceId here = ranks_.device(rank_), there = other.valid() ? ranks_.device(other) : here;
+    const CommunicationPath path = route_path(sends ? here : there, sends ? there : here, what.bytes);
+    if (profile_)
+      if (const auto link = link_of(path)) return measured_link(path, *link, 1, 0);  // a copy engine moves it
+    Cost cost = exchange_cost(gpu(), what, path);
+    if (sends) cost.busy += to_nanoseconds(preset_.host_per_exchange);
+    if (preset_.exchanges_in_turn) cost.wire_factor *= 2;
+    return cost;
+  }
+  // A copy inside the device reads and writes its memory; one to the host takes a copy engine.
+  Cost cost(const Copy& what, const Instruction& instruction) const {
+    const auto space = [&](const Use& use) { return plan_.roles[role_.index()].buffers[use.buffer.index()].space; };
+    if (profile_)
+      if (const auto measured = profiled_copy(*profile_, what.bytes))
+        return {.busy = to_nanoseconds(*measured), .wire_factor = kNoWire};
+    if (space(instruction.reads[0]) == Space::Device && space(instruction.writes[0]) == Space::Device)
+      return {.busy = to_nanoseconds(op_time(gpu(), {.op = Op::Cast, .traffic = what.bytes * 2}))};
+    return copy_cost(gpu(), what);
+  }
+  Cost cost(const Mark&, const Instruction&) const { return {}; }
+
+  static GroupPlace place_of(const CommunicationPath& path) {
+    return {.ranks = path.members, .nodes = path.nodes, .link = path.link};
+  }
+  // Between two ranks, as measured; nothing between nodes when that was not.
+  std::optional<FittedLink> link_of(const CommunicationPath& path) {
+    auto& known = measured_links_[{path.nodes > 1, path.link}];
+    if (!known) known = profiled_link(*profile_, place_of(path));
+    if (!*known && path.nodes == 1) return FittedLink{profile_->link_latency, profile_->link_bandwidth};
+    return *known;
+  }
+  // For every step of a ring.
+  static Cost measured_link(const CommunicationPath& path, const FittedLink& link, int steps, double share) {
+    const double factor = path.bandwidth.value > 0 ? path.bandwidth.value / link.bandwidth.value : 1.0;
+    return {.busy = to_nanoseconds(link.latency * steps), .wire_factor = factor, .sm_share = share};
+  }
+  // As long alone as it took, its wire's part shared with others.
+  Cost measured_cost(const CommunicationPath& path, const MeasuredTime& time) const {
+    const bool flows = path.flow.value > 0 && time.wire.value > 0;
+    return {.busy = to_nanoseconds(flows ? time.latency : time.latency + time.wire),
+            .wire_factor = flows ? time.wire.value / path.flow.value : kNoWire,
+            .sm_share = profile_->collective_share};
+  }
+
+  CommunicationPath route_path(DeviceId from, DeviceId to, Bytes bytes) const {
+    const Route route = network_.route(from, to);
+    CommunicationPath path{.members = 2,
+                           .nodes = network_.node(from) == network_.node(to) ? 1 : 2,
+                           .steps = 1,
+                           .step_latency = route.latency,
+                           .bytes = static_cast<double>(bytes.value),
+                           .bandwidth = route.bandwidth};
+    for (const LinkId link : route.links)
+      if (network_.link(link).bandwidth == route.bandwidth) path.link = network_.link(link).kind;
+    return path;
+  }
+
+  // Paths depend on group, kind and algorithm; volumes scale with the bytes.
+  CommunicationPath collective_path(const Collective& what) {
+    for (const auto& [known, path] : paths_)
+      if (known.group == what.group && known.kind == what.kind && known.algorithm == what.algorithm &&
+          known.attributes == what.attributes) {
+        CommunicationPath scaled = path;
+        const double share =
+            known.bytes.value > 0 ? static_cast<double>(what.bytes.value) / static_cast<double>(known.bytes.value) : 0;
+        scaled.bytes = path.bytes * share, scaled.flow = path.flow * share;
+        return scaled;
+      }
+    paths_.emplace_back(what, find_path(what));
+    return paths_.back().second;
+  }
+
+  CommunicationPath find_path(const Collective& what) const {
+    std::vector<DeviceId> devices;
+    for (const RankId member : ranks_.members(what.group, rank_)) devices.push_back(ranks_.device(member));
+    std::vector<int> nodes;
+    for (const DeviceId device : devices) nodes.push_back(network_.node(device));
+    std::sort(nodes.begin(), nodes.end());
+    CommunicationPath path{.members = static_cast<int>(devices.size()),
+                           .nodes = static_cast<int>(std::unique(nodes.begin(), nodes.end()) - nodes.begin())};
+    Seconds slowest;
+    for (const CollectiveFlow& phase : collective_phases(network_, what, devices)) {
+      path.steps += phase.steps;
+      path.step_latency = max(path.step_latency, phase.step_latency);
+      busiest_link(phase, path, slowest);
+    }
+    return path;
+  }
+
+  void busiest_link(const CollectiveFlow& phase, CommunicationPath& path, Seconds& slowest) const {
+    Seconds alone = {};
+    std::vector<LinkId> links = phase.links;
+    std::sort(links.begin(), links.end());
+    for (std::size_t i = 0; i < links.size();) {
+      std::size_t end = i;
+      while (end < links.size() && links[end] == links[i]) ++end;
+      const NetworkLink link = network_.link(links[i]);
+      const double bytes = phase.bytes * static_cast<double>(end - i);
+      const Seconds time{bytes / link.bandwidth.value};
+      alone = max(alone, time);
+      if (time > slowest) {
+        slowest = time;
+        path.link = link.kind;
+        path.bytes = bytes;
+        path.bandwidth = link.bandwidth;
+      }
+      i = end;
+    }
+    path.flow = path.flow + alone;
+  }
+
+  const Plan& plan_;
+  const FrameworkPreset& preset_;
+  const MachineProfile* given_ = nullptr;
+  const MachineProfile* profile_ = nullptr;  // of the device kind that is costed
+  std::optional<LearnedFactors> learned_ = {};
+  std::optional<PartShapes> shapes_ = {};
+  std::map<PartShape, double> factors_ = {};
+  bool recomputes_ = false;            // the segment that is costed
+  bool recomputes_attention_ = false;  // ... whole layers
+  double alone_ = 0, issue_ = 0;       // of the instruction last costed: seconds on the compute stream; seconds of the host
+  Network network_;
+  Ranks ranks_;
+  RankId rank_ = {};
+  RoleId role_ = {};
+  std::vector<std::pair<Collective, CommunicationPath>> paths_ = {};  // of the current role
+  std::map<std::pair<bool, LinkKind>, std::optional<std::optional<FittedLink>>> measured_links_ = {};
+};
+
+}  // namespace
+
+void cost_plan(Plan& plan, const Cluster& cluster, const FrameworkPreset& preset, const MachineProfile* profile) {
+  std::vector<std::string> kinds;
+  for (const Role& role : plan.roles)
+    if (std::find(kinds.begin(), kinds.end(), role.device_kind) == kinds.end()) kinds.push_back(role.device_kind);
+  std::vector<CostTable> tables;
+  PlanCosts costs(plan, cluster, preset, profile);
+  for (const std::string& kind : kinds) tables.push_back(costs.table(kind));
+  plan.costs = std::move(tables);
+}
+
+}  // namespace foreshard

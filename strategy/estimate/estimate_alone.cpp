@@ -1,0 +1,263 @@
+#include "strategy/estimate/estimate_alone.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <tuple>
+
+namespace foreshard {
+
+constexpr double kFull = 1 + 1e-9;
+
+std::vector<RankId> AloneTimes::neighbours(RoleId role) const {
+  const RankId first = ranks_.first(role);
+  const int node = network_.node(ranks_.device(first));
+  std::vector<RankId> here;
+  for (int i = 0; i < ranks_.count(role); ++i) {
+    const RankId rank{first.value + i};
+    if (network_.node(ranks_.device(rank)) == node) here.push_back(rank);
+  }
+  return here;
+}
+
+std::vector<RankId> AloneTimes::everyone(RoleId role) const {
+  std::vector<RankId> all;
+  for (int i = 0; i < ranks_.count(role); ++i) all.push_back({ranks_.first(role).value + i});
+  return all;
+}
+
+// Phase by phase: what all instances that share the first rank's node put on the links of its own instance.
+AloneTimes::Kind AloneTimes::measured(RoleId role, const Collective& what) const {
+  std::vector<std::vector<CollectiveFlow>> instances;
+  std::vector<RankId> seen;
+  for (const RankId rank : neighbours(role)) {
+    const std::vector<RankId> members = ranks_.members(what.group, rank);
+    if (members.empty() || std::find(seen.begin(), seen.end(), members.front()) != seen.end()) continue;
+    seen.push_back(members.front());
+    std::vector<DeviceId> devices;
+    for (const RankId member : members) devices.push_back(ranks_.device(member));
+    instances.push_back(collective_phases(network_, what, devices));
+  }
+  Kind kind{.role = role, .what = what, .bytes = std::max(1.0, static_cast<double>(what.bytes.value))};
+  double longest = 0;
+  for (std::size_t phase = 0; !instances.empty() && phase < instances.front().size(); ++phase) {
+    LinkId first{std::numeric_limits<std::int32_t>::max()}, last{-1};
+    for (const auto& instance : instances)
+      if (phase < instance.size())
+        for (const LinkId link : instance[phase].links) first = std::min(first, link), last = std::max(last, link);
+    std::vector<Load> loads(static_cast<std::size_t>(last.value - std::min(first, last).value + 1));  // of the links between
+    const auto load_of = [&](LinkId link) -> Load& { return loads[static_cast<std::size_t>(link.value - first.value)]; };
+    const CollectiveFlow& own = instances.front()[phase];
+    for (const auto& instance : instances)
+      if (phase < instance.size())
+        for (const LinkId link : instance[phase].links)
+          load_of(link).link = link, load_of(link).crossings += instance[phase].bytes;
+    double seconds = 0;
+    for (const LinkId link : own.links) {
+      Load& load = load_of(link);
+      load.own = true;
+      seconds = std::max(seconds, load.crossings / network_.link(link).bandwidth.value);
+    }
+    kind.seconds += seconds;
+    if (seconds <= longest) continue;
+    longest = seconds;
+    kind.rate = own.bytes / seconds;
+    kind.loads.clear();
+    for (const Load& load : loads)
+      if (load.link.valid()) kind.loads.push_back({load.link, load.crossings / own.bytes, load.own});
+  }
+  return kind;
+}
+
+// Bytes only scale the flows, so one size per kind of collective is measured.
+int AloneTimes::collective_kind(RoleId role, const Collective& what) {
+  for (std::size_t i = 0; i < kinds_.size(); ++i) {
+    const auto* known = std::get_if<Collective>(&kinds_[i].what);
+    if (known && kinds_[i].role == role && known->kind == what.kind && known->algorithm == what.algorithm &&
+        known->group == what.group && known->bytes.value > 0)
+      return static_cast<int>(i);
+  }
+  kinds_.push_back(measured(role, what));
+  return static_cast<int>(kinds_.size()) - 1;
+}
+
+int AloneTimes::transfer_kind(RoleId role, const Peer& peer) {
+  for (std::size_t i = 0; i < kinds_.size(); ++i) {
+    const auto* known = std::get_if<Peer>(&kinds_[i].what);
+    if (known && kinds_[i].role == role && *known == peer) return static_cast<int>(i);
+  }
+  // What goes round in a role is as fast as its slowest pair, which all wait for sooner or later: that one stands for the others.
+  const bool round = peer.role_shift == 0;
+  std::map<LinkId, Load> loads;
+  std::vector<RouteLinks> routes;
+  for (const RankId rank : round ? everyone(role) : neighbours(role)) {
+    const RankId other = ranks_.peer(rank, peer);
+    if (!other.valid()) continue;
+    routes.push_back(network_.route(ranks_.device(rank), ranks_.device(other)).links);
+    for (const LinkId link : routes.back()) {
+      loads[link].crossings += 1;
+      loads[link].own |= !round && rank == ranks_.first(role);
+    }
+  }
+  const auto slowness = [&](const RouteLinks& route) {
+    double seconds = 0;
+    for (const LinkId link : route) seconds = std::max(seconds, loads[link].crossings / network_.link(link).bandwidth.value);
+    return seconds;
+  };
+  const auto slower = [&](const auto& a, const auto& b) { return slowness(a) < slowness(b); };
+  if (round && !routes.empty())
+    for (const LinkId link : *std::max_element(routes.begin(), routes.end(), slower)) loads[link].own = true;
+  Kind kind{.role = role, .what = peer};
+  for (auto& [link, load] : loads) {
+    load.link = link;
+    if (load.own) kind.seconds = std::max(kind.seconds, load.crossings / network_.link(link).bandwidth.value);
+    kind.loads.push_back(load);
+  }
+  kind.rate = kind.seconds > 0 ? 1 / kind.seconds : 0;
+  kinds_.push_back(std::move(kind));
+  return static_cast<int>(kinds_.size()) - 1;
+}
+
+int AloneTimes::kind(RoleId role, const Instruction& instruction) {
+  int found = -1;
+  if (const auto* what = std::get_if<Collective>(&instruction.what)) found = collective_kind(role, *what);
+  if (const auto* what = std::get_if<Exchange>(&instruction.what))
+    found = transfer_kind(role, what->to ? *what->to : *what->from);
+  return found >= 0 && kinds_[static_cast<std::size_t>(found)].rate > 0 ? found : -1;
+}
+
+// Each new kind parts the classes whose links it crosses in different ways, or some of whose links it does not cross.
+void AloneTimes::tell_links_apart() {
+  if (telling_.size() == kinds_.size()) return;
+  for (std::size_t kind = telling_.size(); kind < kinds_.size(); ++kind) {
+    std::map<std::tuple<int, double, double, bool>, int> parted;
+    for (const Load& load : kinds_[kind].loads) {
+      if (load.link.index() >= class_of_.size()) class_of_.resize(load.link.index() + 1, 0);
+      int& known = class_of_[load.link.index()];
+      const auto key = std::tuple(known, network_.link(load.link).bandwidth.value, load.crossings, load.own);
+      const auto [found, fresh] = parted.try_emplace(key, classes_);
+      if (fresh) ++classes_;
+      known = found->second;
+    }
+  }
+  std::vector<LinkId> first(static_cast<std::size_t>(classes_));
+  for (std::size_t link = class_of_.size(); link-- > 0;)
+    first[static_cast<std::size_t>(class_of_[link])] = {static_cast<std::int32_t>(link)};
+  telling_.assign(kinds_.size(), {});
+  crossed_.assign(kinds_.size(), {});
+  bandwidth_.assign(static_cast<std::size_t>(classes_), 0);
+  for (std::size_t kind = 0; kind < kinds_.size(); ++kind)
+    for (const Load& load : kinds_[kind].loads) {
+      const int which = class_of_[load.link.index()];
+      if (first[static_cast<std::size_t>(which)] != load.link) continue;
+      telling_[kind].push_back({which, load.crossings, load.own});
+      crossed_[kind].push_back(
+          {which, load.crossings * kinds_[kind].rate / network_.link(load.link).bandwidth.value, load.own});
+      bandwidth_[static_cast<std::size_t>(which)] = network_.link(load.link).bandwidth.value;
+    }
+}
+
+// Filling up: all rates grow together until a link is full; who crosses it stays there, the others go on.
+std::vector<double> AloneTimes::shared_out(const std::vector<int>& kinds) {
+  tell_links_apart();
+  left_.resize(bandwidth_.size()), growing_.resize(bandwidth_.size()), limits_.resize(bandwidth_.size());
+  std::vector<int> classes;
+  for (const int kind : kinds)
+    for (const ClassLoad& load : telling_[static_cast<std::size_t>(kind)]) classes.push_back(load.which);
+  std::sort(classes.begin(), classes.end());
+  classes.erase(std::unique(classes.begin(), classes.end()), classes.end());
+  for (const int each : classes) {
+    const auto which = static_cast<std::size_t>(each);
+    left_[which] = bandwidth_[which], growing_[which] = 0, limits_[which] = 0;
+  }
+  for (const int kind : kinds)
+    for (const ClassLoad& load : telling_[static_cast<std::size_t>(kind)])
+      growing_[static_cast<std::size_t>(load.which)] += load.crossings,
+          limits_[static_cast<std::size_t>(load.which)] += load.own;
+  std::vector<double> rates(kinds.size(), -1);
+  for (;;) {
+    double least = std::numeric_limits<double>::infinity();
+    int full = -1;
+    for (const int each : classes) {
+      const auto which = static_cast<std::size_t>(each);
+      if (limits_[which] > 0 && left_[which] / growing_[which] < least) least = left_[which] / growing_[which], full = each;
+    }
+    if (full < 0) break;
+    least = std::max(0.0, least);
+    for (std::size_t i = 0; i < kinds.size(); ++i) {
+      const std::vector<ClassLoad>& loads = telling_[static_cast<std::size_t>(kinds[i])];
+      const auto stays = [&](const ClassLoad& load) { return load.which == full && load.own; };
+      if (rates[i] >= 0 || std::none_of(loads.begin(), loads.end(), stays)) continue;
+      rates[i] = least;
+      for (const ClassLoad& load : loads) {
+        const auto which = static_cast<std::size_t>(load.which);
+        left_[which] -= load.crossings * least, growing_[which] -= load.crossings, limits_[which] -= load.own;
+      }
+    }
+  }
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    const double alone = kinds_[static_cast<std::size_t>(kinds[i])].rate;
+    rates[i] = rates[i] < 0 ? 1 : std::clamp(rates[i] / alone, 1e-3, 1.0);
+  }
+  return rates;
+}
+
+const std::vector<double>& AloneTimes::speeds(const std::vector<int>& kinds) {
+  const auto found = speeds_.find(kinds);
+  if (found != speeds_.end()) return found->second;
+  return speeds_.emplace(kinds, shared_out(kinds)).first->second;
+}
+
+bool AloneTimes::meet(int a, int b) const {
+  const auto& left = kinds_[static_cast<std::size_t>(a)].loads;
+  const auto& right = kinds_[static_cast<std::size_t>(b)].loads;
+  for (auto l = left.begin(), r = right.begin(); l != left.end() && r != right.end();) {  // both by link
+    if (l->link == r->link) return true;
+    l->link < r->link ? ++l : ++r;
+  }
+  return false;
+}
+
+std::vector<char> AloneTimes::undisturbed(const std::vector<int>& kinds) const {
+  std::map<LinkId, double> asked;  // bytes per second when all are as fast as alone
+  for (const int kind : kinds)
+    for (const Load& load : kinds_[static_cast<std::size_t>(kind)].loads)
+      asked[load.link] += load.crossings * kinds_[static_cast<std::size_t>(kind)].rate;
+  std::vector<char> result(kinds_.size(), true);
+  for (const int kind : kinds)
+    for (const Load& load : kinds_[static_cast<std::size_t>(kind)].loads)
+      if (asked.at(load.link) > network_.link(load.link).bandwidth.value * kFull)
+        result[static_cast<std::size_t>(kind)] = false;
+  return result;
+}
+
+const std::vector<AloneTimes::Crossing>& AloneTimes::crossed(int kind) {
+  tell_links_apart();
+  return crossed_[static_cast<std::size_t>(kind)];
+}
+
+int AloneTimes::crossings() {
+  tell_links_apart();
+  return classes_;
+}
+
+double AloneTimes::per_byte(int kind) const {
+  if (kind < 0) return 0;
+  const Kind& known = kinds_[static_cast<std::size_t>(kind)];
+  return known.seconds / known.bytes;
+}
+
+double AloneTimes::on_links(RoleId role, const Instruction& instruction, const Cost& cost) {
+  const auto* what = std::get_if<Collective>(&instruction.what);
+  const int found = kind(role, instruction);
+  if (found < 0) return 0;
+  const Bytes bytes = what ? what->bytes : std::get<Exchange>(instruction.what).bytes;
+  return cost.wire_factor * per_byte(found) * static_cast<double>(bytes.value);
+}
+
+double AloneTimes::duration(RoleId role, const Instruction& instruction, const Cost& cost) {
+  if (const auto* what = std::get_if<Exchange>(&instruction.what); what && !what->to) return 0;
+  return to_seconds(cost.busy).value + on_links(role, instruction, cost);
+}
+
+}  // namespace foreshard

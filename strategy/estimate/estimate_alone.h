@@ -1,0 +1,95 @@
+// How long the communication of a plan takes when nothing but its own kind is under way: all instances of a group on the same
+// nodes run at once, and so do the transfers of all ranks of a role. And what becomes of that when other kinds cross the same
+// links. Internal to strategy/.
+#pragma once
+
+#include <unordered_map>
+#include <variant>
+#include <vector>
+
+#include "core/cluster/cluster.h"
+#include "core/network/network.h"
+#include "core/plan/plan.h"
+#include "core/plan/ranks.h"
+
+namespace foreshard {
+
+class AloneTimes {
+ public:
+  AloneTimes(const Plan& plan, const Cluster& cluster) : plan_(plan), network_(cluster), ranks_(plan) {}
+
+  // Seconds of an instruction of `role` with its cost. A receive takes no time of its own: its send has it.
+  double duration(RoleId role, const Instruction& instruction, const Cost& cost);
+  // The part of it on the links; what is left is before the first byte.
+  double on_links(RoleId role, const Instruction& instruction, const Cost& cost);
+  double per_byte(int kind) const;  // of a collective's size or of a transfer
+
+  // A kind of traffic: a collective of a group, or the transfers to a peer. -1: crosses no link.
+  int kind(RoleId role, const Instruction& instruction);
+  // How fast kinds are that are under way together, each relative to being alone: links are shared equally (max-min), as on the
+  // simulator. The same kind may stand there twice.
+  const std::vector<double>& speeds(const std::vector<int>& kinds);
+  // Whether two kinds cross a link, in one direction.
+  bool meet(int a, int b) const;
+  // [kind] whether nobody shares its links even if all `kinds` are under way at once (those of a plan, one that may stand there twice
+  // at once, twice): no link that it crosses is full then.
+  std::vector<char> undisturbed(const std::vector<int>& kinds) const;
+  // What a kind crosses, links that all kinds cross alike once, and which part of such a link it takes alone.
+  struct Crossing {
+    int which = 0;  // below crossings()
+    double share = 0;
+    bool own = false;  // its own first instance does, not only others on the node
+  };
+  const std::vector<Crossing>& crossed(int kind);
+  double rate(int kind) const { return kinds_[static_cast<std::size_t>(kind)].rate; }  // alone: bytes per second
+  int crossings();
+
+ private:
+  struct Load {
+    LinkId link = {};
+    double crossings = 0;  // by all instances: bytes per byte of one
+    bool own = false;      // the first instance crosses it
+  };
+  struct Kind {
+    RoleId role = {};
+    std::variant<Collective, Peer> what = {};
+    double seconds = 0, bytes = 1;  // seconds on the wires for so many bytes
+    double rate = 0;                // bytes per second of its longest phase; 0: crosses no link
+    std::vector<Load> loads = {};   // of that phase, by link
+  };
+  int collective_kind(RoleId role, const Collective& what);
+  int transfer_kind(RoleId role, const Peer& peer);
+  Kind measured(RoleId role, const Collective& what) const;
+  std::vector<double> shared_out(const std::vector<int>& kinds);
+  void tell_links_apart();
+  std::vector<RankId> everyone(RoleId role) const;
+  std::vector<RankId> neighbours(RoleId role) const;  // ranks of the role on the node of its first one
+
+  const Plan& plan_;
+  Network network_;
+  Ranks ranks_;
+  std::vector<Kind> kinds_ = {};
+  struct Hash {
+    std::size_t operator()(const std::vector<int>& kinds) const {
+      std::size_t sum = kinds.size();
+      for (const int kind : kinds) sum = sum * 1'000'003 + static_cast<std::size_t>(kind);
+      return sum;
+    }
+  };
+  std::unordered_map<std::vector<int>, std::vector<double>, Hash> speeds_ = {};
+  // Links of equal bandwidth that all kinds cross alike say the same: a cluster has thousands, and few that differ.
+  std::vector<int> class_of_ = {};  // [link]
+  int classes_ = 1;
+  struct ClassLoad {
+    int which = 0;  // class of links
+    double crossings = 0;
+    bool own = false;
+  };
+  std::vector<std::vector<ClassLoad>> telling_ = {};  // [kind] loads of each class, one of its links
+  std::vector<double> bandwidth_ = {};                // [class] of a link
+  std::vector<std::vector<Crossing>> crossed_ = {};   // [kind]
+  std::vector<double> left_ = {}, growing_ = {};      // [class] while rates are found
+  std::vector<int> limits_ = {};                      // [class] how many kinds grow and are held up there
+};
+
+}  // namespace foreshard

@@ -1,0 +1,272 @@
+// The screen where GPUs differ (estimate_screen.h): each sort of GPU has costs of its own, measured as if the cluster had no other;
+// `lower` wants equal GPUs below a stage, so a rank of a pipeline is of one sort. What every rank takes is put together here.
+#include <algorithm>
+#include <cmath>
+
+#include "core/network/network.h"
+#include "core/plan/ranks.h"
+#include "strategy/estimate/estimate_mixed.h"
+#include "strategy/estimate/estimate_screen.h"
+#include "strategy/schedule/schedule.h"
+
+namespace foreshard {
+
+namespace {
+enum Kind { First, Middle, Last, Only };
+std::size_t index(int i) { return static_cast<std::size_t>(i); }
+int kind_of(const Point& point, int rank) {
+  return point.pp == 1 ? Only : rank == 0 ? First : rank + 1 == point.pp ? Last : Middle;
+}
+}  // namespace
+
+struct Screen::Part {
+  const Screen* screen = nullptr;  // of its GPU
+  const ShapeCosts* shape = nullptr;
+  const GridCosts* grid = nullptr;
+  int gpu = 0;
+  double redone = 0;                     // layers of each chunk that are redone, beside those of the shape
+  PipelineTimes moving = {};             // without what ZeRO 2 and 3 send
+  PipelineTimes plain = {}, times = {};  // transfers that hold up included; times: with what they send
+};
+
+struct Screen::Parts {
+  std::vector<Part> all = {};
+  std::vector<int> of = {};  // [rank]
+  const Part& at(int rank) const { return all[static_cast<std::size_t>(of[static_cast<std::size_t>(rank)])]; }
+
+  MixedTimes mixed(PipelineTimes Part::*which) const {
+    const int p = static_cast<int>(of.size());
+    const PipelineTimes& first = at(0).*which;
+    MixedTimes result{.chunks = first.chunks, .microbatches = first.microbatches};
+    result.hop = first.hop, result.turns = first.turns, result.way = first.way;
+    for (int rank = 0; rank < p; ++rank) {
+      const PipelineTimes& t = at(rank).*which;
+      const std::size_t kind = p == 1 ? Only : rank == 0 ? First : rank + 1 == p ? Last : Middle;
+      const bool fewer = rank > 0 && rank <= t.fewer;
+      const double more = t.chunks - 1;
+      result.ranks.push_back({.forward = t.forward[kind] - (fewer ? t.forward_less : 0),
+                              .backward = t.backward[kind] - (fewer ? t.backward_less : 0),
+                              .more_forward = more * t.forward[Middle],
+                              .more_backward = more * t.backward[Middle],
+                              .weights = t.weights[Middle] * t.chunks,
+                              .chunk = t.forward[Middle] + t.backward[Middle]});
+    }
+    return result;
+  }
+};
+
+bool gpus_differ(const Cluster& cluster) {
+  return std::any_of(cluster.nodes.begin(), cluster.nodes.end(),
+                     [&](const NodeGroup& group) { return group.shape.gpu != cluster.nodes.front().shape.gpu; });
+}
+
+// As many GPUs of each sort as there are in all.
+void Screen::find_gpus() {
+  if (!gpus_differ(cluster_)) return;
+  for (const Gpu& gpu : cluster_.gpus) {
+    Cluster alike = cluster_;
+    std::erase_if(alike.nodes, [&](const NodeGroup& group) { return group.shape.gpu != gpu.name; });
+    std::erase_if(alike.gpus, [&](const Gpu& other) { return other.name != gpu.name; });
+    if (alike.nodes.empty()) continue;
+    while (gpu_count(alike) < gpu_count(cluster_)) ++alike.nodes.back().count;
+    alike_.push_back(std::move(alike));
+  }
+  const double reserve = base_.reserve * static_cast<double>(gpu_of(cluster_, cluster_.nodes.front().shape.gpu).memory.value);
+  capacity_ = 0;
+  for (const Cluster& alike : alike_) {
+    gpus_.emplace_back(model_, alike, base_, profile_);
+    Screen& screen = gpus_.back();
+    screen.capacity_ = static_cast<double>(alike.gpus.front().memory.value) - reserve;
+    capacity_ = std::max(capacity_, screen.capacity_);
+  }
+}
+
+// Which sort each rank stands on.
+void Screen::find_gpus(const Point& point, GridCosts& grid) const {
+  const int shards = point.zero_group > 0 ? point.zero_group : point.dp;
+  Plan plan;
+  plan.axes = {{"dp", shards}, {"cp", point.cp}, {"tp", point.tp}, {"dp_outer", point.dp / shards}};
+  const bool given = point.order == 0 && !base_.placement.empty();
+  plan.placement.order = given ? base_.placement : rank_orders()[index(point.order)];
+  if (std::find(plan.placement.order.begin(), plan.placement.order.end(), "dp_outer") == plan.placement.order.end())
+    plan.placement.order.insert(std::find(plan.placement.order.begin(), plan.placement.order.end(), "dp") + 1, "dp_outer");
+  for (int role = 0; role < point.pp; ++role)
+    plan.roles.push_back({.name = std::to_string(role), .axes = {AxisId{0}, AxisId{1}, AxisId{2}, AxisId{3}}});
+  const Network network(cluster_);
+  const Ranks ranks(plan);
+  const auto gpu_at = [&](RankId rank) {
+    const std::string& name = network.gpu(ranks.device(rank)).name;
+    const auto found =
+        std::find_if(alike_.begin(), alike_.end(), [&](const Cluster& alike) { return alike.gpus.front().name == name; });
+    return static_cast<int>(found - alike_.begin());
+  };
+  for (std::int32_t role = 0; role < point.pp; ++role) {
+    const int first = ranks.first({role}).value;
+    grid.gpu.push_back(gpu_at({first}));
+    for (int i = 1; i < ranks.count({role}); ++i) grid.torn |= gpu_at({first + i}) != grid.gpu.back();
+  }
+  if (grid.torn) return;
+  for (const Screen& screen : gpus_) grid.by_gpu.push_back(screen.grid_costs(point));
+}
+
+// Seconds of all parts. What goes from rank to rank goes over the links of the cluster as it is.
+Screen::Timed Screen::timed(const Point& point, const GridCosts& grid, Parts& parts, double needs, const Enough& enough) const {
+  const Layers layers = layers_of(point);
+  const bool sharded = point.zero >= 2 && point.dp * point.cp > 1;
+  for (Part& part : parts.all) {
+    part.moving = part.screen->moving(point, *part.shape, *part.grid, layers);
+    const PipelineTimes ways = moving(point, *part.shape, grid, layers);
+    part.moving.hop = ways.hop, part.moving.turns = ways.turns, part.moving.way = ways.way;
+    part.plain = part.moving;
+    if (!point.overlap_p2p) stand_still(part.plain);
+    part.times = part.plain;
+    if (sharded) part.screen->shard(point, *part.shape, *part.grid, layers, 1, part.times);
+  }
+  const double bound = mixed_bound(parts.mixed(&Part::moving));
+  if (enough.shared > 0)
+    if (const auto talk = talked(point, grid, parts, std::min(enough.of(needs), enough.shared), enough))
+      return {.time = talk->seconds, .bound = bound, .least = talk->least};
+  const double closed = finished(point, grid, parts, {});
+  const bool worth_it = point.pp > 1 && grid.ways.ranks == 0 && needs <= capacity_ * kMemorySlack;
+  if (!worth_it || closed > std::min(enough.played, kFar * enough.of(needs))) return {.time = closed, .bound = bound};
+  const auto played = streamed(point, parts);
+  if (!played) return {.time = closed, .bound = bound};
+  return {.time = finished(point, grid, parts, played), .bound = bound, .played = true};
+}
+
+// As with equal GPUs (estimate_tail.cpp); each rank has its own last backward and end.
+double Screen::finished(const Point& point, const GridCosts& grid, const Parts& parts, std::optional<double> played) const {
+  const Part& front = parts.at(0);
+  const double end = played.value_or(mixed_time(point.schedule, parts.mixed(&Part::times))) +
+                     front.screen->late_start(point, *front.shape, *front.grid, front.times);
+  std::vector<Tail> tails;
+  const auto tail_of = [&](const Part& part, int kind) {
+    return part.screen->tail(point, *part.shape, *part.grid, part.times, kind);
+  };
+  for (int rank = 0; rank < point.pp; ++rank) {
+    const bool same = rank > 1 && rank + 1 < point.pp && parts.of[index(rank)] == parts.of[index(rank - 1)];
+    tails.push_back(same ? tails.back() : tail_of(parts.at(rank), kind_of(point, rank)));
+    if (played && point.zero >= 2) tails.back().slowed = 0;  // it has them
+  }
+  if (point.pp > 1 && point.dp * point.cp > 1) {
+    const Tail middle = point.pp > 2 ? tail_of(front, Middle) : Tail{};
+    front.screen->wait_for_others(point, *front.grid, front.times, middle, tail_of(front, Last), tails.front());
+  }
+  const bool splits = schedule_entry(point.schedule).splits;  // all ranks end together
+  double done = 0, slowed = 0, before = 0, first_end = 0, last_end = 0;
+  for (const Tail& tail : tails) slowed += tail.slowed;
+  for (int rank = 0; rank < point.pp; ++rank) {
+    const Tail& tail = tails[index(rank)];
+    const double own = splits ? end + tail.slowed : end + slowed - before;
+    done = std::max(done, own + tail.all);
+    if (rank == 0) first_end = own;
+    last_end = own;
+    slowed -= tail.slowed;
+    before += parts.at(rank).times.backward[rank == 0 ? First : Middle] + parts.at(rank).times.hop;
+  }
+  if (!tied_ || point.pp == 1) return done;
+  const double bytes = tied_elements(point.tp) * static_cast<double>(size_of(types_.grad).value);
+  const double both = grid.tied_time(point.zero >= 2 ? bytes / shards_of(point) : bytes);
+  const Tail &first = tails.front(), &last = tails.back();
+  return std::max(done, std::max(first_end + first.tied, last_end + last.tied) + both + std::max(first.after, last.after));
+}
+
+// One part's times for what all share: no rank has fewer layers than its own entry says.
+static PipelineTimes shared_times(PipelineTimes times) {
+  times.fewer = 0;
+  return times;
+}
+
+std::optional<double> Screen::streamed(const Point& point, const Parts& parts) const {
+  if (base_.microbatch_group != 0 && base_.microbatch_group != point.pp) return {};
+  if (point.pp > Ways::kMost) return {};
+  std::vector<StreamTimes> of;
+  for (const Part& part : parts.all) of.push_back(part.screen->streams_of(point, *part.shape, *part.grid, part.moving, {}));
+  StreamTimes streams = of[index(parts.of[0])];
+  for (int rank = 0; rank < point.pp; ++rank)
+    for (std::size_t kind = 0; kind < streams.of.size(); ++kind) {
+      ChunkStreams chunk = of[index(parts.of[index(rank)])].of[kind];
+      if (const PipelineTimes& times = parts.at(rank).moving; kind == Middle && rank > 0 && rank <= times.fewer)
+        chunk.forward -= times.forward_less, chunk.backward -= times.backward_less,
+            chunk.layers = std::max(1, chunk.layers - 1);
+      streams.by_rank.push_back(chunk);
+    }
+  return play_streams(point.schedule, shared_times(parts.at(0).moving), streams, point.overlap_p2p);
+}
+
+std::optional<Screen::Talked> Screen::talked(const Point& point, const GridCosts& grid, const Parts& parts, double most,
+                                             const Enough& enough) const {
+  if (grid.ways.ranks == 0) return {};
+  if (base_.microbatch_group != 0 && base_.microbatch_group != point.pp) return {};
+  TalkTimes talk{.sums = point.zero == 0};
+  for (const Part& part : parts.all) talk.share = std::max(talk.share, part.grid->share);
+  for (int rank = 0; rank < point.pp; ++rank)
+    for (const int kind : {First, Middle, Last}) {
+      const Part& part = parts.at(rank);
+      TalkOfChunk chunk = part.screen->talk_of(point, *part.shape, *part.grid, part.moving, kind);
+      if (kind == Middle && rank > 0 && rank <= part.moving.fewer) {
+        chunk.forward.compute -= part.moving.forward_less;
+        chunk.backward.compute -= part.moving.backward_less, chunk.last_backward.compute -= part.moving.backward_less;
+      }
+      talk.by_rank.push_back(chunk);
+    }
+  if (tied_) {
+    const double bytes = tied_elements(point.tp) * static_cast<double>(size_of(types_.grad).value);
+    talk.tied = grid.tied_time(point.zero >= 2 ? bytes / shards_of(point) : bytes);
+  }
+  return talked(point, grid, shared_times(parts.at(0).moving), talk, parts.at(0).shape->hop_bytes, most, enough);
+}
+
+// Bytes of a rank beside scratch that layers redone do not free, as memory().
+Screened Screen::mixed(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const Enough& enough) const {
+  return mixed_filled(point, shape, shape, grid, enough);
+}
+
+// On each rank the fewest layers that fit there; `full` as `none`: nothing is redone.
+Screened Screen::mixed_filled(const Point& point, const ShapeCosts& none, const ShapeCosts& full, const GridCosts& grid,
+                              const Enough& enough) const {
+  const double m = microbatches(point);
+  const Layers all = layers_of(point);
+  const int thin = thinner(point);
+  Parts parts;
+  parts.all.reserve(index(point.pp));
+  std::vector<ShapeCosts> mixed;
+  mixed.reserve(index(point.pp));
+  Screened screened;
+  for (int rank = 0; rank < point.pp; ++rank) {
+    const int kind = kind_of(point, rank), gpu = grid.gpu[index(rank)];
+    const Screen& screen = gpus_[index(gpu)];
+    const ShapeCosts &kept = none.by_gpu[index(gpu)], &redone = full.by_gpu[index(gpu)];
+    const double layers = all[index(kind)] - (kind == Middle && rank <= thin && all[Middle] > 1 ? 1 : 0);
+    const RankMemory memory = rank_memory(point, kept, m, kind, rank, layers);
+    const double own = kept.activations.of(kind, layers),
+                 other = point.virtual_stages > 1 ? kept.activations.of(Middle, layers) : own;
+    const double room = screen.capacity_, scratch = kept.scratch.of(kind, layers);
+    const double fixed = memory.fixed + grid.framework + own + (memory.flight - 1) * other;
+    double bytes = fixed + scratch, count = 0;
+    if (&none != &full && bytes > room) {
+      const double freed = (kept.activations.layer - redone.activations.layer) * memory.flight;
+      const double more = std::max(scratch, redone.scratch.of(kind, layers));
+      count = freed > 0 ? std::clamp(std::ceil((fixed + more - room) / freed), 1.0, layers) : layers;
+      bytes = fixed + more - count * freed;
+    }
+    screened.peak = std::max(screened.peak, bytes);
+    screened.needs = std::max(screened.needs, bytes + capacity_ - room);
+    const auto found = std::find_if(parts.all.begin(), parts.all.end(),
+                                    [&](const Part& part) { return part.gpu == gpu && part.redone == count; });
+    parts.of.push_back(static_cast<int>(found - parts.all.begin()));
+    if (found != parts.all.end()) continue;
+    if (count > 0)
+      mixed.push_back(partly_redone(kept, redone, all[point.pp == 1 ? Only : Middle], {count, count, count, count}));
+    parts.all.push_back({.screen = &screen,
+                         .shape = count > 0 ? &mixed.back() : &kept,
+                         .grid = &grid.by_gpu[index(gpu)],
+                         .gpu = gpu,
+                         .redone = count});
+  }
+  const Timed found = timed(point, grid, parts, screened.needs, enough);
+  screened.time = found.time, screened.bound = found.bound, screened.least = found.least;
+  return screened;
+}
+
+}  // namespace foreshard

@@ -1,0 +1,101 @@
+#include "strategy/estimate/estimate_mixed.h"
+
+#include <algorithm>
+#include <cstdint>
+
+namespace foreshard {
+
+namespace {
+
+// Sums over the ranks before each.
+struct Sums {
+  std::vector<double> both = {0}, forward = {0}, backward = {0};
+  explicit Sums(const MixedTimes& t) {
+    for (const RankTimes& rank : t.ranks) {
+      both.push_back(both.back() + rank.forward + rank.backward);
+      forward.push_back(forward.back() + rank.forward), backward.push_back(backward.back() + rank.backward);
+    }
+  }
+};
+
+// The paths of estimate_pipeline.cpp, with each rank's own times.
+double one_f_one_b(const MixedTimes& t) {
+  const Sums sums(t);
+  const auto p = static_cast<std::int64_t>(t.ranks.size()), m = static_cast<std::int64_t>(t.microbatches);
+  const auto at = [](std::int64_t i) { return static_cast<std::size_t>(i); };
+  double longest = 0, single = 0;
+  for (std::int64_t r = p - 1; r >= 0; --r) {
+    const RankTimes& rank = t.ranks[at(r)];
+    const double f = rank.forward, b = rank.backward, w = f + b;
+    single = std::max(single, w);
+    const double before = sums.both[at(r)] + 2 * t.hop * static_cast<double>(r);
+    const double down = sums.both.back() - sums.both[at(r)] + 2 * t.hop * static_cast<double>(p - 1 - r);
+    const std::int64_t depth = p - r, cycles = (m - 1) / depth, rest = (m - 1) % depth;
+    const double fast = static_cast<double>(std::max<std::int64_t>(0, m - depth)), slow = static_cast<double>(m - 1);
+    double path = std::max({static_cast<double>(m) * w, down + slow * b + fast * f, down + slow * f + fast * b});
+    if (m - 1 >= depth) path = std::max(path, 2 * down + static_cast<double>(m - 1 - depth) * single);
+    if (cycles > 0) {
+      const double part =
+          rest == 0 ? 0 : sums.both[at(r + rest)] - sums.both[at(r)] + 2 * t.hop * static_cast<double>(rest - 1);
+      path = std::max(path, static_cast<double>(cycles + 1) * down + std::max(part, static_cast<double>(rest) * w));
+    }
+    longest = std::max(longest, before + path);
+  }
+  return std::max(longest, t.microbatches * t.turns);
+}
+
+double gpipe(const MixedTimes& t) {
+  double forward = t.way, backward = t.way, sum = 0;
+  for (const RankTimes& rank : t.ranks) {
+    forward = std::max(forward, rank.forward), backward = std::max(backward, rank.backward);
+    sum += rank.forward + rank.backward;
+  }
+  return sum + 2 * t.hop * static_cast<double>(t.ranks.size() - 1) + (t.microbatches - 1) * (forward + backward);
+}
+
+// The busiest rank works without a pause; what fills and drains the pipeline is a chunk of every other one.
+double interleaved(const MixedTimes& t) {
+  double chunks = 0, longest = 0, chunk = 0;
+  for (const RankTimes& rank : t.ranks) chunks += rank.chunk, chunk = std::max(chunk, rank.chunk);
+  for (const RankTimes& rank : t.ranks) longest = std::max(longest, t.microbatches * rank.all() + chunks - rank.chunk);
+  const double hops = 2 * t.hop * (t.chunks * static_cast<double>(t.ranks.size()) - 1);
+  return std::max(longest + hops, t.microbatches * t.turns + 2 * chunk);
+}
+
+double zero_bubble(Schedule schedule, const MixedTimes& t) {
+  const auto p = static_cast<double>(t.ranks.size());
+  double idle = 0, most = 0;
+  for (const RankTimes& rank : t.ranks) {
+    const double f = rank.forward + rank.more_forward, w = rank.weights, i = rank.backward + rank.more_backward - w;
+    double own = 0;
+    if (schedule == Schedule::ZeroBubbleH1) own = std::max({f, i, f + i - w}) + 4 * t.hop;
+    if (schedule == Schedule::ZeroBubbleH2) own = std::max({f, i - f, f + i - 2 * w}) + t.hop;
+    if (schedule == Schedule::ZeroBubbleV) own = std::max(i / 2, i - w);
+    idle += own, most = std::max(most, own);
+  }
+  if (schedule == Schedule::ZeroBubbleV && p > 1) idle += (5 * p - 7) * t.hop;
+  return mixed_bound(t) + idle - most;
+}
+
+}  // namespace
+
+double mixed_time(Schedule schedule, const MixedTimes& times) {
+  switch (schedule) {
+    case Schedule::ZeroBubbleH1:
+    case Schedule::ZeroBubbleH2:
+    case Schedule::ZeroBubbleV: return zero_bubble(schedule, times);
+    case Schedule::GPipe:
+    case Schedule::OneFOneB:
+    case Schedule::Interleaved: break;
+  }
+  if (times.chunks > 1) return interleaved(times);
+  return schedule == Schedule::GPipe ? gpipe(times) : one_f_one_b(times);
+}
+
+double mixed_bound(const MixedTimes& times) {
+  double busiest = 0;
+  for (const RankTimes& rank : times.ranks) busiest = std::max(busiest, rank.all());
+  return times.microbatches * busiest;
+}
+
+}  // namespace foreshard

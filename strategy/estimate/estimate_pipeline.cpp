@@ -1,0 +1,125 @@
+#include "strategy/estimate/estimate_pipeline.h"
+
+#include <algorithm>
+
+namespace foreshard {
+
+namespace {
+
+// Sums over the stages of a chain first, middle ... middle, last.
+struct Chain {
+  const PipelineTimes& t;
+  double both(int stage) const { return forward(stage) + backward(stage); }
+  int kind(int stage) const { return t.ranks == 1 ? 3 : stage == 0 ? 0 : stage + 1 == t.ranks ? 2 : 1; }
+  bool has_fewer(int stage) const { return stage > 0 && stage <= t.fewer; }
+  double forward(int stage) const {
+    return t.forward[static_cast<std::size_t>(kind(stage))] - (has_fewer(stage) ? t.forward_less : 0);
+  }
+  double backward(int stage) const {
+    return t.backward[static_cast<std::size_t>(kind(stage))] - (has_fewer(stage) ? t.backward_less : 0);
+  }
+  double both_between() const { return t.forward[1] + t.backward[1]; }
+  // F and B of the stages [from, to), without transfers.
+  double sum(int from, int to) const {
+    double all = 0;
+    if (from >= to) return 0;
+    int middles = to - from;
+    if (from == 0) all += both(0), --middles;
+    if (to == t.ranks && t.ranks > 1) all += both(t.ranks - 1), --middles;
+    const int few = std::max(0, std::min(to, t.fewer + 1) - std::max(from, 1));
+    return all + (middles > 0 ? middles * both_between() - few * (t.forward_less + t.backward_less) : 0);
+  }
+};
+
+// Longest paths of 1F1B. Stage r runs B(i) between F(i + p-1-r) and F(i + p-r), so a way down from F(j) of stage r to the last
+// stage and back up reaches F(j + p-r): D seconds for p-r micro-batches; F and B of stage r alone, w seconds for one. A path
+// leads through the stages before r once, and is made of some of either kind.
+double one_f_one_b(const PipelineTimes& t) {
+  const Chain chain{t};
+  const int p = t.ranks;
+  const auto m = static_cast<std::int64_t>(t.microbatches);
+  double longest = 0;
+  // Fewer micro-batches than ranks: the last m - 1 ranks turn as a whole.
+  const int turning = m - 1 < p ? p - static_cast<int>(m - 1) : 0;
+  for (const int r : {0, 1, t.fewer + 1, turning, p - 2, p - 1}) {
+    if (r < 0 || r >= p) continue;
+    const double before = chain.sum(0, r) + 2 * t.hop * r;
+    const double down = chain.sum(r, p) + 2 * t.hop * (p - 1 - r);
+    const double f = chain.forward(r), b = chain.backward(r), w = f + b;
+    const std::int64_t depth = p - r, cycles = (m - 1) / depth, rest = (m - 1) % depth;
+    const double fast = static_cast<double>(std::max<std::int64_t>(0, m - depth));
+    const double slow = static_cast<double>(m - 1);
+    double path = static_cast<double>(m) * w;
+    path = std::max({path, down + slow * b + fast * f, down + slow * f + fast * b});
+    const double single = std::max(w, chain.both(p - 1));
+    if (m - 1 >= depth) path = std::max(path, 2 * down + static_cast<double>(m - 1 - depth) * single);
+    if (cycles > 0) {
+      const int end = r + static_cast<int>(rest);
+      const double remainder = rest == 0 ? 0 : chain.sum(r, end) + 2 * t.hop * static_cast<double>(rest - 1);
+      path = std::max(path, static_cast<double>(cycles + 1) * down + std::max(remainder, static_cast<double>(rest) * w));
+    }
+    longest = std::max(longest, before + path);
+  }
+  return std::max(longest, t.microbatches * t.turns);
+}
+
+double gpipe(const PipelineTimes& t) {
+  const Chain chain{t};
+  const int p = t.ranks;
+  double forward = 0, backward = 0;
+  for (const int stage : {0, std::min(t.fewer + 1, p - 1), p - 1})
+    forward = std::max(forward, chain.forward(stage)), backward = std::max(backward, chain.backward(stage));
+  forward = std::max(forward, t.way), backward = std::max(backward, t.way);
+  return chain.sum(0, p) + 2 * t.hop * (p - 1) + (t.microbatches - 1) * (forward + backward);
+}
+
+// Every rank runs v chunks per micro-batch; the pipeline fills and drains in steps of one chunk, and 2 (v p - 1) transfers hold it up
+// (docs/schedules.md, "Closed forms").
+double interleaved(const PipelineTimes& t) {
+  const Chain chain{t};
+  const double more = (t.chunks - 1) * (t.forward[1] + t.backward[1]);
+  double busiest = 0;
+  for (const int stage : {0, std::min(t.fewer + 1, t.ranks - 1), t.ranks - 1})
+    busiest = std::max(busiest, chain.both(stage) + more);
+  const double chunk = t.forward[1] + t.backward[1];
+  const double turns = t.microbatches * t.turns;
+  const double fill = (t.ranks - 1) * chunk;
+  return std::max(t.microbatches * busiest + fill + 2 * t.hop * (t.chunks * t.ranks - 1), turns + 2 * chunk);
+}
+
+// Idle time of equal stages (docs/schedules.md, "Zero bubble") over the work of the busiest rank. Times of a rank, not a chunk.
+double zero_bubble(Schedule schedule, const PipelineTimes& t) {
+  const double chunks = t.chunks, f = t.forward[1] * chunks, w = t.weights[1] * chunks, i = t.backward[1] * chunks - w;
+  const double ranks = t.ranks - 1;
+  double idle = 0;
+  if (schedule == Schedule::ZeroBubbleH1) idle = ranks * (std::max({f, i, f + i - w}) + 4 * t.hop);
+  if (schedule == Schedule::ZeroBubbleH2) idle = ranks * (std::max({f, i - f, f + i - 2 * w}) + t.hop);
+  if (schedule == Schedule::ZeroBubbleV) idle = ranks * std::max(i / 2, i - w) + (t.ranks > 1 ? 5 * t.ranks - 7 : 0) * t.hop;
+  return pipeline_bound(t) + idle;
+}
+
+}  // namespace
+
+double pipeline_time(Schedule schedule, const PipelineTimes& times) {
+  switch (schedule) {
+    case Schedule::ZeroBubbleH1:
+    case Schedule::ZeroBubbleH2:
+    case Schedule::ZeroBubbleV: return zero_bubble(schedule, times);
+    case Schedule::GPipe:
+    case Schedule::OneFOneB:
+    case Schedule::Interleaved: break;
+  }
+  if (times.chunks > 1) return interleaved(times);
+  return schedule == Schedule::GPipe ? gpipe(times) : one_f_one_b(times);
+}
+
+double pipeline_bound(const PipelineTimes& t) {
+  const Chain chain{t};
+  const double more = (t.chunks - 1) * (t.forward[1] + t.backward[1]);
+  double busiest = 0;
+  for (const int stage : {0, std::min(t.fewer + 1, t.ranks - 1), t.ranks - 1})
+    busiest = std::max(busiest, chain.both(stage) + more);
+  return t.microbatches * busiest;
+}
+
+}  // namespace foreshard

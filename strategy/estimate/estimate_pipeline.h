@@ -1,0 +1,29 @@
+// The makespan of a pipeline whose stages between the first and the last are equal, in closed form (docs/search.md, "Screen").
+// Times in seconds.
+#pragma once
+
+#include <array>
+
+#include "core/strategy/strategy.h"
+
+namespace foreshard {
+
+struct PipelineTimes {
+  int ranks = 1, chunks = 1;
+  double microbatches = 1;
+  std::array<double, 4> forward = {}, backward = {};  // of a chunk: first stage, one between, last stage, the only stage
+  std::array<double, 4> weights = {};                 // of backward: the weight gradients, where a schedule has them apart
+  double hop = 0;                                     // transfer between neighbouring ranks, one direction
+  // A micro-batch's transfers on the busiest way between ranks, which take turns there: of all, of outputs alone.
+  double turns = 0, way = 0;
+  // So many stages after the first one have a layer less than the others between the ends, and are so much faster.
+  int fewer = 0;
+  double forward_less = 0, backward_less = 0;
+};
+
+double pipeline_time(Schedule schedule, const PipelineTimes& times);
+void stand_still(PipelineTimes& times);  // while they send
+// No synchronous schedule is faster: all work of the busiest rank, and the way of one micro-batch through all stages.
+double pipeline_bound(const PipelineTimes& times);
+
+}  // namespace foreshard

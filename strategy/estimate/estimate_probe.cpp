@@ -1,0 +1,291 @@
+// What the screen measures: the times and bytes of a layer on small plans, collectives and transfers on a grid of ranks.
+#include <algorithm>
+
+#include "core/result/memory_timeline.h"
+#include "strategy/cost/framework_preset.h"
+#include "strategy/cost/plan_costs.h"
+#include "strategy/estimate/estimate_alone.h"
+#include "strategy/estimate/estimate_screen.h"
+
+namespace foreshard {
+
+namespace {
+
+enum Kind { First, Middle, Last, Only };
+
+// What one probe says about the stages of its roles.
+struct Probe {
+  std::vector<StageDurations> stages = {};
+  std::vector<double> parameters = {}, activations = {}, scratch = {};  // [role]
+  double head = 0, rest = 0;                                            // ShapeCosts, of a layer in the middle
+};
+
+bool touches(const Role& role, const std::vector<Use>& uses, Category category, Bytes least) {
+  return std::any_of(uses.begin(), uses.end(), [&](const Use& use) {
+    const Buffer& buffer = role.buffers[use.buffer.index()];
+    return buffer.category == category && use.length.value_or(buffer.bytes) >= least;
+  });
+}
+
+// What stands around the weight gradients of a layer, and after the last use of its weights, on the compute stream. Of a layer
+// between the ends: the embedding and the head are not like others. Gradients that tensor ranks have to sum are reduced apart.
+void read_layer(const Plan& plan, const Cluster& cluster, bool partial, Probe& probe) {
+  constexpr Bytes kSmall{1 << 17};
+  AloneTimes alone(plan, cluster);
+  const RoleId id{plan.roles.size() > 2 ? 1 : 0};
+  const Role& role = plan.roles[id.index()];
+  const LayerId layer{static_cast<std::int32_t>(role.layers.size() / 2)};
+  for (const Work work : {Work::F, Work::B}) {
+    const auto action = std::find_if(role.actions.begin(), role.actions.end(),
+                                     [&](const Action& each) { return !each.does.empty() && each.does.front().work == work; });
+    if (action == role.actions.end()) continue;
+    const Segment& segment = plan.segments[action->segment.index()];
+    double before = 0, after = 0;
+    bool begun = false;
+    for (std::size_t i = 0; i < segment.instructions.size(); ++i) {
+      const Instruction& run = segment.instructions[i];
+      if (run.stream.value != 0 || run.layer != layer) continue;
+      const double seconds = alone.duration(id, run, plan.costs.front().by_segment[action->segment.index()][i]);
+      const bool meets = work == Work::F ? touches(role, run.reads, Category::Parameters, {})
+                                         : touches(role, run.writes, Category::Gradients, partial ? kSmall : Bytes{});
+      begun |= meets;
+      if (!begun) before += seconds;
+      after = meets ? 0 : after + seconds;
+    }
+    (work == Work::F ? probe.rest : probe.head) = work == Work::F ? after : before + after;
+  }
+}
+
+Probe read_probe(const Plan& plan, const Cluster& cluster, Bytes param, bool partial) {
+  Probe probe{.stages = stage_durations(plan, cluster)};
+  for (const Role& role : plan.roles) {
+    double elements = 0, resident = 0, each = 0, all = 0;
+    for (const Buffer& buffer : role.buffers) {
+      const auto bytes = static_cast<double>(buffer.bytes.value);
+      if (buffer.resident && buffer.category == Category::Parameters) elements += bytes / static_cast<double>(param.value);
+      if (buffer.resident) resident += bytes;
+      if (buffer.resident || buffer.category != Category::Activations) continue;
+      each += bytes;
+      all += bytes * static_cast<double>(buffer.offsets.size());
+    }
+    probe.parameters.push_back(elements);
+    probe.activations.push_back(each);
+    probe.scratch.push_back(std::max(0.0, static_cast<double>(arena_bytes(role, Space::Device).value) - resident - all));
+  }
+  read_layer(plan, cluster, partial, probe);
+  return probe;
+}
+
+template <class Of>
+PerStage per_stage(std::size_t roles, Of of) {  // of(layers per stage, role)
+  PerStage result;
+  const std::size_t last = roles - 1, middle = roles > 2 ? 1 : 0;
+  result.layer = of(2, middle) - of(1, middle);
+  result.one = {of(1, 0), of(1, middle), of(1, last), of(1, 0) + (roles > 1 ? of(1, last) - of(1, middle) : 0.0)};
+  if (roles == 2) result.one[Only] = of(1, 0) + of(1, last) - result.layer, result.one[Middle] = result.layer;
+  return result;
+}
+
+}  // namespace
+
+// The ranks between two of a tensor group, which other axes put there: one more axis, the fastest.
+static void pad_ranks(Plan& plan, const Cluster& cluster, const FrameworkPreset& preset, const MachineProfile* profile,
+                      int stride) {
+  if (stride == 1) return;
+  plan.axes.push_back({"between", stride});
+  for (Role& role : plan.roles) role.axes.push_back(AxisId{static_cast<std::int32_t>(plan.axes.size()) - 1});
+  plan.placement.order.insert(plan.placement.order.begin(), "between");
+  cost_plan(plan, cluster, preset, profile);
+}
+
+// Where the roles themselves stand between, with as few of them in the probe as do.
+int roles_between(const Point& point) {
+  if (point.order != 3) return 1;
+  return point.pp % 3 == 0 ? point.pp / 3 : point.pp % 2 == 0 ? point.pp / 2 : 1;
+}
+
+std::optional<ShapeCosts> Screen::shape(const Point& point) const {
+  Point at = point;
+  int between = stride_of(point);
+  at.virtual_stages = at.dp = 1;
+  at.zero = 0;
+  at.overlap_gradients = at.overlap_p2p = true;
+  at.schedule = Schedule::OneFOneB;
+  at.recompute_layers = 0;
+  if (point.order == 3) {
+    between = roles_between(point);
+    at.pp = point.pp / between;
+  } else {
+    at.order = 0;
+    at.pp = std::clamp(gpu_count(cluster_) / (point.tp * point.cp * between), 1, 3);
+  }
+  std::array<Probe, 2> probes;
+  double hop_bytes = 0;
+  for (int layers = 1; layers <= 2; ++layers) {
+    Model model = model_;
+    std::get<Transformer>(model.shape).layers = layers * at.pp;
+    Strategy s = strategy_at(base_, at);
+    s.layer_split.clear();
+    s.zero_group = 0;
+    // Layers that are named, and schedules of whole chains, do not belong to a probe: as if all were redone.
+    const bool named = !s.recompute.per_stage.empty() || !s.recompute.only.empty();
+    if (named || s.recompute.kind > RecomputeKind::Modules) s.recompute = {.kind = RecomputeKind::Full};
+    s.global_batch = point.micro_batch * 4;
+    auto answer = lower(model, cluster_, s, {.ignore_memory = true, .profile = profile_});
+    if (std::holds_alternative<Infeasible>(answer)) return {};
+    Plan& plan = std::get<Lowered>(answer).plan;
+    pad_ranks(plan, cluster_, framework_preset(base_.framework), profile_, between);
+    probes[static_cast<std::size_t>(layers) - 1] = read_probe(plan, cluster_, size_of(types_.param), point.sequence_parallel);
+    for (const Segment& segment : plan.segments)
+      for (const Instruction& run : segment.instructions)
+        if (const auto* what = std::get_if<Exchange>(&run.what); what && what->to && what->to->role_shift != 0)
+          hop_bytes = static_cast<double>(what->bytes.value);
+  }
+  const auto roles = static_cast<std::size_t>(at.pp);
+  const auto probe = [&](int layers) -> const Probe& { return probes[static_cast<std::size_t>(layers) - 1]; };
+  ShapeCosts costs;
+  costs.forward = per_stage(roles, [&](int n, std::size_t role) { return probe(n).stages[role].forward; });
+  costs.backward = per_stage(roles, [&](int n, std::size_t role) { return probe(n).stages[role].backward; });
+  costs.weights = per_stage(roles, [&](int n, std::size_t role) { return probe(n).stages[role].weights; });
+  costs.communication = per_stage(roles, [&](int n, std::size_t role) { return probe(n).stages[role].communication; });
+  costs.forward_communication =
+      per_stage(roles, [&](int n, std::size_t role) { return probe(n).stages[role].forward_communication; });
+  costs.head = probe(2).head, costs.rest = probe(2).rest;
+  costs.parameters = per_stage(roles, [&](int n, std::size_t role) { return probe(n).parameters[role]; });
+  if (tied_ && roles > 1) costs.parameters.one[Only] -= tied_elements(point.tp);  // the ends of a probe have a copy each
+  costs.activations = per_stage(roles, [&](int n, std::size_t role) { return probe(n).activations[role]; });
+  costs.scratch = per_stage(roles, [&](int n, std::size_t role) { return probe(n).scratch[role]; });
+  if (roles == 2) costs.scratch.one[Middle] = costs.scratch.one[First];
+  costs.hop_bytes = hop_bytes;
+  return costs;
+}
+
+// How many times as long a collective takes when all stages on the node have theirs under way.
+static double crowd(AloneTimes& alone, const Instruction& run, int stages) {
+  constexpr int kMost = 16;  // neighbours share a node
+  const int own = alone.kind({0}, run);
+  if (own < 0) return 1;
+  std::vector<int> kinds = {own};
+  for (int role = 1; role < std::min(stages, kMost); ++role)
+    if (const int other = alone.kind({role}, run); other >= 0 && alone.meet(own, other)) kinds.push_back(other);
+  return 1 / alone.speeds(kinds).front();
+}
+
+// Transfers of outputs and gradients between neighbours, and from the last rank to the first and back: which of them meet.
+static void read_turns(AloneTimes& alone, int stages, const Cost& cost, GridCosts& grid) {
+  constexpr int kMost = 16;
+  struct Way {
+    int kind = -1;
+    double seconds = 0;  // per byte
+    bool output = false, wraps = false;
+  };
+  std::vector<Way> ways;
+  const auto add = [&](int role, int shift, bool wraps) {
+    const Instruction run{.what = Exchange{.to = Peer{.role_shift = shift}, .bytes = {1 << 20}}, .stream = {0}};
+    if (const int kind = alone.kind({role}, run); kind >= 0)
+      ways.push_back({kind, alone.on_links({role}, run, cost) / (1 << 20), shift == 1, wraps});
+  };
+  for (int role = 0; role + 1 < std::min(stages, kMost); ++role) add(role, 1, false), add(role + 1, -1, false);
+  add(stages - 1, 1 - stages, true), add(0, stages - 1, true);
+  for (const Way& way : ways) {
+    double turns = 0, wraps = 0, outputs = 0;
+    for (const Way& other : ways)
+      if (alone.meet(way.kind, other.kind)) {
+        (other.wraps ? wraps : turns) += other.seconds;
+        if (other.output) outputs += other.seconds;
+      }
+    grid.way_per_byte = std::max(grid.way_per_byte, outputs);
+    if (turns + wraps > grid.turns_per_byte + grid.wraps_per_byte) grid.turns_per_byte = turns, grid.wraps_per_byte = wraps;
+  }
+}
+
+// A plan of the ranks alone, with one segment of collectives of all sizes.
+GridCosts Screen::grid(const Point& point) const {
+  Plan plan;
+  const int shards = point.zero_group > 0 ? point.zero_group : point.dp;
+  plan.axes = {{"dp", shards}, {"cp", point.cp}, {"tp", point.tp}, {"dp_outer", point.dp / shards}};
+  plan.groups = {{"data", {}, {AxisId{0}, AxisId{1}, AxisId{3}}},
+                 {"shards", {}, {AxisId{0}, AxisId{1}}},
+                 {"replicas", {}, {AxisId{3}}},
+                 {"tied", {RoleId{0}, RoleId{point.pp - 1}}, {}},
+                 {"tensor", {}, {AxisId{point.tp > 1 ? 2 : 1}}}};
+  const bool given = point.order == 0 && !base_.placement.empty();
+  plan.placement.order = given ? base_.placement : rank_orders()[static_cast<std::size_t>(point.order)];
+  if (std::find(plan.placement.order.begin(), plan.placement.order.end(), "dp_outer") == plan.placement.order.end())
+    plan.placement.order.insert(std::find(plan.placement.order.begin(), plan.placement.order.end(), "dp") + 1, "dp_outer");
+  Segment segment;
+  const auto add = [&](CollectiveKind kind, int group) {
+    double bytes = GridCosts::kLeast;
+    for (int i = 0; i < GridCosts::kSizes; ++i, bytes *= GridCosts::kStep)
+      segment.instructions.push_back({.what = Collective{.kind = kind,
+                                                         .algorithm = base_.algorithm,
+                                                         .group = {group},
+                                                         .bytes = {static_cast<std::int64_t>(bytes)},
+                                                         .dtype = types_.grad},
+                                      .stream = {0}});
+  };
+  add(CollectiveKind::AllReduce, 0), add(CollectiveKind::ReduceScatter, 1), add(CollectiveKind::AllGather, 1);
+  add(CollectiveKind::AllReduce, 2);
+  if (point.pp > 1) {
+    add(CollectiveKind::AllReduce, 3);
+    for (const std::int64_t bytes : {std::int64_t{1} << 20, std::int64_t{1} << 30})
+      segment.instructions.push_back({.what = Exchange{.to = Peer{.role_shift = 1}, .bytes = {bytes}}, .stream = {0}});
+  }
+  plan.segments = {segment, {.instructions = {}}};
+  for (int role = 0; role < point.pp; ++role)
+    plan.roles.push_back({.name = std::to_string(role),
+                          .device_kind = cluster_.nodes.front().shape.gpu,
+                          .axes = {AxisId{0}, AxisId{1}, AxisId{2}, AxisId{3}},
+                          .streams = {{"communication", StreamKind::Communication}},
+                          .actions = {{.segment = {role == 0 ? 0 : 1}}}});
+  cost_plan(plan, cluster_, framework_preset(base_.framework), profile_);
+  AloneTimes alone(plan, cluster_);
+  const std::vector<Cost>& cost = plan.costs.front().by_segment[0];
+  const auto time = [&](int role, std::size_t i) { return alone.duration({role}, segment.instructions[i], cost[i]); };
+  GridCosts grid{.framework = framework(point)};
+  std::size_t next = 0;
+  for (auto& ladder : grid.collective)
+    for (double& seconds : ladder) seconds = time(0, next++);
+  for (double& seconds : grid.replicas) seconds = time(0, next++);
+  grid.share = cost[GridCosts::kSizes - 3].sm_share;
+  Instruction tensor = segment.instructions.front();
+  std::get<Collective>(tensor.what).group = GroupId{4};
+  const int of_tensor = alone.kind({0}, tensor), of_shards = alone.kind({0}, segment.instructions[GridCosts::kSizes]);
+  const Instruction& of_shards_run = segment.instructions[GridCosts::kSizes];
+  const Instruction& of_replicas_run = segment.instructions[std::size_t{3} * GridCosts::kSizes];
+  const int of_replicas = alone.kind({0}, of_replicas_run);
+  if (of_tensor >= 0 && of_shards >= 0) {
+    const std::vector<double>& speeds = alone.speeds({of_tensor, of_shards});
+    grid.tensor_speed = speeds[0], grid.shards_speed = speeds[1];
+  }
+  if (of_tensor >= 0 && of_replicas >= 0) {
+    const std::vector<double>& speeds = alone.speeds({of_tensor, of_replicas});
+    grid.tensor_beside_replicas = speeds[0], grid.replicas_speed = speeds[1];
+  }
+  if (point.pp == 1) return grid;
+  if (const NodeShape& node = cluster_.nodes.front().shape; node.nics < node.gpus) {
+    grid.tensor_crowd = crowd(alone, tensor, point.pp);
+    grid.tensor_probed = crowd(alone, tensor, roles_between(point));
+    grid.shards_crowd = crowd(alone, of_shards_run, point.pp);
+    grid.replicas_crowd = crowd(alone, point.zero_group > 0 ? of_replicas_run : segment.instructions.front(), point.pp);
+  }
+  for (double& seconds : grid.tied) seconds = time(0, next++);
+  const int hops = std::min(point.pp - 1, 8);
+  double small = 0, large = 0;
+  for (int role = 0; role < hops; ++role) small += time(role, next) / hops, large += time(role, next + 1) / hops;
+  for (int role = 0; role < hops; ++role) {
+    const int of_hop = alone.kind({role}, segment.instructions[next + 1]), talk = alone.kind({role}, of_shards_run);
+    if (of_hop < 0 || talk < 0) continue;
+    const std::vector<double>& speeds = alone.speeds({of_hop, talk});
+    grid.hop_speed -= (1 - speeds[0]) / hops, grid.shards_beside_hop -= (1 - speeds[1]) / hops;
+  }
+  grid.hop_per_byte = (large - small) / ((1 << 30) - (1 << 20));
+  grid.hop = small - grid.hop_per_byte * (1 << 20);
+  grid.turns_per_byte = grid.way_per_byte = grid.hop_per_byte;
+  grid.wraps_per_byte = point.pp == 2 ? grid.hop_per_byte : 0;
+  if (const NodeShape& node = cluster_.nodes.front().shape; node.nics < node.gpus)
+    read_turns(alone, point.pp, cost[next], grid);
+  return grid;
+}
+
+}  // namespace foreshard

@@ -1,0 +1,302 @@
+#include "strategy/frameworks/framework_allocation.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "strategy/cost/framework_memory.h"
+#include "strategy/cost/framework_preset.h"
+#include "strategy/frameworks/caching_allocator.h"
+#include "strategy/frameworks/layer_bytes.h"
+#include "strategy/frameworks/optimizer_shard.h"
+#include "strategy/lower/lower.h"
+#include "strategy/lower/lowering.h"
+#include "strategy/tune/recompute_layers.h"
+
+namespace foreshard {
+
+namespace {
+
+double size(const Value& value) { return static_cast<double>(value.bytes.value); }
+double bytes_of(DType type) { return static_cast<double>(size_of(type).value); }
+double count(const Value& value) { return size(value) / static_cast<double>(size_of(value.dtype).value); }
+
+struct StageBytes {
+  double parameters = 0;             // elements
+  double products = 0;               // ... of those that the layers' products read, 8-bit ones in 8-bit training
+  std::vector<double> tensors = {};  // elements of each parameter
+  double largest_layer = 0;          // elements
+  double layer = 0;                  // elements of the largest layer that counts
+  double in_layers = 0;              // elements of the layers that count
+  double kept = 0, counted = 0;      // of one micro-batch; counted: by transformer layers
+  double arriving =
+      0;            // of what is in host memory: the two places of the layers' inputs; all activations come back after the peak
+  double left = 0;  // from its input to its weight gradients
+  double backward = 0, loss = 0, held = 0, deferred = 0;
+  double boundary = 0;  // what it sends on
+};
+
+class Allocation {
+ public:
+  Allocation(const Cluster& cluster, const Strategy& strategy, const MemoryTraits& traits, const OpGraph& graph,
+             const StageLayout& layout)
+      : strategy_(strategy), traits_(traits), graph_(graph), layout_(layout), types_(types_of(strategy)) {
+    architecture_ = gpu_of(cluster, cluster.nodes.front().shape.gpu).architecture;
+    copies_ = std::find(traits.attention_copies.begin(), traits.attention_copies.end(), architecture_) !=
+              traits.attention_copies.end();
+    for (int stage = 0; stage < layout.stages(); ++stage) stages_.push_back(stage_bytes(stage));
+  }
+
+  RankAllocation rank(int index, const std::vector<ScheduleOp>& list) const {
+    RankAllocation out;
+    const Shares share = shares();
+    double states = 0, transient = 0, heads = 0;
+    for (int chunk = 0; chunk < strategy_.virtual_stages; ++chunk) {
+      const StageBytes& stage = at(stage_of(*strategy_.schedule, index, chunk, strategy_.pp));
+      states += stage.parameters * (share.parameter + share.gradient + share.state * share.states);
+      states += stage.products * (share.product - share.parameter);
+      out.statics += stage.parameters * share.left;
+      states -= stage.in_layers * (share.hosted_parameter + share.hosted_gradient);
+      transient = std::max(transient, stage.largest_layer * share.gathered + stage.layer * share.arriving + stage.arriving);
+      heads += stage.deferred * traits_.deferred_heads;
+    }
+    if (traits_.caching_allocator) states += rounding(index, share);
+    const double boundary = strategy_.pp > 1 ? boundary_bytes() : 0;
+    const int in_use = strategy_.virtual_stages > 1 ? traits_.interleaved_boundaries : traits_.boundaries;
+    const double libraries = workspaces() + traits_.score_buffer * scores();
+    double busy = 0;
+    walk(list, out.activations, busy);
+    out.statics += states + libraries + traits_.boundaries_left * strategy_.virtual_stages * boundary;
+    out.peak = std::max(out.statics, states + libraries + in_use * boundary + mask() + transient + heads + busy);
+    const double stays = states + libraries;
+    out.reserved = stays + (out.peak - stays) * traits_.fragmentation;
+    return out;
+  }
+
+ private:
+  // fp8 is what products read; the parameters stay in bf16.
+  static StateTypes types_of(Strategy strategy) {
+    if (strategy.precision == DType::F8) strategy.precision = DType::BF16;
+    return state_types(strategy);
+  }
+
+  struct Shares {  // bytes per element of the parameters
+    double parameter = 0, gradient = 0;
+    double product = 0;            // of a layer's product, in place of `parameter`
+    double state = 0, states = 0;  // of one tensor of states, and how many there are
+    double left = 0, gathered = 0;
+    double hosted_parameter = 0, hosted_gradient = 0,
+           arriving = 0;  // of the layers: in host memory, and two of them on the way
+  };
+  int sharing_ranks() const {
+    if (strategy_.zero == 0) return 1;
+    return (strategy_.zero_group > 0 ? strategy_.zero_group : strategy_.dp) * strategy_.cp;
+  }
+  Shares shares() const {
+    const double ranks = sharing_ranks();
+    const double param = bytes_of(types_.param), grad = bytes_of(types_.grad), state = bytes_of(types_.state);
+    const double moments = strategy_.optimizer == OptimizerKind::Adam ? 2 : strategy_.momentum > 0 ? 1 : 0;
+    Shares s;
+    s.parameter = param / (strategy_.zero >= 3 ? ranks : 1);
+    s.product = product_bytes().value_or(param) / (strategy_.zero >= 3 ? ranks : 1);
+    s.gradient = grad / (strategy_.zero >= 2 ? ranks : 1);
+    s.state = state / ranks, s.states = moments + (types_.master ? 1 : 0);
+    if (strategy_.zero == 1 && traits_.zero1_whole)
+      s.parameter = s.product = *traits_.zero1_whole, s.gradient = 0, s.state = *traits_.zero1_shared / ranks, s.states = 1;
+    if (traits_.half_main_gradients && types_.grad == DType::F16) s.left = bytes_of(DType::F32) / ranks;
+    place_in_host(s, param, grad);
+    if (ranks == 1) return s;
+    if (strategy_.zero >= 2) s.gathered += grad * (strategy_.overlap->gradients ? 2 : 1);
+    if (strategy_.zero >= 3) s.gathered += bytes_of(types_.compute) * (strategy_.overlap->parameters ? 2 : 1);
+    return s;
+  }
+  void place_in_host(Shares& s, double param, double grad) const {
+    const Offload& host = traits_.offload;
+    s.states -= (host.momentum ? 1 : 0) + (host.variance ? 1 : 0) + (host.master && types_.master ? 1 : 0);
+    s.states = std::max(0.0, s.states);
+    if (host.weights)
+      s.hosted_parameter = s.parameter, s.product = s.parameter, s.arriving += 2 * param;
+    else if (host.master && !types_.master && strategy_.precision == DType::F8)
+      s.product = bytes_of(DType::F8) / param * s.parameter;  // what the products read, made of the copy in host memory
+    if (host.gradients) s.hosted_gradient = s.gradient, s.arriving += 2 * grad;
+  }
+
+  // 8-bit parameters have a transposed copy, unless the GPU multiplies 8-bit operands in any layout: Blackwell (Transformer
+  // Engine, pytorch/utils.py, is_non_tn_fp8_gemm_supported).
+  std::optional<double> product_bytes() const {
+    if (strategy_.precision != DType::F8 || !traits_.fp8_parameters) return {};
+    return bytes_of(DType::F8) * (architecture_ == "blackwell" ? 1 : 2);
+  }
+
+  // What the allocator counts beyond the bytes of the tensors. Without ZeRO every parameter is a tensor, gradients are one
+  // buffer per chunk; a distributed optimizer has a buffer of parameters too, and state tensors of what the last rank owns.
+  double rounding(int index, const Shares& share) const {
+    CachingAllocator memory;
+    double asked = 0;
+    const auto allocate = [&](double bytes) {
+      memory.allocate(static_cast<std::int64_t>(bytes)), asked += static_cast<double>(static_cast<std::int64_t>(bytes));
+    };
+    const int ranks = sharing_ranks();
+    std::vector<double> tensors;
+    for (int chunk = 0; chunk < strategy_.virtual_stages; ++chunk) {
+      const StageBytes& stage = at(stage_of(*strategy_.schedule, index, chunk, strategy_.pp));
+      const std::vector<double> held = optimizer_shard(stage.tensors, ranks, ranks - 1);
+      tensors.insert(tensors.end(), held.begin(), held.end());
+      for (const double tensor : stage.tensors)
+        if (strategy_.zero == 0) allocate(tensor * share.parameter);
+      if (strategy_.zero > 0) allocate(stage.parameters * share.parameter);
+      allocate(stage.parameters * share.gradient);
+    }
+    for (int state = 0; state < static_cast<int>(share.states); ++state)
+      for (const double tensor : tensors) allocate(tensor * share.state * ranks);
+    return static_cast<double>(memory.allocated()) - asked;
+  }
+
+  const StageBytes& at(int stage) const { return stages_[static_cast<std::size_t>(stage)]; }
+
+  StageBytes stage_bytes(int stage) {
+    StageBytes out;
+    bool embeds = false;
+    int counted = 0;
+    for (int l = layout_.first[static_cast<std::size_t>(stage)]; l < layout_.first[static_cast<std::size_t>(stage) + 1]; ++l) {
+      const OpGraph::Layer& layer = graph_.layers[static_cast<std::size_t>(l)];
+      const LayerGraph& kind = graph_.kinds[static_cast<std::size_t>(layer.kind)];
+      embeds = embeds || kind.kind == "embedding";
+      const LayerBytes& bytes = known_layer(layer.kind, redone_[static_cast<std::size_t>(l)] != 0);
+      double parameters = 0;
+      for (const Parameter& parameter : kind.parameters)
+        if (!(parameter.tied && embeds)) {
+          out.tensors.push_back(parameter_elements(parameter));
+          parameters += out.tensors.back();
+        }
+      if (layer.counted) out.products += product_elements(kind);
+      out.parameters += parameters;
+      out.largest_layer = std::max(out.largest_layer, parameters);
+      const double hosted = layer.counted ? kept_in_host(kind, bytes, counted++) : 0;
+      if (traits_.offload.inputs) out.arriving = std::max(out.arriving, 2 * hosted);
+      out.kept += bytes.kept - hosted;
+      if (layer.counted)
+        out.counted += bytes.kept - hosted, out.left += bytes.left, out.in_layers += parameters,
+            out.layer = std::max(out.layer, parameters);
+      out.backward = std::max(out.backward, bytes.backward);
+      out.loss = std::max(out.loss, bytes.loss);
+      out.held = std::max(out.held, bytes.held);
+      out.deferred = std::max(out.deferred, bytes.deferred);
+      if (kind.output >= 0) out.boundary = size(kind.values[static_cast<std::size_t>(kind.output)]);
+    }
+    return out;
+  }
+  static double product_elements(const LayerGraph& layer) {
+    double sum = 0;
+    for (const Operator& op : layer.operators)
+      if (is_weight_product(op)) sum += parameter_elements(layer.parameters[static_cast<std::size_t>(op.weights.front())]);
+    return sum;
+  }
+  double kept_in_host(const LayerGraph& layer, const LayerBytes& bytes, int index) const {
+    if (traits_.offload.activations && index < traits_.offload.activation_layers) return bytes.kept;
+    return traits_.offload.inputs ? std::min(bytes.kept, size(layer.values[static_cast<std::size_t>(layer.input)])) : 0;
+  }
+  const LayerBytes& known_layer(int kind, bool full) {
+    const auto found = known_.find({kind, full});
+    if (found != known_.end()) return found->second;
+    const LayerGraph& layer = graph_.kinds[static_cast<std::size_t>(kind)];
+    return known_.emplace(std::pair{kind, full}, layer_bytes(layer, strategy_, traits_, copies_, full)).first->second;
+  }
+
+  // In issue order: what is kept, and the most that an action needs beside it.
+  void walk(const std::vector<ScheduleOp>& list, double& activations, double& busy) const {
+    double kept = 0, counted = 0;
+    for (const ScheduleOp& op : list) {
+      const StageBytes& stage = at(op.stage);
+      if (op.work == Work::F) {
+        kept += stage.kept, counted += stage.counted;
+        activations = std::max(activations, counted);
+        busy = std::max(busy, kept + stage.loss);
+      } else if (op.work == Work::B) {
+        busy = std::max(busy, kept + stage.backward + stage.held);
+        kept -= stage.kept, counted -= stage.counted;
+      } else if (op.work == Work::I) {
+        busy = std::max(busy, kept + stage.backward + stage.held);
+        kept += stage.left - stage.kept, counted += stage.left - stage.counted;
+        busy = std::max(busy, kept);
+        activations = std::max(activations, counted);
+      } else if (op.work == Work::W) {
+        kept -= stage.left, counted -= stage.left;
+      }
+    }
+  }
+
+  double boundary_bytes() const { return at(0).boundary; }
+  double mask() const {
+    if (!traits_.attention_mask) return 0;
+    const std::int64_t own = strategy_.seq / strategy_.cp;
+    return static_cast<double>(strategy_.micro_batch) * static_cast<double>(strategy_.seq) * static_cast<double>(own);
+  }
+  double scores() const {
+    for (const LayerGraph& kind : graph_.kinds)
+      for (const Operator& op : kind.operators)
+        if (op.op == Op::Softmax && !op.communication) return count(kind.values[static_cast<std::size_t>(op.outputs[0])]);
+    return 0;
+  }
+  double workspaces() const {
+    double sum = 0;
+    for (const auto& [library, sizes] : traits_.workspaces) {
+      auto found = sizes.find(architecture_);
+      if (found == sizes.end()) found = sizes.find("any");
+      if (found != sizes.end()) sum += static_cast<double>(found->second.value);
+    }
+    return sum;
+  }
+
+  const Strategy& strategy_;
+  const MemoryTraits& traits_;
+  const OpGraph& graph_;
+  const StageLayout& layout_;
+  std::vector<char> redone_ = layers_redone(strategy_.recompute, graph_, layout_, *strategy_.schedule, strategy_.pp);
+  StateTypes types_;
+  std::string architecture_ = {};
+  bool copies_ = false;
+  std::map<std::pair<int, bool>, LayerBytes> known_ = {};
+  std::vector<StageBytes> stages_ = {};
+};
+
+// So many micro-batches fill a pipeline: at most 2 p + v p chunks are in flight. GPipe holds all of them.
+int microbatches_that_fill(const Strategy& s) {
+  const auto m = static_cast<int>(s.global_batch / (s.micro_batch * s.dp));
+  if (s.schedule == Schedule::GPipe) return m;
+  const int group = s.microbatch_group > 0 ? s.microbatch_group : s.pp;
+  return std::min(m, static_cast<int>(round_up(std::int64_t{4} * s.pp, std::int64_t{group})));
+}
+
+}  // namespace
+
+double FrameworkAllocation::largest() const {
+  double most = 0;
+  for (const RankAllocation& rank : ranks) most = std::max(most, rank.reserved);
+  return most + outside;
+}
+
+std::variant<FrameworkAllocation, Infeasible> framework_allocation(const Model& model, const Cluster& cluster,
+                                                                   const Strategy& strategy, const MemoryTraits& traits) {
+  auto resolved = resolve(model, cluster, strategy);
+  if (auto* refused = std::get_if<Infeasible>(&resolved)) return *refused;
+  const Strategy& s = std::get<Strategy>(resolved);
+  OpGraph graph;
+  try {
+    graph = build_op_graph(model, sharding_of(s, state_types(s)));
+  } catch (const Error& refused) {
+    return Infeasible{.reason = refused.what()};
+  }
+  auto layout = stage_layout(graph, s.pp * s.virtual_stages, s.layer_split);
+  if (auto* refused = std::get_if<Infeasible>(&layout)) return *refused;
+  const ScheduleLists lists =
+      schedule_entry(*s.schedule)
+          .lists({.p = s.pp, .m = microbatches_that_fill(s), .v = s.virtual_stages, .g = s.microbatch_group});
+  const Allocation allocation(cluster, s, traits, graph, std::get<StageLayout>(layout));
+  FrameworkAllocation out;
+  for (int rank = 0; rank < s.pp; ++rank) out.ranks.push_back(allocation.rank(rank, lists[static_cast<std::size_t>(rank)]));
+  out.outside = static_cast<double>(framework_memory(s, traits).value);
+  return out;
+}
+
+}  // namespace foreshard

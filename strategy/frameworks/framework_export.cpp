@@ -1,0 +1,64 @@
+#include "strategy/frameworks/framework_export.h"
+
+#include <charconv>
+
+#include "core/base/count_text.h"
+#include "strategy/frameworks/framework_export_parts.h"
+
+namespace foreshard {
+
+namespace exports {
+
+std::string text(std::int64_t n) { return std::to_string(n); }
+
+std::string number(double value) {
+  char digits[32];
+  std::string words(digits, std::to_chars(digits, digits + sizeof digits, value).ptr);
+  return words.find_first_of(".en") == std::string::npos ? words + ".0" : words;
+}
+
+std::int64_t microbatches(const Strategy& s) { return s.global_batch / (s.micro_batch * s.dp); }
+bool in_groups(const Strategy& s) { return s.zero > 0 && s.zero_group > 0 && s.zero_group < s.dp; }
+std::int64_t bucket_elements(const Strategy& s) { return s.bucket.value / size_of(state_types(s).grad).value; }
+
+std::vector<int> layers_per_stage(const Model& model, const Strategy& s) {
+  if (!s.layer_split.empty()) return parse_layer_split(s.layer_split, "layer_split");
+  const int stages = s.pp * s.virtual_stages;
+  const auto* transformer = std::get_if<Transformer>(&model.shape);
+  return std::vector<int>(static_cast<std::size_t>(stages), transformer ? transformer->layers / stages : 0);
+}
+
+std::string recomputed_layers(const Recompute& recompute) {
+  if (!recompute.only.empty() || !recompute.per_stage.empty()) return "those of --recompute " + to_text(recompute);
+  return recompute.layers > 0 ? "the first " + counted(recompute.layers, "layer") + " of each stage" : "";
+}
+
+// What no framework has an option for.
+static void add_general_notes(const Strategy& s, FrameworkExport& out) {
+  out.notes.push_back("start it on " + counted(std::int64_t{s.dp} * s.tp * s.cp * s.pp, "GPU") + ", one process each");
+  if (s.algorithm != Algorithm::Ring)
+    out.notes.push_back(std::string("NCCL chooses how collectives are carried out; ") + name_of(s.algorithm) +
+                        " was simulated");
+  if (s.precision == DType::TF32)
+    out.notes.emplace_back("in the training script: torch.backends.cuda.matmul.allow_tf32 = True");
+}
+
+}  // namespace exports
+
+std::optional<FrameworkExport> framework_export(const Model& model, const Strategy& strategy) {
+  const FrameworkPreset& preset = framework_preset(strategy.framework);
+  if (!preset.runner || preset.options.empty() || !std::holds_alternative<Transformer>(model.shape)) return {};
+  FrameworkExport out;
+  switch (*preset.runner) {
+    case Runner::Megatron: out = exports::of_megatron(model, strategy); break;
+    case Runner::DeepSpeed: out = exports::of_deepspeed(model, strategy); break;
+    case Runner::TorchTitan: out = exports::of_torchtitan(model, strategy); break;
+    case Runner::Fsdp2: out = exports::of_fsdp2(model, strategy); break;
+    case Runner::Nanotron: return {};
+  }
+  out.version = preset.options;
+  exports::add_general_notes(strategy, out);
+  return out;
+}
+
+}  // namespace foreshard

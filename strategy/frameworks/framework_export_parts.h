@@ -1,0 +1,26 @@
+// The exports of the single frameworks, and what they share. Internal to strategy/framework_export*.cpp.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "strategy/cost/framework_preset.h"
+#include "strategy/frameworks/framework_export.h"
+
+namespace foreshard::exports {
+
+FrameworkExport of_megatron(const Model& model, const Strategy& strategy);
+FrameworkExport of_deepspeed(const Model& model, const Strategy& strategy);
+FrameworkExport of_torchtitan(const Model& model, const Strategy& strategy);
+FrameworkExport of_fsdp2(const Model& model, const Strategy& strategy);
+
+std::string text(std::int64_t n);
+std::string number(double value);  // the shortest text that reads back as the same; with a point or an exponent
+std::int64_t microbatches(const Strategy& strategy);
+bool in_groups(const Strategy& strategy);  // ZeRO shards over fewer than all replicas
+std::int64_t bucket_elements(const Strategy& strategy);
+std::vector<int> layers_per_stage(const Model& model, const Strategy& strategy);
+// "layers 0 to 7", of full recomputation; empty: every layer.
+std::string recomputed_layers(const Recompute& recompute);
+
+}  // namespace foreshard::exports

@@ -1,0 +1,181 @@
+#include "strategy/frameworks/layer_bytes.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "strategy/recompute/keep_rule.h"
+
+namespace foreshard {
+
+namespace {
+
+double size(const Value& value) { return static_cast<double>(value.bytes.value); }
+double count(const Value& value) { return size(value) / static_cast<double>(size_of(value.dtype).value); }
+
+class LayerMeasure {
+ public:
+  LayerMeasure(const LayerGraph& layer, const Strategy& strategy, const MemoryTraits& traits, bool copies, bool full)
+      : layer_(layer), strategy_(strategy), traits_(traits), copies_(copies) {
+    const KeepRule plain = keep_rule(layer, {}, false);
+    const KeepRule rule = keep_rule(layer, strategy.recompute, full);
+    bytes_.kept = stored(rule) + (full && rule.whole_layer ? 0 : extras(rule));
+    bytes_.left = left();
+    bytes_.backward = gradients();
+    if (rule.whole_layer) bytes_.backward += stored(plain) + extras(plain) - stored(rule);
+    for (const Operator& op : layer.operators)
+      if (op.op == Op::CrossEntropy && !op.communication && op.inputs.front() >= 0) add_loss(op);
+    bytes_.deferred = deferred();
+  }
+  LayerBytes take() const { return bytes_; }
+
+ private:
+  const Value& value(int index) const { return layer_.values[static_cast<std::size_t>(index)]; }
+  bool of_loss(std::size_t index) const {
+    for (const Operator& op : layer_.operators)
+      if (op.op == Op::CrossEntropy && !op.communication)
+        for (const int made : op.outputs)
+          if (static_cast<std::size_t>(made) == index) return true;
+    return false;
+  }
+  double stored(const KeepRule& rule) const {
+    double sum = 0;
+    for (std::size_t v = 0; v < rule.stored.size(); ++v)
+      if (rule.stored[v] && !of_loss(v) && !made_again(rule, v)) sum += kept_size(rule, v);
+    return sum;
+  }
+  // By the attention of a framework that keeps nothing of one that runs again.
+  bool made_again(const KeepRule& rule, std::size_t kept) const {
+    if (!traits_.remakes_attention) return false;
+    for (std::size_t i = 0; i < layer_.operators.size(); ++i) {
+      const Operator& op = layer_.operators[i];
+      if (op.module != "attention" || op.communication || !rule.redone[i]) continue;
+      if (std::ranges::any_of(op.outputs, [&](int made) { return real(rule, made) == kept; })) return true;
+    }
+    return false;
+  }
+
+  // A value that products read: the 8-bit copy that they keep, and the value itself where something else needs it.
+  double kept_size(const KeepRule& rule, std::size_t kept) const {
+    const double whole = size(layer_.values[kept]);
+    if (strategy_.precision != DType::F8 || !traits_.fp8_inputs || layer_.kind == "head") return whole;
+    bool product = false, other = false;
+    for (std::size_t i = 0; i < layer_.operators.size(); ++i) {
+      const Operator& op = layer_.operators[i];
+      for (const int saved : op.saved)
+        if (real(rule, saved) == kept) (is_weight_product(op) ? product : other) = true;
+      if (!rule.redone[i] || op.inputs.empty() || real(rule, op.inputs[0]) != kept) continue;
+      if (op.communication && !op.outputs.empty())  // gathered again: what is kept is a part of a product's input
+        product = true;
+      else
+        other = true;
+    }
+    if (!product) return whole;
+    return (other ? whole : 0) + count(layer_.values[kept]) * static_cast<double>(size_of(DType::F8).value);
+  }
+  static std::size_t real(const KeepRule& rule, int value) {
+    return static_cast<std::size_t>(rule.same_as[static_cast<std::size_t>(value)]);
+  }
+
+  // What the framework's way of running an operator keeps beside the values of the graph, unless the operator runs again.
+  double extras(const KeepRule& rule) const {
+    double sum = 0;
+    for (std::size_t i = 0; i < layer_.operators.size(); ++i) {
+      const Operator& op = layer_.operators[i];
+      if (op.communication || rule.redone[i]) continue;
+      if (op.op == Op::Norm) sum += traits_.norm_bytes * count(value(op.inputs[0]));
+      if (op.op == Op::Activation) sum += traits_.activation_bytes * count(value(op.outputs[0]));
+      if (op.op == Op::Softmax) sum += traits_.score_bytes * count(value(op.outputs[0]));
+      if (op.name == "qkv") sum += traits_.query_key_bytes * queries_and_keys(op);
+      if (op.op == Op::Attention && copies_ && strategy_.micro_batch > 1) sum += size(value(op.outputs[0]));
+    }
+    return sum;
+  }
+
+  // The attention's result has the size of the queries; keys and values are the rest.
+  double queries_and_keys(const Operator& projection) const {
+    double all = 0, queries = 0;
+    for (const int made : projection.outputs) all += count(value(made));
+    for (const Value& v : layer_.values)
+      if (v.name == "context") queries = count(v);
+    return (all + queries) / 2;
+  }
+
+  // 32 s b h per layer of GPT (Qi et al. 2024, table 1: W): 14 of inputs, 18 of gradients.
+  double left() const {
+    std::vector<char> seen(layer_.values.size(), 0);
+    double sum = 0;
+    for (const Operator& op : layer_.operators) {
+      if (!is_weight_product(op)) continue;
+      for (const auto* list : {&op.saved, &op.outputs})
+        for (const int v : *list)
+          if (!std::exchange(seen[static_cast<std::size_t>(v)], 1)) sum += size(value(v));
+    }
+    return sum;
+  }
+
+  // The operator whose gradients, those of what it made and of what it read, take most; and the gradient of the residual stream.
+  double gradients() const {
+    double most = 0;
+    for (const Operator& op : layer_.operators) {
+      double sum = 0;
+      for (const auto* list : {&op.inputs, &op.outputs})
+        for (const int v : *list)
+          if (value(v).needs_grad) sum += size(value(v)) / (is_logits(v) ? parts() : 1);
+      if (op.op == Op::Softmax) sum = std::max(sum, traits_.score_scratch * count(value(op.outputs[0])));
+      if (op.op != Op::CrossEntropy) most = std::max(most, sum);
+    }
+    return most + (layer_.output >= 0 ? size(value(layer_.output)) : 0);
+  }
+
+  bool is_logits(int v) const {
+    return std::any_of(layer_.operators.begin(), layer_.operators.end(), [&](const Operator& op) {
+      return op.op == Op::CrossEntropy && !op.communication && !op.inputs.empty() && op.inputs[0] == v;
+    });
+  }
+  double parts() const {
+    if (!traits_.logit_parts_by_width) return traits_.logit_parts;
+    for (const Operator& op : layer_.operators)
+      if (is_weight_product(op) && is_logits(op.outputs[0]))
+        return std::max(1.0, static_cast<double>(op.shapes[0].dims[2]) / static_cast<double>(op.shapes[0].dims[3]));
+    return 1;
+  }
+  double deferred() const {
+    for (const Operator& op : layer_.operators)
+      if (is_weight_product(op) && is_logits(op.outputs[0])) return size(value(op.inputs[0])) + size(value(op.outputs[0]));
+    return 0;
+  }
+
+  void add_loss(const Operator& op) {
+    const Value& logits = value(op.inputs[0]);
+    if (logits.name.find("vocab") == std::string::npos) return;
+    const double ranks = strategy_.tp;
+    const bool gathers = ranks > 1 && traits_.gathered_logit_bytes > 0;
+    bytes_.loss = std::max(
+        bytes_.loss,
+        gathers ? (traits_.gathered_logit_bytes * ranks + static_cast<double>(size_of(logits.dtype).value)) * count(logits)
+                : traits_.logit_bytes / parts() * count(logits));
+    bytes_.held = traits_.held_logit_bytes * (traits_.gathered_logit_bytes > 0 ? ranks : 1) * count(logits);
+  }
+
+  const LayerGraph& layer_;
+  const Strategy& strategy_;
+  const MemoryTraits& traits_;
+  bool copies_;
+  LayerBytes bytes_ = {};
+};
+
+}  // namespace
+
+double parameter_elements(const Parameter& parameter) {
+  double product = 1;
+  for (const std::int64_t dim : parameter.local) product *= static_cast<double>(dim);
+  return product;
+}
+
+bool is_weight_product(const Operator& op) { return !op.communication && op.op == Op::MatMul && !op.weights.empty(); }
+
+LayerBytes layer_bytes(const LayerGraph& layer, const Strategy& strategy, const MemoryTraits& traits, bool copies, bool full) {
+  return LayerMeasure(layer, strategy, traits, copies, full).take();
+}
+
+}  // namespace foreshard

@@ -1,0 +1,206 @@
+#include "strategy/lower/memory_planner.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
+
+#include "core/base/error.h"
+
+namespace foreshard {
+
+namespace {
+
+struct Scratch {  // one block that lives inside actions only
+  BufferId buffer = {};
+  int slot = 0;
+  Bytes bytes = {};
+  std::int64_t offset = -1;
+  std::vector<int> meets = {};  // scratch blocks alive at the same time, in any segment
+};
+
+class RolePlanner {
+ public:
+  RolePlanner(const Plan& plan, Role& role, const MemoryPlanOptions& options) : plan_(plan), role_(role), options_(options) {}
+
+  void place() {
+    find_segments();
+    classify();
+    if (options_.share_kept) find_kept();
+    place_resident();
+    place_rings();
+    place_scratch();
+  }
+
+ private:
+  static std::int64_t aligned(Bytes bytes) { return round_up(bytes.value, kBlockAlignment); }
+
+  void find_segments() {
+    std::vector<char> seen(plan_.segments.size(), 0);
+    for (const Action& action : role_.actions) {
+      if (seen[action.segment.index()]) continue;
+      seen[action.segment.index()] = 1;
+      segments_.push_back(&plan_.segments[action.segment.index()]);
+    }
+  }
+
+  // A buffer is scratch when every segment that acquires one of its blocks also releases it, on the compute stream, under a
+  // fixed slot. Another stream may read it in between: the release waits for that.
+  void classify() {
+    is_scratch_.assign(role_.buffers.size(), 1);
+    std::vector<int> open(role_.buffers.size(), 0);
+    const auto on_compute = [&](const Instruction& i) { return role_.streams[i.stream.index()].kind == StreamKind::Compute; };
+    const auto note = [&](const Block& block, const Instruction& instruction, int change) {
+      const bool fixed = std::holds_alternative<std::int32_t>(block.slot.which);
+      if (!fixed || !on_compute(instruction)) is_scratch_[block.buffer.index()] = 0;
+      open[block.buffer.index()] += change;
+    };
+    for (const Segment* segment : segments_) {
+      std::vector<BufferId> touched;
+      for (const Instruction& instruction : segment->instructions) {
+        for (const Block& block : instruction.acquires) note(block, instruction, 1), touched.push_back(block.buffer);
+        for (const Block& block : instruction.releases) note(block, instruction, -1), touched.push_back(block.buffer);
+      }
+      for (const BufferId id : touched)
+        if (std::exchange(open[id.index()], 0) != 0) is_scratch_[id.index()] = 0;
+    }
+  }
+
+  // A buffer of one place that some segments acquire and others release, both on the compute stream: its block is alive in those
+  // from or up to there, and in all other segments throughout.
+  void find_kept() {
+    std::vector<char> possible(role_.buffers.size(), 0);
+    for (std::size_t b = 0; b < possible.size(); ++b)
+      possible[b] = !role_.buffers[b].resident && !is_scratch_[b] && role_.buffers[b].offsets.size() == 1;
+    for (const Segment* segment : segments_)
+      for (const Instruction& instruction : segment->instructions) {
+        const bool compute = role_.streams[instruction.stream.index()].kind == StreamKind::Compute;
+        for (const auto* blocks : {&instruction.acquires, &instruction.releases})
+          for (const Block& block : *blocks)
+            if (!compute) possible[block.buffer.index()] = 0;
+      }
+    is_kept_ = possible;
+  }
+  bool moves(BufferId buffer) const { return is_scratch_[buffer.index()] || (!is_kept_.empty() && is_kept_[buffer.index()]); }
+
+  void place_resident() {
+    for (Buffer& buffer : role_.buffers) {
+      if (!buffer.resident) continue;
+      for (Bytes& offset : buffer.offsets) offset = {top_}, top_ += aligned(buffer.bytes);
+    }
+  }
+
+  // Slot by slot, so that what one micro-batch keeps lies together.
+  void place_rings() {
+    std::size_t most = 0;
+    for (const Buffer& buffer : role_.buffers) most = std::max(most, buffer.offsets.size());
+    for (std::size_t slot = 0; slot < most; ++slot)
+      for (std::size_t b = 0; b < role_.buffers.size(); ++b) {
+        Buffer& buffer = role_.buffers[b];
+        if (buffer.resident || moves({static_cast<std::int32_t>(b)}) || slot >= buffer.offsets.size()) continue;
+        buffer.offsets[slot] = {top_};
+        top_ += aligned(buffer.bytes);
+      }
+  }
+
+  int scratch_index(const Block& block) {
+    const auto* number = std::get_if<std::int32_t>(&block.slot.which);
+    const std::size_t slot = number && is_scratch_[block.buffer.index()] ? static_cast<std::size_t>(*number) : 0;
+    std::vector<int>& of_buffer = index_[block.buffer.index()];
+    of_buffer.resize(std::max(of_buffer.size(), slot + 1), -1);
+    if (of_buffer[slot] < 0) {
+      of_buffer[slot] = static_cast<int>(scratch_.size());
+      scratch_.push_back(
+          {.buffer = block.buffer, .slot = static_cast<int>(slot), .bytes = role_.buffers[block.buffer.index()].bytes});
+    }
+    return of_buffer[slot];
+  }
+
+  // Walks each segment once: whatever is alive when a block appears meets it. An instruction that releases a block still holds
+  // it while the blocks that it acquires appear.
+  void find_meetings() {
+    index_.resize(role_.buffers.size());
+    std::vector<int> alive;
+    const auto appear = [&](int fresh) {
+      for (const int other : alive) {
+        scratch_[static_cast<std::size_t>(fresh)].meets.push_back(other);
+        scratch_[static_cast<std::size_t>(other)].meets.push_back(fresh);
+      }
+      alive.push_back(fresh);
+    };
+    for (const Segment* segment : segments_) {
+      alive.clear();
+      for (const int kept : kept_before(*segment)) appear(kept);
+      for (const Instruction& instruction : segment->instructions) {
+        for (const Block& block : instruction.acquires)
+          if (moves(block.buffer)) appear(scratch_index(block));
+        for (const Block& block : instruction.releases)
+          if (moves(block.buffer)) std::erase(alive, scratch_index(block));
+      }
+    }
+  }
+
+  // Kept blocks that the segment does not acquire before it releases them.
+  std::vector<int> kept_before(const Segment& segment) {
+    std::vector<int> kept;
+    for (std::size_t b = 0; b < is_kept_.size(); ++b) {
+      if (!is_kept_[b]) continue;
+      const BufferId buffer{static_cast<std::int32_t>(b)};
+      const auto names = [&](const std::vector<Block>& blocks) {
+        return std::any_of(blocks.begin(), blocks.end(), [&](const Block& block) { return block.buffer == buffer; });
+      };
+      bool acquired_first = false;
+      for (const Instruction& instruction : segment.instructions) {
+        acquired_first = names(instruction.acquires);
+        if (acquired_first || names(instruction.releases)) break;
+      }
+      if (!acquired_first) kept.push_back(scratch_index({buffer, {0}}));
+    }
+    return kept;
+  }
+
+  void place_scratch() {
+    find_meetings();
+    std::vector<int> order(scratch_.size());
+    for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int>(i);
+    std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
+      return scratch_[static_cast<std::size_t>(a)].bytes > scratch_[static_cast<std::size_t>(b)].bytes;
+    });
+    for (const int i : order) {
+      Scratch& block = scratch_[static_cast<std::size_t>(i)];
+      block.offset = lowest_gap(block);
+      role_.buffers[block.buffer.index()].offsets[static_cast<std::size_t>(block.slot)] = {top_ + block.offset};
+    }
+  }
+
+  std::int64_t lowest_gap(const Scratch& block) {
+    taken_.clear();
+    for (const int other : block.meets)
+      if (const Scratch& placed = scratch_[static_cast<std::size_t>(other)]; placed.offset >= 0)
+        taken_.emplace_back(placed.offset, placed.offset + aligned(placed.bytes));
+    std::sort(taken_.begin(), taken_.end());
+    std::int64_t at = 0;
+    for (const auto& [from, to] : taken_) {
+      if (at + aligned(block.bytes) <= from) break;
+      at = std::max(at, to);
+    }
+    return at;
+  }
+
+  const Plan& plan_;
+  Role& role_;
+  MemoryPlanOptions options_ = {};
+  std::vector<const Segment*> segments_ = {};
+  std::vector<char> is_scratch_ = {}, is_kept_ = {};  // [buffer]
+  std::vector<Scratch> scratch_ = {};
+  std::vector<std::vector<int>> index_ = {};  // [buffer][slot] -> scratch
+  std::vector<std::pair<std::int64_t, std::int64_t>> taken_ = {};
+  std::int64_t top_ = 0;
+};
+
+}  // namespace
+
+void plan_memory(Plan& plan, const MemoryPlanOptions& options) {
+  for (Role& role : plan.roles) RolePlanner(plan, role, options).place();
+}
+
+}  // namespace foreshard

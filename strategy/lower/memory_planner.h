@@ -1,0 +1,25 @@
+// Offsets of every block of a plan, from the order of its instructions only.
+//
+//   0 ......................................................................................... arena
+//   | resident: parameters, gradients, states | rings: a place per slot | scratch of one action, packed |
+//
+// Blocks that live from one action to another have bytes of their own. Blocks that come and go inside one action share bytes
+// with those they never meet: greedy by size, lowest feasible offset (TFLite's rule, arXiv 2001.03288).
+#pragma once
+
+#include "core/plan/plan.h"
+
+namespace foreshard {
+
+inline constexpr std::int64_t kBlockAlignment = 256;
+
+struct MemoryPlanOptions {
+  // Blocks that wait for the backward of the only micro-batch in flight share bytes with scratch, too: what a recomputation
+  // schedule makes again lies where what was kept has died. Others keep bytes of their own, so that what stages need adds up.
+  bool share_kept = false;
+};
+
+// Fills Buffer::offsets of every role.
+void plan_memory(Plan& plan, const MemoryPlanOptions& options = {});
+
+}  // namespace foreshard

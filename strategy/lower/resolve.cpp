@@ -1,0 +1,145 @@
+// Resolves the defaults of a strategy against a model and a cluster, and says why a combination is not possible.
+#include <algorithm>
+#include <string>
+
+#include "strategy/cost/framework_preset.h"
+#include "strategy/lower/lowering.h"
+#include "strategy/schedule/schedule.h"
+
+namespace foreshard {
+
+namespace {
+
+using Refusal = std::optional<Infeasible>;
+
+std::string text(std::int64_t n) { return std::to_string(n); }
+
+Refusal resolve_degrees(const Cluster& cluster, Strategy& s) {
+  const int gpus = gpu_count(cluster);
+  const std::int64_t model_ranks = std::int64_t{1} * s.tp * s.cp * s.pp;
+  if (s.dp == 0) {
+    if (model_ranks > gpus || gpus % model_ranks != 0)
+      return Infeasible{.reason = "tp " + text(s.tp) + " x cp " + text(s.cp) + " x pp " + text(s.pp) + " = " +
+                                  text(model_ranks) + " does not divide the " + text(gpus) + " GPUs of " + cluster.name,
+                        .would_help = {"degrees whose product divides " + text(gpus)}};
+    s.dp = static_cast<int>(gpus / model_ranks);
+  }
+  if (model_ranks * s.dp > gpus)
+    return Infeasible{.reason = "tp " + text(s.tp) + " x cp " + text(s.cp) + " x pp " + text(s.pp) + " x dp " + text(s.dp) +
+                                " = " + text(model_ranks * s.dp) + " ranks, but " + cluster.name + " has " + text(gpus) +
+                                " GPUs",
+                      .would_help = {"--dp " + text(std::max<std::int64_t>(1, gpus / model_ranks)), "a larger cluster"}};
+  if (s.zero_group == 0) s.zero_group = s.dp;
+  if (s.dp % s.zero_group != 0)
+    return Infeasible{.reason = "ZeRO group of " + text(s.zero_group) + " ranks does not divide dp = " + text(s.dp)};
+  return {};
+}
+
+Refusal resolve_batch(Strategy& s) {
+  const std::int64_t together = s.micro_batch * s.dp;
+  if (s.global_batch == 0) s.global_batch = together;
+  if (s.global_batch % together != 0) {
+    const std::int64_t below = s.global_batch / together * together;
+    Infeasible refused{.reason = "global batch " + text(s.global_batch) + " is not a multiple of micro-batch " +
+                                 text(s.micro_batch) + " x dp " + text(s.dp) + " = " + text(together)};
+    if (below > 0) refused.would_help.push_back("--global-batch " + text(below));
+    refused.would_help.push_back("--global-batch " + text(below + together));
+    return refused;
+  }
+  if (s.global_batch / together > 1'000'000)
+    return Infeasible{.reason = text(s.global_batch / together) + " micro-batches per step are more than 1,000,000"};
+  return {};
+}
+
+Refusal resolve_schedule(Strategy& s) {
+  if (!s.schedule) s.schedule = s.virtual_stages > 1 ? Schedule::Interleaved : Schedule::OneFOneB;
+  const ScheduleEntry& entry = schedule_entry(*s.schedule);
+  const auto m = static_cast<int>(s.global_batch / (s.micro_batch * s.dp));
+  if (s.virtual_stages > 1 && s.pp == 1)
+    return Infeasible{.reason = "virtual stages need a pipeline of at least 2 ranks: found " + text(s.virtual_stages) +
+                                " virtual stages with pp 1",
+                      .would_help = {"--virtual-stages 1", "--pp 2"}};
+  if (s.virtual_stages > 1 && !entry.chunks)
+    return Infeasible{
+        .reason = "schedule " + entry.name + " has one stage per rank, the strategy asks for " + text(s.virtual_stages),
+        .would_help = {"--schedule interleaved-1f1b", "--virtual-stages 1"}};
+  if (entry.splits && s.zero >= 2)  // a full gradient would have to wait between the two halves of its backward
+    return Infeasible{.reason = "schedule " + entry.name + " needs unsharded gradients, which ZeRO " + text(s.zero) + " shards",
+                      .would_help = {"--zero 1", "--schedule 1f1b"}};
+  return entry.refuse({.p = s.pp, .m = m, .v = s.virtual_stages, .g = s.microbatch_group});
+}
+
+Refusal resolve_numbers(const Model& model, const Cluster& cluster, Strategy& s) {
+  const auto* transformer = std::get_if<Transformer>(&model.shape);
+  for (const Gpu& gpu : cluster.gpus) {
+    const bool half = s.precision == DType::BF16 && gpu.bf16.value <= 0;
+    const bool eighth = s.precision == DType::F8 && gpu.fp8.value <= 0;
+    const bool tensor32 = s.precision == DType::TF32 && gpu.tf32.value <= 0;
+    if (half || eighth || tensor32)
+      return Infeasible{.reason = gpu.name + " has no " + name_of(s.precision) + " arithmetic",
+                        .would_help = {tensor32 ? "--precision fp32"
+                                       : half   ? "--precision fp16"
+                                                : "--precision bf16"}};
+  }
+  const bool sixteen = s.precision == DType::BF16 || s.precision == DType::F16 || s.precision == DType::F8;
+  const bool kernel = std::all_of(cluster.gpus.begin(), cluster.gpus.end(), [](const Gpu& gpu) { return gpu.flash_attention; });
+  if (s.attention == AttentionKernel::Auto) s.attention = sixteen && kernel ? AttentionKernel::Flash : AttentionKernel::Unfused;
+  if (transformer && s.attention == AttentionKernel::Flash && !(sixteen && kernel))
+    return Infeasible{
+        .reason = std::string("no flash attention kernel for ") + name_of(s.precision) + " on " + cluster.gpus.front().name,
+        .would_help = {"--attention unfused"}};
+  return {};
+}
+
+Refusal resolve_shape(const Model& model, Strategy& s) {
+  const auto* transformer = std::get_if<Transformer>(&model.shape);
+  if (transformer) {
+    if (s.seq == 0) s.seq = transformer->max_positions;
+    return {};
+  }
+  s.seq = 1;
+  if (s.tp > 1 || s.cp > 1) {
+    const std::string tp = s.tp > 1 ? "tp " + text(s.tp) : "", cp = s.cp > 1 ? "cp " + text(s.cp) : "";
+    return Infeasible{.reason = model.name + " is a layer list: it can be split by data and pipeline parallelism, not by " +
+                                tp + (tp.empty() || cp.empty() ? "" : " or ") + cp,
+                      .would_help = {std::string(tp.empty() ? "" : "--tp 1") + (tp.empty() || cp.empty() ? "" : " ") +
+                                     (cp.empty() ? "" : "--cp 1")}};
+  }
+  return {};
+}
+
+Refusal resolve_placement(Strategy& s) {
+  if (s.placement.empty()) s.placement = {"tp", "cp", "dp", "dp_outer", "role"};
+  std::vector<std::string> sorted = s.placement, wanted = {"cp", "dp", "dp_outer", "role", "tp"};
+  std::sort(sorted.begin(), sorted.end());
+  if (std::find(sorted.begin(), sorted.end(), "dp_outer") == sorted.end()) std::erase(wanted, "dp_outer");
+  if (sorted != wanted) return Infeasible{.reason = "placement has to name each of tp, cp, dp and role once, fastest first"};
+  if (wanted.size() == 4) s.placement.insert(std::find(s.placement.begin(), s.placement.end(), "dp") + 1, "dp_outer");
+  return {};
+}
+
+}  // namespace
+
+std::variant<Strategy, Infeasible> resolve(const Model& model, const Cluster& cluster, const Strategy& strategy) {
+  Strategy s = with_preset(model, strategy);
+  if (!s.stages.empty())
+    if (auto refused = resolve_stages(model, cluster, s)) return *refused;
+  if (s.tp == 1) s.sequence_parallel = false;
+  if (s.recompute.kind == RecomputeKind::Each && s.framework != Strategy{}.framework)
+    return Infeasible{.reason = "framework " + s.framework + " recomputes its layers alike, not " + to_text(s.recompute),
+                      .would_help = {"--recompute full"}};
+  if (auto refused = resolve_shape(model, s)) return *refused;
+  if (auto refused = resolve_degrees(cluster, s)) return *refused;
+  if (auto refused = resolve_batch(s)) return *refused;
+  if (auto refused = resolve_schedule(s)) return *refused;
+  if (auto refused = resolve_numbers(model, cluster, s)) return *refused;
+  if (auto refused = resolve_placement(s)) return *refused;
+  if (s.bucket.value == 0) {
+    // Megatron's rule: enough elements per bucket that each of dp ranks still has a megabyte-sized part of it.
+    const std::int64_t elements = std::max<std::int64_t>(40'000'000, std::int64_t{1'000'000} * s.dp);
+    s.bucket = size_of(state_types(s).grad) * elements;
+  }
+  return s;
+}
+
+}  // namespace foreshard

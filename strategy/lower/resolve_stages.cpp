@@ -1,0 +1,110 @@
+// What a strategy that says its stages one by one may be, and what follows from it for the fields that say the same for all stages.
+#include <algorithm>
+#include <numeric>
+#include <string>
+
+#include "core/base/count_text.h"
+#include "strategy/lower/lowering.h"
+
+namespace foreshard {
+
+namespace {
+
+using Refusal = std::optional<Infeasible>;
+
+std::string text(std::int64_t n) { return std::to_string(n); }
+
+// Fields that every stage would share.
+Refusal refuse_beside(const Strategy& s) {
+  const auto count = static_cast<int>(s.stages.size());
+  const auto each = [](const std::string& what) {
+    return Infeasible{.reason = "stages that are said one by one have degrees of their own: found " + what + " beside them",
+                      .would_help = {"leave out " + what.substr(0, what.find(' '))}};
+  };
+  if (s.tp != 1) return each("tp " + text(s.tp));
+  if (s.dp > 1) return each("dp " + text(s.dp));
+  if (s.pp != 1 && s.pp != count) return each("pp " + text(s.pp));
+  const auto none = [](const std::string& what, const std::string& instead) {
+    return Infeasible{.reason = "stages that are said one by one cannot have " + what, .would_help = {instead}};
+  };
+  if (s.framework != Strategy{}.framework) return none("framework " + s.framework, "--framework foreshard");
+  if (s.cp != 1) return none("context parallelism", "--cp 1");
+  if (s.virtual_stages != 1) return none("virtual stages", "--virtual-stages 1");
+  if (s.sequence_parallel) return none("sequence parallelism", "--set sequence_parallel=false");
+  if (s.zero != 0) return none("ZeRO " + text(s.zero), "--zero 0");
+  if (*s.clip_norm > 0) return none("clipping by the global norm", "--clip-norm 0");
+  if (s.loss_scale == 0) return none("a dynamic loss scale", "--loss-scale 1");
+  if (s.schedule && *s.schedule != Schedule::GPipe && *s.schedule != Schedule::OneFOneB)
+    return none(std::string("schedule ") + name_of(*s.schedule), "--schedule 1f1b");
+  if (s.recompute.kind >= RecomputeKind::Rotor || s.recompute.layers < 0 ||
+      (s.recompute.kind == RecomputeKind::Each && s.recompute.each.empty()))
+    return none("recompute " + to_text(s.recompute), "--recompute full, selective or layers:A-B");
+  const std::vector<std::string> order = {"tp", "cp", "dp", "dp_outer", "role"};
+  if (!s.placement.empty() && s.placement != order) return none("another placement than stage by stage", "no --placement");
+  return {};
+}
+
+Refusal refuse_ranks(const Cluster& cluster, const Strategy& s) {
+  std::int64_t ranks = 0;
+  for (const StageDegrees& stage : s.stages) ranks += std::int64_t{1} * stage.dp * stage.tp;
+  if (ranks > gpu_count(cluster))
+    return Infeasible{.reason = "stages " + to_text(s.stages) + " are " + counted(ranks, "rank") + ", but " + cluster.name +
+                                " has " + counted(gpu_count(cluster), "GPU"),
+                      .would_help = {"fewer replicas or tensor ranks", "a larger cluster"}};
+  std::vector<int> degrees;
+  for (const StageDegrees& stage : s.stages) degrees.push_back(stage.tp);
+  std::sort(degrees.begin(), degrees.end());
+  for (std::size_t i = 1; i < degrees.size(); ++i)
+    if (degrees[i] % degrees[i - 1] != 0)  // shards of one stage would straddle those of another
+      return Infeasible{.reason = "tensor-parallel degree " + text(degrees[i - 1]) + " of one stage does not divide " +
+                                  text(degrees[i]) + " of another",
+                        .would_help = {"degrees of which each divides the next larger one, such as 1, 2 and 4"}};
+  return {};
+}
+
+Refusal refuse_model(const Model& model, const Strategy& s) {
+  const auto* transformer = std::get_if<Transformer>(&model.shape);
+  if (!transformer && widest_tp(s) > 1)
+    return Infeasible{.reason = model.name + " is a layer list: its stages cannot have tp " + text(widest_tp(s)),
+                      .would_help = {"tp 1 in every stage"}};
+  const int first = s.stages.front().tp, last = s.stages.back().tp;
+  if (transformer && transformer->tied_embeddings && first != last)
+    return Infeasible{.reason = "the first stage has tp " + text(first) + ", the last one tp " + text(last) +
+                                ": the embedding that they share is cut in as many parts on both",
+                      .would_help = {"the same tp on the first and the last stage"}};
+  return {};
+}
+
+Refusal resolve_turns(Strategy& s) {
+  std::int64_t together = 1;
+  for (const StageDegrees& stage : s.stages) together = std::lcm(together, std::int64_t{stage.dp});
+  if (s.global_batch == 0) s.global_batch = s.micro_batch * together;
+  if (s.global_batch % s.micro_batch != 0) return {};  // resolve_batch says so
+  const std::int64_t microbatches = s.global_batch / s.micro_batch;
+  for (const StageDegrees& stage : s.stages)
+    if (microbatches % stage.dp != 0)
+      return Infeasible{.reason = counted(microbatches, "micro-batch", "micro-batches") + " cannot be dealt out to " +
+                                  counted(stage.dp, "replica") + " of a stage evenly",
+                        .would_help = {"a global batch that is a multiple of " + text(s.micro_batch * together)}};
+  return {};
+}
+
+}  // namespace
+
+Refusal resolve_stages(const Model& model, const Cluster& cluster, Strategy& s) {
+  if (auto refused = refuse_beside(s)) return refused;
+  if (auto refused = refuse_ranks(cluster, s)) return refused;
+  if (auto refused = refuse_model(model, s)) return refused;
+  if (auto refused = resolve_turns(s)) return refused;
+  std::string split;
+  for (const StageDegrees& stage : s.stages) split += (split.empty() ? "" : ",") + text(stage.layers);
+  if (!s.layer_split.empty() && s.layer_split != split)
+    return Infeasible{.reason = "layer split \"" + s.layer_split + "\" beside stages of " + split + " layers",
+                      .would_help = {"leave out --layer-split"}};
+  s.layer_split = split;
+  s.pp = static_cast<int>(s.stages.size());
+  s.dp = 1;
+  return {};
+}
+
+}  // namespace foreshard

@@ -1,0 +1,360 @@
+#include "strategy/lower/role_program.h"
+
+#include <algorithm>
+#include <deque>
+#include <memory>
+
+#include "strategy/lower/chunk_program.h"
+#include "strategy/lower/loss_scale.h"
+
+namespace foreshard {
+
+namespace {
+
+// Segments of one chunk, in the order in which a SharedProgram keeps them.
+enum Variant : std::size_t {
+  FirstForward,
+  Forward,
+  FirstBackward,
+  Backward,
+  LastBackward,
+  OnlyBackward,
+  FirstInputs,
+  Inputs,
+  Finish,
+  Gather,
+  Measure,
+  Norm,
+  kVariants
+};
+
+class RoleProgram {
+ public:
+  RoleProgram(Lowering& lowering, int index, SharedPrograms& known) : lowering_(lowering), index_(index), known_(known) {}
+
+  void build() {
+    set_up();
+    const auto all = [](const ScheduleOp&) { return true; };
+    pool_ = {.shared = equal_chunks(),
+             .slots = most_in_flight(all),
+             .early = most_between(Work::F, Work::I, all),
+             .deferred = most_between(Work::I, Work::W, all)};
+    for (int chunk = 0; chunk < lowering_.chunks(); ++chunk)
+      chunks_.push_back(
+          std::make_unique<ChunkProgram>(lowering_, role_, index_, chunk, stage_of(chunk), slots_of(stage_of(chunk)), pool_));
+    for (int chunk = 0; chunk < lowering_.chunks(); ++chunk)
+      chunks_[static_cast<std::size_t>(chunk)]->meet(on_this_rank(stage_of(chunk) - 1), on_this_rank(stage_of(chunk) + 1));
+    make_segments();
+    add_actions();
+    lowering_.plan.roles.push_back(std::move(role_));
+  }
+
+ private:
+  int stage_of(int chunk) const {
+    return foreshard::stage_of(*lowering_.strategy.schedule, index_, chunk, lowering_.strategy.pp);
+  }
+  int chunk_of(int stage) const { return stage / lowering_.strategy.pp; }
+  bool is_here(int stage) const {
+    return stage >= 0 && stage < lowering_.stages() &&
+           rank_of_stage(*lowering_.strategy.schedule, stage, lowering_.strategy.pp) == index_;
+  }
+  const ChunkProgram* on_this_rank(int stage) const {
+    return is_here(stage) ? chunks_[static_cast<std::size_t>(chunk_of(stage))].get() : nullptr;
+  }
+  bool splits() const { return schedule_entry(*lowering_.strategy.schedule).splits; }
+  const std::vector<ScheduleOp>& list() const { return lowering_.lists[static_cast<std::size_t>(index_)]; }
+
+  void set_up() {
+    role_.name = "stage " + std::to_string(index_);
+    if (lowering_.chunks() > 1) {
+      role_.name = "stages " + std::to_string(index_);
+      for (int chunk = 1; chunk < lowering_.chunks(); ++chunk) role_.name += "," + std::to_string(stage_of(chunk));
+    }
+    role_.device_kind = lowering_.plan.costs.front().device_kind;
+    role_.axes = lowering_.role_axes();
+    role_.streams = {{"compute", StreamKind::Compute},
+                     {"send forward", StreamKind::Communication},
+                     {"receive forward", StreamKind::Communication},
+                     {"send backward", StreamKind::Communication},
+                     {"receive backward", StreamKind::Communication},
+                     {"gradients, parameters", StreamKind::Communication},
+                     {"tensor", StreamKind::Communication}};
+    if (*lowering_.strategy.schedule == Schedule::ZeroBubbleV)
+      for (const char* name : {"send forward, back", "receive forward, back", "send backward, back", "receive backward, back"})
+        role_.streams.push_back({name, StreamKind::Communication});
+    lowering_.embedding_here.reset();
+    if (!lowering_.measures()) return;
+    const DType type = lowering_.types.compute == DType::F64 ? DType::F64 : DType::F32;
+    role_.buffers.push_back(
+        {.name = "gradient norm", .category = Category::Gradients, .dtype = type, .bytes = size_of(type), .resident = true});
+    lowering_.norm = {0};
+    if (!lowering_.scales_dynamically()) return;
+    lowering_.loss_scale = {1};
+    role_.buffers.push_back({.name = "loss scale",
+                             .category = Category::Optimizer,
+                             .dtype = DType::F32,
+                             .bytes = size_of(DType::F32) * kLossScaleState,
+                             .resident = true});
+  }
+
+  // The most that one kind of work has begun and another has not ended, in list order.
+  template <class Belongs>
+  int most_between(Work begins, Work ends, Belongs belongs) const {
+    int now = 0, most = 1;
+    for (const ScheduleOp& op : list()) {
+      if (!belongs(op)) continue;
+      now += op.work == begins ? 1 : op.work == ends ? -1 : 0;
+      most = std::max(most, now);
+    }
+    return most;
+  }
+  // Forwards minus backwards.
+  template <class Belongs>
+  int most_in_flight(Belongs belongs) const {
+    return most_between(Work::F, splits() ? Work::W : Work::B, belongs);
+  }
+
+  // The same transformer layers, in number and kind, in every chunk of the rank, and the same ones redone.
+  bool equal_chunks() const {
+    const auto counted_kinds = [&](int stage) {
+      std::vector<std::pair<int, int>> kinds;
+      for (int l = lowering_.layout.first[static_cast<std::size_t>(stage)];
+           l < lowering_.layout.first[static_cast<std::size_t>(stage) + 1]; ++l)
+        if (const OpGraph::Layer& layer = lowering_.graph.layers[static_cast<std::size_t>(l)]; layer.counted)
+          kinds.emplace_back(layer.kind, lowering_.redone[static_cast<std::size_t>(l)]);
+      return kinds;
+    };
+    for (int chunk = 1; chunk < lowering_.chunks(); ++chunk)
+      if (counted_kinds(stage_of(chunk)) != counted_kinds(stage_of(0))) return false;
+    return lowering_.chunks() > 1 && lowering_.runs.empty();  // schedules of chunks keep other values
+  }
+
+  ChunkSlots slots_of(int stage) const {
+    const auto at = static_cast<std::size_t>(stage);
+    const auto here = [stage](const ScheduleOp& op) { return op.stage == stage; };
+    return {.activation = most_in_flight(here),
+            .input = std::max(1, lowering_.input_slots[at]),
+            .output = 2,
+            .gradient_in = lowering_.gradient_slots[at] + 1,  // one more: a gradient may be passed on from where it arrived
+            .gradient_out = 2,
+            .early = most_between(Work::F, Work::I, here),
+            .deferred = most_between(Work::I, Work::W, here)};
+  }
+
+  // Roles with equal signatures have the same buffers and events at the same indices, so they share segments.
+  std::string signature() const {
+    std::string text;
+    for (int chunk = 0; chunk < lowering_.chunks(); ++chunk) {
+      const int stage = stage_of(chunk);
+      text += stage == 0 ? "first" : "";
+      text += stage + 1 == lowering_.stages() ? "last" : "";
+      const int wraps_forward = index_ + 1 == lowering_.strategy.pp, wraps_backward = index_ == 0;
+      text += wraps_forward ? ">" : "";
+      text += wraps_backward ? "<" : "";
+      for (int l = lowering_.layout.first[static_cast<std::size_t>(stage)];
+           l < lowering_.layout.first[static_cast<std::size_t>(stage) + 1]; ++l)
+        text += std::to_string(lowering_.graph.layers[static_cast<std::size_t>(l)].kind) + "r" +
+                std::to_string(lowering_.redone[static_cast<std::size_t>(l)]) + ",";
+      text += ";";
+      if (lowering_.runs.empty()) continue;
+      const StageRuns& runs = lowering_.runs[static_cast<std::size_t>(stage)];
+      for (const OpRun& run : runs.runs)
+        text += std::to_string(run.layer) + "." + std::to_string(run.op) + (run.backward ? "b" : "f");
+      text += "turn" + std::to_string(runs.turn);
+    }
+    return text;
+  }
+
+  // The global norm: the sum of all ranks' parts.
+  Segment norm_segment() const {
+    SegmentBuilder out("norm", {});
+    // The updates behind it need it, so it stands among the computes: tensor collectives then have their links to themselves.
+    Instruction sum{.name = "sum of norms", .what = Mark{}, .stream = RoleStreams::compute};
+    const Buffer& buffer = role_.buffers[lowering_.norm.index()];
+    if (lowering_.norm_group.valid()) {
+      sum.what = Collective{.kind = CollectiveKind::AllReduce,
+                            .algorithm = lowering_.strategy.algorithm,
+                            .group = lowering_.norm_group,
+                            .bytes = buffer.bytes,
+                            .dtype = buffer.dtype};
+      sum.reads = sum.writes = {{.buffer = lowering_.norm}};
+    }
+    out.emit(std::move(sum));
+    if (lowering_.scales_dynamically()) out.emit(judge_overflow(lowering_.norm, {.state = lowering_.loss_scale}));
+    return out.take();
+  }
+
+  SegmentId add(Segment segment) {
+    lowering_.plan.segments.push_back(std::move(segment));
+    return {static_cast<std::int32_t>(lowering_.plan.segments.size()) - 1};
+  }
+
+  void make_segments() {
+    auto [entry, fresh] = known_.try_emplace(signature());
+    segments_ = &entry->second.segments;
+    if (!fresh) {
+      role_.buffers.insert(role_.buffers.end(), entry->second.scratch.begin(), entry->second.scratch.end());
+      for (const auto& [buffer, chunk] : entry->second.deferred)
+        role_.buffers[buffer.index()].offsets.assign(
+            static_cast<std::size_t>(chunk < 0 ? pool_.deferred : slots_of(stage_of(chunk)).deferred), Bytes{});
+      return;
+    }
+    const auto before = static_cast<std::ptrdiff_t>(role_.buffers.size());
+    const int m = lowering_.plan.microbatches;
+    const bool first_differs = lowering_.zero >= 1;
+    const bool last_differs = m > 1;
+    const bool gathers = lowering_.zero >= 1 && lowering_.zero < 3 && lowering_.strategy.overlap->parameters;
+    for (auto& chunk : chunks_) {
+      std::vector<SegmentId> of(kVariants);
+      of[FirstForward] = add(chunk->forward({.waits_for_parameters = first_differs}));
+      of[Forward] = first_differs && m > 1 ? add(chunk->forward({})) : of[FirstForward];
+      if (splits()) {
+        of[FirstInputs] = add(chunk->backward({.half = Work::I, .accumulates = false}));
+        if (m > 1) of[Inputs] = add(chunk->backward({.half = Work::I, .accumulates = true}));
+      }
+      const Work half = splits() ? Work::W : Work::B;
+      if (last_differs) {
+        of[FirstBackward] = add(chunk->backward({.half = half, .accumulates = false, .last = false}));
+        of[Backward] = m > 2 ? add(chunk->backward({.half = half, .accumulates = true, .last = false})) : SegmentId{};
+        of[LastBackward] = add(chunk->backward({.half = half, .accumulates = true, .last = true}));
+      } else {
+        of[OnlyBackward] = add(chunk->backward({.half = half, .accumulates = false, .last = true}));
+      }
+      of[Finish] = add(chunk->finish(lowering_.tied_group.valid()));
+      if (lowering_.measures()) {
+        of[Measure] = add(chunk->measure(lowering_.tied_group.valid(), chunk == chunks_.front()));
+        if (chunk == chunks_.front()) of[Norm] = add(norm_segment());
+      }
+      if (gathers) of[Gather] = add(chunk->gather());
+      segments_->insert(segments_->end(), of.begin(), of.end());
+    }
+    entry->second.scratch.assign(role_.buffers.begin() + before, role_.buffers.end());
+    entry->second.deferred = pool_.deferred_buffers;
+  }
+
+  SegmentId segment(int chunk, Variant variant) const {
+    return (*segments_)[static_cast<std::size_t>(chunk) * kVariants + variant];
+  }
+
+  // Places of the micro-batches of one chunk: of what lives until the (weight) gradients, until the input gradients, between the
+  // two.
+  struct Places {
+    std::deque<int> free = {};
+    std::vector<std::int32_t> of = {};  // [micro-batch; of all chunks together: of micro-batch and chunk]
+
+    void fill(int slots, int keys) {
+      for (int slot = 0; slot < slots; ++slot) free.push_back(slot);
+      of.assign(static_cast<std::size_t>(keys), 0);
+    }
+    int at(int key) const { return of[static_cast<std::size_t>(key)]; }
+    void take(int key) { of[static_cast<std::size_t>(key)] = free.front(), free.pop_front(); }
+    void give_back(int key) { free.push_back(at(key)); }
+  };
+  struct Rings {
+    Places kept = {}, early = {}, deferred = {};
+  };
+  struct Flight {  // of one chunk
+    Rings rings = {};
+    int forwards = 0, inputs = 0, backwards = 0;
+  };
+
+  int key(const ScheduleOp& op) const { return op.microbatch * lowering_.chunks() + chunk_of(op.stage); }
+
+  void add(const ScheduleOp& op, Flight& flight, Variant variant) {
+    role_.actions.push_back({segment(chunk_of(op.stage), variant), args(op, flight), {{op.work, op.stage, op.microbatch, 0}}});
+  }
+
+  void add_forward(const ScheduleOp& op, Flight& flight) {
+    flight.rings.kept.take(op.microbatch), pooled_.kept.take(key(op));
+    if (splits()) flight.rings.early.take(op.microbatch), pooled_.early.take(key(op));
+    add(op, flight, flight.forwards == 0 ? FirstForward : Forward);
+    ++flight.forwards;
+  }
+
+  void add_inputs(const ScheduleOp& op, Flight& flight) {
+    flight.rings.deferred.take(op.microbatch), pooled_.deferred.take(key(op));
+    add(op, flight, flight.inputs == 0 ? FirstInputs : Inputs);
+    flight.rings.early.give_back(op.microbatch), pooled_.early.give_back(key(op));
+    ++flight.inputs;
+  }
+
+  void add_backward(const ScheduleOp& op, Flight& flight) {
+    const int m = lowering_.plan.microbatches;
+    Variant variant = Backward;
+    if (flight.backwards == 0)
+      variant = m == 1 ? OnlyBackward : FirstBackward;
+    else if (flight.backwards + 1 == m)
+      variant = LastBackward;
+    add(op, flight, variant);
+    flight.rings.kept.give_back(op.microbatch), pooled_.kept.give_back(key(op));
+    if (splits()) flight.rings.deferred.give_back(op.microbatch), pooled_.deferred.give_back(key(op));
+    ++flight.backwards;
+  }
+
+  std::vector<std::int32_t> args(const ScheduleOp& op, const Flight& flight) const {
+    const ChunkSlots& slots = slots_[static_cast<std::size_t>(chunk_of(op.stage))];
+    std::vector<std::int32_t> all = {op.microbatch,
+                                     flight.rings.kept.at(op.microbatch),
+                                     op.microbatch % slots.input,
+                                     op.microbatch % slots.output,
+                                     op.microbatch % slots.gradient_in,
+                                     op.microbatch % slots.gradient_out,
+                                     pooled_.kept.at(key(op))};
+    if (!splits()) return all;
+    int handover = 0;  // the ring of the stage that comes next on the same rank
+    if (op.work == Work::F && is_here(op.stage + 1)) handover = op.microbatch % slots_of_stage(op.stage + 1).input;
+    if (op.work == Work::I && is_here(op.stage - 1)) handover = op.microbatch % slots_of_stage(op.stage - 1).gradient_in;
+    for (const int more : {flight.rings.early.at(op.microbatch), pooled_.early.at(key(op)),
+                           flight.rings.deferred.at(op.microbatch), pooled_.deferred.at(key(op)), handover})
+      all.push_back(more);
+    return all;
+  }
+  const ChunkSlots& slots_of_stage(int stage) const { return slots_[static_cast<std::size_t>(chunk_of(stage))]; }
+
+  void add_actions() {
+    std::vector<Flight> flights(chunks_.size());
+    const int m = lowering_.plan.microbatches;
+    const auto fill = [&](Rings& rings, int kept, int early, int deferred, int keys) {
+      rings.kept.fill(kept, keys);
+      if (splits()) rings.early.fill(early, keys), rings.deferred.fill(deferred, keys);
+    };
+    fill(pooled_, pool_.slots, pool_.early, pool_.deferred, m * lowering_.chunks());
+    for (std::size_t chunk = 0; chunk < chunks_.size(); ++chunk) {
+      slots_.push_back(slots_of(stage_of(static_cast<int>(chunk))));
+      const ChunkSlots& slots = slots_.back();
+      fill(flights[chunk].rings, slots.activation, slots.early, slots.deferred, m);
+      const SegmentId gather = segment(static_cast<int>(chunk), Gather);
+      if (gather.valid()) role_.actions.push_back({.segment = gather});
+    }
+    for (const ScheduleOp& op : list()) {
+      Flight& flight = flights[static_cast<std::size_t>(chunk_of(op.stage))];
+      if (op.work == Work::F)
+        add_forward(op, flight);
+      else if (op.work == Work::I)
+        add_inputs(op, flight);
+      else
+        add_backward(op, flight);
+    }
+    for (int chunk = 0; chunk < lowering_.chunks() && lowering_.measures(); ++chunk)
+      role_.actions.push_back({.segment = segment(chunk, Measure)});
+    if (lowering_.measures()) role_.actions.push_back({.segment = segment(0, Norm)});
+    for (int chunk = 0; chunk < lowering_.chunks(); ++chunk)
+      role_.actions.push_back({segment(chunk, Finish), {}, {{Work::Update, stage_of(chunk), -1, 0}}});
+  }
+
+  Lowering& lowering_;
+  int index_;
+  SharedPrograms& known_;
+  Role role_ = {};
+  std::vector<std::unique_ptr<ChunkProgram>> chunks_ = {};
+  std::vector<ChunkSlots> slots_ = {};
+  ActivationPool pool_ = {};
+  Rings pooled_ = {};  // of all chunks together
+  std::vector<SegmentId>* segments_ = nullptr;
+};
+
+}  // namespace
+
+void add_role(Lowering& lowering, int index, SharedPrograms& known) { RoleProgram(lowering, index, known).build(); }
+
+}  // namespace foreshard

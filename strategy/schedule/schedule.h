@@ -1,0 +1,95 @@
+// Schedules: the order of forward and backward actions of every pipeline rank. A schedule is one generator and one
+// table entry. Formulas and golden numbers: docs/schedules.md. Symbols: p pipeline ranks, m micro-batches, v chunks per
+// rank, g group size.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/plan/plan.h"
+#include "core/strategy/strategy.h"
+
+namespace foreshard {
+
+struct ScheduleOp {
+  Work work = Work::F;
+  std::int32_t stage = 0;  // of p * v stages, in forward order
+  std::int32_t microbatch = 0;
+  bool operator==(const ScheduleOp&) const = default;
+};
+using ScheduleLists = std::vector<std::vector<ScheduleOp>>;  // [pipeline rank]
+
+struct ScheduleShape {
+  int p = 1, m = 1, v = 1, g = 0;  // g 0: p
+};
+
+// One row of the schedule table. `lists` may be called only for a shape that `refuse` lets pass.
+struct ScheduleEntry {
+  Schedule id = Schedule::OneFOneB;
+  std::string name = {};                                                // "1f1b"
+  std::string summary = {};                                             // one line for `list schedules`
+  bool chunks = false;                                                  // takes v > 1
+  std::optional<Infeasible> (*refuse)(const ScheduleShape&) = nullptr;  // why the shape is not possible
+  ScheduleLists (*lists)(const ScheduleShape&) = nullptr;
+  int (*rank_of_stage)(int stage, int p) = nullptr;
+  int (*stage_of)(int rank, int chunk, int p) = nullptr;  // the other way round
+  bool splits = false;                                    // I and W instead of B
+};
+const std::vector<ScheduleEntry>& schedules();
+const ScheduleEntry& schedule_entry(Schedule id);
+const ScheduleEntry* find_schedule(const std::string& name);
+int rank_of_stage(Schedule id, int stage, int p);
+int stage_of(Schedule id, int rank, int chunk, int p);
+
+// Durations per stage; a transfer between different ranks adds `latency`, or hops[s] between the stages s and s+1 where that is
+// given, and occupies nothing (docs/schedules.md, "The clock"). `in_turn`: it occupies the way from the one rank to the other, and
+// the next one in that direction begins after it.
+template <class Time>
+struct ScheduleTimes {
+  std::vector<Time> forward = {}, input_grad = {}, weight_grad = {};  // [stage]; B takes input_grad + weight_grad
+  Time latency = {};
+  std::vector<Time> hops = {};
+  bool in_turn = false;
+  std::vector<std::vector<Time>> exact = {};  // [rank][position in its list] of some actions; empty, negative: as above
+};
+// The same durations for every stage.
+template <class Time>
+ScheduleTimes<Time> equal_times(int stages, Time forward, Time input_grad, Time weight_grad, Time latency = {}) {
+  const auto n = static_cast<std::size_t>(stages);
+  return {std::vector<Time>(n, forward), std::vector<Time>(n, input_grad), std::vector<Time>(n, weight_grad), latency};
+}
+template <class Time>
+struct ScheduleTiming {
+  std::vector<std::vector<Time>> begin = {}, end = {};  // [rank][position in its list]
+  Time makespan = {};
+  std::vector<Time> idle = {};  // [rank]: makespan - busy
+};
+// Longest path through rank order and data edges, in O(actions). Empty result: the lists deadlock; `blocked` then holds
+// the action that each unfinished rank is stuck at. Durations must not be negative. Instantiated for double,
+// std::int64_t (exact).
+template <class Time>
+std::optional<ScheduleTiming<Time>> evaluate(const ScheduleLists& lists, const ScheduleTimes<Time>& times,
+                                             std::vector<std::string>* blocked = nullptr);
+
+// Peak number of chunks in flight per rank: forwards minus backwards (or weight gradients) in list order.
+std::vector<int> peak_in_flight(const ScheduleLists& lists);
+
+// What is missing or double in the lists: every (stage, micro-batch) has one F and either one B or one I and one W, and
+// a stage lives on one rank. Empty: complete. Order is not looked at; evaluate() does that.
+std::optional<std::string> incomplete(const ScheduleLists& lists);
+
+// Text: one rank per line, "0F0 0F1 2F0 ..." (stage, work, micro-batch); reads back equal. The CSV form has commas: it
+// is what PyTorch's pipelining runtime loads as a compute-only schedule. The parser takes both, skips empty lines and
+// lines that begin with '#', and throws Error for anything else and for incomplete lists.
+std::string to_text(const ScheduleOp& op);
+std::string to_text(const ScheduleLists& lists);
+std::string to_csv(const ScheduleLists& lists);
+ScheduleLists parse_schedule_text(const std::string& text, const std::string& file_name = "schedule");
+
+// ASCII picture to scale, one row per rank and a legend; `columns` wide at most (at least 40).
+std::string draw(const ScheduleLists& lists, const ScheduleTiming<double>& timing, int columns = 100);
+
+}  // namespace foreshard

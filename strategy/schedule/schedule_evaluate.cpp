@@ -1,0 +1,201 @@
+// Longest path over the lists. Every rank has a pointer into its list; a rank advances while its next action is ready,
+// and an action that finishes wakes the one rank that may wait for it. So each action is looked at a constant number of
+// times.
+#include <algorithm>
+#include <utility>
+
+#include "strategy/schedule/schedule.h"
+
+namespace foreshard {
+
+namespace {
+
+std::size_t at(std::int32_t n) { return static_cast<std::size_t>(n); }
+
+template <class Time>
+class Walk {
+ public:
+  Walk(const ScheduleLists& lists, const ScheduleTimes<Time>& times) : lists_(lists), times_(times) {
+    std::int32_t stages = 0;
+    for (const auto& list : lists)
+      for (const ScheduleOp& op : list) {
+        FS_ASSERT(op.stage >= 0 && op.microbatch >= 0 && op.work != Work::Update);
+        stages = std::max(stages, op.stage + 1);
+        microbatches_ = std::max(microbatches_, op.microbatch + 1);
+      }
+    FS_ASSERT(times.forward.size() >= at(stages) && times.input_grad.size() >= at(stages) &&
+              times.weight_grad.size() >= at(stages));
+    rank_of_.assign(at(stages), -1);
+    for (std::size_t rank = 0; rank < lists.size(); ++rank)
+      for (const ScheduleOp& op : lists[rank]) rank_of_[at(op.stage)] = static_cast<std::int32_t>(rank);
+    forward_.assign(at(stages) * at(microbatches_), kNever);
+    gradient_ = sent_forward_ = sent_gradient_ = forward_;
+    ways_.resize(lists.size());
+  }
+
+  std::optional<ScheduleTiming<Time>> run(std::vector<std::string>* blocked) {
+    start();
+    while (!awake_.empty()) {
+      const std::int32_t rank = awake_.back();
+      awake_.pop_back();
+      is_awake_[at(rank)] = false;
+      advance(rank);
+    }
+    bool stuck = false;
+    for (std::size_t rank = 0; rank < lists_.size(); ++rank) stuck |= next_[rank] < lists_[rank].size();
+    if (stuck) {
+      if (blocked) *blocked = where_stuck();
+      return {};
+    }
+    finish();
+    return std::move(result_);
+  }
+
+ private:
+  static constexpr Time kNever = Time{-1};
+
+  void start() {
+    const std::size_t ranks = lists_.size();
+    next_.assign(ranks, 0);
+    is_awake_.assign(ranks, true);
+    result_.begin.resize(ranks), result_.end.resize(ranks);
+    for (std::size_t rank = ranks; rank-- > 0;) {
+      result_.begin[rank].reserve(lists_[rank].size()), result_.end[rank].reserve(lists_[rank].size());
+      awake_.push_back(static_cast<std::int32_t>(rank));
+    }
+  }
+
+  std::size_t cell(std::int32_t stage, std::int32_t microbatch) const { return at(stage) * at(microbatches_) + at(microbatch); }
+  // When what an action of `rank` made is at the stage `to`, a neighbour of `from`. A rank sends in the order of its list.
+  Time arrival(Time finished, std::int32_t rank, std::int32_t from, std::int32_t to) {
+    if (to < 0 || at(to) >= rank_of_.size() || rank_of_[at(to)] == rank) return finished;
+    const Time hop = times_.hops.empty() ? times_.latency : times_.hops[at(std::min(from, to))];
+    if (!times_.in_turn) return finished + hop;
+    auto& ways = ways_[at(rank)];
+    const auto same = [&](const auto& each) { return each.first == rank_of_[at(to)]; };
+    auto way = std::find_if(ways.begin(), ways.end(), same);
+    if (way == ways.end()) way = ways.insert(ways.end(), {rank_of_[at(to)], Time{}});
+    way->second = std::max(finished, way->second) + hop;
+    return way->second;
+  }
+  // When the inputs of the action are there, kNever if they are not known yet.
+  Time ready(const ScheduleOp& op) const {
+    if (op.work == Work::F) return op.stage == 0 ? Time{} : sent_forward_[cell(op.stage - 1, op.microbatch)];
+    if (op.work == Work::W) return gradient_[cell(op.stage, op.microbatch)];
+    const Time own = forward_[cell(op.stage, op.microbatch)];
+    if (own == kNever || at(op.stage + 1) == rank_of_.size()) return own;
+    const Time next = sent_gradient_[cell(op.stage + 1, op.microbatch)];
+    return next == kNever ? kNever : std::max(own, next);
+  }
+  Time duration(std::size_t rank, std::size_t position) const {
+    if (!times_.exact.empty() && times_.exact[rank][position] >= Time{}) return times_.exact[rank][position];
+    const ScheduleOp& op = lists_[rank][position];
+    switch (op.work) {
+      case Work::F: return times_.forward[at(op.stage)];
+      case Work::B: return times_.input_grad[at(op.stage)] + times_.weight_grad[at(op.stage)];
+      case Work::I: return times_.input_grad[at(op.stage)];
+      case Work::W: return times_.weight_grad[at(op.stage)];
+      case Work::Update: break;
+    }
+    return Time{};
+  }
+  void wake(std::int32_t stage) {
+    if (stage < 0 || at(stage) >= rank_of_.size() || rank_of_[at(stage)] < 0) return;
+    const std::int32_t rank = rank_of_[at(stage)];
+    if (is_awake_[at(rank)]) return;
+    is_awake_[at(rank)] = true;
+    awake_.push_back(rank);
+  }
+
+  void advance(std::int32_t rank) {
+    const auto& list = lists_[at(rank)];
+    auto& begin = result_.begin[at(rank)];
+    auto& end = result_.end[at(rank)];
+    std::size_t position = next_[at(rank)];
+    Time free = position == 0 ? Time{} : end.back();
+    for (; position < list.size(); ++position) {
+      const ScheduleOp& op = list[position];
+      const Time inputs = ready(op);
+      if (inputs == kNever) break;
+      const Time started = std::max(free, inputs);
+      free = started + duration(at(rank), position);
+      begin.push_back(started), end.push_back(free);
+      if (op.work == Work::F) {
+        forward_[cell(op.stage, op.microbatch)] = free;
+        sent_forward_[cell(op.stage, op.microbatch)] = arrival(free, rank, op.stage, op.stage + 1);
+        wake(op.stage + 1);
+      } else if (op.work != Work::W) {
+        gradient_[cell(op.stage, op.microbatch)] = free;
+        sent_gradient_[cell(op.stage, op.microbatch)] = arrival(free, rank, op.stage, op.stage - 1);
+        wake(op.stage - 1);
+      }
+    }
+    next_[at(rank)] = position;
+  }
+
+  void finish() {
+    for (const auto& ends : result_.end)
+      if (!ends.empty()) result_.makespan = std::max(result_.makespan, ends.back());
+    for (std::size_t rank = 0; rank < lists_.size(); ++rank) {
+      Time busy{};
+      for (std::size_t position = 0; position < lists_[rank].size(); ++position) busy += duration(rank, position);
+      result_.idle.push_back(result_.makespan - busy);
+    }
+  }
+
+  std::vector<std::string> where_stuck() const {
+    std::vector<std::string> stuck;
+    for (std::size_t rank = 0; rank < lists_.size(); ++rank) {
+      if (next_[rank] == lists_[rank].size()) continue;
+      const ScheduleOp& op = lists_[rank][next_[rank]];
+      ScheduleOp missing = {Work::F, op.stage, op.microbatch};
+      if (op.work == Work::F)
+        missing.stage = op.stage - 1;
+      else if (op.work == Work::W)
+        missing.work = Work::I;
+      else if (forward_[cell(op.stage, op.microbatch)] != kNever)
+        missing = {Work::B, op.stage + 1, op.microbatch};
+      stuck.push_back("rank " + std::to_string(rank) + " is at " + to_text(op) + " and waits for " + to_text(missing));
+    }
+    return stuck;
+  }
+
+  const ScheduleLists& lists_;
+  const ScheduleTimes<Time>& times_;
+  std::int32_t microbatches_ = 0;
+  std::vector<std::int32_t> rank_of_ = {};                             // [stage]
+  std::vector<Time> forward_ = {}, gradient_ = {};                     // [stage][micro-batch]: end of F; end of B or I
+  std::vector<Time> sent_forward_ = {}, sent_gradient_ = {};           // when they are at the stage that reads them
+  std::vector<std::vector<std::pair<std::int32_t, Time>>> ways_ = {};  // [rank]{to, when its last transfer is through}
+  std::vector<std::size_t> next_ = {};                                 // [rank]
+  std::vector<std::int32_t> awake_ = {};                               // ranks to look at
+  std::vector<char> is_awake_ = {};
+  ScheduleTiming<Time> result_ = {};
+};
+
+}  // namespace
+
+template <class Time>
+std::optional<ScheduleTiming<Time>> evaluate(const ScheduleLists& lists, const ScheduleTimes<Time>& times,
+                                             std::vector<std::string>* blocked) {
+  return Walk<Time>(lists, times).run(blocked);
+}
+template std::optional<ScheduleTiming<double>> evaluate(const ScheduleLists&, const ScheduleTimes<double>&,
+                                                        std::vector<std::string>*);
+template std::optional<ScheduleTiming<std::int64_t>> evaluate(const ScheduleLists&, const ScheduleTimes<std::int64_t>&,
+                                                              std::vector<std::string>*);
+
+std::vector<int> peak_in_flight(const ScheduleLists& lists) {
+  std::vector<int> peaks;
+  for (const auto& list : lists) {
+    int now = 0, peak = 0;
+    for (const ScheduleOp& op : list) {
+      if (op.work == Work::F) peak = std::max(peak, ++now);
+      if (op.work == Work::B || op.work == Work::W) --now;
+    }
+    peaks.push_back(peak);
+  }
+  return peaks;
+}
+
+}  // namespace foreshard

@@ -1,0 +1,67 @@
+// ZB-H1 and ZB-H2 (Qi et al. 2024, arXiv:2401.10241, section 2): 1F1B whose weight gradients are put off so that they fill the
+// drain, rank r's always by r of them under H1 and by 2 r under H2. H1 has the memory of 1F1B's first rank on every rank:
+//   r0  0>1>..0<0w2>1<1w2<2w    input gradients <, weight gradients w
+//   r1  ..0>0<1>1<0w2>2<1w2w    idle (p-1)(F+I-W), as long as W takes no longer than F and I
+// H2 has twice the warm-up, which fills the ramp as well, with up to 2p - 1 micro-batches in flight on every rank. Its order is a
+// closed rule (docs/schedules.md); the paper's own lists come from a search. What stays idle with equal times is the skew of
+// (p-1) F between the ranks, at their ends.
+#include <algorithm>
+
+#include "strategy/schedule/schedule_rules.h"
+
+namespace foreshard {
+
+// `warm_up` forwards, then input gradient, weight gradient of `late` micro-batches before, forward, as long as there are any.
+static std::vector<ScheduleOp> put_off(int rank, int microbatches, int warm_up, int late) {
+  std::vector<ScheduleOp> list;
+  list.reserve(3 * static_cast<std::size_t>(microbatches));
+  const int first = std::min(warm_up, microbatches);
+  for (int i = 0; i < first; ++i) list.push_back({Work::F, rank, i});
+  for (int k = 0; k < microbatches; ++k) {
+    list.push_back({Work::I, rank, k});
+    if (k >= late) list.push_back({Work::W, rank, k - late});
+    if (first + k < microbatches) list.push_back({Work::F, rank, first + k});
+  }
+  for (int k = std::max(0, microbatches - late); k < microbatches; ++k) list.push_back({Work::W, rank, k});
+  return list;
+}
+
+static ScheduleLists h1_lists(const ScheduleShape& shape) {
+  ScheduleLists lists;
+  for (int rank = 0; rank < shape.p; ++rank) lists.push_back(put_off(rank, shape.m, shape.p - rank, rank));
+  return lists;
+}
+static ScheduleLists h2_lists(const ScheduleShape& shape) {
+  ScheduleLists lists;
+  for (int rank = 0; rank < shape.p; ++rank) lists.push_back(put_off(rank, shape.m, 2 * (shape.p - rank) - 1, 2 * rank));
+  return lists;
+}
+
+static ScheduleEntry entry(Schedule id, const char* summary, std::optional<Infeasible> (*refuse)(const ScheduleShape&),
+                           ScheduleLists (*lists)(const ScheduleShape&)) {
+  return {.id = id,
+          .name = name_of(id),
+          .summary = summary,
+          .chunks = false,
+          .refuse = refuse,
+          .lists = lists,
+          .rank_of_stage = straight_placement,
+          .stage_of = loop_stage,
+          .splits = true};
+}
+
+ScheduleEntry zb_h1_schedule() {
+  return entry(
+      Schedule::ZeroBubbleH1,
+      "1f1b with weight gradients put off: idle (p-1)(F+I-W), at most p micro-batches in flight on every rank",
+      [](const ScheduleShape& shape) { return refuse_chunks(shape, "zb-h1"); }, h1_lists);
+}
+
+ScheduleEntry zb_h2_schedule() {
+  return entry(
+      Schedule::ZeroBubbleH2,
+      "zb-h1 with twice the warm-up: idle (p-1) max(F, I-F, F+I-2W), up to 2p-1 micro-batches in flight",
+      [](const ScheduleShape& shape) { return refuse_chunks(shape, "zb-h2"); }, h2_lists);
+}
+
+}  // namespace foreshard

@@ -1,0 +1,23 @@
+// Which layers of the op graph each pipeline stage holds.
+#pragma once
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/op/op_graph.h"
+
+namespace foreshard {
+
+struct StageLayout {
+  std::vector<int> first = {};  // stage s holds layers first[s] .. first[s+1]-1 of the op graph; stages + 1 entries
+  int stages() const { return static_cast<int>(first.size()) - 1; }
+  bool operator==(const StageLayout&) const = default;
+};
+
+// `split`: counted layers per stage ("2,3x14,2", core/strategy/strategy.h), empty: the same number for every stage. Layers that are not
+// counted (embedding, head) go with their neighbour. Refuses splits that do not add up.
+std::variant<StageLayout, Infeasible> stage_layout(const OpGraph& graph, int stages, const std::string& split);
+
+}  // namespace foreshard

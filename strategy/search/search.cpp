@@ -1,0 +1,357 @@
+#include "strategy/search/search.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <limits>
+#include <map>
+#include <mutex>
+
+#include "strategy/cost/framework_preset.h"
+#include "strategy/search/search_costs.h"
+#include "strategy/search/search_framework.h"
+#include "strategy/search/search_kept.h"
+#include "strategy/search/search_relax.h"
+#include "strategy/search/search_screening.h"
+#include "strategy/search/search_space.h"
+#include "strategy/search/search_splits.h"
+#include "strategy/search/search_staged.h"
+#include "strategy/search/search_threads.h"
+
+namespace foreshard {
+
+namespace {
+
+constexpr std::size_t kPolished = 12;   // families whose variants are all refined
+constexpr std::size_t kLastMoment = 4;  // families that are refined after an interrupt
+constexpr int kLastPoints = 100'000;    // points that each thread screens after an interrupt, when none had been found before
+constexpr int kScouted = 48;            // families that the closed form sees best, played before all others
+constexpr double kFarPlayed = 1.4;  // what is so far behind the best of these is not played: other stages do not make up for it
+constexpr double kBehindPolished = 1.05;  // nor what is so far behind the last one that is polished, as the screen errs
+constexpr int kFilled = 24;               // families whose memory is filled (recompute best), that screening keeps
+constexpr std::size_t kFilledAtOnce = 8;  // of these, refined at once; the next ones when one of them is faster than all before
+constexpr std::size_t kRefilled = 4;      // of these, whose near variants are all refined
+
+double seconds_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+class Searching {
+ public:
+  Searching(const Model& model, const Cluster& cluster, const SearchOptions& options)
+      : model_(model), cluster_(cluster), options_(options), space_(search_space(model, cluster, options)) {
+    if (std::holds_alternative<Transformer>(model.shape)) screen_.emplace(model, cluster, options.base, options.profile);
+    if (screen_) costs_.emplace(*screen_, space_, model, cluster_, options);
+    screening_.emplace(cluster_, options_, space_, screen_ ? &*screen_ : nullptr, costs_ ? &*costs_ : nullptr);
+  }
+
+  std::variant<SearchResult, Infeasible> run() {
+    const auto begin = std::chrono::steady_clock::now();
+    if (space_.grids.empty()) return empty_space("no degrees divide the GPUs, the layers, the heads and the global batch");
+    if (costs_) in_parallel(costs_->jobs(), 0, 0.4, [&](std::size_t job, std::size_t) { costs_->measure(job); });
+    const auto measured = std::chrono::steady_clock::now();
+    if (!screen_) most_ = wanted_ = 1 << 16;  // everything is refined
+    SearchResult result;
+    const Far far = screen_ && bounded(options_) && options_.sample == 0 ? scouted() : Far{};
+    std::vector<Tally> tallies(threads(), Tally(most_, kFilled, screen_ ? options_.sample : 0, far));
+    screen_all(tallies);
+    if (stopped() && !screening_->found()) finishing_ = true, screen_all(tallies);
+    if (finishing_ && costs_ && !screening_->found())  // before a whole grid was measured
+      costs_->measure_some([&](std::size_t grid) {
+        screening_->screen(grid, tallies[0], kLastPoints);
+        return screening_->found();
+      });
+    result.screening_s = seconds_since(measured), result.measuring_s = seconds_since(begin) - result.screening_s;
+    return finish(tallies, std::move(result));
+  }
+
+ private:
+  bool stopped() const { return options_.cancel && options_.cancel->load(); }
+
+  // work(index, thread) for all indices; the calling thread works, too, and reports.
+  void in_parallel(std::size_t count, double from, double share, const SearchThreads::Work& work) {
+    threads_.run(
+        count, [&] { return finishing_ || !stopped(); }, work,
+        [&](std::size_t next) {
+          tell();
+          if (options_.progress) options_.progress(from + share * static_cast<double>(next) / static_cast<double>(count));
+        });
+    tell();
+  }
+
+  void tell() {
+    std::vector<Candidate> news;
+    {
+      const std::scoped_lock lock(untold_mutex_);
+      news.swap(untold_);
+    }
+    for (const Candidate& candidate : news) options_.found(candidate);
+  }
+
+  std::size_t threads() const { return static_cast<std::size_t>(threads_.count()); }
+
+  // By what the closed form sees best; where stages share NICs, by what its best take in a play. Beyond those that are polished strategies
+  // need not be known.
+  Far scouted() {
+    std::vector<Tally> scouts(threads(), Tally(kScouted, 1, 0, {0, 0}));
+    screen_all(scouts, 0.4);
+    Far far{.closed = Screen::kFar * best_seen_by(scouts)};
+    if (!screen_->shares_nics()) return far;
+    const std::vector<Family> families = merged(scouts, &Tally::best, kScouted);
+    std::vector<double> best(families.size(), kNever);
+    in_parallel(families.size(), 0.55, 0,
+                [&](std::size_t i, std::size_t thread) { best[i] = screening_->best_played(families[i], scouts[thread]); });
+    std::ranges::sort(best);
+    if (!best.empty()) far.shared = kFarPlayed * best.front();
+    if (const std::size_t last = polished(static_cast<std::size_t>(wanted_)) - 1; last < best.size())
+      far.shared = std::min(far.shared, kBehindPolished * best[last]);
+    return far;
+  }
+
+  void screen_all(std::vector<Tally>& tallies, double from = 0.55) {
+    const std::vector<std::size_t> grids = scattered(space_.grids.size());
+    const std::int64_t most = finishing_ ? kLastPoints : std::numeric_limits<std::int64_t>::max();
+    in_parallel(grids.size(), from, 0.15,
+                [&](std::size_t i, std::size_t thread) { screening_->screen(grids[i], tallies[thread], most); });
+  }
+
+  std::variant<SearchResult, Infeasible> finish(const std::vector<Tally>& tallies, SearchResult result) {
+    add_up(tallies, result);
+    for (const Tally& tally : tallies)
+      for (const auto& [why, count] : tally.refusals) refusals_[why] += count;
+    const std::vector<Family> families = merged(tallies, &Tally::best, most_),
+                              filled = merged(tallies, &Tally::filled, kFilled);
+    finishing_ = result.interrupted = stopped();  // the best so far is worth a moment
+    result.ranked = refine_best(families, static_cast<std::size_t>(wanted_), result);
+    std::vector<Candidate> full = screen_ ? refine_filled(filled, result) : result.ranked;
+    if (!screen_) result.ranked = best_of_families(result.ranked);
+    for (Candidate& staged : refine_stages(result)) full.push_back(std::move(staged));
+    const std::vector<Family> thin = merged_bins(tallies);
+    std::vector<Candidate> front = refine_best(thin, thin.size(), result);
+    if (options_.objective == Objective::Pareto) {  // the ranked ones, too: the front says that nothing beats it
+      std::move(full.begin(), full.end(), std::back_inserter(front));
+      front.insert(front.end(), result.ranked.begin(), result.ranked.end());
+    }
+    result.front = front_of(std::move(front));
+    if (!stopped()) result.sample = refine_all(merged_sample(tallies, options_.sample), result);
+    result.interrupted |= stopped();
+    if (result.ranked.empty() && result.interrupted) return Infeasible{.reason = "interrupted before a strategy was found"};
+    if (result.ranked.empty()) return emptied_by(result, !families.empty() || !filled.empty());
+    return result;
+  }
+
+  Infeasible emptied_by(const SearchResult& result, bool screened) const {
+    if (const auto why = ruled_out(result, refusals_, screened, options_.base)) return *why;
+    return cannot_be(model_, cluster_, strategy_at(options_.base, space_.grids.front(), space_.layers), options_.profile);
+  }
+
+  // Batches of as many as are still missing, best first, so that the answer does not depend on the threads. Then every variant
+  // of the best families: what decides among them is too small for the screen.
+  std::vector<Candidate> refine_best(const std::vector<Family>& families, std::size_t wanted, SearchResult& result) {
+    std::vector<std::pair<Candidate, const Family*>> found;
+    const auto by_score = [](const auto& a, const auto& b) { return better(a.first, b.first); };
+    if (finishing_) wanted = std::min(wanted, kLastMoment);
+    for (std::size_t next = 0; next < families.size() && found.size() < wanted;) {
+      const std::span some = std::span(families).subspan(next, std::min(families.size() - next, wanted - found.size()));
+      std::vector<std::optional<Candidate>> batch = best_of_each(some, kNever, 0.7, 0.2, result);
+      for (std::size_t i = 0; i < some.size(); ++i)
+        if (batch[i]) found.emplace_back(std::move(*batch[i]), &some[i]);
+      if (stopped() && !found.empty()) break;
+      if (stopped() && !finishing_)  // before any of them was looked at: once more
+        finishing_ = true, wanted = std::min(wanted, kLastMoment);
+      else
+        next += some.size();
+    }
+    std::stable_sort(found.begin(), found.end(), by_score);
+    if (!stopped()) polish(found, result);
+    std::stable_sort(found.begin(), found.end(), by_score);
+    std::vector<Candidate> candidates;
+    for (auto& [candidate, family] : found) candidates.push_back(std::move(candidate));
+    return candidates;
+  }
+
+  std::vector<std::optional<Candidate>> best_of_each(std::span<const Family> families, double enough, double from, double share,
+                                                     SearchResult& result) {
+    std::vector<std::optional<Candidate>> best(families.size());
+    std::atomic<std::int64_t> refined{0};
+    const auto look = [&](std::size_t i, std::size_t) { best[i] = best_that_fits(families[i], enough, refined); };
+    in_parallel(best.size(), from, share, look);
+    result.refined += refined;
+    return best;
+  }
+
+  // With the memory filled (recompute best), which takes long to choose: the families that the screen sees near the best so far,
+  // then the near variants of the best of them. Where they are better they take their family's place.
+  std::vector<Candidate> refine_filled(const std::vector<Family>& families, SearchResult& result) {
+    if (stopped() || finishing_) return {};
+    const double enough = result.ranked.empty() ? kNever : result.ranked.front().score * Family::kNear;
+    const auto far = [&](const Family& family) { return family.variants.front().score > enough; };
+    const std::span near(families.begin(), std::find_if(families.begin(), families.end(), far));
+    std::vector<Candidate> first;
+    double winner = result.ranked.empty() ? kNever : result.ranked.front().score;
+    for (std::size_t from = 0; from < near.size(); from += kFilledAtOnce) {
+      auto batch = best_of_each(near.subspan(from, std::min(kFilledAtOnce, near.size() - from)), enough, 1, 0, result);
+      for (auto& next : batch)
+        if (next) first.push_back(std::move(*next));
+      std::stable_sort(first.begin(), first.end(), better);
+      if (!first.empty() && first.front().score >= winner) break;
+      if (!first.empty()) winner = first.front().score;
+    }
+    std::vector<Candidate> all =
+        refine_all(near_variants(families, std::span(first).first(std::min(first.size(), kRefilled)), winner, enough), result);
+    std::move(first.begin(), first.end(), std::back_inserter(all));
+    for (const Candidate& candidate : all) take_place(result.ranked, candidate);
+    return all;
+  }
+
+  // Stages with degrees of their own, where they may be and are faster than all before.
+  std::vector<Candidate> refine_stages(SearchResult& result) {
+    if (stopped() || finishing_ || result.ranked.empty() || !tries_stages(cluster_, options_)) return {};
+    StagedSearch staging{.model = model_, .cluster = cluster_, .options = options_, .space = space_, .ranked = result.ranked};
+    if (costs_) staging.costs = &*costs_;
+    staging.stopped = [this] { return stopped(); };
+    staging.in_parallel = [this](std::size_t count, const auto& work) {
+      in_parallel(count, 1, 0, [&](std::size_t i, std::size_t) { work(i); });
+    };
+    staging.refined = [this](const Strategy& s, const Point& point) { return refined(s, {.point = point}); };
+    StagedResult staged = search_stages(staging);
+    result.refined += staged.refined;
+    for (const Candidate& candidate : staged.faster) take_place(result.ranked, candidate);
+    return std::move(staged.faster);
+  }
+
+  std::vector<Candidate> refine_all(const std::vector<Kept>& points, SearchResult& result) {
+    std::vector<std::optional<Candidate>> batch(points.size());
+    in_parallel(points.size(), 1, 0, [&](std::size_t i, std::size_t) { batch[i] = refined(points[i]); });
+    result.refined += static_cast<std::int64_t>(points.size());
+    std::vector<Candidate> fitting;
+    for (auto& candidate : batch)
+      if (candidate) fitting.push_back(std::move(*candidate));
+    return fitting;
+  }
+
+  std::size_t polished(std::size_t all) const {  // where GPUs differ splits decide more than all else
+    return gpus_differ(cluster_) ? all : kPolished;
+  }
+
+  // Where stages share NICs slower backwards may meet less, and screening passes over what redoes anything where all fits.
+  bool redoes_some(const Family& family) const {
+    const auto redoes = [](const Kept& kept) { return kept.point.recompute != RecomputeKind::None; };
+    return screen_ && screen_->shares_nics() && !find_runner(options_.base.framework) && bounded(options_) &&
+           std::ranges::find(space_.recomputes, RecomputeKind::Selective) != space_.recomputes.end() &&
+           std::ranges::none_of(family.variants, redoes);
+  }
+
+  void polish(std::vector<std::pair<Candidate, const Family*>>& found, SearchResult& result) {
+    struct Job {
+      std::size_t family = 0;
+      const Kept* kept = nullptr;
+      bool balanced = false;  // stages as long as their own layers take
+    };
+    std::vector<Job> work;
+    std::vector<Kept> more;  // that were not screened
+    more.reserve(4 * std::max(kPolished, found.size()));
+    for (std::size_t i = 0; i < std::min(found.size(), polished(found.size())); ++i) {
+      const Family& family = *found[i].second;
+      for (const Kept& kept : family.variants)
+        if (i < kPolished && kept.point != found[i].first.point &&
+            kept.score <= family.best_of(kept.point.zero).score * Family::kNear &&
+            kept.score <= family.variants.front().score * Family::kNearStage)
+          work.push_back({i, &kept});
+      const Point& best = found[i].first.point;
+      if (i < kPolished && found[i].first.strategy.recompute.kind != RecomputeKind::None && tries_schedules(options_)) {
+        more.push_back({.point = best, .screened = found[i].first.screened});
+        more.back().point.recompute = RecomputeKind::Graph, more.back().point.recompute_layers = 0;
+        work.push_back({i, &more.back()});
+      }
+      const bool balances =
+          screen_ && best.pp > 1 && best.virtual_stages == 1 && options_.base.layer_split.empty() && takes_any_split();
+      const auto try_also = [&](RecomputeKind recompute, bool balanced) {
+        more.push_back({.point = best, .screened = found[i].first.screened});
+        more.back().point.recompute = recompute;
+        work.push_back({i, &more.back(), balanced});
+      };
+      if (balances) try_also(best.recompute, true);
+      if (i >= kPolished || best.recompute != RecomputeKind::None || !redoes_some(family)) continue;
+      try_also(RecomputeKind::Selective, false);
+      if (balances) try_also(RecomputeKind::Selective, true);
+    }
+    std::vector<std::optional<Candidate>> batch(work.size());
+    in_parallel(work.size(), 0.9, 0.1,
+                [&](std::size_t i, std::size_t) { batch[i] = refined(*work[i].kept, work[i].balanced); });
+    result.refined += static_cast<std::int64_t>(work.size());
+    for (std::size_t i = 0; i < work.size(); ++i) {
+      Candidate& best = found[work[i].family].first;
+      if (batch[i]) best = better_of(std::move(best), std::move(*batch[i]));
+    }
+  }
+
+  // Of each ZeRO stage the first that fits, and of these the best; none whose score is above `enough`.
+  std::optional<Candidate> best_that_fits(const Family& family, double enough, std::atomic<std::int64_t>& count) const {
+    std::optional<Candidate> best;
+    std::array<bool, 4> done = {};  // by stage
+    for (const Kept& kept : family.variants) {
+      bool& stage_done = done.at(static_cast<std::size_t>(kept.point.zero));
+      if (stage_done || kept.score > enough || (best && kept.score > family.variants.front().score * Family::kNearStage))
+        continue;
+      ++count;
+      auto candidate = refined(kept);
+      stage_done = candidate.has_value();
+      if (candidate && (!best || candidate->score < best->score)) best = std::move(candidate);
+    }
+    return best;
+  }
+
+  // DeepSpeed cuts by parameters or evenly.
+  bool takes_any_split() const { return options_.balance && find_runner(options_.base.framework) != Runner::DeepSpeed; }
+
+  std::optional<Candidate> refined(const Kept& kept, bool balanced = false) const {
+    Strategy strategy = strategy_at(options_.base, kept.point, space_.layers);
+    if (balanced) strategy.layer_split = "auto";
+    if (!screen_ && kept.point.pp > 1 && options_.base.layer_split.empty() && takes_any_split())
+      strategy.layer_split = splits_.of(strategy, kept.point);
+    return refined(strategy, kept);
+  }
+
+  std::optional<Candidate> refined(const Strategy& strategy, const Kept& kept) const {
+    const auto answer = lower(model_, cluster_, strategy, {.profile = options_.profile});
+    if (std::holds_alternative<Infeasible>(answer)) return {};
+    Candidate candidate{.point = kept.point, .strategy = std::get<Lowered>(answer).strategy, .screened = kept.screened};
+    candidate.estimate = refine(std::get<Lowered>(answer), cluster_);
+    candidate.score = score(options_.objective, candidate.point, candidate.estimate.time.value,
+                            static_cast<double>(candidate.estimate.peak.value));
+    if (!is_simple(candidate.strategy)) candidate.handicap = 1 + options_.noise;
+    if (options_.found) {
+      const std::scoped_lock lock(untold_mutex_);
+      untold_.push_back(candidate);
+    }
+    return candidate;
+  }
+
+  const Model& model_;
+  const Cluster& cluster_;
+  const SearchOptions& options_;
+  SearchSpace space_;
+  std::map<std::string, std::int64_t> refusals_ = {};  // by the framework
+  bool finishing_ = false;                             // interrupted, and the best so far is still to be found
+  SearchThreads threads_{options_.threads};
+  int most_ = options_.shortlist, wanted_ = options_.refine;  // kept by screening, refined
+  std::optional<Screen> screen_ = {};
+  std::optional<SearchCosts> costs_ = {};  // with a screen
+  std::optional<Screening> screening_ = {};
+  mutable SearchSplits splits_{model_, cluster_, options_.profile};
+  mutable std::mutex untold_mutex_ = {};
+  mutable std::vector<Candidate> untold_ = {};  // refined by any thread, for the calling thread to tell
+};
+
+}  // namespace
+
+std::variant<SearchResult, Infeasible> search(const Model& model, const Cluster& cluster, const SearchOptions& options) {
+  const SearchThreadsEnd threads;
+  SearchOptions settled = options;
+  settled.base = with_preset(model, options.base);
+  if (auto empty = never_fits(model, cluster, settled.base)) return *std::move(empty);
+  return Searching(model, cluster, settled).run();
+}
+
+}  // namespace foreshard

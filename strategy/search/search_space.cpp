@@ -1,0 +1,193 @@
+#include "strategy/search/search_space.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "strategy/schedule/schedule.h"
+
+namespace foreshard {
+
+namespace {
+
+constexpr int kMostVirtualStages = 64;
+constexpr std::int64_t kLeastTokensPerContextRank = 4096;  // below it a split of the sequence has nothing to win
+
+bool is_fixed(const SearchOptions& options, const char* path) {
+  return std::find(options.fixed.begin(), options.fixed.end(), path) != options.fixed.end();
+}
+
+std::vector<std::int64_t> only_or(bool fixed, std::int64_t value, std::vector<std::int64_t> all) {
+  return fixed ? std::vector<std::int64_t>{value} : std::move(all);
+}
+
+// Where nodes differ, with the ranks of a stage on neighbouring GPUs.
+bool one_kind_per_stage(const Cluster& cluster, std::int64_t stages) {
+  const std::int64_t each = gpu_count(cluster) / stages;
+  std::int64_t first = 0;
+  for (std::size_t i = 0; i + 1 < cluster.nodes.size(); ++i) {
+    first += static_cast<std::int64_t>(cluster.nodes[i].count) * cluster.nodes[i].shape.gpus;
+    if (first % each != 0 && cluster.nodes[i].shape.gpu != cluster.nodes[i + 1].shape.gpu) return false;
+  }
+  return true;
+}
+
+// The frameworks recompute layers or modules of all layers; and what fills memory is not the least of it.
+bool tries_best(const SearchOptions& options) {
+  const Recompute& recompute = options.base.recompute;
+  if (is_fixed(options, "recompute")) return recompute.kind == RecomputeKind::Each && recompute.each.empty();
+  return options.best && options.base.framework == "foreshard" && options.objective != Objective::Memory;
+}
+
+// Degrees whose product is the number of GPUs, or, when GPUs cost, divides it.
+void add_grids(const Model& model, const Cluster& cluster, const SearchOptions& options, SearchSpace& space) {
+  const auto* transformer = std::get_if<Transformer>(&model.shape);
+  const Strategy& base = options.base;
+  const std::int64_t gpus = gpu_count(cluster);
+  const bool fewer = options.objective == Objective::Cost || options.objective == Objective::Energy;
+  const std::int64_t seq = base.seq > 0 ? base.seq : transformer ? transformer->max_positions : 1;
+  for (const std::int64_t tp : only_or(is_fixed(options, "tp"), base.tp, divisors(gpus))) {
+    if (!is_fixed(options, "tp") && tp > 1 &&
+        (!transformer || transformer->heads % tp != 0 || (options.max_tp > 0 && tp > options.max_tp)))
+      continue;
+    for (const std::int64_t cp : only_or(is_fixed(options, "cp"), base.cp, divisors(gpus / std::max<std::int64_t>(1, tp)))) {
+      if (!is_fixed(options, "cp") && cp > 1 && (!transformer || seq / cp < kLeastTokensPerContextRank)) continue;
+      const std::int64_t rest = gpus / (tp * cp);
+      if (rest * tp * cp != gpus) continue;
+      for (const std::int64_t pp : only_or(is_fixed(options, "pp"), base.pp, divisors(rest))) {
+        if (pp < 1 || rest % pp != 0 || !one_kind_per_stage(cluster, pp)) continue;
+        if (!base.recompute.per_stage.empty() && static_cast<std::int64_t>(base.recompute.per_stage.size()) % pp != 0) continue;
+        if (space.layers > 0 && (space.uneven ? pp > space.layers : space.layers % pp != 0)) continue;
+        const std::vector<std::int64_t> all = fewer ? divisors(rest / pp) : std::vector<std::int64_t>{rest / pp};
+        for (const std::int64_t dp : only_or(is_fixed(options, "dp") && base.dp > 0, base.dp, all)) {
+          if (dp > rest / pp || space.batch % dp != 0) continue;
+          space.grids.push_back(
+              {.tp = static_cast<int>(tp), .cp = static_cast<int>(cp), .pp = static_cast<int>(pp), .dp = static_cast<int>(dp)});
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<std::int64_t> divisors(std::int64_t n) {
+  std::vector<std::int64_t> low, high;
+  for (std::int64_t d = 1; d * d <= n; ++d)
+    if (n % d == 0) {
+      low.push_back(d);
+      if (d * d != n) high.push_back(n / d);
+    }
+  low.insert(low.end(), high.rbegin(), high.rend());
+  return low;
+}
+
+SearchSpace search_space(const Model& model, const Cluster& cluster, const SearchOptions& options) {
+  const Strategy& base = options.base;
+  const auto* transformer = std::get_if<Transformer>(&model.shape);
+  SearchSpace space{.batch = base.global_batch, .layers = transformer ? transformer->layers : 0};
+  space.uneven = transformer && (base.layer_split.empty() || base.layer_split == "auto") && base.framework != "deepspeed";
+  add_grids(model, cluster, options, space);
+  space.recomputes = {RecomputeKind::None, RecomputeKind::Selective, RecomputeKind::Full};
+  const bool fill = transformer && base.recompute.layers < 0;  // auto: as few layers as make room
+  if (is_fixed(options, "recompute") || !transformer) space.recomputes = {base.recompute.kind};
+  if (is_fixed(options, "recompute") && fill) space.recomputes = {RecomputeKind::None, RecomputeKind::Full};
+  space.best = transformer && tries_best(options);
+  if (space.best && !is_fixed(options, "recompute")) space.recomputes.push_back(RecomputeKind::Each);
+  space.zeros = {0, 1, 2, 3};
+  if (is_fixed(options, "zero")) space.zeros = {static_cast<std::int8_t>(base.zero)};
+  if (is_fixed(options, "zero_group") || is_fixed(options, "zero") || !transformer) space.zero_groups = {base.zero_group};
+  space.sequence_parallels = {false, true};
+  if (is_fixed(options, "sequence_parallel") || !transformer) space.sequence_parallels = {base.sequence_parallel};
+  space.orders = transformer && base.placement.empty() && !is_fixed(options, "placement");
+  space.some_layers = transformer && (fill || !is_fixed(options, "recompute"));
+  space.recompute_layers = space.some_layers ? 0 : base.recompute.layers;
+  for (const bool gradients : {true, false})
+    for (const bool parameters : {false, true})
+      for (const bool p2p : {true, false})
+        space.overlaps.push_back(
+            {.gradients = gradients, .parameters = parameters, .p2p = p2p, .tp = base.overlap.value_or(Overlap{}).tp});
+  if (is_fixed(options, "overlap")) space.overlaps = {base.overlap.value_or(Overlap{})};
+  if (is_fixed(options, "micro_batch")) space.micro_batches = {base.micro_batch};
+  if (is_fixed(options, "virtual_stages") || !transformer) space.virtual_stages = {base.virtual_stages};
+  if (is_fixed(options, "schedule") && base.schedule) space.schedules = {*base.schedule};
+  return space;
+}
+
+std::vector<std::int64_t> micro_batches(const SearchSpace& space, const Point& grid) {
+  const std::int64_t replica = space.batch / grid.dp;
+  if (space.micro_batches.empty()) return divisors(replica);
+  return replica % space.micro_batches.front() == 0 ? space.micro_batches : std::vector<std::int64_t>{};
+}
+
+std::vector<int> virtual_stages(const SearchSpace& space, const Point& grid) {
+  if (!space.virtual_stages.empty()) return space.virtual_stages;
+  if (space.layers % grid.pp != 0) return {1};
+  std::vector<int> all;
+  for (const std::int64_t v : divisors(space.layers / grid.pp))
+    if (v == 1 || (grid.pp > 1 && v <= kMostVirtualStages)) all.push_back(static_cast<int>(v));
+  return all;
+}
+
+std::vector<std::int8_t> rank_orders_for(const SearchSpace& space, const Point& grid, const Cluster& cluster) {
+  std::vector<std::int8_t> all = {0};
+  const int model = grid.tp * grid.cp, node = cluster.nodes.front().shape.gpus;
+  if (!space.orders) return all;
+  const bool groups = model > 1, replicas = grid.dp > 1, pipeline = grid.pp > 1;
+  if (cluster.nodes.size() > 1 && pipeline) return all;  // roles that stand between others would mix their GPUs
+  if (replicas && pipeline && model < node) all.push_back(1);
+  if (groups && replicas && grid.dp < node) all.push_back(2);
+  if (groups && pipeline && grid.pp < node) all.push_back(3);
+  return all;
+}
+
+std::vector<int> recompute_layers(const SearchSpace& space, const Point& point) {
+  std::vector<int> all = {space.recompute_layers};
+  if (!space.some_layers || point.recompute != RecomputeKind::Full) return all;
+  for (int layers = 1; layers < space.layers / (point.pp * point.virtual_stages); ++layers) all.push_back(layers);
+  if (point.pp > 1) all.push_back(-1);  // on one rank that is one of the others
+  return all;
+}
+
+std::vector<Overlap> overlaps_for(const SearchSpace& space, const Point& point) {
+  if (space.overlaps.size() == 1) return space.overlaps;
+  const bool replicas = point.dp * point.cp > 1;
+  std::vector<Overlap> all;
+  for (const Overlap& overlap : space.overlaps)
+    if ((overlap.gradients || replicas) && (!overlap.parameters || (replicas && point.zero > 0)) &&
+        (overlap.p2p || point.pp > 1))
+      all.push_back(overlap);
+  return all;
+}
+
+std::vector<int> zero_groups_for(const SearchSpace& space, const Point& grid) {
+  std::vector<int> all;
+  for (const int group : space.zero_groups)
+    if (group == 0 || grid.dp % group == 0) all.push_back(group);
+  if (!space.zero_groups.empty()) return all;
+  all = {0};
+  for (const std::int64_t group : divisors(grid.dp))
+    if (group > 1 && group < grid.dp) all.push_back(static_cast<int>(group));
+  return all;
+}
+
+std::vector<std::int8_t> zeros_for(const SearchSpace& space, const Point& point) {
+  if (schedule_entry(point.schedule).splits && space.zeros.size() > 1)  // whole gradients only
+    return point.dp * point.cp > 1 ? std::vector<std::int8_t>{0, 1} : std::vector<std::int8_t>{0};
+  if (space.zeros.size() == 1 || point.dp * point.cp > 1) return space.zeros;
+  return {0};
+}
+
+std::vector<Schedule> schedules_for(const SearchSpace& space, const Point& point) {
+  std::vector<Schedule> all;
+  const auto m = static_cast<int>(space.batch / (point.micro_batch * point.dp));
+  for (const ScheduleEntry& entry : schedules()) {
+    if (!space.schedules.empty() && space.schedules.front() != entry.id) continue;
+    if (space.schedules.empty() && entry.splits) continue;  // when they are asked for: a framework has to be able to run them
+    if (entry.chunks != (point.virtual_stages > 1) || (entry.chunks && point.pp == 1)) continue;
+    if (point.pp == 1 && space.schedules.empty() && entry.id != Schedule::OneFOneB) continue;  // all the same
+    if (!entry.refuse({.p = point.pp, .m = m, .v = point.virtual_stages, .g = 0})) all.push_back(entry.id);
+  }
+  return all;
+}
+
+}  // namespace foreshard

@@ -1,0 +1,154 @@
+#include "strategy/tune/hybrid_model.h"
+
+#include <algorithm>
+
+#include "core/base/error.h"
+#include "core/op/op_graph.h"
+#include "strategy/cost/framework_memory.h"
+#include "strategy/cost/framework_preset.h"
+#include "strategy/cost/plan_costs.h"
+#include "strategy/estimate/estimate_alone.h"
+#include "strategy/lower/lower.h"
+#include "strategy/search/search_space.h"
+#include "strategy/tune/partition_model.h"
+
+namespace foreshard {
+
+namespace {
+
+constexpr Bytes kLarge{std::int64_t{1} << 28};
+constexpr int kLowered = 12;  // equal-degree plans that are lowered and fit
+
+// Ranks alone: replicas of tensor groups, one role or two in different nodes, with one instruction.
+double seconds_of(const Cluster& cluster, const Strategy& strategy, int tensor, int replicas, int roles, Instruction run) {
+  Plan plan;
+  plan.axes = {{"dp", replicas}, {"tp", tensor}};
+  plan.groups = {{"data", {}, {AxisId{0}}}};
+  plan.placement.order = {"tp", "dp", "role"};
+  run.stream = {0};
+  plan.segments = {{.instructions = {std::move(run)}}, {}};
+  for (int role = 0; role < roles; ++role)
+    plan.roles.push_back({.name = std::to_string(role),
+                          .device_kind = cluster.nodes.front().shape.gpu,
+                          .axes = {AxisId{0}, AxisId{1}},
+                          .streams = {{"communication", StreamKind::Communication}},
+                          .actions = {{.segment = {role == 0 ? 0 : 1}}}});
+  cost_plan(plan, cluster, framework_preset(strategy.framework));
+  AloneTimes alone(plan, cluster);
+  return alone.duration({0}, plan.segments.front().instructions.front(), plan.costs.front().by_segment.front().front());
+}
+
+// Bytes per second of a ring over so many replicas: a sum of n bytes passes 2 (d-1)/d n of them.
+double sum_bandwidth(const Cluster& cluster, const Strategy& strategy, int tensor, int replicas) {
+  if (replicas < 2) return TensorDegree{}.near;
+  const Collective sum{.kind = CollectiveKind::AllReduce, .algorithm = strategy.algorithm, .group = {0}, .bytes = kLarge};
+  const double seconds = seconds_of(cluster, strategy, tensor, replicas, 1, {.what = sum});
+  return 2.0 * (replicas - 1) / replicas * static_cast<double>(kLarge.value) / seconds;
+}
+
+// What `strategy` says, on one device per stage.
+Strategy plain(const Strategy& strategy, int tensor) {
+  Strategy s = strategy;
+  s.tp = tensor, s.dp = s.pp = s.cp = s.virtual_stages = 1;
+  s.zero = s.zero_group = 0;
+  s.schedule = Schedule::OneFOneB;
+  s.layer_split.clear(), s.placement.clear();
+  return s;
+}
+
+}  // namespace
+
+int split_layers(const Model& model) {
+  if (const auto* transformer = std::get_if<Transformer>(&model.shape)) return transformer->layers;
+  const OpGraph graph = build_op_graph(model, {});
+  return static_cast<int>(
+      std::count_if(graph.layers.begin(), graph.layers.end(), [](const auto& layer) { return layer.counted; }));
+}
+
+HybridJob hybrid_job(const Model& model, const Cluster& cluster, const Strategy& strategy, int max_tp,
+                     const MachineProfile* profile) {
+  if (cluster.nodes.size() != 1) throw Error("cluster", "nodes", "several kinds", "equal nodes for a partition");
+  const int node = cluster.nodes.front().shape.gpus, devices = gpu_count(cluster), layers = split_layers(model);
+  HybridJob job{.devices = devices};
+  job.microbatches = static_cast<double>(strategy.global_batch) / static_cast<double>(strategy.micro_batch);
+  job.capacity = static_cast<double>(gpu_of(cluster, cluster.nodes.front().shape.gpu).memory.value) * (1 - strategy.reserve) -
+                 static_cast<double>(framework_memory(strategy).value);
+  for (const std::int64_t divisor : divisors(std::min(node, devices))) {
+    const auto tensor = static_cast<int>(divisor);
+    if (max_tp > 0 && tensor > max_tp) break;
+    TensorDegree degree{.degree = tensor, .layers = layer_chain(model, cluster, plain(strategy, tensor), layers, profile)};
+    if (degree.layers.empty()) continue;
+    degree.inside = node / tensor;
+    degree.near = sum_bandwidth(cluster, strategy, tensor, degree.inside);
+    if (devices > node) degree.far = sum_bandwidth(cluster, strategy, tensor, 2 * degree.inside);
+    job.degrees.push_back(std::move(degree));
+  }
+  const int ports = devices > node ? node : 1;
+  if (devices > 1) {
+    const Instruction hop{.what = Exchange{.to = Peer{.role_shift = 1}, .bytes = kLarge}};
+    job.link = static_cast<double>(kLarge.value) / seconds_of(cluster, strategy, 1, ports, 2, hop);
+  }
+  return job;
+}
+
+namespace {
+
+struct Degrees {
+  int tensor = 1, replicas = 1, stages = 1;
+  double cost = 0;  // of the slowest machine, if layers could be cut for that alone
+};
+
+std::vector<Degrees> equal_degrees(const Strategy& strategy, HybridJob job) {
+  std::vector<Degrees> all;
+  const int layers = job.degrees.empty() ? 0 : static_cast<int>(job.degrees.front().layers.size());
+  job.capacity = HybridJob{}.capacity;  // `lower` decides what fits
+  for (const TensorDegree& degree : job.degrees) {
+    if (job.devices % degree.degree != 0) continue;
+    for (const std::int64_t divisor : divisors(job.devices / degree.degree)) {
+      const auto stages = static_cast<int>(divisor);
+      const int replicas = job.devices / degree.degree / stages;
+      if (stages > layers || strategy.global_batch % (strategy.micro_batch * replicas) != 0) continue;
+      const HybridPartition found = partition_uniform(job, degree.degree, replicas, stages);
+      if (!found.stages.empty()) all.push_back({degree.degree, replicas, stages, found.cost});
+    }
+  }
+  std::stable_sort(all.begin(), all.end(), [](const Degrees& a, const Degrees& b) { return a.cost < b.cost; });
+  return all;
+}
+
+// With the split that `--layer-split auto` finds.
+std::optional<UniformPlan> lowered_plan(const Model& model, const Cluster& cluster, const Strategy& strategy,
+                                        const HybridJob& job, const Degrees& degrees, const MachineProfile* profile) {
+  Strategy s = plain(strategy, degrees.tensor);
+  s.pp = degrees.stages, s.dp = degrees.replicas, s.layer_split = degrees.stages > 1 ? "auto" : "";
+  const auto answer = lower(model, cluster, s, {.profile = profile});
+  if (std::holds_alternative<Infeasible>(answer)) return {};
+  const Lowered& lowered = std::get<Lowered>(answer);
+  UniformPlan plan{.strategy = lowered.strategy, .estimate = refine(lowered, cluster)};
+  const auto layers = static_cast<int>(job.degrees.front().layers.size());
+  const std::string split = plan.strategy.layer_split.empty() ? std::to_string(layers) : plan.strategy.layer_split;
+  int first = 0;
+  for (const int count : parse_layer_split(split, "layer_split")) {
+    plan.partition.stages.push_back({first, first + count, degrees.replicas, degrees.tensor});
+    plan.partition.cost = std::max(plan.partition.cost, hybrid_cost(job, plan.partition.stages.back()));
+    first += count;
+  }
+  return plan;
+}
+
+}  // namespace
+
+std::optional<UniformPlan> best_uniform_plan(const Model& model, const Cluster& cluster, const Strategy& strategy,
+                                             const HybridJob& job, const MachineProfile* profile) {
+  std::optional<UniformPlan> best;
+  int fitting = 0;
+  for (const Degrees& degrees : equal_degrees(strategy, job)) {
+    if (fitting == kLowered) break;
+    std::optional<UniformPlan> plan = lowered_plan(model, cluster, strategy, job, degrees, profile);
+    fitting += plan.has_value();
+    if (plan && (!best || plan->estimate.time < best->estimate.time)) best = std::move(plan);
+  }
+  return best;
+}
+
+}  // namespace foreshard

@@ -1,0 +1,186 @@
+#include "strategy/tune/hybrid_stages.h"
+
+#include <algorithm>
+
+#include "core/base/units.h"
+#include "strategy/partition/partition_step.h"
+#include "strategy/search/search_space.h"
+
+namespace foreshard {
+
+namespace {
+
+constexpr int kMostTries = 12;
+constexpr double kHeavier = 4;     // sums of gradients beside nothing cost more than their share of a micro-batch
+constexpr double kTighter = 0.94;  // capacity that is counted when `lower` found no room
+constexpr double kQuick = 5e7;     // steps of partition_hybrid, about
+constexpr int kLoweredForOne = 6;  // attempts for each plan that is asked for
+
+// Every run of degrees of which each divides the next one.
+std::vector<std::vector<int>> chains(const HybridJob& job) {
+  std::vector<std::vector<int>> all;
+  for (const TensorDegree& low : job.degrees)
+    for (const TensorDegree& high : job.degrees) {
+      if (high.degree % low.degree != 0) continue;
+      std::vector<int> chain;
+      for (const TensorDegree& each : job.degrees)
+        if (each.degree % (chain.empty() ? low.degree : chain.back()) == 0 && high.degree % each.degree == 0)
+          chain.push_back(each.degree);
+      if (std::ranges::find(all, chain) == all.end()) all.push_back(std::move(chain));
+    }
+  return all;
+}
+
+bool ties(const Model& model) {
+  const auto* transformer = std::get_if<Transformer>(&model.shape);
+  return transformer && transformer->tied_embeddings;
+}
+
+std::vector<int> sayable_replicas(const Strategy& strategy, const HybridJob& job) {
+  std::vector<int> all;
+  for (const std::int64_t d : divisors(strategy.global_batch / strategy.micro_batch))
+    if (d <= job.devices) all.push_back(static_cast<int>(d));
+  return all;
+}
+
+HybridJob sayable(const Strategy& strategy, const HybridJob& job, const std::vector<int>& chain) {
+  HybridJob one = job;
+  std::erase_if(one.degrees, [&](const TensorDegree& each) { return std::ranges::find(chain, each.degree) == chain.end(); });
+  one.replicas = sayable_replicas(strategy, job);
+  return one;
+}
+
+double slowest(const HybridJob& job, const HybridPartition& partition) {
+  double cost = 0;
+  for (const HybridStage& stage : partition.stages) cost = std::max(cost, hybrid_cost(job, stage));
+  return cost;
+}
+
+bool quick(const HybridJob& job) {
+  const auto layers = static_cast<double>(job.degrees.front().layers.size());
+  return layers * layers * job.devices * static_cast<double>(job.replicas.size() * job.degrees.size()) / 2 < kQuick;
+}
+
+std::vector<StageDegrees> degrees_of(const HybridPartition& partition) {
+  std::vector<StageDegrees> stages;
+  for (const HybridStage& stage : partition.stages) stages.push_back({stage.last - stage.first, stage.replicas, stage.tensor});
+  return stages;
+}
+
+// Partitions that wait to be lowered, the best guess first. One that does not fit comes back as one that counts more memory.
+class Staged {
+ public:
+  Staged(const Model& model, const Cluster& cluster, const Strategy& strategy, const HybridJob& job, const StagedLimits& limits)
+      : model_(model), cluster_(cluster), strategy_(strategy), job_(job), limits_(limits) {}
+
+  void add(const HybridJob& sayable_job) {
+    HybridJob job = sayable_job;
+    job.in_flight = 0;
+    propose({.job = job, .by_step = true});
+    if (!quick(job)) return;
+    job.in_flight = 1;
+    for (const double heavier : {1.0, kHeavier}) {
+      job.microbatches = job_.microbatches / heavier;
+      propose({.job = job});
+    }
+  }
+
+  StagedPlans best() {
+    for (int left = limits_.most * kLoweredForOne; left > 0 && !waiting_.empty(); --left) {
+      if (static_cast<int>(found_.size()) >= limits_.most) break;
+      Proposal next = std::move(waiting_.front());
+      waiting_.erase(waiting_.begin());
+      auto answer = lower(model_, cluster_, with_stages(strategy_, degrees_of(next.partition)), {.profile = limits_.profile});
+      if (auto* lowered = std::get_if<Lowered>(&answer)) {
+        next.partition.cost = slowest(job_, next.partition);
+        found_.push_back({std::move(next.partition), std::move(*lowered), next.guess});
+        continue;
+      }
+      refusal_ = std::get<Infeasible>(answer);
+      count_more(next);
+      propose(std::move(next));
+    }
+    std::stable_sort(found_.begin(), found_.end(), [](const StagedPlan& a, const StagedPlan& b) { return a.guess < b.guess; });
+    if (!found_.empty()) refusal_.reset();
+    return {std::move(found_), refusal_};
+  }
+
+ private:
+  struct Proposal {
+    HybridJob job = {};
+    bool by_step = false;
+    int tries = 0;  // that counted less memory
+    HybridPartition partition = {};
+    double guess = 0;
+  };
+
+  static void count_more(Proposal& proposal) {
+    ++proposal.tries;
+    if (proposal.by_step)
+      proposal.job.capacity *= kTighter;
+    else
+      ++proposal.job.in_flight;
+  }
+
+  // What was proposed before is passed over: `lower` knows it.
+  void propose(Proposal next) {
+    for (; next.tries < kMostTries; count_more(next)) {
+      next.partition = next.by_step ? partition_step(next.job).partition : partition_hybrid(next.job);
+      if (next.partition.stages.empty()) return;
+      next.guess = step_cost(job_, next.partition.stages);
+      if (next.guess > limits_.seconds) return;
+      const std::vector<StageDegrees> stages = degrees_of(next.partition);
+      if (std::ranges::find(seen_, stages) != seen_.end()) continue;
+      seen_.push_back(stages);
+      waiting_.insert(std::ranges::upper_bound(waiting_, next.guess, {}, &Proposal::guess), std::move(next));
+      return;
+    }
+  }
+
+  const Model& model_;
+  const Cluster& cluster_;
+  const Strategy& strategy_;
+  const HybridJob& job_;
+  const StagedLimits& limits_;
+  std::vector<std::vector<StageDegrees>> seen_ = {};
+  std::vector<Proposal> waiting_ = {};
+  std::vector<StagedPlan> found_ = {};
+  std::optional<Infeasible> refusal_ = {};  // the last one
+};
+
+}  // namespace
+
+Strategy with_stages(const Strategy& strategy, const std::vector<StageDegrees>& stages) {
+  Strategy s = strategy;
+  s.dp = 0, s.tp = s.pp = s.cp = s.virtual_stages = 1;
+  s.zero = s.zero_group = 0;
+  s.sequence_parallel = false;
+  s.layer_split.clear(), s.placement.clear();
+  if (s.schedule != Schedule::GPipe) s.schedule = Schedule::OneFOneB;
+  s.stages = stages;
+  return s;
+}
+
+StagedPlans staged_plans(const Model& model, const Cluster& cluster, const Strategy& strategy, const HybridJob& job,
+                         const StagedLimits& limits) {
+  Staged staged(model, cluster, strategy, job, limits);
+  for (const std::vector<int>& chain : chains(job)) {
+    HybridJob one = sayable(strategy, job, chain);
+    for (const int end : ties(model) ? chain : std::vector<int>{0}) {
+      one.ends = end;
+      staged.add(one);
+    }
+  }
+  return staged.best();
+}
+
+// Links that cost nothing, as between GPUs that are near.
+double staged_bound(const Strategy& strategy, HybridJob job) {
+  job.replicas = sayable_replicas(strategy, job);
+  job.in_flight = 1;
+  job.link = HybridJob{}.link;
+  for (TensorDegree& degree : job.degrees) degree.near = degree.far = std::max(degree.near, degree.far);
+  return partition_step(job).bound;
+}
+
+}  // namespace foreshard

@@ -1,0 +1,103 @@
+#include "strategy/tune/remedies.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <functional>
+
+#include "core/result/memory_timeline.h"
+#include "strategy/lower/lower.h"
+
+namespace foreshard {
+
+namespace {
+
+struct Change {
+  std::string option = {};
+  std::function<bool(Strategy&)> apply = {};  // false: changes nothing here
+};
+
+// From the cheapest in time to the dearest.
+std::vector<Change> changes() {
+  return {
+      {"--sequence-parallel", [](Strategy& s) { return s.tp > 1 && !s.sequence_parallel && (s.sequence_parallel = true); }},
+      {"--zero 1", [](Strategy& s) { return s.dp * s.cp > 1 && s.zero < 1 && (s.zero = 1); }},
+      {"--micro-batch 1",
+       [](Strategy& s) {
+         if (s.micro_batch == 1) return false;
+         s.micro_batch = 1;
+         return true;
+       }},
+      {"--recompute selective",
+       [](Strategy& s) {
+         if (s.recompute.kind != RecomputeKind::None || s.attention == AttentionKernel::Flash) return false;
+         s.recompute = {.kind = RecomputeKind::Selective};
+         return true;
+       }},
+      {"--recompute full",
+       [](Strategy& s) {
+         if (s.recompute == Recompute{.kind = RecomputeKind::Full}) return false;
+         s.recompute = {.kind = RecomputeKind::Full};
+         return true;
+       }},
+      {"--zero 2", [](Strategy& s) { return s.dp * s.cp > 1 && s.zero < 2 && (s.zero = 2); }},
+      {"--zero 3", [](Strategy& s) { return s.dp * s.cp > 1 && s.zero < 3 && (s.zero = 3); }},
+  };
+}
+
+// Twice the model-parallel ranks for half the replicas; the text says the new degree.
+std::vector<Change> larger_degrees(const Strategy& strategy) {
+  std::vector<Change> more;
+  if (strategy.dp % 2 != 0) return more;
+  const std::string tp = std::to_string(strategy.tp * 2), pp = std::to_string(strategy.pp * 2);
+  more.push_back({"--tp " + tp, [](Strategy& s) { return s.tp *= 2, s.dp /= 2, s.zero_group = 0, true; }});
+  more.push_back({"--pp " + pp, [](Strategy& s) { return s.pp *= 2, s.dp /= 2, s.zero_group = 0, true; }});
+  return more;
+}
+
+std::string gib(Bytes bytes) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f GiB", in_gib(bytes));
+  return text;
+}
+
+// "41.3 GiB on stage 0 of 80.0 GiB" when it fits.
+std::optional<std::string> fits(const Model& model, const Cluster& cluster, const Strategy& strategy) {
+  const auto answer = lower(model, cluster, strategy);
+  const auto* lowered = std::get_if<Lowered>(&answer);
+  if (!lowered) return {};
+  const Role* worst = nullptr;
+  Bytes most = {};
+  for (const Role& role : lowered->plan.roles)
+    if (const Bytes arena = arena_bytes(role, Space::Device); !worst || arena > most) worst = &role, most = arena;
+  return gib(most + lowered->plan.framework) + " on " + worst->name + " of " + gib(gpu_of(cluster, worst->device_kind).memory);
+}
+
+}  // namespace
+
+std::vector<std::string> remedies(const Model& model, const Cluster& cluster, const Strategy& strategy, std::size_t most) {
+  const auto resolved = resolve(model, cluster, strategy);
+  if (!std::holds_alternative<Strategy>(resolved)) return {};
+  const Strategy& base = std::get<Strategy>(resolved);
+  std::vector<Change> all = changes();
+  for (Change& change : larger_degrees(base)) all.push_back(std::move(change));
+  std::vector<std::string> found;
+  const auto attempt = [&](const std::string& option, const Strategy& changed) {
+    if (const auto memory = fits(model, cluster, changed)) found.push_back(option + ": " + *memory);
+  };
+  std::vector<std::pair<std::string, Strategy>> single;
+  for (const Change& change : all) {
+    Strategy changed = base;
+    if (found.size() >= most || !change.apply(changed)) continue;
+    attempt(change.option, changed);
+    single.emplace_back(change.option, changed);
+  }
+  for (std::size_t i = 0; i < single.size() && found.empty(); ++i)
+    for (const Change& change : all) {
+      Strategy changed = single[i].second;
+      if (found.size() >= most || change.option == single[i].first || !change.apply(changed)) continue;
+      attempt(single[i].first + " " + change.option, changed);
+    }
+  return found;
+}
+
+}  // namespace foreshard

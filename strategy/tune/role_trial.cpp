@@ -1,0 +1,45 @@
+#include "strategy/tune/role_trial.h"
+
+#include "core/network/network.h"
+#include "core/plan/ranks.h"
+#include "core/result/memory_timeline.h"
+#include "strategy/cost/framework_memory.h"
+#include "strategy/lower/memory_planner.h"
+#include "strategy/lower/role_program.h"
+
+namespace foreshard {
+
+// Placed as the whole plan will be.
+static std::vector<std::string> device_kinds(const Lowering& lowering) {
+  const auto pp = static_cast<std::size_t>(lowering.strategy.pp);
+  if (lowering.cluster.nodes.size() == 1) return std::vector<std::string>(pp, lowering.cluster.nodes.front().shape.gpu);
+  Plan bare = lowering.plan;
+  for (std::size_t role = 0; role < pp; ++role) {
+    bare.roles.push_back({.name = std::to_string(role)});
+    bare.roles.back().axes = lowering.role_axes();
+  }
+  const Network network(lowering.cluster);
+  const Ranks ranks(bare);
+  std::vector<std::string> kinds;
+  for (std::int32_t role = 0; role < lowering.strategy.pp; ++role)
+    kinds.push_back(network.gpu(ranks.device(ranks.first({role}))).name);
+  return kinds;
+}
+
+RoleTrial::RoleTrial(const Lowering& base) : lowering(base), base_(base), kinds_(device_kinds(base)) {
+  const Gpu& first = gpu_of(base.cluster, base.cluster.nodes.front().shape.gpu);
+  const auto reserve = static_cast<std::int64_t>(base.strategy.reserve * static_cast<double>(first.memory.value));
+  beside_ = framework_memory(base.strategy) + Bytes{reserve};
+}
+
+Bytes RoleTrial::room(int rank) const { return gpu_of(base_.cluster, kinds_[static_cast<std::size_t>(rank)]).memory - beside_; }
+
+Bytes RoleTrial::arena(int rank) {
+  lowering.plan = base_.plan, lowering.embedding = {};
+  SharedPrograms shared;
+  add_role(lowering, rank, shared);
+  plan_memory(lowering.plan, {.share_kept = !lowering.runs.empty()});
+  return arena_bytes(lowering.plan.roles.back(), Space::Device);
+}
+
+}  // namespace foreshard
