@@ -154,22 +154,24 @@ namespace {
 
 // What the compute stream of one class does in forwards and backwards.
 struct ComputeStream {
-  double compute = 0, communication = 0;  // seconds; slowing by kernels of communication counts as communication
+  double compute = 0, communication = 0;  // seconds, with what kernels on other streams slow them
   double total() const { return compute + communication; }
 };
 
-// Seconds of isolated computes among the first instructions of a segment that one span covers.
-double isolated_compute(const Plan& plan, const CostTable& costs, const Span& span, SegmentId segment) {
+// Seconds of computes in a span. Of one that covers collectives, too, as long as they are by themselves.
+double compute_in(const Plan& plan, const CostTable& costs, const Span& span, SegmentId segment) {
   const std::vector<Instruction>& instructions = plan.segments[segment.index()].instructions;
   double seconds = 0;
+  bool communicates = false;
   for (std::int32_t i = span.instruction, left = span.count; left > 0; ++i) {
     const Instruction& instruction = instructions[static_cast<std::size_t>(i)];
     if (instruction.stream != span.stream) continue;
     --left;
     if (std::holds_alternative<Compute>(instruction.what))
       seconds += to_seconds(costs.by_segment[segment.index()][static_cast<std::size_t>(i)].busy).value;
+    communicates = communicates || std::holds_alternative<Collective>(instruction.what);
   }
-  return seconds;
+  return communicates ? seconds : to_seconds(span.end - span.begin).value;
 }
 
 const CostTable& costs_of(const Plan& plan, const Role& role) {
@@ -192,7 +194,7 @@ ComputeStream busiest(const Plan& plan, const Trace& trace, Nanoseconds& last_ba
     last_backward = std::max(last_backward, span.end);
     if (is_exchange(plan, span, action.segment)) continue;
     ComputeStream& stream = streams[span.who.index()];
-    const double compute = isolated_compute(plan, costs_of(plan, role), span, action.segment);
+    const double compute = compute_in(plan, costs_of(plan, role), span, action.segment);
     stream.compute += compute;
     stream.communication += to_seconds(span.end - span.begin).value - compute;
   }
@@ -224,6 +226,8 @@ Estimate refine(const Lowered& lowered, const Cluster& cluster, int microbatches
                     .compute = {stream.compute * times},
                     .communication = {stream.communication * times},
                     .tail = {played.makespan_s - to_seconds(last_backward).value}};
+  // One stage waits for no other one: what it waits for is data-parallel communication.
+  if (plan.roles.size() == 1) estimate.tail.value = played.makespan_s - stream.total();
   if (schedule_entry(*s.schedule).splits) estimate.skew = {skew_of(plan, cluster, played.makespan_s)};
   if (all > plan.microbatches) {  // every further one takes what the schedule's recurrence says
     const std::vector<StageDurations> stages = stage_durations(plan, cluster);

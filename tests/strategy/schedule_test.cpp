@@ -110,9 +110,8 @@ TEST(ScheduleRefusal, SizesThatCannotBe) {
     EXPECT_EQ(refusal(entry.id, {.p = 4, .m = 0}), "a pipeline needs at least one micro-batch, found 0");
     EXPECT_EQ(refusal(entry.id, {.p = 4, .m = 8, .v = -1}), "a pipeline needs at least one virtual stage per rank, found -1");
     EXPECT_EQ(refusal(entry.id, {.p = 1000, .m = 2'000'000'000}),
-              "2000000000 micro-batches on 1000 pipeline ranks with 1 virtual stages each are more than 20 million "
-              "actions | a "
-              "larger --micro-batch");
+              "2,000,000,000 micro-batches on 1,000 pipeline ranks with 1 virtual stages each are more than 20 million "
+              "actions | a larger --micro-batch");
   }
 }
 
