@@ -1,4 +1,5 @@
-// The reading of waits that check_plan has of its own: an oracle shares no code with what it checks (core/plan/program.h). Internal.
+// The reading of waits that check_plan has of its own: as an oracle it shares nothing with core/plan/program but the vector clocks.
+// Internal.
 #pragma once
 
 #include <cstdint>

@@ -7,8 +7,6 @@
 
 namespace foreshard {
 
-constexpr double kFull = 1 + 1e-9;
-
 std::vector<RankId> AloneTimes::neighbours(RoleId role) const {
   const RankId first = ranks_.first(role);
   const int node = network_.node(ranks_.device(first));
@@ -216,19 +214,6 @@ bool AloneTimes::meet(int a, int b) const {
     l->link < r->link ? ++l : ++r;
   }
   return false;
-}
-
-std::vector<char> AloneTimes::undisturbed(const std::vector<int>& kinds) const {
-  std::map<LinkId, double> asked;  // bytes per second when all are as fast as alone
-  for (const int kind : kinds)
-    for (const Load& load : kinds_[static_cast<std::size_t>(kind)].loads)
-      asked[load.link] += load.crossings * kinds_[static_cast<std::size_t>(kind)].rate;
-  std::vector<char> result(kinds_.size(), true);
-  for (const int kind : kinds)
-    for (const Load& load : kinds_[static_cast<std::size_t>(kind)].loads)
-      if (asked.at(load.link) > network_.link(load.link).bandwidth.value * kFull)
-        result[static_cast<std::size_t>(kind)] = false;
-  return result;
 }
 
 const std::vector<AloneTimes::Crossing>& AloneTimes::crossed(int kind) {

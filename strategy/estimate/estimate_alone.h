@@ -31,9 +31,6 @@ class AloneTimes {
   const std::vector<double>& speeds(const std::vector<int>& kinds);
   // Whether two kinds cross a link, in one direction.
   bool meet(int a, int b) const;
-  // [kind] whether nobody shares its links even if all `kinds` are under way at once (those of a plan, one that may stand there twice
-  // at once, twice): no link that it crosses is full then.
-  std::vector<char> undisturbed(const std::vector<int>& kinds) const;
   // What a kind crosses, links that all kinds cross alike once, and which part of such a link it takes alone.
   struct Crossing {
     int which = 0;  // below crossings()
