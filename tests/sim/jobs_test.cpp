@@ -44,6 +44,21 @@ TEST(Jobs, TrillionParameterBubble) {
   EXPECT_NEAR(100.0 * 63 / 575, 10.96, 0.01);
 }
 
+// Clipping sums one number over all ranks at the end. Tensor collectives have their links to themselves as without it, so they stay in
+// the steps of their computes: a stage's steps grow by what the norm itself does, not with the layers.
+TEST(Jobs, TheGlobalNormLeavesTensorCollectivesTheirLinks) {
+  Strategy s{.tp = 8, .pp = 2, .global_batch = 32, .seq = 512};
+  const auto steps = [&] {
+    const Lowered job = lowered("gpt2-355m", "dgx-a100-x4", s);
+    return simulate(job.plan, load_cluster("dgx-a100-x4"), {.granularity = Granularity::Stage}).trace.spans.size();
+  };
+  const std::size_t without = steps();
+  s.clip_norm = 1;
+  const std::size_t updates =
+      2 * 30;  // a norm and a clip for each unit of gradients, fewer than 30 of them on each of two ranks
+  EXPECT_LT(steps(), without + 2 * updates);
+}
+
 // Any cluster and any strategy: an answer in finite time, and never a broken one.
 TEST(Jobs, RandomClustersAndStrategiesPlayToTheEnd) {
   std::mt19937 engine(411);
