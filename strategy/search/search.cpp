@@ -11,6 +11,7 @@
 #include "strategy/search/search_costs.h"
 #include "strategy/search/search_framework.h"
 #include "strategy/search/search_kept.h"
+#include "strategy/search/search_nodes.h"
 #include "strategy/search/search_relax.h"
 #include "strategy/search/search_screening.h"
 #include "strategy/search/search_space.h"
@@ -351,7 +352,10 @@ std::variant<SearchResult, Infeasible> search(const Model& model, const Cluster&
   SearchOptions settled = options;
   settled.base = with_preset(model, options.base);
   if (auto empty = never_fits(model, cluster, settled.base)) return *std::move(empty);
-  return Searching(model, cluster, settled).run();
+  const auto on_all = [&](const Cluster& some, const SearchOptions& so) { return Searching(model, some, so).run(); };
+  auto answer = on_all(cluster, settled);
+  if (auto* result = std::get_if<SearchResult>(&answer)) search_fewer_nodes({model, cluster, settled, on_all}, *result);
+  return answer;
 }
 
 }  // namespace foreshard

@@ -60,7 +60,7 @@ TEST(Search, FindsTheSameWhereStagesShareNicsWhateverIsPlayed) {
   EXPECT_EQ(a.refined, b.refined);
   EXPECT_GT(a.pruned.redone, 0);
   EXPECT_EQ(c.pruned.redone, 0);
-  EXPECT_GT(a.ranked.front().point.pp, 1);
+  EXPECT_TRUE(std::ranges::any_of(a.ranked, [](const Candidate& each) { return each.point.pp > 1; }));
   for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(a.ranked[i].score, c.ranked[i].score) << i;
 }
 

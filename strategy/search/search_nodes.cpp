@@ -1,0 +1,89 @@
+#include "strategy/search/search_nodes.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/op/op_graph.h"
+#include "strategy/search/search_kept.h"
+#include "strategy/search/search_space.h"
+
+namespace foreshard {
+
+namespace {
+
+constexpr int kLookedAt = 2;     // families that are refined before it is known that fewer nodes win
+constexpr int kKeptToLook = 32;  // of these, that screening keeps
+constexpr double kMostOfPeak = 0.9;
+constexpr std::size_t kTold = 8;  // of fewer nodes, ranked beside those of all
+
+// Of layers in a list every strategy is refined, and stages with degrees of their own use fewer GPUs, too.
+bool may_use_fewer(const Model& model, const Cluster& cluster, const SearchOptions& options) {
+  if (!std::holds_alternative<Transformer>(model.shape)) return false;
+  const auto fixed = [&](const char* path) { return std::ranges::find(options.fixed, path) != options.fixed.end(); };
+  if (options.objective != Objective::Time || cluster.nodes.size() != 1 || cluster.nodes.front().count < 2) return false;
+  return !fixed("dp") || options.base.dp == 0;  // with dp the degrees say how many GPUs are used
+}
+
+// At the most that whole steps reach of the peak of all matrix units, with the attention of a causal model halved: the part of
+// the FLOPs that grows with the square of the sequence, (F(2s) - 2 F(s)) / 2.
+double least_seconds(const Model& model, const Cluster& cluster, const Strategy& strategy, std::int64_t gpus) {
+  const std::int64_t seq = strategy.seq > 0 ? strategy.seq : std::get<Transformer>(model.shape).max_positions;
+  const double flops = model_flops_per_sample(model, seq).value, twice = model_flops_per_sample(model, 2 * seq).value;
+  const double each = peak(gpu_of(cluster, cluster.nodes.front().shape.gpu), strategy.precision).value;
+  return (flops - (twice - 2 * flops) / 4) * static_cast<double>(strategy.global_batch) /
+         (kMostOfPeak * each * static_cast<double>(gpus));
+}
+
+void add_counts(const SearchResult& from, SearchResult& to) {
+  to.enumerated += from.enumerated, to.evaluated += from.evaluated, to.refined += from.refined;
+  to.pruned.shape += from.pruned.shape, to.pruned.memory += from.pruned.memory, to.pruned.bound += from.pruned.bound;
+  to.pruned.redone += from.pruned.redone, to.pruned.framework += from.pruned.framework;
+  to.measuring_s += from.measuring_s, to.screening_s += from.screening_s;
+  to.interrupted |= from.interrupted;
+}
+
+// On the cluster as it is: whoever uses the first of its nodes passes the same links.
+void rank_too(const NodesSearch& search, std::vector<Candidate> found, SearchResult& result) {
+  if (found.size() > kTold) found.resize(kTold);
+  for (Candidate& candidate : found) {
+    const auto answer = lower(search.model, search.cluster, candidate.strategy, {.profile = search.options.profile});
+    if (std::holds_alternative<Infeasible>(answer)) continue;
+    candidate.estimate = refine(std::get<Lowered>(answer), search.cluster);
+    candidate.score = candidate.estimate.time.value;
+    if (search.options.found) search.options.found(candidate);
+    take_place(result.ranked, candidate);
+  }
+}
+
+}  // namespace
+
+void search_fewer_nodes(const NodesSearch& search, SearchResult& result) {
+  if (!may_use_fewer(search.model, search.cluster, search.options)) return;
+  const NodeGroup& group = search.cluster.nodes.front();
+  std::vector<std::int64_t> counts = divisors(group.count);
+  counts.pop_back();
+  for (const std::int64_t nodes : std::vector(counts.rbegin(), counts.rend())) {
+    if (result.interrupted || result.ranked.empty()) return;
+    const double winner = result.ranked.front().score;
+    if (least_seconds(search.model, search.cluster, search.options.base, nodes * group.shape.gpus) >= winner) return;
+    const Cluster some = with_nodes(search.cluster, static_cast<int>(nodes));
+    SearchOptions look = search.options;
+    look.refine = std::min(look.refine, kLookedAt), look.shortlist = std::min(look.shortlist, kKeptToLook);
+    look.stages = look.best = look.schedules = false;
+    look.sample = 0, look.progress = {}, look.found = {};
+    auto found = search.on_all(some, look);
+    if (std::holds_alternative<Infeasible>(found)) continue;
+    add_counts(std::get<SearchResult>(found), result);
+    if (std::get<SearchResult>(found).ranked.front().score < winner) {
+      SearchOptions all = search.options;
+      all.sample = 0, all.progress = {}, all.found = {};
+      if (auto more = search.on_all(some, all); std::holds_alternative<SearchResult>(more)) {
+        add_counts(std::get<SearchResult>(more), result);
+        found = std::move(more);
+      }
+    }
+    rank_too(search, std::move(std::get<SearchResult>(found).ranked), result);
+  }
+}
+
+}  // namespace foreshard
