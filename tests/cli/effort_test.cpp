@@ -81,9 +81,10 @@ TEST(Effort, GrowsWithTheWork) {
   EXPECT_GT(of(1 << 20, 100'000, {.kind = WorkKind::Search}), 50 * of(1 << 20, 8, {.kind = WorkKind::Search}));
 }
 
-// A million micro-batches, a million GPUs one by one, a search over a million GPUs.
+// A million micro-batches, many ranks one by one, a search over a million GPUs. Each line has something else wrong that is found right
+// after, so a verb that does not refuse ends at once, too.
 TEST(Effort, WhatCannotEndHereIsRefusedWithItsSize) {
-  const std::string job = "--model gpt2-124m --seq 256 ";
+  const std::string job = "--model gpt2-124m --seq 256 ", no_such_layer = " --recompute layers:500-600";
   const auto refused = [&](const std::string& line, const std::string& size, const std::string& instead) {
     const RanLine ran = run_line(line);
     EXPECT_EQ(ran.code, ExitCode::WrongInput) << line << ran.out.substr(0, 200);
@@ -92,19 +93,21 @@ TEST(Effort, WhatCannotEndHereIsRefusedWithItsSize) {
     EXPECT_NE(ran.err.find(instead), std::string::npos) << ran.err;
     EXPECT_TRUE(ran.err.ends_with(", or --force\n")) << ran.err;
   };
-  refused("simulate " + job + "--cluster dgx-a100 --granularity op --global-batch 8000000",
+  refused("simulate " + job + "--cluster dgx-a100 --granularity op --global-batch 8000000" + no_such_layer,
           "1,000,000 micro-batches on 1 pipeline rank: ", "a smaller --global-batch");
-  refused("lower " + job + "--cluster dgx-a100-x2 --pp 12 --gpus 12 --global-batch 825000",
+  refused("lower " + job + "--cluster dgx-a100-x2 --pp 12 --gpus 12 --global-batch 825000" + no_such_layer,
           "825,000 micro-batches on 12 pipeline ranks", "a smaller --global-batch");
-  refused("simulate " + job + "--cluster dgx-a100-x120000 --global-batch 960000 --folding none", "960,000 ranks each by itself",
-          "--folding full");
-  refused("search " + job + "--cluster dgx-a100-x131072 --global-batch 1048576", "a search over 1,048,576 GPUs",
+  refused("simulate " + job + "--cluster dgx-a100-x40000 --global-batch 320000 --folding none" + no_such_layer,
+          "320,000 ranks each by itself", "--folding full");
+  refused("search " + job + "--cluster dgx-a100-x131072 --global-batch 1048576 --rows 0", "a search over 1,048,576 GPUs",
           "fewer --nodes");
-  refused("sweep " + job + "--cluster dgx-a100 --global-batch 1048576 --vary nodes=131072", "a search over 1,048,576 GPUs",
-          "fewer --nodes");
-  refused("partition " + job + "--cluster dgx-a100-x131072 --global-batch 1048576", "a search over 1,048,576 GPUs",
-          "fewer --nodes");
-  refused("search " + job + "--cluster dgx-a100 --global-batch 1000000000", "1,000,000,000 sequences per step",
+  refused("search " + job + "--cluster dgx-a100 --cluster dgx-h100-x131072 --global-batch 1048576 --top 99999",
+          "a search over 1,048,576 GPUs", "fewer --nodes");
+  refused("sweep " + job + "--cluster dgx-a100 --global-batch 1048576 --vary nodes=131072 --top 99999",
+          "a search over 1,048,576 GPUs", "fewer --nodes");
+  refused("partition " + job + "--cluster dgx-a100 --global-batch 999999937 --max-tp 1", "999,999,937 sequences per step",
+          "--global-batch");
+  refused("search " + job + "--cluster dgx-a100 --global-batch 1000000000 --rows 0", "1,000,000,000 sequences per step",
           "--global-batch");
 }
 

@@ -2,11 +2,15 @@
 
 #include <gtest/gtest.h>
 
+#include <QAction>
 #include <QCoreApplication>
 #include <QDir>
 #include <QDirIterator>
 #include <QFile>
+#include <QProcess>
 #include <QRegularExpression>
+#include <QSettings>
+#include <QTemporaryDir>
 #include <QXmlStreamReader>
 #include <set>
 #include <utility>
@@ -106,6 +110,38 @@ TEST(Language, OneThatIsNotSpokenIsEnglish) {
   EXPECT_FALSE(speaks("tlh"));
   const Language klingon("tlh");
   EXPECT_EQ(MainWindow::tr("Topology"), "Topology");
+}
+
+// Squares instead of words: Chinese is offered only where a font has its characters. Without them: in a child, whose fonts are this
+// machine's without those of Chinese.
+TEST(Language, ChineseNeedsAFont) {
+  const char* const mark = "FORESHARD_TEST_WITHOUT_CHINESE";
+  if (qEnvironmentVariableIsSet(mark)) {
+    QSettings("foreshard", "foreshard-gui").setValue("language", "zh_CN");  // in a folder of the parent's
+    EXPECT_EQ(chosen_language(), "en");
+    const QTemporaryDir folder;
+    const MainWindow window(
+        WindowOptions{.settings = folder.filePath("s.ini"), .session = folder.filePath("s.json"), .tour = false});
+    const QAction* chinese = window.findChild<QAction*>("view.language_zh_CN");
+    ASSERT_NE(chinese, nullptr);
+    EXPECT_FALSE(chinese->isEnabled());
+    EXPECT_TRUE(chinese->text().contains("needs a font")) << chinese->text().toStdString();
+    return;
+  }
+  const QTemporaryDir folder;
+  write_file(folder.filePath("fonts.conf").toStdString(),
+             "<fontconfig><include>/etc/fonts/fonts.conf</include><selectfont><rejectfont><pattern><patelt name=\"charset\">"
+             "<charset><int>0x4e2d</int></charset></patelt></pattern></rejectfont></selectfont></fontconfig>");
+  QProcessEnvironment around = QProcessEnvironment::systemEnvironment();
+  around.insert("FONTCONFIG_FILE", folder.filePath("fonts.conf"));
+  around.insert("XDG_CONFIG_HOME", folder.path());
+  around.insert(mark, "1");
+  QProcess child;
+  child.setProcessEnvironment(around);
+  child.setProcessChannelMode(QProcess::MergedChannels);
+  child.start(QCoreApplication::applicationFilePath(), {"--gtest_filter=Language.ChineseNeedsAFont"});
+  ASSERT_TRUE(child.waitForFinished(60'000));
+  EXPECT_EQ(child.exitCode(), 0) << child.readAll().toStdString();
 }
 
 }  // namespace foreshard
