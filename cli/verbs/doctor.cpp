@@ -63,9 +63,9 @@ static void look_for_gpus(Surroundings& around, const Arguments& arguments) {
     for (std::size_t device = 0; device < all.size(); ++device) {
       const gpu::Properties& found = all[device];
       around.gpus.push_back(std::to_string(device) + " " + found.device + ", " +
-                            plain(static_cast<double>(found.free.value >> 20U) / 1024) + " of " +
-                            plain(static_cast<double>(found.memory.value >> 20U) / 1024) + " GiB free (" + found.driver + ", " +
-                            found.libraries + ")" + links_of(all, device));
+                            plain(static_cast<double>(runtime->free_memory(static_cast<int>(device)).value >> 20U) / 1024) +
+                            " of " + plain(static_cast<double>(found.memory.value >> 20U) / 1024) + " GiB free (" +
+                            found.driver + ", " + found.libraries + ")" + links_of(all, device));
     }
   } catch (const DeviceError& error) {
     around.no_gpus = error.what();

@@ -23,7 +23,7 @@ class Bench {
  public:
   explicit Bench(Runtime& runtime) : runtime_(runtime), memory_(runtime), times_(runtime, true) {
     runtime.select(0);
-    stream_ = runtime.open_stream();
+    stream_ = runtime.open_stream(false);
   }
   ~Bench() { runtime_.close_stream(stream_); }
   Bench(const Bench&) = delete;
@@ -157,7 +157,7 @@ std::vector<ProfileTransfer> CudaMeasures::all_reduces() {
       runtime_.select(rank % runtime_.devices());
       EventPool events(runtime_, true);
       OnStream on{.runtime = runtime_,
-                  .stream = runtime_.open_stream(),
+                  .stream = runtime_.open_stream(false),
                   .scratch = nullptr,
                   .workspace = nullptr,
                   .met = events.take()};
@@ -222,8 +222,7 @@ Bytes CudaMeasures::outside_memory() {
     on.elements(KernelId::cast_array, 64, CastArgs{.x = reads(from), .y = writes(to), .count = 64});
     runtime_.synchronize(bench.stream());
   }
-  const Properties found = runtime_.properties(0);
-  return {std::max<std::int64_t>(0, found.memory.value - found.free.value)};
+  return {std::max<std::int64_t>(0, runtime_.properties(0).memory.value - runtime_.free_memory(0).value)};
 }
 
 std::string CudaMeasures::machine() {

@@ -50,7 +50,7 @@ class NcclRanks : public CollectiveRanks {
         for (int i = 0; i < measured.rounds * kInARow; ++i) seat.tasks.push_back(seat.communicator->collective(call));
       }
       runtime_.select(seat.gpu);
-      seat.stream = runtime_.open_stream();
+      seat.stream = runtime_.open_stream(false);
       seat.begin = seat.events.emplace_back(std::make_unique<EventPool>(runtime_, true))->take();
       seat.end = seat.events.front()->take();
     }

@@ -106,7 +106,7 @@ class CudaDevice::CopyTask : public GpuTask {
 CudaDevice::CudaDevice(Runtime& runtime, GpuMemory& memory, int gpu, const Stop& stop, std::mutex* alone, bool graphs)
     : runtime_(runtime), memory_(memory), gpu_(gpu), stop_(stop), alone_(alone), times_(runtime, true), marks_(runtime, false) {
   runtime_.select(gpu_);
-  outside_ = runtime_.open_stream();
+  outside_ = runtime_.open_stream(false);
   if (graphs && !alone) graphs_.emplace(runtime);
 }
 
@@ -189,7 +189,7 @@ void CudaDevice::open(std::span<const StreamId> streams, int events, int command
   observer_ = &observer;
   for (const StreamId id : streams) {
     Channel& on = channel(id);
-    on.stream = runtime_.open_stream();
+    on.stream = runtime_.open_stream(false);
     on.scratch = memory_.allocate(Space::Device, on.scratch_bytes);
     on.workspace = memory_.allocate(Space::Device, on.workspace_bytes);
     on.ring.resize(static_cast<std::size_t>(commands));

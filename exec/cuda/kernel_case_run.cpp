@@ -78,7 +78,7 @@ Outcome run_case(const KernelCase& tried, Runtime& runtime) {
   run_on_host(tried.what, reads, on_host, tried.arguments);
   Outcome outcome;
   GpuMemory memory(runtime);
-  Stream* stream = runtime.open_stream();
+  Stream* stream = runtime.open_stream(false);
   try {
     run_kernel(tried, runtime, stream, memory, reads, on_gpu, outcome);
   } catch (const DeviceError& problem) {

@@ -77,7 +77,7 @@ class Selftest {
       seat.gpu = static_cast<CudaDevice&>(*seat.device).gpu();
       seat.from = seat.device->arena(Space::Device, block), seat.to = seat.device->arena(Space::Device, block);
       runtime_.select(seat.gpu);
-      seat.stream = runtime_.open_stream();
+      seat.stream = runtime_.open_stream(false);
     }
     for (const Case& tried : cases_)
       for (int r = 0; r < ranks_; ++r) seats_[static_cast<std::size_t>(r)].tasks.push_back(task(tried, r));

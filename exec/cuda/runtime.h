@@ -42,7 +42,7 @@ struct Multiply {
 
 struct Properties {
   std::string device = {}, driver = {}, libraries = {};
-  Bytes memory = {}, free = {};
+  Bytes memory = {};
   std::string bus = {};                   // address, "0000:1b:00.0": another process may know the GPU by another number
   std::vector<std::string> nvlinks = {};  // addresses of the other GPUs here that it reaches by NVLink
 };
@@ -54,19 +54,26 @@ class Runtime {
   virtual ~Runtime() = default;
 
   virtual int devices() = 0;
-  virtual Properties properties(int device) = 0;
-  virtual void select(int device) = 0;  // for the calls of this thread
+  virtual Properties properties(int device) = 0;  // of the driver: makes no context
+  virtual Bytes free_memory(int device) = 0;      // makes a context there, and selects it
+  // For the calls of this thread, which begins on GPU 0: every call below makes a context on the GPU that is selected, and streams, events and memory belong to it.
+  virtual void select(int device) = 0;
+  // From now on kernels on `device` may use the memory of `peer`; false: this machine does not let them.
+  virtual bool reach(int device, int peer) = 0;
 
-  virtual std::byte* allocate(Space space, Bytes bytes) = 0;  // zeroed
-  virtual void release(Space space, std::byte* memory) = 0;   // of any state of the device; tells nothing
+  // Of a GPU: zeroed by its legacy stream, maybe later than this call returns. See GpuMemory.
+  virtual std::byte* allocate(Space space, Bytes bytes) = 0;
+  virtual void release(Space space, std::byte* memory) = 0;  // of any state of the device; tells nothing
 
-  virtual Stream* open_stream() = 0;
+  // Streams of the selected GPU, which do not order themselves with its legacy stream. Of two kernels that could begin, that of an urgent one does.
+  virtual Stream* open_stream(bool urgent) = 0;
   virtual void close_stream(Stream* stream) = 0;
+  virtual Stream* legacy_stream() = 0;  // of the selected GPU; never closed
   virtual Event* make_event(bool timed) = 0;
   virtual void drop_event(Event* event) = 0;
 
-  virtual void record(Event* event, Stream* stream) = 0;
-  virtual void wait(Stream* stream, Event* event) = 0;  // what was recorded before this call; never recorded: does not block
+  virtual void record(Event* event, Stream* stream) = 0;  // both of one GPU
+  virtual void wait(Stream* stream, Event* event) = 0;    // what was recorded before this call; never recorded: does not block
   virtual bool done(Event* event) = 0;
   virtual bool idle(Stream* stream) = 0;
   virtual void synchronize(Stream* stream) = 0;

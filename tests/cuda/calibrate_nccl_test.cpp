@@ -42,7 +42,7 @@ void expect_sound(FakeRuntime& runtime, TwinSession& twin) {
 // and kind; messages of an all-to-all are one call of the twin.
 TEST(CalibrateNccl, MeasuresEveryGroupOverItsLinks) {
   FakeRuntime runtime({.devices = 4, .nvlinked = 2});
-  TwinSession twin(runtime);
+  TwinSession twin;
   {
     const auto groups = groups_to_measure(seats_of(runtime, {"a", "a", "a", "a"}), true);
     ASSERT_EQ(groups.size(), 2U);
@@ -64,7 +64,7 @@ TEST(CalibrateNccl, MeasuresEveryGroupOverItsLinks) {
 // Four processes (threads with a mesh between them) of a GPU each, two per node; trees know all-reduces only.
 TEST(CalibrateNccl, ProcessesMeasureAcrossNodes) {
   FakeRuntime runtime({.devices = 4, .nvlinked = 4});
-  TwinSession twin(runtime);
+  TwinSession twin;
   in_processes(4, 4, [&](ProcessMesh& mesh) {
     const auto groups = groups_to_measure(seats_of(runtime, {"a", "a", "b", "b"}), false);
     const NcclOptions options{.ranks = 4, .mesh = &mesh, .first_gpu = mesh.process()};
@@ -81,7 +81,7 @@ TEST(CalibrateNccl, ProcessesMeasureAcrossNodes) {
 // An error that NCCL meets by itself in the middle: the measurement ends with its words, and nothing is left.
 TEST(CalibrateNccl, ABrokenNetworkEndsIt) {
   FakeRuntime runtime({.devices = 2, .nvlinked = 2});
-  TwinSession twin(runtime, {.failing_call = 33});
+  TwinSession twin({.failing_call = 33});
   std::string why;
   try {
     const auto ranks =

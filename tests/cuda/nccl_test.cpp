@@ -49,7 +49,7 @@ struct Ran {
 Ran run_on_twin(const Plan& plan, const TwinSettings& settings = {}, int steps = 2,
                 std::chrono::milliseconds meet = std::chrono::seconds(20), bool graphs = false) {
   FakeRuntime runtime({.seed = 3, .devices = Ranks(plan).count()});
-  TwinSession twin(runtime, settings);
+  TwinSession twin(settings);
   Ran ran;
   try {
     ran.done = run(plan, options_for(plan, runtime, twin.library(), steps, meet, graphs));
@@ -92,7 +92,7 @@ TEST(Nccl, ProcessesMeetOverTheMesh) {
   const Plan plan = lowered(small(tiny_gpt()), single({.dp = 2, .tp = 2, .micro_batch = 2}));
   const Ran one = run_on_twin(plan, {}, 1);
   FakeRuntime runtime({.seed = 5, .devices = 4});
-  TwinSession twin(runtime);
+  TwinSession twin;
   in_processes(2, 4, [&](ProcessMesh& mesh) {
     ExecuteOptions here = options_for(plan, runtime, twin.library(), 1);
     here.tensors = false, here.processes = &mesh, here.across_processes = true;
@@ -138,7 +138,7 @@ TEST(Nccl, CallsMayTakeTheirTime) {
 TEST(Nccl, TwoRanksOnOneGpuAreRefused) {
   const Plan plan = lowered(tiny_mlp(), single({.dp = 2, .micro_batch = 2}));
   FakeRuntime runtime;
-  TwinSession twin(runtime);
+  TwinSession twin;
   try {
     static_cast<void>(execute(plan, options_for(plan, runtime, twin.library())));
     FAIL() << "it ran";
@@ -152,7 +152,7 @@ TEST(Nccl, RanksShareAGpuWhereTheLibraryLetsThem) {
   const Plan plan = lowered(tiny_mlp(), single({.dp = 2, .micro_batch = 2}));
   const Ran apart = run_on_twin(plan);
   FakeRuntime runtime;
-  TwinSession twin(runtime);
+  TwinSession twin;
   ExecuteOptions options = options_for(plan, runtime, twin.library());
   options.devices = ranks_by_nccl(runtime, twin.library(), {.ranks = 2, .shares_gpus = true});
   EXPECT_EQ(difference(run(plan, options), apart.done).largest(), 0);
@@ -160,7 +160,7 @@ TEST(Nccl, RanksShareAGpuWhereTheLibraryLetsThem) {
   const std::tuple<int, const char*, bool> known[] = {
       {23003, "1", true}, {23007, "1", true}, {23003, "0", false}, {23003, nullptr, false}, {22907, "1", false}};
   for (const auto& [version, variable, shares] : known) {
-    TwinSession other(runtime, {.version = version});
+    TwinSession other({.version = version});
     EXPECT_EQ(shares_gpus(nccl::Library(FORESHARD_NCCL_TWIN), variable), shares) << version;
   }
 }
@@ -171,7 +171,7 @@ TEST(Nccl, RanksShareAGpuWhereTheLibraryLetsThem) {
 TEST(NcclSelftest, AllIsRightOnTheTwin) {
   for (const int ranks : {1, 2, 3}) {
     FakeRuntime runtime({.devices = ranks});
-    TwinSession twin(runtime);
+    TwinSession twin;
     const auto outcomes = nccl_outcomes(runtime, twin.library(), {.ranks = ranks});
     EXPECT_EQ(outcomes.size(), ranks == 1 ? 54U : 56U);
     for (const NcclOutcome& done : outcomes)
@@ -187,7 +187,7 @@ TEST(NcclSelftest, WhatIsWrongIsTold) {
     FakeRuntime runtime({.devices = 2});
     TwinSettings settings;
     (dropped ? settings.dropped_call : settings.shortened_call) = 11;
-    TwinSession twin(runtime, settings);
+    TwinSession twin(settings);
     const auto outcomes = nccl_outcomes(runtime, twin.library(), {.ranks = 2}, std::chrono::milliseconds(300));
     ASSERT_LE(outcomes.size(), 6U);  // two calls each; fewer where the machine itself slept for as long
     EXPECT_FALSE(outcomes.back().right());
@@ -225,7 +225,7 @@ TEST(Nccl, AMeetingThatIsNeverCompleteIsGivenUp) {
 
 TEST(Nccl, AnOldLibraryIsRefused) {
   FakeRuntime runtime;
-  TwinSession twin(runtime, {.version = 21706});
+  TwinSession twin({.version = 21706});
   try {
     const nccl::Library again(FORESHARD_NCCL_TWIN);
     FAIL() << "it was taken";
@@ -254,7 +254,7 @@ TEST(NcclTwin, EveryDroppedOrShortenedCallOfATrainingIsSeen) {
       TwinSettings settings;
       (dropped ? settings.dropped_call : settings.shortened_call) = call;
       FakeRuntime runtime({.seed = 3, .devices = 2});
-      TwinSession twin(runtime, settings);
+      TwinSession twin(settings);
       ExecuteOptions options = options_for(plan, runtime, twin.library());
       options.patience = std::chrono::milliseconds(300);
       bool failed = false;
@@ -281,7 +281,8 @@ class Twins : public testing::Test {
     for (int rank = 0; rank < 2; ++rank) {
       nccl::Config config;
       EXPECT_EQ(nccl().comm_split(world_[rank], 0, rank, &part_[rank], &config), Result::InProgress);
-      stream_[rank] = runtime_.open_stream();
+      runtime_.select(rank);
+      stream_[rank] = runtime_.open_stream(false);
     }
     for (nccl::Comm* comm : {world_[0], world_[1], part_[0], part_[1]}) {
       Result state = Result::InProgress;
@@ -289,6 +290,7 @@ class Twins : public testing::Test {
       EXPECT_EQ(state, Result::Success);
     }
     block_ = runtime_.allocate(Space::Device, {4096});
+    runtime_.synchronize(runtime_.legacy_stream());
   }
   void TearDown() override { runtime_.release(Space::Device, block_); }
   nccl::Library& nccl() { return twin_.library(); }
@@ -310,7 +312,7 @@ class Twins : public testing::Test {
   }
 
   FakeRuntime runtime_{{.devices = 2}};
-  TwinSession twin_{runtime_};
+  TwinSession twin_;
   nccl::Comm *world_[2] = {}, *part_[2] = {};
   Stream* stream_[2] = {};
   std::byte* block_ = nullptr;

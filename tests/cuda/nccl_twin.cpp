@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 #include "exec/host/host_reduce.h"
@@ -31,6 +32,54 @@ void Twin::look_for_one_order() {
       if (--before[next] == 0) free.push_back(next);
   }
   if (seen < before.size()) complain("no total order over all communicators: ranks call them in different orders");
+}
+
+// Puts a call on its stream, where it goes when `meets` says that all partners are there. Called without the lock: whoever asks for progress
+// holds the runtime and comes here.
+void Twin::launch(Comm* comm, void* on, const std::string& what, const std::vector<TwinRange>& ranges,
+                  std::function<bool()> meets) {
+  auto* stream = static_cast<gpu::Stream*>(on);
+  const std::int64_t gpu = now.gpu(stream);
+  std::unique_lock lock(mutex);
+  const GpuOrder::Place place = gpus.add(gpu, comm, stream);
+  const std::vector<Launched> others = gpus.others(gpu, place);
+  const bool stays = std::exchange(stalls, false);
+  ++comm->inside;
+  lock.unlock();
+  const std::uint64_t entry = now.put(stream, what, ranges, [this, comm, gpu, place, meets = std::move(meets)] {
+    const std::lock_guard inner(mutex);
+    if (comm->aborted) return Meeting::Over;
+    if (!connected(*comm) || !gpus.may_begin(gpu, place, report.launches_in_order)) return Meeting::Held;
+    place->begun = true;
+    if (!meets()) return Meeting::Runs;
+    place->over = true;
+    return Meeting::Over;
+  });
+  bool apart = false;
+  for (const Launched& other : others) apart = apart || !now.ordered(other.stream, other.entry, stream);
+  const auto until = std::chrono::steady_clock::now() + kStall;
+  while (stays && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+  lock.lock();
+  place->entry = entry;
+  --comm->inside;
+  if (apart && !report.launches_in_order)
+    complain(what + " of communicator " + std::to_string(comm->clique->number) + " by rank " + std::to_string(comm->world) +
+             " follows one of another communicator on another stream: nothing orders them on the GPU");
+}
+
+void Twin::abort(const std::vector<Comm*>& all, bool in_group) {
+  const std::lock_guard lock(mutex);
+  for (Comm* comm : all) {
+    const std::string name = "communicator " + std::to_string(comm->clique->number) + " of rank " + std::to_string(comm->world);
+    if (comm->aborted || comm->destroyed) complain("a communicator is aborted that is gone");
+    if (comm->inside > 0) complain("ncclCommAbort of " + name + " while a thread is inside a call on it");
+    if (const Comm* other = gpus.in_front_of(comm); !in_group && other)
+      complain("ncclCommAbort of " + name + " waits for a kernel of communicator " + std::to_string(other->clique->number) +
+               ", which is not aborted with it");
+    ++report.aborted;
+    comm->aborted = true;
+    gpus.over(comm);
+  }
 }
 
 Twin& twin() {
@@ -120,20 +169,19 @@ Result collective(Call call, const void* from, void* to, Comm* comm, void* strea
                     out = call.kind == Kind::AllGather ? bytes * size : bytes;
   const auto *begin = static_cast<const std::byte*>(from), *into = static_cast<const std::byte*>(to);
   const bool slow = t.now.slow_calls > 0 && t.now.slow_calls-- > 0;
-  lock.unlock();  // whoever asks for progress holds the runtime and comes here
-  t.now.put(static_cast<gpu::Stream*>(stream), name, {{begin, begin + in, false}, {into, into + out, true}},
-            [&t, c = comm->clique, &operation, rank = comm->rank, comm] {
-              const std::lock_guard inner(t.mutex);
-              if (comm->aborted) return true;
-              if (!c->failure.empty()) return false;
-              operation.arrived.insert(rank);
-              if (static_cast<int>(operation.arrived.size()) == c->size && !operation.done) {
-                carry_out(*c, operation);
-                operation.done = true;
-              }
-              return operation.done;
-            });
-  return slow ? Result::InProgress : Result::Success;
+  const bool connects = !Twin::connected(*comm);
+  lock.unlock();
+  t.launch(comm, stream, name, {{begin, begin + in, false}, {into, into + out, true}},
+           [c = comm->clique, &operation, rank = comm->rank] {
+             if (!c->failure.empty()) return false;
+             operation.arrived.insert(rank);
+             if (static_cast<int>(operation.arrived.size()) == c->size && !operation.done) {
+               carry_out(*c, operation);
+               operation.done = true;
+             }
+             return operation.done;
+           });
+  return slow || connects ? Result::InProgress : Result::Success;
 }
 
 Message& message(Clique& clique, int from, int to, std::size_t n) {
@@ -146,6 +194,7 @@ Message& message(Clique& clique, int from, int to, std::size_t n) {
 Result run_group(std::vector<Pending> pending) {
   Twin& t = twin();
   std::unique_lock lock(t.mutex);
+  bool connects = false;
   std::map<std::pair<Comm*, void*>, std::vector<Pending>> by_stream;
   for (const Pending& one : pending) by_stream[{one.comm, one.stream}].push_back(one);
   for (auto& [where, parts] : by_stream) {
@@ -173,10 +222,9 @@ Result run_group(std::vector<Pending> pending) {
       mine.push_back([c, from, to, n]() -> Message& { return message(*c, from, to, n); });
       sends.push_back(part.sends);
     }
+    connects = connects || !Twin::connected(*comm);
     lock.unlock();
-    t.now.put(static_cast<gpu::Stream*>(where.second), "a group", ranges, [&t, comm, mine, sends, c = comm->clique] {
-      const std::lock_guard inner(t.mutex);
-      if (comm->aborted) return true;
+    t.launch(comm, where.second, "a group", ranges, [mine, sends, c = comm->clique] {
       if (!c->failure.empty()) return false;
       bool all = true;
       for (std::size_t i = 0; i < mine.size(); ++i) {
@@ -189,7 +237,7 @@ Result run_group(std::vector<Pending> pending) {
     });
     lock.lock();
   }
-  return Result::Success;
+  return connects ? Result::InProgress : Result::Success;
 }
 
 Result point(bool sends, const void* from, void* to, std::size_t count, DataType type, int peer, Comm* comm, void* stream) {
@@ -238,6 +286,7 @@ Result ncclGetUniqueId(UniqueId* id) {
 Result ncclCommInitRankConfig(Comm** comm, int ranks, UniqueId id, int rank, Config* config) {
   foreshard::Twin& t = twin();
   const std::lock_guard lock(t.mutex);
+  t.read_environment();
   if (!config || config->magic != 0xcafebeef || config->size < sizeof(Config)) t.complain("a configuration that is none");
   if (config && config->blocking != 0) t.complain("a communicator is made blocking: a rank that does not come would hang all");
   auto& clique = t.cliques[id.internal];
@@ -277,7 +326,8 @@ Result ncclCommGetAsyncError(Comm* comm, Result* state) {
   const std::lock_guard lock(t.mutex);
   t.expect_no_capture("ncclCommGetAsyncError");
   *state = Result::Success;
-  if (!t.ready(*comm) || (comm->slow > 0 && comm->slow-- > 0)) *state = Result::InProgress;
+  const bool connects = comm->connects && !foreshard::Twin::connected(*comm);
+  if (!t.ready(*comm) || connects || (comm->slow > 0 && comm->slow-- > 0)) *state = Result::InProgress;
   if (!comm->clique->failure.empty()) *state = Result::RemoteError;
   return Result::Success;
 }
@@ -289,10 +339,11 @@ Result ncclCommDestroy(Comm* comm) {
   return comm->destroyed = true, Result::Success;
 }
 Result ncclCommAbort(Comm* comm) {
-  const std::lock_guard lock(twin().mutex);
-  if (comm->aborted || comm->destroyed) twin().complain("a communicator is aborted that is gone");
-  ++twin().report.aborted;
-  return comm->aborted = true, Result::Success;
+  if (foreshard::group_depth > 0)
+    foreshard::group_aborts.push_back(comm);
+  else
+    twin().abort({comm}, false);
+  return Result::Success;
 }
 Result ncclCommRegister(Comm* comm, void*, std::size_t, void** handle) {
   const std::lock_guard lock(twin().mutex);
@@ -334,6 +385,7 @@ Result ncclGroupEnd() {
     return Result::InvalidUsage;
   }
   if (--foreshard::group_depth > 0) return Result::Success;
+  if (!foreshard::group_aborts.empty()) twin().abort(std::exchange(foreshard::group_aborts, {}), true);
   return foreshard::run_group(std::exchange(foreshard::group, {}));
 }
 

@@ -2,15 +2,23 @@
 // a FakeRuntime. What real NCCL answers with a hang or wrong numbers it complains about by name.
 //
 //   calls on a communicator      matched by their number: kind, count, type, operation and root must be those of the other ranks
-//   several communicators        the orders of all ranks must agree with one total order, else complained about when all is over
+//   several communicators        the orders of all ranks must agree with one total order, else complained about when all is over; on a GPU, too, their
+//                                operations must follow each other (nccl_twin_order.h), else complained about at once
+//   connections                  made by the first call on a communicator, which leaves InProgress as long as that takes
 //   messages                     matched per pair in order; other sizes are complained about; a group is one entry of its stream
 //   graphs                       a call by a thread that captures one is complained about: the executor keeps NCCL out of them
-//   communicators                used before they are ready, after an abort, or given up without one: complained about
+//   communicators                used before they are ready, after an abort, or given up without one: complained about; so is an abort while a
+//                                thread is inside a call on it (NCCL's guide, "Fault tolerance": nobody may call then), and one that waits for a kernel of
+//                                a communicator that is not aborted with it in one group
 #pragma once
+
+#include <chrono>
 
 #include <functional>
 #include <string>
 #include <vector>
+
+#include "tests/cuda/meeting.h"
 
 namespace foreshard::gpu {
 struct Stream;
@@ -25,18 +33,25 @@ struct TwinRange {
 
 struct TwinSettings {
   int version = 22809;
-  // Puts an entry on a stream: it may go when `ready` says so, which is asked when it is first in its queue.
-  std::function<void(gpu::Stream*, const std::string& what, std::vector<TwinRange>, std::function<bool()> ready)> put = {};
+  // Puts an entry on a stream, which is asked how far it has come when it is first in its queue; tells which one of the stream's it is.
+  std::function<std::uint64_t(gpu::Stream*, const std::string& what, std::vector<TwinRange>, std::function<Meeting()>)> put =
+      {};
+  // Whether that entry has ended before anything begins that is put on `later` now.
+  std::function<bool(const gpu::Stream* earlier, std::uint64_t entry, const gpu::Stream* later)> ordered = {};
+  std::function<std::int64_t(const gpu::Stream*)> gpu = {};  // of a stream
   std::function<bool()> captures = {};  // whether the calling thread captures a graph: then no call is expected
   int never_ready = -1;                 // the n-th communicator stays InProgress for ever
   int failing_call = -1;                // the n-th call on a stream makes its communicator fail later, as a broken network does
   int dropped_call = -1;                // the n-th call on a stream does nothing
   int shortened_call = -1;              // ... is one element short
   int slow_calls = 0;                   // so many calls leave InProgress and have to be asked about
+  int stalled_call = -1;                // the n-th call on a stream stays inside for a while
+  std::chrono::milliseconds connecting{0};  // what the first call on a communicator takes
 };
 
 struct TwinReport {
   std::vector<std::string> complaints = {};
+  bool launches_in_order = false;  // NCCL_LAUNCH_ORDER_IMPLICIT was in force
   int calls = 0, comms = 0, aborted = 0, destroyed = 0, registered = 0;
 };
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -12,6 +13,7 @@
 
 #include "exec/cuda/nccl.h"
 #include "tests/cuda/nccl_twin.h"
+#include "tests/cuda/nccl_twin_order.h"
 
 namespace foreshard {
 inline namespace twin_parts {
@@ -79,6 +81,9 @@ struct Comm {
   int rank = 0, number = 0, world = 0;  // world: the rank in the communicator that all were split off
   std::size_t calls = 0, splits = 0;
   std::map<int, std::size_t> sent = {}, received = {};
+  std::chrono::steady_clock::time_point connected = {};
+  bool connects = false;  // has begun to
+  int inside = 0;         // calls that have not returned
   bool aborted = false, finalized = false, destroyed = false, no_color = false;
   int slow = 0;
 };
@@ -89,12 +94,14 @@ inline namespace twin_parts {
 
 thread_local int group_depth = 0;
 thread_local std::vector<Pending> group;
+thread_local std::vector<Comm*> group_aborts;
+constexpr std::chrono::milliseconds kStall{200};
 
 class Twin : public TwinControl {
  public:
   void begin(TwinSettings settings) override {
     const std::lock_guard lock(mutex);
-    now = std::move(settings), report = {}, cliques.clear(), comms.clear(), orders.clear(), cliques_made = 0;
+    now = std::move(settings), report = {}, cliques.clear(), comms.clear(), orders.clear(), gpus.clear(), cliques_made = 0;
   }
   TwinReport end() override {
     const std::lock_guard lock(mutex);
@@ -144,8 +151,19 @@ class Twin : public TwinControl {
     dropped = number == now.dropped_call;
     if (number == now.failing_call) comm->clique->failure = "the network is broken";
     comm->slow = now.slow_calls > 0 ? 3 : 0;
+    if (!std::exchange(comm->connects, true)) comm->connected = std::chrono::steady_clock::now() + now.connecting;
+    stalls = number == now.stalled_call;
     return Result::Success;
   }
+  // Reads the variable when the first communicator is made, as NCCL does.
+  void read_environment() {
+    const char* order = std::getenv("NCCL_LAUNCH_ORDER_IMPLICIT");
+    report.launches_in_order = now.version >= 22600 && order && std::string(order) == "1";
+  }
+  static bool connected(const Comm& comm) { return std::chrono::steady_clock::now() >= comm.connected; }
+  void launch(Comm* comm, void* stream, const std::string& what, const std::vector<TwinRange>& ranges,
+              std::function<bool()> meets);
+  void abort(const std::vector<Comm*>& all, bool in_group);
   void look_for_one_order();
 
   std::mutex mutex;
@@ -154,7 +172,9 @@ class Twin : public TwinControl {
   std::map<std::string, std::shared_ptr<Clique>> cliques;  // by id
   std::vector<std::unique_ptr<Comm>> comms;
   std::map<int, std::vector<std::pair<int, std::size_t>>> orders;  // rank of the world -> (communicator, number of its call)
+  GpuOrder gpus;
   int cliques_made = 0, ids = 0;
+  bool stalls = false;  // the call that was accepted last
 };
 
 }  // namespace twin_parts

@@ -3,37 +3,9 @@
 
 #include "core/base/error.h"
 #include "exec/base/philox.h"
-#include "exec/host/host_blas.h"
-#include "exec/host/host_convert.h"
-#include "tests/cuda/emulated_kernels.h"
-#include "tests/cuda/fake_runtime.h"
+#include "tests/cuda/fake_parts.h"
 
 namespace foreshard::gpu {
-
-struct Event {
-  std::uint64_t wanted = 0, done = 0;
-  std::map<const Stream*, std::uint64_t> clock = {};
-  std::int64_t time = 0;
-  bool timed = false;
-};
-
-struct Graph {
-  std::vector<std::function<void(Stream*)>> nodes = {};
-};
-
-struct Stream {
-  struct Entry {
-    std::function<void()> work = {};
-    Event* event = nullptr;
-    std::uint64_t value = 0;
-    bool waits = false;
-    std::function<bool()> ready = {};  // of a meeting; others may always go
-  };
-  std::deque<Entry> queue = {};
-  std::map<const Stream*, std::uint64_t> clock = {};
-  bool open = true;
-  std::unique_ptr<Graph> capture = {};
-};
 
 namespace {
 
@@ -50,14 +22,41 @@ std::uint64_t at(const Clock& clock, const Stream* stream) {
   return found == clock.end() ? 0 : found->second;
 }
 
-std::string bus_of(int device) { return "0000:" + std::to_string(10 + device) + ":00.0"; }
+thread_local bool this_thread_captures = false;
+constexpr std::byte kNeverWritten{0xa5};  // what fresh memory of a GPU holds
+
+std::uint64_t next_number() {
+  static std::atomic<std::uint64_t> last = 0;
+  return ++last;
+}
 
 }  // namespace
+
+FakeRuntime::FakeRuntime(FakeSettings settings) : settings_(std::move(settings)), number_(next_number()) {}
 
 FakeRuntime::~FakeRuntime() {
   for (Stream* stream : streams_) delete stream;
   for (const auto& [memory, what] : memory_) ::operator delete (memory, std::align_val_t{4096});
 }
+
+// ---- devices and memory -------------------------------------------------------------------------------------------------------
+
+int& FakeRuntime::current() {
+  static thread_local std::map<std::uint64_t, int> of_runtime;
+  return of_runtime[number_];
+}
+void FakeRuntime::select(int device) {
+  if (device < 0 || device >= settings_.devices) throw DeviceError("cudaSetDevice", "cudaErrorInvalidDevice");
+  current() = device;
+  const std::lock_guard lock(mutex_);
+  touch();  // since CUDA 12
+}
+FakeRuntime& FakeRuntime::of(const Stream* stream) { return *stream->runtime; }
+std::int64_t FakeRuntime::gpu_of(const Stream* stream) {
+  return static_cast<std::int64_t>(stream->runtime->number_) * 1000 + stream->device;
+}
+
+static std::string bus_of(int device) { return "0000:" + std::to_string(10 + device) + ":00.0"; }
 
 Properties FakeRuntime::properties(int device) {
   std::vector<std::string> nvlinks;
@@ -67,36 +66,92 @@ Properties FakeRuntime::properties(int device) {
           .driver = "none",
           .libraries = "none",
           .memory = settings_.memory,
-          .free = {settings_.memory.value - used_ - kContext},
           .bus = bus_of(device),
           .nvlinks = nvlinks};
 }
-void FakeRuntime::select(int device) {
-  if (device < 0 || device >= settings_.devices) throw DeviceError("cudaSetDevice", "cudaErrorInvalidDevice");
+Bytes FakeRuntime::free_memory(int device) {
+  select(device);
+  const std::lock_guard lock(mutex_);
+  return {settings_.memory.value - used_[device] - kContext};
+}
+bool FakeRuntime::reach(int device, int peer) {
+  if (device / settings_.peers != peer / settings_.peers) return false;
+  const std::lock_guard lock(mutex_);
+  contexts_.insert({device, peer});  // enabling access makes one on the peer, too
+  reached_.insert({device, peer});
+  return true;
 }
 
 std::byte* FakeRuntime::allocate(Space space, Bytes bytes) {
-  const std::lock_guard lock(mutex_);
-  expect_no_capture("cudaMalloc");
-  if (space == Space::Device && used_ + bytes.value > settings_.memory.value)
-    throw DeviceError("cudaMalloc of " + std::to_string(bytes.value) + " bytes", "cudaErrorMemoryAllocation");
-  if (space == Space::Device) used_ += bytes.value;
-  auto* memory = static_cast<std::byte*>(::operator new (static_cast<std::size_t>(bytes.value), std::align_val_t{4096}));
-  std::memset(memory, 0, static_cast<std::size_t>(bytes.value));
-  memory_[memory] = {space, bytes};
+  std::byte* memory = nullptr;
+  Stream* legacy = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    expect_no_capture("cudaMalloc");
+    touch();
+    if (space == Space::Device && used_[current()] + bytes.value > settings_.memory.value)
+      throw DeviceError("cudaMalloc of " + std::to_string(bytes.value) + " bytes", "cudaErrorMemoryAllocation");
+    memory = static_cast<std::byte*>(::operator new (static_cast<std::size_t>(bytes.value), std::align_val_t{4096}));
+    memory_[memory] = {space, bytes, current()};
+    std::memset(memory, space == Space::Device ? static_cast<int>(kNeverWritten) : 0, static_cast<std::size_t>(bytes.value));
+    if (space != Space::Device) return memory;
+    used_[current()] += bytes.value;
+    legacy = legacy_of(current());
+  }
+  put_work(legacy, "cudaMemset", {{memory, memory + bytes.value, true}},
+           [=] { std::memset(memory, 0, static_cast<std::size_t>(bytes.value)); });
   return memory;
 }
 void FakeRuntime::release(Space space, std::byte* memory) {
   const std::lock_guard lock(mutex_);
   expect_no_capture("cudaFree");
-  if (space == Space::Device) used_ -= memory_.at(memory).second.value;
+  touch();
+  const Block block = memory_.at(memory);
+  if (space == Space::Device) used_[block.device] -= block.bytes.value, run_legacy(block.device);
+  std::erase_if(accesses_, [&](const Access& access) {
+    return access.range.begin >= memory && access.range.begin < memory + block.bytes.value;
+  });
   memory_.erase(memory);
   ::operator delete (memory, std::align_val_t{4096});
 }
 
-Stream* FakeRuntime::open_stream() {
+// Why a kernel on that GPU cannot touch them all.
+std::string FakeRuntime::out_of_reach(int device, const std::vector<Range>& ranges) const {
+  for (const Range& range : ranges) {
+    auto block = memory_.upper_bound(const_cast<std::byte*>(range.begin));
+    if (block == memory_.begin()) continue;
+    const auto& [memory, what] = *--block;
+    if (what.space != Space::Device || range.begin >= memory + what.bytes.value || what.device == device) continue;
+    if (!reached_.contains({device, what.device}))
+      return "cudaErrorIllegalAddress, memory of GPU " + std::to_string(what.device) + " out of reach of GPU " +
+             std::to_string(device);
+  }
+  return "";
+}
+
+// ---- streams and events -------------------------------------------------------------------------------------------------------
+
+Stream* FakeRuntime::add_stream(int device) {
+  Stream* made = streams_.emplace_back(new Stream);
+  made->runtime = this, made->device = device;
+  return made;
+}
+Stream* FakeRuntime::open_stream(bool urgent) {
   const std::lock_guard lock(mutex_);
-  return streams_.emplace_back(new Stream);
+  touch();
+  Stream* made = add_stream(current());
+  made->connection = opened_[current()]++ % settings_.connections;
+  urgent_ += urgent ? 1 : 0;
+  return made;
+}
+Stream* FakeRuntime::legacy_of(int device) {
+  Stream*& known = legacy_[device];
+  if (!known) known = add_stream(device), known->legacy = true, known->connection = -1;
+  return known;
+}
+Stream* FakeRuntime::legacy_stream() {
+  const std::lock_guard lock(mutex_);
+  return legacy_of(current());
 }
 void FakeRuntime::close_stream(Stream* stream) {
   const std::lock_guard lock(mutex_);
@@ -104,38 +159,41 @@ void FakeRuntime::close_stream(Stream* stream) {
   stream->queue.clear();
   stream->open = false;
 }
-Event* FakeRuntime::make_event(bool timed) { return new Event{.timed = timed}; }
+Event* FakeRuntime::make_event(bool timed) {
+  const std::lock_guard lock(mutex_);
+  touch();
+  return new Event{.device = current(), .timed = timed};
+}
 void FakeRuntime::drop_event(Event* event) { delete event; }
 
-void FakeRuntime::expect_alive(const char* call) const {
+void FakeRuntime::expect_alive(const std::string& call) const {
   if (!failure_.empty()) throw DeviceError(call, failure_);
+}
+void FakeRuntime::expect_current(const Stream* stream, const std::string& call) {
+  const std::lock_guard lock(mutex_);
+  touch();
+  if (stream->device != current()) throw DeviceError(call, "cudaErrorInvalidResourceHandle");
 }
 
 void FakeRuntime::begin_capture(Stream* stream) {
   const std::lock_guard lock(mutex_);
   expect_no_capture("cudaStreamBeginCapture");
   stream->capture = std::make_unique<Graph>();
-  const std::lock_guard capturing(capturing_mutex_);
-  capturing_.insert(std::this_thread::get_id());
+  this_thread_captures = true;
 }
 Graph* FakeRuntime::end_capture(Stream* stream) {
-  {
-    const std::lock_guard capturing(capturing_mutex_);
-    capturing_.erase(std::this_thread::get_id());
-  }
+  this_thread_captures = false;
   const std::lock_guard lock(mutex_);
   ++graphs_;
   return stream->capture.release();
 }
-bool FakeRuntime::captures() {
-  const std::lock_guard lock(capturing_mutex_);
-  return capturing_.contains(std::this_thread::get_id());
-}
+bool FakeRuntime::captures() { return this_thread_captures; }
 // Called with the lock. A capture in CUDA's thread-local mode ends with an error when its thread waits for the GPU, asks it or allocates.
-void FakeRuntime::expect_no_capture(const char* call) {
-  if (captures() && conflicts_.size() < 100) conflicts_.push_back(std::string(call) + " by a thread that captures a graph");
+void FakeRuntime::expect_no_capture(const std::string& call) {
+  if (captures() && conflicts_.size() < 100) conflicts_.push_back(call + " by a thread that captures a graph");
 }
 void FakeRuntime::launch(Graph* graph, Stream* stream) {
+  expect_current(stream, "cudaGraphLaunch");
   {
     const std::lock_guard lock(mutex_);
     expect_no_capture("cudaGraphLaunch");
@@ -150,18 +208,25 @@ void FakeRuntime::drop_graph(Graph* graph) {
 }
 
 void FakeRuntime::record(Event* event, Stream* stream) {
-  if (stream->capture) return stream->capture->nodes.push_back([this, event](Stream* on) { record(event, on); });
+  if (event->device != stream->device) throw DeviceError("cudaEventRecord", "cudaErrorInvalidResourceHandle");
+  if (stream->capture) return stream->capture->nodes.push_back([this, event](Stream* on) { put_record(event, on, true); });
+  put_record(event, stream, false);
+}
+void FakeRuntime::put_record(Event* event, Stream* stream, bool in_graph) {
   const std::lock_guard lock(mutex_);
+  touch();
   expect_alive("cudaEventRecord");
   join(stream->clock, host());
   join(stream->clock, everybody_);
   ++stream->clock[stream];
-  event->clock = stream->clock;
-  stream->queue.push_back({.event = event, .value = ++event->wanted});
+  Stream::Entry entry{.event = event, .in_graph = in_graph, .serial = ++serial_, .clock = stream->clock};
+  if (!in_graph) event->clock = stream->clock, entry.value = ++event->wanted;
+  stream->queue.push_back(std::move(entry));
 }
 
 void FakeRuntime::wait(Stream* stream, Event* event) {
   const std::lock_guard lock(mutex_);
+  touch();
   expect_alive("cudaStreamWaitEvent");
   if (stream->capture) throw DeviceError("cudaStreamWaitEvent", "cudaErrorStreamCaptureIsolation");
   if (event->wanted == 0) return;
@@ -170,23 +235,42 @@ void FakeRuntime::wait(Stream* stream, Event* event) {
   join(after, everybody_);
   if (join(after, event->clock) && waits_++ == settings_.dropped_wait) return;
   stream->clock = std::move(after);
-  stream->queue.push_back({.event = event, .value = event->wanted, .waits = true});
+  stream->queue.push_back({.event = event, .value = event->wanted, .waits = true, .serial = ++serial_});
+}
+
+// ---- progress -----------------------------------------------------------------------------------------------------------------
+
+bool FakeRuntime::may_go(Stream& stream) {
+  if (stream.queue.empty()) return false;
+  Stream::Entry& first = stream.queue.front();
+  if (first.waits && first.event->done < first.value) return false;
+  for (const Stream* other : streams_) {
+    if (other == &stream || other->device != stream.device || other->queue.empty()) continue;
+    const Stream::Entry& before = other->queue.front();
+    if (before.serial > first.serial || before.runs) continue;
+    if (other->connection == stream.connection) return false;
+    if (settings_.blocking_streams && (other->legacy || stream.legacy)) return false;
+  }
+  if (!first.state) return true;
+  const Meeting state = first.state();
+  first.runs = state == Meeting::Runs;
+  return state == Meeting::Over;
 }
 
 // Runs one entry of a stream whose first entry need not wait.
 bool FakeRuntime::step() {
   std::vector<Stream*> able;
   for (Stream* stream : streams_)
-    if (!stream->queue.empty() &&
-        (!stream->queue.front().waits || stream->queue.front().event->done >= stream->queue.front().value) &&
-        (!stream->queue.front().ready || stream->queue.front().ready()))
-      able.push_back(stream);
+    if (may_go(*stream)) able.push_back(stream);
   if (able.empty()) return false;
+  if (settings_.late_zeroing && !std::all_of(able.begin(), able.end(), [](const Stream* stream) { return stream->legacy; }))
+    std::erase_if(able, [](const Stream* stream) { return stream->legacy; });
   Stream& stream = *able[philox(settings_.seed, 7, random())[0] % able.size()];
   Stream::Entry entry = std::move(stream.queue.front());
   stream.queue.pop_front();
   if (entry.waits) return true;
   if (entry.event) {
+    if (entry.in_graph) entry.event->clock = std::move(entry.clock), entry.value = ++entry.event->wanted;
     entry.event->done = std::max(entry.event->done, entry.value);
     entry.event->time = now_;
     return true;
@@ -196,8 +280,14 @@ bool FakeRuntime::step() {
   return true;
 }
 
+void FakeRuntime::run_legacy(int device) {
+  for (std::deque<Stream::Entry>& queue = legacy_of(device)->queue; !queue.empty(); queue.pop_front()) queue.front().work();
+}
+
 bool FakeRuntime::done(Event* event) {
+  ++questions_;
   const std::lock_guard lock(mutex_);
+  touch();
   expect_no_capture("cudaEventQuery");
   for (std::uint64_t n = philox(settings_.seed, 8, random())[0] % 8; n > 0 && failure_.empty(); --n)
     if (!step()) break;
@@ -208,6 +298,7 @@ bool FakeRuntime::done(Event* event) {
 }
 bool FakeRuntime::idle(Stream* stream) {
   const std::lock_guard lock(mutex_);
+  touch();
   expect_no_capture("cudaStreamQuery");
   static_cast<void>(step());
   expect_alive("cudaStreamQuery");
@@ -217,6 +308,7 @@ bool FakeRuntime::idle(Stream* stream) {
 }
 void FakeRuntime::synchronize(Stream* stream) {
   const std::lock_guard lock(mutex_);
+  touch();
   expect_no_capture("cudaStreamSynchronize");
   while (!stream->queue.empty() && failure_.empty())
     if (!step()) throw DeviceError("cudaStreamSynchronize", "every stream waits");
@@ -226,9 +318,14 @@ void FakeRuntime::synchronize(Stream* stream) {
 }
 std::int64_t FakeRuntime::nanoseconds(Event* from, Event* to) {
   const std::lock_guard lock(mutex_);
+  touch();
+  if (from->device != to->device || from->done == 0 || to->done == 0)
+    throw DeviceError("cudaEventElapsedTime", "cudaErrorInvalidResourceHandle");
   if (!from->timed || !to->timed || to->done < to->wanted) throw DeviceError("cudaEventElapsedTime", "cudaErrorNotReady");
   return to->time - from->time;
 }
+
+// ---- what is ordered ----------------------------------------------------------------------------------------------------------
 
 void FakeRuntime::note(const Range& range, Stream* stream, const std::string& what) {
   for (const Access& other : accesses_) {
@@ -244,123 +341,54 @@ void FakeRuntime::note(const Range& range, Stream* stream, const std::string& wh
   accesses_.push_back({range, stream, at(stream->clock, stream), what});
 }
 
-void FakeRuntime::put_work(Stream* stream, const std::string& what, std::vector<Range> ranges, std::function<void()> work,
-                           std::function<bool()> ready) {
-  if (stream->capture)
-    return stream->capture->nodes.push_back([=, this](Stream* on) { put_work(on, what, ranges, work, ready); });
+// Streams that are not made non-blocking and the legacy one wait for each other, whichever comes first.
+void FakeRuntime::order_with_legacy(Stream* stream) {
+  if (!settings_.blocking_streams) return;
+  for (const Stream* other : streams_)
+    if (other->device == stream->device && (other->legacy || stream->legacy)) join(stream->clock, other->clock);
+}
+
+std::uint64_t FakeRuntime::put_work(Stream* stream, const std::string& what, std::vector<Range> ranges,
+                                    std::function<void()> work, std::function<Meeting()> state) {
+  if (stream->capture) {
+    stream->capture->nodes.push_back([=, this](Stream* on) { put_work(on, what, ranges, work, state); });
+    return 0;
+  }
   const std::lock_guard lock(mutex_);
-  expect_no_capture(what.c_str());  // on another stream than the one that it captures
-  expect_alive(what.c_str());
+  touch();
+  expect_no_capture(what);  // on another stream than the one that it captures
+  expect_alive(what);
   join(stream->clock, host());
   join(stream->clock, everybody_);
-  ++stream->clock[stream];
+  order_with_legacy(stream);
+  const std::uint64_t tick = ++stream->clock[stream];
   for (const Range& range : ranges) note(range, stream, what);
-  const bool fails = works_++ == settings_.failing_work;
+  const int number = works_++;
+  if (number == settings_.hanging_work) state = [] { return Meeting::Runs; };
   stream->queue.push_back({.work =
-                               [this, fails, work = std::move(work)] {
+                               [this, fails = number == settings_.failing_work, work = std::move(work)] {
                                  if (fails) failure_ = settings_.failure;
                                  if (failure_.empty()) work();
                                },
-                           .ready = std::move(ready)});
+                           .state = std::move(state),
+                           .serial = ++serial_});
+  return tick;
 }
 
-void FakeRuntime::put_meeting(Stream* stream, const std::string& what,
-                              const std::vector<std::pair<const std::byte*, const std::byte*>>& reads,
-                              const std::vector<std::pair<const std::byte*, const std::byte*>>& writes,
-                              std::function<bool()> ready) {
+std::uint64_t FakeRuntime::put_meeting(Stream* stream, const std::string& what,
+                                       const std::vector<std::pair<const std::byte*, const std::byte*>>& reads,
+                                       const std::vector<std::pair<const std::byte*, const std::byte*>>& writes,
+                                       std::function<Meeting()> state) {
   std::vector<Range> ranges;
   for (const auto& [begin, end] : reads) ranges.push_back({begin, end, false});
   for (const auto& [begin, end] : writes) ranges.push_back({begin, end, true});
-  put_work(
-      stream, what, std::move(ranges), [] {}, std::move(ready));
+  return put_work(
+      stream, what, std::move(ranges), [] {}, std::move(state));
 }
 
-void FakeRuntime::fill(std::byte* to, std::byte with, Bytes bytes, Stream* stream) {
-  put_work(stream, "cudaMemsetAsync", {{to, to + bytes.value, true}},
-           [=] { std::memset(to, static_cast<int>(with), static_cast<std::size_t>(bytes.value)); });
-}
-void FakeRuntime::copy(std::byte* to, const std::byte* from, Bytes bytes, Stream* stream) {
-  put_work(stream, "cudaMemcpyAsync", {{from, from + bytes.value, false}, {to, to + bytes.value, true}},
-           [=] { std::memmove(to, from, static_cast<std::size_t>(bytes.value)); });
-}
-
-void FakeRuntime::launch(const Launch& launch, Stream* stream) {
-  {
-    const std::lock_guard lock(mutex_);
-    const int number = launches_[launch.kernel]++;
-    if (launch.kernel == settings_.dropped_kernel && number == settings_.dropped_work) return;
-  }
-  constexpr std::int64_t kSizes[] = {4, 2, 2, 8, 8, 1};
-  std::vector<std::uint64_t> args((launch.bytes + 7) / 8);  // aligned
-  std::memcpy(args.data(), launch.args, launch.bytes);
-  std::vector<Range> ranges;
-  each_array(launch.kernel, args.data(), [&](const View& view) {
-    const std::int64_t each = kSizes[static_cast<int>(view.type)];
-    auto* begin = static_cast<std::byte*>(view.data);
-    ranges.push_back({begin, begin + view.elements * each, view.writes});
-    if (views_++ == settings_.shifted_view) const_cast<View&>(view).data = begin + each;
-  });
-  put_work(stream, name_of(launch.kernel), std::move(ranges), [this, launch, args = std::move(args)] {
-    try {
-      run_emulated(launch.kernel, {launch.blocks_x, launch.blocks_y}, launch.threads, args.data(), settings_.kernels);
-    } catch (const emulator::Fault& fault) {
-      failure_ = std::string(name_of(launch.kernel)) + ": " + fault.what();
-    }
-  });
-}
-
-namespace {
-
-// One product of a batch as a plain array.
-std::vector<float> loaded(const Matrix& matrix, std::int64_t rows, std::int64_t columns, std::int64_t number) {
-  std::vector<float> all(static_cast<std::size_t>(rows * columns));
-  const Operand operand{matrix.data + number * matrix.step * size_of(matrix.dtype).value, INT64_MAX, matrix.dtype};
-  for (std::int64_t r = 0; r < rows; ++r) host::load(operand, r * matrix.row, columns, all.data() + r * columns);
-  return all;
-}
-
-void multiply_now(const Multiply& w) {
-  for (std::int64_t i = 0; i < w.count; ++i) {
-    const std::vector<float> a = loaded(w.a, w.a.transposed ? w.k : w.m, w.a.transposed ? w.m : w.k, i);
-    const std::vector<float> b = loaded(w.b, w.b.transposed ? w.n : w.k, w.b.transposed ? w.k : w.n, i);
-    std::vector<float> c(static_cast<std::size_t>(w.m * w.n)), bias(static_cast<std::size_t>(w.n));
-    if (w.keep != 0) c = loaded(w.c, w.m, w.n, i);
-    if (w.bias) host::load({const_cast<std::byte*>(w.bias), w.n, w.c.dtype}, 0, w.n, bias.data());
-    host::multiply({.m = w.m,
-                    .n = w.n,
-                    .k = w.k,
-                    .a = a.data(),
-                    .lda = w.a.transposed ? w.m : w.k,
-                    .transpose_a = w.a.transposed,
-                    .b = b.data(),
-                    .ldb = w.b.transposed ? w.k : w.n,
-                    .transpose_b = w.b.transposed,
-                    .c = c.data(),
-                    .ldc = w.n,
-                    .alpha = w.alpha,
-                    .beta = w.keep});
-    const Operand to{w.c.data + i * w.c.step * size_of(w.c.dtype).value, INT64_MAX, w.c.dtype};
-    for (std::int64_t r = 0; r < w.m; ++r) {
-      float* row = c.data() + r * w.n;
-      for (std::int64_t n = 0; n < w.n; ++n) row[n] += bias[static_cast<std::size_t>(n)];
-      host::store(row, w.n, to, r * w.c.row);
-    }
-  }
-}
-
-}  // namespace
-
-void FakeRuntime::multiply(const Multiply& w, std::byte* workspace, Bytes bytes, Stream* stream) {
-  const auto range = [&](const Matrix& matrix, std::int64_t rows, std::int64_t columns, bool write) {
-    const std::int64_t last = (w.count - 1) * matrix.step + (rows - 1) * matrix.row + columns;
-    return Range{matrix.data, matrix.data + last * size_of(matrix.dtype).value, write};
-  };
-  std::vector<Range> ranges = {range(w.a, w.a.transposed ? w.k : w.m, w.a.transposed ? w.m : w.k, false),
-                               range(w.b, w.b.transposed ? w.n : w.k, w.b.transposed ? w.k : w.n, false),
-                               range(w.c, w.m, w.n, true)};
-  if (workspace) ranges.push_back({workspace, workspace + bytes.value, true});
-  if (w.bias) ranges.push_back({w.bias, w.bias + w.n * size_of(w.c.dtype).value, false});
-  put_work(stream, "cublasLtMatmul", std::move(ranges), [w] { multiply_now(w); });
+bool FakeRuntime::ordered(const Stream* earlier, std::uint64_t entry, const Stream* later) {
+  const std::lock_guard lock(mutex_);
+  return std::max({at(later->clock, earlier), at(host(), earlier), at(everybody_, earlier)}) >= entry;
 }
 
 }  // namespace foreshard::gpu

@@ -29,7 +29,7 @@ class TwinRuntime : public FakeRuntime {
     void* entry = library_ ? dlsym(library_, kTwinEntry) : nullptr;
     if (!entry) return;
     control_ = reinterpret_cast<TwinEntry>(entry)();
-    control_->begin(working_on(*this, {.version = number("TWIN_NCCL_VERSION", 22809)}));
+    control_->begin(on_fake_streams({.version = number("TWIN_NCCL_VERSION", 22809)}));
   }
   ~TwinRuntime() override {
     const char* path = std::getenv("TWIN_REPORT");

@@ -1,4 +1,4 @@
-// The twin of NCCL, attached to a FakeRuntime with a GPU for each rank.
+// The twin of NCCL, attached to the streams of FakeRuntimes.
 #pragma once
 
 #include <dlfcn.h>
@@ -10,10 +10,10 @@ namespace foreshard::gpu {
 
 class TwinSession {
  public:
-  TwinSession(FakeRuntime& runtime, TwinSettings settings = {}) : library_(FORESHARD_NCCL_TWIN) {
+  explicit TwinSession(TwinSettings settings = {}) : library_(FORESHARD_NCCL_TWIN) {
     void* handle = dlopen(FORESHARD_NCCL_TWIN, RTLD_NOW | RTLD_LOCAL);
     control_ = reinterpret_cast<TwinEntry>(dlsym(handle, kTwinEntry))();
-    control_->begin(working_on(runtime, std::move(settings)));
+    control_->begin(on_fake_streams(std::move(settings)));
   }
   ~TwinSession() { control_->begin({}); }
   TwinSession(const TwinSession&) = delete;

@@ -28,7 +28,7 @@ std::string version_text(int version) { return std::to_string(version / 1000) + 
 
 class CudaRuntime : public Runtime {
  public:
-  explicit CudaRuntime(int devices) : devices_(devices) { connect_peers(); }
+  explicit CudaRuntime(int devices) : devices_(devices) {}
 
   int devices() override { return devices_; }
   void select(int device) override { CUDA(cudaSetDevice, device); }
@@ -39,16 +39,30 @@ class CudaRuntime : public Runtime {
     int driver = 0, runtime = 0;
     CUDA(cudaDriverGetVersion, &driver);
     CUDA(cudaRuntimeGetVersion, &runtime);
-    std::size_t free = 0, total = 0;
-    select(device);
-    CUDA(cudaMemGetInfo, &free, &total);
     return {.device = found.name,
             .driver = "CUDA driver " + version_text(driver),
             .libraries = "CUDA runtime " + version_text(runtime) + ", " + products_.version(),
-            .memory = {static_cast<std::int64_t>(total)},
-            .free = {static_cast<std::int64_t>(free)},
+            .memory = {static_cast<std::int64_t>(found.totalGlobalMem)},
             .bus = bus(device),
             .nvlinks = nvlinks(device)};
+  }
+
+  Bytes free_memory(int device) override {
+    std::size_t free = 0, total = 0;
+    select(device);
+    CUDA(cudaMemGetInfo, &free, &total);
+    return {static_cast<std::int64_t>(free)};
+  }
+  // Access is one-way, and asking for it twice is an error that changes nothing.
+  bool reach(int device, int peer) override {
+    int can = 0;
+    CUDA(cudaDeviceCanAccessPeer, &can, device, peer);
+    if (can == 0) return false;
+    select(device);
+    const cudaError_t status = cudaDeviceEnablePeerAccess(peer, 0);
+    if (status != cudaErrorPeerAccessAlreadyEnabled) expect(status, "cudaDeviceEnablePeerAccess");
+    static_cast<void>(cudaGetLastError());
+    return true;
   }
 
   std::byte* allocate(Space space, Bytes bytes) override {
@@ -81,11 +95,14 @@ class CudaRuntime : public Runtime {
     }
   }
 
-  Stream* open_stream() override {
+  Stream* open_stream(bool urgent) override {
+    int least = 0, greatest = 0;
+    CUDA(cudaDeviceGetStreamPriorityRange, &least, &greatest);
     cudaStream_t stream = nullptr;
-    CUDA(cudaStreamCreateWithFlags, &stream, cudaStreamNonBlocking);
+    CUDA(cudaStreamCreateWithPriority, &stream, cudaStreamNonBlocking, urgent ? greatest : least);
     return reinterpret_cast<Stream*>(stream);
   }
+  Stream* legacy_stream() override { return reinterpret_cast<Stream*>(cudaStreamLegacy); }
   void close_stream(Stream* stream) override { cudaStreamDestroy(of(stream)); }
   Event* make_event(bool timed) override {
     cudaEvent_t event = nullptr;
@@ -169,16 +186,6 @@ class CudaRuntime : public Runtime {
       if (atomics != 0) all.push_back(bus(other));
     }
     return all;
-  }
-  void connect_peers() {
-    for (int own = 0; own < devices_ && devices_ > 1; ++own) {
-      select(own);
-      for (int peer = 0; peer < devices_; ++peer) {
-        int can = 0;
-        if (peer == own || cudaDeviceCanAccessPeer(&can, own, peer) != cudaSuccess || can == 0) continue;
-        if (cudaDeviceEnablePeerAccess(peer, 0) != cudaSuccess) static_cast<void>(cudaGetLastError());
-      }
-    }
   }
 
   int devices_;
