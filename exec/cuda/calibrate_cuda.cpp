@@ -21,7 +21,7 @@ double median(std::vector<double> values) {
 // A stream with memory and two events.
 class Bench {
  public:
-  explicit Bench(Runtime& runtime) : runtime_(runtime), memory_(runtime), times_(runtime, true) {
+  explicit Bench(Runtime& runtime) : runtime_(runtime), memory_(runtime), times_(runtime, 0, true) {
     runtime.select(0);
     stream_ = runtime.open_stream(false);
   }
@@ -154,8 +154,9 @@ std::vector<ProfileTransfer> CudaMeasures::all_reduces() {
     std::barrier meet(kRanks);
     std::vector<double> seconds;
     const auto work = [&](int rank) {
-      runtime_.select(rank % runtime_.devices());
-      EventPool events(runtime_, true);
+      const int gpu = rank % runtime_.devices();
+      runtime_.select(gpu);
+      EventPool events(runtime_, gpu, true);
       OnStream on{.runtime = runtime_,
                   .stream = runtime_.open_stream(false),
                   .scratch = nullptr,

@@ -51,7 +51,7 @@ class NcclRanks : public CollectiveRanks {
       }
       runtime_.select(seat.gpu);
       seat.stream = runtime_.open_stream(false);
-      seat.begin = seat.events.emplace_back(std::make_unique<EventPool>(runtime_, true))->take();
+      seat.begin = seat.events.emplace_back(std::make_unique<EventPool>(runtime_, seat.gpu, true))->take();
       seat.end = seat.events.front()->take();
     }
     devices_.connect();

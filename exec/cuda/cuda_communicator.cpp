@@ -184,7 +184,7 @@ CudaMeetings::Party& CudaMeetings::party(const CollectiveCall& call) {
 }
 
 CudaMeetings::Parcel& CudaMeetings::parcel(RankId from, RankId to, const ExchangeCall& call, std::int64_t sequence,
-                                           bool sending) {
+                                           bool sending, int gpu) {
   Parcel*& known = parcel_of_[{from, to, call.tag, sequence}];
   const Stretch& stretch = sending ? call.send : call.receive;
   if (!known) {
@@ -194,9 +194,45 @@ CudaMeetings::Parcel& CudaMeetings::parcel(RankId from, RankId to, const Exchang
   if (known->bytes != stretch.bytes)
     throw Error("plan", call.where, "a message of " + text(stretch.bytes), text(known->bytes) + ", which the other end has");
   (sending ? known->sender : known->receiver) = call.where;
-  (sending ? known->full : known->empty) = events_.take();
+  (sending ? known->full : known->empty) = event_of(gpu);
+  (sending ? known->from : known->to) = gpu;
   if (sending) known->data = stretch.data;
   return *known;
+}
+
+namespace {
+
+bool sums(CollectiveKind kind) {
+  return kind == CollectiveKind::AllReduce || kind == CollectiveKind::ReduceScatter || kind == CollectiveKind::Reduce;
+}
+// Whether member `own` reads or writes the memory of member `peer`.
+bool uses(CollectiveKind kind, std::size_t own, std::size_t peer) {
+  switch (kind) {
+    case CollectiveKind::Reduce: return own == 0;
+    case CollectiveKind::Broadcast: return peer == 0;
+    case CollectiveKind::AllReduce:
+    case CollectiveKind::ReduceScatter:
+    case CollectiveKind::AllGather:
+    case CollectiveKind::AllToAll: return true;
+  }
+  return true;
+}
+
+}  // namespace
+
+void CudaMeetings::connect() {
+  std::map<std::pair<int, int>, bool> pairs;  // whether a sum needs it
+  for (const Party& party : parties_)
+    for (std::size_t own = 0; own < party.members.size(); ++own)
+      for (std::size_t peer = 0; peer < party.members.size(); ++peer)
+        if (party.members[own].gpu != party.members[peer].gpu && uses(party.what.kind, own, peer))
+          pairs[{party.members[own].gpu, party.members[peer].gpu}] |= sums(party.what.kind);
+  for (const Parcel& parcel : parcels_)
+    if (parcel.from != parcel.to) pairs[{parcel.to, parcel.from}] |= false;
+  for (const auto& [pair, needed] : pairs)
+    if (!runtime_.reach(pair.first, pair.second) && needed)
+      throw DeviceError("peer access", "GPU " + std::to_string(pair.first) + " cannot reach the memory of GPU " +
+                                           std::to_string(pair.second) + " on this machine; --nccl does without");
 }
 
 void CudaMeetings::check() const {
@@ -220,17 +256,19 @@ std::unique_ptr<StreamTask> CudaCommunicator::collective(const CollectiveCall& c
   if (call.from.dtype == DType::F64) throw Error("plan", call.where, "a sum in fp64", "fp32, tf32, bf16 or fp16 on a GPU");
   const auto own = static_cast<std::size_t>(at - call.members.begin());
   CudaMeetings::Party& party = meetings_.party(call);
-  meetings_.runtime_.select(device_.gpu());  // an event belongs to the GPU that records it
-  party.members[own] = {
-      .from = call.from.data, .to = call.to.data, .ready = meetings_.events_.take(), .done = meetings_.events_.take()};
+  const int gpu = device_.gpu();  // an event belongs to the GPU that records it
+  party.members[own] = {.from = call.from.data,
+                        .to = call.to.data,
+                        .gpu = gpu,
+                        .ready = meetings_.event_of(gpu),
+                        .done = meetings_.event_of(gpu)};
   return std::make_unique<CudaMeetings::CollectiveTask>(meetings_, call, party, own);
 }
 
 std::unique_ptr<StreamTask> CudaCommunicator::exchange(const ExchangeCall& call) {
-  meetings_.runtime_.select(device_.gpu());
   CudaMeetings::Parcel *out = nullptr, *in = nullptr;
-  if (call.to.valid()) out = &meetings_.parcel(rank_, call.to, call, call.sent, true);
-  if (call.from.valid()) in = &meetings_.parcel(call.from, rank_, call, call.received, false);
+  if (call.to.valid()) out = &meetings_.parcel(rank_, call.to, call, call.sent, true, device_.gpu());
+  if (call.from.valid()) in = &meetings_.parcel(call.from, rank_, call, call.received, false, device_.gpu());
   return std::make_unique<CudaMeetings::ExchangeTask>(meetings_, call, out, in);
 }
 

@@ -19,7 +19,10 @@ namespace foreshard::gpu {
 // Where the ranks of a process meet. Made ready by one thread, rank after rank; used by many.
 class CudaMeetings {
  public:
-  CudaMeetings(Runtime& runtime, const Stop& stop) : runtime_(runtime), stop_(stop), events_(runtime, false) {}
+  CudaMeetings(Runtime& runtime, const Stop& stop) : runtime_(runtime), stop_(stop) {}
+  // After all ranks are ready: lets the GPUs reach each other's memory, pair by pair, where a kernel or copy of one uses that of the other. Throws
+  // DeviceError when a sum needs a pair that this machine keeps apart; copies go through the host then.
+  void connect();
   // After all ranks are ready: throws Error unless every collective has all members and every send its receive.
   void check() const;
 
@@ -28,6 +31,7 @@ class CudaMeetings {
   struct Member {
     const std::byte* from = nullptr;
     std::byte* to = nullptr;
+    int gpu = 0;
     Event *ready = nullptr, *done = nullptr;
   };
   struct Party {  // the n-th collective of a group
@@ -43,6 +47,7 @@ class CudaMeetings {
     Bytes bytes = {};
     std::string sender = {}, receiver = {};  // where; empty: not yet known
     const std::byte* data = nullptr;
+    int from = 0, to = 0;  // GPUs
     Event *full = nullptr, *empty = nullptr;
     std::uint64_t sent = 0, taken = 0;
     std::mutex mutex;
@@ -51,10 +56,11 @@ class CudaMeetings {
   class CollectiveTask;
   class ExchangeTask;
   Party& party(const CollectiveCall& call);
-  Parcel& parcel(RankId from, RankId to, const ExchangeCall& call, std::int64_t sequence, bool sending);
+  Parcel& parcel(RankId from, RankId to, const ExchangeCall& call, std::int64_t sequence, bool sending, int gpu);
+  Event* event_of(int gpu) { return events_.try_emplace(gpu, runtime_, gpu, false).first->second.take(); }
   Runtime& runtime_;
   const Stop& stop_;
-  EventPool events_;
+  std::map<int, EventPool> events_;  // by GPU
   std::deque<Party> parties_;
   std::deque<Parcel> parcels_;
   std::map<std::tuple<GroupId, RankId, std::int64_t>, Party*> party_of_;  // (group, first member, sequence)
@@ -81,6 +87,7 @@ class CudaDevices : public RankDevices {
       : runtime_(runtime), stop_(stop), graphs_(graphs), memory_(runtime), meetings_(runtime, stop) {}
   std::unique_ptr<DeviceBackend> device(RankId rank, std::mutex* alone) override;
   std::unique_ptr<Communicator> communicator(RankId rank, DeviceBackend& device) override;
+  void connect() override { meetings_.connect(); }
   void check() const override { meetings_.check(); }
 
  private:

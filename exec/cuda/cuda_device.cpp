@@ -22,6 +22,8 @@ GpuMemory::~GpuMemory() {
 std::byte* GpuMemory::allocate(Space space, Bytes bytes) {
   if (bytes.value == 0) return nullptr;
   std::byte* memory = runtime_.allocate(space, bytes);
+  // No stream of ours waits for the legacy one, so what is put on them next could come before the zeros.
+  if (space == Space::Device) runtime_.synchronize(runtime_.legacy_stream());
   const std::lock_guard lock(mutex_);
   all_.emplace_back(space, memory);
   return memory;
@@ -32,6 +34,7 @@ EventPool::~EventPool() {
 }
 Event* EventPool::take() {
   if (free_.empty()) {
+    runtime_.select(gpu_);
     all_.push_back(runtime_.make_event(timed_));
     return all_.back();
   }
@@ -66,7 +69,7 @@ class CudaDevice::ComputeTask : public GpuTask {
   void enqueue(OnStream& on, int run) override {
     const OpArguments arguments = in_run(arguments_, run);
     if (staged_) {
-      while (used_ && !on.runtime.done(copied_)) std::this_thread::yield();
+      while (used_ && !on.runtime.done(copied_)) device_.yield();
       kernel_.prepare(staged_, arguments);
     }
     kernel_.run(Launcher(on.runtime, on.stream, on.workspace), {.reads = reads_,
@@ -104,8 +107,14 @@ class CudaDevice::CopyTask : public GpuTask {
 };
 
 CudaDevice::CudaDevice(Runtime& runtime, GpuMemory& memory, int gpu, const Stop& stop, std::mutex* alone, bool graphs)
-    : runtime_(runtime), memory_(memory), gpu_(gpu), stop_(stop), alone_(alone), times_(runtime, true), marks_(runtime, false) {
-  runtime_.select(gpu_);
+    : runtime_(runtime),
+      memory_(memory),
+      gpu_(gpu),
+      stop_(stop),
+      alone_(alone),
+      times_(runtime, gpu, true),
+      marks_(runtime, gpu, false) {
+  enter();
   outside_ = runtime_.open_stream(false);
   if (graphs && !alone) graphs_.emplace(runtime);
 }
@@ -119,7 +128,7 @@ CudaDevice::~CudaDevice() {
   for (Channel& channel : channels_)
     if (channel.thread.joinable()) channel.thread.join();
   try {
-    runtime_.select(gpu_);
+    enter();
   } catch (const DeviceError&) {  // it has failed already: who stopped has told why
   }
   static_cast<void>(ended_within(std::chrono::milliseconds(10'000)));
@@ -134,13 +143,16 @@ CudaDevice::Channel& CudaDevice::channel(StreamId stream) {
 }
 
 std::byte* CudaDevice::arena(Space space, Bytes bytes) {
-  runtime_.select(gpu_);
-  return memory_.allocate(space, bytes.value == 0 ? Bytes{1} : bytes);
+  enter();
+  const Bytes size{std::max<std::int64_t>(bytes.value, 1)};
+  std::byte* made = memory_.allocate(space, size);
+  if (space == Space::Device) arenas_.emplace_back(made, size);
+  return made;
 }
 
 void CudaDevice::read(std::byte* to, const std::byte* arena, Bytes bytes) const {
   if (bytes.value == 0) return;
-  runtime_.select(gpu_);
+  enter();
   for (const Channel& channel : channels_)
     if (channel.stream) runtime_.synchronize(channel.stream);
   runtime_.copy(to, arena, bytes, outside_);
@@ -148,7 +160,7 @@ void CudaDevice::read(std::byte* to, const std::byte* arena, Bytes bytes) const 
 }
 void CudaDevice::write(std::byte* arena, const std::byte* from, Bytes bytes) {
   if (bytes.value == 0) return;
-  runtime_.select(gpu_);
+  enter();
   for (const Channel& channel : channels_)
     if (channel.stream) runtime_.synchronize(channel.stream);
   runtime_.copy(arena, from, bytes, outside_);
@@ -156,7 +168,7 @@ void CudaDevice::write(std::byte* arena, const std::byte* from, Bytes bytes) {
 }
 void CudaDevice::fill(std::byte* arena, std::byte with, Bytes bytes) {
   if (bytes.value == 0) return;
-  runtime_.select(gpu_);
+  enter();
   runtime_.fill(arena, with, bytes, outside_);
   runtime_.synchronize(outside_);
 }
@@ -172,6 +184,7 @@ std::unique_ptr<StreamTask> CudaDevice::compute(StreamId stream, const Compute& 
                                                 std::span<const Operand> writes, const OpArguments& arguments) {
   Kernel kernel = make_kernel(what, reads, writes);
   Channel& on = channel(stream);
+  on.computes = true;
   on.scratch_bytes = std::max(on.scratch_bytes, kernel.scratch);
   if (kernel.multiplies) on.workspace_bytes = kMultiplyWorkspace;
   staged_ += kernel.staged;
@@ -185,11 +198,11 @@ std::unique_ptr<StreamTask> CudaDevice::copy(std::byte* to, const std::byte* fro
 }
 
 void CudaDevice::open(std::span<const StreamId> streams, int events, int commands, StepObserver& observer) {
-  runtime_.select(gpu_);
+  enter();
   observer_ = &observer;
   for (const StreamId id : streams) {
     Channel& on = channel(id);
-    on.stream = runtime_.open_stream(false);
+    on.stream = runtime_.open_stream(!on.computes);  // what others wait for goes first
     on.scratch = memory_.allocate(Space::Device, on.scratch_bytes);
     on.workspace = memory_.allocate(Space::Device, on.workspace_bytes);
     on.ring.resize(static_cast<std::size_t>(commands));
@@ -205,6 +218,12 @@ void CudaDevice::open(std::span<const StreamId> streams, int events, int command
     Channel& on = channel(id);
     on.thread = std::thread([this, &on] { work(on); });
   }
+}
+
+// Between two questions to the GPU, which may never say yes.
+void CudaDevice::yield() const {
+  if (stop_.raised()) throw Stopped{};
+  std::this_thread::yield();
 }
 
 void CudaDevice::start_clock() {
@@ -240,6 +259,7 @@ void CudaDevice::record(StreamId stream, int event) {
 }
 
 void CudaDevice::launch(StreamId stream, int step, StreamTask* task, int run) {
+  enter();
   while (!pending_.empty() && pending_.front().run + kRunsUnderWay <= run) {
     poll();
     std::this_thread::sleep_for(std::chrono::microseconds(20));
@@ -252,7 +272,7 @@ void CudaDevice::launch(StreamId stream, int step, StreamTask* task, int run) {
   if (graphs_)
     if (const StepGraphs::Place place = graphs_->step(stream, step, static_cast<GpuTask*>(task), run); place.unit >= 0)
       return join_unit(stream, place, next, run);
-  next.begin = times_.take(), next.met = times_.take(), next.end = times_.take();
+  next.begin = times_.take(), next.met = times_.take(), next.over = next.end = times_.take();
   push(stream, {.kind = Kind::Step, .index = step, .run = run, .task = static_cast<GpuTask*>(task), .pending = &next});
 }
 
@@ -262,6 +282,7 @@ void CudaDevice::join_unit(StreamId stream, StepGraphs::Place place, Pending& st
   GraphUnit::Instance& instance = unit.instances[static_cast<std::size_t>(run % kRunsUnderWay)];
   while (instance.begin.size() < unit.steps.size())
     instance.begin.push_back(times_.take()), instance.end.push_back(times_.take());
+  if (!instance.over) instance.over = marks_.take();
   if (unit_steps_.size() < static_cast<std::size_t>(graphs_->count()))
     unit_steps_.resize(static_cast<std::size_t>(graphs_->count()));
   std::vector<Pending*>& steps =
@@ -269,7 +290,7 @@ void CudaDevice::join_unit(StreamId stream, StepGraphs::Place place, Pending& st
   steps.resize(unit.steps.size());
   steps[place.at] = &step;
   step.in_graph = true;
-  step.begin = instance.begin[place.at], step.end = instance.end[place.at];
+  step.begin = instance.begin[place.at], step.end = instance.end[place.at], step.over = instance.over;
   if (place.at + 1 == unit.steps.size()) push(stream, {.kind = Kind::Graph, .index = place.unit, .run = run});
 }
 
@@ -284,13 +305,15 @@ void CudaDevice::put_unit(Channel& on, int index, int run) {
     graph = runtime_.end_capture(on.stream);
   }
   runtime_.launch(graph, on.stream);
+  // An event that a graph records keeps its former state until the GPU comes to it; this one is not done from here on.
+  runtime_.record(unit.instances[turn].over, on.stream);
   for (Pending* step : steps) step->enqueued.store(true);
 }
 
 void CudaDevice::work(Channel& on) {
   int step = 0;
   try {
-    runtime_.select(gpu_);
+    enter();
     while (true) {
       Command command;
       {
@@ -337,10 +360,10 @@ void CudaDevice::run(Channel& on, const Command& command) {
       if (!alone_ || (command.task && command.task->meets())) {
         put(on, *command.pending, command.task, command.run);
       } else {  // what it waits for is over before it takes the turn, and it is over when it gives it back
-        while (!runtime_.idle(on.stream)) std::this_thread::yield();
+        while (!runtime_.idle(on.stream)) yield();
         const std::lock_guard lock(*alone_);
         put(on, *command.pending, command.task, command.run);
-        while (!runtime_.idle(on.stream)) std::this_thread::yield();
+        while (!runtime_.idle(on.stream)) yield();
       }
       command.pending->enqueued.store(true);
       return;
@@ -363,7 +386,7 @@ void CudaDevice::put(Channel& on, Pending& pending, GpuTask* task, int run) {
 void CudaDevice::poll() {
   if (stop_.raised()) throw Stopped{};
   try {
-    while (!pending_.empty() && pending_.front().enqueued.load() && runtime_.done(pending_.front().end)) {
+    while (!pending_.empty() && pending_.front().enqueued.load() && runtime_.done(pending_.front().over)) {
       deliver(pending_.front());
       pending_.pop_front();
     }
@@ -395,7 +418,7 @@ void CudaDevice::deliver(const Pending& done) {
 }
 
 void CudaDevice::synchronize() {
-  runtime_.select(gpu_);
+  enter();
   for (poll(); !pending_.empty(); poll()) std::this_thread::sleep_for(std::chrono::microseconds(20));
 }
 

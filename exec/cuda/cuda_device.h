@@ -48,10 +48,10 @@ class GpuMemory {
   std::vector<std::pair<Space, std::byte*>> all_;
 };
 
-// Events are made once and used again and again.
+// Events of one GPU, made once and used again and again; any thread may make them.
 class EventPool {
  public:
-  EventPool(Runtime& runtime, bool timed) : runtime_(runtime), timed_(timed) {}
+  EventPool(Runtime& runtime, int gpu, bool timed) : runtime_(runtime), gpu_(gpu), timed_(timed) {}
   ~EventPool();
   EventPool(const EventPool&) = delete;
   EventPool& operator=(const EventPool&) = delete;
@@ -60,6 +60,7 @@ class EventPool {
 
  private:
   Runtime& runtime_;
+  int gpu_;
   bool timed_;
   std::vector<Event*> all_, free_;
 };
@@ -90,6 +91,7 @@ class CudaDevice : public DeviceBackend {
   bool works() override { return busy_.load(); }
 
   int gpu() const { return gpu_; }
+  const std::vector<std::pair<std::byte*, Bytes>>& arenas() const { return arenas_; }  // on the GPU
 
  private:
   class ComputeTask;
@@ -104,6 +106,7 @@ class CudaDevice : public DeviceBackend {
   };
   struct Channel {  // a stream of the plan
     Stream* stream = nullptr;
+    bool computes = false;
     Bytes scratch_bytes = {}, workspace_bytes = {};
     std::byte *scratch = nullptr, *workspace = nullptr;
     std::mutex mutex;
@@ -131,11 +134,13 @@ class CudaDevice : public DeviceBackend {
   struct Pending {
     int step = 0, run = 0;
     Event *begin = nullptr, *met = nullptr, *end = nullptr;
+    Event* over = nullptr;  // tells that `end` can be read; of a step by itself `end`, in a graph recorded after it
     bool has_met = false, in_graph = false;  // in a graph: the events are the graph's
     bool meets = false;                      // it may wait for another rank, which is no work
     const Kept* kept = nullptr;
     std::atomic<bool> enqueued = false;
   };
+  void enter() const { runtime_.select(gpu_); }  // by every thread, before it asks anything of the runtime
   Channel& channel(StreamId stream);
   void push(StreamId stream, const Command& command);
   void work(Channel& channel);
@@ -143,6 +148,7 @@ class CudaDevice : public DeviceBackend {
   void put(Channel& on, Pending& pending, GpuTask* task, int run);
   void put_unit(Channel& on, int unit, int run);
   void join_unit(StreamId stream, StepGraphs::Place place, Pending& step, int run);
+  void yield() const;
   void poll();  // hears of what has ended; throws Stopped after a failure
   void deliver(const Pending& done);
   void start_clock();
@@ -156,6 +162,7 @@ class CudaDevice : public DeviceBackend {
   StepObserver* observer_ = nullptr;
   std::deque<Channel> channels_;  // [StreamId]
   Stream* outside_ = nullptr;     // copies between runs
+  std::vector<std::pair<std::byte*, Bytes>> arenas_;
   std::vector<ComputeTask*> tasks_;
   std::deque<Mark> events_;
   std::mutex recorded_mutex_;

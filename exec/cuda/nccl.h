@@ -1,4 +1,4 @@
-// The calls of NCCL that the executor makes, opened at run time: no header of NCCL and no link to it. Versions 2.18 to 2.x, whose numbers and
+// The calls of NCCL that the executor makes, opened at run time: no header of NCCL and no link to it. Versions 2.26 to 2.x, whose numbers and
 // layouts are the same; tests/cuda/nccl_layout.cpp compares them with the header where there is one.
 #pragma once
 
@@ -41,7 +41,7 @@ struct Config {
   int traffic_class = INT_MIN;  // of later versions; to 2.18 the bytes that fill the struct up
 };
 
-inline constexpr int kOldest = 21800;  // 2.18.0: ncclCommSplit
+inline constexpr int kOldest = 22602;  // 2.26.2: NCCL_LAUNCH_ORDER_IMPLICIT
 inline constexpr int kNoColor = -1;    // of a rank that has no part in a split
 
 // ncclGetVersion: 22809 is 2.28.9.
@@ -50,7 +50,10 @@ std::string version_text(int version);
 // Closed when it goes.
 class Library {
  public:
-  // Throws DeviceError when the file cannot be opened, lacks a call or is older than 2.18.
+  // Throws DeviceError when the file cannot be opened, lacks a call or is older than 2.26. Kernels of several communicators that GPUs begin in
+  // different orders can wait for each other for ever; NCCL leaves that to the caller (its guide, "Using multiple NCCL communicators concurrently")
+  // unless NCCL_LAUNCH_ORDER_IMPLICIT is 1: then they begin in the order of the host's calls. Set here, before the library first looks at it,
+  // where nobody has set it and ranks do not share GPUs.
   explicit Library(const std::string& path);
   ~Library();
   Library(const Library&) = delete;
@@ -78,7 +81,6 @@ class Library {
   Result (*receive)(void*, std::size_t, DataType, int peer, Comm*, Stream) = nullptr;
   Result (*group_start)() = nullptr;
   Result (*group_end)() = nullptr;
-  // From 2.19 on; null before.
   Result (*comm_register)(Comm*, void*, std::size_t, void** handle) = nullptr;
   Result (*comm_deregister)(Comm*, void* handle) = nullptr;
 

@@ -40,7 +40,12 @@ class NcclDevices::Task : public GpuTask {
       std::unique_lock lock(rank_.mutex);
       devices_.stop_.wait(lock, rank_.changed, [&] { return rank_.done == run * rank_.tasks + turn_; });
     }
-    call(on);
+    {
+      const std::lock_guard inside(rank_.inside);
+      if (devices_.aborted_) throw Stopped{};
+      begin_in_order(on);
+      call(on);
+    }
     const std::lock_guard lock(rank_.mutex);
     ++rank_.done;
     rank_.changed.notify_all();
@@ -54,8 +59,6 @@ class NcclDevices::Task : public GpuTask {
     while (result == Result::InProgress) {
       if (devices_.stop_.raised()) throw Stopped{};
       std::this_thread::yield();
-      const std::lock_guard lock(devices_.mutex_);
-      if (devices_.aborted_) throw Stopped{};
       Result state = Result::Success;
       result = devices_.library_.comm_async_error(comm, &state);
       if (result == Result::Success) result = state;
@@ -67,6 +70,14 @@ class NcclDevices::Task : public GpuTask {
   Rank& rank_;
 
  private:
+  // The order of NCCL itself is that of all calls for a GPU, which ranks that share one make as they come: each has an order of its own then.
+  // A call becomes able to run when the one before has, not when that is over: the two may be each other's answer.
+  void begin_in_order(const OnStream& on) const {
+    if (!rank_.begins) return;
+    on.runtime.wait(on.stream, rank_.begins);
+    on.runtime.record(rank_.begins, on.stream);
+  }
+
   std::int64_t turn_;
 };
 
@@ -161,27 +172,38 @@ class NcclDevices::CollectiveTask : public Task {
   std::byte* beside_ = nullptr;  // of the devices' memory
 };
 
-// Send and receive at once, so that two ranks that swap do not wait for each other.
+// A send, a receive, or both at once in a ring, where two ranks that swap must not wait for each other.
 class NcclDevices::ExchangeTask : public Task {
  public:
-  ExchangeTask(NcclDevices& devices, RankId rank, const ExchangeCall& what) : Task(devices, rank), what_(what) {}
+  ExchangeTask(NcclDevices& devices, RankId rank, const ExchangeCall& what) : Task(devices, rank), own_(rank), what_(what) {}
 
  private:
   void call(OnStream& on) override {
     const nccl::Library& nccl = devices_.library_;
-    nccl::Comm* comm = rank_.world;
+    nccl::Comm* comm = nullptr;
+    const int to = what_.to.valid() ? peer({own_, what_.to, what_.tag}, comm) : -1,
+              from = what_.from.valid() ? peer({what_.from, own_, what_.tag}, comm) : -1;
     expect(nccl.group_start(), "ncclGroupStart", comm);
-    if (what_.to.valid())
-      expect(nccl.send(what_.send.data, static_cast<std::size_t>(what_.send.bytes.value), nccl::DataType::Int8, what_.to.value,
-                       comm, on.stream),
+    if (to >= 0)
+      expect(nccl.send(what_.send.data, static_cast<std::size_t>(what_.send.bytes.value), nccl::DataType::Int8, to, comm,
+                       on.stream),
              "ncclSend", comm);
-    if (what_.from.valid())
-      expect(nccl.receive(what_.receive.data, static_cast<std::size_t>(what_.receive.bytes.value), nccl::DataType::Int8,
-                          what_.from.value, comm, on.stream),
+    if (from >= 0)
+      expect(nccl.receive(what_.receive.data, static_cast<std::size_t>(what_.receive.bytes.value), nccl::DataType::Int8, from,
+                          comm, on.stream),
              "ncclRecv", comm);
     expect(nccl.group_end(), "ncclGroupEnd", comm);
   }
 
+  // The other end's number in the communicator that carries the message: the sender is 0 in a lane of its own.
+  int peer(const Lane& lane, nccl::Comm*& comm) const {
+    const auto found = rank_.lanes.find(lane);
+    comm = found == rank_.lanes.end() ? rank_.world : found->second;
+    if (found != rank_.lanes.end()) return lane.from == own_ ? 1 : 0;
+    return lane.from == own_ ? lane.to.value : lane.from.value;
+  }
+
+  RankId own_;
   ExchangeCall what_;
 };
 
@@ -193,11 +215,13 @@ std::unique_ptr<StreamTask> NcclCommunicator::collective(const CollectiveCall& c
   const auto [known, fresh] = rank.members.try_emplace(call.what.group, call.members);
   if (!fresh && known->second != call.members)
     throw Error("plan", call.where, "a group with other members than before", "one communicator per group and rank");
-  for (const Stretch& block : {call.from, call.to}) rank.buffers.emplace(block.data, block.bytes.value);
   return std::make_unique<NcclDevices::CollectiveTask>(devices_, rank_, call);
 }
 
 std::unique_ptr<StreamTask> NcclCommunicator::exchange(const ExchangeCall& call) {
+  if (call.to.valid()) devices_.messages_.lanes.insert({rank_, call.to, call.tag});
+  if (call.from.valid()) devices_.messages_.lanes.insert({call.from, rank_, call.tag});
+  if (call.to.valid() && call.from.valid()) devices_.messages_.rings.insert(call.tag);
   return std::make_unique<NcclDevices::ExchangeTask>(devices_, rank_, call);
 }
 

@@ -1,7 +1,9 @@
-// Communicator by NCCL: ranks on GPUs of their own, in one process or in many. One communicator over all ranks, for messages, and one per group of the plan, split off it.
+// Communicator by NCCL: ranks on GPUs of their own, in one process or in many. One communicator over all ranks; one per group of the plan and one per lane of
+// messages (nccl_lanes.h), split off it.
 //
-// Every rank puts its calls in the plan's issue order, whichever stream they are for: a total order over all communicators, which check_plan has shown to exist, so no two of them wait for
-// each other. Nothing blocks in NCCL: communicators are made without blocking and asked for errors, which stop all ranks; a stop aborts them.
+// Every rank makes its calls in the plan's issue order, whichever stream they are for, and NCCL lets their kernels begin in that order (nccl.h), so none keeps
+// from the GPU one that was called for before it. Nothing blocks in NCCL: communicators are made without blocking and asked for errors, which stop all ranks; a stop
+// aborts them, once no thread is inside a call.
 #pragma once
 
 #include <atomic>
@@ -12,6 +14,7 @@
 #include <thread>
 
 #include "exec/cuda/cuda_device.h"
+#include "exec/cuda/nccl_lanes.h"
 #include "exec/cuda/nccl_ranks.h"
 
 namespace foreshard::gpu {
@@ -33,25 +36,38 @@ class NcclDevices : public RankDevices {
   class CollectiveTask;
   class ExchangeTask;
   struct Rank {
-    int gpu = 0;
+    const CudaDevice* device = nullptr;
     nccl::Comm* world = nullptr;
     std::map<GroupId, nccl::Comm*> groups = {};
     std::map<GroupId, std::vector<RankId>> members = {};
-    std::set<std::pair<std::byte*, std::int64_t>> buffers = {};  // that collectives touch
+    std::map<Lane, nccl::Comm*> lanes = {};
     std::vector<std::pair<nccl::Comm*, void*>> registered = {};
+    std::optional<EventPool> events = {};
+    Event* begins = nullptr;  // where ranks share a GPU: recorded before each call, on its stream
     // The order of the calls: task `done % tasks` is next.
     std::int64_t tasks = 0, done = 0;
     std::mutex mutex = {};
     std::condition_variable changed = {};
+    std::timed_mutex inside = {};  // of NCCL; whoever aborts has it, too
+
+    int gpu() const { return device->gpu(); }
   };
   Rank& rank(RankId id) { return *ranks_.at(id); }
   void expect(nccl::Result result, const std::string& call, nccl::Comm* comm) const;
   std::string words(nccl::Result result, nccl::Comm* comm) const;
+  static std::vector<nccl::Comm*> comms_of(const Rank& rank);
   std::vector<nccl::Comm*> comms() const;
   void make_world();
-  void split(GroupId group);
+  struct Part {
+    int color = nccl::kNoColor, key = 0;
+    nccl::Comm** made = nullptr;
+  };
+  void split(const std::function<Part(RankId, Rank&)>& part_of);
+  void split_group(GroupId group);
+  void split_lanes(const std::vector<Lane>& round);
   std::set<GroupId> wanted_groups() const;
-  void register_buffers();
+  void gather_messages();
+  void register_arenas();
   void wait_until_ready(const std::string& call);
   void watch();
   void abort_all();
@@ -63,9 +79,10 @@ class NcclDevices : public RankDevices {
   NcclOptions options_;
   GpuMemory memory_;
   std::map<RankId, std::unique_ptr<Rank>> ranks_;
+  Messages messages_;
   mutable std::mutex mutex_;  // of what follows, and of aborting
-  bool connected_ = false, aborted_ = false, closed_ = false;
-  std::string failure_;
+  bool connected_ = false, closed_ = false;
+  std::atomic<bool> aborted_ = false;
   std::condition_variable changed_;
   std::thread watcher_;
 };

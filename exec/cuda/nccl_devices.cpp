@@ -14,7 +14,7 @@ namespace {
 
 using namespace std::chrono_literals;
 constexpr auto kLook = 20ms;
-constexpr auto kClosing = 5s;
+constexpr auto kClosing = 5s, kReturning = 5s;
 constexpr int kSharing = 23003;  // NCCL_MULTI_RANK_GPU_ENABLE
 
 }  // namespace
@@ -44,16 +44,17 @@ NcclDevices::~NcclDevices() {
 }
 
 std::unique_ptr<DeviceBackend> NcclDevices::device(RankId id, std::mutex* alone) {
-  auto made = std::make_unique<Rank>();
-  made->gpu = (options_.first_gpu + static_cast<int>(ranks_.size())) % runtime_.devices();
-  const int gpu = made->gpu;
+  const int gpu = (options_.first_gpu + static_cast<int>(ranks_.size())) % runtime_.devices();
   for (const auto& [other, rank] : ranks_)
-    if (rank->gpu == gpu && !options_.shares_gpus)
+    if (rank->gpu() == gpu && !options_.shares_gpus)
       throw DeviceError("NCCL", "rank " + std::to_string(other.value) + " and rank " + std::to_string(id.value) +
                                     " would share GPU " + std::to_string(gpu) + "; NCCL wants one for each" +
                                     (library_.version() >= kSharing ? " (or NCCL_MULTI_RANK_GPU_ENABLE=1)" : ""));
-  ranks_.emplace(id, std::move(made));
-  return std::make_unique<CudaDevice>(runtime_, memory_, gpu, stop_, alone, options_.graphs);
+  auto device = std::make_unique<CudaDevice>(runtime_, memory_, gpu, stop_, alone, options_.graphs);
+  Rank& rank = *ranks_.emplace(id, std::make_unique<Rank>()).first->second;
+  rank.device = device.get();
+  if (options_.shares_gpus) rank.begins = rank.events.emplace(runtime_, gpu, false).take();
+  return device;
 }
 
 std::unique_ptr<Communicator> NcclDevices::communicator(RankId id, DeviceBackend&) {
@@ -70,21 +71,30 @@ void NcclDevices::expect(Result result, const std::string& call, nccl::Comm* com
   if (result != Result::Success && result != Result::InProgress) throw DeviceError(call, words(result, comm));
 }
 
+// The world after those that were split off it.
+std::vector<nccl::Comm*> NcclDevices::comms_of(const Rank& rank) {
+  std::vector<nccl::Comm*> all;
+  for (const auto& [group, comm] : rank.groups)
+    if (comm) all.push_back(comm);
+  for (const auto& [lane, comm] : rank.lanes)
+    if (comm) all.push_back(comm);
+  if (rank.world) all.push_back(rank.world);
+  return all;
+}
 std::vector<nccl::Comm*> NcclDevices::comms() const {
   std::vector<nccl::Comm*> all;
-  for (const auto& [id, rank] : ranks_) {
-    for (const auto& [group, comm] : rank->groups)
-      if (comm) all.push_back(comm);
-    if (rank->world) all.push_back(rank->world);  // after those that were split off it
-  }
+  for (const auto& [id, rank] : ranks_)
+    for (nccl::Comm* comm : comms_of(*rank)) all.push_back(comm);
   return all;
 }
 
 void NcclDevices::connect() {
   try {
     make_world();
-    for (const GroupId group : wanted_groups()) split(group);
-    register_buffers();
+    for (const GroupId group : wanted_groups()) split_group(group);
+    gather_messages();
+    for (const std::vector<Lane>& round : rounds_of(messages_.apart())) split_lanes(round);
+    register_arenas();
   } catch (...) {
     abort_all();
     throw;
@@ -110,7 +120,7 @@ void NcclDevices::make_world() {
   }
   expect(library_.group_start(), "ncclGroupStart", nullptr);
   for (const auto& [rank_id, rank] : ranks_) {
-    runtime_.select(rank->gpu);
+    runtime_.select(rank->gpu());
     nccl::Config config;
     expect(library_.comm_init_rank_config(&rank->world, options_.ranks, id, rank_id.value, &config), "ncclCommInitRankConfig",
            nullptr);
@@ -135,34 +145,52 @@ std::set<GroupId> NcclDevices::wanted_groups() const {
   return all;
 }
 
-// The first member's number is the color: it tells the groups of one pattern apart.
-void NcclDevices::split(GroupId group) {
+// Of all ranks, too: whether a tag is that of a ring, and which lanes there are, every rank has to know.
+void NcclDevices::gather_messages() {
+  if (!options_.mesh) return;
+  for (const std::string& told : options_.mesh->all_gather(messages_.text())) messages_.add(told);
+}
+
+void NcclDevices::split(const std::function<Part(RankId, Rank&)>& part_of) {
   expect(library_.group_start(), "ncclGroupStart", nullptr);
   for (const auto& [id, rank] : ranks_) {
-    runtime_.select(rank->gpu);
-    const auto found = rank->members.find(group);
-    const bool in = found != rank->members.end();
-    const auto key = in ? std::find(found->second.begin(), found->second.end(), id) - found->second.begin() : 0;
+    runtime_.select(rank->gpu());
+    nccl::Comm* none = nullptr;
+    const Part part = part_of(id, *rank);
     nccl::Config config;
-    expect(library_.comm_split(rank->world, in ? found->second.front().value : nccl::kNoColor, static_cast<int>(key),
-                               &rank->groups[group], &config),
-           "ncclCommSplit", rank->world);
+    expect(library_.comm_split(rank->world, part.color, part.key, part.made ? part.made : &none, &config), "ncclCommSplit",
+           rank->world);
   }
   expect(library_.group_end(), "ncclGroupEnd", nullptr);
   wait_until_ready("ncclCommSplit");
-  for (const auto& [id, rank] : ranks_)
-    if (!rank->groups[group]) rank->groups.erase(group);
 }
 
-// From 2.19 on the library may then reach the blocks without a copy of its own. What it cannot use it says by an error that changes nothing.
-void NcclDevices::register_buffers() {
-  if (!library_.comm_register) return;
+// The first member's number is the color: it tells the groups of one pattern apart.
+void NcclDevices::split_group(GroupId group) {
+  split([&](RankId id, Rank& rank) {
+    const auto found = rank.members.find(group);
+    if (found == rank.members.end()) return Part{};
+    const auto key = std::find(found->second.begin(), found->second.end(), id) - found->second.begin();
+    return Part{found->second.front().value, static_cast<int>(key), &rank.groups[group]};
+  });
+}
+
+void NcclDevices::split_lanes(const std::vector<Lane>& round) {
+  split([&](RankId id, Rank& rank) {
+    const auto lane = std::find_if(round.begin(), round.end(), [&](const Lane& one) { return one.has(id); });
+    if (lane == round.end()) return Part{};
+    return Part{static_cast<int>(lane - round.begin()), lane->from == id ? 0 : 1, &rank.lanes[*lane]};
+  });
+}
+
+// The library may then reach the arenas without a copy of its own. What it cannot use it says by an error that changes nothing.
+void NcclDevices::register_arenas() {
   for (const auto& [id, rank] : ranks_) {
-    runtime_.select(rank->gpu);
-    for (const auto& [group, comm] : rank->groups)
-      for (const auto& [data, bytes] : rank->buffers) {
+    runtime_.select(rank->gpu());
+    for (nccl::Comm* comm : comms_of(*rank))
+      for (const auto& [data, bytes] : rank->device->arenas()) {
         void* handle = nullptr;
-        if (library_.comm_register(comm, data, static_cast<std::size_t>(bytes), &handle) == Result::Success && handle)
+        if (library_.comm_register(comm, data, static_cast<std::size_t>(bytes.value), &handle) == Result::Success && handle)
           rank->registered.emplace_back(comm, handle);
       }
   }
@@ -190,16 +218,13 @@ void NcclDevices::watch() {
   std::unique_lock lock(mutex_);
   while (!closed_) {
     changed_.wait_for(lock, kLook, [&] { return closed_; });
-    for (const auto& [id, rank] : ranks_) {
-      std::vector<nccl::Comm*> own = {rank->world};
-      for (const auto& [group, comm] : rank->groups) own.push_back(comm);
-      for (nccl::Comm* comm : own) {
+    for (const auto& [id, rank] : ranks_)
+      for (nccl::Comm* comm : comms_of(*rank)) {
         Result state = Result::Success;
         if (aborted_ || library_.comm_async_error(comm, &state) != Result::Success) continue;
         if (state == Result::Success || state == Result::InProgress) continue;
         const_cast<Stop&>(stop_).raise("NCCL of rank " + std::to_string(id.value) + ": " + words(state, comm));
       }
-    }
     if (!stop_.raised()) continue;
     lock.unlock();
     abort_all();
@@ -207,10 +232,18 @@ void NcclDevices::watch() {
   }
 }
 
+// NCCL wants nobody to call anything then ("Fault tolerance" in its guide), and an abort waits until the GPU has left the communicator's kernels,
+// which may stand behind those of another: all are told to stop in one group. A call that never returns keeps its communicators.
 void NcclDevices::abort_all() {
+  std::vector<std::unique_lock<std::timed_mutex>> outside;
+  const auto until = std::chrono::steady_clock::now() + kReturning;
+  for (const auto& [id, rank] : ranks_)
+    if (!outside.emplace_back(rank->inside, until).owns_lock()) return;
   const std::lock_guard lock(mutex_);
-  if (std::exchange(aborted_, true)) return;
+  if (aborted_.exchange(true)) return;
+  static_cast<void>(library_.group_start());
   for (nccl::Comm* comm : comms()) static_cast<void>(library_.comm_abort(comm));
+  static_cast<void>(library_.group_end());
 }
 
 void NcclDevices::close() {

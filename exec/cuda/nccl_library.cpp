@@ -1,6 +1,7 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 
 #include "core/base/error.h"
@@ -39,7 +40,7 @@ void Library::find_calls() {
   Result (*get_version)(int*) = nullptr;
   bind(get_version, "ncclGetVersion");
   if (get_version(&version_) != Result::Success || version_ < kOldest)
-    throw DeviceError("NCCL in " + path_, "version " + version_text(version_) + "; 2.18 or later is needed");
+    throw DeviceError("NCCL in " + path_, "version " + version_text(version_) + "; 2.26 or later is needed");
   bind(get_unique_id, "ncclGetUniqueId");
   bind(comm_init_rank_config, "ncclCommInitRankConfig");
   bind(comm_split, "ncclCommSplit");
@@ -58,9 +59,10 @@ void Library::find_calls() {
   bind(receive, "ncclRecv");
   bind(group_start, "ncclGroupStart");
   bind(group_end, "ncclGroupEnd");
-  comm_register = reinterpret_cast<decltype(comm_register)>(dlsym(handle_, "ncclCommRegister"));
-  comm_deregister = reinterpret_cast<decltype(comm_deregister)>(dlsym(handle_, "ncclCommDeregister"));
-  if (!comm_register || !comm_deregister) comm_register = nullptr, comm_deregister = nullptr;
+  bind(comm_register, "ncclCommRegister");
+  bind(comm_deregister, "ncclCommDeregister");
+  const char* shares = std::getenv("NCCL_MULTI_RANK_GPU_ENABLE");
+  if (!shares || std::string(shares) != "1") setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 0);
 }
 
 namespace {

@@ -22,8 +22,9 @@ struct GraphUnit {
     GpuTask* task = nullptr;
   };
   struct Instance {
-    Graph* graph = nullptr;  // null: not yet captured
-    std::vector<Event*> begin = {}, end = {};
+    Graph* graph = nullptr;                    // null: not yet captured
+    std::vector<Event*> begin = {}, end = {};  // [step], recorded by the graph
+    Event* over = nullptr;                     // recorded after it
   };
   std::vector<Step> steps = {};
   std::array<Instance, kRunsUnderWay> instances = {};

@@ -109,7 +109,7 @@ TEST(NcclHeader, NumbersAreThose) {
   EXPECT_EQ(kNoColor, NCCL_SPLIT_NOCOLOR);
   EXPECT_EQ(version_text(NCCL_VERSION_CODE),
             std::to_string(NCCL_MAJOR) + "." + std::to_string(NCCL_MINOR) + "." + std::to_string(NCCL_PATCH));
-  EXPECT_EQ(kOldest, NCCL_VERSION(2, 18, 0));
+  EXPECT_EQ(kOldest, NCCL_VERSION(2, 26, 2));
 }
 
 #define AT(ours, theirs)                                                        \

@@ -41,14 +41,14 @@ void Twin::launch(Comm* comm, void* on, const std::string& what, const std::vect
   auto* stream = static_cast<gpu::Stream*>(on);
   const std::int64_t gpu = now.gpu(stream);
   std::unique_lock lock(mutex);
-  const GpuOrder::Place place = gpus.add(gpu, comm, stream);
+  const GpuOrder::Place place = gpus.add(gpu, comm, comm->world, stream);
   const std::vector<Launched> others = gpus.others(gpu, place);
   const bool stays = std::exchange(stalls, false);
   ++comm->inside;
   lock.unlock();
   const std::uint64_t entry = now.put(stream, what, ranges, [this, comm, gpu, place, meets = std::move(meets)] {
     const std::lock_guard inner(mutex);
-    if (comm->aborted) return Meeting::Over;
+    if (comm->aborted || place->over) return Meeting::Over;
     if (!connected(*comm) || !gpus.may_begin(gpu, place, report.launches_in_order)) return Meeting::Held;
     place->begun = true;
     if (!meets()) return Meeting::Runs;

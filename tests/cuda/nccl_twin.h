@@ -36,7 +36,7 @@ struct TwinSettings {
   // Puts an entry on a stream, which is asked how far it has come when it is first in its queue; tells which one of the stream's it is.
   std::function<std::uint64_t(gpu::Stream*, const std::string& what, std::vector<TwinRange>, std::function<Meeting()>)> put =
       {};
-  // Whether that entry has ended before anything begins that is put on `later` now.
+  // Whether what is put on `later` now cannot begin before that entry can.
   std::function<bool(const gpu::Stream* earlier, std::uint64_t entry, const gpu::Stream* later)> ordered = {};
   std::function<std::int64_t(const gpu::Stream*)> gpu = {};  // of a stream
   std::function<bool()> captures = {};  // whether the calling thread captures a graph: then no call is expected

@@ -20,6 +20,7 @@ inline namespace twin_parts {
 struct Launched {
   const nccl::Comm* comm = nullptr;
   gpu::Stream* stream = nullptr;
+  int rank = 0;             // several may share the GPU; they are strangers
   std::uint64_t entry = 0;  // of the stream
   bool begun = false, over = false;
 };
@@ -28,10 +29,10 @@ class GpuOrder {
  public:
   using Place = std::shared_ptr<Launched>;
 
-  Place add(std::int64_t gpu, const nccl::Comm* comm, gpu::Stream* stream) {
+  Place add(std::int64_t gpu, const nccl::Comm* comm, int rank, gpu::Stream* stream) {
     std::deque<Place>& all = on_[gpu];
     while (!all.empty() && all.front()->over) all.pop_front();
-    all.push_back(std::make_shared<Launched>(Launched{.comm = comm, .stream = stream}));
+    all.push_back(std::make_shared<Launched>(Launched{.comm = comm, .stream = stream, .rank = rank}));
     Place& last = last_[gpu][stream];
     return last = all.back();
   }
@@ -46,7 +47,7 @@ class GpuOrder {
   std::vector<Launched> others(std::int64_t gpu, const Place& one) const {
     std::vector<Launched> all;
     for (const auto& [stream, last] : last_.at(gpu))
-      if (stream != one->stream && last->comm != one->comm) all.push_back(*last);
+      if (stream != one->stream && last->comm != one->comm && last->rank == one->rank) all.push_back(*last);
     return all;
   }
   // A communicator with an operation that has not ended and was called for before one of `comm` that has not, either.

@@ -3,6 +3,8 @@
 
 #include <dlfcn.h>
 
+#include <cstdlib>
+
 #include "exec/cuda/nccl.h"
 #include "tests/cuda/twin_streams.h"
 
@@ -15,7 +17,10 @@ class TwinSession {
     control_ = reinterpret_cast<TwinEntry>(dlsym(handle, kTwinEntry))();
     control_->begin(on_fake_streams(std::move(settings)));
   }
-  ~TwinSession() { control_->begin({}); }
+  ~TwinSession() {
+    control_->begin({});
+    for (const char* variable : {"NCCL_LAUNCH_ORDER_IMPLICIT", "NCCL_MULTI_RANK_GPU_ENABLE"}) unsetenv(variable);
+  }
   TwinSession(const TwinSession&) = delete;
   TwinSession& operator=(const TwinSession&) = delete;
   nccl::Library& library() { return library_; }

@@ -15,7 +15,7 @@ inline TwinSettings on_fake_streams(TwinSettings settings) {
     return FakeRuntime::of(stream).put_meeting(stream, what, reads, writes, std::move(state));
   };
   settings.ordered = [](const Stream* earlier, std::uint64_t entry, const Stream* later) {
-    return FakeRuntime::of(later).ordered(earlier, entry, later);
+    return FakeRuntime::of(later).ordered(earlier, entry - 1, later);
   };
   settings.gpu = [](const Stream* stream) { return FakeRuntime::gpu_of(stream); };
   settings.captures = [] { return FakeRuntime::captures(); };
