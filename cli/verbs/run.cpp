@@ -27,6 +27,9 @@ namespace foreshard {
 // Adam divides by 1 - beta^n.
 static constexpr double kBelowOne = 0.999999999;
 
+// Seconds: a GPU's libraries take long to load, and many nodes long to connect.
+static constexpr double kGpuPatience = 300;
+
 static ExecuteOptions execute_options(const Arguments& arguments) {
   ExecuteOptions options;
   options.steps = static_cast<int>(arguments.integer("--steps", 3, 1, 1'000'000));
@@ -52,7 +55,13 @@ static ExecuteOptions execute_options(const Arguments& arguments) {
   if (arguments.has("--memory-limit"))
     options.memory_limit = parse_bytes(arguments.text("--memory-limit"), kCommandLine, "--memory-limit");
   options.checks = {.guards = arguments.flag("--guards"), .poison = arguments.flag("--poison")};
-  options.patience = std::chrono::milliseconds(static_cast<std::int64_t>(arguments.number("--patience", 3, 0.1, 1e6) * 1000));
+  const bool cuda = arguments.choice("--device", "host", {"host", "cuda"}) == "cuda";
+  const auto seconds = [&](const char* option, double otherwise) {
+    return std::chrono::milliseconds(static_cast<std::int64_t>(arguments.number(option, otherwise, 0.1, 1e6) * 1000));
+  };
+  options.patience = seconds("--patience", cuda ? kGpuPatience : 3);
+  if (cuda) options.first_use = seconds("--init-patience", kGpuPatience);
+  if (!cuda) refuse_without(arguments, "--device cuda", {"--init-patience"});
   return options;
 }
 
@@ -198,7 +207,11 @@ static std::vector<VerbOption> run_options() {
        .group = checks},
       {.name = "--patience",
        .value = "S",
-       .help = "seconds without progress before all ranks are stopped (3)",
+       .help = "seconds without progress before all ranks are stopped (3; cuda: 300)",
+       .group = checks},
+      {.name = "--init-patience",
+       .value = "S",
+       .help = "cuda: seconds in which NCCL has to connect, and that the first step may take longer (300)",
        .group = checks},
       {.name = "--trace", .value = "FILE", .help = "write a Chrome trace, to open in Perfetto", .group = output},
       {.name = "--save-result", .value = "FILE", .help = "write trace and memory timeline", .group = output},

@@ -27,6 +27,9 @@ std::vector<VerbOption> process_options() {
       {.name = "--log", .help = "every process tells on standard error how they meet and why they stop", .group = "processes"}};
 }
 
+// A process says that it is alive all the time, whatever its GPUs do.
+static constexpr std::chrono::milliseconds kLongestSilence{30'000};
+
 // What every process has to run alike, line by line.
 static std::string run_words(const Arguments& arguments, const Plan& plan, const std::string& device) {
   std::string words = "version=" FORESHARD_VERSION "\nplan=" + program_hash(plan) + "\ndevice=" + device + "\n";
@@ -54,7 +57,7 @@ std::unique_ptr<ProcessMesh> other_processes(const Arguments& arguments, const P
                    .run = run_words(arguments, plan, device),
                    .job = job_token(variable),
                    .rendezvous = std::chrono::milliseconds(static_cast<std::int64_t>(wait * 1000)),
-                   .patience = options.patience};
+                   .patience = std::min(options.patience, kLongestSilence)};
   if (arguments.flag("--log"))
     mesh.log = [&err = console.err, own = "[process " + std::to_string(place->process) + "] "](const std::string& event) {
       err << own + event + "\n" << std::flush;

@@ -53,6 +53,7 @@ void measure(const Plan& probe, const CalibrateOptions& options, SampleBook& boo
   const auto answer = execute(probe, {.steps = std::max(options.steps, 2),
                                       .time = TimeMode::Emulated,
                                       .patience = std::chrono::milliseconds(60'000),
+                                      .first_use = std::chrono::milliseconds(options.devices ? 240'000 : 0),
                                       .devices = options.devices});
   const auto* done = std::get_if<Execution>(&answer);
   if (!done) throw Error(std::get<Infeasible>(answer).reason);

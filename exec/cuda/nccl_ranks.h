@@ -13,12 +13,12 @@
 namespace foreshard::gpu {
 
 struct NcclOptions {
-  int ranks = 1;                          // of the plan
-  ProcessMesh* mesh = nullptr;            // none: all ranks are threads here
-  int first_gpu = 0;                      // of the first rank of this process; the others follow, round and round
-  std::chrono::milliseconds meet{60000};  // for all to be connected
-  bool shares_gpus = false;               // several ranks on one GPU
-  bool graphs = false;                    // of what lies between the calls of NCCL, which are in none (gpu_ranks.h)
+  int ranks = 1;                            // of the plan
+  ProcessMesh* mesh = nullptr;              // none: all ranks are threads here
+  int first_gpu = 0;                        // of the first rank of this process; the others follow, round and round
+  std::chrono::milliseconds meet{300'000};  // for all to be connected
+  bool shares_gpus = false;                 // several ranks on one GPU
+  bool graphs = false;                      // of what lies between the calls of NCCL, which are in none (gpu_ranks.h)
 };
 
 // Whether NCCL lets ranks share a GPU: since 2.30.3, as an experiment, when NCCL_MULTI_RANK_GPU_ENABLE (`variable`) is 1.

@@ -18,6 +18,6 @@ struct NcclOutcome {
 
 // A rank per GPU, but options.ranks of them; all threads of this process. Throws DeviceError when they do not meet. `patience`: with one collective.
 std::vector<NcclOutcome> nccl_outcomes(Runtime& runtime, nccl::Library& library, const NcclOptions& options,
-                                       std::chrono::milliseconds patience = std::chrono::seconds(30));
+                                       std::chrono::milliseconds patience = std::chrono::seconds(300));
 
 }  // namespace foreshard::gpu

@@ -59,6 +59,8 @@ struct ExecuteOptions {
   bool barrier = true;                       // ranks wait for each other between steps; without it only where the plan says so
   std::chrono::milliseconds patience{3000};  // no progress for so long, and nobody computes: the run is stopped
   std::chrono::milliseconds longest_compute{60000};  // one instruction
+  // Both are longer by this until all ranks have ended their first run: libraries and kernels are loaded, connections are made.
+  std::chrono::milliseconds first_use{0};
   // What the ranks run on, made for one run; none: the host.
   std::function<std::unique_ptr<RankDevices>(const Stop& stop)> devices = {};
   MeasuredOn measured_on = {"host", "host"};  // those devices, for the result

@@ -19,7 +19,7 @@ static constexpr int kIdleLooks = 10;
 static constexpr auto kLeave = 500ms, kLeaveLook = 5ms;
 
 std::chrono::milliseconds Team::longest_hang(const ExecuteOptions& options) {
-  return options.patience + kLook * (kIdleLooks + 1) + kLeave;
+  return options.patience + options.first_use + kLook * (kIdleLooks + 1) + kLeave;
 }
 
 Team::Team(const Plan& plan, const ExecuteOptions& options, const TrainingPoint& start)
@@ -146,9 +146,10 @@ void Team::watch() {
       moved = Clock::now();
     }
     const auto still = Clock::now() - moved;
-    if (still < options_.patience) continue;
+    const auto more = first_run_ended() ? std::chrono::milliseconds(0) : options_.first_use;
+    if (still < options_.patience + more) continue;
     idle = computes() ? 0 : idle + 1;
-    if (idle >= kIdleLooks || still > options_.longest_compute) stop_.raise(who_hangs());
+    if (idle >= kIdleLooks || still > options_.longest_compute + more) stop_.raise(who_hangs(options_.patience + more));
   }
   if (stop_.raised()) throw DeviceError("the run", stop_.why());
 }
@@ -159,6 +160,12 @@ std::int64_t Team::ended_steps() const {
   if (!mesh_) return sum;
   mesh_->progress(sum, computes_, runs_now());
   return sum + mesh_->others_ended();
+}
+
+bool Team::first_run_ended() const {
+  return std::all_of(members_.begin(), members_.end(), [](const auto& member) {
+    return member->interpreter->ended() >= static_cast<std::int64_t>(member->interpreter->steps().size());
+  });
 }
 
 // Whether some stream uses the processor, here or elsewhere.
@@ -183,7 +190,7 @@ ProcessMesh::Running Team::runs_now() const {
 
 // Who runs something without waiting for a partner is to blame, here or in another process; else everybody waits for somebody:
 // name what for.
-std::string Team::who_hangs() const {
+std::string Team::who_hangs(std::chrono::milliseconds patience) const {
   std::vector<ProcessMesh::Running> all;
   for (const auto& member : members_)
     for (const Interpreter::Running& running : member->interpreter->running())
@@ -195,7 +202,7 @@ std::string Team::who_hangs() const {
     if (!running.communicates) return running.name + ": does not come to an end";
     if (waiting.size() < 1000) waiting += (waiting.empty() ? "" : "; ") + running.name;
   }
-  return "no progress for " + std::to_string(options_.patience.count()) +
+  return "no progress for " + std::to_string(patience.count()) +
          " ms; waiting for a partner: " + (waiting.empty() ? "none" : waiting);
 }
 

@@ -54,10 +54,11 @@ class Team {
   void run_here(int first_step, int steps);
   void work(Member& member);
   void watch();
-  std::string who_hangs() const;
+  std::string who_hangs(std::chrono::milliseconds patience) const;
   ProcessMesh::Running runs_now() const;
   std::int64_t ended_steps() const;
   bool computes();
+  bool first_run_ended() const;
 
   const Plan plan_;  // its own: a thread that hangs may use it when the caller's is gone
   const ExecuteOptions& options_;

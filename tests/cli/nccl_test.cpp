@@ -76,7 +76,7 @@ TEST_F(NcclRun, LibrariesThatCannotBeUsedAreTold) {
   shell("echo no library >nothing.so");
   told("FORESHARD_NCCL=./nothing.so", "looking for NCCL failed: dlopen of ./nothing.so failed: ");
   told("FORESHARD_NCCL=libm.so.6", "looking for NCCL failed: dlsym of ncclGetVersion in libm.so.6 failed: not there");
-  told("TWIN_NCCL_VERSION=21706", "version 2.17.6; 2.18 or later is needed");
+  told("TWIN_NCCL_VERSION=21706", "version 2.17.6; 2.26 or later is needed");
 }
 
 TEST_F(NcclRun, AGpuPerRank) {

@@ -202,6 +202,7 @@ Cases of_run() {
            .base = "! @/hang.plan.json --force --patience 0.2",
            .changed = "@/hang.plan.json --force --patience 0.1",
            .shows = "no progress for 100 ms"},
+          {.option = "--init-patience", .base = base, .changed = "+ --init-patience 5"},
           {.option = "--trace", .base = base, .changed = "+ --trace t.json"},
           {.option = "--save-result", .base = base, .changed = "+ --save-result r.result"},
           {.option = "--json", .base = "@/p.plan.json --steps 2", .changed = "+ --json"},

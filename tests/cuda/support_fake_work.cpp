@@ -47,6 +47,8 @@ void FakeRuntime::launch(const Launch& launch, Stream* stream) {
   put_work(stream, name_of(launch.kernel), ranges, [this, launch, ranges, device = stream->device, args = std::move(args)] {
     failure_ = out_of_reach(device, ranges);
     if (!failure_.empty()) return;
+    static std::mutex emulator;  // which runs one block at a time, whoever asks
+    const std::lock_guard lock(emulator);
     try {
       run_emulated(launch.kernel, {launch.blocks_x, launch.blocks_y}, launch.threads, args.data(), settings_.kernels);
     } catch (const emulator::Fault& fault) {
