@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <thread>
+#include <utility>
 
 #include "core/base/error.h"
 #include "exec/host/host_convert.h"
@@ -349,7 +350,9 @@ void CudaDevice::put(Channel& on, Pending& pending, GpuTask* task, int run) {
   if (task) {
     OnStream work{
         .runtime = runtime_, .stream = on.stream, .scratch = on.scratch, .workspace = on.workspace, .met = pending.met};
+    on.loads = !task->meets();
     task->enqueue(work, run);
+    on.loads = false;
     pending.has_met = work.has_met;
   }
   if (const Kept* kept = pending.kept) runtime_.copy(kept->copy_of(run), kept->at.data, kept->bytes(), on.stream);
@@ -360,14 +363,25 @@ void CudaDevice::poll() {
   if (stop_.raised()) throw Stopped{};
   try {
     while (!pending_.empty() && pending_.front().enqueued.load() && runtime_.done(pending_.front().over)) {
+      begin(pending_.front());
       deliver(pending_.front());
       pending_.pop_front();
     }
+    if (!pending_.empty()) begin(pending_.front());
   } catch (const std::exception& problem) {
     observer_->fails(pending_.front().step, problem.what());
     throw Stopped{};
   }
   busy_.store(!pending_.empty() && pending_.front().enqueued.load() && !pending_.front().meets);
+}
+
+// Steps are told in issue order: who looks for what hangs is told the oldest.
+void CudaDevice::begin(Pending& oldest) {
+  if (!std::exchange(oldest.begun, true)) observer_->begins(oldest.step, oldest.run);
+}
+
+bool CudaDevice::works() {
+  return busy_.load() || std::any_of(channels_.begin(), channels_.end(), [](const Channel& on) { return on.loads.load(); });
 }
 
 void CudaDevice::deliver(const Pending& done) {
@@ -378,7 +392,6 @@ void CudaDevice::deliver(const Pending& done) {
   times.own = times.end - std::max(times.begin, times.met);
   if (const Kept* kept = done.kept)
     host::load({kept->copy_of(done.run), kept->at.elements, kept->at.dtype}, 0, kept->at.elements, times.kept.data());
-  observer_->begins(done.step, done.run);
   observer_->ends(done.step, done.run, times);
   if (done.in_graph) return;
   times_.give(done.met);

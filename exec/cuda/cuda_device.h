@@ -57,7 +57,7 @@ class CudaDevice : public DeviceBackend {
   std::int64_t clock() const override;
   Bytes overhead() const override;
   bool ended_within(std::chrono::milliseconds patience) override;
-  bool works() override { return busy_.load(); }
+  bool works() override;
 
   int gpu() const { return gpu_; }
   const std::vector<std::pair<std::byte*, Bytes>>& arenas() const { return arenas_; }  // on the GPU
@@ -76,6 +76,7 @@ class CudaDevice : public DeviceBackend {
   struct Channel {  // a stream of the plan
     Stream* stream = nullptr;
     bool computes = false;
+    std::atomic<bool> loads = false;  // its thread is inside a task that meets nobody: a library may be at work
     Bytes scratch_bytes = {}, workspace_bytes = {};
     std::byte *scratch = nullptr, *workspace = nullptr;
     std::mutex mutex;
@@ -107,6 +108,7 @@ class CudaDevice : public DeviceBackend {
     bool has_met = false, in_graph = false;  // in a graph: the events are the graph's
     bool meets = false;                      // it may wait for another rank, which is no work
     const Kept* kept = nullptr;
+    bool begun = false;  // the observer has heard of it
     std::atomic<bool> enqueued = false;
   };
   void enter() const { runtime_.select(gpu_); }  // by every thread, before it asks anything of the runtime
@@ -119,6 +121,7 @@ class CudaDevice : public DeviceBackend {
   void join_unit(StreamId stream, StepGraphs::Place place, Pending& step, int run);
   void yield() const;
   void poll();  // hears of what has ended; throws Stopped after a failure
+  void begin(Pending& oldest);
   void deliver(const Pending& done);
   void start_clock();
   std::int64_t time_of(Event* event) { return base_time_ + runtime_.nanoseconds(base_, event); }

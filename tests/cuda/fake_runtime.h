@@ -44,10 +44,10 @@ struct FakeSettings {
   bool blocking_streams = false;            // streams are made such that they order themselves with the legacy one
   Bytes memory = {std::int64_t{1} << 30U};  // of one GPU; more is not given
   emulator::Settings kernels = {.checks_sharing = false};
-  bool late_zeroing = false;               // what is on a legacy stream goes when nothing else can
-  std::chrono::milliseconds first_use{0};  // what loading a kernel, and the library of products, takes
-  int dropped_wait = -1;                   // the n-th wait that matters is forgotten
-  int dropped_work = -1;                   // the n-th kernel of this name is not launched
+  bool late_zeroing = false;                                 // what is on a legacy stream goes when nothing else can
+  std::chrono::milliseconds first_use{0}, first_product{0};  // what loading a kernel takes, and the library of products
+  int dropped_wait = -1;                                     // the n-th wait that matters is forgotten
+  int dropped_work = -1;                                     // the n-th kernel of this name is not launched
   KernelId dropped_kernel = {};
   int shifted_view = -1;  // the n-th array of all launches begins one element late
   int failing_work = -1;  // the n-th copy, kernel or product fails with this code when it runs
@@ -142,7 +142,7 @@ class FakeRuntime : public Runtime {
   void put_record(Event* event, Stream* stream, bool in_graph);
   void expect_current(const Stream* stream, const std::string& call);
   std::string out_of_reach(int device, const std::vector<Range>& ranges) const;
-  void load(const std::string& what, Stream* stream);
+  void load(const std::string& what, Stream* stream, std::chrono::milliseconds takes);
   void note(const Range& range, Stream* stream, const std::string& what);
   bool may_go(Stream& stream);
   bool step();  // false: nothing can run

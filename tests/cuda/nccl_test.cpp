@@ -208,6 +208,29 @@ TEST(Nccl, AnAsynchronousErrorStopsAllRanks) {
     EXPECT_NE(ran.failure.find("remote process exited or there was a network error: the network is broken"), std::string::npos)
         << call << ": " << ran.failure;
     EXPECT_EQ(ran.report.aborted, ran.report.comms) << call;
+    for (const std::string& complaint : ran.report.complaints) ADD_FAILURE() << call << ": " << complaint;
+  }
+}
+
+// Kernels of several communicators are on the GPU when the network breaks: an abort of one would wait for the others.
+TEST(Nccl, AllCommunicatorsAreAbortedTogether) {
+  const Plan plan = lowered(tiny_mlp(), single({.dp = 2, .pp = 2, .micro_batch = 1}));
+  const int calls = run_on_twin(plan).report.calls;
+  for (const int call : {calls / 4, calls / 2}) {
+    const Ran ran = run_on_twin(plan, {.failing_call = call});
+    EXPECT_NE(ran.failure, "") << call;
+    for (const std::string& complaint : ran.report.complaints) ADD_FAILURE() << call << ": " << complaint;
+  }
+}
+
+// A thread that is inside a call when the network breaks is waited for.
+TEST(Nccl, NobodyIsInsideWhenAllIsAborted) {
+  const Plan plan = lowered(tiny_mlp(), single({.dp = 2, .micro_batch = 2}));
+  for (const int call : {0, 1, 2}) {
+    const Ran ran = run_on_twin(plan, {.failing_call = call + 1, .stalled_call = call});
+    EXPECT_NE(ran.failure, "") << call;
+    EXPECT_EQ(ran.report.aborted, ran.report.comms) << call;
+    for (const std::string& complaint : ran.report.complaints) ADD_FAILURE() << call << ": " << complaint;
   }
 }
 

@@ -9,12 +9,12 @@
 namespace foreshard::gpu {
 
 // The first launch of a kernel on a GPU loads it.
-void FakeRuntime::load(const std::string& what, Stream* stream) {
+void FakeRuntime::load(const std::string& what, Stream* stream, std::chrono::milliseconds takes) {
   {
     const std::lock_guard lock(mutex_);
     if (!loaded_.insert({stream->device, what}).second) return;
   }
-  if (settings_.first_use.count() > 0) std::this_thread::sleep_for(settings_.first_use);
+  if (takes.count() > 0) std::this_thread::sleep_for(takes);
 }
 
 void FakeRuntime::fill(std::byte* to, std::byte with, Bytes bytes, Stream* stream) {
@@ -28,7 +28,7 @@ void FakeRuntime::copy(std::byte* to, const std::byte* from, Bytes bytes, Stream
 
 void FakeRuntime::launch(const Launch& launch, Stream* stream) {
   expect_current(stream, std::string("cudaLaunchKernel of ") + name_of(launch.kernel));
-  load(name_of(launch.kernel), stream);
+  load(name_of(launch.kernel), stream, settings_.first_use);
   {
     const std::lock_guard lock(mutex_);
     const int number = launches_[launch.kernel]++;
@@ -100,7 +100,7 @@ void multiply_now(const Multiply& w) {
 
 void FakeRuntime::multiply(const Multiply& w, std::byte* workspace, Bytes bytes, Stream* stream) {
   expect_current(stream, "cublasLtMatmul");
-  load("cublasLtMatmul", stream);
+  load("cublasLtMatmul", stream, settings_.first_product);
   const auto range = [&](const Matrix& matrix, std::int64_t rows, std::int64_t columns, bool write) {
     const std::int64_t last = (w.count - 1) * matrix.step + (rows - 1) * matrix.row + columns;
     return Range{matrix.data, matrix.data + last * size_of(matrix.dtype).value, write};

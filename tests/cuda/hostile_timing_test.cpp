@@ -1,0 +1,71 @@
+// A machine that is slow where machines are: libraries that load for seconds at the first launch, connections made at the first call, zeros that come last.
+// A run on it is not taken for one that hangs. FORESHARD_HOSTILE_RUNS=200 tries as many (4).
+//
+// Time is to scale: one second here stands for a minute there.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "tests/cuda/fake_training.h"
+
+namespace foreshard::gpu {
+namespace {
+
+using namespace std::chrono_literals;
+
+ExecuteOptions to_scale(ExecuteOptions options) {
+  options.patience = 1s;
+  options.longest_compute = 1s;
+  options.first_use = 60s;
+  return options;
+}
+
+FakeSettings hostile(std::uint64_t seed, int devices) {
+  return {.seed = seed, .devices = devices, .late_zeroing = true, .first_use = 1ms, .first_product = 1800ms};
+}
+
+TEST(HostileTiming, NoRunIsTakenForOneThatHangs) {
+  const char* asked = std::getenv("FORESHARD_HOSTILE_RUNS");
+  const std::vector<Plan> plans = {lowered(tiny_mlp(), in_single({.dp = 2, .micro_batch = 4})),
+                                   lowered(tiny_mlp(), in_single({.dp = 2, .micro_batch = 2, .zero = 3})),
+                                   lowered(two_layers(tiny_gpt()), in_single({.pp = 2, .micro_batch = 4})),
+                                   lowered(two_layers(tiny_gpt()), in_single({.tp = 2, .micro_batch = 8}))};
+  const int runs = asked ? std::atoi(asked) : 4;
+  for (int i = 0; i < runs; ++i) {
+    const Plan& plan = plans[static_cast<std::size_t>(i) % plans.size()];
+    const std::uint64_t seed = 100 + static_cast<std::uint64_t>(i);
+    FakeRuntime runtime(hostile(seed, 2));
+    TwinSession twin({.connecting = 1800ms});
+    EXPECT_EQ(failure_of(plan, to_scale(by_twin(runtime, twin.library(), {.ranks = 2}, 2))), "") << seed;
+    for (const std::string& complaint : twin.end().complaints) ADD_FAILURE() << seed << ": " << complaint;
+    for (const std::string& conflict : runtime.conflicts()) ADD_FAILURE() << seed << ": " << conflict;
+  }
+}
+
+// A library that loads in the middle of a run, when the first step is long over, is work, too: no partner is waited for.
+TEST(HostileTiming, LoadingIsWork) {
+  const Plan plan = lowered(tiny_mlp(), in_single({.micro_batch = 4}));
+  FakeRuntime runtime({.first_product = 1800ms});
+  ExecuteOptions options = to_scale(on_fake(runtime, 2));
+  options.first_use = 0ms, options.longest_compute = 60s;
+  EXPECT_EQ(failure_of(plan, options), "");
+}
+
+// Patience ends all the same: a GPU that never answers is told, by name, and nobody asks it any more.
+TEST(HostileTiming, AGpuThatHangsIsToldAndLeftAlone) {
+  const Plan plan = lowered(two_layers(tiny_gpt()), in_single({.micro_batch = 4}));
+  FakeRuntime whole;
+  static_cast<void>(run(plan, on_fake(whole, 3)));
+  // Never freed: an execution that cannot end keeps what its threads use.
+  auto* runtime = new FakeRuntime({.hanging_work = whole.works() / 2});
+  ExecuteOptions options = to_scale(on_fake(*runtime, 3));
+  options.barrier = false;  // the host is as far ahead as it can be
+  EXPECT_NE(failure_of(plan, options).find("does not come to an end"), std::string::npos);
+  std::this_thread::sleep_for(200ms);
+  const std::int64_t asked = runtime->questions();
+  std::this_thread::sleep_for(200ms);
+  EXPECT_EQ(runtime->questions(), asked);
+}
+
+}  // namespace
+}  // namespace foreshard::gpu
