@@ -2,7 +2,8 @@
 # the toolkit (nvcc, cudart, cuBLASLt), is opened when --device cuda asks for it; without it exec/no_cuda.cpp says what is missing.
 set(FORESHARD_CUDA AUTO CACHE STRING "The CUDA module, libforeshard_cuda.so: AUTO, ON or OFF")
 set_property(CACHE FORESHARD_CUDA PROPERTY STRINGS AUTO ON OFF)
-set(FORESHARD_CUDA_ARCHITECTURES "80;90;100;120" CACHE STRING "GPUs that the module is compiled for; the last one also as PTX")
+set(FORESHARD_CUDA_ARCHITECTURES "" CACHE STRING "GPUs that the module is compiled for, the last one also as PTX; empty: all that the toolkit knows of 80;90;100;120")
+include(${CMAKE_CURRENT_LIST_DIR}/cuda_architectures.cmake)
 
 set(FORESHARD_CUDA_BUILT OFF)
 if(NOT FORESHARD_CUDA MATCHES "^(AUTO|ON|OFF)$")
@@ -23,7 +24,11 @@ else()
   endif()
   if(cuda_missing STREQUAL "")
     set(FORESHARD_CUDA_BUILT ON)
-    message(STATUS "FORESHARD_CUDA: toolkit ${CUDAToolkit_VERSION}, for sm ${FORESHARD_CUDA_ARCHITECTURES}")
+    set(cuda_architectures ${FORESHARD_CUDA_ARCHITECTURES})
+    if(NOT cuda_architectures)
+      foreshard_cuda_architectures(${CUDAToolkit_VERSION} cuda_architectures)
+    endif()
+    message(STATUS "FORESHARD_CUDA: toolkit ${CUDAToolkit_VERSION}, for sm ${cuda_architectures}")
   elseif(FORESHARD_CUDA STREQUAL "ON")
     message(FATAL_ERROR "FORESHARD_CUDA is ON, but ${cuda_missing} was not found")
   else()
@@ -45,10 +50,10 @@ if(FORESHARD_CUDA_BUILT)
   set(kernels ${PROJECT_SOURCE_DIR}/exec/cuda/module/kernels.cu)
   set(kernels_object ${PROJECT_BINARY_DIR}/foreshard_kernels.o)
   set(cuda_targets "")
-  foreach(architecture ${FORESHARD_CUDA_ARCHITECTURES})
+  foreach(architecture ${cuda_architectures})
     list(APPEND cuda_targets "-gencode=arch=compute_${architecture},code=sm_${architecture}")
   endforeach()
-  list(GET FORESHARD_CUDA_ARCHITECTURES -1 newest)
+  list(GET cuda_architectures -1 newest)
   list(APPEND cuda_targets "-gencode=arch=compute_${newest},code=compute_${newest}")
   add_custom_command(
     OUTPUT ${kernels_object}
@@ -56,9 +61,10 @@ if(FORESHARD_CUDA_BUILT)
             -Xcompiler=-fPIC -MD -MF ${kernels_object}.d -c ${kernels} -o ${kernels_object}
     DEPENDS ${kernels}
     DEPFILE ${kernels_object}.d
-    COMMENT "Compiling kernels.cu for sm ${FORESHARD_CUDA_ARCHITECTURES}"
+    COMMENT "Compiling kernels.cu for sm ${cuda_architectures}"
     VERBATIM)
-  add_library(foreshard_cuda MODULE exec/cuda/module/cuda_runtime.cpp exec/cuda/module/products.cpp ${kernels_object})
+  add_library(foreshard_cuda MODULE exec/cuda/module/cuda_runtime.cpp exec/cuda/module/products.cpp exec/cuda/product_form.cpp
+                                    ${kernels_object})
   target_link_libraries(foreshard_cuda PRIVATE CUDA::cudart_static CUDA::cublasLt)
   target_link_options(foreshard_cuda PRIVATE -Wl,--no-undefined)
   set_target_properties(foreshard_cuda PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON CXX_VISIBILITY_PRESET default)

@@ -233,7 +233,6 @@ void CudaDevice::record(StreamId stream, int event) {
 }
 
 void CudaDevice::launch(StreamId stream, int step, StreamTask* task, int run) {
-  enter();
   while (!pending_.empty() && pending_.front().run + kRunsUnderWay <= run) {
     poll();
     std::this_thread::sleep_for(std::chrono::microseconds(20));

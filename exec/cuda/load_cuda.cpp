@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <cstdlib>
 #include <filesystem>
 
 #include "core/base/error.h"
@@ -22,6 +23,9 @@ static std::string module_path() {
 
 std::unique_ptr<gpu::Runtime> load_cuda() {
   const std::string path = module_path();
+  // Streams share the connections to a GPU, and what waits at the head of one holds up the rest, maybe what it waits for. CUDA reads this when it
+  // makes a context; 32 is the most that it takes, 8 what it takes by itself.
+  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
   void* module = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!module) {
     const char* why = dlerror();

@@ -44,6 +44,7 @@ TEST_F(NcclRun, TrainsWithAndWithoutGraphs) {
   const std::vector<double> nccl = trained("--nccl");
   const int calls = count("calls");
   EXPECT_GE(calls, 5 * 2) << report();  // of both ranks, in each step
+  EXPECT_EQ(count("connections"), 32) << "CUDA has 8 unless it is told";
   EXPECT_EQ(count("graphs"), 0);
   EXPECT_EQ(count("communicators"), count("destroyed"));
   EXPECT_EQ(report().find(':'), std::string::npos) << report();  // nothing that was complained about

@@ -138,6 +138,23 @@ TEST(FakeRules, AnEventOfAGraphShowsItsFormerState) {
   for (Event* event : {inside, after, gate}) runtime.drop_event(event);
 }
 
+// The algorithm that was chosen with one bias would load another, which begins in the middle of 16 bytes, where it may not: plans pack parameters
+// without padding, so the biases of a hidden size of 60 do.
+TEST(FakeRules, ABiasThatIsLessAlignedIsAProductOfAnotherForm) {
+  FakeRuntime runtime;
+  Stream* stream = runtime.open_stream(false);
+  std::byte* memory = runtime.allocate(Space::Device, {4096});
+  runtime.synchronize(runtime.legacy_stream());
+  const Matrix tile{.data = memory, .row = 8, .dtype = DType::F32},
+      result{.data = memory + 1024, .row = 8, .dtype = DType::F32};
+  for (const int bias : {2048, 2056}) {
+    runtime.multiply({.m = 8, .n = 8, .k = 8, .a = tile, .b = tile, .c = result, .bias = memory + bias}, nullptr, {}, stream);
+    EXPECT_EQ(refusal([&] { runtime.synchronize(stream); }), "") << bias;
+  }
+  runtime.close_stream(stream);
+  runtime.release(Space::Device, memory);
+}
+
 // A thread that loads a kernel for the first time waits for it; the second time it does not.
 TEST(FakeRules, TheFirstLaunchLoadsTheKernel) {
   FakeRuntime runtime({.first_use = std::chrono::milliseconds(30)});

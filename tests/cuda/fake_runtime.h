@@ -15,6 +15,7 @@
 //                       order themselves (runtime API, "Stream synchronization behavior", "API synchronization behavior")
 //   connections         a GPU takes work from a few queues; streams share them, and what waits at the head of one holds up the rest of it
 //                       (CUDA_DEVICE_MAX_CONNECTIONS in the programming guide's list of variables)
+//   alignment           an algorithm for a product is chosen once per form, for what its operands are aligned to then (CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_*)
 //   first use           kernels are loaded when they are first launched (CUDA_MODULE_LOADING=LAZY), which the calling thread waits for
 //   events in graphs    an event that a graph records shows its former state until the graph's node runs
 #pragma once
@@ -30,6 +31,7 @@
 #include <vector>
 
 #include "exec/cuda/emulator/emulator.h"
+#include "exec/cuda/product_form.h"
 #include "exec/cuda/runtime.h"
 #include "tests/cuda/meeting.h"
 
@@ -167,6 +169,7 @@ class FakeRuntime : public Runtime {
   std::map<KernelId, int> launches_;
   std::set<int> contexts_;
   std::set<std::pair<int, int>> reached_;
+  std::map<ProductForm, std::uint32_t> chosen_;   // what the algorithm of a form takes the epilogue's operands to be aligned to
   std::set<std::pair<int, std::string>> loaded_;  // (device, kernel)
   std::string failure_;
   std::uint64_t philox_ = 0, serial_ = 0;

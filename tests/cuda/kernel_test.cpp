@@ -1,6 +1,7 @@
 // Every kernel against the host backend, in the emulator: several shapes, number formats, thread orders.
 #include <gtest/gtest.h>
 
+#include "core/base/error.h"
 #include "exec/cuda/kernel_cases.h"
 #include "tests/cuda/fake_runtime.h"
 
@@ -21,6 +22,19 @@ TEST_P(Kernels, EqualTheHost) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Kernels, testing::ValuesIn(kernel_cases()), [](const auto& info) { return info.param.name; });
+
+// Keys of other ranks are not what an attention of this one's queries reads: refused, causal or not, rather than wrong.
+TEST(Kernels, AttentionOfContextParallelRanksIsRefused) {
+  int tried = 0;
+  for (KernelCase at : kernel_cases()) {
+    if (at.what.op != Op::Attention) continue;
+    at.what.attributes += " cp=2";
+    FakeRuntime runtime;
+    EXPECT_THROW(static_cast<void>(run_case(at, runtime)), Error) << at.name;
+    ++tried;
+  }
+  EXPECT_GE(tried, 5);
+}
 
 // A kernel that no case reaches is one that no test compares.
 TEST(KernelCases, ReachEveryKernelButTheSumsOverRanks) {

@@ -166,6 +166,26 @@ TEST(Nccl, RanksShareAGpuWhereTheLibraryLetsThem) {
   }
 }
 
+// Too few for the streams of two ranks: a wait at the head of a connection keeps the kernel from the GPU for which it waits.
+TEST(Nccl, TwoRanksOnOneGpuNeedConnectionsOfTheirOwn) {
+  const Plan plan = lowered(small(tiny_gpt()), single({.pp = 2, .micro_batch = 1}));
+  for (const int connections : {2, 32}) {
+    setenv("NCCL_MULTI_RANK_GPU_ENABLE", "1", 1);
+    FakeRuntime runtime({.seed = 4, .connections = connections});
+    TwinSession twin;
+    ExecuteOptions options = options_for(plan, runtime, twin.library());
+    options.devices = ranks_by_nccl(runtime, twin.library(), {.ranks = 2, .shares_gpus = true});
+    options.patience = std::chrono::seconds(connections == 2 ? 1 : 60);
+    std::string why;
+    try {
+      static_cast<void>(execute(plan, options));
+    } catch (const DeviceError& error) {
+      why = error.what();
+    }
+    EXPECT_EQ(why.find("no progress") != std::string::npos, connections == 2) << connections << " " << why;
+  }
+}
+
 // ---- the comparison with the host -------------------------------------------------------------------------------------------
 
 // 24 sums, three that move, and with two ranks or more a message, of two sizes each.

@@ -1,4 +1,5 @@
 // What a FakeRuntime runs: copies, kernels in the emulator, products by the host.
+#include <algorithm>
 #include <cstring>
 
 #include "exec/host/host_blas.h"
@@ -109,9 +110,14 @@ void FakeRuntime::multiply(const Multiply& w, std::byte* workspace, Bytes bytes,
                                range(w.b, w.b.transposed ? w.n : w.k, w.b.transposed ? w.k : w.n, false),
                                range(w.c, w.m, w.n, true)};
   if (workspace) ranges.push_back({workspace, workspace + bytes.value, true});
+  const std::uint32_t aligned = std::min(alignment(w.c.data), w.bias ? alignment(w.bias) : 256);
+  const std::uint32_t needed = [&] {
+    const std::lock_guard lock(mutex_);
+    return chosen_.try_emplace(form_of(w, stream->device), aligned).first->second;
+  }();
   if (w.bias) ranges.push_back({w.bias, w.bias + w.n * size_of(w.c.dtype).value, false});
-  put_work(stream, "cublasLtMatmul", ranges, [this, w, ranges, device = stream->device] {
-    failure_ = out_of_reach(device, ranges);
+  put_work(stream, "cublasLtMatmul", ranges, [this, w, ranges, device = stream->device, misaligned = aligned < needed] {
+    failure_ = misaligned ? "cudaErrorMisalignedAddress" : out_of_reach(device, ranges);
     if (failure_.empty()) multiply_now(w);
   });
 }

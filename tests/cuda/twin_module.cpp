@@ -23,7 +23,10 @@ int number(const char* name, int otherwise) {
 
 class TwinRuntime : public FakeRuntime {
  public:
-  TwinRuntime() : FakeRuntime({.devices = number("TWIN_GPUS", 2), .nvlinked = number("TWIN_NVLINKED", 1)}) {
+  TwinRuntime()
+      : FakeRuntime({.devices = number("TWIN_GPUS", 2),
+                     .nvlinked = number("TWIN_NVLINKED", 1),
+                     .connections = number("CUDA_DEVICE_MAX_CONNECTIONS", 8)}) {
     const char* path = std::getenv("FORESHARD_NCCL");
     library_ = path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : nullptr;
     void* entry = library_ ? dlsym(library_, kTwinEntry) : nullptr;
@@ -38,7 +41,7 @@ class TwinRuntime : public FakeRuntime {
     if (!path) return;
     std::ofstream out(path);
     out << "calls " << report.calls << "\ncommunicators " << report.comms << "\ndestroyed " << report.destroyed << "\ngraphs "
-        << graph_launches() << "\n";
+        << graph_launches() << "\nconnections " << connections() << "\n";
     for (const std::string& complaint : report.complaints) out << "complaint: " << complaint << "\n";
     for (const std::string& conflict : conflicts()) out << "conflict: " << conflict << "\n";
   }

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
-#include <tuple>
 
 #include "core/base/error.h"
 #include "exec/cuda/module/cuda_runtime.h"
+#include "exec/cuda/product_form.h"
 
 namespace foreshard::gpu {
 
@@ -35,14 +35,6 @@ cudaDataType_t data_type(DType dtype) {
 cublasComputeType_t compute_type(const Multiply& w) {
   if (w.a.dtype == DType::TF32 || w.b.dtype == DType::TF32) return CUBLAS_COMPUTE_32F_FAST_TF32;
   return w.a.dtype == DType::F32 ? CUBLAS_COMPUTE_32F_PEDANTIC : CUBLAS_COMPUTE_32F;
-}
-
-// The largest power of two up to 256 that divides the address.
-std::uint32_t alignment(const void* data) {
-  const auto address = reinterpret_cast<std::uintptr_t>(data);
-  std::uint32_t align = 256;
-  while (address % align != 0) align /= 2;
-  return align;
 }
 
 // Row-major matrices are the transposed column-major ones, so c^T = op(b)^T op(a)^T is asked for.
@@ -86,32 +78,6 @@ struct Description {
   }
 };
 
-using Form = std::tuple<int, std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t,
-                        std::int64_t, std::int64_t, std::int64_t, int, int, int, int, bool, bool, std::uint32_t, std::uint32_t,
-                        std::uint32_t>;
-Form form_of(const Multiply& w, int device) {
-  return {device,
-          w.m,
-          w.n,
-          w.k,
-          w.count,
-          w.a.row,
-          w.b.row,
-          w.c.row,
-          w.a.step,
-          w.b.step,
-          w.c.step,
-          static_cast<int>(w.a.dtype),
-          static_cast<int>(w.b.dtype),
-          static_cast<int>(w.c.dtype),
-          (w.a.transposed ? 1 : 0) + (w.b.transposed ? 2 : 0),
-          w.bias != nullptr,
-          w.keep != 0,
-          alignment(w.a.data),
-          alignment(w.b.data),
-          alignment(w.c.data)};
-}
-
 }  // namespace
 
 struct Products::State {
@@ -121,7 +87,7 @@ struct Products::State {
     cublasLtMatmulAlgo_t algorithm;
     cublasComputeType_t compute;
   };
-  std::map<Form, Choice> choices = {};
+  std::map<ProductForm, Choice> choices = {};
 
   cublasLtHandle_t handle(int device) {
     cublasLtHandle_t& known = handles[device];
@@ -138,7 +104,7 @@ std::string Products::version() const { return "cuBLASLt " + std::to_string(cubl
 
 namespace {
 
-bool choose(cublasLtHandle_t handle, const Multiply& w, Bytes bytes, cublasComputeType_t compute,
+bool choose(cublasLtHandle_t handle, const Multiply& w, const ProductForm& form, Bytes bytes, cublasComputeType_t compute,
             cublasLtMatmulAlgo_t& algorithm) {
   const Description description(w, compute);
   const Layout a(w.a, w.a.transposed ? w.k : w.m, w.a.transposed ? w.m : w.k, w.count);
@@ -146,12 +112,12 @@ bool choose(cublasLtHandle_t handle, const Multiply& w, Bytes bytes, cublasCompu
   cublasLtMatmulPreference_t wish = nullptr;
   expect(cublasLtMatmulPreferenceCreate(&wish), "cublasLtMatmulPreferenceCreate");
   const auto size = static_cast<std::uint64_t>(bytes.value);
-  const std::uint32_t first = alignment(w.b.data), second = alignment(w.a.data), result = alignment(w.c.data);
+  const std::uint32_t first = form.b.aligned, second = form.a.aligned, result = form.c.aligned, epilogue = form.epilogue();
   cublasLtMatmulPreferenceSetAttribute(wish, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &size, sizeof size);
   cublasLtMatmulPreferenceSetAttribute(wish, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &first, sizeof first);
   cublasLtMatmulPreferenceSetAttribute(wish, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &second, sizeof second);
   cublasLtMatmulPreferenceSetAttribute(wish, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &result, sizeof result);
-  cublasLtMatmulPreferenceSetAttribute(wish, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &result, sizeof result);
+  cublasLtMatmulPreferenceSetAttribute(wish, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &epilogue, sizeof epilogue);
   cublasLtMatmulHeuristicResult_t found = {};
   int count = 0;
   const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(handle, description.handle, b.handle, a.handle, c.handle,
@@ -169,18 +135,19 @@ void Products::run(const Multiply& w, std::byte* workspace, Bytes bytes, void* s
   if (!workspace) bytes = {};
   const std::unique_lock lock(state_->mutex);
   const cublasLtHandle_t handle = state_->handle(device);
-  auto known = state_->choices.find(form_of(w, device));
+  const ProductForm form = form_of(w, device);
+  auto known = state_->choices.find(form);
   if (known == state_->choices.end()) {
     State::Choice choice = {.algorithm = {}, .compute = compute_type(w)};
-    if (!choose(handle, w, bytes, choice.compute, choice.algorithm)) {
+    if (!choose(handle, w, form, bytes, choice.compute, choice.algorithm)) {
       // fp32 without TF32 all the same; pedantic forms are not there for every shape.
       choice.compute = choice.compute == CUBLAS_COMPUTE_32F_PEDANTIC ? CUBLAS_COMPUTE_32F : choice.compute;
-      if (!choose(handle, w, bytes, choice.compute, choice.algorithm))
+      if (!choose(handle, w, form, bytes, choice.compute, choice.algorithm))
         throw DeviceError("cublasLtMatmulAlgoGetHeuristic", "no algorithm for " + std::to_string(w.m) + " x " +
                                                                 std::to_string(w.n) + " x " + std::to_string(w.k) + " in " +
                                                                 name_of(w.a.dtype));
     }
-    known = state_->choices.emplace(form_of(w, device), choice).first;
+    known = state_->choices.emplace(form, choice).first;
   }
   const Description description(w, known->second.compute);
   const Layout a(w.a, w.a.transposed ? w.k : w.m, w.a.transposed ? w.m : w.k, w.count);

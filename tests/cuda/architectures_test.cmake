@@ -1,0 +1,11 @@
+# cmake -P: what the module is compiled for by default. nvcc knows sm_90 from 11.8 on, sm_100 and sm_120 from 12.8 on (CUDA's release notes).
+include(${CMAKE_CURRENT_LIST_DIR}/../../cmake/cuda_architectures.cmake)
+foreach(case "12.0.140: 80 90" "12.6.85: 80 90" "12.8.61: 80 90 100 120" "13.0.88: 80 90 100 120")
+  string(REGEX MATCH "^([0-9.]+): (.*)$" matched "${case}")
+  set(expected "${CMAKE_MATCH_2}")
+  foreshard_cuda_architectures(${CMAKE_MATCH_1} found)
+  list(JOIN found " " found)
+  if(NOT found STREQUAL expected)
+    message(SEND_ERROR "toolkit ${CMAKE_MATCH_1}: found ${found}, expected ${expected}")
+  endif()
+endforeach()
