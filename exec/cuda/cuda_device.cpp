@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "exec/cuda/near_cpus.h"
 #include "exec/host/host_convert.h"
 
 namespace foreshard::gpu {
@@ -84,6 +85,7 @@ CudaDevice::CudaDevice(Runtime& runtime, GpuMemory& memory, int gpu, const Stop&
     : runtime_(runtime),
       memory_(memory),
       gpu_(gpu),
+      cpus_(runtime.properties(gpu).cpus),
       stop_(stop),
       alone_(alone),
       times_(runtime, gpu, true),
@@ -149,6 +151,7 @@ void CudaDevice::fill(std::byte* arena, std::byte with, Bytes bytes) {
 
 bool CudaDevice::keep(int step, const Operand& numbers) {
   FS_ASSERT(numbers.elements <= static_cast<std::int64_t>(kMostKept));
+  const NearCpus near(cpus_);
   Kept& kept = kept_.emplace_back(Kept{.step = step, .at = numbers});
   kept.copies = memory_.allocate(Space::PinnedHost, kept.bytes() * kRunsUnderWay);
   return true;
@@ -172,6 +175,7 @@ std::unique_ptr<StreamTask> CudaDevice::copy(std::byte* to, const std::byte* fro
 }
 
 void CudaDevice::open(std::span<const StreamId> streams, int events, int commands, StepObserver& observer) {
+  const NearCpus near(cpus_);  // pinned memory is touched first, threads are started
   enter();
   observer_ = &observer;
   for (const StreamId id : streams) {
@@ -233,6 +237,7 @@ void CudaDevice::record(StreamId stream, int event) {
 }
 
 void CudaDevice::launch(StreamId stream, int step, StreamTask* task, int run) {
+  if (!std::exchange(settled_, true)) NearCpus(cpus_).stay();
   while (!pending_.empty() && pending_.front().run + kRunsUnderWay <= run) {
     poll();
     std::this_thread::sleep_for(std::chrono::microseconds(20));
@@ -247,40 +252,6 @@ void CudaDevice::launch(StreamId stream, int step, StreamTask* task, int run) {
       return join_unit(stream, place, next, run);
   next.begin = times_.take(), next.met = times_.take(), next.over = next.end = times_.take();
   push(stream, {.kind = Kind::Step, .index = step, .run = run, .task = static_cast<GpuTask*>(task), .pending = &next});
-}
-
-// The unit is pushed with its last step; until then nothing else of this stream is.
-void CudaDevice::join_unit(StreamId stream, StepGraphs::Place place, Pending& step, int run) {
-  GraphUnit& unit = graphs_->unit(place.unit);
-  GraphUnit::Instance& instance = unit.instances[static_cast<std::size_t>(run % kRunsUnderWay)];
-  while (instance.begin.size() < unit.steps.size())
-    instance.begin.push_back(times_.take()), instance.end.push_back(times_.take());
-  if (!instance.over) instance.over = marks_.take();
-  if (unit_steps_.size() < static_cast<std::size_t>(graphs_->count()))
-    unit_steps_.resize(static_cast<std::size_t>(graphs_->count()));
-  std::vector<Pending*>& steps =
-      unit_steps_[static_cast<std::size_t>(place.unit)][static_cast<std::size_t>(run % kRunsUnderWay)];
-  steps.resize(unit.steps.size());
-  steps[place.at] = &step;
-  step.in_graph = true;
-  step.begin = instance.begin[place.at], step.end = instance.end[place.at], step.over = instance.over;
-  if (place.at + 1 == unit.steps.size()) push(stream, {.kind = Kind::Graph, .index = place.unit, .run = run});
-}
-
-void CudaDevice::put_unit(Channel& on, int index, int run) {
-  GraphUnit& unit = graphs_->unit(index);
-  const auto turn = static_cast<std::size_t>(run % kRunsUnderWay);
-  const std::vector<Pending*>& steps = unit_steps_[static_cast<std::size_t>(index)][turn];
-  Graph*& graph = unit.instances[turn].graph;
-  if (!graph) {
-    runtime_.begin_capture(on.stream);
-    for (std::size_t i = 0; i < steps.size(); ++i) put(on, *steps[i], unit.steps[i].task, run);
-    graph = runtime_.end_capture(on.stream);
-  }
-  runtime_.launch(graph, on.stream);
-  // An event that a graph records keeps its former state until the GPU comes to it; this one is not done from here on.
-  runtime_.record(unit.instances[turn].over, on.stream);
-  for (Pending* step : steps) step->enqueued.store(true);
 }
 
 void CudaDevice::work(Channel& on) {

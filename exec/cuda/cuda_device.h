@@ -129,6 +129,8 @@ class CudaDevice : public DeviceBackend {
   Runtime& runtime_;
   GpuMemory& memory_;
   int gpu_;
+  const std::vector<int> cpus_;  // near the GPU
+  bool settled_ = false;         // the rank's thread is there
   const Stop& stop_;
   std::mutex* alone_;
   StepObserver* observer_ = nullptr;

@@ -44,6 +44,7 @@ struct Properties {
   std::string device = {}, driver = {}, libraries = {};
   Bytes memory = {};
   std::string bus = {};                   // address, "0000:1b:00.0": another process may know the GPU by another number
+  std::vector<int> cpus = {};             // of the host, near it; none: not known
   std::vector<std::string> nvlinks = {};  // addresses of the other GPUs here that it reaches by NVLink
 };
 

@@ -43,6 +43,7 @@ struct FakeSettings {
   int nvlinked = 1;                         // so many in a row have NVLinks between them
   int peers = 1024;                         // so many in a row reach each other's memory
   int connections = 32;                     // of a GPU to the host
+  std::vector<int> near_cpus = {};          // of every GPU
   bool blocking_streams = false;            // streams are made such that they order themselves with the legacy one
   Bytes memory = {std::int64_t{1} << 30U};  // of one GPU; more is not given
   emulator::Settings kernels = {.checks_sharing = false};
@@ -104,6 +105,7 @@ class FakeRuntime : public Runtime {
   const std::set<std::pair<int, int>>& reached() const { return reached_; }  // (GPU, whose memory it may use)
   int urgent_streams() const { return urgent_; }
   int connections() const { return settings_.connections; }
+  int far_calls() const { return far_calls_; }           // kernels put on a stream by a thread that may run elsewhere
   std::int64_t questions() const { return questions_; }  // how often somebody asked whether an event is done
 
   // For a library that puts its own work on streams: an entry that is asked how far it has come whenever it is first in its queue. Tells which
@@ -145,6 +147,7 @@ class FakeRuntime : public Runtime {
   void expect_current(const Stream* stream, const std::string& call);
   std::string out_of_reach(int device, const std::vector<Range>& ranges) const;
   void load(const std::string& what, Stream* stream, std::chrono::milliseconds takes);
+  void note_place();
   void note(const Range& range, Stream* stream, const std::string& what);
   bool may_go(Stream& stream);
   bool step();  // false: nothing can run
@@ -175,7 +178,7 @@ class FakeRuntime : public Runtime {
   std::uint64_t philox_ = 0, serial_ = 0;
   std::int64_t now_ = 0;
   std::atomic<std::int64_t> questions_ = 0;
-  std::atomic<int> graph_launches_ = 0;
+  std::atomic<int> graph_launches_ = 0, far_calls_ = 0;
   int waits_ = 0, works_ = 0, views_ = 0, graphs_ = 0, urgent_ = 0;
 };
 

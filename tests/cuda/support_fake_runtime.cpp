@@ -67,6 +67,7 @@ Properties FakeRuntime::properties(int device) {
           .libraries = "none",
           .memory = settings_.memory,
           .bus = bus_of(device),
+          .cpus = settings_.near_cpus,
           .nvlinks = nvlinks};
 }
 Bytes FakeRuntime::free_memory(int device) {

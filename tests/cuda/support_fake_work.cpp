@@ -1,4 +1,6 @@
 // What a FakeRuntime runs: copies, kernels in the emulator, products by the host.
+#include <sched.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -8,6 +10,14 @@
 #include "tests/cuda/fake_parts.h"
 
 namespace foreshard::gpu {
+
+void FakeRuntime::note_place() {
+  if (settings_.near_cpus.empty()) return;
+  cpu_set_t set;
+  sched_getaffinity(0, sizeof set, &set);
+  for (const int cpu : settings_.near_cpus) CPU_CLR(cpu, &set);
+  if (CPU_COUNT(&set) > 0) ++far_calls_;
+}
 
 // The first launch of a kernel on a GPU loads it.
 void FakeRuntime::load(const std::string& what, Stream* stream, std::chrono::milliseconds takes) {
@@ -30,6 +40,7 @@ void FakeRuntime::copy(std::byte* to, const std::byte* from, Bytes bytes, Stream
 void FakeRuntime::launch(const Launch& launch, Stream* stream) {
   expect_current(stream, std::string("cudaLaunchKernel of ") + name_of(launch.kernel));
   load(name_of(launch.kernel), stream, settings_.first_use);
+  note_place();
   {
     const std::lock_guard lock(mutex_);
     const int number = launches_[launch.kernel]++;

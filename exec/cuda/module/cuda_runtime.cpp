@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 #include "exec/cuda/load_cuda.h"
 #include "exec/cuda/module/kernels.h"
+#include "exec/cuda/near_cpus.h"
 
 namespace foreshard::gpu {
 
@@ -44,6 +45,7 @@ class CudaRuntime : public Runtime {
             .libraries = "CUDA runtime " + version_text(runtime) + ", " + products_.version(),
             .memory = {static_cast<std::int64_t>(found.totalGlobalMem)},
             .bus = bus(device),
+            .cpus = near_cpus(bus(device)),
             .nvlinks = nvlinks(device)};
   }
 
