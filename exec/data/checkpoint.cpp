@@ -78,32 +78,82 @@ bool has_file(const ProcessMesh* mesh) { return !mesh || mesh->process() == 0; }
 
 }  // namespace
 
-void save_checkpoint(const std::string& path, const Plan& plan, const Ranks& ranks,
-                     const std::vector<const RankMemory*>& memories, const TrainingPoint& point, ProcessMesh* mesh) {
-  const TensorPieces pieces(plan, ranks);
-  const std::vector<Entry> entries = entries_of(plan, pieces);
+namespace {
+
+// Runs of elements that it holds; how many those are.
+std::int64_t write_held(TensorPlaces& file, std::size_t tensor, const WholeTensor& own) {
+  std::int64_t count = 0;
+  for (auto from = std::find(own.held.begin(), own.held.end(), 1); from != own.held.end();) {
+    const auto to = std::find(from, own.held.end(), 0);
+    const std::int64_t first = from - own.held.begin(), length = to - from;
+    file.write(tensor, first,
+               std::span(own.elements).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(length)));
+    count += length;
+    from = std::find(to, own.held.end(), 1);
+  }
+  return count;
+}
+
+// [entry], of all processes.
+std::vector<std::int64_t> summed(ProcessMesh& mesh, const std::vector<std::int64_t>& own) {
+  std::vector<std::int64_t> all(own.size());
+  const std::string text(reinterpret_cast<const char*>(own.data()), own.size() * sizeof own[0]);
+  for (const std::string& told : mesh.all_gather(text)) {
+    if (told.size() != text.size()) throw DeviceError("the checkpoint", "a process has other tensors");
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      std::int64_t count = 0;
+      std::memcpy(&count, told.data() + i * sizeof count, sizeof count);
+      all[i] += count;
+    }
+  }
+  return all;
+}
+
+std::vector<StoredTensor> stored_of(const Plan& plan, const std::vector<Entry>& entries) {
   std::vector<StoredTensor> stored;
   for (const Entry& entry : entries) {
     const Tensor& tensor = plan.tensors[entry.tensor.index()];
     stored.push_back({.name = prefix_of(entry.part) + tensor.name, .dtype = entry.dtype, .shape = tensor.shape});
   }
+  return stored;
+}
+
+}  // namespace
+
+int save_checkpoint(const std::string& path, const Plan& plan, const Ranks& ranks,
+                    const std::vector<const RankMemory*>& memories, const TrainingPoint& point, ProcessMesh* mesh) {
+  const TensorPieces pieces(plan, ranks);
+  const std::vector<Entry> entries = entries_of(plan, pieces);
+  const std::vector<StoredTensor> stored = stored_of(plan, entries);
   std::optional<SafetensorsWriter> writer;
+  std::unique_ptr<TensorPlaces> joined;
   if (has_file(mesh)) {
     std::map<std::string, std::string> words = words_of(point);
     words["format"] = kFormat;
     writer.emplace(path, stored, words);
   }
+  std::int64_t writers = 1;
+  if (mesh) {
+    const std::string mark = mesh->all_gather(writer ? writer->mark() : "")[0];
+    if (!writer) joined = join_writer(path, stored, mark);
+    writers = summed(*mesh, {writer || joined ? 1 : 0})[0];
+  }
+  TensorPlaces* file = writer ? &writer->places() : joined.get();
+  std::vector<std::int64_t> held(entries.size());
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const auto& [tensor, part, dtype] = entries[i];
-    const WholeTensor whole =
-        mesh ? gather_shares(*mesh, pieces.share(memories, tensor, part), dtype) : pieces.gather(memories, tensor, part);
-    if (!writer) continue;
-    if (std::find(whole.held.begin(), whole.held.end(), 0) != whole.held.end())
-      throw Error(path, stored[i].name, "elements that no rank holds", "a plan whose ranks hold the whole model");
-    writer->write(whole.elements);
+    WholeTensor own = pieces.share(memories, tensor, part);
+    if (mesh && writers < mesh->processes()) own = gather_shares(*mesh, std::move(own), !file, dtype);
+    if (file) held[i] = write_held(*file, i, own);
   }
+  if (joined) joined->sync();
+  if (mesh) held = summed(*mesh, held);  // and all have written
+  for (std::size_t i = 0; i < entries.size(); ++i)
+    if (held[i] != stored[i].elements())
+      throw Error(path, stored[i].name, "elements that no rank holds", "a plan whose ranks hold the whole model");
   if (writer) writer->finish();
   if (mesh) static_cast<void>(mesh->all_gather(""));  // nobody goes on before it is on the disk
+  return static_cast<int>(writers);
 }
 
 static void expect_checkpoint(const SafetensorsFile& file) {

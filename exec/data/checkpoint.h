@@ -15,13 +15,14 @@
 
 namespace foreshard {
 
-// Of several processes only process 0 sees the file; every process makes the same calls, and they end together. What goes wrong
-// at one is thrown there; the caller has to tell the others (ProcessMesh::tell_failure).
+// Every process makes the same calls, and they end together. Of several only process 0 needs to see the file; those that see the one it makes, on a
+// file system that they share, write what they hold themselves, the others send it. What goes wrong at one is thrown there; the caller has to tell the
+// others (ProcessMesh::tell_failure).
 
 // Between two steps. `memories` are those of the ranks, by number; null: of another process. Throws Error when some part of a
-// tensor lies on no rank; see SafetensorsWriter.
-void save_checkpoint(const std::string& path, const Plan& plan, const Ranks& ranks,
-                     const std::vector<const RankMemory*>& memories, const TrainingPoint& point, ProcessMesh* mesh = nullptr);
+// tensor lies on no rank; see SafetensorsWriter. Tells how many processes wrote their elements themselves.
+int save_checkpoint(const std::string& path, const Plan& plan, const Ranks& ranks,
+                    const std::vector<const RankMemory*>& memories, const TrainingPoint& point, ProcessMesh* mesh = nullptr);
 
 // How far the run of a checkpoint has come. Throws Error.
 TrainingPoint training_point(const std::string& path, ProcessMesh* mesh = nullptr);

@@ -57,15 +57,11 @@ void unpack(const std::string& text, DType dtype, WholeTensor& into) {
 
 }  // namespace
 
-WholeTensor gather_shares(ProcessMesh& mesh, const WholeTensor& own, DType dtype) {
-  const std::vector<std::string> parts = mesh.gather(mesh.process() == 0 ? std::string() : pack(own, dtype));
-  WholeTensor whole;
-  if (mesh.process() == 0) {
-    whole = own;
-    for (const std::string& part : parts) unpack(part, dtype, whole);
-  }
+WholeTensor gather_shares(ProcessMesh& mesh, WholeTensor own, bool sends, DType dtype) {
+  const std::vector<std::string> parts = mesh.gather(sends ? pack(own, dtype) : std::string());
+  for (const std::string& part : parts) unpack(part, dtype, own);
   static_cast<void>(mesh.all_gather(""));  // who is ahead would fill the memory of process 0
-  return whole;
+  return sends ? WholeTensor{} : own;
 }
 
 std::vector<double> share_elements(ProcessMesh& mesh, const std::vector<double>& elements, DType dtype, std::int64_t count) {

@@ -1,5 +1,5 @@
-// Tensors of a checkpoint between the processes of a run: from all to process 0, which writes the file, and back from process 0,
-// which reads it. The others need not see the disk.
+// Tensors of a checkpoint between the processes of a run: from those that do not see the file to process 0, and back from process 0, which
+// reads it.
 #pragma once
 
 #include <string>
@@ -11,9 +11,9 @@
 
 namespace foreshard {
 
-// Called by every process in the same order, with TensorPieces::share of what it holds. At process 0 all elements, elsewhere
-// nothing. Values travel as `dtype`. Both throw DeviceError when another process failed or ended.
-WholeTensor gather_shares(ProcessMesh& mesh, const WholeTensor& own, DType dtype);
+// Called by every process in the same order, with TensorPieces::share of what it holds. What is left for it to write: at process 0, which never sends,
+// that and what was sent; nothing where it was sent. Values travel as `dtype`. Both throw DeviceError when another process failed or ended.
+WholeTensor gather_shares(ProcessMesh& mesh, WholeTensor own, bool sends, DType dtype);
 
 // The `count` elements that process 0 has, on all; the others pass nothing. Called by every process in the same order.
 std::vector<double> share_elements(ProcessMesh& mesh, const std::vector<double>& elements, DType dtype, std::int64_t count);

@@ -8,6 +8,7 @@
 #include <bit>
 #include <cerrno>
 #include <cstring>
+#include <random>
 
 #include "core/base/error.h"
 #include "core/json/json.h"
@@ -72,44 +73,74 @@ std::int64_t StoredTensor::elements() const {
   return size;
 }
 
+namespace {
+
+[[noreturn]] void fail(const std::string& call) {
+  throw DeviceError(call, std::string(std::strerror(errno)) + "; an earlier file of this name is untouched");
+}
+
+constexpr std::size_t kMark = 16;
+
+}  // namespace
+
+TensorPlaces::TensorPlaces(StdioFile file, std::string path, std::int64_t data, std::vector<StoredTensor> tensors)
+    : file_(std::move(file)), path_(std::move(path)), data_(data), tensors_(std::move(tensors)), begin_{data} {
+  for (const StoredTensor& tensor : tensors_) begin_.push_back(begin_.back() + bytes_of(tensor));
+}
+
+void TensorPlaces::put(const void* bytes, std::size_t count, std::int64_t at) {
+  for (std::size_t done = 0; done < count;) {
+    const auto* from = static_cast<const char*>(bytes) + done;
+    const ssize_t now = ::pwrite(::fileno(file_.get()), from, count - done, at + static_cast<std::int64_t>(done));
+    if (now < 0 && errno != EINTR) fail("write of " + path_);
+    done += static_cast<std::size_t>(std::max<ssize_t>(now, 0));
+  }
+}
+
+void TensorPlaces::write(std::size_t tensor, std::int64_t first, std::span<const double> elements) {
+  const auto count = static_cast<std::int64_t>(elements.size());
+  const DType dtype = tensors_.at(tensor).dtype;
+  FS_ASSERT(first >= 0 && first + count <= tensors_[tensor].elements());
+  std::vector<std::byte> bytes(static_cast<std::size_t>(size_of(dtype).value * count));
+  host::store(elements.data(), count, {bytes.data(), count, dtype}, 0);
+  put(bytes.data(), bytes.size(), begin_[tensor] + size_of(dtype).value * first);
+}
+
+void TensorPlaces::sync() {
+  if (::fsync(::fileno(file_.get())) != 0) fail("write of " + path_);
+}
+
 SafetensorsWriter::SafetensorsWriter(std::string path, const std::vector<StoredTensor>& tensors,
                                      const std::map<std::string, std::string>& metadata)
-    : path_(std::move(path)), tensors_(tensors) {
+    : path_(std::move(path)) {
   expect_place(path_);
   const std::string part = path_ + ".part";
-  file_.reset(std::fopen(part.c_str(), "wb"));
-  if (!file_) throw Error(part, "", std::strerror(errno), "a file that can be written");
+  StdioFile file(std::fopen(part.c_str(), "wb"));
+  if (!file) throw Error(part, "", std::strerror(errno), "a file that can be written");
   part_.path = part;
-  const std::string header = header_of(tensors_, metadata);
+  const std::string header = header_of(tensors, metadata);
   const auto length = static_cast<std::uint64_t>(header.size());
-  put(&length, sizeof length);
-  put(header.data(), header.size());
+  places_ = std::make_unique<TensorPlaces>(std::move(file), part, static_cast<std::int64_t>(sizeof length + length), tensors);
+  places_->put(&length, sizeof length, 0);
+  places_->put(header.data(), header.size(), sizeof length);
 }
 
 SafetensorsWriter::Part::~Part() {
   if (!path.empty() && !finished) ::unlink(path.c_str());
 }
 
-void SafetensorsWriter::fail(const std::string& call) {
-  throw DeviceError(call, std::string(std::strerror(errno)) + "; an earlier file of this name is untouched");
-}
-
-void SafetensorsWriter::put(const void* data, std::size_t bytes) {
-  if (bytes > 0 && std::fwrite(data, 1, bytes, file_.get()) != bytes) fail("write of " + part_.path);
-}
-
-void SafetensorsWriter::write(std::span<const double> elements) {
-  FS_ASSERT(next_ < tensors_.size());
-  const StoredTensor& tensor = tensors_[next_++];
-  FS_ASSERT(static_cast<std::int64_t>(elements.size()) == tensor.elements());
-  std::vector<std::byte> bytes(static_cast<std::size_t>(bytes_of(tensor)));
-  host::store(elements.data(), tensor.elements(), {bytes.data(), tensor.elements(), tensor.dtype}, 0);
-  put(bytes.data(), bytes.size());
+std::string SafetensorsWriter::mark() {
+  if (places_->size() - places_->data() < static_cast<std::int64_t>(kMark)) return "";
+  std::random_device random;
+  std::string word;
+  while (word.size() < kMark) word += static_cast<char>(random());
+  places_->put(word.data(), word.size(), places_->data());
+  places_->sync();
+  return word;
 }
 
 void SafetensorsWriter::finish() {
-  FS_ASSERT(next_ == tensors_.size());
-  if (std::fflush(file_.get()) != 0 || ::fsync(::fileno(file_.get())) != 0) fail("write of " + part_.path);
+  places_->sync();
   if (::rename(part_.path.c_str(), path_.c_str()) != 0) fail("rename of " + part_.path);
   part_.finished = true;
   // The new name, too, has to survive a power failure.
@@ -117,6 +148,19 @@ void SafetensorsWriter::finish() {
     ::fsync(at);
     ::close(at);
   }
+}
+
+std::unique_ptr<TensorPlaces> join_writer(const std::string& path, const std::vector<StoredTensor>& tensors,
+                                          const std::string& mark) {
+  const std::string part = path + ".part";
+  StdioFile file(mark.empty() ? nullptr : std::fopen(part.c_str(), "r+b"));
+  std::uint64_t length = 0;
+  if (!file || std::fread(&length, 1, sizeof length, file.get()) != sizeof length) return nullptr;
+  const auto data = static_cast<std::int64_t>(sizeof length + length);
+  std::string found(mark.size(), '\0');
+  const ssize_t count = ::pread(::fileno(file.get()), found.data(), found.size(), data);
+  if (count != static_cast<ssize_t>(mark.size()) || found != mark) return nullptr;
+  return std::make_unique<TensorPlaces>(std::move(file), part, data, tensors);
 }
 
 SafetensorsFile::SafetensorsFile(std::string path) : path_(std::move(path)), file_(std::fopen(path_.c_str(), "rb")) {

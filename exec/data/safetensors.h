@@ -32,6 +32,25 @@ struct CloseFile {
 };
 using StdioFile = std::unique_ptr<std::FILE, CloseFile>;
 
+// A file that is being written, as one of its writers has it open: several processes may write their elements at once. Throws DeviceError when
+// writing fails.
+class TensorPlaces {
+ public:
+  TensorPlaces(StdioFile file, std::string path, std::int64_t data, std::vector<StoredTensor> tensors);
+  void write(std::size_t tensor, std::int64_t first, std::span<const double> elements);  // rounded to its format
+  void put(const void* bytes, std::size_t count, std::int64_t at);
+  void sync();  // what was written here is on disk
+  std::int64_t data() const { return data_; }
+  std::int64_t size() const { return begin_.back(); }
+
+ private:
+  StdioFile file_;
+  std::string path_;
+  std::int64_t data_ = 0;  // where the header ends
+  std::vector<StoredTensor> tensors_;
+  std::vector<std::int64_t> begin_;  // [tensor]: in the file; then its end
+};
+
 // Writes beside the file and renames at the end: whoever reads the name finds the old file or the new one, whole. What an
 // interrupted writer leaves behind (NAME.part) is overwritten by the next.
 class SafetensorsWriter {
@@ -41,13 +60,12 @@ class SafetensorsWriter {
                     const std::map<std::string, std::string>& metadata);
   SafetensorsWriter(const SafetensorsWriter&) = delete;
   SafetensorsWriter& operator=(const SafetensorsWriter&) = delete;
-  void write(std::span<const double> elements);  // the next tensor, rounded to its format
-  void finish();                                 // all tensors are written: on disk, then under its name
+  // Puts a word where the data will be, by which another process knows that the file of this name is the same; "" where there is no room.
+  std::string mark();
+  TensorPlaces& places() { return *places_; }
+  void finish();  // everything is written, by whomever: on disk, then under its name
 
  private:
-  void put(const void* data, std::size_t bytes);
-  [[noreturn]] void fail(const std::string& call);
-
   struct Part {  // what is not finished is removed
     std::string path = {};
     bool finished = false;
@@ -55,10 +73,12 @@ class SafetensorsWriter {
   };
   std::string path_;
   Part part_;
-  std::vector<StoredTensor> tensors_;
-  std::size_t next_ = 0;
-  StdioFile file_;
+  std::unique_ptr<TensorPlaces> places_;
 };
+
+// The file that another process's SafetensorsWriter writes under this name; none: this process does not see it.
+std::unique_ptr<TensorPlaces> join_writer(const std::string& path, const std::vector<StoredTensor>& tensors,
+                                          const std::string& mark);
 
 class SafetensorsFile {
  public:

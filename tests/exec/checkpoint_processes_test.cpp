@@ -8,6 +8,7 @@
 
 #include "exec/data/checkpoint.h"
 #include "exec/data/safetensors.h"
+#include "exec/interpreter/team.h"
 #include "tests/exec/checkpoint_folder.h"
 #include "tests/exec/processes.h"
 #include "tests/exec/training.h"
@@ -62,6 +63,30 @@ TEST_F(CheckpointOfProcesses, TheFileIsThatOfThreads) {
       EXPECT_EQ(bytes_of(options.save), expected) << "zero " << zero << ", " << processes << " processes";
     }
   }
+}
+
+// On a file system that they share all write what they hold; who has another one sends it. The file is the same.
+TEST_F(CheckpointOfProcesses, ProcessesThatSeeTheFileWriteItThemselves) {
+  const Plan plan = plan_of({.dp = 2, .tp = 2, .micro_batch = 2, .zero = 1});
+  fs::create_directories(file("elsewhere"));
+  std::ofstream(file("elsewhere/alone.part")) << "what an earlier run left behind, long enough to be read";
+  const auto saved = [&](const std::string& name, int apart) {
+    std::vector<int> writers(3);
+    in_processes(3, 4, [&](ProcessMesh& mesh) {
+      ExecuteOptions options = quiet(1);
+      options.processes = &mesh;
+      Team team(plan, options, {});
+      const std::string path = file(mesh.process() == apart ? "elsewhere/" + name : name);
+      writers[static_cast<std::size_t>(mesh.process())] =
+          save_checkpoint(path, plan, team.ranks(), team.memories(), {.samples = 8}, &mesh);
+    });
+    return writers;
+  };
+  EXPECT_EQ(saved("together", -1), (std::vector<int>{3, 3, 3}));
+  EXPECT_EQ(saved("alone", 1), (std::vector<int>{2, 2, 2}));
+  EXPECT_GT(bytes_of(file("alone")).size(), 1000U);
+  EXPECT_TRUE(bytes_of(file("alone")) == bytes_of(file("together")));
+  EXPECT_FALSE(fs::exists(file("elsewhere/alone")));
 }
 
 // 16-bit weights and fp32 master copies travel in their own formats.
