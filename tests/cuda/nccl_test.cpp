@@ -175,14 +175,14 @@ TEST(Nccl, TwoRanksOnOneGpuNeedConnectionsOfTheirOwn) {
     TwinSession twin;
     ExecuteOptions options = options_for(plan, runtime, twin.library());
     options.devices = ranks_by_nccl(runtime, twin.library(), {.ranks = 2, .shares_gpus = true});
-    options.patience = std::chrono::seconds(connections == 2 ? 1 : 60);
+    options.patience = options.longest_compute = std::chrono::seconds(connections == 2 ? 1 : 60);
     std::string why;
     try {
       static_cast<void>(execute(plan, options));
     } catch (const DeviceError& error) {
       why = error.what();
     }
-    EXPECT_EQ(why.find("no progress") != std::string::npos, connections == 2) << connections << " " << why;
+    EXPECT_EQ(why.empty(), connections == 32) << connections << " " << why;
   }
 }
 

@@ -1,7 +1,7 @@
 // Element by element: activations, sums, dropout, casts, rotary positions, optimizer updates, sums over peers.
 #pragma once
 
-#include "exec/cuda/kernels/words.h"
+#include "exec/cuda/kernels/packs.h"
 
 namespace foreshard::gpu {
 
@@ -36,32 +36,110 @@ GPU_FUNCTION float curve_slope(Curve curve, float x) {
 }
 
 // SwiGLU: x = [gate, up] along the columns, y = silu(gate) up.
+// Reads 2 bytes of bf16 and writes 2 per element (SwiGLU: reads 4); limit: memory.
+template <Type type, Curve curve>
+GPU_FUNCTION void activation_forward_packs(const ActivationArgs& a) {
+  constexpr int n = kPack<type>;
+  const int size = static_cast<int>(a.rows * a.columns), columns = static_cast<int>(a.columns);
+  for (int i = first_pack<type>(); i < size; i += pack_stride<type>()) {
+    float x[n], up[n];
+    const int at = curve == Curve::SwiGlu ? i + i / columns * columns : i;
+    load_pack<type>(a.x, at, x);
+    if constexpr (curve == Curve::SwiGlu) load_pack<type>(a.x, at + columns, up);
+    GPU_UNROLL
+    for (int j = 0; j < n; ++j) x[j] = curve_value(curve, x[j]) * (curve == Curve::SwiGlu ? up[j] : 1.0f);
+    store_pack<type>(a.y, i, x);
+  }
+}
+
+// Reads 4 bytes of bf16 and writes 2 per element (SwiGLU: 6 and 4), with `accumulate` as many more as it writes; limit: memory.
+template <Type type, Curve curve>
+GPU_FUNCTION void activation_backward_packs(const ActivationArgs& a) {
+  constexpr int n = kPack<type>;
+  const int size = static_cast<int>(a.rows * a.columns), columns = static_cast<int>(a.columns);
+  for (int i = first_pack<type>(); i < size; i += pack_stride<type>()) {
+    float x[n], dy[n], old[n], up[n], old_up[n];
+    GPU_UNROLL
+    for (int j = 0; j < n; ++j) old[j] = 0, old_up[j] = 0;
+    const int at = curve == Curve::SwiGlu ? i + i / columns * columns : i;
+    load_pack<type>(a.dy, i, dy);
+    load_pack<type>(a.x, at, x);
+    if (a.accumulate) load_pack<type>(a.y, at, old);
+    if constexpr (curve == Curve::SwiGlu) {
+      load_pack<type>(a.x, at + columns, up);
+      if (a.accumulate) load_pack<type>(a.y, at + columns, old_up);
+      GPU_UNROLL
+      for (int j = 0; j < n; ++j) {
+        old_up[j] += dy[j] * curve_value(curve, x[j]);
+        old[j] += dy[j] * up[j] * curve_slope(curve, x[j]);
+      }
+      store_pack<type>(a.y, at + columns, old_up);
+    } else {
+      GPU_UNROLL
+      for (int j = 0; j < n; ++j) old[j] += dy[j] * curve_slope(curve, x[j]);
+    }
+    store_pack<type>(a.y, at, old);
+  }
+}
+
+// The body of the type and the curve, where all arrays are of one type and rows are whole packs; false: no body.
+template <bool forward, Type type>
+GPU_FUNCTION void activation_of(const ActivationArgs& a) {
+  switch (a.curve) {
+#define CURVE(curve)                                                        \
+  case curve:                                                               \
+    if constexpr (forward) return activation_forward_packs<type, curve>(a); \
+    return activation_backward_packs<type, curve>(a);
+    CURVE(Curve::Gelu)
+    CURVE(Curve::Relu)
+    CURVE(Curve::Tanh)
+    CURVE(Curve::SwiGlu)
+#undef CURVE
+  }
+}
+template <bool forward>
+GPU_FUNCTION bool activation_packs(const ActivationArgs& a) {
+  const Type type = a.x.type;
+  if (!has_packs(type) || a.columns % pack_of(type) != 0 || 2 * a.rows * a.columns > kMostPacked) return false;
+  if (!packed(a.x, type) || !packed(a.dy, type) || !packed(a.y, type)) return false;
+  if (type == Type::F32) return activation_of<forward, Type::F32>(a), true;
+  if (type == Type::BF16) return activation_of<forward, Type::BF16>(a), true;
+  return activation_of<forward, Type::F16>(a), true;
+}
+
 GPU_KERNEL activation_forward(const ActivationArgs a) {
+  if (activation_packs<true>(a)) return;
   const std::int64_t size = a.rows * a.columns;
-  float x[4], up[4] = {1, 1, 1, 1};
+  float x[4] = {}, up[4] = {1, 1, 1, 1};
   for (std::int64_t i = first_element(); i < size; i += element_stride()) {
     const int count = up_to_four(size - i);
     if (a.curve == Curve::SwiGlu) {
-      for (int j = 0; j < count; ++j) {
+      GPU_UNROLL
+      for (int j = 0; j < 4; ++j) {
+        if (j >= count) break;
         const std::int64_t row = (i + j) / a.columns, at = (i + j) + row * a.columns;
         x[j] = load(a.x, at), up[j] = load(a.x, at + a.columns);
       }
     } else {
       load4(a.x, i, count, x);
     }
-    for (int j = 0; j < count; ++j) x[j] = curve_value(a.curve, x[j]) * up[j];
+    GPU_UNROLL
+    for (int j = 0; j < 4; ++j) x[j] = curve_value(a.curve, x[j]) * up[j];
     store4(a.y, i, count, x);
   }
 }
 
 GPU_KERNEL activation_backward(const ActivationArgs a) {
+  if (activation_packs<false>(a)) return;
   const std::int64_t size = a.rows * a.columns;
   float x[4], dy[4], old[4] = {0, 0, 0, 0};
   for (std::int64_t i = first_element(); i < size; i += element_stride()) {
     const int count = up_to_four(size - i);
     load4(a.dy, i, count, dy);
     if (a.curve == Curve::SwiGlu) {
-      for (int j = 0; j < count; ++j) {
+      GPU_UNROLL
+      for (int j = 0; j < 4; ++j) {
+        if (j >= count) break;
         const std::int64_t row = (i + j) / a.columns, gate_at = (i + j) + row * a.columns, up_at = gate_at + a.columns;
         const float gate = load(a.x, gate_at), up = load(a.x, up_at);
         store(a.y, gate_at, old_value(a.accumulate, a.y, gate_at) + dy[j] * up * curve_slope(a.curve, gate));
@@ -71,7 +149,8 @@ GPU_KERNEL activation_backward(const ActivationArgs a) {
     }
     load4(a.x, i, count, x);
     if (a.accumulate) load4(a.y, i, count, old);
-    for (int j = 0; j < count; ++j) x[j] = old[j] + dy[j] * curve_slope(a.curve, x[j]);
+    GPU_UNROLL
+    for (int j = 0; j < 4; ++j) x[j] = old[j] + dy[j] * curve_slope(a.curve, x[j]);
     store4(a.y, i, count, x);
   }
 }
@@ -97,7 +176,43 @@ GPU_KERNEL judge_overflow(const JudgeArgs a) {
   if (!finite) store(a.state, 3, load(a.state, 3) + 1);
 }
 
+// Reads 2 bytes of bf16 per element and input, writes 2; limit: memory.
+template <Type type>
+GPU_FUNCTION void add_packs(const AddArgs& a) {
+  constexpr int n = kPack<type>;
+  const float scale = a.scale * scale_of_backward(a.state);
+  const int size = static_cast<int>(a.rows * a.columns), columns = static_cast<int>(a.columns);
+  for (int i = first_pack<type>(); i < size; i += pack_stride<type>()) {
+    float sum[n], x[n];
+    load_pack<type>(a.accumulate ? a.y : a.inputs[0], i, sum);
+    GPU_UNROLL
+    for (int j = 0; j < n; ++j) sum[j] *= a.accumulate ? 1.0f : scale;
+    if (a.bias.data) {
+      load_pack<type>(a.bias, i % columns, x);
+      GPU_UNROLL
+      for (int j = 0; j < n; ++j) sum[j] += x[j];
+    }
+    for (int input = a.accumulate ? 0 : 1; input < a.count; ++input) {
+      load_pack<type>(a.inputs[input], i, x);
+      GPU_UNROLL
+      for (int j = 0; j < n; ++j) sum[j] += scale * x[j];
+    }
+    store_pack<type>(a.y, i, sum);
+  }
+}
+GPU_FUNCTION bool add_by_packs(const AddArgs& a) {
+  const Type type = a.y.type;
+  if (!has_packs(type) || a.columns % pack_of(type) != 0 || a.rows * a.columns > kMostPacked) return false;
+  if (!packed(a.y, type) || !packed(a.bias, type)) return false;
+  for (int input = 0; input < a.count; ++input)
+    if (!packed(a.inputs[input], type)) return false;
+  if (type == Type::F32) return add_packs<Type::F32>(a), true;
+  if (type == Type::BF16) return add_packs<Type::BF16>(a), true;
+  return add_packs<Type::F16>(a), true;
+}
+
 GPU_KERNEL add_arrays(const AddArgs a) {
+  if (add_by_packs(a)) return;
   const float scale = a.scale * scale_of_backward(a.state);
   const std::int64_t size = a.rows * a.columns;
   float sum[4], x[4];
@@ -108,11 +223,12 @@ GPU_KERNEL add_arrays(const AddArgs a) {
     else
       load4(a.inputs[0], i, count, sum);
     for (int j = 0; j < 4 && !a.accumulate; ++j) sum[j] *= scale;
-    if (a.bias.data)
-      for (int j = 0; j < count; ++j) sum[j] += load(a.bias, (i + j) % a.columns);
+    if (a.bias.data) GPU_UNROLL
+    for (int j = 0; j < 4; ++j) sum[j] += j < count ? load(a.bias, (i + j) % a.columns) : 0.0f;
     for (int input = a.accumulate ? 0 : 1; input < a.count; ++input) {
       load4(a.inputs[input], i, count, x);
-      for (int j = 0; j < count; ++j) sum[j] += scale * x[j];
+      GPU_UNROLL
+      for (int j = 0; j < 4; ++j) sum[j] += scale * x[j];
     }
     store4(a.y, i, count, sum);
   }

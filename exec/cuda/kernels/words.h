@@ -70,15 +70,15 @@ GPU_FUNCTION int warp() { return thread() / kWarp; }
 GPU_FUNCTION int warps() { return threads() / kWarp; }
 
 // ---- numbers in memory: 16-bit ones are rounded to nearest even, NaN stays NaN ----------------------------------------------
+GPU_FUNCTION float from_bf16(std::uint16_t bits) { return bits_to_float(static_cast<std::uint32_t>(bits) << 16); }
+#ifdef FORESHARD_EMULATED
 GPU_FUNCTION std::uint16_t to_bf16(float x) {
   const std::uint32_t bits = float_to_bits(x), rounded = (bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16;
   return static_cast<std::uint16_t>((bits & 0x7FFFFFFFu) > 0x7F800000u ? (bits >> 16) | 0x40u : rounded);
 }
-GPU_FUNCTION float from_bf16(std::uint16_t bits) { return bits_to_float(static_cast<std::uint32_t>(bits) << 16); }
 GPU_FUNCTION std::uint32_t pack_bf16(float low, float high) {
   return to_bf16(low) | static_cast<std::uint32_t>(to_bf16(high)) << 16;
 }
-
 // As in exec/host/host_float16.h: the exponent is moved, subnormals are normalised or rounded by one floating-point operation.
 GPU_FUNCTION float from_f16(std::uint16_t x) {
   const std::uint32_t sign = static_cast<std::uint32_t>(x & 0x8000u) << 16, magnitude = x & 0x7FFFu;
@@ -94,6 +94,36 @@ GPU_FUNCTION std::uint16_t to_f16(float x) {
   if (magnitude > 0x7F800000u) half = 0x7E00u;
   return static_cast<std::uint16_t>(half | sign);
 }
+GPU_FUNCTION std::uint32_t pack_f16(float low, float high) {
+  return to_f16(low) | static_cast<std::uint32_t>(to_f16(high)) << 16;
+}
+#else  // the chip's conversions, which round and keep subnormals alike (PTX ISA, "cvt")
+GPU_FUNCTION std::uint32_t pack_bf16(float low, float high) {
+  std::uint32_t both;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
+  return both;
+}
+GPU_FUNCTION std::uint16_t to_bf16(float x) {
+  std::uint16_t bits;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(x));
+  return bits;
+}
+GPU_FUNCTION float from_f16(std::uint16_t bits) {
+  float x;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(bits));
+  return x;
+}
+GPU_FUNCTION std::uint16_t to_f16(float x) {
+  std::uint16_t bits;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(x));
+  return bits;
+}
+GPU_FUNCTION std::uint32_t pack_f16(float low, float high) {
+  std::uint32_t both;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
+  return both;
+}
+#endif
 
 GPU_FUNCTION float load(const View& a, std::int64_t i) {
   check(a, i, 1, false);
@@ -167,7 +197,9 @@ GPU_FUNCTION void store4(const View& a, std::int64_t i, int count, const float* 
     *reinterpret_cast<std::uint64_t*>(static_cast<std::uint16_t*>(a.data) + i) =
         pack_bf16(x[0], x[1]) | static_cast<std::uint64_t>(pack_bf16(x[2], x[3])) << 32;
   } else {
-    for (int j = 0; j < count; ++j) store(a, i + j, x[j]);
+    GPU_UNROLL
+    for (int j = 0; j < 4; ++j)
+      if (j < count) store(a, i + j, x[j]);
   }
 }
 
