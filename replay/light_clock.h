@@ -1,6 +1,6 @@
 // LightClock: a Clock without an outside library: a heap of events, and rates of transfers found anew (max-min) for those that share
 // links, directly or through others, with one that began or ended. Tests hold its times to 1e-9 of
-// SimGrid's. What it costs beside SimGrid, and what does not use it yet: docs/decisions/two-clocks.md.
+// SimGrid's. What it costs beside SimGrid: docs/decisions/two-clocks.md.
 #pragma once
 
 #include <cstdint>

@@ -9,14 +9,13 @@
 namespace foreshard::player {
 
 Player::Player(Clock& clock, const Plan& plan, const Cast& cast, const Quotient& quotient, const Ways& ways,
-               const std::atomic<bool>* cancel, const std::function<void(double)>& progress)
+               const ReplayOptions& options)
     : clock_(clock),
       plan_(plan),
       cast_(cast),
       ways_(ways),
       quotient_(quotient),
-      cancel_(cancel),
-      progress_(progress),
+      options_(options),
       slowing_(cast, clock),
       use_(quotient) {
   for (const BytesPerSecond capacity : ways.links) clock_.add_link(capacity);
@@ -56,12 +55,13 @@ void Player::play() {
   }
   settle();
   clock_.run(*this);
-  if (cancel_ != nullptr && cancel_->load(std::memory_order_relaxed)) throw Error("cancelled");
+  if (options_.cancel != nullptr && options_.cancel->load(std::memory_order_relaxed)) throw Error("cancelled");
   if (spans_done_ != spans_.size()) report_block();
 }
 
 void Player::finished(Token token) {
-  if (cancel_ != nullptr && cancel_->load(std::memory_order_relaxed)) return;  // nothing new begins; the clock runs dry
+  if (options_.cancel != nullptr && options_.cancel->load(std::memory_order_relaxed))
+    return;  // nothing new begins; the clock runs dry
   switch (static_cast<Event>(token.what)) {
     case kStreamDone: complete(static_cast<int>(token.which)); break;
     case kSetUp: next_phase(static_cast<int>(token.which)); break;
@@ -78,11 +78,11 @@ void Player::settle() {
     while (advance(player)) {
     }
   }
-  if (!progress_) return;
+  if (!options_.progress) return;
   const std::size_t percent = 100 * spans_done_ / std::max<std::size_t>(1, spans_.size());
   if (percent == reported_) return;
   reported_ = percent;
-  progress_(static_cast<double>(spans_done_) / static_cast<double>(spans_.size()));
+  options_.progress(static_cast<double>(spans_done_) / static_cast<double>(spans_.size()));
 }
 
 // Puts the next step of the stream at its head, if there is one.
@@ -150,6 +150,15 @@ bool Player::dependencies_done(Stream& stream) {
   return true;
 }
 
+// Of what its head does by itself: before the first byte of a transfer, or in all.
+double Player::seconds_of(const Stream& stream) const {
+  const Step& step = *stream.step;
+  if (!options_.measured || step.kind == StepKind::Exchange || step.kind == StepKind::Collective) return step.seconds;
+  return options_
+      .measured(quotient_.classes[static_cast<std::size_t>(stream.player)].members.front(), stream.action, step.first)
+      .value;
+}
+
 // Begins the head; true when it has ended already.
 bool Player::start(int index) {
   Stream& stream = streams_[static_cast<std::size_t>(index)];
@@ -163,9 +172,9 @@ bool Player::start(int index) {
       }
       [[fallthrough]];
     case StepKind::Fixed:
-      if (step.seconds > 0) {
+      if (const double seconds = seconds_of(stream); seconds > 0) {
         slow(index);
-        clock_.after({step.seconds}, done);
+        clock_.after({seconds}, done);
         return false;
       }
       complete(index);
@@ -217,7 +226,7 @@ void Player::arrive(int index, bool receives, const MeetingUse& use, const Cast:
   Transfer& transfer = transfers_[static_cast<std::size_t>(t)];
   const int party = 2 * index + (receives ? 1 : 0);
   next_party_[static_cast<std::size_t>(party)] = std::exchange(transfer.first_party, party);
-  transfer.setup = std::max(transfer.setup, stream.step->seconds);
+  transfer.setup = std::max(transfer.setup, seconds_of(stream));
   transfer.bytes = std::max(transfer.bytes, stream.step->bytes);
   if (phases.count > 0) transfer.phases = phases;
   if (meeting >= 0 && ++transfer.arrived < cast_.meetings[static_cast<std::size_t>(meeting)].parties) return;

@@ -3,8 +3,6 @@
 // their setup time and then move bytes.
 #pragma once
 
-#include <atomic>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -12,6 +10,7 @@
 #include "replay/cast.h"
 #include "replay/clock.h"
 #include "replay/link_use.h"
+#include "replay/replay.h"
 #include "replay/slowing.h"
 
 namespace foreshard::player {
@@ -19,7 +18,7 @@ namespace foreshard::player {
 class Player final : public Listener {
  public:
   Player(Clock& clock, const Plan& plan, const Cast& cast, const Quotient& quotient, const Ways& ways,
-         const std::atomic<bool>* cancel, const std::function<void(double)>& progress);
+         const ReplayOptions& options);
 
   void play();  // throws Error when cancelled or when the players block each other
   void finished(Token token) override;
@@ -61,6 +60,7 @@ class Player final : public Listener {
   bool is_done(const Stream& of, const Position& position) const;
   bool dependencies_done(Stream& stream);
   bool start(int index);
+  double seconds_of(const Stream& stream) const;
   void arrive(int index, bool receives, const MeetingUse& use, const Cast::Phases& phases);
   int pending(int meeting, int number);
   void depart(int transfer);
@@ -78,8 +78,7 @@ class Player final : public Listener {
   const Cast& cast_;
   const Ways& ways_;
   const Quotient& quotient_;
-  const std::atomic<bool>* cancel_;
-  const std::function<void(double)>& progress_;
+  const ReplayOptions& options_;
   Slowing slowing_;
   LinkUse use_;
   std::vector<int> route_of_ = {};  // [flow class]; -1: alone or nothing to cross

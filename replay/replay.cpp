@@ -8,6 +8,7 @@
 #include "core/plan/ranks.h"
 #include "replay/cast.h"
 #include "replay/flows.h"
+#include "replay/light_clock.h"
 #include "replay/patterns.h"
 #include "replay/player.h"
 #include "replay/quotient.h"
@@ -56,15 +57,18 @@ struct Replay::Folded {
 Replay::Replay(const Plan& plan, const Cluster& cluster, const ReplayOptions& options)
     : plan_(plan), options_(options), folded_(std::make_unique<const Folded>(plan, cluster, options)) {
   FS_ASSERT(options.runs >= 1 && (options.runs == 1 || !options.memory));
+  FS_ASSERT(!options.measured || (options.granularity == Granularity::Op && options.folding == Folding::None));
 }
 
 Replay::~Replay() = default;
+
+const std::vector<RankClass>& Replay::classes() const { return folded_->quotient.classes; }
 
 Played Replay::play(player::Clock& clock) const {
   const Folded& f = *folded_;
   const player::Cast cast =
       player::make_cast(plan_, f.patterns, f.flows, f.quotient, f.ways, f.slowdown, options_.granularity, options_.runs);
-  player::Player player(clock, plan_, cast, f.quotient, f.ways, options_.cancel, options_.progress);
+  player::Player player(clock, plan_, cast, f.quotient, f.ways, options_);
   player.play();
   if (!(player.makespan() < kLongestRun))
     throw Error("plan", "costs", "a run of " + std::to_string(player.makespan()) + " s", "less than 285 years");
@@ -90,6 +94,11 @@ Result Replay::result(Played played) const {
   result.trace.classes = folded_->quotient.classes;
   if (options_.memory) result.memory = memory_timeline(plan_, result.trace, {options_.memory_events});
   return result;
+}
+
+double makespan_of(const Plan& plan, const Cluster& cluster, const ReplayOptions& options) {
+  player::LightClock clock;
+  return Replay(plan, cluster, options).play(clock).makespan;
 }
 
 Result replay(const Plan& plan, const Cluster& cluster, player::Clock& clock, const ReplayOptions& options) {

@@ -28,6 +28,8 @@ struct ReplayOptions {
   bool one_class_per_role = false;
   bool memory = true;          // Result::memory; else it stays empty. One run only
   bool memory_events = false;  // keep the events of the memory timeline, not only its peaks
+  // Instead of the plan's costs: how long a rank takes for what is no collective and no exchange; with Granularity::Op and Folding::None.
+  std::function<Seconds(RankId rank, std::int32_t action, std::int32_t instruction)> measured = {};
   int runs = 1;  // of the plan, back to back without a barrier; action a of run r is number r * actions + a in the trace
   std::vector<Straggler> stragglers = {};              // split their class
   const std::atomic<bool>* cancel = nullptr;           // set: the run ends early with Error "cancelled"
@@ -54,6 +56,7 @@ class Replay {
 
   // With the costs that the plan has now, finite and not negative. `clock` is new: nothing was added to it before.
   Played play(player::Clock& clock) const;
+  const std::vector<RankClass>& classes() const;  // which Played::spans name
   // Names, classes and memory beside what was played. Result::plan stays empty.
   Result result(Played played) const;
 
@@ -63,6 +66,9 @@ class Replay {
   const ReplayOptions options_;
   std::unique_ptr<const Folded> folded_;
 };
+
+// Once on the light clock: seconds of the run.
+double makespan_of(const Plan& plan, const Cluster& cluster, const ReplayOptions& options = {});
 
 // Once: played and made a Result.
 Result replay(const Plan& plan, const Cluster& cluster, player::Clock& clock, const ReplayOptions& options = {});

@@ -8,7 +8,7 @@
 #include "core/base/error.h"
 #include "core/result/memory_timeline.h"
 #include "core/strategy/strategy_options.h"
-#include "sim/simulate.h"
+#include "replay/replay.h"
 
 namespace foreshard {
 
@@ -94,7 +94,7 @@ auto shape(const Job& job, const Plan& plan) {
   std::vector<std::int64_t> arenas;
   for (const Role& role : plan.roles)
     arenas.push_back(arena_bytes(role, Space::Device).value - gpu_of(job.cluster, role.device_kind).memory.value);
-  const double seconds = simulate(plan, job.cluster, {.granularity = Granularity::Stage}).makespan_s;
+  const double seconds = makespan_of(plan, job.cluster, {.granularity = Granularity::Stage});
   return std::tuple(seconds, arenas, plan.framework, plan.reserve, job.cluster.price_per_gpu_hour,
                     job.cluster.power_per_gpu_watts);
 }

@@ -12,8 +12,8 @@
 #include "core/base/error.h"
 #include "core/json/json.h"
 #include "core/result/memory_timeline.h"
+#include "replay/replay.h"
 #include "report/words/text_table.h"
-#include "sim/simulate.h"
 #include "strategy/tune/hybrid_model.h"
 #include "strategy/tune/hybrid_search.h"
 #include "strategy/tune/hybrid_stages.h"
@@ -43,7 +43,7 @@ constexpr int kSimulated = 8;  // of the partitions
 constexpr int kSteps = 40;     // from the fastest of them, and from the best plan with equal stages
 
 double seconds_of(const Plan& plan, const Job& job) {
-  return simulate(plan, job.cluster, {.granularity = Granularity::Stage}).makespan_s;
+  return makespan_of(plan, job.cluster, {.granularity = Granularity::Stage});
 }
 
 double slowest(const HybridJob& job, const std::vector<StageDegrees>& stages) {

@@ -1,9 +1,9 @@
 #include <algorithm>
-#include <map>
-#include <tuple>
 
-#include "core/base/error.h"
+#include "core/cluster/cluster.h"
 #include "exec/interpreter/measured_trace.h"
+#include "replay/light_clock.h"
+#include "replay/replay.h"
 
 namespace foreshard {
 
@@ -25,133 +25,81 @@ Seconds transfer_time(const LinkModel& link, const Collective& collective, std::
 
 namespace {
 
-// Those who meet: a collective, or the two ends of a message.
-struct Meeting {
-  std::size_t arrived = 0;
-  std::int64_t begin = 0;  // when the last one arrived
-};
+constexpr const char* kDevice = "emulated";
 
-class Composition {
- public:
-  Composition(const Plan& plan, const Ranks& ranks, std::vector<RankRun> runs, const LinkModel& link)
-      : plan_(plan), ranks_(ranks), link_(link), runs_(std::move(runs)) {
-    for (std::size_t r = 0; r < runs_.size(); ++r) {
-      const Role& role = role_of(r);
-      std::vector<std::vector<int>> streams(role.streams.size());
-      for (std::size_t s = 0; s < runs_[r].steps->size(); ++s)
-        streams[(*runs_[r].steps)[s].stream.index()].push_back(static_cast<int>(s));
-      done_.emplace_back(runs_[r].steps->size(), 0);
-      arrived_.emplace_back(runs_[r].steps->size(), 0);
-      for (std::vector<int>& steps : streams)
-        if (!steps.empty()) streams_.push_back({.rank = r, .steps = std::move(steps)});
-    }
-  }
+// One node with a device for every rank's. No byte crosses its links: LinkModel has the times of transfers.
+Cluster emulated_cluster(const Ranks& ranks) {
+  std::int32_t devices = 0;
+  for (std::int32_t r = 0; r < ranks.count(); ++r) devices = std::max(devices, ranks.device({r}).value + 1);
+  NodeShape node{.name = kDevice, .gpu = kDevice, .gpus = devices};
+  for (std::int32_t d = 0; d < devices; ++d)
+    node.parts.push_back({.kind = PartKind::Gpu, .name = "device" + std::to_string(d)});
+  node.parts.push_back({.kind = PartKind::Cpu, .name = "cpu"});
+  node.parts.push_back({.kind = PartKind::Dram, .name = "dram"});
+  for (std::int32_t d = 0; d < devices; ++d) node.links.push_back({.from = d, .to = devices, .bandwidth = {1e12}});
+  node.links.push_back({.from = devices, .to = devices + 1, .kind = LinkKind::DramBus, .bandwidth = {1e12}});
+  return {.name = kDevice, .gpus = {{.name = kDevice}}, .nodes = {{.shape = node}}};
+}
 
-  std::vector<RankRun> play() {
-    bool moved = true;
-    while (moved) {
-      moved = false;
-      for (StreamState& stream : streams_)
-        while (stream.next < stream.steps.size() && advance(stream)) moved = true;
-    }
-    for (const StreamState& stream : streams_)
-      if (stream.next < stream.steps.size())
-        throw Error("plan", "rank " + std::to_string(stream.rank), "steps that wait for each other", "an order");
-    return std::move(runs_);
-  }
-
- private:
-  struct StreamState {
-    std::size_t rank = 0;
-    std::vector<int> steps = {};
-    std::size_t next = 0;
-    std::int64_t free = 0;
-  };
-
-  const Role& role_of(std::size_t rank) const { return plan_.roles[ranks_.role({static_cast<std::int32_t>(rank)}).index()]; }
-
-  bool advance(StreamState& stream) {
-    const std::size_t r = stream.rank;
-    const auto s = static_cast<std::size_t>(stream.steps[stream.next]);
-    const RankStep& step = (*runs_[r].steps)[s];
-    StepSpan& span = runs_[r].spans[s];
-    if (!arrived_[r][s]) {
-      std::int64_t ready = stream.free;
-      for (const int other : step.after) {
-        const auto on = static_cast<std::size_t>(other);
-        if (!done_[r][on]) return false;
-        ready = std::max(ready, runs_[r].spans[on].end);
+// The plan on such devices: transfers take what LinkModel says, all else what was measured.
+Plan emulated_plan(const Plan& plan, const Ranks& ranks, const LinkModel& link) {
+  Plan emulated = plan;
+  emulated.costs = {{.device_kind = kDevice}};
+  std::vector<std::vector<Cost>>& costs = emulated.costs.front().by_segment;
+  for (const Segment& segment : plan.segments) costs.emplace_back(segment.instructions.size(), Cost{.wire_factor = 0});
+  for (std::size_t r = 0; r < plan.roles.size(); ++r) {
+    emulated.roles[r].device_kind = kDevice;
+    const RankId first = ranks.first({static_cast<std::int32_t>(r)});
+    for (const Action& action : plan.roles[r].actions) {
+      const std::vector<Instruction>& runs = plan.segments[action.segment.index()].instructions;
+      for (std::size_t i = 0; i < runs.size(); ++i) {
+        Nanoseconds& busy = costs[action.segment.index()][i].busy;
+        if (const auto* collective = std::get_if<Collective>(&runs[i].what))
+          busy = to_nanoseconds(transfer_time(link, *collective, ranks.members(collective->group, first).size()));
+        if (const auto* exchange = std::get_if<Exchange>(&runs[i].what))
+          busy = to_nanoseconds(transfer_time(link, exchange->bytes));
       }
-      arrived_[r][s] = 1;
-      span.ready = span.begin = ready;
-      arrive(r, step, ready);
-    }
-    if (!finish(r, step, span)) return false;
-    done_[r][s] = 1;
-    stream.free = span.end;
-    ++stream.next;
-    return true;
-  }
-
-  using Key = std::tuple<std::int32_t, std::int32_t, std::int32_t, std::string, std::int64_t>;
-  Meeting& party(const RankStep& step, const Collective& what) {
-    return meetings_[{0, what.group.value, step.members.front().value, "", step.sequence}];
-  }
-  Meeting& parcel(std::int32_t from, std::int32_t to, const Exchange& what, std::int64_t sequence) {
-    return meetings_[{1, from, to, what.tag, sequence}];
-  }
-  static void join(Meeting& meeting, std::int64_t when) {
-    ++meeting.arrived;
-    meeting.begin = std::max(meeting.begin, when);
-  }
-
-  void arrive(std::size_t r, const RankStep& step, std::int64_t when) {
-    const auto own = static_cast<std::int32_t>(r);
-    const Instruction& instruction = instruction_of(plan_, role_of(r), step);
-    if (const auto* collective = std::get_if<Collective>(&instruction.what)) join(party(step, *collective), when);
-    if (const auto* exchange = std::get_if<Exchange>(&instruction.what)) {
-      if (step.to.valid()) join(parcel(own, step.to.value, *exchange, step.sent), when);
-      if (step.from.valid()) join(parcel(step.from.value, own, *exchange, step.received), when);
     }
   }
+  return emulated;
+}
 
-  // Its end, when everybody it talks to has arrived.
-  bool finish(std::size_t r, const RankStep& step, StepSpan& span) {
-    const auto own = static_cast<std::int32_t>(r);
-    const Instruction& instruction = instruction_of(plan_, role_of(r), step);
-    if (const auto* collective = std::get_if<Collective>(&instruction.what)) {
-      const Meeting& meeting = party(step, *collective);
-      if (meeting.arrived < step.members.size()) return false;
-      span.begin = meeting.begin;
-      span.end = span.begin + to_nanoseconds(transfer_time(link_, *collective, step.members.size())).value;
-    } else if (const auto* exchange = std::get_if<Exchange>(&instruction.what)) {
-      for (const bool sends : {true, false}) {
-        if (!(sends ? step.to : step.from).valid()) continue;
-        const Meeting& meeting =
-            sends ? parcel(own, step.to.value, *exchange, step.sent) : parcel(step.from.value, own, *exchange, step.received);
-        if (meeting.arrived < 2) return false;
-        span.begin = std::max(span.begin, meeting.begin);
-      }
-      span.end = span.begin + to_nanoseconds(transfer_time(link_, exchange->bytes)).value;
-    } else {
-      span.end = span.begin + span.own;
+// [rank][action]: its first step.
+std::vector<std::vector<std::size_t>> first_steps(const Plan& plan, const Ranks& ranks) {
+  std::vector<std::vector<std::size_t>> first(static_cast<std::size_t>(ranks.count()));
+  for (std::int32_t r = 0; r < ranks.count(); ++r) {
+    std::size_t steps = 0;
+    for (const Action& action : plan.roles[ranks.role({r}).index()].actions) {
+      first[static_cast<std::size_t>(r)].push_back(steps);
+      steps += plan.segments[action.segment.index()].instructions.size();
     }
-    return true;
   }
-
-  const Plan& plan_;
-  const Ranks& ranks_;
-  const LinkModel& link_;
-  std::vector<RankRun> runs_;
-  std::vector<StreamState> streams_;
-  std::vector<std::vector<char>> done_, arrived_;  // [rank][step]
-  std::map<Key, Meeting> meetings_;
-};
+  return first;
+}
 
 }  // namespace
 
 std::vector<RankRun> compose(const Plan& plan, const Ranks& ranks, std::vector<RankRun> runs, const LinkModel& link) {
-  return Composition(plan, ranks, std::move(runs), link).play();
+  const std::vector<std::vector<std::size_t>> first = first_steps(plan, ranks);
+  const auto span_of = [&](RankId rank, std::int32_t action, std::int32_t instruction) -> StepSpan& {
+    return runs[rank.index()]
+        .spans[first[rank.index()][static_cast<std::size_t>(action)] + static_cast<std::size_t>(instruction)];
+  };
+  const Plan emulated = emulated_plan(plan, ranks, link);
+  const Cluster cluster = emulated_cluster(ranks);
+  player::LightClock clock;
+  const Replay replay(emulated, cluster,
+                      {.granularity = Granularity::Op,
+                       .folding = Folding::None,
+                       .memory = false,
+                       .measured = [&](RankId rank, std::int32_t action, std::int32_t instruction) {
+                         return to_seconds(Nanoseconds{span_of(rank, action, instruction).own});
+                       }});
+  for (const Span& span : replay.play(clock).spans) {
+    StepSpan& of = span_of(replay.classes()[span.who.index()].members.front(), span.action, span.instruction);
+    of.ready = span.ready.value, of.begin = span.begin.value, of.end = span.end.value;
+  }
+  return runs;
 }
 
 }  // namespace foreshard

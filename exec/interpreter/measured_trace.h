@@ -18,8 +18,8 @@ struct RankRun {  // one run of one rank
 // Moves the spans so that the first begins at 0.
 Trace measured_trace(const Plan& plan, const Ranks& ranks, std::vector<RankRun> runs);  // [rank]
 
-// Plays the steps again: each takes its own time (RankRun::spans[].own) and begins when its stream, what it waits for on its
-// rank and its partners are there. Throws Error when no step can go on.
+// A replay of the plan on the light clock in which every step takes its own time (RankRun::spans[].own) and a transfer what `link`
+// says. Throws Error when no step can go on.
 std::vector<RankRun> compose(const Plan& plan, const Ranks& ranks, std::vector<RankRun> runs, const LinkModel& link);
 
 // Duration of a collective of n ranks, or of one message.

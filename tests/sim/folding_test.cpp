@@ -157,9 +157,9 @@ double without_weights(const Plan& plan, const Cluster& cluster, bool really) {
   }
   const player::Ways ways = player::find_ways(plan, ranks, patterns, flows, quotient);
   const player::Cast cast = player::make_cast(plan, patterns, flows, quotient, ways, slowdown, Granularity::Op);
-  const std::function<void(double)> progress;
+  const ReplayOptions options;
   player::LightClock clock;
-  player::Player player(clock, plan, cast, quotient, ways, nullptr, progress);
+  player::Player player(clock, plan, cast, quotient, ways, options);
   player.play();
   return player.makespan();
 }
