@@ -6,6 +6,8 @@
 #include "cli/validation/measured_memory.h"
 #include "core/base/error.h"
 #include "core/op/op_graph.h"
+#include "replay/light_clock.h"
+#include "replay/replay.h"
 #include "report/summary/summarize.h"
 #include "strategy/cost/framework_preset.h"
 #include "strategy/estimate/estimate.h"
@@ -54,7 +56,9 @@ Outcome estimate_once(const Model& model, const Cluster& cluster, const Strategy
   out.iteration = estimate.time.value + preset.host_per_step.value;
   out.skew = estimate.skew.value;
   if (!stage_times) return out;
-  Result result{.trace = refined_trace(lowered, cluster), .granularity = Granularity::Op};
+  player::LightClock clock;
+  Result result =
+      replay(lowered.plan, cluster, clock, {.granularity = Granularity::Op, .one_class_per_role = true, .memory = false});
   result.plan = std::move(lowered.plan);
   const Summary summary = summarize(result, cluster, {});
   const StageTimes& middle = summary.stage_times[summary.stage_times.size() / 2];

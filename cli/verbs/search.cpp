@@ -153,7 +153,7 @@ static ExitCode run(const Arguments& arguments, const Console& console) {
   else
     console.out << search_text(result, job, options, rows) << (priced ? training_text(*priced, training) : "");
   if (result.interrupted && arguments.flag("--csv")) console.err << "foreshard: interrupted: the best so far\n";
-  if (options.sample > 0) console.out << residuals_text(result, job, simulated);
+  if (options.sample > 0) console.out << residuals_text(result, simulated);
   return result.interrupted ? ExitCode::Interrupted : ExitCode::Ok;
 }
 

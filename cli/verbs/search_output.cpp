@@ -176,6 +176,17 @@ static std::string simpler_text(const Candidate& best, const SearchOptions& opti
                    "); " + noise_text(options) + ".");
 }
 
+// What is proved of all that was not refined.
+static std::string proof_text(const SearchResult& result, const SearchOptions& options) {
+  const Candidate& best = result.ranked.front();
+  if (options.objective != Objective::Time || result.bound <= 0 || result.bound >= best.score) return "";
+  return paragraph("Lower bound: no strategy with equal stages takes less than " + seconds_text(result.bound) +
+                   " (computing and filling the pipeline alone), so none is more than " +
+                   in_percent(1 - result.bound / best.score) +
+                   " faster than the winner. Replayed: the families of strategies that the closed form ranks best, at most " +
+                   count_text(options.refine) + " (--refine).");
+}
+
 static std::string winner_text(const SearchResult& result, const Job& job, const SearchOptions& options) {
   const Candidate& best = result.ranked.front();
   std::string out = "\n" + wrapped("Winner: " + short_name(best) + ".", 2, kWidth) + "\n";
@@ -191,7 +202,8 @@ static std::string winner_text(const SearchResult& result, const Job& job, const
   if (recompute_word(best) == "best")
     out +=
         paragraph("Recomputed layer by layer so that memory is filled: --recompute " + to_text(best.strategy.recompute) + ".");
-  return out + simpler_text(best, options) + binding_text(result, job, options) + runner_up_text(result, job, options);
+  return out + simpler_text(best, options) + binding_text(result, job, options) + runner_up_text(result, job, options) +
+         proof_text(result, options);
 }
 
 // "128,198 strategies: 33,726 screened, ..."; what was not looked at, and why.
@@ -331,6 +343,10 @@ static void write_candidate(JsonWriter& json, const Job& job, const Candidate& c
 std::string search_json(const SearchResult& result, const Job& job, const SearchOptions& options, const SearchJson& how) {
   JsonWriter json;
   json.begin_object();
+  const auto maybe = [&](const char* key, const std::optional<double>& value) {
+    json.key(key);
+    value ? json.value(*value) : json.null();
+  };
   json.field("model", job.model.name).field("cluster", job.cluster.name).field("objective", name_of(options.objective));
   json.key("results").begin_array();
   for (int rank = 1; rank <= std::min(how.rows, static_cast<int>(result.ranked.size())); ++rank)
@@ -339,6 +355,7 @@ std::string search_json(const SearchResult& result, const Job& job, const Search
   json.key("front").begin_array();
   for (std::size_t i = 0; i < result.front.size(); ++i) write_candidate(json, job, result.front[i], static_cast<int>(i) + 1);
   json.end_array();
+  maybe("lower_bound", result.bound < 1e300 ? std::optional(result.bound) : std::nullopt);
   json.field("enumerated", result.enumerated).field("evaluated", result.evaluated).field("refined", result.refined);
   json.key("pruned_by").begin_object();
   json.field("shape", result.pruned.shape)
@@ -347,10 +364,6 @@ std::string search_json(const SearchResult& result, const Job& job, const Search
       .field("redone", result.pruned.redone);
   json.field("framework", result.pruned.framework);
   json.end_object();
-  const auto maybe = [&](const char* key, const std::optional<double>& value) {
-    json.key(key);
-    value ? json.value(*value) : json.null();
-  };
   const auto without = [&](const char* score, const char* strategy, const std::optional<RuledOut>& other) {
     maybe(score, other ? std::optional(other->score) : std::nullopt);
     json.key(strategy);

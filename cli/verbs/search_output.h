@@ -23,7 +23,7 @@ std::string candidate_json(const Job& job, const Candidate& candidate);
 std::string short_name(const Candidate& candidate);
 // Errors of screen and refine against the simulator over SearchResult::sample; empty where it was interrupted. Apart: strategies
 // whose communications share links, and those whose do not.
-std::string residuals_text(const SearchResult& result, const Job& job, const std::vector<std::optional<double>>& simulated);
+std::string residuals_text(const SearchResult& result, const std::vector<std::optional<double>>& simulated);
 std::string search_csv(const SearchResult& result, int rows);
 
 }  // namespace foreshard

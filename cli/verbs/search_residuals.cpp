@@ -1,6 +1,5 @@
 // The errors of the two estimates of a search against the simulator.
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "cli/verbs/search_output.h"
@@ -16,31 +15,26 @@ constexpr std::size_t kShown = 3;  // of those that are farthest off
 struct Residual {
   const Candidate* candidate = nullptr;
   double screen = 0, refine = 0;
-  bool shared = false;
 };
 
-std::vector<Residual> residuals(const SearchResult& result, const Job& job,
-                                const std::vector<std::optional<double>>& simulated) {
+std::vector<Residual> residuals(const SearchResult& result, const std::vector<std::optional<double>>& simulated) {
   std::vector<Residual> all;
   for (std::size_t i = 0; i < simulated.size(); ++i) {
     if (!simulated[i]) continue;
     const Candidate& candidate = result.sample[i];
-    const auto answer = lower(job.model, job.cluster, candidate.strategy, {.ignore_memory = true, .profile = job.measured()});
-    all.push_back({&candidate, candidate.screened.time / *simulated[i] - 1, candidate.estimate.time.value / *simulated[i] - 1,
-                   shares_links(std::get<Lowered>(answer).plan, job.cluster)});
+    all.push_back({&candidate, candidate.screened.time / *simulated[i] - 1, candidate.estimate.time.value / *simulated[i] - 1});
   }
   return all;
 }
 
-std::vector<std::string> row(const std::string& tier, const std::string& links, const std::vector<double>& errors) {
-  std::vector<std::string> cells = {tier, links, std::to_string(errors.size())};
+std::vector<std::string> row(const std::string& tier, const std::vector<double>& errors) {
+  std::vector<std::string> cells = {tier, std::to_string(errors.size())};
   for (const double share : {0.5, 0.9, 0.95, 1.0})
     cells.push_back(errors.empty() ? "-" : in_percent(quantile(errors, share), 2));
   return cells;
 }
 
-std::string farthest(const char* tier, std::vector<Residual> all, double Residual::*error, bool apart = false) {
-  if (apart) std::erase_if(all, [](const Residual& each) { return each.shared; });
+std::string farthest(const char* tier, std::vector<Residual> all, double Residual::*error) {
   if (all.empty()) return {};
   std::stable_sort(all.begin(), all.end(),
                    [&](const Residual& a, const Residual& b) { return std::abs(a.*error) > std::abs(b.*error); });
@@ -53,29 +47,19 @@ std::string farthest(const char* tier, std::vector<Residual> all, double Residua
 
 }  // namespace
 
-std::string residuals_text(const SearchResult& result, const Job& job, const std::vector<std::optional<double>>& simulated) {
-  const std::vector<Residual> all = residuals(result, job, simulated);
-  TextTable table{.columns = {{"against the simulator", Align::Left},
-                              {"links", Align::Left},
-                              {"strategies"},
-                              {"median"},
-                              {"90 %"},
-                              {"95 %"},
-                              {"worst"}}};
+std::string residuals_text(const SearchResult& result, const std::vector<std::optional<double>>& simulated) {
+  const std::vector<Residual> all = residuals(result, simulated);
+  TextTable table{
+      .columns = {{"against the simulator", Align::Left}, {"strategies"}, {"median"}, {"90 %"}, {"95 %"}, {"worst"}}};
   const auto rows = [&](const char* tier, double Residual::*error) {
-    std::array<std::vector<double>, 3> errors;  // all, not shared, shared
-    for (const Residual& each : all) {
-      errors[0].push_back(std::abs(each.*error));
-      errors[each.shared ? 2 : 1].push_back(std::abs(each.*error));
-    }
-    const char* const links[] = {"all", "not shared", "shared"};
-    for (std::size_t i = 0; i < errors.size(); ++i) table.rows.push_back(row(i == 0 ? tier : "", links[i], errors[i]));
+    std::vector<double> errors;
+    for (const Residual& each : all) errors.push_back(std::abs(each.*error));
+    table.rows.push_back(row(tier, errors));
   };
   rows("screen", &Residual::screen);
   rows("refine", &Residual::refine);
   return "\nErrors over " + std::to_string(all.size()) + " strategies from all over the space:\n\n" + table.text(false) +
-         farthest("screen", all, &Residual::screen) + farthest("refine", all, &Residual::refine) +
-         farthest("refine, no link shared", all, &Residual::refine, true);
+         farthest("screen", all, &Residual::screen) + farthest("refine", all, &Residual::refine);
 }
 
 }  // namespace foreshard

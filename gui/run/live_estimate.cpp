@@ -38,10 +38,7 @@ EstimateAnswer estimate_of(const Choices& choices) {
     const Lowered& made = std::get<Lowered>(lowered);
     for (const StrategyOption& option : strategy_options()) answer.resolved[option.path] = option.get(made.strategy);
     if (const auto shortage = does_not_fit(made.plan, cluster)) answer.refusal = shortage->reason;
-    if (made.strategy.stages.empty())
-      answer.estimate = refine(made, cluster);
-    else if (answer.refusal.empty())
-      answer.refusal = "No estimate for stages with degrees of their own: simulate.";
+    answer.estimate = refine(made, cluster);
   } catch (const Error& error) {
     answer.refusal = error.what();
     answer.wrong_input = true;

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "core/cluster/cluster.h"
-#include "core/result/trace.h"
 #include "strategy/lower/lower.h"
 
 namespace foreshard {
@@ -29,9 +28,9 @@ struct Estimate {
   bool operator==(const Estimate&) const = default;
 };
 
-// Isolated durations of the actions of one pipeline stage.
+// Durations of the actions of one pipeline stage, each by itself: what its compute stream does, transfers left out.
 struct StageDurations {
-  double forward = 0, backward = 0;  // seconds, steady state; communication on the compute stream included
+  double forward = 0, backward = 0;  // seconds; communication on the compute stream included
   double weights = 0;                // of the backward: weight gradients, where kernels of their own make them
   double communication = 0;          // of both together
   double forward_communication = 0;  // of the forward alone
@@ -43,13 +42,5 @@ std::vector<StageDurations> stage_durations(const Plan& plan, const Cluster& clu
 // `microbatches`: as if the iteration had so many, when they are more than the plan's; every further one takes what the
 // schedule's recurrence says. Throws Error when the schedule's lists deadlock.
 Estimate refine(const Lowered& lowered, const Cluster& cluster, int microbatches = 0);
-
-// The spans of `refine`, one per instruction, one class per role, for what wants to look at an iteration without simulating
-// it. No links, no plan hash.
-Trace refined_trace(const Lowered& lowered, const Cluster& cluster);
-
-// Whether two communications on different streams or of different roles cross a link in one direction. Where none do, `refine`
-// has nothing to guess.
-bool shares_links(const Plan& plan, const Cluster& cluster);
 
 }  // namespace foreshard

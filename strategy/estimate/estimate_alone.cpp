@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <optional>
 #include <tuple>
 
 namespace foreshard {
@@ -37,33 +38,20 @@ AloneTimes::Kind AloneTimes::measured(RoleId role, const Collective& what) const
     instances.push_back(collective_phases(network_, what, devices));
   }
   Kind kind{.role = role, .what = what, .bytes = std::max(1.0, static_cast<double>(what.bytes.value))};
-  double longest = 0;
+  std::map<LinkId, Load> loads;
   for (std::size_t phase = 0; !instances.empty() && phase < instances.front().size(); ++phase) {
-    LinkId first{std::numeric_limits<std::int32_t>::max()}, last{-1};
+    std::map<LinkId, double> bytes;
     for (const auto& instance : instances)
       if (phase < instance.size())
-        for (const LinkId link : instance[phase].links) first = std::min(first, link), last = std::max(last, link);
-    std::vector<Load> loads(static_cast<std::size_t>(last.value - std::min(first, last).value + 1));  // of the links between
-    const auto load_of = [&](LinkId link) -> Load& { return loads[static_cast<std::size_t>(link.value - first.value)]; };
-    const CollectiveFlow& own = instances.front()[phase];
-    for (const auto& instance : instances)
-      if (phase < instance.size())
-        for (const LinkId link : instance[phase].links)
-          load_of(link).link = link, load_of(link).crossings += instance[phase].bytes;
+        for (const LinkId link : instance[phase].links) bytes[link] += instance[phase].bytes;
     double seconds = 0;
-    for (const LinkId link : own.links) {
-      Load& load = load_of(link);
-      load.own = true;
-      seconds = std::max(seconds, load.crossings / network_.link(link).bandwidth.value);
-    }
+    for (const LinkId link : instances.front()[phase].links)
+      seconds = std::max(seconds, bytes[link] / network_.link(link).bandwidth.value);
     kind.seconds += seconds;
-    if (seconds <= longest) continue;
-    longest = seconds;
-    kind.rate = own.bytes / seconds;
-    kind.loads.clear();
-    for (const Load& load : loads)
-      if (load.link.valid()) kind.loads.push_back({load.link, load.crossings / own.bytes, load.own});
+    for (const auto& [link, crossing] : bytes) loads[link].crossings += crossing / kind.bytes;
   }
+  for (auto& [link, load] : loads) load.link = link, kind.loads.push_back(load);
+  kind.rate = kind.seconds > 0 ? kind.bytes / kind.seconds : 0;
   return kind;
 }
 
@@ -88,29 +76,23 @@ int AloneTimes::transfer_kind(RoleId role, const Peer& peer) {
   const bool round = peer.role_shift == 0;
   std::map<LinkId, Load> loads;
   std::vector<RouteLinks> routes;
+  std::optional<std::size_t> own;  // the first rank's
   for (const RankId rank : round ? everyone(role) : neighbours(role)) {
     const RankId other = ranks_.peer(rank, peer);
     if (!other.valid()) continue;
     routes.push_back(network_.route(ranks_.device(rank), ranks_.device(other)).links);
-    for (const LinkId link : routes.back()) {
-      loads[link].crossings += 1;
-      loads[link].own |= !round && rank == ranks_.first(role);
-    }
+    for (const LinkId link : routes.back()) loads[link].crossings += 1;
+    if (rank == ranks_.first(role)) own = routes.size() - 1;
   }
   const auto slowness = [&](const RouteLinks& route) {
     double seconds = 0;
     for (const LinkId link : route) seconds = std::max(seconds, loads[link].crossings / network_.link(link).bandwidth.value);
     return seconds;
   };
-  const auto slower = [&](const auto& a, const auto& b) { return slowness(a) < slowness(b); };
-  if (round && !routes.empty())
-    for (const LinkId link : *std::max_element(routes.begin(), routes.end(), slower)) loads[link].own = true;
   Kind kind{.role = role, .what = peer};
-  for (auto& [link, load] : loads) {
-    load.link = link;
-    if (load.own) kind.seconds = std::max(kind.seconds, load.crossings / network_.link(link).bandwidth.value);
-    kind.loads.push_back(load);
-  }
+  for (std::size_t i = 0; i < routes.size(); ++i)
+    if (round || i == own) kind.seconds = std::max(kind.seconds, slowness(routes[i]));
+  for (auto& [link, load] : loads) load.link = link, kind.loads.push_back(load);
   kind.rate = kind.seconds > 0 ? 1 / kind.seconds : 0;
   kinds_.push_back(std::move(kind));
   return static_cast<int>(kinds_.size()) - 1;
@@ -128,11 +110,11 @@ int AloneTimes::kind(RoleId role, const Instruction& instruction) {
 void AloneTimes::tell_links_apart() {
   if (telling_.size() == kinds_.size()) return;
   for (std::size_t kind = telling_.size(); kind < kinds_.size(); ++kind) {
-    std::map<std::tuple<int, double, double, bool>, int> parted;
+    std::map<std::tuple<int, double, double>, int> parted;
     for (const Load& load : kinds_[kind].loads) {
       if (load.link.index() >= class_of_.size()) class_of_.resize(load.link.index() + 1, 0);
       int& known = class_of_[load.link.index()];
-      const auto key = std::tuple(known, network_.link(load.link).bandwidth.value, load.crossings, load.own);
+      const auto key = std::tuple(known, network_.link(load.link).bandwidth.value, load.crossings);
       const auto [found, fresh] = parted.try_emplace(key, classes_);
       if (fresh) ++classes_;
       known = found->second;
@@ -148,56 +130,21 @@ void AloneTimes::tell_links_apart() {
     for (const Load& load : kinds_[kind].loads) {
       const int which = class_of_[load.link.index()];
       if (first[static_cast<std::size_t>(which)] != load.link) continue;
-      telling_[kind].push_back({which, load.crossings, load.own});
-      crossed_[kind].push_back(
-          {which, load.crossings * kinds_[kind].rate / network_.link(load.link).bandwidth.value, load.own});
+      telling_[kind].push_back({which, load.crossings});
+      crossed_[kind].push_back({which, load.crossings * kinds_[kind].rate / network_.link(load.link).bandwidth.value});
       bandwidth_[static_cast<std::size_t>(which)] = network_.link(load.link).bandwidth.value;
     }
 }
 
-// Filling up: all rates grow together until a link is full; who crosses it stays there, the others go on.
 std::vector<double> AloneTimes::shared_out(const std::vector<int>& kinds) {
   tell_links_apart();
-  left_.resize(bandwidth_.size()), growing_.resize(bandwidth_.size()), limits_.resize(bandwidth_.size());
-  std::vector<int> classes;
-  for (const int kind : kinds)
-    for (const ClassLoad& load : telling_[static_cast<std::size_t>(kind)]) classes.push_back(load.which);
-  std::sort(classes.begin(), classes.end());
-  classes.erase(std::unique(classes.begin(), classes.end()), classes.end());
-  for (const int each : classes) {
-    const auto which = static_cast<std::size_t>(each);
-    left_[which] = bandwidth_[which], growing_[which] = 0, limits_[which] = 0;
-  }
-  for (const int kind : kinds)
-    for (const ClassLoad& load : telling_[static_cast<std::size_t>(kind)])
-      growing_[static_cast<std::size_t>(load.which)] += load.crossings,
-          limits_[static_cast<std::size_t>(load.which)] += load.own;
-  std::vector<double> rates(kinds.size(), -1);
-  for (;;) {
-    double least = std::numeric_limits<double>::infinity();
-    int full = -1;
-    for (const int each : classes) {
-      const auto which = static_cast<std::size_t>(each);
-      if (limits_[which] > 0 && left_[which] / growing_[which] < least) least = left_[which] / growing_[which], full = each;
-    }
-    if (full < 0) break;
-    least = std::max(0.0, least);
-    for (std::size_t i = 0; i < kinds.size(); ++i) {
-      const std::vector<ClassLoad>& loads = telling_[static_cast<std::size_t>(kinds[i])];
-      const auto stays = [&](const ClassLoad& load) { return load.which == full && load.own; };
-      if (rates[i] >= 0 || std::none_of(loads.begin(), loads.end(), stays)) continue;
-      rates[i] = least;
-      for (const ClassLoad& load : loads) {
-        const auto which = static_cast<std::size_t>(load.which);
-        left_[which] -= load.crossings * least, growing_[which] -= load.crossings, limits_[which] -= load.own;
-      }
-    }
-  }
-  for (std::size_t i = 0; i < kinds.size(); ++i) {
-    const double alone = kinds_[static_cast<std::size_t>(kinds[i])].rate;
-    rates[i] = rates[i] < 0 ? 1 : std::clamp(rates[i] / alone, 1e-3, 1.0);
-  }
-  return rates;
+  std::vector<std::span<const player::LinkShare>> flows;
+  for (const int kind : kinds) flows.emplace_back(telling_[static_cast<std::size_t>(kind)]);
+  const std::span<const double> rates = max_min_.share(bandwidth_, flows);
+  std::vector<double> speeds;
+  for (std::size_t i = 0; i < kinds.size(); ++i)
+    speeds.push_back(std::clamp(rates[i] / kinds_[static_cast<std::size_t>(kinds[i])].rate, 1e-3, 1.0));
+  return speeds;
 }
 
 const std::vector<double>& AloneTimes::speeds(const std::vector<int>& kinds) {

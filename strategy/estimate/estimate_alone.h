@@ -11,6 +11,7 @@
 #include "core/network/network.h"
 #include "core/plan/plan.h"
 #include "core/plan/ranks.h"
+#include "replay/max_min.h"
 
 namespace foreshard {
 
@@ -35,7 +36,6 @@ class AloneTimes {
   struct Crossing {
     int which = 0;  // below crossings()
     double share = 0;
-    bool own = false;  // its own first instance does, not only others on the node
   };
   const std::vector<Crossing>& crossed(int kind);
   double rate(int kind) const { return kinds_[static_cast<std::size_t>(kind)].rate; }  // alone: bytes per second
@@ -45,14 +45,13 @@ class AloneTimes {
   struct Load {
     LinkId link = {};
     double crossings = 0;  // by all instances: bytes per byte of one
-    bool own = false;      // the first instance crosses it
   };
   struct Kind {
     RoleId role = {};
     std::variant<Collective, Peer> what = {};
     double seconds = 0, bytes = 1;  // seconds on the wires for so many bytes
-    double rate = 0;                // bytes per second of its longest phase; 0: crosses no link
-    std::vector<Load> loads = {};   // of that phase, by link
+    double rate = 0;                // bytes per second; 0: crosses no link
+    std::vector<Load> loads = {};   // by link, of all phases
   };
   int collective_kind(RoleId role, const Collective& what);
   int transfer_kind(RoleId role, const Peer& peer);
@@ -77,16 +76,10 @@ class AloneTimes {
   // Links of equal bandwidth that all kinds cross alike say the same: a cluster has thousands, and few that differ.
   std::vector<int> class_of_ = {};  // [link]
   int classes_ = 1;
-  struct ClassLoad {
-    int which = 0;  // class of links
-    double crossings = 0;
-    bool own = false;
-  };
-  std::vector<std::vector<ClassLoad>> telling_ = {};  // [kind] loads of each class, one of its links
-  std::vector<double> bandwidth_ = {};                // [class] of a link
-  std::vector<std::vector<Crossing>> crossed_ = {};   // [kind]
-  std::vector<double> left_ = {}, growing_ = {};      // [class] while rates are found
-  std::vector<int> limits_ = {};                      // [class] how many kinds grow and are held up there
+  std::vector<std::vector<player::LinkShare>> telling_ = {};  // [kind] of each class, one of its links
+  std::vector<double> bandwidth_ = {};                        // [class] of a link
+  std::vector<std::vector<Crossing>> crossed_ = {};           // [kind]
+  player::MaxMin max_min_ = {};
 };
 
 }  // namespace foreshard

@@ -38,7 +38,7 @@ struct Screen::Parts {
     const int p = static_cast<int>(of.size());
     const PipelineTimes& first = at(0).*which;
     MixedTimes result{.chunks = first.chunks, .microbatches = first.microbatches};
-    result.hop = first.hop, result.turns = first.turns, result.way = first.way;
+    result.hop = first.hop;
     for (int rank = 0; rank < p; ++rank) {
       const PipelineTimes& t = at(rank).*which;
       const std::size_t kind = p == 1 ? Only : rank == 0 ? First : rank + 1 == p ? Last : Middle;
@@ -106,38 +106,48 @@ void Screen::find_gpus(const Point& point, GridCosts& grid) const {
     for (int i = 1; i < ranks.count({role}); ++i) grid.torn |= gpu_at({first + i}) != grid.gpu.back();
   }
   if (grid.torn) return;
-  for (const Screen& screen : gpus_) grid.by_gpu.push_back(screen.grid_costs(point));
+  for (const Screen& screen : gpus_) grid.by_gpu.push_back(screen.measured_grid(point));
+}
+
+GridCosts Screen::grid(const Point& point) const {
+  GridCosts costs = measured_grid(point);
+  if (!gpus_.empty()) find_gpus(point, costs);
+  return costs;
+}
+
+std::optional<ShapeCosts> Screen::shape(const Point& point) const {
+  if (gpus_.empty()) return measured_shape(point);
+  std::vector<ShapeCosts> by_gpu;
+  for (const Screen& screen : gpus_)
+    if (auto costs = screen.measured_shape(point)) by_gpu.push_back(std::move(*costs));
+  if (by_gpu.size() < gpus_.size()) return {};
+  ShapeCosts costs = by_gpu.front();
+  costs.by_gpu = std::move(by_gpu);
+  return costs;
 }
 
 // Seconds of all parts. What goes from rank to rank goes over the links of the cluster as it is.
-Screen::Timed Screen::timed(const Point& point, const GridCosts& grid, Parts& parts, double needs, const Enough& enough) const {
+Screen::Timed Screen::timed(const Point& point, const GridCosts& grid, Parts& parts) const {
   const Layers layers = layers_of(point);
   const bool sharded = point.zero >= 2 && point.dp * point.cp > 1;
   for (Part& part : parts.all) {
     part.moving = part.screen->moving(point, *part.shape, *part.grid, layers);
     const PipelineTimes ways = moving(point, *part.shape, grid, layers);
-    part.moving.hop = ways.hop, part.moving.turns = ways.turns, part.moving.way = ways.way;
+    part.moving.hop = ways.hop;
     part.plain = part.moving;
     if (!point.overlap_p2p) stand_still(part.plain);
     part.times = part.plain;
-    if (sharded) part.screen->shard(point, *part.shape, *part.grid, layers, 1, part.times);
+    if (sharded) part.screen->shard(point, *part.shape, *part.grid, layers, part.times);
   }
-  const double bound = mixed_bound(parts.mixed(&Part::moving));
-  if (enough.shared > 0)
-    if (const auto talk = talked(point, grid, parts, std::min(enough.of(needs), enough.shared), enough))
-      return {.time = talk->seconds, .bound = bound, .least = talk->least};
-  const double closed = finished(point, grid, parts, {});
-  const bool worth_it = point.pp > 1 && grid.ways.ranks == 0 && needs <= capacity_ * kMemorySlack;
-  if (!worth_it || closed > std::min(enough.played, kFar * enough.of(needs))) return {.time = closed, .bound = bound};
-  const auto played = streamed(point, parts);
-  if (!played) return {.time = closed, .bound = bound};
-  return {.time = finished(point, grid, parts, played), .bound = bound, .played = true};
+  const double bound = mixed_bound(point.schedule, parts.mixed(&Part::moving));
+  const double closed = finished(point, grid, parts);
+  return {.time = std::max(closed, link_time(point, *parts.at(0).shape, grid, layers)), .bound = bound};
 }
 
 // As with equal GPUs (estimate_tail.cpp); each rank has its own last backward and end.
-double Screen::finished(const Point& point, const GridCosts& grid, const Parts& parts, std::optional<double> played) const {
+double Screen::finished(const Point& point, const GridCosts& grid, const Parts& parts) const {
   const Part& front = parts.at(0);
-  const double end = played.value_or(mixed_time(point.schedule, parts.mixed(&Part::times))) +
+  const double end = mixed_time(point.schedule, parts.mixed(&Part::times)) +
                      front.screen->late_start(point, *front.shape, *front.grid, front.times);
   std::vector<Tail> tails;
   const auto tail_of = [&](const Part& part, int kind) {
@@ -146,7 +156,6 @@ double Screen::finished(const Point& point, const GridCosts& grid, const Parts& 
   for (int rank = 0; rank < point.pp; ++rank) {
     const bool same = rank > 1 && rank + 1 < point.pp && parts.of[index(rank)] == parts.of[index(rank - 1)];
     tails.push_back(same ? tails.back() : tail_of(parts.at(rank), kind_of(point, rank)));
-    if (played && point.zero >= 2) tails.back().slowed = 0;  // it has them
   }
   if (point.pp > 1 && point.dp * point.cp > 1) {
     const Tail middle = point.pp > 2 ? tail_of(front, Middle) : Tail{};
@@ -171,60 +180,8 @@ double Screen::finished(const Point& point, const GridCosts& grid, const Parts& 
   return std::max(done, std::max(first_end + first.tied, last_end + last.tied) + both + std::max(first.after, last.after));
 }
 
-// One part's times for what all share: no rank has fewer layers than its own entry says.
-static PipelineTimes shared_times(PipelineTimes times) {
-  times.fewer = 0;
-  return times;
-}
-
-std::optional<double> Screen::streamed(const Point& point, const Parts& parts) const {
-  if (base_.microbatch_group != 0 && base_.microbatch_group != point.pp) return {};
-  if (point.pp > Ways::kMost) return {};
-  std::vector<StreamTimes> of;
-  for (const Part& part : parts.all) of.push_back(part.screen->streams_of(point, *part.shape, *part.grid, part.moving, {}));
-  StreamTimes streams = of[index(parts.of[0])];
-  for (int rank = 0; rank < point.pp; ++rank)
-    for (std::size_t kind = 0; kind < streams.of.size(); ++kind) {
-      ChunkStreams chunk = of[index(parts.of[index(rank)])].of[kind];
-      if (const PipelineTimes& times = parts.at(rank).moving; kind == Middle && rank > 0 && rank <= times.fewer)
-        chunk.forward -= times.forward_less, chunk.backward -= times.backward_less,
-            chunk.layers = std::max(1, chunk.layers - 1);
-      streams.by_rank.push_back(chunk);
-    }
-  return play_streams(point.schedule, shared_times(parts.at(0).moving), streams, point.overlap_p2p);
-}
-
-std::optional<Screen::Talked> Screen::talked(const Point& point, const GridCosts& grid, const Parts& parts, double most,
-                                             const Enough& enough) const {
-  if (grid.ways.ranks == 0) return {};
-  if (base_.microbatch_group != 0 && base_.microbatch_group != point.pp) return {};
-  TalkTimes talk{.sums = point.zero == 0};
-  for (const Part& part : parts.all) talk.share = std::max(talk.share, part.grid->share);
-  for (int rank = 0; rank < point.pp; ++rank)
-    for (const int kind : {First, Middle, Last}) {
-      const Part& part = parts.at(rank);
-      TalkOfChunk chunk = part.screen->talk_of(point, *part.shape, *part.grid, part.moving, kind);
-      if (kind == Middle && rank > 0 && rank <= part.moving.fewer) {
-        chunk.forward.compute -= part.moving.forward_less;
-        chunk.backward.compute -= part.moving.backward_less, chunk.last_backward.compute -= part.moving.backward_less;
-      }
-      talk.by_rank.push_back(chunk);
-    }
-  if (tied_) {
-    const double bytes = tied_elements(point.tp) * static_cast<double>(size_of(types_.grad).value);
-    talk.tied = grid.tied_time(point.zero >= 2 ? bytes / shards_of(point) : bytes);
-  }
-  return talked(point, grid, shared_times(parts.at(0).moving), talk, parts.at(0).shape->hop_bytes, most, enough);
-}
-
-// Bytes of a rank beside scratch that layers redone do not free, as memory().
-Screened Screen::mixed(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const Enough& enough) const {
-  return mixed_filled(point, shape, shape, grid, enough);
-}
-
-// On each rank the fewest layers that fit there; `full` as `none`: nothing is redone.
-Screened Screen::mixed_filled(const Point& point, const ShapeCosts& none, const ShapeCosts& full, const GridCosts& grid,
-                              const Enough& enough) const {
+// Bytes of a rank beside scratch that layers redone do not free, as memory(). On each rank the fewest layers that fit there; `full` as `none`: nothing is redone.
+Screened Screen::mixed(const Point& point, const ShapeCosts& none, const ShapeCosts& full, const GridCosts& grid) const {
   const double m = microbatches(point);
   const Layers all = layers_of(point);
   const int thin = thinner(point);
@@ -264,8 +221,8 @@ Screened Screen::mixed_filled(const Point& point, const ShapeCosts& none, const 
                          .gpu = gpu,
                          .redone = count});
   }
-  const Timed found = timed(point, grid, parts, screened.needs, enough);
-  screened.time = found.time, screened.bound = found.bound, screened.least = found.least;
+  const Timed found = timed(point, grid, parts);
+  screened.time = found.time, screened.bound = found.bound;
   return screened;
 }
 

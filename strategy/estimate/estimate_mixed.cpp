@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "strategy/schedule/schedule.h"
+
 namespace foreshard {
 
 namespace {
@@ -41,11 +43,11 @@ double one_f_one_b(const MixedTimes& t) {
     }
     longest = std::max(longest, before + path);
   }
-  return std::max(longest, t.microbatches * t.turns);
+  return std::max(longest, t.microbatches * t.hop);
 }
 
 double gpipe(const MixedTimes& t) {
-  double forward = t.way, backward = t.way, sum = 0;
+  double forward = t.hop, backward = t.hop, sum = 0;
   for (const RankTimes& rank : t.ranks) {
     forward = std::max(forward, rank.forward), backward = std::max(backward, rank.backward);
     sum += rank.forward + rank.backward;
@@ -59,7 +61,7 @@ double interleaved(const MixedTimes& t) {
   for (const RankTimes& rank : t.ranks) chunks += rank.chunk, chunk = std::max(chunk, rank.chunk);
   for (const RankTimes& rank : t.ranks) longest = std::max(longest, t.microbatches * rank.all() + chunks - rank.chunk);
   const double hops = 2 * t.hop * (t.chunks * static_cast<double>(t.ranks.size()) - 1);
-  return std::max(longest + hops, t.microbatches * t.turns + 2 * chunk);
+  return std::max(longest + hops, t.microbatches * t.chunks * t.hop + 2 * chunk);
 }
 
 double zero_bubble(Schedule schedule, const MixedTimes& t) {
@@ -74,7 +76,9 @@ double zero_bubble(Schedule schedule, const MixedTimes& t) {
     idle += own, most = std::max(most, own);
   }
   if (schedule == Schedule::ZeroBubbleV && p > 1) idle += (5 * p - 7) * t.hop;
-  return mixed_bound(t) + idle - most;
+  double busiest = 0;
+  for (const RankTimes& rank : t.ranks) busiest = std::max(busiest, rank.all());
+  return t.microbatches * busiest + idle - most;
 }
 
 }  // namespace
@@ -92,10 +96,14 @@ double mixed_time(Schedule schedule, const MixedTimes& times) {
   return schedule == Schedule::GPipe ? gpipe(times) : one_f_one_b(times);
 }
 
-double mixed_bound(const MixedTimes& times) {
-  double busiest = 0;
-  for (const RankTimes& rank : times.ranks) busiest = std::max(busiest, rank.all());
-  return times.microbatches * busiest;
+double mixed_bound(Schedule schedule, const MixedTimes& times) {
+  const bool splits = schedule_entry(schedule).splits;
+  double least = 0, way = 0;
+  for (const RankTimes& rank : times.ranks) {
+    least = std::max(least, way + times.microbatches * rank.all());
+    way += rank.forward + (splits ? 0 : rank.backward);
+  }
+  return least;
 }
 
 }  // namespace foreshard

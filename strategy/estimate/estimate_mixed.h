@@ -20,11 +20,11 @@ struct MixedTimes {
   std::vector<RankTimes> ranks = {};
   int chunks = 1;
   double microbatches = 1;
-  double hop = 0, turns = 0, way = 0;  // PipelineTimes
+  double hop = 0;  // PipelineTimes
 };
 
 // As pipeline_time and pipeline_bound, with which they agree where ranks are equal.
 double mixed_time(Schedule schedule, const MixedTimes& times);
-double mixed_bound(const MixedTimes& times);
+double mixed_bound(Schedule schedule, const MixedTimes& times);
 
 }  // namespace foreshard

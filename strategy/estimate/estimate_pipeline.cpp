@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "strategy/schedule/schedule.h"
+
 namespace foreshard {
 
 namespace {
@@ -19,6 +21,11 @@ struct Chain {
     return t.backward[static_cast<std::size_t>(kind(stage))] - (has_fewer(stage) ? t.backward_less : 0);
   }
   double both_between() const { return t.forward[1] + t.backward[1]; }
+  double forwards(int to) const {  // of the stages before
+    double all = 0;
+    for (int stage = 0; stage < to; ++stage) all += forward(stage);
+    return all;
+  }
   // F and B of the stages [from, to), without transfers.
   double sum(int from, int to) const {
     double all = 0;
@@ -60,7 +67,7 @@ double one_f_one_b(const PipelineTimes& t) {
     }
     longest = std::max(longest, before + path);
   }
-  return std::max(longest, t.microbatches * t.turns);
+  return std::max(longest, t.microbatches * t.hop);
 }
 
 double gpipe(const PipelineTimes& t) {
@@ -69,22 +76,24 @@ double gpipe(const PipelineTimes& t) {
   double forward = 0, backward = 0;
   for (const int stage : {0, std::min(t.fewer + 1, p - 1), p - 1})
     forward = std::max(forward, chain.forward(stage)), backward = std::max(backward, chain.backward(stage));
-  forward = std::max(forward, t.way), backward = std::max(backward, t.way);
+  forward = std::max(forward, t.hop), backward = std::max(backward, t.hop);
   return chain.sum(0, p) + 2 * t.hop * (p - 1) + (t.microbatches - 1) * (forward + backward);
+}
+
+double busiest(const PipelineTimes& t) {  // of a micro-batch
+  const Chain chain{t};
+  double most = 0;
+  for (const int stage : {0, std::min(t.fewer + 1, t.ranks - 1), t.ranks - 1}) most = std::max(most, chain.both(stage));
+  return most + (t.chunks - 1) * (t.forward[1] + t.backward[1]);
 }
 
 // Every rank runs v chunks per micro-batch; the pipeline fills and drains in steps of one chunk, and 2 (v p - 1) transfers hold it up
 // (docs/schedules.md, "Closed forms").
 double interleaved(const PipelineTimes& t) {
-  const Chain chain{t};
-  const double more = (t.chunks - 1) * (t.forward[1] + t.backward[1]);
-  double busiest = 0;
-  for (const int stage : {0, std::min(t.fewer + 1, t.ranks - 1), t.ranks - 1})
-    busiest = std::max(busiest, chain.both(stage) + more);
   const double chunk = t.forward[1] + t.backward[1];
-  const double turns = t.microbatches * t.turns;
+  const double turns = t.microbatches * t.chunks * t.hop;  // what a rank sends one way
   const double fill = (t.ranks - 1) * chunk;
-  return std::max(t.microbatches * busiest + fill + 2 * t.hop * (t.chunks * t.ranks - 1), turns + 2 * chunk);
+  return std::max(t.microbatches * busiest(t) + fill + 2 * t.hop * (t.chunks * t.ranks - 1), turns + 2 * chunk);
 }
 
 // Idle time of equal stages (docs/schedules.md, "Zero bubble") over the work of the busiest rank. Times of a rank, not a chunk.
@@ -95,7 +104,7 @@ double zero_bubble(Schedule schedule, const PipelineTimes& t) {
   if (schedule == Schedule::ZeroBubbleH1) idle = ranks * (std::max({f, i, f + i - w}) + 4 * t.hop);
   if (schedule == Schedule::ZeroBubbleH2) idle = ranks * (std::max({f, i - f, f + i - 2 * w}) + t.hop);
   if (schedule == Schedule::ZeroBubbleV) idle = ranks * std::max(i / 2, i - w) + (t.ranks > 1 ? 5 * t.ranks - 7 : 0) * t.hop;
-  return pipeline_bound(t) + idle;
+  return t.microbatches * busiest(t) + idle;
 }
 
 }  // namespace
@@ -113,13 +122,18 @@ double pipeline_time(Schedule schedule, const PipelineTimes& times) {
   return schedule == Schedule::GPipe ? gpipe(times) : one_f_one_b(times);
 }
 
-double pipeline_bound(const PipelineTimes& t) {
+// A rank has all its work to do, after the first micro-batch has come down to it and before its last gradient has gone back up, which
+// takes no weight gradients where these are apart: they may wait.
+double pipeline_bound(Schedule schedule, const PipelineTimes& t) {
   const Chain chain{t};
   const double more = (t.chunks - 1) * (t.forward[1] + t.backward[1]);
-  double busiest = 0;
-  for (const int stage : {0, std::min(t.fewer + 1, t.ranks - 1), t.ranks - 1})
-    busiest = std::max(busiest, chain.both(stage) + more);
-  return t.microbatches * busiest;
+  const bool splits = schedule_entry(schedule).splits;
+  double least = 0;
+  for (const int stage : {0, std::min(t.fewer + 1, t.ranks - 1), t.ranks - 1}) {
+    const double way = splits ? chain.forwards(stage) : chain.sum(0, stage);
+    least = std::max(least, way + t.microbatches * (chain.both(stage) + more));
+  }
+  return least;
 }
 
 }  // namespace foreshard

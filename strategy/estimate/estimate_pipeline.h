@@ -14,8 +14,6 @@ struct PipelineTimes {
   std::array<double, 4> forward = {}, backward = {};  // of a chunk: first stage, one between, last stage, the only stage
   std::array<double, 4> weights = {};                 // of backward: the weight gradients, where a schedule has them apart
   double hop = 0;                                     // transfer between neighbouring ranks, one direction
-  // A micro-batch's transfers on the busiest way between ranks, which take turns there: of all, of outputs alone.
-  double turns = 0, way = 0;
   // So many stages after the first one have a layer less than the others between the ends, and are so much faster.
   int fewer = 0;
   double forward_less = 0, backward_less = 0;
@@ -23,7 +21,7 @@ struct PipelineTimes {
 
 double pipeline_time(Schedule schedule, const PipelineTimes& times);
 void stand_still(PipelineTimes& times);  // while they send
-// No synchronous schedule is faster: all work of the busiest rank, and the way of one micro-batch through all stages.
-double pipeline_bound(const PipelineTimes& times);
+// No synchronous run of that schedule is faster, whatever transfers take.
+double pipeline_bound(Schedule schedule, const PipelineTimes& times);
 
 }  // namespace foreshard

@@ -104,7 +104,7 @@ int roles_between(const Point& point) {
   return point.pp % 3 == 0 ? point.pp / 3 : point.pp % 2 == 0 ? point.pp / 2 : 1;
 }
 
-std::optional<ShapeCosts> Screen::shape(const Point& point) const {
+std::optional<ShapeCosts> Screen::measured_shape(const Point& point) const {
   Point at = point;
   int between = stride_of(point);
   at.virtual_stages = at.dp = 1;
@@ -171,36 +171,49 @@ static double crowd(AloneTimes& alone, const Instruction& run, int stages) {
   return 1 / alone.speeds(kinds).front();
 }
 
-// Transfers of outputs and gradients between neighbours, and from the last rank to the first and back: which of them meet.
-static void read_turns(AloneTimes& alone, int stages, const Cost& cost, GridCosts& grid) {
+// What a pipeline puts on its links: its first ranks, as neighbours share a node. `flows`: a collective of each.
+static LinkLoads read_loads(AloneTimes& alone, int stages, const std::array<Instruction, kFlows>& flows) {
   constexpr int kMost = 16;
-  struct Way {
+  const int first = std::min(stages, kMost);
+  struct Collective {
     int kind = -1;
-    double seconds = 0;  // per byte
-    bool output = false, wraps = false;
+    std::size_t flow = 0, end = 0;
   };
-  std::vector<Way> ways;
-  const auto add = [&](int role, int shift, bool wraps) {
+  struct Transfer {
+    int kind = -1;
+    bool wraps = false;
+  };
+  std::vector<Collective> collectives;
+  std::vector<Transfer> transfers;
+  const auto send = [&](int role, int shift, bool wraps) {
     const Instruction run{.what = Exchange{.to = Peer{.role_shift = shift}, .bytes = {1 << 20}}, .stream = {0}};
-    if (const int kind = alone.kind({role}, run); kind >= 0)
-      ways.push_back({kind, alone.on_links({role}, run, cost) / (1 << 20), shift == 1, wraps});
+    transfers.push_back({alone.kind({role}, run), wraps});
   };
-  for (int role = 0; role + 1 < std::min(stages, kMost); ++role) add(role, 1, false), add(role + 1, -1, false);
-  add(stages - 1, 1 - stages, true), add(0, stages - 1, true);
-  for (const Way& way : ways) {
-    double turns = 0, wraps = 0, outputs = 0;
-    for (const Way& other : ways)
-      if (alone.meet(way.kind, other.kind)) {
-        (other.wraps ? wraps : turns) += other.seconds;
-        if (other.output) outputs += other.seconds;
-      }
-    grid.way_per_byte = std::max(grid.way_per_byte, outputs);
-    if (turns + wraps > grid.turns_per_byte + grid.wraps_per_byte) grid.turns_per_byte = turns, grid.wraps_per_byte = wraps;
+  for (int role = 0; role < first; ++role) {
+    const std::size_t end = role == 0 ? 0 : role + 1 == stages ? 2 : 1;
+    for (std::size_t flow = 0; flow < kFlows; ++flow) collectives.push_back({alone.kind({role}, flows[flow]), flow, end});
+    if (role + 1 < first) send(role, 1, false), send(role + 1, -1, false);
   }
+  if (stages > 1) send(stages - 1, 1 - stages, true), send(0, stages - 1, true);
+  LinkLoads loads;
+  loads.links.resize(static_cast<std::size_t>(alone.crossings()));
+  const auto each_link = [&](int kind, const auto& visit) {
+    if (kind < 0) return;
+    for (const AloneTimes::Crossing& crossing : alone.crossed(kind))
+      visit(loads.links[static_cast<std::size_t>(crossing.which)], crossing.share);
+  };
+  for (const auto& [kind, flow, end] : collectives)
+    each_link(kind, [&](LinkLoads::Link& link, double share) { link.collectives[flow][end] += share; });
+  for (const auto& [kind, wraps] : transfers)
+    each_link(kind, [&](LinkLoads::Link& link, double share) {
+      (wraps ? link.wraps : link.neighbours) += share * alone.per_byte(kind);
+    });
+  loads.keep_fullest();
+  return loads;
 }
 
 // A plan of the ranks alone, with one segment of collectives of all sizes.
-GridCosts Screen::grid(const Point& point) const {
+GridCosts Screen::measured_grid(const Point& point) const {
   Plan plan;
   const int shards = point.zero_group > 0 ? point.zero_group : point.dp;
   plan.axes = {{"dp", shards}, {"cp", point.cp}, {"tp", point.tp}, {"dp_outer", point.dp / shards}};
@@ -262,8 +275,10 @@ GridCosts Screen::grid(const Point& point) const {
     const std::vector<double>& speeds = alone.speeds({of_tensor, of_replicas});
     grid.tensor_beside_replicas = speeds[0], grid.replicas_speed = speeds[1];
   }
+  if (shares_nics())
+    grid.loads = read_loads(alone, point.pp, {tensor, of_shards_run, segment.instructions.front(), of_replicas_run});
   if (point.pp == 1) return grid;
-  if (const NodeShape& node = cluster_.nodes.front().shape; node.nics < node.gpus) {
+  if (shares_nics()) {
     grid.tensor_crowd = crowd(alone, tensor, point.pp);
     grid.tensor_probed = crowd(alone, tensor, roles_between(point));
     grid.shards_crowd = crowd(alone, of_shards_run, point.pp);
@@ -273,18 +288,8 @@ GridCosts Screen::grid(const Point& point) const {
   const int hops = std::min(point.pp - 1, 8);
   double small = 0, large = 0;
   for (int role = 0; role < hops; ++role) small += time(role, next) / hops, large += time(role, next + 1) / hops;
-  for (int role = 0; role < hops; ++role) {
-    const int of_hop = alone.kind({role}, segment.instructions[next + 1]), talk = alone.kind({role}, of_shards_run);
-    if (of_hop < 0 || talk < 0) continue;
-    const std::vector<double>& speeds = alone.speeds({of_hop, talk});
-    grid.hop_speed -= (1 - speeds[0]) / hops, grid.shards_beside_hop -= (1 - speeds[1]) / hops;
-  }
   grid.hop_per_byte = (large - small) / ((1 << 30) - (1 << 20));
   grid.hop = small - grid.hop_per_byte * (1 << 20);
-  grid.turns_per_byte = grid.way_per_byte = grid.hop_per_byte;
-  grid.wraps_per_byte = point.pp == 2 ? grid.hop_per_byte : 0;
-  if (const NodeShape& node = cluster_.nodes.front().shape; node.nics < node.gpus)
-    read_turns(alone, point.pp, cost[next], grid);
   return grid;
 }
 

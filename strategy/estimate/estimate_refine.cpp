@@ -4,13 +4,11 @@
 #include <optional>
 #include <utility>
 
-#include "core/plan/ranks.h"
 #include "core/result/memory_timeline.h"
 #include "replay/light_clock.h"
 #include "replay/replay.h"
 #include "strategy/estimate/estimate.h"
 #include "strategy/estimate/estimate_alone.h"
-#include "strategy/estimate/estimate_solo.h"
 #include "strategy/schedule/schedule.h"
 
 namespace foreshard {
@@ -27,26 +25,9 @@ const char* name_of(BoundBy bound) {
 
 namespace {
 
-constexpr int kBefore = 3;  // actions that are played before the one that is measured
-
-struct Steady {
-  double seconds = 0, communication = 0;
-};
-
-// What an action adds to the compute stream when those before it in the role's own order have been played: what they still
-// have to reduce and what could be gathered meanwhile is theirs to share the links with.
-Steady steady(const Plan& plan, AloneTimes& alone, RoleId role, int index) {
-  const std::vector<Action>& actions = plan.roles[role.index()].actions;
-  Solo solo(plan, alone, role);
-  std::size_t added = 0;
-  for (int i = std::max(0, index - kBefore); i <= index; ++i) {
-    if (actions[static_cast<std::size_t>(i)].does.empty()) continue;  // gathers before the first forwards
-    solo.add(actions[static_cast<std::size_t>(i)]);
-    ++added;
-  }
-  solo.run();
-  return {solo.compute_end(added - 1) - (added > 1 ? solo.compute_end(added - 2) : 0.0),
-          solo.talk(actions[static_cast<std::size_t>(index)])};
+const CostTable& costs_of(const Plan& plan, const Role& role) {
+  return *std::find_if(plan.costs.begin(), plan.costs.end(),
+                       [&](const CostTable& costs) { return costs.device_kind == role.device_kind; });
 }
 
 // The action that stands for a stage's F or B: of the middle of the run, where nothing is last and, if it can be, nothing first. -1: none.
@@ -77,29 +58,44 @@ std::vector<std::int32_t> stages_of(const Role& role) {
   return stages;
 }
 
-std::vector<StageDurations> measure(const Plan& plan, AloneTimes& alone) {
-  std::vector<StageDurations> stages(static_cast<std::size_t>(plan.stages));
-  const int roles = static_cast<int>(plan.roles.size());
-  for (int r = 0; r < roles; ++r) {
-    const RoleId role{r};
-    const std::vector<Action>& actions = plan.roles[role.index()].actions;
-    for (const std::int32_t stage : stages_of(plan.roles[role.index()])) {
-      const int forward = typical(plan.roles[role.index()], Work::F, stage);
-      const int weights = typical(plan.roles[role.index()], Work::W, stage);
-      const int backward = typical(plan.roles[role.index()], weights < 0 ? Work::B : Work::I, stage);
-      if (forward < 0 || backward < 0) continue;
-      const Steady f = steady(plan, alone, role, forward), b = steady(plan, alone, role, backward);
-      const Steady w = weights < 0 ? Steady{} : steady(plan, alone, role, weights);
-      stages[static_cast<std::size_t>(stage)] = {
-          .forward = f.seconds,
-          .backward = b.seconds + w.seconds,
-          .weights = weights < 0 ? weight_kernels(plan, actions[static_cast<std::size_t>(backward)]) : w.seconds,
-          .communication = f.communication + b.communication + w.communication,
-          .forward_communication = f.communication,
-          .hop = Solo(plan, alone, role).send(actions[static_cast<std::size_t>(forward)].segment)};
-    }
+// The actions that stand for a stage; -1: none.
+struct Typical {
+  int forward = -1, backward = -1, weights = -1;
+};
+Typical typical(const Role& role, int stage) {
+  const int weights = typical(role, Work::W, stage);
+  return {typical(role, Work::F, stage), typical(role, weights < 0 ? Work::B : Work::I, stage), weights};
+}
+
+// Of an action, its instructions on the compute stream by themselves, transfers left out.
+struct Isolated {
+  double seconds = 0, communication = 0, send = 0;
+};
+Isolated isolated(const Plan& plan, AloneTimes& alone, RoleId role, int action) {
+  if (action < 0) return {};
+  const SegmentId id = plan.roles[role.index()].actions[static_cast<std::size_t>(action)].segment;
+  const std::vector<Instruction>& runs = plan.segments[id.index()].instructions;
+  const std::vector<Cost>& costs = costs_of(plan, plan.roles[role.index()]).by_segment[id.index()];
+  Isolated sum;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const auto* exchange = std::get_if<Exchange>(&runs[i].what);
+    if (exchange && exchange->to && exchange->to->role_shift != 0 && sum.send == 0)
+      sum.send = alone.duration(role, runs[i], costs[i]);
+    if (exchange || runs[i].stream.value != 0) continue;
+    const double seconds = alone.duration(role, runs[i], costs[i]);
+    sum.seconds += seconds;
+    if (std::holds_alternative<Collective>(runs[i].what)) sum.communication += seconds;
   }
-  return stages;
+  return sum;
+}
+
+// visit(role, stage, its typical actions)
+template <class Visit>
+void each_stage(const Plan& plan, Visit visit) {
+  for (std::int32_t r = 0; r < static_cast<std::int32_t>(plan.roles.size()); ++r)
+    for (const std::int32_t stage : stages_of(plan.roles[static_cast<std::size_t>(r)]))
+      if (const Typical of = typical(plan.roles[static_cast<std::size_t>(r)], stage); of.forward >= 0 && of.backward >= 0)
+        visit(RoleId{r}, static_cast<std::size_t>(stage), of);
 }
 
 // Transfers that do not overlap are part of the action that sends.
@@ -147,7 +143,19 @@ ScheduleTiming<double> timing_of(const Strategy& s, const ScheduleLists& lists, 
 
 std::vector<StageDurations> stage_durations(const Plan& plan, const Cluster& cluster) {
   AloneTimes alone(plan, cluster);
-  return measure(plan, alone);
+  std::vector<StageDurations> stages(static_cast<std::size_t>(plan.stages));
+  each_stage(plan, [&](RoleId role, std::size_t stage, const Typical& of) {
+    const Isolated f = isolated(plan, alone, role, of.forward), b = isolated(plan, alone, role, of.backward),
+                   w = isolated(plan, alone, role, of.weights);
+    const Action& backward = plan.roles[role.index()].actions[static_cast<std::size_t>(of.backward)];
+    stages[stage] = {.forward = f.seconds,
+                     .backward = b.seconds + w.seconds,
+                     .weights = of.weights < 0 ? weight_kernels(plan, backward) : w.seconds,
+                     .communication = f.communication + b.communication + w.communication,
+                     .forward_communication = f.communication,
+                     .hop = f.send};
+  });
+  return stages;
 }
 
 namespace {
@@ -174,21 +182,17 @@ double compute_in(const Plan& plan, const CostTable& costs, const Span& span, Se
   return communicates ? seconds : to_seconds(span.end - span.begin).value;
 }
 
-const CostTable& costs_of(const Plan& plan, const Role& role) {
-  return *std::find_if(plan.costs.begin(), plan.costs.end(),
-                       [&](const CostTable& costs) { return costs.device_kind == role.device_kind; });
-}
-
 bool is_exchange(const Plan& plan, const Span& span, SegmentId segment) {
   return std::holds_alternative<Exchange>(
       plan.segments[segment.index()].instructions[static_cast<std::size_t>(span.instruction)].what);
 }
 
 // Of the busiest class; the last backward of all ends at `last_backward`.
-ComputeStream busiest(const Plan& plan, const Trace& trace, Nanoseconds& last_backward) {
-  std::vector<ComputeStream> streams(trace.classes.size());
-  for (const Span& span : trace.spans) {
-    const Role& role = plan.roles[trace.classes[span.who.index()].role.index()];
+ComputeStream busiest(const Plan& plan, const std::vector<RankClass>& classes, const std::vector<Span>& spans,
+                      Nanoseconds& last_backward) {
+  std::vector<ComputeStream> streams(classes.size());
+  for (const Span& span : spans) {
+    const Role& role = plan.roles[classes[span.who.index()].role.index()];
     const Action& action = role.actions[static_cast<std::size_t>(span.action)];
     if (span.stream.value != 0 || action.does.empty() || action.does.front().work == Work::Update) continue;
     last_backward = std::max(last_backward, span.end);
@@ -202,12 +206,62 @@ ComputeStream busiest(const Plan& plan, const Trace& trace, Nanoseconds& last_ba
                            [](const ComputeStream& a, const ComputeStream& b) { return a.total() < b.total(); });
 }
 
+// Seconds that each action of a class adds to its compute stream: from the end of the one before, or when its input is there, to the
+// end of its computes, with what it waits for its own communication. [class][action]
+std::vector<std::vector<double>> occupied(const Plan& plan, const std::vector<RankClass>& classes,
+                                          const std::vector<Span>& spans) {
+  struct Times {
+    double begin = 0, end = 0;
+  };
+  std::vector<std::vector<Times>> times(classes.size());
+  for (std::size_t who = 0; who < classes.size(); ++who)
+    times[who].resize(plan.roles[classes[who].role.index()].actions.size());
+  const auto instruction_of = [&](const Span& span) -> const Instruction& {
+    const Action& action = plan.roles[classes[span.who.index()].role.index()].actions[static_cast<std::size_t>(span.action)];
+    return plan.segments[action.segment.index()].instructions[static_cast<std::size_t>(span.instruction)];
+  };
+  for (const Span& span : spans) {
+    Times& of = times[span.who.index()][static_cast<std::size_t>(span.action)];
+    const auto* exchange = std::get_if<Exchange>(&instruction_of(span).what);
+    const double end = to_seconds(span.end).value;
+    if (exchange && exchange->from)
+      of.begin = std::max(of.begin, end);
+    else if (!exchange && span.stream.value == 0)
+      of.end = std::max(of.end, end);
+  }
+  std::vector<std::vector<double>> seconds(classes.size());
+  for (std::size_t who = 0; who < classes.size(); ++who) {
+    double before = 0;
+    for (const Times& of : times[who]) {
+      seconds[who].push_back(std::max(0.0, of.end - std::max(before, of.begin)));
+      before = std::max(before, of.end);
+    }
+  }
+  return seconds;
+}
+
+// stage_durations as they were in the middle of the run that was played.
+std::vector<StageDurations> steady_durations(const Plan& plan, const Cluster& cluster, const std::vector<RankClass>& classes,
+                                             const std::vector<Span>& spans) {
+  std::vector<StageDurations> stages = stage_durations(plan, cluster);
+  const std::vector<std::vector<double>> seconds = occupied(plan, classes, spans);
+  each_stage(plan, [&](RoleId role, std::size_t stage, const Typical& of) {
+    const auto who = std::ranges::find(classes, role, &RankClass::role);
+    const auto taken = [&](int action) {
+      return action < 0 ? 0 : seconds[static_cast<std::size_t>(who - classes.begin())][static_cast<std::size_t>(action)];
+    };
+    stages[stage].forward = taken(of.forward), stages[stage].backward = taken(of.backward) + taken(of.weights);
+    if (of.weights >= 0) stages[stage].weights = taken(of.weights);
+  });
+  return stages;
+}
+
 // Two runs in a row without a barrier ("optimizer post-validation", Qi et al. 2024, section 4): by how much they are shorter than
 // twice one.
 double skew_of(const Plan& plan, const Cluster& cluster, double makespan) {
-  player::LightClock clock;
-  const ReplayOptions twice{.granularity = Granularity::Stage, .one_class_per_role = true, .memory = false, .runs = 2};
-  return 2 * makespan - replay(plan, cluster, clock, twice).makespan_s;
+  return 2 * makespan -
+         makespan_of(plan, cluster,
+                     {.granularity = Granularity::Stage, .one_class_per_role = true, .memory = false, .runs = 2});
 }
 
 }  // namespace
@@ -216,57 +270,27 @@ Estimate refine(const Lowered& lowered, const Cluster& cluster, int microbatches
   const Plan& plan = lowered.plan;
   const Strategy& s = lowered.strategy;
   player::LightClock clock;
-  const Result played =
-      replay(plan, cluster, clock, {.granularity = Granularity::Stage, .one_class_per_role = true, .memory = false});
+  const Replay replay(plan, cluster, {.granularity = Granularity::Stage, .one_class_per_role = true, .memory = false});
+  const Played played = replay.play(clock);
   const int all = std::max(microbatches, plan.microbatches);
   const double times = static_cast<double>(all) / plan.microbatches;
   Nanoseconds last_backward = {};
-  const ComputeStream stream = busiest(plan, played.trace, last_backward);
-  Estimate estimate{.time = {played.makespan_s},
+  const ComputeStream stream = busiest(plan, replay.classes(), played.spans, last_backward);
+  Estimate estimate{.time = {played.makespan},
                     .compute = {stream.compute * times},
                     .communication = {stream.communication * times},
-                    .tail = {played.makespan_s - to_seconds(last_backward).value}};
+                    .tail = {played.makespan - to_seconds(last_backward).value}};
   // One stage waits for no other one: what it waits for is data-parallel communication.
-  if (plan.roles.size() == 1) estimate.tail.value = played.makespan_s - stream.total();
-  if (schedule_entry(*s.schedule).splits) estimate.skew = {skew_of(plan, cluster, played.makespan_s)};
+  if (plan.roles.size() == 1) estimate.tail.value = played.makespan - stream.total();
+  if (schedule_entry(*s.schedule).splits) estimate.skew = {skew_of(plan, cluster, played.makespan)};
   if (all > plan.microbatches) {  // every further one takes what the schedule's recurrence says
-    const std::vector<StageDurations> stages = stage_durations(plan, cluster);
+    const std::vector<StageDurations> stages = steady_durations(plan, cluster, replay.classes(), played.spans);
     estimate.time.value +=
         timing_of(s, lists_of(s, all), stages).makespan - timing_of(s, lists_of(s, plan.microbatches), stages).makespan;
   }
   estimate.bound_by = bound(estimate);
   add_memory(plan, cluster, estimate);
   return estimate;
-}
-
-Trace refined_trace(const Lowered& lowered, const Cluster& cluster) {
-  const Plan& plan = lowered.plan;
-  const Strategy& s = lowered.strategy;
-  AloneTimes alone(plan, cluster);
-  const ScheduleLists lists = lists_of(s, plan.microbatches);
-  const ScheduleTiming<double> timing = timing_of(s, lists, measure(plan, alone));
-  const Ranks ranks(plan);
-  Trace trace;
-  for (std::int32_t r = 0; r < static_cast<std::int32_t>(plan.roles.size()); ++r) {
-    const Role& role = plan.roles[RoleId{r}.index()];
-    RankClass who{.role = {r}};
-    for (int i = 0; i < ranks.count({r}); ++i) who.members.push_back({ranks.first({r}).value + i});
-    trace.classes.push_back(std::move(who));
-    Solo solo(plan, alone, {r});
-    std::size_t position = 0;
-    for (const Action& action : role.actions) {
-      const bool work = !action.does.empty() && action.does.front().work != Work::Update;
-      if (work && plan.roles.size() > 1) solo.wait_until(timing.begin[RoleId{r}.index()][position++]);
-      solo.add(action);
-    }
-    solo.run();
-    solo.write(trace.spans, 0);
-    trace.makespan = std::max(trace.makespan, to_nanoseconds(Seconds{solo.end()}));
-  }
-  std::stable_sort(trace.spans.begin(), trace.spans.end(), [](const Span& a, const Span& b) {
-    return std::pair(a.who.value, a.stream.value) < std::pair(b.who.value, b.stream.value);
-  });
-  return trace;
 }
 
 }  // namespace foreshard

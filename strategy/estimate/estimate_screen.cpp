@@ -93,8 +93,6 @@ ShapeCosts partly_redone(const ShapeCosts& none, const ShapeCosts& full, double 
   mix(mixed.backward, full.backward);
   mix(mixed.communication, full.communication);
   mixed.head += redone[Middle] / layers * (full.head - none.head);
-  mixed.redone = redone, mixed.redo = full.backward.layer - none.backward.layer;
-  mixed.redone_head = full.head, mixed.kept_head = none.head;
   mix(mixed.activations, full.activations);
   larger(mixed.scratch, full.scratch);
   for (std::size_t gpu = 0; gpu < mixed.by_gpu.size(); ++gpu)
@@ -227,24 +225,22 @@ double Screen::memory(const Point& point, const ShapeCosts& shape, const GridCos
 }
 
 bool Screen::fits_for_sure(const Point& point, const ShapeCosts& shape, const GridCosts& grid) const {
-  const double needs = grid.by_gpu.empty() ? memory(point, shape, grid) : mixed(point, shape, grid, kNothing).needs;
+  const double needs = grid.by_gpu.empty() ? memory(point, shape, grid) : mixed(point, shape, shape, grid).needs;
   return !grid.torn && needs * kMemorySlack <= capacity_;
 }
 
 // Each layer that is redone frees the same bytes of every chunk in flight, so the number that makes room is a quotient. Ranks
 // between the ends count with their mean, those that have a layer less with theirs; with several chunks, where the busiest rank sets
 // the pace, with the first one's number.
-Screened Screen::filled(const Point& point, const ShapeCosts& none, const ShapeCosts& full, const GridCosts& grid,
-                        const Enough& enough) const {
-  if (!grid.by_gpu.empty()) return mixed_filled(point, none, full, grid, enough);
+Screened Screen::filled(const Point& point, const ShapeCosts& none, const ShapeCosts& full, const GridCosts& grid) const {
+  if (!grid.by_gpu.empty()) return mixed(point, none, full, grid);
   const double m = microbatches(point);
   const Layers all = layers_of(point);
   const bool chunks = point.virtual_stages > 1;
   const double outside = grid.framework, freed = none.activations.layer - full.activations.layer;
   std::array<double, 4> redone = {};
-  Fewer fewer = {};
   const int thin = chunks || all[Middle] <= 1 ? 0 : thinner(point);
-  double most = 0, middles = 0, thin_middles = 0, all_fewer = 0;
+  double most = 0, middles = 0, thin_middles = 0, all_fewer = 0, fewest = all[Middle], thin_fewest = fewest;
   for (int rank = 0; rank < point.pp; ++rank) {
     const int kind = point.pp == 1 ? Only : rank == 0 ? First : rank + 1 == point.pp ? Last : Middle;
     const auto at = static_cast<std::size_t>(kind);
@@ -259,8 +255,8 @@ Screened Screen::filled(const Point& point, const ShapeCosts& none, const ShapeC
       bytes = kept + more - count * freed * memory.flight;
     }
     most = std::max(most, bytes);
-    if (rank < Ways::kMost) fewer[static_cast<std::size_t>(rank)] = -count;
     if (rank > 0) all_fewer += redone[First] - count;
+    if (kind == Middle || chunks) (is_thin ? thin_fewest : fewest) = std::min(is_thin ? thin_fewest : fewest, count);
     if (kind == Middle)
       (is_thin ? thin_middles : middles) += count;
     else
@@ -271,24 +267,12 @@ Screened Screen::filled(const Point& point, const ShapeCosts& none, const ShapeC
   const double thin_redone = thin > 0 ? thin_middles / thin : 0, each = full.backward.layer - none.backward.layer;
   ShapeCosts mixed = partly_redone(none, full, all[point.pp == 1 ? Only : Middle], redone);
   mixed.thinner_redo_less = thin > 0 ? (redone[Middle] - thin_redone) * each : 0;
-  for (int rank = 0; rank < std::min(point.pp, Ways::kMost); ++rank)
-    fewer[static_cast<std::size_t>(rank)] += rank > 0 && rank <= thin ? thin_redone
-                                                                      : redone[rank == 0              ? First
-                                                                               : rank + 1 == point.pp ? Last
-                                                                                                      : Middle];
-  const bool differ = point.pp > 1 && std::any_of(fewer.begin(), fewer.end(), [](double more) { return more != 0; });
-  const double fewest = differ ? std::max(0.0, *std::max_element(fewer.begin(), fewer.end())) * each : 0;
-  const double chunks_in_all = m * point.virtual_stages, sooner_at_most = (chunks_in_all + point.pp) * fewest;
-  Enough later = enough;
-  later.fits = later.over = enough.of(most) + sooner_at_most;
-  if (enough.shared > 0) later.shared += sooner_at_most;
-  const Timed found = timed(point, mixed, grid, most, later, fewer);
-  Screened screened{.time = found.time, .bound = found.bound, .least = found.least, .peak = most, .needs = most};
-  if (!differ) return screened;
-  screened.bound -= chunks_in_all * fewest;
-  if (found.played) return screened;
-  screened.time -= found.least || screened.time > later.fits ? sooner_at_most
-                                                             : sooner(point, mixed, grid, each, fewer, chunks ? all_fewer : 0);
+  const Timed found = timed(point, mixed, grid);
+  Screened screened{.time = found.time, .bound = found.bound, .peak = most, .needs = most};
+  // The bound holds for the rank that redoes the fewest layers; what fills a pipeline of chunks goes through each rank's own.
+  const double fewer = std::max({0.0, redone[Middle] - fewest, thin > 0 ? thin_redone - thin_fewest : 0.0});
+  screened.bound -= (m * point.virtual_stages + point.pp) * fewer * each;
+  if (chunks) screened.time -= all_fewer * each;
   return screened;
 }
 
@@ -311,8 +295,8 @@ double beside(const GridCosts& grid, double time, double own, double talk) {
 // behind it; and the first gather of a forward goes behind the reductions of the backward before it. Chunks have places of their
 // own, so the first gather of a backward is hidden behind another chunk.
 // `ahead`: the gathers of so many layers are there already when an action begins.
-void Screen::shard(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const Layers& all, double slower,
-                   PipelineTimes& times, double ahead) const {
+void Screen::shard(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const Layers& all, PipelineTimes& times,
+                   double ahead) const {
   const bool prefetches = point.zero == 3 && point.overlap_parameters, waits = point.zero == 3 && !point.overlap_parameters;
   for (int kind = First; kind <= Only; ++kind) {
     const auto i = static_cast<std::size_t>(kind);
@@ -320,13 +304,12 @@ void Screen::shard(const Point& point, const ShapeCosts& shape, const GridCosts&
     const double own_forward = shape.forward_communication.of(kind, layers);
     const double own_backward = shape.communication.of(kind, layers) - own_forward;
     const auto scattered = [&](double elements) {
-      return slower *
-             grid.collective_time(CollectiveKind::ReduceScatter, elements * static_cast<double>(size_of(types_.grad).value));
+      return grid.collective_time(CollectiveKind::ReduceScatter, elements * static_cast<double>(size_of(types_.grad).value));
     };
     const auto gathered = [&](double elements) {
-      return point.zero < 3 ? 0
-                            : slower * grid.collective_time(CollectiveKind::AllGather,
-                                                            elements * static_cast<double>(size_of(types_.param).value));
+      return point.zero < 3
+                 ? 0
+                 : grid.collective_time(CollectiveKind::AllGather, elements * static_cast<double>(size_of(types_.param).value));
     };
     const double scatter = scattered(layer), gather = gathered(layer);
     // What the ends have beside their layers. A tied head on the rank of the embedding gathers that, and adds to its gradient.
@@ -368,7 +351,7 @@ void Screen::shard(const Point& point, const ShapeCosts& shape, const GridCosts&
 double Screen::gathered_ahead(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const PipelineTimes& plain,
                               const PipelineTimes& times) const {
   PipelineTimes ways = plain;
-  shard(point, shape, grid, layers_of(point), 1, ways, point.overlap_parameters ? 2 : 1);
+  shard(point, shape, grid, layers_of(point), ways, point.overlap_parameters ? 2 : 1);
   double more = 0;  // of a micro-batch on the busiest rank
   for (const int kind : {First, Middle, Last}) {
     const auto i = static_cast<std::size_t>(kind);
@@ -379,32 +362,26 @@ double Screen::gathered_ahead(const Point& point, const ShapeCosts& shape, const
   return std::max(0.0, always - pipeline_time(point.schedule, ways) - times.microbatches * more);
 }
 
-// Transfers that do not overlap hold the sender up as long as the receiver; where neighbours are not equally near, a rank has the
-// longer way on one side.
+// Transfers that do not overlap hold the sender up as long as the receiver.
 void stand_still(PipelineTimes& times) {
   for (const int kind : {First, Middle, Last}) {
     if (kind != Last) times.forward[static_cast<std::size_t>(kind)] += times.hop;
     if (kind != First) times.backward[static_cast<std::size_t>(kind)] += times.hop;
   }
-  const double longer = std::max(0.0, times.way - 2 * times.hop);
-  times.forward[Middle] += longer;
-  times.hop = times.way = 0;
+  times.hop = 0;
 }
 
-Screened Screen::at(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const Enough& enough) const {
-  if (!grid.by_gpu.empty()) return mixed(point, shape, grid, enough);
+Screened Screen::at(const Point& point, const ShapeCosts& shape, const GridCosts& grid) const {
+  if (!grid.by_gpu.empty()) return mixed(point, shape, shape, grid);
   const double peak = memory(point, shape, grid);
-  const Timed found = timed(point, shape, grid, peak, enough, {});
-  return {.time = found.time, .bound = found.bound, .least = found.least, .peak = peak, .needs = peak};
+  const Timed found = timed(point, shape, grid);
+  return {.time = found.time, .bound = found.bound, .peak = peak, .needs = peak};
 }
 
 // Of each kind of stage, without what ZeRO 2 and 3 send.
 PipelineTimes Screen::moving(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const Layers& layers) const {
   PipelineTimes times{.ranks = point.pp, .chunks = point.virtual_stages, .microbatches = microbatches(point)};
   times.hop = point.pp > 1 ? grid.hop + grid.hop_per_byte * shape.hop_bytes : 0;
-  times.turns =
-      (point.virtual_stages * grid.turns_per_byte + (point.virtual_stages - 1) * grid.wraps_per_byte) * shape.hop_bytes;
-  times.way = grid.way_per_byte * shape.hop_bytes;
   for (int kind = First; kind <= Only; ++kind) {
     const auto i = static_cast<std::size_t>(kind);
     times.forward[i] = shape.forward.of(kind, layers[i]), times.backward[i] = shape.backward.of(kind, layers[i]);
@@ -421,30 +398,47 @@ PipelineTimes Screen::moving(const Point& point, const ShapeCosts& shape, const 
   return times;
 }
 
-Screen::Timed Screen::timed(const Point& point, const ShapeCosts& shape, const GridCosts& grid, double peak,
-                            const Enough& enough, const Fewer& fewer) const {
+// Each flow of a rank as if it had its links for itself (docs/search.md, "Screen").
+double Screen::link_time(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const Layers& layers) const {
+  if (grid.loads.links.empty()) return 0;
+  const double m = microbatches(point), chunks = point.virtual_stages, shards = shards_of(point);
+  const auto grad = static_cast<double>(size_of(types_.grad).value), param = static_cast<double>(size_of(types_.param).value);
+  const bool alone = point.dp * point.cp == 1, groups = point.zero > 0 && point.zero_group > 0 && point.zero_group < point.dp;
+  FlowSeconds seconds = {};
+  const auto add = [&](Flow flow, std::size_t end, double more) { seconds[static_cast<std::size_t>(flow)][end] += more; };
+  const auto add_chunk = [&](std::size_t end, int kind, double count) {
+    const double own = layers[static_cast<std::size_t>(kind)], elements = shape.parameters.of(kind, own);
+    add(Flow::Tensor, end, count * m * shape.communication.of(kind, own) / grid.tensor_probed);
+    if (alone) return;
+    const double sum =
+        grid.collective_time(point.zero == 0 ? CollectiveKind::AllReduce : CollectiveKind::ReduceScatter, elements * grad);
+    const double gather = point.zero == 0 ? 0 : grid.collective_time(CollectiveKind::AllGather, elements * param);
+    add(point.zero == 0 ? Flow::Sums : Flow::Shards, end,
+        count * (sum * (point.zero >= 2 ? m : 1) + gather * (point.zero == 3 ? 2 * m : 1)));
+    if (groups) add(Flow::Replicas, end, count * grid.replicas_time(elements * grad / shards));
+  };
+  add_chunk(0, point.pp == 1 ? Only : First, 1);
+  if (point.pp > 1) {
+    add_chunk(2, Last, 1);
+    for (const std::size_t end : {0, 2})
+      if (chunks > 1) add_chunk(end, Middle, chunks - 1);
+    if (point.pp > 2) add_chunk(1, Middle, chunks);
+  }
+  return grid.loads.busy(seconds, m * chunks * shape.hop_bytes, m * (chunks - 1) * shape.hop_bytes);
+}
+
+Screen::Timed Screen::timed(const Point& point, const ShapeCosts& shape, const GridCosts& grid) const {
   const Layers layers = layers_of(point);
   const PipelineTimes moving = this->moving(point, shape, grid, layers);
   PipelineTimes times = moving;
   if (!point.overlap_p2p) stand_still(times);
-  // Without transfers: on a NIC that replicas share the ones can compute while the others send, and a gradient that does not overlap
-  // still leaves before the last weight gradient.
-  const double bound = pipeline_bound(moving);
-  if (enough.shared > 0)
-    if (const auto talk = talked(point, shape, grid, moving, std::min(enough.of(peak), enough.shared), enough))
-      return {.time = talk->seconds, .bound = bound, .least = talk->least};
   const PipelineTimes plain = times;
-  if (point.zero >= 2 && point.dp * point.cp > 1) shard(point, shape, grid, layers, 1, times, 0);
-  const bool crowded = grid.tensor_crowd > 1 || (point.zero >= 2 && grid.shards_crowd > 1);
-  double more = crowded && point.pp > 1 ? shared(point, shape, grid, layers, plain, times) : 0;
-  if (grid.ways.ranks == 0 && point.zero == 3 && point.pp > 1 && point.dp * point.cp > 1)
-    more -= gathered_ahead(point, shape, grid, plain, times);
-  const double closed = finished(point, shape, grid, times) + more;
-  const bool worth_it = point.pp > 1 && grid.ways.ranks == 0 && peak <= capacity_ * kMemorySlack;
-  if (!worth_it || closed > std::min(enough.played, kFar * enough.of(peak))) return {.time = closed, .bound = bound};
-  const auto played = streamed(point, shape, grid, moving, fewer);
-  if (!played) return {.time = closed, .bound = bound};
-  return {.time = finished(point, shape, grid, times, played), .bound = bound, .played = true};
+  const bool sharded = point.zero >= 2 && point.dp * point.cp > 1;
+  if (sharded) shard(point, shape, grid, layers, times);
+  const double ahead = sharded && point.zero == 3 && point.pp > 1 ? gathered_ahead(point, shape, grid, plain, times) : 0;
+  const double closed = finished(point, shape, grid, times) - ahead;
+  // Without transfers: a rank can compute while another one sends.
+  return {.time = std::max(closed, link_time(point, shape, grid, layers)), .bound = pipeline_bound(point.schedule, moving)};
 }
 
 }  // namespace foreshard

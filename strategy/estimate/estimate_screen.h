@@ -9,10 +9,8 @@
 #include <vector>
 
 #include "strategy/estimate/estimate.h"
+#include "strategy/estimate/estimate_loads.h"
 #include "strategy/estimate/estimate_pipeline.h"
-#include "strategy/estimate/estimate_play.h"
-#include "strategy/estimate/estimate_streams.h"
-#include "strategy/estimate/estimate_talk.h"
 
 namespace foreshard {
 
@@ -61,9 +59,6 @@ struct ShapeCosts {                                          // of (tp, cp, stri
   PerStage activations = {};                                 // bytes of one micro-batch in flight
   PerStage scratch = {};                                     // bytes: everything else that is not model state
   double thinner_redo_less = 0;                              // seconds of backward, of stages that have a layer less
-  // Where only the first layers of a stage are redone: how many, by kind; what each adds to a backward; `head` of these and of the others.
-  std::array<double, 4> redone = {};
-  double redo = 0, redone_head = 0, kept_head = 0;
   double hop_bytes = 0;
   std::vector<ShapeCosts> by_gpu = {};  // where GPUs differ: of each, the first one's above
 };
@@ -79,18 +74,14 @@ struct GridCosts {  // of (tp, cp, pp, dp, ZeRO group, order)
   Ladder replicas = {};                       // all-reduce of equal shards of different ZeRO groups
   Ladder tied = {};                           // all-reduce of first and last stage
   double hop = 0, hop_per_byte = 0;           // to the next stage
-  // Per byte: what crosses the busiest way between ranks per chunk; and per chunk but one, from the last rank to the first.
-  double turns_per_byte = 0, wraps_per_byte = 0;
-  double way_per_byte = 0;  // and of outputs alone
-  double share = 0;         // of the compute units that a large collective over the data ranks takes
+  double share = 0;                           // of the compute units that a large collective over the data ranks takes
   // Speeds of a tensor collective and one over the shards while both are under way: 1 where they meet on no link.
   double tensor_speed = 1, shards_speed = 1;
   double tensor_beside_replicas = 1, replicas_speed = 1;  // likewise of one over equal shards
-  double hop_speed = 1, shards_beside_hop = 1;            // of a transfer and one over the shards, mean of the stages
   // How many times as long each takes when all stages that share a NIC talk at once.
   double tensor_crowd = 1, shards_crowd = 1, replicas_crowd = 1;
   double tensor_probed = 1;  // likewise of as many stages as count as one in the probe of a shape
-  Ways ways = {};            // where stages share a NIC
+  LinkLoads loads = {};      // where stages share a NIC
   double framework = 0;      // bytes outside the arena
   // Where GPUs differ: collectives of stages on each of them, which of these each rank's stages stand on, and whether a stage would
   // stand on several, which `lower` refuses.
@@ -104,26 +95,10 @@ struct GridCosts {  // of (tp, cp, pp, dp, ZeRO group, order)
 
 struct Screened {
   double time = 0, bound = 0;  // seconds; no schedule is faster than `bound`
-  bool least = false;          // `time` is a lower bound, as nobody looked further (Look)
   double peak = 0;             // bytes of the largest rank, framework included
   // As a GPU of the largest memory sees it: where GPUs differ, with what a rank's own has less.
   double needs = 0;
 };
-
-// How far a pipeline whose stages share a NIC is looked into: what each rank and link has to do, a play in which nothing meets anything, the
-// play. Before the last one its time is a lower bound.
-enum class Look : std::uint8_t { Loads, Alone, Played };
-
-// Beyond so many seconds nobody asks how long a point of at most so many bytes takes, or one of more: what is said of its time is then a lower
-// bound beyond them. What the closed form sees beyond `played` is not played where GPUs have NICs of their own, and where they share them
-// what takes more than `shared` for sure; nothing with `shared` 0.
-struct Enough {
-  double bytes = 1e300, fits = 1e300, over = 1e300, played = 1e300, shared = 1e300;
-  PlayMemory* memory = nullptr;  // what plays remember from one to the next
-  Look look = Look::Played;
-  double of(double peak) const { return peak <= bytes ? fits : over; }
-};
-inline constexpr Enough kNothing = {.fits = 0, .over = 0, .played = 0, .shared = 0};  // times do not matter
 
 // Ranks that share what ZeRO cuts.
 double shards_of(const Point& point);
@@ -140,7 +115,6 @@ double beside(const GridCosts& grid, double time, double own, double talk);
 class Screen {
  public:
   static constexpr double kMemorySlack = 1.05;  // its memory is this far off at most; refining decides exactly
-  static constexpr double kFar = 1.25;          // what the closed form sees so far behind another strategy is not played
   // `base` gives what points leave open. The model must be a transformer.
   Screen(const Model& model, const Cluster& cluster, const Strategy& base, const MachineProfile* profile = nullptr);
   Screen(Screen&&) = default;
@@ -148,16 +122,12 @@ class Screen {
 
   // Empty: shapes that cannot be cut so.
   std::optional<ShapeCosts> shape(const Point& point) const;
-  // As `shape` and `grid`; where stages share a NIC, computes without what transfers take from them, and with the ways.
-  std::optional<ShapeCosts> shape_costs(const Point& point) const;
-  GridCosts grid_costs(const Point& point) const;
-  bool shares_nics() const;  // nodes have fewer of them than GPUs
+  bool shares_nics() const { return cluster_.nodes.front().shape.nics < cluster_.nodes.front().shape.gpus; }
   GridCosts grid(const Point& point) const;
   // `point` must divide the batch evenly.
-  Screened at(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const Enough& enough = {}) const;
+  Screened at(const Point& point, const ShapeCosts& shape, const GridCosts& grid) const;
   // With the fewest layers redone on each rank that fit, of costs without and with full recomputation.
-  Screened filled(const Point& point, const ShapeCosts& none, const ShapeCosts& full, const GridCosts& grid,
-                  const Enough& enough = {}) const;
+  Screened filled(const Point& point, const ShapeCosts& none, const ShapeCosts& full, const GridCosts& grid) const;
 
   // Nothing needs to be redone, whatever the screen gets wrong.
   bool fits_for_sure(const Point& point, const ShapeCosts& shape, const GridCosts& grid) const;
@@ -166,54 +136,28 @@ class Screen {
   int layers() const { return layers_; }
 
  private:
-  using Layers = std::array<double, 4>;           // by kind
-  using Fewer = std::array<double, Ways::kMost>;  // [rank]: layers of a chunk that are redone, fewer than the shape says
+  using Layers = std::array<double, 4>;  // by kind
   Layers layers_of(const Point& point) const;
   PipelineTimes moving(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const Layers& layers) const;
-  Ways ways(const Point& point) const;  // estimate_ways.cpp
-  void shard(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const Layers& layers, double slower,
-             PipelineTimes& times, double ahead = 0) const;
+  std::optional<ShapeCosts> measured_shape(const Point& point) const;  // of equal GPUs
+  GridCosts measured_grid(const Point& point) const;
+  double link_time(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const Layers& layers) const;
+  void shard(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const Layers& layers, PipelineTimes& times,
+             double ahead = 0) const;
   double gathered_ahead(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const PipelineTimes& plain,
                         const PipelineTimes& times) const;
-  // Of what takes `peak` bytes; `played`: with `fewer`.
   struct Timed {
     double time = 0, bound = 0;
-    bool played = false, least = false;
   };
-  Timed timed(const Point& point, const ShapeCosts& shape, const GridCosts& grid, double peak, const Enough& enough,
-              const Fewer& fewer) const;
+  Timed timed(const Point& point, const ShapeCosts& shape, const GridCosts& grid) const;
   // estimate_gpus.cpp: GPUs differ
   struct Part;   // ranks whose chunks take equal times
   struct Parts;  // of a pipeline
   void find_gpus();
   void find_gpus(const Point& point, GridCosts& grid) const;
-  Screened mixed(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const Enough& enough) const;
-  Screened mixed_filled(const Point& point, const ShapeCosts& none, const ShapeCosts& full, const GridCosts& grid,
-                        const Enough& enough) const;
-  Timed timed(const Point& point, const GridCosts& grid, Parts& parts, double needs, const Enough& enough) const;
-  double finished(const Point& point, const GridCosts& grid, const Parts& parts, std::optional<double> played) const;
-  std::optional<double> streamed(const Point& point, const Parts& parts) const;
-  struct Talked {
-    double seconds = 0;
-    bool least = false;
-  };
-  // A lower bound if that is beyond `most`, or if nobody looks further.
-  std::optional<Talked> talked(const Point& point, const GridCosts& grid, const PipelineTimes& times, const TalkTimes& talk,
-                               double hop_bytes, double most, const Enough& enough) const;
-  std::optional<Talked> talked(const Point& point, const GridCosts& grid, const Parts& parts, double most,
-                               const Enough& enough) const;
-  // estimate_chunks.cpp
-  StreamTimes streams_of(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const PipelineTimes& times,
-                         const Fewer& fewer) const;
-  std::optional<double> streamed(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const PipelineTimes& times,
-                                 const Fewer& fewer) const;
-  // estimate_crowd.cpp
-  double shared(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const Layers& layers,
-                const PipelineTimes& plain, const PipelineTimes& times) const;
-  TalkOfChunk talk_of(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const PipelineTimes& times,
-                      int kind) const;
-  std::optional<Talked> talked(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const PipelineTimes& times,
-                               double most, const Enough& enough) const;
+  Screened mixed(const Point& point, const ShapeCosts& none, const ShapeCosts& full, const GridCosts& grid) const;
+  Timed timed(const Point& point, const GridCosts& grid, Parts& parts) const;
+  double finished(const Point& point, const GridCosts& grid, const Parts& parts) const;
   // estimate_tail.cpp
   struct ChunkTail;
   // Seconds on one rank, from the end of its last backward.
@@ -231,10 +175,7 @@ class Screen {
   void wait_for_others(const Point& point, const GridCosts& grid, const PipelineTimes& times, const Tail& middle,
                        const Tail& last, Tail& first) const;
   double late_start(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const PipelineTimes& times) const;
-  double finished(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const PipelineTimes& times,
-                  std::optional<double> played = {}) const;
-  double sooner(const Point& point, const ShapeCosts& shape, const GridCosts& grid, double each,
-                const std::array<double, Ways::kMost>& fewer, double all_fewer) const;
+  double finished(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const PipelineTimes& times) const;
   double microbatches(const Point& point) const {  // of a replica
     return static_cast<double>(base_.global_batch) / static_cast<double>(point.micro_batch * point.dp);
   }

@@ -185,9 +185,8 @@ void Screen::wait_for_others(const Point& point, const GridCosts& grid, const Pi
 
 // The first rank is the last to end its backwards; rank r ends when r backwards and transfers are still to come. Reductions beside
 // the last backwards slow them one after the other. The two copies of a tied embedding are summed when both ends are there.
-double Screen::finished(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const PipelineTimes& times,
-                        std::optional<double> played) const {
-  const double end = played.value_or(pipeline_time(point.schedule, times)) + late_start(point, shape, grid, times);
+double Screen::finished(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const PipelineTimes& times) const {
+  const double end = pipeline_time(point.schedule, times) + late_start(point, shape, grid, times);
   if (point.pp == 1) {
     const Tail only = tail(point, shape, grid, times, Only);
     return end + only.slowed + only.all;
@@ -195,7 +194,6 @@ double Screen::finished(const Point& point, const ShapeCosts& shape, const GridC
   Tail first = tail(point, shape, grid, times, First);
   Tail last = tail(point, shape, grid, times, Last);
   Tail middle = point.pp > 2 ? tail(point, shape, grid, times, Middle) : Tail{};
-  if (played && point.zero >= 2) first.slowed = middle.slowed = last.slowed = 0;  // it has them
   if (point.dp * point.cp > 1) wait_for_others(point, grid, times, middle, last, first);
   double first_end = end + first.slowed, middle_end = end + middle.slowed, last_end = end + last.slowed;
   if (!schedule_entry(point.schedule).splits) {  // else all ranks end together

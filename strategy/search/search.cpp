@@ -23,12 +23,9 @@ namespace foreshard {
 
 namespace {
 
-constexpr std::size_t kPolished = 12;   // families whose variants are all refined
-constexpr std::size_t kLastMoment = 4;  // families that are refined after an interrupt
-constexpr int kLastPoints = 100'000;    // points that each thread screens after an interrupt, when none had been found before
-constexpr int kScouted = 48;            // families that the closed form sees best, played before all others
-constexpr double kFarPlayed = 1.4;  // what is so far behind the best of these is not played: other stages do not make up for it
-constexpr double kBehindPolished = 1.05;  // nor what is so far behind the last one that is polished, as the screen errs
+constexpr std::size_t kPolished = 12;     // families whose variants are all refined
+constexpr std::size_t kLastMoment = 4;    // families that are refined after an interrupt
+constexpr int kLastPoints = 100'000;      // points that each thread screens after an interrupt, when none had been found before
 constexpr int kFilled = 24;               // families whose memory is filled (recompute best), that screening keeps
 constexpr std::size_t kFilledAtOnce = 8;  // of these, refined at once; the next ones when one of them is faster than all before
 constexpr std::size_t kRefilled = 4;      // of these, whose near variants are all refined
@@ -53,8 +50,7 @@ class Searching {
     const auto measured = std::chrono::steady_clock::now();
     if (!screen_) most_ = wanted_ = 1 << 16;  // everything is refined
     SearchResult result;
-    const Far far = screen_ && bounded(options_) && options_.sample == 0 ? scouted() : Far{};
-    std::vector<Tally> tallies(threads(), Tally(most_, kFilled, screen_ ? options_.sample : 0, far));
+    std::vector<Tally> tallies(threads(), Tally(most_, kFilled, screen_ ? options_.sample : 0));
     screen_all(tallies);
     if (stopped() && !screening_->found()) finishing_ = true, screen_all(tallies);
     if (finishing_ && costs_ && !screening_->found())  // before a whole grid was measured
@@ -91,28 +87,10 @@ class Searching {
 
   std::size_t threads() const { return static_cast<std::size_t>(threads_.count()); }
 
-  // By what the closed form sees best; where stages share NICs, by what its best take in a play. Beyond those that are polished strategies
-  // need not be known.
-  Far scouted() {
-    std::vector<Tally> scouts(threads(), Tally(kScouted, 1, 0, {0, 0}));
-    screen_all(scouts, 0.4);
-    Far far{.closed = Screen::kFar * best_seen_by(scouts)};
-    if (!screen_->shares_nics()) return far;
-    const std::vector<Family> families = merged(scouts, &Tally::best, kScouted);
-    std::vector<double> best(families.size(), kNever);
-    in_parallel(families.size(), 0.55, 0,
-                [&](std::size_t i, std::size_t thread) { best[i] = screening_->best_played(families[i], scouts[thread]); });
-    std::ranges::sort(best);
-    if (!best.empty()) far.shared = kFarPlayed * best.front();
-    if (const std::size_t last = polished(static_cast<std::size_t>(wanted_)) - 1; last < best.size())
-      far.shared = std::min(far.shared, kBehindPolished * best[last]);
-    return far;
-  }
-
-  void screen_all(std::vector<Tally>& tallies, double from = 0.55) {
+  void screen_all(std::vector<Tally>& tallies) {
     const std::vector<std::size_t> grids = scattered(space_.grids.size());
     const std::int64_t most = finishing_ ? kLastPoints : std::numeric_limits<std::int64_t>::max();
-    in_parallel(grids.size(), from, 0.15,
+    in_parallel(grids.size(), 0.4, 0.3,
                 [&](std::size_t i, std::size_t thread) { screening_->screen(grids[i], tallies[thread], most); });
   }
 

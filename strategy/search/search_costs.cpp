@@ -61,7 +61,7 @@ void SearchCosts::add(const Point& shape, std::size_t grid) {
 void SearchCosts::measure(std::size_t job) {
   const Job& what = jobs_[job];
   if (what.shape) {
-    shapes_[*what.shape] = screen_.shape_costs(points_[*what.shape]);
+    shapes_[*what.shape] = screen_.shape(points_[*what.shape]);
     return;
   }
   Point grid = space_.grids[what.grid];
@@ -69,7 +69,7 @@ void SearchCosts::measure(std::size_t job) {
   for (const std::int8_t order : rank_orders_for(space_, grid, cluster_))
     for (const int group : zero_groups_for(space_, grid)) {
       grid.order = order, grid.zero_group = group;
-      measured[{order, group}] = screen_.grid_costs(grid);
+      measured[{order, group}] = screen_.grid(grid);
     }
   grids_[what.grid] = std::move(measured);
 }
@@ -113,7 +113,7 @@ std::vector<const ShapeCosts*> SearchCosts::ways(const Point& point) const {
   std::call_once(between.once, [&] {
     Point one = points_[index];
     one.recompute = RecomputeKind::Modules;
-    for (std::size_t way = 0; way < kWays; ++way) between.costs[way] = screens_[way].shape_costs(one);
+    for (std::size_t way = 0; way < kWays; ++way) between.costs[way] = screens_[way].shape(one);
   });
   for (const auto& costs : between.costs)
     if (costs) all.push_back(&*costs);
@@ -122,18 +122,16 @@ std::vector<const ShapeCosts*> SearchCosts::ways(const Point& point) const {
   return all;
 }
 
-Screened SearchCosts::best(const Point& point, const Screened& all, const GridCosts& grid, const Enough& most) const {
+Screened SearchCosts::best(const Point& point, const Screened& all, const GridCosts& grid) const {
   Point full = point;
   full.recompute = RecomputeKind::Full;
   const ShapeCosts* least = shape(full);
-  Screened best = least ? screen_.at(point, *least, grid, most) : all;
+  Screened best = least ? screen_.at(point, *least, grid) : all;
   if (best.needs > screen_.capacity()) return best;  // there is no need to measure what keeps more
   const std::vector<const ShapeCosts*> each = ways(point);
   for (std::size_t more = 0; more < each.size(); ++more)
     for (std::size_t less = more + 1; less < each.size(); ++less) {
-      Enough enough = most;
-      enough.bytes = screen_.capacity(), enough.fits = std::min(best.time, most.fits), enough.over = 0;
-      const Screened pair = screen_.filled(point, *each[more], *each[less], grid, enough);
+      const Screened pair = screen_.filled(point, *each[more], *each[less], grid);
       if (pair.needs <= screen_.capacity() && pair.time < best.time) best = pair;
     }
   best.time = std::max(best.time, all.time);

@@ -40,8 +40,7 @@ class SearchCosts {
   // Of `--recompute best` at a point whose time with everything kept is `all`: one of two ways for each layer to keep its values, on each rank
   // the smaller one for the fewest first layers that make room, of all pairs of ways the fastest that fits; where none does, the
   // smallest. Ways between keeping all and redoing all are measured when they are first asked for. Any thread; space.best.
-  Screened best(const Point& point, const Screened& all, const GridCosts& grid,
-                const Enough& most = {}) const;  // `played`, `shared`
+  Screened best(const Point& point, const Screened& all, const GridCosts& grid) const;
 
  private:
   static constexpr std::size_t kWays = 2;  // that no other strategy has

@@ -7,7 +7,6 @@
 #include <functional>
 #include <iterator>
 #include <map>
-#include <memory>
 #include <optional>
 #include <span>
 #include <tuple>
@@ -42,14 +41,6 @@ struct Family {
   static constexpr std::size_t kMost = 16, kMostOfZero = 6;  // for a search
   static constexpr double kNear = 1.04;                      // variants this far behind the best of their ZeRO stage have lost
   static constexpr double kNearStage = 1.2;                  // ZeRO stages this far behind the best of all have lost
-  // Beyond this score one more variant of a ZeRO stage is of no use.
-  double useful(std::int8_t zero) const {
-    if (variants.empty()) return 1e300;
-    const auto place = last(zero);
-    const auto best = std::ranges::find(variants, zero, [](const Kept& kept) { return kept.point.zero; });
-    return std::min({place == variants.end() ? 1e300 : place->score, best == variants.end() ? 1e300 : best->score * kNear,
-                     variants.front().score * kNearStage});
-  }
   // Whose place another one of that ZeRO stage would take; end: there is room.
   std::vector<Kept>::const_iterator last(std::int8_t zero, std::size_t most = kMost,
                                          std::size_t most_of_zero = kMostOfZero) const {
@@ -134,36 +125,22 @@ class Sample {
   std::map<std::uint64_t, Kept> found_ = {};
 };
 
-// Scores beyond which nothing is played: that the closed form sees, where GPUs have NICs of their own; that a play takes at least, where they
-// share them. They do not depend on what a thread has seen, so the answer does not depend on threads: scouts, which play nothing, look for
-// families first, with one overlap of each strategy and without --recompute best.
-struct Far {
-  double closed = kNever, shared = kNever;
-};
-
 struct Tally {
-  Tally(int most, int filled, int samples, Far far = {}) : far(far), best(most), filled(filled), sample(samples) {}
-  Far far;
-  bool scouts() const { return far.closed <= 0; }
+  Tally(int most, int filled, int samples) : best(most), filled(filled), sample(samples) {}
   BestFamilies best;
   BestFamilies filled;                                     // of points with --recompute best
   std::array<std::optional<Kept>, kMemoryBins> bins = {};  // fastest by memory
   std::int64_t enumerated = 0, evaluated = 0;
+  double bound = kNever;  // of all that seem to fit
   PrunedBy pruned = {};
   std::map<const char*, std::int64_t> refusals = {};  // by a framework
   Sample sample;
   Kept without_memory_limit{.score = kNever}, without_framework{.score = kNever};
-  std::shared_ptr<PlayMemory> memory = {};  // of its thread, from its first point on
 };
 
-double best_seen_by(const std::vector<Tally>& scouts);  // of the closed form
-bool bounded(const SearchOptions& options);             // what is slower than all that is kept is passed over
+bool bounded(const SearchOptions& options);  // what is slower than all that is kept is passed over
 // The frameworks recompute layers or modules, not what is best inside a layer; nor is it the least memory.
 bool tries_schedules(const SearchOptions& options);
-// What need not be known exactly: a point that cannot be kept in its family, nor tell what a limit costs. Up to so many `bytes` it fits.
-Enough enough_for(const SearchOptions& options, const Point& point, bool refused, double bytes, const Family& family,
-                  Tally& tally);
-
 void add_up(const std::vector<Tally>& tallies, SearchResult& result);  // counts, and what was passed over
 
 std::vector<Candidate> front_of(std::vector<Candidate> all);  // by time: each needs less memory than all before

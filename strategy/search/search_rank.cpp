@@ -3,7 +3,6 @@
 #include <cmath>
 #include <utility>
 
-#include "strategy/estimate/estimate_speeds.h"
 #include "strategy/search/search_kept.h"
 
 namespace foreshard {
@@ -123,26 +122,6 @@ bool tries_schedules(const SearchOptions& options) {
   return options.schedules && !fixed && options.base.framework == "foreshard" && options.objective != Objective::Memory;
 }
 
-Enough enough_for(const SearchOptions& options, const Point& point, bool refused, double bytes, const Family& family,
-                  Tally& tally) {
-  if (!tally.memory) tally.memory = std::make_shared<PlayMemory>();
-  if (!options.prune || options.sample > 0) return {.memory = tally.memory.get()};
-  if (!bounded(options)) return {.played = 0, .memory = tally.memory.get()};
-  const double each = score(options.objective, point, 1, 0);
-  return {.bytes = bytes,
-          .fits = (refused ? tally.without_framework.score : family.useful(point.zero)) / each,
-          .over = (refused ? 0 : tally.without_memory_limit.score) / each,
-          .played = tally.far.closed / each,
-          .shared = tally.far.shared / each,
-          .memory = tally.memory.get()};
-}
-
-double best_seen_by(const std::vector<Tally>& scouts) {
-  double best = kNever;
-  for (const Tally& scout : scouts) best = std::min({best, scout.best.best(), scout.filled.best()});
-  return best;
-}
-
 // The same whatever the threads do: equal scores go by their order in the space.
 static std::optional<RuledOut> best_ruled_out(const std::vector<Tally>& tallies, Kept Tally::*which) {
   const Kept* best = nullptr;
@@ -155,6 +134,7 @@ static std::optional<RuledOut> best_ruled_out(const std::vector<Tally>& tallies,
 void add_up(const std::vector<Tally>& tallies, SearchResult& result) {
   for (const Tally& tally : tallies) {
     result.enumerated += tally.enumerated, result.evaluated += tally.evaluated;
+    result.bound = std::min(result.bound, tally.bound);
     result.pruned.shape += tally.pruned.shape, result.pruned.memory += tally.pruned.memory;
     result.pruned.bound += tally.pruned.bound, result.pruned.framework += tally.pruned.framework,
         result.pruned.redone += tally.pruned.redone;

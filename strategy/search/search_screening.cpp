@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "strategy/estimate/estimate_speeds.h"
-
 namespace foreshard {
 
 Screening::Screening(const Cluster& cluster, const SearchOptions& options, const SearchSpace& space, const Screen* screen,
@@ -36,13 +34,10 @@ void Screening::screen(std::size_t grid, Tally& tally, std::int64_t most) const 
   }
 }
 
-// Points that need a play wait until all others have been seen: of those the one that could be the best is next, so that few are played which
-// are not.
 void Screening::screen_family(const Point& start, std::size_t grid, std::int64_t& order, Tally& tally) const {
   Work work{tally};
   for_each_shape(space_, cluster_, start, [&](Point point) {
     const bool best = space_.best && point.recompute == RecomputeKind::Each;
-    if (best && apart_ && tally.scouts()) return;
     Point none = point;
     none.recompute = RecomputeKind::None;
     const ShapeCosts* costs = costs_ ? costs_->shape(best ? none : point) : nullptr;
@@ -59,11 +54,7 @@ void Screening::screen_family(const Point& start, std::size_t grid, std::int64_t
         screen_rest(point, *all, grid, order, work);
     }
   });
-  while (!work.later.empty()) {
-    const Item next = most_hopeful(work.later);
-    look_at(next, work);
-  }
-  if (!tally.scouts() && !(work.family.variants.empty() && work.filled.variants.empty())) found_ = true;
+  if (!(work.family.variants.empty() && work.filled.variants.empty())) found_ = true;
   tally.best.offer(std::move(work.family));
   tally.filled.offer(std::move(work.filled));
 }
@@ -90,13 +81,12 @@ void Screening::screen_rest(Point point, const Costs& costs, std::size_t grid, s
   bool hopeless = false;
   if (bounded(options_) && costs.shape) {
     point.zero_group = space_.zero_groups.empty() ? 0 : space_.zero_groups.front();
-    const double bound = screen_->at(point, *costs.shape, costs_->grid(grid, point), kNothing).bound;
+    const double bound = screen_->at(point, *costs.shape, costs_->grid(grid, point)).bound;
     hopeless = score(options_.objective, point, bound, 0) > best_of(tally, costs.best).worst();
   }
   for (const std::int8_t zero : zeros_for(space_, point)) {
     point.zero = zero;
-    std::vector<Overlap> overlaps = overlaps_for(space_, point);
-    if (tally.scouts()) overlaps = {overlaps.front()};
+    const std::vector<Overlap> overlaps = overlaps_for(space_, point);
     for (const int group : zero_groups_for(space_, point)) {
       if (zero == 0 && group != 0 && space_.zero_groups.empty()) break;
       point.zero_group = group;
@@ -116,31 +106,22 @@ void Screening::screen_rest(Point point, const Costs& costs, std::size_t grid, s
         else if (keeps)
           ++(least_redone ? tally.evaluated : tally.pruned.redone);
         else
-          look_at({point, costs, costs_of_grid, order, first_look(point, costs_of_grid, tally)}, work);
+          look_at({point, costs, costs_of_grid, order}, work);
       }
     }
   }
 }
 
 void Screening::look_at(const Item& item, Work& work) const {
-  const auto& [point, costs, grid, order, look, least] = item;
+  const auto& [point, costs, grid, order] = item;
   Tally& tally = work.tally;
   Family& family = family_of(work, item);
   Kept kept{.order = order, .point = point};
   const bool named = !options_.base.recompute.per_stage.empty() || !options_.base.recompute.only.empty();
   const char* refused = !runner_ ? nullptr : named ? "its stages recompute alike" : refused_by(*runner_, point, options_.base);
   if (costs.shape) {
-    const double bytes = screen_->capacity() * Screen::kMemorySlack;
-    const Enough useful = enough_for(options_, point, refused, bytes, family, tally);
-    Enough enough = useful;
-    enough.look = look;
-    if (costs.best) enough.over = enough.fits;
-    kept.screened = screened(item, enough);
-    if (kept.screened.least && kept.screened.time <= std::min(enough.of(kept.screened.needs), enough.shared)) {
-      put_off(work.later, item, score(options_.objective, point, kept.screened.time, 0));
-      return;
-    }
-    if (costs.best && !screen_best(kept, *grid, tally, useful)) return;
+    kept.screened = screened(item);
+    if (costs.best && !screen_best(kept, *grid, tally)) return;
     ++tally.evaluated;
   }
   if (refused) ++tally.pruned.framework, ++tally.refusals[refused];
@@ -154,6 +135,7 @@ void Screening::look_at(const Item& item, Work& work) const {
     tally.without_memory_limit = std::min(tally.without_memory_limit, kept);
     return;
   }
+  tally.bound = std::min(tally.bound, score(options_.objective, point, kept.screened.bound, kept.screened.peak));
   tally.sample.offer(kept);
   if (!costs.shape) return found_ = true, tally.best.offer({{kept}});  // nothing is known yet: every point is refined
   family.offer(kept);
@@ -163,64 +145,19 @@ void Screening::look_at(const Item& item, Work& work) const {
   if (!tally.bins[bin] || kept < *tally.bins[bin]) tally.bins[bin] = kept;
 }
 
-Screening::Item Screening::most_hopeful(std::vector<Item>& later) {
-  std::ranges::pop_heap(later, later_than);
-  const Item item = later.back();
-  later.pop_back();
-  return item;
-}
-
-void Screening::put_off(std::vector<Item>& later, Item item, double least) {
-  item.least = least, item.look = item.look == Look::Loads ? Look::Alone : Look::Played;
-  later.push_back(item);
-  std::ranges::push_heap(later, later_than);
-}
-
-// Points that need a play are looked at thrice. Without bounds all are played.
-Look Screening::first_look(const Point& point, const GridCosts* grid, const Tally& tally) const {
-  const bool plays = grid && grid->ways.ranks > 0 && point.pp > 1 && !tally.scouts();
-  return plays && bounded(options_) && options_.sample == 0 ? Look::Loads : Look::Played;
-}
-
-Screened Screening::screened(const Item& item, const Enough& enough) const {
-  const auto& [point, costs, grid, order, look, least] = item;
-  return costs.redone ? screen_->filled(point, *costs.shape, *costs.redone, *grid, enough)
-                      : screen_->at(point, *costs.shape, *grid, enough);
-}
-
-double Screening::best_played(const Family& family, Tally& tally) const {
-  if (!tally.memory) tally.memory = std::make_shared<PlayMemory>();
-  std::deque<ShapeCosts> mixed;
-  std::vector<Item> later;
-  for (const Kept& kept : family.variants)
-    if (const auto costs = costs_of(kept.point, mixed))
-      later.push_back(
-          {kept.point, *costs, &costs_->grid(static_cast<std::size_t>(kept.order >> 32), kept.point), kept.order, Look::Loads});
-  std::ranges::make_heap(later, later_than);
-  double best = kNever;
-  while (!later.empty()) {
-    const Item item = most_hopeful(later);
-    if (item.least >= best) break;
-    const double each = score(options_.objective, item.point, 1, 0);
-    const Screened found = screened(
-        item, {.bytes = screen_->capacity(), .fits = best / each, .over = 0, .memory = tally.memory.get(), .look = item.look});
-    if (found.needs > screen_->capacity()) continue;
-    if (found.least)
-      put_off(later, item, each * found.time);
-    else if (item.look == Look::Played || (item.look == Look::Loads && item.point.pp <= Ways::kMost))
-      best = std::min(best, each * found.time);  // else it stayed with the closed form
-  }
-  return best;
+Screened Screening::screened(const Item& item) const {
+  const auto& [point, costs, grid, order] = item;
+  return costs.redone ? screen_->filled(point, *costs.shape, *costs.redone, *grid) : screen_->at(point, *costs.shape, *grid);
 }
 
 // False: passed over.
-bool Screening::screen_best(Kept& kept, const GridCosts& grid, Tally& tally, const Enough& enough) const {
+bool Screening::screen_best(Kept& kept, const GridCosts& grid, Tally& tally) const {
   const Screened all = kept.screened;
   if (all.needs * Screen::kMemorySlack <= screen_->capacity()) return true;
   if (bounded(options_) && score(options_.objective, kept.point, all.time, all.peak) > best_of(tally, true).worst())
     return ++tally.pruned.bound, false;
-  if (bounded(options_) && all.time > std::min(enough.fits, enough.shared)) return ++tally.pruned.bound, false;
-  kept.screened = costs_->best(kept.point, all, grid, enough);
+  kept.screened = costs_->best(kept.point, all, grid);
+  kept.screened.bound = all.bound;  // the choice is not known
   return true;
 }
 

@@ -17,8 +17,6 @@ class Screening {
 
   // All points of a grid; any thread, each with a tally of its own. No more than about `most` of them once one has been found that seems to fit.
   void screen(std::size_t grid, Tally& tally, std::int64_t most) const;
-  // The score of the best of these that fits, which is played where stages share NICs; kNever: none, or it cannot be played.
-  double best_played(const Family& family, Tally& tally) const;
   bool found() const { return found_; }  // any point that seems to fit
 
  private:
@@ -33,28 +31,20 @@ class Screening {
     Costs costs = {};
     const GridCosts* grid = nullptr;
     std::int64_t order = 0;
-    Look look = Look::Played;  // how far, next
-    double least = 0;          // its score is no less
   };
-  // Families of the same points, without recompute best and with it alone; what may still be of use in them, the one with the least bound on top.
+  // Families of the same points, without recompute best and with it alone.
   struct Work {
     Tally& tally;
     Family family = {}, filled = {};
-    std::vector<Item> later = {};
     std::deque<ShapeCosts> mixed = {};  // of points with some layers redone
   };
   void screen_family(const Point& start, std::size_t grid, std::int64_t& order, Tally& tally) const;
   void screen_rest(Point point, const Costs& costs, std::size_t grid, std::int64_t& order, Work& work) const;
   std::optional<Costs> costs_of(const Point& point,
                                 std::deque<ShapeCosts>& mixed) const;  // measured; empty: not before an interrupt
-  Screened screened(const Item& item, const Enough& enough) const;
+  Screened screened(const Item& item) const;
   void look_at(const Item& item, Work& work) const;
-  // Of points that may still be of use: takes the one with the least bound; puts one back, with a better bound, to be looked into further.
-  static Item most_hopeful(std::vector<Item>& later);
-  static void put_off(std::vector<Item>& later, Item item, double least);
-  Look first_look(const Point& point, const GridCosts* grid, const Tally& tally) const;
-  static bool later_than(const Item& a, const Item& b) { return std::tie(a.least, a.order) > std::tie(b.least, b.order); }
-  bool screen_best(Kept& kept, const GridCosts& grid, Tally& tally, const Enough& enough) const;
+  bool screen_best(Kept& kept, const GridCosts& grid, Tally& tally) const;
   Family& family_of(Work& work, const Item& item) const { return item.costs.best && apart_ ? work.filled : work.family; }
   const BestFamilies& best_of(const Tally& tally, bool filled) const { return filled && apart_ ? tally.filled : tally.best; }
 

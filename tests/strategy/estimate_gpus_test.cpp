@@ -8,7 +8,6 @@
 
 #include "strategy/estimate/estimate_mixed.h"
 #include "strategy/estimate/estimate_pipeline.h"
-#include "strategy/estimate/estimate_streams.h"
 #include "strategy/schedule/schedule.h"
 #include "strategy/search/search.h"
 
@@ -16,10 +15,15 @@ namespace foreshard {
 
 namespace {
 
+// Seconds of a chunk.
+struct Chunk {
+  double forward = 0, backward = 0;
+};
+
 struct Case {
   Schedule schedule = Schedule::OneFOneB;
   MixedTimes times = {};
-  StreamTimes streams = {};
+  std::vector<Chunk> chunks = {};  // [3 rank + kind]: of the first stage, one between, the last one
 };
 
 Case random_case(std::mt19937& random, int rounds) {
@@ -30,9 +34,9 @@ Case random_case(std::mt19937& random, int rounds) {
   if (schedule == 2) c.times.chunks = std::uniform_int_distribution<int>(2, 4)(random);
   c.times.microbatches = p * rounds;
   for (int rank = 0; rank < p; ++rank) {
-    for (int kind = 0; kind < 3; ++kind) c.streams.by_rank.push_back({.forward = seconds(random), .backward = seconds(random)});
-    const ChunkStreams* of = &c.streams.by_rank[c.streams.by_rank.size() - 3];
-    const ChunkStreams &own = of[rank == 0 ? 0 : rank + 1 == p ? 2 : 1], &between = of[1];
+    for (int kind = 0; kind < 3; ++kind) c.chunks.push_back({.forward = seconds(random), .backward = seconds(random)});
+    const Chunk* of = &c.chunks[c.chunks.size() - 3];
+    const Chunk &own = of[rank == 0 ? 0 : rank + 1 == p ? 2 : 1], &between = of[1];
     const double more = c.times.chunks - 1;
     c.times.ranks.push_back({.forward = own.forward,
                              .backward = own.backward,
@@ -48,7 +52,7 @@ double recurrence(const Case& c) {
   ScheduleTimes<double> times{.in_turn = true};
   for (int stage = 0; stage < p * v; ++stage) {
     const int kind = stage == 0 ? 0 : stage + 1 == p * v ? 2 : 1;
-    const ChunkStreams& of = c.streams.by_rank[static_cast<std::size_t>(3 * (stage % p) + kind)];
+    const Chunk& of = c.chunks[static_cast<std::size_t>(3 * (stage % p) + kind)];
     times.forward.push_back(of.forward), times.input_grad.push_back(of.backward);
     times.weight_grad.push_back(0), times.hops.push_back(0);
   }
@@ -73,13 +77,13 @@ TEST(MixedPace, EqualRanksTakeWhatTheClosedFormsSay) {
     const double f = seconds(random), b = f + seconds(random), w = b * 0.4;
     PipelineTimes equal{.ranks = std::uniform_int_distribution<int>(2, 9)(random)};
     equal.microbatches = std::uniform_int_distribution<int>(1, 30)(random);
-    equal.hop = seconds(random) / 20, equal.turns = seconds(random), equal.way = seconds(random);
+    equal.hop = seconds(random) / 20;
     equal.forward.fill(f), equal.backward.fill(b), equal.weights.fill(w);
     for (const Schedule schedule : {Schedule::GPipe, Schedule::OneFOneB, Schedule::Interleaved, Schedule::ZeroBubbleH1,
                                     Schedule::ZeroBubbleH2, Schedule::ZeroBubbleV}) {
       equal.chunks = schedule == Schedule::Interleaved ? 3 : schedule == Schedule::ZeroBubbleV ? 2 : 1;
       MixedTimes mixed{.chunks = equal.chunks, .microbatches = equal.microbatches};
-      mixed.hop = equal.hop, mixed.turns = equal.turns, mixed.way = equal.way;
+      mixed.hop = equal.hop;
       const double more = equal.chunks - 1;
       mixed.ranks.assign(static_cast<std::size_t>(equal.ranks), {.forward = f,
                                                                  .backward = b,
@@ -89,27 +93,22 @@ TEST(MixedPace, EqualRanksTakeWhatTheClosedFormsSay) {
                                                                  .chunk = f + b});
       const double expected = pipeline_time(schedule, equal);
       EXPECT_NEAR(mixed_time(schedule, mixed), expected, 1e-9 * expected) << i << ' ' << static_cast<int>(schedule);
-      EXPECT_NEAR(mixed_bound(mixed), pipeline_bound(equal), 1e-9 * expected);
+      EXPECT_NEAR(mixed_bound(schedule, mixed), pipeline_bound(schedule, equal), 1e-9 * expected);
     }
   }
 }
 
-// 400 pipelines, seed 4, each rank and chunk with times of its own. What is played is the recurrence; no schedule is faster than the bound; GPipe and
-// 1F1B in closed form are near it.
+// 400 pipelines, seed 4, each rank and chunk with times of its own. No schedule is faster than the bound; GPipe and 1F1B in closed form are near the
+// recurrence.
 TEST(MixedPace, UnequalRanksBesideTheRecurrence) {
   std::mt19937 random(4);
   for (int i = 0; i < 400; ++i) {
     const Case c = random_case(random, i % 3 + 1);
     const double expected = recurrence(c);
-    PipelineTimes times{.ranks = static_cast<int>(c.times.ranks.size()), .chunks = c.times.chunks};
-    times.microbatches = c.times.microbatches;
-    const auto played = play_streams(c.schedule, times, c.streams, true);
-    ASSERT_TRUE(played) << i;
-    EXPECT_NEAR(*played, expected, 1e-9 * expected) << i;
-    EXPECT_LE(mixed_bound(c.times), expected * (1 + 1e-9)) << i;
+    EXPECT_LE(mixed_bound(c.schedule, c.times), expected * (1 + 1e-9)) << i;
     for (const RankTimes& rank : c.times.ranks) {
       const double work = rank.forward + rank.backward + rank.more_forward + rank.more_backward;
-      EXPECT_GE(mixed_bound(c.times), c.times.microbatches * work * (1 - 1e-9)) << i;
+      EXPECT_GE(mixed_bound(c.schedule, c.times), c.times.microbatches * work * (1 - 1e-9)) << i;
     }
     const double off = mixed_time(c.schedule, c.times) / expected - 1;
     if (c.times.chunks == 1) {
@@ -140,7 +139,7 @@ TEST(ScreenOfGpus, SeesStrategiesAsRefiningDoes) {
       return all[static_cast<std::size_t>(part * static_cast<double>(all.size() - 1))];
     };
     EXPECT_LE(of(off, 0.5), 0.01);
-    EXPECT_LE(of(off, 0.9), 0.05);
+    EXPECT_LE(of(off, 0.9), 0.1);
     EXPECT_LE(of(memory, 0.9), 0.05);
   }
 }

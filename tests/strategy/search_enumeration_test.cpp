@@ -140,6 +140,34 @@ TEST(Search, EqualsFullEnumerationOnSmallSpaces) {
   EXPECT_GE(spaces, 20);
 }
 
+// 32 spaces, some where stages share NICs, some of GPUs that differ: no strategy that fits is refined below its bound, nor below that of its space.
+TEST(Search, NoStrategyIsFasterThanItsBound) {
+  int spaces = 0, strategies = 0, tight = 0;
+  for (const char* name : {"workstation-rtx4090", "eth25-a100-x2", "dgx-a100", "dgx-h100-x2"})
+    for (const int depth : {4, 6})
+      for (const std::int64_t batch : {16, 64})
+        for (const double reserve : {0.06, 0.93}) {
+          const Cluster cluster = load_cluster(name);
+          const Model model = layers("gpt2-355m", depth);
+          SearchOptions all = options(batch, 256);
+          all.base.reserve = reserve, all.sample = 150, all.refine = 1;
+          all.balance = all.schedules = all.stages = false;
+          const auto answer = search(model, cluster, all);
+          if (std::holds_alternative<Infeasible>(answer)) continue;
+          const auto& found = std::get<SearchResult>(answer);
+          ++spaces;
+          for (const Candidate& each : found.sample) {
+            const double exact = each.estimate.time.value * (1 + 1e-6);  // spans are in nanoseconds
+            EXPECT_LE(each.screened.bound, exact) << name << " " << depth << " " << batch << " " << to_json(each.strategy);
+            EXPECT_LE(found.bound, exact);
+            ++strategies, tight += each.screened.bound > 0.9 * each.estimate.time.value;
+          }
+        }
+  EXPECT_GE(spaces, 30);
+  EXPECT_GE(strategies, 3000);
+  EXPECT_GE(tight, 300);
+}
+
 // Half of the GPUs are others, before and behind, larger ones too: what a stage stands on decides how long it takes and what it may hold.
 TEST(Search, EqualsFullEnumerationWhereGpusDiffer) {
   const auto with = [](const char* gpu) {

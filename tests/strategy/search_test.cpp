@@ -29,8 +29,8 @@ TEST(Search, ThreadsDoNotChangeTheAnswer) {
   EXPECT_EQ(a.enumerated, b.enumerated);
 }
 
-// Nor does it what is played where every GPU has a NIC of its own: all that is kept has the same score.
-TEST(Search, ThreadsDoNotChangeWhatIsPlayed) {
+// Nor does it what is screened where every GPU has a NIC of its own: all that is kept has the same score.
+TEST(Search, ThreadsDoNotChangeWhatIsScreened) {
   const Model model = load_model("llama-3-8b");
   const Cluster cluster = load_cluster("dgx-h100");
   SearchOptions one = options(16, 2048), three = one;
@@ -42,8 +42,8 @@ TEST(Search, ThreadsDoNotChangeWhatIsPlayed) {
   EXPECT_EQ(a.refined, b.refined);
 }
 
-// Stages share NICs, so strategies are played, those that could be the best of their family first and those that are far behind not at all.
-TEST(Search, FindsTheSameWhereStagesShareNicsWhateverIsPlayed) {
+// Nor where stages share NICs; nor does it matter there what is passed over.
+TEST(Search, FindsTheSameWhereStagesShareNics) {
   const Model model = layers("gpt2-355m", 8);
   const Cluster cluster = load_cluster("eth25-a100-x2");
   SearchOptions one = options(32, 512);
