@@ -244,6 +244,9 @@ void CudaDevice::launch(StreamId stream, int step, StreamTask* task, int run) {
   }
   Pending& next = pending_.emplace_back();
   next.step = step, next.run = run;
+  const auto [name, fresh] = names_.try_emplace(step);
+  if (fresh) name->second = observer_->label(step);
+  next.name = &name->second;
   next.meets = task && static_cast<GpuTask*>(task)->meets();
   for (const Kept& kept : kept_)
     if (kept.step == step) next.kept = &kept;
@@ -316,6 +319,7 @@ void CudaDevice::run(Channel& on, const Command& command) {
 }
 
 void CudaDevice::put(Channel& on, Pending& pending, GpuTask* task, int run) {
+  const Range range(runtime_, *pending.name);
   runtime_.record(pending.begin, on.stream);
   if (task) {
     OnStream work{

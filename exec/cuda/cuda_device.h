@@ -5,6 +5,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <deque>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -108,6 +109,7 @@ class CudaDevice : public DeviceBackend {
     bool has_met = false, in_graph = false;  // in a graph: the events are the graph's
     bool meets = false;                      // it may wait for another rank, which is no work
     const Kept* kept = nullptr;
+    const std::string* name = nullptr;
     bool begun = false;  // the observer has heard of it
     std::atomic<bool> enqueued = false;
   };
@@ -143,9 +145,10 @@ class CudaDevice : public DeviceBackend {
   std::condition_variable recorded_;
   EventPool times_, marks_;
   std::deque<Kept> kept_;
-  std::deque<Pending> pending_;     // in issue order
-  std::atomic<bool> busy_ = false;  // the GPU runs the oldest of them
-  Event* base_ = nullptr;           // of the first step of a run; a float of milliseconds is exact enough from there
+  std::deque<Pending> pending_;       // in issue order
+  std::map<int, std::string> names_;  // of steps, as a trace has them; made when they are first issued
+  std::atomic<bool> busy_ = false;    // the GPU runs the oldest of them
+  Event* base_ = nullptr;             // of the first step of a run; a float of milliseconds is exact enough from there
   std::int64_t base_time_ = 0;
   int base_run_ = -1;
   std::optional<StepGraphs> graphs_ = {};

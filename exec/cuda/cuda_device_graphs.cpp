@@ -31,6 +31,7 @@ void CudaDevice::put_unit(Channel& on, int index, int run) {
     for (std::size_t i = 0; i < steps.size(); ++i) put(on, *steps[i], unit.steps[i].task, run);
     graph = runtime_.end_capture(on.stream);
   }
+  const Range range(runtime_, *steps.front()->name + " to " + *steps.back()->name);
   runtime_.launch(graph, on.stream);
   // An event that a graph records keeps its former state until the GPU comes to it; this one is not done from here on.
   runtime_.record(unit.instances[turn].over, on.stream);

@@ -87,10 +87,25 @@ class Runtime {
   virtual void launch(Graph* graph, Stream* stream) = 0;
   virtual void drop_graph(Graph* graph) = 0;
 
+  // What this thread does until the end is called that in a profiler; ranges nest.
+  virtual void begin_range(const char* name) = 0;
+  virtual void end_range() = 0;
+
   virtual void fill(std::byte* to, std::byte with, Bytes bytes, Stream* stream) = 0;
   virtual void copy(std::byte* to, const std::byte* from, Bytes bytes, Stream* stream) = 0;  // from any space to any other
   virtual void launch(const Launch& launch, Stream* stream) = 0;
   virtual void multiply(const Multiply& multiply, std::byte* workspace, Bytes bytes, Stream* stream) = 0;
+};
+
+class Range {
+ public:
+  Range(Runtime& runtime, const std::string& name) : runtime_(runtime) { runtime.begin_range(name.c_str()); }
+  ~Range() { runtime_.end_range(); }
+  Range(const Range&) = delete;
+  Range& operator=(const Range&) = delete;
+
+ private:
+  Runtime& runtime_;
 };
 
 inline constexpr Bytes kMultiplyWorkspace{std::int64_t{32} << 20U};  // what cuBLASLt is given per stream

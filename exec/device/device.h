@@ -40,6 +40,7 @@ class StepObserver {
   virtual void begins(int step, int run) = 0;  // everything that it waits for on this rank is done
   virtual void ends(int step, int run, const TaskTimes& times) = 0;
   virtual void fails(int step, const std::string& why) = 0;
+  virtual std::string label(int step) const = 0;  // what a trace calls it; the same in every run
 };
 
 class DeviceBackend {

@@ -98,6 +98,12 @@ std::string Interpreter::name(int step) const {
   return name_of(plan_, ranks_, place_.rank, at.action, at.instruction);
 }
 
+std::string Interpreter::label(int step) const {
+  const RankStep& at = steps_[static_cast<std::size_t>(step)];
+  const Segment& segment = plan_.segments[role_.actions[static_cast<std::size_t>(at.action)].segment.index()];
+  return segment.instructions[static_cast<std::size_t>(at.instruction)].name;
+}
+
 std::vector<Interpreter::Running> Interpreter::running() const {
   std::vector<Running> all;
   for (const std::atomic<int>& on_stream : running_)

@@ -68,6 +68,7 @@ class Interpreter : public StepObserver {
   void begins(int step, int run) override;
   void ends(int step, int run, const TaskTimes& times) override;
   void fails(int step, const std::string& why) override;
+  std::string label(int step) const override;
 
  private:
   struct Bound {  // what a step needs beside its RankStep

@@ -84,7 +84,9 @@ TEST(FakeRules, AKernelReachesAPeerOnceAccessIsEnabled) {
     Stream* stream = runtime.open_stream(false);
     std::byte* here = runtime.allocate(Space::Device, {256});
     runtime.synchronize(runtime.legacy_stream());
-    if (enabled) EXPECT_TRUE(runtime.reach(0, 1));
+    if (enabled) {
+      EXPECT_TRUE(runtime.reach(0, 1));
+    }
     EXPECT_FALSE(runtime.reach(0, 2)) << "this machine keeps them apart";
     runtime.copy(here, there, {256}, stream);  // through the host
     runtime.synchronize(stream);

@@ -87,6 +87,8 @@ class FakeRuntime : public Runtime {
   Graph* end_capture(Stream* stream) override;
   void launch(Graph* graph, Stream* stream) override;
   void drop_graph(Graph* graph) override;
+  void begin_range(const char* name) override;
+  void end_range() override;
   void fill(std::byte* to, std::byte with, Bytes bytes, Stream* stream) override;
   void copy(std::byte* to, const std::byte* from, Bytes bytes, Stream* stream) override;
   void launch(const Launch& launch, Stream* stream) override;
@@ -103,6 +105,7 @@ class FakeRuntime : public Runtime {
   const std::map<KernelId, int>& launches() const { return launches_; }
   const std::set<int>& contexts() const { return contexts_; }                // GPUs on which there is one
   const std::set<std::pair<int, int>>& reached() const { return reached_; }  // (GPU, whose memory it may use)
+  const std::map<std::string, int>& ranges() const { return ranges_; }       // that have ended, by name
   int urgent_streams() const { return urgent_; }
   int connections() const { return settings_.connections; }
   int far_calls() const { return far_calls_; }           // kernels put on a stream by a thread that may run elsewhere
@@ -170,6 +173,8 @@ class FakeRuntime : public Runtime {
   std::vector<Access> accesses_;
   std::vector<std::string> conflicts_;
   std::map<KernelId, int> launches_;
+  std::map<std::thread::id, std::vector<std::string>> open_ranges_;
+  std::map<std::string, int> ranges_;
   std::set<int> contexts_;
   std::set<std::pair<int, int>> reached_;
   std::map<ProductForm, std::uint32_t> chosen_;   // what the algorithm of a form takes the epilogue's operands to be aligned to

@@ -11,6 +11,18 @@
 
 namespace foreshard::gpu {
 
+void FakeRuntime::begin_range(const char* name) {
+  const std::lock_guard lock(mutex_);
+  open_ranges_[std::this_thread::get_id()].emplace_back(name);
+}
+void FakeRuntime::end_range() {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::string>& open = open_ranges_[std::this_thread::get_id()];
+  if (open.empty()) return conflicts_.push_back("a range ends that has not begun");
+  ++ranges_[open.back()];
+  open.pop_back();
+}
+
 void FakeRuntime::note_place() {
   if (settings_.near_cpus.empty()) return;
   cpu_set_t set;

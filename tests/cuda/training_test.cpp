@@ -305,6 +305,19 @@ TEST(CudaTraining, SpansAreInOrderAndStepsAllocateNothingOnTheGpu) {
   }
 }
 
+// A profiler sees the names that the trace has: every instruction of both ranks, once per step.
+TEST(CudaTraining, RangesAreNamedAsTheTrace) {
+  const Plan plan = lowered(tiny_mlp(), strategy_in(DType::F32, {.dp = 2, .micro_batch = 4}));
+  FakeRuntime runtime;
+  static_cast<void>(run(plan, on(runtime, 3)));
+  std::map<std::string, int> expected;
+  for (const Role& role : plan.roles)
+    for (const Action& action : role.actions)
+      for (const Instruction& instruction : plan.segments[action.segment.index()].instructions)
+        expected[instruction.name] += 3 * Ranks(plan).count();
+  EXPECT_EQ(runtime.ranges(), expected);
+}
+
 TEST(CudaTraining, WithoutABarrierBetweenStepsTheSameBits) {
   const Plan plan = lowered(tiny_mlp(), strategy_in(DType::F32, {.dp = 2, .micro_batch = 4}));
   FakeRuntime one, two;

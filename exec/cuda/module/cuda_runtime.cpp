@@ -1,6 +1,7 @@
 #include "exec/cuda/module/cuda_runtime.h"
 
 #include <cuda_runtime_api.h>
+#include <nvtx3/nvToolsExt.h>
 
 #include <cstdlib>
 #include <cstring>
@@ -155,6 +156,9 @@ class CudaRuntime : public Runtime {
     CUDA(cudaGraphLaunch, reinterpret_cast<cudaGraphExec_t>(graph), of(stream));
   }
   void drop_graph(Graph* graph) override { cudaGraphExecDestroy(reinterpret_cast<cudaGraphExec_t>(graph)); }
+
+  void begin_range(const char* name) override { nvtxRangePushA(name); }
+  void end_range() override { nvtxRangePop(); }
 
   void fill(std::byte* to, std::byte with, Bytes bytes, Stream* stream) override {
     CUDA(cudaMemsetAsync, to, static_cast<int>(with), size(bytes), of(stream));
