@@ -1,6 +1,7 @@
 #include "replay/cast.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <string>
 #include <tuple>
@@ -112,34 +113,47 @@ class Builder {
     }
   }
 
-  // Seconds per byte of a collective that its members play alone and at the same time; below 0: it has to be simulated.
-  double isolated(std::size_t collective, RankId rank) const {
+  // A collective that its members play alone and at the same time: seconds per byte, in the actions before this one. No seconds: it has
+  // to be simulated.
+  struct Isolated {
+    double seconds = -1;
+    std::int32_t before = 0;
+    auto operator<=>(const Isolated&) const = default;
+  };
+  Isolated isolated(std::size_t collective, RankId rank) const {
     const Flows::Asked& asked = flows_.at(rank, patterns_.collective_slot(static_cast<int>(collective)));
     const auto parties = flows_.parties(asked.first);
     const auto twin = [&](RankId member) { return q_.twins[member.index()] == q_.twins[rank.index()]; };
-    if (!std::all_of(parties.begin(), parties.end(), twin)) return -1;
-    double seconds = 0;
+    if (!std::all_of(parties.begin(), parties.end(), twin)) return {};
+    Isolated found{.seconds = 0, .before = std::numeric_limits<std::int32_t>::max()};
     for (int p = 0; p < asked.phases; ++p) {
       const auto flow = static_cast<std::size_t>(q_.flow_of[static_cast<std::size_t>(asked.first + p)]);
-      if (!ways_.of_flow[flow].exclusive) return -1;
-      seconds += q_.flows[flow].bytes * ways_.of_flow[flow].seconds_per_byte;
+      const Way& way = ways_.of_flow[flow];
+      if (!way.exclusive) found.before = std::min(found.before, runs_ == 1 ? way.exclusive_before : 0);
+      found.seconds += q_.flows[flow].bytes * way.seconds_per_byte;
     }
-    return seconds;
+    return found;
   }
 
   const std::vector<const SegmentSteps*>* steps_of(std::size_t c, RankId rank, RoleId role) {
-    Flavour flavour{costs_[role.index()], slowdown_[rank.index()], copies_[role.index()] ? role : RoleId{}, {}};
+    const Flavour plain{costs_[role.index()], slowdown_[rank.index()], copies_[role.index()] ? role : RoleId{}, {}};
+    std::vector<Isolated> all;
     if (granularity_ == Granularity::Stage) {
-      flavour.absorbed.assign(patterns_.collectives.size(), -1);
-      for (std::size_t k = 0; k < patterns_.collectives.size(); ++k)
+      all.resize(patterns_.collectives.size());
+      for (std::size_t k = 0; k < all.size(); ++k)
         if (cast_.phases_at(static_cast<int>(c), patterns_.collective_slot(static_cast<int>(k))).count > 0)
-          flavour.absorbed[k] = isolated(k, rank);
+          all[k] = isolated(k, rank);
     }
     const int streams = static_cast<int>(plan_.roles[role.index()].streams.size());
-    const auto [at, added] = sets_.try_emplace({role, flavour}, nullptr);
+    const auto [at, added] = sets_.try_emplace({role, plain, all}, nullptr);
     if (!added) return at->second;
+    std::vector<std::int32_t> last(plan_.segments.size(), -1);  // action that issues a segment
+    const std::vector<Action>& actions = plan_.roles[role.index()].actions;
+    for (std::size_t a = 0; a < actions.size(); ++a) last[actions[a].segment.index()] = static_cast<std::int32_t>(a);
     std::vector<const SegmentSteps*>& set = cast_.step_sets.emplace_back(plan_.segments.size(), nullptr);
     for (const SegmentId s : patterns_.segments[role.index()]) {
+      Flavour flavour = plain;
+      for (const Isolated& each : all) flavour.absorbed.push_back(last[s.index()] < each.before ? each.seconds : -1);
       const auto [steps, fresh] = steps_.try_emplace({s, streams, flavour}, nullptr);
       if (fresh)
         steps->second = &cast_.all_steps.emplace_back(
@@ -162,7 +176,7 @@ class Builder {
   std::vector<std::vector<int>> points_ = {};  // [role]: meeting points that it uses
   std::vector<char> copies_ = {};              // [role]
   std::map<std::pair<int, int>, int> meetings_ = {};
-  std::map<std::pair<RoleId, Flavour>, const std::vector<const SegmentSteps*>*> sets_ = {};
+  std::map<std::tuple<RoleId, Flavour, std::vector<Isolated>>, const std::vector<const SegmentSteps*>*> sets_ = {};
   std::map<std::tuple<SegmentId, int, Flavour>, const SegmentSteps*> steps_ = {};
   Cast cast_ = {};
 };

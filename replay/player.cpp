@@ -263,7 +263,10 @@ double Player::isolated_time(Transfer& transfer) const {
   if (transfer.phases.count != 1) return 0;
   const auto flow = static_cast<std::size_t>(cast_.phase_flows[static_cast<std::size_t>(transfer.phases.first)]);
   const double bytes = transfer.bytes * quotient_.flows[flow].bytes;
-  if (!ways_.of_flow[flow].exclusive || bytes <= 0) return 0;
+  const Stream& party = streams_[static_cast<std::size_t>(transfer.first_party / 2)];
+  transfer.exclusive =
+      ways_.of_flow[flow].exclusive || (cast_.runs == 1 && party.action < ways_.of_flow[flow].exclusive_before);
+  if (!transfer.exclusive || bytes <= 0) return 0;
   transfer.phase = 0;
   return bytes * ways_.of_flow[flow].seconds_per_byte;
 }
@@ -298,7 +301,7 @@ void Player::phase_done(int t) {
   const int flow = cast_.phase_flows[static_cast<std::size_t>(transfer.phases.first + transfer.phase)];
   const double bytes = transfer.bytes * quotient_.flows[static_cast<std::size_t>(flow)].bytes;
   const Way& way = ways_.of_flow[static_cast<std::size_t>(flow)];
-  if (way.exclusive)
+  if (way.exclusive || transfer.exclusive)
     use_.alone(flow, bytes * way.seconds_per_byte, bytes);
   else
     use_.end(flow, clock_.now().value, bytes);

@@ -51,6 +51,7 @@ class Player final : public Listener {
     Cast::Phases phases = {};
     std::int32_t phase = 0;
     double setup = 0, bytes = 0;
+    bool exclusive = false;  // it has its links to itself, this once
   };
 
   void set_up_streams();

@@ -1,8 +1,12 @@
 #include "replay/ways.h"
 
 #include <algorithm>
+#include <limits>
+#include <map>
 #include <numeric>
 #include <span>
+#include <tuple>
+#include <utility>
 
 namespace foreshard::player {
 namespace {
@@ -10,7 +14,7 @@ namespace {
 class Finder {
  public:
   Finder(const Plan& plan, const Ranks& ranks, const Patterns& patterns, const Flows& flows, const Quotient& quotient)
-      : ranks_(ranks), patterns_(patterns), flows_(flows), q_(quotient), streams_(slot_streams(plan, patterns)) {}
+      : plan_(plan), ranks_(ranks), patterns_(patterns), flows_(flows), q_(quotient), streams_(slot_streams(plan, patterns)) {}
 
   Ways find() {
     Ways ways;
@@ -24,6 +28,7 @@ class Finder {
       const auto harmless = [&](const Crossing& c) { return in_turn(c) || !can_limit(c.flow); };
       way.exclusive = std::all_of(flow.bundles.begin(), flow.bundles.end(), in_turn);
       way.alone = std::all_of(flow.bundles.begin(), flow.bundles.end(), harmless);
+      if (!way.exclusive) way.exclusive_before = exclusive_before(flow, takes_turns);
       for (const Crossing& c : flow.bundles) {
         const auto b = static_cast<std::size_t>(c.flow);
         if (!can_limit(c.flow)) continue;
@@ -82,6 +87,83 @@ class Finder {
                        carries_all);
   }
 
+  // Of a flow within one role, as one of its parties sees it that carries everything else on its links.
+  std::int32_t exclusive_before(const FlowClass& flow, const std::vector<char>& takes_turns) {
+    constexpr std::size_t kMostTried = 8;
+    const std::span<const RankId> parties = flows_.parties(flow.example);
+    const RoleId role = ranks_.role(parties.front());
+    if (!std::ranges::all_of(parties, [&](RankId party) { return ranks_.role(party) == role; })) return 0;
+    std::int32_t latest = 0;
+    for (const RankId rank : parties.first(std::min(kMostTried, parties.size()))) {
+      const int stream = stream_of(rank, flow.example);
+      std::int32_t before = stream < 0 ? 0 : kNever;
+      for (const Crossing& c : flow.bundles)
+        if (before > latest && !takes_turns[static_cast<std::size_t>(c.flow)])
+          before = std::min(before, first_beside(rank, stream, q_.bundles[static_cast<std::size_t>(c.flow)]));
+      if (before != kNever) latest = std::max(latest, before);
+    }
+    return latest;
+  }
+
+  // The first action in which the rank issues what crosses the bundle on another stream; 0: not known.
+  std::int32_t first_beside(RankId rank, int stream, const Bundle& bundle) {
+    std::int32_t first = kNever;
+    for (const Crossing& c : bundle.crossings) {
+      const int other = stream_of(rank, c.example);
+      if (c.several || other < 0) return 0;
+      if (other == stream) continue;
+      for (const int slot : patterns_.slots[ranks_.role(rank).index()]) {
+        const Flows::Asked& asked = flows_.at(rank, slot);
+        if (c.example >= asked.first && c.example < asked.first + asked.phases)
+          first = std::min(first, first_use(ranks_.role(rank), slot, stream));
+      }
+    }
+    return first;
+  }
+
+  // The first action that uses the slot, where that waits for something of the same action on `stream`; else 0.
+  std::int32_t first_use(RoleId role, int slot, int stream) {
+    const auto [known, is_new] = first_uses_.try_emplace({role.value, slot, stream}, 0);
+    if (!is_new) return known->second;
+    const std::vector<Action>& actions = plan_.roles[role.index()].actions;
+    std::vector<char> seen(plan_.segments.size());
+    for (std::size_t a = 0; a < actions.size(); ++a) {
+      const std::size_t segment = actions[a].segment.index();
+      if (std::exchange(seen[segment], 1)) continue;
+      const int instruction = using_slot(role, segment, slot);
+      if (instruction < 0) continue;
+      return known->second =
+                 follows(plan_.segments[segment].instructions, instruction, stream) ? static_cast<std::int32_t>(a) : 0;
+    }
+    return known->second = kNever;
+  }
+
+  int using_slot(RoleId role, std::size_t segment, int slot) const {
+    const std::vector<Instruction>& instructions = plan_.segments[segment].instructions;
+    for (std::size_t i = 0; i < instructions.size(); ++i) {
+      const InstructionUse& use = patterns_.uses[segment][i];
+      const int copy = use.copy ? copy_pattern(patterns_, plan_.roles[role.index()], instructions[i]) : -1;
+      if ((use.to >= 0 && patterns_.to_slot(use.to) == slot) || (use.from >= 0 && patterns_.from_slot(use.from) == slot) ||
+          (use.collective >= 0 && patterns_.collective_slot(use.collective) == slot) ||
+          (copy >= 0 && patterns_.copy_slot(copy) == slot))
+        return static_cast<int>(i);
+    }
+    return -1;
+  }
+
+  // Whether it, or what its stream does before it in the segment, comes after an instruction on `stream`.
+  static bool follows(const std::vector<Instruction>& instructions, int instruction, int stream) {
+    const StreamId own = instructions[static_cast<std::size_t>(instruction)].stream;
+    for (int i = 0; i <= instruction; ++i) {
+      const Instruction& each = instructions[static_cast<std::size_t>(i)];
+      if (each.stream == own && std::ranges::any_of(each.after, [&](std::int32_t before) {
+            return instructions[static_cast<std::size_t>(before)].stream.value == stream;
+          }))
+        return true;
+    }
+    return false;
+  }
+
   int times(int flow, int bundle) const {
     for (const Crossing& c : q_.flows[static_cast<std::size_t>(flow)].bundles)
       if (c.flow == bundle) return c.times;
@@ -112,11 +194,15 @@ class Finder {
     return false;
   }
 
+  static constexpr std::int32_t kNever = std::numeric_limits<std::int32_t>::max();
+
+  const Plan& plan_;
   const Ranks& ranks_;
   const Patterns& patterns_;
   const Flows& flows_;
   const Quotient& q_;
   SlotStreams streams_;
+  std::map<std::tuple<std::int32_t, int, int>, std::int32_t> first_uses_ = {};  // {role, slot, stream}
 };
 
 }  // namespace

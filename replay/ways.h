@@ -2,6 +2,7 @@
 // formula.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "replay/quotient.h"
@@ -17,6 +18,9 @@ struct Way {
   // Everybody else on the links that can limit it takes turns with it, because one stream of one rank carries them all:
   // the flow takes bytes * seconds_per_byte. Exclusive: the same holds for all links that it crosses.
   bool alone = false, exclusive = false;
+  // Else the same holds in all actions of its parties' role before this one, in the first run: what else crosses its links is issued
+  // there for the first time, behind what the flow's own stream has done by then. 0: in none.
+  std::int32_t exclusive_before = 0;
   double seconds_per_byte = 0;
   std::vector<int> route = {};  // engine links, repeated as often as the flow counts; when not alone
 };

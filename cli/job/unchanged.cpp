@@ -89,14 +89,18 @@ bool same_answer(const Plan& a, const Plan& b) {
   return program_hash(a) == program_hash(b) && a.costs == b.costs && a.framework == b.framework && a.reserve == b.reserve;
 }
 
-// What a person would see change: time, memory, money.
+// What a person would see change beside the time: memory, money.
 auto shape(const Job& job, const Plan& plan) {
   std::vector<std::int64_t> arenas;
   for (const Role& role : plan.roles)
     arenas.push_back(arena_bytes(role, Space::Device).value - gpu_of(job.cluster, role.device_kind).memory.value);
-  const double seconds = makespan_of(plan, job.cluster, {.granularity = Granularity::Stage});
-  return std::tuple(seconds, arenas, plan.framework, plan.reserve, job.cluster.price_per_gpu_hour,
-                    job.cluster.power_per_gpu_watts);
+  return std::tuple(arenas, plan.framework, plan.reserve, job.cluster.price_per_gpu_hour, job.cluster.power_per_gpu_watts);
+}
+
+double seconds(const Job& job, const Plan& plan) { return makespan_of(plan, job.cluster, {.granularity = Granularity::Stage}); }
+
+bool same_seen(const Job& a, const Plan& plan_a, const Job& b, const Plan& plan_b) {  // plays only what looks alike
+  return shape(a, plan_a) == shape(b, plan_b) && seconds(a, plan_a) == seconds(b, plan_b);
 }
 
 }  // namespace
@@ -127,7 +131,7 @@ std::vector<std::string> without_effect(const Arguments& arguments, const Job& j
     if (without == job.strategy) continue;  // the default was given
     const std::optional<Lowered> other = lowered_of(job, without);
     if (!other || option.get(other->strategy) == option.get(job.strategy)) continue;  // what was given holds anyway
-    if (same_answer(plan, other->plan) || (options.played && shape(job, plan) == shape(job, other->plan)))
+    if (same_answer(plan, other->plan) || (options.played && same_seen(job, plan, job, other->plan)))
       notes.push_back(said_as(arguments, option) + " changes nothing " + options.where + ": it matters with " + where);
   }
   return notes;
@@ -142,7 +146,7 @@ std::vector<std::string> settings_without_effect(const Arguments& arguments, con
     try {
       const Job without = read_job(arguments.without("--set", setting));
       const std::optional<Lowered> other = lowered_of(without, job.strategy);
-      if (other && shape(without, other->plan) == shape(job, plan))
+      if (other && same_seen(without, other->plan, job, plan))
         notes.push_back("--set " + setting + " changes nothing " + where + ": time, memory and price are the same without it");
     } catch (const Error&) {  // without it the job cannot be: it matters
     }

@@ -59,6 +59,21 @@ TEST(Jobs, TheGlobalNormLeavesTensorCollectivesTheirLinks) {
   EXPECT_LT(steps(), without + 2 * updates);
 }
 
+// With sequence parallelism tensor ranks sum the gradients of norms over the links of their collectives, in the last backward. Before that these have
+// the links to themselves: they come along with their neighbours, at isolated time.
+TEST(Jobs, SumsOfTheLastBackwardLeaveEarlierTensorCollectivesTheirLinks) {
+  const Cluster cluster = load_cluster("dgx-a100-x4");
+  const auto played = [&](std::int64_t batch, Granularity granularity) {
+    const Lowered job = lowered("gpt2-355m", "dgx-a100-x4",
+                                {.tp = 8, .pp = 2, .sequence_parallel = true, .global_batch = batch, .seq = 512, .zero = 1});
+    return simulate(job.plan, cluster, {.granularity = granularity});
+  };
+  const Result few = played(16, Granularity::Stage), many = played(32, Granularity::Stage), exact = played(32, Granularity::Op);
+  EXPECT_LE(many.trace.spans.size() - few.trace.spans.size(),
+            8U * 2 * 8);  // of 8 more micro-batches on two ranks: computes, transfers
+  EXPECT_NEAR(many.makespan_s, exact.makespan_s, 1e-6 * exact.makespan_s);
+}
+
 // Any cluster and any strategy: an answer in finite time, and never a broken one.
 TEST(Jobs, RandomClustersAndStrategiesPlayToTheEnd) {
   std::mt19937 engine(411);
