@@ -31,7 +31,9 @@ sheet() {
   for view in $views; do
     for kind in dark-en dark-zh_CN light-en light-zh_CN; do files+=("$folder/$view-$kind-${scale}x.png"); done
   done
-  montage "${files[@]}" -tile 4x -geometry "$((480 * scale))x$((300 * scale))+4+4" -background '#808080' "docs/gui/all-${scale}x.png"
+  local width=$((240 + 240 * scale))  # 480, 720; 64 colours without dots between them: at most 2 MB
+  montage "${files[@]}" -tile 4x -geometry "${width}x$((width * 5 / 8))+4+4" -background '#808080' png:- |
+    convert - +dither -colors 64 -define png:compression-level=9 "PNG8:docs/gui/all-${scale}x.png"
   make_small "docs/gui/all-${scale}x.png"
   echo "docs/gui/all-${scale}x.png"
 }

@@ -167,7 +167,10 @@ Job read_job(const Arguments& arguments) {
   for (const StrategyOption& option : strategy_options())
     if (!option.flag.empty() && arguments.has(option.flag)) option.set(job.strategy, arguments.text(option.flag), kCommandLine);
   for (const Setting& setting : settings)
-    if (setting.noun == "strategy") set_option(job.strategy, setting.path, setting.value, kCommandLine);
+    if (setting.noun == "strategy")
+      set_option(job.strategy, setting.path, setting.value, kCommandLine);
+    else
+      job.settings.push_back(setting.noun + "." + setting.path + "=" + setting.value);
   job.model = read_model(arguments.text("--model"), settings);
   job.cluster = read_cluster(arguments, settings);
   limit_gpus(arguments, job);

@@ -19,6 +19,7 @@ struct Job {
   Cluster cluster = {};
   Strategy strategy = {};
   std::optional<MachineProfile> profile = {};
+  std::vector<std::string> settings = {};  // --set of model and cluster
   const MachineProfile* measured() const { return profile ? &*profile : nullptr; }
   bool operator==(const Job&) const = default;
 };

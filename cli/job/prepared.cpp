@@ -7,6 +7,7 @@
 #include "cli/job/profile.h"
 #include "cli/job/unchanged.h"
 #include "core/check/plan_cluster.h"
+#include "core/cluster/cluster_settings.h"
 #include "core/json/json.h"
 #include "core/json/json_edit.h"
 #include "core/strategy/strategy_options.h"
@@ -21,6 +22,7 @@ namespace {
 
 struct PlanOrigin {  // Plan::origin, as lower writes it
   std::string model = {}, cluster = {};
+  std::vector<std::string> settings = {};  // of model and cluster
   Strategy strategy = {};
   Workload workload = {};
 };
@@ -34,6 +36,8 @@ static PlanOrigin read_origin(const Plan& plan, const std::string& file) {
   if (const auto model = json.find("model")) origin.model = model->as_string();
   if (const auto cluster = json.find("cluster")) origin.cluster = cluster->as_string();
   if (json.has("strategy")) origin.strategy = parse_strategy(json_value(plan.origin, "strategy", where), where);
+  if (const auto settings = json.find("settings"))
+    for (const JsonReader& setting : settings->elements()) origin.settings.push_back(setting.as_string());
   if (const auto workload = json.find("workload")) {
     origin.workload.tokens_per_sample = workload->at("tokens_per_sample").as_int(0);
     origin.workload.model_flops_per_sample = {workload->at("model_flops_per_sample").as_double(0)};
@@ -65,7 +69,8 @@ static Prepared from_plan(const Arguments& arguments, const EffortOptions& work)
   PlanOrigin origin = read_origin(plan, file);
   const std::string cluster = arguments.text("--cluster", origin.cluster);
   if (cluster.empty()) throw Error(kCommandLine, "--cluster", "nothing", "a cluster: the plan names none");
-  Cluster on = load_cluster(cluster);
+  Cluster on = arguments.has("--cluster") ? load_cluster(cluster)
+                                          : cluster_with(cluster, settings_of("cluster", origin.settings), file + ": origin");
   if (const std::string why = gpus_differ(plan, on); !why.empty()) throw Error(file + ": " + why);
   refuse_large(effort_of(plan, work), arguments, kPlayLess);
   auto profile = read_profile(on, arguments);
@@ -86,7 +91,8 @@ std::variant<Prepared, Refused> prepare(const Arguments& arguments, const Consol
   Job job = read_job(arguments);
   say_of_job(arguments, job, console);
   refuse_large(effort_of(job, work), arguments, std::string("a smaller --global-batch, ") + kPlayLess);
-  auto answer = lower(job.model, job.cluster, job.strategy, {.ignore_memory = true, .profile = job.measured()});
+  auto answer =
+      lower(job.model, job.cluster, job.strategy, {.ignore_memory = true, .profile = job.measured(), .settings = job.settings});
   if (auto* infeasible = std::get_if<Infeasible>(&answer))
     return Refused{job.model.name, job.cluster.name, job.strategy, std::move(*infeasible)};
   Lowered& lowered = std::get<Lowered>(answer);

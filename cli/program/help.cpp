@@ -5,23 +5,7 @@
 
 namespace foreshard {
 
-std::string wrapped(const std::string& text, std::size_t indent, std::size_t width) {
-  std::string out;
-  std::size_t column = indent;
-  std::istringstream words(text);
-  for (std::string word; words >> word;) {
-    if (!out.empty() && column + 1 + word.size() > width) {
-      out += "\n" + std::string(indent, ' ');
-      column = indent;
-    } else if (!out.empty()) {
-      out += ' ';
-      ++column;
-    }
-    out += word;
-    column += word.size();
-  }
-  return out;
-}
+std::string paragraph(const std::string& text) { return "  " + wrapped(text, 4) + "\n"; }
 
 // "  left      right, wrapped below itself": left beyond the column gets a line of its own.
 static std::string row(const std::string& left, const std::string& right, std::size_t column) {
@@ -48,8 +32,8 @@ std::string program_help(const std::vector<Verb>& verbs) {
   std::string text = "foreshard plans and simulates the training of large models on GPU clusters.\n\n";
   text += "usage: foreshard VERB [options]\n\n";
   for (const Verb& verb : verbs) text += row(verb.name, verb.summary, 18);
-  text += "\n\"foreshard VERB --help\" explains a verb, \"foreshard --version\" prints the version.\n";
-  text += "Exit codes: 0 ok, 1 wrong input, 2 the strategy does not fit, 3 a device or library failed.\n";
+  text += "\n\"foreshard VERB --help\" explains a verb, \"foreshard --version\" prints the\nversion.\n";
+  text += "Exit codes: 0 ok, 1 wrong input, 2 the strategy does not fit, 3 a device or\nlibrary failed.\n";
   return text;
 }
 
@@ -68,7 +52,7 @@ std::string verb_help(const Verb& verb) {
   }
   if (std::find(groups.begin(), groups.end(), "") == groups.end()) text += "\n" + row("--help", "print this text", 30);
   text += verb.examples.size() > 1 ? "\nexamples:\n" : "\nexample:\n";
-  for (const std::string& example : verb.examples) text += "  " + wrapped(example, 6, kHelpWidth - 2) + "\n";
+  for (const std::string& example : verb.examples) text += "  " + wrapped(example, 6, kTextWidth - 2) + "\n";
   return text;
 }
 

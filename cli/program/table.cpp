@@ -41,7 +41,8 @@ std::string table_text(const Table& table) {
     std::vector<std::string> cells = row;
     for (std::string& cell : cells)
       if (std::int64_t number = 0; is_whole_number(cell, number)) cell = count_text(number);
-    std::istringstream lines(wrapped(cells[last], 0, kHelpWidth - std::min(before_last, kHelpWidth)));
+    std::istringstream lines(
+        wrapped(cells[last], 0, std::max<std::size_t>(30, kTextWidth - std::min(before_last, kTextWidth))));
     cells[last].clear();
     std::getline(lines, cells[last]);
     text.rows.push_back(cells);

@@ -82,7 +82,8 @@ static ExitCode run(const Arguments& arguments, const Console& console) {
   const Job job = read_job(arguments);
   say_of_job(arguments, job, console);
   refuse_large(effort_of(job, {.kind = WorkKind::Lower}), arguments, "a smaller --global-batch takes less");
-  auto answer = lower(job.model, job.cluster, job.strategy, {.ignore_memory = true, .profile = job.measured()});
+  auto answer =
+      lower(job.model, job.cluster, job.strategy, {.ignore_memory = true, .profile = job.measured(), .settings = job.settings});
   if (const auto* made = std::get_if<Lowered>(&answer); made && !arguments.flag("--ignore-memory"))
     if (auto too_large = does_not_fit(made->plan, job.cluster)) {
       too_large->would_help = would_help(job);

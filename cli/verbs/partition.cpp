@@ -8,6 +8,7 @@
 #include "cli/job/job.h"
 #include "cli/job/notes.h"
 #include "cli/job/unchanged.h"
+#include "cli/program/help.h"
 #include "cli/verbs/search_run.h"
 #include "core/base/error.h"
 #include "core/json/json.h"
@@ -146,11 +147,11 @@ std::string decimal(double number) {
 }
 
 std::string beside_bound(const Answer& answer, double cost) {
-  return "  Its slowest stage or link takes " + in_time({cost}) + " per micro-batch (" +
+  return "Its slowest stage or link takes " + in_time({cost}) + " per micro-batch (" +
          in_percent(cost / answer.partition.cost - 1) + " more)";
 }
 
-std::string free_text(Bytes margin) { return "; " + in_gib_text(margin) + " GiB of a GPU stay free beside the reserve"; }
+std::string free_text(Bytes margin) { return "; " + in_gib_text(margin) + " GiB headroom per GPU, after the reserve"; }
 
 std::string staged_text(const Answer& answer) {
   if (!answer.staged)
@@ -158,8 +159,9 @@ std::string staged_text(const Answer& answer) {
            (answer.why_none ? ": " + answer.why_none->reason : std::string()) + ".\n";
   return "\nThe fastest of " + std::to_string(answer.simulated) +
          " simulated plans whose stages have replicas and tensor ranks of their own:\n\n  --stages " +
-         to_text(answer.staged->strategy.stages) + "\n\n" + beside_bound(answer, answer.staged->cost) + ", its step " +
-         in_time({answer.staged->seconds}) + " with fill, drain and gradients" + free_text(answer.staged->margin) + ".\n";
+         to_text(answer.staged->strategy.stages) + "\n\n" +
+         paragraph(beside_bound(answer, answer.staged->cost) + ", its step " + in_time({answer.staged->seconds}) +
+                   " with fill, drain and gradients" + free_text(answer.staged->margin) + ".");
 }
 
 std::string uniform_text(const Answer& answer) {
@@ -168,12 +170,14 @@ std::string uniform_text(const Answer& answer) {
   std::string out = "\nThe best plan with as many replicas and tensor ranks on every stage:\n\n  --tp " + std::to_string(s.tp) +
                     " --pp " + std::to_string(s.pp) + " --dp " + std::to_string(s.dp) +
                     (s.layer_split.empty() ? "" : " --layer-split " + s.layer_split) + "\n\n";
-  out += beside_bound(answer, answer.plan->partition.cost) + ", its step " + in_time({answer.plan_seconds});
+  std::string said = beside_bound(answer, answer.plan->partition.cost) + ", its step " + in_time({answer.plan_seconds});
   if (answer.staged) {
     const double times = answer.plan_seconds / answer.staged->seconds;
-    out += ", " + decimal(times >= 1 ? times : 1 / times) + " times as " + (times >= 1 ? "long" : "fast");
+    said += decimal(times) == "1.00"
+                ? ", as long as that"
+                : ", " + decimal(times >= 1 ? times : 1 / times) + " times as " + (times >= 1 ? "long" : "fast");
   }
-  return out + free_text(answer.plan->estimate.margin) + ".\n";
+  return out + paragraph(said + free_text(answer.plan->estimate.margin) + ".");
 }
 
 std::string text_of(const Answer& answer, const Job& job) {
@@ -182,8 +186,8 @@ std::string text_of(const Answer& answer, const Job& job) {
                     ", " + counted(static_cast<std::int64_t>(m), "micro-batch", "micro-batches") + " of " +
                     std::to_string(job.strategy.micro_batch) + " per step\n\n";
   out += stages_table(answer);
-  out += "\n  The slowest stage or link takes " + in_time({answer.partition.cost}) + " per micro-batch, " +
-         in_time({m * answer.partition.cost}) + " for those of a step, without fill and drain.\n";
+  out += "\n" + paragraph("The slowest stage or link takes " + in_time({answer.partition.cost}) + " per micro-batch, " +
+                          in_time({m * answer.partition.cost}) + " for those of a step, without fill and drain.");
   return out + staged_text(answer) + uniform_text(answer);
 }
 
@@ -251,13 +255,17 @@ const std::vector<std::string>& not_looked_at() {
 }
 
 void say_not_looked_at(const Arguments& arguments, const Console& console) {
-  const std::string end = " changes nothing: partition does not look at it";
   for (const std::string& path : not_looked_at()) {
     const StrategyOption& option = *find_option(path);
-    if (given(arguments, option)) say(arguments, console, "--set strategy." + option.path + end);
+    if (given(arguments, option))
+      say(arguments, console, "--set strategy." + option.path + " changes nothing: partition does not look at it");
   }
-  if (const auto flags = set_by_file_only(arguments, not_looked_at()); !flags.empty())
-    say(arguments, console, joined(flags) + " of " + arguments.text("--strategy") + end);
+  const auto flags = set_by_file_only(arguments, not_looked_at());
+  if (flags.empty()) return;
+  say(arguments, console,
+      joined(flags) + " of " + arguments.text("--strategy") +
+          (flags.size() == 1 ? " changes nothing: partition does not look at it"
+                             : " change nothing: partition does not look at them"));
 }
 
 // What neither of the plans would be different without.

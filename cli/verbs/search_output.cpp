@@ -76,10 +76,6 @@ std::string short_name(const Candidate& candidate) {
   return name;
 }
 
-static constexpr std::size_t kWidth = 116;  // of the widest table, about
-
-static std::string paragraph(const std::string& text) { return "  " + wrapped(text, 4, kWidth) + "\n"; }
-
 static Candidate ruled_out(const RuledOut& other, const Job& job, const SearchOptions& options) {
   const auto* transformer = std::get_if<Transformer>(&job.model.shape);
   return {.point = other.point, .strategy = strategy_at(options.base, other.point, transformer ? transformer->layers : 0)};
@@ -189,7 +185,7 @@ static std::string proof_text(const SearchResult& result, const SearchOptions& o
 
 static std::string winner_text(const SearchResult& result, const Job& job, const SearchOptions& options) {
   const Candidate& best = result.ranked.front();
-  std::string out = "\n" + wrapped("Winner: " + short_name(best) + ".", 2, kWidth) + "\n";
+  std::string out = "\n" + wrapped("Winner: " + short_name(best) + ".", 2) + "\n";
   std::string shares;
   const auto mine = parts(best.estimate);
   for (std::size_t i = 0; i < mine.size(); ++i)
@@ -215,7 +211,7 @@ static std::string counts_text(const SearchResult& result, const SearchOptions& 
                      (pruned.framework > 0 ? count_text(pruned.framework) + " unsupported by " + options.base.framework + ", "
                                            : "") +
                      count_text(pruned.bound) + " provably slower, " + count_text(pruned.redone) + " recomputing needlessly.",
-                 2, kWidth) +
+                 2) +
          "\n";
 }
 

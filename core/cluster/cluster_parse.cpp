@@ -131,12 +131,17 @@ double watts(const JsonReader& json, double least) {
 // Money: a price; or what a node costs, written off over its years, and the electricity it takes.
 void read_money(const JsonReader& json, Cluster& cluster) {
   const double per_node = static_cast<double>(gpu_count(cluster)) / node_count(cluster);
-  const auto node_power = json.find("power_per_node"), gpu_power = json.find("power_per_gpu");
-  if (node_power && gpu_power) gpu_power->fail("either power_per_node or power_per_gpu");
+  const auto given = [&](const char* key) {  // null takes away what the file has: --set cluster.power_per_node=null
+    auto value = json.find(key);
+    return value && value->is_null() ? std::nullopt : value;
+  };
+  const auto node_power = given("power_per_node"), gpu_power = given("power_per_gpu");
+  if (node_power && gpu_power)
+    gpu_power->fail("either power_per_node or power_per_gpu; --set cluster.power_per_node=null takes that away");
   if (node_power) cluster.power_per_gpu_watts = watts(*node_power, 1) / per_node;
   if (gpu_power) cluster.power_per_gpu_watts = watts(*gpu_power, 1e-3);
-  const auto price = json.find("price_per_gpu_hour"), capex = json.find("capex");
-  if (price && capex) capex->fail("either price_per_gpu_hour or capex");
+  const auto price = given("price_per_gpu_hour"), capex = given("capex");
+  if (price && capex) capex->fail("either price_per_gpu_hour or capex; --set cluster.price_per_gpu_hour=null takes that away");
   const auto more_than_nothing = [](const JsonReader& money, double most) {
     const double amount = money.as_double(0, most);
     if (amount == 0) money.fail("more than 0; without the key the price is unknown");

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/base/error.h"
+#include "core/cluster/cluster_settings.h"
 #include "core/json/json.h"
 #include "core/json/json_edit.h"
 
@@ -39,6 +40,8 @@ void read_origin(Document& document) {
   if (const auto model = json.find("model")) document.model = model->as_string();
   if (const auto cluster = json.find("cluster")) document.cluster_name = cluster->as_string();
   if (json.has("strategy")) document.strategy_json = json_value(text, "strategy", where);
+  if (const auto settings = json.find("settings"))
+    for (const JsonReader& setting : settings->elements()) document.settings.push_back(setting.as_string());
   const auto workload = json.find("workload");
   if (!workload) return;
   document.workload.tokens_per_sample = workload->at("tokens_per_sample").as_int(0);
@@ -56,7 +59,8 @@ void find_cluster(Document& document, std::optional<Cluster> given) {
     return;
   }
   try {
-    Cluster named = load_cluster(document.cluster_name);
+    Cluster named =
+        cluster_with(document.cluster_name, settings_of("cluster", document.settings), document.path + ": plan: origin");
     if (knows_devices(named, document.plan()))
       document.cluster = std::move(named);
     else

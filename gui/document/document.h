@@ -25,6 +25,7 @@ struct Document {
   std::string path = {};                      // of the `.result` file; empty: made in memory
   std::string model = {}, cluster_name = {};  // of Plan::origin; empty: not said there
   std::string strategy_json = {};             // of Plan::origin; empty: not said there
+  std::vector<std::string> settings = {};     // likewise, of fields of the model's and the cluster's file
   Workload workload = {};
   Result result = {};                   // its memory curves may have peaks only
   std::optional<Cluster> cluster = {};  // none: not found on this machine, see `remarks`

@@ -2849,6 +2849,30 @@ worst: what the worst order of the same work would need</source>
         <translation>没有可行的策略：%1</translation>
     </message>
     <message>
+        <source>no degrees divide the GPUs, the layers, the heads and the global batch</source>
+        <translation>没有并行度能同时整除 GPU 数、层数、注意力头数和全局批</translation>
+    </message>
+    <message>
+        <source>no schedule takes these degrees with this batch</source>
+        <translation>没有调度能在该批大小下使用这些并行度</translation>
+    </message>
+    <message>
+        <source>--framework %1 can run none of the strategies: %2</source>
+        <translation>--framework %1 无法运行任何策略：%2</translation>
+    </message>
+    <message>
+        <source>all %1 strategies need more memory than %2 % of a GPU</source>
+        <translation>全部 %1 个策略所需的显存都超过一个 GPU 的 %2 %</translation>
+    </message>
+    <message>
+        <source>parameters and optimizer states alone take %1 on each of %2 GPU(s), however they are cut; %3 are usable</source>
+        <translation>无论怎样切分，仅参数和优化器状态就要占用 %2 个 GPU 中每个的 %1；可用 %3</translation>
+    </message>
+    <message>
+        <source>for example: %1</source>
+        <translation>例如：%1</translation>
+    </message>
+    <message>
         <source>no partition fits: the layers need more memory than all GPUs have, with whole optimizer states</source>
         <translation>没有可行的划分：带完整优化器状态时，各层所需显存超过全部 GPU</translation>
     </message>
@@ -2915,6 +2939,10 @@ worst: what the worst order of the same work would need</source>
     <message>
         <source>a larger cluster</source>
         <translation>更大的集群</translation>
+    </message>
+    <message>
+        <source>a smaller --tp, --cp or --pp</source>
+        <translation>更小的 --tp、--cp 或 --pp</translation>
     </message>
     <message>
         <source>fewer --fix</source>

@@ -2,6 +2,7 @@
 
 #include "gui/widgets/engine_words.h"
 
+#include <QEvent>
 #include <QHBoxLayout>
 #include <QLabel>
 #include <QPushButton>
@@ -9,7 +10,7 @@
 
 namespace foreshard {
 
-Banner::Banner(QWidget* parent) : QFrame(parent) {
+Banner::Banner(QWidget* over) : QFrame(over) {
   setObjectName("banner");
   auto* row = new QHBoxLayout(this);
   row->setContentsMargins(12, 6, 6, 6);
@@ -30,7 +31,20 @@ Banner::Banner(QWidget* parent) : QFrame(parent) {
     hide();
     if (act_) act_();
   });
+  over->installEventFilter(this);
   hide();
+}
+
+void Banner::place() {
+  const QRect all = parentWidget()->rect();
+  const int height = layout()->hasHeightForWidth() ? layout()->heightForWidth(all.width()) : sizeHint().height();
+  setGeometry(0, all.height() - height, all.width(), height);
+  raise();
+}
+
+bool Banner::eventFilter(QObject* watched, QEvent* event) {
+  if (event->type() == QEvent::Resize || event->type() == QEvent::FontChange) place();
+  return QFrame::eventFilter(watched, event);
 }
 
 void Banner::say(About about, const QString& text, const QString& remedy, std::function<void()> act) {
@@ -41,6 +55,7 @@ void Banner::say(About about, const QString& text, const QString& remedy, std::f
   remedy_->setText(remedy);
   remedy_->setVisible(!remedy.isEmpty());
   setVisible(!text.isEmpty());
+  place();
 }
 
 void Banner::went_well(About about) {

@@ -1,5 +1,5 @@
-// Banner: a message above the views, with at most one thing to do about it. It stays until it is closed, or until what it
-// complains of has gone well. Never a dialog.
+// Banner: a message over the lower edge of the views, which do not move for it, with at most one thing to do about it. It stays until
+// it is closed, or until what it complains of has gone well. Never a dialog.
 #pragma once
 
 #include <QFrame>
@@ -17,13 +17,18 @@ enum class About : std::uint8_t { Simulation, Comparison, File, Origin, Search, 
 class Banner : public QFrame {
   Q_OBJECT
  public:
-  explicit Banner(QWidget* parent = nullptr);
+  explicit Banner(QWidget* over);
   void say(About about, const QString& text, const QString& remedy = {}, std::function<void()> act = {});
   void went_well(About about);  // its message goes
   QString text() const;
   About about() const { return about_; }
 
+ protected:
+  bool eventFilter(QObject* watched, QEvent* event) override;
+
  private:
+  void place();
+
   QLabel* text_ = nullptr;
   QPushButton* remedy_ = nullptr;
   std::function<void()> act_ = {};

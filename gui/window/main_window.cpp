@@ -78,9 +78,7 @@ void MainWindow::make_centre() {
   auto* column = new QVBoxLayout(centre);
   column->setContentsMargins(0, 0, 0, 0);
   column->setSpacing(0);
-  banner_ = new Banner;
   kpis_ = new KpiStrip;
-  column->addWidget(banner_);
   column->addWidget(kpis_);
   timeline_ = new TimelineView(axis_, selection_);
   timeline_->set_overview(true);
@@ -120,6 +118,7 @@ void MainWindow::make_centre() {
   pages_->addTab(table_, tr("Table"));
   column->addWidget(pages_, 1);
   setCentralWidget(centre);
+  banner_ = new Banner(centre);
   veil_ = new FreshnessVeil(centre);
   veil_->leave_bright(banner_);
   palette_ = new PaletteBox(this);

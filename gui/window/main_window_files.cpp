@@ -147,7 +147,7 @@ void MainWindow::adopt_origin() {
   banner_->went_well(About::Origin);
   if (!document_ || document_->strategy_json.empty()) return;
   try {
-    Choices made = {.model = document_->model, .cluster = document_->cluster_name};
+    Choices made = {.model = document_->model, .cluster = document_->cluster_name, .settings = document_->settings};
     made.strategy = chosen_in(parse_strategy(document_->strategy_json, document_->path));
     choices_ = shown_choices_ = std::move(made);
     strategy_->set_choices(choices_);

@@ -30,6 +30,7 @@ Screenshot::Screenshot(MainWindow& window, ShotRequest request) : window_(window
 
 // The state in which a view has most to say.
 void Screenshot::prepare() {
+  if (!window_.problem().isEmpty()) return;  // told as it is: a search without a job would complain of something else
   const auto document = window_.document();
   if (request_.view == "search") {
     window_.search_panel()->set_refined(16);  // enough to see, soon enough to wait for

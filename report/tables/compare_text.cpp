@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -100,7 +101,11 @@ std::string compare_text(const Comparison& c, bool unicode) {
         on_device(c.predicted, c.predicted_device), on_device(c.measured, c.measured_device));
   text += whole_table(c).text(unicode);
   text += "\nBy kind (time on a rank, mean over ranks; error: A against B)\n" + kind_table(c).text(unicode);
-  if (!c.spans.empty()) text += "\nSpans that differ most\n" + span_table(c).text(unicode);
+  const auto differs = [](const ComparedSpan& span) { return span.seconds.predicted != span.seconds.measured; };
+  if (std::ranges::any_of(c.spans, differs))
+    text += "\nSpans that differ most\n" + span_table(c).text(unicode);
+  else if (!c.spans.empty())
+    text += "\nNo instruction takes longer in one than in the other.\n";
   if (c.without_twin > 0) text += fmt::format("\n{} instructions have a span in only one of the results\n", c.without_twin);
   return text;
 }

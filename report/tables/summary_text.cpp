@@ -11,7 +11,7 @@ namespace foreshard {
 
 namespace {
 
-constexpr int kColumns = 100, kBar = 40;
+constexpr int kBar = 40;
 
 class Writer {
  public:
@@ -44,7 +44,7 @@ class Writer {
     line(fmt::format("{} on {}, {}", header_.model, header_.cluster, counted(summary_.gpus, "GPU")));
     std::string words;
     for (const std::string& word : header_.strategy) {
-      if (!words.empty() && width_of(words) + 3 + width_of(word) > kColumns) {
+      if (!words.empty() && width_of(words) + 3 + width_of(word) > static_cast<int>(kTextWidth)) {
         line(words + ',');
         words.clear();
       }
@@ -61,21 +61,8 @@ class Writer {
     for (const std::string& change : summary_.would_help) wrapped(change, options_.unicode ? "  · " : "  - ");
   }
 
-  // Words of `text` filled into lines; following lines are indented like the first word.
   void wrapped(const std::string& text, const std::string& mark) {
-    const std::string indent(static_cast<std::size_t>(width_of(mark)), ' ');
-    std::string current = mark;
-    for (std::size_t from = 0; from < text.size();) {
-      const std::size_t to = std::min(text.find(' ', from), text.size());
-      const std::string word = text.substr(from, to - from);
-      if (width_of(current) > width_of(mark) && width_of(current) + 1 + width_of(word) > kColumns) {
-        line(current);
-        current = indent;
-      }
-      current += (width_of(current) > width_of(mark) ? " " : "") + word;
-      from = to + 1;
-    }
-    line(current);
+    line(mark + foreshard::wrapped(text, static_cast<std::size_t>(width_of(mark))));
   }
 
   void pair(const std::string& name, const std::string& value, const std::string& second, const std::string& other) {
@@ -98,10 +85,11 @@ class Writer {
     if (!summary_.prediction_interval) return;
     const PredictionInterval& it = *summary_.prediction_interval;
     line(fmt::format("  90 % prediction interval   {}", in_time_range(it.low, it.high)));
-    line(fmt::format("    from the errors of {} {}", count_text(it.rows),
-                     it.learned        ? "runs that the profile learned from"
-                     : it.extrapolated ? "published runs, none of them with this framework on this GPU generation"
-                                       : "published runs with this framework on this GPU generation"));
+    wrapped(fmt::format("from the errors of {} {}", count_text(it.rows),
+                        it.learned        ? "runs that the profile learned from"
+                        : it.extrapolated ? "published runs, none of them with this framework on this GPU generation"
+                                          : "published runs with this framework on this GPU generation"),
+            "    ");
   }
 
   void share(const std::string& name, double value, int depth) {

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cmath>
+#include <sstream>
 
 namespace foreshard {
 
@@ -39,9 +41,51 @@ std::string TextTable::text(bool unicode, int indent) const {
   return out;
 }
 
+namespace {
+
+bool is_unit(std::string word) {
+  while (!word.empty() && std::string_view(".,;:()").find(word.back()) != std::string_view::npos) word.pop_back();
+  constexpr std::array<std::string_view, 9> units = {"%", "s", "ms", "µs", "GiB", "MiB", "GB/s", "GPUs", "GPU"};
+  return std::ranges::find(units, word) != units.end();
+}
+
+std::vector<std::string> words_of(const std::string& text) {
+  std::vector<std::string> words;
+  std::istringstream all(text);
+  for (std::string word; all >> word;) {
+    const bool number = !words.empty() && std::isdigit(static_cast<unsigned char>(words.back().back())) != 0;
+    if (number && is_unit(word))
+      words.back() += " " + word;
+    else
+      words.push_back(word);
+  }
+  return words;
+}
+
+}  // namespace
+
+std::string wrapped(const std::string& text, std::size_t indent, std::size_t width) {
+  std::string out;
+  std::size_t column = indent;
+  for (const std::string& word : words_of(text)) {
+    const auto length = static_cast<std::size_t>(width_of(word));
+    if (!out.empty() && column + 1 + length > width) {
+      out += "\n" + std::string(indent, ' ');
+      column = indent;
+    } else if (!out.empty()) {
+      out += ' ';
+      ++column;
+    }
+    out += word;
+    column += length;
+  }
+  return out;
+}
+
 std::string in_time(Seconds time) {
   const double s = time.value;
   if (s == 0) return "-";
+  if (std::abs(s) >= 1e4) return count_text(std::llrint(s)) + " s";
   if (std::abs(s) >= 0.9995) return fmt::format("{:.2f} s", s);
   if (std::abs(s) >= 0.9995e-3) return fmt::format("{:.2f} ms", s * 1e3);
   return fmt::format("{:.2f} µs", s * 1e6);

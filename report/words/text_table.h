@@ -27,6 +27,11 @@ struct TextTable {
 int width_of(std::string_view text);  // characters of a UTF-8 text
 std::string pad(const std::string& text, int width, Align align);
 
+inline constexpr std::size_t kTextWidth = 80;  // of a terminal
+// `text` in lines of at most `width`; every line but the first is indented. A longer word stands on a line of its own; a number
+// and its unit stay together.
+std::string wrapped(const std::string& text, std::size_t indent, std::size_t width = kTextWidth);
+
 std::string in_time(Seconds time);                       // "41.32 s", "9.81 ms", "3.20 µs", "-" for 0
 std::string in_short_time(Seconds time);                 // three digits: "41.3 s", "9.81 ms", "320 µs"
 std::string in_time_range(Seconds low, Seconds high);    // "18.5-24.6 s", "980 ms - 1.02 s"

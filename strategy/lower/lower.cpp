@@ -65,7 +65,7 @@ void add_axes_and_groups(Lowering& lowering) {
 }
 
 // Where the plan came from, and what its result is judged by: report reads "workload".
-std::string origin(const Lowering& lowering) {
+std::string origin(const Lowering& lowering, const std::vector<std::string>& settings) {
   const Strategy& s = lowering.strategy;
   const bool tokens = std::holds_alternative<Transformer>(lowering.model.shape);
   JsonWriter json(0);
@@ -78,6 +78,11 @@ std::string origin(const Lowering& lowering) {
   json.field("parameters", parameter_count(lowering.model, rows));
   json.end_object();
   json.key("strategy").raw(to_json(s));
+  if (!settings.empty()) {  // of fields of the model's and the cluster's file
+    json.key("settings").begin_array();
+    for (const std::string& setting : settings) json.value(setting);
+    json.end_array();
+  }
   json.end_object();
   return json.text();
 }
@@ -135,7 +140,7 @@ std::variant<Lowered, Infeasible> finish_plan(Lowering& lowering, const LowerOpt
   plan.framework = framework_memory(s);
   const Bytes capacity = gpu_of(cluster, cluster.nodes.front().shape.gpu).memory;
   plan.reserve = {static_cast<std::int64_t>(s.reserve * static_cast<double>(capacity.value))};
-  plan.origin = origin(lowering);
+  plan.origin = origin(lowering, options.settings);
   cost_plan(plan, cluster, framework_preset(s.framework), options.profile);
   plan = lowering.scales_dynamically() ? with_dynamic_loss_scale(std::move(plan), {.state = lowering.loss_scale})
                                        : with_loss_scale(std::move(plan), s.loss_scale);

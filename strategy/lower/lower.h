@@ -17,6 +17,7 @@ struct MachineProfile;  // core/profile/machine_profile.h
 struct LowerOptions {
   bool ignore_memory = false;               // give the plan even when it does not fit
   const MachineProfile* profile = nullptr;  // measured costs of the device kind that it names
+  std::vector<std::string> settings = {};   // of model and cluster ("cluster.fabric.oversubscription=2"), for the plan's origin
 };
 
 // A way to recompute the layers of a pipeline rank: what it costs and what it keeps.

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <string>
 
+#include "core/base/count_text.h"
 #include "strategy/cost/framework_preset.h"
 #include "strategy/lower/lowering.h"
 #include "strategy/schedule/schedule.h"
@@ -24,11 +25,13 @@ Refusal resolve_degrees(const Cluster& cluster, Strategy& s) {
                         .would_help = {"degrees whose product divides " + text(gpus)}};
     s.dp = static_cast<int>(gpus / model_ranks);
   }
-  if (model_ranks * s.dp > gpus)
+  if (model_ranks * s.dp > gpus) {
+    const std::string fewer = model_ranks <= gpus ? "--dp " + text(gpus / model_ranks) : "a smaller --tp, --cp or --pp";
     return Infeasible{.reason = "tp " + text(s.tp) + " x cp " + text(s.cp) + " x pp " + text(s.pp) + " x dp " + text(s.dp) +
                                 " = " + text(model_ranks * s.dp) + " ranks, but " + cluster.name + " has " + text(gpus) +
                                 " GPUs",
-                      .would_help = {"--dp " + text(std::max<std::int64_t>(1, gpus / model_ranks)), "a larger cluster"}};
+                      .would_help = {fewer, "a larger cluster"}};
+  }
   if (s.zero_group == 0) s.zero_group = s.dp;
   if (s.dp % s.zero_group != 0)
     return Infeasible{.reason = "ZeRO group of " + text(s.zero_group) + " ranks does not divide dp = " + text(s.dp)};
@@ -47,7 +50,7 @@ Refusal resolve_batch(Strategy& s) {
     return refused;
   }
   if (s.global_batch / together > 1'000'000)
-    return Infeasible{.reason = text(s.global_batch / together) + " micro-batches per step are more than 1,000,000"};
+    return Infeasible{.reason = count_text(s.global_batch / together) + " micro-batches per step are more than 1,000,000"};
   return {};
 }
 

@@ -40,6 +40,22 @@ TEST_F(PlanVerbs, ASavedPlanIsSoundAndShown) {
   EXPECT_NE(shown.out.find(": 2 stages, 8 micro-batches, 16 samples"), std::string::npos) << shown.out;
 }
 
+// What --set changed of the cluster is in the plan, so it is simulated on what it was made for.
+TEST_F(PlanVerbs, ASavedPlanKnowsWhatWasSet) {
+  const std::string set = "--dp 8 --set cluster.nvlink.bandwidth=5e9 --set model.n_layer=4 ", path = file("p.plan.json");
+  const auto seconds = [](const std::string& line) {
+    const RanLine ran = run_line(line + " --json");
+    EXPECT_EQ(ran.code, ExitCode::Ok) << ran.err;
+    return JsonReader::parse(ran.out, "out").at("iteration_time_s").as_double();
+  };
+  ASSERT_EQ(run_line(small() + set + "--save-plan " + path).code, ExitCode::Ok);
+  const std::string job = "simulate" + small().substr(std::string("lower").size());
+  EXPECT_EQ(seconds("simulate --plan " + path), seconds(job + set));
+  EXPECT_LT(seconds("simulate --plan " + path + " --cluster dgx-a100"), seconds("simulate --plan " + path));
+  ASSERT_EQ(run_line(small() + "--save-plan " + path).code, ExitCode::Ok);
+  EXPECT_EQ(load_plan(path).origin.find("settings"), std::string::npos);
+}
+
 // A plan has the costs of its own GPUs: on others it has none.
 TEST_F(PlanVerbs, APlanForOtherGpusIsRefused) {
   const std::string path = file("p.plan.json");

@@ -89,13 +89,13 @@ TEST(Quotes, TimesHaveTheUnitThatSaysSomething) {
 // What an objective needs and the cluster file does not have is said, and nothing is called cheaper.
 TEST(Quotes, AnUnknownPriceIsSaid) {
   const RanLine cost = run_line(kSearch + "--cluster dgx-a100 --objective cost");
-  EXPECT_NE(cost.out.find("the cluster file has no price (price_per_gpu_hour)"), std::string::npos) << cost.out;
+  EXPECT_NE(on_one_line(cost.out).find("the cluster file has no price (price_per_gpu_hour)"), std::string::npos) << cost.out;
   for (const char* word : {"cheaper", "expensive"}) EXPECT_EQ(cost.out.find(word), std::string::npos) << cost.out;
-  EXPECT_NE(cost.out.find(" more GPU time"), std::string::npos) << cost.out;
+  EXPECT_NE(on_one_line(cost.out).find(" more GPU time"), std::string::npos) << cost.out;
   const RanLine energy = run_line(kSearch + "--cluster pcie-a100-8 --objective energy");
-  EXPECT_NE(energy.out.find("has no power (power_per_gpu)"), std::string::npos) << energy.out;
+  EXPECT_NE(on_one_line(energy.out).find("has no power (power_per_gpu)"), std::string::npos) << energy.out;
   const RanLine known = run_line(kSearch + "--cluster dgx-a100 --objective cost --set cluster.price_per_gpu_hour=2");
-  EXPECT_EQ(known.out.find("no price"), std::string::npos) << known.out;
+  EXPECT_EQ(on_one_line(known.out).find("no price"), std::string::npos) << known.out;
   EXPECT_NE(known.out.find(" more expensive"), std::string::npos) << known.out;
   const RanLine two = run_line(kSearch + "--cluster dgx-a100 --cluster dgx-a100-x2 --objective cost");
   EXPECT_NE(two.out.find("Not every cluster file has a price (price_per_gpu_hour): GPU time is compared, not cost.\n"),

@@ -1,6 +1,7 @@
 // Runs a command line in this process.
 #pragma once
 
+#include <regex>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -19,6 +20,9 @@ inline RanLine run_words(const std::vector<std::string>& words) {
   const ExitCode code = run_program(words, {out, err});
   return {code, out.str(), err.str()};
 }
+
+// Prose without the breaks of its lines: what goes on is indented.
+inline std::string on_one_line(const std::string& text) { return std::regex_replace(text, std::regex("\n +"), " "); }
 
 // Words between blanks.
 inline RanLine run_line(const std::string& line) {

@@ -1,9 +1,13 @@
 // Options of the strategy in the verbs that search, cut or lower: as in option_effect_test.cpp for simulate. A value that the
 // answer has without it is no change.
+#include <unistd.h>
+
 #include <algorithm>
+#include <filesystem>
 #include <regex>
 #include <set>
 
+#include "core/json/json.h"
 #include "core/json/json_edit.h"
 #include "core/strategy/strategy_options.h"
 #include "tests/cli/option_effect.h"
@@ -129,6 +133,21 @@ TEST(StrategyOptionsOf, EveryVerbThatTakesThem) {
       EXPECT_EQ(flags.contains(option.flag), verb.name != "partition" || !found.contains(option.flag))
           << verb.name << option.flag;
   }
+}
+
+// One thing changes nothing, several change nothing.
+TEST(StrategyOptionsOf, WhatAFileSetsOfPartitionIsSaidInGoodGrammar) {
+  const std::string file = testing::TempDir() + "first-grammar-" + std::to_string(::getpid()) + ".strategy.json";
+  const std::string job =
+      "partition --model gpt2-124m --seq 256 --global-batch 16 --cluster dgx-a100 --gpus 2 --strategy " + file;
+  write_file(file, R"({"zero": 1})");
+  EXPECT_NE(run_line(job).err.find("--zero of " + file + " changes nothing: partition does not look at it\n"),
+            std::string::npos)
+      << run_line(job).err;
+  write_file(file, R"({"zero": 1, "tp": 2})");
+  EXPECT_NE(run_line(job).err.find(" of " + file + " change nothing: partition does not look at them\n"), std::string::npos)
+      << run_line(job).err;
+  std::filesystem::remove(file);
 }
 
 // What partition finds by itself and --set or a file give all the same is said.

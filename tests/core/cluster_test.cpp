@@ -6,6 +6,7 @@
 #include <map>
 
 #include "core/base/data_path.h"
+#include "core/cluster/cluster_settings.h"
 #include "core/json/json.h"
 #include "core/network/network.h"
 
@@ -251,6 +252,21 @@ TEST(Clusters, TheQuoteInTheExamplesIsShortAndHasAPrice) {
   EXPECT_EQ(network.route({0}, {1}).links.size(), 1u) << "bridged";
   EXPECT_EQ(network.route({0}, {2}).bandwidth.value, 63e9) << "not bridged";
   EXPECT_EQ(network.link(network.leaf_trunk(0, 0, false)).bandwidth.value, 8 * 50e9 / 2);
+}
+
+// 6.5 kW per node are in the file; null takes them away, so the power of a GPU can be said instead.
+TEST(Clusters, NullTakesAPowerOrAPriceAway) {
+  const std::vector<std::pair<std::string, std::string>> both = {{"power_per_gpu", "\"700 W\""}};
+  EXPECT_THROW(cluster_with("dgx-a100", both, "test"), Error);
+  const Cluster one = cluster_with("dgx-a100-x2", {both.front(), {"power_per_node", "null"}}, "test");
+  EXPECT_EQ(one.power_per_gpu_watts, 700);
+  EXPECT_EQ(node_count(one), 2);
+  EXPECT_EQ(cluster_with("dgx-a100", {{"price_per_gpu_hour", "null"}}, "test").price_per_gpu_hour, 0);
+}
+
+TEST(Clusters, SettingsOfOneNoun) {
+  const auto found = settings_of("cluster", {"model.n_layer=4", "cluster.nodes=2", "cluster.gpu=a=b"});
+  EXPECT_EQ(found, (std::vector<std::pair<std::string, std::string>>{{"nodes", "2"}, {"gpu", "a=b"}}));
 }
 
 TEST(Clusters, TheReadmeNamesThemAll) {

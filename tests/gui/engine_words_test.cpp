@@ -39,7 +39,7 @@ QString sentence_at(const QString& code, qsizetype at, QChar& end) {
 }
 
 QStringList sentences_in_sources() {
-  static const QRegularExpression begin(R"re(reason = |Infeasible\{(?=")|throw Error\()re"), words("[a-z]{2,}[^a-z]+[a-z]{2,}");
+  static const QRegularExpression begin(R"re(reason = |Infeasible\{(?=")|empty_space\((?=")|throw Error\()re"), words("[a-z]{2,}[^a-z]+[a-z]{2,}");
   static const QRegularExpression two_forms(R"re(counted\([^"]*"[^"]+", "([^"]+)"\))re"),
       one_form(R"re(counted\([^"]*"([^"]+)"\))re");
   QStringList all;

@@ -149,7 +149,27 @@ TEST_F(Measured, MoreDetailKeepsTheMeasurement) {
   ASSERT_TRUE(QTest::qWaitFor([&] { return w.timeline()->twin() != nullptr; }, 10'000));
 }
 
-// A plan file has no settings: what it was made from is not the shipped model.
+// A file knows what was changed of its model and its cluster: the window shows it, and the next knob keeps it.
+TEST_F(Measured, AFileOfAChangedModelAndClusterKeepsWhatWasChanged) {
+  MainWindow& w = open();
+  Choices changed = small();
+  changed.settings = {"model.n_layer=4", "cluster.nvlink.bandwidth=20 GB/s"};
+  w.set_choices(changed, "test");
+  ASSERT_TRUE(settled());
+  const double seconds = w.document()->summary.iteration_time.value;
+  save_result(w.document()->result, folder.filePath("p.result").toStdString());
+  w.set_choices(small(), "test");
+  ASSERT_TRUE(settled());
+  w.open_file(folder.filePath("p.result"));
+  ASSERT_TRUE(settled());
+  EXPECT_TRUE(w.message().isEmpty()) << w.message().toStdString();
+  EXPECT_EQ(w.workspace().choices.settings, changed.settings);
+  w.keys().action("plan.simulate")->trigger();
+  ASSERT_TRUE(settled());
+  EXPECT_DOUBLE_EQ(w.document()->summary.iteration_time.value, seconds);
+}
+
+// A file of before: what it was made from is not the shipped model, and it does not say what was changed.
 TEST_F(Measured, AFileOfAChangedModelSaysSo) {
   MainWindow& w = open();
   Choices changed = small();
@@ -157,7 +177,12 @@ TEST_F(Measured, AFileOfAChangedModelSaysSo) {
   w.set_choices(changed, "test");
   ASSERT_TRUE(settled());
   const double seconds = w.document()->summary.iteration_time.value;
-  save_result(w.document()->result, folder.filePath("p.result").toStdString());
+  Result before = w.document()->result;
+  const std::string known = R"(,"settings": ["model.n_layer=4"])";
+  const std::size_t at = before.plan.origin.find(known);
+  ASSERT_NE(at, std::string::npos) << before.plan.origin;
+  before.plan.origin.erase(at, known.size());
+  save_result(before, folder.filePath("p.result").toStdString());
   w.open_file(folder.filePath("p.result"));
   ASSERT_TRUE(settled());
   EXPECT_TRUE(w.message().contains("fields were changed")) << w.message().toStdString();

@@ -23,6 +23,7 @@
 #include "gui/search/search_panel.h"
 #include "gui/strategy/option_field.h"
 #include "gui/strategy/strategy_panel.h"
+#include "gui/timeline/timeline_view.h"
 #include "gui/window/main_window.h"
 #include "gui/window/palette_box.h"
 #include "gui/window/screenshot.h"
@@ -88,6 +89,46 @@ TEST_F(WindowTest, WhatCannotBeIsSaidAndTheOldPictureStays) {
   ASSERT_TRUE(settled(window));
   EXPECT_TRUE(window.message().contains("no-such-model")) << window.message().toStdString();
   EXPECT_EQ(window.document(), shown);
+}
+
+// A message lies over the lower edge of the views: nothing that is looked at moves when it comes, or when it goes.
+TEST_F(WindowTest, AMessageMovesNothing) {
+  write("bad.json", "{\"nodes\": ");
+  MainWindow window(options());
+  window.resize(1500, 900);
+  window.set_choices(small(), "test");
+  window.show();
+  ASSERT_TRUE(settled(window));
+  const auto places = [&] {
+    return std::pair(QRect(window.timeline()->mapTo(&window, QPoint()), window.timeline()->size()),
+                     QRect(window.view("memory")->mapTo(&window, QPoint()), window.view("memory")->size()));
+  };
+  const auto before = places();
+  window.open_file(folder.filePath("bad.json"));
+  QTest::qWait(50);
+  ASSERT_FALSE(window.message().isEmpty());
+  EXPECT_EQ(places(), before);
+  const auto* banner = window.centralWidget()->findChild<QFrame*>("banner");
+  EXPECT_TRUE(banner->isVisible());
+  EXPECT_TRUE(window.centralWidget()->rect().contains(banner->geometry()));
+  EXPECT_EQ(banner->geometry().bottom(), window.centralWidget()->rect().bottom());
+  window.resize(1300, 800);
+  QTest::qWait(50);
+  EXPECT_TRUE(window.centralWidget()->rect().contains(banner->geometry()));
+}
+
+// Of a workspace that cannot be read a picture of the search says why, not that the search has no model.
+TEST_F(WindowTest, APictureOfTheSearchSaysWhatIsWrongWithTheFile) {
+  write("w.workspace.json", R"({"format": "foreshard workspace", "version": 1, "choices": 3})");
+  MainWindow window(options());
+  Screenshot screenshot(window, {.file = folder.filePath("s.png"), .view = "search"});
+  QString told;
+  bool done = false;
+  QObject::connect(&screenshot, &Screenshot::done, [&](const QString& text) { told = text, done = true; });
+  window.show();
+  window.start({folder.filePath("w.workspace.json")});
+  ASSERT_TRUE(QTest::qWaitFor([&] { return done; }, 20'000));
+  EXPECT_TRUE(told.contains("w.workspace.json")) << told.toStdString();
 }
 
 TEST_F(WindowTest, ABrokenProgramIsAMessage) {

@@ -45,6 +45,15 @@ TEST(Compare, OneRankTwiceAsSlow) {
   for (const ComparedSpan& span : c.spans) EXPECT_NEAR(span.seconds.difference(), -1e-3, 1e-12);
 }
 
+// Of results that are the same no span differs most.
+TEST(Compare, TheSameResultTwiceHasNoSpansThatDiffer) {
+  const Result one = hashed(result_of({.p = 1, .m = 2})), slow = hashed(result_of({.p = 1, .m = 2}, Fold::None, {0, 2}));
+  const std::string same = compare_text(compare(one, one)), other = compare_text(compare(one, slow));
+  EXPECT_EQ(same.find("differ most"), std::string::npos) << same;
+  EXPECT_NE(same.find("No instruction takes longer in one than in the other."), std::string::npos) << same;
+  EXPECT_NE(other.find("Spans that differ most"), std::string::npos) << other;
+}
+
 // What a processor takes says nothing of a GPU: times have no errors, memory has.
 TEST(Compare, TimesOfAnotherDeviceHaveNoError) {
   const Result predicted = hashed(result_of({.p = 1, .m = 2}));

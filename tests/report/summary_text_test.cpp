@@ -68,10 +68,11 @@ TEST(SummaryText, SaysWhatTheIntervalIsMadeOf) {
   };
   EXPECT_EQ(line({.low = {57.34}, .high = {76.09}, .rows = 1734, .extrapolated = true}),
             "90 % prediction interval   57.3-76.1 s\n    from the errors of 1,734 published runs, none of them with this "
-            "framework on this GPU generation");
-  EXPECT_EQ(line({.low = {57.34}, .high = {76.09}, .rows = 62}),
-            "90 % prediction interval   57.3-76.1 s\n    from the errors of 62 published runs with this framework on this GPU "
-            "generation");
+            "framework on\n    this GPU generation");
+  EXPECT_EQ(
+      line({.low = {57.34}, .high = {76.09}, .rows = 62}),
+      "90 % prediction interval   57.3-76.1 s\n    from the errors of 62 published runs with this framework on this GPU\n    "
+      "generation");
   EXPECT_EQ(line({.low = {57.34}, .high = {76.09}, .rows = 4, .learned = true}),
             "90 % prediction interval   57.3-76.1 s\n    from the errors of 4 runs that the profile learned from");
 }
@@ -85,8 +86,8 @@ TEST(SummaryText, ARefusalComesFirstWithWhatWouldHelp) {
   summary.would_help = {"--recompute selective"};
   const std::string text = summary_text(summary, {"m", "c", {}}, {.unicode = false});
   EXPECT_TRUE(
-      text.starts_with("m on c, 1,024 GPUs\n\nDoes not fit: stage 0 needs 96.20 GiB (arena 90.10, framework 1.30, reserve "
-                       "4.80) of 80.00 GiB:\n16.20 GiB too much\nWhat would help:\n  - --recompute selective\n\nMemory"))
+      text.starts_with("m on c, 1,024 GPUs\n\nDoes not fit: stage 0 needs 96.20 GiB (arena 90.10, framework 1.30, reserve\n"
+                       "4.80) of 80.00 GiB: 16.20 GiB too much\nWhat would help:\n  - --recompute selective\n\nMemory"))
       << text;
   EXPECT_EQ(text.find("iteration time"), std::string::npos);
 }
@@ -142,6 +143,8 @@ TEST(SummaryText, SmallWords) {
   EXPECT_EQ(with_commas(-4321), "-4,321");
   EXPECT_EQ(with_commas(74.349), "74.35");
   EXPECT_EQ(in_time({0.9996}), "1.00 s");
+  EXPECT_EQ(in_time({9999.994}), "9999.99 s");
+  EXPECT_EQ(in_time({315689.61}), "315,690 s");
   EXPECT_EQ(in_time({0.00999}), "9.99 ms");
   EXPECT_EQ(in_time({3.2e-6}), "3.20 µs");
   EXPECT_EQ(in_short_time({0.03236}), "32.4 ms");
@@ -159,4 +162,10 @@ TEST(SummaryText, SmallWords) {
 }
 
 }  // namespace
+// A terminal has 80 columns; a number does not stand at the end of a line and its unit on the next.
+TEST(SummaryText, WrappedWordsKeepNumberAndUnit) {
+  EXPECT_EQ(wrapped("optimizer 75.31 GiB, activations", 2, 16), "optimizer\n  75.31 GiB,\n  activations");
+  EXPECT_EQ(wrapped("update 4.3 %.", 0, 11), "update\n4.3 %.");
+}
+
 }  // namespace foreshard

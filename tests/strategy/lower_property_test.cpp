@@ -96,6 +96,15 @@ TEST(LowerProperties, EveryPlanIsSound) {
   EXPECT_GT(scheduled, 20);
 }
 
+// Fewer replicas help where one replica has room; where it has none --dp 1 would be what was asked for.
+TEST(LowerProperties, FewerReplicasAreARemedyOnlyWhereOneHasRoom) {
+  const Model model = load_model("gpt2-124m");
+  const Infeasible many = refused(model, load_cluster("dgx-a100"), {.dp = 8, .tp = 2, .pp = 2});
+  EXPECT_EQ(many.would_help.front(), "--dp 2");
+  const Infeasible large = refused(model, load_cluster("dgx-a100"), {.dp = 1, .tp = 4, .pp = 4});
+  EXPECT_EQ(large.would_help, (std::vector<std::string>{"a smaller --tp, --cp or --pp", "a larger cluster"}));
+}
+
 TEST(LowerProperties, VirtualStagesNeedAPipeline) {
   const Model model = load_model("gpt2-124m");
   const Infeasible why = refused(model, load_cluster("dgx-a100"), {.pp = 1, .virtual_stages = 2, .global_batch = 16});

@@ -1,0 +1,28 @@
+#include "core/cluster/cluster_settings.h"
+
+#include "core/json/json.h"
+#include "core/json/json_edit.h"
+
+namespace foreshard {
+
+Cluster cluster_with(const std::string& name_or_path, const std::vector<std::pair<std::string, std::string>>& settings,
+                     const std::string& where) {
+  Cluster as_it_is = load_cluster(name_or_path);  // a fault of the file itself is told as such
+  if (settings.empty()) return as_it_is;
+  const ClusterFile file = cluster_file(name_or_path);
+  std::string text = read_file(file.path);
+  for (const auto& [path, value] : settings) text = with_json_value(text, path, value, where);
+  Cluster cluster = parse_cluster(text, file.path);
+  return file.nodes > 0 ? with_nodes(std::move(cluster), file.nodes) : cluster;
+}
+
+std::vector<std::pair<std::string, std::string>> settings_of(const std::string& noun,
+                                                             const std::vector<std::string>& settings) {
+  std::vector<std::pair<std::string, std::string>> found;
+  for (const std::string& setting : settings)
+    if (const std::size_t equals = setting.find('='); equals != std::string::npos && setting.starts_with(noun + "."))
+      found.emplace_back(setting.substr(noun.size() + 1, equals - noun.size() - 1), setting.substr(equals + 1));
+  return found;
+}
+
+}  // namespace foreshard
