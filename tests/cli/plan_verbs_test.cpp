@@ -272,7 +272,7 @@ TEST(ShowCluster, SaysWhatTheFileSays) {
       R"( "bandwidth": "25 GB/s"}, "pcie": {"bandwidth": "20 GB/s"}, "price_per_gpu_hour": 2})");
   const RanLine ran = run_line("show cluster " + path);
   ASSERT_EQ(ran.code, ExitCode::Ok) << ran.err;
-  EXPECT_NE(ran.out.find("1 NIC of 25 GB/s, host memory not said"), std::string::npos) << ran.out;
+  EXPECT_NE(on_one_line(ran.out).find("1 NIC of 25 GB/s, host memory not said"), std::string::npos) << ran.out;
   EXPECT_NE(ran.out.find("2 per GPU and hour, in the currency of the file"), std::string::npos) << ran.out;
   EXPECT_EQ(ran.out.find('$'), std::string::npos) << ran.out;
   EXPECT_EQ(run_line("simulate -h").code, ExitCode::Ok);
