@@ -61,6 +61,7 @@ struct ExecuteOptions {
   std::chrono::milliseconds longest_compute{60000};  // one instruction
   // Both are longer by this until all ranks have ended their first run: libraries and kernels are loaded, connections are made.
   std::chrono::milliseconds first_use{0};
+  std::function<std::chrono::steady_clock::time_point()> now = {};  // by which these are measured; none: the clock. For tests
   // What the ranks run on, made for one run; none: the host.
   std::function<std::unique_ptr<RankDevices>(const Stop& stop)> devices = {};
   MeasuredOn measured_on = {"host", "host"};  // those devices, for the result

@@ -134,18 +134,18 @@ void Team::run_here(int first_step, int steps) {
 }
 
 void Team::watch() {
-  using Clock = std::chrono::steady_clock;
+  const auto clock = [this] { return options_.now ? options_.now() : std::chrono::steady_clock::now(); };
   std::int64_t ended = ended_steps();
-  Clock::time_point moved = Clock::now();
+  auto moved = clock();
   int idle = 0;  // looks in a row that saw nobody compute
   std::unique_lock lock(mutex_);
   while (finished_ < members_.size() && !stop_.raised()) {
     changed_.wait_for(lock, kLook);
     if (const std::int64_t now = ended_steps(); now != ended) {
       ended = now;
-      moved = Clock::now();
+      moved = clock();
     }
-    const auto still = Clock::now() - moved;
+    const auto still = clock() - moved;
     const auto more = first_run_ended() ? std::chrono::milliseconds(0) : options_.first_use;
     if (still < options_.patience + more) continue;
     idle = computes() ? 0 : idle + 1;

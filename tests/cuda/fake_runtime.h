@@ -49,6 +49,7 @@ struct FakeSettings {
   emulator::Settings kernels = {.checks_sharing = false};
   bool late_zeroing = false;                                 // what is on a legacy stream goes when nothing else can
   std::chrono::milliseconds first_use{0}, first_product{0};  // what loading a kernel takes, and the library of products
+  std::chrono::seconds slowly{0};                            // ... the latter, and a connection, by the clock of `now`
   int dropped_wait = -1;                                     // the n-th wait that matters is forgotten
   int dropped_work = -1;                                     // the n-th kernel of this name is not launched
   KernelId dropped_kernel = {};
@@ -105,7 +106,12 @@ class FakeRuntime : public Runtime {
   const std::map<KernelId, int>& launches() const { return launches_; }
   const std::set<int>& contexts() const { return contexts_; }                // GPUs on which there is one
   const std::set<std::pair<int, int>>& reached() const { return reached_; }  // (GPU, whose memory it may use)
-  const std::map<std::string, int>& ranges() const { return ranges_; }       // that have ended, by name
+  // A clock that stands still but where something loads or connects.
+  std::chrono::steady_clock::time_point now() const {
+    return std::chrono::steady_clock::time_point(std::chrono::nanoseconds(passed_));
+  }
+  void pass() { passed_ += std::chrono::nanoseconds(settings_.slowly).count(); }
+  const std::map<std::string, int>& ranges() const { return ranges_; }  // that have ended, by name
   int urgent_streams() const { return urgent_; }
   int connections() const { return settings_.connections; }
   int far_calls() const { return far_calls_; }           // kernels put on a stream by a thread that may run elsewhere
@@ -183,6 +189,7 @@ class FakeRuntime : public Runtime {
   std::uint64_t philox_ = 0, serial_ = 0;
   std::int64_t now_ = 0;
   std::atomic<std::int64_t> questions_ = 0;
+  std::atomic<std::int64_t> passed_ = 0;  // nanoseconds
   std::atomic<int> graph_launches_ = 0, far_calls_ = 0;
   int waits_ = 0, works_ = 0, views_ = 0, graphs_ = 0, urgent_ = 0;
 };

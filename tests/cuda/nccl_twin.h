@@ -46,6 +46,7 @@ struct TwinSettings {
   int shortened_call = -1;              // ... is one element short
   int slow_calls = 0;                   // so many calls leave InProgress and have to be asked about
   int stalled_call = -1;                // the n-th call on a stream stays inside for a while
+  std::function<void()> connects = {};  // told when the first call on a communicator is made
   std::chrono::milliseconds connecting{0};  // what the first call on a communicator takes
 };
 

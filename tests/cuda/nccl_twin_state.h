@@ -151,7 +151,10 @@ class Twin : public TwinControl {
     dropped = number == now.dropped_call;
     if (number == now.failing_call) comm->clique->failure = "the network is broken";
     comm->slow = now.slow_calls > 0 ? 3 : 0;
-    if (!std::exchange(comm->connects, true)) comm->connected = std::chrono::steady_clock::now() + now.connecting;
+    if (!std::exchange(comm->connects, true)) {
+      comm->connected = std::chrono::steady_clock::now() + now.connecting;
+      if (now.connects) now.connects();
+    }
     stalls = number == now.stalled_call;
     return Result::Success;
   }

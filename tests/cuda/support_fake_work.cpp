@@ -31,12 +31,15 @@ void FakeRuntime::note_place() {
   if (CPU_COUNT(&set) > 0) ++far_calls_;
 }
 
+static constexpr const char* kProduct = "cublasLtMatmul";
+
 // The first launch of a kernel on a GPU loads it.
 void FakeRuntime::load(const std::string& what, Stream* stream, std::chrono::milliseconds takes) {
   {
     const std::lock_guard lock(mutex_);
     if (!loaded_.insert({stream->device, what}).second) return;
   }
+  if (what == kProduct) pass();
   if (takes.count() > 0) std::this_thread::sleep_for(takes);
 }
 
@@ -123,8 +126,8 @@ void multiply_now(const Multiply& w) {
 }  // namespace
 
 void FakeRuntime::multiply(const Multiply& w, std::byte* workspace, Bytes bytes, Stream* stream) {
-  expect_current(stream, "cublasLtMatmul");
-  load("cublasLtMatmul", stream, settings_.first_product);
+  expect_current(stream, kProduct);
+  load(kProduct, stream, settings_.first_product);
   const auto range = [&](const Matrix& matrix, std::int64_t rows, std::int64_t columns, bool write) {
     const std::int64_t last = (w.count - 1) * matrix.step + (rows - 1) * matrix.row + columns;
     return Range{matrix.data, matrix.data + last * size_of(matrix.dtype).value, write};
