@@ -47,7 +47,9 @@ TEST(HostileTiming, NoRunIsTakenForOneThatHangs) {
 // A library that loads in the middle of a run, when the first step is long over, is work, too: no partner is waited for.
 TEST(HostileTiming, LoadingIsWork) {
   const Plan plan = lowered(tiny_mlp(), in_single({.micro_batch = 4}));
-  FakeRuntime runtime(hostile(1, 1));
+  FakeSettings settings = hostile(1, 1);
+  settings.first_product = 1500ms;
+  FakeRuntime runtime(settings);
   ExecuteOptions options = patient(on_fake(runtime, 2), runtime);
   options.first_use = 0ms, options.longest_compute = 600s;
   EXPECT_EQ(failure_of(plan, options), "");
