@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "strategy/estimate/estimate_screen.h"
-#include "strategy/partition/partition.h"
 #include "strategy/partition/partition_hybrid.h"
 #include "strategy/recompute/layer_choice.h"
 
@@ -56,21 +55,7 @@ void screen_grid(benchmark::State& state) {
 }
 BENCHMARK(screen_grid)->Unit(benchmark::kMillisecond);
 
-// Layers of the argument on devices of the other: the exponents of the exact partition.
-void partition(benchmark::State& state) {
-  std::vector<ChainLayer> chain;
-  for (int i = 0; i < state.range(0); ++i) chain.push_back({1 + 0.01 * (i % 7), 2 + 0.02 * (i % 5), 0.01, 0.1});
-  for (auto _ : state) benchmark::DoNotOptimize(partition_bottleneck(chain, static_cast<int>(state.range(1)), 1));
-}
-BENCHMARK(partition)
-    ->Args({96, 512})
-    ->Args({96, 256})
-    ->Args({96, 1024})
-    ->Args({48, 512})
-    ->Args({192, 512})
-    ->Unit(benchmark::kMillisecond);
-
-// Exponents of its time in devices and in layers around 96 layers on 512 devices: log2 of what twice as many take, the least of
+// Exponents of the time of an exact partition in devices and in layers around 96 layers on 512 devices: log2 of what twice as many take, the least of
 // three measurements each.
 template <class Partition>
 void exponents(benchmark::State& state, Partition run) {
@@ -90,15 +75,6 @@ void exponents(benchmark::State& state, Partition run) {
     state.counters["in_layers"] = std::log2(seconds(192, 512) / one);
   }
 }
-
-void partition_exponents(benchmark::State& state) {
-  exponents(state, [](int layers, int devices) {
-    std::vector<ChainLayer> chain;
-    for (int i = 0; i < layers; ++i) chain.push_back({1 + 0.01 * (i % 7), 2 + 0.02 * (i % 5), 0.01, 0.1});
-    benchmark::DoNotOptimize(partition_bottleneck(chain, devices, 1));
-  });
-}
-BENCHMARK(partition_exponents)->Iterations(1);
 
 // With tensor groups of 1, 2, 4 and 8, each a little less than twice as fast as half as many; memory for a third of the layers.
 void partition_hybrid_exponents(benchmark::State& state) {

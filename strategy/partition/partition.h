@@ -1,4 +1,4 @@
-// Where to cut a chain of layers into pipeline stages. Exact for their objectives (docs/search.md, "Layer partition"); times in
+// Where to cut a chain of layers into pipeline stages. Exact for its objective; times in
 // seconds, sizes in bytes.
 #pragma once
 
@@ -25,21 +25,6 @@ struct ChainPartition {
   std::vector<ChainStage> stages = {};  // empty: not possible
   double cost = 0;
 };
-
-// PipeDream (Narayanan et al. 2019, section 3.1): at most `devices` devices over stages of one or more replicas, so that the
-// slowest stage or link is as fast as possible, per micro-batch in the steady state:
-//   stage  (sum of f + b + 4 (k-1)/k weights / bandwidth) / k      replicas take turns with micro-batches
-//   link   2 output / bandwidth
-// O(devices^2 layers^2).
-ChainPartition partition_bottleneck(const std::vector<ChainLayer>& chain, int devices, double bandwidth);
-
-// The cost of given stages by that formula.
-double bottleneck_cost(const std::vector<ChainLayer>& chain, const std::vector<ChainStage>& stages, double bandwidth);
-
-// GPipe with m micro-batches, one device per stage: sum f + (m-1) max f + sum b + (m-1) max b (exact for its schedule without
-// transfers). Thresholds on the longest forward, O(layers) cuts per threshold and backward limit.
-ChainPartition partition_gpipe(const std::vector<ChainLayer>& chain, int stages, int microbatches);
-double gpipe_cost(const std::vector<ChainLayer>& chain, const std::vector<ChainStage>& stages, int microbatches);
 
 // What one place of a pipeline is made of: GPUs may differ.
 struct StagePlace {

@@ -3,7 +3,6 @@
 // in stage t; S[t] is what is kept from stage t-1 to stage t.
 #pragma once
 
-#include <cstdint>
 #include <vector>
 
 namespace foreshard {
@@ -19,8 +18,7 @@ struct GraphSchedule {
   std::vector<std::vector<bool>> keep = {};     // S[stage][node]; empty: not possible
   std::vector<std::vector<bool>> compute = {};  // R[stage][node]
   double seconds = 0;
-  int peak = 0;              // bytes; the inputs of a node live until it is done, then those that nobody needs are freed
-  std::int64_t visited = 0;  // by recompute_exact: steps from one kept set to the next that it looked at
+  int peak = 0;  // bytes; the inputs of a node live until it is done, then those that nobody needs are freed
 };
 
 // The cheapest computes for what is kept: each stage computes its node and what it needs again.
@@ -34,12 +32,6 @@ GraphSchedule recompute_greedy(const std::vector<RecomputeNode>& graph, int budg
 GraphSchedule keep_longer(const std::vector<RecomputeNode>& graph, GraphSchedule schedule, int budget);
 // All schedules on that way, from keeping everything to the first inside the budget, or the last that it finds.
 std::vector<GraphSchedule> recompute_greedy_path(const std::vector<RecomputeNode>& graph, int budget);
-
-// The oracle: branch and bound over what is kept from stage to stage, exact, for graphs of about a dozen nodes (at most 30).
-// After stage t with a set S kept no schedule needs fewer seconds than all later nodes once, and those nodes again that later ones
-// read, that are not in S, with all they are made of up to S. The greedy choice is the first bound; a set that was reached in fewer
-// seconds before is not looked at again.
-GraphSchedule recompute_exact(const std::vector<RecomputeNode>& graph, int budget);
 
 // Positions in the order of the nodes after which a single value is all that later nodes read: the articulation points of the
 // graph, where it falls into a chain of blocks (for recompute_chain).

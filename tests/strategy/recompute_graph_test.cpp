@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <random>
 
+#include "tests/strategy/support_recompute_exact.h"
+
 namespace foreshard {
 
 namespace {
@@ -76,7 +78,7 @@ TEST(RecomputeGraph, TheExactOneEqualsEveryWayToKeep) {
       const GraphSchedule schedule = schedule_of(graph, keep);
       if (schedule.peak <= budget) best = std::min(best, schedule.seconds);
     }
-    const GraphSchedule exact = recompute_exact(graph, budget);
+    const ExactSchedule exact = recompute_exact(graph, budget);
     ASSERT_EQ(exact.keep.empty(), best == 1e300) << trial;
     if (exact.keep.empty()) continue;
     ++feasible;
@@ -140,7 +142,7 @@ TEST(RecomputeGraph, TheBoundLeavesMostStepsAlone) {
     const auto graph = training_graph(random, trial % 30 == 0 ? 4 : 3);
     const int budget = everything(graph) - 1 - trial % 3;
     const double best = every_kept_set(graph, budget, steps);
-    const GraphSchedule exact = recompute_exact(graph, budget);
+    const ExactSchedule exact = recompute_exact(graph, budget);
     visited += exact.visited;
     ASSERT_EQ(exact.keep.empty(), best == 1e300) << trial;
     if (exact.keep.empty()) continue;
@@ -161,7 +163,8 @@ TEST(RecomputeGraph, GreedyIsNearTheOptimum) {
   for (int trial = 0; trial < 1000; ++trial) {
     const auto graph = training_graph(random, trial % 10 == 0 ? 4 : 3);
     const int budget = everything(graph) - 1 - trial % 3;
-    const GraphSchedule exact = recompute_exact(graph, budget), greedy = recompute_greedy(graph, budget);
+    const ExactSchedule exact = recompute_exact(graph, budget);
+    const GraphSchedule greedy = recompute_greedy(graph, budget);
     if (greedy.keep.empty()) {
       only_exact += exact.keep.empty() ? 0 : 1;
       continue;

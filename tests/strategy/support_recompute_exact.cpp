@@ -1,11 +1,12 @@
 // Branch and bound over the sets of values that are kept from one stage to the next.
+#include "tests/strategy/support_recompute_exact.h"
+
 #include <algorithm>
 #include <bit>
 #include <limits>
 #include <unordered_map>
 
 #include "core/base/error.h"
-#include "strategy/recompute/recompute_graph.h"
 
 namespace foreshard {
 
@@ -33,12 +34,11 @@ class BranchAndBound {
     way_.assign(graph.size(), 0);
   }
 
-  GraphSchedule solve() {
+  ExactSchedule solve() {
     const GraphSchedule greedy = recompute_greedy(graph_, budget_);
     if (!greedy.keep.empty() || graph_.empty()) best_ = greedy.seconds, found_ = greedy;
     if (nodes_ > 0) stage(0, 0, 0);
-    found_.visited = visited_;
-    return found_;
+    return {found_, visited_};
   }
 
  private:
@@ -149,7 +149,7 @@ class BranchAndBound {
 
 }  // namespace
 
-GraphSchedule recompute_exact(const std::vector<RecomputeNode>& graph, int budget) {
+ExactSchedule recompute_exact(const std::vector<RecomputeNode>& graph, int budget) {
   return BranchAndBound(graph, budget).solve();
 }
 
