@@ -51,7 +51,7 @@ const char* refused_by_deepspeed(const Point& p, const Strategy& base) {
   if (p.zero_group > 0 && p.zero < 3) return "deepspeed groups shards (MiCS) only with ZeRO 3";
   if (p.order > 0) return "deepspeed's ranks go tp, dp, pp";
   if ((p.zero == 1 || p.zero == 2) && p.overlap_parameters)
-    return "deepspeed gathers parameters of ZeRO 1 and 2 after the update";
+    return "with ZeRO 1 and 2 it gathers parameters right after the update, not beside the next forward";
   if (p.pp > 1 && p.recompute == RecomputeKind::Full && p.recompute_layers > 0)
     return "deepspeed's pipeline recomputes every layer alike";
   return nullptr;
@@ -60,7 +60,7 @@ const char* refused_by_deepspeed(const Point& p, const Strategy& base) {
 const char* refused_by_fully_shard(const Point& p, const Strategy& base) {
   const StateTypes types = state_types(base);
   if (types.master || types.state != types.param) return "fully_shard's optimizer works on the parameters: one format for both";
-  if (p.zero == 1) return "fully_shard has no ZeRO 1";
+  if (p.zero == 1) return "fully_shard has ZeRO 2 and 3, not 1";
   if (!p.overlap_gradients) return "fully_shard always overlaps its reductions";
   if (p.zero == 2 && p.overlap_parameters) return "fully_shard gathers in the forward that uses the parameters";
   if (p.zero == 3 && !p.overlap_parameters) return "fully_shard always prefetches";
@@ -90,7 +90,7 @@ const char* refused_by_torchtitan(const Point& p, const Strategy& base) {
 
 const char* refused_by_fsdp2(const Point& p, const Strategy& base) {
   if (p.tp > 1 || p.cp > 1 || p.pp > 1) return "fsdp2 alone has only data parallelism";
-  if (p.zero < 2 && p.dp > 1) return "fsdp2 shards parameters or gradients";
+  if (p.zero < 2 && p.dp > 1) return "fully_shard has ZeRO 2 and 3, not 0 and 1";
   return refused_by_fully_shard(p, base);
 }
 
