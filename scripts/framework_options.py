@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Reads the options of a training framework from its source and prints them as a table for tests/strategy/framework_export_test.cpp.
+"""Reads the options of a training framework from its source and prints them as a table for tests/strategy/frameworks/framework_export_test.cpp.
 
     scripts/framework_options.py megatron   CHECKOUT [REVISION] > data/options/megatron.csv
     scripts/framework_options.py torchtitan CHECKOUT v0.2.2     > data/options/torchtitan.csv

@@ -12,7 +12,7 @@ namespace foreshard {
 
 namespace {
 
-// Measured on one core of a server, see tests/cli/effort_test.cpp.
+// Measured on one core of a server, see tests/cli/job/effort_test.cpp.
 constexpr double kLowerBytes = 220, kLowerSeconds = 0.3e-6;    // of an action
 constexpr double kRankBytes = 5e3, kRankSeconds = 4e-4;        // of a rank that is played by itself: its links and collectives
 constexpr double kSearchSeconds = 4.2e-4, kSearchBytes = 800;  // of a GPU

@@ -22,7 +22,7 @@ struct Effort {
   std::string size = {};  // "1,000,000 micro-batches on 16 pipeline ranks: 32,000,000 actions"
 };
 
-// Within a factor of four on the jobs of tests/cli/effort_test.cpp. Empty for small jobs and for jobs that cannot be lowered.
+// Within a factor of four on the jobs of tests/cli/job/effort_test.cpp. Empty for small jobs and for jobs that cannot be lowered.
 Effort effort_of(const Job& job, const EffortOptions& work);
 Effort effort_of(const Plan& plan, const EffortOptions& work);  // of a saved plan
 

@@ -69,10 +69,13 @@ std::map<std::string, int> skip_counts(const Validation& v) {
   return counts;
 }
 
+std::string line(const std::string& text) { return wrapped(text, 2) + "\n"; }
+
 std::string sum_line(const char* what, const Overall& o) {
-  return fmt::format("{}: {}, error: median {} %, mean {} %, 90th percentile {} %, mean of the cells' medians {} %; {}\n", what,
-                     counted(o.n, "row"), share(o.median), share(o.mean), share(o.p90), share(o.mean_of_cells),
-                     o.coverage90 ? share(*o.coverage90) + " % inside their 90 % interval" : "too few rows for an interval");
+  return line(
+      fmt::format("{}: {}, error: median {} %, mean {} %, 90th percentile {} %, mean of the cells' medians {} %; {}", what,
+                  counted(o.n, "row"), share(o.median), share(o.mean), share(o.p90), share(o.mean_of_cells),
+                  o.coverage90 ? share(*o.coverage90) + " % inside their 90 % interval" : "too few rows for an interval"));
 }
 
 std::string interval_text(const ValidatedRow& row) {
@@ -81,29 +84,29 @@ std::string interval_text(const ValidatedRow& row) {
 }
 
 std::string verdict_line(const std::string& what, const Verdicts& t) {
-  return fmt::format(
+  return line(fmt::format(
       "{}: {} % right; of the runs that ran out of memory {} were predicted to, {} not; of those that ran {} were predicted to "
-      "fit, {} not\n",
-      what, share(t.right()), t.true_positive, t.false_negative, t.true_negative, t.false_positive);
+      "fit, {} not",
+      what, share(t.right()), t.true_positive, t.false_negative, t.true_negative, t.false_positive));
 }
 
 std::string sums(const Validation& v) {
   std::string text = fmt::format("{} rows, {} scored ({} %)\n", count_text(v.rows), count_text(std::ssize(v.scored)),
                                  share(v.rows > 0 ? static_cast<double>(v.scored.size()) / v.rows : 0));
   if (v.complete > 0)
-    text += fmt::format(
-        "complete rows (dense model, fp32, tf32, fp16 or bf16; shape, degrees and batch known): {} of {} scored ({} %)\n",
-        count_text(v.complete_scored), count_text(v.complete), share(static_cast<double>(v.complete_scored) / v.complete));
+    text += line(fmt::format(
+        "complete rows (dense model, fp32, tf32, fp16 or bf16; shape, degrees and batch known): {} of {} scored ({} %)",
+        count_text(v.complete_scored), count_text(v.complete), share(static_cast<double>(v.complete_scored) / v.complete)));
   for (const auto& [reason, n] : skip_counts(v)) text += fmt::format("  {} skipped: {}\n", n, reason);
   if (v.time.n > 0) text += sum_line("time", v.time);
   if (v.memory.n > 0) text += sum_line("memory", v.memory);
   for (const auto& [source, verdicts] : v.verdicts_by_source)
     if (verdicts.true_positive + verdicts.false_negative > 0) text += verdict_line("verdicts, " + source, verdicts);
   if (v.sweeps > 0)
-    text += fmt::format(
+    text += line(fmt::format(
         "order inside {} sweeps: {} % of {} pairs right, rank correlation {:.2f}; the configuration predicted best is {} % "
-        "slower than the best\n",
-        v.sweeps, share(v.order), count_text(v.pairs), v.rank, share(v.regret));
+        "slower than the best",
+        v.sweeps, share(v.order), count_text(v.pairs), v.rank, share(v.regret)));
   return text;
 }
 

@@ -129,7 +129,7 @@ class RevolveLadder final : public Ladder {
       (stage.counted[index(l)] ? inner : inner.empty() ? before : after).push_back(l);
     std::vector<RecomputeStep> steps;
     for (const int l : before) steps.push_back({RecomputeWork::ForwardKeepAll, l});
-    // One layer at a time is kept whole beside as many inputs (tests/strategy/recompute_chain_test.cpp).
+    // One layer at a time is kept whole beside as many inputs (tests/strategy/recompute/recompute_chain_test.cpp).
     const std::vector<RecomputeStage> equal(inner.size(), {1, 0, 1, checkpoints + 2});
     bool turned = false;
     for (const RecomputeStep& step : recompute_chain(equal, 2 * checkpoints + 3).steps) {

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <random>
 
-#include "support_schedules.h"
+#include "tests/strategy/support_schedules.h"
 
 namespace foreshard {
 

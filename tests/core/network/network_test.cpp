@@ -4,7 +4,7 @@
 
 #include <map>
 
-#include "network_clusters.h"
+#include "tests/core/network_clusters.h"
 
 namespace foreshard {
 namespace {

@@ -3,7 +3,7 @@
 #include <map>
 
 #include "core/network/network.h"
-#include "network_clusters.h"
+#include "tests/core/network_clusters.h"
 
 namespace foreshard {
 namespace {

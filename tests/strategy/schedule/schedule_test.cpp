@@ -11,7 +11,7 @@
 #include <sstream>
 
 #include "strategy/schedule/schedule_rules.h"
-#include "support_schedules.h"
+#include "tests/strategy/support_schedules.h"
 
 namespace foreshard {
 

@@ -9,7 +9,7 @@
 
 #include "core/network/network.h"
 #include "core/network/network_graph.h"
-#include "network_clusters.h"
+#include "tests/core/network_clusters.h"
 
 namespace foreshard {
 namespace {

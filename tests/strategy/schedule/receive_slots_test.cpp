@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <map>
 
-#include "support_schedules.h"
+#include "tests/strategy/support_schedules.h"
 
 namespace foreshard {
 

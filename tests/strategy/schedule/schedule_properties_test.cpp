@@ -7,7 +7,7 @@
 #include <random>
 #include <set>
 
-#include "support_schedules.h"
+#include "tests/strategy/support_schedules.h"
 
 namespace foreshard {
 
