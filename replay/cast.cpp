@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "core/base/error.h"
+#include "core/plan/cost_tables.h"
 
 namespace foreshard::player {
 namespace {
@@ -32,9 +33,7 @@ class Builder {
     for (std::size_t r = 0; r < plan_.roles.size(); ++r) {
       const RoleId role{static_cast<std::int32_t>(r)};
       cast_.programs.push_back(read_role(plan_, meeting_points_, role));
-      const auto table = std::find_if(plan_.costs.begin(), plan_.costs.end(),
-                                      [&](const CostTable& costs) { return costs.device_kind == plan_.roles[r].device_kind; });
-      costs_.push_back(&*table);
+      costs_.push_back(&costs_of(plan_, plan_.roles[r]));
       points_.push_back(points_of(cast_.programs.back()));
       copies_.push_back(!patterns_.slots[r].empty() && patterns_.slots[r].back() >= patterns_.copy_slot(0));
     }

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/base/error.h"
+#include "core/plan/cost_tables.h"
 
 namespace foreshard::player {
 namespace {
@@ -196,8 +197,7 @@ void check_playable(const Plan& plan) {
     for (std::size_t i = 0; i < plan.segments[s].instructions.size(); ++i) check_instruction(plan, s, i);
   for (const Role& role : plan.roles) {
     check_role(plan, role);
-    const auto has_costs = [&](const CostTable& table) { return table.device_kind == role.device_kind; };
-    if (std::none_of(plan.costs.begin(), plan.costs.end(), has_costs))
+    if (!find_costs(plan, role))
       Place("role '" + role.name + "'.device_kind").bad("'" + role.device_kind + "'", "a device kind with costs in the plan");
   }
   for (const CostTable& table : plan.costs) check_costs(plan, table);

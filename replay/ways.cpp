@@ -11,6 +11,17 @@
 namespace foreshard::player {
 namespace {
 
+// visit(slot) of all that an instruction uses.
+template <class Visit>
+void each_slot(const Patterns& patterns, const Role& role, const Instruction& instruction, const InstructionUse& use,
+               const Visit& visit) {
+  if (use.to >= 0) visit(patterns.to_slot(use.to));
+  if (use.from >= 0) visit(patterns.from_slot(use.from));
+  if (use.collective >= 0) visit(patterns.collective_slot(use.collective));
+  if (!use.copy) return;
+  if (const int copy = copy_pattern(patterns, role, instruction); copy >= 0) visit(patterns.copy_slot(copy));
+}
+
 class Finder {
  public:
   Finder(const Plan& plan, const Ranks& ranks, const Patterns& patterns, const Flows& flows, const Quotient& quotient)
@@ -140,15 +151,12 @@ class Finder {
 
   int using_slot(RoleId role, std::size_t segment, int slot) const {
     const std::vector<Instruction>& instructions = plan_.segments[segment].instructions;
-    for (std::size_t i = 0; i < instructions.size(); ++i) {
-      const InstructionUse& use = patterns_.uses[segment][i];
-      const int copy = use.copy ? copy_pattern(patterns_, plan_.roles[role.index()], instructions[i]) : -1;
-      if ((use.to >= 0 && patterns_.to_slot(use.to) == slot) || (use.from >= 0 && patterns_.from_slot(use.from) == slot) ||
-          (use.collective >= 0 && patterns_.collective_slot(use.collective) == slot) ||
-          (copy >= 0 && patterns_.copy_slot(copy) == slot))
-        return static_cast<int>(i);
-    }
-    return -1;
+    int user = -1;
+    for (std::size_t i = 0; i < instructions.size() && user < 0; ++i)
+      each_slot(patterns_, plan_.roles[role.index()], instructions[i], patterns_.uses[segment][i], [&](int used) {
+        if (used == slot) user = static_cast<int>(i);
+      });
+    return user;
   }
 
   // Whether it, or what its stream does before it in the segment, comes after an instruction on `stream`.
@@ -217,15 +225,9 @@ SlotStreams slot_streams(const Plan& plan, const Patterns& patterns) {
     };
     for (const SegmentId s : patterns.segments[r]) {
       const std::vector<Instruction>& instructions = plan.segments[s.index()].instructions;
-      for (std::size_t i = 0; i < instructions.size(); ++i) {
-        const InstructionUse& use = patterns.uses[s.index()][i];
-        if (use.to >= 0) note(patterns.to_slot(use.to), instructions[i].stream);
-        if (use.from >= 0) note(patterns.from_slot(use.from), instructions[i].stream);
-        if (use.collective >= 0) note(patterns.collective_slot(use.collective), instructions[i].stream);
-        if (!use.copy) continue;
-        const int copy = copy_pattern(patterns, plan.roles[r], instructions[i]);
-        if (copy >= 0) note(patterns.copy_slot(copy), instructions[i].stream);
-      }
+      for (std::size_t i = 0; i < instructions.size(); ++i)
+        each_slot(patterns, plan.roles[r], instructions[i], patterns.uses[s.index()][i],
+                  [&](int slot) { note(slot, instructions[i].stream); });
     }
     streams.push_back(std::move(of_slot));
   }

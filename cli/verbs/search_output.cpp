@@ -175,9 +175,9 @@ static std::string simpler_text(const Candidate& best, const SearchOptions& opti
 // What is proved of all that was not refined.
 static std::string proof_text(const SearchResult& result, const SearchOptions& options) {
   const Candidate& best = result.ranked.front();
-  if (options.objective != Objective::Time || result.bound <= 0 || result.bound >= best.score) return "";
-  return paragraph("Lower bound: no strategy with equal stages takes less than " + seconds_text(result.bound) +
-                   " (computing and filling the pipeline alone), so none is more than " +
+  if (options.objective != Objective::Time || result.interrupted || result.bound >= best.score) return "";
+  return paragraph("Lower bound: with these options no strategy with equal stages takes less than " +
+                   seconds_text(result.bound) + " (computing and filling the pipeline alone), so none is more than " +
                    in_percent(1 - result.bound / best.score) +
                    " faster than the winner. Replayed: the families of strategies that the closed form ranks best, at most " +
                    count_text(options.refine) + " (--refine).");
@@ -351,7 +351,7 @@ std::string search_json(const SearchResult& result, const Job& job, const Search
   json.key("front").begin_array();
   for (std::size_t i = 0; i < result.front.size(); ++i) write_candidate(json, job, result.front[i], static_cast<int>(i) + 1);
   json.end_array();
-  maybe("lower_bound", result.bound < 1e300 ? std::optional(result.bound) : std::nullopt);
+  maybe("lower_bound", result.bound < 1e300 && !result.interrupted ? std::optional(result.bound) : std::nullopt);
   json.field("enumerated", result.enumerated).field("evaluated", result.evaluated).field("refined", result.refined);
   json.key("pruned_by").begin_object();
   json.field("shape", result.pruned.shape)

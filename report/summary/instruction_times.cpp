@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/base/error.h"
+#include "core/plan/cost_tables.h"
 #include "core/plan/plan_words.h"
 
 namespace foreshard {
@@ -68,9 +69,7 @@ void InstructionTimes::cut(const Plan& plan, const Role& role, const Span& span)
     throw Error("trace", "spans", "action " + std::to_string(span.action), "an action of the plan");
   const SegmentId segment = role.actions[action].segment;
   const std::vector<Instruction>& all = plan.segments[segment.index()].instructions;
-  const CostTable* costs = nullptr;
-  for (const CostTable& table : plan.costs)
-    if (table.device_kind == role.device_kind) costs = &table;
+  const CostTable* costs = find_costs(plan, role);
   const bool costed = costs && costs->by_segment[segment.index()].size() == all.size();
   std::vector<const Instruction*> run;
   std::vector<std::size_t> members;

@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "core/plan/cost_tables.h"
 #include "core/result/memory_timeline.h"
 #include "replay/light_clock.h"
 #include "replay/replay.h"
@@ -24,11 +25,6 @@ const char* name_of(BoundBy bound) {
 }
 
 namespace {
-
-const CostTable& costs_of(const Plan& plan, const Role& role) {
-  return *std::find_if(plan.costs.begin(), plan.costs.end(),
-                       [&](const CostTable& costs) { return costs.device_kind == role.device_kind; });
-}
 
 // The action that stands for a stage's F or B: of the middle of the run, where nothing is last and, if it can be, nothing first. -1: none.
 int typical(const Role& role, Work work, int stage) {

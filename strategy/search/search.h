@@ -77,7 +77,8 @@ struct SearchResult {
   std::vector<Candidate> front = {};   // Objective::Pareto: no other is both faster and smaller; fastest first
   std::vector<Candidate> sample = {};  // SearchOptions::sample points that fit, in the order of the space
   std::optional<RuledOut> without_memory_limit = {}, without_framework = {};
-  // No strategy of the space that is the same on all ranks of its stages and has an even layer split scores less; 1e300: not known.
+  // No strategy of the space with equal degrees on all stages and an even layer split scores less; 1e300: not known. Of what was
+  // screened only, when interrupted.
   double bound = 1e300;
   std::int64_t enumerated = 0, evaluated = 0, refined = 0;
   PrunedBy pruned = {};

@@ -35,6 +35,7 @@ double least_seconds(const Model& model, const Cluster& cluster, const Strategy&
 }
 
 void add_counts(const SearchResult& from, SearchResult& to) {
+  to.bound = std::min(to.bound, from.bound);
   to.enumerated += from.enumerated, to.evaluated += from.evaluated, to.refined += from.refined;
   to.pruned.shape += from.pruned.shape, to.pruned.memory += from.pruned.memory, to.pruned.bound += from.pruned.bound;
   to.pruned.redone += from.pruned.redone, to.pruned.framework += from.pruned.framework;

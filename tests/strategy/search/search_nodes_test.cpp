@@ -69,4 +69,17 @@ TEST(SearchNodes, NothingIsAddedToWhatIsAsked) {
   EXPECT_EQ(searched(asked), 0);
 }
 
+// What no strategy goes below is that of all spaces that were searched.
+TEST(SearchNodes, TheLowerBoundIsThatOfAllSpaces) {
+  const Model model = layers("gpt2-355m", 8);
+  const Cluster cluster = load_cluster("eth25-a100-x2");
+  const SearchOptions small = short_sequences(32);
+  Candidate slow{.score = 1e9};
+  SearchResult result{.ranked = {slow}, .bound = 5};
+  search_fewer_nodes(
+      {model, cluster, small, [&](const Cluster&, const SearchOptions&) { return SearchResult{.ranked = {slow}, .bound = 3}; }},
+      result);
+  EXPECT_EQ(result.bound, 3);
+}
+
 }  // namespace foreshard
