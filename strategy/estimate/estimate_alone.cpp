@@ -38,19 +38,26 @@ AloneTimes::Kind AloneTimes::measured(RoleId role, const Collective& what) const
     instances.push_back(collective_phases(network_, what, devices));
   }
   Kind kind{.role = role, .what = what, .bytes = std::max(1.0, static_cast<double>(what.bytes.value))};
-  std::map<LinkId, Load> loads;
+  LinkId first{std::numeric_limits<std::int32_t>::max()}, last{-1};
+  for (const auto& instance : instances)
+    for (const CollectiveFlow& flow : instance)
+      for (const LinkId link : flow.links) first = std::min(first, link), last = std::max(last, link);
+  const auto between = static_cast<std::size_t>(last.value - std::min(first, last).value + 1);
+  const auto at = [&](LinkId link) { return static_cast<std::size_t>(link.value - first.value); };
+  std::vector<double> all(between), bytes;  // [link from `first` on]
   for (std::size_t phase = 0; !instances.empty() && phase < instances.front().size(); ++phase) {
-    std::map<LinkId, double> bytes;
+    bytes.assign(between, 0);
     for (const auto& instance : instances)
       if (phase < instance.size())
-        for (const LinkId link : instance[phase].links) bytes[link] += instance[phase].bytes;
+        for (const LinkId link : instance[phase].links) bytes[at(link)] += instance[phase].bytes;
     double seconds = 0;
     for (const LinkId link : instances.front()[phase].links)
-      seconds = std::max(seconds, bytes[link] / network_.link(link).bandwidth.value);
+      seconds = std::max(seconds, bytes[at(link)] / network_.link(link).bandwidth.value);
     kind.seconds += seconds;
-    for (const auto& [link, crossing] : bytes) loads[link].crossings += crossing / kind.bytes;
+    for (std::size_t link = 0; link < between; ++link) all[link] += bytes[link];
   }
-  for (auto& [link, load] : loads) load.link = link, kind.loads.push_back(load);
+  for (std::size_t link = 0; link < between; ++link)
+    if (all[link] > 0) kind.loads.push_back({{first.value + static_cast<std::int32_t>(link)}, all[link] / kind.bytes});
   kind.rate = kind.seconds > 0 ? kind.bytes / kind.seconds : 0;
   return kind;
 }

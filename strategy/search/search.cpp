@@ -23,8 +23,9 @@ namespace foreshard {
 
 namespace {
 
-constexpr std::size_t kPolished = 12;     // families whose variants are all refined
-constexpr std::size_t kLastMoment = 4;    // families that are refined after an interrupt
+constexpr std::size_t kPolished = 12;              // families whose variants are all refined
+constexpr std::size_t kLastMoment = 4;             // families that are refined after an interrupt
+constexpr std::chrono::seconds kLastMeasuring{2};  // after an interrupt, when nothing had been found before
 constexpr int kLastPoints = 100'000;      // points that each thread screens after an interrupt, when none had been found before
 constexpr int kFilled = 24;               // families whose memory is filled (recompute best), that screening keeps
 constexpr std::size_t kFilledAtOnce = 8;  // of these, refined at once; the next ones when one of them is faster than all before
@@ -46,7 +47,9 @@ class Searching {
   std::variant<SearchResult, Infeasible> run() {
     const auto begin = std::chrono::steady_clock::now();
     if (space_.grids.empty()) return empty_space("no degrees divide the GPUs, the layers, the heads and the global batch");
-    if (costs_) in_parallel(costs_->jobs(), 0, 0.4, [&](std::size_t job, std::size_t) { costs_->measure(job); });
+    if (costs_)
+      in_parallel(costs_->jobs(), 0, 0.4,
+                  [&](std::size_t job, std::size_t) { costs_->measure(job, [this] { return stopped(); }); });
     const auto measured = std::chrono::steady_clock::now();
     if (!screen_) most_ = wanted_ = 1 << 16;  // everything is refined
     SearchResult result;
@@ -54,10 +57,12 @@ class Searching {
     screen_all(tallies);
     if (stopped() && !screening_->found()) finishing_ = true, screen_all(tallies);
     if (finishing_ && costs_ && !screening_->found())  // before a whole grid was measured
-      costs_->measure_some([&](std::size_t grid) {
-        screening_->screen(grid, tallies[0], kLastPoints);
-        return screening_->found();
-      });
+      costs_->measure_some(
+          [&](std::size_t grid) {
+            screening_->screen(grid, tallies[0], kLastPoints);
+            return screening_->found();
+          },
+          [stop = std::chrono::steady_clock::now() + kLastMeasuring] { return std::chrono::steady_clock::now() > stop; });
     result.screening_s = seconds_since(measured), result.measuring_s = seconds_since(begin) - result.screening_s;
     return finish(tallies, std::move(result));
   }

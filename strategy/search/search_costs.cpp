@@ -58,7 +58,7 @@ void SearchCosts::add(const Point& shape, std::size_t grid) {
   points_.push_back(shape);
 }
 
-void SearchCosts::measure(std::size_t job) {
+void SearchCosts::measure(std::size_t job, const std::function<bool()>& stop) {
   const Job& what = jobs_[job];
   if (what.shape) {
     shapes_[*what.shape] = screen_.shape(points_[*what.shape]);
@@ -68,17 +68,19 @@ void SearchCosts::measure(std::size_t job) {
   std::map<std::pair<std::int8_t, int>, GridCosts> measured;
   for (const std::int8_t order : rank_orders_for(space_, grid, cluster_))
     for (const int group : zero_groups_for(space_, grid)) {
+      if (stop && stop()) return;
       grid.order = order, grid.zero_group = group;
       measured[{order, group}] = screen_.grid(grid);
     }
   grids_[what.grid] = std::move(measured);
 }
 
-void SearchCosts::measure_some(const std::function<bool(std::size_t grid)>& enough) {
+void SearchCosts::measure_some(const std::function<bool(std::size_t grid)>& enough, const std::function<bool()>& stop) {
   constexpr std::size_t kMost = 300;
   for (std::size_t job = 0; job < std::min(jobs_.size(), kMost); ++job) {
     const std::size_t grid = jobs_[job].grid;
-    measure(job);
+    measure(job, stop);
+    if (stop()) return;
     const bool last = job + 1 == jobs_.size() || jobs_[job + 1].grid != grid;
     if (last && enough(grid)) return;
   }

@@ -27,13 +27,14 @@ class SearchCosts {
               const SearchOptions& options);
 
   std::size_t jobs() const { return jobs_.size(); }
-  void measure(std::size_t job);  // each once; different ones by different threads
+  // Each once; different ones by different threads. What is not done when `stop` says so stays as if it had not begun.
+  void measure(std::size_t job, const std::function<bool()>& stop = {});
 
   // Null: shapes that cannot be cut so, or not measured yet.
   const ShapeCosts* shape(const Point& point) const;
   const ShapeCosts* find(const Point& point) const;  // likewise of shapes that no point of the space may have
-  // After an interrupt, by one thread: measures grid by grid, a few, with all that each needs, until `enough` says so.
-  void measure_some(const std::function<bool(std::size_t grid)>& enough);
+  // After an interrupt, by one thread: measures grid by grid, a few, with all that each needs, until `enough` or `stop` says so.
+  void measure_some(const std::function<bool(std::size_t grid)>& enough, const std::function<bool()>& stop);
   bool measured(std::size_t grid) const { return !grids_[grid].empty(); }
   const GridCosts& grid(std::size_t grid, const Point& point) const;  // of one that is measured
 
