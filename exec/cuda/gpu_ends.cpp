@@ -56,6 +56,26 @@ Kernel token_kernel(const host::Form& form) {
   }};
 }
 
+// The rows of a type's positions follow each other: type t has those from ceil(t sequence / types) on.
+void type_gradients(const Launcher& on, const PositionArgs& args, std::byte* scratch) {
+  const auto begin = [&](std::int64_t type) {
+    return std::clamp<std::int64_t>(ceil_div(type * args.sequence, args.type_rows) - args.first_position, 0, args.positions);
+  };
+  const auto part = [&](const View& of, std::int64_t row, std::int64_t rows) {
+    View array = of;
+    array.data = static_cast<std::byte*>(of.data) + row * args.h * bytes_of(of.type);
+    array.elements = rows * args.h;
+    return array;
+  };
+  for (std::int64_t type = 0; type < args.type_rows; ++type) {
+    const std::int64_t first = begin(type) * args.samples, rows = begin(type + 1) * args.samples - first;
+    if (rows == 0) continue;
+    on.sum_columns(
+        {.x = part(args.x, first, rows), .out = part(args.types, type, 1), .rows = rows, .columns = args.h, .accumulate = true},
+        scratch);
+  }
+}
+
 Kernel position_kernel(const host::Form& form) {
   const auto& dims = form.dims(0, 3);
   const std::int64_t samples = dims[0], positions = dims[1], h = dims[2], size = host::size_of_dims(dims);
@@ -69,25 +89,29 @@ Kernel position_kernel(const host::Form& form) {
   if (types) rows.push_back(h);
   if (forward) rows.insert(rows.begin(), size);
   form.expect(forward ? rows : std::vector{size}, forward ? std::vector{size} : rows);
-  return {.run = [=](const Launcher& on, const Call& call) {
-    PositionArgs args = {.x = reads(call.reads[0]), .samples = samples, .positions = positions, .h = h};
-    args.sequence = positions * (sequence_parallel ? call.arguments.tp : 1);
-    args.first_position = sequence_parallel ? call.arguments.tp_rank * positions : 0;
-    const std::span<const Operand> given = forward ? call.reads.subspan(1) : call.writes;
-    if (table) args.table = forward ? reads(given[0]) : writes(given[0]);
-    if (types) args.types = forward ? reads(given.back()) : writes(given.back());
-    if (types) args.type_rows = given.back().elements / h;
-    if (forward) {
-      args.y = writes(call.writes[0]);
-      return on.launch(KernelId::position_rows, positions * samples, 1, 128, args);
-    }
-    if (!accumulate)
-      for (const Operand& operand : call.writes) on.fill(operand, std::byte{0});
-    PositionArgs positions_only = args, types_only = args;
-    positions_only.types = {}, types_only.table = {};
-    if (table) on.launch(KernelId::position_grad, positions, 1, 128, positions_only);
-    if (types) on.launch(KernelId::type_grad, ceil_div(h, 256), args.type_rows, 256, types_only);
-  }};
+  return {.run =
+              [=](const Launcher& on, const Call& call) {
+                PositionArgs args = {.x = reads(call.reads[0]), .samples = samples, .positions = positions, .h = h};
+                args.sequence = positions * (sequence_parallel ? call.arguments.tp : 1);
+                args.first_position = sequence_parallel ? call.arguments.tp_rank * positions : 0;
+                const std::span<const Operand> given = forward ? call.reads.subspan(1) : call.writes;
+                if (table) args.table = forward ? reads(given[0]) : writes(given[0]);
+                if (types) args.types = forward ? reads(given.back()) : writes(given.back());
+                if (types) args.type_rows = given.back().elements / h;
+                if (forward) {
+                  args.y = writes(call.writes[0]);
+                  return on.launch(KernelId::position_rows, positions * samples, 1, 128, args);
+                }
+                if (!accumulate)
+                  for (const Operand& operand : call.writes) on.fill(operand, std::byte{0});
+                if (table) {
+                  PositionArgs positions_only = args;
+                  positions_only.types = {};
+                  on.launch(KernelId::position_grad, positions, 1, 128, positions_only);
+                }
+                if (types) type_gradients(on, args, call.scratch);
+              },
+          .scratch = types && !forward ? column_sum_scratch(positions * samples, h) : Bytes{}};
 }
 
 Kernel sample_kernel(const host::Form& form) {
@@ -126,6 +150,8 @@ Kernel make_embedding(const host::Form& form) {
 
 namespace {
 
+constexpr std::int64_t kWideRow = 8192;  // of such, two on a multiprocessor stay in the L2 until they are read again
+
 struct LossForm {
   std::int64_t rows = 0, columns = 0, classes = 0;
   bool label = false, accumulate = false;
@@ -140,7 +166,7 @@ struct LossForm {
     return args;
   }
   void launch(const Launcher& on, KernelId kernel, const CrossEntropyArgs& args) const {
-    on.launch(kernel, rows, 1, 256, args);
+    on.launch(kernel, rows, 1, columns < kWideRow ? 256 : 1024, args);
   }
 };
 

@@ -1,6 +1,7 @@
 #include "exec/cuda/gpu_kernel.h"
 
 #include <algorithm>
+#include <array>
 
 #include "core/base/error.h"
 #include "exec/host/loss_scale_state.h"
@@ -9,11 +10,11 @@ namespace foreshard::gpu {
 
 namespace {
 
-constexpr std::int64_t kMostChunks = 64, kFewestRows = 64;      // of a column sum
-constexpr std::int64_t kMostBlocks = 256, kFewestTerms = 4096;  // of a sum of terms
+constexpr std::int64_t kMostChunks = 64, kFewestRows = 64;       // of a column sum
+constexpr std::int64_t kMostBlocks = 1024, kFewestTerms = 4096;  // of a sum of terms
 
 std::int64_t rows_of_chunk(std::int64_t rows) { return std::max(kFewestRows, ceil_div(rows, kMostChunks)); }
-std::int64_t terms_of_block(std::int64_t terms) { return std::max(kFewestTerms, ceil_div(terms, kMostBlocks)); }
+std::int64_t terms_of_block(std::int64_t terms) { return std::max(kFewestTerms, round_up(ceil_div(terms, kMostBlocks), 8)); }
 
 Kernel make(const host::Form& form) {
   switch (form.what.op) {
@@ -84,6 +85,11 @@ Type type_of(DType dtype) {
   FS_ASSERT(!"a type that kernels know");
 }
 
+std::int64_t bytes_of(Type type) {
+  constexpr std::array<std::int64_t, 6> kBytes = {4, 2, 2, 8, 8, 1};
+  return kBytes[static_cast<std::size_t>(type)];
+}
+
 void expect_factors(const host::Form& form, const Operand& a, const Operand& b) {
   if (type_of(a.dtype) != type_of(b.dtype))
     form.refuse(std::string("factors in ") + name_of(a.dtype) + " and " + name_of(b.dtype), "one number format");
@@ -101,6 +107,22 @@ View scratch_array(std::byte* at, std::int64_t elements, Type type) {
   return {.data = at, .elements = elements, .type = type, .writes = true};
 }
 
+bool in_packs(std::initializer_list<View> arrays, std::int64_t rows, std::int64_t columns) {
+  constexpr std::int64_t kMostElements = std::int64_t{1} << 30U;
+  const Type type = arrays.begin()->type;
+  if (!has_packs(type) || columns % pack_of(type) != 0 || rows * columns > kMostElements) return false;
+  return std::all_of(arrays.begin(), arrays.end(),
+                     [&](const View& array) { return !array.data || (array.type == type && on_pack_border(array)); });
+}
+
+int warps_of_row(std::initializer_list<View> arrays, std::int64_t rows, std::int64_t columns) {
+  if (!in_packs(arrays, rows, columns)) return 0;
+  const std::int64_t of_warp = std::int64_t{32} * kHeldPacks * pack_of(arrays.begin()->type);
+  for (const int warps : {1, 2, 4, 8})
+    if (columns <= warps * of_warp) return warps;
+  return 0;
+}
+
 void Launcher::fill(const Operand& operand, std::byte with) const {
   const Bytes bytes = size_of(operand.dtype) * operand.elements;
   if (bytes.value > 0) runtime_.fill(operand.data, with, bytes, stream_);
@@ -113,16 +135,24 @@ Bytes column_sum_scratch(std::int64_t rows, std::int64_t columns) {
 
 void Launcher::sum_columns(ColumnSumArgs args, std::byte* scratch) const {
   args.rows_of_chunk = rows_of_chunk(args.rows);
-  const std::int64_t chunks = ceil_div(args.rows, args.rows_of_chunk), blocks = ceil_div(args.columns, 32);
-  if (chunks == 1) return launch(KernelId::column_sums, blocks, 1, 256, args);
+  const std::int64_t chunks = ceil_div(args.rows, args.rows_of_chunk);
+  if (chunks == 1) return sum_chunks(args, 1);
   ColumnSumArgs part = args;
   part.accumulate = false;
   part.out = scratch_array(scratch, chunks * args.columns, Type::F32);
-  launch(KernelId::column_sums, blocks, chunks, 256, part);
+  sum_chunks(part, chunks);
   ColumnSumArgs rest = {.x = part.out, .out = args.out, .rows = chunks, .columns = args.columns, .rows_of_chunk = chunks};
   rest.x.writes = false;
   rest.accumulate = args.accumulate;
-  launch(KernelId::column_sums, blocks, 1, 256, rest);
+  sum_chunks(rest, 1);
+}
+
+void Launcher::sum_chunks(const ColumnSumArgs& args, std::int64_t chunks) const {
+  const bool packed =
+      args.factor != Factor::Normalised && in_packs({args.x}, args.rows, args.columns) && on_pack_border(args.mask);
+  const std::int64_t columns_of_block = packed ? 32 * pack_of(args.x.type) : 32;
+  launch(packed ? KernelId::column_sums_packed : KernelId::column_sums, ceil_div(args.columns, columns_of_block), chunks, 256,
+         args);
 }
 
 Bytes term_sum_scratch(std::int64_t terms) { return {8 * std::max<std::int64_t>(1, ceil_div(terms, terms_of_block(terms)))}; }

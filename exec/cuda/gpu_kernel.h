@@ -37,10 +37,16 @@ class Launcher {
     launch(kernel, std::min<std::int64_t>(ceil_div(count, 1024), 4096), 1, 256, args);
   }
   void multiply(const Multiply& product) const { runtime_.multiply(product, workspace_, kMultiplyWorkspace, stream_); }
+  // As many warps per row, of blocks of eight; 0: one.
+  template <class Args>
+  void held_rows(KernelId kernel, std::int64_t rows, int warps_of_row, const Args& args) const {
+    launch(kernel, ceil_div(rows * std::max(1, warps_of_row), 8), 1, 256, args);
+  }
   void fill(const Operand& operand, std::byte with) const;
   void copy(std::byte* to, const std::byte* from, Bytes bytes) const { runtime_.copy(to, from, bytes, stream_); }
   void sum_columns(ColumnSumArgs args, std::byte* scratch) const;  // in one launch or two; see column_sum_scratch
   void sum_terms(TermSumArgs args, std::byte* scratch) const;
+  void sum_chunks(const ColumnSumArgs& args, std::int64_t chunks) const;  // chunk c of the rows into out[c, column]
 
  private:
   Runtime& runtime_;
@@ -100,9 +106,16 @@ Kernel make_batch_norm(const host::Form& form);
 Kernel make_pool(const host::Form& form);
 
 Type type_of(DType dtype);
+std::int64_t bytes_of(Type type);                                                 // of an element
 void expect_factors(const host::Form& form, const Operand& a, const Operand& b);  // of a product: one number format
 View reads(const Operand& operand);                                               // a kernel may only read it
 View writes(const Operand& operand);                                              // read and write
 View scratch_array(std::byte* at, std::int64_t elements, Type type);
+
+// Whether rows of so many elements are whole packs of 16 bytes (kernels/packs.h) in all these arrays: of one type, from a border on, and
+// with indices of 32 bits.
+bool in_packs(std::initializer_list<View> arrays, std::int64_t rows, std::int64_t columns);
+// Warps that share a row so that each thread has at most kHeldPacks of it; 0: the arrays are not in packs, or the row is too long.
+int warps_of_row(std::initializer_list<View> arrays, std::int64_t rows, std::int64_t columns);
 
 }  // namespace foreshard::gpu

@@ -1,4 +1,5 @@
-// Norms, activations, dropout, sums, softmax, rotary positions, casts.
+// Activations, dropout, sums, softmax, rotary positions, casts.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -7,72 +8,6 @@
 #include "exec/host/host_dropout.h"
 
 namespace foreshard::gpu {
-
-namespace {
-
-Kernel norm_backward(const host::Form& form, NormGradArgs args) {
-  const std::int64_t size = args.rows * args.h, h = args.h;
-  const std::size_t weights = args.centred ? 2 : 1;
-  const bool input = form.writes.size() == weights + 1;  // the input wants a gradient
-  std::vector<std::int64_t> sizes = {size, size}, out;
-  if (input) out.push_back(size);
-  sizes.insert(sizes.end(), weights, h);
-  out.insert(out.end(), weights, h);
-  form.expect(sizes, out);
-  args.accumulate = form.what.accumulate;
-  const bool add_weights = form.attributes.has("accumulate_weights");
-  const Bytes sums = {round_up(column_sum_scratch(args.rows, h).value, 256)};
-  return {.run =
-              [=](const Launcher& on, const Call& call) {
-                NormGradArgs grad = args;
-                const View dy = reads(call.reads[0]);
-                grad.x = reads(call.reads[1]);
-                grad.stats = scratch_array(call.scratch + sums.value, 2 * grad.rows, Type::F32);
-                const View dx = input ? writes(call.writes[0]) : View{};
-                const Operand& dw = call.writes[input ? 1 : 0];
-                // In place the gradient of the input is written last: the sums of the weights read what it takes the place of.
-                const bool in_place = input && (dx.data == dy.data || dx.data == grad.x.data);
-                const auto with_input = [&] { grad.dy = dy, grad.weight = reads(call.reads[2]), grad.dx = dx; };
-                if (input && !in_place) with_input();
-                on.rows(KernelId::norm_input_grad, grad.rows, grad);
-                ColumnSumArgs sum = {.x = dy, .other = grad.x, .stats = grad.stats, .out = writes(dw), .rows = grad.rows};
-                sum.stats.writes = false;
-                sum.columns = grad.h, sum.factor = Factor::Normalised, sum.accumulate = add_weights;
-                on.sum_columns(sum, call.scratch);
-                if (weights == 2)
-                  on.sum_columns({.x = dy,
-                                  .out = writes(call.writes[input ? 2 : 1]),
-                                  .rows = grad.rows,
-                                  .columns = grad.h,
-                                  .accumulate = add_weights},
-                                 call.scratch);
-                if (!in_place) return;
-                with_input();
-                on.rows(KernelId::norm_input_grad, grad.rows, grad);
-              },
-          .scratch = sums + Bytes{8 * args.rows}};
-}
-
-}  // namespace
-
-Kernel make_norm(const host::Form& form) {
-  const auto& dims = form.dims(0, 2);
-  const bool centred = form.attributes.has("layernorm");
-  if (!centred && !form.attributes.has("rmsnorm"))
-    form.refuse("attributes \"" + form.attributes.text() + "\"", "layernorm or rmsnorm");
-  const std::int64_t rows = dims[0], h = dims[1], size = rows * h;
-  const auto eps = static_cast<float>(form.attributes.number("eps"));
-  if (form.what.phase == Phase::Backward) return norm_backward(form, {.rows = rows, .h = h, .eps = eps, .centred = centred});
-  if (!form.forward()) form.refuse("this phase", "forward, recompute or backward");
-  form.expect(centred ? std::vector{size, h, h} : std::vector{size, h}, {size});
-  return {.run = [=](const Launcher& on, const Call& call) {
-    NormArgs args = {
-        .x = reads(call.reads[0]), .weight = reads(call.reads[1]), .y = writes(call.writes[0]), .rows = rows, .h = h};
-    if (centred) args.bias = reads(call.reads[2]);
-    args.eps = eps, args.centred = centred;
-    on.rows(KernelId::norm_forward, rows, args);
-  }};
-}
 
 Kernel make_activation(const host::Form& form) {
   const auto& dims = form.dims(0, 2);
@@ -132,7 +67,9 @@ Kernel dropout_forward(const host::Form& form, const DropoutArgs& args, std::uin
       drop.first_place = given.tp_rank * drop.heads;
     else if (sequence_parallel)
       drop.first_place = given.tp_rank * (drop.runs / drop.samples);
-    on.elements(KernelId::dropout_forward, 4 * drop.runs * ceil_div(drop.length, 4), drop);
+    const std::int64_t threads = std::min<std::int64_t>(256, round_up(ceil_div(drop.length, 4), 32));
+    drop.blocks_of_run = static_cast<int>(std::min<std::int64_t>(64, ceil_div(drop.length, 8 * threads)));
+    on.launch(KernelId::dropout_forward, drop.runs * drop.blocks_of_run, 1, static_cast<int>(threads), drop);
   };
   return {.run = run, .varies = true};
 }
@@ -228,7 +165,8 @@ Kernel make_softmax(const host::Form& form) {
     SoftmaxArgs args = {.x = reads(call.reads[forward ? 0 : 1]), .y = writes(call.writes[0]), .rows = rows, .columns = columns};
     args.scale = scale, args.causal = causal, args.accumulate = accumulate;
     if (!forward) args.dp = reads(call.reads[0]);
-    on.rows(forward ? KernelId::softmax_forward : KernelId::softmax_backward, rows, args);
+    args.warps_of_row = warps_of_row({args.x, args.dp, args.y}, rows, columns);
+    on.held_rows(forward ? KernelId::softmax_forward : KernelId::softmax_backward, rows, args.warps_of_row, args);
   }};
 }
 
@@ -255,7 +193,7 @@ Kernel make_rope(const host::Form& form) {
     args.table = scratch_array(const_cast<std::byte*>(call.table), positions * dim, Type::F32);
     args.table.writes = false;
     args.width = width, args.rotated = rotated, args.dim = dim, args.sign = sign, args.accumulate = accumulate;
-    on.elements(KernelId::rotate, 4 * args.rows * (width - rotated / 2), args);
+    on.launch(KernelId::rotate, args.rows, 1, 256, args);
   }};
   kernel.table.resize(table.size() * sizeof(float));
   std::memcpy(kernel.table.data(), table.data(), kernel.table.size());

@@ -3,6 +3,12 @@
 
 #include <cstdint>
 
+#ifdef __CUDACC__
+#define GPU_AND_HOST __host__ __device__
+#else
+#define GPU_AND_HOST
+#endif
+
 namespace foreshard::gpu {
 
 enum class Type : std::uint8_t { F32, BF16, F16, F64, I64, U8 };  // F64: sums in scratch memory only
@@ -15,12 +21,21 @@ struct View {
   bool writes = false;
 };
 
+// Packs of 16 bytes (kernels/packs.h): the types that have them, the elements of one, and whether an array begins where one may.
+GPU_AND_HOST inline bool has_packs(Type type) { return type == Type::F32 || type == Type::BF16 || type == Type::F16; }
+GPU_AND_HOST inline int pack_of(Type type) { return type == Type::F32 ? 4 : 8; }
+GPU_AND_HOST inline bool on_pack_border(const View& a) { return (reinterpret_cast<std::uintptr_t>(a.data) & 15U) == 0; }
+
+// Packs of a row that a thread keeps in registers (kernels/held_row.h), and that it has of the columns of a norm's backward (kernels/norm.h).
+inline constexpr int kHeldPacks = 8, kColumnPacks = 2;
+
 // `state`: that of a dynamic loss scale, exec/host/loss_scale_state.h; without data the scale is constant.
 // Each kernel's arguments have `each`, which calls f with every array.
 struct NormArgs {  // y = (x - mean) / deviation * weight + bias; rms: no mean, no bias
   View x, weight, bias, y;
   std::int64_t rows, h;
   float eps;
+  int warps_of_row;  // by packs; 0: one by one, a warp per row
   bool centred;
   template <class F>
   void each(F f) const {
@@ -28,14 +43,14 @@ struct NormArgs {  // y = (x - mean) / deviation * weight + bias; rms: no mean, 
   }
 };
 
-struct NormGradArgs {  // stats: {mean, 1 / deviation} per row, written; dx without data: only the statistics
-  View dy, x, weight, stats, dx;
+struct NormGradArgs {                   // stats: {mean, 1 / deviation} per row, written; dx without data: not wanted
+  View dy, x, weight, stats, dx, sums;  // sums: by packs, [weight or bias, block, column], written
   std::int64_t rows, h;
   float eps;
   bool centred, accumulate;
   template <class F>
   void each(F f) const {
-    f(dy), f(x), f(weight), f(stats), f(dx);
+    f(dy), f(x), f(weight), f(stats), f(dx), f(sums);
   }
 };
 
@@ -85,6 +100,7 @@ struct AddArgs {  // y (+)= scale * sum of the inputs + bias
 struct DropoutArgs {  // forward: y = skip + keep scale (x + bias); backward: y (+)= keep scale x
   View x, skip, bias, mask, y;
   std::int64_t runs, length, samples, heads;  // heads 0: rows
+  int blocks_of_run;                          // of the forward
   std::int64_t first_place, first_sample;     // of this rank and micro-batch
   std::uint64_t seed, key;                    // key: of layer and site
   std::uint32_t threshold;
@@ -100,6 +116,7 @@ struct SoftmaxArgs {  // forward: y = softmax(scale x); backward: y (+)= scale p
   View x, dp, y;
   std::int64_t rows, columns;
   float scale;
+  int warps_of_row;  // by packs; 0: one by one, a warp per row
   bool causal, accumulate;
   template <class F>
   void each(F f) const {

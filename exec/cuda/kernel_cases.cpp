@@ -38,28 +38,6 @@ void add_rows(Cases& all) {
   all.add("softmax_grad", softmax(InputGrad, true, true), {2738, 2738}, {2738});
 }
 
-// Rows of whole packs of 16 bytes, in every type that has them.
-void add_packed_elements(Cases& all) {
-  const std::int64_t rows = 5, columns = 48, size = rows * columns;
-  for (const auto& [dtype, tolerance] : {std::pair{DType::F32, kSingle}, {DType::BF16, kHalf}, {DType::F16, kHalf}}) {
-    const std::string in = std::string("_packed_") + name_of(dtype);
-    for (const char* kind : {"gelu", "relu", "tanh", "swiglu"}) {
-      const std::int64_t wide = std::string(kind) == "swiglu" ? 2 * size : size;
-      const Compute what{.op = Op::Activation, .shapes = {{{rows, columns}}}, .attributes = kind};
-      Compute back = what;
-      back.phase = Phase::InputGrad;
-      all.add(kind + in, what, {wide}, {size}, dtype, tolerance);
-      all.add(kind + in + "_grad", back, {size, wide}, {wide}, dtype, tolerance);
-      back.accumulate = true;
-      all.add(kind + in + "_grad_added", back, {size, wide}, {wide}, dtype, tolerance);
-    }
-    all.add("add_bias" + in, {.op = Op::Add, .shapes = {{{1, rows, columns}}}}, {size, size, columns}, {size}, dtype,
-            tolerance);
-    all.add("add_grad" + in, {.op = Op::Add, .phase = Phase::InputGrad, .shapes = {{{1, rows, columns}}}, .accumulate = true},
-            {size}, {size}, dtype, tolerance);
-  }
-}
-
 void add_elements(Cases& all) {
   using enum Phase;
   for (const char* kind : {"gelu", "relu", "tanh", "swiglu"}) {
@@ -72,7 +50,6 @@ void add_elements(Cases& all) {
     back.accumulate = true;
     all.add(std::string(kind) + "_grad_added", back, {315, gated ? 630 : 315}, {gated ? 630 : 315}, DType::BF16, kHalf);
   }
-  add_packed_elements(all);
   all.add("add_bias", {.op = Op::Add, .shapes = {{{2, 5, 31}}}}, {310, 310, 31}, {310});
   all.add("add_three", {.op = Op::Add, .shapes = {{{2, 5, 32}}}}, {320, 320, 320}, {320}, DType::BF16, kHalf);
   all.add("add_grad", {.op = Op::Add, .phase = InputGrad, .shapes = {{{2, 5, 31}}}, .accumulate = true}, {310}, {310});
@@ -321,6 +298,7 @@ std::vector<KernelCase> kernel_cases(bool large) {
   add_updates(all);
   add_products(all);
   add_attention(all, false);
+  add_packed(all);
   add_loss_scales(all);
   add_pictures(all);
   if (large) add_attention(all, true);

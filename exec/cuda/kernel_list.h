@@ -16,7 +16,9 @@
 #define FORESHARD_KERNELS(KERNEL)                      \
   KERNEL(norm_forward, NormArgs)                       \
   KERNEL(norm_input_grad, NormGradArgs)                \
+  KERNEL(norm_backward_packed, NormGradArgs)           \
   KERNEL(column_sums, ColumnSumArgs)                   \
+  KERNEL(column_sums_packed, ColumnSumArgs)            \
   KERNEL(activation_forward, ActivationArgs)           \
   KERNEL(activation_backward, ActivationArgs)          \
   KERNEL(add_arrays, AddArgs)                          \
@@ -29,7 +31,6 @@
   KERNEL(token_grad, LookupArgs)                       \
   KERNEL(position_rows, PositionArgs)                  \
   KERNEL(position_grad, PositionArgs)                  \
-  KERNEL(type_grad, PositionArgs)                      \
   KERNEL(cross_entropy_forward, CrossEntropyArgs)      \
   KERNEL(cross_entropy_maximum, CrossEntropyArgs)      \
   KERNEL(cross_entropy_exponentials, CrossEntropyArgs) \

@@ -36,6 +36,23 @@ TEST(Kernels, AttentionOfContextParallelRanksIsRefused) {
   EXPECT_GE(tried, 5);
 }
 
+// Nothing but speed would tell that a kernel takes numbers one by one where it could take 16 bytes at a time.
+TEST(KernelCases, ThoseOfWholePacksTakeThem) {
+  int tried_cases = 0;
+  for (const KernelCase& tried : kernel_cases()) {
+    if (tried.name.find("_packed_") == std::string::npos) continue;
+    std::int64_t packs = 0, elements = 0;
+    FakeRuntime runtime({.kernels = {.packs = &packs}});
+    static_cast<void>(run_case(tried, runtime));
+    // Nearly all of the largest array, eight numbers at a time; rows and columns of other ranks are not touched.
+    for (const auto& arrays : {tried.reads, tried.writes})
+      for (const StoredArray& array : arrays) elements = std::max(elements, array.size());
+    EXPECT_GE(packs, elements / 20) << tried.name;
+    ++tried_cases;
+  }
+  EXPECT_GE(tried_cases, 100);
+}
+
 // A kernel that no case reaches is one that no test compares.
 TEST(KernelCases, ReachEveryKernelButTheSumsOverRanks) {
   std::map<KernelId, int> launches;

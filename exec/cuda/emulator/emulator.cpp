@@ -100,6 +100,9 @@ class Block {
   }
 
   const Self& self() const { return self_; }
+  void count_pack() const {
+    if (settings_.packs) ++*settings_.packs;
+  }
   bool checks_sharing() const { return settings_.checks_sharing; }
   std::uint64_t stamp() const { return serial_ << 24U | generation_; }
   std::uint64_t serial() const { return serial_; }
@@ -203,6 +206,14 @@ void check_array(const gpu::View& array, std::int64_t first, std::int64_t count,
     throw Fault((write ? "a write to element " : "a read of element ") + std::to_string(first < 0 ? first : first + count - 1) +
                 " of an array of " + std::to_string(array.elements));
   if (write && !array.writes) throw Fault("a write to an array that is only read");
+}
+
+void check_pack(const gpu::View& array, std::int64_t first, std::int64_t count, bool write) {
+  check_array(array, first, count, write);
+  now->count_pack();
+  if (!gpu::on_pack_border(array) || first % count != 0)
+    throw Fault("16 bytes in one access from element " + std::to_string(first) +
+                ", which does not lie at a multiple of 16 bytes");
 }
 
 // By another thread since the last barrier of the block, or of the warp where both are in it.

@@ -22,6 +22,7 @@ struct Settings {
   std::string no_barrier = {};                   // this barrier ("file:line") is left out
   bool checks_sharing = true;                    // false: only what comes out tells of a missing barrier
   std::vector<std::string>* barriers = nullptr;  // every barrier that is reached is added here
+  std::int64_t* packs = nullptr;                 // counts accesses of 16 bytes
 };
 
 struct Grid {
@@ -44,6 +45,7 @@ std::uint32_t exchange_from(std::uint32_t value, int lane);
 // m16n8k16 of bf16 pairs: d += a b, as the fragments of a warp.
 void multiply_fragments(float* d, const std::uint32_t* a, const std::uint32_t* b);
 void check_array(const gpu::View& array, std::int64_t first, std::int64_t count, bool write);
+void check_pack(const gpu::View& array, std::int64_t first, std::int64_t count, bool write);  // all 16 bytes in one access
 
 // Who touched an element of shared memory last.
 struct Touch {

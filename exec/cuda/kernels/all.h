@@ -2,8 +2,14 @@
 #pragma once
 
 #include "exec/cuda/kernel_list.h"
+#include "exec/cuda/kernels/column_sums.h"
+#include "exec/cuda/kernels/dropout.h"
 #include "exec/cuda/kernels/elements.h"
-#include "exec/cuda/kernels/ends.h"
+#include "exec/cuda/kernels/embedding.h"
 #include "exec/cuda/kernels/flash.h"
+#include "exec/cuda/kernels/loss.h"
+#include "exec/cuda/kernels/norm.h"
 #include "exec/cuda/kernels/pictures.h"
-#include "exec/cuda/kernels/rows.h"
+#include "exec/cuda/kernels/rope.h"
+#include "exec/cuda/kernels/softmax.h"
+#include "exec/cuda/kernels/update.h"

@@ -1,13 +1,10 @@
-// Element by element: activations, sums, dropout, casts, rotary positions, optimizer updates, sums over peers.
+// Element by element: activations, sums, casts, sums over peers.
 #pragma once
 
+#include "exec/cuda/kernels/loss_scale.h"
 #include "exec/cuda/kernels/packs.h"
 
 namespace foreshard::gpu {
-
-// Elements [i, i + 4) of this thread, then those a grid further on.
-GPU_FUNCTION std::int64_t first_element() { return 4 * (block() * threads() + thread()); }
-GPU_FUNCTION std::int64_t element_stride() { return 4 * blocks() * threads(); }
 
 // GPT-2's form of GELU is x sigmoid(2 u), u = sqrt(2/pi) (x + 0.044715 x^3). The saved operand of relu and tanh is their result.
 GPU_FUNCTION float curve_value(Curve curve, float x) {
@@ -41,7 +38,7 @@ template <Type type, Curve curve>
 GPU_FUNCTION void activation_forward_packs(const ActivationArgs& a) {
   constexpr int n = kPack<type>;
   const int size = static_cast<int>(a.rows * a.columns), columns = static_cast<int>(a.columns);
-  for (int i = first_pack<type>(); i < size; i += pack_stride<type>()) {
+  for (int i = first_pack<n>(); i < size; i += pack_stride<n>()) {
     float x[n], up[n];
     const int at = curve == Curve::SwiGlu ? i + i / columns * columns : i;
     load_pack<type>(a.x, at, x);
@@ -57,7 +54,7 @@ template <Type type, Curve curve>
 GPU_FUNCTION void activation_backward_packs(const ActivationArgs& a) {
   constexpr int n = kPack<type>;
   const int size = static_cast<int>(a.rows * a.columns), columns = static_cast<int>(a.columns);
-  for (int i = first_pack<type>(); i < size; i += pack_stride<type>()) {
+  for (int i = first_pack<n>(); i < size; i += pack_stride<n>()) {
     float x[n], dy[n], old[n], up[n], old_up[n];
     GPU_UNROLL
     for (int j = 0; j < n; ++j) old[j] = 0, old_up[j] = 0;
@@ -155,34 +152,13 @@ GPU_KERNEL activation_backward(const ActivationArgs a) {
   }
 }
 
-// As the host adds: the first input, the bias, then the others.
-// ---- a dynamic loss scale: exec/host/loss_scale_state.h ----------------------------------------------------------------------------
-GPU_FUNCTION float power_of_two(float exponent) { return ldexpf(1.0f, static_cast<int>(exponent)); }
-GPU_FUNCTION float scale_of_backward(const View& state) { return state.data ? power_of_two(load(state, 0)) : 1.0f; }
-GPU_FUNCTION float scale_of_update(const View& state) { return state.data ? power_of_two(load(state, 1)) : 1.0f; }
-GPU_FUNCTION bool skips_update(const View& state) { return state.data && load(state, 4) != 0; }
-
-// One thread.
-GPU_KERNEL judge_overflow(const JudgeArgs a) {
-  if (thread() > 0) return;
-  const float square = load(a.square, 0), exponent = load(a.state, 0);
-  const bool finite = square - square == 0;
-  const float good = finite ? load(a.state, 2) + 1 : 0.0f;
-  const bool grows = finite && good >= a.growth;
-  store(a.state, 1, exponent);
-  store(a.state, 4, finite ? 0.0f : 1.0f);
-  store(a.state, 0, finite ? exponent + (grows ? 1.0f : 0.0f) : fmaxf(exponent - 1, a.least));
-  store(a.state, 2, grows ? 0.0f : good);
-  if (!finite) store(a.state, 3, load(a.state, 3) + 1);
-}
-
 // Reads 2 bytes of bf16 per element and input, writes 2; limit: memory.
 template <Type type>
 GPU_FUNCTION void add_packs(const AddArgs& a) {
   constexpr int n = kPack<type>;
   const float scale = a.scale * scale_of_backward(a.state);
   const int size = static_cast<int>(a.rows * a.columns), columns = static_cast<int>(a.columns);
-  for (int i = first_pack<type>(); i < size; i += pack_stride<type>()) {
+  for (int i = first_pack<n>(); i < size; i += pack_stride<n>()) {
     float sum[n], x[n];
     load_pack<type>(a.accumulate ? a.y : a.inputs[0], i, sum);
     GPU_UNROLL
@@ -206,11 +182,11 @@ GPU_FUNCTION bool add_by_packs(const AddArgs& a) {
   if (!packed(a.y, type) || !packed(a.bias, type)) return false;
   for (int input = 0; input < a.count; ++input)
     if (!packed(a.inputs[input], type)) return false;
-  if (type == Type::F32) return add_packs<Type::F32>(a), true;
-  if (type == Type::BF16) return add_packs<Type::BF16>(a), true;
-  return add_packs<Type::F16>(a), true;
+  RUN_BODY(type, add_packs, a);
+  return true;
 }
 
+// As the host adds: the first input, the bias, then the others.
 GPU_KERNEL add_arrays(const AddArgs a) {
   if (add_by_packs(a)) return;
   const float scale = a.scale * scale_of_backward(a.state);
@@ -234,154 +210,84 @@ GPU_KERNEL add_arrays(const AddArgs a) {
   }
 }
 
-// Four elements of one run, which share a random block where the run begins on one.
-GPU_FUNCTION void kept_elements(const DropoutArgs& a, std::int64_t run, std::int64_t i, int count, bool* keep) {
-  const std::int64_t sample = a.heads > 0 ? run / a.heads : run % a.samples;
-  const std::int64_t place = a.first_place + (a.heads > 0 ? run % a.heads : run / a.samples);
-  const std::uint64_t stream = stream_of_sample(a.key, a.first_sample + sample);
-  const std::int64_t first = place * a.length + i;
-  RandomWords words = random_words(a.seed, stream, static_cast<std::uint64_t>(first) / 4);
-  for (int j = 0; j < count; ++j) {
-    if (j > 0 && (first + j) % 4 == 0) words = random_words(a.seed, stream, static_cast<std::uint64_t>(first + j) / 4);
-    keep[j] = words.word[(first + j) % 4] >= a.threshold;
+// y = x in another format. Reads 4 bytes and writes 2 per element from fp32 to bf16; limit: memory.
+template <Type from, Type to>
+GPU_FUNCTION void cast_packs(const CastArgs& a) {
+  const std::int64_t count = a.count - kWidest + 1;
+  for (std::int64_t i = first_pack<kWidest, std::int64_t>(); i < count; i += pack_stride<kWidest, std::int64_t>()) {
+    float x[kWidest];
+    load_pack<from, kWidest>(a.x, i, x);
+    store_pack<to, kWidest>(a.y, i, x);
   }
 }
-
-GPU_KERNEL dropout_forward(const DropoutArgs a) {
-  const std::int64_t pieces = (a.length + 3) / 4;
-  for (std::int64_t p = first_element() / 4; p < a.runs * pieces; p += element_stride() / 4) {
-    const std::int64_t run = p / pieces, i = p % pieces * 4, at = run * a.length + i;
-    const int count = up_to_four(a.length - i);
-    bool keep[4];
-    kept_elements(a, run, i, count, keep);
-    for (int j = 0; j < count; ++j) {
-      const float x = load(a.x, at + j) + (a.bias.data ? load(a.bias, i + j) : 0.0f);
-      store(a.mask, at + j, keep[j] ? 1.0f : 0.0f);
-      store(a.y, at + j, (a.skip.data ? load(a.skip, at + j) : 0.0f) + (keep[j] ? x * a.scale : 0.0f));
-    }
-  }
-}
-
-GPU_KERNEL dropout_backward(const DropoutArgs a) {
-  const std::int64_t size = a.runs * a.length;
-  float x[4], old[4] = {0, 0, 0, 0};
-  for (std::int64_t i = first_element(); i < size; i += element_stride()) {
-    const int count = up_to_four(size - i);
-    load4(a.x, i, count, x);
-    if (a.accumulate) load4(a.y, i, count, old);
-    for (int j = 0; j < count; ++j) x[j] = old[j] + (load_flag(a.mask, i + j) ? x[j] * a.scale : 0.0f);
-    store4(a.y, i, count, x);
-  }
-}
-
-// Dimensions i and i + dim / 2 of a head are a pair; sign -1 turns back.
-GPU_KERNEL rotate(const RopeArgs a) {
-  const std::int64_t half = a.dim / 2, pairs = a.rotated / 2, rest = a.width - a.rotated, work = pairs + rest;
-  for (std::int64_t n = first_element() / 4; n < a.rows * work; n += element_stride() / 4) {
-    const std::int64_t row = n / work, p = n % work, at = row * a.width;
-    if (p >= pairs) {
-      const std::int64_t i = at + a.rotated + p - pairs;
-      store(a.y, i, old_value(a.accumulate, a.y, i) + load(a.x, i));
-      continue;
-    }
-    const std::int64_t i = p % half, first = at + p / half * a.dim + i, second = first + half;
-    const std::int64_t angle = row / a.samples * a.dim + i;
-    const float c = load(a.table, angle), s = a.sign * load(a.table, angle + half);
-    const float x = load(a.x, first), y = load(a.x, second);
-    store(a.y, first, old_value(a.accumulate, a.y, first) + (x * c - y * s));
-    store(a.y, second, old_value(a.accumulate, a.y, second) + (y * c + x * s));
-  }
+// How many elements the packs have taken: all whole ones, or none.
+GPU_FUNCTION std::int64_t cast_by_packs(const CastArgs& a) {
+  if (!on_pack_border(a.x) || !on_pack_border(a.y)) return 0;
+  const Type from = a.x.type, to = a.y.type;
+  if (from == Type::F32 && to == Type::BF16)
+    cast_packs<Type::F32, Type::BF16>(a);
+  else if (from == Type::BF16 && to == Type::F32)
+    cast_packs<Type::BF16, Type::F32>(a);
+  else if (from == Type::F32 && to == Type::F16)
+    cast_packs<Type::F32, Type::F16>(a);
+  else if (from == Type::F16 && to == Type::F32)
+    cast_packs<Type::F16, Type::F32>(a);
+  else
+    return 0;
+  return a.count - a.count % kWidest;
 }
 
 GPU_KERNEL cast_array(const CastArgs a) {
-  float x[4];
-  for (std::int64_t i = first_element(); i < a.count; i += element_stride()) {
-    const int count = up_to_four(a.count - i);
-    load4(a.x, i, count, x);
-    store4(a.y, i, count, x);
-  }
+  const std::int64_t done = cast_by_packs(a);
+  for (std::int64_t i = done + flat_thread(); i < a.count; i += flat_threads()) store(a.y, i, load(a.x, i));
 }
 
-// Kingma & Ba 2015, algorithm 1; Loshchilov & Hutter 2019, algorithm 2; eps outside the root as PyTorch.
-// With a dynamic loss scale: the factors of this step, those skipped not counted.
-GPU_FUNCTION UpdateArgs in_state(UpdateArgs a) {
-  if (!a.state.data) return a;
-  const double steps = static_cast<double>(a.steps) - static_cast<double>(load(a.state, 3));
-  a.gradient_scale /= scale_of_update(a.state);
-  if (!a.variance.data) return a;
-  a.step = static_cast<float>(a.rate / (1 - pow(a.betas[0], steps)));
-  a.root = static_cast<float>(1 / sqrt(1 - pow(a.betas[1], steps)));
-  return a;
-}
+GPU_FUNCTION float folded(Fold fold, float sum, float x) { return fold == Fold::Max ? fmaxf(sum, x) : sum + x; }
 
-GPU_KERNEL update_adam(const UpdateArgs given) {
-  if (skips_update(given.state)) return;
-  const UpdateArgs a = in_state(given);
-  const View& exact = a.master.data ? a.master : a.value;
-  float g[4], m[4], v[4], p[4];
-  for (std::int64_t i = first_element(); i < a.count; i += element_stride()) {
-    const int count = up_to_four(a.count - i);
-    load4(a.gradient, i, count, g);
-    load4(a.momentum, i, count, m);
-    load4(a.variance, i, count, v);
-    load4(exact, i, count, p);
-    for (int j = 0; j < count; ++j) {
-      const float x = g[j] * a.gradient_scale + a.decay * p[j];
-      m[j] = a.beta1 * m[j] + a.rest1 * x;
-      v[j] = a.beta2 * v[j] + a.rest2 * x * x;
-      p[j] = a.keep * p[j] - a.step * m[j] / (sqrtf(v[j]) * a.root + a.eps);
-    }
-    store4(a.momentum, i, count, m);
-    store4(a.variance, i, count, v);
-    store4(a.value, i, count, p);
-    if (a.master.data) store4(a.master, i, count, p);
-  }
-}
-
-GPU_KERNEL update_sgd(const UpdateArgs given) {
-  if (skips_update(given.state)) return;
-  const UpdateArgs a = in_state(given);
-  const View& exact = a.master.data ? a.master : a.value;
-  for (std::int64_t i = first_element() / 4; i < a.count; i += element_stride() / 4) {
-    const float p = load(exact, i), g = load(a.gradient, i) * a.gradient_scale + a.decay * p;
-    const float v = a.momentum.data ? a.beta1 * load(a.momentum, i) + g : g;
-    if (a.momentum.data) store(a.momentum, i, v);
-    store(a.value, i, p - a.step * v);
-    if (a.master.data) store(a.master, i, p - a.step * v);
-  }
-}
-
-// Clipping by the norm of all gradients (Pascanu et al. 2013); gradients carry the loss scale, so their norm does too.
-GPU_KERNEL scale_clipped(const ScaleArgs a) {
-  if (skips_update(a.state)) return;
-  const double norm = sqrt(static_cast<double>(load(a.square, 0))) / (a.loss_scale * scale_of_update(a.state));
-  if (!(norm > a.limit)) return;
-  const float factor = static_cast<float>(a.limit / norm);
-  for (std::int64_t i = first_element() / 4; i < a.x.elements; i += element_stride() / 4) store(a.x, i, load(a.x, i) * factor);
-}
-
-// Sums of 16-bit numbers are taken in fp32 and rounded once.
-GPU_KERNEL reduce_peers(const ReduceArgs a) {
-  float sum[4], x[4];
-  for (std::int64_t n = first_element(); n < a.count; n += element_stride()) {
-    const std::int64_t i = a.first + n;
-    const int count = up_to_four(a.count - n);
-    load4(a.from[0], i, count, sum);
+// Sums of 16-bit numbers are taken in fp32 and rounded once. Reads 2 bytes of bf16 per element and source, writes 2 per target; limit: NVLink.
+template <Type type>
+GPU_FUNCTION void reduce_packs(const ReduceArgs& a) {
+  constexpr int n = kPack<type>;
+  const std::int64_t count = a.count - n + 1, from = a.first;
+  const float over = a.fold == Fold::Mean ? static_cast<float>(a.sources) : 1.0f;
+  for (std::int64_t p = first_pack<n, std::int64_t>(); p < count; p += pack_stride<n, std::int64_t>()) {
+    const std::int64_t i = from + p;
+    float sum[n], x[n];
+    load_pack<type>(a.from[0], i, sum);
     for (int s = 1; s < a.sources; ++s) {
-      load4(a.from[s], i, count, x);
-      for (int j = 0; j < count; ++j) sum[j] = a.fold == Fold::Max ? fmaxf(sum[j], x[j]) : sum[j] + x[j];
+      load_pack<type>(a.from[s], i, x);
+      GPU_UNROLL
+      for (int j = 0; j < n; ++j) sum[j] = folded(a.fold, sum[j], x[j]);
     }
-    if (a.fold == Fold::Mean)
-      for (int j = 0; j < count; ++j) sum[j] /= static_cast<float>(a.sources);
+    GPU_UNROLL
+    for (int j = 0; j < n; ++j) sum[j] /= over;
     for (int t = 0; t < a.targets; ++t) {
-      for (int j = 0; j < 4; ++j) x[j] = sum[j];
-      if (a.accumulate) {
-        float old[4];
-        load4(a.to[t], i, count, old);
-        for (int j = 0; j < count; ++j) x[j] += old[j];
-      }
-      store4(a.to[t], i, count, x);
+      GPU_UNROLL
+      for (int j = 0; j < n; ++j) x[j] = 0;
+      if (a.accumulate) load_pack<type>(a.to[t], i, x);
+      GPU_UNROLL
+      for (int j = 0; j < n; ++j) x[j] += sum[j];
+      store_pack<type>(a.to[t], i, x);
     }
+  }
+}
+GPU_FUNCTION std::int64_t reduce_by_packs(const ReduceArgs& a) {
+  const Type type = a.from[0].type;
+  if (!has_packs(type) || a.first % pack_of(type) != 0) return 0;
+  for (int s = 0; s < a.sources; ++s)
+    if (!packed(a.from[s], type)) return 0;
+  for (int t = 0; t < a.targets; ++t)
+    if (!packed(a.to[t], type)) return 0;
+  RUN_BODY(type, reduce_packs, a);
+  return a.count - a.count % pack_of(type);
+}
+
+GPU_KERNEL reduce_peers(const ReduceArgs a) {
+  for (std::int64_t i = a.first + reduce_by_packs(a) + flat_thread(); i < a.first + a.count; i += flat_threads()) {
+    float sum = load(a.from[0], i);
+    for (int s = 1; s < a.sources; ++s) sum = folded(a.fold, sum, load(a.from[s], i));
+    if (a.fold == Fold::Mean) sum /= static_cast<float>(a.sources);
+    for (int t = 0; t < a.targets; ++t) store(a.to[t], i, old_value(a.accumulate, a.to[t], i) + sum);
   }
 }
 

@@ -1,9 +1,11 @@
 // Arrays of one type, 16 bytes at a time: what a kernel that is bound by memory should do. A kernel looks once whether all its arrays allow it and
-// which type they have, and runs the body of that type; no element is asked for its type, and indices have 32 bits.
+// which type they have, and runs the body of that type; no element is asked for its type.
 //
 //   F32          4 numbers a pack
 //   BF16, F16    8
 #pragma once
+
+#include <type_traits>
 
 #include "exec/cuda/kernels/words.h"
 
@@ -11,16 +13,19 @@ namespace foreshard::gpu {
 
 template <Type type>
 constexpr int kPack = type == Type::F32 ? 4 : 8;
+constexpr int kWidest = 8;  // elements of the widest pack; where formats are mixed, a thread takes as many of each array
 
-// Grids go from pack to pack; one stride further than the last element must still be an int.
+// Where indices are divided they have 32 bits; one stride of a grid further than the last element must still be an int.
 constexpr std::int64_t kMostPacked = std::int64_t{1} << 30;
 
 // Arrays that are not there allow everything.
-GPU_FUNCTION bool packed(const View& a, Type type) {
-  return !a.data || (a.type == type && (reinterpret_cast<std::uintptr_t>(a.data) & 15u) == 0);
-}
-GPU_FUNCTION int pack_of(Type type) { return type == Type::F32 ? 4 : 8; }
-GPU_FUNCTION bool has_packs(Type type) { return type == Type::F32 || type == Type::BF16 || type == Type::F16; }
+GPU_FUNCTION bool packed(const View& a, Type type) { return !a.data || (a.type == type && on_pack_border(a)); }
+
+// body<type>(...) of the type of an array that has packs.
+#define RUN_BODY(type, body, ...)                         \
+  ((type) == Type::F32    ? body<Type::F32>(__VA_ARGS__)  \
+   : (type) == Type::BF16 ? body<Type::BF16>(__VA_ARGS__) \
+                          : body<Type::F16>(__VA_ARGS__))
 
 template <Type type>
 GPU_FUNCTION void unpack_word(std::uint32_t word, float* x) {
@@ -35,36 +40,89 @@ GPU_FUNCTION std::uint32_t pack_word(float low, float high) {
   return type == Type::BF16 ? pack_bf16(low, high) : pack_f16(low, high);
 }
 
-// `i` is a multiple of the pack.
+// A pack as it lies in memory, and its numbers. `i` is a multiple of the pack.
+template <Type type, class Index>
+GPU_FUNCTION Quad32 load_quad(const View& a, Index i) {
+  check_pack(a, i, kPack<type>, false);
+  return *reinterpret_cast<const Quad32*>(static_cast<const char*>(a.data) + std::int64_t{i} * (16 / kPack<type>));
+}
+template <Type type, class Index>
+GPU_FUNCTION void store_quad(const View& a, Index i, const Quad32& q) {
+  check_pack(a, i, kPack<type>, true);
+  *reinterpret_cast<Quad32*>(static_cast<char*>(a.data) + std::int64_t{i} * (16 / kPack<type>)) = q;
+}
 template <Type type>
-GPU_FUNCTION void load_pack(const View& a, int i, float* x) {
-  check(a, i, kPack<type>, false);
-  const Quad32 q = static_cast<const Quad32*>(a.data)[i / kPack<type>];
+GPU_FUNCTION void unpack(const Quad32& q, float* x) {
   if constexpr (type == Type::F32) {
     x[0] = bits_to_float(q.x), x[1] = bits_to_float(q.y), x[2] = bits_to_float(q.z), x[3] = bits_to_float(q.w);
   } else {
     unpack_word<type>(q.x, x), unpack_word<type>(q.y, x + 2), unpack_word<type>(q.z, x + 4), unpack_word<type>(q.w, x + 6);
   }
 }
-template <Type type>
-GPU_FUNCTION void store_pack(const View& a, int i, const float* x) {
-  check(a, i, kPack<type>, true);
-  Quad32 q;
-  if constexpr (type == Type::F32) {
-    q = {float_to_bits(x[0]), float_to_bits(x[1]), float_to_bits(x[2]), float_to_bits(x[3])};
-  } else {
-    q = {pack_word<type>(x[0], x[1]), pack_word<type>(x[2], x[3]), pack_word<type>(x[4], x[5]), pack_word<type>(x[6], x[7])};
+
+// `n` numbers: one pack, or two of F32.
+template <Type type, int n = kPack<type>, class Index>
+GPU_FUNCTION void load_pack(const View& a, Index i, float* x) {
+  GPU_UNROLL
+  for (int j = 0; j < n; j += kPack<type>) unpack<type>(load_quad<type>(a, i + j), x + j);
+}
+template <Type type, int n = kPack<type>, class Index>
+GPU_FUNCTION void store_pack(const View& a, Index i, const float* x) {
+  GPU_UNROLL
+  for (int j = 0; j < n; j += kPack<type>, x += kPack<type>) {
+    if constexpr (type == Type::F32) {
+      store_quad<type>(a, i + j, {float_to_bits(x[0]), float_to_bits(x[1]), float_to_bits(x[2]), float_to_bits(x[3])});
+    } else {
+      store_quad<type>(
+          a, i + j,
+          {pack_word<type>(x[0], x[1]), pack_word<type>(x[2], x[3]), pack_word<type>(x[4], x[5]), pack_word<type>(x[6], x[7])});
+    }
   }
-  static_cast<Quad32*>(a.data)[i / kPack<type>] = q;
 }
 
-template <Type type>
-GPU_FUNCTION int first_pack() {
-  return kPack<type> * (static_cast<int>(block()) * threads() + thread());
+// A pack, or one number of any type.
+template <Type type, int n>
+GPU_FUNCTION void load_columns(const View& a, std::int64_t i, float* x) {
+  if constexpr (n == 1)
+    x[0] = load(a, i);
+  else
+    load_pack<type>(a, i, x);
 }
-template <Type type>
-GPU_FUNCTION int pack_stride() {
-  return kPack<type> * static_cast<int>(blocks()) * threads();
+template <Type type, int n>
+GPU_FUNCTION void store_columns(const View& a, std::int64_t i, const float* x) {
+  if constexpr (n == 1)
+    store(a, i, x[0]);
+  else
+    store_pack<type>(a, i, x);
+}
+
+// As many flags, a byte each; one access.
+template <int n>
+GPU_FUNCTION void load_flags(const View& a, std::int64_t i, bool* x) {
+  check(a, i, n, false);
+  using Bytes = std::conditional_t<n == 8, std::uint64_t, std::uint32_t>;
+  const Bytes all = *reinterpret_cast<const Bytes*>(static_cast<const char*>(a.data) + i);
+  GPU_UNROLL
+  for (int j = 0; j < n; ++j) x[j] = (all >> (8 * j) & 0xFFu) != 0;
+}
+template <int n>
+GPU_FUNCTION void store_flags(const View& a, std::int64_t i, const bool* x) {
+  check(a, i, n, true);
+  using Bytes = std::conditional_t<n == 8, std::uint64_t, std::uint32_t>;
+  Bytes all = 0;
+  GPU_UNROLL
+  for (int j = 0; j < n; ++j) all |= static_cast<Bytes>(x[j] ? 1 : 0) << (8 * j);
+  *reinterpret_cast<Bytes*>(static_cast<char*>(a.data) + i) = all;
+}
+
+// A flat array: elements [i, i + n) of this thread, then those a grid further on.
+template <int n, class Index = int>
+GPU_FUNCTION Index first_pack() {
+  return n * (static_cast<Index>(block()) * threads() + thread());
+}
+template <int n, class Index = int>
+GPU_FUNCTION Index pack_stride() {
+  return n * static_cast<Index>(blocks()) * threads();
 }
 
 }  // namespace foreshard::gpu

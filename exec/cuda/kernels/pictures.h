@@ -3,7 +3,7 @@
 #pragma once
 
 #include "exec/cuda/kernels/elements.h"
-#include "exec/cuda/kernels/rows.h"
+#include "exec/cuda/kernels/norm.h"
 
 namespace foreshard::gpu {
 
@@ -121,14 +121,14 @@ GPU_FUNCTION std::int64_t channel_element(const ChannelArgs& a, std::int64_t i) 
 }
 
 GPU_KERNEL channel_sums(const ChannelArgs a) {
-  GPU_SHARED(float, parts, kThreads / kWarp);
+  GPU_SHARED(float, parts, kMostWarps);
   float sum = 0;
   for (std::int64_t i = thread(); i < a.samples * a.pixels; i += threads()) sum += load(a.x, channel_element(a, i));
   sum = block_fold(sum, false, parts);
   if (thread() == 0) store(a.bias_grad, block(), old_value(a.accumulate_weights, a.bias_grad, block()) + sum);
 }
 
-GPU_FUNCTION RowStatistics channel_statistics(const ChannelArgs& a, GPU_SHARED_VIEW(float, kThreads / kWarp) parts) {
+GPU_FUNCTION RowStatistics channel_statistics(const ChannelArgs& a, GPU_SHARED_VIEW(float, kMostWarps) parts) {
   const std::int64_t count = a.samples * a.pixels;
   float sum = 0, squares = 0;
   for (std::int64_t i = thread(); i < count; i += threads()) sum += load(a.x, channel_element(a, i));
@@ -141,7 +141,7 @@ GPU_FUNCTION RowStatistics channel_statistics(const ChannelArgs& a, GPU_SHARED_V
 }
 
 GPU_KERNEL batch_norm_forward(const ChannelArgs a) {
-  GPU_SHARED(float, parts, kThreads / kWarp);
+  GPU_SHARED(float, parts, kMostWarps);
   const RowStatistics s = channel_statistics(a, parts);
   const float w = load(a.weight, block()) * s.inverse, shift = load(a.bias, block()) - s.mean * w;
   for (std::int64_t i = thread(); i < a.samples * a.pixels; i += threads()) {
@@ -152,7 +152,7 @@ GPU_KERNEL batch_norm_forward(const ChannelArgs a) {
 
 // With u = (x - mean) inverse:  dw = sum(dy u), db = sum(dy), dx = w inverse (dy - db / count - u dw / count).
 GPU_KERNEL batch_norm_backward(const ChannelArgs a) {
-  GPU_SHARED(float, parts, kThreads / kWarp);
+  GPU_SHARED(float, parts, kMostWarps);
   const RowStatistics s = channel_statistics(a, parts);
   const std::int64_t count = a.samples * a.pixels;
   float sum = 0, projection = 0;

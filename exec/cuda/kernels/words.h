@@ -13,6 +13,7 @@
 #include "exec/cuda/emulator/emulator.h"
 #define GPU_KERNEL inline void
 #define GPU_FUNCTION inline
+#define GPU_MEMBER
 #define GPU_SHARED(type, name, count) static foreshard::emulator::Shared<type, count> name(#name)
 #define GPU_SHARED_VIEW(type, count) foreshard::emulator::Shared<type, count>&
 #define GPU_BARRIER() foreshard::emulator::barrier(__FILE__, __LINE__)
@@ -20,6 +21,7 @@
 #else
 #define GPU_KERNEL static __global__ void
 #define GPU_FUNCTION static __device__ __forceinline__
+#define GPU_MEMBER __device__ __forceinline__
 #define GPU_SHARED(type, name, count) __shared__ type name[count]
 #define GPU_SHARED_VIEW(type, count) type*
 #define GPU_BARRIER() __syncthreads()
@@ -29,7 +31,8 @@
 namespace foreshard::gpu {
 
 constexpr int kWarp = 32;
-constexpr int kThreads = 256;  // of a block, unless a kernel says otherwise
+constexpr int kThreads = 256;   // of a block, unless a kernel says otherwise
+constexpr int kMostWarps = 32;  // of any block
 
 #ifdef FORESHARD_EMULATED
 GPU_FUNCTION int thread() { return emulator::self().thread; }
@@ -43,6 +46,9 @@ GPU_FUNCTION float lane_xor(float x, int mask) { return bits_to_float(emulator::
 GPU_FUNCTION float lane_value(float x, int from) { return bits_to_float(emulator::exchange_from(float_to_bits(x), from)); }
 GPU_FUNCTION void check(const View& a, std::int64_t i, std::int64_t count, bool write) {
   emulator::check_array(a, i, count, write);
+}
+GPU_FUNCTION void check_pack(const View& a, std::int64_t i, std::int64_t count, bool write) {
+  emulator::check_pack(a, i, count, write);
 }
 GPU_FUNCTION void multiply_fragments(float* d, const std::uint32_t* a, const std::uint32_t* b) {
   emulator::multiply_fragments(d, a, b);
@@ -58,6 +64,7 @@ GPU_FUNCTION std::uint32_t float_to_bits(float x) { return __float_as_uint(x); }
 GPU_FUNCTION float lane_xor(float x, int mask) { return __shfl_xor_sync(0xFFFFFFFFu, x, mask); }
 GPU_FUNCTION float lane_value(float x, int from) { return __shfl_sync(0xFFFFFFFFu, x, from); }
 GPU_FUNCTION void check(const View&, std::int64_t, std::int64_t, bool) {}
+GPU_FUNCTION void check_pack(const View&, std::int64_t, std::int64_t, bool) {}
 GPU_FUNCTION void multiply_fragments(float* d, const std::uint32_t* a, const std::uint32_t* b) {
   asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
                : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
@@ -68,6 +75,12 @@ GPU_FUNCTION void multiply_fragments(float* d, const std::uint32_t* a, const std
 GPU_FUNCTION int lane() { return thread() % kWarp; }
 GPU_FUNCTION int warp() { return thread() / kWarp; }
 GPU_FUNCTION int warps() { return threads() / kWarp; }
+
+// A flat array: element i of this thread, then those a grid further on; four at a time.
+GPU_FUNCTION std::int64_t flat_thread() { return block() * threads() + thread(); }
+GPU_FUNCTION std::int64_t flat_threads() { return blocks() * threads(); }
+GPU_FUNCTION std::int64_t first_element() { return 4 * flat_thread(); }
+GPU_FUNCTION std::int64_t element_stride() { return 4 * flat_threads(); }
 
 // ---- numbers in memory: 16-bit ones are rounded to nearest even, NaN stays NaN ----------------------------------------------
 GPU_FUNCTION float from_bf16(std::uint16_t bits) { return bits_to_float(static_cast<std::uint32_t>(bits) << 16); }
@@ -233,7 +246,7 @@ GPU_FUNCTION float warp_maximum(float x) {
 }
 
 // Over the block, the same bits in every thread; `parts` has an entry per warp.
-GPU_FUNCTION float block_fold(float x, bool maximum, GPU_SHARED_VIEW(float, kThreads / kWarp) parts) {
+GPU_FUNCTION float block_fold(float x, bool maximum, GPU_SHARED_VIEW(float, kMostWarps) parts) {
   x = maximum ? warp_maximum(x) : warp_sum(x);
   GPU_BARRIER();  // the entries of an earlier sum have been read
   if (lane() == 0) parts[warp()] = x;
@@ -276,7 +289,10 @@ GPU_FUNCTION std::uint64_t stream_of_sample(std::uint64_t key, std::int64_t samp
 }
 // Whether element `index` of a sample is kept.
 GPU_FUNCTION bool keeps(std::uint64_t seed, std::uint64_t stream, std::int64_t index, std::uint32_t threshold) {
-  return random_words(seed, stream, static_cast<std::uint64_t>(index) / 4).word[index % 4] >= threshold;
+  const RandomWords words = random_words(seed, stream, static_cast<std::uint64_t>(index) / 4);
+  const std::uint32_t low = (index & 1) != 0 ? words.word[1] : words.word[0],
+                      high = (index & 1) != 0 ? words.word[3] : words.word[2];
+  return ((index & 2) != 0 ? high : low) >= threshold;
 }
 
 }  // namespace foreshard::gpu

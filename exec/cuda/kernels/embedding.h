@@ -1,0 +1,188 @@
+// Rows of the vocabulary and of positions, and their gradients.
+#pragma once
+
+#include "exec/cuda/kernels/packs.h"
+
+namespace foreshard::gpu {
+
+// A row of one array into another, as it lies; from < 0: zeros.
+template <Type type>
+GPU_FUNCTION void copy_row(const View& from, std::int64_t at, const View& to, std::int64_t begin, int count) {
+  for (int c = kPack<type> * thread(); c < count; c += kPack<type> * threads())
+    store_quad<type>(to, begin + c, at >= 0 ? load_quad<type>(from, at + c) : Quad32{0, 0, 0, 0});
+}
+
+// A block per token. One outside the rows of this rank gives zeros; the sum over ranks puts the row of the rank that has it.
+// Reads 2 bytes of bf16 and writes 2 per element; limit: memory.
+GPU_KERNEL token_rows(const LookupArgs a) {
+  const std::int64_t t = block(), row = load_integer(a.tokens, t) - a.first_row;
+  const bool here = row >= 0 && row < a.table_rows;
+  const Type type = a.rows.type;
+  if (has_packs(type) && a.h % pack_of(type) == 0 && packed(a.rows, type) && packed(a.table, type)) {
+    RUN_BODY(type, copy_row, a.table, here ? row * a.h : -1, a.rows, t * a.h, static_cast<int>(a.h));
+    return;
+  }
+  for (std::int64_t c = thread(); c < a.h; c += threads())
+    store(a.rows, t * a.h + c, here ? load(a.table, row * a.h + c) : 0.0f);
+}
+
+// How many threads of the block before this one have a hit, and how many of all; `counts` has an entry per warp.
+struct Hits {
+  int before, all;
+};
+GPU_FUNCTION Hits count_hits(bool hit, int turn, GPU_SHARED_VIEW(int, 2 * kMostWarps) counts) {
+  float inclusive = hit ? 1.0f : 0.0f;  // exact: at most 32
+  for (int apart = 1; apart < kWarp; apart *= 2) {
+    const float lower = lane_value(inclusive, (lane() - apart) & (kWarp - 1));
+    if (lane() >= apart) inclusive += lower;
+  }
+  if (lane() == kWarp - 1) counts[turn * kMostWarps + warp()] = static_cast<int>(inclusive);
+  GPU_BARRIER();
+  Hits hits = {static_cast<int>(inclusive) - (hit ? 1 : 0), 0};
+  for (int w = 0; w < warps(); ++w) {
+    const int count = counts[turn * kMostWarps + w];
+    hits.before += w < warp() ? count : 0;
+    hits.all += count;
+  }
+  return hits;
+}
+
+// The token's rows are listed 256 tokens at a time, in their order, and four of them are on their way at once.
+template <Type type, int n>
+GPU_FUNCTION void sum_token_rows(const LookupArgs& a, std::int64_t token, GPU_SHARED_VIEW(int, 2 * kMostWarps) counts,
+                                 GPU_SHARED_VIEW(int, kThreads) list) {
+  constexpr int kAtOnce = 4;
+  const int t = static_cast<int>(block()), h = static_cast<int>(a.h), tokens = static_cast<int>(a.count);
+  const std::int64_t to = (token - a.first_row) * a.h;
+  int turn = 0;
+  for (int c0 = 0; c0 < h; c0 += n * threads()) {
+    const int c = c0 + n * thread();
+    const bool here = c < h;
+    float sum[n];
+    GPU_UNROLL
+    for (int j = 0; j < n; ++j) sum[j] = here ? load(a.table, to + c + j) : 0.0f;
+    for (int first = t; first < tokens; first += threads()) {
+      const int i = first + thread();
+      const bool hit = i < tokens && load_integer(a.tokens, i) == token;
+      const Hits hits = count_hits(hit, turn, counts);
+      turn ^= 1;
+      if (hits.all == 0) continue;  // most pieces do not have it
+      if (hit) list[hits.before] = i;
+      GPU_BARRIER();
+      for (int at = 0; at < hits.all && here; at += kAtOnce) {
+        float x[kAtOnce][n];
+        GPU_UNROLL
+        for (int k = 0; k < kAtOnce; ++k)
+          if (at + k < hits.all) load_columns<type, n>(a.rows, static_cast<std::int64_t>(list[at + k]) * h + c, x[k]);
+        GPU_UNROLL
+        for (int k = 0; k < kAtOnce; ++k) {
+          if (at + k >= hits.all) continue;
+          GPU_UNROLL
+          for (int j = 0; j < n; ++j) sum[j] += x[k][j];
+        }
+      }
+    }
+    GPU_UNROLL
+    for (int j = 0; j < n; ++j)
+      if (here) store(a.table, to + c + j, sum[j]);
+  }
+}
+template <Type type>
+GPU_FUNCTION void sum_token_packs(const LookupArgs& a, std::int64_t token, GPU_SHARED_VIEW(int, 2 * kMostWarps) counts,
+                                  GPU_SHARED_VIEW(int, kThreads) list) {
+  sum_token_rows<type, kPack<type>>(a, token, counts, list);
+}
+
+// A block per token: that of a token's first occurrence adds up all of them, in their order. So the sums are the same in every run.
+// Reads 2 bytes of bf16 per element, and 8 per pair of a distinct token and a token; limit: memory.
+GPU_KERNEL token_grad(const LookupArgs a) {
+  GPU_SHARED(float, found, kMostWarps);
+  GPU_SHARED(int, counts, 2 * kMostWarps);
+  GPU_SHARED(int, list, kThreads);
+  const std::int64_t t = block(), token = load_integer(a.tokens, t), row = token - a.first_row;
+  if (row < 0 || row >= a.table_rows) return;
+  float earlier = 0;
+  for (std::int64_t i = thread(); i < t; i += threads())
+    if (load_integer(a.tokens, i) == token) earlier = 1;
+  if (block_fold(earlier, true, found) > 0) return;
+  const Type type = a.rows.type;
+  if (has_packs(type) && a.h % pack_of(type) == 0 && packed(a.rows, type)) {
+    RUN_BODY(type, sum_token_packs, a, token, counts, list);
+    return;
+  }
+  sum_token_rows<Type::F32, 1>(a, token, counts, list);
+}
+
+GPU_FUNCTION std::int64_t type_of(const PositionArgs& a, std::int64_t position) {
+  return (a.first_position + position) * a.type_rows / a.sequence;
+}
+
+// y = x + table[position] + types[type of the position]. Reads 4 bytes of bf16 and writes 2 per element, with types 6 and 2; limit: memory.
+template <Type type>
+GPU_FUNCTION void position_rows_packs(const PositionArgs& a, std::int64_t row, std::int64_t table, std::int64_t types) {
+  constexpr int n = kPack<type>;
+  for (int c = n * thread(); c < a.h; c += n * threads()) {
+    float x[n], more[n];
+    load_pack<type>(a.x, row + c, x);
+    if (a.table.data) {
+      load_pack<type>(a.table, table + c, more);
+      GPU_UNROLL
+      for (int j = 0; j < n; ++j) x[j] += more[j];
+    }
+    if (a.types.data) {
+      load_pack<type>(a.types, types + c, more);
+      GPU_UNROLL
+      for (int j = 0; j < n; ++j) x[j] += more[j];
+    }
+    store_pack<type>(a.y, row + c, x);
+  }
+}
+
+GPU_KERNEL position_rows(const PositionArgs a) {
+  const std::int64_t position = block() / a.samples, row = block() * a.h, table = (a.first_position + position) * a.h;
+  const std::int64_t types = a.types.data ? type_of(a, position) * a.h : 0;
+  const Type type = a.x.type;
+  if (has_packs(type) && a.h % pack_of(type) == 0 && packed(a.x, type) && packed(a.table, type) && packed(a.types, type) &&
+      packed(a.y, type)) {
+    RUN_BODY(type, position_rows_packs, a, row, table, types);
+    return;
+  }
+  for (std::int64_t c = thread(); c < a.h; c += threads()) {
+    float x = load(a.x, row + c);
+    if (a.table.data) x += load(a.table, table + c);
+    if (a.types.data) x += load(a.types, types + c);
+    store(a.y, row + c, x);
+  }
+}
+
+// A block per position: its rows of all samples. Reads 2 bytes of bf16 per element; limit: memory.
+template <Type type>
+GPU_FUNCTION void position_grad_packs(const PositionArgs& a, std::int64_t from, std::int64_t to) {
+  constexpr int n = kPack<type>;
+  for (int c = n * thread(); c < a.h; c += n * threads()) {
+    float sum[n], x[n];
+    load_pack<type>(a.table, to + c, sum);
+    for (int s = 0; s < a.samples; ++s) {
+      load_pack<type>(a.x, from + s * a.h + c, x);
+      GPU_UNROLL
+      for (int j = 0; j < n; ++j) sum[j] += x[j];
+    }
+    store_pack<type>(a.table, to + c, sum);
+  }
+}
+
+GPU_KERNEL position_grad(const PositionArgs a) {
+  const std::int64_t from = block() * a.samples * a.h, to = (a.first_position + block()) * a.h;
+  const Type type = a.x.type;
+  if (has_packs(type) && a.h % pack_of(type) == 0 && packed(a.x, type) && packed(a.table, type)) {
+    RUN_BODY(type, position_grad_packs, a, from, to);
+    return;
+  }
+  for (std::int64_t c = thread(); c < a.h; c += threads()) {
+    float sum = load(a.table, to + c);
+    for (std::int64_t s = 0; s < a.samples; ++s) sum += load(a.x, from + s * a.h + c);
+    store(a.table, to + c, sum);
+  }
+}
+
+}  // namespace foreshard::gpu

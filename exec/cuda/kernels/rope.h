@@ -1,0 +1,66 @@
+// Rotary positions (Su et al. 2021): dimensions i and i + dim / 2 of a head are a pair; sign -1 turns back.
+#pragma once
+
+#include "exec/cuda/kernels/packs.h"
+
+namespace foreshard::gpu {
+
+// A block per row. Reads 2 bytes of bf16 and writes 2 per element; the row of the table, 4 bytes per dimension, is in the cache after the first head; limit: memory.
+template <Type type>
+GPU_FUNCTION void rotate_packs(const RopeArgs& a) {
+  constexpr int n = kPack<type>;
+  const int dim = static_cast<int>(a.dim), half = dim / 2, packs = half / n, pairs = static_cast<int>(a.rotated) / (2 * n);
+  const int row = static_cast<int>(block()), width = static_cast<int>(a.width), at = row * width;
+  const int angles = row / static_cast<int>(a.samples) * dim;
+  for (int p = thread(); p < pairs; p += threads()) {
+    const int head = p / packs, i = (p - head * packs) * n, first = at + head * dim + i, second = first + half;
+    float x[n], y[n], c[n], s[n], old[n], old_second[n];
+    load_pack<type>(a.x, first, x), load_pack<type>(a.x, second, y);
+    load_pack<Type::F32, n>(a.table, angles + i, c), load_pack<Type::F32, n>(a.table, angles + half + i, s);
+    GPU_UNROLL
+    for (int j = 0; j < n; ++j) old[j] = 0, old_second[j] = 0;
+    if (a.accumulate) load_pack<type>(a.y, first, old), load_pack<type>(a.y, second, old_second);
+    GPU_UNROLL
+    for (int j = 0; j < n; ++j) {
+      const float sine = a.sign * s[j];
+      old[j] += x[j] * c[j] - y[j] * sine;
+      old_second[j] += y[j] * c[j] + x[j] * sine;
+    }
+    store_pack<type>(a.y, first, old), store_pack<type>(a.y, second, old_second);
+  }
+  for (int i = at + static_cast<int>(a.rotated) + n * thread(); i < at + width; i += n * threads()) {
+    if (!a.accumulate) {
+      store_quad<type>(a.y, i, load_quad<type>(a.x, i));
+      continue;
+    }
+    float x[n], old[n];
+    load_pack<type>(a.x, i, x), load_pack<type>(a.y, i, old);
+    GPU_UNROLL
+    for (int j = 0; j < n; ++j) old[j] += x[j];
+    store_pack<type>(a.y, i, old);
+  }
+}
+GPU_FUNCTION bool rotate_by_packs(const RopeArgs& a) {
+  const Type type = a.x.type;
+  if (!has_packs(type) || a.dim % (2 * pack_of(type)) != 0 || a.width % pack_of(type) != 0) return false;
+  if (a.rows * a.width > kMostPacked || !packed(a.x, type) || !packed(a.y, type) || !on_pack_border(a.table)) return false;
+  RUN_BODY(type, rotate_packs, a);
+  return true;
+}
+
+GPU_KERNEL rotate(const RopeArgs a) {
+  if (rotate_by_packs(a)) return;
+  const std::int64_t half = a.dim / 2, pairs = a.rotated / 2, row = block(), at = row * a.width;
+  for (std::int64_t p = thread(); p < pairs; p += threads()) {
+    const std::int64_t i = p % half, first = at + p / half * a.dim + i, second = first + half;
+    const std::int64_t angle = row / a.samples * a.dim + i;
+    const float c = load(a.table, angle), s = a.sign * load(a.table, angle + half);
+    const float x = load(a.x, first), y = load(a.x, second);
+    store(a.y, first, old_value(a.accumulate, a.y, first) + (x * c - y * s));
+    store(a.y, second, old_value(a.accumulate, a.y, second) + (y * c + x * s));
+  }
+  for (std::int64_t i = at + a.rotated + thread(); i < at + a.width; i += threads())
+    store(a.y, i, old_value(a.accumulate, a.y, i) + load(a.x, i));
+}
+
+}  // namespace foreshard::gpu
