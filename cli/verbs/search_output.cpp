@@ -21,10 +21,9 @@ static std::string zero_text(const Point& point) {
          (point.zero > 0 && point.overlap_parameters ? "+" : "");
 }
 static std::string order_text(const Candidate& candidate) {
-  std::string words;
-  for (const std::string& axis : candidate.strategy.placement)
-    if (axis != "dp_outer") words += (words.empty() ? "" : ",") + axis;
-  return words;
+  RankOrder order = candidate.strategy.placement;
+  std::erase(order, DenseKind::OuterData);
+  return to_text(order);
 }
 
 // A list of all layers has no place in a table.

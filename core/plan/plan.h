@@ -23,15 +23,12 @@
 #include "core/base/dtype.h"
 #include "core/base/ids.h"
 #include "core/base/units.h"
+#include "core/plan/axis.h"
 
 namespace foreshard {
 
 // ---- who: axes, roles, groups ---------------------------------------------------------------------------------------------
-struct Axis {
-  std::string name = {};  // "dp", "cp", "tp", "dp.node", ...
-  int size = 1;
-  bool operator==(const Axis&) const = default;
-};
+// Axes and their kinds: core/plan/axis.h. A role has some of the plan's axes.
 
 // Ranks that share a communicator: the given roles (none: the rank's own role), all coordinates of `over`, equal elsewhere.
 // Members are ordered by (position of the role in `roles`, coordinates, the last axis of `over` fastest).
@@ -56,7 +53,8 @@ struct Tensor {
   std::string name = {};
   std::vector<std::int64_t> shape = {};
   DType dtype = DType::F32;
-  std::string init = {};  // "normal(0.02)", "zeros", "ones"
+  std::string init = {};    // "normal(0.02)", "zeros", "ones"
+  Grid grid = Grid::Dense;  // Expert: of experts; its axes are read by their expert kinds
   bool operator==(const Tensor&) const = default;
 };
 
@@ -268,10 +266,11 @@ struct Role {
 };
 
 // ---- placement and costs --------------------------------------------------------------------------------------------------
-// Ranks take devices in this order: "role" and every axis of the plan once, the first fastest; an empty order is that of
-// Plan::axes, then "role". A rank listed in `explicit_devices` (one entry per rank, in rank order) overrides the rule.
+// Ranks take devices in this order: kRole and every axis of the plan once, the first fastest; an empty order is that of
+// Plan::axes, then the role. A rank listed in `explicit_devices` (one entry per rank, in rank order) overrides the rule.
 struct Placement {
-  std::vector<std::string> order = {};  // e.g. {"tp", "cp", "dp", "role"}
+  static constexpr AxisId kRole = {};
+  std::vector<AxisId> order = {};
   std::vector<DeviceId> explicit_devices = {};
   bool operator==(const Placement&) const = default;
 };
@@ -289,7 +288,7 @@ struct CostTable {
 };
 
 struct Plan {
-  static constexpr int kVersion = 1;
+  static constexpr int kVersion = 2;
   int version = kVersion;
   std::string origin = {};   // the strategy, model and cluster it came from (JSON text), with their hashes
   std::int64_t samples = 0;  // sequences or images that one run trains on, all replicas; at least one per micro-batch

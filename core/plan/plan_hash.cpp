@@ -57,8 +57,8 @@ class Mix {
   }
 
   void add(const Axis& v) {
-    const auto& [name, size] = v;
-    all(name, size);
+    const auto& [name, dense, expert, size] = v;
+    all(name, dense, expert, size);
   }
   void add(const Group& v) {
     const auto& [name, roles, over] = v;
@@ -69,8 +69,8 @@ class Mix {
     all(role_shift, axis, shift);
   }
   void add(const Tensor& v) {
-    const auto& [name, shape, dtype, init] = v;
-    all(name, shape, dtype, init);
+    const auto& [name, shape, dtype, init, grid] = v;
+    all(name, shape, dtype, init, grid);
   }
   void add(const Shard& v) {
     const auto& [tensor, part, dim, split_by, blocks, block_rows, flat_by, at] = v;

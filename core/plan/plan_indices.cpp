@@ -59,27 +59,23 @@ void each(const std::vector<T>& list, const Where& parent, std::string_view name
 }
 
 void check_axes(const Plan& plan, const Where& top) {
-  std::vector<std::string> names;
   each(plan.axes, top, "axes", [&](const Axis& axis, const Where& at) {
     in_range(axis.size, 1, kMostRanks, {&at, "size"});
-    names.push_back(axis.name);
-    if (axis.name == "role" || axis.name.empty())
-      throw Wrong{{Where{&at, "name"}.text(), "\"" + axis.name + "\"", "a name that is neither empty nor \"role\""}};
+    if (axis.name.empty()) throw Wrong{{Where{&at, "name"}.text(), "\"\"", "a name"}};
   });
-  distinct(names, {&top, "axes"});
   if (plan.placement.order.empty()) return;
-  names.emplace_back("role");
-  std::vector<std::string> left = names;
-  const auto listed = [](const std::vector<std::string>& all) {
-    std::string text;
-    for (const std::string& name : all) text += (text.empty() ? "" : ", ") + name;
-    return text;
-  };
-  const std::string expected = "each of " + listed(names) + " once, fastest first";
-  each(plan.placement.order, top, "placement.order", [&](const std::string& name, const Where& at) {
-    if (std::erase(left, name) == 0) throw Wrong{{at.text(), "\"" + name + "\"", expected}};
+  const auto last = static_cast<std::int32_t>(plan.axes.size()) - 1;
+  std::vector<AxisId> left;
+  for (std::int32_t axis = 0; axis <= last; ++axis) left.push_back({axis});
+  left.push_back(Placement::kRole);
+  const auto shown = [](AxisId axis) { return axis == Placement::kRole ? "\"role\"" : std::to_string(axis.value); };
+  std::string expected = "each of ";
+  for (const AxisId axis : left) expected += shown(axis) + (axis == Placement::kRole ? " once" : ", ");
+  expected += ", fastest first";
+  each(plan.placement.order, top, "placement.order", [&](AxisId axis, const Where& at) {
+    if (std::erase(left, axis) == 0) throw Wrong{{at.text(), shown(axis), expected}};
   });
-  if (!left.empty()) throw Wrong{{Where{&top, "placement.order"}.text(), "no " + listed(left), expected}};
+  if (!left.empty()) throw Wrong{{Where{&top, "placement.order"}.text(), "no " + shown(left.front()), expected}};
 }
 
 void check_ranks(const Plan& plan, const Where& top) {

@@ -6,6 +6,7 @@
 #include "core/json/json.h"
 #include "core/plan/plan.h"
 #include "core/plan/plan_indices.h"
+#include "core/plan/plan_json_version1.h"
 #include "core/plan/plan_words.h"
 
 namespace foreshard {
@@ -266,8 +267,15 @@ CostTable read_costs(const JsonReader& json) {
 
 Axis read_axis(const JsonReader& json) {
   Axis axis{.size = 0};
-  members(json, Member{"name", into(axis.name)}, Member{"size", into(axis.size)});
+  json.at("dense");
+  members(json, Member{"name", into(axis.name)}, Member{"dense", into(axis.dense)}, Member{"expert", into(axis.expert)},
+          Member{"size", into(axis.size)});
   return axis;
+}
+AxisId read_placed(const JsonReader& json) {
+  if (json.is_string() && json.as_string() == "role") return Placement::kRole;
+  if (!json.is_number()) json.fail("the number of an axis, or \"role\"");
+  return {number(json)};
 }
 Group read_group(const JsonReader& json) {
   Group g;
@@ -277,23 +285,30 @@ Group read_group(const JsonReader& json) {
 Tensor read_tensor(const JsonReader& json) {
   Tensor t;
   members(json, Member{"name", into(t.name)}, Member{"shape", into(t.shape)}, Member{"dtype", into(t.dtype)},
-          Member{"init", into(t.init)});
+          Member{"init", into(t.init)}, Member{"grid", into(t.grid)});
   return t;
 }
 
 Plan read_plan(const JsonReader& json) {
   Plan plan;
   std::string format;
-  const auto placement = [&](const JsonReader& v) {
-    members(v, Member{"order", into(plan.placement.order)}, Member{"explicit_devices", into(plan.placement.explicit_devices)});
-  };
+  std::int32_t version = 0;
   if (!json.has("format")) json.fail("a plan file, with \"format\": \"foreshard plan\"");
   if (json.at("format").as_string() != "foreshard plan") json.at("format").fail("\"foreshard plan\"");
-  json.at("version").as_int(Plan::kVersion, Plan::kVersion);  // before anything that another version may call otherwise
-  members(json, Member{"format", into(format)}, Member{"version", into(plan.version)}, Member{"origin", into(plan.origin)},
+  const bool old = json.at("version").as_int(1, Plan::kVersion) == 1;  // before anything that another version calls otherwise
+  const auto placement = [&](const JsonReader& v) {
+    const auto order = [&](const JsonReader& list) {
+      std::vector<Axis> axes;  // they may stand behind the placement
+      if (const auto named = json.find("axes"); named && old) each(axes, version1::read_axis)(*named);
+      if (old) plan.placement.order = version1::read_order(list, axes);
+      if (!old) each(plan.placement.order, read_placed)(list);
+    };
+    members(v, Member{"order", order}, Member{"explicit_devices", into(plan.placement.explicit_devices)});
+  };
+  members(json, Member{"format", into(format)}, Member{"version", into(version)}, Member{"origin", into(plan.origin)},
           Member{"samples", into(plan.samples)}, Member{"updates", into(plan.updates)}, Member{"stages", into(plan.stages)},
           Member{"microbatches", into(plan.microbatches)}, Member{"framework", into(plan.framework)},
-          Member{"reserve", into(plan.reserve)}, Member{"axes", each(plan.axes, read_axis)},
+          Member{"reserve", into(plan.reserve)}, Member{"axes", each(plan.axes, old ? version1::read_axis : read_axis)},
           Member{"groups", each(plan.groups, read_group)}, Member{"tensors", each(plan.tensors, read_tensor)},
           Member{"segments", each(plan.segments, read_segment)}, Member{"roles", each(plan.roles, read_role)},
           Member{"placement", placement}, Member{"costs", each(plan.costs, read_costs)});

@@ -222,7 +222,11 @@ void write(JsonWriter& json, const Role& role) {
 
 void write(JsonWriter& json, const Placement& placement) {
   json.key("placement").begin_object();
-  texts(json, "order", placement.order);
+  if (!placement.order.empty()) {
+    json.key("order").begin_line_array();
+    for (const AxisId axis : placement.order) axis == Placement::kRole ? json.value("role") : json.value(axis.value);
+    json.end_array();
+  }
   if (!placement.explicit_devices.empty()) {
     json.key("explicit_devices").begin_line_array();
     for (const DeviceId device : placement.explicit_devices) json.value(device.value);
@@ -240,15 +244,18 @@ std::string to_json(const Plan& plan) {
   json.field("samples", plan.samples).field("updates", plan.updates);
   json.field("stages", plan.stages).field("microbatches", plan.microbatches);
   json.field("framework", plan.framework.value).field("reserve", plan.reserve.value);
-  lines(json, "axes", plan.axes,
-        [](const Axis& axis) { return Line().text_of("name", axis.name).number("size", axis.size, 0).text(); });
+  lines(json, "axes", plan.axes, [](const Axis& axis) {
+    Line line;
+    line.text_of("name", axis.name).json().field("dense", word(axis.dense));
+    return line.one("expert", axis.expert, ExpertKind::ExpertData).number("size", axis.size, 0).text();
+  });
   lines(json, "groups", plan.groups, [](const Group& group) {
     return Line().text_of("name", group.name).ids("roles", group.roles).ids("over", group.over).text();
   });
   lines(json, "tensors", plan.tensors, [](const Tensor& tensor) {
     Line line;
     line.text_of("name", tensor.name).numbers("shape", tensor.shape).one("dtype", tensor.dtype, DType::F32);
-    return line.text_of("init", tensor.init).text();
+    return line.text_of("init", tensor.init).one("grid", tensor.grid, Grid::Dense).text();
   });
   const auto objects = [&](const char* name, const auto& values) {
     json.key(name).begin_array();

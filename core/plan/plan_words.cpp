@@ -31,6 +31,21 @@ const Words& words<Category>() {
   return list;
 }
 template <>
+const Words& words<Grid>() {
+  static const Words list = {"dense", "expert"};
+  return list;
+}
+template <>
+const Words& words<DenseKind>() {
+  static const Words list = {"tensor", "context", "data", "outer_data"};
+  return list;
+}
+template <>
+const Words& words<ExpertKind>() {
+  static const Words list = {"expert_tensor", "expert", "expert_data"};
+  return list;
+}
+template <>
 const Words& words<Scope>() {
   static const Words list = {"rank", "device"};
   return list;

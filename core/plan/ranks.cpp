@@ -37,26 +37,22 @@ int Ranks::coordinate(RankId rank, AxisId axis) const {
 // significant. Sorting stably by one key after the other, fastest first, gives that order without holes for roles of
 // different shapes.
 void Ranks::place() {
-  constexpr std::int32_t kRole = -1;
-  std::vector<std::int32_t> keys;
-  for (const std::string& name : plan_->placement.order) {
-    if (name == "role") keys.push_back(kRole);
-    for (std::size_t a = 0; a < plan_->axes.size(); ++a)
-      if (plan_->axes[a].name == name) keys.push_back(static_cast<std::int32_t>(a));
-  }
-  for (std::size_t a = 0; a < plan_->axes.size(); ++a) {
-    const auto key = static_cast<std::int32_t>(a);
+  constexpr AxisId kRole = Placement::kRole;
+  std::vector<AxisId> keys = plan_->placement.order;
+  const auto append = [&](AxisId key) {
     if (std::find(keys.begin(), keys.end(), key) == keys.end()) keys.push_back(key);
-  }
-  if (std::find(keys.begin(), keys.end(), kRole) == keys.end()) keys.push_back(kRole);
+  };
+  for (std::size_t a = 0; a < plan_->axes.size(); ++a) append({static_cast<std::int32_t>(a)});
+  append(kRole);
 
   std::vector<std::int32_t> order(role_of_.size()), next(role_of_.size());
   std::iota(order.begin(), order.end(), 0);
-  for (const std::int32_t key : keys) {
+  for (const AxisId key : keys) {
+    FS_ASSERT(key == kRole || key.index() < plan_->axes.size());
     const auto value = [&](std::int32_t rank) {
-      return key == kRole ? role_of_[static_cast<std::size_t>(rank)].value : coordinate({rank}, {key});
+      return key == kRole ? role_of_[static_cast<std::size_t>(rank)].value : coordinate({rank}, key);
     };
-    const std::size_t values = key == kRole ? plan_->roles.size() : static_cast<std::size_t>(size({key}));
+    const std::size_t values = key == kRole ? plan_->roles.size() : static_cast<std::size_t>(size(key));
     std::vector<std::size_t> place(values + 1, 0);
     for (const std::int32_t rank : order) ++place[static_cast<std::size_t>(value(rank)) + 1];
     std::partial_sum(place.begin(), place.end(), place.begin());

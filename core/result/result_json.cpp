@@ -135,9 +135,11 @@ void read_spans(const JsonReader& json, const Plan& plan, Trace& trace) {
   for (std::size_t i = 0; i < n; ++i) check_span(plan, trace, i, json);
 }
 
-Trace read_trace(const JsonReader& json, const Plan& plan) {
+// A plan of an older version had another hash; the trace gets that of the plan as it was read.
+Trace read_trace(const JsonReader& json, const Plan& plan, bool older) {
   json.only({"origin", "plan_hash", "makespan", "classes", "spans", "links"});
   Trace trace{.origin = choice<Origin>(json.at("origin")), .plan_hash = json.at("plan_hash").as_string()};
+  if (older && !trace.plan_hash.empty()) trace.plan_hash = program_hash(plan);
   if (!trace.plan_hash.empty() && trace.plan_hash != program_hash(plan))
     json.at("plan_hash").fail("\"" + program_hash(plan) + "\", the hash of the plan in this file");
   trace.makespan = {json.at("makespan").as_int(0, kMostTime)};
@@ -212,7 +214,7 @@ static Result result_from(const JsonReader& json) {
   json.only(
       {"format", "version", "granularity", "folding", "makespan_s", "engine_events", "measured_on", "trace", "memory", "plan"});
   Result result{.plan = plan_from(json.at("plan"))};
-  result.trace = read_trace(json.at("trace"), result.plan);
+  result.trace = read_trace(json.at("trace"), result.plan, json.at("plan").at("version").as_int() < Plan::kVersion);
   result.memory = read_memory(json.at("memory"), result.plan, result.trace);
   result.granularity = choice<Granularity>(json.at("granularity"));
   result.folding = choice<Folding>(json.at("folding"));

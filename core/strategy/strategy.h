@@ -118,7 +118,7 @@ struct Strategy {
   Algorithm algorithm = Algorithm::Ring;
   // the rest
   std::string framework = "foreshard";         // preset: defaults, runtime policy, overheads
-  std::vector<std::string> placement = {};     // axes, fastest first; empty: tp, cp, dp, dp_outer, role
+  RankOrder placement = {};                    // kinds of axes and the role, fastest first; empty: default_rank_order()
   std::optional<Bytes> framework_memory = {};  // context, workspaces, NCCL per GPU; empty: by GPU and groups
   double reserve = 0.06;                       // share of the device memory kept free
   bool operator==(const Strategy&) const = default;

@@ -82,23 +82,21 @@ StrategyOption stages(StrategyOption option) {
 
 StrategyOption placement(StrategyOption option) {
   option.type = OptionType::List;
-  option.values = {"tp", "cp", "dp", "dp_outer", "role"};
-  option.get = [](const Strategy& s) {
-    std::string text;
-    for (const std::string& axis : s.placement) text += (text.empty() ? "" : ",") + axis;
-    return text;
-  };
-  option.set = [axes = option.values](Strategy& s, const std::string& value, const std::string& where) {
-    std::vector<std::string> order;
+  option.values = short_names();
+  option.values.emplace_back("role");
+  option.get = [](const Strategy& s) { return to_text(s.placement); };
+  option.set = [words = option.values](Strategy& s, const std::string& value, const std::string& where) {
+    RankOrder order;
+    bool known = true;
     for (std::size_t from = 0; from < value.size();) {
       const std::size_t to = std::min(value.find(',', from), value.size());
-      order.push_back(value.substr(from, to - from));
+      const auto word = std::find(words.begin(), words.end(), value.substr(from, to - from));
+      const auto kind = static_cast<std::size_t>(word - words.begin());
+      known = known && word != words.end();
+      order.push_back(kind < short_names().size() ? std::optional(static_cast<DenseKind>(kind)) : std::nullopt);
       from = to + 1;
     }
-    std::vector<std::string> sorted = order, wanted = axes;
-    if (std::count(order.begin(), order.end(), "dp_outer") == 0) std::erase(wanted, "dp_outer");
-    std::sort(sorted.begin(), sorted.end()), std::sort(wanted.begin(), wanted.end());
-    if (!value.empty() && sorted != wanted)
+    if (!value.empty() && !(known && is_complete(order)))
       throw Error(where, "placement", shown(value),
                   "tp, cp, dp and role (and dp_outer), each once, in any order, such as tp,cp,dp,role");
     s.placement = order;

@@ -83,13 +83,9 @@ void Screen::find_gpus() {
 
 // Which sort each rank stands on.
 void Screen::find_gpus(const Point& point, GridCosts& grid) const {
-  const int shards = point.zero_group > 0 ? point.zero_group : point.dp;
   Plan plan;
-  plan.axes = {{"dp", shards}, {"cp", point.cp}, {"tp", point.tp}, {"dp_outer", point.dp / shards}};
-  const bool given = point.order == 0 && !base_.placement.empty();
-  plan.placement.order = given ? base_.placement : rank_orders()[index(point.order)];
-  if (std::find(plan.placement.order.begin(), plan.placement.order.end(), "dp_outer") == plan.placement.order.end())
-    plan.placement.order.insert(std::find(plan.placement.order.begin(), plan.placement.order.end(), "dp") + 1, "dp_outer");
+  plan.axes = axes_of(point);
+  plan.placement.order = in_order(plan.axes, order_of(point));
   for (int role = 0; role < point.pp; ++role)
     plan.roles.push_back({.name = std::to_string(role), .axes = {AxisId{0}, AxisId{1}, AxisId{2}, AxisId{3}}});
   const Network network(cluster_);

@@ -92,9 +92,10 @@ PerStage per_stage(std::size_t roles, Of of) {  // of(layers per stage, role)
 static void pad_ranks(Plan& plan, const Cluster& cluster, const FrameworkPreset& preset, const MachineProfile* profile,
                       int stride) {
   if (stride == 1) return;
-  plan.axes.push_back({"between", stride});
-  for (Role& role : plan.roles) role.axes.push_back(AxisId{static_cast<std::int32_t>(plan.axes.size()) - 1});
-  plan.placement.order.insert(plan.placement.order.begin(), "between");
+  const AxisId between{static_cast<std::int32_t>(plan.axes.size())};
+  plan.axes.push_back({.name = "between", .size = stride});
+  for (Role& role : plan.roles) role.axes.push_back(between);
+  plan.placement.order.insert(plan.placement.order.begin(), between);
   cost_plan(plan, cluster, preset, profile);
 }
 
@@ -212,20 +213,30 @@ static LinkLoads read_loads(AloneTimes& alone, int stages, const std::array<Inst
   return loads;
 }
 
+// All axes, of size 1 too: those of the groups have fixed places.
+std::vector<Axis> Screen::axes_of(const Point& point) const {
+  const int shards = point.zero_group > 0 ? point.zero_group : point.dp;
+  return {{.name = axis_name(DenseKind::Data), .dense = DenseKind::Data, .size = shards},
+          {.name = axis_name(DenseKind::Context), .dense = DenseKind::Context, .size = point.cp},
+          {.name = axis_name(DenseKind::Tensor), .dense = DenseKind::Tensor, .size = point.tp},
+          {.name = axis_name(DenseKind::OuterData), .dense = DenseKind::OuterData, .size = point.dp / shards}};
+}
+
+RankOrder Screen::order_of(const Point& point) const {
+  const bool given = point.order == 0 && !base_.placement.empty();
+  return with_outer_data(given ? base_.placement : rank_orders()[static_cast<std::size_t>(point.order)]);
+}
+
 // A plan of the ranks alone, with one segment of collectives of all sizes.
 GridCosts Screen::measured_grid(const Point& point) const {
   Plan plan;
-  const int shards = point.zero_group > 0 ? point.zero_group : point.dp;
-  plan.axes = {{"dp", shards}, {"cp", point.cp}, {"tp", point.tp}, {"dp_outer", point.dp / shards}};
+  plan.axes = axes_of(point);
   plan.groups = {{"data", {}, {AxisId{0}, AxisId{1}, AxisId{3}}},
                  {"shards", {}, {AxisId{0}, AxisId{1}}},
                  {"replicas", {}, {AxisId{3}}},
                  {"tied", {RoleId{0}, RoleId{point.pp - 1}}, {}},
                  {"tensor", {}, {AxisId{point.tp > 1 ? 2 : 1}}}};
-  const bool given = point.order == 0 && !base_.placement.empty();
-  plan.placement.order = given ? base_.placement : rank_orders()[static_cast<std::size_t>(point.order)];
-  if (std::find(plan.placement.order.begin(), plan.placement.order.end(), "dp_outer") == plan.placement.order.end())
-    plan.placement.order.insert(std::find(plan.placement.order.begin(), plan.placement.order.end(), "dp") + 1, "dp_outer");
+  plan.placement.order = in_order(plan.axes, order_of(point));
   Segment segment;
   const auto add = [&](CollectiveKind kind, int group) {
     double bytes = GridCosts::kLeast;

@@ -47,11 +47,11 @@ Strategy strategy_at(const Strategy& base, const Point& point, int layers) {
   return s;
 }
 
-const std::vector<std::vector<std::string>>& rank_orders() {
-  static const std::vector<std::vector<std::string>> orders = {{"tp", "cp", "dp", "dp_outer", "role"},
-                                                               {"tp", "cp", "role", "dp", "dp_outer"},
-                                                               {"dp", "dp_outer", "tp", "cp", "role"},
-                                                               {"role", "tp", "cp", "dp", "dp_outer"}};
+const std::vector<RankOrder>& rank_orders() {
+  using enum DenseKind;
+  static const std::vector<RankOrder> orders = {default_rank_order(), with_outer_data({Tensor, Context, std::nullopt, Data}),
+                                                with_outer_data({Data, Tensor, Context, std::nullopt}),
+                                                with_outer_data({std::nullopt, Tensor, Context, Data})};
   return orders;
 }
 

@@ -35,7 +35,7 @@ std::array<int, 4> layers_by_kind(int layers, int stages);
 std::string nearly_even_split(int layers, int stages);  // the same as Strategy::layer_split
 
 // Ways to lay ranks on the GPUs, fastest axis first (Strategy::placement); the first is the default.
-const std::vector<std::vector<std::string>>& rank_orders();
+const std::vector<RankOrder>& rank_orders();
 bool gpus_differ(const Cluster& cluster);
 // Neighbouring ranks of a tensor or context group are so many GPUs apart.
 int stride_of(const Point& point);
@@ -141,6 +141,8 @@ class Screen {
   PipelineTimes moving(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const Layers& layers) const;
   std::optional<ShapeCosts> measured_shape(const Point& point) const;  // of equal GPUs
   GridCosts measured_grid(const Point& point) const;
+  std::vector<Axis> axes_of(const Point& point) const;
+  RankOrder order_of(const Point& point) const;
   double link_time(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const Layers& layers) const;
   void shard(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const Layers& layers, PipelineTimes& times,
              double ahead = 0) const;

@@ -67,7 +67,7 @@ class MegatronOptions {
       add("num-virtual-stages-per-pipeline-rank", s_.virtual_stages);
     if (s_.virtual_stages > 1)
       add("microbatch-group-size-per-virtual-pipeline-stage", s_.microbatch_group > 0 ? s_.microbatch_group : s_.pp);
-    add_if(s_.placement.size() > 2 && s_.placement[2] == "role" && s_.pp > 1, "use-tp-pp-dp-mapping");
+    add_if(s_.placement.size() > 2 && !s_.placement[2] && s_.pp > 1, "use-tp-pp-dp-mapping");
     if (s_.tp > 1 || s_.cp > 1) note("environment: CUDA_DEVICE_MAX_CONNECTIONS=1, which it demands before Blackwell");
     if (s_.pp > 1 && s_.virtual_stages == 1 && s_.overlap->p2p)
       note("transfers beside computes were simulated; 1F1B waits for them");

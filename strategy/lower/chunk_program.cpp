@@ -283,11 +283,12 @@ int ChunkProgram::emit_communication(SegmentBuilder& out, const Layer& layer, co
     return out.emit(std::move(instruction));
   }
   const int ranks = lowering_.strategy.cp;
+  const AxisId ring = ranks > 1 ? lowering_.over({DenseKind::Context}).front() : AxisId{};
   int index = -1;
   for (int step = 1; step < ranks; ++step) {
     Instruction instruction{.name = op.name + "." + std::to_string(step),
-                            .what = Exchange{.to = Peer{.axis = lowering_.cp, .shift = 1},
-                                             .from = Peer{.axis = lowering_.cp, .shift = -1},
+                            .what = Exchange{.to = Peer{.axis = ring, .shift = 1},
+                                             .from = Peer{.axis = ring, .shift = -1},
                                              .tag = op.name,
                                              .bytes = {op.communication->bytes.value / ranks}},
                             .stream = tensor_stream(),

@@ -9,6 +9,7 @@
 #include "strategy/cost/framework_memory.h"
 #include "strategy/cost/framework_preset.h"
 #include "strategy/cost/plan_costs.h"
+#include "strategy/lower/layout.h"
 #include "strategy/lower/loss_scale.h"
 #include "strategy/lower/lowering.h"
 #include "strategy/lower/memory_planner.h"
@@ -21,14 +22,7 @@
 
 namespace foreshard {
 
-AxisId add_axis(Plan& plan, const std::string& name, int size) {
-  if (size <= 1) return {};
-  plan.axes.push_back({name, size});
-  return {static_cast<std::int32_t>(plan.axes.size()) - 1};
-}
-
 GroupId add_group(Plan& plan, const std::string& name, std::vector<AxisId> over, std::vector<RoleId> roles) {
-  std::erase_if(over, [](AxisId axis) { return !axis.valid(); });
   if (over.empty() && roles.empty()) return {};
   plan.groups.push_back({name, std::move(roles), std::move(over)});
   return {static_cast<std::int32_t>(plan.groups.size()) - 1};
@@ -41,23 +35,23 @@ bool ties_embeddings_across_roles(const Lowering& lowering) {
   return transformer && transformer->tied_embeddings && lowering.strategy.pp > 1;
 }
 
-void add_axes_and_groups(Lowering& lowering) {
+void add_axes_and_groups(Lowering& lowering, Layout layout) {
+  using enum DenseKind;
   const Strategy& s = lowering.strategy;
   Plan& plan = lowering.plan;
   const int inner = s.zero > 0 ? s.zero_group : s.dp;
-  lowering.dp_outer = add_axis(plan, "dp_outer", s.dp / inner);
-  lowering.dp = add_axis(plan, "dp", inner);
-  lowering.cp = add_axis(plan, "cp", s.cp);
-  if (const AxisId tp = add_axis(plan, "tp", s.tp); tp.valid()) lowering.tp = {tp};
+  plan.axes = std::move(layout.axes);
+  plan.placement.order = std::move(layout.fastest_first);
+  for (std::size_t axis = 0; axis < plan.axes.size(); ++axis) lowering.axes.push_back({static_cast<std::int32_t>(axis)});
   lowering.replicas = s.dp * s.cp;
   lowering.zero = inner * s.cp > 1 ? s.zero : 0;
   lowering.shards = lowering.zero > 0 ? inner * s.cp : 1;
-  lowering.data_group = add_group(plan, "data", {lowering.dp_outer, lowering.dp, lowering.cp});
-  lowering.shard_group = lowering.zero > 0 ? add_group(plan, "shards", {lowering.dp, lowering.cp}) : GroupId{};
-  lowering.replica_group = lowering.zero > 0 ? add_group(plan, "replicas", {lowering.dp_outer}) : GroupId{};
-  lowering.tp_group = add_group(plan, "tensor", lowering.tp);
-  lowering.tp_gradient_group = s.sequence_parallel ? add_group(plan, "tensor gradients", lowering.tp) : GroupId{};
-  lowering.cp_group = add_group(plan, "context", {lowering.cp});
+  lowering.data_group = add_group(plan, "data", lowering.over({OuterData, Data, Context}));
+  lowering.shard_group = lowering.zero > 0 ? add_group(plan, "shards", lowering.over({Data, Context})) : GroupId{};
+  lowering.replica_group = lowering.zero > 0 ? add_group(plan, "replicas", lowering.over({OuterData})) : GroupId{};
+  lowering.tp_group = add_group(plan, "tensor", lowering.over({Tensor}));
+  lowering.tp_gradient_group = s.sequence_parallel ? add_group(plan, "tensor gradients", lowering.over({Tensor})) : GroupId{};
+  lowering.cp_group = add_group(plan, "context", lowering.over({Context}));
   if (ties_embeddings_across_roles(lowering)) {
     const RoleId last{rank_of_stage(*s.schedule, lowering.stages() - 1, s.pp)};
     if (last.value != 0) lowering.tied_group = add_group(plan, "tied embeddings", {}, {RoleId{0}, last});
@@ -109,8 +103,8 @@ static void add_norm_group(Lowering& lowering) {
   std::vector<RoleId> roles;
   for (int role = 0; role < lowering.strategy.pp && lowering.strategy.pp > 1; ++role) roles.push_back({role});
   const bool sharded = lowering.zero > 0;
-  std::vector<AxisId> over = lowering.tp;
-  if (sharded) over.insert(over.begin(), {lowering.dp, lowering.cp});
+  using enum DenseKind;
+  std::vector<AxisId> over = sharded ? lowering.over({Data, Context, Tensor}) : lowering.over({Tensor});
   lowering.norm_group = add_group(lowering.plan, "norm", std::move(over), std::move(roles));
 }
 
@@ -189,13 +183,8 @@ std::variant<Lowered, Infeasible> lower(const Model& model, const Cluster& clust
   ReceiveSlots slots = receive_slots(lowering.lists);
   lowering.input_slots = std::move(slots.input);
   lowering.gradient_slots = std::move(slots.gradient);
-  add_axes_and_groups(lowering);
+  add_axes_and_groups(lowering, std::get<Layout>(rank_layout(s)));  // resolve has refused what has none
   add_norm_group(lowering);
-  plan.placement.order = s.placement;
-  std::erase_if(plan.placement.order, [&](const std::string& name) {
-    return name != "role" &&
-           std::none_of(plan.axes.begin(), plan.axes.end(), [&](const Axis& axis) { return axis.name == name; });
-  });
   plan.costs.push_back({.device_kind = cluster.nodes.front().shape.gpu});
 
   if (s.recompute == Recompute{.kind = RecomputeKind::Each}) {

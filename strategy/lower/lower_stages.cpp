@@ -80,12 +80,15 @@ class StagesLowering {
     int below = 1;
     for (const int size : sizes) {
       if (size == 1) continue;
-      const std::string name = axes_.empty() ? "tp" : "tp." + std::to_string(axes_.size() + 1);
-      axes_.emplace_back(size, add_axis(whole_.plan, name, size / below));
-      whole_.plan.placement.order.push_back(name);
+      const AxisId axis{static_cast<std::int32_t>(axes_.size())};
+      axes_.emplace_back(size, axis);
+      whole_.plan.axes.push_back({.name = axis_name(DenseKind::Tensor, static_cast<int>(axes_.size())),
+                                  .dense = DenseKind::Tensor,
+                                  .size = size / below});
+      whole_.plan.placement.order.push_back(axis);
       below = size;
     }
-    whole_.plan.placement.order.emplace_back("role");
+    whole_.plan.placement.order.push_back(Placement::kRole);
   }
   std::vector<AxisId> axes_of(int tp) const {
     std::vector<AxisId> axes;
@@ -129,8 +132,8 @@ class StagesLowering {
     own.gradient_slots[static_cast<std::size_t>(stage)] = turns.gradient_slots;
     own.plan = std::move(whole_.plan);
     own.plan.microbatches = microbatches_ / degrees(stage).dp;
-    own.tp = axes_of(s.tp);
-    own.tp_group = add_group(own.plan, "tensor", own.tp);
+    own.axes = axes_of(s.tp);
+    own.tp_group = add_group(own.plan, "tensor", own.over({DenseKind::Tensor}));
     own.replicas = degrees(stage).dp;
     if (own.replicas > 1) own.data_group = add_group(own.plan, "data", {}, roles_of(stage));
     own.tied_group = whole_.tied_group, own.tied_over_replicas = whole_.tied_over_replicas;

@@ -1,6 +1,8 @@
 // What the parts of `lower` share: the resolved inputs and the plan that grows. Internal to strategy/.
 #pragma once
 
+#include <algorithm>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -39,11 +41,10 @@ struct Lowering {
   std::vector<int> input_slots, gradient_slots;  // [stage]: receive buffers
 
   Plan plan = {};
-  AxisId dp = {}, dp_outer = {}, cp = {};  // dp_outer: replicas of a ZeRO group; invalid when the degree is 1
-  std::vector<AxisId> tp = {};             // factors of the tensor-parallel degree, slowest first; none when it is 1
-  GroupId data_group = {};                 // all ranks that hold the same parameters: dp_outer x dp x cp
-  GroupId shard_group = {};                // ranks that a ZeRO shard is spread over: dp x cp
-  GroupId replica_group = {};              // equal shards of different ZeRO groups: dp_outer
+  std::vector<AxisId> axes = {};  // of the role being built, slowest first
+  GroupId data_group = {};        // all ranks that hold the same parameters: outer data x data x context
+  GroupId shard_group = {};       // ranks that a ZeRO shard is spread over: data x context
+  GroupId replica_group = {};     // equal shards of different ZeRO groups: outer data
   GroupId tp_group = {}, cp_group = {}, tp_gradient_group = {};
   GroupId tied_group = {};                            // first and last role: the two copies of a tied embedding
   bool tied_over_replicas = false;                    // ... and all replicas of both: their gradients are summed there alone
@@ -56,13 +57,13 @@ struct Lowering {
   int replicas = 1;          // ranks of data_group
   int zero = 0;              // effective ZeRO stage: 0 when there is nothing to shard over
 
-  // Axes of a role, slowest first.
-  std::vector<AxisId> role_axes() const {
-    std::vector<AxisId> axes;
-    for (const AxisId axis : {dp_outer, dp, cp})
-      if (axis.valid()) axes.push_back(axis);
-    axes.insert(axes.end(), tp.begin(), tp.end());
-    return axes;
+  // Axes of the role of some kinds, slowest first; none when their degree is 1.
+  std::vector<AxisId> over(std::initializer_list<DenseKind> kinds) const {
+    std::vector<AxisId> found = axes;
+    std::erase_if(found, [&](AxisId axis) {
+      return std::find(kinds.begin(), kinds.end(), plan.axes[axis.index()].dense) == kinds.end();
+    });
+    return found;
   }
   bool clips() const { return *strategy.clip_norm > 0; }
   bool scales_dynamically() const { return strategy.loss_scale == 0; }
@@ -71,8 +72,7 @@ struct Lowering {
   int chunks() const { return strategy.virtual_stages; }
 };
 
-// Appends an axis or a group to the plan; invalid when the size is 1, when there is nothing to span.
-AxisId add_axis(Plan& plan, const std::string& name, int size);
+// Appends a group to the plan; invalid when there is nothing to span.
 GroupId add_group(Plan& plan, const std::string& name, std::vector<AxisId> over, std::vector<RoleId> roles = {});
 
 // The plan once its roles are there: devices, offsets, costs, the loss scale.

@@ -4,6 +4,7 @@
 
 #include "core/base/count_text.h"
 #include "strategy/cost/framework_preset.h"
+#include "strategy/lower/layout.h"
 #include "strategy/lower/lowering.h"
 #include "strategy/schedule/schedule.h"
 
@@ -112,12 +113,10 @@ Refusal resolve_shape(const Model& model, Strategy& s) {
 }
 
 Refusal resolve_placement(Strategy& s) {
-  if (s.placement.empty()) s.placement = {"tp", "cp", "dp", "dp_outer", "role"};
-  std::vector<std::string> sorted = s.placement, wanted = {"cp", "dp", "dp_outer", "role", "tp"};
-  std::sort(sorted.begin(), sorted.end());
-  if (std::find(sorted.begin(), sorted.end(), "dp_outer") == sorted.end()) std::erase(wanted, "dp_outer");
-  if (sorted != wanted) return Infeasible{.reason = "placement has to name each of tp, cp, dp and role once, fastest first"};
-  if (wanted.size() == 4) s.placement.insert(std::find(s.placement.begin(), s.placement.end(), "dp") + 1, "dp_outer");
+  if (s.placement.empty()) s.placement = default_rank_order();
+  if (!is_complete(s.placement))
+    return Infeasible{.reason = "placement has to name each of tp, cp, dp and role once, fastest first"};
+  s.placement = with_outer_data(std::move(s.placement));
   return {};
 }
 
@@ -137,6 +136,7 @@ std::variant<Strategy, Infeasible> resolve(const Model& model, const Cluster& cl
   if (auto refused = resolve_schedule(s)) return *refused;
   if (auto refused = resolve_numbers(model, cluster, s)) return *refused;
   if (auto refused = resolve_placement(s)) return *refused;
+  if (auto layout = rank_layout(s); auto* refused = std::get_if<Infeasible>(&layout)) return *refused;
   if (s.bucket.value == 0) {
     // Megatron's rule: enough elements per bucket that each of dp ranks still has a megabyte-sized part of it.
     const std::int64_t elements = std::max<std::int64_t>(40'000'000, std::int64_t{1'000'000} * s.dp);

@@ -39,8 +39,8 @@ Refusal refuse_beside(const Strategy& s) {
   if (s.recompute.kind >= RecomputeKind::Rotor || s.recompute.layers < 0 ||
       (s.recompute.kind == RecomputeKind::Each && s.recompute.each.empty()))
     return none("recompute " + to_text(s.recompute), "--recompute full, selective or layers:A-B");
-  const std::vector<std::string> order = {"tp", "cp", "dp", "dp_outer", "role"};
-  if (!s.placement.empty() && s.placement != order) return none("another placement than stage by stage", "no --placement");
+  if (!s.placement.empty() && s.placement != default_rank_order())
+    return none("another placement than stage by stage", "no --placement");
   return {};
 }
 

@@ -71,7 +71,7 @@ class RoleProgram {
       for (int chunk = 1; chunk < lowering_.chunks(); ++chunk) role_.name += "," + std::to_string(stage_of(chunk));
     }
     role_.device_kind = lowering_.plan.costs.front().device_kind;
-    role_.axes = lowering_.role_axes();
+    role_.axes = lowering_.axes;
     role_.streams = {{"compute", StreamKind::Compute},
                      {"send forward", StreamKind::Communication},
                      {"receive forward", StreamKind::Communication},

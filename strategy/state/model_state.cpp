@@ -262,10 +262,7 @@ class StateLayout {
     Shard held = shard;
     held.part = part;
     held.at = size_of(role_.buffers[buffer.index()].dtype) * shard.at.value;  // shard.at counts elements here
-    if (flat) {
-      if (lowering_.dp.valid()) held.flat_by.push_back(lowering_.dp);
-      if (lowering_.cp.valid()) held.flat_by.push_back(lowering_.cp);
-    }
+    if (flat) held.flat_by = lowering_.over({DenseKind::Data, DenseKind::Context});
     role_.buffers[buffer.index()].holds.push_back(std::move(held));
   }
 
@@ -278,7 +275,8 @@ class StateLayout {
         const StateUnit& unit = state_.units[static_cast<std::size_t>(place.unit)];
         Shard shard{
             .tensor = tensor(layer, p), .blocks = parameter.blocks, .block_rows = parameter.block_rows, .at = {place.element}};
-        if (parameter.split_dim >= 0 && !lowering_.tp.empty()) shard.dim = parameter.split_dim, shard.split_by = lowering_.tp;
+        const std::vector<AxisId> tensor = lowering_.over({DenseKind::Tensor});
+        if (parameter.split_dim >= 0 && !tensor.empty()) shard.dim = parameter.split_dim, shard.split_by = tensor;
         hold(unit.value, shard, TensorPart::Value, lowering_.zero >= 3);
         hold(unit.gradient, shard, TensorPart::Gradient, lowering_.zero >= 2);
         hold(unit.full_gradient, shard, TensorPart::Gradient, false);  // one layer after the other

@@ -58,8 +58,10 @@ std::vector<StagePlace> places_of(const Model& model, const Cluster& cluster, co
 // A role per stage that sends what it has to the next one, all ranks of it at once: small, and large.
 Plan transfers(const Cluster& cluster, const Strategy& s) {
   Plan plan;
-  plan.axes = {{"tp", s.tp}, {"cp", s.cp}, {"dp", s.dp}};
-  plan.placement.order = s.placement;
+  plan.axes = {{.name = axis_name(DenseKind::Tensor), .dense = DenseKind::Tensor, .size = s.tp},
+               {.name = axis_name(DenseKind::Context), .dense = DenseKind::Context, .size = s.cp},
+               {.name = axis_name(DenseKind::Data), .dense = DenseKind::Data, .size = s.dp}};
+  plan.placement.order = in_order(plan.axes, s.placement);
   for (int role = 0; role < s.pp; ++role) {
     Segment segment;
     for (const Bytes bytes : {kSmall, kLarge})

@@ -22,9 +22,10 @@ constexpr int kLowered = 12;  // equal-degree plans that are lowered and fit
 // Ranks alone: replicas of tensor groups, one role or two in different nodes, with one instruction.
 double seconds_of(const Cluster& cluster, const Strategy& strategy, int tensor, int replicas, int roles, Instruction run) {
   Plan plan;
-  plan.axes = {{"dp", replicas}, {"tp", tensor}};
+  plan.axes = {{.name = axis_name(DenseKind::Data), .dense = DenseKind::Data, .size = replicas},
+               {.name = axis_name(DenseKind::Tensor), .dense = DenseKind::Tensor, .size = tensor}};
   plan.groups = {{"data", {}, {AxisId{0}}}};
-  plan.placement.order = {"tp", "dp", "role"};
+  plan.placement.order = in_order(plan.axes, default_rank_order());
   run.stream = {0};
   plan.segments = {{.instructions = {std::move(run)}}, {}};
   for (int role = 0; role < roles; ++role)

@@ -16,7 +16,7 @@ static std::vector<std::string> device_kinds(const Lowering& lowering) {
   Plan bare = lowering.plan;
   for (std::size_t role = 0; role < pp; ++role) {
     bare.roles.push_back({.name = std::to_string(role)});
-    bare.roles.back().axes = lowering.role_axes();
+    bare.roles.back().axes = lowering.axes;
   }
   const Network network(lowering.cluster);
   const Ranks ranks(bare);

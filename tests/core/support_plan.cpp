@@ -141,7 +141,7 @@ Role stage(std::int32_t index) {
 }  // namespace
 
 Plan small_plan() {
-  Plan plan{.samples = 6, .stages = 2, .microbatches = 3, .axes = {{"dp", 2}}, .groups = {{"dp", {}, {{0}}}}};
+  Plan plan{.samples = 6, .stages = 2, .microbatches = 3, .axes = {{.name = "dp", .size = 2}}, .groups = {{"dp", {}, {{0}}}}};
   plan.tensors = {{"stage0.weight", {16, 16}, DType::F32, "normal(0.02)"}, {"stage1.weight", {16, 16}, DType::F32, "zeros"}};
   plan.segments = {forward(true, false), backward(true, false), forward(false, true), backward(false, true), update()};
   plan.roles = {stage(0), stage(1)};
@@ -154,7 +154,7 @@ Plan small_plan() {
   for (std::int32_t mb : {0, 1, 2}) act(1, Work::F, mb), act(1, Work::B, mb);
   for (std::int32_t s : {0, 1})
     plan.roles[static_cast<std::size_t>(s)].actions.push_back(Action{.segment = {4}, .does = {Does{Work::Update, s, -1, 0}}});
-  plan.placement.order = {"dp", "role"};
+  plan.placement.order = {{0}, Placement::kRole};
   CostTable table{.device_kind = "test-gpu"};
   for (const Segment& segment : plan.segments) {
     std::vector<Cost>& costs = table.by_segment.emplace_back();

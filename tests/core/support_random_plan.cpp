@@ -15,11 +15,12 @@ class RandomPlan {
     p.origin = pick(2) ? text() : "", p.updates = 1 + pick(3), p.stages = 1 + pick(4), p.microbatches = 1 + pick(5),
     p.samples = p.microbatches + pick(1000);
     p.framework = bytes(), p.reserve = bytes();
-    for (int a = 0, n = pick(4); a < n; ++a) p.axes.push_back({"axis" + std::to_string(a), 1 + pick(3)});
+    for (int a = 0, n = pick(4); a < n; ++a)
+      p.axes.push_back({text() + "axis", one<DenseKind>(kDenseKinds), one<ExpertKind>(3), 1 + pick(3)});
     const int roles = pick(4), tensors = pick(4);
     for (int g = 0, n = pick(3); g < n; ++g) p.groups.push_back({text(), some<RoleId>(roles), some<AxisId>(size(p.axes))});
     for (int t = 0; t < tensors; ++t)
-      p.tensors.push_back({text(), {1 + pick(9), 1 + pick(9)}, one<DType>(9), pick(2) ? "zeros" : ""});
+      p.tensors.push_back({text(), {1 + pick(9), 1 + pick(9)}, one<DType>(9), pick(2) ? "zeros" : "", one<Grid>(2)});
     shapes_ = {.streams = 1 + pick(3), .events = pick(3), .buffers = pick(4), .slots = 1 + pick(3), .layers = pick(3)};
     for (int s = 0, n = pick(4); s < n; ++s) p.segments.push_back(segment(p));
     for (int r = 0; r < roles; ++r) p.roles.push_back(role(p));
@@ -50,11 +51,11 @@ class RandomPlan {
       if (pick(2)) ids.push_back({i});
     return ids;
   }
-  std::vector<std::string> order(const std::vector<Axis>& axes) {
-    std::vector<std::string> names = {"role"};
-    for (const Axis& axis : axes) names.push_back(axis.name);
-    std::shuffle(names.begin(), names.end(), random_);
-    return names;
+  std::vector<AxisId> order(const std::vector<Axis>& axes) {
+    std::vector<AxisId> all = {Placement::kRole};
+    for (int a = 0; a < size(axes); ++a) all.push_back({a});
+    std::shuffle(all.begin(), all.end(), random_);
+    return all;
   }
   Bytes bytes() { return {pick(3) ? pick(4096) : std::int64_t{pick(1 << 30)} * 1000}; }
   std::string text() {

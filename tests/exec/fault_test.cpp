@@ -168,7 +168,10 @@ TEST(Fault, APlanThatCannotBeRunIsRefused) {
   };
   EXPECT_NE(refused([](Plan& p) { p.samples = 9; }).find("samples: found 9"), std::string::npos);
   EXPECT_NE(refused([](Plan& p) { p.updates = 2; }).find("updates"), std::string::npos);
-  EXPECT_NE(refused([](Plan& p) { p.axes[0].name = "cp", p.placement.order.clear(); }).find("\"cp\""), std::string::npos);
+  EXPECT_NE(refused([](Plan& p) {
+              p.axes[0].name = "cp", p.axes[0].dense = DenseKind::Context, p.placement.order.clear();
+            }).find("\"cp\""),
+            std::string::npos);
   EXPECT_NE(refused([](Plan& p) { p.roles[0].buffers[0].space = Space::Nvme; }).find("NVMe"), std::string::npos);
   EXPECT_NE(refused([](Plan& p) { p.tensors[0].init = "magic"; }).find("magic"), std::string::npos);
 }

@@ -95,7 +95,7 @@ struct Builder {
   }
 
   Plan build() {
-    plan.axes = {{"dp", pipeline.replicas}};
+    plan.axes = {{.name = "dp", .size = pipeline.replicas}};
     plan.groups = {{"dp", {}, {{0}}}, {"pp", {}, {}}};
     plan.stages = pipeline.p * pipeline.v;
     plan.microbatches = pipeline.m;

@@ -89,7 +89,7 @@ TEST(ClosedForm, UnequalLatenciesStayFair) {
 class RingWithOthers {
  public:
   RingWithOthers() {
-    const AxisId axis = of_.axis("ring", 8);
+    const AxisId axis = of_.axis(DenseKind::Context, 8);
     ring_ = of_.role("ring", {axis});
     of_.issue(ring_, {collective(0, CollectiveKind::AllReduce, of_.group({axis}), 1'000'000'000)});
     for (int i = 0; i < 8; ++i) devices_.push_back({i});
@@ -149,7 +149,7 @@ TEST(ClosedForm, RingBehindThreeCompetitorsAndABystander) {
 // node of the left leaf sends 1 GB to its twin on the right: 6.25 GB/s each, 0.16 s.
 TEST(ClosedForm, OversubscribedTrunkIsSharedByItsLeaf) {
   PlanOf of;
-  const AxisId axis = of.axis("dp", 4);
+  const AxisId axis = of.axis(DenseKind::Data, 4);
   const RoleId left = of.role("left", {axis}), right = of.role("right", {axis});
   of.issue(left, {send(0, {1}, 1'000'000'000)});
   of.issue(right, {receive(0, {-1}, 1'000'000'000)});

@@ -23,7 +23,7 @@ TEST(Flows, EveryInstanceHasItsOwnLinks) {
     const int gpus = gpu_count(cluster);
     for (const int tp : {2, 4, gpus / 3}) {
       PlanOf of;
-      const AxisId t = of.axis("tp", tp), d = of.axis("dp", gpus / tp);
+      const AxisId t = of.axis(DenseKind::Tensor, tp), d = of.axis(DenseKind::Data, gpus / tp);
       const RoleId role = of.role("r", {d, t});
       const GroupId tensor = of.group({t}), data = of.group({d});
       of.issue(role, {collective(0, CollectiveKind::AllReduce, tensor, 1), collective(0, CollectiveKind::AllGather, data, 1),
@@ -87,7 +87,7 @@ struct Traffic {
     cluster = cluster_of(switched_shape({.gpus = 4, .per_switch = 2, .nics = 2, .nvlink = nvlink ? 100e9 : 0.0}), 6,
                          {.nodes_per_leaf = 2, .oversubscription = oversubscription});
     for (NodeLink& link : cluster.nodes[0].shape.links) link.bandwidth.value *= 0.25 + static_cast<double>(draw() % 8) / 4;
-    const AxisId dp = of.axis("dp", 24);
+    const AxisId dp = of.axis(DenseKind::Data, 24);
     const RoleId role = of.role("r", {dp});
     std::vector<Item> items;
     for (int i = 0; i < 3; ++i) {

@@ -28,11 +28,11 @@ using namespace playing;
 // begins with the last backward. Streams: 0 compute, 1 send, 2 receive, 3 gradients.
 Plan training(int tp, int pp, int dp, int microbatches) {
   PlanOf of;
-  const AxisId t = of.axis("tp", tp), d = of.axis("dp", dp);
+  const AxisId t = of.axis(DenseKind::Tensor, tp), d = of.axis(DenseKind::Data, dp);
   std::vector<RoleId> roles;
   for (int s = 0; s < pp; ++s) roles.push_back(of.role("stage" + std::to_string(s), {d, t}, 4, 2));
   const GroupId tensor = of.group({t}), data = of.group({d});
-  of.plan().placement.order = {"tp", "dp", "role"};
+  of.plan().placement.order = {t, d, Placement::kRole};
   const auto cell = [&](int stage, bool forward, bool last) {
     const int from = forward ? -1 : 1, tag = forward ? stage : stage - 1;
     std::vector<Item> items;
@@ -178,7 +178,7 @@ TEST(Folding, WeightsMatter) {
 // each flow crosses what any of them crosses.
 TEST(Folding, WithOneClassPerRoleARoleIsAsSlowAsItsSlowestRank) {
   PlanOf of;
-  const AxisId two = of.axis("dp", 2);
+  const AxisId two = of.axis(DenseKind::Data, 2);
   const RoleId a = of.role("a", {two}), b = of.role("b", {two});
   of.issue(a, {send(1, {1}, 100'000'000)});
   of.issue(b, {receive(1, {-1}, 100'000'000), compute(0, kMs).after({0})});
@@ -212,10 +212,10 @@ TEST(Folding, StragglersSplitTheirClass) {
 // whether they are folded or not, and neither is merged as if it were alone: 2 groups x 1 GB over 25 GB/s, both ways at once.
 TEST(Folding, TwinsThatShareALinkAreSimulated) {
   PlanOf of;
-  const AxisId tp = of.axis("tp", 2), dp = of.axis("dp", 2);
+  const AxisId tp = of.axis(DenseKind::Tensor, 2), dp = of.axis(DenseKind::Data, 2);
   const RoleId role = of.role("r", {tp, dp});  // groups {0, 2} and {1, 3}: each across the sockets
   of.issue(role, {compute(0, kMs), collective(0, CollectiveKind::AllReduce, of.group({tp}), 1'000'000'000), compute(0, kMs)});
-  of.plan().placement.order = {"dp", "tp", "role"};
+  of.plan().placement.order = {dp, tp, Placement::kRole};
   Cluster cluster = cluster_of(switched_shape({.gpus = 4, .per_switch = 1, .nics = 4, .nvlink = 0}), 1);
   for (NodeLink& link : cluster.nodes[0].shape.links)
     if (link.kind == LinkKind::CpuToCpu) link.bandwidth = {25e9};

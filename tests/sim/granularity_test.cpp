@@ -128,7 +128,7 @@ TEST(Granularity, StageEqualsOpBesideKernelsThatComeAndGo) {
 // Stage equals op where nothing overlaps: same makespan to the last digits, same ends of what is merged.
 TEST(Granularity, StageEqualsOpWhereNothingOverlaps) {
   PlanOf of;
-  const AxisId tp = of.axis("tp", 4);
+  const AxisId tp = of.axis(DenseKind::Tensor, 4);
   const RoleId a = of.role("a", {tp}), b = of.role("b", {tp});
   const GroupId tensor = of.group({tp});
   const auto layers = [&](std::vector<Item>& items, std::int64_t us) {

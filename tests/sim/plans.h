@@ -37,7 +37,7 @@ Item copy(int stream, int from_buffer, int to_buffer, std::int64_t bytes, std::i
 class PlanOf {
  public:
   PlanOf() { plan_.costs.push_back({.device_kind = "X"}); }
-  AxisId axis(const std::string& name, int size);
+  AxisId axis(DenseKind kind, int size);
   RoleId role(const std::string& name, std::vector<AxisId> axes, int streams = 4, int events = 0, int slots = 1);
   GroupId group(std::vector<AxisId> over, std::vector<RoleId> roles = {});
   BufferId buffer(RoleId role, Space space);
@@ -50,7 +50,7 @@ class PlanOf {
   Plan plan_ = {};
 };
 
-// One role of `ranks` ranks on one axis "dp".
+// One role of `ranks` ranks on one data axis.
 struct Line {
   PlanOf of = {};
   AxisId axis = {};

@@ -28,8 +28,8 @@ class Generator {
  public:
   Generator(unsigned seed, bool with_bytes) : draw_(seed), with_bytes_(with_bytes) {
     roles_ = 1 + below(3);
-    dp_ = of_.axis("dp", 1 + below(4));
-    tp_ = of_.axis("tp", 1 + below(3));
+    dp_ = of_.axis(DenseKind::Data, 1 + below(4));
+    tp_ = of_.axis(DenseKind::Tensor, 1 + below(3));
     for (int r = 0; r < roles_; ++r) of_.role("role" + std::to_string(r), {dp_, tp_}, kStreams, kEvents, kSlots);
     groups_ = {of_.group({dp_}), of_.group({tp_}), of_.group({dp_, tp_})};
     std::vector<RoleId> everyone;

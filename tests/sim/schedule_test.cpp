@@ -22,7 +22,7 @@ struct Times {
 Plan pipeline(Schedule id, const ScheduleLists& lists, int stages, const Times& times) {
   const int p = static_cast<int>(lists.size());
   PlanOf of;
-  const AxisId dp = of.axis("dp", 2);
+  const AxisId dp = of.axis(DenseKind::Data, 2);
   for (int rank = 0; rank < p; ++rank) of.role("rank" + std::to_string(rank), {dp}, 9);
   const auto home = [&](int stage) { return rank_of_stage(id, stage, p); };
   for (int rank = 0; rank < p; ++rank)

@@ -146,7 +146,7 @@ TEST(Simulate, HalvesOfAnExchangeMeetOnTheirOwn) {
 // A ring all-reduce of 4 ranks moves 1.5 of its bytes over every port, after its setup, when the last one (7 ms) is there.
 TEST(Simulate, CollectiveBeginsWhenTheLastMemberIsThere) {
   PlanOf of;
-  const AxisId dp = of.axis("dp", 2);
+  const AxisId dp = of.axis(DenseKind::Data, 2);
   const RoleId a = of.role("a", {dp}), b = of.role("b", {dp});
   const GroupId all = of.group({dp}, {a, b});
   of.issue(a, {compute(0, 4 * kMs), collective(0, CollectiveKind::AllReduce, all, 2 * kMsOfBytes, kMs)});

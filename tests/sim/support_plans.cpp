@@ -36,8 +36,8 @@ Item copy(int stream, int from_buffer, int to_buffer, std::int64_t bytes, std::i
   return made;
 }
 
-AxisId PlanOf::axis(const std::string& name, int size) {
-  plan_.axes.push_back({name, size});
+AxisId PlanOf::axis(DenseKind kind, int size) {
+  plan_.axes.push_back({.name = axis_name(kind), .dense = kind, .size = size});
   return {static_cast<std::int32_t>(plan_.axes.size()) - 1};
 }
 
@@ -78,7 +78,7 @@ void PlanOf::issue(RoleId role, SegmentId segment, std::vector<std::int32_t> arg
 }
 
 Line::Line(int ranks, int streams, int events) {
-  axis = of.axis("dp", ranks);
+  axis = of.axis(DenseKind::Data, ranks);
   role = of.role("worker", {axis}, streams, events);
   all = of.group({axis});
 }

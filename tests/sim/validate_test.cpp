@@ -21,7 +21,7 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN(), kInfinity = st
 // Everything that can be wrong is in it: two roles, an exchange, a collective, a copy, events with slots as arguments.
 Plan sound() {
   PlanOf of;
-  const AxisId dp = of.axis("dp", 2);
+  const AxisId dp = of.axis(DenseKind::Data, 2);
   const RoleId a = of.role("a", {dp}, 4, 1, 2), b = of.role("b", {dp}, 4, 1, 2);
   const GroupId all = of.group({dp}, {a, b});
   const int device = of.buffer(a, Space::Device).value, pinned = of.buffer(a, Space::PinnedHost).value;

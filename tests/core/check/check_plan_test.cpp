@@ -63,7 +63,7 @@ TEST(CheckPlan, PlantedMistakesAreNamed) {
        }},
       {"shards of different elements summed", "gradient-over-reduced",
        [](Plan& p) {
-         p.axes.push_back({"tp", 2}), p.placement.order.clear();
+         p.axes.push_back({.name = "tp", .dense = DenseKind::Tensor, .size = 2}), p.placement.order.clear();
          for (Role& role : p.roles) {
            role.axes.push_back({1});
            role.buffers[1].holds[0].split_by = {{1}};
@@ -133,13 +133,13 @@ TEST(CheckPlan, PlantedMistakesAreNamed) {
       {"fewer samples than micro-batches", "index-out-of-range", [](Plan& p) { p.samples = 2; }},
       {"an order of an axis that is not there", "index-out-of-range",
        [](Plan& p) {
-         p.placement.order = {"dq", "role"};
+         p.placement.order = {{1}, Placement::kRole};
        }},
-      {"an order that leaves an axis out", "index-out-of-range", [](Plan& p) { p.placement.order = {"role"}; }},
-      {"an order that leaves the role out", "index-out-of-range", [](Plan& p) { p.placement.order = {"dp"}; }},
+      {"an order that leaves an axis out", "index-out-of-range", [](Plan& p) { p.placement.order = {Placement::kRole}; }},
+      {"an order that leaves the role out", "index-out-of-range", [](Plan& p) { p.placement.order = {{0}}; }},
       {"an order with an axis twice", "index-out-of-range",
        [](Plan& p) {
-         p.placement.order = {"dp", "role", "dp"};
+         p.placement.order = {{0}, Placement::kRole, {0}};
        }},
       {"an index out of range", "index-out-of-range", [](Plan& p) { instruction(p, "update", "adam").stream = {9}; }},
   };
@@ -199,7 +199,7 @@ TEST(CheckPlan, AGroupMustListTheRoleThatCallsIt) {
 
 TEST(CheckPlan, AGroupOfDifferentShapesIsAsymmetric) {
   Plan plan = small_plan();
-  plan.axes.push_back({"tp", 2}), plan.placement.order.clear();
+  plan.axes.push_back({.name = "tp", .dense = DenseKind::Tensor, .size = 2}), plan.placement.order.clear();
   plan.roles[0].axes.push_back({1});
   plan.groups.push_back({"both", {{0}, {1}}, {{0}}});
   EXPECT_TRUE(refused(plan, "group-asymmetric"));
@@ -209,7 +209,7 @@ TEST(CheckPlan, AGroupOfDifferentShapesIsAsymmetric) {
 
 // Both stages receive before they send, on one stream: the classic deadlock of blocking sends.
 TEST(CheckPlan, ReceivesBeforeSendsOnOneStreamDeadlock) {
-  Plan plan{.samples = 1, .axes = {{"dp", 1}}};
+  Plan plan{.samples = 1, .axes = {{.name = "dp", .size = 1}}};
   const auto side = [](std::int32_t shift, bool receive_first) {
     Instruction send{.what = Exchange{.to = Peer{.role_shift = shift}, .bytes = {8}}, .stream = {0}, .reads = {{{0}}}};
     Instruction receive{.what = Exchange{.from = Peer{.role_shift = shift}, .bytes = {8}}, .stream = {0}, .writes = {{{1}}}};
@@ -230,7 +230,7 @@ TEST(CheckPlan, ReceivesBeforeSendsOnOneStreamDeadlock) {
 
 // A ring on an axis: each rank sends to the next and receives from the one before, in one step or not.
 TEST(CheckPlan, ARingOnAnAxisMeetsItselfBySymmetry) {
-  Plan plan{.samples = 1, .axes = {{"cp", 4}}};
+  Plan plan{.samples = 1, .axes = {{.name = "cp", .dense = DenseKind::Context, .size = 4}}};
   Role role{.axes = {{0}}, .streams = {{"one"}}, .actions = {{{0}}}};
   role.buffers = {Buffer{.bytes = {8}, .resident = true}, Buffer{.bytes = {8}, .offsets = {{8}}, .resident = true}};
   plan.roles = {role};

@@ -63,8 +63,8 @@ TEST(PlanJson, MessagesNameFileFieldFoundAndExpected) {
   const std::string text = to_json(small_plan());
   EXPECT_EQ(message("{"), "p.json: line 1, column 2: found the end of the text, expected string literal");
   EXPECT_EQ(message("{}"), "p.json: found an object of 0, expected a plan file, with \"format\": \"foreshard plan\"");
-  EXPECT_EQ(message(replaced(text, "\"version\": 1", "\"version\": 2")),
-            "p.json: version: found 2, expected an integer from 1 to 1");
+  EXPECT_EQ(message(replaced(text, "\"version\": 2", "\"version\": 3")),
+            "p.json: version: found 3, expected an integer from 1 to 2");
   EXPECT_EQ(message(replaced(text, "\"samples\"", "\"sample\"")).substr(0, 66),
             "p.json: sample: found an unknown key with value 6, expected \"sampl");
   EXPECT_EQ(message(replaced(text, "\"stream\":2", "\"stream\":4")),
@@ -89,6 +89,12 @@ TEST(PlanJson, MessagesNameFileFieldFoundAndExpected) {
             "exchange, collective, copy, mark");
   EXPECT_EQ(message(replaced(text, "\"size\":2", "\"size\":0")),
             "p.json: axes[0].size: found 0, expected an integer from 1 to 4194304");
+  EXPECT_EQ(message(replaced(text, "\"dense\":\"data\"", "\"dense\":\"date\"")).substr(0, 53),
+            "p.json: axes[0].dense: found \"date\", expected one of");
+  EXPECT_EQ(message(replaced(text, "[0, \"role\"]", "[0, \"rule\"]")),
+            "p.json: placement.order[1]: found \"rule\", expected the number of an axis, or \"role\"");
+  EXPECT_EQ(message(replaced(text, "[0, \"role\"]", "[1, \"role\"]")),
+            "p.json: placement.order[0]: found 1, expected each of 0, \"role\" once, fastest first");
   EXPECT_EQ(message(replaced(text, "\"device_kind\": \"test-gpu\"", "\"device_kind\": \"x\"")),
             "p.json: roles[0].device_kind: found \"x\", expected a device kind that has a cost table");
 }

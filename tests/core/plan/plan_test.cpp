@@ -42,11 +42,14 @@ TEST(ProgramHash, SeesEveryPartOfTheProgram) {
       [](Plan& p) { p.microbatches++; },
       [](Plan& p) { p.axes[0].size++; },
       [](Plan& p) { p.axes[0].name += "x"; },
+      [](Plan& p) { p.axes[0].dense = DenseKind::Context; },
+      [](Plan& p) { p.axes[0].expert = ExpertKind::Expert; },
       [](Plan& p) { p.groups[0].roles = {{0}}; },
       [](Plan& p) { p.groups[0].over = {}; },
       [](Plan& p) { p.tensors[0].shape[0]++; },
       [](Plan& p) { p.tensors[0].dtype = DType::BF16; },
       [](Plan& p) { p.tensors[0].init = ""; },
+      [](Plan& p) { p.tensors[0].grid = Grid::Expert; },
       [](Plan& p) { p.segments[0].params[0].kind = ParamKind::Slot; },
       [&](Plan& p) { compute(p).op = Op::Norm; },
       [&](Plan& p) { compute(p).phase = Phase::Recompute; },
@@ -111,7 +114,7 @@ TEST(ProgramHash, SeesEveryPartOfTheProgram) {
       [](Plan& p) { p.roles[0].actions[0].does[0].version = 1; },
       [](Plan& p) { p.roles[0].actions[0].does.clear(); },
       [](Plan& p) {
-        p.placement.order = {"role", "dp"};
+        p.placement.order = {Placement::kRole, {0}};
       },
       [](Plan& p) { p.placement.explicit_devices = {{0}}; },
   };

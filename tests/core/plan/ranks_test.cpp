@@ -10,11 +10,13 @@
 namespace foreshard {
 namespace {
 
+constexpr AxisId kDp{0}, kTp{1}, kRole = Placement::kRole;
+
 Role role_with(std::vector<AxisId> axes) { return Role{.axes = std::move(axes)}; }
 
 // Two pipeline roles, dp 2 x tp 3; the last axis (tp) is the fastest: rank = role * 6 + dp * 3 + tp.
 Plan two_stages() {
-  Plan plan{.axes = {{"dp", 2}, {"tp", 3}}};
+  Plan plan{.axes = {{.name = "dp", .size = 2}, {.name = "tp", .dense = DenseKind::Tensor, .size = 3}}};
   plan.roles = {role_with({{0}, {1}}), role_with({{0}, {1}})};
   return plan;
 }
@@ -65,11 +67,11 @@ TEST(Ranks, NumbersRoleByRoleLastAxisFastest) {
 
 TEST(Ranks, DevicesFollowThePlacementOrder) {
   Plan plan = two_stages();
-  plan.placement.order = {"tp", "dp", "role"};
+  plan.placement.order = {kTp, kDp, kRole};
   EXPECT_EQ(Ranks(plan).device(RankId{10}), DeviceId{10});
-  plan.placement.order = {"role", "tp", "dp"};  // device = dp * 6 + tp * 2 + role = 6 + 2 + 1
+  plan.placement.order = {kRole, kTp, kDp};  // device = dp * 6 + tp * 2 + role = 6 + 2 + 1
   EXPECT_EQ(Ranks(plan).device(RankId{10}), DeviceId{9});
-  plan.placement.order = {"dp", "tp", "role"};  // role * 6 + tp * 2 + dp
+  plan.placement.order = {kDp, kTp, kRole};  // role * 6 + tp * 2 + dp
   EXPECT_EQ(Ranks(plan).device(RankId{10}), DeviceId{9});
   EXPECT_EQ(Ranks(plan).device(RankId{5}), DeviceId{5});
   plan.placement.order = {};  // the axes as the plan lists them, then role: the same
@@ -78,7 +80,7 @@ TEST(Ranks, DevicesFollowThePlacementOrder) {
 
 TEST(Ranks, ExplicitDevicesOverrideTheRule) {
   Plan plan = two_stages();
-  plan.placement.order = {"tp", "dp", "role"};
+  plan.placement.order = {kTp, kDp, kRole};
   plan.placement.explicit_devices = {{40}, {}, {41}};
   const Ranks ranks(plan);
   EXPECT_EQ(ranks.device(RankId{0}), DeviceId{40});
@@ -88,9 +90,9 @@ TEST(Ranks, ExplicitDevicesOverrideTheRule) {
 }
 
 TEST(Ranks, RolesOfDifferentShapesFillTheDevicesWithoutHoles) {
-  Plan plan{.axes = {{"dp", 2}, {"tp", 3}}};
+  Plan plan{.axes = {{.name = "dp", .size = 2}, {.name = "tp", .dense = DenseKind::Tensor, .size = 3}}};
   plan.roles = {role_with({{0}, {1}}), role_with({{0}})};
-  plan.placement.order = {"tp", "role", "dp"};  // dp 0: six... three of role 0, one of role 1; then dp 1
+  plan.placement.order = {kTp, kRole, kDp};  // dp 0: six... three of role 0, one of role 1; then dp 1
   const Ranks ranks(plan);
   std::vector<int> devices;
   for (int r = 0; r < ranks.count(); ++r) devices.push_back(ranks.device(RankId{r}).value);
@@ -110,7 +112,7 @@ TEST(Ranks, PeersAreRelative) {
 }
 
 TEST(Ranks, APeerWithoutTheAxisIsMetOnlyFromCoordinateZero) {
-  Plan plan{.axes = {{"dp", 2}, {"tp", 3}}};
+  Plan plan{.axes = {{.name = "dp", .size = 2}, {.name = "tp", .dense = DenseKind::Tensor, .size = 3}}};
   plan.roles = {role_with({{0}, {1}}), role_with({{0}})};
   const Ranks ranks(plan);
   EXPECT_EQ(ranks.peer(RankId{3}, Peer{.role_shift = 1}), RankId{7});  // (dp 1, tp 0) -> dp 1
@@ -135,7 +137,9 @@ TEST(Ranks, AgreesWithASearchOverCoordinates) {
   std::mt19937 random(7);
   const auto pick = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
   for (int round = 0; round < 60; ++round) {
-    Plan plan{.axes = {{"dp", 1 + pick(4)}, {"cp", 1 + pick(3)}, {"tp", 1 + pick(3)}}};
+    Plan plan{.axes = {{.name = "dp", .size = 1 + pick(4)},
+                       {.name = "cp", .size = 1 + pick(3)},
+                       {.name = "tp", .size = 1 + pick(3)}}};
     for (int r = 0, n = 1 + pick(3); r < n; ++r) {
       std::vector<AxisId> axes;
       for (int a : {0, 1, 2})
@@ -143,7 +147,7 @@ TEST(Ranks, AgreesWithASearchOverCoordinates) {
       std::shuffle(axes.begin(), axes.end(), random);
       plan.roles.push_back(role_with(axes));
     }
-    plan.placement.order = {"tp", "role", "cp", "dp"};
+    plan.placement.order = {{2}, kRole, {1}, {0}};
     std::shuffle(plan.placement.order.begin(), plan.placement.order.end(), random);
     const Ranks ranks(plan);
     const std::vector<Listed> all = listed(plan);
@@ -152,8 +156,8 @@ TEST(Ranks, AgreesWithASearchOverCoordinates) {
     for (int r = 0; r < ranks.count(); ++r) {
       const Listed& one = all[static_cast<std::size_t>(r)];
       std::vector<int> key;
-      for (auto name = plan.placement.order.rbegin(); name != plan.placement.order.rend(); ++name)
-        key.push_back(*name == "role" ? one.role.value : zero_if_absent(one, *name == "dp" ? 0 : *name == "cp" ? 1 : 2));
+      for (auto axis = plan.placement.order.rbegin(); axis != plan.placement.order.rend(); ++axis)
+        key.push_back(*axis == kRole ? one.role.value : zero_if_absent(one, axis->value));
       by_key.insert({key, r});
       for (int a : {0, 1, 2}) EXPECT_EQ(ranks.coordinate(RankId{r}, AxisId{a}), zero_if_absent(one, a));
       const Peer peer{.role_shift = pick(3) - 1, .axis = {pick(3)}, .shift = pick(5) - 2};

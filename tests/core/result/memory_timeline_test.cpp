@@ -142,7 +142,7 @@ Trace random_trace(const Plan& plan, std::mt19937& random, bool isolated) {
 // stream.
 Plan random_memory_plan(std::mt19937& random) {
   const auto pick = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
-  Plan plan{.axes = {{"dp", 1}}};
+  Plan plan{.axes = {{.name = "dp"}}};
   Role role{.name = "only", .device_kind = "d"};
   for (int s = 0, n = 1 + pick(4); s < n; ++s) role.streams.push_back({"s", StreamKind::Compute});
   const int saved = 1 + pick(4), spaces = 2 + pick(3);

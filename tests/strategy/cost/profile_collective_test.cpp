@@ -132,7 +132,7 @@ TEST(ProfiledCollective, ReplacesTheCostsOfAPlan) {
     for (int role = 0; role < 2; ++role)
       plan.roles.push_back(
           {.device_kind = cluster.nodes[0].shape.gpu, .streams = {{"compute"}}, .actions = {{.segment = {role}}}});
-    plan.placement.order = {"role"};
+    plan.placement.order = {Placement::kRole};
     plan.placement.explicit_devices = {{0}, {apart}};
     cost_plan(plan, cluster, {}, &profile);
     return plan.costs[0].by_segment[0];
@@ -167,7 +167,7 @@ TEST(ProfiledCollective, PhasesShareTheMeasuredTime) {
   for (int role = 0; role < 4; ++role)
     plan.roles.push_back({.device_kind = cluster.nodes[0].shape.gpu, .streams = {{"compute"}}, .actions = {{.segment = {0}}}});
   plan.groups = {{"all", {{0}, {1}, {2}, {3}}, {}}};
-  plan.placement = {.order = {"role"}, .explicit_devices = devices};
+  plan.placement = {.order = {Placement::kRole}, .explicit_devices = devices};
   const MachineProfile profile{.device = cluster.nodes[0].shape.gpu,
                                .collectives = {at(Network, 4, 2, 1 << 19, 300e-6), at(Network, 4, 2, 1 << 20, 500e-6),
                                                at(Network, 4, 2, 1 << 21, 900e-6)}};

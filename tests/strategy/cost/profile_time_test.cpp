@@ -92,7 +92,7 @@ TEST(ProfileTime, ReplacesTheCostsOfItsDevice) {
   for (int role = 0; role < 2; ++role)
     plan.roles.push_back(
         {.device_kind = cluster.nodes[0].shape.gpu, .streams = {{"compute"}}, .actions = {{.segment = {role}}}});
-  plan.placement.order = {"role"};
+  plan.placement.order = {Placement::kRole};
   MachineProfile profile = steady();
   profile.hash = "1234";
   profile.collective_share = 0.25;

@@ -67,8 +67,8 @@ TEST(StageTurns, EqualReplicasHaveTheListsOfOneFOneB) {
 TEST(Stages, RanksAxesAndGroups) {
   const Plan plan = lowered(small(false), load_cluster("dgx-a100"), staged("1:2x1,2:1x4,1:1x2", 4)).plan;
   ASSERT_EQ(plan.axes.size(), 2u);
-  EXPECT_EQ(plan.axes[0], (Axis{"tp", 2}));
-  EXPECT_EQ(plan.axes[1], (Axis{"tp.2", 2}));
+  EXPECT_EQ(plan.axes[0], (Axis{.name = "tp", .dense = DenseKind::Tensor, .size = 2}));
+  EXPECT_EQ(plan.axes[1], (Axis{.name = "tp.2", .dense = DenseKind::Tensor, .size = 2}));
   ASSERT_EQ(plan.roles.size(), 4u);
   EXPECT_EQ(plan.roles[0].name, "stage 0, replica 0");
   EXPECT_EQ(plan.roles[1].name, "stage 0, replica 1");
@@ -208,7 +208,7 @@ TEST(Stages, RefusalsSayWhy) {
   EXPECT_EQ(why("4:1x2", [](Strategy& s) { s.framework = "megatron"; }), none + "framework megatron");
   EXPECT_EQ(why("4:1x2",
                 [](Strategy& s) {
-                  s.placement = {"dp", "tp", "cp", "role"};
+                  s.placement = {DenseKind::Data, DenseKind::Tensor, DenseKind::Context, std::nullopt};
                 }),
             none + "another placement than stage by stage");
   EXPECT_EQ(refused(load_model("vgg-16"), cluster, {.stages = {{16, 1, 2}}, .global_batch = 8}).reason,

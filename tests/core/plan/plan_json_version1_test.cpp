@@ -1,0 +1,76 @@
+// Plan files of version 1: an axis was what its name begins with, and the placement named axes.
+#include <gtest/gtest.h>
+
+#include "core/base/error.h"
+#include "core/plan/plan.h"
+#include "tests/core/support_plan.h"
+
+namespace foreshard {
+namespace {
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  const std::size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return text.replace(at, from.size(), to);
+}
+// A plan of version 1 with these axes and this order; nothing else of it differs from version 2.
+std::string old_file(const std::string& axes, const std::string& order) {
+  std::string text = replaced(to_json(small_plan()), "\"version\": 2", "\"version\": 1");
+  text = replaced(text, R"({"name":"dp","dense":"data","size":2})", axes);
+  return replaced(text, R"([0, "role"])", order);
+}
+std::string message(const std::string& text) {
+  try {
+    parse_plan(text, "p.json");
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+}  // namespace
+
+TEST(PlanJsonVersion1, IsThePlanOfToday) {
+  const Plan plan = parse_plan(old_file(R"({"name":"dp","size":2})", R"(["dp", "role"])"), "p.json");
+  EXPECT_EQ(plan, small_plan());
+  EXPECT_EQ(program_hash(plan), program_hash(small_plan()));
+}
+
+TEST(PlanJsonVersion1, NamesSayTheKinds) {
+  const Plan plan = parse_plan(old_file(R"({"name":"dp","size":2},{"name":"dp_outer","size":3},{"name":"dp.node","size":2},)"
+                                        R"({"name":"cp","size":2},{"name":"tp.2","size":4})",
+                                        R"(["tp.2", "role", "dp", "cp", "dp.node", "dp_outer"])"),
+                               "p.json");
+  using enum DenseKind;
+  std::vector<DenseKind> kinds;
+  for (const Axis& axis : plan.axes) {
+    kinds.push_back(axis.dense);
+    EXPECT_EQ(axis.expert, ExpertKind::ExpertData);
+  }
+  EXPECT_EQ(kinds, (std::vector<DenseKind>{Data, OuterData, Data, Context, Tensor}));
+  EXPECT_EQ(plan.placement.order, (std::vector<AxisId>{{4}, Placement::kRole, {0}, {3}, {2}, {1}}));
+  EXPECT_EQ(plan.version, Plan::kVersion);
+}
+
+TEST(PlanJsonVersion1, AxesMayStandBehindThePlacement) {
+  std::string text = old_file(R"({"name":"dp","size":2})", R"(["dp", "role"])");
+  const std::size_t at = text.find("  \"axes\": ["), to = text.find("],", at) + 3;
+  const std::string axes = text.substr(at, to - at);
+  text = text.erase(at, to - at).insert(text.find("  \"costs\":"), axes);
+  EXPECT_EQ(parse_plan(text, "p.json"), small_plan());
+}
+
+TEST(PlanJsonVersion1, WhatHasNoKindIsRefused) {
+  EXPECT_EQ(
+      message(old_file(R"({"name":"ep","size":2})", R"(["ep", "role"])")),
+      "p.json: axes[0].name: found \"ep\", expected a name that begins with tp, cp or dp: in version 1 it says what the axis "
+      "is");
+  EXPECT_EQ(message(old_file(R"({"name":"dp","size":2})", R"(["dq", "role"])")),
+            "p.json: placement.order[0]: found \"dq\", expected the name of an axis, or \"role\"");
+  EXPECT_EQ(message(old_file(R"({"name":"dp","size":2})", R"(["dp"])")),
+            "p.json: placement.order: found no \"role\", expected each of 0, \"role\" once, fastest first");
+  EXPECT_EQ(message(old_file(R"({"name":"dp","dense":"data","size":2})", R"(["dp", "role"])")).substr(0, 51),
+            "p.json: axes[0].dense: found an unknown key with va");
+}
+
+}  // namespace foreshard
