@@ -162,7 +162,7 @@ Colours initial_colours(const Plan& plan, const Ranks& ranks, const std::vector<
     std::uint64_t colour =
         mixed(static_cast<std::uint64_t>(role.value), std::bit_cast<std::uint64_t>(slowdown[static_cast<std::size_t>(r)]));
     for (const AxisId axis : plan.roles[role.index()].axes)
-      if (only_tp && !plan.axes[axis.index()].name.starts_with("tp"))
+      if (only_tp && plan.axes[axis.index()].dense != DenseKind::Tensor)
         colour = mixed(colour, static_cast<std::uint64_t>(ranks.coordinate({r}, axis)));
     colours.push_back(colour);
   }

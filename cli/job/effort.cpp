@@ -60,7 +60,7 @@ Count count(const Plan& plan, const EffortOptions& work) {
     double ranks = 1, tp = 1;
     for (const AxisId axis : role.axes) {
       ranks *= plan.axes[axis.index()].size;
-      if (plan.axes[axis.index()].name.starts_with("tp")) tp *= plan.axes[axis.index()].size;
+      if (plan.axes[axis.index()].dense == DenseKind::Tensor) tp *= plan.axes[axis.index()].size;
     }
     const double played = work.folding == Folding::Full ? 1 : work.folding == Folding::Tp ? ranks / tp : ranks;
     for (const Action& action : role.actions) all.spans += played * spans[action.segment.index()];

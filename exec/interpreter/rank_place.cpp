@@ -14,10 +14,10 @@ RankPlace place_of(const Plan& plan, const Ranks& ranks, RankId rank) {
   const Role& role = plan.roles[ranks.role(rank).index()];
   for (const AxisId id : role.axes) {
     const Axis& axis = plan.axes[id.index()];
-    if (axis.name.starts_with("tp")) {
+    if (axis.dense == DenseKind::Tensor) {
       place.tp *= axis.size;
       place.tp_rank = place.tp_rank * axis.size + ranks.coordinate(rank, id);
-    } else if (axis.name.starts_with("dp")) {
+    } else if (axis.dense != DenseKind::Context) {
       place.replicas *= axis.size;
       place.replica = place.replica * axis.size + ranks.coordinate(rank, id);
     } else if (axis.size > 1) {

@@ -10,8 +10,8 @@ namespace foreshard {
 
 struct RankPlace {
   RankId rank = {};
-  int tp = 1, tp_rank = 0;        // axes named tp*
-  int replicas = 1, replica = 0;  // axes named dp*
+  int tp = 1, tp_rank = 0;        // tensor axes
+  int replicas = 1, replica = 0;  // data and outer data axes
   std::int64_t micro_batch = 1;   // samples
 };
 

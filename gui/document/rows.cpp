@@ -20,12 +20,6 @@ std::vector<std::int32_t> classes_of_ranks(const Trace& trace, int ranks) {
   return of;
 }
 
-AxisId axis_named(const Plan& plan, const std::string& name) {
-  for (std::size_t a = 0; a < plan.axes.size(); ++a)
-    if (plan.axes[a].name == name) return {static_cast<std::int32_t>(a)};
-  return {};
-}
-
 class GroupBuilder {
  public:
   GroupBuilder(const Document& document, Grouping grouping)
@@ -33,8 +27,6 @@ class GroupBuilder {
         plan_(document.plan()),
         grouping_(grouping),
         ranks_(plan_),
-        tp_(axis_named(plan_, "tp")),
-        dp_(axis_named(plan_, "dp")),
         class_of_(classes_of_ranks(document.trace(), ranks_.count())) {}
 
   std::vector<RankGroup> build() {
@@ -56,15 +48,22 @@ class GroupBuilder {
     switch (grouping_) {
       case Grouping::Stage: return {ranks_.role(rank).value};
       case Grouping::Node: return {node_of(rank)};
-      case Grouping::DataParallel: return {dp_.valid() ? ranks_.coordinate(rank, dp_) : 0};
+      case Grouping::DataParallel:
+        return coordinates(rank, [](DenseKind kind) { return kind == DenseKind::Data || kind == DenseKind::OuterData; });
       case Grouping::TensorParallel: {
-        std::vector<std::int32_t> key = {ranks_.role(rank).value};
-        for (std::size_t a = 0; a < plan_.axes.size(); ++a)
-          if (AxisId axis = {static_cast<std::int32_t>(a)}; axis != tp_) key.push_back(ranks_.coordinate(rank, axis));
+        std::vector<std::int32_t> key = coordinates(rank, [](DenseKind kind) { return kind != DenseKind::Tensor; });
+        key.push_back(ranks_.role(rank).value);
         return key;
       }
     }
     return {};
+  }
+  template <class Of>
+  std::vector<std::int32_t> coordinates(RankId rank, Of of) const {
+    std::vector<std::int32_t> on;
+    for (std::size_t a = 0; a < plan_.axes.size(); ++a)
+      if (of(plan_.axes[a].dense)) on.push_back(ranks_.coordinate(rank, {static_cast<std::int32_t>(a)}));
+    return on;
   }
 
   int node_of(RankId rank) const {
@@ -123,7 +122,6 @@ class GroupBuilder {
   const Plan& plan_;
   Grouping grouping_;
   Ranks ranks_;
-  AxisId tp_, dp_;
   std::vector<std::int32_t> class_of_;
 };
 

@@ -50,6 +50,11 @@ class PlanCosts {
   }
 
  private:
+  const Role& role() const { return plan_.roles[role_.index()]; }
+  bool among_tensor_ranks(const Collective& what) const {
+    return std::ranges::all_of(plan_.groups[what.group.index()].over,
+                               [&](AxisId axis) { return plan_.axes[axis.index()].dense == DenseKind::Tensor; });
+  }
   const Gpu& gpu() const { return network_.gpu(ranks_.device(rank_)); }
 
   std::vector<Cost> segment_costs(const Segment& segment) {
@@ -160,8 +165,8 @@ class PlanCosts {
       if (const auto link = link_of(path)) return measured_link(path, *link, path.steps, profile_->collective_share);
     Cost cost = messages_cost(what, path, messages_of(what, instruction, path.members));
     if (preset_.gathers_narrow && what.kind == CollectiveKind::AllGather && what.dtype == DType::F32) cost.wire_factor /= 2;
-    if (gathered_twice(what)) cost.busy = cost.busy + cost.busy, cost.wire_factor *= 2;
-    if (plan_.groups[what.group.index()].name == "tensor") {
+    if (gathered_twice(what, instruction)) cost.busy = cost.busy + cost.busy, cost.wire_factor *= 2;
+    if (lies_between_operators(plan_, role(), instruction) && among_tensor_ranks(what)) {
       const bool sums = what.kind == CollectiveKind::AllReduce || what.kind == CollectiveKind::ReduceScatter;
       const double wider = sums ? preset_.tensor_bytes : 1.0;  // summed in a wider format: cast there and back
       const double copies = preset_.tensor_copies / preset_.elementwise + (wider > 1 ? 2 * (1 + wider) : 0.0);
@@ -175,15 +180,15 @@ class PlanCosts {
     return cost;
   }
   // The parameters of a layer that is recomputed leave after the recomputation when so many others come before their next use.
-  bool gathered_twice(const Collective& what) const {
+  bool gathered_twice(const Collective& what, const Instruction& instruction) const {
     return recomputes_ && preset_.reuse_distance > 0 && what.kind == CollectiveKind::AllGather &&
-           plan_.groups[what.group.index()].name == "shards" &&
-           what.bytes.value / size_of(what.dtype).value > preset_.reuse_distance;
+           moves_state(role(), instruction) && what.bytes.value / size_of(what.dtype).value > preset_.reuse_distance;
   }
   // In how many pieces a framework sends it that shards tensor by tensor.
   double messages_of(const Collective& what, const Instruction& instruction, int members) const {
-    if (preset_.shard_talk == ShardTalk::Unit || plan_.groups[what.group.index()].name != "shards") return 1;
     const bool gathers = what.kind == CollectiveKind::AllGather;
+    const bool shards_move = (gathers || what.kind == CollectiveKind::ReduceScatter) && moves_state(role(), instruction);
+    if (preset_.shard_talk == ShardTalk::Unit || !shards_move) return 1;
     const std::vector<Use>& shards = gathers ? instruction.reads : instruction.writes;
     if (shards.empty()) return 1;
     const std::vector<Buffer>& buffers = plan_.roles[role_.index()].buffers;
@@ -215,7 +220,8 @@ class PlanCosts {
   }
   // Collectives of tensor and context parallelism lie between the operators; the others run beside them.
   bool computes_wait_for(const Instruction& instruction) const {
-    return plan_.roles[role_.index()].streams[instruction.stream.index()].name == "tensor";
+    return role().streams[instruction.stream.index()].kind != StreamKind::Compute &&
+           lies_between_operators(plan_, role(), instruction);
   }
   Cost cost(const Exchange& what, const Instruction&) {
     const std::optional<Peer>& peer = what.to ? what.to : what.from;

@@ -1,5 +1,6 @@
 #include "strategy/cost/plan_parts.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/plan/plan_words.h"
@@ -51,6 +52,25 @@ double place(double size) { return std::log2(std::max(size, 1.0)); }
 
 }  // namespace
 
+bool moves_state(const Role& role, const Instruction& run) {
+  const auto state = [&](const Use& use) {
+    const Category of = role.buffers[use.buffer.index()].category;
+    return of == Category::Parameters || of == Category::Gradients || of == Category::Optimizer;
+  };
+  return std::ranges::any_of(run.reads, state) || std::ranges::any_of(run.writes, state);
+}
+
+bool lies_between_operators(const Plan& plan, const Role& role, const Instruction& run) {
+  const auto* what = std::get_if<Collective>(&run.what);
+  if (!what) return false;
+  const Group& group = plan.groups[what->group.index()];
+  const bool inside = std::ranges::all_of(group.over, [&](AxisId axis) {
+    const DenseKind kind = plan.axes[axis.index()].dense;
+    return kind == DenseKind::Tensor || kind == DenseKind::Context;
+  });
+  return inside && !group.over.empty() && group.roles.empty() && !moves_state(role, run);
+}
+
 std::optional<CostPart> part_of(const Plan& plan, const Role& role, const Instruction& run) {
   if (const auto* what = std::get_if<Compute>(&run.what)) {
     if (of_update(*what)) return CostPart::Update;
@@ -60,8 +80,7 @@ std::optional<CostPart> part_of(const Plan& plan, const Role& role, const Instru
   if (std::holds_alternative<Exchange>(run.what)) return CostPart::Transfer;
   const auto* what = std::get_if<Collective>(&run.what);
   if (!what || what->bytes < kLatencyOnly) return {};
-  const std::string& group = plan.groups[what->group.index()].name;
-  return group == "tensor" || group == "context" ? CostPart::Tensor : CostPart::Gradients;
+  return lies_between_operators(plan, role, run) ? CostPart::Tensor : CostPart::Gradients;
 }
 
 PartShapes::PartShapes(const Plan& plan, const FrameworkPreset& preset) : plan_(plan), ranks_(plan), framework_(preset.name) {
@@ -71,7 +90,7 @@ PartShapes::PartShapes(const Plan& plan, const FrameworkPreset& preset) : plan_(
 PartShapes::Layer PartShapes::layer_of(const Role& role) const {
   Layer layer;
   for (const AxisId axis : role.axes)
-    if (plan_.axes[axis.index()].name.starts_with("tp")) layer.tp *= plan_.axes[axis.index()].size;
+    if (plan_.axes[axis.index()].dense == DenseKind::Tensor) layer.tp *= plan_.axes[axis.index()].size;
   for (const Action& action : role.actions)
     for (const Instruction& run : plan_.segments[action.segment.index()].instructions) {
       const auto* what = std::get_if<Compute>(&run.what);

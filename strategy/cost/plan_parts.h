@@ -13,6 +13,11 @@
 
 namespace foreshard {
 
+// Whether a collective moves parameters, gradients or optimizer states.
+bool moves_state(const Role& role, const Instruction& instruction);
+// Whether it lies between the operators of one micro-batch: activations of tensor and context ranks of one role.
+bool lies_between_operators(const Plan& plan, const Role& role, const Instruction& instruction);
+
 // Nothing for marks, copies, and collectives of so few bytes that they are latency alone (norms, loss scales).
 std::optional<CostPart> part_of(const Plan& plan, const Role& role, const Instruction& instruction);
 
