@@ -41,18 +41,18 @@ GPU_FUNCTION void loss_of_row(const CrossEntropyArgs& a, GPU_SHARED_VIEW(float, 
     float now = x[0];
     GPU_UNROLL
     for (int j = 1; j < n; ++j) now = fmaxf(now, x[j]);
-    if (now > largest) sum *= expf(largest - now), largest = now;
+    if (now > largest) sum *= quick_exp(largest - now), largest = now;
     GPU_UNROLL
-    for (int j = 0; j < n; ++j) sum += expf(x[j] - largest);
+    for (int j = 0; j < n; ++j) sum += quick_exp(x[j] - largest);
   }
   const float of_all = block_fold(largest, true, parts);
-  sum = block_fold(sum * expf(largest - of_all), false, parts);
+  sum = block_fold(sum * quick_exp(largest - of_all), false, parts);
   const float inverse = 1.0f / sum;
   if (thread() == 0) store(a.terms, row, logf(sum) + (of_all - target));
   for (int c = n * thread(); c < a.columns; c += n * threads()) {
     load_logits<type, n>(a, at, c, x);
     GPU_UNROLL
-    for (int j = 0; j < n; ++j) x[j] = expf(x[j] - of_all) * inverse;
+    for (int j = 0; j < n; ++j) x[j] = quick_exp(x[j] - of_all) * inverse;
     store_columns<type, n>(a.y, at + c, x);
   }
 }
@@ -67,7 +67,7 @@ GPU_FUNCTION void exponentials_of_row(const CrossEntropyArgs& a, GPU_SHARED_VIEW
   for (int c = n * thread(); c < a.columns; c += n * threads()) {
     load_logits<type, n>(a, at, c, x);
     GPU_UNROLL
-    for (int j = 0; j < n; ++j) x[j] = expf(x[j] - largest), sum += x[j];
+    for (int j = 0; j < n; ++j) x[j] = quick_exp(x[j] - largest), sum += x[j];
     store_columns<type, n>(a.y, at + c, x);
   }
   sum = block_fold(sum, false, parts);

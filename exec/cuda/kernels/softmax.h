@@ -27,7 +27,7 @@ GPU_FUNCTION void softmax_forward_packs(const SoftmaxArgs& a, GPU_SHARED_VIEW(fl
     if (!row.has(k)) continue;
     unpack<type>(held[k], x);
     GPU_UNROLL
-    for (int j = 0; j < n; ++j) sum += row.column(k) + j < visible ? expf(a.scale * (x[j] - largest)) : 0.0f;
+    for (int j = 0; j < n; ++j) sum += row.column(k) + j < visible ? quick_exp(a.scale * (x[j] - largest)) : 0.0f;
   }
   const float inverse = 1.0f / row_fold(sum, false, a.warps_of_row, parts);
   GPU_UNROLL
@@ -35,7 +35,7 @@ GPU_FUNCTION void softmax_forward_packs(const SoftmaxArgs& a, GPU_SHARED_VIEW(fl
     if (!row.has(k)) continue;
     unpack<type>(held[k], x);
     GPU_UNROLL
-    for (int j = 0; j < n; ++j) x[j] = row.column(k) + j < visible ? expf(a.scale * (x[j] - largest)) * inverse : 0.0f;
+    for (int j = 0; j < n; ++j) x[j] = row.column(k) + j < visible ? quick_exp(a.scale * (x[j] - largest)) * inverse : 0.0f;
     store_pack<type>(a.y, row.at(k), x);
   }
 }
