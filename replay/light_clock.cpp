@@ -39,13 +39,8 @@ int LightClock::add_worker() {
   return static_cast<int>(workers_.size()) - 1;
 }
 
-void LightClock::plan(double time, Kind kind, std::uint32_t which, std::uint32_t version) {
-  heap_.push_back({time, planned_++, kind, which, version});
-  std::push_heap(heap_.begin(), heap_.end());
-}
-
 void LightClock::plan_end(Progress& progress, Kind kind, std::uint32_t which) {
-  plan(now_ + progress.left / progress.speed, kind, which, ++progress.version);
+  queue_.plan(now_ + progress.left / progress.speed, kind, which, ++progress.version);
 }
 
 // From now on at this speed.
@@ -57,7 +52,7 @@ void LightClock::proceed(Progress& progress, double speed) const {
 
 void LightClock::after(Seconds delay, Token token) {
   FS_ASSERT(std::isfinite(delay.value) && delay.value >= 0);
-  plan(now_ + delay.value, Kind::Delay, token.what, token.which);
+  queue_.plan(now_ + delay.value, kDelay, token.what, token.which);
 }
 
 void LightClock::compute(int worker, Seconds at_full_speed, Token token) {
@@ -66,7 +61,7 @@ void LightClock::compute(int worker, Seconds at_full_speed, Token token) {
   FS_ASSERT(!w.busy);
   w.busy = true;
   w.work = {.left = at_full_speed.value, .speed = w.speed, .since = now_, .version = w.work.version, .token = token};
-  plan_end(w.work, Kind::Compute, static_cast<std::uint32_t>(worker));
+  plan_end(w.work, kCompute, static_cast<std::uint32_t>(worker));
 }
 
 void LightClock::set_speed(int worker, double speed) {
@@ -76,7 +71,7 @@ void LightClock::set_speed(int worker, double speed) {
   w.speed = speed;
   if (!w.busy) return;
   proceed(w.work, speed);
-  plan_end(w.work, Kind::Compute, static_cast<std::uint32_t>(worker));
+  plan_end(w.work, kCompute, static_cast<std::uint32_t>(worker));
 }
 
 void LightClock::transfer(int route, double bytes, Token token) {
@@ -179,37 +174,35 @@ void LightClock::share() {
       Progress& bytes = transfers_[static_cast<std::size_t>(sharing_[i])].bytes;
       if (found[i] == bytes.speed) continue;
       proceed(bytes, found[i]);
-      plan_end(bytes, Kind::Transfer, static_cast<std::uint32_t>(sharing_[i]));
+      plan_end(bytes, kTransfer, static_cast<std::uint32_t>(sharing_[i]));
     }
   }
   changed_.clear();
 }
 
 bool LightClock::is_current(const Event& event) const {
-  switch (event.kind) {
-    case Kind::Delay: return true;
-    case Kind::Compute: return workers_[event.which].busy && workers_[event.which].work.version == event.version;
-    case Kind::Transfer: return transfers_[event.which].route >= 0 && transfers_[event.which].bytes.version == event.version;
+  switch (static_cast<Kind>(event.kind)) {
+    case kDelay: return true;
+    case kCompute: return workers_[event.which].busy && workers_[event.which].work.version == event.version;
+    case kTransfer: return transfers_[event.which].route >= 0 && transfers_[event.which].bytes.version == event.version;
   }
   return false;
 }
 
 Token LightClock::finish(const Event& event) {
-  switch (event.kind) {
-    case Kind::Delay: return {event.which, event.version};
-    case Kind::Compute: workers_[event.which].busy = false; return workers_[event.which].work.token;
-    case Kind::Transfer: leave(static_cast<int>(event.which)); return transfers_[event.which].bytes.token;
+  switch (static_cast<Kind>(event.kind)) {
+    case kDelay: return {event.which, event.version};
+    case kCompute: workers_[event.which].busy = false; return workers_[event.which].work.token;
+    case kTransfer: leave(static_cast<int>(event.which)); return transfers_[event.which].bytes.token;
   }
   return {};
 }
 
 void LightClock::run(Listener& listener) {
   while (true) {
-    if (!changed_.empty() && (heap_.empty() || heap_.front().time > now_)) share();  // no rate matters while no time passes
-    if (heap_.empty()) return;
-    std::pop_heap(heap_.begin(), heap_.end());
-    const Event event = heap_.back();
-    heap_.pop_back();
+    if (!changed_.empty() && (queue_.empty() || queue_.first().time > now_)) share();  // no rate matters while no time passes
+    if (queue_.empty()) return;
+    const Event event = queue_.take_first();
     if (!is_current(event)) continue;
     now_ = std::max(now_, event.time);
     ++events_;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "replay/clock.h"
+#include "replay/event_queue.h"
 #include "replay/max_min.h"
 
 namespace foreshard::player {
@@ -27,17 +28,8 @@ class LightClock final : public Clock {
   std::int64_t events() const override { return events_; }
 
  private:
-  enum class Kind : std::uint32_t { Delay, Compute, Transfer };
-  struct Event {
-    double time = 0;
-    std::uint64_t number = 0;  // events of one time end in the order in which they were planned
-    Kind kind = Kind::Delay;
-    std::uint32_t which = 0;                    // worker, transfer; of a delay: Token::what
-    std::uint32_t version = 0;                  // of the worker or transfer when it was planned; of a delay: Token::which
-    bool operator<(const Event& other) const {  // of a max-heap: the earliest first
-      return time != other.time ? time > other.time : number > other.number;
-    }
-  };
+  // Event::kind. Event::which is the worker or transfer, Event::version its version then; of a delay: Token::what, Token::which.
+  enum Kind : std::uint32_t { kDelay, kCompute, kTransfer };
   // Work that is under way: `left` as of `since`, done at `speed` per second. `version` tells its newest event from older ones.
   struct Progress {
     double left = 0, speed = 0, since = 0;
@@ -56,7 +48,6 @@ class LightClock final : public Clock {
     Progress bytes = {};
   };
 
-  void plan(double time, Kind kind, std::uint32_t which, std::uint32_t version);
   void plan_end(Progress& progress, Kind kind, std::uint32_t which);
   void proceed(Progress& progress, double speed) const;
   void enter(int transfer);
@@ -68,9 +59,8 @@ class LightClock final : public Clock {
   Token finish(const Event& event);
 
   double now_ = 0;
-  std::uint64_t planned_ = 0;
   std::int64_t events_ = 0;
-  std::vector<Event> heap_ = {};
+  EventQueue queue_ = {};
   std::vector<double> capacity_ = {};                // [link]
   std::vector<std::vector<LinkShare>> routes_ = {};  // each link once
   std::vector<Worker> workers_ = {};

@@ -12,11 +12,13 @@
 #include <deque>
 
 #include "core/base/error.h"
+#include "replay/event_queue.h"
 
 namespace foreshard::sim {
 namespace {
 
 namespace sg4 = simgrid::s4u;
+using player::Event;
 using player::Listener;
 using player::Token;
 using simgrid::kernel::timer::Timer;
@@ -88,12 +90,17 @@ std::unique_ptr<sg4::Engine> new_engine() {
   return engine;
 }
 
-// A compute of `left` seconds at full speed, as of `since`; its timer is set anew when the speed changes.
+// A compute of `left` seconds at full speed, as of `since`; its end is planned anew when the speed changes, and `version` tells the
+// newest plan from older ones.
 struct Worker {
   double speed = 1, left = 0, since = 0;
-  Timer* timer = nullptr;
+  bool busy = false;
+  std::uint32_t version = 0;
   Token token = {};
 };
+
+// Event::kind. Of a delay, Event::which and Event::version are the token's two words.
+enum Kind : std::uint32_t { kDelay, kCompute };
 
 }  // namespace
 
@@ -105,6 +112,8 @@ struct SimGridClock::Platform {
   Links links = {};
   std::vector<Links> routes = {};
   std::vector<Worker> workers = {};
+  player::EventQueue queue = {};  // delays and computes
+  Timer* timer = nullptr;         // for the first of them
   std::deque<Pending> pending = {};
   std::vector<Pending*> free = {};
   sg4::ActivityPtr just_finished = {};
@@ -131,20 +140,45 @@ struct SimGridClock::Platform {
     p->token = token;
     return p;
   }
-  void set_timer(int worker) {
-    struct Fire {
-      Platform* platform;
-      int worker;
-      void operator()() const {
-        Worker& w = platform->workers[static_cast<std::size_t>(worker)];
-        w.timer = nullptr;
-        ++platform->events;
-        platform->listener->finished(w.token);
-      }
-    };
+  void plan_end(int worker) {
     Worker& w = workers[static_cast<std::size_t>(worker)];
     w.since = sg4::Engine::get_clock();
-    w.timer = Timer::set(w.since + w.left / w.speed, Fire{this, worker});
+    queue.plan(w.since + w.left / w.speed, kCompute, static_cast<std::uint32_t>(worker), ++w.version);
+  }
+  bool is_current(const Event& event) const {
+    return event.kind == kDelay || (workers[event.which].busy && workers[event.which].version == event.version);
+  }
+  // The first that still holds; null when nothing is planned.
+  const Event* first() {
+    while (!queue.empty() && !is_current(queue.first())) queue.take_first();
+    return queue.empty() ? nullptr : &queue.first();
+  }
+  // SimGrid is told of the next event only: of many timers its heap is slow.
+  void set_timer() {
+    const Event* next = first();
+    if (timer != nullptr && next != nullptr && timer->get_date() == next->time) return;
+    if (timer != nullptr) timer->remove();
+    timer = nullptr;
+    if (next == nullptr) return;
+    struct Fire {
+      Platform* platform;
+      void operator()() const { platform->fire(); }
+    };
+    timer = Timer::set(next->time, Fire{this});
+  }
+  void fire() {
+    timer = nullptr;
+    for (const Event* next = first(); next != nullptr && next->time <= sg4::Engine::get_clock(); next = first()) {
+      const Event event = queue.take_first();
+      ++events;
+      if (event.kind == kDelay) {
+        listener->finished({event.which, event.version});
+      } else {
+        workers[event.which].busy = false;
+        listener->finished(workers[event.which].token);
+      }
+    }
+    set_timer();
   }
   void completed(Pending* p) {
     just_finished = std::move(p->activity);  // frees the one before
@@ -152,6 +186,7 @@ struct SimGridClock::Platform {
     free.push_back(p);
     ++events;
     listener->finished(token);
+    set_timer();
   }
 };
 
@@ -185,16 +220,7 @@ void SimGridClock::start() { platform_->zone->get_iface()->seal(); }
 
 void SimGridClock::after(Seconds delay, Token token) {
   FS_ASSERT(std::isfinite(delay.value) && delay.value >= 0);
-  // Two words, so that SimGrid's task holds the callback without an allocation.
-  struct Fire {
-    Platform* platform;
-    Token token;
-    void operator()() const {
-      ++platform->events;
-      platform->listener->finished(token);
-    }
-  };
-  Timer::set(sg4::Engine::get_clock() + delay.value, Fire{platform_.get(), token});
+  platform_->queue.plan(sg4::Engine::get_clock() + delay.value, kDelay, token.what, token.which);
 }
 
 void SimGridClock::transfer(int route, double bytes, Token token) {
@@ -210,28 +236,27 @@ void SimGridClock::transfer(int route, double bytes, Token token) {
 void SimGridClock::compute(int worker, Seconds at_full_speed, Token token) {
   FS_ASSERT(std::isfinite(at_full_speed.value) && at_full_speed.value >= 0);
   Worker& w = platform_->workers[static_cast<std::size_t>(worker)];
-  FS_ASSERT(w.timer == nullptr);
+  FS_ASSERT(!w.busy);
+  w.busy = true;
   w.left = at_full_speed.value;
   w.token = token;
-  platform_->set_timer(worker);
+  platform_->plan_end(worker);
 }
 
 void SimGridClock::set_speed(int worker, double speed) {
   FS_ASSERT(std::isfinite(speed) && speed > 0);
   Worker& w = platform_->workers[static_cast<std::size_t>(worker)];
   if (speed == w.speed) return;
-  if (w.timer != nullptr) {
-    w.timer->remove();
-    w.left = std::max(0.0, w.left - (sg4::Engine::get_clock() - w.since) * w.speed);
-  }
+  if (w.busy) w.left = std::max(0.0, w.left - (sg4::Engine::get_clock() - w.since) * w.speed);
   w.speed = speed;
-  if (w.timer != nullptr) platform_->set_timer(worker);
+  if (w.busy) platform_->plan_end(worker);
 }
 
 Seconds SimGridClock::now() const { return {sg4::Engine::get_clock()}; }
 
 void SimGridClock::run(Listener& listener) {
   platform_->listener = &listener;
+  platform_->set_timer();
   platform_->engine->run();
   platform_->listener = nullptr;
 }
