@@ -43,6 +43,7 @@ class Builder {
     for (const FlowClass& flow : q_.flows)
       cast_.owner.push_back(q_.class_of[flows_.parties(flow.example).front().index()].value);
     check_groups();
+    count_spans();
     return std::move(cast_);
   }
 
@@ -96,6 +97,19 @@ class Builder {
     }
     if (second < 0) ++cast_.meetings[static_cast<std::size_t>(at->second)].parties;
     cast_.meeting_of[c * static_cast<std::size_t>(cast_.points) + static_cast<std::size_t>(number)] = at->second;
+  }
+
+  void count_spans() {
+    std::int64_t spans = 0;
+    for (const Cast::Player& player : cast_.players)
+      for (int s = 0; s < player.streams; ++s) {
+        cast_.first_span.push_back(static_cast<std::int32_t>(spans));
+        for (std::size_t segment = 0; segment < player.steps->size(); ++segment)
+          if (const SegmentSteps* steps = (*player.steps)[segment])
+            spans += std::int64_t{runs_} * player.program->times_issued[segment] * steps->count(s);
+        FS_ASSERT(spans < std::int64_t{1} << 31);
+      }
+    cast_.first_span.push_back(static_cast<std::int32_t>(spans));
   }
 
   void check_groups() const {

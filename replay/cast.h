@@ -34,6 +34,8 @@ struct Cast {
   std::vector<std::int32_t> owner = {};        // [flow class]: the player whose merged steps count for its links
   std::vector<Meeting> meetings = {};
   std::vector<std::int32_t> meeting_of = {};  // [class * points + meeting point]
+  // [stream of all players] where its spans begin in the order (player, stream, begin); one more than streams.
+  std::vector<std::int32_t> first_span = {};
   int slots = 0, points = 0, streams = 0;
   std::int32_t runs = 1;
 
@@ -41,6 +43,7 @@ struct Cast {
   std::deque<SegmentSteps> all_steps = {};
   std::deque<std::vector<const SegmentSteps*>> step_sets = {};
 
+  std::size_t spans() const { return static_cast<std::size_t>(first_span.back()); }
   const Phases& phases_at(int player, int slot) const {
     return phases[static_cast<std::size_t>(player) * static_cast<std::size_t>(slots) + static_cast<std::size_t>(slot)];
   }

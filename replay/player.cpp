@@ -9,7 +9,7 @@
 namespace foreshard::player {
 
 Player::Player(Clock& clock, const Plan& plan, const Cast& cast, const Quotient& quotient, const Ways& ways,
-               const ReplayOptions& options)
+               const ReplayOptions& options, std::span<Span> spans)
     : clock_(clock),
       plan_(plan),
       cast_(cast),
@@ -17,7 +17,9 @@ Player::Player(Clock& clock, const Plan& plan, const Cast& cast, const Quotient&
       quotient_(quotient),
       options_(options),
       slowing_(cast, clock),
-      use_(quotient) {
+      use_(quotient),
+      spans_(spans) {
+  FS_ASSERT(spans.size() == cast.spans());
   for (const BytesPerSecond capacity : ways.links) clock_.add_link(capacity);
   for (const Way& way : ways.of_flow) route_of_.push_back(way.route.empty() ? -1 : clock_.add_route(way.route));
   clock_.start();
@@ -27,24 +29,14 @@ Player::Player(Clock& clock, const Plan& plan, const Cast& cast, const Quotient&
   set_up_streams();
 }
 
-// Spans are laid down where they belong in the order (player, stream, begin), so their number per stream is needed
-// first.
 void Player::set_up_streams() {
   streams_.resize(static_cast<std::size_t>(cast_.streams));
-  std::int64_t spans = 0;
-  for (std::size_t p = 0; p < cast_.players.size(); ++p) {
-    const Cast::Player& player = cast_.players[p];
-    for (int s = 0; s < player.streams; ++s) {
-      Stream& stream = streams_[static_cast<std::size_t>(player.first_stream + s)];
-      stream.player = static_cast<std::int32_t>(p);
-      stream.span = static_cast<std::int32_t>(spans);
-      for (std::size_t segment = 0; segment < player.steps->size(); ++segment)
-        if (const SegmentSteps* steps = (*player.steps)[segment])
-          spans += std::int64_t{cast_.runs} * player.program->times_issued[segment] * steps->count(s);
-      FS_ASSERT(spans < std::int64_t{1} << 31);
+  for (std::size_t p = 0; p < cast_.players.size(); ++p)
+    for (int s = 0; s < cast_.players[p].streams; ++s) {
+      const auto index = static_cast<std::size_t>(cast_.players[p].first_stream + s);
+      streams_[index].player = static_cast<std::int32_t>(p);
+      streams_[index].span = cast_.first_span[index];
     }
-  }
-  spans_.resize(static_cast<std::size_t>(spans));
   for (std::size_t i = 0; i < streams_.size(); ++i) enter(streams_[i], static_cast<int>(i));
 }
 
@@ -78,10 +70,9 @@ void Player::settle() {
     while (advance(player)) {
     }
   }
-  if (!options_.progress) return;
-  const std::size_t percent = 100 * spans_done_ / std::max<std::size_t>(1, spans_.size());
-  if (percent == reported_) return;
-  reported_ = percent;
+  if (spans_done_ < next_report_ || !options_.progress) return;
+  next_report_ =
+      std::min(spans_done_ + std::max<std::size_t>(1, spans_.size() / 100), std::max(spans_.size(), spans_done_ + 1));
   options_.progress(static_cast<double>(spans_done_) / static_cast<double>(spans_.size()));
 }
 

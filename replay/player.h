@@ -3,6 +3,7 @@
 // their setup time and then move bytes.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -18,12 +19,11 @@ namespace foreshard::player {
 class Player final : public Listener {
  public:
   Player(Clock& clock, const Plan& plan, const Cast& cast, const Quotient& quotient, const Ways& ways,
-         const ReplayOptions& options);
+         const ReplayOptions& options, std::span<Span> spans);  // room for all spans of the cast
 
   void play();  // throws Error when cancelled or when the players block each other
   void finished(Token token) override;
 
-  std::vector<Span> take_spans() { return std::move(spans_); }
   const LinkUse& link_use() const { return use_; }
   double makespan() const { return makespan_; }
   std::int64_t events() const { return clock_.events(); }
@@ -90,8 +90,8 @@ class Player final : public Listener {
   std::vector<int> next_party_ = {};     // [2 * stream + side]
   std::vector<int> dirty_ = {};          // players whose streams may go on
   std::vector<char> is_dirty_ = {};
-  std::vector<Span> spans_ = {};
-  std::size_t spans_done_ = 0, reported_ = 0;
+  std::span<Span> spans_ = {};
+  std::size_t spans_done_ = 0, next_report_ = 1;
   double makespan_ = 0;
 };
 

@@ -1,5 +1,6 @@
 #include "replay/replay.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -21,16 +22,6 @@ namespace {
 // Trace::makespan is in nanoseconds of 64 bits.
 constexpr double kLongestRun = 9e9;
 
-std::vector<LinkClass> loads(const Network& network, const player::Quotient& quotient, const Played& played) {
-  std::vector<LinkClass> links = quotient.links;
-  for (std::size_t l = 0; l < links.size(); ++l) {
-    links[l].name = network.name(links[l].links.front());
-    links[l].bytes = played.link_bytes[l];
-    links[l].busy = {played.link_busy[l]};
-  }
-  return links;
-}
-
 }  // namespace
 
 struct Replay::Folded {
@@ -41,6 +32,7 @@ struct Replay::Folded {
   player::Flows flows;
   player::Quotient quotient;
   player::Ways ways;
+  player::Cast cast;
 
   Folded(const Plan& plan, const Cluster& cluster, const ReplayOptions& options)
       : network((player::check_playable(plan), cluster)), ranks(plan) {
@@ -51,6 +43,7 @@ struct Replay::Folded {
     quotient = player::fold(plan, ranks, network, patterns, flows, slowdown, options.folding,
                             options.granularity == Granularity::Stage, options.one_class_per_role);
     ways = player::find_ways(plan, ranks, patterns, flows, quotient);
+    cast = player::make_cast(plan, patterns, flows, quotient, ways, slowdown, options.granularity, options.runs);
   }
 };
 
@@ -64,46 +57,61 @@ Replay::~Replay() = default;
 
 const std::vector<RankClass>& Replay::classes() const { return folded_->quotient.classes; }
 
-Played Replay::play(player::Clock& clock) const {
+std::size_t Replay::spans() const { return folded_->cast.spans(); }
+
+std::size_t Replay::links() const { return folded_->quotient.links.size(); }
+
+void Replay::play(player::Clock& clock, Played& played) const {
   const Folded& f = *folded_;
-  const player::Cast cast =
-      player::make_cast(plan_, f.patterns, f.flows, f.quotient, f.ways, f.slowdown, options_.granularity, options_.runs);
-  player::Player player(clock, plan_, cast, f.quotient, f.ways, options_);
+  player::Player player(clock, plan_, f.cast, f.quotient, f.ways, options_, played.spans);
   player.play();
   if (!(player.makespan() < kLongestRun))
     throw Error("plan", "costs", "a run of " + std::to_string(player.makespan()) + " s", "less than 285 years");
-
-  Played played{.makespan = player.makespan(), .events = player.events(), .spans = player.take_spans()};
-  for (std::size_t l = 0; l < f.quotient.links.size(); ++l) {
-    played.link_bytes.push_back(player.link_use().bytes(f.quotient.bundle_of[l]));
-    played.link_busy.push_back(player.link_use().busy(f.quotient.bundle_of[l]).value);
-  }
-  return played;
+  played.makespan = player.makespan();
+  played.events = player.events();
+  for (std::size_t l = 0; l < played.links.size(); ++l)
+    played.links[l] = {player.link_use().bytes(f.quotient.bundle_of[l]), player.link_use().busy(f.quotient.bundle_of[l])};
 }
 
-Result Replay::result(Played played) const {
+Result Replay::unplayed() const {
   Result result;
   result.granularity = options_.granularity;
   result.folding = options_.folding;
+  result.trace.plan_hash = program_hash(plan_);
+  result.trace.classes = folded_->quotient.classes;
+  result.trace.spans.resize(spans());
+  result.trace.links = folded_->quotient.links;
+  for (LinkClass& link : result.trace.links) link.name = folded_->network.name(link.links.front());
+  return result;
+}
+
+Result Replay::result(Result unplayed, const Played& played) const {
+  Result result = std::move(unplayed);
   result.makespan_s = played.makespan;
   result.engine_events = played.events;
-  result.trace.plan_hash = program_hash(plan_);
   result.trace.makespan = to_nanoseconds({played.makespan});
-  result.trace.links = loads(folded_->network, folded_->quotient, played);
-  result.trace.spans = std::move(played.spans);
-  result.trace.classes = folded_->quotient.classes;
+  for (std::size_t l = 0; l < played.links.size(); ++l) {
+    result.trace.links[l].bytes = played.links[l].bytes;
+    result.trace.links[l].busy = played.links[l].busy;
+  }
+  std::copy(played.spans.begin(), played.spans.end(), result.trace.spans.begin());
   if (options_.memory) result.memory = memory_timeline(plan_, result.trace, {options_.memory_events});
   return result;
 }
 
+PlayedHere::PlayedHere(const Replay& replay, player::Clock& clock) : spans_(replay.spans()), links_(replay.links()) {
+  played_ = {.spans = spans_, .links = links_};
+  replay.play(clock, played_);
+}
+
 double makespan_of(const Plan& plan, const Cluster& cluster, const ReplayOptions& options) {
   player::LightClock clock;
-  return Replay(plan, cluster, options).play(clock).makespan;
+  return PlayedHere(Replay(plan, cluster, options), clock)->makespan;
 }
 
 Result replay(const Plan& plan, const Cluster& cluster, player::Clock& clock, const ReplayOptions& options) {
   const Replay replay(plan, cluster, options);
-  return replay.result(replay.play(clock));
+  return replay.result(*PlayedHere(replay, clock));
 }
 
 }  // namespace foreshard

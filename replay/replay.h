@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "core/cluster/cluster.h"
@@ -36,17 +37,22 @@ struct ReplayOptions {
   std::function<void(double fraction)> progress = {};  // of the actions of all classes
 };
 
-// What comes from a clock: plain numbers, so that another process can play.
+struct LinkLoad {
+  double bytes = 0;   // over one link of a class
+  Seconds busy = {};  // with at least one flow
+};
+
+// What comes from a clock, in memory of the caller's: plain numbers, so that another process can play.
 struct Played {
   double makespan = 0;  // seconds
   std::int64_t events = 0;
-  std::vector<Span> spans = {};
-  std::vector<double> link_bytes = {}, link_busy = {};  // [link class]: over one link; seconds with at least one flow
+  std::span<Span> spans = {};
+  std::span<LinkLoad> links = {};  // [link class]
 };
 
-// A plan whose flows are found and folded, ready to be played any number of times. The constructor throws Error when plan and
-// cluster do not belong together (unknown device kind, more ranks than devices, broken numbers), play() when ranks wait for each
-// other; a plan that check_plan accepts always comes to an end.
+// A plan whose flows are found and folded, ready to be played any number of times, with the costs that it had then, finite and not
+// negative. The constructor throws Error when plan and cluster do not belong together (unknown device kind, more ranks than devices,
+// broken numbers), play() when ranks wait for each other; a plan that check_plan accepts always comes to an end.
 class Replay {
  public:
   Replay(const Plan& plan, const Cluster& cluster, const ReplayOptions& options = {});  // the plan must outlive it
@@ -54,17 +60,36 @@ class Replay {
   Replay(const Replay&) = delete;
   Replay& operator=(const Replay&) = delete;
 
-  // With the costs that the plan has now, finite and not negative. `clock` is new: nothing was added to it before.
-  Played play(player::Clock& clock) const;
+  std::size_t spans() const;  // for which Played has room
+  std::size_t links() const;
+  // `clock` is new: nothing was added to it before.
+  void play(player::Clock& clock, Played& played) const;
   const std::vector<RankClass>& classes() const;  // which Played::spans name
   // Names, classes and memory beside what was played. Result::plan stays empty.
-  Result result(Played played) const;
+  Result result(const Played& played) const { return result(unplayed(), played); }
+  Result unplayed() const;  // what no clock changes
+  Result result(Result unplayed, const Played& played) const;
 
  private:
   struct Folded;
   const Plan& plan_;
   const ReplayOptions options_;
   std::unique_ptr<const Folded> folded_;
+};
+
+// Played in this process, with room of its own.
+class PlayedHere {
+ public:
+  PlayedHere(const Replay& replay, player::Clock& clock);
+  PlayedHere(const PlayedHere&) = delete;
+  PlayedHere& operator=(const PlayedHere&) = delete;
+  const Played& operator*() const { return played_; }
+  const Played* operator->() const { return &played_; }
+
+ private:
+  std::vector<Span> spans_;
+  std::vector<LinkLoad> links_;
+  Played played_;
 };
 
 // Once on the light clock: seconds of the run.

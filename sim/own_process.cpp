@@ -2,10 +2,12 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
@@ -20,7 +22,7 @@ namespace foreshard::sim {
 namespace {
 
 // The pipe carries frames: what, how many bytes, the bytes.
-enum class Frame : std::uint32_t { Progress, Data, Wrong, OutOfMemory, Done };
+enum class Frame : std::uint32_t { Progress, Wrong, OutOfMemory, Done };
 struct Head {
   Frame frame = Frame::Done;
   std::uint64_t bytes = 0;
@@ -45,11 +47,11 @@ void send(int pipe, Frame frame, const void* from, std::size_t bytes) {
   if (!write_all(pipe, &head, sizeof head) || !write_all(pipe, from, bytes)) _exit(1);
 }
 
-[[noreturn]] void run_child(int pipe, const std::function<void(const Reply&)>& body) {
+[[noreturn]] void run_child(int pipe, const std::function<void(const OwnProcess::Progress&)>& body) {
   std::signal(SIGPIPE, SIG_IGN);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   try {
-    body(Reply(pipe));
+    body([pipe](double fraction) { send(pipe, Frame::Progress, &fraction, sizeof fraction); });
     send(pipe, Frame::Done, nullptr, 0);
   } catch (const Error& error) {
     send(pipe, Frame::Wrong, error.what(), std::strlen(error.what()));
@@ -59,104 +61,90 @@ void send(int pipe, Frame frame, const void* from, std::size_t bytes) {
   _exit(0);
 }
 
-class Child {
- public:
-  explicit Child(const std::function<void(const Reply&)>& body) {
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0) throw DeviceError("pipe", std::strerror(errno));
-    fcntl(ends[0], F_SETPIPE_SZ, 1 << 20);  // fewer switches between the two; a smaller pipe does, too
-    std::fflush(nullptr);  // what is buffered here must not be written by the other process, too
-    pid_ = fork();
-    if (pid_ == 0) {
-      close(ends[0]);
-      run_child(ends[1], body);
-    }
-    const int code = errno;
-    close(ends[1]);
-    pipe_ = ends[0];
-    if (pid_ < 0) {
-      close(pipe_);
-      throw DeviceError("fork", std::strerror(code));
-    }
-  }
-  ~Child() {
-    close(pipe_);
-    if (pid_ > 0) kill(pid_, SIGKILL);
-    if (pid_ > 0) wait();
-  }
-  Child(const Child&) = delete;
-  Child& operator=(const Child&) = delete;
-
-  // Fills `into`; false at the end of the pipe.
-  bool read(void* into, std::size_t bytes, const std::atomic<bool>* cancel) const {
-    char* at = static_cast<char*>(into);
-    while (bytes > 0) {
-      if (cancel != nullptr) wait_for_bytes(*cancel);
-      const ssize_t got = ::read(pipe_, at, bytes);
-      if (got < 0 && errno == EINTR) continue;
-      if (got <= 0) return false;
-      at += got;
-      bytes -= static_cast<std::size_t>(got);
-    }
-    return true;
-  }
-
-  // How it died, in words.
-  std::string ending() {
-    const int status = wait();
-    if (WIFSIGNALED(status)) return "ended by signal " + std::to_string(WTERMSIG(status));
-    return "ended with status " + std::to_string(WIFEXITED(status) ? WEXITSTATUS(status) : -1);
-  }
-
- private:
-  void wait_for_bytes(const std::atomic<bool>& cancel) const {
-    constexpr int kMilliseconds = 50;
-    pollfd poll_pipe{.fd = pipe_, .events = POLLIN, .revents = 0};
-    do {
-      if (cancel.load(std::memory_order_relaxed)) throw Error("cancelled");
-    } while (poll(&poll_pipe, 1, kMilliseconds) == 0);
-  }
-  int wait() {
-    int status = 0;
-    while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
-    }
-    pid_ = -1;
-    return status;
-  }
-
-  pid_t pid_ = -1;
-  int pipe_ = -1;
-};
+void wait_for_bytes(int pipe, const std::atomic<bool>& cancel) {
+  constexpr int kMilliseconds = 50;
+  pollfd poll_pipe{.fd = pipe, .events = POLLIN, .revents = 0};
+  do {
+    if (cancel.load(std::memory_order_relaxed)) throw Error("cancelled");
+  } while (poll(&poll_pipe, 1, kMilliseconds) == 0);
+}
 
 }  // namespace
 
-void Reply::progress(double fraction) const { send(pipe_, Frame::Progress, &fraction, sizeof fraction); }
+SharedMemory::SharedMemory(std::size_t bytes) : bytes_(std::max<std::size_t>(1, bytes)) {
+  at_ = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (at_ == MAP_FAILED) throw std::bad_alloc();
+}
 
-void Reply::write(const void* from, std::size_t bytes) const { send(pipe_, Frame::Data, from, bytes); }
+SharedMemory::~SharedMemory() { munmap(at_, bytes_); }
 
-void in_own_process(const std::function<void(const Reply&)>& body, const std::function<void*(std::size_t bytes)>& place,
-                    const std::atomic<bool>* cancel, const std::function<void(double)>& progress) {
-  Child child(body);
-  for (Head head; child.read(&head, sizeof head, cancel);) {
+OwnProcess::OwnProcess(const std::function<void(const Progress&)>& body) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) throw DeviceError("pipe", std::strerror(errno));
+  std::fflush(nullptr);  // what is buffered here must not be written by the other process, too
+  pid_ = fork();
+  if (pid_ == 0) {
+    close(ends[0]);
+    run_child(ends[1], body);
+  }
+  const int code = errno;
+  close(ends[1]);
+  pipe_ = ends[0];
+  if (pid_ < 0) {
+    close(pipe_);
+    throw DeviceError("fork", std::strerror(code));
+  }
+}
+
+OwnProcess::~OwnProcess() {
+  close(pipe_);
+  if (pid_ > 0) kill(pid_, SIGKILL);
+  if (pid_ > 0) reap();
+}
+
+// False at the end of the pipe.
+bool OwnProcess::read(void* into, std::size_t bytes, const std::atomic<bool>* cancel) const {
+  char* at = static_cast<char*>(into);
+  while (bytes > 0) {
+    if (cancel != nullptr) wait_for_bytes(pipe_, *cancel);
+    const ssize_t got = ::read(pipe_, at, bytes);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return false;
+    at += got;
+    bytes -= static_cast<std::size_t>(got);
+  }
+  return true;
+}
+
+int OwnProcess::reap() {
+  int status = 0;
+  while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+  }
+  pid_ = -1;
+  return status;
+}
+
+void OwnProcess::wait(const std::atomic<bool>* cancel, const Progress& progress) {
+  for (Head head; read(&head, sizeof head, cancel);) {
     double fraction = 0;
     std::string text;
     switch (head.frame) {
       case Frame::Progress:
-        if (!child.read(&fraction, sizeof fraction, cancel)) break;
+        if (!read(&fraction, sizeof fraction, cancel)) break;
         if (progress) progress(fraction);
-        continue;
-      case Frame::Data:
-        if (!child.read(place(head.bytes), head.bytes, cancel)) break;
         continue;
       case Frame::Wrong:
         text.resize(head.bytes);
-        if (!child.read(text.data(), text.size(), cancel)) break;
+        if (!read(text.data(), text.size(), cancel)) break;
         throw Error(text);
       case Frame::OutOfMemory: throw std::bad_alloc();
       case Frame::Done: return;
     }
   }
-  throw DeviceError("simulation", child.ending());
+  const int status = reap();
+  throw DeviceError("simulation", WIFSIGNALED(status)
+                                      ? "ended by signal " + std::to_string(WTERMSIG(status))
+                                      : "ended with status " + std::to_string(WIFEXITED(status) ? WEXITSTATUS(status) : -1));
 }
 
 }  // namespace foreshard::sim

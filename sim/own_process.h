@@ -1,28 +1,62 @@
-// in_own_process: runs a function in a forked process and hands back the blocks of bytes that it wrote. SimGrid keeps its clock and the
+// OwnProcess: runs a function in a forked process, which writes its results into memory that both see. SimGrid keeps its clock and the
 // callbacks of every engine for the life of a process, so each simulation gets a process of its own.
 #pragma once
+
+#include <sys/types.h>
 
 #include <atomic>
 #include <cstddef>
 #include <functional>
+#include <span>
+#include <type_traits>
 
 namespace foreshard::sim {
 
-// How the function speaks to the process that waits for it.
-class Reply {
+// Memory that this process and those that it forks later see alike; zeros at first.
+class SharedMemory {
  public:
-  explicit Reply(int pipe) : pipe_(pipe) {}
-  void progress(double fraction) const;
-  void write(const void* from, std::size_t bytes) const;  // the next block
+  explicit SharedMemory(std::size_t bytes);  // throws std::bad_alloc
+  ~SharedMemory();
+  SharedMemory(const SharedMemory&) = delete;
+  SharedMemory& operator=(const SharedMemory&) = delete;
+  void* at() const { return at_; }
 
  private:
-  int pipe_;
+  std::size_t bytes_;
+  void* at_;
 };
 
-// `place` says where the next block goes: it returns room for so many bytes. An Error or std::bad_alloc of `body` is thrown here.
-// Throws DeviceError when the process cannot be started or dies (SimGrid aborts), Error "cancelled" when `cancel` is set before
-// it has ended.
-void in_own_process(const std::function<void(const Reply&)>& body, const std::function<void*(std::size_t bytes)>& place,
-                    const std::atomic<bool>* cancel = nullptr, const std::function<void(double)>& progress = {});
+template <class T>
+class SharedArray {
+  static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>);
+
+ public:
+  explicit SharedArray(std::size_t size) : memory_(size * sizeof(T)), size_(size) {}
+  std::span<T> items() const { return {static_cast<T*>(memory_.at()), size_}; }
+
+ private:
+  SharedMemory memory_;
+  std::size_t size_;
+};
+
+class OwnProcess {
+ public:
+  using Progress = std::function<void(double fraction)>;
+  explicit OwnProcess(const std::function<void(const Progress&)>& body);  // throws DeviceError when no process can be started
+  ~OwnProcess();                                                          // ends it
+  OwnProcess(const OwnProcess&) = delete;
+  OwnProcess& operator=(const OwnProcess&) = delete;
+
+  // Until `body` has ended; hands on its progress. An Error or std::bad_alloc of `body` is thrown here. Throws DeviceError when the
+  // process has died (SimGrid aborts), Error "cancelled" when `cancel` is set before it has ended.
+  void wait(const std::atomic<bool>* cancel = nullptr, const Progress& progress = {});
+
+ private:
+  bool read(void* into, std::size_t bytes, const std::atomic<bool>* cancel) const;
+  int reap();
+
+  pid_t pid_ = -1;
+  int pipe_ = -1;
+};
 
 }  // namespace foreshard::sim

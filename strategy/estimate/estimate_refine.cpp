@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "core/plan/cost_tables.h"
@@ -184,7 +185,7 @@ bool is_exchange(const Plan& plan, const Span& span, SegmentId segment) {
 }
 
 // Of the busiest class; the last backward of all ends at `last_backward`.
-ComputeStream busiest(const Plan& plan, const std::vector<RankClass>& classes, const std::vector<Span>& spans,
+ComputeStream busiest(const Plan& plan, const std::vector<RankClass>& classes, std::span<const Span> spans,
                       Nanoseconds& last_backward) {
   std::vector<ComputeStream> streams(classes.size());
   for (const Span& span : spans) {
@@ -205,7 +206,7 @@ ComputeStream busiest(const Plan& plan, const std::vector<RankClass>& classes, c
 // Seconds that each action of a class adds to its compute stream: from the end of the one before, or when its input is there, to the
 // end of its computes, with what it waits for its own communication. [class][action]
 std::vector<std::vector<double>> occupied(const Plan& plan, const std::vector<RankClass>& classes,
-                                          const std::vector<Span>& spans) {
+                                          std::span<const Span> spans) {
   struct Times {
     double begin = 0, end = 0;
   };
@@ -238,7 +239,7 @@ std::vector<std::vector<double>> occupied(const Plan& plan, const std::vector<Ra
 
 // stage_durations as they were in the middle of the run that was played.
 std::vector<StageDurations> steady_durations(const Plan& plan, const Cluster& cluster, const std::vector<RankClass>& classes,
-                                             const std::vector<Span>& spans) {
+                                             std::span<const Span> spans) {
   std::vector<StageDurations> stages = stage_durations(plan, cluster);
   const std::vector<std::vector<double>> seconds = occupied(plan, classes, spans);
   each_stage(plan, [&](RoleId role, std::size_t stage, const Typical& of) {
@@ -267,20 +268,20 @@ Estimate refine(const Lowered& lowered, const Cluster& cluster, int microbatches
   const Strategy& s = lowered.strategy;
   player::LightClock clock;
   const Replay replay(plan, cluster, {.granularity = Granularity::Stage, .one_class_per_role = true, .memory = false});
-  const Played played = replay.play(clock);
+  const PlayedHere played(replay, clock);
   const int all = std::max(microbatches, plan.microbatches);
   const double times = static_cast<double>(all) / plan.microbatches;
   Nanoseconds last_backward = {};
-  const ComputeStream stream = busiest(plan, replay.classes(), played.spans, last_backward);
-  Estimate estimate{.time = {played.makespan},
+  const ComputeStream stream = busiest(plan, replay.classes(), played->spans, last_backward);
+  Estimate estimate{.time = {played->makespan},
                     .compute = {stream.compute * times},
                     .communication = {stream.communication * times},
-                    .tail = {played.makespan - to_seconds(last_backward).value}};
+                    .tail = {played->makespan - to_seconds(last_backward).value}};
   // One stage waits for no other one: what it waits for is data-parallel communication.
-  if (plan.roles.size() == 1) estimate.tail.value = played.makespan - stream.total();
-  if (schedule_entry(*s.schedule).splits) estimate.skew = {skew_of(plan, cluster, played.makespan)};
+  if (plan.roles.size() == 1) estimate.tail.value = played->makespan - stream.total();
+  if (schedule_entry(*s.schedule).splits) estimate.skew = {skew_of(plan, cluster, played->makespan)};
   if (all > plan.microbatches) {  // every further one takes what the schedule's recurrence says
-    const std::vector<StageDurations> stages = steady_durations(plan, cluster, replay.classes(), played.spans);
+    const std::vector<StageDurations> stages = steady_durations(plan, cluster, replay.classes(), played->spans);
     estimate.time.value +=
         timing_of(s, lists_of(s, all), stages).makespan - timing_of(s, lists_of(s, plan.microbatches), stages).makespan;
   }

@@ -66,10 +66,10 @@ Rules parse_rules(const std::string& markdown) {
 
 static bool is_system_header(const std::string& name) {
   // The C++ library has no dots and no folders; of POSIX we use these.
-  static const std::set<std::string> posix = {"unistd.h",      "fcntl.h",    "sched.h",     "signal.h",       "sys/wait.h",
-                                              "sys/types.h",   "sys/stat.h", "sys/ioctl.h", "sys/resource.h", "poll.h",
-                                              "dlfcn.h",       "netdb.h",    "arpa/inet.h", "sys/socket.h",   "netinet/in.h",
-                                              "netinet/tcp.h", "ucontext.h", "sys/uio.h",   "sys/random.h", "sys/prctl.h"};
+  static const std::set<std::string> posix = {
+      "unistd.h",     "fcntl.h",        "sched.h",    "signal.h",  "sys/wait.h",   "sys/types.h", "sys/stat.h",
+      "sys/ioctl.h",  "sys/resource.h", "poll.h",     "dlfcn.h",   "netdb.h",      "arpa/inet.h", "sys/socket.h",
+      "netinet/in.h", "netinet/tcp.h",  "ucontext.h", "sys/uio.h", "sys/random.h", "sys/prctl.h", "sys/mman.h"};
   return name.find_first_of("./") == std::string::npos ? !name.starts_with("Q") : posix.contains(name);
 }
 
@@ -141,7 +141,8 @@ Complaints check_arrows(const Rules& rules, const std::set<Arrow>& arrows) {
       complaints.push_back(from + " may not include " + to);
   }
   for (const Arrow& arrow : rules.wrong_arrows)
-    if (!arrows.contains(arrow)) complaints.push_back(arrow.first + " -> " + arrow.second + ": nothing needs this wrong arrow any more");
+    if (!arrows.contains(arrow))
+      complaints.push_back(arrow.first + " -> " + arrow.second + ": nothing needs this wrong arrow any more");
   return complaints;
 }
 

@@ -61,15 +61,12 @@ void near(double found, double expected) { EXPECT_NEAR(found, expected, 1e-12 * 
 template <class SomeClock>
 void play(const std::function<void()>& body) {
   if (std::is_same_v<SomeClock, LightClock>) return body();
-  bool failed = true;
-  in_own_process(
-      [&](const Reply& reply) {
-        body();
-        const bool bad = testing::Test::HasFailure();
-        reply.write(&bad, sizeof bad);
-      },
-      [&](std::size_t) { return &failed; });
-  EXPECT_FALSE(failed);
+  const SharedArray<bool> passed(1);
+  OwnProcess([&](const OwnProcess::Progress&) {
+    body();
+    passed.items().front() = !testing::Test::HasFailure();
+  }).wait();
+  EXPECT_TRUE(passed.items().front());
 }
 
 template <class SomeClock>
@@ -323,19 +320,15 @@ std::vector<double> ends_of(const RandomTraffic& made) {
 TEST(SimGridClock, AgreesWithTheLightClock) {
   for (unsigned seed = 1; seed <= 1000; ++seed) {
     const RandomTraffic made = traffic(seed);
-    std::vector<double> simgrid(made.flows.size());
-    in_own_process(
-        [&](const Reply& reply) {
-          const std::vector<double> ends = ends_of<SimGridClock>(made);
-          reply.write(ends.data(), ends.size() * sizeof(double));
-        },
-        [&](std::size_t bytes) {
-          EXPECT_EQ(bytes, simgrid.size() * sizeof(double));
-          return simgrid.data();
-        });
+    const SharedArray<double> simgrid(made.flows.size());
+    OwnProcess([&](const OwnProcess::Progress&) {
+      std::ranges::copy(ends_of<SimGridClock>(made), simgrid.items().begin());
+    }).wait();
     const std::vector<double> light = ends_of<LightClock>(made);
-    for (std::size_t f = 0; f < light.size(); ++f)
-      ASSERT_NEAR(light[f], simgrid[f], 1e-9 * simgrid[f]) << "seed " << seed << " flow " << f;
+    for (std::size_t f = 0; f < light.size(); ++f) {
+      const double end = simgrid.items()[f];
+      ASSERT_NEAR(light[f], end, 1e-9 * end) << "seed " << seed << " flow " << f;
+    }
   }
 }
 

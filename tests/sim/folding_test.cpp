@@ -159,7 +159,8 @@ double without_weights(const Plan& plan, const Cluster& cluster, bool really) {
   const player::Cast cast = player::make_cast(plan, patterns, flows, quotient, ways, slowdown, Granularity::Op);
   const ReplayOptions options;
   player::LightClock clock;
-  player::Player player(clock, plan, cast, quotient, ways, options);
+  std::vector<Span> spans(cast.spans());
+  player::Player player(clock, plan, cast, quotient, ways, options, spans);
   player.play();
   return player.makespan();
 }
