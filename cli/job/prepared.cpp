@@ -96,8 +96,6 @@ std::variant<Prepared, Refused> prepare(const Arguments& arguments, const Consol
   if (auto* infeasible = std::get_if<Infeasible>(&answer))
     return Refused{job.model.name, job.cluster.name, job.strategy, std::move(*infeasible)};
   Lowered& lowered = std::get<Lowered>(answer);
-  say_all(arguments, console, without_effect(arguments, job, lowered.plan, {.played = true}));
-  say_all(arguments, console, settings_without_effect(arguments, job, lowered.plan));
   PlanOrigin origin = read_origin(lowered.plan, "plan");
   Prepared prepared = finished(std::move(lowered.plan), job.cluster, std::move(origin));
   prepared.profile = job.profile;
@@ -107,6 +105,10 @@ std::variant<Prepared, Refused> prepare(const Arguments& arguments, const Consol
     auto held = framework_allocation(job.model, job.cluster, prepared.strategy, with_flags(traits, ""));
     if (auto* allocation = std::get_if<FrameworkAllocation>(&held)) prepared.allocation = std::move(*allocation);
   }
+  prepared.say_without_effect = [&arguments, &console, job = std::move(job)](const Plan& plan) {
+    say_all(arguments, console, without_effect(arguments, job, plan, {.played = true}));
+    say_all(arguments, console, settings_without_effect(arguments, job, plan));
+  };
   return prepared;
 }
 

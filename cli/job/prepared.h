@@ -1,6 +1,7 @@
 // What `simulate` plays: a plan with its cluster, and what its result is judged by. From a job or from a saved plan.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <variant>
@@ -27,6 +28,8 @@ struct Prepared {
   // What the framework that a job names would allocate; empty: our own executor, or a saved plan.
   std::optional<FrameworkAllocation> allocation = {};
   std::optional<MachineProfile> profile = {};  // whose costs the plan has
+  // Says which of the options that were given change nothing; it lowers and plays other plans to know.
+  std::function<void(const Plan& plan)> say_without_effect = {};
 };
 
 // A job that has no plan at all, with what was asked for.

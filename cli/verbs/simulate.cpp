@@ -21,6 +21,7 @@
 #include "core/base/error.h"
 #include "core/json/json.h"
 #include "core/json/json_edit.h"
+#include "core/result/order_bound.h"
 #include "report/export/chrome_trace.h"
 #include "report/pictures/svg.h"
 #include "report/summary/summarize.h"
@@ -138,11 +139,21 @@ static ExitCode answer_refused(const Arguments& arguments, const Refused& refuse
   return ExitCode::Infeasible;
 }
 
-// The result takes the plan.
-static Result play(const Arguments& arguments, SimulateOptions options, Prepared& prepared, const Console& console) {
+static void say_notes(const Arguments& arguments, const Prepared& prepared, const Plan& plan, const Console& console) {
+  if (prepared.say_without_effect) prepared.say_without_effect(plan);
+  if (!prepared.profile) return;
+  if (const std::string note = profile_note(*prepared.profile, prepared.cluster); !note.empty()) say(arguments, console, note);
+}
+
+// The result takes the plan. What needs no times is looked at while the simulation runs.
+static Result play(const Arguments& arguments, SimulateOptions options, Prepared& prepared, std::vector<Bytes>& bounds,
+                   const Console& console) {
   Progress progress(arguments.choice("--progress", "auto", progress_modes()), console);
   options.progress = [&](double fraction) { progress.report(fraction); };
-  return simulate(std::move(prepared.plan), prepared.cluster, options);
+  return simulate(std::move(prepared.plan), prepared.cluster, options, [&](const Plan& plan) {
+    say_notes(arguments, prepared, plan, console);
+    bounds = order_bounds(plan);
+  });
 }
 
 static void refuse_memory(Summary& summary, const Prepared& prepared) {
@@ -164,8 +175,9 @@ static std::string as_text(const Summary& summary, const Prepared& prepared) {
 
 // The memory of a plan that does not fit, without playing it.
 static ExitCode answer_too_large(const Arguments& arguments, Prepared& prepared, const Console& console) {
+  say_notes(arguments, prepared, prepared.plan, console);
   const Result unplayed{.plan = std::move(prepared.plan)};
-  Summary summary = summarize(unplayed, prepared.cluster, prepared.workload, {.order_bounds = true});
+  Summary summary = summarize(unplayed, prepared.cluster, prepared.workload, order_bounds(unplayed.plan));
   refuse_memory(summary, prepared);
   for (const std::string& option : kWritten)
     if (arguments.has(option)) say(arguments, console, option + " writes nothing: --ignore-memory plays it");
@@ -188,12 +200,10 @@ static ExitCode run(const Arguments& arguments, const Console& console) {
       prepare(arguments, console, {.kind = WorkKind::Simulate, .granularity = options.granularity, .folding = options.folding});
   if (const auto* refused = std::get_if<Refused>(&answer)) return answer_refused(arguments, *refused, console);
   Prepared& prepared = std::get<Prepared>(answer);
-  if (prepared.profile)
-    if (const std::string note = profile_note(*prepared.profile, prepared.cluster); !note.empty())
-      say(arguments, console, note);
   if (prepared.does_not_fit && !arguments.flag("--ignore-memory")) return answer_too_large(arguments, prepared, console);
-  Result result = play(arguments, options, prepared, console);
-  Summary summary = summarize(result, prepared.cluster, prepared.workload, {.order_bounds = true});
+  std::vector<Bytes> bounds;
+  Result result = play(arguments, options, prepared, bounds, console);
+  Summary summary = summarize(result, prepared.cluster, prepared.workload, bounds);
   summary.prediction_interval = interval_of(prepared, result.plan, summary.iteration_time);
   refuse_memory(summary, prepared);
   const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - begin;

@@ -133,4 +133,10 @@ Bytes order_bound(const Plan& plan, RoleId id, Space space) {
   return start + Bytes{best};
 }
 
+std::vector<Bytes> order_bounds(const Plan& plan) {
+  std::vector<Bytes> bounds;
+  for (std::size_t r = 0; r < plan.roles.size(); ++r) bounds.push_back(order_bound(plan, {static_cast<std::int32_t>(r)}));
+  return bounds;
+}
+
 }  // namespace foreshard

@@ -2,6 +2,8 @@
 // one timing and the arena: bound / live is the price of concurrency, arena / bound is fragmentation.
 #pragma once
 
+#include <vector>
+
 #include "core/plan/plan.h"
 
 namespace foreshard {
@@ -20,5 +22,7 @@ namespace foreshard {
 // more it is an upper bound, reached unless two side streams hold each other back without main.
 // O(instructions x streams).
 Bytes order_bound(const Plan& plan, RoleId role, Space space = Space::Device);
+// [role], of the device's memory.
+std::vector<Bytes> order_bounds(const Plan& plan);
 
 }  // namespace foreshard

@@ -6,6 +6,7 @@
 #include "core/cluster/cluster_settings.h"
 #include "core/json/json.h"
 #include "core/json/json_edit.h"
+#include "core/result/order_bound.h"
 
 namespace foreshard {
 
@@ -97,7 +98,7 @@ std::shared_ptr<const Document> make_document(Result result, std::string path, s
   fill_memory(document->result);
   const Cluster stand_in = document->cluster ? Cluster{} : devices_only(document->plan());
   document->summary = summarize(document->result, document->cluster ? *document->cluster : stand_in, document->workload,
-                                {.order_bounds = true});
+                                order_bounds(document->plan()));
   if (document->summary.capacity == Bytes{}) {  // an unknown device: nothing can be said about what fits
     document->summary.feasible = true;
     document->summary.infeasible_reason.clear();

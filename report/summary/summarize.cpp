@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "core/base/error.h"
 #include "core/plan/ranks.h"
-#include "core/result/order_bound.h"
 #include "report/causes/binding.h"
 #include "report/causes/bubbles.h"
 #include "report/causes/occupancy.h"
@@ -116,7 +116,8 @@ static void add_rates(Summary& summary, const Result& result, const Cluster& clu
     summary.energy_per_million_tokens_j = gpu_seconds_per_million * cluster.power_per_gpu_watts;
 }
 
-Summary summarize(const Result& result, const Cluster& cluster, const Workload& workload, const SummarizeOptions& options) {
+Summary summarize(const Result& result, const Cluster& cluster, const Workload& workload,
+                  const std::vector<Bytes>& order_bounds) {
   const Ranks ranks(result.plan);
   Summary summary;
   summary.iteration_time = result.makespan_s > 0 ? Seconds{result.makespan_s} : to_seconds(result.trace.makespan);
@@ -130,12 +131,10 @@ Summary summarize(const Result& result, const Cluster& cluster, const Workload& 
   add_utilization(summary, result, cluster, sums, ranks);
   add_bubbles(summary, result, sums);
   add_memory(summary, result, cluster);
-  if (options.order_bounds)
-    for (std::size_t r = 0; r < summary.memory.size(); ++r) {
-      StageMemory& row = summary.memory[r];
-      // With three streams the bound may lie above what can happen; what can live together fits into the arena.
-      row.order_bound = std::min(order_bound(result.plan, {static_cast<std::int32_t>(r)}), row.arena);
-    }
+  // With three streams the bound may lie above what can happen; what can live together fits into the arena.
+  FS_ASSERT(order_bounds.empty() || order_bounds.size() == summary.memory.size());
+  for (std::size_t r = 0; r < order_bounds.size(); ++r)
+    summary.memory[r].order_bound = std::min(order_bounds[r], summary.memory[r].arena);
   summary.stage_times = stage_times(result.plan, result.trace, sums);
   summary.links = link_rows(result.trace);
   return summary;

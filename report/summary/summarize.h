@@ -1,7 +1,7 @@
 // summarize: Result -> Summary. Knows neither the strategy engine nor the backend that made the result.
 #pragma once
 
-#include <string>
+#include <vector>
 
 #include "core/cluster/cluster.h"
 #include "core/result/result.h"
@@ -15,11 +15,9 @@ struct Workload {                      // what the result is judged by; lower kn
   std::int64_t parameters = 0;
 };
 
-struct SummarizeOptions {
-  bool order_bounds = false;  // StageMemory::order_bound too: walks every instruction of every role, slower than all the rest
-};
-
-// Linear in spans; a Result without spans gives what the plan alone says: memory and whether it fits.
-Summary summarize(const Result& result, const Cluster& cluster, const Workload& workload, const SummarizeOptions& options = {});
+// Linear in spans; a Result without spans gives what the plan alone says: memory and whether it fits. `order_bounds` of the plan
+// (core/result/order_bound.h), which take longer than all the rest, become StageMemory::order_bound; empty: nobody asks.
+Summary summarize(const Result& result, const Cluster& cluster, const Workload& workload,
+                  const std::vector<Bytes>& order_bounds = {});
 
 }  // namespace foreshard

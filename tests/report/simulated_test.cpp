@@ -3,6 +3,7 @@
 
 #include <numeric>
 
+#include "core/result/order_bound.h"
 #include "report/causes/binding.h"
 #include "report/causes/bubbles.h"
 #include "report/summary/summarize.h"
@@ -64,8 +65,9 @@ TEST(Simulated, TheLawsHoldForRealTraces) {
 TEST(Simulated, SummariesAreConsistent) {
   const Cluster cluster = load_cluster("dgx-a100-x2");
   for (const Case& c : cases()) {
-    const Summary s = summarize(simulated(c, cluster), cluster, {.tokens_per_sample = 256, .model_flops_per_sample = {1e11}},
-                                {.order_bounds = true});
+    const Result result = simulated(c, cluster);
+    const Summary s =
+        summarize(result, cluster, {.tokens_per_sample = 256, .model_flops_per_sample = {1e11}}, order_bounds(result.plan));
     EXPECT_NEAR(std::accumulate(s.bubble_by_cause.begin(), s.bubble_by_cause.end(), 0.0), s.bubble_fraction, 1e-12);
     EXPECT_GT(s.bubble_fraction, 0) << c.name;
     const double in_line =
