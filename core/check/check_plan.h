@@ -27,10 +27,12 @@
 //   work-missing, work-repeated, work-order   a (stage, micro-batch) without exactly one F and one B or I + W, F first
 //   update-count             a (role, stage) with another number of updates than the plan says
 //   weight-version           a backward with another weight version than its forward
-//   gradient-not-reduced     an update reads a gradient that was not reduced over all data-parallel ranks that hold it; data
-//                            parallel are the axes named dp* and cp*, and all roles with a gradient of the same tensor
-//   gradient-over-reduced    ... that was reduced twice over an axis, over different shards, or with a role that does not
-//                            hold the tensor
+//   shard-axes               a tensor cut over axes whose ranks hold the same part of it, cut flat over those that hold other parts,
+//                            or experts that are not cut over an expert axis: by the kinds of the grid that the tensor is of
+//   gradient-not-reduced     an update reads a gradient that was not reduced over all data-parallel ranks that hold it: the axes of
+//                            data kinds in its grid (is_data), and all roles with a gradient of the same tensor
+//   gradient-over-reduced    ... that was reduced twice over an axis, over different shards, over ranks that have it alike, or with
+//                            a role that does not hold the tensor
 //   gradient-lost            a gradient overwritten or released before anything read it
 //   partial-sum              a part of a sum over a tensor-parallel axis (product of a cut weight, row sums of a cut vocabulary,
 //                            gradient of a whole weight from some of the tokens) that is read or sent before it is reduced

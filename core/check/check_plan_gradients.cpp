@@ -1,4 +1,4 @@
-// Gradients: every byte that a backward writes into a gradient has to pass reductions over all data-parallel axes, each
+// Gradients: every byte that a backward writes into a gradient has to pass reductions over all data axes of its tensor's grid, each
 // once, and over all roles that hold the tensor, before an optimizer step reads it. Every piece of memory carries what
 // its contents still miss; instructions hand that on from what they read to what they write. Issue order is enough
 // here: conflicting accesses are ordered (access-unordered), and order agrees with issue order.
@@ -35,9 +35,10 @@ class GradientCheck {
  public:
   GradientCheck(const Plan& plan, RoleId id, const RoleUses& uses, Defects& defects)
       : plan_(plan), role_(plan.roles[id.index()]), id_(id), uses_(uses), defects_(defects), pieces_(uses.pieces()) {
-    for (const AxisId axis : role_.axes) {
-      const std::string& name = plan.axes[axis.index()].name;
-      if (plan.axes[axis.index()].size > 1 && (name.starts_with("dp") || name.starts_with("cp"))) data_axes_ |= bit(axis);
+    for (const AxisId id : role_.axes) {
+      const Axis& axis = plan.axes[id.index()];
+      if (axis.size > 1 && is_data(axis, Grid::Dense)) dense_data_ |= bit(id);
+      if (axis.size > 1 && is_data(axis, Grid::Expert)) expert_data_ |= bit(id);
     }
     for (std::size_t b = 0; b < role_.buffers.size(); ++b) hold({static_cast<std::int32_t>(b)});
   }
@@ -90,12 +91,14 @@ class GradientCheck {
     AxisSet cut = 0;
     for (const AxisId axis : shard.split_by) cut |= bit(axis);
     holding.cut_by |= cut;
-    holding.needs |= data_axes_ & ~cut;
+    holding.needs |= data_axes(plan_.tensors[shard.tensor.index()].grid) & ~cut;
     const std::vector<RoleId>& holders = holders_of(shard.tensor);
     if (holders.size() > 1) holding.needs |= kRoles;
     for (const RoleId role : holders)
       if (std::find(holding.roles.begin(), holding.roles.end(), role) == holding.roles.end()) holding.roles.push_back(role);
   }
+
+  AxisSet data_axes(Grid grid) const { return grid == Grid::Dense ? dense_data_ : expert_data_; }
 
   const std::vector<RoleId>& holders_of(TensorId tensor) {
     if (holders_.empty()) {
@@ -190,7 +193,7 @@ class GradientCheck {
           pieces_[p] = {};
         else
           pieces_[p] = {
-              .missing = held.tensor < 0 ? data_axes_ : held.needs, .gradient = true, .unread = !both || held.tensor >= 0};
+              .missing = held.tensor < 0 ? dense_data_ : held.needs, .gradient = true, .unread = !both || held.tensor >= 0};
       }
     }
   }
@@ -208,7 +211,7 @@ class GradientCheck {
     bool any = false;
     for (const Range& range : reads)
       for (std::size_t p = range.first; p < range.last; ++p) any = any || pieces_[p].gradient;
-    if (!any && data_axes_ != 0)
+    if (!any && (dense_data_ | expert_data_) != 0)
       tell("update-without-gradient",
            "reads no gradient that a backward of this run wrote (buffers that hold gradients say so)");
     return {};
@@ -239,7 +242,7 @@ class GradientCheck {
         if (over & held.cut_by)
           return tell("gradient-over-reduced",
                       "reduces different parts of " + tensor_name(range, p) + " together, over " + names(over & held.cut_by));
-        const AxisSet again = over & pieces_[p].reduced & data_axes_;
+        const AxisSet again = over & pieces_[p].reduced & data_axes(plan_.tensors[static_cast<std::size_t>(held.tensor)].grid);
         if (pieces_[p].gradient && again && collective.attributes != "mean")
           return tell("gradient-over-reduced", "reduces " + tensor_name(range, p) + " once more over " + names(again));
       }
@@ -282,7 +285,7 @@ class GradientCheck {
   RoleId id_;
   const RoleUses& uses_;
   Defects& defects_;
-  AxisSet data_axes_ = 0;
+  AxisSet dense_data_ = 0, expert_data_ = 0;    // of the role, by grid
   std::vector<std::vector<RoleId>> holders_;    // [tensor]
   std::vector<std::vector<Holding>> holdings_;  // [buffer][piece of a slot]
   std::vector<Piece> pieces_;

@@ -3,9 +3,10 @@
 //             cut rows), of the row sums of a cut vocabulary, or of the gradient of a whole weight from some of the tokens
 //   columns   some of the columns: a product whose weight is cut along the other dimension
 //   rows      some of the tokens: what a reduce-scatter of partial sums leaves, until an all-gather
+//   unknown   perhaps some of the tokens, where a plan scatters them: what another stage sends, and products of weights that were
+//             gathered into a ring and do not say what they hold, have no history
 // Nothing but a reduction, or another such product that adds to it, may touch what is missing. Issue order is enough, as for
-// gradients. Weights gathered into a ring do not say what they hold and what another stage sends has no history: neither is
-// followed.
+// gradients. A gradient of which nothing is missing must not be summed over ranks that have it alike.
 #include <algorithm>
 
 #include "core/check/check_plan_rules.h"
@@ -18,12 +19,13 @@ using AxisSet = std::uint64_t;  // bit per axis; axes past 63 are not looked at
 AxisSet bit(AxisId axis) { return axis.index() < 64 ? AxisSet{1} << axis.index() : 0; }
 
 struct Piece {
-  AxisSet missing = 0, columns = 0, rows = 0;
+  AxisSet missing = 0, columns = 0, rows = 0, unknown = 0;
 
   void add(const Piece& other) {
     missing |= other.missing;
     columns |= other.columns;
     rows |= other.rows;
+    unknown |= other.unknown;
   }
 };
 
@@ -32,10 +34,13 @@ class PartialSumCheck {
   PartialSumCheck(const Plan& plan, RoleId id, const RoleUses& uses, Defects& defects)
       : plan_(plan), role_(plan.roles[id.index()]), id_(id), uses_(uses), defects_(defects), pieces_(uses.pieces()) {
     for (const Buffer& buffer : role_.buffers) cut_ = cut_ || cuts(buffer);
+    for (const AxisId axis : wide_axes()) alike_ |= is_data(plan_.axes[axis.index()], Grid::Dense) ? 0 : bit(axis);
+    for (const AxisId axis : wide_axes()) experts_alike_ |= is_data(plan_.axes[axis.index()], Grid::Expert) ? 0 : bit(axis);
   }
 
   void run() {
-    if (!cut_) return;
+    find_scatters();
+    if (!cut_ && alike_ == 0 && experts_alike_ == 0) return;
     for (std::size_t a = 0; a < role_.actions.size() && !defects_.full(); ++a) {
       const Action& action = role_.actions[a];
       const Segment& segment = plan_.segments[action.segment.index()];
@@ -52,6 +57,19 @@ class PartialSumCheck {
                                [](const Shard& shard) { return shard.part == TensorPart::Value && !shard.split_by.empty(); });
   }
 
+  // The axes over which some role leaves each rank some of the tokens.
+  void find_scatters() {
+    for (const Segment& segment : plan_.segments)
+      for (const Instruction& run : segment.instructions)
+        if (const auto* what = std::get_if<Collective>(&run.what); what && what->kind == CollectiveKind::ReduceScatter)
+          scattered_ |= wide(plan_.groups[what->group.index()].over) & (alike_ | experts_alike_);
+  }
+
+  std::vector<AxisId> wide_axes() const {
+    std::vector<AxisId> axes = role_.axes;
+    std::erase_if(axes, [&](AxisId axis) { return plan_.axes[axis.index()].size == 1; });
+    return axes;
+  }
   AxisSet wide(const std::vector<AxisId>& axes) const {
     AxisSet set = 0;
     for (const AxisId axis : axes)
@@ -59,7 +77,7 @@ class PartialSumCheck {
     return set;
   }
 
-  // The axes that cut what a use holds of `part`; with a dimension: along that one.
+  // The axes that cut what a use holds of `part`; with a dimension: along that one. Experts are no parts of each other.
   AxisSet cut_of(const Use& use, TensorPart part, int dim = -1) const {
     const Buffer& buffer = role_.buffers[use.buffer.index()];
     const std::int64_t to = use.length ? use.from.value + use.length->value : buffer.bytes.value;
@@ -67,8 +85,15 @@ class PartialSumCheck {
     for (const Shard& shard : buffer.holds)
       if (shard.at.value >= use.from.value && shard.at.value < to && shard.part == part && shard.flat_by.empty() &&
           (dim < 0 || shard.dim == dim))
-        axes |= wide(shard.split_by);
+        axes |= wide(shard.split_by) & ~others(shard);
     return axes;
+  }
+  // Ranks of these axes hold other experts.
+  AxisSet others(const Shard& shard) const {
+    if (plan_.tensors[shard.tensor.index()].grid == Grid::Dense) return 0;
+    std::vector<AxisId> axes = shard.split_by;
+    std::erase_if(axes, [&](AxisId axis) { return plan_.axes[axis.index()].expert != ExpertKind::Expert; });
+    return wide(axes);
   }
   AxisSet cut_of(const std::vector<Use>& uses, TensorPart part, int dim = -1) const {
     AxisSet axes = 0;
@@ -84,11 +109,14 @@ class PartialSumCheck {
       compute_step(action, instruction, *compute, in);
     } else if (const auto* collective = std::get_if<Collective>(&instruction.what)) {
       const bool keeps = collective->attributes.find("accumulate") != std::string::npos;
+      if (!plan_.groups[collective->group.index()].roles.empty()) in.unknown |= scattered_;  // from another role
+      if (const AxisSet again = summed_alike(instruction, *collective, in); again != 0)
+        tell("gradient-over-reduced", "sums a gradient that the ranks have alike, over ", again);
       meet(*collective, in);
       write_all(action, [&](std::size_t, Piece& piece) { keeps ? piece.add(in) : void(piece = in); });
     } else if (std::holds_alternative<Exchange>(instruction.what)) {
-      if (in.missing != 0) tell("sends", in.missing);
-      write_all(action, [](std::size_t, Piece& piece) { piece = {}; });
+      if (in.missing != 0) tell_part("sends", in.missing);
+      write_all(action, [&](std::size_t, Piece& piece) { piece = {.unknown = scattered_}; });
     } else {
       write_all(action, [&](std::size_t, Piece& piece) { piece = in; });
     }
@@ -100,10 +128,11 @@ class PartialSumCheck {
 
   void compute_step(const Action& action, const Instruction& instruction, const Compute& compute, const Piece& in) {
     const bool cast = compute.op == Op::Cast;
-    if (in.missing != 0 && !cast) tell("reads", in.missing);
+    if (in.missing != 0 && !cast) tell_part("reads", in.missing);
     const bool forward = compute.phase == Phase::Forward || compute.phase == Phase::Recompute;
     const bool input_grad = compute.phase == Phase::InputGrad || compute.phase == Phase::Backward;
-    Piece out{.missing = cast ? in.missing : 0, .columns = in.columns, .rows = in.rows};
+    Piece out{.missing = cast ? in.missing : 0, .columns = in.columns, .rows = in.rows, .unknown = in.unknown};
+    if (std::ranges::any_of(instruction.reads, [&](const Use& use) { return gathered(use); })) out.unknown |= scattered_;
     if (compute.op == Op::MatMul && (forward || input_grad)) {  // weights are [out, in]
       out.missing |= cut_of(instruction.reads, TensorPart::Value, forward ? 1 : 0);
       out.columns = forward ? cut_of(instruction.reads, TensorPart::Value, 0) : 0;
@@ -115,7 +144,8 @@ class PartialSumCheck {
       Piece made = out;
       if (w == 0) made.missing |= first;
       if (w == 1 && row_sums) made.missing |= in.columns;
-      if (gradient(instruction.writes[w])) made = {.missing = in.rows & ~cut_of(instruction.writes[w], TensorPart::Gradient)};
+      if (gradient(instruction.writes[w]))
+        made = {.missing = in.rows & ~cut_of(instruction.writes[w], TensorPart::Gradient), .unknown = out.unknown};
       if (w > 0 && compute.phase == Phase::Backward) made.missing &= in.rows;  // the input gradient comes first
       keeps(compute, w) ? piece.add(made) : void(piece = made);
     });
@@ -124,6 +154,25 @@ class PartialSumCheck {
     return std::ranges::any_of(role_.buffers[use.buffer.index()].holds,
                                [](const Shard& shard) { return shard.part == TensorPart::Gradient; });
   }
+  bool gathered(const Use& use) const {
+    const Buffer& buffer = role_.buffers[use.buffer.index()];
+    return buffer.category == Category::Parameters && buffer.holds.empty();
+  }
+  // The axes of a sum of gradients over which its ranks hold the same tensors and saw the same tokens, so that nothing is missing.
+  AxisSet summed_alike(const Instruction& instruction, const Collective& collective, const Piece& in) const {
+    if (!sums(collective) || collective.attributes.find("mean") != std::string::npos) return 0;
+    AxisSet alike = 0;
+    for (const Use& use : instruction.reads)
+      for (const Shard& shard : role_.buffers[use.buffer.index()].holds)
+        if (shard.part == TensorPart::Gradient)
+          alike |= (plan_.tensors[shard.tensor.index()].grid == Grid::Dense ? alike_ : experts_alike_) & ~wide(shard.split_by);
+    return alike & wide(plan_.groups[collective.group.index()].over) & ~in.missing & ~in.unknown;
+  }
+  static bool sums(const Collective& collective) {
+    const bool adds = collective.kind == CollectiveKind::AllReduce || collective.kind == CollectiveKind::ReduceScatter ||
+                      collective.kind == CollectiveKind::Reduce;
+    return adds && collective.attributes.find("max") == std::string::npos;
+  }
   static bool keeps(const Compute& compute, std::size_t w) {
     const bool weights = w > 0 && compute.phase == Phase::Backward;
     return weights ? compute.attributes.find("accumulate_weights") != std::string::npos : compute.accumulate;
@@ -131,11 +180,9 @@ class PartialSumCheck {
 
   void meet(const Collective& collective, Piece& in) const {
     const AxisSet over = wide(plan_.groups[collective.group.index()].over);
-    const bool scatters = collective.kind == CollectiveKind::ReduceScatter;
-    const bool sums = scatters || collective.kind == CollectiveKind::AllReduce || collective.kind == CollectiveKind::Reduce;
     if (collective.kind == CollectiveKind::AllGather) in.rows &= ~over;
-    if (!sums || collective.attributes.find("max") != std::string::npos) return;
-    if (scatters) in.rows |= in.missing & over;
+    if (!sums(collective)) return;
+    if (collective.kind == CollectiveKind::ReduceScatter) in.rows |= in.missing & over;
     in.missing &= ~over;
   }
 
@@ -155,12 +202,14 @@ class PartialSumCheck {
     for (std::size_t p = first; p < first + static_cast<std::size_t>(access.pieces); ++p) f(pieces_[p]);
   }
 
-  void tell(const char* does, AxisSet axes) {
+  void tell_part(const char* does, AxisSet axes) {
+    tell("partial-sum", std::string(does) + " a part of a sum that was not reduced over ", axes);
+  }
+  void tell(const char* rule, const std::string& what, AxisSet axes) {
     std::string names;
     for (std::size_t axis = 0; axis < std::min<std::size_t>(plan_.axes.size(), 64); ++axis)
       if (axes >> axis & 1U) names += (names.empty() ? "" : ", ") + plan_.axes[axis].name;
-    defects_.add("partial-sum", id_, action_, instruction_,
-                 std::string(does) + " a part of a sum that was not reduced over " + names);
+    defects_.add(rule, id_, action_, instruction_, what + names);
   }
 
   const Plan& plan_;
@@ -168,7 +217,9 @@ class PartialSumCheck {
   RoleId id_;
   const RoleUses& uses_;
   Defects& defects_;
-  bool cut_ = false;  // some weight is cut at all
+  bool cut_ = false;                       // some weight is cut at all
+  AxisSet alike_ = 0, experts_alike_ = 0;  // axes that are not of data: of dense tensors, of experts
+  AxisSet scattered_ = 0;
   std::vector<Piece> pieces_;
   std::int32_t action_ = 0, instruction_ = 0;
 };

@@ -1,0 +1,54 @@
+// Shards by the kinds of axes. A tensor is cut over axes whose ranks hold different parts of it, and laid out flat over its replicas:
+//
+//            cut over                              flat cut (ZeRO) over
+//   dense    some of Tensor                        some of Context, Data, OuterData
+//   expert   every Expert (other experts on each   some of ExpertData
+//            rank), some of ExpertTensor
+#include <algorithm>
+
+#include "core/check/check_plan_rules.h"
+
+namespace foreshard {
+namespace {
+
+class ShardCheck {
+ public:
+  ShardCheck(const Plan& plan, RoleId id, Defects& defects)
+      : plan_(plan), role_(plan.roles[id.index()]), id_(id), defects_(defects) {}
+
+  void run() {
+    for (const Buffer& buffer : role_.buffers)
+      for (const Shard& shard : buffer.holds) check(buffer, shard);
+  }
+
+ private:
+  void check(const Buffer& buffer, const Shard& shard) {
+    const Grid grid = plan_.tensors[shard.tensor.index()].grid;
+    for (const AxisId axis : shard.split_by)
+      if (wide(axis) && is_data(plan_.axes[axis.index()], grid)) tell(buffer, shard, "cut", "hold the same part of it", axis);
+    for (const AxisId axis : shard.flat_by)
+      if (wide(axis) && !is_data(plan_.axes[axis.index()], grid)) tell(buffer, shard, "flat", "hold other parts of it", axis);
+    for (const AxisId axis : role_.axes) {
+      const bool other_experts = grid == Grid::Expert && plan_.axes[axis.index()].expert == ExpertKind::Expert;
+      if (wide(axis) && other_experts && std::ranges::find(shard.split_by, axis) == shard.split_by.end())
+        tell(buffer, shard, "not cut", "hold other experts", axis);
+    }
+  }
+  bool wide(AxisId axis) const { return plan_.axes[axis.index()].size > 1; }
+  void tell(const Buffer& buffer, const Shard& shard, const std::string& how, const std::string& why, AxisId axis) {
+    defects_.add("shard-axes", "role " + std::to_string(id_.value) + ", buffer \"" + buffer.name + "\"",
+                 "\"" + plan_.tensors[shard.tensor.index()].name + "\" is " + how + " over axis " + std::to_string(axis.value) +
+                     " (" + plan_.axes[axis.index()].name + "), whose ranks " + why);
+  }
+
+  const Plan& plan_;
+  const Role& role_;
+  RoleId id_;
+  Defects& defects_;
+};
+
+}  // namespace
+
+void check_shards(const Plan& plan, RoleId role, Defects& defects) { ShardCheck(plan, role, defects).run(); }
+
+}  // namespace foreshard
