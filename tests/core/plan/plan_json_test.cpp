@@ -89,7 +89,7 @@ TEST(PlanJson, MessagesNameFileFieldFoundAndExpected) {
             "exchange, collective, copy, mark");
   EXPECT_EQ(message(replaced(text, "\"size\":2", "\"size\":0")),
             "p.json: axes[0].size: found 0, expected an integer from 1 to 4194304");
-  EXPECT_EQ(message(replaced(text, "\"dense\":\"data\"", "\"dense\":\"date\"")).substr(0, 53),
+  EXPECT_EQ(message(replaced(text, "\"dense\":\"data\"", "\"dense\":\"date\"")).substr(0, 52),
             "p.json: axes[0].dense: found \"date\", expected one of");
   EXPECT_EQ(message(replaced(text, "[0, \"role\"]", "[0, \"rule\"]")),
             "p.json: placement.order[1]: found \"rule\", expected the number of an axis, or \"role\"");
