@@ -25,11 +25,13 @@ struct Rules {
   std::map<std::string, Room> rooms = {};
   std::map<std::string, std::set<std::string>> folders = {};  // "core/network": the folders of its room that it may include
   std::set<Arrow> wrong_arrows = {};                          // against that table, known and to be mended
+  // "core/network", "replay": the headers that other folders may include, without ".h"; "all".
+  std::map<std::string, std::set<std::string>> read_by_others = {};
   std::map<std::string, Library> libraries = {};
 };
 
-// The tables of docs/architecture.md: "| folder | holds | may include | outside libraries |" and "| library | headers |
-// ... |"; in rows of the first one `room/folder/`, and "| wrong arrow | why it stands |" with `room/folder -> room/folder`.
+// The tables of docs/architecture.md: "| folder | holds | may include | outside libraries |", the same with "read by others" and rows
+// `room/folder/`, "| wrong arrow | why it stands |" with `room/folder -> room/folder`, and "| library | headers | ... |".
 Rules parse_rules(const std::string& markdown);
 
 using Complaints = std::vector<std::string>;
@@ -40,6 +42,11 @@ Complaints check_includes(const Rules& rules, const std::string& path, const std
 std::set<Arrow> arrows_of(const std::string& path, const std::string& text);
 // Of all arrows together: those that neither the table nor the list of wrong ones has, and listed ones that nothing needs.
 Complaints check_arrows(const Rules& rules, const std::set<Arrow>& arrows);
+// A header of another folder that a file includes: ("core/network", "network").
+using Reading = std::pair<std::string, std::string>;
+std::set<Reading> readings_of(const std::string& path, const std::string& text);
+// Of all readings together: those that the table does not allow, and headers it lists which nobody else reads.
+Complaints check_readings(const Rules& rules, const std::set<Reading>& readings);
 // Calls of foreshard_room(name ...) and target_link_libraries(foreshard...).
 Complaints check_links(const Rules& rules, const std::string& cmake);
 Complaints check_names(const std::string& path, const std::string& text);

@@ -97,6 +97,12 @@ TEST(Layout, FoldersKeepTheirArrows) {
   for (const auto& [folder, others] : rules.folders) EXPECT_TRUE(folders.contains(folder)) << folder << " does not exist";
 }
 
+TEST(Layout, OthersReadOnlyTheHeadersThatAFolderShows) {
+  std::set<Reading> readings;
+  for (const std::string& path : sources_of(kRooms)) readings.merge(readings_of(path, slurp(kSource / path)));
+  expect_none(check_readings(real_rules(), readings));
+}
+
 // ---- each rule can fail ----
 
 static Rules small_rules() {
@@ -128,7 +134,8 @@ TEST(LayoutRules, IncludeAgainstTheArrow) {
 TEST(LayoutRules, ArrowsBetweenFolders) {
   const Rules rules = parse_rules(
       "| folder | holds | may include | outside libraries |\n|---|---|---|---|\n| `core/` | nouns | – | |\n\n"
-      "| folder | holds | may include |\n|---|---|---|\n| `core/base/` | a | – |\n| `core/plan/` | b | base |\n| `core/net/` | c | |\n\n"
+      "| folder | holds | may include |\n|---|---|---|\n| `core/base/` | a | – |\n| `core/plan/` | b | base |\n| `core/net/` | "
+      "c | |\n\n"
       "| wrong arrow | why it stands |\n|---|---|\n| `core/base -> core/net` | old |\n");
   EXPECT_EQ(arrows_of("core/plan/a.cpp", "#include \"core/base/b.h\"\n#include \"core/plan/c.h\"\n#include \"sim/x/d.h\"\n"),
             (std::set<Arrow>{{"core/plan", "core/base"}}));
@@ -137,7 +144,29 @@ TEST(LayoutRules, ArrowsBetweenFolders) {
   EXPECT_TRUE(check_arrows(rules, {right, known}).empty());
   EXPECT_EQ(check_arrows(rules, {known, wrong}), Complaints{"core/base may not include core/plan"});
   EXPECT_EQ(check_arrows(rules, {right}), Complaints{"core/base -> core/net: nothing needs this wrong arrow any more"});
-  EXPECT_EQ(check_arrows(rules, {known, {"core/base", "core/new"}}), Complaints{"core/base -> core/new: a folder that is not in the table"});
+  EXPECT_EQ(check_arrows(rules, {known, {"core/base", "core/new"}}),
+            Complaints{"core/base -> core/new: a folder that is not in the table"});
+}
+
+TEST(LayoutRules, HeadersThatOthersRead) {
+  const Rules rules = parse_rules(
+      "| folder | holds | may include | read by others |\n|---|---|---|---|\n| `core/base/` | a | – | all |\n"
+      "| `core/plan/` | b | base | plan deep/er |\n| `sim/` | c | | simulate |\n");
+  EXPECT_TRUE(rules.rooms.empty());
+  EXPECT_EQ(readings_of("core/plan/a.cpp",
+                        "#include \"core/base/b.h\"\n#include \"core/plan/c.h\"\n#include \"sim/d.h\"\n#include <e.h>\n"),
+            (std::set<Reading>{{"core/base", "b"}, {"sim", "d"}}));
+  EXPECT_EQ(readings_of("cli/main.cpp", "#include \"core/plan/deep/er.h\"\n"), (std::set<Reading>{{"core/plan", "deep/er"}}));
+  const std::set<Reading> right{{"core/base", "b"}, {"core/plan", "plan"}, {"core/plan", "deep/er"}, {"sim", "simulate"}};
+  EXPECT_TRUE(check_readings(rules, right).empty());
+  std::set<Reading> more = right;
+  more.insert({{"core/plan", "secret"}, {"gui/run", "run"}});
+  EXPECT_EQ(check_readings(rules, more),
+            (Complaints{"core/plan/secret.h is read by others, and the row of core/plan does not list it",
+                        "gui/run/run.h is read by others, and the row of gui/run does not list it"}));
+  std::set<Reading> fewer = right;
+  fewer.erase({"sim", "simulate"});
+  EXPECT_EQ(check_readings(rules, fewer), Complaints{"sim/simulate.h: nobody else reads it any more"});
 }
 
 TEST(LayoutRules, LibraryBehindTheWrongDoor) {

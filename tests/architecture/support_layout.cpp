@@ -31,6 +31,7 @@ static std::vector<std::string> matches(const std::string& cell, const std::stri
 Rules parse_rules(const std::string& markdown) {
   Rules rules;
   std::string table;
+  bool has_readers = false;
   for (const std::string& line : lines_of(markdown)) {
     if (line.empty() || line[0] != '|') {
       table.clear();
@@ -40,12 +41,17 @@ Rules parse_rules(const std::string& markdown) {
     const std::string first = matches(cells[0], R"((\w+))").empty() ? "" : matches(cells[0], R"((\w+))")[0];
     if (table.empty()) {
       table = first;
+      has_readers = cells.size() >= 4 && cells[3].find("read by others") != std::string::npos;
     } else if (table == "folder" && cells.size() >= 3) {
+      if (has_readers && cells.size() >= 4)
+        for (const std::string& name : matches(cells[0], "`(\\w+(?:/\\w+)?)/`"))
+          for (const std::string& header : matches(cells[3], R"(([\w/]+))")) rules.read_by_others[name].insert(header);
       for (const std::string& name : matches(cells[0], "`(\\w+/\\w+)/`")) {
         std::set<std::string>& arrows = rules.folders[name];
         for (const std::string& other : matches(cells[2], R"((\w+))")) arrows.insert(other);
       }
       for (const std::string& name : matches(cells[0], "`(\\w+)/`")) {
+        if (has_readers) continue;
         for (const std::string& other : matches(cells[2], R"((\w+))")) rules.rooms[name].may_include.insert(other);
         if (cells.size() < 4) continue;
         for (const std::string& library : matches(cells[3], R"(([\w.-]+))")) rules.rooms[name].libraries.insert(library);
@@ -143,6 +149,38 @@ Complaints check_arrows(const Rules& rules, const std::set<Arrow>& arrows) {
   for (const Arrow& arrow : rules.wrong_arrows)
     if (!arrows.contains(arrow))
       complaints.push_back(arrow.first + " -> " + arrow.second + ": nothing needs this wrong arrow any more");
+  return complaints;
+}
+
+// Two parts at most: "core/plan", "replay".
+static std::string place_of(const std::string& path) {
+  const std::string folder = folder_of(path);
+  return folder.empty() ? room_of(path) : folder;
+}
+
+std::set<Reading> readings_of(const std::string& path, const std::string& text) {
+  static const std::regex include(R"rx(^\s*#\s*include\s*"([^"]+)\.h")rx");
+  std::set<Reading> readings;
+  for (const std::string& line : lines_of(text)) {
+    std::smatch match;
+    if (!std::regex_search(line, match, include)) continue;
+    const std::string header = match[1], place = place_of(header);
+    if (place != place_of(path)) readings.insert({place, header.substr(place.size() + 1)});
+  }
+  return readings;
+}
+
+Complaints check_readings(const Rules& rules, const std::set<Reading>& readings) {
+  Complaints complaints;
+  for (const auto& [place, header] : readings) {
+    const auto listed = rules.read_by_others.find(place);
+    if (listed == rules.read_by_others.end() || !(listed->second.contains("all") || listed->second.contains(header)))
+      complaints.push_back(place + "/" + header + ".h is read by others, and the row of " + place + " does not list it");
+  }
+  for (const auto& [place, headers] : rules.read_by_others)
+    for (const std::string& header : headers)
+      if (header != "all" && !readings.contains({place, header}))
+        complaints.push_back(place + "/" + header + ".h: nobody else reads it any more");
   return complaints;
 }
 
