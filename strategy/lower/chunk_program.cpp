@@ -283,7 +283,9 @@ int ChunkProgram::emit_communication(SegmentBuilder& out, const Layer& layer, co
     return out.emit(std::move(instruction));
   }
   const int ranks = lowering_.strategy.cp;
-  const AxisId ring = ranks > 1 ? lowering_.over({DenseKind::Context}).front() : AxisId{};
+  const std::vector<AxisId> context = lowering_.over({DenseKind::Context});
+  FS_ASSERT(context.size() < 2);  // a ring goes round one axis
+  const AxisId ring = ranks > 1 ? context.front() : AxisId{};
   int index = -1;
   for (int step = 1; step < ranks; ++step) {
     Instruction instruction{.name = op.name + "." + std::to_string(step),

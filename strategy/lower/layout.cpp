@@ -29,7 +29,8 @@ std::optional<Infeasible> refuse(const char* degree, std::int64_t size, std::int
   const std::int64_t border = below * size;
   if (dense.back() % border == 0 && nests(border, dense)) return {};
   std::string products;
-  for (const std::int64_t other : dense) products += (products.empty() ? "" : ", ") + std::to_string(other);
+  for (std::size_t d = 0; d < dense.size(); ++d)
+    if (d == 0 || dense[d] != dense[d - 1]) products += (d == 0 ? "" : ", ") + std::to_string(dense[d]);
   return Infeasible{.reason = std::string(degree) + " degree " + std::to_string(size) + " makes groups of " +
                               std::to_string(border) + " ranks, which lie across those of the dense grid (" + products + ")",
                     .would_help = {std::string(degree) + " degree " + sizes_that_do(below, dense)}};

@@ -73,7 +73,7 @@ TEST(RefinedAxes, ADegreeMayHaveThreeFactors) {
 
 TEST(RefinedAxes, WhatDoesNotNestIsRefusedWithWhatWould) {
   // groups of 2 lie across those of 3; 1, 3, 6 and 12 of the 12 ranks nest with 3 and 12
-  const Infeasible across = refusal({{DenseKind::Tensor, 3}, {Data, 4}}, {.experts = 2});
+  const Infeasible across = refusal({{DenseKind::Tensor, 3}, {Context, 1}, {Data, 4}}, {.experts = 2});
   EXPECT_EQ(across.reason, "expert degree 2 makes groups of 2 ranks, which lie across those of the dense grid (1, 3, 12)");
   EXPECT_EQ(across.would_help, (std::vector<std::string>{"expert degree 1, 3, 6, 12"}));
   EXPECT_EQ(refusal({{DenseKind::Tensor, 3}, {Data, 4}}, {.tensor = 3, .experts = 3}).would_help,
