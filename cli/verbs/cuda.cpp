@@ -3,20 +3,24 @@
 #include <cstdlib>
 
 #include "core/base/error.h"
-#include "exec/cuda/gpu_ranks.h"
 #include "exec/cuda/load_cuda.h"
 #include "exec/cuda/nccl_ranks.h"
 #include "exec/mesh/process_place.h"
 
 namespace foreshard {
 
-std::unique_ptr<gpu::Runtime> use_device(const Arguments& arguments, ExecuteOptions& options, bool graphs) {
+std::unique_ptr<gpu::Runtime> use_device(const Arguments& arguments, ExecuteOptions& options, gpu::GpuRuns runs) {
   const bool host = arguments.choice("--device", "host", {"host", "cuda"}) == "host";
-  if (host && graphs) throw Error(kCommandLine, "--graphs", "--device host", "--device cuda");
+  if (host && runs.graphs) throw Error(kCommandLine, "--graphs", "--device host", "--device cuda");
   if (host) return nullptr;
   std::unique_ptr<gpu::Runtime> runtime = load_cuda();
-  options.devices = gpu::ranks_on(*runtime, graphs);
+  options.devices = gpu::ranks_on(*runtime, runs);
   return runtime;
+}
+
+gpu::GpuRuns gpu_runs(const Arguments& arguments, const ExecuteOptions& options) {
+  const bool all = options.time == TimeMode::Emulated || arguments.has("--trace") || arguments.has("--save-result");
+  return {.graphs = arguments.flag("--graphs"), .timed_from = all ? 0 : options.steps - 1};
 }
 
 std::unique_ptr<nccl::Library> use_nccl(const Arguments& arguments, gpu::Runtime* runtime, ProcessMesh* mesh, int ranks,
@@ -26,7 +30,7 @@ std::unique_ptr<nccl::Library> use_nccl(const Arguments& arguments, gpu::Runtime
   if (!runtime || (!mesh && !asked)) return nullptr;
   const auto variable = [](const char* name) -> const char* { return std::getenv(name); };
   std::unique_ptr<nccl::Library> library = nccl::open_library(variable);
-  gpu::NcclOptions nccl{.ranks = ranks, .mesh = mesh, .graphs = arguments.flag("--graphs")};
+  gpu::NcclOptions nccl{.ranks = ranks, .mesh = mesh, .runs = gpu_runs(arguments, options)};
   nccl.meet = options.first_use;
   nccl.shares_gpus = gpu::shares_gpus(*library, variable("NCCL_MULTI_RANK_GPU_ENABLE"));
   if (mesh) {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "cli/program/verb.h"
+#include "exec/cuda/gpu_ranks.h"
 #include "exec/cuda/nccl.h"
 #include "exec/cuda/runtime.h"
 #include "exec/interpreter/execute.h"
@@ -13,8 +14,9 @@
 namespace foreshard {
 
 // Null for the host. With cuda the run is on GPUs, and the runtime has to outlive it. Throws DeviceError that says what is missing.
-// `graphs`: exec/cuda/gpu_ranks.h.
-std::unique_ptr<gpu::Runtime> use_device(const Arguments& arguments, ExecuteOptions& options, bool graphs = false);
+std::unique_ptr<gpu::Runtime> use_device(const Arguments& arguments, ExecuteOptions& options, gpu::GpuRuns runs = {});
+// Of `run`: every instruction is timed only in the last step, whose trace is the result, unless the trace is asked for: a signal may end the run earlier.
+gpu::GpuRuns gpu_runs(const Arguments& arguments, const ExecuteOptions& options);
 // On GPUs, ranks of several processes meet by NCCL, and those of one with `--nccl`. Null: NCCL is not used. The library and what is passed have to
 // outlive the run. Throws DeviceError when there is none.
 std::unique_ptr<nccl::Library> use_nccl(const Arguments& arguments, gpu::Runtime* runtime, ProcessMesh* mesh, int ranks,

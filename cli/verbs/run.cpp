@@ -124,7 +124,7 @@ static ExitCode run_plan(const Arguments& arguments, const Console& console) {
   ExecuteOptions options = execute_options(arguments);
   const Plan plan = checked_plan(arguments);
   say_unused_optimizer(arguments, plan, console);
-  const std::unique_ptr<gpu::Runtime> cuda = use_device(arguments, options, arguments.flag("--graphs"));
+  const std::unique_ptr<gpu::Runtime> cuda = use_device(arguments, options, gpu_runs(arguments, options));
   const std::string device = cuda ? cuda->properties(0).device : "host";
   options.measured_on = {device, cuda ? gpus_in_words(*cuda) : machine_words()};
   const std::unique_ptr<ProcessMesh> mesh = other_processes(arguments, plan, options, device, console);

@@ -24,6 +24,7 @@ class Bench {
   explicit Bench(Runtime& runtime) : runtime_(runtime), memory_(runtime), times_(runtime, 0, true) {
     runtime.select(0);
     stream_ = runtime.open_stream(false);
+    timing_ = time_of_timing(runtime, times_, stream_);
   }
   ~Bench() { runtime_.close_stream(stream_); }
   Bench(const Bench&) = delete;
@@ -31,7 +32,7 @@ class Bench {
 
   std::byte* memory(Space space, Bytes bytes) { return memory_.allocate(space, bytes); }
   Stream* stream() const { return stream_; }
-  // Seconds of GPU time of one of `count` calls in a row; `before` is called before each row.
+  // Seconds of GPU time of one of `count` calls in a row, less what the timing takes; `before` is called before each row.
   template <class Call>
   Seconds time(int count, const Call& call) {
     return time(count, call, [] {});
@@ -45,7 +46,7 @@ class Bench {
       for (int n = 0; n < count; ++n) call();
       runtime_.record(end_, stream_);
       runtime_.synchronize(stream_);
-      if (i > 0) seconds.push_back(static_cast<double>(runtime_.nanoseconds(begin_, end_)) * 1e-9 / count);
+      if (i > 0) seconds.push_back(static_cast<double>(runtime_.nanoseconds(begin_, end_) - timing_) * 1e-9 / count);
     }
     return {std::max(median(std::move(seconds)), 1e-9)};
   }
@@ -56,6 +57,7 @@ class Bench {
   EventPool times_;
   Event *begin_ = times_.take(), *end_ = times_.take();
   Stream* stream_ = nullptr;
+  std::int64_t timing_ = 0;
 };
 
 }  // namespace

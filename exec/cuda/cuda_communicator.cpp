@@ -37,8 +37,7 @@ class CudaMeetings::CollectiveTask : public GpuTask {
     on.runtime.record(party_.members[own_].ready, on.stream);
     meet();
     wait_for_peers(on, &Member::ready);
-    on.runtime.record(on.met, on.stream);
-    on.has_met = true;
+    on.tell_met();
     move(on);
     if (n == 1) return;
     on.runtime.record(party_.members[own_].done, on.stream);
@@ -143,8 +142,7 @@ class CudaMeetings::ExchangeTask : public GpuTask {
         meetings_.stop_.wait(lock, in_->changed, [&] { return in_->sent > in_->taken; });
       }
       on.runtime.wait(on.stream, in_->full);
-      on.runtime.record(on.met, on.stream);
-      on.has_met = true;
+      on.tell_met();
       if (call_.receive.bytes.value > 0) on.runtime.copy(call_.receive.data, in_->data, call_.receive.bytes, on.stream);
       on.runtime.record(in_->empty, on.stream);
       const std::lock_guard lock(in_->mutex);
@@ -272,12 +270,12 @@ std::unique_ptr<StreamTask> CudaCommunicator::exchange(const ExchangeCall& call)
   return std::make_unique<CudaMeetings::ExchangeTask>(meetings_, call, out, in);
 }
 
-std::function<std::unique_ptr<RankDevices>(const Stop&)> ranks_on(Runtime& runtime, bool graphs) {
-  return [&runtime, graphs](const Stop& stop) { return std::make_unique<CudaDevices>(runtime, stop, graphs); };
+std::function<std::unique_ptr<RankDevices>(const Stop&)> ranks_on(Runtime& runtime, GpuRuns runs) {
+  return [&runtime, runs](const Stop& stop) { return std::make_unique<CudaDevices>(runtime, stop, runs); };
 }
 
 std::unique_ptr<DeviceBackend> CudaDevices::device(RankId rank, std::mutex* alone) {
-  return std::make_unique<CudaDevice>(runtime_, memory_, rank.value % runtime_.devices(), stop_, alone, graphs_);
+  return std::make_unique<CudaDevice>(runtime_, memory_, rank.value % runtime_.devices(), stop_, alone, runs_);
 }
 
 std::unique_ptr<Communicator> CudaDevices::communicator(RankId rank, DeviceBackend& device) {

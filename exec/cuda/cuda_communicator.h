@@ -83,8 +83,8 @@ class CudaCommunicator : public Communicator {
 // Ranks on the GPUs that a runtime has, rank r on GPU r modulo their number.
 class CudaDevices : public RankDevices {
  public:
-  CudaDevices(Runtime& runtime, const Stop& stop, bool graphs = false)
-      : runtime_(runtime), stop_(stop), graphs_(graphs), memory_(runtime), meetings_(runtime, stop) {}
+  CudaDevices(Runtime& runtime, const Stop& stop, GpuRuns runs = {})
+      : runtime_(runtime), stop_(stop), runs_(runs), memory_(runtime), meetings_(runtime, stop) {}
   std::unique_ptr<DeviceBackend> device(RankId rank, std::mutex* alone) override;
   std::unique_ptr<Communicator> communicator(RankId rank, DeviceBackend& device) override;
   void connect() override { meetings_.connect(); }
@@ -93,7 +93,7 @@ class CudaDevices : public RankDevices {
  private:
   Runtime& runtime_;
   const Stop& stop_;
-  bool graphs_;
+  GpuRuns runs_;
   GpuMemory memory_;
   CudaMeetings meetings_;
 };

@@ -81,7 +81,7 @@ class CudaDevice::CopyTask : public GpuTask {
   Bytes bytes_;
 };
 
-CudaDevice::CudaDevice(Runtime& runtime, GpuMemory& memory, int gpu, const Stop& stop, std::mutex* alone, bool graphs)
+CudaDevice::CudaDevice(Runtime& runtime, GpuMemory& memory, int gpu, const Stop& stop, std::mutex* alone, GpuRuns runs)
     : runtime_(runtime),
       memory_(memory),
       gpu_(gpu),
@@ -89,10 +89,11 @@ CudaDevice::CudaDevice(Runtime& runtime, GpuMemory& memory, int gpu, const Stop&
       stop_(stop),
       alone_(alone),
       times_(runtime, gpu, true),
-      marks_(runtime, gpu, false) {
+      marks_(runtime, gpu, false),
+      timed_from_(alone ? 0 : runs.timed_from) {
   enter();
   outside_ = runtime_.open_stream(false);
-  if (graphs && !alone) graphs_.emplace(runtime);
+  if (runs.graphs && !alone) graphs_.emplace(runtime);
 }
 
 CudaDevice::~CudaDevice() {
@@ -204,13 +205,6 @@ void CudaDevice::yield() const {
   std::this_thread::yield();
 }
 
-void CudaDevice::start_clock() {
-  base_ = times_.take();
-  runtime_.record(base_, outside_);
-  runtime_.synchronize(outside_);
-  base_time_ = clock();
-}
-
 void CudaDevice::push(StreamId id, const Command& command) {
   Channel& on = channel(id);
   std::unique_lock lock(on.mutex);
@@ -250,10 +244,16 @@ void CudaDevice::launch(StreamId stream, int step, StreamTask* task, int run) {
   next.meets = task && static_cast<GpuTask*>(task)->meets();
   for (const Kept& kept : kept_)
     if (kept.step == step) next.kept = &kept;
-  if (graphs_)
-    if (const StepGraphs::Place place = graphs_->step(stream, step, static_cast<GpuTask*>(task), run); place.unit >= 0)
-      return join_unit(stream, place, next, run);
-  next.begin = times_.take(), next.met = times_.take(), next.over = next.end = times_.take();
+  if (std::exchange(issued_run_, run) != run && !timed(run)) next.border = times_.take();
+  if (graphs_) {
+    const StepGraphs::Place place = graphs_->step(stream, step, static_cast<GpuTask*>(task), run);
+    // Graphs of runs that are not timed record no times: one that is does without.
+    if (place.unit >= 0 && (timed_from_ == 0 || !timed(run))) return join_unit(stream, place, next, run);
+  }
+  if (timed(run))
+    next.begin = times_.take(), next.met = times_.take(), next.over = next.end = times_.take();
+  else
+    next.over = marks_.take();
   push(stream, {.kind = Kind::Step, .index = step, .run = run, .task = static_cast<GpuTask*>(task), .pending = &next});
 }
 
@@ -320,7 +320,8 @@ void CudaDevice::run(Channel& on, const Command& command) {
 
 void CudaDevice::put(Channel& on, Pending& pending, GpuTask* task, int run) {
   const Range range(runtime_, *pending.name);
-  runtime_.record(pending.begin, on.stream);
+  if (pending.border && !pending.in_graph) runtime_.record(pending.border, on.stream);
+  if (pending.begin) runtime_.record(pending.begin, on.stream);
   if (task) {
     OnStream work{
         .runtime = runtime_, .stream = on.stream, .scratch = on.scratch, .workspace = on.workspace, .met = pending.met};
@@ -330,7 +331,10 @@ void CudaDevice::put(Channel& on, Pending& pending, GpuTask* task, int run) {
     pending.has_met = work.has_met;
   }
   if (const Kept* kept = pending.kept) runtime_.copy(kept->copy_of(run), kept->at.data, kept->bytes(), on.stream);
-  runtime_.record(pending.end, on.stream);
+  if (pending.end)
+    runtime_.record(pending.end, on.stream);
+  else if (!pending.in_graph)
+    runtime_.record(pending.over, on.stream);
 }
 
 void CudaDevice::poll() {
@@ -358,32 +362,9 @@ bool CudaDevice::works() {
   return busy_.load() || std::any_of(channels_.begin(), channels_.end(), [](const Channel& on) { return on.loads.load(); });
 }
 
-void CudaDevice::deliver(const Pending& done) {
-  TaskTimes times;
-  times.begin = time_of(done.begin);
-  times.end = std::max(time_of(done.end), times.begin + 1);
-  if (done.has_met) times.met = std::clamp(time_of(done.met), times.begin, times.end);
-  times.own = times.end - std::max(times.begin, times.met);
-  if (const Kept* kept = done.kept)
-    host::load({kept->copy_of(done.run), kept->at.elements, kept->at.dtype}, 0, kept->at.elements, times.kept.data());
-  observer_->ends(done.step, done.run, times);
-  if (done.in_graph) return;
-  times_.give(done.met);
-  times_.give(done.end);
-  if (done.run == base_run_) return times_.give(done.begin);
-  base_run_ = done.run;
-  base_time_ = times.begin;
-  times_.give(base_);
-  base_ = done.begin;
-}
-
 void CudaDevice::synchronize() {
   enter();
   for (poll(); !pending_.empty(); poll()) std::this_thread::sleep_for(std::chrono::microseconds(20));
-}
-
-std::int64_t CudaDevice::clock() const {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
 Bytes CudaDevice::overhead() const {

@@ -13,6 +13,7 @@
 #include "exec/base/stop.h"
 #include "exec/cuda/gpu_kernel.h"
 #include "exec/cuda/gpu_memory.h"
+#include "exec/cuda/gpu_ranks.h"
 #include "exec/cuda/step_graphs.h"
 #include "exec/device/device.h"
 
@@ -23,8 +24,15 @@ struct OnStream {
   Runtime& runtime;
   Stream* stream;
   std::byte *scratch, *workspace;
-  Event* met;  // a task that meets others records this when they are there
+  Event* met;  // null: nobody asks for times
   bool has_met = false;
+
+  // By a task that meets others, when they are there.
+  void tell_met() {
+    if (!met) return;
+    runtime.record(met, stream);
+    has_met = true;
+  }
 };
 
 class GpuTask : public StreamTask {
@@ -37,8 +45,8 @@ class GpuTask : public StreamTask {
 
 class CudaDevice : public DeviceBackend {
  public:
-  // `graphs`: see StepGraphs; not together with `alone`.
-  CudaDevice(Runtime& runtime, GpuMemory& memory, int gpu, const Stop& stop, std::mutex* alone, bool graphs = false);
+  // `alone`: all runs are timed, and none has graphs.
+  CudaDevice(Runtime& runtime, GpuMemory& memory, int gpu, const Stop& stop, std::mutex* alone, GpuRuns runs = {});
   ~CudaDevice() override;
 
   std::byte* arena(Space space, Bytes bytes) override;
@@ -104,7 +112,8 @@ class CudaDevice : public DeviceBackend {
   };
   struct Pending {
     int step = 0, run = 0;
-    Event *begin = nullptr, *met = nullptr, *end = nullptr;
+    Event *begin = nullptr, *met = nullptr, *end = nullptr;  // timed; null where times are not asked for
+    Event* border = nullptr;                                 // timed, before the first step of a run that is not timed
     Event* over = nullptr;  // tells that `end` can be read; of a step by itself `end`, in a graph recorded after it
     bool has_met = false, in_graph = false;  // in a graph: the events are the graph's
     bool meets = false;                      // it may wait for another rank, which is no work
@@ -126,6 +135,8 @@ class CudaDevice : public DeviceBackend {
   void begin(Pending& oldest);
   void deliver(const Pending& done);
   void start_clock();
+  bool timed(int run) const { return run >= timed_from_; }
+  void rebase(Event* event, std::int64_t time, int run);
   std::int64_t time_of(Event* event) { return base_time_ + runtime_.nanoseconds(base_, event); }
 
   Runtime& runtime_;
@@ -150,7 +161,9 @@ class CudaDevice : public DeviceBackend {
   std::atomic<bool> busy_ = false;    // the GPU runs the oldest of them
   Event* base_ = nullptr;             // of the first step of a run; a float of milliseconds is exact enough from there
   std::int64_t base_time_ = 0;
-  int base_run_ = -1;
+  int base_run_ = -1, issued_run_ = -1;
+  int timed_from_ = 0;
+  std::int64_t timing_ = 0;  // what two timed events with nothing between are apart; asked for when runs take turns
   std::optional<StepGraphs> graphs_ = {};
   std::deque<std::array<std::vector<Pending*>, kRunsUnderWay>> unit_steps_;  // [unit][run][step]
   Bytes staged_ = {};

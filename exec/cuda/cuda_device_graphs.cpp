@@ -7,7 +7,7 @@ namespace foreshard::gpu {
 void CudaDevice::join_unit(StreamId stream, StepGraphs::Place place, Pending& step, int run) {
   GraphUnit& unit = graphs_->unit(place.unit);
   GraphUnit::Instance& instance = unit.instances[static_cast<std::size_t>(run % kRunsUnderWay)];
-  while (instance.begin.size() < unit.steps.size())
+  while (timed(run) && instance.begin.size() < unit.steps.size())
     instance.begin.push_back(times_.take()), instance.end.push_back(times_.take());
   if (!instance.over) instance.over = marks_.take();
   if (unit_steps_.size() < static_cast<std::size_t>(graphs_->count()))
@@ -17,7 +17,8 @@ void CudaDevice::join_unit(StreamId stream, StepGraphs::Place place, Pending& st
   steps.resize(unit.steps.size());
   steps[place.at] = &step;
   step.in_graph = true;
-  step.begin = instance.begin[place.at], step.end = instance.end[place.at], step.over = instance.over;
+  if (timed(run)) step.begin = instance.begin[place.at], step.end = instance.end[place.at];
+  step.over = instance.over;
   if (place.at + 1 == unit.steps.size()) push(stream, {.kind = Kind::Graph, .index = place.unit, .run = run});
 }
 
@@ -32,6 +33,7 @@ void CudaDevice::put_unit(Channel& on, int index, int run) {
     graph = runtime_.end_capture(on.stream);
   }
   const Range range(runtime_, *steps.front()->name + " to " + *steps.back()->name);
+  if (Event* border = steps.front()->border) runtime_.record(border, on.stream);
   runtime_.launch(graph, on.stream);
   // An event that a graph records keeps its former state until the GPU comes to it; this one is not done from here on.
   runtime_.record(unit.instances[turn].over, on.stream);

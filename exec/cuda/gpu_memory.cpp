@@ -1,5 +1,8 @@
 #include "exec/cuda/gpu_memory.h"
 
+#include <algorithm>
+#include <array>
+
 namespace foreshard::gpu {
 
 GpuMemory::~GpuMemory() {
@@ -27,6 +30,22 @@ Event* EventPool::take() {
   Event* event = free_.back();
   free_.pop_back();
   return event;
+}
+
+std::int64_t time_of_timing(Runtime& runtime, EventPool& times, Stream* stream) {
+  constexpr std::size_t kTimes = 9;
+  std::array<std::int64_t, kTimes> apart = {};
+  Event *begin = times.take(), *end = times.take();
+  for (std::int64_t& nanoseconds : apart) {
+    runtime.record(begin, stream);
+    runtime.record(end, stream);
+    runtime.synchronize(stream);
+    nanoseconds = runtime.nanoseconds(begin, end);
+  }
+  times.give(begin);
+  times.give(end);
+  std::nth_element(apart.begin(), apart.begin() + kTimes / 2, apart.end());
+  return apart[kTimes / 2];
 }
 
 }  // namespace foreshard::gpu

@@ -41,4 +41,7 @@ class EventPool {
   std::vector<Event*> all_, free_;
 };
 
+// Nanoseconds between two timed events of an idle stream with nothing between them: what is measured with two is longer by that.
+std::int64_t time_of_timing(Runtime& runtime, EventPool& times, Stream* stream);
+
 }  // namespace foreshard::gpu

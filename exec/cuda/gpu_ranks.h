@@ -9,8 +9,14 @@
 
 namespace foreshard::gpu {
 
-// `graphs`: what a stream does between two events is one CUDA graph from the third run on.
+struct GpuRuns {
+  bool graphs = false;  // what a stream does between two events is one CUDA graph from the third run on
+  // Steps of earlier runs tell when they have ended, but not their times: of each such run only its begin is timed. So a training pays for the
+  // timing of instructions in the run whose trace is asked for. What a run without times tells is when the host heard of it.
+  int timed_from = 0;
+};
+
 // Ranks on the GPUs that a runtime has, rank r on GPU r modulo their number. The runtime must outlive the runs.
-std::function<std::unique_ptr<RankDevices>(const Stop& stop)> ranks_on(Runtime& runtime, bool graphs = false);
+std::function<std::unique_ptr<RankDevices>(const Stop& stop)> ranks_on(Runtime& runtime, GpuRuns runs = {});
 
 }  // namespace foreshard::gpu

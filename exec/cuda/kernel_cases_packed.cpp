@@ -105,7 +105,9 @@ void add_ends(Cases& all, const Format& format) {
   KernelCase& rows = all.add("both" + in, both, {size, 24 * 16, 2 * 16}, {size}, format.dtype, format.tolerance);
   both.phase = WeightGrad;
   KernelCase& grad = all.add("both_grad" + in, both, {size}, {24 * 16, 2 * 16}, format.dtype, format.tolerance);
-  for (KernelCase* tried : {&rows, &grad}) tried->arguments.tp = 4, tried->arguments.tp_rank = 2;
+  KernelCase& grad_fp32 = all.add("both_grad_fp32" + in, both, {size}, {}, format.dtype, kSingle);
+  grad_fp32.writes = {empty_array(24 * 16, DType::F32), empty_array(2 * 16, DType::F32)};
+  for (KernelCase* tried : {&rows, &grad, &grad_fp32}) tried->arguments.tp = 4, tried->arguments.tp_rank = 2;
 }
 
 void add_losses(Cases& all, const Format& format) {
@@ -205,6 +207,16 @@ void add_updates(Cases& all, const Format& format) {
     }
 }
 
+// Factors in 16 bits, gradients in fp32: the product adds to them itself.
+void add_fp32_gradients(Cases& all) {
+  for (const DType half : {DType::BF16, DType::F16}) {
+    KernelCase& product = all.add(
+        std::string("linear_weight_grad_fp32_added_") + name_of(half),
+        {.op = Op::MatMul, .phase = Phase::WeightGrad, .shapes = {{{1, 10, 16, 8}}}, .accumulate = true}, {160, 80}, {}, half);
+    product.writes = {random_array(128, 7, DType::F32), random_array(16, 8, DType::F32)};
+  }
+}
+
 void add_casts(Cases& all) {
   const auto cast = [&](DType from, DType to) {
     all.add(std::string("cast_") + name_of(from) + "_" + name_of(to), {.op = Op::Cast, .phase = Phase::Other}, {1133}, {}, from,
@@ -227,6 +239,7 @@ void add_packed(Cases& all) {
     add_dropout(all, format);
     add_updates(all, format);
   }
+  add_fp32_gradients(all);
   add_casts(all);
 }
 

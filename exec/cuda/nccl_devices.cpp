@@ -50,7 +50,7 @@ std::unique_ptr<DeviceBackend> NcclDevices::device(RankId id, std::mutex* alone)
       throw DeviceError("NCCL", "rank " + std::to_string(other.value) + " and rank " + std::to_string(id.value) +
                                     " would share GPU " + std::to_string(gpu) + "; NCCL wants one for each" +
                                     (library_.version() >= kSharing ? " (or NCCL_MULTI_RANK_GPU_ENABLE=1)" : ""));
-  auto device = std::make_unique<CudaDevice>(runtime_, memory_, gpu, stop_, alone, options_.graphs);
+  auto device = std::make_unique<CudaDevice>(runtime_, memory_, gpu, stop_, alone, options_.runs);
   Rank& rank = *ranks_.emplace(id, std::make_unique<Rank>()).first->second;
   rank.device = device.get();
   if (options_.shares_gpus) rank.begins = rank.events.emplace(runtime_, gpu, false).take();

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 
+#include "exec/cuda/gpu_ranks.h"
 #include "exec/cuda/nccl.h"
 #include "exec/cuda/runtime.h"
 #include "exec/interpreter/rank_devices.h"
@@ -18,7 +19,7 @@ struct NcclOptions {
   int first_gpu = 0;                        // of the first rank of this process; the others follow, round and round
   std::chrono::milliseconds meet{300'000};  // for all to be connected
   bool shares_gpus = false;                 // several ranks on one GPU
-  bool graphs = false;                      // of what lies between the calls of NCCL, which are in none (gpu_ranks.h)
+  GpuRuns runs = {};                        // graphs: of what lies between the calls of NCCL, which are in none
 };
 
 // Whether NCCL lets ranks share a GPU: since 2.30.3, as an experiment, when NCCL_MULTI_RANK_GPU_ENABLE (`variable`) is 1.

@@ -36,4 +36,11 @@ TEST(CudaCalibrate, FillsEveryPartOfAProfile) {
   EXPECT_EQ(runtime.allocated(), 0);
 }
 
+// A fill takes 1000 ns on this runtime, however long the two events do that it is measured with.
+TEST(CudaCalibrate, TheTimeOfTimingIsSubtracted) {
+  FakeRuntime runtime({.timed_event = 70'000});
+  CudaMeasures measures(runtime, {});
+  EXPECT_DOUBLE_EQ(measures.start().value, 1e-6);
+}
+
 }  // namespace foreshard::gpu

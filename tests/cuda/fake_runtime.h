@@ -53,8 +53,9 @@ struct FakeSettings {
   int dropped_wait = -1;                                     // the n-th wait that matters is forgotten
   int dropped_work = -1;                                     // the n-th kernel of this name is not launched
   KernelId dropped_kernel = {};
-  int shifted_view = -1;  // the n-th array of all launches begins one element late
-  int failing_work = -1;  // the n-th copy, kernel or product fails with this code when it runs
+  std::int64_t timed_event = 0;  // nanoseconds that a timed event takes of its stream; a kernel takes 1000
+  int shifted_view = -1;         // the n-th array of all launches begins one element late
+  int failing_work = -1;         // the n-th copy, kernel or product fails with this code when it runs
   std::string failure = "cudaErrorLaunchFailure";
   int hanging_work = -1;  // the n-th never ends
 };
@@ -101,8 +102,9 @@ class FakeRuntime : public Runtime {
   int views() const { return views_; }
   std::int64_t allocated() const { return static_cast<std::int64_t>(memory_.size()); }
   int graph_launches() const { return graph_launches_; }
-  int graphs() const { return graphs_; }  // that have not been dropped
-  static bool captures();                 // this thread does: it may only put work on that one stream
+  int timed_records() const { return timed_records_; }  // events with times that have been recorded
+  int graphs() const { return graphs_; }                // that have not been dropped
+  static bool captures();                               // this thread does: it may only put work on that one stream
   const std::map<KernelId, int>& launches() const { return launches_; }
   const std::set<int>& contexts() const { return contexts_; }                // GPUs on which there is one
   const std::set<std::pair<int, int>>& reached() const { return reached_; }  // (GPU, whose memory it may use)
@@ -191,7 +193,7 @@ class FakeRuntime : public Runtime {
   std::atomic<std::int64_t> questions_ = 0;
   std::atomic<std::int64_t> passed_ = 0;  // nanoseconds
   std::atomic<int> graph_launches_ = 0, far_calls_ = 0;
-  int waits_ = 0, works_ = 0, views_ = 0, graphs_ = 0, urgent_ = 0;
+  int waits_ = 0, works_ = 0, views_ = 0, graphs_ = 0, urgent_ = 0, timed_records_ = 0;
 };
 
 }  // namespace foreshard::gpu

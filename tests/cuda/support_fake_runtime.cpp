@@ -273,6 +273,7 @@ bool FakeRuntime::step() {
   if (entry.event) {
     if (entry.in_graph) entry.event->clock = std::move(entry.clock), entry.value = ++entry.event->wanted;
     entry.event->done = std::max(entry.event->done, entry.value);
+    if (entry.event->timed) now_ += settings_.timed_event, ++timed_records_;
     entry.event->time = now_;
     return true;
   }

@@ -21,10 +21,10 @@ static Strategy strategy_in(DType precision, Strategy strategy = {}) {
   return strategy;
 }
 
-static ExecuteOptions on(FakeRuntime& runtime, int steps, bool graphs = false) {
+static ExecuteOptions on(FakeRuntime& runtime, int steps, GpuRuns runs = {}) {
   ExecuteOptions options = training(steps);
   options.optimizer.eps = 1e-2;  // Adam makes much of the last bits of small gradients
-  options.devices = [&runtime, graphs](const Stop& stop) { return std::make_unique<CudaDevices>(runtime, stop, graphs); };
+  options.devices = [&runtime, runs](const Stop& stop) { return std::make_unique<CudaDevices>(runtime, stop, runs); };
   options.patience = std::chrono::milliseconds(60'000);
   return options;
 }
@@ -107,7 +107,7 @@ TEST(CudaTraining, GraphsChangeNoBit) {
     FakeSettings settings;
     settings.seed = seed++;
     FakeRuntime plain(settings), drawn(settings);
-    ExecuteOptions free = on(drawn, 7, true);
+    ExecuteOptions free = on(drawn, 7, {.graphs = true});
     free.barrier = strategy.dp == 1;  // without it several runs are under way
     const Execution done = run(plan, free);
     const Difference apart = difference(done, run(plan, on(plain, 7)));
@@ -119,6 +119,42 @@ TEST(CudaTraining, GraphsChangeNoBit) {
   }
 }
 
+// Three events of each instruction (two, where it meets nobody) in a run that is timed; else one where the run begins.
+TEST(CudaTraining, OnlyTheLastRunIsTimed) {
+  const Strategy strategy = strategy_in(DType::F32, {.dp = 2, .micro_batch = 2});
+  const Plan plan = lowered(tiny_mlp(), strategy);
+  for (const bool graphs : {false, true}) {
+    FakeRuntime all, last, one;
+    const Execution whole = run(plan, on(all, 6, {.graphs = graphs}));
+    const Execution done = run(plan, on(last, 6, {.graphs = graphs, .timed_from = 5}));
+    static_cast<void>(run(plan, on(one, 1)));
+    EXPECT_EQ(difference(done, whole).largest(), 0);
+    EXPECT_TRUE(last.conflicts().empty());
+    // The clock of both ranks begins with an event; of one run that is timed, of five their first instructions on both.
+    const int of_run = one.timed_records() - 2;
+    EXPECT_GT(of_run, 20);
+    EXPECT_EQ(all.timed_records(), 2 + 6 * of_run);
+    EXPECT_EQ(last.timed_records(), 2 + of_run + 5 * 2) << graphs;
+    EXPECT_EQ(last.graph_launches() > 0, graphs);
+    EXPECT_EQ(last.graphs(), 0);
+    EXPECT_EQ(done.peaks, whole.peaks);
+    for (const Span& span : done.result.trace.spans) EXPECT_LT(span.begin, span.end);
+  }
+}
+
+// What two events take is no cost of an instruction: with events that take as long as a kernel the timeline is that of events that take nothing.
+TEST(CudaTraining, TheTimeOfTimingIsNoCost) {
+  const Plan plan = lowered(tiny_mlp(), strategy_in(DType::F32, {.micro_batch = 2}));
+  std::vector<double> seconds;
+  for (const std::int64_t event : {0, 1000}) {
+    FakeRuntime runtime({.timed_event = event});
+    ExecuteOptions options = on(runtime, 2);
+    options.time = TimeMode::Emulated;
+    seconds.push_back(run(plan, options).iteration_time_s);
+  }
+  EXPECT_EQ(seconds[0], seconds[1]);
+}
+
 // In fp16 with a scale that begins far too high: the steps that overflow are the host's, and so is what comes of the others.
 TEST(CudaTraining, ALossScaleThatFollowsOverflowsDoesSoAsOnTheHost) {
   Strategy half = strategy_in(DType::F16, {.dp = 2, .micro_batch = 4});
@@ -127,7 +163,7 @@ TEST(CudaTraining, ALossScaleThatFollowsOverflowsDoesSoAsOnTheHost) {
   ExecuteOptions options = training(12);
   options.optimizer.eps = 1e-2;
   FakeRuntime runtime;
-  const Execution host = run(plan, options), fake = run(plan, on(runtime, 12, true));
+  const Execution host = run(plan, options), fake = run(plan, on(runtime, 12, {.graphs = true}));
   int skipped = 0;
   for (std::size_t s = 0; s < host.steps.size(); ++s) {
     EXPECT_EQ(fake.steps[s].skipped, host.steps[s].skipped) << s;

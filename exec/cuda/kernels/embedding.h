@@ -156,25 +156,31 @@ GPU_KERNEL position_rows(const PositionArgs a) {
 }
 
 // A block per position: its rows of all samples. Reads 2 bytes of bf16 per element; limit: memory.
-template <Type type>
-GPU_FUNCTION void position_grad_packs(const PositionArgs& a, std::int64_t from, std::int64_t to) {
+template <Type type, Type gradient>
+GPU_FUNCTION void position_grad_in(const PositionArgs& a, std::int64_t from, std::int64_t to) {
   constexpr int n = kPack<type>;
   for (int c = n * thread(); c < a.h; c += n * threads()) {
     float sum[n], x[n];
-    load_pack<type>(a.table, to + c, sum);
+    load_pack<gradient, n>(a.table, to + c, sum);
     for (int s = 0; s < a.samples; ++s) {
       load_pack<type>(a.x, from + s * a.h + c, x);
       GPU_UNROLL
       for (int j = 0; j < n; ++j) sum[j] += x[j];
     }
-    store_pack<type>(a.table, to + c, sum);
+    store_pack<gradient, n>(a.table, to + c, sum);
   }
+}
+template <Type type>
+GPU_FUNCTION void position_grad_packs(const PositionArgs& a, std::int64_t from, std::int64_t to) {
+  if (a.table.type == type) return position_grad_in<type, type>(a, from, to);
+  position_grad_in<type, Type::F32>(a, from, to);
 }
 
 GPU_KERNEL position_grad(const PositionArgs a) {
   const std::int64_t from = block() * a.samples * a.h, to = (a.first_position + block()) * a.h;
   const Type type = a.x.type;
-  if (has_packs(type) && a.h % pack_of(type) == 0 && packed(a.x, type) && packed(a.table, type)) {
+  if (has_packs(type) && a.h % pack_of(type) == 0 && packed(a.x, type) && on_pack_border(a.table) &&
+      (a.table.type == type || a.table.type == Type::F32)) {
     RUN_BODY(type, position_grad_packs, a, from, to);
     return;
   }
