@@ -63,10 +63,27 @@ if(FORESHARD_CUDA_BUILT)
     DEPFILE ${kernels_object}.d
     COMMENT "Compiling kernels.cu for sm ${cuda_architectures}"
     VERBATIM)
-  add_library(foreshard_cuda MODULE exec/cuda/module/cuda_runtime.cpp exec/cuda/module/products.cpp exec/cuda/product_form.cpp exec/cuda/near_cpus.cpp
+  add_library(foreshard_cuda MODULE exec/cuda/module/cuda_runtime.cpp exec/cuda/module/open_attention.cpp exec/cuda/module/products.cpp exec/cuda/product_form.cpp exec/cuda/near_cpus.cpp
                                     ${kernels_object})
   target_link_libraries(foreshard_cuda PRIVATE CUDA::cudart_static CUDA::cublasLt)
   target_link_options(foreshard_cuda PRIVATE -Wl,--no-undefined)
   set_target_properties(foreshard_cuda PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON CXX_VISIBILITY_PRESET default)
   install(TARGETS foreshard_cuda LIBRARY DESTINATION lib/foreshard)
+
+  # Attention by cuDNN: a module of its own, from headers alone (scripts/cudnn_headers.sh); libcudnn is opened when it is asked for.
+  find_path(FORESHARD_CUDNN_FRONTEND cudnn_frontend.h
+            HINTS ${PROJECT_BINARY_DIR}/cudnn/include ${PROJECT_SOURCE_DIR}/build/cudnn/include ${CUDAToolkit_INCLUDE_DIRS})
+  find_path(FORESHARD_CUDNN cudnn.h HINTS ${PROJECT_BINARY_DIR}/cudnn/include ${PROJECT_SOURCE_DIR}/build/cudnn/include ${CUDAToolkit_INCLUDE_DIRS})
+  if(FORESHARD_CUDNN_FRONTEND AND FORESHARD_CUDNN)
+    message(STATUS "FORESHARD_CUDA: attention by cuDNN, its headers: ${FORESHARD_CUDNN_FRONTEND}, ${FORESHARD_CUDNN}")
+    add_library(foreshard_cudnn MODULE exec/cuda/module/cudnn_attention.cpp)
+    target_include_directories(foreshard_cudnn SYSTEM PRIVATE ${FORESHARD_CUDNN_FRONTEND} ${FORESHARD_CUDNN} ${CUDAToolkit_INCLUDE_DIRS})
+    target_compile_options(foreshard_cudnn PRIVATE -O1 -w)  # 21 s at -O1, nearly all of them theirs
+    target_link_libraries(foreshard_cudnn PRIVATE ${CMAKE_DL_LIBS})
+    set_target_properties(foreshard_cudnn PROPERTIES CXX_VISIBILITY_PRESET hidden BUILD_RPATH "${CUDAToolkit_LIBRARY_DIR}"
+                                                     INSTALL_RPATH "${CUDAToolkit_LIBRARY_DIR}")
+    install(TARGETS foreshard_cudnn LIBRARY DESTINATION lib/foreshard)
+  else()
+    message(STATUS "FORESHARD_CUDA: attention by our own kernels; scripts/cudnn_headers.sh fetches the headers of cuDNN's")
+  endif()
 endif()

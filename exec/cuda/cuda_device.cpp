@@ -160,7 +160,8 @@ bool CudaDevice::keep(int step, const Operand& numbers) {
 
 std::unique_ptr<StreamTask> CudaDevice::compute(StreamId stream, const Compute& what, std::span<const Operand> reads,
                                                 std::span<const Operand> writes, const OpArguments& arguments) {
-  Kernel kernel = make_kernel(what, reads, writes);
+  enter();
+  Kernel kernel = make_kernel(what, reads, writes, runtime_);
   Channel& on = channel(stream);
   on.computes = true;
   on.scratch_bytes = std::max(on.scratch_bytes, kernel.scratch);

@@ -1,4 +1,5 @@
-// Attention in one operator: on the tensor cores where the numbers are bf16 and the head size is 64 or 128, else a warp per row.
+// Attention in one operator: by the library where it has it, else on the tensor cores where the numbers are bf16 and the head size is 64 or 128,
+// else a warp per row.
 #include <cmath>
 
 #include "exec/base/philox.h"
@@ -63,6 +64,63 @@ bool is_flash(const host::Form& form, const AttentionForm& attention) {
   return true;
 }
 
+// By the library: 16-bit numbers, no dropout (whose words are ours), gradients that take the place of what was there.
+AttentionCall library_call(const AttentionForm& form, DType dtype, bool backward) {
+  const host::HeadLayout& at = form.at;
+  AttentionCall call = {
+      .samples = at.samples, .heads = at.heads, .kv_heads = at.kv_heads, .queries = at.queries, .keys = at.keys};
+  call.dim = at.dim, call.dtype = dtype, call.causal = form.causal, call.backward = backward;
+  call.scale = static_cast<float>(1 / std::sqrt(static_cast<double>(at.dim)));
+  call.q = call.dq = {nullptr, at.query_width(), at.dim, at.query_stride()};
+  call.k = call.v = call.dk = call.dv = {nullptr, at.key_width(), at.dim, at.key_stride()};
+  call.context = call.dcontext = {nullptr, at.heads * at.dim, at.dim, at.context_stride()};
+  return call;
+}
+std::optional<AttentionCall> by_library(const host::Form& form, const AttentionForm& attention) {
+  const DType dtype = form.reads.empty() ? DType::F32 : form.reads[0].dtype;
+  const bool backward = form.what.phase == Phase::InputGrad;
+  if ((dtype != DType::BF16 && dtype != DType::F16) || attention.drops || (backward && attention.accumulate)) return {};
+  for (const auto& operands : {form.reads, form.writes})
+    for (const Operand& operand : operands) {
+      const bool lse = operand.dtype == DType::F32 && operand.elements >= attention.lse_size() &&
+                       operand.elements < attention.context_size();
+      if (!lse && operand.dtype != dtype) return {};
+      if (!on_pack_border(reads(operand))) return {};
+    }
+  return library_call(attention, dtype, backward);
+}
+
+Kernel forward_by_library(const AttentionForm& attention, const AttentionCall& planned, Bytes workspace) {
+  return {.run =
+              [attention, planned](const Launcher& on, const Call& call) {
+                const Operand& key = call.reads[attention.at.apart ? 1 : 0];
+                AttentionCall now = planned;
+                now.q.data = call.reads[0].data;
+                now.k.data = static_cast<std::byte*>(keys_of(attention, key, false).data);
+                now.v.data = static_cast<std::byte*>(values_of(attention, key, false).data);
+                now.context.data = call.writes[0].data, now.lse = call.writes[1].data;
+                on.attention(now, call.scratch);
+              },
+          .scratch = workspace};
+}
+
+Kernel backward_by_library(const AttentionForm& attention, const AttentionCall& planned, Bytes workspace) {
+  return {.run =
+              [attention, planned](const Launcher& on, const Call& call) {
+                const std::size_t key = attention.at.apart ? 1 : 0;
+                AttentionCall now = planned;
+                now.dcontext.data = call.reads[0].data, now.q.data = call.reads[1].data;
+                now.k.data = static_cast<std::byte*>(keys_of(attention, call.reads[1 + key], false).data);
+                now.v.data = static_cast<std::byte*>(values_of(attention, call.reads[1 + key], false).data);
+                now.context.data = call.reads[2 + key].data, now.lse = call.reads[3 + key].data;
+                now.dq.data = call.writes[0].data;
+                now.dk.data = static_cast<std::byte*>(keys_of(attention, call.writes[key], true).data);
+                now.dv.data = static_cast<std::byte*>(values_of(attention, call.writes[key], true).data);
+                on.attention(now, call.scratch);
+              },
+          .scratch = workspace};
+}
+
 void launch(const Launcher& on, const AttentionForm& form, KernelId tall, KernelId wide, KernelId plain, std::int64_t rows,
             std::int64_t heads, const AttentionArgs& args) {
   const std::int64_t batches = form.at.samples * heads;
@@ -70,12 +128,15 @@ void launch(const Launcher& on, const AttentionForm& form, KernelId tall, Kernel
   on.rows(plain, batches * rows, args);
 }
 
-Kernel attention_backward(const host::Form& form, const AttentionForm& attention) {
+Kernel attention_backward(const host::Form& form, const AttentionForm& attention, Runtime& runtime) {
   const host::HeadLayout& at = attention.at;
   std::vector<std::int64_t> in = {attention.context_size(), at.query_size()}, out = {at.query_size()};
   if (at.apart) in.push_back(at.key_size()), out.push_back(at.key_size());
   in.insert(in.end(), {attention.context_size(), attention.lse_size()});
   form.expect(in, out);
+  if (const std::optional<AttentionCall> call = by_library(form, attention))
+    if (const std::optional<Bytes> workspace = runtime.attention_workspace(*call))
+      return backward_by_library(attention, *call, *workspace);
   return {.run =
               [attention](const Launcher& on, const Call& call) {
                 const host::HeadLayout& at = attention.at;
@@ -102,7 +163,7 @@ Kernel attention_backward(const host::Form& form, const AttentionForm& attention
 
 }  // namespace
 
-Kernel make_attention(const host::Form& form) {
+Kernel make_attention(const host::Form& form, Runtime& runtime) {
   const std::vector<std::int64_t>&queries = form.dims(0, 4), &keys = form.dims(1, 4);
   const std::size_t operands = form.forward() ? form.reads.size() : form.writes.size();
   AttentionForm attention{.at = host::head_layout(form, queries[0], queries[1], keys[1], operands == 2),
@@ -114,10 +175,13 @@ Kernel make_attention(const host::Form& form) {
   if (at.dim > 256) form.refuse("heads of " + std::to_string(at.dim), "at most 256");
   if (attention.drops) attention.drop = host::drop_rule(form);
   attention.flash = is_flash(form, attention);
-  if (form.what.phase == Phase::InputGrad) return attention_backward(form, attention);
+  if (form.what.phase == Phase::InputGrad) return attention_backward(form, attention, runtime);
   if (!form.forward()) form.refuse("this phase", "forward, recompute or input gradient");
   form.expect(at.apart ? std::vector{at.query_size(), at.key_size()} : std::vector{at.query_size()},
               {attention.context_size(), attention.lse_size()});
+  if (const std::optional<AttentionCall> call = by_library(form, attention))
+    if (const std::optional<Bytes> workspace = runtime.attention_workspace(*call))
+      return forward_by_library(attention, *call, *workspace);
   return {.run =
               [attention](const Launcher& on, const Call& call) {
                 const host::HeadLayout& at = attention.at;

@@ -36,6 +36,7 @@ class Launcher {
   void elements(KernelId kernel, std::int64_t count, const Args& args) const {
     launch(kernel, std::min<std::int64_t>(ceil_div(count, 1024), 4096), 1, 256, args);
   }
+  void attention(const AttentionCall& call, std::byte* workspace) const { runtime_.attention(call, workspace, stream_); }
   void multiply(const Multiply& product) const { runtime_.multiply(product, workspace_, kMultiplyWorkspace, stream_); }
   // As many warps per row, of blocks of eight; 0: one.
   template <class Args>
@@ -78,15 +79,15 @@ struct Kernel {
   bool varies = false;                // the launches of one run are not those of the next, staged bytes aside
 };
 
-// Throws Error for what the GPU cannot run.
-Kernel make_kernel(const Compute& what, std::span<const Operand> reads, std::span<const Operand> writes);
+// Throws Error for what the GPU cannot run. The runtime is asked for what its libraries can do.
+Kernel make_kernel(const Compute& what, std::span<const Operand> reads, std::span<const Operand> writes, Runtime& runtime);
 
 // One per operator, in exec/cuda/gpu_*.cpp.
 Kernel make_matmul(const host::Form& form);
 Kernel make_scores(const host::Form& form);
 Kernel make_weighted_values(const host::Form& form);
 Kernel make_softmax(const host::Form& form);
-Kernel make_attention(const host::Form& form);
+Kernel make_attention(const host::Form& form, Runtime& runtime);
 Kernel make_rope(const host::Form& form);
 Kernel make_norm(const host::Form& form);
 Kernel make_activation(const host::Form& form);

@@ -49,7 +49,7 @@ void run_kernel(const KernelCase& tried, Runtime& runtime, Stream* stream, GpuMe
     from.push_back(placed(runtime, memory, stream, array)), from_operands.push_back(from.back().operand);
   for (StoredArray& array : writes)
     to.push_back(placed(runtime, memory, stream, array)), to_operands.push_back(to.back().operand);
-  const Kernel kernel = make_kernel(tried.what, from_operands, to_operands);
+  const Kernel kernel = make_kernel(tried.what, from_operands, to_operands, runtime);
   const Bytes table_bytes = {static_cast<std::int64_t>(kernel.table.size())};
   std::byte *scratch = memory.allocate(Space::Device, kernel.scratch),
             *staged = memory.allocate(Space::PinnedHost, kernel.staged);

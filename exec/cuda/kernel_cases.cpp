@@ -233,6 +233,9 @@ void add_attention(Cases& all, bool large) {
   const Form forms[] = {{"plain", 2, 37, 37, 4, 2, 10, "causal ", false, false, DType::F32, kSingle},
                         {"plain_dropped", 1, 40, 40, 2, 2, 40, "causal p=0.2 site=4 ", false, true, DType::F32, kSingle},
                         {"plain_apart", 2, 5, 9, 2, 1, 8, "", true, false, DType::F32, kSingle},
+                        {"grouped_fp16", 2, 24, 24, 4, 2, 64, "causal ", false, false, DType::F16, kHalf},
+                        {"grouped_apart", 2, 20, 36, 4, 1, 72, "", true, false, DType::BF16, kFlash},
+                        {"samples_bf16", 3, 18, 18, 2, 2, 128, "causal ", false, false, DType::BF16, kFlash},
                         {"flash64", 1, 80, 80, 2, 1, 64, "causal ", false, false, DType::BF16, kFlash},
                         {"flash64_all", 1, 64, 100, 1, 1, 64, "", true, true, DType::BF16, kFlash},
                         {"flash128", 1, 70, 70, 1, 1, 128, "causal ", false, true, DType::BF16, kFlash}};

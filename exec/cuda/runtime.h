@@ -4,10 +4,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/plan/plan.h"
+#include "exec/cuda/attention_call.h"
 #include "exec/cuda/kernel_list.h"
 
 namespace foreshard::gpu {
@@ -95,6 +97,11 @@ class Runtime {
   virtual void copy(std::byte* to, const std::byte* from, Bytes bytes, Stream* stream) = 0;  // from any space to any other
   virtual void launch(const Launch& launch, Stream* stream) = 0;
   virtual void multiply(const Multiply& multiply, std::byte* workspace, Bytes bytes, Stream* stream) = 0;
+
+  // The memory that an attention of these sizes, strides and options wants on the selected GPU beside its arrays; their data are not looked at. None:
+  // there is no such library, or it does not do that.
+  virtual std::optional<Bytes> attention_workspace(const AttentionCall& call) = 0;
+  virtual void attention(const AttentionCall& call, std::byte* workspace, Stream* stream) = 0;
 };
 
 class Range {

@@ -54,6 +54,7 @@ struct FakeSettings {
   int dropped_work = -1;                                     // the n-th kernel of this name is not launched
   KernelId dropped_kernel = {};
   std::int64_t timed_event = 0;  // nanoseconds that a timed event takes of its stream; a kernel takes 1000
+  bool library_attention = false;  // there is a library of attention, see attention_call.h
   int shifted_view = -1;         // the n-th array of all launches begins one element late
   int failing_work = -1;         // the n-th copy, kernel or product fails with this code when it runs
   std::string failure = "cudaErrorLaunchFailure";
@@ -95,6 +96,9 @@ class FakeRuntime : public Runtime {
   void copy(std::byte* to, const std::byte* from, Bytes bytes, Stream* stream) override;
   void launch(const Launch& launch, Stream* stream) override;
   void multiply(const Multiply& multiply, std::byte* workspace, Bytes bytes, Stream* stream) override;
+  // Reads the values of the call and nothing else; wants a workspace and writes to all of it.
+  std::optional<Bytes> attention_workspace(const AttentionCall& call) override;
+  void attention(const AttentionCall& call, std::byte* workspace, Stream* stream) override;
 
   const std::vector<std::string>& conflicts() const { return conflicts_; }
   int waits_that_matter() const { return waits_; }
@@ -102,6 +106,7 @@ class FakeRuntime : public Runtime {
   int views() const { return views_; }
   std::int64_t allocated() const { return static_cast<std::int64_t>(memory_.size()); }
   int graph_launches() const { return graph_launches_; }
+  int library_attentions() const { return library_attentions_; }
   int timed_records() const { return timed_records_; }  // events with times that have been recorded
   int graphs() const { return graphs_; }                // that have not been dropped
   static bool captures();                               // this thread does: it may only put work on that one stream
@@ -193,7 +198,7 @@ class FakeRuntime : public Runtime {
   std::atomic<std::int64_t> questions_ = 0;
   std::atomic<std::int64_t> passed_ = 0;  // nanoseconds
   std::atomic<int> graph_launches_ = 0, far_calls_ = 0;
-  int waits_ = 0, works_ = 0, views_ = 0, graphs_ = 0, urgent_ = 0, timed_records_ = 0;
+  int waits_ = 0, works_ = 0, views_ = 0, graphs_ = 0, urgent_ = 0, timed_records_ = 0, library_attentions_ = 0;
 };
 
 }  // namespace foreshard::gpu

@@ -5,10 +5,12 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
 #include <new>
 
 #include "core/base/error.h"
 #include "exec/cuda/load_cuda.h"
+#include "exec/cuda/module/attention_library.h"
 #include "exec/cuda/module/kernels.h"
 #include "exec/cuda/near_cpus.h"
 
@@ -43,7 +45,8 @@ class CudaRuntime : public Runtime {
     CUDA(cudaRuntimeGetVersion, &runtime);
     return {.device = found.name,
             .driver = "CUDA driver " + version_text(driver),
-            .libraries = "CUDA runtime " + version_text(runtime) + ", " + products_.version(),
+            .libraries = "CUDA runtime " + version_text(runtime) + ", " + products_.version() + ", " +
+                         (attentions() ? attentions()->version() : "no cuDNN"),
             .memory = {static_cast<std::int64_t>(found.totalGlobalMem)},
             .bus = bus(device),
             .cpus = near_cpus(bus(device)),
@@ -175,6 +178,14 @@ class CudaRuntime : public Runtime {
   void multiply(const Multiply& multiply, std::byte* workspace, Bytes bytes, Stream* stream) override {
     products_.run(multiply, workspace, bytes, of(stream));
   }
+  std::optional<Bytes> attention_workspace(const AttentionCall& call) override {
+    AttentionLibrary* library = attentions();
+    return library ? library->workspace(call, selected()) : std::nullopt;
+  }
+  void attention(const AttentionCall& call, std::byte* workspace, Stream* stream) override {
+    const std::string problem = attentions()->run(call, selected(), workspace, stream);
+    if (!problem.empty()) throw DeviceError("cudnnBackendExecute", problem);
+  }
 
  private:
   static std::string bus(int device) {
@@ -194,8 +205,20 @@ class CudaRuntime : public Runtime {
     return all;
   }
 
+  static int selected() {
+    int device = 0;
+    CUDA(cudaGetDevice, &device);
+    return device;
+  }
+  AttentionLibrary* attentions() {
+    std::call_once(asked_, [this] { attentions_ = open_attention_library(); });
+    return attentions_.get();
+  }
+
   int devices_;
   Products products_;
+  std::once_flag asked_;
+  std::unique_ptr<AttentionLibrary> attentions_;
 };
 
 }  // namespace

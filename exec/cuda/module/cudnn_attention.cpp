@@ -1,0 +1,153 @@
+// Attention by cuDNN's graphs. The only file that includes its headers; libcudnn is opened at run time, and its JSON library is left out.
+#define NV_CUDNN_FRONTEND_USE_DYNAMIC_LOADING
+#define CUDNN_FRONTEND_SKIP_JSON_LIB
+#include <cudnn_frontend.h>
+#include <dlfcn.h>
+
+#include <map>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "exec/cuda/module/attention_library.h"
+
+namespace cudnn_frontend {
+void* cudnn_dlhandle = nullptr;  // declared by cudnn_frontend_shim.h, which takes every call from it
+}
+
+namespace foreshard::gpu {
+
+namespace {
+
+namespace fe = cudnn_frontend;
+using Tensor = std::shared_ptr<fe::graph::Tensor_attributes>;
+
+enum Uid : std::int64_t { kQ = 1, kK, kV, kContext, kLse, kDContext, kDq, kDk, kDv };
+
+// One plan of cuDNN, for one form on one GPU; a null graph: it has none.
+struct Prepared {
+  int device = 0;
+  AttentionCall form = {};  // no data
+  std::shared_ptr<fe::graph::Graph> graph = {};
+  std::int64_t workspace = 0;
+};
+
+AttentionCall without_data(AttentionCall call) {
+  for (AttentionArray* array : {&call.q, &call.k, &call.v, &call.context, &call.dcontext, &call.dq, &call.dk, &call.dv})
+    array->data = nullptr;
+  call.lse = nullptr;
+  return call;
+}
+
+fe::graph::Tensor_attributes described(const AttentionCall& call, const AttentionArray& array, bool of_keys, Uid uid) {
+  return fe::graph::Tensor_attributes()
+      .set_uid(uid)
+      .set_dim({call.samples, of_keys ? call.kv_heads : call.heads, of_keys ? call.keys : call.queries, call.dim})
+      .set_stride({array.sample_step, array.head_step, array.row_step, 1});
+}
+fe::graph::Tensor_attributes described_lse(const AttentionCall& call) {
+  return fe::graph::Tensor_attributes()
+      .set_uid(kLse)
+      .set_dim({call.samples, call.heads, call.queries, 1})
+      .set_stride({call.heads * call.queries, call.queries, 1, 1})
+      .set_data_type(fe::DataType_t::FLOAT);
+}
+void put_out(const Tensor& tensor, const fe::graph::Tensor_attributes& as) {
+  tensor->set_output(true).set_uid(as.get_uid()).set_dim(as.get_dim()).set_stride(as.get_stride());
+}
+
+std::shared_ptr<fe::graph::Graph> drawn(const AttentionCall& call) {
+  auto graph = std::make_shared<fe::graph::Graph>();
+  graph->set_io_data_type(call.dtype == DType::BF16 ? fe::DataType_t::BFLOAT16 : fe::DataType_t::HALF)
+      .set_intermediate_data_type(fe::DataType_t::FLOAT)
+      .set_compute_data_type(fe::DataType_t::FLOAT);
+  const Tensor q = graph->tensor(described(call, call.q, false, kQ)), k = graph->tensor(described(call, call.k, true, kK)),
+               v = graph->tensor(described(call, call.v, true, kV));
+  if (!call.backward) {
+    const auto [context, lse] = graph->sdpa(q, k, v,
+                                            fe::graph::SDPA_attributes()
+                                                .set_name("attention")
+                                                .set_generate_stats(true)
+                                                .set_causal_mask(call.causal)
+                                                .set_attn_scale(call.scale));
+    put_out(context, described(call, call.context, false, kContext));
+    put_out(lse, described_lse(call));
+    lse->set_data_type(fe::DataType_t::FLOAT);
+    return graph;
+  }
+  const Tensor context = graph->tensor(described(call, call.context, false, kContext)),
+               dcontext = graph->tensor(described(call, call.dcontext, false, kDContext)),
+               lse = graph->tensor(described_lse(call));
+  const auto [dq, dk, dv] = graph->sdpa_backward(q, k, v, context, dcontext, lse,
+                                                 fe::graph::SDPA_backward_attributes()
+                                                     .set_name("attention gradient")
+                                                     .set_causal_mask(call.causal)
+                                                     .set_attn_scale(call.scale)
+                                                     .set_deterministic_algorithm(true));
+  put_out(dq, described(call, call.dq, false, kDq));
+  put_out(dk, described(call, call.dk, true, kDk));
+  put_out(dv, described(call, call.dv, true, kDv));
+  return graph;
+}
+
+class CudnnAttention : public AttentionLibrary {
+ public:
+  ~CudnnAttention() override {
+    for (const auto& [device, handle] : handles_) fe::detail::destroy_handle(handle);
+  }
+  std::string version() const override {
+    const std::size_t version = fe::detail::get_backend_version();
+    return "cuDNN " + std::to_string(version / 10000) + "." + std::to_string(version % 10000 / 100);
+  }
+  std::optional<Bytes> workspace(const AttentionCall& call, int device) override {
+    const std::lock_guard lock(mutex_);
+    const Prepared& prepared = this->prepared(call, device);
+    if (!prepared.graph) return {};
+    return Bytes{prepared.workspace};
+  }
+  std::string run(const AttentionCall& call, int device, std::byte* workspace, void* stream) override {
+    const std::lock_guard lock(mutex_);  // a handle is for one thread at a time
+    const Prepared& prepared = this->prepared(call, device);
+    if (!prepared.graph) return "CUDNN_STATUS_NOT_SUPPORTED";
+    const cudnnHandle_t handle = handles_.at(device);
+    if (fe::detail::set_stream(handle, static_cast<cudaStream_t>(stream)) != CUDNN_STATUS_SUCCESS)
+      return "cudnnSetStream failed";
+    std::unordered_map<std::int64_t, void*> data = {
+        {kQ, call.q.data}, {kK, call.k.data}, {kV, call.v.data}, {kContext, call.context.data}, {kLse, call.lse}};
+    if (call.backward)
+      data.insert({{kDContext, call.dcontext.data}, {kDq, call.dq.data}, {kDk, call.dk.data}, {kDv, call.dv.data}});
+    fe::error_t status = prepared.graph->execute(handle, data, workspace);
+    return status.is_good() ? "" : status.get_message();
+  }
+
+ private:
+  const Prepared& prepared(const AttentionCall& call, int device) {
+    const AttentionCall form = without_data(call);
+    for (const Prepared& one : all_)
+      if (one.device == device && one.form == form) return one;
+    Prepared& made = all_.emplace_back(Prepared{.device = device, .form = form});
+    if (!handles_.contains(device)) {
+      cudnnHandle_t handle = nullptr;
+      if (fe::detail::create_handle(&handle) != CUDNN_STATUS_SUCCESS) return made;
+      handles_[device] = handle;
+    }
+    const std::shared_ptr<fe::graph::Graph> graph = drawn(form);
+    if (graph->build(handles_.at(device), {fe::HeurMode_t::A}).is_bad()) return made;
+    if (graph->get_workspace_size(made.workspace).is_bad()) return made;
+    made.graph = graph;
+    return made;
+  }
+
+  std::mutex mutex_;
+  std::map<int, cudnnHandle_t> handles_;
+  std::vector<Prepared> all_;
+};
+
+}  // namespace
+
+}  // namespace foreshard::gpu
+
+extern "C" __attribute__((visibility("default"))) foreshard::gpu::AttentionLibrary* foreshard_attention_library() {
+  cudnn_frontend::cudnn_dlhandle = dlopen("libcudnn.so.9", RTLD_NOW | RTLD_LOCAL);
+  return cudnn_frontend::cudnn_dlhandle ? new foreshard::gpu::CudnnAttention : nullptr;
+}

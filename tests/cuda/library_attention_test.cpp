@@ -1,0 +1,126 @@
+// Attention by a library: what we tell it. The twin (support_fake_attention.cpp) computes from these values alone, so each that is wrong is seen.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <utility>
+
+#include "exec/cuda/kernel_cases.h"
+#include "tests/cuda/fake_runtime.h"
+
+namespace foreshard::gpu {
+
+// Those that a library has: 16 bits, no dropout, gradients that take the place of what was there.
+static std::vector<KernelCase> library_cases() {
+  std::vector<KernelCase> all;
+  for (KernelCase& at : kernel_cases())
+    if (at.what.op == Op::Attention && at.name.find("plain") == std::string::npos &&
+        !(at.what.accumulate && at.what.phase == Phase::InputGrad))
+      all.push_back(std::move(at));
+  return all;
+}
+
+TEST(LibraryAttention, EqualsTheHost) {
+  const std::vector<KernelCase> cases = library_cases();
+  ASSERT_GE(cases.size(), 10U);
+  for (const KernelCase& tried : cases) {
+    FakeRuntime runtime({.library_attention = true});
+    EXPECT_TRUE(run_case(tried, runtime).right(tried)) << tried.name;
+    EXPECT_EQ(runtime.library_attentions(), 1) << tried.name;
+    EXPECT_TRUE(runtime.launches().empty()) << tried.name;
+    EXPECT_TRUE(runtime.conflicts().empty()) << tried.name;
+  }
+}
+
+// Dropout is made of our random words, gradients may be added to, and fp32 is no format of the library's.
+TEST(LibraryAttention, WhatItDoesNotHaveIsDoneByOurKernels) {
+  int tried_cases = 0;
+  for (const KernelCase& tried : kernel_cases()) {
+    const bool added = tried.what.accumulate && tried.what.phase == Phase::InputGrad;
+    if (tried.what.op != Op::Attention || (tried.name.find("plain") == std::string::npos && !added)) continue;
+    FakeRuntime runtime({.library_attention = true});
+    EXPECT_TRUE(run_case(tried, runtime).right(tried)) << tried.name;
+    EXPECT_EQ(runtime.library_attentions(), 0) << tried.name;
+    ++tried_cases;
+  }
+  EXPECT_GE(tried_cases, 8);
+}
+
+namespace {
+
+struct Bend {
+  const char* name;
+  std::function<void(AttentionCall&)> bend;
+};
+
+class Bent : public FakeRuntime {
+ public:
+  explicit Bent(const Bend& bend) : FakeRuntime({.library_attention = true}), bend_(bend) {}
+  void attention(const AttentionCall& call, std::byte* workspace, Stream* stream) override {
+    AttentionCall bent = call;
+    bend_.bend(bent);
+    FakeRuntime::attention(bent, workspace, stream);
+  }
+
+ private:
+  const Bend& bend_;
+};
+
+class Forgetful : public FakeRuntime {
+ public:
+  Forgetful() : FakeRuntime({.library_attention = true}) {}
+  std::optional<Bytes> attention_workspace(const AttentionCall&) override { return Bytes{0}; }
+};
+
+std::vector<Bend> bends() {
+  std::vector<Bend> all = {
+      {"scale", [](AttentionCall& call) { call.scale *= 1.1F; }},
+      {"mask", [](AttentionCall& call) { call.causal = !call.causal; }},
+      {"one key fewer", [](AttentionCall& call) { --call.keys; }},
+      {"mask shifted by a query",
+       [](AttentionCall& call) {  // the second query sees what the first may
+         if (!call.causal) return;
+         --call.queries;
+         for (AttentionArray* array : {&call.q, &call.context, &call.dcontext, &call.dq})
+           if (array->data) array->data += array->row_step * size_of(call.dtype).value;
+       }},
+      {"keys for values", [](AttentionCall& call) { std::swap(call.k.data, call.v.data); }},
+      {"gradients of keys for those of values", [](AttentionCall& call) { std::swap(call.dk.data, call.dv.data); }},
+      {"lse of the next query", [](AttentionCall& call) { call.lse += call.backward ? 4 : 0; }}};
+  const std::pair<const char*, AttentionArray AttentionCall::*> arrays[] = {
+      {"q", &AttentionCall::q},   {"k", &AttentionCall::k},
+      {"v", &AttentionCall::v},   {"context", &AttentionCall::context},
+      {"dq", &AttentionCall::dq}, {"dk", &AttentionCall::dk},
+      {"dv", &AttentionCall::dv}, {"dcontext", &AttentionCall::dcontext}};
+  for (const auto& [name, array] : arrays) {
+    all.push_back(
+        {name, [array = array](AttentionCall& call) { std::swap((call.*array).row_step, (call.*array).sample_step); }});
+    all.push_back(
+        {name, [array = array](AttentionCall& call) { std::swap((call.*array).head_step, (call.*array).sample_step); }});
+  }
+  return all;
+}
+
+}  // namespace
+
+TEST(LibraryAttention, EveryValueThatIsWrongIsSeen) {
+  std::vector<KernelCase> cases;
+  for (KernelCase& at : library_cases())
+    if (at.what.shapes[0].dims[0] > 1) cases.push_back(std::move(at));  // several samples: steps that differ
+  for (const Bend& bend : bends()) {
+    int seen = 0;
+    for (const KernelCase& tried : cases) {
+      Bent runtime(bend);
+      seen += run_case(tried, runtime).right(tried) ? 0 : 1;
+    }
+    EXPECT_GE(seen, 1) << bend.name;
+  }
+}
+
+TEST(LibraryAttention, AForgottenWorkspaceIsSeen) {
+  for (const KernelCase& tried : library_cases()) {
+    Forgetful runtime;
+    EXPECT_FALSE(run_case(tried, runtime).right(tried)) << tried.name;
+  }
+}
+
+}  // namespace foreshard::gpu
