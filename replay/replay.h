@@ -37,7 +37,7 @@ struct ReplayOptions {
   std::function<void(double fraction)> progress = {};  // of the actions of all classes
 };
 
-struct LinkLoad {
+struct PlayedLink {
   double bytes = 0;   // over one link of a class
   Seconds busy = {};  // with at least one flow
 };
@@ -47,7 +47,7 @@ struct Played {
   double makespan = 0;  // seconds
   std::int64_t events = 0;
   std::span<Span> spans = {};
-  std::span<LinkLoad> links = {};  // [link class]
+  std::span<PlayedLink> links = {};  // [link class]
 };
 
 // A plan whose flows are found and folded, ready to be played any number of times, with the costs that it had then, finite and not
@@ -88,7 +88,7 @@ class PlayedHere {
 
  private:
   std::vector<Span> spans_;
-  std::vector<LinkLoad> links_;
+  std::vector<PlayedLink> links_;
   Played played_;
 };
 

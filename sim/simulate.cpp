@@ -20,7 +20,7 @@ Result played(const Plan& plan, const Cluster& cluster, const SimulateOptions& o
   if (options.progress) there.progress = [&](double fraction) { (*progress)(fraction); };
   const Replay replay(plan, cluster, there);
   const SharedArray<Span> spans(replay.spans());
-  const SharedArray<LinkLoad> links(replay.links());
+  const SharedArray<PlayedLink> links(replay.links());
   const SharedArray<Played> shared(1);
   Played& played = shared.items().front();
   played = {.spans = spans.items(), .links = links.items()};
