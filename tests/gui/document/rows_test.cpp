@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "sim/simulate.h"
+#include "strategy/lower/lower.h"
 #include "tests/gui/documents.h"
 
 namespace foreshard {
@@ -27,6 +29,23 @@ TEST(Rows, EveryGroupingHoldsEveryRankOnce) {
   }
   EXPECT_EQ(group_ranks(*document, Grouping::DataParallel).size(), 2u);
   EXPECT_EQ(group_ranks(*document, Grouping::TensorParallel).size(), 8u);  // no axis tp: each rank is its own group
+}
+
+// Four replicas in ZeRO groups of two, tensor groups of two: an axis of each kind, whatever they are called.
+TEST(Rows, ReplicasAreCountedOverZeroGroups) {
+  const Cluster cluster = load_cluster("dgx-a100");
+  const Strategy strategy{.dp = 4, .tp = 2, .global_batch = 4, .seq = 64, .zero = 1, .zero_group = 2};
+  Plan plan = std::get<Lowered>(lower(load_model("gpt2-124m"), cluster, strategy)).plan;
+  ASSERT_EQ(plan.axes.size(), 3u);
+  for (Axis& axis : plan.axes) axis.name = "axis";
+  const auto document =
+      make_document(simulate(plan, cluster, {.granularity = Granularity::Stage, .folding = Folding::None}), "");
+  const auto replicas = group_ranks(*document, Grouping::DataParallel),
+             tensor = group_ranks(*document, Grouping::TensorParallel);
+  EXPECT_EQ(replicas.size(), 4u);
+  EXPECT_EQ(tensor.size(), 4u);
+  for (const RankGroup& group : replicas) EXPECT_EQ(group.ranks.size(), 2u);
+  for (const RankGroup& group : tensor) EXPECT_EQ(group.ranks.size(), 2u);
 }
 
 TEST(Rows, ClassesThatDoTheSameAreOneMember) {
