@@ -2705,6 +2705,10 @@ worst: what the worst order of the same work would need</source>
         <translation>placement 必须把 tp、cp、dp 和 role 各写一次，变化最快的在前</translation>
     </message>
     <message>
+        <source>%1 degree %2 makes groups of %3 ranks, which lie across those of the dense grid (%4)</source>
+        <translation>%1 并行度 %2 形成每组 %3 个 rank 的组，与稠密网格的组（%4）交错</translation>
+    </message>
+    <message>
         <source>framework %1 recomputes its layers alike, not %2</source>
         <translation>框架 %1 对所有层以同样方式重算，不能用 %2</translation>
     </message>

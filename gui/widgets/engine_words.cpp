@@ -45,6 +45,7 @@ constexpr const char* kSentences[] = {
     QT_TRANSLATE_NOOP("Engine", "no flash attention kernel for %1 on %2"),
     QT_TRANSLATE_NOOP("Engine", "%1 is a layer list: it can be split by data and pipeline parallelism, not by %2"),
     QT_TRANSLATE_NOOP("Engine", "placement has to name each of tp, cp, dp and role once, fastest first"),
+    QT_TRANSLATE_NOOP("Engine", "%1 degree %2 makes groups of %3 ranks, which lie across those of the dense grid (%4)"),
     QT_TRANSLATE_NOOP("Engine", "framework %1 recomputes its layers alike, not %2"),
     QT_TRANSLATE_NOOP("Engine", "stages that are said one by one have degrees of their own: found %1 beside them"),
     QT_TRANSLATE_NOOP("Engine", "stages that are said one by one cannot have %1"),
