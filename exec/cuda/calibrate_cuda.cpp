@@ -90,7 +90,7 @@ void CudaMeasures::products(DType dtype, std::int64_t rows, const std::vector<st
         const std::vector<Operand> writes = {sized(c, phase == Phase::Forward     ? rows * n
                                                       : phase == Phase::InputGrad ? rows * k
                                                                                   : n * k)};
-        const Kernel kernel = make_kernel(what, reads, writes, runtime_);
+        const Kernel kernel = make_kernel(what, reads, writes, &runtime_);
         const OpArguments arguments;
         tell(what, bench.time(5, [&] {
           kernel.run(on, {.reads = reads,

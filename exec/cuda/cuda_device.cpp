@@ -161,7 +161,7 @@ bool CudaDevice::keep(int step, const Operand& numbers) {
 std::unique_ptr<StreamTask> CudaDevice::compute(StreamId stream, const Compute& what, std::span<const Operand> reads,
                                                 std::span<const Operand> writes, const OpArguments& arguments) {
   enter();
-  Kernel kernel = make_kernel(what, reads, writes, runtime_);
+  Kernel kernel = make_kernel(what, reads, writes, &runtime_);
   Channel& on = channel(stream);
   on.computes = true;
   on.scratch_bytes = std::max(on.scratch_bytes, kernel.scratch);

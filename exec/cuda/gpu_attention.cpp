@@ -128,14 +128,14 @@ void launch(const Launcher& on, const AttentionForm& form, KernelId tall, Kernel
   on.rows(plain, batches * rows, args);
 }
 
-Kernel attention_backward(const host::Form& form, const AttentionForm& attention, Runtime& runtime) {
+Kernel attention_backward(const host::Form& form, const AttentionForm& attention, Runtime* libraries) {
   const host::HeadLayout& at = attention.at;
   std::vector<std::int64_t> in = {attention.context_size(), at.query_size()}, out = {at.query_size()};
   if (at.apart) in.push_back(at.key_size()), out.push_back(at.key_size());
   in.insert(in.end(), {attention.context_size(), attention.lse_size()});
   form.expect(in, out);
-  if (const std::optional<AttentionCall> call = by_library(form, attention))
-    if (const std::optional<Bytes> workspace = runtime.attention_workspace(*call))
+  if (const std::optional<AttentionCall> call = by_library(form, attention); call && libraries)
+    if (const std::optional<Bytes> workspace = libraries->attention_workspace(*call))
       return backward_by_library(attention, *call, *workspace);
   return {.run =
               [attention](const Launcher& on, const Call& call) {
@@ -163,7 +163,7 @@ Kernel attention_backward(const host::Form& form, const AttentionForm& attention
 
 }  // namespace
 
-Kernel make_attention(const host::Form& form, Runtime& runtime) {
+Kernel make_attention(const host::Form& form, Runtime* libraries) {
   const std::vector<std::int64_t>&queries = form.dims(0, 4), &keys = form.dims(1, 4);
   const std::size_t operands = form.forward() ? form.reads.size() : form.writes.size();
   AttentionForm attention{.at = host::head_layout(form, queries[0], queries[1], keys[1], operands == 2),
@@ -175,12 +175,12 @@ Kernel make_attention(const host::Form& form, Runtime& runtime) {
   if (at.dim > 256) form.refuse("heads of " + std::to_string(at.dim), "at most 256");
   if (attention.drops) attention.drop = host::drop_rule(form);
   attention.flash = is_flash(form, attention);
-  if (form.what.phase == Phase::InputGrad) return attention_backward(form, attention, runtime);
+  if (form.what.phase == Phase::InputGrad) return attention_backward(form, attention, libraries);
   if (!form.forward()) form.refuse("this phase", "forward, recompute or input gradient");
   form.expect(at.apart ? std::vector{at.query_size(), at.key_size()} : std::vector{at.query_size()},
               {attention.context_size(), attention.lse_size()});
-  if (const std::optional<AttentionCall> call = by_library(form, attention))
-    if (const std::optional<Bytes> workspace = runtime.attention_workspace(*call))
+  if (const std::optional<AttentionCall> call = by_library(form, attention); call && libraries)
+    if (const std::optional<Bytes> workspace = libraries->attention_workspace(*call))
       return forward_by_library(attention, *call, *workspace);
   return {.run =
               [attention](const Launcher& on, const Call& call) {

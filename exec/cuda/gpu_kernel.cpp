@@ -16,13 +16,13 @@ constexpr std::int64_t kMostBlocks = 1024, kFewestTerms = 4096;  // of a sum of 
 std::int64_t rows_of_chunk(std::int64_t rows) { return std::max(kFewestRows, ceil_div(rows, kMostChunks)); }
 std::int64_t terms_of_block(std::int64_t terms) { return std::max(kFewestTerms, round_up(ceil_div(terms, kMostBlocks), 8)); }
 
-Kernel make(const host::Form& form, Runtime& runtime) {
+Kernel make(const host::Form& form, Runtime* libraries) {
   switch (form.what.op) {
     case Op::MatMul:
       if (form.attributes.has("scores")) return make_scores(form);
       if (form.attributes.has("values")) return make_weighted_values(form);
       return make_matmul(form);
-    case Op::Attention: return make_attention(form, runtime);
+    case Op::Attention: return make_attention(form, libraries);
     case Op::Softmax: return make_softmax(form);
     case Op::Norm: return make_norm(form);
     case Op::Activation: return make_activation(form);
@@ -51,16 +51,16 @@ Kernel make(const host::Form& form, Runtime& runtime) {
 
 }  // namespace
 
-Kernel make_kernel(const Compute& what, std::span<const Operand> reads, std::span<const Operand> writes, Runtime& runtime) {
+Kernel make_kernel(const Compute& what, std::span<const Operand> reads, std::span<const Operand> writes, Runtime* libraries) {
   const host::Form form{what, reads, writes, host::Attributes(what.attributes)};
   for (const auto& operands : {reads, writes})
     for (const Operand& operand : operands)
       if (operand.dtype == DType::F64 || operand.dtype == DType::F8 || operand.dtype == DType::I32)
         form.refuse(std::string("an operand in ") + name_of(operand.dtype), "fp32, tf32, bf16 or fp16 on a GPU");
-  if (!form.attributes.has("dynamic_scale")) return make(form, runtime);
+  if (!form.attributes.has("dynamic_scale")) return make(form, libraries);
   if (form.reads.empty() || form.reads.back().dtype != DType::F32 || form.reads.back().elements < kLossScaleFloats)
     form.refuse("no state of the loss scale", std::to_string(kLossScaleFloats) + " fp32 numbers as the last read");
-  Kernel kernel = make({what, reads.first(reads.size() - 1), writes, host::Attributes(what.attributes)}, runtime);
+  Kernel kernel = make({what, reads.first(reads.size() - 1), writes, host::Attributes(what.attributes)}, libraries);
   kernel.run = [run = std::move(kernel.run)](const Launcher& on, const Call& call) {
     Call scaled = call;
     scaled.state = gpu::reads(call.reads.back());

@@ -79,15 +79,15 @@ struct Kernel {
   bool varies = false;                // the launches of one run are not those of the next, staged bytes aside
 };
 
-// Throws Error for what the GPU cannot run. The runtime is asked for what its libraries can do.
-Kernel make_kernel(const Compute& what, std::span<const Operand> reads, std::span<const Operand> writes, Runtime& runtime);
+// Throws Error for what the GPU cannot run. `libraries` is asked for what its libraries can do; null: our kernels do what they can.
+Kernel make_kernel(const Compute& what, std::span<const Operand> reads, std::span<const Operand> writes, Runtime* libraries);
 
 // One per operator, in exec/cuda/gpu_*.cpp.
 Kernel make_matmul(const host::Form& form);
 Kernel make_scores(const host::Form& form);
 Kernel make_weighted_values(const host::Form& form);
 Kernel make_softmax(const host::Form& form);
-Kernel make_attention(const host::Form& form, Runtime& runtime);
+Kernel make_attention(const host::Form& form, Runtime* libraries);
 Kernel make_rope(const host::Form& form);
 Kernel make_norm(const host::Form& form);
 Kernel make_activation(const host::Form& form);

@@ -41,15 +41,15 @@ bool fetch(Runtime& runtime, Stream* stream, Placed& place, StoredArray& array) 
          std::all_of(place.bytes.end() - kBorder, place.bytes.end(), whole);
 }
 
-void run_kernel(const KernelCase& tried, Runtime& runtime, Stream* stream, GpuMemory& memory, std::vector<StoredArray>& reads,
-                std::vector<StoredArray>& writes, Outcome& outcome) {
+void run_kernel(const KernelCase& tried, Runtime& runtime, bool libraries, Stream* stream, GpuMemory& memory,
+                std::vector<StoredArray>& reads, std::vector<StoredArray>& writes, Outcome& outcome) {
   std::vector<Placed> from, to;
   std::vector<Operand> from_operands, to_operands;
   for (StoredArray& array : reads)
     from.push_back(placed(runtime, memory, stream, array)), from_operands.push_back(from.back().operand);
   for (StoredArray& array : writes)
     to.push_back(placed(runtime, memory, stream, array)), to_operands.push_back(to.back().operand);
-  const Kernel kernel = make_kernel(tried.what, from_operands, to_operands, runtime);
+  const Kernel kernel = make_kernel(tried.what, from_operands, to_operands, libraries ? &runtime : nullptr);
   const Bytes table_bytes = {static_cast<std::int64_t>(kernel.table.size())};
   std::byte *scratch = memory.allocate(Space::Device, kernel.scratch),
             *staged = memory.allocate(Space::PinnedHost, kernel.staged);
@@ -73,14 +73,14 @@ void run_kernel(const KernelCase& tried, Runtime& runtime, Stream* stream, GpuMe
 
 }  // namespace
 
-Outcome run_case(const KernelCase& tried, Runtime& runtime) {
+Outcome run_case(const KernelCase& tried, Runtime& runtime, bool libraries) {
   std::vector<StoredArray> reads = tried.reads, on_host = tried.writes, on_gpu = tried.writes;
   run_on_host(tried.what, reads, on_host, tried.arguments);
   Outcome outcome;
   GpuMemory memory(runtime);
   Stream* stream = runtime.open_stream(false);
   try {
-    run_kernel(tried, runtime, stream, memory, reads, on_gpu, outcome);
+    run_kernel(tried, runtime, libraries, stream, memory, reads, on_gpu, outcome);
   } catch (const DeviceError& problem) {
     outcome.fault = problem.what();
   }

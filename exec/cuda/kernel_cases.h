@@ -27,6 +27,7 @@ struct Outcome {
   bool borders_whole = true;  // nobody wrote beside an operand
   bool right(const KernelCase& of) const { return fault.empty() && error <= of.tolerance && borders_whole; }
 };
-Outcome run_case(const KernelCase& tried, Runtime& runtime);
+// `libraries`: by what libraries have beside products; else by our kernels.
+Outcome run_case(const KernelCase& tried, Runtime& runtime, bool libraries = true);
 
 }  // namespace foreshard::gpu

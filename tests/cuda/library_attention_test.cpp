@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "exec/cuda/kernel_cases.h"
-#include "tests/cuda/fake_runtime.h"
+#include "tests/cuda/fake_training.h"
 
 namespace foreshard::gpu {
 
@@ -28,6 +28,8 @@ TEST(LibraryAttention, EqualsTheHost) {
     EXPECT_EQ(runtime.library_attentions(), 1) << tried.name;
     EXPECT_TRUE(runtime.launches().empty()) << tried.name;
     EXPECT_TRUE(runtime.conflicts().empty()) << tried.name;
+    EXPECT_TRUE(run_case(tried, runtime, false).right(tried)) << tried.name;  // selftest compares our kernels, too
+    EXPECT_EQ(runtime.library_attentions(), 1) << tried.name;
   }
 }
 
@@ -121,6 +123,25 @@ TEST(LibraryAttention, AForgottenWorkspaceIsSeen) {
     Forgetful runtime;
     EXPECT_FALSE(run_case(tried, runtime).right(tried)) << tried.name;
   }
+}
+
+// Whole trainings with grouped queries, what repeats in graphs: the losses are those of our kernels, to the bits that bf16 has.
+TEST(LibraryAttention, TrainsAsOurKernelsDo) {
+  Strategy strategy = in_single({.micro_batch = 2});
+  strategy.precision = DType::BF16;
+  const Plan plan = lowered(two_layers(tiny_llama()), strategy);
+  std::vector<double> losses[2];
+  for (const bool library : {false, true}) {
+    FakeRuntime runtime({.library_attention = library});
+    ExecuteOptions options = fake_training(5);
+    options.devices = ranks_on(runtime, {.graphs = true, .timed_from = 4});
+    for (const StepReport& step : run(plan, options).steps) losses[library ? 1 : 0].push_back(step.loss);
+    EXPECT_EQ(runtime.library_attentions() > 0, library);
+    EXPECT_TRUE(runtime.conflicts().empty());
+  }
+  ASSERT_EQ(losses[0].size(), losses[1].size());
+  for (std::size_t step = 0; step < losses[0].size(); ++step)
+    EXPECT_NEAR(losses[1][step], losses[0][step], 0.02 * losses[0][step]);
 }
 
 }  // namespace foreshard::gpu
