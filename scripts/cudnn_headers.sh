@@ -7,7 +7,7 @@ folder=build/cudnn
 mkdir -p "$folder"
 echo "nvidia-cudnn-frontend==1.32.0 --hash=sha256:c6006556017a4d1c914c52a556c71b1267f2d6a0500f742e7b4edef539878df0" >"$folder/wheel.txt"
 # Of one Python, whichever runs here: the headers are the same in all.
-python3 -m pip download --quiet --disable-pip-version-check --no-deps --require-hashes --only-binary=:all: --implementation cp --python-version 3.11 \
+python3 -m pip download --quiet --retries 1 --timeout 15 --disable-pip-version-check --no-deps --require-hashes --only-binary=:all: --implementation cp --python-version 3.11 \
   --abi cp311 --platform manylinux_2_28_x86_64 --dest "$folder" --requirement "$folder/wheel.txt"
 python3 - "$folder" <<'PYTHON'
 import pathlib, sys, zipfile

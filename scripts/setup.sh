@@ -39,12 +39,20 @@ install_packages() {
   $as_root env DEBIAN_FRONTEND=noninteractive apt-get install --yes --quiet=2 --no-install-recommends $missing </dev/null
 }
 
+# Where there is a CUDA compiler, the headers that attention by cuDNN is built with. Without them our own kernels do it.
+fetch_cudnn_headers() {
+  [ -n "$(command -v nvcc)" ] || [ -x /usr/local/cuda/bin/nvcc ] || return 0
+  [ -e build/cudnn/include/cudnn_frontend.h ] || timeout 60 scripts/cudnn_headers.sh ||
+    echo "foreshard: no headers of cudnn-frontend; attention on a GPU will be that of our own kernels"
+}
+
 # configure_and_build TARGET [cmake options]: Release in build/release, two jobs, at most 3 GiB of memory. Configures every time,
 # which takes a second, because packages may have come since the last run.
 configure_and_build() {
   local target=$1
   shift
   mkdir -p build
+  fetch_cudnn_headers
   if ! cmake --preset release "$@" >build/configure.log 2>&1; then
     cat build/configure.log
     return 1
