@@ -4,7 +4,7 @@
 #include <numeric>
 #include <vector>
 
-#include "core/op/op_graph.h"
+#include "core/graph/op_graph.h"
 #include "exec/host/host_blas.h"
 #include "exec/host/host_init.h"
 
@@ -88,7 +88,7 @@ void operator_phase(benchmark::State& state, const LayerGraph& layer, const Oper
     for (const int v : forward ? op.outputs : op.inputs) writes.push_back(value(v));
   if (phase == Phase::WeightGrad || phase == Phase::Backward)
     for (const int w : op.weights) writes.push_back(weight(w));
-  run_op(state, {.op = op.op, .phase = phase, .shapes = op.shapes, .attributes = op.attributes}, reads, writes);
+  run_op(state, {.op = op.op, .phase = phase, .shapes = op.shapes}, reads, writes);
   const double flops = forward                      ? op.forward.flops.value
                        : phase == Phase::WeightGrad ? op.weight_grad.flops.value
                                                     : op.input_grad.flops.value;

@@ -108,7 +108,7 @@ void adamw(benchmark::State& state) {
   const std::int64_t elements = state.range(0);
   const Operand g = operand(0, elements), m = operand(1, elements), v = operand(2, elements), p = operand(3, elements);
   const std::vector<Operand> reads = {g, m, v, p}, writes = {m, v, p};
-  const HostOp op({.op = Op::Adam, .phase = Phase::Update, .shapes = {{{elements}, DType::F32}}}, reads, writes);
+  const HostOp op({.op = ops::Adam{}, .phase = Phase::Update, .shapes = {{{elements}, DType::F32}}}, reads, writes);
   std::vector<std::byte> workspace(static_cast<std::size_t>(op.workspace().value) + 64);
   void* aligned = workspace.data();
   std::size_t space = workspace.size();

@@ -82,8 +82,7 @@ class Finder {
     } else if (const auto* collective = std::get_if<Collective>(&instruction.what)) {
       Collective form = *collective;
       form.bytes = {};
-      form.dtype = {};
-      if (form.algorithm != Algorithm::ParameterServer) form.attributes.clear();  // "servers=k" moves bytes elsewhere
+      form.dtype = {}, form.combine = {}, form.accumulate = {}, form.slice = {};  // none of these moves bytes elsewhere
       use.collective = intern(found_.collectives, form);
     } else {
       use.copy = std::holds_alternative<Copy>(instruction.what);

@@ -62,7 +62,10 @@ std::string profile_note(const MachineProfile& profile, const Cluster& cluster) 
 
 namespace {
 
-bool is_forward_product(const ProfileOp& op) { return op.op == Op::MatMul && op.phase == Phase::Forward; }
+bool is_forward_product(const ProfileOp& op) {
+  return (op.op == ops::MatMul::kWord || op.op == ops::Scores::kWord || op.op == ops::WeightedValues::kWord) &&
+         op.phase == Phase::Forward;
+}
 
 double best_rate(const ProfileOp& product) {  // FLOP/s of its fastest size
   double best = 0;
@@ -82,20 +85,18 @@ double best_rate(const MachineProfile& profile, DType dtype, double otherwise) {
   return best > 0 ? best : otherwise;
 }
 
-// "1 scores causal" -> "attention scores, causal": what the kinds of one format differ in (variant_of).
+// scores, "1 causal" -> "attention scores, causal": what the kinds of one format differ in (variant_of).
 std::string product_words(const ProfileOp& product) {
   std::istringstream variant(product.variant);
-  std::vector<std::string> words;
-  bool attention = false;
+  std::vector<std::string> words = {product.op == ops::MatMul::kWord   ? "linear layer"
+                                    : product.op == ops::Scores::kWord ? "attention scores"
+                                                                       : "attention values"};
   variant >> std::ws;
   while (std::isdigit(variant.peek()) != 0) variant.get();  // the number of shapes
   for (std::string word; variant >> word;) {
-    const bool part = word == "scores" || word == "values";
-    attention = attention || part;
     std::replace(word.begin(), word.end(), '_', ' ');
-    words.push_back(part ? "attention " + word : word);
+    words.push_back(word);
   }
-  if (!attention) words.insert(words.begin(), "linear layer");
   return joined(words);
 }
 

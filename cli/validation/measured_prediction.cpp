@@ -5,7 +5,7 @@
 
 #include "cli/validation/measured_memory.h"
 #include "core/base/error.h"
-#include "core/op/op_graph.h"
+#include "core/graph/op_graph.h"
 #include "replay/light_clock.h"
 #include "replay/replay.h"
 #include "report/summary/summarize.h"

@@ -71,7 +71,7 @@ static void say_unused_optimizer(const Arguments& arguments, const Plan& plan, c
     for (const Instruction& instruction : segment.instructions) {
       const auto* compute = std::get_if<Compute>(&instruction.what);
       const auto* host = std::get_if<HostCompute>(&instruction.what);
-      if ((compute && compute->op == Op::Adam) || (host && host->op == Op::Adam)) return;
+      if ((compute && is<ops::Adam>(compute->op)) || (host && is<ops::Adam>(host->op))) return;
     }
   for (const char* option : {"--beta1", "--beta2", "--eps"})
     if (arguments.has(option)) say(arguments, console, std::string(option) + " changes nothing here: the plan has no Adam");

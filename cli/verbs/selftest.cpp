@@ -62,7 +62,7 @@ ExitCode run(const Arguments& arguments, const Console& console) {
       const gpu::Outcome done = gpu::run_case(tried, *runtime);
       lines.push_back({tried.name, done.fault, done.error, tried.tolerance, done.borders_whole, done.right(tried)});
       progress.report(static_cast<double>(&tried - cases.data() + 1) / static_cast<double>(cases.size()));
-      if (tried.what.op != Op::Attention) continue;
+      if (!is<ops::Attention>(tried.what.op)) continue;
       const gpu::Outcome own = gpu::run_case(tried, *runtime, false);
       lines.push_back({tried.name + "_own", own.fault, own.error, tried.tolerance, own.borders_whole, own.right(tried)});
     }

@@ -3,8 +3,8 @@
 
 #include "cli/program/table.h"
 #include "cli/program/verb.h"
+#include "core/graph/op_graph_layer_list.h"
 #include "core/model/model.h"
-#include "core/op/op_graph_layer_list.h"
 
 namespace foreshard {
 

@@ -146,12 +146,12 @@ class GradientCheck {
       keeps = compute->accumulate;
       if (is_step(compute->op))
         in = optimizer(reads);
-      else if (compute->phase == Phase::Update && looks_at(compute->op))
+      else if (compute->phase == Phase::Update && reads_sums(compute->op))
         need_reduced(reads);
     } else if (const auto* host = std::get_if<HostCompute>(&instruction.what)) {
       if (is_step(host->op)) in = optimizer(reads);
     } else if (const auto* collective = std::get_if<Collective>(&instruction.what)) {
-      keeps = collective->attributes.find("accumulate") != std::string::npos;
+      keeps = collective->accumulate;
       reduce(*collective, reads, in);
     } else if (std::holds_alternative<Exchange>(instruction.what)) {
       in = {};  // what comes is another rank's
@@ -162,9 +162,6 @@ class GradientCheck {
       write(writes, in, keeps);
     for (const Block& block : instruction.releases) release(block.buffer, value_of(block.slot, action));
   }
-
-  static bool is_step(Op op) { return op == Op::Adam || op == Op::Sgd; }
-  static bool looks_at(Op op) { return op == Op::GradNorm || op == Op::ClipScale || op == Op::SumOfSquares; }
 
   Piece gather(const std::vector<Range>& reads) {
     Piece all;
@@ -179,10 +176,10 @@ class GradientCheck {
   }
 
   // WeightGrad writes parameter gradients; Backward the input gradient first, then parameter gradients, for which
-  // "accumulate_weights" is what `accumulate` is for the first. A buffer that says what it holds decides for itself.
+  // `accumulate_weights` is what `accumulate` is for the first. A buffer that says what it holds decides for itself.
   void write_gradients(const std::vector<Range>& writes, const Compute& compute) {
     const bool both = compute.phase == Phase::Backward;
-    const bool keeps_weights = both ? compute.attributes.find("accumulate_weights") != std::string::npos : compute.accumulate;
+    const bool keeps_weights = both ? compute.accumulate_weights : compute.accumulate;
     for (std::size_t w = 0; w < writes.size(); ++w) {
       const Range& range = writes[w];
       for (std::size_t p = range.first; p < range.last; ++p) {
@@ -243,7 +240,7 @@ class GradientCheck {
           return tell("gradient-over-reduced",
                       "reduces different parts of " + tensor_name(range, p) + " together, over " + names(over & held.cut_by));
         const AxisSet again = over & pieces_[p].reduced & data_axes(plan_.tensors[static_cast<std::size_t>(held.tensor)].grid);
-        if (pieces_[p].gradient && again && collective.attributes != "mean")
+        if (pieces_[p].gradient && again && collective.combine != Combine::Mean)
           return tell("gradient-over-reduced", "reduces " + tensor_name(range, p) + " once more over " + names(again));
       }
     if (all_roles) over |= kRoles;

@@ -155,8 +155,9 @@ class Meetings {
       const bool in_place =
           !instruction.reads.empty() && !instruction.writes.empty() && same_bytes(instruction.reads[0], instruction.writes[0]);
       const Bytes part{collective->bytes.value / members_of(role, collective->group)};
-      // "slice=GROUP": the operands lie behind those of the ranks before this one in that group
-      const Bytes before{collective->bytes.value * (slices_of(role, collective->attributes) - 1)};
+      // Of a slice the operands lie behind those of the ranks before this one in that group.
+      const std::int64_t slices = collective->slice.valid() ? members_of(role, collective->slice) : 1;
+      const Bytes before{collective->bytes.value * (slices - 1)};
       const auto length = [&](CollectiveKind parted) {
         return collective->kind == parted && !in_place ? part : collective->bytes;
       };
@@ -183,14 +184,6 @@ class Meetings {
     std::int64_t all = 0;
     for (const RoleId r : g.roles) all += coordinates(r);
     return all;
-  }
-  std::int64_t slices_of(RoleId role, const std::string& attributes) const {
-    constexpr std::string_view kKey = "slice=";
-    const std::size_t at = attributes.find(kKey);
-    if (at == std::string::npos) return 1;
-    for (std::size_t g = 0; g < plan_.groups.size(); ++g)
-      if (attributes.substr(at + kKey.size()) == plan_.groups[g].name) return members_of(role, {static_cast<std::int32_t>(g)});
-    return 1;
   }
 
   void collect(RoleId role) {

@@ -108,7 +108,7 @@ class PartialSumCheck {
     if (const auto* compute = std::get_if<Compute>(&instruction.what)) {
       compute_step(action, instruction, *compute, in);
     } else if (const auto* collective = std::get_if<Collective>(&instruction.what)) {
-      const bool keeps = collective->attributes.find("accumulate") != std::string::npos;
+      const bool keeps = collective->accumulate;
       if (!plan_.groups[collective->group.index()].roles.empty()) in.unknown |= scattered_;  // from another role
       if (const AxisSet again = summed_alike(instruction, *collective, in); again != 0)
         tell("gradient-over-reduced", "sums a gradient that the ranks have alike, over ", again);
@@ -127,23 +127,17 @@ class PartialSumCheck {
   }
 
   void compute_step(const Action& action, const Instruction& instruction, const Compute& compute, const Piece& in) {
-    const bool cast = compute.op == Op::Cast;
-    if (in.missing != 0 && !cast) tell_part("reads", in.missing);
-    const bool forward = compute.phase == Phase::Forward || compute.phase == Phase::Recompute;
-    const bool input_grad = compute.phase == Phase::InputGrad || compute.phase == Phase::Backward;
-    Piece out{.missing = cast ? in.missing : 0, .columns = in.columns, .rows = in.rows, .unknown = in.unknown};
+    const ops::PartialSums law = partial_sums(compute.op, compute.phase);
+    if (in.missing != 0 && !law.pass) tell_part("reads", in.missing);
+    Piece out{.missing = law.pass ? in.missing : 0, .columns = in.columns, .rows = in.rows, .unknown = in.unknown};
     if (std::ranges::any_of(instruction.reads, [&](const Use& use) { return gathered(use); })) out.unknown |= scattered_;
-    if (compute.op == Op::MatMul && (forward || input_grad)) {  // weights are [out, in]
-      out.missing |= cut_of(instruction.reads, TensorPart::Value, forward ? 1 : 0);
-      out.columns = forward ? cut_of(instruction.reads, TensorPart::Value, 0) : 0;
-    }
-    // An embedding with cut rows gives 0 for foreign tokens; beside its rows it keeps the tokens themselves.
-    const AxisSet first = compute.op == Op::Embedding && forward ? cut_of(instruction.reads, TensorPart::Value, 0) : 0;
-    const bool row_sums = compute.op == Op::CrossEntropy && forward && compute.attributes.starts_with("stage=exp");
+    if (law.new_columns)  // weights are [out, in]
+      out.columns = ops::is_forward(compute.phase) ? cut_of(instruction.reads, TensorPart::Value, 0) : 0;
+    const AxisSet summed = law.summed_dim >= 0 ? cut_of(instruction.reads, TensorPart::Value, law.summed_dim) : 0;
     write_all(action, [&](std::size_t w, Piece& piece) {
       Piece made = out;
-      if (w == 0) made.missing |= first;
-      if (w == 1 && row_sums) made.missing |= in.columns;
+      if (w < 32 && (law.summed >> w & 1U)) made.missing |= summed;
+      if (law.summed_columns == static_cast<int>(w)) made.missing |= in.columns;
       if (gradient(instruction.writes[w]))
         made = {.missing = in.rows & ~cut_of(instruction.writes[w], TensorPart::Gradient), .unknown = out.unknown};
       if (w > 0 && compute.phase == Phase::Backward) made.missing &= in.rows;  // the input gradient comes first
@@ -160,7 +154,7 @@ class PartialSumCheck {
   }
   // The axes of a sum of gradients over which its ranks hold the same tensors and saw the same tokens, so that nothing is missing.
   AxisSet summed_alike(const Instruction& instruction, const Collective& collective, const Piece& in) const {
-    if (!sums(collective) || collective.attributes.find("mean") != std::string::npos) return 0;
+    if (!sums(collective) || collective.combine == Combine::Mean) return 0;
     AxisSet alike = 0;
     for (const Use& use : instruction.reads)
       for (const Shard& shard : role_.buffers[use.buffer.index()].holds)
@@ -171,11 +165,11 @@ class PartialSumCheck {
   static bool sums(const Collective& collective) {
     const bool adds = collective.kind == CollectiveKind::AllReduce || collective.kind == CollectiveKind::ReduceScatter ||
                       collective.kind == CollectiveKind::Reduce;
-    return adds && collective.attributes.find("max") == std::string::npos;
+    return adds && collective.combine != Combine::Max;
   }
   static bool keeps(const Compute& compute, std::size_t w) {
     const bool weights = w > 0 && compute.phase == Phase::Backward;
-    return weights ? compute.attributes.find("accumulate_weights") != std::string::npos : compute.accumulate;
+    return weights ? compute.accumulate_weights : compute.accumulate;
   }
 
   void meet(const Collective& collective, Piece& in) const {

@@ -131,7 +131,7 @@ struct CollectiveFlow {
 //   members
 //                 all-gather: three phases, two for a reduce-scatter or all-gather. Needs two nodes with equally many
 //                 members, at least 2; else, and for other kinds: Ring
-//   ParameterServer  all-reduce: the first k members ("servers=k" in the attributes, default 1) serve S/k each; all
+//   ParameterServer  all-reduce: the first k members (Collective::servers, default 1) serve S/k each; all
 //   push, then
 //                 all pull, two phases: server port (n-1) S/k in, then out. Other kinds: Ring
 //   NvlinkSharp   the switch adds: (n+1)/n S through each port and direction for an all-reduce (Hot Chips 34, "The

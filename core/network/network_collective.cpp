@@ -152,19 +152,9 @@ std::vector<CollectiveFlow> hierarchical(const Network& network, const Collectiv
   return phases;
 }
 
-int servers_of(const Collective& collective, int members) {
-  const std::string key = "servers=";
-  const std::size_t at = collective.attributes.find(key);
-  int servers = 1;
-  if (at != std::string::npos)
-    std::from_chars(collective.attributes.data() + at + key.size(), collective.attributes.data() + collective.attributes.size(),
-                    servers);
-  return std::clamp(servers, 1, members);
-}
-
 std::vector<CollectiveFlow> parameter_server(const Network& network, const Collective& collective, const Devices& members) {
   if (collective.kind != CollectiveKind::AllReduce) return {ring(network, collective, members)};
-  const int servers = servers_of(collective, static_cast<int>(members.size()));
+  const int servers = std::clamp(collective.servers, 1, static_cast<int>(members.size()));
   FlowBuilder push(network), pull(network);
   for (int s = 0; s < servers; ++s)
     for (const DeviceId worker : members) {

@@ -23,6 +23,7 @@
 #include "core/base/dtype.h"
 #include "core/base/ids.h"
 #include "core/base/units.h"
+#include "core/op/operation.h"
 #include "core/plan/axis.h"
 
 namespace foreshard {
@@ -74,10 +75,10 @@ struct Shard {
   bool operator==(const Shard&) const = default;
 };
 
-enum class Space : std::uint8_t { Device, PinnedHost, PageableHost, Nvme };
+enum class Space : std::uint8_t { Device, PinnedHost, PageableHost, Nvme };  // all but Device: to come
 enum class Category : std::uint8_t { Parameters, Gradients, Optimizer, Activations, Transient, Communication, Framework };
 inline constexpr int kCategories = 7;
-enum class Scope : std::uint8_t { Rank, Device };  // Device: shared by all ranks of a device (server state)
+enum class Scope : std::uint8_t { Rank, Device };  // Device: shared by all ranks of a device (server state): to come
 
 // resident = alive for ever, never acquired; per micro-batch, weight version, gather ring = several slots.
 struct Buffer {
@@ -118,56 +119,25 @@ struct EventUse {
 };
 
 // ---- instructions: a closed set of six ------------------------------------------------------------------------------------
-// Operand order of each op and phase: docs/plan-format.md.
-enum class Op : std::uint8_t {
-  MatMul,
-  Attention,
-  Softmax,
-  Norm,
-  Activation,
-  Bias,
-  Dropout,
-  Add,
-  Rope,
-  Embedding,
-  CrossEntropy,
-  SumOfSquares,
-  Conv2d,
-  BatchNorm,
-  MaxPool,
-  AvgPool,
-  Adam,
-  Sgd,
-  GradNorm,
-  ClipScale,
-  Cast,
-  Zero,
-  Encode,
-  Decode
-};
-inline constexpr int kOps = static_cast<int>(Op::Decode) + 1;
-enum class Phase : std::uint8_t { Forward, InputGrad, WeightGrad, Backward, Recompute, Update, Other };
-
-struct Shape {
-  std::vector<std::int64_t> dims = {};
-  DType dtype = DType::BF16;
-  bool operator==(const Shape&) const = default;
-};
+// Operand order of each operator and phase: docs/operators.md.
 struct Compute {
-  Op op = Op::MatMul;
+  Operation op = ops::MatMul{};
   Phase phase = Phase::Forward;
   std::vector<Shape> shapes = {};
   Flops flops = {};
   Bytes traffic = {};                      // bytes read and written in device memory
-  bool accumulate = false;                 // adds to what the output holds
+  bool accumulate = false;                 // adds to what its first output holds; of phase Backward: the gradient of the input
+  bool accumulate_weights = false;         // of phase Backward: adds to the gradients of the weights
   std::optional<ParamId> microbatch = {};  // which micro-batch: tokens, dropout keys
-  std::string attributes = {};             // "causal heads=96 kv=96", "p=0.1 site=3"; docs/plan-format.md
+  GroupId slice = {};                      // works on the part of its blocks that belongs to the rank's place in this group
+  double loss_scale = 1;                   // the loss's gradient is multiplied by it, the update divides by it
+  bool dynamic_scale = false;              // ... and by the state of the dynamic loss scale, its last read
   bool operator==(const Compute&) const = default;
 };
+// On the processor of the node. Nothing makes it yet: states in host memory will.
 struct HostCompute {
-  Op op = Op::Adam;
+  Operation op = ops::Adam{};
   Bytes traffic = {};
-  std::string attributes = {};
   bool operator==(const HostCompute&) const = default;
 };
 // Sends reads[0] and/or receives into writes[0] in one step.
@@ -178,17 +148,19 @@ struct Exchange {
   bool operator==(const Exchange&) const = default;
 };
 enum class CollectiveKind : std::uint8_t { AllReduce, ReduceScatter, AllGather, Broadcast, Reduce, AllToAll };
+enum class Combine : std::uint8_t { Sum, Mean, Max };  // what a reduction does with the members' values
 enum class Algorithm : std::uint8_t { Ring, Tree, DoubleTree, Hierarchical, ParameterServer, NvlinkSharp };
-// `bytes` is the size of the full tensor: the input of an all-reduce or reduce-scatter, the output of an all-gather.
+// `bytes`: of the full tensor, the input of an all-reduce or reduce-scatter, the output of an all-gather. AllToAll: to come.
 struct Collective {
   CollectiveKind kind = CollectiveKind::AllReduce;
   Algorithm algorithm = Algorithm::Ring;
   GroupId group = {};
   Bytes bytes = {};
   DType dtype = DType::BF16;
-  // "max", "mean"; empty: sum. "accumulate": added to what the output holds. "slice=GROUP": of both blocks, the slice of
-  // `bytes` that belongs to the rank's place in that group.
-  std::string attributes = {};
+  Combine combine = Combine::Sum;
+  bool accumulate = false;  // adds to what the output holds
+  GroupId slice = {};       // of both blocks, the slice of `bytes` that belongs to the rank's place in this group
+  int servers = 1;          // of ParameterServer: the first members serve, an equal part each. Nothing sets it yet
   bool operator==(const Collective&) const = default;
 };
 struct Copy {  // reads[0] -> writes[0]; their spaces say which engine
@@ -292,7 +264,7 @@ struct Plan {
   int version = kVersion;
   std::string origin = {};   // the strategy, model and cluster it came from (JSON text), with their hashes
   std::int64_t samples = 0;  // sequences or images that one run trains on, all replicas; at least one per micro-batch
-  int updates = 1;           // optimizer steps of each stage in one run
+  int updates = 1;           // optimizer steps of each stage in one run; several: to come
   int stages = 1;            // pipeline stages, all chunks counted
   int microbatches = 1;      // per data-parallel replica
   std::vector<Axis> axes = {};

@@ -101,21 +101,26 @@ class Mix {
     const auto& [dims, dtype] = v;
     all(dims, dtype);
   }
+  void add(const Operation& v) {
+    add(word(v));
+    std::visit([this](const auto& op) { op.fields(op, [this](const char*, const auto& value) { this->add(value); }); }, v);
+  }
   void add(const Compute& v) {
-    const auto& [op, phase, shapes, flops, traffic, accumulate, microbatch, attributes] = v;
-    all(op, phase, shapes, flops, traffic, accumulate, microbatch, attributes);
+    const auto& [op, phase, shapes, flops, traffic, accumulate, accumulate_weights, microbatch, slice, loss_scale,
+                 dynamic_scale] = v;
+    all(op, phase, shapes, flops, traffic, accumulate, accumulate_weights, microbatch, slice, loss_scale, dynamic_scale);
   }
   void add(const HostCompute& v) {
-    const auto& [op, traffic, attributes] = v;
-    all(op, traffic, attributes);
+    const auto& [op, traffic] = v;
+    all(op, traffic);
   }
   void add(const Exchange& v) {
     const auto& [to, from, tag, bytes] = v;
     all(to, from, tag, bytes);
   }
   void add(const Collective& v) {
-    const auto& [kind, algorithm, group, bytes, dtype, attributes] = v;
-    all(kind, algorithm, group, bytes, dtype, attributes);
+    const auto& [kind, algorithm, group, bytes, dtype, combine, accumulate, slice, servers] = v;
+    all(kind, algorithm, group, bytes, dtype, combine, accumulate, slice, servers);
   }
   void add(const Copy& v) {
     const auto& [bytes] = v;

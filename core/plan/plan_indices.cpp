@@ -138,6 +138,9 @@ struct CheckWhat {
     number(what.flops.value, {&at, "flops"});
     bytes(what.traffic, {&at, "traffic"});
     if (what.microbatch) check_param(*what.microbatch, ParamKind::Microbatch, segment, {&at, "microbatch"});
+    if (what.slice.valid()) refers(what.slice, plan.groups, {&at, "slice"});
+    if (!(what.loss_scale > 0 && what.loss_scale <= 1e300))
+      throw Wrong{{Where{&at, "loss_scale"}.text(), std::to_string(what.loss_scale), "a positive number"}};
   }
   void operator()(const HostCompute& what) const { bytes(what.traffic, {&at, "traffic"}); }
   void operator()(const Exchange& what) const {
@@ -148,6 +151,8 @@ struct CheckWhat {
   void operator()(const Collective& what) const {
     refers(what.group, plan.groups, {&at, "group"});
     bytes(what.bytes, {&at, "bytes"});
+    if (what.slice.valid()) refers(what.slice, plan.groups, {&at, "slice"});
+    in_range(what.servers, 1, 1 << 22, {&at, "servers"});
   }
   void operator()(const Copy& what) const { bytes(what.bytes, {&at, "bytes"}); }
   void operator()(const Mark&) const {}

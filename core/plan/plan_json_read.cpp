@@ -4,6 +4,7 @@
 
 #include "core/base/error.h"
 #include "core/json/json.h"
+#include "core/op/operation_json.h"
 #include "core/plan/plan.h"
 #include "core/plan/plan_indices.h"
 #include "core/plan/plan_json_version1.h"
@@ -129,21 +130,34 @@ Shape read_shape(const JsonReader& json) {
   return shape;
 }
 
-Compute read_compute(const JsonReader& json) {
+// Members that another function reads.
+void elsewhere(const JsonReader&) {}
+
+Compute read_compute(const JsonReader& json, const version1::Attributes* old) {
   Compute what;
   json.at("op");
-  members(json, Member{"op", into(what.op)}, Member{"phase", into(what.phase)}, Member{"shapes", each(what.shapes, read_shape)},
-          Member{"flops", into(what.flops.value)}, Member{"traffic", into(what.traffic)},
-          Member{"accumulate", into(what.accumulate)},
+  if (old)
+    old->read(json, what);
+  else
+    what.op = read_operation(json);
+  members(json, Member{"op", elsewhere}, Member{old ? "attributes" : "settings", elsewhere}, Member{"phase", into(what.phase)},
+          Member{"shapes", each(what.shapes, read_shape)}, Member{"flops", into(what.flops.value)},
+          Member{"traffic", into(what.traffic)}, Member{"accumulate", into(what.accumulate)},
+          Member{"accumulate_weights", into(what.accumulate_weights)},
           Member{"microbatch", [&](const JsonReader& v) { what.microbatch = ParamId{index(v)}; }},
-          Member{"attributes", into(what.attributes)});
+          Member{"slice", into(what.slice)}, Member{"loss_scale", into(what.loss_scale)},
+          Member{"dynamic_scale", into(what.dynamic_scale)});
   return what;
 }
-HostCompute read_host(const JsonReader& json) {
+HostCompute read_host(const JsonReader& json, const version1::Attributes* old) {
   HostCompute what;
   json.at("op");
-  members(json, Member{"op", into(what.op)}, Member{"traffic", into(what.traffic)},
-          Member{"attributes", into(what.attributes)});
+  if (old)
+    old->read(json, what);
+  else
+    what.op = read_operation(json);
+  members(json, Member{"op", elsewhere}, Member{old ? "attributes" : "settings", elsewhere},
+          Member{"traffic", into(what.traffic)});
   return what;
 }
 Exchange read_exchange(const JsonReader& json) {
@@ -153,12 +167,15 @@ Exchange read_exchange(const JsonReader& json) {
           Member{"bytes", into(what.bytes)});
   return what;
 }
-Collective read_collective(const JsonReader& json) {
+Collective read_collective(const JsonReader& json, const version1::Attributes* old) {
   Collective what;
   json.at("kind"), json.at("group");
+  if (old) old->read(json, what);
   members(json, Member{"kind", into(what.kind)}, Member{"group", into(what.group)}, Member{"bytes", into(what.bytes)},
           Member{"algorithm", into(what.algorithm)}, Member{"dtype", into(what.dtype)},
-          Member{"attributes", into(what.attributes)});
+          Member{old ? "attributes" : "combine", [&](const JsonReader& v) { old ? elsewhere(v) : into(what.combine)(v); }},
+          Member{"accumulate", into(what.accumulate)}, Member{"slice", into(what.slice)},
+          Member{"servers", into(what.servers)});
   return what;
 }
 Copy read_copy(const JsonReader& json) {
@@ -167,13 +184,16 @@ Copy read_copy(const JsonReader& json) {
   return what;
 }
 
-Instruction read_instruction(const JsonReader& json) {
+Instruction read_instruction(const JsonReader& json, const version1::Attributes* old) {
   Instruction i;
   int kinds = 0;
   const auto what = [&](auto read) { return [&i, &kinds, read](const JsonReader& v) { i.what = read(v), ++kinds; }; };
+  const auto compute = [old](const JsonReader& v) { return read_compute(v, old); };
+  const auto host = [old](const JsonReader& v) { return read_host(v, old); };
+  const auto collective = [old](const JsonReader& v) { return read_collective(v, old); };
   const auto mark = [](const JsonReader& v) { return members<>(v), Mark{}; };
-  members(json, Member{"name", into(i.name)}, Member{"compute", what(read_compute)}, Member{"host_compute", what(read_host)},
-          Member{"exchange", what(read_exchange)}, Member{"collective", what(read_collective)}, Member{"copy", what(read_copy)},
+  members(json, Member{"name", into(i.name)}, Member{"compute", what(compute)}, Member{"host_compute", what(host)},
+          Member{"exchange", what(read_exchange)}, Member{"collective", what(collective)}, Member{"copy", what(read_copy)},
           Member{"mark", what(mark)}, Member{"stream", into(i.stream)}, Member{"layer", into(i.layer)},
           Member{"after", into(i.after)}, Member{"waits", each(i.waits, read_slotted<EventUse>)},
           Member{"records", each(i.records, read_slotted<EventUse>)}, Member{"reads", each(i.reads, read_use)},
@@ -183,7 +203,7 @@ Instruction read_instruction(const JsonReader& json) {
   return i;
 }
 
-Segment read_segment(const JsonReader& json) {
+Segment read_segment(const JsonReader& json, const version1::Attributes* old) {
   Segment segment;
   const auto param = [](const JsonReader& v) {
     Param p;
@@ -191,7 +211,7 @@ Segment read_segment(const JsonReader& json) {
     return p;
   };
   members(json, Member{"name", into(segment.name)}, Member{"params", each(segment.params, param)},
-          Member{"instructions", each(segment.instructions, read_instruction)});
+          Member{"instructions", each(segment.instructions, [old](const JsonReader& v) { return read_instruction(v, old); })});
   return segment;
 }
 
@@ -295,7 +315,9 @@ Plan read_plan(const JsonReader& json) {
   std::int32_t version = 0;
   if (!json.has("format")) json.fail("a plan file, with \"format\": \"foreshard plan\"");
   if (json.at("format").as_string() != "foreshard plan") json.at("format").fail("\"foreshard plan\"");
-  const bool old = json.at("version").as_int(1, Plan::kVersion) == 1;  // before anything that another version calls otherwise
+  const bool first = json.at("version").as_int(1, Plan::kVersion) == 1;  // before anything that another version calls otherwise
+  const std::optional<version1::Attributes> attributes = first ? std::optional<version1::Attributes>(json) : std::nullopt;
+  const version1::Attributes* old = attributes ? &*attributes : nullptr;
   const auto placement = [&](const JsonReader& v) {
     const auto order = [&](const JsonReader& list) {
       std::vector<Axis> axes;  // they may stand behind the placement
@@ -310,8 +332,9 @@ Plan read_plan(const JsonReader& json) {
           Member{"microbatches", into(plan.microbatches)}, Member{"framework", into(plan.framework)},
           Member{"reserve", into(plan.reserve)}, Member{"axes", each(plan.axes, old ? version1::read_axis : read_axis)},
           Member{"groups", each(plan.groups, read_group)}, Member{"tensors", each(plan.tensors, read_tensor)},
-          Member{"segments", each(plan.segments, read_segment)}, Member{"roles", each(plan.roles, read_role)},
-          Member{"placement", placement}, Member{"costs", each(plan.costs, read_costs)});
+          Member{"segments", each(plan.segments, [old](const JsonReader& v) { return read_segment(v, old); })},
+          Member{"roles", each(plan.roles, read_role)}, Member{"placement", placement},
+          Member{"costs", each(plan.costs, read_costs)});
   return plan;
 }
 

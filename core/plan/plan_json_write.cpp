@@ -1,5 +1,6 @@
 // A plan as JSON: docs/plan-format.md. One line per instruction, buffer and action; members at their defaults are left out.
 #include "core/json/json.h"
+#include "core/op/operation_json.h"
 #include "core/plan/plan.h"
 #include "core/plan/plan_words.h"
 
@@ -82,7 +83,7 @@ struct WriteWhat {
   Line& line;
   void operator()(const Compute& what) const {
     Line inner;
-    inner.json().field("op", word(what.op));
+    write_operation(inner.json(), what.op);
     inner.one("phase", what.phase, Phase::Forward);
     inner.list("shapes", what.shapes, [&](const Shape& shape) {
       inner.json().begin_array().value(word(shape.dtype));
@@ -91,14 +92,17 @@ struct WriteWhat {
     });
     if (what.flops.value != 0) inner.json().field("flops", what.flops.value);
     inner.number("traffic", what.traffic.value).flag("accumulate", what.accumulate);
+    inner.flag("accumulate_weights", what.accumulate_weights);
     if (what.microbatch) inner.json().field("microbatch", what.microbatch->value);
-    inner.text_of("attributes", what.attributes);
+    inner.number("slice", what.slice.value, -1);
+    if (what.loss_scale != 1) inner.json().field("loss_scale", what.loss_scale);
+    inner.flag("dynamic_scale", what.dynamic_scale);
     line.json().key("compute").raw(inner.text());
   }
   void operator()(const HostCompute& what) const {
     Line inner;
-    inner.json().field("op", word(what.op));
-    inner.number("traffic", what.traffic.value).text_of("attributes", what.attributes);
+    write_operation(inner.json(), what.op);
+    inner.number("traffic", what.traffic.value);
     line.json().key("host_compute").raw(inner.text());
   }
   void operator()(const Exchange& what) const {
@@ -112,7 +116,8 @@ struct WriteWhat {
     Line inner;
     inner.json().field("kind", word(what.kind)).field("group", what.group.value).field("bytes", what.bytes.value);
     inner.one("algorithm", what.algorithm, Algorithm::Ring).one("dtype", what.dtype, DType::BF16);
-    inner.text_of("attributes", what.attributes);
+    inner.one("combine", what.combine, Combine::Sum).flag("accumulate", what.accumulate);
+    inner.number("slice", what.slice.value, -1).number("servers", what.servers, 1);
     line.json().key("collective").raw(inner.text());
   }
   void operator()(const Copy& what) const {

@@ -51,21 +51,13 @@ const Words& words<Scope>() {
   return list;
 }
 template <>
-const Words& words<Op>() {
-  static const Words list = {"matmul",    "attention",  "softmax",  "norm",      "activation",    "bias",
-                             "dropout",   "add",        "rope",     "embedding", "cross_entropy", "sum_of_squares",
-                             "conv2d",    "batch_norm", "max_pool", "avg_pool",  "adam",          "sgd",
-                             "grad_norm", "clip_scale", "cast",     "zero",      "encode",        "decode"};
-  return list;
-}
-template <>
-const Words& words<Phase>() {
-  static const Words list = {"forward", "input_grad", "weight_grad", "backward", "recompute", "update", "other"};
-  return list;
-}
-template <>
 const Words& words<CollectiveKind>() {
   static const Words list = {"all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce", "all_to_all"};
+  return list;
+}
+template <>
+const Words& words<Combine>() {
+  static const Words list = {"sum", "mean", "max"};
   return list;
 }
 template <>

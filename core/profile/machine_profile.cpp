@@ -4,11 +4,13 @@
 #include <cstdio>
 #include <set>
 #include <sstream>
+#include <stdexcept>
 #include <tuple>
 
 #include "core/base/error.h"
 #include "core/base/text_hash.h"
 #include "core/json/json.h"
+#include "core/op/operation_json.h"
 #include "core/plan/plan_words.h"
 
 namespace foreshard {
@@ -38,12 +40,43 @@ ProfileSample read_sample(const JsonReader& json) {
           .time = positive_seconds(json.at("seconds"))};
 }
 
-ProfileOp read_op(const JsonReader& json) {
+std::string variant_text(std::size_t shapes, const Operation& op, bool dynamic, bool slice, bool weights, bool accumulate) {
+  return std::to_string(shapes) + (dynamic ? " dynamic_scale" : "") + kernel_words(op) + (slice ? " slice" : "") +
+         (weights ? " accumulate_weights" : "") + (accumulate ? " accumulate" : "");
+}
+
+// Version 1 named some operators alike and told them apart by the variant.
+void rename(ProfileOp& op, const JsonReader& json) {
+  std::istringstream words(op.variant);
+  std::set<std::string> flags;
+  std::string settings;
+  std::size_t shapes = 0;
+  words >> shapes;
+  for (std::string word; words >> word;) {
+    if (word == "p") word = "p=1";
+    const bool flag = word == "dynamic_scale" || word == "slice" || word == "accumulate_weights" || word == "accumulate";
+    if (flag)
+      flags.insert(word);
+    else
+      settings += " " + word;
+  }
+  try {
+    const Operation named = read_old_operation(op.op, settings, settings);
+    op.op = word(named);
+    op.variant = variant_text(shapes, named, flags.contains("dynamic_scale"), flags.contains("slice"),
+                              flags.contains("accumulate_weights"), flags.contains("accumulate"));
+  } catch (const std::invalid_argument& wrong) {
+    json.at("op").fail(wrong.what());
+  }
+}
+
+ProfileOp read_op(const JsonReader& json, bool version1) {
   json.only({"op", "phase", "dtype", "variant", "samples"});
-  ProfileOp op{.op = choice<Op>(json.at("op")),
+  ProfileOp op{.op = version1 ? json.at("op").as_string() : json.at("op").as_choice(operation_words()),
                .phase = choice<Phase>(json.at("phase")),
                .dtype = choice<DType>(json.at("dtype")),
                .variant = json.at("variant").as_string()};
+  if (version1) rename(op, json);
   const JsonReader samples = json.at("samples");
   if (samples.size() == 0) samples.fail("at least one sample");
   for (const JsonReader& sample : samples.elements()) {
@@ -82,29 +115,11 @@ void write_transfers(JsonWriter& json, const char* name, const std::vector<Profi
   json.end_array();
 }
 
-// The kind is told by a number in the attributes' value, not by its size: "heads=8" and "heads=16" are one variant.
-bool counts(const std::string& value) { return value.find_first_not_of("0123456789.eE+-") == std::string::npos; }
-
 }  // namespace
 
 std::string variant_of(const Compute& compute) {
-  std::istringstream words(compute.attributes);
-  std::string variant = std::to_string(compute.shapes.size());
-  for (std::string word; words >> word;) {
-    const std::size_t equals = word.find('=');
-    if (equals == std::string::npos) {
-      variant += " " + word;
-      continue;
-    }
-    const std::string key = word.substr(0, equals), value = word.substr(equals + 1);
-    if (key == "slice") {  // the name of a group, to the end
-      variant += " slice";
-      break;
-    }
-    if (!counts(value)) variant += " " + word;
-    if (key == "p") variant += " p";
-  }
-  return compute.accumulate ? variant + " accumulate" : variant;
+  return variant_text(compute.shapes.size(), compute.op, compute.dynamic_scale, compute.slice.valid(),
+                      compute.accumulate_weights, compute.accumulate);
 }
 
 std::vector<std::int64_t> dims_of(const Compute& compute) {
@@ -127,7 +142,7 @@ std::string to_json(const MachineProfile& profile) {
   write_collectives(json, profile.collectives);
   json.key("ops").begin_array();
   for (const ProfileOp& op : profile.ops) {
-    json.begin_object().field("op", word(op.op)).field("phase", word(op.phase)).field("dtype", word(op.dtype));
+    json.begin_object().field("op", op.op).field("phase", word(op.phase)).field("dtype", word(op.dtype));
     json.field("variant", op.variant).key("samples").begin_array();
     for (const ProfileSample& sample : op.samples) {
       JsonWriter line(0);
@@ -144,7 +159,7 @@ MachineProfile parse_machine_profile(const std::string& text, const std::string&
   const JsonReader json = JsonReader::parse(text, file_name);
   json.only({"version", "device", "machine", "launch_overhead", "link_latency", "link_bandwidth", "collective_share",
              "outside_memory", "copies", "all_reduces", "collectives", "ops", "learned"});
-  json.at("version").as_int(MachineProfile::kVersion, MachineProfile::kVersion);
+  const bool version1 = json.at("version").as_int(1, MachineProfile::kVersion) == 1;
   MachineProfile profile{
       .hash = text_hash(text), .device = json.at("device").as_string(), .machine = json.at("machine").as_string()};
   if (profile.device.empty()) json.at("device").fail("the name of a device");
@@ -162,9 +177,9 @@ MachineProfile parse_machine_profile(const std::string& text, const std::string&
   if (json.has("collectives")) profile.collectives = read_collectives(json.at("collectives"));
   profile.copies = read_transfers(json.at("copies"), false);
   profile.all_reduces = read_transfers(json.at("all_reduces"), true);
-  std::set<std::tuple<Op, Phase, DType, std::string>> known;
+  std::set<std::tuple<std::string, Phase, DType, std::string>> known;
   for (const JsonReader& entry : json.at("ops").elements()) {
-    profile.ops.push_back(read_op(entry));
+    profile.ops.push_back(read_op(entry, version1));
     const ProfileOp& op = profile.ops.back();
     if (!known.emplace(op.op, op.phase, op.dtype, op.variant).second) entry.at("variant").fail("an op that is not listed yet");
   }

@@ -23,7 +23,7 @@ struct ProfileSample {
 
 // Samples of one kind of compute; `variant` is variant_of(compute).
 struct ProfileOp {
-  Op op = Op::MatMul;
+  std::string op = {};  // word(Operation)
   Phase phase = Phase::Forward;
   DType dtype = DType::F32;  // of the first shape
   std::string variant = {};
@@ -39,7 +39,7 @@ struct ProfileTransfer {
 };
 
 struct MachineProfile {
-  static constexpr int kVersion = 1;
+  static constexpr int kVersion = 2;
   std::string hash = {};         // 16 hexadecimal digits over the text it was read from; not in the file
   std::string device = {};       // the Gpu::name that it is about
   std::string machine = {};      // in words: processor, libraries
@@ -60,8 +60,8 @@ struct MachineProfile {
   bool operator==(const MachineProfile&) const = default;
 };
 
-// What tells kernels of one op apart beside their sizes: the words of the attributes without numbers, "accumulate", the number of
-// shapes.
+// What tells kernels of one operator apart beside their sizes: the number of shapes, flags and choices among its settings, whether it
+// works on a slice, accumulates.
 std::string variant_of(const Compute& compute);
 std::vector<std::int64_t> dims_of(const Compute& compute);
 

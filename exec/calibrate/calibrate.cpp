@@ -15,7 +15,7 @@ class SampleBook {
  public:
   void add(const Compute& what, Seconds time) {
     if (what.shapes.empty() || time.value <= 0) return;
-    times_[{what.op, what.phase, what.shapes.front().dtype, variant_of(what)}][{dims_of(what), what.traffic}].push_back(
+    times_[{word(what.op), what.phase, what.shapes.front().dtype, variant_of(what)}][{dims_of(what), what.traffic}].push_back(
         time.value);
   }
 
@@ -44,7 +44,7 @@ class SampleBook {
   }
 
  private:
-  using Kind = std::tuple<Op, Phase, DType, std::string>;
+  using Kind = std::tuple<std::string, Phase, DType, std::string>;
   using Size = std::pair<std::vector<std::int64_t>, Bytes>;
   std::map<Kind, std::map<Size, std::vector<double>>> times_;
 };

@@ -37,7 +37,7 @@ class ProductProbe {
  public:
   ProductProbe(DType dtype, Phase phase, std::int64_t m, std::int64_t n, std::int64_t k) {
     const std::int64_t x = m * k, w = n * k, y = m * n, each = size_of(dtype).value;
-    what_ = {.op = Op::MatMul,
+    what_ = {.op = ops::MatMul{},
              .phase = phase,
              .shapes = {{{1, m, n, k}, dtype}},
              .flops = {2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k)},
@@ -95,7 +95,7 @@ void measure_products(DType dtype, std::int64_t rows, const std::vector<std::int
 Seconds measure_start() {
   std::vector<double> block(64);
   const Operand operand{.data = reinterpret_cast<std::byte*>(block.data()), .elements = 8, .dtype = DType::F64};
-  const Compute zero{.op = Op::Zero, .phase = Phase::Other, .shapes = {{{8}, DType::F64}}, .traffic = {64}};
+  const Compute zero{.op = ops::Zero{}, .phase = Phase::Other, .shapes = {{{8}, DType::F64}}, .traffic = {64}};
   const std::vector<Operand> writes = {operand};
   const HostOp op(zero, {}, writes);
   std::vector<double> times;
@@ -125,7 +125,7 @@ std::vector<ProfileTransfer> measure_all_reduces() {
     for (int r = 0; r < kRanks; ++r) {
       const Stretch block{reinterpret_cast<std::byte*>(blocks[static_cast<std::size_t>(r)].data()), {bytes}, DType::F32};
       tasks.push_back(ThreadCommunicator(meetings, RankId{r})
-                          .collective({.what = {.bytes = {bytes}, .dtype = DType::F32, .attributes = "mean"},
+                          .collective({.what = {.bytes = {bytes}, .dtype = DType::F32, .combine = Combine::Mean},
                                        .members = {{0}, {1}},
                                        .from = block,
                                        .to = block}));

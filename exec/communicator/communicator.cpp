@@ -15,10 +15,6 @@ bool reduces(CollectiveKind kind) {
 
 }  // namespace
 
-bool says(const std::string& attributes, const std::string& word) {
-  return (" " + attributes + " ").find(" " + word + " ") != std::string::npos;
-}
-
 void check_call(const CollectiveCall& call) {
   const auto n = static_cast<std::int64_t>(call.members.size());
   const std::int64_t bytes = call.what.bytes.value, each = size_of(call.from.dtype).value;

@@ -52,7 +52,5 @@ class Communicator {
 
 // Throws Error unless the operands are large enough and can be cut.
 void check_call(const CollectiveCall& call);
-// Whether an attribute stands among the words.
-bool says(const std::string& attributes, const std::string& word);
 
 }  // namespace foreshard

@@ -92,9 +92,8 @@ class CollectiveTask : public MeetingTask {
 class ReductionTask : public CollectiveTask {
  public:
   ReductionTask(const CollectiveCall& call, const Wire& wire, std::size_t place) : CollectiveTask(call, wire, place) {
-    const std::string& words = call.what.attributes;
-    how_ = says(words, "max") ? Reduction::Max : says(words, "mean") ? Reduction::Mean : Reduction::Sum;
-    accumulate_ = says(words, "accumulate");
+    how_ = call.what.combine;
+    accumulate_ = call.what.accumulate;
     const Region own = region(own_);
     const std::int64_t places = std::min(kPlaces, own.chunks()), length = std::min(own.size(), own.bytes);
     for (std::int64_t i = 0; i < members_; ++i) most_chunks_ = std::max(most_chunks_, region(i).chunks());
@@ -230,7 +229,7 @@ class ReductionTask : public CollectiveTask {
   std::vector<Part> parts_;              // [place][member]
   std::vector<Landing> results_;
   std::vector<const std::byte*> sources_;
-  Reduction how_ = Reduction::Sum;
+  Combine how_ = Combine::Sum;
   bool accumulate_ = false;
 };
 

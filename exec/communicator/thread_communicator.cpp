@@ -23,9 +23,8 @@ class ThreadMeetings::CollectiveTask : public StreamTask {
  public:
   CollectiveTask(const CollectiveCall& call, Party& party, const Stop& stop, std::size_t member)
       : call_(call), party_(party), stop_(stop), member_(member) {
-    const std::string& words = call.what.attributes;
-    how_ = says(words, "max") ? Reduction::Max : says(words, "mean") ? Reduction::Mean : Reduction::Sum;
-    accumulate_ = says(words, "accumulate");
+    how_ = call.what.combine;
+    accumulate_ = call.what.accumulate;
   }
 
   TaskTimes run(int) override {
@@ -103,7 +102,7 @@ class ThreadMeetings::CollectiveTask : public StreamTask {
   Party& party_;
   const Stop& stop_;
   std::size_t member_;
-  Reduction how_ = Reduction::Sum;
+  Combine how_ = Combine::Sum;
   bool accumulate_ = false;
 };
 

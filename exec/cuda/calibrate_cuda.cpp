@@ -74,7 +74,7 @@ void CudaMeasures::products(DType dtype, std::int64_t rows, const std::vector<st
   for (const std::int64_t n : sizes)
     for (const std::int64_t k : sizes)
       for (const Phase phase : {Phase::Forward, Phase::InputGrad, Phase::WeightGrad}) {
-        const Compute what{.op = Op::MatMul,
+        const Compute what{.op = ops::MatMul{},
                            .phase = phase,
                            .shapes = {{{1, rows, n, k}, dtype}},
                            .flops = {2.0 * static_cast<double>(rows) * static_cast<double>(n) * static_cast<double>(k)},

@@ -4,12 +4,16 @@
 #include <cmath>
 #include <functional>
 
+#include "core/base/words.h"
 #include "exec/cuda/kernel_cases.h"
 
 namespace foreshard::gpu {
 
 inline constexpr double kExact = 0, kSingle = 1e-5, kHalf = 6e-3, kFlash = 1.2e-2;
 inline const RandomSamples kSamples(3);
+
+using Function = ops::Activation::Function;
+inline constexpr Function kFunctions[] = {Function::Gelu, Function::Relu, Function::Tanh, Function::SwiGlu};
 
 class Cases {
  public:
@@ -19,8 +23,8 @@ class Cases {
     KernelCase next{.name = name, .what = std::move(what), .tolerance = tolerance};
     std::uint64_t seed = 10 * cases_.size() + 1;
     for (const std::int64_t size : in) next.reads.push_back(random_array(size, seed++, dtype));
-    const bool adds = next.what.accumulate || next.what.attributes.find("accumulate_weights") != std::string::npos ||
-                      next.what.phase == Phase::Update || next.what.op == Op::ClipScale;
+    const bool adds = next.what.accumulate || next.what.accumulate_weights || next.what.phase == Phase::Update ||
+                      is<ops::ClipScale>(next.what.op);
     for (const std::int64_t size : out)
       next.writes.push_back(adds ? random_array(size, seed++, dtype)
                                  : StoredArray(std::vector<double>(static_cast<std::size_t>(size), std::nan("")), dtype));

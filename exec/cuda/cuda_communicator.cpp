@@ -26,9 +26,8 @@ class CudaMeetings::CollectiveTask : public GpuTask {
  public:
   CollectiveTask(const CudaMeetings& meetings, const CollectiveCall& call, Party& party, std::size_t own)
       : meetings_(meetings), call_(call), party_(party), own_(own) {
-    const std::string& words = call.what.attributes;
-    fold_ = says(words, "max") ? Fold::Max : says(words, "mean") ? Fold::Mean : Fold::Sum;
-    accumulate_ = says(words, "accumulate");
+    fold_ = call.what.combine == Combine::Max ? Fold::Max : call.what.combine == Combine::Mean ? Fold::Mean : Fold::Sum;
+    accumulate_ = call.what.accumulate;
   }
   bool meets() const override { return true; }
 

@@ -167,8 +167,8 @@ Kernel make_attention(const host::Form& form, Runtime* libraries) {
   const std::vector<std::int64_t>&queries = form.dims(0, 4), &keys = form.dims(1, 4);
   const std::size_t operands = form.forward() ? form.reads.size() : form.writes.size();
   AttentionForm attention{.at = host::head_layout(form, queries[0], queries[1], keys[1], operands == 2),
-                          .causal = form.attributes.has("causal"),
-                          .drops = form.attributes.sets("p"),
+                          .causal = form.as<ops::Attention>().causal,
+                          .drops = form.as<ops::Attention>().p > 0,
                           .accumulate = form.what.accumulate};
   const host::HeadLayout& at = attention.at;
   if (attention.causal && at.queries != at.keys) form.refuse("a causal map that is not square", "as many queries as keys");

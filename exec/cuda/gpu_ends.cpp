@@ -28,10 +28,13 @@ void fill_tokens(const OpArguments& arguments, std::int64_t rows, std::int64_t v
     }
 }
 
-Kernel token_kernel(const host::Form& form) {
+}  // namespace
+
+Kernel make_token_embedding(const host::Form& form) {
+  host::expect_weights_phase(form);
   const auto& dims = form.dims(0, 3);
   const std::int64_t count = dims[0], h = dims[1], rows = dims[2], size = count * h, table = rows * h;
-  const std::int64_t vocab = form.attributes.integer("vocab");
+  const std::int64_t vocab = form.as<ops::TokenEmbedding>().vocab;
   if (form.forward()) {
     form.expect({table}, {size, count});
     if (form.writes[1].dtype != DType::I64) form.refuse("tokens that are not int64", "int64");
@@ -57,7 +60,7 @@ Kernel token_kernel(const host::Form& form) {
 }
 
 // The rows of a type's positions follow each other: type t has those from ceil(t sequence / types) on.
-void type_gradients(const Launcher& on, const PositionArgs& args, std::byte* scratch) {
+static void type_gradients(const Launcher& on, const PositionArgs& args, std::byte* scratch) {
   const auto begin = [&](std::int64_t type) {
     return std::clamp<std::int64_t>(ceil_div(type * args.sequence, args.type_rows) - args.first_position, 0, args.positions);
   };
@@ -76,14 +79,16 @@ void type_gradients(const Launcher& on, const PositionArgs& args, std::byte* scr
   }
 }
 
-Kernel position_kernel(const host::Form& form) {
+Kernel make_position_embedding(const host::Form& form) {
+  host::expect_weights_phase(form);
   const auto& dims = form.dims(0, 3);
   const std::int64_t samples = dims[0], positions = dims[1], h = dims[2], size = host::size_of_dims(dims);
-  const bool table = form.attributes.has("positions"), types = form.attributes.has("types"), forward = form.forward();
-  const bool sequence_parallel = form.attributes.has("sequence_parallel"), accumulate = form.what.accumulate;
+  const auto& op = form.as<ops::PositionEmbedding>();
+  const bool table = op.positions, types = op.types, forward = form.forward();
+  const bool sequence_parallel = op.sequence_parallel, accumulate = form.what.accumulate;
   const std::span<const Operand> weights = forward && !form.reads.empty() ? form.reads.subspan(1) : form.writes;
   if (weights.size() != static_cast<std::size_t>(table) + static_cast<std::size_t>(types))
-    form.refuse(std::to_string(weights.size()) + " tables", "one per word of \"positions types\"");
+    form.refuse(std::to_string(weights.size()) + " tables", "one for positions and one for types, as the settings say");
   std::vector<std::int64_t> rows;
   if (table) rows.push_back(positions * h);
   if (types) rows.push_back(h);
@@ -114,7 +119,8 @@ Kernel position_kernel(const host::Form& form) {
           .scratch = types && !forward ? column_sum_scratch(positions * samples, h) : Bytes{}};
 }
 
-Kernel sample_kernel(const host::Form& form) {
+Kernel make_sample(const host::Form& form) {
+  if (!form.forward()) form.refuse("this phase", "forward or recompute");
   const auto& dims = form.dims(0);
   const std::int64_t samples = dims[0], size = host::size_of_dims(dims) / samples;
   form.expect({}, {samples * size});
@@ -135,17 +141,6 @@ Kernel sample_kernel(const host::Form& form) {
                     host::store(part.data(), here, {to, samples * size, dtype}, sample * size + at);
                   }
               }};
-}
-
-}  // namespace
-
-Kernel make_embedding(const host::Form& form) {
-  if (!form.forward() && form.what.phase != Phase::WeightGrad)
-    form.refuse("this phase", "forward, recompute or weight gradient");
-  if (form.attributes.has("tokens")) return token_kernel(form);
-  if (form.attributes.has("positions") || form.attributes.has("types")) return position_kernel(form);
-  if (form.attributes.has("sample") && form.forward()) return sample_kernel(form);
-  form.refuse("attributes \"" + form.attributes.text() + "\"", "tokens, positions, types or sample");
 }
 
 namespace {
@@ -249,23 +244,26 @@ Kernel stage_loss(const host::Form& form, const LossForm& loss) {
 
 Kernel make_cross_entropy(const host::Form& form) {
   const auto& dims = form.dims(0, 2);
+  const auto& op = form.as<ops::CrossEntropy>();
   const LossForm loss{.rows = dims[0],
                       .columns = dims[1],
-                      .classes = form.attributes.integer("classes"),
-                      .label = form.attributes.has("label") || form.attributes.has("next_sentence"),
+                      .classes = op.classes,
+                      .label = op.target != ops::CrossEntropy::Target::NextToken,
                       .accumulate = form.what.accumulate};
   const bool gradient = form.what.phase == Phase::InputGrad;
   if (!gradient && !form.forward()) form.refuse("this phase", "forward, recompute or input gradient");
-  const std::string stage = form.attributes.word("stage");
-  if (stage.empty()) {
-    if (loss.classes < 1 || loss.classes > loss.columns)
-      form.refuse(std::to_string(loss.classes) + " classes", "at least 1 and at most the columns");
-    return gradient ? backward(form, loss, false) : whole_forward(form, loss);
+  using Piece = ops::CrossEntropy::Piece;
+  if (gradient && (op.piece == Piece::Max || op.piece == Piece::Loss)) form.refuse("this phase", "forward or recompute");
+  switch (op.piece) {
+    case Piece::Whole:
+      if (loss.classes < 1 || loss.classes > loss.columns)
+        form.refuse(std::to_string(loss.classes) + " classes", "at least 1 and at most the columns");
+      return gradient ? backward(form, loss, false) : whole_forward(form, loss);
+    case Piece::Max: return stage_max(form, loss);
+    case Piece::Exp: return gradient ? backward(form, loss, true) : stage_exp(form, loss);
+    case Piece::Loss: return stage_loss(form, loss);
   }
-  if (stage == "exp") return gradient ? backward(form, loss, true) : stage_exp(form, loss);
-  if (stage == "max" && !gradient) return stage_max(form, loss);
-  if (stage == "loss" && !gradient) return stage_loss(form, loss);
-  form.refuse("stage=" + stage, "max, exp or loss");
+  return {};
 }
 
 // loss = sum of y^2 over the samples of the step, divided by their number.

@@ -16,51 +16,56 @@ constexpr std::int64_t kMostBlocks = 1024, kFewestTerms = 4096;  // of a sum of 
 std::int64_t rows_of_chunk(std::int64_t rows) { return std::max(kFewestRows, ceil_div(rows, kMostChunks)); }
 std::int64_t terms_of_block(std::int64_t terms) { return std::max(kFewestTerms, round_up(ceil_div(terms, kMostBlocks), 8)); }
 
-Kernel make(const host::Form& form, Runtime* libraries) {
-  switch (form.what.op) {
-    case Op::MatMul:
-      if (form.attributes.has("scores")) return make_scores(form);
-      if (form.attributes.has("values")) return make_weighted_values(form);
-      return make_matmul(form);
-    case Op::Attention: return make_attention(form, libraries);
-    case Op::Softmax: return make_softmax(form);
-    case Op::Norm: return make_norm(form);
-    case Op::Activation: return make_activation(form);
-    case Op::Dropout: return make_dropout(form);
-    case Op::Add: return make_add(form);
-    case Op::Rope: return make_rope(form);
-    case Op::Embedding: return make_embedding(form);
-    case Op::CrossEntropy: return make_cross_entropy(form);
-    case Op::SumOfSquares: return make_sum_of_squares(form);
-    case Op::Adam: return make_update(form, true);
-    case Op::Sgd: return make_update(form, false);
-    case Op::GradNorm: return make_grad_norm(form);
-    case Op::ClipScale: return form.attributes.sets("growth") ? make_judge_overflow(form) : make_clip_scale(form);
-    case Op::Cast: return make_cast(form);
-    case Op::Zero: return make_zero(form);
-    case Op::Conv2d: return make_conv2d(form);
-    case Op::BatchNorm: return make_batch_norm(form);
-    case Op::MaxPool:
-    case Op::AvgPool: return make_pool(form);
-    case Op::Bias:
-    case Op::Encode:
-    case Op::Decode: break;
-  }
-  form.refuse("an operator without a CUDA kernel", "one of docs/cuda.md");
-}
+struct Make {
+  const host::Form& form;
+  Runtime* libraries;
+
+  Kernel operator()(const ops::MatMul&) const { return make_matmul(form); }
+  Kernel operator()(const ops::Scores&) const { return make_scores(form); }
+  Kernel operator()(const ops::WeightedValues&) const { return make_weighted_values(form); }
+  Kernel operator()(const ops::Attention&) const { return make_attention(form, libraries); }
+  Kernel operator()(const ops::Softmax&) const { return make_softmax(form); }
+  Kernel operator()(const ops::Norm&) const { return make_norm(form); }
+  Kernel operator()(const ops::Activation&) const { return make_activation(form); }
+  Kernel operator()(const ops::Dropout&) const { return make_dropout(form); }
+  Kernel operator()(const ops::Add&) const { return make_add(form); }
+  Kernel operator()(const ops::Rope&) const { return make_rope(form); }
+  Kernel operator()(const ops::TokenEmbedding&) const { return make_token_embedding(form); }
+  Kernel operator()(const ops::PositionEmbedding&) const { return make_position_embedding(form); }
+  Kernel operator()(const ops::Sample&) const { return make_sample(form); }
+  Kernel operator()(const ops::CrossEntropy&) const { return make_cross_entropy(form); }
+  Kernel operator()(const ops::SumOfSquares&) const { return make_sum_of_squares(form); }
+  Kernel operator()(const ops::Adam&) const { return make_update(form, true); }
+  Kernel operator()(const ops::Sgd&) const { return make_update(form, false); }
+  Kernel operator()(const ops::GradNorm&) const { return make_grad_norm(form); }
+  Kernel operator()(const ops::ClipScale&) const { return make_clip_scale(form); }
+  Kernel operator()(const ops::JudgeOverflow&) const { return make_judge_overflow(form); }
+  Kernel operator()(const ops::Cast&) const { return make_cast(form); }
+  Kernel operator()(const ops::Zero&) const { return make_zero(form); }
+  Kernel operator()(const ops::Conv2d&) const { return make_conv2d(form); }
+  Kernel operator()(const ops::BatchNorm&) const { return make_batch_norm(form); }
+  Kernel operator()(const ops::MaxPool&) const { return make_pool(form); }
+  Kernel operator()(const ops::AvgPool&) const { return make_pool(form); }
+  Kernel operator()(const ops::Encode&) const { return none(); }
+  Kernel operator()(const ops::Decode&) const { return none(); }
+
+  [[noreturn]] Kernel none() const { form.refuse("an operator without a CUDA kernel", "one of docs/cuda.md"); }
+};
+
+Kernel make(const host::Form& form, Runtime* libraries) { return std::visit(Make{form, libraries}, form.what.op); }
 
 }  // namespace
 
 Kernel make_kernel(const Compute& what, std::span<const Operand> reads, std::span<const Operand> writes, Runtime* libraries) {
-  const host::Form form{what, reads, writes, host::Attributes(what.attributes)};
+  const host::Form form{what, reads, writes};
   for (const auto& operands : {reads, writes})
     for (const Operand& operand : operands)
       if (operand.dtype == DType::F64 || operand.dtype == DType::F8 || operand.dtype == DType::I32)
         form.refuse(std::string("an operand in ") + name_of(operand.dtype), "fp32, tf32, bf16 or fp16 on a GPU");
-  if (!form.attributes.has("dynamic_scale")) return make(form, libraries);
+  if (!form.what.dynamic_scale) return make(form, libraries);
   if (form.reads.empty() || form.reads.back().dtype != DType::F32 || form.reads.back().elements < kLossScaleFloats)
     form.refuse("no state of the loss scale", std::to_string(kLossScaleFloats) + " fp32 numbers as the last read");
-  Kernel kernel = make({what, reads.first(reads.size() - 1), writes, host::Attributes(what.attributes)}, libraries);
+  Kernel kernel = make({what, reads.first(reads.size() - 1), writes}, libraries);
   kernel.run = [run = std::move(kernel.run)](const Launcher& on, const Call& call) {
     Call scaled = call;
     scaled.state = gpu::reads(call.reads.back());

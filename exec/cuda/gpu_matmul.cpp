@@ -70,7 +70,7 @@ Kernel linear_input_grad(const host::Form& form, const LinearSizes& sizes) {
   if (form.reads.size() == in.size() + 1) in.push_back(sizes.n);
   form.expect(in, {sizes.m * sizes.k});
   expect_factors(form, form.reads[0], form.reads[weight]);
-  const bool accumulate = form.what.accumulate, first_token = form.attributes.has("first_token");
+  const bool accumulate = form.what.accumulate, first_token = form.as<ops::MatMul>().first_token;
   return {.run =
               [=](const Launcher& on, const Call& call) {
                 if (first_token && !accumulate) on.fill(call.writes[0], std::byte{0});
@@ -133,12 +133,6 @@ Kernel make_matmul(const host::Form& form) {
 }
 
 namespace {
-
-std::int64_t samples_of(const host::Form& form) {
-  const std::int64_t maps = form.dims(0, 4)[0], heads = form.attributes.integer("heads");
-  if (heads < 1 || maps % heads != 0) form.refuse(std::to_string(maps) + " maps", "a multiple of the heads");
-  return maps / heads;
-}
 
 // A batch of products at a time: the heads of a sample that are the j-th of their group. `add` products of one group write to the
 // same keys, so their order is that of j.
@@ -240,7 +234,7 @@ Kernel weighted_values_grad(const host::Form& form, const host::HeadLayout& at, 
 Kernel make_scores(const host::Form& form) {
   const auto& dims = form.dims(0, 4);
   const std::size_t operands = form.forward() ? form.reads.size() : form.writes.size();
-  const host::HeadLayout at = host::head_layout(form, samples_of(form), dims[1], dims[2], operands == 2);
+  const host::HeadLayout at = host::head_layout(form, host::samples_of(form), dims[1], dims[2], operands == 2);
   const std::int64_t maps = dims[0] * dims[1] * dims[2];
   if (form.what.phase == Phase::InputGrad) return scores_grad(form, at, maps);
   if (!form.forward()) form.refuse("this phase", "forward, recompute or input gradient");
@@ -262,7 +256,7 @@ Kernel make_scores(const host::Form& form) {
 
 Kernel make_weighted_values(const host::Form& form) {
   const auto& dims = form.dims(0, 4);
-  host::HeadLayout at = host::head_layout(form, samples_of(form), dims[1], dims[3], false);
+  host::HeadLayout at = host::head_layout(form, host::samples_of(form), dims[1], dims[3], false);
   const std::int64_t maps = dims[0] * dims[1] * dims[3];
   const std::size_t key = form.forward() ? 1 : 2;
   at.apart = form.reads.size() > key && form.reads[key].elements < at.key_size();

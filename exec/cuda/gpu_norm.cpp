@@ -68,7 +68,7 @@ Kernel norm_backward(const host::Form& form, NormGradArgs args) {
   out.insert(out.end(), weights, h);
   form.expect(sizes, out);
   args.accumulate = form.what.accumulate;
-  const bool add_weights = form.attributes.has("accumulate_weights");
+  const bool add_weights = form.what.accumulate_weights;
   const Bytes in_rows = {round_up(column_sum_scratch(args.rows, h).value, 256) + 8 * args.rows};
   const Bytes in_packs = {4 * norm_blocks(args.rows) * h * static_cast<std::int64_t>(weights)};
   return {.run =
@@ -90,11 +90,9 @@ Kernel norm_backward(const host::Form& form, NormGradArgs args) {
 
 Kernel make_norm(const host::Form& form) {
   const auto& dims = form.dims(0, 2);
-  const bool centred = form.attributes.has("layernorm");
-  if (!centred && !form.attributes.has("rmsnorm"))
-    form.refuse("attributes \"" + form.attributes.text() + "\"", "layernorm or rmsnorm");
+  const bool centred = form.as<ops::Norm>().kind == NormKind::LayerNorm;
   const std::int64_t rows = dims[0], h = dims[1], size = rows * h;
-  const auto eps = static_cast<float>(form.attributes.number("eps"));
+  const auto eps = static_cast<float>(form.as<ops::Norm>().eps);
   if (form.what.phase == Phase::Backward) return norm_backward(form, {.rows = rows, .h = h, .eps = eps, .centred = centred});
   if (!form.forward()) form.refuse("this phase", "forward, recompute or backward");
   form.expect(centred ? std::vector{size, h, h} : std::vector{size, h}, {size});

@@ -177,14 +177,14 @@ Kernel make_batch_norm(const host::Form& form) {
   if (dims.size() < 2) form.refuse("1 dimension", "[n, c, ...]");
   ChannelArgs sizes = {.samples = dims[0], .channels = dims[1]};
   sizes.pixels = host::size_of_dims(dims) / (dims[0] * dims[1]);
-  sizes.eps = static_cast<float>(form.attributes.number("eps"));
+  sizes.eps = static_cast<float>(form.as<ops::BatchNorm>().eps);
   const std::int64_t size = host::size_of_dims(dims), channels = dims[1];
   if (form.what.phase == Phase::Backward) {
     const bool input = form.writes.size() == 3;
     std::vector<std::int64_t> out = {channels, channels};
     if (input) out.insert(out.begin(), size);
     form.expect({size, size, channels, channels}, out);
-    sizes.accumulate = form.what.accumulate, sizes.accumulate_weights = form.attributes.has("accumulate_weights");
+    sizes.accumulate = form.what.accumulate, sizes.accumulate_weights = form.what.accumulate_weights;
     return {.run = [=](const Launcher& on, const Call& call) {
       ChannelArgs args = sizes;
       args.dy = reads(call.reads[0]), args.x = reads(call.reads[1]);
@@ -208,7 +208,7 @@ Kernel make_pool(const host::Form& form) {
   const host::Window w = host::pool_window_of(form);
   const std::int64_t in_size = host::size_of_dims(in), out_size = host::size_of_dims(out);
   WindowArgs sizes = window_args(w, w.samples);
-  sizes.maximum = form.what.op == Op::MaxPool, sizes.accumulate = form.what.accumulate;
+  sizes.maximum = is<ops::MaxPool>(form.what.op), sizes.accumulate = form.what.accumulate;
   if (form.what.phase == Phase::InputGrad) {
     form.expect(sizes.maximum ? std::vector{out_size, in_size} : std::vector{out_size}, {in_size});
     return {.run = [=](const Launcher& on, const Call& call) {

@@ -9,18 +9,20 @@
 
 namespace foreshard::gpu {
 
+static Curve curve_of(ops::Activation::Function function) {
+  switch (function) {
+    case ops::Activation::Function::Gelu: return Curve::Gelu;
+    case ops::Activation::Function::Relu: return Curve::Relu;
+    case ops::Activation::Function::Tanh: return Curve::Tanh;
+    case ops::Activation::Function::SwiGlu: return Curve::SwiGlu;
+  }
+  return Curve::Gelu;
+}
+
 Kernel make_activation(const host::Form& form) {
   const auto& dims = form.dims(0, 2);
   const std::int64_t rows = dims[0], columns = dims[1], size = rows * columns;
-  Curve curve = Curve::Gelu;
-  if (form.attributes.has("relu"))
-    curve = Curve::Relu;
-  else if (form.attributes.has("tanh"))
-    curve = Curve::Tanh;
-  else if (form.attributes.has("swiglu"))
-    curve = Curve::SwiGlu;
-  else if (!form.attributes.has("gelu"))
-    form.refuse("attributes \"" + form.attributes.text() + "\"", "gelu, relu, tanh or swiglu");
+  const Curve curve = curve_of(form.as<ops::Activation>().function);
   const std::int64_t saved = curve == Curve::SwiGlu ? 2 * size : size;
   if (form.forward()) {
     form.expect({saved}, {size});
@@ -82,7 +84,7 @@ Kernel dropout_backward(const host::Form& form, const DropoutArgs& args) {
   if (input) out.push_back(size);
   if (bias) sizes.push_back(args.length), out.push_back(args.length);
   form.expect(sizes, out);
-  const bool add = form.what.accumulate, add_weights = form.attributes.has("accumulate_weights");
+  const bool add = form.what.accumulate, add_weights = form.what.accumulate_weights;
   return {.run =
               [=](const Launcher& on, const Call& call) {
                 DropoutArgs drop = args;
@@ -113,7 +115,7 @@ Kernel make_dropout(const host::Form& form) {
   args.threshold = rule.threshold, args.scale = static_cast<float>(rule.scale);
   const std::span<const Operand> side = form.forward() ? form.writes : form.reads;
   if (side.size() < 2 || side[1].dtype != DType::U8) form.refuse("no uint8 mask", "a mask as second operand");
-  if (form.forward()) return dropout_forward(form, args, rule.site, !maps && form.attributes.has("sequence_parallel"));
+  if (form.forward()) return dropout_forward(form, args, rule.site, !maps && form.as<ops::Dropout>().sequence_parallel);
   return dropout_backward(form, args);
 }
 
@@ -154,11 +156,12 @@ Kernel make_add(const host::Form& form) {
 Kernel make_softmax(const host::Form& form) {
   const auto& dims = form.dims(0, 2);
   const std::int64_t rows = dims[0], columns = dims[1], size = rows * columns;
-  const bool causal = form.attributes.has("causal"), accumulate = form.what.accumulate;
-  if (form.attributes.sets("cp")) form.refuse("context parallelism", "cp = 1");
+  const auto& op = form.as<ops::Softmax>();
+  const bool causal = op.causal, accumulate = form.what.accumulate;
+  if (op.cp != 1) form.refuse("context parallelism", "cp = 1");
   if (causal && rows % columns != 0) form.refuse("a causal map that is not square", "as many queries as keys");
-  const auto scale = static_cast<float>(form.attributes.number("scale"));
-  if (!(scale > 0)) form.refuse("scale " + form.attributes.word("scale"), "a positive number");
+  const auto scale = static_cast<float>(op.scale);
+  if (!(scale > 0)) form.refuse("scale " + std::to_string(op.scale), "a positive number");
   const bool forward = form.forward();
   form.expect(forward ? std::vector{size} : std::vector{size, size}, {size});
   return {.run = [=](const Launcher& on, const Call& call) {
@@ -172,13 +175,13 @@ Kernel make_softmax(const host::Form& form) {
 
 Kernel make_rope(const host::Form& form) {
   const auto& dims = form.dims(0, 3);
-  const std::int64_t samples = dims[0], positions = dims[1], width = dims[2], dim = form.attributes.integer("dim");
-  const std::int64_t rotated = (form.attributes.integer("heads") + form.attributes.integer("kv")) * dim, half = dim / 2;
+  const std::int64_t samples = dims[0], positions = dims[1], width = dims[2], dim = form.as<ops::Rope>().dim;
+  const std::int64_t rotated = (form.as<ops::Rope>().heads + form.as<ops::Rope>().kv_heads) * dim, half = dim / 2;
   if (dim < 2 || dim % 2 != 0 || rotated > width)
-    form.refuse("attributes \"" + form.attributes.text() + "\"", "heads of even size that fit the row");
+    form.refuse("\"" + settings_text(form.what.op) + "\"", "heads of even size that fit the row");
   const std::int64_t size = host::size_of_dims(dims);
   form.expect({size}, {size});
-  const double theta = form.attributes.number("theta");
+  const double theta = form.as<ops::Rope>().theta;
   std::vector<float> table(static_cast<std::size_t>(positions * dim));  // as the host's: in double, rounded once
   for (std::int64_t p = 0; p < positions; ++p)
     for (std::int64_t i = 0; i < half; ++i) {

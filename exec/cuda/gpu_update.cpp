@@ -73,7 +73,7 @@ Kernel make_update(const host::Form& form, bool adam) {
       form.refuse(std::to_string(elements) + " elements", "at least " + std::to_string(form.dims(0, 1)[0]));
     elements = form.dims(0, 1)[0];
   }
-  const bool sliced = form.attributes.sets("slice");
+  const bool sliced = form.what.slice.valid();
   const auto run = [=](const Launcher& on, const Call& call) {
     UpdateArgs args = adam ? adam_numbers(call.arguments) : sgd_numbers(call.arguments);
     const auto part = [&](const Operand& operand) { return own_part(operand, elements, sliced, call.arguments.slice); };
@@ -92,10 +92,12 @@ Kernel make_update(const host::Form& form, bool adam) {
 // writes[0] (+)= sum of squares of all elements read, divided by `divide=`; `slice=`, `used=`: docs/host-kernels.md.
 Kernel make_grad_norm(const host::Form& form) {
   if (form.writes.size() != 1) form.refuse(std::to_string(form.writes.size()) + " writes", "1");
-  const bool accumulate = form.what.accumulate, sliced = form.attributes.sets("slice");
+  const bool accumulate = form.what.accumulate, sliced = form.what.slice.valid();
   const std::int64_t elements = sliced ? form.dims(0, 1)[0] : 0;
-  const double divide = form.attributes.sets("divide") ? form.attributes.number("divide") : 1;
-  const std::int64_t used = form.attributes.sets("used") ? form.attributes.integer("used") : INT64_MAX;
+  const auto& op = form.as<ops::GradNorm>();
+  if (op.divide < 1) form.refuse("divide=" + std::to_string(op.divide), "at least 1");
+  const auto divide = static_cast<double>(op.divide);
+  const std::int64_t used = op.used > 0 ? op.used : INT64_MAX;
   std::int64_t largest = 0;
   for (const Operand& operand : form.reads) largest = std::max(largest, operand.elements);
   const auto count = static_cast<std::int64_t>(form.reads.size());
@@ -120,8 +122,8 @@ Kernel make_grad_norm(const host::Form& form) {
 
 Kernel make_clip_scale(const host::Form& form) {
   if (form.reads.empty()) form.refuse("no reads", "the sum of squares");
-  const double limit = form.attributes.number("max_norm");
-  const bool sliced = form.attributes.sets("slice");
+  const double limit = form.as<ops::ClipScale>().max_norm;
+  const bool sliced = form.what.slice.valid();
   const std::int64_t elements = sliced ? form.dims(0, 1)[0] : 0;
   return {.run = [=](const Launcher& on, const Call& call) {
     for (const Operand& whole : call.writes) {

@@ -13,15 +13,14 @@ void add_loss_scales(Cases& all) {
       return i == 4 ? skips : std::array{3.0, 2.0, 3.0, 2.0}[static_cast<std::size_t>(i)];
     });
   };
-  const std::string words = "dynamic_scale";
   KernelCase& grad = all.add(
       "loss_grad_scaled",
-      {.op = Op::CrossEntropy, .phase = Phase::InputGrad, .shapes = {{{12, 300}}}, .attributes = "classes=290 " + words},
+      {.op = ops::CrossEntropy{.classes = 290}, .phase = Phase::InputGrad, .shapes = {{{12, 300}}}, .dynamic_scale = true},
       {3600}, {3600});
   grad.reads.push_back(filled(12, DType::I64, [](std::int64_t i) { return static_cast<double>(i * 23 % 290); }));
   grad.reads.push_back(state(0));
-  all.add("squares_grad_scaled", {.op = Op::SumOfSquares, .phase = Phase::InputGrad, .shapes = {{{333}}}, .attributes = words},
-          {333}, {333})
+  all.add("squares_grad_scaled",
+          {.op = ops::SumOfSquares{}, .phase = Phase::InputGrad, .shapes = {{{333}}}, .dynamic_scale = true}, {333}, {333})
       .reads.push_back(state(0));
   for (const bool skips : {false, true}) {
     const std::string name = skips ? "_skipped" : "_scaled";
@@ -36,22 +35,21 @@ void add_loss_scales(Cases& all) {
       tried.arguments.optimizer = {.weight_decay = 0.1, .momentum = 0.9};
       if (skips) tried.tolerance = kExact;
     };
-    update(all.add("adam" + name, {.op = Op::Adam, .phase = Phase::Update, .shapes = {{{203}}}, .attributes = words},
+    update(all.add("adam" + name, {.op = ops::Adam{}, .phase = Phase::Update, .shapes = {{{203}}}, .dynamic_scale = true},
                    {203, 203, 203, 203}, {}),
            3);
-    update(all.add("sgd" + name, {.op = Op::Sgd, .phase = Phase::Update, .shapes = {{{203}}}, .attributes = words},
+    update(all.add("sgd" + name, {.op = ops::Sgd{}, .phase = Phase::Update, .shapes = {{{203}}}, .dynamic_scale = true},
                    {203, 203, 203}, {}),
            2);
-    KernelCase& clip =
-        all.add("clip" + name, {.op = Op::ClipScale, .phase = Phase::Update, .attributes = "max_norm=0.1 " + words}, {}, {55});
+    KernelCase& clip = all.add(
+        "clip" + name, {.op = ops::ClipScale{.max_norm = 0.1}, .phase = Phase::Update, .dynamic_scale = true}, {}, {55});
     clip.reads = {filled(1, DType::F32, [](std::int64_t) { return 9.0; }), state(skips ? 1 : 0)};
     if (skips) clip.tolerance = kExact;
   }
   for (const auto& [name, square, growth] :
        {std::tuple{"judge", 4.0, 10}, {"judge_grows", 4.0, 4}, {"judge_overflow", HUGE_VAL, 4}}) {
-    KernelCase& judge = all.add(
-        name, {.op = Op::ClipScale, .phase = Phase::Update, .attributes = "growth=" + std::to_string(growth) + " start=65536"},
-        {}, {});
+    KernelCase& judge =
+        all.add(name, {.op = ops::JudgeOverflow{.growth = growth, .start = 65536}, .phase = Phase::Update}, {}, {});
     judge.reads.push_back(filled(1, DType::F32, [square = square](std::int64_t) { return square; }));
     judge.writes.push_back(state(0));
     if (!std::isfinite(square)) judge.tolerance = kExact;  // what lies beside it is not finite either
@@ -73,7 +71,7 @@ void add_pictures(Cases& all) {
     for (const bool half : {false, true}) {
       const std::int64_t height = (f.height + 2 * f.padding - f.kernel) / f.stride + 1,
                          width = (f.width + 2 * f.padding - f.kernel) / f.stride + 1;
-      Compute what{.op = Op::Conv2d,
+      Compute what{.op = ops::Conv2d{},
                    .shapes = {{{f.samples, f.in, f.height, f.width}},
                               {{f.out, f.kernel, f.stride, f.padding}},
                               {{f.samples, f.out, height, width}}}};
@@ -93,11 +91,7 @@ void add_pictures(Cases& all) {
   const auto norm = [&](const char* name, Phase phase, const std::vector<std::int64_t>& in,
                         const std::vector<std::int64_t>& out, bool add, DType dtype) {
     all.add(name,
-            {.op = Op::BatchNorm,
-             .phase = phase,
-             .shapes = {{{4, 3, 11, 9}}},
-             .accumulate = add,
-             .attributes = std::string("eps=1e-5") + (add ? " accumulate_weights" : "")},
+            {.op = ops::BatchNorm{}, .phase = phase, .shapes = {{{4, 3, 11, 9}}}, .accumulate = add, .accumulate_weights = add},
             in, out, dtype, dtype == DType::F32 ? kSingle : kHalf);
   };
   const std::int64_t size = 4 * 3 * 11 * 9;
@@ -106,15 +100,16 @@ void add_pictures(Cases& all) {
   norm("batch_norm_grad", Backward, {size, size, 3, 3}, {size, 3, 3}, false, DType::F32);
   norm("batch_norm_grad_added", Backward, {size, size, 3, 3}, {size, 3, 3}, true, DType::F32);
   norm("batch_norm_grad_weights", Backward, {size, size, 3, 3}, {3, 3}, false, DType::F32);
-  for (const Op op : {Op::MaxPool, Op::AvgPool}) {
-    const std::string name = op == Op::MaxPool ? "max_pool" : "mean_pool";
-    Compute what{.op = op, .shapes = {{{2, 3, 9, 8}}, {{2, 3, 5, 4}}}, .attributes = "kernel=3 stride=2 padding=1"};
+  for (const bool maximum : {true, false}) {
+    const std::string name = maximum ? "max_pool" : "mean_pool";
+    Compute what{.op = ops::MaxPool{.kernel = 3, .stride = 2, .padding = 1}, .shapes = {{{2, 3, 9, 8}}, {{2, 3, 5, 4}}}};
+    if (!maximum) what.op = ops::AvgPool{.kernel = 3, .stride = 2, .padding = 1};
     const std::int64_t x = 2 * 3 * 9 * 8, y = 2 * 3 * 5 * 4;
     all.add(name, what, {x}, {y});
     what.phase = InputGrad;
-    all.add(name + "_grad", what, op == Op::MaxPool ? std::vector{y, x} : std::vector{y}, {x});
+    all.add(name + "_grad", what, maximum ? std::vector{y, x} : std::vector{y}, {x});
     what.accumulate = true;
-    all.add(name + "_grad_added", what, op == Op::MaxPool ? std::vector{y, x} : std::vector{y}, {x});
+    all.add(name + "_grad_added", what, maximum ? std::vector{y, x} : std::vector{y}, {x});
   }
 }
 

@@ -17,9 +17,10 @@ void add_activations(Cases& all, const Format& format) {
   const DType dtype = format.dtype;
   const double tolerance = format.tolerance;
   const std::string in = format.suffix();
-  for (const char* kind : {"gelu", "relu", "tanh", "swiglu"}) {
-    const std::int64_t wide = std::string(kind) == "swiglu" ? 2 * size : size;
-    const Compute what{.op = Op::Activation, .shapes = {{{rows, columns}}}, .attributes = kind};
+  for (const Function function : kFunctions) {
+    const std::int64_t wide = function == Function::SwiGlu ? 2 * size : size;
+    const std::string kind = word(function);
+    const Compute what{.op = ops::Activation{.function = function}, .shapes = {{{rows, columns}}}};
     Compute back = what;
     back.phase = Phase::InputGrad;
     all.add(kind + in, what, {wide}, {size}, dtype, tolerance);
@@ -27,19 +28,21 @@ void add_activations(Cases& all, const Format& format) {
     back.accumulate = true;
     all.add(kind + in + "_grad_added", back, {size, wide}, {wide}, dtype, tolerance);
   }
-  all.add("add_bias" + in, {.op = Op::Add, .shapes = {{{1, rows, columns}}}}, {size, size, columns}, {size}, dtype, tolerance);
-  all.add("add_grad" + in, {.op = Op::Add, .phase = Phase::InputGrad, .shapes = {{{1, rows, columns}}}, .accumulate = true},
+  all.add("add_bias" + in, {.op = ops::Add{}, .shapes = {{{1, rows, columns}}}}, {size, size, columns}, {size}, dtype,
+          tolerance);
+  all.add("add_grad" + in, {.op = ops::Add{}, .phase = Phase::InputGrad, .shapes = {{{1, rows, columns}}}, .accumulate = true},
           {size}, {size}, dtype, tolerance);
 }
 
 // Rows of one warp, of two and of eight; with blocks that are not full.
 void add_norms(Cases& all, const Format& format) {
-  const auto norm = [](const char* kind, Phase phase, std::int64_t rows, std::int64_t h, bool add) {
-    return Compute{.op = Op::Norm,
+  using enum NormKind;
+  const auto norm = [](NormKind kind, Phase phase, std::int64_t rows, std::int64_t h, bool add) {
+    return Compute{.op = ops::Norm{.kind = kind, .eps = 1e-5},
                    .phase = phase,
                    .shapes = {{{rows, h}}},
                    .accumulate = add,
-                   .attributes = std::string(kind) + " eps=1e-5" + (add ? " accumulate_weights" : "")};
+                   .accumulate_weights = add};
   };
   const std::string in = format.suffix();
   const auto add = [&](const std::string& name, Compute what, const std::vector<std::int64_t>& reads,
@@ -48,15 +51,15 @@ void add_norms(Cases& all, const Format& format) {
   };
   for (const std::int64_t h : {48, 2064, 8200 / (format.dtype == DType::F32 ? 2 : 1) + 4}) {
     if (h % (format.dtype == DType::F32 ? 4 : 8) != 0) continue;
-    add("layernorm_" + std::to_string(h), norm("layernorm", Phase::Forward, 3, h, false), {3 * h, h, h}, {3 * h});
+    add("layernorm_" + std::to_string(h), norm(LayerNorm, Phase::Forward, 3, h, false), {3 * h, h, h}, {3 * h});
   }
-  add("rmsnorm", norm("rmsnorm", Phase::Forward, 19, 56, false), {19 * 56, 56}, {19 * 56});
+  add("rmsnorm", norm(RmsNorm, Phase::Forward, 19, 56, false), {19 * 56, 56}, {19 * 56});
   using enum Phase;
-  add("layernorm_grad", norm("layernorm", Backward, 30, 48, false), {1440, 1440, 48, 48}, {1440, 48, 48});
-  add("layernorm_grad_wide", norm("layernorm", Backward, 9, 1032, false), {9288, 9288, 1032, 1032}, {9288, 1032, 1032});
-  add("layernorm_grad_added", norm("layernorm", Backward, 9, 520, true), {4680, 4680, 520, 520}, {4680, 520, 520});
-  add("layernorm_grad_weights", norm("layernorm", Backward, 20, 40, true), {800, 800, 40, 40}, {40, 40});
-  add("rmsnorm_grad", norm("rmsnorm", Backward, 30, 528, false), {15840, 15840, 528}, {15840, 528});
+  add("layernorm_grad", norm(LayerNorm, Backward, 30, 48, false), {1440, 1440, 48, 48}, {1440, 48, 48});
+  add("layernorm_grad_wide", norm(LayerNorm, Backward, 9, 1032, false), {9288, 9288, 1032, 1032}, {9288, 1032, 1032});
+  add("layernorm_grad_added", norm(LayerNorm, Backward, 9, 520, true), {4680, 4680, 520, 520}, {4680, 520, 520});
+  add("layernorm_grad_weights", norm(LayerNorm, Backward, 20, 40, true), {800, 800, 40, 40}, {40, 40});
+  add("rmsnorm_grad", norm(RmsNorm, Backward, 30, 528, false), {15840, 15840, 528}, {15840, 528});
 }
 
 void add_sums_and_softmax(Cases& all, const Format& format) {
@@ -64,15 +67,12 @@ void add_sums_and_softmax(Cases& all, const Format& format) {
                        const std::vector<std::int64_t>& writes) {
     all.add(name + format.suffix(), std::move(what), reads, writes, format.dtype, format.tolerance);
   };
-  add("add_bias_grad", {.op = Op::Add, .phase = Phase::WeightGrad, .shapes = {{{50, 3, 40}}}, .accumulate = true}, {6000},
+  add("add_bias_grad", {.op = ops::Add{}, .phase = Phase::WeightGrad, .shapes = {{{50, 3, 40}}}, .accumulate = true}, {6000},
       {40});
-  add("add_bias_grad_wide", {.op = Op::Add, .phase = Phase::WeightGrad, .shapes = {{{1, 9, 264}}}}, {2376}, {264});
+  add("add_bias_grad_wide", {.op = ops::Add{}, .phase = Phase::WeightGrad, .shapes = {{{1, 9, 264}}}}, {2376}, {264});
   const auto softmax = [](Phase phase, std::int64_t rows, std::int64_t columns, bool causal, bool added) {
-    return Compute{.op = Op::Softmax,
-                   .phase = phase,
-                   .shapes = {{{rows, columns}}},
-                   .accumulate = added,
-                   .attributes = std::string(causal ? "causal " : "") + "scale=0.3"};
+    return Compute{
+        .op = ops::Softmax{.causal = causal, .scale = 0.3}, .phase = phase, .shapes = {{{rows, columns}}}, .accumulate = added};
   };
   using enum Phase;
   add("softmax_causal", softmax(Forward, 80, 40, true, false), {3200}, {3200});
@@ -85,23 +85,21 @@ void add_ends(Cases& all, const Format& format) {
   using enum Phase;
   const std::string in = format.suffix();
   const auto tokens = [](std::int64_t i) { return static_cast<double>((i * i + 3 * i) % 19); };
-  KernelCase& lookup = all.add("tokens" + in, {.op = Op::Embedding, .shapes = {{{20, 40, 9}}}, .attributes = "tokens vocab=18"},
-                               {360}, {800}, format.dtype, kExact);
+  KernelCase& lookup = all.add("tokens" + in, {.op = ops::TokenEmbedding{.vocab = 18}, .shapes = {{{20, 40, 9}}}}, {360}, {800},
+                               format.dtype, kExact);
   lookup.tolerance = format.tolerance;
   lookup.arguments.samples = 4, lookup.arguments.tp = 2, lookup.arguments.tp_rank = 1;
   lookup.writes.push_back(empty_array(20, DType::I64));
   for (const auto& [rows, h] : {std::pair<std::int64_t, std::int64_t>{600, 16}, {10, 2056}}) {
-    KernelCase& grad = all.add("tokens_grad_" + std::to_string(h) + in,
-                               {.op = Op::Embedding,
-                                .phase = WeightGrad,
-                                .shapes = {{{rows, h, 12}}},
-                                .accumulate = h > 16,
-                                .attributes = "tokens vocab=24"},
-                               {rows * h}, {12 * h}, format.dtype, format.tolerance);
+    KernelCase& grad = all.add(
+        "tokens_grad_" + std::to_string(h) + in,
+        {.op = ops::TokenEmbedding{.vocab = 24}, .phase = WeightGrad, .shapes = {{{rows, h, 12}}}, .accumulate = h > 16},
+        {rows * h}, {12 * h}, format.dtype, format.tolerance);
     grad.reads.push_back(filled(rows, DType::I64, tokens));
   }
   const std::int64_t size = 3 * 6 * 16;
-  Compute both{.op = Op::Embedding, .shapes = {{{3, 6, 16}}}, .attributes = "positions types sequence_parallel"};
+  Compute both{.op = ops::PositionEmbedding{.positions = true, .types = true, .sequence_parallel = true},
+               .shapes = {{{3, 6, 16}}}};
   KernelCase& rows = all.add("both" + in, both, {size, 24 * 16, 2 * 16}, {size}, format.dtype, format.tolerance);
   both.phase = WeightGrad;
   KernelCase& grad = all.add("both_grad" + in, both, {size}, {24 * 16, 2 * 16}, format.dtype, format.tolerance);
@@ -113,43 +111,41 @@ void add_ends(Cases& all, const Format& format) {
 void add_losses(Cases& all, const Format& format) {
   using enum Phase;
   const std::string in = format.suffix();
-  const auto loss = [](Phase phase, const std::string& words, std::int64_t rows, std::int64_t columns, bool add = false) {
-    return Compute{
-        .op = Op::CrossEntropy, .phase = phase, .shapes = {{{rows, columns}}}, .accumulate = add, .attributes = words};
+  using Piece = ops::CrossEntropy::Piece;
+  const auto loss = [](Phase phase, const ops::CrossEntropy& op, std::int64_t rows, std::int64_t columns, bool add = false) {
+    return Compute{.op = op, .phase = phase, .shapes = {{{rows, columns}}}, .accumulate = add};
   };
   const auto targets = [](std::int64_t i) { return static_cast<double>(i * 23 % 290); };
   for (const std::int64_t columns : {304, 8200}) {  // 256 threads a row, and 1024
     const std::int64_t rows = columns == 304 ? 12 : 4;
-    KernelCase& whole =
-        all.add("loss_" + std::to_string(columns) + in, loss(Forward, "classes=" + std::to_string(columns - 14), rows, columns),
-                {rows * columns}, {rows * columns, 1}, format.dtype, format.tolerance);
+    KernelCase& whole = all.add("loss_" + std::to_string(columns) + in, loss(Forward, {.classes = columns - 14}, rows, columns),
+                                {rows * columns}, {rows * columns, 1}, format.dtype, format.tolerance);
     whole.writes.insert(whole.writes.begin() + 1, empty_array(rows, DType::I64));
     whole.arguments.samples = rows / 2;
     for (std::int64_t i = 0; i < rows * columns; ++i) whole.reads[0].set(i, 4 * whole.reads[0].at(i));
   }
   for (const bool add : {false, true}) {
     KernelCase& grad = all.add(std::string(add ? "loss_grad_added" : "loss_grad") + in,
-                               loss(InputGrad, "classes=290", 12, 304, add), {3648}, {3648}, format.dtype, format.tolerance);
+                               loss(InputGrad, {.classes = 290}, 12, 304, add), {3648}, {3648}, format.dtype, format.tolerance);
     grad.reads.push_back(filled(12, DType::I64, targets));
     grad.arguments.loss_scale = 64;
   }
-  KernelCase& maximum =
-      all.add("loss_max" + in, loss(Forward, "stage=max classes=290", 12, 152), {1824}, {12}, format.dtype, format.tolerance);
+  KernelCase& maximum = all.add("loss_max" + in, loss(Forward, {.piece = Piece::Max, .classes = 290}, 12, 152), {1824}, {12},
+                                format.dtype, format.tolerance);
   for (std::int64_t row = 0; row < 12; ++row)
     maximum.reads[0].set(152 * row, 50);  // a row that begins one element late has another
   maximum.arguments.tp_rank = 1;
-  KernelCase& exponentials =
-      all.add("loss_exp" + in, loss(Forward, "stage=exp classes=290", 12, 152), {1824}, {1824}, format.dtype, format.tolerance);
+  KernelCase& exponentials = all.add("loss_exp" + in, loss(Forward, {.piece = Piece::Exp, .classes = 290}, 12, 152), {1824},
+                                     {1824}, format.dtype, format.tolerance);
   exponentials.reads.push_back(filled(12, DType::F32, [](std::int64_t) { return 1.5; }));
   exponentials.arguments.tp_rank = 1, exponentials.arguments.samples = 3;
   exponentials.writes.push_back(empty_array(24, DType::F32)), exponentials.writes.push_back(empty_array(12, DType::I64));
-  all.add("grad_norm" + in, {.op = Op::GradNorm, .phase = Phase::Update, .attributes = "divide=2"}, {9003, 40}, {},
-          format.dtype, kSingle)
+  all.add("grad_norm" + in, {.op = ops::GradNorm{.divide = 2}, .phase = Phase::Update}, {9003, 40}, {}, format.dtype, kSingle)
       .writes = {empty_array(1, DType::F32)};
 }
 
 void add_rope(Cases& all, const Format& format) {
-  Compute what{.op = Op::Rope, .shapes = {{{2, 3, 96}}}, .attributes = "heads=3 kv=1 dim=16 theta=10000"};
+  Compute what{.op = ops::Rope{.heads = 3, .kv_heads = 1, .dim = 16, .theta = 10000}, .shapes = {{{2, 3, 96}}}};
   all.add("rope" + format.suffix(), what, {576}, {576}, format.dtype, format.tolerance);
   what.phase = Phase::InputGrad;
   what.accumulate = true;
@@ -158,11 +154,10 @@ void add_rope(Cases& all, const Format& format) {
 
 void add_dropout(Cases& all, const Format& format) {
   const auto dropout = [](Phase phase, Shape shape, bool add) {
-    return Compute{.op = Op::Dropout,
+    return Compute{.op = ops::Dropout{.p = 0.25, .site = 3, .sequence_parallel = true},
                    .phase = phase,
                    .shapes = {std::move(shape)},
-                   .accumulate = add,
-                   .attributes = "p=0.25 site=3 sequence_parallel"};
+                   .accumulate = add};
   };
   const std::string in = format.suffix();
   KernelCase& rows = all.add("dropout_rows" + in, dropout(Phase::Forward, {{3, 5, 24}}, false), {360, 360, 24}, {360},
@@ -187,13 +182,15 @@ void add_dropout(Cases& all, const Format& format) {
 void add_updates(Cases& all, const Format& format) {
   const std::int64_t size = 1203;
   const bool master = format.dtype != DType::F32;
-  for (const Op op : {Op::Adam, Op::Sgd})
+  for (const bool adam : {true, false})
     for (const DType gradient : {format.dtype, DType::F32}) {
       if (gradient == DType::F32 && !master) continue;
-      KernelCase& tried = all.add((op == Op::Adam ? "adam" : "sgd") + format.suffix() + "_of_" + name_of(gradient),
-                                  {.op = op, .phase = Phase::Update, .shapes = {{{size}}}}, {}, {}, DType::F32, kHalf);
+      KernelCase& tried =
+          all.add((adam ? "adam" : "sgd") + format.suffix() + "_of_" + name_of(gradient),
+                  {.op = adam ? Operation(ops::Adam{}) : ops::Sgd{}, .phase = Phase::Update, .shapes = {{{size}}}}, {}, {},
+                  DType::F32, kHalf);
       tried.reads = {random_array(size, 1, gradient)};
-      const int states = (op == Op::Adam ? 2 : 1) + (master ? 1 : 0);
+      const int states = (adam ? 2 : 1) + (master ? 1 : 0);
       for (int i = 0; i <= states; ++i) {
         const bool value = i == states;
         StoredArray array = random_array(size, 100 + static_cast<std::uint64_t>(i), value ? format.dtype : DType::F32);
@@ -210,17 +207,18 @@ void add_updates(Cases& all, const Format& format) {
 // Factors in 16 bits, gradients in fp32: the product adds to them itself.
 void add_fp32_gradients(Cases& all) {
   for (const DType half : {DType::BF16, DType::F16}) {
-    KernelCase& product = all.add(
-        std::string("linear_weight_grad_fp32_added_") + name_of(half),
-        {.op = Op::MatMul, .phase = Phase::WeightGrad, .shapes = {{{1, 10, 16, 8}}}, .accumulate = true}, {160, 80}, {}, half);
+    KernelCase& product =
+        all.add(std::string("linear_weight_grad_fp32_added_") + name_of(half),
+                {.op = ops::MatMul{}, .phase = Phase::WeightGrad, .shapes = {{{1, 10, 16, 8}}}, .accumulate = true}, {160, 80},
+                {}, half);
     product.writes = {random_array(128, 7, DType::F32), random_array(16, 8, DType::F32)};
   }
 }
 
 void add_casts(Cases& all) {
   const auto cast = [&](DType from, DType to) {
-    all.add(std::string("cast_") + name_of(from) + "_" + name_of(to), {.op = Op::Cast, .phase = Phase::Other}, {1133}, {}, from,
-            kSingle)
+    all.add(std::string("cast_") + name_of(from) + "_" + name_of(to), {.op = ops::Cast{}, .phase = Phase::Other}, {1133}, {},
+            from, kSingle)
         .writes = {empty_array(1133, to)};
   };
   for (const DType half : {DType::BF16, DType::F16}) cast(DType::F32, half), cast(half, DType::F32);

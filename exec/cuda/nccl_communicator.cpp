@@ -84,9 +84,9 @@ class NcclDevices::Task : public GpuTask {
 class NcclDevices::CollectiveTask : public Task {
  public:
   CollectiveTask(NcclDevices& devices, RankId rank, const CollectiveCall& what) : Task(devices, rank), what_(what) {
-    const std::string& words = what.what.attributes;
-    op_ = says(words, "max") ? nccl::RedOp::Max : says(words, "mean") ? nccl::RedOp::Avg : nccl::RedOp::Sum;
-    accumulate_ = says(words, "accumulate");
+    const Combine combine = what.what.combine;
+    op_ = combine == Combine::Max ? nccl::RedOp::Max : combine == Combine::Mean ? nccl::RedOp::Avg : nccl::RedOp::Sum;
+    accumulate_ = what.what.accumulate;
     own_ = std::find(what.members.begin(), what.members.end(), rank) - what.members.begin();
     const CollectiveKind kind = what.what.kind;
     sums_ = kind == CollectiveKind::AllReduce || kind == CollectiveKind::ReduceScatter || kind == CollectiveKind::Reduce;

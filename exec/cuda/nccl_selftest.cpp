@@ -16,7 +16,8 @@ namespace {
 struct Case {
   CollectiveKind kind = {};
   DType dtype = DType::F32;
-  const char* attributes = "";
+  Combine combine = Combine::Sum;
+  bool accumulate = false;
   std::int64_t part = 1;  // elements of the tensor by ranks
   bool message = false;   // no collective: every rank sends to the next
 };
@@ -28,16 +29,16 @@ constexpr double kExact = 0, kMeanOfSingle = 1e-6, kMeanOfHalf = 1.0 / 128;
 double input(std::int64_t rank, std::int64_t i) { return static_cast<double>((i * 7 + rank * 3) % 13 - 6) / 4; }
 double before(std::int64_t rank, std::int64_t i) { return static_cast<double>((i * 5 + rank) % 7 - 3) / 2; }
 
-bool says_word(const Case& tried, const char* word) { return says(tried.attributes, word); }
-
 std::vector<Case> cases(int ranks) {
   using enum CollectiveKind;
   std::vector<Case> all;
   for (const std::int64_t part : {std::int64_t{1}, kMostPart}) {
     for (const DType dtype : {DType::F32, DType::BF16})
       for (const CollectiveKind kind : {AllReduce, ReduceScatter, Reduce})
-        for (const char* attributes : {"", "mean", "max", "accumulate"}) all.push_back({kind, dtype, attributes, part});
-    for (const CollectiveKind kind : {AllGather, Broadcast, AllToAll}) all.push_back({kind, DType::F32, "", part});
+        for (const auto& [combine, accumulate] :
+             {std::pair{Combine::Sum, false}, {Combine::Mean, false}, {Combine::Max, false}, {Combine::Sum, true}})
+          all.push_back({kind, dtype, combine, accumulate, part});
+    for (const CollectiveKind kind : {AllGather, Broadcast, AllToAll}) all.push_back({.kind = kind, .part = part});
     if (ranks > 1) all.push_back({.part = part, .message = true});
   }
   return all;
@@ -45,14 +46,14 @@ std::vector<Case> cases(int ranks) {
 
 double over_ranks(const Case& tried, int ranks, std::int64_t i) {
   double result = input(0, i);
-  for (int r = 1; r < ranks; ++r) result = says_word(tried, "max") ? std::max(result, input(r, i)) : result + input(r, i);
-  return says_word(tried, "mean") ? result / ranks : result;
+  for (int r = 1; r < ranks; ++r) result = tried.combine == Combine::Max ? std::max(result, input(r, i)) : result + input(r, i);
+  return tried.combine == Combine::Mean ? result / ranks : result;
 }
 
 // What element i of rank q's output should be; what nobody writes stays as it was.
 double expected(const Case& tried, int ranks, int q, std::int64_t i) {
   const std::int64_t part = tried.part;
-  const double kept = says_word(tried, "accumulate") ? before(q, i) : 0;
+  const double kept = tried.accumulate ? before(q, i) : 0;
   if (tried.message) return input((q + ranks - 1) % ranks, i);
   switch (tried.kind) {
     case CollectiveKind::AllReduce: return over_ranks(tried, ranks, i) + kept;
@@ -115,11 +116,15 @@ class Selftest {
     if (tried.message)
       return seat.communicator->exchange(
           {.to = {(r + 1) % ranks_}, .from = {(r + ranks_ - 1) % ranks_}, .tag = "t", .send = from, .receive = to});
-    CollectiveCall call{
-        .what = {.kind = tried.kind, .group = {0}, .bytes = bytes, .dtype = tried.dtype, .attributes = tried.attributes},
-        .from = from,
-        .to = to,
-        .where = "selftest"};
+    CollectiveCall call{.what = {.kind = tried.kind,
+                                 .group = {0},
+                                 .bytes = bytes,
+                                 .dtype = tried.dtype,
+                                 .combine = tried.combine,
+                                 .accumulate = tried.accumulate},
+                        .from = from,
+                        .to = to,
+                        .where = "selftest"};
     for (int member = 0; member < ranks_; ++member) call.members.push_back({member});
     return seat.communicator->collective(call);
   }
@@ -127,9 +132,12 @@ class Selftest {
   NcclOutcome outcome(std::size_t c) {
     const Case& tried = cases_[c];
     const std::string what = tried.message ? "exchange" : word(tried.kind) + " " + name_of(tried.dtype);
-    NcclOutcome found{.name = what + (*tried.attributes ? std::string(", ") + tried.attributes : "") + ", " +
-                              std::to_string(elements(tried)) + " elements"};
-    const bool rounds = says_word(tried, "mean");
+    NcclOutcome found{.name = what +
+                              (tried.combine != Combine::Sum ? ", " + word(tried.combine)
+                               : tried.accumulate            ? ", accumulate"
+                                                             : "") +
+                              ", " + std::to_string(elements(tried)) + " elements"};
+    const bool rounds = tried.combine == Combine::Mean;
     found.tolerance = !rounds ? kExact : tried.dtype == DType::F32 ? kMeanOfSingle : kMeanOfHalf;
     for (int r = 0; r < ranks_; ++r) fill(tried, r);
     std::vector<std::thread> threads;

@@ -31,9 +31,8 @@ std::string shape_text(const std::vector<std::int64_t>& shape) {
 std::int64_t vocabulary_of(const Plan& plan) {
   for (const Segment& segment : plan.segments)
     for (const Instruction& instruction : segment.instructions)
-      if (const auto* what = std::get_if<Compute>(&instruction.what); what && what->op == Op::Embedding)
-        if (const std::size_t at = what->attributes.find("vocab="); at != std::string::npos)
-          return std::atoll(what->attributes.c_str() + at + 6);
+      if (const auto* what = std::get_if<Compute>(&instruction.what))
+        if (const auto* tokens = std::get_if<ops::TokenEmbedding>(&what->op)) return tokens->vocab;
   return 0;
 }
 

@@ -21,13 +21,14 @@ SampleNeeds sample_needs(const Plan& plan) {
     for (const Instruction& instruction : segment.instructions) {
       const auto* what = std::get_if<Compute>(&instruction.what);
       if (!what || what->phase != Phase::Forward) continue;
-      const host::Attributes words(what->attributes);
-      if (what->op == Op::Embedding && words.has("tokens") && !what->shapes.empty() && !what->shapes[0].dims.empty()) {
+      const auto* tokens = std::get_if<ops::TokenEmbedding>(&what->op);
+      if (tokens && !what->shapes.empty() && !what->shapes[0].dims.empty()) {
         needs.sequence = what->shapes[0].dims[0] / samples;
-        needs.vocab = words.integer("vocab");
+        needs.vocab = tokens->vocab;
       }
-      needs.features = needs.features || (what->op == Op::Embedding && words.has("sample"));
-      needs.labels = needs.labels || (what->op == Op::CrossEntropy && words.has("label"));
+      const auto* loss = std::get_if<ops::CrossEntropy>(&what->op);
+      needs.features = needs.features || is<ops::Sample>(what->op);
+      needs.labels = needs.labels || (loss && loss->target == ops::CrossEntropy::Target::Label);
     }
   return needs;
 }

@@ -70,7 +70,7 @@ std::vector<GroupId> fresh_slices(const Plan& plan, const Role& role) {
         if (collective->kind == CollectiveKind::AllReduce) continue;
         if (collective->kind == CollectiveKind::ReduceScatter) slice = collective->group;
       } else if (const auto* compute = std::get_if<Compute>(&instruction.what)) {
-        slice = slice_group(plan, compute->attributes);
+        slice = compute->slice;
       }
       for (const Use& use : instruction.writes)
         if (role.buffers[use.buffer.index()].resident) fresh[use.buffer.index()] = slice;

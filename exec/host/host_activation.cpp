@@ -115,11 +115,13 @@ template <class T>
 Kernel<T> make_activation(const Form& form) {
   const auto& dims = form.dims(0, 2);
   const std::int64_t size = dims[0] * dims[1];
-  if (form.attributes.has("gelu")) return elementwise<Gelu, T>(form, size);
-  if (form.attributes.has("relu")) return elementwise<Relu, T>(form, size);
-  if (form.attributes.has("tanh")) return elementwise<Tanh, T>(form, size);
-  if (form.attributes.has("swiglu")) return swiglu<T>(form, dims[0], dims[1]);
-  form.refuse("attributes \"" + form.attributes.text() + "\"", "gelu, relu, tanh or swiglu");
+  switch (form.as<ops::Activation>().function) {
+    case ops::Activation::Function::Gelu: return elementwise<Gelu, T>(form, size);
+    case ops::Activation::Function::Relu: return elementwise<Relu, T>(form, size);
+    case ops::Activation::Function::Tanh: return elementwise<Tanh, T>(form, size);
+    case ops::Activation::Function::SwiGlu: return swiglu<T>(form, dims[0], dims[1]);
+  }
+  return {};
 }
 
 template Kernel<float> make_activation(const Form&);

@@ -8,28 +8,34 @@
 
 namespace foreshard::host {
 
+static HeadLayout heads_of(const Form& form) {
+  return std::visit(
+      [&](const auto& op) -> HeadLayout {
+        if constexpr (requires { op.cp; })
+          if (op.cp != 1) form.refuse("context parallelism", "cp = 1 on the host");
+        if constexpr (requires { op.heads + op.kv_heads + op.dim; })
+          return {.heads = op.heads, .kv_heads = op.kv_heads, .dim = op.dim};
+        form.refuse("no heads", "attention");
+      },
+      form.what.op);
+}
+
 HeadLayout head_layout(const Form& form, std::int64_t samples, std::int64_t queries, std::int64_t keys, bool apart) {
-  const HeadLayout layout{.samples = samples,
-                          .queries = queries,
-                          .keys = keys,
-                          .heads = form.attributes.integer("heads"),
-                          .kv_heads = form.attributes.integer("kv"),
-                          .dim = form.attributes.integer("dim"),
-                          .apart = apart};
+  HeadLayout layout = heads_of(form);
+  layout.samples = samples, layout.queries = queries, layout.keys = keys, layout.apart = apart;
   if (layout.heads < 1 || layout.kv_heads < 1 || layout.heads % layout.kv_heads != 0 || layout.dim < 1)
-    form.refuse("attributes \"" + form.attributes.text() + "\"", "kv a divisor of heads");
-  if (form.attributes.sets("cp")) form.refuse("context parallelism", "cp = 1 on the host");
+    form.refuse("\"" + settings_text(form.what.op) + "\"", "kv_heads a divisor of heads, and a dim");
   return layout;
 }
 
-namespace {
-
 // Shape {b heads, queries, n, k}; the operands hold the sample count.
 std::int64_t samples_of(const Form& form) {
-  const std::int64_t maps = form.dims(0, 4)[0], heads = form.attributes.integer("heads");
+  const std::int64_t maps = form.dims(0, 4)[0], heads = heads_of(form).heads;
   if (heads < 1 || maps % heads != 0) form.refuse(std::to_string(maps) + " maps", "a multiple of the heads");
   return maps / heads;
 }
+
+namespace {
 
 template <class F>
 void for_each_head(const HeadLayout& at, F&& body) {
@@ -203,11 +209,12 @@ template <class T>
 Kernel<T> make_softmax(const Form& form) {
   const auto& dims = form.dims(0, 2);
   const std::int64_t rows = dims[0], columns = dims[1], size = rows * columns;
-  const bool causal = form.attributes.has("causal");
-  if (form.attributes.sets("cp")) form.refuse("context parallelism", "cp = 1 on the host");
+  const auto& op = form.as<ops::Softmax>();
+  const bool causal = op.causal;
+  if (op.cp != 1) form.refuse("context parallelism", "cp = 1 on the host");
   if (causal && rows % columns != 0) form.refuse("a causal map that is not square", "as many queries as keys");
-  const T scale = static_cast<T>(form.attributes.number("scale"));
-  if (!(scale > 0)) form.refuse("scale " + form.attributes.word("scale"), "a positive number");
+  const T scale = static_cast<T>(op.scale);
+  if (!(scale > 0)) form.refuse("scale " + std::to_string(op.scale), "a positive number");
   if (form.forward()) {
     form.expect({size}, {size});
     return {.run = [rows, columns, causal, scale](const Call<T>& call) {

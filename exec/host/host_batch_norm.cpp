@@ -75,7 +75,7 @@ Kernel<T> backward(const Form& form, const BatchSizes& b) {
   std::vector<std::int64_t> writes = {b.channels, b.channels};
   if (input) writes.insert(writes.begin(), b.size());
   form.expect({b.size(), b.size(), b.channels, b.channels}, writes);
-  const bool add = form.what.accumulate, add_weights = form.attributes.has("accumulate_weights");
+  const bool add = form.what.accumulate, add_weights = form.what.accumulate_weights;
   return {.run = [b, input, add, add_weights](const Call<T>& call) {
     T *dw = call.out[input ? 1 : 0], *db = call.out[input ? 2 : 1];
     if (!add_weights) std::fill_n(dw, b.channels, T(0)), std::fill_n(db, b.channels, T(0));
@@ -93,7 +93,7 @@ Kernel<T> make_batch_norm(const Form& form) {
   const BatchSizes b{.samples = dims[0],
                      .channels = dims[1],
                      .pixels = size_of_dims(dims) / (dims[0] * dims[1]),
-                     .eps = form.attributes.number("eps")};
+                     .eps = form.as<ops::BatchNorm>().eps};
   if (form.what.phase == Phase::Backward) return backward<T>(form, b);
   if (!form.forward()) form.refuse("this phase", "forward, recompute or backward");
   form.expect({b.size(), b.channels, b.channels}, {b.size()});

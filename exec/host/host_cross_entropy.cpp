@@ -173,22 +173,23 @@ Kernel<T> stage_loss(const Form& form, LossSizes sizes) {
 template <class T>
 Kernel<T> make_cross_entropy(const Form& form) {
   const auto& dims = form.dims(0, 2);
-  const LossSizes sizes{.rows = dims[0],
-                        .columns = dims[1],
-                        .classes = form.attributes.integer("classes"),
-                        .label = form.attributes.has("label") || form.attributes.has("next_sentence")};
+  const auto& op = form.as<ops::CrossEntropy>();
+  const LossSizes sizes{
+      .rows = dims[0], .columns = dims[1], .classes = op.classes, .label = op.target != ops::CrossEntropy::Target::NextToken};
   const bool gradient = form.what.phase == Phase::InputGrad;
   if (!gradient && !form.forward()) form.refuse("this phase", "forward, recompute or input gradient");
-  const std::string stage = form.attributes.word("stage");
-  if (stage.empty()) {
-    if (sizes.classes < 1 || sizes.classes > sizes.columns)
-      form.refuse(std::to_string(sizes.classes) + " classes", "at least 1 and at most the columns");
-    return gradient ? whole_backward<T>(form, sizes) : whole_forward<T>(form, sizes);
+  using Piece = ops::CrossEntropy::Piece;
+  if (gradient && (op.piece == Piece::Max || op.piece == Piece::Loss)) form.refuse("this phase", "forward or recompute");
+  switch (op.piece) {
+    case Piece::Whole:
+      if (sizes.classes < 1 || sizes.classes > sizes.columns)
+        form.refuse(std::to_string(sizes.classes) + " classes", "at least 1 and at most the columns");
+      return gradient ? whole_backward<T>(form, sizes) : whole_forward<T>(form, sizes);
+    case Piece::Max: return stage_max<T>(form, sizes);
+    case Piece::Exp: return gradient ? stage_exp_backward<T>(form, sizes) : stage_exp<T>(form, sizes);
+    case Piece::Loss: return stage_loss<T>(form, sizes);
   }
-  if (stage == "exp") return gradient ? stage_exp_backward<T>(form, sizes) : stage_exp<T>(form, sizes);
-  if (stage == "max" && !gradient) return stage_max<T>(form, sizes);
-  if (stage == "loss" && !gradient) return stage_loss<T>(form, sizes);
-  form.refuse("stage=" + stage, "max, exp or loss");
+  return {};
 }
 
 // loss = sum of y^2 over the samples of the step, divided by their number.

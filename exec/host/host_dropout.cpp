@@ -9,11 +9,18 @@
 namespace foreshard::host {
 
 DropRule drop_rule(const Form& form) {
-  const double p = form.attributes.number("p");
-  if (!(p >= 0 && p < 1)) form.refuse("dropout rate " + form.attributes.word("p"), "at least 0 and below 1");
-  return {.threshold = static_cast<std::uint32_t>(p * 0x1p32),
-          .scale = 1 / (1 - p),
-          .site = static_cast<std::uint64_t>(form.attributes.integer("site"))};
+  return std::visit(
+      [&](const auto& op) -> DropRule {
+        if constexpr (requires { op.p + static_cast<double>(op.site); }) {
+          if (!(op.p >= 0 && op.p < 1)) form.refuse("dropout rate " + std::to_string(op.p), "at least 0 and below 1");
+          return {.threshold = static_cast<std::uint32_t>(op.p * 0x1p32),
+                  .scale = 1 / (1 - op.p),
+                  .site = static_cast<std::uint64_t>(op.site)};
+        } else {
+          form.refuse("no dropout", "an operator that drops");
+        }
+      },
+      form.what.op);
 }
 
 std::uint64_t drop_stream(const OpArguments& arguments, const DropRule& rule, std::int64_t sample) {
@@ -54,7 +61,7 @@ MaskLayout mask_layout(const Form& form) {
   return {.runs = dims[0] * dims[1],
           .length = dims[2],
           .samples = dims[0],
-          .sequence_parallel = form.attributes.has("sequence_parallel")};
+          .sequence_parallel = form.as<ops::Dropout>().sequence_parallel};
 }
 
 void make_mask(const MaskLayout& layout, const DropRule& rule, const OpArguments& arguments, std::uint8_t* mask) {
@@ -107,7 +114,7 @@ Kernel<T> dropout_backward(const Form& form, MaskLayout layout, DropRule rule) {
   if (input) writes.push_back(size);
   if (bias) reads.push_back(layout.length), writes.push_back(layout.length);
   form.expect(reads, writes);
-  const bool add = form.what.accumulate, add_weights = form.attributes.has("accumulate_weights");
+  const bool add = form.what.accumulate, add_weights = form.what.accumulate_weights;
   return {.run = [layout, rule, bias, input, add, add_weights](const Call<T>& call) {
     const auto* mask = reinterpret_cast<const std::uint8_t*>(call.reads[1].data);
     T* dx = input ? call.out[0] : nullptr;

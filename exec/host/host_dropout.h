@@ -7,7 +7,7 @@
 
 namespace foreshard::host {
 
-// From "p= site=": an element is dropped when its random word is below p 2^32; what is kept is scaled by 1 / (1 - p).
+// From p and site: an element is dropped when its random word is below p 2^32; what is kept is scaled by 1 / (1 - p).
 struct DropRule {
   std::uint32_t threshold = 0;
   double scale = 1;

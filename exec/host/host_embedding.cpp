@@ -39,10 +39,13 @@ void look_up(const T* table, const std::int64_t* tokens, const TokenSizes& sizes
   }
 }
 
+}  // namespace
+
 template <class T>
-Kernel<T> tokens_kernel(const Form& form) {
+Kernel<T> make_token_embedding(const Form& form) {
+  expect_weights_phase(form);
   const auto& dims = form.dims(0, 3);
-  const TokenSizes sizes{.tokens = dims[0], .h = dims[1], .rows = dims[2], .vocab = form.attributes.integer("vocab")};
+  const TokenSizes sizes{.tokens = dims[0], .h = dims[1], .rows = dims[2], .vocab = form.as<ops::TokenEmbedding>().vocab};
   const std::int64_t size = sizes.tokens * sizes.h, table = sizes.rows * sizes.h;
   if (form.forward()) {
     form.expect({table}, {size, sizes.tokens});
@@ -66,6 +69,11 @@ Kernel<T> tokens_kernel(const Form& form) {
     }
   }};
 }
+
+template Kernel<float> make_token_embedding(const Form&);
+template Kernel<double> make_token_embedding(const Form&);
+
+namespace {
 
 struct PositionSizes {
   std::int64_t samples = 1, positions = 0, h = 0;
@@ -113,16 +121,21 @@ Kernel<T> positions_weight_grad(const PositionSizes& sizes, bool accumulate) {
   }};
 }
 
+}  // namespace
+
 template <class T>
-Kernel<T> positions_kernel(const Form& form) {
+Kernel<T> make_position_embedding(const Form& form) {
+  expect_weights_phase(form);
   const auto& dims = form.dims(0, 3);
-  PositionSizes sizes{
-      .samples = dims[0], .positions = dims[1], .h = dims[2], .sequence_parallel = form.attributes.has("sequence_parallel")};
-  const bool table = form.attributes.has("positions"), types = form.attributes.has("types");
+  PositionSizes sizes{.samples = dims[0],
+                      .positions = dims[1],
+                      .h = dims[2],
+                      .sequence_parallel = form.as<ops::PositionEmbedding>().sequence_parallel};
+  const bool table = form.as<ops::PositionEmbedding>().positions, types = form.as<ops::PositionEmbedding>().types;
   const std::int64_t size = size_of_dims(dims);
   const std::span<const Operand> weights = form.forward() && !form.reads.empty() ? form.reads.subspan(1) : form.writes;
   if (weights.size() != static_cast<std::size_t>(table) + static_cast<std::size_t>(types))
-    form.refuse(std::to_string(weights.size()) + " tables", "one per word of \"positions types\"");
+    form.refuse(std::to_string(weights.size()) + " tables", "one for positions and one for types, as the settings say");
   if (table) sizes.table = weights[0].elements / sizes.h;
   if (types) sizes.types = weights.back().elements / sizes.h;
   std::vector<std::int64_t> rows;
@@ -137,8 +150,12 @@ Kernel<T> positions_kernel(const Form& form) {
   return positions_weight_grad<T>(sizes, form.what.accumulate);
 }
 
+template Kernel<float> make_position_embedding(const Form&);
+template Kernel<double> make_position_embedding(const Form&);
+
 template <class T>
-Kernel<T> sample_kernel(const Form& form) {
+Kernel<T> make_sample(const Form& form) {
+  if (!form.forward()) form.refuse("this phase", "forward or recompute");
   const auto& dims = form.dims(0);
   const std::int64_t samples = dims[0], size = size_of_dims(dims) / samples;
   form.expect({}, {samples * size});
@@ -157,19 +174,7 @@ Kernel<T> sample_kernel(const Form& form) {
   }};
 }
 
-}  // namespace
-
-template <class T>
-Kernel<T> make_embedding(const Form& form) {
-  if (!form.forward() && form.what.phase != Phase::WeightGrad)
-    form.refuse("this phase", "forward, recompute or weight gradient");
-  if (form.attributes.has("tokens")) return tokens_kernel<T>(form);
-  if (form.attributes.has("positions") || form.attributes.has("types")) return positions_kernel<T>(form);
-  if (form.attributes.has("sample") && form.forward()) return sample_kernel<T>(form);
-  form.refuse("attributes \"" + form.attributes.text() + "\"", "tokens, positions, types or sample");
-}
-
-template Kernel<float> make_embedding(const Form&);
-template Kernel<double> make_embedding(const Form&);
+template Kernel<float> make_sample(const Form&);
+template Kernel<double> make_sample(const Form&);
 
 }  // namespace foreshard::host

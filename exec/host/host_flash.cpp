@@ -245,8 +245,8 @@ Kernel<T> make_attention(const Form& form) {
   const std::vector<std::int64_t>&queries = form.dims(0, 4), &keys = form.dims(1, 4);
   const std::size_t operands = form.forward() ? form.reads.size() : form.writes.size();
   Flash flash{.at = head_layout(form, queries[0], queries[1], keys[1], operands == 2),
-              .causal = form.attributes.has("causal"),
-              .drops = form.attributes.sets("p")};
+              .causal = form.as<ops::Attention>().causal,
+              .drops = form.as<ops::Attention>().p > 0};
   if (flash.causal && flash.at.queries != flash.at.keys)
     form.refuse("a causal map that is not square", "as many queries as keys");
   if (flash.drops) flash.drop = drop_rule(form);

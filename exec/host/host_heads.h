@@ -30,7 +30,8 @@ struct HeadLayout {
   std::int64_t kv_of(std::int64_t head) const { return head * kv_heads / heads; }
 };
 
-// From the attributes "heads= kv= dim=". Throws Error unless kv divides heads.
+// Of the operators that have heads. Throws Error unless kv_heads divides heads.
+std::int64_t samples_of(const Form& form);  // of scores and weighted values: shape {samples heads, ...}
 HeadLayout head_layout(const Form& form, std::int64_t samples, std::int64_t queries, std::int64_t keys, bool apart);
 
 }  // namespace foreshard::host

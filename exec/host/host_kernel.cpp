@@ -10,18 +10,6 @@ namespace foreshard::host {
 
 namespace {
 
-// What follows "key=" up to the next space.
-std::optional<std::string> value_of(const std::string& text, std::string_view key) {
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find(' ', at), text.size());
-    const std::string_view word = std::string_view(text).substr(at, end - at);
-    if (word.size() > key.size() && word.starts_with(key) && word[key.size()] == '=')
-      return std::string(word.substr(key.size() + 1));
-    at = end + 1;
-  }
-  return std::nullopt;
-}
-
 const char* phase_name(Phase phase) {
   switch (phase) {
     case Phase::Forward: return "forward";
@@ -35,41 +23,7 @@ const char* phase_name(Phase phase) {
   return "?";
 }
 
-constexpr const char* kOpNames[kOps] = {"MatMul",   "Attention", "Softmax", "Norm",      "Activation",   "Bias",
-                                        "Dropout",  "Add",       "Rope",    "Embedding", "CrossEntropy", "SumOfSquares",
-                                        "Conv2d",   "BatchNorm", "MaxPool", "AvgPool",   "Adam",         "Sgd",
-                                        "GradNorm", "ClipScale", "Cast",    "Zero",      "Encode",       "Decode"};
-
 }  // namespace
-
-bool Attributes::has(std::string_view word) const {
-  for (std::size_t at = 0; at < text_.size();) {
-    const std::size_t end = std::min(text_.find(' ', at), text_.size());
-    if (std::string_view(text_).substr(at, end - at) == word) return true;
-    at = end + 1;
-  }
-  return false;
-}
-
-bool Attributes::sets(std::string_view key) const { return value_of(text_, key).has_value(); }
-
-std::string Attributes::word(std::string_view key) const { return value_of(text_, key).value_or(""); }
-
-double Attributes::number(std::string_view key) const {
-  const std::string found = word(key);
-  char* end = nullptr;
-  const double value = std::strtod(found.c_str(), &end);
-  if (found.empty() || *end != '\0' || !std::isfinite(value))
-    throw Error("plan", "attributes", "\"" + text_ + "\"", std::string(key) + "=number");
-  return value;
-}
-
-std::int64_t Attributes::integer(std::string_view key) const {
-  const double value = number(key);
-  if (value != std::floor(value) || std::abs(value) > 0x1p53)
-    throw Error("plan", "attributes", "\"" + text_ + "\"", std::string(key) + "=integer");
-  return static_cast<std::int64_t>(value);
-}
 
 const std::vector<std::int64_t>& Form::dims(std::size_t index, std::size_t count) const {
   if (index >= what.shapes.size())
@@ -95,9 +49,13 @@ void Form::expect(const std::vector<std::int64_t>& read_sizes, const std::vector
   check(writes, write_sizes, "writes");
 }
 
+void expect_weights_phase(const Form& form) {
+  if (!form.forward() && form.what.phase != Phase::WeightGrad)
+    form.refuse("this phase", "forward, recompute or weight gradient");
+}
+
 void Form::refuse(const std::string& found, const std::string& expected) const {
-  throw Error("plan", std::string("compute ") + kOpNames[static_cast<int>(what.op)] + ", " + phase_name(what.phase), found,
-              expected);
+  throw Error("plan", "compute " + word(what.op) + ", " + phase_name(what.phase), found, expected);
 }
 
 }  // namespace foreshard::host

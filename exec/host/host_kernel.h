@@ -14,29 +14,16 @@
 
 namespace foreshard::host {
 
-// Words of Compute::attributes: "causal heads=96 dim=128".
-class Attributes {
- public:
-  explicit Attributes(std::string text) : text_(std::move(text)) {}
-  bool has(std::string_view word) const;
-  bool sets(std::string_view key) const;
-  // Throw Error when the key is missing or its value is no number.
-  double number(std::string_view key) const;
-  std::int64_t integer(std::string_view key) const;
-  std::string word(std::string_view key) const;  // empty when missing
-  const std::string& text() const { return text_; }
-
- private:
-  std::string text_;
-};
-
 // An instruction as its maker sees it: sizes and types, no data.
 struct Form {
   const Compute& what;
   std::span<const Operand> reads, writes;
-  Attributes attributes;
 
-  bool forward() const { return what.phase == Phase::Forward || what.phase == Phase::Recompute; }
+  template <class Operator>
+  const Operator& as() const {
+    return std::get<Operator>(what.op);
+  }
+  bool forward() const { return ops::is_forward(what.phase); }
   // Dimensions of shape `index`; there have to be `count` of them (0: any number). Throws Error.
   const std::vector<std::int64_t>& dims(std::size_t index, std::size_t count = 0) const;
   // Throws Error unless there is one operand per entry, with at least that many elements.
@@ -74,6 +61,9 @@ inline double loss_weight(const OpArguments& arguments, std::int64_t rows) {
   return 1 / (positions * static_cast<double>(arguments.samples_of_step));
 }
 
+// Of embeddings. Throws Error.
+void expect_weights_phase(const Form& form);
+
 // Makers, one per operator. Throw Error for a form that the host cannot run.
 template <class T>
 Kernel<T> make_matmul(const Form& form);
@@ -96,7 +86,11 @@ Kernel<T> make_dropout(const Form& form);
 template <class T>
 Kernel<T> make_add(const Form& form);
 template <class T>
-Kernel<T> make_embedding(const Form& form);
+Kernel<T> make_token_embedding(const Form& form);
+template <class T>
+Kernel<T> make_position_embedding(const Form& form);
+template <class T>
+Kernel<T> make_sample(const Form& form);
 template <class T>
 Kernel<T> make_cross_entropy(const Form& form);
 template <class T>

@@ -17,7 +17,7 @@ struct LinearSizes {
 
 LinearSizes linear_sizes(const Form& form) {
   const auto& dims = form.dims(0, 4);
-  LinearSizes sizes{.m = dims[1], .n = dims[2], .k = dims[3], .first_token = form.attributes.has("first_token")};
+  LinearSizes sizes{.m = dims[1], .n = dims[2], .k = dims[3], .first_token = form.as<ops::MatMul>().first_token};
   const std::span<const Operand> y = form.forward() ? form.writes : form.reads;
   std::int64_t columns = 0;
   if (!y.empty() && y[0].elements >= sizes.m * sizes.n) {

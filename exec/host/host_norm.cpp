@@ -85,7 +85,7 @@ Kernel<T> norm_backward(const Form& form, NormSizes n) {
   reads.insert(reads.end(), weights, n.h);
   writes.insert(writes.end(), weights, n.h);
   form.expect(reads, writes);
-  const bool add = form.what.accumulate, add_weights = form.attributes.has("accumulate_weights");
+  const bool add = form.what.accumulate, add_weights = form.what.accumulate_weights;
   return {.run = [n, weights, input, add, add_weights](const Call<T>& call) {
     T* dw = call.out[input ? 1 : 0];
     T* db = weights == 2 ? call.out[input ? 2 : 1] : nullptr;
@@ -107,10 +107,9 @@ Kernel<T> norm_backward(const Form& form, NormSizes n) {
 template <class T>
 Kernel<T> make_norm(const Form& form) {
   const auto& dims = form.dims(0, 2);
-  const bool centred = form.attributes.has("layernorm");
-  if (!centred && !form.attributes.has("rmsnorm"))
-    form.refuse("attributes \"" + form.attributes.text() + "\"", "layernorm or rmsnorm");
-  const NormSizes n{.rows = dims[0], .h = dims[1], .eps = form.attributes.number("eps"), .centred = centred};
+  const auto& op = form.as<ops::Norm>();
+  const bool centred = op.kind == NormKind::LayerNorm;
+  const NormSizes n{.rows = dims[0], .h = dims[1], .eps = op.eps, .centred = centred};
   if (form.what.phase == Phase::Backward) return norm_backward<T>(form, n);
   if (!form.forward()) form.refuse("this phase", "forward, recompute or backward");
   const std::int64_t size = n.rows * n.h;

@@ -22,40 +22,40 @@ constexpr std::size_t kOperands = 64;  // of one instruction, reads or writes
 constexpr std::int64_t kAlign = 64;
 
 template <class T>
-Kernel<T> make_kernel(const Form& form) {
-  switch (form.what.op) {
-    case Op::MatMul:
-      if (form.attributes.has("scores")) return host::make_scores<T>(form);
-      if (form.attributes.has("values")) return host::make_weighted_values<T>(form);
-      return host::make_matmul<T>(form);
-    case Op::Attention: return host::make_attention<T>(form);
-    case Op::Softmax: return host::make_softmax<T>(form);
-    case Op::Norm: return host::make_norm<T>(form);
-    case Op::Activation: return host::make_activation<T>(form);
-    case Op::Dropout: return host::make_dropout<T>(form);
-    case Op::Add: return host::make_add<T>(form);
-    case Op::Rope: return host::make_rope<T>(form);
-    case Op::Embedding: return host::make_embedding<T>(form);
-    case Op::CrossEntropy: return host::make_cross_entropy<T>(form);
-    case Op::SumOfSquares: return host::make_sum_of_squares<T>(form);
-    case Op::Conv2d: return host::make_conv2d<T>(form);
-    case Op::BatchNorm: return host::make_batch_norm<T>(form);
-    case Op::MaxPool:
-    case Op::AvgPool: return host::make_pool<T>(form);
-    case Op::Adam: return host::make_adam<T>(form);
-    case Op::Sgd: return host::make_sgd<T>(form);
-    case Op::GradNorm: return host::make_grad_norm<T>(form);
-    case Op::ClipScale:
-      if (form.attributes.sets("growth")) return host::make_judge_overflow<T>(form);
-      return host::make_clip_scale<T>(form);
-    case Op::Cast: return host::make_cast<T>(form);
-    case Op::Zero: return host::make_zero<T>(form);
-    case Op::Bias:
-    case Op::Encode:
-    case Op::Decode: break;
-  }
-  form.refuse("an operator without a host kernel", "one of docs/host-kernels.md");
-}
+struct MakeKernel {
+  const Form& form;
+
+  Kernel<T> operator()(const ops::MatMul&) const { return host::make_matmul<T>(form); }
+  Kernel<T> operator()(const ops::Scores&) const { return host::make_scores<T>(form); }
+  Kernel<T> operator()(const ops::WeightedValues&) const { return host::make_weighted_values<T>(form); }
+  Kernel<T> operator()(const ops::Attention&) const { return host::make_attention<T>(form); }
+  Kernel<T> operator()(const ops::Softmax&) const { return host::make_softmax<T>(form); }
+  Kernel<T> operator()(const ops::Norm&) const { return host::make_norm<T>(form); }
+  Kernel<T> operator()(const ops::Activation&) const { return host::make_activation<T>(form); }
+  Kernel<T> operator()(const ops::Dropout&) const { return host::make_dropout<T>(form); }
+  Kernel<T> operator()(const ops::Add&) const { return host::make_add<T>(form); }
+  Kernel<T> operator()(const ops::Rope&) const { return host::make_rope<T>(form); }
+  Kernel<T> operator()(const ops::TokenEmbedding&) const { return host::make_token_embedding<T>(form); }
+  Kernel<T> operator()(const ops::PositionEmbedding&) const { return host::make_position_embedding<T>(form); }
+  Kernel<T> operator()(const ops::Sample&) const { return host::make_sample<T>(form); }
+  Kernel<T> operator()(const ops::CrossEntropy&) const { return host::make_cross_entropy<T>(form); }
+  Kernel<T> operator()(const ops::SumOfSquares&) const { return host::make_sum_of_squares<T>(form); }
+  Kernel<T> operator()(const ops::Conv2d&) const { return host::make_conv2d<T>(form); }
+  Kernel<T> operator()(const ops::BatchNorm&) const { return host::make_batch_norm<T>(form); }
+  Kernel<T> operator()(const ops::MaxPool&) const { return host::make_pool<T>(form); }
+  Kernel<T> operator()(const ops::AvgPool&) const { return host::make_pool<T>(form); }
+  Kernel<T> operator()(const ops::Adam&) const { return host::make_adam<T>(form); }
+  Kernel<T> operator()(const ops::Sgd&) const { return host::make_sgd<T>(form); }
+  Kernel<T> operator()(const ops::GradNorm&) const { return host::make_grad_norm<T>(form); }
+  Kernel<T> operator()(const ops::ClipScale&) const { return host::make_clip_scale<T>(form); }
+  Kernel<T> operator()(const ops::JudgeOverflow&) const { return host::make_judge_overflow<T>(form); }
+  Kernel<T> operator()(const ops::Cast&) const { return host::make_cast<T>(form); }
+  Kernel<T> operator()(const ops::Zero&) const { return host::make_zero<T>(form); }
+  Kernel<T> operator()(const ops::Encode&) const { return none(); }
+  Kernel<T> operator()(const ops::Decode&) const { return none(); }
+
+  [[noreturn]] Kernel<T> none() const { form.refuse("an operator without a host kernel", "one of docs/host-kernels.md"); }
+};
 
 struct Place {
   bool staged = false;
@@ -69,8 +69,8 @@ struct Ready {
   std::int64_t scratch_at = 0, bytes = 0;
   bool reload = false;  // outputs hold something that the kernel adds to
 
-  explicit Ready(const Form& form) : kernel(make_kernel<T>(form)) {
-    reload = form.what.accumulate || form.attributes.has("accumulate_weights");
+  explicit Ready(const Form& form) : kernel(std::visit(MakeKernel<T>{form}, form.what.op)) {
+    reload = form.what.accumulate || form.what.accumulate_weights;
     for (const Operand& operand : form.reads) in.push_back(place(operand));
     for (const Operand& operand : form.writes) out.push_back(place(operand));
     scratch_at = take(kernel.scratch);
@@ -134,7 +134,7 @@ std::variant<Ready<float>, Ready<double>> make_ready(const Form& form) {
 
 // With a dynamic loss scale the last read is its state, of which the kernels know nothing.
 static bool scales_dynamically(const Form& form) {
-  if (!form.attributes.has("dynamic_scale")) return false;
+  if (!form.what.dynamic_scale) return false;
   if (form.reads.empty() || form.reads.back().dtype != DType::F32 || form.reads.back().elements < kLossScaleFloats)
     form.refuse("no state of the loss scale", std::to_string(kLossScaleFloats) + " fp32 numbers as the last read");
   return true;
@@ -147,9 +147,9 @@ struct HostOp::Prepared {
 };
 
 HostOp::HostOp(const Compute& what, std::span<const Operand> reads, std::span<const Operand> writes) {
-  const bool dynamic = scales_dynamically(Form{what, reads, writes, host::Attributes(what.attributes)});
+  const bool dynamic = scales_dynamically(Form{what, reads, writes});
   if (dynamic) reads = reads.first(reads.size() - 1);
-  const Form form{what, reads, writes, host::Attributes(what.attributes)};
+  const Form form{what, reads, writes};
   prepared_ = std::make_unique<const Prepared>(Prepared{dynamic, what.phase, make_ready(form)});
   (void)host::blas_name();  // opens the library here, so that the first run allocates nothing either
 }

@@ -50,11 +50,11 @@ struct OpArguments {
   const Samples* source = nullptr;   // tokens, targets, pictures; needed by Embedding and CrossEntropy
   // Update only.
   std::int64_t step = 1;   // 1 for the first: bias correction
-  std::int64_t slice = 0;  // place of this rank in the group named by the attribute "slice="
+  std::int64_t slice = 0;  // place of this rank in the group `Compute::slice`
   OptimizerSettings optimizer = {};
 };
 
-// A compute instruction with its attributes read, its sizes known and its function chosen. Immutable: ranks may share it.
+// A compute instruction with its settings read, its sizes known and its function chosen. Immutable: ranks may share it.
 class HostOp {
  public:
   // Looks at elements and dtype of the operands, not at data. Throws Error for what the host cannot run.

@@ -145,7 +145,7 @@ template <class T, class Step>
 Kernel<T> make_update(const Form& form, bool adam) {
   const UpdateOperands at = update_operands(form, adam);
   const std::int64_t elements = slice_elements(form);
-  const bool sliced = form.attributes.sets("slice");
+  const bool sliced = form.what.slice.valid();
   return {.run = [at, elements, sliced](const Call<T>& call) { run_update<T, Step>(at, elements, sliced, call); }, .raw = true};
 }
 
@@ -170,16 +170,18 @@ Operand own_part(const Operand& operand, std::int64_t elements, bool sliced, std
   return part;
 }
 
-// writes[0] = sum of squares of all elements read, divided by `divide=`; added to it when the instruction accumulates. With
-// `slice=`, of the own slices; with `used=` of all slices together only so many elements count.
+// writes[0] = sum of squares of all elements read, divided by `divide`; added to it when the instruction accumulates. With a
+// slice, of the own slices; of all slices together only `used` elements count.
 template <class T>
 Kernel<T> make_grad_norm(const Form& form) {
   if (form.writes.size() != 1) form.refuse(std::to_string(form.writes.size()) + " writes", "1");
   const bool accumulate = form.what.accumulate;
-  const bool sliced = form.attributes.sets("slice");
+  const bool sliced = form.what.slice.valid();
   const std::int64_t elements = sliced ? form.dims(0, 1)[0] : 0;
-  const double divide = form.attributes.sets("divide") ? form.attributes.number("divide") : 1;
-  const std::int64_t used = form.attributes.sets("used") ? form.attributes.integer("used") : INT64_MAX;
+  const auto& op = form.as<ops::GradNorm>();
+  if (op.divide < 1) form.refuse("divide=" + std::to_string(op.divide), "at least 1");
+  const auto divide = static_cast<double>(op.divide);
+  const std::int64_t used = op.used > 0 ? op.used : INT64_MAX;
   return {.run =
               [accumulate, sliced, elements, divide, used](const Call<T>& call) {
                 T values[kPiece];
@@ -210,8 +212,8 @@ Kernel<T> make_grad_norm(const Form& form) {
 template <class T>
 Kernel<T> make_clip_scale(const Form& form) {
   if (form.reads.empty()) form.refuse("no reads", "the sum of squares");
-  const double limit = form.attributes.number("max_norm");
-  const bool sliced = form.attributes.sets("slice");
+  const double limit = form.as<ops::ClipScale>().max_norm;
+  const bool sliced = form.what.slice.valid();
   const std::int64_t elements = sliced ? form.dims(0, 1)[0] : 0;
   return {.run =
               [limit, sliced, elements](const Call<T>& call) {
@@ -235,8 +237,9 @@ Kernel<T> make_clip_scale(const Form& form) {
 }
 
 OverflowRule overflow_rule(const Form& form) {
-  const double start = form.attributes.number("start");
-  const OverflowRule rule{.growth = form.attributes.integer("growth"), .least = start > 1 ? -std::floor(std::log2(start)) : 0};
+  const double start = form.as<ops::JudgeOverflow>().start;
+  const OverflowRule rule{.growth = form.as<ops::JudgeOverflow>().growth,
+                          .least = start > 1 ? -std::floor(std::log2(start)) : 0};
   if (rule.growth < 1) form.refuse("growth=" + std::to_string(rule.growth), "at least 1 step");
   form.expect({1}, {kLossScaleFloats});
   if (form.writes[0].dtype != DType::F32) form.refuse("a state in another format", "fp32");

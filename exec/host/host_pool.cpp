@@ -65,7 +65,7 @@ Kernel<T> make_pool(const Form& form) {
   const std::vector<std::int64_t>&in = form.dims(0, 4), &out = form.dims(1, 4);
   const Window w = pool_window_of(form);
   const std::int64_t in_size = size_of_dims(in), out_size = size_of_dims(out);
-  const bool maximum = form.what.op == Op::MaxPool;
+  const bool maximum = is<ops::MaxPool>(form.what.op);
   if (form.what.phase == Phase::InputGrad) return backward<T>(form, w, maximum, in_size, out_size);
   if (!form.forward()) form.refuse("this phase", "forward, recompute or input gradient");
   form.expect({in_size}, {out_size});

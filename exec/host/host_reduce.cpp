@@ -31,7 +31,7 @@ struct Number<Float16> {
 };
 
 template <class Stored>
-void reduce_as(Reduction how, bool accumulate, std::span<const std::byte* const> sources, std::span<std::byte* const> to,
+void reduce_as(Combine how, bool accumulate, std::span<const std::byte* const> sources, std::span<std::byte* const> to,
                std::int64_t first, std::int64_t count) {
   using N = Number<Stored>;
   using Sum = typename N::Sum;
@@ -42,13 +42,13 @@ void reduce_as(Reduction how, bool accumulate, std::span<const std::byte* const>
     for (std::int64_t i = 0; i < n; ++i) sums[static_cast<std::size_t>(i)] = N::load(front[i]);
     for (const std::byte* source : sources.subspan(1)) {
       const auto* in = reinterpret_cast<const Stored*>(source) + at;
-      if (how == Reduction::Max)
+      if (how == Combine::Max)
         for (std::int64_t i = 0; i < n; ++i)
           sums[static_cast<std::size_t>(i)] = std::max(sums[static_cast<std::size_t>(i)], N::load(in[i]));
       else
         for (std::int64_t i = 0; i < n; ++i) sums[static_cast<std::size_t>(i)] += N::load(in[i]);
     }
-    if (how == Reduction::Mean)
+    if (how == Combine::Mean)
       for (std::int64_t i = 0; i < n; ++i) sums[static_cast<std::size_t>(i)] /= static_cast<Sum>(sources.size());
     for (std::byte* target : to) {
       auto* out = reinterpret_cast<Stored*>(target) + at;
@@ -77,7 +77,7 @@ bool can_reduce(DType dtype) {
   return false;
 }
 
-bool reduce(DType dtype, Reduction how, bool accumulate, std::span<const std::byte* const> sources,
+bool reduce(DType dtype, Combine how, bool accumulate, std::span<const std::byte* const> sources,
             std::span<std::byte* const> to, std::int64_t first, std::int64_t count) {
   switch (dtype) {
     case DType::F64: reduce_as<double>(how, accumulate, sources, to, first, count); return true;

@@ -52,17 +52,15 @@ void rotate_row(const T* x, const T* table, const RopeSizes& sizes, T sign, bool
 template <class T>
 Kernel<T> make_rope(const Form& form) {
   const auto& dims = form.dims(0, 3);
-  const RopeSizes sizes{.samples = dims[0],
-                        .positions = dims[1],
-                        .width = dims[2],
-                        .heads = form.attributes.integer("heads") + form.attributes.integer("kv"),
-                        .dim = form.attributes.integer("dim")};
+  const auto& op = form.as<ops::Rope>();
+  const RopeSizes sizes{
+      .samples = dims[0], .positions = dims[1], .width = dims[2], .heads = op.heads + op.kv_heads, .dim = op.dim};
   if (sizes.dim < 2 || sizes.dim % 2 != 0 || sizes.heads * sizes.dim > sizes.width)
-    form.refuse("attributes \"" + form.attributes.text() + "\"", "heads of even size that fit the row");
+    form.refuse("\"" + settings_text(form.what.op) + "\"", "heads of even size that fit the row");
   const std::int64_t size = size_of_dims(dims);
   form.expect({size}, {size});
   // Copies of the kernel share the table; nobody changes it.
-  const auto table = std::make_shared<const std::vector<T>>(angles<T>(sizes, form.attributes.number("theta")));
+  const auto table = std::make_shared<const std::vector<T>>(angles<T>(sizes, op.theta));
   const T sign = form.forward() ? T(1) : T(-1);
   const bool add = form.what.accumulate;
   return {.run = [sizes, table, sign, add](const Call<T>& call) {

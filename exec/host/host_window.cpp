@@ -21,7 +21,15 @@ Convolution convolution_of(const Form& form) {
   return conv;
 }
 
+// Maximum and average alike.
+static ops::MaxPool pool_of(const Form& form) {
+  if (const auto* average = std::get_if<ops::AvgPool>(&form.what.op))
+    return {.kernel = average->kernel, .stride = average->stride, .padding = average->padding};
+  return form.as<ops::MaxPool>();
+}
+
 Window pool_window_of(const Form& form) {
+  const ops::MaxPool pool = pool_of(form);
   const std::vector<std::int64_t>&in = form.dims(0, 4), &out = form.dims(1, 4);
   const Window w{.samples = in[0],
                  .channels = in[1],
@@ -29,11 +37,11 @@ Window pool_window_of(const Form& form) {
                  .width = in[3],
                  .out_height = out[2],
                  .out_width = out[3],
-                 .kernel = form.attributes.integer("kernel"),
-                 .stride = form.attributes.integer("stride"),
-                 .padding = form.attributes.integer("padding")};
+                 .kernel = pool.kernel,
+                 .stride = pool.stride,
+                 .padding = pool.padding};
   if (!w.fits() || w.padding >= w.kernel || out[0] != in[0] || out[1] != in[1])
-    form.refuse("shapes that do not fit", "a pool of \"" + form.attributes.text() + "\"");
+    form.refuse("shapes that do not fit", "a pool of \"" + settings_text(form.what.op) + "\"");
   return w;
 }
 

@@ -36,7 +36,7 @@ struct Convolution {
 };
 
 // From the shapes {n, ci, h, w}, {co, kernel, stride, padding}, {n, co, h', w'}; of a pool from {n, c, h, w}, {n, c, h', w'} and its
-// attributes. Throw Error for shapes that do not fit.
+// settings. Throw Error for shapes that do not fit.
 Convolution convolution_of(const Form& form);
 Window pool_window_of(const Form& form);
 

@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "core/base/error.h"
-#include "exec/host/host_kernel.h"
 #include "exec/host/loss_scale_state.h"
 #include "exec/interpreter/interpreter.h"
 
@@ -62,13 +61,6 @@ Interpreter::Bound Interpreter::bind(int index) {
   return bound;
 }
 
-static bool makes_loss(const Compute& what) {
-  if (what.phase != Phase::Forward) return false;
-  if (what.op == Op::SumOfSquares) return true;
-  return what.op == Op::CrossEntropy && what.attributes.find("stage=max") == std::string::npos &&
-         what.attributes.find("stage=exp") == std::string::npos;
-}
-
 Interpreter::Bound Interpreter::bind_compute(int index, const Action& action, const Instruction& instruction,
                                              const std::string& where) {
   const auto& what = std::get<Compute>(instruction.what);
@@ -81,18 +73,17 @@ Interpreter::Bound Interpreter::bind_compute(int index, const Action& action, co
   arguments.step += options_.first_step;
   arguments.source = options_.samples;
   arguments.optimizer = options_.optimizer;
-  if (const host::Attributes words(what.attributes); words.sets("momentum"))
-    arguments.optimizer.momentum = words.number("momentum");
+  if (const auto* sgd = std::get_if<ops::Sgd>(&what.op); sgd && sgd->momentum > 0) arguments.optimizer.momentum = sgd->momentum;
   Bound bound;
   try {
     bound.task = device_.compute(instruction.stream, what, reads, writes, arguments);
   } catch (const Error& problem) {
     throw Error("plan: " + where + ": " + problem.what());
   }
-  if (const host::Attributes words(what.attributes); what.op == Op::ClipScale && words.sets("growth"))
-    bound.scale_at = writes.front(), bound.scale_start = words.number("start"),
+  if (const auto* judge = std::get_if<ops::JudgeOverflow>(&what.op))
+    bound.scale_at = writes.front(), bound.scale_start = judge->start,
     bound.kept = device_.keep(index, first_of(bound.scale_at, kLossScaleFloats));
-  if (makes_loss(what)) {
+  if (what.phase == Phase::Forward && writes_loss(what.op)) {
     if (writes.empty() || writes.back().elements < 1) throw Error("plan", where, "a loss that is not written", "an output");
     bound.loss = losses_of_run_++;
     bound.loss_at = writes.back();
@@ -116,9 +107,8 @@ std::unique_ptr<StreamTask> Interpreter::bind_collective(const RankStep& step, c
                                                          const Instruction& instruction, const std::string& where) {
   expect_operands(instruction, true, true, where);
   const auto& what = std::get<Collective>(instruction.what);
-  Bytes offset = {};  // "slice=GROUP": the operands are the part of the blocks that belongs to the rank's place in that group
-  if (const GroupId group = slice_group(plan_, what.attributes); group.valid())
-    offset = what.bytes * place_in_group(ranks_, group, place_.rank);
+  Bytes offset = {};  // of a slice: the operands are the part of the blocks that belongs to the rank's place in that group
+  if (what.slice.valid()) offset = what.bytes * place_in_group(ranks_, what.slice, place_.rank);
   return communicator_.collective({.what = what,
                                    .members = step.members,
                                    .sequence = step.sequence,

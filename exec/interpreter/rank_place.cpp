@@ -5,7 +5,6 @@
 #include "core/base/count_text.h"
 #include "core/base/error.h"
 #include "exec/base/philox.h"
-#include "exec/host/host_kernel.h"
 
 namespace foreshard {
 
@@ -34,16 +33,6 @@ RankPlace place_of(const Plan& plan, const Ranks& ranks, RankId rank) {
   return place;
 }
 
-GroupId slice_group(const Plan& plan, const std::string& attributes) {
-  constexpr std::string_view kKey = "slice=";
-  const std::size_t at = (" " + attributes).find(" " + std::string(kKey));
-  if (at == std::string::npos) return {};
-  const std::string rest = attributes.substr(at + kKey.size());
-  for (std::size_t g = 0; g < plan.groups.size(); ++g)
-    if (rest == plan.groups[g].name) return {static_cast<std::int32_t>(g)};
-  throw Error("plan", "attributes", "\"" + attributes + "\"", "the name of a group after slice=");
-}
-
 int place_in_group(const Ranks& ranks, GroupId group, RankId rank) {
   const std::vector<RankId> members = ranks.members(group, rank);
   return static_cast<int>(std::find(members.begin(), members.end(), rank) - members.begin());
@@ -60,10 +49,8 @@ OpArguments arguments_of(const Plan& plan, const Ranks& ranks, const RankPlace& 
     const std::int64_t index = action.args[what.microbatch->index()];
     arguments.first_sample = (std::int64_t{place.replica} * plan.microbatches + index) * place.micro_batch;
   }
-  if (const GroupId group = slice_group(plan, what.attributes); group.valid())
-    arguments.slice = place_in_group(ranks, group, place.rank);
-  const host::Attributes words(what.attributes);
-  if (words.sets("loss_scale")) arguments.loss_scale = words.number("loss_scale");
+  if (what.slice.valid()) arguments.slice = place_in_group(ranks, what.slice, place.rank);
+  arguments.loss_scale = what.loss_scale;
   return arguments;
 }
 

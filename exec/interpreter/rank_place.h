@@ -18,9 +18,6 @@ struct RankPlace {
 // Throws Error for axes that the executor does not know (context parallelism) or a batch that does not divide.
 RankPlace place_of(const Plan& plan, const Ranks& ranks, RankId rank);
 
-// The group that the attribute "slice=NAME" names (to the end of the attributes: names have spaces); invalid: none.
-// Throws Error for an unknown name.
-GroupId slice_group(const Plan& plan, const std::string& attributes);
 int place_in_group(const Ranks& ranks, GroupId group, RankId rank);
 
 // Arguments of run 0 of a compute instruction.

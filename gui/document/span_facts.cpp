@@ -85,8 +85,9 @@ FactSection compute_section(const Sum& sum, const Compute& first, const Span& sp
     section.facts.push_back({words("operations in this span"), count_words(static_cast<std::int64_t>(sum.members.size())), {}});
   else
     for (const Shape& shape : first.shapes) section.facts.push_back({words("shape"), shape_words(shape), {}});
-  if (!first.attributes.empty() && sum.members.size() == 1)
-    section.facts.push_back({words("attributes"), QString::fromStdString(first.attributes), {}});
+  const std::string settings = settings_text(first.op);
+  if (!settings.empty() && sum.members.size() == 1)
+    section.facts.push_back({words("settings"), QString::fromStdString(settings), {}});
   const double seconds = to_seconds(span.end - span.begin).value;
   if (sum.flops.value > 0) section.facts.push_back({words("FLOPs"), rate_words(sum.flops.value, "FLOP"), {}});
   section.facts.push_back({words("memory traffic"), bytes_words(sum.traffic), {}});

@@ -2222,8 +2222,8 @@ worst: what the worst order of the same work would need</source>
         <translation>形状</translation>
     </message>
     <message>
-        <source>attributes</source>
-        <translation>属性</translation>
+        <source>settings</source>
+        <translation>设置</translation>
     </message>
     <message>
         <source>FLOPs</source>

@@ -18,7 +18,7 @@ static DType matrix_type(const Plan& plan) {
   for (const Segment& segment : plan.segments)
     for (const Instruction& instruction : segment.instructions)
       if (const auto* compute = std::get_if<Compute>(&instruction.what))
-        if ((compute->op == Op::MatMul || compute->op == Op::Conv2d) && !compute->shapes.empty())
+        if ((is_matrix_product(compute->op) || is<ops::Conv2d>(compute->op)) && !compute->shapes.empty())
           flops[static_cast<std::size_t>(compute->shapes.front().dtype)] += compute->flops.value;
   const auto most = std::max_element(flops.begin(), flops.end());
   return *most > 0 ? static_cast<DType>(most - flops.begin()) : DType::BF16;

@@ -237,32 +237,13 @@ static bool takes_maps(const SoftmaxMaps& fused, const Compute& softmax) {
 
 const OpStyle& style_of(const FrameworkPreset& preset, const Compute& what) {
   static const OpStyle fused;
-  switch (what.op) {
-    case Op::Norm: return preset.norm;
-    case Op::Rope: return preset.rope;
-    case Op::Activation: return preset.activation;
-    case Op::Softmax: return takes_maps(preset.softmax_maps, what) ? preset.softmax : preset.softmax_maps.otherwise;
-    case Op::Bias:
-    case Op::Dropout:
-    case Op::Add: return preset.residual;
-    case Op::CrossEntropy: return preset.cross_entropy;
-    case Op::Adam:
-    case Op::Sgd:
-    case Op::GradNorm:
-    case Op::ClipScale: return preset.optimizer;
-    case Op::MatMul:
-    case Op::Attention:
-    case Op::Embedding:
-    case Op::SumOfSquares:
-    case Op::Conv2d:
-    case Op::BatchNorm:
-    case Op::MaxPool:
-    case Op::AvgPool:
-    case Op::Cast:
-    case Op::Zero:
-    case Op::Encode:
-    case Op::Decode: return fused;
-  }
+  if (is<ops::Norm>(what.op)) return preset.norm;
+  if (is<ops::Rope>(what.op)) return preset.rope;
+  if (is<ops::Activation>(what.op)) return preset.activation;
+  if (is<ops::Softmax>(what.op)) return takes_maps(preset.softmax_maps, what) ? preset.softmax : preset.softmax_maps.otherwise;
+  if (is<ops::Dropout, ops::Add>(what.op)) return preset.residual;
+  if (is<ops::CrossEntropy>(what.op)) return preset.cross_entropy;
+  if (is<ops::Adam, ops::Sgd, ops::GradNorm, ops::ClipScale, ops::JudgeOverflow>(what.op)) return preset.optimizer;
   return fused;
 }
 

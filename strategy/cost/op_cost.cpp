@@ -56,8 +56,6 @@ Seconds memory_time(const Gpu& gpu, Bytes traffic, double efficiency) {
   return {static_cast<double>(traffic.value) / (gpu.memory_bandwidth.value * efficiency)};
 }
 
-bool has(const std::string& attributes, const char* word) { return attributes.find(word) != std::string::npos; }
-
 // The products of a phase of y = x w: y [m, n], x [m, k].
 Seconds products_time(const Gpu& gpu, const Compute& compute) {
   const Shape& shape = compute.shapes.front();
@@ -134,7 +132,8 @@ double cast_bytes(const Compute& compute) {
 }
 
 // Flash attention. Its blocks of queries are spread over the SMs; causal blocks stop at the diagonal.
-Seconds attention_time(const Gpu& gpu, const MachineConstants& machine, const Compute& compute, FlashKernel flash) {
+Seconds attention_time(const Gpu& gpu, const MachineConstants& machine, const Compute& compute, bool causal,
+                       FlashKernel flash) {
   const Shape& query = compute.shapes[0];
   const Shape& key = compute.shapes[1];
   const auto queries = static_cast<double>(query.dims[1]), keys = static_cast<double>(key.dims[1]);
@@ -142,7 +141,7 @@ Seconds attention_time(const Gpu& gpu, const MachineConstants& machine, const Co
   const bool backward = compute.phase == Phase::InputGrad || compute.phase == Phase::Backward;
   double flops = compute.flops.value;
   if (backward) flops *= 10.0 / 8.0;  // the scores are computed again: five products, not four
-  if (has(compute.attributes, "causal")) flops *= 0.5 * (1.0 + std::min(1.0, kFlashTile / keys));
+  if (causal) flops *= 0.5 * (1.0 + std::min(1.0, kFlashTile / keys));
   // Below 128 the products are as deep as the head is wide, while the exponentials per score stay.
   const double width = dim / (dim + 32.0) * (160.0 / 128.0);
   const double depth = keys / (keys + kFlashFill);
@@ -212,42 +211,24 @@ OpTime op_pieces(const Gpu& gpu, const Compute& compute, FlashKernel flash) {
   OpTime time = {.overhead = gpu.launch_overhead};
   double efficiency = machine.memory_efficiency;
   if (compute.flops.value > 0) {
-    switch (compute.op) {
-      case Op::MatMul: time.arithmetic = matmul_time(gpu, compute); break;
-      case Op::Attention: time.arithmetic = attention_time(gpu, machine, compute, flash); break;
-      case Op::Conv2d: time.arithmetic = convolution_time(gpu, compute); break;
-      case Op::Embedding:
-      case Op::Softmax:
-      case Op::Norm:
-      case Op::Activation:
-      case Op::Bias:
-      case Op::Dropout:
-      case Op::Add:
-      case Op::Rope:
-      case Op::CrossEntropy:
-      case Op::SumOfSquares:
-      case Op::BatchNorm:
-      case Op::MaxPool:
-      case Op::AvgPool:
-      case Op::Adam:
-      case Op::Sgd:
-      case Op::GradNorm:
-      case Op::ClipScale:
-      case Op::Cast:
-      case Op::Zero:
-      case Op::Encode:
-      case Op::Decode: time.arithmetic = compute.flops / (gpu.vector_fp32 * machine.vector_ceiling); break;
-    }
+    if (is_matrix_product(compute.op))
+      time.arithmetic = matmul_time(gpu, compute);
+    else if (const auto* attention = std::get_if<ops::Attention>(&compute.op))
+      time.arithmetic = attention_time(gpu, machine, compute, attention->causal, flash);
+    else if (is<ops::Conv2d>(compute.op))
+      time.arithmetic = convolution_time(gpu, compute);
+    else
+      time.arithmetic = compute.flops / (gpu.vector_fp32 * machine.vector_ceiling);
   }
-  if (compute.op == Op::Embedding) efficiency = machine.gather_efficiency;
+  if (is<ops::TokenEmbedding, ops::PositionEmbedding, ops::Sample>(compute.op)) efficiency = machine.gather_efficiency;
   Bytes traffic = compute.traffic;
-  if (compute.accumulate && compute.op == Op::MatMul && !compute.shapes.empty()) {  // reads what it adds to
+  if (compute.accumulate && is_matrix_product(compute.op) && !compute.shapes.empty()) {  // reads what it adds to
     const Shape& shape = compute.shapes.front();
     const bool weights = compute.phase == Phase::WeightGrad;
     traffic += shape.dims[0] * shape.dims[3] * shape.dims[weights ? 2 : 1] * size_of(shape.dtype);
   }
   time.memory = memory_time(gpu, traffic, efficiency);
-  if (compute.op == Op::MatMul)
+  if (is_matrix_product(compute.op))
     time.overhead += memory_time(gpu, {static_cast<std::int64_t>(cast_bytes(compute))}, machine.memory_efficiency);
   return time;
 }

@@ -25,7 +25,7 @@ struct OpTime {
   bool operator==(const OpTime&) const = default;
 };
 
-// Shapes and attributes as in docs/operators.md. An operator without FLOPs is bound by its traffic. No traffic and no
+// Shapes as in docs/operators.md. An operator without FLOPs is bound by its traffic. No traffic and no
 // FLOPs: all zero (nothing is launched).
 // Attention is that of `flash`.
 OpTime op_pieces(const Gpu& gpu, const Compute& compute, FlashKernel flash = FlashKernel::Newest);

@@ -64,7 +64,7 @@ class PlanCosts {
     recomputes_ = has(segment, Phase::Recompute);
     recomputes_attention_ = std::any_of(segment.instructions.begin(), segment.instructions.end(), [](const Instruction& run) {
       const auto* what = std::get_if<Compute>(&run.what);
-      return what && what->phase == Phase::Recompute && (what->op == Op::Attention || what->op == Op::Softmax);
+      return what && what->phase == Phase::Recompute && is<ops::Attention, ops::Softmax>(what->op);
     });
     for (const Instruction& instruction : segment.instructions) {
       alone_ = 0, issue_ = 0;
@@ -118,8 +118,8 @@ class PlanCosts {
       styled = what;
       styled.traffic = {static_cast<std::int64_t>(static_cast<double>(what.traffic.value) * traffic)};
     }
-    const bool eight_bits = what.op == Op::MatMul && what.shapes.front().dtype == DType::F8;
-    const bool kept = what.op == Op::MatMul && what.phase == Phase::Recompute && !eight_bits && !recomputes_attention_;
+    const bool eight_bits = is_matrix_product(what.op) && what.shapes.front().dtype == DType::F8;
+    const bool kept = is_matrix_product(what.op) && what.phase == Phase::Recompute && !eight_bits && !recomputes_attention_;
     const double share = eight_bits ? 1 / preset_.fp8_products : kept ? preset_.redone_products : 1.0;
     const Seconds time = op_time(gpu(), plain ? what : styled, preset_.flash) * share;
     if (time.value <= 0) return {};
@@ -129,7 +129,7 @@ class PlanCosts {
   }
   // Products in 16 bits under autocast: fp32 weights are read and written narrow, gradients of weights the other way round.
   Seconds weight_cast(const Compute& what, const Instruction& run) const {
-    if (!preset_.autocast || what.op != Op::MatMul || what.shapes.front().dims.size() < 4) return {};
+    if (!preset_.autocast || !is_matrix_product(what.op) || what.shapes.front().dims.size() < 4) return {};
     const bool forward = what.phase == Phase::Forward || what.phase == Phase::Recompute;
     if (!forward && what.phase != Phase::WeightGrad) return {};
     const std::vector<Buffer>& buffers = plan_.roles[role_.index()].buffers;
@@ -141,15 +141,15 @@ class PlanCosts {
     const Shape& shape = what.shapes.front();
     const std::int64_t elements = shape.dims[2] * shape.dims[3];
     const Bytes wide = size_of(DType::F32) * elements, narrow = size_of(shape.dtype) * elements;
-    const Seconds streamed = op_time(gpu(), {.op = Op::Cast, .traffic = wide + narrow});
+    const Seconds streamed = op_time(gpu(), {.op = ops::Cast{}, .traffic = wide + narrow});
     return streamed * (1 / preset_.elementwise);
   }
   // Autograd adds a weight's new gradient to the old one by a kernel of its own: two are read and one is written.
   Seconds added_gradient(const Compute& what) const {
-    if (!preset_.adds_gradients || !what.accumulate || what.op != Op::MatMul || what.phase == Phase::InputGrad) return {};
+    if (!preset_.adds_gradients || !what.accumulate || !is_matrix_product(what.op) || what.phase == Phase::InputGrad) return {};
     const Shape& shape = what.shapes.front();
     const Bytes weights = shape.dims[0] * shape.dims[2] * shape.dims[3] * size_of(shape.dtype);
-    return op_time(gpu(), {.op = Op::Add, .traffic = weights * 3}) * (1 / preset_.elementwise);
+    return op_time(gpu(), {.op = ops::Add{}, .traffic = weights * 3}) * (1 / preset_.elementwise);
   }
   Cost cost(const HostCompute& what, const Instruction&) const {
     const NodeShape& node = network_.node_shape(network_.node(ranks_.device(rank_)));
@@ -171,7 +171,7 @@ class PlanCosts {
       const double wider = sums ? preset_.tensor_bytes : 1.0;  // summed in a wider format: cast there and back
       const double copies = preset_.tensor_copies / preset_.elementwise + (wider > 1 ? 2 * (1 + wider) : 0.0);
       const double copied = static_cast<double>(what.bytes.value) * copies;
-      cost.busy += to_nanoseconds(op_time(gpu(), {.op = Op::Cast, .traffic = {static_cast<std::int64_t>(copied)}}));
+      cost.busy += to_nanoseconds(op_time(gpu(), {.op = ops::Cast{}, .traffic = {static_cast<std::int64_t>(copied)}}));
       cost.wire_factor *= wider;
     }
     issue_ = preset_.host_per_collective.value;
@@ -243,7 +243,7 @@ class PlanCosts {
       if (const auto measured = profiled_copy(*profile_, what.bytes))
         return {.busy = to_nanoseconds(*measured), .wire_factor = kNoWire};
     if (space(instruction.reads[0]) == Space::Device && space(instruction.writes[0]) == Space::Device)
-      return {.busy = to_nanoseconds(op_time(gpu(), {.op = Op::Cast, .traffic = what.bytes * 2}))};
+      return {.busy = to_nanoseconds(op_time(gpu(), {.op = ops::Cast{}, .traffic = what.bytes * 2}))};
     return copy_cost(gpu(), what);
   }
   Cost cost(const Mark&, const Instruction&) const { return {}; }
@@ -288,7 +288,7 @@ class PlanCosts {
   CommunicationPath collective_path(const Collective& what) {
     for (const auto& [known, path] : paths_)
       if (known.group == what.group && known.kind == what.kind && known.algorithm == what.algorithm &&
-          known.attributes == what.attributes) {
+          known.servers == what.servers) {
         CommunicationPath scaled = path;
         const double share =
             known.bytes.value > 0 ? static_cast<double>(what.bytes.value) / static_cast<double>(known.bytes.value) : 0;

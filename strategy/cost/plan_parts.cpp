@@ -11,36 +11,7 @@ namespace {
 
 constexpr Bytes kLatencyOnly{1 << 16};  // collectives below
 
-bool of_update(const Compute& what) {
-  if (what.phase == Phase::Update) return true;
-  switch (what.op) {
-    case Op::Adam:
-    case Op::Sgd:
-    case Op::GradNorm:
-    case Op::ClipScale:
-    case Op::Zero: return true;
-    case Op::MatMul:
-    case Op::Attention:
-    case Op::Softmax:
-    case Op::Norm:
-    case Op::Activation:
-    case Op::Bias:
-    case Op::Dropout:
-    case Op::Add:
-    case Op::Rope:
-    case Op::Embedding:
-    case Op::CrossEntropy:
-    case Op::SumOfSquares:
-    case Op::Conv2d:
-    case Op::BatchNorm:
-    case Op::MaxPool:
-    case Op::AvgPool:
-    case Op::Cast:
-    case Op::Encode:
-    case Op::Decode: return false;
-  }
-  return false;
-}
+bool of_update(const Compute& what) { return what.phase == Phase::Update || is_of_update(what.op); }
 
 bool is_end(const Role& role, const Instruction& run) {
   if (!run.layer.valid() || run.layer.index() >= role.layers.size()) return false;
@@ -96,12 +67,12 @@ PartShapes::Layer PartShapes::layer_of(const Role& role) const {
       const auto* what = std::get_if<Compute>(&run.what);
       if (!what || what->phase != Phase::Forward || !run.layer.valid() || is_end(role, run) || what->shapes.empty()) continue;
       const std::vector<std::int64_t>& dims = what->shapes.front().dims;
-      if (what->op == Op::MatMul && layer.format.empty() && dims.size() == 4) {
+      if (is_matrix_product(what->op) && layer.format.empty() && dims.size() == 4) {
         layer.format = word(what->shapes.front().dtype);
         layer.rows = static_cast<double>(dims[1]), layer.hidden = static_cast<double>(dims[3]);
       }
-      const bool scores = what->op == Op::MatMul && what->attributes.starts_with("scores");
-      if ((what->op != Op::Attention && !scores) || dims.size() != 4) continue;
+      const bool scores = is<ops::Scores>(what->op);
+      if ((!is<ops::Attention>(what->op) && !scores) || dims.size() != 4) continue;
       layer.attention = scores ? "scores" : "flash";
       layer.samples = layer.rows / static_cast<double>(std::max<std::int64_t>(1, dims[1]));
       layer.head = static_cast<double>(dims[3]);

@@ -23,15 +23,15 @@ std::vector<double> features(const std::vector<std::int64_t>& dims, Bytes traffi
 }
 
 // Multiply-adds that the sizes of a product or of attention speak of, up to a factor; else the bytes.
-double work_of(Op op, const std::vector<std::int64_t>& dims, Bytes traffic) {
+double work_of(const Operation& op, const std::vector<std::int64_t>& dims, Bytes traffic) {
   const auto product = [&](std::initializer_list<std::size_t> places) {
     double work = 1;
     for (const std::size_t place : places) work *= static_cast<double>(std::max<std::int64_t>(dims[place], 1));
     return work;
   };
-  if (op == Op::MatMul && dims.size() >= 4) return product({0, 1, 2, 3});
-  if (op == Op::Attention && dims.size() >= 8) return product({0, 1, 2, 3, 5});
-  if (op == Op::Conv2d && dims.size() >= 12) return product({1, 5, 5, 8, 9, 10, 11});
+  if (is_matrix_product(op) && dims.size() >= 4) return product({0, 1, 2, 3});
+  if (is<ops::Attention>(op) && dims.size() >= 8) return product({0, 1, 2, 3, 5});
+  if (is<ops::Conv2d>(op) && dims.size() >= 12) return product({1, 5, 5, 8, 9, 10, 11});
   return std::max(static_cast<double>(traffic.value), 1.0);
 }
 
@@ -58,7 +58,7 @@ struct Near {
 };
 
 // ln(time / work) at the wanted point.
-double plane_at_zero(const std::vector<Near>& near, Op op) {
+double plane_at_zero(const std::vector<Near>& near, const Operation& op) {
   const std::size_t n = near.front().offset.size() + 1;
   std::vector<std::vector<double>> a(n, std::vector<double>(n, 0));
   std::vector<double> b(n, 0);
@@ -94,7 +94,7 @@ const ProfileOp* find(const MachineProfile& profile, const Compute& compute, std
   const ProfileOp* best = nullptr;
   int best_score = 0;
   for (const ProfileOp& op : profile.ops) {
-    if (op.op != compute.op || op.samples.empty() || op.samples.front().dims.size() != dims) continue;
+    if (op.op != word(compute.op) || op.samples.empty() || op.samples.front().dims.size() != dims) continue;
     const bool alike = op.phase == compute.phase || (op.phase == Phase::Forward && compute.phase == Phase::Recompute);
     if (!alike) continue;
     const int score = 1 + (op.dtype == dtype ? 8 : 0) + (op.variant == variant ? 4 : 0) + (op.phase == compute.phase ? 2 : 0);
@@ -125,7 +125,7 @@ std::optional<Seconds> profiled_time(const MachineProfile& profile, const Comput
   std::partial_sort(near.begin(), near.begin() + static_cast<std::ptrdiff_t>(count), near.end(),
                     [](const Near& a, const Near& b) { return a.distance < b.distance; });
   near.resize(count);
-  return Seconds{std::exp(plane_at_zero(near, op->op)) * work_of(op->op, dims, compute.traffic)};
+  return Seconds{std::exp(plane_at_zero(near, compute.op)) * work_of(compute.op, dims, compute.traffic)};
 }
 
 std::optional<Seconds> profiled_copy(const MachineProfile& profile, Bytes bytes) {

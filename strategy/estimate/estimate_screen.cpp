@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/op/op_graph_transformer.h"
+#include "core/graph/op_graph_transformer.h"
 #include "strategy/cost/framework_memory.h"
 #include "strategy/cost/framework_preset.h"
 #include "strategy/cost/learned_factors.h"
@@ -123,10 +123,10 @@ Screen::Screen(const Model& model, const Cluster& cluster, const Strategy& base,
                                                              : 0.0) *
                           static_cast<double>(size_of(types_.state).value);
   const auto adam = [&](std::int64_t elements) {
-    const Compute update{.op = Op::Adam,
+    const Compute update{.op = ops::Adam{},
                          .phase = Phase::Update,
                          .shapes = {{{elements}, types_.state}},
-                         .flops = {12.0 * static_cast<double>(elements)},
+                         .flops = {ops::Adam::flops_per_element * static_cast<double>(elements)},
                          .traffic = {static_cast<std::int64_t>(each * static_cast<double>(elements))}};
     const bool about = profile && profile->device == gpu.name;
     if (about)

@@ -235,7 +235,7 @@ class Allocation {
   double scores() const {
     for (const LayerGraph& kind : graph_.kinds)
       for (const Operator& op : kind.operators)
-        if (op.op == Op::Softmax && !op.communication) return count(kind.values[static_cast<std::size_t>(op.outputs[0])]);
+        if (is<ops::Softmax>(op.op) && !op.communication) return count(kind.values[static_cast<std::size_t>(op.outputs[0])]);
     return 0;
   }
   double workspaces() const {

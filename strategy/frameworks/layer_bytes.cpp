@@ -23,7 +23,7 @@ class LayerMeasure {
     bytes_.backward = gradients();
     if (rule.whole_layer) bytes_.backward += stored(plain) + extras(plain) - stored(rule);
     for (const Operator& op : layer.operators)
-      if (op.op == Op::CrossEntropy && !op.communication && op.inputs.front() >= 0) add_loss(op);
+      if (is<ops::CrossEntropy>(op.op) && !op.communication && op.inputs.front() >= 0) add_loss(op);
     bytes_.deferred = deferred();
   }
   LayerBytes take() const { return bytes_; }
@@ -32,7 +32,7 @@ class LayerMeasure {
   const Value& value(int index) const { return layer_.values[static_cast<std::size_t>(index)]; }
   bool of_loss(std::size_t index) const {
     for (const Operator& op : layer_.operators)
-      if (op.op == Op::CrossEntropy && !op.communication)
+      if (is<ops::CrossEntropy>(op.op) && !op.communication)
         for (const int made : op.outputs)
           if (static_cast<std::size_t>(made) == index) return true;
     return false;
@@ -82,11 +82,11 @@ class LayerMeasure {
     for (std::size_t i = 0; i < layer_.operators.size(); ++i) {
       const Operator& op = layer_.operators[i];
       if (op.communication || rule.redone[i]) continue;
-      if (op.op == Op::Norm) sum += traits_.norm_bytes * count(value(op.inputs[0]));
-      if (op.op == Op::Activation) sum += traits_.activation_bytes * count(value(op.outputs[0]));
-      if (op.op == Op::Softmax) sum += traits_.score_bytes * count(value(op.outputs[0]));
+      if (is<ops::Norm>(op.op)) sum += traits_.norm_bytes * count(value(op.inputs[0]));
+      if (is<ops::Activation>(op.op)) sum += traits_.activation_bytes * count(value(op.outputs[0]));
+      if (is<ops::Softmax>(op.op)) sum += traits_.score_bytes * count(value(op.outputs[0]));
       if (op.name == "qkv") sum += traits_.query_key_bytes * queries_and_keys(op);
-      if (op.op == Op::Attention && copies_ && strategy_.micro_batch > 1) sum += size(value(op.outputs[0]));
+      if (is<ops::Attention>(op.op) && copies_ && strategy_.micro_batch > 1) sum += size(value(op.outputs[0]));
     }
     return sum;
   }
@@ -121,15 +121,15 @@ class LayerMeasure {
       for (const auto* list : {&op.inputs, &op.outputs})
         for (const int v : *list)
           if (value(v).needs_grad) sum += size(value(v)) / (is_logits(v) ? parts() : 1);
-      if (op.op == Op::Softmax) sum = std::max(sum, traits_.score_scratch * count(value(op.outputs[0])));
-      if (op.op != Op::CrossEntropy) most = std::max(most, sum);
+      if (is<ops::Softmax>(op.op)) sum = std::max(sum, traits_.score_scratch * count(value(op.outputs[0])));
+      if (!is<ops::CrossEntropy>(op.op)) most = std::max(most, sum);
     }
     return most + (layer_.output >= 0 ? size(value(layer_.output)) : 0);
   }
 
   bool is_logits(int v) const {
     return std::any_of(layer_.operators.begin(), layer_.operators.end(), [&](const Operator& op) {
-      return op.op == Op::CrossEntropy && !op.communication && !op.inputs.empty() && op.inputs[0] == v;
+      return is<ops::CrossEntropy>(op.op) && !op.communication && !op.inputs.empty() && op.inputs[0] == v;
     });
   }
   double parts() const {
@@ -172,7 +172,7 @@ double parameter_elements(const Parameter& parameter) {
   return product;
 }
 
-bool is_weight_product(const Operator& op) { return !op.communication && op.op == Op::MatMul && !op.weights.empty(); }
+bool is_weight_product(const Operator& op) { return !op.communication && is<ops::MatMul>(op.op) && !op.weights.empty(); }
 
 LayerBytes layer_bytes(const LayerGraph& layer, const Strategy& strategy, const MemoryTraits& traits, bool copies, bool full) {
   return LayerMeasure(layer, strategy, traits, copies, full).take();

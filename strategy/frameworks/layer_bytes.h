@@ -1,7 +1,7 @@
 // Bytes of one layer and micro-batch on one rank, as a training framework's allocator holds them (docs/memory.md).
 #pragma once
 
-#include "core/op/op_graph.h"
+#include "core/graph/op_graph.h"
 #include "core/strategy/strategy.h"
 #include "strategy/cost/memory_traits.h"
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/op/op_graph.h"
+#include "core/graph/op_graph.h"
 #include "strategy/cost/framework_preset.h"
 #include "strategy/cost/machine_constants.h"
 #include "strategy/frameworks/layer_bytes.h"

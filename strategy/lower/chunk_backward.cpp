@@ -111,7 +111,7 @@ void ChunkProgram::input_gradients(SegmentBuilder& out, int l, int index, const 
                                    BackwardState& state) {
   const Layer& layer = layers_[static_cast<std::size_t>(l)];
   const Operator& op = layer.graph->operators[static_cast<std::size_t>(index)];
-  const bool fused_residual = op.op == Op::Dropout && op.inputs.size() == 2;  // inputs[1] skips the dropout
+  const bool fused_residual = is<ops::Dropout>(op.op) && op.inputs.size() == 2;  // inputs[1] skips the dropout
   std::vector<int> wanted;
   for (const int value : op.inputs)
     if (wants_gradient(l, value) && !(fused_residual && value == op.inputs[1]) &&
@@ -123,7 +123,8 @@ void ChunkProgram::input_gradients(SegmentBuilder& out, int l, int index, const 
   for (const int value : op.outputs)
     if (const int dy = state.gradient[static_cast<std::size_t>(value)]; dy >= 0)
       run.reads.push_back(whole(state.held[static_cast<std::size_t>(dy)].block));
-  if (state.half == Work::I && op.op == Op::MatMul && defers(op)) {  // reads no input, which may not be here yet, and no bias
+  if (state.half == Work::I && is<ops::MatMul>(op.op) &&
+      defers(op)) {  // reads no input, which may not be here yet, and no bias
     run.reads.push_back(weight_use(l, op.weights.front()));
   } else {
     for (const int value : op.saved) run.reads.push_back(whole(state.where[real(layer, value)]));
@@ -182,7 +183,7 @@ void ChunkProgram::write_weight_gradients(Instruction& run, int l, const Operato
   }
   if (accumulates && std::get<Compute>(run.what).phase == Phase::WeightGrad) std::get<Compute>(run.what).accumulate = true;
   if (accumulates && std::get<Compute>(run.what).phase == Phase::Backward)
-    std::get<Compute>(run.what).attributes += " accumulate_weights";
+    std::get<Compute>(run.what).accumulate_weights = true;
 }
 
 void ChunkProgram::weight_gradients(SegmentBuilder& out, int l, int index, const BackwardVariant& variant,
@@ -237,7 +238,7 @@ void ChunkProgram::backward_operator(SegmentBuilder& out, int l, int index, cons
   const Layer& layer = layers_[static_cast<std::size_t>(l)];
   const Operator& op = layer.graph->operators[static_cast<std::size_t>(index)];
   if (op.communication) return backward_communication(out, l, op, state);
-  const bool loss = (op.op == Op::CrossEntropy || op.op == Op::SumOfSquares) && !(op.input_grad == OpWork{});
+  const bool loss = is_loss(op.op) && !(op.input_grad == OpWork{});
   const bool reached = loss || std::any_of(op.outputs.begin(), op.outputs.end(),
                                            [&](int value) { return state.gradient[static_cast<std::size_t>(value)] >= 0; });
   if (reached) {

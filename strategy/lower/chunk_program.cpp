@@ -242,7 +242,7 @@ Instruction ChunkProgram::communication(const Layer& layer, const Operator& op, 
                                              .group = tp ? lowering_.tp_group : lowering_.cp_group,
                                              .bytes = talk.bytes,
                                              .dtype = lowering_.types.compute,
-                                             .attributes = op.attributes},
+                                             .combine = talk.combine},
                           .stream = tensor_stream(),
                           .layer = layer.id,
                           .reads = {whole(from)},
@@ -310,17 +310,10 @@ static const OpWork& work_of(const Operator& op, Phase phase) {
   return op.forward;
 }
 
-static bool keyed_by_microbatch(Op op) { return op == Op::Embedding || op == Op::CrossEntropy || op == Op::Dropout; }
-
 Instruction ChunkProgram::compute(const Layer& layer, const Operator& op, Phase phase) const {
   const OpWork& work = work_of(op, phase);
-  Compute what{.op = op.op,
-               .phase = phase,
-               .shapes = op.shapes,
-               .flops = work.flops,
-               .traffic = work.traffic,
-               .attributes = op.attributes};
-  if (keyed_by_microbatch(op.op)) what.microbatch = ChunkArgs::microbatch;
+  Compute what{.op = op.op, .phase = phase, .shapes = op.shapes, .flops = work.flops, .traffic = work.traffic};
+  if (depends_on_microbatch(op.op)) what.microbatch = ChunkArgs::microbatch;
   return {.name = op.name, .what = std::move(what), .stream = RoleStreams::compute, .layer = layer.id};
 }
 

@@ -211,7 +211,7 @@ class ChunkProgram {
   Instruction update(int unit) const;
   Instruction norm(int unit, bool first) const;
   Instruction clip(int unit) const;
-  std::string slice() const;
+  GroupId slice() const;
   Instruction gather_unit(int unit) const;
   Instruction sum(const char* name, CollectiveKind kind, GroupId group, Bytes bytes, const Use& from, const Use& to) const;
 

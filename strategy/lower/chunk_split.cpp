@@ -32,7 +32,7 @@ int ChunkProgram::regathered(const Layer& layer, std::size_t value) {
     const auto reads = [&](const std::vector<int>& values) {
       return std::any_of(values.begin(), values.end(), [&](int v) { return real(layer, v) == value; });
     };
-    if (reads(op.saved) && !(defers(op) && op.op == Op::MatMul)) return -1;
+    if (reads(op.saved) && !(defers(op) && is<ops::MatMul>(op.op))) return -1;
     if (layer.keep->redone[i] && reads(op.inputs)) return -1;
   }
   return gather;

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "core/cluster/cluster.h"
+#include "core/graph/op_graph.h"
 #include "core/model/model.h"
-#include "core/op/op_graph.h"
 #include "core/plan/plan.h"
 #include "core/strategy/strategy.h"
 #include "strategy/lower/lower.h"

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/op/op_graph.h"
+#include "core/graph/op_graph.h"
 #include "core/strategy/strategy.h"
 
 namespace foreshard {

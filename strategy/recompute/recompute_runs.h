@@ -10,7 +10,7 @@
 
 #include <vector>
 
-#include "core/op/op_graph.h"
+#include "core/graph/op_graph.h"
 #include "strategy/recompute/recompute_chain.h"
 #include "strategy/recompute/recompute_graph.h"
 

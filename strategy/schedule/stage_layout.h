@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/op/op_graph.h"
+#include "core/graph/op_graph.h"
 
 namespace foreshard {
 

@@ -122,7 +122,7 @@ void ChunkProgram::add_gradients(SegmentBuilder& out, const Layer& layer, int va
   const std::int64_t elements = shape.bytes.value / size_of(shape.dtype).value;
   const Block sum = state.held[static_cast<std::size_t>(state.gradient[static_cast<std::size_t>(value)])].block;
   out.emit({.name = "add gradients",
-            .what = Compute{.op = Op::Add,
+            .what = Compute{.op = ops::Add{},
                             .phase = Phase::InputGrad,
                             .shapes = {{shape.dims, shape.dtype}},
                             .flops = {static_cast<double>(elements)},

@@ -44,7 +44,7 @@ void ChunkProgram::reduce_unit(SegmentBuilder& out, int index, const BackwardVar
         sum("reduce-scatter gradients", CollectiveKind::ReduceScatter, lowering_.shard_group, bytes, full, own);
     if (lowering_.zero >= 2) {
       if (variant.accumulates)
-        std::get<Collective>(scatter.what).attributes = "accumulate";
+        std::get<Collective>(scatter.what).accumulate = true;
       else
         scatter.waits.push_back({ready_, {index}});  // the last update has read the shard
     }
@@ -57,7 +57,7 @@ void ChunkProgram::reduce_unit(SegmentBuilder& out, int index, const BackwardVar
     if (lowering_.replica_group.valid() && variant.last) {
       Instruction rest = sum("all-reduce shards", CollectiveKind::AllReduce, lowering_.replica_group, shard, own, own);
       if (lowering_.zero == 1)  // the buffer is of full size: the own slice of it
-        std::get<Collective>(rest.what).attributes = "slice=" + lowering_.plan.groups[lowering_.shard_group.index()].name;
+        std::get<Collective>(rest.what).slice = lowering_.shard_group;
       last = out.emit(std::move(rest));
     }
   }

@@ -2,26 +2,9 @@
 
 #include "strategy/lower/chunk_program.h"
 
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
+#include <algorithm>
 
 namespace foreshard {
-
-// "key=value", the shortest text that reads back as the same number.
-static std::string setting(const char* key, double value) {
-  char text[64];
-  for (int digits = 6; digits <= 17; ++digits) {
-    std::snprintf(text, sizeof text, "%s=%.*g", key, digits, value);
-    if (std::strtod(std::strchr(text, '=') + 1, nullptr) == value) break;
-  }
-  return text;
-}
-
-static void add_word(std::string& attributes, const std::string& word) {
-  if (word.empty()) return;
-  attributes += (attributes.empty() ? "" : " ") + word;
-}
 
 static Use whole(BufferId buffer) { return {.buffer = buffer}; }
 
@@ -54,12 +37,13 @@ Instruction ChunkProgram::update(int index) const {
   const bool adam = lowering_.strategy.optimizer == OptimizerKind::Adam;
   Bytes each = size_of(types.grad) + size_of(types.param);
   each += types.master ? size_of(types.state) * 2 : size_of(types.param);
-  Compute what{.op = adam ? Op::Adam : Op::Sgd,
+  const double flops = adam ? ops::Adam::flops_per_element : ops::Sgd::flops_per_element;
+  Compute what{.op = ops::Adam{},
                .phase = Phase::Update,
                .shapes = {{{elements}, types.state}},
-               .flops = {static_cast<double>(elements) * (adam ? 12 : 4)}};
-  if (!adam && lowering_.strategy.momentum > 0) add_word(what.attributes, setting("momentum", lowering_.strategy.momentum));
-  if (lowering_.zero < 3) add_word(what.attributes, slice());  // last: names of groups have spaces
+               .flops = {static_cast<double>(elements) * flops}};
+  if (!adam) what.op = ops::Sgd{.momentum = std::max(0.0, lowering_.strategy.momentum)};
+  if (lowering_.zero < 3) what.slice = slice();
   Instruction run{.name = adam ? "adam" : "sgd", .stream = RoleStreams::compute};
   run.reads = {whole(unit.gradient)};
   for (const BufferId state : {unit.master, unit.momentum, unit.variance}) {
@@ -77,27 +61,23 @@ Instruction ChunkProgram::update(int index) const {
 }
 
 // ZeRO 1-2 work on their slice of buffers that hold all slices.
-std::string ChunkProgram::slice() const {
-  return lowering_.zero >= 1 ? "slice=" + lowering_.plan.groups[lowering_.shard_group.index()].name : "";
-}
+GroupId ChunkProgram::slice() const { return lowering_.zero >= 1 ? lowering_.shard_group : GroupId{}; }
 
 // Adds the squares of the unit's gradients to the norm; what every tp rank holds counts once, and padding does not count: behind
 // a full gradient in a ring (ZeRO 2-3) lies what was there before.
 Instruction ChunkProgram::norm(int index, bool first) const {
   const StateUnit& unit = state_.units[static_cast<std::size_t>(index)];
   const std::int64_t elements = unit.elements / (lowering_.zero >= 1 ? lowering_.shards : 1);
-  std::string attributes = unit.replicated_over_tp ? "divide=" + std::to_string(lowering_.strategy.tp) : "";
   const bool padded = lowering_.zero >= 2 && unit.used < unit.elements;
-  if (padded) add_word(attributes, "used=" + std::to_string(unit.used));
-  if (lowering_.zero == 1 || padded) add_word(attributes, slice());
   Instruction run{.name = "gradient norm",
-                  .what = Compute{.op = Op::GradNorm,
+                  .what = Compute{.op = ops::GradNorm{.divide = unit.replicated_over_tp ? lowering_.strategy.tp : 1,
+                                                      .used = padded ? unit.used : 0},
                                   .phase = Phase::Update,
                                   .shapes = {{{elements}, lowering_.types.grad}},
-                                  .flops = {2.0 * static_cast<double>(elements)},
+                                  .flops = {ops::GradNorm::flops_per_element * static_cast<double>(elements)},
                                   .traffic = size_of(lowering_.types.grad) * elements,
                                   .accumulate = !first,
-                                  .attributes = std::move(attributes)},
+                                  .slice = lowering_.zero == 1 || padded ? slice() : GroupId{}},
                   .stream = RoleStreams::compute,
                   .reads = {whole(unit.gradient)},
                   .writes = {whole(lowering_.norm)}};
@@ -111,15 +91,13 @@ Instruction ChunkProgram::clip(int index) const {
   const bool unmeasured =
       unit.tied && stage_ != 0;  // the norm, which waits for all gradients that it counts, does not wait for this one
   const std::int64_t elements = unit.elements / (lowering_.zero >= 1 ? lowering_.shards : 1);
-  std::string attributes = setting("max_norm", *lowering_.strategy.clip_norm);
-  if (lowering_.zero == 1) add_word(attributes, slice());
   return {.name = "clip",
-          .what = Compute{.op = Op::ClipScale,
+          .what = Compute{.op = ops::ClipScale{.max_norm = *lowering_.strategy.clip_norm},
                           .phase = Phase::Update,
                           .shapes = {{{elements}, lowering_.types.grad}},
-                          .flops = {static_cast<double>(elements)},
+                          .flops = {ops::ClipScale::flops_per_element * static_cast<double>(elements)},
                           .traffic = size_of(lowering_.types.grad) * elements * 2,
-                          .attributes = std::move(attributes)},
+                          .slice = lowering_.zero == 1 ? slice() : GroupId{}},
           .stream = RoleStreams::compute,
           .waits = unmeasured ? std::vector<EventUse>{{reduced_, {index}}} : std::vector<EventUse>{},
           .reads = {whole(lowering_.norm)},

@@ -233,13 +233,11 @@ StageToSchedule stage_of(const Lowering& lowering, int stage) {
     out.counted.push_back(layer.counted);
     out.seconds.emplace_back();
     for (const Operator& op : out.layers.back()->operators)
-      out.seconds.back().push_back(op.communication ? 0
-                                                    : op_time(gpu, {.op = op.op,
-                                                                    .shapes = op.shapes,
-                                                                    .flops = op.forward.flops,
-                                                                    .traffic = op.forward.traffic,
-                                                                    .attributes = op.attributes})
-                                                          .value);
+      out.seconds.back().push_back(
+          op.communication
+              ? 0
+              : op_time(gpu, {.op = op.op, .shapes = op.shapes, .flops = op.forward.flops, .traffic = op.forward.traffic})
+                    .value);
   }
   int now = 0;
   for (const ScheduleOp& op : lowering.lists[index(rank_of_stage(*lowering.strategy.schedule, stage, lowering.strategy.pp))]) {

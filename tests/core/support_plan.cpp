@@ -36,7 +36,7 @@ Instruction send(std::int32_t role_shift, std::int32_t after) {
                      .reads = {use(Output, at_slot)},
                      .releases = {block(Output, at_slot)}};
 }
-Instruction compute(const std::string& name, Op op, Phase phase) {
+Instruction compute(const std::string& name, const Operation& op, Phase phase) {
   return Instruction{
       .name = name, .what = Compute{.op = op, .phase = phase, .flops = {1e6}, .traffic = {4096}}, .stream = kCompute};
 }
@@ -46,7 +46,7 @@ Segment forward(bool first, bool last) {
   Segment segment{.name = first ? "forward.0" : "forward.1",
                   .params = {{"mb", ParamKind::Microbatch}, {"slot", ParamKind::Slot}}};
   if (!first) segment.instructions.push_back(receive(-1));
-  Instruction multiply = compute("multiply", Op::MatMul, Phase::Forward);
+  Instruction multiply = compute("multiply", ops::MatMul{}, Phase::Forward);
   std::get<Compute>(multiply.what).microbatch = kMicrobatch;
   multiply.reads = {use(Weight)};
   multiply.writes = {use(Saved, at_slot), use(ForwardSpace)};
@@ -72,9 +72,9 @@ Segment backward(bool first, bool last) {
   Segment segment{.name = first ? "backward.0" : "backward.1",
                   .params = {{"mb", ParamKind::Microbatch}, {"slot", ParamKind::Slot}}};
   if (!last) segment.instructions.push_back(receive(1));
-  Instruction multiply = compute("gradient", Op::MatMul, Phase::Backward);
+  Instruction multiply = compute("gradient", ops::MatMul{}, Phase::Backward);
   Compute& work = std::get<Compute>(multiply.what);
-  work.attributes = "accumulate_weights";
+  work.accumulate_weights = true;
   work.microbatch = kMicrobatch;
   multiply.reads = {use(Weight), use(Saved, at_slot)};
   multiply.writes = {use(Gradient), use(BackwardSpace)};
@@ -104,11 +104,11 @@ Segment update() {
                      .waits = {event(BackwardDone)},
                      .reads = {use(Gradient)},
                      .writes = {use(Gradient)}};
-  Instruction adam = compute("adam", Op::Adam, Phase::Update);
+  Instruction adam = compute("adam", ops::Adam{}, Phase::Update);
   adam.after = {0};
   adam.reads = {use(Gradient), use(Weight), use(Momentum)};
   adam.writes = {use(Weight), use(Momentum)};
-  Instruction zero = compute("zero", Op::Zero, Phase::Update);
+  Instruction zero = compute("zero", ops::Zero{}, Phase::Update);
   zero.writes = {use(Gradient)};
   return Segment{.name = "update", .instructions = {reduce, adam, zero}};
 }

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <random>
 
+#include "core/base/words.h"
 #include "tests/core/support_plan.h"
 
 namespace foreshard {
@@ -64,6 +65,29 @@ class RandomPlan {
     return texts[static_cast<std::size_t>(pick(size(texts)))];
   }
 
+  GroupId slice(const Plan& p) { return p.groups.empty() || pick(2) ? GroupId{} : GroupId{pick(size(p.groups))}; }
+
+  // Any operator, with any settings.
+  Operation operation() {
+    Operation any = operation_of(static_cast<std::size_t>(pick(static_cast<int>(operation_words().size()))));
+    std::visit(
+        [&](auto& op) {
+          op.fields(op, [&]<class T>(const char*, T& setting) {
+            if (pick(2)) return;
+            if constexpr (std::is_same_v<T, bool>)
+              setting = pick(2) == 1;
+            else if constexpr (std::is_enum_v<T>)
+              setting = static_cast<T>(pick(size(words<T>())));
+            else if constexpr (std::is_integral_v<T>)
+              setting = static_cast<T>(pick(1000));
+            else
+              setting = 0.1 * pick(1000);
+          });
+        },
+        any);
+    return any;
+  }
+
   Slot slot(const Segment& segment) {
     if (!segment.params.empty() && pick(2)) return {ParamId{0}};  // parameter 0 is a slot
     return {pick(shapes_.slots)};
@@ -84,12 +108,15 @@ class RandomPlan {
   void fill_what(const Plan& p, Instruction& i, bool micro) {
     switch (pick(6)) {
       case 0: {
-        Compute c{.op = one<Op>(kOps),
+        Compute c{.op = operation(),
                   .phase = one<Phase>(7),
                   .flops = {pick(2) ? 0.1 * pick(1000) : 1e15},
                   .traffic = bytes(),
                   .accumulate = pick(2) == 1,
-                  .attributes = text()};
+                  .accumulate_weights = pick(2) == 1,
+                  .slice = slice(p),
+                  .loss_scale = pick(2) ? 1 : 0.1 + pick(1000),
+                  .dynamic_scale = pick(2) == 1};
         c.shapes = list<Shape>(2, [&] {
           return Shape{list<std::int64_t>(3, [&] { return std::int64_t{pick(9)}; }), one<DType>(9)};
         });
@@ -97,12 +124,19 @@ class RandomPlan {
         i.what = c;
         break;
       }
-      case 1: i.what = HostCompute{one<Op>(kOps), bytes(), text()}; break;
+      case 1: i.what = HostCompute{operation(), bytes()}; break;
       case 2: i.what = Exchange{peer(p), peer(p), text(), bytes()}; break;
       case 3:
         if (!p.groups.empty())
-          i.what =
-              Collective{one<CollectiveKind>(6), one<Algorithm>(6), {pick(size(p.groups))}, bytes(), one<DType>(9), text()};
+          i.what = Collective{one<CollectiveKind>(6),
+                              one<Algorithm>(6),
+                              {pick(size(p.groups))},
+                              bytes(),
+                              one<DType>(9),
+                              one<Combine>(3),
+                              pick(2) == 1,
+                              slice(p),
+                              1 + pick(9)};
         else
           i.what = Mark{};
         break;

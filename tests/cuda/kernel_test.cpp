@@ -27,8 +27,9 @@ INSTANTIATE_TEST_SUITE_P(All, Kernels, testing::ValuesIn(kernel_cases()), [](con
 TEST(Kernels, AttentionOfContextParallelRanksIsRefused) {
   int tried = 0;
   for (KernelCase at : kernel_cases()) {
-    if (at.what.op != Op::Attention) continue;
-    at.what.attributes += " cp=2";
+    auto* attention = std::get_if<ops::Attention>(&at.what.op);
+    if (!attention) continue;
+    attention->cp = 2;
     FakeRuntime runtime;
     EXPECT_THROW(static_cast<void>(run_case(at, runtime)), Error) << at.name;
     ++tried;

@@ -112,7 +112,7 @@ void carry_out(const Clique& clique, Operation& operation) {
     for (const auto& [rank, operand] : operation.operands) sources.push_back(operand.first + first * each);
     std::vector<std::byte> result(bytes);
     std::byte* to = result.data();
-    const Reduction how = call.op == RedOp::Max ? Reduction::Max : call.op == RedOp::Avg ? Reduction::Mean : Reduction::Sum;
+    const Combine how = call.op == RedOp::Max ? Combine::Max : call.op == RedOp::Avg ? Combine::Mean : Combine::Sum;
     if (!reduce(dtype_of(call.type), how, false, sources, std::span(&to, 1), 0, static_cast<std::int64_t>(call.count)))
       twin().complain("a sum of numbers that cannot be added");
     for (std::byte* target : targets) std::memcpy(target, result.data(), bytes);

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/op/op_graph.h"
+#include "core/graph/op_graph.h"
 #include "tests/exec/host_arrays.h"
 
 namespace foreshard {

@@ -62,7 +62,7 @@ TEST(HostModel, LearnsItsSamples) {
         const std::vector<Operand> states = {m.operand(), v.operand(), weights.operand()};
         std::vector<Operand> reads = states;
         reads.insert(reads.begin(), run.gradients.at(name).operand());
-        run_compute({.op = Op::Adam, .phase = Phase::Update, .shapes = {{{weights.size()}, DType::F32}}}, reads, states,
+        run_compute({.op = ops::Adam{}, .phase = Phase::Update, .shapes = {{{weights.size()}, DType::F32}}}, reads, states,
                     {.step = step, .optimizer = {.learning_rate = 0.01}});
       }
     }

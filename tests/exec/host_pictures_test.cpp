@@ -26,7 +26,7 @@ TEST(HostConvolution, Definition) {
     const std::int64_t filters = 4, h = length_of(in.h, kernel, stride, padding), w = length_of(in.w, kernel, stride, padding);
     const Array x = random_array(in.size(), 1), f = random_array(filters * in.c * kernel * kernel, 2),
                 b = random_array(filters, 3);
-    const Compute what{.op = Op::Conv2d,
+    const Compute what{.op = ops::Conv2d{},
                        .shapes = {{{in.n, in.c, in.h, in.w}, DType::F64},
                                   {{filters, kernel, stride, padding}, DType::F64},
                                   {{in.n, filters, h, w}, DType::F64}}};
@@ -56,12 +56,10 @@ TEST(HostPool, MaximumAndAverage) {
   for (const auto& [kernel, stride, padding] :
        std::vector<std::array<std::int64_t, 3>>{{2, 2, 0}, {3, 2, 1}, {5, 1, 2}, {5, 5, 0}}) {
     const std::int64_t h = length_of(in.h, kernel, stride, padding), w = length_of(in.w, kernel, stride, padding);
-    Compute what{.op = Op::MaxPool,
-                 .shapes = {{{in.n, in.c, in.h, in.w}, DType::F64}, {{in.n, in.c, h, w}, DType::F64}},
-                 .attributes = "kernel=" + std::to_string(kernel) + " stride=" + std::to_string(stride) +
-                               " padding=" + std::to_string(padding)};
+    Compute what{.op = ops::MaxPool{.kernel = kernel, .stride = stride, .padding = padding},
+                 .shapes = {{{in.n, in.c, in.h, in.w}, DType::F64}, {{in.n, in.c, h, w}, DType::F64}}};
     const Array largest = outputs_of(what, {x}, {in.n * in.c * h * w})[0];
-    what.op = Op::AvgPool;
+    what.op = ops::AvgPool{.kernel = kernel, .stride = stride, .padding = padding};
     const Array average = outputs_of(what, {x}, {in.n * in.c * h * w})[0];
     for (std::int64_t at = 0; at < largest.size(); ++at) {
       const std::int64_t i = at / (in.c * h * w), c = at / (h * w) % in.c, y = at / w % h, z = at % w;
@@ -80,8 +78,8 @@ TEST(HostPool, MaximumAndAverage) {
 TEST(HostBatchNorm, StatisticsOfTheMicroBatch) {
   const Picture in;
   const Array x = random_array(in.size(), 1), w = random_array(in.c, 2), b = random_array(in.c, 3);
-  const Array y = outputs_of({.op = Op::BatchNorm, .shapes = {{{in.n, in.c, in.h, in.w}, DType::F64}}, .attributes = "eps=0.1"},
-                             {x, w, b}, {in.size()})[0];
+  const Array y = outputs_of({.op = ops::BatchNorm{.eps = 0.1}, .shapes = {{{in.n, in.c, in.h, in.w}, DType::F64}}}, {x, w, b},
+                             {in.size()})[0];
   const double count = static_cast<double>(in.n * in.h * in.w);
   for (std::int64_t c = 0; c < in.c; ++c) {
     double mean = 0, square = 0;

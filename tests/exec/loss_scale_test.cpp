@@ -141,7 +141,7 @@ TEST(LossScale, RanksThatDisagreeStopTheRun) {
   for (Segment& segment : plan.segments)
     for (Instruction& instruction : segment.instructions)
       if (instruction.name == "loss scale" && std::exchange(first, false))
-        std::get<Compute>(instruction.what).attributes.replace(0, std::string("growth=2000").size(), "growth=1");
+        std::get<ops::JudgeOverflow>(std::get<Compute>(instruction.what).op).growth = 1;
   try {
     train(plan, 3);
     FAIL() << "nobody noticed";

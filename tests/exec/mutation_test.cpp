@@ -82,8 +82,8 @@ TEST_F(Mutants, AScaleIsWrong) {
   Plan plan = split();
   ASSERT_GT(change_all(plan, "softmax",
                        [](Instruction& i) {
-                         std::string& words = std::get<Compute>(i.what).attributes;
-                         words = "causal scale=0.2501";  // instead of 0.25 = 1 / sqrt(16)
+                         auto& what = std::get<Compute>(i.what);
+                         std::get<ops::Softmax>(what.op).scale = 0.2501;  // instead of 0.25 = 1 / sqrt(16)
                        }),
             0);
   EXPECT_GT(apart(plan).gradients, 1e-9);
@@ -92,8 +92,9 @@ TEST_F(Mutants, AScaleIsWrong) {
 // The mean over two replicas instead of the sum.
 TEST_F(Mutants, GradientsAreAveragedTwice) {
   Plan plan = split();
-  ASSERT_GT(change_all(plan, "all-reduce gradients", [](Instruction& i) { std::get<Collective>(i.what).attributes = "mean"; }),
-            0);
+  ASSERT_GT(
+      change_all(plan, "all-reduce gradients", [](Instruction& i) { std::get<Collective>(i.what).combine = Combine::Mean; }),
+      0);
   EXPECT_GT(apart(plan).gradients, 0.1);
 }
 
@@ -123,7 +124,7 @@ TEST_F(Mutants, TheNormIsNotSummed) {
 TEST_F(Mutants, TheLossScaleIsNotTakenOut) {
   Plan plan = with_loss_scale(lowered(tiny_gpt(), in_double({.micro_batch = 2, .optimizer = OptimizerKind::Sgd})), 256);
   const Execution right = run(plan, training(2));
-  ASSERT_GT(change_all(plan, "sgd", [](Instruction& i) { std::get<Compute>(i.what).attributes = ""; }), 0);
+  ASSERT_GT(change_all(plan, "sgd", [](Instruction& i) { std::get<Compute>(i.what).loss_scale = 1; }), 0);
   const Execution wrong = run(plan, training(2));
   EXPECT_GT(std::abs(wrong.steps[1].loss - right.steps[1].loss), 1e-6);
 }

@@ -25,9 +25,7 @@ Array parameter_array(const Parameter& parameter, DType dtype, std::uint64_t see
   return array;
 }
 
-static Compute compute_of(const Operator& op, Phase phase) {
-  return {.op = op.op, .phase = phase, .shapes = op.shapes, .attributes = op.attributes};
-}
+static Compute compute_of(const Operator& op, Phase phase) { return {.op = op.op, .phase = phase, .shapes = op.shapes}; }
 
 OperatorRun random_run(const LayerGraph& layer, const Operator& op, const OpArguments& arguments, std::uint64_t seed) {
   OperatorRun run{.layer = layer, .op = op, .arguments = arguments};
@@ -73,7 +71,7 @@ OperatorRun::Gradients OperatorRun::backward(const std::vector<Array>& output_gr
   for (Array& weight : empty_weights) fill(weight, onto ? 1 : std::nan(""));
   const bool both = !op.weights.empty() && is_empty(op.weight_grad);
   if (!is_empty(op.input_grad)) {
-    const bool fused_residual = op.op == Op::Dropout && op.inputs.size() == 2;
+    const bool fused_residual = is<ops::Dropout>(op.op) && op.inputs.size() == 2;
     std::vector<Array> reads = from, writes;
     std::vector<std::size_t> wanted;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -86,7 +84,7 @@ OperatorRun::Gradients OperatorRun::backward(const std::vector<Array>& output_gr
     if (both) writes.insert(writes.end(), empty_weights.begin(), empty_weights.end());
     Compute what = compute_of(op, both ? Phase::Backward : Phase::InputGrad);
     what.accumulate = onto;
-    if (both && onto) what.attributes += " accumulate_weights";
+    if (both && onto) what.accumulate_weights = true;
     run_on(what, reads, writes, arguments);
     for (std::size_t w = 0; w < wanted.size(); ++w) gradients.inputs[wanted[w]] = writes[w];
     if (both) gradients.weights.assign(writes.begin() + static_cast<std::ptrdiff_t>(wanted.size()), writes.end());
@@ -106,7 +104,7 @@ OperatorRun::Gradients OperatorRun::backward(const std::vector<Array>& output_gr
   if (!onto) return gradients;
   const bool made = !is_empty(op.input_grad);
   for (std::size_t i = 0; i < gradients.inputs.size(); ++i) {
-    const bool handed_on = !made || (op.op == Op::Dropout && i == 1);
+    const bool handed_on = !made || (is<ops::Dropout>(op.op) && i == 1);
     for (std::int64_t e = 0; !handed_on && e < gradients.inputs[i].size(); ++e)
       gradients.inputs[i].set(e, gradients.inputs[i].at(e) - 1);
   }

@@ -54,7 +54,7 @@ double ModelRun::forward() {
       for (const int weight : op.weights) run.weights.push_back(parameters.at(foreshard::name_of(graph, l, weight)));
       run.forward();
       for (std::size_t o = 0; o < op.outputs.size(); ++o) values[static_cast<std::size_t>(op.outputs[o])] = run.outputs[o];
-      if (op.op == Op::CrossEntropy || op.op == Op::SumOfSquares) loss += run.outputs.back().at(0);
+      if (is_loss(op.op)) loss += run.outputs.back().at(0);
       runs[l].push_back(std::move(run));
     }
     if (layer.output >= 0) border = values[static_cast<std::size_t>(layer.output)];
@@ -73,7 +73,7 @@ void ModelRun::backward() {
       const Operator& op = layer.operators[o];
       std::vector<Array> from;
       for (const int output : op.outputs) from.push_back(values[static_cast<std::size_t>(output)]);
-      const bool starts = op.op == Op::CrossEntropy || op.op == Op::SumOfSquares;
+      const bool starts = is_loss(op.op);
       const bool reached = starts || std::any_of(from.begin(), from.end(), [](const Array& a) { return a.size() > 0; });
       if (!reached) continue;
       const OperatorRun::Gradients made = runs[l][o].backward(from);

@@ -174,25 +174,15 @@ Difference difference(const Execution& a, const Execution& b) {
   return all;
 }
 
-static void replace(std::string& text, const std::string& what, const std::string& by) {
-  if (const std::size_t at = text.find(what); at != std::string::npos) text.replace(at, what.size(), by);
-}
-
-static std::string number(double value) {
-  char text[64];
-  std::snprintf(text, sizeof text, "%.17g", value);
-  return text;
-}
-
 Plan with_dynamic_scale(const Model& model, Strategy strategy, int exponent, int growth) {
   strategy.loss_scale = 0;
   Plan plan = lowered(model, strategy);
-  const std::string start = number(std::ldexp(1, exponent));
+  const double start = std::ldexp(1, exponent);
   for (Segment& segment : plan.segments)
     for (Instruction& instruction : segment.instructions)
       if (auto* what = std::get_if<Compute>(&instruction.what)) {
-        replace(what->attributes, "loss_scale=65536", "loss_scale=" + start);
-        replace(what->attributes, "growth=2000 start=65536", "growth=" + std::to_string(growth) + " start=" + start);
+        if (what->dynamic_scale) what->loss_scale = start;
+        if (auto* judge = std::get_if<ops::JudgeOverflow>(&what->op)) judge->growth = growth, judge->start = start;
       }
   return plan;
 }

@@ -127,7 +127,7 @@ TEST_F(RunVerb, AMeasurementSaysItsDevice) {
 // The profile is used where its device is, and refused where it is not.
 TEST_F(RunVerb, AProfileReplacesCostsOfItsDevice) {
   MachineProfile profile{.device = "a100-80", .machine = "test", .link_latency = {1e-6}, .link_bandwidth = {1e9}};
-  profile.ops = {{.op = Op::MatMul, .dtype = DType::F32, .variant = "1", .samples = {{{1, 64, 64, 64}, {49152}, {0.5}}}}};
+  profile.ops = {{.op = "matmul", .dtype = DType::F32, .variant = "1", .samples = {{{1, 64, 64, 64}, {49152}, {0.5}}}}};
   std::ofstream(file("p.json")) << to_json(profile);
   const std::string job = "simulate --cluster dgx-a100 --gpus 1 --json " + small();
   const double plain = json_of(run_line(job)).at("iteration_time_s").as_double();
@@ -150,9 +150,9 @@ TEST_F(RunVerb, AProfileReplacesCostsOfItsDevice) {
 // 2 x 8 x 16 x 32 = 8192 operations in 1 us are 8.192 GFLOP/s, 2 x 4 x 8 x 8 x 4 = 2048 in 1 us 2.048.
 TEST_F(RunVerb, AProfileSaysWhatItsProductsDifferIn) {
   MachineProfile profile{.device = "host", .machine = "test"};
-  profile.ops = {{.op = Op::MatMul, .variant = "1", .samples = {{{1, 8, 16, 32}, {}, {1e-6}}}},
-                 {.op = Op::MatMul, .variant = "1 scores causal", .samples = {{{4, 8, 8, 4}, {}, {1e-6}}}},
-                 {.op = Op::MatMul, .variant = "1 first_token", .samples = {{{4, 8, 8, 4}, {}, {2e-6}}}}};
+  profile.ops = {{.op = "matmul", .variant = "1", .samples = {{{1, 8, 16, 32}, {}, {1e-6}}}},
+                 {.op = "scores", .variant = "1 causal", .samples = {{{4, 8, 8, 4}, {}, {1e-6}}}},
+                 {.op = "matmul", .variant = "1 first_token", .samples = {{{4, 8, 8, 4}, {}, {2e-6}}}}};
   const std::string text = profile_text(profile);
   for (const char* row :
        {"fp32    linear layer                        8.2 ", "fp32    attention scores, causal              2 ",

@@ -219,14 +219,14 @@ TEST(Presets, PlainCopiesStreamAndTheBackwardMayDiffer) {
       R"({"summary": "s", "source": "s", "elementwise": 0.5, "vocab_multiple": 64, "norm": {"traffic": 3},
           "softmax": {"kernels": 4, "traffic": 7, "copies": 5, "backward": {"traffic": 5, "copies": 3}}})",
       "mine", "mine.json");
-  const auto slowdown = [&](Op op, Phase phase) {
+  const auto slowdown = [&](const Operation& op, Phase phase) {
     return slowdown_of(preset, {.op = op, .phase = phase, .shapes = {{.dims = {4, 4}}}, .traffic = {1}});
   };
-  EXPECT_DOUBLE_EQ(slowdown(Op::Softmax, Phase::Forward), 9);
-  EXPECT_DOUBLE_EQ(slowdown(Op::Softmax, Phase::Recompute), 9);
-  EXPECT_DOUBLE_EQ(slowdown(Op::Softmax, Phase::InputGrad), 7);
-  EXPECT_DOUBLE_EQ(slowdown(Op::Norm, Phase::InputGrad), 6);
-  EXPECT_DOUBLE_EQ(slowdown(Op::Add, Phase::Forward), 2);
+  EXPECT_DOUBLE_EQ(slowdown(ops::Softmax{}, Phase::Forward), 9);
+  EXPECT_DOUBLE_EQ(slowdown(ops::Softmax{}, Phase::Recompute), 9);
+  EXPECT_DOUBLE_EQ(slowdown(ops::Softmax{}, Phase::InputGrad), 7);
+  EXPECT_DOUBLE_EQ(slowdown(ops::Norm{}, Phase::InputGrad), 6);
+  EXPECT_DOUBLE_EQ(slowdown(ops::Add{}, Phase::Forward), 2);
   EXPECT_EQ(with_preset(Model{}, {.framework = "megatron"}).vocab_multiple, 128);
   EXPECT_EQ(with_preset(Model{}, {.framework = "torchtitan"}).vocab_multiple, 1);
   EXPECT_EQ(with_preset(Model{}, {.vocab_multiple = 1, .framework = "megatron"}).vocab_multiple, 1);

@@ -71,7 +71,7 @@ TEST(CheckPlan, PlantedMistakesAreNamed) {
          p.groups[0].over.push_back({1});
        }},
       {"a gradient overwritten", "gradient-lost",
-       [](Plan& p) { std::get<Compute>(instruction(p, "backward.0", "gradient").what).attributes = ""; }},
+       [](Plan& p) { std::get<Compute>(instruction(p, "backward.0", "gradient").what).accumulate_weights = false; }},
       {"an optimizer beside the gradients", "update-without-gradient",
        [](Plan& p) { instruction(p, "update", "adam").reads.erase(instruction(p, "update", "adam").reads.begin()); }},
       {"mismatched bytes", "exchange-mismatch",

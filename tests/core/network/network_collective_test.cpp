@@ -86,7 +86,7 @@ TEST(NetworkCollective, ParameterServerSlowsDownWithItsWorkersTheRingDoesNot) {
 // As many servers as members: everybody serves 1/n and moves as much as in a ring, 2 (n-1)/n G.
 TEST(NetworkCollective, ParameterServersOnAllMembersAreAsGoodAsARing) {
   const Network network = star(8);
-  const Collective servers{.algorithm = Algorithm::ParameterServer, .bytes = {800}, .attributes = "servers=8"};
+  const Collective servers{.algorithm = Algorithm::ParameterServer, .bytes = {800}, .servers = 8};
   EXPECT_NEAR(seconds(network, collective_phases(network, servers, first(8))), 2 * 7 * 100 / 12.5e9, 1e-18);
 }
 

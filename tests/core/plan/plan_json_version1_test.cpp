@@ -1,4 +1,4 @@
-// Plan files of version 1: an axis was what its name begins with, and the placement named axes.
+// Plan files of version 1: an axis was what its name begins with, the placement named axes, settings of operators were text.
 #include <gtest/gtest.h>
 
 #include "core/base/error.h"
@@ -71,6 +71,42 @@ TEST(PlanJsonVersion1, WhatHasNoKindIsRefused) {
             "p.json: placement.order: found no \"role\", expected each of 0, \"role\" once, fastest first");
   EXPECT_EQ(message(old_file(R"({"name":"dp","dense":"data","size":2})", R"(["dp", "role"])")).substr(0, 51),
             "p.json: axes[0].dense: found an unknown key with va");
+}
+
+// What stood in "attributes" beside the settings of operators.
+TEST(PlanJsonVersion1, WordsSayWhatAnInstructionDoes) {
+  const std::string old = old_file(R"({"name":"dp","size":2})", R"(["dp", "role"])");
+  const auto gradient = [](Plan plan) {
+    return std::get<Compute>(instruction_named(plan, "backward.0", "gradient").what);
+  };
+  const auto reduce = [](Plan plan) {
+    return std::get<Collective>(instruction_named(plan, "update", "all_reduce").what);
+  };
+  const Plan slices = parse_plan(
+      replaced(old, R"("accumulate_weights":true)",
+               R"("attributes":"loss_scale=8 dynamic_scale accumulate_weights slice=)" + small_plan().groups[0].name + "\""),
+      "p.json");
+  EXPECT_TRUE(gradient(slices).accumulate_weights);
+  EXPECT_TRUE(gradient(slices).dynamic_scale);
+  EXPECT_EQ(gradient(slices).loss_scale, 8);
+  EXPECT_EQ(gradient(slices).slice, GroupId{0});
+  const auto collective = [&](const std::string& attributes) {
+    return reduce(parse_plan(
+        replaced(old, R"("kind":"all_reduce",)", R"("kind":"all_reduce","attributes":")" + attributes + "\","), "p.json"));
+  };
+  EXPECT_EQ(collective("max").combine, Combine::Max);
+  EXPECT_EQ(collective("mean").combine, Combine::Mean);
+  EXPECT_EQ(collective("servers=3").servers, 3);
+  EXPECT_TRUE(collective("accumulate").accumulate);
+  EXPECT_EQ(collective("slice=" + small_plan().groups[0].name).slice, GroupId{0});
+  const auto wrong = [&](const std::string& attributes) {
+    return message(replaced(old, R"("accumulate_weights":true)", R"("attributes":")" + attributes + "\""));
+  };
+  EXPECT_EQ(wrong("sideways"),
+            "p.json: segments[1].instructions[1].compute.attributes: found \"sideways\", expected attributes that "
+            "the instruction has, not \"sideways\"");
+  EXPECT_NE(wrong("slice=nobody").find("expected the name of a group after slice="), std::string::npos)
+      << wrong("slice=nobody");
 }
 
 }  // namespace foreshard

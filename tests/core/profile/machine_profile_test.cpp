@@ -29,8 +29,8 @@ MachineProfile small() {
             .nodes = 2,
             .bytes = {65536},
             .time = {1e-4}}},
-      .ops = {{.op = Op::MatMul, .variant = "1", .samples = {{{1, 2, 3, 4}, {80}, {0.25}}, {{1, 8, 8, 8}, {768}, {0.5}}}},
-              {.op = Op::Attention,
+      .ops = {{.op = "matmul", .variant = "1", .samples = {{{1, 2, 3, 4}, {80}, {0.25}}, {{1, 8, 8, 8}, {768}, {0.5}}}},
+              {.op = "attention",
                .phase = Phase::Backward,
                .dtype = DType::BF16,
                .variant = "2 causal",
@@ -68,7 +68,7 @@ std::string message(const std::string& path, const std::string& value) {
 }
 
 TEST(MachineProfile, WrongFilesAreTold) {
-  EXPECT_EQ(message("version", "2"), "p.json: version: found 2, expected an integer from 1 to 1");
+  EXPECT_EQ(message("version", "3"), "p.json: version: found 3, expected an integer from 1 to 2");
   EXPECT_NE(message("collective_share", "1").find("collective_share: found 1"), std::string::npos);
   EXPECT_EQ(message("device", "\"\""), "p.json: device: found \"\", expected the name of a device");
   EXPECT_NE(message("ops[0].op", "\"matmull\"").find("nearest: \"matmul\""), std::string::npos)
@@ -139,18 +139,43 @@ TEST(CollectiveMeasure, BandwidthsAreThoseOfNcclTests) {
   }
 }
 
+// Version 1 had one name for several operators, which the variant told apart.
+TEST(MachineProfile, OperatorsOfVersion1AreRenamed) {
+  const auto read = [](const std::string& op, const std::string& variant) {
+    MachineProfile profile = small();
+    profile.ops = {{.op = op, .variant = variant, .samples = {{{1}, {2}, {3}}}}};
+    std::string text = to_json(profile);
+    text.replace(text.find("\"version\": 2"), 12, "\"version\": 1");
+    const ProfileOp found = parse_machine_profile(text, "p.json").ops.front();
+    return found.op + ": " + found.variant;
+  };
+  EXPECT_EQ(read("matmul", "1 first_token"), "matmul: 1 first_token");
+  EXPECT_EQ(read("matmul", "1 scores causal accumulate"), "scores: 1 causal accumulate");
+  EXPECT_EQ(read("matmul", "1 values"), "weighted_values: 1");
+  EXPECT_EQ(read("embedding", "1 tokens"), "token_embedding: 1");
+  EXPECT_EQ(read("embedding", "1 positions types sequence_parallel"),
+            "position_embedding: 1 positions types sequence_parallel");
+  EXPECT_EQ(read("embedding", "1 sample"), "sample: 1");
+  EXPECT_EQ(read("norm", "1 rmsnorm accumulate_weights"), "norm: 1 rmsnorm accumulate_weights");
+  EXPECT_EQ(read("activation", "1 swiglu"), "activation: 1 swiglu");
+  EXPECT_EQ(read("attention", "2 causal p"), "attention: 2 causal p");
+  EXPECT_EQ(read("cross_entropy", "1 dynamic_scale stage=exp"), "cross_entropy: 1 dynamic_scale exp next_token");
+  EXPECT_EQ(read("cross_entropy", "1 label"), "cross_entropy: 1 whole label");
+  EXPECT_EQ(read("adam", "1 slice"), "adam: 1 slice");
+}
+
 // What differs in size only is one kind; what differs in words, or adds to its output, is another.
 TEST(MachineProfile, VariantsTellKernelsApart) {
-  const Compute plain{.op = Op::Attention, .shapes = {{}, {}}, .attributes = "causal heads=8 kv=8 dim=64"};
+  const Compute plain{.op = ops::Attention{.causal = true, .heads = 8, .kv_heads = 8, .dim = 64}, .shapes = {{}, {}}};
   Compute other = plain;
-  other.attributes = "causal heads=16 kv=2 dim=32";
+  other.op = ops::Attention{.causal = true, .heads = 16, .kv_heads = 2, .dim = 32};
   EXPECT_EQ(variant_of(plain), "2 causal");
   EXPECT_EQ(variant_of(other), variant_of(plain));
-  other.attributes = "heads=16 kv=2 dim=32 p=0.1 site=2";
+  other.op = ops::Attention{.heads = 16, .kv_heads = 2, .dim = 32, .p = 0.1, .site = 2};
   EXPECT_EQ(variant_of(other), "2 p");
-  other.attributes = "stage=max classes=100", other.accumulate = true;
-  EXPECT_EQ(variant_of(other), "2 stage=max accumulate");
-  other.attributes = "slice=data parallel of 3", other.accumulate = false;
+  other.op = ops::CrossEntropy{.piece = ops::CrossEntropy::Piece::Max, .classes = 100}, other.accumulate = true;
+  EXPECT_EQ(variant_of(other), "2 max next_token accumulate");
+  other.op = ops::GradNorm{.divide = 3}, other.slice = {1}, other.accumulate = false;
   EXPECT_EQ(variant_of(other), "2 slice");
 }
 

@@ -51,18 +51,18 @@ Numbers drawn(int ranks, int elements, unsigned seed) {
   return all;
 }
 
-Numbers played(CollectiveKind kind, Numbers in, int out, bool in_place, const std::string& attributes = "", double start = 0) {
+Numbers played(CollectiveKind kind, Numbers in, int out, bool in_place, Collective how = {}, double start = 0) {
   Ranks ranks(static_cast<int>(in.size()));
   const std::size_t full = std::max(in[0].size(), static_cast<std::size_t>(out));
   Numbers to(in.size(), std::vector<double>(static_cast<std::size_t>(out), start));
   for (std::size_t r = 0; r < in.size(); ++r) {
     const Stretch from = stretch(in[r], DType::F64);
-    ranks.tasks.push_back(ranks.communicators[r]->collective(
-        {.what = {.kind = kind, .group = {0}, .bytes = {static_cast<std::int64_t>(full * 8)}, .attributes = attributes},
-         .members = ranks.members,
-         .from = from,
-         .to = in_place ? from : stretch(to[r], DType::F64),
-         .where = "test"}));
+    how.kind = kind, how.group = {0}, how.bytes = {static_cast<std::int64_t>(full * 8)};
+    ranks.tasks.push_back(ranks.communicators[r]->collective({.what = how,
+                                                              .members = ranks.members,
+                                                              .from = from,
+                                                              .to = in_place ? from : stretch(to[r], DType::F64),
+                                                              .where = "test"}));
   }
   ranks.run();
   return in_place ? in : to;
@@ -74,8 +74,8 @@ TEST(ThreadCommunicator, AllReduceSumsInRankOrder) {
       for (const bool in_place : {false, true}) {
         const Numbers in = drawn(n, elements, 1);
         const Numbers out = played(CollectiveKind::AllReduce, in, elements, in_place);
-        const Numbers mean = played(CollectiveKind::AllReduce, in, elements, in_place, "mean");
-        const Numbers most = played(CollectiveKind::AllReduce, in, elements, in_place, "max");
+        const Numbers mean = played(CollectiveKind::AllReduce, in, elements, in_place, {.combine = Combine::Mean});
+        const Numbers most = played(CollectiveKind::AllReduce, in, elements, in_place, {.combine = Combine::Max});
         for (std::size_t i = 0; i < in[0].size(); ++i) {
           double sum = in[0][i], largest = in[0][i];
           for (std::size_t r = 1; r < in.size(); ++r) sum += in[r][i], largest = std::max(largest, in[r][i]);
@@ -93,7 +93,7 @@ TEST(ThreadCommunicator, ReduceScatterAndAllGather) {
     const int part = 701, elements = n * part;
     const Numbers in = drawn(n, elements, 2);
     const Numbers apart = played(CollectiveKind::ReduceScatter, in, part, false);
-    const Numbers added = played(CollectiveKind::ReduceScatter, in, part, false, "accumulate", 10);
+    const Numbers added = played(CollectiveKind::ReduceScatter, in, part, false, {.accumulate = true}, 10);
     const Numbers in_place = played(CollectiveKind::ReduceScatter, in, part, true);
     Numbers parts(in.size());
     for (std::size_t r = 0; r < in.size(); ++r)
@@ -125,7 +125,7 @@ TEST(ThreadCommunicator, BroadcastReduceAllToAll) {
   const int n = 4, elements = 4 * 37;
   const Numbers in = drawn(n, elements, 3);
   const Numbers from_first = played(CollectiveKind::Broadcast, in, elements, false);
-  const Numbers to_first = played(CollectiveKind::Reduce, in, elements, false, "", -1);
+  const Numbers to_first = played(CollectiveKind::Reduce, in, elements, false, {}, -1);
   const Numbers swapped = played(CollectiveKind::AllToAll, in, elements, false);
   for (std::size_t r = 0; r < in.size(); ++r)
     for (std::size_t i = 0; i < in[0].size(); ++i) {

@@ -14,10 +14,6 @@ struct Heads {
   bool causal = true;
   std::int64_t width() const { return (heads + 2 * kv) * dim; }
   std::int64_t maps() const { return samples * heads * positions * positions; }
-  std::string words() const {
-    return std::string(causal ? "causal " : "") + "heads=" + std::to_string(heads) + " kv=" + std::to_string(kv) +
-           " dim=" + std::to_string(dim);
-  }
   // Element i of the query, key (block 0), value (block 1) of a head.
   double q(const Array& qkv, std::int64_t p, std::int64_t s, std::int64_t h, std::int64_t i) const {
     return qkv.at((p * samples + s) * width() + h * dim + i);
@@ -55,30 +51,29 @@ struct Separate {
 };
 
 Compute scores_op(const Heads& a) {
-  return {.op = Op::MatMul,
-          .shapes = {{{a.samples * a.heads, a.positions, a.positions, a.dim}, DType::F64}},
-          .attributes = "scores " + a.words()};
+  return {.op = ops::Scores{.causal = a.causal, .heads = a.heads, .kv_heads = a.kv, .dim = a.dim},
+          .shapes = {{{a.samples * a.heads, a.positions, a.positions, a.dim}, DType::F64}}};
 }
 Compute softmax_op(const Heads& a) {  // the scale is 1 / sqrt(3)
-  return {.op = Op::Softmax,
-          .shapes = {{{a.samples * a.heads * a.positions, a.positions}, DType::F64}},
-          .attributes = std::string(a.causal ? "causal " : "") + "scale=0.57735026918962576"};
+  return {.op = ops::Softmax{.causal = a.causal, .scale = 0.57735026918962576},
+          .shapes = {{{a.samples * a.heads * a.positions, a.positions}, DType::F64}}};
 }
 Compute dropout_op(const Heads& a) {
-  return {.op = Op::Dropout,
-          .shapes = {{{a.samples, a.heads, a.positions, a.positions}, DType::F64}},
-          .attributes = "p=0.4 site=1"};
+  return {.op = ops::Dropout{.p = 0.4, .site = 1}, .shapes = {{{a.samples, a.heads, a.positions, a.positions}, DType::F64}}};
 }
 Compute weighted_op(const Heads& a) {
-  return {.op = Op::MatMul,
-          .shapes = {{{a.samples * a.heads, a.positions, a.dim, a.positions}, DType::F64}},
-          .attributes = "values " + a.words()};
+  return {.op = ops::WeightedValues{.causal = a.causal, .heads = a.heads, .kv_heads = a.kv, .dim = a.dim},
+          .shapes = {{{a.samples * a.heads, a.positions, a.dim, a.positions}, DType::F64}}};
 }
 Compute flash_op(const Heads& a, bool drops) {
   return {
-      .op = Op::Attention,
-      .shapes = {{{a.samples, a.positions, a.heads, a.dim}, DType::F64}, {{a.samples, a.positions, a.kv, a.dim}, DType::F64}},
-      .attributes = a.words() + (drops ? " p=0.4 site=1" : "")};
+      .op = ops::Attention{.causal = a.causal,
+                           .heads = a.heads,
+                           .kv_heads = a.kv,
+                           .dim = a.dim,
+                           .p = drops ? 0.4 : 0,
+                           .site = drops ? 1 : 0},
+      .shapes = {{{a.samples, a.positions, a.heads, a.dim}, DType::F64}, {{a.samples, a.positions, a.kv, a.dim}, DType::F64}}};
 }
 std::int64_t context_size(const Heads& a) { return a.samples * a.positions * a.heads * a.dim; }
 
@@ -153,8 +148,8 @@ TEST(HostAttention, HugeScoresStayFinite) {
 TEST(HostRope, RotatesPairsAndCopiesValues) {
   const std::int64_t samples = 2, positions = 4, heads = 2, kv = 1, dim = 6, width = (heads + 2 * kv) * dim;
   const Array x = random_array(samples * positions * width, 3);
-  Compute what{
-      .op = Op::Rope, .shapes = {{{samples, positions, width}, DType::F64}}, .attributes = "heads=2 kv=1 dim=6 theta=500"};
+  Compute what{.op = ops::Rope{.heads = 2, .kv_heads = 1, .dim = 6, .theta = 500},
+               .shapes = {{{samples, positions, width}, DType::F64}}};
   const Array y = outputs_of(what, {x}, {x.size()})[0];
   for (std::int64_t row = 0; row < samples * positions; ++row)
     for (std::int64_t head = 0; head < heads + 2 * kv; ++head)

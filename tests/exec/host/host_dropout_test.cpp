@@ -13,11 +13,11 @@ struct Dropped {
 };
 
 Dropped drop(std::vector<std::int64_t> dims, std::vector<Array> reads, const OpArguments& arguments,
-             const std::string& attributes = "p=0.25 site=2") {
+             const ops::Dropout& op = {.p = 0.25, .site = 2}) {
   std::int64_t size = 1;
   for (const std::int64_t dim : dims) size *= dim;
   std::vector<Array> writes = {Array(size, DType::F64), Array(size, DType::U8)};
-  run_on({.op = Op::Dropout, .shapes = {{std::move(dims), DType::F64}}, .attributes = attributes}, reads, writes, arguments);
+  run_on({.op = op, .shapes = {{std::move(dims), DType::F64}}}, reads, writes, arguments);
   return {writes[0], writes[1]};
 }
 
@@ -49,15 +49,15 @@ TEST(HostDropout, KeepsItsShare) {
 
 TEST(HostDropout, AnotherSeedLayerSiteOrSampleIsAnotherMask) {
   const Array x = random_array(300, 1);
-  const auto mask = [&](const OpArguments& arguments, const char* attributes) {
-    return drop({1, 1, 300}, {x}, arguments, attributes).mask.values();
+  const auto mask = [&](const OpArguments& arguments, int site) {
+    return drop({1, 1, 300}, {x}, arguments, {.p = 0.25, .site = site}).mask.values();
   };
-  const auto first = mask({.seed = 1, .layer = 1}, "p=0.25 site=2");
-  EXPECT_EQ(mask({.seed = 1, .layer = 1}, "p=0.25 site=2"), first);
-  EXPECT_NE(mask({.seed = 2, .layer = 1}, "p=0.25 site=2"), first);
-  EXPECT_NE(mask({.seed = 1, .layer = 2}, "p=0.25 site=2"), first);
-  EXPECT_NE(mask({.seed = 1, .layer = 1}, "p=0.25 site=3"), first);
-  EXPECT_NE(mask({.seed = 1, .layer = 1, .first_sample = 1}, "p=0.25 site=2"), first);
+  const auto first = mask({.seed = 1, .layer = 1}, 2);
+  EXPECT_EQ(mask({.seed = 1, .layer = 1}, 2), first);
+  EXPECT_NE(mask({.seed = 2, .layer = 1}, 2), first);
+  EXPECT_NE(mask({.seed = 1, .layer = 2}, 2), first);
+  EXPECT_NE(mask({.seed = 1, .layer = 1}, 3), first);
+  EXPECT_NE(mask({.seed = 1, .layer = 1, .first_sample = 1}, 2), first);
 }
 
 // Rows of 5 columns: a sample's rows do not begin at multiples of the generator's 4 words.
@@ -73,7 +73,7 @@ TEST(HostDropout, SameMaskUnderCutsOfBatchAndSequence) {
           const OpArguments arguments{.seed = 1, .first_sample = 20 + first, .samples = batch, .tp = tp, .tp_rank = rank};
           const Array cut =
               drop({batch, part, h}, {Array(std::vector<double>(static_cast<std::size_t>(batch * part * h), 1.0), DType::F64)},
-                   arguments, "p=0.25 site=2 sequence_parallel")
+                   arguments, {.p = 0.25, .site = 2, .sequence_parallel = true})
                   .mask;
           for (std::int64_t i = 0; i < cut.size(); ++i) {
             const std::int64_t position = rank * part + i / (batch * h), sample = first + i / h % batch;

@@ -40,10 +40,7 @@ Array rows_of(const Array& x, std::int64_t columns, std::int64_t from, std::int6
 // ---- lookups ----
 
 Compute lookup(Phase phase, std::int64_t rows) {
-  return {.op = Op::Embedding,
-          .phase = phase,
-          .shapes = {{{kTokens, kHidden, rows}, DType::F64}},
-          .attributes = "tokens vocab=" + std::to_string(kVocab)};
+  return {.op = ops::TokenEmbedding{.vocab = kVocab}, .phase = phase, .shapes = {{{kTokens, kHidden, rows}, DType::F64}}};
 }
 
 TEST(HostEmbedding, RowsOfTokensAndTheirGradient) {
@@ -93,9 +90,8 @@ TEST(HostEmbedding, PositionsAndTypes) {
     for (int rank = 0; rank < tp; ++rank) {
       const std::int64_t part = positions / tp;
       const Array x = random_array(kSamples * part * kHidden, 3);
-      const Array y = outputs_of({.op = Op::Embedding,
-                                  .shapes = {{{kSamples, part, kHidden}, DType::F64}},
-                                  .attributes = "positions types sequence_parallel"},
+      const Array y = outputs_of({.op = ops::PositionEmbedding{.positions = true, .types = true, .sequence_parallel = true},
+                                  .shapes = {{{kSamples, part, kHidden}, DType::F64}}},
                                  {x, table, type}, {x.size()}, arguments(tp, rank))[0];
       for (std::int64_t i = 0; i < x.size(); ++i) {
         const std::int64_t position = rank * part + i / (kSamples * kHidden), c = i % kHidden;
@@ -105,8 +101,8 @@ TEST(HostEmbedding, PositionsAndTypes) {
 }
 
 TEST(HostEmbedding, Sample) {
-  const Array x = outputs_of({.op = Op::Embedding, .shapes = {{{kSamples, 3, 10, 10}, DType::F64}}, .attributes = "sample"}, {},
-                             {kSamples * 300}, arguments())[0];
+  const Array x =
+      outputs_of({.op = ops::Sample{}, .shapes = {{{kSamples, 3, 10, 10}, DType::F64}}}, {}, {kSamples * 300}, arguments())[0];
   std::vector<double> expected(300), second(300);
   source().features(6, 0, expected);
   source().features(7, 0, second);
@@ -116,29 +112,32 @@ TEST(HostEmbedding, Sample) {
 
 // ---- losses ----
 
-Compute loss_op(const std::string& words, Phase phase = Phase::Forward, std::int64_t columns = kColumns) {
-  return {.op = Op::CrossEntropy,
+using Piece = ops::CrossEntropy::Piece;
+using Target = ops::CrossEntropy::Target;
+
+Compute loss_op(Piece piece, Phase phase = Phase::Forward, std::int64_t columns = kColumns, Target target = Target::NextToken) {
+  return {.op = ops::CrossEntropy{.piece = piece, .target = target, .classes = kVocab},
           .phase = phase,
-          .shapes = {{{kTokens, columns}, DType::F64}},
-          .attributes = words + "classes=" + std::to_string(kVocab)};
+          .shapes = {{{kTokens, columns}, DType::F64}}};
 }
-std::vector<Array> whole_loss(const Array& logits, const std::string& words = "") {
+std::vector<Array> whole_loss(const Array& logits, Target target = Target::NextToken) {
   std::vector<Array> reads = {logits};
   std::vector<Array> writes = {Array(kTokens * kColumns, DType::F64), Array(kTokens, DType::I64), Array(1, DType::F64)};
-  run_on(loss_op(words), reads, writes, arguments());
+  run_on(loss_op(Piece::Whole, Phase::Forward, kColumns, target), reads, writes, arguments());
   return writes;
 }
 
 // loss = sum over rows of -log(softmax of the target) / (8 samples of the step * 3 positions); columns 10 and 11 are padding.
 TEST(HostCrossEntropy, WholeVocabulary) {
   const Array logits = random_array(kTokens * kColumns, 1);
-  for (const std::string words : {"", "label "}) {
-    const std::vector<Array> out = whole_loss(logits, words);
-    const Array dx = outputs_of(loss_op(words, Phase::InputGrad), {out[0], out[1]}, {logits.size()}, arguments())[0];
+  for (const Target target_kind : {Target::NextToken, Target::Label}) {
+    const std::vector<Array> out = whole_loss(logits, target_kind);
+    const Array dx = outputs_of(loss_op(Piece::Whole, Phase::InputGrad), {out[0], out[1]}, {logits.size()}, arguments())[0];
     double loss = 0;
     for (std::int64_t row = 0; row < kTokens; ++row) {
       const std::int64_t sample = row % kSamples;
-      const std::int64_t target = words.empty() ? token(sample, row / kSamples + 1) : source().label(6 + sample, kVocab);
+      const std::int64_t target =
+          target_kind == Target::NextToken ? token(sample, row / kSamples + 1) : source().label(6 + sample, kVocab);
       EXPECT_EQ(out[1].at(row), target);
       double sum = 0;
       for (std::int64_t c = 0; c < kVocab; ++c) sum += std::exp(logits.at(row * kColumns + c));
@@ -157,7 +156,7 @@ TEST(HostCrossEntropy, WholeVocabulary) {
 TEST(HostCrossEntropy, SplitVocabularyIsTheSame) {
   const Array logits = random_array(kTokens * kColumns, 1);
   const std::vector<Array> whole = whole_loss(logits);
-  const Array dx = outputs_of(loss_op("", Phase::InputGrad), {whole[0], whole[1]}, {logits.size()}, arguments())[0];
+  const Array dx = outputs_of(loss_op(Piece::Whole, Phase::InputGrad), {whole[0], whole[1]}, {logits.size()}, arguments())[0];
   for (const int tp : {2, 3, 6, 12}) {  // at 6 the last rank holds padding only
     const std::int64_t columns = kColumns / tp;
     std::vector<double> maximum(kTokens, -INFINITY), sums(2 * kTokens);
@@ -165,7 +164,7 @@ TEST(HostCrossEntropy, SplitVocabularyIsTheSame) {
     for (int rank = 0; rank < tp; ++rank) {
       parts.push_back(rows_of(logits, kColumns, rank * columns, columns, true));
       const Array own =
-          outputs_of(loss_op("stage=max ", Phase::Forward, columns), {parts.back()}, {kTokens}, arguments(tp, rank))[0];
+          outputs_of(loss_op(Piece::Max, Phase::Forward, columns), {parts.back()}, {kTokens}, arguments(tp, rank))[0];
       for (std::int64_t r = 0; r < kTokens; ++r)
         maximum[static_cast<std::size_t>(r)] = std::max(maximum[static_cast<std::size_t>(r)], own.at(r));
     }
@@ -174,15 +173,15 @@ TEST(HostCrossEntropy, SplitVocabularyIsTheSame) {
       std::vector<Array> reads = {parts[static_cast<std::size_t>(rank)], row_max};
       std::vector<Array> writes = {Array(kTokens * columns, DType::F64), Array(2 * kTokens, DType::F64),
                                    Array(kTokens, DType::I64)};
-      run_on(loss_op("stage=exp ", Phase::Forward, columns), reads, writes, arguments(tp, rank));
+      run_on(loss_op(Piece::Exp, Phase::Forward, columns), reads, writes, arguments(tp, rank));
       exponentials.push_back(writes[0]);
       EXPECT_EQ(writes[2].values(), whole[1].values());
       for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += writes[1].at(static_cast<std::int64_t>(i));
     }
     const Array all(sums, DType::F64);
-    EXPECT_NEAR(outputs_of(loss_op("stage=loss "), {all, row_max}, {1}, arguments(tp, 0))[0].at(0), whole[2].at(0), 1e-14);
+    EXPECT_NEAR(outputs_of(loss_op(Piece::Loss), {all, row_max}, {1}, arguments(tp, 0))[0].at(0), whole[2].at(0), 1e-14);
     for (int rank = 0; rank < tp; ++rank) {
-      const Array own = outputs_of(loss_op("stage=exp ", Phase::InputGrad, columns),
+      const Array own = outputs_of(loss_op(Piece::Exp, Phase::InputGrad, columns),
                                    {exponentials[static_cast<std::size_t>(rank)], all, whole[1]}, {kTokens * columns},
                                    arguments(tp, rank))[0];
       EXPECT_LT(relative_error(own.values(), rows_of(dx, kColumns, rank * columns, columns, true).values()), 1e-13) << tp;
@@ -192,7 +191,7 @@ TEST(HostCrossEntropy, SplitVocabularyIsTheSame) {
 
 TEST(HostSumOfSquares, LossAndGradient) {
   const Array y = random_array(6, 1);
-  Compute what{.op = Op::SumOfSquares, .shapes = {{{2, 3}, DType::F64}}};
+  Compute what{.op = ops::SumOfSquares{}, .shapes = {{{2, 3}, DType::F64}}};
   double sum = 0;
   for (const double v : y.values()) sum += v * v;
   EXPECT_NEAR(outputs_of(what, {y}, {1}, arguments())[0].at(0), sum / 8, 1e-15);

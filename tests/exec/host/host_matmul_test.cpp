@@ -89,7 +89,7 @@ std::vector<double> linear(const Array& x, const Array& w, const Array& bias, st
 TEST(HostLinear, ForwardWithAndWithoutBias) {
   const std::int64_t m = 4, n = 6, k = 5;
   const Array x = random_array(m * k, 1), w = random_array(n * k, 2), bias = random_array(n, 3);
-  const Compute what{.op = Op::MatMul, .shapes = {{{1, m, n, k}, DType::F64}}};
+  const Compute what{.op = ops::MatMul{}, .shapes = {{{1, m, n, k}, DType::F64}}};
   EXPECT_LT(relative_error(outputs_of(what, {x, w, bias}, {m * n})[0].values(), linear(x, w, bias, m, n, k)), 1e-14);
   EXPECT_LT(relative_error(outputs_of(what, {x, w}, {m * n})[0].values(), linear(x, w, {}, m, n, k)), 1e-14);
 }
@@ -98,7 +98,7 @@ TEST(HostLinear, ForwardWithAndWithoutBias) {
 TEST(HostLinear, TwoOutputsAreTheColumnsOfOne) {
   const std::int64_t m = 4, n = 6, k = 5, first = 2;
   const Array x = random_array(m * k, 1), w = random_array(n * k, 2), bias = random_array(n, 3), dy = random_array(m * n, 4);
-  Compute what{.op = Op::MatMul, .shapes = {{{1, m, n, k}, DType::F64}}};
+  Compute what{.op = ops::MatMul{}, .shapes = {{{1, m, n, k}, DType::F64}}};
   const auto columns = [&](const Array& y, std::int64_t from, std::int64_t to) {
     Array part(m * (to - from), DType::F64);
     for (std::int64_t i = 0; i < part.size(); ++i) part.set(i, y.at(i / (to - from) * n + from + i % (to - from)));
@@ -123,7 +123,7 @@ TEST(HostLinear, TwoOutputsAreTheColumnsOfOne) {
 TEST(HostLinear, FirstTokenReadsTheFirstRows) {
   const std::int64_t samples = 2, positions = 3, n = 4, k = 5;
   const Array x = random_array(samples * positions * k, 1), w = random_array(n * k, 2);
-  Compute what{.op = Op::MatMul, .shapes = {{{1, samples, n, k}, DType::F64}}, .attributes = "first_token"};
+  Compute what{.op = ops::MatMul{.first_token = true}, .shapes = {{{1, samples, n, k}, DType::F64}}};
   EXPECT_LT(relative_error(outputs_of(what, {x, w}, {samples * n})[0].values(), linear(x, w, {}, samples, n, k)), 1e-14);
   what.phase = Phase::InputGrad;
   const Array dx = outputs_of(what, {random_array(samples * n, 3), x, w}, {x.size()})[0];

@@ -48,7 +48,7 @@ TEST(HostOps, RunsAllocateNothingAndIgnoreTheWorkspace) {
           run.forward();
           std::vector<Array> reads = run.inputs;
           reads.insert(reads.end(), run.weights.begin(), run.weights.end());
-          const Compute what{.op = op.op, .shapes = op.shapes, .attributes = op.attributes};
+          const Compute what{.op = op.op, .shapes = op.shapes};
           expect_clean_run(what, reads, run.outputs, run.arguments, test.name + ", " + op.name);
         }
     }
@@ -56,10 +56,9 @@ TEST(HostOps, RunsAllocateNothingAndIgnoreTheWorkspace) {
 
 TEST(HostOps, FlashBackwardIgnoresTheWorkspace) {
   const std::int64_t s = 70, width = 12;
-  const Compute what{.op = Op::Attention,
+  const Compute what{.op = ops::Attention{.causal = true, .heads = 2, .kv_heads = 2, .dim = 2, .p = 0.1, .site = 0},
                      .phase = Phase::InputGrad,
-                     .shapes = {{{1, s, 2, 2}, DType::F32}, {{1, s, 2, 2}, DType::F32}},
-                     .attributes = "causal heads=2 kv=2 dim=2 p=0.1 site=0"};
+                     .shapes = {{{1, s, 2, 2}, DType::F32}, {{1, s, 2, 2}, DType::F32}}};
   expect_clean_run(what,
                    {random_array(s * 4, 1, DType::F32), random_array(s * width, 2, DType::F32),
                     random_array(s * 4, 3, DType::F32), random_array(s * 2, 4, DType::F32)},
@@ -70,7 +69,7 @@ TEST(HostOps, UpdatesAllocateNothing) {
   Array gradient = random_array(3000, 1, DType::BF16), master(3000, DType::F32), m = master, v = master, p(3000, DType::BF16);
   const std::vector<Operand> from = {gradient.operand(), master.operand(), m.operand(), v.operand()};
   const std::vector<Operand> to = {master.operand(), m.operand(), v.operand(), p.operand()};
-  const HostOp op({.op = Op::Adam, .phase = Phase::Update, .shapes = {{{3000}, DType::F32}}}, from, to);
+  const HostOp op({.op = ops::Adam{}, .phase = Phase::Update, .shapes = {{{3000}, DType::F32}}}, from, to);
   EXPECT_EQ(op.workspace(), Bytes{0});
   const std::int64_t before = allocations_of_thread();
   op.run(from, to, {}, {});
@@ -91,36 +90,32 @@ std::string message_of(const Compute& what, std::vector<Array> reads, std::vecto
 TEST(HostOps, RefusalsNameWhatIsWrong) {
   const Array small = random_array(4, 1), map = random_array(16, 1);
   const auto shapes = [](std::vector<std::int64_t> dims) { return std::vector<Shape>{{std::move(dims), DType::F64}}; };
-  EXPECT_EQ(message_of({.op = Op::Encode}, {small}, {small}),
-            "plan: compute Encode, forward: found an operator without a host kernel, expected one of docs/host-kernels.md");
-  EXPECT_EQ(message_of({.op = Op::MatMul}, {small, small}, {small}),
-            "plan: compute MatMul, forward: found 0 shapes, expected at least 1");
-  EXPECT_EQ(message_of({.op = Op::MatMul, .shapes = shapes({1, 2, 2})}, {small, small}, {small}),
-            "plan: compute MatMul, forward: found shape 0 of 3 dimensions, expected 4");
-  EXPECT_EQ(message_of({.op = Op::MatMul, .shapes = shapes({1, 2, 2, 3})}, {small, small}, {small}),
-            "plan: compute MatMul, forward: found reads[0] of 4 elements, expected at least 6");
-  EXPECT_EQ(message_of({.op = Op::MatMul, .shapes = shapes({1, 2, 2, 2})}, {small}, {small}),
-            "plan: compute MatMul, forward: found 1 reads, expected 2");
-  EXPECT_EQ(message_of({.op = Op::MatMul, .phase = Phase::Update, .shapes = shapes({1, 2, 2, 2})}, {small}, {small}),
-            "plan: compute MatMul, update: found this phase, expected forward, recompute, input gradient or weight gradient");
-  EXPECT_EQ(message_of({.op = Op::Norm, .shapes = shapes({2, 2}), .attributes = "layernorm"}, {small, small, small}, {small}),
-            "plan: attributes: found \"layernorm\", expected eps=number");
-  EXPECT_EQ(message_of({.op = Op::Norm, .shapes = shapes({2, 0}), .attributes = "layernorm"}, {small}, {small}),
-            "plan: compute Norm, forward: found dimension 0, expected at least 1");
-  EXPECT_EQ(message_of({.op = Op::Activation, .shapes = shapes({2, 2}), .attributes = "selu"}, {small}, {small}),
-            "plan: compute Activation, forward: found attributes \"selu\", expected gelu, relu, tanh or swiglu");
-  EXPECT_EQ(message_of({.op = Op::Softmax, .shapes = shapes({4, 4}), .attributes = "scale=1 cp=2"}, {map}, {map}),
-            "plan: compute Softmax, forward: found context parallelism, expected cp = 1 on the host");
-  EXPECT_EQ(message_of({.op = Op::Dropout, .shapes = shapes({1, 2, 2}), .attributes = "p=1 site=0"}, {small},
-                       {small, Array(4, DType::U8)}),
-            "plan: compute Dropout, forward: found dropout rate 1, expected at least 0 and below 1");
+  EXPECT_EQ(message_of({.op = ops::Encode{}}, {small}, {small}),
+            "plan: compute encode, forward: found an operator without a host kernel, expected one of docs/host-kernels.md");
+  EXPECT_EQ(message_of({.op = ops::MatMul{}}, {small, small}, {small}),
+            "plan: compute matmul, forward: found 0 shapes, expected at least 1");
+  EXPECT_EQ(message_of({.op = ops::MatMul{}, .shapes = shapes({1, 2, 2})}, {small, small}, {small}),
+            "plan: compute matmul, forward: found shape 0 of 3 dimensions, expected 4");
+  EXPECT_EQ(message_of({.op = ops::MatMul{}, .shapes = shapes({1, 2, 2, 3})}, {small, small}, {small}),
+            "plan: compute matmul, forward: found reads[0] of 4 elements, expected at least 6");
+  EXPECT_EQ(message_of({.op = ops::MatMul{}, .shapes = shapes({1, 2, 2, 2})}, {small}, {small}),
+            "plan: compute matmul, forward: found 1 reads, expected 2");
+  EXPECT_EQ(message_of({.op = ops::MatMul{}, .phase = Phase::Update, .shapes = shapes({1, 2, 2, 2})}, {small}, {small}),
+            "plan: compute matmul, update: found this phase, expected forward, recompute, input gradient or weight gradient");
+  EXPECT_EQ(message_of({.op = ops::Norm{.kind = NormKind::LayerNorm}, .shapes = shapes({2, 0})}, {small}, {small}),
+            "plan: compute norm, forward: found dimension 0, expected at least 1");
+  EXPECT_EQ(message_of({.op = ops::Softmax{.scale = 1, .cp = 2}, .shapes = shapes({4, 4})}, {map}, {map}),
+            "plan: compute softmax, forward: found context parallelism, expected cp = 1 on the host");
   EXPECT_EQ(
-      message_of({.op = Op::Rope, .shapes = shapes({1, 1, 4}), .attributes = "heads=1 kv=1.5 dim=2 theta=1"}, {small}, {small}),
-      "plan: attributes: found \"heads=1 kv=1.5 dim=2 theta=1\", expected kv=integer");
-  EXPECT_EQ(message_of({.op = Op::Adam, .phase = Phase::Update, .shapes = shapes({4})}, {small, small}, {small}),
-            "plan: compute Adam, update: found 2 reads and 1 writes, expected gradient, [master], momentum, variance, [value]");
-  EXPECT_EQ(message_of({.op = Op::Activation, .shapes = shapes({2, 2}), .attributes = "relu"}, {Array(4, DType::F8)}, {small}),
-            "plan: compute Activation, forward: found an fp8 operand, expected fp64, fp32, bf16 or fp16 on the host");
+      message_of({.op = ops::Dropout{.p = 1, .site = 0}, .shapes = shapes({1, 2, 2})}, {small}, {small, Array(4, DType::U8)}),
+      "plan: compute dropout, forward: found dropout rate 1.000000, expected at least 0 and below 1");
+  EXPECT_EQ(message_of({.op = ops::Rope{.heads = 1, .dim = 3}, .shapes = shapes({1, 1, 4})}, {small}, {small}),
+            "plan: compute rope, forward: found \"heads=1 dim=3\", expected heads of even size that fit the row");
+  EXPECT_EQ(message_of({.op = ops::Adam{}, .phase = Phase::Update, .shapes = shapes({4})}, {small, small}, {small}),
+            "plan: compute adam, update: found 2 reads and 1 writes, expected gradient, [master], momentum, variance, [value]");
+  EXPECT_EQ(message_of({.op = ops::Activation{.function = ops::Activation::Function::Relu}, .shapes = shapes({2, 2})},
+                       {Array(4, DType::F8)}, {small}),
+            "plan: compute activation, forward: found an fp8 operand, expected fp64, fp32, bf16 or fp16 on the host");
 }
 
 }  // namespace

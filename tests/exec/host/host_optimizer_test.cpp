@@ -33,8 +33,8 @@ Array squares(std::uint64_t seed) {
   return v;
 }
 
-Compute update(Op op, std::int64_t elements, const std::string& attributes = "") {
-  return {.op = op, .phase = Phase::Update, .shapes = {{{elements}, DType::F64}}, .attributes = attributes};
+Compute update(const Operation& op, std::int64_t elements, GroupId slice = {}) {
+  return {.op = op, .phase = Phase::Update, .shapes = {{{elements}, DType::F64}}, .slice = slice};
 }
 
 // The states are read and written in place, as in a plan.
@@ -59,7 +59,7 @@ TEST(HostAdam, ThreeStepsOfEachForm) {
         const Array g = random_array(kSize, 10 + static_cast<std::uint64_t>(step));
         std::vector<Array*> states = {&m, &v, &p};
         if (master) states.insert(states.begin(), &exact);
-        run_in_place(update(Op::Adam, kSize), g, states, master, {.loss_scale = 4, .step = step, .optimizer = settings});
+        run_in_place(update(ops::Adam{}, kSize), g, states, master, {.loss_scale = 4, .step = step, .optimizer = settings});
         for (std::int64_t i = 0; i < kSize; ++i) {
           State& s = expected[static_cast<std::size_t>(i)];
           s = adam(s, g.at(i) / 4, settings, step);
@@ -77,12 +77,12 @@ TEST(HostAdam, MasterCopyKeepsWhatBFloat16Loses) {
   Array p(std::vector<double>(kSize, 1.0), DType::BF16), exact(std::vector<double>(kSize, 1.0), DType::F32);
   Array m(kSize, DType::F32), v(kSize, DType::F32);
   for (std::int64_t step = 1; step <= 10; ++step)  // each step moves by 1e-4; half a unit of bf16 below 1 is 2e-3
-    run_in_place(update(Op::Adam, kSize), Array(std::vector<double>(kSize, 1.0), DType::BF16), {&exact, &m, &v, &p}, true,
+    run_in_place(update(ops::Adam{}, kSize), Array(std::vector<double>(kSize, 1.0), DType::BF16), {&exact, &m, &v, &p}, true,
                  {.step = step, .optimizer = {.learning_rate = 1e-4}});
   EXPECT_NEAR(exact.at(kSize - 1), 0.999, 1e-6);
   EXPECT_EQ(p.at(kSize - 1), 1.0);
   for (std::int64_t step = 11; step <= 40; ++step)
-    run_in_place(update(Op::Adam, kSize), Array(std::vector<double>(kSize, 1.0), DType::BF16), {&exact, &m, &v, &p}, true,
+    run_in_place(update(ops::Adam{}, kSize), Array(std::vector<double>(kSize, 1.0), DType::BF16), {&exact, &m, &v, &p}, true,
                  {.step = step, .optimizer = {.learning_rate = 1e-4}});
   EXPECT_NEAR(exact.at(0), 0.996, 1e-5);
   EXPECT_EQ(p.at(0), 0.99609375);  // 255/256
@@ -93,9 +93,9 @@ TEST(HostAdam, OnlyTheOwnSliceChanges) {
   const std::int64_t own = 500, rank = 2;
   const Array g = random_array(kSize, 1), before = random_array(kSize, 2);
   Array p = before, m(own, DType::F64), v(own, DType::F64);
-  run_in_place(update(Op::Adam, own, "slice=dp"), g, {&m, &v, &p}, false, {.slice = rank, .optimizer = {.learning_rate = 0.1}});
+  run_in_place(update(ops::Adam{}, own, {0}), g, {&m, &v, &p}, false, {.slice = rank, .optimizer = {.learning_rate = 0.1}});
   Array all = before, all_m(kSize, DType::F64), all_v(kSize, DType::F64);
-  run_in_place(update(Op::Adam, kSize), g, {&all_m, &all_v, &all}, false, {.optimizer = {.learning_rate = 0.1}});
+  run_in_place(update(ops::Adam{}, kSize), g, {&all_m, &all_v, &all}, false, {.optimizer = {.learning_rate = 0.1}});
   for (std::int64_t i = 0; i < kSize; ++i) {
     const bool mine = i / own == rank;
     EXPECT_EQ(p.at(i), mine ? all.at(i) : before.at(i));
@@ -114,7 +114,7 @@ TEST(HostSgd, EveryFormOfOperands) {
       std::vector<Array*> states = {&p};
       if (moves) states.insert(states.begin(), &v);
       if (master) states.insert(states.begin(), &exact);
-      run_in_place(update(Op::Sgd, kSize), g, states, master,
+      run_in_place(update(ops::Sgd{}, kSize), g, states, master,
                    {.loss_scale = 2, .optimizer = {.learning_rate = rate, .weight_decay = decay, .momentum = momentum}});
       for (std::int64_t i = 0; i < kSize; ++i) {
         const double gradient = g.at(i) / 2 + decay * before.at(i);
@@ -134,7 +134,7 @@ TEST(HostClip, NormAndScale) {
   for (const Array& array : {a, b})
     for (const double x : array.values()) square += x * x;
   std::vector<Array> reads = {a, b}, norm = {Array({7}, DType::F64)};
-  Compute what{.op = Op::GradNorm};
+  Compute what{.op = ops::GradNorm{}};
   run_on(what, reads, norm);
   EXPECT_NEAR(norm[0].at(0), square, 1e-9);
   what.accumulate = true;
@@ -144,7 +144,7 @@ TEST(HostClip, NormAndScale) {
   const double true_norm = std::sqrt(2 * square) / 8;
   for (const double limit : {true_norm / 4, true_norm * 1.01}) {
     std::vector<Array> gradients = {a, b};
-    run_on({.op = Op::ClipScale, .attributes = "max_norm=" + std::to_string(limit)}, norm, gradients, {.loss_scale = 8});
+    run_on({.op = ops::ClipScale{.max_norm = limit}}, norm, gradients, {.loss_scale = 8});
     const double factor = limit < true_norm ? 0.25 : 1;
     for (std::int64_t i = 0; i < kSize; ++i) ASSERT_NEAR(gradients[0].at(i), factor * a.at(i), 1e-5);
     ASSERT_NEAR(gradients[1].at(9), factor * b.at(9), 1e-5);
@@ -155,10 +155,9 @@ TEST(HostClip, NormAndScale) {
 // limit sqrt(63) / 2 the slice, and nothing else, is halved.
 TEST(HostClip, OwnSliceAndSharedGradients) {
   std::vector<Array> gradients = {Array({0, 1, 2, 3, 4, 5, 6, 7}, DType::F64)}, norm = {Array(1, DType::F64)};
-  run_on(update(Op::GradNorm, 4, "slice=shards divide=2"), gradients, norm, {.slice = 1});
+  run_on(update(ops::GradNorm{.divide = 2}, 4, {0}), gradients, norm, {.slice = 1});
   EXPECT_DOUBLE_EQ(norm[0].at(0), 63);
-  const std::string limit = "max_norm=" + std::to_string(std::sqrt(63.0) / 2);
-  run_on(update(Op::ClipScale, 4, limit + " slice=shards"), norm, gradients, {.slice = 1});
+  run_on(update(ops::ClipScale{.max_norm = std::sqrt(63.0) / 2}, 4, {0}), norm, gradients, {.slice = 1});
   EXPECT_DOUBLE_EQ(gradients[0].at(3), 3);
   EXPECT_NEAR(gradients[0].at(4), 2, 1e-6);
   EXPECT_NEAR(gradients[0].at(7), 3.5, 1e-6);
@@ -167,7 +166,7 @@ TEST(HostClip, OwnSliceAndSharedGradients) {
 // The second of two shards of four, of which seven elements count: 25 + 36 + 49 = 110; what lies behind is no number.
 TEST(HostClip, PaddingDoesNotCount) {
   std::vector<Array> gradients = {Array({5, 6, 7, std::nan("")}, DType::F64)}, norm = {Array(1, DType::F64)};
-  run_on(update(Op::GradNorm, 4, "used=7 slice=shards"), gradients, norm, {.slice = 1});
+  run_on(update(ops::GradNorm{.used = 7}, 4, {0}), gradients, norm, {.slice = 1});
   EXPECT_DOUBLE_EQ(norm[0].at(0), 110);
 }
 

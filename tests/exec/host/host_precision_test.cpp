@@ -42,7 +42,7 @@ double worst_error(DType compute, std::string& worst_name) {
         for (std::size_t y = 0; y < op.outputs.size(); ++y) {
           note(relative_error(narrow.outputs[y], exact.outputs[y]), "output " + std::to_string(y));
           const Value& value = layer.values[static_cast<std::size_t>(op.outputs[y])];
-          const bool graded = value.needs_grad && op.op != Op::CrossEntropy && op.op != Op::SumOfSquares;
+          const bool graded = value.needs_grad && !is_loss(op.op);
           narrow_r.push_back(graded ? random_array(narrow.outputs[y].size(), 60 + y, value.dtype) : Array());
           exact_r.push_back(graded ? in_double(narrow_r.back(), DType::F64) : Array());
         }

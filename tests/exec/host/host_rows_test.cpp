@@ -37,9 +37,9 @@ TEST(HostMath, ExponentialInFloat) {
 TEST(HostNorm, LayerNormAndRmsNorm) {
   const std::int64_t rows = 3, h = 37;
   const Array x = random_array(rows * h, 1), w = random_array(h, 2), b = random_array(h, 3);
-  Compute what{.op = Op::Norm, .shapes = {{{rows, h}, DType::F64}}, .attributes = "layernorm eps=0.01"};
+  Compute what{.op = ops::Norm{.kind = NormKind::LayerNorm, .eps = 0.01}, .shapes = {{{rows, h}, DType::F64}}};
   const Array layer = outputs_of(what, {x, w, b}, {rows * h})[0];
-  what.attributes = "rmsnorm eps=0.01";
+  what.op = ops::Norm{.kind = NormKind::RmsNorm, .eps = 0.01};
   const Array rms = outputs_of(what, {x, w}, {rows * h})[0];
   for (std::int64_t r = 0; r < rows; ++r) {
     double mean = 0, square = 0;
@@ -55,23 +55,25 @@ TEST(HostNorm, LayerNormAndRmsNorm) {
 TEST(HostActivation, Formulas) {
   const std::int64_t rows = 4, columns = 9, size = rows * columns;
   const Array x = random_array(size, 1), gated = random_array(2 * size, 2);
-  const auto run = [&](const char* kind, const Array& in) {
-    return outputs_of({.op = Op::Activation, .shapes = {{{rows, columns}, DType::F64}}, .attributes = kind}, {in}, {size})[0];
+  using Function = ops::Activation::Function;
+  const auto run = [&](Function function, const Array& in) {
+    return outputs_of({.op = ops::Activation{.function = function}, .shapes = {{{rows, columns}, DType::F64}}}, {in},
+                      {size})[0];
   };
   const std::function<double(double)> gelu = [](double v) {
     return 0.5 * v * (1 + std::tanh(std::sqrt(2 / M_PI) * (v + 0.044715 * v * v * v)));
   };
   for (std::int64_t i = 0; i < size; ++i) {
-    EXPECT_NEAR(run("gelu", x).at(i), gelu(x.at(i)), 1e-15);
-    EXPECT_EQ(run("relu", x).at(i), std::max(0.0, x.at(i)));
-    EXPECT_NEAR(run("tanh", x).at(i), std::tanh(x.at(i)), 1e-15);
+    EXPECT_NEAR(run(Function::Gelu, x).at(i), gelu(x.at(i)), 1e-15);
+    EXPECT_EQ(run(Function::Relu, x).at(i), std::max(0.0, x.at(i)));
+    EXPECT_NEAR(run(Function::Tanh, x).at(i), std::tanh(x.at(i)), 1e-15);
     const double gate = gated.at(i / columns * 2 * columns + i % columns);
     const double up = gated.at(i / columns * 2 * columns + columns + i % columns);
-    EXPECT_NEAR(run("swiglu", gated).at(i), gate / (1 + std::exp(-gate)) * up, 1e-14);
+    EXPECT_NEAR(run(Function::SwiGlu, gated).at(i), gate / (1 + std::exp(-gate)) * up, 1e-14);
   }
   // Far from zero GELU is x or 0, with a slope of 1 or 0.
   const Array far({-60.0, 60.0, -1e4, 1e4}, DType::F64), ones({1, 1, 1, 1}, DType::F64);
-  Compute what{.op = Op::Activation, .shapes = {{{1, 4}, DType::F64}}, .attributes = "gelu"};
+  Compute what{.op = ops::Activation{.function = ops::Activation::Function::Gelu}, .shapes = {{{1, 4}, DType::F64}}};
   EXPECT_EQ(outputs_of(what, {far}, {4})[0].values(), (std::vector<double>{0, 60, 0, 1e4}));
   what.phase = Phase::InputGrad;
   EXPECT_EQ(outputs_of(what, {ones, far}, {4})[0].values(), (std::vector<double>{0, 1, 0, 1}));
@@ -80,7 +82,7 @@ TEST(HostActivation, Formulas) {
 TEST(HostAdd, InputsBiasAndGradients) {
   const std::int64_t rows = 3, h = 4, size = rows * h;
   const Array a = random_array(size, 1), b = random_array(size, 2), c = random_array(size, 3), bias = random_array(h, 4);
-  Compute what{.op = Op::Add, .shapes = {{{1, rows, h}, DType::F64}}};
+  Compute what{.op = ops::Add{}, .shapes = {{{1, rows, h}, DType::F64}}};
   const Array two = outputs_of(what, {a, b}, {size})[0], three = outputs_of(what, {a, b, c}, {size})[0];
   const Array with_bias = outputs_of(what, {a, b, bias}, {size})[0];
   for (std::int64_t i = 0; i < size; ++i) {
@@ -97,10 +99,10 @@ TEST(HostAdd, InputsBiasAndGradients) {
 TEST(HostAdd, CastAndZero) {
   const Array x = random_array(3000, 1, DType::F32);
   std::vector<Array> reads = {x}, writes = {Array(3000, DType::BF16)};
-  run_on({.op = Op::Cast}, reads, writes);
+  run_on({.op = ops::Cast{}}, reads, writes);
   EXPECT_EQ(writes[0].values(), Array(x.values(), DType::BF16).values());
   reads.clear();
-  run_on({.op = Op::Zero}, reads, writes);
+  run_on({.op = ops::Zero{}}, reads, writes);
   EXPECT_EQ(writes[0].values(), std::vector<double>(3000, 0.0));
 }
 

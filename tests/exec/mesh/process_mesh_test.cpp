@@ -125,12 +125,12 @@ TEST(TcpCommunicator, CollectivesGiveTheBitsOfThreads) {
   const std::int64_t full = 4 * 8 * 129, part = full / 4;
   const std::vector<Case> cases = {
       {{.kind = K::AllReduce, .bytes = {full + 8}}, DType::F64, full + 8, 0},
-      {{.kind = K::AllReduce, .bytes = {full}, .attributes = "mean"}, DType::F64, full, full},
-      {{.kind = K::AllReduce, .bytes = {8}, .attributes = "max"}, DType::F64, 8, 0},
-      {{.kind = K::AllReduce, .bytes = {full}, .attributes = "accumulate"}, DType::BF16, full, full},
+      {{.kind = K::AllReduce, .bytes = {full}, .combine = Combine::Mean}, DType::F64, full, full},
+      {{.kind = K::AllReduce, .bytes = {8}, .combine = Combine::Max}, DType::F64, 8, 0},
+      {{.kind = K::AllReduce, .bytes = {full}, .accumulate = true}, DType::BF16, full, full},
       {{.kind = K::AllReduce, .bytes = {full}}, DType::BF16, full, 0},
       {{.kind = K::ReduceScatter, .bytes = {full}}, DType::F64, full, 0},
-      {{.kind = K::ReduceScatter, .bytes = {full}, .attributes = "accumulate"}, DType::BF16, full, part},
+      {{.kind = K::ReduceScatter, .bytes = {full}, .accumulate = true}, DType::BF16, full, part},
       {{.kind = K::AllGather, .bytes = {full}}, DType::F64, full, 0},
       {{.kind = K::AllGather, .bytes = {full}}, DType::F64, part, full},
       {{.kind = K::Broadcast, .bytes = {full}}, DType::F64, full, 0},
@@ -138,7 +138,7 @@ TEST(TcpCommunicator, CollectivesGiveTheBitsOfThreads) {
       {{.kind = K::AllToAll, .bytes = {full}}, DType::F64, full, full},
       // Of many chunks, the last of which are of other sizes than the rest, and differ from slice to slice.
       {{.kind = K::AllReduce, .bytes = {10'000'008}}, DType::F64, 10'000'008, 0},
-      {{.kind = K::AllReduce, .bytes = {6'000'016}, .attributes = "accumulate"}, DType::BF16, 6'000'016, 6'000'016},
+      {{.kind = K::AllReduce, .bytes = {6'000'016}, .accumulate = true}, DType::BF16, 6'000'016, 6'000'016},
       {{.kind = K::ReduceScatter, .bytes = {3'000'000}}, DType::F64, 3'000'000, 750'000},
       {{.kind = K::Reduce, .bytes = {2'000'000}}, DType::F64, 2'000'000, 2'000'000},
       {{.kind = K::AllGather, .bytes = {2'000'000}}, DType::F64, 500'000, 2'000'000},

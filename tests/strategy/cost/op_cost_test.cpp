@@ -8,9 +8,9 @@
 #include <cstdio>
 #include <vector>
 
+#include "core/graph/op_graph.h"
+#include "core/graph/op_graph_saved.h"
 #include "core/network/network.h"
-#include "core/op/op_graph.h"
-#include "core/op/op_graph_saved.h"
 #include "strategy/cost/fitted_constants.h"
 #include "strategy/cost/machine_constants.h"
 #include "tests/strategy/support_alone.h"
@@ -23,19 +23,19 @@ Gpu h100() { return load_cluster("dgx-h100").gpus.front(); }
 
 Compute product(std::int64_t m, std::int64_t n, std::int64_t k, DType type = DType::BF16, Phase phase = Phase::Forward) {
   const std::int64_t size = size_of(type).value;
-  return {.op = Op::MatMul,
+  return {.op = ops::MatMul{},
           .phase = phase,
           .shapes = {{.dims = {1, m, n, k}, .dtype = type}},
           .flops = {2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k)},
           .traffic = {(m * k + n * k + m * n) * size}};
 }
 
-TEST(OpCost, NothingToDoCostsNothing) { EXPECT_EQ(op_pieces(a100(), {.op = Op::Add}), OpTime{}); }
+TEST(OpCost, NothingToDoCostsNothing) { EXPECT_EQ(op_pieces(a100(), {.op = ops::Add{}}), OpTime{}); }
 
 // A copy of 1 GiB on an A100: 2 GiB over 0.85 of 2039 GB/s, and one launch.
 TEST(OpCost, MemoryBoundOperatorsStream) {
   const Gpu gpu = a100();
-  const OpTime time = op_pieces(gpu, {.op = Op::Cast, .traffic = {std::int64_t{2} << 30}});
+  const OpTime time = op_pieces(gpu, {.op = ops::Cast{}, .traffic = {std::int64_t{2} << 30}});
   EXPECT_EQ(time.arithmetic.value, 0);
   EXPECT_NEAR(time.memory.value, 2147483648.0 / (2039e9 * 0.85), 1e-12);
   EXPECT_EQ(time.overhead, gpu.launch_overhead);
@@ -173,13 +173,7 @@ LayerTime layer_time(const char* cluster_name, const Model& model, const Shardin
     return alone(network, {.kind = kind, .bytes = bytes}, members);
   };
   const auto compute = [&](const Operator& op, Phase phase, const OpWork& work) {
-    return op_time(gpu, {.op = op.op,
-                         .phase = phase,
-                         .shapes = op.shapes,
-                         .flops = work.flops,
-                         .traffic = work.traffic,
-                         .attributes = op.attributes})
-        .value;
+    return op_time(gpu, {.op = op.op, .phase = phase, .shapes = op.shapes, .flops = work.flops, .traffic = work.traffic}).value;
   };
   const auto forward = [&](const Operator& op) {
     if (!op.communication) return compute(op, Phase::Forward, op.forward);
@@ -279,7 +273,7 @@ TEST(OpCost, SlowTensorCoresLoseLess) {
 // products of a warp: half of the share of the peak that it has on Hopper.
 TEST(OpCost, AttentionInAFixedOrder) {
   const auto time = [](const Gpu& gpu, Phase phase, FlashKernel kernel) {
-    Compute c = {.op = Op::Attention,
+    Compute c = {.op = ops::Attention{},
                  .phase = phase,
                  .shapes = {{.dims = {4, 4096, 16, 128}}, {.dims = {4, 4096, 16, 128}}},
                  .flops = {1e12},
@@ -301,19 +295,18 @@ TEST(OpCost, AttentionInAFixedOrder) {
 TEST(OpCost, FlashAttentionRates) {
   const Gpu gpu = a100();
   const std::int64_t b = 4, s = 4096, a = 16, d = 128;
-  const auto attention = [&](Phase phase, const char* attributes) {
-    Compute c = {.op = Op::Attention,
+  const auto attention = [&](Phase phase, bool causal) {
+    Compute c = {.op = ops::Attention{.causal = causal, .heads = a},
                  .phase = phase,
-                 .shapes = {{.dims = {b, s, a, d}}, {.dims = {b, s, a, d}}},
-                 .attributes = attributes};
+                 .shapes = {{.dims = {b, s, a, d}}, {.dims = {b, s, a, d}}}};
     c.flops = {(phase == Phase::Forward ? 4.0 : 8.0) * static_cast<double>(b * a * s * s * d)};
     c.traffic = {4 * b * s * a * d * 2};
     return c;
   };
   const double full = 4.0 * static_cast<double>(b * a * s * s * d);
-  EXPECT_NEAR(full / op_time(gpu, attention(Phase::Forward, "heads=16")).value * 1e-12, 215, 15);
-  EXPECT_NEAR(full / 2 / op_time(gpu, attention(Phase::Forward, "causal heads=16")).value * 1e-12, 195, 20);
-  EXPECT_NEAR(2.5 * full / op_time(gpu, attention(Phase::InputGrad, "heads=16")).value * 1e-12, 185, 15);
+  EXPECT_NEAR(full / op_time(gpu, attention(Phase::Forward, false)).value * 1e-12, 215, 15);
+  EXPECT_NEAR(full / 2 / op_time(gpu, attention(Phase::Forward, true)).value * 1e-12, 195, 20);
+  EXPECT_NEAR(2.5 * full / op_time(gpu, attention(Phase::InputGrad, false)).value * 1e-12, 185, 15);
 }
 
 }  // namespace

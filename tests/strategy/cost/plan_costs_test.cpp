@@ -115,7 +115,7 @@ TEST(PlanCosts, AutocastCastsWeightsInEveryProduct) {
   const Cluster cluster = load_cluster("dgx-a100");
   Lowered job = lowered("llama-2-7b", "dgx-a100", {.dp = 8, .micro_batch = 1, .global_batch = 8, .zero = 3});
   const FrameworkPreset casts{.autocast = true};
-  const Compute cast{.op = Op::Cast, .traffic = {std::int64_t{6} * 4096 * 12288}};
+  const Compute cast{.op = ops::Cast{}, .traffic = {std::int64_t{6} * 4096 * 12288}};
   const double seconds = op_time(Network(cluster).gpu({0}), cast).value;
   const auto more = [&](const char* segment) {
     const Nanoseconds plain = costed(job, cluster, {}, segment, "qkv").cost.busy;
@@ -148,7 +148,7 @@ TEST(PlanCosts, KeptProductsAreNotRedone) {
     for (std::size_t s = 0; s < job.plan.segments.size(); ++s)
       for (std::size_t i = 0; i < job.plan.segments[s].instructions.size(); ++i) {
         const auto* what = std::get_if<Compute>(&job.plan.segments[s].instructions[i].what);
-        if (what && what->phase == Phase::Recompute && what->op == Op::MatMul)
+        if (what && what->phase == Phase::Recompute && is<ops::MatMul>(what->op))
           seconds += to_seconds(job.plan.costs[0].by_segment[s][i].busy).value;
       }
     return seconds;
@@ -164,7 +164,7 @@ TEST(PlanCosts, KeptProductsAreNotRedone) {
 TEST(PlanCosts, AutogradAddsGradientsByAKernelOfItsOwn) {
   const Cluster cluster = load_cluster("dgx-a100");
   Lowered job = lowered("llama-2-7b", "dgx-a100", {.dp = 1, .tp = 8, .micro_batch = 1, .global_batch = 4});
-  const Compute sum{.op = Op::Add, .traffic = {std::int64_t{6} * 4096 * 12288 / 8}};
+  const Compute sum{.op = ops::Add{}, .traffic = {std::int64_t{6} * 4096 * 12288 / 8}};
   const double seconds = op_time(Network(cluster).gpu({0}), sum).value / 0.8;
   const auto gradients = [&](const FrameworkPreset& preset, bool later) {
     cost_plan(job.plan, cluster, preset);

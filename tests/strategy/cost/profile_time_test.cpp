@@ -13,7 +13,7 @@ namespace foreshard {
 namespace {
 
 Compute product(std::int64_t m, std::int64_t n, std::int64_t k, Phase phase = Phase::Forward) {
-  return {.op = Op::MatMul,
+  return {.op = ops::MatMul{},
           .phase = phase,
           .shapes = {{{1, m, n, k}, DType::F32}},
           .flops = {2.0 * static_cast<double>(m * n * k)},
@@ -25,7 +25,7 @@ ProfileSample sample(const Compute& what, double seconds) { return {dims_of(what
 // A machine of 1 GFLOP/s for products whatever their shape.
 MachineProfile steady() {
   MachineProfile profile{.device = "host", .link_latency = {1e-6}, .link_bandwidth = {1e9}};
-  ProfileOp forward{.op = Op::MatMul, .dtype = DType::F32, .variant = "1"};
+  ProfileOp forward{.op = "matmul", .dtype = DType::F32, .variant = "1"};
   for (const std::int64_t m : {32, 128, 512})
     for (const std::int64_t n : {32, 128, 512})
       forward.samples.push_back(sample(product(m, n, 128), 2e-9 * static_cast<double>(m * n * 128)));
@@ -49,7 +49,7 @@ TEST(ProfileTime, KeepsAConstantRate) {
 // alone would be off by the factor 2^(1/2), 41 %.
 TEST(ProfileTime, FollowsASlope) {
   MachineProfile profile{.device = "host"};
-  ProfileOp forward{.op = Op::MatMul, .dtype = DType::F32, .variant = "1"};
+  ProfileOp forward{.op = "matmul", .dtype = DType::F32, .variant = "1"};
   const auto time = [](std::int64_t m) { return 2e-9 * std::sqrt(static_cast<double>(m)) * 128 * 128; };
   for (std::int64_t m = 16; m <= 4096; m *= 4) forward.samples.push_back(sample(product(m, 128, 128), time(m)));
   profile.ops = {forward};
@@ -67,7 +67,7 @@ TEST(ProfileTime, TakesTheNearestKind) {
   sixteen.shapes[0].dtype = DType::BF16;
   EXPECT_TRUE(profiled_time(profile, sixteen));
   EXPECT_FALSE(profiled_time(profile, product(128, 128, 128, Phase::WeightGrad)));
-  EXPECT_FALSE(profiled_time(profile, {.op = Op::Norm, .shapes = {{{4, 4}, DType::F32}}}));
+  EXPECT_FALSE(profiled_time(profile, {.op = ops::Norm{}, .shapes = {{{4, 4}, DType::F32}}}));
 }
 
 TEST(ProfileTime, CopiesAreLinearBetweenSizes) {

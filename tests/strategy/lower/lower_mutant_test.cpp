@@ -10,7 +10,7 @@ namespace {
 
 bool sums_over(const Plan& plan, const Instruction& instruction, DenseKind kind) {
   const auto* collective = std::get_if<Collective>(&instruction.what);
-  if (!collective || collective->attributes == "max") return false;
+  if (!collective || collective->combine == Combine::Max) return false;
   if (collective->kind != CollectiveKind::AllReduce && collective->kind != CollectiveKind::ReduceScatter) return false;
   for (const AxisId a : plan.groups[collective->group.index()].over)
     if (plan.axes[a.index()].dense == kind) return true;

@@ -159,7 +159,7 @@ TEST(Stages, SumsThatAreLeftOutAreNoticed) {
   for (std::size_t s = 0; s < plan.segments.size(); ++s)
     for (std::size_t i = 0; i < plan.segments[s].instructions.size(); ++i) {
       const auto* sum = std::get_if<Collective>(&plan.segments[s].instructions[i].what);
-      if (!sum || sum->kind != CollectiveKind::AllReduce || sum->attributes == "max") continue;
+      if (!sum || sum->kind != CollectiveKind::AllReduce || sum->combine == Combine::Max) continue;
       Plan mutant = plan;
       mutant.segments[s].instructions[i].what = Mark{};
       EXPECT_FALSE(check_plan(mutant).empty()) << plan.segments[s].instructions[i].name;

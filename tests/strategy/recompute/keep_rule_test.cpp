@@ -6,7 +6,7 @@
 
 #include <random>
 
-#include "core/op/op_graph_saved.h"
+#include "core/graph/op_graph_saved.h"
 
 namespace foreshard {
 namespace {

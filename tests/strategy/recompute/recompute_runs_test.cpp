@@ -15,7 +15,7 @@ namespace {
 LayerGraph one_operator() {
   LayerGraph layer{
       .kind = "one", .values = {{.name = "x", .bytes = {8}}, {.name = "y", .bytes = {8}}}, .input = 0, .output = 1};
-  layer.operators = {{.name = "f", .op = Op::Activation, .inputs = {0}, .outputs = {1}, .saved = {0}}};
+  layer.operators = {{.name = "f", .op = ops::Activation{}, .inputs = {0}, .outputs = {1}, .saved = {0}}};
   return layer;
 }
 
@@ -68,10 +68,10 @@ TEST(RecomputeRuns, AGraphRunsItsNodesBeforeTheirReaders) {
                               {.name = "s", .bytes = {4}}},
                    .input = 0,
                    .output = 4};
-  layer.operators = {{.name = "a", .op = Op::Activation, .inputs = {0}, .outputs = {1}},
-                     {.name = "b", .op = Op::Activation, .inputs = {1}, .outputs = {2}, .saved = {1}},
-                     {.name = "c", .op = Op::Activation, .inputs = {2}, .outputs = {3}, .saved = {2}},
-                     {.name = "s", .op = Op::Add, .inputs = {1, 3}, .outputs = {4}}};
+  layer.operators = {{.name = "a", .op = ops::Activation{}, .inputs = {0}, .outputs = {1}},
+                     {.name = "b", .op = ops::Activation{}, .inputs = {1}, .outputs = {2}, .saved = {1}},
+                     {.name = "c", .op = ops::Activation{}, .inputs = {2}, .outputs = {3}, .saved = {2}},
+                     {.name = "s", .op = ops::Add{}, .inputs = {1, 3}, .outputs = {4}}};
   const LayerNodes nodes = nodes_of(layer, {1, 1, 1, 1});
   ASSERT_EQ(nodes.nodes.size(), 7u);
   EXPECT_EQ(nodes.turn, 4);

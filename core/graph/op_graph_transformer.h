@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "core/op/op_graph_builder.h"
+#include "core/graph/op_graph_builder.h"
 
 namespace foreshard {
 

@@ -1,4 +1,4 @@
-#include "core/op/op_graph_builder.h"
+#include "core/graph/op_graph_builder.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -15,15 +15,7 @@ std::int64_t product(const Dims& dims) {
   return std::accumulate(dims.begin(), dims.end(), std::int64_t{1}, std::multiplies<>());
 }
 
-Bytes plus(std::initializer_list<Bytes> parts) {
-  Bytes sum = {};
-  for (const Bytes part : parts) sum += part;
-  return sum;
-}
-
 }  // namespace
-
-Bytes matrix(std::int64_t rows, std::int64_t columns, DType type) { return rows * columns * size_of(type); }
 
 std::string number(double value) {
   char text[32];
@@ -63,6 +55,20 @@ int LayerBuilder::replicated(std::string name, Dims shape, std::string init) {
 }
 
 Operator& LayerBuilder::add(Operator op) {
+  if (!op.communication) {
+    ops::Sizes sizes = {.shapes = op.shapes, .param = sharding_.param, .weights = !op.weights.empty()};
+    for (const int v : op.inputs)
+      sizes.inputs.push_back(bytes(v)), sizes.inputs_need_grad = sizes.inputs_need_grad && at(v).needs_grad;
+    for (const int v : op.outputs) sizes.outputs.push_back(bytes(v));
+    sizes.input = at(op.inputs.empty() ? op.outputs.front() : op.inputs.front()).dtype;
+    const ops::Works work = works(op.op, sizes);
+    op.forward = work.forward, op.input_grad = work.input_grad, op.weight_grad = work.weight_grad;
+    const ops::Saved kept = saved(op.op);
+    for (std::size_t i = 0; i < op.inputs.size(); ++i)
+      if (kept.inputs >> i & 1U) op.saved.push_back(op.inputs[i]);
+    for (std::size_t i = 0; i < op.outputs.size(); ++i)
+      if (kept.outputs >> i & 1U) op.saved.push_back(op.outputs[i]);
+  }
   layer_.operators.push_back(std::move(op));
   return layer_.operators.back();
 }
@@ -73,15 +79,13 @@ std::vector<int> LayerBuilder::linear(const Linear& what, int x, const std::vect
   const std::int64_t k = what.split == 1 ? what.in / sharding_.tp : what.in;
   const std::int64_t n = what.split == 0 ? what.out / sharding_.tp : what.out;
   std::int64_t columns = 0;
-  Operator op = {
-      .name = what.name, .op = Op::MatMul, .inputs = {x}, .saved = {x}, .attributes = what.attributes, .module = what.module};
+  Operator op = {.name = what.name, .op = ops::MatMul{.first_token = what.first_token}, .inputs = {x}, .module = what.module};
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     columns += outputs[i].back();
     op.outputs.push_back(value(names[i], outputs[i]));
   }
   FS_ASSERT(columns == n);
   const std::int64_t m = product(outputs[0]) / outputs[0].back();
-  const DType type = at(x).dtype;
   const auto blocks = static_cast<std::int64_t>(std::max<std::size_t>(1, what.block_rows.size()));
   const bool equal =
       std::adjacent_find(what.block_rows.begin(), what.block_rows.end(), std::not_equal_to<>()) == what.block_rows.end();
@@ -102,12 +106,7 @@ std::vector<int> LayerBuilder::linear(const Linear& what, int x, const std::vect
                                     .init = "zeros",
                                     .sequence_parallel_grad = what.split < 0 && sequence_parallel()}));
   }
-  const Bytes a = matrix(m, k, type), w = matrix(n, k, sharding_.param), y = matrix(m, n, type);
-  const Flops flops = {2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k)};
   op.shapes = {{.dims = {1, m, n, k}, .dtype = gemm_type()}};
-  op.forward = {flops, plus({a, w, y})};
-  if (at(x).needs_grad) op.input_grad = {flops, plus({y, w, a})};
-  op.weight_grad = {flops, plus({y, a, w})};
   return add(std::move(op)).outputs;
 }
 
@@ -118,87 +117,74 @@ int LayerBuilder::linear(const Linear& what, int x, Dims output) {
 int LayerBuilder::norm(const std::string& name, NormKind kind, double eps, int x) {
   const Value in = at(x);
   const std::int64_t h = in.dims.back();
-  Operator op = {.name = name, .op = Op::Norm, .inputs = {x}, .saved = {x}, .module = "norm"};
+  Operator op = {.name = name, .op = ops::Norm{.kind = kind, .eps = eps}, .inputs = {x}, .module = "norm"};
   op.outputs = {value(name + "_out", in.dims, in.dtype)};
   op.weights = {replicated(name + ".weight", {h}, "ones")};
   if (kind == NormKind::LayerNorm) op.weights.push_back(replicated(name + ".bias", {h}, "zeros"));
-  op.attributes = std::string(kind == NormKind::LayerNorm ? "layernorm" : "rmsnorm") + " eps=" + number(eps);
   op.shapes = {{.dims = {product(in.dims) / h, h}, .dtype = in.dtype}};
-  op.forward.traffic = 2 * in.bytes;
-  op.input_grad.traffic = 3 * in.bytes;  // statistics are computed again from x in the same pass
   return add(std::move(op)).outputs[0];
+}
+
+static ops::Activation activation_of(ActivationKind kind) {
+  using Function = ops::Activation::Function;
+  switch (kind) {
+    case ActivationKind::Gelu: return {.function = Function::Gelu};
+    case ActivationKind::Relu: return {.function = Function::Relu};
+    case ActivationKind::SwiGlu: return {.function = Function::SwiGlu};
+  }
+  return {};
 }
 
 int LayerBuilder::activation(const std::string& name, ActivationKind kind, int x, Dims output) {
   const Value in = at(x);
-  Operator op = {.name = name, .op = Op::Activation, .inputs = {x}, .module = "activation"};
+  Operator op = {.name = name, .op = activation_of(kind), .inputs = {x}, .module = "activation"};
   op.shapes = {{.dims = {product(output) / output.back(), output.back()}, .dtype = in.dtype}};
-  const int y = value(name + "_out", std::move(output), in.dtype);
-  op.outputs = {y};
-  op.saved = {kind == ActivationKind::Relu ? y : x};  // the sign of the result is all that relu needs
-  switch (kind) {
-    case ActivationKind::Gelu: op.attributes = "gelu"; break;
-    case ActivationKind::Relu: op.attributes = "relu"; break;
-    case ActivationKind::SwiGlu: op.attributes = "swiglu"; break;
-  }
-  op.forward.traffic = in.bytes + bytes(y);
-  op.input_grad.traffic = bytes(op.saved[0]) + bytes(y) + in.bytes;
+  op.outputs = {value(name + "_out", std::move(output), in.dtype)};
   return add(std::move(op)).outputs[0];
 }
 
 // Rows [batch, sequence, features] lie outside the tensor-parallel regions, attention maps inside.
-std::string LayerBuilder::dropout_attributes(const Dims& dims) {
-  const bool part = sequence_parallel() && dims.size() == 3;
-  return "p=" + number(sharding_.dropout) + " site=" + std::to_string(sites_++) + (part ? " sequence_parallel" : "");
+ops::Dropout LayerBuilder::dropout_at(const Dims& dims) {
+  return {.p = sharding_.dropout, .site = sites_++, .sequence_parallel = sequence_parallel() && dims.size() == 3};
 }
 
 int LayerBuilder::dropout(const std::string& name, const std::string& module, int x) {
   if (sharding_.dropout == 0) return x;
   const Value in = at(x);
-  Operator op = {.name = name, .op = Op::Dropout, .inputs = {x}, .module = module};
+  Operator op = {.name = name, .op = dropout_at(in.dims), .inputs = {x}, .module = module};
   op.outputs = {value(name + "_out", in.dims, in.dtype), value(name + "_mask", in.dims, DType::U8, false)};
-  op.saved = {op.outputs[1]};
   op.shapes = {{.dims = in.dims, .dtype = in.dtype}};
-  op.attributes = dropout_attributes(in.dims);
-  op.forward.traffic = op.input_grad.traffic = 2 * in.bytes + bytes(op.outputs[1]);
   return add(std::move(op)).outputs[0];
 }
 
 int LayerBuilder::residual(const std::string& name, int x, int skip, bool bias, const std::string& bias_name) {
   const Value in = at(x);
   const bool drops = sharding_.dropout > 0;
-  Operator op = {.name = name, .op = drops ? Op::Dropout : Op::Add, .inputs = {x, skip}, .module = "dropout"};
+  Operator op = {.name = name, .op = ops::Add{}, .inputs = {x, skip}, .module = "dropout"};
   op.outputs = {value(name + "_out", in.dims, in.dtype)};
   op.shapes = {{.dims = in.dims, .dtype = in.dtype}};
-  op.forward.traffic = 3 * in.bytes;
   if (drops) {
     op.outputs.push_back(value(name + "_mask", in.dims, DType::U8, false));
-    op.saved = {op.outputs[1]};
-    op.attributes = dropout_attributes(in.dims);
-    op.forward.traffic += bytes(op.outputs[1]);
-    op.input_grad.traffic = 2 * in.bytes + bytes(op.outputs[1]);
+    op.op = dropout_at(in.dims);
   }
-  if (bias) {
-    op.weights = {replicated(bias_name, {in.dims.back()}, "zeros")};
-    if (!drops) op.weight_grad.traffic = in.bytes;  // column sums; with dropout the kernel above makes them too
-  }
+  if (bias) op.weights = {replicated(bias_name, {in.dims.back()}, "zeros")};
   return add(std::move(op)).outputs[0];
 }
 
 int LayerBuilder::rope(const AttentionShape& shape, double theta, int x) {
   const Value in = at(x);
-  Operator op = {.name = in.name == "kv"  ? "rope_k"
-                         : in.name == "q" ? "rope_q"
-                                          : "rope",
-                 .op = Op::Rope,
-                 .inputs = {x},
-                 .module = "rope"};
+  const bool keys = in.name == "kv", queries = in.name == "q";
+  Operator op = {
+      .name = keys      ? "rope_k"
+              : queries ? "rope_q"
+                        : "rope",
+      .op =
+          ops::Rope{
+              .heads = keys ? 0 : shape.heads, .kv_heads = queries ? 0 : shape.kv_heads, .dim = shape.dim, .theta = theta},
+      .inputs = {x},
+      .module = "rope"};
   op.outputs = {value(in.name + "_rotated", in.dims, in.dtype)};
   op.shapes = {{.dims = in.dims, .dtype = in.dtype}};
-  op.attributes = "heads=" + std::to_string(in.name == "kv" ? 0 : shape.heads) +
-                  " kv=" + std::to_string(in.name == "q" ? 0 : shape.kv_heads) + " dim=" + std::to_string(shape.dim) +
-                  " theta=" + number(theta);
-  op.forward.traffic = op.input_grad.traffic = 2 * in.bytes;
   return add(std::move(op)).outputs[0];
 }
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/op/op_graph.h"
+#include "core/graph/op_graph.h"
 
 namespace foreshard {
 
@@ -25,7 +25,7 @@ struct Linear {
   std::string init = "normal(0.02)";
   std::string weight = {}, bias_name = {};  // parameter names; empty: "<name>.weight", "<name>.bias"
   bool tied = false;
-  std::string attributes = {};
+  bool first_token = false;  // reads the first token of each sample only
 };
 
 // Heads of this rank and the two sequence lengths (they differ under context parallelism).
@@ -41,6 +41,7 @@ class LayerBuilder {
   int value(std::string name, Dims dims, std::optional<DType> dtype = {}, bool needs_grad = true);
   int replicated(std::string name, Dims shape, std::string init);  // a parameter outside the tensor-parallel regions
   int parameter(Parameter p);
+  // Saved values, FLOPs and traffic follow from the operator, its operands and its shapes.
   Operator& add(Operator op);
   const Value& at(int value) const { return layer_.values.at(static_cast<std::size_t>(value)); }
   Bytes bytes(int value) const { return at(value).bytes; }
@@ -62,15 +63,15 @@ class LayerBuilder {
   // Tensor parallelism: what a column-parallel layer reads, and what follows a row-parallel one.
   int column_input(const std::string& name, int x, bool shared);
   int row_output(const std::string& name, int x);
-  void reduce_in_place(const std::string& name, int x, const std::string& attributes);  // over tp; no gradient
-  int context_gather(const std::string& name, int x);  // keys and values of all context-parallel ranks
+  void reduce_in_place(const std::string& name, int x, Combine combine);  // over tp; no gradient
+  int context_gather(const std::string& name, int x);                     // keys and values of all context-parallel ranks
 
   LayerGraph finish(int input, int output);
 
  private:
   int unfused_attention(const AttentionShape& shape, const std::vector<int>& qkv);
   Operator& communicate(std::string name, Communication what, std::vector<int> inputs, std::vector<int> outputs);
-  std::string dropout_attributes(const Dims& dims);
+  ops::Dropout dropout_at(const Dims& dims);  // the next site
 
   Sharding sharding_;
   LayerGraph layer_;
@@ -78,9 +79,8 @@ class LayerBuilder {
 };
 
 // Loss over the last dimension of `logits`; the softmax (fp32) is kept for the backward.
-void cross_entropy(LayerBuilder& layer, int logits, const std::string& name, const std::string& attributes);
+void cross_entropy(LayerBuilder& layer, int logits, const std::string& name, const ops::CrossEntropy& op);
 
-Bytes matrix(std::int64_t rows, std::int64_t columns, DType type);
-std::string number(double value);  // shortest form for attributes
+std::string number(double value);  // as in initialisations, "normal(0.02)"
 
 }  // namespace foreshard

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "core/base/error.h"
-#include "core/op/op_graph_transformer.h"
+#include "core/graph/op_graph_transformer.h"
 
 namespace foreshard {
 

@@ -1,4 +1,4 @@
-#include "core/op/op_graph.h"
+#include "core/graph/op_graph.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // The first and the last layer of a transformer: embeddings, and the vocabulary projection with its loss.
 #include <utility>
 
-#include "core/op/op_graph_transformer.h"
+#include "core/graph/op_graph_transformer.h"
 
 namespace foreshard {
 
@@ -10,17 +10,12 @@ namespace {
 int token_lookup(LayerBuilder& layer, const LocalTransformer& t) {
   const Transformer& m = t.model;
   const std::int64_t tokens = t.batch * t.seq, rows = t.vocab / t.sharding.tp;
-  Operator op = {.name = "token", .op = Op::Embedding, .module = "embedding"};
+  Operator op = {.name = "token", .op = ops::TokenEmbedding{.vocab = m.vocab}, .module = "embedding"};
   op.outputs = {layer.value("token_out", {t.batch, t.seq, m.hidden}),
                 layer.value("tokens", {t.batch, t.seq}, DType::I64, false)};
   op.weights = {
       layer.parameter({.name = "token.weight", .shape = {t.vocab, m.hidden}, .split_dim = 0, .init = "normal(0.02)"})};
-  op.saved = {op.outputs[1]};
   op.shapes = {{.dims = {tokens, m.hidden, rows}, .dtype = layer.at(op.outputs[0]).dtype}};
-  op.attributes = "tokens vocab=" + std::to_string(m.vocab);
-  const Bytes out = layer.bytes(op.outputs[0]), table = matrix(tokens, m.hidden, t.sharding.param);
-  op.forward.traffic = table + out + layer.bytes(op.outputs[1]);
-  op.weight_grad.traffic = out + 2 * table;  // reads and writes the rows that it adds to
   return layer.add(std::move(op)).outputs[0];
 }
 
@@ -28,39 +23,34 @@ int token_lookup(LayerBuilder& layer, const LocalTransformer& t) {
 int add_positions(LayerBuilder& layer, const LocalTransformer& t, int x) {
   const Transformer& m = t.model;
   const Value in = layer.at(x);
-  Operator op = {.name = "position", .op = Op::Embedding, .inputs = {x}, .module = "embedding"};
-  if (m.positions == PositionKind::Learned) {
-    op.weights.push_back(layer.replicated("position.weight", {m.max_positions, m.hidden}, "normal(0.02)"));
-    op.attributes = "positions";
-  }
-  if (m.token_types > 0) {
-    op.weights.push_back(layer.replicated("token_type.weight", {m.token_types, m.hidden}, "normal(0.02)"));
-    op.attributes += op.attributes.empty() ? "types" : " types";
-  }
-  if (op.weights.empty()) return x;
+  const bool positions = m.positions == PositionKind::Learned, types = m.token_types > 0;
+  if (!positions && !types) return x;
+  Operator op = {
+      .name = "position",
+      .op = ops::PositionEmbedding{.positions = positions, .types = types, .sequence_parallel = layer.sequence_parallel()},
+      .inputs = {x},
+      .module = "embedding"};
+  if (positions) op.weights.push_back(layer.replicated("position.weight", {m.max_positions, m.hidden}, "normal(0.02)"));
+  if (types) op.weights.push_back(layer.replicated("token_type.weight", {m.token_types, m.hidden}, "normal(0.02)"));
   op.outputs = {layer.value("embedded", in.dims, in.dtype)};
-  if (layer.sequence_parallel()) op.attributes += " sequence_parallel";
   op.shapes = {{.dims = in.dims, .dtype = in.dtype}};
-  const Bytes rows = matrix(t.part, m.hidden, t.sharding.param);
-  op.forward.traffic = 2 * in.bytes + rows;
-  op.weight_grad.traffic = in.bytes + 2 * rows;
   return layer.add(std::move(op)).outputs[0];
 }
 
 // BERT's next-sentence head: dense + tanh on the first token, two classes.
 void next_sentence(LayerBuilder& layer, const LocalTransformer& t, int x) {
   const std::int64_t h = t.model.hidden;
-  int y = layer.linear({.name = "pooler", .module = "head", .in = h, .out = h, .bias = true, .attributes = "first_token"}, x,
-                       {t.batch, h});
-  Operator tanh = {.name = "pooler_tanh", .op = Op::Activation, .inputs = {y}, .module = "activation"};
-  tanh.outputs = tanh.saved = {layer.value("pooled", {t.batch, h})};
+  int y =
+      layer.linear({.name = "pooler", .module = "head", .in = h, .out = h, .bias = true, .first_token = true}, x, {t.batch, h});
+  Operator tanh = {.name = "pooler_tanh",
+                   .op = ops::Activation{.function = ops::Activation::Function::Tanh},
+                   .inputs = {y},
+                   .module = "activation"};
+  tanh.outputs = {layer.value("pooled", {t.batch, h})};
   tanh.shapes = {{.dims = {t.batch, h}, .dtype = layer.at(y).dtype}};
-  tanh.attributes = "tanh";
-  tanh.forward.traffic = 2 * layer.bytes(y);
-  tanh.input_grad.traffic = 3 * layer.bytes(y);
   y = layer.add(std::move(tanh)).outputs[0];
   y = layer.linear({.name = "next_sentence", .module = "head", .in = h, .out = 2, .bias = true}, y, {t.batch, 2});
-  cross_entropy(layer, y, "next_sentence_loss", "classes=2 next_sentence");
+  cross_entropy(layer, y, "next_sentence_loss", {.target = ops::CrossEntropy::Target::NextSentence, .classes = 2});
 }
 
 int masked_language_transform(LayerBuilder& layer, const LocalTransformer& t, int x) {
@@ -74,65 +64,43 @@ int masked_language_transform(LayerBuilder& layer, const LocalTransformer& t, in
 // Vocabulary-parallel loss: maximum and sums meet over tp; every rank keeps the exponentials of its part of the
 // vocabulary.
 void parallel_cross_entropy(LayerBuilder& layer, const LocalTransformer& t, int logits) {
+  using Piece = ops::CrossEntropy::Piece;
   const Value in = layer.at(logits);
   const DType type = layer.statistics_type();
   const Dims tokens = {t.batch, t.seq};
   const Shape shape = {.dims = {t.batch * t.seq, in.dims.back()}, .dtype = in.dtype};
-  const std::string classes = "classes=" + std::to_string(t.model.vocab);
+  const auto piece = [&](const char* name, Piece which, std::vector<int> inputs, std::vector<int> outputs) {
+    layer.add({.name = name,
+               .op = ops::CrossEntropy{.piece = which, .classes = t.model.vocab},
+               .inputs = std::move(inputs),
+               .outputs = std::move(outputs),
+               .shapes = {shape},
+               .module = "loss"});
+  };
   const int row_max = layer.value("row_max", tokens, type, false);
-  layer.add({.name = "loss_max",
-             .op = Op::CrossEntropy,
-             .inputs = {logits},
-             .outputs = {row_max},
-             .shapes = {shape},
-             .forward = {{}, in.bytes + layer.bytes(row_max)},
-             .attributes = "stage=max " + classes,
-             .module = "loss"});
-  layer.reduce_in_place("loss_max_reduce", row_max, "max");
-
-  Operator exponential = {.name = "loss_exp",
-                          .op = Op::CrossEntropy,
-                          .inputs = {logits, row_max},
-                          .shapes = {shape},
-                          .attributes = "stage=exp " + classes,
-                          .module = "loss"};
+  piece("loss_max", Piece::Max, {logits}, {row_max});
+  layer.reduce_in_place("loss_max_reduce", row_max, Combine::Max);
   const int softmax = layer.value("softmax", in.dims, type, false);
   const int sums = layer.value("row_sums", {t.batch, t.seq, 2}, type, false);  // of exponentials; the target's logit
   const int targets = layer.value("targets", tokens, DType::I64, false);
-  exponential.outputs = {softmax, sums, targets};
-  exponential.saved = exponential.outputs;
-  exponential.forward.traffic = in.bytes + layer.bytes(softmax) + layer.bytes(sums) + layer.bytes(targets);
-  exponential.input_grad.traffic = layer.bytes(softmax) + in.bytes;
-  layer.add(std::move(exponential));
-  layer.reduce_in_place("loss_sum_reduce", sums, "");
-
-  const int loss = layer.value("loss", {1}, type, false);
-  layer.add({.name = "loss",
-             .op = Op::CrossEntropy,
-             .inputs = {sums, row_max},
-             .outputs = {loss},
-             .shapes = {shape},
-             .forward = {{}, layer.bytes(sums) + layer.bytes(row_max)},
-             .attributes = "stage=loss " + classes,
-             .module = "loss"});
+  piece("loss_exp", Piece::Exp, {logits, row_max}, {softmax, sums, targets});
+  layer.reduce_in_place("loss_sum_reduce", sums, Combine::Sum);
+  piece("loss", Piece::Loss, {sums, row_max}, {layer.value("loss", {1}, type, false)});
 }
 
 }  // namespace
 
-void cross_entropy(LayerBuilder& layer, int logits, const std::string& name, const std::string& attributes) {
+void cross_entropy(LayerBuilder& layer, int logits, const std::string& name, const ops::CrossEntropy& what) {
   const Value in = layer.at(logits);
   const DType type = layer.statistics_type();
   Dims tokens(in.dims.begin(), in.dims.end() - 1);
-  Operator op = {.name = name, .op = Op::CrossEntropy, .inputs = {logits}, .attributes = attributes, .module = "loss"};
+  Operator op = {.name = name, .op = what, .inputs = {logits}, .module = "loss"};
   const int softmax = layer.value(name + "_softmax", in.dims, type, false);
   const int targets = layer.value(name + "_targets", tokens, DType::I64, false);
-  op.saved = {softmax, targets};
   op.outputs = {softmax, targets, layer.value(name + "_value", {1}, type, false)};
   std::int64_t rows = 1;
   for (const std::int64_t d : tokens) rows *= d;
   op.shapes = {{.dims = {rows, in.dims.back()}, .dtype = in.dtype}};
-  op.forward.traffic = 2 * in.bytes + layer.bytes(softmax) + layer.bytes(targets);  // one pass for the sums, one to write
-  op.input_grad.traffic = layer.bytes(softmax) + in.bytes;
   layer.add(std::move(op));
 }
 
@@ -167,7 +135,7 @@ LayerGraph head_layer(const LocalTransformer& t) {
   if (layer.tensor_parallel()) {
     parallel_cross_entropy(layer, t, logits);
   } else {
-    cross_entropy(layer, logits, "loss", "classes=" + std::to_string(m.vocab));
+    cross_entropy(layer, logits, "loss", {.classes = m.vocab});
   }
   return layer.finish(input, -1);
 }

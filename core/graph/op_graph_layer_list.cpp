@@ -1,4 +1,4 @@
-#include "core/op/op_graph_layer_list.h"
+#include "core/graph/op_graph_layer_list.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "core/base/error.h"
-#include "core/op/op_graph_builder.h"
+#include "core/graph/op_graph_builder.h"
 
 namespace foreshard {
 
@@ -90,7 +90,7 @@ void ListLayer::convolution(const LayerSpec& spec, const std::string& name, cons
                             const Dims& shape) {
   const Value in = builder.at(x);
   const std::int64_t channels = in.dims[1], kernel = spec.kernel;
-  Operator op = {.name = name, .op = Op::Conv2d, .inputs = {x}, .saved = {x}, .module = "conv"};
+  Operator op = {.name = name, .op = ops::Conv2d{}, .inputs = {x}, .module = "conv"};
   const int y = builder.value(name + "_out", batched(sharding.micro_batch, shape), in.dtype);
   op.outputs = {y};
   const Dims filter = {spec.features, channels, kernel, kernel};
@@ -102,59 +102,48 @@ void ListLayer::convolution(const LayerSpec& spec, const std::string& name, cons
   op.shapes = {{.dims = in.dims, .dtype = builder.gemm_type()},
                {.dims = {spec.features, kernel, spec.stride, spec.padding}, .dtype = builder.gemm_type()},
                {.dims = builder.at(y).dims, .dtype = builder.gemm_type()}};
-  const double pixels = static_cast<double>(sharding.micro_batch * shape[1]) * static_cast<double>(shape[2]);
-  const Flops flops = {2.0 * pixels * static_cast<double>(spec.features) * static_cast<double>(channels * kernel * kernel)};
-  const Bytes traffic = in.bytes + builder.bytes(y) + matrix(spec.features, channels * kernel * kernel, sharding.param);
-  op.forward = op.weight_grad = {flops, traffic};
-  if (in.needs_grad) op.input_grad = {flops, traffic};
   values[entry] = builder.add(std::move(op)).outputs[0];
 }
 
 void ListLayer::batch_norm(const std::string& name, const std::string& parameter, int x, int entry) {
   const Value in = builder.at(x);
-  Operator op = {.name = name, .op = Op::BatchNorm, .inputs = {x}, .saved = {x}, .module = "norm"};
+  Operator op = {.name = name, .op = ops::BatchNorm{}, .inputs = {x}, .module = "norm"};
   op.outputs = {builder.value(name + "_out", in.dims, in.dtype)};
   op.weights = {builder.parameter({.name = parameter + "weight", .shape = {in.dims[1]}, .init = "ones"}),
                 builder.parameter({.name = parameter + "bias", .shape = {in.dims[1]}, .init = "zeros"})};
   op.shapes = {{.dims = in.dims, .dtype = in.dtype}};
-  op.attributes = "eps=1e-05";
-  op.forward.traffic = 3 * in.bytes;     // once for the statistics of the batch, once to apply them
-  op.input_grad.traffic = 5 * in.bytes;  // x and the gradient twice, the result once
   values[entry] = builder.add(std::move(op)).outputs[0];
 }
 
 void ListLayer::pool(const LayerSpec& spec, const std::string& name, int x, int entry, const Dims& shape) {
   const Value in = builder.at(x);
-  const bool largest = spec.op == LayerOp::MaxPool;
-  Operator op = {.name = name, .op = largest ? Op::MaxPool : Op::AvgPool, .inputs = {x}, .module = "pool"};
+  const std::int64_t kernel = spec.kernel, stride = spec.stride, padding = spec.padding;
+  Operator op = {.name = name,
+                 .op = ops::AvgPool{.kernel = kernel, .stride = stride, .padding = padding},
+                 .inputs = {x},
+                 .module = "pool"};
+  if (spec.op == LayerOp::MaxPool) op.op = ops::MaxPool{.kernel = kernel, .stride = stride, .padding = padding};
   const int y = builder.value(name + "_out", batched(sharding.micro_batch, shape), in.dtype);
   op.outputs = {y};
-  if (largest) op.saved = {x};  // where the maximum was is found again
   op.shapes = {{.dims = in.dims, .dtype = in.dtype}, {.dims = builder.at(y).dims, .dtype = in.dtype}};
-  op.attributes = "kernel=" + std::to_string(spec.kernel) + " stride=" + std::to_string(spec.stride) +
-                  " padding=" + std::to_string(spec.padding);
-  op.forward.traffic = in.bytes + builder.bytes(y);
-  op.input_grad.traffic = (largest ? 2 : 1) * in.bytes + builder.bytes(y);
   values[entry] = builder.add(std::move(op)).outputs[0];
 }
 
 void ListLayer::sum(const std::string& name, const std::vector<int>& inputs, int entry) {
   const Value in = builder.at(inputs.front());
-  Operator op = {.name = name, .op = Op::Add, .inputs = inputs, .module = "add"};
+  Operator op = {.name = name, .op = ops::Add{}, .inputs = inputs, .module = "add"};
   op.outputs = {builder.value(name + "_out", in.dims, in.dtype)};
   op.shapes = {{.dims = in.dims, .dtype = in.dtype}};
-  op.forward.traffic = in.bytes * static_cast<std::int64_t>(inputs.size() + 1);
   values[entry] = builder.add(std::move(op)).outputs[0];
 }
 
 void loss(LayerBuilder& builder, const LayerList& list, int y) {
-  if (list.classes > 0) return cross_entropy(builder, y, "loss", "label classes=" + std::to_string(list.classes));
+  if (list.classes > 0)
+    return cross_entropy(builder, y, "loss", {.target = ops::CrossEntropy::Target::Label, .classes = list.classes});
   const Value in = builder.at(y);
-  Operator op = {.name = "loss", .op = Op::SumOfSquares, .inputs = {y}, .saved = {y}, .module = "loss"};
+  Operator op = {.name = "loss", .op = ops::SumOfSquares{}, .inputs = {y}, .module = "loss"};
   op.outputs = {builder.value("loss_value", {1}, builder.statistics_type(), false)};
   op.shapes = {{.dims = in.dims, .dtype = in.dtype}};
-  op.forward.traffic = in.bytes;
-  op.input_grad.traffic = 2 * in.bytes;
   builder.add(std::move(op));
 }
 
@@ -162,9 +151,8 @@ void loss(LayerBuilder& builder, const LayerList& list, int y) {
 // without classes it is a piece of a network and its input is an activation.
 int sample(LayerBuilder& builder, const LayerList& list, const Sharding& sharding) {
   const int x = builder.value("sample", batched(sharding.micro_batch, list.input), {}, list.classes == 0);
-  Operator op = {.name = "sample", .op = Op::Embedding, .outputs = {x}, .attributes = "sample", .module = "sample"};
+  Operator op = {.name = "sample", .op = ops::Sample{}, .outputs = {x}, .module = "sample"};
   op.shapes = {{.dims = builder.at(x).dims, .dtype = builder.at(x).dtype}};
-  op.forward.traffic = builder.bytes(x);
   builder.add(std::move(op));
   return x;
 }

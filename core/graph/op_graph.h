@@ -59,32 +59,26 @@ struct Parameter {                            // a parameter tensor of the layer
   bool operator==(const Parameter&) const = default;
 };
 
-struct OpWork {  // one phase of an operator
-  Flops flops = {};
-  Bytes traffic = {};
-  bool operator==(const OpWork&) const = default;
-};
-
 enum class CommunicationAxis : std::uint8_t { Tp, Cp };
 struct Communication {  // an operator that talks: tensor and context parallelism
   CommunicationAxis axis = CommunicationAxis::Tp;
   std::optional<CollectiveKind> forward = {}, backward = {};  // empty: identity, costs nothing
   Bytes bytes = {};                                           // full tensor
+  Combine combine = Combine::Sum;
   bool ring_exchange = false;  // context-parallel ring: cp-1 neighbour exchanges of bytes/cp instead of the collective
   bool operator==(const Communication&) const = default;
 };
 
 struct Operator {
-  std::string name = {};  // "qkv", "attention", "norm1"
-  Op op = Op::MatMul;     // of a Communication: ignored
+  std::string name = {};         // "qkv", "attention", "norm1"
+  Operation op = ops::MatMul{};  // of a Communication: ignored
   std::optional<Communication> communication = {};
   std::vector<int> inputs = {}, outputs = {};  // values; a communication with an empty output list works in place on inputs[0]:
                                                // forward on the value, backward on its gradient
   std::vector<int> weights = {};               // parameters
   std::vector<int> saved = {};                 // values its backward reads
-  std::vector<Shape> shapes = {};              // MatMul: {batch, m, n, k}; others: docs/operators.md
+  std::vector<Shape> shapes = {};              // as the operator's header says
   OpWork forward = {}, input_grad = {}, weight_grad = {};
-  std::string attributes = {};
   std::string module = {};        // what --recompute selects: "attention", "norm", "activation", "mlp", "dropout"
   bool always_recompute = false;  // never saved, redone in the backward (sequence-parallel all-gather)
   bool operator==(const Operator&) const = default;

@@ -1,4 +1,4 @@
-#include "core/op/op_graph_saved.h"
+#include "core/graph/op_graph_saved.h"
 
 #include <algorithm>
 #include <cstddef>

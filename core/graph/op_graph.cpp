@@ -1,8 +1,8 @@
-#include "core/op/op_graph.h"
+#include "core/graph/op_graph.h"
 
 #include "core/base/error.h"
-#include "core/op/op_graph_layer_list.h"
-#include "core/op/op_graph_transformer.h"
+#include "core/graph/op_graph_layer_list.h"
+#include "core/graph/op_graph_transformer.h"
 
 namespace foreshard {
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "core/op/op_graph.h"
-#include "core/op/op_graph_saved.h"
+#include "core/graph/op_graph.h"
+#include "core/graph/op_graph_saved.h"
 #include "tests/core/support_models.h"
 
 namespace foreshard {

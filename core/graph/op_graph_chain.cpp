@@ -3,7 +3,7 @@
 #include <boost/graph/adjacency_list.hpp>
 #include <boost/graph/dominator_tree.hpp>
 
-#include "core/op/op_graph_layer_list.h"
+#include "core/graph/op_graph_layer_list.h"
 
 namespace foreshard {
 

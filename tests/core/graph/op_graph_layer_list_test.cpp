@@ -1,4 +1,4 @@
-#include "core/op/op_graph_layer_list.h"
+#include "core/graph/op_graph_layer_list.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <set>
 
 #include "core/base/error.h"
-#include "core/op/op_graph_saved.h"
+#include "core/graph/op_graph_saved.h"
 
 namespace foreshard {
 namespace {

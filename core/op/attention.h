@@ -1,0 +1,103 @@
+// Attention, softmax(q k^T / sqrt(dim)) v: in one kernel that never writes the scores (Dao et al. 2022), or as its parts.
+// Query head i reads key head i / (heads / kv_heads). Operands come as one value qkv, or as q and kv.
+#pragma once
+
+#include "core/op/op.h"
+
+namespace foreshard::ops {
+
+// qkv (or q, kv) -> context [b, queries, heads dim], lse (statistics [b, heads, queries]); shapes {b, queries, heads, dim},
+// {b, keys, kv_heads, dim}. FLOPs are not halved for causality, and scores that the backward computes again are not counted.
+struct Attention : Laws {
+  bool causal = false;
+  std::int64_t heads = 1, kv_heads = 1, dim = 0;
+  int cp = 1;             // context-parallel ranks that the keys come from
+  double p = 0;           // dropout of the probabilities
+  std::int64_t site = 0;  // place of the dropout within the layer: part of the mask's key
+
+  static constexpr const char* kWord = "attention";
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit&& visit) {
+    visit("causal", self.causal), visit("heads", self.heads), visit("kv_heads", self.kv_heads), visit("dim", self.dim);
+    visit("cp", self.cp), visit("p", self.p), visit("site", self.site);
+  }
+  static Saved saved() { return {.inputs = kAll, .outputs = kAll}; }
+  static Works works(const Sizes& sizes) {
+    const double maps = static_cast<double>(sizes.count(0, 0) * sizes.count(0, 2));
+    const double score = 2.0 * maps * sizes.dim(0, 1) * sizes.dim(1, 1) * sizes.dim(0, 3);
+    Bytes in = {};
+    for (const Bytes part : sizes.inputs) in += part;
+    const Bytes out = sizes.outputs[0], lse = sizes.outputs[1];
+    return {.forward = {{2 * score}, in + out + lse}, .input_grad = {{4 * score}, 2 * in + 2 * out + lse}};
+  }
+  bool operator==(const Attention&) const = default;
+};
+
+// The parts of unfused attention keep the 5 a s^2 b bytes of Korthikanti et al. 2022, section 4. A product of activations makes
+// both gradients in one phase.
+
+// Scores q k^T: -> [b, heads, queries, keys]; shapes {b heads, queries, keys, dim}.
+struct Scores : Laws {
+  bool causal = false;
+  std::int64_t heads = 1, kv_heads = 1, dim = 0;
+
+  static constexpr const char* kWord = "scores";
+  static constexpr bool matrix_product = true;
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit&& visit) {
+    visit("causal", self.causal), visit("heads", self.heads), visit("kv_heads", self.kv_heads), visit("dim", self.dim);
+  }
+  static Saved saved() { return {.inputs = kAll}; }
+  Works works(const Sizes& sizes) const {
+    const std::int64_t maps = sizes.count(0, 0), s = sizes.count(0, 1), t = sizes.count(0, 2), d = sizes.count(0, 3);
+    const Flops flops = {2.0 * sizes.dim(0, 0) * sizes.dim(0, 1) * sizes.dim(0, 2) * sizes.dim(0, 3)};
+    const Bytes q = maps * s * d * size_of(sizes.input), k = maps / heads * kv_heads * t * d * size_of(sizes.input);
+    const Bytes map = sizes.outputs[0];
+    return {.forward = {flops, q + k + map}, .input_grad = {2 * flops, 2 * map + 2 * q + 2 * k}};
+  }
+  static PartialSums partial_sums(Phase) { return {.new_columns = true}; }
+  bool operator==(const Scores&) const = default;
+};
+
+// Masks and softmax over the rows of the scores; shapes {rows, keys}.
+struct Softmax : Laws {
+  bool causal = false;
+  double scale = 1;  // of the scores, before the softmax
+  int cp = 1;
+
+  static constexpr const char* kWord = "softmax";
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit&& visit) {
+    visit("causal", self.causal), visit("scale", self.scale), visit("cp", self.cp);
+  }
+  static Saved saved() { return {.outputs = kFirst}; }
+  static Works works(const Sizes& sizes) {
+    return {.forward = {{}, 2 * sizes.outputs[0]}, .input_grad = {{}, 3 * sizes.outputs[0]}};
+  }
+  bool operator==(const Softmax&) const = default;
+};
+
+// Probabilities [b, heads, queries, keys], and qkv or kv -> context; shapes {b heads, queries, dim, keys}.
+struct WeightedValues : Laws {
+  bool causal = false;
+  std::int64_t heads = 1, kv_heads = 1, dim = 0;
+
+  static constexpr const char* kWord = "weighted_values";
+  static constexpr bool matrix_product = true;
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit&& visit) {
+    visit("causal", self.causal), visit("heads", self.heads), visit("kv_heads", self.kv_heads), visit("dim", self.dim);
+  }
+  static Saved saved() { return {.inputs = kAll}; }
+  Works works(const Sizes& sizes) const {
+    const std::int64_t maps = sizes.count(0, 0), s = sizes.count(0, 1), d = sizes.count(0, 2), t = sizes.count(0, 3);
+    const Flops flops = {2.0 * sizes.dim(0, 0) * sizes.dim(0, 1) * sizes.dim(0, 3) * sizes.dim(0, 2)};
+    const Bytes q = maps * s * d * size_of(sizes.input), k = maps / heads * kv_heads * t * d * size_of(sizes.input);
+    const Bytes map = sizes.inputs[0];
+    return {.forward = {flops, map + k + q}, .input_grad = {2 * flops, 2 * map + 2 * q + 2 * k}};
+  }
+  static PartialSums partial_sums(Phase) { return {.new_columns = true}; }
+  bool operator==(const WeightedValues&) const = default;
+};
+
+}  // namespace foreshard::ops

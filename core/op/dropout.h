@@ -1,0 +1,43 @@
+// Dropout and sums of activations; shapes: the dimensions of x.
+#pragma once
+
+#include "core/op/op.h"
+
+namespace foreshard::ops {
+
+// x -> y, mask (1 byte an element); with a residual: x, skip -> skip + dropout(x + bias), mask, with a bias [h] or none.
+// The key of the mask is the layer, the site, the sample and the element.
+struct Dropout : Laws {
+  double p = 0;
+  std::int64_t site = 0;           // place within the layer
+  bool sequence_parallel = false;  // the rows are the part of the sequence that this tensor-parallel rank holds
+
+  static constexpr const char* kWord = "dropout";
+  static constexpr bool depends_on_microbatch = true;
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit&& visit) {
+    visit("p", self.p), visit("site", self.site), visit("sequence_parallel", self.sequence_parallel);
+  }
+  static Saved saved() { return {.outputs = kSecond}; }
+  static Works works(const Sizes& sizes) {
+    const Bytes x = sizes.inputs[0], mask = sizes.outputs[1];
+    const std::int64_t values = sizes.inputs.size() > 1 ? 3 : 2;
+    return {.forward = {{}, values * x + mask}, .input_grad = {{}, 2 * x + mask}};
+  }
+  bool operator==(const Dropout&) const = default;
+};
+
+// The sum of its inputs, and of a bias [h] where there is one: x, skip -> x + bias + skip.
+struct Add : Laws {
+  static constexpr const char* kWord = "add";
+  template <class Self, class Visit>
+  static void fields(Self&, Visit&&) {}
+  static Saved saved() { return {}; }
+  static Works works(const Sizes& sizes) {  // the gradient of the bias: column sums
+    return {.forward = {{}, sizes.inputs[0] * static_cast<std::int64_t>(sizes.inputs.size() + 1)},
+            .weight_grad = {{}, sizes.weights ? sizes.inputs[0] : Bytes{}}};
+  }
+  bool operator==(const Add&) const = default;
+};
+
+}  // namespace foreshard::ops

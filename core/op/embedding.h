@@ -1,0 +1,61 @@
+// Where a model begins: rows of tables for tokens and positions, or the samples themselves.
+#pragma once
+
+#include "core/op/op.h"
+
+namespace foreshard::ops {
+
+// -> y, tokens (int64, of the micro-batch). The weight holds this rank's rows of the vocabulary; foreign tokens give 0. Shapes
+// {tokens, h, rows}.
+struct TokenEmbedding : Laws {
+  std::int64_t vocab = 0;  // not padded
+
+  static constexpr const char* kWord = "token_embedding";
+  static constexpr bool depends_on_microbatch = true;
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit&& visit) {
+    visit("vocab", self.vocab);
+  }
+  static Saved saved() { return {.outputs = kSecond}; }
+  static Works works(const Sizes& sizes) {
+    const Bytes rows = sizes.count(0, 0) * sizes.count(0, 1) * size_of(sizes.param);
+    // The gradient reads and writes the rows that it adds to.
+    return {.forward = {{}, rows + sizes.outputs[0] + sizes.outputs[1]}, .weight_grad = {{}, sizes.outputs[0] + 2 * rows}};
+  }
+  static PartialSums partial_sums(Phase phase) {
+    return is_forward(phase) ? PartialSums{.summed_dim = 0, .summed = kFirst} : PartialSums{};
+  }
+  bool operator==(const TokenEmbedding&) const = default;
+};
+
+// x -> x + row of the position and of the token type: weights [max positions, h], [types, h]. Shapes: the dimensions of x.
+struct PositionEmbedding : Laws {
+  bool positions = false, types = false;  // which tables there are
+  bool sequence_parallel = false;         // the rows are the part of the sequence that this tensor-parallel rank holds
+
+  static constexpr const char* kWord = "position_embedding";
+  static constexpr bool depends_on_microbatch = true;
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit&& visit) {
+    visit("positions", self.positions), visit("types", self.types), visit("sequence_parallel", self.sequence_parallel);
+  }
+  static Saved saved() { return {}; }
+  static Works works(const Sizes& sizes) {
+    const Bytes rows = sizes.count(0, 1) * sizes.count(0, 2) * size_of(sizes.param);
+    return {.forward = {{}, 2 * sizes.inputs[0] + rows}, .weight_grad = {{}, sizes.inputs[0] + 2 * rows}};
+  }
+  bool operator==(const PositionEmbedding&) const = default;
+};
+
+// -> the samples of the micro-batch; shapes: their dimensions.
+struct Sample : Laws {
+  static constexpr const char* kWord = "sample";
+  static constexpr bool depends_on_microbatch = true;
+  template <class Self, class Visit>
+  static void fields(Self&, Visit&&) {}
+  static Saved saved() { return {}; }
+  static Works works(const Sizes& sizes) { return {.forward = {{}, sizes.outputs[0]}}; }
+  bool operator==(const Sample&) const = default;
+};
+
+}  // namespace foreshard::ops

@@ -1,0 +1,67 @@
+// Losses: the backward begins at them.
+#pragma once
+
+#include "core/op/op.h"
+
+namespace foreshard::ops {
+
+// Cross-entropy over the last dimension; shapes {rows, columns}. Whole: logits -> softmax (statistics type), targets, loss.
+// Over a vocabulary that tensor-parallel ranks share, in three pieces with reductions between them:
+//   Max   logits -> maximum of the row; then an all-reduce of maxima
+//   Exp   logits, maximum -> exp(logits - maximum), sums [.., 2] (of exponentials; the target's logit where it is held),
+//         targets; then an all-reduce of the sums. Its input gradient is that of the whole loss
+//   Loss  sums, maximum -> loss
+struct CrossEntropy : Laws {
+  enum class Piece : std::uint8_t { Whole, Max, Exp, Loss };
+  enum class Target : std::uint8_t { NextToken, Label, NextSentence };  // Label, NextSentence: one target per sample
+  Piece piece = Piece::Whole;
+  Target target = Target::NextToken;
+  std::int64_t classes = 0;  // columns beyond it are padding
+
+  static constexpr const char* kWord = "cross_entropy";
+  static constexpr bool depends_on_microbatch = true;
+  static constexpr bool loss = true;
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit&& visit) {
+    visit("piece", self.piece), visit("target", self.target), visit("classes", self.classes);
+  }
+  Saved saved() const {
+    if (piece == Piece::Whole) return {.outputs = kFirst | kSecond};
+    return piece == Piece::Exp ? Saved{.outputs = kAll} : Saved{};
+  }
+  Works works(const Sizes& sizes) const {
+    Bytes forward = {};
+    for (const Bytes part : sizes.outputs) forward += part;
+    switch (piece) {
+      case Piece::Whole:  // one pass for the sums, one to write; the loss itself is a number
+        return {.forward = {{}, 2 * sizes.inputs[0] + sizes.outputs[0] + sizes.outputs[1]},
+                .input_grad = {{}, sizes.outputs[0] + sizes.inputs[0]}};
+      case Piece::Max: return {.forward = {{}, sizes.inputs[0] + forward}};
+      case Piece::Exp:
+        return {.forward = {{}, sizes.inputs[0] + forward}, .input_grad = {{}, sizes.outputs[0] + sizes.inputs[0]}};
+      case Piece::Loss: return {.forward = {{}, sizes.inputs[0] + sizes.inputs[1]}};
+    }
+    return {};
+  }
+  PartialSums partial_sums(Phase phase) const {
+    return piece == Piece::Exp && is_forward(phase) ? PartialSums{.summed_columns = 1} : PartialSums{};
+  }
+  static bool takes_loss_scale(Phase phase) { return phase == Phase::InputGrad; }
+  bool writes_loss() const { return piece == Piece::Whole || piece == Piece::Loss; }
+  bool operator==(const CrossEntropy&) const = default;
+};
+
+// y -> the sum of its squares; shapes: the dimensions of y.
+struct SumOfSquares : Laws {
+  static constexpr const char* kWord = "sum_of_squares";
+  static constexpr bool loss = true, reads_sums = true;
+  template <class Self, class Visit>
+  static void fields(Self&, Visit&&) {}
+  static Saved saved() { return {.inputs = kFirst}; }
+  static Works works(const Sizes& sizes) { return {.forward = {{}, sizes.inputs[0]}, .input_grad = {{}, 2 * sizes.inputs[0]}}; }
+  static bool takes_loss_scale(Phase phase) { return phase == Phase::InputGrad; }
+  static bool writes_loss() { return true; }
+  bool operator==(const SumOfSquares&) const = default;
+};
+
+}  // namespace foreshard::ops

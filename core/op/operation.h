@@ -1,0 +1,74 @@
+// Operation: any operator of a graph or a plan. A new one is a struct with its laws, a line in this variant and one in each
+// backend's table of kernels.
+#pragma once
+
+#include <string>
+#include <type_traits>
+#include <variant>
+#include <vector>
+
+#include "core/op/activation.h"
+#include "core/op/attention.h"
+#include "core/op/convolution.h"
+#include "core/op/dropout.h"
+#include "core/op/embedding.h"
+#include "core/op/loss.h"
+#include "core/op/matmul.h"
+#include "core/op/norm.h"
+#include "core/op/rope.h"
+#include "core/op/update.h"
+
+namespace foreshard {
+
+using Operation =
+    std::variant<ops::MatMul, ops::Attention, ops::Scores, ops::Softmax, ops::WeightedValues, ops::Norm, ops::BatchNorm,
+                 ops::Activation, ops::Dropout, ops::Add, ops::Rope, ops::TokenEmbedding, ops::PositionEmbedding, ops::Sample,
+                 ops::CrossEntropy, ops::SumOfSquares, ops::Conv2d, ops::MaxPool, ops::AvgPool, ops::Adam, ops::Sgd,
+                 ops::GradNorm, ops::ClipScale, ops::JudgeOverflow, ops::Cast, ops::Zero, ops::Encode, ops::Decode>;
+
+template <class... Operator>
+bool is(const Operation& operation) {
+  return (std::holds_alternative<Operator>(operation) || ...);
+}
+
+const std::string& word(const Operation& operation);
+const std::vector<std::string>& operation_words();  // in the order of the variant
+Operation operation_of(std::size_t index);          // the operator of that place, with its default settings
+
+// Calls visit(name, value, value by default) for each setting, in the order of files: bool, enum, int, int64 or double.
+template <class Visit>
+void visit_settings(const Operation& operation, Visit&& visit) {
+  std::visit(
+      [&]<class Operator>(const Operator& op) {
+        const Operator usual;
+        std::vector<const void*> defaults;
+        Operator::fields(usual, [&](const char*, const auto& value) { defaults.push_back(&value); });
+        std::size_t next = 0;
+        Operator::fields(op, [&]<class T>(const char* name, const T& value) {
+          visit(name, value, *static_cast<const T*>(defaults[next++]));
+        });
+      },
+      operation);
+}
+
+// The settings as text, "causal heads=96 kv_heads=96 dim=128": for people. Numbers at their default and flags that are not set
+// are left out.
+std::string settings_text(const Operation& operation);
+
+// What tells kernels of one operator apart beside their sizes, a space before each: flags and choices, and "p" where it drops.
+std::string kernel_words(const Operation& operation);
+
+// The laws of core/op/op.h.
+ops::Saved saved(const Operation& operation);  // only of operators that layers are made of, like `works`
+ops::Works works(const Operation& operation, const ops::Sizes& sizes);
+ops::PartialSums partial_sums(const Operation& operation, Phase phase);
+bool depends_on_microbatch(const Operation& operation);
+bool is_matrix_product(const Operation& operation);
+bool is_loss(const Operation& operation);
+bool is_step(const Operation& operation);
+bool is_of_update(const Operation& operation);
+bool reads_sums(const Operation& operation);
+bool takes_loss_scale(const Operation& operation, Phase phase);
+bool writes_loss(const Operation& operation);
+
+}  // namespace foreshard

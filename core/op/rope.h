@@ -1,0 +1,24 @@
+// Rotary position embedding (Su et al. 2021): rotates query and key heads of x, copies the values. Shapes: dimensions of x.
+#pragma once
+
+#include "core/op/op.h"
+
+namespace foreshard::ops {
+
+struct Rope : Laws {
+  std::int64_t heads = 0, kv_heads = 0, dim = 0;  // of x: 0 heads, or 0 kv_heads, where they are values apart
+  double theta = 10000;
+
+  static constexpr const char* kWord = "rope";
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit&& visit) {
+    visit("heads", self.heads), visit("kv_heads", self.kv_heads), visit("dim", self.dim), visit("theta", self.theta);
+  }
+  static Saved saved() { return {}; }
+  static Works works(const Sizes& sizes) {
+    return {.forward = {{}, 2 * sizes.inputs[0]}, .input_grad = {{}, 2 * sizes.inputs[0]}};
+  }
+  bool operator==(const Rope&) const = default;
+};
+
+}  // namespace foreshard::ops

@@ -1,0 +1,108 @@
+// What happens to gradients and states at the end of a run; shapes {elements}. These are no operators of a layer.
+#pragma once
+
+#include "core/op/op.h"
+
+namespace foreshard::ops {
+
+struct Adam : Laws {  // Kingma & Ba 2015; decoupled decay as in AdamW (Loshchilov & Hutter 2019)
+  static constexpr const char* kWord = "adam";
+  static constexpr bool steps = true, of_update = true;
+  static constexpr double flops_per_element = 12;
+  template <class Self, class Visit>
+  static void fields(Self&, Visit&&) {}
+  static bool takes_loss_scale(Phase) { return true; }
+  bool operator==(const Adam&) const = default;
+};
+
+struct Sgd : Laws {
+  double momentum = 0;
+
+  static constexpr const char* kWord = "sgd";
+  static constexpr bool steps = true, of_update = true;
+  static constexpr double flops_per_element = 4;
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit&& visit) {
+    visit("momentum", self.momentum);
+  }
+  static bool takes_loss_scale(Phase) { return true; }
+  bool operator==(const Sgd&) const = default;
+};
+
+// Adds the squares of gradients to one number.
+struct GradNorm : Laws {
+  std::int64_t divide = 1;  // every one of so many ranks holds these elements: they count once
+  std::int64_t used = 0;    // elements before the padding; 0: all
+
+  static constexpr const char* kWord = "grad_norm";
+  static constexpr bool of_update = true, reads_sums = true;
+  static constexpr double flops_per_element = 2;
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit&& visit) {
+    visit("divide", self.divide), visit("used", self.used);
+  }
+  bool operator==(const GradNorm&) const = default;
+};
+
+// Scales gradients down to the largest norm allowed (Pascanu et al. 2013).
+struct ClipScale : Laws {
+  double max_norm = 1;
+
+  static constexpr const char* kWord = "clip_scale";
+  static constexpr bool of_update = true, reads_sums = true;
+  static constexpr double flops_per_element = 1;
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit&& visit) {
+    visit("max_norm", self.max_norm);
+  }
+  static bool takes_loss_scale(Phase) { return true; }
+  bool operator==(const ClipScale&) const = default;
+};
+
+// Looks for overflow in the norm and changes the loss scale (Micikevicius et al. 2018, section 3.2): halved after one, doubled
+// after `growth` steps without one.
+struct JudgeOverflow : Laws {
+  std::int64_t growth = 2000;
+  double start = 1;  // the first scale
+
+  static constexpr const char* kWord = "judge_overflow";
+  static constexpr bool of_update = true, reads_sums = true;
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit&& visit) {
+    visit("growth", self.growth), visit("start", self.start);
+  }
+  bool operator==(const JudgeOverflow&) const = default;
+};
+
+// Another format of the same numbers.
+struct Cast : Laws {
+  static constexpr const char* kWord = "cast";
+  template <class Self, class Visit>
+  static void fields(Self&, Visit&&) {}
+  static PartialSums partial_sums(Phase) { return {.pass = true}; }
+  bool operator==(const Cast&) const = default;
+};
+
+struct Zero : Laws {
+  static constexpr const char* kWord = "zero";
+  static constexpr bool of_update = true;
+  template <class Self, class Visit>
+  static void fields(Self&, Visit&&) {}
+  bool operator==(const Zero&) const = default;
+};
+
+// Compression of what is communicated or kept. Nothing makes these yet: compressed communication will.
+struct Encode : Laws {
+  static constexpr const char* kWord = "encode";
+  template <class Self, class Visit>
+  static void fields(Self&, Visit&&) {}
+  bool operator==(const Encode&) const = default;
+};
+struct Decode : Laws {
+  static constexpr const char* kWord = "decode";
+  template <class Self, class Visit>
+  static void fields(Self&, Visit&&) {}
+  bool operator==(const Decode&) const = default;
+};
+
+}  // namespace foreshard::ops
