@@ -8,6 +8,33 @@
 
 namespace foreshard::gpu {
 
+// The table of kernels: makers, one per operator, in exec/cuda/gpu_*.cpp, and which operator each is for. They throw Error for a form that
+// GPUs cannot run.
+Kernel make_matmul(const host::Form& form);
+Kernel make_scores(const host::Form& form);
+Kernel make_weighted_values(const host::Form& form);
+Kernel make_softmax(const host::Form& form);
+Kernel make_attention(const host::Form& form, Runtime* libraries);
+Kernel make_rope(const host::Form& form);
+Kernel make_norm(const host::Form& form);
+Kernel make_activation(const host::Form& form);
+Kernel make_dropout(const host::Form& form);
+Kernel make_add(const host::Form& form);
+Kernel make_token_embedding(const host::Form& form);
+Kernel make_position_embedding(const host::Form& form);
+Kernel make_sample(const host::Form& form);
+Kernel make_cross_entropy(const host::Form& form);
+Kernel make_sum_of_squares(const host::Form& form);
+Kernel make_update(const host::Form& form, bool adam);
+Kernel make_grad_norm(const host::Form& form);
+Kernel make_clip_scale(const host::Form& form);
+Kernel make_judge_overflow(const host::Form& form);
+Kernel make_cast(const host::Form& form);
+Kernel make_zero(const host::Form& form);
+Kernel make_conv2d(const host::Form& form);
+Kernel make_batch_norm(const host::Form& form);
+Kernel make_pool(const host::Form& form);
+
 namespace {
 
 constexpr std::int64_t kMostChunks = 64, kFewestRows = 64;       // of a column sum

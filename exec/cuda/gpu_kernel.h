@@ -82,32 +82,6 @@ struct Kernel {
 // Throws Error for what the GPU cannot run. `libraries` is asked for what its libraries can do; null: our kernels do what they can.
 Kernel make_kernel(const Compute& what, std::span<const Operand> reads, std::span<const Operand> writes, Runtime* libraries);
 
-// One per operator, in exec/cuda/gpu_*.cpp.
-Kernel make_matmul(const host::Form& form);
-Kernel make_scores(const host::Form& form);
-Kernel make_weighted_values(const host::Form& form);
-Kernel make_softmax(const host::Form& form);
-Kernel make_attention(const host::Form& form, Runtime* libraries);
-Kernel make_rope(const host::Form& form);
-Kernel make_norm(const host::Form& form);
-Kernel make_activation(const host::Form& form);
-Kernel make_dropout(const host::Form& form);
-Kernel make_add(const host::Form& form);
-Kernel make_token_embedding(const host::Form& form);
-Kernel make_position_embedding(const host::Form& form);
-Kernel make_sample(const host::Form& form);
-Kernel make_cross_entropy(const host::Form& form);
-Kernel make_sum_of_squares(const host::Form& form);
-Kernel make_update(const host::Form& form, bool adam);
-Kernel make_grad_norm(const host::Form& form);
-Kernel make_clip_scale(const host::Form& form);
-Kernel make_judge_overflow(const host::Form& form);
-Kernel make_cast(const host::Form& form);
-Kernel make_zero(const host::Form& form);
-Kernel make_conv2d(const host::Form& form);
-Kernel make_batch_norm(const host::Form& form);
-Kernel make_pool(const host::Form& form);
-
 Type type_of(DType dtype);
 std::int64_t bytes_of(Type type);                                                 // of an element
 void expect_factors(const host::Form& form, const Operand& a, const Operand& b);  // of a product: one number format

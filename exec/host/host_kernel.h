@@ -64,63 +64,12 @@ inline double loss_weight(const OpArguments& arguments, std::int64_t rows) {
 // Of embeddings. Throws Error.
 void expect_weights_phase(const Form& form);
 
-// Makers, one per operator. Throw Error for a form that the host cannot run.
-template <class T>
-Kernel<T> make_matmul(const Form& form);
-template <class T>
-Kernel<T> make_scores(const Form& form);
-template <class T>
-Kernel<T> make_weighted_values(const Form& form);
-template <class T>
-Kernel<T> make_softmax(const Form& form);
-template <class T>
-Kernel<T> make_attention(const Form& form);
-template <class T>
-Kernel<T> make_rope(const Form& form);
-template <class T>
-Kernel<T> make_norm(const Form& form);
-template <class T>
-Kernel<T> make_activation(const Form& form);
-template <class T>
-Kernel<T> make_dropout(const Form& form);
-template <class T>
-Kernel<T> make_add(const Form& form);
-template <class T>
-Kernel<T> make_token_embedding(const Form& form);
-template <class T>
-Kernel<T> make_position_embedding(const Form& form);
-template <class T>
-Kernel<T> make_sample(const Form& form);
-template <class T>
-Kernel<T> make_cross_entropy(const Form& form);
-template <class T>
-Kernel<T> make_sum_of_squares(const Form& form);
-template <class T>
-Kernel<T> make_conv2d(const Form& form);
-template <class T>
-Kernel<T> make_batch_norm(const Form& form);
-template <class T>
-Kernel<T> make_pool(const Form& form);
-template <class T>
-Kernel<T> make_adam(const Form& form);
-template <class T>
-Kernel<T> make_sgd(const Form& form);
-template <class T>
-Kernel<T> make_grad_norm(const Form& form);
-template <class T>
-Kernel<T> make_clip_scale(const Form& form);
-template <class T>
-Kernel<T> make_judge_overflow(const Form& form);
-struct
-    OverflowRule {  // of a dynamic loss scale: doubled after so many good steps, never below 2^least times what it began with
+// Of a dynamic loss scale: doubled after so many good steps, never below 2^least times what it began with.
+struct OverflowRule {
   std::int64_t growth = 1;
   double least = 0;
 };
 OverflowRule overflow_rule(const Form& form);  // checks the operands
-template <class T>
-Kernel<T> make_cast(const Form& form);
-template <class T>
-Kernel<T> make_zero(const Form& form);
 
 // out[c] += sum over rows of x[r, c].
 template <class T>

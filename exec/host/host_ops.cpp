@@ -13,6 +13,63 @@
 
 namespace foreshard {
 
+// The table of kernels: makers, one per operator, in exec/host/host_*.cpp, and which operator each is for. They throw Error for a form that
+// the host cannot run.
+namespace host {
+
+template <class T>
+Kernel<T> make_matmul(const Form& form);
+template <class T>
+Kernel<T> make_scores(const Form& form);
+template <class T>
+Kernel<T> make_weighted_values(const Form& form);
+template <class T>
+Kernel<T> make_softmax(const Form& form);
+template <class T>
+Kernel<T> make_attention(const Form& form);
+template <class T>
+Kernel<T> make_rope(const Form& form);
+template <class T>
+Kernel<T> make_norm(const Form& form);
+template <class T>
+Kernel<T> make_activation(const Form& form);
+template <class T>
+Kernel<T> make_dropout(const Form& form);
+template <class T>
+Kernel<T> make_add(const Form& form);
+template <class T>
+Kernel<T> make_token_embedding(const Form& form);
+template <class T>
+Kernel<T> make_position_embedding(const Form& form);
+template <class T>
+Kernel<T> make_sample(const Form& form);
+template <class T>
+Kernel<T> make_cross_entropy(const Form& form);
+template <class T>
+Kernel<T> make_sum_of_squares(const Form& form);
+template <class T>
+Kernel<T> make_conv2d(const Form& form);
+template <class T>
+Kernel<T> make_batch_norm(const Form& form);
+template <class T>
+Kernel<T> make_pool(const Form& form);
+template <class T>
+Kernel<T> make_adam(const Form& form);
+template <class T>
+Kernel<T> make_sgd(const Form& form);
+template <class T>
+Kernel<T> make_grad_norm(const Form& form);
+template <class T>
+Kernel<T> make_clip_scale(const Form& form);
+template <class T>
+Kernel<T> make_judge_overflow(const Form& form);
+template <class T>
+Kernel<T> make_cast(const Form& form);
+template <class T>
+Kernel<T> make_zero(const Form& form);
+
+}  // namespace host
+
 namespace {
 
 using host::Form;
