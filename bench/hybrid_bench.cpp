@@ -8,6 +8,7 @@
 #include "core/json/json_edit.h"
 #include "sim/simulate.h"
 #include "strategy/search/search.h"
+#include "strategy/tune/tune.h"
 
 namespace foreshard {
 
@@ -29,7 +30,7 @@ double best(const Model& model, const Cluster& cluster, const SearchOptions& opt
   rerank(result->ranked, 3, Objective::Time, 0, [&](const std::vector<const Candidate*>& next) {
     std::vector<std::optional<double>> seconds;
     for (const Candidate* candidate : next) {
-      const auto lowered = lower(model, cluster, candidate->strategy);
+      const auto lowered = tuned_plan(model, cluster, candidate->strategy);
       seconds.emplace_back(simulate(std::get<Lowered>(lowered).plan, cluster, {.granularity = Granularity::Stage}).makespan_s);
     }
     return seconds;

@@ -6,7 +6,7 @@
 
 #include "report/summary/summarize.h"
 #include "sim/simulate.h"
-#include "strategy/lower/lower.h"
+#include "strategy/tune/tune.h"
 
 namespace foreshard {
 namespace {
@@ -29,7 +29,7 @@ void play(benchmark::State& state, const Job& job) {
   if (job.layers > 0) strategy.global_batch = 48 * 8;
   double events = 0;
   for (auto _ : state) {
-    auto answer = lower(model, cluster, strategy, {.ignore_memory = true});
+    auto answer = tuned_plan(model, cluster, strategy, {.ignore_memory = true});
     Plan& plan = std::get<Lowered>(answer).plan;
     const Result result = simulate(std::move(plan), cluster, {.granularity = job.granularity, .folding = job.folding});
     const Summary summary = summarize(result, cluster, {.tokens_per_sample = 2048, .model_flops_per_sample = {1e15}});
@@ -50,7 +50,7 @@ void lower_only(benchmark::State& state) {
   const Model model = load_model("gpt3-175b");
   const Cluster cluster = load_cluster("dgx-a100-x512");
   const Strategy strategy{.tp = 8, .pp = 16, .global_batch = 1536};
-  for (auto _ : state) benchmark::DoNotOptimize(lower(model, cluster, strategy, {.ignore_memory = true}));
+  for (auto _ : state) benchmark::DoNotOptimize(tuned_plan(model, cluster, strategy, {.ignore_memory = true}));
 }
 BENCHMARK(lower_only)->Unit(benchmark::kMillisecond);
 

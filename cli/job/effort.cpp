@@ -7,6 +7,7 @@
 #include "core/plan/ranks.h"
 #include "report/words/text_table.h"
 #include "strategy/tune/hybrid_model.h"
+#include "strategy/tune/tune.h"
 
 namespace foreshard {
 
@@ -88,7 +89,7 @@ std::optional<Plan> small_twin(const Job& job, Strategy strategy, std::int64_t m
   strategy.global_batch = microbatches * strategy.micro_batch * strategy.dp;
   strategy.recompute = {};
   if (strategy.layer_split == "auto") strategy.layer_split.clear();
-  auto answer = lower(job.model, job.cluster, strategy, {.ignore_memory = true, .profile = job.measured()});
+  auto answer = tuned_plan(job.model, job.cluster, strategy, {.ignore_memory = true, .profile = job.measured()});
   if (auto* lowered = std::get_if<Lowered>(&answer)) return std::move(lowered->plan);
   return {};
 }

@@ -8,6 +8,7 @@
 #include "strategy/cost/framework_preset.h"
 #include "strategy/cost/learned_factors.h"
 #include "strategy/learning/part_shares.h"
+#include "strategy/tune/tune.h"
 
 namespace foreshard {
 
@@ -36,7 +37,7 @@ std::optional<PredictionInterval> learned_interval(const MachineProfile* profile
 
 std::optional<PredictionInterval> interval_of(const Job& job, const Strategy& strategy, Seconds predicted) {
   if (job.profile && job.profile->learned) {
-    const auto answer = lower(job.model, job.cluster, strategy, {.ignore_memory = true, .profile = job.measured()});
+    const auto answer = tuned_plan(job.model, job.cluster, strategy, {.ignore_memory = true, .profile = job.measured()});
     if (const auto* lowered = std::get_if<Lowered>(&answer))
       return learned_interval(job.measured(), *lowered, job.cluster, predicted);
   }

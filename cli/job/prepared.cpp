@@ -14,7 +14,7 @@
 #include "report/words/text_table.h"
 #include "strategy/cost/framework_preset.h"
 #include "strategy/cost/plan_costs.h"
-#include "strategy/lower/lower.h"
+#include "strategy/tune/tune.h"
 
 namespace foreshard {
 
@@ -91,8 +91,8 @@ std::variant<Prepared, Refused> prepare(const Arguments& arguments, const Consol
   Job job = read_job(arguments);
   say_of_job(arguments, job, console);
   refuse_large(effort_of(job, work), arguments, std::string("a smaller --global-batch, ") + kPlayLess);
-  auto answer =
-      lower(job.model, job.cluster, job.strategy, {.ignore_memory = true, .profile = job.measured(), .settings = job.settings});
+  auto answer = tuned_plan(job.model, job.cluster, job.strategy,
+                           {.ignore_memory = true, .profile = job.measured(), .settings = job.settings});
   if (auto* infeasible = std::get_if<Infeasible>(&answer))
     return Refused{job.model.name, job.cluster.name, job.strategy, std::move(*infeasible)};
   Lowered& lowered = std::get<Lowered>(answer);

@@ -9,6 +9,7 @@
 #include "core/result/memory_timeline.h"
 #include "core/strategy/strategy_options.h"
 #include "replay/replay.h"
+#include "strategy/tune/tune.h"
 
 namespace foreshard {
 
@@ -80,7 +81,7 @@ std::string said_as(const Arguments& arguments, const StrategyOption& option) {
 }
 
 std::optional<Lowered> lowered_of(const Job& job, const Strategy& strategy) {
-  auto answer = lower(job.model, job.cluster, strategy, {.ignore_memory = true, .profile = job.measured()});
+  auto answer = tuned_plan(job.model, job.cluster, strategy, {.ignore_memory = true, .profile = job.measured()});
   if (auto* lowered = std::get_if<Lowered>(&answer)) return std::move(*lowered);
   return {};
 }

@@ -12,7 +12,7 @@
 #include "strategy/cost/framework_preset.h"
 #include "strategy/estimate/estimate.h"
 #include "strategy/learning/part_shares.h"
-#include "strategy/lower/lower.h"
+#include "strategy/tune/tune.h"
 
 namespace foreshard {
 
@@ -40,7 +40,7 @@ int microbatches_of(const Lowered& lowered, const Strategy& strategy) {
 Outcome estimate_once(const Model& model, const Cluster& cluster, const Strategy& strategy, bool stage_times,
                       const MachineProfile* profile) {
   Outcome out;
-  auto answer = lower(model, cluster, shortened(strategy), {.ignore_memory = true, .profile = profile});
+  auto answer = tuned_plan(model, cluster, shortened(strategy), {.ignore_memory = true, .profile = profile});
   if (const auto* refused = std::get_if<Infeasible>(&answer)) {
     out.reason = refused->reason;
     return out;
@@ -211,7 +211,7 @@ Prediction Predictor::predict(const MeasuredCase& question, const MachineProfile
 
 std::vector<PartShare> Predictor::shares(const MeasuredCase& question, int chosen) {
   const Strategy& strategy = question.candidates.at(static_cast<std::size_t>(chosen));
-  auto answer = lower(question.model, question.cluster, shortened(strategy), {.ignore_memory = true});
+  auto answer = tuned_plan(question.model, question.cluster, shortened(strategy), {.ignore_memory = true});
   auto* lowered = std::get_if<Lowered>(&answer);
   if (!lowered) return {};
   const FrameworkPreset& preset = framework_preset(strategy.framework);

@@ -5,7 +5,7 @@
 #include "core/base/error.h"
 #include "core/model/model.h"
 #include "core/strategy/strategy.h"
-#include "strategy/lower/lower.h"
+#include "strategy/tune/tune.h"
 
 namespace foreshard {
 
@@ -78,7 +78,7 @@ std::vector<Strategy> ways() {
 
 void add(std::vector<Plan>& probes, const Model& model, Strategy strategy, const Cluster& cluster) {
   strategy.global_batch = 2 * strategy.micro_batch * strategy.dp;
-  auto answer = lower(model, cluster, strategy, {.ignore_memory = true});
+  auto answer = tuned_plan(model, cluster, strategy, {.ignore_memory = true});
   if (auto* lowered = std::get_if<Lowered>(&answer)) probes.push_back(std::move(lowered->plan));
 }
 

@@ -9,8 +9,8 @@
 #include "core/base/error.h"
 #include "core/json/json.h"
 #include "strategy/cost/framework_preset.h"
-#include "strategy/lower/lower.h"
 #include "strategy/search/search_framework.h"
+#include "strategy/tune/tune.h"
 
 namespace foreshard {
 
@@ -60,9 +60,9 @@ static ExitCode run(const Arguments& given, const Console& console) {
   say_of_job(arguments, job, console);
   const std::string made_for = job.strategy.framework;
   job.strategy.framework = framework;
-  const auto answer = lower(job.model, job.cluster, job.strategy, {.ignore_memory = true});
+  const auto answer = tuned_plan(job.model, job.cluster, job.strategy, {.ignore_memory = true});
   if (const auto* infeasible = std::get_if<Infeasible>(&answer)) return refuse(*infeasible, arguments, console);
-  const auto& [plan, strategy, trades] = std::get<Lowered>(answer);
+  const auto& [plan, strategy] = std::get<Lowered>(answer);
   if (const std::string why = why_not_run_by(*find_runner(framework), strategy); !why.empty())
     return refuse({.reason = framework + " cannot run this strategy: " + why,
                    .would_help = {"foreshard search --framework " + framework + " finds those that it can run"}},

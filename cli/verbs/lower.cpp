@@ -9,6 +9,7 @@
 #include "cli/validation/separate_files.h"
 #include "core/json/json.h"
 #include "report/words/text_table.h"
+#include "strategy/tune/tune.h"
 
 namespace foreshard {
 
@@ -60,8 +61,8 @@ static void trades_json(JsonWriter& json, const std::vector<RankTrades>& ranks) 
   json.end_array();
 }
 
-static std::string summary_json(const Lowered& lowered) {
-  const auto& [plan, strategy, trades] = lowered;
+static std::string summary_json(const Lowered& lowered, const std::vector<RankTrades>& trades) {
+  const auto& [plan, strategy] = lowered;
   std::size_t actions = 0, instructions = 0;
   for (const Role& role : plan.roles) actions += role.actions.size();
   for (const Segment& segment : plan.segments) instructions += segment.instructions.size();
@@ -82,8 +83,11 @@ static ExitCode run(const Arguments& arguments, const Console& console) {
   const Job job = read_job(arguments);
   say_of_job(arguments, job, console);
   refuse_large(effort_of(job, {.kind = WorkKind::Lower}), arguments, "a smaller --global-batch takes less");
-  auto answer =
-      lower(job.model, job.cluster, job.strategy, {.ignore_memory = true, .profile = job.measured(), .settings = job.settings});
+  const LowerOptions options = {.ignore_memory = true, .profile = job.measured(), .settings = job.settings};
+  auto tuned = tune(job.model, job.cluster, job.strategy, options);
+  const auto* closed = std::get_if<Tuned>(&tuned);
+  std::variant<Lowered, Infeasible> answer =
+      closed ? lower(job.model, job.cluster, closed->strategy, options, closed->runs) : std::get<Infeasible>(std::move(tuned));
   if (const auto* made = std::get_if<Lowered>(&answer); made && !arguments.flag("--ignore-memory"))
     if (auto too_large = does_not_fit(made->plan, job.cluster)) {
       too_large->would_help = would_help(job);
@@ -101,11 +105,11 @@ static ExitCode run(const Arguments& arguments, const Console& console) {
   if (arguments.has("--save-strategy")) write_file(arguments.text("--save-strategy"), to_json(lowered.strategy));
   if (arguments.has("--save-plan")) save_plan(lowered.plan, arguments.text("--save-plan"));
   if (arguments.flag("--json"))
-    console.out << summary_json(lowered);
+    console.out << summary_json(lowered, closed->trades);
   else
     console.out << "plan " << program_hash(lowered.plan) << ": " << counted(std::ssize(lowered.plan.roles), "role") << ", "
                 << counted(std::ssize(lowered.plan.segments), "segment") << "\n"
-                << trades_text(lowered.trades);
+                << trades_text(closed->trades);
   return ExitCode::Ok;
 }
 

@@ -18,6 +18,7 @@
 #include "strategy/tune/hybrid_model.h"
 #include "strategy/tune/hybrid_search.h"
 #include "strategy/tune/hybrid_stages.h"
+#include "strategy/tune/tune.h"
 
 namespace foreshard {
 
@@ -78,7 +79,7 @@ void find_staged(const Job& job, Answer& answer) {
   const JudgeStrategies judge = [&](const std::vector<Strategy>& strategies) {
     std::vector<std::optional<double>> seconds;
     for (const Strategy& strategy : strategies) {
-      const auto made = lower(job.model, job.cluster, strategy, {.profile = job.measured()});
+      const auto made = tuned_plan(job.model, job.cluster, strategy, {.profile = job.measured()});
       const auto* lowered = std::get_if<Lowered>(&made);
       seconds.push_back(lowered ? std::optional(seconds_of(lowered->plan, job)) : std::nullopt);
     }
@@ -87,7 +88,7 @@ void find_staged(const Job& job, Answer& answer) {
   const auto best = improve_stages(proposals, {.devices = answer.job.devices, .steps = kSteps}, judge);
   FS_ASSERT(best);  // the proposals fit
   answer.simulated = best->judged;
-  const auto made = lower(job.model, job.cluster, best->strategy, {.profile = job.measured()});
+  const auto made = tuned_plan(job.model, job.cluster, best->strategy, {.profile = job.measured()});
   const Lowered& lowered = std::get<Lowered>(made);
   answer.staged = {lowered.strategy, slowest(answer.job, best->strategy.stages), best->seconds,
                    margin_of(lowered.plan, job.cluster)};
@@ -98,7 +99,7 @@ void find_plans(const Job& job, Answer& answer) {
   answer.plan = best_uniform_plan(job.model, job.cluster, job.strategy, answer.job, job.measured());
   if (answer.plan)
     answer.plan_seconds = seconds_of(
-        std::get<Lowered>(lower(job.model, job.cluster, answer.plan->strategy, {.profile = job.measured()})).plan, job);
+        std::get<Lowered>(tuned_plan(job.model, job.cluster, answer.plan->strategy, {.profile = job.measured()})).plan, job);
   find_staged(job, answer);
 }
 
@@ -281,7 +282,7 @@ std::optional<Infeasible> cannot_run_anywhere(const Job& job) {
   Strategy one = job.strategy;
   one.dp = one.tp = one.pp = one.cp = one.virtual_stages = 1, one.zero = one.zero_group = 0;
   one.schedule = {}, one.layer_split = "", one.sequence_parallel = false, one.global_batch = one.micro_batch;
-  const auto answer = lower(job.model, job.cluster, one, {.ignore_memory = true, .profile = job.measured()});
+  const auto answer = tuned_plan(job.model, job.cluster, one, {.ignore_memory = true, .profile = job.measured()});
   if (const auto* why = std::get_if<Infeasible>(&answer)) return *why;
   return {};
 }

@@ -20,6 +20,7 @@
 #include "cli/verbs/search_run.h"
 #include "core/base/error.h"
 #include "core/json/json.h"
+#include "strategy/tune/tune.h"
 
 namespace foreshard {
 
@@ -29,8 +30,8 @@ static void save(const Arguments& arguments, const Job& job, const SearchResult&
   const Strategy& strategy = result.ranked[static_cast<std::size_t>(rank) - 1].strategy;
   if (arguments.has("--save-strategy")) write_file(arguments.text("--save-strategy"), to_json(strategy));
   if (arguments.has("--save-plan")) {
-    const auto answer =
-        lower(job.model, job.cluster, strategy, {.ignore_memory = true, .profile = job.measured(), .settings = job.settings});
+    const auto answer = tuned_plan(job.model, job.cluster, strategy,
+                                   {.ignore_memory = true, .profile = job.measured(), .settings = job.settings});
     save_plan(std::get<Lowered>(answer).plan, arguments.text("--save-plan"));
   }
 }

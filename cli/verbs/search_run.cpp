@@ -11,6 +11,7 @@
 #include "core/strategy/strategy_options.h"
 #include "sim/simulate.h"
 #include "strategy/search/search_relax.h"
+#include "strategy/tune/tune.h"
 
 namespace foreshard {
 
@@ -114,7 +115,7 @@ std::vector<std::optional<double>> simulate_all(const Job& job, const std::vecto
   std::size_t done = 0;
   const auto seconds = [&](std::size_t i) {
     const auto answer =
-        lower(job.model, job.cluster, candidates[i]->strategy, {.ignore_memory = true, .profile = job.measured()});
+        tuned_plan(job.model, job.cluster, candidates[i]->strategy, {.ignore_memory = true, .profile = job.measured()});
     return simulate(std::get<Lowered>(answer).plan, job.cluster, {.granularity = Granularity::Stage}).makespan_s;
   };
   return in_workers(candidates.size(), seconds, {.processes = processes, .stop = interrupted, .finished = [&](std::size_t) {

@@ -7,6 +7,7 @@
 #include "core/base/error.h"
 #include "core/strategy/strategy_options.h"
 #include "gui/document/background.h"
+#include "strategy/tune/tune.h"
 
 namespace foreshard {
 
@@ -30,7 +31,7 @@ EstimateAnswer estimate_of(const Choices& choices) {
       answer.too_large = true;
       return answer;
     }
-    const auto lowered = lower(model, cluster, strategy, {.ignore_memory = true});
+    const auto lowered = tuned_plan(model, cluster, strategy, {.ignore_memory = true});
     if (const auto* infeasible = std::get_if<Infeasible>(&lowered)) {
       answer.refusal = infeasible->reason;
       return answer;

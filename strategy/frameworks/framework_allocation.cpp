@@ -11,7 +11,7 @@
 #include "strategy/frameworks/optimizer_shard.h"
 #include "strategy/lower/lower.h"
 #include "strategy/lower/lowering.h"
-#include "strategy/tune/recompute_layers.h"
+#include "strategy/lower/redone_layers.h"
 
 namespace foreshard {
 

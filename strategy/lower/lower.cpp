@@ -13,12 +13,9 @@
 #include "strategy/lower/loss_scale.h"
 #include "strategy/lower/lowering.h"
 #include "strategy/lower/memory_planner.h"
+#include "strategy/lower/redone_layers.h"
 #include "strategy/lower/role_program.h"
 #include "strategy/schedule/receive_slots.h"
-#include "strategy/tune/partition_model.h"
-#include "strategy/tune/recompute_choice.h"
-#include "strategy/tune/recompute_layers.h"
-#include "strategy/tune/recompute_schedule.h"
 
 namespace foreshard {
 
@@ -140,7 +137,7 @@ std::variant<Lowered, Infeasible> finish_plan(Lowering& lowering, const LowerOpt
                                        : with_loss_scale(std::move(plan), s.loss_scale);
   if (!options.ignore_memory)
     if (auto refused = does_not_fit(plan, cluster)) return *refused;
-  return Lowered{.plan = std::move(plan), .strategy = s, .trades = std::move(lowering.trades)};
+  return Lowered{.plan = std::move(plan), .strategy = s};
 }
 
 std::variant<OpGraph, Infeasible> graph_of(const Model& model, const Strategy& strategy) {
@@ -151,24 +148,19 @@ std::variant<OpGraph, Infeasible> graph_of(const Model& model, const Strategy& s
   }
 }
 
-std::variant<Lowered, Infeasible> lower(const Model& model, const Cluster& cluster, const Strategy& strategy,
-                                        const LowerOptions& options) {
-  Strategy measured = strategy;
-  if (!measured.framework_memory) measured.framework_memory = measured_outside(options.profile, cluster);
-  auto resolved = resolve(model, cluster, measured);
-  if (auto* refused = std::get_if<Infeasible>(&resolved)) return *refused;
-  Lowering lowering{.model = model, .cluster = cluster, .strategy = std::get<Strategy>(std::move(resolved))};
+bool leaves_open(const Strategy& strategy) {
+  const Recompute& recompute = strategy.recompute;
+  return strategy.layer_split == "auto" || recompute == Recompute{.kind = RecomputeKind::Each} || recompute.layers < 0 ||
+         recompute.kind >= RecomputeKind::Rotor;
+}
+
+std::variant<Lowering, Infeasible> begin_lowering(const Model& model, const Cluster& cluster, Strategy strategy) {
+  Lowering lowering{.model = model, .cluster = cluster, .strategy = std::move(strategy)};
   const Strategy& s = lowering.strategy;
-  if (!s.stages.empty()) return lower_stages(model, cluster, s, options);
   lowering.types = state_types(s);
   auto graph = graph_of(model, s);
   if (auto* refused = std::get_if<Infeasible>(&graph)) return *refused;
   lowering.graph = std::get<OpGraph>(std::move(graph));
-  if (s.layer_split == "auto") {
-    const auto counted = std::count_if(lowering.graph.layers.begin(), lowering.graph.layers.end(),
-                                       [](const auto& layer) { return layer.counted; });
-    lowering.strategy.layer_split = balanced_split(model, cluster, s, static_cast<int>(counted), options.profile);
-  }
   auto layout = stage_layout(lowering.graph, s.pp * s.virtual_stages, s.layer_split);
   if (auto* refused = std::get_if<Infeasible>(&layout)) return *refused;
   lowering.layout = std::get<StageLayout>(std::move(layout));
@@ -186,21 +178,26 @@ std::variant<Lowered, Infeasible> lower(const Model& model, const Cluster& clust
   add_axes_and_groups(lowering, std::get<Layout>(rank_layout(s)));  // resolve has refused what has none
   add_norm_group(lowering);
   plan.costs.push_back({.device_kind = cluster.nodes.front().shape.gpu});
+  return lowering;
+}
 
-  if (s.recompute == Recompute{.kind = RecomputeKind::Each}) {
-    BestLayers best = best_layers(lowering);
-    lowering.strategy.recompute = std::move(best.recompute);
-    lowering.trades = std::move(best.trades);
-  }
-  if (lowering.strategy.recompute.layers < 0) lowering.strategy.recompute = fewest_redone_layers(lowering);
-  lowering.redone = layers_redone(s.recompute, lowering.graph, lowering.layout, *s.schedule, s.pp);
-  if (s.recompute.kind >= RecomputeKind::Rotor) {
-    auto runs = schedule_stages(lowering);
-    if (auto* refused = std::get_if<Infeasible>(&runs)) return *refused;
-    lowering.runs = std::get<std::vector<StageRuns>>(std::move(runs));
-  }
+std::variant<Lowered, Infeasible> lower(const Model& model, const Cluster& cluster, const Strategy& strategy,
+                                        const LowerOptions& options, const std::vector<StageRuns>& runs) {
+  Strategy measured = strategy;
+  if (!measured.framework_memory) measured.framework_memory = measured_outside(options.profile, cluster);
+  auto resolved = resolve(model, cluster, measured);
+  if (auto* refused = std::get_if<Infeasible>(&resolved)) return *refused;
+  Strategy& s = std::get<Strategy>(resolved);
+  if (!s.stages.empty()) return lower_stages(model, cluster, s, options);
+  FS_ASSERT(!leaves_open(s) || !runs.empty());
+  auto begun = begin_lowering(model, cluster, std::move(s));
+  if (auto* refused = std::get_if<Infeasible>(&begun)) return *refused;
+  Lowering& lowering = std::get<Lowering>(begun);
+  const Strategy& own = lowering.strategy;
+  lowering.redone = layers_redone(own.recompute, lowering.graph, lowering.layout, *own.schedule, own.pp);
+  lowering.runs = runs;
   SharedPrograms shared;
-  for (int role = 0; role < s.pp; ++role) add_role(lowering, role, shared);
+  for (int role = 0; role < own.pp; ++role) add_role(lowering, role, shared);
   return finish_plan(lowering, options);
 }
 

@@ -12,9 +12,9 @@
 #include "core/network/network.h"
 #include "core/plan/ranks.h"
 #include "strategy/lower/lowering.h"
+#include "strategy/lower/redone_layers.h"
 #include "strategy/lower/role_program.h"
 #include "strategy/schedule/stage_turns.h"
-#include "strategy/tune/recompute_layers.h"
 
 namespace foreshard {
 

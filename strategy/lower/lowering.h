@@ -33,10 +33,9 @@ struct Lowering {
   Strategy strategy;  // resolved
   StateTypes types;
   OpGraph graph;
-  StageLayout layout;                   // layers of each of the pp * virtual_stages stages
-  std::vector<StageRuns> runs = {};     // [stage] of a recomputation schedule; empty: layer by layer
-  std::vector<RankTrades> trades = {};  // of `--recompute best`
-  std::vector<char> redone = {};        // [op graph layer]: the form in which it keeps values (recompute_layers.h, keep_forms)
+  StageLayout layout;                // layers of each of the pp * virtual_stages stages
+  std::vector<StageRuns> runs = {};  // [stage] of a recomputation schedule; empty: layer by layer
+  std::vector<char> redone = {};     // [op graph layer]: the form in which it keeps values (redone_layers.h, keep_forms)
   ScheduleLists lists;
   std::vector<int> input_slots, gradient_slots;  // [stage]: receive buffers
 
@@ -74,6 +73,9 @@ struct Lowering {
 
 // Appends a group to the plan; invalid when there is nothing to span.
 GroupId add_group(Plan& plan, const std::string& name, std::vector<AxisId> over, std::vector<RoleId> roles = {});
+
+// The inputs of a resolved strategy that has no stages of their own, up to the roles: graph, layout, schedule, axes, groups.
+std::variant<Lowering, Infeasible> begin_lowering(const Model& model, const Cluster& cluster, Strategy strategy);
 
 // The plan once its roles are there: devices, offsets, costs, the loss scale.
 std::variant<Lowered, Infeasible> finish_plan(Lowering& lowering, const LowerOptions& options);

@@ -18,6 +18,7 @@
 #include "strategy/search/search_splits.h"
 #include "strategy/search/search_staged.h"
 #include "strategy/search/search_threads.h"
+#include "strategy/tune/tune.h"
 
 namespace foreshard {
 
@@ -298,7 +299,7 @@ class Searching {
   }
 
   std::optional<Candidate> refined(const Strategy& strategy, const Kept& kept) const {
-    const auto answer = lower(model_, cluster_, strategy, {.profile = options_.profile});
+    const auto answer = tuned_plan(model_, cluster_, strategy, {.profile = options_.profile});
     if (std::holds_alternative<Infeasible>(answer)) return {};
     Candidate candidate{.point = kept.point, .strategy = std::get<Lowered>(answer).strategy, .screened = kept.screened};
     candidate.estimate = refine(std::get<Lowered>(answer), cluster_);

@@ -5,6 +5,7 @@
 
 #include "core/base/count_text.h"
 #include "core/strategy/strategy_options.h"
+#include "strategy/tune/tune.h"
 
 namespace foreshard {
 
@@ -145,7 +146,7 @@ std::optional<Infeasible> never_fits(const Model& model, const Cluster& cluster,
 }
 
 Infeasible cannot_be(const Model& model, const Cluster& cluster, const Strategy& strategy, const MachineProfile* profile) {
-  const auto answer = lower(model, cluster, strategy, {.ignore_memory = true, .profile = profile});
+  const auto answer = tuned_plan(model, cluster, strategy, {.ignore_memory = true, .profile = profile});
   if (const auto* refused = std::get_if<Infeasible>(&answer)) {
     Infeasible empty = empty_space("for example: " + refused->reason);
     for (const std::string& change : refused->would_help)

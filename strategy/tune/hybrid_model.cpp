@@ -8,9 +8,9 @@
 #include "strategy/cost/framework_preset.h"
 #include "strategy/cost/plan_costs.h"
 #include "strategy/estimate/estimate_alone.h"
-#include "strategy/lower/lower.h"
 #include "strategy/search/search_space.h"
 #include "strategy/tune/partition_model.h"
+#include "strategy/tune/tune.h"
 
 namespace foreshard {
 
@@ -122,7 +122,7 @@ std::optional<UniformPlan> lowered_plan(const Model& model, const Cluster& clust
                                         const HybridJob& job, const Degrees& degrees, const MachineProfile* profile) {
   Strategy s = plain(strategy, degrees.tensor);
   s.pp = degrees.stages, s.dp = degrees.replicas, s.layer_split = degrees.stages > 1 ? "auto" : "";
-  const auto answer = lower(model, cluster, s, {.profile = profile});
+  const auto answer = tuned_plan(model, cluster, s, {.profile = profile});
   if (std::holds_alternative<Infeasible>(answer)) return {};
   const Lowered& lowered = std::get<Lowered>(answer);
   UniformPlan plan{.strategy = lowered.strategy, .estimate = refine(lowered, cluster)};

@@ -5,6 +5,7 @@
 #include "core/base/units.h"
 #include "strategy/partition/partition_step.h"
 #include "strategy/search/search_space.h"
+#include "strategy/tune/tune.h"
 
 namespace foreshard {
 
@@ -90,7 +91,8 @@ class Staged {
       if (static_cast<int>(found_.size()) >= limits_.most) break;
       Proposal next = std::move(waiting_.front());
       waiting_.erase(waiting_.begin());
-      auto answer = lower(model_, cluster_, with_stages(strategy_, degrees_of(next.partition)), {.profile = limits_.profile});
+      auto answer =
+          tuned_plan(model_, cluster_, with_stages(strategy_, degrees_of(next.partition)), {.profile = limits_.profile});
       if (auto* lowered = std::get_if<Lowered>(&answer)) {
         next.partition.cost = slowest(job_, next.partition);
         found_.push_back({std::move(next.partition), std::move(*lowered), next.guess});

@@ -6,9 +6,9 @@
 #include <map>
 
 #include "strategy/estimate/estimate_alone.h"
+#include "strategy/lower/redone_layers.h"
 #include "strategy/recompute/keep_rule.h"
 #include "strategy/recompute/layer_choice.h"
-#include "strategy/tune/recompute_layers.h"
 #include "strategy/tune/role_trial.h"
 
 namespace foreshard {

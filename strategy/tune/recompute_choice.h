@@ -3,6 +3,7 @@
 #pragma once
 
 #include "strategy/lower/lowering.h"
+#include "strategy/tune/tune.h"
 
 namespace foreshard {
 

@@ -9,7 +9,7 @@
 
 #include "core/check/check_plan.h"
 #include "core/result/memory_timeline.h"
-#include "strategy/lower/lower.h"
+#include "strategy/tune/tune.h"
 #include "tests/exec/training.h"
 
 namespace foreshard {
@@ -39,7 +39,7 @@ Bytes most_alive(const MemoryCurve& curve) {
 
 std::optional<Plan> lowered_or_not(const Model& model, const Strategy& strategy) {
   static const Cluster cluster = load_cluster("dgx-a100");
-  auto answer = lower(model, cluster, strategy);
+  auto answer = tuned_plan(model, cluster, strategy);
   if (std::holds_alternative<Infeasible>(answer)) {
     EXPECT_NE(std::get<Infeasible>(answer).reason.find("is too little"), std::string::npos)
         << std::get<Infeasible>(answer).reason;

@@ -3,7 +3,7 @@
 
 #include "core/cluster/cluster.h"
 #include "core/result/memory_timeline.h"
-#include "strategy/lower/lower.h"
+#include "strategy/tune/tune.h"
 #include "tests/exec/training.h"
 
 namespace foreshard {
@@ -80,7 +80,7 @@ TEST(Recompute, TheBestChoiceRunsInTheMemoryThatItWasGiven) {
     s.framework_memory = Bytes{0};
     s.reserve = 1 - most * share / capacity;
     s.recompute = parse_recompute("best", "test");
-    const auto answer = lower(model, load_cluster("dgx-a100"), s);
+    const auto answer = tuned_plan(model, load_cluster("dgx-a100"), s);
     if (std::holds_alternative<Infeasible>(answer)) continue;
     const Lowered& chosen = std::get<Lowered>(answer);
     EXPECT_LE(static_cast<double>(arena_bytes(chosen.plan.roles[0], Space::Device).value), most * share + 1);

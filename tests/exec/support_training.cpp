@@ -6,7 +6,7 @@
 #include <sstream>
 
 #include "core/cluster/cluster.h"
-#include "strategy/lower/lower.h"
+#include "strategy/tune/tune.h"
 #include "tests/exec/training.h"
 
 namespace foreshard {
@@ -122,7 +122,7 @@ Strategy in_double(Strategy strategy) {
 
 Plan lowered(const Model& model, const Strategy& strategy) {
   static const Cluster cluster = load_cluster("dgx-a100");
-  auto answer = lower(model, cluster, strategy);
+  auto answer = tuned_plan(model, cluster, strategy);
   if (const auto* refused = std::get_if<Infeasible>(&answer)) {
     ADD_FAILURE() << refused->reason;
     throw Error(refused->reason);

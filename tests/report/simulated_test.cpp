@@ -8,7 +8,7 @@
 #include "report/causes/bubbles.h"
 #include "report/summary/summarize.h"
 #include "sim/simulate.h"
-#include "strategy/lower/lower.h"
+#include "strategy/tune/tune.h"
 #include "tests/report/played.h"
 
 namespace foreshard {
@@ -36,7 +36,7 @@ std::vector<Case> cases() {
 }
 
 Result simulated(const Case& c, const Cluster& cluster) {
-  auto lowered = lower(load_model("gpt2-124m"), cluster, c.strategy);
+  auto lowered = tuned_plan(load_model("gpt2-124m"), cluster, c.strategy);
   if (const auto* refused = std::get_if<Infeasible>(&lowered)) ADD_FAILURE() << c.name << ": " << refused->reason;
   return simulate(std::get<Lowered>(std::move(lowered)).plan, cluster, c.options);
 }

@@ -4,6 +4,7 @@
 
 #include "core/check/check_plan.h"
 #include "sim/simulate.h"
+#include "strategy/tune/tune.h"
 #include "tests/strategy/support_lower.h"
 
 namespace foreshard {
@@ -91,7 +92,7 @@ TEST(Jobs, RandomClustersAndStrategiesPlayToTheEnd) {
     s.recompute.kind = pick(0, 1) ? RecomputeKind::Full : RecomputeKind::None;
     s.overlap =
         Overlap{.gradients = pick(0, 1) == 1, .parameters = pick(0, 1) == 1, .p2p = pick(0, 1) == 1, .tp = pick(0, 1) == 1};
-    const auto answer = lower(load_model(pick(0, 3) ? "gpt2-355m" : "resnet-50"), cluster, s, {.ignore_memory = true});
+    const auto answer = tuned_plan(load_model(pick(0, 3) ? "gpt2-355m" : "resnet-50"), cluster, s, {.ignore_memory = true});
     if (!std::holds_alternative<Lowered>(answer)) continue;
     const Plan& plan = std::get<Lowered>(answer).plan;
     ASSERT_TRUE(check_plan(plan).empty()) << to_json(s);

@@ -7,7 +7,7 @@
 #include "core/json/json.h"
 #include "core/json/json_edit.h"
 #include "sim/simulate.h"
-#include "strategy/lower/lower.h"
+#include "strategy/tune/tune.h"
 
 namespace foreshard {
 
@@ -41,7 +41,7 @@ Strategy strategy_of(const SplitJob& job, const std::string& split) {
 }
 
 double seconds(const Model& model, const Cluster& cluster, const Strategy& s, std::string* split = nullptr) {
-  const auto answer = lower(model, cluster, s, {.ignore_memory = true});
+  const auto answer = tuned_plan(model, cluster, s, {.ignore_memory = true});
   const Lowered& lowered = std::get<Lowered>(answer);
   if (split) *split = lowered.strategy.layer_split;
   return simulate(lowered.plan, cluster, {.granularity = Granularity::Stage}).makespan_s;

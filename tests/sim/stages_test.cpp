@@ -3,14 +3,14 @@
 #include <gtest/gtest.h>
 
 #include "sim/simulate.h"
-#include "strategy/lower/lower.h"
 #include "strategy/tune/hybrid_stages.h"
+#include "strategy/tune/tune.h"
 
 namespace foreshard {
 namespace {
 
 Lowered lowered(const std::string& model, const Strategy& s, const std::string& cluster) {
-  auto answer = lower(load_model(model), load_cluster(cluster), s, {.ignore_memory = true});
+  auto answer = tuned_plan(load_model(model), load_cluster(cluster), s, {.ignore_memory = true});
   if (const auto* refused = std::get_if<Infeasible>(&answer)) {
     ADD_FAILURE() << refused->reason;
     return {};

@@ -4,6 +4,7 @@
 #include "sim/simulate.h"
 #include "strategy/estimate/estimate.h"
 #include "strategy/search/search.h"
+#include "strategy/tune/tune.h"
 
 namespace foreshard {
 
@@ -23,7 +24,7 @@ Strategy two_stages(const char* split) {
 
 double simulated(const Strategy& s) {
   const Cluster cluster = old_and_new();
-  const auto answer = lower(load_model("llama-2-7b"), cluster, s);
+  const auto answer = tuned_plan(load_model("llama-2-7b"), cluster, s);
   if (const auto* refused = std::get_if<Infeasible>(&answer)) {
     ADD_FAILURE() << refused->reason;
     return 0;
@@ -39,7 +40,7 @@ double simulated(const Strategy& s) {
 
 // 32 layers: the H100s take more than half of them, which is faster than halves and than the other way round.
 TEST(UnequalNodes, StagesAreAsLongAsTheirGpusAreFast) {
-  const auto answer = lower(load_model("llama-2-7b"), old_and_new(), two_stages("auto"));
+  const auto answer = tuned_plan(load_model("llama-2-7b"), old_and_new(), two_stages("auto"));
   ASSERT_TRUE(std::holds_alternative<Lowered>(answer)) << std::get<Infeasible>(answer).reason;
   const std::string split = std::get<Lowered>(answer).strategy.layer_split;
   const std::vector<int> layers = parse_layer_split(split, "test");
@@ -53,7 +54,7 @@ TEST(UnequalNodes, StagesAreAsLongAsTheirGpusAreFast) {
 TEST(UnequalNodes, AStageOnTwoKindsIsRefused) {
   Strategy s = two_stages("");
   s.pp = 1, s.dp = 2;
-  const auto answer = lower(load_model("llama-2-7b"), old_and_new(), s);
+  const auto answer = tuned_plan(load_model("llama-2-7b"), old_and_new(), s);
   ASSERT_TRUE(std::holds_alternative<Infeasible>(answer));
   EXPECT_NE(std::get<Infeasible>(answer).reason.find("pipeline stage 0 would stand on"), std::string::npos)
       << std::get<Infeasible>(answer).reason;

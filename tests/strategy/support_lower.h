@@ -6,7 +6,7 @@
 #include <array>
 
 #include "core/result/memory_timeline.h"
-#include "strategy/lower/lower.h"
+#include "strategy/tune/tune.h"
 
 namespace foreshard {
 
@@ -23,7 +23,7 @@ inline Transformer small_transformer(int layers) {
 }
 
 inline Lowered lowered(const Model& model, const Cluster& cluster, const Strategy& strategy) {
-  auto answer = lower(model, cluster, strategy, {.ignore_memory = true});
+  auto answer = tuned_plan(model, cluster, strategy, {.ignore_memory = true});
   if (auto* refused = std::get_if<Infeasible>(&answer)) {
     ADD_FAILURE() << refused->reason;
     return {};
@@ -36,7 +36,7 @@ inline Lowered lowered(const std::string& model, const std::string& cluster, con
 }
 
 inline Infeasible refused(const Model& model, const Cluster& cluster, const Strategy& strategy) {
-  auto answer = lower(model, cluster, strategy);
+  auto answer = tuned_plan(model, cluster, strategy);
   if (auto* why = std::get_if<Infeasible>(&answer)) return *why;
   ADD_FAILURE() << "was expected to be refused";
   return {};

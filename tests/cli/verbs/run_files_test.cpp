@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "core/json/json.h"
+#include "strategy/tune/tune.h"
 #include "tests/cli/run_line.h"
 #include "tests/cli/session.h"
 
@@ -22,11 +23,11 @@ struct RunFiles : testing::Test {
     fs::create_directories(folder);
     std::ofstream(path("model.json")) << R"({"model_type": "gpt2", "n_layer": 2, "n_embd": 32, "n_head": 2, "vocab_size": 256,
                                              "n_positions": 16})";
-    ASSERT_EQ(lower("--tp 2 --pp 2", "plan.json").code, ExitCode::Ok);
+    ASSERT_EQ(tuned_plan("--tp 2 --pp 2", "plan.json").code, ExitCode::Ok);
   }
   void TearDown() override { fs::remove_all(folder); }
   std::string path(const std::string& name) const { return (folder / name).string(); }
-  RanLine lower(const std::string& split, const std::string& plan) const {
+  RanLine tuned_plan(const std::string& split, const std::string& plan) const {
     return run_line("lower --model " + path("model.json") + " --cluster dgx-a100 --dp 1 --global-batch 4 --micro-batch 2 " +
                     "--precision fp64 " + split + " --save-plan " + path(plan));
   }
@@ -45,7 +46,7 @@ std::string last_loss(const RanLine& ran) {
 }
 
 TEST_F(RunFiles, TrainsOnATextAndGoesOnUnderAnotherSplit) {
-  ASSERT_EQ(lower("", "one.json").code, ExitCode::Ok);
+  ASSERT_EQ(tuned_plan("", "one.json").code, ExitCode::Ok);
   const RanLine whole = train("--steps 5 --seed 9 --data " + kText);
   EXPECT_EQ(whole.code, ExitCode::Ok) << whole.err;
   const RanLine first = train("--steps 3 --seed 9 --save " + path("a") + " --save-every 2 --data " + kText);

@@ -11,7 +11,7 @@
 #include "core/strategy/strategy_options.h"
 #include "gui/document/choices.h"
 #include "gui/widgets/language.h"
-#include "strategy/lower/lower.h"
+#include "strategy/tune/tune.h"
 
 namespace foreshard {
 namespace {
@@ -39,7 +39,8 @@ QString sentence_at(const QString& code, qsizetype at, QChar& end) {
 }
 
 QStringList sentences_in_sources() {
-  static const QRegularExpression begin(R"re(reason = |Infeasible\{(?=")|empty_space\((?=")|throw Error\()re"), words("[a-z]{2,}[^a-z]+[a-z]{2,}");
+  static const QRegularExpression begin(R"re(reason = |Infeasible\{(?=")|empty_space\((?=")|throw Error\()re"),
+      words("[a-z]{2,}[^a-z]+[a-z]{2,}");
   static const QRegularExpression two_forms(R"re(counted\([^"]*"[^"]+", "([^"]+)"\))re"),
       one_form(R"re(counted\([^"]*"([^"]+)"\))re");
   QStringList all;
@@ -87,7 +88,7 @@ TEST(EngineWords, RefusedStrategiesKeepTheirNumbers) {
   const Model model = load_model("gpt2-124m");
   const Cluster cluster = load_cluster("dgx-a100");
   const auto refusal = [&](const Strategy& strategy) {
-    const auto answer = lower(model, cluster, strategy);
+    const auto answer = tuned_plan(model, cluster, strategy);
     const auto* refused = std::get_if<Infeasible>(&answer);
     EXPECT_NE(refused, nullptr);
     return refused == nullptr ? QString() : engine_words(QString::fromStdString(refused->reason));

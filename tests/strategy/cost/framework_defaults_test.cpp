@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "strategy/cost/framework_preset.h"
-#include "strategy/lower/lower.h"
 #include "strategy/search/search.h"
+#include "strategy/tune/tune.h"
 
 namespace foreshard {
 namespace {
@@ -69,7 +69,7 @@ TEST(FrameworkDefaults, AreSavedWithTheStrategy) {
 TEST(FrameworkDefaults, TheUpdateWaitsForAllSums) {
   const auto waits = [](const char* framework) {
     const Strategy s{.dp = 8, .clip_norm = 0, .overlap = parse_overlap("none", ""), .framework = framework};
-    const auto answer = lower(load_model("gpt2-355m"), load_cluster("dgx-a100"), s, {.ignore_memory = true});
+    const auto answer = tuned_plan(load_model("gpt2-355m"), load_cluster("dgx-a100"), s, {.ignore_memory = true});
     const Plan& plan = std::get<Lowered>(answer).plan;
     std::size_t sums = 0, waited = 0;
     for (const Segment& segment : plan.segments) {

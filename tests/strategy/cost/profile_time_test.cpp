@@ -7,7 +7,7 @@
 
 #include "core/cluster/cluster.h"
 #include "strategy/cost/plan_costs.h"
-#include "strategy/lower/lower.h"
+#include "strategy/tune/tune.h"
 
 namespace foreshard {
 namespace {
@@ -118,7 +118,7 @@ TEST(ProfileTime, WhatLiesOutsideTheArenaIsWhatWasMeasured) {
   MachineProfile profile{.device = cluster.nodes[0].shape.gpu, .outside_memory = {700'000'000}};
   profile.link_bandwidth = {1e9};
   const auto framework = [&](const Strategy& strategy) {
-    return std::get<Lowered>(lower(model, cluster, strategy, {.profile = &profile})).plan.framework.value;
+    return std::get<Lowered>(tuned_plan(model, cluster, strategy, {.profile = &profile})).plan.framework.value;
   };
   Strategy strategy{.dp = 8, .global_batch = 8};
   EXPECT_EQ(framework(strategy), 700'000'000 + (32 << 20));  // and a workspace of products

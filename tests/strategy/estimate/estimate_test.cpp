@@ -6,6 +6,7 @@
 
 #include "strategy/estimate/estimate_screen.h"
 #include "strategy/schedule/schedule.h"
+#include "strategy/tune/tune.h"
 
 namespace foreshard {
 
@@ -132,7 +133,7 @@ TEST(Screen, MemoryIsThatOfThePlan) {
         .zero = 2,
         .recompute = RecomputeKind::Full,
         .schedule = Schedule::Interleaved}}) {
-    const auto answer = lower(model, cluster, strategy_at(base, point), {.ignore_memory = true});
+    const auto answer = tuned_plan(model, cluster, strategy_at(base, point), {.ignore_memory = true});
     const Estimate exact = refine(std::get<Lowered>(answer), cluster);
     const Screened screened = screen.at(point, screen.shape(point).value(), screen.grid(point));
     EXPECT_NEAR(screened.peak / static_cast<double>(exact.peak.value), 1, 0.03) << point.pp << " " << point.virtual_stages;
@@ -154,7 +155,7 @@ TEST(Screen, StagesThatHaveALayerLessRedoTheirOwnNumber) {
                              Point{.tp = 8, .pp = 64, .dp = 1, .micro_batch = 64, .recompute = RecomputeKind::Full}}) {
     Point fills = point, none = point;
     fills.recompute_layers = -1, none.recompute = RecomputeKind::None;
-    const auto answer = lower(model, cluster, strategy_at(base, fills, 96));
+    const auto answer = tuned_plan(model, cluster, strategy_at(base, fills, 96));
     ASSERT_TRUE(std::holds_alternative<Lowered>(answer)) << std::get<Infeasible>(answer).reason;
     const std::vector<int>& redone = std::get<Lowered>(answer).strategy.recompute.per_stage;
     unlike += redone.size() == 64 && redone[20] < redone[50];
@@ -178,7 +179,7 @@ TEST(Screen, ProbesDoNotCountTheirOwnTransfers) {
     for (const RecomputeKind recompute : {RecomputeKind::None, RecomputeKind::Full}) {
       const Point point{
           .tp = 8, .pp = 1, .dp = 2, .micro_batch = 2, .sequence_parallel = sequence_parallel, .recompute = recompute};
-      const auto answer = lower(model, cluster, strategy_at(base, point));
+      const auto answer = tuned_plan(model, cluster, strategy_at(base, point));
       const double exact = refine(std::get<Lowered>(answer), cluster).time.value;
       const Screened screened = screen.at(point, screen.shape(point).value(), screen.grid(point));
       EXPECT_NEAR(screened.time / exact, 1, 0.001) << sequence_parallel;

@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "strategy/estimate/estimate.h"
-#include "strategy/lower/lower.h"
 #include "strategy/schedule/schedule.h"
+#include "strategy/tune/tune.h"
 
 namespace foreshard {
 
@@ -49,7 +49,7 @@ double refined(const Case& c, const Times& times) {
   s.pp = c.p, s.virtual_stages = c.v, s.dp = 1, s.micro_batch = 1, s.global_batch = c.m, s.seq = 128;
   s.schedule = c.schedule;
   const Cluster cluster = load_cluster("dgx-a100");
-  auto answer = lower(model, cluster, s, {.ignore_memory = true});
+  auto answer = tuned_plan(model, cluster, s, {.ignore_memory = true});
   if (const auto* refused = std::get_if<Infeasible>(&answer)) {
     ADD_FAILURE() << refused->reason;
     return 0;

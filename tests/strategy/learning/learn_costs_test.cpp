@@ -14,7 +14,7 @@
 #include "strategy/estimate/estimate.h"
 #include "strategy/learning/cholesky.h"
 #include "strategy/learning/part_shares.h"
-#include "strategy/lower/lower.h"
+#include "strategy/tune/tune.h"
 
 namespace foreshard {
 namespace {
@@ -218,7 +218,7 @@ Lowered lowered_with(const MachineProfile* profile) {
   const Cluster cluster = load_cluster("dgx-a100");
   Strategy s;
   s.tp = 2, s.pp = 2, s.dp = 2, s.micro_batch = 1, s.global_batch = 8, s.seq = 1024;
-  return std::get<Lowered>(lower(model, cluster, s, {.ignore_memory = true, .profile = profile}));
+  return std::get<Lowered>(tuned_plan(model, cluster, s, {.ignore_memory = true, .profile = profile}));
 }
 
 MachineProfile profile_of(const LearnedCosts& learned) {

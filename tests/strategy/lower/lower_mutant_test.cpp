@@ -3,6 +3,7 @@
 #include <set>
 
 #include "core/check/check_plan.h"
+#include "strategy/tune/tune.h"
 #include "tests/strategy/support_lower.h"
 
 namespace foreshard {
@@ -38,7 +39,7 @@ Plan lowered(const Strategy& strategy, bool llama) {
     t.norm = NormKind::RmsNorm, t.activation = ActivationKind::SwiGlu, t.positions = PositionKind::Rope;
     t.kv_heads = 4, t.qkv_bias = t.projection_bias = t.mlp_bias = false;
   }
-  return std::get<Lowered>(lower({.name = "tiny", .shape = t}, load_cluster("dgx-a100"), strategy)).plan;
+  return std::get<Lowered>(tuned_plan({.name = "tiny", .shape = t}, load_cluster("dgx-a100"), strategy)).plan;
 }
 
 bool reads_gradients(const Plan& plan, const Instruction& instruction) {

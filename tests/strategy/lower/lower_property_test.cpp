@@ -3,6 +3,7 @@
 #include <random>
 
 #include "core/check/check_plan.h"
+#include "strategy/tune/tune.h"
 #include "tests/strategy/support_lower.h"
 
 namespace foreshard {
@@ -85,7 +86,7 @@ TEST(LowerProperties, EveryPlanIsSound) {
   for (int round = 0; round < 400; ++round) {
     const Model model = random_model(random);
     const Strategy strategy = random_strategy(random);
-    const auto answer = lower(model, cluster, strategy);
+    const auto answer = tuned_plan(model, cluster, strategy);
     if (!std::holds_alternative<Lowered>(answer)) continue;
     ++plans;
     scheduled += strategy.recompute.kind > RecomputeKind::Modules;
@@ -118,7 +119,7 @@ TEST(LowerProperties, SameInputSamePlan) {
   for (int round = 0; round < 20; ++round) {
     const Model model = random_model(random);
     const Strategy strategy = random_strategy(random);
-    const auto first = lower(model, cluster, strategy), second = lower(model, cluster, strategy);
+    const auto first = tuned_plan(model, cluster, strategy), second = tuned_plan(model, cluster, strategy);
     ASSERT_EQ(first.index(), second.index());
     if (!std::holds_alternative<Lowered>(first)) continue;
     EXPECT_EQ(std::get<Lowered>(first).plan, std::get<Lowered>(second).plan);
@@ -169,7 +170,7 @@ TEST(LowerProperties, StagesOfTheEndsAloneAreSound) {
     const int between = s.pp * s.virtual_stages - 2, layers = std::get<Transformer>(model.shape).layers;
     if (between < 1 || layers % between != 0) continue;
     s.layer_split = "0," + std::to_string(layers / between) + "x" + std::to_string(between) + ",0";
-    const auto answer = lower(model, cluster, s, {.ignore_memory = true});
+    const auto answer = tuned_plan(model, cluster, s, {.ignore_memory = true});
     const auto* plan = std::get_if<Lowered>(&answer);
     if (!plan) continue;
     ++lowered_plans;

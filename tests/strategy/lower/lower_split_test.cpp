@@ -7,6 +7,7 @@
 #include "core/check/check_plan.h"
 #include "core/result/memory_timeline.h"
 #include "strategy/schedule/schedule.h"
+#include "strategy/tune/tune.h"
 #include "tests/strategy/support_lower.h"
 
 namespace foreshard {
@@ -81,7 +82,7 @@ TEST(LowerSplit, EveryPlanIsSound) {
   int plans = 0;
   for (int round = 0; round < 250; ++round) {
     const Model model = random_model(random);
-    const auto answer = lower(model, cluster, random_strategy(random));
+    const auto answer = tuned_plan(model, cluster, random_strategy(random));
     if (!std::holds_alternative<Lowered>(answer)) continue;
     ++plans;
     const auto defects = check_plan(std::get<Lowered>(answer).plan);

@@ -8,7 +8,7 @@
 #include <random>
 
 #include "strategy/estimate/estimate.h"
-#include "strategy/lower/lower.h"
+#include "strategy/tune/tune.h"
 
 namespace foreshard {
 
@@ -77,7 +77,7 @@ TEST(Partition, AutoIsFasterWhereTheEndsAreHeavy) {
     Strategy s;
     s.pp = pp, s.dp = 1, s.global_batch = 32, s.seq = std::string(model).starts_with("gpt2") ? 512 : 0;
     s.layer_split = split;
-    const auto answer = lower(load_model(model), cluster, s, {.ignore_memory = true});
+    const auto answer = tuned_plan(load_model(model), cluster, s, {.ignore_memory = true});
     return refine(std::get<Lowered>(answer), cluster).time.value;
   };
   EXPECT_LT(time("gpt2-355m", 8, "auto"), 0.9 * time("gpt2-355m", 8, ""));

@@ -5,6 +5,7 @@
 
 #include "core/check/check_plan.h"
 #include "strategy/estimate/estimate.h"
+#include "strategy/tune/tune.h"
 #include "tests/strategy/support_lower.h"
 
 namespace foreshard {
@@ -131,7 +132,7 @@ TEST(RecomputeRuns, SchedulesFillTheMemoryThatIsFree) {
     Strategy s{.dp = 4, .tp = 2, .micro_batch = 8, .global_batch = 32, .zero = 1, .reserve = reserve};
     const auto seconds = [&](const char* text) {
       s.recompute = parse_recompute(text, "test");
-      const auto answer = lower(model, cluster, s);
+      const auto answer = tuned_plan(model, cluster, s);
       EXPECT_TRUE(std::holds_alternative<Lowered>(answer)) << std::get<Infeasible>(answer).reason;
       return refine(std::get<Lowered>(answer), cluster).time.value;
     };
@@ -155,8 +156,8 @@ TEST(RecomputeRuns, WhatCannotBeIsRefused) {
   EXPECT_TRUE(small.reason.starts_with("recompute rotor:1MiB is too little: the activations of pipeline rank 0 need at least "))
       << small.reason;
   s.recompute = parse_recompute(small.would_help.front().substr(std::string("--recompute ").size()), "test");
-  EXPECT_TRUE(std::holds_alternative<Lowered>(lower(model, cluster, s)) ||
-              std::get<Infeasible>(lower(model, cluster, s)).reason.find("rank 1") != std::string::npos);
+  EXPECT_TRUE(std::holds_alternative<Lowered>(tuned_plan(model, cluster, s)) ||
+              std::get<Infeasible>(tuned_plan(model, cluster, s)).reason.find("rank 1") != std::string::npos);
 }
 
 }  // namespace foreshard

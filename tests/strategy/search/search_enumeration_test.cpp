@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "strategy/tune/tune.h"
 #include "tests/strategy/support_search.h"
 
 namespace foreshard {
@@ -72,7 +73,7 @@ Enumerated enumerate(const Model& model, const Cluster& cluster, const SearchOpt
     for (const std::vector<int>& way :
          point.recompute_layers < 0 ? all_counts(point, depth) : std::vector<std::vector<int>>(1)) {
       if (point.recompute_layers < 0) strategy.recompute = {.kind = RecomputeKind::Full, .per_stage = way};
-      const auto answer = lower(model, cluster, strategy);
+      const auto answer = tuned_plan(model, cluster, strategy);
       if (std::holds_alternative<Infeasible>(answer)) continue;
       ++all.count;
       all.filled += std::get<Lowered>(answer).strategy.recompute.kind == RecomputeKind::Each;
@@ -219,7 +220,7 @@ TEST(Search, FillsMemoryAsFullEnumerationDoes) {
     EXPECT_GT(all.filled, 0);
     const Candidate& best = found.ranked.front();
     won += best.point.recompute == RecomputeKind::Each;
-    const auto again = lower(model, workstation(2), best.strategy);  // what it says layer by layer is all there is to say
+    const auto again = tuned_plan(model, workstation(2), best.strategy);  // what it says layer by layer is all there is to say
     EXPECT_EQ(refine(std::get<Lowered>(again), workstation(2)), best.estimate);
     tight.prune = false;
     const auto whole = std::get<SearchResult>(search(model, workstation(2), tight));

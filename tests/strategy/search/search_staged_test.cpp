@@ -7,6 +7,7 @@
 #include <random>
 
 #include "strategy/tune/hybrid_stages.h"
+#include "strategy/tune/tune.h"
 
 namespace foreshard {
 
@@ -45,7 +46,8 @@ TEST(SearchStages, ConvolutionsAndClassifierGetTheirOwn) {
   EXPECT_LT(best.strategy.stages.back().dp, best.strategy.stages.front().dp);
   EXPECT_LE(best.gpus(), 64);
   EXPECT_LE(best.gpus(), 64);
-  EXPECT_EQ(refine(std::get<Lowered>(lower(model, cluster, best.strategy)), cluster), best.estimate) << "what it says is all";
+  EXPECT_EQ(refine(std::get<Lowered>(tuned_plan(model, cluster, best.strategy)), cluster), best.estimate)
+      << "what it says is all";
   options.stages = false;
   const SearchResult without = found(model, cluster, options);
   EXPECT_EQ(staged(without), 0);
@@ -94,7 +96,7 @@ TEST(SearchStages, NoStagesAreFasterThanTheBound) {
       int sum = 0;
       for (const StageDegrees& stage : stages) sum += stage.layers;
       if (sum != 24 || stages.size() < 2) continue;
-      const auto answer = lower(model, cluster, with_stages(strategy, stages), {.ignore_memory = true});
+      const auto answer = tuned_plan(model, cluster, with_stages(strategy, stages), {.ignore_memory = true});
       ASSERT_TRUE(std::holds_alternative<Lowered>(answer)) << to_text(stages);
       const double seconds = refine(std::get<Lowered>(answer), cluster).time.value;
       EXPECT_GE(seconds, bound * 0.999) << to_text(stages);

@@ -14,6 +14,7 @@
 #include "strategy/search/search_framework.h"
 #include "strategy/search/search_kept.h"
 #include "strategy/search/search_relax.h"
+#include "strategy/tune/tune.h"
 #include "tests/strategy/support_search.h"
 
 namespace foreshard {
@@ -347,7 +348,7 @@ TEST(Search, WhatNeverFitsIsBelowWhatEveryPlanHolds) {
     Cluster cluster = workstation(4);
     Strategy strategy = options(16, 512).base;
     strategy.dp = 4 / (tp * pp), strategy.tp = tp, strategy.pp = pp, strategy.zero = zero;
-    const auto lowered = lower(model, cluster, strategy, {.ignore_memory = true});
+    const auto lowered = tuned_plan(model, cluster, strategy, {.ignore_memory = true});
     Bytes most = {};
     for (const Role& role : std::get<Lowered>(lowered).plan.roles) {
       Bytes held = {};

@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "core/check/check_plan.h"
-#include "strategy/lower/lower.h"
 #include "strategy/tune/hybrid_stages.h"
+#include "strategy/tune/tune.h"
 
 namespace foreshard {
 
@@ -19,7 +19,7 @@ Strategy with_batch(std::int64_t batch) {
 
 double step(const Model& model, const Cluster& cluster, Strategy s, const HybridStage& each, int stages) {
   s.tp = each.tensor, s.dp = each.replicas, s.pp = stages;
-  const auto answer = lower(model, cluster, s, {.ignore_memory = true});
+  const auto answer = tuned_plan(model, cluster, s, {.ignore_memory = true});
   return refine(std::get<Lowered>(answer), cluster).time.value;
 }
 
@@ -108,7 +108,7 @@ TEST(HybridModel, TheBestEqualPlanIsNoBetterThanThePartition) {
     EXPECT_GE(plan->partition.cost, partition.cost * (1 - 1e-12)) << name;
     EXPECT_GE(plan->estimate.time.value, job.microbatches * partition.cost) << name;
     EXPECT_EQ(plan->strategy.tp * plan->strategy.pp * plan->strategy.dp, gpu_count(cluster));
-    EXPECT_TRUE(std::holds_alternative<Lowered>(lower(model, cluster, plan->strategy)));
+    EXPECT_TRUE(std::holds_alternative<Lowered>(tuned_plan(model, cluster, plan->strategy)));
   }
 }
 

@@ -3,10 +3,15 @@
 
 #include "core/result/memory_timeline.h"
 #include "strategy/estimate/estimate.h"
+#include "strategy/tune/tune.h"
 #include "tests/strategy/support_lower.h"
 
 namespace foreshard {
 namespace {
+
+std::vector<RankTrades> trades_of(const Model& model, const Cluster& cluster, const Strategy& strategy) {
+  return std::get<Tuned>(tune(model, cluster, strategy, {.ignore_memory = true})).trades;
+}
 
 Model small(int layers) {
   return {.name = "small",
@@ -31,7 +36,7 @@ Strategy within(Strategy s, double bytes) {
 double arena(const Plan& plan) { return static_cast<double>(arena_bytes(plan.roles[0], Space::Device).value); }
 
 std::optional<double> seconds(const Model& model, const Cluster& cluster, const Strategy& s) {
-  const auto answer = lower(model, cluster, s);
+  const auto answer = tuned_plan(model, cluster, s);
   if (std::holds_alternative<Infeasible>(answer)) return {};
   return refine(std::get<Lowered>(answer), cluster).time.value;
 }
@@ -70,7 +75,7 @@ TEST(RecomputeChoice, IsAsFastAsTheBestOfAllAssignments) {
       const Lowered found = lowered(model, cluster, s);
       const auto time = seconds(model, cluster, s);
       ASSERT_TRUE(time) << step;
-      const double best = brute_force(model, cluster, s, found.trades[0].forms, 4);
+      const double best = brute_force(model, cluster, s, trades_of(model, cluster, s)[0].forms, 4);
       EXPECT_LE(*time, best * 1.0005) << step << " " << to_text(found.strategy.recompute);
       EXPECT_GE(*time, best * (1 - 1e-9));
       ++compared;
@@ -125,9 +130,9 @@ TEST(RecomputeChoice, TheFrontIsOne) {
   const Cluster cluster = load_cluster("dgx-a100");
   const Strategy base{.dp = 1, .pp = 2, .micro_batch = 8, .global_batch = 64, .seq = 1024};
   const double most = arena(lowered(small(8), cluster, base).plan);
-  const Lowered found = lowered(small(8), cluster, within(base, most * 0.8));
-  ASSERT_EQ(found.trades.size(), 2u);
-  for (const RankTrades& rank : found.trades) {
+  const std::vector<RankTrades> found = trades_of(small(8), cluster, within(base, most * 0.8));
+  ASSERT_EQ(found.size(), 2u);
+  for (const RankTrades& rank : found) {
     ASSERT_GT(rank.front.size(), 3u);
     EXPECT_EQ(rank.front.front().seconds.value, 0);
     EXPECT_EQ(rank.front.front().layers[0], 4) << "none of four";
@@ -140,7 +145,7 @@ TEST(RecomputeChoice, TheFrontIsOne) {
     });
     EXPECT_TRUE(on);
   }
-  EXPECT_TRUE(lowered(small(8), cluster, base).trades.empty());
+  EXPECT_TRUE(trades_of(small(8), cluster, base).empty());
 }
 
 TEST(RecomputeChoice, RefusalsSayWhy) {

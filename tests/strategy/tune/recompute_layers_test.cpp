@@ -3,6 +3,7 @@
 
 #include "core/check/check_plan.h"
 #include "strategy/estimate/estimate.h"
+#include "strategy/tune/tune.h"
 #include "tests/strategy/support_lower.h"
 
 namespace foreshard {
@@ -56,7 +57,7 @@ TEST(RecomputeLayers, AutoEqualsTheBestOfAllCountsPerStage) {
       Strategy s = base;
       tighten(s, model, cluster, share);
       s.recompute = parse_recompute("auto", "test");
-      const auto chosen = lower(model, cluster, s);
+      const auto chosen = tuned_plan(model, cluster, s);
       ASSERT_TRUE(std::holds_alternative<Lowered>(chosen)) << std::get<Infeasible>(chosen).reason;
       const std::vector<int> counts = counts_of(std::get<Lowered>(chosen).strategy.recompute, 3, 2);
       const double seconds = refine(std::get<Lowered>(chosen), cluster).time.value;
@@ -64,7 +65,7 @@ TEST(RecomputeLayers, AutoEqualsTheBestOfAllCountsPerStage) {
       int fitting = 0;
       for (int way = 0; way < 27; ++way) {
         s.recompute = {.kind = RecomputeKind::Full, .per_stage = {way % 3, way / 3 % 3, way / 9}};
-        const auto other = lower(model, cluster, s);
+        const auto other = tuned_plan(model, cluster, s);
         if (std::holds_alternative<Infeasible>(other)) continue;
         ++fitting;
         for (std::size_t stage = 0; stage < 3; ++stage) EXPECT_LE(counts[stage], s.recompute.per_stage[stage]);
@@ -83,7 +84,7 @@ TEST(RecomputeLayers, AutoCountsForTheChunksOfARankTogether) {
   Strategy s = piped(2, 3, Schedule::Interleaved, 6);
   tighten(s, model, cluster, 0.4);
   s.recompute = parse_recompute("auto", "test");
-  const auto answer = lower(model, cluster, s);
+  const auto answer = tuned_plan(model, cluster, s);
   ASSERT_TRUE(std::holds_alternative<Lowered>(answer)) << std::get<Infeasible>(answer).reason;
   const std::vector<int> counts = counts_of(std::get<Lowered>(answer).strategy.recompute, 2, 2);
   int redone = 0;
@@ -92,7 +93,7 @@ TEST(RecomputeLayers, AutoCountsForTheChunksOfARankTogether) {
     if (counts[rank] == 0) continue;
     s.recompute = {.kind = RecomputeKind::Full, .per_stage = counts};
     --s.recompute.per_stage[rank];
-    EXPECT_TRUE(std::holds_alternative<Infeasible>(lower(model, cluster, s))) << rank;
+    EXPECT_TRUE(std::holds_alternative<Infeasible>(tuned_plan(model, cluster, s))) << rank;
   }
   EXPECT_GT(redone, 0);
   s.recompute.per_stage = {counts[0], counts[1], counts[0], counts[1], counts[0], counts[1]};
@@ -184,17 +185,17 @@ TEST(RecomputeLayers, AutoFillsTheMemoryThatIsFree) {
   Strategy s;
   s.tp = 2, s.dp = 4, s.zero = 1, s.micro_batch = 8, s.global_batch = 32;
   s.recompute = parse_recompute("auto", "test");
-  const auto answer = lower(model, cluster, s);
+  const auto answer = tuned_plan(model, cluster, s);
   ASSERT_TRUE(std::holds_alternative<Lowered>(answer)) << std::get<Infeasible>(answer).reason;
   const Recompute chosen = std::get<Lowered>(answer).strategy.recompute;
   ASSERT_EQ(chosen.kind, RecomputeKind::Full);
   ASSERT_GT(chosen.layers, 1);
   ASSERT_LT(chosen.layers, 32);
   s.recompute.layers = chosen.layers - 1;
-  EXPECT_TRUE(std::holds_alternative<Infeasible>(lower(model, cluster, s)));
+  EXPECT_TRUE(std::holds_alternative<Infeasible>(tuned_plan(model, cluster, s)));
   s.micro_batch = 1;
   s.recompute = parse_recompute("auto", "test");
-  EXPECT_EQ(std::get<Lowered>(lower(model, cluster, s)).strategy.recompute, Recompute{});
+  EXPECT_EQ(std::get<Lowered>(tuned_plan(model, cluster, s)).strategy.recompute, Recompute{});
 }
 
 }  // namespace foreshard

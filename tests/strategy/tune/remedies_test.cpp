@@ -1,5 +1,6 @@
 #include "strategy/tune/remedies.h"
 
+#include "strategy/tune/tune.h"
 #include "tests/strategy/support_lower.h"
 
 namespace foreshard {
@@ -16,7 +17,7 @@ TEST(Remedies, NameChangesThatFit) {
   for (const std::string& remedy : found) EXPECT_NE(remedy.find(" GiB on stage 0 of 80.0 GiB"), std::string::npos) << remedy;
   Strategy changed = strategy;
   changed.zero = 1;
-  EXPECT_EQ(found.front().starts_with("--zero 1"), std::holds_alternative<Lowered>(lower(model, cluster, changed)));
+  EXPECT_EQ(found.front().starts_with("--zero 1"), std::holds_alternative<Lowered>(tuned_plan(model, cluster, changed)));
 }
 
 TEST(Remedies, AreEmptyWhenNothingHelps) {

@@ -1,0 +1,69 @@
+#include "strategy/tune/tune.h"
+
+#include <algorithm>
+
+#include "strategy/cost/framework_memory.h"
+#include "strategy/lower/lowering.h"
+#include "strategy/lower/redone_layers.h"
+#include "strategy/tune/partition_model.h"
+#include "strategy/tune/recompute_choice.h"
+#include "strategy/tune/recompute_layers.h"
+#include "strategy/tune/recompute_schedule.h"
+
+namespace foreshard {
+
+static std::optional<Infeasible> tune_split(const Model& model, const Cluster& cluster, Strategy& strategy,
+                                            const LowerOptions& options) {
+  auto graph = graph_of(model, strategy);
+  if (auto* refused = std::get_if<Infeasible>(&graph)) return *refused;
+  const std::vector<OpGraph::Layer>& layers = std::get<OpGraph>(graph).layers;
+  const auto counted = std::count_if(layers.begin(), layers.end(), [](const OpGraph::Layer& layer) { return layer.counted; });
+  strategy.layer_split = balanced_split(model, cluster, strategy, static_cast<int>(counted), options.profile);
+  return {};
+}
+
+static std::optional<Infeasible> tune_recomputation(const Model& model, const Cluster& cluster, Tuned& tuned) {
+  auto begun = begin_lowering(model, cluster, tuned.strategy);
+  if (auto* refused = std::get_if<Infeasible>(&begun)) return *refused;
+  Lowering& lowering = std::get<Lowering>(begun);
+  Recompute& recompute = lowering.strategy.recompute;
+  if (recompute == Recompute{.kind = RecomputeKind::Each}) {
+    BestLayers best = best_layers(lowering);
+    recompute = std::move(best.recompute);
+    tuned.trades = std::move(best.trades);
+  }
+  if (recompute.layers < 0) recompute = fewest_redone_layers(lowering);
+  tuned.strategy.recompute = recompute;
+  if (recompute.kind < RecomputeKind::Rotor) return {};
+  lowering.redone = layers_redone(recompute, lowering.graph, lowering.layout, *tuned.strategy.schedule, tuned.strategy.pp);
+  auto runs = schedule_stages(lowering);
+  if (auto* refused = std::get_if<Infeasible>(&runs)) return *refused;
+  tuned.runs = std::get<std::vector<StageRuns>>(std::move(runs));
+  return {};
+}
+
+std::variant<Tuned, Infeasible> tune(const Model& model, const Cluster& cluster, const Strategy& strategy,
+                                     const LowerOptions& options) {
+  Strategy measured = strategy;
+  if (!measured.framework_memory) measured.framework_memory = measured_outside(options.profile, cluster);
+  auto resolved = resolve(model, cluster, measured);
+  if (auto* refused = std::get_if<Infeasible>(&resolved)) return *refused;
+  Tuned tuned{.strategy = std::get<Strategy>(std::move(resolved))};
+  if (!tuned.strategy.stages.empty()) return tuned;
+  if (tuned.strategy.layer_split == "auto")
+    if (auto refused = tune_split(model, cluster, tuned.strategy, options)) return *refused;
+  if (leaves_open(tuned.strategy))
+    if (auto refused = tune_recomputation(model, cluster, tuned)) return *refused;
+  return tuned;
+}
+
+std::variant<Lowered, Infeasible> tuned_plan(const Model& model, const Cluster& cluster, const Strategy& strategy,
+                                             const LowerOptions& options) {
+  if (!leaves_open(strategy)) return lower(model, cluster, strategy, options);
+  auto tuned = tune(model, cluster, strategy, options);
+  if (auto* refused = std::get_if<Infeasible>(&tuned)) return *refused;
+  const Tuned& closed = std::get<Tuned>(tuned);
+  return lower(model, cluster, closed.strategy, options, closed.runs);
+}
+
+}  // namespace foreshard
