@@ -57,12 +57,4 @@ std::vector<double> solve_lower(const SquareMatrix& lower, std::vector<double> b
   return b;
 }
 
-std::vector<double> solve_upper(const SquareMatrix& lower, std::vector<double> b) {
-  for (std::size_t i = lower.n; i-- > 0;) {
-    for (std::size_t k = i + 1; k < lower.n; ++k) b[i] -= lower.at(k, i) * b[k];
-    b[i] /= lower.at(i, i);
-  }
-  return b;
-}
-
 }  // namespace foreshard

@@ -22,8 +22,7 @@ std::vector<double> product(const SquareMatrix& a, const std::vector<double>& x)
 
 // L with a = L L^T, lower triangular; nothing when a is not positive definite.
 std::optional<SquareMatrix> cholesky(SquareMatrix a);
-// x with L x = b, and with L^T x = b.
+// x with L x = b.
 std::vector<double> solve_lower(const SquareMatrix& lower, std::vector<double> b);
-std::vector<double> solve_upper(const SquareMatrix& lower, std::vector<double> b);
 
 }  // namespace foreshard

@@ -89,17 +89,4 @@ std::vector<RecomputePlan> recompute_chains(const std::vector<RecomputeStage>& s
   return plans;
 }
 
-std::int64_t revolve_forwards(int steps, int checkpoints) {
-  const auto binomial = [](std::int64_t n, std::int64_t k) {
-    std::int64_t result = 1;
-    for (std::int64_t i = 1; i <= k; ++i) result = result * (n - k + i) / i;
-    return result;
-  };
-  if (steps <= 0) return 0;
-  const std::int64_t places = checkpoints + 1;
-  std::int64_t r = 0;
-  while (binomial(places + r, r) < steps) ++r;
-  return (r + 1) * steps - (r > 0 ? binomial(places + r, r - 1) : 0);
-}
-
 }  // namespace foreshard

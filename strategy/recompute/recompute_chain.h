@@ -33,9 +33,4 @@ RecomputePlan recompute_chain(const std::vector<RecomputeStage>& stages, int mem
 // The plans for 0, 1, ..., `memory` units, at the cost of the last one.
 std::vector<RecomputePlan> recompute_chains(const std::vector<RecomputeStage>& stages, int memory);
 
-// Revolve (Griewank and Walther 2000): how many forwards a chain of equal stages needs, each once with everything kept, with
-// room for `checkpoints` inputs beside the first one. With s = checkpoints + 1 and the least r for which C(s + r, r) >= steps:
-//   (r + 1) steps - C(s + r, r - 1)
-std::int64_t revolve_forwards(int steps, int checkpoints);
-
 }  // namespace foreshard

@@ -1,8 +1,6 @@
 #include "strategy/recompute/recompute_graph.h"
 
 #include <algorithm>
-#include <boost/graph/adjacency_list.hpp>
-#include <boost/graph/biconnected_components.hpp>
 
 namespace foreshard {
 
@@ -158,23 +156,6 @@ GraphSchedule keep_longer(const std::vector<RecomputeNode>& graph, GraphSchedule
 GraphSchedule recompute_greedy(const std::vector<RecomputeNode>& graph, int budget) {
   std::vector<GraphSchedule> path = recompute_greedy_path(graph, budget);
   return path.back().peak <= budget ? keep_longer(graph, std::move(path.back()), budget) : GraphSchedule{};
-}
-
-std::vector<int> chain_points(const std::vector<RecomputeNode>& graph) {
-  boost::adjacency_list<boost::vecS, boost::vecS, boost::undirectedS> edges(graph.size());
-  for (std::size_t i = 0; i < graph.size(); ++i)
-    for (const int input : graph[i].inputs) boost::add_edge(at(input), i, edges);
-  std::vector<std::size_t> cuts;
-  boost::articulation_points(edges, std::back_inserter(cuts));
-  std::vector<int> points;
-  for (const std::size_t cut : cuts) {  // those that no edge passes by
-    bool alone = true;
-    for (std::size_t i = cut + 1; i < graph.size(); ++i)
-      for (const int input : graph[i].inputs) alone &= at(input) >= cut;
-    if (alone) points.push_back(static_cast<int>(cut));
-  }
-  std::sort(points.begin(), points.end());
-  return points;
 }
 
 }  // namespace foreshard

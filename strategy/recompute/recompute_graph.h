@@ -33,8 +33,4 @@ GraphSchedule keep_longer(const std::vector<RecomputeNode>& graph, GraphSchedule
 // All schedules on that way, from keeping everything to the first inside the budget, or the last that it finds.
 std::vector<GraphSchedule> recompute_greedy_path(const std::vector<RecomputeNode>& graph, int budget);
 
-// Positions in the order of the nodes after which a single value is all that later nodes read: the articulation points of the
-// graph, where it falls into a chain of blocks (for recompute_chain).
-std::vector<int> chain_points(const std::vector<RecomputeNode>& graph);
-
 }  // namespace foreshard

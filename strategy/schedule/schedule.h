@@ -81,13 +81,9 @@ std::vector<int> peak_in_flight(const ScheduleLists& lists);
 // a stage lives on one rank. Empty: complete. Order is not looked at; evaluate() does that.
 std::optional<std::string> incomplete(const ScheduleLists& lists);
 
-// Text: one rank per line, "0F0 0F1 2F0 ..." (stage, work, micro-batch); reads back equal. The CSV form has commas: it
-// is what PyTorch's pipelining runtime loads as a compute-only schedule. The parser takes both, skips empty lines and
-// lines that begin with '#', and throws Error for anything else and for incomplete lists.
+// Text: one rank per line, "0F0 0F1 2F0 ..." (stage, work, micro-batch).
 std::string to_text(const ScheduleOp& op);
 std::string to_text(const ScheduleLists& lists);
-std::string to_csv(const ScheduleLists& lists);
-ScheduleLists parse_schedule_text(const std::string& text, const std::string& file_name = "schedule");
 
 // ASCII picture to scale, one row per rank and a legend; `columns` wide at most (at least 40).
 std::string draw(const ScheduleLists& lists, const ScheduleTiming<double>& timing, int columns = 100);

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <boost/graph/adjacency_list.hpp>
+#include <boost/graph/biconnected_components.hpp>
 #include <limits>
 #include <unordered_map>
 
@@ -151,6 +153,23 @@ class BranchAndBound {
 
 ExactSchedule recompute_exact(const std::vector<RecomputeNode>& graph, int budget) {
   return BranchAndBound(graph, budget).solve();
+}
+
+std::vector<int> chain_points(const std::vector<RecomputeNode>& graph) {
+  boost::adjacency_list<boost::vecS, boost::vecS, boost::undirectedS> edges(graph.size());
+  for (std::size_t i = 0; i < graph.size(); ++i)
+    for (const int input : graph[i].inputs) boost::add_edge(static_cast<std::size_t>(input), i, edges);
+  std::vector<std::size_t> cuts;
+  boost::articulation_points(edges, std::back_inserter(cuts));
+  std::vector<int> points;
+  for (const std::size_t cut : cuts) {  // those that no edge passes by
+    bool alone = true;
+    for (std::size_t i = cut + 1; i < graph.size(); ++i)
+      for (const int input : graph[i].inputs) alone &= static_cast<std::size_t>(input) >= cut;
+    if (alone) points.push_back(static_cast<int>(cut));
+  }
+  std::sort(points.begin(), points.end());
+  return points;
 }
 
 }  // namespace foreshard

@@ -17,4 +17,8 @@ struct ExactSchedule : GraphSchedule {
 // seconds before is not looked at again.
 ExactSchedule recompute_exact(const std::vector<RecomputeNode>& graph, int budget);
 
+// Positions in the order of the nodes after which a single value is all that later nodes read: the articulation points of the
+// graph, where it falls into a chain of blocks (for recompute_chain).
+std::vector<int> chain_points(const std::vector<RecomputeNode>& graph);
+
 }  // namespace foreshard

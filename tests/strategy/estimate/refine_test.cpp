@@ -4,6 +4,7 @@
 #include "strategy/estimate/estimate.h"
 #include "strategy/schedule/schedule.h"
 #include "strategy/tune/tune.h"
+#include "tests/strategy/support_schedule.h"
 
 namespace foreshard {
 

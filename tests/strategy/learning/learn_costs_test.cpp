@@ -19,6 +19,15 @@
 namespace foreshard {
 namespace {
 
+// x with L^T x = b.
+std::vector<double> solve_upper(const SquareMatrix& lower, std::vector<double> b) {
+  for (std::size_t i = lower.n; i-- > 0;) {
+    for (std::size_t k = i + 1; k < lower.n; ++k) b[i] -= lower.at(k, i) * b[k];
+    b[i] /= lower.at(i, i);
+  }
+  return b;
+}
+
 PartShape layer(double rows, double tp) { return {CostPart::Layer, {"megatron"}, {rows, tp}}; }
 const PartShape kUpdate{CostPart::Update, {"megatron"}, {}};
 const PartShape kTransfer{CostPart::Transfer, {"megatron"}, {}};

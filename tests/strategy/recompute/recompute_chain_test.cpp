@@ -14,6 +14,22 @@ namespace foreshard {
 
 namespace {
 
+// Revolve (Griewank and Walther 2000): how many forwards a chain of equal stages needs, each once with everything kept, with
+// room for `checkpoints` inputs beside the first one. With s = checkpoints + 1 and the least r for which C(s + r, r) >= steps:
+//   (r + 1) steps - C(s + r, r - 1)
+std::int64_t revolve_forwards(int steps, int checkpoints) {
+  const auto binomial = [](std::int64_t n, std::int64_t k) {
+    std::int64_t result = 1;
+    for (std::int64_t i = 1; i <= k; ++i) result = result * (n - k + i) / i;
+    return result;
+  };
+  if (steps <= 0) return 0;
+  const std::int64_t places = checkpoints + 1;
+  std::int64_t r = 0;
+  while (binomial(places + r, r) < steps) ++r;
+  return (r + 1) * steps - (r > 0 ? binomial(places + r, r - 1) : 0);
+}
+
 using State = std::tuple<int, int, int, int>;  // kept inputs, kept stages (bits), stages whose backward is to come, front or -1
 
 // Dijkstra over every persistent schedule: the front is the input that the forwards are working on.

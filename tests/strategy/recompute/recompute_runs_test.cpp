@@ -7,6 +7,7 @@
 #include "strategy/estimate/estimate.h"
 #include "strategy/tune/tune.h"
 #include "tests/strategy/support_lower.h"
+#include "tests/strategy/support_recompute_exact.h"
 
 namespace foreshard {
 

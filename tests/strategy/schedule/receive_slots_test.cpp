@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 
+#include "tests/strategy/support_schedule.h"
 #include "tests/strategy/support_schedules.h"
 
 namespace foreshard {

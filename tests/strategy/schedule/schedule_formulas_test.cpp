@@ -5,6 +5,7 @@
 #include <numeric>
 #include <random>
 
+#include "tests/strategy/support_schedule.h"
 #include "tests/strategy/support_schedules.h"
 
 namespace foreshard {

@@ -7,6 +7,7 @@
 #include <random>
 #include <set>
 
+#include "tests/strategy/support_schedule.h"
 #include "tests/strategy/support_schedules.h"
 
 namespace foreshard {
