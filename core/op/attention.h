@@ -33,15 +33,17 @@ struct Attention : Laws {
   bool operator==(const Attention&) const = default;
 };
 
-// The parts of unfused attention keep the 5 a s^2 b bytes of Korthikanti et al. 2022, section 4. A product of activations makes
-// both gradients in one phase.
+// The parts of unfused attention keep the 5 a s^2 b bytes of Korthikanti et al. 2022, section 4.
 
-// Scores q k^T: -> [b, heads, queries, keys]; shapes {b heads, queries, keys, dim}.
-struct Scores : Laws {
+// A product of two activations, which makes both gradients in one phase:
+//   Scores          q k^T -> [b, heads, queries, keys]; shapes {b heads, queries, keys, dim}
+//   WeightedValues  probabilities [b, heads, queries, keys], and qkv or kv -> context; shapes {b heads, queries, dim, keys}
+template <bool of_scores>
+struct HeadProduct : Laws {
   bool causal = false;
   std::int64_t heads = 1, kv_heads = 1, dim = 0;
 
-  static constexpr const char* kWord = "scores";
+  static constexpr const char* kWord = of_scores ? "scores" : "weighted_values";
   static constexpr bool matrix_product = true;
   template <class Self, class Visit>
   static void fields(Self& self, Visit&& visit) {
@@ -49,15 +51,18 @@ struct Scores : Laws {
   }
   static Saved saved() { return {.inputs = kAll}; }
   Works works(const Sizes& sizes) const {
-    const std::int64_t maps = sizes.count(0, 0), s = sizes.count(0, 1), t = sizes.count(0, 2), d = sizes.count(0, 3);
-    const Flops flops = {2.0 * sizes.dim(0, 0) * sizes.dim(0, 1) * sizes.dim(0, 2) * sizes.dim(0, 3)};
+    const std::size_t keys = of_scores ? 2 : 3, width = of_scores ? 3 : 2;  // places in the shape
+    const std::int64_t maps = sizes.count(0, 0), s = sizes.count(0, 1), t = sizes.count(0, keys), d = sizes.count(0, width);
+    const Flops flops = {2.0 * sizes.dim(0, 0) * sizes.dim(0, 1) * sizes.dim(0, keys) * sizes.dim(0, width)};
     const Bytes q = maps * s * d * size_of(sizes.input), k = maps / heads * kv_heads * t * d * size_of(sizes.input);
-    const Bytes map = sizes.outputs[0];
+    const Bytes map = of_scores ? sizes.outputs[0] : sizes.inputs[0];
     return {.forward = {flops, q + k + map}, .input_grad = {2 * flops, 2 * map + 2 * q + 2 * k}};
   }
   static PartialSums partial_sums(Phase) { return {.new_columns = true}; }
-  bool operator==(const Scores&) const = default;
+  bool operator==(const HeadProduct&) const = default;
 };
+using Scores = HeadProduct<true>;
+using WeightedValues = HeadProduct<false>;
 
 // Masks and softmax over the rows of the scores; shapes {rows, keys}.
 struct Softmax : Laws {
@@ -75,29 +80,6 @@ struct Softmax : Laws {
     return {.forward = {{}, 2 * sizes.outputs[0]}, .input_grad = {{}, 3 * sizes.outputs[0]}};
   }
   bool operator==(const Softmax&) const = default;
-};
-
-// Probabilities [b, heads, queries, keys], and qkv or kv -> context; shapes {b heads, queries, dim, keys}.
-struct WeightedValues : Laws {
-  bool causal = false;
-  std::int64_t heads = 1, kv_heads = 1, dim = 0;
-
-  static constexpr const char* kWord = "weighted_values";
-  static constexpr bool matrix_product = true;
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit&& visit) {
-    visit("causal", self.causal), visit("heads", self.heads), visit("kv_heads", self.kv_heads), visit("dim", self.dim);
-  }
-  static Saved saved() { return {.inputs = kAll}; }
-  Works works(const Sizes& sizes) const {
-    const std::int64_t maps = sizes.count(0, 0), s = sizes.count(0, 1), d = sizes.count(0, 2), t = sizes.count(0, 3);
-    const Flops flops = {2.0 * sizes.dim(0, 0) * sizes.dim(0, 1) * sizes.dim(0, 3) * sizes.dim(0, 2)};
-    const Bytes q = maps * s * d * size_of(sizes.input), k = maps / heads * kv_heads * t * d * size_of(sizes.input);
-    const Bytes map = sizes.inputs[0];
-    return {.forward = {flops, map + k + q}, .input_grad = {2 * flops, 2 * map + 2 * q + 2 * k}};
-  }
-  static PartialSums partial_sums(Phase) { return {.new_columns = true}; }
-  bool operator==(const WeightedValues&) const = default;
 };
 
 }  // namespace foreshard::ops

@@ -38,8 +38,8 @@ namespace ops {
 struct Sizes {
   std::vector<Shape> shapes = {};
   std::vector<Bytes> inputs = {}, outputs = {};
-  DType input = DType::BF16,
-        param = DType::BF16;  // formats of the first input (without inputs: of the first output) and of the weights
+  DType input = DType::BF16;  // of the first input; without inputs, of the first output
+  DType param = DType::BF16;  // of the weights
   bool inputs_need_grad = true;
   bool weights = false;
 
@@ -62,9 +62,9 @@ struct Saved {
 // How a part of a sum arises in an operator and passes through it (tensor parallelism).
 struct PartialSums {
   bool pass = false;  // a part of a sum stays one: the operator is linear in what it reads
-  int summed_dim =
-      -1;  // the result is a sum over this dimension of the weight: a weight cut along it leaves a part of a sum ...
-  unsigned summed = kAll;    // ... in these outputs
+  // The result is a sum over this dimension of the weight: a weight cut along it leaves a part of a sum in the outputs `summed`.
+  int summed_dim = -1;
+  unsigned summed = kAll;
   int summed_columns = -1;   // this output is a sum over the columns of the input
   bool new_columns = false;  // the columns of the result are rows of the weight, not columns of the input
 };

@@ -31,7 +31,7 @@ struct Sgd : Laws {
 
 // Adds the squares of gradients to one number.
 struct GradNorm : Laws {
-  std::int64_t divide = 1;  // every one of so many ranks holds these elements: they count once
+  std::int64_t divide = 1;  // the number of ranks that hold these elements: the sum is divided by it
   std::int64_t used = 0;    // elements before the padding; 0: all
 
   static constexpr const char* kWord = "grad_norm";

@@ -36,7 +36,7 @@ bool is_data(const Axis& axis, Grid grid);
 
 // What ranks are counted off by when they take devices, fastest first: each kind of dense axis and (no kind) the role, once.
 using RankOrder = std::vector<std::optional<DenseKind>>;
-const RankOrder& default_rank_order();     // tensor, context, data, outer data, role: neighbours talk most
+const RankOrder& default_rank_order();     // tensor, context, data, outer data, role: neighbours communicate most
 bool is_complete(const RankOrder& order);  // outer data may be left out
 // The same order with outer data, if it is not there, behind data.
 RankOrder with_outer_data(RankOrder order);
