@@ -140,6 +140,7 @@ void say_varied(const Arguments& arguments, const Console& console, const Search
 }
 
 std::variant<SearchResult, Infeasible> run_search(const Job& job, const SearchOptions& options, int top) {
+  if (top > 0) expect_simgrid("search", "--top 0 ranks on the light clock alone");
   SearchOptions first = options;
   if (options.progress) first.progress = [&](double fraction) { options.progress(kSearchShare * fraction); };
   auto answer = search(job.model, job.cluster, first);

@@ -22,6 +22,7 @@
 #include "core/json/json.h"
 #include "core/json/json_edit.h"
 #include "core/result/order_bound.h"
+#include "replay/light_clock.h"
 #include "report/export/chrome_trace.h"
 #include "report/pictures/svg.h"
 #include "report/summary/summarize.h"
@@ -53,12 +54,17 @@ static std::vector<Straggler> stragglers_of(const Arguments& arguments) {
   return stragglers;
 }
 
+static bool on_light_clock(const Arguments& arguments) {
+  return arguments.choice("--clock", "simgrid", {"simgrid", "light"}) == "light";
+}
+
 static SimulateOptions simulate_options(const Arguments& arguments) {
   SimulateOptions options;
   const std::string granularity = arguments.choice("--granularity", "layer", {"op", "layer", "stage"});
   options.granularity = granularity == "op"      ? Granularity::Op
                         : granularity == "layer" ? Granularity::Layer
                                                  : Granularity::Stage;
+  if (!on_light_clock(arguments)) expect_simgrid("simulate", "--clock light gives the same times");
   const std::string folding = arguments.choice("--folding", "full", {"none", "tp", "full"});
   options.folding = folding == "none" ? Folding::None : folding == "tp" ? Folding::Tp : Folding::Full;
   options.memory_events = arguments.has("--svg") || arguments.has("--trace");
@@ -150,10 +156,16 @@ static Result play(const Arguments& arguments, SimulateOptions options, Prepared
                    const Console& console) {
   Progress progress(arguments.choice("--progress", "auto", progress_modes()), console);
   options.progress = [&](double fraction) { progress.report(fraction); };
-  return simulate(std::move(prepared.plan), prepared.cluster, options, [&](const Plan& plan) {
+  const auto meanwhile = [&](const Plan& plan) {
     say_notes(arguments, prepared, plan, console);
     bounds = order_bounds(plan);
-  });
+  };
+  if (!on_light_clock(arguments)) return simulate(std::move(prepared.plan), prepared.cluster, options, meanwhile);
+  meanwhile(prepared.plan);
+  player::LightClock clock;
+  Result result = replay(prepared.plan, prepared.cluster, clock, options);
+  result.plan = std::move(prepared.plan);
+  return result;
 }
 
 static void refuse_memory(Summary& summary, const Prepared& prepared) {
@@ -214,6 +226,7 @@ static ExitCode run(const Arguments& arguments, const Console& console) {
                                           .strategy_json = to_json(prepared.strategy),
                                           .wall_time_s = wall.count(),
                                           .makespan_s = result.makespan_s,
+                                          .clock = on_light_clock(arguments) ? "light" : "simgrid",
                                           .simgrid_events = result.engine_events,
                                           .granularity = result.granularity,
                                           .folding = result.folding,
@@ -234,6 +247,10 @@ static std::vector<VerbOption> run_options() {
       {.name = "--folding",
        .value = "LEVEL",
        .help = "none, tp or full: identical ranks played by one (default full)",
+       .group = simulation},
+      {.name = "--clock",
+       .value = "NAME",
+       .help = "simgrid, or light: the clock of search, which needs no SimGrid; the same times (default simgrid)",
        .group = simulation},
       {.name = "--straggler",
        .value = "RANK=FACTOR",

@@ -200,7 +200,7 @@ class SummaryWriter {
   void simulation() {
     json_.key("simulation").begin_object();
     json_.field("wall_time_s", origin_.wall_time_s).field("makespan_s", origin_.makespan_s);
-    json_.field("simgrid_events", origin_.simgrid_events);
+    json_.field("clock", origin_.clock).field("simgrid_events", origin_.simgrid_events);
     json_.field("granularity", text_of(origin_.granularity)).field("folding", text_of(origin_.folding)).end_object();
   }
 

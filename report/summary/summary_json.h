@@ -12,10 +12,11 @@ namespace foreshard {
 // What the summary itself does not know.
 struct SummaryOrigin {
   std::string model = {}, cluster = {};
-  std::string strategy_json = {};  // as to_json(Strategy) writes it; empty: null
-  double wall_time_s = 0;          // of lowering, simulation and summary
-  double makespan_s = 0;           // the engine's clock, before rounding to nanoseconds
-  std::int64_t simgrid_events = 0;
+  std::string strategy_json = {};   // as to_json(Strategy) writes it; empty: null
+  double wall_time_s = 0;           // of lowering, simulation and summary
+  double makespan_s = 0;            // the engine's clock, before rounding to nanoseconds
+  std::string clock = "simgrid";    // or "light"
+  std::int64_t simgrid_events = 0;  // of that clock
   Granularity granularity = Granularity::Layer;
   Folding folding = Folding::Full;
   std::string framework_allocation_json = {};  // empty: null

@@ -44,6 +44,7 @@ Cases of_simulate() {
        {.option = "--ignore-memory", .base = "! " + kTooLarge + "--json", .changed = "+ --ignore-memory"},
        {.option = "--granularity", .base = kSmall + "--global-batch 16 --json ", .changed = "+ --granularity op"},
        {.option = "--folding", .base = base, .changed = "+ --folding none"},
+       {.option = "--clock", .base = base, .changed = "+ --clock light"},
        {.option = "--straggler", .base = base, .changed = "+ --straggler 1=2"},
        {.option = "--trace", .base = base, .changed = "+ --trace t.json"},
        {.option = "--svg", .base = base, .changed = "+ --svg t.svg"},

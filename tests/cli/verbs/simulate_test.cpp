@@ -57,7 +57,7 @@ TEST(Simulate, JsonHasTheDocumentedKeys) {
   for (const char* key : {"model", "hardware", "convention"}) EXPECT_TRUE(json.at("flops").has(key)) << key;
   for (const char* key : {"max", "per_stage", "allocated", "with_framework", "reserved"})
     EXPECT_TRUE(json.at("peak_memory_bytes").has(key)) << key;
-  for (const char* key : {"wall_time_s", "makespan_s", "simgrid_events", "granularity", "folding"})
+  for (const char* key : {"wall_time_s", "makespan_s", "clock", "simgrid_events", "granularity", "folding"})
     EXPECT_TRUE(json.at("simulation").has(key)) << key;
   ASSERT_EQ(json.at("stage_times").size(), 2u);
   for (const char* key : {"forward_s", "backward_input_s", "backward_weight_s", "p2p_s"})
@@ -90,6 +90,17 @@ TEST(Simulate, OptionsReachTheSimulator) {
   EXPECT_EQ(unfolded.at("simulation").at("granularity").as_string(), "op");
   EXPECT_EQ(unfolded.at("simulation").at("folding").as_string(), "none");
   EXPECT_GT(unfolded.at("simulation").at("simgrid_events").as_int(), folded.at("simulation").at("simgrid_events").as_int());
+}
+
+// Tests of replay/ hold every span of random plans to 1 ns; here all that the verb prints.
+TEST(Simulate, TheLightClockGivesTheSameTimes) {
+  const JsonReader simgrid = answer(kSmall + "--tp 2 --pp 2"), light = answer(kSmall + "--tp 2 --pp 2 --clock light");
+  const double time = simgrid.at("iteration_time_s").as_double();
+  EXPECT_NEAR(light.at("iteration_time_s").as_double(), time, 1e-9 * time);
+  EXPECT_NEAR(light.at("bubble_fraction").as_double(), simgrid.at("bubble_fraction").as_double(), 1e-6);
+  for (const char* key : {"model", "hardware"})
+    EXPECT_EQ(light.at("flops").at(key).as_double(), simgrid.at("flops").at(key).as_double());
+  EXPECT_EQ(light.at("peak_memory_bytes").at("allocated").as_int(), simgrid.at("peak_memory_bytes").at("allocated").as_int());
 }
 
 TEST(Simulate, AStragglerSlowsTheJobAndIsNamedAsACause) {

@@ -1,0 +1,31 @@
+// The program without SimGrid (sim/no_simgrid.cpp): the light clock does its work, and what needs SimGrid says so.
+#include <gtest/gtest.h>
+
+#include "core/json/json.h"
+#include "tests/cli/run_line.h"
+#include "tests/cli/session.h"
+
+namespace foreshard {
+
+static const std::string kJob = "--model gpt2-124m --cluster dgx-a100 --seq 256 --global-batch 16 --tp 2 --pp 2 ";
+static const std::string kWithout =
+    "failed: this foreshard was built without SimGrid (cmake -DFORESHARD_SIMGRID=ON builds with it); ";
+
+static std::string twin(const std::string& words) { return run_in_shell(FORESHARD_TWIN_PROGRAM " " + words, "."); }
+
+TEST(WithoutSimgrid, SimulateAndSearchSayWhatIsMissing) {
+  EXPECT_EQ(twin("simulate " + kJob), "foreshard: simulate " + kWithout + "--clock light gives the same times\n[exit 3]\n");
+  const std::string search = "search --model gpt2-124m --cluster dgx-a100 --gpus 2 --global-batch 16 --seq 256 ";
+  EXPECT_EQ(twin(search), "foreshard: search " + kWithout + "--top 0 ranks on the light clock alone\n[exit 3]\n");
+  EXPECT_NE(twin(search + "--top 0").find("best by time"), std::string::npos);
+}
+
+TEST(WithoutSimgrid, TheLightClockGivesTheTimeOfSimgrid) {
+  const RanLine simulated = run_line("simulate --json " + kJob);
+  ASSERT_EQ(simulated.code, ExitCode::Ok) << simulated.err;
+  const double time = JsonReader::parse(simulated.out, "simgrid").at("iteration_time_s").as_double();
+  const std::string light = twin("simulate --json --clock light " + kJob);
+  EXPECT_NEAR(JsonReader::parse(light, "light").at("iteration_time_s").as_double(), time, 1e-9 * time) << light;
+}
+
+}  // namespace foreshard
