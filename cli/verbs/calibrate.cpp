@@ -40,12 +40,8 @@ static std::vector<DType> read_dtypes(const Arguments& arguments) {
   return dtypes;
 }
 
-static void tell_files(int steps, const std::string& files, const Console& console) {
-  console.out << "\n" << steps << " runs of every probe; written: " << files << "\n";
-}
-
 // The clusters that a GPU stands in are those of topologies/: no cluster file is written.
-static ExitCode tell_gpu(const MachineProfile& profile, gpu::CudaMeasures& measures, int steps, const std::string& file,
+static ExitCode tell_gpu(const MachineProfile& profile, gpu::CudaMeasures& measures, const std::string& file,
                          const Arguments& arguments, const Console& console) {
   if (arguments.flag("--json")) {
     console.out << to_json(profile);
@@ -56,14 +52,15 @@ static ExitCode tell_gpu(const MachineProfile& profile, gpu::CudaMeasures& measu
     console.out << (copy.to_device ? "to the GPU   " : "from the GPU ") << (copy.pinned ? "pinned   " : "pageable ")
                 << plain(static_cast<double>(copy.bytes.value) / 1024)
                 << " KiB: " << plain(static_cast<double>(copy.bytes.value) / copy.time.value * 1e-9) << " GB/s\n";
-  tell_files(steps, file, console);
+  console.out << "\nwritten: " << file << "\n";
   return ExitCode::Ok;
 }
 
 // What is measured decides which options say something.
 static void expect_effects(const Arguments& arguments) {
   const bool gpu = arguments.choice("--device", "host", {"host", "cuda"}) == "cuda";
-  const std::vector<std::string> of_probes = {"--precision", "--steps", "--largest-product", "--save-cluster"};
+  const std::vector<std::string> of_probes = {"--precision", "--steps", "--largest-product", "--largest-hidden",
+                                              "--save-cluster"};
   if (arguments.has("--runs")) {
     refuse_without(arguments, "no --runs", of_probes);
     refuse_without(arguments, "no --runs",
@@ -73,9 +70,22 @@ static void expect_effects(const Arguments& arguments) {
     refuse_without(arguments, "no --collectives", {"--progress"});
   } else {
     refuse_without(arguments, "--collectives", {"--link-class"});
-    if (gpu) refuse_without(arguments, "no --device cuda", {"--save-cluster"});
+    if (gpu) refuse_without(arguments, "no --device cuda", {"--save-cluster", "--steps", "--ranks"});
   }
   if (!gpu) refuse_without(arguments, "--device cuda", {"--name"});
+}
+
+struct ProbeLimits {
+  std::int64_t product = 0, hidden = 0, sequence = 0;
+};
+static ProbeLimits probe_limits(const Arguments& arguments, bool gpu) {
+  const bool quick = arguments.flag("--quick");
+  const ProbeLimits usual = gpu && quick ? ProbeLimits{1024, 2048, 2048}
+                            : gpu        ? ProbeLimits{8192, 8192, 32'768}
+                            : quick      ? ProbeLimits{128, 150, 0}
+                                         : ProbeLimits{1024, 544, 0};
+  return {arguments.integer("--largest-product", usual.product, 16, 16384),
+          arguments.integer("--largest-hidden", usual.hidden, 48, 16384), usual.sequence};
 }
 
 static ExitCode run(const Arguments& arguments, const Console& console) {
@@ -87,18 +97,20 @@ static ExitCode run(const Arguments& arguments, const Console& console) {
   if (arguments.flag("--collectives")) return calibrate_collectives(arguments, console);
   const std::vector<DType> dtypes = read_dtypes(arguments);
   const int ranks = static_cast<int>(arguments.integer("--ranks", 8, 1, 512));
-  CalibrateOptions options{.steps = static_cast<int>(arguments.integer("--steps", 5, 2, 1000)), .dtypes = dtypes};
-  options.largest_product =
-      arguments.integer("--largest-product", arguments.flag("--quick") ? 128 : options.largest_product, 16, 16384);
+  ExecuteOptions unused;
+  const std::unique_ptr<gpu::Runtime> cuda = use_device(arguments, unused);
+  const ProbeLimits limits = probe_limits(arguments, cuda != nullptr);
+  CalibrateOptions options{.steps = static_cast<int>(arguments.integer("--steps", 5, 2, 1000)),
+                           .dtypes = dtypes,
+                           .least_product = cuda ? 64 : 16,
+                           .largest_product = limits.product};
   options.cancel = &watch_interrupt();
-  std::vector<Plan> probes =
-      calibration_probes(parse_cluster(host_cluster_text({}, ranks), "this-host"), dtypes, arguments.flag("--quick"));
-  ExecuteOptions execution;
-  const std::unique_ptr<gpu::Runtime> cuda = use_device(arguments, execution);
+  const Cluster cluster = parse_cluster(host_cluster_text({}, cuda ? 16 : ranks), "this-host");
+  const std::vector<Plan> probes =
+      cuda ? gpu_probes(cluster, dtypes, limits.hidden, limits.sequence) : calibration_probes(cluster, dtypes, limits.hidden);
   std::optional<gpu::CudaMeasures> measures;
   if (cuda) {
     options.measures = &measures.emplace(*cuda);
-    options.devices = execution.devices;
     options.device = arguments.text("--name", cuda->properties(0).device);
   }
   std::optional<MachineProfile> profile;
@@ -114,10 +126,11 @@ static ExitCode run(const Arguments& arguments, const Console& console) {
   const std::string profile_file = arguments.text("--save-profile", cuda ? "cuda.profile.json" : "host.profile.json");
   const std::string cluster_file = arguments.text("--save-cluster", "this-host.json");
   write_file(profile_file, to_json(*profile));
-  if (measures) return tell_gpu(*profile, *measures, options.steps, profile_file, arguments, console);
+  if (measures) return tell_gpu(*profile, *measures, profile_file, arguments, console);
   write_file(cluster_file, host_cluster_text(*profile, ranks));
   console.out << (arguments.flag("--json") ? to_json(*profile) : profile_text(*profile));
-  if (!arguments.flag("--json")) tell_files(options.steps, profile_file + ", " + cluster_file, console);
+  if (!arguments.flag("--json"))
+    console.out << "\n" << options.steps << " runs of every probe; written: " << profile_file << ", " << cluster_file << "\n";
   return ExitCode::Ok;
 }
 
@@ -127,7 +140,8 @@ Verb calibrate_verb() {
       .summary = "Measures this machine and writes a profile that predictions use in place of datasheets.",
       .notes =
           "Runs products by shape, copies and all-reduces by size, and small models of its own under every kind of "
-          "strategy. The cluster file describes this host as a node of N devices, each with a core of its own.",
+          "strategy; on a GPU the instructions of models as large as GPUs train, each by itself. The cluster file describes "
+          "this host as a node of N devices, each with a core of its own.",
       .examples = {"foreshard calibrate --device host --precision fp32,bf16",
                    "foreshard calibrate --runs my-runs.csv --save-profile mine.profile.json"},
       .options =
@@ -146,8 +160,9 @@ Verb calibrate_verb() {
             .value = "CLASS",
             .help = "--collectives: what joins the ranks of a node (as found): process, node, nvlink, pcie"},
            {.name = "--ranks", .value = "N", .help = "devices of the cluster file (8); ranks of --collectives in one process"},
-           {.name = "--steps", .value = "N", .help = "runs of every probe (5)"},
-           {.name = "--largest-product", .value = "N", .help = "rows, columns and depth of products (1024)"},
+           {.name = "--steps", .value = "N", .help = "host: runs of every probe (5)"},
+           {.name = "--largest-product", .value = "N", .help = "rows, columns and depth of products (1024; a GPU 8192)"},
+           {.name = "--largest-hidden", .value = "N", .help = "hidden size of the probes (544; a GPU 8192)"},
            {.name = "--save-profile", .value = "FILE", .help = "(host.profile.json; runs.profile.json)", .group = "output"},
            {.name = "--save-cluster", .value = "FILE", .help = "(this-host.json)", .group = "output"},
            {.name = "--json", .help = "print the profile", .group = "output"},

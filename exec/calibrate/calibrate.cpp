@@ -49,25 +49,9 @@ class SampleBook {
   std::map<Kind, std::map<Size, std::vector<double>>> times_;
 };
 
-void measure(const Plan& probe, const CalibrateOptions& options, SampleBook& book) {
-  const auto answer = execute(probe, {.steps = std::max(options.steps, 2),
-                                      .time = TimeMode::Emulated,
-                                      .patience = std::chrono::milliseconds(60'000),
-                                      .first_use = std::chrono::milliseconds(options.devices ? 240'000 : 0),
-                                      .devices = options.devices});
-  const auto* done = std::get_if<Execution>(&answer);
-  if (!done) throw Error(std::get<Infeasible>(answer).reason);
-  for (const Span& span : done->result.trace.spans) {
-    const Role& role = probe.roles[done->result.trace.classes[span.who.index()].role.index()];
-    const Segment& segment = probe.segments[role.actions[static_cast<std::size_t>(span.action)].segment.index()];
-    const auto* compute = std::get_if<Compute>(&segment.instructions[static_cast<std::size_t>(span.instruction)].what);
-    if (compute) book.add(*compute, to_seconds(span.end - span.begin));
-  }
-}
-
-std::vector<std::int64_t> sizes_up_to(std::int64_t largest) {
+std::vector<std::int64_t> powers_of_two(std::int64_t least, std::int64_t largest) {
   std::vector<std::int64_t> sizes;
-  for (std::int64_t size = 16; size <= largest; size *= 2) sizes.push_back(size);
+  for (std::int64_t size = least; size <= largest; size *= 2) sizes.push_back(size);
   return sizes;
 }
 
@@ -92,6 +76,18 @@ class HostMeasures : public DeviceMeasures {
                 const std::function<void(const Compute&, Seconds)>& tell) override {
     measure_products(dtype, rows, sizes, tell);
   }
+  void instructions(const Plan& plan, int steps, const std::function<void(const Compute&, Seconds)>& tell) override {
+    const auto answer =
+        execute(plan, {.steps = std::max(steps, 2), .time = TimeMode::Emulated, .patience = std::chrono::milliseconds(60'000)});
+    const auto* done = std::get_if<Execution>(&answer);
+    if (!done) throw Error(std::get<Infeasible>(answer).reason);
+    for (const Span& span : done->result.trace.spans) {
+      const Role& role = plan.roles[done->result.trace.classes[span.who.index()].role.index()];
+      const Segment& segment = plan.segments[role.actions[static_cast<std::size_t>(span.action)].segment.index()];
+      const auto* compute = std::get_if<Compute>(&segment.instructions[static_cast<std::size_t>(span.instruction)].what);
+      if (compute) tell(*compute, to_seconds(span.end - span.begin));
+    }
+  }
   Seconds start() override { return measure_start(); }
   std::vector<ProfileTransfer> copies() override { return measure_copies(); }
   std::vector<ProfileTransfer> all_reduces() override { return measure_all_reduces(); }
@@ -106,7 +102,7 @@ std::optional<MachineProfile> calibrate(const std::vector<Plan>& probes, const C
   MachineProfile profile{.device = options.device, .machine = measures.machine()};
   profile.outside_memory = measures.outside_memory();
   SampleBook book;
-  const std::vector<std::int64_t> sizes = sizes_up_to(options.largest_product);
+  const std::vector<std::int64_t> sizes = powers_of_two(options.least_product, options.largest_product);
   const double parts = static_cast<double>(probes.size()) + static_cast<double>(options.dtypes.size() * sizes.size()) / 4 + 2;
   double done = 0;
   const auto goes_on = [&](double part) {
@@ -114,14 +110,15 @@ std::optional<MachineProfile> calibrate(const std::vector<Plan>& probes, const C
     if (options.progress) options.progress(std::min(done / parts, 1.0));
     return !options.cancel || !options.cancel->load();
   };
+  const auto take = [&](const Compute& what, Seconds time) { book.add(what, time); };
   if (!goes_on(0)) return {};
   for (const DType dtype : options.dtypes)
     for (const std::int64_t rows : sizes) {
-      measures.products(dtype, rows, sizes, [&](const Compute& what, Seconds time) { book.add(what, time); });
+      measures.products(dtype, rows, sizes, take);
       if (!goes_on(0.25)) return {};
     }
   for (const Plan& probe : probes) {
-    measure(probe, options, book);
+    measures.instructions(probe, options.steps, take);
     if (!goes_on(1)) return {};
   }
   profile.launch_overhead = measures.start();

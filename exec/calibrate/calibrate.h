@@ -11,7 +11,6 @@
 #include "core/plan/plan.h"
 #include "core/profile/machine_profile.h"
 #include "exec/device/device_measures.h"
-#include "exec/interpreter/execute.h"
 
 namespace foreshard {
 
@@ -19,16 +18,14 @@ struct CalibrateOptions {
   std::string device = "host";  // MachineProfile::device
   int steps = 5;                // runs of every probe; the first does not count, of the others the median does
   std::vector<DType> dtypes = {DType::F32, DType::BF16, DType::F64};  // of the products measured by shape
-  std::int64_t largest_product = 1024;                                // rows, columns and depth of the products go up to it
+  std::int64_t least_product = 16, largest_product = 1024;            // rows, columns and depth of the products
   std::function<void(double fraction)> progress = {};
   const std::atomic<bool>* cancel = nullptr;
-  // Another device than the host: its measurements, and what the probes run on.
-  DeviceMeasures* measures = nullptr;
-  std::function<std::unique_ptr<RankDevices>(const Stop& stop)> devices = {};
+  DeviceMeasures* measures = nullptr;  // of another device than the host
 };
 
-// Products by shape and number format, copies and all-reduces by size, the start of an instruction; and every op of the probes,
-// each by executing whole probe plans of a few ranks: so caches are as cold as they are in a run. Nothing when it was cancelled.
+// Products by shape and number format, copies and all-reduces by size, the start of an instruction; and every op of the probes: on the host by
+// executing them, so that caches are as cold as they are in a run, on a GPU each by itself. Nothing when it was cancelled.
 // Throws Error for a probe that cannot be run here, DeviceError when one fails.
 std::optional<MachineProfile> calibrate(const std::vector<Plan>& probes, const CalibrateOptions& options = {});
 

@@ -3,62 +3,18 @@
 #include <algorithm>
 #include <barrier>
 #include <chrono>
+#include <exception>
+#include <mutex>
 #include <thread>
 
+#include "exec/cuda/calibrate_bench.h"
 #include "exec/cuda/cuda_communicator.h"
 
 namespace foreshard::gpu {
 
 namespace {
 
-constexpr int kTimes = 7;  // the first is not counted, of the others the median is
-
-double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
-  return values[values.size() / 2];
-}
-
-// A stream with memory and two events.
-class Bench {
- public:
-  explicit Bench(Runtime& runtime) : runtime_(runtime), memory_(runtime), times_(runtime, 0, true) {
-    runtime.select(0);
-    stream_ = runtime.open_stream(false);
-    timing_ = time_of_timing(runtime, times_, stream_);
-  }
-  ~Bench() { runtime_.close_stream(stream_); }
-  Bench(const Bench&) = delete;
-  Bench& operator=(const Bench&) = delete;
-
-  std::byte* memory(Space space, Bytes bytes) { return memory_.allocate(space, bytes); }
-  Stream* stream() const { return stream_; }
-  // Seconds of GPU time of one of `count` calls in a row, less what the timing takes; `before` is called before each row.
-  template <class Call>
-  Seconds time(int count, const Call& call) {
-    return time(count, call, [] {});
-  }
-  template <class Call, class Before>
-  Seconds time(int count, const Call& call, const Before& before) {
-    std::vector<double> seconds;
-    for (int i = 0; i < kTimes; ++i) {
-      before();
-      runtime_.record(begin_, stream_);
-      for (int n = 0; n < count; ++n) call();
-      runtime_.record(end_, stream_);
-      runtime_.synchronize(stream_);
-      if (i > 0) seconds.push_back(static_cast<double>(runtime_.nanoseconds(begin_, end_) - timing_) * 1e-9 / count);
-    }
-    return {std::max(median(std::move(seconds)), 1e-9)};
-  }
-
- private:
-  Runtime& runtime_;
-  GpuMemory memory_;
-  EventPool times_;
-  Event *begin_ = times_.take(), *end_ = times_.take();
-  Stream* stream_ = nullptr;
-  std::int64_t timing_ = 0;
-};
+constexpr int kTimes = 7;  // of the all-reduces; the first is not counted, of the others the median is
 
 }  // namespace
 
@@ -70,6 +26,7 @@ void CudaMeasures::products(DType dtype, std::int64_t rows, const std::vector<st
   const Operand a{bench.memory(Space::Device, {most * each}), most, dtype},
       b{bench.memory(Space::Device, {most * each}), most, dtype};
   const Operand c{bench.memory(Space::Device, {most * each}), most, dtype};
+  for (const Operand& operand : {a, b, c}) bench.fill_random(operand);
   const Launcher on(runtime_, bench.stream(), bench.memory(Space::Device, kMultiplyWorkspace));
   for (const std::int64_t n : sizes)
     for (const std::int64_t k : sizes)
@@ -92,14 +49,15 @@ void CudaMeasures::products(DType dtype, std::int64_t rows, const std::vector<st
                                                                                   : n * k)};
         const Kernel kernel = make_kernel(what, reads, writes, &runtime_);
         const OpArguments arguments;
-        tell(what, bench.time(5, [&] {
+        const auto multiply = [&] {
           kernel.run(on, {.reads = reads,
                           .writes = writes,
                           .scratch = nullptr,
                           .staged = nullptr,
                           .table = nullptr,
                           .arguments = arguments});
-        }));
+        };
+        for (const Seconds time : bench.cold_and_warm(multiply)) tell(what, time);
       }
 }
 
@@ -139,7 +97,7 @@ std::vector<HostCopy> CudaMeasures::host_copies() {
 std::vector<ProfileTransfer> CudaMeasures::all_reduces() {
   constexpr int kRanks = 2;
   std::vector<ProfileTransfer> all;
-  for (std::int64_t bytes = 4096; bytes <= std::int64_t{16} << 20U; bytes *= 4) {
+  for (std::int64_t bytes = 4096; bytes <= sizes_.reduced; bytes *= 4) {
     const Stop stop;
     CudaDevices devices(runtime_, stop);
     std::vector<std::unique_ptr<DeviceBackend>> backends;
@@ -153,9 +111,11 @@ std::vector<ProfileTransfer> CudaMeasures::all_reduces() {
           {.what = {.bytes = {bytes}, .dtype = DType::F32}, .members = {{0}, {1}}, .from = block, .to = block}));
     }
     devices.check();
+    devices.connect();
     std::barrier meet(kRanks);
+    std::exception_ptr failure;
     std::vector<double> seconds;
-    const auto work = [&](int rank) {
+    const auto enqueue = [&](int rank) {
       const int gpu = rank % runtime_.devices();
       runtime_.select(gpu);
       EventPool events(runtime_, gpu, true);
@@ -175,12 +135,30 @@ std::vector<ProfileTransfer> CudaMeasures::all_reduces() {
       }
       runtime_.close_stream(on.stream);
     };
+    std::mutex one;
+    const auto work = [&](int rank) {
+      try {
+        enqueue(rank);
+      } catch (...) {
+        meet.arrive_and_drop();
+        const std::lock_guard lock(one);
+        failure = std::current_exception();
+      }
+    };
     std::thread other(work, 1);
     work(0);
     other.join();
+    if (failure) std::rethrow_exception(failure);
     all.push_back({kRanks, {bytes}, {std::max(median(seconds), 1e-9)}});
   }
   return all;
+}
+
+SlowDownSizes sizes_for(Bytes memory) {
+  const bool small = memory.value < std::int64_t{8} << 30U;
+  return {.product = small ? 256 : 2048,
+          .sum = std::clamp(memory.value / 2560, std::int64_t{1} << 10U, std::int64_t{32} << 20U),
+          .reduced = std::clamp(memory.value / 4096, std::int64_t{1} << 14U, std::int64_t{16} << 20U)};
 }
 
 // Products alone, and beside sums that are put in front of them and last longer than they do: 1 - alone / beside.

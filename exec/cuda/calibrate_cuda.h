@@ -1,6 +1,12 @@
 // The measurements of `calibrate --device cuda`, by events of the GPU.
 #pragma once
 
+#include <functional>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
 #include "exec/cuda/runtime.h"
 #include "exec/device/device_measures.h"
 
@@ -13,16 +19,22 @@ struct HostCopy {
   Seconds time = {};
 };
 
-// Of the computes that are slowed by sums beside them: some ten microseconds each on a large GPU, the sums some hundred.
+// What is measured beside each other: computes of some ten microseconds each on a large GPU, sums of some hundred that slow them, and the largest
+// all-reduce. Less on a GPU with little memory.
 struct SlowDownSizes {
   std::int64_t product = 2048, sum = std::int64_t{32} << 20U;  // rows, columns and depth; elements; all in bf16
+  std::int64_t reduced = std::int64_t{16} << 20U;              // bytes
 };
+SlowDownSizes sizes_for(Bytes memory);
 
 class CudaMeasures : public DeviceMeasures {
  public:
-  explicit CudaMeasures(Runtime& runtime, SlowDownSizes sizes = {}) : runtime_(runtime), sizes_(sizes) {}
+  explicit CudaMeasures(Runtime& runtime) : CudaMeasures(runtime, sizes_for(runtime.properties(0).memory)) {}
+  CudaMeasures(Runtime& runtime, SlowDownSizes sizes) : runtime_(runtime), sizes_(sizes) {}
   void products(DType dtype, std::int64_t rows, const std::vector<std::int64_t>& sizes,
                 const std::function<void(const Compute&, Seconds)>& tell) override;
+  // Each kind and size once, whatever the plans: by itself, with caches that are cold and with warm ones. What does not fit is left out.
+  void instructions(const Plan& plan, int steps, const std::function<void(const Compute&, Seconds)>& tell) override;
   Seconds start() override;
   std::vector<ProfileTransfer> copies() override;
   std::vector<ProfileTransfer> all_reduces() override;
@@ -34,6 +46,8 @@ class CudaMeasures : public DeviceMeasures {
  private:
   Runtime& runtime_;
   SlowDownSizes sizes_;
+  std::set<std::tuple<std::string, Phase, DType, std::string, std::vector<std::int64_t>, Bytes>> known_ =
+      {};  // by `instructions`
 };
 
 }  // namespace foreshard::gpu

@@ -1,4 +1,4 @@
-// The single measurements of `calibrate` on a device that is not the host.
+// The single measurements of `calibrate` on a device.
 #pragma once
 
 #include <functional>
@@ -15,6 +15,8 @@ class DeviceMeasures {
   // y = x w^T of `rows` rows, for all columns and depths of `sizes`, and the products of its gradients.
   virtual void products(DType dtype, std::int64_t rows, const std::vector<std::int64_t>& sizes,
                         const std::function<void(const Compute&, Seconds)>& tell) = 0;
+  // The computes of a plan, each as often as it is measured. `steps`: runs of the plan, where it runs; the first does not count.
+  virtual void instructions(const Plan& plan, int steps, const std::function<void(const Compute&, Seconds)>& tell) = 0;
   virtual Seconds start() = 0;                             // of an instruction that does next to nothing
   virtual std::vector<ProfileTransfer> copies() = 0;       // inside the device
   virtual std::vector<ProfileTransfer> all_reduces() = 0;  // 2 ranks, fp32

@@ -251,6 +251,8 @@ Cases of_calibrate() {
            .shows = "3 runs of every"},
           {.option = "--steps", .base = between, .changed = "+ --steps 3"},
           {.option = "--largest-product", .base = one, .changed = "--quick --steps 2 --precision fp32 --largest-product 64"},
+          {.option = "--largest-hidden", .base = one, .changed = "+ --largest-hidden 48", .shows = " 49 sizes"},
+          {.option = "--largest-hidden", .base = between, .changed = "+ --largest-hidden 48"},
           {.option = "--save-profile", .base = one, .changed = "+ --save-profile mine.json"},
           {.option = "--save-cluster", .base = one, .changed = "+ --save-cluster mine.json"},
           {.option = "--json", .base = one, .changed = "+ --json"},

@@ -11,18 +11,17 @@ namespace foreshard::gpu {
 
 TEST(CudaCalibrate, FillsEveryPartOfAProfile) {
   FakeRuntime runtime;
-  CudaMeasures measures(runtime, {.product = 16, .sum = 3000});
-  CalibrateOptions options{.device = "a GPU", .steps = 2, .dtypes = {DType::F32}, .largest_product = 16};
+  CudaMeasures measures(runtime, {.product = 16, .sum = 3000, .reduced = 16 << 10});
+  CalibrateOptions options{.device = "a GPU", .dtypes = {DType::F32}, .largest_product = 16};
   options.measures = &measures;
-  options.devices = [&](const Stop& stop) { return std::make_unique<CudaDevices>(runtime, stop); };
   Strategy strategy = in_double({.dp = 2, .micro_batch = 4});
   strategy.precision = DType::F32;
   const auto profile = calibrate({lowered(tiny_mlp(), strategy)}, options);
   ASSERT_TRUE(profile);
   EXPECT_EQ(profile->device, "a GPU");
   EXPECT_NE(profile->machine.find("a GPU that is not there"), std::string::npos);
-  EXPECT_EQ(profile->copies.size(), 8U);  // 4 KiB, times 4 up to 64 MiB
-  EXPECT_EQ(profile->all_reduces.size(), 7U);
+  EXPECT_EQ(profile->copies.size(), 8U);       // 4 KiB, times 4 up to 64 MiB
+  EXPECT_EQ(profile->all_reduces.size(), 2U);  // 4 and 16 KiB
   EXPECT_GT(profile->link_bandwidth.value, 0);
   EXPECT_GT(profile->launch_overhead.value, 0);
   // Products of three phases, the update, the activation, the loss.
@@ -32,6 +31,64 @@ TEST(CudaCalibrate, FillsEveryPartOfAProfile) {
   EXPECT_EQ(profile->outside_memory.value, FakeRuntime::kContext);
   EXPECT_EQ(parse_machine_profile(to_json(*profile), "again").ops, profile->ops);
   EXPECT_EQ(measures.host_copies().size(), 12U);  // pinned or not, to and fro, three sizes
+  EXPECT_TRUE(runtime.conflicts().empty());
+  EXPECT_EQ(runtime.allocated(), 0);
+}
+
+// Ranks of two GPUs reach into each other's memory.
+TEST(CudaCalibrate, AllReducesBetweenTwoGpus) {
+  FakeRuntime runtime({.devices = 2});
+  CudaMeasures measures(runtime, {.product = 16, .sum = 3000, .reduced = 16 << 10});
+  EXPECT_EQ(measures.all_reduces().size(), 2U);
+  EXPECT_TRUE(runtime.conflicts().empty());
+  FakeRuntime apart({.devices = 2, .peers = 1});
+  CudaMeasures unreachable(apart, {.reduced = 4096});
+  EXPECT_THROW(unreachable.all_reduces(), DeviceError);
+}
+
+namespace {
+
+// Sees what products read, and how much is written between them.
+class Watched : public FakeRuntime {
+ public:
+  using FakeRuntime::FakeRuntime;
+  void multiply(const Multiply& multiply, std::byte* workspace, Bytes bytes, Stream* stream) override {
+    synchronize(stream);
+    std::set<std::byte> seen(multiply.a.data, multiply.a.data + 32);
+    if (seen.size() < 8) ++of_few_numbers;
+    ++products;
+    FakeRuntime::multiply(multiply, workspace, bytes, stream);
+  }
+  void fill(std::byte* to, std::byte with, Bytes bytes, Stream* stream) override {
+    if (bytes.value >= 1 << 20) ++large_fills;
+    FakeRuntime::fill(to, with, bytes, stream);
+  }
+  int products = 0, of_few_numbers = 0, large_fills = 0;
+};
+
+}  // namespace
+
+// Each by itself: seven rows with cold caches and seven with warm ones, with other memory written before each. What is known is not measured again.
+TEST(CudaCalibrate, InstructionsOnRandomNumbersWithColdAndWarmCaches) {
+  Watched runtime;
+  CudaMeasures measures(runtime, {});
+  Strategy strategy = in_double({.dp = 2, .micro_batch = 4});
+  strategy.precision = DType::F32;
+  const Plan plan = lowered(tiny_mlp(), strategy);
+  int told = 0, products = 0;
+  const auto tell = [&](const Compute& what, Seconds time) {
+    EXPECT_GT(time.value, 0);
+    ++told, products += is<ops::MatMul>(what.op) ? 1 : 0;
+  };
+  measures.instructions(plan, 0, tell);
+  EXPECT_GE(products, 6);  // two layers or more, three phases
+  EXPECT_EQ(told % 2, 0);
+  EXPECT_EQ(runtime.large_fills, told * 7);
+  EXPECT_EQ(runtime.of_few_numbers, 0);
+  EXPECT_EQ(runtime.products, products / 2 * (2 + 7 + 7 * 4));
+  const int before = told;
+  measures.instructions(plan, 0, tell);
+  EXPECT_EQ(told, before);
   EXPECT_TRUE(runtime.conflicts().empty());
   EXPECT_EQ(runtime.allocated(), 0);
 }
