@@ -5,6 +5,7 @@
 #include "core/base/error.h"
 #include "exec/cuda/load_cuda.h"
 #include "exec/cuda/nccl_ranks.h"
+#include "exec/cuda/product_choice.h"
 #include "exec/mesh/process_place.h"
 
 namespace foreshard {
@@ -20,7 +21,10 @@ std::unique_ptr<gpu::Runtime> use_device(const Arguments& arguments, ExecuteOpti
 
 gpu::GpuRuns gpu_runs(const Arguments& arguments, const ExecuteOptions& options) {
   const bool all = options.time == TimeMode::Emulated || arguments.has("--trace") || arguments.has("--save-result");
-  return {.graphs = arguments.flag("--graphs"), .timed_from = all ? 0 : options.steps - 1};
+  return {.graphs = arguments.flag("--graphs"),
+          .timed_from = all ? 0 : options.steps - 1,
+          .fuse = !arguments.flag("--no-epilogues"),
+          .products = gpu::product_file_path()};
 }
 
 std::unique_ptr<nccl::Library> use_nccl(const Arguments& arguments, gpu::Runtime* runtime, ProcessMesh* mesh, int ranks,

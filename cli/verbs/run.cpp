@@ -61,7 +61,7 @@ static ExecuteOptions execute_options(const Arguments& arguments) {
   };
   options.patience = seconds("--patience", cuda ? kGpuPatience : 3);
   if (cuda) options.first_use = seconds("--init-patience", kGpuPatience);
-  if (!cuda) refuse_without(arguments, "--device cuda", {"--init-patience"});
+  if (!cuda) refuse_without(arguments, "--device cuda", {"--init-patience", "--no-epilogues"});
   return options;
 }
 
@@ -106,6 +106,7 @@ static void tell_start(const RunStart& start, const std::string& mode, Progress&
 static void tell_result(const RunWords& words, const ExecuteOptions& options, const Arguments& arguments,
                         const Console& console) {
   const Execution& done = words.done;
+  for (const std::string& note : done.notes) say(arguments, console, note);
   if (arguments.has("--save-result")) save_result(done.result, arguments.text("--save-result"));
   if (arguments.has("--trace")) write_file(arguments.text("--trace"), chrome_trace(done.result));
   console.out << (arguments.flag("--json") ? run_json(words) : run_text(words)) << std::flush;
@@ -177,6 +178,8 @@ static std::vector<VerbOption> run_options() {
       {.name = "PLAN", .value = "PLAN", .help = "a .plan.json file", .required = true},
       {.name = "--device", .value = "KIND", .help = "host, or cuda: the GPUs of this machine (host)"},
       {.name = "--graphs", .help = "cuda: capture work between events as CUDA graphs (helps when kernels take microseconds)"},
+      {.name = "--no-epilogues",
+       .help = "cuda: every instruction by itself, and a span of its own; products do not do the next ones' work"},
       {.name = "--nccl", .help = "cuda: collectives by NCCL in one process too, a GPU per rank; several processes always"},
       {.name = "--ranks", .value = "N", .help = "refuse a plan for another number of ranks"},
       {.name = "--steps", .value = "N", .help = "optimizer steps of this run, after those of --resume (3)", .group = training},

@@ -274,7 +274,7 @@ std::function<std::unique_ptr<RankDevices>(const Stop&)> ranks_on(Runtime& runti
 }
 
 std::unique_ptr<DeviceBackend> CudaDevices::device(RankId rank, std::mutex* alone) {
-  return std::make_unique<CudaDevice>(runtime_, memory_, rank.value % runtime_.devices(), stop_, alone, runs_);
+  return std::make_unique<CudaDevice>(runtime_, memory_, choice_, rank.value % runtime_.devices(), stop_, alone, runs_);
 }
 
 std::unique_ptr<Communicator> CudaDevices::communicator(RankId rank, DeviceBackend& device) {

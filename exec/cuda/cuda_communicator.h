@@ -84,17 +84,24 @@ class CudaCommunicator : public Communicator {
 class CudaDevices : public RankDevices {
  public:
   CudaDevices(Runtime& runtime, const Stop& stop, GpuRuns runs = {})
-      : runtime_(runtime), stop_(stop), runs_(runs), memory_(runtime), meetings_(runtime, stop) {}
+      : runtime_(runtime),
+        stop_(stop),
+        runs_(runs),
+        memory_(runtime),
+        choice_(runtime, runs.products),
+        meetings_(runtime, stop) {}
   std::unique_ptr<DeviceBackend> device(RankId rank, std::mutex* alone) override;
   std::unique_ptr<Communicator> communicator(RankId rank, DeviceBackend& device) override;
   void connect() override { meetings_.connect(); }
   void check() const override { meetings_.check(); }
+  std::vector<std::string> notes() const override { return choice_.notes(); }
 
  private:
   Runtime& runtime_;
   const Stop& stop_;
   GpuRuns runs_;
   GpuMemory memory_;
+  ProductChoice choice_;
   CudaMeetings meetings_;
 };
 

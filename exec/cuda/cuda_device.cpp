@@ -1,10 +1,9 @@
-#include "exec/cuda/cuda_device.h"
-
 #include <cstring>
 #include <thread>
 #include <utility>
 
 #include "core/base/error.h"
+#include "exec/cuda/compute_task.h"
 #include "exec/cuda/near_cpus.h"
 #include "exec/host/host_convert.h"
 
@@ -17,55 +16,6 @@ constexpr int kMarks = kRunsUnderWay + 1;  // a run may still have to wait for w
 }  // namespace
 
 TaskTimes GpuTask::run(int) { FS_ASSERT(!"a GPU task is enqueued"); }
-
-// One compute instruction. What the host makes for a run waits in pinned memory until the copy of the run before has been made.
-class CudaDevice::ComputeTask : public GpuTask {
- public:
-  ComputeTask(CudaDevice& device, Kernel kernel, std::span<const Operand> reads, std::span<const Operand> writes,
-              const OpArguments& arguments)
-      : device_(device),
-        kernel_(std::move(kernel)),
-        reads_(reads.begin(), reads.end()),
-        writes_(writes.begin(), writes.end()),
-        arguments_(arguments) {}
-
-  // Before the first run.
-  void open(GpuMemory& memory) {
-    staged_ = memory.allocate(Space::PinnedHost, kernel_.staged);
-    if (staged_) copied_ = device_.marks_.take();
-    if (kernel_.table.empty()) return;
-    const Bytes bytes = {static_cast<std::int64_t>(kernel_.table.size())};
-    table_ = memory.allocate(Space::Device, bytes);
-    device_.write(table_, kernel_.table.data(), bytes);
-  }
-  bool repeats() const override { return !kernel_.varies && kernel_.staged == Bytes{}; }
-  Bytes outside() const { return {static_cast<std::int64_t>(kernel_.table.size())}; }
-
-  void enqueue(OnStream& on, int run) override {
-    const OpArguments arguments = in_run(arguments_, run);
-    if (staged_) {
-      while (used_ && !on.runtime.done(copied_)) device_.yield();
-      kernel_.prepare(staged_, arguments);
-    }
-    kernel_.run(Launcher(on.runtime, on.stream, on.workspace), {.reads = reads_,
-                                                                .writes = writes_,
-                                                                .scratch = on.scratch,
-                                                                .staged = staged_,
-                                                                .table = table_,
-                                                                .arguments = arguments});
-    if (staged_) on.runtime.record(copied_, on.stream);
-    used_ = true;
-  }
-
- private:
-  CudaDevice& device_;
-  Kernel kernel_;
-  std::vector<Operand> reads_, writes_;
-  OpArguments arguments_;
-  std::byte *staged_ = nullptr, *table_ = nullptr;
-  Event* copied_ = nullptr;
-  bool used_ = false;
-};
 
 class CudaDevice::CopyTask : public GpuTask {
  public:
@@ -81,10 +31,13 @@ class CudaDevice::CopyTask : public GpuTask {
   Bytes bytes_;
 };
 
-CudaDevice::CudaDevice(Runtime& runtime, GpuMemory& memory, int gpu, const Stop& stop, std::mutex* alone, GpuRuns runs)
+CudaDevice::CudaDevice(Runtime& runtime, GpuMemory& memory, ProductChoice& choice, int gpu, const Stop& stop, std::mutex* alone,
+                       GpuRuns runs)
     : runtime_(runtime),
       memory_(memory),
+      choice_(choice),
       gpu_(gpu),
+      fuses_(runs.fuse),
       cpus_(runtime.properties(gpu).cpus),
       stop_(stop),
       alone_(alone),
@@ -164,10 +117,9 @@ std::unique_ptr<StreamTask> CudaDevice::compute(StreamId stream, const Compute& 
   Kernel kernel = make_kernel(what, reads, writes, &runtime_);
   Channel& on = channel(stream);
   on.computes = true;
-  on.scratch_bytes = std::max(on.scratch_bytes, kernel.scratch);
-  if (kernel.multiplies) on.workspace_bytes = kMultiplyWorkspace;
+  use(on, kernel);
   staged_ += kernel.staged;
-  auto task = std::make_unique<ComputeTask>(*this, std::move(kernel), reads, writes, arguments);
+  auto task = std::make_unique<ComputeTask>(*this, what, std::move(kernel), reads, writes, arguments);
   tasks_.push_back(task.get());
   return task;
 }

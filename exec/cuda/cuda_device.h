@@ -14,6 +14,7 @@
 #include "exec/cuda/gpu_kernel.h"
 #include "exec/cuda/gpu_memory.h"
 #include "exec/cuda/gpu_ranks.h"
+#include "exec/cuda/product_choice.h"
 #include "exec/cuda/step_graphs.h"
 #include "exec/device/device.h"
 
@@ -46,7 +47,8 @@ class GpuTask : public StreamTask {
 class CudaDevice : public DeviceBackend {
  public:
   // `alone`: all runs are timed, and none has graphs.
-  CudaDevice(Runtime& runtime, GpuMemory& memory, int gpu, const Stop& stop, std::mutex* alone, GpuRuns runs = {});
+  CudaDevice(Runtime& runtime, GpuMemory& memory, ProductChoice& choice, int gpu, const Stop& stop, std::mutex* alone,
+             GpuRuns runs = {});
   ~CudaDevice() override;
 
   std::byte* arena(Space space, Bytes bytes) override;
@@ -58,6 +60,7 @@ class CudaDevice : public DeviceBackend {
   std::unique_ptr<StreamTask> compute(StreamId stream, const Compute& what, std::span<const Operand> reads,
                                       std::span<const Operand> writes, const OpArguments& arguments) override;
   std::unique_ptr<StreamTask> copy(std::byte* to, const std::byte* from, Bytes bytes) override;
+  std::vector<JoinedTasks> prepare(std::span<const TaskRow> rows) override;
   void open(std::span<const StreamId> streams, int events, int commands, StepObserver& observer) override;
   void wait(StreamId stream, int event) override;
   void record(StreamId stream, int event) override;
@@ -135,13 +138,21 @@ class CudaDevice : public DeviceBackend {
   void begin(Pending& oldest);
   void deliver(const Pending& done);
   void start_clock();
+  void use(Channel& on, const Kernel& kernel);
+  std::optional<JoinedTasks> join(const TaskRow& row, std::size_t at, Channel& on);
+  std::optional<JoinedTasks> join_forward(const TaskRow& row, std::size_t at, Channel& on);
+  std::optional<JoinedTasks> join_backward(const TaskRow& row, std::size_t at, Channel& on);
+  static std::size_t bias_behind(const TaskRow& row, std::size_t first, std::size_t activation);
+  void choose_algorithms();
   bool timed(int run) const { return run >= timed_from_; }
   void rebase(Event* event, std::int64_t time, int run);
   std::int64_t time_of(Event* event) { return base_time_ + runtime_.nanoseconds(base_, event); }
 
   Runtime& runtime_;
   GpuMemory& memory_;
+  ProductChoice& choice_;
   int gpu_;
+  const bool fuses_;
   const std::vector<int> cpus_;  // near the GPU
   bool settled_ = false;         // the rank's thread is there
   const Stop& stop_;

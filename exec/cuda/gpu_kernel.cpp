@@ -4,13 +4,14 @@
 #include <array>
 
 #include "core/base/error.h"
+#include "exec/cuda/product_choice.h"
 #include "exec/host/loss_scale_state.h"
 
 namespace foreshard::gpu {
 
 // The table of kernels: makers, one per operator, in exec/cuda/gpu_*.cpp, and which operator each is for. They throw Error for a form that
 // GPUs cannot run.
-Kernel make_matmul(const host::Form& form);
+Kernel make_matmul(const host::Form& form, Runtime* libraries);
 Kernel make_scores(const host::Form& form);
 Kernel make_weighted_values(const host::Form& form);
 Kernel make_softmax(const host::Form& form);
@@ -47,7 +48,7 @@ struct Make {
   const host::Form& form;
   Runtime* libraries;
 
-  Kernel operator()(const ops::MatMul&) const { return make_matmul(form); }
+  Kernel operator()(const ops::MatMul&) const { return make_matmul(form, libraries); }
   Kernel operator()(const ops::Scores&) const { return make_scores(form); }
   Kernel operator()(const ops::WeightedValues&) const { return make_weighted_values(form); }
   Kernel operator()(const ops::Attention&) const { return make_attention(form, libraries); }
@@ -157,7 +158,14 @@ int warps_of_row(std::initializer_list<View> arrays, std::int64_t rows, std::int
 
 void Launcher::fill(const Operand& operand, std::byte with) const {
   const Bytes bytes = size_of(operand.dtype) * operand.elements;
-  if (bytes.value > 0) runtime_.fill(operand.data, with, bytes, stream_);
+  if (runtime_ && bytes.value > 0) runtime_->fill(operand.data, with, bytes, stream_);
+}
+
+void Launcher::multiply(const Multiply& product) const {
+  if (products_) return products_->push_back(product);
+  Multiply chosen = product;
+  if (choice_) chosen.algorithm = choice_->of(product, gpu_);
+  runtime_->multiply(chosen, workspace_, kMultiplyWorkspace, stream_);
 }
 
 Bytes column_sum_scratch(std::int64_t rows, std::int64_t columns) {
@@ -185,6 +193,13 @@ void Launcher::sum_chunks(const ColumnSumArgs& args, std::int64_t chunks) const 
   const std::int64_t columns_of_block = packed ? 32 * pack_of(args.x.type) : 32;
   launch(packed ? KernelId::column_sums_packed : KernelId::column_sums, ceil_div(args.columns, columns_of_block), chunks, 256,
          args);
+}
+
+void Launcher::add_sums(View sums, const View& to, bool accumulate) const {
+  sums.writes = false;
+  AddArgs args = {.y = to, .rows = 1, .columns = sums.elements, .count = 1, .accumulate = accumulate};
+  args.inputs[0] = sums;
+  elements(KernelId::add_arrays, sums.elements, args);
 }
 
 Bytes term_sum_scratch(std::int64_t terms) { return {8 * std::max<std::int64_t>(1, ceil_div(terms, terms_of_block(terms)))}; }

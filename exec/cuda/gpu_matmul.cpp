@@ -62,10 +62,12 @@ Kernel linear_forward(const host::Form& form, const LinearSizes& sizes) {
 }
 
 Kernel linear_input_grad(const host::Form& form, const LinearSizes& sizes) {
-  const std::size_t parts = sizes.columns.size(), weight = parts + 1;
+  const std::size_t parts = sizes.columns.size();
+  const bool bare = form.reads.size() == parts + 1;  // x and the bias, which a linear layer does not need here, are left out
+  const std::size_t weight = bare ? parts : parts + 1;
   std::vector<std::int64_t> in;
   for (const std::int64_t columns : sizes.columns) in.push_back(sizes.m * columns);
-  in.push_back(0);  // x, which a linear layer does not need here
+  if (!bare) in.push_back(0);
   in.push_back(sizes.n * sizes.k);
   if (form.reads.size() == in.size() + 1) in.push_back(sizes.n);
   form.expect(in, {sizes.m * sizes.k});
@@ -89,46 +91,89 @@ Kernel linear_input_grad(const host::Form& form, const LinearSizes& sizes) {
           .multiplies = true};
 }
 
-Kernel linear_weight_grad(const host::Form& form, const LinearSizes& sizes) {
+// The gradient of the weights and, beside it, that of the bias, which the product itself sums where the library has that.
+struct WeightGrad {
+  LinearSizes sizes = {};
+  bool accumulate = false, bias = false, summed = false;
+
+  // Whether the sums of a product go where they belong at once.
+  bool straight(const Call& call) const { return !accumulate && call.writes[1].dtype == call.writes[0].dtype; }
+  View bias_grad(const Call& call, std::int64_t at) const {
+    View out = writes(call.writes[1]);
+    out.data = static_cast<std::byte*>(out.data) + at * bytes_of(out.type), out.elements -= at;
+    return out;
+  }
+  // Calls body(product, part of dy, its first column) for each part.
+  template <class F>
+  void each(const Call& call, F body) const {
+    std::int64_t at = 0;
+    for (std::size_t part = 0; part < sizes.columns.size(); ++part) {
+      const std::int64_t columns = sizes.columns[part];
+      Multiply product = {.m = columns, .n = sizes.k, .k = sizes.m};
+      product.a = matrix(call.reads[part], 0, columns, true), product.b = matrix(call.reads[sizes.columns.size()], 0, sizes.k);
+      product.c = matrix(call.writes[0], at * sizes.k, sizes.k);
+      product.keep = accumulate ? 1.0F : 0.0F;
+      if (summed) {
+        product.sums = Sums::OfFactor;
+        product.sums_to = straight(call) ? static_cast<std::byte*>(bias_grad(call, at).data) : call.scratch;
+      }
+      body(product, part, at);
+      at += columns;
+    }
+  }
+  void finish(const Launcher& on, const Call& call, std::size_t part, std::int64_t at) const {
+    const std::int64_t columns = sizes.columns[part];
+    ColumnSumArgs sum = {.x = reads(call.reads[part]), .out = bias_grad(call, at), .rows = sizes.m, .columns = columns};
+    sum.accumulate = accumulate;
+    if (!summed) return on.sum_columns(sum, call.scratch);
+    if (!straight(call)) on.add_sums(scratch_array(call.scratch, columns, type_of(call.writes[0].dtype)), sum.out, accumulate);
+  }
+  bool can_be_summed(const host::Form& form, Runtime& library) const {
+    alignas(256) static std::byte scratch;  // that of a stream begins at such a border, too
+    const OpArguments none;
+    const Call planned{
+        .reads = form.reads, .writes = form.writes, .scratch = &scratch, .staged = {}, .table = {}, .arguments = none};
+    bool all = true;
+    each(planned, [&](const Multiply& product, std::size_t, std::int64_t) {
+      all = all && !library.algorithms(product, kMultiplyWorkspace, 1).empty();
+    });
+    return all;
+  }
+};
+
+Kernel linear_weight_grad(const host::Form& form, const LinearSizes& sizes, Runtime* libraries) {
   const std::size_t parts = sizes.columns.size();
-  const bool bias = form.writes.size() == 2, accumulate = form.what.accumulate;
+  WeightGrad grad{.sizes = sizes, .accumulate = form.what.accumulate, .bias = form.writes.size() == 2};
   std::vector<std::int64_t> in, out = {sizes.n * sizes.k};
   for (const std::int64_t columns : sizes.columns) in.push_back(sizes.m * columns);
   in.push_back(sizes.m * sizes.k);
-  if (bias) out.push_back(sizes.n);
+  if (grad.bias) out.push_back(sizes.n);
   form.expect(in, out);
   expect_factors(form, form.reads[0], form.reads[parts]);
+  if (grad.bias && libraries) {
+    grad.summed = true;
+    grad.summed = grad.can_be_summed(form, *libraries);
+  }
   return {.run =
-              [=](const Launcher& on, const Call& call) {
-                std::int64_t at = 0;
-                for (std::size_t part = 0; part < parts; ++part) {
-                  const std::int64_t columns = sizes.columns[part];
-                  Multiply product = {.m = columns, .n = sizes.k, .k = sizes.m};
-                  product.a = matrix(call.reads[part], 0, columns, true), product.b = matrix(call.reads[parts], 0, sizes.k);
-                  product.c = matrix(call.writes[0], at * sizes.k, sizes.k);
-                  product.keep = accumulate ? 1.0F : 0.0F;
+              [grad](const Launcher& on, const Call& call) {
+                grad.each(call, [&](const Multiply& product, std::size_t part, std::int64_t at) {
                   on.multiply(product);
-                  if (bias) {
-                    ColumnSumArgs sum = {.x = reads(call.reads[part]), .out = writes(call.writes[1]), .rows = sizes.m};
-                    sum.out.data = static_cast<std::byte*>(sum.out.data) + at * size_of(call.writes[1].dtype).value;
-                    sum.out.elements -= at;
-                    sum.columns = columns, sum.accumulate = accumulate;
-                    on.sum_columns(sum, call.scratch);
-                  }
-                  at += columns;
-                }
+                  if (grad.bias) grad.finish(on, call, part, at);
+                });
               },
-          .scratch = bias ? column_sum_scratch(sizes.m, sizes.n) : Bytes{},
+          .scratch = !grad.bias    ? Bytes{}
+                     : grad.summed ? size_of(form.writes[0].dtype) * sizes.n
+                                   : column_sum_scratch(sizes.m, sizes.n),
           .multiplies = true};
 }
 
 }  // namespace
 
-Kernel make_matmul(const host::Form& form) {
+Kernel make_matmul(const host::Form& form, Runtime* libraries) {
   const LinearSizes sizes = linear_sizes(form);
   if (form.forward()) return linear_forward(form, sizes);
   if (form.what.phase == Phase::InputGrad) return linear_input_grad(form, sizes);
-  if (form.what.phase == Phase::WeightGrad) return linear_weight_grad(form, sizes);
+  if (form.what.phase == Phase::WeightGrad) return linear_weight_grad(form, sizes, libraries);
   form.refuse("this phase", "forward, recompute, input gradient or weight gradient");
 }
 

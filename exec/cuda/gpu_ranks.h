@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "exec/cuda/runtime.h"
 #include "exec/interpreter/rank_devices.h"
@@ -14,6 +15,8 @@ struct GpuRuns {
   // Steps of earlier runs tell when they have ended, but not their times: of each such run only its begin is timed. So a training pays for the
   // timing of instructions in the run whose trace is asked for. What a run without times tells is when the host heard of it.
   int timed_from = 0;
+  bool fuse = true;           // a product does the work of instructions behind it, where it can: they are told as one span
+  std::string products = {};  // the file of ProductChoice; empty: the library chooses algorithms of products
 };
 
 // Ranks on the GPUs that a runtime has, rank r on GPU r modulo their number. The runtime must outlive the runs.

@@ -200,8 +200,13 @@ void add_products(Cases& all) {
   all.add("linear", linear(Forward, false), {70, 84, 12}, {120});
   all.add("linear_parts", linear(Forward, false), {70, 84, 12}, {80, 40}, DType::BF16, kHalf);
   all.add("linear_input_grad", linear(InputGrad, true), {80, 40, 70, 84}, {70});
+  all.add("linear_input_grad_bare", linear(InputGrad, false), {120, 84}, {70});
   all.add("linear_first_token", linear(InputGrad, false, true), {120, 140, 84}, {140});
   all.add("linear_weight_grad", linear(WeightGrad, true), {80, 40, 70}, {84, 12});
+  all.add("linear_weight_grad_bf16", linear(WeightGrad, false), {80, 40, 70}, {84, 12}, DType::BF16, kHalf);
+  all.add("linear_weight_grad_added_bf16", linear(WeightGrad, true), {80, 40, 70}, {84, 12}, DType::BF16, kHalf);
+  KernelCase& mixed = all.add("linear_weight_grad_mixed", linear(WeightGrad, false), {120, 70}, {}, DType::BF16, kHalf);
+  mixed.writes = {empty_array(84, DType::BF16), empty_array(12, DType::F32)};
   KernelCase& wide = all.add("linear_weight_grad_fp32", linear(WeightGrad, false), {120, 70}, {}, DType::BF16);
   wide.writes = {empty_array(84, DType::F32), empty_array(12, DType::F32)};
   // 2 samples, 4 heads on 2 of keys, 6 positions, 5 dimensions: rows of (4 + 2 + 2) * 5 numbers.

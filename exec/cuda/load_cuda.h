@@ -14,7 +14,7 @@ std::unique_ptr<gpu::Runtime> load_cuda();
 namespace gpu {
 // What the module gives: a runtime, or null and why. `version`: of this header and all it names, so that a module of another
 // build is refused.
-inline constexpr int kModuleVersion = 5;
+inline constexpr int kModuleVersion = 6;
 inline constexpr const char* kModuleEntry = "foreshard_cuda_runtime";
 using ModuleEntry = Runtime* (*)(int version, const char** why);
 }  // namespace gpu

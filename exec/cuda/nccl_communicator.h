@@ -29,6 +29,7 @@ class NcclDevices : public RankDevices {
   // Connects all ranks: called by all processes, when all tasks are known.
   void connect() override;
   void check() const override {}
+  std::vector<std::string> notes() const override { return choice_.notes(); }
 
  private:
   friend class NcclCommunicator;
@@ -78,6 +79,7 @@ class NcclDevices : public RankDevices {
   const Stop& stop_;
   NcclOptions options_;
   GpuMemory memory_;
+  ProductChoice choice_;
   std::map<RankId, std::unique_ptr<Rank>> ranks_;
   Messages messages_;
   mutable std::mutex mutex_;  // of what follows, and of aborting

@@ -31,7 +31,12 @@ std::function<std::unique_ptr<RankDevices>(const Stop&)> ranks_by_nccl(Runtime& 
 }
 
 NcclDevices::NcclDevices(Runtime& runtime, nccl::Library& library, const Stop& stop, NcclOptions options)
-    : runtime_(runtime), library_(library), stop_(stop), options_(options), memory_(runtime) {}
+    : runtime_(runtime),
+      library_(library),
+      stop_(stop),
+      options_(options),
+      memory_(runtime),
+      choice_(runtime, options.runs.products) {}
 
 NcclDevices::~NcclDevices() {
   {
@@ -50,7 +55,7 @@ std::unique_ptr<DeviceBackend> NcclDevices::device(RankId id, std::mutex* alone)
       throw DeviceError("NCCL", "rank " + std::to_string(other.value) + " and rank " + std::to_string(id.value) +
                                     " would share GPU " + std::to_string(gpu) + "; NCCL wants one for each" +
                                     (library_.version() >= kSharing ? " (or NCCL_MULTI_RANK_GPU_ENABLE=1)" : ""));
-  auto device = std::make_unique<CudaDevice>(runtime_, memory_, gpu, stop_, alone, options_.runs);
+  auto device = std::make_unique<CudaDevice>(runtime_, memory_, choice_, gpu, stop_, alone, options_.runs);
   Rank& rank = *ranks_.emplace(id, std::make_unique<Rank>()).first->second;
   rank.device = device.get();
   if (options_.shares_gpus) rank.begins = rank.events.emplace(runtime_, gpu, false).take();
@@ -89,6 +94,7 @@ std::vector<nccl::Comm*> NcclDevices::comms() const {
 }
 
 void NcclDevices::connect() {
+  if (options_.mesh) choice_.adopt(options_.mesh->all_gather(choice_.text()));
   try {
     make_world();
     for (const GroupId group : wanted_groups()) split_group(group);

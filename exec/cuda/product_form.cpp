@@ -9,6 +9,8 @@ std::uint32_t alignment(const void* data) {
   return align;
 }
 
+static std::uint32_t alignment_or_none(const void* data) { return data ? alignment(data) : 0; }
+
 ProductForm form_of(const Multiply& w, int device) {
   const auto side = [](const Matrix& matrix) {
     return ProductForm::Side{matrix.row, matrix.step, matrix.transposed, matrix.dtype, alignment(matrix.data)};
@@ -18,8 +20,76 @@ ProductForm form_of(const Multiply& w, int device) {
           .a = side(w.a),
           .b = side(w.b),
           .c = side(w.c),
-          .bias_aligned = w.bias ? alignment(w.bias) : 0,
-          .keeps = w.keep != 0};
+          .bias_aligned = alignment_or_none(w.bias),
+          .keeps = w.keep != 0,
+          .epilogue = w.epilogue,
+          .aux_row = w.aux_row,
+          .aux_aligned = alignment_or_none(w.aux),
+          .sums = w.sums,
+          .sums_aligned = alignment_or_none(w.sums_to)};
+}
+
+std::uint32_t ProductForm::end_aligned() const {
+  std::uint32_t least = c.aligned;
+  for (const std::uint32_t other : {bias_aligned, aux_aligned, sums_aligned})
+    if (other != 0) least = std::min(least, other);
+  return least;
+}
+
+std::string text_of(const ProductForm& form) {
+  std::string text;
+  const auto put = [&](std::int64_t number) {
+    if (!text.empty()) text += ' ';
+    text += std::to_string(number);
+  };
+  for (const std::int64_t size : form.sizes) put(size);
+  for (const ProductForm::Side& side : {form.a, form.b, form.c}) {
+    text += ' ';
+    text += name_of(side.dtype);
+    for (const std::int64_t number : {side.row, side.step, std::int64_t{side.transposed}, std::int64_t{side.aligned}})
+      put(number);
+  }
+  for (const std::int64_t number :
+       {std::int64_t{form.bias_aligned}, std::int64_t{form.keeps}, static_cast<std::int64_t>(form.epilogue), form.aux_row,
+        std::int64_t{form.aux_aligned}, static_cast<std::int64_t>(form.sums), std::int64_t{form.sums_aligned}})
+    put(number);
+  return text;
+}
+
+std::vector<ProductRange> ranges_of(const Multiply& w) {
+  std::vector<ProductRange> all;
+  const auto add = [&](std::byte* data, std::int64_t elements, DType dtype, bool written) {
+    if (data) all.push_back({data, data + elements * size_of(dtype).value, written});
+  };
+  const auto matrix = [&](const Matrix& of, std::int64_t rows, std::int64_t columns, bool written) {
+    add(of.data, (w.count - 1) * of.step + (rows - 1) * of.row + columns, of.dtype, written);
+  };
+  matrix(w.a, w.a.transposed ? w.k : w.m, w.a.transposed ? w.m : w.k, false);
+  matrix(w.b, w.b.transposed ? w.n : w.k, w.b.transposed ? w.k : w.n, false);
+  matrix(w.c, w.m, w.n, true);
+  add(const_cast<std::byte*>(w.bias), w.n, w.c.dtype, false);
+  add(w.aux, (w.m - 1) * w.aux_row + w.n, w.c.dtype, w.epilogue == Epilogue::Gelu);
+  add(w.sums_to, w.sums == Sums::OfResult ? w.n : w.m, w.c.dtype, true);
+  return all;
+}
+
+std::string wrong_epilogue(const Multiply& w) {
+  const auto half = [](DType dtype) { return dtype == DType::BF16 || dtype == DType::F16; };
+  const bool slope = w.epilogue == Epilogue::GeluSlope;
+  if ((w.epilogue == Epilogue::None) != (w.aux == nullptr)) return "GELU without its saved input, or the other way round";
+  if (w.epilogue != Epilogue::None) {
+    if (!half(w.c.dtype) || w.a.dtype != w.c.dtype) return "GELU of " + std::string(name_of(w.c.dtype));
+    if (w.aux_row % 8 != 0 || w.aux_row < w.n)
+      return "rows of the saved input that are " + std::to_string(w.aux_row) + " apart";
+    if (alignment(w.aux) < 16) return "a saved input that does not begin at a multiple of 16 bytes";
+    if (w.count != 1) return "GELU of a batch";
+  }
+  if (slope && (w.bias || w.keep != 0)) return "the gradient of GELU and a bias, or something kept";
+  if ((w.sums == Sums::None) != (w.sums_to == nullptr)) return "sums without a place, or a place without sums";
+  if (w.sums == Sums::OfResult && !slope) return "sums of a result without the gradient of GELU";
+  if (w.sums == Sums::OfFactor && (w.epilogue != Epilogue::None || w.bias || w.count != 1 || !half(w.a.dtype)))
+    return "sums of a factor beside another epilogue, of a batch or of " + std::string(name_of(w.a.dtype));
+  return {};
 }
 
 }  // namespace foreshard::gpu

@@ -5,6 +5,8 @@
 #include <array>
 #include <compare>
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "exec/cuda/runtime.h"
 
@@ -24,13 +26,30 @@ struct ProductForm {
   int device = 0;
   std::array<std::int64_t, 4> sizes = {};  // m, n, k, count
   Side a = {}, b = {}, c = {};
-  std::uint32_t bias_aligned = 0;  // 0: there is none
+  std::uint32_t bias_aligned = 0;  // 0: there is none; so for the next two
   bool keeps = false;
+  Epilogue epilogue = Epilogue::None;
+  std::int64_t aux_row = 0;
+  std::uint32_t aux_aligned = 0;
+  Sums sums = Sums::None;
+  std::uint32_t sums_aligned = 0;
   auto operator<=>(const ProductForm&) const = default;
 
   // Of everything that the end of the kernel touches. The library is told nothing of the bias but this.
-  std::uint32_t epilogue() const { return bias_aligned == 0 ? c.aligned : std::min(c.aligned, bias_aligned); }
+  std::uint32_t end_aligned() const;
 };
 ProductForm form_of(const Multiply& product, int device);
+// The same for the same form on any GPU: what a file of choices knows it by.
+std::string text_of(const ProductForm& form);
+
+// First and last byte but one of what a product reads or writes.
+struct ProductRange {
+  std::byte *begin = nullptr, *end = nullptr;
+  bool written = false;
+};
+std::vector<ProductRange> ranges_of(const Multiply& product);
+
+// What cuBLASLt's documents demand of an epilogue; empty: nothing is wrong.
+std::string wrong_epilogue(const Multiply& product);
 
 }  // namespace foreshard::gpu

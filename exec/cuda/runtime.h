@@ -2,6 +2,7 @@
 // own on the host. Everything above this line is the same code in both.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -27,7 +28,7 @@ struct Launch {
   std::size_t bytes = 0;  // of the arguments
 };
 
-// c [m, n] = op(a) op(b) + keep c + bias, row-major; op(a) is [m, k], op(b) is [k, n]; `count` of them, each operand `step` elements
+// c [m, n] = alpha op(a) op(b) + keep c + bias, row-major; op(a) is [m, k], op(b) is [k, n]; `count` of them, each operand `step` elements
 // after the one before. Products of fp32 are taken in fp32 (no TF32), of TF32 in TF32, of 16-bit numbers with sums in fp32.
 struct Matrix {
   std::byte* data = nullptr;
@@ -35,15 +36,40 @@ struct Matrix {
   bool transposed = false;
   DType dtype = DType::F32;
 };
+// What becomes of the sum x before it is stored. GELU is that in tanh form, and of 16-bit numbers only.
+enum class Epilogue : std::uint8_t {
+  None,
+  Gelu,      // x is stored in `aux`, gelu(x) in c
+  GeluSlope  // c = x gelu'(aux); without bias, nothing is kept
+};
+// Sums that the product makes beside: the gradient of a bias. They take the place of what was there.
+enum class Sums : std::uint8_t {
+  None,
+  OfResult,  // [n]: over the rows of c, before they are rounded; with GeluSlope
+  OfFactor   // [m]: over the columns of op(a), which are of 16 bits
+};
+// One of the ways in which the library takes products of a form, in its own words: of use to the same version of it.
+struct Algorithm {
+  std::array<std::uint64_t, 8> words = {};
+  bool relaxed = false;  // fp32 that is not pedantic, of a shape that has no other
+  bool operator==(const Algorithm&) const = default;
+};
 struct Multiply {
   std::int64_t m = 0, n = 0, k = 0, count = 1;
   Matrix a = {}, b = {}, c = {};
   float alpha = 1, keep = 0;
   const std::byte* bias = nullptr;  // [n], of the type of c
+  Epilogue epilogue = Epilogue::None;
+  std::byte* aux = nullptr;  // [m, n], of the type of c, written by Gelu and read by GeluSlope
+  std::int64_t aux_row = 0;  // elements from one row to the next: a multiple of 8
+  Sums sums = Sums::None;
+  std::byte* sums_to = nullptr;          // of the type of c
+  const Algorithm* algorithm = nullptr;  // none: the first that the library names
 };
 
 struct Properties {
   std::string device = {}, driver = {}, libraries = {};
+  std::string products = {};  // the library of products and its version
   Bytes memory = {};
   std::string bus = {};                   // address, "0000:1b:00.0": another process may know the GPU by another number
   std::vector<int> cpus = {};             // of the host, near it; none: not known
@@ -97,6 +123,9 @@ class Runtime {
   virtual void copy(std::byte* to, const std::byte* from, Bytes bytes, Stream* stream) = 0;  // from any space to any other
   virtual void launch(const Launch& launch, Stream* stream) = 0;
   virtual void multiply(const Multiply& multiply, std::byte* workspace, Bytes bytes, Stream* stream) = 0;
+  // For the selected GPU, what the library expects to be quickest first; none: it cannot do that. Of the operands only where they begin is looked at.
+  virtual std::vector<Algorithm> algorithms(const Multiply& multiply, Bytes workspace, int most) = 0;
+  virtual bool takes(const Multiply& multiply, const Algorithm& algorithm, Bytes workspace) = 0;
 
   // The memory that an attention of these sizes, strides and options wants on the selected GPU beside its arrays; their data are not looked at. None:
   // there is no such library, or it does not do that.

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "core/plan/plan.h"
 #include "exec/host/host_ops.h"
@@ -31,6 +32,21 @@ class StreamTask {
  public:
   virtual ~StreamTask() = default;
   virtual TaskTimes run(int run) = 0;
+};
+
+// Computes of one action that one stream runs one after the other: but for the first none waits for another stream, but for the last no other stream
+// waits for one.
+struct TaskRow {
+  struct Member {
+    StreamTask* task = nullptr;
+    std::vector<std::span<const std::byte>> begins = {}, ends = {};  // blocks that it acquires and releases
+  };
+  StreamId stream = {};
+  std::vector<Member> members = {};
+};
+// Members of a row that cannot be told apart when they run: their time is one.
+struct JoinedTasks {
+  std::size_t row = 0, first = 0, count = 1;
 };
 
 // Hears from the streams what happens, on their threads. `now` is on the device's clock.
@@ -70,6 +86,9 @@ class DeviceBackend {
   virtual std::unique_ptr<StreamTask> compute(StreamId stream, const Compute& what, std::span<const Operand> reads,
                                               std::span<const Operand> writes, const OpArguments& arguments) = 0;
   virtual std::unique_ptr<StreamTask> copy(std::byte* to, const std::byte* from, Bytes bytes) = 0;
+
+  // Once, when all tasks are made and the arenas still hold zeros, which they do afterwards: the device may make tasks of a row into fewer.
+  virtual std::vector<JoinedTasks> prepare(std::span<const TaskRow> /*rows*/) { return {}; }
 
   // Starts the streams. At most `commands` calls per stream are outstanding before a call blocks.
   virtual void open(std::span<const StreamId> streams, int events, int commands, StepObserver& observer) = 0;

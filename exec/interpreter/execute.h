@@ -77,11 +77,12 @@ struct ExecuteOptions {
 struct Execution {
   Result result = {};  // unfolded, by op; trace and memory of the last step
   std::vector<StepReport> steps = {};
-  bool stopped = false;               // by `cancel`: there are fewer of them than asked for
-  int first_step = 0;                 // steps of the training before them
-  double iteration_time_s = 0;        // wall: median of the steps, the first aside; emulated: of the composed timeline
-  std::vector<LiveBytes> peaks = {};  // [rank] of device memory, as acquired and released by the rank in the last step
-  Bytes workspace = {};               // of kernels, outside the arenas, all ranks
+  bool stopped = false;                 // by `cancel`: there are fewer of them than asked for
+  int first_step = 0;                   // steps of the training before them
+  double iteration_time_s = 0;          // wall: median of the steps, the first aside; emulated: of the composed timeline
+  std::vector<LiveBytes> peaks = {};    // [rank] of device memory, as acquired and released by the rank in the last step
+  std::vector<std::string> notes = {};  // of the devices of this process
+  Bytes workspace = {};                 // of kernels, outside the arenas, all ranks
   std::vector<WholeTensor> values = {}, gradients = {};  // [tensor], when asked for
 };
 

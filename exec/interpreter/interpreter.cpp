@@ -77,6 +77,7 @@ void Interpreter::ends(int s, int run, const TaskTimes& times) {
   span.begin = std::max(span.begin, times.met);
   span.end = std::max(times.end != 0 ? times.end : device_.clock(), span.begin + 1);
   span.own = times.own;
+  span.count = bound.joined;
   if (bound.loss >= 0) {
     double& loss = losses_[static_cast<std::size_t>(run * losses_of_run_ + bound.loss)];
     if (bound.kept)

@@ -20,6 +20,7 @@ namespace foreshard {
 struct StepSpan {
   std::int64_t ready = 0, begin = 0, end = 0;
   std::int64_t own = 0;  // its cost without waiting
+  int count = 1;         // of its stream, it and those behind it, which the device told as one; 0: one of those behind
 };
 
 struct InterpreterOptions {
@@ -82,11 +83,14 @@ class Interpreter : public StepObserver {
     double scale_start = 0;  // what that began with
     bool kept = false;       // the device tells the loss, or the state
     bool communicates = false;
+    bool computes = false;
+    int joined = 1;  // StepSpan::count
   };
 
   void leave_when_stopped() const;
   void bind();
   void bind_events();
+  void prepare();
   Bound bind(int index);
   Bound bind_compute(int index, const Action& action, const Instruction& instruction, const std::string& where);
   Stretch stretch(const Use& use, const Action& action, Bytes offset, const std::string& where) const;

@@ -1,5 +1,6 @@
 // Makes the instructions of a rank ready: operands in the arenas, tasks of the device and the communicator, events.
 #include <algorithm>
+#include <map>
 
 #include "core/base/error.h"
 #include "exec/host/loss_scale_state.h"
@@ -16,6 +17,37 @@ void Interpreter::bind() {
   bound_.reserve(steps_.size());
   for (std::size_t s = 0; s < steps_.size(); ++s) bound_.push_back(bind(static_cast<int>(s)));
   bind_events();
+  prepare();
+}
+
+// Rows of computes, and which members of them the device makes one.
+void Interpreter::prepare() {
+  std::vector<TaskRow> rows;
+  std::vector<std::vector<std::size_t>> steps;  // [row]
+  std::map<StreamId, std::size_t> open;         // row that may go on, by stream
+  const auto bytes = [&](const std::vector<int>& blocks) {
+    std::vector<std::span<const std::byte>> all;
+    for (const int block : blocks)
+      all.emplace_back(memory_.address(block), static_cast<std::size_t>(memory_.buffer(block).bytes.value));
+    return all;
+  };
+  for (std::size_t s = 0; s < steps_.size(); ++s) {
+    const Bound& bound = bound_[s];
+    const StreamId stream = steps_[s].stream;
+    const auto row = open.find(stream);
+    if (row != open.end() &&
+        (!bound.computes || !bound.waits.empty() || steps_[steps[row->second].back()].action != steps_[s].action))
+      open.erase(row);
+    if (!bound.computes) continue;
+    const auto [at, fresh] = open.try_emplace(stream, rows.size());
+    if (fresh) rows.push_back({.stream = stream}), steps.emplace_back();
+    rows[at->second].members.push_back({bound.task.get(), bytes(bound.acquires), bytes(bound.releases)});
+    steps[at->second].push_back(s);
+    if (bound.record >= 0) open.erase(at);
+  }
+  for (const JoinedTasks& joined : device_.prepare(rows))
+    for (std::size_t i = 0; i < joined.count; ++i)
+      bound_[steps[joined.row][joined.first + i]].joined = i == 0 ? static_cast<int>(joined.count) : 0;
 }
 
 // One event of the device for every step that another stream waits for.
@@ -45,6 +77,7 @@ Interpreter::Bound Interpreter::bind(int index) {
   Bound bound;
   if (std::holds_alternative<Compute>(instruction.what)) {
     bound = bind_compute(index, action, instruction, where);
+    bound.computes = true;
   } else if (std::holds_alternative<Collective>(instruction.what)) {
     bound.task = bind_collective(step, action, instruction, where);
     bound.communicates = true;

@@ -21,10 +21,15 @@ Trace measured_trace(const Plan& plan, const Ranks& ranks, std::vector<RankRun> 
     const auto begin = static_cast<std::ptrdiff_t>(trace.spans.size());
     for (std::size_t s = 0; s < runs[r].spans.size(); ++s) {
       const RankStep& step = (*runs[r].steps)[s];
-      const StepSpan& span = runs[r].spans[s];
+      StepSpan span = runs[r].spans[s];
+      if (span.count == 0) continue;
+      int members = 1;
+      for (std::size_t other = s + 1; members < span.count && other < runs[r].spans.size(); ++other)
+        if ((*runs[r].steps)[other].stream == step.stream) span.end = std::max(span.end, runs[r].spans[other].end), ++members;
       trace.spans.push_back({.who = {rank.value},
                              .action = step.action,
                              .instruction = step.instruction,
+                             .count = span.count,
                              .stream = step.stream,
                              .ready = {span.ready - first},
                              .begin = {span.begin - first},

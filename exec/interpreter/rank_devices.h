@@ -3,6 +3,8 @@
 
 #include <memory>
 #include <mutex>
+#include <string>
+#include <vector>
 
 #include "exec/base/stop.h"
 #include "exec/communicator/communicator.h"
@@ -22,6 +24,8 @@ class RankDevices {
   virtual void connect() {}
   // Then: throws Error unless every collective has all members and every send its receive.
   virtual void check() const = 0;
+  // What whoever runs it may want to know, in words.
+  virtual std::vector<std::string> notes() const { return {}; }
 };
 
 }  // namespace foreshard

@@ -35,7 +35,9 @@ std::string packed_reports(const std::vector<RankReport>& reports, std::int64_t 
   for (const RankReport& report : reports) {
     put(text, static_cast<std::int64_t>(report.spans.size()));
     for (const StepSpan& span : report.spans)
-      for (const std::int64_t time : {span.ready + offset, span.begin + offset, span.end + offset, span.own}) put(text, time);
+      for (const std::int64_t number :
+           {span.ready + offset, span.begin + offset, span.end + offset, span.own, std::int64_t{span.count}})
+        put(text, number);
     for (const Bytes bytes : report.peak) put(text, bytes.value);
   }
   return text;
@@ -52,6 +54,10 @@ std::vector<RankReport> reports_of(const std::string& text, int ranks) {
       for (const std::int64_t time : {span.ready, span.begin, span.end, span.own})
         if (time > kMostTime || time < -kMostTime)
           throw DeviceError("the run", "a report of another process with a time that is none");
+      const std::int64_t count = reader.next();
+      if (count < 0 || count > kMostJoined)
+        throw DeviceError("the run", "a report of another process with " + std::to_string(count) + " instructions as one");
+      span.count = static_cast<int>(count);
       report.spans.push_back(span);
     }
     for (Bytes& bytes : report.peak) bytes.value = reader.next();

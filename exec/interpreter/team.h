@@ -40,6 +40,7 @@ class Team {
   StepReport report(int step) const;
   const LossScaleState& loss_scale(int step) const { return members_[0]->interpreter->loss_scale(step); }
   Bytes workspace() const;
+  std::vector<std::string> notes() const { return devices_ ? devices_->notes() : std::vector<std::string>{}; }
   std::string broken_guard() const;
 
  private:

@@ -23,6 +23,7 @@ static_assert(sizeof(MeshFrame) == 40);
 inline constexpr std::int64_t kMostGreeting = 1 << 16;  // bytes of the first words of a connection
 inline constexpr std::int64_t kMostWords = 1 << 20;     // of an answer, a beat or a reason
 inline constexpr std::int64_t kMostMessage = std::int64_t{1} << 40U;
+inline constexpr std::int64_t kMostJoined = 1000;                  // instructions that a device told as one
 inline constexpr std::int64_t kMostTime = std::int64_t{1} << 61U;  // nanoseconds: sums and differences of two fit
 
 // Throws DeviceError for what no process of this version sends.

@@ -7,6 +7,8 @@
 
 namespace foreshard::gpu {
 
+inline constexpr const char* kFakeProduct = "cublasLtMatmul";
+
 struct Event {
   int device = 0;
   bool timed = false;

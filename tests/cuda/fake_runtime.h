@@ -54,9 +54,12 @@ struct FakeSettings {
   int dropped_work = -1;                                     // the n-th kernel of this name is not launched
   KernelId dropped_kernel = {};
   std::int64_t timed_event = 0;  // nanoseconds that a timed event takes of its stream; a kernel takes 1000
+  bool epilogues = true;         // the library of products has them
+  std::vector<std::int64_t> product_times =
+      {};                          // nanoseconds that a product takes more by each of its algorithms; empty: there is one
   bool library_attention = false;  // there is a library of attention, see attention_call.h
-  int shifted_view = -1;         // the n-th array of all launches begins one element late
-  int failing_work = -1;         // the n-th copy, kernel or product fails with this code when it runs
+  int shifted_view = -1;           // the n-th array of all launches begins one element late
+  int failing_work = -1;           // the n-th copy, kernel or product fails with this code when it runs
   std::string failure = "cudaErrorLaunchFailure";
   int hanging_work = -1;  // the n-th never ends
 };
@@ -96,6 +99,8 @@ class FakeRuntime : public Runtime {
   void copy(std::byte* to, const std::byte* from, Bytes bytes, Stream* stream) override;
   void launch(const Launch& launch, Stream* stream) override;
   void multiply(const Multiply& multiply, std::byte* workspace, Bytes bytes, Stream* stream) override;
+  std::vector<Algorithm> algorithms(const Multiply& multiply, Bytes workspace, int most) override;
+  bool takes(const Multiply& multiply, const Algorithm& algorithm, Bytes workspace) override;
   // Reads the values of the call and nothing else; wants a workspace and writes to all of it.
   std::optional<Bytes> attention_workspace(const AttentionCall& call) override;
   void attention(const AttentionCall& call, std::byte* workspace, Stream* stream) override;
@@ -107,6 +112,13 @@ class FakeRuntime : public Runtime {
   std::int64_t allocated() const { return static_cast<std::int64_t>(memory_.size()); }
   int graph_launches() const { return graph_launches_; }
   int library_attentions() const { return library_attentions_; }
+  int products_with(Epilogue epilogue, Sums sums) const {
+    const auto found = epilogues_.find({epilogue, sums});
+    return found == epilogues_.end() ? 0 : found->second;
+  }
+  const std::map<int, int>& products_by() const {
+    return products_by_;
+  }                                                     // by number of the algorithm; -1: of the library's choice
   int timed_records() const { return timed_records_; }  // events with times that have been recorded
   int graphs() const { return graphs_; }                // that have not been dropped
   static bool captures();                               // this thread does: it may only put work on that one stream
@@ -190,6 +202,8 @@ class FakeRuntime : public Runtime {
   std::map<std::string, int> ranges_;
   std::set<int> contexts_;
   std::set<std::pair<int, int>> reached_;
+  std::map<std::pair<Epilogue, Sums>, int> epilogues_;
+  std::map<int, int> products_by_;
   std::map<ProductForm, std::uint32_t> chosen_;   // what the algorithm of a form takes the epilogue's operands to be aligned to
   std::set<std::pair<int, std::string>> loaded_;  // (device, kernel)
   std::string failure_;

@@ -65,6 +65,7 @@ Properties FakeRuntime::properties(int device) {
   return {.device = "a GPU that is not there",
           .driver = "none",
           .libraries = "none",
+          .products = "products of a fake",
           .memory = settings_.memory,
           .bus = bus_of(device),
           .cpus = settings_.near_cpus,

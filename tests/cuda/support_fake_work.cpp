@@ -1,11 +1,9 @@
-// What a FakeRuntime runs: copies, kernels in the emulator, products by the host.
+// What a FakeRuntime runs beside products: copies, kernels in the emulator.
 #include <sched.h>
 
 #include <algorithm>
 #include <cstring>
 
-#include "exec/host/host_blas.h"
-#include "exec/host/host_convert.h"
 #include "tests/cuda/emulated_kernels.h"
 #include "tests/cuda/fake_parts.h"
 
@@ -31,8 +29,6 @@ void FakeRuntime::note_place() {
   if (CPU_COUNT(&set) > 0) ++far_calls_;
 }
 
-static constexpr const char* kProduct = "cublasLtMatmul";
-
 // The first launch of a kernel on a GPU loads it.
 void FakeRuntime::load(const std::string& what, Stream* stream, std::chrono::milliseconds takes) {
   {
@@ -41,7 +37,7 @@ void FakeRuntime::load(const std::string& what, Stream* stream, std::chrono::mil
   }
   if (takes.count() == 0) return;
   std::this_thread::sleep_for(takes / 2);  // who watches has seen the end of what came before
-  if (what == kProduct) pass();
+  if (what == kFakeProduct) pass();
   std::this_thread::sleep_for(takes / 2);
 }
 
@@ -83,70 +79,6 @@ void FakeRuntime::launch(const Launch& launch, Stream* stream) {
     } catch (const emulator::Fault& fault) {
       failure_ = std::string(name_of(launch.kernel)) + ": " + fault.what();
     }
-  });
-}
-
-namespace {
-
-// One product of a batch as a plain array.
-std::vector<float> loaded(const Matrix& matrix, std::int64_t rows, std::int64_t columns, std::int64_t number) {
-  std::vector<float> all(static_cast<std::size_t>(rows * columns));
-  const Operand operand{matrix.data + number * matrix.step * size_of(matrix.dtype).value, INT64_MAX, matrix.dtype};
-  for (std::int64_t r = 0; r < rows; ++r) host::load(operand, r * matrix.row, columns, all.data() + r * columns);
-  return all;
-}
-
-void multiply_now(const Multiply& w) {
-  for (std::int64_t i = 0; i < w.count; ++i) {
-    const std::vector<float> a = loaded(w.a, w.a.transposed ? w.k : w.m, w.a.transposed ? w.m : w.k, i);
-    const std::vector<float> b = loaded(w.b, w.b.transposed ? w.n : w.k, w.b.transposed ? w.k : w.n, i);
-    std::vector<float> c(static_cast<std::size_t>(w.m * w.n)), bias(static_cast<std::size_t>(w.n));
-    if (w.keep != 0) c = loaded(w.c, w.m, w.n, i);
-    if (w.bias) host::load({const_cast<std::byte*>(w.bias), w.n, w.c.dtype}, 0, w.n, bias.data());
-    host::multiply({.m = w.m,
-                    .n = w.n,
-                    .k = w.k,
-                    .a = a.data(),
-                    .lda = w.a.transposed ? w.m : w.k,
-                    .transpose_a = w.a.transposed,
-                    .b = b.data(),
-                    .ldb = w.b.transposed ? w.k : w.n,
-                    .transpose_b = w.b.transposed,
-                    .c = c.data(),
-                    .ldc = w.n,
-                    .alpha = w.alpha,
-                    .beta = w.keep});
-    const Operand to{w.c.data + i * w.c.step * size_of(w.c.dtype).value, INT64_MAX, w.c.dtype};
-    for (std::int64_t r = 0; r < w.m; ++r) {
-      float* row = c.data() + r * w.n;
-      for (std::int64_t n = 0; n < w.n; ++n) row[n] += bias[static_cast<std::size_t>(n)];
-      host::store(row, w.n, to, r * w.c.row);
-    }
-  }
-}
-
-}  // namespace
-
-void FakeRuntime::multiply(const Multiply& w, std::byte* workspace, Bytes bytes, Stream* stream) {
-  expect_current(stream, kProduct);
-  load(kProduct, stream, settings_.first_product);
-  const auto range = [&](const Matrix& matrix, std::int64_t rows, std::int64_t columns, bool write) {
-    const std::int64_t last = (w.count - 1) * matrix.step + (rows - 1) * matrix.row + columns;
-    return Range{matrix.data, matrix.data + last * size_of(matrix.dtype).value, write};
-  };
-  std::vector<Range> ranges = {range(w.a, w.a.transposed ? w.k : w.m, w.a.transposed ? w.m : w.k, false),
-                               range(w.b, w.b.transposed ? w.n : w.k, w.b.transposed ? w.k : w.n, false),
-                               range(w.c, w.m, w.n, true)};
-  if (workspace) ranges.push_back({workspace, workspace + bytes.value, true});
-  const std::uint32_t aligned = std::min(alignment(w.c.data), w.bias ? alignment(w.bias) : 256);
-  const std::uint32_t needed = [&] {
-    const std::lock_guard lock(mutex_);
-    return chosen_.try_emplace(form_of(w, stream->device), aligned).first->second;
-  }();
-  if (w.bias) ranges.push_back({w.bias, w.bias + w.n * size_of(w.c.dtype).value, false});
-  put_work(stream, "cublasLtMatmul", ranges, [this, w, ranges, device = stream->device, misaligned = aligned < needed] {
-    failure_ = misaligned ? "cudaErrorMisalignedAddress" : out_of_reach(device, ranges);
-    if (failure_.empty()) multiply_now(w);
   });
 }
 

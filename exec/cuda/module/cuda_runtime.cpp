@@ -47,6 +47,7 @@ class CudaRuntime : public Runtime {
             .driver = "CUDA driver " + version_text(driver),
             .libraries = "CUDA runtime " + version_text(runtime) + ", " + products_.version() + ", " +
                          (attentions() ? attentions()->version() : "no cuDNN"),
+            .products = products_.version(),
             .memory = {static_cast<std::int64_t>(found.totalGlobalMem)},
             .bus = bus(device),
             .cpus = near_cpus(bus(device)),
@@ -177,6 +178,12 @@ class CudaRuntime : public Runtime {
   }
   void multiply(const Multiply& multiply, std::byte* workspace, Bytes bytes, Stream* stream) override {
     products_.run(multiply, workspace, bytes, of(stream));
+  }
+  std::vector<Algorithm> algorithms(const Multiply& multiply, Bytes workspace, int most) override {
+    return products_.algorithms(multiply, workspace, most);
+  }
+  bool takes(const Multiply& multiply, const Algorithm& algorithm, Bytes workspace) override {
+    return products_.takes(multiply, algorithm, workspace);
   }
   std::optional<Bytes> attention_workspace(const AttentionCall& call) override {
     AttentionLibrary* library = attentions();

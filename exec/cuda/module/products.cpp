@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <shared_mutex>
+#include <tuple>
 
 #include "core/base/error.h"
 #include "exec/cuda/module/cuda_runtime.h"
@@ -32,64 +34,140 @@ cudaDataType_t data_type(DType dtype) {
   throw DeviceError("cublasLtMatmul", std::string("a product of ") + name_of(dtype));
 }
 
-cublasComputeType_t compute_type(const Multiply& w) {
+cublasComputeType_t compute_type(const Multiply& w, bool relaxed) {
   if (w.a.dtype == DType::TF32 || w.b.dtype == DType::TF32) return CUBLAS_COMPUTE_32F_FAST_TF32;
-  return w.a.dtype == DType::F32 ? CUBLAS_COMPUTE_32F_PEDANTIC : CUBLAS_COMPUTE_32F;
+  return w.a.dtype == DType::F32 && !relaxed ? CUBLAS_COMPUTE_32F_PEDANTIC : CUBLAS_COMPUTE_32F;
 }
 
-// Row-major matrices are the transposed column-major ones, so c^T = op(b)^T op(a)^T is asked for.
-struct Layout {
-  cublasLtMatrixLayout_t handle = nullptr;
-  Layout(const Matrix& matrix, std::int64_t rows, std::int64_t columns, std::int64_t count) {
-    expect(cublasLtMatrixLayoutCreate(&handle, data_type(matrix.dtype), static_cast<std::uint64_t>(columns),
-                                      static_cast<std::uint64_t>(rows), matrix.row),
-           "cublasLtMatrixLayoutCreate");
-    const auto batches = static_cast<std::int32_t>(count);
-    expect(cublasLtMatrixLayoutSetAttribute(handle, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &batches, sizeof batches),
-           "cublasLtMatrixLayoutSetAttribute");
-    expect(
-        cublasLtMatrixLayoutSetAttribute(handle, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &matrix.step, sizeof matrix.step),
-        "cublasLtMatrixLayoutSetAttribute");
+// The bias gradient of sums over the columns of our a, which is the B of cuBLASLt (below).
+cublasLtEpilogue_t epilogue_of(const Multiply& w) {
+  switch (w.epilogue) {
+    case Epilogue::Gelu: return w.bias ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
+    case Epilogue::GeluSlope: return w.sums == Sums::OfResult ? CUBLASLT_EPILOGUE_DGELU_BGRAD : CUBLASLT_EPILOGUE_DGELU;
+    case Epilogue::None: break;
   }
-  ~Layout() { cublasLtMatrixLayoutDestroy(handle); }
-  Layout(const Layout&) = delete;
-  Layout& operator=(const Layout&) = delete;
-};
+  if (w.sums == Sums::OfFactor) return CUBLASLT_EPILOGUE_BGRADB;
+  return w.bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+}
 
-struct Description {
-  cublasLtMatmulDesc_t handle = nullptr;
-  Description(const Multiply& w, cublasComputeType_t compute) {
-    expect(cublasLtMatmulDescCreate(&handle, compute, CUDA_R_32F), "cublasLtMatmulDescCreate");
-    const cublasOperation_t first = w.b.transposed ? CUBLAS_OP_T : CUBLAS_OP_N,
-                            second = w.a.transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
-    set(CUBLASLT_MATMUL_DESC_TRANSA, first);
-    set(CUBLASLT_MATMUL_DESC_TRANSB, second);
-    if (!w.bias) return;
-    set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
-    set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, w.bias);
-    set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, data_type(w.c.dtype));
+// How cuBLASLt hears of a product. Row-major matrices are the transposed column-major ones, so c^T = op(b)^T op(a)^T is asked for. Never changed
+// once it is made, so many threads may use one.
+class Description {
+ public:
+  Description(const Multiply& w, bool relaxed) {
+    expect(cublasLtMatmulDescInit(&product_, compute_type(w, relaxed), CUDA_R_32F), "cublasLtMatmulDescInit");
+    set(CUBLASLT_MATMUL_DESC_TRANSA, w.b.transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
+    set(CUBLASLT_MATMUL_DESC_TRANSB, w.a.transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
+    set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(w));
+    if (const void* vector = w.bias ? w.bias : w.sums_to) {
+      set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, vector);
+      set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, data_type(w.c.dtype));
+    }
+    if (w.aux) {
+      set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, w.aux);
+      set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, w.aux_row);
+      set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE, data_type(w.c.dtype));
+    }
+    lay_out(a_, w.b, w.b.transposed ? w.n : w.k, w.b.transposed ? w.k : w.n, w.count);
+    lay_out(b_, w.a, w.a.transposed ? w.k : w.m, w.a.transposed ? w.m : w.k, w.count);
+    lay_out(c_, w.c, w.m, w.n, w.count);
   }
-  ~Description() { cublasLtMatmulDescDestroy(handle); }
-  Description(const Description&) = delete;
-  Description& operator=(const Description&) = delete;
+  cublasLtMatmulDesc_t product() const { return const_cast<cublasLtMatmulDesc_t>(&product_); }
+  cublasLtMatrixLayout_t a() const { return const_cast<cublasLtMatrixLayout_t>(&a_); }
+  cublasLtMatrixLayout_t b() const { return const_cast<cublasLtMatrixLayout_t>(&b_); }
+  cublasLtMatrixLayout_t c() const { return const_cast<cublasLtMatrixLayout_t>(&c_); }
+
+ private:
   template <class Value>
   void set(cublasLtMatmulDescAttributes_t which, const Value& value) {
-    expect(cublasLtMatmulDescSetAttribute(handle, which, &value, sizeof value), "cublasLtMatmulDescSetAttribute");
+    expect(cublasLtMatmulDescSetAttribute(&product_, which, &value, sizeof value), "cublasLtMatmulDescSetAttribute");
   }
+  static void lay_out(cublasLtMatrixLayoutOpaque_t& layout, const Matrix& matrix, std::int64_t rows, std::int64_t columns,
+                      std::int64_t count) {
+    expect(cublasLtMatrixLayoutInit(&layout, data_type(matrix.dtype), static_cast<std::uint64_t>(columns),
+                                    static_cast<std::uint64_t>(rows), matrix.row),
+           "cublasLtMatrixLayoutInit");
+    const auto batches = static_cast<std::int32_t>(count);
+    expect(cublasLtMatrixLayoutSetAttribute(&layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &batches, sizeof batches),
+           "cublasLtMatrixLayoutSetAttribute");
+    expect(cublasLtMatrixLayoutSetAttribute(&layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &matrix.step,
+                                            sizeof matrix.step),
+           "cublasLtMatrixLayoutSetAttribute");
+  }
+
+  cublasLtMatmulDescOpaque_t product_ = {};
+  cublasLtMatrixLayoutOpaque_t a_ = {}, b_ = {}, c_ = {};
 };
+
+cublasLtMatmulAlgo_t of(const Algorithm& algorithm) {
+  cublasLtMatmulAlgo_t words = {};
+  static_assert(sizeof words.data == sizeof algorithm.words);
+  std::copy(algorithm.words.begin(), algorithm.words.end(), words.data);
+  return words;
+}
+
+int selected() {
+  int device = 0;
+  cudaGetDevice(&device);
+  return device;
+}
+
+std::vector<Algorithm> ask(cublasLtHandle_t handle, const Multiply& w, Bytes workspace, int most, bool relaxed) {
+  const Description description(w, relaxed);
+  const ProductForm form = form_of(w, 0);
+  cublasLtMatmulPreferenceOpaque_t wish = {};
+  expect(cublasLtMatmulPreferenceInit(&wish), "cublasLtMatmulPreferenceInit");
+  const auto set = [&](cublasLtMatmulPreferenceAttributes_t which, const auto& value) {
+    expect(cublasLtMatmulPreferenceSetAttribute(&wish, which, &value, sizeof value), "cublasLtMatmulPreferenceSetAttribute");
+  };
+  set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<std::uint64_t>(workspace.value));
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, form.b.aligned);
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, form.a.aligned);
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, form.c.aligned);
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, form.end_aligned());
+  std::vector<cublasLtMatmulHeuristicResult_t> found(static_cast<std::size_t>(most));
+  int count = 0;
+  const cublasStatus_t status =
+      cublasLtMatmulAlgoGetHeuristic(handle, description.product(), description.a(), description.b(), description.c(),
+                                     description.c(), &wish, most, found.data(), &count);
+  std::vector<Algorithm> all;
+  for (int i = 0; status == CUBLAS_STATUS_SUCCESS && i < count; ++i) {
+    if (found[static_cast<std::size_t>(i)].state != CUBLAS_STATUS_SUCCESS) continue;
+    const auto& words = found[static_cast<std::size_t>(i)].algo.data;
+    Algorithm& next = all.emplace_back(Algorithm{.relaxed = relaxed});
+    std::copy(std::begin(words), std::end(words), next.words.begin());
+  }
+  return all;
+}
 
 }  // namespace
 
+// Descriptions and first choices are made once and then only read: a call takes a lock that many may have.
 struct Products::State {
-  std::mutex mutex;
-  std::map<int, cublasLtHandle_t> handles = {};
-  struct Choice {
-    cublasLtMatmulAlgo_t algorithm;
-    cublasComputeType_t compute;
-  };
-  std::map<ProductForm, Choice> choices = {};
+  using Key = std::tuple<ProductForm, const void*, const void*, const void*, bool>;  // bias, aux, sums; relaxed
 
+  std::shared_mutex mutex;
+  std::map<int, cublasLtHandle_t> handles = {};
+  std::map<Key, std::unique_ptr<const Description>> descriptions = {};
+  std::map<std::tuple<ProductForm, std::int64_t, int>, std::vector<Algorithm>> answers = {};  // workspace, most
+
+  // What `find` finds in one of the maps, else what `make` puts there.
+  template <class Map, class Make>
+  const typename Map::mapped_type& once(Map& map, const typename Map::key_type& key, const Make& make) {
+    {
+      const std::shared_lock lock(mutex);
+      if (const auto known = map.find(key); known != map.end()) return known->second;
+    }
+    typename Map::mapped_type made = make();
+    const std::unique_lock lock(mutex);
+    return map.try_emplace(key, std::move(made)).first->second;
+  }
   cublasLtHandle_t handle(int device) {
+    {
+      const std::shared_lock lock(mutex);
+      if (const auto known = handles.find(device); known != handles.end()) return known->second;
+    }
+    const std::unique_lock lock(mutex);
     cublasLtHandle_t& known = handles[device];
     if (!known) expect(cublasLtCreate(&known), "cublasLtCreate");
     return known;
@@ -102,58 +180,50 @@ Products::~Products() {
 }
 std::string Products::version() const { return "cuBLASLt " + std::to_string(cublasLtGetVersion()); }
 
-namespace {
-
-bool choose(cublasLtHandle_t handle, const Multiply& w, const ProductForm& form, Bytes bytes, cublasComputeType_t compute,
-            cublasLtMatmulAlgo_t& algorithm) {
-  const Description description(w, compute);
-  const Layout a(w.a, w.a.transposed ? w.k : w.m, w.a.transposed ? w.m : w.k, w.count);
-  const Layout b(w.b, w.b.transposed ? w.n : w.k, w.b.transposed ? w.k : w.n, w.count), c(w.c, w.m, w.n, w.count);
-  cublasLtMatmulPreference_t wish = nullptr;
-  expect(cublasLtMatmulPreferenceCreate(&wish), "cublasLtMatmulPreferenceCreate");
-  const auto size = static_cast<std::uint64_t>(bytes.value);
-  const std::uint32_t first = form.b.aligned, second = form.a.aligned, result = form.c.aligned, epilogue = form.epilogue();
-  cublasLtMatmulPreferenceSetAttribute(wish, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &size, sizeof size);
-  cublasLtMatmulPreferenceSetAttribute(wish, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &first, sizeof first);
-  cublasLtMatmulPreferenceSetAttribute(wish, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &second, sizeof second);
-  cublasLtMatmulPreferenceSetAttribute(wish, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &result, sizeof result);
-  cublasLtMatmulPreferenceSetAttribute(wish, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &epilogue, sizeof epilogue);
-  cublasLtMatmulHeuristicResult_t found = {};
-  int count = 0;
-  const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(handle, description.handle, b.handle, a.handle, c.handle,
-                                                               c.handle, wish, 1, &found, &count);
-  cublasLtMatmulPreferenceDestroy(wish);
-  algorithm = found.algo;
-  return status == CUBLAS_STATUS_SUCCESS && count > 0;
+std::vector<Algorithm> Products::algorithms(const Multiply& w, Bytes workspace, int most) {
+  if (!wrong_epilogue(w).empty()) return {};
+  const int device = selected();
+  const cublasLtHandle_t handle = state_->handle(device);
+  return state_->once(state_->answers, {form_of(w, device), workspace.value, most}, [&] {
+    std::vector<Algorithm> all = ask(handle, w, workspace, most, false);
+    // fp32 without TF32 all the same; pedantic forms are not there for every shape.
+    if (all.empty() && w.a.dtype == DType::F32) all = ask(handle, w, workspace, most, true);
+    return all;
+  });
 }
 
-}  // namespace
+bool Products::takes(const Multiply& w, const Algorithm& algorithm, Bytes workspace) {
+  if (!wrong_epilogue(w).empty()) return false;
+  const Description description(w, algorithm.relaxed);
+  const cublasLtMatmulAlgo_t words = of(algorithm);
+  cublasLtMatmulHeuristicResult_t result = {};
+  return cublasLtMatmulAlgoCheck(state_->handle(selected()), description.product(), description.a(), description.b(),
+                                 description.c(), description.c(), &words, &result) == CUBLAS_STATUS_SUCCESS &&
+         result.workspaceSize <= static_cast<std::size_t>(workspace.value);
+}
 
 void Products::run(const Multiply& w, std::byte* workspace, Bytes bytes, void* stream) {
-  int device = 0;
-  cudaGetDevice(&device);
   if (!workspace) bytes = {};
-  const std::unique_lock lock(state_->mutex);
+  if (const std::string problem = wrong_epilogue(w); !problem.empty()) throw DeviceError("cublasLtMatmul", problem);
+  const int device = selected();
   const cublasLtHandle_t handle = state_->handle(device);
-  const ProductForm form = form_of(w, device);
-  auto known = state_->choices.find(form);
-  if (known == state_->choices.end()) {
-    State::Choice choice = {.algorithm = {}, .compute = compute_type(w)};
-    if (!choose(handle, w, form, bytes, choice.compute, choice.algorithm)) {
-      // fp32 without TF32 all the same; pedantic forms are not there for every shape.
-      choice.compute = choice.compute == CUBLAS_COMPUTE_32F_PEDANTIC ? CUBLAS_COMPUTE_32F : choice.compute;
-      if (!choose(handle, w, form, bytes, choice.compute, choice.algorithm))
-        throw DeviceError("cublasLtMatmulAlgoGetHeuristic", "no algorithm for " + std::to_string(w.m) + " x " +
-                                                                std::to_string(w.n) + " x " + std::to_string(w.k) + " in " +
-                                                                name_of(w.a.dtype));
-    }
-    known = state_->choices.emplace(form, choice).first;
+  Algorithm chosen;
+  if (w.algorithm) {
+    chosen = *w.algorithm;
+  } else {
+    const std::vector<Algorithm> first = algorithms(w, bytes, 1);
+    if (first.empty())
+      throw DeviceError("cublasLtMatmulAlgoGetHeuristic", "no algorithm for " + std::to_string(w.m) + " x " +
+                                                              std::to_string(w.n) + " x " + std::to_string(w.k) + " in " +
+                                                              name_of(w.a.dtype));
+    chosen = first.front();
   }
-  const Description description(w, known->second.compute);
-  const Layout a(w.a, w.a.transposed ? w.k : w.m, w.a.transposed ? w.m : w.k, w.count);
-  const Layout b(w.b, w.b.transposed ? w.n : w.k, w.b.transposed ? w.k : w.n, w.count), c(w.c, w.m, w.n, w.count);
-  expect(cublasLtMatmul(handle, description.handle, &w.alpha, w.b.data, b.handle, w.a.data, a.handle, &w.keep, w.c.data,
-                        c.handle, w.c.data, c.handle, &known->second.algorithm, workspace,
+  const std::unique_ptr<const Description>& description =
+      state_->once(state_->descriptions, {form_of(w, device), w.bias, w.aux, w.sums_to, chosen.relaxed},
+                   [&] { return std::make_unique<const Description>(w, chosen.relaxed); });
+  const cublasLtMatmulAlgo_t algorithm = of(chosen);
+  expect(cublasLtMatmul(handle, description->product(), &w.alpha, w.b.data, description->a(), w.a.data, description->b(),
+                        &w.keep, w.c.data, description->c(), w.c.data, description->c(), &algorithm, workspace,
                         static_cast<std::size_t>(bytes.value), static_cast<cudaStream_t>(stream)),
          "cublasLtMatmul");
 }

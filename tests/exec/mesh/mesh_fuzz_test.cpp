@@ -86,7 +86,7 @@ TEST(MeshFuzz, TextsAreReadOrRefused) {
   const std::vector<std::string> texts = {"", "two words", std::string("\0 5 x", 5)};
   RankReport report;
   report.spans.resize(2);
-  report.spans[1] = {.ready = 1, .begin = 2, .end = 3, .own = 1};
+  report.spans[1] = {.ready = 1, .begin = 2, .end = 3, .own = 1, .count = 2};
   const std::string tensor = static_cast<char>(DType::F32) + std::string(12, '\0'),
                     reports = packed_reports({report, report}, 5);
   // What is whole is read as it was.
@@ -95,6 +95,7 @@ TEST(MeshFuzz, TextsAreReadOrRefused) {
   EXPECT_EQ(unpacked(packed(texts), 3, "x"), texts);
   EXPECT_EQ(shared_elements_of(tensor, 3), std::vector<double>(3, 0.0));
   EXPECT_EQ(reports_of(reports, 2)[1].spans[1].begin, 7);
+  EXPECT_EQ(reports_of(reports, 2)[1].spans[1].count, 2);
   int read = 0, refused = 0;
   for (int i = 0; i < 20'000; ++i) {
     bool good = false;
