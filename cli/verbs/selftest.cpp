@@ -66,6 +66,9 @@ ExitCode run(const Arguments& arguments, const Console& console) {
       const gpu::Outcome own = gpu::run_case(tried, *runtime, false);
       lines.push_back({tried.name + "_own", own.fault, own.error, tried.tolerance, own.borders_whole, own.right(tried)});
     }
+    for (const gpu::FusedCase& tried : gpu::fused_cases(!arguments.flag("--quick")))
+      if (const auto done = gpu::run_case(tried, *runtime))  // else the library does not have it
+        lines.push_back({tried.name, done->fault, done->error, tried.tolerance, done->borders_whole, done->right(tried)});
   }
   if (arguments.flag("--nccl")) compare_collectives(*runtime, lines);
   const std::string gpu = gpus_in_words(*runtime);

@@ -108,9 +108,11 @@ std::optional<JoinedTasks> CudaDevice::join_backward(const TaskRow& row, std::si
   if (last >= size || !is<ops::Activation>(part(last).what.op)) return {};
   const FusedPart product = part(at), activation = part(last);
   const Area unwritten = range_of(product.writes[0]), made = range_of(activation.writes[0]);
-  if (!within(row.members[last].ends, unwritten) || touches(product.reads, made) || touches(activation.reads, made)) return {};
+  // What the product reads: its input, second where there are three operands or more, is none of it.
+  const std::vector<Operand> needed = {product.reads.front(), product.reads[product.reads.size() == 2 ? 1 : 2]};
+  if (!within(row.members[last].ends, unwritten) || touches(needed, made) || touches(activation.reads, made)) return {};
   if (between && touches(part(at + 1).reads, unwritten)) return {};
-  for (const Operand& read : product.reads)
+  for (const Operand& read : needed)
     if (between && touches(part(at + 1).writes, range_of(read))) return {};
   const std::size_t behind = bias_behind(row, at, last);
   bool sums = behind < size;

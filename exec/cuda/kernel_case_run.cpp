@@ -90,4 +90,83 @@ Outcome run_case(const KernelCase& tried, Runtime& runtime, bool libraries) {
   return outcome;
 }
 
+namespace {
+
+std::vector<Operand> chosen(const std::vector<Placed>& all, const std::vector<std::size_t>& which) {
+  std::vector<Operand> some;
+  for (const std::size_t i : which) some.push_back(all[i].operand);
+  return some;
+}
+
+struct PlacedPart {
+  const Compute& what;
+  std::vector<Operand> reads, writes;
+  FusedPart view() const { return {what, reads, writes}; }
+};
+
+void run_kernel(Runtime& runtime, Stream* stream, GpuMemory& memory, const Kernel& kernel, const std::vector<Operand>& reads,
+                const std::vector<Operand>& writes) {
+  const OpArguments none;
+  std::byte *scratch = memory.allocate(Space::Device, kernel.scratch),
+            *workspace = memory.allocate(Space::Device, kMultiplyWorkspace);
+  if (scratch) runtime.fill(scratch, kBorderByte, kernel.scratch, stream);
+  kernel.run(Launcher(runtime, stream, workspace),
+             {.reads = reads, .writes = writes, .scratch = scratch, .staged = nullptr, .table = nullptr, .arguments = none});
+}
+
+// False: not by this library.
+bool run_fused(const FusedCase& tried, Runtime& runtime, Stream* stream, GpuMemory& memory, std::vector<Placed>& places) {
+  std::vector<PlacedPart> parts;
+  for (const FusedCase::Part& part : tried.parts)
+    parts.push_back({part.what, chosen(places, part.reads), chosen(places, part.writes)});
+  const bool forward = ops::is_forward(parts[0].what.phase);
+  std::optional<FusedPart> bias;
+  if (parts.size() == 3) bias.emplace(parts[2].view());
+  const std::optional<Kernel> kernel = forward
+                                           ? fuse_forward(parts[0].view(), parts[1].view(), runtime)
+                                           : fuse_backward(parts[0].view(), parts[1].view(), bias ? &*bias : nullptr, runtime);
+  if (!kernel) return false;
+  std::vector<Operand> reads = parts[0].reads, writes = parts[0].writes;
+  reads.insert(reads.end(), parts[1].reads.begin(), parts[1].reads.end());
+  writes.insert(writes.end(), parts[1].writes.begin(), parts[1].writes.end());
+  if (bias) writes.push_back(bias->writes[1]);
+  run_kernel(runtime, stream, memory, *kernel, reads, writes);
+  if (!bias) return true;
+  const Kernel rest = make_kernel(bias->what, bias->reads, bias->writes.first(1), &runtime);
+  run_kernel(runtime, stream, memory, rest, parts[2].reads, {bias->writes[0]});
+  return true;
+}
+
+}  // namespace
+
+std::optional<Outcome> run_case(const FusedCase& tried, Runtime& runtime) {
+  std::vector<StoredArray> on_host = tried.arrays, on_gpu = tried.arrays;
+  for (const FusedCase::Part& part : tried.parts) {
+    std::vector<StoredArray> reads, writes;
+    for (const std::size_t i : part.reads) reads.push_back(on_host[i]);
+    for (const std::size_t i : part.writes) writes.push_back(on_host[i]);
+    run_on_host(part.what, reads, writes, {});
+    for (std::size_t i = 0; i < part.writes.size(); ++i) on_host[part.writes[i]] = writes[i];
+  }
+  Outcome outcome;
+  GpuMemory memory(runtime);
+  Stream* stream = runtime.open_stream(false);
+  bool there = true;
+  try {
+    std::vector<Placed> places;
+    for (StoredArray& array : on_gpu) places.push_back(placed(runtime, memory, stream, array));
+    there = run_fused(tried, runtime, stream, memory, places);
+    runtime.synchronize(stream);
+    for (std::size_t i = 0; i < places.size(); ++i)
+      outcome.borders_whole = fetch(runtime, stream, places[i], on_gpu[i]) && outcome.borders_whole;
+  } catch (const DeviceError& problem) {
+    outcome.fault = problem.what();
+  }
+  runtime.close_stream(stream);
+  if (!there) return {};
+  for (std::size_t i = 0; i < on_gpu.size(); ++i)
+    if (i != tried.unwritten) outcome.error = std::max(outcome.error, relative_error(on_gpu[i], on_host[i]));
+  return outcome;
+}
+
 }  // namespace foreshard::gpu

@@ -2,6 +2,7 @@
 // and the tests do in the emulator.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,8 +26,28 @@ struct Outcome {
   double error = 0;  // the largest relative error of an output
   std::string fault = {};
   bool borders_whole = true;  // nobody wrote beside an operand
-  bool right(const KernelCase& of) const { return fault.empty() && error <= of.tolerance && borders_whole; }
+  template <class Case>
+  bool right(const Case& of) const {
+    return fault.empty() && error <= of.tolerance && borders_whole;
+  }
 };
+// Instructions that one product does: a product and the activation behind it, or, backward, in front of it, and then the gradient of the weights whose
+// bias gradient is made with it. Operands are numbers of arrays.
+struct FusedCase {
+  struct Part {
+    Compute what = {};
+    std::vector<std::size_t> reads = {}, writes = {};
+  };
+  std::string name = {};
+  std::vector<Part> parts = {};
+  std::vector<StoredArray> arrays = {};
+  std::optional<std::size_t> unwritten = {};  // between two parts, and nowhere else
+  double tolerance = 0;
+};
+std::vector<FusedCase> fused_cases(bool large = false);
+// None: the library does not have it.
+std::optional<Outcome> run_case(const FusedCase& tried, Runtime& runtime);
+
 // `libraries`: by what libraries have beside products; else by our kernels.
 Outcome run_case(const KernelCase& tried, Runtime& runtime, bool libraries = true);
 
