@@ -5,7 +5,6 @@
 #include "core/base/error.h"
 #include "exec/cuda/load_cuda.h"
 #include "exec/cuda/nccl_ranks.h"
-#include "exec/cuda/product_choice.h"
 #include "exec/mesh/process_place.h"
 
 namespace foreshard {

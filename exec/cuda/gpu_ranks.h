@@ -19,6 +19,9 @@ struct GpuRuns {
   std::string products = {};  // the file of ProductChoice; empty: the library chooses algorithms of products
 };
 
+// $FORESHARD_PRODUCTS, else foreshard/products.json in $XDG_CACHE_HOME or ~/.cache; empty: none, so said by FORESHARD_PRODUCTS=off.
+std::string product_file_path();
+
 // Ranks on the GPUs that a runtime has, rank r on GPU r modulo their number. The runtime must outlive the runs.
 std::function<std::unique_ptr<RankDevices>(const Stop& stop)> ranks_on(Runtime& runtime, GpuRuns runs = {});
 

@@ -24,8 +24,6 @@ ProductFile parse_product_file(const std::string& text, const std::string& name)
 // Adds `found` to what the file holds, where it holds nothing of the kind or what is in `wrong`; gives back all of it. Several processes may do so at once: each waits for
 // the others, and nobody ever reads half a file. Throws Error for a file that is none of ours, which is left as it is, and where it cannot be written.
 ProductFile add_to_file(const std::string& path, const ProductFile& found, const ProductFile& wrong = {});
-// $FORESHARD_PRODUCTS, else foreshard/products.json in $XDG_CACHE_HOME or ~/.cache; empty: nowhere, so said by FORESHARD_PRODUCTS=off.
-std::string product_file_path();
 
 class ProductChoice {
  public:

@@ -1,6 +1,5 @@
 // The file of choices: JSON, one row per kind of GPU, version of the library and form of a product.
 #include <fcntl.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -8,6 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/json/json.h"
+#include "exec/cuda/gpu_ranks.h"
 #include "exec/cuda/product_choice.h"
 
 namespace foreshard::gpu {
@@ -38,7 +38,9 @@ Algorithm algorithm_in(const JsonReader& row) {
 class FileLock {
  public:
   explicit FileLock(const std::string& path) : file_(open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0644)) {
-    if (file_ < 0 || flock(file_, LOCK_EX) != 0)
+    struct flock whole = {};
+    whole.l_type = F_WRLCK;
+    if (file_ < 0 || fcntl(file_, F_OFD_SETLKW, &whole) != 0)
       throw Error(path, "", "a file that cannot be locked", "one that can be written");
   }
   ~FileLock() {
