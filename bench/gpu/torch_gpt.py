@@ -1,7 +1,11 @@
-"""The GPT of bench/gpu/run.sh in PyTorch: bf16 autocast, flash attention through scaled_dot_product_attention, torch.compile, AdamW with
-fp32 weights. Prints one line: iteration time and tokens per second (median of the steps after the third)."""
+#!/usr/bin/env python3
+"""The GPT of run.sh in PyTorch: bf16 autocast, fused attention through scaled_dot_product_attention, torch.compile, AdamW with fp32 weights; with the
+initial weights (safetensors) and the samples of `foreshard run --data`. The last line is JSON: losses, seconds of a step (median of those after the third),
+memory."""
 import argparse
+import json
 import statistics
+import struct
 import time
 
 import torch
@@ -26,9 +30,9 @@ class Block(nn.Module):
 
 
 class Gpt(nn.Module):
-    def __init__(self, layers, hidden, heads, vocab, positions):
+    def __init__(self, layers, hidden, heads, vocabulary, positions):
         super().__init__()
-        self.token, self.position = nn.Embedding(vocab, hidden), nn.Embedding(positions, hidden)
+        self.token, self.position = nn.Embedding(vocabulary, hidden), nn.Embedding(positions, hidden)
         self.blocks = nn.ModuleList(Block(hidden, heads) for _ in range(layers))
         self.norm = nn.LayerNorm(hidden)
 
@@ -40,34 +44,107 @@ class Gpt(nn.Module):
         return F.cross_entropy(logits.flatten(0, 1).float(), targets.flatten())
 
 
+def read_weights(path):
+    """The fp32 tensors of a safetensors file, by name."""
+    with open(path, "rb") as file:
+        header = json.loads(file.read(struct.unpack("<Q", file.read(8))[0]))
+        begin = file.tell()
+        found = {}
+        for name, entry in header.items():
+            if name == "__metadata__":
+                continue
+            assert entry["dtype"] == "F32", (name, entry["dtype"])
+            first, last = entry["data_offsets"]
+            file.seek(begin + first)
+            found[name] = torch.frombuffer(bytearray(file.read(last - first)), dtype=torch.float32).reshape(entry["shape"])
+        return found
+
+
+def load(model, weights):
+    """Every parameter has one tensor of the file, and the other way round."""
+    def name_of(name):
+        name = name.replace("token.", "embedding.token.").replace("position.", "embedding.position.")
+        return name.replace("blocks.", "layers.") if name.startswith("blocks.") else name.replace("norm.", "head.norm.")
+
+    left = dict(weights)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            found = left.pop(name_of(name))
+            parameter.copy_(found.to(parameter.device))
+    assert not left, sorted(left)
+
+
+# exec/base/philox.h, exec/data/file_samples.cpp: where the window of a sample begins.
+MASK = 0xFFFFFFFFFFFFFFFF
+
+
+def scramble(h):
+    h = (h ^ (h >> 33)) * 0xFF51AFD7ED558CCD & MASK
+    h = (h ^ (h >> 33)) * 0xC4CEB9FE1A85EC53 & MASK
+    return h ^ (h >> 33)
+
+
+def philox(seed, stream, index):
+    counter, key = [index & 0xFFFFFFFF, index >> 32, stream & 0xFFFFFFFF, stream >> 32], [seed & 0xFFFFFFFF, seed >> 32]
+    for _ in range(10):
+        a, b = 0xD2511F53 * counter[0], 0xCD9E8D57 * counter[2]
+        counter = [(b >> 32) ^ counter[1] ^ key[0], b & 0xFFFFFFFF, (a >> 32) ^ counter[3] ^ key[1], a & 0xFFFFFFFF]
+        key = [(key[0] + 0x9E3779B9) & 0xFFFFFFFF, (key[1] + 0xBB67AE85) & 0xFFFFFFFF]
+    return counter
+
+
+def window(seed, sample, windows):
+    name = 0xCBF29CE484222325
+    for letter in b"window":
+        name = (name ^ letter) * 0x100000001B3 & MASK
+    words = philox(seed, scramble((scramble(name + 0x9E3779B97F4A7C15 & MASK) + sample) & MASK), 0)
+    return (words[0] << 32 | words[1]) % windows
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    for name in ("layers", "hidden", "heads", "sequence", "micro-batch"):
+    for name in ("layers", "hidden", "heads", "sequence", "vocabulary", "micro-batch", "microbatches", "steps"):
         parser.add_argument("--" + name, type=int, required=True)
-    parser.add_argument("--steps", type=int, default=10)
-    parser.add_argument("--vocab", type=int, default=50304)
-    parser.add_argument("--microbatches", type=int, default=2)
+    parser.add_argument("--weights", required=True)
+    parser.add_argument("--tokens", required=True, help="16-bit, little-endian")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--precision", choices=("bf16", "fp32"), default="bf16")
+    parser.add_argument("--eager", action="store_true")
     a = parser.parse_args()
-    torch.manual_seed(0)
-    model = torch.compile(Gpt(a.layers, a.hidden, a.heads, a.vocab, a.sequence).cuda())
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0, fused=True)
-    times = []
-    for _ in range(a.steps + 3):
-        torch.cuda.synchronize()
-        begin = time.perf_counter()
-        for _ in range(a.microbatches):
-            tokens = torch.randint(a.vocab, (a.micro_batch, a.sequence + 1), device="cuda")
-            with torch.autocast("cuda", torch.bfloat16):
+    on_gpu = a.device == "cuda"
+    with open(a.tokens, "rb") as file:
+        data = torch.frombuffer(bytearray(file.read()), dtype=torch.int16).to(a.device).to(torch.int64) & 0xFFFF
+    plain = Gpt(a.layers, a.hidden, a.heads, a.vocabulary, a.sequence).to(a.device)
+    load(plain, read_weights(a.weights))
+    model = plain if a.eager else torch.compile(plain)
+    optimizer = torch.optim.AdamW(plain.parameters(), lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, **({"fused": True} if on_gpu else {}))
+    wait = torch.cuda.synchronize if on_gpu else lambda: None
+
+    def batch(step, microbatch):
+        first = (step * a.microbatches + microbatch) * a.micro_batch
+        begins = [window(a.seed, first + i, len(data) - a.sequence) for i in range(a.micro_batch)]
+        return torch.stack([data[begin : begin + a.sequence + 1] for begin in begins])
+
+    times, losses = [], []
+    for step in range(a.steps):
+        batches = [batch(step, m) for m in range(a.microbatches)]
+        wait()
+        begin, sum_of_losses = time.perf_counter(), 0
+        for tokens in batches:
+            with torch.autocast(a.device, torch.bfloat16, enabled=a.precision == "bf16"):
                 loss = model(tokens[:, :-1], tokens[:, 1:]) / a.microbatches
             loss.backward()
+            sum_of_losses = sum_of_losses + loss.detach()
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
-        torch.cuda.synchronize()
+        wait()
         times.append(time.perf_counter() - begin)
-    t = statistics.median(times[3:])
-    samples = a.micro_batch * a.microbatches
-    print(f"PyTorch {torch.__version__}: {t * 1e3:.2f} ms, {samples * a.sequence / t:.0f} tokens/s, "
-          f"peak {torch.cuda.max_memory_allocated() / 2**30:.2f} GiB")
+        losses.append(float(sum_of_losses))
+    found = {"version": torch.__version__, "losses": losses, "iteration_time_s": statistics.median(times[3:] or times)}
+    if on_gpu:
+        found.update(allocated_bytes=torch.cuda.max_memory_allocated(), reserved_bytes=torch.cuda.max_memory_reserved())
+    print(json.dumps(found))
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ struct GpuSize {
 
 // Hidden 1024 to 8192, heads of 64 and 128, sequences of 2048 to 32,768; neighbours differ by about a factor of 1.5 in a dimension or two. The first
 // ones are for models as small as tests have.
-constexpr std::array<GpuSize, 19> kSizes = {{{{64, 16, 48, 4, 320}},
+constexpr std::array<GpuSize, 19> kSizes = {{{{64, 16, 32, 2, 192}},
                                              {{256, 64, 256, 4, 1024}},
                                              {{640, 64, 1024, 4, 24'576}},
                                              {{1024, 64, 2048, 4, 32'000}},

@@ -19,7 +19,8 @@ inline double median(std::vector<double> values) {
 
 class Bench {
  public:
-  explicit Bench(Runtime& runtime);
+  // A call that takes longer than `lasting` is timed once.
+  explicit Bench(Runtime& runtime, std::chrono::milliseconds lasting = std::chrono::milliseconds(20));
   ~Bench() { runtime_.close_stream(stream_); }
   Bench(const Bench&) = delete;
   Bench& operator=(const Bench&) = delete;
@@ -44,14 +45,14 @@ class Bench {
     return {std::max(median(std::move(seconds)), 1e-9)};
   }
   // One call after other memory was written, whose operands lie in no cache, and one after itself. The GPU writes while the host puts the calls
-  // on the stream, so they follow each other without gaps. A call that takes long is timed once.
+  // on the stream, so they follow each other without gaps.
   template <class Call>
   std::vector<Seconds> cold_and_warm(const Call& call) {
     call();  // loads kernels and libraries
     runtime_.synchronize(stream_);
     const auto begin = std::chrono::steady_clock::now();
     const double once = row(1, call, [] {});
-    if (std::chrono::steady_clock::now() - begin > kLong) return {{std::max(once, 1e-9)}};
+    if (std::chrono::steady_clock::now() - begin > lasting_) return {{std::max(once, 1e-9)}};
     const auto cool = [&] { runtime_.fill(other_, std::byte{1}, other_bytes_, stream_); };
     const Seconds cold = time(1, call, cool);
     return {cold, time(3, call, [&] { cool(), call(); })};
@@ -59,7 +60,6 @@ class Bench {
 
  private:
   static constexpr int kTimes = 7;  // the first is not counted, of the others the median is
-  static constexpr std::chrono::milliseconds kLong{50};
 
   template <class Call, class Before>
   double row(int count, const Call& call, const Before& before) {
@@ -72,6 +72,7 @@ class Bench {
   }
 
   Runtime& runtime_;
+  std::chrono::milliseconds lasting_;
   GpuMemory memory_;
   EventPool times_;
   Event *begin_ = times_.take(), *end_ = times_.take();

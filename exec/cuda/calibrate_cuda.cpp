@@ -20,7 +20,7 @@ constexpr int kTimes = 7;  // of the all-reduces; the first is not counted, of t
 
 void CudaMeasures::products(DType dtype, std::int64_t rows, const std::vector<std::int64_t>& sizes,
                             const std::function<void(const Compute&, Seconds)>& tell) {
-  Bench bench(runtime_);
+  Bench bench(runtime_, sizes_.lasting);
   const std::int64_t each = size_of(dtype).value, largest = sizes.empty() ? 0 : sizes.back();
   const std::int64_t most = std::max(rows * largest, largest * largest);
   const Operand a{bench.memory(Space::Device, {most * each}), most, dtype},

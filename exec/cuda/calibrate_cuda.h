@@ -1,6 +1,7 @@
 // The measurements of `calibrate --device cuda`, by events of the GPU.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <set>
 #include <string>
@@ -24,6 +25,7 @@ struct HostCopy {
 struct SlowDownSizes {
   std::int64_t product = 2048, sum = std::int64_t{32} << 20U;  // rows, columns and depth; elements; all in bf16
   std::int64_t reduced = std::int64_t{16} << 20U;              // bytes
+  std::chrono::milliseconds lasting{20};                       // instructions and products that take longer are timed once
 };
 SlowDownSizes sizes_for(Bytes memory);
 

@@ -71,7 +71,7 @@ class Watched : public FakeRuntime {
 // Each by itself: seven rows with cold caches and seven with warm ones, with other memory written before each. What is known is not measured again.
 TEST(CudaCalibrate, InstructionsOnRandomNumbersWithColdAndWarmCaches) {
   Watched runtime;
-  CudaMeasures measures(runtime, {});
+  CudaMeasures measures(runtime, {.lasting = std::chrono::hours(1)});
   Strategy strategy = in_double({.dp = 2, .micro_batch = 4});
   strategy.precision = DType::F32;
   const Plan plan = lowered(tiny_mlp(), strategy);

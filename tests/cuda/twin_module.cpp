@@ -2,6 +2,7 @@
 // that, works on it. So the program itself is tested with --device cuda and --nccl on machines without a GPU (tests/cli/nccl_test.cpp).
 //
 //   TWIN_GPUS, TWIN_NVLINKED    FakeSettings::devices, nvlinked (2, 1)
+//   TWIN_MEMORY                 MiB of a GPU (1024)
 //   TWIN_NCCL_VERSION           the twin's (22809)
 //   TWIN_REPORT                 a file: what the twin and the runtime saw, at the end of the program
 #include <dlfcn.h>
@@ -26,7 +27,8 @@ class TwinRuntime : public FakeRuntime {
   TwinRuntime()
       : FakeRuntime({.devices = number("TWIN_GPUS", 2),
                      .nvlinked = number("TWIN_NVLINKED", 1),
-                     .connections = number("CUDA_DEVICE_MAX_CONNECTIONS", 8)}) {
+                     .connections = number("CUDA_DEVICE_MAX_CONNECTIONS", 8),
+                     .memory = {std::int64_t{number("TWIN_MEMORY", 1024)} << 20U}}) {
     const char* path = std::getenv("FORESHARD_NCCL");
     library_ = path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : nullptr;
     void* entry = library_ ? dlsym(library_, kTwinEntry) : nullptr;

@@ -1,0 +1,93 @@
+// bench/gpu: every part of run.sh on the program that pack.sh packs, with the twins of a GPU and of NCCL; then the page that report.py makes of it.
+// PyTorch and compute-sanitizer are not there, and the page says so.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <map>
+
+#include "core/json/json.h"
+#include "tests/cli/session.h"
+
+namespace foreshard {
+
+namespace fs = std::filesystem;
+
+class GpuBench : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::temp_directory_path() / ("foreshard-gpu-bench-" + std::to_string(::getpid()));
+    fs::create_directories(folder_);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+  std::string shell(const std::string& line) const { return run_in_shell(line, folder_.string()); }
+  std::string run(const std::string& environment) const {
+    return shell("env SIZE=tiny GPU_NAME=h100-80 TWIN_GPUS=1 TWIN_MEMORY=256 FORESHARD_DATA=" FORESHARD_SOURCE
+                 " FORESHARD_NCCL=" FORESHARD_NCCL_TWIN " PROGRAM=" FORESHARD_TWIN_PROGRAM " " +
+                 environment + " " FORESHARD_SOURCE "/bench/gpu/run.sh out");
+  }
+  std::string page() const { return shell("python3 " FORESHARD_SOURCE "/bench/gpu/report.py out/results.jsonl"); }
+  // What a part found, by name; its state where that is not "ok".
+  std::map<std::string, std::string> states() const {
+    std::map<std::string, std::string> all;
+    std::istringstream lines(read_text((folder_ / "out/results.jsonl").string()));
+    for (std::string line; std::getline(lines, line);) {
+      const JsonReader entry = JsonReader::parse(line, "results.jsonl");
+      all[entry.at("part").as_string()] = entry.at("state").as_string();
+    }
+    return all;
+  }
+
+  fs::path folder_;
+};
+
+TEST_F(GpuBench, EveryPartRunsAndThePageHasIt) {
+  const std::string said = run("TWIN_NCCL_VERSION=23007");
+  std::map<std::string, std::string> expected;
+  for (const char* part :
+       {"machine", "selftest", "train", "losses", "calibrate", "predict", "sanitizer", "kernels", "graphs", "nccl"})
+    expected[part] = "ok";
+  EXPECT_EQ(states(), expected) << said;
+  for (const char* file : {"cuda.profile.json.gz", "logs.tar.gz", "results.jsonl"})
+    EXPECT_TRUE(fs::exists(folder_ / "out" / file)) << file;
+  const std::string text = page();
+  for (const char* words : {"Sizes of a test, not of a measurement", "313 comparisons with the host, 0 wrong", "| foreshard | ",
+                            "| 3 | 4.", "| `--dp 8 --zero 3` | ", "| attention | forward | 2 causal | ", "| with | ",
+                            "Mean of the errors' sizes: ", "two ranks on one GPU: ",
+                            "PyTorch with CUDA cannot be imported here", "no compute-sanitizer here", "link               "})
+    EXPECT_NE(text.find(words), std::string::npos) << words << "\n" << text;
+  EXPECT_EQ(text.find("did not come to it"), std::string::npos) << text;
+  EXPECT_EQ(text.find(" | - | - | exit code"), std::string::npos) << text;
+}
+
+// A part that hangs ends at its limit, one that fails says why, and what there is stays when somebody ends the script.
+TEST_F(GpuBench, WhatIsThereIsKept) {
+  const std::string wrong = run("PARTS='kernels nonsense' ");
+  EXPECT_NE(states()["kernels"].find("failed: "), std::string::npos) << wrong;
+  EXPECT_NE(states()["kernels"].find("cuda.profile.json is not there: an earlier part makes it"), std::string::npos) << wrong;
+  EXPECT_NE(states()["nonsense"].find("failed: no part nonsense"), std::string::npos) << wrong;
+
+  // A program that does not end: the script is ended in its first part, and nothing of it is left; or the part's time limit comes.
+  shell("printf '#!/bin/sh\\ncase \"$1\" in show) exec " FORESHARD_TWIN_PROGRAM
+        " \"$@\";; selftest) echo $$ >'$PWD'/pid; exec sleep 1000;; esac\\nexit 3\\n' >slow; chmod +x slow");
+  const std::string slow = "env SIZE=tiny FORESHARD_DATA=" FORESHARD_SOURCE " PROGRAM=./slow ",
+                    script = " " FORESHARD_SOURCE "/bench/gpu/run.sh out";
+  const std::string ended = shell(slow + "PARTS=selftest" + script +
+                                  " & until [ -s pid ]; do sleep 0.1; done; kill $!; wait $!; echo code $?; "
+                                  "for i in $(seq 100); do kill -0 $(cat pid) 2>/dev/null || break; sleep 0.1; done; kill -0 "
+                                  "$(cat pid) 2>/dev/null || echo nobody");
+  EXPECT_NE(ended.find("code 143"), std::string::npos) << ended;
+  EXPECT_NE(ended.find("nobody"), std::string::npos) << ended;
+  EXPECT_EQ(states(), (std::map<std::string, std::string>{{"machine", "ok"}})) << ended;
+  EXPECT_TRUE(fs::exists(folder_ / "out/logs.tar.gz"));
+  const std::string limited = shell(slow + "SECONDS_IN_ALL=8 PARTS='selftest train'" + script);
+  EXPECT_TRUE(states()["selftest"].starts_with("time limit of ")) << limited;
+  EXPECT_EQ(states()["train"], "no time left") << limited;
+}
+
+TEST_F(GpuBench, APageWantsResults) {
+  shell("mkdir out; : >out/results.jsonl");
+  EXPECT_EQ(page(), "report.py: no results of run.sh in out/results.jsonl\n[exit 1]\n");
+}
+
+}  // namespace foreshard
