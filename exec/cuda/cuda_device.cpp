@@ -75,7 +75,7 @@ CudaDevice::Channel& CudaDevice::channel(StreamId stream) {
 std::byte* CudaDevice::arena(Space space, Bytes bytes) {
   enter();
   const Bytes size{std::max<std::int64_t>(bytes.value, 1)};
-  std::byte* made = memory_.allocate(space, size);
+  std::byte* made = memory_.arena(space, size);
   if (space == Space::Device) arenas_.emplace_back(made, size);
   return made;
 }

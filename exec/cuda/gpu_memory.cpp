@@ -7,6 +7,7 @@ namespace foreshard::gpu {
 
 GpuMemory::~GpuMemory() {
   for (const auto& [space, memory] : all_) runtime_.release(space, memory);
+  for (std::byte* memory : of_source_) source_.release(memory);
 }
 std::byte* GpuMemory::allocate(Space space, Bytes bytes) {
   if (bytes.value == 0) return nullptr;
@@ -15,6 +16,18 @@ std::byte* GpuMemory::allocate(Space space, Bytes bytes) {
   if (space == Space::Device) runtime_.synchronize(runtime_.legacy_stream());
   const std::lock_guard lock(mutex_);
   all_.emplace_back(space, memory);
+  return memory;
+}
+
+std::byte* GpuMemory::arena(Space space, Bytes bytes) {
+  std::byte* memory = space == Space::Device && source_.allocate && bytes.value > 0 ? source_.allocate(bytes) : nullptr;
+  if (!memory) return allocate(space, bytes);
+  {
+    const std::lock_guard lock(mutex_);
+    of_source_.push_back(memory);
+  }
+  runtime_.fill(memory, std::byte{0}, bytes, runtime_.legacy_stream());
+  runtime_.synchronize(runtime_.legacy_stream());
   return memory;
 }
 

@@ -1,6 +1,7 @@
 // What ranks own on their GPUs beside streams: memory and events.
 #pragma once
 
+#include <functional>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -9,19 +10,29 @@
 
 namespace foreshard::gpu {
 
+// Where arenas come from: a library that wants to reach them in ways of its own. Memory of the current GPU, with anything in it, at a multiple of 4096
+// bytes; null: it has none, and the runtime's is taken.
+struct ArenaSource {
+  std::function<std::byte*(Bytes bytes)> allocate = {};
+  std::function<void(std::byte* memory)> release = {};
+};
+
 // Memory that outlives the devices of all ranks: their streams may still reach into each other's arenas when one of them ends.
 class GpuMemory {
  public:
-  explicit GpuMemory(Runtime& runtime) : runtime_(runtime) {}
+  explicit GpuMemory(Runtime& runtime, ArenaSource arenas = {}) : runtime_(runtime), source_(std::move(arenas)) {}
   ~GpuMemory();
   GpuMemory(const GpuMemory&) = delete;
   GpuMemory& operator=(const GpuMemory&) = delete;
   std::byte* allocate(Space space, Bytes bytes);
+  std::byte* arena(Space space, Bytes bytes);  // zeroed, too
 
  private:
   Runtime& runtime_;
+  ArenaSource source_;
   std::mutex mutex_;
   std::vector<std::pair<Space, std::byte*>> all_;
+  std::vector<std::byte*> of_source_;
 };
 
 // Events of one GPU, made once and used again and again; any thread may make them.

@@ -83,6 +83,8 @@ class Library {
   Result (*group_end)() = nullptr;
   Result (*comm_register)(Comm*, void*, std::size_t, void** handle) = nullptr;
   Result (*comm_deregister)(Comm*, void* handle) = nullptr;
+  Result (*memory_allocate)(void**, std::size_t) = nullptr;
+  Result (*memory_free)(void*) = nullptr;
 
  private:
   void find_calls();

@@ -17,6 +17,17 @@ constexpr auto kLook = 20ms;
 constexpr auto kClosing = 5s, kReturning = 5s;
 constexpr int kSharing = 23003;  // NCCL_MULTI_RANK_GPU_ENABLE
 
+// NCCL's own memory, of which NVLS and transports without a copy can make use once it is registered ("User Buffer Registration" in its guide).
+ArenaSource arenas_of(nccl::Library& library) {
+  return {.allocate =
+              [&library](Bytes bytes) {
+                void* memory = nullptr;
+                const bool given = library.memory_allocate(&memory, static_cast<std::size_t>(bytes.value)) == Result::Success;
+                return given ? static_cast<std::byte*>(memory) : nullptr;
+              },
+          .release = [&library](std::byte* memory) { static_cast<void>(library.memory_free(memory)); }};
+}
+
 }  // namespace
 
 bool shares_gpus(const nccl::Library& library, const char* variable) {
@@ -35,7 +46,7 @@ NcclDevices::NcclDevices(Runtime& runtime, nccl::Library& library, const Stop& s
       library_(library),
       stop_(stop),
       options_(options),
-      memory_(runtime),
+      memory_(runtime, arenas_of(library)),
       choice_(runtime, options.runs.products) {}
 
 NcclDevices::~NcclDevices() {

@@ -61,6 +61,8 @@ void Library::find_calls() {
   bind(group_end, "ncclGroupEnd");
   bind(comm_register, "ncclCommRegister");
   bind(comm_deregister, "ncclCommDeregister");
+  bind(memory_allocate, "ncclMemAlloc");
+  bind(memory_free, "ncclMemFree");
   const char* shares = std::getenv("NCCL_MULTI_RANK_GPU_ENABLE");
   if (!shares || std::string(shares) != "1") setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 0);
 }

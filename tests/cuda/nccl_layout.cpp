@@ -77,6 +77,8 @@ SAME(group_end, ncclGroupEnd);
 #if NCCL_VERSION_CODE >= 21900
 SAME(comm_register, ncclCommRegister);
 SAME(comm_deregister, ncclCommDeregister);
+SAME(memory_allocate, ncclMemAlloc);
+SAME(memory_free, ncclMemFree);
 #endif
 #undef SAME
 

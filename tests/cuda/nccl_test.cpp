@@ -88,6 +88,22 @@ TEST(Nccl, StrategiesEqualOneRankOfTheHost) {
   }
 }
 
+// Arenas are memory of NCCL's, zeroed here; where it has none, of CUDA's. The training is the same.
+TEST(Nccl, ArenasAreMemoryOfTheLibrary) {
+  const Plan plan = lowered(small(tiny_gpt()), single({.dp = 2, .micro_batch = 2, .zero = 1}));
+  const Ran with = run_on_twin(plan, {}, 2), without = run_on_twin(plan, {.gives_memory = false}, 2);
+  for (const Ran* ran : {&with, &without}) {
+    ASSERT_EQ(ran->failure, "");
+    for (const std::string& complaint : ran->report.complaints) ADD_FAILURE() << complaint;
+    for (const std::string& conflict : ran->conflicts) ADD_FAILURE() << conflict;
+    EXPECT_EQ(ran->report.kept_memories, 0);
+    EXPECT_EQ(ran->report.registered, 0);
+  }
+  EXPECT_EQ(with.report.memories, 2);  // one per rank
+  EXPECT_EQ(without.report.memories, 0);
+  for (std::size_t step = 0; step < 2; ++step) EXPECT_EQ(with.done.steps[step].loss, without.done.steps[step].loss);
+}
+
 // Two processes (threads with a mesh between them) of two ranks each: the id goes over the mesh, groups are split over both.
 TEST(Nccl, ProcessesMeetOverTheMesh) {
   const Plan plan = lowered(small(tiny_gpt()), single({.dp = 2, .tp = 2, .micro_batch = 2}));

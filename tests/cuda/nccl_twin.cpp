@@ -1,6 +1,7 @@
 #include "tests/cuda/nccl_twin.h"
 
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <thread>
 #include <utility>
@@ -32,6 +33,40 @@ void Twin::look_for_one_order() {
       if (--before[next] == 0) free.push_back(next);
   }
   if (seen < before.size()) complain("no total order over all communicators: ranks call them in different orders");
+}
+
+// Bytes that are no number in any format: whoever needs zeros has to write them.
+void* Twin::allocate(std::size_t bytes) {
+  constexpr std::size_t kPage = 4096;
+  auto* memory = static_cast<std::byte*>(std::aligned_alloc(kPage, (bytes + kPage - 1) / kPage * kPage));
+  std::memset(memory, 0xFF, bytes);
+  const std::lock_guard lock(mutex);
+  ++report.memories;
+  memories[memory] = bytes;
+  return memory;
+}
+void Twin::free(void* memory) {
+  const std::lock_guard lock(mutex);
+  auto* known = static_cast<std::byte*>(memory);
+  for (const auto& [handle, data] : registered)
+    if (report.aborted == 0 && data == known) complain("ncclMemFree of memory that is registered");
+  if (memories.erase(known) == 0) return complain("ncclMemFree of what ncclMemAlloc did not give");
+  std::free(memory);
+}
+void* Twin::add_registration(void* data, std::size_t bytes) {
+  const std::lock_guard lock(mutex);
+  ++report.registered;
+  auto* first = static_cast<std::byte*>(data);
+  auto found = memories.upper_bound(first);
+  const bool inside = found != memories.begin() && first + bytes <= std::prev(found)->first + std::prev(found)->second;
+  if (now.gives_memory && !inside) complain("ncclCommRegister of memory that is not of ncclMemAlloc");
+  registered[++registrations] = first;
+  return reinterpret_cast<void*>(registrations);
+}
+void Twin::drop_registration(void* handle) {
+  const std::lock_guard lock(mutex);
+  --report.registered;
+  if (registered.erase(reinterpret_cast<std::uintptr_t>(handle)) == 0) complain("ncclCommDeregister of what is not registered");
 }
 
 // Puts a call on its stream, where it goes when `meets` says that all partners are there. Called without the lock: whoever asks for progress
@@ -345,16 +380,15 @@ Result ncclCommAbort(Comm* comm) {
     twin().abort({comm}, false);
   return Result::Success;
 }
-Result ncclCommRegister(Comm* comm, void*, std::size_t, void** handle) {
-  const std::lock_guard lock(twin().mutex);
-  ++twin().report.registered;
-  return *handle = comm, Result::Success;
+Result ncclCommRegister(Comm*, void* data, std::size_t bytes, void** handle) {
+  return *handle = twin().add_registration(data, bytes), Result::Success;
 }
-Result ncclCommDeregister(Comm*, void*) {
-  const std::lock_guard lock(twin().mutex);
-  --twin().report.registered;
-  return Result::Success;
+Result ncclCommDeregister(Comm*, void* handle) { return twin().drop_registration(handle), Result::Success; }
+Result ncclMemAlloc(void** memory, std::size_t bytes) {
+  if (!twin().now.gives_memory) return Result::UnhandledCudaError;
+  return *memory = twin().allocate(bytes), Result::Success;
 }
+Result ncclMemFree(void* memory) { return twin().free(memory), Result::Success; }
 
 Result ncclAllReduce(const void* from, void* to, std::size_t count, DataType type, RedOp op, Comm* comm, void* stream) {
   return foreshard::collective({Kind::AllReduce, count, type, op, 0}, from, to, comm, stream);

@@ -7,6 +7,7 @@
 //   connections                  made by the first call on a communicator, which leaves InProgress as long as that takes
 //   messages                     matched per pair in order; other sizes are complained about; a group is one entry of its stream
 //   graphs                       a call by a thread that captures one is complained about: the executor keeps NCCL out of them
+//   memory                       given with anything in it but zeros; what is registered has to lie in it, and all of it has to come back
 //   communicators                used before they are ready, after an abort, or given up without one: complained about; so is an abort while a
 //                                thread is inside a call on it (NCCL's guide, "Fault tolerance": nobody may call then), and one that waits for a kernel of
 //                                a communicator that is not aborted with it in one group
@@ -46,6 +47,7 @@ struct TwinSettings {
   int shortened_call = -1;              // ... is one element short
   int slow_calls = 0;                   // so many calls leave InProgress and have to be asked about
   int stalled_call = -1;                // the n-th call on a stream stays inside for a while
+  bool gives_memory = true;             // ncclMemAlloc does
   std::function<void()> connects = {};  // told when the first call on a communicator is made
   std::chrono::milliseconds connecting{0};  // what the first call on a communicator takes
 };
@@ -54,6 +56,7 @@ struct TwinReport {
   std::vector<std::string> complaints = {};
   bool launches_in_order = false;  // NCCL_LAUNCH_ORDER_IMPLICIT was in force
   int calls = 0, comms = 0, aborted = 0, destroyed = 0, registered = 0;
+  int memories = 0, kept_memories = 0;  // of ncclMemAlloc; those that did not come back
 };
 
 // Exported by the library beside the calls.

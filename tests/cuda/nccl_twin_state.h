@@ -102,6 +102,7 @@ class Twin : public TwinControl {
   void begin(TwinSettings settings) override {
     const std::lock_guard lock(mutex);
     now = std::move(settings), report = {}, cliques.clear(), comms.clear(), orders.clear(), gpus.clear(), cliques_made = 0;
+    memories.clear(), registered.clear(), registrations = 0;
   }
   TwinReport end() override {
     const std::lock_guard lock(mutex);
@@ -116,9 +117,14 @@ class Twin : public TwinControl {
                      " of communicator " + std::to_string(comm->clique->number) + " was called by " +
                      std::to_string(operation.operands.size()) + " of " + std::to_string(comm->clique->size) + " ranks");
     }
+    report.kept_memories = static_cast<int>(memories.size());
     return report;
   }
 
+  void* allocate(std::size_t bytes);
+  void free(void* memory);
+  void* add_registration(void* data, std::size_t bytes);
+  void drop_registration(void* handle);
   void complain(const std::string& what) {
     if (report.complaints.size() < 50) report.complaints.push_back(what);
   }
@@ -172,6 +178,9 @@ class Twin : public TwinControl {
   std::mutex mutex;
   TwinSettings now;
   TwinReport report;
+  std::map<std::byte*, std::size_t> memories;       // of ncclMemAlloc
+  std::map<std::uintptr_t, std::byte*> registered;  // by handle
+  std::uintptr_t registrations = 0;
   std::map<std::string, std::shared_ptr<Clique>> cliques;  // by id
   std::vector<std::unique_ptr<Comm>> comms;
   std::map<int, std::vector<std::pair<int, std::size_t>>> orders;  // rank of the world -> (communicator, number of its call)

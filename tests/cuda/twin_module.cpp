@@ -22,13 +22,17 @@ int number(const char* name, int otherwise) {
   return text ? std::atoi(text) : otherwise;
 }
 
+FakeSettings settings() {
+  FakeSettings asked;
+  asked.devices = number("TWIN_GPUS", 2), asked.nvlinked = number("TWIN_NVLINKED", 1);
+  asked.connections = number("CUDA_DEVICE_MAX_CONNECTIONS", 8);
+  asked.memory = {std::int64_t{number("TWIN_MEMORY", 1024)} << 20U};
+  return asked;
+}
+
 class TwinRuntime : public FakeRuntime {
  public:
-  TwinRuntime()
-      : FakeRuntime({.devices = number("TWIN_GPUS", 2),
-                     .nvlinked = number("TWIN_NVLINKED", 1),
-                     .connections = number("CUDA_DEVICE_MAX_CONNECTIONS", 8),
-                     .memory = {std::int64_t{number("TWIN_MEMORY", 1024)} << 20U}}) {
+  TwinRuntime() : FakeRuntime(settings()) {
     const char* path = std::getenv("FORESHARD_NCCL");
     library_ = path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : nullptr;
     void* entry = library_ ? dlsym(library_, kTwinEntry) : nullptr;
