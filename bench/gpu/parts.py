@@ -146,7 +146,8 @@ def selftest(scratch, name="selftest", prefix=(), options=()):
             raise
     lines = json.JSONDecoder().raw_decode(told[told.index("{"):])[0]["kernels"]
     wrong = [line for line in lines if not line["right"]]
-    return {"compared": len(lines), "wrong": [f'{line["name"]}: {line["verdict"]}' for line in wrong]}
+    return {"compared": len(lines), "wrong": [f'{line["name"]}: {line["verdict"]}' for line in wrong],
+            "nccl": sorted({line["name"].split(":")[0] for line in lines if line["name"].startswith("NCCL ")})}
 
 
 def train(scratch):
@@ -268,12 +269,12 @@ def nccl(scratch):
     """A rank per GPU; two ranks on one where NCCL lets them: from 2.30.3 on."""
     told = json_of(foreshard(scratch, "nccl.doctor", "doctor", "--device", "cuda", "--json"))["findings"]
     found = {"library": next((line["found"] for line in told if line["topic"] == "NCCL"), "none")}
-    said = re.search(r"version (\d+)\.(\d+)\.(\d+)", found["library"])
-    version = tuple(map(int, said.groups())) if said else (0, 0, 0)
     tell(found)
     os.environ.setdefault("NCCL_DEBUG", "WARN")
     found["a rank per GPU"] = selftest(scratch, "nccl.selftest", options=["--nccl", "--quick"] if full else ["--nccl"])
     tell(found)
+    said = re.search(r"NCCL (\d+)\.(\d+)\.(\d+)", " ".join(found["a rank per GPU"]["nccl"]))
+    version = tuple(map(int, said.groups())) if said else (0, 0, 0)
     if version >= (2, 30, 3):
         os.environ.update(NCCL_MULTI_RANK_GPU_ENABLE="1", NCCL_MAX_CTAS="4")
         found["two ranks on one GPU"] = selftest(scratch, "nccl.shared", options=["--nccl", "--quick"] if full else ["--nccl"])

@@ -134,7 +134,7 @@ def nccl(data, _):
     lines = [f"Library: {data['library']}.", ""]
     for name in ("a rank per GPU", "two ranks on one GPU"):
         found = data.get(name, {"missing": "did not come to it"})
-        lines.append(f"- {name}: " + (found["missing"] if "missing" in found else f"{found['compared']} comparisons, {len(found['wrong'])} wrong: {'; '.join(found['wrong']) or 'none'}"))
+        lines.append(f"- {name}: " + (found["missing"] if "missing" in found else f"{found['compared']} comparisons, {len(found['wrong'])} wrong: {'; '.join(found['wrong']) or 'none'} ({'; '.join(found['nccl'])})"))
     return [*lines, ""]
 
 
