@@ -55,11 +55,10 @@ std::string table_text(const Table& table) {
   return text.text(false, 0);
 }
 
-std::string table_json(const Table& table) {
+void table_json(JsonWriter& json, const Table& table) {
   std::vector<std::string> keys = table.head;
   for (std::string& key : keys)
     for (char& c : key) c = c == ' ' ? '_' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  JsonWriter json;
   json.begin_array();
   std::vector<bool> whole(keys.size());
   std::int64_t number = 0;
@@ -76,7 +75,13 @@ std::string table_json(const Table& table) {
     }
     json.end_object();
   }
-  return json.end_array().text();
+  json.end_array();
+}
+
+std::string table_json(const Table& table) {
+  JsonWriter json;
+  table_json(json, table);
+  return json.text();
 }
 
 }  // namespace foreshard

@@ -6,6 +6,8 @@
 
 namespace foreshard {
 
+class JsonWriter;  // core/json/json.h
+
 struct Table {
   std::vector<std::string> head = {};
   std::vector<std::vector<std::string>> rows = {};
@@ -16,5 +18,6 @@ struct Table {
 std::string table_text(const Table& table);
 // An array of objects with the heads as keys ("GPUs per node" -> "gpus_per_node"); a column of whole numbers is numbers.
 std::string table_json(const Table& table);
+void table_json(JsonWriter& json, const Table& table);
 
 }  // namespace foreshard

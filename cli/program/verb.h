@@ -74,6 +74,7 @@ Verb show_schedule_verb();
 Verb show_model_verb();
 Verb show_cluster_verb();
 Verb show_plan_verb();
+Verb show_policies_verb();
 Verb validate_verb();
 
 std::vector<Verb> verbs();  // in the order of the help

@@ -59,13 +59,12 @@ struct Parameter {                            // a parameter tensor of the layer
   bool operator==(const Parameter&) const = default;
 };
 
-enum class CommunicationAxis : std::uint8_t { Tp, Cp };
-struct Communication {  // an operator that talks: tensor and context parallelism
-  CommunicationAxis axis = CommunicationAxis::Tp;
+struct Communication {                                        // an operator that communicates
+  Kinds over = {DenseKind::Tensor};                           // with the ranks along these axes of its own
   std::optional<CollectiveKind> forward = {}, backward = {};  // empty: identity, costs nothing
   Bytes bytes = {};                                           // full tensor
   Combine combine = Combine::Sum;
-  bool ring_exchange = false;  // context-parallel ring: cp-1 neighbour exchanges of bytes/cp instead of the collective
+  bool ring_exchange = false;  // a ring of n ranks: n - 1 neighbour exchanges of bytes/n instead of the collective
   bool operator==(const Communication&) const = default;
 };
 

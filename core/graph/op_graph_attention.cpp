@@ -119,7 +119,7 @@ int LayerBuilder::context_gather(const std::string& name, int x) {
   const Value in = at(x);
   const int full = value(in.name + "_all", sequence(in.dims, sharding_.cp, 1), in.dtype);
   communicate(name,
-              {.axis = CommunicationAxis::Cp,
+              {.over = {DenseKind::Context},
                .forward = CollectiveKind::AllGather,
                .backward = CollectiveKind::ReduceScatter,
                .bytes = bytes(full),

@@ -4,6 +4,11 @@
 
 namespace foreshard {
 
+bool is_of(const Axis& axis, const Kinds& kinds) {
+  return std::ranges::any_of(
+      kinds, [&](const AxisKind& kind) { return kind == AxisKind{axis.dense} || kind == AxisKind{axis.expert}; });
+}
+
 bool is_data(const Axis& axis, Grid grid) {
   return grid == Grid::Dense ? axis.dense != DenseKind::Tensor : axis.expert == ExpertKind::ExpertData;
 }

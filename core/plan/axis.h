@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "core/base/ids.h"
@@ -30,6 +31,11 @@ struct Axis {
   int size = 1;
   bool operator==(const Axis&) const = default;
 };
+
+// What is said of ranks is said by kinds of axes, so that it holds whatever the degrees: sums, cuts, groups.
+using AxisKind = std::variant<DenseKind, ExpertKind>;
+using Kinds = std::vector<AxisKind>;
+bool is_of(const Axis& axis, const Kinds& kinds);  // of one of them, in its grid
 
 // Ranks along the axis hold the same tensors of the grid and see other tokens: gradients are summed over it.
 bool is_data(const Axis& axis, Grid grid);

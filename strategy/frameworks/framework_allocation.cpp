@@ -11,7 +11,7 @@
 #include "strategy/frameworks/optimizer_shard.h"
 #include "strategy/lower/lower.h"
 #include "strategy/lower/lowering.h"
-#include "strategy/lower/redone_layers.h"
+#include "strategy/resolve/tables.h"
 
 namespace foreshard {
 
@@ -162,7 +162,7 @@ class Allocation {
       const OpGraph::Layer& layer = graph_.layers[static_cast<std::size_t>(l)];
       const LayerGraph& kind = graph_.kinds[static_cast<std::size_t>(layer.kind)];
       embeds = embeds || kind.kind == "embedding";
-      const LayerBytes& bytes = known_layer(layer.kind, redone_[static_cast<std::size_t>(l)] != 0);
+      const LayerBytes& bytes = known_layer(layer.kind, redone_whole(l));
       double parameters = 0;
       for (const Parameter& parameter : kind.parameters)
         if (!(parameter.tied && embeds)) {
@@ -226,6 +226,10 @@ class Allocation {
     }
   }
 
+  bool redone_whole(int layer) const {
+    const int row = kept_.row_of(layer);
+    return row >= 0 && kept_.rows[static_cast<std::size_t>(row)].redone.whole;
+  }
   double boundary_bytes() const { return at(0).boundary; }
   double mask() const {
     if (!traits_.attention_mask) return 0;
@@ -252,7 +256,7 @@ class Allocation {
   const MemoryTraits& traits_;
   const OpGraph& graph_;
   const StageLayout& layout_;
-  std::vector<char> redone_ = layers_redone(strategy_.recompute, graph_, layout_, *strategy_.schedule, strategy_.pp);
+  ActivationPolicy kept_ = activation_policy(strategy_, graph_, layout_);
   StateTypes types_;
   std::string architecture_ = {};
   bool copies_ = false;

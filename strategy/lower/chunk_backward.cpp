@@ -161,7 +161,7 @@ void ChunkProgram::input_gradients(SegmentBuilder& out, int l, int index, const 
 // Adds the gradients of the operator's parameters to what `run` writes.
 void ChunkProgram::write_weight_gradients(Instruction& run, int l, const Operator& op, const BackwardVariant& variant,
                                           BackwardState& state) {
-  bool accumulates = lowering_.zero < 2 && variant.accumulates;
+  bool accumulates = false;
   for (const int weight : op.weights) {
     const Use to = weight_gradient_use(l, weight);
     const ParameterPlace& place = state_.places[static_cast<std::size_t>(l)][static_cast<std::size_t>(weight)];
@@ -171,11 +171,13 @@ void ChunkProgram::write_weight_gradients(Instruction& run, int l, const Operato
     if (lends_embedding(place)) accumulates = true;  // ... or in one before
     state.written_places.push_back(at);
     run.writes.push_back(to);
+    const StateUnit& unit = state_.units[static_cast<std::size_t>(place.unit)];
+    const bool cut = !row_of(unit).gradients.cut_by.empty();  // then the sum of each micro-batch accumulates
+    if (!cut && variant.accumulates) accumulates = true;
     if (accumulates) std::get<Compute>(run.what).traffic += *to.length;
-    if (lowering_.zero < 2) continue;
+    if (!cut) continue;
     char& open = state.written[static_cast<std::size_t>(place.unit)];
     if (!open) {
-      const StateUnit& unit = state_.units[static_cast<std::size_t>(place.unit)];
       run.acquires.push_back({to.buffer, to.slot});
       run.waits.push_back({unit.standalone ? reduced_ : ring_free_, {unit.standalone ? place.unit : unit.full_gradient_slot}});
     }
@@ -285,7 +287,7 @@ void ChunkProgram::backward_layer(SegmentBuilder& out, int l, const BackwardVari
   state.border = graph.input >= 0 ? state.gradient[static_cast<std::size_t>(graph.input)] : -1;
   if (state.half == Work::I) return leave_layer(l, state);
   gather_ahead(out, l);
-  reduce_layer(out, l, variant);
+  sum_layer(out, l, variant);
 }
 
 // The gradient that leaves the chunk may have been made in an early place and summed into ever since. Only at the end is it known
@@ -330,7 +332,7 @@ Segment ChunkProgram::build_backward(const BackwardVariant& variant) {
 // The whole backward waits for its gradient, what is recomputed too, as in every framework: instruction 0 receives it.
 void ChunkProgram::wait_for_gradient(Segment& segment) {
   for (Instruction& instruction : segment.instructions) {
-    if (instruction.stream != RoleStreams::compute) continue;
+    if (instruction.stream != kComputeStream) continue;
     std::erase(instruction.after, 0);
     instruction.after.push_back(0);
     return;

@@ -11,7 +11,7 @@ void ChunkProgram::receive_input(SegmentBuilder& out) {
   const Buffer& buffer = role_.buffers[input_.buffer.index()];
   out.emit({.name = "receive input",
             .what = Exchange{.from = previous_stage(), .tag = tag(true, stage_), .bytes = buffer.bytes},
-            .stream = transfer_stream(RoleStreams::receive_forward),
+            .stream = transfer(Purpose::ReceiveForward).stream,
             .waits = {{input_free_, input_.slot}},
             .writes = {whole(input_)},
             .acquires = {input_}});
@@ -26,7 +26,7 @@ void ChunkProgram::send_output(SegmentBuilder& out) {
     const Block to{local_after_->input_.buffer, {ChunkArgs::handover}};
     out.emit({.name = "hand over output",
               .what = Copy{.bytes = buffer.bytes},
-              .stream = RoleStreams::compute,
+              .stream = kComputeStream,
               .layer = last.id,
               .waits = {{local_after_->input_free_, to.slot}},
               .records = {{output_sent_, from.slot}},
@@ -38,7 +38,7 @@ void ChunkProgram::send_output(SegmentBuilder& out) {
   }
   const int sent = out.emit({.name = "send output",
                              .what = Exchange{.to = next_stage(), .tag = tag(true, stage_ + 1), .bytes = buffer.bytes},
-                             .stream = transfer_stream(RoleStreams::send_forward),
+                             .stream = transfer(Purpose::SendForward).stream,
                              .records = {{output_sent_, from.slot}},
                              .reads = {whole(from)}});
   if (output_.buffer.valid()) out.release(from);
@@ -47,8 +47,8 @@ void ChunkProgram::send_output(SegmentBuilder& out) {
 
 // Transfers that do not overlap: the compute stream stands still until the other side has the data.
 void ChunkProgram::wait_for_send(SegmentBuilder& out, int sent) {
-  if (lowering_.strategy.overlap->p2p) return;
-  out.emit({.name = "sent", .what = Mark{}, .stream = RoleStreams::compute, .after = {sent}});
+  if (transfer(Purpose::SendForward).overlaps) return;
+  out.emit({.name = "sent", .what = Mark{}, .stream = kComputeStream, .after = {sent}});
 }
 
 // One operator in the forward direction. `live` remembers which values of the layer have been acquired.
@@ -73,7 +73,7 @@ void ChunkProgram::run_forward(SegmentBuilder& out, int l, int index, const Forw
   }
   for (const int weight : op.weights) {
     run.reads.push_back(weight_use(l, weight));
-    if (variant.waits_for_parameters && lowering_.zero < 3) wait_for_unit(run, l, weight);
+    if (variant.waits_for_parameters) wait_for_unit(run, l, weight);
   }
   for (const int value : op.outputs) {
     run.writes.push_back(whole(home(value)));
@@ -89,7 +89,7 @@ void ChunkProgram::run_forward(SegmentBuilder& out, int l, int index, const Forw
 void ChunkProgram::wait_for_unit(Instruction& run, int layer, int parameter) {
   const int unit = state_.places[static_cast<std::size_t>(layer)][static_cast<std::size_t>(parameter)].unit;
   if (state_.units[static_cast<std::size_t>(unit)].borrowed) return;  // its owner waited: the first stage runs first
-  if (!updated_elsewhere() || waited_[static_cast<std::size_t>(unit)]) return;
+  if (!gathers_after_update(state_.units[static_cast<std::size_t>(unit)]) || waited_[static_cast<std::size_t>(unit)]) return;
   waited_[static_cast<std::size_t>(unit)] = 1;
   run.waits.push_back({ready_, {unit}});
 }

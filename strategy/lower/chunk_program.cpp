@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "strategy/cost/framework_preset.h"
-
 namespace foreshard {
 
 std::vector<Param> chunk_params(bool splits) {
@@ -28,8 +26,8 @@ ChunkProgram::ChunkProgram(Lowering& lowering, Role& role, int role_index, int c
       role_index_(role_index),
       chunk_(chunk),
       stage_(stage),
-      first_(lowering.layout.first[static_cast<std::size_t>(stage)]),
-      last_(lowering.layout.first[static_cast<std::size_t>(stage) + 1]),
+      first_(lowering.first_layer(stage)),
+      last_(lowering.first_layer(stage + 1)),
       pool_(pool),
       slots_(slots) {
   state_ = lay_out_state(lowering, role, chunk, first_, last_);
@@ -54,23 +52,25 @@ EventId ChunkProgram::add_event(const std::string& name, int slots) {
 
 void ChunkProgram::add_layers(int first, int last) {
   const OpGraph& graph = lowering_.graph;
-  const std::vector<KeepForm> forms = keep_forms(lowering_.strategy.recompute);
-  const bool stops = framework_preset(lowering_.strategy.framework).recompute_stops;
-  keeps_.reserve(graph.kinds.size() * forms.size());
-  for (const LayerGraph& kind : graph.kinds)
-    for (const KeepForm& form : forms) keeps_.push_back(keep_rule(kind, form.recompute, form.full, stops));
+  const ActivationPolicy& policy = lowering_.tables.activations;
+  const std::size_t forms = policy.rows.size() + 1;
+  keeps_.reserve(graph.kinds.size() * forms);
+  for (const LayerGraph& kind : graph.kinds) {
+    keeps_.push_back(keep_rule(kind, {}));
+    for (const ActivationRow& row : policy.rows) keeps_.push_back(keep_rule(kind, row.redone));
+  }
   int counted = 0;
   for (int at = first; at < last; ++at) {
     const OpGraph::Layer& layer = graph.layers[static_cast<std::size_t>(at)];
-    const auto form = static_cast<std::size_t>(lowering_.redone[static_cast<std::size_t>(at)]);
+    const auto form = static_cast<std::size_t>(policy.row_of(at) + 1);
     role_.layers.push_back(layer.name);
     layers_.push_back({.graph = &graph.kinds[static_cast<std::size_t>(layer.kind)],
-                       .keep = &keeps_[static_cast<std::size_t>(layer.kind) * forms.size() + form],
+                       .keep = &keeps_[static_cast<std::size_t>(layer.kind) * forms + form],
                        .id = {static_cast<std::int32_t>(role_.layers.size()) - 1},
                        .counted = layer.counted ? counted++ : -1});
     if (splits()) layers_.back().late = late_values(layers_.back());
   }
-  if (!lowering_.runs.empty()) keep_by_runs();
+  if (!policy.runs_of_stage.empty()) keep_by_runs();
   scratch_.resize(graph.kinds.size());
   scratch_gradient_.resize(graph.kinds.size());
 }
@@ -113,17 +113,18 @@ void ChunkProgram::add_rings(const ChunkSlots& slots) {
   reduced_ = add_event("reduced", units);
   ready_ = add_event("parameters_ready", units);
   updated_ = add_event("updated", units);
-  if (lowering_.zero >= 2) ring_free_ = add_event("gradient_ring_free", 2);
-  if (lowering_.zero < 3) return;
+  const StateRow& state = lowering_.tables.state.back();  // rows are cut alike
+  if (!state.gradients.cut_by.empty()) ring_free_ = add_event("gradient_ring_free", 2);
+  if (state.parameters.cut_by.empty()) return;
   Bytes largest = {};
   for (const std::vector<int>& units_of : state_.units_of_layer) {
     Bytes bytes = {};
     for (const int unit : units_of)
-      bytes += size_of(lowering_.types.param) * state_.units[static_cast<std::size_t>(unit)].elements;
+      bytes += size_of(state.parameters.dtype) * state_.units[static_cast<std::size_t>(unit)].elements;
     largest = std::max(largest, bytes);
   }
-  gathered_slots_ = lowering_.strategy.overlap->parameters ? 2 : 1;
-  gathered_ = add_buffer("gathered", Category::Parameters, lowering_.types.param, largest, gathered_slots_);
+  gathered_slots_ = state.parameters.slots;
+  gathered_ = add_buffer("gathered", Category::Parameters, state.parameters.dtype, largest, gathered_slots_);
   gathered_free_ = add_event("gathered_free", gathered_slots_);
 }
 
@@ -131,7 +132,7 @@ void ChunkProgram::add_rings(const ChunkSlots& slots) {
 void ChunkProgram::add_homes(int slots, ActivationPool& pool) {
   const int count = static_cast<int>(layers_.size());
   Bytes largest_border = {};
-  DType border_type = lowering_.types.compute;
+  DType border_type = lowering_.compute_type();
   for (int l = 0; l < count; ++l) {
     Layer& layer = layers_[static_cast<std::size_t>(l)];
     layer.home.resize(layer.graph->values.size());
@@ -210,40 +211,30 @@ BufferId ChunkProgram::scratch(const LayerGraph& graph, int value, bool gradient
   return id;
 }
 
-Peer ChunkProgram::next_stage() const {
-  const int p = lowering_.strategy.pp;
-  return {.role_shift = rank_of_stage(*lowering_.strategy.schedule, stage_ + 1, p) - role_index_};
-}
+Peer ChunkProgram::next_stage() const { return {.role_shift = lowering_.tables.schedule.rank_of(stage_ + 1) - role_index_}; }
 Peer ChunkProgram::previous_stage() const {
-  const int p = lowering_.strategy.pp;
-  return {.role_shift = rank_of_stage(*lowering_.strategy.schedule, stage_ - 1, p) - role_index_};
+  return {.role_shift = lowering_.tables.schedule.rank_of(stage_ - 1) - role_index_};
 }
 // Chunk of the receiving stage: pairs sends with receives and is the same text on every role.
 std::string ChunkProgram::tag(bool forward, int to_stage) const {
-  return (forward ? "forward." : "backward.") + std::to_string(to_stage / lowering_.strategy.pp);
+  return (forward ? "forward." : "backward.") + std::to_string(lowering_.tables.schedule.chunk_of(to_stage));
 }
-StreamId ChunkProgram::transfer_stream(StreamId of_first) const {
-  const bool second = chunk_ == 1 && *lowering_.strategy.schedule == Schedule::ZeroBubbleV;
-  return second ? StreamId{of_first.value + RoleStreams::kSecond} : of_first;
-}
-StreamId ChunkProgram::tensor_stream() const {
-  return lowering_.strategy.overlap->tp ? RoleStreams::tensor : RoleStreams::compute;
-}
+StreamId ChunkProgram::tensor_stream() const { return lowering_.communication(Purpose::Operator).stream; }
 
 static Use whole(const Block& block) { return {.buffer = block.buffer, .slot = block.slot}; }
 
 Instruction ChunkProgram::communication(const Layer& layer, const Operator& op, CollectiveKind kind, const Block& from,
                                         const Block& to) const {
   const Communication& talk = *op.communication;
-  const bool tp = talk.axis == CommunicationAxis::Tp;
+  const CommunicationRow& way = lowering_.communication(Purpose::Operator);
   Instruction instruction{.name = op.name,
                           .what = Collective{.kind = kind,
-                                             .algorithm = lowering_.strategy.algorithm,
-                                             .group = tp ? lowering_.tp_group : lowering_.cp_group,
+                                             .algorithm = way.algorithm,
+                                             .group = lowering_.group(talk.over, way.stream),
                                              .bytes = talk.bytes,
-                                             .dtype = lowering_.types.compute,
+                                             .dtype = lowering_.compute_type(),
                                              .combine = talk.combine},
-                          .stream = tensor_stream(),
+                          .stream = way.stream,
                           .layer = layer.id,
                           .reads = {whole(from)},
                           .writes = {whole(to)}};
@@ -253,8 +244,8 @@ Instruction ChunkProgram::communication(const Layer& layer, const Operator& op, 
 // Collectives on a stream of their own reuse scratch places of the action before: they come after what it computed.
 void ChunkProgram::begin(SegmentBuilder& out) {
   begin_ = -1;
-  if (tensor_stream() == RoleStreams::compute || (lowering_.strategy.tp == 1 && lowering_.strategy.cp == 1)) return;
-  begin_ = out.emit({.name = "begin", .what = Mark{}, .stream = RoleStreams::compute});
+  if (tensor_stream() == kComputeStream || lowering_.ranks({DenseKind::Tensor, DenseKind::Context}) == 1) return;
+  begin_ = out.emit({.name = "begin", .what = Mark{}, .stream = kComputeStream});
 }
 
 // ... and what the next action computes comes after the collectives that read what it writes: where nothing here follows the last one.
@@ -265,13 +256,12 @@ void ChunkProgram::end(SegmentBuilder& out) const {
   for (int i = 0; i < out.size(); ++i) {
     const Instruction& run = out.at(i);
     if (run.stream == tensor_stream()) last = i, followed = false;
-    if (run.stream == RoleStreams::compute && std::find(run.after.begin(), run.after.end(), last) != run.after.end())
-      followed = true;
+    if (run.stream == kComputeStream && std::find(run.after.begin(), run.after.end(), last) != run.after.end()) followed = true;
   }
-  if (!followed) out.emit({.name = "end", .what = Mark{}, .stream = RoleStreams::compute, .after = {last}});
+  if (!followed) out.emit({.name = "end", .what = Mark{}, .stream = kComputeStream, .after = {last}});
 }
 
-// A collective, or cp - 1 exchanges with the ring neighbours that bring the other ranks' parts one by one.
+// A collective, or one exchange less than there are ranks with the ring neighbours, which bring the others' parts one by one.
 int ChunkProgram::emit_communication(SegmentBuilder& out, const Layer& layer, const Operator& op, CollectiveKind kind,
                                      const Block& from, const Block& to, bool acquire) {
   if (!op.communication->ring_exchange) {
@@ -282,10 +272,10 @@ int ChunkProgram::emit_communication(SegmentBuilder& out, const Layer& layer, co
       instruction.waits.push_back({output_sent_, output_.slot});
     return out.emit(std::move(instruction));
   }
-  const int ranks = lowering_.strategy.cp;
-  const std::vector<AxisId> context = lowering_.over({DenseKind::Context});
-  FS_ASSERT(context.size() < 2);  // a ring goes round one axis
-  const AxisId ring = ranks > 1 ? context.front() : AxisId{};
+  const int ranks = lowering_.ranks(op.communication->over);
+  const std::vector<AxisId> axes = lowering_.over(op.communication->over);
+  FS_ASSERT(axes.size() < 2);  // a ring goes round one axis
+  const AxisId ring = ranks > 1 ? axes.front() : AxisId{};
   int index = -1;
   for (int step = 1; step < ranks; ++step) {
     Instruction instruction{.name = op.name + "." + std::to_string(step),
@@ -314,22 +304,25 @@ Instruction ChunkProgram::compute(const Layer& layer, const Operator& op, Phase 
   const OpWork& work = work_of(op, phase);
   Compute what{.op = op.op, .phase = phase, .shapes = op.shapes, .flops = work.flops, .traffic = work.traffic};
   if (depends_on_microbatch(op.op)) what.microbatch = ChunkArgs::microbatch;
-  return {.name = op.name, .what = std::move(what), .stream = RoleStreams::compute, .layer = layer.id};
+  return {.name = op.name, .what = std::move(what), .stream = kComputeStream, .layer = layer.id};
+}
+
+bool ChunkProgram::cuts_parameters(int layer) const {
+  const std::vector<int>& units = state_.units_of_layer[static_cast<std::size_t>(layer)];
+  return !units.empty() && !lowering_.tables.state.back().parameters.cut_by.empty();  // rows are cut alike
 }
 
 Use ChunkProgram::weight_use(int layer, int parameter) const {
   const ParameterPlace& place = state_.places[static_cast<std::size_t>(layer)][static_cast<std::size_t>(parameter)];
-  const Bytes each = size_of(lowering_.types.param);
-  Use use{.from = each * place.element, .length = each * place.elements};
-  if (lowering_.zero < 3) {
-    use.buffer = state_.units[static_cast<std::size_t>(place.unit)].value;
-    return use;
-  }
+  const StateUnit& unit = state_.units[static_cast<std::size_t>(place.unit)];
+  const Bytes each = size_of(row_of(unit).parameters.dtype);
+  Use use{.buffer = unit.value, .from = each * place.element, .length = each * place.elements};
+  if (!cuts_parameters(layer)) return use;
   use.buffer = gathered_;
   use.slot = {gathered_slot_};
-  for (const int unit : state_.units_of_layer[static_cast<std::size_t>(layer)]) {
-    if (unit == place.unit) break;
-    use.from += each * state_.units[static_cast<std::size_t>(unit)].elements;
+  for (const int before : state_.units_of_layer[static_cast<std::size_t>(layer)]) {
+    if (before == place.unit) break;
+    use.from += each * state_.units[static_cast<std::size_t>(before)].elements;
   }
   return use;
 }
@@ -337,35 +330,28 @@ Use ChunkProgram::weight_use(int layer, int parameter) const {
 Use ChunkProgram::weight_gradient_use(int layer, int parameter) const {
   const ParameterPlace& place = state_.places[static_cast<std::size_t>(layer)][static_cast<std::size_t>(parameter)];
   const StateUnit& unit = state_.units[static_cast<std::size_t>(place.unit)];
-  const Bytes each = size_of(lowering_.types.grad);
-  const bool full = lowering_.zero >= 2;
-  return {.buffer = full ? unit.full_gradient : unit.gradient,
-          .slot = {full ? unit.full_gradient_slot : 0},
+  const StateRow::Gradients& gradients = row_of(unit).gradients;
+  const Bytes each = size_of(gradients.dtype);
+  const bool cut = !gradients.cut_by.empty();
+  return {.buffer = cut ? unit.full_gradient : unit.gradient,
+          .slot = {cut ? unit.full_gradient_slot : 0},
           .from = each * place.element,
           .length = each * place.elements};
 }
 
-// ZeRO 3: all-gathers the layer's units into the next place of the ring, ahead of use when the ring has two.
+// All-gathers the layer's units into the next place of the ring, ahead of use when the ring has two.
 void ChunkProgram::gather_layer(SegmentBuilder& out, int layer, bool waits_for_parameters) {
-  const std::vector<int>& units = state_.units_of_layer[static_cast<std::size_t>(layer)];
-  if (lowering_.zero < 3 || units.empty()) return;
+  if (!cuts_parameters(layer)) return;
   gathered_slot_ = gathers_++ % gathered_slots_;
   const Block ring{gathered_, {gathered_slot_}};
-  const Bytes each = size_of(lowering_.types.param);
   Bytes at = {};
-  for (const int index : units) {
-    const StateUnit& unit = state_.units[static_cast<std::size_t>(index)];
-    const Bytes bytes = each * unit.elements;
-    Instruction gather{.name = "gather",
-                       .what = Collective{.kind = CollectiveKind::AllGather,
-                                          .algorithm = lowering_.strategy.algorithm,
-                                          .group = lowering_.shard_group,
-                                          .bytes = bytes,
-                                          .dtype = lowering_.types.param},
-                       .stream = RoleStreams::replicas,
-                       .layer = layers_[static_cast<std::size_t>(layer)].id,
-                       .reads = {{.buffer = unit.value}},
-                       .writes = {{.buffer = gathered_, .slot = ring.slot, .from = at, .length = bytes}}};
+  for (const int index : state_.units_of_layer[static_cast<std::size_t>(layer)]) {
+    Instruction gather = gather_unit(index);
+    const Bytes bytes = std::get<Collective>(gather.what).bytes;
+    gather.name = "gather";
+    gather.layer = layers_[static_cast<std::size_t>(layer)].id;
+    gather.records.clear();
+    gather.writes = {{.buffer = gathered_, .slot = ring.slot, .from = at, .length = bytes}};
     if (at == Bytes{}) {
       gather.acquires.push_back(ring);
       if (gathers_ <= gathered_slots_) gather.waits.push_back({gathered_free_, ring.slot});
@@ -378,7 +364,7 @@ void ChunkProgram::gather_layer(SegmentBuilder& out, int layer, bool waits_for_p
 
 // Before the gradients of `layer` are summed: on their stream the parameters of the next one would have to wait for that.
 void ChunkProgram::gather_ahead(SegmentBuilder& out, int layer) {
-  if (lowering_.zero < 3 || gathered_slots_ < 2) return;
+  if (lowering_.tables.state.back().parameters.ahead < 1) return;
   int next = layer - 1;
   while (next >= 0 && !backward_reads_parameters(layers_[static_cast<std::size_t>(next)])) --next;
   if (next < 0) return;
@@ -389,7 +375,7 @@ void ChunkProgram::gather_ahead(SegmentBuilder& out, int layer) {
 }
 
 void ChunkProgram::release_gathered(SegmentBuilder& out, int layer) {
-  if (lowering_.zero < 3 || state_.units_of_layer[static_cast<std::size_t>(layer)].empty()) return;
+  if (!cuts_parameters(layer)) return;
   const Block ring{gathered_, {gathered_slot_}};
   out.record_after_last_use(ring, {gathered_free_, ring.slot});
   out.release(ring);

@@ -15,14 +15,7 @@
 
 namespace foreshard {
 
-// Streams of every role, in this order; unused ones stay empty. Replicas have one communicator, and what is said on a
-// communicator is said in turn (arXiv:2304.11277, section 3.3.2): sums of gradients and gathers of parameters share a stream.
-struct RoleStreams {
-  static constexpr StreamId compute{0}, send_forward{1}, receive_forward{2}, send_backward{3}, receive_backward{4}, replicas{5},
-      tensor{6};
-  // Transfers of the second chunk of a V placement, which go the other way: each of the first four has its twin.
-  static constexpr int kSecond = 6;
-};
+inline constexpr StreamId kComputeStream{0};  // of every role; the others are named by rows of CommunicationPolicy
 
 // Parameters of every forward and backward segment, in this order.
 struct ChunkArgs {
@@ -56,7 +49,7 @@ struct ForwardVariant {
 struct BackwardVariant {
   Work half = Work::B;       // or I, or W
   bool accumulates = false;  // not the first micro-batch of the run
-  bool last = false;         // of the run: ZeRO 0-1 reduce now when gradients overlap; ZeRO 2-3 always do
+  bool last = false;         // of the run
 };
 
 class ChunkProgram {
@@ -71,14 +64,14 @@ class ChunkProgram {
   Segment forward(const ForwardVariant& variant);
   Segment backward(const BackwardVariant& variant);  // W: after an I was built
 
-  bool needs_reduction(int unit) const;
-  void reduce_unit(SegmentBuilder& out, int unit, const BackwardVariant& variant);  // chunk_reduce.cpp
+  bool is_summed(int unit) const;  // chunk_reduce.cpp
+  void sum_unit(SegmentBuilder& out, int unit, const BackwardVariant& variant, bool at_end, int begins);
 
   // The end of the run for this chunk: what the backward left of the reductions, the update, the all-gather of parameters.
-  Segment finish(bool tied);  // chunk_update.cpp
+  Segment finish();  // chunk_update.cpp
   // With clipping, the first part of that: all reductions, and this chunk's part of the norm.
-  Segment measure(bool tied, bool first);
-  // ZeRO 1-2 with overlapped parameters: the all-gather of the last run's update, issued ahead of the first forward.
+  Segment measure(bool first);
+  // Parameters that are gathered in the next run: the all-gather of the last run's update, issued ahead of the first forward.
   Segment gather();
 
   const ChunkState& state() const { return state_; }
@@ -140,10 +133,10 @@ class ChunkProgram {
   Peer previous_stage() const;
   std::string tag(bool forward, int to_stage) const;
   StreamId tensor_stream() const;
-  StreamId transfer_stream(StreamId of_first) const;
-  bool splits() const { return schedule_entry(*lowering_.strategy.schedule).splits; }
-  // Parameters are made by another stream than the one that reads them: ZeRO 1-3.
-  bool updated_elsewhere() const { return lowering_.zero >= 1; }
+  const CommunicationRow& transfer(Purpose purpose) const { return lowering_.communication(purpose, chunk_); }
+  bool splits() const { return lowering_.tables.schedule.splits; }
+  const StateRow& row_of(const StateUnit& unit) const { return lowering_.tables.state[static_cast<std::size_t>(unit.row)]; }
+  bool cuts_parameters(int layer) const;  // they are gathered to be used
 
   // shared by forward and backward
   void begin(SegmentBuilder& out);
@@ -155,7 +148,7 @@ class ChunkProgram {
   Instruction compute(const Layer& layer, const Operator& op, Phase phase) const;
   Use weight_use(int layer, int parameter) const;
   Use weight_gradient_use(int layer, int parameter) const;
-  void gather_layer(SegmentBuilder& out, int layer, bool waits_for_parameters);  // ZeRO 3
+  void gather_layer(SegmentBuilder& out, int layer, bool waits_for_parameters);  // cut parameters
   void gather_ahead(SegmentBuilder& out, int layer);                             // for the layer whose backward comes next
   void release_gathered(SegmentBuilder& out, int layer);
 
@@ -205,15 +198,18 @@ class ChunkProgram {
   Block deferred_home(int layer, int value, int held);
   Segment build_weights(const BackwardVariant& variant);
   void deferred_gradients(SegmentBuilder& out, const Deferred& deferred, const BackwardVariant& variant, BackwardState& state);
-  void reduce_layer(SegmentBuilder& out, int layer, const BackwardVariant& variant);
+  bool is_summed(const GradientSum& sum) const;
+  bool sums_beside_backwards() const;
+  bool is_second_copy(const StateUnit& unit) const;
+  bool gathers_after_update(const StateUnit& unit) const;
+  std::int64_t own_elements(const StateUnit& unit) const;
+  void sum_layer(SegmentBuilder& out, int layer, const BackwardVariant& variant);
   void wait_for_sums(SegmentBuilder& out) const;
-  void reduce_rest(SegmentBuilder& out, int mark, bool tied);
   Instruction update(int unit) const;
   Instruction norm(int unit, bool first) const;
   Instruction clip(int unit) const;
-  GroupId slice() const;
+  GroupId slice(const StateUnit& unit) const;
   Instruction gather_unit(int unit) const;
-  Instruction sum(const char* name, CollectiveKind kind, GroupId group, Bytes bytes, const Use& from, const Use& to) const;
 
   // under a recomputation schedule (chunk_replay.cpp)
   void keep_by_runs();
@@ -232,7 +228,7 @@ class ChunkProgram {
   Role& role_;
   int role_index_, chunk_, stage_, first_, last_;
   ChunkState state_ = {};
-  std::vector<KeepRule> keeps_ = {};  // [op graph kind * forms + form]
+  std::vector<KeepRule> keeps_ = {};  // [op graph kind, row of ActivationPolicy or none]
   std::vector<Layer> layers_ = {};
   std::vector<std::vector<BufferId>> scratch_ = {}, scratch_gradient_ = {};  // [op graph kind][value]
   Block input_ = {}, output_ = {}, gradient_in_ = {}, gradient_out_ = {};

@@ -15,13 +15,13 @@ static Use whole(const Block& block) { return {.buffer = block.buffer, .slot = b
 static std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 void ChunkProgram::keep_by_runs() {
-  runs_ = &lowering_.runs[at(stage_)];
+  runs_ = &lowering_.tables.activations.runs_of_stage[at(stage_)];
   StageLayers graphs;
   std::vector<std::vector<int>> names;
   keeps_.clear();
   for (Layer& layer : layers_) {
     graphs.push_back(layer.graph);
-    names.push_back(keep_rule(*layer.graph, {}, false).same_as);
+    names.push_back(keep_rule(*layer.graph, {}).same_as);
     KeepRule rule{.same_as = names.back()};
     rule.stored.assign(layer.graph->values.size(), 0), rule.redone.assign(layer.graph->operators.size(), 0);
     keeps_.push_back(std::move(rule));
@@ -108,7 +108,7 @@ void ChunkProgram::play(SegmentBuilder& out, int k, const ForwardVariant& varian
     for (const int value : op.inputs) run.reads.push_back(whole(now_at(l, value)));
     for (const int weight : op.weights) {
       run.reads.push_back(weight_use(l, weight));
-      if (waits && lowering_.zero < 3) wait_for_unit(run, l, weight);
+      if (waits) wait_for_unit(run, l, weight);
     }
     for (const Block& block : made) {
       run.writes.push_back(whole(block)), run.acquires.push_back(block);
@@ -152,7 +152,7 @@ void ChunkProgram::play_back(SegmentBuilder& out, int k, const BackwardVariant& 
   if (index > 0) return;
   if (gathered_layer_ == l) release_gather(out);
   state.border = graph.input >= 0 ? state.gradient[at(graph.input)] : -1;
-  reduce_layer(out, l, variant);
+  sum_layer(out, l, variant);
 }
 
 // ZeRO 3: the parameters of one layer at a time.

@@ -54,10 +54,10 @@ std::vector<char> ChunkProgram::late_values(const Layer& layer) {
 
 // Where the last stage is on this rank too and tied to this embedding: its weight gradients come first (V placement).
 bool ChunkProgram::lends_embedding(const ParameterPlace& place) const {
-  const auto* transformer = std::get_if<Transformer>(&lowering_.model.shape);
-  if (stage_ != 0 || last_stage() || !transformer || !transformer->tied_embeddings || !lowering_.embedding_here) return false;
-  const bool both = rank_of_stage(*lowering_.strategy.schedule, lowering_.stages() - 1, lowering_.strategy.pp) == role_index_;
-  return both && place.element == lowering_.embedding_here->element &&
+  if (stage_ != 0 || last_stage() || !lowering_.embedding_here) return false;
+  const auto is_tied = [](const LayerGraph& kind) { return std::ranges::any_of(kind.parameters, &Parameter::tied); };
+  const bool both = lowering_.tables.schedule.rank_of(lowering_.stages() - 1) == role_index_;
+  return both && std::ranges::any_of(lowering_.graph.kinds, is_tied) && place.element == lowering_.embedding_here->element &&
          state_.units[static_cast<std::size_t>(place.unit)].gradient == lowering_.embedding_here->gradient;
 }
 
@@ -93,17 +93,17 @@ void ChunkProgram::leave_layer(int l, BackwardState& state) {
 void ChunkProgram::join_kept(SegmentBuilder& out, const BackwardState& state) const {
   std::vector<std::int32_t> others;
   const auto add = [&](const Block& block) {
-    for (const int use : out.uses_elsewhere(block, RoleStreams::compute)) others.push_back(use);
+    for (const int use : out.uses_elsewhere(block, kComputeStream)) others.push_back(use);
   };
   for (const Deferred& deferred : state.deferred)
     for (const int held : deferred.gradients) add(state.held[static_cast<std::size_t>(held)].block);
   for (const LayerLeft& left : state.left)
     for (std::size_t v = 0; v < left.where.size(); ++v)
       if (left.present[v] && left.uses[v] > 0) add(left.where[v]);
-  std::erase_if(others, [&](int use) { return out.at(use).stream == transfer_stream(RoleStreams::receive_backward); });
+  std::erase_if(others, [&](int use) { return out.at(use).stream == transfer(Purpose::ReceiveBackward).stream; });
   std::sort(others.begin(), others.end());
   others.erase(std::unique(others.begin(), others.end()), others.end());
-  if (!others.empty()) out.emit({.name = "kept", .what = Mark{}, .stream = RoleStreams::compute, .after = std::move(others)});
+  if (!others.empty()) out.emit({.name = "kept", .what = Mark{}, .stream = kComputeStream, .after = std::move(others)});
 }
 
 // A place from the input to the weight gradient, for a gradient (`held` >= 0) or a value made again. Chunks with equal layers
@@ -142,15 +142,15 @@ Segment ChunkProgram::build_weights(const BackwardVariant& variant) {
   state.half = Work::W;
   state.written_places.clear();
   begin(out);
-  if (variant.last && lowering_.strategy.overlap->gradients)  // norms wrote their gradients with the input gradients
-    mark_ = begin_ >= 0 ? begin_ : out.emit({.name = "begin", .what = Mark{}, .stream = RoleStreams::compute});
+  if (variant.last && sums_beside_backwards())  // norms wrote their gradients with the input gradients
+    mark_ = begin_ >= 0 ? begin_ : out.emit({.name = "begin", .what = Mark{}, .stream = kComputeStream});
   std::size_t next = 0;
   for (int l = static_cast<int>(layers_.size()) - 1; l >= 0; --l) {
     const LayerLeft& left = state.left[static_cast<std::size_t>(l)];
     state.present = left.present, state.redone = left.redone, state.where = left.where, state.uses = left.uses;
     for (; next < state.deferred.size() && state.deferred[next].layer == l; ++next)
       deferred_gradients(out, state.deferred[next], variant, state);
-    reduce_layer(out, l, variant);
+    sum_layer(out, l, variant);
   }
   mark_ = -1;
   return out.take();

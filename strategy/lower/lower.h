@@ -10,6 +10,7 @@
 #include "core/plan/plan.h"
 #include "core/strategy/strategy.h"
 #include "strategy/recompute/recompute_runs.h"
+#include "strategy/resolve/resolve.h"
 
 namespace foreshard {
 
@@ -25,13 +26,6 @@ struct Lowered {
   Plan plan = {};
   Strategy strategy = {};  // with every default resolved
 };
-
-// The strategy with defaults resolved (dp, schedule, dtypes, attention, bucket, placement), or why it cannot be.
-std::variant<Strategy, Infeasible> resolve(const Model& model, const Cluster& cluster, const Strategy& strategy);
-
-// Whether the strategy says "auto", "best" or names a recomputation schedule (rotor, revolve, graph), which has to be made: tune does
-// both (strategy/tune/tune.h).
-bool leaves_open(const Strategy& strategy);
 
 // A pure function of a strategy that leaves nothing open; `runs` of each stage are those of a recomputation schedule.
 std::variant<Lowered, Infeasible> lower(const Model& model, const Cluster& cluster, const Strategy& strategy,

@@ -12,7 +12,6 @@
 #include "core/network/network.h"
 #include "core/plan/ranks.h"
 #include "strategy/lower/lowering.h"
-#include "strategy/lower/redone_layers.h"
 #include "strategy/lower/role_program.h"
 #include "strategy/schedule/stage_turns.h"
 
@@ -23,7 +22,7 @@ namespace {
 class StagesLowering {
  public:
   StagesLowering(const Model& model, const Cluster& cluster, const Strategy& strategy)
-      : whole_{.model = model, .cluster = cluster, .strategy = strategy, .types = state_types(strategy)} {
+      : whole_{.model = model, .cluster = cluster, .strategy = strategy} {
     microbatches_ = static_cast<int>(strategy.global_batch / strategy.micro_batch);
     int first = 0;
     for (const StageDegrees& stage : strategy.stages) {
@@ -37,6 +36,7 @@ class StagesLowering {
     Plan& plan = whole_.plan;
     plan.stages = stages();
     plan.samples = whole_.strategy.global_batch;
+    whole_.tables.sharding = sharding_of(whole_.strategy, state_types(whole_.strategy));
     plan.costs.push_back({.device_kind = whole_.cluster.nodes.front().shape.gpu});
     add_axes();
     add_tied_group();
@@ -102,8 +102,7 @@ class StagesLowering {
     if (!transformer || !transformer->tied_embeddings || stages() == 1) return;
     std::vector<RoleId> roles = roles_of(0);
     for (const RoleId role : roles_of(stages() - 1)) roles.push_back(role);
-    whole_.tied_group = add_group(whole_.plan, "tied embeddings", {}, std::move(roles));
-    whole_.tied_over_replicas = true;
+    whole_.add_group({"tied embeddings", {}, {}, LayoutGroup::Roles::Tied}, std::move(roles));
   }
 
   // As if the stage were one of a pipeline of its own degree.
@@ -115,28 +114,25 @@ class StagesLowering {
   }
 
   std::optional<Infeasible> add_stage(int stage, const StageTurns& turns) {
-    Lowering own{.model = whole_.model, .cluster = whole_.cluster, .strategy = strategy_of(stage), .types = whole_.types};
+    Lowering own{.model = whole_.model, .cluster = whole_.cluster, .strategy = strategy_of(stage)};
     const Strategy& s = own.strategy;
     auto graph = graph_of(whole_.model, s);
     if (auto* refused = std::get_if<Infeasible>(&graph)) return *refused;
     own.graph = std::get<OpGraph>(std::move(graph));
-    auto layout = stage_layout(own.graph, stages(), s.layer_split);
-    if (auto* refused = std::get_if<Infeasible>(&layout)) return *refused;
-    own.layout = std::get<StageLayout>(std::move(layout));
-    if (auto refused = refuse_layers(s.recompute, own.graph, own.layout, s.pp)) return refused;
-    own.redone = layers_redone(s.recompute, own.graph, own.layout, *s.schedule, s.pp);
+    auto tables = tables_of(whole_.model, s, own.graph);
+    if (auto* refused = std::get_if<Infeasible>(&tables)) return *refused;
+    own.tables = std::get<StrategyTables>(std::move(tables));
     const auto count = static_cast<std::size_t>(stages());
-    own.lists.resize(count), own.input_slots.resize(count), own.gradient_slots.resize(count);
-    own.lists[static_cast<std::size_t>(stage)] = turns.list;
+    own.tables.schedule.order.resize(count), own.input_slots.resize(count), own.gradient_slots.resize(count);
+    own.tables.schedule.order[static_cast<std::size_t>(stage)] = turns.list;
     own.input_slots[static_cast<std::size_t>(stage)] = turns.input_slots;
     own.gradient_slots[static_cast<std::size_t>(stage)] = turns.gradient_slots;
     own.plan = std::move(whole_.plan);
     own.plan.microbatches = microbatches_ / degrees(stage).dp;
     own.axes = axes_of(s.tp);
-    own.tp_group = add_group(own.plan, "tensor", own.over({DenseKind::Tensor}));
-    own.replicas = degrees(stage).dp;
-    if (own.replicas > 1) own.data_group = add_group(own.plan, "data", {}, roles_of(stage));
-    own.tied_group = whole_.tied_group, own.tied_over_replicas = whole_.tied_over_replicas;
+    own.groups = whole_.groups;  // of tied embeddings
+    if (degrees(stage).dp > 1) own.replica_roles = roles_of(stage);
+    for (const LayoutGroup& group : own.tables.layout.groups) own.group(group.over, group.stream, group.name);
     own.embedding = whole_.embedding;
     SharedPrograms shared;
     add_role(own, stage, shared);
@@ -205,7 +201,8 @@ class StagesLowering {
       const std::vector<AxisId>& longer = a.size() > b.size() ? a : b;
       const auto more =
           longer.begin() + std::abs(static_cast<std::ptrdiff_t>(a.size()) - static_cast<std::ptrdiff_t>(b.size()));
-      entry->second = add_group(whole_.plan, "hand over", {longer.begin(), more}, {sender, receiver});
+      entry->second = {static_cast<std::int32_t>(whole_.plan.groups.size())};
+      whole_.plan.groups.push_back({"hand over", {sender, receiver}, {longer.begin(), more}});
     }
     return {.group = entry->second, .near = near};
   }
@@ -236,7 +233,7 @@ class StagesLowering {
                           .algorithm = Algorithm::Ring,
                           .group = way.group,
                           .bytes = exchange.bytes,
-                          .dtype = whole_.types.compute};
+                          .dtype = whole_.compute_type()};
   }
 
   Lowering whole_;

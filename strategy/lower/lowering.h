@@ -1,11 +1,9 @@
-// What the parts of `lower` share: the resolved inputs and the plan that grows. Internal to strategy/.
+// What the parts of `lower` share: the tables and the plan that grows. Internal to strategy/.
 #pragma once
 
-#include <algorithm>
-#include <initializer_list>
 #include <optional>
 #include <string>
-#include <unordered_map>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -15,9 +13,7 @@
 #include "core/plan/plan.h"
 #include "core/strategy/strategy.h"
 #include "strategy/lower/lower.h"
-#include "strategy/recompute/recompute_runs.h"
-#include "strategy/schedule/schedule.h"
-#include "strategy/schedule/stage_layout.h"
+#include "strategy/resolve/tables.h"
 
 namespace foreshard {
 
@@ -30,52 +26,43 @@ struct EmbeddingPlace {
 struct Lowering {
   const Model& model;
   const Cluster& cluster;
-  Strategy strategy;  // resolved
-  StateTypes types;
-  OpGraph graph;
-  StageLayout layout;                // layers of each of the pp * virtual_stages stages
-  std::vector<StageRuns> runs = {};  // [stage] of a recomputation schedule; empty: layer by layer
-  std::vector<char> redone = {};     // [op graph layer]: the form in which it keeps values (redone_layers.h, keep_forms)
-  ScheduleLists lists;
-  std::vector<int> input_slots, gradient_slots;  // [stage]: receive buffers
+  Strategy strategy;  // resolved: for the plan's origin and for what is not its program. The program follows from the tables
+  StrategyTables tables = {};
+  OpGraph graph = {};
+  std::vector<int> input_slots = {}, gradient_slots = {};  // [stage]: receive buffers
 
   Plan plan = {};
-  std::vector<AxisId> axes = {};  // of the role being built, slowest first
-  GroupId data_group = {};        // all ranks that hold the same parameters: outer data x data x context
-  GroupId shard_group = {};       // ranks that a ZeRO shard is spread over: data x context
-  GroupId replica_group = {};     // equal shards of different ZeRO groups: outer data
-  GroupId tp_group = {}, cp_group = {}, tp_gradient_group = {};
-  GroupId tied_group = {};                            // first and last role: the two copies of a tied embedding
-  bool tied_over_replicas = false;                    // ... and all replicas of both: their gradients are summed there alone
-  TensorId embedding = {};                            // the token embedding, once a stage holds it
-  std::optional<EmbeddingPlace> embedding_here = {};  // ... and where, once a chunk of the role being built does
-  GroupId norm_group = {};   // ranks whose gradients together are the whole model's; clipping by the global norm
-  BufferId norm = {};        // of every role: the square of that norm
-  BufferId loss_scale = {};  // of every role, with a dynamic loss scale: its state
-  int shards = 1;            // ranks of shard_group when ZeRO is on
-  int replicas = 1;          // ranks of data_group
-  int zero = 0;              // effective ZeRO stage: 0 when there is nothing to shard over
+  std::vector<AxisId> axes = {};                             // of the role being built, slowest first
+  std::vector<RoleId> replica_roles = {};                    // that hold the same stage as it, when a stage has several
+  std::vector<std::pair<LayoutGroup, GroupId>> groups = {};  // of the plan so far
+  TensorId embedding = {};                                   // the token embedding, once a stage holds it
+  std::optional<EmbeddingPlace> embedding_here = {};         // ... and where, once a chunk of the role being built does
+  BufferId norm = {};                                        // of every role: the square of the norm of all gradients
+  BufferId loss_scale = {};                                  // of every role, with a dynamic loss scale: its state
 
   // Axes of the role of some kinds, slowest first; none when their degree is 1.
-  std::vector<AxisId> over(std::initializer_list<DenseKind> kinds) const {
-    std::vector<AxisId> found = axes;
-    std::erase_if(found, [&](AxisId axis) {
-      return std::find(kinds.begin(), kinds.end(), plan.axes[axis.index()].dense) == kinds.end();
-    });
-    return found;
+  std::vector<AxisId> over(const Kinds& kinds) const;
+  // The ranks of such a group; the roles that hold the same stage are among those that have data of their own.
+  int ranks(const Kinds& kinds) const;
+  // The group of such ranks on a stream, made when it is first asked for; invalid when a rank is alone. `name` is for people.
+  GroupId group(const Kinds& kinds, StreamId stream, const std::string& name = {});
+  // Of several roles; invalid where the layout has none.
+  GroupId group_of_roles(LayoutGroup::Roles roles) const;
+  void add_group(const LayoutGroup& group, std::vector<RoleId> roles = {});
+
+  const CommunicationRow& communication(Purpose purpose, int chunk = 0) const {
+    return tables.communication.row(purpose, chunk);
   }
-  bool clips() const { return *strategy.clip_norm > 0; }
-  bool scales_dynamically() const { return strategy.loss_scale == 0; }
-  bool measures() const { return clips() || scales_dynamically(); }  // the global norm
-  int stages() const { return layout.stages(); }
-  int chunks() const { return strategy.virtual_stages; }
+  DType compute_type() const { return tables.sharding.compute; }
+  int stages() const { return tables.layout.layers.stages(); }
+  int first_layer(int stage) const {
+    return tables.layout.layers.first[static_cast<std::size_t>(stage)];
+  }  // stages(): behind the last
 };
 
-// Appends a group to the plan; invalid when there is nothing to span.
-GroupId add_group(Plan& plan, const std::string& name, std::vector<AxisId> over, std::vector<RoleId> roles = {});
-
-// The inputs of a resolved strategy that has no stages of their own, up to the roles: graph, layout, schedule, axes, groups.
-std::variant<Lowering, Infeasible> begin_lowering(const Model& model, const Cluster& cluster, Strategy strategy);
+// The inputs of a resolved strategy that has no stages of their own, up to the roles: graph, tables, axes, groups.
+std::variant<Lowering, Infeasible> begin_lowering(const Model& model, const Cluster& cluster, Strategy strategy,
+                                                  const std::vector<StageRuns>& runs = {});
 
 // The plan once its roles are there: devices, offsets, costs, the loss scale.
 std::variant<Lowered, Infeasible> finish_plan(Lowering& lowering, const LowerOptions& options);
@@ -83,14 +70,5 @@ std::variant<Lowered, Infeasible> finish_plan(Lowering& lowering, const LowerOpt
 // lower() of a resolved strategy that says its stages one by one (lower_stages.cpp).
 std::variant<Lowered, Infeasible> lower_stages(const Model& model, const Cluster& cluster, const Strategy& strategy,
                                                const LowerOptions& options);
-
-// resolve() of such a strategy: its own rules, before those of all.
-std::optional<Infeasible> resolve_stages(const Model& model, const Cluster& cluster, Strategy& strategy);
-
-// The graph that the strategy's local shapes make, or why they cannot be.
-std::variant<OpGraph, Infeasible> graph_of(const Model& model, const Strategy& strategy);
-
-// What the local shapes of a resolved strategy depend on.
-Sharding sharding_of(const Strategy& strategy, const StateTypes& types);
 
 }  // namespace foreshard

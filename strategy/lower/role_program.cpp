@@ -39,10 +39,10 @@ class RoleProgram {
              .slots = most_in_flight(all),
              .early = most_between(Work::F, Work::I, all),
              .deferred = most_between(Work::I, Work::W, all)};
-    for (int chunk = 0; chunk < lowering_.chunks(); ++chunk)
+    for (int chunk = 0; chunk < chunks(); ++chunk)
       chunks_.push_back(
           std::make_unique<ChunkProgram>(lowering_, role_, index_, chunk, stage_of(chunk), slots_of(stage_of(chunk)), pool_));
-    for (int chunk = 0; chunk < lowering_.chunks(); ++chunk)
+    for (int chunk = 0; chunk < chunks(); ++chunk)
       chunks_[static_cast<std::size_t>(chunk)]->meet(on_this_rank(stage_of(chunk) - 1), on_this_rank(stage_of(chunk) + 1));
     make_segments();
     add_actions();
@@ -51,44 +51,35 @@ class RoleProgram {
 
  private:
   int stage_of(int chunk) const {
-    return foreshard::stage_of(*lowering_.strategy.schedule, index_, chunk, lowering_.strategy.pp);
+    return table().stages_of_rank[static_cast<std::size_t>(index_)][static_cast<std::size_t>(chunk)];
   }
-  int chunk_of(int stage) const { return stage / lowering_.strategy.pp; }
-  bool is_here(int stage) const {
-    return stage >= 0 && stage < lowering_.stages() &&
-           rank_of_stage(*lowering_.strategy.schedule, stage, lowering_.strategy.pp) == index_;
-  }
+  const ScheduleTable& table() const { return lowering_.tables.schedule; }
+  int chunks() const { return static_cast<int>(table().stages_of_rank[static_cast<std::size_t>(index_)].size()); }
+  int chunk_of(int stage) const { return table().chunk_of(stage); }
+  bool is_here(int stage) const { return stage >= 0 && stage < lowering_.stages() && table().rank_of(stage) == index_; }
   const ChunkProgram* on_this_rank(int stage) const {
     return is_here(stage) ? chunks_[static_cast<std::size_t>(chunk_of(stage))].get() : nullptr;
   }
-  bool splits() const { return schedule_entry(*lowering_.strategy.schedule).splits; }
-  const std::vector<ScheduleOp>& list() const { return lowering_.lists[static_cast<std::size_t>(index_)]; }
+  bool splits() const { return table().splits; }
+  const Update& update() const { return lowering_.tables.update; }
+  const std::vector<ScheduleOp>& list() const { return table().order[static_cast<std::size_t>(index_)]; }
 
   void set_up() {
     role_.name = "stage " + std::to_string(index_);
-    if (lowering_.chunks() > 1) {
+    if (chunks() > 1) {
       role_.name = "stages " + std::to_string(index_);
-      for (int chunk = 1; chunk < lowering_.chunks(); ++chunk) role_.name += "," + std::to_string(stage_of(chunk));
+      for (int chunk = 1; chunk < chunks(); ++chunk) role_.name += "," + std::to_string(stage_of(chunk));
     }
     role_.device_kind = lowering_.plan.costs.front().device_kind;
     role_.axes = lowering_.axes;
-    role_.streams = {{"compute", StreamKind::Compute},
-                     {"send forward", StreamKind::Communication},
-                     {"receive forward", StreamKind::Communication},
-                     {"send backward", StreamKind::Communication},
-                     {"receive backward", StreamKind::Communication},
-                     {"gradients, parameters", StreamKind::Communication},
-                     {"tensor", StreamKind::Communication}};
-    if (*lowering_.strategy.schedule == Schedule::ZeroBubbleV)
-      for (const char* name : {"send forward, back", "receive forward, back", "send backward, back", "receive backward, back"})
-        role_.streams.push_back({name, StreamKind::Communication});
+    role_.streams = lowering_.tables.communication.streams;
     lowering_.embedding_here.reset();
-    if (!lowering_.measures()) return;
-    const DType type = lowering_.types.compute == DType::F64 ? DType::F64 : DType::F32;
+    if (!update().measures()) return;
+    const DType type = lowering_.compute_type() == DType::F64 ? DType::F64 : DType::F32;
     role_.buffers.push_back(
         {.name = "gradient norm", .category = Category::Gradients, .dtype = type, .bytes = size_of(type), .resident = true});
     lowering_.norm = {0};
-    if (!lowering_.scales_dynamically()) return;
+    if (!update().scales_dynamically) return;
     lowering_.loss_scale = {1};
     role_.buffers.push_back({.name = "loss scale",
                              .category = Category::Optimizer,
@@ -118,15 +109,14 @@ class RoleProgram {
   bool equal_chunks() const {
     const auto counted_kinds = [&](int stage) {
       std::vector<std::pair<int, int>> kinds;
-      for (int l = lowering_.layout.first[static_cast<std::size_t>(stage)];
-           l < lowering_.layout.first[static_cast<std::size_t>(stage) + 1]; ++l)
+      for (int l = lowering_.first_layer(stage); l < lowering_.first_layer(stage + 1); ++l)
         if (const OpGraph::Layer& layer = lowering_.graph.layers[static_cast<std::size_t>(l)]; layer.counted)
-          kinds.emplace_back(layer.kind, lowering_.redone[static_cast<std::size_t>(l)]);
+          kinds.emplace_back(layer.kind, lowering_.tables.activations.row_of(l));
       return kinds;
     };
-    for (int chunk = 1; chunk < lowering_.chunks(); ++chunk)
+    for (int chunk = 1; chunk < chunks(); ++chunk)
       if (counted_kinds(stage_of(chunk)) != counted_kinds(stage_of(0))) return false;
-    return lowering_.chunks() > 1 && lowering_.runs.empty();  // schedules of chunks keep other values
+    return chunks() > 1 && lowering_.tables.activations.shared_by_chunks;
   }
 
   ChunkSlots slots_of(int stage) const {
@@ -144,20 +134,20 @@ class RoleProgram {
   // Roles with equal signatures have the same buffers and events at the same indices, so they share segments.
   std::string signature() const {
     std::string text;
-    for (int chunk = 0; chunk < lowering_.chunks(); ++chunk) {
+    for (int chunk = 0; chunk < chunks(); ++chunk) {
       const int stage = stage_of(chunk);
       text += stage == 0 ? "first" : "";
       text += stage + 1 == lowering_.stages() ? "last" : "";
-      const int wraps_forward = index_ + 1 == lowering_.strategy.pp, wraps_backward = index_ == 0;
+      const int wraps_forward = index_ + 1 == table().ranks(), wraps_backward = index_ == 0;
       text += wraps_forward ? ">" : "";
       text += wraps_backward ? "<" : "";
-      for (int l = lowering_.layout.first[static_cast<std::size_t>(stage)];
-           l < lowering_.layout.first[static_cast<std::size_t>(stage) + 1]; ++l)
+      for (int l = lowering_.first_layer(stage); l < lowering_.first_layer(stage + 1); ++l)
         text += std::to_string(lowering_.graph.layers[static_cast<std::size_t>(l)].kind) + "r" +
-                std::to_string(lowering_.redone[static_cast<std::size_t>(l)]) + ",";
+                std::to_string(lowering_.tables.activations.row_of(l)) + ",";
       text += ";";
-      if (lowering_.runs.empty()) continue;
-      const StageRuns& runs = lowering_.runs[static_cast<std::size_t>(stage)];
+      const std::vector<StageRuns>& runs_of_stage = lowering_.tables.activations.runs_of_stage;
+      if (runs_of_stage.empty()) continue;
+      const StageRuns& runs = runs_of_stage[static_cast<std::size_t>(stage)];
       for (const OpRun& run : runs.runs)
         text += std::to_string(run.layer) + "." + std::to_string(run.op) + (run.backward ? "b" : "f");
       text += "turn" + std::to_string(runs.turn);
@@ -169,18 +159,19 @@ class RoleProgram {
   Segment norm_segment() const {
     SegmentBuilder out("norm", {});
     // The updates behind it need it, so it stands among the computes: tensor collectives then have their links to themselves.
-    Instruction sum{.name = "sum of norms", .what = Mark{}, .stream = RoleStreams::compute};
+    const CommunicationRow& way = lowering_.communication(Purpose::NormSum);
+    Instruction sum{.name = "sum of norms", .what = Mark{}, .stream = way.stream};
     const Buffer& buffer = role_.buffers[lowering_.norm.index()];
-    if (lowering_.norm_group.valid()) {
+    if (const GroupId all = lowering_.group_of_roles(LayoutGroup::Roles::All); all.valid()) {
       sum.what = Collective{.kind = CollectiveKind::AllReduce,
-                            .algorithm = lowering_.strategy.algorithm,
-                            .group = lowering_.norm_group,
+                            .algorithm = way.algorithm,
+                            .group = all,
                             .bytes = buffer.bytes,
                             .dtype = buffer.dtype};
       sum.reads = sum.writes = {{.buffer = lowering_.norm}};
     }
     out.emit(std::move(sum));
-    if (lowering_.scales_dynamically()) out.emit(judge_overflow(lowering_.norm, {.state = lowering_.loss_scale}));
+    if (update().scales_dynamically) out.emit(judge_overflow(lowering_.norm, {.state = lowering_.loss_scale}));
     return out.take();
   }
 
@@ -201,9 +192,10 @@ class RoleProgram {
     }
     const auto before = static_cast<std::ptrdiff_t>(role_.buffers.size());
     const int m = lowering_.plan.microbatches;
-    const bool first_differs = lowering_.zero >= 1;
+    const StateRow& state = lowering_.tables.state.back();  // rows are cut alike
+    const bool first_differs = !state.optimizer.cut_by.empty();
     const bool last_differs = m > 1;
-    const bool gathers = lowering_.zero >= 1 && lowering_.zero < 3 && lowering_.strategy.overlap->parameters;
+    const bool gathers = state.parameters.gathered_next_run;
     for (auto& chunk : chunks_) {
       std::vector<SegmentId> of(kVariants);
       of[FirstForward] = add(chunk->forward({.waits_for_parameters = first_differs}));
@@ -220,9 +212,9 @@ class RoleProgram {
       } else {
         of[OnlyBackward] = add(chunk->backward({.half = half, .accumulates = false, .last = true}));
       }
-      of[Finish] = add(chunk->finish(lowering_.tied_group.valid()));
-      if (lowering_.measures()) {
-        of[Measure] = add(chunk->measure(lowering_.tied_group.valid(), chunk == chunks_.front()));
+      of[Finish] = add(chunk->finish());
+      if (update().measures()) {
+        of[Measure] = add(chunk->measure(chunk == chunks_.front()));
         if (chunk == chunks_.front()) of[Norm] = add(norm_segment());
       }
       if (gathers) of[Gather] = add(chunk->gather());
@@ -258,7 +250,7 @@ class RoleProgram {
     int forwards = 0, inputs = 0, backwards = 0;
   };
 
-  int key(const ScheduleOp& op) const { return op.microbatch * lowering_.chunks() + chunk_of(op.stage); }
+  int key(const ScheduleOp& op) const { return op.microbatch * chunks() + chunk_of(op.stage); }
 
   void add(const ScheduleOp& op, Flight& flight, Variant variant) {
     role_.actions.push_back({segment(chunk_of(op.stage), variant), args(op, flight), {{op.work, op.stage, op.microbatch, 0}}});
@@ -318,7 +310,7 @@ class RoleProgram {
       rings.kept.fill(kept, keys);
       if (splits()) rings.early.fill(early, keys), rings.deferred.fill(deferred, keys);
     };
-    fill(pooled_, pool_.slots, pool_.early, pool_.deferred, m * lowering_.chunks());
+    fill(pooled_, pool_.slots, pool_.early, pool_.deferred, m * chunks());
     for (std::size_t chunk = 0; chunk < chunks_.size(); ++chunk) {
       slots_.push_back(slots_of(stage_of(static_cast<int>(chunk))));
       const ChunkSlots& slots = slots_.back();
@@ -335,10 +327,10 @@ class RoleProgram {
       else
         add_backward(op, flight);
     }
-    for (int chunk = 0; chunk < lowering_.chunks() && lowering_.measures(); ++chunk)
+    for (int chunk = 0; chunk < chunks() && update().measures(); ++chunk)
       role_.actions.push_back({.segment = segment(chunk, Measure)});
-    if (lowering_.measures()) role_.actions.push_back({.segment = segment(0, Norm)});
-    for (int chunk = 0; chunk < lowering_.chunks(); ++chunk)
+    if (update().measures()) role_.actions.push_back({.segment = segment(0, Norm)});
+    for (int chunk = 0; chunk < chunks(); ++chunk)
       role_.actions.push_back({segment(chunk, Finish), {}, {{Work::Update, stage_of(chunk), -1, 0}}});
   }
 

@@ -9,25 +9,21 @@ namespace {
 
 enum class Fate : std::uint8_t { Runs, Redone, Dropped };  // Redone: outputs that later operators saved stay stored
 
-bool names(const Recompute& recompute, const std::string& module) {
-  const auto& modules = recompute.modules;
-  const auto named = [&](const char* name) { return std::find(modules.begin(), modules.end(), name) != modules.end(); };
-  if (recompute.kind == RecomputeKind::Selective) return module == "attention";
-  if (recompute.kind != RecomputeKind::Modules) return false;
-  if (module == "activation" && named("mlp")) return true;
-  return std::find(modules.begin(), modules.end(), module) != modules.end();
+bool names(const std::vector<std::string>& modules, const std::string& module) {
+  const auto named = [&](const std::string& name) { return std::ranges::find(modules, name) != modules.end(); };
+  return named(module) || (module == "activation" && named("mlp"));
 }
 
 class Keeping {
  public:
-  Keeping(const LayerGraph& layer, const Recompute& recompute, bool full, bool stops) : layer_(layer), stops_(stops) {
+  Keeping(const LayerGraph& layer, const Redone& redone) : layer_(layer), stops_(redone.stops) {
     const std::size_t values = layer.values.size(), operators = layer.operators.size();
     rule_.same_as.resize(values);
     std::iota(rule_.same_as.begin(), rule_.same_as.end(), 0);
     rule_.stored.assign(values, 0);
     rule_.redone.assign(operators, 0);
     rule_.run.assign(operators, -1);
-    rule_.whole_layer = full;
+    rule_.whole_layer = redone.whole;
     rule_.backward_uses.assign(values, 0);
     fate_.assign(operators, Fate::Runs);
     producer_.assign(values, -1);
@@ -38,8 +34,8 @@ class Keeping {
       const Operator& op = layer.operators[i];
       const bool identity = op.communication && !op.communication->forward;
       if (identity) continue;  // nothing runs
-      if (op.always_recompute || full) fate_[i] = Fate::Dropped;
-      if (!full && names(recompute, op.module)) fate_[i] = op.module == "attention" ? Fate::Redone : Fate::Dropped;
+      if (op.always_recompute || redone.whole) fate_[i] = Fate::Dropped;
+      if (!redone.whole && names(redone.modules, op.module)) fate_[i] = op.module == "attention" ? Fate::Redone : Fate::Dropped;
       if (works_in_place(op)) fate_[i] = origin(real(op.inputs[0]));  // a value made again is summed again
       for (const int value : op.outputs) producer_[static_cast<std::size_t>(value)] = static_cast<int>(i);
     }
@@ -128,24 +124,6 @@ class Keeping {
 
 }  // namespace
 
-KeepRule keep_rule(const LayerGraph& layer, const Recompute& recompute, bool in_full_range, bool stops) {
-  return Keeping(layer, recompute, recompute.kind == RecomputeKind::Full && in_full_range, stops).decide();
-}
-
-static KeepForm form(const LayerRecompute& layer) {
-  return {.recompute = {.kind = layer.kind, .modules = layer.modules}, .full = layer.kind == RecomputeKind::Full};
-}
-
-std::vector<KeepForm> keep_forms(const Recompute& recompute) {
-  if (recompute.kind != RecomputeKind::Each) return {{recompute, false}, {recompute, true}};
-  std::vector<KeepForm> forms = {{}};
-  for (const LayerRecompute& layer : recompute.each)
-    if (std::ranges::find(forms, form(layer)) == forms.end()) forms.push_back(form(layer));
-  return forms;
-}
-
-std::size_t form_of(const std::vector<KeepForm>& forms, const LayerRecompute& layer) {
-  return static_cast<std::size_t>(std::ranges::find(forms, form(layer)) - forms.begin());
-}
+KeepRule keep_rule(const LayerGraph& layer, const Redone& redone) { return Keeping(layer, redone).decide(); }
 
 }  // namespace foreshard

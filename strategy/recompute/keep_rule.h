@@ -2,10 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "core/graph/op_graph.h"
-#include "core/strategy/strategy.h"
 
 namespace foreshard {
 
@@ -20,22 +20,19 @@ struct KeepRule {
   bool operator==(const KeepRule&) const = default;
 };
 
-// none: store what the backward reads. full: store the layer's input, run the whole forward again (Chen et al. 2016; Megatron
-// "full"). selective: run the operators of module "attention" again, their inputs and what later operators saved stay stored
-// (Korthikanti et al. 2022, section 5). modules: the outputs of the named modules are dropped and made again on demand.
-// Operators marked always_recompute are redone under every rule.
-// `stops`: full recomputation leaves out the operators at the layer's end that make nothing the backward reads, as PyTorch's
-// non-reentrant checkpoint does ("early stop").
-KeepRule keep_rule(const LayerGraph& layer, const Recompute& recompute, bool in_full_range, bool stops = false);
-
-// The ways in which the layers of a strategy keep values: 0 for those that do not count, or that `full` leaves out; then what is
-// named, each once (recompute_layers.h says which layer has which).
-struct KeepForm {
-  Recompute recompute = {};
-  bool full = false;
-  bool operator==(const KeepForm&) const = default;
+// What of a layer runs again in the backward. Nothing: what the backward reads is stored.
+struct Redone {
+  bool whole = false;  // the layer's input is stored, its whole forward runs again (Chen et al. 2016; Megatron "full")
+  // Or the operators of these modules. Of "attention" the inputs, and what later operators saved, stay stored (Korthikanti et al. 2022,
+  // section 5); the outputs of others are dropped and made again on demand. "mlp" takes in the activation.
+  std::vector<std::string> modules = {};
+  // Whole: without the operators at the layer's end that make nothing the backward reads, as PyTorch's non-reentrant checkpoint does
+  // ("early stop").
+  bool stops = false;
+  bool operator==(const Redone&) const = default;
 };
-std::vector<KeepForm> keep_forms(const Recompute& recompute);
-std::size_t form_of(const std::vector<KeepForm>& forms, const LayerRecompute& layer);  // of Each
+
+// Operators marked always_recompute are redone under every rule.
+KeepRule keep_rule(const LayerGraph& layer, const Redone& redone);
 
 }  // namespace foreshard

@@ -14,7 +14,7 @@ void ChunkProgram::receive_gradient(SegmentBuilder& out, BackwardState& state) {
               .what = Exchange{.from = next_stage(),
                                .tag = tag(false, stage_),
                                .bytes = role_.buffers[gradient_in_.buffer.index()].bytes},
-              .stream = transfer_stream(RoleStreams::receive_backward),
+              .stream = transfer(Purpose::ReceiveBackward).stream,
               .waits = {{gradient_free_, gradient_in_.slot}},
               .writes = {whole(gradient_in_)},
               .acquires = {gradient_in_}});
@@ -33,7 +33,7 @@ void ChunkProgram::send_gradient(SegmentBuilder& out, BackwardState& state) {
     const EventId free = local_before_ ? local_before_->gradient_free_ : gradient_sent_;
     out.emit({.name = local_before_ ? "hand over gradient" : "copy gradient",
               .what = Copy{.bytes = role_.buffers[to.buffer.index()].bytes},
-              .stream = RoleStreams::compute,
+              .stream = kComputeStream,
               .layer = layers_.front().id,
               .waits = {{free, to.slot}},
               .reads = {whole(from)},
@@ -51,7 +51,7 @@ void ChunkProgram::send_gradient(SegmentBuilder& out, BackwardState& state) {
       {.name = "send gradient",
        .what =
            Exchange{.to = previous_stage(), .tag = tag(false, stage_ - 1), .bytes = role_.buffers[from.buffer.index()].bytes},
-       .stream = transfer_stream(RoleStreams::send_backward),
+       .stream = transfer(Purpose::SendBackward).stream,
        .reads = {whole(from)}});
   release_gradient(out, from);
   wait_for_send(out, sent);
@@ -128,7 +128,7 @@ void ChunkProgram::add_gradients(SegmentBuilder& out, const Layer& layer, int va
                             .flops = {static_cast<double>(elements)},
                             .traffic = shape.bytes * 3,
                             .accumulate = true},
-            .stream = RoleStreams::compute,
+            .stream = kComputeStream,
             .layer = layer.id,
             .reads = {whole(block)},
             .writes = {whole(sum)}});
@@ -145,7 +145,7 @@ void ChunkProgram::own_gradient(SegmentBuilder& out, int l, int value, BackwardS
   const Value& shape = layer.graph->values[static_cast<std::size_t>(value)];
   Instruction copy{.name = "copy gradient",
                    .what = Copy{.bytes = shape.bytes},
-                   .stream = RoleStreams::compute,
+                   .stream = kComputeStream,
                    .layer = layer.id,
                    .reads = {whole(from)},
                    .writes = {whole(to)},

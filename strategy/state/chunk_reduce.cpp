@@ -1,78 +1,82 @@
 // Gradient sums over replicas, bucket by bucket.
+#include <algorithm>
+
 #include "strategy/lower/chunk_program.h"
 
 namespace foreshard {
 
 static Use whole(BufferId buffer, int slot = 0) { return {.buffer = buffer, .slot = {slot}}; }
 
-Instruction ChunkProgram::sum(const char* name, CollectiveKind kind, GroupId group, Bytes bytes, const Use& from,
-                              const Use& to) const {
-  return {.name = name,
-          .what = Collective{.kind = kind,
-                             .algorithm = lowering_.strategy.algorithm,
-                             .group = group,
-                             .bytes = bytes,
-                             .dtype = lowering_.types.grad},
-          .stream = RoleStreams::replicas,
-          .reads = {from},
-          .writes = {to}};
+bool ChunkProgram::is_summed(const GradientSum& sum) const {
+  return sum.tied_stages ? lowering_.group_of_roles(LayoutGroup::Roles::Tied).valid() : lowering_.ranks(sum.over) > 1;
 }
 
-bool ChunkProgram::needs_reduction(int unit) const {
+bool ChunkProgram::is_summed(int unit) const {
   const StateUnit& it = state_.units[static_cast<std::size_t>(unit)];
-  if (it.tied && lowering_.tied_over_replicas) return false;  // with the other copy, in the end
-  return !it.borrowed && (lowering_.replicas > 1 || it.partial_over_tp);
+  return !it.borrowed && std::ranges::any_of(row_of(it).gradients.sums, [&](const GradientSum& sum) { return is_summed(sum); });
 }
 
-// Sums one unit: over tp where it is partial, then over the replicas; ZeRO leaves each rank its shard of the sum.
-//   ZeRO 0        all-reduce in place
-//   ZeRO 1        reduce-scatter in place, then all-reduce of the own shard over the other sharding groups
-//   ZeRO 2-3      reduce-scatter of the full gradient into the shard, which accumulates; over the other groups at the end
-void ChunkProgram::reduce_unit(SegmentBuilder& out, int index, const BackwardVariant& variant) {
+// Adds those of the unit's sums that are due then, in their order; `begins` comes before the first of them.
+//   over what the optimizer is cut by   a reduce-scatter: in place, or of a whole gradient into the own part, which accumulates
+//   behind that                         all-reduces of the own part
+void ChunkProgram::sum_unit(SegmentBuilder& out, int index, const BackwardVariant& variant, bool at_end, int begins) {
   const StateUnit& unit = state_.units[static_cast<std::size_t>(index)];
-  const Bytes bytes = size_of(lowering_.types.grad) * unit.elements;
-  const Bytes shard = size_of(lowering_.types.grad) * (unit.elements / lowering_.shards);
-  const Use full = lowering_.zero >= 2 ? whole(unit.full_gradient, unit.full_gradient_slot) : whole(unit.gradient);
-  const Use own = whole(unit.gradient);
+  const StateRow& row = row_of(unit);
+  const Bytes each = size_of(row.gradients.dtype);
+  const bool cut = !row.gradients.cut_by.empty();
+  const CommunicationRow& way = lowering_.communication(Purpose::GradientSum);
+  const Use full = cut ? whole(unit.full_gradient, unit.full_gradient_slot) : whole(unit.gradient), own = whole(unit.gradient);
+  const GroupId shards = lowering_.group(row.optimizer.cut_by, way.stream);
+  bool scattered = false;
   int last = -1;
-  if (unit.partial_over_tp)
-    last = out.emit(sum("sum over tp", CollectiveKind::AllReduce, lowering_.tp_gradient_group, bytes, full, full));
-  if (lowering_.zero == 0 && lowering_.replicas > 1)
-    last = out.emit(sum("all-reduce gradients", CollectiveKind::AllReduce, lowering_.data_group, bytes, full, full));
-  if (lowering_.zero >= 1) {
-    Instruction scatter =
-        sum("reduce-scatter gradients", CollectiveKind::ReduceScatter, lowering_.shard_group, bytes, full, own);
-    if (lowering_.zero >= 2) {
-      if (variant.accumulates)
-        std::get<Collective>(scatter.what).accumulate = true;
-      else
-        scatter.waits.push_back({ready_, {index}});  // the last update has read the shard
-    }
-    last = out.emit(std::move(scatter));
-    if (lowering_.zero >= 2) {
+  for (const GradientSum& sum : row.gradients.sums) {
+    const bool scatters = !row.optimizer.cut_by.empty() && sum.over == row.optimizer.cut_by;
+    const bool of_part = scattered || (sum.tied_stages && cut);
+    scattered |= scatters;
+    const bool due = at_end                                          ? sum.when == GradientSum::When::AtEnd
+                     : sum.when == GradientSum::When::LastMicrobatch ? variant.last
+                                                                     : sum.when == GradientSum::When::EachMicrobatch;
+    if (!due || !is_summed(sum)) continue;
+    const bool sliced = of_part && !cut && !sum.tied_stages;  // the buffer is of full size: the own slice of it
+    const Use& from = of_part || sum.tied_stages ? own : full;
+    const std::int64_t elements =
+        sliced || (of_part && cut) ? unit.elements / lowering_.ranks(row.optimizer.cut_by) : unit.elements;
+    Instruction run{.name = sum.name,
+                    .what = Collective{.kind = scatters ? CollectiveKind::ReduceScatter : CollectiveKind::AllReduce,
+                                       .algorithm = way.algorithm,
+                                       .group = sum.tied_stages ? lowering_.group_of_roles(LayoutGroup::Roles::Tied)
+                                                                : lowering_.group(sum.over, way.stream),
+                                       .bytes = each * elements,
+                                       .dtype = row.gradients.dtype},
+                    .stream = way.stream,
+                    .reads = {from},
+                    .writes = {scatters ? own : from}};
+    if (sliced) std::get<Collective>(run.what).slice = shards;
+    if (scatters && cut && variant.accumulates) std::get<Collective>(run.what).accumulate = true;
+    if (scatters && cut && !variant.accumulates) run.waits.push_back({ready_, {index}});  // the last update has read the part
+    if (sum.tied_stages) run.records.push_back({reduced_, {index}});
+    const int emitted = out.emit(std::move(run));
+    if (begins >= 0 && (last < 0 || sum.tied_stages)) out.at(emitted).after.push_back(begins);
+    if (!sum.tied_stages) last = emitted;
+    if (scatters && cut) {
       const Block block{full.buffer, full.slot};
       if (!unit.standalone) out.record_after_last_use(block, {ring_free_, block.slot});
       out.release(block);
     }
-    if (lowering_.replica_group.valid() && variant.last) {
-      Instruction rest = sum("all-reduce shards", CollectiveKind::AllReduce, lowering_.replica_group, shard, own, own);
-      if (lowering_.zero == 1)  // the buffer is of full size: the own slice of it
-        std::get<Collective>(rest.what).slice = lowering_.shard_group;
-      last = out.emit(std::move(rest));
-    }
   }
-  const bool reused = lowering_.zero >= 2 && unit.standalone;  // its full gradient waits for this event
-  if (last >= 0 && (variant.last || reused)) out.at(last).records.push_back({reduced_, {index}});
+  if (last >= 0 && (variant.last || unit.standalone)) out.at(last).records.push_back({reduced_, {index}});
 }
 
-void ChunkProgram::reduce_layer(SegmentBuilder& out, int layer, const BackwardVariant& variant) {
-  if (lowering_.zero < 2 && !(variant.last && lowering_.strategy.overlap->gradients)) return;
+bool ChunkProgram::sums_beside_backwards() const {
+  const auto beside = [](const GradientSum& sum) { return sum.when != GradientSum::When::AtEnd; };
+  return std::ranges::any_of(lowering_.tables.state,
+                             [&](const StateRow& row) { return std::ranges::any_of(row.gradients.sums, beside); });
+}
+
+void ChunkProgram::sum_layer(SegmentBuilder& out, int layer, const BackwardVariant& variant) {
   for (int unit = 0; unit < static_cast<int>(state_.units.size()); ++unit)
-    if (state_.units[static_cast<std::size_t>(unit)].last_layer == layer && needs_reduction(unit)) {
-      const int first = out.size();
-      reduce_unit(out, unit, variant);
-      if (mark_ >= 0) out.at(first).after.push_back(mark_);
-    }
+    if (state_.units[static_cast<std::size_t>(unit)].last_layer == layer && is_summed(unit))
+      sum_unit(out, unit, variant, false, mark_);
 }
 
 }  // namespace foreshard

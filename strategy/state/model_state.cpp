@@ -33,13 +33,10 @@ class StateLayout {
     state_.places.resize(static_cast<std::size_t>(last_ - first_));
     for (std::size_t l = 0; l < state_.places.size(); ++l) state_.places[l].resize(kind(static_cast<int>(l)).parameters.size());
     embedding_ = find_embedding(lowering_.graph, first_, last_);
-    if (lowering_.zero >= 2)
-      units_by_layer();
-    else
-      units_by_bucket();
+    fill_units();
     pad_units();
     for (std::size_t unit = 0; unit < state_.units.size(); ++unit) add_buffers(static_cast<int>(unit));
-    if (lowering_.zero >= 2) add_gradient_ring();
+    add_gradient_ring();
     borrow_embedding();
     hold_tensors();
     list_units_of_layers();
@@ -54,24 +51,24 @@ class StateLayout {
   bool shares_embedding(const Parameter& parameter) const {
     return parameter.tied && (embedding_.has_value() || lowering_.embedding_here.has_value());
   }
-  bool is_tied_copy(int layer, int parameter) const {
-    if (!lowering_.tied_group.valid()) return false;
+  const StatePolicy& rows() const { return lowering_.tables.state; }
+  const StateRow& row_of(const StateUnit& unit) const { return rows()[static_cast<std::size_t>(unit.row)]; }
+  bool is_embedding(int layer, int parameter) const { return embedding_ && *embedding_ == std::pair{layer, parameter}; }
+
+  int row_of(int layer, int parameter) const {
     const Parameter& p = kind(layer).parameters[static_cast<std::size_t>(parameter)];
-    return p.tied || (embedding_ && *embedding_ == std::pair{layer, parameter});
-  }
-  bool partial(const Parameter& parameter) const {
-    return parameter.sequence_parallel_grad && lowering_.strategy.sequence_parallel && lowering_.strategy.tp > 1;
+    const auto holds = [&](const StateRow& row) {
+      if (row.tensors == Tensors::Tied) return p.tied || is_embedding(layer, parameter);
+      return row.tensors == Tensors::All || p.split_dim < 0;
+    };
+    return static_cast<int>(std::ranges::find_if(rows(), holds) - rows().begin());
   }
 
-  // Parameters that every tp rank holds whole lie apart when their gradients are treated apart: summed over tp, or counted once.
-  bool apart(const Parameter& parameter) const {
-    return partial(parameter) || (lowering_.measures() && lowering_.strategy.tp > 1 && parameter.split_dim < 0);
-  }
-  void open_apart(int layer, const Parameter& parameter, int& unit) {
-    if (unit >= 0) return;
-    unit = open_unit(layer);
-    state_.units.back().partial_over_tp = partial(parameter);
-    state_.units.back().replicated_over_tp = true;
+  // Elements of a bucket; one that is not summed over replicas has no limit.
+  std::int64_t limit(const StateRow& row) const {
+    const auto summed = [&](const GradientSum& sum) { return lowering_.ranks(sum.over) > 1; };
+    if (row.bucket == Bytes{} || std::ranges::none_of(row.gradients.sums, summed)) return INT64_MAX;
+    return std::max<std::int64_t>(1, row.bucket.value / size_of(row.gradients.dtype).value);
   }
 
   void put(int layer, int parameter, int unit) {
@@ -81,38 +78,30 @@ class StateLayout {
     into.elements += elements;
     into.last_layer = std::min(into.last_layer, layer);
   }
-  int open_unit(int layer) {
-    state_.units.push_back({.last_layer = layer});
-    return static_cast<int>(state_.units.size()) - 1;
-  }
 
-  // Whole parameters, from the last to the first, until a bucket is full. Tied embeddings and gradients that are partial over
-  // tp need a reduction of their own, so they have units of their own.
-  void units_by_bucket() {
-    const std::int64_t bucket =
-        lowering_.replicas > 1
-            ? std::max<std::int64_t>(1, lowering_.strategy.bucket.value / size_of(lowering_.types.grad).value)
-            : INT64_MAX;
-    int open = -1, apart_unit = -1;
-    for (int layer = last_ - first_ - 1; layer >= 0; --layer)
-      for (int p = static_cast<int>(kind(layer).parameters.size()) - 1; p >= 0; --p) {
-        const Parameter& parameter = kind(layer).parameters[static_cast<std::size_t>(p)];
-        if (shares_embedding(parameter)) continue;
-        if (is_tied_copy(layer, p)) {
-          const int unit = open_unit(layer);
-          state_.units.back().tied = true;
-          put(layer, p, unit);
-          continue;
+  // Whole parameters, from the last layer to the first; a row's unit is open until it is full, its layer ends or it has its tensor.
+  // Buckets are filled in the order of the backward, the units of a layer in the order of its parameters.
+  void fill_units() {
+    std::vector<int> open(rows().size(), -1);
+    for (int layer = last_ - first_ - 1; layer >= 0; --layer) {
+      const int count = static_cast<int>(kind(layer).parameters.size());
+      const bool buckets = rows().back().unit == Unit::Bucket;
+      for (int i = 0; i < count; ++i) {
+        const int p = buckets ? count - 1 - i : i;
+        if (shares_embedding(kind(layer).parameters[static_cast<std::size_t>(p)])) continue;
+        const int index = row_of(layer, p);
+        const StateRow& row = rows()[static_cast<std::size_t>(index)];
+        int& unit = open[static_cast<std::size_t>(index)];
+        if (unit < 0) {
+          unit = static_cast<int>(state_.units.size());
+          state_.units.push_back({.row = index, .last_layer = layer});
         }
-        if (apart(parameter)) {
-          open_apart(layer, parameter, apart_unit);
-          put(layer, p, apart_unit);
-          continue;
-        }
-        if (open < 0) open = open_unit(layer);
-        put(layer, p, open);
-        if (state_.units[static_cast<std::size_t>(open)].elements >= bucket) open = -1;
+        put(layer, p, unit);
+        if (row.unit == Unit::Tensor || state_.units[static_cast<std::size_t>(unit)].elements >= limit(row)) unit = -1;
       }
+      for (std::size_t row = 0; row < open.size(); ++row)
+        if (rows()[row].unit == Unit::Layer) open[row] = -1;
+    }
     order_units();
   }
 
@@ -134,40 +123,10 @@ class StateLayout {
       for (ParameterPlace& at : layer) at.unit = place.empty() ? 0 : place[static_cast<std::size_t>(at.unit)];
   }
 
-  void units_by_layer() {
-    for (int layer = last_ - first_ - 1; layer >= 0; --layer) {
-      int own = -1, apart_unit = -1;
-      for (int p = 0; p < static_cast<int>(kind(layer).parameters.size()); ++p) {
-        const Parameter& parameter = kind(layer).parameters[static_cast<std::size_t>(p)];
-        if (shares_embedding(parameter)) continue;
-        const bool alone = is_tied_copy(layer, p) || (embedding_ && *embedding_ == std::pair{layer, p} && has_tied_reader());
-        if (alone) {
-          const int unit = open_unit(layer);
-          state_.units.back().tied = is_tied_copy(layer, p);
-          state_.units.back().standalone = true;
-          put(layer, p, unit);
-        } else if (apart(parameter)) {
-          open_apart(layer, parameter, apart_unit);
-          state_.units[static_cast<std::size_t>(apart_unit)].standalone = true;
-          put(layer, p, apart_unit);
-        } else {
-          if (own < 0) own = open_unit(layer);
-          put(layer, p, own);
-        }
-      }
-    }
-  }
-  bool has_tied_reader() const {
-    for (int layer = 0; layer < last_ - first_; ++layer)
-      for (const Parameter& parameter : kind(layer).parameters)
-        if (parameter.tied) return true;
-    return false;
-  }
-
   void pad_units() {
     for (StateUnit& unit : state_.units) {
       unit.used = unit.elements;
-      unit.elements = round_up(unit.elements, lowering_.shards);
+      unit.elements = round_up(unit.elements, lowering_.ranks(row_of(unit).optimizer.cut_by));
     }
     if (!embedding_) return;
     for (std::size_t layer = 0; layer < state_.places.size(); ++layer)
@@ -209,35 +168,40 @@ class StateLayout {
 
   void add_buffers(int index) {
     StateUnit& unit = state_.units[static_cast<std::size_t>(index)];
-    const StateTypes& types = lowering_.types;
+    const StateRow& row = row_of(unit);
     const std::string tail = "." + std::to_string(chunk_) + "." + std::to_string(index);
-    const std::int64_t shard = unit.elements / lowering_.shards;
-    unit.value = add("parameters" + tail, Category::Parameters, types.param, lowering_.zero >= 3 ? shard : unit.elements, true);
-    unit.gradient = add("gradients" + tail, Category::Gradients, types.grad, lowering_.zero >= 2 ? shard : unit.elements, true);
-    const std::int64_t states = lowering_.zero >= 1 ? shard : unit.elements;
-    if (types.master) unit.master = add("master" + tail, Category::Optimizer, types.state, states, true);
-    const bool adam = lowering_.strategy.optimizer == OptimizerKind::Adam;
-    if (adam || lowering_.strategy.momentum > 0)
-      unit.momentum = add("momentum" + tail, Category::Optimizer, types.state, states, true);
-    if (adam) unit.variance = add("variance" + tail, Category::Optimizer, types.state, states, true);
+    const auto part = [&](const Kinds& cut_by) { return unit.elements / lowering_.ranks(cut_by); };
+    unit.value = add("parameters" + tail, Category::Parameters, row.parameters.dtype, part(row.parameters.cut_by), true);
+    unit.gradient = add("gradients" + tail, Category::Gradients, row.gradients.dtype, part(row.gradients.cut_by), true);
+    const auto state = [&](bool wanted, const char* name) {
+      return wanted ? add(name + tail, Category::Optimizer, row.optimizer.dtype, part(row.optimizer.cut_by), true) : BufferId{};
+    };
+    unit.master = state(row.optimizer.master, "master");
+    unit.momentum = state(row.optimizer.momentum, "momentum");
+    unit.variance = state(row.optimizer.variance, "variance");
   }
 
-  // Full-size gradients wait here for their reduce-scatter: two places when it overlaps with the backward.
+  // Whole gradients that are kept cut wait here for their reduce-scatter.
   void add_gradient_ring() {
     std::int64_t largest = 0;
-    for (const StateUnit& unit : state_.units)
-      if (!unit.standalone) largest = std::max(largest, unit.elements);
-    const int slots = lowering_.strategy.overlap->gradients ? 2 : 1;
-    const BufferId ring =
-        largest > 0 ? add("gradients.full." + std::to_string(chunk_), Category::Gradients, lowering_.types.grad, largest, false)
-                    : BufferId{};
+    int slots = 0;
+    for (StateUnit& unit : state_.units) {
+      const StateRow::Gradients& gradients = row_of(unit).gradients;
+      if (gradients.cut_by.empty()) continue;
+      unit.standalone = gradients.slots == 0;
+      if (!unit.standalone) largest = std::max(largest, unit.elements), slots = gradients.slots;
+    }
+    const BufferId ring = largest > 0 ? add("gradients.full." + std::to_string(chunk_), Category::Gradients,
+                                            rows().back().gradients.dtype, largest, false)
+                                      : BufferId{};
     if (ring.valid()) role_.buffers[ring.index()].offsets.resize(static_cast<std::size_t>(slots));
     int next = 0;
     for (std::size_t i = 0; i < state_.units.size(); ++i) {
       StateUnit& unit = state_.units[i];
+      if (row_of(unit).gradients.cut_by.empty()) continue;
       if (unit.standalone) {
         unit.full_gradient = add("gradients.full." + std::to_string(chunk_) + "." + std::to_string(i), Category::Gradients,
-                                 lowering_.types.grad, unit.elements, false);
+                                 row_of(unit).gradients.dtype, unit.elements, false);
       } else {
         unit.full_gradient = ring;
         unit.full_gradient_slot = next++ % slots;
@@ -247,22 +211,22 @@ class StateLayout {
 
   TensorId tensor(int layer, int parameter) {
     const Parameter& p = kind(layer).parameters[static_cast<std::size_t>(parameter)];
-    const bool is_embedding = p.tied || (embedding_ && *embedding_ == std::pair{layer, parameter});
-    if (is_embedding && lowering_.embedding.valid()) return lowering_.embedding;
+    const bool shared = p.tied || is_embedding(layer, parameter);
+    if (shared && lowering_.embedding.valid()) return lowering_.embedding;
     const std::string& owner = lowering_.graph.layers[static_cast<std::size_t>(first_ + layer)].name;
     lowering_.plan.tensors.push_back(
-        {.name = owner + "." + p.name, .shape = p.shape, .dtype = lowering_.types.param, .init = p.init});
+        {.name = owner + "." + p.name, .shape = p.shape, .dtype = rows().back().parameters.dtype, .init = p.init});
     const TensorId id{static_cast<std::int32_t>(lowering_.plan.tensors.size()) - 1};
-    if (is_embedding) lowering_.embedding = id;
+    if (shared) lowering_.embedding = id;
     return id;
   }
 
-  void hold(BufferId buffer, const Shard& shard, TensorPart part, bool flat) {
+  void hold(BufferId buffer, const Shard& shard, TensorPart part, const Kinds& cut_by = {}) {
     if (!buffer.valid()) return;
     Shard held = shard;
     held.part = part;
     held.at = size_of(role_.buffers[buffer.index()].dtype) * shard.at.value;  // shard.at counts elements here
-    if (flat) held.flat_by = lowering_.over({DenseKind::Data, DenseKind::Context});
+    held.flat_by = lowering_.over(cut_by);
     role_.buffers[buffer.index()].holds.push_back(std::move(held));
   }
 
@@ -277,12 +241,13 @@ class StateLayout {
             .tensor = tensor(layer, p), .blocks = parameter.blocks, .block_rows = parameter.block_rows, .at = {place.element}};
         const std::vector<AxisId> tensor = lowering_.over({DenseKind::Tensor});
         if (parameter.split_dim >= 0 && !tensor.empty()) shard.dim = parameter.split_dim, shard.split_by = tensor;
-        hold(unit.value, shard, TensorPart::Value, lowering_.zero >= 3);
-        hold(unit.gradient, shard, TensorPart::Gradient, lowering_.zero >= 2);
-        hold(unit.full_gradient, shard, TensorPart::Gradient, false);  // one layer after the other
-        hold(unit.master, shard, TensorPart::Master, lowering_.zero >= 1);
-        hold(unit.momentum, shard, TensorPart::Momentum, lowering_.zero >= 1);
-        hold(unit.variance, shard, TensorPart::Variance, lowering_.zero >= 1);
+        const StateRow& row = row_of(unit);
+        hold(unit.value, shard, TensorPart::Value, row.parameters.cut_by);
+        hold(unit.gradient, shard, TensorPart::Gradient, row.gradients.cut_by);
+        hold(unit.full_gradient, shard, TensorPart::Gradient);  // one layer after the other
+        hold(unit.master, shard, TensorPart::Master, row.optimizer.cut_by);
+        hold(unit.momentum, shard, TensorPart::Momentum, row.optimizer.cut_by);
+        hold(unit.variance, shard, TensorPart::Variance, row.optimizer.cut_by);
       }
   }
 

@@ -3,7 +3,7 @@
 //
 //   units in the order in which the backward completes them:   | unit 0: last layers | unit 1 | ... | unit n-1: first layers |
 //
-// ZeRO 0-1 cut the parameters into buckets of Strategy::bucket; ZeRO 2-3 reduce (and gather) layer by layer.
+// Which parameters make a unit, and what of it is cut, say the rows of StatePolicy.
 #pragma once
 
 #include <cstdint>
@@ -20,17 +20,15 @@ struct ParameterPlace {
 };
 
 struct StateUnit {
-  std::int64_t elements = 0;        // local, padded to the sharding group
-  std::int64_t used = 0;            // of these, what parameters fill
-  bool partial_over_tp = false;     // gradients of replicated parameters under sequence parallelism: summed over tp first
-  bool replicated_over_tp = false;  // every tp rank holds the same elements: apart from the others when their norm is needed
-  bool tied = false;                // the token embedding or its copy on the last stage
-  bool standalone = false;          // ZeRO 2-3: its full gradient has its own buffer, not a place in the ring
-  bool borrowed = false;            // another chunk of the rank owns it: the embedding that this chunk's head is tied to
-  int last_layer = 0;               // chunk-local layer whose backward completes its gradients
+  std::int64_t elements = 0;  // local, padded to the sharding group
+  std::int64_t used = 0;      // of these, what parameters fill
+  int row = 0;                // of StatePolicy
+  bool borrowed = false;      // another chunk of the rank owns it: the embedding that this chunk's head is tied to
+  int last_layer = 0;         // chunk-local layer whose backward completes its gradients
   BufferId value = {}, gradient = {}, master = {}, momentum = {}, variance = {};
-  BufferId full_gradient = {};  // ZeRO 2-3: what the backward writes and the reduce-scatter reads
+  BufferId full_gradient = {};  // of cut gradients: what the backward writes and the reduce-scatter reads
   int full_gradient_slot = 0;
+  bool standalone = false;  // it has a buffer of its own, not a place in the ring
 };
 
 struct ChunkState {

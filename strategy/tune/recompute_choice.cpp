@@ -6,7 +6,6 @@
 #include <map>
 
 #include "strategy/estimate/estimate_alone.h"
-#include "strategy/lower/redone_layers.h"
 #include "strategy/recompute/keep_rule.h"
 #include "strategy/recompute/layer_choice.h"
 #include "strategy/tune/role_trial.h"
@@ -52,7 +51,7 @@ class LayerFiller {
   BestLayers fill() {
     BestLayers best;
     std::vector<LayerRecompute> each(static_cast<std::size_t>(layers_));
-    const std::vector<int> kept = peak_in_flight(lowering_.lists);
+    const std::vector<int> kept = peak_in_flight(lowering_.tables.schedule.order);
     for (int rank = 0; rank < lowering_.strategy.pp; ++rank) {
       find_positions(rank);
       set_job(kept[static_cast<std::size_t>(rank)]);
@@ -80,8 +79,7 @@ class LayerFiller {
       const LayerGraph& graph = lowering_.graph.kinds[at(layer.kind)];
       std::vector<LayerOption> options;
       for (const LayerRecompute& form : forms_) {
-        const KeepForm keep = keep_forms({.kind = RecomputeKind::Each, .each = {form}}).back();
-        const KeepRule rule = keep_rule(graph, keep.recompute, keep.full);
+        const KeepRule rule = keep_rule(graph, redone_by(form));
         LayerOption option;
         for (std::size_t i = 0; i < graph.operators.size(); ++i)
           if (const auto time = seconds.find((equal ? "" : layer.name) + "/" + graph.operators[i].name);
@@ -153,8 +151,8 @@ class LayerFiller {
     int of_model = 0;
     for (int stage = 0; stage < lowering_.stages(); ++stage) {
       std::size_t position = 0;
-      const bool here = rank_of_stage(*lowering_.strategy.schedule, stage, lowering_.strategy.pp) == rank;
-      for (int l = lowering_.layout.first[at(stage)]; l < lowering_.layout.first[at(stage) + 1]; ++l) {
+      const bool here = lowering_.tables.schedule.rank_of(stage) == rank;
+      for (int l = lowering_.first_layer(stage); l < lowering_.first_layer(stage + 1); ++l) {
         if (!lowering_.graph.layers[at(l)].counted) continue;
         if (here) {
           if (position == positions_.size()) positions_.emplace_back();
@@ -194,8 +192,8 @@ class LayerFiller {
     Recompute& recompute = trial_.lowering.strategy.recompute;
     recompute = {.kind = RecomputeKind::Each, .each = std::vector<LayerRecompute>(at(layers_))};
     write(chosen, recompute.each);
-    const Strategy& s = trial_.lowering.strategy;
-    trial_.lowering.redone = layers_redone(recompute, lowering_.graph, lowering_.layout, *s.schedule, s.pp);
+    trial_.lowering.tables.activations =
+        activation_policy(trial_.lowering.strategy, lowering_.graph, lowering_.tables.layout.layers);
     return static_cast<double>(trial_.arena(rank).value);
   }
 

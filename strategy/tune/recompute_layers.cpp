@@ -2,8 +2,7 @@
 
 #include <algorithm>
 
-#include "strategy/lower/redone_layers.h"
-#include "strategy/schedule/schedule.h"
+#include "strategy/resolve/redone_layers.h"
 #include "strategy/tune/role_trial.h"
 
 namespace foreshard {
@@ -13,7 +12,9 @@ Recompute fewest_redone_layers(const Lowering& lowering) {
   RoleTrial trial(lowering);
   const auto fits = [&](int rank, int count) {
     const Recompute some{.kind = RecomputeKind::Full, .per_stage = std::vector<int>(static_cast<std::size_t>(s.pp), count)};
-    trial.lowering.redone = layers_redone(some, lowering.graph, lowering.layout, *s.schedule, s.pp);
+    trial.lowering.strategy.recompute = some;
+    trial.lowering.tables.activations =
+        activation_policy(trial.lowering.strategy, lowering.graph, lowering.tables.layout.layers);
     return trial.fits(rank);
   };
   Recompute found{.kind = RecomputeKind::Full};
@@ -21,8 +22,8 @@ Recompute fewest_redone_layers(const Lowering& lowering) {
   for (int rank = 0; rank < s.pp; ++rank) {
     int most = 0;
     for (int stage = 0; stage < lowering.stages(); ++stage)
-      if (rank_of_stage(*s.schedule, stage, s.pp) == rank)
-        most = std::max(most, counted_layers(lowering.graph, lowering.layout, stage));
+      if (lowering.tables.schedule.rank_of(stage) == rank)
+        most = std::max(most, counted_layers(lowering.graph, lowering.tables.layout.layers, stage));
     int few = 0, enough = most;  // `few` do not fit; fewer layers kept never need more memory
     if (fits(rank, 0)) enough = 0;
     while (enough - few > 1) {

@@ -39,7 +39,7 @@ double bytes_of(const LayerGraph& layer, int value) {
 
 // What the backward of a layer reads, its input apart and its output included.
 double everything_of(const LayerGraph& layer) {
-  const KeepRule rule = keep_rule(layer, {}, false);
+  const KeepRule rule = keep_rule(layer, {});
   double bytes = bytes_of(layer, layer.output);
   for (int value = 0; value < static_cast<int>(layer.values.size()); ++value)
     if (rule.stored[index(value)] && value != layer.input && value != layer.output) bytes += bytes_of(layer, value);
@@ -227,7 +227,7 @@ class GraphLadder final : public Ladder {
 StageToSchedule stage_of(const Lowering& lowering, int stage) {
   StageToSchedule out;
   const Gpu& gpu = gpu_of(lowering.cluster, lowering.cluster.nodes.front().shape.gpu);
-  for (int l = lowering.layout.first[index(stage)]; l < lowering.layout.first[index(stage) + 1]; ++l) {
+  for (int l = lowering.first_layer(stage); l < lowering.first_layer(stage + 1); ++l) {
     const OpGraph::Layer& layer = lowering.graph.layers[index(l)];
     out.layers.push_back(&lowering.graph.kinds[index(layer.kind)]);
     out.counted.push_back(layer.counted);
@@ -240,7 +240,7 @@ StageToSchedule stage_of(const Lowering& lowering, int stage) {
                     .value);
   }
   int now = 0;
-  for (const ScheduleOp& op : lowering.lists[index(rank_of_stage(*lowering.strategy.schedule, stage, lowering.strategy.pp))]) {
+  for (const ScheduleOp& op : lowering.tables.schedule.order[index(lowering.tables.schedule.rank_of(stage))]) {
     if (op.stage != stage) continue;
     now += op.work == Work::F ? 1 : -1;
     out.flight = std::max(out.flight, now);
@@ -261,7 +261,7 @@ class Scheduling {
     for (int stage = 0; stage < stages; ++stage) stages_.push_back(stage_of(lowering, stage));
     for (const StageToSchedule& stage : stages_) ladders_.push_back(ladder_of(lowering.strategy.recompute, stage));
     runs_.resize(index(stages));
-    trial_.lowering.runs.resize(index(stages));
+    trial_.lowering.tables.activations = {.runs_of_stage = std::vector<StageRuns>(index(stages)), .shared_by_chunks = false};
   }
 
   std::variant<std::vector<StageRuns>, Infeasible> all() {
@@ -276,7 +276,7 @@ class Scheduling {
   std::vector<int> stages_of(int rank) const {
     std::vector<int> stages;
     for (int stage = 0; stage < lowering_.stages(); ++stage)
-      if (rank_of_stage(*lowering_.strategy.schedule, stage, lowering_.strategy.pp) == rank) stages.push_back(stage);
+      if (lowering_.tables.schedule.rank_of(stage) == rank) stages.push_back(stage);
     return stages;
   }
   int level_at(int stage, int position) const {
@@ -293,7 +293,7 @@ class Scheduling {
     const Bytes budget = lowering_.strategy.recompute.budget;
     if (budget.value > 0) return bytes_at(rank, position) <= static_cast<double>(budget.value);
     for (const int stage : stages_of(rank))
-      trial_.lowering.runs[index(stage)] = ladders_[index(stage)]->at(level_at(stage, position));
+      trial_.lowering.tables.activations.runs_of_stage[index(stage)] = ladders_[index(stage)]->at(level_at(stage, position));
     return trial_.fits(rank);
   }
 

@@ -4,7 +4,6 @@
 
 #include "strategy/cost/framework_memory.h"
 #include "strategy/lower/lowering.h"
-#include "strategy/lower/redone_layers.h"
 #include "strategy/tune/partition_model.h"
 #include "strategy/tune/recompute_choice.h"
 #include "strategy/tune/recompute_layers.h"
@@ -35,7 +34,6 @@ static std::optional<Infeasible> tune_recomputation(const Model& model, const Cl
   if (recompute.layers < 0) recompute = fewest_redone_layers(lowering);
   tuned.strategy.recompute = recompute;
   if (recompute.kind < RecomputeKind::Rotor) return {};
-  lowering.redone = layers_redone(recompute, lowering.graph, lowering.layout, *tuned.strategy.schedule, tuned.strategy.pp);
   auto runs = schedule_stages(lowering);
   if (auto* refused = std::get_if<Infeasible>(&runs)) return *refused;
   tuned.runs = std::get<std::vector<StageRuns>>(std::move(runs));

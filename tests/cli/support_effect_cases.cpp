@@ -154,6 +154,27 @@ Cases of_lower() {
        {.option = "--json", .base = base, .changed = "+ --json"}});
 }
 
+Cases of_policies() {
+  const std::string base = kSmall + "--global-batch 16 ";
+  return {
+      {.option = "--model", .base = base, .changed = "--model bert-large --seq 256 --cluster dgx-a100 --global-batch 16"},
+      {.option = "--cluster", .base = base, .changed = "--model gpt2-124m --seq 256 --cluster dgx-a100-x2 --global-batch 16"},
+      {.option = "--gpus", .base = base, .changed = "+ --gpus 4"},
+      {.option = "--nodes", .base = base, .changed = "+ --nodes 2"},
+      {.option = "--strategy", .base = base, .changed = "+ --strategy @/sgd.strategy.json"},
+      {.option = "--set", .base = base, .changed = "+ --set model.n_layer=6"},
+      {.option = "--set", .base = base, .changed = "+ --set strategy.micro_batch=2"},
+      {.option = "--profile",
+       .base = kOnHost + "--global-batch 16 --profile @/host.profile.json",
+       .changed = "! " + kOnHost + "--global-batch 16 --profile none.json",
+       .shows = "none.json: found"},
+      {.option = "--force",
+       .base = "! --model gpt2-124m --cluster dgx-a100-x2 --gpus 12 --pp 12 --global-batch 825000 --recompute layers:50-60",
+       .changed = "+ --force",
+       .shows = "names layer 60"},
+      {.option = "--json", .base = base, .changed = "+ --json"}};
+}
+
 Cases of_export() {
   const std::string file = "@/megatron.strategy.json ", job = "--model gpt2-124m --cluster dgx-a100 ";
   const std::string base = file + job + "--to megatron ";
@@ -204,6 +225,7 @@ Cases of_run() {
            .changed = "@/hang.plan.json --force --patience 0.1",
            .shows = "no progress for 100 ms"},
           {.option = "--init-patience", .base = base, .changed = "+ --init-patience 5"},
+          {.option = "--no-epilogues", .base = base, .changed = "+ --no-epilogues"},
           {.option = "--trace", .base = base, .changed = "+ --trace t.json"},
           {.option = "--save-result", .base = base, .changed = "+ --save-result r.result"},
           {.option = "--json", .base = "@/p.plan.json --steps 2", .changed = "+ --json"},
@@ -334,6 +356,7 @@ const std::map<std::string, std::vector<EffectCase>>& effect_cases() {
         {.option = "--json", .base = "@/p.plan.json", .changed = "+ --json"}}},
       {"list", of_named("WHAT", "models", "topologies")},
       {"show schedule", of_schedule()},
+      {"show policies", of_policies()},
       {"show model", of_named("NAME", "gpt2-124m", "bert-large")},
       {"show cluster", of_named("NAME", "dgx-a100", "dgx-h100")},
       {"show plan", of_named("PLAN", "@/p.plan.json", "@/two.plan.json")},

@@ -43,6 +43,7 @@ const std::map<std::string, std::vector<std::string>>& lines() {
        {"list models --json", "list topologies --json", "list schedules --json", "list options --json",
         "list frameworks --json", "list policies --json"}},
       {"show schedule", {"show schedule 1f1b --pp 2 --micro-batches 2 --json"}},
+      {"show policies", {"show policies --zero 1 --recompute full --json " + kJob, "show policies --tp 3 --json " + kJob}},
       {"validate", {"validate " FORESHARD_SOURCE "/data/measured/aleph_alpha.csv --json --per-row"}},
       {"run", {"run @/p.plan.json --steps 2 --json", "run @/p16.plan.json --steps 2 --json"}},
       {"compare", {"compare @/a.result @/b.result --spans 1 --json"}},

@@ -34,13 +34,13 @@ Transformer random_model(std::mt19937& random) {
 TEST(KeepRule, AgreesWithRetention) {
   std::mt19937 random(11);
   const auto coin = [&] { return random() % 2 == 0; };
-  const std::vector<Recompute> rules = {{},
-                                        {.kind = RecomputeKind::Selective},
-                                        {.kind = RecomputeKind::Modules, .modules = {"activation"}},
-                                        {.kind = RecomputeKind::Modules, .modules = {"norm", "activation"}},
-                                        {.kind = RecomputeKind::Modules, .modules = {"mlp"}},
-                                        {.kind = RecomputeKind::Modules, .modules = {"attention", "norm"}},
-                                        {.kind = RecomputeKind::Full}};
+  const std::vector<Redone> rules = {{},
+                                     {.modules = {"attention"}},
+                                     {.modules = {"activation"}},
+                                     {.modules = {"norm", "activation"}},
+                                     {.modules = {"mlp"}},
+                                     {.modules = {"attention", "norm"}},
+                                     {.whole = true}};
   for (int round = 0; round < 200; ++round) {
     const Model model = {.name = "random", .shape = random_model(random)};
     const Sharding cut = {.micro_batch = 2,
@@ -51,19 +51,16 @@ TEST(KeepRule, AgreesWithRetention) {
                           .flash_attention = coin(),
                           .dropout = coin() ? 0.1 : 0.0};
     const OpGraph graph = build_op_graph(model, cut);
-    for (const Recompute& rule : rules) {
+    for (const Redone& rule : rules) {
       const LayerGraph& layer = graph.kinds[1];
-      const bool full = rule.kind == RecomputeKind::Full;
-      const std::vector<std::string> modules =
-          rule.kind == RecomputeKind::Selective ? std::vector<std::string>{"attention"} : rule.modules;
-      const Retention expected = full ? full_recompute(layer) : retention(layer, modules);
-      const KeepRule found = keep_rule(layer, rule, true);
+      const Retention expected = rule.whole ? full_recompute(layer) : retention(layer, rule.modules);
+      const KeepRule found = keep_rule(layer, rule);
       std::vector<int> stored;
       for (std::size_t v = 0; v < found.stored.size(); ++v) {
         if (found.stored[v]) stored.push_back(static_cast<int>(v));
       }
-      EXPECT_EQ(stored, expected.kept) << "round " << round << ", rule " << static_cast<int>(rule.kind)
-                                       << (modules.empty() ? "" : " " + modules.front());
+      EXPECT_EQ(stored, expected.kept) << "round " << round << (rule.whole ? ", whole" : "")
+                                       << (rule.modules.empty() ? "" : ", " + rule.modules.front());
     }
   }
 }
@@ -87,8 +84,7 @@ TEST(KeepRule, EarlyStopLeavesOutTheEnd) {
                                             .mlp_bias = false}};
   const OpGraph graph = build_op_graph(model, {.micro_batch = 1, .seq = 32, .flash_attention = true});
   const LayerGraph& layer = graph.kinds[1];
-  const Recompute full = {.kind = RecomputeKind::Full};
-  const KeepRule whole = keep_rule(layer, full, true), stops = keep_rule(layer, full, true, true);
+  const KeepRule whole = keep_rule(layer, {.whole = true}), stops = keep_rule(layer, {.whole = true, .stops = true});
   EXPECT_EQ(stops.stored, whole.stored);
   std::vector<std::string> left_out;
   for (std::size_t i = 0; i < layer.operators.size(); ++i) {

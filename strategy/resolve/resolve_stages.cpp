@@ -4,7 +4,7 @@
 #include <string>
 
 #include "core/base/count_text.h"
-#include "strategy/lower/lowering.h"
+#include "strategy/resolve/resolve.h"
 
 namespace foreshard {
 

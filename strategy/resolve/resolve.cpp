@@ -4,8 +4,8 @@
 
 #include "core/base/count_text.h"
 #include "strategy/cost/framework_preset.h"
-#include "strategy/lower/layout.h"
-#include "strategy/lower/lowering.h"
+#include "strategy/resolve/layout.h"
+#include "strategy/resolve/resolve.h"
 #include "strategy/schedule/schedule.h"
 
 namespace foreshard {
@@ -143,6 +143,34 @@ std::variant<Strategy, Infeasible> resolve(const Model& model, const Cluster& cl
     s.bucket = size_of(state_types(s).grad) * elements;
   }
   return s;
+}
+
+Sharding sharding_of(const Strategy& s, const StateTypes& types) {
+  return {.micro_batch = s.micro_batch,
+          .seq = s.seq,
+          .tp = s.tp,
+          .cp = s.cp,
+          .sequence_parallel = s.sequence_parallel,
+          .context_ring = s.context == ContextKind::Ring,
+          .flash_attention = s.attention == AttentionKernel::Flash,
+          .dropout = *s.dropout,
+          .compute = types.compute,
+          .param = types.param,
+          .vocab_multiple = s.vocab_multiple};
+}
+
+std::variant<OpGraph, Infeasible> graph_of(const Model& model, const Strategy& strategy) {
+  try {
+    return build_op_graph(model, sharding_of(strategy, state_types(strategy)));
+  } catch (const Error& refused) {  // shapes that cannot be cut so: an answer, not wrong input
+    return Infeasible{.reason = refused.what()};
+  }
+}
+
+bool leaves_open(const Strategy& strategy) {
+  const Recompute& recompute = strategy.recompute;
+  return strategy.layer_split == "auto" || recompute == Recompute{.kind = RecomputeKind::Each} || recompute.layers < 0 ||
+         recompute.kind >= RecomputeKind::Rotor;
 }
 
 }  // namespace foreshard

@@ -1,10 +1,8 @@
-#include "strategy/lower/redone_layers.h"
+#include "strategy/resolve/redone_layers.h"
 
 #include <algorithm>
 
 #include "core/base/count_text.h"
-#include "strategy/recompute/keep_rule.h"
-#include "strategy/schedule/schedule.h"
 
 namespace foreshard {
 
@@ -17,14 +15,6 @@ int layers_of_model(const OpGraph& graph) {
       std::count_if(graph.layers.begin(), graph.layers.end(), [](const auto& layer) { return layer.counted; }));
 }
 
-// The layers of one stage that are redone, by their numbers in the stage and in the model.
-bool takes_in(const Recompute& recompute, int stage, int rank, int of_stage, int of_model, int pp) {
-  if (!recompute.only.empty()) return std::binary_search(recompute.only.begin(), recompute.only.end(), of_model);
-  if (recompute.per_stage.empty()) return recompute.layers == 0 || of_stage < recompute.layers;
-  const bool by_rank = static_cast<int>(recompute.per_stage.size()) == pp;
-  return of_stage < recompute.per_stage[static_cast<std::size_t>(by_rank ? rank : stage)];
-}
-
 }  // namespace
 
 int counted_layers(const OpGraph& graph, const StageLayout& layout, int stage) {
@@ -32,28 +22,6 @@ int counted_layers(const OpGraph& graph, const StageLayout& layout, int stage) {
   for (int l = layout.first[static_cast<std::size_t>(stage)]; l < layout.first[static_cast<std::size_t>(stage) + 1]; ++l)
     count += graph.layers[static_cast<std::size_t>(l)].counted ? 1 : 0;
   return count;
-}
-
-std::vector<char> layers_redone(const Recompute& recompute, const OpGraph& graph, const StageLayout& layout, Schedule schedule,
-                                int pp) {
-  std::vector<char> redone(graph.layers.size(), 0);
-  if (recompute.kind == RecomputeKind::Each) {
-    const std::vector<KeepForm> forms = keep_forms(recompute);
-    std::size_t next = 0;
-    for (std::size_t l = 0; l < redone.size() && next < recompute.each.size(); ++l)
-      if (graph.layers[l].counted) redone[l] = static_cast<char>(form_of(forms, recompute.each[next++]));
-  }
-  if (recompute.kind != RecomputeKind::Full) return redone;
-  int of_model = 0;
-  for (int stage = 0; stage < layout.stages(); ++stage) {
-    int of_stage = 0;
-    for (int l = layout.first[static_cast<std::size_t>(stage)]; l < layout.first[static_cast<std::size_t>(stage) + 1]; ++l) {
-      if (!graph.layers[static_cast<std::size_t>(l)].counted) continue;
-      const int rank = rank_of_stage(schedule, stage, pp);
-      redone[static_cast<std::size_t>(l)] = takes_in(recompute, stage, rank, of_stage++, of_model++, pp);
-    }
-  }
-  return redone;
 }
 
 std::optional<Infeasible> refuse_layers(const Recompute& recompute, const OpGraph& graph, const StageLayout& layout, int pp) {

@@ -1,4 +1,4 @@
-#include "strategy/lower/layout.h"
+#include "strategy/resolve/layout.h"
 
 #include <algorithm>
 #include <array>

@@ -1,0 +1,64 @@
+// foreshard show policies: the tables that a strategy becomes before it is lowered.
+#include <ostream>
+
+#include "cli/job/effort.h"
+#include "cli/job/job.h"
+#include "cli/job/notes.h"
+#include "cli/program/table.h"
+#include "core/json/json.h"
+#include "strategy/resolve/tables_text.h"
+#include "strategy/tune/tune.h"
+
+namespace foreshard {
+
+static std::variant<StrategyTables, Infeasible> tables_of_job(const Job& job) {
+  auto tuned = tune(job.model, job.cluster, job.strategy, {.profile = job.measured()});
+  if (auto* refused = std::get_if<Infeasible>(&tuned)) return *refused;
+  const Tuned& closed = std::get<Tuned>(tuned);
+  if (!closed.strategy.stages.empty())
+    return Infeasible{.reason = "stages that are said one by one have tables each, of which there is no picture",
+                      .would_help = {"leave out strategy.stages"}};
+  auto graph = graph_of(job.model, closed.strategy);
+  if (auto* refused = std::get_if<Infeasible>(&graph)) return *refused;
+  return tables_of(job.model, closed.strategy, std::get<OpGraph>(graph), closed.runs);
+}
+
+static ExitCode run(const Arguments& arguments, const Console& console) {
+  const Job job = read_job(arguments);
+  say_of_job(arguments, job, console);
+  refuse_large(effort_of(job, {.kind = WorkKind::Lower}), arguments, "a smaller --global-batch takes less");
+  const auto answer = tables_of_job(job);
+  if (const auto* infeasible = std::get_if<Infeasible>(&answer)) {
+    if (arguments.flag("--json"))
+      console.out << infeasible_json(*infeasible);
+    else
+      complain(*infeasible, console);
+    return ExitCode::Infeasible;
+  }
+  const std::vector<TextOfTable> texts = texts_of(std::get<StrategyTables>(answer));
+  if (!arguments.flag("--json")) {
+    for (std::size_t i = 0; i < texts.size(); ++i)
+      console.out << (i == 0 ? "" : "\n") << texts[i].title << "\n\n" << table_text({texts[i].head, texts[i].rows});
+    return ExitCode::Ok;
+  }
+  JsonWriter json;
+  json.begin_object().field("feasible", true);
+  for (const TextOfTable& text : texts) table_json(json.key(text.key.c_str()), {text.head, text.rows});
+  console.out << json.end_object().text();
+  return ExitCode::Ok;
+}
+
+Verb show_policies_verb() {
+  Verb verb = {.name = "show policies",
+               .summary =
+                   "Prints the tables that a strategy becomes before it is lowered: which ranks meet, the order of work, what "
+                   "of parameters, gradients and optimizer states lies where and is summed when, what is made again, and on "
+                   "which stream communication runs.",
+               .examples = {"foreshard show policies --model gpt2-1.5b --cluster dgx-a100 --pp 2 --zero 1 --global-batch 64"},
+               .options = job_options(),
+               .run = run};
+  verb.options.insert(verb.options.end(), {force_option(), {.name = "--json", .help = "print JSON"}});
+  return verb;
+}
+
+}  // namespace foreshard

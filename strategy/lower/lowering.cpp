@@ -1,0 +1,45 @@
+#include "strategy/lower/lowering.h"
+
+#include <algorithm>
+
+namespace foreshard {
+
+// Along such an axis ranks see other tokens.
+static bool is_of_data(const Kinds& kinds) {
+  return std::ranges::any_of(kinds, [](const AxisKind& kind) { return kind == AxisKind{DenseKind::Data}; });
+}
+
+std::vector<AxisId> Lowering::over(const Kinds& kinds) const {
+  std::vector<AxisId> found = axes;
+  std::erase_if(found, [&](AxisId axis) { return !is_of(plan.axes[axis.index()], kinds); });
+  return found;
+}
+
+int Lowering::ranks(const Kinds& kinds) const {
+  int count = is_of_data(kinds) && !replica_roles.empty() ? static_cast<int>(replica_roles.size()) : 1;
+  for (const AxisId axis : over(kinds)) count *= plan.axes[axis.index()].size;
+  return count;
+}
+
+void Lowering::add_group(const LayoutGroup& group, std::vector<RoleId> roles) {
+  std::vector<AxisId> along = over(group.over);
+  if (along.empty() && roles.empty()) return;
+  groups.emplace_back(group, GroupId{static_cast<std::int32_t>(plan.groups.size())});
+  plan.groups.push_back({group.name, std::move(roles), std::move(along)});
+}
+
+GroupId Lowering::group(const Kinds& kinds, StreamId stream, const std::string& name) {
+  if (ranks(kinds) == 1) return {};
+  for (const auto& [known, id] : groups)
+    if (known.over == kinds && known.stream == stream && known.roles == LayoutGroup::Roles::Own) return id;
+  add_group({name, kinds, stream}, is_of_data(kinds) ? replica_roles : std::vector<RoleId>{});
+  return groups.back().second;
+}
+
+GroupId Lowering::group_of_roles(LayoutGroup::Roles roles) const {
+  for (const auto& [known, id] : groups)
+    if (known.roles == roles) return id;
+  return {};
+}
+
+}  // namespace foreshard

@@ -1,0 +1,76 @@
+// Which layers run again in the backward: rows of the ActivationPolicy from what a strategy says of recomputation.
+#include <algorithm>
+
+#include "strategy/cost/framework_preset.h"
+#include "strategy/resolve/tables.h"
+
+namespace foreshard {
+
+namespace {
+
+// Of one stage, by the numbers of the layer in the stage and in the model.
+bool takes_in(const Recompute& recompute, int stage, int rank, int of_stage, int of_model, int pp) {
+  if (!recompute.only.empty()) return std::binary_search(recompute.only.begin(), recompute.only.end(), of_model);
+  if (recompute.per_stage.empty()) return recompute.layers == 0 || of_stage < recompute.layers;
+  const bool by_rank = static_cast<int>(recompute.per_stage.size()) == pp;
+  return of_stage < recompute.per_stage[static_cast<std::size_t>(by_rank ? rank : stage)];
+}
+
+// [op graph layer]
+std::vector<Redone> redone_of_layers(const Strategy& s, const OpGraph& graph, const StageLayout& layers) {
+  const bool stops = framework_preset(s.framework).recompute_stops;
+  std::vector<Redone> redone(graph.layers.size(), redone_by(s.recompute, false));
+  int of_model = 0;
+  for (int stage = 0; stage < layers.stages(); ++stage) {
+    int of_stage = 0;
+    for (int l = layers.first[static_cast<std::size_t>(stage)]; l < layers.first[static_cast<std::size_t>(stage) + 1]; ++l) {
+      if (!graph.layers[static_cast<std::size_t>(l)].counted) continue;
+      const int rank = rank_of_stage(*s.schedule, stage, s.pp), number = of_model++;
+      if (s.recompute.kind == RecomputeKind::Each) {
+        if (static_cast<std::size_t>(number) < s.recompute.each.size())
+          redone[static_cast<std::size_t>(l)] = redone_by(s.recompute.each[static_cast<std::size_t>(number)]);
+      } else if (takes_in(s.recompute, stage, rank, of_stage++, number, s.pp)) {
+        redone[static_cast<std::size_t>(l)] = redone_by(s.recompute, true, stops);
+      }
+    }
+  }
+  return redone;
+}
+
+}  // namespace
+
+Redone redone_by(const Recompute& recompute, bool in_full_range, bool stops) {
+  if (recompute.kind == RecomputeKind::Full && in_full_range) return {.whole = true, .stops = stops};
+  if (recompute.kind == RecomputeKind::Selective) return {.modules = {"attention"}};
+  if (recompute.kind == RecomputeKind::Modules) return {.modules = recompute.modules};
+  return {};
+}
+
+Redone redone_by(const LayerRecompute& layer) {
+  return redone_by(Recompute{.kind = layer.kind, .modules = layer.modules}, true);
+}
+
+int ActivationPolicy::row_of(int layer) const {
+  for (std::size_t row = 0; row < rows.size(); ++row)
+    for (const LayerRange& range : rows[row].layers)
+      if (range.first <= layer && layer <= range.last) return static_cast<int>(row);
+  return -1;
+}
+
+ActivationPolicy activation_policy(const Strategy& strategy, const OpGraph& graph, const StageLayout& layers) {
+  ActivationPolicy policy;
+  const std::vector<Redone> redone = redone_of_layers(strategy, graph, layers);
+  for (int l = 0; l < static_cast<int>(redone.size()); ++l) {
+    const Redone& what = redone[static_cast<std::size_t>(l)];
+    if (what == Redone{}) continue;
+    auto row = std::ranges::find(policy.rows, what, &ActivationRow::redone);
+    if (row == policy.rows.end()) row = policy.rows.insert(row, {.redone = what});
+    if (!row->layers.empty() && row->layers.back().last + 1 == l)
+      row->layers.back().last = l;
+    else
+      row->layers.push_back({l, l});
+  }
+  return policy;
+}
+
+}  // namespace foreshard

@@ -1,0 +1,31 @@
+// resolve: a strategy with every default filled in, and what follows from it before there are tables (tables.h).
+#pragma once
+
+#include <optional>
+#include <variant>
+
+#include "core/base/error.h"
+#include "core/cluster/cluster.h"
+#include "core/graph/op_graph.h"
+#include "core/model/model.h"
+#include "core/strategy/strategy.h"
+
+namespace foreshard {
+
+// The strategy with defaults resolved (dp, schedule, dtypes, attention, bucket, placement), or why it cannot be.
+std::variant<Strategy, Infeasible> resolve(const Model& model, const Cluster& cluster, const Strategy& strategy);
+
+// Whether the strategy says "auto", "best" or names a recomputation schedule (rotor, revolve, graph), which has to be made: tune does
+// both (strategy/tune/tune.h).
+bool leaves_open(const Strategy& strategy);
+
+// The graph that the local shapes of a resolved strategy make, or why they cannot be.
+std::variant<OpGraph, Infeasible> graph_of(const Model& model, const Strategy& strategy);
+
+// What these shapes depend on.
+Sharding sharding_of(const Strategy& strategy, const StateTypes& types);
+
+// resolve() of a strategy that says its stages one by one: its own rules, before those of all.
+std::optional<Infeasible> resolve_stages(const Model& model, const Cluster& cluster, Strategy& strategy);
+
+}  // namespace foreshard

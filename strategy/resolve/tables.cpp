@@ -1,0 +1,220 @@
+#include "strategy/resolve/tables.h"
+
+#include <algorithm>
+
+#include "core/base/error.h"
+#include "strategy/resolve/redone_layers.h"
+#include "strategy/resolve/resolve.h"
+
+namespace foreshard {
+
+namespace {
+
+using enum DenseKind;
+const Kinds kReplicas = {OuterData, Data, Context}, kShards = {Data, Context}, kTensor = {Tensor};
+
+// Streams of every role, in this order. Replicas have one communicator, and what is said on a communicator is said in turn
+// (arXiv:2304.11277, section 3.3.2): sums of gradients and gathers of parameters share a stream.
+enum Streams : std::int32_t {
+  kCompute,
+  kSendForward,
+  kReceiveForward,
+  kSendBackward,
+  kReceiveBackward,
+  kReplicated,
+  kTensors,
+  kBack
+};
+
+// What of a strategy the rows follow from.
+struct Choice {
+  const Strategy& strategy;
+  StateTypes types;
+  bool ties;  // the head's weights are the token embedding
+  int zero;   // 0 where there is nothing to shard over
+  int stages, last_rank;
+  StreamId tensors() const { return {strategy.overlap->tp ? kTensors : kCompute}; }
+  bool measures() const { return *strategy.clip_norm > 0 || strategy.loss_scale == 0; }
+  bool partial() const { return strategy.sequence_parallel && strategy.tp > 1; }
+  bool staged() const { return !strategy.stages.empty(); }
+  bool ties_stages() const { return ties && stages > 1 && last_rank != 0; }
+};
+
+Choice choice_of(const Model& model, const Strategy& s) {
+  const auto* transformer = std::get_if<Transformer>(&model.shape);
+  const int inner = s.zero > 0 ? s.zero_group : s.dp, stages = s.pp * s.virtual_stages;
+  return {.strategy = s,
+          .types = state_types(s),
+          .ties = transformer && transformer->tied_embeddings,
+          .zero = inner * s.cp > 1 ? s.zero : 0,
+          .stages = stages,
+          .last_rank = rank_of_stage(*s.schedule, stages - 1, s.pp)};
+}
+
+ScheduleTable schedule_table(const Strategy& s) {
+  const ScheduleEntry& entry = schedule_entry(*s.schedule);
+  ScheduleTable table{.splits = entry.splits};
+  for (int rank = 0; rank < s.pp; ++rank) {
+    std::vector<int>& stages = table.stages_of_rank.emplace_back();
+    for (int chunk = 0; chunk < s.virtual_stages; ++chunk) stages.push_back(stage_of(*s.schedule, rank, chunk, s.pp));
+  }
+  const auto microbatches = static_cast<int>(s.global_batch / (s.micro_batch * s.dp));
+  if (s.stages.empty())
+    table.order = entry.lists({.p = s.pp, .m = microbatches, .v = s.virtual_stages, .g = s.microbatch_group});
+  return table;
+}
+
+StateRow row_for_all(const Choice& choice) {
+  using When = GradientSum::When;
+  const Strategy& s = choice.strategy;
+  const bool adam = s.optimizer == OptimizerKind::Adam;
+  const When last = s.overlap->gradients ? When::LastMicrobatch : When::AtEnd;
+  StateRow row{.unit = choice.zero < 2 ? Unit::Bucket : Unit::Layer, .bucket = choice.zero < 2 ? s.bucket : Bytes{}};
+  row.parameters.dtype = choice.types.param, row.gradients.dtype = choice.types.grad;
+  row.optimizer = {
+      .master = choice.types.master, .momentum = adam || s.momentum > 0, .variance = adam, .dtype = choice.types.state};
+  if (choice.zero == 0) row.gradients.sums = {{"all-reduce gradients", kReplicas, last}};
+  if (choice.zero >= 1) {
+    row.optimizer.cut_by = kShards;
+    row.gradients.sums = {{"reduce-scatter gradients", kShards, choice.zero == 1 ? last : When::EachMicrobatch},
+                          {"all-reduce shards", {OuterData}, choice.zero == 1 ? last : When::LastMicrobatch}};
+    row.parameters.gathered_next_run = choice.zero < 3 && s.overlap->parameters;
+  }
+  if (choice.zero >= 2) row.gradients.cut_by = kShards, row.gradients.slots = s.overlap->gradients ? 2 : 1;
+  if (choice.zero >= 3) {
+    row.parameters.cut_by = kShards, row.parameters.slots = s.overlap->parameters ? 2 : 1;
+    row.parameters.ahead =
+        s.overlap->parameters && s.recompute.kind < RecomputeKind::Rotor ? 1 : 0;  // runs gather layer by layer
+  }
+  return row;
+}
+
+StatePolicy state_policy(const Choice& choice) {
+  StatePolicy policy;
+  const StateRow all = row_for_all(choice);
+  if (choice.ties && (choice.zero >= 2 || choice.ties_stages())) {
+    StateRow tied = all;
+    tied.tensors = Tensors::Tied, tied.unit = Unit::Tensor, tied.gradients.slots = 0;
+    if (choice.staged()) tied.gradients.sums.clear();  // all replicas of both stages at once
+    if (choice.ties_stages()) tied.gradients.sums.push_back({"sum of tied embeddings", {}, GradientSum::When::AtEnd, true});
+    policy.push_back(tied);
+  }
+  if (choice.strategy.tp > 1 && (choice.partial() || choice.measures())) {
+    StateRow whole = all;
+    whole.tensors = Tensors::Whole, whole.bucket = {}, whole.gradients.slots = 0;
+    auto& sums = whole.gradients.sums;
+    if (choice.partial()) sums.insert(sums.begin(), {"sum over tp", kTensor, sums.front().when});
+    policy.push_back(whole);
+  }
+  policy.push_back(all);
+  return policy;
+}
+
+CommunicationPolicy communication_policy(const Choice& choice, const ScheduleTable& schedule) {
+  using enum Purpose;
+  const Strategy& s = choice.strategy;
+  const StreamKind talks = StreamKind::Communication;
+  CommunicationPolicy policy{.streams = {{"compute", StreamKind::Compute},
+                                         {"send forward", talks},
+                                         {"receive forward", talks},
+                                         {"send backward", talks},
+                                         {"receive backward", talks},
+                                         {"gradients, parameters", talks},
+                                         {"tensor", talks}}};
+  const auto transfers = [&](int chunk, std::int32_t later) {
+    for (const auto& [purpose, stream] : {std::pair{SendForward, kSendForward},
+                                          {ReceiveForward, kReceiveForward},
+                                          {SendBackward, kSendBackward},
+                                          {ReceiveBackward, kReceiveBackward}})
+      policy.rows.push_back({.purpose = purpose, .chunk = chunk, .stream = {stream + later}, .overlaps = s.overlap->p2p});
+  };
+  for (int chunk = 1; chunk < s.virtual_stages; ++chunk)  // the chunk that goes back up a V: its transfers go the other way
+    if (const auto& of = schedule.stages_of_rank;
+        of[1][static_cast<std::size_t>(chunk)] < of[0][static_cast<std::size_t>(chunk)]) {
+      for (const char* name : {"send forward, back", "receive forward, back", "send backward, back", "receive backward, back"})
+        policy.streams.push_back({name, talks});
+      transfers(chunk, kBack - kSendForward);
+    }
+  transfers(-1, 0);
+  for (const auto& [purpose, stream] : {std::pair{GradientSum, StreamId{kReplicated}},
+                                        {ParameterGather, StreamId{kReplicated}},
+                                        {Operator, choice.tensors()},
+                                        {NormSum, StreamId{kCompute}}})
+    policy.rows.push_back({.purpose = purpose, .stream = stream, .algorithm = s.algorithm});
+  return policy;
+}
+
+// The groups that the other tables mean, by their usual names.
+std::vector<LayoutGroup> groups_of(const Choice& choice) {
+  using enum LayoutGroup::Roles;
+  const Strategy& s = choice.strategy;
+  std::vector<LayoutGroup> groups;
+  if (choice.staged()) {
+    groups.push_back({"tensor", kTensor, choice.tensors()});
+    groups.push_back({"data", kReplicas, {kReplicated}});
+    return groups;  // those between stages are made once for all (lower_stages.cpp)
+  }
+  groups.push_back({"data", kReplicas, {kReplicated}});
+  if (choice.zero > 0) {
+    groups.push_back({"shards", kShards, {kReplicated}});
+    groups.push_back({"replicas", {OuterData}, {kReplicated}});
+  }
+  groups.push_back({"tensor", kTensor, choice.tensors()});
+  if (s.sequence_parallel) groups.push_back({"tensor gradients", kTensor, {kReplicated}});
+  groups.push_back({"context", {Context}, choice.tensors()});
+  if (choice.ties_stages()) groups.push_back({"tied embeddings", {}, {kReplicated}, Tied});
+  if (choice.measures()) groups.push_back({"norm", choice.zero > 0 ? Kinds{Data, Context, Tensor} : kTensor, {kCompute}, All});
+  return groups;
+}
+
+}  // namespace
+
+int ScheduleTable::rank_of(int stage) const {
+  for (std::size_t rank = 0; rank < stages_of_rank.size(); ++rank)
+    if (std::ranges::find(stages_of_rank[rank], stage) != stages_of_rank[rank].end()) return static_cast<int>(rank);
+  return -1;
+}
+
+int ScheduleTable::chunk_of(int stage) const {
+  const std::vector<int>& stages = stages_of_rank[static_cast<std::size_t>(rank_of(stage))];
+  return static_cast<int>(std::ranges::find(stages, stage) - stages.begin());
+}
+
+const CommunicationRow& CommunicationPolicy::row(Purpose purpose, int chunk) const {
+  const auto found = std::ranges::find_if(
+      rows, [&](const CommunicationRow& row) { return row.purpose == purpose && (row.chunk < 0 || row.chunk == chunk); });
+  FS_ASSERT(found != rows.end());
+  return *found;
+}
+
+std::variant<StrategyTables, Infeasible> tables_of(const Model& model, const Strategy& strategy, const OpGraph& graph,
+                                                   const std::vector<StageRuns>& runs) {
+  auto layers = stage_layout(graph, strategy.pp * strategy.virtual_stages, strategy.layer_split);
+  if (auto* refused = std::get_if<Infeasible>(&layers)) return *refused;
+  if (auto refused = refuse_layers(strategy.recompute, graph, std::get<StageLayout>(layers), strategy.pp)) return *refused;
+  const Choice choice = choice_of(model, strategy);
+  StrategyTables tables;
+  if (!choice.staged()) {
+    auto layout = rank_layout(strategy);
+    if (auto* refused = std::get_if<Infeasible>(&layout)) return *refused;
+    tables.layout = std::get<Layout>(std::move(layout));
+  }
+  tables.layout.layers = std::get<StageLayout>(std::move(layers));
+  tables.layout.groups = groups_of(choice);
+  tables.schedule = schedule_table(strategy);
+  tables.state = state_policy(choice);
+  if (runs.empty())
+    tables.activations = activation_policy(strategy, graph, tables.layout.layers);
+  else
+    tables.activations = {.runs_of_stage = runs, .shared_by_chunks = false};
+  tables.communication = communication_policy(choice, tables.schedule);
+  tables.update = {.optimizer = strategy.optimizer,
+                   .momentum = std::max(0.0, strategy.momentum),
+                   .clip_norm = *strategy.clip_norm,
+                   .scales_dynamically = strategy.loss_scale == 0,
+                   .waits_for_all_sums = strategy.framework != Strategy{}.framework};
+  tables.sharding = sharding_of(strategy, choice.types);
+  return tables;
+}
+
+}  // namespace foreshard

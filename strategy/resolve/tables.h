@@ -1,0 +1,150 @@
+// The five tables between a strategy and its plan, and what stands beside them. `resolve` makes them; `lower` obeys them and asks for
+// no technique by name, so a new one is a row (docs/decisions/five-tables.md). They name kinds of axes, not axes, so a row holds for every
+// role whatever its degrees, and are printed by `foreshard show policies`.
+#pragma once
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/graph/op_graph.h"
+#include "core/model/model.h"
+#include "core/plan/plan.h"
+#include "core/strategy/strategy.h"
+#include "strategy/recompute/keep_rule.h"
+#include "strategy/recompute/recompute_runs.h"
+#include "strategy/resolve/layout.h"
+#include "strategy/schedule/schedule.h"
+
+namespace foreshard {
+
+// ---- Schedule: what each pipeline rank does, in order ------------------------------------------------------------------------------
+struct ScheduleTable {
+  std::vector<std::vector<int>> stages_of_rank = {};  // [pipeline rank][chunk]
+  ScheduleLists order = {};                           // [pipeline rank]
+  bool splits = false;                                // backwards come in two halves: I and W instead of B
+
+  int ranks() const { return static_cast<int>(stages_of_rank.size()); }
+  int rank_of(int stage) const;
+  int chunk_of(int stage) const;  // of its rank
+};
+
+// ---- StatePolicy: parameters, gradients and optimizer states ---------------------------------------------------------------------
+enum class Tensors : std::uint8_t {
+  All,
+  Tied,   // the token embedding and its copy at the head, where they are summed apart from the rest
+  Whole,  // what every tensor-parallel rank holds all of: its gradients may be partial, and count once in the norm
+};
+enum class Unit : std::uint8_t { Bucket, Layer, Tensor };  // what is summed, gathered and updated together; never of two rows
+
+// One sum of gradients. Over what the optimizer states are cut by it is a reduce-scatter, and every sum behind it is of the shard.
+struct GradientSum {
+  enum class When : std::uint8_t { EachMicrobatch, LastMicrobatch, AtEnd };  // AtEnd: when all backwards are done
+  std::string name = {};
+  Kinds over = {};  // axes of data: and the replicas of the stage
+  When when = When::LastMicrobatch;
+  bool tied_stages = false;  // over the stages that hold the tied copies instead
+};
+
+struct StateRow {  // the first row that a tensor belongs to holds; the last one is for All
+  Tensors tensors = Tensors::All;
+  Unit unit = Unit::Bucket;
+  Bytes bucket = {};  // of gradients; 0: no limit. It limits only what is summed over replicas
+  struct Parameters {
+    Kinds cut_by = {};               // empty: whole on every rank
+    int ahead = 0;                   // cut: gathered so many layers before the backward needs them ...
+    int slots = 1;                   // ... into so many places
+    bool gathered_next_run = false;  // not cut, but the optimizer is: gathered beside the next forwards, not after the update
+    DType dtype = DType::BF16;
+  } parameters = {};
+  struct Gradients {
+    Kinds cut_by = {};
+    std::vector<GradientSum> sums = {};  // in the order in which they run
+    int slots = 1;                       // cut: places of whole gradients that wait for their sum; 0: one for each unit
+    DType dtype = DType::BF16;
+  } gradients = {};
+  struct Optimizer {
+    Kinds cut_by = {};
+    bool master = false, momentum = false, variance = false;
+    DType dtype = DType::F32;
+  } optimizer = {};
+};
+using StatePolicy = std::vector<StateRow>;
+
+// ---- ActivationPolicy: what lives from the forward to the backward -----------------------------------------------------------------
+struct LayerRange {
+  int first = 0, last = 0;  // of the op graph, both included
+};
+struct ActivationRow {
+  std::vector<LayerRange> layers = {};
+  Redone redone = {};
+};
+struct ActivationPolicy {
+  std::vector<ActivationRow> rows = {};       // layers of no row keep what their backward reads
+  std::vector<StageRuns> runs_of_stage = {};  // of a recomputation schedule, instead of rows
+  bool shared_by_chunks = true;               // equal chunks of a rank keep their values in common places
+
+  int row_of(int layer) const;  // -1: none
+};
+
+// ---- CommunicationPolicy: how, and on which stream -------------------------------------------------------------------------------
+enum class Purpose : std::uint8_t {
+  GradientSum,
+  ParameterGather,
+  Operator,  // between the operators of a layer: tensor and context parallelism
+  NormSum,
+  SendForward,
+  ReceiveForward,
+  SendBackward,
+  ReceiveBackward
+};
+struct CommunicationRow {  // the first one that matches holds
+  Purpose purpose = Purpose::Operator;
+  int chunk = -1;  // of the rank; -1: any
+  StreamId stream = {};
+  Algorithm algorithm = Algorithm::Ring;  // of collectives
+  bool overlaps = true;                   // sends: computes go on before the other side has the data
+};
+struct CommunicationPolicy {
+  std::vector<Stream> streams = {};  // of every role; the first one computes
+  std::vector<CommunicationRow> rows = {};
+
+  const CommunicationRow& row(Purpose purpose, int chunk = 0) const;
+};
+
+// ---- beside them -------------------------------------------------------------------------------------------------------------------
+// The optimizer's step.
+struct Update {
+  OptimizerKind optimizer = OptimizerKind::Adam;
+  double momentum = 0;              // of SGD
+  double clip_norm = 0;             // 0: no clipping
+  bool scales_dynamically = false;  // the loss scale follows overflows
+  bool waits_for_all_sums = false;  // as the optimizers of frameworks do; ours updates each unit as soon as its own are there
+
+  bool clips() const { return clip_norm > 0; }
+  bool measures() const { return clips() || scales_dynamically; }  // the global norm of all gradients
+};
+
+struct StrategyTables {
+  Layout layout = {};
+  ScheduleTable schedule = {};
+  StatePolicy state = {};
+  ActivationPolicy activations = {};
+  CommunicationPolicy communication = {};
+  Update update = {};
+  Sharding sharding = {};  // what the model's local shapes follow from
+};
+
+// Of a resolved strategy; of what it leaves open the tables say nothing. `runs` are those of a recomputation schedule. Stages with degrees
+// of their own have tables each, of the strategy that says their tensor degree, and no order (lower_stages.cpp).
+std::variant<StrategyTables, Infeasible> tables_of(const Model& model, const Strategy& strategy, const OpGraph& graph,
+                                                   const std::vector<StageRuns>& runs = {});
+
+// The rows that say which layers run again; `layers` are those of the stages.
+ActivationPolicy activation_policy(const Strategy& strategy, const OpGraph& graph, const StageLayout& layers);
+// What of a layer runs again: of the whole model where `recompute` names one way for all, in full for those that count among `full`.
+Redone redone_by(const Recompute& recompute, bool in_full_range, bool stops = false);
+Redone redone_by(const LayerRecompute& layer);
+
+}  // namespace foreshard

@@ -1,0 +1,235 @@
+#include "strategy/resolve/tables_text.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+#include "core/base/count_text.h"
+#include "core/base/units.h"
+
+namespace foreshard {
+
+namespace {
+
+using Cells = std::vector<std::string>;
+
+std::string text(std::int64_t n) { return std::to_string(n); }
+std::string number(double value) {
+  char digits[40];
+  std::snprintf(digits, sizeof digits, "%.6g", value);
+  return digits;
+}
+
+const char* word(DenseKind kind) {
+  static constexpr std::array words = {"tensor", "context", "data", "outer data"};
+  return words[static_cast<std::size_t>(kind)];
+}
+const char* word(ExpertKind kind) {
+  static constexpr std::array words = {"expert-tensor", "expert", "expert-data"};
+  return words[static_cast<std::size_t>(kind)];
+}
+const char* word(Tensors tensors) {
+  static constexpr std::array words = {"all", "tied embedding", "not cut over tensor"};
+  return words[static_cast<std::size_t>(tensors)];
+}
+const char* word(Purpose purpose) {
+  static constexpr std::array words = {"sums of gradients", "gathers of parameters", "between operators", "sum of norms",
+                                       "send forward",      "receive forward",       "send backward",     "receive backward"};
+  return words[static_cast<std::size_t>(purpose)];
+}
+const char* word(GradientSum::When when) {
+  static constexpr std::array words = {"with each micro-batch", "with the last micro-batch", "after all backwards"};
+  return words[static_cast<std::size_t>(when)];
+}
+
+std::string joined(const Cells& parts, const char* between) {
+  std::string all;
+  for (const std::string& part : parts) all += (all.empty() ? "" : between) + part;
+  return all;
+}
+
+std::string range(int first, int last) { return first == last ? text(first) : text(first) + "-" + text(last); }
+
+TextOfTable axes(const StrategyTables& tables) {
+  TextOfTable out{.key = "axes", .title = "layout: axes, fastest first", .head = {"axis", "size", "dense grid", "expert grid"}};
+  for (const AxisId id : tables.layout.fastest_first) {
+    if (!id.valid()) {
+      out.rows.push_back({"role", text(tables.schedule.ranks()), "-", "-"});
+      continue;
+    }
+    const Axis& axis = tables.layout.axes[id.index()];
+    out.rows.push_back({axis.name, text(axis.size), word(axis.dense), word(axis.expert)});
+  }
+  return out;
+}
+
+TextOfTable groups(const StrategyTables& tables) {
+  TextOfTable out{.key = "groups", .title = "layout: groups", .head = {"group", "ranks along", "roles", "stream"}};
+  const auto alone = [&](const LayoutGroup& group) {
+    return std::ranges::none_of(tables.layout.axes, [&](const Axis& axis) { return is_of(axis, group.over); });
+  };
+  for (const LayoutGroup& group : tables.layout.groups) {
+    const bool own = group.roles == LayoutGroup::Roles::Own;
+    if (alone(group) && (own || tables.schedule.ranks() == 1)) continue;
+    const char* roles = own ? "own" : group.roles == LayoutGroup::Roles::Tied ? "of the tied embedding" : "all";
+    out.rows.push_back({group.name, to_text(group.over), roles, tables.communication.streams[group.stream.index()].name});
+  }
+  return out;
+}
+
+// "0F0 0F1 ... 3B7", the first and the last ones of a long list
+std::string order_text(const std::vector<ScheduleOp>& order) {
+  constexpr std::size_t kShown = 10;
+  Cells words;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    if (order.size() > kShown && i == kShown - 2) words.push_back("..."), i = order.size() - 2;
+    words.push_back(to_text(order[i]));
+  }
+  return joined(words, " ");
+}
+
+TextOfTable schedule(const StrategyTables& tables) {
+  TextOfTable out{.key = "schedule", .title = "schedule", .head = {"rank", "stages", "layers", "actions", "in order"}};
+  for (int rank = 0; rank < tables.schedule.ranks(); ++rank) {
+    const auto at = static_cast<std::size_t>(rank);
+    Cells stages, layers;
+    for (const int stage : tables.schedule.stages_of_rank[at]) {
+      const auto& first = tables.layout.layers.first;
+      stages.push_back(text(stage));
+      layers.push_back(range(first[static_cast<std::size_t>(stage)], first[static_cast<std::size_t>(stage) + 1] - 1));
+    }
+    const std::vector<ScheduleOp>& order = tables.schedule.order[at];
+    out.rows.push_back({text(rank), joined(stages, ", "), joined(layers, ", "), text(std::ssize(order)), order_text(order)});
+  }
+  return out;
+}
+
+std::string unit_text(const StateRow& row) {
+  if (row.unit == Unit::Tensor) return "each by itself";
+  if (row.unit == Unit::Layer) return "by layer";
+  return row.bucket == Bytes{} ? "one bucket" : "buckets of " + in_size(row.bucket);
+}
+
+std::string parameters_text(const StateRow& row) {
+  const StateRow::Parameters& p = row.parameters;
+  if (!p.cut_by.empty())
+    return "gathered " + (p.ahead > 0 ? counted(p.ahead, "layer") + " ahead" : std::string("when used")) + ", " +
+           counted(p.slots, "place");
+  if (row.optimizer.cut_by.empty()) return "updated in place";
+  return p.gathered_next_run ? "gathered beside the next forwards" : "gathered after the update";
+}
+
+std::string sum_text(const StateRow& row, const GradientSum& sum) {
+  if (sum.tied_stages) return std::string("all-reduce between the stages that hold it ") + word(sum.when);
+  const bool scatters = !row.optimizer.cut_by.empty() && sum.over == row.optimizer.cut_by;
+  return (scatters ? "reduce-scatter over " : "all-reduce over ") + to_text(sum.over) + " " + word(sum.when);
+}
+
+// Without sums over axes that there are none of.
+std::string gradients_text(const StateRow& row, const std::vector<Axis>& axes) {
+  Cells parts;
+  for (const GradientSum& sum : row.gradients.sums)
+    if (sum.tied_stages || std::ranges::any_of(axes, [&](const Axis& axis) { return is_of(axis, sum.over); }))
+      parts.push_back(sum_text(row, sum));
+  if (!row.gradients.cut_by.empty())
+    parts.push_back(row.gradients.slots == 0 ? "a place for each whole one"
+                                             : counted(row.gradients.slots, "place") + " for whole ones");
+  return parts.empty() ? "not summed" : joined(parts, "; ");
+}
+
+TextOfTable state(const StrategyTables& tables) {
+  TextOfTable out{.key = "state", .title = "state", .head = {"tensors", "unit", "state", "dtype", "cut over", "how"}};
+  for (const StateRow& row : tables.state) {
+    Cells optimizer;
+    for (const auto& [there, name] : {std::pair{row.optimizer.master, "master"},
+                                      {row.optimizer.momentum, "momentum"},
+                                      {row.optimizer.variance, "variance"}})
+      if (there) optimizer.emplace_back(name);
+    out.rows.push_back({word(row.tensors), unit_text(row), "parameters", name_of(row.parameters.dtype),
+                        to_text(row.parameters.cut_by), parameters_text(row)});
+    out.rows.push_back({"", "", "gradients", name_of(row.gradients.dtype), to_text(row.gradients.cut_by),
+                        gradients_text(row, tables.layout.axes)});
+    out.rows.push_back({"", "", "optimizer", name_of(row.optimizer.dtype), to_text(row.optimizer.cut_by),
+                        optimizer.empty() ? "no states" : joined(optimizer, ", ")});
+  }
+  return out;
+}
+
+TextOfTable activations(const StrategyTables& tables) {
+  const ActivationPolicy& policy = tables.activations;
+  TextOfTable out{.key = "activations", .title = "activations", .head = {"layers", "made again in the backward"}};
+  for (const ActivationRow& row : policy.rows) {
+    Cells ranges;
+    for (const LayerRange& layers : row.layers) ranges.push_back(range(layers.first, layers.last));
+    const std::string whole =
+        std::string("the whole layer, from its input") + (row.redone.stops ? ", to the last value that is read" : "");
+    out.rows.push_back({joined(ranges, ", "), row.redone.whole ? whole : joined(row.redone.modules, ", ")});
+  }
+  for (std::size_t stage = 0; stage < policy.runs_of_stage.size(); ++stage) {
+    const StageRuns& runs = policy.runs_of_stage[stage];
+    const auto behind = runs.runs.begin() + runs.turn;
+    const auto again = std::count_if(behind, runs.runs.end(), [](const OpRun& run) { return !run.backward; });
+    out.rows.push_back({"of stage " + text(static_cast<std::int64_t>(stage)),
+                        counted(again, "operator") + " of " + text(runs.turn) + ", in the order of a recomputation schedule"});
+  }
+  return out;
+}
+
+TextOfTable communication(const StrategyTables& tables) {
+  TextOfTable out{.key = "communication",
+                  .title = "communication",
+                  .head = {"purpose", "chunk", "stream", "algorithm", "computes meanwhile"}};
+  for (const CommunicationRow& row : tables.communication.rows) {
+    const bool transfer = row.purpose >= Purpose::SendForward;
+    out.rows.push_back({word(row.purpose), row.chunk < 0 ? "any" : text(row.chunk),
+                        tables.communication.streams[row.stream.index()].name, transfer ? "-" : name_of(row.algorithm),
+                        row.stream.value == 0 || !row.overlaps ? "no" : "yes"});
+  }
+  return out;
+}
+
+TextOfTable update(const StrategyTables& tables) {
+  const Update& u = tables.update;
+  TextOfTable out{.key = "update", .title = "update", .head = {"what", "how"}};
+  out.rows.push_back({"optimizer", name_of(u.optimizer)});
+  if (u.optimizer == OptimizerKind::Sgd) out.rows.push_back({"momentum", number(u.momentum)});
+  out.rows.push_back({"begins", u.measures()           ? "with the norm of all gradients"
+                                : u.waits_for_all_sums ? "when all gradients are summed"
+                                                       : "unit by unit, as each is summed"});
+  if (u.clips()) out.rows.push_back({"clips", "to a global norm of " + number(u.clip_norm)});
+  if (u.scales_dynamically) out.rows.push_back({"loss scale", "follows overflows"});
+  return out;
+}
+
+TextOfTable shapes(const StrategyTables& tables) {
+  const Sharding& of = tables.sharding;
+  TextOfTable out{.key = "shapes", .title = "shapes", .head = {"what", "is"}};
+  out.rows.push_back({"samples of a micro-batch", text(of.micro_batch)});
+  out.rows.push_back({"tokens of a sample", text(of.seq)});
+  out.rows.push_back({"compute type", name_of(of.compute)});
+  if (of.tp > 1)
+    out.rows.push_back({"tokens between tensor-parallel layers", of.sequence_parallel ? "cut over tensor" : "whole"});
+  if (of.cp > 1)
+    out.rows.push_back({"keys and values", of.context_ring ? "go round the context ranks" : "gathered over context"});
+  out.rows.push_back({"attention", of.flash_attention ? "flash" : "unfused"});
+  out.rows.push_back({"dropout", number(of.dropout)});
+  out.rows.push_back({"vocabulary", "a multiple of " + text(of.vocab_multiple * of.tp)});
+  return out;
+}
+
+}  // namespace
+
+std::string to_text(const Kinds& kinds) {
+  Cells words;
+  for (const AxisKind& kind : kinds) std::visit([&](auto one) { words.emplace_back(word(one)); }, kind);
+  return words.empty() ? "-" : joined(words, ", ");
+}
+
+std::vector<TextOfTable> texts_of(const StrategyTables& tables) {
+  std::vector<TextOfTable> all = {axes(tables),        groups(tables),        schedule(tables), state(tables),
+                                  activations(tables), communication(tables), update(tables),   shapes(tables)};
+  std::erase_if(all, [](const TextOfTable& table) { return table.rows.empty(); });
+  return all;
+}
+
+}  // namespace foreshard

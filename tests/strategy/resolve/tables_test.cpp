@@ -1,0 +1,107 @@
+// The tables that strategies become: what rows say of the techniques, and that lower obeys rows that no strategy makes.
+#include "strategy/resolve/tables.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "core/cluster/cluster.h"
+#include "strategy/resolve/resolve.h"
+#include "strategy/resolve/tables_text.h"
+
+namespace foreshard {
+namespace {
+
+StrategyTables tables(Strategy strategy, const char* model_name = "gpt2-355m") {
+  const Model model = load_model(model_name);
+  const Strategy resolved = std::get<Strategy>(resolve(model, load_cluster("dgx-a100"), strategy));
+  const OpGraph graph = std::get<OpGraph>(graph_of(model, resolved));
+  return std::get<StrategyTables>(tables_of(model, resolved, graph));
+}
+
+std::string text_of(const StrategyTables& all, const std::string& key) {
+  std::string text;
+  for (const TextOfTable& table : texts_of(all))
+    for (const auto& row : table.rows) {
+      if (table.key != key) continue;
+      for (const std::string& cell : row) text += cell + "|";
+      text += "\n";
+    }
+  return text;
+}
+
+}  // namespace
+
+// What is cut, and when it is summed (Rajbhandari et al. 2020): the optimizer first, then gradients, then parameters.
+TEST(Tables, ZeroIsThreeRows) {
+  const auto row = [](int zero) { return tables({.pp = 1, .global_batch = 64, .zero = zero}, "llama-2-7b").state.back(); };
+  for (int zero = 0; zero <= 3; ++zero) {
+    EXPECT_EQ(row(zero).optimizer.cut_by.empty(), zero < 1);
+    EXPECT_EQ(row(zero).gradients.cut_by.empty(), zero < 2);
+    EXPECT_EQ(row(zero).parameters.cut_by.empty(), zero < 3);
+    EXPECT_EQ(row(zero).unit, zero < 2 ? Unit::Bucket : Unit::Layer);
+  }
+  EXPECT_EQ(row(1).gradients.sums.front().when, GradientSum::When::LastMicrobatch);
+  EXPECT_EQ(row(2).gradients.sums.front().when, GradientSum::When::EachMicrobatch);
+}
+
+TEST(Tables, NothingIsCutOverOneRank) {
+  const StateRow row = tables({.tp = 8, .global_batch = 8, .zero = 3}).state.back();
+  EXPECT_TRUE(row.parameters.cut_by.empty() && row.gradients.cut_by.empty() && row.optimizer.cut_by.empty());
+}
+
+// A class of tensors has a row only where it is treated apart.
+TEST(Tables, RowsOfState) {
+  const auto classes = [](const Strategy& strategy, const char* model = "gpt2-355m") {
+    std::vector<Tensors> found;
+    for (const StateRow& row : tables(strategy, model).state) found.push_back(row.tensors);
+    return found;
+  };
+  using enum Tensors;
+  EXPECT_EQ(classes({.global_batch = 64}), (std::vector{All}));
+  EXPECT_EQ(classes({.pp = 2, .global_batch = 64}), (std::vector{Tied, All}));
+  EXPECT_EQ(classes({.pp = 2, .global_batch = 64}, "llama-2-7b"), (std::vector{All}));
+  EXPECT_EQ(classes({.tp = 2, .global_batch = 64}), (std::vector{All}));
+  EXPECT_EQ(classes({.tp = 2, .sequence_parallel = true, .global_batch = 64}), (std::vector{Whole, All}));
+  EXPECT_EQ(classes({.tp = 2, .pp = 2, .global_batch = 64, .clip_norm = 1.0}), (std::vector{Tied, Whole, All}));
+}
+
+TEST(Tables, LayersThatRunAgain) {
+  const auto kept = [](const char* recompute, const std::string& split = "") {
+    Strategy strategy{.pp = 2, .layer_split = split, .global_batch = 64};
+    strategy.recompute = parse_recompute(recompute, "test");
+    return text_of(tables(strategy), "activations");
+  };
+  EXPECT_EQ(kept("none"), "");
+  EXPECT_EQ(kept("selective"), "0-25|attention|\n");
+  EXPECT_EQ(kept("full"), "1-24|the whole layer, from its input|\n");
+  EXPECT_EQ(kept("full:2"), "1-2, 13-14|the whole layer, from its input|\n");
+  EXPECT_EQ(kept("full:1", "4,20"), "1, 5|the whole layer, from its input|\n");
+  EXPECT_EQ(kept("each:12xfull,4xattention+norm,8xnone"), "1-12|the whole layer, from its input|\n13-16|attention, norm|\n");
+}
+
+// Where the second chunk goes back up, its transfers have streams of their own, whatever the schedule is called.
+TEST(Tables, TransfersOfAVPlacement) {
+  const auto streams = [](Schedule schedule) {
+    const StrategyTables all =
+        tables({.pp = 4, .virtual_stages = 2, .schedule = schedule, .micro_batch = 1, .global_batch = 16});
+    return std::pair{all.communication.row(Purpose::SendForward, 0).stream,
+                     all.communication.row(Purpose::SendForward, 1).stream};
+  };
+  const auto [loop_first, loop_second] = streams(Schedule::Interleaved);
+  EXPECT_EQ(loop_first, loop_second);
+  const auto [first, second] = streams(Schedule::ZeroBubbleV);
+  EXPECT_NE(first, second);
+}
+
+TEST(Tables, ReadAsText) {
+  const StrategyTables all =
+      tables({.tp = 2, .pp = 2, .sequence_parallel = true, .global_batch = 64, .zero = 1, .clip_norm = 1.0});
+  EXPECT_EQ(text_of(all, "axes"), "tp|2|tensor|expert-data|\ndp|2|data|expert-data|\nrole|2|-|-|\n");
+  EXPECT_NE(text_of(all, "state").find("all-reduce over tensor with the last micro-batch; reduce-scatter over data, context"),
+            std::string::npos);
+  EXPECT_NE(text_of(all, "schedule").find("0|0|0-12|64|0F0 0F1 0B0"), std::string::npos);
+  EXPECT_NE(text_of(all, "update").find("clips|to a global norm of 1|"), std::string::npos);
+}
+
+}  // namespace foreshard
