@@ -77,16 +77,22 @@ def calibrate(data, _):
     return ["```", data["text"].rstrip(), "```", ""]
 
 
+def apart(row):
+    if "apart_s" not in row:
+        return ["-", "-"]
+    return [milliseconds(row["apart_s"]), f"{100 * (row['predicted_s'] / row['apart_s'] - 1):+.1f} %"]
+
+
 def predict(data, _):
     rows, errors = [], []
     for row in data:
         if "failed" in row or "measured_s" not in row:
-            rows.append([f"`{row['strategy']}`", "-", "-", row.get("failed", "did not come to it"), "-"])
+            rows.append([f"`{row['strategy']}`", "-", "-", row.get("failed", "did not come to it"), "-", "-", "-"])
             continue
         error = row["predicted_s"] / row["measured_s"] - 1
         errors.append(abs(error))
-        rows.append([f"`{row['strategy']}`", milliseconds(row["predicted_s"]), milliseconds(row["measured_s"]), f"{100 * error:+.1f} %", f"{row['losses'][-1]:.5f}"])
-    lines = table(["strategy", "predicted ms", "measured ms", "error", "last loss"], rows)
+        rows.append([f"`{row['strategy']}`", milliseconds(row["predicted_s"]), milliseconds(row["measured_s"]), f"{100 * error:+.1f} %", *apart(row), f"{row['losses'][-1]:.5f}"])
+    lines = table(["strategy", "predicted ms", "measured ms", "error", "without epilogues, ms", "error", "last loss"], rows)
     if errors:
         lines += [f"Mean of the errors' sizes: {percent(sum(errors) / len(errors))}, largest {percent(max(errors))}. Measured: virtual ranks of one GPU, computes one at a time, put together "
                   "along the plan; transfers take what calibrate measured on both sides.", ""]

@@ -70,7 +70,7 @@ static void expect_effects(const Arguments& arguments) {
     refuse_without(arguments, "no --collectives", {"--progress"});
   } else {
     refuse_without(arguments, "--collectives", {"--link-class"});
-    if (gpu) refuse_without(arguments, "no --device cuda", {"--save-cluster", "--steps", "--ranks"});
+    if (gpu) refuse_without(arguments, "no --device cuda", {"--save-cluster", "--ranks"});
   }
   if (!gpu) refuse_without(arguments, "--device cuda", {"--name"});
 }
@@ -100,7 +100,7 @@ static ExitCode run(const Arguments& arguments, const Console& console) {
   ExecuteOptions unused;
   const std::unique_ptr<gpu::Runtime> cuda = use_device(arguments, unused);
   const ProbeLimits limits = probe_limits(arguments, cuda != nullptr);
-  CalibrateOptions options{.steps = static_cast<int>(arguments.integer("--steps", 5, 2, 1000)),
+  CalibrateOptions options{.steps = static_cast<int>(arguments.integer("--steps", cuda ? 7 : 5, 2, 1000)),
                            .dtypes = dtypes,
                            .least_product = cuda ? 64 : 16,
                            .largest_product = limits.product};
@@ -110,7 +110,9 @@ static ExitCode run(const Arguments& arguments, const Console& console) {
       cuda ? gpu_probes(cluster, dtypes, limits.hidden, limits.sequence) : calibration_probes(cluster, dtypes, limits.hidden);
   std::optional<gpu::CudaMeasures> measures;
   if (cuda) {
-    options.measures = &measures.emplace(*cuda);
+    gpu::MeasureSizes sizes = gpu::sizes_for(cuda->properties(0).memory);
+    sizes.times = options.steps;
+    options.measures = &measures.emplace(*cuda, sizes);
     options.device = arguments.text("--name", cuda->properties(0).device);
   }
   std::optional<MachineProfile> profile;
@@ -160,7 +162,7 @@ Verb calibrate_verb() {
             .value = "CLASS",
             .help = "--collectives: what joins the ranks of a node (as found): process, node, nvlink, pcie"},
            {.name = "--ranks", .value = "N", .help = "devices of the cluster file (8); ranks of --collectives in one process"},
-           {.name = "--steps", .value = "N", .help = "host: runs of every probe (5)"},
+           {.name = "--steps", .value = "N", .help = "runs of every probe (5; a GPU 7)"},
            {.name = "--largest-product", .value = "N", .help = "rows, columns and depth of products (1024; a GPU 8192)"},
            {.name = "--largest-hidden", .value = "N", .help = "hidden size of the probes (544; a GPU 8192)"},
            {.name = "--save-profile", .value = "FILE", .help = "(host.profile.json; runs.profile.json)", .group = "output"},

@@ -3,8 +3,8 @@
 namespace foreshard::gpu {
 
 // The L2 of today's GPUs has up to 128 MiB; a GPU with little memory has a small one.
-Bench::Bench(Runtime& runtime, std::chrono::milliseconds lasting)
-    : runtime_(runtime), lasting_(lasting), memory_(runtime), times_(runtime, 0, true) {
+Bench::Bench(Runtime& runtime, int times, std::chrono::milliseconds lasting)
+    : runtime_(runtime), rows_(times), lasting_(lasting), memory_(runtime), times_(runtime, 0, true) {
   runtime.select(0);
   stream_ = runtime.open_stream(false);
   timing_ = time_of_timing(runtime, times_, stream_);

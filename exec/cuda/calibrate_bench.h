@@ -19,8 +19,8 @@ inline double median(std::vector<double> values) {
 
 class Bench {
  public:
-  // A call that takes longer than `lasting` is timed once.
-  explicit Bench(Runtime& runtime, std::chrono::milliseconds lasting = std::chrono::milliseconds(20));
+  // `times`: rows of calls, of which the first is not counted and of the others the median is. A call that takes longer than `lasting` is timed once.
+  Bench(Runtime& runtime, int times, std::chrono::milliseconds lasting);
   ~Bench() { runtime_.close_stream(stream_); }
   Bench(const Bench&) = delete;
   Bench& operator=(const Bench&) = delete;
@@ -38,7 +38,7 @@ class Bench {
   template <class Call, class Before>
   Seconds time(int count, const Call& call, const Before& before) {
     std::vector<double> seconds;
-    for (int i = 0; i < kTimes; ++i) {
+    for (int i = 0; i < rows_; ++i) {
       const double taken = row(count, call, before);
       if (i > 0) seconds.push_back(taken);
     }
@@ -59,8 +59,6 @@ class Bench {
   }
 
  private:
-  static constexpr int kTimes = 7;  // the first is not counted, of the others the median is
-
   template <class Call, class Before>
   double row(int count, const Call& call, const Before& before) {
     before();
@@ -72,6 +70,7 @@ class Bench {
   }
 
   Runtime& runtime_;
+  int rows_;
   std::chrono::milliseconds lasting_;
   GpuMemory memory_;
   EventPool times_;

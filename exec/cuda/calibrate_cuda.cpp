@@ -12,15 +12,11 @@
 
 namespace foreshard::gpu {
 
-namespace {
-
-constexpr int kTimes = 7;  // of the all-reduces; the first is not counted, of the others the median is
-
-}  // namespace
+namespace {}  // namespace
 
 void CudaMeasures::products(DType dtype, std::int64_t rows, const std::vector<std::int64_t>& sizes,
                             const std::function<void(const Compute&, Seconds)>& tell) {
-  Bench bench(runtime_, sizes_.lasting);
+  Bench bench(runtime_, sizes_.times, sizes_.lasting);
   const std::int64_t each = size_of(dtype).value, largest = sizes.empty() ? 0 : sizes.back();
   const std::int64_t most = std::max(rows * largest, largest * largest);
   const Operand a{bench.memory(Space::Device, {most * each}), most, dtype},
@@ -62,13 +58,13 @@ void CudaMeasures::products(DType dtype, std::int64_t rows, const std::vector<st
 }
 
 Seconds CudaMeasures::start() {
-  Bench bench(runtime_);
+  Bench bench(runtime_, sizes_.times, sizes_.lasting);
   std::byte* memory = bench.memory(Space::Device, {64});
   return bench.time(100, [&] { runtime_.fill(memory, std::byte{0}, {64}, bench.stream()); });
 }
 
 std::vector<ProfileTransfer> CudaMeasures::copies() {
-  Bench bench(runtime_);
+  Bench bench(runtime_, sizes_.times, sizes_.lasting);
   std::vector<ProfileTransfer> all;
   const Bytes most = {std::int64_t{64} << 20U};
   std::byte *from = bench.memory(Space::Device, most), *to = bench.memory(Space::Device, most);
@@ -78,7 +74,7 @@ std::vector<ProfileTransfer> CudaMeasures::copies() {
 }
 
 std::vector<HostCopy> CudaMeasures::host_copies() {
-  Bench bench(runtime_);
+  Bench bench(runtime_, sizes_.times, sizes_.lasting);
   std::vector<HostCopy> all;
   const Bytes most = {std::int64_t{64} << 20U};
   std::byte* device = bench.memory(Space::Device, most);
@@ -124,7 +120,7 @@ std::vector<ProfileTransfer> CudaMeasures::all_reduces() {
                   .scratch = nullptr,
                   .workspace = nullptr,
                   .met = events.take()};
-      for (int i = 0; i < kTimes; ++i) {
+      for (int i = 0; i < sizes_.times; ++i) {
         meet.arrive_and_wait();
         const auto before = std::chrono::steady_clock::now();
         static_cast<GpuTask&>(*tasks[static_cast<std::size_t>(rank)]).enqueue(on, i);
@@ -154,7 +150,7 @@ std::vector<ProfileTransfer> CudaMeasures::all_reduces() {
   return all;
 }
 
-SlowDownSizes sizes_for(Bytes memory) {
+MeasureSizes sizes_for(Bytes memory) {
   const bool small = memory.value < std::int64_t{8} << 30U;
   return {.product = small ? 256 : 2048,
           .sum = std::clamp(memory.value / 2560, std::int64_t{1} << 10U, std::int64_t{32} << 20U),
@@ -163,7 +159,7 @@ SlowDownSizes sizes_for(Bytes memory) {
 
 // Products alone, and beside sums that are put in front of them and last longer than they do: 1 - alone / beside.
 double CudaMeasures::collective_share() {
-  Bench bench(runtime_), other(runtime_);
+  Bench bench(runtime_, sizes_.times, sizes_.lasting), other(runtime_, sizes_.times, sizes_.lasting);
   const std::int64_t side = sizes_.product, summed = sizes_.sum;
   const auto array = [&](std::int64_t elements) {
     return Operand{bench.memory(Space::Device, {2 * elements}), elements, DType::BF16};
@@ -191,7 +187,7 @@ double CudaMeasures::collective_share() {
 // What is gone once kernels have run and cuBLASLt was asked, nothing of ours being there. On a GPU that others use too it counts them.
 Bytes CudaMeasures::outside_memory() {
   {
-    Bench bench(runtime_);
+    Bench bench(runtime_, sizes_.times, sizes_.lasting);
     std::byte* memory = bench.memory(Space::Device, {1024});
     const Matrix tile{.data = memory, .row = 8, .dtype = DType::F32};
     runtime_.fill(memory, std::byte{0}, {1024}, bench.stream());

@@ -22,17 +22,18 @@ struct HostCopy {
 
 // What is measured beside each other: computes of some ten microseconds each on a large GPU, sums of some hundred that slow them, and the largest
 // all-reduce. Less on a GPU with little memory.
-struct SlowDownSizes {
+struct MeasureSizes {
   std::int64_t product = 2048, sum = std::int64_t{32} << 20U;  // rows, columns and depth; elements; all in bf16
   std::int64_t reduced = std::int64_t{16} << 20U;              // bytes
+  int times = 7;                                               // of every measurement; the first does not count
   std::chrono::milliseconds lasting{20};                       // instructions and products that take longer are timed once
 };
-SlowDownSizes sizes_for(Bytes memory);
+MeasureSizes sizes_for(Bytes memory);
 
 class CudaMeasures : public DeviceMeasures {
  public:
   explicit CudaMeasures(Runtime& runtime) : CudaMeasures(runtime, sizes_for(runtime.properties(0).memory)) {}
-  CudaMeasures(Runtime& runtime, SlowDownSizes sizes) : runtime_(runtime), sizes_(sizes) {}
+  CudaMeasures(Runtime& runtime, MeasureSizes sizes) : runtime_(runtime), sizes_(sizes) {}
   void products(DType dtype, std::int64_t rows, const std::vector<std::int64_t>& sizes,
                 const std::function<void(const Compute&, Seconds)>& tell) override;
   // Each kind and size once, whatever the plans: by itself, with caches that are cold and with warm ones. What does not fit is left out.
@@ -47,7 +48,7 @@ class CudaMeasures : public DeviceMeasures {
 
  private:
   Runtime& runtime_;
-  SlowDownSizes sizes_;
+  MeasureSizes sizes_;
   std::set<std::tuple<std::string, Phase, DType, std::string, std::vector<std::int64_t>, Bytes>> known_ =
       {};  // by `instructions`
 };

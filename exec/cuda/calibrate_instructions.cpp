@@ -77,7 +77,7 @@ class Alone {
 void CudaMeasures::instructions(const Plan& plan, int, const std::function<void(const Compute&, Seconds)>& tell) {
   const Ranks ranks(plan);
   const RandomSamples samples(0);
-  Bench bench(runtime_, sizes_.lasting);
+  Bench bench(runtime_, sizes_.times, sizes_.lasting);
   for (std::size_t r = 0; r < plan.roles.size(); ++r) {
     const RankPlace place = place_of(plan, ranks, ranks.first({static_cast<std::int32_t>(r)}));
     for (const Action& action : plan.roles[r].actions)

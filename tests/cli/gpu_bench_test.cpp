@@ -85,6 +85,19 @@ TEST_F(GpuBench, WhatIsThereIsKept) {
   EXPECT_EQ(states()["train"], "no time left") << limited;
 }
 
+// The table of docs/cuda.md is what the model says of the plan that is lowered today.
+TEST_F(GpuBench, TheExpectedTimesAreThoseOfThePlan) {
+  shell(
+      "foreshard lower --model gpt2-124m --set model.n_layer=24 --set model.n_embd=1792 --set model.n_head=14 --set "
+      "model.n_positions=2048 "
+      "--set model.vocab_size=50304 --seq 2048 --cluster dgx-h100 --gpus 1 --precision bf16 --attention flash --micro-batch 4 "
+      "--global-batch 8 "
+      "--save-plan 1b.plan.json");
+  const std::string table = shell("python3 " FORESHARD_SOURCE "/bench/gpu/expected_mfu.py 1b.plan.json");
+  EXPECT_TRUE(table.starts_with("| | epilogues | products |")) << table;
+  EXPECT_NE(read_text(FORESHARD_SOURCE "/docs/cuda.md").find(table), std::string::npos) << table;
+}
+
 TEST_F(GpuBench, APageWantsResults) {
   shell("mkdir out; : >out/results.jsonl");
   EXPECT_EQ(page(), "report.py: no results of run.sh in out/results.jsonl\n[exit 1]\n");
