@@ -74,6 +74,7 @@ if [ -z "$gpu" ]; then
 fi
 cluster=dgx-h100
 [ "$gpu" != h200 ] || cluster=hgx-h200
+export FORESHARD_PRODUCTS="$scratch/products.json"  # algorithms of products, timed once for all parts
 export PROGRAM FORESHARD_DATA="${FORESHARD_DATA:-$root}" SIZE="$size" GPU_NAME="$gpu" CLUSTER="$cluster" PATH="$PATH:$toolkit/bin"
 
 # line PART STATE SECONDS [FILE]: adds what FILE holds, a JSON object, or null.

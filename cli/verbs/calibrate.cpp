@@ -112,7 +112,7 @@ static ExitCode run(const Arguments& arguments, const Console& console) {
   if (cuda) {
     gpu::MeasureSizes sizes = gpu::sizes_for(cuda->properties(0).memory);
     sizes.times = options.steps;
-    options.measures = &measures.emplace(*cuda, sizes);
+    options.measures = &measures.emplace(*cuda, sizes, gpu::product_file_path());
     options.device = arguments.text("--name", cuda->properties(0).device);
   }
   std::optional<MachineProfile> profile;

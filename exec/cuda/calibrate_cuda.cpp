@@ -1,6 +1,7 @@
 #include "exec/cuda/calibrate_cuda.h"
 
 #include <algorithm>
+#include <array>
 #include <barrier>
 #include <chrono>
 #include <exception>
@@ -12,49 +13,65 @@
 
 namespace foreshard::gpu {
 
-namespace {}  // namespace
+namespace {
+
+// A product of a linear layer, in the first elements of a, b and c.
+struct Product {
+  Compute what = {};
+  std::vector<Operand> reads = {}, writes = {};
+  Kernel kernel = {};
+
+  void run(const Launcher& on) const {
+    const OpArguments arguments;
+    kernel.run(
+        on,
+        {.reads = reads, .writes = writes, .scratch = nullptr, .staged = nullptr, .table = nullptr, .arguments = arguments});
+  }
+};
+
+Operand first_of(Operand operand, std::int64_t elements) {
+  operand.elements = elements;
+  return operand;
+}
+
+Product product_of(Phase phase, std::int64_t rows, std::int64_t n, std::int64_t k, const std::array<Operand, 3>& memory,
+                   Runtime& runtime) {
+  const auto& [a, b, c] = memory;
+  Product made{.what = {.op = ops::MatMul{},
+                        .phase = phase,
+                        .shapes = {{{1, rows, n, k}, a.dtype}},
+                        .flops = {2.0 * static_cast<double>(rows) * static_cast<double>(n) * static_cast<double>(k)},
+                        .traffic = {(rows * k + n * k + rows * n) * size_of(a.dtype).value},
+                        .accumulate = phase == Phase::WeightGrad}};  // as in every step of several micro-batches
+  const std::int64_t x = rows * k, w = n * k, y = rows * n;
+  made.reads = {first_of(a, phase == Phase::Forward ? x : y), first_of(b, phase == Phase::Forward ? w : x)};
+  if (phase == Phase::InputGrad) made.reads.push_back(first_of(b, w));
+  made.writes = {first_of(c, phase == Phase::Forward ? y : phase == Phase::InputGrad ? x : w)};
+  made.kernel = make_kernel(made.what, made.reads, made.writes, &runtime);
+  return made;
+}
+
+}  // namespace
 
 void CudaMeasures::products(DType dtype, std::int64_t rows, const std::vector<std::int64_t>& sizes,
                             const std::function<void(const Compute&, Seconds)>& tell) {
   Bench bench(runtime_, sizes_.times, sizes_.lasting);
-  const std::int64_t each = size_of(dtype).value, largest = sizes.empty() ? 0 : sizes.back();
-  const std::int64_t most = std::max(rows * largest, largest * largest);
-  const Operand a{bench.memory(Space::Device, {most * each}), most, dtype},
-      b{bench.memory(Space::Device, {most * each}), most, dtype};
-  const Operand c{bench.memory(Space::Device, {most * each}), most, dtype};
-  for (const Operand& operand : {a, b, c}) bench.fill_random(operand);
-  const Launcher on(runtime_, bench.stream(), bench.memory(Space::Device, kMultiplyWorkspace));
+  const std::int64_t largest = sizes.empty() ? 0 : sizes.back(), most = std::max(rows * largest, largest * largest);
+  std::array<Operand, 3> memory;
+  for (Operand& operand : memory) operand = {bench.memory(Space::Device, size_of(dtype) * most), most, dtype};
+  std::vector<Product> all;
+  std::vector<Multiply> forms;
   for (const std::int64_t n : sizes)
     for (const std::int64_t k : sizes)
       for (const Phase phase : {Phase::Forward, Phase::InputGrad, Phase::WeightGrad}) {
-        const Compute what{.op = ops::MatMul{},
-                           .phase = phase,
-                           .shapes = {{{1, rows, n, k}, dtype}},
-                           .flops = {2.0 * static_cast<double>(rows) * static_cast<double>(n) * static_cast<double>(k)},
-                           .traffic = {(rows * k + n * k + rows * n) * each},
-                           .accumulate = phase == Phase::WeightGrad};  // as in every step of several micro-batches
-        const auto sized = [](Operand operand, std::int64_t elements) {
-          operand.elements = elements;
-          return operand;
-        };
-        std::vector<Operand> reads = {sized(a, phase == Phase::Forward ? rows * k : rows * n),
-                                      sized(b, phase == Phase::Forward ? n * k : rows * k)};
-        if (phase == Phase::InputGrad) reads.push_back(sized(b, n * k));
-        const std::vector<Operand> writes = {sized(c, phase == Phase::Forward     ? rows * n
-                                                      : phase == Phase::InputGrad ? rows * k
-                                                                                  : n * k)};
-        const Kernel kernel = make_kernel(what, reads, writes, &runtime_);
-        const OpArguments arguments;
-        const auto multiply = [&] {
-          kernel.run(on, {.reads = reads,
-                          .writes = writes,
-                          .scratch = nullptr,
-                          .staged = nullptr,
-                          .table = nullptr,
-                          .arguments = arguments});
-        };
-        for (const Seconds time : bench.cold_and_warm(multiply)) tell(what, time);
+        all.push_back(product_of(phase, rows, n, k, memory, runtime_));
+        all.back().run(Launcher(forms));
       }
+  choice_.decide(0, forms);  // leaves zeros
+  for (const Operand& operand : memory) bench.fill_random(operand);
+  const Launcher on(runtime_, bench.stream(), bench.memory(Space::Device, kMultiplyWorkspace), &choice_, 0);
+  for (const Product& product : all)
+    for (const Seconds time : bench.cold_and_warm([&] { product.run(on); })) tell(product.what, time);
 }
 
 Seconds CudaMeasures::start() {

@@ -8,6 +8,7 @@
 #include <tuple>
 #include <vector>
 
+#include "exec/cuda/product_choice.h"
 #include "exec/cuda/runtime.h"
 #include "exec/device/device_measures.h"
 
@@ -33,7 +34,9 @@ MeasureSizes sizes_for(Bytes memory);
 class CudaMeasures : public DeviceMeasures {
  public:
   explicit CudaMeasures(Runtime& runtime) : CudaMeasures(runtime, sizes_for(runtime.properties(0).memory)) {}
-  CudaMeasures(Runtime& runtime, MeasureSizes sizes) : runtime_(runtime), sizes_(sizes) {}
+  // Products are measured with the algorithms of runs: `products` is the file of ProductChoice.
+  CudaMeasures(Runtime& runtime, MeasureSizes sizes, const std::string& products = "")
+      : runtime_(runtime), sizes_(sizes), choice_(runtime, products) {}
   void products(DType dtype, std::int64_t rows, const std::vector<std::int64_t>& sizes,
                 const std::function<void(const Compute&, Seconds)>& tell) override;
   // Each kind and size once, whatever the plans: by itself, with caches that are cold and with warm ones. What does not fit is left out.
@@ -49,6 +52,7 @@ class CudaMeasures : public DeviceMeasures {
  private:
   Runtime& runtime_;
   MeasureSizes sizes_;
+  ProductChoice choice_;
   std::set<std::tuple<std::string, Phase, DType, std::string, std::vector<std::int64_t>, Bytes>> known_ =
       {};  // by `instructions`
 };

@@ -42,11 +42,9 @@ class Blocks {
 // One instruction ready to run, and what it needs.
 class Alone {
  public:
-  Alone(Runtime& runtime, Bench& bench, const Compute& what, std::vector<Operand> reads, std::vector<Operand> writes,
-        const OpArguments& arguments)
+  Alone(Runtime& runtime, Bench& bench, ProductChoice& choice, const Compute& what, std::vector<Operand> reads,
+        std::vector<Operand> writes, const OpArguments& arguments)
       : reads_(std::move(reads)), writes_(std::move(writes)), arguments_(arguments), own_(runtime) {
-    for (const std::vector<Operand>* operands : {&writes_, &reads_})
-      for (const Operand& operand : *operands) bench.fill_random(operand);
     kernel_ = make_kernel(what, reads_, writes_, &runtime);
     const Bytes table_bytes = {static_cast<std::int64_t>(kernel_.table.size())};
     scratch_ = own_.allocate(Space::Device, kernel_.scratch);
@@ -55,15 +53,22 @@ class Alone {
     workspace_ = kernel_.multiplies ? own_.allocate(Space::Device, kMultiplyWorkspace) : nullptr;
     if (table_) runtime.copy(table_, kernel_.table.data(), table_bytes, bench.stream());
     if (kernel_.prepare) kernel_.prepare(staged_, arguments_);
-    launcher_.emplace(runtime, bench.stream(), workspace_);
+    std::vector<Multiply> products;
+    if (kernel_.multiplies) run(Launcher(products));
+    choice.decide(0, products);  // leaves zeros
+    for (const std::vector<Operand>* operands : {&writes_, &reads_})
+      for (const Operand& operand : *operands) bench.fill_random(operand);
+    launcher_.emplace(runtime, bench.stream(), workspace_, &choice, 0);
   }
-  void operator()() const {
+  void operator()() const { run(*launcher_); }
+
+ private:
+  void run(const Launcher& on) const {
     kernel_.run(
-        *launcher_,
+        on,
         {.reads = reads_, .writes = writes_, .scratch = scratch_, .staged = staged_, .table = table_, .arguments = arguments_});
   }
 
- private:
   std::vector<Operand> reads_, writes_;
   OpArguments arguments_;
   GpuMemory own_;
@@ -100,7 +105,7 @@ void CudaMeasures::instructions(const Plan& plan, int, const std::function<void(
         for (const Use& use : instruction.writes) writes.push_back(blocks.operand(use, at));
         OpArguments arguments = arguments_of(plan, ranks, place, action, instruction);
         arguments.source = &samples;
-        const Alone alone(runtime_, bench, *what, reads, writes, arguments);
+        const Alone alone(runtime_, bench, choice_, *what, reads, writes, arguments);
         for (const Seconds time : bench.cold_and_warm(alone)) tell(*what, time);
       }
   }

@@ -1,6 +1,10 @@
 // calibrate --device cuda, on the runtime of the tests: its times mean nothing, its form does.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <filesystem>
+
+#include "core/json/json.h"
 #include "exec/calibrate/calibrate.h"
 #include "exec/cuda/calibrate_cuda.h"
 #include "exec/cuda/cuda_communicator.h"
@@ -91,6 +95,27 @@ TEST(CudaCalibrate, InstructionsOnRandomNumbersWithColdAndWarmCaches) {
   EXPECT_EQ(told, before);
   EXPECT_TRUE(runtime.conflicts().empty());
   EXPECT_EQ(runtime.allocated(), 0);
+}
+
+// Products take the algorithms that runs take, and decide on those of which nobody knows.
+TEST(CudaCalibrate, ProductsTakeTheAlgorithmsOfRuns) {
+  const std::string path = testing::TempDir() + "calibrate-products-" + std::to_string(::getpid()) + ".json";
+  FakeSettings two;
+  two.product_times = {3000, 1000};  // of what the library names first, and of another
+  Watched runtime(two);
+  CudaMeasures measures(runtime, {.times = 2}, path);
+  Strategy strategy = in_double({.dp = 1, .micro_batch = 4});
+  strategy.precision = DType::F32;
+  measures.instructions(lowered(tiny_mlp(), strategy), 0, [](const Compute&, Seconds) {});
+  measures.products(DType::BF16, 64, {64}, [](const Compute&, Seconds) {});
+  const auto forms = static_cast<int>(parse_product_file(read_file(path), path).rows.size());
+  EXPECT_GE(forms, 6);  // two layers or more, and the linear layer of 64 by 64, forward and backward
+  std::map<int, int> by = runtime.products_by();
+  EXPECT_EQ(by[-1], 0);         // nothing is left to the library
+  EXPECT_EQ(by[0], 4 * forms);  // when it was decided
+  EXPECT_GT(by[1], 4 * forms);
+  EXPECT_EQ(runtime.of_few_numbers, 8 * forms);  // only then are operands a constant
+  std::filesystem::remove(path);
 }
 
 // A fill takes 1000 ns on this runtime, however long the two events do that it is measured with.
