@@ -10,7 +10,7 @@
 #include "strategy/frameworks/layer_bytes.h"
 #include "strategy/frameworks/optimizer_shard.h"
 #include "strategy/lower/lower.h"
-#include "strategy/lower/lowering.h"
+#include "strategy/resolve/resolve.h"
 #include "strategy/resolve/tables.h"
 
 namespace foreshard {

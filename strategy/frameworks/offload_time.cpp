@@ -6,7 +6,7 @@
 #include "strategy/cost/framework_preset.h"
 #include "strategy/cost/machine_constants.h"
 #include "strategy/frameworks/layer_bytes.h"
-#include "strategy/lower/lowering.h"
+#include "strategy/resolve/resolve.h"
 
 namespace foreshard {
 

@@ -11,7 +11,7 @@
 
 #include "core/network/network.h"
 #include "core/plan/ranks.h"
-#include "strategy/lower/lowering.h"
+#include "strategy/lower/begin_lowering.h"
 #include "strategy/lower/role_program.h"
 #include "strategy/schedule/stage_turns.h"
 

@@ -40,8 +40,8 @@ class RoleProgram {
              .early = most_between(Work::F, Work::I, all),
              .deferred = most_between(Work::I, Work::W, all)};
     for (int chunk = 0; chunk < chunks(); ++chunk)
-      chunks_.push_back(
-          std::make_unique<ChunkProgram>(lowering_, role_, index_, chunk, stage_of(chunk), slots_of(stage_of(chunk)), pool_));
+      chunks_.push_back(std::make_unique<ChunkProgram>(ChunkFrame{lowering_, role_, index_, chunk, stage_of(chunk)},
+                                                       slots_of(stage_of(chunk)), pool_));
     for (int chunk = 0; chunk < chunks(); ++chunk)
       chunks_[static_cast<std::size_t>(chunk)]->meet(on_this_rank(stage_of(chunk) - 1), on_this_rank(stage_of(chunk) + 1));
     make_segments();

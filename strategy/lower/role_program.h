@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "strategy/lower/lowering.h"
+#include "strategy/program/lowering.h"
 
 namespace foreshard {
 

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "strategy/lower/lowering.h"
+#include "strategy/program/lowering.h"
 
 namespace foreshard {
 

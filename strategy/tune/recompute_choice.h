@@ -2,7 +2,7 @@
 // least is computed again (layer_choice.h). Internal to strategy/.
 #pragma once
 
-#include "strategy/lower/lowering.h"
+#include "strategy/program/lowering.h"
 #include "strategy/tune/tune.h"
 
 namespace foreshard {

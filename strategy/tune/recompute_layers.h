@@ -1,7 +1,7 @@
 // `--recompute auto`: on each stage the fewest layers redone whole that make room. Internal to strategy/.
 #pragma once
 
-#include "strategy/lower/lowering.h"
+#include "strategy/program/lowering.h"
 
 namespace foreshard {
 

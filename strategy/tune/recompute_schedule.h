@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "strategy/lower/lowering.h"
+#include "strategy/program/lowering.h"
 #include "strategy/recompute/recompute_runs.h"
 
 namespace foreshard {

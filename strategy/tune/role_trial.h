@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "strategy/lower/lowering.h"
+#include "strategy/program/lowering.h"
 
 namespace foreshard {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "strategy/cost/framework_memory.h"
-#include "strategy/lower/lowering.h"
+#include "strategy/lower/begin_lowering.h"
 #include "strategy/tune/partition_model.h"
 #include "strategy/tune/recompute_choice.h"
 #include "strategy/tune/recompute_layers.h"

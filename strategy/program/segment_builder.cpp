@@ -1,4 +1,4 @@
-#include "strategy/lower/segment_builder.h"
+#include "strategy/program/segment_builder.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "strategy/lower/lowering.h"
+#include "strategy/program/lowering.h"
 
 #include <algorithm>
 

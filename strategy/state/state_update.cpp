@@ -1,18 +1,18 @@
 // The end of a run for one chunk: remaining reductions, optimizer step, all-gather of updated parameters.
 
-#include "strategy/lower/chunk_program.h"
+#include "strategy/state/state_program.h"
 
 #include <algorithm>
 
 namespace foreshard {
 
-static Use whole(BufferId buffer) { return {.buffer = buffer}; }
+static Use all_of(BufferId buffer) { return {.buffer = buffer}; }
 
 // Adam (Kingma & Ba 2015; decoupled decay as AdamW) or SGD on the part of the unit that this rank owns.
-Instruction ChunkProgram::update(int index) const {
+Instruction StateProgram::update(int index) const {
   const StateUnit& unit = state_.units[static_cast<std::size_t>(index)];
   const StateRow& row = row_of(unit);
-  const Update& update = lowering_.tables.update;
+  const Update& update = frame_.lowering.tables.update;
   const std::int64_t elements = own_elements(unit);
   const bool adam = update.optimizer == OptimizerKind::Adam;
   Bytes each = size_of(row.gradients.dtype) + size_of(row.parameters.dtype);
@@ -25,15 +25,15 @@ Instruction ChunkProgram::update(int index) const {
   if (!adam) what.op = ops::Sgd{.momentum = update.momentum};
   if (row.parameters.cut_by.empty()) what.slice = slice(unit);
   Instruction run{.name = adam ? "adam" : "sgd", .stream = kComputeStream};
-  run.reads = {whole(unit.gradient)};
+  run.reads = {all_of(unit.gradient)};
   for (const BufferId state : {unit.master, unit.momentum, unit.variance}) {
     if (!state.valid()) continue;
-    run.reads.push_back(whole(state));
-    run.writes.push_back(whole(state));
+    run.reads.push_back(all_of(state));
+    run.writes.push_back(all_of(state));
     if (state != unit.master) each += size_of(row.optimizer.dtype) * 2;
   }
-  if (!unit.master.valid()) run.reads.push_back(whole(unit.value));
-  run.writes.push_back(whole(unit.value));
+  if (!unit.master.valid()) run.reads.push_back(all_of(unit.value));
+  run.writes.push_back(all_of(unit.value));
   what.traffic = each * elements;
   run.what = std::move(what);
   if (is_summed(index)) run.waits.push_back({reduced_, {index}});
@@ -41,23 +41,23 @@ Instruction ChunkProgram::update(int index) const {
 }
 
 // What this rank updates of the unit.
-std::int64_t ChunkProgram::own_elements(const StateUnit& unit) const {
-  return unit.elements / lowering_.ranks(row_of(unit).optimizer.cut_by);
+std::int64_t StateProgram::own_elements(const StateUnit& unit) const {
+  return unit.elements / frame_.lowering.ranks(row_of(unit).optimizer.cut_by);
 }
 
 // Where the optimizer is cut, a rank works on its slice of buffers that hold all slices.
-GroupId ChunkProgram::slice(const StateUnit& unit) const {
-  return lowering_.group(row_of(unit).optimizer.cut_by, lowering_.communication(Purpose::ParameterGather).stream);
+GroupId StateProgram::slice(const StateUnit& unit) const {
+  return frame_.lowering.group(row_of(unit).optimizer.cut_by, frame_.lowering.communication(Purpose::ParameterGather).stream);
 }
 
 // Adds the squares of the unit's gradients to the norm; what every tp rank holds counts once, and padding does not count: behind
 // a whole gradient in a ring lies what was there before.
-Instruction ChunkProgram::norm(int index, bool first) const {
+Instruction StateProgram::norm(int index, bool first) const {
   const StateUnit& unit = state_.units[static_cast<std::size_t>(index)];
   const StateRow& row = row_of(unit);
   const std::int64_t elements = own_elements(unit);
   const bool cut = !row.gradients.cut_by.empty(), padded = cut && unit.used < unit.elements;
-  const int copies = row.tensors == Tensors::Whole ? lowering_.ranks({DenseKind::Tensor}) : 1;
+  const int copies = row.tensors == Tensors::Whole ? frame_.lowering.ranks({DenseKind::Tensor}) : 1;
   Instruction run{.name = "gradient norm",
                   .what = Compute{.op = ops::GradNorm{.divide = copies, .used = padded ? unit.used : 0},
                                   .phase = Phase::Update,
@@ -67,21 +67,21 @@ Instruction ChunkProgram::norm(int index, bool first) const {
                                   .accumulate = !first,
                                   .slice = !cut || padded ? slice(unit) : GroupId{}},
                   .stream = kComputeStream,
-                  .reads = {whole(unit.gradient)},
-                  .writes = {whole(lowering_.norm)}};
+                  .reads = {all_of(unit.gradient)},
+                  .writes = {all_of(frame_.lowering.norm)}};
   if (is_summed(index)) run.waits.push_back({reduced_, {index}});
   return run;
 }
 
 // Scales the gradients down to the largest allowed norm (Pascanu et al. 2013).
-Instruction ChunkProgram::clip(int index) const {
+Instruction StateProgram::clip(int index) const {
   const StateUnit& unit = state_.units[static_cast<std::size_t>(index)];
   const StateRow& row = row_of(unit);
   const bool unmeasured =
       is_second_copy(unit);  // the norm, which waits for all gradients that it counts, does not wait for this one
   const std::int64_t elements = own_elements(unit);
   return {.name = "clip",
-          .what = Compute{.op = ops::ClipScale{.max_norm = lowering_.tables.update.clip_norm},
+          .what = Compute{.op = ops::ClipScale{.max_norm = frame_.lowering.tables.update.clip_norm},
                           .phase = Phase::Update,
                           .shapes = {{{elements}, row.gradients.dtype}},
                           .flops = {ops::ClipScale::flops_per_element * static_cast<double>(elements)},
@@ -89,22 +89,21 @@ Instruction ChunkProgram::clip(int index) const {
                           .slice = row.gradients.cut_by.empty() ? slice(unit) : GroupId{}},
           .stream = kComputeStream,
           .waits = unmeasured ? std::vector<EventUse>{{reduced_, {index}}} : std::vector<EventUse>{},
-          .reads = {whole(lowering_.norm)},
-          .writes = {whole(unit.gradient)}};
+          .reads = {all_of(frame_.lowering.norm)},
+          .writes = {all_of(unit.gradient)}};
 }
 
 // Of a tied embedding: the first stage's copy counts in the norm.
-bool ChunkProgram::is_second_copy(const StateUnit& unit) const {
+bool StateProgram::is_second_copy(const StateUnit& unit) const {
   const auto& sums = row_of(unit).gradients.sums;
-  return stage_ != 0 && std::ranges::any_of(sums, [&](const GradientSum& sum) { return sum.tied_stages; });
+  return !frame_.first_stage() && std::ranges::any_of(sums, [&](const GradientSum& sum) { return sum.tied_stages; });
 }
 
-Segment ChunkProgram::measure(bool first) {
-  SegmentBuilder out("norm." + std::to_string(chunk_), {});
+Segment StateProgram::measure(bool first) {
+  SegmentBuilder out("norm." + std::to_string(frame_.chunk), {});
   const int mark = out.emit({.name = "backward done", .what = Mark{}, .stream = kComputeStream});
-  for (int index = 0; index < static_cast<int>(state_.units.size()); ++index)
-    if (is_summed(index)) sum_unit(out, index, {.last = true}, true, mark);
-  for (int index = 0; index < static_cast<int>(state_.units.size()); ++index) {
+  sum_rest(out, mark);
+  for (int index = 0; index < units(); ++index) {
     if (state_.units[static_cast<std::size_t>(index)].borrowed) continue;
     if (is_second_copy(state_.units[static_cast<std::size_t>(index)])) continue;
     out.emit(norm(index, first));
@@ -114,15 +113,15 @@ Segment ChunkProgram::measure(bool first) {
 }
 
 // Each rank has updated its part of parameters that all read whole.
-bool ChunkProgram::gathers_after_update(const StateUnit& unit) const {
+bool StateProgram::gathers_after_update(const StateUnit& unit) const {
   const StateRow& row = row_of(unit);
   return !row.optimizer.cut_by.empty() && row.parameters.cut_by.empty();
 }
 
-Instruction ChunkProgram::gather_unit(int index) const {
+Instruction StateProgram::gather_unit(int index) const {
   const StateUnit& unit = state_.units[static_cast<std::size_t>(index)];
   const DType dtype = row_of(unit).parameters.dtype;
-  const CommunicationRow& way = lowering_.communication(Purpose::ParameterGather);
+  const CommunicationRow& way = frame_.lowering.communication(Purpose::ParameterGather);
   return {.name = "all-gather parameters",
           .what = Collective{.kind = CollectiveKind::AllGather,
                              .algorithm = way.algorithm,
@@ -131,30 +130,29 @@ Instruction ChunkProgram::gather_unit(int index) const {
                              .dtype = dtype},
           .stream = way.stream,
           .records = {{ready_, {index}}},
-          .reads = {whole(unit.value)},
-          .writes = {whole(unit.value)}};
+          .reads = {all_of(unit.value)},
+          .writes = {all_of(unit.value)}};
 }
 
 // The optimizers of frameworks step when all gradients are summed, with or without a norm (Megatron's finish_grad_sync, DeepSpeed's
 // reductions at the end of the backward, DDP); our own executor updates each unit as soon as its own are.
-void ChunkProgram::wait_for_sums(SegmentBuilder& out) const {
+void StateProgram::wait_for_sums(SegmentBuilder& out) const {
   Instruction all{.name = "gradients summed", .what = Mark{}, .stream = kComputeStream};
-  for (int index = 0; index < static_cast<int>(state_.units.size()); ++index) {
+  for (int index = 0; index < units(); ++index) {
     if (is_summed(index)) all.waits.push_back({reduced_, {index}});
   }
   if (!all.waits.empty()) out.emit(std::move(all));
 }
 
-Segment ChunkProgram::finish() {
-  SegmentBuilder out("update." + std::to_string(chunk_), {});
+Segment StateProgram::finish() {
+  SegmentBuilder out("update." + std::to_string(frame_.chunk), {});
   const int mark = out.emit({.name = "backward done", .what = Mark{}, .stream = kComputeStream});
-  const Update& how = lowering_.tables.update;
+  const Update& how = frame_.lowering.tables.update;
   if (!how.measures()) {
-    for (int index = 0; index < static_cast<int>(state_.units.size()); ++index)
-      if (is_summed(index)) sum_unit(out, index, {.last = true}, true, mark);
+    sum_rest(out, mark);
     if (how.waits_for_all_sums) wait_for_sums(out);
   }
-  for (int index = 0; index < static_cast<int>(state_.units.size()); ++index) {
+  for (int index = 0; index < units(); ++index) {
     const StateUnit& unit = state_.units[static_cast<std::size_t>(index)];
     if (unit.borrowed) continue;
     if (how.clips()) out.emit(clip(index));
@@ -169,9 +167,9 @@ Segment ChunkProgram::finish() {
 }
 
 // First layers first: that is the order in which the forward needs them.
-Segment ChunkProgram::gather() {
-  SegmentBuilder out("gather." + std::to_string(chunk_), {});
-  for (int index = static_cast<int>(state_.units.size()) - 1; index >= 0; --index) {
+Segment StateProgram::gather_all() {
+  SegmentBuilder out("gather." + std::to_string(frame_.chunk), {});
+  for (int index = units() - 1; index >= 0; --index) {
     if (state_.units[static_cast<std::size_t>(index)].borrowed) continue;
     Instruction run = gather_unit(index);
     run.waits.push_back({updated_, {index}});

@@ -4,51 +4,49 @@
 //   gradient   made by the backward of the last consumer, summed into by the others, read by the backward of the producer
 #include <algorithm>
 
-#include "strategy/lower/chunk_program.h"
+#include "strategy/lower/backward_program.h"
 
 namespace foreshard {
 
-static Use whole(const Block& block) { return {.buffer = block.buffer, .slot = block.slot}; }
-
 // One backward read of a forward value is done; after the last one the value dies.
-void ChunkProgram::used(SegmentBuilder& out, int l, int name, BackwardState& state) {
-  if (runs_) return;  // the schedule says when
-  const Layer& layer = layers_[static_cast<std::size_t>(l)];
-  const auto v = real(layer, name);
+void BackwardProgram::used(SegmentBuilder& out, int l, int name, BackwardState& state) {
+  if (values_.runs) return;  // the schedule says when
+  const ChunkLayer& layer = values_.layer(l);
+  const auto v = layer.real(name);
   const int value = static_cast<int>(v);
   if (--state.uses[v] > 0 || !state.present[v]) return;
   const bool is_input = value == layer.graph->input;
   if (is_input && l > 0) {  // the layer before may have saved it as its output
-    const Layer& before = layers_[static_cast<std::size_t>(l) - 1];
+    const ChunkLayer& before = values_.layers[static_cast<std::size_t>(l) - 1];
     const bool owns = state.half == Work::W && state.left[static_cast<std::size_t>(l)].owns_input;
     if (before.keep->stored[static_cast<std::size_t>(before.graph->output)] && !owns) return;
   }
-  if (state.half == Work::I && value == layer.graph->output && l + 1 < static_cast<int>(layers_.size())) {
-    const Layer& after = layers_[static_cast<std::size_t>(l) + 1];
+  if (state.half == Work::I && value == layer.graph->output && l + 1 < static_cast<int>(values_.layers.size())) {
+    const ChunkLayer& after = values_.layers[static_cast<std::size_t>(l) + 1];
     LayerLeft& left = state.left[static_cast<std::size_t>(l) + 1];
-    if (left.uses[real(after, after.graph->input)] > 0) {  // a weight gradient of the layer after reads it last
+    if (left.uses[after.real(after.graph->input)] > 0) {  // a weight gradient of the layer after reads it last
       left.owns_input = true;
       return;
     }
   }
   state.present[v] = 0;
   const Block block = state.where[v];
-  if (block == input_) out.record_after_last_use(block, {input_free_, block.slot});
-  const bool sent = !last_stage() && l + 1 == static_cast<int>(layers_.size()) && value == layer.graph->output;
-  if (sent && block == layer.home[v]) out.wait_before_last_use(block, {output_sent_, block.slot});
+  if (block == values_.input) out.record_after_last_use(block, {values_.input_free, block.slot});
+  const bool sent = !frame_.last_stage() && l + 1 == static_cast<int>(values_.layers.size()) && value == layer.graph->output;
+  if (sent && block == layer.home[v]) out.wait_before_last_use(block, {values_.output_sent, block.slot});
   out.release(block);
 }
 
-void ChunkProgram::redo(SegmentBuilder& out, int l, int index, BackwardState& state) {
-  const Layer& layer = layers_[static_cast<std::size_t>(l)];
+void BackwardProgram::redo(SegmentBuilder& out, int l, int index, BackwardState& state) {
+  const ChunkLayer& layer = values_.layer(l);
   const Operator& op = layer.graph->operators[static_cast<std::size_t>(index)];
   if (state.redone[static_cast<std::size_t>(index)]) return;
   state.redone[static_cast<std::size_t>(index)] = 1;
   const auto place = [&](int value) {  // a value that is there already is made again beside it and dropped
     const auto v = static_cast<std::size_t>(value);
-    if (state.half == Work::I && layer.late[v] && !layer.keep->stored[v]) return deferred_home(l, value, -1);
-    if (value == layer.graph->output) return Block{border_value_, {l % 2}};
-    return Block{scratch(*layer.graph, value, false), {0}};
+    if (state.half == Work::I && layer.late[v] && !layer.keep->stored[v]) return values_.deferred_home(l, value, -1);
+    if (value == layer.graph->output) return Block{values_.border_value, {l % 2}};
+    return Block{values_.scratch(*layer.graph, value, false), {0}};
   };
   std::vector<Block> dead;
   const auto appear = [&](int value, Instruction* run) {
@@ -62,21 +60,21 @@ void ChunkProgram::redo(SegmentBuilder& out, int l, int index, BackwardState& st
   };
   if (op.communication) {
     if (op.communication->forward) {
-      const Block from = state.where[real(layer, op.inputs[0])];
+      const Block from = state.where[layer.real(op.inputs[0])];
       const bool in_place = op.outputs.empty();
-      const int emitted = emit_communication(out, layer, op, *op.communication->forward, from,
-                                             in_place ? from : place(op.outputs[0]), !in_place);
+      const int emitted = emit_.communicate(out, layer, op, *op.communication->forward, from,
+                                            in_place ? from : place(op.outputs[0]), !in_place);
       FS_ASSERT(emitted >= 0);
       if (!in_place) appear(op.outputs[0], nullptr);
     }
   } else {
-    Instruction run = compute(layer, op, Phase::Recompute);
+    Instruction run = emit_.compute(layer, op, Phase::Recompute);
     for (const int value : op.inputs) {
-      const std::size_t v = real(layer, value);
+      const std::size_t v = layer.real(value);
       FS_ASSERT(state.present[v]);
       run.reads.push_back(whole(state.where[v]));
     }
-    for (const int weight : op.weights) run.reads.push_back(weight_use(l, weight));
+    for (const int weight : op.weights) run.reads.push_back(state_.weight(l, weight));
     for (const int value : op.outputs) appear(value, &run);
     out.emit(std::move(run));
   }
@@ -85,12 +83,12 @@ void ChunkProgram::redo(SegmentBuilder& out, int l, int index, BackwardState& st
 }
 
 // Brings back values that the backward is about to read: their producers run again, with all that runs together with them.
-void ChunkProgram::redo_for(SegmentBuilder& out, int l, const std::vector<int>& values, BackwardState& state) {
-  if (runs_) return;  // has run where the schedule says
-  const Layer& layer = layers_[static_cast<std::size_t>(l)];
+void BackwardProgram::redo_for(SegmentBuilder& out, int l, const std::vector<int>& values, BackwardState& state) {
+  if (values_.runs) return;  // has run where the schedule says
+  const ChunkLayer& layer = values_.layer(l);
   const auto& operators = layer.graph->operators;
   for (const int name : values) {
-    const std::size_t value = real(layer, name);
+    const std::size_t value = layer.real(name);
     if (state.present[value]) continue;
     const auto makes = [&](const Operator& op) {
       return std::find(op.outputs.begin(), op.outputs.end(), static_cast<int>(value)) != op.outputs.end();
@@ -107,28 +105,28 @@ void ChunkProgram::redo_for(SegmentBuilder& out, int l, const std::vector<int>& 
   }
 }
 
-void ChunkProgram::input_gradients(SegmentBuilder& out, int l, int index, const BackwardVariant& variant,
-                                   BackwardState& state) {
-  const Layer& layer = layers_[static_cast<std::size_t>(l)];
+void BackwardProgram::input_gradients(SegmentBuilder& out, int l, int index, const BackwardVariant& variant,
+                                      BackwardState& state) {
+  const ChunkLayer& layer = values_.layer(l);
   const Operator& op = layer.graph->operators[static_cast<std::size_t>(index)];
   const bool fused_residual = is<ops::Dropout>(op.op) && op.inputs.size() == 2;  // inputs[1] skips the dropout
   std::vector<int> wanted;
   for (const int value : op.inputs)
-    if (wants_gradient(l, value) && !(fused_residual && value == op.inputs[1]) &&
+    if (flow_.wants(l, value) && !(fused_residual && value == op.inputs[1]) &&
         std::find(wanted.begin(), wanted.end(), value) == wanted.end())
       wanted.push_back(value);
   const bool makes_both = !op.weights.empty() && op.weight_grad == OpWork{};
   if (wanted.empty() && !makes_both) return;
-  Instruction run = compute(layer, op, makes_both ? Phase::Backward : Phase::InputGrad);
+  Instruction run = emit_.compute(layer, op, makes_both ? Phase::Backward : Phase::InputGrad);
   for (const int value : op.outputs)
     if (const int dy = state.gradient[static_cast<std::size_t>(value)]; dy >= 0)
       run.reads.push_back(whole(state.held[static_cast<std::size_t>(dy)].block));
   if (state.half == Work::I && is<ops::MatMul>(op.op) &&
       defers(op)) {  // reads no input, which may not be here yet, and no bias
-    run.reads.push_back(weight_use(l, op.weights.front()));
+    run.reads.push_back(state_.weight(l, op.weights.front()));
   } else {
-    for (const int value : op.saved) run.reads.push_back(whole(state.where[real(layer, value)]));
-    for (const int weight : op.weights) run.reads.push_back(weight_use(l, weight));
+    for (const int value : op.saved) run.reads.push_back(whole(state.where[layer.real(value)]));
+    for (const int weight : op.weights) run.reads.push_back(state_.weight(l, weight));
   }
   struct Beside {
     int value = 0, known = 0;
@@ -139,72 +137,66 @@ void ChunkProgram::input_gradients(SegmentBuilder& out, int l, int index, const 
     const int known = state.gradient[static_cast<std::size_t>(value)];
     const bool adds = known >= 0 && wanted.size() == 1;
     if (adds) {
-      own_gradient(out, l, value, state);
+      flow_.own(out, l, value, state);
       auto& what = std::get<Compute>(run.what);
       what.accumulate = true;
       what.traffic += layer.graph->values[static_cast<std::size_t>(value)].bytes;
     } else {
-      fresh_gradient(l, value, state);
+      flow_.fresh(l, value, state);
     }
     const Block to = state.held[static_cast<std::size_t>(state.gradient[static_cast<std::size_t>(value)])].block;
     run.writes.push_back(whole(to));
     if (!adds) run.acquires.push_back(to);
-    if (!adds && to == gradient_out_) run.waits.push_back({gradient_sent_, to.slot});
+    if (!adds && to == values_.gradient_out) run.waits.push_back({values_.gradient_sent, to.slot});
     if (known >= 0 && !adds) beside.push_back({value, known, to});
   }
   if (makes_both) write_weight_gradients(run, l, op, variant, state);
   out.emit(std::move(run));
-  for (const auto& [value, known, block] : beside) add_beside(out, l, value, known, block, state);
-  if (fused_residual) pass_gradient(out, l, op.inputs[1], state.gradient[static_cast<std::size_t>(op.outputs[0])], state);
+  for (const auto& [value, known, block] : beside) flow_.add_beside(out, l, value, known, block, state);
+  if (fused_residual) flow_.pass(out, l, op.inputs[1], state.gradient[static_cast<std::size_t>(op.outputs[0])], state);
 }
 
 // Adds the gradients of the operator's parameters to what `run` writes.
-void ChunkProgram::write_weight_gradients(Instruction& run, int l, const Operator& op, const BackwardVariant& variant,
-                                          BackwardState& state) {
+void BackwardProgram::write_weight_gradients(Instruction& run, int l, const Operator& op, const BackwardVariant& variant,
+                                             BackwardState& state) {
   bool accumulates = false;
   for (const int weight : op.weights) {
-    const Use to = weight_gradient_use(l, weight);
-    const ParameterPlace& place = state_.places[static_cast<std::size_t>(l)][static_cast<std::size_t>(weight)];
+    const Use to = state_.weight_gradient(l, weight);
+    const ParameterPlace& place = state_.place(l, weight);
     const std::pair<int, std::int64_t> at{place.unit, place.element};
     if (std::find(state.written_places.begin(), state.written_places.end(), at) != state.written_places.end())
       accumulates = true;                            // tied: the head wrote it in this backward
     if (lends_embedding(place)) accumulates = true;  // ... or in one before
     state.written_places.push_back(at);
     run.writes.push_back(to);
-    const StateUnit& unit = state_.units[static_cast<std::size_t>(place.unit)];
-    const bool cut = !row_of(unit).gradients.cut_by.empty();  // then the sum of each micro-batch accumulates
+    const bool cut = state_.cuts_gradients(place.unit);  // then the sum of each micro-batch accumulates
     if (!cut && variant.accumulates) accumulates = true;
     if (accumulates) std::get<Compute>(run.what).traffic += *to.length;
     if (!cut) continue;
-    char& open = state.written[static_cast<std::size_t>(place.unit)];
-    if (!open) {
-      run.acquires.push_back({to.buffer, to.slot});
-      run.waits.push_back({unit.standalone ? reduced_ : ring_free_, {unit.standalone ? place.unit : unit.full_gradient_slot}});
-    }
-    open = 1;
+    state_.open_gradient(run, to, place.unit, state.written);
   }
   if (accumulates && std::get<Compute>(run.what).phase == Phase::WeightGrad) std::get<Compute>(run.what).accumulate = true;
   if (accumulates && std::get<Compute>(run.what).phase == Phase::Backward)
     std::get<Compute>(run.what).accumulate_weights = true;
 }
 
-void ChunkProgram::weight_gradients(SegmentBuilder& out, int l, int index, const BackwardVariant& variant,
-                                    BackwardState& state) {
-  const Layer& layer = layers_[static_cast<std::size_t>(l)];
+void BackwardProgram::weight_gradients(SegmentBuilder& out, int l, int index, const BackwardVariant& variant,
+                                       BackwardState& state) {
+  const ChunkLayer& layer = values_.layer(l);
   const Operator& op = layer.graph->operators[static_cast<std::size_t>(index)];
   if (!defers(op)) return;
   if (state.half == Work::I) return defer(l, index, state);
-  Instruction run = compute(layer, op, Phase::WeightGrad);
+  Instruction run = emit_.compute(layer, op, Phase::WeightGrad);
   for (const int value : op.outputs)
     if (const int dy = state.gradient[static_cast<std::size_t>(value)]; dy >= 0)
       run.reads.push_back(whole(state.held[static_cast<std::size_t>(dy)].block));
-  for (const int value : op.saved) run.reads.push_back(whole(state.where[real(layer, value)]));
+  for (const int value : op.saved) run.reads.push_back(whole(state.where[layer.real(value)]));
   write_weight_gradients(run, l, op, variant, state);
   out.emit(std::move(run));
 }
 
-void ChunkProgram::backward_communication(SegmentBuilder& out, int l, const Operator& op, BackwardState& state) {
-  const Layer& layer = layers_[static_cast<std::size_t>(l)];
+void BackwardProgram::communicate_back(SegmentBuilder& out, int l, const Operator& op, BackwardState& state) {
+  const ChunkLayer& layer = values_.layer(l);
   const bool in_place = op.outputs.empty();
   const int produced = in_place ? op.inputs[0] : op.outputs[0];
   const int dy = state.gradient[static_cast<std::size_t>(produced)];
@@ -212,51 +204,50 @@ void ChunkProgram::backward_communication(SegmentBuilder& out, int l, const Oper
   const Block from = state.held[static_cast<std::size_t>(dy)].block;
   if (in_place) {
     if (!op.communication->backward) return;
-    own_gradient(out, l, produced, state);
+    flow_.own(out, l, produced, state);
     const Block own = state.held[static_cast<std::size_t>(state.gradient[static_cast<std::size_t>(produced)])].block;
-    emit_communication(out, layer, op, *op.communication->backward, own, own, false);
+    emit_.communicate(out, layer, op, *op.communication->backward, own, own, false);
     return;
   }
   const int input = op.inputs[0];
   if (!op.communication->forward) {  // another name for the same value: its part of the gradient is summed, then passed on
     if (op.communication->backward) {
-      own_gradient(out, l, produced, state);
+      flow_.own(out, l, produced, state);
       const Block own = state.held[static_cast<std::size_t>(state.gradient[static_cast<std::size_t>(produced)])].block;
-      emit_communication(out, layer, op, *op.communication->backward, own, own, false);
+      emit_.communicate(out, layer, op, *op.communication->backward, own, own, false);
     }
-    pass_gradient(out, l, input, state.gradient[static_cast<std::size_t>(produced)], state);
-  } else if (op.communication->backward && wants_gradient(l, input)) {
+    flow_.pass(out, l, input, state.gradient[static_cast<std::size_t>(produced)], state);
+  } else if (op.communication->backward && flow_.wants(l, input)) {
     const int known = state.gradient[static_cast<std::size_t>(input)];
-    const Block to = state.held[static_cast<std::size_t>(fresh_gradient(l, input, state))].block;
-    const int index = emit_communication(out, layer, op, *op.communication->backward, from, to, true);
-    if (to == gradient_out_) out.at(index).waits.push_back({gradient_sent_, to.slot});
-    if (known >= 0) add_beside(out, l, input, known, to, state);
+    const Block to = state.held[static_cast<std::size_t>(flow_.fresh(l, input, state))].block;
+    const int index = emit_.communicate(out, layer, op, *op.communication->backward, from, to, true);
+    if (to == values_.gradient_out) out.at(index).waits.push_back({values_.gradient_sent, to.slot});
+    if (known >= 0) flow_.add_beside(out, l, input, known, to, state);
   }
-  drop_gradient(out, produced, state);
+  flow_.drop(out, produced, state);
 }
 
-void ChunkProgram::backward_operator(SegmentBuilder& out, int l, int index, const BackwardVariant& variant,
-                                     BackwardState& state) {
-  const Layer& layer = layers_[static_cast<std::size_t>(l)];
+void BackwardProgram::run(SegmentBuilder& out, int l, int index, const BackwardVariant& variant, BackwardState& state) {
+  const ChunkLayer& layer = values_.layer(l);
   const Operator& op = layer.graph->operators[static_cast<std::size_t>(index)];
-  if (op.communication) return backward_communication(out, l, op, state);
+  if (op.communication) return communicate_back(out, l, op, state);
   const bool loss = is_loss(op.op) && !(op.input_grad == OpWork{});
   const bool reached = loss || std::any_of(op.outputs.begin(), op.outputs.end(),
                                            [&](int value) { return state.gradient[static_cast<std::size_t>(value)] >= 0; });
   if (reached) {
     redo_for(out, l, saved_now(layer, op, state.half), state);
     const bool passes = op.input_grad == OpWork{};
-    if (passes && !op.inputs.empty()) pass_gradients(out, l, index, state);
+    if (passes && !op.inputs.empty()) flow_.pass_all(out, l, index, state);
     if (!passes) input_gradients(out, l, index, variant, state);
     weight_gradients(out, l, index, variant, state);
   }
   if (!(reached && state.half == Work::I && defers(op)))
     for (const int value : op.saved) used(out, l, value, state);
-  for (const int value : op.outputs) drop_gradient(out, value, state);
+  for (const int value : op.outputs) flow_.drop(out, value, state);
 }
 
 // An embedding's does not: nothing to gather for it.
-bool ChunkProgram::backward_reads_parameters(const Layer& layer) const {
+bool BackwardProgram::reads_parameters(const ChunkLayer& layer) const {
   for (std::size_t i = 0; i < layer.graph->operators.size(); ++i) {
     const Operator& op = layer.graph->operators[i];
     if (!op.weights.empty() && (layer.keep->redone[i] || !(op.input_grad == OpWork{}))) return true;
@@ -264,8 +255,15 @@ bool ChunkProgram::backward_reads_parameters(const Layer& layer) const {
   return false;
 }
 
-void ChunkProgram::backward_layer(SegmentBuilder& out, int l, const BackwardVariant& variant, BackwardState& state) {
-  const Layer& layer = layers_[static_cast<std::size_t>(l)];
+void BackwardProgram::gather_ahead(SegmentBuilder& out, int layer) {
+  if (!state_.gathers_ahead()) return;
+  int next = layer - 1;
+  while (next >= 0 && !reads_parameters(values_.layer(next))) --next;
+  if (next >= 0) state_.gather_ahead(out, next, values_.layer(next).id);
+}
+
+void BackwardProgram::run_layer(SegmentBuilder& out, int l, const BackwardVariant& variant, BackwardState& state) {
+  const ChunkLayer& layer = values_.layer(l);
   const LayerGraph& graph = *layer.graph;
   state.gradient.assign(graph.values.size(), -1);
   if (graph.output >= 0) state.gradient[static_cast<std::size_t>(graph.output)] = state.border;
@@ -273,70 +271,24 @@ void ChunkProgram::backward_layer(SegmentBuilder& out, int l, const BackwardVari
   state.present = layer.keep->stored;  // by real name
   state.uses = layer.keep->backward_uses;
   state.redone.assign(graph.operators.size(), 0);
-  if (graph.input >= 0) state.present[static_cast<std::size_t>(graph.input)] = border_stored(l);
+  if (graph.input >= 0) state.present[static_cast<std::size_t>(graph.input)] = values_.border_stored(l);
 
-  const bool gathers = backward_reads_parameters(layer);
-  if (gathers && ahead_ == l) gathered_slot_ = ahead_slot_;
-  if (gathers && ahead_ != l) gather_layer(out, l, false);
+  const bool gathers = reads_parameters(layer);
+  if (gathers) state_.use_gathered(out, l, layer.id);
   const int operators = static_cast<int>(graph.operators.size());
   if (layer.keep->whole_layer)
     for (int i = 0; i < operators; ++i)
       if (layer.keep->redone[static_cast<std::size_t>(i)]) redo(out, l, i, state);
-  for (int i = operators - 1; i >= 0; --i) backward_operator(out, l, i, variant, state);
-  if (gathers) release_gathered(out, l);
+  for (int i = operators - 1; i >= 0; --i) run(out, l, i, variant, state);
+  if (gathers) state_.release_gathered(out, l);
   state.border = graph.input >= 0 ? state.gradient[static_cast<std::size_t>(graph.input)] : -1;
   if (state.half == Work::I) return leave_layer(l, state);
   gather_ahead(out, l);
-  sum_layer(out, l, variant);
+  state_.sum_layer(out, l, {.accumulates = variant.accumulates, .last = variant.last}, -1);
 }
 
-// The gradient that leaves the chunk may have been made in an early place and summed into ever since. Only at the end is it known
-// which; then the segment is built once more with that gradient in the ring that is sent from.
-// Likewise the gradients that deferred weight gradients read: they start in places that outlive the segment.
-Segment ChunkProgram::backward(const BackwardVariant& variant) {
-  if (variant.half == Work::W) return build_weights(variant);
-  sent_ = -1;
-  kept_.clear();
-  trying_ = splits();
-  Segment first = build_backward(variant);
-  trying_ = false;
-  if (variant.half == Work::I)
-    for (const Deferred& deferred : left_.deferred)
-      for (const int held : deferred.gradients) {
-        kept_.resize(left_.held.size(), 0);
-        kept_[static_cast<std::size_t>(held)] = left_.held[static_cast<std::size_t>(held)].block != gradient_in_;
-      }
-  return sent_ < 0 && kept_.empty() ? std::move(first) : build_backward(variant);
-}
-
-Segment ChunkProgram::build_backward(const BackwardVariant& variant) {
-  SegmentBuilder out((variant.half == Work::I ? "input gradients." : "backward.") + std::to_string(chunk_),
-                     chunk_params(splits()));
-  gathers_ = 0, ahead_ = -1;
-  BackwardState state;
-  state.half = variant.half;
-  if (variant.half == Work::I) state.left.resize(layers_.size());
-  state.written.assign(state_.units.size(), 0);
-  receive_gradient(out, state);
-  begin(out);
-  if (runs_) play_backwards(out, variant, state);
-  for (int l = static_cast<int>(layers_.size()) - 1; l >= 0 && !runs_; --l) backward_layer(out, l, variant, state);
-  send_gradient(out, state);
-  if (variant.half == Work::I) join_kept(out, state);
-  Segment segment = out.take();
-  if (!last_stage() && !local_after_) wait_for_gradient(segment);
-  if (variant.half == Work::I) left_ = std::move(state);
-  return segment;
-}
-
-// The whole backward waits for its gradient, what is recomputed too, as in every framework: instruction 0 receives it.
-void ChunkProgram::wait_for_gradient(Segment& segment) {
-  for (Instruction& instruction : segment.instructions) {
-    if (instruction.stream != kComputeStream) continue;
-    std::erase(instruction.after, 0);
-    instruction.after.push_back(0);
-    return;
-  }
+void BackwardProgram::run_layers(SegmentBuilder& out, const BackwardVariant& variant, BackwardState& state) {
+  for (int l = values_.count() - 1; l >= 0; --l) run_layer(out, l, variant, state);
 }
 
 }  // namespace foreshard

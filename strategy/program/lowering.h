@@ -1,10 +1,9 @@
-// What the parts of `lower` share: the tables and the plan that grows. Internal to strategy/.
+// What the parts of a plan in the making share: the tables and the plan that grows. Internal to strategy/.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "core/cluster/cluster.h"
@@ -12,7 +11,6 @@
 #include "core/model/model.h"
 #include "core/plan/plan.h"
 #include "core/strategy/strategy.h"
-#include "strategy/lower/lower.h"
 #include "strategy/resolve/tables.h"
 
 namespace foreshard {
@@ -59,16 +57,5 @@ struct Lowering {
     return tables.layout.layers.first[static_cast<std::size_t>(stage)];
   }  // stages(): behind the last
 };
-
-// The inputs of a resolved strategy that has no stages of their own, up to the roles: graph, tables, axes, groups.
-std::variant<Lowering, Infeasible> begin_lowering(const Model& model, const Cluster& cluster, Strategy strategy,
-                                                  const std::vector<StageRuns>& runs = {});
-
-// The plan once its roles are there: devices, offsets, costs, the loss scale.
-std::variant<Lowered, Infeasible> finish_plan(Lowering& lowering, const LowerOptions& options);
-
-// lower() of a resolved strategy that says its stages one by one (lower_stages.cpp).
-std::variant<Lowered, Infeasible> lower_stages(const Model& model, const Cluster& cluster, const Strategy& strategy,
-                                               const LowerOptions& options);
 
 }  // namespace foreshard

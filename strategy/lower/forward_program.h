@@ -1,0 +1,35 @@
+// The forward of a chunk, layer by layer. Internal to strategy/.
+#pragma once
+
+#include <vector>
+
+#include "strategy/lower/operator_emitter.h"
+#include "strategy/state/state_program.h"
+
+namespace foreshard {
+
+struct ForwardVariant {
+  bool waits_for_parameters = false;  // first of the run: the parameters come from an update and its all-gather
+};
+
+class ForwardProgram {
+ public:
+  ForwardProgram(const ChunkFrame& frame, ChunkValues& values, StateProgram& state, OperatorEmitter& emit)
+      : frame_(frame), values_(values), state_(state), emit_(emit) {}
+
+  void receive_input(SegmentBuilder& out);
+  void run_layers(SegmentBuilder& out, const ForwardVariant& variant);
+  void send_output(SegmentBuilder& out);
+
+ private:
+  void run_layer(SegmentBuilder& out, int layer, const ForwardVariant& variant);
+  void run(SegmentBuilder& out, int layer, int op, const ForwardVariant& variant, std::vector<char>& live);
+  void forget(SegmentBuilder& out, int layer, int value);
+
+  ChunkFrame frame_;
+  ChunkValues& values_;
+  StateProgram& state_;
+  OperatorEmitter& emit_;
+};
+
+}  // namespace foreshard

@@ -1,0 +1,109 @@
+#include "strategy/lower/operator_emitter.h"
+
+#include <algorithm>
+
+namespace foreshard {
+
+Peer OperatorEmitter::next_stage() const {
+  return {.role_shift = frame_.lowering.tables.schedule.rank_of(frame_.stage + 1) - frame_.rank};
+}
+Peer OperatorEmitter::previous_stage() const {
+  return {.role_shift = frame_.lowering.tables.schedule.rank_of(frame_.stage - 1) - frame_.rank};
+}
+// Chunk of the receiving stage: pairs sends with receives and is the same text on every role.
+std::string OperatorEmitter::tag(bool forward, int to_stage) const {
+  return (forward ? "forward." : "backward.") + std::to_string(frame_.lowering.tables.schedule.chunk_of(to_stage));
+}
+StreamId OperatorEmitter::tensor_stream() const { return frame_.lowering.communication(Purpose::Operator).stream; }
+
+Instruction OperatorEmitter::communication(const ChunkLayer& layer, const Operator& op, CollectiveKind kind, const Block& from,
+                                           const Block& to) const {
+  const Communication& talk = *op.communication;
+  const CommunicationRow& way = frame_.lowering.communication(Purpose::Operator);
+  Instruction instruction{.name = op.name,
+                          .what = Collective{.kind = kind,
+                                             .algorithm = way.algorithm,
+                                             .group = frame_.lowering.group(talk.over, way.stream),
+                                             .bytes = talk.bytes,
+                                             .dtype = frame_.lowering.compute_type(),
+                                             .combine = talk.combine},
+                          .stream = way.stream,
+                          .layer = layer.id,
+                          .reads = {whole(from)},
+                          .writes = {whole(to)}};
+  return instruction;
+}
+
+// Collectives on a stream of their own reuse scratch places of the action before: they come after what it computed.
+void OperatorEmitter::begin(SegmentBuilder& out) {
+  begin_ = -1;
+  if (tensor_stream() == kComputeStream || frame_.lowering.ranks({DenseKind::Tensor, DenseKind::Context}) == 1) return;
+  begin_ = out.emit({.name = "begin", .what = Mark{}, .stream = kComputeStream});
+}
+
+// ... and what the next action computes comes after the collectives that read what it writes: where nothing here follows the last one.
+void OperatorEmitter::end(SegmentBuilder& out) const {
+  if (begin_ < 0) return;
+  int last = -1;
+  bool followed = true;
+  for (int i = 0; i < out.size(); ++i) {
+    const Instruction& run = out.at(i);
+    if (run.stream == tensor_stream()) last = i, followed = false;
+    if (run.stream == kComputeStream && std::find(run.after.begin(), run.after.end(), last) != run.after.end()) followed = true;
+  }
+  if (!followed) out.emit({.name = "end", .what = Mark{}, .stream = kComputeStream, .after = {last}});
+}
+
+// A collective, or one exchange less than there are ranks with the ring neighbours, which bring the others' parts one by one.
+int OperatorEmitter::communicate(SegmentBuilder& out, const ChunkLayer& layer, const Operator& op, CollectiveKind kind,
+                                 const Block& from, const Block& to, bool acquire) {
+  if (!op.communication->ring_exchange) {
+    Instruction instruction = communication(layer, op, kind, from, to);
+    if (acquire) instruction.acquires.push_back(to);
+    if (acquire && begin_ >= 0) instruction.after.push_back(begin_);
+    if (acquire && values_.output.buffer.valid() &&
+        to.buffer == values_.output.buffer)  // the embedding alone scatters what it sends on
+      instruction.waits.push_back({values_.output_sent, values_.output.slot});
+    return out.emit(std::move(instruction));
+  }
+  const int ranks = frame_.lowering.ranks(op.communication->over);
+  const std::vector<AxisId> axes = frame_.lowering.over(op.communication->over);
+  FS_ASSERT(axes.size() < 2);  // a ring goes round one axis
+  const AxisId ring = ranks > 1 ? axes.front() : AxisId{};
+  int index = -1;
+  for (int step = 1; step < ranks; ++step) {
+    Instruction instruction{.name = op.name + "." + std::to_string(step),
+                            .what = Exchange{.to = Peer{.axis = ring, .shift = 1},
+                                             .from = Peer{.axis = ring, .shift = -1},
+                                             .tag = op.name,
+                                             .bytes = {op.communication->bytes.value / ranks}},
+                            .stream = tensor_stream(),
+                            .layer = layer.id,
+                            .reads = {whole(from)},
+                            .writes = {whole(to)}};
+    if (acquire && step == 1) instruction.acquires.push_back(to);
+    if (acquire && step == 1 && begin_ >= 0) instruction.after.push_back(begin_);
+    index = out.emit(std::move(instruction));
+  }
+  return index;
+}
+
+static const OpWork& work_of(const Operator& op, Phase phase) {
+  if (phase == Phase::InputGrad) return op.input_grad;
+  if (phase == Phase::WeightGrad) return op.weight_grad;
+  return op.forward;
+}
+
+Instruction OperatorEmitter::compute(const ChunkLayer& layer, const Operator& op, Phase phase) const {
+  const OpWork& work = work_of(op, phase);
+  Compute what{.op = op.op, .phase = phase, .shapes = op.shapes, .flops = work.flops, .traffic = work.traffic};
+  if (depends_on_microbatch(op.op)) what.microbatch = ChunkArgs::microbatch;
+  return {.name = op.name, .what = std::move(what), .stream = kComputeStream, .layer = layer.id};
+}
+
+void wait_for_send(SegmentBuilder& out, const CommunicationRow& way, int sent) {
+  if (way.overlaps) return;
+  out.emit({.name = "sent", .what = Mark{}, .stream = kComputeStream, .after = {sent}});
+}
+
+}  // namespace foreshard

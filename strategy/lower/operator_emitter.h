@@ -1,0 +1,43 @@
+// Instructions for one operator: what it computes, or what it says to other ranks. Internal to strategy/.
+#pragma once
+
+#include <string>
+
+#include "strategy/lower/chunk_values.h"
+#include "strategy/program/segment_builder.h"
+
+namespace foreshard {
+
+class OperatorEmitter {
+ public:
+  OperatorEmitter(const ChunkFrame& frame, const ChunkValues& values) : frame_(frame), values_(values) {}
+
+  // Around the instructions of a segment, where collectives between operators have a stream of their own.
+  void begin(SegmentBuilder& out);
+  void end(SegmentBuilder& out) const;
+  int begins() const { return begin_; }  // index of the instruction that begin made; -1: none
+
+  Instruction compute(const ChunkLayer& layer, const Operator& op, Phase phase) const;
+  // Emits the collective, or exchanges; its index, the last one's. `acquire`: it makes `to`.
+  int communicate(SegmentBuilder& out, const ChunkLayer& layer, const Operator& op, CollectiveKind kind, const Block& from,
+                  const Block& to, bool acquire);
+
+  // Transfers between stages.
+  Peer next_stage() const;
+  Peer previous_stage() const;
+  std::string tag(bool forward, int to_stage) const;
+
+ private:
+  Instruction communication(const ChunkLayer& layer, const Operator& op, CollectiveKind kind, const Block& from,
+                            const Block& to) const;
+  StreamId tensor_stream() const;
+
+  ChunkFrame frame_;
+  const ChunkValues& values_;
+  int begin_ = -1;
+};
+
+// Transfers that do not overlap: the compute stream stands still until the other side has the data.
+void wait_for_send(SegmentBuilder& out, const CommunicationRow& way, int sent);
+
+}  // namespace foreshard

@@ -1,0 +1,31 @@
+// A chunk (the layers of one pipeline stage on one rank), and where its program is written. Internal to strategy/.
+#pragma once
+
+#include <string>
+
+#include "strategy/program/lowering.h"
+
+namespace foreshard {
+
+inline constexpr StreamId kComputeStream{0};  // of every role; the others are named by rows of CommunicationPolicy
+
+inline Use whole(const Block& block) { return {.buffer = block.buffer, .slot = block.slot}; }
+
+struct ChunkFrame {
+  Lowering& lowering;
+  Role& role;
+  int rank = 0, chunk = 0, stage = 0;  // the stage is chunk `chunk` of pipeline rank `rank`
+
+  int first_layer() const { return lowering.first_layer(stage); }
+  int layers() const { return lowering.first_layer(stage + 1) - first_layer(); }
+  bool first_stage() const { return stage == 0; }
+  bool last_stage() const { return stage + 1 == lowering.stages(); }
+  bool splits() const { return lowering.tables.schedule.splits; }  // backwards come in two halves
+  const CommunicationRow& way(Purpose purpose) const { return lowering.communication(purpose, chunk); }
+
+  // Appended to the role; the name gets the chunk's number.
+  BufferId add_buffer(const std::string& name, Category category, DType dtype, Bytes bytes, int slots) const;
+  EventId add_event(const std::string& name, int slots) const;
+};
+
+}  // namespace foreshard

@@ -1,0 +1,91 @@
+// Parameters, gradients and optimizer states of one chunk over a run, as the rows of StatePolicy say: gathered and read, written, summed,
+// measured, updated. Internal to strategy/.
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "strategy/program/chunk_frame.h"
+#include "strategy/program/segment_builder.h"
+#include "strategy/state/model_state.h"
+
+namespace foreshard {
+
+struct RunPart {             // which micro-batch of the run
+  bool accumulates = false;  // not the first one
+  bool last = false;
+};
+
+class StateProgram {
+ public:
+  // Lays out the parameters of the chunk's layers and appends their buffers to the role.
+  explicit StateProgram(const ChunkFrame& frame);
+  void add_events();  // and the ring of gathered parameters
+
+  const ChunkState& layout() const { return state_; }
+  const StateUnit& unit(int index) const { return state_.units[static_cast<std::size_t>(index)]; }
+  const ParameterPlace& place(int layer, int parameter) const {
+    return state_.places[static_cast<std::size_t>(layer)][static_cast<std::size_t>(parameter)];
+  }
+
+  // A segment begins: nothing is gathered yet, and no unit has been waited for.
+  void begin();
+
+  // Parameters as operators read them; layers are those of the chunk.
+  Use weight(int layer, int parameter) const;
+  void wait_for_update(Instruction& run, int layer, int parameter);  // once per unit and segment
+  // Cut parameters of a layer go into the next place of a ring; `id` is that of the role's layer.
+  void gather(SegmentBuilder& out, int layer, LayerId id, bool waits_for_update);
+  void gather_ahead(SegmentBuilder& out, int layer, LayerId id);  // of the layer whose backward comes next
+  bool gathers_ahead() const;
+  void use_gathered(SegmentBuilder& out, int layer, LayerId id);  // ahead, or now
+  void release_gathered(SegmentBuilder& out, int layer);
+
+  // Gradients as operators write them. `opened` remembers the units that this segment has written.
+  Use weight_gradient(int layer, int parameter) const;
+  bool cuts_gradients(int unit) const;
+  void open_gradient(Instruction& run, const Use& to, int unit, std::vector<char>& opened) const;
+
+  bool sums_beside_backwards() const;
+  // The sums of units that the backward of `layer` completes; the first of each comes after instruction `begins`, if there is one.
+  void sum_layer(SegmentBuilder& out, int layer, const RunPart& part, int begins);
+
+  // The end of the run for this chunk: what the backward left of the sums, the update, the all-gather of parameters.
+  Segment finish();
+  // Where the global norm is needed, the first part of that: all sums, and this chunk's part of the norm.
+  Segment measure(bool first);
+  // Parameters that are gathered in the next run: the all-gather of the last run's update, ahead of the first forward.
+  Segment gather_all();
+
+ private:
+  const StateRow& row_of(const StateUnit& unit) const {
+    return frame_.lowering.tables.state[static_cast<std::size_t>(unit.row)];
+  }
+  const StateRow& last_row() const { return frame_.lowering.tables.state.back(); }  // rows are cut alike
+  int units() const { return static_cast<int>(state_.units.size()); }
+  bool cuts_parameters(int layer) const;  // they are gathered to be used
+  bool gathers_after_update(const StateUnit& unit) const;
+  bool is_second_copy(const StateUnit& unit) const;
+  std::int64_t own_elements(const StateUnit& unit) const;
+  GroupId slice(const StateUnit& unit) const;
+  bool is_summed(const GradientSum& sum) const;
+  bool is_summed(int unit) const;
+  void sum_unit(SegmentBuilder& out, int unit, const RunPart& part, bool at_end, int begins);
+  void sum_rest(SegmentBuilder& out, int begins);
+  void wait_for_sums(SegmentBuilder& out) const;
+  Instruction update(int unit) const;
+  Instruction norm(int unit, bool first) const;
+  Instruction clip(int unit) const;
+  Instruction gather_unit(int unit) const;
+
+  ChunkFrame frame_;
+  ChunkState state_;
+  BufferId gathered_ = {};
+  int gathered_slots_ = 1;
+  int gathers_ = 0, gathered_slot_ = 0;  // of the segment being built
+  int ahead_ = -1, ahead_slot_ = 0;      // the layer whose parameters were gathered before its turn, and where
+  std::vector<char> waited_ = {};        // [unit]
+  EventId reduced_ = {}, ready_ = {}, updated_ = {}, gathered_free_ = {}, ring_free_ = {};
+};
+
+}  // namespace foreshard
