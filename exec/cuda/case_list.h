@@ -47,9 +47,10 @@ inline StoredArray empty_array(std::int64_t size, DType dtype) {
   return filled(size, dtype, [](std::int64_t) { return std::nan(""); });
 }
 
-// exec/cuda/kernel_cases_packed.cpp, exec/cuda/kernel_cases_more.cpp
+// exec/cuda/kernel_cases_packed.cpp, exec/cuda/kernel_cases_more.cpp, exec/cuda/kernel_cases_eight_bits.cpp
 void add_packed(Cases& all);
 void add_loss_scales(Cases& all);
 void add_pictures(Cases& all);
+void add_eight_bits(Cases& all, bool large);
 
 }  // namespace foreshard::gpu

@@ -4,6 +4,8 @@
 
 namespace foreshard::gpu {
 
+Kernel make_eight_bit_matmul(const host::Form& form, const std::vector<std::int64_t>& parts, Runtime* libraries);
+
 namespace {
 
 struct LinearSizes {
@@ -171,6 +173,13 @@ Kernel linear_weight_grad(const host::Form& form, const LinearSizes& sizes, Runt
 
 Kernel make_matmul(const host::Form& form, Runtime* libraries) {
   const LinearSizes sizes = linear_sizes(form);
+  if (form.what.shapes[0].dtype == DType::F8) {
+    const Kernel checked = form.forward()                         ? linear_forward(form, sizes)
+                           : form.what.phase == Phase::InputGrad  ? linear_input_grad(form, sizes)
+                           : form.what.phase == Phase::WeightGrad ? linear_weight_grad(form, sizes, nullptr)
+                                                                  : Kernel{};
+    if (checked.run) return make_eight_bit_matmul(form, sizes.columns, libraries);
+  }
   if (form.forward()) return linear_forward(form, sizes);
   if (form.what.phase == Phase::InputGrad) return linear_input_grad(form, sizes);
   if (form.what.phase == Phase::WeightGrad) return linear_weight_grad(form, sizes, libraries);

@@ -216,6 +216,26 @@ struct CastArgs {
   }
 };
 
+struct LargestArgs {  // out[block]: the largest magnitude; last, by one block: {scale, 1 / scale}
+  View x, out;
+  std::int64_t count, per_block;
+  bool last, gradient;  // of E5M2, else E4M3
+  template <class F>
+  void each(F f) const {
+    f(x), f(out);
+  }
+};
+
+struct EightBitsArgs {  // y: codes (U8), or what they stand for
+  View x, scale, y;
+  std::int64_t rows, columns;
+  bool gradient, turned;
+  template <class F>
+  void each(F f) const {
+    f(x), f(scale), f(y);
+  }
+};
+
 inline constexpr int kMostPeers = 16;
 enum class Fold : std::uint8_t { Sum, Mean, Max };
 struct

@@ -304,8 +304,10 @@ std::vector<KernelCase> kernel_cases(bool large) {
   add_packed(all);
   add_loss_scales(all);
   add_pictures(all);
+  add_eight_bits(all, false);
   if (large) add_attention(all, true);
   if (large) add_large(all);
+  if (large) add_eight_bits(all, true);
   return all.take();
 }
 

@@ -41,6 +41,8 @@
   KERNEL(update_adam, UpdateArgs)                      \
   KERNEL(update_sgd, UpdateArgs)                       \
   KERNEL(cast_array, CastArgs)                         \
+  KERNEL(largest_values, LargestArgs)                  \
+  KERNEL(eight_bits, EightBitsArgs)                    \
   FORESHARD_PICTURE_KERNELS(KERNEL)                    \
   KERNEL(reduce_peers, ReduceArgs)                     \
   KERNEL(attention_forward, AttentionArgs)             \

@@ -13,7 +13,7 @@ static std::uint32_t alignment_or_none(const void* data) { return data ? alignme
 
 ProductForm form_of(const Multiply& w, int device) {
   const auto side = [](const Matrix& matrix) {
-    return ProductForm::Side{matrix.row, matrix.step, matrix.transposed, matrix.dtype, alignment(matrix.data)};
+    return ProductForm::Side{matrix.row, matrix.step, matrix.transposed, matrix.dtype, alignment(matrix.data), matrix.format};
   };
   return {.device = device,
           .sizes = {w.m, w.n, w.k, w.count},
@@ -46,7 +46,8 @@ std::string text_of(const ProductForm& form) {
   for (const ProductForm::Side& side : {form.a, form.b, form.c}) {
     text += ' ';
     text += name_of(side.dtype);
-    for (const std::int64_t number : {side.row, side.step, std::int64_t{side.transposed}, std::int64_t{side.aligned}})
+    for (const std::int64_t number : {side.row, side.step, std::int64_t{side.transposed}, std::int64_t{side.aligned},
+                                      static_cast<std::int64_t>(side.format)})
       put(number);
   }
   for (const std::int64_t number :
@@ -67,13 +68,31 @@ std::vector<ProductRange> ranges_of(const Multiply& w) {
   matrix(w.a, w.a.transposed ? w.k : w.m, w.a.transposed ? w.m : w.k, false);
   matrix(w.b, w.b.transposed ? w.n : w.k, w.b.transposed ? w.k : w.n, false);
   matrix(w.c, w.m, w.n, true);
+  for (const Matrix& of : {w.a, w.b}) add(const_cast<std::byte*>(of.scale), 1, DType::F32, false);
   add(const_cast<std::byte*>(w.bias), w.n, w.c.dtype, false);
   add(w.aux, (w.m - 1) * w.aux_row + w.n, w.c.dtype, w.epilogue == Epilogue::Gelu);
   add(w.sums_to, w.sums == Sums::OfResult ? w.n : w.m, w.c.dtype, true);
   return all;
 }
 
-std::string wrong_epilogue(const Multiply& w) {
+// "To use FP8 kernels" in the documents of cublasLtMatmul.
+static std::string wrong_eight_bits(const Multiply& w) {
+  if (w.a.dtype != DType::F8 && w.b.dtype != DType::F8) return {};
+  if (w.a.dtype != w.b.dtype || !w.a.scale || !w.b.scale) return "a factor in 8 bits beside another format, or without a scale";
+  if (w.a.format == Float8::E5M2 && w.b.format == Float8::E5M2) return "two factors in E5M2";
+  if (w.a.transposed || !w.b.transposed) return "factors in 8 bits whose rows are not what is summed over";
+  for (const std::int64_t size : {w.m, w.n, w.k, w.a.row, w.b.row, w.c.row})
+    if (size % 16 != 0) return "8 bits of sizes that are no multiples of 16";
+  for (const std::byte* data : {w.a.data, w.b.data, w.c.data})
+    if (alignment(data) < 16) return "8 bits that do not begin at a multiple of 16";
+  if (w.c.dtype != DType::BF16 && w.c.dtype != DType::F16 && w.c.dtype != DType::F32) return "a product in 8 bits";
+  if (w.bias && w.c.dtype == DType::F32) return "8 bits with a bias in fp32";
+  if (w.count != 1 || w.epilogue != Epilogue::None || w.sums != Sums::None) return "8 bits with an epilogue, or a batch";
+  return {};
+}
+
+std::string wrong_form(const Multiply& w) {
+  if (std::string wrong = wrong_eight_bits(w); !wrong.empty()) return wrong;
   const auto half = [](DType dtype) { return dtype == DType::BF16 || dtype == DType::F16; };
   const bool slope = w.epilogue == Epilogue::GeluSlope;
   if ((w.epilogue == Epilogue::None) != (w.aux == nullptr)) return "GELU without its saved input, or the other way round";

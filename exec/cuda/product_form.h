@@ -21,6 +21,7 @@ struct ProductForm {
     bool transposed = false;
     DType dtype = DType::F32;
     std::uint32_t aligned = 0;
+    Float8 format = Float8::E4M3;
     auto operator<=>(const Side&) const = default;
   };
   int device = 0;
@@ -49,7 +50,7 @@ struct ProductRange {
 };
 std::vector<ProductRange> ranges_of(const Multiply& product);
 
-// What cuBLASLt's documents demand of an epilogue; empty: nothing is wrong.
-std::string wrong_epilogue(const Multiply& product);
+// What cuBLASLt's documents demand of epilogues and of factors in 8 bits; empty: nothing is wrong.
+std::string wrong_form(const Multiply& product);
 
 }  // namespace foreshard::gpu

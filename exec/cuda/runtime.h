@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/float8.h"
 #include "core/plan/plan.h"
 #include "exec/cuda/attention_call.h"
 #include "exec/cuda/kernel_list.h"
@@ -35,6 +36,10 @@ struct Matrix {
   std::int64_t row = 0, step = 0;  // elements from one row, and from one product, to the next
   bool transposed = false;
   DType dtype = DType::F32;
+  // Of F8, factors only: the format, and on the GPU what its numbers are multiplied by, an fp32 number. Then a is as it lies, b is transposed, all sizes
+  // are multiples of 16, and one of the two is E4M3.
+  Float8 format = Float8::E4M3;
+  const std::byte* scale = nullptr;
 };
 // What becomes of the sum x before it is stored. GELU is that in tanh form, and of 16-bit numbers only.
 enum class Epilogue : std::uint8_t {

@@ -1,7 +1,12 @@
 // Linear layers: y [m, n] = x [m, k] w [n, k]^T (+ bias). Two outputs are the columns of y one after the other.
+//
+// Of shapes in fp8 the factors are rounded to 8 bits, each with a scale of its own: values and weights to E4M3, gradients to E5M2. Products are summed
+// and stored as those of 16 bits; a bias and its gradient are not touched.
 #include <algorithm>
+#include <cmath>
 
 #include "core/base/error.h"
+#include "core/base/float8.h"
 #include "exec/host/host_blas.h"
 #include "exec/host/host_kernel.h"
 
@@ -13,11 +18,15 @@ struct LinearSizes {
   std::int64_t m = 0, n = 0, k = 0;
   std::vector<std::int64_t> columns = {};  // of the parts of y
   bool first_token = false;                // x has more rows: those of the other positions follow
+  bool eighth = false;                     // factors in 8 bits
+
+  std::int64_t scratch(std::int64_t a, std::int64_t b) const { return eighth ? a + b : 0; }
 };
 
 LinearSizes linear_sizes(const Form& form) {
   const auto& dims = form.dims(0, 4);
   LinearSizes sizes{.m = dims[1], .n = dims[2], .k = dims[3], .first_token = form.as<ops::MatMul>().first_token};
+  sizes.eighth = form.what.shapes[0].dtype == DType::F8;
   const std::span<const Operand> y = form.forward() ? form.writes : form.reads;
   std::int64_t columns = 0;
   if (!y.empty() && y[0].elements >= sizes.m * sizes.n) {
@@ -37,6 +46,20 @@ void fill_rows(const T* bias, std::int64_t rows, std::int64_t columns, T* out) {
   for (std::int64_t r = 0; r < rows; ++r) std::copy_n(bias, columns, out + r * columns);
 }
 
+// x, or what stands for it in 8 bits, at `to`.
+template <class T>
+const T* factor(bool eighth, const T* x, std::int64_t count, Float8 format, T* to) {
+  if (!eighth) return x;
+  float largest = 0;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const float magnitude = std::abs(static_cast<float>(x[i]));
+    largest = magnitude <= largest ? largest : magnitude;  // of NaN: NaN
+  }
+  const float scale = float8_scale(largest, format);
+  for (std::int64_t i = 0; i < count; ++i) to[i] = static_cast<T>(float8_rounded(static_cast<float>(x[i]), scale, format));
+  return to;
+}
+
 template <class T>
 Kernel<T> linear_forward(const Form& form, const LinearSizes& sizes) {
   const bool bias = form.reads.size() == 3;
@@ -44,7 +67,9 @@ Kernel<T> linear_forward(const Form& form, const LinearSizes& sizes) {
   if (bias) reads.push_back(sizes.n);
   for (const std::int64_t columns : sizes.columns) writes.push_back(sizes.m * columns);
   form.expect(reads, writes);
-  return {.run = [sizes, bias](const Call<T>& call) {
+  const auto run = [sizes, bias](const Call<T>& call) {
+    const T* x = factor(sizes.eighth, call.in[0], sizes.m * sizes.k, Float8::E4M3, call.scratch);
+    const T* w = factor(sizes.eighth, call.in[1], sizes.n * sizes.k, Float8::E4M3, call.scratch + sizes.m * sizes.k);
     std::int64_t at = 0;
     for (std::size_t part = 0; part < sizes.columns.size(); ++part) {
       const std::int64_t columns = sizes.columns[part];
@@ -52,9 +77,9 @@ Kernel<T> linear_forward(const Form& form, const LinearSizes& sizes) {
       multiply({.m = sizes.m,
                 .n = columns,
                 .k = sizes.k,
-                .a = call.in[0],
+                .a = x,
                 .lda = sizes.k,
-                .b = call.in[1] + at * sizes.k,
+                .b = w + at * sizes.k,
                 .ldb = sizes.k,
                 .transpose_b = true,
                 .c = call.out[part],
@@ -62,7 +87,8 @@ Kernel<T> linear_forward(const Form& form, const LinearSizes& sizes) {
                 .beta = T(bias ? 1 : 0)});
       at += columns;
     }
-  }};
+  };
+  return {.run = run, .scratch = sizes.scratch(sizes.m * sizes.k, sizes.n * sizes.k)};
 }
 
 template <class T>
@@ -77,7 +103,8 @@ Kernel<T> linear_input_grad(const Form& form, const LinearSizes& sizes) {
   if (form.reads.size() == reads.size() + 1) reads.push_back(sizes.n);
   form.expect(reads, {sizes.m * sizes.k});
   const bool accumulate = form.what.accumulate;
-  return {.run = [sizes, parts, weight, accumulate](const Call<T>& call) {
+  const auto run = [sizes, parts, weight, accumulate](const Call<T>& call) {
+    const T* w = factor(sizes.eighth, call.in[weight], sizes.n * sizes.k, Float8::E4M3, call.scratch);
     if (sizes.first_token && !accumulate) std::fill_n(call.out[0], call.writes[0].elements, T(0));
     std::int64_t at = 0;
     for (std::size_t part = 0; part < parts; ++part) {
@@ -85,16 +112,17 @@ Kernel<T> linear_input_grad(const Form& form, const LinearSizes& sizes) {
       multiply({.m = sizes.m,
                 .n = sizes.k,
                 .k = columns,
-                .a = call.in[part],
+                .a = factor(sizes.eighth, call.in[part], sizes.m * columns, Float8::E5M2, call.scratch + sizes.n * sizes.k),
                 .lda = columns,
-                .b = call.in[weight] + at * sizes.k,
+                .b = w + at * sizes.k,
                 .ldb = sizes.k,
                 .c = call.out[0],
                 .ldc = sizes.k,
                 .beta = T(accumulate || part > 0 ? 1 : 0)});
       at += columns;
     }
-  }};
+  };
+  return {.run = run, .scratch = sizes.scratch(sizes.m * sizes.n, sizes.n * sizes.k)};
 }
 
 template <class T>
@@ -106,7 +134,8 @@ Kernel<T> linear_weight_grad(const Form& form, LinearSizes sizes) {
   reads.push_back(sizes.m * sizes.k);
   if (bias) writes.push_back(sizes.n);
   form.expect(reads, writes);
-  return {.run = [sizes, parts, bias, accumulate](const Call<T>& call) {
+  const auto run = [sizes, parts, bias, accumulate](const Call<T>& call) {
+    const T* x = factor(sizes.eighth, call.in[parts], sizes.m * sizes.k, Float8::E4M3, call.scratch);
     if (bias && !accumulate) std::fill_n(call.out[1], sizes.n, T(0));
     std::int64_t at = 0;
     for (std::size_t part = 0; part < parts; ++part) {
@@ -114,10 +143,10 @@ Kernel<T> linear_weight_grad(const Form& form, LinearSizes sizes) {
       multiply({.m = columns,
                 .n = sizes.k,
                 .k = sizes.m,
-                .a = call.in[part],
+                .a = factor(sizes.eighth, call.in[part], sizes.m * columns, Float8::E5M2, call.scratch + sizes.m * sizes.k),
                 .lda = columns,
                 .transpose_a = true,
-                .b = call.in[parts],
+                .b = x,
                 .ldb = sizes.k,
                 .c = call.out[0] + at * sizes.k,
                 .ldc = sizes.k,
@@ -125,7 +154,8 @@ Kernel<T> linear_weight_grad(const Form& form, LinearSizes sizes) {
       if (bias) add_column_sums(call.in[part], sizes.m, columns, call.out[1] + at);
       at += columns;
     }
-  }};
+  };
+  return {.run = run, .scratch = sizes.scratch(sizes.m * sizes.n, sizes.m * sizes.k)};
 }
 
 }  // namespace

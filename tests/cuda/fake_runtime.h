@@ -54,6 +54,7 @@ struct FakeSettings {
   int dropped_work = -1;                                     // the n-th kernel of this name is not launched
   KernelId dropped_kernel = {};
   std::int64_t timed_event = 0;  // nanoseconds that a timed event takes of its stream; a kernel takes 1000
+  bool eight_bits = true;        // the GPU has products of 8 bits
   bool epilogues = true;         // the library of products has them
   std::vector<std::int64_t> product_times =
       {};                          // nanoseconds that a product takes more by each of its algorithms; empty: there is one
@@ -118,7 +119,8 @@ class FakeRuntime : public Runtime {
   }
   const std::map<int, int>& products_by() const {
     return products_by_;
-  }                                                     // by number of the algorithm; -1: of the library's choice
+  }  // by number of the algorithm; -1: of the library's choice
+  int eight_bit_products() const { return eight_bit_products_; }
   int timed_records() const { return timed_records_; }  // events with times that have been recorded
   int graphs() const { return graphs_; }                // that have not been dropped
   static bool captures();                               // this thread does: it may only put work on that one stream
@@ -212,7 +214,8 @@ class FakeRuntime : public Runtime {
   std::atomic<std::int64_t> questions_ = 0;
   std::atomic<std::int64_t> passed_ = 0;  // nanoseconds
   std::atomic<int> graph_launches_ = 0, far_calls_ = 0;
-  int waits_ = 0, works_ = 0, views_ = 0, graphs_ = 0, urgent_ = 0, timed_records_ = 0, library_attentions_ = 0;
+  int waits_ = 0, works_ = 0, views_ = 0, graphs_ = 0, urgent_ = 0, timed_records_ = 0, library_attentions_ = 0,
+      eight_bit_products_ = 0;
 };
 
 }  // namespace foreshard::gpu

@@ -1,6 +1,7 @@
 // Products of a FakeRuntime: by the host, with the epilogues that cuBLASLt has, within the limits that its documents set.
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "core/base/error.h"
 #include "exec/host/host_blas.h"
@@ -16,6 +17,14 @@ constexpr std::uint64_t kOurs = 0x616c676f72697468;
 // One product of a batch as a plain array.
 std::vector<float> loaded(const Matrix& matrix, std::int64_t rows, std::int64_t columns, std::int64_t number) {
   std::vector<float> all(static_cast<std::size_t>(rows * columns));
+  if (matrix.dtype == DType::F8) {
+    float scale = 0;
+    std::memcpy(&scale, matrix.scale, sizeof scale);
+    for (std::int64_t i = 0; i < rows * columns; ++i)
+      all[static_cast<std::size_t>(i)] =
+          scale * float8_value(static_cast<std::uint8_t>(matrix.data[i / columns * matrix.row + i % columns]), matrix.format);
+    return all;
+  }
   const Operand operand{matrix.data + number * matrix.step * size_of(matrix.dtype).value, INT64_MAX, matrix.dtype};
   for (std::int64_t r = 0; r < rows; ++r) host::load(operand, r * matrix.row, columns, all.data() + r * columns);
   return all;
@@ -99,7 +108,8 @@ Algorithm algorithm_of(const Multiply& w, std::uint64_t number) {
 std::vector<Algorithm> FakeRuntime::algorithms(const Multiply& w, Bytes, int most) {
   std::vector<Algorithm> all;
   const bool epilogue = w.epilogue != Epilogue::None || w.sums != Sums::None;
-  if (!wrong_epilogue(w).empty() || (epilogue && !settings_.epilogues)) return all;
+  if (!wrong_form(w).empty() || (epilogue && !settings_.epilogues) || (w.a.dtype == DType::F8 && !settings_.eight_bits))
+    return all;
   const std::size_t count = std::min(static_cast<std::size_t>(most), std::max<std::size_t>(1, settings_.product_times.size()));
   for (std::size_t i = 0; i < count; ++i) all.push_back(algorithm_of(w, i));
   return all;
@@ -116,7 +126,7 @@ void FakeRuntime::multiply(const Multiply& w, std::byte* workspace, Bytes bytes,
   std::vector<Range> ranges;
   for (const ProductRange& range : ranges_of(w)) ranges.push_back({range.begin, range.end, range.written});
   if (workspace) ranges.push_back({workspace, workspace + bytes.value, true});
-  if (const std::string problem = wrong_epilogue(w); !problem.empty())
+  if (const std::string problem = wrong_form(w); !problem.empty())
     throw DeviceError(kFakeProduct, "CUBLAS_STATUS_INVALID_VALUE, " + problem);
   if (w.algorithm && !takes(w, *w.algorithm, bytes))
     throw DeviceError(kFakeProduct, "CUBLAS_STATUS_INVALID_VALUE, a foreign algorithm");
@@ -125,6 +135,7 @@ void FakeRuntime::multiply(const Multiply& w, std::byte* workspace, Bytes bytes,
   const std::uint32_t needed = [&] {
     const std::lock_guard lock(mutex_);
     ++epilogues_[{w.epilogue, w.sums}];
+    eight_bit_products_ += w.a.dtype == DType::F8 ? 1 : 0;
     ++products_by_[w.algorithm ? static_cast<int>(w.algorithm->words[1]) : -1];
     if (!settings_.product_times.empty()) takes = settings_.product_times[w.algorithm ? w.algorithm->words[1] : 0];
     return chosen_.try_emplace(form_of(w, stream->device), aligned).first->second;

@@ -2,6 +2,7 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <mutex>
 #include <shared_mutex>
@@ -19,14 +20,14 @@ void expect(cublasStatus_t status, const char* call) {
   if (status != CUBLAS_STATUS_SUCCESS) throw DeviceError(call, cublasLtGetStatusName(status));
 }
 
-cudaDataType_t data_type(DType dtype) {
+cudaDataType_t data_type(DType dtype, Float8 format = Float8::E4M3) {
   switch (dtype) {
+    case DType::F8: return format == Float8::E4M3 ? CUDA_R_8F_E4M3 : CUDA_R_8F_E5M2;
     case DType::F32:
     case DType::TF32: return CUDA_R_32F;
     case DType::BF16: return CUDA_R_16BF;
     case DType::F16: return CUDA_R_16F;
     case DType::F64:
-    case DType::F8:
     case DType::I64:
     case DType::I32:
     case DType::U8: break;
@@ -68,6 +69,10 @@ class Description {
       set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, w.aux_row);
       set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE, data_type(w.c.dtype));
     }
+    if (w.a.dtype == DType::F8) {
+      set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, w.b.scale);
+      set(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, w.a.scale);
+    }
     lay_out(a_, w.b, w.b.transposed ? w.n : w.k, w.b.transposed ? w.k : w.n, w.count);
     lay_out(b_, w.a, w.a.transposed ? w.k : w.m, w.a.transposed ? w.m : w.k, w.count);
     lay_out(c_, w.c, w.m, w.n, w.count);
@@ -84,7 +89,7 @@ class Description {
   }
   static void lay_out(cublasLtMatrixLayoutOpaque_t& layout, const Matrix& matrix, std::int64_t rows, std::int64_t columns,
                       std::int64_t count) {
-    expect(cublasLtMatrixLayoutInit(&layout, data_type(matrix.dtype), static_cast<std::uint64_t>(columns),
+    expect(cublasLtMatrixLayoutInit(&layout, data_type(matrix.dtype, matrix.format), static_cast<std::uint64_t>(columns),
                                     static_cast<std::uint64_t>(rows), matrix.row),
            "cublasLtMatrixLayoutInit");
     const auto batches = static_cast<std::int32_t>(count);
@@ -144,7 +149,7 @@ std::vector<Algorithm> ask(cublasLtHandle_t handle, const Multiply& w, Bytes wor
 
 // Descriptions and first choices are made once and then only read: a call takes a lock that many may have.
 struct Products::State {
-  using Key = std::tuple<ProductForm, const void*, const void*, const void*, bool>;  // bias, aux, sums; relaxed
+  using Key = std::tuple<ProductForm, std::array<const void*, 5>, bool>;  // bias, aux, sums, scales; relaxed
 
   std::shared_mutex mutex;
   std::map<int, cublasLtHandle_t> handles = {};
@@ -181,7 +186,7 @@ Products::~Products() {
 std::string Products::version() const { return "cuBLASLt " + std::to_string(cublasLtGetVersion()); }
 
 std::vector<Algorithm> Products::algorithms(const Multiply& w, Bytes workspace, int most) {
-  if (!wrong_epilogue(w).empty()) return {};
+  if (!wrong_form(w).empty()) return {};
   const int device = selected();
   const cublasLtHandle_t handle = state_->handle(device);
   return state_->once(state_->answers, {form_of(w, device), workspace.value, most}, [&] {
@@ -193,7 +198,7 @@ std::vector<Algorithm> Products::algorithms(const Multiply& w, Bytes workspace, 
 }
 
 bool Products::takes(const Multiply& w, const Algorithm& algorithm, Bytes workspace) {
-  if (!wrong_epilogue(w).empty()) return false;
+  if (!wrong_form(w).empty()) return false;
   const Description description(w, algorithm.relaxed);
   const cublasLtMatmulAlgo_t words = of(algorithm);
   cublasLtMatmulHeuristicResult_t result = {};
@@ -204,7 +209,7 @@ bool Products::takes(const Multiply& w, const Algorithm& algorithm, Bytes worksp
 
 void Products::run(const Multiply& w, std::byte* workspace, Bytes bytes, void* stream) {
   if (!workspace) bytes = {};
-  if (const std::string problem = wrong_epilogue(w); !problem.empty()) throw DeviceError("cublasLtMatmul", problem);
+  if (const std::string problem = wrong_form(w); !problem.empty()) throw DeviceError("cublasLtMatmul", problem);
   const int device = selected();
   const cublasLtHandle_t handle = state_->handle(device);
   Algorithm chosen;
@@ -219,7 +224,7 @@ void Products::run(const Multiply& w, std::byte* workspace, Bytes bytes, void* s
     chosen = first.front();
   }
   const std::unique_ptr<const Description>& description =
-      state_->once(state_->descriptions, {form_of(w, device), w.bias, w.aux, w.sums_to, chosen.relaxed},
+      state_->once(state_->descriptions, {form_of(w, device), {w.bias, w.aux, w.sums_to, w.a.scale, w.b.scale}, chosen.relaxed},
                    [&] { return std::make_unique<const Description>(w, chosen.relaxed); });
   const cublasLtMatmulAlgo_t algorithm = of(chosen);
   expect(cublasLtMatmul(handle, description->product(), &w.alpha, w.b.data, description->a(), w.a.data, description->b(),

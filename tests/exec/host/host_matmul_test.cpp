@@ -1,6 +1,10 @@
 // Matrix products and linear layers against sums written out.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+
+#include "core/base/float8.h"
 #include "exec/host/host_blas.h"
 #include "tests/exec/host_arrays.h"
 
@@ -129,6 +133,39 @@ TEST(HostLinear, FirstTokenReadsTheFirstRows) {
   const Array dx = outputs_of(what, {random_array(samples * n, 3), x, w}, {x.size()})[0];
   for (std::int64_t i = samples * k; i < dx.size(); ++i) EXPECT_EQ(dx.at(i), 0);
   EXPECT_NE(dx.at(0), 0);
+}
+
+// Of shapes in fp8 the factors are what 8 bits hold of them, values and weights in E4M3, gradients in E5M2; all else is as without.
+TEST(HostMatMul, FactorsOfEightBits) {
+  const std::int64_t m = 6, n = 5, k = 8;
+  const auto rounded = [](Array array, Float8 format) {
+    double largest = 0;
+    for (std::int64_t i = 0; i < array.size(); ++i) largest = std::max(largest, std::abs(array.at(i)));
+    const float scale = float8_scale(static_cast<float>(largest), format);
+    for (std::int64_t i = 0; i < array.size(); ++i)
+      array.set(i, float8_rounded(static_cast<float>(array.at(i)), scale, format));
+    return array;
+  };
+  const auto linear = [&](Phase phase, DType dtype) {
+    return Compute{.op = ops::MatMul{}, .phase = phase, .shapes = {{{1, m, n, k}, dtype}}};
+  };
+  const Array x = random_array(m * k, 1, DType::F32), w = random_array(n * k, 2, DType::F32),
+              bias = random_array(n, 3, DType::F32), dy = random_array(m * n, 4, DType::F32);
+  const Array x8 = rounded(x, Float8::E4M3), w8 = rounded(w, Float8::E4M3), dy8 = rounded(dy, Float8::E5M2);
+  EXPECT_GT(relative_error(x8, x), 1e-3);
+  const auto expect = [&](Phase phase, const std::vector<Array>& full, const std::vector<Array>& eighth,
+                          const std::vector<std::int64_t>& sizes) {
+    const std::vector<Array> found = outputs_of(linear(phase, DType::F8), full, sizes, {}, DType::F32);
+    const std::vector<Array> wanted = outputs_of(linear(phase, DType::F32), eighth, sizes, {}, DType::F32);
+    EXPECT_LE(relative_error(found[0], wanted[0]), 1e-6);
+    return std::pair(found, outputs_of(linear(phase, DType::F32), full, sizes, {}, DType::F32));
+  };
+  expect(Phase::Forward, {x, w, bias}, {x8, w8, bias}, {m * n});
+  expect(Phase::InputGrad, {dy, x, w}, {dy8, x, w8}, {m * k});
+  expect(Phase::InputGrad, {dy, w}, {dy8, w8}, {m * k});
+  const auto [found, plain] = expect(Phase::WeightGrad, {dy, x}, {dy8, x8}, {n * k, n});
+  EXPECT_EQ(found[1].values(), plain[1].values());  // the bias gradient
+  EXPECT_GT(relative_error(found[0], plain[0]), 1e-3);
 }
 
 }  // namespace

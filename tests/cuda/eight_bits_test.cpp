@@ -1,0 +1,147 @@
+// Products of 8 bits: the kernels that make the factors, code by code, and what the library is told.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <functional>
+
+#include "core/base/float8.h"
+#include "exec/cuda/gpu_kernel.h"
+#include "exec/cuda/gpu_memory.h"
+#include "exec/cuda/kernel_cases.h"
+#include "tests/cuda/fake_training.h"
+
+namespace foreshard::gpu {
+
+static std::vector<KernelCase> eighth_cases() {
+  std::vector<KernelCase> all;
+  for (KernelCase& at : kernel_cases())
+    if (at.name.starts_with("eighth")) all.push_back(std::move(at));
+  return all;
+}
+
+// Sizes of whole 16s go to the library in 8 bits, others, and all on a GPU that has none, as the numbers that the codes stand for.
+TEST(EightBits, AreMultipliedByTheLibraryWhereItCan) {
+  int cases = 0;
+  for (const KernelCase& tried : eighth_cases()) {
+    FakeRuntime runtime, without({.eight_bits = false});
+    EXPECT_TRUE(run_case(tried, runtime).right(tried)) << tried.name;
+    EXPECT_EQ(runtime.eight_bit_products() > 0, tried.name.find("_odd") == std::string::npos) << tried.name;
+    EXPECT_TRUE(run_case(tried, without).right(tried)) << tried.name;
+    EXPECT_EQ(without.eight_bit_products(), 0);
+    ++cases;
+  }
+  EXPECT_GE(cases, 19);
+}
+
+namespace {
+
+struct Bend {
+  const char* name;
+  std::function<void(Multiply&)> bend;
+};
+class Bent : public FakeRuntime {
+ public:
+  explicit Bent(const Bend& bend) : bend_(bend) {}
+  void multiply(const Multiply& product, std::byte* workspace, Bytes bytes, Stream* stream) override {
+    Multiply bent = product;
+    if (bent.a.dtype == DType::F8) bend_.bend(bent);
+    FakeRuntime::multiply(bent, workspace, bytes, stream);
+  }
+
+ private:
+  const Bend& bend_;
+};
+
+}  // namespace
+
+TEST(EightBits, EveryValueThatIsWrongIsSeen) {
+  const Bend bends[] = {{"the scale and not its inverse", [](Multiply& w) { w.a.scale -= 4; }},
+                        {"the other format", [](Multiply& w) { w.b.format = Float8::E5M2; }},
+                        {"the format of values for gradients", [](Multiply& w) { w.a.format = Float8::E4M3; }},
+                        {"b as it lies", [](Multiply& w) { w.b.transposed = false; }},
+                        {"a transposed", [](Multiply& w) { w.a.transposed = true; }},
+                        {"rows of b too close", [](Multiply& w) { w.b.row -= 16; }},
+                        {"a one code further", [](Multiply& w) { ++w.a.data; }},
+                        {"the next row of b", [](Multiply& w) { w.b.data += w.b.row; }},
+                        {"no scale", [](Multiply& w) { w.b.scale = nullptr; }}};
+  for (const Bend& bend : bends) {
+    int seen = 0;
+    for (const KernelCase& tried : eighth_cases()) {
+      if (tried.name.find("eighth_parts") == std::string::npos) continue;
+      Bent runtime(bend);
+      seen += run_case(tried, runtime).right(tried) ? 0 : 1;
+    }
+    EXPECT_GE(seen, 1) << bend.name;
+  }
+}
+
+// Each of the 256 codes, the middles between them and what is beyond, by the kernel and by the host: the same codes, also turned.
+TEST(EightBits, KernelsMakeTheCodesOfTheHost) {
+  for (const Float8 format : {Float8::E4M3, Float8::E5M2}) {
+    std::vector<float> numbers;
+    for (int code = 0; code < 256; ++code) {
+      const float value = float8_value(static_cast<std::uint8_t>(code), format);
+      if (!std::isfinite(value)) continue;
+      const float next = float8_value(
+          static_cast<std::uint8_t>(code % 128 == static_cast<int>(largest_code(format)) ? code : code + 1), format);
+      for (const float x : {value, (value + next) / 2, value * 1.01F}) numbers.push_back(x);
+    }
+    while (numbers.size() % 37 != 0) numbers.push_back(-1e-20F);
+    const auto count = static_cast<std::int64_t>(numbers.size()), rows = std::int64_t{37};
+    FakeRuntime runtime;
+    GpuMemory memory(runtime);
+    Stream* stream = runtime.open_stream(false);
+    std::byte *x = memory.allocate(Space::Device, {4 * count}), *y = memory.allocate(Space::Device, {count}),
+              *scale = memory.allocate(Space::Device, {8});
+    runtime.copy(x, reinterpret_cast<const std::byte*>(numbers.data()), {4 * count}, stream);
+    const Launcher on(runtime, stream, nullptr);
+    const View from = {.data = x, .elements = count, .type = Type::F32};
+    on.launch(KernelId::largest_values, 1, 1, 256,
+              LargestArgs{.x = from,
+                          .out = scratch_array(scale, 2, Type::F32),
+                          .count = count,
+                          .per_block = count,
+                          .last = true,
+                          .gradient = format == Float8::E5M2});
+    EightBitsArgs args = {.x = from, .y = scratch_array(y, count, Type::U8), .rows = rows, .columns = count / rows};
+    args.scale = {.data = scale, .elements = 2, .type = Type::F32};
+    args.gradient = format == Float8::E5M2;
+    for (const bool turned : {false, true}) {
+      args.turned = turned;
+      if (turned)
+        on.launch(KernelId::eight_bits, ceil_div(args.columns, 32), ceil_div(rows, 32), 256, args);
+      else
+        on.elements(KernelId::eight_bits, count, args);
+      runtime.synchronize(stream);
+      float found[2] = {};
+      std::memcpy(found, scale, sizeof found);
+      const float wanted = float8_scale(*std::max_element(numbers.begin(), numbers.end()), format);
+      EXPECT_EQ(found[0], wanted);
+      EXPECT_EQ(found[1], 1 / wanted);
+      for (std::int64_t i = 0; i < count; ++i) {
+        const std::int64_t at = turned ? i % args.columns * rows + i / args.columns : i;
+        ASSERT_EQ(static_cast<int>(y[at]), float8_code(numbers[static_cast<std::size_t>(i)] * wanted, format)) << i << turned;
+      }
+    }
+    runtime.close_stream(stream);
+  }
+}
+
+// What is not finite stays so: an overflow of gradients is seen by who looks for it.
+TEST(EightBits, WhatIsNotFiniteStaysSo) {
+  for (const float bad : {INFINITY, -INFINITY, NAN})
+    for (const bool library : {false, true}) {
+      KernelCase tried = eighth_cases().front();
+      ASSERT_EQ(tried.name, "eighth");
+      tried.reads[0].set(5, bad);
+      FakeRuntime runtime({.eight_bits = library});
+      EXPECT_TRUE(std::isinf(run_case(tried, runtime).error));  // no finite number came out where the host has none
+      std::vector<StoredArray> writes = tried.writes;
+      run_on_host(tried.what, tried.reads, writes, tried.arguments);
+      EXPECT_FALSE(std::isfinite(writes[0].at(0)));
+    }
+}
+
+}  // namespace foreshard::gpu
