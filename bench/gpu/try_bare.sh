@@ -16,7 +16,7 @@ tar -C "$root/work" -xf "$archive"
 mountpoint -q "$root/proc" || mount -t proc proc "$root/proc"
 trap 'umount "$root/proc"' EXIT
 # No network but a loopback that is down; no variables of ours but what the fake takes.
-unshare -n chroot "$root" env -i PATH=/usr/bin:/bin HOME=/root SIZE=tiny TWIN_GPUS=1 TWIN_MEMORY=256 ${PARTS:+PARTS="$PARTS"} \
+unshare -n chroot "$root" env -i PATH=/usr/bin:/bin HOME=/root SIZE=tiny TWIN_GPUS=1 TWIN_MEMORY=640 ${PARTS:+PARTS="$PARTS"} \
   /work/foreshard-gpu/bench/gpu/run.sh /work/out
 cp "$root"/work/out/* "$out/"
 python3 "$(dirname "$0")/report.py" "$out/results.jsonl" >"$out/page.md"
