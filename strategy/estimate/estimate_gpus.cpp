@@ -125,7 +125,7 @@ std::optional<ShapeCosts> Screen::shape(const Point& point) const {
 // Seconds of all parts. What goes from rank to rank goes over the links of the cluster as it is.
 Screen::Timed Screen::timed(const Point& point, const GridCosts& grid, Parts& parts) const {
   const Layers layers = layers_of(point);
-  const bool sharded = point.zero >= 2 && point.dp * point.cp > 1;
+  const bool sharded = point.cuts().gradients && point.dp * point.cp > 1;
   for (Part& part : parts.all) {
     part.moving = part.screen->moving(point, *part.shape, *part.grid, layers);
     const PipelineTimes ways = moving(point, *part.shape, grid, layers);
@@ -135,7 +135,7 @@ Screen::Timed Screen::timed(const Point& point, const GridCosts& grid, Parts& pa
     part.times = part.plain;
     if (sharded) part.screen->shard(point, *part.shape, *part.grid, layers, part.times);
   }
-  const double bound = mixed_bound(point.schedule, parts.mixed(&Part::moving));
+  const double bound = mixed_bound(schedule_entry(point.schedule), parts.mixed(&Part::moving));
   const double closed = finished(point, grid, parts);
   return {.time = std::max(closed, link_time(point, *parts.at(0).shape, grid, layers)), .bound = bound};
 }
@@ -143,7 +143,7 @@ Screen::Timed Screen::timed(const Point& point, const GridCosts& grid, Parts& pa
 // As with equal GPUs (estimate_tail.cpp); each rank has its own last backward and end.
 double Screen::finished(const Point& point, const GridCosts& grid, const Parts& parts) const {
   const Part& front = parts.at(0);
-  const double end = mixed_time(point.schedule, parts.mixed(&Part::times)) +
+  const double end = mixed_time(schedule_entry(point.schedule), parts.mixed(&Part::times)) +
                      front.screen->late_start(point, *front.shape, *front.grid, front.times);
   std::vector<Tail> tails;
   const auto tail_of = [&](const Part& part, int kind) {
@@ -171,7 +171,7 @@ double Screen::finished(const Point& point, const GridCosts& grid, const Parts& 
   }
   if (!tied_ || point.pp == 1) return done;
   const double bytes = tied_elements(point.tp) * static_cast<double>(size_of(types_.grad).value);
-  const double both = grid.tied_time(point.zero >= 2 ? bytes / shards_of(point) : bytes);
+  const double both = grid.tied_time(point.cuts().gradients ? bytes / shards_of(point) : bytes);
   const Tail &first = tails.front(), &last = tails.back();
   return std::max(done, std::max(first_end + first.tied, last_end + last.tied) + both + std::max(first.after, last.after));
 }

@@ -64,44 +64,30 @@ double interleaved(const MixedTimes& t) {
   return std::max(longest + hops, t.microbatches * t.chunks * t.hop + 2 * chunk);
 }
 
-double zero_bubble(Schedule schedule, const MixedTimes& t) {
-  const auto p = static_cast<double>(t.ranks.size());
-  double idle = 0, most = 0;
+double with_idle(const ScheduleEntry& schedule, const MixedTimes& t) {
+  double idle = 0, most = 0, busiest = 0;
   for (const RankTimes& rank : t.ranks) {
     const double f = rank.forward + rank.more_forward, w = rank.weights, i = rank.backward + rank.more_backward - w;
-    double own = 0;
-    if (schedule == Schedule::ZeroBubbleH1) own = std::max({f, i, f + i - w}) + 4 * t.hop;
-    if (schedule == Schedule::ZeroBubbleH2) own = std::max({f, i - f, f + i - 2 * w}) + t.hop;
-    if (schedule == Schedule::ZeroBubbleV) own = std::max(i / 2, i - w);
-    idle += own, most = std::max(most, own);
+    const double own = schedule.idle({.forward = f, .input_grad = i, .weight_grad = w, .hop = t.hop});
+    idle += own, most = std::max(most, own), busiest = std::max(busiest, rank.all());
   }
-  if (schedule == Schedule::ZeroBubbleV && p > 1) idle += (5 * p - 7) * t.hop;
-  double busiest = 0;
-  for (const RankTimes& rank : t.ranks) busiest = std::max(busiest, rank.all());
+  if (schedule.idle_hops) idle += schedule.idle_hops(static_cast<int>(t.ranks.size())) * t.hop;
   return t.microbatches * busiest + idle - most;
 }
 
 }  // namespace
 
-double mixed_time(Schedule schedule, const MixedTimes& times) {
-  switch (schedule) {
-    case Schedule::ZeroBubbleH1:
-    case Schedule::ZeroBubbleH2:
-    case Schedule::ZeroBubbleV: return zero_bubble(schedule, times);
-    case Schedule::GPipe:
-    case Schedule::OneFOneB:
-    case Schedule::Interleaved: break;
-  }
+double mixed_time(const ScheduleEntry& schedule, const MixedTimes& times) {
+  if (schedule.idle) return with_idle(schedule, times);
   if (times.chunks > 1) return interleaved(times);
-  return schedule == Schedule::GPipe ? gpipe(times) : one_f_one_b(times);
+  return schedule.forwards_first ? gpipe(times) : one_f_one_b(times);
 }
 
-double mixed_bound(Schedule schedule, const MixedTimes& times) {
-  const bool splits = schedule_entry(schedule).splits;
+double mixed_bound(const ScheduleEntry& schedule, const MixedTimes& times) {
   double least = 0, way = 0;
   for (const RankTimes& rank : times.ranks) {
     least = std::max(least, way + times.microbatches * rank.all());
-    way += rank.forward + (splits ? 0 : rank.backward);
+    way += rank.forward + (schedule.splits ? 0 : rank.backward);
   }
   return least;
 }

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "core/strategy/strategy.h"
+#include "strategy/schedule/schedule.h"
 
 namespace foreshard {
 
@@ -24,7 +24,7 @@ struct MixedTimes {
 };
 
 // As pipeline_time and pipeline_bound, with which they agree where ranks are equal.
-double mixed_time(Schedule schedule, const MixedTimes& times);
-double mixed_bound(Schedule schedule, const MixedTimes& times);
+double mixed_time(const ScheduleEntry& schedule, const MixedTimes& times);
+double mixed_bound(const ScheduleEntry& schedule, const MixedTimes& times);
 
 }  // namespace foreshard

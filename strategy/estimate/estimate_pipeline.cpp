@@ -97,40 +97,29 @@ double interleaved(const PipelineTimes& t) {
 }
 
 // Idle time of equal stages (docs/schedules.md, "Zero bubble") over the work of the busiest rank. Times of a rank, not a chunk.
-double zero_bubble(Schedule schedule, const PipelineTimes& t) {
+double with_idle(const ScheduleEntry& schedule, const PipelineTimes& t) {
   const double chunks = t.chunks, f = t.forward[1] * chunks, w = t.weights[1] * chunks, i = t.backward[1] * chunks - w;
-  const double ranks = t.ranks - 1;
-  double idle = 0;
-  if (schedule == Schedule::ZeroBubbleH1) idle = ranks * (std::max({f, i, f + i - w}) + 4 * t.hop);
-  if (schedule == Schedule::ZeroBubbleH2) idle = ranks * (std::max({f, i - f, f + i - 2 * w}) + t.hop);
-  if (schedule == Schedule::ZeroBubbleV) idle = ranks * std::max(i / 2, i - w) + (t.ranks > 1 ? 5 * t.ranks - 7 : 0) * t.hop;
-  return t.microbatches * busiest(t) + idle;
+  const double own = schedule.idle({.forward = f, .input_grad = i, .weight_grad = w, .hop = t.hop});
+  const int hops = schedule.idle_hops ? schedule.idle_hops(t.ranks) : 0;
+  return t.microbatches * busiest(t) + ((t.ranks - 1) * own + hops * t.hop);
 }
 
 }  // namespace
 
-double pipeline_time(Schedule schedule, const PipelineTimes& times) {
-  switch (schedule) {
-    case Schedule::ZeroBubbleH1:
-    case Schedule::ZeroBubbleH2:
-    case Schedule::ZeroBubbleV: return zero_bubble(schedule, times);
-    case Schedule::GPipe:
-    case Schedule::OneFOneB:
-    case Schedule::Interleaved: break;
-  }
+double pipeline_time(const ScheduleEntry& schedule, const PipelineTimes& times) {
+  if (schedule.idle) return with_idle(schedule, times);
   if (times.chunks > 1) return interleaved(times);
-  return schedule == Schedule::GPipe ? gpipe(times) : one_f_one_b(times);
+  return schedule.forwards_first ? gpipe(times) : one_f_one_b(times);
 }
 
 // A rank has all its work to do, after the first micro-batch has come down to it and before its last gradient has gone back up, which
 // takes no weight gradients where these are apart: they may wait.
-double pipeline_bound(Schedule schedule, const PipelineTimes& t) {
+double pipeline_bound(const ScheduleEntry& schedule, const PipelineTimes& t) {
   const Chain chain{t};
   const double more = (t.chunks - 1) * (t.forward[1] + t.backward[1]);
-  const bool splits = schedule_entry(schedule).splits;
   double least = 0;
   for (const int stage : {0, std::min(t.fewer + 1, t.ranks - 1), t.ranks - 1}) {
-    const double way = splits ? chain.forwards(stage) : chain.sum(0, stage);
+    const double way = schedule.splits ? chain.forwards(stage) : chain.sum(0, stage);
     least = std::max(least, way + t.microbatches * (chain.both(stage) + more));
   }
   return least;

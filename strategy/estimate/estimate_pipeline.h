@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "core/strategy/strategy.h"
+#include "strategy/schedule/schedule.h"
 
 namespace foreshard {
 
@@ -19,9 +19,9 @@ struct PipelineTimes {
   double forward_less = 0, backward_less = 0;
 };
 
-double pipeline_time(Schedule schedule, const PipelineTimes& times);
+double pipeline_time(const ScheduleEntry& schedule, const PipelineTimes& times);
 void stand_still(PipelineTimes& times);  // while they send
 // No synchronous run of that schedule is faster, whatever transfers take.
-double pipeline_bound(Schedule schedule, const PipelineTimes& times);
+double pipeline_bound(const ScheduleEntry& schedule, const PipelineTimes& times);
 
 }  // namespace foreshard

@@ -129,8 +129,7 @@ std::optional<ShapeCosts> Screen::measured_shape(const Point& point) const {
     s.layer_split.clear();
     s.zero_group = 0;
     // Layers that are named, and schedules of whole chains, do not belong to a probe: as if all were redone.
-    const bool named = !s.recompute.per_stage.empty() || !s.recompute.only.empty();
-    if (named || s.recompute.kind > RecomputeKind::Modules) s.recompute = {.kind = RecomputeKind::Full};
+    if (names_layers(s.recompute)) s.recompute = {.kind = RecomputeKind::Full};
     s.global_batch = point.micro_batch * 4;
     auto answer = lower(model, cluster_, s, {.ignore_memory = true, .profile = profile_});
     if (std::holds_alternative<Infeasible>(answer)) return {};

@@ -147,7 +147,7 @@ double Screen::tied_elements(int tp) const {
 }
 
 double shards_of(const Point& point) {
-  if (point.zero == 0) return 1;
+  if (!point.cuts().optimizer) return 1;
   return static_cast<double>(point.zero_group > 0 ? point.zero_group : point.dp) * point.cp;
 }
 
@@ -174,23 +174,18 @@ Screen::RankMemory Screen::rank_memory(const Point& point, const ShapeCosts& sha
       static_cast<double>(size_of(types_.state).value) * ((types_.master ? 1 : 0) + (base_.optimizer == OptimizerKind::Adam ? 2
                                                                                      : base_.momentum > 0                   ? 1
                                                                                                           : 0));
-  const double each = param / (point.zero >= 3 ? shards : 1) + grad / (point.zero >= 2 ? shards : 1) + states / shards;
-  RankMemory memory{.flight = std::min(microbatches, p - rank)};
-  if (point.schedule == Schedule::GPipe) memory.flight = microbatches;
-  if (point.schedule == Schedule::ZeroBubbleH1) memory.flight = std::min(microbatches, p);
-  if (point.schedule == Schedule::ZeroBubbleH2) memory.flight = std::min(microbatches, 2 * p - 1);
+  const double each =
+      param / (point.cuts().parameters ? shards : 1) + grad / (point.cuts().gradients ? shards : 1) + states / shards;
+  RankMemory memory{.flight = schedule_entry(point.schedule).in_flight({.p = p, .m = microbatches, .v = v, .rank = rank})};
   double elements = shape.parameters.of(kind, layers);
-  if (v > 1) {
-    memory.flight =
-        std::min(microbatches * v, point.schedule == Schedule::ZeroBubbleV ? 2 * p : 2 * (p - 1 - rank) + (v - 1) * p + 1);
-    elements += (v - 1) * shape.parameters.of(Middle, layers);
-  }
+  if (v > 1) elements += (v - 1) * shape.parameters.of(Middle, layers);
   memory.fixed = elements * each;
   // Each chunk has places of its own: for what is gathered and reduced, of the size of a layer or, gathered, of the embedding or the
   // head, whose gradient has one more; and beside those of a shape for what it sends and receives.
   const double layer = shape.parameters.layer, end = std::max(0.0, shape.parameters.of(kind, layers) - layers * layer);
-  if (point.zero >= 2) memory.fixed += grad * (v * layer * (point.overlap_gradients ? 2 : 1) + end);
-  if (point.zero >= 3) memory.fixed += param * (point.overlap_parameters ? 2 : 1) * (v * layer + std::max(0.0, end - layer));
+  if (point.cuts().gradients) memory.fixed += grad * (v * layer * (point.overlap_gradients ? 2 : 1) + end);
+  if (point.cuts().parameters)
+    memory.fixed += param * (point.overlap_parameters ? 2 : 1) * (v * layer + std::max(0.0, end - layer));
   memory.fixed += (v - 1) * kPlaces * shape.hop_bytes;
   return memory;
 }
@@ -297,7 +292,8 @@ double beside(const GridCosts& grid, double time, double own, double talk) {
 // `ahead`: the gathers of so many layers are there already when an action begins.
 void Screen::shard(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const Layers& all, PipelineTimes& times,
                    double ahead) const {
-  const bool prefetches = point.zero == 3 && point.overlap_parameters, waits = point.zero == 3 && !point.overlap_parameters;
+  const bool prefetches = point.cuts().parameters && point.overlap_parameters,
+             waits = point.cuts().parameters && !point.overlap_parameters;
   for (int kind = First; kind <= Only; ++kind) {
     const auto i = static_cast<std::size_t>(kind);
     const double layers = all[i], layer = shape.parameters.layer;
@@ -307,7 +303,7 @@ void Screen::shard(const Point& point, const ShapeCosts& shape, const GridCosts&
       return grid.collective_time(CollectiveKind::ReduceScatter, elements * static_cast<double>(size_of(types_.grad).value));
     };
     const auto gathered = [&](double elements) {
-      return point.zero < 3
+      return !point.cuts().parameters
                  ? 0
                  : grid.collective_time(CollectiveKind::AllGather, elements * static_cast<double>(size_of(types_.param).value));
     };
@@ -325,15 +321,16 @@ void Screen::shard(const Point& point, const ShapeCosts& shape, const GridCosts&
       next_to = std::max(0.0, next_to - held_up);
     }
     // After a backward its last reductions come first, that of the embedding too, then the parameters of the next action's first layer.
-    const double behind = point.zero == 3 ? (scattered(layer) + scattered(embedding)) * (1 - 1 / times.microbatches) : 0;
-    const double first = point.zero == 3 && ahead <= 0 ? behind + gathered(layer) + gathered(embedding) : 0;
-    const bool in_forward = point.schedule != Schedule::GPipe;  // there backwards come one after the other
+    const double behind =
+        point.cuts().parameters ? (scattered(layer) + scattered(embedding)) * (1 - 1 / times.microbatches) : 0;
+    const double first = point.cuts().parameters && ahead <= 0 ? behind + gathered(layer) + gathered(embedding) : 0;
+    const bool in_forward = !schedule_entry(point.schedule).forwards_first;  // there backwards come one after the other
     const double said = ahead > 0 ? early : in_forward ? gather : 0;
     const double gathers = prefetches ? layers * gather - said + head_gather : 0;
     times.forward[i] = beside(grid, times.forward[i], own_forward, gathers) + (in_forward ? first : 0);
     if (waits) times.forward[i] += (layers - 1) * std::max(0.0, gather - shape.rest) + head_gather;
     // The last reduction of ZeRO 2 has the next forward to hide behind.
-    const bool trails = point.zero == 2 && in_forward;
+    const bool trails = point.cuts().gradients && !point.cuts().parameters && in_forward;
     const double last = trails ? std::min(held_up, times.forward[i]) : 0;
     const double ends = head_gather + head_scatter;
     times.backward[i] = beside(grid, times.backward[i], own_backward,
@@ -358,8 +355,8 @@ double Screen::gathered_ahead(const Point& point, const ShapeCosts& shape, const
     const double chunks = kind == Middle ? point.virtual_stages : 1;
     more = std::max(more, chunks * (times.forward[i] + times.backward[i] - ways.forward[i] - ways.backward[i]));
   }
-  const double always = pipeline_time(point.schedule, times);
-  return std::max(0.0, always - pipeline_time(point.schedule, ways) - times.microbatches * more);
+  const double always = pipeline_time(schedule_entry(point.schedule), times);
+  return std::max(0.0, always - pipeline_time(schedule_entry(point.schedule), ways) - times.microbatches * more);
 }
 
 // Transfers that do not overlap hold the sender up as long as the receiver.
@@ -403,18 +400,19 @@ double Screen::link_time(const Point& point, const ShapeCosts& shape, const Grid
   if (grid.loads.links.empty()) return 0;
   const double m = microbatches(point), chunks = point.virtual_stages, shards = shards_of(point);
   const auto grad = static_cast<double>(size_of(types_.grad).value), param = static_cast<double>(size_of(types_.param).value);
-  const bool alone = point.dp * point.cp == 1, groups = point.zero > 0 && point.zero_group > 0 && point.zero_group < point.dp;
+  const bool alone = point.dp * point.cp == 1,
+             groups = point.cuts().optimizer && point.zero_group > 0 && point.zero_group < point.dp;
   FlowSeconds seconds = {};
   const auto add = [&](Flow flow, std::size_t end, double more) { seconds[static_cast<std::size_t>(flow)][end] += more; };
   const auto add_chunk = [&](std::size_t end, int kind, double count) {
     const double own = layers[static_cast<std::size_t>(kind)], elements = shape.parameters.of(kind, own);
     add(Flow::Tensor, end, count * m * shape.communication.of(kind, own) / grid.tensor_probed);
     if (alone) return;
-    const double sum =
-        grid.collective_time(point.zero == 0 ? CollectiveKind::AllReduce : CollectiveKind::ReduceScatter, elements * grad);
-    const double gather = point.zero == 0 ? 0 : grid.collective_time(CollectiveKind::AllGather, elements * param);
-    add(point.zero == 0 ? Flow::Sums : Flow::Shards, end,
-        count * (sum * (point.zero >= 2 ? m : 1) + gather * (point.zero == 3 ? 2 * m : 1)));
+    const double sum = grid.collective_time(!point.cuts().optimizer ? CollectiveKind::AllReduce : CollectiveKind::ReduceScatter,
+                                            elements * grad);
+    const double gather = !point.cuts().optimizer ? 0 : grid.collective_time(CollectiveKind::AllGather, elements * param);
+    add(!point.cuts().optimizer ? Flow::Sums : Flow::Shards, end,
+        count * (sum * (point.cuts().gradients ? m : 1) + gather * (point.cuts().parameters ? 2 * m : 1)));
     if (groups) add(Flow::Replicas, end, count * grid.replicas_time(elements * grad / shards));
   };
   add_chunk(0, point.pp == 1 ? Only : First, 1);
@@ -433,12 +431,14 @@ Screen::Timed Screen::timed(const Point& point, const ShapeCosts& shape, const G
   PipelineTimes times = moving;
   if (!point.overlap_p2p) stand_still(times);
   const PipelineTimes plain = times;
-  const bool sharded = point.zero >= 2 && point.dp * point.cp > 1;
+  const bool sharded = point.cuts().gradients && point.dp * point.cp > 1;
   if (sharded) shard(point, shape, grid, layers, times);
-  const double ahead = sharded && point.zero == 3 && point.pp > 1 ? gathered_ahead(point, shape, grid, plain, times) : 0;
+  const double ahead =
+      sharded && point.cuts().parameters && point.pp > 1 ? gathered_ahead(point, shape, grid, plain, times) : 0;
   const double closed = finished(point, shape, grid, times) - ahead;
   // Without transfers: a rank can compute while another one sends.
-  return {.time = std::max(closed, link_time(point, shape, grid, layers)), .bound = pipeline_bound(point.schedule, moving)};
+  return {.time = std::max(closed, link_time(point, shape, grid, layers)),
+          .bound = pipeline_bound(schedule_entry(point.schedule), moving)};
 }
 
 }  // namespace foreshard

@@ -11,6 +11,7 @@
 #include "strategy/estimate/estimate.h"
 #include "strategy/estimate/estimate_loads.h"
 #include "strategy/estimate/estimate_pipeline.h"
+#include "strategy/resolve/tables.h"
 
 namespace foreshard {
 
@@ -25,6 +26,7 @@ struct Point {
   RecomputeKind recompute = RecomputeKind::None;
   int recompute_layers = 0;  // Full: the first so many layers of each stage; 0: all; -1: on each rank the fewest that fit
   Schedule schedule = Schedule::OneFOneB;
+  StateCuts cuts() const { return cuts_of_zero(zero); }
   bool operator==(const Point&) const = default;
 };
 // `layers`: of the model, for a layer split where the stages do not divide them; 0: the base's split.

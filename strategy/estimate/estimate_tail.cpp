@@ -31,7 +31,7 @@ Screen::ChunkTail Screen::chunk_tail(const Point& point, const ShapeCosts& shape
   const double replicas = static_cast<double>(point.dp) * point.cp, shards = shards_of(point);
   const double grad = static_cast<double>(size_of(types_.grad).value), param = static_cast<double>(size_of(types_.param).value);
   const double elements = shape.parameters.of(kind, layers), layer = shape.parameters.layer;
-  const bool layered = point.zero >= 2;
+  const bool layered = point.cuts().gradients;
   const double default_bucket = std::max(40e6, 1e6 * point.dp);
   const double wanted = base_.bucket.value > 0 ? static_cast<double>(base_.bucket.value) / grad : default_bucket;
   // Whole parameters: the two products of the MLP are about a third of a layer each, and so are those of the attention together.
@@ -42,8 +42,8 @@ Screen::ChunkTail Screen::chunk_tail(const Point& point, const ShapeCosts& shape
   tail.update = adam_per_element_ * elements / shards + units * launch_;
   tail.one_update = tail.update / units;
   if (replicas <= 1) return tail;
-  const auto how = point.zero == 0 ? CollectiveKind::AllReduce : CollectiveKind::ReduceScatter;
-  const bool groups = point.zero > 0 && point.zero_group > 0 && point.zero_group < point.dp;
+  const auto how = !point.cuts().optimizer ? CollectiveKind::AllReduce : CollectiveKind::ReduceScatter;
+  const bool groups = point.cuts().optimizer && point.zero_group > 0 && point.zero_group < point.dp;
   const auto over_groups = [&](double of) { return groups ? grid.replicas_time(of * grad / shards) : 0; };
   const auto summed = [&](double of) { return grid.collective_time(how, of * grad) + over_groups(of); };
   const auto gathered = [&](double of) { return grid.collective_time(CollectiveKind::AllGather, of * param); };
@@ -53,15 +53,15 @@ Screen::ChunkTail Screen::chunk_tail(const Point& point, const ShapeCosts& shape
   tail.one_sum = layered ? unit_sum : end_sum;
   tail.sum = equal * unit_sum + end_sum;
   tail.over_groups = equal * over_groups(unit) + over_groups(end);
-  if (point.zero == 1 || point.zero == 2) {
+  if (point.cuts().optimizer && !point.cuts().parameters) {
     tail.one_gather = gathered(unit);
     tail.gather = equal * tail.one_gather + (end > 0 ? gathered(end) : 0);
   }
   const double own = shape.communication.of(kind, layers) - shape.forward_communication.of(kind, layers);
   if (layered) {  // in every backward; in the last one with the sums over the groups, which hold it up
     const double head = kind == Last ? end : 0, more = units * over_groups(unit) + over_groups(head);
-    const double talk = units * (unit_sum + (point.zero == 3 ? gathered(unit) : 0)) + (head > 0 ? end_sum : 0);
-    if (groups && point.zero == 3 && !point.overlap_parameters) {
+    const double talk = units * (unit_sum + (point.cuts().parameters ? gathered(unit) : 0)) + (head > 0 ? end_sum : 0);
+    if (groups && point.cuts().parameters && !point.overlap_parameters) {
       tail.slowed = more;  // the next gather goes behind them
     } else if (groups) {
       const Dense dense(grid, backward, own, 1);
@@ -97,15 +97,15 @@ Screen::Tail Screen::tail(const Point& point, const ShapeCosts& shape, const Gri
   const ChunkTail other = several ? chunk(Middle) : ChunkTail{};
   const ChunkTail last = !several ? first : kind == Last ? chunk(Last) : other;
   const double between = std::max(0, point.virtual_stages - 2), rest = several ? 1 : 0;
-  const bool gathers = !point.overlap_parameters && (point.zero == 1 || point.zero == 2);
+  const bool gathers = !point.overlap_parameters && (point.cuts().optimizer && !point.cuts().parameters);
   const double all_gathers = gathers ? first.gather + between * other.gather + rest * last.gather : 0;
   Tail tail;
   tail.slowed = first.slowed + between * other.slowed + rest * last.slowed;
   tail.behind = first.behind;
   tail.over_groups = first.over_groups + between * other.over_groups + rest * last.over_groups;
-  if (point.zero < 2) tail.sums = first.sum + between * other.sum + rest * last.sum - tail.over_groups;
+  if (!point.cuts().gradients) tail.sums = first.sum + between * other.sum + rest * last.sum - tail.over_groups;
   tail.gathers = all_gathers;
-  if (point.zero < 2 && !point.overlap_gradients) {
+  if (!point.cuts().gradients && !point.overlap_gradients) {
     // The sums of a chunk begin when the updates of the one before are done, behind its gathers.
     const auto ends = [&](const ChunkTail& of) {
       const double updated = std::max(of.sum + of.one_update, of.one_sum + of.update);
@@ -138,7 +138,7 @@ Screen::Tail Screen::tail(const Point& point, const ShapeCosts& shape, const Gri
 // parameters of its layers, and those of a later chunk are wanted when all ranks have run the chunks before.
 double Screen::late_start(const Point& point, const ShapeCosts& shape, const GridCosts& grid,
                           const PipelineTimes& times) const {
-  if (!point.overlap_parameters || (point.zero != 1 && point.zero != 2) || point.dp * point.cp <= 1) return 0;
+  if (!point.overlap_parameters || !(point.cuts().optimizer && !point.cuts().parameters) || point.dp * point.cp <= 1) return 0;
   const Layers layers = layers_of(point);
   const int kind = point.pp == 1 ? Only : First;
   const auto i = static_cast<std::size_t>(kind);
@@ -165,7 +165,7 @@ void Screen::wait_for_others(const Point& point, const GridCosts& grid, const Pi
       std::min<double>(point.pp, std::max(1.0, std::round(std::max(grid.shards_crowd, grid.replicas_crowd))));
   const auto sums_of = [&](const Tail& of) { return (shards ? of.sums : 0) + (groups ? of.over_groups : 0); };
   const auto gathers_of = [&](const Tail& of) { return shards ? of.gathers : 0; };
-  const bool overlapped = point.overlap_gradients || point.zero >= 2;
+  const bool overlapped = point.overlap_gradients || point.cuts().gradients;
   // What the last stage has behind the sum of the tied embeddings comes after the first stage's.
   const double until = tied_ && !overlapped ? last.tied : kNever;
   const auto others = [&](auto of) {
@@ -186,7 +186,7 @@ void Screen::wait_for_others(const Point& point, const GridCosts& grid, const Pi
 // The first rank is the last to end its backwards; rank r ends when r backwards and transfers are still to come. Reductions beside
 // the last backwards slow them one after the other. The two copies of a tied embedding are summed when both ends are there.
 double Screen::finished(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const PipelineTimes& times) const {
-  const double end = pipeline_time(point.schedule, times) + late_start(point, shape, grid, times);
+  const double end = pipeline_time(schedule_entry(point.schedule), times) + late_start(point, shape, grid, times);
   if (point.pp == 1) {
     const Tail only = tail(point, shape, grid, times, Only);
     return end + only.slowed + only.all;
@@ -207,7 +207,7 @@ double Screen::finished(const Point& point, const ShapeCosts& shape, const GridC
   if (point.pp > 2) done = std::max(done, middle_end + middle.all);
   if (!tied_) return done;
   const double bytes = tied_elements(point.tp) * static_cast<double>(size_of(types_.grad).value);
-  const double both = grid.tied_time(point.zero >= 2 ? bytes / shards_of(point) : bytes);
+  const double both = grid.tied_time(point.cuts().gradients ? bytes / shards_of(point) : bytes);
   const double summed = std::max(first_end + first.tied, last_end + last.tied) + both;
   return std::max(done, summed + std::max(first.after, last.after));
 }

@@ -267,7 +267,7 @@ class Allocation {
 // So many micro-batches fill a pipeline: at most 2 p + v p chunks are in flight. GPipe holds all of them.
 int microbatches_that_fill(const Strategy& s) {
   const auto m = static_cast<int>(s.global_batch / (s.micro_batch * s.dp));
-  if (s.schedule == Schedule::GPipe) return m;
+  if (schedule_entry(*s.schedule).forwards_first) return m;
   const int group = s.microbatch_group > 0 ? s.microbatch_group : s.pp;
   return std::min(m, static_cast<int>(round_up(std::int64_t{4} * s.pp, std::int64_t{group})));
 }

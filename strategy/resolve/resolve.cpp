@@ -159,6 +159,10 @@ Sharding sharding_of(const Strategy& s, const StateTypes& types) {
           .vocab_multiple = s.vocab_multiple};
 }
 
+bool names_layers(const Recompute& recompute) {
+  return !recompute.per_stage.empty() || !recompute.only.empty() || recompute.kind > RecomputeKind::Modules;
+}
+
 std::variant<OpGraph, Infeasible> graph_of(const Model& model, const Strategy& strategy) {
   try {
     return build_op_graph(model, sharding_of(strategy, state_types(strategy)));

@@ -19,6 +19,9 @@ std::variant<Strategy, Infeasible> resolve(const Model& model, const Cluster& cl
 // both (strategy/tune/tune.h).
 bool leaves_open(const Strategy& strategy);
 
+// Whether it is about some layers and not about all alike: by their numbers, or by a schedule of all of them.
+bool names_layers(const Recompute& recompute);
+
 // The graph that the local shapes of a resolved strategy make, or why they cannot be.
 std::variant<OpGraph, Infeasible> graph_of(const Model& model, const Strategy& strategy);
 

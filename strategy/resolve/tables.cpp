@@ -30,8 +30,8 @@ enum Streams : std::int32_t {
 struct Choice {
   const Strategy& strategy;
   StateTypes types;
-  bool ties;  // the head's weights are the token embedding
-  int zero;   // 0 where there is nothing to shard over
+  bool ties;      // the head's weights are the token embedding
+  StateCuts cut;  // nothing where there is nothing to shard over
   int stages, last_rank;
   StreamId tensors() const { return {strategy.overlap->tp ? kTensors : kCompute}; }
   bool measures() const { return *strategy.clip_norm > 0 || strategy.loss_scale == 0; }
@@ -42,11 +42,11 @@ struct Choice {
 
 Choice choice_of(const Model& model, const Strategy& s) {
   const auto* transformer = std::get_if<Transformer>(&model.shape);
-  const int inner = s.zero > 0 ? s.zero_group : s.dp, stages = s.pp * s.virtual_stages;
+  const int inner = cuts_of_zero(s.zero).optimizer ? s.zero_group : s.dp, stages = s.pp * s.virtual_stages;
   return {.strategy = s,
           .types = state_types(s),
           .ties = transformer && transformer->tied_embeddings,
-          .zero = inner * s.cp > 1 ? s.zero : 0,
+          .cut = inner * s.cp > 1 ? cuts_of_zero(s.zero) : StateCuts{},
           .stages = stages,
           .last_rank = rank_of_stage(*s.schedule, stages - 1, s.pp)};
 }
@@ -69,19 +69,20 @@ StateRow row_for_all(const Choice& choice) {
   const Strategy& s = choice.strategy;
   const bool adam = s.optimizer == OptimizerKind::Adam;
   const When last = s.overlap->gradients ? When::LastMicrobatch : When::AtEnd;
-  StateRow row{.unit = choice.zero < 2 ? Unit::Bucket : Unit::Layer, .bucket = choice.zero < 2 ? s.bucket : Bytes{}};
+  const auto& [parameters, gradients, optimizer] = choice.cut;
+  StateRow row{.unit = gradients ? Unit::Layer : Unit::Bucket, .bucket = gradients ? Bytes{} : s.bucket};
   row.parameters.dtype = choice.types.param, row.gradients.dtype = choice.types.grad;
   row.optimizer = {
       .master = choice.types.master, .momentum = adam || s.momentum > 0, .variance = adam, .dtype = choice.types.state};
-  if (choice.zero == 0) row.gradients.sums = {{"all-reduce gradients", kReplicas, last}};
-  if (choice.zero >= 1) {
+  if (!optimizer) row.gradients.sums = {{"all-reduce gradients", kReplicas, last}};
+  if (optimizer) {
     row.optimizer.cut_by = kShards;
-    row.gradients.sums = {{"reduce-scatter gradients", kShards, choice.zero == 1 ? last : When::EachMicrobatch},
-                          {"all-reduce shards", {OuterData}, choice.zero == 1 ? last : When::LastMicrobatch}};
-    row.parameters.gathered_next_run = choice.zero < 3 && s.overlap->parameters;
+    row.gradients.sums = {{"reduce-scatter gradients", kShards, gradients ? When::EachMicrobatch : last},
+                          {"all-reduce shards", {OuterData}, gradients ? When::LastMicrobatch : last}};
+    row.parameters.gathered_next_run = !parameters && s.overlap->parameters;
   }
-  if (choice.zero >= 2) row.gradients.cut_by = kShards, row.gradients.slots = s.overlap->gradients ? 2 : 1;
-  if (choice.zero >= 3) {
+  if (gradients) row.gradients.cut_by = kShards, row.gradients.slots = s.overlap->gradients ? 2 : 1;
+  if (parameters) {
     row.parameters.cut_by = kShards, row.parameters.slots = s.overlap->parameters ? 2 : 1;
     row.parameters.ahead =
         s.overlap->parameters && s.recompute.kind < RecomputeKind::Rotor ? 1 : 0;  // runs gather layer by layer
@@ -92,7 +93,7 @@ StateRow row_for_all(const Choice& choice) {
 StatePolicy state_policy(const Choice& choice) {
   StatePolicy policy;
   const StateRow all = row_for_all(choice);
-  if (choice.ties && (choice.zero >= 2 || choice.ties_stages())) {
+  if (choice.ties && (choice.cut.gradients || choice.ties_stages())) {
     StateRow tied = all;
     tied.tensors = Tensors::Tied, tied.unit = Unit::Tensor, tied.gradients.slots = 0;
     if (choice.staged()) tied.gradients.sums.clear();  // all replicas of both stages at once
@@ -155,7 +156,7 @@ std::vector<LayoutGroup> groups_of(const Choice& choice) {
     return groups;  // those between stages are made once for all (lower_stages.cpp)
   }
   groups.push_back({"data", kReplicas, {kReplicated}});
-  if (choice.zero > 0) {
+  if (choice.cut.optimizer) {
     groups.push_back({"shards", kShards, {kReplicated}});
     groups.push_back({"replicas", {OuterData}, {kReplicated}});
   }
@@ -163,7 +164,8 @@ std::vector<LayoutGroup> groups_of(const Choice& choice) {
   if (s.sequence_parallel) groups.push_back({"tensor gradients", kTensor, {kReplicated}});
   groups.push_back({"context", {Context}, choice.tensors()});
   if (choice.ties_stages()) groups.push_back({"tied embeddings", {}, {kReplicated}, Tied});
-  if (choice.measures()) groups.push_back({"norm", choice.zero > 0 ? Kinds{Data, Context, Tensor} : kTensor, {kCompute}, All});
+  if (choice.measures())
+    groups.push_back({"norm", choice.cut.optimizer ? Kinds{Data, Context, Tensor} : kTensor, {kCompute}, All});
   return groups;
 }
 

@@ -72,6 +72,14 @@ struct StateRow {  // the first row that a tensor belongs to holds; the last one
 };
 using StatePolicy = std::vector<StateRow>;
 
+// What the stages of ZeRO cut (Rajbhandari et al. 2020); nobody else compares their number.
+struct StateCuts {
+  bool parameters = false, gradients = false, optimizer = false;
+};
+constexpr StateCuts cuts_of_zero(int stage) {
+  return {.parameters = stage >= 3, .gradients = stage >= 2, .optimizer = stage >= 1};
+}
+
 // ---- ActivationPolicy: what lives from the forward to the backward -----------------------------------------------------------------
 struct LayerRange {
   int first = 0, last = 0;  // of the op graph, both included

@@ -26,6 +26,13 @@ struct ScheduleShape {
   int p = 1, m = 1, v = 1, g = 0;  // g 0: p
 };
 
+struct FlightShape {
+  double p = 1, m = 1, v = 1, rank = 0;
+};
+struct FillTimes {  // of a rank and one micro-batch, seconds; hop: of a transfer to a neighbour
+  double forward = 0, input_grad = 0, weight_grad = 0, hop = 0;
+};
+
 // One row of the schedule table. `lists` may be called only for a shape that `refuse` lets pass.
 struct ScheduleEntry {
   Schedule id = Schedule::OneFOneB;
@@ -37,6 +44,14 @@ struct ScheduleEntry {
   int (*rank_of_stage)(int stage, int p) = nullptr;
   int (*stage_of)(int rank, int chunk, int p) = nullptr;  // the other way round
   bool splits = false;                                    // I and W instead of B
+  bool forwards_first = false;                            // no backward before the last forward
+
+  // What search orders candidates by (docs/search.md, "Screen"). Chunks in flight on a rank at most:
+  double (*in_flight)(const FlightShape&) = nullptr;
+  // Idle seconds of a rank while the pipeline fills and drains, beside one that works all the time; null: the longest paths of 1F1B, or of
+  // all forwards and then all backwards. And what no rank has alone, in transfers between neighbours.
+  double (*idle)(const FillTimes&) = nullptr;
+  int (*idle_hops)(int p) = nullptr;
 };
 const std::vector<ScheduleEntry>& schedules();
 const ScheduleEntry& schedule_entry(Schedule id);

@@ -32,7 +32,8 @@ ScheduleEntry one_f_one_b_schedule() {
           .refuse = refuse,
           .lists = lists,
           .rank_of_stage = straight_placement,
-          .stage_of = loop_stage};
+          .stage_of = loop_stage,
+          .in_flight = [](const FlightShape& s) { return std::min(s.m, s.p - s.rank); }};
 }
 
 }  // namespace foreshard

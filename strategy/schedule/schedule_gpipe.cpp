@@ -26,7 +26,9 @@ ScheduleEntry gpipe_schedule() {
           .refuse = refuse,
           .lists = lists,
           .rank_of_stage = straight_placement,
-          .stage_of = loop_stage};
+          .stage_of = loop_stage,
+          .forwards_first = true,
+          .in_flight = [](const FlightShape& s) { return s.m; }};
 }
 
 }  // namespace foreshard

@@ -69,6 +69,10 @@ static ScheduleLists lists(const ScheduleShape& shape) {
   return result;
 }
 
+static double in_flight(const FlightShape& s) {
+  return s.v > 1 ? std::min(s.m * s.v, 2 * (s.p - 1 - s.rank) + (s.v - 1) * s.p + 1) : std::min(s.m, s.p - s.rank);
+}
+
 ScheduleEntry interleaved_schedule() {
   return {.id = Schedule::Interleaved,
           .name = name_of(Schedule::Interleaved),
@@ -77,7 +81,8 @@ ScheduleEntry interleaved_schedule() {
           .refuse = refuse,
           .lists = lists,
           .rank_of_stage = loop_placement,
-          .stage_of = loop_stage};
+          .stage_of = loop_stage,
+          .in_flight = in_flight};
 }
 
 }  // namespace foreshard

@@ -38,7 +38,8 @@ static ScheduleLists h2_lists(const ScheduleShape& shape) {
 }
 
 static ScheduleEntry entry(Schedule id, const char* summary, std::optional<Infeasible> (*refuse)(const ScheduleShape&),
-                           ScheduleLists (*lists)(const ScheduleShape&)) {
+                           ScheduleLists (*lists)(const ScheduleShape&), double (*in_flight)(const FlightShape&),
+                           double (*idle)(const FillTimes&)) {
   return {.id = id,
           .name = name_of(id),
           .summary = summary,
@@ -47,21 +48,31 @@ static ScheduleEntry entry(Schedule id, const char* summary, std::optional<Infea
           .lists = lists,
           .rank_of_stage = straight_placement,
           .stage_of = loop_stage,
-          .splits = true};
+          .splits = true,
+          .in_flight = in_flight,
+          .idle = idle};
 }
 
 ScheduleEntry zb_h1_schedule() {
   return entry(
       Schedule::ZeroBubbleH1,
       "1f1b with weight gradients put off: idle (p-1)(F+I-W), at most p micro-batches in flight on every rank",
-      [](const ScheduleShape& shape) { return refuse_chunks(shape, "zb-h1"); }, h1_lists);
+      [](const ScheduleShape& shape) { return refuse_chunks(shape, "zb-h1"); }, h1_lists,
+      [](const FlightShape& s) { return std::min(s.m, s.p); },
+      [](const FillTimes& t) {
+        return std::max({t.forward, t.input_grad, t.forward + t.input_grad - t.weight_grad}) + 4 * t.hop;
+      });
 }
 
 ScheduleEntry zb_h2_schedule() {
   return entry(
       Schedule::ZeroBubbleH2,
       "zb-h1 with twice the warm-up: idle (p-1) max(F, I-F, F+I-2W), up to 2p-1 micro-batches in flight",
-      [](const ScheduleShape& shape) { return refuse_chunks(shape, "zb-h2"); }, h2_lists);
+      [](const ScheduleShape& shape) { return refuse_chunks(shape, "zb-h2"); }, h2_lists,
+      [](const FlightShape& s) { return std::min(s.m, 2 * s.p - 1); },
+      [](const FillTimes& t) {
+        return std::max({t.forward, t.input_grad - t.forward, t.forward + t.input_grad - 2 * t.weight_grad}) + t.hop;
+      });
 }
 
 }  // namespace foreshard

@@ -81,7 +81,10 @@ ScheduleEntry zb_v_schedule() {
           .lists = lists,
           .rank_of_stage = v_placement,
           .stage_of = v_stage,
-          .splits = true};
+          .splits = true,
+          .in_flight = [](const FlightShape& s) { return std::min(s.m * s.v, 2 * s.p); },
+          .idle = [](const FillTimes& t) { return std::max(t.input_grad / 2, t.input_grad - t.weight_grad); },
+          .idle_hops = [](int p) { return p > 1 ? 5 * p - 7 : 0; }};
 }
 
 }  // namespace foreshard

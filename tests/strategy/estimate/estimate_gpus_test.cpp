@@ -91,9 +91,11 @@ TEST(MixedPace, EqualRanksTakeWhatTheClosedFormsSay) {
                                                                  .more_backward = more * b,
                                                                  .weights = equal.chunks * w,
                                                                  .chunk = f + b});
-      const double expected = pipeline_time(schedule, equal);
-      EXPECT_NEAR(mixed_time(schedule, mixed), expected, 1e-9 * expected) << i << ' ' << static_cast<int>(schedule);
-      EXPECT_NEAR(mixed_bound(schedule, mixed), pipeline_bound(schedule, equal), 1e-9 * expected);
+      const double expected = pipeline_time(schedule_entry(schedule), equal);
+      EXPECT_NEAR(mixed_time(schedule_entry(schedule), mixed), expected, 1e-9 * expected)
+          << i << ' ' << static_cast<int>(schedule);
+      EXPECT_NEAR(mixed_bound(schedule_entry(schedule), mixed), pipeline_bound(schedule_entry(schedule), equal),
+                  1e-9 * expected);
     }
   }
 }
@@ -105,12 +107,12 @@ TEST(MixedPace, UnequalRanksBesideTheRecurrence) {
   for (int i = 0; i < 400; ++i) {
     const Case c = random_case(random, i % 3 + 1);
     const double expected = recurrence(c);
-    EXPECT_LE(mixed_bound(c.schedule, c.times), expected * (1 + 1e-9)) << i;
+    EXPECT_LE(mixed_bound(schedule_entry(c.schedule), c.times), expected * (1 + 1e-9)) << i;
     for (const RankTimes& rank : c.times.ranks) {
       const double work = rank.forward + rank.backward + rank.more_forward + rank.more_backward;
-      EXPECT_GE(mixed_bound(c.schedule, c.times), c.times.microbatches * work * (1 - 1e-9)) << i;
+      EXPECT_GE(mixed_bound(schedule_entry(c.schedule), c.times), c.times.microbatches * work * (1 - 1e-9)) << i;
     }
-    const double off = mixed_time(c.schedule, c.times) / expected - 1;
+    const double off = mixed_time(schedule_entry(c.schedule), c.times) / expected - 1;
     if (c.times.chunks == 1) {
       EXPECT_LE(std::abs(off), 0.1) << i << ' ' << static_cast<int>(c.schedule) << ' ' << off;
     }
