@@ -29,6 +29,8 @@
 //   weight-version           a backward with another weight version than its forward
 //   shard-axes               a tensor cut over axes whose ranks hold the same part of it, cut flat over those that hold other parts,
 //                            or experts that are not cut over an expert axis: by the kinds of the grid that the tensor is of
+//   context-split            an operator that reads positions, and the context axes of its role or other such operators, disagree on how
+//                            ranks share a sequence; a block of keys that a ring does not have
 //   gradient-not-reduced     an update reads a gradient that was not reduced over all data-parallel ranks that hold it: the axes of
 //                            data kinds in its grid (is_data), and all roles with a gradient of the same tensor
 //   gradient-over-reduced    ... that was reduced twice over an axis, over different shards, over ranks that have it alike, or with

@@ -86,6 +86,7 @@ CheckedMeetings checked_meetings(const Plan& plan);
 void check_meetings(const Plan& plan, const std::vector<CheckOrder>& orders, Defects& defects);
 void check_lives(const Plan& plan, RoleId role, const CheckOrder& two_runs, const RoleUses& uses, Defects& defects);
 void check_shards(const Plan& plan, RoleId role, Defects& defects);
+void check_context(const Plan& plan, RoleId role, Defects& defects);
 void check_gradients(const Plan& plan, RoleId role, const RoleUses& uses, Defects& defects);
 void check_partial_sums(const Plan& plan, RoleId role, const RoleUses& uses, Defects& defects);
 void check_work(const Plan& plan, bool stale_weights_allowed, Defects& defects);

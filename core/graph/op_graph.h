@@ -29,7 +29,7 @@ struct Sharding {
   std::int64_t micro_batch = 1, seq = 0;
   int tp = 1, cp = 1;
   bool sequence_parallel = false;
-  bool context_ring = false;  // ring exchange of keys and values instead of an all-gather
+  ContextKind context = ContextKind::AllGather;
   bool flash_attention = true;
   double dropout = 0;
   DType compute = DType::BF16, param = DType::BF16;
@@ -64,7 +64,7 @@ struct Communication {                                        // an operator tha
   std::optional<CollectiveKind> forward = {}, backward = {};  // empty: identity, costs nothing
   Bytes bytes = {};                                           // full tensor
   Combine combine = Combine::Sum;
-  bool ring_exchange = false;  // a ring of n ranks: n - 1 neighbour exchanges of bytes/n instead of the collective
+  bool ring_exchange = false;  // with the neighbours of a ring instead: forward to the next rank, backward to the one before
   bool operator==(const Communication&) const = default;
 };
 

@@ -18,10 +18,10 @@ Dims sequence(Dims dims, std::int64_t times, std::int64_t divided_by) {
 
 }  // namespace
 
-int LayerBuilder::attention(const AttentionShape& shape, const std::vector<int>& qkv) {
-  if (!sharding_.flash_attention) return unfused_attention(shape, qkv);
+int LayerBuilder::attention(const AttentionShape& shape, const std::vector<int>& qkv, const SequenceSplit& split) {
+  if (!sharding_.flash_attention) return unfused_attention(shape, qkv, split);
   const std::int64_t b = shape.batch, s = shape.queries, a = shape.heads, d = shape.dim;
-  ops::Attention core = {.causal = shape.causal, .heads = a, .kv_heads = shape.kv_heads, .dim = d, .cp = sharding_.cp};
+  ops::Attention core = {.causal = shape.causal, .heads = a, .kv_heads = shape.kv_heads, .dim = d, .split = split};
   if (sharding_.dropout > 0) {
     const ops::Dropout drops = dropout_at({b, a, s, shape.keys});
     core.p = drops.p, core.site = drops.site;
@@ -34,7 +34,7 @@ int LayerBuilder::attention(const AttentionShape& shape, const std::vector<int>&
 }
 
 // Scores, softmax, dropout and P V as separate operators.
-int LayerBuilder::unfused_attention(const AttentionShape& shape, const std::vector<int>& qkv) {
+int LayerBuilder::unfused_attention(const AttentionShape& shape, const std::vector<int>& qkv, const SequenceSplit& split) {
   const std::int64_t b = shape.batch, s = shape.queries, t = shape.keys, a = shape.heads, d = shape.dim;
   const DType type = at(qkv.front()).dtype;
   Operator product = {.name = "scores",
@@ -46,17 +46,16 @@ int LayerBuilder::unfused_attention(const AttentionShape& shape, const std::vect
   product.shapes = {{.dims = {b * a, s, t, d}, .dtype = gemm_type()}};
   add(std::move(product));
 
-  Operator soft = {
-      .name = "softmax",
-      .op = ops::Softmax{.causal = shape.causal, .scale = 1.0 / std::sqrt(static_cast<double>(d)), .cp = sharding_.cp},
-      .inputs = {scores},
-      .module = "attention"};
+  Operator soft = {.name = "softmax",
+                   .op = ops::Softmax{.causal = shape.causal, .scale = 1.0 / std::sqrt(static_cast<double>(d)), .split = split},
+                   .inputs = {scores},
+                   .module = "attention"};
   const int probabilities = value("probabilities", {b, a, s, t}, type);
   soft.outputs = {probabilities};
   soft.shapes = {{.dims = {b * a * s, t}, .dtype = type}};
   add(std::move(soft));
 
-  const int dropped = dropout("attention_dropout", "attention", probabilities);
+  const int dropped = dropout("attention_dropout", "attention", probabilities, split);
   Operator weighted = {.name = "weighted",
                        .op = ops::WeightedValues{.causal = shape.causal, .heads = a, .kv_heads = shape.kv_heads, .dim = d},
                        .inputs = {dropped, qkv.back()},
@@ -112,21 +111,6 @@ int LayerBuilder::row_output(const std::string& name, int x) {
 
 void LayerBuilder::reduce_in_place(const std::string& name, int x, Combine combine) {
   communicate(name, {.forward = CollectiveKind::AllReduce, .bytes = bytes(x), .combine = combine}, {x}, {});
-}
-
-int LayerBuilder::context_gather(const std::string& name, int x) {
-  if (sharding_.cp == 1) return x;
-  const Value in = at(x);
-  const int full = value(in.name + "_all", sequence(in.dims, sharding_.cp, 1), in.dtype);
-  communicate(name,
-              {.over = {DenseKind::Context},
-               .forward = CollectiveKind::AllGather,
-               .backward = CollectiveKind::ReduceScatter,
-               .bytes = bytes(full),
-               .ring_exchange = sharding_.context_ring},
-              {x}, {full})
-      .always_recompute = true;
-  return full;
 }
 
 }  // namespace foreshard

@@ -23,7 +23,10 @@ std::string number(double value) {
   return text;
 }
 
-LayerBuilder::LayerBuilder(std::string kind, const Sharding& sharding) : sharding_(sharding) { layer_.kind = std::move(kind); }
+LayerBuilder::LayerBuilder(std::string kind, const Sharding& sharding, const SequenceSplit& split)
+    : sharding_(sharding), split_(split) {
+  layer_.kind = std::move(kind);
+}
 
 DType LayerBuilder::statistics_type() const { return sharding_.compute == DType::F64 ? DType::F64 : DType::F32; }
 
@@ -145,13 +148,16 @@ int LayerBuilder::activation(const std::string& name, ActivationKind kind, int x
 
 // Rows [batch, sequence, features] lie outside the tensor-parallel regions, attention maps inside.
 ops::Dropout LayerBuilder::dropout_at(const Dims& dims) {
-  return {.p = sharding_.dropout, .site = sites_++, .sequence_parallel = sequence_parallel() && dims.size() == 3};
+  return {
+      .p = sharding_.dropout, .site = sites_++, .sequence_parallel = sequence_parallel() && dims.size() == 3, .split = split_};
 }
 
-int LayerBuilder::dropout(const std::string& name, const std::string& module, int x) {
+int LayerBuilder::dropout(const std::string& name, const std::string& module, int x, std::optional<SequenceSplit> split) {
   if (sharding_.dropout == 0) return x;
   const Value in = at(x);
-  Operator op = {.name = name, .op = dropout_at(in.dims), .inputs = {x}, .module = module};
+  ops::Dropout what = dropout_at(in.dims);
+  what.split = split.value_or(split_);
+  Operator op = {.name = name, .op = what, .inputs = {x}, .module = module};
   op.outputs = {value(name + "_out", in.dims, in.dtype), value(name + "_mask", in.dims, DType::U8, false)};
   op.shapes = {{.dims = in.dims, .dtype = in.dtype}};
   return add(std::move(op)).outputs[0];
@@ -174,15 +180,16 @@ int LayerBuilder::residual(const std::string& name, int x, int skip, bool bias, 
 int LayerBuilder::rope(const AttentionShape& shape, double theta, int x) {
   const Value in = at(x);
   const bool keys = in.name == "kv", queries = in.name == "q";
-  Operator op = {
-      .name = keys      ? "rope_k"
-              : queries ? "rope_q"
-                        : "rope",
-      .op =
-          ops::Rope{
-              .heads = keys ? 0 : shape.heads, .kv_heads = queries ? 0 : shape.kv_heads, .dim = shape.dim, .theta = theta},
-      .inputs = {x},
-      .module = "rope"};
+  Operator op = {.name = keys      ? "rope_k"
+                         : queries ? "rope_q"
+                                   : "rope",
+                 .op = ops::Rope{.heads = keys ? 0 : shape.heads,
+                                 .kv_heads = queries ? 0 : shape.kv_heads,
+                                 .dim = shape.dim,
+                                 .theta = theta,
+                                 .split = split_},
+                 .inputs = {x},
+                 .module = "rope"};
   op.outputs = {value(in.name + "_rotated", in.dims, in.dtype)};
   op.shapes = {{.dims = in.dims, .dtype = in.dtype}};
   return add(std::move(op)).outputs[0];

@@ -36,7 +36,7 @@ struct AttentionShape {
 
 class LayerBuilder {
  public:
-  LayerBuilder(std::string kind, const Sharding& sharding);
+  LayerBuilder(std::string kind, const Sharding& sharding, const SequenceSplit& split = {});
 
   int value(std::string name, Dims dims, std::optional<DType> dtype = {}, bool needs_grad = true);
   int replicated(std::string name, Dims shape, std::string init);  // a parameter outside the tensor-parallel regions
@@ -45,6 +45,7 @@ class LayerBuilder {
   Operator& add(Operator op);
   const Value& at(int value) const { return layer_.values.at(static_cast<std::size_t>(value)); }
   Bytes bytes(int value) const { return at(value).bytes; }
+  const SequenceSplit& split() const { return split_; }  // over the context-parallel ranks
   DType gemm_type() const { return sharding_.compute; }
   DType statistics_type() const;  // fp32, or fp64 when computing in fp64
   bool tensor_parallel() const { return sharding_.tp > 1; }
@@ -56,24 +57,31 @@ class LayerBuilder {
   int activation(const std::string& name, ActivationKind kind, int x, Dims output);
   // x + residual with dropout and the bias of the row-parallel layer before it.
   int residual(const std::string& name, int x, int skip, bool bias, const std::string& bias_name);
-  int dropout(const std::string& name, const std::string& module, int x);   // x itself when the rate is 0
-  int attention(const AttentionShape& shape, const std::vector<int>& qkv);  // flash or unfused; the context
+  // x itself when the rate is 0. `split`: of maps under context parallelism; else that of the layer's rows.
+  int dropout(const std::string& name, const std::string& module, int x, std::optional<SequenceSplit> split = {});
+  // The context, over the context-parallel ranks. Operands: qkv, or q and kv where keys go between ranks.
+  int context_attention(const AttentionShape& shape, const std::vector<int>& qkv);
   int rope(const AttentionShape& shape, double theta, int x);
 
   // Tensor parallelism: what a column-parallel layer reads, and what follows a row-parallel one.
   int column_input(const std::string& name, int x, bool shared);
   int row_output(const std::string& name, int x);
   void reduce_in_place(const std::string& name, int x, Combine combine);  // over tp; no gradient
-  int context_gather(const std::string& name, int x);                     // keys and values of all context-parallel ranks
 
   LayerGraph finish(int input, int output);
 
  private:
-  int unfused_attention(const AttentionShape& shape, const std::vector<int>& qkv);
+  int attention(const AttentionShape& shape, const std::vector<int>& qkv, const SequenceSplit& split);  // flash or unfused
+  int unfused_attention(const AttentionShape& shape, const std::vector<int>& qkv, const SequenceSplit& split);
+  int context_gather(const std::string& name, int x);  // keys and values of all context-parallel ranks
+  int ring_attention(const AttentionShape& shape, int q, int kv);
+  int head_attention(const AttentionShape& shape, int qkv);
+  int deal_heads(const std::string& name, int x, const ops::HeadParts& what, const Dims& dims);  // or collect them: join
   Operator& communicate(std::string name, Communication what, std::vector<int> inputs, std::vector<int> outputs);
   ops::Dropout dropout_at(const Dims& dims);  // the next site
 
   Sharding sharding_;
+  SequenceSplit split_;
   LayerGraph layer_;
   int sites_ = 0;  // dropout places so far
 };

@@ -10,7 +10,7 @@ namespace {
 int token_lookup(LayerBuilder& layer, const LocalTransformer& t) {
   const Transformer& m = t.model;
   const std::int64_t tokens = t.batch * t.seq, rows = t.vocab / t.sharding.tp;
-  Operator op = {.name = "token", .op = ops::TokenEmbedding{.vocab = m.vocab}, .module = "embedding"};
+  Operator op = {.name = "token", .op = ops::TokenEmbedding{.vocab = m.vocab, .split = t.split}, .module = "embedding"};
   op.outputs = {layer.value("token_out", {t.batch, t.seq, m.hidden}),
                 layer.value("tokens", {t.batch, t.seq}, DType::I64, false)};
   op.weights = {
@@ -27,7 +27,9 @@ int add_positions(LayerBuilder& layer, const LocalTransformer& t, int x) {
   if (!positions && !types) return x;
   Operator op = {
       .name = "position",
-      .op = ops::PositionEmbedding{.positions = positions, .types = types, .sequence_parallel = layer.sequence_parallel()},
+      .op =
+          ops::PositionEmbedding{
+              .positions = positions, .types = types, .sequence_parallel = layer.sequence_parallel(), .split = t.split},
       .inputs = {x},
       .module = "embedding"};
   if (positions) op.weights.push_back(layer.replicated("position.weight", {m.max_positions, m.hidden}, "normal(0.02)"));
@@ -71,7 +73,7 @@ void parallel_cross_entropy(LayerBuilder& layer, const LocalTransformer& t, int 
   const Shape shape = {.dims = {t.batch * t.seq, in.dims.back()}, .dtype = in.dtype};
   const auto piece = [&](const char* name, Piece which, std::vector<int> inputs, std::vector<int> outputs) {
     layer.add({.name = name,
-               .op = ops::CrossEntropy{.piece = which, .classes = t.model.vocab},
+               .op = ops::CrossEntropy{.piece = which, .classes = t.model.vocab, .split = t.split},
                .inputs = std::move(inputs),
                .outputs = std::move(outputs),
                .shapes = {shape},
@@ -105,7 +107,7 @@ void cross_entropy(LayerBuilder& layer, int logits, const std::string& name, con
 }
 
 LayerGraph embedding_layer(const LocalTransformer& t) {
-  LayerBuilder layer("embedding", t.sharding);
+  LayerBuilder layer("embedding", t.sharding, t.split);
   int x = layer.row_output("token", token_lookup(layer, t));
   x = add_positions(layer, t, x);
   if (t.model.embedding_norm) x = layer.norm("norm", t.model.norm, t.model.norm_eps, x);
@@ -114,7 +116,7 @@ LayerGraph embedding_layer(const LocalTransformer& t) {
 
 LayerGraph head_layer(const LocalTransformer& t) {
   const Transformer& m = t.model;
-  LayerBuilder layer("head", t.sharding);
+  LayerBuilder layer("head", t.sharding, t.split);
   const int input = layer.value("x", {t.batch, t.part, m.hidden});
   int x = input;
   if (m.final_norm) x = layer.norm("norm", m.norm, m.norm_eps, x);
@@ -135,7 +137,7 @@ LayerGraph head_layer(const LocalTransformer& t) {
   if (layer.tensor_parallel()) {
     parallel_cross_entropy(layer, t, logits);
   } else {
-    cross_entropy(layer, logits, "loss", {.classes = m.vocab});
+    cross_entropy(layer, logits, "loss", {.classes = m.vocab, .split = t.split});
   }
   return layer.finish(input, -1);
 }

@@ -24,6 +24,11 @@ void require_divides(const std::string& degree, std::int64_t divisor, std::int64
   if (number % divisor != 0) throw Error(degree + " does not divide the " + std::to_string(number) + " " + of);
 }
 
+// Causal work is balanced by giving every rank one early and one late chunk; where heads are dealt out it is even as it is.
+int chunks_of(const Transformer& m, const Sharding& s) {
+  return s.cp > 1 && m.causal && s.context != ContextKind::AllToAll ? 2 : 1;
+}
+
 void check_cuts(const Transformer& m, const Sharding& s) {
   require(s.micro_batch >= 1, "micro_batch", s.micro_batch, "at least 1");
   require(s.seq >= 1, "seq", s.seq, "at least 1");
@@ -35,10 +40,19 @@ void check_cuts(const Transformer& m, const Sharding& s) {
   require_divides(tp, s.tp, m.heads, "attention heads");
   require_divides(tp, s.tp, m.kv_heads, "key-value heads");
   require_divides(tp, s.tp, m.ffn_hidden, "columns of the feed-forward layer (ffn_hidden)");
-  // Causal work is balanced by giving every rank one early and one late chunk.
-  const std::int64_t chunks = s.cp > 1 && m.causal ? 2 * s.cp : s.cp;
+  const bool heads = s.cp > 1 && s.context == ContextKind::AllToAll;
+  const std::int64_t chunks = std::int64_t{s.cp} * chunks_of(m, s);
   const std::string tokens = "tokens of a sequence";
   require_divides((chunks > s.cp ? "2 x cp = " : "cp ") + std::to_string(chunks), chunks, s.seq, tokens);
+  if (heads) {
+    const std::string both = "all-to-all: tp x cp = " + std::to_string(s.tp * s.cp);
+    require_divides(both, std::int64_t{s.tp} * s.cp, m.heads, "attention heads");
+    require_divides(both, std::int64_t{s.tp} * s.cp, m.kv_heads, "key-value heads");
+  }
+  if (s.context == ContextKind::Ring && s.cp > 1 && !s.flash_attention)
+    throw Error(
+        "a ring of keys and values needs an attention kernel that merges its parts: --attention flash, or --context "
+        "all-gather");
   if (s.sequence_parallel)
     require_divides("sequence parallelism: " + (s.cp > 1 ? "tp x cp = " + std::to_string(s.cp * s.tp) : tp), s.cp * s.tp, s.seq,
                     tokens);
@@ -73,7 +87,7 @@ int attention_block(LayerBuilder& layer, const LocalTransformer& t, int x, int s
                                 .causal = m.causal};
   const std::int64_t q = t.heads * d, kv = 2 * t.kv_heads * d;
   std::vector<int> parts;
-  if (t.sharding.cp > 1) {
+  if (t.sharding.cp > 1 && t.sharding.context != ContextKind::AllToAll) {  // keys go between ranks, queries stay
     parts = layer.linear(qkv, input, {{t.batch, t.seq, q}, {t.batch, t.seq, kv}}, {"q", "kv"});
   } else {
     parts = layer.linear(qkv, input, std::vector<Dims>{{t.batch, t.seq, q + kv}}, {"qkv"});
@@ -81,8 +95,7 @@ int attention_block(LayerBuilder& layer, const LocalTransformer& t, int x, int s
   if (m.positions == PositionKind::Rope) {
     for (int& part : parts) part = layer.rope(shape, m.rope_theta, part);
   }
-  if (t.sharding.cp > 1) parts[1] = layer.context_gather("kv_gather", parts[1]);
-  const int context = layer.attention(shape, parts);
+  const int context = layer.context_attention(shape, parts);
   int out = layer.linear(
       {.name = "projection", .module = "projection", .in = q_rows, .out = m.hidden, .split = 1, .init = residual_init(m)},
       context, {t.batch, t.seq, m.hidden});
@@ -117,6 +130,7 @@ std::int64_t padded_vocab(const Transformer& model, std::int64_t multiple) { ret
 LocalTransformer local_transformer(const Transformer& model, const Sharding& sharding) {
   check_cuts(model, sharding);
   LocalTransformer t = {.model = model, .sharding = sharding, .batch = sharding.micro_batch};
+  t.split = {.ranks = sharding.cp, .chunks = chunks_of(model, sharding)};
   t.seq = sharding.seq / sharding.cp;
   t.part = sharding.sequence_parallel ? t.seq / sharding.tp : t.seq;
   t.heads = model.heads / sharding.tp;
@@ -127,7 +141,7 @@ LocalTransformer local_transformer(const Transformer& model, const Sharding& sha
 
 LayerGraph transformer_layer(const LocalTransformer& t) {
   const Transformer& m = t.model;
-  LayerBuilder layer(m.causal ? "decoder" : "encoder", t.sharding);
+  LayerBuilder layer(m.causal ? "decoder" : "encoder", t.sharding, t.split);
   const int x = layer.value("x", {t.batch, t.part, m.hidden});
   if (m.post_norm) {
     const int attended = layer.norm("norm1", m.norm, m.norm_eps, attention_block(layer, t, x, x));

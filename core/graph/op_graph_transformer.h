@@ -11,6 +11,7 @@ namespace foreshard {
 struct LocalTransformer {
   const Transformer& model;
   const Sharding& sharding;
+  SequenceSplit split = {};  // over cp
   std::int64_t batch = 1;
   std::int64_t seq = 0;   // of this context-parallel rank
   std::int64_t part = 0;  // of this rank outside the tensor-parallel regions: seq / tp under sequence parallelism

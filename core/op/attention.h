@@ -3,6 +3,7 @@
 #pragma once
 
 #include "core/op/op.h"
+#include "core/op/sequence_part.h"
 
 namespace foreshard::ops {
 
@@ -11,15 +12,18 @@ namespace foreshard::ops {
 struct Attention : Laws {
   bool causal = false;
   std::int64_t heads = 1, kv_heads = 1, dim = 0;
-  int cp = 1;             // context-parallel ranks that the keys come from
-  double p = 0;           // dropout of the probabilities
-  std::int64_t site = 0;  // place of the dropout within the layer: part of the mask's key
+  SequenceSplit split =
+      {};  // over context-parallel ranks: queries are those of this rank, keys of all, one rank after the other
+  int blocks = 1, block = 0;  // ring: keys are one of as many blocks as ranks, that of the rank `block` places before this one
+  double p = 0;               // dropout of the probabilities
+  std::int64_t site = 0;      // place of the dropout within the layer: part of the mask's key
 
   static constexpr const char* kWord = "attention";
   template <class Self, class Visit>
   static void fields(Self& self, Visit&& visit) {
     visit("causal", self.causal), visit("heads", self.heads), visit("kv_heads", self.kv_heads), visit("dim", self.dim);
-    visit("cp", self.cp), visit("p", self.p), visit("site", self.site);
+    visit("cp", self.split.ranks), visit("p", self.p), visit("site", self.site), visit("chunks", self.split.chunks);
+    visit("blocks", self.blocks), visit("block", self.block);
   }
   static Saved saved() { return {.inputs = kAll, .outputs = kAll}; }
   static Works works(const Sizes& sizes) {
@@ -67,13 +71,14 @@ using WeightedValues = HeadProduct<false>;
 // Masks and softmax over the rows of the scores; shapes {rows, keys}.
 struct Softmax : Laws {
   bool causal = false;
-  double scale = 1;  // of the scores, before the softmax
-  int cp = 1;
+  double scale = 1;          // of the scores, before the softmax
+  SequenceSplit split = {};  // rows are queries of this context-parallel rank, columns the keys of all
 
   static constexpr const char* kWord = "softmax";
   template <class Self, class Visit>
   static void fields(Self& self, Visit&& visit) {
-    visit("causal", self.causal), visit("scale", self.scale), visit("cp", self.cp);
+    visit("causal", self.causal), visit("scale", self.scale), visit("cp", self.split.ranks);
+    visit("chunks", self.split.chunks);
   }
   static Saved saved() { return {.outputs = kFirst}; }
   static Works works(const Sizes& sizes) {

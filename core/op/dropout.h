@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/op/op.h"
+#include "core/op/sequence_part.h"
 
 namespace foreshard::ops {
 
@@ -11,12 +12,14 @@ struct Dropout : Laws {
   double p = 0;
   std::int64_t site = 0;           // place within the layer
   bool sequence_parallel = false;  // the rows are the part of the sequence that this tensor-parallel rank holds
+  SequenceSplit split = {};        // ... of what its context-parallel rank holds; of maps: as in Attention
 
   static constexpr const char* kWord = "dropout";
   static constexpr bool depends_on_microbatch = true;
   template <class Self, class Visit>
   static void fields(Self& self, Visit&& visit) {
     visit("p", self.p), visit("site", self.site), visit("sequence_parallel", self.sequence_parallel);
+    visit("cp", self.split.ranks), visit("chunks", self.split.chunks);
   }
   static Saved saved() { return {.outputs = kSecond}; }
   static Works works(const Sizes& sizes) {

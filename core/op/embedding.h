@@ -2,19 +2,21 @@
 #pragma once
 
 #include "core/op/op.h"
+#include "core/op/sequence_part.h"
 
 namespace foreshard::ops {
 
 // -> y, tokens (int64, of the micro-batch). The weight holds this rank's rows of the vocabulary; foreign tokens give 0. Shapes
 // {tokens, h, rows}.
 struct TokenEmbedding : Laws {
-  std::int64_t vocab = 0;  // not padded
+  std::int64_t vocab = 0;    // not padded
+  SequenceSplit split = {};  // the tokens are those of this context-parallel rank
 
   static constexpr const char* kWord = "token_embedding";
   static constexpr bool depends_on_microbatch = true;
   template <class Self, class Visit>
   static void fields(Self& self, Visit&& visit) {
-    visit("vocab", self.vocab);
+    visit("vocab", self.vocab), visit("cp", self.split.ranks), visit("chunks", self.split.chunks);
   }
   static Saved saved() { return {.outputs = kSecond}; }
   static Works works(const Sizes& sizes) {
@@ -32,12 +34,14 @@ struct TokenEmbedding : Laws {
 struct PositionEmbedding : Laws {
   bool positions = false, types = false;  // which tables there are
   bool sequence_parallel = false;         // the rows are the part of the sequence that this tensor-parallel rank holds
+  SequenceSplit split = {};               // ... of what its context-parallel rank holds
 
   static constexpr const char* kWord = "position_embedding";
   static constexpr bool depends_on_microbatch = true;
   template <class Self, class Visit>
   static void fields(Self& self, Visit&& visit) {
     visit("positions", self.positions), visit("types", self.types), visit("sequence_parallel", self.sequence_parallel);
+    visit("cp", self.split.ranks), visit("chunks", self.split.chunks);
   }
   static Saved saved() { return {}; }
   static Works works(const Sizes& sizes) {

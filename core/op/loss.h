@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/op/op.h"
+#include "core/op/sequence_part.h"
 
 namespace foreshard::ops {
 
@@ -17,6 +18,7 @@ struct CrossEntropy : Laws {
   Piece piece = Piece::Whole;
   Target target = Target::NextToken;
   std::int64_t classes = 0;  // columns beyond it are padding
+  SequenceSplit split = {};  // the rows are those of this context-parallel rank
 
   static constexpr const char* kWord = "cross_entropy";
   static constexpr bool depends_on_microbatch = true;
@@ -24,6 +26,7 @@ struct CrossEntropy : Laws {
   template <class Self, class Visit>
   static void fields(Self& self, Visit&& visit) {
     visit("piece", self.piece), visit("target", self.target), visit("classes", self.classes);
+    visit("cp", self.split.ranks), visit("chunks", self.split.chunks);
   }
   Saved saved() const {
     if (piece == Piece::Whole) return {.outputs = kFirst | kSecond};

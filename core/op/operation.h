@@ -9,6 +9,7 @@
 
 #include "core/op/activation.h"
 #include "core/op/attention.h"
+#include "core/op/context.h"
 #include "core/op/convolution.h"
 #include "core/op/dropout.h"
 #include "core/op/embedding.h"
@@ -24,7 +25,8 @@ using Operation =
     std::variant<ops::MatMul, ops::Attention, ops::Scores, ops::Softmax, ops::WeightedValues, ops::Norm, ops::BatchNorm,
                  ops::Activation, ops::Dropout, ops::Add, ops::Rope, ops::TokenEmbedding, ops::PositionEmbedding, ops::Sample,
                  ops::CrossEntropy, ops::SumOfSquares, ops::Conv2d, ops::MaxPool, ops::AvgPool, ops::Adam, ops::Sgd,
-                 ops::GradNorm, ops::ClipScale, ops::JudgeOverflow, ops::Cast, ops::Zero, ops::Encode, ops::Decode>;
+                 ops::GradNorm, ops::ClipScale, ops::JudgeOverflow, ops::Cast, ops::Zero, ops::Encode, ops::Decode,
+                 ops::MergeAttention, ops::HeadParts>;
 
 template <class... Operator>
 bool is(const Operation& operation) {

@@ -2,17 +2,20 @@
 #pragma once
 
 #include "core/op/op.h"
+#include "core/op/sequence_part.h"
 
 namespace foreshard::ops {
 
 struct Rope : Laws {
   std::int64_t heads = 0, kv_heads = 0, dim = 0;  // of x: 0 heads, or 0 kv_heads, where they are values apart
   double theta = 10000;
+  SequenceSplit split = {};  // the rows are what this context-parallel rank holds
 
   static constexpr const char* kWord = "rope";
   template <class Self, class Visit>
   static void fields(Self& self, Visit&& visit) {
     visit("heads", self.heads), visit("kv_heads", self.kv_heads), visit("dim", self.dim), visit("theta", self.theta);
+    visit("cp", self.split.ranks), visit("chunks", self.split.chunks);
   }
   static Saved saved() { return {}; }
   static Works works(const Sizes& sizes) {

@@ -53,6 +53,7 @@ const char* name_of(ContextKind kind) {
   switch (kind) {
     case ContextKind::AllGather: return "all-gather";
     case ContextKind::Ring: return "ring";
+    case ContextKind::AllToAll: return "all-to-all";
   }
   return "?";
 }

@@ -17,14 +17,13 @@ enum class Schedule : std::uint8_t { GPipe, OneFOneB, Interleaved, ZeroBubbleH1,
 enum class RecomputeKind : std::uint8_t { None, Selective, Full, Modules, Each, Rotor, Revolve, Graph };
 enum class AttentionKernel : std::uint8_t { Auto, Flash, Unfused };
 enum class OptimizerKind : std::uint8_t { Adam, Sgd };
-enum class ContextKind : std::uint8_t { AllGather, Ring };  // how key and value blocks meet under context parallelism
 
 // The words of files, options and output; the lists are in the order of the enums.
 const char* name_of(Schedule schedule);       // gpipe, 1f1b, interleaved-1f1b
 const char* name_of(RecomputeKind kind);      // none, selective, full, modules, each, rotor, ...
 const char* name_of(AttentionKernel kernel);  // auto, flash, unfused
 const char* name_of(OptimizerKind kind);      // adam, sgd
-const char* name_of(ContextKind kind);        // all-gather, ring
+const char* name_of(ContextKind kind);        // all-gather, ring, all-to-all
 const char* name_of(Algorithm algorithm);     // ring, tree, double-tree, ...
 const std::vector<std::string>& schedule_names();
 const std::vector<std::string>& recompute_modules();  // attention, norm, qkv, rope, activation, mlp, dropout

@@ -45,10 +45,11 @@ std::vector<StrategyOption> parallelism_options() {
                .help = "context-parallel GPUs, each with a part of the sequence",
                .constraint = "2 x cp divides the sequence of a causal model",
                .group = group}),
-      optional_choice(&Strategy::context, {ContextKind::AllGather, ContextKind::Ring},
+      optional_choice(&Strategy::context, {ContextKind::AllGather, ContextKind::Ring, ContextKind::AllToAll},
                       {.path = "context",
                        .flag = "--context",
-                       .help = "context-parallel attention: all-gather or ring of keys and values; auto: as the framework does",
+                       .help = "context-parallel attention: all-gather or ring of keys and values, or all-to-all of heads; "
+                               "auto: as the framework does",
                        .group = group}),
       flag(&Strategy::sequence_parallel, {.path = "sequence_parallel",
                                           .flag = "--sequence-parallel",

@@ -17,6 +17,10 @@ struct AttentionForm {
   host::HeadLayout at = {};
   bool causal = false, drops = false, flash = false, accumulate = false;
   host::DropRule drop = {};
+  ops::Attention op = {};
+
+  std::int64_t all_queries() const { return at.queries * op.split.parts(); }  // of the sequence
+  std::int64_t all_keys() const { return at.keys * op.blocks; }
 
   std::int64_t context_size() const { return at.samples * at.queries * at.heads * at.dim; }
   std::int64_t lse_size() const { return at.samples * at.heads * at.queries; }
@@ -46,7 +50,14 @@ AttentionArgs numbers(const AttentionForm& form, const OpArguments& given) {
   args.causal = form.causal, args.drops = form.drops, args.accumulate = form.accumulate;
   args.seed = given.seed;
   args.key = mix_keys(mix_keys(name_key("dropout"), given.layer), form.drop.site);
-  args.first_head = given.tp_rank * at.heads, args.first_sample = given.first_sample;
+  args.first_head = host::first_head(form.op.split, at.heads, given), args.first_sample = given.first_sample;
+  const SequenceSplit& split = form.op.split;
+  args.query_positions = positions_of(split.rows_of(given.cp_rank, at.queries));
+  if (form.op.blocks > 1)
+    args.key_positions = positions_of(split.rows_of((given.cp_rank - form.op.block + split.ranks) % split.ranks, at.keys));
+  else
+    args.order = gathered_order(split, at.keys / split.parts());
+  args.all_queries = form.all_queries(), args.all_keys = form.all_keys();
   args.threshold = form.drop.threshold, args.drop_scale = static_cast<float>(form.drop.scale);
   return args;
 }
@@ -64,7 +75,8 @@ bool is_flash(const host::Form& form, const AttentionForm& attention) {
   return true;
 }
 
-// By the library: 16-bit numbers, no dropout (whose words are ours), gradients that take the place of what was there.
+// By the library: 16-bit numbers, no dropout (whose words are ours), gradients that take the place of what was there, and keys that all
+// queries see or that are causal in the order in which they lie: not those of a causal model whose positions are cut over ranks.
 AttentionCall library_call(const AttentionForm& form, DType dtype, bool backward) {
   const host::HeadLayout& at = form.at;
   AttentionCall call = {
@@ -80,6 +92,7 @@ std::optional<AttentionCall> by_library(const host::Form& form, const AttentionF
   const DType dtype = form.reads.empty() ? DType::F32 : form.reads[0].dtype;
   const bool backward = form.what.phase == Phase::InputGrad;
   if ((dtype != DType::BF16 && dtype != DType::F16) || attention.drops || (backward && attention.accumulate)) return {};
+  if (attention.causal && attention.op.split.parts() > 1) return {};
   for (const auto& operands : {form.reads, form.writes})
     for (const Operand& operand : operands) {
       const bool lse = operand.dtype == DType::F32 && operand.elements >= attention.lse_size() &&
@@ -169,9 +182,11 @@ Kernel make_attention(const host::Form& form, Runtime* libraries) {
   AttentionForm attention{.at = host::head_layout(form, queries[0], queries[1], keys[1], operands == 2),
                           .causal = form.as<ops::Attention>().causal,
                           .drops = form.as<ops::Attention>().p > 0,
-                          .accumulate = form.what.accumulate};
+                          .accumulate = form.what.accumulate,
+                          .op = form.as<ops::Attention>()};
   const host::HeadLayout& at = attention.at;
-  if (attention.causal && at.queries != at.keys) form.refuse("a causal map that is not square", "as many queries as keys");
+  if (attention.causal && attention.all_queries() != attention.all_keys())
+    form.refuse("a causal map that is not square", "as many queries as keys");
   if (at.dim > 256) form.refuse("heads of " + std::to_string(at.dim), "at most 256");
   if (attention.drops) attention.drop = host::drop_rule(form);
   attention.flash = is_flash(form, attention);

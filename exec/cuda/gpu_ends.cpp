@@ -9,23 +9,24 @@ namespace foreshard::gpu {
 
 namespace {
 
-// out row [position, sample]: tokens of the micro-batch from position `first` on; or the sample's label in every row.
-void fill_tokens(const OpArguments& arguments, std::int64_t rows, std::int64_t vocab, std::int64_t first, bool label,
-                 std::byte* to) {
+// out row [position, sample]: tokens of the micro-batch, `ahead` positions behind those of the rows; or the sample's label in every row.
+void fill_tokens(const OpArguments& arguments, const SequenceSplit& split, std::int64_t rows, std::int64_t vocab,
+                 std::int64_t ahead, bool label, std::byte* to) {
   FS_ASSERT(arguments.source);
   auto* out = reinterpret_cast<std::int64_t*>(to);
   constexpr std::int64_t chunk = 256;
   std::array<std::int64_t, chunk> part;
   const std::int64_t positions = rows / arguments.samples;
+  const RowPositions held = split.rows_of(arguments.cp_rank, positions);
   for (std::int64_t sample = 0; sample < arguments.samples; ++sample)
-    for (std::int64_t p = 0; p < positions; p += chunk) {
-      const std::int64_t here = std::min(chunk, positions - p), global = arguments.first_sample + sample;
+    host::for_each_stretch(held, positions, chunk, [&](std::int64_t row, std::int64_t position, std::int64_t count) {
+      const std::int64_t global = arguments.first_sample + sample;
       if (label)
         part.fill(arguments.source->label(global, vocab));
       else
-        arguments.source->tokens(global, first + p, vocab, std::span(part).first(static_cast<std::size_t>(here)));
-      for (std::int64_t i = 0; i < here; ++i) out[(p + i) * arguments.samples + sample] = part[static_cast<std::size_t>(i)];
-    }
+        arguments.source->tokens(global, position + ahead, vocab, std::span(part).first(static_cast<std::size_t>(count)));
+      for (std::int64_t i = 0; i < count; ++i) out[(row + i) * arguments.samples + sample] = part[static_cast<std::size_t>(i)];
+    });
 }
 
 }  // namespace
@@ -35,6 +36,7 @@ Kernel make_token_embedding(const host::Form& form) {
   const auto& dims = form.dims(0, 3);
   const std::int64_t count = dims[0], h = dims[1], rows = dims[2], size = count * h, table = rows * h;
   const std::int64_t vocab = form.as<ops::TokenEmbedding>().vocab;
+  const SequenceSplit split = form.as<ops::TokenEmbedding>().split;
   if (form.forward()) {
     form.expect({table}, {size, count});
     if (form.writes[1].dtype != DType::I64) form.refuse("tokens that are not int64", "int64");
@@ -47,7 +49,7 @@ Kernel make_token_embedding(const host::Form& form) {
                   on.launch(KernelId::token_rows, count, 1, 128, args);
                 },
             .staged = {8 * count},
-            .prepare = [=](std::byte* to, const OpArguments& given) { fill_tokens(given, count, vocab, 0, false, to); }};
+            .prepare = [=](std::byte* to, const OpArguments& given) { fill_tokens(given, split, count, vocab, 0, false, to); }};
   }
   form.expect({size, count}, {table});
   const bool accumulate = form.what.accumulate;
@@ -62,7 +64,7 @@ Kernel make_token_embedding(const host::Form& form) {
 // The rows of a type's positions follow each other: type t has those from ceil(t sequence / types) on.
 static void type_gradients(const Launcher& on, const PositionArgs& args, std::byte* scratch) {
   const auto begin = [&](std::int64_t type) {
-    return std::clamp<std::int64_t>(ceil_div(type * args.sequence, args.type_rows) - args.first_position, 0, args.positions);
+    return args.held.below(ceil_div(type * args.sequence, args.type_rows), args.positions);
   };
   const auto part = [&](const View& of, std::int64_t row, std::int64_t rows) {
     View array = of;
@@ -85,6 +87,7 @@ Kernel make_position_embedding(const host::Form& form) {
   const std::int64_t samples = dims[0], positions = dims[1], h = dims[2], size = host::size_of_dims(dims);
   const auto& op = form.as<ops::PositionEmbedding>();
   const bool table = op.positions, types = op.types, forward = form.forward();
+  const SequenceSplit split = op.split;
   const bool sequence_parallel = op.sequence_parallel, accumulate = form.what.accumulate;
   const std::span<const Operand> weights = forward && !form.reads.empty() ? form.reads.subspan(1) : form.writes;
   if (weights.size() != static_cast<std::size_t>(table) + static_cast<std::size_t>(types))
@@ -97,8 +100,8 @@ Kernel make_position_embedding(const host::Form& form) {
   return {.run =
               [=](const Launcher& on, const Call& call) {
                 PositionArgs args = {.x = reads(call.reads[0]), .samples = samples, .positions = positions, .h = h};
-                args.sequence = positions * (sequence_parallel ? call.arguments.tp : 1);
-                args.first_position = sequence_parallel ? call.arguments.tp_rank * positions : 0;
+                args.sequence = positions * (sequence_parallel ? call.arguments.tp : 1) * split.ranks;
+                args.held = positions_of(host::held_rows(split, positions, sequence_parallel, call.arguments));
                 const std::span<const Operand> given = forward ? call.reads.subspan(1) : call.writes;
                 if (table) args.table = forward ? reads(given[0]) : writes(given[0]);
                 if (types) args.types = forward ? reads(given.back()) : writes(given.back());
@@ -150,13 +153,14 @@ constexpr std::int64_t kWideRow = 8192;  // of such, two on a multiprocessor sta
 struct LossForm {
   std::int64_t rows = 0, columns = 0, classes = 0;
   bool label = false, accumulate = false;
+  SequenceSplit split = {};
 
   std::int64_t size() const { return rows * columns; }
   CrossEntropyArgs numbers(const OpArguments& given, bool split) const {
     CrossEntropyArgs args = {};
     args.rows = rows, args.columns = columns, args.first = split ? given.tp_rank * columns : 0;
     args.used = std::clamp<std::int64_t>(classes - args.first, 0, columns);
-    args.weight = static_cast<float>(host::loss_weight(given, rows) * given.loss_scale);
+    args.weight = static_cast<float>(host::loss_weight(given, rows, this->split.ranks) * given.loss_scale);
     args.accumulate = accumulate;
     return args;
   }
@@ -171,7 +175,7 @@ Kernel with_targets(const LossForm& form, std::function<void(const Launcher&, co
           .scratch = scratch,
           .staged = {8 * form.rows},
           .prepare = [form](std::byte* to, const OpArguments& given) {
-            fill_tokens(given, form.rows, form.classes, 1, form.label, to);
+            fill_tokens(given, form.split, form.rows, form.classes, 1, form.label, to);
           }};
 }
 
@@ -188,7 +192,7 @@ Kernel whole_forward(const host::Form& form, const LossForm& loss) {
         loss.launch(on, KernelId::cross_entropy_forward, args);
         TermSumArgs sum = {.x = args.terms, .out = writes(call.writes[2]), .count = loss.rows};
         sum.x.writes = false;
-        sum.terms = Terms::Given, sum.weight = host::loss_weight(call.arguments, loss.rows);
+        sum.terms = Terms::Given, sum.weight = host::loss_weight(call.arguments, loss.rows, loss.split.ranks);
         on.sum_terms(sum, call.scratch + terms.value);
       },
       terms + term_sum_scratch(loss.rows));
@@ -234,7 +238,8 @@ Kernel stage_loss(const host::Form& form, const LossForm& loss) {
   return {.run =
               [=](const Launcher& on, const Call& call) {
                 TermSumArgs sum = {.x = reads(call.reads[0]), .maxima = reads(call.reads[1]), .out = writes(call.writes[0])};
-                sum.count = loss.rows, sum.terms = Terms::Staged, sum.weight = host::loss_weight(call.arguments, loss.rows);
+                sum.count = loss.rows, sum.terms = Terms::Staged,
+                sum.weight = host::loss_weight(call.arguments, loss.rows, loss.split.ranks);
                 on.sum_terms(sum, call.scratch);
               },
           .scratch = term_sum_scratch(loss.rows)};
@@ -249,7 +254,8 @@ Kernel make_cross_entropy(const host::Form& form) {
                       .columns = dims[1],
                       .classes = op.classes,
                       .label = op.target != ops::CrossEntropy::Target::NextToken,
-                      .accumulate = form.what.accumulate};
+                      .accumulate = form.what.accumulate,
+                      .split = op.split};
   const bool gradient = form.what.phase == Phase::InputGrad;
   if (!gradient && !form.forward()) form.refuse("this phase", "forward, recompute or input gradient");
   using Piece = ops::CrossEntropy::Piece;

@@ -16,6 +16,8 @@ Kernel make_scores(const host::Form& form);
 Kernel make_weighted_values(const host::Form& form);
 Kernel make_softmax(const host::Form& form);
 Kernel make_attention(const host::Form& form, Runtime* libraries);
+Kernel make_merge_attention(const host::Form& form);
+Kernel make_head_parts(const host::Form& form);
 Kernel make_rope(const host::Form& form);
 Kernel make_norm(const host::Form& form);
 Kernel make_activation(const host::Form& form);
@@ -74,6 +76,8 @@ struct Make {
   Kernel operator()(const ops::BatchNorm&) const { return make_batch_norm(form); }
   Kernel operator()(const ops::MaxPool&) const { return make_pool(form); }
   Kernel operator()(const ops::AvgPool&) const { return make_pool(form); }
+  Kernel operator()(const ops::MergeAttention&) const { return make_merge_attention(form); }
+  Kernel operator()(const ops::HeadParts&) const { return make_head_parts(form); }
   Kernel operator()(const ops::Encode&) const { return none(); }
   Kernel operator()(const ops::Decode&) const { return none(); }
 
@@ -126,6 +130,12 @@ std::int64_t bytes_of(Type type) {
 void expect_factors(const host::Form& form, const Operand& a, const Operand& b) {
   if (type_of(a.dtype) != type_of(b.dtype))
     form.refuse(std::string("factors in ") + name_of(a.dtype) + " and " + name_of(b.dtype), "one number format");
+}
+
+Positions positions_of(const RowPositions& rows) { return {rows.first, rows.length, rows.second}; }
+GatheredOrder gathered_order(const SequenceSplit& split, std::int64_t rows) {
+  if (split.parts() == 1 || split.chunks == 1) return {};
+  return {.chunk = rows / 2, .ranks = split.ranks};
 }
 
 View reads(const Operand& operand) {

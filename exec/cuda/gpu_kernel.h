@@ -112,6 +112,8 @@ std::int64_t bytes_of(Type type);                                               
 void expect_factors(const host::Form& form, const Operand& a, const Operand& b);  // of a product: one number format
 View reads(const Operand& operand);                                               // a kernel may only read it
 View writes(const Operand& operand);                                              // read and write
+Positions positions_of(const RowPositions& rows);
+GatheredOrder gathered_order(const SequenceSplit& split, std::int64_t rows);  // rows of a rank
 View scratch_array(std::byte* at, std::int64_t elements, Type type);
 
 // Whether rows of so many elements are whole packs of 16 bytes (kernels/packs.h) in all these arrays: of one type, from a border on, and

@@ -49,7 +49,10 @@ Kernel make_activation(const host::Form& form) {
 
 namespace {
 
-Kernel dropout_forward(const host::Form& form, const DropoutArgs& args, std::uint64_t site, bool sequence_parallel) {
+Kernel dropout_forward(const host::Form& form, const DropoutArgs& args, const ops::Dropout& op) {
+  const SequenceSplit split = op.split;
+  const auto site = static_cast<std::uint64_t>(op.site);
+  const bool sequence_parallel = args.heads == 0 && op.sequence_parallel;
   const std::int64_t size = args.runs * args.length;
   const std::size_t operands = form.reads.size();  // x; x, skip; x, skip, bias
   std::vector<std::int64_t> sizes = {size};
@@ -66,9 +69,13 @@ Kernel dropout_forward(const host::Form& form, const DropoutArgs& args, std::uin
     drop.key = mix_keys(mix_keys(name_key("dropout"), given.layer), site);
     drop.first_sample = given.first_sample;
     if (drop.heads > 0)
-      drop.first_place = given.tp_rank * drop.heads;
-    else if (sequence_parallel)
-      drop.first_place = given.tp_rank * (drop.runs / drop.samples);
+      drop.first_place = host::first_head(split, drop.heads, given);
+    else
+      drop.positions = positions_of(host::held_rows(split, drop.runs / drop.samples, sequence_parallel, given));
+    if (drop.keys > 0) {
+      const std::int64_t rows = drop.keys / split.ranks;
+      drop.positions = positions_of(split.rows_of(given.cp_rank, rows)), drop.order = gathered_order(split, rows);
+    }
     const std::int64_t threads = std::min<std::int64_t>(256, round_up(ceil_div(drop.length, 4), 32));
     drop.blocks_of_run = static_cast<int>(std::min<std::int64_t>(64, ceil_div(drop.length, 8 * threads)));
     on.launch(KernelId::dropout_forward, drop.runs * drop.blocks_of_run, 1, static_cast<int>(threads), drop);
@@ -115,7 +122,9 @@ Kernel make_dropout(const host::Form& form) {
   args.threshold = rule.threshold, args.scale = static_cast<float>(rule.scale);
   const std::span<const Operand> side = form.forward() ? form.writes : form.reads;
   if (side.size() < 2 || side[1].dtype != DType::U8) form.refuse("no uint8 mask", "a mask as second operand");
-  if (form.forward()) return dropout_forward(form, args, rule.site, !maps && form.as<ops::Dropout>().sequence_parallel);
+  const auto& op = form.as<ops::Dropout>();
+  if (maps && op.split.parts() > 1) args.queries = dims[2] * op.split.ranks, args.keys = dims[3];
+  if (form.forward()) return dropout_forward(form, args, op);
   return dropout_backward(form, args);
 }
 
@@ -158,8 +167,10 @@ Kernel make_softmax(const host::Form& form) {
   const std::int64_t rows = dims[0], columns = dims[1], size = rows * columns;
   const auto& op = form.as<ops::Softmax>();
   const bool causal = op.causal, accumulate = form.what.accumulate;
-  if (op.cp != 1) form.refuse("context parallelism", "cp = 1");
-  if (causal && rows % columns != 0) form.refuse("a causal map that is not square", "as many queries as keys");
+  const SequenceSplit split = op.split;
+  const std::int64_t queries = columns / split.parts();
+  if (causal && (queries * split.parts() != columns || rows % queries != 0))
+    form.refuse("a causal map that is not square", "as many queries as keys");
   const auto scale = static_cast<float>(op.scale);
   if (!(scale > 0)) form.refuse("scale " + std::to_string(op.scale), "a positive number");
   const bool forward = form.forward();
@@ -169,6 +180,10 @@ Kernel make_softmax(const host::Form& form) {
     args.scale = scale, args.causal = causal, args.accumulate = accumulate;
     if (!forward) args.dp = reads(call.reads[0]);
     args.warps_of_row = warps_of_row({args.x, args.dp, args.y}, rows, columns);
+    args.queries = queries, args.positions = positions_of(split.rows_of(call.arguments.cp_rank, queries));
+    args.order = gathered_order(split, queries);
+    if (forward && causal && split.parts() > 1)
+      args.warps_of_row = 0;  // one by one: what a row sees is not all at its beginning
     on.held_rows(forward ? KernelId::softmax_forward : KernelId::softmax_backward, rows, args.warps_of_row, args);
   }};
 }
@@ -182,8 +197,10 @@ Kernel make_rope(const host::Form& form) {
   const std::int64_t size = host::size_of_dims(dims);
   form.expect({size}, {size});
   const double theta = form.as<ops::Rope>().theta;
-  std::vector<float> table(static_cast<std::size_t>(positions * dim));  // as the host's: in double, rounded once
-  for (std::int64_t p = 0; p < positions; ++p)
+  const SequenceSplit split = form.as<ops::Rope>().split;
+  const std::int64_t all = positions * split.ranks;               // of the sequence
+  std::vector<float> table(static_cast<std::size_t>(all * dim));  // as the host's: in double, rounded once
+  for (std::int64_t p = 0; p < all; ++p)
     for (std::int64_t i = 0; i < half; ++i) {
       const double angle = static_cast<double>(p) * std::pow(theta, -2.0 * static_cast<double>(i) / static_cast<double>(dim));
       table[static_cast<std::size_t>(p * dim + i)] = static_cast<float>(std::cos(angle));
@@ -193,8 +210,9 @@ Kernel make_rope(const host::Form& form) {
   const bool accumulate = form.what.accumulate;
   Kernel kernel{.run = [=](const Launcher& on, const Call& call) {
     RopeArgs args = {.x = reads(call.reads[0]), .y = writes(call.writes[0]), .rows = positions * samples, .samples = samples};
-    args.table = scratch_array(const_cast<std::byte*>(call.table), positions * dim, Type::F32);
+    args.table = scratch_array(const_cast<std::byte*>(call.table), all * dim, Type::F32);
     args.table.writes = false;
+    args.positions = positions_of(split.rows_of(call.arguments.cp_rank, positions));
     args.width = width, args.rotated = rotated, args.dim = dim, args.sign = sign, args.accumulate = accumulate;
     on.launch(KernelId::rotate, args.rows, 1, 256, args);
   }};

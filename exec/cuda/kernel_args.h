@@ -21,6 +21,31 @@ struct View {
   bool writes = false;
 };
 
+// RowPositions and the order of SequenceSplit (core/op/sequence_part.h) as kernels read them.
+struct Positions {
+  std::int64_t first = 0, length = INT64_MAX, second = 0;
+  GPU_AND_HOST std::int64_t at(std::int64_t row) const { return row < length ? first + row : second + (row - length); }
+  GPU_AND_HOST std::int64_t below(std::int64_t position, std::int64_t rows) const {
+    const std::int64_t early = rows < length ? rows : length, late = rows - early;
+    const std::int64_t a = position - first, b = position - second;
+    return (a < 0 ? 0 : a < early ? a : early) + (b < 0 ? 0 : b < late ? b : late);
+  }
+};
+struct GatheredOrder {
+  std::int64_t chunk = 0;  // rows of each of two chunks per rank; 0: rows lie in the order of their positions
+  int ranks = 1;
+  GPU_AND_HOST std::int64_t row(std::int64_t position) const {
+    if (chunk == 0) return position;
+    const std::int64_t c = position / chunk, i = position - c * chunk;
+    return c < ranks ? 2 * c * chunk + i : (2 * (2 * ranks - 1 - c) + 1) * chunk + i;
+  }
+  GPU_AND_HOST std::int64_t position(std::int64_t row) const {
+    if (chunk == 0) return row;
+    const std::int64_t half = row / chunk, rank = half / 2, i = row - half * chunk;
+    return half % 2 == 0 ? rank * chunk + i : (2 * ranks - 1 - rank) * chunk + i;
+  }
+};
+
 // Packs of 16 bytes (kernels/packs.h): the types that have them, the elements of one, and whether an array begins where one may.
 GPU_AND_HOST inline bool has_packs(Type type) { return type == Type::F32 || type == Type::BF16 || type == Type::F16; }
 GPU_AND_HOST inline int pack_of(Type type) { return type == Type::F32 ? 4 : 8; }
@@ -101,7 +126,10 @@ struct DropoutArgs {  // forward: y = skip + keep scale (x + bias); backward: y 
   View x, skip, bias, mask, y;
   std::int64_t runs, length, samples, heads;  // heads 0: rows
   int blocks_of_run;                          // of the forward
-  std::int64_t first_place, first_sample;     // of this rank and micro-batch
+  std::int64_t first_place, first_sample;     // of this rank and micro-batch; first_place: of maps
+  std::int64_t queries, keys;                 // of a whole map, where keys come from several ranks; else 0
+  Positions positions;                        // of rows, or of the queries of a map
+  GatheredOrder order;                        // of the keys
   std::uint64_t seed, key;                    // key: of layer and site
   std::uint32_t threshold;
   float scale;
@@ -118,6 +146,9 @@ struct SoftmaxArgs {  // forward: y = softmax(scale x); backward: y (+)= scale p
   float scale;
   int warps_of_row;  // by packs; 0: one by one, a warp per row
   bool causal, accumulate;
+  std::int64_t queries;  // of this rank: row r is that of query r mod queries
+  Positions positions;   // of the queries
+  GatheredOrder order;   // of the columns
   template <class F>
   void each(F f) const {
     f(x), f(dp), f(y);
@@ -126,6 +157,7 @@ struct SoftmaxArgs {  // forward: y = softmax(scale x); backward: y (+)= scale p
 
 struct RopeArgs {
   View x, table, y;  // table: [position, cos of dim / 2 angles, sin]
+  Positions positions;
   std::int64_t rows, samples, width, rotated, dim;
   float sign;
   bool accumulate;
@@ -146,7 +178,8 @@ struct LookupArgs {  // forward: out = row of the table; gradient: table (+)= su
 
 struct PositionArgs {  // rows [position, sample]; y = x + table[position] + types[type of the position]
   View x, table, types, y;
-  std::int64_t samples, positions, h, first_position, sequence, type_rows;
+  std::int64_t samples, positions, h, sequence, type_rows;
+  Positions held;
   template <class F>
   void each(F f) const {
     f(x), f(table), f(types), f(y);
@@ -284,9 +317,34 @@ struct AttentionArgs {
   std::uint32_t threshold;
   float scale, drop_scale;
   bool causal, drops, accumulate;
+  Positions query_positions, key_positions;  // keys are counted in the order of their positions ...
+  GatheredOrder order;                       // ... and lie in this one
+  std::int64_t all_queries, all_keys;        // of the sequence
   template <class F>
   void each(F f) const {
     f(q), f(k), f(v), f(context), f(lse), f(dcontext), f(delta), f(dq), f(dk), f(dv);
+  }
+};
+
+// Two parts of attention become one; their arrays are [query, sample, head, dim] and [sample, head, query].
+struct MergeArgs {
+  View context, lse, other, other_lse, merged, merged_lse;
+  std::int64_t samples, queries, heads, dim;
+  template <class F>
+  void each(F f) const {
+    f(context), f(lse), f(other), f(other_lse), f(merged), f(merged_lse);
+  }
+};
+
+// Rows of [heads | kv_heads | kv_heads], or `parts` arrays of rows with a part of each.
+struct HeadPartsArgs {
+  View x, y;
+  std::int64_t rows, heads, kv_heads, dim;
+  int parts;
+  bool join, accumulate;
+  template <class F>
+  void each(F f) const {
+    f(x), f(y);
   }
 };
 

@@ -305,6 +305,7 @@ std::vector<KernelCase> kernel_cases(bool large) {
   add_loss_scales(all);
   add_pictures(all);
   add_eight_bits(all, false);
+  add_context(all);
   if (large) add_attention(all, true);
   if (large) add_large(all);
   if (large) add_eight_bits(all, true);

@@ -45,6 +45,8 @@
   KERNEL(eight_bits, EightBitsArgs)                    \
   FORESHARD_PICTURE_KERNELS(KERNEL)                    \
   KERNEL(reduce_peers, ReduceArgs)                     \
+  KERNEL(merge_attention, MergeArgs)                   \
+  KERNEL(deal_heads, HeadPartsArgs)                    \
   KERNEL(attention_forward, AttentionArgs)             \
   KERNEL(attention_delta, AttentionArgs)               \
   KERNEL(attention_query_grad, AttentionArgs)          \

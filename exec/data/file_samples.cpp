@@ -23,7 +23,7 @@ SampleNeeds sample_needs(const Plan& plan) {
       if (!what || what->phase != Phase::Forward) continue;
       const auto* tokens = std::get_if<ops::TokenEmbedding>(&what->op);
       if (tokens && !what->shapes.empty() && !what->shapes[0].dims.empty()) {
-        needs.sequence = what->shapes[0].dims[0] / samples;
+        needs.sequence = what->shapes[0].dims[0] / samples * tokens->split.ranks;
         needs.vocab = tokens->vocab;
       }
       const auto* loss = std::get_if<ops::CrossEntropy>(&what->op);

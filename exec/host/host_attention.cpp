@@ -11,8 +11,6 @@ namespace foreshard::host {
 static HeadLayout heads_of(const Form& form) {
   return std::visit(
       [&](const auto& op) -> HeadLayout {
-        if constexpr (requires { op.cp; })
-          if (op.cp != 1) form.refuse("context parallelism", "cp = 1 on the host");
         if constexpr (requires { op.heads + op.kv_heads + op.dim; })
           return {.heads = op.heads, .kv_heads = op.kv_heads, .dim = op.dim};
         form.refuse("no heads", "attention");
@@ -202,21 +200,65 @@ void softmax_row_grad(const T* dp, const T* p, std::int64_t columns, T scale, bo
   for (std::int64_t c = 0; c < columns; ++c) dx[c] = (add ? dx[c] : T(0)) + scale * p[c] * (dp[c] - sum);
 }
 
+// Rows are [sample, head, query]. Columns are the keys of all context-parallel ranks, one rank after the other: those that a query may
+// see are in stretches. They are put side by side in `scratch`.
+struct CausalColumns {
+  SequenceSplit split = {};
+  std::int64_t queries = 0;  // of this rank; columns / split.parts()
+
+  // Calls body(column, count) for the stretches that the query of a row sees.
+  template <class F>
+  void for_each(std::int64_t row, int cp_rank, F&& body) const {
+    const std::int64_t query = split.rows_of(cp_rank, queries).position(row % queries);
+    for (int rank = 0; rank < split.parts(); ++rank)
+      for_each_stretch(split.rows_of(rank, queries), queries, queries,
+                       [&](std::int64_t key, std::int64_t position, std::int64_t count) {
+                         const std::int64_t seen = std::clamp<std::int64_t>(query + 1 - position, 0, count);
+                         if (seen > 0) body(rank * queries + key, seen);
+                       });
+  }
+};
+
+template <class T>
+void causal_softmax_row(const CausalColumns& at, std::int64_t row, int cp_rank, const T* x, std::int64_t columns, T scale,
+                        T* beside, T* y) {
+  std::int64_t seen = 0;
+  at.for_each(row, cp_rank, [&](std::int64_t column, std::int64_t count) {
+    std::copy_n(x + column, count, beside + seen);
+    seen += count;
+  });
+  softmax_row(static_cast<const T*>(beside), seen, seen, scale, beside);
+  std::fill_n(y, columns, T(0));
+  seen = 0;
+  at.for_each(row, cp_rank, [&](std::int64_t column, std::int64_t count) {
+    std::copy_n(beside + seen, count, y + column);
+    seen += count;
+  });
+}
+
 }  // namespace
 
-// Rows are [sample, head, query]; without context parallelism a causal map is square, so a row's query is row mod columns.
 template <class T>
 Kernel<T> make_softmax(const Form& form) {
   const auto& dims = form.dims(0, 2);
   const std::int64_t rows = dims[0], columns = dims[1], size = rows * columns;
   const auto& op = form.as<ops::Softmax>();
   const bool causal = op.causal;
-  if (op.cp != 1) form.refuse("context parallelism", "cp = 1 on the host");
-  if (causal && rows % columns != 0) form.refuse("a causal map that is not square", "as many queries as keys");
+  const CausalColumns at{.split = op.split, .queries = columns / op.split.parts()};
+  if (causal && (at.queries * op.split.parts() != columns || rows % at.queries != 0))
+    form.refuse("a causal map that is not square", "as many queries as keys");
   const T scale = static_cast<T>(op.scale);
   if (!(scale > 0)) form.refuse("scale " + std::to_string(op.scale), "a positive number");
   if (form.forward()) {
     form.expect({size}, {size});
+    if (causal && op.split.parts() > 1)
+      return {.run =
+                  [rows, columns, at, scale](const Call<T>& call) {
+                    for (std::int64_t row = 0; row < rows; ++row)
+                      causal_softmax_row(at, row, call.arguments.cp_rank, call.in[0] + row * columns, columns, scale,
+                                         call.scratch, call.out[0] + row * columns);
+                  },
+              .scratch = columns};
     return {.run = [rows, columns, causal, scale](const Call<T>& call) {
       for (std::int64_t row = 0; row < rows; ++row)
         softmax_row(call.in[0] + row * columns, causal ? row % columns + 1 : columns, columns, scale,

@@ -93,7 +93,7 @@ int narrow(std::int64_t size) {
 template <class T>
 void multiply_with(Gemm<T> gemm, const Product<T>& p) {
   if (p.m == 0 || p.n == 0) return;
-  if (!gemm) return multiply_plainly(p);
+  if (!gemm || p.k == 0) return multiply_plainly(p);
   gemm(kRowMajor, p.transpose_a ? kTransposed : kPlain, p.transpose_b ? kTransposed : kPlain, narrow(p.m), narrow(p.n),
        narrow(p.k), p.alpha, p.a, narrow(p.lda), p.b, narrow(p.ldb), p.beta, p.c, narrow(p.ldc));
 }

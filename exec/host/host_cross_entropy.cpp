@@ -17,6 +17,7 @@ namespace {
 struct LossSizes {
   std::int64_t rows = 0, columns = 0, classes = 0;
   bool label = false;  // one target per sample, not the next token of each position
+  SequenceSplit split = {};
 
   std::int64_t size() const { return rows * columns; }
   std::int64_t first(const OpArguments& arguments, bool split) const { return split ? arguments.tp_rank * columns : 0; }
@@ -27,6 +28,7 @@ struct LossSizes {
 void read_targets(const OpArguments& arguments, const LossSizes& sizes, std::int64_t* out) {
   FS_ASSERT(arguments.source);
   const std::int64_t positions = sizes.rows / arguments.samples;
+  const RowPositions held = sizes.split.rows_of(arguments.cp_rank, positions);
   constexpr std::int64_t chunk = 256;
   std::int64_t part[chunk];
   for (std::int64_t sample = 0; sample < arguments.samples; ++sample) {
@@ -36,11 +38,10 @@ void read_targets(const OpArguments& arguments, const LossSizes& sizes, std::int
       for (std::int64_t p = 0; p < positions; ++p) out[p * arguments.samples + sample] = label;
       continue;
     }
-    for (std::int64_t p = 0; p < positions; p += chunk) {
-      const std::int64_t here = std::min(chunk, positions - p);
-      arguments.source->tokens(global, p + 1, sizes.classes, std::span(part, static_cast<std::size_t>(here)));
-      for (std::int64_t i = 0; i < here; ++i) out[(p + i) * arguments.samples + sample] = part[i];
-    }
+    for_each_stretch(held, positions, chunk, [&](std::int64_t row, std::int64_t position, std::int64_t count) {
+      arguments.source->tokens(global, position + 1, sizes.classes, std::span(part, static_cast<std::size_t>(count)));
+      for (std::int64_t i = 0; i < count; ++i) out[(row + i) * arguments.samples + sample] = part[i];
+    });
   }
 }
 
@@ -84,7 +85,7 @@ Kernel<T> whole_forward(const Form& form, LossSizes sizes) {
       for (std::int64_t c = 0; c < used; ++c) softmax[c] *= inverse;
       loss += static_cast<double>(std::log(sum) + (largest - x[targets[r]]));
     }
-    call.out[2][0] = static_cast<T>(loss * loss_weight(call.arguments, sizes.rows));
+    call.out[2][0] = static_cast<T>(loss * loss_weight(call.arguments, sizes.rows, sizes.split.ranks));
   }};
 }
 
@@ -95,7 +96,7 @@ Kernel<T> whole_backward(const Form& form, LossSizes sizes) {
   const bool add = form.what.accumulate;
   return {.run = [sizes, add](const Call<T>& call) {
     const auto* targets = reinterpret_cast<const std::int64_t*>(call.reads[1].data);
-    const T weight = static_cast<T>(loss_weight(call.arguments, sizes.rows) * call.arguments.loss_scale);
+    const T weight = static_cast<T>(loss_weight(call.arguments, sizes.rows, sizes.split.ranks) * call.arguments.loss_scale);
     for (std::int64_t r = 0; r < sizes.rows; ++r) {
       const T* softmax = call.in[0] + r * sizes.columns;
       T* dx = call.out[0] + r * sizes.columns;
@@ -140,7 +141,7 @@ Kernel<T> stage_exp_backward(const Form& form, LossSizes sizes) {
   const bool add = form.what.accumulate;
   return {.run = [sizes, add](const Call<T>& call) {
     const auto* targets = reinterpret_cast<const std::int64_t*>(call.reads[2].data);
-    const T weight = static_cast<T>(loss_weight(call.arguments, sizes.rows) * call.arguments.loss_scale);
+    const T weight = static_cast<T>(loss_weight(call.arguments, sizes.rows, sizes.split.ranks) * call.arguments.loss_scale);
     const std::int64_t first = sizes.first(call.arguments, true), used = sizes.used(first);
     for (std::int64_t r = 0; r < sizes.rows; ++r) {
       const T* e = call.in[0] + r * sizes.columns;
@@ -164,7 +165,7 @@ Kernel<T> stage_loss(const Form& form, LossSizes sizes) {
       const T* sums = call.in[0] + 2 * r;
       loss += static_cast<double>(std::log(sums[0]) + (call.in[1][r] - sums[1]));
     }
-    call.out[0][0] = static_cast<T>(loss * loss_weight(call.arguments, sizes.rows));
+    call.out[0][0] = static_cast<T>(loss * loss_weight(call.arguments, sizes.rows, sizes.split.ranks));
   }};
 }
 
@@ -174,8 +175,11 @@ template <class T>
 Kernel<T> make_cross_entropy(const Form& form) {
   const auto& dims = form.dims(0, 2);
   const auto& op = form.as<ops::CrossEntropy>();
-  const LossSizes sizes{
-      .rows = dims[0], .columns = dims[1], .classes = op.classes, .label = op.target != ops::CrossEntropy::Target::NextToken};
+  const LossSizes sizes{.rows = dims[0],
+                        .columns = dims[1],
+                        .classes = op.classes,
+                        .label = op.target != ops::CrossEntropy::Target::NextToken,
+                        .split = op.split};
   const bool gradient = form.what.phase == Phase::InputGrad;
   if (!gradient && !form.forward()) form.refuse("this phase", "forward, recompute or input gradient");
   using Piece = ops::CrossEntropy::Piece;

@@ -49,30 +49,59 @@ namespace {
 struct MaskLayout {
   std::int64_t runs = 0, length = 0, samples = 1;
   bool maps = false;
-  std::int64_t heads = 0;          // of this rank
-  bool sequence_parallel = false;  // positions start at tp_rank * positions
+  std::int64_t heads = 0;              // of this rank
+  std::int64_t queries = 0, keys = 0;  // of a map
+  bool sequence_parallel = false;      // positions start at tp_rank * positions
+  SequenceSplit split = {};
 };
 
 MaskLayout mask_layout(const Form& form) {
   const auto& dims = form.dims(0);
   if (dims.size() == 4)
-    return {.runs = dims[0] * dims[1], .length = dims[2] * dims[3], .samples = dims[0], .maps = true, .heads = dims[1]};
+    return {.runs = dims[0] * dims[1],
+            .length = dims[2] * dims[3],
+            .samples = dims[0],
+            .maps = true,
+            .heads = dims[1],
+            .queries = dims[2],
+            .keys = dims[3],
+            .split = form.as<ops::Dropout>().split};
   if (dims.size() != 3) form.refuse(std::to_string(dims.size()) + " dimensions", "3 (rows) or 4 (attention maps)");
   return {.runs = dims[0] * dims[1],
           .length = dims[2],
           .samples = dims[0],
-          .sequence_parallel = form.as<ops::Dropout>().sequence_parallel};
+          .sequence_parallel = form.as<ops::Dropout>().sequence_parallel,
+          .split = form.as<ops::Dropout>().split};
+}
+
+// Of a map whose queries are those of one context-parallel rank and whose keys come from all.
+void make_map_mask(const MaskLayout& layout, const DropRule& rule, const OpArguments& arguments, std::uint64_t stream,
+                   std::int64_t head, std::uint8_t* mask) {
+  const RowPositions queries = layout.split.rows_of(arguments.cp_rank, layout.queries);
+  const std::int64_t rows = layout.keys / layout.split.parts();  // of a rank
+  for (std::int64_t q = 0; q < layout.queries; ++q) {
+    const std::int64_t row = head * layout.queries * layout.split.parts() + queries.position(q);
+    for (int rank = 0; rank < layout.split.parts(); ++rank)
+      for_each_stretch(layout.split.rows_of(rank, rows), rows, rows,
+                       [&](std::int64_t key, std::int64_t position, std::int64_t count) {
+                         fill_mask(arguments.seed, stream, row * layout.keys + position, count, rule.threshold,
+                                   mask + q * layout.keys + rank * rows + key);
+                       });
+  }
 }
 
 void make_mask(const MaskLayout& layout, const DropRule& rule, const OpArguments& arguments, std::uint8_t* mask) {
-  const std::int64_t positions = layout.maps ? 0 : layout.runs / layout.samples;
+  const RowPositions held =
+      layout.maps ? RowPositions{} : held_rows(layout.split, layout.runs / layout.samples, layout.sequence_parallel, arguments);
   for (std::int64_t run = 0; run < layout.runs; ++run) {
     const std::int64_t sample = layout.maps ? run / layout.heads : run % layout.samples;
-    const std::int64_t place = layout.maps
-                                   ? arguments.tp_rank * layout.heads + run % layout.heads
-                                   : run / layout.samples + (layout.sequence_parallel ? arguments.tp_rank * positions : 0);
-    fill_mask(arguments.seed, drop_stream(arguments, rule, arguments.first_sample + sample), place * layout.length,
-              layout.length, rule.threshold, mask + run * layout.length);
+    const std::int64_t place = layout.maps ? first_head(layout.split, layout.heads, arguments) + run % layout.heads
+                                           : held.position(run / layout.samples);
+    const std::uint64_t stream = drop_stream(arguments, rule, arguments.first_sample + sample);
+    if (layout.maps && layout.split.parts() > 1)
+      make_map_mask(layout, rule, arguments, stream, place, mask + run * layout.length);
+    else
+      fill_mask(arguments.seed, stream, place * layout.length, layout.length, rule.threshold, mask + run * layout.length);
   }
 }
 

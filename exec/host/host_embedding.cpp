@@ -11,6 +11,7 @@ namespace {
 
 struct TokenSizes {
   std::int64_t tokens = 0, h = 0, rows = 0, vocab = 0;
+  SequenceSplit split = {};
 };
 
 // out row [position, sample]: the token's index.
@@ -18,13 +19,13 @@ void read_tokens(const OpArguments& arguments, const TokenSizes& sizes, std::int
   constexpr std::int64_t chunk = 256;
   std::array<std::int64_t, chunk> part;
   const std::int64_t positions = sizes.tokens / arguments.samples;
+  const RowPositions held = sizes.split.rows_of(arguments.cp_rank, positions);
   for (std::int64_t sample = 0; sample < arguments.samples; ++sample)
-    for (std::int64_t p = 0; p < positions; p += chunk) {
-      const std::int64_t here = std::min(chunk, positions - p);
-      arguments.source->tokens(arguments.first_sample + sample, p, sizes.vocab,
-                               std::span(part).first(static_cast<std::size_t>(here)));
-      for (std::int64_t i = 0; i < here; ++i) out[(p + i) * arguments.samples + sample] = part[static_cast<std::size_t>(i)];
-    }
+    for_each_stretch(held, positions, chunk, [&](std::int64_t row, std::int64_t position, std::int64_t count) {
+      arguments.source->tokens(arguments.first_sample + sample, position, sizes.vocab,
+                               std::span(part).first(static_cast<std::size_t>(count)));
+      for (std::int64_t i = 0; i < count; ++i) out[(row + i) * arguments.samples + sample] = part[static_cast<std::size_t>(i)];
+    });
 }
 
 // A token outside the rows of this rank gives zeros; the sum over tp puts the row of the rank that has it.
@@ -45,7 +46,8 @@ template <class T>
 Kernel<T> make_token_embedding(const Form& form) {
   expect_weights_phase(form);
   const auto& dims = form.dims(0, 3);
-  const TokenSizes sizes{.tokens = dims[0], .h = dims[1], .rows = dims[2], .vocab = form.as<ops::TokenEmbedding>().vocab};
+  const auto& op = form.as<ops::TokenEmbedding>();
+  const TokenSizes sizes{.tokens = dims[0], .h = dims[1], .rows = dims[2], .vocab = op.vocab, .split = op.split};
   const std::int64_t size = sizes.tokens * sizes.h, table = sizes.rows * sizes.h;
   if (form.forward()) {
     form.expect({table}, {size, sizes.tokens});
@@ -79,13 +81,14 @@ struct PositionSizes {
   std::int64_t samples = 1, positions = 0, h = 0;
   std::int64_t table = 0, types = 0;  // rows; 0: not added
   bool sequence_parallel = false;
+  SequenceSplit split = {};
 
   std::int64_t position(std::int64_t row, const OpArguments& arguments) const {
-    return row / samples + (sequence_parallel ? arguments.tp_rank * positions : 0);
+    return held_rows(split, positions, sequence_parallel, arguments).position(row / samples);
   }
   // Segments of equal length.
   std::int64_t type(std::int64_t row, const OpArguments& arguments) const {
-    const std::int64_t sequence = positions * (sequence_parallel ? arguments.tp : 1);
+    const std::int64_t sequence = positions * (sequence_parallel ? arguments.tp : 1) * split.ranks;
     return position(row, arguments) * types / sequence;
   }
 };
@@ -130,7 +133,8 @@ Kernel<T> make_position_embedding(const Form& form) {
   PositionSizes sizes{.samples = dims[0],
                       .positions = dims[1],
                       .h = dims[2],
-                      .sequence_parallel = form.as<ops::PositionEmbedding>().sequence_parallel};
+                      .sequence_parallel = form.as<ops::PositionEmbedding>().sequence_parallel,
+                      .split = form.as<ops::PositionEmbedding>().split};
   const bool table = form.as<ops::PositionEmbedding>().positions, types = form.as<ops::PositionEmbedding>().types;
   const std::int64_t size = size_of_dims(dims);
   const std::span<const Operand> weights = form.forward() && !form.reads.empty() ? form.reads.subspan(1) : form.writes;

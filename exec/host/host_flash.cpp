@@ -2,6 +2,7 @@
 // The forward keeps the logarithm of each row's sum of exponentials; the backward makes the probabilities from it again.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "exec/host/host_blas.h"
 #include "exec/host/host_dropout.h"
@@ -19,11 +20,40 @@ struct Flash {
   bool causal = false, drops = false;
   DropRule drop = {};
   double scale = 1;
+  ops::Attention op = {};
+  RowPositions queries = {}, keys = {};  // known when it runs
 
   std::int64_t context_size() const { return at.samples * at.queries * at.heads * at.dim; }
   std::int64_t lse_size() const { return at.samples * at.heads * at.queries; }
-  std::int64_t visible(std::int64_t query) const { return causal ? query + 1 : at.keys; }
+  // Keys that a query may see: the first ones, for they are sorted by position.
+  std::int64_t visible(std::int64_t query) const { return causal ? keys.below(queries.position(query) + 1, at.keys) : at.keys; }
+  // Keys come one rank after the other: not in the order of their positions.
+  bool sorts() const { return op.split.chunks > 1 && op.blocks == 1; }
+  std::int64_t key_positions() const { return at.keys * op.blocks; }  // of the sequence
+  std::int64_t query_positions() const { return at.queries * op.split.parts(); }
+  Flash of_rank(int cp_rank) const {
+    Flash now = *this;
+    const int ranks = op.split.ranks;
+    now.queries = op.split.rows_of(cp_rank, at.queries);
+    if (op.blocks > 1) now.keys = op.split.rows_of((cp_rank - op.block + ranks) % ranks, at.keys);
+    return now;
+  }
 };
+
+// Rows of keys and values, all samples at once, from gathered order into that of their positions, or what they hold added back.
+template <class T>
+const T* sorted_keys(const Flash& flash, const T* k, T* sorted) {
+  const std::int64_t row = flash.at.key_stride(), of_rank = flash.at.keys / flash.op.split.ranks;
+  for (std::int64_t p = 0; p < flash.at.keys; ++p)
+    std::copy_n(k + flash.op.split.gathered_row(p, of_rank) * row, row, sorted + p * row);
+  return sorted;
+}
+template <class T>
+void add_sorted(const Flash& flash, const T* sorted, T* k) {
+  const std::int64_t row = flash.at.key_stride(), of_rank = flash.at.keys / flash.op.split.ranks;
+  for (std::int64_t p = 0; p < flash.at.keys; ++p)
+    add_column_sums(sorted + p * row, 1, row, k + flash.op.split.gathered_row(p, of_rank) * row);
+}
 
 // One block of queries of one head.
 struct Tile {
@@ -60,24 +90,28 @@ void make_scores_of(const Flash& flash, const Tile& tile, const T* q, const T* k
 // Multiplies row `row` of the tile's map by keep / (1 - p).
 template <class T>
 void drop_row(const Flash& flash, const Tile& tile, std::int64_t row, const OpArguments& arguments, T* map) {
-  const std::int64_t head = arguments.tp_rank * flash.at.heads + tile.head;
-  const std::int64_t first = (head * flash.at.queries + tile.first + row) * flash.at.keys;
+  const std::int64_t head = first_head(flash.op.split, flash.at.heads, arguments) + tile.head,
+                     query = flash.queries.position(tile.first + row);
+  const std::int64_t first = (head * flash.query_positions() + query) * flash.key_positions();
   const std::uint64_t stream = drop_stream(arguments, flash.drop, arguments.first_sample + tile.sample);
   const T scale = static_cast<T>(flash.drop.scale);
   constexpr std::int64_t chunk = 256;
   std::uint8_t keep[chunk];
   T* values = map + row * tile.keys;
-  for (std::int64_t at = 0; at < tile.keys; at += chunk) {
-    const std::int64_t here = std::min(chunk, tile.keys - at);
-    fill_mask(arguments.seed, stream, first + at, here, flash.drop.threshold, keep);
+  for_each_stretch(flash.keys, tile.keys, chunk, [&](std::int64_t key, std::int64_t position, std::int64_t count) {
+    fill_mask(arguments.seed, stream, first + position, count, flash.drop.threshold, keep);
 #pragma omp simd
-    for (std::int64_t i = 0; i < here; ++i) values[at + i] *= keep[i] ? scale : T(0);
-  }
+    for (std::int64_t i = 0; i < count; ++i) values[key + i] *= keep[i] ? scale : T(0);
+  });
 }
 
 // Scores -> probabilities in place; returns the row's log of the sum of exponentials.
 template <class T>
 T normalise_row(T* x, std::int64_t visible, std::int64_t columns) {
+  if (visible == 0) {  // a row that sees none of this block of keys
+    std::fill_n(x, columns, T(0));
+    return -std::numeric_limits<T>::infinity();
+  }
   T largest = x[0], sum = 0;
 #pragma omp simd reduction(max : largest)
   for (std::int64_t c = 0; c < visible; ++c) largest = x[c] > largest ? x[c] : largest;
@@ -98,7 +132,7 @@ template <class T>
 void forward_tile(const Flash& flash, const Tile& tile, const T* q, const T* k, T* context, T* lse, const Call<T>& call) {
   const HeadLayout& at = flash.at;
   T* map = call.scratch;
-  make_scores_of(flash, tile, q, k, map);
+  if (tile.keys > 0) make_scores_of(flash, tile, q, k, map);
   for (std::int64_t row = 0; row < tile.rows; ++row) {
     const std::int64_t query = tile.first + row;
     lse[(tile.sample * at.heads + tile.head) * at.queries + query] =
@@ -222,20 +256,26 @@ Kernel<T> flash_backward(const Form& form, const Flash& flash) {
               [flash, accumulate](const Call<T>& call) {
                 const HeadLayout& at = flash.at;
                 const std::size_t key = at.apart ? 1 : 0;
-                const FlashGrad<T> g{.dcontext = call.in[0],
-                                     .q = call.in[1],
-                                     .k = call.in[1 + key],
-                                     .context = call.in[2 + key],
-                                     .lse = call.in[3 + key],
-                                     .dq = call.out[0],
-                                     .dk = call.out[key]};
+                FlashGrad<T> g{.dcontext = call.in[0],
+                               .q = call.in[1],
+                               .k = call.in[1 + key],
+                               .context = call.in[2 + key],
+                               .lse = call.in[3 + key],
+                               .dq = call.out[0],
+                               .dk = call.out[key]};
                 if (!accumulate) {
                   std::fill_n(g.dq, at.query_size(), T(0));
                   if (at.apart) std::fill_n(g.dk, at.key_size(), T(0));
                 }
-                for_each_tile(flash, [&](const Tile& tile) { backward_tile(flash, tile, g, call); });
+                const Flash now = flash.of_rank(call.arguments.cp_rank);
+                T *beside = call.scratch + 3 * kBlock * at.keys, *dk = beside + at.key_size();
+                if (flash.sorts()) g.k = sorted_keys(flash, g.k, beside), g.dk = dk, std::fill_n(dk, at.key_size(), T(0));
+                for_each_tile(now, [&](const Tile& tile) {
+                  if (tile.keys > 0) backward_tile(now, tile, g, call);
+                });
+                if (flash.sorts()) add_sorted(flash, static_cast<const T*>(dk), call.out[key]);
               },
-          .scratch = 3 * kBlock * at.keys};
+          .scratch = 3 * kBlock * at.keys + (flash.sorts() ? 2 * at.key_size() : 0)};
 }
 
 }  // namespace
@@ -244,10 +284,12 @@ template <class T>
 Kernel<T> make_attention(const Form& form) {
   const std::vector<std::int64_t>&queries = form.dims(0, 4), &keys = form.dims(1, 4);
   const std::size_t operands = form.forward() ? form.reads.size() : form.writes.size();
+  const auto& op = form.as<ops::Attention>();
   Flash flash{.at = head_layout(form, queries[0], queries[1], keys[1], operands == 2),
-              .causal = form.as<ops::Attention>().causal,
-              .drops = form.as<ops::Attention>().p > 0};
-  if (flash.causal && flash.at.queries != flash.at.keys)
+              .causal = op.causal,
+              .drops = op.p > 0,
+              .op = op};
+  if (flash.causal && flash.query_positions() != flash.key_positions())
     form.refuse("a causal map that is not square", "as many queries as keys");
   if (flash.drops) flash.drop = drop_rule(form);
   flash.scale = 1 / std::sqrt(static_cast<double>(flash.at.dim));
@@ -258,11 +300,13 @@ Kernel<T> make_attention(const Form& form) {
               {flash.context_size(), flash.lse_size()});
   return {.run =
               [flash](const Call<T>& call) {
-                for_each_tile(flash, [&](const Tile& tile) {
-                  forward_tile(flash, tile, call.in[0], call.in[flash.at.apart ? 1 : 0], call.out[0], call.out[1], call);
-                });
+                const Flash now = flash.of_rank(call.arguments.cp_rank);
+                const T* k = call.in[flash.at.apart ? 1 : 0];
+                if (flash.sorts()) k = sorted_keys(flash, k, call.scratch + kBlock * flash.at.keys);
+                for_each_tile(
+                    now, [&](const Tile& tile) { forward_tile(now, tile, call.in[0], k, call.out[0], call.out[1], call); });
               },
-          .scratch = kBlock * at.keys};
+          .scratch = kBlock * at.keys + (flash.sorts() ? at.key_size() : 0)};
 }
 
 template Kernel<float> make_attention(const Form&);

@@ -2,6 +2,7 @@
 // Used only by exec/host_*.cpp.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
@@ -55,10 +56,32 @@ inline std::int64_t size_of_dims(const std::vector<std::int64_t>& dims) {
   return size;
 }
 
-// Share of one micro-batch row in the mean over the step, for a loss with `positions` rows per sample.
-inline double loss_weight(const OpArguments& arguments, std::int64_t rows) {
-  const double positions = static_cast<double>(rows) / static_cast<double>(arguments.samples);
+// Share of one row of a micro-batch in the mean over the step, for a loss with `rows` rows on each of `ranks` context-parallel ranks.
+inline double loss_weight(const OpArguments& arguments, std::int64_t rows, int ranks) {
+  const double positions = static_cast<double>(rows * ranks) / static_cast<double>(arguments.samples);
   return 1 / (positions * static_cast<double>(arguments.samples_of_step));
+}
+
+// Positions of `rows` rows of this rank; under sequence parallelism they are a part of what its context-parallel rank holds.
+inline RowPositions held_rows(const SequenceSplit& split, std::int64_t rows, bool sequence_parallel,
+                              const OpArguments& arguments) {
+  if (!sequence_parallel) return split.rows_of(arguments.cp_rank, rows);
+  return split.rows_of(arguments.cp_rank, rows * arguments.tp).from(rows * arguments.tp_rank);
+}
+
+// Number, within the model, of the first of `heads` heads of this rank.
+inline std::int64_t first_head(const SequenceSplit& split, std::int64_t heads, const OpArguments& arguments) {
+  return heads * (split.chunks == 0 ? arguments.tp_rank * split.ranks + arguments.cp_rank : arguments.tp_rank);
+}
+
+// Calls body(row, position, count) for stretches of at most `most` rows whose positions follow each other.
+template <class F>
+void for_each_stretch(const RowPositions& at, std::int64_t rows, std::int64_t most, F&& body) {
+  for (std::int64_t row = 0; row < rows;) {
+    const std::int64_t end = row < at.length ? std::min(rows, at.length) : rows, count = std::min(most, end - row);
+    body(row, at.position(row), count);
+    row += count;
+  }
 }
 
 // Of embeddings. Throws Error.

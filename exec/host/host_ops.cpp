@@ -28,6 +28,10 @@ Kernel<T> make_softmax(const Form& form);
 template <class T>
 Kernel<T> make_attention(const Form& form);
 template <class T>
+Kernel<T> make_merge_attention(const Form& form);
+template <class T>
+Kernel<T> make_head_parts(const Form& form);
+template <class T>
 Kernel<T> make_rope(const Form& form);
 template <class T>
 Kernel<T> make_norm(const Form& form);
@@ -108,6 +112,8 @@ struct MakeKernel {
   Kernel<T> operator()(const ops::JudgeOverflow&) const { return host::make_judge_overflow<T>(form); }
   Kernel<T> operator()(const ops::Cast&) const { return host::make_cast<T>(form); }
   Kernel<T> operator()(const ops::Zero&) const { return host::make_zero<T>(form); }
+  Kernel<T> operator()(const ops::MergeAttention&) const { return host::make_merge_attention<T>(form); }
+  Kernel<T> operator()(const ops::HeadParts&) const { return host::make_head_parts<T>(form); }
   Kernel<T> operator()(const ops::Encode&) const { return none(); }
   Kernel<T> operator()(const ops::Decode&) const { return none(); }
 

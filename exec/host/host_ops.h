@@ -46,6 +46,7 @@ struct OpArguments {
   std::int64_t samples = 1;          // of this micro-batch
   std::int64_t samples_of_step = 1;  // of all micro-batches and replicas: losses and gradients are means over them
   int tp = 1, tp_rank = 0;           // heads, vocabulary rows and sequence parts of this rank
+  int cp = 1, cp_rank = 0;           // which positions of a sequence: core/op/sequence_part.h
   double loss_scale = 1;             // the loss's gradient is multiplied by it, the update divides by it
   const Samples* source = nullptr;   // tokens, targets, pictures; needed by Embedding and CrossEntropy
   // Update only.

@@ -11,14 +11,16 @@ namespace {
 
 struct RopeSizes {
   std::int64_t samples = 1, positions = 0, width = 0, heads = 0, dim = 0;  // heads: rotated ones, at the front of a row
+  SequenceSplit split = {};
 };
 
 // cos and sin of position * theta^(-2 i / dim), [position, 2, dim / 2]. Made once, read by every run.
 template <class T>
 std::vector<T> angles(const RopeSizes& sizes, double theta) {
   const std::int64_t half = sizes.dim / 2;
-  std::vector<T> table(static_cast<std::size_t>(sizes.positions * sizes.dim));
-  for (std::int64_t p = 0; p < sizes.positions; ++p)
+  const std::int64_t positions = sizes.positions * sizes.split.ranks;  // of the whole sequence
+  std::vector<T> table(static_cast<std::size_t>(positions * sizes.dim));
+  for (std::int64_t p = 0; p < positions; ++p)
     for (std::int64_t i = 0; i < half; ++i) {
       const double angle =
           static_cast<double>(p) * std::pow(theta, -2.0 * static_cast<double>(i) / static_cast<double>(sizes.dim));
@@ -53,8 +55,12 @@ template <class T>
 Kernel<T> make_rope(const Form& form) {
   const auto& dims = form.dims(0, 3);
   const auto& op = form.as<ops::Rope>();
-  const RopeSizes sizes{
-      .samples = dims[0], .positions = dims[1], .width = dims[2], .heads = op.heads + op.kv_heads, .dim = op.dim};
+  const RopeSizes sizes{.samples = dims[0],
+                        .positions = dims[1],
+                        .width = dims[2],
+                        .heads = op.heads + op.kv_heads,
+                        .dim = op.dim,
+                        .split = op.split};
   if (sizes.dim < 2 || sizes.dim % 2 != 0 || sizes.heads * sizes.dim > sizes.width)
     form.refuse("\"" + settings_text(form.what.op) + "\"", "heads of even size that fit the row");
   const std::int64_t size = size_of_dims(dims);
@@ -64,9 +70,10 @@ Kernel<T> make_rope(const Form& form) {
   const T sign = form.forward() ? T(1) : T(-1);
   const bool add = form.what.accumulate;
   return {.run = [sizes, table, sign, add](const Call<T>& call) {
+    const RowPositions held = sizes.split.rows_of(call.arguments.cp_rank, sizes.positions);
     for (std::int64_t row = 0; row < sizes.positions * sizes.samples; ++row)
-      rotate_row(call.in[0] + row * sizes.width, table->data() + row / sizes.samples * sizes.dim, sizes, sign, add,
-                 call.out[0] + row * sizes.width);
+      rotate_row(call.in[0] + row * sizes.width, table->data() + held.position(row / sizes.samples) * sizes.dim, sizes, sign,
+                 add, call.out[0] + row * sizes.width);
   }};
 }
 

@@ -16,12 +16,12 @@ RankPlace place_of(const Plan& plan, const Ranks& ranks, RankId rank) {
     if (axis.dense == DenseKind::Tensor) {
       place.tp *= axis.size;
       place.tp_rank = place.tp_rank * axis.size + ranks.coordinate(rank, id);
-    } else if (axis.dense != DenseKind::Context) {
+    } else if (axis.dense == DenseKind::Context) {
+      place.cp *= axis.size;
+      place.cp_rank = place.cp_rank * axis.size + ranks.coordinate(rank, id);
+    } else {
       place.replicas *= axis.size;
       place.replica = place.replica * axis.size + ranks.coordinate(rank, id);
-    } else if (axis.size > 1) {
-      throw Error("plan", "axes[" + std::to_string(id.value) + "]", "\"" + axis.name + "\" of " + std::to_string(axis.size),
-                  "data, tensor and pipeline parallelism");
     }
   }
   const std::int64_t parts = std::int64_t{place.replicas} * plan.microbatches;
@@ -38,17 +38,46 @@ int place_in_group(const Ranks& ranks, GroupId group, RankId rank) {
   return static_cast<int>(std::find(members.begin(), members.end(), rank) - members.begin());
 }
 
+// What reads positions says over how many ranks the sequence is split; plans of earlier versions do not.
+static void expect_split(const Operation& operation, int cp) {
+  const int ranks = std::visit(
+      [&](const auto& op) {
+        if constexpr (requires { op.split; })
+          return op.split.ranks;
+        else
+          return cp;
+      },
+      operation);
+  if (ranks != cp)
+    throw Error("plan", word(operation), "rows of " + counted(ranks, "context-parallel rank"),
+                std::to_string(cp) + ", as the axes say; a plan lowered by this version says which positions a rank holds");
+}
+
+// Attention that drops says no micro-batch of its own: it is that of the action.
+static std::optional<std::int64_t> microbatch_of(const Plan& plan, const Action& action, const Compute& what) {
+  if (what.microbatch) return action.args[what.microbatch->index()];
+  const auto* attention = std::get_if<ops::Attention>(&what.op);
+  if (!attention || attention->p == 0) return {};
+  const std::vector<Param>& params = plan.segments[action.segment.index()].params;
+  for (std::size_t p = 0; p < params.size(); ++p)
+    if (params[p].kind == ParamKind::Microbatch) return action.args[p];
+  return {};
+}
+
 OpArguments arguments_of(const Plan& plan, const Ranks& ranks, const RankPlace& place, const Action& action,
                          const Instruction& instruction) {
   const Role& role = plan.roles[ranks.role(place.rank).index()];
   const auto& what = std::get<Compute>(instruction.what);
-  OpArguments arguments{
-      .samples = place.micro_batch, .samples_of_step = plan.samples, .tp = place.tp, .tp_rank = place.tp_rank};
+  expect_split(what.op, place.cp);
+  OpArguments arguments{.samples = place.micro_batch,
+                        .samples_of_step = plan.samples,
+                        .tp = place.tp,
+                        .tp_rank = place.tp_rank,
+                        .cp = place.cp,
+                        .cp_rank = place.cp_rank};
   if (instruction.layer.valid()) arguments.layer = name_key(role.layers[instruction.layer.index()]);
-  if (what.microbatch) {
-    const std::int64_t index = action.args[what.microbatch->index()];
-    arguments.first_sample = (std::int64_t{place.replica} * plan.microbatches + index) * place.micro_batch;
-  }
+  if (const std::optional<std::int64_t> index = microbatch_of(plan, action, what))
+    arguments.first_sample = (std::int64_t{place.replica} * plan.microbatches + *index) * place.micro_batch;
   if (what.slice.valid()) arguments.slice = place_in_group(ranks, what.slice, place.rank);
   arguments.loss_scale = what.loss_scale;
   return arguments;

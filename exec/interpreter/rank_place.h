@@ -11,16 +11,17 @@ namespace foreshard {
 struct RankPlace {
   RankId rank = {};
   int tp = 1, tp_rank = 0;        // tensor axes
+  int cp = 1, cp_rank = 0;        // context axes
   int replicas = 1, replica = 0;  // data and outer data axes
   std::int64_t micro_batch = 1;   // samples
 };
 
-// Throws Error for axes that the executor does not know (context parallelism) or a batch that does not divide.
+// Throws Error for a batch that does not divide.
 RankPlace place_of(const Plan& plan, const Ranks& ranks, RankId rank);
 
 int place_in_group(const Ranks& ranks, GroupId group, RankId rank);
 
-// Arguments of run 0 of a compute instruction.
+// Arguments of run 0 of a compute instruction. Throws Error for an operator whose rows are of another number of context-parallel ranks.
 OpArguments arguments_of(const Plan& plan, const Ranks& ranks, const RankPlace& place, const Action& action,
                          const Instruction& instruction);
 

@@ -210,8 +210,8 @@
         <translation>因果模型中 2 × cp 整除序列长度</translation>
     </message>
     <message>
-        <source>context-parallel attention: all-gather or ring of keys and values; auto: as the framework does</source>
-        <translation>上下文并行的注意力：对键和值做 all-gather 或环形传递；auto：与框架一致</translation>
+        <source>context-parallel attention: all-gather or ring of keys and values, or all-to-all of heads; auto: as the framework does</source>
+        <translation>上下文并行的注意力：对键和值做 all-gather 或环形传递，或对头做 all-to-all；auto：与框架一致</translation>
     </message>
     <message>
         <source>splits norms and dropout along the sequence over the tensor-parallel GPUs</source>

@@ -93,7 +93,8 @@ void read_defaults(const JsonReader& json, const std::string& file, FrameworkPre
                                            : AttentionKernel::Auto;
   }
   if (const auto context = json.find("context"))
-    preset.context = context->as_choice({"all-gather", "ring"}) == "ring" ? ContextKind::Ring : ContextKind::AllGather;
+    for (const ContextKind kind : {ContextKind::AllGather, ContextKind::Ring, ContextKind::AllToAll})
+      if (context->as_choice({"all-gather", "ring", "all-to-all"}) == name_of(kind)) preset.context = kind;
   if (const auto flash = json.find("flash")) preset.flash = read_flash(*flash);
   if (const auto dropout = json.find("dropout")) preset.dropout = dropout->as_double(0, 0.99);
   if (const auto clip = json.find("clip_norm")) preset.clip_norm = clip->as_double(0, 1e9);

@@ -32,6 +32,14 @@ class MegatronOptions {
   }
 
  private:
+  static const char* communication_of(ContextKind kind) {
+    switch (kind) {
+      case ContextKind::AllGather: return "all_gather";
+      case ContextKind::Ring: return "p2p";
+      case ContextKind::AllToAll: return "a2a";
+    }
+    return "";
+  }
   void add(const std::string& option) { out_.lines.push_back("--" + option); }
   void add(const char* option, std::int64_t value) { add(std::string(option) + " " + text(value)); }
   void add_if(bool given, const char* option) {
@@ -60,7 +68,7 @@ class MegatronOptions {
     add("tensor-model-parallel-size", s_.tp), add("pipeline-model-parallel-size", s_.pp), add("context-parallel-size", s_.cp);
     add("micro-batch-size", s_.micro_batch), add("global-batch-size", s_.global_batch);
     add_if(s_.sequence_parallel, "sequence-parallel");
-    if (s_.cp > 1) add(std::string("cp-comm-type ") + (s_.context == ContextKind::Ring ? "p2p" : "all_gather"));
+    if (s_.cp > 1) add(std::string("cp-comm-type ") + communication_of(*s_.context));
     if (!s_.layer_split.empty() && s_.pp > 1)
       add("pipeline-model-parallel-layout \"" + layout(layers_per_stage(model_, s_)) + "\"");
     else if (s_.virtual_stages > 1)

@@ -68,6 +68,7 @@ class TorchTitanFile {
     if (s_.cp > 1) {
       add("context_parallel_load_balancer", t_.causal ? "\"headtail\"" : "\"\"");
       add("context_parallel_rotate_method", s_.context == ContextKind::Ring ? "\"alltoall\"" : "\"allgather\"");
+      if (s_.context == ContextKind::AllToAll) note("no option deals out the heads: keys and values are gathered");
     }
     add("pipeline_parallel_degree", s_.pp);
   }

@@ -54,7 +54,7 @@ void OperatorEmitter::end(SegmentBuilder& out) const {
   if (!followed) out.emit({.name = "end", .what = Mark{}, .stream = kComputeStream, .after = {last}});
 }
 
-// A collective, or one exchange less than there are ranks with the ring neighbours, which bring the others' parts one by one.
+// A collective, or an exchange with the neighbours of a ring.
 int OperatorEmitter::communicate(SegmentBuilder& out, const ChunkLayer& layer, const Operator& op, CollectiveKind kind,
                                  const Block& from, const Block& to, bool acquire) {
   if (!op.communication->ring_exchange) {
@@ -66,26 +66,21 @@ int OperatorEmitter::communicate(SegmentBuilder& out, const ChunkLayer& layer, c
       instruction.waits.push_back({values_.output_sent, values_.output.slot});
     return out.emit(std::move(instruction));
   }
-  const int ranks = frame_.lowering.ranks(op.communication->over);
   const std::vector<AxisId> axes = frame_.lowering.over(op.communication->over);
-  FS_ASSERT(axes.size() < 2);  // a ring goes round one axis
-  const AxisId ring = ranks > 1 ? axes.front() : AxisId{};
-  int index = -1;
-  for (int step = 1; step < ranks; ++step) {
-    Instruction instruction{.name = op.name + "." + std::to_string(step),
-                            .what = Exchange{.to = Peer{.axis = ring, .shift = 1},
-                                             .from = Peer{.axis = ring, .shift = -1},
-                                             .tag = op.name,
-                                             .bytes = {op.communication->bytes.value / ranks}},
-                            .stream = tensor_stream(),
-                            .layer = layer.id,
-                            .reads = {whole(from)},
-                            .writes = {whole(to)}};
-    if (acquire && step == 1) instruction.acquires.push_back(to);
-    if (acquire && step == 1 && begin_ >= 0) instruction.after.push_back(begin_);
-    index = out.emit(std::move(instruction));
-  }
-  return index;
+  FS_ASSERT(axes.size() == 1);  // a ring goes round one axis
+  const bool back = kind != *op.communication->forward;
+  Instruction instruction{.name = op.name,
+                          .what = Exchange{.to = Peer{.axis = axes[0], .shift = back ? -1 : 1},
+                                           .from = Peer{.axis = axes[0], .shift = back ? 1 : -1},
+                                           .tag = op.name + (back ? ".grad" : ""),
+                                           .bytes = op.communication->bytes},
+                          .stream = tensor_stream(),
+                          .layer = layer.id,
+                          .reads = {whole(from)},
+                          .writes = {whole(to)}};
+  if (acquire) instruction.acquires.push_back(to);
+  if (acquire && begin_ >= 0) instruction.after.push_back(begin_);
+  return out.emit(std::move(instruction));
 }
 
 static const OpWork& work_of(const Operator& op, Phase phase) {

@@ -87,8 +87,10 @@ Refusal resolve_numbers(const Model& model, const Cluster& cluster, Strategy& s)
   }
   const bool sixteen = s.precision == DType::BF16 || s.precision == DType::F16 || s.precision == DType::F8;
   const bool kernel = std::all_of(cluster.gpus.begin(), cluster.gpus.end(), [](const Gpu& gpu) { return gpu.flash_attention; });
-  if (s.attention == AttentionKernel::Auto) s.attention = sixteen && kernel ? AttentionKernel::Flash : AttentionKernel::Unfused;
-  if (transformer && s.attention == AttentionKernel::Flash && !(sixteen && kernel))
+  const bool ring = s.cp > 1 && s.context == ContextKind::Ring;  // merges parts of attention, in every number format
+  if (s.attention == AttentionKernel::Auto)
+    s.attention = ring || (sixteen && kernel) ? AttentionKernel::Flash : AttentionKernel::Unfused;
+  if (transformer && s.attention == AttentionKernel::Flash && !(sixteen && kernel) && !ring)
     return Infeasible{
         .reason = std::string("no flash attention kernel for ") + name_of(s.precision) + " on " + cluster.gpus.front().name,
         .would_help = {"--attention unfused"}};
@@ -151,7 +153,7 @@ Sharding sharding_of(const Strategy& s, const StateTypes& types) {
           .tp = s.tp,
           .cp = s.cp,
           .sequence_parallel = s.sequence_parallel,
-          .context_ring = s.context == ContextKind::Ring,
+          .context = s.context.value_or(ContextKind::AllGather),
           .flash_attention = s.attention == AttentionKernel::Flash,
           .dropout = *s.dropout,
           .compute = types.compute,

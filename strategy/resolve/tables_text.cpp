@@ -201,6 +201,15 @@ TextOfTable update(const StrategyTables& tables) {
   return out;
 }
 
+static const char* keys_of(ContextKind context) {
+  switch (context) {
+    case ContextKind::AllGather: return "gathered over context";
+    case ContextKind::Ring: return "go round the context ranks";
+    case ContextKind::AllToAll: return "of all positions, heads dealt out over context";
+  }
+  return "";
+}
+
 TextOfTable shapes(const StrategyTables& tables) {
   const Sharding& of = tables.sharding;
   TextOfTable out{.key = "shapes", .title = "shapes", .head = {"what", "is"}};
@@ -209,8 +218,7 @@ TextOfTable shapes(const StrategyTables& tables) {
   out.rows.push_back({"compute type", name_of(of.compute)});
   if (of.tp > 1)
     out.rows.push_back({"tokens between tensor-parallel layers", of.sequence_parallel ? "cut over tensor" : "whole"});
-  if (of.cp > 1)
-    out.rows.push_back({"keys and values", of.context_ring ? "go round the context ranks" : "gathered over context"});
+  if (of.cp > 1) out.rows.push_back({"keys and values", keys_of(of.context)});
   out.rows.push_back({"attention", of.flash_attention ? "flash" : "unfused"});
   out.rows.push_back({"dropout", number(of.dropout)});
   out.rows.push_back({"vocabulary", "a multiple of " + text(of.vocab_multiple * of.tp)});

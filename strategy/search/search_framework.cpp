@@ -101,7 +101,7 @@ const char* refused_by_fsdp2(const Point& p, const Strategy& base) {
 const char* refused_by_nanotron(const Point& p, const Strategy& base) {
   if (p.zero > 1) return "nanotron has ZeRO 0 and 1";
   if (p.zero > 0 && p.zero_group > 0 && p.zero_group < p.dp) return "nanotron shards over all replicas";
-  if (p.cp > 1 && base.context == ContextKind::AllGather) return "nanotron's context parallelism is a ring";
+  if (p.cp > 1 && base.context && base.context != ContextKind::Ring) return "nanotron's context parallelism is a ring";
   if (p.virtual_stages > 1 || (p.schedule != Schedule::OneFOneB && p.schedule != Schedule::GPipe))
     return "nanotron's pipelines are 1F1B and all forwards, then all backwards";
   if (p.pp > 1 && p.schedule == Schedule::OneFOneB && base.global_batch < (p.pp - 1) * p.micro_batch * p.dp)

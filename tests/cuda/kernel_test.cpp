@@ -23,20 +23,6 @@ TEST_P(Kernels, EqualTheHost) {
 
 INSTANTIATE_TEST_SUITE_P(All, Kernels, testing::ValuesIn(kernel_cases()), [](const auto& info) { return info.param.name; });
 
-// Keys of other ranks are not what an attention of this one's queries reads: refused, causal or not, rather than wrong.
-TEST(Kernels, AttentionOfContextParallelRanksIsRefused) {
-  int tried = 0;
-  for (KernelCase at : kernel_cases()) {
-    auto* attention = std::get_if<ops::Attention>(&at.what.op);
-    if (!attention) continue;
-    attention->cp = 2;
-    FakeRuntime runtime;
-    EXPECT_THROW(static_cast<void>(run_case(at, runtime)), Error) << at.name;
-    ++tried;
-  }
-  EXPECT_GE(tried, 5);
-}
-
 // Nothing but speed would tell that a kernel takes numbers one by one where it could take 16 bytes at a time.
 TEST(KernelCases, ThoseOfWholePacksTakeThem) {
   int tried_cases = 0;

@@ -77,6 +77,51 @@ TEST(CudaTraining, StrategiesOnVirtualRanksEqualOneRank) {
   }
 }
 
+// Context parallelism by the kernels of a GPU, over virtual ranks: positions, masks, rings of exchanges and all-to-alls are the host's.
+static void expect_context_equals_host(Model model, double dropout, const std::vector<Strategy>& strategies) {
+  std::get<Transformer>(model.shape).layers = 1;
+  ExecuteOptions options = training(1);
+  options.optimizer.eps = 1e-2;
+  const Strategy alone = {.micro_batch = 1, .global_batch = 2, .dropout = dropout};
+  const Execution one = run(lowered(model, strategy_in(DType::F32, alone)), options);
+  for (Strategy strategy : strategies)
+    for (const ContextKind context : {ContextKind::AllGather, ContextKind::Ring, ContextKind::AllToAll}) {
+      strategy.context = context, strategy.micro_batch = 1, strategy.global_batch = 2, strategy.dropout = dropout;
+      FakeSettings settings;
+      settings.seed = 31 + static_cast<std::uint64_t>(context);
+      const Execution many = run_on_fake(lowered(model, strategy_in(DType::F32, strategy)), settings, 1);
+      EXPECT_LE(difference(many, one).largest(), 1e-5)
+          << model.name << " " << name_of(context) << " cp" << strategy.cp << " " << difference(many, one).worst;
+    }
+}
+
+TEST(CudaTraining, ContextParallelismEqualsTheHost) {
+  expect_context_equals_host(tiny_gpt(), 0.1, {{.cp = 2, .overlap = Overlap{.tp = true}}, {.cp = 4}});
+}
+TEST(CudaTraining, ContextParallelismOfGroupedQueries) {
+  expect_context_equals_host(tiny_llama(), 0, {{.cp = 4}, {.tp = 2, .cp = 2, .pp = 2, .sequence_parallel = true}});
+}
+TEST(CudaTraining, ContextParallelismOfAnEncoder) {
+  Model encoder = tiny_bert();
+  std::get<Transformer>(encoder.shape).pooler = false;
+  expect_context_equals_host(encoder, 0.1, {{.dp = 2, .cp = 2, .zero = 2}});
+}
+
+// In bf16 the kernels on the tensor cores, and the library where it has the mask: losses as on one rank.
+TEST(CudaTraining, ContextParallelismInBf16) {
+  Model model = tiny_llama();
+  auto& shape = std::get<Transformer>(model.shape);
+  shape.layers = 1, shape.head_dim = 64, shape.heads = 2, shape.kv_heads = 2;
+  const auto loss = [&](Strategy strategy, bool library) {
+    strategy.micro_batch = 1, strategy.global_batch = 1;
+    return run_on_fake(lowered(model, strategy_in(DType::BF16, strategy)), {.library_attention = library}, 2).steps[1].loss;
+  };
+  const double one = loss({}, false);
+  for (const bool library : {false, true})
+    for (const ContextKind context : {ContextKind::AllGather, ContextKind::Ring, ContextKind::AllToAll})
+      EXPECT_NEAR(loss({.cp = 2, .context = context}, library), one, 2e-3 * one) << name_of(context) << " library " << library;
+}
+
 static double norm_of(const WholeTensor& tensor) {
   double sum = 0;
   for (const double x : tensor.elements) sum += x * x;

@@ -18,7 +18,7 @@ GPU_FUNCTION std::int64_t query_at(const AttentionArgs& a, const HeadRow& q) {
   return q.row * a.q_stride + q.sample * a.q_step + q.head * a.dim;
 }
 GPU_FUNCTION std::int64_t key_at(const AttentionArgs& a, std::int64_t sample, std::int64_t kv, std::int64_t key) {
-  return key * a.k_stride + sample * a.k_step + kv * a.dim;
+  return a.order.row(key) * a.k_stride + sample * a.k_step + kv * a.dim;
 }
 GPU_FUNCTION std::int64_t context_at(const AttentionArgs& a, const HeadRow& q) {
   return ((q.row * a.samples + q.sample) * a.heads + q.head) * a.dim;
@@ -31,10 +31,18 @@ GPU_FUNCTION float dot(const View& x, std::int64_t x_at, const View& y, std::int
   for (std::int64_t i = 0; i < dim; ++i) sum += load(x, x_at + i) * load(y, y_at + i);
   return sum;
 }
+// How many keys, in the order of their positions, a query sees, and the first query that sees a key.
+GPU_FUNCTION std::int64_t seen_keys(const AttentionArgs& a, std::int64_t query) {
+  return a.causal ? a.key_positions.below(a.query_positions.at(query) + 1, a.keys) : a.keys;
+}
+GPU_FUNCTION std::int64_t first_seeing(const AttentionArgs& a, std::int64_t key) {
+  return a.causal ? a.query_positions.below(a.key_positions.at(key), a.queries) : 0;
+}
 // keep / (1 - p) of a place of the map, 1 without dropout.
 GPU_FUNCTION float drop_factor(const AttentionArgs& a, const HeadRow& q, std::int64_t key) {
   if (!a.drops) return 1.0f;
-  const std::int64_t index = ((a.first_head + q.head) * a.queries + q.row) * a.keys + key;
+  const std::int64_t query = a.query_positions.at(q.row);
+  const std::int64_t index = ((a.first_head + q.head) * a.all_queries + query) * a.all_keys + a.key_positions.at(key);
   return keeps(a.seed, stream_of_sample(a.key, a.first_sample + q.sample), index, a.threshold) ? a.drop_scale : 0.0f;
 }
 
@@ -42,7 +50,7 @@ GPU_KERNEL attention_forward(const AttentionArgs a) {
   const std::int64_t n = block() * warps() + warp();
   if (n >= a.samples * a.heads * a.queries) return;
   const HeadRow q = head_row(n, a.heads, a.queries);
-  const std::int64_t kv = q.head * a.kv_heads / a.heads, visible = a.causal ? q.row + 1 : a.keys, at = query_at(a, q);
+  const std::int64_t kv = q.head * a.kv_heads / a.heads, visible = seen_keys(a, q.row), at = query_at(a, q);
   float largest = -INFINITY, sum = 0, out[kMostPerLane] = {};
   for (std::int64_t first = 0; first < visible; first += kWarp) {
     const std::int64_t key = first + lane();
@@ -62,7 +70,7 @@ GPU_KERNEL attention_forward(const AttentionArgs a) {
     }
   }
   for (int i = 0; i < kMostPerLane; ++i)
-    if (lane() + i * kWarp < a.dim) store(a.context, context_at(a, q) + lane() + i * kWarp, out[i] / sum);
+    if (lane() + i * kWarp < a.dim) store(a.context, context_at(a, q) + lane() + i * kWarp, visible > 0 ? out[i] / sum : 0.0f);
   if (lane() == 0) store(a.lse, lse_at(a, q), largest + logf(sum));
 }
 
@@ -94,7 +102,7 @@ GPU_KERNEL attention_query_grad(const AttentionArgs a) {
   const std::int64_t n = block() * warps() + warp();
   if (n >= a.samples * a.heads * a.queries) return;
   const HeadRow q = head_row(n, a.heads, a.queries);
-  const std::int64_t kv = q.head * a.kv_heads / a.heads, visible = a.causal ? q.row + 1 : a.keys;
+  const std::int64_t kv = q.head * a.kv_heads / a.heads, visible = seen_keys(a, q.row);
   float dq[kMostPerLane] = {};
   for (std::int64_t first = 0; first < visible; first += kWarp) {
     const std::int64_t key = first + lane();
@@ -117,7 +125,7 @@ GPU_KERNEL attention_key_grad(const AttentionArgs a) {
   const std::int64_t n = block() * warps() + warp();
   if (n >= a.samples * a.kv_heads * a.keys) return;
   const HeadRow own = head_row(n, a.kv_heads, a.keys);  // its head is that of the keys
-  const std::int64_t group = a.heads / a.kv_heads, begin = a.causal ? own.row : 0;
+  const std::int64_t group = a.heads / a.kv_heads, begin = first_seeing(a, own.row);
   float dk[kMostPerLane] = {}, dv[kMostPerLane] = {};
   for (std::int64_t head = own.head * group; head < (own.head + 1) * group; ++head)
     for (std::int64_t first = begin; first < a.queries; first += kWarp) {

@@ -15,7 +15,7 @@ template <int n>
 GPU_FUNCTION DropoutRun dropout_run(const DropoutArgs& a) {
   const std::int64_t run = block() / a.blocks_of_run, piece = block() - run * a.blocks_of_run;
   const std::int64_t sample = a.heads > 0 ? run / a.heads : run % a.samples;
-  const std::int64_t place = a.first_place + (a.heads > 0 ? run % a.heads : run / a.samples);
+  const std::int64_t place = a.heads > 0 ? a.first_place + run % a.heads : a.positions.at(run / a.samples);
   return {.at = run * a.length,
           .stream = stream_of_sample(a.key, a.first_sample + sample),
           .first = place * a.length,
@@ -56,11 +56,19 @@ GPU_FUNCTION void dropout_forward_packs(const DropoutArgs& a) {
 }
 GPU_FUNCTION bool dropout_forward_by_packs(const DropoutArgs& a) {
   const Type type = a.x.type;
-  if (!has_packs(type) || a.length % pack_of(type) != 0 || a.runs * a.length > kMostPacked || !on_pack_border(a.mask))
+  if (!has_packs(type) || a.length % pack_of(type) != 0 || a.runs * a.length > kMostPacked || !on_pack_border(a.mask) ||
+      a.keys > 0)
     return false;
   if (!packed(a.x, type) || !packed(a.skip, type) || !packed(a.bias, type) || !packed(a.y, type)) return false;
   RUN_BODY(type, dropout_forward_packs, a);
   return true;
+}
+
+// The word of an element of a run: they follow each other, but for maps whose keys come from several ranks.
+GPU_FUNCTION std::int64_t word_of(const DropoutArgs& a, const DropoutRun& run, std::int64_t i) {
+  if (a.keys == 0) return run.first + i;
+  const std::int64_t query = i / a.keys, head = run.first / a.length;
+  return (head * a.queries + a.positions.at(query)) * a.keys + a.order.position(i - query * a.keys);
 }
 
 GPU_KERNEL dropout_forward(const DropoutArgs a) {
@@ -68,7 +76,7 @@ GPU_KERNEL dropout_forward(const DropoutArgs a) {
   const DropoutRun run = dropout_run<1>(a);
   for (std::int64_t i = run.begin; i < a.length; i += run.stride) {
     const std::int64_t at = run.at + i;
-    const bool keep = keeps(a.seed, run.stream, run.first + i, a.threshold);
+    const bool keep = keeps(a.seed, run.stream, word_of(a, run, i), a.threshold);
     const float x = load(a.x, at) + (a.bias.data ? load(a.bias, i) : 0.0f);
     store(a.mask, at, keep ? 1.0f : 0.0f);
     store(a.y, at, (a.skip.data ? load(a.skip, at) : 0.0f) + (keep ? x * a.scale : 0.0f));

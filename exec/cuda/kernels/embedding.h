@@ -114,7 +114,7 @@ GPU_KERNEL token_grad(const LookupArgs a) {
 }
 
 GPU_FUNCTION std::int64_t type_of(const PositionArgs& a, std::int64_t position) {
-  return (a.first_position + position) * a.type_rows / a.sequence;
+  return a.held.at(position) * a.type_rows / a.sequence;
 }
 
 // y = x + table[position] + types[type of the position]. Reads 4 bytes of bf16 and writes 2 per element, with types 6 and 2; limit: memory.
@@ -139,7 +139,7 @@ GPU_FUNCTION void position_rows_packs(const PositionArgs& a, std::int64_t row, s
 }
 
 GPU_KERNEL position_rows(const PositionArgs a) {
-  const std::int64_t position = block() / a.samples, row = block() * a.h, table = (a.first_position + position) * a.h;
+  const std::int64_t position = block() / a.samples, row = block() * a.h, table = a.held.at(position) * a.h;
   const std::int64_t types = a.types.data ? type_of(a, position) * a.h : 0;
   const Type type = a.x.type;
   if (has_packs(type) && a.h % pack_of(type) == 0 && packed(a.x, type) && packed(a.table, type) && packed(a.types, type) &&
@@ -177,7 +177,7 @@ GPU_FUNCTION void position_grad_packs(const PositionArgs& a, std::int64_t from, 
 }
 
 GPU_KERNEL position_grad(const PositionArgs a) {
-  const std::int64_t from = block() * a.samples * a.h, to = (a.first_position + block()) * a.h;
+  const std::int64_t from = block() * a.samples * a.h, to = a.held.at(block()) * a.h;
   const Type type = a.x.type;
   if (has_packs(type) && a.h % pack_of(type) == 0 && packed(a.x, type) && on_pack_border(a.table) &&
       (a.table.type == type || a.table.type == Type::F32)) {

@@ -21,6 +21,8 @@ GPU_FUNCTION constexpr int tile_stride(int numbers) { return numbers / 2 + 4; }
 struct FlashRows {  // where the rows of an operand lie in memory
   const View& from;
   std::int64_t at, stride, count;  // of row 0
+  const GatheredOrder& order;
+  GPU_MEMBER std::int64_t row(std::int64_t number) const { return at + order.row(number) * stride; }
 };
 
 template <int D>
@@ -30,7 +32,7 @@ GPU_FUNCTION void load_fragments(const FlashRows& rows, std::int64_t first, std:
     for (int w = 0; w < 4; ++w) {
       const std::int64_t row = first + g + (w % 2) * 8;
       const int column = k * 16 + (w / 2) * 8 + 2 * q;
-      a[k][w] = row < rows.count ? load_word(rows.from, rows.at + row * rows.stride + column) : 0;
+      a[k][w] = row < rows.count ? load_word(rows.from, rows.row(row) + column) : 0;
     }
 }
 
@@ -40,7 +42,7 @@ GPU_FUNCTION void load_tile(const FlashRows& rows, std::int64_t first, GPU_SHARE
   for (int i = thread(); i < n * (D / 8); i += kFlashThreads) {
     const int row = i / (D / 8), part = i % (D / 8);
     Quad32 words = {0, 0, 0, 0};
-    if (first + row < rows.count) words = load_words(rows.from, rows.at + (first + row) * rows.stride + part * 8);
+    if (first + row < rows.count) words = load_words(rows.from, rows.row(first + row) + part * 8);
     const int to = row * tile_stride(D) + part * 4;
 #ifdef FORESHARD_EMULATED
     tile[to] = words.x, tile[to + 1] = words.y, tile[to + 2] = words.z, tile[to + 3] = words.w;
@@ -56,9 +58,9 @@ GPU_FUNCTION void load_turned_tile(const FlashRows& rows, std::int64_t first,
                                    GPU_SHARED_VIEW(std::uint32_t, D*(n / 2 + 4)) tile) {
   for (int i = thread(); i < (n / 2) * (D / 2); i += kFlashThreads) {
     const int pair = i % (n / 2), column = i / (n / 2) * 2;
-    const std::int64_t row = first + 2 * pair, at = rows.at + row * rows.stride + column;
-    const std::uint32_t upper = row < rows.count ? load_word(rows.from, at) : 0;
-    const std::uint32_t lower = row + 1 < rows.count ? load_word(rows.from, at + rows.stride) : 0;
+    const std::int64_t row = first + 2 * pair;
+    const std::uint32_t upper = row < rows.count ? load_word(rows.from, rows.row(row) + column) : 0;
+    const std::uint32_t lower = row + 1 < rows.count ? load_word(rows.from, rows.row(row + 1) + column) : 0;
     tile[column * tile_stride(n) + pair] = (upper & 0xFFFFu) | lower << 16;
     tile[(column + 1) * tile_stride(n) + pair] = upper >> 16 | (lower & 0xFFFF0000u);
   }
@@ -94,17 +96,18 @@ GPU_FUNCTION void as_fragments(const float (*d)[4], std::uint32_t (*a)[4]) {
 
 // Adds or writes 16 rows of D numbers, row r times factor[r >= 8].
 template <int D>
-GPU_FUNCTION void store_rows(const View& to, std::int64_t at, std::int64_t stride, std::int64_t first, std::int64_t count,
-                             const float (*d)[4], const float* factor, bool accumulate) {
+GPU_FUNCTION void store_rows(const FlashRows& to, std::int64_t first, const float (*d)[4], const float* factor,
+                             bool accumulate) {
   const int g = lane() / 4, q = lane() % 4;
   for (int n = 0; n < D / 8; ++n)
     for (int half = 0; half < 2; ++half) {
-      const std::int64_t row = first + g + 8 * half, i = at + row * stride + n * 8 + 2 * q;
-      if (row >= count) continue;
-      const std::uint32_t old = accumulate ? load_word(to, i) : 0;
+      const std::int64_t row = first + g + 8 * half;
+      if (row >= to.count) continue;
+      const std::int64_t i = to.row(row) + n * 8 + 2 * q;
+      const std::uint32_t old = accumulate ? load_word(to.from, i) : 0;
       const float low = from_bf16(static_cast<std::uint16_t>(old)) + d[n][2 * half] * factor[half];
       const float high = from_bf16(static_cast<std::uint16_t>(old >> 16)) + d[n][2 * half + 1] * factor[half];
-      store_word(to, i, pack_bf16(low, high));
+      store_word(to.from, i, pack_bf16(low, high));
     }
 }
 
@@ -116,6 +119,10 @@ GPU_FUNCTION float quad_fold(float x, bool maximum) {
   return x;
 }
 
+GPU_FUNCTION std::int64_t last_row(const AttentionArgs& a, std::int64_t first) {  // of a tile of queries
+  return (first + kTile < a.queries ? first + kTile : a.queries) - 1;
+}
+
 template <int D>
 GPU_FUNCTION void flash_forward(const AttentionArgs& a) {
   GPU_SHARED(std::uint32_t, k_tile, kForwardKeys * (D / 2 + 4));
@@ -123,13 +130,14 @@ GPU_FUNCTION void flash_forward(const AttentionArgs& a) {
   const HeadRow tile = {block_y() / a.heads, block_y() % a.heads, block() * kTile};
   const std::int64_t kv = tile.head * a.kv_heads / a.heads, first_row = tile.row + warp() * 16;
   const HeadRow top = {tile.sample, tile.head, 0};
-  const FlashRows q = {a.q, query_at(a, top), a.q_stride, a.queries};
-  const FlashRows k = {a.k, key_at(a, tile.sample, kv, 0), a.k_stride, a.keys};
-  const FlashRows v = {a.v, key_at(a, tile.sample, kv, 0), a.k_stride, a.keys};
+  const GatheredOrder plain = {};
+  const FlashRows q = {a.q, query_at(a, top), a.q_stride, a.queries, plain};
+  const FlashRows k = {a.k, key_at(a, tile.sample, kv, 0), a.k_stride, a.keys, a.order};
+  const FlashRows v = {a.v, key_at(a, tile.sample, kv, 0), a.k_stride, a.keys, a.order};
   std::uint32_t q_parts[D / 16][4], p_parts[kForwardKeys / 16][4];
   load_fragments<D>(q, first_row, q_parts);
   float out[D / 8][4] = {}, largest[2] = {-INFINITY, -INFINITY}, sum[2] = {0, 0};
-  const std::int64_t end = a.causal && tile.row + kTile < a.keys ? tile.row + kTile : a.keys;
+  const std::int64_t end = seen_keys(a, last_row(a, tile.row));
   for (std::int64_t first = 0; first < end; first += kForwardKeys) {
     GPU_BARRIER();  // the tiles before have been read
     load_tile<D, kForwardKeys>(k, first, k_tile);
@@ -138,7 +146,7 @@ GPU_FUNCTION void flash_forward(const AttentionArgs& a) {
     float s[kForwardKeys / 8][4] = {};
     multiply_tile<D, kForwardKeys*(D / 2 + 4)>(s, kForwardKeys / 8, q_parts, k_tile);
     for (int half = 0; half < 2; ++half) {
-      const std::int64_t row = first_row + lane() / 4 + 8 * half, visible = a.causal ? row + 1 : a.keys;
+      const std::int64_t row = first_row + lane() / 4 + 8 * half, visible = seen_keys(a, row);
       float now = largest[half];
       for (int n = 0; n < kForwardKeys / 8; ++n)
         for (int j = 2 * half; j < 2 * half + 2; ++j) {
@@ -162,8 +170,8 @@ GPU_FUNCTION void flash_forward(const AttentionArgs& a) {
     as_fragments<kForwardKeys / 8>(s, p_parts);
     multiply_tile<kForwardKeys, D*(kForwardKeys / 2 + 4)>(out, D / 8, p_parts, v_tile);
   }
-  const float factor[2] = {1.0f / sum[0], 1.0f / sum[1]};
-  store_rows<D>(a.context, context_at(a, top), a.samples * a.heads * a.dim, first_row, a.queries, out, factor, false);
+  const float factor[2] = {sum[0] > 0 ? 1.0f / sum[0] : 0.0f, sum[1] > 0 ? 1.0f / sum[1] : 0.0f};
+  store_rows<D>({a.context, context_at(a, top), a.samples * a.heads * a.dim, a.queries, plain}, first_row, out, factor, false);
   for (int half = 0; half < 2; ++half) {
     const std::int64_t row = first_row + lane() / 4 + 8 * half;
     if (lane() % 4 == 0 && row < a.queries)
@@ -180,11 +188,12 @@ GPU_FUNCTION void flash_query_grad(const AttentionArgs& a) {
   const HeadRow tile = {block_y() / a.heads, block_y() % a.heads, block() * kTile};
   const std::int64_t kv = tile.head * a.kv_heads / a.heads, first_row = tile.row + warp() * 16;
   const HeadRow top = {tile.sample, tile.head, 0};
-  const FlashRows k = {a.k, key_at(a, tile.sample, kv, 0), a.k_stride, a.keys};
-  const FlashRows v = {a.v, key_at(a, tile.sample, kv, 0), a.k_stride, a.keys};
+  const FlashRows k = {a.k, key_at(a, tile.sample, kv, 0), a.k_stride, a.keys, a.order};
+  const FlashRows v = {a.v, key_at(a, tile.sample, kv, 0), a.k_stride, a.keys, a.order};
   std::uint32_t q_parts[D / 16][4], grad_parts[D / 16][4], s_parts[kBackwardRows / 16][4];
-  load_fragments<D>({a.q, query_at(a, top), a.q_stride, a.queries}, first_row, q_parts);
-  load_fragments<D>({a.dcontext, context_at(a, top), a.samples * a.heads * a.dim, a.queries}, first_row, grad_parts);
+  const GatheredOrder plain = {};
+  load_fragments<D>({a.q, query_at(a, top), a.q_stride, a.queries, plain}, first_row, q_parts);
+  load_fragments<D>({a.dcontext, context_at(a, top), a.samples * a.heads * a.dim, a.queries, plain}, first_row, grad_parts);
   float dq[D / 8][4] = {}, lse[2] = {0, 0}, delta[2] = {0, 0};
   for (int half = 0; half < 2; ++half) {
     const std::int64_t row = first_row + lane() / 4 + 8 * half;
@@ -193,7 +202,7 @@ GPU_FUNCTION void flash_query_grad(const AttentionArgs& a) {
       delta[half] = load(a.delta, lse_at(a, {tile.sample, tile.head, row}));
     }
   }
-  const std::int64_t end = a.causal && tile.row + kTile < a.keys ? tile.row + kTile : a.keys;
+  const std::int64_t end = seen_keys(a, last_row(a, tile.row));
   for (std::int64_t first = 0; first < end; first += kBackwardRows) {
     GPU_BARRIER();  // the tiles before have been read
     load_tile<D, kBackwardRows>(k, first, k_tile);
@@ -206,14 +215,15 @@ GPU_FUNCTION void flash_query_grad(const AttentionArgs& a) {
     for (int n = 0; n < kBackwardRows / 8; ++n)
       for (int j = 0; j < 4; ++j) {
         const std::int64_t row = first_row + lane() / 4 + 8 * (j / 2), key = first + n * 8 + 2 * (lane() % 4) + j % 2;
-        const bool seen = row < a.queries && key < a.keys && (!a.causal || key <= row);
+        const bool seen =
+            row < a.queries && key < a.keys && (!a.causal || a.key_positions.at(key) <= a.query_positions.at(row));
         s[n][j] = seen ? a.scale * expf(a.scale * s[n][j] - lse[j / 2]) * (dp[n][j] - delta[j / 2]) : 0.0f;
       }
     as_fragments<kBackwardRows / 8>(s, s_parts);
     multiply_tile<kBackwardRows, D*(kBackwardRows / 2 + 4)>(dq, D / 8, s_parts, k_turned);
   }
   const float one[2] = {1, 1};
-  store_rows<D>(a.dq, query_at(a, top), a.q_stride, first_row, a.queries, dq, one, a.accumulate);
+  store_rows<D>({a.dq, query_at(a, top), a.q_stride, a.queries, plain}, first_row, dq, one, a.accumulate);
 }
 
 // The map turned: rows are the keys of this block, columns the queries of a tile.
@@ -226,14 +236,15 @@ GPU_FUNCTION void flash_key_grad(const AttentionArgs& a) {
   const std::int64_t sample = block_y() / a.kv_heads, kv = block_y() % a.kv_heads, group = a.heads / a.kv_heads;
   const std::int64_t first_row = block() * kTile + warp() * 16, keys_at = key_at(a, sample, kv, 0);
   std::uint32_t k_parts[D / 16][4], v_parts[D / 16][4], s_parts[kBackwardRows / 16][4], p_parts[kBackwardRows / 16][4];
-  load_fragments<D>({a.k, keys_at, a.k_stride, a.keys}, first_row, k_parts);
-  load_fragments<D>({a.v, keys_at, a.k_stride, a.keys}, first_row, v_parts);
+  const GatheredOrder plain = {};
+  load_fragments<D>({a.k, keys_at, a.k_stride, a.keys, a.order}, first_row, k_parts);
+  load_fragments<D>({a.v, keys_at, a.k_stride, a.keys, a.order}, first_row, v_parts);
   float dk[D / 8][4] = {}, dv[D / 8][4] = {};
   for (std::int64_t head = kv * group; head < (kv + 1) * group; ++head) {
     const HeadRow top = {sample, head, 0};
-    const FlashRows q = {a.q, query_at(a, top), a.q_stride, a.queries};
-    const FlashRows grad = {a.dcontext, context_at(a, top), a.samples * a.heads * a.dim, a.queries};
-    for (std::int64_t first = a.causal ? block() * kTile : 0; first < a.queries; first += kBackwardRows) {
+    const FlashRows q = {a.q, query_at(a, top), a.q_stride, a.queries, plain};
+    const FlashRows grad = {a.dcontext, context_at(a, top), a.samples * a.heads * a.dim, a.queries, plain};
+    for (std::int64_t first = first_seeing(a, block() * kTile); first < a.queries; first += kBackwardRows) {
       GPU_BARRIER();  // the tiles before have been read
       load_tile<D, kBackwardRows>(q, first, q_tile);
       load_tile<D, kBackwardRows>(grad, first, grad_tile);
@@ -246,7 +257,8 @@ GPU_FUNCTION void flash_key_grad(const AttentionArgs& a) {
       for (int n = 0; n < kBackwardRows / 8; ++n)
         for (int j = 0; j < 4; ++j) {
           const std::int64_t key = first_row + lane() / 4 + 8 * (j / 2), row = first + n * 8 + 2 * (lane() % 4) + j % 2;
-          const bool seen = row < a.queries && key < a.keys && (!a.causal || key <= row);
+          const bool seen =
+              row < a.queries && key < a.keys && (!a.causal || a.key_positions.at(key) <= a.query_positions.at(row));
           const std::int64_t at = lse_at(a, {sample, head, row});
           const float p = seen ? expf(a.scale * s[n][j] - load(a.lse, at)) : 0.0f;
           dp[n][j] = seen ? a.scale * p * (dp[n][j] - load(a.delta, at)) : 0.0f;
@@ -259,8 +271,8 @@ GPU_FUNCTION void flash_key_grad(const AttentionArgs& a) {
     }
   }
   const float one[2] = {1, 1};
-  store_rows<D>(a.dk, keys_at, a.k_stride, first_row, a.keys, dk, one, a.accumulate);
-  store_rows<D>(a.dv, keys_at, a.k_stride, first_row, a.keys, dv, one, a.accumulate);
+  store_rows<D>({a.dk, keys_at, a.k_stride, a.keys, a.order}, first_row, dk, one, a.accumulate);
+  store_rows<D>({a.dv, keys_at, a.k_stride, a.keys, a.order}, first_row, dv, one, a.accumulate);
 }
 
 GPU_KERNEL flash_forward_64(const AttentionArgs a) { flash_forward<64>(a); }

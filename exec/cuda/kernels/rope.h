@@ -11,7 +11,7 @@ GPU_FUNCTION void rotate_packs(const RopeArgs& a) {
   constexpr int n = kPack<type>;
   const int dim = static_cast<int>(a.dim), half = dim / 2, packs = half / n, pairs = static_cast<int>(a.rotated) / (2 * n);
   const int row = static_cast<int>(block()), width = static_cast<int>(a.width), at = row * width;
-  const int angles = row / static_cast<int>(a.samples) * dim;
+  const int angles = static_cast<int>(a.positions.at(row / static_cast<int>(a.samples))) * dim;
   for (int p = thread(); p < pairs; p += threads()) {
     const int head = p / packs, i = (p - head * packs) * n, first = at + head * dim + i, second = first + half;
     float x[n], y[n], c[n], s[n], old[n], old_second[n];
@@ -53,7 +53,7 @@ GPU_KERNEL rotate(const RopeArgs a) {
   const std::int64_t half = a.dim / 2, pairs = a.rotated / 2, row = block(), at = row * a.width;
   for (std::int64_t p = thread(); p < pairs; p += threads()) {
     const std::int64_t i = p % half, first = at + p / half * a.dim + i, second = first + half;
-    const std::int64_t angle = row / a.samples * a.dim + i;
+    const std::int64_t angle = a.positions.at(row / a.samples) * a.dim + i;
     const float c = load(a.table, angle), s = a.sign * load(a.table, angle + half);
     const float x = load(a.x, first), y = load(a.x, second);
     store(a.y, first, old_value(a.accumulate, a.y, first) + (x * c - y * s));

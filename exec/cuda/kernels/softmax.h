@@ -78,14 +78,16 @@ GPU_KERNEL softmax_forward(const SoftmaxArgs a) {
   }
   const std::int64_t row = block() * warps() + warp(), at = row * a.columns;
   if (row >= a.rows) return;
-  const std::int64_t visible = a.causal ? row % a.columns + 1 : a.columns;
+  const std::int64_t visible = a.causal ? a.positions.at(row % a.queries) + 1 : a.columns;  // in the order of positions
   float largest = -INFINITY, sum = 0;
-  for (std::int64_t c = lane(); c < visible; c += kWarp) largest = fmaxf(largest, load(a.x, at + c));
+  for (std::int64_t c = lane(); c < visible; c += kWarp) largest = fmaxf(largest, load(a.x, at + a.order.row(c)));
   largest = warp_maximum(largest);
-  for (std::int64_t c = lane(); c < visible; c += kWarp) sum += expf(a.scale * (load(a.x, at + c) - largest));
+  for (std::int64_t c = lane(); c < visible; c += kWarp) sum += expf(a.scale * (load(a.x, at + a.order.row(c)) - largest));
   const float inverse = 1.0f / warp_sum(sum);
-  for (std::int64_t c = lane(); c < a.columns; c += kWarp)
-    store(a.y, at + c, c < visible ? expf(a.scale * (load(a.x, at + c) - largest)) * inverse : 0.0f);
+  for (std::int64_t c = lane(); c < a.columns; c += kWarp) {
+    const std::int64_t to = at + a.order.row(c);
+    store(a.y, to, c < visible ? expf(a.scale * (load(a.x, to) - largest)) * inverse : 0.0f);
+  }
 }
 
 GPU_KERNEL softmax_backward(const SoftmaxArgs a) {

@@ -237,10 +237,12 @@ TEST_F(PlanVerbs, ARefusedRunNamesThePlanFile) {
   const std::string path = file("cp.plan.json");
   ASSERT_EQ(run_line("lower --model gpt2-124m --cluster dgx-a100 --seq 256 --global-batch 16 --cp 2 --save-plan " + path).code,
             ExitCode::Ok);
-  EXPECT_EQ(run_line("run " + path).err,
-            "foreshard: " + path + ": axes[1]: found \"cp\" of 2, expected data, tensor and pipeline parallelism\n");
   Plan plan = load_plan(path);
-  plan.updates = 7;
+  plan.samples = 17;
+  save_plan(plan, path);
+  EXPECT_EQ(run_line("run " + path).err,
+            "foreshard: " + path + ": samples: found 17, expected a multiple of 4 replicas x 4 micro-batches\n");
+  plan.samples = 16, plan.updates = 7;
   save_plan(plan, path);
   EXPECT_EQ(run_line("run " + path).err,
             "foreshard: " + path +

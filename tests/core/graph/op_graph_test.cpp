@@ -127,6 +127,41 @@ TEST(OpGraph, SequenceParallelGathersAndScatters) {
   for (const Parameter& p : layer.parameters) EXPECT_EQ(p.sequence_parallel_grad, p.split_dim < 0) << p.name;
 }
 
+// Four blocks of keys on four ranks: each but the own one comes by a turn, and its part is merged; a part keeps nothing of its own.
+TEST(OpGraph, ARingHasABlockOfKeysAndATurnPerRank) {
+  const OpGraph graph =
+      build_op_graph(gpt(2, 64, 4, 512, 32), {.micro_batch = 3, .seq = 32, .cp = 4, .context = ContextKind::Ring});
+  const LayerGraph& layer = graph.kinds[1];
+  const int merged = named(layer, "merge.3").outputs[0];
+  for (int block = 0; block < 4; ++block) {
+    const Operator& part = named(layer, "attention." + std::to_string(block));
+    const auto& op = std::get<ops::Attention>(part.op);
+    EXPECT_EQ(op.split, (SequenceSplit{.ranks = 4, .chunks = 2}));
+    EXPECT_EQ(op.blocks, 4);
+    EXPECT_EQ(op.block, block);
+    EXPECT_EQ(part.shapes[1].dims[1], 8);
+    EXPECT_EQ(part.saved[2], merged);
+    if (block == 0) continue;
+    const Operator& turn = named(layer, "kv_turn." + std::to_string(block));
+    EXPECT_TRUE(turn.communication->ring_exchange);
+    EXPECT_EQ(turn.communication->bytes.value, 3 * 8 * 2 * 64 * 2);
+  }
+  EXPECT_THROW(
+      build_op_graph(gpt(2, 64, 4, 512, 32), {.seq = 32, .cp = 4, .context = ContextKind::Ring, .flash_attention = false}),
+      Error);
+}
+
+TEST(OpGraph, AnAllToAllDealsOutHeads) {
+  const Sharding sharding = {.micro_batch = 3, .seq = 32, .cp = 2, .context = ContextKind::AllToAll};
+  const OpGraph graph = build_op_graph(gpt(2, 64, 4, 512, 32), sharding);
+  const Operator& attention = named(graph.kinds[1], "attention");
+  EXPECT_EQ(attention.shapes[0].dims, (std::vector<std::int64_t>{3, 32, 2, 16}));
+  EXPECT_EQ(std::get<ops::Attention>(attention.op).split.chunks, 0);
+  EXPECT_EQ(named(graph.kinds[1], "qkv_all_to_all").communication->bytes.value, 3 * 16 * 3 * 64 * 2);
+  EXPECT_EQ(named(graph.kinds[1], "context_all_to_all").communication->bytes.value, 3 * 16 * 64 * 2);
+  EXPECT_THROW(build_op_graph(gpt(2, 64, 4, 512, 32), {.seq = 48, .cp = 3, .context = ContextKind::AllToAll}), Error);
+}
+
 TEST(OpGraph, CutsThatDoNotDivideAreRefused) {
   const Model model = gpt(2, 64, 4, 512, 32);
   EXPECT_THROW(build_op_graph(model, {.seq = 32, .tp = 3}), Error);

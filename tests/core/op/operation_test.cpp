@@ -43,6 +43,11 @@ TEST(Operation, FilesHaveWhatIsNotUsual) {
             R"({"op":"norm","settings":{"kind":"rmsnorm","eps":1e-06}})");
   EXPECT_EQ(json_of(ops::Attention{.causal = true, .heads = 4, .kv_heads = 2, .dim = 64}),
             R"({"op":"attention","settings":{"causal":true,"heads":4,"kv_heads":2,"dim":64}})");
+  EXPECT_EQ(
+      json_of(ops::Attention{.heads = 4, .kv_heads = 4, .dim = 8, .split = {.ranks = 2, .chunks = 2}, .blocks = 2, .block = 1}),
+      R"({"op":"attention","settings":{"heads":4,"kv_heads":4,"dim":8,"cp":2,"chunks":2,"blocks":2,"block":1}})");
+  EXPECT_EQ(read(R"({"op":"rope","settings":{"heads":2,"dim":8,"cp":2,"chunks":0}})"),
+            Operation(ops::Rope{.heads = 2, .dim = 8, .split = {.ranks = 2, .chunks = 0}}));
   EXPECT_EQ(read(R"({"op":"norm","settings":{"eps":1e-6,"kind":"rmsnorm"}})"),
             Operation(ops::Norm{.kind = NormKind::RmsNorm, .eps = 1e-6}));
 }
@@ -73,8 +78,8 @@ TEST(Operation, Version1) {
       {"matmul", "scores causal heads=4 kv=2 dim=8", ops::Scores{.causal = true, .heads = 4, .kv_heads = 2, .dim = 8}},
       {"matmul", "values heads=4 kv=4 dim=8", ops::WeightedValues{.heads = 4, .kv_heads = 4, .dim = 8}},
       {"attention", "causal heads=4 kv=2 dim=8 cp=2 p=0.1 site=3",
-       ops::Attention{.causal = true, .heads = 4, .kv_heads = 2, .dim = 8, .cp = 2, .p = 0.1, .site = 3}},
-      {"softmax", "causal scale=0.25 cp=2", ops::Softmax{.causal = true, .scale = 0.25, .cp = 2}},
+       ops::Attention{.causal = true, .heads = 4, .kv_heads = 2, .dim = 8, .split = {.ranks = 2}, .p = 0.1, .site = 3}},
+      {"softmax", "causal scale=0.25 cp=2", ops::Softmax{.causal = true, .scale = 0.25, .split = {.ranks = 2}}},
       {"norm", "rmsnorm eps=1e-06 accumulate_weights", ops::Norm{.kind = NormKind::RmsNorm, .eps = 1e-6}, "accumulate_weights"},
       {"norm", "layernorm eps=1e-05", ops::Norm{}},
       {"batch_norm", "eps=1e-05", ops::BatchNorm{}},

@@ -104,8 +104,9 @@ TEST(HostOps, RefusalsNameWhatIsWrong) {
             "plan: compute matmul, update: found this phase, expected forward, recompute, input gradient or weight gradient");
   EXPECT_EQ(message_of({.op = ops::Norm{.kind = NormKind::LayerNorm}, .shapes = shapes({2, 0})}, {small}, {small}),
             "plan: compute norm, forward: found dimension 0, expected at least 1");
-  EXPECT_EQ(message_of({.op = ops::Softmax{.scale = 1, .cp = 2}, .shapes = shapes({4, 4})}, {map}, {map}),
-            "plan: compute softmax, forward: found context parallelism, expected cp = 1 on the host");
+  EXPECT_EQ(message_of({.op = ops::Softmax{.causal = true, .scale = 1, .split = {.ranks = 2}}, .shapes = shapes({5, 4})}, {map},
+                       {map}),
+            "plan: compute softmax, forward: found a causal map that is not square, expected as many queries as keys");
   EXPECT_EQ(
       message_of({.op = ops::Dropout{.p = 1, .site = 0}, .shapes = shapes({1, 2, 2})}, {small}, {small, Array(4, DType::U8)}),
       "plan: compute dropout, forward: found dropout rate 1.000000, expected at least 0 and below 1");

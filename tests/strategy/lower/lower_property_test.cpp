@@ -40,7 +40,7 @@ Strategy random_strategy(Random& random) {
   Strategy s{.dp = random.one_of({1, 2, 4}), .tp = random.one_of({1, 2, 4}), .pp = random.one_of({1, 2, 4})};
   s.virtual_stages = s.pp > 1 && random(0, 1) ? random.one_of({1, 2, 3}) : 1;
   s.cp = random(0, 4) == 0 ? 2 : 1;
-  s.context = random.one_of({ContextKind::AllGather, ContextKind::Ring});
+  s.context = random.one_of({ContextKind::AllGather, ContextKind::Ring, ContextKind::AllToAll});
   s.sequence_parallel = random(0, 1);
   if (s.virtual_stages == 1 && random(0, 1)) s.schedule = Schedule::GPipe;
   s.micro_batch = random(1, 2);

@@ -47,7 +47,7 @@ Strategy random_strategy(Random& random) {
   s.schedule = random.one_of({Schedule::ZeroBubbleH1, Schedule::ZeroBubbleH2, Schedule::ZeroBubbleV});
   if (s.schedule == Schedule::ZeroBubbleV) s.virtual_stages = 2, s.pp = random.one_of({2, 4});
   s.cp = random.one_of({1, 1, 1, 2});
-  s.context = random.one_of({ContextKind::AllGather, ContextKind::Ring});
+  s.context = random.one_of({ContextKind::AllGather, ContextKind::Ring, ContextKind::AllToAll});
   s.sequence_parallel = random.toss();
   s.micro_batch = random.one_of({1, 2});
   s.global_batch = s.micro_batch * s.dp * random.one_of({1, 2, 3, 5, 9});

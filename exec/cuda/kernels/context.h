@@ -1,0 +1,36 @@
+// What context parallelism adds to attention: merging two parts that saw different keys, and dealing out heads.
+#pragma once
+
+#include "exec/cuda/kernels/words.h"
+
+namespace foreshard::gpu {
+
+// A warp per query and head: merged = sum of parts e^(lse of the part - merged lse). Reads 4 bytes of bf16 and writes 2 per element;
+// limit: memory.
+GPU_KERNEL merge_attention(const MergeArgs a) {
+  const std::int64_t n = block() * warps() + warp();
+  if (n >= a.samples * a.heads * a.queries) return;
+  const std::int64_t sample = n / (a.heads * a.queries), head = n / a.queries % a.heads, query = n % a.queries;
+  const std::int64_t at = ((query * a.samples + sample) * a.heads + head) * a.dim;
+  const float first = load(a.lse, n), second = load(a.other_lse, n), most = fmaxf(first, second);
+  const float lse = most + logf(expf(first - most) + expf(second - most)), x = expf(first - lse), y = expf(second - lse);
+  for (std::int64_t i = lane(); i < a.dim; i += kWarp)
+    store(a.merged, at + i, x * load(a.context, at + i) + y * load(a.other, at + i));
+  if (lane() == 0) store(a.merged_lse, n, lse);
+}
+
+// A thread per element of the rows with all heads. Reads 2 bytes of bf16 and writes 2 per element; limit: memory.
+GPU_KERNEL deal_heads(const HeadPartsArgs a) {
+  const std::int64_t width = (a.heads + 2 * a.kv_heads) * a.dim, of_part = width / a.parts;
+  for (std::int64_t i = flat_thread(); i < a.rows * width; i += flat_threads()) {
+    const std::int64_t row = i / width, column = i - row * width;
+    const std::int64_t keys = a.heads * a.dim, values = keys + a.kv_heads * a.dim;
+    const std::int64_t begin = column < keys ? 0 : column < values ? keys : values;
+    const std::int64_t count = (column < keys ? a.heads : a.kv_heads) * a.dim / a.parts, part = (column - begin) / count;
+    const std::int64_t apart = (part * a.rows + row) * of_part + begin / a.parts + (column - begin - part * count);
+    const std::int64_t from = a.join ? apart : i, to = a.join ? i : apart;
+    store(a.y, to, old_value(a.accumulate, a.y, to) + load(a.x, from));
+  }
+}
+
+}  // namespace foreshard::gpu
