@@ -9,7 +9,7 @@
 
 #include "core/op/activation.h"
 #include "core/op/attention.h"
-#include "core/op/context.h"
+#include "core/op/context_parallel.h"
 #include "core/op/convolution.h"
 #include "core/op/dropout.h"
 #include "core/op/embedding.h"

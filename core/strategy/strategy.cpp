@@ -1,22 +1,13 @@
 #include "core/strategy/strategy.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "core/base/error.h"
 
 namespace foreshard {
 
-const char* name_of(Schedule schedule) {
-  switch (schedule) {
-    case Schedule::GPipe: return "gpipe";
-    case Schedule::OneFOneB: return "1f1b";
-    case Schedule::Interleaved: return "interleaved-1f1b";
-    case Schedule::ZeroBubbleH1: return "zb-h1";
-    case Schedule::ZeroBubbleH2: return "zb-h2";
-    case Schedule::ZeroBubbleV: return "zb-v";
-  }
-  return "?";
-}
+const char* name_of(Schedule schedule) { return kScheduleNames[static_cast<std::size_t>(schedule)]; }
 
 const char* name_of(RecomputeKind kind) {
   switch (kind) {
@@ -71,13 +62,7 @@ const char* name_of(Algorithm algorithm) {
 }
 
 const std::vector<std::string>& schedule_names() {
-  static const std::vector<std::string> names = [] {
-    std::vector<std::string> all;
-    for (const Schedule s : {Schedule::GPipe, Schedule::OneFOneB, Schedule::Interleaved, Schedule::ZeroBubbleH1,
-                             Schedule::ZeroBubbleH2, Schedule::ZeroBubbleV})
-      all.emplace_back(name_of(s));
-    return all;
-  }();
+  static const std::vector<std::string> names(std::begin(kScheduleNames), std::end(kScheduleNames));
   return names;
 }
 

@@ -14,6 +14,8 @@
 namespace foreshard {
 
 enum class Schedule : std::uint8_t { GPipe, OneFOneB, Interleaved, ZeroBubbleH1, ZeroBubbleH2, ZeroBubbleV };
+inline constexpr const char* kScheduleNames[] = {"gpipe", "1f1b",  "interleaved-1f1b",
+                                                 "zb-h1", "zb-h2", "zb-v"};  // as in the enum
 enum class RecomputeKind : std::uint8_t { None, Selective, Full, Modules, Each, Rotor, Revolve, Graph };
 enum class AttentionKernel : std::uint8_t { Auto, Flash, Unfused };
 enum class OptimizerKind : std::uint8_t { Adam, Sgd };

@@ -59,6 +59,12 @@ std::vector<StrategyOption> parallelism_options() {
   };
 }
 
+std::vector<Schedule> every_schedule() {
+  std::vector<Schedule> all;
+  for (std::size_t i = 0; i < std::size(kScheduleNames); ++i) all.push_back(static_cast<Schedule>(i));
+  return all;
+}
+
 std::vector<StrategyOption> pipeline_options() {
   const std::string group = "parallelism";
   return {
@@ -70,9 +76,7 @@ std::vector<StrategyOption> pipeline_options() {
                .constraint = "more than 1 with schedule interleaved-1f1b, 2 with zb-v",
                .group = group}),
       optional_choice(
-          &Strategy::schedule,
-          {Schedule::GPipe, Schedule::OneFOneB, Schedule::Interleaved, Schedule::ZeroBubbleH1, Schedule::ZeroBubbleH2,
-           Schedule::ZeroBubbleV},
+          &Strategy::schedule, every_schedule(),
           {.path = "schedule",
            .flag = "--schedule",
            .help = "pipeline schedule; auto: 1f1b, or interleaved-1f1b with virtual stages; zb-*: zero bubble, with input and "

@@ -47,7 +47,7 @@ inline StoredArray empty_array(std::int64_t size, DType dtype) {
   return filled(size, dtype, [](std::int64_t) { return std::nan(""); });
 }
 
-// exec/cuda/kernel_cases_packed.cpp, exec/cuda/kernel_cases_more.cpp, _eight_bits.cpp, _context.cpp
+// exec/cuda/kernel_cases_packed.cpp, exec/cuda/kernel_cases_more.cpp, _eight_bits.cpp, _context_parallel.cpp
 void add_packed(Cases& all);
 void add_loss_scales(Cases& all);
 void add_pictures(Cases& all);

@@ -13,10 +13,12 @@
   KERNEL(batch_norm_forward, ChannelArgs) \
   KERNEL(batch_norm_backward, ChannelArgs)
 
+#define FORESHARD_NORM_KERNELS(KERNEL)  \
+  KERNEL(norm_forward, NormArgs)        \
+  KERNEL(norm_input_grad, NormGradArgs) \
+  KERNEL(norm_backward_packed, NormGradArgs)
+
 #define FORESHARD_KERNELS(KERNEL)                      \
-  KERNEL(norm_forward, NormArgs)                       \
-  KERNEL(norm_input_grad, NormGradArgs)                \
-  KERNEL(norm_backward_packed, NormGradArgs)           \
   KERNEL(column_sums, ColumnSumArgs)                   \
   KERNEL(column_sums_packed, ColumnSumArgs)            \
   KERNEL(activation_forward, ActivationArgs)           \
@@ -43,6 +45,7 @@
   KERNEL(cast_array, CastArgs)                         \
   KERNEL(largest_values, LargestArgs)                  \
   KERNEL(eight_bits, EightBitsArgs)                    \
+  FORESHARD_NORM_KERNELS(KERNEL)                       \
   FORESHARD_PICTURE_KERNELS(KERNEL)                    \
   KERNEL(reduce_peers, ReduceArgs)                     \
   KERNEL(merge_attention, MergeArgs)                   \

@@ -1,5 +1,4 @@
-// What the generators share: refusals that hold for every schedule, stage placements, and the entry that each file
-// makes.
+// What the generators share: refusals that hold for every schedule, and stage placements.
 #pragma once
 
 #include "strategy/schedule/schedule.h"
@@ -16,13 +15,5 @@ int loop_placement(int stage, int p);        // stage s on rank s mod p
 int v_placement(int stage, int p);           // down the ranks with chunk 0, back up with chunk 1
 int loop_stage(int rank, int chunk, int p);  // the inverse of both straight and loop
 int v_stage(int rank, int chunk, int p);
-
-// One per file strategy/schedule_<name>.cpp; strategy/schedule/schedule_table.cpp lists them.
-ScheduleEntry gpipe_schedule();
-ScheduleEntry one_f_one_b_schedule();
-ScheduleEntry interleaved_schedule();
-ScheduleEntry zb_h1_schedule();
-ScheduleEntry zb_h2_schedule();
-ScheduleEntry zb_v_schedule();
 
 }  // namespace foreshard

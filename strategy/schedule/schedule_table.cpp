@@ -3,6 +3,14 @@
 
 namespace foreshard {
 
+// One per file strategy/schedule/schedule_<name>.cpp.
+ScheduleEntry gpipe_schedule();
+ScheduleEntry one_f_one_b_schedule();
+ScheduleEntry interleaved_schedule();
+ScheduleEntry zb_h1_schedule();
+ScheduleEntry zb_h2_schedule();
+ScheduleEntry zb_v_schedule();
+
 const std::vector<ScheduleEntry>& schedules() {
   static const std::vector<ScheduleEntry> table = {gpipe_schedule(), one_f_one_b_schedule(), interleaved_schedule(),
                                                    zb_h1_schedule(), zb_h2_schedule(),       zb_v_schedule()};

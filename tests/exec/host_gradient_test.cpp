@@ -83,7 +83,7 @@ TEST(HostGradients, EveryOperatorAgainstFiniteDifferences) {
   }
   EXPECT_GT(checked, 100);
   // Every operator that the host runs and that has a gradient; updates, clipping, cast and zero have none. Those of context parallelism:
-  // host_context_test.
+  // host_context_parallel_test.
   std::set<std::string> all;
   for (std::size_t i = 0; i < operation_words().size(); ++i)
     if (const Operation op = operation_of(i);

@@ -3,7 +3,7 @@
 
 #include "exec/cuda/kernel_list.h"
 #include "exec/cuda/kernels/column_sums.h"
-#include "exec/cuda/kernels/context.h"
+#include "exec/cuda/kernels/context_parallel.h"
 #include "exec/cuda/kernels/dropout.h"
 #include "exec/cuda/kernels/eight_bits.h"
 #include "exec/cuda/kernels/elements.h"

@@ -19,9 +19,9 @@ Model encoder() {
   return model;
 }
 
-class Context {
+class Comparison {
  public:
-  explicit Context(Model model, double dropout = 0) : model_(std::move(model)), dropout_(dropout) {}
+  explicit Comparison(Model model, double dropout = 0) : model_(std::move(model)), dropout_(dropout) {}
 
   void expect_equal(Strategy s) {
     s.dropout = dropout_;
@@ -78,7 +78,7 @@ std::vector<Strategy> strategies(ContextKind context) {
 }
 
 void compare(const Model& model, ContextKind context, AttentionKernel attention, double dropout = 0) {
-  Context one(model, dropout);
+  Comparison one(model, dropout);
   std::vector<Strategy> list = strategies(context);
   if (dropout > 0) list.resize(6);  // the others differ in nothing that dropout knows of
   for (Strategy s : list) {
@@ -89,18 +89,18 @@ void compare(const Model& model, ContextKind context, AttentionKernel attention,
 }
 
 // One kernel for all of attention exists in 16 bits only; that it is the same: host_context_test.
-TEST(Context, GatheredKeysOfGpt) { compare(tiny_gpt(), ContextKind::AllGather, AttentionKernel::Unfused); }
-TEST(Context, GatheredKeysOfGptWithDropout) { compare(tiny_gpt(false), ContextKind::AllGather, AttentionKernel::Unfused, 0.1); }
-TEST(Context, GatheredKeysOfGroupedQueries) { compare(tiny_llama(), ContextKind::AllGather, AttentionKernel::Unfused); }
-TEST(Context, GatheredKeysOfAnEncoder) { compare(encoder(), ContextKind::AllGather, AttentionKernel::Unfused, 0.1); }
+TEST(ContextParallel, GatheredKeysOfGpt) { compare(tiny_gpt(), ContextKind::AllGather, AttentionKernel::Unfused); }
+TEST(ContextParallel, GatheredKeysOfGptWithDropout) { compare(tiny_gpt(false), ContextKind::AllGather, AttentionKernel::Unfused, 0.1); }
+TEST(ContextParallel, GatheredKeysOfGroupedQueries) { compare(tiny_llama(), ContextKind::AllGather, AttentionKernel::Unfused); }
+TEST(ContextParallel, GatheredKeysOfAnEncoder) { compare(encoder(), ContextKind::AllGather, AttentionKernel::Unfused, 0.1); }
 
-TEST(Context, RingOfGpt) { compare(tiny_gpt(), ContextKind::Ring, AttentionKernel::Auto); }
-TEST(Context, RingOfGptWithDropout) { compare(tiny_gpt(false), ContextKind::Ring, AttentionKernel::Auto, 0.1); }
-TEST(Context, RingOfGroupedQueries) { compare(tiny_llama(), ContextKind::Ring, AttentionKernel::Auto); }
-TEST(Context, RingOfAnEncoder) { compare(encoder(), ContextKind::Ring, AttentionKernel::Auto, 0.1); }
-TEST(Context, DealtHeadsOfGpt) { compare(tiny_gpt(), ContextKind::AllToAll, AttentionKernel::Auto, 0.1); }
-TEST(Context, DealtHeadsOfGroupedQueries) { compare(tiny_llama(), ContextKind::AllToAll, AttentionKernel::Auto); }
-TEST(Context, DealtHeadsOfAnEncoder) { compare(encoder(), ContextKind::AllToAll, AttentionKernel::Auto, 0.1); }
+TEST(ContextParallel, RingOfGpt) { compare(tiny_gpt(), ContextKind::Ring, AttentionKernel::Auto); }
+TEST(ContextParallel, RingOfGptWithDropout) { compare(tiny_gpt(false), ContextKind::Ring, AttentionKernel::Auto, 0.1); }
+TEST(ContextParallel, RingOfGroupedQueries) { compare(tiny_llama(), ContextKind::Ring, AttentionKernel::Auto); }
+TEST(ContextParallel, RingOfAnEncoder) { compare(encoder(), ContextKind::Ring, AttentionKernel::Auto, 0.1); }
+TEST(ContextParallel, DealtHeadsOfGpt) { compare(tiny_gpt(), ContextKind::AllToAll, AttentionKernel::Auto, 0.1); }
+TEST(ContextParallel, DealtHeadsOfGroupedQueries) { compare(tiny_llama(), ContextKind::AllToAll, AttentionKernel::Auto); }
+TEST(ContextParallel, DealtHeadsOfAnEncoder) { compare(encoder(), ContextKind::AllToAll, AttentionKernel::Auto, 0.1); }
 
 // Mistakes planted in a right plan are seen, by the check where the plan contradicts itself, and by the comparison with one device.
 class PlantedMistake : public testing::Test {
