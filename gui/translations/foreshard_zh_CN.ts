@@ -643,6 +643,271 @@
 <context>
     <name>foreshard::MainWindow</name>
     <message>
+        <source>Load a strategy</source>
+        <translation>载入策略</translation>
+    </message>
+    <message>
+        <source>Apply a suggestion</source>
+        <translation>应用建议</translation>
+    </message>
+    <message>
+        <source>Change a setting</source>
+        <translation>改变一个设置</translation>
+    </message>
+    <message>
+        <source>This is GPT-3 with 175 billion parameters on 1024 A100 GPUs. Change any field: the estimate follows while you type, the simulation a moment later. What is left at Auto is chosen for you.</source>
+        <translation>这是在 1024 块 A100 上训练的 GPT-3（1750 亿参数）。修改任意字段：输入时即时估算，稍后给出模拟结果。留为“自动”的由程序选择。</translation>
+    </message>
+    <message>
+        <source>Read the bubbles</source>
+        <translation>看懂气泡</translation>
+    </message>
+    <message>
+        <source>Every row is a pipeline stage. Hatched stretches are GPUs that wait. Click one: the inspector names the cause and lists changes that would shorten it, with simulated gains.</source>
+        <translation>每一行是一个流水线阶段。带斜线的部分是正在等待的 GPU。点击一处：检查器会说明原因，并列出能缩短它的改动及模拟得到的收益。</translation>
+    </message>
+    <message>
+        <source>Let it search</source>
+        <translation>自动搜索</translation>
+    </message>
+    <message>
+        <source>The search tries every parallel strategy and plots time against memory. A click loads a strategy; Ctrl+click compares it with the current one.</source>
+        <translation>搜索会尝试所有并行策略，并绘制时间与内存的关系。点击载入一个策略；Ctrl+点击则与当前策略比较。</translation>
+    </message>
+    <message>
+        <source>The program foreshard is neither beside this one nor on PATH: results can be opened, but nothing can be simulated.</source>
+        <translation>在本程序旁边和 PATH 中都没有找到 foreshard：只能查看结果，不能生成。</translation>
+    </message>
+    <message>
+        <source>Load a small plan</source>
+        <translation>载入小方案</translation>
+    </message>
+    <message>
+        <source>There is nothing to show.</source>
+        <translation>没有可显示的内容。</translation>
+    </message>
+    <message>
+        <source>Search again</source>
+        <translation>重新搜索</translation>
+    </message>
+</context>
+<context>
+    <name>foreshard::Notices</name>
+    <message>
+        <source>Progress of the simulation</source>
+        <translation>模拟进度</translation>
+    </message>
+    <message>
+        <source>Log</source>
+        <translation>日志</translation>
+    </message>
+</context>
+<context>
+    <name>foreshard::PlanViews</name>
+    <message>
+        <source>Table</source>
+        <translation>表格</translation>
+    </message>
+    <message>
+        <source>Views</source>
+        <translation>视图</translation>
+    </message>
+    <message>
+        <source>Layout of the comparison</source>
+        <translation>比较的布局</translation>
+    </message>
+    <message>
+        <source>Stacked</source>
+        <translation>上下排列</translation>
+    </message>
+    <message>
+        <source>Interleaved</source>
+        <translation>交错</translation>
+    </message>
+    <message>
+        <source>Timeline and memory</source>
+        <translation>时间线与显存</translation>
+    </message>
+    <message>
+        <source>Topology</source>
+        <translation>拓扑</translation>
+    </message>
+    <message>
+        <source>Compare</source>
+        <translation>对比</translation>
+    </message>
+</context>
+<context>
+    <name>foreshard::DockPanels</name>
+    <message>
+        <source>Log</source>
+        <translation>日志</translation>
+    </message>
+    <message>
+        <source>Strategy</source>
+        <translation>策略</translation>
+    </message>
+    <message>
+        <source>Inspector</source>
+        <translation>详情</translation>
+    </message>
+    <message>
+        <source>Search</source>
+        <translation>搜索</translation>
+    </message>
+    <message>
+        <source>Run</source>
+        <translation>运行</translation>
+    </message>
+    <message>
+        <source>Bookmarks</source>
+        <translation>书签</translation>
+    </message>
+</context>
+<context>
+    <name>foreshard::ShownPlan</name>
+    <message>
+        <source>Baseline (A): %1, %2.</source>
+        <translation>基准 (A)：%1，%2。</translation>
+    </message>
+</context>
+<context>
+    <name>foreshard::ChosenPlan</name>
+    <message>
+        <source>Undo</source>
+        <translation>撤销</translation>
+    </message>
+    <message>
+        <source>≈ %1 per step · %2 reserved · bound by %3</source>
+        <translation>≈ 每步 %1 · 预留 %2 · 瓶颈：%3</translation>
+    </message>
+    <message>
+        <source>%1 on %2: %3 per step</source>
+        <translation>%1，%2：每步 %3</translation>
+    </message>
+    <message>
+        <source>Simulating …</source>
+        <translation>正在模拟 …</translation>
+    </message>
+    <message>
+        <source>The picture is of the previous strategy.</source>
+        <translation>画面属于之前的策略。</translation>
+    </message>
+    <message>
+        <source>Stop</source>
+        <translation>停止</translation>
+    </message>
+    <message>
+        <source>Simulate</source>
+        <translation>模拟</translation>
+    </message>
+    <message>
+        <source>Stopped.</source>
+        <translation>已停止。</translation>
+    </message>
+    <message>
+        <source>Without the program foreshard nothing can be simulated.</source>
+        <translation>没有 foreshard 程序就无法模拟。</translation>
+    </message>
+    <message>
+        <source>This strategy cannot be simulated.</source>
+        <translation>无法模拟此策略。</translation>
+    </message>
+    <message>
+        <source>Choose a model.</source>
+        <translation>请选择模型。</translation>
+    </message>
+    <message>
+        <source>Choose a cluster to simulate %1 on.</source>
+        <translation>请选择用来模拟 %1 的集群。</translation>
+    </message>
+    <message>
+        <source>Too many micro-batches to estimate while you type.</source>
+        <translation>微批次太多，输入时不做估计。</translation>
+    </message>
+    <message>
+        <source>No model called &quot;%1&quot;. Choose one from the list or open a file.</source>
+        <translation>没有名为“%1”的模型。请从列表中选择或打开文件。</translation>
+    </message>
+    <message>
+        <source>No cluster called &quot;%1&quot;. Choose one from the list or open a file.</source>
+        <translation>没有名为“%1”的集群。请从列表中选择或打开文件。</translation>
+    </message>
+    <message>
+        <source>This file is of a %1 whose fields were changed (%2 parameters instead of %3). What was changed is not in the file: a changed knob simulates the %1 as it is.</source>
+        <translation>此文件出自改动过字段的 %1（%2 个参数，而非 %3 个）。文件中没有记下改动：改变旋钮后模拟的是原样的 %1。</translation>
+    </message>
+    <message>
+        <source>%1. Choose a smaller global batch.</source>
+        <translation>%1。请选择更小的全局批大小。</translation>
+    </message>
+</context>
+<context>
+    <name>foreshard::WindowFiles</name>
+    <message>
+        <source>%1 has changed on disk.</source>
+        <translation>%1 在磁盘上已被修改。</translation>
+    </message>
+    <message>
+        <source>Load again</source>
+        <translation>重新载入</translation>
+    </message>
+    <message>
+        <source>Open a strategy</source>
+        <translation>打开策略</translation>
+    </message>
+    <message>
+        <source>Open a model</source>
+        <translation>打开模型</translation>
+    </message>
+    <message>
+        <source>Open a cluster</source>
+        <translation>打开集群</translation>
+    </message>
+    <message>
+        <source>Open</source>
+        <translation>打开</translation>
+    </message>
+    <message>
+        <source>Files of foreshard (*.json *.result);;All files (*)</source>
+        <translation>foreshard 文件 (*.json *.result);;所有文件 (*)</translation>
+    </message>
+    <message>
+        <source>Save workspace</source>
+        <translation>保存工作区</translation>
+    </message>
+    <message>
+        <source>Workspaces (*.workspace.json)</source>
+        <translation>工作区 (*.workspace.json)</translation>
+    </message>
+    <message>
+        <source>Saved %1.</source>
+        <translation>已保存 %1。</translation>
+    </message>
+    <message>
+        <source>No recent files</source>
+        <translation>没有最近的文件</translation>
+    </message>
+    <message>
+        <source>Export</source>
+        <translation>导出</translation>
+    </message>
+    <message>
+        <source>%1 is not a foreshard file. foreshard opens workspaces, results, plans, strategies, models and clusters.</source>
+        <translation>%1 不是 foreshard 文件。可以打开工作区、结果、方案、策略、模型和集群。</translation>
+    </message>
+    <message>
+        <source>Cannot save %1: %2.</source>
+        <translation>无法保存 %1：%2。</translation>
+    </message>
+    <message>
+        <source>%1 on %2</source>
+        <translation>%1，位于 %2</translation>
+    </message>
+</context>
+<context>
+    <name>foreshard::WindowMenus</name>
+    <message>
         <source>Cluster %1</source>
         <translation>集群：%1</translation>
     </message>
@@ -713,82 +978,6 @@
     <message>
         <source>No divergence: the results are equal, or there is only one.</source>
         <translation>没有分歧：两个结果相同，或只有一个结果。</translation>
-    </message>
-    <message>
-        <source>Table</source>
-        <translation>表格</translation>
-    </message>
-    <message>
-        <source>Views</source>
-        <translation>视图</translation>
-    </message>
-    <message>
-        <source>Layout of the comparison</source>
-        <translation>比较的布局</translation>
-    </message>
-    <message>
-        <source>Stacked</source>
-        <translation>上下排列</translation>
-    </message>
-    <message>
-        <source>Interleaved</source>
-        <translation>交错</translation>
-    </message>
-    <message>
-        <source>Timeline and memory</source>
-        <translation>时间线与显存</translation>
-    </message>
-    <message>
-        <source>Topology</source>
-        <translation>拓扑</translation>
-    </message>
-    <message>
-        <source>Compare</source>
-        <translation>对比</translation>
-    </message>
-    <message>
-        <source>Progress of the simulation</source>
-        <translation>模拟进度</translation>
-    </message>
-    <message>
-        <source>Log</source>
-        <translation>日志</translation>
-    </message>
-    <message>
-        <source>Strategy</source>
-        <translation>策略</translation>
-    </message>
-    <message>
-        <source>Inspector</source>
-        <translation>详情</translation>
-    </message>
-    <message>
-        <source>Search</source>
-        <translation>搜索</translation>
-    </message>
-    <message>
-        <source>Run</source>
-        <translation>运行</translation>
-    </message>
-    <message>
-        <source>Bookmarks</source>
-        <translation>书签</translation>
-    </message>
-    <message>
-        <source>Load a strategy</source>
-        <translation>载入策略</translation>
-    </message>
-    <message>
-        <source>Apply a suggestion</source>
-        <translation>应用建议</translation>
-    </message>
-    <message>
-        <source>%1 has changed on disk.</source>
-        <translation>%1 在磁盘上已被修改。</translation>
-    </message>
-    <message>
-        <source>Load again</source>
-        <translation>重新载入</translation>
     </message>
     <message>
         <source>&amp;File</source>
@@ -925,10 +1114,6 @@
     <message>
         <source>Use as &amp;baseline (A)</source>
         <translation>设为基准 (&amp;A)</translation>
-    </message>
-    <message>
-        <source>Baseline (A): %1, %2.</source>
-        <translation>基准 (A)：%1，%2。</translation>
     </message>
     <message>
         <source>Clear base&amp;line</source>
@@ -1151,168 +1336,15 @@
         <translation>查找算子、层、rank、气泡、链路 …</translation>
     </message>
     <message>
-        <source>Change a setting</source>
-        <translation>改变一个设置</translation>
-    </message>
-    <message>
-        <source>This is GPT-3 with 175 billion parameters on 1024 A100 GPUs. Change any field: the estimate follows while you type, the simulation a moment later. What is left at Auto is chosen for you.</source>
-        <translation>这是在 1024 块 A100 上训练的 GPT-3（1750 亿参数）。修改任意字段：输入时即时估算，稍后给出模拟结果。留为“自动”的由程序选择。</translation>
-    </message>
-    <message>
-        <source>Read the bubbles</source>
-        <translation>看懂气泡</translation>
-    </message>
-    <message>
-        <source>Every row is a pipeline stage. Hatched stretches are GPUs that wait. Click one: the inspector names the cause and lists changes that would shorten it, with simulated gains.</source>
-        <translation>每一行是一个流水线阶段。带斜线的部分是正在等待的 GPU。点击一处：检查器会说明原因，并列出能缩短它的改动及模拟得到的收益。</translation>
-    </message>
-    <message>
-        <source>Let it search</source>
-        <translation>自动搜索</translation>
-    </message>
-    <message>
-        <source>The search tries every parallel strategy and plots time against memory. A click loads a strategy; Ctrl+click compares it with the current one.</source>
-        <translation>搜索会尝试所有并行策略，并绘制时间与内存的关系。点击载入一个策略；Ctrl+点击则与当前策略比较。</translation>
-    </message>
-    <message>
-        <source>Open a strategy</source>
-        <translation>打开策略</translation>
-    </message>
-    <message>
-        <source>Open a model</source>
-        <translation>打开模型</translation>
-    </message>
-    <message>
-        <source>Open a cluster</source>
-        <translation>打开集群</translation>
-    </message>
-    <message>
-        <source>Open</source>
-        <translation>打开</translation>
-    </message>
-    <message>
-        <source>Files of foreshard (*.json *.result);;All files (*)</source>
-        <translation>foreshard 文件 (*.json *.result);;所有文件 (*)</translation>
-    </message>
-    <message>
-        <source>Save workspace</source>
-        <translation>保存工作区</translation>
-    </message>
-    <message>
-        <source>Workspaces (*.workspace.json)</source>
-        <translation>工作区 (*.workspace.json)</translation>
-    </message>
-    <message>
-        <source>Saved %1.</source>
-        <translation>已保存 %1。</translation>
-    </message>
-    <message>
-        <source>No recent files</source>
-        <translation>没有最近的文件</translation>
-    </message>
-    <message>
-        <source>Export</source>
-        <translation>导出</translation>
-    </message>
-    <message>
-        <source>The program foreshard is neither beside this one nor on PATH: results can be opened, but nothing can be simulated.</source>
-        <translation>在本程序旁边和 PATH 中都没有找到 foreshard：只能查看结果，不能生成。</translation>
-    </message>
-    <message>
-        <source>foreshard list %1: %2</source>
-        <translation>foreshard list %1：%2</translation>
-    </message>
-    <message>
-        <source>≈ %1 per step · %2 reserved · bound by %3</source>
-        <translation>≈ 每步 %1 · 预留 %2 · 瓶颈：%3</translation>
-    </message>
-    <message>
-        <source>%1 on %2: %3 per step</source>
-        <translation>%1，%2：每步 %3</translation>
-    </message>
-    <message>
-        <source>Load a small plan</source>
-        <translation>载入小方案</translation>
-    </message>
-    <message>
-        <source>Simulating …</source>
-        <translation>正在模拟 …</translation>
-    </message>
-    <message>
-        <source>The picture is of the previous strategy.</source>
-        <translation>画面属于之前的策略。</translation>
-    </message>
-    <message>
-        <source>Stop</source>
-        <translation>停止</translation>
-    </message>
-    <message>
-        <source>Simulate</source>
-        <translation>模拟</translation>
-    </message>
-    <message>
-        <source>Stopped.</source>
-        <translation>已停止。</translation>
-    </message>
-    <message>
-        <source>Without the program foreshard nothing can be simulated.</source>
-        <translation>没有 foreshard 程序就无法模拟。</translation>
-    </message>
-    <message>
-        <source>This strategy cannot be simulated.</source>
-        <translation>无法模拟此策略。</translation>
-    </message>
-    <message>
-        <source>Choose a model.</source>
-        <translation>请选择模型。</translation>
-    </message>
-    <message>
-        <source>Choose a cluster to simulate %1 on.</source>
-        <translation>请选择用来模拟 %1 的集群。</translation>
-    </message>
-    <message>
-        <source>There is nothing to show.</source>
-        <translation>没有可显示的内容。</translation>
-    </message>
-    <message>
-        <source>Too many micro-batches to estimate while you type.</source>
-        <translation>微批次太多，输入时不做估计。</translation>
-    </message>
-    <message>
         <source>Chinese (needs a font, such as the package fonts-noto-cjk)</source>
         <translation>中文（需要字体，例如软件包 fonts-noto-cjk）</translation>
     </message>
+</context>
+<context>
+    <name>foreshard::ProgramLists</name>
     <message>
-        <source>No model called &quot;%1&quot;. Choose one from the list or open a file.</source>
-        <translation>没有名为“%1”的模型。请从列表中选择或打开文件。</translation>
-    </message>
-    <message>
-        <source>No cluster called &quot;%1&quot;. Choose one from the list or open a file.</source>
-        <translation>没有名为“%1”的集群。请从列表中选择或打开文件。</translation>
-    </message>
-    <message>
-        <source>%1 is not a foreshard file. foreshard opens workspaces, results, plans, strategies, models and clusters.</source>
-        <translation>%1 不是 foreshard 文件。可以打开工作区、结果、方案、策略、模型和集群。</translation>
-    </message>
-    <message>
-        <source>Cannot save %1: %2.</source>
-        <translation>无法保存 %1：%2。</translation>
-    </message>
-    <message>
-        <source>Search again</source>
-        <translation>重新搜索</translation>
-    </message>
-    <message>
-        <source>%1 on %2</source>
-        <translation>%1，位于 %2</translation>
-    </message>
-    <message>
-        <source>This file is of a %1 whose fields were changed (%2 parameters instead of %3). What was changed is not in the file: a changed knob simulates the %1 as it is.</source>
-        <translation>此文件出自改动过字段的 %1（%2 个参数，而非 %3 个）。文件中没有记下改动：改变旋钮后模拟的是原样的 %1。</translation>
-    </message>
-    <message>
-        <source>%1. Choose a smaller global batch.</source>
-        <translation>%1。请选择更小的全局批大小。</translation>
+        <source>foreshard list %1: %2</source>
+        <translation>foreshard list %1：%2</translation>
     </message>
 </context>
 <context>

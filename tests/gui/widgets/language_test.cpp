@@ -24,15 +24,15 @@
 namespace foreshard {
 
 TEST(Language, ChineseAsLongAsItLives) {
-  EXPECT_EQ(MainWindow::tr("Topology"), "Topology");
+  EXPECT_EQ(PlanViews::tr("Topology"), "Topology");
   {
     const Language chinese("zh_CN");
-    EXPECT_EQ(MainWindow::tr("Topology"), "拓扑");
+    EXPECT_EQ(PlanViews::tr("Topology"), "拓扑");
     EXPECT_TRUE(option_label("global_batch").contains("批"));
     EXPECT_EQ(KpiStrip::tr("%n stage(s)", nullptr, 16), "16 个阶段");
     EXPECT_EQ(QCoreApplication::translate("Facts", "The whole iteration"), "整个迭代");
   }
-  EXPECT_EQ(MainWindow::tr("Topology"), "Topology");
+  EXPECT_EQ(PlanViews::tr("Topology"), "Topology");
 }
 
 static std::set<QString> translated() {
@@ -109,7 +109,7 @@ TEST(Language, EnglishPlurals) {
 TEST(Language, OneThatIsNotSpokenIsEnglish) {
   EXPECT_FALSE(speaks("tlh"));
   const Language klingon("tlh");
-  EXPECT_EQ(MainWindow::tr("Topology"), "Topology");
+  EXPECT_EQ(PlanViews::tr("Topology"), "Topology");
 }
 
 // Squares instead of words: Chinese is offered only where a font has its characters. Without them: in a child, whose fonts are this

@@ -1,0 +1,63 @@
+// WindowMenus: every action once, in a menu, with keys that a person may change, and in the palette, where a few letters find it.
+#pragma once
+
+#include <QObject>
+#include <functional>
+
+#include "gui/window/key_map.h"
+
+class QMenu;
+
+namespace foreshard {
+
+class ChosenPlan;
+class DockPanels;
+class MainWindow;
+class Notices;
+class PlanViews;
+class ProgramLists;
+class ShownPlan;
+class TimelineView;
+class WindowFiles;
+
+// What the actions act on.
+struct WindowParts {
+  Notices& notices;
+  PlanViews& views;
+  DockPanels& docks;
+  ProgramLists& lists;
+  ShownPlan& shown;
+  ChosenPlan& chosen;
+  WindowFiles& files;
+};
+
+class WindowMenus : public QObject {
+  Q_OBJECT
+ public:
+  WindowMenus(MainWindow& window, KeyMap& keys, const WindowParts& parts);  // all must outlive it
+
+ private:
+  void make_file_menu();
+  void make_edit_menu();
+  void make_plan_menu();
+  void make_help_menu();
+  void make_view_menu();
+  void make_rows_menu(QMenu* menu);
+  void make_memory_menu(QMenu* menu);
+  void make_shown_menu(QMenu* menu);
+  void make_arrows_menu(QMenu* menu);
+  void make_go_menu();
+  void make_bookmark_actions(QMenu* menu);
+  QAction* act(QMenu* menu, const QString& name, const QString& text, const QKeySequence& keys, std::function<void()> run);
+  QAction* choose(QMenu* menu, const QString& name, const QString& text, bool chosen, std::function<void()> run);
+  QAction* act_in_timeline(QMenu* menu, const QString& name, const QString& text, const QKeySequence& keys,
+                           void (TimelineView::*run)());
+  void open_palette();
+  void open_find();
+
+  MainWindow& window_;
+  KeyMap& keys_;
+  WindowParts parts_;
+};
+
+}  // namespace foreshard
