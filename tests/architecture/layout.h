@@ -51,6 +51,9 @@ Complaints check_readings(const Rules& rules, const std::set<Reading>& readings)
 Complaints check_links(const Rules& rules, const std::string& cmake);
 Complaints check_names(const std::string& path, const std::string& text);
 Complaints check_sizes(const std::string& path, const std::string& text);
+// Of all files together, by path: classes with too many data members, or lines of their body and of the functions that are defined
+// outside of it as Name::f.
+Complaints check_classes(const std::map<std::string, std::string>& texts);
 
 // Comments and literals replaced by blanks; line breaks stay.
 std::string without_comments_and_literals(const std::string& text);
