@@ -58,6 +58,14 @@ ScheduleTable schedule_table(const Strategy& s) {
     std::vector<int>& stages = table.stages_of_rank.emplace_back();
     for (int chunk = 0; chunk < s.virtual_stages; ++chunk) stages.push_back(stage_of(*s.schedule, rank, chunk, s.pp));
   }
+  const auto stages = static_cast<std::size_t>(s.pp) * static_cast<std::size_t>(s.virtual_stages);
+  table.rank_of_stage.resize(stages), table.chunk_of_stage.resize(stages);
+  for (int rank = 0; rank < s.pp; ++rank)
+    for (int chunk = 0; chunk < s.virtual_stages; ++chunk) {
+      const int stage = table.stages_of_rank[static_cast<std::size_t>(rank)][static_cast<std::size_t>(chunk)];
+      table.rank_of_stage[static_cast<std::size_t>(stage)] = rank,
+      table.chunk_of_stage[static_cast<std::size_t>(stage)] = chunk;
+    }
   const auto microbatches = static_cast<int>(s.global_batch / (s.micro_batch * s.dp));
   if (s.stages.empty())
     table.order = entry.lists({.p = s.pp, .m = microbatches, .v = s.virtual_stages, .g = s.microbatch_group});
@@ -170,17 +178,6 @@ std::vector<LayoutGroup> groups_of(const Choice& choice) {
 }
 
 }  // namespace
-
-int ScheduleTable::rank_of(int stage) const {
-  for (std::size_t rank = 0; rank < stages_of_rank.size(); ++rank)
-    if (std::ranges::find(stages_of_rank[rank], stage) != stages_of_rank[rank].end()) return static_cast<int>(rank);
-  return -1;
-}
-
-int ScheduleTable::chunk_of(int stage) const {
-  const std::vector<int>& stages = stages_of_rank[static_cast<std::size_t>(rank_of(stage))];
-  return static_cast<int>(std::ranges::find(stages, stage) - stages.begin());
-}
 
 const CommunicationRow& CommunicationPolicy::row(Purpose purpose, int chunk) const {
   const auto found = std::ranges::find_if(

@@ -25,9 +25,12 @@ struct ScheduleTable {
   ScheduleLists order = {};                           // [pipeline rank]
   bool splits = false;                                // backwards come in two halves: I and W instead of B
 
+  // The other way round: [stage]
+  std::vector<int> rank_of_stage = {}, chunk_of_stage = {};
+
   int ranks() const { return static_cast<int>(stages_of_rank.size()); }
-  int rank_of(int stage) const;
-  int chunk_of(int stage) const;  // of its rank
+  int rank_of(int stage) const { return rank_of_stage[static_cast<std::size_t>(stage)]; }
+  int chunk_of(int stage) const { return chunk_of_stage[static_cast<std::size_t>(stage)]; }
 };
 
 // ---- StatePolicy: parameters, gradients and optimizer states ---------------------------------------------------------------------

@@ -99,7 +99,7 @@ TEST(CudaTraining, ContextParallelismEqualsTheHost) {
   expect_context_equals_host(tiny_gpt(), 0.1, {{.cp = 2, .overlap = Overlap{.tp = true}}, {.cp = 4}});
 }
 TEST(CudaTraining, ContextParallelismOfGroupedQueries) {
-  expect_context_equals_host(tiny_llama(), 0, {{.cp = 4}, {.tp = 2, .cp = 2, .pp = 2, .sequence_parallel = true}});
+  expect_context_equals_host(tiny_llama(), 0, {{.cp = 4}, {.tp = 2, .cp = 2, .sequence_parallel = true}});
 }
 TEST(CudaTraining, ContextParallelismOfAnEncoder) {
   Model encoder = tiny_bert();
