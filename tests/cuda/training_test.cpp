@@ -37,10 +37,12 @@ static Execution run_on_fake(const Plan& plan, const FakeSettings& settings = {}
   return done;
 }
 
-static Model small(Model model) {
-  std::get<Transformer>(model.shape).layers = 2;
+static Model of_layers(int layers, Model model) {
+  std::get<Transformer>(model.shape).layers = layers;
   return model;
 }
+
+static Model small(Model model) { return of_layers(2, std::move(model)); }
 
 TEST(CudaTraining, OneRankEqualsTheHost) {
   for (const Model& model : {small(tiny_gpt()), small(tiny_llama()), small(tiny_bert()), tiny_cnn(), tiny_mlp()}) {
@@ -78,8 +80,7 @@ TEST(CudaTraining, StrategiesOnVirtualRanksEqualOneRank) {
 }
 
 // Context parallelism by the kernels of a GPU, over virtual ranks: positions, masks, rings of exchanges and all-to-alls are the host's.
-static void expect_context_equals_host(Model model, double dropout, const std::vector<Strategy>& strategies) {
-  std::get<Transformer>(model.shape).layers = 1;
+static void expect_context_equals_host(const Model& model, double dropout, const std::vector<Strategy>& strategies) {
   ExecuteOptions options = training(1);
   options.optimizer.eps = 1e-2;
   const Strategy alone = {.micro_batch = 1, .global_batch = 2, .dropout = dropout};
@@ -96,13 +97,16 @@ static void expect_context_equals_host(Model model, double dropout, const std::v
 }
 
 TEST(CudaTraining, ContextParallelismEqualsTheHost) {
-  expect_context_equals_host(tiny_gpt(), 0.1, {{.cp = 2, .overlap = Overlap{.tp = true}}, {.cp = 4}});
+  expect_context_equals_host(of_layers(1, tiny_gpt()), 0.1, {{.cp = 2, .overlap = Overlap{.tp = true}}, {.cp = 4}});
 }
 TEST(CudaTraining, ContextParallelismOfGroupedQueries) {
-  expect_context_equals_host(tiny_llama(), 0, {{.cp = 4}, {.tp = 2, .cp = 2, .sequence_parallel = true}});
+  expect_context_equals_host(of_layers(1, tiny_llama()), 0, {{.cp = 4}, {.tp = 2, .cp = 2, .sequence_parallel = true}});
+}
+TEST(CudaTraining, ContextParallelismInAPipeline) {
+  expect_context_equals_host(small(tiny_llama()), 0, {{.cp = 2, .pp = 2}, {.tp = 2, .cp = 2, .pp = 2}});
 }
 TEST(CudaTraining, ContextParallelismOfAnEncoder) {
-  Model encoder = tiny_bert();
+  Model encoder = of_layers(1, tiny_bert());
   std::get<Transformer>(encoder.shape).pooler = false;
   expect_context_equals_host(encoder, 0.1, {{.dp = 2, .cp = 2, .zero = 2}});
 }
