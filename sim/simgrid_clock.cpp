@@ -99,6 +99,13 @@ struct Worker {
   Token token = {};
 };
 
+// A transfer that was asked for while the time of this clock was ahead of SimGrid's.
+struct Asked {
+  int route = 0;
+  double bytes = 0;
+  Token token = {};
+};
+
 // Event::kind. Of a delay, Event::which and Event::version are the token's two words.
 enum Kind : std::uint32_t { kDelay, kCompute };
 
@@ -113,7 +120,10 @@ struct SimGridClock::Platform {
   std::vector<Links> routes = {};
   std::vector<Worker> workers = {};
   player::EventQueue queue = {};  // delays and computes
-  Timer* timer = nullptr;         // for the first of them
+  Timer* timer = nullptr;         // for what SimGrid has to be told of next
+  double now = 0;                 // SimGrid's time, or ahead of it while no transfer is under way: then nothing is shared
+  int under_way = 0;              // transfers in SimGrid
+  std::vector<Asked> asked = {};  // begin when SimGrid's time has come to `now`
   std::deque<Pending> pending = {};
   std::vector<Pending*> free = {};
   sg4::ActivityPtr just_finished = {};
@@ -142,7 +152,7 @@ struct SimGridClock::Platform {
   }
   void plan_end(int worker) {
     Worker& w = workers[static_cast<std::size_t>(worker)];
-    w.since = sg4::Engine::get_clock();
+    w.since = now;
     queue.plan(w.since + w.left / w.speed, kCompute, static_cast<std::uint32_t>(worker), ++w.version);
   }
   bool is_current(const Event& event) const {
@@ -153,23 +163,41 @@ struct SimGridClock::Platform {
     while (!queue.empty() && !is_current(queue.first())) queue.take_first();
     return queue.empty() ? nullptr : &queue.first();
   }
-  // SimGrid is told of the next event only: of many timers its heap is slow.
+  void begin(const Asked& transfer) {
+    const sg4::CommPtr comm = sg4::Comm::sendto_init(source, sink);
+    comm->set_payload_size(static_cast<std::uint64_t>(std::llround(transfer.bytes * kPartsPerByte)));
+    comm->set_data(keep(comm, transfer.token));
+    zone->choose(routes[static_cast<std::size_t>(transfer.route)]);
+    comm->start();
+    ++under_way;
+  }
+  bool is_ahead() const { return now > sg4::Engine::get_clock(); }
+  // SimGrid is told of one time only: of many timers its heap is slow.
   void set_timer() {
-    const Event* next = first();
-    if (timer != nullptr && next != nullptr && timer->get_date() == next->time) return;
+    const Event* next = asked.empty() ? first() : nullptr;
+    const bool needed = next != nullptr || !asked.empty();
+    const double time = next != nullptr ? next->time : now;
+    if (timer != nullptr && needed && timer->get_date() == time) return;
     if (timer != nullptr) timer->remove();
     timer = nullptr;
-    if (next == nullptr) return;
+    if (!needed) return;
     struct Fire {
       Platform* platform;
       void operator()() const { platform->fire(); }
     };
-    timer = Timer::set(next->time, Fire{this});
+    timer = Timer::set(time, Fire{this});
   }
+  // What is due; and what comes after it, until a transfer has to begin: SimGrid need not step through times at which it has nothing
+  // to share.
   void fire() {
     timer = nullptr;
-    for (const Event* next = first(); next != nullptr && next->time <= sg4::Engine::get_clock(); next = first()) {
+    now = std::max(now, sg4::Engine::get_clock());
+    for (const Asked& transfer : asked) begin(transfer);
+    asked.clear();
+    for (const Event* next = first(); next != nullptr; next = first()) {
+      if (next->time > now && (under_way > 0 || !asked.empty())) break;
       const Event event = queue.take_first();
+      now = std::max(now, event.time);
       ++events;
       if (event.kind == kDelay) {
         listener->finished({event.which, event.version});
@@ -184,6 +212,8 @@ struct SimGridClock::Platform {
     just_finished = std::move(p->activity);  // frees the one before
     const Token token = p->token;
     free.push_back(p);
+    --under_way;
+    now = std::max(now, sg4::Engine::get_clock());
     ++events;
     listener->finished(token);
     set_timer();
@@ -220,17 +250,16 @@ void SimGridClock::start() { platform_->zone->get_iface()->seal(); }
 
 void SimGridClock::after(Seconds delay, Token token) {
   FS_ASSERT(std::isfinite(delay.value) && delay.value >= 0);
-  platform_->queue.plan(sg4::Engine::get_clock() + delay.value, kDelay, token.what, token.which);
+  platform_->queue.plan(platform_->now + delay.value, kDelay, token.what, token.which);
 }
 
 void SimGridClock::transfer(int route, double bytes, Token token) {
   FS_ASSERT(std::isfinite(bytes) && bytes > 0);
   FS_ASSERT(route >= 0 && static_cast<std::size_t>(route) < platform_->routes.size());
-  sg4::CommPtr comm = sg4::Comm::sendto_init(platform_->source, platform_->sink);
-  comm->set_payload_size(static_cast<std::uint64_t>(std::llround(bytes * kPartsPerByte)));
-  comm->set_data(platform_->keep(comm, token));
-  platform_->zone->choose(platform_->routes[static_cast<std::size_t>(route)]);
-  comm->start();
+  if (const Asked transfer = {route, bytes, token}; platform_->is_ahead())
+    platform_->asked.push_back(transfer);
+  else
+    platform_->begin(transfer);
 }
 
 void SimGridClock::compute(int worker, Seconds at_full_speed, Token token) {
@@ -247,12 +276,12 @@ void SimGridClock::set_speed(int worker, double speed) {
   FS_ASSERT(std::isfinite(speed) && speed > 0);
   Worker& w = platform_->workers[static_cast<std::size_t>(worker)];
   if (speed == w.speed) return;
-  if (w.busy) w.left = std::max(0.0, w.left - (sg4::Engine::get_clock() - w.since) * w.speed);
+  if (w.busy) w.left = std::max(0.0, w.left - (platform_->now - w.since) * w.speed);
   w.speed = speed;
   if (w.busy) platform_->plan_end(worker);
 }
 
-Seconds SimGridClock::now() const { return {sg4::Engine::get_clock()}; }
+Seconds SimGridClock::now() const { return {platform_->now}; }
 
 void SimGridClock::run(Listener& listener) {
   platform_->listener = &listener;
