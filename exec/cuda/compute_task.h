@@ -1,16 +1,38 @@
-// A compute instruction on a stream. Included by the files of CudaDevice only.
+// A compute instruction on a stream.
 #pragma once
 
-#include "exec/cuda/cuda_device.h"
+#include <algorithm>
+
+#include "exec/cuda/gpu_kernel.h"
+#include "exec/cuda/gpu_memory.h"
+#include "exec/cuda/gpu_task.h"
+#include "exec/cuda/product_choice.h"
 
 namespace foreshard::gpu {
 
+// Memory beside the arenas that the kernels of a stream share, for they run one after the other.
+struct StreamMemory {
+  Bytes scratch = {}, workspace = {};
+
+  void holds(const Kernel& kernel) {
+    scratch = std::max(scratch, kernel.scratch);
+    if (kernel.multiplies) workspace = kMultiplyWorkspace;
+  }
+};
+
+// What the tasks of a GPU ask while they are enqueued.
+struct OfGpu {
+  int gpu = 0;
+  const ProductChoice& choice;
+  const Stop& stop;
+};
+
 // One compute instruction. What the host makes for a run waits in pinned memory until the copy of the run before has been made.
-class CudaDevice::ComputeTask : public GpuTask {
+class ComputeTask : public GpuTask {
  public:
-  ComputeTask(CudaDevice& device, Compute what, Kernel kernel, std::span<const Operand> reads, std::span<const Operand> writes,
+  ComputeTask(OfGpu of, Compute what, Kernel kernel, std::span<const Operand> reads, std::span<const Operand> writes,
               const OpArguments& arguments)
-      : device_(device),
+      : of_(of),
         what_(std::move(what)),
         kernel_(std::move(kernel)),
         reads_(reads.begin(), reads.end()),
@@ -18,13 +40,13 @@ class CudaDevice::ComputeTask : public GpuTask {
         arguments_(arguments) {}
 
   // Before the first run.
-  void open(GpuMemory& memory) {
+  void open(GpuMemory& memory, EventPool& marks, DeviceBackend& device) {
     staged_ = memory.allocate(Space::PinnedHost, kernel_.staged);
-    if (staged_) copied_ = device_.marks_.take();
+    if (staged_) copied_ = marks.take();
     if (kernel_.table.empty()) return;
     const Bytes bytes = {static_cast<std::int64_t>(kernel_.table.size())};
     table_ = memory.allocate(Space::Device, bytes);
-    device_.write(table_, kernel_.table.data(), bytes);
+    device.write(table_, kernel_.table.data(), bytes);
   }
   bool repeats() const override { return !kernel_.varies && kernel_.staged == Bytes{}; }
   // Of a task that is part of a row.
@@ -48,21 +70,21 @@ class CudaDevice::ComputeTask : public GpuTask {
   void enqueue(OnStream& on, int run) override {
     const OpArguments arguments = in_run(arguments_, run);
     if (staged_) {
-      while (used_ && !on.runtime.done(copied_)) device_.yield();
+      while (used_ && !on.runtime.done(copied_)) yield_unless_stopped(of_.stop);
       kernel_.prepare(staged_, arguments);
     }
-    kernel_.run(Launcher(on.runtime, on.stream, on.workspace, &device_.choice_, device_.gpu_), {.reads = reads_,
-                                                                                                .writes = writes_,
-                                                                                                .scratch = on.scratch,
-                                                                                                .staged = staged_,
-                                                                                                .table = table_,
-                                                                                                .arguments = arguments});
+    kernel_.run(Launcher(on.runtime, on.stream, on.workspace, &of_.choice, of_.gpu), {.reads = reads_,
+                                                                                      .writes = writes_,
+                                                                                      .scratch = on.scratch,
+                                                                                      .staged = staged_,
+                                                                                      .table = table_,
+                                                                                      .arguments = arguments});
     if (staged_) on.runtime.record(copied_, on.stream);
     used_ = true;
   }
 
  private:
-  CudaDevice& device_;
+  OfGpu of_;
   Compute what_;
   Kernel kernel_;
   std::vector<Operand> reads_, writes_;

@@ -3,46 +3,20 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <deque>
-#include <map>
 #include <mutex>
 #include <optional>
 #include <thread>
 
-#include "exec/base/stop.h"
-#include "exec/cuda/gpu_kernel.h"
-#include "exec/cuda/gpu_memory.h"
+#include "exec/cuda/command_ring.h"
+#include "exec/cuda/compute_task.h"
 #include "exec/cuda/gpu_ranks.h"
-#include "exec/cuda/product_choice.h"
+#include "exec/cuda/issued_steps.h"
+#include "exec/cuda/run_clock.h"
 #include "exec/cuda/step_graphs.h"
-#include "exec/device/device.h"
+#include "exec/cuda/stream_events.h"
 
 namespace foreshard::gpu {
-
-// What a task puts on its stream.
-struct OnStream {
-  Runtime& runtime;
-  Stream* stream;
-  std::byte *scratch, *workspace;
-  Event* met;  // null: nobody asks for times
-  bool has_met = false;
-
-  // By a task that meets others, when they are there.
-  void tell_met() {
-    if (!met) return;
-    runtime.record(met, stream);
-    has_met = true;
-  }
-};
-
-class GpuTask : public StreamTask {
- public:
-  virtual void enqueue(OnStream& on, int run) = 0;
-  virtual bool meets() const { return false; }
-  virtual bool repeats() const { return false; }  // puts the same on its stream in every run
-  TaskTimes run(int run) override;                // never called: an assertion
-};
 
 class CudaDevice : public DeviceBackend {
  public:
@@ -66,7 +40,7 @@ class CudaDevice : public DeviceBackend {
   void record(StreamId stream, int event) override;
   void launch(StreamId stream, int step, StreamTask* task, int run) override;
   void synchronize() override;
-  std::int64_t clock() const override;
+  std::int64_t clock() const override { return RunClock::now(); }
   Bytes overhead() const override;
   bool ended_within(std::chrono::milliseconds patience) override;
   bool works() override;
@@ -75,78 +49,29 @@ class CudaDevice : public DeviceBackend {
   const std::vector<std::pair<std::byte*, Bytes>>& arenas() const { return arenas_; }  // on the GPU
 
  private:
-  class ComputeTask;
-  class CopyTask;
-  enum class Kind : std::uint8_t { Wait, Record, Step, Graph };
-  struct Pending;
-  struct Command {
-    Kind kind = Kind::Step;
-    int index = 0, run = 0;  // event, step or unit of steps
-    GpuTask* task = nullptr;
-    Pending* pending = nullptr;
-  };
   struct Channel {  // a stream of the plan
     Stream* stream = nullptr;
     bool computes = false;
     std::atomic<bool> loads = false;  // its thread is inside a task that meets nobody: a library may be at work
-    Bytes scratch_bytes = {}, workspace_bytes = {};
+    StreamMemory needs = {};
     std::byte *scratch = nullptr, *workspace = nullptr;
-    std::mutex mutex;
-    std::condition_variable changed;
-    std::vector<Command> ring;
-    std::size_t head = 0, count = 0;
-    bool closed = false;
+    CommandRing commands;
     std::atomic<bool> over = false;
     std::thread thread;
   };
-  // One per run that may be under way and the one before, so that a stream far ahead does not record what another has yet to wait for.
-  struct Mark {
-    std::vector<Event*> events = {};
-    std::uint64_t wanted = 0;                // records issued, by the rank's thread
-    std::atomic<std::uint64_t> recorded{0};  // records made, by the stream's
-  };
-  struct Kept {
-    int step = 0;
-    Operand at = {};
-    std::byte* copies = nullptr;  // pinned, one per run that may be under way
-
-    Bytes bytes() const { return size_of(at.dtype) * at.elements; }
-    std::byte* copy_of(int run) const { return copies + bytes().value * (run % kRunsUnderWay); }
-  };
-  struct Pending {
-    int step = 0, run = 0;
-    Event *begin = nullptr, *met = nullptr, *end = nullptr;  // timed; null where times are not asked for
-    Event* border = nullptr;                                 // timed, before the first step of a run that is not timed
-    Event* over = nullptr;  // tells that `end` can be read; of a step by itself `end`, in a graph recorded after it
-    bool has_met = false, in_graph = false;  // in a graph: the events are the graph's
-    bool meets = false;                      // it may wait for another rank, which is no work
-    const Kept* kept = nullptr;
-    const std::string* name = nullptr;
-    bool begun = false;  // the observer has heard of it
-    std::atomic<bool> enqueued = false;
-  };
   void enter() const { runtime_.select(gpu_); }  // by every thread, before it asks anything of the runtime
   Channel& channel(StreamId stream);
-  void push(StreamId stream, const Command& command);
-  void work(Channel& channel);
-  void run(Channel& on, const Command& command);
-  void put(Channel& on, Pending& pending, GpuTask* task, int run);
-  void put_unit(Channel& on, int unit, int run);
-  void join_unit(StreamId stream, StepGraphs::Place place, Pending& step, int run);
-  void yield() const;
-  void poll();  // hears of what has ended; throws Stopped after a failure
-  void begin(Pending& oldest);
-  void deliver(const Pending& done);
-  void start_clock();
-  void use(Channel& on, const Kernel& kernel);
-  std::optional<JoinedTasks> join(const TaskRow& row, std::size_t at, Channel& on);
-  std::optional<JoinedTasks> join_forward(const TaskRow& row, std::size_t at, Channel& on);
-  std::optional<JoinedTasks> join_backward(const TaskRow& row, std::size_t at, Channel& on);
-  static std::size_t bias_behind(const TaskRow& row, std::size_t first, std::size_t activation);
+  void empty_streams() const;
   void choose_algorithms();
-  bool timed(int run) const { return run >= timed_from_; }
-  void rebase(Event* event, std::int64_t time, int run);
-  std::int64_t time_of(Event* event) { return base_time_ + runtime_.nanoseconds(base_, event); }
+  // By the rank's thread.
+  void push(StreamId stream, const Command& command);
+  void join_unit(StreamId stream, StepGraphs::Place place, IssuedStep& step);
+  // By the stream's.
+  void work(Channel& on);
+  void run(Channel& on, const Command& command);
+  void put_step(Channel& on, const Command& command);
+  void put(Channel& on, IssuedStep& step, GpuTask* task);
+  void put_unit(Channel& on, int unit, int run);
 
   Runtime& runtime_;
   GpuMemory& memory_;
@@ -157,27 +82,15 @@ class CudaDevice : public DeviceBackend {
   bool settled_ = false;         // the rank's thread is there
   const Stop& stop_;
   std::mutex* alone_;
-  StepObserver* observer_ = nullptr;
   std::deque<Channel> channels_;  // [StreamId]
   Stream* outside_ = nullptr;     // copies between runs
   std::vector<std::pair<std::byte*, Bytes>> arenas_;
   std::vector<ComputeTask*> tasks_;
-  std::deque<Mark> events_;
-  std::mutex recorded_mutex_;
-  std::condition_variable recorded_;
-  EventPool times_, marks_;
-  std::deque<Kept> kept_;
-  std::deque<Pending> pending_;       // in issue order
-  std::map<int, std::string> names_;  // of steps, as a trace has them; made when they are first issued
-  std::atomic<bool> busy_ = false;    // the GPU runs the oldest of them
-  Event* base_ = nullptr;             // of the first step of a run; a float of milliseconds is exact enough from there
-  std::int64_t base_time_ = 0;
-  int base_run_ = -1, issued_run_ = -1;
-  int timed_from_ = 0;
-  std::int64_t timing_ = 0;  // what two timed events with nothing between are apart; asked for when runs take turns
+  EventPool marks_;  // events without a time
+  RunClock clock_;
+  StreamEvents events_;
+  IssuedSteps steps_;
   std::optional<StepGraphs> graphs_ = {};
-  std::deque<std::array<std::vector<Pending*>, kRunsUnderWay>> unit_steps_;  // [unit][run][step]
-  Bytes staged_ = {};
 };
 
 }  // namespace foreshard::gpu

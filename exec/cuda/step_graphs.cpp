@@ -1,6 +1,6 @@
 #include "exec/cuda/step_graphs.h"
 
-#include "exec/cuda/cuda_device.h"
+#include "exec/cuda/gpu_task.h"
 
 namespace foreshard::gpu {
 

@@ -13,6 +13,7 @@
 namespace foreshard::gpu {
 
 class GpuTask;
+struct IssuedStep;
 
 inline constexpr int kRunsUnderWay = 4;  // a rank does not get further ahead of its GPU
 
@@ -25,6 +26,7 @@ struct GraphUnit {
     Graph* graph = nullptr;                    // null: not yet captured
     std::vector<Event*> begin = {}, end = {};  // [step], recorded by the graph
     Event* over = nullptr;                     // recorded after it
+    std::vector<IssuedStep*> issued = {};      // [step], of the run that may be under way
   };
   std::vector<Step> steps = {};
   std::array<Instance, kRunsUnderWay> instances = {};
