@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -13,53 +14,50 @@ namespace {
 // Sums of capacities that are equal on paper may differ in the last bits.
 constexpr double kRounding = 1 + 1e-13;
 
-// The distinct links found before (or after) the entries of a link, as long as they are not wider together.
+// The distinct links found before (or after) the entries of a link, as long as they are not wider together. Small, because there are
+// two for every link of the cluster.
 struct Side {
-  double total = 0;
+  double total = 0;                     // kWider: they do not imply the link
   std::int32_t latest = -1, more = -1;  // the one found last; the others, in a list
-  bool open = true;                     // they imply the link so far
-};
-struct Link {
-  double capacity = 0;
-  Side before = {}, after = {};
 };
 struct Other {
   std::int32_t link = 0, next = -1;
 };
+constexpr double kWider = std::numeric_limits<double>::infinity();
 
 class Neighbours {
  public:
-  Neighbours(const UsedLinks& used, const Flows& flows) {
-    links_.reserve(used.ids.size());
-    for (const double capacity : used.capacity) links_.push_back({.capacity = capacity});
+  Neighbours(const UsedLinks& used, const Flows& flows)
+      : capacity_(used.capacity), before_(used.ids.size()), after_(used.ids.size()) {
     for (int f = 0; f < flows.count(); ++f) {
       const auto begin = static_cast<std::size_t>(flows.first_link[static_cast<std::size_t>(f)]);
       const auto end = static_cast<std::size_t>(flows.first_link[static_cast<std::size_t>(f) + 1]);
       if (begin == end) continue;
-      link(used.crossed[begin]).before.open = false;
-      link(used.crossed[end - 1]).after.open = false;
+      side(before_, used.crossed[begin]).total = kWider;
+      side(after_, used.crossed[end - 1]).total = kWider;
       for (std::size_t k = begin + 1; k < end; ++k) {
         const std::int32_t one = used.crossed[k - 1], next = used.crossed[k];
-        add(link(next).before, next, one);
-        add(link(one).after, one, next);
+        add(side(before_, next), next, one);
+        add(side(after_, one), one, next);
       }
     }
   }
-  bool limits(std::size_t l) const { return !links_[l].before.open && !links_[l].after.open; }
+  bool limits(std::size_t l) const { return before_[l].total == kWider && after_[l].total == kWider; }
 
  private:
-  Link& link(std::int32_t number) { return links_[static_cast<std::size_t>(number)]; }
+  static Side& side(std::vector<Side>& all, std::int32_t link) { return all[static_cast<std::size_t>(link)]; }
+  double capacity(std::int32_t link) const { return capacity_[static_cast<std::size_t>(link)]; }
 
   void add(Side& side, std::int32_t own, std::int32_t beside) {
-    if (!side.open || side.latest == beside) return;
+    if (side.latest == beside || side.total == kWider) return;
     for (std::int32_t n = side.more; n >= 0; n = others_[static_cast<std::size_t>(n)].next)
       if (std::int32_t& known = others_[static_cast<std::size_t>(n)].link; known == beside) {
         std::swap(known, side.latest);  // neighbours come in runs
         return;
       }
-    const double capacity = link(own).capacity, width = link(beside).capacity;
+    const double here = capacity(own), width = capacity(beside);
     side.total += width;
-    side.open = (width < capacity || (width == capacity && beside < own)) && side.total <= capacity * kRounding;
+    if (width > here || (width == here && beside >= own) || side.total > here * kRounding) side.total = kWider;
     if (side.latest >= 0) {
       others_.push_back({side.latest, side.more});
       side.more = static_cast<std::int32_t>(others_.size()) - 1;
@@ -67,7 +65,8 @@ class Neighbours {
     side.latest = beside;
   }
 
-  std::vector<Link> links_ = {};
+  const std::vector<double>& capacity_;
+  std::vector<Side> before_, after_;
   std::vector<Other> others_ = {};
 };
 

@@ -1,6 +1,7 @@
 // Rings of a group: which members follow each other.
 #include <algorithm>
 #include <map>
+#include <span>
 
 #include "core/network/network.h"
 
@@ -101,20 +102,50 @@ std::vector<Cycle> cycles(const NodeShape& shape, const std::vector<int>& locals
 
 // The members of one node, in the order in which rings pass them, and where rings enter: the first member at each NIC.
 struct Stop {
-  std::vector<DeviceId> around = {};
-  std::vector<std::size_t> entries = {};
+  std::span<const DeviceId> around = {};
+  std::span<const std::size_t> entries = {};
 };
 
-Stop stop_at(const Network& network, int node, const std::vector<int>& locals) {
-  Stop stop;
-  const DeviceId first = network.first_device(node);
-  const std::vector<Cycle> found = cycles(network.node_shape(node), locals);
-  for (const int local : found.front().order) stop.around.push_back({first.value + local});
-  std::map<int, std::size_t> by_nic;
-  for (std::size_t i = 0; i < stop.around.size(); ++i) by_nic.try_emplace(network.nic(stop.around[i]), i);
-  for (const auto& [nic, entry] : by_nic) stop.entries.push_back(entry);
-  return stop;
-}
+// The nodes that a ring passes. Most large groups have one member in each: it is written down without looking for cycles.
+class Stops {
+ public:
+  Stops(const Network& network, std::size_t members) : network_(network) {
+    around_.reserve(members);
+    entries_.reserve(members);
+  }
+  void add(int node, const std::vector<int>& locals) {
+    const DeviceId first = network_.first_device(node);
+    const std::size_t begin = around_.size();
+    if (locals.size() == 1) {
+      around_.push_back({first.value + locals.front()});
+      entries_.push_back(0);
+    } else {
+      std::map<int, std::size_t> by_nic;
+      const std::vector<Cycle> found = cycles(network_.node_shape(node), locals);
+      for (const int local : found.front().order) {
+        around_.push_back({first.value + local});
+        by_nic.try_emplace(network_.nic(around_.back()), around_.size() - 1 - begin);
+      }
+      for (const auto& [nic, entry] : by_nic) entries_.push_back(entry);
+    }
+    most_entries_ = std::max(most_entries_, entries_.size() - entries_end_.back());
+    around_end_.push_back(around_.size());
+    entries_end_.push_back(entries_.size());
+  }
+  std::size_t size() const { return around_end_.size() - 1; }
+  std::size_t most_entries() const { return most_entries_; }
+  Stop operator[](std::size_t s) const { return {part(around_, around_end_, s), part(entries_, entries_end_, s)}; }
+
+ private:
+  template <class T>
+  static std::span<const T> part(const std::vector<T>& all, const std::vector<std::size_t>& ends, std::size_t s) {
+    return {all.data() + ends[s], all.data() + ends[s + 1]};
+  }
+  const Network& network_;
+  std::vector<DeviceId> around_ = {};
+  std::vector<std::size_t> entries_ = {}, around_end_ = {0}, entries_end_ = {0};
+  std::size_t most_entries_ = 1;
+};
 
 // Enter at `entry` and pass everybody, in the direction whose last member is nearer to where the ring goes on.
 void pass(const Network& network, const Stop& stop, std::size_t entry, DeviceId next, std::vector<DeviceId>& ring) {
@@ -126,35 +157,35 @@ void pass(const Network& network, const Stop& stop, std::size_t entry, DeviceId 
   }
   for (std::size_t i = 0; i < n; ++i) ring.push_back(stop.around[(entry + (backwards ? n - i : i)) % n]);
 }
+
+std::vector<RingOrder> rings_inside(const Network& network, int node, const std::vector<int>& locals) {
+  std::vector<RingOrder> orders;
+  for (const Cycle& cycle : cycles(network.node_shape(node), locals)) {
+    orders.push_back({{}, cycle.shares});
+    for (const int local : cycle.order) orders.back().order.push_back({network.first_device(node).value + local});
+  }
+  return orders;
+}
 }  // namespace
 
 std::vector<RingOrder> ring_orders(const Network& network, std::vector<DeviceId> members) {
   std::sort(members.begin(), members.end());
-  std::vector<Stop> stops;
+  Stops stops(network, members.size());
   std::vector<int> locals;
-  std::size_t rings = 1;
   for (std::size_t i = 0; i < members.size(); ++i) {
     const int node = network.node(members[i]);
     locals.push_back(members[i].value - network.first_device(node).value);
     if (i + 1 < members.size() && network.node(members[i + 1]) == node) continue;
-    if (stops.empty() && i + 1 == members.size()) {  // all in one node
-      std::vector<RingOrder> orders;
-      for (const Cycle& cycle : cycles(network.node_shape(node), locals)) {
-        orders.push_back({{}, cycle.shares});
-        for (const int local : cycle.order) orders.back().order.push_back({network.first_device(node).value + local});
-      }
-      return orders;
-    }
-    stops.push_back(stop_at(network, node, locals));
-    rings = std::max(rings, stops.back().entries.size());
+    if (stops.size() == 0 && i + 1 == members.size()) return rings_inside(network, node, locals);
+    stops.add(node, locals);
     locals.clear();
   }
-  std::vector<RingOrder> orders(stops.empty() ? 0 : rings);
+  std::vector<RingOrder> orders(stops.size() == 0 ? 0 : stops.most_entries());
   for (std::size_t c = 0; c < orders.size(); ++c) {
     orders[c].order.reserve(members.size());
     for (std::size_t s = 0; s < stops.size(); ++s) {
-      const Stop& next = stops[(s + 1) % stops.size()];
-      pass(network, stops[s], stops[s].entries[c % stops[s].entries.size()], next.around[next.entries[c % next.entries.size()]],
+      const Stop stop = stops[s], next = stops[(s + 1) % stops.size()];
+      pass(network, stop, stop.entries[c % stop.entries.size()], next.around[next.entries[c % next.entries.size()]],
            orders[c].order);
     }
   }
