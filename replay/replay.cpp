@@ -85,8 +85,13 @@ Result Replay::unplayed() const {
   return result;
 }
 
-Result Replay::result(Result unplayed, const Played& played) const {
-  Result result = std::move(unplayed);
+Result Replay::result(const Played& played) const {
+  Result result = unplayed();
+  add_played(result, plan_, options_, played);
+  return result;
+}
+
+void add_played(Result& result, const Plan& plan, const ReplayOptions& options, const Played& played) {
   result.makespan_s = played.makespan;
   result.engine_events = played.events;
   result.trace.makespan = to_nanoseconds({played.makespan});
@@ -95,8 +100,7 @@ Result Replay::result(Result unplayed, const Played& played) const {
     result.trace.links[l].busy = played.links[l].busy;
   }
   std::copy(played.spans.begin(), played.spans.end(), result.trace.spans.begin());
-  if (options_.memory) result.memory = memory_timeline(plan_, result.trace, {options_.memory_events});
-  return result;
+  if (options.memory) result.memory = memory_timeline(plan, result.trace, {options.memory_events});
 }
 
 PlayedHere::PlayedHere(const Replay& replay, player::Clock& clock) : spans_(replay.spans()), links_(replay.links()) {

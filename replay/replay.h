@@ -66,9 +66,8 @@ class Replay {
   void play(player::Clock& clock, Played& played) const;
   const std::vector<RankClass>& classes() const;  // which Played::spans name
   // Names, classes and memory beside what was played. Result::plan stays empty.
-  Result result(const Played& played) const { return result(unplayed(), played); }
-  Result unplayed() const;  // what no clock changes
-  Result result(Result unplayed, const Played& played) const;
+  Result result(const Played& played) const;
+  Result unplayed() const;  // what no clock changes; add_played() gives it the rest
 
  private:
   struct Folded;
@@ -76,6 +75,9 @@ class Replay {
   const ReplayOptions options_;
   std::unique_ptr<const Folded> folded_;
 };
+
+// The trace, and the memory of options.memory, of a result that Replay::unplayed() made of the same plan and options.
+void add_played(Result& result, const Plan& plan, const ReplayOptions& options, const Played& played);
 
 // Played in this process, with room of its own.
 class PlayedHere {

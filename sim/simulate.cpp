@@ -1,5 +1,6 @@
 #include "sim/simulate.h"
 
+#include <memory>
 #include <utility>
 
 #include "core/base/error.h"
@@ -18,21 +19,23 @@ Result played(const Plan& plan, const Cluster& cluster, const SimulateOptions& o
   const OwnProcess::Progress* progress = nullptr;
   SimulateOptions there = options;
   if (options.progress) there.progress = [&](double fraction) { (*progress)(fraction); };
-  const Replay replay(plan, cluster, there);
-  const SharedArray<Span> spans(replay.spans());
-  const SharedArray<PlayedLink> links(replay.links());
+  auto replay = std::make_unique<const Replay>(plan, cluster, there);
+  const SharedArray<Span> spans(replay->spans());
+  const SharedArray<PlayedLink> links(replay->links());
   const SharedArray<Played> shared(1);
   Played& played = shared.items().front();
   played = {.spans = spans.items(), .links = links.items()};
   OwnProcess process([&](const OwnProcess::Progress& to_parent) {
     progress = &to_parent;
     SimGridClock clock;
-    replay.play(clock, played);
+    replay->play(clock, played);
   });
-  Result result = replay.unplayed();
+  Result result = replay->unplayed();
+  replay.reset();  // of this process: takes a while, and the clock is still running
   if (meanwhile) meanwhile(plan);
   process.wait(options.cancel, options.progress);
-  return replay.result(std::move(result), played);
+  add_played(result, plan, options, played);
+  return result;
 }
 
 }  // namespace
