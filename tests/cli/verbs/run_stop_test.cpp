@@ -10,7 +10,7 @@ class RunStop : public Processes {
   // Thirty-two micro-batches a replica: a step takes long beside the moments at which signals come.
   std::string split() const override { return "--gpus 8 --dp 2 --global-batch 64 --micro-batch 1"; }
 
-  // Waits until process 0 has told of a step, then a little more, so that the signal comes amid the next one.
+  // Waits until process 0 has told of a step (the caller removed an older err.0), then a little more, so that the signal comes amid the next one.
   static std::string after_a_step(const std::string& milliseconds) {
     return "for i in $(seq 2000); do grep -qs '\"step\"' err.0 && break; sleep 0.02; done; sleep 0." + milliseconds + "\n";
   }
@@ -40,7 +40,7 @@ TEST_F(RunStop, ThreadsSaveAtTheEndOfTheStepAndGoOnToTheSameBits) {
   for (const char* signal : {"TERM", "INT"})
     for (const char* every : {"", "--save-every 1000000"}) {
       SCOPED_TRACE(std::string(signal) + " " + every);
-      shell("rm -f kept rest whole");
+      shell("rm -f kept rest whole err.0");
       const std::string said =
           shell("trap 'kill -9 $pid0 2>/dev/null' EXIT\n" + threads("--steps 2000 --save kept " + std::string(every)) +
                 after_a_step("013") + "kill -" + signal + " $pid0; wait $pid0; echo code $?");
@@ -59,7 +59,7 @@ TEST_F(RunStop, ThreadsSaveAtTheEndOfTheStepAndGoOnToTheSameBits) {
 TEST_F(RunStop, FourProcessesSaveAtTheEndOfTheSameStepAndGoOnToTheSameBits) {
   for (const char* to : {"$pid0", "$pid2", "$pid0 $pid1 $pid2 $pid3"}) {
     SCOPED_TRACE(to);
-    shell("rm -f kept rest whole");
+    shell("rm -f kept rest whole err.0");
     const std::string said =
         shell("trap 'kill -9 $pid0 $pid1 $pid2 $pid3 2>/dev/null' EXIT\n" +
               start("RANK", "WORLD_SIZE", 4, port(), "--steps 2000 --save kept --progress json") + after_a_step("017") +
