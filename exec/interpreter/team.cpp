@@ -158,7 +158,7 @@ std::int64_t Team::ended_steps() const {
   std::int64_t sum = 0;
   for (const auto& member : members_) sum += member->interpreter->ended();
   if (!mesh_) return sum;
-  mesh_->progress(sum, computes_, runs_now());
+  mesh_->progress({.ended = sum, .works = computes_, .running = runs_now()});
   return sum + mesh_->others_ended();
 }
 
@@ -177,8 +177,8 @@ bool Team::computes() {
 }
 
 // Of what the ranks here run one that does not wait for a partner, else any.
-ProcessMesh::Running Team::runs_now() const {
-  ProcessMesh::Running any;
+MeshRunning Team::runs_now() const {
+  MeshRunning any;
   for (const auto& member : members_)
     for (const Interpreter::Running& running : member->interpreter->running()) {
       if (!any.name.empty() && running.communicates) continue;
@@ -191,14 +191,14 @@ ProcessMesh::Running Team::runs_now() const {
 // Who runs something without waiting for a partner is to blame, here or in another process; else everybody waits for somebody:
 // name what for.
 std::string Team::who_hangs(std::chrono::milliseconds patience) const {
-  std::vector<ProcessMesh::Running> all;
+  std::vector<MeshRunning> all;
   for (const auto& member : members_)
     for (const Interpreter::Running& running : member->interpreter->running())
       all.push_back({.name = member->interpreter->name(running.step), .communicates = running.communicates});
   if (mesh_)
-    for (ProcessMesh::Running& running : mesh_->others_running()) all.push_back(std::move(running));
+    for (MeshRunning& running : mesh_->others_running()) all.push_back(std::move(running));
   std::string waiting;
-  for (const ProcessMesh::Running& running : all) {
+  for (const MeshRunning& running : all) {
     if (!running.communicates) return running.name + ": does not come to an end";
     if (waiting.size() < 1000) waiting += (waiting.empty() ? "" : "; ") + running.name;
   }

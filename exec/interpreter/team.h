@@ -56,7 +56,7 @@ class Team {
   void work(Member& member);
   void watch();
   std::string who_hangs(std::chrono::milliseconds patience) const;
-  ProcessMesh::Running runs_now() const;
+  MeshRunning runs_now() const;
   std::int64_t ended_steps() const;
   bool computes();
   bool first_run_ended() const;

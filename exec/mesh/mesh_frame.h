@@ -1,6 +1,7 @@
-// What stands before every message between two processes. Used only by exec/process_mesh*.cpp, exec/mesh/waiting_room.cpp and tests.
+// What stands before every message between two processes. Used only by exec/mesh/ and tests.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 
@@ -25,6 +26,14 @@ inline constexpr std::int64_t kMostWords = 1 << 20;     // of an answer, a beat 
 inline constexpr std::int64_t kMostMessage = std::int64_t{1} << 40U;
 inline constexpr std::int64_t kMostJoined = 1000;                  // instructions that a device told as one
 inline constexpr std::int64_t kMostTime = std::int64_t{1} << 61U;  // nanoseconds: sums and differences of two fit
+
+inline constexpr std::uint64_t kControl = 0;                   // the channel of words between processes
+inline constexpr std::uint64_t kWorks = 1, kCommunicates = 2;  // in the channel of a beat
+
+// The own clock, in nanoseconds.
+inline std::int64_t steady_now() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 // Throws DeviceError for what no process of this version sends.
 void check_frame(const MeshFrame& frame, const std::string& peer);

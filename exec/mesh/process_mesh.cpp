@@ -5,38 +5,21 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "exec/mesh/mesh_rendezvous.h"
 #include "exec/mesh/process_mesh_parts.h"
 
 namespace foreshard {
 
-using namespace mesh;
-
 namespace {
 
 using namespace std::chrono_literals;
+constexpr std::chrono::milliseconds kBeat{300};
 constexpr auto kLeaving = 5s;        // for the others to go too
 constexpr auto kLeavingFailed = 1s;  // ... when the run has failed
 constexpr auto kParting = 200ms;     // for a word to one that may be gone
 constexpr auto kSoon = 10ms;         // for a beat
 
 }  // namespace
-
-int ProcessMesh::first_rank(int process) const {
-  return static_cast<int>(std::int64_t{process} * options_.ranks / options_.place.processes);
-}
-
-int ProcessMesh::process_of(RankId rank) const {
-  int process = static_cast<int>(std::int64_t{rank.value} * options_.place.processes / options_.ranks);
-  while (first_rank(process) > rank.value) --process;
-  while (first_rank(process + 1) <= rank.value) ++process;
-  return process;
-}
-
-std::string ProcessMesh::name(int process) const {
-  const int first = first_rank(process), end = first_rank(process + 1);
-  return "process " + std::to_string(process) + " (rank " + std::to_string(first) +
-         (end - first > 1 ? " to " + std::to_string(end - 1) : "") + ")";
-}
 
 void ProcessMesh::log(const std::string& event) {
   if (!options_.log) return;
@@ -49,24 +32,18 @@ ProcessMesh::ProcessMesh(const MeshOptions& options) : options_(options) {
   if (place.processes > options.ranks)
     throw Error("environment", "number of processes", std::to_string(place.processes),
                 "at most " + std::to_string(options.ranks) + ", the ranks of the plan");
-  for (int p = 0; p < place.processes; ++p) peers_.push_back(std::make_unique<Peer>());
   const auto begin = std::chrono::steady_clock::now();
-  const Deadline until = begin + options.rendezvous;
-  if (place.process == 0) {
-    ListeningSocket door(place.address, place.port);
-    log("listens at " + door.address() + " port " + std::to_string(door.port()));
-    invite(door, until);
-  } else {
-    const std::unique_ptr<ListeningSocket> door = knock(until);
-    log("knocked at " + place.address + " port " + std::to_string(place.port));
+  MeshConnections found = rendezvous(options_, begin + options.rendezvous);
+  offset_ = found.clock_offset;
+  for (std::size_t p = 0; p < found.sockets.size(); ++p) {
+    MeshPeer& peer = *peers_.emplace_back(std::make_unique<MeshPeer>());
+    peer.socket = std::move(found.sockets[p]);
+    peer.borrows_from = found.near[p].borrows_from, peer.lends_to = found.near[p].lends_to;
   }
-  compare_clocks(until);
-  find_neighbours(until);
   for (int p = 0; p < place.processes; ++p) {
     if (p == place.process) continue;
-    Peer& peer = *peers_[static_cast<std::size_t>(p)];
-    peer.heard = steady_now();
-    peer.reader = std::thread([this, p] { read(p); });
+    peer_at(p).heard = steady_now();
+    peer_at(p).reader = std::thread([this, p] { read(p); });
   }
   beats_ = std::thread([this] { beat(); });
   const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - begin).count();
@@ -83,7 +60,7 @@ ProcessMesh::~ProcessMesh() {
   }
   if (beats_.joinable()) beats_.join();
   for (int p = 0; p < processes(); ++p)  // also to those that go too: everybody waits for this word of everybody
-    if (p != process()) static_cast<void>(write_soon(p, {{.kind = MeshKind::Bye}}, {}, kParting));
+    if (p != process()) static_cast<void>(peer_at(p).write_soon({.kind = MeshKind::Bye}, {}, kParting));
   // Closing while something lies here unread would throw away what is on its way there: each waits until the other goes too.
   std::unique_lock lock(mutex_);
   changed_.wait_for(lock, failed ? kLeavingFailed : kLeaving, [&] {
@@ -103,8 +80,7 @@ void ProcessMesh::fail(const std::string& why) {
     if (failure_.empty()) failure_ = why, first = true;
     if (stop_) stop_->raise(why);
     changed_.notify_all();
-    for (auto& [channel, inbox] : inbox_)
-      for (MeshArrival* arrival : inbox.places) arrival->changed->notify_all();
+    inbox_.wake_all();
     for (const auto& peer : peers_)
       if (peer->filling) peer->filling->changed->notify_all();
   }
@@ -128,27 +104,16 @@ void ProcessMesh::tell_failure(const std::string& why) {
   }
   const auto bytes = std::as_bytes(std::span(reason)).first(std::min<std::size_t>(reason.size(), kMostWords));
   for (int p = 0; p < processes(); ++p) {
-    Peer& peer = *peers_[static_cast<std::size_t>(p)];
+    MeshPeer& peer = peer_at(p);
     if (p == process() || peer.over) continue;
-    if (!write_soon(p, {{.kind = MeshKind::Failed}}, bytes, kParting)) peer.socket.shut();
+    if (!peer.write_soon({.kind = MeshKind::Failed}, bytes, kParting)) peer.socket.shut();
   }
 }
 
 std::string ProcessMesh::last_heard(int process) const {
   const std::lock_guard lock(mutex_);
-  const std::string& running = peers_[static_cast<std::size_t>(process)]->running.name;
+  const std::string& running = peer_at(process).running.name;
   return running.empty() ? "" : "; last heard of in " + running;
-}
-
-void ProcessMesh::progress(std::int64_t ended, bool works, const Running& running) {
-  ended_ = ended, works_ = works;
-  const std::lock_guard lock(mutex_);
-  if (!running.name.empty()) running_ = running;  // between two steps nothing runs
-}
-
-void ProcessMesh::ask(std::function<Running()> what_runs) {
-  const std::lock_guard lock(asking_);
-  what_runs_ = std::move(what_runs);
 }
 
 std::int64_t ProcessMesh::others_ended() const {
@@ -161,8 +126,8 @@ bool ProcessMesh::others_work() const {
   return std::any_of(peers_.begin(), peers_.end(), [](const auto& peer) { return peer->works.load(); });
 }
 
-std::vector<ProcessMesh::Running> ProcessMesh::others_running() const {
-  std::vector<Running> all;
+std::vector<MeshRunning> ProcessMesh::others_running() const {
+  std::vector<MeshRunning> all;
   const std::lock_guard lock(mutex_);
   for (const auto& peer : peers_)
     if (!peer->running.name.empty()) all.push_back(peer->running);
@@ -176,40 +141,31 @@ void ProcessMesh::beat() {
     changed_.wait_for(lock, kBeat, [&] { return closed_; });
     if (closed_) return;
     lock.unlock();
-    Running running;
-    {
-      const std::lock_guard asking(asking_);
-      if (what_runs_) running = what_runs_();
-    }
-    lock.lock();
-    if (!running.name.empty()) running_ = running;  // else what ran last
-    running = running_;
-    lock.unlock();
+    const ProcessProgress own = progress_.now();
     // A process that was stopped itself for a while has heard nobody meanwhile.
     const bool slept = steady_now() - last > 4 * std::chrono::nanoseconds(kBeat).count();
     last = steady_now();
     if (slept)
       for (const auto& peer : peers_) peer->heard = last;
-    beat_once(running);
+    beat_once(own);
     lock.lock();
   }
 }
 
-void ProcessMesh::beat_once(const Running& running) {
+void ProcessMesh::beat_once(const ProcessProgress& own) {
   for (int p = 0; p < processes(); ++p) {
-    Peer& peer = *peers_[static_cast<std::size_t>(p)];
+    MeshPeer& peer = peer_at(p);
     if (p == process() || peer.over) continue;
     if (steady_now() - peer.heard > std::chrono::nanoseconds(options_.patience).count()) {
-      fail(name(p) + ": not heard of for " + std::to_string(options_.patience.count()) + " ms" + last_heard(p));
+      fail(options_.name_of(p) + ": not heard of for " + std::to_string(options_.patience.count()) + " ms" + last_heard(p));
       peer.socket.shut();  // who is stuck sending to it goes on
       continue;
     }
-    Frame frame;
-    frame.kind = MeshKind::Beat, frame.when = ended_;
-    frame.channel = (works_ ? kWorks : 0) | (running.communicates ? kCommunicates : 0);
+    const std::uint64_t state = (own.works ? kWorks : 0) | (own.running.communicates ? kCommunicates : 0);
+    const MeshFrame frame{.kind = MeshKind::Beat, .channel = state, .when = own.ended};
     // While a message is on its way no beat is needed: its bytes tell.
     if (!peer.socket.can_send()) continue;
-    static_cast<void>(write_soon(p, frame, std::as_bytes(std::span(running.name)), kSoon));
+    static_cast<void>(peer.write_soon(frame, std::as_bytes(std::span(own.running.name)), kSoon));
   }
 }
 

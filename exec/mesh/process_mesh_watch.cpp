@@ -6,8 +6,6 @@
 
 namespace foreshard {
 
-using namespace mesh;
-
 namespace {
 
 using namespace std::chrono_literals;
@@ -15,7 +13,6 @@ using namespace std::chrono_literals;
 constexpr std::chrono::nanoseconds kMoment = 100us;
 constexpr int kLooks = 40;
 constexpr std::chrono::nanoseconds kLongest = 2ms;  // until others may read too
-constexpr std::int64_t kShort = 64 << 10;           // bytes of a message
 
 }  // namespace
 
@@ -26,8 +23,7 @@ MeshWatch::MeshWatch(ProcessMesh& mesh, std::span<const RankId> ranks) {
       processes.push_back(mesh.process_of(rank));
   std::sort(processes.begin(), processes.end());
   processes.erase(std::unique(processes.begin(), processes.end()), processes.end());
-  for (const int process : processes)
-    connections_.push_back({process, {mesh.peers_[static_cast<std::size_t>(process)]->reading, std::defer_lock}});
+  for (const int process : processes) connections_.push_back({process, {mesh.peer_at(process).reading, std::defer_lock}});
 }
 
 void MeshWatch::begin() {
@@ -54,32 +50,22 @@ void MeshWatch::pause_if_long() {
   if (since_ != 0 && steady_now() - since_ > kLongest.count()) end();
 }
 
-// Short: here to the last byte, so that who reads it does not wait.
-ProcessMesh::Waiting ProcessMesh::waiting_frame(const Peer& peer) const {
-  MeshFrame frame;
-  if (peer.socket.look(&frame, sizeof frame) < sizeof frame) return Waiting::Nothing;
-  const bool last = frame.magic != MeshFrame::kMagic || frame.kind == MeshKind::Bye;  // after it nobody reads any more
-  const std::int64_t body = frame.kind == MeshKind::Lent ? static_cast<std::int64_t>(sizeof(std::uint64_t)) : frame.bytes;
-  if (last || body < 0 || body > kShort) return Waiting::Long;
-  if (body > 0 && peer.socket.waiting() < sizeof frame + static_cast<std::size_t>(body)) return Waiting::Nothing;
-  return Waiting::Short;
-}
-
 // Waits for the message for a moment. Whether it is here.
 bool ProcessMesh::look_out(int process, const MeshArrival& arrival, MeshWatch& watch) {
+  using Waiting = MeshPeer::Waiting;
   const std::int64_t began = steady_now();
   watch.begin();
   const bool reads = watch.keeps(process);
   int looks = 0;
   do {
-    const Waiting next = reads ? waiting_frame(*peers_[static_cast<std::size_t>(process)]) : Waiting::Nothing;
+    const Waiting next = reads ? peer_at(process).waiting_frame() : Waiting::Nothing;
     if (next == Waiting::Long) return false;
     if (next == Waiting::Nothing)
       std::this_thread::yield();
     else if (!goes_on(process, [&] { return read_frame(process); }))
       return false;
     const std::lock_guard lock(mutex_);
-    if (arrival.state == MeshArrival::State::Here || arrival.state == MeshArrival::State::Wrong) return true;
+    if (arrival.arrived()) return true;
   } while (++looks < kLooks || steady_now() - began < kMoment.count());
   return false;
 }

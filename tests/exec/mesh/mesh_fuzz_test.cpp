@@ -13,6 +13,7 @@
 #include "exec/data/checkpoint_share.h"
 #include "exec/interpreter/rank_report.h"
 #include "exec/mesh/mesh_frame.h"
+#include "exec/mesh/mesh_words.h"
 #include "tests/exec/processes.h"
 
 namespace foreshard {

@@ -14,6 +14,7 @@
 #include "exec/communicator/thread_communicator.h"
 #include "exec/host/host_float16.h"
 #include "exec/mesh/mesh_frame.h"
+#include "exec/mesh/mesh_words.h"
 #include "tests/exec/processes.h"
 #include "tests/exec/training.h"
 
