@@ -5,14 +5,16 @@
 
 #include "core/network/network.h"
 #include "core/plan/ranks.h"
+#include "strategy/estimate/estimate_memory.h"
 #include "strategy/estimate/estimate_mixed.h"
 #include "strategy/estimate/estimate_screen.h"
 #include "strategy/schedule/schedule.h"
 
 namespace foreshard {
 
+using enum stage_kind::Kind;
+
 namespace {
-enum Kind { First, Middle, Last, Only };
 std::size_t index(int i) { return static_cast<std::size_t>(i); }
 int kind_of(const Point& point, int rank) {
   return point.pp == 1 ? Only : rank == 0 ? First : rank + 1 == point.pp ? Last : Middle;
@@ -27,6 +29,7 @@ struct Screen::Part {
   double redone = 0;                     // layers of each chunk that are redone, beside those of the shape
   PipelineTimes moving = {};             // without what ZeRO 2 and 3 send
   PipelineTimes plain = {}, times = {};  // transfers that hold up included; times: with what they send
+  PointTimes of(const Point& point) const { return {screen->model_, point, *shape, *grid}; }
 };
 
 struct Screen::Parts {
@@ -62,19 +65,20 @@ bool gpus_differ(const Cluster& cluster) {
 
 // As many GPUs of each sort as there are in all.
 void Screen::find_gpus() {
-  if (!gpus_differ(cluster_)) return;
-  for (const Gpu& gpu : cluster_.gpus) {
-    Cluster alike = cluster_;
+  if (!gpus_differ(model_.cluster)) return;
+  for (const Gpu& gpu : model_.cluster.gpus) {
+    Cluster alike = model_.cluster;
     std::erase_if(alike.nodes, [&](const NodeGroup& group) { return group.shape.gpu != gpu.name; });
     std::erase_if(alike.gpus, [&](const Gpu& other) { return other.name != gpu.name; });
     if (alike.nodes.empty()) continue;
-    while (gpu_count(alike) < gpu_count(cluster_)) ++alike.nodes.back().count;
+    while (gpu_count(alike) < gpu_count(model_.cluster)) ++alike.nodes.back().count;
     alike_.push_back(std::move(alike));
   }
-  const double reserve = base_.reserve * static_cast<double>(gpu_of(cluster_, cluster_.nodes.front().shape.gpu).memory.value);
+  const double reserve =
+      model_.base.reserve * static_cast<double>(gpu_of(model_.cluster, model_.cluster.nodes.front().shape.gpu).memory.value);
   capacity_ = 0;
   for (const Cluster& alike : alike_) {
-    gpus_.emplace_back(model_, alike, base_, profile_);
+    gpus_.emplace_back(model_.model, alike, model_.base, model_.profile);
     Screen& screen = gpus_.back();
     screen.capacity_ = static_cast<double>(alike.gpus.front().memory.value) - reserve;
     capacity_ = std::max(capacity_, screen.capacity_);
@@ -85,10 +89,10 @@ void Screen::find_gpus() {
 void Screen::find_gpus(const Point& point, GridCosts& grid) const {
   Plan plan;
   plan.axes = axes_of(point);
-  plan.placement.order = in_order(plan.axes, order_of(point));
+  plan.placement.order = in_order(plan.axes, order_of(model_.base, point));
   for (int role = 0; role < point.pp; ++role)
     plan.roles.push_back({.name = std::to_string(role), .axes = {AxisId{0}, AxisId{1}, AxisId{2}, AxisId{3}}});
-  const Network network(cluster_);
+  const Network network(model_.cluster);
   const Ranks ranks(plan);
   const auto gpu_at = [&](RankId rank) {
     const std::string& name = network.gpu(ranks.device(rank)).name;
@@ -102,20 +106,20 @@ void Screen::find_gpus(const Point& point, GridCosts& grid) const {
     for (int i = 1; i < ranks.count({role}); ++i) grid.torn |= gpu_at({first + i}) != grid.gpu.back();
   }
   if (grid.torn) return;
-  for (const Screen& screen : gpus_) grid.by_gpu.push_back(screen.measured_grid(point));
+  for (const Screen& screen : gpus_) grid.by_gpu.push_back(measured_grid(screen.model_, point));
 }
 
 GridCosts Screen::grid(const Point& point) const {
-  GridCosts costs = measured_grid(point);
+  GridCosts costs = measured_grid(model_, point);
   if (!gpus_.empty()) find_gpus(point, costs);
   return costs;
 }
 
 std::optional<ShapeCosts> Screen::shape(const Point& point) const {
-  if (gpus_.empty()) return measured_shape(point);
+  if (gpus_.empty()) return measured_shape(model_, point);
   std::vector<ShapeCosts> by_gpu;
   for (const Screen& screen : gpus_)
-    if (auto costs = screen.measured_shape(point)) by_gpu.push_back(std::move(*costs));
+    if (auto costs = measured_shape(screen.model_, point)) by_gpu.push_back(std::move(*costs));
   if (by_gpu.size() < gpus_.size()) return {};
   ShapeCosts costs = by_gpu.front();
   costs.by_gpu = std::move(by_gpu);
@@ -123,45 +127,42 @@ std::optional<ShapeCosts> Screen::shape(const Point& point) const {
 }
 
 // Seconds of all parts. What goes from rank to rank goes over the links of the cluster as it is.
-Screen::Timed Screen::timed(const Point& point, const GridCosts& grid, Parts& parts) const {
-  const Layers layers = layers_of(point);
+TimedPoint Screen::timed(const Point& point, const GridCosts& grid, Parts& parts) const {
   const bool sharded = point.cuts().gradients && point.dp * point.cp > 1;
   for (Part& part : parts.all) {
-    part.moving = part.screen->moving(point, *part.shape, *part.grid, layers);
-    const PipelineTimes ways = moving(point, *part.shape, grid, layers);
-    part.moving.hop = ways.hop;
+    const PointTimes own = part.of(point);
+    part.moving = own.moving();
+    part.moving.hop = PointTimes(model_, point, *part.shape, grid).moving().hop;
     part.plain = part.moving;
     if (!point.overlap_p2p) stand_still(part.plain);
     part.times = part.plain;
-    if (sharded) part.screen->shard(point, *part.shape, *part.grid, layers, part.times);
+    if (sharded) own.shard(part.times);
   }
   const double bound = mixed_bound(schedule_entry(point.schedule), parts.mixed(&Part::moving));
   const double closed = finished(point, grid, parts);
-  return {.time = std::max(closed, link_time(point, *parts.at(0).shape, grid, layers)), .bound = bound};
+  return {.time = std::max(closed, PointTimes(model_, point, *parts.at(0).shape, grid).link_time()), .bound = bound};
 }
 
 // As with equal GPUs (estimate_tail.cpp); each rank has its own last backward and end.
 double Screen::finished(const Point& point, const GridCosts& grid, const Parts& parts) const {
   const Part& front = parts.at(0);
-  const double end = mixed_time(schedule_entry(point.schedule), parts.mixed(&Part::times)) +
-                     front.screen->late_start(point, *front.shape, *front.grid, front.times);
-  std::vector<Tail> tails;
-  const auto tail_of = [&](const Part& part, int kind) {
-    return part.screen->tail(point, *part.shape, *part.grid, part.times, kind);
-  };
+  const double end =
+      mixed_time(schedule_entry(point.schedule), parts.mixed(&Part::times)) + front.of(point).late_start(front.times);
+  std::vector<PointTimes::Tail> tails;
+  const auto tail_of = [&](const Part& part, int kind) { return part.of(point).tail(part.times, kind); };
   for (int rank = 0; rank < point.pp; ++rank) {
     const bool same = rank > 1 && rank + 1 < point.pp && parts.of[index(rank)] == parts.of[index(rank - 1)];
     tails.push_back(same ? tails.back() : tail_of(parts.at(rank), kind_of(point, rank)));
   }
   if (point.pp > 1 && point.dp * point.cp > 1) {
-    const Tail middle = point.pp > 2 ? tail_of(front, Middle) : Tail{};
-    front.screen->wait_for_others(point, *front.grid, front.times, middle, tail_of(front, Last), tails.front());
+    const PointTimes::Tail middle = point.pp > 2 ? tail_of(front, Middle) : PointTimes::Tail{};
+    tails.front() = front.of(point).among_others(front.times, middle, tail_of(front, Last), tails.front());
   }
   const bool splits = schedule_entry(point.schedule).splits;  // all ranks end together
   double done = 0, slowed = 0, before = 0, first_end = 0, last_end = 0;
-  for (const Tail& tail : tails) slowed += tail.slowed;
+  for (const PointTimes::Tail& tail : tails) slowed += tail.slowed;
   for (int rank = 0; rank < point.pp; ++rank) {
-    const Tail& tail = tails[index(rank)];
+    const PointTimes::Tail& tail = tails[index(rank)];
     const double own = splits ? end + tail.slowed : end + slowed - before;
     done = std::max(done, own + tail.all);
     if (rank == 0) first_end = own;
@@ -169,18 +170,17 @@ double Screen::finished(const Point& point, const GridCosts& grid, const Parts& 
     slowed -= tail.slowed;
     before += parts.at(rank).times.backward[rank == 0 ? First : Middle] + parts.at(rank).times.hop;
   }
-  if (!tied_ || point.pp == 1) return done;
-  const double bytes = tied_elements(point.tp) * static_cast<double>(size_of(types_.grad).value);
-  const double both = grid.tied_time(point.cuts().gradients ? bytes / shards_of(point) : bytes);
-  const Tail &first = tails.front(), &last = tails.back();
+  if (!model_.tied || point.pp == 1) return done;
+  const double both = PointTimes(model_, point, *front.shape, grid).tied_sum();
+  const PointTimes::Tail &first = tails.front(), &last = tails.back();
   return std::max(done, std::max(first_end + first.tied, last_end + last.tied) + both + std::max(first.after, last.after));
 }
 
 // Bytes of a rank beside scratch that layers redone do not free, as memory(). On each rank the fewest layers that fit there; `full` as `none`: nothing is redone.
 Screened Screen::mixed(const Point& point, const ShapeCosts& none, const ShapeCosts& full, const GridCosts& grid) const {
-  const double m = microbatches(point);
-  const Layers all = layers_of(point);
-  const int thin = thinner(point);
+  const double m = model_.microbatches(point);
+  const ScreenedModel::Layers all = model_.layers_of(point);
+  const int thin = model_.thinner(point);
   Parts parts;
   parts.all.reserve(index(point.pp));
   std::vector<ShapeCosts> mixed;
@@ -191,7 +191,7 @@ Screened Screen::mixed(const Point& point, const ShapeCosts& none, const ShapeCo
     const Screen& screen = gpus_[index(gpu)];
     const ShapeCosts &kept = none.by_gpu[index(gpu)], &redone = full.by_gpu[index(gpu)];
     const double layers = all[index(kind)] - (kind == Middle && rank <= thin && all[Middle] > 1 ? 1 : 0);
-    const RankMemory memory = rank_memory(point, kept, m, kind, rank, layers);
+    const RankMemory memory = rank_memory(model_, point, kept, m, kind, rank, layers);
     const double own = kept.activations.of(kind, layers),
                  other = point.virtual_stages > 1 ? kept.activations.of(Middle, layers) : own;
     const double room = screen.capacity_, scratch = kept.scratch.of(kind, layers);
@@ -217,7 +217,7 @@ Screened Screen::mixed(const Point& point, const ShapeCosts& none, const ShapeCo
                          .gpu = gpu,
                          .redone = count});
   }
-  const Timed found = timed(point, grid, parts);
+  const TimedPoint found = timed(point, grid, parts);
   screened.time = found.time, screened.bound = found.bound;
   return screened;
 }

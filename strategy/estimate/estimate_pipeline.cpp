@@ -106,6 +106,15 @@ double with_idle(const ScheduleEntry& schedule, const PipelineTimes& t) {
 
 }  // namespace
 
+// Transfers that do not overlap hold the sender up as long as the receiver.
+void stand_still(PipelineTimes& times) {
+  for (const int kind : {0, 1, 2}) {
+    if (kind != 2) times.forward[static_cast<std::size_t>(kind)] += times.hop;
+    if (kind != 0) times.backward[static_cast<std::size_t>(kind)] += times.hop;
+  }
+  times.hop = 0;
+}
+
 double pipeline_time(const ScheduleEntry& schedule, const PipelineTimes& times) {
   if (schedule.idle) return with_idle(schedule, times);
   if (times.chunks > 1) return interleaved(times);

@@ -1,17 +1,19 @@
-// What the screen measures: the times and bytes of a layer on small plans, collectives and transfers on a grid of ranks.
+#include "strategy/estimate/estimate_probe.h"
+
 #include <algorithm>
 
 #include "core/result/memory_timeline.h"
+#include "strategy/cost/framework_memory.h"
 #include "strategy/cost/framework_preset.h"
 #include "strategy/cost/plan_costs.h"
 #include "strategy/estimate/estimate_alone.h"
-#include "strategy/estimate/estimate_screen.h"
+#include "strategy/resolve/resolve.h"
 
 namespace foreshard {
 
-namespace {
+using enum stage_kind::Kind;
 
-enum Kind { First, Middle, Last, Only };
+namespace {
 
 // What one probe says about the stages of its roles.
 struct Probe {
@@ -105,7 +107,7 @@ int roles_between(const Point& point) {
   return point.pp % 3 == 0 ? point.pp / 3 : point.pp % 2 == 0 ? point.pp / 2 : 1;
 }
 
-std::optional<ShapeCosts> Screen::measured_shape(const Point& point) const {
+std::optional<ShapeCosts> measured_shape(const ScreenedModel& of, const Point& point) {
   Point at = point;
   int between = stride_of(point);
   at.virtual_stages = at.dp = 1;
@@ -118,24 +120,25 @@ std::optional<ShapeCosts> Screen::measured_shape(const Point& point) const {
     at.pp = point.pp / between;
   } else {
     at.order = 0;
-    at.pp = std::clamp(gpu_count(cluster_) / (point.tp * point.cp * between), 1, 3);
+    at.pp = std::clamp(gpu_count(of.cluster) / (point.tp * point.cp * between), 1, 3);
   }
   std::array<Probe, 2> probes;
   double hop_bytes = 0;
   for (int layers = 1; layers <= 2; ++layers) {
-    Model model = model_;
+    Model model = of.model;
     std::get<Transformer>(model.shape).layers = layers * at.pp;
-    Strategy s = strategy_at(base_, at);
+    Strategy s = strategy_at(of.base, at);
     s.layer_split.clear();
     s.zero_group = 0;
     // Layers that are named, and schedules of whole chains, do not belong to a probe: as if all were redone.
     if (names_layers(s.recompute)) s.recompute = {.kind = RecomputeKind::Full};
     s.global_batch = point.micro_batch * 4;
-    auto answer = lower(model, cluster_, s, {.ignore_memory = true, .profile = profile_});
+    auto answer = lower(model, of.cluster, s, {.ignore_memory = true, .profile = of.profile});
     if (std::holds_alternative<Infeasible>(answer)) return {};
     Plan& plan = std::get<Lowered>(answer).plan;
-    pad_ranks(plan, cluster_, framework_preset(base_.framework), profile_, between);
-    probes[static_cast<std::size_t>(layers) - 1] = read_probe(plan, cluster_, size_of(types_.param), point.sequence_parallel);
+    pad_ranks(plan, of.cluster, framework_preset(of.base.framework), of.profile, between);
+    probes[static_cast<std::size_t>(layers) - 1] =
+        read_probe(plan, of.cluster, size_of(of.types.param), point.sequence_parallel);
     for (const Segment& segment : plan.segments)
       for (const Instruction& run : segment.instructions)
         if (const auto* what = std::get_if<Exchange>(&run.what); what && what->to && what->to->role_shift != 0)
@@ -152,7 +155,7 @@ std::optional<ShapeCosts> Screen::measured_shape(const Point& point) const {
       per_stage(roles, [&](int n, std::size_t role) { return probe(n).stages[role].forward_communication; });
   costs.head = probe(2).head, costs.rest = probe(2).rest;
   costs.parameters = per_stage(roles, [&](int n, std::size_t role) { return probe(n).parameters[role]; });
-  if (tied_ && roles > 1) costs.parameters.one[Only] -= tied_elements(point.tp);  // the ends of a probe have a copy each
+  if (of.tied && roles > 1) costs.parameters.one[Only] -= of.tied_elements(point.tp);  // the ends of a probe have a copy each
   costs.activations = per_stage(roles, [&](int n, std::size_t role) { return probe(n).activations[role]; });
   costs.scratch = per_stage(roles, [&](int n, std::size_t role) { return probe(n).scratch[role]; });
   if (roles == 2) costs.scratch.one[Middle] = costs.scratch.one[First];
@@ -213,7 +216,7 @@ static LinkLoads read_loads(AloneTimes& alone, int stages, const std::array<Inst
 }
 
 // All axes, of size 1 too: those of the groups have fixed places.
-std::vector<Axis> Screen::axes_of(const Point& point) const {
+std::vector<Axis> axes_of(const Point& point) {
   const int shards = point.zero_group > 0 ? point.zero_group : point.dp;
   return {{.name = axis_name(DenseKind::Data), .dense = DenseKind::Data, .size = shards},
           {.name = axis_name(DenseKind::Context), .dense = DenseKind::Context, .size = point.cp},
@@ -221,13 +224,22 @@ std::vector<Axis> Screen::axes_of(const Point& point) const {
           {.name = axis_name(DenseKind::OuterData), .dense = DenseKind::OuterData, .size = point.dp / shards}};
 }
 
-RankOrder Screen::order_of(const Point& point) const {
-  const bool given = point.order == 0 && !base_.placement.empty();
-  return with_outer_data(given ? base_.placement : rank_orders()[static_cast<std::size_t>(point.order)]);
+RankOrder order_of(const Strategy& base, const Point& point) {
+  const bool given = point.order == 0 && !base.placement.empty();
+  return with_outer_data(given ? base.placement : rank_orders()[static_cast<std::size_t>(point.order)]);
+}
+
+bool shares_nics(const Cluster& cluster) { return cluster.nodes.front().shape.nics < cluster.nodes.front().shape.gpus; }
+
+static double outside_arena(const Strategy& base, const Point& point) {
+  Strategy s;
+  s.tp = point.tp, s.cp = point.cp, s.pp = point.pp, s.dp = point.dp;
+  s.framework_memory = base.framework_memory;
+  return static_cast<double>(framework_memory(s).value);
 }
 
 // A plan of the ranks alone, with one segment of collectives of all sizes.
-GridCosts Screen::measured_grid(const Point& point) const {
+GridCosts measured_grid(const ScreenedModel& of, const Point& point) {
   Plan plan;
   plan.axes = axes_of(point);
   plan.groups = {{"data", {}, {AxisId{0}, AxisId{1}, AxisId{3}}},
@@ -235,16 +247,16 @@ GridCosts Screen::measured_grid(const Point& point) const {
                  {"replicas", {}, {AxisId{3}}},
                  {"tied", {RoleId{0}, RoleId{point.pp - 1}}, {}},
                  {"tensor", {}, {AxisId{point.tp > 1 ? 2 : 1}}}};
-  plan.placement.order = in_order(plan.axes, order_of(point));
+  plan.placement.order = in_order(plan.axes, order_of(of.base, point));
   Segment segment;
   const auto add = [&](CollectiveKind kind, int group) {
     double bytes = GridCosts::kLeast;
     for (int i = 0; i < GridCosts::kSizes; ++i, bytes *= GridCosts::kStep)
       segment.instructions.push_back({.what = Collective{.kind = kind,
-                                                         .algorithm = base_.algorithm,
+                                                         .algorithm = of.base.algorithm,
                                                          .group = {group},
                                                          .bytes = {static_cast<std::int64_t>(bytes)},
-                                                         .dtype = types_.grad},
+                                                         .dtype = of.types.grad},
                                       .stream = {0}});
   };
   add(CollectiveKind::AllReduce, 0), add(CollectiveKind::ReduceScatter, 1), add(CollectiveKind::AllGather, 1);
@@ -257,15 +269,15 @@ GridCosts Screen::measured_grid(const Point& point) const {
   plan.segments = {segment, {.instructions = {}}};
   for (int role = 0; role < point.pp; ++role)
     plan.roles.push_back({.name = std::to_string(role),
-                          .device_kind = cluster_.nodes.front().shape.gpu,
+                          .device_kind = of.cluster.nodes.front().shape.gpu,
                           .axes = {AxisId{0}, AxisId{1}, AxisId{2}, AxisId{3}},
                           .streams = {{"communication", StreamKind::Communication}},
                           .actions = {{.segment = {role == 0 ? 0 : 1}}}});
-  cost_plan(plan, cluster_, framework_preset(base_.framework), profile_);
-  AloneTimes alone(plan, cluster_);
+  cost_plan(plan, of.cluster, framework_preset(of.base.framework), of.profile);
+  AloneTimes alone(plan, of.cluster);
   const std::vector<Cost>& cost = plan.costs.front().by_segment[0];
   const auto time = [&](int role, std::size_t i) { return alone.duration({role}, segment.instructions[i], cost[i]); };
-  GridCosts grid{.framework = framework(point)};
+  GridCosts grid{.framework = outside_arena(of.base, point)};
   std::size_t next = 0;
   for (auto& ladder : grid.collective)
     for (double& seconds : ladder) seconds = time(0, next++);
@@ -285,10 +297,10 @@ GridCosts Screen::measured_grid(const Point& point) const {
     const std::vector<double>& speeds = alone.speeds({of_tensor, of_replicas});
     grid.tensor_beside_replicas = speeds[0], grid.replicas_speed = speeds[1];
   }
-  if (shares_nics())
+  if (shares_nics(of.cluster))
     grid.loads = read_loads(alone, point.pp, {tensor, of_shards_run, segment.instructions.front(), of_replicas_run});
   if (point.pp == 1) return grid;
-  if (shares_nics()) {
+  if (shares_nics(of.cluster)) {
     grid.tensor_crowd = crowd(alone, tensor, point.pp);
     grid.tensor_probed = crowd(alone, tensor, roles_between(point));
     grid.shards_crowd = crowd(alone, of_shards_run, point.pp);

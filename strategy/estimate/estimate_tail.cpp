@@ -4,20 +4,17 @@
 #include <cmath>
 #include <limits>
 
-#include "strategy/estimate/estimate_screen.h"
+#include "strategy/estimate/estimate_times.h"
 #include "strategy/schedule/schedule.h"
 
 namespace foreshard {
 
-namespace {
+using enum stage_kind::Kind;
 
-enum Kind { First, Middle, Last, Only };
-constexpr double kNever = std::numeric_limits<double>::infinity();
-
-}  // namespace
+static constexpr double kNever = std::numeric_limits<double>::infinity();
 
 // Of one chunk, seconds; `one_...` of a unit: a bucket, or with ZeRO 2 and 3 a layer.
-struct Screen::ChunkTail {
+struct PointTimes::ChunkTail {
   double sum = 0, one_sum = 0;        // reductions that belong to the last backward, or follow it
   double over_groups = 0;             // of these, those of equal shards
   double behind = 0;                  // of all, what is left after that backward when they run beside it
@@ -26,55 +23,55 @@ struct Screen::ChunkTail {
   double update = 0, one_update = 0;
 };
 
-Screen::ChunkTail Screen::chunk_tail(const Point& point, const ShapeCosts& shape, const GridCosts& grid, int kind,
-                                     double layers, double backward) const {
-  const double replicas = static_cast<double>(point.dp) * point.cp, shards = shards_of(point);
-  const double grad = static_cast<double>(size_of(types_.grad).value), param = static_cast<double>(size_of(types_.param).value);
-  const double elements = shape.parameters.of(kind, layers), layer = shape.parameters.layer;
-  const bool layered = point.cuts().gradients;
-  const double default_bucket = std::max(40e6, 1e6 * point.dp);
-  const double wanted = base_.bucket.value > 0 ? static_cast<double>(base_.bucket.value) / grad : default_bucket;
+PointTimes::ChunkTail PointTimes::chunk_tail(int kind, double layers, double backward) const {
+  const double replicas = static_cast<double>(point_.dp) * point_.cp, shards = shards_of(point_);
+  const double grad = static_cast<double>(size_of(model_.types.grad).value),
+               param = static_cast<double>(size_of(model_.types.param).value);
+  const double elements = shape_.parameters.of(kind, layers), layer = shape_.parameters.layer;
+  const bool layered = point_.cuts().gradients;
+  const double default_bucket = std::max(40e6, 1e6 * point_.dp);
+  const double wanted = model_.base.bucket.value > 0 ? static_cast<double>(model_.base.bucket.value) / grad : default_bucket;
   // Whole parameters: the two products of the MLP are about a third of a layer each, and so are those of the attention together.
   const double bucket = std::ceil(wanted / (layer / 3)) * (layer / 3);
   const double units = layered ? layers : replicas > 1 ? std::max(1.0, std::ceil(elements / bucket)) : 1;
   const double unit = layered ? layer : units > 1 ? bucket : elements;
   ChunkTail tail;
-  tail.update = adam_per_element_ * elements / shards + units * launch_;
+  tail.update = model_.adam_per_element * elements / shards + units * model_.launch;
   tail.one_update = tail.update / units;
   if (replicas <= 1) return tail;
-  const auto how = !point.cuts().optimizer ? CollectiveKind::AllReduce : CollectiveKind::ReduceScatter;
-  const bool groups = point.cuts().optimizer && point.zero_group > 0 && point.zero_group < point.dp;
-  const auto over_groups = [&](double of) { return groups ? grid.replicas_time(of * grad / shards) : 0; };
-  const auto summed = [&](double of) { return grid.collective_time(how, of * grad) + over_groups(of); };
-  const auto gathered = [&](double of) { return grid.collective_time(CollectiveKind::AllGather, of * param); };
+  const auto how = !point_.cuts().optimizer ? CollectiveKind::AllReduce : CollectiveKind::ReduceScatter;
+  const bool groups = point_.cuts().optimizer && point_.zero_group > 0 && point_.zero_group < point_.dp;
+  const auto over_groups = [&](double of) { return groups ? grid_.replicas_time(of * grad / shards) : 0; };
+  const auto summed = [&](double of) { return grid_.collective_time(how, of * grad) + over_groups(of); };
+  const auto gathered = [&](double of) { return grid_.collective_time(CollectiveKind::AllGather, of * param); };
   // The last bucket is what is left; with ZeRO 2 and 3 the embedding or the head is a unit of its own.
   const double end = layered ? std::max(0.0, elements - layers * layer) : elements - (units - 1) * unit;
   const double equal = layered ? units : units - 1, end_sum = end > 0 ? summed(end) : 0, unit_sum = summed(unit);
   tail.one_sum = layered ? unit_sum : end_sum;
   tail.sum = equal * unit_sum + end_sum;
   tail.over_groups = equal * over_groups(unit) + over_groups(end);
-  if (point.cuts().optimizer && !point.cuts().parameters) {
+  if (point_.cuts().optimizer && !point_.cuts().parameters) {
     tail.one_gather = gathered(unit);
     tail.gather = equal * tail.one_gather + (end > 0 ? gathered(end) : 0);
   }
-  const double own = shape.communication.of(kind, layers) - shape.forward_communication.of(kind, layers);
+  const double own = shape_.communication.of(kind, layers) - shape_.forward_communication.of(kind, layers);
   if (layered) {  // in every backward; in the last one with the sums over the groups, which hold it up
     const double head = kind == Last ? end : 0, more = units * over_groups(unit) + over_groups(head);
-    const double talk = units * (unit_sum + (point.cuts().parameters ? gathered(unit) : 0)) + (head > 0 ? end_sum : 0);
-    if (groups && point.cuts().parameters && !point.overlap_parameters) {
+    const double talk = units * (unit_sum + (point_.cuts().parameters ? gathered(unit) : 0)) + (head > 0 ? end_sum : 0);
+    if (groups && point_.cuts().parameters && !point_.overlap_parameters) {
       tail.slowed = more;  // the next gather goes behind them
     } else if (groups) {
-      const Dense dense(grid, backward, own, 1);
+      const Dense dense(grid_, backward, own, 1);
       const double carried = std::min(more, dense.carried);
       tail.slowed = std::max(carried / dense.carried * (dense.time - backward) + more - carried, talk - backward);
     }
-    const double most = (point.overlap_gradients ? 2 : 1) * unit_sum;
+    const double most = (point_.overlap_gradients ? 2 : 1) * unit_sum;
     tail.behind = std::clamp(units * unit_sum - (backward + tail.slowed) * (1 - 1 / units), unit_sum, most);
     if (kind == First || kind == Only) tail.behind += end_sum;
-  } else if (!point.overlap_gradients) {
+  } else if (!point_.overlap_gradients) {
     tail.behind = tail.sum;
   } else {
-    const Dense dense(grid, backward, own, tail.over_groups / tail.sum);
+    const Dense dense(grid_, backward, own, tail.over_groups / tail.sum);
     const double carried = dense.carried * (1 - unit / elements);  // from when the first bucket is full
     tail.slowed = std::min(carried, tail.sum - tail.one_sum) / dense.carried * (dense.time - backward);
     tail.behind = std::max(tail.one_sum, tail.sum - carried);
@@ -85,27 +82,25 @@ Screen::ChunkTail Screen::chunk_tail(const Point& point, const ShapeCosts& shape
 // On a rank the chunks end one after the other, the first of them first: what is left of its sums, its updates, each as soon as
 // its gradients are there, and its gathers behind all sums that were said before. The embedding is the last unit of the first
 // chunk, its tied copy the first unit of the last one.
-Screen::Tail Screen::tail(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const PipelineTimes& times,
-                          int kind) const {
-  const Layers layers = layers_of(point);
+PointTimes::Tail PointTimes::tail(const PipelineTimes& times, int kind) const {
   const auto chunk = [&](int of) {
     const auto i = static_cast<std::size_t>(of);
-    return chunk_tail(point, shape, grid, of, layers[i], times.backward[i]);
+    return chunk_tail(of, layers_[i], times.backward[i]);
   };
-  const bool several = point.virtual_stages > 1;
+  const bool several = point_.virtual_stages > 1;
   const ChunkTail first = chunk(several && kind == Last ? Middle : kind);
   const ChunkTail other = several ? chunk(Middle) : ChunkTail{};
   const ChunkTail last = !several ? first : kind == Last ? chunk(Last) : other;
-  const double between = std::max(0, point.virtual_stages - 2), rest = several ? 1 : 0;
-  const bool gathers = !point.overlap_parameters && (point.cuts().optimizer && !point.cuts().parameters);
+  const double between = std::max(0, point_.virtual_stages - 2), rest = several ? 1 : 0;
+  const bool gathers = !point_.overlap_parameters && (point_.cuts().optimizer && !point_.cuts().parameters);
   const double all_gathers = gathers ? first.gather + between * other.gather + rest * last.gather : 0;
   Tail tail;
   tail.slowed = first.slowed + between * other.slowed + rest * last.slowed;
   tail.behind = first.behind;
   tail.over_groups = first.over_groups + between * other.over_groups + rest * last.over_groups;
-  if (!point.cuts().gradients) tail.sums = first.sum + between * other.sum + rest * last.sum - tail.over_groups;
+  if (!point_.cuts().gradients) tail.sums = first.sum + between * other.sum + rest * last.sum - tail.over_groups;
   tail.gathers = all_gathers;
-  if (!point.cuts().gradients && !point.overlap_gradients) {
+  if (!point_.cuts().gradients && !point_.overlap_gradients) {
     // The sums of a chunk begin when the updates of the one before are done, behind its gathers.
     const auto ends = [&](const ChunkTail& of) {
       const double updated = std::max(of.sum + of.one_update, of.one_sum + of.update);
@@ -136,21 +131,20 @@ Screen::Tail Screen::tail(const Point& point, const ShapeCosts& shape, const Gri
 
 // Parameters that are gathered beside the first forwards, chunk by chunk: how much later these are. A forward waits for the
 // parameters of its layers, and those of a later chunk are wanted when all ranks have run the chunks before.
-double Screen::late_start(const Point& point, const ShapeCosts& shape, const GridCosts& grid,
-                          const PipelineTimes& times) const {
-  if (!point.overlap_parameters || !(point.cuts().optimizer && !point.cuts().parameters) || point.dp * point.cp <= 1) return 0;
-  const Layers layers = layers_of(point);
-  const int kind = point.pp == 1 ? Only : First;
+double PointTimes::late_start(const PipelineTimes& times) const {
+  if (!point_.overlap_parameters || !(point_.cuts().optimizer && !point_.cuts().parameters) || point_.dp * point_.cp <= 1)
+    return 0;
+  const int kind = point_.pp == 1 ? Only : First;
   const auto i = static_cast<std::size_t>(kind);
-  ChunkTail first = chunk_tail(point, shape, grid, kind, layers[i], times.backward[i]);
-  ChunkTail other = chunk_tail(point, shape, grid, Middle, layers[Middle], times.backward[Middle]);
-  first.gather *= grid.shards_crowd, first.one_gather *= grid.shards_crowd, other.gather *= grid.shards_crowd;
-  const double forward = times.forward[i], own = shape.forward_communication.of(kind, layers[i]), v = point.virtual_stages;
+  ChunkTail first = chunk_tail(kind, layers_[i], times.backward[i]);
+  ChunkTail other = chunk_tail(Middle, layers_[Middle], times.backward[Middle]);
+  first.gather *= grid_.shards_crowd, first.one_gather *= grid_.shards_crowd, other.gather *= grid_.shards_crowd;
+  const double forward = times.forward[i], own = shape_.forward_communication.of(kind, layers_[i]), v = point_.virtual_stages;
   const double share = first.one_gather / std::max(first.gather, 1e-30);
-  double late = std::max(first.one_gather + beside(grid, forward, own, first.gather - first.one_gather) - forward,
+  double late = std::max(first.one_gather + beside(grid_, forward, own, first.gather - first.one_gather) - forward,
                          first.gather - forward * (1 - share));
   if (v > 1) {
-    const double turn = point.pp * times.forward[Middle];
+    const double turn = point_.pp * times.forward[Middle];
     late = std::max(late, first.gather + (v - 1) * (other.gather - turn) - times.forward[Middle] * (1 - share));
   }
   return std::max(0.0, late);
@@ -158,57 +152,60 @@ double Screen::late_start(const Point& point, const ShapeCosts& shape, const Gri
 
 // Sums and gathers of all stages on a link, from the first of their last backwards on: how much later than its own the first stage's
 // are done. A rank alone has those of all its chunks on it.
-void Screen::wait_for_others(const Point& point, const GridCosts& grid, const PipelineTimes& times, const Tail& middle,
-                             const Tail& last, Tail& first) const {
-  const bool shards = grid.shards_crowd > 1, groups = grid.replicas_crowd > 1;
+PointTimes::Tail PointTimes::among_others(const PipelineTimes& times, const Tail& middle, const Tail& last, Tail first) const {
+  const bool shards = grid_.shards_crowd > 1, groups = grid_.replicas_crowd > 1;
   const double together =
-      std::min<double>(point.pp, std::max(1.0, std::round(std::max(grid.shards_crowd, grid.replicas_crowd))));
+      std::min<double>(point_.pp, std::max(1.0, std::round(std::max(grid_.shards_crowd, grid_.replicas_crowd))));
   const auto sums_of = [&](const Tail& of) { return (shards ? of.sums : 0) + (groups ? of.over_groups : 0); };
   const auto gathers_of = [&](const Tail& of) { return shards ? of.gathers : 0; };
-  const bool overlapped = point.overlap_gradients || point.cuts().gradients;
+  const bool overlapped = point_.overlap_gradients || point_.cuts().gradients;
   // What the last stage has behind the sum of the tied embeddings comes after the first stage's.
-  const double until = tied_ && !overlapped ? last.tied : kNever;
+  const double until = model_.tied && !overlapped ? last.tied : kNever;
   const auto others = [&](auto of) {
-    return together >= point.pp ? (together - 2) * of(middle) + std::min(of(last), until) : (together - 1) * of(middle);
+    return together >= point_.pp ? (together - 2) * of(middle) + std::min(of(last), until) : (together - 1) * of(middle);
   };
   const double own = first.sums + first.over_groups, sums = own + others(sums_of);
-  const bool splits = schedule_entry(point.schedule).splits;
-  const int kind = point.pp > 2 ? Middle : First;
+  const bool splits = schedule_entry(point_.schedule).splits;
+  const int kind = point_.pp > 2 ? Middle : First;
   const double turn = times.backward[static_cast<std::size_t>(kind)] + times.hop;
-  const double apart = splits ? 0 : turn + (point.pp > 2 ? middle : last).slowed / point.virtual_stages;
-  const double before = overlapped ? ((point.virtual_stages - 1.0) * point.pp + together) * apart : (together - 1) * apart;
+  const double apart = splits ? 0 : turn + (point_.pp > 2 ? middle : last).slowed / point_.virtual_stages;
+  const double before = overlapped ? ((point_.virtual_stages - 1.0) * point_.pp + together) * apart : (together - 1) * apart;
   const double reached = overlapped ? first.behind : own;
   const double late_sums = std::max(0.0, sums - before - reached);
   const double late = std::max(0.0, sums + others(gathers_of) - before - reached);
   first.all += late, first.tied += late_sums, first.after += late - late_sums;
+  return first;
+}
+
+double PointTimes::tied_sum() const {
+  const double bytes = model_.tied_elements(point_.tp) * static_cast<double>(size_of(model_.types.grad).value);
+  return grid_.tied_time(point_.cuts().gradients ? bytes / shards_of(point_) : bytes);
 }
 
 // The first rank is the last to end its backwards; rank r ends when r backwards and transfers are still to come. Reductions beside
 // the last backwards slow them one after the other. The two copies of a tied embedding are summed when both ends are there.
-double Screen::finished(const Point& point, const ShapeCosts& shape, const GridCosts& grid, const PipelineTimes& times) const {
-  const double end = pipeline_time(schedule_entry(point.schedule), times) + late_start(point, shape, grid, times);
-  if (point.pp == 1) {
-    const Tail only = tail(point, shape, grid, times, Only);
+double PointTimes::finished(const PipelineTimes& times) const {
+  const double end = pipeline_time(schedule_entry(point_.schedule), times) + late_start(times);
+  if (point_.pp == 1) {
+    const Tail only = tail(times, Only);
     return end + only.slowed + only.all;
   }
-  Tail first = tail(point, shape, grid, times, First);
-  Tail last = tail(point, shape, grid, times, Last);
-  Tail middle = point.pp > 2 ? tail(point, shape, grid, times, Middle) : Tail{};
-  if (point.dp * point.cp > 1) wait_for_others(point, grid, times, middle, last, first);
+  Tail first = tail(times, First);
+  Tail last = tail(times, Last);
+  Tail middle = point_.pp > 2 ? tail(times, Middle) : Tail{};
+  if (point_.dp * point_.cp > 1) first = among_others(times, middle, last, first);
   double first_end = end + first.slowed, middle_end = end + middle.slowed, last_end = end + last.slowed;
-  if (!schedule_entry(point.schedule).splits) {  // else all ranks end together
+  if (!schedule_entry(point_.schedule).splits) {  // else all ranks end together
     const double second = times.backward[First] + times.hop;
-    const double before = second + (point.pp - 2) * (times.backward[Middle] + times.hop);
+    const double before = second + (point_.pp - 2) * (times.backward[Middle] + times.hop);
     last_end -= before;
-    middle_end = std::max(middle_end, end + last.slowed + (point.pp - 2) * middle.slowed) - second;
-    first_end += last.slowed + (point.pp - 2) * middle.slowed;
+    middle_end = std::max(middle_end, end + last.slowed + (point_.pp - 2) * middle.slowed) - second;
+    first_end += last.slowed + (point_.pp - 2) * middle.slowed;
   }
   double done = std::max(first_end + first.all, last_end + last.all);
-  if (point.pp > 2) done = std::max(done, middle_end + middle.all);
-  if (!tied_) return done;
-  const double bytes = tied_elements(point.tp) * static_cast<double>(size_of(types_.grad).value);
-  const double both = grid.tied_time(point.cuts().gradients ? bytes / shards_of(point) : bytes);
-  const double summed = std::max(first_end + first.tied, last_end + last.tied) + both;
+  if (point_.pp > 2) done = std::max(done, middle_end + middle.all);
+  if (!model_.tied) return done;
+  const double summed = std::max(first_end + first.tied, last_end + last.tied) + tied_sum();
   return std::max(done, summed + std::max(first.after, last.after));
 }
 

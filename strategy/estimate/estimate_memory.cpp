@@ -1,0 +1,59 @@
+#include "strategy/estimate/estimate_memory.h"
+
+#include <algorithm>
+
+#include "strategy/schedule/schedule.h"
+
+namespace foreshard {
+
+using enum stage_kind::Kind;
+
+static constexpr double kPlaces = 7;  // of a chunk: two outputs, two gradients to send, three that it receives
+
+RankMemory rank_memory(const ScreenedModel& model, const Point& point, const ShapeCosts& shape, double microbatches, int kind,
+                       double rank, double layers) {
+  const double p = point.pp, v = point.virtual_stages, shards = shards_of(point);
+  const double grad = static_cast<double>(size_of(model.types.grad).value),
+               param = static_cast<double>(size_of(model.types.param).value);
+  const double states = static_cast<double>(size_of(model.types.state).value) *
+                        ((model.types.master ? 1 : 0) + (model.base.optimizer == OptimizerKind::Adam ? 2
+                                                         : model.base.momentum > 0                   ? 1
+                                                                                                     : 0));
+  const double each =
+      param / (point.cuts().parameters ? shards : 1) + grad / (point.cuts().gradients ? shards : 1) + states / shards;
+  RankMemory memory{.flight = schedule_entry(point.schedule).in_flight({.p = p, .m = microbatches, .v = v, .rank = rank})};
+  double elements = shape.parameters.of(kind, layers);
+  if (v > 1) elements += (v - 1) * shape.parameters.of(Middle, layers);
+  memory.fixed = elements * each;
+  // Each chunk has places of its own: for what is gathered and reduced, of the size of a layer or, gathered, of the embedding or the
+  // head, whose gradient has one more; and beside those of a shape for what it sends and receives.
+  const double layer = shape.parameters.layer, end = std::max(0.0, shape.parameters.of(kind, layers) - layers * layer);
+  if (point.cuts().gradients) memory.fixed += grad * (v * layer * (point.overlap_gradients ? 2 : 1) + end);
+  if (point.cuts().parameters)
+    memory.fixed += param * (point.overlap_parameters ? 2 : 1) * (v * layer + std::max(0.0, end - layer));
+  memory.fixed += (v - 1) * kPlaces * shape.hop_bytes;
+  return memory;
+}
+
+double activations_of(const ShapeCosts& shape, int kind, double layers, double flight, bool chunks) {
+  const double own = shape.activations.of(kind, layers);
+  return chunks ? own + (flight - 1) * shape.activations.of(Middle, layers) : own * flight;
+}
+
+// The first rank holds most activations, the others may hold more parameters: the largest of the kinds.
+double memory_of(const ScreenedModel& model, const Point& point, const ShapeCosts& shape, const GridCosts& grid) {
+  const ScreenedModel::Layers all = model.layers_of(point);
+  double most = 0;
+  for (const int kind : {First, Middle, Last}) {
+    if (kind == Middle && point.pp < 3) continue;
+    const int at = point.pp == 1 ? Only : kind;
+    const double rank = kind == First || point.pp == 1 ? 0 : kind == Middle ? 1 : point.pp - 1;
+    const double layers = all[static_cast<std::size_t>(at)];
+    const RankMemory memory = rank_memory(model, point, shape, model.microbatches(point), at, rank, layers);
+    most = std::max(most, memory.fixed + activations_of(shape, at, layers, memory.flight, point.virtual_stages > 1) +
+                              shape.scratch.of(at, layers));
+  }
+  return most + grid.framework;
+}
+
+}  // namespace foreshard

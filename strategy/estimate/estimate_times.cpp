@@ -1,0 +1,148 @@
+#include "strategy/estimate/estimate_times.h"
+
+#include <algorithm>
+
+namespace foreshard {
+
+using enum stage_kind::Kind;
+
+// ZeRO 2 and 3 communicate in every micro-batch, layer by layer. With two places for what is gathered or reduced that runs beside
+// the computes. With one place the next gather waits for the last use of the weights before, and the next weight gradient for the
+// last reduction. Gathers and reductions take turns: with two places the next gather goes before the reduction of a layer, with one
+// behind it; and the first gather of a forward goes behind the reductions of the backward before it. Chunks have places of their
+// own, so the first gather of a backward is hidden behind another chunk.
+// `ahead`: the gathers of so many layers are there already when an action begins.
+void PointTimes::shard(PipelineTimes& times, double ahead) const {
+  const bool prefetches = point_.cuts().parameters && point_.overlap_parameters,
+             waits = point_.cuts().parameters && !point_.overlap_parameters;
+  for (int kind = First; kind <= Only; ++kind) {
+    const auto i = static_cast<std::size_t>(kind);
+    const double layers = layers_[i], layer = shape_.parameters.layer;
+    const double own_forward = shape_.forward_communication.of(kind, layers);
+    const double own_backward = shape_.communication.of(kind, layers) - own_forward;
+    const auto scattered = [&](double elements) {
+      return grid_.collective_time(CollectiveKind::ReduceScatter,
+                                   elements * static_cast<double>(size_of(model_.types.grad).value));
+    };
+    const auto gathered = [&](double elements) {
+      return !point_.cuts().parameters
+                 ? 0
+                 : grid_.collective_time(CollectiveKind::AllGather,
+                                         elements * static_cast<double>(size_of(model_.types.param).value));
+    };
+    const double scatter = scattered(layer), gather = gathered(layer);
+    // What the ends have beside their layers. A tied head on the rank of the embedding gathers that, and adds to its gradient.
+    const double embedding = kind == First || kind == Only ? shape_.parameters.one[First] - layer : 0;
+    const double head = kind == Last || kind == Only ? shape_.parameters.one[Last] - layer : 0;
+    const double head_gather = gathered(head), head_scatter = kind == Only && model_.tied ? 0 : scattered(head);
+    const double waiting = point_.virtual_stages > 1 ? layers - 1 : layers, hidden = layers - waiting;
+    const double exposed = waits ? gather + scatter : 0;  // per layer of the backward
+    const double early = std::min(ahead, layers) * gather;
+    double next_to = prefetches ? gather + scatter : waits ? 0 : scatter, held_up = 0;
+    if (!point_.overlap_gradients && !waits) {
+      held_up = std::max(0.0, scatter - shape_.head);
+      next_to = std::max(0.0, next_to - held_up);
+    }
+    // After a backward its last reductions come first, that of the embedding too, then the parameters of the next action's first layer.
+    const double behind =
+        point_.cuts().parameters ? (scattered(layer) + scattered(embedding)) * (1 - 1 / times.microbatches) : 0;
+    const double first = point_.cuts().parameters && ahead <= 0 ? behind + gathered(layer) + gathered(embedding) : 0;
+    const bool in_forward = !schedule_entry(point_.schedule).forwards_first;  // there backwards come one after the other
+    const double said = ahead > 0 ? early : in_forward ? gather : 0;
+    const double gathers = prefetches ? layers * gather - said + head_gather : 0;
+    times.forward[i] = beside(grid_, times.forward[i], own_forward, gathers) + (in_forward ? first : 0);
+    if (waits) times.forward[i] += (layers - 1) * std::max(0.0, gather - shape_.rest) + head_gather;
+    // The last reduction of ZeRO 2 has the next forward to hide behind.
+    const bool trails = point_.cuts().gradients && !point_.cuts().parameters && in_forward;
+    const double last = trails ? std::min(held_up, times.forward[i]) : 0;
+    const double ends = head_gather + head_scatter;
+    times.backward[i] = beside(grid_, times.backward[i], own_backward,
+                               std::max(0.0, layers * next_to - (waits ? 0 : early)) + hidden * exposed + (waits ? 0 : ends)) +
+                        waiting * exposed + layers * held_up + (waits ? ends - std::min(early, waiting * exposed) : 0) - last;
+    if (prefetches && !in_forward) times.backward[i] += behind;
+    const double meanwhile = trails ? std::min(scatter, times.forward[i]) : in_forward ? behind : 0;
+    times.backward[i] = std::max(times.backward[i], layers * (gather + scatter) - early + ends - meanwhile);
+  }
+}
+
+// A rank that waits for its input has gathered ahead what its places take by then, so on the ways of micro-batches through the
+// pipeline that costs nothing: only a rank that runs without a pause waits for it, once for each micro-batch. How much sooner than
+// as if it always did.
+double PointTimes::gathered_ahead(const PipelineTimes& plain, const PipelineTimes& times) const {
+  PipelineTimes ways = plain;
+  shard(ways, point_.overlap_parameters ? 2 : 1);
+  double more = 0;  // of a micro-batch on the busiest rank
+  for (const int kind : {First, Middle, Last}) {
+    const auto i = static_cast<std::size_t>(kind);
+    const double chunks = kind == Middle ? point_.virtual_stages : 1;
+    more = std::max(more, chunks * (times.forward[i] + times.backward[i] - ways.forward[i] - ways.backward[i]));
+  }
+  const double always = pipeline_time(schedule_entry(point_.schedule), times);
+  return std::max(0.0, always - pipeline_time(schedule_entry(point_.schedule), ways) - times.microbatches * more);
+}
+
+// Of each kind of stage, without what ZeRO 2 and 3 send.
+PipelineTimes PointTimes::moving() const {
+  PipelineTimes times{.ranks = point_.pp, .chunks = point_.virtual_stages, .microbatches = model_.microbatches(point_)};
+  times.hop = point_.pp > 1 ? grid_.hop + grid_.hop_per_byte * shape_.hop_bytes : 0;
+  for (int kind = First; kind <= Only; ++kind) {
+    const auto i = static_cast<std::size_t>(kind);
+    times.forward[i] = shape_.forward.of(kind, layers_[i]), times.backward[i] = shape_.backward.of(kind, layers_[i]);
+    times.weights[i] = shape_.weights.of(kind, layers_[i]);
+  }
+  if (const double beside = 1 - 1 / grid_.tensor_probed; beside > 0)
+    for (int kind = First; kind <= Only; ++kind) {  // what other stages send is added below
+      const auto i = static_cast<std::size_t>(kind);
+      const double forward = shape_.forward_communication.of(kind, layers_[i]);
+      times.forward[i] -= beside * forward, times.backward[i] -= beside * (shape_.communication.of(kind, layers_[i]) - forward);
+    }
+  times.fewer = model_.thinner(point_);
+  times.forward_less = shape_.forward.layer, times.backward_less = shape_.backward.layer + shape_.thinner_redo_less;
+  return times;
+}
+
+// Each flow of a rank as if it had its links for itself (docs/search.md, "Screen").
+double PointTimes::link_time() const {
+  if (grid_.loads.links.empty()) return 0;
+  const double m = model_.microbatches(point_), chunks = point_.virtual_stages, shards = shards_of(point_);
+  const auto grad = static_cast<double>(size_of(model_.types.grad).value),
+             param = static_cast<double>(size_of(model_.types.param).value);
+  const bool alone = point_.dp * point_.cp == 1,
+             groups = point_.cuts().optimizer && point_.zero_group > 0 && point_.zero_group < point_.dp;
+  FlowSeconds seconds = {};
+  const auto add = [&](Flow flow, std::size_t end, double more) { seconds[static_cast<std::size_t>(flow)][end] += more; };
+  const auto add_chunk = [&](std::size_t end, int kind, double count) {
+    const double own = layers_[static_cast<std::size_t>(kind)], elements = shape_.parameters.of(kind, own);
+    add(Flow::Tensor, end, count * m * shape_.communication.of(kind, own) / grid_.tensor_probed);
+    if (alone) return;
+    const double sum = grid_.collective_time(
+        !point_.cuts().optimizer ? CollectiveKind::AllReduce : CollectiveKind::ReduceScatter, elements * grad);
+    const double gather = !point_.cuts().optimizer ? 0 : grid_.collective_time(CollectiveKind::AllGather, elements * param);
+    add(!point_.cuts().optimizer ? Flow::Sums : Flow::Shards, end,
+        count * (sum * (point_.cuts().gradients ? m : 1) + gather * (point_.cuts().parameters ? 2 * m : 1)));
+    if (groups) add(Flow::Replicas, end, count * grid_.replicas_time(elements * grad / shards));
+  };
+  add_chunk(0, point_.pp == 1 ? Only : First, 1);
+  if (point_.pp > 1) {
+    add_chunk(2, Last, 1);
+    for (const std::size_t end : {0, 2})
+      if (chunks > 1) add_chunk(end, Middle, chunks - 1);
+    if (point_.pp > 2) add_chunk(1, Middle, chunks);
+  }
+  return grid_.loads.busy(seconds, m * chunks * shape_.hop_bytes, m * (chunks - 1) * shape_.hop_bytes);
+}
+
+TimedPoint PointTimes::timed() const {
+  const PipelineTimes moving = this->moving();
+  PipelineTimes times = moving;
+  if (!point_.overlap_p2p) stand_still(times);
+  const PipelineTimes plain = times;
+  const bool sharded = point_.cuts().gradients && point_.dp * point_.cp > 1;
+  if (sharded) shard(times);
+  const double ahead = sharded && point_.cuts().parameters && point_.pp > 1 ? gathered_ahead(plain, times) : 0;
+  const double closed = finished(times) - ahead;
+  // Without transfers: a rank can compute while another one sends.
+  return {.time = std::max(closed, link_time()), .bound = pipeline_bound(schedule_entry(point_.schedule), moving)};
+}
+
+}  // namespace foreshard
