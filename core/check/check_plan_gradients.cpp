@@ -137,8 +137,10 @@ class GradientCheck {
   void step(const Action& action, const Instruction& instruction) {
     std::vector<Range>&reads = read_ranges_, &writes = write_ranges_;
     reads.clear(), writes.clear();
-    for (const RoleUses::Access& access : uses_.of(action.segment, here_.instruction))
+    for (const RoleUses::Access& access : uses_.of(action.segment, here_.instruction)) {
+      if (access.write && role_.buffers[access.buffer.index()].dtype == DType::U8) continue;  // masks, factors in 8 bits
       (access.write ? writes : reads).push_back(range(access, action));
+    }
     Piece in = gather(reads);
     bool keeps = false;  // adds to what the output holds
     const auto* compute = std::get_if<Compute>(&instruction.what);

@@ -33,6 +33,7 @@ struct Sharding {
   bool flash_attention = true;
   double dropout = 0;
   DType compute = DType::BF16, param = DType::BF16;
+  bool eight_bits = false;  // factors of the linear layers, but of the head: docs/decisions/eight-bits.md
   std::int64_t vocab_multiple = 1;
   bool operator==(const Sharding&) const = default;
 };

@@ -31,8 +31,7 @@ LayerBuilder::LayerBuilder(std::string kind, const Sharding& sharding, const Seq
 DType LayerBuilder::statistics_type() const { return sharding_.compute == DType::F64 ? DType::F64 : DType::F32; }
 
 int LayerBuilder::value(std::string name, Dims dims, std::optional<DType> dtype, bool needs_grad) {
-  // fp8 is a format of GEMM operands; the activations themselves stay bf16.
-  const DType type = dtype.value_or(sharding_.compute == DType::F8 ? DType::BF16 : sharding_.compute);
+  const DType type = dtype.value_or(sharding_.compute);
   const Bytes size = product(dims) * size_of(type);
   layer_.values.push_back(
       {.name = std::move(name), .dims = std::move(dims), .dtype = type, .bytes = size, .needs_grad = needs_grad});
@@ -76,6 +75,10 @@ Operator& LayerBuilder::add(Operator op) {
   return layer_.operators.back();
 }
 
+DType LayerBuilder::linear_type(const Linear& what) const {
+  return sharding_.eight_bits && what.module != "head" ? DType::F8 : sharding_.compute;
+}
+
 std::vector<int> LayerBuilder::linear(const Linear& what, int x, const std::vector<Dims>& outputs,
                                       std::vector<std::string> names) {
   FS_ASSERT(!(what.split == 1 && what.bias));
@@ -109,7 +112,7 @@ std::vector<int> LayerBuilder::linear(const Linear& what, int x, const std::vect
                                     .init = "zeros",
                                     .sequence_parallel_grad = what.split < 0 && sequence_parallel()}));
   }
-  op.shapes = {{.dims = {1, m, n, k}, .dtype = gemm_type()}};
+  op.shapes = {{.dims = {1, m, n, k}, .dtype = linear_type(what)}};
   return add(std::move(op)).outputs;
 }
 

@@ -47,6 +47,7 @@ class LayerBuilder {
   Bytes bytes(int value) const { return at(value).bytes; }
   const SequenceSplit& split() const { return split_; }  // over the context-parallel ranks
   DType gemm_type() const { return sharding_.compute; }
+  DType linear_type(const Linear& what) const;
   DType statistics_type() const;  // fp32, or fp64 when computing in fp64
   bool tensor_parallel() const { return sharding_.tp > 1; }
   bool sequence_parallel() const { return sharding_.tp > 1 && sharding_.sequence_parallel; }

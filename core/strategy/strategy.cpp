@@ -99,7 +99,8 @@ const std::vector<std::string>& framework_names() {
   return names;
 }
 
-static DType stored(DType type) { return type == DType::TF32 ? DType::F32 : type; }
+// The format in memory of values whose products are in `type`.
+static DType stored(DType type) { return type == DType::TF32 ? DType::F32 : type == DType::F8 ? DType::BF16 : type; }
 
 // Bytes per parameter with Adam. Megatron: bf16 parameters and fp32 main gradients, 2 + 4 + 12
 // (docs/user-guide/features/dist_optimizer.md); DeepSpeed: fp32 gradient partition, 2 + 4 + 12
@@ -107,12 +108,12 @@ static DType stored(DType type) { return type == DType::TF32 ? DType::F32 : type
 // (torchtitan/distributed/fsdp.py).
 StateTypes state_types(const Strategy& strategy) {
   StateTypes types;
-  types.compute = strategy.precision;
+  types.compute = strategy.precision == DType::F8 ? DType::BF16 : strategy.precision;
   const DType storage = stored(strategy.precision);
   const bool narrow = size_of(storage) < size_of(DType::F32);
   types.param = strategy.param_dtype.value_or(narrow && strategy.framework == "torchtitan" ? DType::F32 : storage);
   const bool megatron = strategy.framework == "megatron" || strategy.framework == "megatron-deterministic";
-  const bool wide_gradients = (megatron && strategy.precision == DType::BF16) || (strategy.framework == "deepspeed" && narrow);
+  const bool wide_gradients = (megatron && storage == DType::BF16) || (strategy.framework == "deepspeed" && narrow);
   const bool narrow_param = size_of(types.param) < size_of(DType::F32);
   types.grad = strategy.grad_dtype.value_or(wide_gradients && narrow_param ? DType::F32 : types.param);
   types.state = strategy.state_dtype.value_or(types.param == DType::F64 ? DType::F64 : DType::F32);

@@ -130,13 +130,13 @@ int widest_tp(const Strategy& strategy);
 
 // Resolved model-state dtypes.
 struct StateTypes {
-  DType compute = DType::BF16;  // activations and GEMM operands
+  DType compute = DType::BF16;  // activations and factors of products; fp8 rounds factors from here
   DType param = DType::BF16;    // the copy that the forward reads
   DType grad = DType::BF16;     // the buffer that gradients accumulate in
   bool master = true;           // a separate fp32 (or `state`) copy of the parameters
   DType state = DType::F32;     // master copy and moments
 };
-// Mixed precision (bf16, fp16): 16-bit parameters and gradients, fp32 master copy and moments. fp32, tf32, fp64: one
+// Mixed precision (bf16, fp16, fp8): 16-bit parameters and gradients, fp32 master copy and moments. fp32, tf32, fp64: one
 // copy in that format. Frameworks differ (megatron with bf16, deepspeed: fp32 gradients; torchtitan: fp32 parameters
 // and gradients, no master copy); param_dtype, grad_dtype and state_dtype go before everything.
 StateTypes state_types(const Strategy& strategy);

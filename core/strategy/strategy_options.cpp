@@ -181,10 +181,12 @@ std::vector<StrategyOption> memory_options() {
 std::vector<StrategyOption> numbers_options() {
   const std::string group = "numbers";
   return {
-      choice(&Strategy::precision, {DType::BF16, DType::F16, DType::TF32, DType::F32, DType::F64},
+      choice(&Strategy::precision, {DType::BF16, DType::F16, DType::F8, DType::TF32, DType::F32, DType::F64},
              {.path = "precision",
               .flag = "--precision",
-              .help = "number format of activations and matrix products",
+              .help = "number format of activations and matrix products; fp8: the factors of linear layers are in 8 bits, all "
+                      "else is in "
+                      "bf16",
               .group = group}),
       optional_choice(&Strategy::param_dtype, state_formats(),
                       {.path = "param_dtype",

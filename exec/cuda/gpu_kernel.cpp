@@ -94,6 +94,16 @@ Kernel make_kernel(const Compute& what, std::span<const Operand> reads, std::spa
     for (const Operand& operand : operands)
       if (operand.dtype == DType::F64 || operand.dtype == DType::F8 || operand.dtype == DType::I32)
         form.refuse(std::string("an operand in ") + name_of(operand.dtype), "fp32, tf32, bf16 or fp16 on a GPU");
+  if (host::has_factors(what, writes)) {
+    Kernel kernel = make({what, reads, writes.first(writes.size() - 1), writes.back()}, libraries);
+    kernel.run = [run = std::move(kernel.run)](const Launcher& on, const Call& call) {
+      Call inner = call;
+      inner.factors = call.writes.back().data;
+      inner.writes = call.writes.first(call.writes.size() - 1);
+      run(on, inner);
+    };
+    return kernel;
+  }
   if (!form.what.dynamic_scale) return make(form, libraries);
   if (form.reads.empty() || form.reads.back().dtype != DType::F32 || form.reads.back().elements < kLossScaleFloats)
     form.refuse("no state of the loss scale", std::to_string(kLossScaleFloats) + " fp32 numbers as the last read");

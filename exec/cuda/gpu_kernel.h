@@ -79,7 +79,8 @@ struct Call {
   const std::byte* staged;  // pinned memory of the host: what `prepare` made for this run
   const std::byte* table;   // on the device
   const OpArguments& arguments;
-  View state = {};  // of a dynamic loss scale; no data: it is constant
+  View state = {};               // of a dynamic loss scale; no data: it is constant
+  std::byte* factors = nullptr;  // Form::factors
 };
 
 struct Kernel {

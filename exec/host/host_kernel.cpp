@@ -25,6 +25,11 @@ const char* phase_name(Phase phase) {
 
 }  // namespace
 
+bool has_factors(const Compute& what, std::span<const Operand> writes) {
+  return is<ops::MatMul>(what.op) && what.shapes.size() == 1 && what.shapes[0].dtype == DType::F8 && writes.size() > 1 &&
+         writes.back().dtype == DType::U8;
+}
+
 const std::vector<std::int64_t>& Form::dims(std::size_t index, std::size_t count) const {
   if (index >= what.shapes.size())
     refuse(std::to_string(what.shapes.size()) + " shapes", "at least " + std::to_string(index + 1));

@@ -19,6 +19,7 @@ namespace foreshard::host {
 struct Form {
   const Compute& what;
   std::span<const Operand> reads, writes;
+  Operand factors = {};  // of a linear layer in 8 bits: what the plan gives it for them; empty: nothing
 
   template <class Operator>
   const Operator& as() const {
@@ -31,6 +32,9 @@ struct Form {
   void expect(const std::vector<std::int64_t>& read_sizes, const std::vector<std::int64_t>& write_sizes) const;
   [[noreturn]] void refuse(const std::string& found, const std::string& expected) const;
 };
+
+// Where the plan says where the factors of a linear layer in 8 bits lie, the last write is no result (core/op/eight_bit_factors.h).
+bool has_factors(const Compute& what, std::span<const Operand> writes);
 
 // One run. `in` and `out` point to the operands in the arithmetic type; null for integer operands, which are read through
 // `reads` and `writes`. What accumulates finds the old value in `out`.

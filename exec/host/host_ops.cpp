@@ -204,7 +204,7 @@ static bool scales_dynamically(const Form& form) {
 }
 
 struct HostOp::Prepared {
-  bool dynamic_scale = false;
+  bool dynamic_scale = false, factors = false;
   Phase phase = Phase::Forward;
   std::variant<Ready<float>, Ready<double>> ready;
 };
@@ -212,8 +212,10 @@ struct HostOp::Prepared {
 HostOp::HostOp(const Compute& what, std::span<const Operand> reads, std::span<const Operand> writes) {
   const bool dynamic = scales_dynamically(Form{what, reads, writes});
   if (dynamic) reads = reads.first(reads.size() - 1);
+  const bool factors = host::has_factors(what, writes);  // here they lie in the workspace, in the arithmetic type
+  if (factors) writes = writes.first(writes.size() - 1);
   const Form form{what, reads, writes};
-  prepared_ = std::make_unique<const Prepared>(Prepared{dynamic, what.phase, make_ready(form)});
+  prepared_ = std::make_unique<const Prepared>(Prepared{dynamic, factors, what.phase, make_ready(form)});
   (void)host::blas_name();  // opens the library here, so that the first run allocates nothing either
 }
 HostOp::HostOp(HostOp&&) noexcept = default;
@@ -234,6 +236,7 @@ void HostOp::run(std::span<const Operand> reads, std::span<const Operand> writes
     scaled = with_loss_scale(arguments, state, prepared_->phase);
     reads = reads.first(reads.size() - 1);
   }
+  if (prepared_->factors) writes = writes.first(writes.size() - 1);
   std::visit(
       [&](const auto& ready) {
         FS_ASSERT(reads.size() == ready.in.size() && writes.size() == ready.out.size());

@@ -2721,8 +2721,12 @@ worst: what the worst order of the same work would need</source>
         <translation>调度 %1 需要未分片的梯度，而 ZeRO %2 会将其分片</translation>
     </message>
     <message>
-        <source>%1 has no %2 arithmetic</source>
-        <translation>%1 没有 %2 运算</translation>
+        <source>%1 has no %2 arithmetic, only %3</source>
+        <translation>%1 没有 %2 运算，只有 %3</translation>
+    </message>
+    <message>
+        <source>%1 is a layer list: fp8 is for the linear layers of transformers</source>
+        <translation>%1 是层列表：fp8 只用于 transformer 的线性层</translation>
     </message>
     <message>
         <source>no flash attention kernel for %1 on %2</source>

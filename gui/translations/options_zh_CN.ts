@@ -306,8 +306,8 @@
         <translation>保留不用的显存比例</translation>
     </message>
     <message>
-        <source>number format of activations and matrix products</source>
-        <translation>激活和矩阵乘法的数值格式</translation>
+        <source>number format of activations and matrix products; fp8: the factors of linear layers are in 8 bits, all else is in bf16</source>
+        <translation>激活和矩阵乘法的数值格式；fp8：线性层的因子为 8 位，其余为 bf16</translation>
     </message>
     <message>
         <source>format of the parameters; auto: by precision and framework</source>

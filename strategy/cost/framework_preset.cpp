@@ -271,7 +271,7 @@ Strategy with_preset(const Model& model, Strategy strategy) {
   if (!strategy.param_dtype) strategy.param_dtype = preset.param_dtype;
   if (!strategy.grad_dtype) strategy.grad_dtype = preset.grad_dtype;
   if (!strategy.state_dtype) strategy.state_dtype = preset.state_dtype;
-  if (strategy.framework == Strategy{}.framework || strategy.precision == DType::F8) return strategy;
+  if (strategy.framework == Strategy{}.framework) return strategy;
   const StateTypes types = state_types(strategy);  // said, so that a saved strategy shows what it ran with
   strategy.param_dtype = types.param, strategy.grad_dtype = types.grad, strategy.state_dtype = types.state;
   return strategy;

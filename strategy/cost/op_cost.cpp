@@ -151,8 +151,7 @@ Seconds attention_time(const Gpu& gpu, const MachineConstants& machine, const Co
   const double full = std::max(waves, blocks < sms ? 0.0 : 0.8);  // blocks of different length fill the last wave
   const double kernel = (backward ? machine.flash_backward : machine.flash_forward)[static_cast<std::size_t>(flash)];
   const double rate = kernel * std::min(1.0, width) * depth * full;
-  const DType type = query.dtype == DType::F8 ? DType::BF16 : query.dtype;  // 8-bit training keeps attention at 16 bits
-  return Flops{flops} / FlopsPerSecond{peak(gpu, type).value * rate};
+  return Flops{flops} / FlopsPerSecond{peak(gpu, query.dtype).value * rate};
 }
 
 // Implicit GEMM. shapes: {N, Ci, Hi, Wi}, {Co, kernel, stride, padding}, {N, Co, Ho, Wo}.

@@ -148,7 +148,8 @@ class PlanCosts {
   Seconds added_gradient(const Compute& what) const {
     if (!preset_.adds_gradients || !what.accumulate || !is_matrix_product(what.op) || what.phase == Phase::InputGrad) return {};
     const Shape& shape = what.shapes.front();
-    const Bytes weights = shape.dims[0] * shape.dims[2] * shape.dims[3] * size_of(shape.dtype);
+    const DType made = shape.dtype == DType::F8 ? DType::BF16 : shape.dtype;
+    const Bytes weights = shape.dims[0] * shape.dims[2] * shape.dims[3] * size_of(made);
     return op_time(gpu(), {.op = ops::Add{}, .traffic = weights * 3}) * (1 / preset_.elementwise);
   }
   Cost cost(const HostCompute& what, const Instruction&) const {

@@ -87,7 +87,7 @@ double plane_at_zero(const std::vector<Near>& near, const Operation& op) {
 }
 
 // The op's samples with these many sizes; the variant that was asked for, else the first of the same op, phase and format, else
-// of any format.
+// of any format; what is in 8 bits is as nothing else.
 const ProfileOp* find(const MachineProfile& profile, const Compute& compute, std::size_t dims) {
   const std::string variant = variant_of(compute);
   const DType dtype = compute.shapes.empty() ? DType::F32 : compute.shapes.front().dtype;
@@ -95,6 +95,7 @@ const ProfileOp* find(const MachineProfile& profile, const Compute& compute, std
   int best_score = 0;
   for (const ProfileOp& op : profile.ops) {
     if (op.op != word(compute.op) || op.samples.empty() || op.samples.front().dims.size() != dims) continue;
+    if (dtype == DType::F8 && op.dtype != DType::F8) continue;
     const bool alike = op.phase == compute.phase || (op.phase == Phase::Forward && compute.phase == Phase::Recompute);
     if (!alike) continue;
     const int score = 1 + (op.dtype == dtype ? 8 : 0) + (op.variant == variant ? 4 : 0) + (op.phase == compute.phase ? 2 : 0);

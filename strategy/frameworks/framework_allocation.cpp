@@ -40,7 +40,7 @@ class Allocation {
  public:
   Allocation(const Cluster& cluster, const Strategy& strategy, const MemoryTraits& traits, const OpGraph& graph,
              const StageLayout& layout)
-      : strategy_(strategy), traits_(traits), graph_(graph), layout_(layout), types_(types_of(strategy)) {
+      : strategy_(strategy), traits_(traits), graph_(graph), layout_(layout), types_(state_types(strategy)) {
     architecture_ = gpu_of(cluster, cluster.nodes.front().shape.gpu).architecture;
     copies_ = std::find(traits.attention_copies.begin(), traits.attention_copies.end(), architecture_) !=
               traits.attention_copies.end();
@@ -74,12 +74,6 @@ class Allocation {
   }
 
  private:
-  // fp8 is what products read; the parameters stay in bf16.
-  static StateTypes types_of(Strategy strategy) {
-    if (strategy.precision == DType::F8) strategy.precision = DType::BF16;
-    return state_types(strategy);
-  }
-
   struct Shares {  // bytes per element of the parameters
     double parameter = 0, gradient = 0;
     double product = 0;            // of a layer's product, in place of `parameter`

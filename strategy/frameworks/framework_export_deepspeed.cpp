@@ -26,7 +26,8 @@ void write_zero(const Strategy& s, JsonWriter& json) {
 
 void write_numbers(const Strategy& s, JsonWriter& json, FrameworkExport& out) {
   const StateTypes types = state_types(s);
-  if (s.precision == DType::BF16) json.key("bf16").begin_object().field("enabled", true).end_object();
+  if (types.compute == DType::BF16) json.key("bf16").begin_object().field("enabled", true).end_object();
+  if (s.precision == DType::F8) out.notes.emplace_back("no option says products in fp8");
   if (s.precision == DType::F16)
     json.key("fp16").begin_object().field("enabled", true).field("loss_scale", s.loss_scale).end_object();
   if (s.precision != DType::F16 && s.loss_scale != 1)

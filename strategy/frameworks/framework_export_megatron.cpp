@@ -94,7 +94,8 @@ class MegatronOptions {
 
   void numbers() {
     const StateTypes types = state_types(s_);
-    add_if(s_.precision == DType::BF16, "bf16");
+    add_if(types.compute == DType::BF16, "bf16");
+    if (s_.precision == DType::F8) add("fp8-format hybrid"), add("fp8-recipe tensorwise");  // its head stays in bf16, too
     add_if(s_.precision == DType::F16, "fp16");
     if (types.compute == DType::BF16 || types.compute == DType::F16) {
       const bool wide = types.grad == DType::F32;

@@ -28,10 +28,13 @@ class TorchTitanFile {
       add("name", "\"llama3\""), add("flavor", quoted(flavor));
     else
       out_.notes.push_back("model.name and model.flavor of " + model_.name + " are missing");
+    if (s_.precision == DType::F8) add("converters", "[\"quantize.linear.float8\"]");
     training();
     parallelism();
     pipeline();
     recomputation();
+    if (s_.precision == DType::F8)  // a scale per tensor, made anew each time; not the head
+      section("quantize.linear.float8"), add("recipe_name", quoted("tensorwise")), add("filter_fqns", "[\"output\"]");
     section("compile"), add("enable", "true");
     notes();
     return std::move(out_);
@@ -116,7 +119,7 @@ class TorchTitanFile {
     if (s_.optimizer != OptimizerKind::Adam) note("its optimizers are Adam and AdamW");
     if (s_.attention != AttentionKernel::Flash) note("its attention is fused");
     if (s_.loss_scale != 1) note("no option scales the loss");
-    if (s_.precision != DType::BF16 && s_.precision != DType::F32)
+    if (s_.precision != DType::F8 && s_.precision != DType::BF16 && s_.precision != DType::F32)
       note(std::string("no option says products in ") + name_of(s_.precision));
   }
 
@@ -150,6 +153,10 @@ FrameworkExport of_fsdp2(const Model&, const Strategy& s) {
                "mesh = init_device_mesh(\"cuda\", " + mesh + ")",
                "policy = MixedPrecisionPolicy(param_dtype=" + compute + ", reduce_dtype=" + reduced + ")",
                "for layer in layers: fully_shard(layer, " + how, "fully_shard(model, " + how};
+  if (s.precision == DType::F8)
+    out.lines.insert(
+        out.lines.begin() + 1,
+        "torchao.float8.convert_to_float8_training(model, module_filter_fn=lambda layer, name: layer is not head)");
   if (*s.clip_norm > 0)
     out.lines.push_back("torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm=" + number(*s.clip_norm) +
                         ")  # before each step");

@@ -76,7 +76,7 @@ void BackwardProgram::redo(SegmentBuilder& out, int l, int index, BackwardState&
     }
     for (const int weight : op.weights) run.reads.push_back(state_.weight(l, weight));
     for (const int value : op.outputs) appear(value, &run);
-    out.emit(std::move(run));
+    emit_.emit(out, op, std::move(run));
   }
   for (const Block& block : dead) out.release(block);
   for (const int value : op.inputs) used(out, l, value, state);
@@ -151,7 +151,7 @@ void BackwardProgram::input_gradients(SegmentBuilder& out, int l, int index, con
     if (known >= 0 && !adds) beside.push_back({value, known, to});
   }
   if (makes_both) write_weight_gradients(run, l, op, variant, state);
-  out.emit(std::move(run));
+  emit_.emit(out, op, std::move(run));
   for (const auto& [value, known, block] : beside) flow_.add_beside(out, l, value, known, block, state);
   if (fused_residual) flow_.pass(out, l, op.inputs[1], state.gradient[static_cast<std::size_t>(op.outputs[0])], state);
 }
@@ -192,7 +192,7 @@ void BackwardProgram::weight_gradients(SegmentBuilder& out, int l, int index, co
       run.reads.push_back(whole(state.held[static_cast<std::size_t>(dy)].block));
   for (const int value : op.saved) run.reads.push_back(whole(state.where[layer.real(value)]));
   write_weight_gradients(run, l, op, variant, state);
-  out.emit(std::move(run));
+  emit_.emit(out, op, std::move(run));
 }
 
 void BackwardProgram::communicate_back(SegmentBuilder& out, int l, const Operator& op, BackwardState& state) {

@@ -97,7 +97,7 @@ void BackwardProgram::deferred_gradients(SegmentBuilder& out, const Deferred& de
   for (const int dy : deferred.gradients) run.reads.push_back(whole(state.held[static_cast<std::size_t>(dy)].block));
   for (const int value : op.saved) run.reads.push_back(whole(state.where[layer.real(value)]));
   write_weight_gradients(run, l, op, variant, state);
-  out.emit(std::move(run));
+  emit_.emit(out, op, std::move(run));
   for (const int value : op.saved) used(out, l, value, state);
   for (const int dy : deferred.gradients) {
     BackwardState::Held& held = state.held[static_cast<std::size_t>(dy)];

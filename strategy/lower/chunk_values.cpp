@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/op/eight_bit_factors.h"
+
 namespace foreshard {
 
 std::vector<Param> chunk_params(bool splits) {
@@ -164,6 +166,29 @@ void ChunkValues::add_homes() {
       if (!layer.home[v].buffer.valid() && layer.real(static_cast<int>(v)) == v)
         layer.home[v] = {scratch(*layer.graph, static_cast<int>(v), false), {0}};
   }
+  add_factors();
+}
+
+static Bytes factor_bytes(const LayerGraph& graph, const Operator& op) {
+  std::vector<std::int64_t> parts;
+  for (const int y : op.outputs) parts.push_back(graph.values[static_cast<std::size_t>(y)].dims.back());
+  Bytes most = {};
+  for (const Phase phase : {Phase::Forward, Phase::InputGrad, Phase::WeightGrad})
+    most = std::max(most, eight_bit_memory(op.shapes.front(), phase, parts));
+  return most;
+}
+
+void ChunkValues::add_factors() {
+  for (const ChunkLayer& layer : layers)
+    for (const Operator& op : layer.graph->operators)
+      if (is<ops::MatMul>(op.op) && !op.communication && op.shapes.front().dtype == DType::F8 && !factors_.contains(&op))
+        factors_[&op] = frame_.add_buffer(layer.graph->kind + "." + op.name + ".factors", Category::Transient, DType::U8,
+                                          factor_bytes(*layer.graph, op), 1);
+}
+
+Block ChunkValues::factors(const Operator& op) const {
+  const auto found = factors_.find(&op);
+  return found == factors_.end() ? Block{} : Block{found->second, {0}};
 }
 
 // A value that waits for the backward. In the pool: the same place for the layer at this position of every chunk, except for what

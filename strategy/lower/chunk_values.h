@@ -73,6 +73,8 @@ class ChunkValues {
   Bytes bytes(const Block& block) const { return frame_.role.buffers[block.buffer.index()].bytes; }
   // Buffers shared by all layers of a kind: a value that dies inside its layer, and the gradient of a value.
   BufferId scratch(const LayerGraph& graph, int value, bool gradient);
+  // Where the factors of a linear layer in 8 bits lie while it multiplies; invalid for other operators.
+  Block factors(const Operator& op) const;
   Block deferred_home(int layer, int value, int held);
   // Of a life of a recomputation schedule (run_player.cpp).
   Block place_of(int life);
@@ -81,6 +83,7 @@ class ChunkValues {
  private:
   void add_layers();
   void keep_by_runs();
+  void add_factors();
   Block stored_home(int layer, int value);
 
   ChunkFrame frame_;
@@ -88,8 +91,9 @@ class ChunkValues {
   ActivationPool& pool_;
   std::vector<KeepRule> keeps_ = {};                                         // [op graph kind, row of ActivationPolicy or none]
   std::vector<std::vector<BufferId>> scratch_ = {}, scratch_gradient_ = {};  // [op graph kind][value]
-  std::map<std::pair<int, int>, Block> deferred_homes_ = {};                 // (layer, value), or (-1, index of a gradient)
-  std::map<std::pair<int, int>, BufferId> again_ = {};  // (layer, value): made again, and kept while other layers run
+  std::map<const Operator*, BufferId> factors_ = {};
+  std::map<std::pair<int, int>, Block> deferred_homes_ = {};  // (layer, value), or (-1, index of a gradient)
+  std::map<std::pair<int, int>, BufferId> again_ = {};        // (layer, value): made again, and kept while other layers run
 };
 
 // Whether the weight gradients of an operator come apart from its input gradients. Norms, and residual sums with dropout, make both in

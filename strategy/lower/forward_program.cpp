@@ -75,7 +75,7 @@ void ForwardProgram::run(SegmentBuilder& out, int l, int index, const ForwardVar
     if (values_.output.buffer.valid() && l + 1 == static_cast<int>(values_.layers.size()) && value == layer.graph->output)
       run.waits.push_back({values_.output_sent, values_.output.slot});
   }
-  out.emit(std::move(run));
+  emit_.emit(out, op, std::move(run));
 }
 
 void ForwardProgram::run_layer(SegmentBuilder& out, int l, const ForwardVariant& variant) {

@@ -96,6 +96,13 @@ Instruction OperatorEmitter::compute(const ChunkLayer& layer, const Operator& op
   return {.name = op.name, .what = std::move(what), .stream = kComputeStream, .layer = layer.id};
 }
 
+void OperatorEmitter::emit(SegmentBuilder& out, const Operator& op, Instruction run) const {
+  const Block factors = values_.factors(op);
+  if (factors.buffer.valid()) run.writes.push_back(whole(factors)), run.acquires.push_back(factors);
+  out.emit(std::move(run));
+  if (factors.buffer.valid()) out.release(factors);
+}
+
 void wait_for_send(SegmentBuilder& out, const CommunicationRow& way, int sent) {
   if (way.overlaps) return;
   out.emit({.name = "sent", .what = Mark{}, .stream = kComputeStream, .after = {sent}});

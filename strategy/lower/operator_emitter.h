@@ -18,6 +18,8 @@ class OperatorEmitter {
   int begins() const { return begin_; }  // index of the instruction that begin made; -1: none
 
   Instruction compute(const ChunkLayer& layer, const Operator& op, Phase phase) const;
+  // Emits what `compute` made, once its operands are there, with the memory that it needs for itself.
+  void emit(SegmentBuilder& out, const Operator& op, Instruction run) const;
   // Emits the collective, or exchanges; its index, the last one's. `acquire`: it makes `to`.
   int communicate(SegmentBuilder& out, const ChunkLayer& layer, const Operator& op, CollectiveKind kind, const Block& from,
                   const Block& to, bool acquire);

@@ -67,7 +67,7 @@ void RunPlayer::play(SegmentBuilder& out, int k, const ForwardVariant& variant) 
       if (values_.output.buffer.valid() && block == values_.output)
         run.waits.push_back({values_.output_sent, values_.output.slot});
     }
-    out.emit(std::move(run));
+    emit_.emit(out, op, std::move(run));
   }
   for (std::size_t i = 0; i < made.size(); ++i) {
     const ValueLife& life = values_.lives.all[at(values_.lives.made[at(k)][i])];

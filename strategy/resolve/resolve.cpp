@@ -73,19 +73,42 @@ Refusal resolve_schedule(Strategy& s) {
   return entry.refuse({.p = s.pp, .m = m, .v = s.virtual_stages, .g = s.microbatch_group});
 }
 
+// fp64 stands for itself: GPUs without a rate of their own for it compute in it slowly.
+bool has_arithmetic(const Gpu& gpu, DType type) {
+  switch (type) {
+    case DType::F8: return gpu.fp8.value > 0;
+    case DType::BF16: return gpu.bf16.value > 0;
+    case DType::TF32: return gpu.tf32.value > 0;
+    case DType::F16:
+    case DType::F32:
+    case DType::F64:
+    case DType::I64:
+    case DType::I32:
+    case DType::U8: return true;
+  }
+  return true;
+}
+
+std::string arithmetic_of(const Gpu& gpu) {
+  std::string names;
+  for (const DType type : {DType::F8, DType::BF16, DType::F16, DType::TF32, DType::F32, DType::F64})
+    if (has_arithmetic(gpu, type)) names += (names.empty() ? "" : ", ") + std::string(name_of(type));
+  return names;
+}
+
 Refusal resolve_numbers(const Model& model, const Cluster& cluster, Strategy& s) {
   const auto* transformer = std::get_if<Transformer>(&model.shape);
+  if (s.precision == DType::F8 && !transformer)
+    return Infeasible{.reason = model.name + " is a layer list: fp8 is for the linear layers of transformers",
+                      .would_help = {"--precision bf16"}};
   for (const Gpu& gpu : cluster.gpus) {
-    const bool half = s.precision == DType::BF16 && gpu.bf16.value <= 0;
-    const bool eighth = s.precision == DType::F8 && gpu.fp8.value <= 0;
-    const bool tensor32 = s.precision == DType::TF32 && gpu.tf32.value <= 0;
-    if (half || eighth || tensor32)
-      return Infeasible{.reason = gpu.name + " has no " + name_of(s.precision) + " arithmetic",
-                        .would_help = {tensor32 ? "--precision fp32"
-                                       : half   ? "--precision fp16"
-                                                : "--precision bf16"}};
+    if (has_arithmetic(gpu, s.precision)) continue;
+    const DType next = s.precision == DType::TF32 ? DType::F32 : has_arithmetic(gpu, DType::BF16) ? DType::BF16 : DType::F16;
+    return Infeasible{.reason = gpu.name + " has no " + name_of(s.precision) + " arithmetic, only " + arithmetic_of(gpu),
+                      .would_help = {std::string("--precision ") + name_of(next)}};
   }
-  const bool sixteen = s.precision == DType::BF16 || s.precision == DType::F16 || s.precision == DType::F8;
+  const DType values = state_types(s).compute;
+  const bool sixteen = values == DType::BF16 || values == DType::F16;
   const bool kernel = std::all_of(cluster.gpus.begin(), cluster.gpus.end(), [](const Gpu& gpu) { return gpu.flash_attention; });
   const bool ring = s.cp > 1 && s.context == ContextKind::Ring;  // merges parts of attention, in every number format
   if (s.attention == AttentionKernel::Auto)
@@ -158,6 +181,7 @@ Sharding sharding_of(const Strategy& s, const StateTypes& types) {
           .dropout = *s.dropout,
           .compute = types.compute,
           .param = types.param,
+          .eight_bits = s.precision == DType::F8,
           .vocab_multiple = s.vocab_multiple};
 }
 

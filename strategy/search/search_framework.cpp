@@ -13,12 +13,12 @@ bool only_modules(const Strategy& base, const std::vector<std::string>& known) {
   });
 }
 
-bool is_narrow(const Strategy& base) { return base.precision == DType::BF16 || base.precision == DType::F16; }
+bool is_narrow(const Strategy& base) { return size_of(state_types(base).compute) < size_of(DType::F32); }
 
 // Copies of the parameters in the format of the products, as mixed precision has them; fp32 states beside.
 bool usual_states(const Strategy& base) {
   const StateTypes types = state_types(base);
-  return types.state == DType::F32 && size_of(types.param) == size_of(base.precision);
+  return types.state == DType::F32 && size_of(types.param) == size_of(types.compute);
 }
 
 const char* refused_by_megatron(const Point& p, const Strategy& base) {
@@ -41,6 +41,7 @@ const char* refused_by_megatron(const Point& p, const Strategy& base) {
 
 const char* refused_by_deepspeed(const Point& p, const Strategy& base) {
   if (base.precision == DType::F64) return "deepspeed has no fp64";
+  if (base.precision == DType::F8) return "deepspeed has no fp8";
   if (!usual_states(base)) return "deepspeed keeps parameters in the format of the products and fp32 states";
   if (p.cp > 1) return "deepspeed has no ring or all-gather context parallelism";
   if (p.pp > 1 && (p.virtual_stages > 1 || p.schedule != Schedule::OneFOneB)) return "deepspeed's pipeline is 1F1B";
@@ -71,7 +72,8 @@ const char* refused_by_fully_shard(const Point& p, const Strategy& base) {
 // config/job_config.py (mixed_precision_param), distributed/activation_checkpoint.py.
 const char* refused_by_torchtitan(const Point& p, const Strategy& base) {
   const bool alone = p.tp * p.pp * p.cp == 1;
-  if (base.precision != DType::BF16 && base.precision != DType::F32) return "torchtitan trains in bf16 or fp32";
+  if (base.precision != DType::F8 && base.precision != DType::BF16 && base.precision != DType::F32)
+    return "torchtitan trains in fp8, bf16 or fp32";
   if (base.dropout.value_or(0) > 0) return "torchtitan's models have no dropout";
   if (p.schedule == Schedule::ZeroBubbleH1 || p.schedule == Schedule::ZeroBubbleH2)
     return "torchtitan has no zero-bubble schedule of one stage per rank";
@@ -99,6 +101,7 @@ const char* refused_by_fsdp2(const Point& p, const Strategy& base) {
 // replicas, gathers after the step), trainer.py (_init_model: DDP unless ZeRO 1 has fp32 gradients), nn/attention.py (rings),
 // parallel/context.py (rank order).
 const char* refused_by_nanotron(const Point& p, const Strategy& base) {
+  if (base.precision == DType::F8) return "nanotron's fp8 is not modelled";
   if (p.zero > 1) return "nanotron has ZeRO 0 and 1";
   if (p.zero > 0 && p.zero_group > 0 && p.zero_group < p.dp) return "nanotron shards over all replicas";
   if (p.cp > 1 && base.context && base.context != ContextKind::Ring) return "nanotron's context parallelism is a ring";

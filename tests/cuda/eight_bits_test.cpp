@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "core/base/float8.h"
+#include "core/op/eight_bit_factors.h"
 #include "exec/cuda/gpu_kernel.h"
 #include "exec/cuda/gpu_memory.h"
 #include "exec/cuda/kernel_cases.h"
@@ -127,6 +128,71 @@ TEST(EightBits, KernelsMakeTheCodesOfTheHost) {
     }
     runtime.close_stream(stream);
   }
+}
+
+static Strategy trained_in_eight_bits(Strategy strategy) {
+  strategy.dp = std::max(1, strategy.dp), strategy.micro_batch = 2, strategy.global_batch = 8;
+  strategy.precision = DType::F8, strategy.attention = AttentionKernel::Flash, strategy.dropout = 0.1;
+  return strategy;
+}
+
+static Execution trained(const Plan& plan, const FakeSettings& settings, int steps, std::int64_t& products) {
+  FakeRuntime runtime(settings);
+  Execution done = run(plan, on_fake(runtime, steps));
+  EXPECT_EQ(runtime.allocated(), 0);
+  for (const std::string& conflict : runtime.conflicts()) ADD_FAILURE() << conflict;
+  products = runtime.eight_bit_products();
+  return done;
+}
+
+// --precision fp8 through the backend: as on the host, but for what kernels of 16 bits round otherwise; and the same bits whether the library multiplies codes
+// or the numbers that they stand for, in the plan's memory or in scratch.
+TEST(EightBits, TrainingsAreThoseOfTheHost) {
+  for (const Model& model : {two_layers(tiny_gpt()), two_layers(tiny_llama())})
+    for (const Strategy& way :
+         std::vector<Strategy>{{}, {.dp = 2, .zero = 3}, {.tp = 2, .sequence_parallel = true}, {.pp = 2}}) {
+      const Strategy strategy = trained_in_eight_bits(way);
+      Plan plan = lowered(model, strategy);
+      std::int64_t codes = 0, numbers = 0, elsewhere = 0;
+      const Execution host = run(plan, fake_training(1)), fake = trained(plan, {}, 1, codes),
+                      without = trained(plan, {.eight_bits = false}, 1, numbers);
+      EXPECT_GT(codes, 0);
+      EXPECT_EQ(numbers, 0);
+      const Difference from_host = difference(fake, host), from_numbers = difference(fake, without);
+      EXPECT_LE(from_host.loss, 1e-3) << model.name << " " << name_of(strategy);
+      EXPECT_LE(from_host.gradients, 0.05) << model.name << " " << name_of(strategy) << " " << from_host.worst;
+      EXPECT_LE(from_numbers.largest(), 1e-6) << model.name << " " << name_of(strategy) << " " << from_numbers.worst;
+      for (Role& role : plan.roles)  // a place that is too small
+        for (Buffer& buffer : role.buffers)
+          if (buffer.name.ends_with(".factors.0")) buffer.bytes = {256};
+      EXPECT_EQ(difference(trained(plan, {}, 1, elsewhere), fake).largest(), 0) << model.name << " " << name_of(strategy);
+      EXPECT_EQ(elsewhere, codes);
+    }
+}
+
+// Nothing but the partial sums of a bias gradient is needed beside the plan's memory, where the library multiplies codes.
+TEST(EightBits, FactorsLieWhereThePlanSays) {
+  FakeRuntime runtime, without({.eight_bits = false});
+  for (const std::int64_t k : {32, 40})
+    for (const Phase phase : {Phase::Forward, Phase::InputGrad, Phase::WeightGrad}) {
+      const Compute what = {.op = ops::MatMul{}, .phase = phase, .shapes = {{{1, 48, 64, k}, DType::F8}}};
+      std::byte* const memory = reinterpret_cast<std::byte*>(std::uintptr_t{1} << 20U);
+      const auto array = [&](std::int64_t elements, DType type = DType::BF16) { return Operand{memory, elements, type}; };
+      const Operand x = array(48 * k), w = array(64 * k), y = array(48 * 64);
+      const std::int64_t bytes = eight_bit_memory(what.shapes[0], phase, {}).value;
+      const std::vector<Operand> reads = phase == Phase::Forward     ? std::vector{x, w}
+                                         : phase == Phase::InputGrad ? std::vector{y, w}
+                                                                     : std::vector{y, x};
+      const Operand& made = phase == Phase::Forward ? y : phase == Phase::InputGrad ? x : w;
+      const auto scratch = [&](std::int64_t place, Runtime& library) {
+        return make_kernel(what, reads, std::vector{made, array(place, DType::U8)}, &library).scratch.value;
+      };
+      EXPECT_EQ(scratch(bytes, runtime), 0) << k;
+      EXPECT_GT(scratch(bytes - 1, runtime), 0) << k;
+      if (k % 16 == 0) {
+        EXPECT_GT(scratch(bytes, without), 0);  // numbers, where the plan has place for codes
+      }
+    }
 }
 
 // What is not finite stays so: an overflow of gradients is seen by who looks for it.

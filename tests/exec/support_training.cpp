@@ -121,8 +121,8 @@ Strategy in_double(Strategy strategy) {
 }
 
 Plan lowered(const Model& model, const Strategy& strategy) {
-  static const Cluster cluster = load_cluster("dgx-a100");
-  auto answer = tuned_plan(model, cluster, strategy);
+  static const Cluster cluster = load_cluster("dgx-a100"), eight_bits = load_cluster("dgx-h100");
+  auto answer = tuned_plan(model, strategy.precision == DType::F8 ? eight_bits : cluster, strategy);
   if (const auto* refused = std::get_if<Infeasible>(&answer)) {
     ADD_FAILURE() << refused->reason;
     throw Error(refused->reason);

@@ -229,7 +229,9 @@ TEST_F(PlanVerbs, AStrategyThatCannotBeIsAnAnswer) {
 TEST_F(PlanVerbs, PartitionSaysWhatTheGpuCannotDo) {
   const RanLine ran = run_line("partition --model gpt2-124m --cluster dgx1-v100 --global-batch 8");
   EXPECT_EQ(ran.code, ExitCode::Infeasible);
-  EXPECT_NE(ran.err.find("v100-32 has no bf16 arithmetic\n  would help: --precision fp16"), std::string::npos) << ran.err;
+  EXPECT_NE(ran.err.find("v100-32 has no bf16 arithmetic, only fp16, fp32, fp64\n  would help: --precision fp16"),
+            std::string::npos)
+      << ran.err;
 }
 
 // What the executor or the check finds wrong is told of the file, in one sentence.

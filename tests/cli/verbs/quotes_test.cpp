@@ -109,7 +109,9 @@ TEST(Quotes, AnUnknownPriceIsSaid) {
 TEST(Search, AFormatThatTheGpuLacksIsTold) {
   const RanLine ran = run_line("search --model gpt2-124m --global-batch 64 --top 0 --cluster dgx1-v100");
   EXPECT_EQ(ran.code, ExitCode::Infeasible);
-  EXPECT_NE(ran.err.find("v100-32 has no bf16 arithmetic\n  would help: --precision fp16\n"), std::string::npos) << ran.err;
+  EXPECT_NE(ran.err.find("v100-32 has no bf16 arithmetic, only fp16, fp32, fp64\n  would help: --precision fp16\n"),
+            std::string::npos)
+      << ran.err;
 }
 
 TEST(Search, OfAnUnknownFrameworkNothingIsKnown) {

@@ -132,7 +132,6 @@ TEST(ActivationBytes, ElementSizes) {
   EXPECT_EQ(bytes(DType::F32), (64 + 2) * u + (8 + 1) * scores);
   EXPECT_EQ(bytes(DType::TF32), bytes(DType::F32));
   EXPECT_EQ(bytes(DType::F64), (128 + 2) * u + (16 + 1) * scores);
-  EXPECT_EQ(bytes(DType::F8), bytes(DType::BF16));  // fp8 is a format of the products' operands only
 }
 
 // The itemisation of memory.md section 3, bytes per element of u (scores: of b a s^2), and its split under tensor parallelism.

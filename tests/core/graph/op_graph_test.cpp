@@ -87,6 +87,36 @@ TEST(OpGraph, ParametersOfLlama2) {
   EXPECT_EQ(parameters_of(build_op_graph(llama(80, 8192, 28672, 64, 8, 32000), {.seq = 4096, .tp = 8}), 8), 68976648192);
 }
 
+// In 8 bits are the factors of the layers' linear products: not those of the heads, not attention, and no value.
+TEST(OpGraph, EightBitsAreTheFactorsOfLinearLayers) {
+  Transformer bert{.causal = false, .layers = 2, .hidden = 64, .ffn_hidden = 256, .heads = 4, .kv_heads = 4, .head_dim = 16};
+  bert.vocab = 256, bert.max_positions = 32, bert.token_types = 2, bert.pooler = bert.mlm_head = true;
+  for (const Model& model : {gpt(2, 64, 4, 256, 32), llama(2, 64, 96, 4, 4, 256), Model{.name = "bert", .shape = bert}})
+    for (const bool flash : {true, false})
+      for (const int tp : {1, 2}) {
+        Sharding sharding = {.micro_batch = 2,
+                             .seq = 32,
+                             .tp = tp,
+                             .sequence_parallel = tp > 1 && model.name != "bert",
+                             .flash_attention = flash};
+        const OpGraph plain = build_op_graph(model, sharding);
+        sharding.eight_bits = true;
+        OpGraph eighth = build_op_graph(model, sharding);
+        std::set<std::string> found;
+        for (LayerGraph& layer : eighth.kinds)
+          for (Operator& op : layer.operators)
+            for (Shape& shape : op.shapes) {
+              if (shape.dtype != DType::F8) continue;
+              found.insert(op.name);
+              EXPECT_TRUE(is<ops::MatMul>(op.op) && op.module != "head" && layer.kind != "head")
+                  << layer.kind << " " << op.name;
+              shape.dtype = DType::BF16;
+            }
+        EXPECT_EQ(eighth, plain) << model.name;
+        EXPECT_EQ(found, (std::set<std::string>{"qkv", "projection", "fc1", "fc2"})) << model.name;
+      }
+}
+
 // Megatron: 72 B s L h^2 (1 + s / 6h + V / 12 L h), forward and backward.
 TEST(OpGraph, ModelFlopsOfGpt) {
   const double s = 2048, L = 96, h = 12288, V = 51200;

@@ -125,7 +125,7 @@ TEST(StrategyOptions, WrongValuesAreNamed) {
             "zb-v (nearest: "
             "\"interleaved-1f1b\")");
   EXPECT_EQ(message_of("precision", "bf17"),
-            "here: precision: found \"bf17\", expected one of bf16, fp16, tf32, fp32, fp64 (nearest: \"bf16\")");
+            "here: precision: found \"bf17\", expected one of bf16, fp16, fp8, tf32, fp32, fp64 (nearest: \"bf16\")");
   std::string names;
   for (const std::string& name : framework_names()) names += (names.empty() ? "" : ", ") + name;
   EXPECT_EQ(message_of("framework", "megatorn"),

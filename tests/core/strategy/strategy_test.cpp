@@ -62,6 +62,19 @@ TEST(StateTypes, Tf32IsStoredAsFp32) {
   EXPECT_EQ(types.grad, DType::F32);
 }
 
+// fp8 is a format of factors: all that is kept is as with bf16, whichever framework keeps it.
+TEST(StateTypes, Fp8IsStoredAsBf16) {
+  for (const std::string& framework : framework_names()) {
+    const StateTypes eighth = state_types({.precision = DType::F8, .framework = framework}),
+                     half = state_types({.framework = framework});
+    EXPECT_EQ(eighth.compute, half.compute) << framework;
+    EXPECT_EQ(eighth.param, half.param) << framework;
+    EXPECT_EQ(eighth.grad, half.grad) << framework;
+    EXPECT_EQ(eighth.state, half.state) << framework;
+    EXPECT_EQ(eighth.master, half.master) << framework;
+  }
+}
+
 TEST(LayerSplit, CountTimesStages) {
   EXPECT_EQ(parse_layer_split("2,3x2,1", ""), (std::vector<int>{2, 3, 3, 1}));
   EXPECT_EQ(parse_layer_split("7", ""), (std::vector<int>{7}));

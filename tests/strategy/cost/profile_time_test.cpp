@@ -66,6 +66,12 @@ TEST(ProfileTime, TakesTheNearestKind) {
   Compute sixteen = product(128, 128, 128);
   sixteen.shapes[0].dtype = DType::BF16;
   EXPECT_TRUE(profiled_time(profile, sixteen));
+  Compute eighth = sixteen;  // much faster than all that was measured: the cost model knows better
+  eighth.shapes[0].dtype = DType::F8;
+  EXPECT_FALSE(profiled_time(profile, eighth));
+  MachineProfile with_eighth = profile;
+  with_eighth.ops.front().dtype = DType::F8;
+  EXPECT_TRUE(profiled_time(with_eighth, eighth));
   EXPECT_FALSE(profiled_time(profile, product(128, 128, 128, Phase::WeightGrad)));
   EXPECT_FALSE(profiled_time(profile, {.op = ops::Norm{}, .shapes = {{{4, 4}, DType::F32}}}));
 }

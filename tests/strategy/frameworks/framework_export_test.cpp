@@ -168,7 +168,9 @@ void expect_megatron(const Said& said, const Model& model, const Strategy& s) {
   EXPECT_EQ(said.number("--clip-grad"), *s.clip_norm);
   EXPECT_EQ(said.number("--hidden-dropout"), *s.dropout);
   EXPECT_EQ(said.number("--attention-dropout"), *s.dropout);
-  EXPECT_EQ(said.has("--bf16"), s.precision == DType::BF16);
+  EXPECT_EQ(said.has("--bf16"), s.precision == DType::BF16 || s.precision == DType::F8);
+  EXPECT_EQ(said.of("--fp8-format"), s.precision == DType::F8 ? "hybrid" : "");
+  EXPECT_EQ(said.of("--fp8-recipe"), s.precision == DType::F8 ? "tensorwise" : "delayed");
   EXPECT_EQ(said.has("--fp16"), s.precision == DType::F16);
   EXPECT_EQ(said.of("--attention-backend"), s.attention == AttentionKernel::Flash ? "flash" : "unfused");
   EXPECT_EQ(said.of("--optimizer"), s.optimizer == OptimizerKind::Adam ? "adam" : "sgd");
@@ -212,7 +214,11 @@ void expect_torchtitan(const Said& said, const std::vector<std::string>& stages,
   EXPECT_EQ(said.number("training.global_batch_size"), s.global_batch);
   EXPECT_EQ(said.number("training.local_batch_size"), s.pp > 1 ? s.micro_batch * microbatches : s.micro_batch);
   EXPECT_EQ(said.of("training.max_norm"), *s.clip_norm > 0 ? "1.0" : "inf");
-  EXPECT_EQ(said.of("training.mixed_precision_param"), s.precision == DType::BF16 ? "bfloat16" : "float32");
+  EXPECT_EQ(said.of("training.mixed_precision_param"), s.precision == DType::F32 ? "float32" : "bfloat16");
+  const bool eighth = s.precision == DType::F8;
+  EXPECT_EQ(said.of("model.converters"), eighth ? "[quantize.linear.float8]" : "");
+  EXPECT_EQ(said.of("quantize.linear.float8.recipe_name"), eighth ? "tensorwise" : "");
+  EXPECT_EQ(said.of("quantize.linear.float8.filter_fqns"), eighth ? "[output]" : "");
   EXPECT_EQ(said.of("training.dtype"), "float32");
   if (s.pp > 1) {
     EXPECT_EQ(said.number("parallelism.pipeline_parallel_microbatch_size"), s.micro_batch);
@@ -250,6 +256,8 @@ void expect_deepspeed(const Said& said, const Strategy& s) {
 // The calls of fully_shard: names of their keywords, and the same policy for the layers and the root.
 void expect_fsdp2(const FrameworkExport& out, const std::map<std::string, Option>& table, const Strategy& s) {
   int calls = 0;
+  const auto converts = [](const std::string& line) { return line.starts_with("torchao.float8.convert_to_float8_training("); };
+  EXPECT_EQ(std::ranges::count_if(out.lines, converts), s.precision == DType::F8 ? 1 : 0);
   for (const std::string& line : out.lines) {
     const std::size_t at = line.find("fully_shard("), policy = line.find("MixedPrecisionPolicy(");
     if (at == std::string::npos && policy == std::string::npos) continue;
@@ -274,7 +282,7 @@ std::optional<Strategy> drawn(std::mt19937& random, const Model& model, const Cl
   if (any(std::initializer_list<int>{0, 1}))
     base.context = any(std::initializer_list<ContextKind>{ContextKind::Ring, ContextKind::AllGather});
   if (any(std::initializer_list<int>{0, 1, 2}) == 0) base.dropout = any(std::initializer_list<double>{0, 0.1, 0.25});
-  base.precision = any(std::initializer_list<DType>{DType::BF16, DType::BF16, DType::F16, DType::F32});
+  base.precision = any(std::initializer_list<DType>{DType::BF16, DType::BF16, DType::F8, DType::F16, DType::F32});
   if (any(std::initializer_list<int>{0, 1, 2}) == 0) base.optimizer = OptimizerKind::Sgd, base.momentum = 0.9;
   if (framework == "megatron") base.overlap = Overlap{.tp = any(std::initializer_list<bool>{false, true})};
   const std::initializer_list<int> degrees = {1, 1, 2, 4};
@@ -310,7 +318,7 @@ class FrameworkExports : public testing::TestWithParam<const char*> {};
 TEST_P(FrameworkExports, SayWhatWasSimulatedInOptionsThatExist) {
   const std::string framework = GetParam();
   const auto table = table_of(framework);
-  const Cluster cluster = load_cluster("dgx-a100-x2");
+  const Cluster cluster = load_cluster("dgx-h100-x2");
   std::mt19937 random(7);
   int exported = 0;
   for (int i = 0; i < 60'000 && exported < 300; ++i) {
