@@ -9,12 +9,15 @@
 //                                            a3 2   Data     ExpertData    tokens go to experts over a0 a1 a2 (Expert)
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
+#include "core/base/error.h"
 #include "core/base/ids.h"
 
 namespace foreshard {
@@ -34,7 +37,26 @@ struct Axis {
 
 // What is said of ranks is said by kinds of axes, so that it holds whatever the degrees: sums, cuts, groups.
 using AxisKind = std::variant<DenseKind, ExpertKind>;
-using Kinds = std::vector<AxisKind>;
+
+// Some of them, in the order in which they were given; at most as many as there are. A value without memory of its own: every tensor and
+// every operator has one.
+class Kinds {
+ public:
+  constexpr Kinds() = default;
+  constexpr Kinds(std::initializer_list<AxisKind> kinds) {
+    FS_ASSERT(kinds.size() <= kinds_.size());
+    for (const AxisKind& kind : kinds) kinds_[size_++] = kind;
+  }
+  constexpr const AxisKind* begin() const { return kinds_.data(); }
+  constexpr const AxisKind* end() const { return kinds_.data() + size_; }
+  constexpr bool empty() const { return size_ == 0; }
+  constexpr std::size_t size() const { return size_; }
+  bool operator==(const Kinds&) const = default;
+
+ private:
+  std::array<AxisKind, 7> kinds_ = {};  // those behind size_ stay as they are made
+  std::uint8_t size_ = 0;
+};
 bool is_of(const Axis& axis, const Kinds& kinds);  // of one of them, in its grid
 
 // Ranks along the axis hold the same tensors of the grid and see other tokens: gradients are summed over it.

@@ -1,6 +1,7 @@
 #include "strategy/program/lowering.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace foreshard {
 
@@ -10,14 +11,15 @@ static bool is_of_data(const Kinds& kinds) {
 }
 
 std::vector<AxisId> Lowering::over(const Kinds& kinds) const {
-  std::vector<AxisId> found = axes;
-  std::erase_if(found, [&](AxisId axis) { return !is_of(plan.axes[axis.index()], kinds); });
+  std::vector<AxisId> found;
+  std::ranges::copy_if(axes, std::back_inserter(found), [&](AxisId axis) { return is_of(plan.axes[axis.index()], kinds); });
   return found;
 }
 
 int Lowering::ranks(const Kinds& kinds) const {
   int count = is_of_data(kinds) && !replica_roles.empty() ? static_cast<int>(replica_roles.size()) : 1;
-  for (const AxisId axis : over(kinds)) count *= plan.axes[axis.index()].size;
+  for (const AxisId axis : axes)
+    if (is_of(plan.axes[axis.index()], kinds)) count *= plan.axes[axis.index()].size;
   return count;
 }
 
