@@ -149,8 +149,13 @@ class Meetings {
       if (exchange->to) need(instruction.reads, exchange->bytes, "sends from");
       if (exchange->from) need(instruction.writes, exchange->bytes, "receives into");
     } else if (const auto* copy = std::get_if<Copy>(&instruction.what)) {
-      need(instruction.reads, copy->bytes, "copies from");
-      need(instruction.writes, copy->bytes, "copies to");
+      // Of a slice one of the blocks has those of all ranks of the group, one after the other.
+      const std::int64_t slices = copy->slice.valid() ? members_of(role, copy->slice) : 1;
+      const auto length = [&](const std::vector<Use>& uses) {
+        return !uses.empty() && length_of(role, uses[0]) > copy->bytes ? copy->bytes * slices : copy->bytes;
+      };
+      need(instruction.reads, length(instruction.reads), "copies from");
+      need(instruction.writes, length(instruction.writes), "copies to");
     } else if (const auto* collective = std::get_if<Collective>(&instruction.what)) {
       const bool in_place =
           !instruction.reads.empty() && !instruction.writes.empty() && same_bytes(instruction.reads[0], instruction.writes[0]);

@@ -75,7 +75,7 @@ struct Shard {
   bool operator==(const Shard&) const = default;
 };
 
-enum class Space : std::uint8_t { Device, PinnedHost, PageableHost, Nvme };  // all but Device: to come
+enum class Space : std::uint8_t { Device, PinnedHost, PageableHost, Nvme };  // pageable and NVMe: to come
 enum class Category : std::uint8_t { Parameters, Gradients, Optimizer, Activations, Transient, Communication, Framework };
 inline constexpr int kCategories = 7;
 enum class Scope : std::uint8_t { Rank, Device };  // Device: shared by all ranks of a device (server state): to come
@@ -134,10 +134,12 @@ struct Compute {
   bool dynamic_scale = false;              // ... and by the state of the dynamic loss scale, its last read
   bool operator==(const Compute&) const = default;
 };
-// On the processor of the node. Nothing makes it yet: states in host memory will.
+// On the processor of the node, of phase Update; operands lie in host memory.
 struct HostCompute {
   Operation op = ops::Adam{};
-  Bytes traffic = {};
+  Bytes traffic = {};  // bytes read and written in host memory
+  std::vector<Shape> shapes = {};
+  double loss_scale = 1;  // as in Compute
   bool operator==(const HostCompute&) const = default;
 };
 // Sends reads[0] and/or receives into writes[0] in one step.
@@ -165,6 +167,7 @@ struct Collective {
 };
 struct Copy {  // reads[0] -> writes[0]; their spaces say which engine
   Bytes bytes = {};
+  GroupId slice = {};  // of a block that is larger: the part of `bytes` that belongs to the rank's place in this group
   bool operator==(const Copy&) const = default;
 };
 struct Mark {  // nothing; joins streams, carries acquire or release

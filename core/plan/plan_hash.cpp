@@ -111,8 +111,8 @@ class Mix {
     all(op, phase, shapes, flops, traffic, accumulate, accumulate_weights, microbatch, slice, loss_scale, dynamic_scale);
   }
   void add(const HostCompute& v) {
-    const auto& [op, traffic] = v;
-    all(op, traffic);
+    const auto& [op, traffic, shapes, loss_scale] = v;
+    all(op, traffic, shapes, loss_scale);
   }
   void add(const Exchange& v) {
     const auto& [to, from, tag, bytes] = v;
@@ -123,8 +123,9 @@ class Mix {
     all(kind, algorithm, group, bytes, dtype, combine, accumulate, slice, servers);
   }
   void add(const Copy& v) {
-    const auto& [bytes] = v;
+    const auto& [bytes, slice] = v;
     add(bytes);
+    if (slice.valid()) add(slice);
   }
   void add(const Mark&) {}
   void add(const Instruction& v) {

@@ -134,15 +134,18 @@ struct CheckWhat {
   const Segment& segment;
   const Where& at;
   void operator()(const Compute& what) const {
-    each(what.shapes, at, "shapes", [](const Shape& shape, const Where& where) { check_dims(shape.dims, where, "dims"); });
+    shapes(what.shapes);
     number(what.flops.value, {&at, "flops"});
     bytes(what.traffic, {&at, "traffic"});
     if (what.microbatch) check_param(*what.microbatch, ParamKind::Microbatch, segment, {&at, "microbatch"});
     if (what.slice.valid()) refers(what.slice, plan.groups, {&at, "slice"});
-    if (!(what.loss_scale > 0 && what.loss_scale <= 1e300))
-      throw Wrong{{Where{&at, "loss_scale"}.text(), std::to_string(what.loss_scale), "a positive number"}};
+    loss_scale(what.loss_scale);
   }
-  void operator()(const HostCompute& what) const { bytes(what.traffic, {&at, "traffic"}); }
+  void operator()(const HostCompute& what) const {
+    shapes(what.shapes);
+    bytes(what.traffic, {&at, "traffic"});
+    loss_scale(what.loss_scale);
+  }
   void operator()(const Exchange& what) const {
     check_peer(what.to, plan, {&at, "to"});
     check_peer(what.from, plan, {&at, "from"});
@@ -154,8 +157,20 @@ struct CheckWhat {
     if (what.slice.valid()) refers(what.slice, plan.groups, {&at, "slice"});
     in_range(what.servers, 1, 1 << 22, {&at, "servers"});
   }
-  void operator()(const Copy& what) const { bytes(what.bytes, {&at, "bytes"}); }
+  void operator()(const Copy& what) const {
+    bytes(what.bytes, {&at, "bytes"});
+    if (what.slice.valid()) refers(what.slice, plan.groups, {&at, "slice"});
+  }
   void operator()(const Mark&) const {}
+
+ private:
+  void shapes(const std::vector<Shape>& list) const {
+    each(list, at, "shapes", [](const Shape& shape, const Where& where) { check_dims(shape.dims, where, "dims"); });
+  }
+  void loss_scale(double scale) const {
+    if (!(scale > 0 && scale <= 1e300))
+      throw Wrong{{Where{&at, "loss_scale"}.text(), std::to_string(scale), "a positive number"}};
+  }
 };
 
 void check_segment(const Plan& plan, const Segment& segment, const Where& top) {

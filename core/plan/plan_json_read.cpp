@@ -157,7 +157,8 @@ HostCompute read_host(const JsonReader& json, const version1::Attributes* old) {
   else
     what.op = read_operation(json);
   members(json, Member{"op", elsewhere}, Member{old ? "attributes" : "settings", elsewhere},
-          Member{"traffic", into(what.traffic)});
+          Member{"traffic", into(what.traffic)}, Member{"shapes", each(what.shapes, read_shape)},
+          Member{"loss_scale", into(what.loss_scale)});
   return what;
 }
 Exchange read_exchange(const JsonReader& json) {
@@ -180,7 +181,7 @@ Collective read_collective(const JsonReader& json, const version1::Attributes* o
 }
 Copy read_copy(const JsonReader& json) {
   Copy what;
-  members(json, Member{"bytes", into(what.bytes)});
+  members(json, Member{"bytes", into(what.bytes)}, Member{"slice", into(what.slice)});
   return what;
 }
 

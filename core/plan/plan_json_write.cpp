@@ -79,17 +79,21 @@ void write(JsonWriter& json, const char* name, const std::optional<Peer>& peer) 
   json.end_array();
 }
 
+void write_shapes(Line& line, const std::vector<Shape>& shapes) {
+  line.list("shapes", shapes, [&](const Shape& shape) {
+    line.json().begin_array().value(word(shape.dtype));
+    for (const std::int64_t n : shape.dims) line.json().value(n);
+    line.json().end_array();
+  });
+}
+
 struct WriteWhat {
   Line& line;
   void operator()(const Compute& what) const {
     Line inner;
     write_operation(inner.json(), what.op);
     inner.one("phase", what.phase, Phase::Forward);
-    inner.list("shapes", what.shapes, [&](const Shape& shape) {
-      inner.json().begin_array().value(word(shape.dtype));
-      for (const std::int64_t n : shape.dims) inner.json().value(n);
-      inner.json().end_array();
-    });
+    write_shapes(inner, what.shapes);
     if (what.flops.value != 0) inner.json().field("flops", what.flops.value);
     inner.number("traffic", what.traffic.value).flag("accumulate", what.accumulate);
     inner.flag("accumulate_weights", what.accumulate_weights);
@@ -103,6 +107,8 @@ struct WriteWhat {
     Line inner;
     write_operation(inner.json(), what.op);
     inner.number("traffic", what.traffic.value);
+    write_shapes(inner, what.shapes);
+    if (what.loss_scale != 1) inner.json().field("loss_scale", what.loss_scale);
     line.json().key("host_compute").raw(inner.text());
   }
   void operator()(const Exchange& what) const {
@@ -121,7 +127,10 @@ struct WriteWhat {
     line.json().key("collective").raw(inner.text());
   }
   void operator()(const Copy& what) const {
-    line.json().key("copy").begin_object().field("bytes", what.bytes.value).end_object();
+    Line inner;
+    inner.json().field("bytes", what.bytes.value);
+    inner.number("slice", what.slice.value, -1);
+    line.json().key("copy").raw(inner.text());
   }
   void operator()(const Mark&) const { line.json().key("mark").begin_object().end_object(); }
 };

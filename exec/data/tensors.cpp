@@ -71,6 +71,8 @@ std::vector<GroupId> fresh_slices(const Plan& plan, const Role& role) {
         if (collective->kind == CollectiveKind::ReduceScatter) slice = collective->group;
       } else if (const auto* compute = std::get_if<Compute>(&instruction.what)) {
         slice = compute->slice;
+      } else if (const auto* copy = std::get_if<Copy>(&instruction.what)) {
+        slice = copy->slice;
       }
       for (const Use& use : instruction.writes)
         if (role.buffers[use.buffer.index()].resident) fresh[use.buffer.index()] = slice;

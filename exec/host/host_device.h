@@ -23,6 +23,10 @@ class HostDevice : public DeviceBackend {
   std::byte* arena(Space space, Bytes bytes) override;
   std::unique_ptr<StreamTask> compute(StreamId stream, const Compute& what, std::span<const Operand> reads,
                                       std::span<const Operand> writes, const OpArguments& arguments) override;
+  std::unique_ptr<StreamTask> host_compute(StreamId stream, const Compute& what, std::span<const Operand> reads,
+                                           std::span<const Operand> writes, const OpArguments& arguments) override {
+    return compute(stream, what, reads, writes, arguments);
+  }
   std::unique_ptr<StreamTask> copy(std::byte* to, const std::byte* from, Bytes bytes) override;
   void open(std::span<const StreamId> streams, int events, int commands, StepObserver& observer) override;
   void wait(StreamId stream, int event) override;

@@ -92,7 +92,8 @@ class Interpreter : public StepObserver {
   void bind_events();
   void prepare();
   Bound bind(int index);
-  Bound bind_compute(int index, const Action& action, const Instruction& instruction, const std::string& where);
+  Bound bind_compute(int index, const Action& action, const Instruction& instruction, const std::string& where,
+                     bool on_host = false);
   Stretch stretch(const Use& use, const Action& action, Bytes offset, const std::string& where) const;
   std::unique_ptr<StreamTask> bind_collective(const RankStep& step, const Action& action, const Instruction& instruction,
                                               const std::string& where);

@@ -86,8 +86,14 @@ Interpreter::Bound Interpreter::bind(int index) {
     bound.communicates = true;
   } else if (std::holds_alternative<Copy>(instruction.what)) {
     bound.task = bind_copy(action, instruction, where);
-  } else if (std::holds_alternative<HostCompute>(instruction.what)) {
-    throw Error("plan", where, "a host compute", "computes of the device");
+  } else if (const auto* host = std::get_if<HostCompute>(&instruction.what)) {
+    Instruction same = instruction;
+    same.what = Compute{.op = host->op,
+                        .phase = Phase::Update,
+                        .shapes = host->shapes,
+                        .traffic = host->traffic,
+                        .loss_scale = host->loss_scale};
+    bound = bind_compute(index, action, same, where, true);
   }
   bound.acquires = blocks(instruction.acquires, action);
   bound.releases = blocks(instruction.releases, action);
@@ -95,7 +101,7 @@ Interpreter::Bound Interpreter::bind(int index) {
 }
 
 Interpreter::Bound Interpreter::bind_compute(int index, const Action& action, const Instruction& instruction,
-                                             const std::string& where) {
+                                             const std::string& where, bool on_host) {
   const auto& what = std::get<Compute>(instruction.what);
   std::vector<Operand> reads, writes;
   for (const Use& use : instruction.reads) reads.push_back(memory_.operand(use, value_of(use.slot, action), where));
@@ -109,7 +115,8 @@ Interpreter::Bound Interpreter::bind_compute(int index, const Action& action, co
   if (const auto* sgd = std::get_if<ops::Sgd>(&what.op); sgd && sgd->momentum > 0) arguments.optimizer.momentum = sgd->momentum;
   Bound bound;
   try {
-    bound.task = device_.compute(instruction.stream, what, reads, writes, arguments);
+    bound.task = on_host ? device_.host_compute(instruction.stream, what, reads, writes, arguments)
+                         : device_.compute(instruction.stream, what, reads, writes, arguments);
   } catch (const Error& problem) {
     throw Error("plan: " + where + ": " + problem.what());
   }
@@ -173,7 +180,11 @@ std::unique_ptr<StreamTask> Interpreter::bind_copy(const Action& action, const I
                                                    const std::string& where) {
   expect_operands(instruction, true, true, where);
   const auto& what = std::get<Copy>(instruction.what);
-  const Stretch from = stretch(instruction.reads[0], action, {}, where), to = stretch(instruction.writes[0], action, {}, where);
+  const auto part = [&](const Use& use) {
+    const bool sliced = what.slice.valid() && stretch(use, action, {}, where).bytes > what.bytes;
+    return stretch(use, action, sliced ? what.bytes * place_in_group(ranks_, what.slice, place_.rank) : Bytes{}, where);
+  };
+  const Stretch from = part(instruction.reads[0]), to = part(instruction.writes[0]);
   if (from.bytes < what.bytes || to.bytes < what.bytes)
     throw Error("plan", where, "a copy of " + std::to_string(what.bytes.value) + " bytes",
                 "blocks of at least that size: " + std::to_string(std::min(from.bytes, to.bytes).value));

@@ -1,5 +1,9 @@
+#include <algorithm>
 #include <cstdio>
+#include <map>
 
+#include "core/network/network.h"
+#include "core/plan/ranks.h"
 #include "core/result/memory_timeline.h"
 #include "strategy/lower/lower.h"
 
@@ -34,6 +38,23 @@ std::string parts(const Role& role, Bytes arena) {
   return text + "scratch " + gib(rest);
 }
 
+Bytes host_bytes(const Role& role) { return arena_bytes(role, Space::PinnedHost) + arena_bytes(role, Space::PageableHost); }
+
+// The ranks of a node share its memory. A cluster that does not say how much there is has enough.
+std::optional<Infeasible> host_does_not_fit(const Plan& plan, const Cluster& cluster) {
+  if (std::ranges::all_of(plan.roles, [](const Role& role) { return host_bytes(role) == Bytes{}; })) return {};
+  const Network network(cluster);
+  const Ranks ranks(plan);
+  std::map<int, Bytes> of_node;
+  for (std::int32_t rank = 0; rank < ranks.count(); ++rank)
+    of_node[network.node(ranks.device({rank}))] += host_bytes(plan.roles[ranks.role({rank}).index()]);
+  for (const auto& [node, bytes] : of_node)
+    if (const Bytes has = network.node_shape(node).host_memory; has > Bytes{} && bytes > has)
+      return Infeasible{.reason = "the ranks of node " + std::to_string(node) + " need " + gib(bytes) +
+                                  " of host memory; it has " + gib(has)};
+  return {};
+}
+
 }  // namespace
 
 std::optional<Infeasible> does_not_fit(const Plan& plan, const Cluster& cluster) {
@@ -44,7 +65,7 @@ std::optional<Infeasible> does_not_fit(const Plan& plan, const Cluster& cluster)
     const Bytes excess = arena_bytes(role, Space::Device) + plan.framework + plan.reserve - capacity;
     if (excess > worst_excess) worst = &role, worst_excess = excess;
   }
-  if (!worst) return {};
+  if (!worst) return host_does_not_fit(plan, cluster);
   const Bytes arena = arena_bytes(*worst, Space::Device);
   return Infeasible{.reason = worst->name + " needs " + gib(arena) + " (" + parts(*worst, arena) + ") and " +
                               gib(plan.framework) + " for the framework; " + worst->device_kind + " has " +

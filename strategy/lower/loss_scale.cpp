@@ -14,9 +14,17 @@ static void change_scaling(Plan& plan, Change change) {
         change(instruction, *what);
 }
 
+static void scale_host_updates(Plan& plan, double scale) {
+  for (Segment& segment : plan.segments)
+    for (Instruction& instruction : segment.instructions)
+      if (auto* what = std::get_if<HostCompute>(&instruction.what); what && takes_loss_scale(what->op, Phase::Update))
+        what->loss_scale = scale;
+}
+
 Plan with_loss_scale(Plan plan, double scale) {
   if (!std::isfinite(scale) || scale <= 0) throw Error("plan", "loss scale", std::to_string(scale), "a positive number");
   change_scaling(plan, [&](Instruction&, Compute& what) { what.loss_scale = scale; });
+  scale_host_updates(plan, scale);
   return plan;
 }
 

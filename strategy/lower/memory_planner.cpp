@@ -20,7 +20,8 @@ struct Scratch {  // one block that lives inside actions only
 
 class RolePlanner {
  public:
-  RolePlanner(const Plan& plan, Role& role, const MemoryPlanOptions& options) : plan_(plan), role_(role), options_(options) {}
+  RolePlanner(const Plan& plan, Role& role, Space space, const MemoryPlanOptions& options)
+      : plan_(plan), role_(role), space_(space), options_(options) {}
 
   void place() {
     find_segments();
@@ -33,6 +34,7 @@ class RolePlanner {
 
  private:
   static std::int64_t aligned(Bytes bytes) { return round_up(bytes.value, kBlockAlignment); }
+  bool is_here(const Buffer& buffer) const { return buffer.space == space_; }
 
   void find_segments() {
     std::vector<char> seen(plan_.segments.size(), 0);
@@ -46,7 +48,8 @@ class RolePlanner {
   // A buffer is scratch when every segment that acquires one of its blocks also releases it, on the compute stream, under a
   // fixed slot. Another stream may read it in between: the release waits for that.
   void classify() {
-    is_scratch_.assign(role_.buffers.size(), 1);
+    is_scratch_.resize(role_.buffers.size());
+    for (std::size_t b = 0; b < is_scratch_.size(); ++b) is_scratch_[b] = is_here(role_.buffers[b]);
     std::vector<int> open(role_.buffers.size(), 0);
     const auto on_compute = [&](const Instruction& i) { return role_.streams[i.stream.index()].kind == StreamKind::Compute; };
     const auto note = [&](const Block& block, const Instruction& instruction, int change) {
@@ -70,7 +73,8 @@ class RolePlanner {
   void find_kept() {
     std::vector<char> possible(role_.buffers.size(), 0);
     for (std::size_t b = 0; b < possible.size(); ++b)
-      possible[b] = !role_.buffers[b].resident && !is_scratch_[b] && role_.buffers[b].offsets.size() == 1;
+      possible[b] =
+          is_here(role_.buffers[b]) && !role_.buffers[b].resident && !is_scratch_[b] && role_.buffers[b].offsets.size() == 1;
     for (const Segment* segment : segments_)
       for (const Instruction& instruction : segment->instructions) {
         const bool compute = role_.streams[instruction.stream.index()].kind == StreamKind::Compute;
@@ -84,7 +88,7 @@ class RolePlanner {
 
   void place_resident() {
     for (Buffer& buffer : role_.buffers) {
-      if (!buffer.resident) continue;
+      if (!buffer.resident || !is_here(buffer)) continue;
       for (Bytes& offset : buffer.offsets) offset = {top_}, top_ += aligned(buffer.bytes);
     }
   }
@@ -96,7 +100,8 @@ class RolePlanner {
     for (std::size_t slot = 0; slot < most; ++slot)
       for (std::size_t b = 0; b < role_.buffers.size(); ++b) {
         Buffer& buffer = role_.buffers[b];
-        if (buffer.resident || moves({static_cast<std::int32_t>(b)}) || slot >= buffer.offsets.size()) continue;
+        if (!is_here(buffer) || buffer.resident || moves({static_cast<std::int32_t>(b)}) || slot >= buffer.offsets.size())
+          continue;
         buffer.offsets[slot] = {top_};
         top_ += aligned(buffer.bytes);
       }
@@ -188,6 +193,7 @@ class RolePlanner {
 
   const Plan& plan_;
   Role& role_;
+  Space space_;
   MemoryPlanOptions options_ = {};
   std::vector<const Segment*> segments_ = {};
   std::vector<char> is_scratch_ = {}, is_kept_ = {};  // [buffer]
@@ -200,7 +206,10 @@ class RolePlanner {
 }  // namespace
 
 void plan_memory(Plan& plan, const MemoryPlanOptions& options) {
-  for (Role& role : plan.roles) RolePlanner(plan, role, options).place();
+  for (Role& role : plan.roles)
+    for (const Space space : {Space::Device, Space::PinnedHost, Space::PageableHost, Space::Nvme})
+      if (std::ranges::any_of(role.buffers, [&](const Buffer& buffer) { return buffer.space == space; }))
+        RolePlanner(plan, role, space, options).place();
 }
 
 }  // namespace foreshard

@@ -1,4 +1,4 @@
-// Offsets of every block of a plan, from the order of its instructions only.
+// Offsets of every block of a plan, from the order of its instructions only. Each space has an arena of its own.
 //
 //   0 ......................................................................................... arena
 //   | resident: parameters, gradients, states | rings: a place per slot | scratch of one action, packed |

@@ -193,7 +193,7 @@ class RoleProgram {
     const auto before = static_cast<std::ptrdiff_t>(role_.buffers.size());
     const int m = lowering_.plan.microbatches;
     const StateRow& state = lowering_.tables.state.back();  // rows are cut alike
-    const bool first_differs = !state.optimizer.cut_by.empty();
+    const bool first_differs = state.parameters_arrive();
     const bool last_differs = m > 1;
     const bool gathers = state.parameters.gathered_next_run;
     for (auto& chunk : chunks_) {

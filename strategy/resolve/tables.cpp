@@ -186,6 +186,15 @@ const CommunicationRow& CommunicationPolicy::row(Purpose purpose, int chunk) con
   return *found;
 }
 
+void CommunicationPolicy::add_host_ways() {
+  for (const auto& [purpose, stream] : {std::pair{Purpose::CopyToHost, Stream{"to host memory", StreamKind::CopyOut}},
+                                        {Purpose::CopyFromHost, Stream{"from host memory", StreamKind::CopyIn}},
+                                        {Purpose::HostUpdate, Stream{"host processor", StreamKind::Host}}}) {
+    rows.push_back({.purpose = purpose, .stream = {static_cast<std::int32_t>(streams.size())}});
+    streams.push_back(stream);
+  }
+}
+
 std::variant<StrategyTables, Infeasible> tables_of(const Model& model, const Strategy& strategy, const OpGraph& graph,
                                                    const std::vector<StageRuns>& runs) {
   auto layers = stage_layout(graph, strategy.pp * strategy.virtual_stages, strategy.layer_split);
@@ -207,6 +216,7 @@ std::variant<StrategyTables, Infeasible> tables_of(const Model& model, const Str
   else
     tables.activations = {.runs_of_stage = runs, .shared_by_chunks = false};
   tables.communication = communication_policy(choice, tables.schedule);
+  if (std::ranges::any_of(tables.state, &StateRow::moves_states)) tables.communication.add_host_ways();
   tables.update = {.optimizer = strategy.optimizer,
                    .momentum = std::max(0.0, strategy.momentum),
                    .clip_norm = *strategy.clip_norm,

@@ -39,6 +39,7 @@ enum class Tensors : std::uint8_t {
   Tied,   // the token embedding and its copy at the head, where they are summed apart from the rest
   Whole,  // what every tensor-parallel rank holds all of: its gradients may be partial, and count once in the norm
 };
+enum class Processor : std::uint8_t { Device, Host };
 enum class Unit : std::uint8_t { Bucket, Layer, Tensor };  // what is summed, gathered and updated together; never of two rows
 
 // One sum of gradients. Over what the optimizer states are cut by it is a reduce-scatter, and every sum behind it is of the shard.
@@ -71,7 +72,13 @@ struct StateRow {  // the first row that a tensor belongs to holds; the last one
     Kinds cut_by = {};
     bool master = false, momentum = false, variance = false;
     DType dtype = DType::F32;
+    Space home = Space::Device;                // where the states lie between steps
+    Processor updated_by = Processor::Device;  // what of the step's operands is not in its memory is copied there, and back
   } optimizer = {};
+
+  bool moves_states() const { return optimizer.home != Space::Device || optimizer.updated_by != Processor::Device; }
+  // The next run's first forwards have to wait for them: they are gathered, or copied back, after the update.
+  bool parameters_arrive() const { return !optimizer.cut_by.empty() || optimizer.updated_by != Processor::Device; }
 };
 using StatePolicy = std::vector<StateRow>;
 
@@ -108,7 +115,10 @@ enum class Purpose : std::uint8_t {
   SendForward,
   ReceiveForward,
   SendBackward,
-  ReceiveBackward
+  ReceiveBackward,
+  CopyToHost,  // of states
+  CopyFromHost,
+  HostUpdate
 };
 struct CommunicationRow {  // the first one that matches holds
   Purpose purpose = Purpose::Operator;
@@ -122,6 +132,7 @@ struct CommunicationPolicy {
   std::vector<CommunicationRow> rows = {};
 
   const CommunicationRow& row(Purpose purpose, int chunk = 0) const;
+  void add_host_ways();  // streams to and from host memory, and of its processor: where a row moves states
 };
 
 // ---- beside them -------------------------------------------------------------------------------------------------------------------

@@ -34,8 +34,13 @@ const char* word(Tensors tensors) {
 }
 const char* word(Purpose purpose) {
   static constexpr std::array words = {"sums of gradients", "gathers of parameters", "between operators", "sum of norms",
-                                       "send forward",      "receive forward",       "send backward",     "receive backward"};
+                                       "send forward",      "receive forward",       "send backward",     "receive backward",
+                                       "states to host",    "states from host",      "update on the host"};
   return words[static_cast<std::size_t>(purpose)];
+}
+const char* word(Space space) {
+  static constexpr std::array words = {"device memory", "pinned host memory", "pageable host memory", "NVMe"};
+  return words[static_cast<std::size_t>(space)];
 }
 const char* word(GradientSum::When when) {
   static constexpr std::array words = {"with each micro-batch", "with the last micro-batch", "after all backwards"};
@@ -115,7 +120,8 @@ std::string parameters_text(const StateRow& row) {
   if (!p.cut_by.empty())
     return "gathered " + (p.ahead > 0 ? counted(p.ahead, "layer") + " ahead" : std::string("when used")) + ", " +
            counted(p.slots, "place");
-  if (row.optimizer.cut_by.empty()) return "updated in place";
+  if (row.optimizer.cut_by.empty())
+    return row.optimizer.updated_by == Processor::Device ? "updated in place" : "copied back after the update";
   return p.gathered_next_run ? "gathered beside the next forwards" : "gathered after the update";
 }
 
@@ -137,20 +143,25 @@ std::string gradients_text(const StateRow& row, const std::vector<Axis>& axes) {
   return parts.empty() ? "not summed" : joined(parts, "; ");
 }
 
+std::string optimizer_text(const StateRow& row) {
+  const StateRow::Optimizer& o = row.optimizer;
+  Cells states;
+  for (const auto& [there, name] : {std::pair{o.master, "master"}, {o.momentum, "momentum"}, {o.variance, "variance"}})
+    if (there) states.emplace_back(name);
+  std::string text = states.empty() ? "no states" : joined(states, ", ");
+  if (o.home != Space::Device) text += std::string("; in ") + word(o.home);
+  if (o.updated_by == Processor::Host) text += "; updated by the processor of the host";
+  return text;
+}
+
 TextOfTable state(const StrategyTables& tables) {
   TextOfTable out{.key = "state", .title = "state", .head = {"tensors", "unit", "state", "dtype", "cut over", "how"}};
   for (const StateRow& row : tables.state) {
-    Cells optimizer;
-    for (const auto& [there, name] : {std::pair{row.optimizer.master, "master"},
-                                      {row.optimizer.momentum, "momentum"},
-                                      {row.optimizer.variance, "variance"}})
-      if (there) optimizer.emplace_back(name);
     out.rows.push_back({word(row.tensors), unit_text(row), "parameters", name_of(row.parameters.dtype),
                         to_text(row.parameters.cut_by), parameters_text(row)});
     out.rows.push_back({"", "", "gradients", name_of(row.gradients.dtype), to_text(row.gradients.cut_by),
                         gradients_text(row, tables.layout.axes)});
-    out.rows.push_back({"", "", "optimizer", name_of(row.optimizer.dtype), to_text(row.optimizer.cut_by),
-                        optimizer.empty() ? "no states" : joined(optimizer, ", ")});
+    out.rows.push_back({"", "", "optimizer", name_of(row.optimizer.dtype), to_text(row.optimizer.cut_by), optimizer_text(row)});
   }
   return out;
 }

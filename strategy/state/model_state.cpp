@@ -174,7 +174,10 @@ class StateLayout {
     unit.value = add("parameters" + tail, Category::Parameters, row.parameters.dtype, part(row.parameters.cut_by), true);
     unit.gradient = add("gradients" + tail, Category::Gradients, row.gradients.dtype, part(row.gradients.cut_by), true);
     const auto state = [&](bool wanted, const char* name) {
-      return wanted ? add(name + tail, Category::Optimizer, row.optimizer.dtype, part(row.optimizer.cut_by), true) : BufferId{};
+      if (!wanted) return BufferId{};
+      const BufferId id = add(name + tail, Category::Optimizer, row.optimizer.dtype, part(row.optimizer.cut_by), true);
+      role_.buffers[id.index()].space = row.optimizer.home;
+      return id;
     };
     unit.master = state(row.optimizer.master, "master");
     unit.momentum = state(row.optimizer.momentum, "momentum");

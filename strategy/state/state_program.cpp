@@ -16,6 +16,7 @@ void StateProgram::add_events() {
   ready_ = frame_.add_event("parameters_ready", count);
   updated_ = frame_.add_event("updated", count);
   const StateRow& state = last_row();  // rows are cut alike
+  if (state.moves_states()) moves_.emplace(frame_, state_, state);
   if (!state.gradients.cut_by.empty()) ring_free_ = frame_.add_event("gradient_ring_free", 2);
   if (state.parameters.cut_by.empty()) return;
   Bytes largest = {};
@@ -35,11 +36,13 @@ void StateProgram::begin() {
   waited_.assign(state_.units.size(), 0);
 }
 
-// Once per unit and run: the first operator that reads it waits for its update and all-gather.
+// Once per unit and run: the first operator that reads it waits for its update and all-gather, or for its way back from the host.
 void StateProgram::wait_for_update(Instruction& run, int layer, int parameter) {
   const int unit = state_.places[static_cast<std::size_t>(layer)][static_cast<std::size_t>(parameter)].unit;
-  if (state_.units[static_cast<std::size_t>(unit)].borrowed) return;  // its owner waited: the first stage runs first
-  if (!gathers_after_update(state_.units[static_cast<std::size_t>(unit)]) || waited_[static_cast<std::size_t>(unit)]) return;
+  const StateUnit& of = state_.units[static_cast<std::size_t>(unit)];
+  if (of.borrowed) return;  // its owner waited: the first stage runs first
+  if (!row_of(of).parameters_arrive() || !row_of(of).parameters.cut_by.empty() || waited_[static_cast<std::size_t>(unit)])
+    return;
   waited_[static_cast<std::size_t>(unit)] = 1;
   run.waits.push_back({ready_, {unit}});
 }

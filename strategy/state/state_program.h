@@ -2,12 +2,14 @@
 // measured, updated. Internal to strategy/.
 #pragma once
 
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "strategy/program/chunk_frame.h"
 #include "strategy/program/segment_builder.h"
 #include "strategy/state/model_state.h"
+#include "strategy/state/update_moves.h"
 
 namespace foreshard {
 
@@ -65,6 +67,7 @@ class StateProgram {
   int units() const { return static_cast<int>(state_.units.size()); }
   bool cuts_parameters(int layer) const;  // they are gathered to be used
   bool gathers_after_update(const StateUnit& unit) const;
+  void add_update(SegmentBuilder& out, int unit, int mark);
   bool is_second_copy(const StateUnit& unit) const;
   std::int64_t own_elements(const StateUnit& unit) const;
   GroupId slice(const StateUnit& unit) const;
@@ -80,6 +83,7 @@ class StateProgram {
 
   ChunkFrame frame_;
   ChunkState state_;
+  std::optional<UpdateMoves> moves_ = {};  // where the rows move states
   BufferId gathered_ = {};
   int gathered_slots_ = 1;
   int gathers_ = 0, gathered_slot_ = 0;  // of the segment being built

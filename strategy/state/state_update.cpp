@@ -156,14 +156,23 @@ Segment StateProgram::finish() {
     const StateUnit& unit = state_.units[static_cast<std::size_t>(index)];
     if (unit.borrowed) continue;
     if (how.clips()) out.emit(clip(index));
-    Instruction run = update(index);
-    const StateRow::Parameters& parameters = row_of(unit).parameters;
-    if (!parameters.cut_by.empty()) run.records.push_back({ready_, {index}});
-    if (parameters.gathered_next_run) run.records.push_back({updated_, {index}});
-    out.emit(std::move(run));
-    if (gathers_after_update(unit) && !parameters.gathered_next_run) out.emit(gather_unit(index));
+    add_update(out, index, mark);
   }
   return out.take();
+}
+
+void StateProgram::add_update(SegmentBuilder& out, int index, int mark) {
+  const StateUnit& unit = state_.units[static_cast<std::size_t>(index)];
+  const StateRow::Parameters& parameters = row_of(unit).parameters;
+  const bool gathers = gathers_after_update(unit);
+  Instruction run = update(index);
+  if (!gathers && row_of(unit).parameters_arrive()) run.records.push_back({ready_, {index}});
+  if (parameters.gathered_next_run) run.records.push_back({updated_, {index}});
+  if (moves_)
+    moves_->add(out, index, {std::move(run), slice(unit), own_elements(unit)}, mark);
+  else
+    out.emit(std::move(run));
+  if (gathers && !parameters.gathered_next_run) out.emit(gather_unit(index));
 }
 
 // First layers first: that is the order in which the forward needs them.

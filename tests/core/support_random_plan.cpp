@@ -105,6 +105,10 @@ class RandomPlan {
     return Peer{.axis = {pick(size(p.axes))}, .shift = pick(7) - 3};
   }
 
+  std::vector<Shape> shapes_of_operands() {
+    return list<Shape>(2, [&] { return Shape{list<std::int64_t>(3, [&] { return std::int64_t{pick(9)}; }), one<DType>(9)}; });
+  }
+
   void fill_what(const Plan& p, Instruction& i, bool micro) {
     switch (pick(6)) {
       case 0: {
@@ -117,14 +121,12 @@ class RandomPlan {
                   .slice = slice(p),
                   .loss_scale = pick(2) ? 1 : 0.1 + pick(1000),
                   .dynamic_scale = pick(2) == 1};
-        c.shapes = list<Shape>(2, [&] {
-          return Shape{list<std::int64_t>(3, [&] { return std::int64_t{pick(9)}; }), one<DType>(9)};
-        });
+        c.shapes = shapes_of_operands();
         if (micro) c.microbatch = ParamId{1};
         i.what = c;
         break;
       }
-      case 1: i.what = HostCompute{operation(), bytes()}; break;
+      case 1: i.what = HostCompute{operation(), bytes(), shapes_of_operands(), pick(2) ? 1 : 0.1 + pick(1000)}; break;
       case 2: i.what = Exchange{peer(p), peer(p), text(), bytes()}; break;
       case 3:
         if (!p.groups.empty())
@@ -140,7 +142,7 @@ class RandomPlan {
         else
           i.what = Mark{};
         break;
-      case 4: i.what = Copy{bytes()}; break;
+      case 4: i.what = Copy{bytes(), slice(p)}; break;
       default: i.what = Mark{}; break;
     }
   }

@@ -45,6 +45,14 @@ TEST(Tables, ZeroIsThreeRows) {
   EXPECT_EQ(row(2).gradients.sums.front().when, GradientSum::When::EachMicrobatch);
 }
 
+TEST(Tables, StatesSayWhereTheyLieAndWhoUpdatesThem) {
+  StrategyTables all = tables({.global_batch = 64, .zero = 2});
+  for (StateRow& row : all.state) row.optimizer.home = Space::PinnedHost, row.optimizer.updated_by = Processor::Host;
+  all.communication.add_host_ways();
+  EXPECT_NE(text_of(all, "state").find("variance; in pinned host memory; updated by the processor of the host|"), std::string::npos);
+  EXPECT_NE(text_of(all, "communication").find("update on the host|any|host processor|-|yes|"), std::string::npos);
+}
+
 TEST(Tables, NothingIsCutOverOneRank) {
   const StateRow row = tables({.tp = 8, .global_batch = 8, .zero = 3}).state.back();
   EXPECT_TRUE(row.parameters.cut_by.empty() && row.gradients.cut_by.empty() && row.optimizer.cut_by.empty());

@@ -1,0 +1,93 @@
+#include "strategy/state/update_moves.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace foreshard {
+
+UpdateMoves::UpdateMoves(const ChunkFrame& frame, const ChunkState& state, const StateRow& row)
+    : frame_(frame), state_(state), row_(row) {
+  static constexpr std::array kNames = {"update.gradients", "update.master", "update.momentum", "update.variance",
+                                        "update.parameters"};
+  for (std::size_t s = 0; s < kStates; ++s) {
+    std::int64_t most = 0;
+    const Buffer* home = nullptr;
+    for (const StateUnit& unit : state.units) {
+      const BufferId id = homes(unit)[s];
+      if (unit.borrowed || !id.valid() || reaches(buffer(id).space)) continue;
+      home = &buffer(id);
+      most = std::max(most, unit.elements / frame.lowering.ranks(row.optimizer.cut_by));
+    }
+    if (!home) continue;
+    const DType dtype = home->dtype;
+    places_[s].buffer = frame.add_buffer(kNames[s], home->category, dtype, size_of(dtype) * most, kPlaces);
+    if (row.optimizer.updated_by == Processor::Host) frame.role.buffers[places_[s].buffer.index()].space = Space::PinnedHost;
+    places_[s].free = frame.add_event(std::string(kNames[s]) + "_free", kPlaces);
+  }
+  stored_ = frame.add_event("stored", std::max(1, static_cast<int>(state.units.size())));
+}
+
+// Between a state at home, which may have the slices of all ranks, and its place, which has the rank's own.
+Instruction UpdateMoves::copy(BufferId home, const Use& place, bool back, const UpdateStep& step) const {
+  const Use all{.buffer = home};
+  const Use &from = back ? place : all, &to = back ? all : place;
+  const bool to_host = buffer(to.buffer).space != Space::Device, sliced = buffer(home).bytes > *place.length;
+  return {.name = to_host ? "to host" : "from host",
+          .what = Copy{.bytes = *place.length, .slice = sliced ? step.slice : GroupId{}},
+          .stream = frame_.way(to_host ? Purpose::CopyToHost : Purpose::CopyFromHost).stream,
+          .reads = {from},
+          .writes = {to}};
+}
+
+static bool touches(const std::vector<Use>& uses, BufferId buffer) {
+  return std::ranges::any_of(uses, [&](const Use& use) { return use.buffer == buffer; });
+}
+static void move(std::vector<Use>& uses, BufferId home, const Use& place) {
+  for (Use& use : uses)
+    if (use.buffer == home) use = place;
+}
+
+void UpdateMoves::add(SegmentBuilder& out, int index, UpdateStep step, int backward_done) {
+  const std::array<BufferId, kStates> home = homes(state_.units[static_cast<std::size_t>(index)]);
+  std::vector<Instruction> back;
+  std::vector<std::pair<Block, EventId>> taken;
+  Instruction& run = step.run;
+  on_processor(run);
+  for (std::size_t s = 0; s < kStates; ++s) {
+    const Places& places = places_[s];
+    if (!places.buffer.valid() || !home[s].valid()) continue;
+    const bool read = touches(run.reads, home[s]), written = touches(run.writes, home[s]);
+    const bool state = buffer(home[s]).category == Category::Optimizer;
+    const Block block{places.buffer, {index % kPlaces}};
+    const Use place{.buffer = block.buffer, .slot = block.slot, .length = size_of(buffer(home[s]).dtype) * step.elements};
+    move(run.reads, home[s], place), move(run.writes, home[s], place);
+    Instruction there = copy(home[s], place, false, step);
+    if (s == 0) there.waits = std::exchange(run.waits, {});
+    if (s == 0 && there.waits.empty()) there.after = {backward_done};
+    if (state) there.waits.push_back({stored_, {index}});
+    Instruction& first = read ? there : run;
+    first.acquires.push_back(block);
+    if (index < kPlaces) first.waits.push_back({places.free, block.slot});
+    if (read) out.emit(std::move(there));
+    taken.emplace_back(block, places.free);
+    if (!written) continue;
+    back.push_back(copy(home[s], place, true, step));
+    if (!state) back.back().after = {backward_done}, back.back().records = std::exchange(run.records, {});
+    if (state) back.back().records = {{stored_, {index}}};
+  }
+  out.emit(std::move(run));
+  for (Instruction& copy : back) out.emit(std::move(copy));
+  for (const auto& [block, free] : taken) {
+    out.record_after_last_use(block, {free, block.slot});
+    out.release(block);
+  }
+}
+
+void UpdateMoves::on_processor(Instruction& run) const {
+  if (row_.optimizer.updated_by == Processor::Device) return;
+  const auto& what = std::get<Compute>(run.what);
+  run.what = HostCompute{.op = what.op, .traffic = what.traffic, .shapes = what.shapes};
+  run.stream = frame_.way(Purpose::HostUpdate).stream;
+}
+
+}  // namespace foreshard

@@ -1,0 +1,115 @@
+// Optimizer states at home in host memory, updated there or on the device: rows of StatePolicy that no strategy makes. The plan is sound and
+// trains the same model as one device.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <utility>
+
+#include "core/check/check_plan.h"
+#include "core/cluster/cluster.h"
+#include "core/result/memory_timeline.h"
+#include "strategy/lower/begin_lowering.h"
+#include "strategy/lower/role_program.h"
+#include "strategy/resolve/resolve.h"
+#include "tests/exec/training.h"
+
+namespace foreshard {
+namespace {
+
+struct Keeping {
+  Space home = Space::PinnedHost;
+  Processor updated_by = Processor::Host;
+};
+
+std::variant<Lowered, Infeasible> keep(const Model& model, const Cluster& cluster, const Strategy& strategy, const Keeping& how,
+                                       const LowerOptions& options = {.ignore_memory = true}) {
+  auto begun = begin_lowering(model, cluster, std::get<Strategy>(resolve(model, cluster, strategy)));
+  Lowering& lowering = std::get<Lowering>(begun);
+  for (StateRow& row : lowering.tables.state) row.optimizer.home = how.home, row.optimizer.updated_by = how.updated_by;
+  lowering.tables.communication.add_host_ways();
+  SharedPrograms shared;
+  for (int role = 0; role < lowering.tables.schedule.ranks(); ++role) add_role(lowering, role, shared);
+  return finish_plan(lowering, options);
+}
+
+Plan kept(const Model& model, const Strategy& strategy, const Keeping& how) {
+  return std::get<Lowered>(keep(model, load_cluster("dgx-a100"), strategy, how)).plan;
+}
+
+const Keeping kWays[] = {{Space::PinnedHost, Processor::Host},
+                         {Space::PinnedHost, Processor::Device},
+                         {Space::Device, Processor::Host},
+                         {Space::PageableHost, Processor::Host}};
+
+std::vector<Strategy> strategies() {
+  std::vector<Strategy> all;
+  for (int zero = 0; zero <= 3; ++zero) {
+    all.push_back({.dp = 2, .zero = zero, .bucket = Bytes{20'000}});
+    all.push_back({.dp = 2, .pp = 2, .zero = zero, .clip_norm = 0.5});
+    all.push_back(
+        {.dp = 4, .zero = zero, .zero_group = zero > 0 ? 2 : 0, .overlap = Overlap{.parameters = true}});  // gathered late
+    all.push_back({.dp = 2, .tp = 2, .sequence_parallel = true, .zero = zero, .loss_scale = 1024});
+  }
+  all.push_back({.dp = 1});
+  all.push_back({.dp = 1, .optimizer = OptimizerKind::Sgd, .momentum = 0.9, .overlap = Overlap{.gradients = false}});
+  all.push_back({.dp = 2, .pp = 2, .virtual_stages = 2, .schedule = Schedule::ZeroBubbleV, .zero = 1});
+  return all;
+}
+
+}  // namespace
+
+TEST(HostStates, PlansAreSound) {
+  for (const Strategy& strategy : strategies())
+    for (const Keeping& how : kWays)
+      for (const DType precision : {DType::F64, DType::BF16}) {
+        Strategy s = in_double(strategy);
+        s.precision = precision;
+        const Plan plan = kept(tiny_gpt(), s, how);
+        const auto defects = check_plan(plan);
+        EXPECT_TRUE(defects.empty()) << name_of(s) << ": " << defects.front().where << ": " << defects.front().what;
+      }
+}
+
+TEST(HostStates, TrainTheSameModel) {
+  std::map<std::pair<OptimizerKind, double>, Execution> known;  // one device
+  for (const Strategy& strategy : strategies())
+    for (const Keeping& how : kWays) {
+      if (how.home == Space::PageableHost) continue;  // for the host's memory the same
+      const Strategy s = in_double(strategy);
+      const Strategy one =
+          in_double({.micro_batch = 2, .optimizer = s.optimizer, .momentum = s.momentum, .clip_norm = s.clip_norm});
+      const auto [at, fresh] = known.try_emplace({s.optimizer, s.clip_norm.value_or(0)});
+      if (fresh) at->second = run(lowered(tiny_gpt(), one), training());
+      const Execution& plain = at->second;
+      Execution moved = run(kept(tiny_gpt(), s, how), training());
+      if (s.loss_scale != 1) divide_gradients(moved, s.loss_scale);
+      EXPECT_LT(difference(plain, moved).largest(), 1e-12) << name_of(s) << ", " << difference(plain, moved).worst;
+    }
+}
+
+// 16 bits of parameters and gradients on the device, 12 bytes of each parameter's states on the host; two places for gradients and two
+// for parameters of the largest unit beside them.
+TEST(HostStates, LieInHostMemory) {
+  Strategy s = in_double({.dp = 2, .zero = 1});
+  s.precision = DType::BF16;
+  const Plan plan = kept(tiny_gpt(), s, {}), usual = lowered(tiny_gpt(), s);
+  Bytes states = {}, largest = {};
+  for (const Buffer& buffer : usual.roles[0].buffers) {
+    if (buffer.category == Category::Optimizer) states += buffer.bytes;
+    if (buffer.name.starts_with("gradients.")) largest = std::max(largest, buffer.bytes);
+  }
+  const Bytes host = arena_bytes(plan.roles[0], Space::PinnedHost), device = arena_bytes(plan.roles[0], Space::Device);
+  EXPECT_GE(host, states + largest * 2);  // of both kinds two places of half a unit
+  EXPECT_LE(host, states + largest * 2 + Bytes{256 * 8});
+  EXPECT_LE(arena_bytes(usual.roles[0], Space::Device) - device - states, Bytes{256 * 4});
+}
+
+TEST(HostStates, RefuseANodeWithTooLittleMemory) {
+  Cluster small = load_cluster("dgx-a100");
+  small.nodes.front().shape.host_memory = Bytes{1 << 20};
+  const auto answer = keep(tiny_gpt(), small, in_double({.dp = 2}), {}, {});
+  ASSERT_TRUE(std::holds_alternative<Infeasible>(answer));
+  EXPECT_NE(std::get<Infeasible>(answer).reason.find("host memory"), std::string::npos);
+}
+
+}  // namespace foreshard
