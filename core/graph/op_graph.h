@@ -51,10 +51,12 @@ struct Parameter {                            // a parameter tensor of the layer
   std::string name = {};                      // without the layer: "qkv.weight"
   std::vector<std::int64_t> shape = {};       // logical
   std::vector<std::int64_t> local = {};       // this rank's part
-  int split_dim = -1;                         // tensor-parallel cut; -1: replicated
+  int split_dim = -1;                         // the dimension that is cut; -1: replicated
+  Kinds split_over = {DenseKind::Tensor};     // ... over these ranks
   std::int64_t blocks = 1;                    // equal blocks along split_dim that are each cut (query, key, value; gate, up)
   std::vector<std::int64_t> block_rows = {};  // sizes of unequal blocks (grouped-query QKV), empty: equal
   std::string init = {};
+  Grid grid = Grid::Dense;              // whose data ranks hold it alike
   bool tied = false;                    // shares the tensor of the token embedding (last stage)
   bool sequence_parallel_grad = false;  // replicated, but its gradient is partial over tp (norms under SP, and biases after)
   bool operator==(const Parameter&) const = default;

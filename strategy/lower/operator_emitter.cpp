@@ -34,10 +34,18 @@ Instruction OperatorEmitter::communication(const ChunkLayer& layer, const Operat
   return instruction;
 }
 
+bool OperatorEmitter::operators_communicate() const {
+  const auto with_others = [&](const Operator& op) {
+    return op.communication && frame_.lowering.ranks(op.communication->over) > 1;
+  };
+  return std::ranges::any_of(frame_.lowering.graph.kinds,
+                             [&](const LayerGraph& layer) { return std::ranges::any_of(layer.operators, with_others); });
+}
+
 // Collectives on a stream of their own reuse scratch places of the action before: they come after what it computed.
 void OperatorEmitter::begin(SegmentBuilder& out) {
   begin_ = -1;
-  if (tensor_stream() == kComputeStream || frame_.lowering.ranks({DenseKind::Tensor, DenseKind::Context}) == 1) return;
+  if (tensor_stream() == kComputeStream || !operators_communicate()) return;
   begin_ = out.emit({.name = "begin", .what = Mark{}, .stream = kComputeStream});
 }
 

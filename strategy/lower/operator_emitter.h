@@ -33,6 +33,7 @@ class OperatorEmitter {
   Instruction communication(const ChunkLayer& layer, const Operator& op, CollectiveKind kind, const Block& from,
                             const Block& to) const;
   StreamId tensor_stream() const;
+  bool operators_communicate() const;
 
   ChunkFrame frame_;
   const ChunkValues& values_;

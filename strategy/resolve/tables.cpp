@@ -179,6 +179,15 @@ std::vector<LayoutGroup> groups_of(const Choice& choice) {
 
 }  // namespace
 
+bool belongs(const Parameter& parameter, bool is_embedding, Tensors tensors) {
+  switch (tensors) {
+    case Tensors::All: return true;
+    case Tensors::Tied: return parameter.tied || is_embedding;
+    case Tensors::Whole: return parameter.split_dim < 0;
+  }
+  return false;
+}
+
 const CommunicationRow& CommunicationPolicy::row(Purpose purpose, int chunk) const {
   const auto found = std::ranges::find_if(
       rows, [&](const CommunicationRow& row) { return row.purpose == purpose && (row.chunk < 0 || row.chunk == chunk); });

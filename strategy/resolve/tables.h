@@ -39,6 +39,8 @@ enum class Tensors : std::uint8_t {
   Tied,   // the token embedding and its copy at the head, where they are summed apart from the rest
   Whole,  // what every tensor-parallel rank holds all of: its gradients may be partial, and count once in the norm
 };
+inline constexpr const char* kTensorsWords[] = {"all", "tied embedding", "not cut over tensor"};  // as in the enum
+bool belongs(const Parameter& parameter, bool is_embedding, Tensors tensors);  // is_embedding: the first one of a tied pair
 enum class Processor : std::uint8_t { Device, Host };
 enum class Unit : std::uint8_t { Bucket, Layer, Tensor };  // what is summed, gathered and updated together; never of two rows
 

@@ -28,10 +28,7 @@ const char* word(ExpertKind kind) {
   static constexpr std::array words = {"expert-tensor", "expert", "expert-data"};
   return words[static_cast<std::size_t>(kind)];
 }
-const char* word(Tensors tensors) {
-  static constexpr std::array words = {"all", "tied embedding", "not cut over tensor"};
-  return words[static_cast<std::size_t>(tensors)];
-}
+const char* word(Tensors tensors) { return kTensorsWords[static_cast<std::size_t>(tensors)]; }
 const char* word(Purpose purpose) {
   static constexpr std::array words = {"sums of gradients", "gathers of parameters", "between operators", "sum of norms",
                                        "send forward",      "receive forward",       "send backward",     "receive backward",

@@ -57,10 +57,7 @@ class StateLayout {
 
   int row_of(int layer, int parameter) const {
     const Parameter& p = kind(layer).parameters[static_cast<std::size_t>(parameter)];
-    const auto holds = [&](const StateRow& row) {
-      if (row.tensors == Tensors::Tied) return p.tied || is_embedding(layer, parameter);
-      return row.tensors == Tensors::All || p.split_dim < 0;
-    };
+    const auto holds = [&](const StateRow& row) { return belongs(p, is_embedding(layer, parameter), row.tensors); };
     return static_cast<int>(std::ranges::find_if(rows(), holds) - rows().begin());
   }
 
@@ -217,8 +214,11 @@ class StateLayout {
     const bool shared = p.tied || is_embedding(layer, parameter);
     if (shared && lowering_.embedding.valid()) return lowering_.embedding;
     const std::string& owner = lowering_.graph.layers[static_cast<std::size_t>(first_ + layer)].name;
-    lowering_.plan.tensors.push_back(
-        {.name = owner + "." + p.name, .shape = p.shape, .dtype = rows().back().parameters.dtype, .init = p.init});
+    lowering_.plan.tensors.push_back({.name = owner + "." + p.name,
+                                      .shape = p.shape,
+                                      .dtype = rows().back().parameters.dtype,
+                                      .init = p.init,
+                                      .grid = p.grid});
     const TensorId id{static_cast<std::int32_t>(lowering_.plan.tensors.size()) - 1};
     if (shared) lowering_.embedding = id;
     return id;
@@ -242,8 +242,8 @@ class StateLayout {
         const StateUnit& unit = state_.units[static_cast<std::size_t>(place.unit)];
         Shard shard{
             .tensor = tensor(layer, p), .blocks = parameter.blocks, .block_rows = parameter.block_rows, .at = {place.element}};
-        const std::vector<AxisId> tensor = lowering_.over({DenseKind::Tensor});
-        if (parameter.split_dim >= 0 && !tensor.empty()) shard.dim = parameter.split_dim, shard.split_by = tensor;
+        const std::vector<AxisId> cut = lowering_.over(parameter.split_over);
+        if (parameter.split_dim >= 0 && !cut.empty()) shard.dim = parameter.split_dim, shard.split_by = cut;
         const StateRow& row = row_of(unit);
         hold(unit.value, shard, TensorPart::Value, row.parameters.cut_by);
         hold(unit.gradient, shard, TensorPart::Gradient, row.gradients.cut_by);
