@@ -27,8 +27,7 @@ Result played(const Plan& plan, const Cluster& cluster, const SimulateOptions& o
   played = {.spans = spans.items(), .links = links.items()};
   OwnProcess process([&](const OwnProcess::Progress& to_parent) {
     progress = &to_parent;
-    SimGridClock clock;
-    replay->play(clock, played);
+    replay->play(*new SimGridClock, played);  // the process ends here: nobody waits until SimGrid has tidied up
   });
   Result result = replay->unplayed();
   replay.reset();  // of this process: takes a while, and the clock is still running
