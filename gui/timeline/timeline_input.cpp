@@ -9,6 +9,7 @@
 
 #include "gui/document/picked_range.h"
 #include "gui/document/words.h"
+#include "gui/timeline/timeline_steps.h"
 #include "gui/timeline/timeline_view.h"
 #include "report/words/span_words.h"
 
@@ -20,31 +21,48 @@ void TimelineView::wheelEvent(QWheelEvent* event) {
   const QPoint degrees = event->angleDelta();
   const double notches = (degrees.y() != 0 ? degrees.y() : degrees.x()) / 120.0;
   if (event->modifiers().testFlag(Qt::ControlModifier) && event->modifiers().testFlag(Qt::ShiftModifier)) {
-    const int now = rows_.empty() ? kRowMost : rows_.front().height;
-    state_.row_height = std::clamp(static_cast<int>(std::lround(now * std::pow(1.25, notches))) + (notches > 0 ? 1 : 0), 1, 96);
+    const int now = scene_.rows.empty() ? kRowMost : scene_.rows.front().height;
+    scene_.state.row_height =
+        std::clamp(static_cast<int>(std::lround(now * std::pow(1.25, notches))) + (notches > 0 ? 1 : 0), 1, 96);
     lay_out();
   } else if (event->modifiers().testFlag(Qt::ControlModifier)) {
-    axis_.zoom(std::pow(kZoomStep, notches), time_at(event->position().x()));
+    axis_.zoom(std::pow(kZoomStep, notches), scene_.time_at(event->position().x()));
   } else if (event->modifiers().testFlag(Qt::ShiftModifier) || degrees.y() == 0) {
     axis_.pan({std::llround(-notches * 0.12 * static_cast<double>(axis_.visible().length().value))});
   } else {
-    scroll_ -= static_cast<int>(std::lround(notches * 60));
-    clamp_scroll();
-    update();
+    scroll_by(-static_cast<int>(std::lround(notches * 60)));
   }
   event->accept();
+}
+
+// From the top left of the legend.
+QPointF TimelineView::legend_point(QPointF at) const { return at - QPointF(0, scene_.lanes.bottom() + 1); }
+
+bool TimelineView::press_legend(QMouseEvent* event) {
+  const QPointF at = legend_point(event->position());
+  if (legend_.more_box().contains(at)) {
+    legend_.open();
+    lay_out();
+    return true;
+  }
+  const std::optional<std::size_t> pressed = legend_.entry_at(at);
+  if (!pressed) return false;
+  const LegendEntry& entry = legend_.entries()[*pressed];
+  const bool alone = event->modifiers().testFlag(Qt::ControlModifier);
+  set_hidden(alone ? only(hidden(), entry) : toggled(hidden(), entry));
+  return true;
 }
 
 void TimelineView::mousePressEvent(QMouseEvent* event) {
   pressed_ = event->pos();
   pressed_range_ = axis_.visible();
-  pressed_scroll_ = scroll_;
-  if (event->button() == Qt::LeftButton && event->pos().y() < overview_height()) {
+  pressed_scroll_ = scene_.scroll;
+  if (event->button() == Qt::LeftButton && event->pos().y() < scene_.overview) {
     drag_ = Drag::Overview;
-    return show_around(event->position().x());
+    return axis_.show(range_around(scene_, event->position().x()));
   }
   if (event->button() == Qt::LeftButton && press_legend(event)) return;
-  const int row = row_under(event->pos());
+  const int row = scene_.row_under(event->pos());
   if (event->pos().x() < kHeaderWidth && row >= 0 && event->button() == Qt::LeftButton) {
     mouse_ = event->pos();
     return toggle_open();
@@ -58,19 +76,17 @@ void TimelineView::mouseMoveEvent(QMouseEvent* event) {
   const QPoint moved = event->pos() - pressed_;
   if (drag_ == Drag::Press && std::abs(moved.x()) > 4) drag_ = Drag::Select;
   if (drag_ == Drag::Pan) {
-    const double per_pixel = static_cast<double>(pressed_range_.length().value) / lanes_rect().width();
+    const double per_pixel = static_cast<double>(pressed_range_.length().value) / scene_.lanes.width();
     const Nanoseconds by = {std::llround(-moved.x() * per_pixel)};
     axis_.show({pressed_range_.begin + by, pressed_range_.end + by});
-    scroll_ = pressed_scroll_ - moved.y();
-    clamp_scroll();
-    update();
+    scroll_by(pressed_scroll_ - moved.y() - scene_.scroll);
   } else if (drag_ == Drag::Select) {
-    axis_.select(TimeRange{time_at(pressed_.x()), time_at(event->pos().x())});
+    axis_.select(TimeRange{scene_.time_at(pressed_.x()), scene_.time_at(event->pos().x())});
   } else if (drag_ == Drag::Overview) {
-    show_around(event->position().x());
+    axis_.show(range_around(scene_, event->position().x()));
   }
-  const bool inside = lanes_rect().contains(event->pos());
-  axis_.set_cursor(inside ? std::optional(time_at(event->pos().x())) : std::nullopt);
+  const bool inside = scene_.lanes.contains(event->pos());
+  axis_.set_cursor(inside ? std::optional(scene_.time_at(event->pos().x())) : std::nullopt);
   Q_EMIT hovered(inside ? words_at(event->pos()) : QString());
 }
 
@@ -90,7 +106,7 @@ void TimelineView::mouseReleaseEvent(QMouseEvent* event) {
 }
 
 void TimelineView::mouseDoubleClickEvent(QMouseEvent* event) {
-  if (lanes_rect().contains(event->pos())) focus_picked();
+  if (scene_.lanes.contains(event->pos())) focus_picked();
 }
 
 void TimelineView::leaveEvent(QEvent*) {
@@ -102,12 +118,11 @@ void TimelineView::leaveEvent(QEvent*) {
 bool TimelineView::event(QEvent* event) {
   if (event->type() == QEvent::ToolTip) {
     const auto* help = static_cast<QHelpEvent*>(event);
-    QString words = lanes_rect().contains(help->pos()) ? words_at(help->pos()) : QString();
+    QString words = scene_.lanes.contains(help->pos()) ? words_at(help->pos()) : QString();
     for (const RulerFlag& flag : flags_)
-      if (flag_box(flag).contains(help->pos())) words = flag.note;
+      if (flag_box(scene_, flag).contains(help->pos())) words = flag.note;
     if (more_box().contains(help->pos())) words = tr("The whole legend");
-    for (std::size_t i = 0; i < entries_.size(); ++i)
-      if (legend_box(i).contains(help->pos())) words = tr("Click: grey or coloured. Ctrl+click: this one only.");
+    if (legend_.entry_at(legend_point(help->pos()))) words = tr("Click: grey or coloured. Ctrl+click: this one only.");
     if (words.isEmpty())
       QToolTip::hideText();
     else
@@ -117,25 +132,7 @@ bool TimelineView::event(QEvent* event) {
   return QWidget::event(event);
 }
 
-QString TimelineView::words_at(QPoint at) const { return facts_line(hit(at)); }
-
-QString TimelineView::facts_line(Picked under) const {
-  if (!document_ || under.index < 0) return {};
-  const auto at = static_cast<std::size_t>(under.index);
-  if (under.kind == PickedKind::Bubble && at < document_->bubbles.size()) {
-    const Bubble& bubble = document_->bubbles[static_cast<std::size_t>(under.index)];
-    return tr("idle %1: %2").arg(time_text(bubble.end - bubble.begin), cause_words(bubble.cause));
-  }
-  if ((under.kind != PickedKind::Span && under.kind != PickedKind::Action) || at >= document_->trace().spans.size()) return {};
-  const Span& span = document_->trace().spans[static_cast<std::size_t>(under.index)];
-  const QString action =
-      QString::fromStdString(action_name(document_->plan(), action_of(document_->plan(), document_->trace(), span)));
-  if (under.kind == PickedKind::Action) return tr("%1, %2").arg(action, time_text(range_of(*document_, under)->length()));
-  const QString name = instruction_words(instruction_of(document_->plan(), document_->trace(), span).name);
-  return span.count > 1
-             ? tr("%1: %2 and %3 more, %4").arg(action, name, count_words(span.count - 1), time_text(span.end - span.begin))
-             : tr("%1: %2, %3").arg(action, name, time_text(span.end - span.begin));
-}
+QString TimelineView::words_at(QPoint at) const { return facts_line(scene_.document.get(), hit(at)); }
 
 // Keys by their place on the keyboard, so that W A S D lie together on every layout (scan codes of evdev, plus 8).
 void TimelineView::keyPressEvent(QKeyEvent* event) {
@@ -178,17 +175,14 @@ void TimelineView::pan_left() { axis_.pan({-axis_.visible().length().value / 8})
 void TimelineView::pan_right() { axis_.pan({axis_.visible().length().value / 8}); }
 void TimelineView::fit() { axis_.fit(); }
 
-void TimelineView::scroll_up() {
-  scroll_ -= 40;
+void TimelineView::scroll_by(int pixels) {
+  scene_.scroll += pixels;
   clamp_scroll();
   update();
 }
 
-void TimelineView::scroll_down() {
-  scroll_ += 40;
-  clamp_scroll();
-  update();
-}
+void TimelineView::scroll_up() { scroll_by(-40); }
+void TimelineView::scroll_down() { scroll_by(40); }
 
 void TimelineView::zoom_to_selected() {
   if (!axis_.selected()) return focus_picked();
@@ -197,7 +191,7 @@ void TimelineView::zoom_to_selected() {
 }
 
 void TimelineView::focus_picked() {
-  const auto range = document_ ? range_of(*document_, selection_.picked()) : std::nullopt;
+  const auto range = scene_.document ? range_of(*scene_.document, selection_.picked()) : std::nullopt;
   if (!range) return fit();
   const Nanoseconds around = {range->length().value * 2};
   const TimeRange close = {range->begin - around, range->end + around};
@@ -211,123 +205,79 @@ void TimelineView::measure() {
   if (const auto drawn = axis_.selected(); drawn && drawn->length() > Nanoseconds{})
     return Q_EMIT hovered(tr("%1 selected, from %2 to %3")
                               .arg(time_text(drawn->length()), tick_text(drawn->begin, {1000}), tick_text(drawn->end, {1000})));
-  if (const auto range = document_ ? range_of(*document_, selection_.picked()) : std::nullopt) axis_.select(range);
+  if (const auto range = scene_.document ? range_of(*scene_.document, selection_.picked()) : std::nullopt) axis_.select(range);
 }
 
-void TimelineView::show_picked(Picked picked) {
-  selection_.pick(picked);
-  const auto range = range_of(*document_, picked);
+void TimelineView::pick_and_show(std::optional<Picked> picked) {
+  if (!picked) return;
+  selection_.pick(*picked);
+  const auto range = range_of(*scene_.document, *picked);
   if (!range) return;
   const TimeRange visible = axis_.visible();
   if (range->begin < visible.begin || range->end > visible.end) {
     const Nanoseconds length = std::max(visible.length(), range->length());
     axis_.show({middle(*range) - Nanoseconds{length.value / 2}, middle(*range) + Nanoseconds{length.value - length.value / 2}});
   }
-  if (const int index = row_of(class_of(*document_, picked)); index >= 0) {
-    const Row& row = rows_[static_cast<std::size_t>(index)];
-    scroll_ = std::clamp(scroll_, row.top + row.height - lanes_rect().height(), row.top);
+  if (const int index = scene_.row_of(class_of(*scene_.document, *picked)); index >= 0) {
+    const Row& row = scene_.rows[static_cast<std::size_t>(index)];
+    scene_.scroll = std::clamp(scene_.scroll, row.top + row.height - scene_.lanes.height(), row.top);
     clamp_scroll();
   }
   update();
 }
 
-void TimelineView::step(int by) {
-  if (!document_) return;
-  const Picked now = selection_.picked();
-  std::int32_t span = span_of(*document_, now);
-  if (span < 0)
-    span = document_->lanes.all.empty() || document_->lanes.all.front().size() == 0 ? -1
-                                                                                    : document_->lanes.all.front().span.front();
-  if (span < 0) return;
-  for (const Lane& lane : document_->lanes.all) {
-    if (lane.kind == LaneKind::InLine || lane.who != document_->trace().spans[static_cast<std::size_t>(span)].who) continue;
-    const auto at = std::ranges::find(lane.span, span);
-    if (at == lane.span.end()) continue;
-    const auto next = (at - lane.span.begin()) + (now.kind == PickedKind::Span ? by : 0);
-    if (next >= 0 && next < static_cast<std::ptrdiff_t>(lane.size()))
-      show_picked({PickedKind::Span, lane.span[static_cast<std::size_t>(next)], now.rank});
-    return;
-  }
+static std::optional<Picked> from_here(const Document* document, Picked now,
+                                       std::optional<Picked> (*next)(const Document&, Picked, int), int by) {
+  return document ? next(*document, now, by) : std::nullopt;
 }
 
-void TimelineView::next_op() { step(1); }
-void TimelineView::previous_op() { step(-1); }
-
-// From what is picked, else from the first of all, in the same class.
-void TimelineView::step_bubble(int by) {
-  if (!document_ || document_->bubbles.empty()) return;
-  const std::vector<Bubble>& bubbles = document_->bubbles;
-  const Picked now = selection_.picked();
-  std::ptrdiff_t next = 0;
-  if (now.kind == PickedKind::Bubble) {
-    next = now.index + by;
-  } else if (const std::int32_t span = span_of(*document_, now); span >= 0) {
-    const Span& from = document_->trace().spans[static_cast<std::size_t>(span)];
-    const auto after = std::ranges::upper_bound(bubbles, std::pair(from.who, from.begin), {},
-                                                [](const Bubble& b) { return std::pair(b.who, b.begin); });
-    next = (after - bubbles.begin()) + (by > 0 ? 0 : -1);
-  }
-  if (next >= 0 && next < static_cast<std::ptrdiff_t>(bubbles.size()))
-    show_picked({PickedKind::Bubble, static_cast<std::int32_t>(next), {}});
+void TimelineView::next_op() { pick_and_show(from_here(scene_.document.get(), selection_.picked(), &foreshard::next_op, 1)); }
+void TimelineView::previous_op() {
+  pick_and_show(from_here(scene_.document.get(), selection_.picked(), &foreshard::next_op, -1));
 }
-
-void TimelineView::next_bubble() { step_bubble(1); }
-void TimelineView::previous_bubble() { step_bubble(-1); }
-
-// The longest; when that is picked already, the next shorter one.
+void TimelineView::next_bubble() {
+  pick_and_show(from_here(scene_.document.get(), selection_.picked(), &foreshard::next_bubble, 1));
+}
+void TimelineView::previous_bubble() {
+  pick_and_show(from_here(scene_.document.get(), selection_.picked(), &foreshard::next_bubble, -1));
+}
 void TimelineView::worst_bubble() {
-  if (!document_ || document_->bubbles.empty()) return;
-  const std::vector<Bubble>& bubbles = document_->bubbles;
-  const auto size = [&](std::int32_t b) {
-    return std::pair((bubbles[static_cast<std::size_t>(b)].end - bubbles[static_cast<std::size_t>(b)].begin).value, -b);
-  };
-  const Picked now = selection_.picked();
-  const bool known = now.kind == PickedKind::Bubble && now.index >= 0 && static_cast<std::size_t>(now.index) < bubbles.size();
-  std::int32_t best = -1;
-  for (std::int32_t b = 0; b < static_cast<std::int32_t>(bubbles.size()); ++b) {
-    if (known && size(b) >= size(now.index)) continue;
-    if (best < 0 || size(b) > size(best)) best = b;
-  }
-  if (best >= 0) show_picked({PickedKind::Bubble, best, {}});
+  if (scene_.document) pick_and_show(foreshard::worst_bubble(*scene_.document, selection_.picked()));
 }
 
 void TimelineView::follow_back() {
-  if (!document_) return;
-  const std::vector<ChainHop> hop = binding_hops(*document_, selection_.picked(), Arrows::Direct);
+  if (!scene_.document) return;
+  const std::vector<ChainHop> hop = binding_hops(*scene_.document, selection_.picked(), Arrows::Direct);
   if (hop.empty()) return;
   trail_.push_back(selection_.picked());
-  show_picked({PickedKind::Span, hop.front().from, {}});
+  pick_and_show(Picked{PickedKind::Span, hop.front().from, {}});
 }
 
 void TimelineView::follow_return() {
   if (trail_.empty()) return;
   const Picked back = trail_.back();
   trail_.pop_back();
-  show_picked(back);
+  pick_and_show(back);
 }
 
-static int row_to_change(const std::vector<Row>& rows, int under, int of_picked) {
-  const int index = under >= 0 ? under : of_picked;
-  return index < static_cast<int>(rows.size()) ? index : -1;
+int TimelineView::row_to_change() const {
+  const int under = scene_.row_under(mouse_), index = under >= 0 ? under : scene_.row_of_picked(selection_.picked());
+  return index < static_cast<int>(scene_.rows.size()) ? index : -1;
 }
 
 void TimelineView::toggle_open() {
-  const std::int32_t span = document_ ? span_of(*document_, selection_.picked()) : -1;
-  const int picked = span >= 0 ? row_of(document_->trace().spans[static_cast<std::size_t>(span)].who) : -1;
-  const int index = row_to_change(rows_, row_under(mouse_), picked);
-  if (index < 0 || groups_.empty()) return;
-  const std::int32_t group = rows_[static_cast<std::size_t>(index)].key.group;
-  if (!state_.open.erase(group)) state_.open.insert(group);
+  const int index = row_to_change();
+  if (index < 0 || scene_.groups.empty()) return;
+  const std::int32_t group = scene_.rows[static_cast<std::size_t>(index)].key.group;
+  if (!scene_.state.open.erase(group)) scene_.state.open.insert(group);
   lay_out();
 }
 
 void TimelineView::toggle_pin() {
-  const std::int32_t span = document_ ? span_of(*document_, selection_.picked()) : -1;
-  const int picked = span >= 0 ? row_of(document_->trace().spans[static_cast<std::size_t>(span)].who) : -1;
-  const int index = row_to_change(rows_, row_under(mouse_), picked);
+  const int index = row_to_change();
   if (index < 0) return;
-  const RowKey key = rows_[static_cast<std::size_t>(index)].key;
-  if (!state_.pinned.erase(key)) state_.pinned.insert(key);
+  const RowKey key = scene_.rows[static_cast<std::size_t>(index)].key;
+  if (!scene_.state.pinned.erase(key)) scene_.state.pinned.insert(key);
   lay_out();
 }
 

@@ -1,11 +1,15 @@
 #include "gui/timeline/timeline_legend.h"
 
 #include <QCoreApplication>
+#include <QPainter>
 #include <algorithm>
 
 #include "gui/document/words.h"
+#include "gui/timeline/timeline_paint.h"
 
 namespace foreshard {
+
+static constexpr double kHiddenOpacity = 0.45;  // of a legend entry: off, and still to be read
 
 std::vector<LegendEntry> legend_entries() {
   const auto words = [](const char* text) { return QCoreApplication::translate("foreshard::TimelineView", text); };
@@ -63,6 +67,68 @@ std::vector<QRectF> lay_legend(const std::vector<LegendEntry>& entries, double w
   for (std::size_t i = kept; i < boxes.size(); ++i) boxes[i] = {};
   boxes.push_back(last);
   return boxes;
+}
+
+void TimelineLegend::lay_out(int width, const QFont& font) {
+  const QFontMetricsF metrics(small_font(font, 0.88));
+  boxes_ = lay_legend(
+      entries_, width, [&](const QString& text) { return metrics.horizontalAdvance(text); }, short_ && !open_);
+}
+
+int TimelineLegend::height() const { return shown_ && !boxes_.empty() ? static_cast<int>(boxes_.back().bottom()) + 2 : 0; }
+
+QRectF TimelineLegend::box(std::size_t entry) const { return shown_ && entry < boxes_.size() ? boxes_[entry] : QRectF(); }
+
+std::optional<std::size_t> TimelineLegend::entry_at(QPointF at) const {
+  for (std::size_t i = 0; i < entries_.size(); ++i)
+    if (box(i).contains(at)) return i;
+  return {};
+}
+
+void TimelineLegend::paint_entry(QPainter& painter, const TimelineScene& scene, const LegendEntry& entry, QRectF place) const {
+  const double scale = painter.device()->devicePixelRatioF();
+  const bool hidden = entry.hidden_by(scene.paints.hidden);
+  const QRectF box(place.left(), place.center().y() - 7, entry.bubble ? 22 : 15, 14);
+  painter.setOpacity(hidden ? kHiddenOpacity : 1);
+  if (entry.bubble) {
+    QImage sample(QSize(22, 14) * scale, QImage::Format_RGB32);
+    sample.fill(scene.theme.bubble);
+    for (int y = 0; y < sample.height(); ++y)
+      for (int x = 0; x < sample.width(); ++x)
+        if (on_hatch(entry.cause, x, y, scale)) sample.setPixelColor(x, y, scene.theme.of(entry.cause));
+    sample.setDevicePixelRatio(scale);
+    painter.drawImage(box.topLeft(), sample);
+  } else {
+    const QColor colour = QColor::fromRgb(scene.paints.of({entry.paint, 0, false}));
+    painter.fillRect(box, colour);
+    painter.setPen(scene.theme.label_on(colour));
+    painter.drawText(box, Qt::AlignCenter, entry.letter);
+  }
+  if (hidden) {
+    painter.setBrush(Qt::NoBrush);
+    painter.setPen(scene.theme.text);
+    painter.drawRect(box.adjusted(0, 0, -1, -1));
+  }
+  painter.setPen(hidden ? scene.theme.text : scene.theme.faint);
+  const QRectF words = place.adjusted(entry.bubble ? 27 : 20, 0, 8, 0);
+  painter.drawText(words, Qt::AlignLeft | Qt::AlignVCenter, entry.words);
+  if (hidden) painter.drawLine(QPointF(words.left(), words.center().y()), QPointF(words.right() - 8, words.center().y()));
+  painter.setOpacity(1);
+}
+
+void TimelineLegend::paint(QPainter& painter, const TimelineScene& scene) const {
+  const int top = scene.lanes.bottom() + 1, width = scene.size.width();
+  painter.fillRect(QRect(0, top, width, scene.size.height() - top), scene.theme.panel);
+  painter.setPen(scene.theme.rule);
+  painter.drawLine(0, top, width, top);
+  for (std::size_t i = 0; i < entries_.size(); ++i)
+    if (const QRectF place = box(i); !place.isEmpty()) paint_entry(painter, scene, entries_[i], place.translated(0, top));
+  if (const QRectF more = more_box(); !more.isEmpty()) {
+    const auto seen = std::ranges::count_if(boxes_, [](const QRectF& place) { return !place.isEmpty(); }) - 1;
+    painter.setPen(scene.theme.accent);
+    painter.drawText(more.translated(0, top), Qt::AlignLeft | Qt::AlignVCenter,
+                     QString("+%1").arg(std::ssize(entries_) - seen));
+  }
 }
 
 }  // namespace foreshard

@@ -5,9 +5,10 @@
 #include <QRectF>
 #include <QString>
 #include <functional>
+#include <optional>
 #include <vector>
 
-#include "gui/timeline/lane_raster.h"
+#include "gui/timeline/timeline_scene.h"
 
 namespace foreshard {
 
@@ -31,5 +32,29 @@ Hidden only(Hidden hidden, const LegendEntry& entry);
 // place, and one place more, the last, is that of "+N".
 std::vector<QRectF> lay_legend(const std::vector<LegendEntry>& entries, double width,
                                const std::function<double(const QString&)>& width_of, bool one_line = false);
+
+// The legend at the bottom of the timeline. Places are from its top left.
+class TimelineLegend {
+ public:
+  void show(bool shown) { shown_ = shown; }
+  void shorten(bool one_line) { short_ = one_line, open_ = false; }  // with "+N" for the rest, until that is clicked
+  void open() { open_ = true; }
+  void lay_out(int width, const QFont& font);
+  int height() const;  // pixels; 0: it is not shown
+
+  bool shown() const { return shown_; }
+  const std::vector<LegendEntry>& entries() const { return entries_; }
+  QRectF box(std::size_t entry) const;                      // empty: it is not seen
+  QRectF more_box() const { return box(entries_.size()); }  // of "+N"; empty: all are seen
+  std::optional<std::size_t> entry_at(QPointF at) const;
+  void paint(QPainter& painter, const TimelineScene& scene) const;
+
+ private:
+  void paint_entry(QPainter& painter, const TimelineScene& scene, const LegendEntry& entry, QRectF place) const;
+
+  std::vector<LegendEntry> entries_ = legend_entries();
+  bool shown_ = true, short_ = false, open_ = false;
+  std::vector<QRectF> boxes_ = {};  // [entry]
+};
 
 }  // namespace foreshard

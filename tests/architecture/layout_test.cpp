@@ -81,7 +81,6 @@ TEST(Layout, ClassesAreSmall) {
       "core/result/summary.h: Summary",
       "core/strategy/strategy.h: Strategy",
       "exec/cuda/kernel_args.h: AttentionArgs",
-      "gui/timeline/timeline_view.h: TimelineView",
       "strategy/cost/framework_preset.h: FrameworkPreset",
       "strategy/cost/memory_traits.h: MemoryTraits",
   };
