@@ -126,8 +126,8 @@ std::optional<Model> model_of(const MeasuredRow& row, const FrameworkPreset& pre
   t.max_positions = *seq;
   if (const auto vocab = integer(row, "vocab")) {
     t.vocab = *vocab;
-  } else if (preset.vocabulary > 0) {
-    t.vocab = preset.vocabulary;
+  } else if (preset.defaults.vocabulary > 0) {
+    t.vocab = preset.defaults.vocabulary;
     assumed.emplace_back("vocab");
   } else {
     return {};
@@ -242,7 +242,8 @@ void set_numbers(const MeasuredRow& row, const FrameworkPreset& preset, const Tr
   s.precision = precision_of(row);
   if (s.precision == DType::F8 && row.mentions("precision", "bf16 adam moments")) s.state_dtype = DType::BF16;
   if (row.mentions("zero_stage_or_fsdp", "pure bf16")) s.param_dtype = s.grad_dtype = s.state_dtype = DType::BF16;
-  if (row.mentions("precision", "autocast") && !preset.grad_dtype) s.grad_dtype = DType::F32;  // gradients of fp32 parameters
+  if (row.mentions("precision", "autocast") && !preset.defaults.grad_dtype)
+    s.grad_dtype = DType::F32;  // gradients of fp32 parameters
   s.attention = row.mentions("flash_attention", "yes")                                     ? AttentionKernel::Flash
                 : row.mentions("flash_attention", "no") && !row.unknown("flash_attention") ? AttentionKernel::Unfused
                                                                                            : AttentionKernel::Auto;
@@ -251,7 +252,7 @@ void set_numbers(const MeasuredRow& row, const FrameworkPreset& preset, const Tr
   if (row.mentions("framework_flags", "hidden-dropout 0.0")) s.dropout = 0;
   if (t.vocab % s.tp == 0 && t.vocab % 128 == 0) s.vocab_multiple = 1;  // padded already
   s.context = ContextKind::AllGather;
-  Overlap overlap = preset.overlap.value_or(Overlap{});
+  Overlap overlap = preset.defaults.overlap.value_or(Overlap{});
   if (row.mentions("framework_flags", "overlap-grad-reduce")) overlap.gradients = true;
   if (row.mentions("framework_flags", "overlap-param-gather")) overlap.parameters = true;
   if (row.mentions("framework_flags", "tp-comm-overlap") || row.mentions("notes", "async tp")) overlap.tp = true;
@@ -296,8 +297,8 @@ std::optional<SkipReason> set_degrees(const MeasuredRow& row, const MeasuredCase
 // without a layer less on both ends.
 int chunks_of(const MeasuredRow& row, const FrameworkPreset& preset, int layers, const Strategy& s) {
   const bool interleaved = row.mentions("pp_schedule", "1f1b-i") || row.mentions("pp_schedule", "interleav");
-  if (!interleaved || !row.unknown("vpp") || s.pp == 1 || preset.chunk_layers == 0) return s.virtual_stages;
-  const int slots = layers % s.pp == 0 ? layers : layers + 2, each = s.pp * preset.chunk_layers;
+  if (!interleaved || !row.unknown("vpp") || s.pp == 1 || preset.defaults.chunk_layers == 0) return s.virtual_stages;
+  const int slots = layers % s.pp == 0 ? layers : layers + 2, each = s.pp * preset.defaults.chunk_layers;
   return slots % each == 0 ? slots / each : s.virtual_stages;
 }
 
@@ -385,7 +386,7 @@ std::variant<MeasuredCase, SkipReason> measured_case(const MeasuredRow& row) {
   question.barrier = row.mentions("notes", "instead of post-validation");
   s.seq = shape.max_positions;
   s.sequence_parallel = row.text("sequence_parallel") == "yes" && s.tp > 1;
-  s.zero = row.unknown("zero_stage_or_fsdp") ? preset.zero : zero_of(row);
+  s.zero = row.unknown("zero_stage_or_fsdp") ? preset.defaults.zero : zero_of(row);
   if (const std::size_t at = row.text("zero_stage_or_fsdp").find("group "); at != std::string::npos)
     s.zero_group = std::clamp(std::atoi(row.text("zero_stage_or_fsdp").c_str() + at + 6), 1, s.dp);
   if (const int copies = optimizer_copies(row); s.zero == 1 && copies > 1 && s.dp % copies == 0) s.zero_group = s.dp / copies;

@@ -53,7 +53,7 @@ Outcome estimate_once(const Model& model, const Cluster& cluster, const Strategy
   const double hop = stages.empty() ? 0.0 : stages[stages.size() / 2].hop;
   out.feasible = true;
   const Estimate estimate = refine(lowered, cluster, microbatches);
-  out.iteration = estimate.time.value + preset.host_per_step.value;
+  out.iteration = estimate.time.value + preset.host.per_step.value;
   out.skew = estimate.skew.value;
   if (!stage_times) return out;
   player::LightClock clock;
@@ -216,7 +216,7 @@ std::vector<PartShare> Predictor::shares(const MeasuredCase& question, int chose
   if (!lowered) return {};
   const FrameworkPreset& preset = framework_preset(strategy.framework);
   const int microbatches = microbatches_of(*lowered, strategy);
-  return part_shares(std::move(*lowered), question.cluster, preset, microbatches, preset.host_per_step);
+  return part_shares(std::move(*lowered), question.cluster, preset, microbatches, preset.host.per_step);
 }
 
 }  // namespace foreshard

@@ -82,28 +82,28 @@ void read_runner(const JsonReader& json, FrameworkPreset& preset) {
 }
 
 void read_defaults(const JsonReader& json, const std::string& file, FrameworkPreset& preset) {
-  preset.param_dtype = read_dtype(json, "param_dtype", preset.param_dtype);
-  preset.grad_dtype = read_dtype(json, "grad_dtype", preset.grad_dtype);
-  preset.state_dtype = read_dtype(json, "state_dtype", preset.state_dtype);
-  if (const auto overlap = json.find("overlap")) preset.overlap = parse_overlap(overlap->as_string(), file);
+  preset.defaults.param_dtype = read_dtype(json, "param_dtype", preset.defaults.param_dtype);
+  preset.defaults.grad_dtype = read_dtype(json, "grad_dtype", preset.defaults.grad_dtype);
+  preset.defaults.state_dtype = read_dtype(json, "state_dtype", preset.defaults.state_dtype);
+  if (const auto overlap = json.find("overlap")) preset.defaults.overlap = parse_overlap(overlap->as_string(), file);
   if (const auto attention = json.find("attention")) {
     const std::string word = attention->as_choice({"auto", "flash", "unfused"});
-    preset.attention = word == "flash"     ? AttentionKernel::Flash
-                       : word == "unfused" ? AttentionKernel::Unfused
-                                           : AttentionKernel::Auto;
+    preset.defaults.attention = word == "flash"     ? AttentionKernel::Flash
+                                : word == "unfused" ? AttentionKernel::Unfused
+                                                    : AttentionKernel::Auto;
   }
   if (const auto context = json.find("context"))
     for (const ContextKind kind : {ContextKind::AllGather, ContextKind::Ring, ContextKind::AllToAll})
-      if (context->as_choice({"all-gather", "ring", "all-to-all"}) == name_of(kind)) preset.context = kind;
+      if (context->as_choice({"all-gather", "ring", "all-to-all"}) == name_of(kind)) preset.defaults.context = kind;
   if (const auto flash = json.find("flash")) preset.flash = read_flash(*flash);
-  if (const auto dropout = json.find("dropout")) preset.dropout = dropout->as_double(0, 0.99);
-  if (const auto clip = json.find("clip_norm")) preset.clip_norm = clip->as_double(0, 1e9);
-  if (const auto layers = json.find("chunk_layers")) preset.chunk_layers = static_cast<int>(layers->as_int(0, 1000));
+  if (const auto dropout = json.find("dropout")) preset.defaults.dropout = dropout->as_double(0, 0.99);
+  if (const auto clip = json.find("clip_norm")) preset.defaults.clip_norm = clip->as_double(0, 1e9);
+  if (const auto layers = json.find("chunk_layers")) preset.defaults.chunk_layers = static_cast<int>(layers->as_int(0, 1000));
   if (const auto validates = json.find("post_validation")) preset.post_validation = validates->as_bool();
   if (const auto stops = json.find("recompute_stops")) preset.recompute_stops = stops->as_bool();
-  if (const auto zero = json.find("zero")) preset.zero = static_cast<int>(zero->as_int(0, 3));
-  if (const auto multiple = json.find("vocab_multiple")) preset.vocab_multiple = multiple->as_int(1, 1'000'000);
-  if (const auto vocabulary = json.find("vocabulary")) preset.vocabulary = vocabulary->as_int(1, 10'000'000);
+  if (const auto zero = json.find("zero")) preset.defaults.zero = static_cast<int>(zero->as_int(0, 3));
+  if (const auto multiple = json.find("vocab_multiple")) preset.defaults.vocab_multiple = multiple->as_int(1, 1'000'000);
+  if (const auto vocabulary = json.find("vocabulary")) preset.defaults.vocabulary = vocabulary->as_int(1, 10'000'000);
   if (const auto count = json.find("flop_count"))
     preset.flop_count = count->as_choice({"model", "palm"}) == "palm" ? FlopCount::Palm : FlopCount::Model;
 }
@@ -114,31 +114,31 @@ void read_costs(const JsonReader& json, FrameworkPreset& preset) {
   read_number(json, "fp8_products", 0.1, 1, preset.fp8_products);
   if (const auto casts = json.find("autocast")) preset.autocast = casts->as_bool();
   if (const auto adds = json.find("adds_gradients")) preset.adds_gradients = adds->as_bool();
-  if (const auto narrow = json.find("gathers_narrow")) preset.gathers_narrow = narrow->as_bool();
+  if (const auto narrow = json.find("gathers_narrow")) preset.shards.gathers_narrow = narrow->as_bool();
   read_number(json, "redone_products", 0, 1, preset.redone_products);
   read_number(json, "tensor_copies", 0, 100, preset.tensor_copies);
-  if (const auto talk = json.find("shard_talk")) preset.shard_talk = read_shard_talk(*talk);
-  if (const auto least = json.find("least_shard")) preset.least_shard = least->as_int(0, 1'000'000'000);
-  if (const auto distance = json.find("reuse_distance")) preset.reuse_distance = distance->as_int(0, 1'000'000'000'000);
+  if (const auto talk = json.find("shard_talk")) preset.shards.talk = read_shard_talk(*talk);
+  if (const auto least = json.find("least_shard")) preset.shards.least = least->as_int(0, 1'000'000'000);
+  if (const auto distance = json.find("reuse_distance")) preset.shards.reuse_distance = distance->as_int(0, 1'000'000'000'000);
   if (const auto turns = json.find("exchanges_in_turn")) preset.exchanges_in_turn = turns->as_bool();
-  if (const auto blocking = json.find("blocking_launches")) preset.blocking_launches = blocking->as_bool();
-  read_seconds(json, "host_per_kernel", preset.host_per_kernel);
-  read_seconds(json, "host_per_collective", preset.host_per_collective);
-  read_seconds(json, "host_per_exchange", preset.host_per_exchange);
-  read_seconds(json, "host_per_microbatch", preset.host_per_microbatch);
-  read_seconds(json, "host_per_step", preset.host_per_step);
-  read_style(json, "norm", preset.norm);
-  read_style(json, "rope", preset.rope);
-  read_style(json, "activation", preset.activation);
-  read_style(json, "softmax", preset.softmax);
+  if (const auto blocking = json.find("blocking_launches")) preset.host.blocking_launches = blocking->as_bool();
+  read_seconds(json, "host_per_kernel", preset.host.per_kernel);
+  read_seconds(json, "host_per_collective", preset.host.per_collective);
+  read_seconds(json, "host_per_exchange", preset.host.per_exchange);
+  read_seconds(json, "host_per_microbatch", preset.host.per_microbatch);
+  read_seconds(json, "host_per_step", preset.host.per_step);
+  read_style(json, "norm", preset.styles.norm);
+  read_style(json, "rope", preset.styles.rope);
+  read_style(json, "activation", preset.styles.activation);
+  read_style(json, "softmax", preset.styles.softmax);
   if (const auto maps = json.find("softmax_maps")) {
     maps->only({"multiple", "otherwise"});
-    preset.softmax_maps.multiple = maps->at("multiple").as_int(1, 1'000'000);
-    read_style(*maps, "otherwise", preset.softmax_maps.otherwise);
+    preset.styles.softmax_maps.multiple = maps->at("multiple").as_int(1, 1'000'000);
+    read_style(*maps, "otherwise", preset.styles.softmax_maps.otherwise);
   }
-  read_style(json, "residual", preset.residual);
-  read_style(json, "cross_entropy", preset.cross_entropy);
-  read_style(json, "optimizer", preset.optimizer);
+  read_style(json, "residual", preset.styles.residual);
+  read_style(json, "cross_entropy", preset.styles.cross_entropy);
+  read_style(json, "optimizer", preset.styles.optimizer);
 }
 
 // The preset that a file builds on; that one stands alone, so that there is no circle.
@@ -238,13 +238,14 @@ static bool takes_maps(const SoftmaxMaps& fused, const Compute& softmax) {
 
 const OpStyle& style_of(const FrameworkPreset& preset, const Compute& what) {
   static const OpStyle fused;
-  if (is<ops::Norm>(what.op)) return preset.norm;
-  if (is<ops::Rope>(what.op)) return preset.rope;
-  if (is<ops::Activation>(what.op)) return preset.activation;
-  if (is<ops::Softmax>(what.op)) return takes_maps(preset.softmax_maps, what) ? preset.softmax : preset.softmax_maps.otherwise;
-  if (is<ops::Dropout, ops::Add>(what.op)) return preset.residual;
-  if (is<ops::CrossEntropy>(what.op)) return preset.cross_entropy;
-  if (is<ops::Adam, ops::Sgd, ops::GradNorm, ops::ClipScale, ops::JudgeOverflow>(what.op)) return preset.optimizer;
+  if (is<ops::Norm>(what.op)) return preset.styles.norm;
+  if (is<ops::Rope>(what.op)) return preset.styles.rope;
+  if (is<ops::Activation>(what.op)) return preset.styles.activation;
+  if (is<ops::Softmax>(what.op))
+    return takes_maps(preset.styles.softmax_maps, what) ? preset.styles.softmax : preset.styles.softmax_maps.otherwise;
+  if (is<ops::Dropout, ops::Add>(what.op)) return preset.styles.residual;
+  if (is<ops::CrossEntropy>(what.op)) return preset.styles.cross_entropy;
+  if (is<ops::Adam, ops::Sgd, ops::GradNorm, ops::ClipScale, ops::JudgeOverflow>(what.op)) return preset.styles.optimizer;
   return fused;
 }
 
@@ -258,19 +259,19 @@ double slowdown_of(const FrameworkPreset& preset, const Compute& what) {
 
 Strategy with_preset(const Model& model, Strategy strategy) {
   const FrameworkPreset& preset = framework_preset(strategy.framework);
-  if (strategy.vocab_multiple == 0) strategy.vocab_multiple = preset.vocab_multiple;
-  if (!strategy.context) strategy.context = preset.context;
-  if (!strategy.clip_norm) strategy.clip_norm = preset.clip_norm;
-  if (!strategy.overlap) strategy.overlap = preset.overlap.value_or(Overlap{});
+  if (strategy.vocab_multiple == 0) strategy.vocab_multiple = preset.defaults.vocab_multiple;
+  if (!strategy.context) strategy.context = preset.defaults.context;
+  if (!strategy.clip_norm) strategy.clip_norm = preset.defaults.clip_norm;
+  if (!strategy.overlap) strategy.overlap = preset.defaults.overlap.value_or(Overlap{});
   if (!strategy.dropout) {  // GPT and BERT train with it, the models that came after do not
     const auto* transformer = std::get_if<Transformer>(&model.shape);
-    strategy.dropout = transformer && transformer->positions == PositionKind::Learned ? preset.dropout : 0;
+    strategy.dropout = transformer && transformer->positions == PositionKind::Learned ? preset.defaults.dropout : 0;
   }
   if (size_of(strategy.precision) >= size_of(DType::F32)) return strategy;
-  if (strategy.attention == AttentionKernel::Auto) strategy.attention = preset.attention;
-  if (!strategy.param_dtype) strategy.param_dtype = preset.param_dtype;
-  if (!strategy.grad_dtype) strategy.grad_dtype = preset.grad_dtype;
-  if (!strategy.state_dtype) strategy.state_dtype = preset.state_dtype;
+  if (strategy.attention == AttentionKernel::Auto) strategy.attention = preset.defaults.attention;
+  if (!strategy.param_dtype) strategy.param_dtype = preset.defaults.param_dtype;
+  if (!strategy.grad_dtype) strategy.grad_dtype = preset.defaults.grad_dtype;
+  if (!strategy.state_dtype) strategy.state_dtype = preset.defaults.state_dtype;
   if (strategy.framework == Strategy{}.framework) return strategy;
   const StateTypes types = state_types(strategy);  // said, so that a saved strategy shows what it ran with
   strategy.param_dtype = types.param, strategy.grad_dtype = types.grad, strategy.state_dtype = types.state;

@@ -42,24 +42,57 @@ enum class Runner : std::uint8_t { Megatron, DeepSpeed, TorchTitan, Fsdp2, Nanot
 
 enum class FlopCount : std::uint8_t { Model, Palm };  // Palm: 6 N + 12 L s h, embedding parameters counted
 
-struct FrameworkPreset {
-  std::string name = {}, summary = {}, source = {};
-  std::optional<Runner> runner = {};  // empty: nothing is known of what it can run
-  std::string options =
-      {};  // repository and version whose options are written (strategy/frameworks/framework_export.h); empty: none are
-  // defaults of a strategy
+// What a run has when nobody says otherwise.
+struct RunDefaults {
   std::optional<DType> param_dtype = {}, grad_dtype = {}, state_dtype = {};  // with 16-bit arithmetic
   std::optional<Overlap> overlap = {};
   AttentionKernel attention = AttentionKernel::Auto;
   ContextKind context = ContextKind::AllGather;
   double dropout = 0;  // of models with biases and learned positions, as GPT and BERT have it
   double clip_norm = 0;
+  int zero = 0;          // stage
+  int chunk_layers = 0;  // of an interleaved schedule; 0: not interleaved then
+  std::int64_t vocab_multiple = 1;
+  std::int64_t vocabulary = 0;  // that of the framework's usual tokenizer
+  bool operator==(const RunDefaults&) const = default;
+};
+
+// How what ZeRO cuts is communicated.
+struct ShardRules {
+  ShardTalk talk = ShardTalk::Unit;
+  std::int64_t least = 0;  // elements: tensors below are whole on every rank; only with one collective per tensor
+  std::int64_t reuse_distance =
+      0;  // elements: a larger unit is gathered for the recomputation and again for the gradients; 0: once
+  bool gathers_narrow = false;  // parameters in fp32 are cast to the format of the products before they are gathered
+  bool operator==(const ShardRules&) const = default;
+};
+
+// Time of the host thread.
+struct HostTimes {
+  Seconds per_kernel = {};         // to issue one operator: Python, dispatcher, all its kernels
+  bool blocking_launches = false;  // it issues a kernel only when the one before has ended (CUDA_LAUNCH_BLOCKING=1)
+  Seconds per_collective = {};
+  Seconds per_exchange = {};    // the device waits while the host issues one, after a synchronisation for instance
+  Seconds per_microbatch = {};  // per forward of a chunk: fetching the batch, masks, averaging the loss
+  Seconds per_step = {};        // once per iteration: data loader, loss to the host, scheduler, logging
+  bool operator==(const HostTimes&) const = default;
+};
+
+// How operators that are no products are run.
+struct OpStyles {
+  OpStyle norm = {}, rope = {}, activation = {}, softmax = {}, residual = {}, cross_entropy = {}, optimizer = {};
+  SoftmaxMaps softmax_maps = {};
+  bool operator==(const OpStyles&) const = default;
+};
+
+struct FrameworkPreset {
+  std::string name = {}, summary = {}, source = {};
+  std::optional<Runner> runner = {};  // empty: nothing is known of what it can run
+  std::string options =
+      {};  // repository and version whose options are written (strategy/frameworks/framework_export.h); empty: none are
+  RunDefaults defaults = {};
   bool recompute_stops = false;  // full recomputation ends with the last value that the backward reads
   bool post_validation = false;  // steps of zero-bubble schedules follow each other without a barrier
-  int zero = 0;                  // stage, when a row does not state one
-  int chunk_layers = 0;          // of an interleaved schedule, when a row does not state its chunks; 0: not interleaved then
-  std::int64_t vocab_multiple = 1;
-  std::int64_t vocabulary = 0;  // when a row does not state one: that of the framework's usual tokenizer
   FlopCount flop_count = FlopCount::Model;
   // costs
   FlashKernel flash = FlashKernel::Newest;
@@ -68,22 +101,12 @@ struct FrameworkPreset {
   double fp8_products = 1;      // speed of 8-bit products, against those with one scale per tensor
   bool autocast = false;        // products cast their fp32 weights each time, and the gradients of the weights back
   bool adds_gradients = false;  // a gradient of weights is added to that of earlier micro-batches by a kernel of its own
-  bool gathers_narrow = false;  // parameters in fp32 are cast to the format of the products before they are gathered
   double redone_products = 1;   // share of the products in wider formats among the modules to redo that do run again
-  ShardTalk shard_talk = ShardTalk::Unit;
-  std::int64_t least_shard = 0;  // elements: tensors below are whole on every rank; only with one collective per tensor
-  std::int64_t reuse_distance =
-      0;  // elements: a larger unit is gathered for the recomputation and again for the gradients; 0: once
+  ShardRules shards = {};
   bool exchanges_in_turn = false;  // a stage sends, then receives: both directions of a link take turns
   double tensor_copies = 0;        // bytes read and written beside each tensor-parallel collective, in sizes of its full tensor
-  Seconds host_per_kernel = {};    // time of the host thread to issue one operator: Python, dispatcher, all its kernels
-  bool blocking_launches = false;  // the host issues a kernel only when the one before has ended (CUDA_LAUNCH_BLOCKING=1)
-  Seconds host_per_collective = {};
-  Seconds host_per_exchange = {};    // the device waits while the host issues one, after a synchronisation for instance
-  Seconds host_per_microbatch = {};  // per forward of a chunk: fetching the batch, masks, averaging the loss
-  Seconds host_per_step = {};        // once per iteration: data loader, loss to the host, scheduler, logging
-  OpStyle norm = {}, rope = {}, activation = {}, softmax = {}, residual = {}, cross_entropy = {}, optimizer = {};
-  SoftmaxMaps softmax_maps = {};
+  HostTimes host = {};
+  OpStyles styles = {};
   MemoryTraits memory = {};
   std::vector<OffloadRule> offload = {};  // what words of a command line keep in host memory
   bool operator==(const FrameworkPreset&) const = default;

@@ -87,24 +87,23 @@ MemoryTraits read_memory_traits(const JsonReader& json) {
     for (const JsonReader& name : copies->elements()) traits.attention_copies.push_back(name.as_choice(kArchitectures));
   if (const auto zero1 = json.find("zero1")) {
     zero1->only({"whole", "shared"});
-    traits.zero1_whole = zero1->at("whole").as_double(0, 64);
-    traits.zero1_shared = zero1->at("shared").as_double(0, 64);
+    traits.zero1 = {.whole = zero1->at("whole").as_double(0, 64), .shared = zero1->at("shared").as_double(0, 64)};
   }
   read_flag(json, "fp8_parameters", traits.fp8_parameters);
   read_flag(json, "fp8_inputs", traits.fp8_inputs);
   read_flag(json, "half_main_gradients", traits.half_main_gradients);
-  read_number(json, "score_buffer", 64, traits.score_buffer);
+  read_number(json, "score_buffer", 64, traits.scores.buffer);
   read_number(json, "norm_bytes", 64, traits.norm_bytes);
   read_number(json, "activation_bytes", 64, traits.activation_bytes);
-  read_number(json, "score_bytes", 64, traits.score_bytes);
-  read_number(json, "score_scratch", 64, traits.score_scratch);
+  read_number(json, "score_bytes", 64, traits.scores.kept);
+  read_number(json, "score_scratch", 64, traits.scores.scratch);
   read_number(json, "query_key_bytes", 64, traits.query_key_bytes);
   read_flag(json, "remakes_attention", traits.remakes_attention);
-  read_number(json, "logit_bytes", 64, traits.logit_bytes);
-  read_number(json, "gathered_logit_bytes", 64, traits.gathered_logit_bytes);
-  if (const auto flag = json.find("logit_chunks")) traits.logit_chunks = flag->as_string();
-  read_flag(json, "logit_parts_by_width", traits.logit_parts_by_width);
-  read_number(json, "held_logit_bytes", 64, traits.held_logit_bytes);
+  read_number(json, "logit_bytes", 64, traits.logits.bytes);
+  read_number(json, "gathered_logit_bytes", 64, traits.logits.gathered_bytes);
+  if (const auto flag = json.find("logit_chunks")) traits.logits.chunks = flag->as_string();
+  read_flag(json, "logit_parts_by_width", traits.logits.parts_by_width);
+  read_number(json, "held_logit_bytes", 64, traits.logits.held_bytes);
   if (const auto reports = json.find("reports"))
     traits.reports_reserved = reports->as_choice({"allocated", "reserved"}) == "reserved";
   if (const auto share = json.find("fragmentation")) traits.fragmentation = share->as_double(1, 4);
@@ -118,18 +117,18 @@ MemoryTraits with_flags(MemoryTraits traits, const std::string& flags) {
   for (const MemoryFlag& change : traits.flags) {
     if (flags.find("--" + change.flag) == std::string::npos) continue;
     for (const auto& [library, sizes] : change.workspaces) traits.workspaces[library] = sizes;
-    if (change.score_buffer) traits.score_buffer = *change.score_buffer;
-    if (change.score_bytes) traits.score_bytes = *change.score_bytes;
-    if (change.logit_bytes) traits.logit_bytes = *change.logit_bytes;
+    if (change.score_buffer) traits.scores.buffer = *change.score_buffer;
+    if (change.score_bytes) traits.scores.kept = *change.score_bytes;
+    if (change.logit_bytes) traits.logits.bytes = *change.logit_bytes;
     if (change.query_key_bytes) traits.query_key_bytes = *change.query_key_bytes;
-    if (change.deferred_heads) traits.deferred_heads = *change.deferred_heads;
+    if (change.deferred_heads) traits.logits.deferred_heads = *change.deferred_heads;
     if (change.fp8_parameters) traits.fp8_parameters = *change.fp8_parameters;
   }
   traits.flags.clear();
-  if (!traits.logit_chunks.empty()) {
-    const std::string flag = "--" + traits.logit_chunks + " ";
+  if (!traits.logits.chunks.empty()) {
+    const std::string flag = "--" + traits.logits.chunks + " ";
     if (const std::size_t at = flags.find(flag); at != std::string::npos)
-      traits.logit_parts = std::max(1, std::atoi(flags.c_str() + at + flag.size()));
+      traits.logits.parts = std::max(1, std::atoi(flags.c_str() + at + flag.size()));
   }
   return traits;
 }

@@ -25,6 +25,32 @@ struct MemoryFlag {
   bool operator==(const MemoryFlag&) const = default;
 };
 
+// What the head and the loss hold.
+struct LogitMemory {
+  double bytes = 6;             // per logit of this rank when the loss is largest: 16-bit logits, fp32 probabilities
+  double gathered_bytes = 0;    // likewise per logit of the whole vocabulary, which every tensor-parallel rank then holds
+  std::string chunks = {};      // the flag that says in how many parts the head is computed, one after the other
+  double parts = 1;             // ... and in how many: only so much of the logits and their gradient is there at once
+  bool parts_by_width = false;  // as many as the vocabulary is wider than the hidden size (Liger's fused loss)
+  int deferred_heads = 0;       // micro-batches whose head has its weight gradient put off: its input and the logits' gradient
+  double held_bytes = 0;        // and while the layers before it run backward
+  bool operator==(const LogitMemory&) const = default;
+};
+
+// Bytes per attention score.
+struct ScoreMemory {
+  double buffer = 0;   // resident
+  double kept = 0;     // for the backward beside what a fused kernel keeps
+  double scratch = 0;  // while an attention is recomputed or differentiated
+  bool operator==(const ScoreMemory&) const = default;
+};
+
+// Bytes per parameter under ZeRO 1: on every rank, and shared out.
+struct Zero1Memory {
+  double whole = 0, shared = 0;
+  bool operator==(const Zero1Memory&) const = default;
+};
+
 struct MemoryTraits {
   std::map<std::string, ByArchitecture> workspaces = {};  // library -> held inside the allocator from the first step on
   bool caching_allocator = false;                         // states are tensors of PyTorch's allocator, one per parameter
@@ -34,25 +60,16 @@ struct MemoryTraits {
   // Generations whose flash attention wants [batch, sequence, heads]: with more than one sample the result is copied back, and
   // both copies are kept.
   std::vector<std::string> attention_copies = {};
-  // Bytes per parameter under ZeRO 1, where the framework's copies differ from the formats' sum: on every rank, and shared out.
-  std::optional<double> zero1_whole = {}, zero1_shared = {};
-  bool fp8_parameters = false;       // the weights of the layers' products are kept in 8 bits, with a transposed copy
-  bool fp8_inputs = false;           // fp8 products keep their input in 8 bits; other readers keep their own in 16
+  std::optional<Zero1Memory> zero1 = {};  // where the framework's copies differ from the formats' sum
+  bool fp8_parameters = false;            // the weights of the layers' products are kept in 8 bits, with a transposed copy
+  bool fp8_inputs = false;                // fp8 products keep their input in 8 bits; other readers keep their own in 16
   bool half_main_gradients = false;  // fp16: fp32 copies of the gradients live from the end of the backward to the next step
-  double score_buffer = 0;           // bytes per attention score, resident
-  // Kept for the backward beside what a fused kernel keeps: bytes per element of a norm's input, of an activation's result,
-  // per attention score.
-  double norm_bytes = 0, activation_bytes = 0, score_bytes = 0;
-  double query_key_bytes = 0;       // likewise per element of queries and keys, where these have norms of their own
-  bool remakes_attention = false;   // an attention that runs again makes its result again, too: nothing of it is kept
-  double score_scratch = 0;         // bytes per attention score while an attention is recomputed or differentiated
-  double logit_bytes = 6;           // bytes per logit of this rank when the loss is largest: 16-bit logits, fp32 probabilities
-  double gathered_logit_bytes = 0;  // likewise per logit of the whole vocabulary, which every tensor-parallel rank then holds
-  std::string logit_chunks = {};    // the flag that says in how many parts the head is computed, one after the other
-  double logit_parts = 1;           // ... and in how many: only so much of the logits and their gradient is there at once
-  bool logit_parts_by_width = false;  // as many as the vocabulary is wider than the hidden size (Liger's fused loss)
-  int deferred_heads = 0;       // micro-batches whose head has its weight gradient put off: its input and the logits' gradient
-  double held_logit_bytes = 0;  // and while the layers before it run backward
+  // Kept for the backward beside what a fused kernel keeps: bytes per element of a norm's input, of an activation's result.
+  double norm_bytes = 0, activation_bytes = 0;
+  ScoreMemory scores = {};
+  double query_key_bytes = 0;      // likewise per element of queries and keys, where these have norms of their own
+  bool remakes_attention = false;  // an attention that runs again makes its result again, too: nothing of it is kept
+  LogitMemory logits = {};
   bool reports_reserved = false;      // what its logs print where nobody says what was measured
   double fragmentation = 1;           // taken from the device over allocated, of what comes and goes
   Offload offload = {};               // of a run: what it keeps in host memory

@@ -60,7 +60,7 @@ class PlanCosts {
   std::vector<Cost> segment_costs(const Segment& segment) {
     std::vector<Cost> costs;
     costs.reserve(segment.instructions.size());
-    double device = 0, computes = 0, host = has(segment, Phase::Forward) ? preset_.host_per_microbatch.value : 0;
+    double device = 0, computes = 0, host = has(segment, Phase::Forward) ? preset_.host.per_microbatch.value : 0;
     recomputes_ = has(segment, Phase::Recompute);
     recomputes_attention_ = std::any_of(segment.instructions.begin(), segment.instructions.end(), [](const Instruction& run) {
       const auto* what = std::get_if<Compute>(&run.what);
@@ -74,7 +74,7 @@ class PlanCosts {
       device += compute ? to_seconds(costs.back().busy).value : alone_;
       host += issue_;
     }
-    const double exposed = preset_.blocking_launches ? host : host - device;
+    const double exposed = preset_.host.blocking_launches ? host : host - device;
     if (exposed > 0 && computes > 0) stretch(segment, costs, (computes + exposed) / computes);
     if (learned_) apply_learned(segment, costs);
     return costs;
@@ -123,7 +123,7 @@ class PlanCosts {
     const double share = eight_bits ? 1 / preset_.fp8_products : kept ? preset_.redone_products : 1.0;
     const Seconds time = op_time(gpu(), plain ? what : styled, preset_.flash) * share;
     if (time.value <= 0) return {};
-    issue_ = preset_.host_per_kernel.value * style.kernels;
+    issue_ = preset_.host.per_kernel.value * style.kernels;
     return {.busy = to_nanoseconds(time + weight_cast(what, run) + added_gradient(what) +
                                    gpu().launch_overhead * (style.kernels - 1))};
   }
@@ -165,7 +165,8 @@ class PlanCosts {
     if (profile_)
       if (const auto link = link_of(path)) return measured_link(path, *link, path.steps, profile_->collective_share);
     Cost cost = messages_cost(what, path, messages_of(what, instruction, path.members));
-    if (preset_.gathers_narrow && what.kind == CollectiveKind::AllGather && what.dtype == DType::F32) cost.wire_factor /= 2;
+    if (preset_.shards.gathers_narrow && what.kind == CollectiveKind::AllGather && what.dtype == DType::F32)
+      cost.wire_factor /= 2;
     if (gathered_twice(what, instruction)) cost.busy = cost.busy + cost.busy, cost.wire_factor *= 2;
     if (lies_between_operators(plan_, role(), instruction) && among_tensor_ranks(what)) {
       const bool sums = what.kind == CollectiveKind::AllReduce || what.kind == CollectiveKind::ReduceScatter;
@@ -175,27 +176,27 @@ class PlanCosts {
       cost.busy += to_nanoseconds(op_time(gpu(), {.op = ops::Cast{}, .traffic = {static_cast<std::int64_t>(copied)}}));
       cost.wire_factor *= wider;
     }
-    issue_ = preset_.host_per_collective.value;
+    issue_ = preset_.host.per_collective.value;
     if (path.bandwidth.value > 0 && computes_wait_for(instruction))
       alone_ = to_seconds(cost.busy).value + path.bytes * cost.wire_factor / path.bandwidth.value;
     return cost;
   }
   // The parameters of a layer that is recomputed leave after the recomputation when so many others come before their next use.
   bool gathered_twice(const Collective& what, const Instruction& instruction) const {
-    return recomputes_ && preset_.reuse_distance > 0 && what.kind == CollectiveKind::AllGather &&
-           moves_state(role(), instruction) && what.bytes.value / size_of(what.dtype).value > preset_.reuse_distance;
+    return recomputes_ && preset_.shards.reuse_distance > 0 && what.kind == CollectiveKind::AllGather &&
+           moves_state(role(), instruction) && what.bytes.value / size_of(what.dtype).value > preset_.shards.reuse_distance;
   }
   // In how many pieces a framework sends it that shards tensor by tensor.
   double messages_of(const Collective& what, const Instruction& instruction, int members) const {
     const bool gathers = what.kind == CollectiveKind::AllGather;
     const bool shards_move = (gathers || what.kind == CollectiveKind::ReduceScatter) && moves_state(role(), instruction);
-    if (preset_.shard_talk == ShardTalk::Unit || !shards_move) return 1;
+    if (preset_.shards.talk == ShardTalk::Unit || !shards_move) return 1;
     const std::vector<Use>& shards = gathers ? instruction.reads : instruction.writes;
     if (shards.empty()) return 1;
     const std::vector<Buffer>& buffers = plan_.roles[role_.index()].buffers;
     const int tensors = tensors_in(buffers[shards.front().buffer.index()]);
     const bool in_place = instruction.reads.front().buffer == instruction.writes.front().buffer;  // ZeRO 1 and 2: flat buckets
-    if (preset_.shard_talk == ShardTalk::Tensor) return in_place ? 1 : std::max(1, tensors);
+    if (preset_.shards.talk == ShardTalk::Tensor) return in_place ? 1 : std::max(1, tensors);
     int all = 0;  // what one rank owns travels together
     for (const Buffer& buffer : buffers)
       if (buffer.category == Category::Parameters) all += tensors_in(buffer);
@@ -206,7 +207,7 @@ class PlanCosts {
     for (const Shard& shard : buffer.holds) {
       std::int64_t elements = 1;
       for (const std::int64_t dim : plan_.tensors[shard.tensor.index()].shape) elements *= dim;
-      count += elements >= preset_.least_shard ? 1 : 0;
+      count += elements >= preset_.shards.least ? 1 : 0;
     }
     return count;
   }
@@ -215,7 +216,7 @@ class PlanCosts {
     path.bytes /= messages;
     Cost cost = collective_cost(gpu(), what, path);
     // PyTorch's all_gather and reduce_scatter of lists copy each rank's part by an operator of its own.
-    const Seconds parts = preset_.shard_talk == ShardTalk::Tensor ? preset_.host_per_kernel * path.members : Seconds{};
+    const Seconds parts = preset_.shards.talk == ShardTalk::Tensor ? preset_.host.per_kernel * path.members : Seconds{};
     if (messages > 1) cost.busy = to_nanoseconds((to_seconds(cost.busy) + parts) * messages);
     return cost;
   }
@@ -233,7 +234,7 @@ class PlanCosts {
     if (profile_)
       if (const auto link = link_of(path)) return measured_link(path, *link, 1, 0);  // a copy engine moves it
     Cost cost = exchange_cost(gpu(), what, path);
-    if (sends) cost.busy += to_nanoseconds(preset_.host_per_exchange);
+    if (sends) cost.busy += to_nanoseconds(preset_.host.per_exchange);
     if (preset_.exchanges_in_turn) cost.wire_factor *= 2;
     return cost;
   }

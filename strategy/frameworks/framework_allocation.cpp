@@ -58,12 +58,12 @@ class Allocation {
       out.statics += stage.parameters * share.left;
       states -= stage.in_layers * (share.hosted_parameter + share.hosted_gradient);
       transient = std::max(transient, stage.largest_layer * share.gathered + stage.layer * share.arriving + stage.arriving);
-      heads += stage.deferred * traits_.deferred_heads;
+      heads += stage.deferred * traits_.logits.deferred_heads;
     }
     if (traits_.caching_allocator) states += rounding(index, share);
     const double boundary = strategy_.pp > 1 ? boundary_bytes() : 0;
     const int in_use = strategy_.virtual_stages > 1 ? traits_.interleaved_boundaries : traits_.boundaries;
-    const double libraries = workspaces() + traits_.score_buffer * scores();
+    const double libraries = workspaces() + traits_.scores.buffer * scores();
     double busy = 0;
     walk(list, out.activations, busy);
     out.statics += states + libraries + traits_.boundaries_left * strategy_.virtual_stages * boundary;
@@ -95,8 +95,8 @@ class Allocation {
     s.product = product_bytes().value_or(param) / (strategy_.zero >= 3 ? ranks : 1);
     s.gradient = grad / (strategy_.zero >= 2 ? ranks : 1);
     s.state = state / ranks, s.states = moments + (types_.master ? 1 : 0);
-    if (strategy_.zero == 1 && traits_.zero1_whole)
-      s.parameter = s.product = *traits_.zero1_whole, s.gradient = 0, s.state = *traits_.zero1_shared / ranks, s.states = 1;
+    if (strategy_.zero == 1 && traits_.zero1)
+      s.parameter = s.product = traits_.zero1->whole, s.gradient = 0, s.state = traits_.zero1->shared / ranks, s.states = 1;
     if (traits_.half_main_gradients && types_.grad == DType::F16) s.left = bytes_of(DType::F32) / ranks;
     place_in_host(s, param, grad);
     if (ranks == 1) return s;

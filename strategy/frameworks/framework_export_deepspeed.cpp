@@ -17,8 +17,9 @@ void write_zero(const Strategy& s, JsonWriter& json) {
   if (s.zero == 1 || s.zero == 2) json.field("allgather_partitions", true).field("allgather_bucket_size", bucket_elements(s));
   if (s.zero == 3) {
     json.field("stage3_prefetch_bucket_size", s.overlap->parameters ? 50'000'000 : 0);
-    json.field("stage3_param_persistence_threshold", preset.least_shard);
-    json.field("stage3_max_live_parameters", preset.reuse_distance).field("stage3_max_reuse_distance", preset.reuse_distance);
+    json.field("stage3_param_persistence_threshold", preset.shards.least);
+    json.field("stage3_max_live_parameters", preset.shards.reuse_distance)
+        .field("stage3_max_reuse_distance", preset.shards.reuse_distance);
     if (in_groups(s)) json.field("mics_shard_size", s.zero_group);
   }
   json.end_object();

@@ -85,7 +85,7 @@ class LayerMeasure {
       if (op.communication || rule.redone[i]) continue;
       if (is<ops::Norm>(op.op)) sum += traits_.norm_bytes * count(value(op.inputs[0]));
       if (is<ops::Activation>(op.op)) sum += traits_.activation_bytes * count(value(op.outputs[0]));
-      if (is<ops::Softmax>(op.op)) sum += traits_.score_bytes * count(value(op.outputs[0]));
+      if (is<ops::Softmax>(op.op)) sum += traits_.scores.kept * count(value(op.outputs[0]));
       if (op.name == "qkv") sum += traits_.query_key_bytes * queries_and_keys(op);
       if (is<ops::Attention>(op.op) && copies_ && strategy_.micro_batch > 1) sum += size(value(op.outputs[0]));
     }
@@ -122,7 +122,7 @@ class LayerMeasure {
       for (const auto* list : {&op.inputs, &op.outputs})
         for (const int v : *list)
           if (value(v).needs_grad) sum += size(value(v)) / (is_logits(v) ? parts() : 1);
-      if (is<ops::Softmax>(op.op)) sum = std::max(sum, traits_.score_scratch * count(value(op.outputs[0])));
+      if (is<ops::Softmax>(op.op)) sum = std::max(sum, traits_.scores.scratch * count(value(op.outputs[0])));
       if (!is<ops::CrossEntropy>(op.op)) most = std::max(most, sum);
     }
     return most + (layer_.output >= 0 ? size(value(layer_.output)) : 0);
@@ -134,7 +134,7 @@ class LayerMeasure {
     });
   }
   double parts() const {
-    if (!traits_.logit_parts_by_width) return traits_.logit_parts;
+    if (!traits_.logits.parts_by_width) return traits_.logits.parts;
     for (const Operator& op : layer_.operators)
       if (is_weight_product(op) && is_logits(op.outputs[0]))
         return std::max(1.0, static_cast<double>(op.shapes[0].dims[2]) / static_cast<double>(op.shapes[0].dims[3]));
@@ -150,12 +150,12 @@ class LayerMeasure {
     const Value& logits = value(op.inputs[0]);
     if (logits.name.find("vocab") == std::string::npos) return;
     const double ranks = strategy_.tp;
-    const bool gathers = ranks > 1 && traits_.gathered_logit_bytes > 0;
+    const bool gathers = ranks > 1 && traits_.logits.gathered_bytes > 0;
     bytes_.loss = std::max(
         bytes_.loss,
-        gathers ? (traits_.gathered_logit_bytes * ranks + static_cast<double>(size_of(logits.dtype).value)) * count(logits)
-                : traits_.logit_bytes / parts() * count(logits));
-    bytes_.held = traits_.held_logit_bytes * (traits_.gathered_logit_bytes > 0 ? ranks : 1) * count(logits);
+        gathers ? (traits_.logits.gathered_bytes * ranks + static_cast<double>(size_of(logits.dtype).value)) * count(logits)
+                : traits_.logits.bytes / parts() * count(logits));
+    bytes_.held = traits_.logits.held_bytes * (traits_.logits.gathered_bytes > 0 ? ranks : 1) * count(logits);
   }
 
   const LayerGraph& layer_;

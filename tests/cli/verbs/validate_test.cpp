@@ -238,7 +238,7 @@ TEST(Presets, EveryFrameworkHasAFileThatSaysWhereItsNumbersComeFrom) {
     EXPECT_FALSE(preset.summary.empty()) << name;
     EXPECT_FALSE(preset.source.empty()) << name;
   }
-  EXPECT_EQ(framework_preset("foreshard").host_per_kernel, Seconds{});
+  EXPECT_EQ(framework_preset("foreshard").host.per_kernel, Seconds{});
   EXPECT_THROW(parse_framework_preset(R"({"summary": "", "source": "", "hosts": 1})", "x", "x.json"), Error);
 }
 

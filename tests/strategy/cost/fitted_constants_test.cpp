@@ -59,8 +59,8 @@ FrameworkPreset preset(const std::string& fields) {
 
 TEST(FittedConstants, PresetsReferToThemByName) {
   EXPECT_EQ(preset(R"(, "elementwise": "elementwise.eager")").elementwise, fitted("elementwise.eager"));
-  EXPECT_EQ(preset(R"(, "host_per_kernel": "host.operator")").host_per_kernel.value, fitted("host.operator"));
-  EXPECT_EQ(preset(R"(, "host_per_kernel": "7 us")").host_per_kernel.value, 7e-6);
+  EXPECT_EQ(preset(R"(, "host_per_kernel": "host.operator")").host.per_kernel.value, fitted("host.operator"));
+  EXPECT_EQ(preset(R"(, "host_per_kernel": "7 us")").host.per_kernel.value, 7e-6);
   EXPECT_THROW(preset(R"(, "elementwise": "elementwise.none")"), Error);
   EXPECT_THROW(preset(R"(, "elementwise": "host.operator")"), Error);  // 68e-6 is no share of a bandwidth
 }

@@ -57,7 +57,7 @@ TEST(PlanCosts, EachTensorIsGatheredOnItsOwn) {
   const auto what = std::get<Collective>(whole.run->what);
   EXPECT_EQ(whole.cost.busy, message(cluster, what, 32, 1));
   // The head is gathered last: one matrix and a norm. Above it a layer.
-  FrameworkPreset preset{.shard_talk = ShardTalk::Tensor, .least_shard = 100'000, .host_per_kernel = {8e-6}};
+  FrameworkPreset preset{.shards = {.talk = ShardTalk::Tensor, .least = 100'000}, .host = {.per_kernel = {8e-6}}};
   cost_plan(job.plan, cluster, preset);
   const Instruction* layer = nullptr;
   Cost cost;
@@ -73,7 +73,7 @@ TEST(PlanCosts, EachTensorIsGatheredOnItsOwn) {
 
 // Owners: with 512 ranks every one of the 195 tensors has an owner of its own; with 8 ranks a rank's tensors travel together.
 TEST(PlanCosts, OwnersSendTheirTensors) {
-  const FrameworkPreset preset{.shard_talk = ShardTalk::Owner};
+  const FrameworkPreset preset{.shards = {.talk = ShardTalk::Owner}};
   for (const auto& [name, dp] : {std::pair{"dgx-a100-x64", 512}, {"dgx-a100", 8}}) {
     const Cluster cluster = load_cluster(name);
     Lowered job = lowered("llama-2-7b", name, {.dp = dp, .micro_batch = 1, .global_batch = dp, .zero = 1, .overlap = {}});
@@ -92,12 +92,12 @@ TEST(PlanCosts, LargeLayersAreGatheredAgain) {
   const Cluster cluster = load_cluster("dgx-a100");
   const Strategy strategy{.dp = 8, .micro_batch = 1, .global_batch = 8, .zero = 3, .recompute = {.kind = RecomputeKind::Full}};
   Lowered job = lowered("llama-2-7b", "dgx-a100", strategy);
-  const Cost once = costed(job, cluster, {.reuse_distance = 1'000'000'000}, "backward", "gather").cost;
-  const Cost twice = costed(job, cluster, {.reuse_distance = 100'000'000}, "backward", "gather").cost;
+  const Cost once = costed(job, cluster, {.shards = {.reuse_distance = 1'000'000'000}}, "backward", "gather").cost;
+  const Cost twice = costed(job, cluster, {.shards = {.reuse_distance = 100'000'000}}, "backward", "gather").cost;
   EXPECT_EQ(twice.busy, once.busy + once.busy);
   EXPECT_DOUBLE_EQ(twice.wire_factor, 2 * once.wire_factor);
   const Cost forward = costed(job, cluster, {}, "forward", "gather").cost;
-  EXPECT_EQ(costed(job, cluster, {.reuse_distance = 100'000'000}, "forward", "gather").cost, forward);
+  EXPECT_EQ(costed(job, cluster, {.shards = {.reuse_distance = 100'000'000}}, "forward", "gather").cost, forward);
 }
 
 TEST(PlanCosts, ExchangesThatTakeTurnsTakeTwiceAsLong) {
@@ -131,10 +131,10 @@ TEST(PlanCosts, NarrowGathersTakeHalfTheBytes) {
   Lowered job =
       lowered("llama-2-7b", "dgx-a100", {.dp = 8, .micro_batch = 1, .global_batch = 8, .zero = 3, .param_dtype = DType::F32});
   const Cost wide = costed(job, cluster, {}, "forward", "gather").cost;
-  const Cost narrow = costed(job, cluster, {.gathers_narrow = true}, "forward", "gather").cost;
+  const Cost narrow = costed(job, cluster, {.shards = {.gathers_narrow = true}}, "forward", "gather").cost;
   EXPECT_DOUBLE_EQ(narrow.wire_factor, wide.wire_factor / 2);
   const Cost sums = costed(job, cluster, {}, "backward", "reduce-scatter gradients").cost;
-  EXPECT_EQ(costed(job, cluster, {.gathers_narrow = true}, "backward", "reduce-scatter gradients").cost, sums);
+  EXPECT_EQ(costed(job, cluster, {.shards = {.gathers_narrow = true}}, "backward", "reduce-scatter gradients").cost, sums);
 }
 
 // Of the products among the modules to redo a framework may keep every second one; a layer redone whole keeps none.
@@ -195,7 +195,8 @@ TEST(PlanCosts, AFusedSoftmaxTakesMapsByItsMultiple) {
     return costed(job, cluster, preset, "forward", "softmax").cost.busy;
   };
   const OpStyle plain{.kernels = 5, .traffic = 9};
-  const FrameworkPreset fours{.softmax_maps = {4, plain}}, eights{.softmax_maps = {8, plain}}, never{.softmax = plain};
+  const FrameworkPreset fours{.styles = {.softmax_maps = {4, plain}}}, eights{.styles = {.softmax_maps = {8, plain}}},
+      never{.styles = {.softmax = plain}};
   EXPECT_EQ(softmax(1, fours), softmax(1, {}));
   EXPECT_EQ(softmax(1, eights), softmax(1, never));
   EXPECT_GT(softmax(1, never).value, 8 * softmax(1, {}).value);
@@ -222,10 +223,10 @@ TEST(PlanCosts, BlockingLaunchesAddTheHostToTheDevice) {
   const double device = forward({});
   ASSERT_GT(operators, 100);
   const double rounding = operators * 1e-9, quick = 8e-6, slow = 2 * device / operators;
-  EXPECT_NEAR(forward({.host_per_kernel = {quick}}), device, rounding);
-  EXPECT_NEAR(forward({.host_per_kernel = {slow}}), operators * slow, rounding);
-  EXPECT_NEAR(forward({.host_per_kernel = {quick}, .blocking_launches = true}), device + operators * quick, rounding);
-  EXPECT_NEAR(forward({.host_per_kernel = {slow}, .blocking_launches = true}), device + operators * slow, rounding);
+  EXPECT_NEAR(forward({.host = {.per_kernel = {quick}}}), device, rounding);
+  EXPECT_NEAR(forward({.host = {.per_kernel = {slow}}}), operators * slow, rounding);
+  EXPECT_NEAR(forward({.host = {.per_kernel = {quick}, .blocking_launches = true}}), device + operators * quick, rounding);
+  EXPECT_NEAR(forward({.host = {.per_kernel = {slow}, .blocking_launches = true}}), device + operators * slow, rounding);
 }
 
 // Copies beside tensor-parallel collectives are kernels without products: half the speed takes twice as long.

@@ -178,7 +178,8 @@ TEST(FrameworkAllocation, TraitsAddTheirBytes) {
     return std::get<FrameworkAllocation>(framework_allocation(small_gpt(), load_cluster("dgx-a100"), s, traits)).ranks[0];
   };
   const double logits = 4096.0 * 50688;  // the vocabulary is a multiple of 4 x 128
-  const RankAllocation plain = peak({}), gathered = peak({.gathered_logit_bytes = 10}), loose = peak({.fragmentation = 1.5});
+  const RankAllocation plain = peak({}), gathered = peak({.logits = {.gathered_bytes = 10}}),
+                       loose = peak({.fragmentation = 1.5});
   EXPECT_DOUBLE_EQ(gathered.peak - plain.peak, logits * 10 + logits / 4 * (2 - 6));
   EXPECT_DOUBLE_EQ(loose.reserved - loose.statics, 1.5 * (plain.peak - plain.statics));
   EXPECT_DOUBLE_EQ(plain.reserved, plain.peak);
@@ -248,10 +249,10 @@ TEST(MemoryTraits, FlagsChangeWhatTheyName) {
   const MemoryTraits one = with_flags(base, "--one");
   EXPECT_EQ(one.workspaces.at("a").at("any"), Bytes{0});
   EXPECT_EQ(one.workspaces.at("b"), base.workspaces.at("b"));
-  EXPECT_EQ(one.logit_bytes, 6);
+  EXPECT_EQ(one.logits.bytes, 6);
   const MemoryTraits two = with_flags(base, "--other --two");
-  EXPECT_EQ(two.score_buffer, 2);
-  EXPECT_EQ(two.logit_bytes, 10);
+  EXPECT_EQ(two.scores.buffer, 2);
+  EXPECT_EQ(two.logits.bytes, 10);
 }
 
 TEST(MemoryTraits, WrongKeysAreNamed) {
