@@ -44,21 +44,25 @@ AttentionArgs numbers(const AttentionForm& form, const OpArguments& given) {
   AttentionArgs args = {};
   args.samples = at.samples, args.queries = at.queries, args.keys = at.keys;
   args.heads = at.heads, args.kv_heads = at.kv_heads, args.dim = at.dim;
-  args.q_stride = at.query_stride(), args.q_step = at.query_width();
-  args.k_stride = at.key_stride(), args.k_step = at.key_width();
+  args.query_steps = {.position = at.query_stride(), .sample = at.query_width()};
+  args.key_steps = {.position = at.key_stride(), .sample = at.key_width()};
   args.scale = static_cast<float>(1 / std::sqrt(static_cast<double>(at.dim)));
-  args.causal = form.causal, args.drops = form.drops, args.accumulate = form.accumulate;
-  args.seed = given.seed;
-  args.key = mix_keys(mix_keys(name_key("dropout"), given.layer), form.drop.site);
-  args.first_head = host::first_head(form.op.split, at.heads, given), args.first_sample = given.first_sample;
+  args.causal = form.causal, args.accumulate = form.accumulate;
+  args.drop = {.seed = given.seed,
+               .key = mix_keys(mix_keys(name_key("dropout"), given.layer), form.drop.site),
+               .first_head = host::first_head(form.op.split, at.heads, given),
+               .first_sample = given.first_sample,
+               .all_queries = form.all_queries(),
+               .all_keys = form.all_keys(),
+               .threshold = form.drop.threshold,
+               .scale = static_cast<float>(form.drop.scale),
+               .drops = form.drops};
   const SequenceSplit& split = form.op.split;
   args.query_positions = positions_of(split.rows_of(given.cp_rank, at.queries));
   if (form.op.blocks > 1)
     args.key_positions = positions_of(split.rows_of((given.cp_rank - form.op.block + split.ranks) % split.ranks, at.keys));
   else
     args.order = gathered_order(split, at.keys / split.parts());
-  args.all_queries = form.all_queries(), args.all_keys = form.all_keys();
-  args.threshold = form.drop.threshold, args.drop_scale = static_cast<float>(form.drop.scale);
   return args;
 }
 

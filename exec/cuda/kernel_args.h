@@ -307,19 +307,31 @@ struct ChannelArgs {  // x, dy, y: [sample, channel, pixel]; the others: [channe
   }
 };
 
-// Attention that keeps no map. Element (position, sample, head, i) of an operand is at position * stride + sample * step + head * dim + i.
+// Which places of an attention's map dropout keeps, drawn by head, sample and position of the whole.
+struct MapDropout {
+  std::uint64_t seed, key;
+  std::int64_t first_head, first_sample;  // of this rank and micro-batch
+  std::int64_t all_queries, all_keys;     // of the sequence
+  std::uint32_t threshold;
+  float scale;
+  bool drops;
+};
+
+// Element (position, sample, head, i) of an operand is at position * steps.position + sample * steps.sample + head * dim + i.
+struct RowSteps {
+  std::int64_t position, sample;
+};
+
+// Attention that keeps no map.
 struct AttentionArgs {
   View q, k, v, context, lse, dcontext, delta, dq, dk, dv;
   std::int64_t samples, queries, keys, heads, kv_heads, dim;
-  std::int64_t q_stride, q_step, k_stride, k_step;
-  std::uint64_t seed, key;
-  std::int64_t first_head, first_sample;  // of this rank and micro-batch: dropout
-  std::uint32_t threshold;
-  float scale, drop_scale;
-  bool causal, drops, accumulate;
+  RowSteps query_steps, key_steps;
+  MapDropout drop;
+  float scale;
+  bool causal, accumulate;
   Positions query_positions, key_positions;  // keys are counted in the order of their positions ...
   GatheredOrder order;                       // ... and lie in this one
-  std::int64_t all_queries, all_keys;        // of the sequence
   template <class F>
   void each(F f) const {
     f(q), f(k), f(v), f(context), f(lse), f(dcontext), f(delta), f(dq), f(dk), f(dv);

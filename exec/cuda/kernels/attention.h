@@ -15,10 +15,10 @@ GPU_FUNCTION HeadRow head_row(std::int64_t n, std::int64_t heads, std::int64_t r
   return {n / (heads * rows), n / rows % heads, n % rows};
 }
 GPU_FUNCTION std::int64_t query_at(const AttentionArgs& a, const HeadRow& q) {
-  return q.row * a.q_stride + q.sample * a.q_step + q.head * a.dim;
+  return q.row * a.query_steps.position + q.sample * a.query_steps.sample + q.head * a.dim;
 }
 GPU_FUNCTION std::int64_t key_at(const AttentionArgs& a, std::int64_t sample, std::int64_t kv, std::int64_t key) {
-  return a.order.row(key) * a.k_stride + sample * a.k_step + kv * a.dim;
+  return a.order.row(key) * a.key_steps.position + sample * a.key_steps.sample + kv * a.dim;
 }
 GPU_FUNCTION std::int64_t context_at(const AttentionArgs& a, const HeadRow& q) {
   return ((q.row * a.samples + q.sample) * a.heads + q.head) * a.dim;
@@ -40,10 +40,11 @@ GPU_FUNCTION std::int64_t first_seeing(const AttentionArgs& a, std::int64_t key)
 }
 // keep / (1 - p) of a place of the map, 1 without dropout.
 GPU_FUNCTION float drop_factor(const AttentionArgs& a, const HeadRow& q, std::int64_t key) {
-  if (!a.drops) return 1.0f;
+  const MapDropout& drop = a.drop;
+  if (!drop.drops) return 1.0f;
   const std::int64_t query = a.query_positions.at(q.row);
-  const std::int64_t index = ((a.first_head + q.head) * a.all_queries + query) * a.all_keys + a.key_positions.at(key);
-  return keeps(a.seed, stream_of_sample(a.key, a.first_sample + q.sample), index, a.threshold) ? a.drop_scale : 0.0f;
+  const std::int64_t index = ((drop.first_head + q.head) * drop.all_queries + query) * drop.all_keys + a.key_positions.at(key);
+  return keeps(drop.seed, stream_of_sample(drop.key, drop.first_sample + q.sample), index, drop.threshold) ? drop.scale : 0.0f;
 }
 
 GPU_KERNEL attention_forward(const AttentionArgs a) {

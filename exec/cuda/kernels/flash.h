@@ -131,9 +131,9 @@ GPU_FUNCTION void flash_forward(const AttentionArgs& a) {
   const std::int64_t kv = tile.head * a.kv_heads / a.heads, first_row = tile.row + warp() * 16;
   const HeadRow top = {tile.sample, tile.head, 0};
   const GatheredOrder plain = {};
-  const FlashRows q = {a.q, query_at(a, top), a.q_stride, a.queries, plain};
-  const FlashRows k = {a.k, key_at(a, tile.sample, kv, 0), a.k_stride, a.keys, a.order};
-  const FlashRows v = {a.v, key_at(a, tile.sample, kv, 0), a.k_stride, a.keys, a.order};
+  const FlashRows q = {a.q, query_at(a, top), a.query_steps.position, a.queries, plain};
+  const FlashRows k = {a.k, key_at(a, tile.sample, kv, 0), a.key_steps.position, a.keys, a.order};
+  const FlashRows v = {a.v, key_at(a, tile.sample, kv, 0), a.key_steps.position, a.keys, a.order};
   std::uint32_t q_parts[D / 16][4], p_parts[kForwardKeys / 16][4];
   load_fragments<D>(q, first_row, q_parts);
   float out[D / 8][4] = {}, largest[2] = {-INFINITY, -INFINITY}, sum[2] = {0, 0};
@@ -188,11 +188,11 @@ GPU_FUNCTION void flash_query_grad(const AttentionArgs& a) {
   const HeadRow tile = {block_y() / a.heads, block_y() % a.heads, block() * kTile};
   const std::int64_t kv = tile.head * a.kv_heads / a.heads, first_row = tile.row + warp() * 16;
   const HeadRow top = {tile.sample, tile.head, 0};
-  const FlashRows k = {a.k, key_at(a, tile.sample, kv, 0), a.k_stride, a.keys, a.order};
-  const FlashRows v = {a.v, key_at(a, tile.sample, kv, 0), a.k_stride, a.keys, a.order};
+  const FlashRows k = {a.k, key_at(a, tile.sample, kv, 0), a.key_steps.position, a.keys, a.order};
+  const FlashRows v = {a.v, key_at(a, tile.sample, kv, 0), a.key_steps.position, a.keys, a.order};
   std::uint32_t q_parts[D / 16][4], grad_parts[D / 16][4], s_parts[kBackwardRows / 16][4];
   const GatheredOrder plain = {};
-  load_fragments<D>({a.q, query_at(a, top), a.q_stride, a.queries, plain}, first_row, q_parts);
+  load_fragments<D>({a.q, query_at(a, top), a.query_steps.position, a.queries, plain}, first_row, q_parts);
   load_fragments<D>({a.dcontext, context_at(a, top), a.samples * a.heads * a.dim, a.queries, plain}, first_row, grad_parts);
   float dq[D / 8][4] = {}, lse[2] = {0, 0}, delta[2] = {0, 0};
   for (int half = 0; half < 2; ++half) {
@@ -223,7 +223,7 @@ GPU_FUNCTION void flash_query_grad(const AttentionArgs& a) {
     multiply_tile<kBackwardRows, D*(kBackwardRows / 2 + 4)>(dq, D / 8, s_parts, k_turned);
   }
   const float one[2] = {1, 1};
-  store_rows<D>({a.dq, query_at(a, top), a.q_stride, a.queries, plain}, first_row, dq, one, a.accumulate);
+  store_rows<D>({a.dq, query_at(a, top), a.query_steps.position, a.queries, plain}, first_row, dq, one, a.accumulate);
 }
 
 // The map turned: rows are the keys of this block, columns the queries of a tile.
@@ -237,12 +237,12 @@ GPU_FUNCTION void flash_key_grad(const AttentionArgs& a) {
   const std::int64_t first_row = block() * kTile + warp() * 16, keys_at = key_at(a, sample, kv, 0);
   std::uint32_t k_parts[D / 16][4], v_parts[D / 16][4], s_parts[kBackwardRows / 16][4], p_parts[kBackwardRows / 16][4];
   const GatheredOrder plain = {};
-  load_fragments<D>({a.k, keys_at, a.k_stride, a.keys, a.order}, first_row, k_parts);
-  load_fragments<D>({a.v, keys_at, a.k_stride, a.keys, a.order}, first_row, v_parts);
+  load_fragments<D>({a.k, keys_at, a.key_steps.position, a.keys, a.order}, first_row, k_parts);
+  load_fragments<D>({a.v, keys_at, a.key_steps.position, a.keys, a.order}, first_row, v_parts);
   float dk[D / 8][4] = {}, dv[D / 8][4] = {};
   for (std::int64_t head = kv * group; head < (kv + 1) * group; ++head) {
     const HeadRow top = {sample, head, 0};
-    const FlashRows q = {a.q, query_at(a, top), a.q_stride, a.queries, plain};
+    const FlashRows q = {a.q, query_at(a, top), a.query_steps.position, a.queries, plain};
     const FlashRows grad = {a.dcontext, context_at(a, top), a.samples * a.heads * a.dim, a.queries, plain};
     for (std::int64_t first = first_seeing(a, block() * kTile); first < a.queries; first += kBackwardRows) {
       GPU_BARRIER();  // the tiles before have been read
@@ -271,8 +271,8 @@ GPU_FUNCTION void flash_key_grad(const AttentionArgs& a) {
     }
   }
   const float one[2] = {1, 1};
-  store_rows<D>({a.dk, keys_at, a.k_stride, a.keys, a.order}, first_row, dk, one, a.accumulate);
-  store_rows<D>({a.dv, keys_at, a.k_stride, a.keys, a.order}, first_row, dv, one, a.accumulate);
+  store_rows<D>({a.dk, keys_at, a.key_steps.position, a.keys, a.order}, first_row, dk, one, a.accumulate);
+  store_rows<D>({a.dv, keys_at, a.key_steps.position, a.keys, a.order}, first_row, dv, one, a.accumulate);
 }
 
 GPU_KERNEL flash_forward_64(const AttentionArgs a) { flash_forward<64>(a); }
