@@ -396,6 +396,12 @@ TEST(FrameworkExport, TorchTitanIsNotAskedForWhatItCannotDo) {
             "torchtitan's selective recomputation keeps the attention");
 }
 
+TEST(FrameworkExport, Fp8IsNotAskedOfThoseThatDoNotHaveIt) {
+  const Strategy base = {.precision = DType::F8};
+  EXPECT_STREQ(refused_by(Runner::DeepSpeed, {.dp = 8}, base), "deepspeed has no fp8");
+  EXPECT_STREQ(refused_by(Runner::Nanotron, {.dp = 8}, base), "nanotron's fp8 is not modelled");
+}
+
 // huggingface/nanotron 19f88fb, file by file in search_framework.cpp.
 TEST(FrameworkExport, NanotronIsNotAskedForWhatItCannotDo) {
   const Strategy base = with_preset(load_model("llama-3-8b"), {.global_batch = 32, .framework = "nanotron"});
