@@ -2881,6 +2881,10 @@ worst: what the worst order of the same work would need</source>
         <translation>%1 的模型需要 %2，框架需要 %3；上限为 %4：超出 %5</translation>
     </message>
     <message>
+        <source>the ranks of node %1 need %2 of host memory; it has %3</source>
+        <translation>节点 %1 上的各 rank 需要 %2 主机内存，而该节点只有 %3</translation>
+    </message>
+    <message>
         <source>the arenas of all %1 rank(s) together need %2; this machine has %3</source>
         <translation>全部 %1 个 rank 的内存池共需 %2；本机有 %3</translation>
     </message>

@@ -89,6 +89,7 @@ constexpr const char* kSentences[] = {
     QT_TRANSLATE_NOOP("Engine", "pipeline stage %1 would stand on %2 and on %3: the ranks of a stage need equal GPUs"),
     QT_TRANSLATE_NOOP("Engine", "%1 needs %2 (%3) and %4 for the framework; %5 has %6, of which %7 stay free: %8 too much"),
     QT_TRANSLATE_NOOP("Engine", "%1 needs %2 for the model and %3 for the framework; the limit is %4: %5 too much"),
+    QT_TRANSLATE_NOOP("Engine", "the ranks of node %1 need %2 of host memory; it has %3"),
     QT_TRANSLATE_NOOP("Engine", "the arenas of all %1 rank(s) together need %2; this machine has %3"),
     QT_TRANSLATE_NOOP("Engine", "no strategy fits: %1"),
     QT_TRANSLATE_NOOP("Engine", "no degrees divide the GPUs, the layers, the heads and the global batch"),
