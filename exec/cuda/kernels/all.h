@@ -1,4 +1,5 @@
-// Every kernel, for the one file of the module and the one of the emulator that compile them.
+// Every kernel, for the one file of the module and the one of the emulator that compile them. Each file names its plain reference on the host; shapes of
+// arrays stand in exec/cuda/kernel_args.h, bytes and the limit at each kernel or at the body that it runs by packs.
 #pragma once
 
 #include "exec/cuda/kernel_list.h"

@@ -1,5 +1,10 @@
 // Attention that keeps no map, for every head size up to 256, number format and dropout: a warp per query, or per key in the backward
 // of keys and values. Sums have a fixed order. The tensor-core form is in flash.h.
+//
+// Plain reference: exec/host/host_flash.cpp. Queries [sample, head, query, dim], keys and values [sample, kv head, key, dim], with strides of
+// their own; lse and delta [sample, head, query] in fp32. Per query and key that it sees, forward 4 dim FLOPs, gradient of queries 6 dim, of
+// keys and values 8 dim, for the map is made again; rows come from the cache; limit: fp32 arithmetic. delta reads 4 bytes of bf16 per element;
+// limit: memory.
 #pragma once
 
 #include "exec/cuda/kernels/words.h"

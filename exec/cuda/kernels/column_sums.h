@@ -1,4 +1,5 @@
 // Sums over rows, in a fixed order.
+// Plain references: exec/host/host_add.cpp, host_matmul.cpp.
 #pragma once
 
 #include "exec/cuda/kernels/packs.h"

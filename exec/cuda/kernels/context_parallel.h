@@ -1,4 +1,5 @@
 // What context parallelism adds to attention: merging two parts that saw different keys, and dealing out heads.
+// Plain reference: exec/host/host_context_parallel.cpp.
 #pragma once
 
 #include "exec/cuda/kernels/words.h"

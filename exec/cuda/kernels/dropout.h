@@ -1,4 +1,5 @@
 // Dropout (Srivastava et al. 2014). A block is for a piece of one run: elements of one sample that follow each other, whose random words do, too.
+// Plain reference: exec/host/host_dropout.cpp.
 #pragma once
 
 #include "exec/cuda/kernels/packs.h"

@@ -1,4 +1,5 @@
 // Factors of 8-bit products: the largest magnitude of a tensor, its scale, its numbers in 8 bits. core/base/float8.h once more.
+// Plain reference: exec/host/host_matmul.cpp.
 #pragma once
 
 #include "exec/cuda/kernels/words.h"

@@ -1,4 +1,5 @@
 // Rows of the vocabulary and of positions, and their gradients.
+// Plain reference: exec/host/host_embedding.cpp.
 #pragma once
 
 #include "exec/cuda/kernels/packs.h"

@@ -1,4 +1,5 @@
 // Cross-entropy, and sums of terms: losses, norms of gradients.
+// Plain references: exec/host/host_cross_entropy.cpp, host_optimizer.cpp (norm of gradients).
 #pragma once
 
 #include "exec/cuda/kernels/loss_scale.h"

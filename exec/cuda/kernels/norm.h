@@ -1,4 +1,5 @@
 // LayerNorm (Ba et al. 2016) and RMSNorm (Zhang & Sennrich 2019): by packs where rows allow it, else a warp per row.
+// Plain reference: exec/host/host_norm.cpp.
 #pragma once
 
 #include "exec/cuda/kernels/held_row.h"

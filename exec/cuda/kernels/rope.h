@@ -1,4 +1,5 @@
 // Rotary positions (Su et al. 2021): dimensions i and i + dim / 2 of a head are a pair; sign -1 turns back.
+// Plain reference: exec/host/host_rope.cpp.
 #pragma once
 
 #include "exec/cuda/kernels/packs.h"

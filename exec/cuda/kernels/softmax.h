@@ -1,4 +1,5 @@
 // Softmax over rows: by packs where rows allow it, else a warp per row, one by one.
+// Plain reference: exec/host/host_attention.cpp.
 #pragma once
 
 #include "exec/cuda/kernels/held_row.h"

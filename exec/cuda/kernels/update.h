@@ -1,4 +1,5 @@
 // Optimizers and clipping: over flat arrays, eight elements at a time, those that are left one by one.
+// Plain reference: exec/host/host_optimizer.cpp.
 #pragma once
 
 #include "exec/cuda/kernels/loss_scale.h"
