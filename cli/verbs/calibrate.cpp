@@ -21,9 +21,11 @@
 
 namespace foreshard {
 
-static std::vector<DType> read_dtypes(const Arguments& arguments) {
-  const std::vector<std::pair<std::string, DType>> known = {
+// Products of 8 bits are for GPUs: the host rounds factors to be their reference, not to be fast.
+static std::vector<DType> read_dtypes(const Arguments& arguments, bool cuda) {
+  std::vector<std::pair<std::string, DType>> known = {
       {"fp64", DType::F64}, {"fp32", DType::F32}, {"bf16", DType::BF16}, {"fp16", DType::F16}};
+  if (cuda) known.emplace_back("fp8", DType::F8);
   std::vector<std::string> names;
   for (const auto& [name, dtype] : known) names.push_back(name);
   std::vector<DType> dtypes;
@@ -95,7 +97,7 @@ static ExitCode run(const Arguments& arguments, const Console& console) {
     expect_places(arguments, {"--save-profile", "--save-cluster"});  // there process 0 alone writes
   if (arguments.has("--runs")) return calibrate_runs(arguments, console);
   if (arguments.flag("--collectives")) return calibrate_collectives(arguments, console);
-  const std::vector<DType> dtypes = read_dtypes(arguments);
+  const std::vector<DType> dtypes = read_dtypes(arguments, arguments.text("--device", "host") == "cuda");
   const int ranks = static_cast<int>(arguments.integer("--ranks", 8, 1, 512));
   ExecuteOptions unused;
   const std::unique_ptr<gpu::Runtime> cuda = use_device(arguments, unused);
@@ -105,7 +107,8 @@ static ExitCode run(const Arguments& arguments, const Console& console) {
                            .least_product = cuda ? 64 : 16,
                            .largest_product = limits.product};
   options.cancel = &watch_interrupt();
-  const Cluster cluster = parse_cluster(host_cluster_text({}, cuda ? 16 : ranks), "this-host");
+  Cluster cluster = parse_cluster(host_cluster_text({}, cuda ? 16 : ranks), "this-host");
+  for (Gpu& gpu : cluster.gpus) gpu.fp8 = cuda ? gpu.bf16 : FlopsPerSecond{};  // that probes in fp8 are lowered, too
   const std::vector<Plan> probes =
       cuda ? gpu_probes(cluster, dtypes, limits.hidden, limits.sequence) : calibration_probes(cluster, dtypes, limits.hidden);
   std::optional<gpu::CudaMeasures> measures;
@@ -153,7 +156,7 @@ Verb calibrate_verb() {
             .help = "measure nothing: learn from the training runs of a table (docs/learning.md); may be repeated",
             .repeatable = true},
            {.name = "--name", .value = "NAME", .help = "cuda: the GPU's name in cluster files (as the driver calls it)"},
-           {.name = "--precision", .value = "LIST", .help = "number formats: fp64, fp32, bf16, fp16 (fp32,bf16)"},
+           {.name = "--precision", .value = "LIST", .help = "number formats: fp64, fp32, bf16, fp16, on GPUs fp8 (fp32,bf16)"},
            {.name = "--quick", .help = "small models and products only: seconds, for models as small"},
            {.name = "--collectives",
             .help = "collectives between the processes that a launcher started, or inside this one, and nothing else; with "

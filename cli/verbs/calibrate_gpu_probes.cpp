@@ -52,7 +52,7 @@ std::vector<Plan> gpu_probes(const Cluster& cluster, const std::vector<DType>& d
     for (std::size_t i = 0; i < kSizes.size(); ++i) {
       const auto& [size, tp] = kSizes[i];
       // Other formats have no fast attention: its map lies in memory.
-      const bool wide = dtype != DType::BF16 && dtype != DType::F16;
+      const bool wide = dtype != DType::BF16 && dtype != DType::F16 && dtype != DType::F8;
       if (size.hidden > largest_hidden || size.seq > (wide ? std::min<std::int64_t>(longest, 4096) : longest)) continue;
       for (Strategy strategy : ways(tp, wide ? AttentionKernel::Unfused : AttentionKernel::Flash)) {
         strategy.precision = dtype, strategy.micro_batch = size.micro_batch;

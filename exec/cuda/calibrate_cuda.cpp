@@ -8,6 +8,7 @@
 #include <mutex>
 #include <thread>
 
+#include "core/op/eight_bit_factors.h"
 #include "exec/cuda/calibrate_bench.h"
 #include "exec/cuda/cuda_communicator.h"
 
@@ -34,12 +35,17 @@ Operand first_of(Operand operand, std::int64_t elements) {
   return operand;
 }
 
-Product product_of(Phase phase, std::int64_t rows, std::int64_t n, std::int64_t k, const std::array<Operand, 3>& memory,
+// In fp8 the factors, which lie in 16 bits, are rounded into a place of their own, as in plans.
+struct ProductMemory {
+  Operand a = {}, b = {}, c = {}, factors = {};
+};
+
+Product product_of(DType dtype, Phase phase, std::int64_t rows, std::int64_t n, std::int64_t k, const ProductMemory& memory,
                    Runtime& runtime) {
-  const auto& [a, b, c] = memory;
+  const auto& [a, b, c, factors] = memory;
   Product made{.what = {.op = ops::MatMul{},
                         .phase = phase,
-                        .shapes = {{{1, rows, n, k}, a.dtype}},
+                        .shapes = {{{1, rows, n, k}, dtype}},
                         .flops = {2.0 * static_cast<double>(rows) * static_cast<double>(n) * static_cast<double>(k)},
                         .traffic = {(rows * k + n * k + rows * n) * size_of(a.dtype).value},
                         .accumulate = phase == Phase::WeightGrad}};  // as in every step of several micro-batches
@@ -47,6 +53,7 @@ Product product_of(Phase phase, std::int64_t rows, std::int64_t n, std::int64_t 
   made.reads = {first_of(a, phase == Phase::Forward ? x : y), first_of(b, phase == Phase::Forward ? w : x)};
   if (phase == Phase::InputGrad) made.reads.push_back(first_of(b, w));
   made.writes = {first_of(c, phase == Phase::Forward ? y : phase == Phase::InputGrad ? x : w)};
+  if (factors.data) made.writes.push_back(factors);
   made.kernel = make_kernel(made.what, made.reads, made.writes, &runtime);
   return made;
 }
@@ -57,18 +64,25 @@ void CudaMeasures::products(DType dtype, std::int64_t rows, const std::vector<st
                             const std::function<void(const Compute&, Seconds)>& tell) {
   Bench bench(runtime_, sizes_.times, sizes_.lasting);
   const std::int64_t largest = sizes.empty() ? 0 : sizes.back(), most = std::max(rows * largest, largest * largest);
-  std::array<Operand, 3> memory;
-  for (Operand& operand : memory) operand = {bench.memory(Space::Device, size_of(dtype) * most), most, dtype};
+  const DType stored = dtype == DType::F8 ? DType::BF16 : dtype;
+  ProductMemory memory;
+  for (Operand* operand : {&memory.a, &memory.b, &memory.c})
+    *operand = {bench.memory(Space::Device, size_of(stored) * most), most, stored};
+  if (dtype == DType::F8) {
+    const std::int64_t bytes = eight_bit_factors({{1, rows, largest, largest}, dtype}, Phase::Forward, {}, 2).end +
+                               eight_bit_factors({{1, rows, largest, largest}, dtype}, Phase::WeightGrad, {}, 2).end;
+    memory.factors = {bench.memory(Space::Device, {bytes}), bytes, DType::U8};
+  }
   std::vector<Product> all;
   std::vector<Multiply> forms;
   for (const std::int64_t n : sizes)
     for (const std::int64_t k : sizes)
       for (const Phase phase : {Phase::Forward, Phase::InputGrad, Phase::WeightGrad}) {
-        all.push_back(product_of(phase, rows, n, k, memory, runtime_));
+        all.push_back(product_of(dtype, phase, rows, n, k, memory, runtime_));
         all.back().run(Launcher(forms));
       }
   choice_.decide(0, forms);  // leaves zeros
-  for (const Operand& operand : memory) bench.fill_random(operand);
+  for (const Operand& operand : {memory.a, memory.b, memory.c}) bench.fill_random(operand);
   const Launcher on(runtime_, bench.stream(), bench.memory(Space::Device, kMultiplyWorkspace), &choice_, 0);
   for (const Product& product : all)
     for (const Seconds time : bench.cold_and_warm([&] { product.run(on); })) tell(product.what, time);

@@ -1,6 +1,8 @@
 // calibrate --device cuda, on the runtime of the tests: its times mean nothing, its form does.
 #include <gtest/gtest.h>
+
 #include <unistd.h>
+#include <map>
 
 #include <filesystem>
 
@@ -35,6 +37,26 @@ TEST(CudaCalibrate, FillsEveryPartOfAProfile) {
   EXPECT_EQ(profile->outside_memory.value, FakeRuntime::kContext);
   EXPECT_EQ(parse_machine_profile(to_json(*profile), "again").ops, profile->ops);
   EXPECT_EQ(measures.host_copies().size(), 12U);  // pinned or not, to and fro, three sizes
+  EXPECT_TRUE(runtime.conflicts().empty());
+  EXPECT_EQ(runtime.allocated(), 0);
+}
+
+// Products of 8 bits have rows of their own: by shape and in a model; rounding the factors is part of their time.
+TEST(CudaCalibrate, MeasuresProductsOfEightBits) {
+  FakeRuntime runtime;
+  CudaMeasures measures(runtime, {.product = 16, .sum = 3000, .reduced = 16 << 10});
+  CalibrateOptions options{.device = "a GPU", .dtypes = {DType::BF16, DType::F8}, .least_product = 16, .largest_product = 32};
+  options.measures = &measures;
+  const auto profile = calibrate({}, options);
+  ASSERT_TRUE(profile);
+  for (const Phase phase : {Phase::Forward, Phase::InputGrad, Phase::WeightGrad}) {
+    std::map<DType, std::size_t> samples;
+    for (const ProfileOp& op : profile->ops)
+      if (op.phase == phase) samples[op.dtype] += op.samples.size();
+    EXPECT_EQ(samples[DType::BF16], 8U);  // two sizes of rows, columns and depth
+    EXPECT_EQ(samples[DType::F8], 8U);
+  }
+  EXPECT_EQ(parse_machine_profile(to_json(*profile), "again").ops, profile->ops);
   EXPECT_TRUE(runtime.conflicts().empty());
   EXPECT_EQ(runtime.allocated(), 0);
 }
