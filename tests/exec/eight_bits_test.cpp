@@ -13,17 +13,8 @@ Strategy in_eight_bits(Strategy strategy = {}) {
   return strategy;
 }
 
-class SameSamples : public Samples {
- public:
-  void tokens(std::int64_t sample, std::int64_t position, std::int64_t vocab, std::span<std::int64_t> out) const override {
-    for (std::size_t i = 0; i < out.size(); ++i) out[i] = (sample % 8 + position + static_cast<std::int64_t>(i)) % vocab;
-  }
-  std::int64_t label(std::int64_t, std::int64_t) const override { return 0; }
-  void features(std::int64_t, std::int64_t, std::span<double>) const override {}
-};
-
 std::vector<double> losses(const Plan& plan, int steps) {
-  static const SameSamples samples;
+  static const CountingSamples samples;
   ExecuteOptions options = training(steps);
   options.samples = &samples;
   options.optimizer.learning_rate = 3e-3;

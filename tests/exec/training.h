@@ -1,6 +1,7 @@
 // Small models trained for real, and their comparison with one device.
 #pragma once
 
+#include <span>
 #include <string>
 
 #include "core/model/model.h"
@@ -32,6 +33,16 @@ Difference difference(const Execution& a, const Execution& b);
 // Lowered with a dynamic loss scale that begins at 2^exponent.
 Plan with_dynamic_scale(const Model& model, Strategy strategy, int exponent, int growth = 2000);
 void divide_gradients(Execution& execution, double loss_scale);  // they carry it
+
+// Every sample counts up, the same eight in every step: there is something to learn.
+class CountingSamples : public Samples {
+ public:
+  void tokens(std::int64_t sample, std::int64_t position, std::int64_t vocab, std::span<std::int64_t> out) const override {
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] = (sample % 8 + position + static_cast<std::int64_t>(i)) % vocab;
+  }
+  std::int64_t label(std::int64_t, std::int64_t) const override { return 0; }
+  void features(std::int64_t, std::int64_t, std::span<double>) const override {}
+};
 
 std::string name_of(const Strategy& strategy);  // for messages
 

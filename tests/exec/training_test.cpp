@@ -7,19 +7,9 @@
 namespace foreshard {
 namespace {
 
-// Every sample counts up, the same eight in every step: there is something to learn.
-class Counting : public Samples {
- public:
-  void tokens(std::int64_t sample, std::int64_t position, std::int64_t vocab, std::span<std::int64_t> out) const override {
-    for (std::size_t i = 0; i < out.size(); ++i) out[i] = (sample % 8 + position + static_cast<std::int64_t>(i)) % vocab;
-  }
-  std::int64_t label(std::int64_t, std::int64_t) const override { return 0; }
-  void features(std::int64_t, std::int64_t, std::span<double>) const override {}
-};
-
 // Before the first step the logits are small and nearly equal: the loss is that of guessing, ln 256 = 5.545.
 TEST(Training, StartsAtGuessingAndLearns) {
-  const Counting samples;
+  const CountingSamples samples;
   ExecuteOptions options = training(30);
   options.samples = &samples;
   options.optimizer.learning_rate = 1e-2;
