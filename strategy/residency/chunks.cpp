@@ -49,6 +49,18 @@ std::int64_t padding_of(const std::vector<std::int64_t>& modules, std::int64_t c
   return padding + left;
 }
 
+std::int64_t least_padding(const std::vector<std::int64_t>& modules, std::int64_t first, std::int64_t range,
+                           std::int64_t step) {
+  std::int64_t best = first, least = std::numeric_limits<std::int64_t>::max();
+  for (std::int64_t chunk = first; chunk <= first + range; chunk += step) {
+    const std::int64_t padding = padding_of(modules, chunk);
+    if (padding >= least) continue;
+    least = padding;
+    best = chunk;
+  }
+  return best;
+}
+
 std::int64_t least_padding_chunk(const std::vector<ParameterUnit>& modules, const ChunkSearch& search) {
   std::int64_t total = 0;
   double squares = 0;
@@ -64,15 +76,7 @@ std::int64_t least_padding_chunk(const std::vector<ParameterUnit>& modules, cons
     sizes.push_back(module.elements);
     largest = std::max(largest, module.elements);
   }
-  const std::int64_t first = round_up(largest, search.step);
-  std::int64_t best = first, least = std::numeric_limits<std::int64_t>::max();
-  for (std::int64_t chunk = first; chunk <= first + search.range; chunk += search.step) {
-    const std::int64_t padding = padding_of(sizes, chunk);
-    if (padding >= least) continue;
-    least = padding;
-    best = chunk;
-  }
-  return best;
+  return least_padding(sizes, round_up(largest, search.step), search.range, search.step);
 }
 
 }  // namespace foreshard

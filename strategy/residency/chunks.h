@@ -32,5 +32,7 @@ std::int64_t least_padding_chunk(const std::vector<ParameterUnit>& modules, cons
 
 // The padding of modules laid into chunks of `chunk` elements, the end of the last one included; no module is larger.
 std::int64_t padding_of(const std::vector<std::int64_t>& modules, std::int64_t chunk);
+// The size of first, first + step, ..., first + range with the least padding, the smallest of several.
+std::int64_t least_padding(const std::vector<std::int64_t>& modules, std::int64_t first, std::int64_t range, std::int64_t step);
 
 }  // namespace foreshard

@@ -1,0 +1,142 @@
+#include "strategy/residency/offload_timing.h"
+
+#include <algorithm>
+
+#include "core/base/error.h"
+#include "strategy/residency/chunks.h"
+#include "strategy/residency/live_bytes.h"
+
+namespace foreshard {
+
+Bytes OffloadJob::upload(int region) const {
+  return regions[static_cast<std::size_t>(region)].parameters * (uploads_master ? 2 : 1);
+}
+
+Bytes OffloadJob::staging() const {
+  Bytes largest;
+  for (const OffloadRegion& region : regions) largest = std::max(largest, region.parameters);
+  return uploads_master ? 2 * largest : Bytes{};
+}
+
+namespace {
+
+class RegionPlayer {
+ public:
+  RegionPlayer(const OffloadJob& job, const std::vector<RegionChoice>& choices)
+      : job_(job),
+        choices_(choices),
+        fetches_(choices.size(), -1),
+        arrived_(choices.size()),
+        ready_(choices.size()),
+        began_(choices.size()) {
+    FS_ASSERT(choices.size() == job.regions.size() && !choices.empty() && choices.back() == RegionChoice{});
+    for (int r = 0; r < count(); ++r) {
+      const int by = choices_[index(r)].fetched_by;
+      if (by == RegionChoice::kKept || by == r) continue;
+      FS_ASSERT(by > r && by < count() && fetches_[index(by)] < 0);
+      fetches_[index(by)] = r;
+    }
+  }
+
+  OffloadTiming play() {
+    upload(0, {});
+    for (int r = 0; r < count(); ++r) forward(r);
+    for (int r = count() - 1; r >= 0; --r) backward(r);
+    return {max(compute_, down_), live_.peak() + job_.staging(), live_.byte_seconds()};
+  }
+
+ private:
+  static std::size_t index(int r) { return static_cast<std::size_t>(r); }
+  int count() const { return static_cast<int>(choices_.size()); }
+  bool offloaded(int r) const { return choices_[index(r)].fetched_by != RegionChoice::kKept; }
+
+  // The parameters take space from the start of their copy.
+  void upload(int r, Seconds issued) {
+    arrived_[index(r)] = max(up_, issued);
+    up_ = arrived_[index(r)] + job_.link.time(job_.upload(r));
+    ready_[index(r)] = up_;
+  }
+  void leave(int r, Seconds when) { live_.add(arrived_[index(r)], when, job_.regions[index(r)].parameters); }
+
+  void forward(int r) {
+    const Seconds start = max(compute_, ready_[index(r)]);
+    if (r + 1 < count()) upload(r + 1, start);
+    began_[index(r)] = start;
+    compute_ = start + job_.regions[index(r)].forward;
+    if (offloaded(r)) leave(r, compute_);
+  }
+
+  void backward(int r) {
+    const OffloadRegion& region = job_.regions[index(r)];
+    if (choices_[index(r)].fetched_by == r) upload(r, compute_);
+    const Seconds start = max(compute_, ready_[index(r)]);
+    if (fetches_[index(r)] >= 0) upload(fetches_[index(r)], start);
+    compute_ = start + region.backward;
+    live_.add(began_[index(r)], compute_, region.activations);
+    down_ = max(down_, compute_) + job_.link.time(region.parameters);
+    if (job_.gradient_in_place) {
+      leave(r, down_);
+    } else {
+      leave(r, compute_);
+      live_.add(start, down_, region.parameters);
+    }
+  }
+
+  const OffloadJob& job_;
+  const std::vector<RegionChoice>& choices_;
+  std::vector<int> fetches_ = {};  // [region]: the one that its backward fetches, or -1
+  std::vector<Seconds> arrived_ = {}, ready_ = {},
+                       began_ = {};             // [region]: start and end of its last copy; start of its forward
+  Seconds compute_ = {}, up_ = {}, down_ = {};  // when the streams are free
+  LiveBytes live_ = {};
+};
+
+}  // namespace
+
+OffloadTiming offload_timing(const OffloadJob& job, const std::vector<RegionChoice>& choices) {
+  return RegionPlayer(job, choices).play();
+}
+
+std::vector<OffloadRegion> build_regions(const std::vector<OffloadRegion>& operations, const RegionSearch& search) {
+  std::vector<std::int64_t> sizes;
+  std::int64_t largest = search.least.value;
+  for (const OffloadRegion& operation : operations) {
+    sizes.push_back(operation.parameters.value);
+    largest = std::max(largest, operation.parameters.value);
+  }
+  const Bytes block = {least_padding(sizes, largest, search.range.value, search.step.value)};
+  std::vector<OffloadRegion> regions;
+  for (const OffloadRegion& operation : operations) {
+    if (regions.empty() || regions.back().parameters + operation.parameters > block) regions.emplace_back();
+    OffloadRegion& region = regions.back();
+    region.parameters += operation.parameters;
+    region.activations += operation.activations;
+    region.forward += operation.forward;
+    region.backward += operation.backward;
+  }
+  return regions;
+}
+
+std::vector<ParameterUnit> region_units(const OffloadJob& job) {
+  std::vector<ParameterUnit> units;
+  for (const OffloadRegion& region : job.regions)
+    units.push_back({"region " + std::to_string(units.size()), region.parameters.value / 2});
+  return units;
+}
+
+Residency region_residency(const std::vector<RegionChoice>& choices) {
+  Residency residency;
+  const int count = static_cast<int>(choices.size());
+  const auto backward_of = [&](int region) { return 2 * count - 1 - region; };
+  for (int r = 0; r < count; ++r) {
+    const int by = choices[static_cast<std::size_t>(r)].fetched_by;
+    const bool kept = by == RegionChoice::kKept;
+    residency.stays.push_back({r, std::max(r - 1, 0), r, kept ? backward_of(r) : r});
+    if (!kept) residency.stays.push_back({r, backward_of(by), backward_of(r), backward_of(r)});
+  }
+  std::stable_sort(residency.stays.begin(), residency.stays.end(),
+                   [](const Stay& a, const Stay& b) { return a.brought < b.brought; });
+  return residency;
+}
+
+}  // namespace foreshard
