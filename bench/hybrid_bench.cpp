@@ -42,10 +42,10 @@ void hybrid(benchmark::State& state, const std::string& name, const std::string&
   const Model model = load_model(name);
   const Cluster cluster = cluster_of(links);
   SearchOptions any;
-  any.base.global_batch = batch, any.base.seq = seq;
+  any.base.batch.global = batch, any.base.batch.seq = seq;
   SearchOptions data = any, pipeline = any;
-  data.base.zero = 0, data.fixed = {"tp", "cp", "pp", "zero"};
-  pipeline.base.schedule = Schedule::GPipe, pipeline.base.dp = 1;
+  data.base.zero.stage = 0, data.fixed = {"tp", "cp", "pp", "zero"};
+  pipeline.base.pipeline.schedule = Schedule::GPipe, pipeline.base.dp = 1;
   pipeline.balance = false;
   pipeline.fixed = {"tp", "cp", "dp", "schedule", "virtual_stages"};
   double found = 0, over_data = 0, over_pipeline = 0;

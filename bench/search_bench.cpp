@@ -16,7 +16,7 @@ struct Gpt3 {
   Model model = load_model("gpt3-175b");
   Cluster cluster = load_cluster("dgx-a100-x512");
   Strategy base = {};
-  Gpt3() { base.global_batch = 4096; }
+  Gpt3() { base.batch.global = 4096; }
 };
 constexpr Point kPoint{.tp = 8,
                        .pp = 16,

@@ -25,8 +25,8 @@ void play(benchmark::State& state, const Job& job) {
   if (job.layers > 0) std::get<Transformer>(model.shape).layers = job.layers;
   const Cluster cluster = load_cluster(job.cluster);
   Strategy strategy{.tp = 8, .pp = job.pp};
-  strategy.global_batch = 1536;
-  if (job.layers > 0) strategy.global_batch = 48 * 8;
+  strategy.batch.global = 1536;
+  if (job.layers > 0) strategy.batch.global = 48 * 8;
   double events = 0;
   for (auto _ : state) {
     auto answer = tuned_plan(model, cluster, strategy, {.ignore_memory = true});
@@ -49,7 +49,7 @@ FORESHARD_JOB(gpt3_48_layers_512_unfolded_stage, "gpt3-175b", "dgx-a100-x64", 8,
 void lower_only(benchmark::State& state) {
   const Model model = load_model("gpt3-175b");
   const Cluster cluster = load_cluster("dgx-a100-x512");
-  const Strategy strategy{.tp = 8, .pp = 16, .global_batch = 1536};
+  const Strategy strategy{.tp = 8, .pp = 16, .batch = {.global = 1536}};
   for (auto _ : state) benchmark::DoNotOptimize(tuned_plan(model, cluster, strategy, {.ignore_memory = true}));
 }
 BENCHMARK(lower_only)->Unit(benchmark::kMillisecond);

@@ -86,9 +86,9 @@ Effort effort(const Count& c, const EffortOptions& work) {
 
 // The same job with few micro-batches: what it is made of, at little cost. Choices that take a search are left out.
 std::optional<Plan> small_twin(const Job& job, Strategy strategy, std::int64_t microbatches) {
-  strategy.global_batch = microbatches * strategy.micro_batch * strategy.dp;
+  strategy.batch.global = microbatches * strategy.batch.micro * strategy.dp;
   strategy.recompute = {};
-  if (strategy.layer_split == "auto") strategy.layer_split.clear();
+  if (strategy.pipeline.layer_split == "auto") strategy.pipeline.layer_split.clear();
   auto answer = tuned_plan(job.model, job.cluster, strategy, {.ignore_memory = true, .profile = job.measured()});
   if (auto* lowered = std::get_if<Lowered>(&answer)) return std::move(lowered->plan);
   return {};
@@ -96,7 +96,7 @@ std::optional<Plan> small_twin(const Job& job, Strategy strategy, std::int64_t m
 
 Effort search_effort(const Job& job) {
   const double gpus = gpu_count(job.cluster);
-  const double batch = static_cast<double>(job.strategy.global_batch);
+  const double batch = static_cast<double>(job.strategy.batch.global);
   const SpanCost span = span_cost(Granularity::Stage);
   const double layers = split_layers(job.model);
   const double actions = 2 * batch / gpus / kSearchedBatch;  // of a rank, at the least
@@ -120,7 +120,7 @@ Effort effort_of(const Job& job, const EffortOptions& work) {
   const auto resolved = resolve(job.model, job.cluster, job.strategy);
   const Strategy* s = std::get_if<Strategy>(&resolved);
   if (!s || !s->stages.empty() || s->dp < 1) return {};
-  const std::int64_t microbatches = s->global_batch / (std::int64_t{s->micro_batch} * s->dp);
+  const std::int64_t microbatches = s->batch.global / (std::int64_t{s->batch.micro} * s->dp);
   const std::int64_t actions = 2 * microbatches * s->pp * s->virtual_stages;
   const std::int64_t ranks = work.folding == Folding::Full ? 1 : std::int64_t{s->dp} * s->cp * s->tp;
   if (actions <= kLittle && ranks * s->pp <= kLittle && actions * ranks <= kLittle) return {};

@@ -184,7 +184,7 @@ std::vector<std::string> would_help(const Job& job) {
   if (changes.empty())
     changes.push_back("no one or two changes of this strategy make room; foreshard search --model " + job.model.name +
                       " --cluster " + job.cluster.name + " --global-batch " +
-                      (job.strategy.global_batch > 0 ? std::to_string(job.strategy.global_batch) : "N") +
+                      (job.strategy.batch.global > 0 ? std::to_string(job.strategy.batch.global) : "N") +
                       " looks at all strategies");
   return changes;
 }

@@ -20,7 +20,7 @@ static constexpr std::int64_t kLong = 8192;  // tokens: longer ones than most ar
 
 static void say_default_sequence(const Arguments& arguments, const Job& job, const Console& console) {
   const auto* transformer = std::get_if<Transformer>(&job.model.shape);
-  if (!transformer || job.strategy.seq != 0 || transformer->max_positions <= kLong) return;
+  if (!transformer || job.strategy.batch.seq != 0 || transformer->max_positions <= kLong) return;
   say(arguments, console,
       "sequences of " + with_commas(static_cast<double>(transformer->max_positions)) + " tokens, the maximum of " +
           job.model.name + ": no --seq was given");

@@ -133,8 +133,8 @@ std::vector<std::string> headline(const Strategy& strategy) {
   if (!strategy.stages.empty()) add(*find_option("stages"), true);
   for (const std::string& path : first) {
     if (said_by_stages(path)) continue;
-    if (path == "schedule" && strategy.pp == 1) continue;  // of one stage there is only one order
-    if (path == "seq" && strategy.seq == 1) continue;      // samples that are no sequences
+    if (path == "schedule" && strategy.pp == 1) continue;    // of one stage there is only one order
+    if (path == "seq" && strategy.batch.seq == 1) continue;  // samples that are no sequences
     if (const StrategyOption* option = find_option(path)) add(*option, path == "tp" || path == "pp" || path == "dp");
   }
   // Chosen by the engine where nothing was asked for: not worth a word.

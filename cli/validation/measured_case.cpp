@@ -240,10 +240,11 @@ std::string split_of(int layers, int stages) {
 
 void set_numbers(const MeasuredRow& row, const FrameworkPreset& preset, const Transformer& t, Strategy& s) {
   s.precision = precision_of(row);
-  if (s.precision == DType::F8 && row.mentions("precision", "bf16 adam moments")) s.state_dtype = DType::BF16;
-  if (row.mentions("zero_stage_or_fsdp", "pure bf16")) s.param_dtype = s.grad_dtype = s.state_dtype = DType::BF16;
+  if (s.precision == DType::F8 && row.mentions("precision", "bf16 adam moments")) s.state_dtypes.state = DType::BF16;
+  if (row.mentions("zero_stage_or_fsdp", "pure bf16"))
+    s.state_dtypes.param = s.state_dtypes.grad = s.state_dtypes.state = DType::BF16;
   if (row.mentions("precision", "autocast") && !preset.defaults.grad_dtype)
-    s.grad_dtype = DType::F32;  // gradients of fp32 parameters
+    s.state_dtypes.grad = DType::F32;  // gradients of fp32 parameters
   s.attention = row.mentions("flash_attention", "yes")                                     ? AttentionKernel::Flash
                 : row.mentions("flash_attention", "no") && !row.unknown("flash_attention") ? AttentionKernel::Unfused
                                                                                            : AttentionKernel::Auto;
@@ -256,7 +257,7 @@ void set_numbers(const MeasuredRow& row, const FrameworkPreset& preset, const Tr
   if (row.mentions("framework_flags", "overlap-grad-reduce")) overlap.gradients = true;
   if (row.mentions("framework_flags", "overlap-param-gather")) overlap.parameters = true;
   if (row.mentions("framework_flags", "tp-comm-overlap") || row.mentions("notes", "async tp")) overlap.tp = true;
-  s.overlap = overlap;
+  s.communication.overlap = overlap;
 }
 
 // Degrees and batch; the skip reason when one that matters is not stated.
@@ -281,14 +282,14 @@ std::optional<SkipReason> set_degrees(const MeasuredRow& row, const MeasuredCase
   const bool memory = is_memory(question.quantity);
   const auto micro = integer(row, "micro_batch"), global = integer(row, "global_batch");
   const bool alone = question.quantity >= Quantity::LayerForward;
-  s.micro_batch = micro.value_or(1);
+  s.batch.micro = micro.value_or(1);
   if (!micro) assumed.emplace_back("micro_batch");
   if (!micro && !global) return SkipReason::UnknownBatch;
   if (!global && !memory && !alone && (s.pp > 1 || gpus > 1)) {
     if (question.quantity != Quantity::TokensPerGpu || s.pp > 1) return SkipReason::UnknownBatch;
   }
-  const std::int64_t together = s.micro_batch * s.dp;
-  s.global_batch = global.value_or(together * s.pp * 2);
+  const std::int64_t together = s.batch.micro * s.dp;
+  s.batch.global = global.value_or(together * s.pp * 2);
   if (!global) assumed.emplace_back("global_batch");
   return {};
 }
@@ -320,8 +321,8 @@ std::optional<Schedule> schedule_of(const MeasuredRow& row) {
 
 // Megatron interleaves groups of pp micro-batches; where those do not add up, the run had the next size that does.
 int group_of(const Strategy& s) {
-  const std::int64_t m = s.global_batch / std::max<std::int64_t>(1, s.micro_batch * s.dp);
-  if (s.virtual_stages == 1 || m % s.pp == 0 || s.schedule == Schedule::ZeroBubbleV) return 0;
+  const std::int64_t m = s.batch.global / std::max<std::int64_t>(1, s.batch.micro * s.dp);
+  if (s.virtual_stages == 1 || m % s.pp == 0 || s.pipeline.schedule == Schedule::ZeroBubbleV) return 0;
   for (std::int64_t group = s.pp; group <= m; ++group)
     if (m % group == 0) return static_cast<int>(group);
   return 0;
@@ -382,21 +383,22 @@ std::variant<MeasuredCase, SkipReason> measured_case(const MeasuredRow& row) {
   }
   const auto schedule = schedule_of(row);
   if (!schedule) return SkipReason::Schedule;
-  if (*schedule != Schedule::OneFOneB) s.schedule = *schedule;
+  if (*schedule != Schedule::OneFOneB) s.pipeline.schedule = *schedule;
   question.barrier = row.mentions("notes", "instead of post-validation");
-  s.seq = shape.max_positions;
+  s.batch.seq = shape.max_positions;
   s.sequence_parallel = row.text("sequence_parallel") == "yes" && s.tp > 1;
-  s.zero = row.unknown("zero_stage_or_fsdp") ? preset.defaults.zero : zero_of(row);
+  s.zero.stage = row.unknown("zero_stage_or_fsdp") ? preset.defaults.zero : zero_of(row);
   if (const std::size_t at = row.text("zero_stage_or_fsdp").find("group "); at != std::string::npos)
-    s.zero_group = std::clamp(std::atoi(row.text("zero_stage_or_fsdp").c_str() + at + 6), 1, s.dp);
-  if (const int copies = optimizer_copies(row); s.zero == 1 && copies > 1 && s.dp % copies == 0) s.zero_group = s.dp / copies;
+    s.zero.group = std::clamp(std::atoi(row.text("zero_stage_or_fsdp").c_str() + at + 6), 1, s.dp);
+  if (const int copies = optimizer_copies(row); s.zero.stage == 1 && copies > 1 && s.dp % copies == 0)
+    s.zero.group = s.dp / copies;
   s.virtual_stages = chunks_of(row, preset, shape.layers, s);
-  s.layer_split = flagged_split(row, shape.layers, s.pp * s.virtual_stages);
-  if (s.layer_split.empty()) s.layer_split = split_of(shape.layers, s.pp * s.virtual_stages);
-  s.microbatch_group = group_of(s);
+  s.pipeline.layer_split = flagged_split(row, shape.layers, s.pp * s.virtual_stages);
+  if (s.pipeline.layer_split.empty()) s.pipeline.layer_split = split_of(shape.layers, s.pp * s.virtual_stages);
+  s.pipeline.microbatch_group = group_of(s);
   set_numbers(row, preset, shape, s);
   set_convention(row, question);
-  if (question.memory == MemoryKind::Analytic) s.grad_dtype = DType::F32;  // formulas of papers: 2 + 4 + 12 bytes
+  if (question.memory == MemoryKind::Analytic) s.state_dtypes.grad = DType::F32;  // formulas of papers: 2 + 4 + 12 bytes
   s.recompute = recompute_of(row);
   question.candidates = {with_preset(question.model, s)};
   if (row.unknown("recompute")) {

@@ -23,18 +23,19 @@ namespace {
 constexpr std::int64_t kRounds = 2, kLeastMicrobatches = 4;
 
 Strategy shortened(const Strategy& strategy) {
-  const std::int64_t together = strategy.micro_batch * std::max(1, strategy.dp);
-  if (strategy.global_batch % together != 0) return strategy;
-  const std::int64_t least = round_up(std::max(kRounds * strategy.pp, kLeastMicrobatches),
-                                      std::int64_t{strategy.microbatch_group > 0 ? strategy.microbatch_group : strategy.pp});
+  const std::int64_t together = strategy.batch.micro * std::max(1, strategy.dp);
+  if (strategy.batch.global % together != 0) return strategy;
+  const std::int64_t least =
+      round_up(std::max(kRounds * strategy.pp, kLeastMicrobatches),
+               std::int64_t{strategy.pipeline.microbatch_group > 0 ? strategy.pipeline.microbatch_group : strategy.pp});
   Strategy shorter = strategy;
-  shorter.global_batch = std::min(strategy.global_batch, least * together);
+  shorter.batch.global = std::min(strategy.batch.global, least * together);
   return shorter;
 }
 
 int microbatches_of(const Lowered& lowered, const Strategy& strategy) {
-  const std::int64_t together = lowered.strategy.micro_batch * lowered.strategy.dp;
-  return static_cast<int>(std::max(strategy.global_batch, lowered.strategy.global_batch) / together);
+  const std::int64_t together = lowered.strategy.batch.micro * lowered.strategy.dp;
+  return static_cast<int>(std::max(strategy.batch.global, lowered.strategy.batch.global) / together);
 }
 
 Outcome estimate_once(const Model& model, const Cluster& cluster, const Strategy& strategy, bool stage_times,
@@ -70,12 +71,12 @@ Outcome estimate_once(const Model& model, const Cluster& cluster, const Strategy
 // FLOPs of an iteration as the row counts them.
 double counted_flops(const MeasuredCase& question, const Strategy& s) {
   const auto& t = std::get<Transformer>(question.model.shape);
-  const auto seq = static_cast<double>(s.seq), batch = static_cast<double>(s.global_batch),
+  const auto seq = static_cast<double>(s.batch.seq), batch = static_cast<double>(s.batch.global),
              hidden = static_cast<double>(t.hidden);
   const double attention = 12.0 * t.layers * static_cast<double>(t.heads * t.head_dim) * seq * seq * batch;
   if (framework_preset(question.framework).flop_count == FlopCount::Palm && question.flops == FlopConvention::Model)
     return 6.0 * static_cast<double>(parameter_count(question.model)) * batch * seq + attention;
-  const double model = model_flops_per_sample(question.model, s.seq, s.vocab_multiple * s.tp).value * batch;
+  const double model = model_flops_per_sample(question.model, s.batch.seq, s.vocab_multiple * s.tp).value * batch;
   if (question.flops == FlopConvention::ModelCausal) return model - attention / 2.0;
   if (question.flops == FlopConvention::Model) return model;
   // arXiv:2104.04473 equation 3: the layers' forward once more, the vocabulary projection not.
@@ -90,10 +91,10 @@ double peak_of(const MeasuredCase& question) {
 }
 
 double time_value(const MeasuredCase& question, const Strategy& s, const Outcome& o) {
-  const auto batch = static_cast<double>(s.global_batch), gpus = static_cast<double>(question.gpus);
+  const auto batch = static_cast<double>(s.batch.global), gpus = static_cast<double>(question.gpus);
   switch (question.quantity) {
     case Quantity::IterationTime: return o.iteration;
-    case Quantity::TokensPerGpu: return batch * static_cast<double>(s.seq) / o.iteration / gpus;
+    case Quantity::TokensPerGpu: return batch * static_cast<double>(s.batch.seq) / o.iteration / gpus;
     case Quantity::Samples: return batch / o.iteration;
     case Quantity::SamplesPerGpu: return batch / o.iteration / gpus;
     case Quantity::TflopsPerGpu: return counted_flops(question, s) / o.iteration / gpus * 1e-12;
@@ -142,7 +143,7 @@ LayerTimes Predictor::layer_times(const MeasuredCase& question, const Strategy& 
     Model model = question.model;
     std::get<Transformer>(model.shape).layers = layers;
     Strategy s = strategy;
-    s.dp = 1, s.pp = 1, s.virtual_stages = 1, s.global_batch = s.micro_batch, s.layer_split = "";
+    s.dp = 1, s.pp = 1, s.virtual_stages = 1, s.batch.global = s.batch.micro, s.pipeline.layer_split = "";
     const Outcome& o = outcome(model, question.cluster, s, true, profile);
     const double sign = layers == 2 ? 1 : -1;
     times.forward.value += sign * o.forward, times.backward.value += sign * (o.backward_input + o.backward_weight);
@@ -159,7 +160,7 @@ double Predictor::with_host_memory(const MeasuredCase& question, const Strategy&
   const auto* stall = std::get_if<OffloadStall>(&answer);
   if (!stall) return iteration;
   const double microbatches =
-      static_cast<double>(strategy.global_batch) / static_cast<double>(strategy.micro_batch * std::max(1, strategy.dp));
+      static_cast<double>(strategy.batch.global) / static_cast<double>(strategy.batch.micro * std::max(1, strategy.dp));
   return iteration + microbatches * (stall->forward.value + stall->backward.value) + stall->update.value;
 }
 

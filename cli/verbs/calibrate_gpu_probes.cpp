@@ -37,8 +37,10 @@ constexpr std::array<GpuSize, 19> kSizes = {{{{64, 16, 32, 2, 192}},
 // How a model is split and what it keeps, beside its tensor parallelism.
 std::vector<Strategy> ways(int tp, AttentionKernel attention) {
   const Recompute full{.kind = RecomputeKind::Full};
-  std::vector<Strategy> all = {
-      {.dp = 1}, {.dp = 2, .zero = 1, .recompute = full}, {.dp = 2, .zero = 3}, {.dp = 1, .pp = 2, .dropout = 0.1}};
+  std::vector<Strategy> all = {{.dp = 1},
+                               {.dp = 2, .zero = {.stage = 1}, .recompute = full},
+                               {.dp = 2, .zero = {.stage = 3}},
+                               {.dp = 1, .pp = 2, .dropout = 0.1}};
   for (Strategy& way : all) way.tp = tp, way.sequence_parallel = tp > 1, way.attention = attention;
   return all;
 }
@@ -55,7 +57,7 @@ std::vector<Plan> gpu_probes(const Cluster& cluster, const std::vector<DType>& d
       const bool wide = dtype != DType::BF16 && dtype != DType::F16 && dtype != DType::F8;
       if (size.hidden > largest_hidden || size.seq > (wide ? std::min<std::int64_t>(longest, 4096) : longest)) continue;
       for (Strategy strategy : ways(tp, wide ? AttentionKernel::Unfused : AttentionKernel::Flash)) {
-        strategy.precision = dtype, strategy.micro_batch = size.micro_batch;
+        strategy.precision = dtype, strategy.batch.micro = size.micro_batch;
         if (strategy.dropout > 0 && size.seq > 2048) continue;
         for (const ProbeFamily family : {ProbeFamily::Gpt, ProbeFamily::Llama})
           add_probe(probes, probe_model(family, size), strategy, cluster);

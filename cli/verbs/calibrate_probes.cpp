@@ -33,13 +33,13 @@ std::vector<Strategy> ways() {
   return {{.dp = 1},
           {.dp = 1, .tp = 2},
           {.dp = 1, .tp = 2, .sequence_parallel = true, .dropout = 0.1},
-          {.dp = 2, .zero = 1},
+          {.dp = 2, .zero = {.stage = 1}},
           {.dp = 1, .recompute = full, .dropout = 0.1},
           {.dp = 1, .recompute = some, .attention = AttentionKernel::Unfused},
-          {.dp = 2, .zero = 3},
+          {.dp = 2, .zero = {.stage = 3}},
           {.dp = 1, .tp = 2, .recompute = full, .attention = AttentionKernel::Flash},
           {.dp = 1, .pp = 2},
-          {.dp = 2, .zero = 2, .optimizer = OptimizerKind::Sgd}};
+          {.dp = 2, .zero = {.stage = 2}, .optimizer = {.kind = OptimizerKind::Sgd}}};
 }
 
 Model pictures(std::int64_t channels, std::int64_t edge) {
@@ -88,7 +88,7 @@ Model probe_model(ProbeFamily family, const ProbeSize& size) {
 }
 
 void add_probe(std::vector<Plan>& probes, const Model& model, Strategy strategy, const Cluster& cluster) {
-  strategy.global_batch = 2 * strategy.micro_batch * strategy.dp;
+  strategy.batch.global = 2 * strategy.batch.micro * strategy.dp;
   auto answer = tuned_plan(model, cluster, strategy, {.ignore_memory = true});
   if (auto* lowered = std::get_if<Lowered>(&answer)) probes.push_back(std::move(lowered->plan));
 }
@@ -101,12 +101,12 @@ std::vector<Plan> calibration_probes(const Cluster& cluster, const std::vector<D
       const ProbeSize& size = kSizes[i % kSizes.size()];
       if (size.hidden > largest_hidden) continue;
       Strategy strategy = all[(i * 3 + i / kSizes.size()) % all.size()];
-      strategy.precision = dtype, strategy.micro_batch = size.micro_batch;
+      strategy.precision = dtype, strategy.batch.micro = size.micro_batch;
       add_probe(probes, probe_model(static_cast<ProbeFamily>((i + i / kSizes.size()) % 3), size), strategy, cluster);
     }
     for (const std::int64_t channels : {8, 24})
       if (largest_hidden >= kSizes.back().hidden)
-        add_probe(probes, pictures(channels, channels == 8 ? 32 : 16), {.dp = 1, .micro_batch = 4, .precision = dtype},
+        add_probe(probes, pictures(channels, channels == 8 ? 32 : 16), {.dp = 1, .batch = {.micro = 4}, .precision = dtype},
                   cluster);
   }
   return probes;

@@ -170,7 +170,7 @@ std::string uniform_text(const Answer& answer) {
   const Strategy& s = answer.plan->strategy;
   std::string out = "\nThe best plan with as many replicas and tensor ranks on every stage:\n\n  --tp " + std::to_string(s.tp) +
                     " --pp " + std::to_string(s.pp) + " --dp " + std::to_string(s.dp) +
-                    (s.layer_split.empty() ? "" : " --layer-split " + s.layer_split) + "\n\n";
+                    (s.pipeline.layer_split.empty() ? "" : " --layer-split " + s.pipeline.layer_split) + "\n\n";
   std::string said = beside_bound(answer, answer.plan->partition.cost) + ", its step " + in_time({answer.plan_seconds});
   if (answer.staged) {
     const double times = answer.plan_seconds / answer.staged->seconds;
@@ -185,7 +185,7 @@ std::string text_of(const Answer& answer, const Job& job) {
   const double m = answer.job.microbatches;
   std::string out = "Layers of " + job.model.name + " on " + counted(answer.job.devices, "GPU") + " of " + job.cluster.name +
                     ", " + counted(static_cast<std::int64_t>(m), "micro-batch", "micro-batches") + " of " +
-                    std::to_string(job.strategy.micro_batch) + " per step\n\n";
+                    std::to_string(job.strategy.batch.micro) + " per step\n\n";
   out += stages_table(answer);
   out += "\n" + paragraph("The slowest stage or link takes " + in_time({answer.partition.cost}) + " per micro-batch, " +
                           in_time({m * answer.partition.cost}) + " for those of a step, without fill and drain.");
@@ -220,7 +220,7 @@ std::string json_of(const Answer& answer) {
   if (answer.plan) {
     const Strategy& s = answer.plan->strategy;
     json.begin_object();
-    json.field("tp", s.tp).field("pp", s.pp).field("dp", s.dp).field("layer_split", s.layer_split);
+    json.field("tp", s.tp).field("pp", s.pp).field("dp", s.dp).field("layer_split", s.pipeline.layer_split);
     json.field("per_microbatch_s", answer.plan->partition.cost).field("estimate_s", answer.plan->estimate.time.value);
     json.field("simulated_s", answer.plan_seconds).field("margin_bytes", answer.plan->estimate.margin.value);
     json.end_object();
@@ -280,8 +280,8 @@ void say_unchanged(const Arguments& arguments, const Console& console, const Job
 // What is in the way of one micro-batch on one GPU, however large: formats that the GPU has not, a sequence that the model has not.
 std::optional<Infeasible> cannot_run_anywhere(const Job& job) {
   Strategy one = job.strategy;
-  one.dp = one.tp = one.pp = one.cp = one.virtual_stages = 1, one.zero = one.zero_group = 0;
-  one.schedule = {}, one.layer_split = "", one.sequence_parallel = false, one.global_batch = one.micro_batch;
+  one.dp = one.tp = one.pp = one.cp = one.virtual_stages = 1, one.zero.stage = one.zero.group = 0;
+  one.pipeline.schedule = {}, one.pipeline.layer_split = "", one.sequence_parallel = false, one.batch.global = one.batch.micro;
   const auto answer = tuned_plan(job.model, job.cluster, one, {.ignore_memory = true, .profile = job.measured()});
   if (const auto* why = std::get_if<Infeasible>(&answer)) return *why;
   return {};
@@ -291,10 +291,10 @@ ExitCode run(const Arguments& arguments, const Console& console) {
   const Job job = read_search_job(arguments);
   if (!job.strategy.stages.empty())
     throw Error(kCommandLine, "strategy.stages", to_text(job.strategy.stages), "no stages: partition finds them");
-  if (job.strategy.global_batch <= 0)
+  if (job.strategy.batch.global <= 0)
     throw Error(kCommandLine, "--global-batch", "nothing", "the number of sequences per step");
-  if (job.strategy.global_batch % job.strategy.micro_batch != 0)
-    throw Error(kCommandLine, "--micro-batch", std::to_string(job.strategy.micro_batch), "a divisor of --global-batch");
+  if (job.strategy.batch.global % job.strategy.batch.micro != 0)
+    throw Error(kCommandLine, "--micro-batch", std::to_string(job.strategy.batch.micro), "a divisor of --global-batch");
   refuse_large_search(job, arguments);
   say_not_looked_at(arguments, console);
   say_of_job(arguments, job, console);

@@ -124,7 +124,7 @@ Quote quote(const Job& job, const std::variant<SearchResult, Infeasible>& answer
   q.gpus = q.best->gpus();
   const bool tokens = std::holds_alternative<Transformer>(job.model.shape);
   const double each_step =
-      static_cast<double>(q.best->strategy.global_batch) * (tokens ? static_cast<double>(q.best->strategy.seq) : 1);
+      static_cast<double>(q.best->strategy.batch.global) * (tokens ? static_cast<double>(q.best->strategy.batch.seq) : 1);
   q.tokens_per_s = each_step / q.best->seconds();
   q.time = {(options.tokens > 0 ? options.tokens : kMillion) / q.tokens_per_s};
   if (const auto step = interval_of(job, q.best->strategy, {q.best->seconds()}))

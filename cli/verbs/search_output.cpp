@@ -67,7 +67,8 @@ std::string short_name(const Candidate& candidate) {
   if (p.sequence_parallel) name += ", sequence parallel";
   if (p.zero > 0) name += ", zero " + text(p.zero) + (p.overlap_parameters ? "+" : "");
   if (p.zero > 0 && p.zero_group > 0) name += " in groups of " + text(p.zero_group);
-  if (!staged && !candidate.strategy.layer_split.empty()) name += ", layers " + candidate.strategy.layer_split;
+  if (!staged && !candidate.strategy.pipeline.layer_split.empty())
+    name += ", layers " + candidate.strategy.pipeline.layer_split;
   if (candidate.strategy.recompute.kind != RecomputeKind::None) name += ", recompute " + recompute_word(candidate);
   if (!p.overlap_gradients && (staged || p.dp * p.cp > 1)) name += ", gradients not overlapped";
   if (!p.overlap_p2p && (staged || p.pp > 1)) name += ", transfers not overlapped";
@@ -166,8 +167,9 @@ static std::string simpler_text(const Candidate& best, const SearchOptions& opti
   if (!best.less_simple) return "";
   const Strategy& other = best.less_simple->strategy;
   return paragraph("A less simple variant is " + in_percent(best.less_simple->gain, 2) + " better (" +
-                   (other.layer_split != best.strategy.layer_split ? "--layer-split " + other.layer_split
-                                                                   : "--recompute " + to_text(other.recompute)) +
+                   (other.pipeline.layer_split != best.strategy.pipeline.layer_split
+                        ? "--layer-split " + other.pipeline.layer_split
+                        : "--recompute " + to_text(other.recompute)) +
                    "); " + noise_text(options) + ".");
 }
 
@@ -193,7 +195,7 @@ static std::string winner_text(const SearchResult& result, const Job& job, const
   if (best.gpus() < gpu_count(job.cluster))
     out += paragraph("Uses " + count_text(best.gpus()) + " of " + counted(gpu_count(job.cluster), "GPU") + ".");
   out += paragraph(in_gib_text(best.estimate.margin) + " GiB headroom per GPU, after the " +
-                   in_percent(best.strategy.reserve, 0) + " reserve.");
+                   in_percent(best.strategy.device_memory.reserve, 0) + " reserve.");
   if (recompute_word(best) == "best")
     out +=
         paragraph("Recomputed layer by layer so that memory is filled: --recompute " + to_text(best.strategy.recompute) + ".");
@@ -260,14 +262,14 @@ static void add_gpu_time(TextTable& table, const std::vector<Candidate>& candida
     const Candidate& c = candidates[i];
     const double gpu_seconds = c.seconds() * c.gpus();
     const double in_step =
-        static_cast<double>(c.strategy.global_batch) * static_cast<double>(std::max<std::int64_t>(1, c.strategy.seq));
+        static_cast<double>(c.strategy.batch.global) * static_cast<double>(std::max<std::int64_t>(1, c.strategy.batch.seq));
     table.rows[i].push_back(four_digits(gpu_seconds));
     if (known) table.rows[i].push_back(four_digits(gpu_seconds / 3600 * (cost ? price : watts / 1000) / in_step * 1e6));
   }
 }
 
 static std::string sequence_text(const Job& job, const Strategy& strategy) {
-  return std::holds_alternative<Transformer>(job.model.shape) ? ", sequence " + count_text(strategy.seq) : "";
+  return std::holds_alternative<Transformer>(job.model.shape) ? ", sequence " + count_text(strategy.batch.seq) : "";
 }
 
 // What the headers and marks of the table mean; only of those that are there.
@@ -294,7 +296,7 @@ static std::string framework_text(const Model& model, const Strategy& strategy) 
 
 std::string search_text(const SearchResult& result, const Job& job, const SearchOptions& options, int rows) {
   std::string out = job.model.name + " on " + job.cluster.name + ", " + counted(gpu_count(job.cluster), "GPU") +
-                    ", global batch " + count_text(job.strategy.global_batch) +
+                    ", global batch " + count_text(job.strategy.batch.global) +
                     sequence_text(job, result.ranked.front().strategy) + ": best by " + name_of(options.objective) + "\n\n";
   const auto table = [&](const std::vector<Candidate>& candidates, int most) {
     TextTable made = table_of(candidates, most);
@@ -407,7 +409,7 @@ std::string search_csv(const SearchResult& result, int rows) {
                                     schedule_entry(p.schedule).name,
                                     text(p.zero),
                                     text(p.zero_group),
-                                    '"' + c.strategy.layer_split + '"',
+                                    '"' + c.strategy.pipeline.layer_split + '"',
                                     '"' + to_text(c.strategy.stages) + '"',
                                     text(p.overlap_gradients),
                                     text(p.overlap_parameters),

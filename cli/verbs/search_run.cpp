@@ -65,7 +65,7 @@ SearchOptions read_search_options(const Arguments& arguments, const Job& job) {
       throw Error(kCommandLine, "--fix", "\"" + setting + "\"", path + " once: it is fixed already");
     options.fixed.push_back(path);
   }
-  if (options.base.global_batch <= 0)
+  if (options.base.batch.global <= 0)
     throw Error(kCommandLine, "--global-batch", arguments.text("--global-batch", "nothing"),
                 "the number of sequences per step, which every strategy has to keep");
   const std::string objective = arguments.choice("--objective", "time", objective_names());

@@ -45,6 +45,32 @@ struct PredictionInterval {  // where 90 of 100 measured iterations like this on
   bool operator==(const PredictionInterval&) const = default;
 };
 
+struct FlopsRate {
+  Flops model = {}, hardware = {};                         // per iteration, all GPUs; hardware: with what is recomputed
+  double model_utilization = 0, hardware_utilization = 0;  // shares of the GPUs' peak: MFU, HFU
+  bool operator==(const FlopsRate&) const = default;
+};
+
+struct BubbleShares {                                        // idle compute stream / makespan
+  double fraction = 0;                                       // mean over ranks
+  std::vector<double> by_cause = {};                         // [BubbleCause], sums to fraction
+  std::vector<double> per_stage = {};                        // per role
+  std::vector<std::vector<double>> by_cause_per_stage = {};  // [role][cause]
+  bool operator==(const BubbleShares&) const = default;
+};
+
+struct CommunicationShares {
+  double exposed = 0;  // time with communication running and compute idle or itself the communication
+  double hidden = 0;
+  bool operator==(const CommunicationShares&) const = default;
+};
+
+struct MemoryFit {  // of the fullest device
+  Bytes capacity = {}, reserve = {}, framework = {};
+  Bytes margin = {};  // capacity - reserve - framework - largest arena; negative: does not fit
+  bool operator==(const MemoryFit&) const = default;
+};
+
 struct Summary {
   bool feasible = true;
   std::string infeasible_reason = {};
@@ -52,18 +78,12 @@ struct Summary {
   Seconds iteration_time = {};
   std::optional<PredictionInterval> prediction_interval = {};
   double tokens_per_s = 0, tokens_per_s_per_gpu = 0, samples_per_s = 0;
-  double model_flops_utilization = 0, hardware_flops_utilization = 0;
-  Flops model_flops = {}, hardware_flops = {};                      // per iteration, all GPUs
-  double bubble_fraction = 0;                                       // idle compute stream / makespan, mean over ranks
-  std::vector<double> bubble_by_cause = {};                         // [BubbleCause], sums to bubble_fraction
-  std::vector<double> bubble_per_stage = {};                        // per role
-  std::vector<std::vector<double>> bubble_by_cause_per_stage = {};  // [role][cause]
-  double exposed_communication_fraction = 0;  // time with communication running and compute idle or itself the communication
-  double hidden_communication_fraction = 0;
+  FlopsRate flops = {};
+  BubbleShares bubble = {};
+  CommunicationShares communication = {};
   std::vector<StageTimes> stage_times = {};  // per pipeline stage
   std::vector<StageMemory> memory = {};      // per role
-  Bytes capacity = {}, reserve = {}, framework = {};
-  Bytes fits_margin = {};                   // capacity - reserve - framework - largest arena; negative: does not fit
+  MemoryFit fit = {};
   std::vector<LinkUtilization> links = {};  // hottest first
   std::optional<double> cost_per_million_tokens = {};
   std::optional<double> energy_per_million_tokens_j = {};

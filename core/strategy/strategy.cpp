@@ -111,12 +111,12 @@ StateTypes state_types(const Strategy& strategy) {
   types.compute = strategy.precision == DType::F8 ? DType::BF16 : strategy.precision;
   const DType storage = stored(strategy.precision);
   const bool narrow = size_of(storage) < size_of(DType::F32);
-  types.param = strategy.param_dtype.value_or(narrow && strategy.framework == "torchtitan" ? DType::F32 : storage);
+  types.param = strategy.state_dtypes.param.value_or(narrow && strategy.framework == "torchtitan" ? DType::F32 : storage);
   const bool megatron = strategy.framework == "megatron" || strategy.framework == "megatron-deterministic";
   const bool wide_gradients = (megatron && storage == DType::BF16) || (strategy.framework == "deepspeed" && narrow);
   const bool narrow_param = size_of(types.param) < size_of(DType::F32);
-  types.grad = strategy.grad_dtype.value_or(wide_gradients && narrow_param ? DType::F32 : types.param);
-  types.state = strategy.state_dtype.value_or(types.param == DType::F64 ? DType::F64 : DType::F32);
+  types.grad = strategy.state_dtypes.grad.value_or(wide_gradients && narrow_param ? DType::F32 : types.param);
+  types.state = strategy.state_dtypes.state.value_or(types.param == DType::F64 ? DType::F64 : DType::F32);
   types.param = stored(types.param), types.grad = stored(types.grad), types.state = stored(types.state);
   types.master = size_of(types.param) < size_of(types.state);
   return types;

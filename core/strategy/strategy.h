@@ -87,41 +87,74 @@ struct StageDegrees {
 std::string to_text(const std::vector<StageDegrees>& stages);
 std::vector<StageDegrees> parse_stages(const std::string& text, const std::string& where);
 
+struct PipelineChoice {
+  std::string layer_split = {};           // "2,3x14,2": transformer layers (or list entries) per stage; empty: even
+  std::optional<Schedule> schedule = {};  // empty: 1f1b, interleaved-1f1b when virtual_stages > 1
+  int microbatch_group = 0;               // interleaved: micro-batches per chunk before the next one; 0: pp
+  bool operator==(const PipelineChoice&) const = default;
+};
+
+struct BatchSizes {
+  std::int64_t micro = 1, global = 0;  // sequences; global 0: micro * dp
+  std::int64_t seq = 0;                // tokens of a sequence; 0: the model's maximum
+  bool operator==(const BatchSizes&) const = default;
+};
+
+struct Zero {
+  int stage = 0;  // 0..3
+  int group = 0;  // ranks per sharding group; 0: all data-parallel ranks
+  bool operator==(const Zero&) const = default;
+};
+
+struct StateDTypes {  // empty: by precision and framework
+  std::optional<DType> param = {}, grad = {}, state = {};
+  bool operator==(const StateDTypes&) const = default;
+};
+
+struct OptimizerChoice {
+  OptimizerKind kind = OptimizerKind::Adam;
+  double momentum = 0;                   // SGD
+  std::optional<double> clip_norm = {};  // 0: no clipping; empty: as the framework does, ours does not
+  double loss_scale = 1;  // of the loss's gradient, until clipping and update divide; 0: dynamic, follows overflows
+  bool operator==(const OptimizerChoice&) const = default;
+};
+
+struct CommunicationChoice {
+  Bytes bucket = {};                    // gradient bucket; 0: framework default, max(40e6, 1e6 dp) elements
+  std::optional<Overlap> overlap = {};  // empty: as the framework does; ours: Overlap{}
+  Algorithm algorithm = Algorithm::Ring;
+  bool operator==(const CommunicationChoice&) const = default;
+};
+
+struct DeviceMemory {
+  std::optional<Bytes> framework = {};  // context, workspaces, NCCL per GPU; empty: by GPU and groups
+  double reserve = 0.06;                // share of the device memory kept free
+  bool operator==(const DeviceMemory&) const = default;
+};
+
 struct Strategy {
   // degrees; dp = 0: the rest of the GPUs
   int dp = 0, tp = 1, cp = 1, pp = 1, virtual_stages = 1;
   bool sequence_parallel = false;
   std::optional<ContextKind> context = {};  // empty: as the framework does; our own executor gathers
-  std::string layer_split = "";             // "2,3x14,2": transformer layers (or list entries) per stage; empty: even
-  std::vector<StageDegrees> stages = {};    // each stage with degrees of its own; dp, tp and pp then say nothing
-  std::optional<Schedule> schedule = {};    // empty: 1f1b, interleaved-1f1b when virtual_stages > 1
-  int microbatch_group = 0;                 // interleaved: micro-batches per chunk before the next one; 0: pp
-  // batch
-  std::int64_t micro_batch = 1, global_batch = 0;  // global_batch 0: micro_batch * dp
-  std::int64_t seq = 0;                            // 0: the model's maximum
+  PipelineChoice pipeline = {};
+  std::vector<StageDegrees> stages = {};  // each stage with degrees of its own; dp, tp and pp then say nothing
+  BatchSizes batch = {};
   // memory
-  int zero = 0;        // ZeRO stage 0..3
-  int zero_group = 0;  // ranks per sharding group; 0: all data-parallel ranks
+  Zero zero = {};
   Recompute recompute = {};
   // numbers
   DType precision = DType::BF16;
-  std::optional<DType> param_dtype = {}, grad_dtype = {}, state_dtype = {};  // empty: by precision and framework
+  StateDTypes state_dtypes = {};
   AttentionKernel attention = AttentionKernel::Auto;
   std::optional<double> dropout = {};  // empty: as the framework does; our own executor drops nothing
-  OptimizerKind optimizer = OptimizerKind::Adam;
-  double momentum = 0;                   // SGD
-  std::optional<double> clip_norm = {};  // 0: no clipping; empty: as the framework does, ours does not
-  double loss_scale = 1;            // of the loss's gradient, until clipping and update divide; 0: dynamic, follows overflows
+  OptimizerChoice optimizer = {};
   std::int64_t vocab_multiple = 0;  // vocabulary padded to a multiple of this times tp; 0: as the framework does
-  // communication
-  Bytes bucket = {};                    // gradient bucket; 0: framework default, max(40e6, 1e6 dp) elements
-  std::optional<Overlap> overlap = {};  // empty: as the framework does; ours: Overlap{}
-  Algorithm algorithm = Algorithm::Ring;
+  CommunicationChoice communication = {};
   // the rest
-  std::string framework = "foreshard";         // preset: defaults, runtime policy, overheads
-  RankOrder placement = {};                    // kinds of axes and the role, fastest first; empty: default_rank_order()
-  std::optional<Bytes> framework_memory = {};  // context, workspaces, NCCL per GPU; empty: by GPU and groups
-  double reserve = 0.06;                       // share of the device memory kept free
+  std::string framework = "foreshard";  // preset: defaults, runtime policy, overheads
+  RankOrder placement = {};             // kinds of axes and the role, fastest first; empty: default_rank_order()
+  DeviceMemory device_memory = {};
   bool operator==(const Strategy&) const = default;
 };
 
@@ -138,7 +171,7 @@ struct StateTypes {
 };
 // Mixed precision (bf16, fp16, fp8): 16-bit parameters and gradients, fp32 master copy and moments. fp32, tf32, fp64: one
 // copy in that format. Frameworks differ (megatron with bf16, deepspeed: fp32 gradients; torchtitan: fp32 parameters
-// and gradients, no master copy); param_dtype, grad_dtype and state_dtype go before everything.
+// and gradients, no master copy); state_dtypes go before everything.
 StateTypes state_types(const Strategy& strategy);
 
 // Strict JSON of every field, defaults included; its keys are the paths of core/strategy/strategy_options.h. Missing fields of a

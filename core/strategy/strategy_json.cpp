@@ -150,7 +150,7 @@ std::string option_text(const StrategyOption& option, const JsonReader& value) {
 void write_option(JsonWriter& json, const StrategyOption& option, const Strategy& strategy) {
   json.key(option.path);
   if (option.path == "recompute") return write_recompute(json, strategy.recompute);
-  if (option.path == "overlap" && strategy.overlap) return write_overlap(json, *strategy.overlap);
+  if (option.path == "overlap" && strategy.communication.overlap) return write_overlap(json, *strategy.communication.overlap);
   if (option.path == "stages") return write_stages(json, strategy.stages);
   const std::string text = option.get(strategy);
   switch (option.type) {
@@ -188,7 +188,7 @@ Strategy parse_strategy(const std::string& text, const std::string& file_name) {
     if (key == "recompute" && value.is_object())
       strategy.recompute = read_recompute(value);
     else if (key == "overlap" && value.is_object())
-      strategy.overlap = read_overlap(value);
+      strategy.communication.overlap = read_overlap(value);
     else if (key == "stages" && value.is_array())
       strategy.stages = read_stages(value);
     else

@@ -13,13 +13,13 @@ std::string one_of(const std::vector<std::string>& words, const std::string& fou
   return "one of " + list + (near.empty() ? "" : " (nearest: \"" + near + "\")");
 }
 
-static std::string shortest(double number) {
+std::string shortest(double number) {
   char digits[32];
   return {digits, std::to_chars(digits, digits + sizeof digits, number).ptr};
 }
 
-static double read_number(const std::string& value, double least, double below, bool percent, const std::string& path,
-                          const std::string& where) {
+double read_number(const std::string& value, double least, double below, bool percent, const std::string& path,
+                   const std::string& where) {
   const bool in_percent = percent && value.ends_with('%');
   auto number = parse<double>(in_percent ? value.substr(0, value.size() - 1) : value);
   if (number && in_percent) *number /= 100;
@@ -28,26 +28,6 @@ static double read_number(const std::string& value, double least, double below, 
     throw Error(where, path, shown(value), range + (percent ? ", or a percentage such as 6%" : ""));
   }
   return *number == 0 ? 0 : *number;  // never a negative zero
-}
-
-StrategyOption number(double Strategy::*field, double least, double below, bool percent, StrategyOption option) {
-  option.type = OptionType::Number;
-  option.get = [field](const Strategy& s) { return shortest(s.*field); };
-  option.set = [=, path = option.path](Strategy& s, const std::string& value, const std::string& where) {
-    s.*field = read_number(value, least, below, percent, path, where);
-  };
-  return option;
-}
-
-StrategyOption optional_number(std::optional<double> Strategy::*field, double least, double below, bool percent,
-                               StrategyOption option) {
-  option.type = OptionType::Number;
-  option.values = {"auto"};
-  option.get = [field](const Strategy& s) { return s.*field ? shortest(*(s.*field)) : std::string("auto"); };
-  option.set = [=, path = option.path](Strategy& s, const std::string& value, const std::string& where) {
-    s.*field = value == "auto" ? std::nullopt : std::optional(read_number(value, least, below, percent, path, where));
-  };
-  return option;
 }
 
 StrategyOption flag(bool Strategy::*field, StrategyOption option) {
@@ -63,10 +43,10 @@ StrategyOption flag(bool Strategy::*field, StrategyOption option) {
 
 StrategyOption layer_split(StrategyOption option) {
   option.type = OptionType::Text;
-  option.get = [](const Strategy& s) { return s.layer_split; };
+  option.get = [](const Strategy& s) { return s.pipeline.layer_split; };
   option.set = [](Strategy& s, const std::string& value, const std::string& where) {
     if (!value.empty() && value != "auto") parse_layer_split(value, where);  // checked here, resolved by lower
-    s.layer_split = value;
+    s.pipeline.layer_split = value;
   };
   return option;
 }
@@ -118,9 +98,11 @@ StrategyOption recompute(StrategyOption option) {
 StrategyOption overlap(StrategyOption option) {
   option.type = OptionType::List;
   option.values = {"grad", "param", "p2p", "tp"};
-  option.get = [](const Strategy& s) { return s.overlap ? to_text(*s.overlap) : std::string("auto"); };
+  option.get = [](const Strategy& s) {
+    return s.communication.overlap ? to_text(*s.communication.overlap) : std::string("auto");
+  };
   option.set = [](Strategy& s, const std::string& value, const std::string& where) {
-    s.overlap = value == "auto" ? std::nullopt : std::optional(parse_overlap(value, where));
+    s.communication.overlap = value == "auto" ? std::nullopt : std::optional(parse_overlap(value, where));
   };
   return option;
 }
@@ -134,9 +116,9 @@ static Bytes bounded_bytes(const std::string& value, const std::string& where, c
 
 StrategyOption bucket(StrategyOption option) {
   option.type = OptionType::Bytes;
-  option.get = [](const Strategy& s) { return std::to_string(s.bucket.value); };
+  option.get = [](const Strategy& s) { return std::to_string(s.communication.bucket.value); };
   option.set = [path = option.path](Strategy& s, const std::string& value, const std::string& where) {
-    s.bucket = bounded_bytes(value, where, path);
+    s.communication.bucket = bounded_bytes(value, where, path);
   };
   return option;
 }
@@ -145,10 +127,10 @@ StrategyOption framework_memory(StrategyOption option) {
   option.type = OptionType::Bytes;
   option.values = {"auto"};
   option.get = [](const Strategy& s) {
-    return s.framework_memory ? std::to_string(s.framework_memory->value) : std::string("auto");
+    return s.device_memory.framework ? std::to_string(s.device_memory.framework->value) : std::string("auto");
   };
   option.set = [path = option.path](Strategy& s, const std::string& value, const std::string& where) {
-    s.framework_memory = value == "auto" ? std::nullopt : std::optional(bounded_bytes(value, where, path));
+    s.device_memory.framework = value == "auto" ? std::nullopt : std::optional(bounded_bytes(value, where, path));
   };
   return option;
 }

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "core/base/error.h"
@@ -17,11 +19,17 @@ namespace foreshard::option_kinds {
 std::string shown(const std::string& value);                                          // quoted, or "nothing"
 std::string one_of(const std::vector<std::string>& words, const std::string& found);  // "one of a, b (nearest: ...)"
 
-// From `least` up to but not including `below`; "6%" is 0.06 where `percent`.
-StrategyOption number(double Strategy::*field, double least, double below, bool percent, StrategyOption option);
-// The same for a field that may be empty: "auto".
-StrategyOption optional_number(std::optional<double> Strategy::*field, double least, double below, bool percent,
-                               StrategyOption option);
+// A field of a group of the strategy's, where a member pointer names one of its own.
+template <class Group, class Field>
+auto part(Group Strategy::*group, Field Group::*field) {
+  return [=](auto& strategy) -> auto& { return strategy.*group.*field; };
+}
+
+std::string shortest(double number);
+// From `least` up to but not including `below`; "6%" is 0.06 where `percent`. Throws Error.
+double read_number(const std::string& value, double least, double below, bool percent, const std::string& path,
+                   const std::string& where);
+
 StrategyOption flag(bool Strategy::*field, StrategyOption option);
 StrategyOption layer_split(StrategyOption option);
 StrategyOption stages(StrategyOption option);
@@ -40,46 +48,79 @@ std::optional<Number> parse(const std::string& text) {
   return number;
 }
 
-// From `least` to `most`.
-template <class Field>
-StrategyOption integer(Field Strategy::*field, std::int64_t least, std::int64_t most, StrategyOption option) {
-  option.type = OptionType::Integer;
-  option.get = [field](const Strategy& s) { return std::to_string(s.*field); };
-  option.set = [=, path = option.path](Strategy& s, const std::string& value, const std::string& where) {
-    const auto number = parse<std::int64_t>(value);
-    if (!number || *number < least || *number > most)
-      throw Error(where, path, shown(value), "an integer from " + std::to_string(least) + " to " + std::to_string(most));
-    s.*field = static_cast<Field>(*number);
-  };
-  return option;
-}
+// In what follows `at(strategy)` is the field: `at` is a member pointer or what `part` makes.
+template <class At>
+using FieldAt = std::remove_cvref_t<std::invoke_result_t<At, Strategy&>>;
 
-// One of `known`.
-template <class Enum>
-StrategyOption choice(Enum Strategy::*field, const std::vector<Enum>& known, StrategyOption option) {
-  option.type = OptionType::Choice;
-  for (const Enum word : known) option.values.push_back(name_of(word));
-  option.get = [field](const Strategy& s) { return std::string(name_of(s.*field)); };
-  option.set = [=, path = option.path, words = option.values](Strategy& s, const std::string& value, const std::string& where) {
-    const auto hit = std::find(words.begin(), words.end(), value);
-    if (hit == words.end()) throw Error(where, path, shown(value), one_of(words, value));
-    s.*field = known[static_cast<std::size_t>(hit - words.begin())];
+// From `least` up to but not including `below`; "6%" is 0.06 where `percent`.
+template <class At>
+StrategyOption number(At at, double least, double below, bool percent, StrategyOption option) {
+  option.type = OptionType::Number;
+  option.get = [at](const Strategy& s) { return shortest(std::invoke(at, s)); };
+  option.set = [=, path = option.path](Strategy& s, const std::string& value, const std::string& where) {
+    std::invoke(at, s) = read_number(value, least, below, percent, path, where);
   };
   return option;
 }
 
 // The same for a field that may be empty: "auto".
-template <class Enum>
-StrategyOption optional_choice(std::optional<Enum> Strategy::*field, const std::vector<Enum>& known, StrategyOption option) {
-  option.type = OptionType::Choice;
+template <class At>
+StrategyOption optional_number(At at, double least, double below, bool percent, StrategyOption option) {
+  option.type = OptionType::Number;
   option.values = {"auto"};
-  for (const Enum word : known) option.values.push_back(name_of(word));
-  option.get = [field](const Strategy& s) { return s.*field ? std::string(name_of(*(s.*field))) : "auto"; };
+  option.get = [at](const Strategy& s) {
+    const std::optional<double>& number = std::invoke(at, s);
+    return number ? shortest(*number) : std::string("auto");
+  };
+  option.set = [=, path = option.path](Strategy& s, const std::string& value, const std::string& where) {
+    std::invoke(at, s) = value == "auto" ? std::nullopt : std::optional(read_number(value, least, below, percent, path, where));
+  };
+  return option;
+}
+
+// From `least` to `most`.
+template <class At>
+StrategyOption integer(At at, std::int64_t least, std::int64_t most, StrategyOption option) {
+  option.type = OptionType::Integer;
+  option.get = [at](const Strategy& s) { return std::to_string(std::invoke(at, s)); };
+  option.set = [=, path = option.path](Strategy& s, const std::string& value, const std::string& where) {
+    const auto number = parse<std::int64_t>(value);
+    if (!number || *number < least || *number > most)
+      throw Error(where, path, shown(value), "an integer from " + std::to_string(least) + " to " + std::to_string(most));
+    std::invoke(at, s) = static_cast<FieldAt<At>>(*number);
+  };
+  return option;
+}
+
+// One of `known`.
+template <class At>
+StrategyOption choice(At at, const std::vector<FieldAt<At>>& known, StrategyOption option) {
+  option.type = OptionType::Choice;
+  for (const auto word : known) option.values.push_back(name_of(word));
+  option.get = [at](const Strategy& s) { return std::string(name_of(std::invoke(at, s))); };
   option.set = [=, path = option.path, words = option.values](Strategy& s, const std::string& value, const std::string& where) {
     const auto hit = std::find(words.begin(), words.end(), value);
     if (hit == words.end()) throw Error(where, path, shown(value), one_of(words, value));
-    s.*field = {};
-    if (hit != words.begin()) s.*field = known[static_cast<std::size_t>(hit - words.begin()) - 1];
+    std::invoke(at, s) = known[static_cast<std::size_t>(hit - words.begin())];
+  };
+  return option;
+}
+
+// The same for a field that may be empty: "auto".
+template <class At>
+StrategyOption optional_choice(At at, const std::vector<typename FieldAt<At>::value_type>& known, StrategyOption option) {
+  option.type = OptionType::Choice;
+  option.values = {"auto"};
+  for (const auto word : known) option.values.push_back(name_of(word));
+  option.get = [at](const Strategy& s) {
+    const auto& word = std::invoke(at, s);
+    return word ? std::string(name_of(*word)) : std::string("auto");
+  };
+  option.set = [=, path = option.path, words = option.values](Strategy& s, const std::string& value, const std::string& where) {
+    const auto hit = std::find(words.begin(), words.end(), value);
+    if (hit == words.end()) throw Error(where, path, shown(value), one_of(words, value));
+    std::invoke(at, s) = {};
+    if (hit != words.begin()) std::invoke(at, s) = known[static_cast<std::size_t>(hit - words.begin()) - 1];
   };
   return option;
 }

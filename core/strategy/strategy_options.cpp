@@ -76,14 +76,14 @@ std::vector<StrategyOption> pipeline_options() {
                .constraint = "more than 1 with schedule interleaved-1f1b, 2 with zb-v",
                .group = group}),
       optional_choice(
-          &Strategy::schedule, every_schedule(),
+          part(&Strategy::pipeline, &PipelineChoice::schedule), every_schedule(),
           {.path = "schedule",
            .flag = "--schedule",
            .help = "pipeline schedule; auto: 1f1b, or interleaved-1f1b with virtual stages; zb-*: zero bubble, with input and "
                    "weight gradients computed separately",
            .constraint = "zb-*: ZeRO 0 or 1",
            .group = group}),
-      integer(&Strategy::microbatch_group, 0, kMostRanks,
+      integer(part(&Strategy::pipeline, &PipelineChoice::microbatch_group), 0, kMostRanks,
               {.path = "microbatch_group",
                .flag = "--microbatch-group",
                .unit = "micro-batches",
@@ -116,20 +116,20 @@ std::vector<StrategyOption> pipeline_options() {
 std::vector<StrategyOption> batch_options() {
   const std::string group = "batch";
   return {
-      integer(&Strategy::micro_batch, 1, 65'536,
+      integer(part(&Strategy::batch, &BatchSizes::micro), 1, 65'536,
               {.path = "micro_batch",
                .flag = "--micro-batch",
                .unit = "sequences",
                .help = "sequences per micro-batch",
                .group = group}),
-      integer(&Strategy::global_batch, 0, 1'000'000'000,
+      integer(part(&Strategy::batch, &BatchSizes::global), 0, 1'000'000'000,
               {.path = "global_batch",
                .flag = "--global-batch",
                .unit = "sequences",
                .help = "sequences per step over all replicas; 0: one micro-batch per replica",
                .constraint = "a multiple of micro_batch x dp",
                .group = group}),
-      integer(&Strategy::seq, 0, 16'777'216,
+      integer(part(&Strategy::batch, &BatchSizes::seq), 0, 16'777'216,
               {.path = "seq",
                .flag = "--seq",
                .unit = "tokens",
@@ -141,12 +141,12 @@ std::vector<StrategyOption> batch_options() {
 std::vector<StrategyOption> memory_options() {
   const std::string group = "memory";
   return {
-      integer(&Strategy::zero, 0, 3,
+      integer(part(&Strategy::zero, &Zero::stage), 0, 3,
               {.path = "zero",
                .flag = "--zero",
                .help = "ZeRO stage: 1 shards optimizer states, 2 also gradients, 3 also parameters",
                .group = group}),
-      integer(&Strategy::zero_group, 0, kMostRanks,
+      integer(part(&Strategy::zero, &Zero::group), 0, kMostRanks,
               {.path = "zero_group",
                .flag = "--zero-group",
                .unit = "GPUs",
@@ -169,7 +169,7 @@ std::vector<StrategyOption> memory_options() {
                         .unit = "bytes",
                         .help = "context, workspaces and communication buffers per GPU; auto: by GPU and groups",
                         .group = group}),
-      number(&Strategy::reserve, 0, 1, true,
+      number(part(&Strategy::device_memory, &DeviceMemory::reserve), 0, 1, true,
              {.path = "reserve",
               .flag = "--reserve",
               .unit = "share",
@@ -188,17 +188,17 @@ std::vector<StrategyOption> numbers_options() {
                       "else is in "
                       "bf16",
               .group = group}),
-      optional_choice(&Strategy::param_dtype, state_formats(),
+      optional_choice(part(&Strategy::state_dtypes, &StateDTypes::param), state_formats(),
                       {.path = "param_dtype",
                        .flag = "--param-dtype",
                        .help = "format of the parameters; auto: by precision and framework",
                        .group = group}),
-      optional_choice(&Strategy::grad_dtype, state_formats(),
+      optional_choice(part(&Strategy::state_dtypes, &StateDTypes::grad), state_formats(),
                       {.path = "grad_dtype",
                        .flag = "--grad-dtype",
                        .help = "format in which gradients are accumulated and reduced; auto: by precision and framework",
                        .group = group}),
-      optional_choice(&Strategy::state_dtype, state_formats(),
+      optional_choice(part(&Strategy::state_dtypes, &StateDTypes::state), state_formats(),
                       {.path = "state_dtype",
                        .flag = "--state-dtype",
                        .help = "format of the master copy and the moments; auto: fp32, fp64 with fp64 parameters",
@@ -214,16 +214,16 @@ std::vector<StrategyOption> numbers_options() {
                        .unit = "share",
                        .help = "dropout probability; auto: as the framework does",
                        .group = group}),
-      choice(&Strategy::optimizer, {OptimizerKind::Adam, OptimizerKind::Sgd},
+      choice(part(&Strategy::optimizer, &OptimizerChoice::kind), {OptimizerKind::Adam, OptimizerKind::Sgd},
              {.path = "optimizer", .flag = "--optimizer", .help = "optimizer", .group = group}),
-      number(&Strategy::momentum, 0, 1, false,
+      number(part(&Strategy::optimizer, &OptimizerChoice::momentum), 0, 1, false,
              {.path = "momentum", .flag = "--momentum", .help = "momentum of sgd; 0: none", .group = group}),
-      optional_number(&Strategy::clip_norm, 0, 1e9, false,
+      optional_number(part(&Strategy::optimizer, &OptimizerChoice::clip_norm), 0, 1e9, false,
                       {.path = "clip_norm",
                        .flag = "--clip-norm",
                        .help = "gradient clipping by global norm; 0: off; auto: as the framework does",
                        .group = group}),
-      number(&Strategy::loss_scale, 0, 1e30, false,
+      number(part(&Strategy::optimizer, &OptimizerChoice::loss_scale), 0, 1e30, false,
              {.path = "loss_scale",
               .flag = "--loss-scale",
               .help = "fixed loss scale; 0: dynamic, steps that overflow are skipped",
@@ -250,7 +250,7 @@ std::vector<StrategyOption> communication_options() {
                        "none; auto: as "
                        "the framework does",
                .group = group}),
-      choice(&Strategy::algorithm,
+      choice(part(&Strategy::communication, &CommunicationChoice::algorithm),
              {Algorithm::Ring, Algorithm::Tree, Algorithm::DoubleTree, Algorithm::Hierarchical, Algorithm::ParameterServer,
               Algorithm::NvlinkSharp},
              {.path = "algorithm",
@@ -275,8 +275,8 @@ bool set_part(Strategy& strategy, const std::string& path, const std::string& va
   for (const OverlapPart& part : kOverlapParts) {
     if (path != std::string("overlap.") + part.name) continue;
     if (value != "true" && value != "false") throw Error(where, path, shown(value), "true or false");
-    if (!strategy.overlap) strategy.overlap.emplace();
-    *strategy.overlap.*part.field = value == "true";
+    if (!strategy.communication.overlap) strategy.communication.overlap.emplace();
+    *strategy.communication.overlap.*part.field = value == "true";
     return true;
   }
   if (path == "recompute.layers") {

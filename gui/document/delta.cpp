@@ -51,7 +51,7 @@ QString change_text(const DeltaRow& row) {
 // Of the communication that is not hidden, what runs between the operations; the rest is waited for.
 static double in_line(const Summary& of) {
   constexpr auto exposed = static_cast<std::size_t>(BubbleCause::ExposedCommunication);
-  return of.exposed_communication_fraction - (exposed < of.bubble_by_cause.size() ? of.bubble_by_cause[exposed] : 0);
+  return of.communication.exposed - (exposed < of.bubble.by_cause.size() ? of.bubble.by_cause[exposed] : 0);
 }
 
 std::vector<DeltaRow> delta_rows(const Document& a, const Document& b) {
@@ -64,13 +64,13 @@ std::vector<DeltaRow> delta_rows(const Document& a, const Document& b) {
   add(rate_words(b), DeltaUnit::Rate, x.tokens_per_s, y.tokens_per_s, false);
   add(b.workload.tokens_per_sample > 0 ? words("tokens per second and GPU") : words("samples per second and GPU"),
       DeltaUnit::Rate, x.tokens_per_s_per_gpu, y.tokens_per_s_per_gpu, false);
-  add(words("model FLOPs utilisation"), DeltaUnit::Share, x.model_flops_utilization, y.model_flops_utilization, false);
-  add(words("idle"), DeltaUnit::Share, x.bubble_fraction, y.bubble_fraction);
-  for (std::size_t c = 0; c < kBubbleCauses && c < x.bubble_by_cause.size() && c < y.bubble_by_cause.size(); ++c)
-    add("  " + cause_words(static_cast<BubbleCause>(c)), DeltaUnit::Share, x.bubble_by_cause[c], y.bubble_by_cause[c]);
-  add(words("communication not hidden"), DeltaUnit::Share, x.exposed_communication_fraction, y.exposed_communication_fraction);
+  add(words("model FLOPs utilisation"), DeltaUnit::Share, x.flops.model_utilization, y.flops.model_utilization, false);
+  add(words("idle"), DeltaUnit::Share, x.bubble.fraction, y.bubble.fraction);
+  for (std::size_t c = 0; c < kBubbleCauses && c < x.bubble.by_cause.size() && c < y.bubble.by_cause.size(); ++c)
+    add("  " + cause_words(static_cast<BubbleCause>(c)), DeltaUnit::Share, x.bubble.by_cause[c], y.bubble.by_cause[c]);
+  add(words("communication not hidden"), DeltaUnit::Share, x.communication.exposed, y.communication.exposed);
   add("  " + words("in line with the compute"), DeltaUnit::Share, in_line(x), in_line(y));
-  add(words("hidden communication"), DeltaUnit::Share, x.hidden_communication_fraction, y.hidden_communication_fraction, false);
+  add(words("hidden communication"), DeltaUnit::Share, x.communication.hidden, y.communication.hidden, false);
   const auto peak = [](const Summary& of) {
     const StageMemory* stage = fullest_stage(of);
     return stage == nullptr ? 0.0 : static_cast<double>(peak_of(of, *stage).value);

@@ -99,10 +99,10 @@ std::shared_ptr<const Document> make_document(Result result, std::string path, s
   const Cluster stand_in = document->cluster ? Cluster{} : devices_only(document->plan());
   document->summary = summarize(document->result, document->cluster ? *document->cluster : stand_in, document->workload,
                                 order_bounds(document->plan()));
-  if (document->summary.capacity == Bytes{}) {  // an unknown device: nothing can be said about what fits
+  if (document->summary.fit.capacity == Bytes{}) {  // an unknown device: nothing can be said about what fits
     document->summary.feasible = true;
     document->summary.infeasible_reason.clear();
-    document->summary.fits_margin = {};
+    document->summary.fit.margin = {};
   }
   document->bindings = bind_spans(document->plan(), document->trace());
   document->pieces = find_bubbles(document->plan(), document->trace(), document->bindings);

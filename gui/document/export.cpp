@@ -37,7 +37,7 @@ std::string picture_svg(const Document& document) {
   return timeline_svg(document.result, document.summary,
                       {.title = document.model + " on " + document.cluster_name,
                        .subtitle = in_time(document.summary.iteration_time) + " per step, bubble " +
-                                   in_percent(document.summary.bubble_fraction)});
+                                   in_percent(document.summary.bubble.fraction)});
 }
 
 static std::string cell(const std::string& text) {
@@ -71,10 +71,10 @@ std::string stages_csv(const Document& document) {
   out += ",peak_bytes,arena_bytes,with_framework_bytes\n";  // the categories sum to the peak
   for (std::size_t i = 0; i < summary.memory.size(); ++i) {
     const StageMemory& stage = summary.memory[i];
-    out += cell(stage.role) + ',' + (i < summary.bubble_per_stage.size() ? std::to_string(summary.bubble_per_stage[i]) : "");
+    out += cell(stage.role) + ',' + (i < summary.bubble.per_stage.size() ? std::to_string(summary.bubble.per_stage[i]) : "");
     for (std::size_t cause = 0; cause < kBubbleCauses; ++cause)
-      out += ',' + (i < summary.bubble_by_cause_per_stage.size() && cause < summary.bubble_by_cause_per_stage[i].size()
-                        ? std::to_string(summary.bubble_by_cause_per_stage[i][cause])
+      out += ',' + (i < summary.bubble.by_cause_per_stage.size() && cause < summary.bubble.by_cause_per_stage[i].size()
+                        ? std::to_string(summary.bubble.by_cause_per_stage[i][cause])
                         : "");
     for (const Bytes bytes : peak_parts(summary, stage)) out += ',' + std::to_string(bytes.value);
     out += ',' + std::to_string(peak_of(summary, stage).value) + ',' + std::to_string(stage.arena.value) + ',' +
@@ -98,17 +98,17 @@ static std::string headline_table(const Document& document) {
   out += row({"step time", document.workload.tokens_per_sample > 0 ? "tokens/s" : "samples/s", "MFU", "bubble",
               "communication not hidden", "peak incl. framework", "of usable", "to spare"},
              "th");
-  out += row({in_time(s.iteration_time), with_commas(s.tokens_per_s), in_percent(s.model_flops_utilization),
-              in_percent(s.bubble_fraction), in_percent(s.exposed_communication_fraction),
+  out += row({in_time(s.iteration_time), with_commas(s.tokens_per_s), in_percent(s.flops.model_utilization),
+              in_percent(s.bubble.fraction), in_percent(s.communication.exposed),
               (fullest == nullptr ? "-" : in_gib_text(peak_of(s, *fullest))) + " GiB", in_gib_text(usable(s)) + " GiB",
-              in_gib_text(s.fits_margin) + " GiB"});
+              in_gib_text(s.fit.margin) + " GiB"});
   return out + "</table>\n";
 }
 
 static std::string causes_table(const Summary& s) {
   std::string out = "<h2>Why GPUs stand still</h2>\n<table>\n" + row({"cause", "share of the step"}, "th");
-  for (std::size_t cause = 0; cause < s.bubble_by_cause.size(); ++cause)
-    out += row({name_of(static_cast<BubbleCause>(cause)), in_percent(s.bubble_by_cause[cause])});
+  for (std::size_t cause = 0; cause < s.bubble.by_cause.size(); ++cause)
+    out += row({name_of(static_cast<BubbleCause>(cause)), in_percent(s.bubble.by_cause[cause])});
   return out + "</table>\n";
 }
 

@@ -157,7 +157,7 @@ FactSection memory_section(const Summary& summary, const StageMemory& stage) {
     if (parts[c] > Bytes{})
       section.facts.push_back({"  " + category_words(static_cast<Category>(c)), bytes_words(parts[c]), {}});
   if (stage.order_bound > Bytes{})
-    section.facts.push_back({words("worst case of any order"), bytes_words(stage.order_bound + summary.framework), {}});
+    section.facts.push_back({words("worst case of any order"), bytes_words(stage.order_bound + summary.fit.framework), {}});
   section.facts.push_back({words("reserved arena"), bytes_words(stage.with_framework), {}});
   return section;
 }
@@ -233,28 +233,28 @@ Facts run_facts(const Document& document) {
   if (!summary.feasible) facts.explained = too_much_words(summary);
   FactSection time{words("Time"), {{words("iteration"), time_text(document.trace().makespan), {}}}};
   if (summary.tokens_per_s > 0) time.facts.push_back({rate_words(document), number_words(summary.tokens_per_s), {}});
-  if (summary.model_flops_utilization > 0)
-    time.facts.push_back({words("model FLOPs utilisation"), percent_words(summary.model_flops_utilization), {}});
-  time.facts.push_back({words("idle"), percent_words(summary.bubble_fraction), {}});
-  for (std::size_t c = 0; c < summary.bubble_by_cause.size(); ++c)
-    if (summary.bubble_by_cause[c] > 0)
-      time.facts.push_back({"  " + cause_words(static_cast<BubbleCause>(c)), percent_words(summary.bubble_by_cause[c]), {}});
-  if (const double waiting = summary.bubble_by_cause.empty() ? 0 : summary.bubble_by_cause[kExposed];
-      summary.exposed_communication_fraction > 0) {
-    time.facts.push_back({words("communication not hidden"), percent_words(summary.exposed_communication_fraction), {}});
-    const double in_line = summary.exposed_communication_fraction - waiting;
+  if (summary.flops.model_utilization > 0)
+    time.facts.push_back({words("model FLOPs utilisation"), percent_words(summary.flops.model_utilization), {}});
+  time.facts.push_back({words("idle"), percent_words(summary.bubble.fraction), {}});
+  for (std::size_t c = 0; c < summary.bubble.by_cause.size(); ++c)
+    if (summary.bubble.by_cause[c] > 0)
+      time.facts.push_back({"  " + cause_words(static_cast<BubbleCause>(c)), percent_words(summary.bubble.by_cause[c]), {}});
+  if (const double waiting = summary.bubble.by_cause.empty() ? 0 : summary.bubble.by_cause[kExposed];
+      summary.communication.exposed > 0) {
+    time.facts.push_back({words("communication not hidden"), percent_words(summary.communication.exposed), {}});
+    const double in_line = summary.communication.exposed - waiting;
     if (in_line > 0) time.facts.push_back({"  " + words("in line with the compute"), percent_words(in_line), {}});
     if (waiting > 0) time.facts.push_back({"  " + words("waited for (idle)"), percent_words(waiting), {}});
   }
   facts.sections.push_back(std::move(time));
   if (FactSection path = path_section(document); !path.facts.empty()) facts.sections.push_back(std::move(path));
-  if (const StageMemory* stage = fullest_stage(summary); stage != nullptr && summary.capacity > Bytes{})
+  if (const StageMemory* stage = fullest_stage(summary); stage != nullptr && summary.fit.capacity > Bytes{})
     facts.sections.push_back({words("Memory of a device"),
                               {{words("peak incl. framework"), peak_words(summary, *stage), {}},
                                {words("on"), role_words(stage->role), {}},
                                {words("reserved arena"), bytes_words(largest_arena(summary)), {}},
-                               summary.fits_margin < Bytes{} ? Fact{words("over by"), bytes_words(-summary.fits_margin), {}}
-                                                             : Fact{words("to spare"), bytes_words(summary.fits_margin), {}}}});
+                               summary.fit.margin < Bytes{} ? Fact{words("over by"), bytes_words(-summary.fit.margin), {}}
+                                                            : Fact{words("to spare"), bytes_words(summary.fit.margin), {}}}});
   if (document.remarks.empty()) return facts;
   FactSection remarks{words("Remarks"), {}};
   for (const std::string& remark : document.remarks) remarks.facts.push_back({QString::fromStdString(remark), {}, {}});

@@ -105,9 +105,9 @@ static QVariant sort_key(const SearchRow& row, int column) {
     case SearchRows::Pp: return s.pp;
     case SearchRows::Virtual: return s.virtual_stages;
     case SearchRows::Dp: return s.dp;
-    case SearchRows::MicroBatch: return static_cast<qlonglong>(s.micro_batch);
-    case SearchRows::Schedule: return s.schedule ? name_of(*s.schedule) : "";
-    case SearchRows::Zero: return s.zero * 2 + (s.overlap.value_or(Overlap{}).parameters ? 1 : 0);
+    case SearchRows::MicroBatch: return static_cast<qlonglong>(s.batch.micro);
+    case SearchRows::Schedule: return s.pipeline.schedule ? name_of(*s.pipeline.schedule) : "";
+    case SearchRows::Zero: return s.zero.stage * 2 + (s.communication.overlap.value_or(Overlap{}).parameters ? 1 : 0);
     case SearchRows::Recompute: return QString::fromStdString(to_text(s.recompute));
     case SearchRows::Sequence: return s.sequence_parallel;
     case SearchRows::Bound: return QString::fromStdString(row.bound_by);
@@ -124,8 +124,8 @@ static QString shown(const SearchRow& row, int column) {
     case SearchRows::Peak: return memory_text(row.peak);
     case SearchRows::Free: return memory_text(row.margin);
     case SearchRows::Zero:
-      return QString::number(row.strategy.zero) +
-             (row.strategy.zero > 0 && row.strategy.overlap.value_or(Overlap{}).parameters ? "+" : "");
+      return QString::number(row.strategy.zero.stage) +
+             (row.strategy.zero.stage > 0 && row.strategy.communication.overlap.value_or(Overlap{}).parameters ? "+" : "");
     case SearchRows::Sequence: return row.strategy.sequence_parallel ? SearchRows::tr("yes") : SearchRows::tr("no");
     case SearchRows::Tp:
     case SearchRows::Cp:

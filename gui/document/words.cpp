@@ -152,7 +152,7 @@ QString too_much_words(const Summary& summary) {
   QString stage = role_words(fullest->role);
   if (!stage.isEmpty()) stage[0] = stage[0].toUpper();
   return words(QT_TRANSLATE_NOOP("Words", "%1 does not fit: %2 reserved, %3 usable (%4 too much). Most of it: %5, %6."))
-      .arg(stage, memory_text(fullest->with_framework), memory_text(usable(summary)), memory_text(-summary.fits_margin),
+      .arg(stage, memory_text(fullest->with_framework), memory_text(usable(summary)), memory_text(-summary.fit.margin),
            category_words(static_cast<Category>(most - fullest->peak.begin())), memory_text(*most));
 }
 

@@ -61,12 +61,12 @@ std::vector<Kpi> kpis_of(const Document& document, const Document* compared) {
   kpis.push_back({tokens ? KpiStrip::tr("tokens/s") : KpiStrip::tr("samples/s"),
                   rate_text(tokens ? s.tokens_per_s : s.samples_per_s),
                   relative(s.samples_per_s, o ? &o->samples_per_s : nullptr)});
-  kpis.push_back({KpiStrip::tr("MFU"), share_text(s.model_flops_utilization),
-                  points(s.model_flops_utilization, o ? &o->model_flops_utilization : nullptr)});
+  kpis.push_back({KpiStrip::tr("MFU"), share_text(s.flops.model_utilization),
+                  points(s.flops.model_utilization, o ? &o->flops.model_utilization : nullptr)});
   kpis.push_back(
-      {KpiStrip::tr("bubble"), share_text(s.bubble_fraction), points(s.bubble_fraction, o ? &o->bubble_fraction : nullptr)});
-  kpis.push_back({KpiStrip::tr("comm. not hidden"), share_text(s.exposed_communication_fraction),
-                  points(s.exposed_communication_fraction, o ? &o->exposed_communication_fraction : nullptr)});
+      {KpiStrip::tr("bubble"), share_text(s.bubble.fraction), points(s.bubble.fraction, o ? &o->bubble.fraction : nullptr)});
+  kpis.push_back({KpiStrip::tr("comm. not hidden"), share_text(s.communication.exposed),
+                  points(s.communication.exposed, o ? &o->communication.exposed : nullptr)});
   kpis.back().short_name = KpiStrip::tr("not hidden");
   const StageMemory* fullest = fullest_stage(s);
   Kpi memory{KpiStrip::tr("peak memory (%1)").arg(fullest == nullptr ? QString() : role_words(fullest->role)),
@@ -86,7 +86,7 @@ std::vector<Kpi> kpis_of(const Document& document, const Document* compared) {
   if (const int all = document.cluster ? gpu_count(*document.cluster) : 0; all > s.gpus && s.gpus > 0) {
     kpis.back().aside = KpiStrip::tr("of %1 used").arg(count_words(all));
     kpis.back().alarming = true;
-    const QString of_all = share_text(s.model_flops_utilization * s.gpus / all);
+    const QString of_all = share_text(s.flops.model_utilization * s.gpus / all);
     kpis[2].aside = KpiStrip::tr("%1 of the cluster").arg(of_all);
     kpis[2].short_aside = KpiStrip::tr("%1 of all").arg(of_all);
     kpis[2].alarming = true;

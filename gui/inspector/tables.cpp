@@ -137,7 +137,7 @@ std::unique_ptr<ResultTable> stage_table_model(const std::shared_ptr<const Docum
   columns.push_back(bytes_column(words("peak incl. framework"),
                                  [document, memory](int row) { return peak_of(document->summary, memory(row)); }));
   columns.push_back(bytes_column(words("worst case of any order"), [document, memory](int row) {
-    return memory(row).order_bound > Bytes{} ? memory(row).order_bound + document->summary.framework : Bytes{};
+    return memory(row).order_bound > Bytes{} ? memory(row).order_bound + document->summary.fit.framework : Bytes{};
   }));
   columns.push_back(bytes_column(words("reserved arena"), [memory](int row) { return memory(row).with_framework; }));
   return std::make_unique<ResultTable>(static_cast<int>(document->trace().classes.size()), std::move(columns), [](int row) {

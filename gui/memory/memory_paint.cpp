@@ -41,7 +41,7 @@ void MemoryView::paintEvent(QPaintEvent*) {
   if (const MemorySeries* shown = series()) {
     const double scale = devicePixelRatioF();
     const QSize size = (QSizeF(chart().size()) * scale).toSize();
-    const Bytes framework = space_ == Space::Device ? document_->summary.framework : Bytes{};
+    const Bytes framework = space_ == Space::Device ? document_->summary.fit.framework : Bytes{};
     QImage image = draw_memory(*shown, axis_.visible(), size, {top(), framework}, theme_);
     image.setDevicePixelRatio(scale);
     painter.drawImage(chart().topLeft(), image);
@@ -84,11 +84,11 @@ void MemoryView::paint_axis(QPainter& painter) const {
 std::vector<MemoryLimit> MemoryView::limits() const {
   std::vector<MemoryLimit> limits;
   if (series() == nullptr) return limits;
-  const Bytes framework = space_ == Space::Device ? document_->summary.framework : Bytes{};
+  const Bytes framework = space_ == Space::Device ? document_->summary.fit.framework : Bytes{};
   const StageMemory* stage = row();
   if (capacity() > Bytes{}) {
     limits.push_back({capacity(), tr("capacity"), theme_.limit, Qt::SolidLine});
-    if (space_ == Space::Device && document_->summary.reserve > Bytes{})
+    if (space_ == Space::Device && document_->summary.fit.reserve > Bytes{})
       limits.push_back({usable(document_->summary), tr("usable"), theme_.limit, Qt::DashLine});
   }
   if (series()->arena > Bytes{}) limits.push_back({series()->arena + framework, tr("reserved"), theme_.accent, Qt::SolidLine});
@@ -123,7 +123,7 @@ void MemoryView::paint_peak(QPainter& painter) const {
   const MemorySeries& shown = *series();
   const double x = x_of(shown.peak_time);
   if (x < chart().left() || x > chart().right()) return;
-  const Bytes framework = space_ == Space::Device ? document_->summary.framework : Bytes{};
+  const Bytes framework = space_ == Space::Device ? document_->summary.fit.framework : Bytes{};
   const double y = y_of(sum(shown.peak) + framework);
   QString words =
       (space_ == Space::Device ? tr("peak incl. framework %1") : tr("peak %1")).arg(bytes_words(sum(shown.peak) + framework));
@@ -179,7 +179,7 @@ void MemoryView::paint_header(QPainter& painter) const {
     y += 30;
   };
   const bool device = space_ == Space::Device;
-  const Bytes framework = device ? document_->summary.framework : Bytes{};
+  const Bytes framework = device ? document_->summary.fit.framework : Bytes{};
   number(tr("peak in use"), sum(series()->peak) + framework);
   if (device && stage->order_bound > Bytes{} && y + 28 < chart().bottom())
     number(tr("worst order"), stage->order_bound + framework);
@@ -203,7 +203,7 @@ void MemoryView::paint_bars(QPainter& painter) const {
     y += line;
   }
   for (std::size_t role = 0; role < document_->summary.memory.size(); ++role) paint_bar(painter, role);
-  const Bytes limit = document_->summary.capacity;
+  const Bytes limit = document_->summary.fit.capacity;
   if (limit <= Bytes{} || limit > bars_top()) return;
   const QRect area = bars();
   const auto height_of = [&](Bytes bytes) {
@@ -223,7 +223,7 @@ void MemoryView::paint_bar(QPainter& painter, std::size_t role) const {
   const auto height_of = [&](Bytes bytes) {
     return static_cast<double>(bytes.value) / static_cast<double>(bars_top().value) * slot.height();
   };
-  const Bytes framework = document_->summary.framework;
+  const Bytes framework = document_->summary.fit.framework;
   const LiveBytes parts = peak_parts(document_->summary, stage);
   double bottom = slot.bottom();
   for (const Category category : kStack) {

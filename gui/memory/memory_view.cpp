@@ -105,7 +105,7 @@ const StageMemory* MemoryView::row() const {
 Bytes MemoryView::capacity() const {
   if (!document_) return {};
   switch (space_) {
-    case Space::Device: return document_->summary.capacity;
+    case Space::Device: return document_->summary.fit.capacity;
     case Space::PinnedHost:
     case Space::PageableHost:
       return document_->cluster && !document_->cluster->nodes.empty() ? document_->cluster->nodes.front().shape.host_memory
@@ -143,7 +143,7 @@ Nanoseconds MemoryView::time_at(double x) const {
 Bytes MemoryView::top() const {
   const MemorySeries* shown = series();
   Bytes most = shown == nullptr ? Bytes{1} : std::max(sum(shown->peak), shown->arena);
-  if (space_ == Space::Device) most += document_->summary.framework;
+  if (space_ == Space::Device) most += document_->summary.fit.framework;
   if (capacity() > Bytes{} && capacity().value < most.value * 4) most = std::max(most, capacity());
   return {std::max<std::int64_t>(most.value + most.value / 8, 1)};  // room for the words at the peak
 }
@@ -156,7 +156,7 @@ double MemoryView::y_of(Bytes bytes) const {
 Bytes MemoryView::bars_top() const {
   Bytes most = {1};
   for (const StageMemory& stage : document_->summary.memory) most = std::max({most, stage.with_framework, stage.order_bound});
-  const Bytes limit = document_->summary.capacity;
+  const Bytes limit = document_->summary.fit.capacity;
   if (limit > Bytes{} && limit.value < most.value * 4) most = std::max(most, limit);
   return {most.value + most.value / 8};
 }
@@ -193,11 +193,11 @@ QString MemoryView::words_at(QPoint at) const {
     lines << tr("%1: peak incl. framework %2").arg(role_words(stage.role), peak_words(summary, stage));
     list(peak_parts(summary, stage));
     if (stage.order_bound > Bytes{})
-      lines << tr("worst case of any order %1").arg(bytes_words(stage.order_bound + summary.framework));
+      lines << tr("worst case of any order %1").arg(bytes_words(stage.order_bound + summary.fit.framework));
     lines << tr("reserved arena %1").arg(bytes_words(stage.with_framework));
   } else if (const MemorySeries* shown = series(); shown != nullptr && chart().contains(at)) {
     LiveBytes live = shown->at(time_at(at.x()));
-    if (space_ == Space::Device) live[static_cast<std::size_t>(Category::Framework)] += document_->summary.framework;
+    if (space_ == Space::Device) live[static_cast<std::size_t>(Category::Framework)] += document_->summary.fit.framework;
     if (std::abs(x_of(shown->peak_time) - at.x()) < 6 && space_ == Space::Device) {
       lines << tr("largest at the peak:");
       for (std::size_t b = 0; b < std::min<std::size_t>(loaded_.at_peak.size(), 6); ++b)

@@ -16,8 +16,8 @@ static constexpr std::int64_t kMostActions = 1'000'000;
 
 static std::int64_t actions_of(const Strategy& s) {
   const auto at_least_one = [](std::int64_t count) { return std::max<std::int64_t>(count, 1); };
-  const std::int64_t at_once = at_least_one(s.micro_batch) * at_least_one(s.dp);
-  return s.global_batch / at_once * at_least_one(s.pp) * at_least_one(s.virtual_stages);
+  const std::int64_t at_once = at_least_one(s.batch.micro) * at_least_one(s.dp);
+  return s.batch.global / at_once * at_least_one(s.pp) * at_least_one(s.virtual_stages);
 }
 
 EstimateAnswer estimate_of(const Choices& choices) {

@@ -89,7 +89,7 @@ int ParetoView::row_at(QPointF place) const {
 
 // Later schedules get the next colour and shape by themselves.
 static std::size_t kind_of(const Strategy& strategy) {
-  return static_cast<std::size_t>(strategy.schedule.value_or(Schedule::OneFOneB));
+  return static_cast<std::size_t>(strategy.pipeline.schedule.value_or(Schedule::OneFOneB));
 }
 
 static QColor colour_of(const Theme& theme, const Strategy& strategy) {
@@ -178,9 +178,11 @@ void ParetoView::paint_points(QPainter& painter) const {
 void ParetoView::paint_legend(QPainter& painter) const {
   std::vector<Strategy> kinds;
   for (const SearchRow& row : rows_.rows())
-    if (std::none_of(kinds.begin(), kinds.end(), [&](const Strategy& k) { return k.schedule == row.strategy.schedule; }))
+    if (std::none_of(kinds.begin(), kinds.end(),
+                     [&](const Strategy& k) { return k.pipeline.schedule == row.strategy.pipeline.schedule; }))
       kinds.push_back(row.strategy);
-  std::sort(kinds.begin(), kinds.end(), [](const Strategy& a, const Strategy& b) { return a.schedule < b.schedule; });
+  std::sort(kinds.begin(), kinds.end(),
+            [](const Strategy& a, const Strategy& b) { return a.pipeline.schedule < b.pipeline.schedule; });
   const QFontMetrics metrics(font());
   double x = width() - 14;
   const double y = 4;
@@ -198,7 +200,7 @@ void ParetoView::paint_legend(QPainter& painter) const {
     painter.drawEllipse(at, 4.5, 4.5);
   });
   for (auto kind = kinds.rbegin(); kind != kinds.rend(); ++kind)
-    entry(name_of(kind->schedule.value_or(Schedule::OneFOneB)), [&](QPointF at) {
+    entry(name_of(kind->pipeline.schedule.value_or(Schedule::OneFOneB)), [&](QPointF at) {
       painter.setPen(Qt::NoPen);
       painter.setBrush(colour_of(theme_, *kind));
       paint_mark(painter, at, *kind, 4.5);

@@ -33,7 +33,7 @@ void paint_overview(QPainter& painter, const TimelineScene& scene, const std::ve
   painter.drawText(QRect(10, 0, kHeaderWidth - 16, kOverview), Qt::AlignLeft | Qt::AlignVCenter,
                    QCoreApplication::translate("foreshard::TimelineView", "whole run"));
   painter.drawText(QRect(lanes.right() + 1, 0, kGutterWidth - 8, kOverview), Qt::AlignRight | Qt::AlignVCenter,
-                   percent_words(1 - scene.document->summary.bubble_fraction));
+                   percent_words(1 - scene.document->summary.bubble.fraction));
   if (busy && !busy->empty()) {
     const double end = overview_x(scene, scene.document->trace().makespan) - strip.left();
     const auto bins = static_cast<double>(busy->size());

@@ -103,8 +103,8 @@ class Picture {
     }
     canvas_.text(14, y_,
                  fmt::format("iteration {} · bubble {} · exposed communication {} · MFU {}", in_time(summary_.iteration_time),
-                             in_percent(summary_.bubble_fraction), in_percent(summary_.exposed_communication_fraction),
-                             in_percent(summary_.model_flops_utilization)),
+                             in_percent(summary_.bubble.fraction), in_percent(summary_.communication.exposed),
+                             in_percent(summary_.flops.model_utilization)),
                  11, kInk);
     y_ += 12;
     canvas_.text(options_.width - 14, y_ + 2, "bubble", 10, kFaint, Anchor::End);

@@ -72,25 +72,25 @@ ClassId draw_memory(SvgCanvas& canvas, const Result& result, const Summary& summ
   if (curve == nullptr) return {};
   const auto most_points = static_cast<int>(scale.right - scale.left);
   const std::vector<MemoryStep> steps = memory_steps(*curve, result.trace.makespan, most_points);
-  const Bytes peak = sum(curve->peak) + summary.framework;
+  const Bytes peak = sum(curve->peak) + summary.fit.framework;
   // A device that is hardly used would squeeze the curve flat: then its capacity stays in the title only.
-  const bool roomy = in_gib(peak) < 0.35 * in_gib(summary.capacity);
-  const double most = std::max(roomy ? in_gib(peak) : std::max(in_gib(peak), in_gib(summary.capacity)), 1e-6) * 1.04;
+  const bool roomy = in_gib(peak) < 0.35 * in_gib(summary.fit.capacity);
+  const double most = std::max(roomy ? in_gib(peak) : std::max(in_gib(peak), in_gib(summary.fit.capacity)), 1e-6) * 1.04;
   const Panel panel{canvas, scale, top, height, most};
   canvas.text(scale.left, top - 8,
               fmt::format("Memory of {} in GiB: peak {:.2f} of {:.2f}", class_name(result.plan, result.trace, curve->who),
-                          in_gib(peak), in_gib(summary.capacity)),
+                          in_gib(peak), in_gib(summary.fit.capacity)),
               11, kInk, Anchor::Start, true);
   panel.axis();
-  if (summary.framework > Bytes{})
-    canvas.rect({scale.left, panel.y(in_gib(summary.framework)), scale.right - scale.left,
-                 panel.y(0) - panel.y(in_gib(summary.framework))},
+  if (summary.fit.framework > Bytes{})
+    canvas.rect({scale.left, panel.y(in_gib(summary.fit.framework)), scale.right - scale.left,
+                 panel.y(0) - panel.y(in_gib(summary.fit.framework))},
                 colour_of(Category::Framework));
-  for (std::size_t c = 0; c < std::size(kStack); ++c) panel.band(steps, summary.framework, c, kStack[c]);
+  for (std::size_t c = 0; c < std::size(kStack); ++c) panel.band(steps, summary.fit.framework, c, kStack[c]);
   canvas.line(scale.left, panel.y(0), scale.right, panel.y(0), kFaint);
-  if (summary.capacity > Bytes{} && !roomy) {
-    panel.limit(summary.capacity, "capacity", kLimit, false, 1);
-    if (summary.reserve > Bytes{}) panel.limit(summary.capacity - summary.reserve, "usable", kLimit, true, 9);
+  if (summary.fit.capacity > Bytes{} && !roomy) {
+    panel.limit(summary.fit.capacity, "capacity", kLimit, false, 1);
+    if (summary.fit.reserve > Bytes{}) panel.limit(summary.fit.capacity - summary.fit.reserve, "usable", kLimit, true, 9);
   }
   const double x = scale.at(curve->peak_time), y = panel.y(in_gib(peak));
   canvas.polygon({{x, y - 1}, {x - 4, y - 8}, {x + 4, y - 8}}, kInk);

@@ -40,15 +40,17 @@ std::vector<StageMemory> memory_rows(const Result& result) {
   return rows;
 }
 
-Bytes peak_of(const Summary& summary, const StageMemory& stage) { return stage.live_peak + summary.framework; }
+Bytes peak_of(const Summary& summary, const StageMemory& stage) { return stage.live_peak + summary.fit.framework; }
 
 LiveBytes peak_parts(const Summary& summary, const StageMemory& stage) {
   LiveBytes parts = stage.peak;
-  parts[static_cast<std::size_t>(Category::Framework)] += summary.framework;
+  parts[static_cast<std::size_t>(Category::Framework)] += summary.fit.framework;
   return parts;
 }
 
-Bytes usable(const Summary& summary) { return summary.capacity > Bytes{} ? summary.capacity - summary.reserve : Bytes{}; }
+Bytes usable(const Summary& summary) {
+  return summary.fit.capacity > Bytes{} ? summary.fit.capacity - summary.fit.reserve : Bytes{};
+}
 
 const StageMemory* fullest_stage(const Summary& summary) {
   const auto fullest = std::ranges::max_element(summary.memory, {}, &StageMemory::live_peak);
@@ -57,23 +59,23 @@ const StageMemory* fullest_stage(const Summary& summary) {
 
 void add_memory(Summary& summary, const Result& result, const Cluster& cluster) {
   summary.memory = memory_rows(result);
-  summary.reserve = result.plan.reserve;
-  summary.framework = result.plan.framework;
+  summary.fit.reserve = result.plan.reserve;
+  summary.fit.framework = result.plan.framework;
   const StageMemory* tightest = nullptr;
   for (std::size_t r = 0; r < summary.memory.size(); ++r) {
     const Bytes capacity = gpu_of(cluster, result.plan.roles[r].device_kind).memory;
-    const Bytes margin = capacity - summary.reserve - summary.memory[r].with_framework;
-    if (tightest != nullptr && margin >= summary.fits_margin) continue;
+    const Bytes margin = capacity - summary.fit.reserve - summary.memory[r].with_framework;
+    if (tightest != nullptr && margin >= summary.fit.margin) continue;
     tightest = &summary.memory[r];
-    summary.capacity = capacity;
-    summary.fits_margin = margin;
+    summary.fit.capacity = capacity;
+    summary.fit.margin = margin;
   }
-  if (tightest == nullptr || summary.fits_margin >= Bytes{}) return;
+  if (tightest == nullptr || summary.fit.margin >= Bytes{}) return;
   summary.feasible = false;
-  summary.infeasible_reason =
-      fmt::format("{} needs {:.2f} GiB (arena {:.2f}, framework {:.2f}, reserve {:.2f}) of {:.2f} GiB: {:.2f} GiB too much",
-                  tightest->role, in_gib(tightest->with_framework + summary.reserve), in_gib(tightest->arena),
-                  in_gib(summary.framework), in_gib(summary.reserve), in_gib(summary.capacity), in_gib(-summary.fits_margin));
+  summary.infeasible_reason = fmt::format(
+      "{} needs {:.2f} GiB (arena {:.2f}, framework {:.2f}, reserve {:.2f}) of {:.2f} GiB: {:.2f} GiB too much", tightest->role,
+      in_gib(tightest->with_framework + summary.fit.reserve), in_gib(tightest->arena), in_gib(summary.fit.framework),
+      in_gib(summary.fit.reserve), in_gib(summary.fit.capacity), in_gib(-summary.fit.margin));
 }
 
 }  // namespace foreshard

@@ -34,13 +34,13 @@ static void add_utilization(Summary& summary, const Result& result, const Cluste
     const RoleId role = {static_cast<std::int32_t>(r)};
     Flops work = {};
     for (const Action& action : plan.roles[r].actions) work += sums[role].flops(action.segment);
-    summary.hardware_flops += work * ranks.count(role);
+    summary.flops.hardware += work * ranks.count(role);
     available.value += peak(gpu_of(cluster, plan.roles[r].device_kind), type).value * ranks.count(role);
   }
   const double possible = available.value * summary.iteration_time.value;
   if (possible <= 0) return;
-  summary.model_flops_utilization = summary.model_flops.value / possible;
-  summary.hardware_flops_utilization = summary.hardware_flops.value / possible;
+  summary.flops.model_utilization = summary.flops.model.value / possible;
+  summary.flops.hardware_utilization = summary.flops.hardware.value / possible;
 }
 
 // Shares of the makespan, mean over ranks: every class counts as often as it has members.
@@ -52,9 +52,9 @@ static void add_bubbles(Summary& summary, const Result& result, const SumsByRole
     idle[bubble.who.index()][static_cast<std::size_t>(bubble.cause)] += bubble.end - bubble.begin;
   const std::vector<Occupancy> occupied = occupancy(result.plan, trace, sums);
 
-  summary.bubble_by_cause.assign(kBubbleCauses, 0);
-  summary.bubble_per_stage.assign(roles, 0);
-  summary.bubble_by_cause_per_stage.assign(roles, std::vector<double>(kBubbleCauses, 0));
+  summary.bubble.by_cause.assign(kBubbleCauses, 0);
+  summary.bubble.per_stage.assign(roles, 0);
+  summary.bubble.by_cause_per_stage.assign(roles, std::vector<double>(kBubbleCauses, 0));
   std::vector<double> members(roles, 0);
   double all = 0, exposed = 0, hidden = 0;
   for (std::size_t c = 0; c < trace.classes.size(); ++c) {
@@ -63,7 +63,7 @@ static void add_bubbles(Summary& summary, const Result& result, const SumsByRole
     members[role] += weight;
     all += weight;
     for (std::size_t cause = 0; cause < kBubbleCauses; ++cause)
-      summary.bubble_by_cause_per_stage[role][cause] += weight * static_cast<double>(idle[c][cause].value);
+      summary.bubble.by_cause_per_stage[role][cause] += weight * static_cast<double>(idle[c][cause].value);
     exposed += weight * static_cast<double>(occupied[c].communicating.value);
     hidden += weight * static_cast<double>(occupied[c].hidden.value);
   }
@@ -71,15 +71,15 @@ static void add_bubbles(Summary& summary, const Result& result, const SumsByRole
   if (all == 0 || makespan == 0) return;
   for (std::size_t role = 0; role < roles; ++role)
     for (std::size_t cause = 0; cause < kBubbleCauses; ++cause) {
-      double& share = summary.bubble_by_cause_per_stage[role][cause];
-      summary.bubble_by_cause[cause] += share / (all * makespan);
+      double& share = summary.bubble.by_cause_per_stage[role][cause];
+      summary.bubble.by_cause[cause] += share / (all * makespan);
       if (members[role] > 0) share /= members[role] * makespan;
-      summary.bubble_per_stage[role] += share;
+      summary.bubble.per_stage[role] += share;
     }
-  for (const double share : summary.bubble_by_cause) summary.bubble_fraction += share;
-  summary.exposed_communication_fraction =
-      exposed / (all * makespan) + summary.bubble_by_cause[static_cast<std::size_t>(BubbleCause::ExposedCommunication)];
-  summary.hidden_communication_fraction = hidden / (all * makespan);
+  for (const double share : summary.bubble.by_cause) summary.bubble.fraction += share;
+  summary.communication.exposed =
+      exposed / (all * makespan) + summary.bubble.by_cause[static_cast<std::size_t>(BubbleCause::ExposedCommunication)];
+  summary.communication.hidden = hidden / (all * makespan);
 }
 
 static std::vector<LinkUtilization> link_rows(const Trace& trace) {
@@ -125,7 +125,7 @@ Summary summarize(const Result& result, const Cluster& cluster, const Workload& 
   summary.stages = result.plan.stages;
   summary.microbatches = result.plan.microbatches;
   summary.parameters = workload.parameters;
-  summary.model_flops = workload.model_flops_per_sample * static_cast<double>(result.plan.samples);
+  summary.flops.model = workload.model_flops_per_sample * static_cast<double>(result.plan.samples);
   const SumsByRole sums = sums_by_role(result.plan);
   add_rates(summary, result, cluster, workload);
   add_utilization(summary, result, cluster, sums, ranks);

@@ -109,10 +109,10 @@ class SummaryWriter {
     measured("tokens_per_s", summary_.tokens_per_s);
     measured("tokens_per_s_per_gpu", summary_.tokens_per_s_per_gpu);
     measured("samples_per_s", summary_.samples_per_s);
-    measured("model_flops_utilization", summary_.model_flops_utilization);
-    measured("hardware_flops_utilization", summary_.hardware_flops_utilization);
+    measured("model_flops_utilization", summary_.flops.model_utilization);
+    measured("hardware_flops_utilization", summary_.flops.hardware_utilization);
     json_.key("flops").begin_object();
-    of_plan("model", summary_.model_flops.value), of_plan("hardware", summary_.hardware_flops.value);
+    of_plan("model", summary_.flops.model.value), of_plan("hardware", summary_.flops.hardware.value);
     json_.field("convention",
                 "per iteration, all GPUs; model: forward and backward without recomputation, attention not halved "
                 "for the causal mask; utilization against the dense peak");
@@ -126,16 +126,16 @@ class SummaryWriter {
   }
 
   void shares() {
-    measured("bubble_fraction", summary_.bubble_fraction);
+    measured("bubble_fraction", summary_.bubble.fraction);
     json_.key("bubble_by_cause");
-    causes(summary_.bubble_by_cause);
+    causes(summary_.bubble.by_cause);
     json_.key("bubble_per_stage").begin_line_array();
-    for (const double share : summary_.bubble_per_stage) json_.value(share);
+    for (const double share : summary_.bubble.per_stage) json_.value(share);
     json_.end_array().key("bubble_by_cause_per_stage").begin_array();
-    for (const auto& by_cause : summary_.bubble_by_cause_per_stage) causes(by_cause);
+    for (const auto& by_cause : summary_.bubble.by_cause_per_stage) causes(by_cause);
     json_.end_array();
-    measured("exposed_communication_fraction", summary_.exposed_communication_fraction);
-    measured("hidden_communication_fraction", summary_.hidden_communication_fraction);
+    measured("exposed_communication_fraction", summary_.communication.exposed);
+    measured("hidden_communication_fraction", summary_.communication.hidden);
   }
 
   void stages() {
@@ -174,8 +174,8 @@ class SummaryWriter {
     of_plan("max", largest(&StageMemory::statics).value);
     per_stage("per_stage", &StageMemory::statics);
     json_.end_object();
-    of_plan("capacity_bytes", summary_.capacity.value), of_plan("reserve_bytes", summary_.reserve.value);
-    of_plan("framework_bytes", summary_.framework.value), of_plan("fits_margin_bytes", summary_.fits_margin.value);
+    of_plan("capacity_bytes", summary_.fit.capacity.value), of_plan("reserve_bytes", summary_.fit.reserve.value);
+    of_plan("framework_bytes", summary_.fit.framework.value), of_plan("fits_margin_bytes", summary_.fit.margin.value);
     json_.key("memory_by_category").begin_array();
     for (const StageMemory& row : summary_.memory) {
       if (row.live_peak == Bytes{}) continue;

@@ -79,7 +79,7 @@ std::string mostly(const Summary& summary, Run run) {
   std::iota(order.begin(), order.end(), 0U);
   for (std::size_t r = run.first; r <= run.last; ++r)
     for (std::size_t c = 0; c < shares.size(); ++c)
-      shares[c] += summary.bubble_by_cause_per_stage[r][c] / static_cast<double>(run.last - run.first + 1);
+      shares[c] += summary.bubble.by_cause_per_stage[r][c] / static_cast<double>(run.last - run.first + 1);
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return shares[a] > shares[b]; });
   std::string text;
   for (const std::size_t c : {order[0], order[1]})
@@ -92,7 +92,7 @@ std::string mostly(const Summary& summary, Run run) {
 
 TextTable stage_table(const Summary& summary, int most_rows) {
   const std::size_t stages = summary.stage_times.size();
-  const bool one_each = stages == summary.bubble_per_stage.size() && stages == summary.bubble_by_cause_per_stage.size();
+  const bool one_each = stages == summary.bubble.per_stage.size() && stages == summary.bubble.by_cause_per_stage.size();
   TextTable table{.columns = {{"", Align::Left}, {"forward"}, {"backward"}, {"weight grads"}, {"transfer"}}};
   if (one_each) table.columns.insert(table.columns.end(), {{"bubble"}, {"main causes, %", Align::Left}});
   std::vector<std::vector<std::string>> cells;
@@ -107,7 +107,7 @@ TextTable stage_table(const Summary& summary, int most_rows) {
     }
     std::vector<std::string> row = {range_name(stage(run.first), stage(run.last))};
     row.insert(row.end(), cells[run.first].begin(), cells[run.first].end());
-    if (one_each) row.insert(row.end(), {share_range(summary.bubble_per_stage, run), mostly(summary, run)});
+    if (one_each) row.insert(row.end(), {share_range(summary.bubble.per_stage, run), mostly(summary, run)});
     table.rows.push_back(std::move(row));
   }
   return table;
@@ -115,13 +115,13 @@ TextTable stage_table(const Summary& summary, int most_rows) {
 
 TextTable rank_table(const Summary& summary, int most_rows) {
   TextTable table{.columns = {{"", Align::Left}, {"bubble"}, {"main causes, %", Align::Left}}};
-  const std::size_t ranks = summary.bubble_per_stage.size();
-  if (ranks == summary.stage_times.size() || ranks != summary.bubble_by_cause_per_stage.size() ||
+  const std::size_t ranks = summary.bubble.per_stage.size();
+  if (ranks == summary.stage_times.size() || ranks != summary.bubble.by_cause_per_stage.size() ||
       ranks != summary.memory.size())
     return table;
   std::vector<std::vector<std::string>> cells;
   for (std::size_t r = 0; r < ranks; ++r)
-    cells.push_back({share_range(summary.bubble_per_stage, {r, r}), mostly(summary, {r, r})});
+    cells.push_back({share_range(summary.bubble.per_stage, {r, r}), mostly(summary, {r, r})});
   for (const Run run : fold(cells, most_rows, 0)) {
     if (run.first > run.last)
       table.rows.push_back({"..."});
@@ -149,7 +149,7 @@ TextTable memory_table(const Summary& summary, int most_rows) {
       line.push_back(played ? in_gib_text(row.peak[static_cast<std::size_t>(category)]) : "-");
     line.push_back(played ? in_gib_text(row.live_peak) : "-");
     if (bounded) line.push_back(in_gib_text(row.order_bound));
-    for (const Bytes bytes : {row.arena, row.with_framework, summary.capacity - summary.reserve - row.with_framework})
+    for (const Bytes bytes : {row.arena, row.with_framework, summary.fit.capacity - summary.fit.reserve - row.with_framework})
       line.push_back(in_gib_text(bytes));
   }
   for (const Run run : fold(cells, most_rows, tightest)) {

@@ -74,10 +74,10 @@ class Writer {
     const char* unit = header_.counts_tokens ? "tokens/s" : "samples/s";
     line("");
     pair("iteration time", in_time(summary_.iteration_time), unit, with_commas(summary_.tokens_per_s));
-    pair("model FLOPs", in_flops(summary_.model_flops), fmt::format("{} per GPU", unit),
+    pair("model FLOPs", in_flops(summary_.flops.model), fmt::format("{} per GPU", unit),
          with_commas(summary_.tokens_per_s_per_gpu));
-    pair("utilisation (MFU)", in_percent(summary_.model_flops_utilization), "hardware use (HFU)",
-         in_percent(summary_.hardware_flops_utilization));
+    pair("utilisation (MFU)", in_percent(summary_.flops.model_utilization), "hardware use (HFU)",
+         in_percent(summary_.flops.hardware_utilization));
     interval();
   }
 
@@ -99,23 +99,23 @@ class Writer {
   }
 
   void shares() {
-    const double idle_talk = summary_.bubble_by_cause.empty() ? 0 : cause(BubbleCause::ExposedCommunication);
-    const double talk = summary_.exposed_communication_fraction - idle_talk;
+    const double idle_talk = summary_.bubble.by_cause.empty() ? 0 : cause(BubbleCause::ExposedCommunication);
+    const double talk = summary_.communication.exposed - idle_talk;
     line("");
     line("Where the time goes (share of the iteration, mean over GPUs)");
-    share("compute", 1 - summary_.bubble_fraction - talk, 0);
+    share("compute", 1 - summary_.bubble.fraction - talk, 0);
     share("blocking communication", talk, 0);
-    share("bubble", summary_.bubble_fraction, 0);
+    share("bubble", summary_.bubble.fraction, 0);
     for (int c = 0; c < kBubbleCauses; ++c)
       if (cause(static_cast<BubbleCause>(c)) >= 0.0005)
         share(words_of(static_cast<BubbleCause>(c)), cause(static_cast<BubbleCause>(c)), 1);
-    line(fmt::format("  communication: {} exposed, {} hidden behind compute",
-                     in_percent(summary_.exposed_communication_fraction), in_percent(summary_.hidden_communication_fraction)));
+    line(fmt::format("  communication: {} exposed, {} hidden behind compute", in_percent(summary_.communication.exposed),
+                     in_percent(summary_.communication.hidden)));
   }
 
   double cause(BubbleCause cause) const {
     const auto c = static_cast<std::size_t>(cause);
-    return c < summary_.bubble_by_cause.size() ? summary_.bubble_by_cause[c] : 0;
+    return c < summary_.bubble.by_cause.size() ? summary_.bubble.by_cause[c] : 0;
   }
 
   void section(const std::string& title, const TextTable& table) {
@@ -128,10 +128,10 @@ class Writer {
   void memory() {
     section("Memory per GPU (GiB)", memory_table(summary_, options_.most_rows));
     if (summary_.memory.empty()) return;
-    const bool fits = summary_.fits_margin >= Bytes{};
-    line(fmt::format("  {:.2f} GiB per GPU, {:.2f} in reserve; {}", in_gib(summary_.capacity), in_gib(summary_.reserve),
-                     fits ? fmt::format("fits with {:.2f} GiB to spare", in_gib(summary_.fits_margin))
-                          : fmt::format("{:.2f} GiB too little", in_gib(-summary_.fits_margin))));
+    const bool fits = summary_.fit.margin >= Bytes{};
+    line(fmt::format("  {:.2f} GiB per GPU, {:.2f} in reserve; {}", in_gib(summary_.fit.capacity), in_gib(summary_.fit.reserve),
+                     fits ? fmt::format("fits with {:.2f} GiB to spare", in_gib(summary_.fit.margin))
+                          : fmt::format("{:.2f} GiB too little", in_gib(-summary_.fit.margin))));
     line("  live: peak in use in this run; bound: peak under any timing; arena: what the plan allocates;");
     line("  total: with the framework (context, workspaces, communication library); margin: after reserve");
   }

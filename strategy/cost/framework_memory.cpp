@@ -25,7 +25,7 @@ std::optional<Bytes> measured_outside(const MachineProfile* profile, const Clust
 Bytes framework_memory(const Strategy& strategy) { return framework_memory(strategy, {}); }
 
 Bytes framework_memory(const Strategy& strategy, const MemoryTraits& traits) {
-  if (strategy.framework_memory) return *strategy.framework_memory;
+  if (strategy.device_memory.framework) return *strategy.device_memory.framework;
   const bool replicas = strategy.dp > 1 || std::ranges::any_of(strategy.stages, [](const auto& stage) { return stage.dp > 1; });
   const int rings = (replicas ? 1 : 0) + (strategy.cp > 1 ? 1 : 0) + (widest_tp(strategy) > 1 ? 1 : 0);
   const int peers = strategy.pp > 1 ? 2 : 0;

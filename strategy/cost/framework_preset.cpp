@@ -261,20 +261,20 @@ Strategy with_preset(const Model& model, Strategy strategy) {
   const FrameworkPreset& preset = framework_preset(strategy.framework);
   if (strategy.vocab_multiple == 0) strategy.vocab_multiple = preset.defaults.vocab_multiple;
   if (!strategy.context) strategy.context = preset.defaults.context;
-  if (!strategy.clip_norm) strategy.clip_norm = preset.defaults.clip_norm;
-  if (!strategy.overlap) strategy.overlap = preset.defaults.overlap.value_or(Overlap{});
+  if (!strategy.optimizer.clip_norm) strategy.optimizer.clip_norm = preset.defaults.clip_norm;
+  if (!strategy.communication.overlap) strategy.communication.overlap = preset.defaults.overlap.value_or(Overlap{});
   if (!strategy.dropout) {  // GPT and BERT train with it, the models that came after do not
     const auto* transformer = std::get_if<Transformer>(&model.shape);
     strategy.dropout = transformer && transformer->positions == PositionKind::Learned ? preset.defaults.dropout : 0;
   }
   if (size_of(strategy.precision) >= size_of(DType::F32)) return strategy;
   if (strategy.attention == AttentionKernel::Auto) strategy.attention = preset.defaults.attention;
-  if (!strategy.param_dtype) strategy.param_dtype = preset.defaults.param_dtype;
-  if (!strategy.grad_dtype) strategy.grad_dtype = preset.defaults.grad_dtype;
-  if (!strategy.state_dtype) strategy.state_dtype = preset.defaults.state_dtype;
+  if (!strategy.state_dtypes.param) strategy.state_dtypes.param = preset.defaults.param_dtype;
+  if (!strategy.state_dtypes.grad) strategy.state_dtypes.grad = preset.defaults.grad_dtype;
+  if (!strategy.state_dtypes.state) strategy.state_dtypes.state = preset.defaults.state_dtype;
   if (strategy.framework == Strategy{}.framework) return strategy;
   const StateTypes types = state_types(strategy);  // said, so that a saved strategy shows what it ran with
-  strategy.param_dtype = types.param, strategy.grad_dtype = types.grad, strategy.state_dtype = types.state;
+  strategy.state_dtypes.param = types.param, strategy.state_dtypes.grad = types.grad, strategy.state_dtypes.state = types.state;
   return strategy;
 }
 

@@ -18,16 +18,16 @@ static double read(const GridCosts::Ladder& ladder, double bytes) {
 Strategy strategy_at(const Strategy& base, const Point& point, int layers) {
   Strategy s = base;
   s.tp = point.tp, s.cp = point.cp, s.pp = point.pp, s.virtual_stages = point.virtual_stages, s.dp = point.dp;
-  s.micro_batch = point.micro_batch;
+  s.batch.micro = point.micro_batch;
   s.sequence_parallel = point.sequence_parallel;
-  const bool tensor = s.overlap.value_or(Overlap{}).tp;
-  s.overlap = Overlap{point.overlap_gradients, point.overlap_parameters, point.overlap_p2p, tensor};
-  s.zero = point.zero, s.zero_group = point.zero_group;
-  if (const int stages = point.pp * point.virtual_stages; layers > 0 && layers % stages != 0 && s.layer_split.empty())
-    s.layer_split = nearly_even_split(layers, stages);
+  const bool tensor = s.communication.overlap.value_or(Overlap{}).tp;
+  s.communication.overlap = Overlap{point.overlap_gradients, point.overlap_parameters, point.overlap_p2p, tensor};
+  s.zero.stage = point.zero, s.zero.group = point.zero_group;
+  if (const int stages = point.pp * point.virtual_stages; layers > 0 && layers % stages != 0 && s.pipeline.layer_split.empty())
+    s.pipeline.layer_split = nearly_even_split(layers, stages);
   if (point.recompute != s.recompute.kind || point.recompute_layers != 0) s.recompute = {.kind = point.recompute};
   s.recompute.layers = point.recompute_layers;
-  s.schedule = point.schedule;
+  s.pipeline.schedule = point.schedule;
   if (point.order > 0) s.placement = rank_orders()[static_cast<std::size_t>(point.order)];
   return s;
 }

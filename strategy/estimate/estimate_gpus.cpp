@@ -74,8 +74,8 @@ void Screen::find_gpus() {
     while (gpu_count(alike) < gpu_count(model_.cluster)) ++alike.nodes.back().count;
     alike_.push_back(std::move(alike));
   }
-  const double reserve =
-      model_.base.reserve * static_cast<double>(gpu_of(model_.cluster, model_.cluster.nodes.front().shape.gpu).memory.value);
+  const double reserve = model_.base.device_memory.reserve *
+                         static_cast<double>(gpu_of(model_.cluster, model_.cluster.nodes.front().shape.gpu).memory.value);
   capacity_ = 0;
   for (const Cluster& alike : alike_) {
     gpus_.emplace_back(model_.model, alike, model_.base, model_.profile);

@@ -16,9 +16,9 @@ RankMemory rank_memory(const ScreenedModel& model, const Point& point, const Sha
   const double grad = static_cast<double>(size_of(model.types.grad).value),
                param = static_cast<double>(size_of(model.types.param).value);
   const double states = static_cast<double>(size_of(model.types.state).value) *
-                        ((model.types.master ? 1 : 0) + (model.base.optimizer == OptimizerKind::Adam ? 2
-                                                         : model.base.momentum > 0                   ? 1
-                                                                                                     : 0));
+                        ((model.types.master ? 1 : 0) + (model.base.optimizer.kind == OptimizerKind::Adam ? 2
+                                                         : model.base.optimizer.momentum > 0              ? 1
+                                                                                                          : 0));
   const double each =
       param / (point.cuts().parameters ? shards : 1) + grad / (point.cuts().gradients ? shards : 1) + states / shards;
   RankMemory memory{.flight = schedule_entry(point.schedule).in_flight({.p = p, .m = microbatches, .v = v, .rank = rank})};

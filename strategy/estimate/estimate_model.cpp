@@ -13,7 +13,7 @@ using enum stage_kind::Kind;
 
 ScreenedModel::ScreenedModel(const Model& of, const Cluster& on, const Strategy& given, const MachineProfile* measured)
     : model(of), cluster(on), base(with_preset(of, given)), profile(measured), types(state_types(base)) {
-  if (!base.framework_memory) base.framework_memory = measured_outside(profile, cluster);
+  if (!base.device_memory.framework) base.device_memory.framework = measured_outside(profile, cluster);
   const auto& transformer = std::get<Transformer>(model.shape);
   layers = transformer.layers;
   tied = transformer.tied_embeddings;
@@ -25,9 +25,9 @@ double ScreenedModel::update_time(std::int64_t elements) const {
   const Gpu& gpu = gpu_of(cluster, cluster.nodes.front().shape.gpu);
   const double each = static_cast<double>(size_of(types.grad).value + size_of(types.param).value +
                                           (types.master ? 2 * size_of(types.state).value : size_of(types.param).value)) +
-                      (base.optimizer == OptimizerKind::Adam ? 4.0
-                       : base.momentum > 0                   ? 2.0
-                                                             : 0.0) *
+                      (base.optimizer.kind == OptimizerKind::Adam ? 4.0
+                       : base.optimizer.momentum > 0              ? 2.0
+                                                                  : 0.0) *
                           static_cast<double>(size_of(types.state).value);
   const Compute update{.op = ops::Adam{},
                        .phase = Phase::Update,

@@ -15,7 +15,7 @@ struct ScreenedModel {
   // So many ranks after the first one have a stage with a layer less than those after them.
   int thinner(const Point& point) const;
   double microbatches(const Point& point) const {  // of a replica
-    return static_cast<double>(base.global_batch) / static_cast<double>(point.micro_batch * point.dp);
+    return static_cast<double>(base.batch.global) / static_cast<double>(point.micro_batch * point.dp);
   }
   double tied_elements(int tp) const;  // of one rank's part of a tied embedding, with the rows that pad it
 

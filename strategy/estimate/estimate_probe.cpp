@@ -128,11 +128,11 @@ std::optional<ShapeCosts> measured_shape(const ScreenedModel& of, const Point& p
     Model model = of.model;
     std::get<Transformer>(model.shape).layers = layers * at.pp;
     Strategy s = strategy_at(of.base, at);
-    s.layer_split.clear();
-    s.zero_group = 0;
+    s.pipeline.layer_split.clear();
+    s.zero.group = 0;
     // Layers that are named, and schedules of whole chains, do not belong to a probe: as if all were redone.
     if (names_layers(s.recompute)) s.recompute = {.kind = RecomputeKind::Full};
-    s.global_batch = point.micro_batch * 4;
+    s.batch.global = point.micro_batch * 4;
     auto answer = lower(model, of.cluster, s, {.ignore_memory = true, .profile = of.profile});
     if (std::holds_alternative<Infeasible>(answer)) return {};
     Plan& plan = std::get<Lowered>(answer).plan;
@@ -234,7 +234,7 @@ bool shares_nics(const Cluster& cluster) { return cluster.nodes.front().shape.ni
 static double outside_arena(const Strategy& base, const Point& point) {
   Strategy s;
   s.tp = point.tp, s.cp = point.cp, s.pp = point.pp, s.dp = point.dp;
-  s.framework_memory = base.framework_memory;
+  s.device_memory.framework = base.device_memory.framework;
   return static_cast<double>(framework_memory(s).value);
 }
 
@@ -253,7 +253,7 @@ GridCosts measured_grid(const ScreenedModel& of, const Point& point) {
     double bytes = GridCosts::kLeast;
     for (int i = 0; i < GridCosts::kSizes; ++i, bytes *= GridCosts::kStep)
       segment.instructions.push_back({.what = Collective{.kind = kind,
-                                                         .algorithm = of.base.algorithm,
+                                                         .algorithm = of.base.communication.algorithm,
                                                          .group = {group},
                                                          .bytes = {static_cast<std::int64_t>(bytes)},
                                                          .dtype = of.types.grad},

@@ -127,12 +127,14 @@ void add_memory(const Plan& plan, const Cluster& cluster, Estimate& estimate) {
 }
 
 ScheduleLists lists_of(const Strategy& s, int microbatches) {
-  return schedule_entry(*s.schedule).lists({.p = s.pp, .m = microbatches, .v = s.virtual_stages, .g = s.microbatch_group});
+  return schedule_entry(*s.pipeline.schedule)
+      .lists({.p = s.pp, .m = microbatches, .v = s.virtual_stages, .g = s.pipeline.microbatch_group});
 }
 
 ScheduleTiming<double> timing_of(const Strategy& s, const ScheduleLists& lists, const std::vector<StageDurations>& stages) {
-  auto timing = evaluate(lists, schedule_times(stages, schedule_entry(*s.schedule).splits, s.overlap->p2p));
-  if (!timing) throw Error("schedule " + schedule_entry(*s.schedule).name + " deadlocks");
+  auto timing =
+      evaluate(lists, schedule_times(stages, schedule_entry(*s.pipeline.schedule).splits, s.communication.overlap->p2p));
+  if (!timing) throw Error("schedule " + schedule_entry(*s.pipeline.schedule).name + " deadlocks");
   return std::move(*timing);
 }
 
@@ -279,7 +281,7 @@ Estimate refine(const Lowered& lowered, const Cluster& cluster, int microbatches
                     .tail = {played->makespan - to_seconds(last_backward).value}};
   // One stage waits for no other one: what it waits for is data-parallel communication.
   if (plan.roles.size() == 1) estimate.tail.value = played->makespan - stream.total();
-  if (schedule_entry(*s.schedule).splits) estimate.skew = {skew_of(plan, cluster, played->makespan)};
+  if (schedule_entry(*s.pipeline.schedule).splits) estimate.skew = {skew_of(plan, cluster, played->makespan)};
   if (all > plan.microbatches) {  // every further one takes what the schedule's recurrence says
     const std::vector<StageDurations> stages = steady_durations(plan, cluster, replay.classes(), played->spans);
     estimate.time.value +=

@@ -11,7 +11,8 @@ using enum stage_kind::Kind;
 
 Screen::Screen(const Model& model, const Cluster& cluster, const Strategy& base, const MachineProfile* profile)
     : model_(model, cluster, base, profile) {
-  capacity_ = static_cast<double>(gpu_of(cluster, cluster.nodes.front().shape.gpu).memory.value) * (1 - base.reserve);
+  capacity_ =
+      static_cast<double>(gpu_of(cluster, cluster.nodes.front().shape.gpu).memory.value) * (1 - base.device_memory.reserve);
   find_gpus();
 }
 

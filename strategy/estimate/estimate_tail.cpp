@@ -30,7 +30,9 @@ PointTimes::ChunkTail PointTimes::chunk_tail(int kind, double layers, double bac
   const double elements = shape_.parameters.of(kind, layers), layer = shape_.parameters.layer;
   const bool layered = point_.cuts().gradients;
   const double default_bucket = std::max(40e6, 1e6 * point_.dp);
-  const double wanted = model_.base.bucket.value > 0 ? static_cast<double>(model_.base.bucket.value) / grad : default_bucket;
+  const double wanted = model_.base.communication.bucket.value > 0
+                            ? static_cast<double>(model_.base.communication.bucket.value) / grad
+                            : default_bucket;
   // Whole parameters: the two products of the MLP are about a third of a layer each, and so are those of the attention together.
   const double bucket = std::ceil(wanted / (layer / 3)) * (layer / 3);
   const double units = layered ? layers : replicas > 1 ? std::max(1.0, std::ceil(elements / bucket)) : 1;

@@ -52,7 +52,7 @@ class Allocation {
     const Shares share = shares();
     double states = 0, transient = 0, heads = 0;
     for (int chunk = 0; chunk < strategy_.virtual_stages; ++chunk) {
-      const StageBytes& stage = at(stage_of(*strategy_.schedule, index, chunk, strategy_.pp));
+      const StageBytes& stage = at(stage_of(*strategy_.pipeline.schedule, index, chunk, strategy_.pp));
       states += stage.parameters * (share.parameter + share.gradient + share.state * share.states);
       states += stage.products * (share.product - share.parameter);
       out.statics += stage.parameters * share.left;
@@ -83,25 +83,26 @@ class Allocation {
            arriving = 0;  // of the layers: in host memory, and two of them on the way
   };
   int sharing_ranks() const {
-    if (strategy_.zero == 0) return 1;
-    return (strategy_.zero_group > 0 ? strategy_.zero_group : strategy_.dp) * strategy_.cp;
+    if (strategy_.zero.stage == 0) return 1;
+    return (strategy_.zero.group > 0 ? strategy_.zero.group : strategy_.dp) * strategy_.cp;
   }
   Shares shares() const {
     const double ranks = sharing_ranks();
     const double param = bytes_of(types_.param), grad = bytes_of(types_.grad), state = bytes_of(types_.state);
-    const double moments = strategy_.optimizer == OptimizerKind::Adam ? 2 : strategy_.momentum > 0 ? 1 : 0;
+    const double moments = strategy_.optimizer.kind == OptimizerKind::Adam ? 2 : strategy_.optimizer.momentum > 0 ? 1 : 0;
     Shares s;
-    s.parameter = param / (strategy_.zero >= 3 ? ranks : 1);
-    s.product = product_bytes().value_or(param) / (strategy_.zero >= 3 ? ranks : 1);
-    s.gradient = grad / (strategy_.zero >= 2 ? ranks : 1);
+    s.parameter = param / (strategy_.zero.stage >= 3 ? ranks : 1);
+    s.product = product_bytes().value_or(param) / (strategy_.zero.stage >= 3 ? ranks : 1);
+    s.gradient = grad / (strategy_.zero.stage >= 2 ? ranks : 1);
     s.state = state / ranks, s.states = moments + (types_.master ? 1 : 0);
-    if (strategy_.zero == 1 && traits_.zero1)
+    if (strategy_.zero.stage == 1 && traits_.zero1)
       s.parameter = s.product = traits_.zero1->whole, s.gradient = 0, s.state = traits_.zero1->shared / ranks, s.states = 1;
     if (traits_.half_main_gradients && types_.grad == DType::F16) s.left = bytes_of(DType::F32) / ranks;
     place_in_host(s, param, grad);
     if (ranks == 1) return s;
-    if (strategy_.zero >= 2) s.gathered += grad * (strategy_.overlap->gradients ? 2 : 1);
-    if (strategy_.zero >= 3) s.gathered += bytes_of(types_.compute) * (strategy_.overlap->parameters ? 2 : 1);
+    if (strategy_.zero.stage >= 2) s.gathered += grad * (strategy_.communication.overlap->gradients ? 2 : 1);
+    if (strategy_.zero.stage >= 3)
+      s.gathered += bytes_of(types_.compute) * (strategy_.communication.overlap->parameters ? 2 : 1);
     return s;
   }
   void place_in_host(Shares& s, double param, double grad) const {
@@ -133,12 +134,12 @@ class Allocation {
     const int ranks = sharing_ranks();
     std::vector<double> tensors;
     for (int chunk = 0; chunk < strategy_.virtual_stages; ++chunk) {
-      const StageBytes& stage = at(stage_of(*strategy_.schedule, index, chunk, strategy_.pp));
+      const StageBytes& stage = at(stage_of(*strategy_.pipeline.schedule, index, chunk, strategy_.pp));
       const std::vector<double> held = optimizer_shard(stage.tensors, ranks, ranks - 1);
       tensors.insert(tensors.end(), held.begin(), held.end());
       for (const double tensor : stage.tensors)
-        if (strategy_.zero == 0) allocate(tensor * share.parameter);
-      if (strategy_.zero > 0) allocate(stage.parameters * share.parameter);
+        if (strategy_.zero.stage == 0) allocate(tensor * share.parameter);
+      if (strategy_.zero.stage > 0) allocate(stage.parameters * share.parameter);
       allocate(stage.parameters * share.gradient);
     }
     for (int state = 0; state < static_cast<int>(share.states); ++state)
@@ -227,8 +228,8 @@ class Allocation {
   double boundary_bytes() const { return at(0).boundary; }
   double mask() const {
     if (!traits_.attention_mask) return 0;
-    const std::int64_t own = strategy_.seq / strategy_.cp;
-    return static_cast<double>(strategy_.micro_batch) * static_cast<double>(strategy_.seq) * static_cast<double>(own);
+    const std::int64_t own = strategy_.batch.seq / strategy_.cp;
+    return static_cast<double>(strategy_.batch.micro) * static_cast<double>(strategy_.batch.seq) * static_cast<double>(own);
   }
   double scores() const {
     for (const LayerGraph& kind : graph_.kinds)
@@ -260,9 +261,9 @@ class Allocation {
 
 // So many micro-batches fill a pipeline: at most 2 p + v p chunks are in flight. GPipe holds all of them.
 int microbatches_that_fill(const Strategy& s) {
-  const auto m = static_cast<int>(s.global_batch / (s.micro_batch * s.dp));
-  if (schedule_entry(*s.schedule).forwards_first) return m;
-  const int group = s.microbatch_group > 0 ? s.microbatch_group : s.pp;
+  const auto m = static_cast<int>(s.batch.global / (s.batch.micro * s.dp));
+  if (schedule_entry(*s.pipeline.schedule).forwards_first) return m;
+  const int group = s.pipeline.microbatch_group > 0 ? s.pipeline.microbatch_group : s.pp;
   return std::min(m, static_cast<int>(round_up(std::int64_t{4} * s.pp, std::int64_t{group})));
 }
 
@@ -285,11 +286,11 @@ std::variant<FrameworkAllocation, Infeasible> framework_allocation(const Model& 
   } catch (const Error& refused) {
     return Infeasible{.reason = refused.what()};
   }
-  auto layout = stage_layout(graph, s.pp * s.virtual_stages, s.layer_split);
+  auto layout = stage_layout(graph, s.pp * s.virtual_stages, s.pipeline.layer_split);
   if (auto* refused = std::get_if<Infeasible>(&layout)) return *refused;
   const ScheduleLists lists =
-      schedule_entry(*s.schedule)
-          .lists({.p = s.pp, .m = microbatches_that_fill(s), .v = s.virtual_stages, .g = s.microbatch_group});
+      schedule_entry(*s.pipeline.schedule)
+          .lists({.p = s.pp, .m = microbatches_that_fill(s), .v = s.virtual_stages, .g = s.pipeline.microbatch_group});
   const Allocation allocation(cluster, s, traits, graph, std::get<StageLayout>(layout));
   FrameworkAllocation out;
   for (int rank = 0; rank < s.pp; ++rank) out.ranks.push_back(allocation.rank(rank, lists[static_cast<std::size_t>(rank)]));

@@ -17,12 +17,12 @@ std::string number(double value) {
   return words.find_first_of(".en") == std::string::npos ? words + ".0" : words;
 }
 
-std::int64_t microbatches(const Strategy& s) { return s.global_batch / (s.micro_batch * s.dp); }
-bool in_groups(const Strategy& s) { return s.zero > 0 && s.zero_group > 0 && s.zero_group < s.dp; }
-std::int64_t bucket_elements(const Strategy& s) { return s.bucket.value / size_of(state_types(s).grad).value; }
+std::int64_t microbatches(const Strategy& s) { return s.batch.global / (s.batch.micro * s.dp); }
+bool in_groups(const Strategy& s) { return s.zero.stage > 0 && s.zero.group > 0 && s.zero.group < s.dp; }
+std::int64_t bucket_elements(const Strategy& s) { return s.communication.bucket.value / size_of(state_types(s).grad).value; }
 
 std::vector<int> layers_per_stage(const Model& model, const Strategy& s) {
-  if (!s.layer_split.empty()) return parse_layer_split(s.layer_split, "layer_split");
+  if (!s.pipeline.layer_split.empty()) return parse_layer_split(s.pipeline.layer_split, "layer_split");
   const int stages = s.pp * s.virtual_stages;
   const auto* transformer = std::get_if<Transformer>(&model.shape);
   return std::vector<int>(static_cast<std::size_t>(stages), transformer ? transformer->layers / stages : 0);
@@ -36,8 +36,8 @@ std::string recomputed_layers(const Recompute& recompute) {
 // What no framework has an option for.
 static void add_general_notes(const Strategy& s, FrameworkExport& out) {
   out.notes.push_back("start it on " + counted(std::int64_t{s.dp} * s.tp * s.cp * s.pp, "GPU") + ", one process each");
-  if (s.algorithm != Algorithm::Ring)
-    out.notes.push_back(std::string("NCCL chooses how collectives are carried out; ") + name_of(s.algorithm) +
+  if (s.communication.algorithm != Algorithm::Ring)
+    out.notes.push_back(std::string("NCCL chooses how collectives are carried out; ") + name_of(s.communication.algorithm) +
                         " was simulated");
   if (s.precision == DType::TF32)
     out.notes.emplace_back("in the training script: torch.backends.cuda.matmul.allow_tf32 = True");

@@ -12,15 +12,16 @@ namespace {
 void write_zero(const Strategy& s, JsonWriter& json) {
   const FrameworkPreset& preset = framework_preset(s.framework);
   json.key("zero_optimization").begin_object();
-  json.field("stage", s.zero).field("overlap_comm", s.overlap->gradients).field("reduce_scatter", true);
+  json.field("stage", s.zero.stage).field("overlap_comm", s.communication.overlap->gradients).field("reduce_scatter", true);
   json.field("contiguous_gradients", true).field("reduce_bucket_size", bucket_elements(s));
-  if (s.zero == 1 || s.zero == 2) json.field("allgather_partitions", true).field("allgather_bucket_size", bucket_elements(s));
-  if (s.zero == 3) {
-    json.field("stage3_prefetch_bucket_size", s.overlap->parameters ? 50'000'000 : 0);
+  if (s.zero.stage == 1 || s.zero.stage == 2)
+    json.field("allgather_partitions", true).field("allgather_bucket_size", bucket_elements(s));
+  if (s.zero.stage == 3) {
+    json.field("stage3_prefetch_bucket_size", s.communication.overlap->parameters ? 50'000'000 : 0);
     json.field("stage3_param_persistence_threshold", preset.shards.least);
     json.field("stage3_max_live_parameters", preset.shards.reuse_distance)
         .field("stage3_max_reuse_distance", preset.shards.reuse_distance);
-    if (in_groups(s)) json.field("mics_shard_size", s.zero_group);
+    if (in_groups(s)) json.field("mics_shard_size", s.zero.group);
   }
   json.end_object();
 }
@@ -30,8 +31,8 @@ void write_numbers(const Strategy& s, JsonWriter& json, FrameworkExport& out) {
   if (types.compute == DType::BF16) json.key("bf16").begin_object().field("enabled", true).end_object();
   if (s.precision == DType::F8) out.notes.emplace_back("no option says products in fp8");
   if (s.precision == DType::F16)
-    json.key("fp16").begin_object().field("enabled", true).field("loss_scale", s.loss_scale).end_object();
-  if (s.precision != DType::F16 && s.loss_scale != 1)
+    json.key("fp16").begin_object().field("enabled", true).field("loss_scale", s.optimizer.loss_scale).end_object();
+  if (s.precision != DType::F16 && s.optimizer.loss_scale != 1)
     out.notes.emplace_back("it scales the loss only in fp16; a loss scale was simulated");
   json.field("communication_data_type", name_of(types.grad));
   json.key("data_types").begin_object().field("grad_accum_dtype", name_of(types.grad)).end_object();
@@ -47,8 +48,9 @@ void add_notes(const Strategy& s, FrameworkExport& out) {
     out.notes.push_back("in the training script: PipelineModule(layers, num_stages=" + text(s.pp) +
                         ", partition_method=\"uniform\", activation_checkpoint_interval=" + (full && some.empty() ? "1" : "0") +
                         ")");
-    if (!s.layer_split.empty()) out.notes.push_back("no option says the layers per stage " + s.layer_split);
-    if (s.overlap->p2p) out.notes.emplace_back("transfers beside computes were simulated; its pipeline waits for them");
+    if (!s.pipeline.layer_split.empty()) out.notes.push_back("no option says the layers per stage " + s.pipeline.layer_split);
+    if (s.communication.overlap->p2p)
+      out.notes.emplace_back("transfers beside computes were simulated; its pipeline waits for them");
   }
   if (full && (s.pp == 1 || !some.empty()))
     out.notes.push_back("in the model: checkpoint " + (some.empty() ? "every layer" : some));
@@ -57,10 +59,10 @@ void add_notes(const Strategy& s, FrameworkExport& out) {
   if (*s.dropout > 0) out.notes.push_back("in the model: dropout " + number(*s.dropout));
   if (s.vocab_multiple > 1)
     out.notes.push_back("in the model: a vocabulary padded to a multiple of " + text(s.vocab_multiple * s.tp));
-  out.notes.push_back("in the model: " + counted(s.seq, "token") + " per sequence, " +
+  out.notes.push_back("in the model: " + counted(s.batch.seq, "token") + " per sequence, " +
                       (s.attention == AttentionKernel::Flash ? "flash attention" : "attention that is not fused"));
   out.notes.push_back(std::string("in the training script: ") +
-                      (s.optimizer == OptimizerKind::Adam ? "Adam" : "SGD, momentum " + number(s.momentum)));
+                      (s.optimizer.kind == OptimizerKind::Adam ? "Adam" : "SGD, momentum " + number(s.optimizer.momentum)));
   if (s.cp > 1) out.notes.emplace_back("no option says context parallelism");
   if (s.sequence_parallel) out.notes.emplace_back("no option says sequence parallelism beside tensor parallelism");
 }
@@ -71,8 +73,8 @@ FrameworkExport of_deepspeed(const Model&, const Strategy& s) {
   FrameworkExport out{.goes_to = "ds_config.json"};
   JsonWriter json;
   json.begin_object();
-  json.field("train_batch_size", s.global_batch).field("train_micro_batch_size_per_gpu", s.micro_batch);
-  json.field("gradient_accumulation_steps", microbatches(s)).field("gradient_clipping", *s.clip_norm);
+  json.field("train_batch_size", s.batch.global).field("train_micro_batch_size_per_gpu", s.batch.micro);
+  json.field("gradient_accumulation_steps", microbatches(s)).field("gradient_clipping", *s.optimizer.clip_norm);
   write_zero(s, json);
   write_numbers(s, json, out);
   if (s.tp > 1) json.key("tensor_parallel").begin_object().field("autotp_size", s.tp).end_object();

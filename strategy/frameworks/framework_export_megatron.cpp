@@ -51,7 +51,7 @@ class MegatronOptions {
     add("num-layers", t_.layers), add("hidden-size", t_.hidden), add("ffn-hidden-size", t_.ffn_hidden);
     add("num-attention-heads", t_.heads), add("kv-channels", t_.head_dim);
     if (t_.kv_heads != t_.heads) add("group-query-attention"), add("num-query-groups", t_.kv_heads);
-    add("seq-length", s_.seq), add("max-position-embeddings", std::max(s_.seq, t_.max_positions));
+    add("seq-length", s_.batch.seq), add("max-position-embeddings", std::max(s_.batch.seq, t_.max_positions));
     add(std::string("position-embedding-type ") + (t_.positions == PositionKind::Rope ? "rope" : "learned_absolute"));
     if (t_.positions == PositionKind::Rope) add("rotary-base", static_cast<std::int64_t>(t_.rope_theta));
     add(std::string("normalization ") + (t_.norm == NormKind::RmsNorm ? "RMSNorm" : "LayerNorm"));
@@ -66,30 +66,31 @@ class MegatronOptions {
 
   void degrees() {
     add("tensor-model-parallel-size", s_.tp), add("pipeline-model-parallel-size", s_.pp), add("context-parallel-size", s_.cp);
-    add("micro-batch-size", s_.micro_batch), add("global-batch-size", s_.global_batch);
+    add("micro-batch-size", s_.batch.micro), add("global-batch-size", s_.batch.global);
     add_if(s_.sequence_parallel, "sequence-parallel");
     if (s_.cp > 1) add(std::string("cp-comm-type ") + communication_of(*s_.context));
-    if (!s_.layer_split.empty() && s_.pp > 1)
+    if (!s_.pipeline.layer_split.empty() && s_.pp > 1)
       add("pipeline-model-parallel-layout \"" + layout(layers_per_stage(model_, s_)) + "\"");
     else if (s_.virtual_stages > 1)
       add("num-virtual-stages-per-pipeline-rank", s_.virtual_stages);
     if (s_.virtual_stages > 1)
-      add("microbatch-group-size-per-virtual-pipeline-stage", s_.microbatch_group > 0 ? s_.microbatch_group : s_.pp);
+      add("microbatch-group-size-per-virtual-pipeline-stage",
+          s_.pipeline.microbatch_group > 0 ? s_.pipeline.microbatch_group : s_.pp);
     add_if(s_.placement.size() > 2 && !s_.placement[2] && s_.pp > 1, "use-tp-pp-dp-mapping");
     if (s_.tp > 1 || s_.cp > 1) note("environment: CUDA_DEVICE_MAX_CONNECTIONS=1, which it demands before Blackwell");
-    if (s_.pp > 1 && s_.virtual_stages == 1 && s_.overlap->p2p)
+    if (s_.pp > 1 && s_.virtual_stages == 1 && s_.communication.overlap->p2p)
       note("transfers beside computes were simulated; 1F1B waits for them");
   }
 
   void communication() {
-    add_if(s_.virtual_stages > 1 && !s_.overlap->p2p, "no-overlap-p2p-communication");
-    add_if(s_.zero == 1, "use-distributed-optimizer");
-    if (s_.zero > 1) note("ZeRO " + text(s_.zero) + " was simulated; its distributed optimizer is ZeRO 1");
-    if (s_.zero == 1 && in_groups(s_)) add("num-distributed-optimizer-instances", s_.dp / s_.zero_group);
-    add_if(s_.overlap->gradients, "overlap-grad-reduce");
-    if (s_.overlap->gradients) add("ddp-bucket-size", bucket_elements(s_));  // one bucket otherwise
-    add_if(s_.overlap->parameters && s_.zero == 1, "overlap-param-gather");
-    add_if(s_.overlap->tp && s_.tp > 1, "tp-comm-overlap");
+    add_if(s_.virtual_stages > 1 && !s_.communication.overlap->p2p, "no-overlap-p2p-communication");
+    add_if(s_.zero.stage == 1, "use-distributed-optimizer");
+    if (s_.zero.stage > 1) note("ZeRO " + text(s_.zero.stage) + " was simulated; its distributed optimizer is ZeRO 1");
+    if (s_.zero.stage == 1 && in_groups(s_)) add("num-distributed-optimizer-instances", s_.dp / s_.zero.group);
+    add_if(s_.communication.overlap->gradients, "overlap-grad-reduce");
+    if (s_.communication.overlap->gradients) add("ddp-bucket-size", bucket_elements(s_));  // one bucket otherwise
+    add_if(s_.communication.overlap->parameters && s_.zero.stage == 1, "overlap-param-gather");
+    add_if(s_.communication.overlap->tp && s_.tp > 1, "tp-comm-overlap");
   }
 
   void numbers() {
@@ -102,16 +103,16 @@ class MegatronOptions {
       add_if(wide, "accumulate-allreduce-grads-in-fp32");
       add_if(!wide && types.compute == DType::BF16, "grad-reduce-in-bf16");
     }
-    if (s_.precision == DType::F16 && s_.loss_scale > 0) add("loss-scale " + number(s_.loss_scale));
-    if (s_.precision != DType::F16 && s_.loss_scale != 1)
+    if (s_.precision == DType::F16 && s_.optimizer.loss_scale > 0) add("loss-scale " + number(s_.optimizer.loss_scale));
+    if (s_.precision != DType::F16 && s_.optimizer.loss_scale != 1)
       note("it scales the loss only with --fp16; a loss scale was simulated");
     if (types.state != DType::F32 || size_of(types.param) != size_of(types.compute))
       note(std::string("no option says parameters in ") + name_of(types.param) + " with states in " + name_of(types.state));
     add(std::string("attention-backend ") + (s_.attention == AttentionKernel::Flash ? "flash" : "unfused"));
     add("attention-dropout " + number(*s_.dropout)), add("hidden-dropout " + number(*s_.dropout));
-    add("clip-grad " + number(*s_.clip_norm));
-    add(std::string("optimizer ") + (s_.optimizer == OptimizerKind::Adam ? "adam" : "sgd"));
-    if (s_.optimizer == OptimizerKind::Sgd) add("sgd-momentum " + number(s_.momentum));
+    add("clip-grad " + number(*s_.optimizer.clip_norm));
+    add(std::string("optimizer ") + (s_.optimizer.kind == OptimizerKind::Adam ? "adam" : "sgd"));
+    if (s_.optimizer.kind == OptimizerKind::Sgd) add("sgd-momentum " + number(s_.optimizer.momentum));
     add_if(framework_preset(s_.framework).flash == FlashKernel::Deterministic, "deterministic-mode");
   }
 

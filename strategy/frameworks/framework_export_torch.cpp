@@ -50,10 +50,10 @@ class TorchTitanFile {
 
   void training() {
     section("training");
-    add("seq_len", s_.seq), add("global_batch_size", s_.global_batch);
-    add("local_batch_size", s_.pp > 1 ? s_.micro_batch * microbatches(s_) : s_.micro_batch);
-    add("max_norm", *s_.clip_norm > 0 ? number(*s_.clip_norm) : "inf");
-    if (*s_.clip_norm == 0) note("it computes the norm of the gradients also without clipping");
+    add("seq_len", s_.batch.seq), add("global_batch_size", s_.batch.global);
+    add("local_batch_size", s_.pp > 1 ? s_.batch.micro * microbatches(s_) : s_.batch.micro);
+    add("max_norm", *s_.optimizer.clip_norm > 0 ? number(*s_.optimizer.clip_norm) : "inf");
+    if (*s_.optimizer.clip_norm == 0) note("it computes the norm of the gradients also without clipping");
     const StateTypes types = state_types(s_);
     add("dtype", word(types.param)), add("mixed_precision_param", word(types.compute));
     add("mixed_precision_reduce", "\"float32\"");
@@ -61,12 +61,12 @@ class TorchTitanFile {
 
   void parallelism() {
     section("parallelism");
-    const bool sharded = s_.zero > 0, groups = in_groups(s_);
-    add("data_parallel_replicate_degree", !sharded ? s_.dp : groups ? s_.dp / s_.zero_group : 1);
-    add("data_parallel_shard_degree", !sharded ? 1 : groups ? s_.zero_group : s_.dp);
-    if (sharded) add("fsdp_reshard_after_forward", s_.zero == 3 ? "\"always\"" : "\"never\"");
+    const bool sharded = s_.zero.stage > 0, groups = in_groups(s_);
+    add("data_parallel_replicate_degree", !sharded ? s_.dp : groups ? s_.dp / s_.zero.group : 1);
+    add("data_parallel_shard_degree", !sharded ? 1 : groups ? s_.zero.group : s_.dp);
+    if (sharded) add("fsdp_reshard_after_forward", s_.zero.stage == 3 ? "\"always\"" : "\"never\"");
     add("tensor_parallel_degree", s_.tp);
-    if (s_.tp > 1) add("enable_async_tensor_parallel", s_.overlap->tp ? "true" : "false");
+    if (s_.tp > 1) add("enable_async_tensor_parallel", s_.communication.overlap->tp ? "true" : "false");
     add("context_parallel_degree", s_.cp);
     if (s_.cp > 1) {
       add("context_parallel_load_balancer", t_.causal ? "\"headtail\"" : "\"\"");
@@ -79,12 +79,12 @@ class TorchTitanFile {
   // The split is always said: left alone, torchtitan takes a layer off the first and the last stage, and two stages per rank.
   void pipeline() {
     if (s_.pp == 1) return;
-    const char* schedule = s_.schedule == Schedule::GPipe         ? "GPipe"
-                           : s_.schedule == Schedule::ZeroBubbleV ? "ZBVZeroBubble"
-                           : s_.virtual_stages > 1                ? "Interleaved1F1B"
-                                                                  : "1F1B";
+    const char* schedule = s_.pipeline.schedule == Schedule::GPipe         ? "GPipe"
+                           : s_.pipeline.schedule == Schedule::ZeroBubbleV ? "ZBVZeroBubble"
+                           : s_.virtual_stages > 1                         ? "Interleaved1F1B"
+                                                                           : "1F1B";
     add("pipeline_parallel_schedule", quoted(schedule));
-    add("pipeline_parallel_microbatch_size", s_.micro_batch);
+    add("pipeline_parallel_microbatch_size", s_.batch.micro);
     out_.lines.emplace_back("module_fqns_per_model_part = [");
     const std::vector<int> stages = layers_per_stage(model_, s_);
     int layer = 0;
@@ -95,10 +95,10 @@ class TorchTitanFile {
       out_.lines.push_back("  [" + modules.substr(0, modules.empty() ? 0 : modules.size() - 2) + "],");
     }
     out_.lines.emplace_back("]");
-    if (s_.schedule == Schedule::ZeroBubbleH1 || s_.schedule == Schedule::ZeroBubbleH2)
-      note(std::string("no option says the schedule ") + name_of(*s_.schedule));
-    if (s_.virtual_stages > 1 && s_.microbatch_group > 0 && s_.microbatch_group != s_.pp)
-      note("no option says --microbatch-group " + text(s_.microbatch_group));
+    if (s_.pipeline.schedule == Schedule::ZeroBubbleH1 || s_.pipeline.schedule == Schedule::ZeroBubbleH2)
+      note(std::string("no option says the schedule ") + name_of(*s_.pipeline.schedule));
+    if (s_.virtual_stages > 1 && s_.pipeline.microbatch_group > 0 && s_.pipeline.microbatch_group != s_.pp)
+      note("no option says --microbatch-group " + text(s_.pipeline.microbatch_group));
   }
 
   void recomputation() {
@@ -114,11 +114,11 @@ class TorchTitanFile {
 
   void notes() {
     if (s_.tp > 1 && !s_.sequence_parallel) note("its tensor parallelism is sequence parallel; simulated was one that is not");
-    if (s_.zero == 1) note("ZeRO 1 was simulated; it has none");
+    if (s_.zero.stage == 1) note("ZeRO 1 was simulated; it has none");
     if (*s_.dropout > 0) note("its models have no dropout");
-    if (s_.optimizer != OptimizerKind::Adam) note("its optimizers are Adam and AdamW");
+    if (s_.optimizer.kind != OptimizerKind::Adam) note("its optimizers are Adam and AdamW");
     if (s_.attention != AttentionKernel::Flash) note("its attention is fused");
-    if (s_.loss_scale != 1) note("no option scales the loss");
+    if (s_.optimizer.loss_scale != 1) note("no option scales the loss");
     if (s_.precision != DType::F8 && s_.precision != DType::BF16 && s_.precision != DType::F32)
       note(std::string("no option says products in ") + name_of(s_.precision));
   }
@@ -143,11 +143,11 @@ FrameworkExport of_torchtitan(const Model& model, const Strategy& strategy) { re
 FrameworkExport of_fsdp2(const Model&, const Strategy& s) {
   const StateTypes types = state_types(s);
   const std::string compute = torch_type(types.compute), reduced = torch_type(types.grad);
-  const std::string mesh = in_groups(s) ? "(" + text(s.dp / s.zero_group) + ", " + text(s.zero_group) +
+  const std::string mesh = in_groups(s) ? "(" + text(s.dp / s.zero.group) + ", " + text(s.zero.group) +
                                               "), mesh_dim_names=(\"replicate\", \"shard\")"
                                         : "(" + text(s.dp) + ",)";
   const std::string how =
-      std::string("mesh=mesh, reshard_after_forward=") + (s.zero == 3 ? "True" : "False") + ", mp_policy=policy)";
+      std::string("mesh=mesh, reshard_after_forward=") + (s.zero.stage == 3 ? "True" : "False") + ", mp_policy=policy)";
   FrameworkExport out{.goes_to = "calls of the training script"};
   out.lines = {std::string("model = model.to(") + torch_type(types.param) + ")",
                "mesh = init_device_mesh(\"cuda\", " + mesh + ")",
@@ -157,18 +157,18 @@ FrameworkExport of_fsdp2(const Model&, const Strategy& s) {
     out.lines.insert(
         out.lines.begin() + 1,
         "torchao.float8.convert_to_float8_training(model, module_filter_fn=lambda layer, name: layer is not head)");
-  if (*s.clip_norm > 0)
-    out.lines.push_back("torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm=" + number(*s.clip_norm) +
+  if (*s.optimizer.clip_norm > 0)
+    out.lines.push_back("torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm=" + number(*s.optimizer.clip_norm) +
                         ")  # before each step");
   out.notes.push_back("per rank and step: " + counted(microbatches(s), "micro-batch", "micro-batches") + " of " +
-                      text(s.micro_batch) + " x " + counted(s.seq, "token"));
+                      text(s.batch.micro) + " x " + counted(s.batch.seq, "token"));
   const std::string some = recomputed_layers(s.recompute);
   if (s.recompute.kind == RecomputeKind::Full)
     out.notes.push_back("checkpoint_wrapper around " + (some.empty() ? "every layer" : some));
   if (s.recompute.kind == RecomputeKind::Selective) out.notes.emplace_back("checkpoint the attention core of every layer");
   if (s.recompute.kind == RecomputeKind::Modules) out.notes.push_back("checkpoint " + to_text(s.recompute) + " of every layer");
   if (*s.dropout > 0) out.notes.push_back("in the model: dropout " + number(*s.dropout));
-  if (s.loss_scale != 1) out.notes.emplace_back("in the training script: torch.amp.GradScaler");
+  if (s.optimizer.loss_scale != 1) out.notes.emplace_back("in the training script: torch.amp.GradScaler");
   return out;
 }
 

@@ -87,7 +87,7 @@ class LayerMeasure {
       if (is<ops::Activation>(op.op)) sum += traits_.activation_bytes * count(value(op.outputs[0]));
       if (is<ops::Softmax>(op.op)) sum += traits_.scores.kept * count(value(op.outputs[0]));
       if (op.name == "qkv") sum += traits_.query_key_bytes * queries_and_keys(op);
-      if (is<ops::Attention>(op.op) && copies_ && strategy_.micro_batch > 1) sum += size(value(op.outputs[0]));
+      if (is<ops::Attention>(op.op) && copies_ && strategy_.batch.micro > 1) sum += size(value(op.outputs[0]));
     }
     return sum;
   }

@@ -57,8 +57,8 @@ class OffloadBytes {
 
  private:
   double shards(int stage) const {
-    if (strategy_.zero < stage) return 1;
-    return (strategy_.zero_group > 0 ? strategy_.zero_group : strategy_.dp) * strategy_.cp;
+    if (strategy_.zero.stage < stage) return 1;
+    return (strategy_.zero.group > 0 ? strategy_.zero.group : strategy_.dp) * strategy_.cp;
   }
   double state_bytes() const {
     const double moments = (offload_.momentum ? 1 : 0) + (offload_.variance ? 1 : 0);

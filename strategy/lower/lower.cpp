@@ -43,9 +43,9 @@ std::string origin(const Lowering& lowering, const std::vector<std::string>& set
   json.begin_object();
   json.field("model", lowering.model.name).field("cluster", lowering.cluster.name);
   json.key("workload").begin_object();
-  json.field("tokens_per_sample", tokens ? s.seq : std::int64_t{0});
+  json.field("tokens_per_sample", tokens ? s.batch.seq : std::int64_t{0});
   const std::int64_t rows = s.vocab_multiple * widest_tp(s);
-  json.field("model_flops_per_sample", model_flops_per_sample(lowering.model, s.seq, rows).value);
+  json.field("model_flops_per_sample", model_flops_per_sample(lowering.model, s.batch.seq, rows).value);
   json.field("parameters", parameter_count(lowering.model, rows));
   json.end_object();
   json.key("strategy").raw(to_json(s));
@@ -85,11 +85,11 @@ std::variant<Lowered, Infeasible> finish_plan(Lowering& lowering, const LowerOpt
   plan_memory(plan, {.share_kept = !lowering.tables.activations.runs_of_stage.empty()});
   plan.framework = framework_memory(s);
   const Bytes capacity = gpu_of(cluster, cluster.nodes.front().shape.gpu).memory;
-  plan.reserve = {static_cast<std::int64_t>(s.reserve * static_cast<double>(capacity.value))};
+  plan.reserve = {static_cast<std::int64_t>(s.device_memory.reserve * static_cast<double>(capacity.value))};
   plan.origin = origin(lowering, options.settings);
   cost_plan(plan, cluster, framework_preset(s.framework), options.profile);
   plan = lowering.tables.update.scales_dynamically ? with_dynamic_loss_scale(std::move(plan), {.state = lowering.loss_scale})
-                                                   : with_loss_scale(std::move(plan), s.loss_scale);
+                                                   : with_loss_scale(std::move(plan), s.optimizer.loss_scale);
   if (!options.ignore_memory)
     if (auto refused = does_not_fit(plan, cluster)) return *refused;
   return Lowered{.plan = std::move(plan), .strategy = s};
@@ -107,9 +107,9 @@ std::variant<Lowering, Infeasible> begin_lowering(const Model& model, const Clus
   lowering.tables = std::get<StrategyTables>(std::move(tables));
 
   Plan& plan = lowering.plan;
-  plan.microbatches = static_cast<int>(s.global_batch / (s.micro_batch * s.dp));
+  plan.microbatches = static_cast<int>(s.batch.global / (s.batch.micro * s.dp));
   plan.stages = lowering.stages();
-  plan.samples = s.global_batch;
+  plan.samples = s.batch.global;
   ReceiveSlots slots = receive_slots(lowering.tables.schedule.order);
   lowering.input_slots = std::move(slots.input);
   lowering.gradient_slots = std::move(slots.gradient);
@@ -121,7 +121,7 @@ std::variant<Lowering, Infeasible> begin_lowering(const Model& model, const Clus
 std::variant<Lowered, Infeasible> lower(const Model& model, const Cluster& cluster, const Strategy& strategy,
                                         const LowerOptions& options, const std::vector<StageRuns>& runs) {
   Strategy measured = strategy;
-  if (!measured.framework_memory) measured.framework_memory = measured_outside(options.profile, cluster);
+  if (!measured.device_memory.framework) measured.device_memory.framework = measured_outside(options.profile, cluster);
   auto resolved = resolve(model, cluster, measured);
   if (auto* refused = std::get_if<Infeasible>(&resolved)) return *refused;
   Strategy& s = std::get<Strategy>(resolved);

@@ -23,7 +23,7 @@ class StagesLowering {
  public:
   StagesLowering(const Model& model, const Cluster& cluster, const Strategy& strategy)
       : whole_{.model = model, .cluster = cluster, .strategy = strategy} {
-    microbatches_ = static_cast<int>(strategy.global_batch / strategy.micro_batch);
+    microbatches_ = static_cast<int>(strategy.batch.global / strategy.batch.micro);
     int first = 0;
     for (const StageDegrees& stage : strategy.stages) {
       replicas_.push_back(stage.dp);
@@ -35,12 +35,12 @@ class StagesLowering {
   std::variant<Lowered, Infeasible> lower(const LowerOptions& options) {
     Plan& plan = whole_.plan;
     plan.stages = stages();
-    plan.samples = whole_.strategy.global_batch;
+    plan.samples = whole_.strategy.batch.global;
     whole_.tables.sharding = sharding_of(whole_.strategy, state_types(whole_.strategy));
     plan.costs.push_back({.device_kind = whole_.cluster.nodes.front().shape.gpu});
     add_axes();
     add_tied_group();
-    const std::vector<StageTurns> turns = stage_turns(*whole_.strategy.schedule, replicas_, microbatches_);
+    const std::vector<StageTurns> turns = stage_turns(*whole_.strategy.pipeline.schedule, replicas_, microbatches_);
     for (int stage = 0; stage < stages(); ++stage)
       if (auto refused = add_stage(stage, turns[static_cast<std::size_t>(stage)])) return *refused;
     plan.microbatches = microbatches_;

@@ -25,7 +25,7 @@ std::vector<Redone> redone_of_layers(const Strategy& s, const OpGraph& graph, co
     int of_stage = 0;
     for (int l = layers.first[static_cast<std::size_t>(stage)]; l < layers.first[static_cast<std::size_t>(stage) + 1]; ++l) {
       if (!graph.layers[static_cast<std::size_t>(l)].counted) continue;
-      const int rank = rank_of_stage(*s.schedule, stage, s.pp), number = of_model++;
+      const int rank = rank_of_stage(*s.pipeline.schedule, stage, s.pp), number = of_model++;
       if (s.recompute.kind == RecomputeKind::Each) {
         if (static_cast<std::size_t>(number) < s.recompute.each.size())
           redone[static_cast<std::size_t>(l)] = redone_by(s.recompute.each[static_cast<std::size_t>(number)]);

@@ -67,7 +67,7 @@ std::variant<std::vector<Axis>, Infeasible> refined_axes(const std::vector<Dense
 }
 
 std::variant<Layout, Infeasible> rank_layout(const Strategy& s) {
-  const int inner = s.zero > 0 ? s.zero_group : s.dp;
+  const int inner = s.zero.stage > 0 ? s.zero.group : s.dp;
   const std::array<int, kDenseKinds> sizes = {s.tp, s.cp, inner, s.dp / inner};
   std::vector<DenseDegree> dense;
   for (const std::optional<DenseKind>& kind : s.placement)

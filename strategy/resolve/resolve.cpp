@@ -33,32 +33,32 @@ Refusal resolve_degrees(const Cluster& cluster, Strategy& s) {
                                 " GPUs",
                       .would_help = {fewer, "a larger cluster"}};
   }
-  if (s.zero_group == 0) s.zero_group = s.dp;
-  if (s.dp % s.zero_group != 0)
-    return Infeasible{.reason = "ZeRO group of " + text(s.zero_group) + " ranks does not divide dp = " + text(s.dp)};
+  if (s.zero.group == 0) s.zero.group = s.dp;
+  if (s.dp % s.zero.group != 0)
+    return Infeasible{.reason = "ZeRO group of " + text(s.zero.group) + " ranks does not divide dp = " + text(s.dp)};
   return {};
 }
 
 Refusal resolve_batch(Strategy& s) {
-  const std::int64_t together = s.micro_batch * s.dp;
-  if (s.global_batch == 0) s.global_batch = together;
-  if (s.global_batch % together != 0) {
-    const std::int64_t below = s.global_batch / together * together;
-    Infeasible refused{.reason = "global batch " + text(s.global_batch) + " is not a multiple of micro-batch " +
-                                 text(s.micro_batch) + " x dp " + text(s.dp) + " = " + text(together)};
+  const std::int64_t together = s.batch.micro * s.dp;
+  if (s.batch.global == 0) s.batch.global = together;
+  if (s.batch.global % together != 0) {
+    const std::int64_t below = s.batch.global / together * together;
+    Infeasible refused{.reason = "global batch " + text(s.batch.global) + " is not a multiple of micro-batch " +
+                                 text(s.batch.micro) + " x dp " + text(s.dp) + " = " + text(together)};
     if (below > 0) refused.would_help.push_back("--global-batch " + text(below));
     refused.would_help.push_back("--global-batch " + text(below + together));
     return refused;
   }
-  if (s.global_batch / together > 1'000'000)
-    return Infeasible{.reason = count_text(s.global_batch / together) + " micro-batches per step are more than 1,000,000"};
+  if (s.batch.global / together > 1'000'000)
+    return Infeasible{.reason = count_text(s.batch.global / together) + " micro-batches per step are more than 1,000,000"};
   return {};
 }
 
 Refusal resolve_schedule(Strategy& s) {
-  if (!s.schedule) s.schedule = s.virtual_stages > 1 ? Schedule::Interleaved : Schedule::OneFOneB;
-  const ScheduleEntry& entry = schedule_entry(*s.schedule);
-  const auto m = static_cast<int>(s.global_batch / (s.micro_batch * s.dp));
+  if (!s.pipeline.schedule) s.pipeline.schedule = s.virtual_stages > 1 ? Schedule::Interleaved : Schedule::OneFOneB;
+  const ScheduleEntry& entry = schedule_entry(*s.pipeline.schedule);
+  const auto m = static_cast<int>(s.batch.global / (s.batch.micro * s.dp));
   if (s.virtual_stages > 1 && s.pp == 1)
     return Infeasible{.reason = "virtual stages need a pipeline of at least 2 ranks: found " + text(s.virtual_stages) +
                                 " virtual stages with pp 1",
@@ -67,10 +67,11 @@ Refusal resolve_schedule(Strategy& s) {
     return Infeasible{
         .reason = "schedule " + entry.name + " has one stage per rank, the strategy asks for " + text(s.virtual_stages),
         .would_help = {"--schedule interleaved-1f1b", "--virtual-stages 1"}};
-  if (entry.splits && s.zero >= 2)  // a full gradient would have to wait between the two halves of its backward
-    return Infeasible{.reason = "schedule " + entry.name + " needs unsharded gradients, which ZeRO " + text(s.zero) + " shards",
-                      .would_help = {"--zero 1", "--schedule 1f1b"}};
-  return entry.refuse({.p = s.pp, .m = m, .v = s.virtual_stages, .g = s.microbatch_group});
+  if (entry.splits && s.zero.stage >= 2)  // a full gradient would have to wait between the two halves of its backward
+    return Infeasible{
+        .reason = "schedule " + entry.name + " needs unsharded gradients, which ZeRO " + text(s.zero.stage) + " shards",
+        .would_help = {"--zero 1", "--schedule 1f1b"}};
+  return entry.refuse({.p = s.pp, .m = m, .v = s.virtual_stages, .g = s.pipeline.microbatch_group});
 }
 
 // fp64 stands for itself: GPUs without a rate of their own for it compute in it slowly.
@@ -123,10 +124,10 @@ Refusal resolve_numbers(const Model& model, const Cluster& cluster, Strategy& s)
 Refusal resolve_shape(const Model& model, Strategy& s) {
   const auto* transformer = std::get_if<Transformer>(&model.shape);
   if (transformer) {
-    if (s.seq == 0) s.seq = transformer->max_positions;
+    if (s.batch.seq == 0) s.batch.seq = transformer->max_positions;
     return {};
   }
-  s.seq = 1;
+  s.batch.seq = 1;
   if (s.tp > 1 || s.cp > 1) {
     const std::string tp = s.tp > 1 ? "tp " + text(s.tp) : "", cp = s.cp > 1 ? "cp " + text(s.cp) : "";
     return Infeasible{.reason = model.name + " is a layer list: it can be split by data and pipeline parallelism, not by " +
@@ -162,17 +163,17 @@ std::variant<Strategy, Infeasible> resolve(const Model& model, const Cluster& cl
   if (auto refused = resolve_numbers(model, cluster, s)) return *refused;
   if (auto refused = resolve_placement(s)) return *refused;
   if (auto layout = rank_layout(s); auto* refused = std::get_if<Infeasible>(&layout)) return *refused;
-  if (s.bucket.value == 0) {
+  if (s.communication.bucket.value == 0) {
     // Megatron's rule: enough elements per bucket that each of dp ranks still has a megabyte-sized part of it.
     const std::int64_t elements = std::max<std::int64_t>(40'000'000, std::int64_t{1'000'000} * s.dp);
-    s.bucket = size_of(state_types(s).grad) * elements;
+    s.communication.bucket = size_of(state_types(s).grad) * elements;
   }
   return s;
 }
 
 Sharding sharding_of(const Strategy& s, const StateTypes& types) {
-  return {.micro_batch = s.micro_batch,
-          .seq = s.seq,
+  return {.micro_batch = s.batch.micro,
+          .seq = s.batch.seq,
           .tp = s.tp,
           .cp = s.cp,
           .sequence_parallel = s.sequence_parallel,
@@ -199,8 +200,8 @@ std::variant<OpGraph, Infeasible> graph_of(const Model& model, const Strategy& s
 
 bool leaves_open(const Strategy& strategy) {
   const Recompute& recompute = strategy.recompute;
-  return strategy.layer_split == "auto" || recompute == Recompute{.kind = RecomputeKind::Each} || recompute.layers < 0 ||
-         recompute.kind >= RecomputeKind::Rotor;
+  return strategy.pipeline.layer_split == "auto" || recompute == Recompute{.kind = RecomputeKind::Each} ||
+         recompute.layers < 0 || recompute.kind >= RecomputeKind::Rotor;
 }
 
 }  // namespace foreshard

@@ -31,11 +31,11 @@ Refusal refuse_beside(const Strategy& s) {
   if (s.cp != 1) return none("context parallelism", "--cp 1");
   if (s.virtual_stages != 1) return none("virtual stages", "--virtual-stages 1");
   if (s.sequence_parallel) return none("sequence parallelism", "--set sequence_parallel=false");
-  if (s.zero != 0) return none("ZeRO " + text(s.zero), "--zero 0");
-  if (*s.clip_norm > 0) return none("clipping by the global norm", "--clip-norm 0");
-  if (s.loss_scale == 0) return none("a dynamic loss scale", "--loss-scale 1");
-  if (s.schedule && *s.schedule != Schedule::GPipe && *s.schedule != Schedule::OneFOneB)
-    return none(std::string("schedule ") + name_of(*s.schedule), "--schedule 1f1b");
+  if (s.zero.stage != 0) return none("ZeRO " + text(s.zero.stage), "--zero 0");
+  if (*s.optimizer.clip_norm > 0) return none("clipping by the global norm", "--clip-norm 0");
+  if (s.optimizer.loss_scale == 0) return none("a dynamic loss scale", "--loss-scale 1");
+  if (s.pipeline.schedule && *s.pipeline.schedule != Schedule::GPipe && *s.pipeline.schedule != Schedule::OneFOneB)
+    return none(std::string("schedule ") + name_of(*s.pipeline.schedule), "--schedule 1f1b");
   if (s.recompute.kind >= RecomputeKind::Rotor || s.recompute.layers < 0 ||
       (s.recompute.kind == RecomputeKind::Each && s.recompute.each.empty()))
     return none("recompute " + to_text(s.recompute), "--recompute full, selective or layers:A-B");
@@ -78,14 +78,14 @@ Refusal refuse_model(const Model& model, const Strategy& s) {
 Refusal resolve_turns(Strategy& s) {
   std::int64_t together = 1;
   for (const StageDegrees& stage : s.stages) together = std::lcm(together, std::int64_t{stage.dp});
-  if (s.global_batch == 0) s.global_batch = s.micro_batch * together;
-  if (s.global_batch % s.micro_batch != 0) return {};  // resolve_batch says so
-  const std::int64_t microbatches = s.global_batch / s.micro_batch;
+  if (s.batch.global == 0) s.batch.global = s.batch.micro * together;
+  if (s.batch.global % s.batch.micro != 0) return {};  // resolve_batch says so
+  const std::int64_t microbatches = s.batch.global / s.batch.micro;
   for (const StageDegrees& stage : s.stages)
     if (microbatches % stage.dp != 0)
       return Infeasible{.reason = counted(microbatches, "micro-batch", "micro-batches") + " cannot be dealt out to " +
                                   counted(stage.dp, "replica") + " of a stage evenly",
-                        .would_help = {"a global batch that is a multiple of " + text(s.micro_batch * together)}};
+                        .would_help = {"a global batch that is a multiple of " + text(s.batch.micro * together)}};
   return {};
 }
 
@@ -98,10 +98,10 @@ Refusal resolve_stages(const Model& model, const Cluster& cluster, Strategy& s) 
   if (auto refused = resolve_turns(s)) return refused;
   std::string split;
   for (const StageDegrees& stage : s.stages) split += (split.empty() ? "" : ",") + text(stage.layers);
-  if (!s.layer_split.empty() && s.layer_split != split)
-    return Infeasible{.reason = "layer split \"" + s.layer_split + "\" beside stages of " + split + " layers",
+  if (!s.pipeline.layer_split.empty() && s.pipeline.layer_split != split)
+    return Infeasible{.reason = "layer split \"" + s.pipeline.layer_split + "\" beside stages of " + split + " layers",
                       .would_help = {"leave out --layer-split"}};
-  s.layer_split = split;
+  s.pipeline.layer_split = split;
   s.pp = static_cast<int>(s.stages.size());
   s.dp = 1;
   return {};

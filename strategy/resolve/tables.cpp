@@ -33,8 +33,8 @@ struct Choice {
   bool ties;      // the head's weights are the token embedding
   StateCuts cut;  // nothing where there is nothing to shard over
   int stages, last_rank;
-  StreamId tensors() const { return {strategy.overlap->tp ? kTensors : kCompute}; }
-  bool measures() const { return *strategy.clip_norm > 0 || strategy.loss_scale == 0; }
+  StreamId tensors() const { return {strategy.communication.overlap->tp ? kTensors : kCompute}; }
+  bool measures() const { return *strategy.optimizer.clip_norm > 0 || strategy.optimizer.loss_scale == 0; }
   bool partial() const { return strategy.sequence_parallel && strategy.tp > 1; }
   bool staged() const { return !strategy.stages.empty(); }
   bool ties_stages() const { return ties && stages > 1 && last_rank != 0; }
@@ -42,21 +42,21 @@ struct Choice {
 
 Choice choice_of(const Model& model, const Strategy& s) {
   const auto* transformer = std::get_if<Transformer>(&model.shape);
-  const int inner = cuts_of_zero(s.zero).optimizer ? s.zero_group : s.dp, stages = s.pp * s.virtual_stages;
+  const int inner = cuts_of_zero(s.zero.stage).optimizer ? s.zero.group : s.dp, stages = s.pp * s.virtual_stages;
   return {.strategy = s,
           .types = state_types(s),
           .ties = transformer && transformer->tied_embeddings,
-          .cut = inner * s.cp > 1 ? cuts_of_zero(s.zero) : StateCuts{},
+          .cut = inner * s.cp > 1 ? cuts_of_zero(s.zero.stage) : StateCuts{},
           .stages = stages,
-          .last_rank = rank_of_stage(*s.schedule, stages - 1, s.pp)};
+          .last_rank = rank_of_stage(*s.pipeline.schedule, stages - 1, s.pp)};
 }
 
 ScheduleTable schedule_table(const Strategy& s) {
-  const ScheduleEntry& entry = schedule_entry(*s.schedule);
+  const ScheduleEntry& entry = schedule_entry(*s.pipeline.schedule);
   ScheduleTable table{.splits = entry.splits};
   for (int rank = 0; rank < s.pp; ++rank) {
     std::vector<int>& stages = table.stages_of_rank.emplace_back();
-    for (int chunk = 0; chunk < s.virtual_stages; ++chunk) stages.push_back(stage_of(*s.schedule, rank, chunk, s.pp));
+    for (int chunk = 0; chunk < s.virtual_stages; ++chunk) stages.push_back(stage_of(*s.pipeline.schedule, rank, chunk, s.pp));
   }
   const auto stages = static_cast<std::size_t>(s.pp) * static_cast<std::size_t>(s.virtual_stages);
   table.rank_of_stage.resize(stages), table.chunk_of_stage.resize(stages);
@@ -66,34 +66,36 @@ ScheduleTable schedule_table(const Strategy& s) {
       table.rank_of_stage[static_cast<std::size_t>(stage)] = rank,
       table.chunk_of_stage[static_cast<std::size_t>(stage)] = chunk;
     }
-  const auto microbatches = static_cast<int>(s.global_batch / (s.micro_batch * s.dp));
+  const auto microbatches = static_cast<int>(s.batch.global / (s.batch.micro * s.dp));
   if (s.stages.empty())
-    table.order = entry.lists({.p = s.pp, .m = microbatches, .v = s.virtual_stages, .g = s.microbatch_group});
+    table.order = entry.lists({.p = s.pp, .m = microbatches, .v = s.virtual_stages, .g = s.pipeline.microbatch_group});
   return table;
 }
 
 StateRow row_for_all(const Choice& choice) {
   using When = GradientSum::When;
   const Strategy& s = choice.strategy;
-  const bool adam = s.optimizer == OptimizerKind::Adam;
-  const When last = s.overlap->gradients ? When::LastMicrobatch : When::AtEnd;
+  const bool adam = s.optimizer.kind == OptimizerKind::Adam;
+  const When last = s.communication.overlap->gradients ? When::LastMicrobatch : When::AtEnd;
   const auto& [parameters, gradients, optimizer] = choice.cut;
-  StateRow row{.unit = gradients ? Unit::Layer : Unit::Bucket, .bucket = gradients ? Bytes{} : s.bucket};
+  StateRow row{.unit = gradients ? Unit::Layer : Unit::Bucket, .bucket = gradients ? Bytes{} : s.communication.bucket};
   row.parameters.dtype = choice.types.param, row.gradients.dtype = choice.types.grad;
-  row.optimizer = {
-      .master = choice.types.master, .momentum = adam || s.momentum > 0, .variance = adam, .dtype = choice.types.state};
+  row.optimizer = {.master = choice.types.master,
+                   .momentum = adam || s.optimizer.momentum > 0,
+                   .variance = adam,
+                   .dtype = choice.types.state};
   if (!optimizer) row.gradients.sums = {{"all-reduce gradients", kReplicas, last}};
   if (optimizer) {
     row.optimizer.cut_by = kShards;
     row.gradients.sums = {{"reduce-scatter gradients", kShards, gradients ? When::EachMicrobatch : last},
                           {"all-reduce shards", {OuterData}, gradients ? When::LastMicrobatch : last}};
-    row.parameters.gathered_next_run = !parameters && s.overlap->parameters;
+    row.parameters.gathered_next_run = !parameters && s.communication.overlap->parameters;
   }
-  if (gradients) row.gradients.cut_by = kShards, row.gradients.slots = s.overlap->gradients ? 2 : 1;
+  if (gradients) row.gradients.cut_by = kShards, row.gradients.slots = s.communication.overlap->gradients ? 2 : 1;
   if (parameters) {
-    row.parameters.cut_by = kShards, row.parameters.slots = s.overlap->parameters ? 2 : 1;
+    row.parameters.cut_by = kShards, row.parameters.slots = s.communication.overlap->parameters ? 2 : 1;
     row.parameters.ahead =
-        s.overlap->parameters && s.recompute.kind < RecomputeKind::Rotor ? 1 : 0;  // runs gather layer by layer
+        s.communication.overlap->parameters && s.recompute.kind < RecomputeKind::Rotor ? 1 : 0;  // runs gather layer by layer
   }
   return row;
 }
@@ -135,7 +137,8 @@ CommunicationPolicy communication_policy(const Choice& choice, const ScheduleTab
                                           {ReceiveForward, kReceiveForward},
                                           {SendBackward, kSendBackward},
                                           {ReceiveBackward, kReceiveBackward}})
-      policy.rows.push_back({.purpose = purpose, .chunk = chunk, .stream = {stream + later}, .overlaps = s.overlap->p2p});
+      policy.rows.push_back(
+          {.purpose = purpose, .chunk = chunk, .stream = {stream + later}, .overlaps = s.communication.overlap->p2p});
   };
   for (int chunk = 1; chunk < s.virtual_stages; ++chunk)  // the chunk that goes back up a V: its transfers go the other way
     if (const auto& of = schedule.stages_of_rank;
@@ -149,7 +152,7 @@ CommunicationPolicy communication_policy(const Choice& choice, const ScheduleTab
                                         {ParameterGather, StreamId{kReplicated}},
                                         {Operator, choice.tensors()},
                                         {NormSum, StreamId{kCompute}}})
-    policy.rows.push_back({.purpose = purpose, .stream = stream, .algorithm = s.algorithm});
+    policy.rows.push_back({.purpose = purpose, .stream = stream, .algorithm = s.communication.algorithm});
   return policy;
 }
 
@@ -206,7 +209,7 @@ void CommunicationPolicy::add_host_ways() {
 
 std::variant<StrategyTables, Infeasible> tables_of(const Model& model, const Strategy& strategy, const OpGraph& graph,
                                                    const std::vector<StageRuns>& runs) {
-  auto layers = stage_layout(graph, strategy.pp * strategy.virtual_stages, strategy.layer_split);
+  auto layers = stage_layout(graph, strategy.pp * strategy.virtual_stages, strategy.pipeline.layer_split);
   if (auto* refused = std::get_if<Infeasible>(&layers)) return *refused;
   if (auto refused = refuse_layers(strategy.recompute, graph, std::get<StageLayout>(layers), strategy.pp)) return *refused;
   const Choice choice = choice_of(model, strategy);
@@ -226,10 +229,10 @@ std::variant<StrategyTables, Infeasible> tables_of(const Model& model, const Str
     tables.activations = {.runs_of_stage = runs, .shared_by_chunks = false};
   tables.communication = communication_policy(choice, tables.schedule);
   if (std::ranges::any_of(tables.state, &StateRow::moves_states)) tables.communication.add_host_ways();
-  tables.update = {.optimizer = strategy.optimizer,
-                   .momentum = std::max(0.0, strategy.momentum),
-                   .clip_norm = *strategy.clip_norm,
-                   .scales_dynamically = strategy.loss_scale == 0,
+  tables.update = {.optimizer = strategy.optimizer.kind,
+                   .momentum = std::max(0.0, strategy.optimizer.momentum),
+                   .clip_norm = *strategy.optimizer.clip_norm,
+                   .scales_dynamically = strategy.optimizer.loss_scale == 0,
                    .waits_for_all_sums = strategy.framework != Strategy{}.framework};
   tables.sharding = sharding_of(strategy, choice.types);
   return tables;

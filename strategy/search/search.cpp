@@ -250,7 +250,7 @@ class Searching {
         work.push_back({i, &more.back()});
       }
       const bool balances =
-          screen_ && best.pp > 1 && best.virtual_stages == 1 && options_.base.layer_split.empty() && takes_any_split();
+          screen_ && best.pp > 1 && best.virtual_stages == 1 && options_.base.pipeline.layer_split.empty() && takes_any_split();
       const auto try_also = [&](RecomputeKind recompute, bool balanced) {
         more.push_back({.point = best, .screened = found[i].first.screened});
         more.back().point.recompute = recompute;
@@ -292,9 +292,9 @@ class Searching {
 
   std::optional<Candidate> refined(const Kept& kept, bool balanced = false) const {
     Strategy strategy = strategy_at(options_.base, kept.point, space_.layers);
-    if (balanced) strategy.layer_split = "auto";
-    if (!screen_ && kept.point.pp > 1 && options_.base.layer_split.empty() && takes_any_split())
-      strategy.layer_split = splits_.of(strategy, kept.point);
+    if (balanced) strategy.pipeline.layer_split = "auto";
+    if (!screen_ && kept.point.pp > 1 && options_.base.pipeline.layer_split.empty() && takes_any_split())
+      strategy.pipeline.layer_split = splits_.of(strategy, kept.point);
     return refined(strategy, kept);
   }
 

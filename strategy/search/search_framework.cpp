@@ -32,7 +32,7 @@ const char* refused_by_megatron(const Point& p, const Strategy& base) {
   const bool interleaved = p.virtual_stages > 1;
   if (p.pp > 1 && p.overlap_p2p && !interleaved) return "megatron overlaps transfers only when stages are interleaved";
   if (interleaved && p.pp == 2 && !p.overlap_p2p) return "megatron interleaves two ranks only with overlapped transfers";
-  if (base.overlap.value_or(Overlap{}).tp && p.tp > 1 && !p.sequence_parallel)
+  if (base.communication.overlap.value_or(Overlap{}).tp && p.tp > 1 && !p.sequence_parallel)
     return "megatron overlaps tensor-parallel communication only under sequence parallelism";
   if (p.recompute == RecomputeKind::Modules && !only_modules(base, {"attention", "norm", "mlp"}))
     return "megatron recomputes by module only the attention, the norms and the MLP";
@@ -107,7 +107,7 @@ const char* refused_by_nanotron(const Point& p, const Strategy& base) {
   if (p.cp > 1 && base.context && base.context != ContextKind::Ring) return "nanotron's context parallelism is a ring";
   if (p.virtual_stages > 1 || (p.schedule != Schedule::OneFOneB && p.schedule != Schedule::GPipe))
     return "nanotron's pipelines are 1F1B and all forwards, then all backwards";
-  if (p.pp > 1 && p.schedule == Schedule::OneFOneB && base.global_batch < (p.pp - 1) * p.micro_batch * p.dp)
+  if (p.pp > 1 && p.schedule == Schedule::OneFOneB && base.batch.global < (p.pp - 1) * p.micro_batch * p.dp)
     return "nanotron's 1F1B takes at least pp - 1 micro-batches";
   if (p.pp > 1 && p.overlap_p2p) return "nanotron waits for its transfers";
   if (p.dp > 1 && p.overlap_gradients != !(p.zero == 1 && state_types(base).grad == DType::F32))
@@ -144,22 +144,22 @@ const char* refused_by(Runner runner, const Point& point, const Strategy& base) 
 // Overlaps and orders of what there is only one of are those that every framework has.
 std::string why_not_run_by(Runner runner, const Strategy& s) {
   if (!s.stages.empty()) return "its stages have degrees of their own";
-  const Overlap overlap = s.overlap.value_or(Overlap{});
+  const Overlap overlap = s.communication.overlap.value_or(Overlap{});
   Point point{.tp = s.tp,
               .cp = s.cp,
               .pp = s.pp,
               .virtual_stages = s.virtual_stages,
               .dp = s.dp,
-              .micro_batch = s.micro_batch,
+              .micro_batch = s.batch.micro,
               .sequence_parallel = s.sequence_parallel && s.tp > 1,
               .overlap_gradients = overlap.gradients || s.dp * s.cp == 1,
               .overlap_parameters = overlap.parameters,
               .overlap_p2p = overlap.p2p || s.pp == 1,
-              .zero = static_cast<std::int8_t>(s.zero),
-              .zero_group = s.zero > 0 && s.zero_group < s.dp ? s.zero_group : 0,
+              .zero = static_cast<std::int8_t>(s.zero.stage),
+              .zero_group = s.zero.stage > 0 && s.zero.group < s.dp ? s.zero.group : 0,
               .recompute = s.recompute.kind,
               .recompute_layers = s.recompute.layers,
-              .schedule = s.schedule.value_or(Schedule::OneFOneB)};
+              .schedule = s.pipeline.schedule.value_or(Schedule::OneFOneB)};
   const bool one_kind = (s.tp > 1) + (s.cp > 1) + (s.dp > 1) + (s.pp > 1) < 2;
   if (!one_kind && !s.placement.empty()) {
     const auto order = std::ranges::find(rank_orders(), s.placement);

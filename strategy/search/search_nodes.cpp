@@ -28,10 +28,10 @@ bool may_use_fewer(const Model& model, const Cluster& cluster, const SearchOptio
 // At the most that whole steps reach of the peak of all matrix units, with the attention of a causal model halved: the part of
 // the FLOPs that grows with the square of the sequence, (F(2s) - 2 F(s)) / 2.
 double least_seconds(const Model& model, const Cluster& cluster, const Strategy& strategy, std::int64_t gpus) {
-  const std::int64_t seq = strategy.seq > 0 ? strategy.seq : std::get<Transformer>(model.shape).max_positions;
+  const std::int64_t seq = strategy.batch.seq > 0 ? strategy.batch.seq : std::get<Transformer>(model.shape).max_positions;
   const double flops = model_flops_per_sample(model, seq).value, twice = model_flops_per_sample(model, 2 * seq).value;
   const double each = peak(gpu_of(cluster, cluster.nodes.front().shape.gpu), strategy.precision).value;
-  return (flops - (twice - 2 * flops) / 4) * static_cast<double>(strategy.global_batch) /
+  return (flops - (twice - 2 * flops) / 4) * static_cast<double>(strategy.batch.global) /
          (kMostOfPeak * each * static_cast<double>(gpus));
 }
 

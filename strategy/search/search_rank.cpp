@@ -46,7 +46,7 @@ bool same_family(const Point& a, const Point& b) {
 bool is_simple(const Strategy& strategy) {
   const RecomputeKind kind = strategy.recompute.kind;
   return strategy.stages.empty() && kind != RecomputeKind::Each && kind != RecomputeKind::Graph &&
-         std::ranges::count(strategy.layer_split, ',') <= 2;
+         std::ranges::count(strategy.pipeline.layer_split, ',') <= 2;
 }
 
 Candidate better_of(Candidate a, Candidate b) {

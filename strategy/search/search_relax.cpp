@@ -78,21 +78,21 @@ class Relaxing {
   }
 
   void lower_reserve() {
-    if (options_.base.reserve <= 0.01) return;
+    if (options_.base.device_memory.reserve <= 0.01) return;
     SearchOptions free = options_;
-    free.base.reserve = options_.base.reserve > 0.06 ? 0.06 : 0.01;
+    free.base.device_memory.reserve = options_.base.device_memory.reserve > 0.06 ? 0.06 : 0.01;
     char words[40];
-    std::snprintf(words, sizeof words, "with --reserve %g%%", 100 * free.base.reserve);
+    std::snprintf(words, sizeof words, "with --reserve %g%%", 100 * free.base.device_memory.reserve);
     attempt(words, free, cluster_);
   }
 
   // The nearest multiples of the GPUs of a node.
   void other_batches() {
-    const std::int64_t batch = options_.base.global_batch, unit = gpu_count(cluster_);
+    const std::int64_t batch = options_.base.batch.global, unit = gpu_count(cluster_);
     for (const std::int64_t other : {(batch + unit - 1) / unit * unit, batch / unit * unit}) {
       if (other <= 0 || other == batch) continue;
       SearchOptions free = options_;
-      free.base.global_batch = other;
+      free.base.batch.global = other;
       if (attempt("with --global-batch " + std::to_string(other), free, cluster_)) return;
     }
   }
@@ -126,19 +126,19 @@ std::optional<Infeasible> ruled_out(const SearchResult& result, const std::map<s
   }
   if (result.pruned.memory == 0 && !screened) return {};
   return empty_space("all " + count_text(result.enumerated) + " strategies need more memory than " +
-                     std::to_string(static_cast<int>(100 * (1 - base.reserve))) + " % of a GPU");
+                     std::to_string(static_cast<int>(100 * (1 - base.device_memory.reserve))) + " % of a GPU");
 }
 
 // ZeRO cuts them over all GPUs at most; a rank with more than the mean is always there.
 std::optional<Infeasible> never_fits(const Model& model, const Cluster& cluster, const Strategy& base) {
   const StateTypes types = state_types(base);
-  const int moments = base.optimizer == OptimizerKind::Adam ? 2 : base.momentum > 0 ? 1 : 0;
+  const int moments = base.optimizer.kind == OptimizerKind::Adam ? 2 : base.optimizer.momentum > 0 ? 1 : 0;
   const std::int64_t each = size_of(types.param).value + (moments + (types.master ? 1 : 0)) * size_of(types.state).value;
   const std::int64_t gpus = gpu_count(cluster);
   const double least = static_cast<double>(parameter_count(model)) * static_cast<double>(each) / static_cast<double>(gpus);
   Bytes most = {};
   for (const NodeGroup& nodes : cluster.nodes) most = std::max(most, gpu_of(cluster, nodes.shape.gpu).memory);
-  const double usable = static_cast<double>(most.value) * (1 - base.reserve);
+  const double usable = static_cast<double>(most.value) * (1 - base.device_memory.reserve);
   if (least <= usable) return {};
   return empty_space("parameters and optimizer states alone take " + in_size({static_cast<std::int64_t>(least)}) +
                      " on each of " + counted(gpus, "GPU") + ", however they are cut; " +

@@ -44,7 +44,7 @@ void add_grids(const Model& model, const Cluster& cluster, const SearchOptions& 
   const Strategy& base = options.base;
   const std::int64_t gpus = gpu_count(cluster);
   const bool fewer = options.objective == Objective::Cost || options.objective == Objective::Energy;
-  const std::int64_t seq = base.seq > 0 ? base.seq : transformer ? transformer->max_positions : 1;
+  const std::int64_t seq = base.batch.seq > 0 ? base.batch.seq : transformer ? transformer->max_positions : 1;
   for (const std::int64_t tp : only_or(is_fixed(options, "tp"), base.tp, divisors(gpus))) {
     if (!is_fixed(options, "tp") && tp > 1 &&
         (!transformer || transformer->heads % tp != 0 || (options.max_tp > 0 && tp > options.max_tp)))
@@ -84,8 +84,9 @@ std::vector<std::int64_t> divisors(std::int64_t n) {
 SearchSpace search_space(const Model& model, const Cluster& cluster, const SearchOptions& options) {
   const Strategy& base = options.base;
   const auto* transformer = std::get_if<Transformer>(&model.shape);
-  SearchSpace space{.batch = base.global_batch, .layers = transformer ? transformer->layers : 0};
-  space.uneven = transformer && (base.layer_split.empty() || base.layer_split == "auto") && base.framework != "deepspeed";
+  SearchSpace space{.batch = base.batch.global, .layers = transformer ? transformer->layers : 0};
+  space.uneven = transformer && (base.pipeline.layer_split.empty() || base.pipeline.layer_split == "auto") &&
+                 base.framework != "deepspeed";
   add_grids(model, cluster, options, space);
   space.recomputes = {RecomputeKind::None, RecomputeKind::Selective, RecomputeKind::Full};
   const bool fill = transformer && base.recompute.layers < 0;  // auto: as few layers as make room
@@ -94,8 +95,8 @@ SearchSpace search_space(const Model& model, const Cluster& cluster, const Searc
   space.best = transformer && tries_best(options);
   if (space.best && !is_fixed(options, "recompute")) space.recomputes.push_back(RecomputeKind::Each);
   space.zeros = {0, 1, 2, 3};
-  if (is_fixed(options, "zero")) space.zeros = {static_cast<std::int8_t>(base.zero)};
-  if (is_fixed(options, "zero_group") || is_fixed(options, "zero") || !transformer) space.zero_groups = {base.zero_group};
+  if (is_fixed(options, "zero")) space.zeros = {static_cast<std::int8_t>(base.zero.stage)};
+  if (is_fixed(options, "zero_group") || is_fixed(options, "zero") || !transformer) space.zero_groups = {base.zero.group};
   space.sequence_parallels = {false, true};
   if (is_fixed(options, "sequence_parallel") || !transformer) space.sequence_parallels = {base.sequence_parallel};
   space.orders = transformer && base.placement.empty() && !is_fixed(options, "placement");
@@ -104,12 +105,14 @@ SearchSpace search_space(const Model& model, const Cluster& cluster, const Searc
   for (const bool gradients : {true, false})
     for (const bool parameters : {false, true})
       for (const bool p2p : {true, false})
-        space.overlaps.push_back(
-            {.gradients = gradients, .parameters = parameters, .p2p = p2p, .tp = base.overlap.value_or(Overlap{}).tp});
-  if (is_fixed(options, "overlap")) space.overlaps = {base.overlap.value_or(Overlap{})};
-  if (is_fixed(options, "micro_batch")) space.micro_batches = {base.micro_batch};
+        space.overlaps.push_back({.gradients = gradients,
+                                  .parameters = parameters,
+                                  .p2p = p2p,
+                                  .tp = base.communication.overlap.value_or(Overlap{}).tp});
+  if (is_fixed(options, "overlap")) space.overlaps = {base.communication.overlap.value_or(Overlap{})};
+  if (is_fixed(options, "micro_batch")) space.micro_batches = {base.batch.micro};
   if (is_fixed(options, "virtual_stages") || !transformer) space.virtual_stages = {base.virtual_stages};
-  if (is_fixed(options, "schedule") && base.schedule) space.schedules = {*base.schedule};
+  if (is_fixed(options, "schedule") && base.pipeline.schedule) space.schedules = {*base.pipeline.schedule};
   return space;
 }
 

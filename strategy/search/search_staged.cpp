@@ -30,11 +30,11 @@ Point point_of(const Strategy& s) {
   return {.tp = 0,
           .pp = 0,
           .dp = 0,
-          .micro_batch = s.micro_batch,
-          .overlap_gradients = s.overlap->gradients,
-          .overlap_p2p = s.overlap->p2p,
+          .micro_batch = s.batch.micro,
+          .overlap_gradients = s.communication.overlap->gradients,
+          .overlap_p2p = s.communication.overlap->p2p,
           .recompute = s.recompute.kind,
-          .schedule = *s.schedule};
+          .schedule = *s.pipeline.schedule};
 }
 
 struct Base {
@@ -64,7 +64,7 @@ class StagesSearching {
     for (const Proposal& proposal : proposals_)
       for (const Schedule schedule : schedules()) {
         Strategy start = proposal.strategy;
-        start.schedule = schedule;
+        start.pipeline.schedule = schedule;
         if (std::ranges::find(starts, start) == starts.end()) starts.push_back(std::move(start));
       }
     const HybridSearch how{
@@ -75,14 +75,14 @@ class StagesSearching {
 
  private:
   std::vector<Schedule> schedules() const {
-    if (is_fixed(options_, "schedule")) return {options_.base.schedule.value_or(Schedule::OneFOneB)};
+    if (is_fixed(options_, "schedule")) return {options_.base.pipeline.schedule.value_or(Schedule::OneFOneB)};
     return {Schedule::OneFOneB, Schedule::GPipe};
   }
 
   // Every micro-batch and way to recompute, the least bound first.
   std::vector<Base> bases() const {
     std::vector<std::int64_t> micro_batches = divisors(search_.space.batch);
-    if (is_fixed(options_, "micro_batch")) micro_batches = {options_.base.micro_batch};
+    if (is_fixed(options_, "micro_batch")) micro_batches = {options_.base.batch.micro};
     std::vector<Recompute> recomputes = {options_.base.recompute};
     if (search_.space.recomputes.size() > 1)
       recomputes = {{}, {.kind = RecomputeKind::Selective}, {.kind = RecomputeKind::Full}};
@@ -91,8 +91,8 @@ class StagesSearching {
       for (const Recompute& recompute : recomputes) {
         if (search_.space.batch % micro_batch != 0 || search_.space.batch / micro_batch < 2) continue;
         Base base{.strategy = options_.base};
-        base.strategy.micro_batch = micro_batch, base.strategy.recompute = recompute;
-        base.strategy.schedule = schedules().front();
+        base.strategy.batch.micro = micro_batch, base.strategy.recompute = recompute;
+        base.strategy.pipeline.schedule = schedules().front();
         base.bound = screened_bound(base.strategy);
         if (!options_.prune || base.bound < best_) all.push_back(std::move(base));
       }
@@ -104,9 +104,9 @@ class StagesSearching {
   double screened_bound(const Strategy& s) const {
     if (!search_.costs || s.recompute.layers != 0) return 0;
     HybridJob job{.devices = gpu_count(search_.cluster),
-                  .microbatches = static_cast<double>(s.global_batch) / static_cast<double>(s.micro_batch)};
+                  .microbatches = static_cast<double>(s.batch.global) / static_cast<double>(s.batch.micro)};
     for (const int tensor : tensors()) {
-      Point point{.tp = tensor, .micro_batch = s.micro_batch};
+      Point point{.tp = tensor, .micro_batch = s.batch.micro};
       point.recompute = s.recompute.kind;
       const ShapeCosts* costs = search_.costs->find(point);
       if (!costs) continue;
@@ -172,7 +172,7 @@ class StagesSearching {
         continue;
       if (count++ == kUniform) break;
       Strategy strategy = options_.base;
-      strategy.micro_batch = p.micro_batch, strategy.recompute = recompute, strategy.schedule = schedules().front();
+      strategy.batch.micro = p.micro_batch, strategy.recompute = recompute, strategy.pipeline.schedule = schedules().front();
       proposals_.push_back({with_stages(strategy, stages_of(candidate.strategy, layers_)), 0});
     }
   }
@@ -184,7 +184,7 @@ class StagesSearching {
     for (const bool gradients : {true, false})
       for (const bool p2p : {true, false}) {
         all.push_back(strategy);
-        all.back().overlap->gradients = gradients, all.back().overlap->p2p = p2p;
+        all.back().communication.overlap->gradients = gradients, all.back().communication.overlap->p2p = p2p;
       }
     refine_all(all);
   }
@@ -234,12 +234,15 @@ bool tries_stages(const Cluster& cluster, const SearchOptions& options) {
   for (const char* path : {"pp", "dp"})
     if (is_fixed(options, path)) return false;
   const auto other = [&](const char* path, bool differs) { return is_fixed(options, path) && differs; };
-  if (other("cp", s.cp != 1) || other("virtual_stages", s.virtual_stages != 1) || other("zero", s.zero != 0)) return false;
-  if (other("zero_group", s.zero_group != 0) || other("sequence_parallel", s.sequence_parallel)) return false;
+  if (other("cp", s.cp != 1) || other("virtual_stages", s.virtual_stages != 1) || other("zero", s.zero.stage != 0))
+    return false;
+  if (other("zero_group", s.zero.group != 0) || other("sequence_parallel", s.sequence_parallel)) return false;
   if (other("tp", std::min(cluster.nodes.front().shape.gpus, gpu_count(cluster)) % s.tp != 0)) return false;
-  if (other("schedule", s.schedule && *s.schedule != Schedule::OneFOneB && *s.schedule != Schedule::GPipe)) return false;
-  if (!s.placement.empty() || s.clip_norm.value_or(0) > 0 || s.loss_scale == 0) return false;
-  return s.layer_split.empty() || s.layer_split == "auto";
+  if (other("schedule",
+            s.pipeline.schedule && *s.pipeline.schedule != Schedule::OneFOneB && *s.pipeline.schedule != Schedule::GPipe))
+    return false;
+  if (!s.placement.empty() || s.optimizer.clip_norm.value_or(0) > 0 || s.optimizer.loss_scale == 0) return false;
+  return s.pipeline.layer_split.empty() || s.pipeline.layer_split == "auto";
 }
 
 StagedResult search_stages(const StagedSearch& search) { return StagesSearching(search).run(); }

@@ -32,8 +32,9 @@ std::vector<StagePlace> places_of(const Model& model, const Cluster& cluster, co
   std::vector<StagePlace> groups;
   double first = 0;
   for (const NodeGroup& group : cluster.nodes) {
-    const double capacity = static_cast<double>(gpu_of(cluster, group.shape.gpu).memory.value) * (1 - strategy.reserve) -
-                            static_cast<double>(framework_memory(strategy).value);
+    const double capacity =
+        static_cast<double>(gpu_of(cluster, group.shape.gpu).memory.value) * (1 - strategy.device_memory.reserve) -
+        static_cast<double>(framework_memory(strategy).value);
     groups.push_back({1, capacity});
     if (cluster.nodes.size() == 1) break;
     Cluster alone = cluster;
@@ -99,11 +100,11 @@ using Stages = std::vector<ChainStage>;
 class Balancing {
  public:
   Balancing(const std::vector<ChainLayer>& chain, const std::vector<StagePlace>& places, const Strategy& strategy)
-      : chain_(chain), weighed_(chain), places_(places), overlapped_(strategy.overlap->p2p) {
-    m_ = static_cast<int>(strategy.global_batch / (strategy.micro_batch * strategy.dp));
-    if (strategy.schedule == Schedule::GPipe)  // keeps all of them everywhere
+      : chain_(chain), weighed_(chain), places_(places), overlapped_(strategy.communication.overlap->p2p) {
+    m_ = static_cast<int>(strategy.batch.global / (strategy.batch.micro * strategy.dp));
+    if (strategy.pipeline.schedule == Schedule::GPipe)  // keeps all of them everywhere
       for (ChainLayer& layer : weighed_) layer.states += m_ * layer.kept, layer.kept = 0;
-    lists_ = schedule_entry(*strategy.schedule).lists({.p = strategy.pp, .m = m_, .v = 1, .g = 0});
+    lists_ = schedule_entry(*strategy.pipeline.schedule).lists({.p = strategy.pp, .m = m_, .v = 1, .g = 0});
     left_ = std::max(64.0, kCells / (static_cast<double>(m_) * strategy.pp));
   }
 

@@ -42,7 +42,8 @@ double seconds_of(const Cluster& cluster, const Strategy& strategy, int tensor, 
 // Bytes per second of a ring over so many replicas: a sum of n bytes passes 2 (d-1)/d n of them.
 double sum_bandwidth(const Cluster& cluster, const Strategy& strategy, int tensor, int replicas) {
   if (replicas < 2) return TensorDegree{}.near;
-  const Collective sum{.kind = CollectiveKind::AllReduce, .algorithm = strategy.algorithm, .group = {0}, .bytes = kLarge};
+  const Collective sum{
+      .kind = CollectiveKind::AllReduce, .algorithm = strategy.communication.algorithm, .group = {0}, .bytes = kLarge};
   const double seconds = seconds_of(cluster, strategy, tensor, replicas, 1, {.what = sum});
   return 2.0 * (replicas - 1) / replicas * static_cast<double>(kLarge.value) / seconds;
 }
@@ -51,9 +52,9 @@ double sum_bandwidth(const Cluster& cluster, const Strategy& strategy, int tenso
 Strategy plain(const Strategy& strategy, int tensor) {
   Strategy s = strategy;
   s.tp = tensor, s.dp = s.pp = s.cp = s.virtual_stages = 1;
-  s.zero = s.zero_group = 0;
-  s.schedule = Schedule::OneFOneB;
-  s.layer_split.clear(), s.placement.clear();
+  s.zero.stage = s.zero.group = 0;
+  s.pipeline.schedule = Schedule::OneFOneB;
+  s.pipeline.layer_split.clear(), s.placement.clear();
   return s;
 }
 
@@ -71,8 +72,9 @@ HybridJob hybrid_job(const Model& model, const Cluster& cluster, const Strategy&
   if (cluster.nodes.size() != 1) throw Error("cluster", "nodes", "several kinds", "equal nodes for a partition");
   const int node = cluster.nodes.front().shape.gpus, devices = gpu_count(cluster), layers = split_layers(model);
   HybridJob job{.devices = devices};
-  job.microbatches = static_cast<double>(strategy.global_batch) / static_cast<double>(strategy.micro_batch);
-  job.capacity = static_cast<double>(gpu_of(cluster, cluster.nodes.front().shape.gpu).memory.value) * (1 - strategy.reserve) -
+  job.microbatches = static_cast<double>(strategy.batch.global) / static_cast<double>(strategy.batch.micro);
+  job.capacity = static_cast<double>(gpu_of(cluster, cluster.nodes.front().shape.gpu).memory.value) *
+                     (1 - strategy.device_memory.reserve) -
                  static_cast<double>(framework_memory(strategy).value);
   for (const std::int64_t divisor : divisors(std::min(node, devices))) {
     const auto tensor = static_cast<int>(divisor);
@@ -108,7 +110,7 @@ std::vector<Degrees> equal_degrees(const Strategy& strategy, HybridJob job) {
     for (const std::int64_t divisor : divisors(job.devices / degree.degree)) {
       const auto stages = static_cast<int>(divisor);
       const int replicas = job.devices / degree.degree / stages;
-      if (stages > layers || strategy.global_batch % (strategy.micro_batch * replicas) != 0) continue;
+      if (stages > layers || strategy.batch.global % (strategy.batch.micro * replicas) != 0) continue;
       const HybridPartition found = partition_uniform(job, degree.degree, replicas, stages);
       if (!found.stages.empty()) all.push_back({degree.degree, replicas, stages, found.cost});
     }
@@ -121,13 +123,14 @@ std::vector<Degrees> equal_degrees(const Strategy& strategy, HybridJob job) {
 std::optional<UniformPlan> lowered_plan(const Model& model, const Cluster& cluster, const Strategy& strategy,
                                         const HybridJob& job, const Degrees& degrees, const MachineProfile* profile) {
   Strategy s = plain(strategy, degrees.tensor);
-  s.pp = degrees.stages, s.dp = degrees.replicas, s.layer_split = degrees.stages > 1 ? "auto" : "";
+  s.pp = degrees.stages, s.dp = degrees.replicas, s.pipeline.layer_split = degrees.stages > 1 ? "auto" : "";
   const auto answer = tuned_plan(model, cluster, s, {.profile = profile});
   if (std::holds_alternative<Infeasible>(answer)) return {};
   const Lowered& lowered = std::get<Lowered>(answer);
   UniformPlan plan{.strategy = lowered.strategy, .estimate = refine(lowered, cluster)};
   const auto layers = static_cast<int>(job.degrees.front().layers.size());
-  const std::string split = plan.strategy.layer_split.empty() ? std::to_string(layers) : plan.strategy.layer_split;
+  const std::string split =
+      plan.strategy.pipeline.layer_split.empty() ? std::to_string(layers) : plan.strategy.pipeline.layer_split;
   int first = 0;
   for (const int count : parse_layer_split(split, "layer_split")) {
     plan.partition.stages.push_back({first, first + count, degrees.replicas, degrees.tensor});

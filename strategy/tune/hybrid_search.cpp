@@ -13,7 +13,7 @@ namespace {
 // The best, no two of which have as many stages and the same micro-batch: they would meet.
 std::vector<std::size_t> begins(const std::vector<HybridFound>& found, int walks) {
   std::vector<std::size_t> all;
-  const auto kind = [&](std::size_t i) { return std::pair(found[i].strategy.stages.size(), found[i].strategy.micro_batch); };
+  const auto kind = [&](std::size_t i) { return std::pair(found[i].strategy.stages.size(), found[i].strategy.batch.micro); };
   for (std::size_t i = 0; i < found.size() && static_cast<int>(all.size()) < walks; ++i)
     if (std::ranges::find(all, kind(i), kind) == all.end()) all.push_back(i);
   return all;
@@ -38,7 +38,7 @@ std::optional<HybridFound> improve_stages(const std::vector<Strategy>& proposals
       for (const std::vector<StageDegrees>& stages : steps) all.push_back(strategy), all.back().stages = stages;
       return judge(all);
     };
-    const auto microbatches = static_cast<double>(strategy.global_batch / strategy.micro_batch);
+    const auto microbatches = static_cast<double>(strategy.batch.global / strategy.batch.micro);
     const double steps = how.cells / how.walks / (microbatches * static_cast<double>(strategy.stages.size()));
     const StepLimits limits{
         .devices = how.devices, .most = static_cast<int>(std::min<double>(how.steps, steps)), .at_once = how.at_once};
@@ -53,7 +53,7 @@ std::optional<HybridFound> improve_stages(const std::vector<Strategy>& proposals
 std::vector<StageDegrees> stages_of(const Strategy& strategy, int layers) {
   if (!strategy.stages.empty()) return strategy.stages;
   std::vector<StageDegrees> stages;
-  std::string split = strategy.layer_split;
+  std::string split = strategy.pipeline.layer_split;
   if (split.empty()) split = nearly_even_split(layers, strategy.pp);
   if (split.empty()) split = std::to_string(layers / strategy.pp) + "x" + std::to_string(strategy.pp);
   for (const int count : parse_layer_split(split, "layer_split")) stages.push_back({count, strategy.dp, strategy.tp});

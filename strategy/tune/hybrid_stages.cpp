@@ -39,7 +39,7 @@ bool ties(const Model& model) {
 
 std::vector<int> sayable_replicas(const Strategy& strategy, const HybridJob& job) {
   std::vector<int> all;
-  for (const std::int64_t d : divisors(strategy.global_batch / strategy.micro_batch))
+  for (const std::int64_t d : divisors(strategy.batch.global / strategy.batch.micro))
     if (d <= job.devices) all.push_back(static_cast<int>(d));
   return all;
 }
@@ -155,10 +155,10 @@ class Staged {
 Strategy with_stages(const Strategy& strategy, const std::vector<StageDegrees>& stages) {
   Strategy s = strategy;
   s.dp = 0, s.tp = s.pp = s.cp = s.virtual_stages = 1;
-  s.zero = s.zero_group = 0;
+  s.zero.stage = s.zero.group = 0;
   s.sequence_parallel = false;
-  s.layer_split.clear(), s.placement.clear();
-  if (s.schedule != Schedule::GPipe) s.schedule = Schedule::OneFOneB;
+  s.pipeline.layer_split.clear(), s.placement.clear();
+  if (s.pipeline.schedule != Schedule::GPipe) s.pipeline.schedule = Schedule::OneFOneB;
   s.stages = stages;
   return s;
 }

@@ -38,13 +38,13 @@ void give_nic(NodeShape& shape) {
 std::vector<ChainLayer> layer_chain(const Model& model, const Cluster& cluster, const Strategy& strategy, int layers,
                                     const MachineProfile* profile) {
   Strategy single = strategy;
-  single.pp = layers, single.virtual_stages = 1, single.schedule = Schedule::OneFOneB;
-  single.layer_split.clear();
+  single.pp = layers, single.virtual_stages = 1, single.pipeline.schedule = Schedule::OneFOneB;
+  single.pipeline.layer_split.clear();
   const Recompute& recompute = strategy.recompute;  // of other stages, or of chains: not of one layer
   if (recompute == Recompute{.kind = RecomputeKind::Each}) single.recompute = {};  // to be chosen
   if (recompute.layers < 0 || !recompute.per_stage.empty() || recompute.kind >= RecomputeKind::Rotor) single.recompute = {};
-  single.dp = 1, single.zero = 0, single.zero_group = 0;
-  single.global_batch = single.micro_batch * 2;
+  single.dp = 1, single.zero.stage = 0, single.zero.group = 0;
+  single.batch.global = single.batch.micro * 2;
   const int gpus = layers * single.tp * single.cp, per_node = cluster.nodes.front().shape.gpus;
   Cluster large = cluster;
   if (gpus > gpu_count(cluster)) {
@@ -58,15 +58,15 @@ std::vector<ChainLayer> layer_chain(const Model& model, const Cluster& cluster, 
   Plan& plan = std::get<Lowered>(answer).plan;
   forget_transfers(plan);
   const std::vector<StageDurations> times = stage_durations(plan, large);
-  const double shards = strategy.zero > 0 ? static_cast<double>(strategy.dp) * strategy.cp : 1;
+  const double shards = strategy.zero.stage > 0 ? static_cast<double>(strategy.dp) * strategy.cp : 1;
   std::vector<ChainLayer> chain;
   for (std::size_t i = 0; i < times.size(); ++i) {
     ChainLayer layer{.forward = times[i].forward, .backward = times[i].backward};
     for (const Buffer& buffer : plan.roles[i].buffers) {
       const auto bytes = static_cast<double>(buffer.bytes.value);
-      const bool sharded = (buffer.category == Category::Optimizer && strategy.zero >= 1) ||
-                           (buffer.category == Category::Gradients && strategy.zero >= 2) ||
-                           (buffer.category == Category::Parameters && strategy.zero >= 3);
+      const bool sharded = (buffer.category == Category::Optimizer && strategy.zero.stage >= 1) ||
+                           (buffer.category == Category::Gradients && strategy.zero.stage >= 2) ||
+                           (buffer.category == Category::Parameters && strategy.zero.stage >= 3);
       if (buffer.resident) layer.states += bytes / (sharded ? shards : 1);
       if (buffer.resident && buffer.category == Category::Gradients) layer.weights += bytes;
       if (!buffer.resident && buffer.category == Category::Activations) layer.kept += bytes;

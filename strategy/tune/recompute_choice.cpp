@@ -106,10 +106,10 @@ class LayerFiller {
     first.nodes.resize(1);
     Strategy s = lowering_.strategy;
     s.dp = s.pp = s.virtual_stages = 1;
-    s.zero = s.zero_group = s.microbatch_group = 0;
-    s.schedule = Schedule::OneFOneB;
-    s.recompute = {}, s.global_batch = s.micro_batch;
-    s.layer_split.clear(), s.placement.clear();
+    s.zero.stage = s.zero.group = s.pipeline.microbatch_group = 0;
+    s.pipeline.schedule = Schedule::OneFOneB;
+    s.recompute = {}, s.batch.global = s.batch.micro;
+    s.pipeline.layer_split.clear(), s.placement.clear();
     const auto answer = lower(model, first, s, {.ignore_memory = true});
     std::map<std::string, double> times;
     if (std::holds_alternative<Infeasible>(answer)) return times;

@@ -330,7 +330,7 @@ class Scheduling {
 
 std::variant<std::vector<StageRuns>, Infeasible> schedule_stages(const Lowering& lowering) {
   const Recompute& recompute = lowering.strategy.recompute;
-  const ScheduleEntry& entry = schedule_entry(*lowering.strategy.schedule);
+  const ScheduleEntry& entry = schedule_entry(*lowering.strategy.pipeline.schedule);
   if (entry.splits)
     return Infeasible{
         .reason = "recompute " + to_text(recompute) + " needs whole backwards, schedule " + entry.name + " splits them",

@@ -20,11 +20,11 @@ struct Change {
 std::vector<Change> changes() {
   return {
       {"--sequence-parallel", [](Strategy& s) { return s.tp > 1 && !s.sequence_parallel && (s.sequence_parallel = true); }},
-      {"--zero 1", [](Strategy& s) { return s.dp * s.cp > 1 && s.zero < 1 && (s.zero = 1); }},
+      {"--zero 1", [](Strategy& s) { return s.dp * s.cp > 1 && s.zero.stage < 1 && (s.zero.stage = 1); }},
       {"--micro-batch 1",
        [](Strategy& s) {
-         if (s.micro_batch == 1) return false;
-         s.micro_batch = 1;
+         if (s.batch.micro == 1) return false;
+         s.batch.micro = 1;
          return true;
        }},
       {"--recompute selective",
@@ -39,8 +39,8 @@ std::vector<Change> changes() {
          s.recompute = {.kind = RecomputeKind::Full};
          return true;
        }},
-      {"--zero 2", [](Strategy& s) { return s.dp * s.cp > 1 && s.zero < 2 && (s.zero = 2); }},
-      {"--zero 3", [](Strategy& s) { return s.dp * s.cp > 1 && s.zero < 3 && (s.zero = 3); }},
+      {"--zero 2", [](Strategy& s) { return s.dp * s.cp > 1 && s.zero.stage < 2 && (s.zero.stage = 2); }},
+      {"--zero 3", [](Strategy& s) { return s.dp * s.cp > 1 && s.zero.stage < 3 && (s.zero.stage = 3); }},
   };
 }
 
@@ -49,8 +49,8 @@ std::vector<Change> larger_degrees(const Strategy& strategy) {
   std::vector<Change> more;
   if (strategy.dp % 2 != 0) return more;
   const std::string tp = std::to_string(strategy.tp * 2), pp = std::to_string(strategy.pp * 2);
-  more.push_back({"--tp " + tp, [](Strategy& s) { return s.tp *= 2, s.dp /= 2, s.zero_group = 0, true; }});
-  more.push_back({"--pp " + pp, [](Strategy& s) { return s.pp *= 2, s.dp /= 2, s.zero_group = 0, true; }});
+  more.push_back({"--tp " + tp, [](Strategy& s) { return s.tp *= 2, s.dp /= 2, s.zero.group = 0, true; }});
+  more.push_back({"--pp " + pp, [](Strategy& s) { return s.pp *= 2, s.dp /= 2, s.zero.group = 0, true; }});
   return more;
 }
 

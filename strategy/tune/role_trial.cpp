@@ -28,7 +28,7 @@ static std::vector<std::string> device_kinds(const Lowering& lowering) {
 
 RoleTrial::RoleTrial(const Lowering& base) : lowering(base), base_(base), kinds_(device_kinds(base)) {
   const Gpu& first = gpu_of(base.cluster, base.cluster.nodes.front().shape.gpu);
-  const auto reserve = static_cast<std::int64_t>(base.strategy.reserve * static_cast<double>(first.memory.value));
+  const auto reserve = static_cast<std::int64_t>(base.strategy.device_memory.reserve * static_cast<double>(first.memory.value));
   beside_ = framework_memory(base.strategy) + Bytes{reserve};
 }
 

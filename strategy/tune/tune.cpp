@@ -17,7 +17,7 @@ static std::optional<Infeasible> tune_split(const Model& model, const Cluster& c
   if (auto* refused = std::get_if<Infeasible>(&graph)) return *refused;
   const std::vector<OpGraph::Layer>& layers = std::get<OpGraph>(graph).layers;
   const auto counted = std::count_if(layers.begin(), layers.end(), [](const OpGraph::Layer& layer) { return layer.counted; });
-  strategy.layer_split = balanced_split(model, cluster, strategy, static_cast<int>(counted), options.profile);
+  strategy.pipeline.layer_split = balanced_split(model, cluster, strategy, static_cast<int>(counted), options.profile);
   return {};
 }
 
@@ -43,12 +43,12 @@ static std::optional<Infeasible> tune_recomputation(const Model& model, const Cl
 std::variant<Tuned, Infeasible> tune(const Model& model, const Cluster& cluster, const Strategy& strategy,
                                      const LowerOptions& options) {
   Strategy measured = strategy;
-  if (!measured.framework_memory) measured.framework_memory = measured_outside(options.profile, cluster);
+  if (!measured.device_memory.framework) measured.device_memory.framework = measured_outside(options.profile, cluster);
   auto resolved = resolve(model, cluster, measured);
   if (auto* refused = std::get_if<Infeasible>(&resolved)) return *refused;
   Tuned tuned{.strategy = std::get<Strategy>(std::move(resolved))};
   if (!tuned.strategy.stages.empty()) return tuned;
-  if (tuned.strategy.layer_split == "auto")
+  if (tuned.strategy.pipeline.layer_split == "auto")
     if (auto refused = tune_split(model, cluster, tuned.strategy, options)) return *refused;
   if (leaves_open(tuned.strategy))
     if (auto refused = tune_recomputation(model, cluster, tuned)) return *refused;

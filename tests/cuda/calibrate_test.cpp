@@ -20,7 +20,7 @@ TEST(CudaCalibrate, FillsEveryPartOfAProfile) {
   CudaMeasures measures(runtime, {.product = 16, .sum = 3000, .reduced = 16 << 10});
   CalibrateOptions options{.device = "a GPU", .dtypes = {DType::F32}, .largest_product = 16};
   options.measures = &measures;
-  Strategy strategy = in_double({.dp = 2, .micro_batch = 4});
+  Strategy strategy = in_double({.dp = 2, .batch = {.micro = 4}});
   strategy.precision = DType::F32;
   const auto profile = calibrate({lowered(tiny_mlp(), strategy)}, options);
   ASSERT_TRUE(profile);
@@ -98,7 +98,7 @@ class Watched : public FakeRuntime {
 TEST(CudaCalibrate, InstructionsOnRandomNumbersWithColdAndWarmCaches) {
   Watched runtime;
   CudaMeasures measures(runtime, {.lasting = std::chrono::hours(1)});
-  Strategy strategy = in_double({.dp = 2, .micro_batch = 4});
+  Strategy strategy = in_double({.dp = 2, .batch = {.micro = 4}});
   strategy.precision = DType::F32;
   const Plan plan = lowered(tiny_mlp(), strategy);
   int told = 0, products = 0;
@@ -126,7 +126,7 @@ TEST(CudaCalibrate, ProductsTakeTheAlgorithmsOfRuns) {
   two.product_times = {3000, 1000};  // of what the library names first, and of another
   Watched runtime(two);
   CudaMeasures measures(runtime, {.times = 2}, path);
-  Strategy strategy = in_double({.dp = 1, .micro_batch = 4});
+  Strategy strategy = in_double({.dp = 1, .batch = {.micro = 4}});
   strategy.precision = DType::F32;
   measures.instructions(lowered(tiny_mlp(), strategy), 0, [](const Compute&, Seconds) {});
   measures.products(DType::BF16, 64, {64}, [](const Compute&, Seconds) {});

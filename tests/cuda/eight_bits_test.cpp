@@ -131,7 +131,7 @@ TEST(EightBits, KernelsMakeTheCodesOfTheHost) {
 }
 
 static Strategy trained_in_eight_bits(Strategy strategy) {
-  strategy.dp = std::max(1, strategy.dp), strategy.micro_batch = 2, strategy.global_batch = 8;
+  strategy.dp = std::max(1, strategy.dp), strategy.batch.micro = 2, strategy.batch.global = 8;
   strategy.precision = DType::F8, strategy.attention = AttentionKernel::Flash, strategy.dropout = 0.1;
   return strategy;
 }
@@ -150,7 +150,7 @@ static Execution trained(const Plan& plan, const FakeSettings& settings, int ste
 TEST(EightBits, TrainingsAreThoseOfTheHost) {
   const Model gpt = two_layers(tiny_gpt()), llama = two_layers(tiny_llama());
   const std::pair<Model, Strategy> ways[] = {
-      {gpt, {}}, {llama, {.dp = 2, .zero = 3}}, {gpt, {.tp = 2, .sequence_parallel = true}}, {llama, {.pp = 2}}};
+      {gpt, {}}, {llama, {.dp = 2, .zero = {.stage = 3}}}, {gpt, {.tp = 2, .sequence_parallel = true}}, {llama, {.pp = 2}}};
   for (const auto& [model, way] : ways) {
     const Strategy strategy = trained_in_eight_bits(way);
     SCOPED_TRACE(model.name + " " + name_of(strategy));

@@ -104,7 +104,7 @@ TEST(Epilogues, SumsOfTheOtherFactorAreSeen) {
 static Strategy in_bf16(Strategy strategy) {
   strategy = in_double(strategy);
   strategy.precision = DType::BF16;
-  strategy.param_dtype = strategy.grad_dtype = strategy.state_dtype = {};
+  strategy.state_dtypes.param = strategy.state_dtypes.grad = strategy.state_dtypes.state = {};
   return strategy;
 }
 
@@ -119,10 +119,11 @@ static Execution train(const Plan& plan, FakeRuntime& runtime, const GpuRuns& ru
 // With sequence parallelism d fc1 lies where d z was: that product must not be late.
 TEST(Epilogues, TrainingsLearnWhatTheyLearnWithout) {
   std::uint64_t seed = 70;
-  for (const Strategy& strategy : std::vector<Strategy>{{.dp = 2, .micro_batch = 2, .zero = 3},
-                                                        {.tp = 2, .sequence_parallel = true, .micro_batch = 4},
-                                                        {.pp = 2, .schedule = Schedule::ZeroBubbleH1, .micro_batch = 4},
-                                                        {.micro_batch = 4, .recompute = parse_recompute("full", "test")}}) {
+  for (const Strategy& strategy :
+       std::vector<Strategy>{{.dp = 2, .batch = {.micro = 2}, .zero = {.stage = 3}},
+                             {.tp = 2, .sequence_parallel = true, .batch = {.micro = 4}},
+                             {.pp = 2, .pipeline = {.schedule = Schedule::ZeroBubbleH1}, .batch = {.micro = 4}},
+                             {.batch = {.micro = 4}, .recompute = parse_recompute("full", "test")}}) {
     const Plan plan = lowered(two_layers(tiny_gpt()), in_bf16(strategy));
     FakeSettings settings;
     settings.seed = seed++;
@@ -241,7 +242,7 @@ TEST(Epilogues, TheGradientOfTheBiasIsMadeEarlyOnlyWhereNobodyTouchesItsPlace) {
 
 // A group is one span of the trace, and no instruction is told twice or not at all; compare finds the twin of each.
 TEST(Epilogues, AGroupIsOneSpanThatCompareCutsByThePlansCosts) {
-  const Plan plan = lowered(two_layers(tiny_gpt()), in_bf16({.micro_batch = 4}));
+  const Plan plan = lowered(two_layers(tiny_gpt()), in_bf16({.batch = {.micro = 4}}));
   FakeRuntime with, without;
   const Execution fused = train(plan, with, {}, 1), plain = train(plan, without, {.fuse = false}, 1);
   std::map<std::int32_t, int> by_count;

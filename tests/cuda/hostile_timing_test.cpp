@@ -27,10 +27,10 @@ FakeSettings hostile(std::uint64_t seed, int devices) {
 
 TEST(HostileTiming, NoRunIsTakenForOneThatHangs) {
   const char* asked = std::getenv("FORESHARD_HOSTILE_RUNS");
-  const std::vector<Plan> plans = {lowered(tiny_mlp(), in_single({.dp = 2, .micro_batch = 4})),
-                                   lowered(tiny_mlp(), in_single({.dp = 2, .micro_batch = 2, .zero = 3})),
-                                   lowered(two_layers(tiny_gpt()), in_single({.pp = 2, .micro_batch = 4})),
-                                   lowered(two_layers(tiny_gpt()), in_single({.tp = 2, .micro_batch = 8}))};
+  const std::vector<Plan> plans = {lowered(tiny_mlp(), in_single({.dp = 2, .batch = {.micro = 4}})),
+                                   lowered(tiny_mlp(), in_single({.dp = 2, .batch = {.micro = 2}, .zero = {.stage = 3}})),
+                                   lowered(two_layers(tiny_gpt()), in_single({.pp = 2, .batch = {.micro = 4}})),
+                                   lowered(two_layers(tiny_gpt()), in_single({.tp = 2, .batch = {.micro = 8}}))};
   const int runs = asked ? std::atoi(asked) : 4;
   for (int i = 0; i < runs; ++i) {
     const Plan& plan = plans[static_cast<std::size_t>(i) % plans.size()];
@@ -46,7 +46,7 @@ TEST(HostileTiming, NoRunIsTakenForOneThatHangs) {
 
 // A library that loads in the middle of a run, when the first step is long over, is work, too: no partner is waited for.
 TEST(HostileTiming, LoadingIsWork) {
-  const Plan plan = lowered(tiny_mlp(), in_single({.micro_batch = 4}));
+  const Plan plan = lowered(tiny_mlp(), in_single({.batch = {.micro = 4}}));
   FakeSettings settings = hostile(1, 1);
   settings.first_product = 1500ms;
   FakeRuntime runtime(settings);
@@ -57,7 +57,7 @@ TEST(HostileTiming, LoadingIsWork) {
 
 // Patience ends all the same: a GPU that never answers is told, by name, and nobody asks it any more.
 TEST(HostileTiming, AGpuThatHangsIsToldAndLeftAlone) {
-  const Plan plan = lowered(two_layers(tiny_gpt()), in_single({.micro_batch = 4}));
+  const Plan plan = lowered(two_layers(tiny_gpt()), in_single({.batch = {.micro = 4}}));
   FakeRuntime whole;
   static_cast<void>(run(plan, on_fake(whole, 3)));
   // Never freed: an execution that cannot end keeps what its threads use.

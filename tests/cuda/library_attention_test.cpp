@@ -131,7 +131,7 @@ TEST(LibraryAttention, AForgottenWorkspaceIsSeen) {
 
 // Whole trainings with grouped queries, what repeats in graphs: the losses are those of our kernels, to the bits that bf16 has.
 TEST(LibraryAttention, TrainsAsOurKernelsDo) {
-  Strategy strategy = in_single({.micro_batch = 2});
+  Strategy strategy = in_single({.batch = {.micro = 2}});
   strategy.precision = DType::BF16;
   const Plan plan = lowered(two_layers(tiny_llama()), strategy);
   std::vector<double> losses[2];

@@ -22,7 +22,7 @@ void expect_sound(const FakeRuntime& runtime) {
 // ---- one process --------------------------------------------------------------------------------------------------------------
 
 TEST(ManyGpus, FourGpusTrainToTheBitsOfOne) {
-  const Plan plan = lowered(two_layers(tiny_gpt()), in_single({.dp = 2, .tp = 2, .micro_batch = 2}));
+  const Plan plan = lowered(two_layers(tiny_gpt()), in_single({.dp = 2, .tp = 2, .batch = {.micro = 2}}));
   FakeRuntime one, four({.seed = 2, .devices = 4, .late_zeroing = true});
   const Execution together = run(plan, on_fake(one, 2)), apart = run(plan, on_fake(four, 2));
   EXPECT_EQ(difference(apart, together).largest(), 0) << difference(apart, together).worst;
@@ -32,7 +32,7 @@ TEST(ManyGpus, FourGpusTrainToTheBitsOfOne) {
 
 // A pipeline of four: each GPU reads from its neighbours, and nobody from anybody else.
 TEST(ManyGpus, OnlyPairsThatThePlanUsesReachEachOther) {
-  const Plan plan = lowered(tiny_gpt(), in_single({.pp = 4, .micro_batch = 4}));
+  const Plan plan = lowered(tiny_gpt(), in_single({.pp = 4, .batch = {.micro = 4}}));
   FakeRuntime runtime({.devices = 8});
   static_cast<void>(run(plan, on_fake(runtime, 1)));
   std::set<std::pair<int, int>> neighbours = {{0, 3}, {3, 0}};  // of the tied embedding, which both ends sum
@@ -45,9 +45,9 @@ TEST(ManyGpus, OnlyPairsThatThePlanUsesReachEachOther) {
 // Sums read the memory of other GPUs; copies go through the host where they must.
 TEST(ManyGpus, WithoutPeerAccessSumsAreRefusedAndMessagesAreNot) {
   FakeRuntime runtime({.devices = 2, .peers = 1});
-  EXPECT_EQ(failure_of(lowered(tiny_mlp(), in_single({.dp = 2, .micro_batch = 4})), on_fake(runtime, 1)),
+  EXPECT_EQ(failure_of(lowered(tiny_mlp(), in_single({.dp = 2, .batch = {.micro = 4}})), on_fake(runtime, 1)),
             "peer access failed: GPU 0 cannot reach the memory of GPU 1 on this machine; --nccl does without");
-  const Plan pipeline = lowered(two_layers(tiny_llama()), in_single({.pp = 2, .micro_batch = 4}));
+  const Plan pipeline = lowered(two_layers(tiny_llama()), in_single({.pp = 2, .batch = {.micro = 4}}));
   FakeRuntime one;
   EXPECT_EQ(difference(run(pipeline, on_fake(runtime, 1)), run(pipeline, on_fake(one, 1))).largest(), 0);
   EXPECT_TRUE(runtime.reached().empty());
@@ -97,7 +97,7 @@ Left trained(const Plan& plan, int processes, int ranks) {
 }
 
 TEST(ManyGpus, TheSameBitsHoweverEightRanksAreDealt) {
-  const Plan plan = lowered(two_layers(tiny_gpt()), in_single({.dp = 2, .tp = 2, .pp = 2, .micro_batch = 1}));
+  const Plan plan = lowered(two_layers(tiny_gpt()), in_single({.dp = 2, .tp = 2, .pp = 2, .batch = {.micro = 1}}));
   const Left one = trained(plan, 1, 8);
   ASSERT_EQ(one.losses.size(), 3U);
   EXPECT_GT(one.checkpoint.size(), 10'000U);

@@ -70,10 +70,10 @@ TEST(Nccl, StrategiesEqualOneRankOfTheHost) {
   ExecuteOptions options = training(1);
   options.optimizer.eps = 1e-2;
   const Execution host = run(lowered(model, single({})), options);
-  const std::vector<Strategy> strategies = {{.pp = 2, .micro_batch = 2},
-                                            {.dp = 2, .tp = 2, .sequence_parallel = true, .micro_batch = 2},
-                                            {.dp = 4, .zero = 1},
-                                            {.dp = 2, .micro_batch = 2, .zero = 3}};
+  const std::vector<Strategy> strategies = {{.pp = 2, .batch = {.micro = 2}},
+                                            {.dp = 2, .tp = 2, .sequence_parallel = true, .batch = {.micro = 2}},
+                                            {.dp = 4, .zero = {.stage = 1}},
+                                            {.dp = 2, .batch = {.micro = 2}, .zero = {.stage = 3}}};
   for (const Strategy& strategy : strategies) {
     const Strategy tried = single(strategy);
     const Ran ran = run_on_twin(lowered(model, tried), {}, 1);
@@ -90,7 +90,7 @@ TEST(Nccl, StrategiesEqualOneRankOfTheHost) {
 
 // Arenas are memory of NCCL's, zeroed here; where it has none, of CUDA's. The training is the same.
 TEST(Nccl, ArenasAreMemoryOfTheLibrary) {
-  const Plan plan = lowered(small(tiny_gpt()), single({.dp = 2, .micro_batch = 2, .zero = 1}));
+  const Plan plan = lowered(small(tiny_gpt()), single({.dp = 2, .batch = {.micro = 2}, .zero = {.stage = 1}}));
   const Ran with = run_on_twin(plan, {}, 2), without = run_on_twin(plan, {.gives_memory = false}, 2);
   for (const Ran* ran : {&with, &without}) {
     ASSERT_EQ(ran->failure, "");
@@ -106,7 +106,7 @@ TEST(Nccl, ArenasAreMemoryOfTheLibrary) {
 
 // Two processes (threads with a mesh between them) of two ranks each: the id goes over the mesh, groups are split over both.
 TEST(Nccl, ProcessesMeetOverTheMesh) {
-  const Plan plan = lowered(small(tiny_gpt()), single({.dp = 2, .tp = 2, .micro_batch = 2}));
+  const Plan plan = lowered(small(tiny_gpt()), single({.dp = 2, .tp = 2, .batch = {.micro = 2}}));
   const Ran one = run_on_twin(plan, {}, 1);
   FakeRuntime runtime({.seed = 5, .devices = 4});
   TwinSession twin;
@@ -130,9 +130,9 @@ TEST(Nccl, ProcessesMeetOverTheMesh) {
 // Graphs hold what lies between the calls of NCCL; no call, no wait and no question of the host falls into a capture, and no bit changes.
 TEST(Nccl, GraphsBesideItChangeNoBit) {
   for (const auto& [model, strategy] :
-       {std::pair{small(tiny_gpt()), Strategy{.dp = 2, .tp = 2, .sequence_parallel = true, .micro_batch = 4}},
-        {tiny_mlp(), {.pp = 2, .micro_batch = 2}},
-        {tiny_mlp(), {.dp = 2, .micro_batch = 2}}}) {
+       {std::pair{small(tiny_gpt()), Strategy{.dp = 2, .tp = 2, .sequence_parallel = true, .batch = {.micro = 4}}},
+        {tiny_mlp(), {.pp = 2, .batch = {.micro = 2}}},
+        {tiny_mlp(), {.dp = 2, .batch = {.micro = 2}}}}) {
     const Plan plan = lowered(model, single(strategy));
     const Ran plain = run_on_twin(plan, {}, 4), drawn = run_on_twin(plan, {}, 4, std::chrono::seconds(20), true);
     ASSERT_EQ(plain.failure + drawn.failure, "") << name_of(strategy);
@@ -147,13 +147,13 @@ TEST(Nccl, GraphsBesideItChangeNoBit) {
 
 // Calls that come back before they are on their stream, as a library does that is still connecting.
 TEST(Nccl, CallsMayTakeTheirTime) {
-  const Ran ran = run_on_twin(lowered(tiny_mlp(), single({.dp = 2, .micro_batch = 2})), {.slow_calls = 5});
+  const Ran ran = run_on_twin(lowered(tiny_mlp(), single({.dp = 2, .batch = {.micro = 2}})), {.slow_calls = 5});
   EXPECT_EQ(ran.failure, "");
   EXPECT_TRUE(ran.report.complaints.empty());
 }
 
 TEST(Nccl, TwoRanksOnOneGpuAreRefused) {
-  const Plan plan = lowered(tiny_mlp(), single({.dp = 2, .micro_batch = 2}));
+  const Plan plan = lowered(tiny_mlp(), single({.dp = 2, .batch = {.micro = 2}}));
   FakeRuntime runtime;
   TwinSession twin;
   try {
@@ -166,7 +166,7 @@ TEST(Nccl, TwoRanksOnOneGpuAreRefused) {
 
 // Since 2.30 they may share one, when somebody says so.
 TEST(Nccl, RanksShareAGpuWhereTheLibraryLetsThem) {
-  const Plan plan = lowered(tiny_mlp(), single({.dp = 2, .micro_batch = 2}));
+  const Plan plan = lowered(tiny_mlp(), single({.dp = 2, .batch = {.micro = 2}}));
   const Ran apart = run_on_twin(plan);
   FakeRuntime runtime;
   setenv("NCCL_MULTI_RANK_GPU_ENABLE", "1", 1);
@@ -185,7 +185,7 @@ TEST(Nccl, RanksShareAGpuWhereTheLibraryLetsThem) {
 
 // Too few for the streams of two ranks: a wait at the head of a connection keeps the kernel from the GPU for which it waits.
 TEST(Nccl, TwoRanksOnOneGpuNeedConnectionsOfTheirOwn) {
-  const Plan plan = lowered(small(tiny_gpt()), single({.pp = 2, .micro_batch = 1}));
+  const Plan plan = lowered(small(tiny_gpt()), single({.pp = 2, .batch = {.micro = 1}}));
   for (const int connections : {2, 32}) {
     setenv("NCCL_MULTI_RANK_GPU_ENABLE", "1", 1);
     FakeRuntime runtime({.seed = 4, .connections = connections});
@@ -237,7 +237,7 @@ TEST(NcclSelftest, WhatIsWrongIsTold) {
 
 // An error that the library meets on its own threads stops all ranks, with its words, and every communicator is aborted.
 TEST(Nccl, AnAsynchronousErrorStopsAllRanks) {
-  const Plan plan = lowered(tiny_mlp(), single({.dp = 2, .micro_batch = 2}));
+  const Plan plan = lowered(tiny_mlp(), single({.dp = 2, .batch = {.micro = 2}}));
   const int calls = run_on_twin(plan).report.calls;
   ASSERT_GE(calls, 4);
   for (const int call : {0, calls / 2, calls - 1}) {
@@ -251,7 +251,7 @@ TEST(Nccl, AnAsynchronousErrorStopsAllRanks) {
 
 // Kernels of several communicators are on the GPU when the network breaks: an abort of one would wait for the others.
 TEST(Nccl, AllCommunicatorsAreAbortedTogether) {
-  const Plan plan = lowered(tiny_mlp(), single({.dp = 2, .pp = 2, .micro_batch = 1}));
+  const Plan plan = lowered(tiny_mlp(), single({.dp = 2, .pp = 2, .batch = {.micro = 1}}));
   const int calls = run_on_twin(plan).report.calls;
   for (const int call : {calls / 4, calls / 2}) {
     const Ran ran = run_on_twin(plan, {.failing_call = call});
@@ -262,7 +262,7 @@ TEST(Nccl, AllCommunicatorsAreAbortedTogether) {
 
 // A thread that is inside a call when the network breaks is waited for.
 TEST(Nccl, NobodyIsInsideWhenAllIsAborted) {
-  const Plan plan = lowered(tiny_mlp(), single({.dp = 2, .micro_batch = 2}));
+  const Plan plan = lowered(tiny_mlp(), single({.dp = 2, .batch = {.micro = 2}}));
   for (const int call : {0, 1, 2}) {
     const Ran ran = run_on_twin(plan, {.failing_call = call + 1, .stalled_call = call});
     EXPECT_NE(ran.failure, "") << call;
@@ -273,7 +273,7 @@ TEST(Nccl, NobodyIsInsideWhenAllIsAborted) {
 
 // A rank that does not come to the meeting: the others do not wait for ever.
 TEST(Nccl, AMeetingThatIsNeverCompleteIsGivenUp) {
-  const Plan plan = lowered(tiny_mlp(), single({.dp = 2, .micro_batch = 2}));
+  const Plan plan = lowered(tiny_mlp(), single({.dp = 2, .batch = {.micro = 2}}));
   for (const int comm : {1, 3}) {
     const Ran ran = run_on_twin(plan, {.never_ready = comm}, 1, std::chrono::milliseconds(300));
     EXPECT_NE(ran.failure.find(comm == 1 ? "ncclCommInitRankConfig failed: not all ranks were there after 300 ms"
@@ -307,7 +307,7 @@ TEST(Nccl, TheRealLibraryHasTheCalls) {
 
 // A call that a rank leaves out, or makes with one element less, anywhere in a training. Each is complained about, or the run stops.
 TEST(NcclTwin, EveryDroppedOrShortenedCallOfATrainingIsSeen) {
-  const Plan plan = lowered(tiny_mlp(), single({.dp = 2, .micro_batch = 2}));
+  const Plan plan = lowered(tiny_mlp(), single({.dp = 2, .batch = {.micro = 2}}));
   const Ran whole = run_on_twin(plan);
   ASSERT_TRUE(whole.report.complaints.empty());
   for (int call = 0; call < whole.report.calls; call += 2) {

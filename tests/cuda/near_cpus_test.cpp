@@ -52,7 +52,7 @@ TEST(NearCpus, FeedTheGpu) {
   FakeRuntime runtime({.near_cpus = {before.back()}});
   ExecuteOptions options = on_fake(runtime, 2);
   options.before = [&](RankId, int, int, int) { EXPECT_EQ(allowed(), std::vector<int>{before.back()}); };
-  static_cast<void>(run(lowered(tiny_mlp(), in_single({.dp = 2, .micro_batch = 4})), options));
+  static_cast<void>(run(lowered(tiny_mlp(), in_single({.dp = 2, .batch = {.micro = 4}})), options));
   EXPECT_EQ(runtime.far_calls(), 0);
   EXPECT_EQ(allowed(), before);
 }

@@ -35,7 +35,7 @@ class ProductFiles : public testing::Test {
 const std::vector<std::int64_t> kTimes = {900, 700, 200, 800, 100};
 
 Plan small_plan(DType precision = DType::BF16) {
-  Strategy strategy = in_double({.micro_batch = 4});
+  Strategy strategy = in_double({.batch = {.micro = 4}});
   strategy.precision = precision;
   return lowered(two_layers(tiny_gpt()), strategy);
 }

@@ -60,10 +60,10 @@ TEST(CudaTraining, OneRankEqualsTheHost) {
 static std::vector<Strategy> strategies() {
   return {{.dp = 2},
           {.tp = 2},
-          {.pp = 2, .micro_batch = 2},
-          {.dp = 2, .tp = 2, .sequence_parallel = true, .micro_batch = 2},
-          {.dp = 4, .zero = 1},
-          {.dp = 2, .micro_batch = 2, .zero = 3}};
+          {.pp = 2, .batch = {.micro = 2}},
+          {.dp = 2, .tp = 2, .sequence_parallel = true, .batch = {.micro = 2}},
+          {.dp = 4, .zero = {.stage = 1}},
+          {.dp = 2, .batch = {.micro = 2}, .zero = {.stage = 3}}};
 }
 
 TEST(CudaTraining, StrategiesOnVirtualRanksEqualOneRank) {
@@ -83,11 +83,11 @@ TEST(CudaTraining, StrategiesOnVirtualRanksEqualOneRank) {
 static void expect_context_equals_host(const Model& model, double dropout, const std::vector<Strategy>& strategies) {
   ExecuteOptions options = training(1);
   options.optimizer.eps = 1e-2;
-  const Strategy alone = {.micro_batch = 1, .global_batch = 2, .dropout = dropout};
+  const Strategy alone = {.batch = {.micro = 1, .global = 2}, .dropout = dropout};
   const Execution one = run(lowered(model, strategy_in(DType::F32, alone)), options);
   for (Strategy strategy : strategies)
     for (const ContextKind context : {ContextKind::AllGather, ContextKind::Ring, ContextKind::AllToAll}) {
-      strategy.context = context, strategy.micro_batch = 1, strategy.global_batch = 2, strategy.dropout = dropout;
+      strategy.context = context, strategy.batch.micro = 1, strategy.batch.global = 2, strategy.dropout = dropout;
       FakeSettings settings;
       settings.seed = 31 + static_cast<std::uint64_t>(context);
       const Execution many = run_on_fake(lowered(model, strategy_in(DType::F32, strategy)), settings, 1);
@@ -97,7 +97,8 @@ static void expect_context_equals_host(const Model& model, double dropout, const
 }
 
 TEST(CudaTraining, ContextParallelismEqualsTheHost) {
-  expect_context_equals_host(of_layers(1, tiny_gpt()), 0.1, {{.cp = 2, .overlap = Overlap{.tp = true}}, {.cp = 4}});
+  expect_context_equals_host(of_layers(1, tiny_gpt()), 0.1,
+                             {{.cp = 2, .communication = {.overlap = Overlap{.tp = true}}}, {.cp = 4}});
 }
 TEST(CudaTraining, ContextParallelismOfGroupedQueries) {
   expect_context_equals_host(of_layers(1, tiny_llama()), 0, {{.cp = 4}, {.tp = 2, .cp = 2, .sequence_parallel = true}});
@@ -108,7 +109,7 @@ TEST(CudaTraining, ContextParallelismInAPipeline) {
 TEST(CudaTraining, ContextParallelismOfAnEncoder) {
   Model encoder = of_layers(1, tiny_bert());
   std::get<Transformer>(encoder.shape).pooler = false;
-  expect_context_equals_host(encoder, 0.1, {{.dp = 2, .cp = 2, .zero = 2}});
+  expect_context_equals_host(encoder, 0.1, {{.dp = 2, .cp = 2, .zero = {.stage = 2}}});
 }
 
 // In bf16 the kernels on the tensor cores, and the library where it has the mask: losses as on one rank.
@@ -117,7 +118,7 @@ TEST(CudaTraining, ContextParallelismInBf16) {
   auto& shape = std::get<Transformer>(model.shape);
   shape.layers = 1, shape.head_dim = 64, shape.heads = 2, shape.kv_heads = 2;
   const auto loss = [&](Strategy strategy, bool library) {
-    strategy.micro_batch = 1, strategy.global_batch = 1;
+    strategy.batch.micro = 1, strategy.batch.global = 1;
     return run_on_fake(lowered(model, strategy_in(DType::BF16, strategy)), {.library_attention = library}, 2).steps[1].loss;
   };
   const double one = loss({}, false);
@@ -148,9 +149,9 @@ TEST(CudaTraining, Bf16OnVirtualRanksKeepsTheNorms) {
 // Dropout, attention that drops, Adam and samples differ from run to run; everything else is in graphs.
 TEST(CudaTraining, GraphsChangeNoBit) {
   std::uint64_t seed = 20;
-  for (auto [model, strategy] : {std::pair{small(tiny_gpt()), Strategy{.dp = 2, .micro_batch = 4, .dropout = 0.1}},
-                                 {tiny_cnn(), {.micro_batch = 4}},
-                                 {tiny_mlp(), {.dp = 2, .micro_batch = 2}}}) {
+  for (auto [model, strategy] : {std::pair{small(tiny_gpt()), Strategy{.dp = 2, .batch = {.micro = 4}, .dropout = 0.1}},
+                                 {tiny_cnn(), {.batch = {.micro = 4}}},
+                                 {tiny_mlp(), {.dp = 2, .batch = {.micro = 2}}}}) {
     strategy = strategy_in(DType::F32, strategy);
     const Plan plan = lowered(model, strategy);
     FakeSettings settings;
@@ -170,7 +171,7 @@ TEST(CudaTraining, GraphsChangeNoBit) {
 
 // Three events of each instruction (two, where it meets nobody) in a run that is timed; else one where the run begins.
 TEST(CudaTraining, OnlyTheLastRunIsTimed) {
-  const Strategy strategy = strategy_in(DType::F32, {.dp = 2, .micro_batch = 2});
+  const Strategy strategy = strategy_in(DType::F32, {.dp = 2, .batch = {.micro = 2}});
   const Plan plan = lowered(tiny_mlp(), strategy);
   for (const bool graphs : {false, true}) {
     FakeRuntime all, last, one;
@@ -193,7 +194,7 @@ TEST(CudaTraining, OnlyTheLastRunIsTimed) {
 
 // What two events take is no cost of an instruction: with events that take as long as a kernel the timeline is that of events that take nothing.
 TEST(CudaTraining, TheTimeOfTimingIsNoCost) {
-  const Plan plan = lowered(tiny_mlp(), strategy_in(DType::F32, {.micro_batch = 2}));
+  const Plan plan = lowered(tiny_mlp(), strategy_in(DType::F32, {.batch = {.micro = 2}}));
   std::vector<double> seconds;
   for (const std::int64_t event : {0, 1000}) {
     FakeRuntime runtime({.timed_event = event});
@@ -206,8 +207,8 @@ TEST(CudaTraining, TheTimeOfTimingIsNoCost) {
 
 // In fp16 with a scale that begins far too high: the steps that overflow are the host's, and so is what comes of the others.
 TEST(CudaTraining, ALossScaleThatFollowsOverflowsDoesSoAsOnTheHost) {
-  Strategy half = strategy_in(DType::F16, {.dp = 2, .micro_batch = 4});
-  half.clip_norm = 0.5;
+  Strategy half = strategy_in(DType::F16, {.dp = 2, .batch = {.micro = 4}});
+  half.optimizer.clip_norm = 0.5;
   const Plan plan = with_dynamic_scale(tiny_mlp(), half, 24, 2);
   ExecuteOptions options = training(12);
   options.optimizer.eps = 1e-2;
@@ -239,7 +240,7 @@ static bool shows(const Plan& plan, const FakeSettings& settings, const Executio
 }
 
 TEST(CudaMutations, ADroppedWaitIsAConflictInEverySchedule) {
-  const Plan plan = lowered(tiny_mlp(), strategy_in(DType::F32, {.dp = 2, .micro_batch = 2, .zero = 3}));
+  const Plan plan = lowered(tiny_mlp(), strategy_in(DType::F32, {.dp = 2, .batch = {.micro = 2}, .zero = {.stage = 3}}));
   FakeRuntime whole;
   const Execution right = run(plan, on(whole, 1));
   const int waits = whole.waits_that_matter();
@@ -257,7 +258,7 @@ TEST(CudaMutations, ADroppedWaitIsAConflictInEverySchedule) {
 // Which waits a plan needs is what check_plan finds without running anything: those that it misses are conflicts, and the others are
 // not. So a wait that nobody misses is one that other waits imply.
 TEST(CudaMutations, AWaitIsMissedJustWhenThePlanNeedsIt) {
-  const Plan whole = lowered(tiny_mlp(), strategy_in(DType::F32, {.dp = 2, .micro_batch = 2, .zero = 3}));
+  const Plan whole = lowered(tiny_mlp(), strategy_in(DType::F32, {.dp = 2, .batch = {.micro = 2}, .zero = {.stage = 3}}));
   int needed = 0, implied = 0;
   const auto compare = [&](const Plan& plan, const std::string& what) {
     FakeRuntime runtime({.seed = 3});
@@ -290,7 +291,7 @@ TEST(CudaMutations, AWaitIsMissedJustWhenThePlanNeedsIt) {
 }
 
 TEST(CudaMutations, AMissingReductionIsSeen) {
-  const Plan plan = lowered(tiny_mlp(), strategy_in(DType::F32, {.dp = 2, .micro_batch = 4}));
+  const Plan plan = lowered(tiny_mlp(), strategy_in(DType::F32, {.dp = 2, .batch = {.micro = 4}}));
   FakeRuntime whole;
   const Execution right = run(plan, on(whole, 1));
   const int reductions = whole.launches().at(KernelId::reduce_peers);
@@ -321,7 +322,7 @@ TEST(CudaFailures, OutOfMemoryNamesTheCall) {
 }
 
 TEST(CudaFailures, AFailingCallStopsAllRanksAndNamesRankAndInstruction) {
-  const Plan plan = lowered(tiny_mlp(), strategy_in(DType::F32, {.dp = 2, .micro_batch = 4}));
+  const Plan plan = lowered(tiny_mlp(), strategy_in(DType::F32, {.dp = 2, .batch = {.micro = 4}}));
   FakeRuntime whole;
   static_cast<void>(run(plan, on(whole, 2)));
   for (const char* code : {"cudaErrorLaunchFailure", "cudaErrorECCUncorrectable"})
@@ -370,7 +371,7 @@ TEST(CudaFailures, WhatTheGpuCannotRunIsRefusedBeforeTheRun) {
 // ---- what a run tells ---------------------------------------------------------------------------------------------------------
 
 TEST(CudaTraining, SpansAreInOrderAndStepsAllocateNothingOnTheGpu) {
-  const Plan plan = lowered(tiny_mlp(), strategy_in(DType::F32, {.dp = 2, .micro_batch = 4}));
+  const Plan plan = lowered(tiny_mlp(), strategy_in(DType::F32, {.dp = 2, .batch = {.micro = 4}}));
   for (const TimeMode mode : {TimeMode::Wall, TimeMode::Emulated}) {
     FakeRuntime runtime;
     ExecuteOptions options = on(runtime, 3);
@@ -392,7 +393,7 @@ TEST(CudaTraining, SpansAreInOrderAndStepsAllocateNothingOnTheGpu) {
 
 // A profiler sees the names that the trace has: every instruction of both ranks, once per step.
 TEST(CudaTraining, RangesAreNamedAsTheTrace) {
-  const Plan plan = lowered(tiny_mlp(), strategy_in(DType::F32, {.dp = 2, .micro_batch = 4}));
+  const Plan plan = lowered(tiny_mlp(), strategy_in(DType::F32, {.dp = 2, .batch = {.micro = 4}}));
   FakeRuntime runtime;
   static_cast<void>(run(plan, on(runtime, 3)));
   std::map<std::string, int> expected;
@@ -404,7 +405,7 @@ TEST(CudaTraining, RangesAreNamedAsTheTrace) {
 }
 
 TEST(CudaTraining, WithoutABarrierBetweenStepsTheSameBits) {
-  const Plan plan = lowered(tiny_mlp(), strategy_in(DType::F32, {.dp = 2, .micro_batch = 4}));
+  const Plan plan = lowered(tiny_mlp(), strategy_in(DType::F32, {.dp = 2, .batch = {.micro = 4}}));
   FakeRuntime one, two;
   ExecuteOptions free = on(two, 6);
   free.barrier = false;

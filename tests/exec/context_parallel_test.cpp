@@ -40,8 +40,8 @@ class Comparison {
 
  private:
   const Execution& one(const Strategy& s) {
-    const double clip = s.clip_norm.value_or(0);
-    Strategy alone = in_double({.micro_batch = 2, .dropout = dropout_, .clip_norm = clip});
+    const double clip = s.optimizer.clip_norm.value_or(0);
+    Strategy alone = in_double({.batch = {.micro = 2}, .dropout = dropout_, .optimizer = {.clip_norm = clip}});
     if (!known_.contains(clip)) known_.emplace(clip, run(lowered(model_, alone), training(2)));
     return known_.at(clip);
   }
@@ -54,25 +54,33 @@ class Comparison {
 std::vector<Strategy> strategies(ContextKind context) {
   const Overlap all{true, true, true, true}, none{false, false, false, false};
   std::vector<Strategy> list = {
-      {.cp = 2, .micro_batch = 2},
-      {.cp = 4, .micro_batch = 1, .overlap = all},
-      {.tp = 2, .cp = 2, .micro_batch = 2, .overlap = none},
-      {.tp = 2, .cp = 4, .sequence_parallel = true, .micro_batch = 2, .overlap = all},
-      {.cp = 2, .pp = 2, .micro_batch = 1},
-      {.cp = 2, .pp = 4, .schedule = Schedule::ZeroBubbleH1, .micro_batch = 2},
-      {.dp = 2, .tp = 2, .cp = 2, .sequence_parallel = true, .micro_batch = 1, .zero = 1, .clip_norm = 0.01},
-      {.dp = 2, .cp = 4, .micro_batch = 1, .zero = 2, .overlap = all},
-      {.dp = 2, .cp = 2, .pp = 2, .micro_batch = 2, .zero = 3},
-      {.tp = 2, .cp = 2, .pp = 2, .micro_batch = 1, .recompute = {.kind = RecomputeKind::Full}},
-      {.cp = 4, .micro_batch = 2, .recompute = {.kind = RecomputeKind::Selective}, .clip_norm = 0.01},
+      {.cp = 2, .batch = {.micro = 2}},
+      {.cp = 4, .batch = {.micro = 1}, .communication = {.overlap = all}},
+      {.tp = 2, .cp = 2, .batch = {.micro = 2}, .communication = {.overlap = none}},
+      {.tp = 2, .cp = 4, .sequence_parallel = true, .batch = {.micro = 2}, .communication = {.overlap = all}},
+      {.cp = 2, .pp = 2, .batch = {.micro = 1}},
+      {.cp = 2, .pp = 4, .pipeline = {.schedule = Schedule::ZeroBubbleH1}, .batch = {.micro = 2}},
+      {.dp = 2,
+       .tp = 2,
+       .cp = 2,
+       .sequence_parallel = true,
+       .batch = {.micro = 1},
+       .zero = {.stage = 1},
+       .optimizer = {.clip_norm = 0.01}},
+      {.dp = 2, .cp = 4, .batch = {.micro = 1}, .zero = {.stage = 2}, .communication = {.overlap = all}},
+      {.dp = 2, .cp = 2, .pp = 2, .batch = {.micro = 2}, .zero = {.stage = 3}},
+      {.tp = 2, .cp = 2, .pp = 2, .batch = {.micro = 1}, .recompute = {.kind = RecomputeKind::Full}},
+      {.cp = 4, .batch = {.micro = 2}, .recompute = {.kind = RecomputeKind::Selective}, .optimizer = {.clip_norm = 0.01}},
       {.cp = 2,
        .pp = 2,
        .virtual_stages = 2,
-       .schedule = Schedule::Interleaved,
-       .micro_batch = 1,
+       .pipeline = {.schedule = Schedule::Interleaved},
+       .batch = {.micro = 1},
        .recompute = {.kind = RecomputeKind::Modules, .modules = {"norm", "activation"}}},
-      {.cp = 2, .micro_batch = 2, .recompute = {.kind = RecomputeKind::Modules, .modules = {"attention", "mlp", "dropout"}}},
-      {.cp = 4, .micro_batch = 2, .recompute = {.kind = RecomputeKind::Rotor}}};
+      {.cp = 2,
+       .batch = {.micro = 2},
+       .recompute = {.kind = RecomputeKind::Modules, .modules = {"attention", "mlp", "dropout"}}},
+      {.cp = 4, .batch = {.micro = 2}, .recompute = {.kind = RecomputeKind::Rotor}}};
   for (Strategy& s : list) s.context = context;
   return list;
 }
@@ -90,7 +98,9 @@ void compare(const Model& model, ContextKind context, AttentionKernel attention,
 
 // One kernel for all of attention exists in 16 bits only; that it is the same: host_context_test.
 TEST(ContextParallel, GatheredKeysOfGpt) { compare(tiny_gpt(), ContextKind::AllGather, AttentionKernel::Unfused); }
-TEST(ContextParallel, GatheredKeysOfGptWithDropout) { compare(tiny_gpt(false), ContextKind::AllGather, AttentionKernel::Unfused, 0.1); }
+TEST(ContextParallel, GatheredKeysOfGptWithDropout) {
+  compare(tiny_gpt(false), ContextKind::AllGather, AttentionKernel::Unfused, 0.1);
+}
 TEST(ContextParallel, GatheredKeysOfGroupedQueries) { compare(tiny_llama(), ContextKind::AllGather, AttentionKernel::Unfused); }
 TEST(ContextParallel, GatheredKeysOfAnEncoder) { compare(encoder(), ContextKind::AllGather, AttentionKernel::Unfused, 0.1); }
 
@@ -106,10 +116,12 @@ TEST(ContextParallel, DealtHeadsOfAnEncoder) { compare(encoder(), ContextKind::A
 class PlantedMistake : public testing::Test {
  protected:
   static Plan plan(ContextKind context) {
-    return lowered(tiny_llama(), in_double({.cp = 2, .context = context, .micro_batch = 4, .overlap = Overlap{.tp = true}}));
+    return lowered(
+        tiny_llama(),
+        in_double({.cp = 2, .context = context, .batch = {.micro = 4}, .communication = {.overlap = Overlap{.tp = true}}}));
   }
   static Difference apart(const Plan& plan) {
-    static const Execution one = run(lowered(tiny_llama(), in_double({.micro_batch = 4})), training(1));
+    static const Execution one = run(lowered(tiny_llama(), in_double({.batch = {.micro = 4}})), training(1));
     return difference(run(plan, training(1)), one);
   }
   template <class Change>
@@ -183,8 +195,8 @@ TEST_F(PlantedMistake, GradientsOfKeysAreNotSummed) {
 }
 
 TEST_F(PlantedMistake, KeysGoTheOtherWayRound) {
-  Plan wrong = lowered(tiny_gpt(), in_double({.cp = 4, .context = ContextKind::Ring, .micro_batch = 4}));
-  const Execution one = run(lowered(tiny_gpt(), in_double({.micro_batch = 4})), training(1));
+  Plan wrong = lowered(tiny_gpt(), in_double({.cp = 4, .context = ContextKind::Ring, .batch = {.micro = 4}}));
+  const Execution one = run(lowered(tiny_gpt(), in_double({.batch = {.micro = 4}})), training(1));
   EXPECT_LE(difference(run(wrong, training(1)), one).largest(), 1e-12);
   for (const char* turn : {"kv_turn.1", "kv_turn.2", "kv_turn.3"})
     ASSERT_GT(change_all(wrong, turn,

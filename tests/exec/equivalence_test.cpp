@@ -22,11 +22,14 @@ class References {
   References(Model model, DType precision) : model_(std::move(model)), precision_(precision) {}
 
   const Execution& of(const Strategy& s) {
-    const auto key = std::tuple{s.optimizer, s.momentum, s.clip_norm.value_or(0), s.dropout.value_or(0)};
+    const auto key =
+        std::tuple{s.optimizer.kind, s.optimizer.momentum, s.optimizer.clip_norm.value_or(0), s.dropout.value_or(0)};
     const auto found = known_.find(key);
     if (found != known_.end()) return found->second;
     Strategy one = in_double(
-        {.micro_batch = 2, .dropout = s.dropout, .optimizer = s.optimizer, .momentum = s.momentum, .clip_norm = s.clip_norm});
+        {.batch = {.micro = 2},
+         .dropout = s.dropout,
+         .optimizer = {.kind = s.optimizer.kind, .momentum = s.optimizer.momentum, .clip_norm = s.optimizer.clip_norm}});
     one.precision = precision_;
     return known_.emplace(key, run(lowered(model_, one), settings())).first->second;
   }
@@ -50,7 +53,7 @@ void expect_equal(References& one, Strategy strategy, double loss_scale = 1, dou
   SCOPED_TRACE(one.model().name + " " + name_of(strategy) + " loss scale " + std::to_string(loss_scale));
   strategy = in_double(strategy);
   strategy.precision = one.precision();
-  strategy.loss_scale = loss_scale;
+  strategy.optimizer.loss_scale = loss_scale;
   const Plan plan = lowered(one.model(), strategy);
   const auto defects = check_plan(plan);
   ASSERT_TRUE(defects.empty()) << defects[0].rule << " " << defects[0].where << " " << defects[0].what;
@@ -73,26 +76,26 @@ T any(std::mt19937& random, std::initializer_list<T> choices) {
 std::optional<Strategy> draw(std::mt19937& random, bool sequence_parallel, double dropout) {
   Strategy s{.dp = any(random, {1, 2, 4}), .tp = any(random, {1, 1, 2, 4}), .pp = any(random, {1, 2, 4}), .dropout = dropout};
   s.sequence_parallel = any(random, {true, false}) && sequence_parallel && s.tp > 1;
-  s.micro_batch = any(random, {1, 1, 2});
-  s.schedule = any(random, {Schedule::GPipe, Schedule::OneFOneB, Schedule::Interleaved});
-  s.virtual_stages = s.schedule == Schedule::Interleaved ? 2 : 1;
-  s.layer_split = any<std::string>(random, {"", s.pp == 2 && s.virtual_stages == 1 ? "1,3" : ""});
-  s.zero = any(random, {0, 0, 1, 2, 3});
-  s.zero_group = s.dp == 4 && s.zero > 0 ? any(random, {0, 2}) : 0;
-  s.bucket = any<Bytes>(random, {{0}, {4096}, {300'000}});
+  s.batch.micro = any(random, {1, 1, 2});
+  s.pipeline.schedule = any(random, {Schedule::GPipe, Schedule::OneFOneB, Schedule::Interleaved});
+  s.virtual_stages = s.pipeline.schedule == Schedule::Interleaved ? 2 : 1;
+  s.pipeline.layer_split = any<std::string>(random, {"", s.pp == 2 && s.virtual_stages == 1 ? "1,3" : ""});
+  s.zero.stage = any(random, {0, 0, 1, 2, 3});
+  s.zero.group = s.dp == 4 && s.zero.stage > 0 ? any(random, {0, 2}) : 0;
+  s.communication.bucket = any<Bytes>(random, {{0}, {4096}, {300'000}});
   s.recompute = any<Recompute>(random, {{},
                                         {.kind = RecomputeKind::Selective},
                                         {.kind = RecomputeKind::Full},
                                         {.kind = RecomputeKind::Full, .layers = 1},
                                         {.kind = RecomputeKind::Modules, .modules = {"norm", "activation"}},
                                         {.kind = RecomputeKind::Modules, .modules = {"attention", "mlp", "dropout"}}});
-  s.clip_norm = any(random, {0.0, 0.0, 0.01});
-  s.optimizer = any(random, {OptimizerKind::Adam, OptimizerKind::Adam, OptimizerKind::Sgd});
-  if (s.optimizer == OptimizerKind::Sgd) s.momentum = any(random, {0.0, 0.9});
-  s.overlap.emplace();
-  for (const OverlapPart& part : kOverlapParts) *s.overlap.*part.field = any(random, {true, false});
+  s.optimizer.clip_norm = any(random, {0.0, 0.0, 0.01});
+  s.optimizer.kind = any(random, {OptimizerKind::Adam, OptimizerKind::Adam, OptimizerKind::Sgd});
+  if (s.optimizer.kind == OptimizerKind::Sgd) s.optimizer.momentum = any(random, {0.0, 0.9});
+  s.communication.overlap.emplace();
+  for (const OverlapPart& part : kOverlapParts) *s.communication.overlap.*part.field = any(random, {true, false});
   const int ranks = s.dp * s.tp * s.pp;
-  const auto micro_batches = static_cast<int>(8 / (s.micro_batch * s.dp));
+  const auto micro_batches = static_cast<int>(8 / (s.batch.micro * s.dp));
   if (ranks < 2 || ranks > 8 || micro_batches < 1) return {};
   if (s.virtual_stages > 1 && (s.pp != 2 || micro_batches % s.pp != 0)) return {};
   return s;
@@ -121,14 +124,14 @@ TEST(Equivalence, DrawnLlamaInSinglePrecision) { compare_drawn(tiny_llama(), tru
 std::optional<Strategy> draw_split(std::mt19937& random, bool sequence_parallel, double dropout) {
   auto s = draw(random, sequence_parallel, dropout);
   if (!s) return {};
-  s->schedule = any(random, {Schedule::ZeroBubbleH1, Schedule::ZeroBubbleH2, Schedule::ZeroBubbleV});
-  const bool v = s->schedule == Schedule::ZeroBubbleV;
+  s->pipeline.schedule = any(random, {Schedule::ZeroBubbleH1, Schedule::ZeroBubbleH2, Schedule::ZeroBubbleV});
+  const bool v = s->pipeline.schedule == Schedule::ZeroBubbleV;
   s->virtual_stages = v ? 2 : 1;
-  if (v) s->layer_split.clear();
-  s->zero = std::min(s->zero, 1);
-  if (s->zero == 0) s->zero_group = 0;
+  if (v) s->pipeline.layer_split.clear();
+  s->zero.stage = std::min(s->zero.stage, 1);
+  if (s->zero.stage == 0) s->zero.group = 0;
   if (v && s->pp != 2) return {};
-  if (!s->layer_split.empty() && s->pp != 2) return {};
+  if (!s->pipeline.layer_split.empty() && s->pp != 2) return {};
   return s;
 }
 
@@ -151,7 +154,8 @@ TEST(Equivalence, DrawnZeroBubbleBert) { compare_split(tiny_bert(), false, 0.1, 
 // Clipping changes the gradients of the compared runs: the norm of one step is above the limit.
 TEST(Equivalence, TheLimitOfTheNormBinds) {
   const auto norm = [](double limit) {
-    const Execution one = run(lowered(tiny_gpt(), in_double({.micro_batch = 2, .clip_norm = limit})), training(1));
+    const Execution one =
+        run(lowered(tiny_gpt(), in_double({.batch = {.micro = 2}, .optimizer = {.clip_norm = limit}})), training(1));
     double squares = 0;
     for (const WholeTensor& tensor : one.gradients)
       for (const double g : tensor.elements) squares += g * g;
@@ -165,21 +169,32 @@ TEST(Equivalence, ChosenGpt) {
   References one(tiny_gpt(), DType::F64);
   const Overlap all{true, true, true, true}, none{false, false, false, false};
   for (const Strategy& strategy : std::vector<Strategy>{
-           {.micro_batch = 8},
-           {.dp = 8, .micro_batch = 1},
-           {.tp = 4, .pp = 2, .sequence_parallel = true, .micro_batch = 1},
-           {.dp = 2, .tp = 2, .pp = 2, .micro_batch = 1},
-           {.pp = 2, .virtual_stages = 2, .micro_batch = 1},
-           {.pp = 4, .micro_batch = 1},
-           {.pp = 4, .schedule = Schedule::ZeroBubbleH1, .micro_batch = 1},
-           {.dp = 2, .pp = 4, .schedule = Schedule::ZeroBubbleH2, .micro_batch = 1, .zero = 1, .overlap = all},
-           {.pp = 2, .virtual_stages = 2, .schedule = Schedule::ZeroBubbleV, .micro_batch = 1},
-           {.dp = 4, .micro_batch = 1, .zero = 1, .zero_group = 2},
-           {.dp = 4, .micro_batch = 1, .zero = 1, .overlap = all},
-           {.dp = 4, .micro_batch = 1, .zero = 2, .overlap = all},
-           {.dp = 4, .micro_batch = 1, .zero = 3, .overlap = all},
-           {.dp = 4, .micro_batch = 1, .zero = 3, .overlap = none},
-           {.dp = 2, .tp = 2, .pp = 2, .sequence_parallel = true, .micro_batch = 1, .zero = 3, .overlap = all}})
+           {.batch = {.micro = 8}},
+           {.dp = 8, .batch = {.micro = 1}},
+           {.tp = 4, .pp = 2, .sequence_parallel = true, .batch = {.micro = 1}},
+           {.dp = 2, .tp = 2, .pp = 2, .batch = {.micro = 1}},
+           {.pp = 2, .virtual_stages = 2, .batch = {.micro = 1}},
+           {.pp = 4, .batch = {.micro = 1}},
+           {.pp = 4, .pipeline = {.schedule = Schedule::ZeroBubbleH1}, .batch = {.micro = 1}},
+           {.dp = 2,
+           .pp = 4,
+           .pipeline = {.schedule = Schedule::ZeroBubbleH2},
+           .batch = {.micro = 1},
+           .zero = {.stage = 1},
+           .communication = {.overlap = all}},
+           {.pp = 2, .virtual_stages = 2, .pipeline = {.schedule = Schedule::ZeroBubbleV}, .batch = {.micro = 1}},
+           {.dp = 4, .batch = {.micro = 1}, .zero = {.stage = 1, .group = 2}},
+           {.dp = 4, .batch = {.micro = 1}, .zero = {.stage = 1}, .communication = {.overlap = all}},
+           {.dp = 4, .batch = {.micro = 1}, .zero = {.stage = 2}, .communication = {.overlap = all}},
+           {.dp = 4, .batch = {.micro = 1}, .zero = {.stage = 3}, .communication = {.overlap = all}},
+           {.dp = 4, .batch = {.micro = 1}, .zero = {.stage = 3}, .communication = {.overlap = none}},
+           {.dp = 2,
+           .tp = 2,
+           .pp = 2,
+           .sequence_parallel = true,
+           .batch = {.micro = 1},
+           .zero = {.stage = 3},
+           .communication = {.overlap = all}}})
     expect_equal(one, strategy);
 }
 
@@ -193,52 +208,57 @@ TEST(Equivalence, ChosenWithClippingAndLossScale) {
                   .tp = 2,
                   .pp = 2,
                   .sequence_parallel = true,
-                  .layer_split = "1,3",
-                  .micro_batch = 1,
-                  .zero = zero,
+                  .pipeline = {.layer_split = "1,3"},
+                  .batch = {.micro = 1},
+                  .zero = {.stage = zero},
                   .recompute = {.kind = RecomputeKind::Full},
-                  .clip_norm = 0.01,
-                  .overlap = all},
+                  .optimizer = {.clip_norm = 0.01},
+                  .communication = {.overlap = all}},
                  512);
 }
 
 // Layer lists are cut by data and pipeline only. Batch norm takes the statistics of each micro-batch, in the reference too.
 TEST(Equivalence, Perceptron) {
   References one(tiny_mlp(), DType::F64);
-  for (const Strategy& strategy : std::vector<Strategy>{
-           {.dp = 4, .micro_batch = 1},
-           {.pp = 2, .micro_batch = 1},
-           {.dp = 2, .pp = 4, .schedule = Schedule::GPipe, .micro_batch = 1},
-           {.pp = 2, .schedule = Schedule::ZeroBubbleH1, .micro_batch = 1},
-           {.pp = 4, .schedule = Schedule::ZeroBubbleH2, .micro_batch = 2},
-           {.pp = 2, .virtual_stages = 2, .schedule = Schedule::ZeroBubbleV, .micro_batch = 1, .clip_norm = 0.01},
-           {.dp = 2, .micro_batch = 2, .zero = 1, .clip_norm = 0.01},
-           {.dp = 4, .micro_batch = 1, .zero = 2},
-           {.dp = 2, .pp = 2, .micro_batch = 1, .zero = 3}})
+  for (const Strategy& strategy :
+       std::vector<Strategy>{{.dp = 4, .batch = {.micro = 1}},
+                             {.pp = 2, .batch = {.micro = 1}},
+                             {.dp = 2, .pp = 4, .pipeline = {.schedule = Schedule::GPipe}, .batch = {.micro = 1}},
+                             {.pp = 2, .pipeline = {.schedule = Schedule::ZeroBubbleH1}, .batch = {.micro = 1}},
+                             {.pp = 4, .pipeline = {.schedule = Schedule::ZeroBubbleH2}, .batch = {.micro = 2}},
+                             {.pp = 2,
+                             .virtual_stages = 2,
+                             .pipeline = {.schedule = Schedule::ZeroBubbleV},
+                             .batch = {.micro = 1},
+                             .optimizer = {.clip_norm = 0.01}},
+                             {.dp = 2, .batch = {.micro = 2}, .zero = {.stage = 1}, .optimizer = {.clip_norm = 0.01}},
+                             {.dp = 4, .batch = {.micro = 1}, .zero = {.stage = 2}},
+                             {.dp = 2, .pp = 2, .batch = {.micro = 1}, .zero = {.stage = 3}}})
     for (const double loss_scale : {1.0, 64.0}) expect_equal(one, strategy, loss_scale);
 }
 
 TEST(Equivalence, ToyMatmul) {
   References one(load_model("toy-matmul"), DType::F64);
-  for (const Strategy& strategy :
-       std::vector<Strategy>{{.dp = 2, .micro_batch = 1}, {.dp = 4, .micro_batch = 2, .zero = 1}, {.dp = 8, .zero = 3}})
+  for (const Strategy& strategy : std::vector<Strategy>{{.dp = 2, .batch = {.micro = 1}},
+                                                        {.dp = 4, .batch = {.micro = 2}, .zero = {.stage = 1}},
+                                                        {.dp = 8, .zero = {.stage = 3}}})
     for (const double loss_scale : {1.0, 64.0}) expect_equal(one, strategy, loss_scale);
 }
 
 TEST(Equivalence, ConvolutionalNetwork) {
   References one(tiny_cnn(), DType::F64);
-  for (const Strategy& strategy :
-       std::vector<Strategy>{{.dp = 2, .micro_batch = 2},
-                             {.dp = 4, .micro_batch = 2},
-                             {.dp = 4, .micro_batch = 2, .zero = 1, .optimizer = OptimizerKind::Sgd, .momentum = 0.9},
-                             {.dp = 2, .micro_batch = 2, .zero = 3, .clip_norm = 0.01},
-                             {.pp = 2, .micro_batch = 2},
-                             {.pp = 2, .schedule = Schedule::ZeroBubbleH1, .micro_batch = 2},
-                             {.pp = 2, .virtual_stages = 2, .schedule = Schedule::ZeroBubbleV, .micro_batch = 2},
-                             {.pp = 2, .schedule = Schedule::GPipe, .micro_batch = 2},
-                             {.dp = 2, .pp = 2, .micro_batch = 2, .zero = 2},
-                             {.dp = 2, .pp = 4, .micro_batch = 2},
-                             {.dp = 2, .pp = 2, .layer_split = "1,3", .micro_batch = 2, .clip_norm = 0.01}})
+  for (const Strategy& strategy : std::vector<Strategy>{
+           {.dp = 2, .batch = {.micro = 2}},
+           {.dp = 4, .batch = {.micro = 2}},
+           {.dp = 4, .batch = {.micro = 2}, .zero = {.stage = 1}, .optimizer = {.kind = OptimizerKind::Sgd, .momentum = 0.9}},
+           {.dp = 2, .batch = {.micro = 2}, .zero = {.stage = 3}, .optimizer = {.clip_norm = 0.01}},
+           {.pp = 2, .batch = {.micro = 2}},
+           {.pp = 2, .pipeline = {.schedule = Schedule::ZeroBubbleH1}, .batch = {.micro = 2}},
+           {.pp = 2, .virtual_stages = 2, .pipeline = {.schedule = Schedule::ZeroBubbleV}, .batch = {.micro = 2}},
+           {.pp = 2, .pipeline = {.schedule = Schedule::GPipe}, .batch = {.micro = 2}},
+           {.dp = 2, .pp = 2, .batch = {.micro = 2}, .zero = {.stage = 2}},
+           {.dp = 2, .pp = 4, .batch = {.micro = 2}},
+           {.dp = 2, .pp = 2, .pipeline = {.layer_split = "1,3"}, .batch = {.micro = 2}, .optimizer = {.clip_norm = 0.01}}})
     for (const double loss_scale : {1.0, 64.0}) expect_equal(one, strategy, loss_scale);
 }
 

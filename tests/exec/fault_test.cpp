@@ -15,7 +15,7 @@
 namespace foreshard {
 namespace {
 
-Plan four_ranks() { return lowered(tiny_gpt(), in_double({.dp = 2, .pp = 2, .micro_batch = 1})); }
+Plan four_ranks() { return lowered(tiny_gpt(), in_double({.dp = 2, .pp = 2, .batch = {.micro = 1}})); }
 
 std::string failure(const Plan& plan, const ExecuteOptions& options) {
   try {
@@ -149,13 +149,13 @@ TEST(Fault, ADeadlockNamesWhoWaits) {
 
 // A rank that never answers is refused before the start.
 TEST(Fault, AMessageWithoutAPartnerIsRefused) {
-  Plan plan = lowered(tiny_gpt(), in_double({.pp = 2, .micro_batch = 4}));
+  Plan plan = lowered(tiny_gpt(), in_double({.pp = 2, .batch = {.micro = 4}}));
   plan.roles[1].actions.erase(plan.roles[1].actions.begin());
   EXPECT_THROW(run(plan, training(1)), Error);
 }
 
 TEST(Fault, APlanThatCannotBeRunIsRefused) {
-  const Plan good = lowered(tiny_gpt(), in_double({.dp = 2, .micro_batch = 2}));
+  const Plan good = lowered(tiny_gpt(), in_double({.dp = 2, .batch = {.micro = 2}}));
   const auto refused = [&](auto change) {
     Plan plan = good;
     change(plan);

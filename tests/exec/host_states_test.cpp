@@ -44,15 +44,18 @@ const Keeping kWays[] = {{Space::PinnedHost, Processor::Host},
 std::vector<Strategy> strategies() {
   std::vector<Strategy> all;
   for (int zero = 0; zero <= 3; ++zero) {
-    all.push_back({.dp = 2, .zero = zero, .bucket = Bytes{20'000}});
-    all.push_back({.dp = 2, .pp = 2, .zero = zero, .clip_norm = 0.5});
-    all.push_back(
-        {.dp = 4, .zero = zero, .zero_group = zero > 0 ? 2 : 0, .overlap = Overlap{.parameters = true}});  // gathered late
-    all.push_back({.dp = 2, .tp = 2, .sequence_parallel = true, .zero = zero, .loss_scale = 1024});
+    all.push_back({.dp = 2, .zero = {.stage = zero}, .communication = {.bucket = Bytes{20'000}}});
+    all.push_back({.dp = 2, .pp = 2, .zero = {.stage = zero}, .optimizer = {.clip_norm = 0.5}});
+    all.push_back({.dp = 4,
+                   .zero = {.stage = zero, .group = zero > 0 ? 2 : 0},
+                   .communication = {.overlap = Overlap{.parameters = true}}});  // gathered late
+    all.push_back({.dp = 2, .tp = 2, .sequence_parallel = true, .zero = {.stage = zero}, .optimizer = {.loss_scale = 1024}});
   }
   all.push_back({.dp = 1});
-  all.push_back({.dp = 1, .optimizer = OptimizerKind::Sgd, .momentum = 0.9, .overlap = Overlap{.gradients = false}});
-  all.push_back({.dp = 2, .pp = 2, .virtual_stages = 2, .schedule = Schedule::ZeroBubbleV, .zero = 1});
+  all.push_back({.dp = 1,
+                 .optimizer = {.kind = OptimizerKind::Sgd, .momentum = 0.9},
+                 .communication = {.overlap = Overlap{.gradients = false}}});
+  all.push_back({.dp = 2, .pp = 2, .virtual_stages = 2, .pipeline = {.schedule = Schedule::ZeroBubbleV}, .zero = {.stage = 1}});
   return all;
 }
 
@@ -76,13 +79,14 @@ TEST(HostStates, TrainTheSameModel) {
     for (const Keeping& how : kWays) {
       if (how.home == Space::PageableHost) continue;  // for the host's memory the same
       const Strategy s = in_double(strategy);
-      const Strategy one =
-          in_double({.micro_batch = 2, .optimizer = s.optimizer, .momentum = s.momentum, .clip_norm = s.clip_norm});
-      const auto [at, fresh] = known.try_emplace({s.optimizer, s.clip_norm.value_or(0)});
+      const Strategy one = in_double(
+          {.batch = {.micro = 2},
+           .optimizer = {.kind = s.optimizer.kind, .momentum = s.optimizer.momentum, .clip_norm = s.optimizer.clip_norm}});
+      const auto [at, fresh] = known.try_emplace({s.optimizer.kind, s.optimizer.clip_norm.value_or(0)});
       if (fresh) at->second = run(lowered(tiny_gpt(), one), training());
       const Execution& plain = at->second;
       Execution moved = run(kept(tiny_gpt(), s, how), training());
-      if (s.loss_scale != 1) divide_gradients(moved, s.loss_scale);
+      if (s.optimizer.loss_scale != 1) divide_gradients(moved, s.optimizer.loss_scale);
       EXPECT_LT(difference(plain, moved).largest(), 1e-12) << name_of(s) << ", " << difference(plain, moved).worst;
     }
 }
@@ -90,7 +94,7 @@ TEST(HostStates, TrainTheSameModel) {
 // 16 bits of parameters and gradients on the device, 12 bytes of each parameter's states on the host; two places for gradients and two
 // for parameters of the largest unit beside them.
 TEST(HostStates, LieInHostMemory) {
-  Strategy s = in_double({.dp = 2, .zero = 1});
+  Strategy s = in_double({.dp = 2, .zero = {.stage = 1}});
   s.precision = DType::BF16;
   const Plan plan = kept(tiny_gpt(), s, {}), usual = lowered(tiny_gpt(), s);
   Bytes states = {}, largest = {};

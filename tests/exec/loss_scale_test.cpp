@@ -79,7 +79,7 @@ TEST(LossScale, HalvesAtAnOverflowAndDoublesAfterGoodSteps) {
 // In fp16 a gradient above 65504 is infinite. The scale begins far too high: the first steps are skipped, each halves it, and
 // until then no bit of the weights changes.
 TEST(LossScale, AnOverflowSkipsTheStepInHalfPrecision) {
-  const Strategy strategy = {.dp = 2, .tp = 2, .pp = 2, .micro_batch = 1, .global_batch = 8, .precision = DType::F16};
+  const Strategy strategy = {.dp = 2, .tp = 2, .pp = 2, .batch = {.micro = 1, .global = 8}, .precision = DType::F16};
   const Plan plan = scaled(strategy, 30);
   const Execution done = train(plan, 24);
   const auto good = std::find_if(done.steps.begin(), done.steps.end(), [](const StepReport& step) { return !step.skipped; });
@@ -107,12 +107,12 @@ TEST(LossScale, AnOverflowSkipsTheStepInHalfPrecision) {
 // 2^518 times gradients of norm near 1 has a square that no double holds, so a few steps are skipped; then powers of two change
 // no bit, and Adam counts the steps it has made: equal to a run without a scale that never saw the skipped steps.
 TEST(LossScale, SkippedStepsLeaveNoTrace) {
-  const Execution expected = train(lowered(tiny_gpt(), in_double({.micro_batch = 2})), 3);
-  for (const Strategy& strategy : std::vector<Strategy>{{.micro_batch = 2},
-                                                        {.dp = 2, .tp = 2, .pp = 2, .micro_batch = 1},
-                                                        {.dp = 4, .micro_batch = 1, .zero = 1},
-                                                        {.dp = 2, .pp = 2, .micro_batch = 1, .zero = 2},
-                                                        {.dp = 4, .micro_batch = 1, .zero = 3}}) {
+  const Execution expected = train(lowered(tiny_gpt(), in_double({.batch = {.micro = 2}})), 3);
+  for (const Strategy& strategy : std::vector<Strategy>{{.batch = {.micro = 2}},
+                                                        {.dp = 2, .tp = 2, .pp = 2, .batch = {.micro = 1}},
+                                                        {.dp = 4, .batch = {.micro = 1}, .zero = {.stage = 1}},
+                                                        {.dp = 2, .pp = 2, .batch = {.micro = 1}, .zero = {.stage = 2}},
+                                                        {.dp = 4, .batch = {.micro = 1}, .zero = {.stage = 3}}}) {
     SCOPED_TRACE(name_of(strategy));
     const Plan plan = scaled(in_double(strategy), 518);
     const int skips = skipped(train(plan, 10));
@@ -128,7 +128,7 @@ TEST(LossScale, SkippedStepsLeaveNoTrace) {
 }
 
 TEST(LossScale, GrowsAfterGoodSteps) {
-  const Execution done = train(scaled(in_double({.pp = 2, .micro_batch = 2, .clip_norm = 0.01}), 4, 2), 5);
+  const Execution done = train(scaled(in_double({.pp = 2, .batch = {.micro = 2}, .optimizer = {.clip_norm = 0.01}}), 4, 2), 5);
   std::vector<double> scales;
   for (const StepReport& step : done.steps) scales.push_back(step.loss_scale.value_or(0));
   EXPECT_EQ(scales, (std::vector<double>{16, 16, 32, 32, 64}));
@@ -136,7 +136,7 @@ TEST(LossScale, GrowsAfterGoodSteps) {
 
 // Ranks that came to judge differently would drift apart without a word.
 TEST(LossScale, RanksThatDisagreeStopTheRun) {
-  Plan plan = scaled(in_double({.pp = 2, .micro_batch = 2}), 4);
+  Plan plan = scaled(in_double({.pp = 2, .batch = {.micro = 2}}), 4);
   bool first = true;
   for (Segment& segment : plan.segments)
     for (Instruction& instruction : segment.instructions)
@@ -153,7 +153,7 @@ TEST(LossScale, RanksThatDisagreeStopTheRun) {
 // The scale, the good steps in a row and the skipped steps go with a checkpoint, to another split too.
 TEST(LossScale, GoesWithACheckpoint) {
   const std::string path = testing::TempDir() + "foreshard-loss-scale-" + std::to_string(::getpid());
-  const Plan one = scaled(in_double({.micro_batch = 2}), 518, 3), split = scaled(in_double({.tp = 2, .pp = 2}), 518, 3);
+  const Plan one = scaled(in_double({.batch = {.micro = 2}}), 518, 3), split = scaled(in_double({.tp = 2, .pp = 2}), 518, 3);
   const Execution whole = train(one, 12);
   ASSERT_GE(skipped(whole), 2);
   static const SameSamples samples;

@@ -16,10 +16,14 @@ namespace foreshard {
 namespace {
 
 std::vector<Strategy> strategies() {
-  return {{.micro_batch = 2},
-          {.tp = 2, .pp = 2, .sequence_parallel = true, .micro_batch = 1},
-          {.dp = 2, .pp = 2, .micro_batch = 1, .zero = 3, .overlap = Overlap{true, true, true, true}},
-          {.pp = 2, .virtual_stages = 2, .micro_batch = 1, .recompute = {.kind = RecomputeKind::Full}}};
+  return {{.batch = {.micro = 2}},
+          {.tp = 2, .pp = 2, .sequence_parallel = true, .batch = {.micro = 1}},
+          {.dp = 2,
+           .pp = 2,
+           .batch = {.micro = 1},
+           .zero = {.stage = 3},
+           .communication = {.overlap = Overlap{true, true, true, true}}},
+          {.pp = 2, .virtual_stages = 2, .batch = {.micro = 1}, .recompute = {.kind = RecomputeKind::Full}}};
 }
 
 TEST(Memory, PeakOfTheRanksIsThatOfTheMeasuredTimeline) {
@@ -41,7 +45,7 @@ TEST(Memory, PeakOfTheRanksIsThatOfTheMeasuredTimeline) {
 
 // On one stream in one order the blocks alive together do not depend on timing.
 TEST(Memory, OneStreamHasThePeakOfItsOrder) {
-  const Plan plan = lowered(tiny_gpt(), in_double({.micro_batch = 2}));
+  const Plan plan = lowered(tiny_gpt(), in_double({.batch = {.micro = 2}}));
   const Execution wall = run(plan, training(1));
   ExecuteOptions options = training(1);
   options.time = TimeMode::Emulated;
@@ -62,7 +66,7 @@ TEST(Memory, PoisonAndGuardsChangeNoBit) {
 
 // One byte before or behind any block is seen, and the block named.
 TEST(Memory, AByteOutsideABlockIsSeen) {
-  const Plan plan = lowered(tiny_gpt(), in_double({.micro_batch = 2}));
+  const Plan plan = lowered(tiny_gpt(), in_double({.batch = {.micro = 2}}));
   Stop stop;
   HostDevice device(stop, nullptr);
   const RankMemory memory(plan, {0}, device, {.guards = true});
@@ -80,7 +84,7 @@ TEST(Memory, AByteOutsideABlockIsSeen) {
 
 // The plan of one rank; the scores of the first layer are released before the softmax reads them.
 Plan released_too_early() {
-  Plan plan = lowered(tiny_gpt(), in_double({.micro_batch = 2}));
+  Plan plan = lowered(tiny_gpt(), in_double({.batch = {.micro = 2}}));
   for (Segment& segment : plan.segments)
     for (std::size_t i = 1; i < segment.instructions.size(); ++i) {
       Instruction& at = segment.instructions[i];
@@ -104,7 +108,7 @@ TEST(Memory, PoisonShowsAReadAfterARelease) {
 }
 
 TEST(Memory, ABlockThatIsReleasedTwiceStopsTheRun) {
-  Plan plan = lowered(tiny_gpt(), in_double({.micro_batch = 2}));
+  Plan plan = lowered(tiny_gpt(), in_double({.batch = {.micro = 2}}));
   bool planted = false;
   for (Segment& segment : plan.segments)
     for (Instruction& instruction : segment.instructions)
@@ -123,7 +127,7 @@ TEST(Memory, ABlockThatIsReleasedTwiceStopsTheRun) {
 
 // A block that is too small for its operator: the plan is refused before anything runs.
 TEST(Memory, AnOperandThatIsTooSmallIsRefused) {
-  Plan plan = lowered(tiny_gpt(), in_double({.micro_batch = 2}));
+  Plan plan = lowered(tiny_gpt(), in_double({.batch = {.micro = 2}}));
   Instruction& first = plan.segments[plan.roles[0].actions[0].segment.index()].instructions[0];
   first.writes[0].length = Bytes{64};
   EXPECT_THROW(execute(plan, training(1)), Error);
@@ -131,7 +135,7 @@ TEST(Memory, AnOperandThatIsTooSmallIsRefused) {
 
 // The number of allocations does not depend on the number of steps: a step makes none.
 TEST(Memory, AStepAllocatesNothing) {
-  const Plan plan = lowered(tiny_gpt(), in_double({.dp = 2, .pp = 2, .micro_batch = 1, .zero = 1}));
+  const Plan plan = lowered(tiny_gpt(), in_double({.dp = 2, .pp = 2, .batch = {.micro = 1}, .zero = {.stage = 1}}));
   const auto count = [&](int steps) {
     ExecuteOptions options = training(steps);
     options.tensors = false;
@@ -163,7 +167,7 @@ TEST(Memory, AStepAllocatesNothing) {
 }
 
 TEST(Memory, AnInfeasiblePlanFailsBeforeTheFirstStep) {
-  Plan plan = lowered(tiny_gpt(), in_double({.pp = 2, .micro_batch = 2}));
+  Plan plan = lowered(tiny_gpt(), in_double({.pp = 2, .batch = {.micro = 2}}));
   plan.framework = {Bytes{1 << 20}};
   ExecuteOptions options = training(1);
   Bytes need = {};

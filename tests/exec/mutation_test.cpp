@@ -12,7 +12,7 @@ namespace {
 
 struct Mutants : testing::Test {
   static const Execution& one() {
-    static const Execution execution = run(lowered(tiny_gpt(), in_double({.micro_batch = 2})), training(2));
+    static const Execution execution = run(lowered(tiny_gpt(), in_double({.batch = {.micro = 2}})), training(2));
     return execution;
   }
   static Difference apart(const Plan& plan) { return difference(run(plan, training(2)), one()); }
@@ -27,8 +27,10 @@ struct Mutants : testing::Test {
     return count;
   }
   static Plan split() {
-    return lowered(tiny_gpt(),
-                   in_double({.dp = 2, .tp = 2, .pp = 2, .micro_batch = 1, .overlap = Overlap{.gradients = false}}));
+    return lowered(
+        tiny_gpt(),
+        in_double(
+            {.dp = 2, .tp = 2, .pp = 2, .batch = {.micro = 1}, .communication = {.overlap = Overlap{.gradients = false}}}));
   }
 };
 
@@ -112,9 +114,9 @@ TEST_F(Mutants, GradientsAreOverwritten) {
 
 // Each rank clips by the norm of what it holds itself.
 TEST_F(Mutants, TheNormIsNotSummed) {
-  const Strategy clipped = in_double({.micro_batch = 2, .clip_norm = 0.01});
+  const Strategy clipped = in_double({.batch = {.micro = 2}, .optimizer = {.clip_norm = 0.01}});
   const Execution one = run(lowered(tiny_gpt(), clipped), training(2));
-  Plan plan = lowered(tiny_gpt(), in_double({.tp = 2, .pp = 2, .micro_batch = 2, .clip_norm = 0.01}));
+  Plan plan = lowered(tiny_gpt(), in_double({.tp = 2, .pp = 2, .batch = {.micro = 2}, .optimizer = {.clip_norm = 0.01}}));
   EXPECT_LE(difference(run(plan, training(2)), one).largest(), 1e-12);
   ASSERT_GT(change_all(plan, "sum of norms", [](Instruction& i) { i.what = Mark{}; }), 0);
   EXPECT_GT(difference(run(plan, training(2)), one).gradients, 1e-3);
@@ -122,7 +124,8 @@ TEST_F(Mutants, TheNormIsNotSummed) {
 
 // The update forgets that gradients carry a scale.
 TEST_F(Mutants, TheLossScaleIsNotTakenOut) {
-  Plan plan = with_loss_scale(lowered(tiny_gpt(), in_double({.micro_batch = 2, .optimizer = OptimizerKind::Sgd})), 256);
+  Plan plan =
+      with_loss_scale(lowered(tiny_gpt(), in_double({.batch = {.micro = 2}, .optimizer = {.kind = OptimizerKind::Sgd}})), 256);
   const Execution right = run(plan, training(2));
   ASSERT_GT(change_all(plan, "sgd", [](Instruction& i) { std::get<Compute>(i.what).loss_scale = 1; }), 0);
   const Execution wrong = run(plan, training(2));
@@ -142,7 +145,7 @@ TEST_F(Mutants, AnUpdateIsMissing) {
 
 // The other ranks never hear of an update.
 TEST_F(Mutants, AStaleWeight) {
-  Plan plan = lowered(tiny_gpt(), in_double({.dp = 2, .micro_batch = 1, .zero = 1}));
+  Plan plan = lowered(tiny_gpt(), in_double({.dp = 2, .batch = {.micro = 1}, .zero = {.stage = 1}}));
   ASSERT_GT(change_all(plan, "all-gather parameters", [](Instruction& i) { i.what = Mark{}; }), 0);
   EXPECT_GT(apart(plan).loss, 1e-9);
 }

@@ -121,9 +121,9 @@ TEST(RecomputeSchedule, KeepsEveryBitInsideTheBudget) {
   for (const Model& model : {tiny_gpt(), tiny_llama(), tiny_mlp(), tiny_cnn()})
     for (const RecomputeKind kind : {RecomputeKind::Rotor, RecomputeKind::Graph}) {
       const auto strategy = [&](Bytes budget) {
-        return in_double({.micro_batch = 2, .recompute = {.kind = kind, .budget = budget}});
+        return in_double({.batch = {.micro = 2}, .recompute = {.kind = kind, .budget = budget}});
       };
-      const Plan everything = lowered(model, in_double({.micro_batch = 2}));
+      const Plan everything = lowered(model, in_double({.batch = {.micro = 2}}));
       const Execution kept = run(everything, training(1));
       Bytes before = {std::int64_t{1} << 60};
       for (const int twentieths : {20, 14, 9, 6, 4, 3, 2}) {
@@ -148,7 +148,7 @@ TEST(RecomputeSchedule, KeepsEveryBitInsideTheBudget) {
 TEST(RecomputeSchedule, RevolveRunsItsForwards) {
   for (const auto& [checkpoints, forwards] : {std::pair{0, 10}, {1, 8}, {2, 7}, {3, 7}}) {
     const Strategy strategy =
-        in_double({.micro_batch = 8, .recompute = {.kind = RecomputeKind::Revolve, .checkpoints = checkpoints}});
+        in_double({.batch = {.micro = 8}, .recompute = {.kind = RecomputeKind::Revolve, .checkpoints = checkpoints}});
     const Plan plan = lowered(tiny_gpt(), strategy);
     int norms = 0;
     for (const Segment& segment : plan.segments)
@@ -157,7 +157,7 @@ TEST(RecomputeSchedule, RevolveRunsItsForwards) {
             what && run.name == "norm1" && (what->phase == Phase::Forward || what->phase == Phase::Recompute))
           ++norms;
     EXPECT_EQ(norms, forwards) << checkpoints;
-    expect_same_training(plan, run(lowered(tiny_gpt(), in_double({.micro_batch = 8})), training(1)),
+    expect_same_training(plan, run(lowered(tiny_gpt(), in_double({.batch = {.micro = 8}})), training(1)),
                          to_text(strategy.recompute));
   }
 }
@@ -168,11 +168,12 @@ TEST(RecomputeSchedule, RandomGraphsKeepEveryBit) {
   int plans = 0, redone = 0;
   for (int trial = 0; trial < 30; ++trial) {
     const Model model = random_graph(random);
-    const Plan everything = lowered(model, in_double({.micro_batch = 4}));
+    const Plan everything = lowered(model, in_double({.batch = {.micro = 4}}));
     const Execution kept = run(everything, training(1));
     for (const RecomputeKind kind : {RecomputeKind::Rotor, RecomputeKind::Graph}) {
       const Bytes budget{activations(everything).value * std::uniform_int_distribution<int>(20, 95)(random) / 100};
-      const auto plan = lowered_or_not(model, in_double({.micro_batch = 4, .recompute = {.kind = kind, .budget = budget}}));
+      const auto plan =
+          lowered_or_not(model, in_double({.batch = {.micro = 4}, .recompute = {.kind = kind, .budget = budget}}));
       if (!plan) continue;
       ++plans;
       redone += repeats(*plan).operators > 0;
@@ -192,11 +193,11 @@ TEST(RecomputeSchedule, GoesWithEveryOtherChoice) {
     const Model model = number(0, 1) ? tiny_gpt() : tiny_llama();
     Strategy s = in_double({.dp = number(1, 2), .tp = number(1, 2), .pp = number(1, 2)});
     if (s.pp == 2 && number(0, 1)) s.virtual_stages = 2;
-    if (s.virtual_stages == 1 && number(0, 1)) s.schedule = Schedule::GPipe;
+    if (s.virtual_stages == 1 && number(0, 1)) s.pipeline.schedule = Schedule::GPipe;
     s.sequence_parallel = s.tp > 1 && number(0, 1);
-    s.zero = s.dp > 1 ? number(0, 3) : 0;
+    s.zero.stage = s.dp > 1 ? number(0, 3) : 0;
     s.dropout = number(0, 1) ? 0.1 : 0;
-    s.overlap = Overlap{
+    s.communication.overlap = Overlap{
         .gradients = number(0, 1) == 1, .parameters = number(0, 1) == 1, .p2p = number(0, 1) == 1, .tp = number(0, 1) == 1};
     const Plan everything = lowered(model, s);
     const Execution kept = run(everything, training(1));

@@ -14,7 +14,9 @@ namespace {
 // together do not depend on timing, so that the peak of the ranks is that of the plan's own order.
 TEST(Recompute, KeepsEveryBitAndHasThePlannedPeak) {
   for (const Model& model : {tiny_gpt(), tiny_llama()}) {
-    const auto strategy = [](Recompute recompute) { return in_double({.micro_batch = 2, .recompute = std::move(recompute)}); };
+    const auto strategy = [](Recompute recompute) {
+      return in_double({.batch = {.micro = 2}, .recompute = std::move(recompute)});
+    };
     const Execution kept = run(lowered(model, strategy({})), training(1));
     Bytes before = sum(kept.peaks[0]);
     for (const Recompute& recompute :
@@ -39,7 +41,7 @@ TEST(Recompute, KeepsEveryBitAndHasThePlannedPeak) {
     }
     Strategy stops = strategy({.kind = RecomputeKind::Full});  // a framework that leaves out what nobody reads
     stops.framework = "fsdp2";
-    stops.dropout = 0, stops.clip_norm = 0;
+    stops.dropout = 0, stops.optimizer.clip_norm = 0;
     EXPECT_EQ(difference(kept, run(lowered(model, stops), training(1))).largest(), 0);
   }
 }
@@ -50,8 +52,11 @@ TEST(Recompute, KeepsEveryBitLayerByLayer) {
     for (const Schedule schedule : {Schedule::OneFOneB, Schedule::GPipe, Schedule::ZeroBubbleH1})
       for (const int pp : {1, 2}) {
         const auto strategy = [&](const char* text) {
-          return in_double(
-              {.pp = pp, .schedule = schedule, .micro_batch = 2, .recompute = parse_recompute(text, "test"), .dropout = 0.1});
+          return in_double({.pp = pp,
+                            .pipeline = {.schedule = schedule},
+                            .batch = {.micro = 2},
+                            .recompute = parse_recompute(text, "test"),
+                            .dropout = 0.1});
         };
         const Execution kept = run(lowered(model, strategy("none")), training(1));
         for (const char* text : {"each:full,norm+activation,none,selective", "each:none,mlp+norm,full,attention+dropout"}) {
@@ -71,14 +76,14 @@ TEST(Recompute, KeepsEveryBitLayerByLayer) {
 TEST(Recompute, TheBestChoiceRunsInTheMemoryThatItWasGiven) {
   const Model model = tiny_gpt();
   const double capacity = 80.0 * (1 << 30);
-  Strategy s = in_double({.micro_batch = 4});
+  Strategy s = in_double({.batch = {.micro = 4}});
   const Plan whole = lowered(model, s);
   const Execution kept = run(whole, training(1));
   const auto most = static_cast<double>(arena_bytes(whole.roles[0], Space::Device).value);
   int mixed = 0;
   for (const double share : {0.95, 0.9, 0.85, 0.8}) {
-    s.framework_memory = Bytes{0};
-    s.reserve = 1 - most * share / capacity;
+    s.device_memory.framework = Bytes{0};
+    s.device_memory.reserve = 1 - most * share / capacity;
     s.recompute = parse_recompute("best", "test");
     const auto answer = tuned_plan(model, load_cluster("dgx-a100"), s);
     if (std::holds_alternative<Infeasible>(answer)) continue;
@@ -97,7 +102,8 @@ TEST(Recompute, KeepsEveryBitStageByStage) {
   for (const Schedule schedule : {Schedule::OneFOneB, Schedule::GPipe, Schedule::ZeroBubbleH1})
     for (const Model& model : {tiny_gpt(), tiny_llama()}) {
       const auto strategy = [&](const char* text) {
-        return in_double({.pp = 2, .schedule = schedule, .micro_batch = 2, .recompute = parse_recompute(text, "test")});
+        return in_double(
+            {.pp = 2, .pipeline = {.schedule = schedule}, .batch = {.micro = 2}, .recompute = parse_recompute(text, "test")});
       };
       const Execution kept = run(lowered(model, strategy("none")), training(1));
       for (const char* text : {"full:2,0", "full:1,2", "layers:1-2"})

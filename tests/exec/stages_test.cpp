@@ -19,7 +19,7 @@ T any(std::mt19937& random, std::initializer_list<T> choices) {
 
 // On at most eight ranks; 8 micro-batches of 1 or 4 of 2. Tied embeddings want the same tensor degree at both ends.
 std::optional<Strategy> draw(std::mt19937& random, int layers, int most_tp, bool tied) {
-  Strategy s = in_double({.micro_batch = any(random, {1, 1, 2}), .dropout = any(random, {0.0, 0.1})});
+  Strategy s = in_double({.batch = {.micro = any(random, {1, 1, 2})}, .dropout = any(random, {0.0, 0.1})});
   const int count = any(random, {1, 2, 2, 3, 3, 4});
   int ranks = 0, left = layers;
   for (int stage = 0; stage < count; ++stage) {
@@ -36,17 +36,17 @@ std::optional<Strategy> draw(std::mt19937& random, int layers, int most_tp, bool
   ranks = 0;
   for (const StageDegrees& stage : s.stages) ranks += stage.dp * stage.tp;
   if (ranks < 2 || ranks > 8) return {};
-  s.schedule = any(random, {Schedule::OneFOneB, Schedule::OneFOneB, Schedule::GPipe});
-  s.bucket = any<Bytes>(random, {{0}, {4096}});
+  s.pipeline.schedule = any(random, {Schedule::OneFOneB, Schedule::OneFOneB, Schedule::GPipe});
+  s.communication.bucket = any<Bytes>(random, {{0}, {4096}});
   s.recompute = any<Recompute>(random, {{},
                                         {.kind = RecomputeKind::Selective},
                                         {.kind = RecomputeKind::Full},
                                         {.kind = RecomputeKind::Full, .only = {0, 2}},
                                         {.kind = RecomputeKind::Modules, .modules = {"norm", "activation"}}});
-  s.optimizer = any(random, {OptimizerKind::Adam, OptimizerKind::Sgd});
-  s.loss_scale = any(random, {1.0, 1024.0});
-  s.overlap.emplace();
-  for (const OverlapPart& part : kOverlapParts) *s.overlap.*part.field = any(random, {true, false});
+  s.optimizer.kind = any(random, {OptimizerKind::Adam, OptimizerKind::Sgd});
+  s.optimizer.loss_scale = any(random, {1.0, 1024.0});
+  s.communication.overlap.emplace();
+  for (const OverlapPart& part : kOverlapParts) *s.communication.overlap.*part.field = any(random, {true, false});
   return s;
 }
 
@@ -58,8 +58,9 @@ void expect_equal(const Model& model, const Strategy& strategy) {
   ExecuteOptions options = training();
   options.checks.poison = true;
   Execution done = run(plan, options);
-  divide_gradients(done, strategy.loss_scale);
-  const Strategy one = in_double({.micro_batch = 2, .dropout = strategy.dropout, .optimizer = strategy.optimizer});
+  divide_gradients(done, strategy.optimizer.loss_scale);
+  const Strategy one =
+      in_double({.batch = {.micro = 2}, .dropout = strategy.dropout, .optimizer = {.kind = strategy.optimizer.kind}});
   const Difference apart = difference(done, run(lowered(model, one), training()));
   EXPECT_LE(apart.loss, kTolerance);
   EXPECT_LE(apart.gradients, kTolerance) << apart.worst;
@@ -84,11 +85,11 @@ TEST(Stages, DrawnPerceptron) { compare_drawn(tiny_mlp(), 4, 1, false, 8, 25); }
 
 // The largest group in the middle, so that both ways of handing over are there, and replicas that share no common turn.
 TEST(Stages, EveryWayOfHandingOver) {
-  Strategy s = in_double({.micro_batch = 1, .global_batch = 12});
+  Strategy s = in_double({.batch = {.micro = 1, .global = 12}});
   s.stages = {{.layers = 1, .dp = 2, .tp = 1}, {.layers = 2, .dp = 1, .tp = 4}, {.layers = 1, .dp = 1, .tp = 2}};
   const Plan plan = lowered(tiny_llama(), s);
   ASSERT_TRUE(check_plan(plan).empty());
-  const Execution one = run(lowered(tiny_llama(), in_double({.micro_batch = 2, .global_batch = 12})), training());
+  const Execution one = run(lowered(tiny_llama(), in_double({.batch = {.micro = 2, .global = 12}})), training());
   EXPECT_LE(difference(run(plan, training()), one).largest(), kTolerance);
   s.stages = {{.layers = 1, .dp = 3, .tp = 1}, {.layers = 1, .dp = 2, .tp = 1}, {.layers = 2, .dp = 1, .tp = 2}};
   EXPECT_LE(difference(run(lowered(tiny_llama(), s), training()), one).largest(), kTolerance);

@@ -116,7 +116,7 @@ Model tiny_mlp() {
 Strategy in_double(Strategy strategy) {
   strategy.precision = DType::F64;
   if (strategy.dp == 0) strategy.dp = 1;
-  if (strategy.global_batch == 0) strategy.global_batch = 8;
+  if (strategy.batch.global == 0) strategy.batch.global = 8;
   return strategy;
 }
 
@@ -175,7 +175,7 @@ Difference difference(const Execution& a, const Execution& b) {
 }
 
 Plan with_dynamic_scale(const Model& model, Strategy strategy, int exponent, int growth) {
-  strategy.loss_scale = 0;
+  strategy.optimizer.loss_scale = 0;
   Plan plan = lowered(model, strategy);
   const double start = std::ldexp(1, exponent);
   for (Segment& segment : plan.segments)
@@ -197,10 +197,11 @@ void divide_gradients(Execution& execution, double loss_scale) {
 std::string name_of(const Strategy& s) {
   std::ostringstream out;
   out << "dp" << s.dp << " tp" << s.tp << (s.sequence_parallel ? " sp" : "") << " pp" << s.pp << " v" << s.virtual_stages << " "
-      << (s.schedule ? name_of(*s.schedule) : "auto") << " split \"" << s.layer_split << "\" micro-batch " << s.micro_batch
-      << " zero" << s.zero << " group " << s.zero_group << " recompute " << to_text(s.recompute) << " overlap "
-      << to_text(s.overlap.value_or(Overlap{})) << " bucket " << s.bucket.value << " dropout " << s.dropout.value_or(0) << " "
-      << name_of(s.optimizer) << " momentum " << s.momentum << " clip " << s.clip_norm.value_or(0);
+      << (s.pipeline.schedule ? name_of(*s.pipeline.schedule) : "auto") << " split \"" << s.pipeline.layer_split
+      << "\" micro-batch " << s.batch.micro << " zero" << s.zero.stage << " group " << s.zero.group << " recompute "
+      << to_text(s.recompute) << " overlap " << to_text(s.communication.overlap.value_or(Overlap{})) << " bucket "
+      << s.communication.bucket.value << " dropout " << s.dropout.value_or(0) << " " << name_of(s.optimizer.kind)
+      << " momentum " << s.optimizer.momentum << " clip " << s.optimizer.clip_norm.value_or(0);
   return out.str();
 }
 

@@ -14,7 +14,7 @@ std::shared_ptr<const Document> pipeline_document(played::Fold fold, const playe
 
 static std::shared_ptr<const Document> simulated(const SimulateOptions& options) {
   const Cluster cluster = load_cluster("dgx-a100-x2");
-  const Strategy strategy{.dp = 4, .tp = 2, .pp = 2, .global_batch = 16, .seq = 256};
+  const Strategy strategy{.dp = 4, .tp = 2, .pp = 2, .batch = {.global = 16, .seq = 256}};
   auto lowered = tuned_plan(load_model("gpt2-124m"), cluster, strategy);
   return make_document(simulate(std::get<Lowered>(std::move(lowered)).plan, cluster, options), "simulated");
 }

@@ -21,10 +21,10 @@ struct Case {
 };
 
 std::vector<Case> cases() {
-  Strategy base{.dp = 2, .tp = 2, .pp = 4, .global_batch = 16, .seq = 256};
+  Strategy base{.dp = 2, .tp = 2, .pp = 4, .batch = {.global = 16, .seq = 256}};
   Strategy zero = base, wide = base, chunks = base;
-  zero.zero = 1;
-  wide.pp = 1, wide.dp = 8, wide.zero = 3;
+  zero.zero.stage = 1;
+  wide.pp = 1, wide.dp = 8, wide.zero.stage = 3;
   chunks.virtual_stages = 3;
   return {{"layer", base, {.granularity = Granularity::Layer}},
           {"op", base, {.granularity = Granularity::Op}},
@@ -68,19 +68,19 @@ TEST(Simulated, SummariesAreConsistent) {
     const Result result = simulated(c, cluster);
     const Summary s =
         summarize(result, cluster, {.tokens_per_sample = 256, .model_flops_per_sample = {1e11}}, order_bounds(result.plan));
-    EXPECT_NEAR(std::accumulate(s.bubble_by_cause.begin(), s.bubble_by_cause.end(), 0.0), s.bubble_fraction, 1e-12);
-    EXPECT_GT(s.bubble_fraction, 0) << c.name;
+    EXPECT_NEAR(std::accumulate(s.bubble.by_cause.begin(), s.bubble.by_cause.end(), 0.0), s.bubble.fraction, 1e-12);
+    EXPECT_GT(s.bubble.fraction, 0) << c.name;
     const double in_line =
-        s.exposed_communication_fraction - s.bubble_by_cause[static_cast<std::size_t>(BubbleCause::ExposedCommunication)];
-    EXPECT_LT(s.bubble_fraction + in_line, 1) << c.name;  // the rest is compute
-    EXPECT_GT(s.exposed_communication_fraction, 0) << c.name;
+        s.communication.exposed - s.bubble.by_cause[static_cast<std::size_t>(BubbleCause::ExposedCommunication)];
+    EXPECT_LT(s.bubble.fraction + in_line, 1) << c.name;  // the rest is compute
+    EXPECT_GT(s.communication.exposed, 0) << c.name;
     EXPECT_EQ(s.gpus, 16);
     EXPECT_TRUE(s.feasible);
-    EXPECT_GT(s.fits_margin.value, 0);
-    EXPECT_GT(s.hardware_flops_utilization, 0);
-    EXPECT_LT(s.hardware_flops_utilization, 1);
+    EXPECT_GT(s.fit.margin.value, 0);
+    EXPECT_GT(s.flops.hardware_utilization, 0);
+    EXPECT_LT(s.flops.hardware_utilization, 1);
     const bool slow = !c.options.stragglers.empty();
-    EXPECT_EQ(s.bubble_by_cause[static_cast<std::size_t>(BubbleCause::Straggler)] > 0.01, slow) << c.name;
+    EXPECT_EQ(s.bubble.by_cause[static_cast<std::size_t>(BubbleCause::Straggler)] > 0.01, slow) << c.name;
     for (const StageMemory& row : s.memory) {
       EXPECT_LE(row.statics, row.live_peak);
       EXPECT_LE(row.live_peak, row.order_bound);

@@ -37,7 +37,7 @@ std::optional<Trial> trial(std::mt19937& random, const Job& job, Granularity gra
   const Model model = load_model(job.model);
   const Cluster cluster = load_cluster(job.cluster);
   Strategy base;
-  base.global_batch = job.batch;
+  base.batch.global = job.batch;
   Point point{.tp = pick(random, job.tp), .pp = pick(random, job.pp)};
   const int gpus = gpu_count(cluster);
   if (gpus % (point.tp * point.pp) != 0) return {};
@@ -102,7 +102,7 @@ TEST(Estimate, RefineEqualsTheSimulatorWhereNoLinkIsShared) {
   const Model model = load_model("gpt2-1.5b");
   const Cluster cluster = load_cluster("dgx-a100");
   Strategy base;
-  base.global_batch = 16;
+  base.batch.global = 16;
   int seen = 0;
   for (const int tp : {1, 5})
     for (const int pp : {1, 2, 4, 8})
@@ -144,7 +144,7 @@ TEST(Estimate, RefineEqualsTheSimulatorOfWholeStagesWhereReductionsSlowComputes)
   const Model model = load_model("llama-2-13b");
   const Cluster cluster = load_cluster("dgx-h100-x4");
   Strategy base;
-  base.global_batch = 128;
+  base.batch.global = 128;
   for (const int zero : {2, 3})
     for (const int layers : {8, 37}) {
       const Point point{.tp = 8,
@@ -167,7 +167,7 @@ TEST(Estimate, RefineEqualsTheSimulatorForSplitBackwards) {
   const Model model = load_model("gpt2-1.5b");
   const Cluster cluster = load_cluster("dgx-a100");
   Strategy base;
-  base.global_batch = 24;
+  base.batch.global = 24;
   for (const Schedule schedule : {Schedule::ZeroBubbleH1, Schedule::ZeroBubbleH2, Schedule::ZeroBubbleV})
     for (const int pp : {2, 4, 8})
       for (const RecomputeKind recompute : {RecomputeKind::None, RecomputeKind::Selective}) {
@@ -190,7 +190,7 @@ TEST(Estimate, RefineCountsTheComputeUnitsOfReceives) {
   const Model model = load_model("llama-3-8b");
   const Cluster cluster = load_cluster("dgx-b200-x2");
   Strategy base;
-  base.global_batch = 64;
+  base.batch.global = 64;
   for (const Schedule schedule : {Schedule::OneFOneB, Schedule::GPipe, Schedule::ZeroBubbleH1}) {
     const Point point{.tp = 8, .pp = 2, .micro_batch = 4, .overlap_p2p = false, .schedule = schedule};
     const auto answer = tuned_plan(model, cluster, strategy_at(base, point), {.ignore_memory = true});
@@ -206,7 +206,7 @@ TEST(Estimate, RefineWaitsForTheSlowestPairOfARing) {
   const Model model = load_model("llama-2-13b");
   const Cluster cluster = load_cluster("dgx-h100-x4");
   Strategy s;
-  s.tp = 4, s.cp = 4, s.pp = 1, s.dp = 2, s.micro_batch = 8, s.global_batch = 64, s.context = ContextKind::Ring;
+  s.tp = 4, s.cp = 4, s.pp = 1, s.dp = 2, s.batch.micro = 8, s.batch.global = 64, s.context = ContextKind::Ring;
   const auto answer = tuned_plan(model, cluster, s, {.ignore_memory = true});
   const Lowered& lowered = std::get<Lowered>(answer);
   const double simulated = simulate(lowered.plan, cluster, {.granularity = Granularity::Stage}).makespan_s;
@@ -220,7 +220,7 @@ TEST(Estimate, RefineEqualsTheSimulatorForStagesOfTheirOwn) {
   for (const char* stages : {"16:2x2,16:1x4", "20:4x1,12:1x4", "8:1x2,24:3x2"}) {
     Strategy s;
     s.stages = parse_stages(stages, "stages");
-    s.global_batch = 24;
+    s.batch.global = 24;
     const auto answer = tuned_plan(model, cluster, s, {.ignore_memory = true});
     ASSERT_TRUE(std::holds_alternative<Lowered>(answer)) << std::get<Infeasible>(answer).reason;
     const Lowered& lowered = std::get<Lowered>(answer);
@@ -256,7 +256,7 @@ TEST(Estimate, RefineAddsUpWhatReductionsCostFromStageToStage) {
   const Model model = load_model("gpt3-175b");
   const Cluster cluster = load_cluster("dgx-a100-x16");
   Strategy base;
-  base.global_batch = 256;
+  base.batch.global = 256;
   for (const int chunks : {4, 8}) {
     const Point point{.tp = 4,
                       .pp = 4,
@@ -298,7 +298,7 @@ TEST(Estimate, RanksThatRedoFewerLayersHoldNobodyUp) {
   const Model model = load_model("llama-2-13b");
   const Cluster cluster = load_cluster("dgx-h100-x4");
   Strategy base;
-  base.global_batch = 128;
+  base.batch.global = 128;
   Point point{.tp = 2, .pp = 4, .virtual_stages = 2, .dp = 4, .micro_batch = 4};
   point.schedule = Schedule::Interleaved;
   expect_filled(model, cluster, base, point, "full:3,2,1,0", 0.11);
@@ -309,7 +309,7 @@ TEST(Estimate, WaitingRanksGatherAhead) {
   const Model model = load_model("gpt2-1.5b");
   const Cluster cluster = load_cluster("dgx-a100-x4");
   Strategy base;
-  base.global_batch = 16;
+  base.batch.global = 16;
   for (const bool overlap : {true, false}) {
     Point point{.pp = 8, .dp = 4, .micro_batch = 2};
     point.zero = 3, point.overlap_parameters = overlap, point.order = 0;

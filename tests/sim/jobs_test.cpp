@@ -31,7 +31,7 @@ void equal_stages(Plan& plan, Nanoseconds forward, Nanoseconds backward) {
 // Megatron 1T on 3072 GPUs: 64 stages, 512 micro-batches. 1F1B of equal stages takes (m + p - 1)(F + B) and stands still
 // (p - 1)/(m + p - 1) = 63/575 of it (docs/schedules.md).
 TEST(Jobs, TrillionParameterBubble) {
-  Lowered job = lowered("megatron-1t", "dgx-a100-x384", {.tp = 8, .pp = 64, .global_batch = 3072});
+  Lowered job = lowered("megatron-1t", "dgx-a100-x384", {.tp = 8, .pp = 64, .batch = {.global = 3072}});
   ASSERT_EQ(job.plan.microbatches, 512);
   equal_stages(job.plan, {1'000'000}, {2'000'000});
   const Result result = simulate(job.plan, load_cluster("dgx-a100-x384"), {.granularity = Granularity::Stage});
@@ -48,13 +48,13 @@ TEST(Jobs, TrillionParameterBubble) {
 // Clipping sums one number over all ranks at the end. Tensor collectives have their links to themselves as without it, so they stay in
 // the steps of their computes: a stage's steps grow by what the norm itself does, not with the layers.
 TEST(Jobs, TheGlobalNormLeavesTensorCollectivesTheirLinks) {
-  Strategy s{.tp = 8, .pp = 2, .global_batch = 32, .seq = 512};
+  Strategy s{.tp = 8, .pp = 2, .batch = {.global = 32, .seq = 512}};
   const auto steps = [&] {
     const Lowered job = lowered("gpt2-355m", "dgx-a100-x4", s);
     return simulate(job.plan, load_cluster("dgx-a100-x4"), {.granularity = Granularity::Stage}).trace.spans.size();
   };
   const std::size_t without = steps();
-  s.clip_norm = 1;
+  s.optimizer.clip_norm = 1;
   const std::size_t updates =
       2 * 30;  // a norm and a clip for each unit of gradients, fewer than 30 of them on each of two ranks
   EXPECT_LT(steps(), without + 2 * updates);
@@ -65,8 +65,9 @@ TEST(Jobs, TheGlobalNormLeavesTensorCollectivesTheirLinks) {
 TEST(Jobs, SumsOfTheLastBackwardLeaveEarlierTensorCollectivesTheirLinks) {
   const Cluster cluster = load_cluster("dgx-a100-x4");
   const auto played = [&](std::int64_t batch, Granularity granularity) {
-    const Lowered job = lowered("gpt2-355m", "dgx-a100-x4",
-                                {.tp = 8, .pp = 2, .sequence_parallel = true, .global_batch = batch, .seq = 512, .zero = 1});
+    const Lowered job =
+        lowered("gpt2-355m", "dgx-a100-x4",
+                {.tp = 8, .pp = 2, .sequence_parallel = true, .batch = {.global = batch, .seq = 512}, .zero = {.stage = 1}});
     return simulate(job.plan, cluster, {.granularity = granularity});
   };
   const Result few = played(16, Granularity::Stage), many = played(32, Granularity::Stage), exact = played(32, Granularity::Op);
@@ -86,11 +87,11 @@ TEST(Jobs, RandomClustersAndStrategiesPlayToTheEnd) {
     const Cluster cluster = load_cluster(clusters[static_cast<std::size_t>(pick(0, 5))] + "-x" + std::to_string(pick(1, 4)));
     Strategy s{.tp = 1 << pick(0, 3), .pp = 1 << pick(0, 2), .sequence_parallel = pick(0, 1) == 1};
     s.virtual_stages = s.pp > 1 ? pick(1, 2) : 1;
-    s.global_batch = 64;
-    s.zero = pick(0, 3);
+    s.batch.global = 64;
+    s.zero.stage = pick(0, 3);
     s.precision = pick(0, 1) ? DType::F16 : DType::F32;
     s.recompute.kind = pick(0, 1) ? RecomputeKind::Full : RecomputeKind::None;
-    s.overlap =
+    s.communication.overlap =
         Overlap{.gradients = pick(0, 1) == 1, .parameters = pick(0, 1) == 1, .p2p = pick(0, 1) == 1, .tp = pick(0, 1) == 1};
     const auto answer = tuned_plan(load_model(pick(0, 3) ? "gpt2-355m" : "resnet-50"), cluster, s, {.ignore_memory = true});
     if (!std::holds_alternative<Lowered>(answer)) continue;
@@ -112,7 +113,7 @@ TEST(Jobs, RandomClustersAndStrategiesPlayToTheEnd) {
 // Twice the bandwidth everywhere is never slower; a straggler is never faster.
 TEST(Jobs, BetterHardwareIsNeverSlower) {
   Cluster cluster = load_cluster("pcie-a100-8-x2");
-  const Lowered job = lowered(load_model("gpt2-774m"), cluster, {.tp = 4, .pp = 2, .global_batch = 32});
+  const Lowered job = lowered(load_model("gpt2-774m"), cluster, {.tp = 4, .pp = 2, .batch = {.global = 32}});
   const auto time = [&](const Cluster& on, std::vector<Straggler> stragglers = {}) {
     return simulate(job.plan, on, {.granularity = Granularity::Stage, .stragglers = std::move(stragglers)}).makespan_s;
   };

@@ -31,19 +31,16 @@ Cluster cluster_of(const std::string& name) {
 Strategy strategy_of(const SplitJob& job, const std::string& split) {
   Strategy s{.dp = 1,
              .pp = job.stages,
-             .layer_split = split,
-             .schedule = job.schedule,
-             .micro_batch = job.micro_batch,
-             .global_batch = job.batch,
-             .seq = job.seq};
-  s.overlap = Overlap{.p2p = job.overlap};
+             .pipeline = {.layer_split = split, .schedule = job.schedule},
+             .batch = {.micro = job.micro_batch, .global = job.batch, .seq = job.seq}};
+  s.communication.overlap = Overlap{.p2p = job.overlap};
   return s;
 }
 
 double seconds(const Model& model, const Cluster& cluster, const Strategy& s, std::string* split = nullptr) {
   const auto answer = tuned_plan(model, cluster, s, {.ignore_memory = true});
   const Lowered& lowered = std::get<Lowered>(answer);
-  if (split) *split = lowered.strategy.layer_split;
+  if (split) *split = lowered.strategy.pipeline.layer_split;
   return simulate(lowered.plan, cluster, {.granularity = Granularity::Stage}).makespan_s;
 }
 

@@ -28,8 +28,9 @@ double seconds(const std::string& model, const Strategy& s, const std::string& c
 TEST(Stages, EqualOnesTakeTheTimeOfTheOrdinaryPlan) {
   for (const Schedule schedule : {Schedule::OneFOneB, Schedule::GPipe})
     for (const auto& [tp, pp, dp] : {std::tuple{1, 4, 2}, std::tuple{2, 2, 2}, std::tuple{1, 1, 8}, std::tuple{4, 2, 1}}) {
-      const Strategy one{.dp = dp, .tp = tp, .pp = pp, .schedule = schedule, .micro_batch = 1, .global_batch = 16, .seq = 1024};
-      Strategy each{.schedule = schedule, .micro_batch = 1, .global_batch = 16, .seq = 1024};
+      const Strategy one{
+          .dp = dp, .tp = tp, .pp = pp, .pipeline = {.schedule = schedule}, .batch = {.micro = 1, .global = 16, .seq = 1024}};
+      Strategy each{.pipeline = {.schedule = schedule}, .batch = {.micro = 1, .global = 16, .seq = 1024}};
       each.stages.assign(static_cast<std::size_t>(pp), {32 / pp, dp, tp});
       EXPECT_NEAR(seconds("llama-2-7b", each, "dgx-a100") / seconds("llama-2-7b", one, "dgx-a100"), 1, 1e-9)
           << "tp " << tp << " pp " << pp << " dp " << dp;
@@ -37,7 +38,7 @@ TEST(Stages, EqualOnesTakeTheTimeOfTheOrdinaryPlan) {
 }
 
 TEST(Stages, FoldingChangesNothing) {
-  Strategy s{.micro_batch = 1, .global_batch = 8, .seq = 1024};
+  Strategy s{.batch = {.micro = 1, .global = 8, .seq = 1024}};
   s.stages = {{6, 2, 1}, {12, 1, 4}, {14, 2, 2}};
   const SimulateOptions apart{.folding = Folding::None}, groups{.folding = Folding::Tp};
   const double folded = seconds("llama-2-7b", s, "dgx-a100-x2");
@@ -47,7 +48,7 @@ TEST(Stages, FoldingChangesNothing) {
 
 // 8 and 24 layers on four GPUs: one and three replicas make both stages as fast as each other, which two and two do not.
 TEST(Stages, MoreReplicasWhereTheWorkIs) {
-  Strategy s{.micro_batch = 1, .global_batch = 48, .seq = 1024};
+  Strategy s{.batch = {.micro = 1, .global = 48, .seq = 1024}};
   s.stages = {{8, 1, 1}, {24, 3, 1}};
   const double fitted = seconds("llama-2-7b", s, "dgx-a100");
   s.stages = {{8, 2, 1}, {24, 2, 1}};
@@ -58,7 +59,7 @@ TEST(Stages, MoreReplicasWhereTheWorkIs) {
 TEST(Stages, ThePartitionIsFasterThanEqualStages) {
   const Model model = load_model("vgg-16");
   const Cluster cluster = load_cluster("eth25-a100-x8");
-  const Strategy strategy{.micro_batch = 8, .global_batch = 512};
+  const Strategy strategy{.batch = {.micro = 8, .global = 512}};
   const HybridJob job = hybrid_job(model, cluster, strategy, 0);
   const auto equal = best_uniform_plan(model, cluster, strategy, job);
   ASSERT_TRUE(equal);

@@ -17,8 +17,8 @@ Cluster old_and_new() {
 
 Strategy two_stages(const char* split) {
   Strategy s;
-  s.tp = 8, s.pp = 2, s.dp = 1, s.micro_batch = 1, s.global_batch = 32, s.seq = 2048;
-  s.layer_split = split;
+  s.tp = 8, s.pp = 2, s.dp = 1, s.batch.micro = 1, s.batch.global = 32, s.batch.seq = 2048;
+  s.pipeline.layer_split = split;
   return s;
 }
 
@@ -42,7 +42,7 @@ double simulated(const Strategy& s) {
 TEST(UnequalNodes, StagesAreAsLongAsTheirGpusAreFast) {
   const auto answer = tuned_plan(load_model("llama-2-7b"), old_and_new(), two_stages("auto"));
   ASSERT_TRUE(std::holds_alternative<Lowered>(answer)) << std::get<Infeasible>(answer).reason;
-  const std::string split = std::get<Lowered>(answer).strategy.layer_split;
+  const std::string split = std::get<Lowered>(answer).strategy.pipeline.layer_split;
   const std::vector<int> layers = parse_layer_split(split, "test");
   ASSERT_EQ(layers.size(), 2u);
   EXPECT_LT(layers[0], layers[1]);
@@ -62,7 +62,7 @@ TEST(UnequalNodes, AStageOnTwoKindsIsRefused) {
 
 TEST(UnequalNodes, SearchKeepsStagesOnOneKind) {
   SearchOptions options;
-  options.base.global_batch = 32, options.base.seq = 2048, options.base.tp = 8, options.fixed = {"tp"};
+  options.base.batch.global = 32, options.base.batch.seq = 2048, options.base.tp = 8, options.fixed = {"tp"};
   options.refine = 8;
   const auto answer = search(load_model("llama-2-7b"), old_and_new(), options);
   ASSERT_TRUE(std::holds_alternative<SearchResult>(answer)) << std::get<Infeasible>(answer).reason;

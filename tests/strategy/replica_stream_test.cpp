@@ -12,7 +12,8 @@ namespace {
 // What the backward of a pipeline of one stage says to the replicas, in issue order: "g" and "r" with the layer's number.
 std::vector<std::string> talk(const Overlap& overlap) {
   const Lowered job =
-      lowered("llama-2-7b", "dgx-a100", {.dp = 8, .micro_batch = 1, .global_batch = 16, .zero = 3, .overlap = overlap});
+      lowered("llama-2-7b", "dgx-a100",
+              {.dp = 8, .batch = {.micro = 1, .global = 16}, .zero = {.stage = 3}, .communication = {.overlap = overlap}});
   const Role& role = job.plan.roles.front();
   std::vector<std::string> said;
   for (const Segment& segment : job.plan.segments) {

@@ -23,8 +23,8 @@ inline Model layers(const char* name, int count) {
 
 inline SearchOptions options(std::int64_t batch, std::int64_t seq) {
   SearchOptions options;
-  options.base.global_batch = batch;
-  options.base.seq = seq;
+  options.base.batch.global = batch;
+  options.base.batch.seq = seq;
   options.threads = 1;
   options.noise = 0;  // the winner is the fastest, however it looks
   return options;

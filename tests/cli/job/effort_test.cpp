@@ -24,10 +24,10 @@ EffortOptions play(Granularity granularity, Folding folding = Folding::Full) {
 }
 
 std::vector<Measured> measured() {
-  const Strategy small = {.dp = 8, .global_batch = 320'000, .seq = 256};
-  const Strategy deep = {.dp = 1, .tp = 8, .pp = 16, .global_batch = 8192, .seq = 2048};
+  const Strategy small = {.dp = 8, .batch = {.global = 320'000, .seq = 256}};
+  const Strategy deep = {.dp = 1, .tp = 8, .pp = 16, .batch = {.global = 8192, .seq = 2048}};
   Strategy wide = deep;
-  wide.dp = 8, wide.global_batch = 512;
+  wide.dp = 8, wide.batch.global = 512;
   return {{"small", "gpt2-124m", "dgx-a100", small, play(Granularity::Layer), 0.86, 907},
           {"layer", "gpt3-175b", "dgx-a100-x16", deep, play(Granularity::Layer), 6.4, 595},
           {"op", "gpt3-175b", "dgx-a100-x16", deep, play(Granularity::Op), 14.1, 1467},
@@ -60,7 +60,8 @@ TEST(Effort, OfASearchKnowsModelBatchAndGpus) {
                           Search{"gpt3-175b", "dgx-a100-x16", 1536, 66.6}, Search{"llama-2-13b", "dgx-a100-x64", 1536, 10.7},
                           Search{"llama-2-13b", "dgx-a100-x4", 512, 10.7}, Search{"gpt2-124m", "dgx-a100-x64", 1536, 2.0},
                           Search{"gpt2-124m", "dgx-a100-x1024", 8192, 4.0}, Search{"gpt2-124m", "dgx-a100", 16, 0.5}}) {
-    const Job job = {.model = load_model(m.model), .cluster = load_cluster(m.cluster), .strategy = {.global_batch = m.batch}};
+    const Job job = {
+        .model = load_model(m.model), .cluster = load_cluster(m.cluster), .strategy = {.batch = {.global = m.batch}}};
     const double seconds = effort_of(job, {.kind = WorkKind::Search}).time.value;
     EXPECT_GT(seconds, m.seconds / 4) << m.model << m.cluster;
     EXPECT_LT(seconds, m.seconds * 4) << m.model << m.cluster;
@@ -71,7 +72,7 @@ TEST(Effort, GrowsWithTheWork) {
   const auto of = [](std::int64_t batch, int nodes, EffortOptions work) {
     const Job job = {.model = load_model("gpt2-124m"),
                      .cluster = with_nodes(load_cluster("dgx-a100"), nodes),
-                     .strategy = {.global_batch = batch, .seq = 256}};
+                     .strategy = {.batch = {.global = batch, .seq = 256}}};
     return effort_of(job, work).time.value;
   };
   EXPECT_EQ(of(64, 1, play(Granularity::Op)), 0) << "little is not estimated";

@@ -20,7 +20,7 @@ class Export : public testing::Test {
   void SetUp() override { file_ = testing::TempDir() + "foreshard-export-" + std::to_string(::getpid()) + ".strategy.json"; }
   void TearDown() override { std::filesystem::remove(file_); }
   void save(Strategy strategy) const {
-    strategy.seq = 4096, strategy.global_batch = 64;
+    strategy.batch.seq = 4096, strategy.batch.global = 64;
     write_file(file_, to_json(strategy));
   }
   RanLine to(const std::string& framework, const std::string& more = "") const {
@@ -61,7 +61,7 @@ TEST_F(Export, JsonAndFileHaveTheSameLines) {
 
 // What a framework cannot do is the reason, not a wrong file.
 TEST_F(Export, AStrategyThatTheFrameworkCannotRunIsRefused) {
-  save({.dp = 2, .tp = 2, .pp = 2, .schedule = Schedule::ZeroBubbleH1});
+  save({.dp = 2, .tp = 2, .pp = 2, .pipeline = {.schedule = Schedule::ZeroBubbleH1}});
   EXPECT_EQ(to("megatron").code, ExitCode::Infeasible);
   EXPECT_TRUE(to("megatron")
                   .err.starts_with(

@@ -153,8 +153,8 @@ TEST_F(PlanVerbs, OptionsWinOverTheStrategyFileAndSetOverOptions) {
   ASSERT_EQ(r.code, ExitCode::Ok) << r.err;
   const Strategy strategy = load_strategy(out);
   EXPECT_EQ(strategy.tp, 2);
-  EXPECT_EQ(strategy.micro_batch, 2);
-  EXPECT_EQ(strategy.zero, 2);
+  EXPECT_EQ(strategy.batch.micro, 2);
+  EXPECT_EQ(strategy.zero.stage, 2);
   EXPECT_EQ(strategy.dp, 4);  // the rest of 8 GPUs
 }
 

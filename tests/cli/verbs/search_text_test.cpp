@@ -58,7 +58,8 @@ TEST(SearchText, TheLegendExplainsTheMarksThatAreThere) {
 
 TEST(SearchText, SaysWhatASimpleStrategyGivesUp) {
   SearchResult result = two_alike();
-  result.ranked[0].less_simple = Candidate::LessSimple{.gain = 0.0019, .strategy = {.layer_split = "5x2,6x9,5,3,2,5,1"}};
+  result.ranked[0].less_simple =
+      Candidate::LessSimple{.gain = 0.0019, .strategy = {.pipeline = {.layer_split = "5x2,6x9,5,3,2,5,1"}}};
   EXPECT_TRUE(has(said(result), "A less simple variant is 0.19 % better (--layer-split 5x2,6x9,5,3,2,5,1)")) << said(result);
 }
 

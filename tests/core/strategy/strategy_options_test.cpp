@@ -31,12 +31,18 @@ TEST(StrategyOptions, EveryFieldOnceWithAllItsWords) {
     for (char& c : flag) c = c == '_' ? '-' : c;
     EXPECT_EQ(option.flag, flag);
   }
-  // One name per field of Strategy: a new field does not compile here until it is added, and then needs its entry.
-  const auto& [dp, tp, cp, pp, virtual_stages, sequence_parallel, context, layer_split, schedule, microbatch_group, micro_batch,
-               global_batch, seq, zero, zero_group, recompute, precision, param_dtype, grad_dtype, state_dtype, attention,
-               dropout, optimizer, momentum, clip_norm, loss_scale, vocab_multiple, bucket, overlap, algorithm, framework,
-               placement, framework_memory, reserve, stages] = Strategy{};
-  (void)dp;
+  // One name per field of Strategy and of its groups: a new field does not compile here until it is added, and then needs its
+  // entry.
+  [[maybe_unused]] const auto& [dp, tp, cp, pp, virtual_stages, sequence_parallel, context, pipeline, stages, batch, zero,
+                                recompute, precision, state_dtypes, attention, dropout, optimizer, vocab_multiple,
+                                communication, framework, placement, device_memory] = Strategy{};
+  [[maybe_unused]] const auto& [layer_split, schedule, microbatch_group] = pipeline;
+  [[maybe_unused]] const auto& [micro, global, seq] = batch;
+  [[maybe_unused]] const auto& [zero_stage, zero_group] = zero;
+  [[maybe_unused]] const auto& [param, grad, state] = state_dtypes;
+  [[maybe_unused]] const auto& [kind, momentum, clip_norm, loss_scale] = optimizer;
+  [[maybe_unused]] const auto& [bucket, overlap, algorithm] = communication;
+  [[maybe_unused]] const auto& [framework_memory, reserve] = device_memory;
   EXPECT_EQ(paths.size(), 35u);
 }
 
@@ -174,7 +180,7 @@ TEST(StrategyOptions, PartsOfObjects) {
   Strategy strategy;
   set_option(strategy, "overlap.grad", "false", "here");
   set_option(strategy, "overlap.tp", "true", "here");
-  EXPECT_EQ(to_text(*strategy.overlap), "p2p,tp");
+  EXPECT_EQ(to_text(*strategy.communication.overlap), "p2p,tp");
   set_option(strategy, "recompute.layers", "3", "here");
   EXPECT_EQ(to_text(strategy.recompute), "full:3");
   set_option(strategy, "recompute.layers", "0", "here");
@@ -203,11 +209,11 @@ TEST(StrategyOptions, QuantitiesWithUnits) {
   set_option(strategy, "bucket", "40 MB", "here");
   set_option(strategy, "framework_memory", "1 GiB", "here");
   set_option(strategy, "reserve", "6%", "here");
-  EXPECT_EQ(strategy.bucket, Bytes{40'000'000});
-  EXPECT_EQ(strategy.framework_memory, Bytes{1 << 30});
-  EXPECT_EQ(strategy.reserve, 0.06);
+  EXPECT_EQ(strategy.communication.bucket, Bytes{40'000'000});
+  EXPECT_EQ(strategy.device_memory.framework, Bytes{1 << 30});
+  EXPECT_EQ(strategy.device_memory.reserve, 0.06);
   set_option(strategy, "framework_memory", "auto", "here");
-  EXPECT_EQ(strategy.framework_memory, std::nullopt);
+  EXPECT_EQ(strategy.device_memory.framework, std::nullopt);
 }
 
 }  // namespace foreshard

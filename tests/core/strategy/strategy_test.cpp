@@ -30,15 +30,15 @@ static std::int64_t bytes_per_parameter(const Strategy& strategy) {
 }
 
 TEST(StateTypes, BytesPerParameterOfEachPrecision) {
-  EXPECT_EQ(bytes_per_parameter({}), 16);                           // ZeRO paper: 2 + 2 + 12
-  EXPECT_EQ(bytes_per_parameter({.precision = DType::F16}), 16);    // 2 + 2 + 12
-  EXPECT_EQ(bytes_per_parameter({.precision = DType::F32}), 16);    // 4 + 4 + 8
-  EXPECT_EQ(bytes_per_parameter({.precision = DType::TF32}), 16);   // stored as fp32
-  EXPECT_EQ(bytes_per_parameter({.precision = DType::F64}), 32);    // 8 + 8 + 16
-  EXPECT_EQ(bytes_per_parameter({.grad_dtype = DType::F32}), 18);   // 2 + 4 + 12
-  EXPECT_EQ(bytes_per_parameter({.param_dtype = DType::F32}), 16);  // 4 + 4 + 8, no master copy
-  EXPECT_EQ(bytes_per_parameter({.state_dtype = DType::BF16}), 8);  // 2 + 2 + 4
-  EXPECT_EQ(bytes_per_parameter({.precision = DType::F32, .grad_dtype = DType::BF16}), 14);
+  EXPECT_EQ(bytes_per_parameter({}), 16);                                       // ZeRO paper: 2 + 2 + 12
+  EXPECT_EQ(bytes_per_parameter({.precision = DType::F16}), 16);                // 2 + 2 + 12
+  EXPECT_EQ(bytes_per_parameter({.precision = DType::F32}), 16);                // 4 + 4 + 8
+  EXPECT_EQ(bytes_per_parameter({.precision = DType::TF32}), 16);               // stored as fp32
+  EXPECT_EQ(bytes_per_parameter({.precision = DType::F64}), 32);                // 8 + 8 + 16
+  EXPECT_EQ(bytes_per_parameter({.state_dtypes = {.grad = DType::F32}}), 18);   // 2 + 4 + 12
+  EXPECT_EQ(bytes_per_parameter({.state_dtypes = {.param = DType::F32}}), 16);  // 4 + 4 + 8, no master copy
+  EXPECT_EQ(bytes_per_parameter({.state_dtypes = {.state = DType::BF16}}), 8);  // 2 + 2 + 4
+  EXPECT_EQ(bytes_per_parameter({.precision = DType::F32, .state_dtypes = {.grad = DType::BF16}}), 14);
 }
 
 TEST(StateTypes, FrameworksDifferAndOverridesWin) {
@@ -51,8 +51,8 @@ TEST(StateTypes, FrameworksDifferAndOverridesWin) {
   EXPECT_EQ(torchtitan.param, DType::F32);
   EXPECT_EQ(torchtitan.grad, DType::F32);
   EXPECT_FALSE(torchtitan.master);
-  EXPECT_EQ(bytes_per_parameter({.grad_dtype = DType::BF16, .framework = "megatron"}), 16);
-  EXPECT_EQ(bytes_per_parameter({.param_dtype = DType::BF16, .framework = "torchtitan"}), 16);
+  EXPECT_EQ(bytes_per_parameter({.state_dtypes = {.grad = DType::BF16}, .framework = "megatron"}), 16);
+  EXPECT_EQ(bytes_per_parameter({.state_dtypes = {.param = DType::BF16}, .framework = "torchtitan"}), 16);
 }
 
 TEST(StateTypes, Tf32IsStoredAsFp32) {
@@ -250,7 +250,9 @@ TEST(StrategyJson, DefaultsReadBackAndMissingFieldsKeepTheirs) {
   EXPECT_EQ(parse_strategy(to_json(Strategy{}), "s"), Strategy{});
   EXPECT_EQ(parse_strategy("{}", "s"), Strategy{});
   const Strategy strategy = parse_strategy("{\"tp\": 8, \"recompute\": \"full:2\", \"overlap\": \"grad,p2p\"} // fast", "s");
-  EXPECT_EQ(strategy, (Strategy{.tp = 8, .recompute = {.kind = RecomputeKind::Full, .layers = 2}, .overlap = Overlap{}}));
+  EXPECT_EQ(
+      strategy,
+      (Strategy{.tp = 8, .recompute = {.kind = RecomputeKind::Full, .layers = 2}, .communication = {.overlap = Overlap{}}}));
 }
 
 TEST(StrategyJson, BothFormsOfNestedFields) {
@@ -261,8 +263,8 @@ TEST(StrategyJson, BothFormsOfNestedFields) {
     "overlap": {"grad": false, "param": true}, "placement": ["dp", "tp", "cp", "role"], "reserve": 0.1, "bucket": 40e6})",
                                          "s");
   EXPECT_EQ(text, nested);
-  EXPECT_EQ(text.bucket, Bytes{40'000'000});
-  EXPECT_EQ(text.reserve, 0.1);
+  EXPECT_EQ(text.communication.bucket, Bytes{40'000'000});
+  EXPECT_EQ(text.device_memory.reserve, 0.1);
 }
 
 TEST(StrategyJson, EveryMistakeIsNamed) {

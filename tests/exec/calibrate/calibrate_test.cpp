@@ -15,7 +15,7 @@ namespace {
 CalibrateOptions quick() { return {.steps = 2, .dtypes = {DType::F32}, .largest_product = 32}; }
 
 TEST(Calibrate, MeasuresEveryKindOfItsProbes) {
-  Strategy strategy{.dp = 1, .tp = 2, .micro_batch = 4, .global_batch = 8, .precision = DType::F32};
+  Strategy strategy{.dp = 1, .tp = 2, .batch = {.micro = 4, .global = 8}, .precision = DType::F32};
   const Plan probe = lowered(tiny_gpt(), strategy);
   std::vector<double> progress;
   CalibrateOptions options = quick();

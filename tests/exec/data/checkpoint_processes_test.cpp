@@ -51,7 +51,7 @@ Plan plan_of(Strategy strategy) { return lowered(tiny_gpt(), in_double(std::move
 // are those of one process.
 TEST_F(CheckpointOfProcesses, TheFileIsThatOfThreads) {
   for (const int zero : {0, 1, 3}) {
-    const Plan plan = plan_of({.dp = 2, .tp = 2, .pp = 2, .micro_batch = 1, .zero = zero});
+    const Plan plan = plan_of({.dp = 2, .tp = 2, .pp = 2, .batch = {.micro = 1}, .zero = {.stage = zero}});
     ExecuteOptions options = quiet(2);
     options.save = file("threads");
     train(plan, 1, options);
@@ -67,7 +67,7 @@ TEST_F(CheckpointOfProcesses, TheFileIsThatOfThreads) {
 
 // On a file system that they share all write what they hold; who has another one sends it. The file is the same.
 TEST_F(CheckpointOfProcesses, ProcessesThatSeeTheFileWriteItThemselves) {
-  const Plan plan = plan_of({.dp = 2, .tp = 2, .micro_batch = 2, .zero = 1});
+  const Plan plan = plan_of({.dp = 2, .tp = 2, .batch = {.micro = 2}, .zero = {.stage = 1}});
   fs::create_directories(file("elsewhere"));
   std::ofstream(file("elsewhere/alone.part")) << "what an earlier run left behind, long enough to be read";
   const auto saved = [&](const std::string& name, int apart) {
@@ -91,7 +91,7 @@ TEST_F(CheckpointOfProcesses, ProcessesThatSeeTheFileWriteItThemselves) {
 
 // 16-bit weights and fp32 master copies travel in their own formats.
 TEST_F(CheckpointOfProcesses, MixedPrecision) {
-  const Plan plan = lowered(tiny_gpt(), {.dp = 2, .tp = 2, .micro_batch = 2, .global_batch = 8, .zero = 1});
+  const Plan plan = lowered(tiny_gpt(), {.dp = 2, .tp = 2, .batch = {.micro = 2, .global = 8}, .zero = {.stage = 1}});
   ExecuteOptions options = quiet(2);
   options.save = file("threads");
   train(plan, 1, options);
@@ -102,10 +102,11 @@ TEST_F(CheckpointOfProcesses, MixedPrecision) {
 
 // Saved by a number of processes under one split, resumed by another number under another split.
 TEST_F(CheckpointOfProcesses, AnotherNumberGoesOn) {
-  const Plan first = plan_of({.dp = 2, .tp = 2, .pp = 2, .micro_batch = 1, .zero = 1, .dropout = 0.1});
-  const std::vector<std::pair<Plan, int>> others = {{plan_of({.micro_batch = 2, .dropout = 0.1}), 1},
-                                                    {plan_of({.dp = 4, .micro_batch = 1, .zero = 3, .dropout = 0.1}), 3},
-                                                    {first, 4}};
+  const Plan first = plan_of({.dp = 2, .tp = 2, .pp = 2, .batch = {.micro = 1}, .zero = {.stage = 1}, .dropout = 0.1});
+  const std::vector<std::pair<Plan, int>> others = {
+      {plan_of({.batch = {.micro = 2}, .dropout = 0.1}), 1},
+      {plan_of({.dp = 4, .batch = {.micro = 1}, .zero = {.stage = 3}, .dropout = 0.1}), 3},
+      {first, 4}};
   const std::vector<double> whole = train(first, 1, quiet(4));
   ExecuteOptions saves = quiet(2);
   saves.save = file("saved");
@@ -121,7 +122,7 @@ TEST_F(CheckpointOfProcesses, AnotherNumberGoesOn) {
 
 // Only process 0 sees the files. What it cannot write or read stops all with its words, and the earlier checkpoint stays.
 TEST_F(CheckpointOfProcesses, WhatProcessZeroCannotDoAllAreTold) {
-  const Plan plan = plan_of({.dp = 2, .pp = 2, .micro_batch = 1});
+  const Plan plan = plan_of({.dp = 2, .pp = 2, .batch = {.micro = 1}});
   const auto said = [&](const ExecuteOptions& options) {
     std::vector<std::string> all(2);
     in_processes(2, 4, [&](ProcessMesh& mesh) {

@@ -49,15 +49,17 @@ std::string refusal(const std::function<void()>& what) {
   return "no error";
 }
 
-const Strategy kOne = {.micro_batch = 2, .dropout = 0.1};
-const Strategy kSplit = {.dp = 2, .tp = 2, .pp = 2, .micro_batch = 1, .zero = 1, .dropout = 0.1};
+const Strategy kOne = {.batch = {.micro = 2}, .dropout = 0.1};
+const Strategy kSplit = {.dp = 2, .tp = 2, .pp = 2, .batch = {.micro = 1}, .zero = {.stage = 1}, .dropout = 0.1};
 
 // Two steps here and two there are four steps: loss, gradients, weights. The same split gives the same bits, another one what
 // is left of the order of its sums.
 TEST_F(Checkpoint, ResumedUnderAnotherStrategy) {
   const Execution whole = run(lowered(tiny_gpt(), in_double(kOne)), training(4));
-  const std::vector<Strategy> strategies = {
-      kOne, kSplit, {.dp = 4, .micro_batch = 1, .zero = 3, .dropout = 0.1}, {.dp = 2, .pp = 2, .zero = 2, .dropout = 0.1}};
+  const std::vector<Strategy> strategies = {kOne,
+                                            kSplit,
+                                            {.dp = 4, .batch = {.micro = 1}, .zero = {.stage = 3}, .dropout = 0.1},
+                                            {.dp = 2, .pp = 2, .zero = {.stage = 2}, .dropout = 0.1}};
   for (const Strategy& first : strategies) {
     const std::string path = file("a.safetensors");
     run(lowered(tiny_gpt(), in_double(first)), saving(2, path));
@@ -97,7 +99,7 @@ TEST_F(Checkpoint, TheFileDoesNotKnowTheStrategy) {
 
 // 16-bit values with fp32 master copies: the master copies go on, bit by bit.
 TEST_F(Checkpoint, MixedPrecision) {
-  const Strategy strategy = {.dp = 2, .micro_batch = 2, .global_batch = 8, .zero = 1};
+  const Strategy strategy = {.dp = 2, .batch = {.micro = 2, .global = 8}, .zero = {.stage = 1}};
   const Plan plan = lowered(tiny_gpt(), strategy);
   const Execution whole = run(plan, training(3));
   run(plan, saving(1, file("half")));
@@ -139,7 +141,7 @@ TEST_F(Checkpoint, LayoutOfTheFile) {
 // Killed at many moments, while it saves after every step: the file is always whole, and going on from it gives the numbers of a
 // run that nobody killed.
 TEST_F(Checkpoint, SurvivesBeingKilled) {
-  const Plan plan = lowered(tiny_gpt(), in_double({.dp = 2, .micro_batch = 4}));
+  const Plan plan = lowered(tiny_gpt(), in_double({.dp = 2, .batch = {.micro = 4}}));
   const Execution whole = run(plan, training(6));
   const std::string path = file("killed");
   int found = 0;
@@ -175,7 +177,7 @@ TEST_F(Checkpoint, SurvivesBeingKilled) {
 
 // A disk that is full: here, a limit on the size of files. The run says so, and the checkpoint of before is untouched.
 TEST_F(Checkpoint, AFullDiskLeavesTheEarlierOne) {
-  const Plan plan = lowered(tiny_gpt(), in_double({.micro_batch = 4}));
+  const Plan plan = lowered(tiny_gpt(), in_double({.batch = {.micro = 4}}));
   const std::string path = file("kept");
   run(plan, saving(1, path));
   const std::string before = bytes_of(path);
@@ -196,7 +198,7 @@ TEST_F(Checkpoint, AFullDiskLeavesTheEarlierOne) {
 }
 
 TEST_F(Checkpoint, WhatCannotBeResumedIsRefused) {
-  const Plan plan = lowered(tiny_gpt(), in_double({.micro_batch = 4}));
+  const Plan plan = lowered(tiny_gpt(), in_double({.batch = {.micro = 4}}));
   const std::string path = file("good");
   run(plan, saving(1, path));
   const auto resumed = [&](const Plan& by, const std::string& from) { return refusal([&] { run(by, resuming(1, from)); }); };
@@ -215,22 +217,23 @@ TEST_F(Checkpoint, WhatCannotBeResumedIsRefused) {
             std::string::npos);
   EXPECT_NE(altered([](std::string& b) { b.replace(b.find("\"step\":"), 7, "\"stop\":"); }).find("__metadata__.step"),
             std::string::npos);
-  EXPECT_NE(resumed(lowered(tiny_llama(), in_double({.micro_batch = 4})), path).find("does not have"), std::string::npos);
+  EXPECT_NE(resumed(lowered(tiny_llama(), in_double({.batch = {.micro = 4}})), path).find("does not have"), std::string::npos);
   Model wider = tiny_gpt();
   std::get<Transformer>(wider.shape).ffn_hidden = 128;
-  EXPECT_NE(resumed(lowered(wider, in_double({.micro_batch = 4})), path).find("expected shape [128, 64]"), std::string::npos);
+  EXPECT_NE(resumed(lowered(wider, in_double({.batch = {.micro = 4}})), path).find("expected shape [128, 64]"),
+            std::string::npos);
   Model longer = tiny_gpt();
   std::get<Transformer>(longer.shape).layers = 5;
-  EXPECT_NE(resumed(lowered(longer, in_double({.micro_batch = 4})), path).find("layers.4"), std::string::npos);
+  EXPECT_NE(resumed(lowered(longer, in_double({.batch = {.micro = 4}})), path).find("layers.4"), std::string::npos);
   // Adam has no states in a file of plain SGD.
-  const Plan sgd = lowered(tiny_gpt(), in_double({.micro_batch = 4, .optimizer = OptimizerKind::Sgd}));
+  const Plan sgd = lowered(tiny_gpt(), in_double({.batch = {.micro = 4}, .optimizer = {.kind = OptimizerKind::Sgd}}));
   run(sgd, saving(1, file("sgd")));
   EXPECT_NE(resumed(plan, file("sgd")).find("momentum."), std::string::npos);
   EXPECT_EQ(resumed(sgd, path), "no error");
 }
 
 TEST_F(Checkpoint, APlaceThatCannotBeWritten) {
-  const Plan plan = lowered(tiny_gpt(), in_double({.micro_batch = 8}));
+  const Plan plan = lowered(tiny_gpt(), in_double({.batch = {.micro = 8}}));
   EXPECT_NE(refusal([&] { run(plan, saving(1, file("no/such/folder"))); }).find("can be written"), std::string::npos);
   EXPECT_NE(refusal([&] { run(plan, saving(1, "/dev/null")); }).find("/dev/null"), std::string::npos);
 }
@@ -239,8 +242,8 @@ TEST_F(Checkpoint, APlaceThatCannotBeWritten) {
 TEST_F(Checkpoint, PaddedVocabulary) {
   Model model = tiny_gpt(false);
   std::get<Transformer>(model.shape).vocab = 250;
-  const Plan one = lowered(model, in_double({.micro_batch = 4}));
-  const Plan padded = lowered(model, in_double({.tp = 2, .micro_batch = 4, .vocab_multiple = 64}));
+  const Plan one = lowered(model, in_double({.batch = {.micro = 4}}));
+  const Plan padded = lowered(model, in_double({.tp = 2, .batch = {.micro = 4}, .vocab_multiple = 64}));
   const Execution whole = run(one, training(3));
   run(padded, saving(1, file("padded")));
   const Execution rest = run(one, resuming(2, file("padded")));

@@ -81,11 +81,11 @@ TEST_F(DataFile, WhatIsWrongIsNamed) {
 }
 
 TEST(SampleNeeds, OfAPlan) {
-  const SampleNeeds gpt = sample_needs(lowered(tiny_gpt(), in_double({.dp = 2, .tp = 2, .pp = 2, .micro_batch = 2})));
+  const SampleNeeds gpt = sample_needs(lowered(tiny_gpt(), in_double({.dp = 2, .tp = 2, .pp = 2, .batch = {.micro = 2}})));
   EXPECT_EQ(gpt.sequence, 32);
   EXPECT_EQ(gpt.vocab, 256);
   EXPECT_FALSE(gpt.features || gpt.labels);
-  const SampleNeeds cnn = sample_needs(lowered(tiny_cnn(), in_double({.micro_batch = 2})));
+  const SampleNeeds cnn = sample_needs(lowered(tiny_cnn(), in_double({.batch = {.micro = 2}})));
   EXPECT_TRUE(cnn.features && cnn.labels);
 }
 
@@ -111,8 +111,8 @@ struct TextTraining : testing::Test {
     return run(plan, options).steps;
   }
   static void compare(DType precision, double tolerance) {
-    const auto one = losses({.micro_batch = 8}, precision);
-    const auto eight = losses({.dp = 2, .tp = 2, .pp = 2, .micro_batch = 2}, precision);
+    const auto one = losses({.batch = {.micro = 8}}, precision);
+    const auto eight = losses({.dp = 2, .tp = 2, .pp = 2, .batch = {.micro = 2}}, precision);
     double last = 0;
     for (std::size_t i = 0; i < one.size(); ++i) {
       ASSERT_NEAR(eight[i].loss, one[i].loss, tolerance) << "step " << i;

@@ -43,20 +43,20 @@ TEST(Compose, PipelinesTakeTheirFormula) {
   for (const int p : {1, 2, 4})
     for (const std::int64_t m : {4, 8})
       for (const Schedule schedule : {Schedule::GPipe, Schedule::OneFOneB}) {
-        const std::int64_t time = makespan({.pp = p, .schedule = schedule, .micro_batch = 8 / m}, 100);
+        const std::int64_t time = makespan({.pp = p, .pipeline = {.schedule = schedule}, .batch = {.micro = 8 / m}}, 100);
         EXPECT_EQ(time, (m + p - 1) * 300) << p << " " << m;
       }
 }
 
 // Interleaved with v chunks of f / v each: m (f + b) + (p - 1)(f + b) / v, chunks of 50: 8 * 300 + 150.
 TEST(Compose, InterleavingShortensTheBubble) {
-  EXPECT_EQ(makespan({.pp = 2, .virtual_stages = 2, .micro_batch = 1}, 50), 8 * 300 + 150);
+  EXPECT_EQ(makespan({.pp = 2, .virtual_stages = 2, .batch = {.micro = 1}}, 50), 8 * 300 + 150);
 }
 
 // Two stages, one micro-batch: f + b on each, and one message each way of 8 samples x 32 positions x 64 numbers of 8 bytes =
 // 131072 bytes: 1000 ns + 131072 ns at 1 GB/s.
 TEST(Compose, MessagesTakeTheLink) {
-  EXPECT_EQ(makespan({.pp = 2, .micro_batch = 8}, 100, {.latency = {1e-6}, .bandwidth = {1e9}}), 600 + 2 * 132072);
+  EXPECT_EQ(makespan({.pp = 2, .batch = {.micro = 8}}, 100, {.latency = {1e-6}, .bandwidth = {1e9}}), 600 + 2 * 132072);
 }
 
 // Ring all-reduce of n = 4: 6 steps of latency and 6/4 of the bytes; an all-gather half of both.
@@ -69,7 +69,7 @@ TEST(Compose, CollectivesTakeRingTime) {
 
 // Measured for real: the composed timeline is no shorter than any stream's own work and no longer than all of it.
 TEST(Compose, EmulatedTimeOfARunLiesBetweenItsBounds) {
-  const Plan plan = lowered(tiny_gpt(), in_double({.dp = 2, .pp = 2, .micro_batch = 1}));
+  const Plan plan = lowered(tiny_gpt(), in_double({.dp = 2, .pp = 2, .batch = {.micro = 1}}));
   ExecuteOptions options = training(3);
   options.time = TimeMode::Emulated;
   const Execution done = run(plan, options);

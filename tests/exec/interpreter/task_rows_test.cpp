@@ -66,9 +66,10 @@ std::map<RankId, Heard> rows_of(const Plan& plan) {
 // But for the first none waits, but for the last none is waited for; one action, one stream, nothing left out between them; and each compute is in one row.
 TEST(TaskRows, AreSeenFromOutsideByTheirEndsOnly) {
   std::size_t longest = 0, ended_by_a_record = 0;
-  for (const Strategy& strategy : std::vector<Strategy>{{.dp = 2, .micro_batch = 2, .zero = 3},
-                                                        {.dp = 2, .tp = 2, .sequence_parallel = true, .micro_batch = 2},
-                                                        {.pp = 2, .schedule = Schedule::ZeroBubbleH1, .micro_batch = 2}}) {
+  for (const Strategy& strategy :
+       std::vector<Strategy>{{.dp = 2, .batch = {.micro = 2}, .zero = {.stage = 3}},
+                             {.dp = 2, .tp = 2, .sequence_parallel = true, .batch = {.micro = 2}},
+                             {.pp = 2, .pipeline = {.schedule = Schedule::ZeroBubbleH1}, .batch = {.micro = 2}}}) {
     const Plan plan = lowered(tiny_gpt(), in_double(strategy));
     const Ranks ranks(plan);
     for (const auto& [rank, heard] : rows_of(plan)) {

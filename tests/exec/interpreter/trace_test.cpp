@@ -10,7 +10,7 @@ namespace foreshard {
 namespace {
 
 TEST(MeasuredTrace, HasEveryInstructionOnceInOrder) {
-  const Plan plan = lowered(tiny_gpt(), in_double({.dp = 2, .tp = 2, .pp = 2, .micro_batch = 1, .zero = 1}));
+  const Plan plan = lowered(tiny_gpt(), in_double({.dp = 2, .tp = 2, .pp = 2, .batch = {.micro = 1}, .zero = {.stage = 1}}));
   const Execution done = run(plan, training(2));
   const Trace& trace = done.result.trace;
   EXPECT_EQ(trace.plan_hash, program_hash(plan));
@@ -36,7 +36,7 @@ TEST(MeasuredTrace, HasEveryInstructionOnceInOrder) {
 
 // What a step waits for has ended before it begins, and all members of a collective begin together.
 TEST(MeasuredTrace, KeepsThePlansOrder) {
-  const Plan plan = lowered(tiny_gpt(), in_double({.dp = 2, .tp = 2, .pp = 2, .micro_batch = 1, .zero = 3}));
+  const Plan plan = lowered(tiny_gpt(), in_double({.dp = 2, .tp = 2, .pp = 2, .batch = {.micro = 1}, .zero = {.stage = 3}}));
   const Execution done = run(plan, training(1));
   std::map<std::tuple<int, int, int>, const Span*> spans;  // (rank, action, instruction)
   for (const Span& span : done.result.trace.spans) spans[{span.who.value, span.action, span.instruction}] = &span;
@@ -81,10 +81,16 @@ TEST(RankSteps, WaitsBindToTheNewestRecord) {
 
 // Without barriers between the steps only the plan's own waits order the runs: the weights are the same bits.
 TEST(Runs, FollowEachOtherWithoutABarrier) {
-  for (const Strategy& strategy :
-       std::vector<Strategy>{{.dp = 2, .pp = 2, .micro_batch = 1, .zero = 1, .overlap = Overlap{true, true, true, true}},
-                             {.dp = 2, .micro_batch = 2, .zero = 3, .overlap = Overlap{true, true, true, true}},
-                             {.tp = 2, .pp = 2, .micro_batch = 1}}) {
+  for (const Strategy& strategy : std::vector<Strategy>{{.dp = 2,
+                                  .pp = 2,
+                                  .batch = {.micro = 1},
+                                  .zero = {.stage = 1},
+                                  .communication = {.overlap = Overlap{true, true, true, true}}},
+                                                        {.dp = 2,
+                                                        .batch = {.micro = 2},
+                                                        .zero = {.stage = 3},
+                                                        .communication = {.overlap = Overlap{true, true, true, true}}},
+                                                        {.tp = 2, .pp = 2, .batch = {.micro = 1}}}) {
     const Plan plan = lowered(tiny_gpt(), in_double(strategy));
     const Execution with = run(plan, training(4));
     ExecuteOptions options = training(4);
@@ -94,7 +100,7 @@ TEST(Runs, FollowEachOtherWithoutABarrier) {
 }
 
 TEST(Runs, AreTheSameBitsEachTime) {
-  const Plan plan = lowered(tiny_gpt(), in_double({.dp = 2, .tp = 2, .pp = 2, .micro_batch = 1, .zero = 2}));
+  const Plan plan = lowered(tiny_gpt(), in_double({.dp = 2, .tp = 2, .pp = 2, .batch = {.micro = 1}, .zero = {.stage = 2}}));
   EXPECT_EQ(difference(run(plan, training(2)), run(plan, training(2))).largest(), 0);
 }
 

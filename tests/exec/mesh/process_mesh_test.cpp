@@ -188,7 +188,7 @@ TEST(ProcessMesh, WhatIsLentMayComeEarly) {
 
 // A whole training: losses of every step are the same double.
 TEST(TcpCommunicator, TrainingGivesTheLossesOfThreads) {
-  const Plan plan = lowered(tiny_gpt(), in_double({.dp = 2, .tp = 2, .pp = 2, .micro_batch = 1, .zero = 1}));
+  const Plan plan = lowered(tiny_gpt(), in_double({.dp = 2, .tp = 2, .pp = 2, .batch = {.micro = 1}, .zero = {.stage = 1}}));
   ExecuteOptions threads = training(3);
   threads.tensors = false;
   const Execution expected = run(plan, threads);
@@ -211,7 +211,7 @@ TEST(TcpCommunicator, TrainingGivesTheLossesOfThreads) {
 
 // A rank that fails in one process stops all, and all tell which one it was.
 TEST(ProcessMesh, AFailureAnywhereStopsAll) {
-  const Plan plan = lowered(tiny_gpt(), in_double({.dp = 2, .pp = 2, .micro_batch = 1}));
+  const Plan plan = lowered(tiny_gpt(), in_double({.dp = 2, .pp = 2, .batch = {.micro = 1}}));
   std::atomic<int> told = 0;
   in_processes(2, 4, [&](ProcessMesh& mesh) {
     ExecuteOptions here = training(3);
@@ -233,7 +233,7 @@ TEST(ProcessMesh, AFailureAnywhereStopsAll) {
 // A rank that hangs in another process is blamed by all, not those that wait for it.
 TEST(ProcessMesh, AHangAnywhereIsNamedByAll) {
   // The rank comes back when the test is over; nobody waits for threads that were given up, so their plan stays for good.
-  static const Plan& plan = *new Plan(lowered(tiny_gpt(), in_double({.dp = 2, .pp = 2, .micro_batch = 1})));
+  static const Plan& plan = *new Plan(lowered(tiny_gpt(), in_double({.dp = 2, .pp = 2, .batch = {.micro = 1}})));
   static std::atomic<int> told = 0;
   in_processes(2, 4, [&](ProcessMesh& mesh) {
     ExecuteOptions here = training(2);

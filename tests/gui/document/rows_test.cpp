@@ -34,7 +34,7 @@ TEST(Rows, EveryGroupingHoldsEveryRankOnce) {
 // Four replicas in ZeRO groups of two, tensor groups of two: an axis of each kind, whatever they are called.
 TEST(Rows, ReplicasAreCountedOverZeroGroups) {
   const Cluster cluster = load_cluster("dgx-a100");
-  const Strategy strategy{.dp = 4, .tp = 2, .global_batch = 4, .seq = 64, .zero = 1, .zero_group = 2};
+  const Strategy strategy{.dp = 4, .tp = 2, .batch = {.global = 4, .seq = 64}, .zero = {.stage = 1, .group = 2}};
   Plan plan = std::get<Lowered>(lower(load_model("gpt2-124m"), cluster, strategy)).plan;
   ASSERT_EQ(plan.axes.size(), 3u);
   for (Axis& axis : plan.axes) axis.name = "axis";

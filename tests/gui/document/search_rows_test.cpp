@@ -74,7 +74,7 @@ TEST(SearchRows, TheFrontIsWhatNothingBeats) {
 TEST(SearchRows, ChoicesTakeWhatTheSearchVaried) {
   Choices base{.model = "m", .cluster = "c", .strategy = {{"tp", "8"}, {"global_batch", "64"}, {"zero", "1"}}};
   Strategy found;
-  found.pp = 4, found.global_batch = 64, found.dp = 2;
+  found.pp = 4, found.batch.global = 64, found.dp = 2;
   const Choices next = choices_with(base, found);
   EXPECT_EQ(next.strategy, (std::map<std::string, std::string>{{"pp", "4"}, {"dp", "2"}, {"global_batch", "64"}}));
 }

@@ -21,7 +21,7 @@ TEST(KpiStrip, AClusterThatIsPartlyIdleIsSaid) {
   EXPECT_FALSE(kpi(kpis_of(*whole, nullptr), "GPUs").alarming);
   Document half = *whole;
   half.summary.gpus = 8;
-  half.summary.model_flops_utilization = 0.4;
+  half.summary.flops.model_utilization = 0.4;
   const Kpi gpus = kpi(kpis_of(half, nullptr), "GPUs"), mfu = kpi(kpis_of(half, nullptr), "MFU");
   EXPECT_TRUE(gpus.alarming);
   EXPECT_EQ(gpus.aside, "of 16 used");

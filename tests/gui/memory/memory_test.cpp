@@ -166,7 +166,7 @@ TEST(MemoryView, LimitsAreNamedInOneOrder) {
   Selection selection;
   const auto names = [&](Bytes capacity, Bytes worst) {
     auto other = std::make_shared<Document>(*document);
-    other->summary.capacity = capacity;
+    other->summary.fit.capacity = capacity;
     for (StageMemory& stage : other->summary.memory) stage.order_bound = worst;
     MemoryView view(axis, selection);
     view.resize(900, 400);

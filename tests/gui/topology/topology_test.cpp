@@ -66,7 +66,7 @@ TEST(LinkLoad, ATransferLoadsItsLinksWhileItRuns) {
 TEST(LinkLoad, TransfersThatShareALinkAreCounted) {
   for (const auto& [name, expected] : {std::pair("dgx-a100-x2", 1.0), {"eth25-a100-x2", 8.0}}) {
     const Cluster cluster = load_cluster(name);
-    const Strategy strategy{.dp = 8, .pp = 2, .global_batch = 32, .seq = 256};
+    const Strategy strategy{.dp = 8, .pp = 2, .batch = {.global = 32, .seq = 256}};
     auto lowered = tuned_plan(load_model("gpt2-124m"), cluster, strategy);
     const auto document = make_document(simulate(std::get<Lowered>(std::move(lowered)).plan, cluster, {}), "played");
     const LinkLoad load(*document);

@@ -319,7 +319,7 @@ TEST_F(Interaction, TheTableOfAViewPicksWhatItsRowsAreAbout) {
 TEST_F(Interaction, WhatWasOpenedIsInTheMenuOfRecentFiles) {
   MainWindow& w = open();
   Strategy strategy;
-  strategy.tp = 4, strategy.global_batch = 8;
+  strategy.tp = 4, strategy.batch.global = 8;
   const QString file = folder.filePath("a.strategy.json");
   write_file(file.toStdString(), to_json(strategy));
   w.open_file(file);

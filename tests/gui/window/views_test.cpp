@@ -104,8 +104,8 @@ TEST(Views, TheCriticalPathSaysWhatItIsMadeOf) {
 
 TEST(Views, ThePeakIsOneNumberEverywhereAndItsPartsSumToIt) {
   auto changed = std::make_shared<Document>(*simulated_document());
-  changed->summary.framework = {763'101'184};
-  for (StageMemory& stage : changed->summary.memory) stage.with_framework = stage.arena + changed->summary.framework;
+  changed->summary.fit.framework = {763'101'184};
+  for (StageMemory& stage : changed->summary.memory) stage.with_framework = stage.arena + changed->summary.fit.framework;
   const std::shared_ptr<const Document> document = changed;
   const Summary& summary = document->summary;
   const auto table = stage_table_model(document);
@@ -131,7 +131,7 @@ TEST(Views, ThePeakIsOneNumberEverywhereAndItsPartsSumToIt) {
 
 TEST(Views, TheExportedCategoriesSumToTheExportedPeak) {
   auto changed = std::make_shared<Document>(*simulated_document());
-  changed->summary.framework = {763'101'184};
+  changed->summary.fit.framework = {763'101'184};
   const QStringList lines = QString::fromStdString(stages_csv(*changed)).split('\n', Qt::SkipEmptyParts);
   const QStringList head = lines.front().split(',');
   ASSERT_GT(head.indexOf("peak_bytes"), 0);
@@ -148,9 +148,9 @@ TEST(Views, TheExportedCategoriesSumToTheExportedPeak) {
 
 TEST(Views, APlanThatDoesNotFitSaysBySoMuchAndNotMinusToSpare) {
   auto document = std::make_shared<Document>(*simulated_document());
-  document->summary.capacity = {std::int64_t{1} << 30};
-  document->summary.reserve = {};
-  document->summary.fits_margin = {-(std::int64_t{2} << 30)};
+  document->summary.fit.capacity = {std::int64_t{1} << 30};
+  document->summary.fit.reserve = {};
+  document->summary.fit.margin = {-(std::int64_t{2} << 30)};
   document->summary.feasible = false;
   const Facts facts = facts_of(*document, {}, nullptr);
   const FactSection* memory = section(facts, "Memory of a device");
@@ -166,12 +166,12 @@ TEST(Views, ThePeakOfTheMemoryViewHasRoomAboveIt) {
   MemoryView view(axis, selection);
   view.resize(kHeaderWidth + 600 + kGutterWidth, 320);
   auto document = std::make_shared<Document>(*simulated_document());
-  document->summary.capacity = {};
+  document->summary.fit.capacity = {};
   axis.set_extent({{0}, document->trace().makespan});
   view.set_document(document);
   ASSERT_NE(view.series(), nullptr);
   const double most = static_cast<double>(std::max(sum(view.series()->peak), view.series()->arena).value);
-  EXPECT_GE(static_cast<double>(view.top().value), 1.11 * (most + static_cast<double>(document->summary.framework.value)));
+  EXPECT_GE(static_cast<double>(view.top().value), 1.11 * (most + static_cast<double>(document->summary.fit.framework.value)));
 }
 
 // ---- communication: two quantities, two names
@@ -355,8 +355,8 @@ TEST(Views, ChineseReachesRolesInstructionsAndReasons) {
   EXPECT_FALSE(role_words("stages 0,8,16,24,...,72").contains("stage"));
   EXPECT_FALSE(instruction_words("receive gradient").contains("receive"));
   auto document = std::make_shared<Document>(*simulated_document());
-  document->summary.capacity = {std::int64_t{1} << 30};
-  document->summary.fits_margin = {-(std::int64_t{2} << 30)};
+  document->summary.fit.capacity = {std::int64_t{1} << 30};
+  document->summary.fit.margin = {-(std::int64_t{2} << 30)};
   document->summary.feasible = false;
   const QString reason = facts_of(*document, {}, nullptr).explained;
   EXPECT_FALSE(reason.contains("does not fit")) << reason.toStdString();

@@ -299,7 +299,7 @@ TEST_F(WindowTest, FilesCanBeDropped) {
   window.set_choices(small(), "test");
   ASSERT_TRUE(settled(window));
   Strategy strategy;
-  strategy.tp = 4, strategy.global_batch = 8;
+  strategy.tp = 4, strategy.batch.global = 8;
   write("a.strategy.json", to_json(strategy));
   QMimeData data;
   data.setUrls({QUrl::fromLocalFile(folder.filePath("a.strategy.json"))});

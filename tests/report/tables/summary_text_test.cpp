@@ -105,7 +105,7 @@ TEST(SummaryText, ManyDifferentRowsLeaveOutTheMiddleButKeepTheTightest) {
 // Two ranks with two stages each: times per stage, bubbles per rank.
 TEST(SummaryText, RanksWithSeveralStagesHaveTheirOwnTable) {
   Summary summary = summaries::typical(4);
-  summary.memory.resize(2), summary.bubble_per_stage.resize(2), summary.bubble_by_cause_per_stage.resize(2);
+  summary.memory.resize(2), summary.bubble.per_stage.resize(2), summary.bubble.by_cause_per_stage.resize(2);
   const std::string text = summary_text(summary, {"m", "c", {}}, {.unicode = false});
   EXPECT_NE(text.find("  stage 1-2   103 ms    212 ms       71.2 ms   2.13 ms\n"), std::string::npos) << text;
   EXPECT_NE(text.find("Pipeline ranks\n"
@@ -124,7 +124,7 @@ TEST(SummaryText, FitsAHundredColumns) {
     Summary summary = summaries::typical(stages);
     for (StageMemory& row : summary.memory)
       for (Bytes& bytes : row.peak) bytes = {static_cast<std::int64_t>(share() * 1e12)};
-    for (auto& causes : summary.bubble_by_cause_per_stage)
+    for (auto& causes : summary.bubble.by_cause_per_stage)
       for (double& cause : causes) cause = share();
     summary.feasible = false;
     summary.infeasible_reason = std::string(30, 'a') + " " + std::string(80, 'b') + " c " + std::string(95, 'd');

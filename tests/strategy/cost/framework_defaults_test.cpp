@@ -18,13 +18,13 @@ Strategy resolved(const char* model, const Strategy& strategy) {
 TEST(FrameworkDefaults, HoldWhereAStrategyLeavesThemOpen) {
   const Strategy s = resolved("gpt2-355m", {.framework = "megatron"});
   EXPECT_EQ(s.dropout, 0.1);
-  EXPECT_EQ(s.clip_norm, 1);
-  EXPECT_EQ(s.overlap, (Overlap{.gradients = false, .p2p = false}));
+  EXPECT_EQ(s.optimizer.clip_norm, 1);
+  EXPECT_EQ(s.communication.overlap, (Overlap{.gradients = false, .p2p = false}));
   EXPECT_EQ(s.context, ContextKind::Ring);
-  EXPECT_EQ(s.param_dtype, DType::BF16);
-  EXPECT_EQ(s.grad_dtype, DType::F32);
-  EXPECT_EQ(s.state_dtype, DType::F32);
-  EXPECT_EQ(resolved("gpt2-355m", {.framework = "torchtitan"}).param_dtype, DType::F32);
+  EXPECT_EQ(s.state_dtypes.param, DType::BF16);
+  EXPECT_EQ(s.state_dtypes.grad, DType::F32);
+  EXPECT_EQ(s.state_dtypes.state, DType::F32);
+  EXPECT_EQ(resolved("gpt2-355m", {.framework = "torchtitan"}).state_dtypes.param, DType::F32);
   EXPECT_EQ(resolved("gpt2-355m", {.framework = "torchtitan"}).context, ContextKind::AllGather);
   EXPECT_EQ(resolved("gpt2-355m", {.framework = "megatron-deepspeed"}).attention, AttentionKernel::Unfused);
 }
@@ -35,17 +35,17 @@ TEST(FrameworkDefaults, DropoutIsOfModelsThatHaveIt) {
 }
 
 TEST(FrameworkDefaults, GiveWayToWhatIsSaid) {
-  const Strategy said{.param_dtype = DType::F32,
+  const Strategy said{.state_dtypes = {.param = DType::F32},
                       .attention = AttentionKernel::Flash,
                       .dropout = 0.2,
-                      .clip_norm = 0,
-                      .overlap = Overlap{.gradients = true, .p2p = false},
+                      .optimizer = {.clip_norm = 0},
+                      .communication = {.overlap = Overlap{.gradients = true, .p2p = false}},
                       .framework = "megatron-deepspeed"};
   const Strategy s = resolved("gpt2-355m", said);
   EXPECT_EQ(s.dropout, said.dropout);
-  EXPECT_EQ(s.clip_norm, said.clip_norm);
-  EXPECT_EQ(s.overlap, said.overlap);
-  EXPECT_EQ(s.param_dtype, said.param_dtype);
+  EXPECT_EQ(s.optimizer.clip_norm, said.optimizer.clip_norm);
+  EXPECT_EQ(s.communication.overlap, said.communication.overlap);
+  EXPECT_EQ(s.state_dtypes.param, said.state_dtypes.param);
   EXPECT_EQ(s.attention, said.attention);
 }
 
@@ -53,8 +53,8 @@ TEST(FrameworkDefaults, GiveWayToWhatIsSaid) {
 TEST(FrameworkDefaults, OfOurOwnExecutor) {
   const Strategy s = resolved("gpt2-355m", {});
   EXPECT_EQ(s.dropout, 0);
-  EXPECT_EQ(s.clip_norm, 0);
-  EXPECT_EQ(s.overlap, Overlap{});
+  EXPECT_EQ(s.optimizer.clip_norm, 0);
+  EXPECT_EQ(s.communication.overlap, Overlap{});
   EXPECT_EQ(s.context, ContextKind::AllGather);
 }
 
@@ -68,7 +68,10 @@ TEST(FrameworkDefaults, AreSavedWithTheStrategy) {
 // Without clipping nothing asks for the norm; a framework's optimizer still steps after the last sum. Ours does not wait for the others.
 TEST(FrameworkDefaults, TheUpdateWaitsForAllSums) {
   const auto waits = [](const char* framework) {
-    const Strategy s{.dp = 8, .clip_norm = 0, .overlap = parse_overlap("none", ""), .framework = framework};
+    const Strategy s{.dp = 8,
+                     .optimizer = {.clip_norm = 0},
+                     .communication = {.overlap = parse_overlap("none", "")},
+                     .framework = framework};
     const auto answer = tuned_plan(load_model("gpt2-355m"), load_cluster("dgx-a100"), s, {.ignore_memory = true});
     const Plan& plan = std::get<Lowered>(answer).plan;
     std::size_t sums = 0, waited = 0;
@@ -87,12 +90,12 @@ TEST(FrameworkDefaults, TheUpdateWaitsForAllSums) {
 }
 
 TEST(FrameworkDefaults, HoldInASearch) {
-  SearchOptions options{.base = {.global_batch = 32, .seq = 512, .framework = "megatron"}, .refine = 2, .threads = 1};
-  options.base.micro_batch = 1, options.base.pp = 1, options.base.tp = 1, options.fixed = {"micro_batch", "pp", "tp"};
+  SearchOptions options{.base = {.batch = {.global = 32, .seq = 512}, .framework = "megatron"}, .refine = 2, .threads = 1};
+  options.base.batch.micro = 1, options.base.pp = 1, options.base.tp = 1, options.fixed = {"micro_batch", "pp", "tp"};
   const auto answer = search(load_model("gpt2-355m"), load_cluster("dgx-a100"), options);
   ASSERT_TRUE(std::holds_alternative<SearchResult>(answer));
   for (const Candidate& candidate : std::get<SearchResult>(answer).ranked) {
-    EXPECT_EQ(candidate.strategy.clip_norm, 1);
+    EXPECT_EQ(candidate.strategy.optimizer.clip_norm, 1);
     EXPECT_EQ(candidate.strategy.dropout, 0.1);
   }
 }

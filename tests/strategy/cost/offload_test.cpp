@@ -29,7 +29,7 @@ Model small_gpt() {
 
 Strategy alone() {
   Strategy s{.dp = 1};
-  s.micro_batch = 4, s.global_batch = 32, s.framework = "llmq";  // everything in bf16
+  s.batch.micro = 4, s.batch.global = 32, s.framework = "llmq";  // everything in bf16
   return s;
 }
 

@@ -52,7 +52,7 @@ Nanoseconds message(const Cluster& cluster, Collective what, int members, double
 // least shard: four all-gathers over 32 ranks, and for each 32 parts that the host copies.
 TEST(PlanCosts, EachTensorIsGatheredOnItsOwn) {
   const Cluster cluster = load_cluster("dgx-a100-x4");
-  Lowered job = lowered("llama-2-7b", "dgx-a100-x4", {.dp = 32, .micro_batch = 1, .global_batch = 32, .zero = 3});
+  Lowered job = lowered("llama-2-7b", "dgx-a100-x4", {.dp = 32, .batch = {.micro = 1, .global = 32}, .zero = {.stage = 3}});
   const Found whole = costed(job, cluster, {}, "forward", "gather");
   const auto what = std::get<Collective>(whole.run->what);
   EXPECT_EQ(whole.cost.busy, message(cluster, what, 32, 1));
@@ -76,7 +76,9 @@ TEST(PlanCosts, OwnersSendTheirTensors) {
   const FrameworkPreset preset{.shards = {.talk = ShardTalk::Owner}};
   for (const auto& [name, dp] : {std::pair{"dgx-a100-x64", 512}, {"dgx-a100", 8}}) {
     const Cluster cluster = load_cluster(name);
-    Lowered job = lowered("llama-2-7b", name, {.dp = dp, .micro_batch = 1, .global_batch = dp, .zero = 1, .overlap = {}});
+    Lowered job =
+        lowered("llama-2-7b", name,
+                {.dp = dp, .batch = {.micro = 1, .global = dp}, .zero = {.stage = 1}, .communication = {.overlap = {}}});
     const Found found = costed(job, cluster, preset, "update", "all-gather parameters");
     const auto what = std::get<Collective>(found.run->what);
     const auto tensors = static_cast<int>(job.plan.roles[0].buffers[found.run->reads[0].buffer.index()].holds.size());
@@ -90,7 +92,8 @@ TEST(PlanCosts, OwnersSendTheirTensors) {
 // A layer is 202,383,360 parameters: above the reuse distance it is gathered for the recomputation and for the gradients.
 TEST(PlanCosts, LargeLayersAreGatheredAgain) {
   const Cluster cluster = load_cluster("dgx-a100");
-  const Strategy strategy{.dp = 8, .micro_batch = 1, .global_batch = 8, .zero = 3, .recompute = {.kind = RecomputeKind::Full}};
+  const Strategy strategy{
+      .dp = 8, .batch = {.micro = 1, .global = 8}, .zero = {.stage = 3}, .recompute = {.kind = RecomputeKind::Full}};
   Lowered job = lowered("llama-2-7b", "dgx-a100", strategy);
   const Cost once = costed(job, cluster, {.shards = {.reuse_distance = 1'000'000'000}}, "backward", "gather").cost;
   const Cost twice = costed(job, cluster, {.shards = {.reuse_distance = 100'000'000}}, "backward", "gather").cost;
@@ -102,7 +105,7 @@ TEST(PlanCosts, LargeLayersAreGatheredAgain) {
 
 TEST(PlanCosts, ExchangesThatTakeTurnsTakeTwiceAsLong) {
   const Cluster cluster = load_cluster("dgx-a100");
-  Lowered job = lowered("llama-2-7b", "dgx-a100", {.dp = 1, .tp = 4, .pp = 2, .micro_batch = 1, .global_batch = 4});
+  Lowered job = lowered("llama-2-7b", "dgx-a100", {.dp = 1, .tp = 4, .pp = 2, .batch = {.micro = 1, .global = 4}});
   const Cost both = costed(job, cluster, {}, "forward.0", "send output").cost;
   const Cost turns = costed(job, cluster, {.exchanges_in_turn = true}, "forward.0", "send output").cost;
   EXPECT_EQ(turns.busy, both.busy);
@@ -113,7 +116,7 @@ TEST(PlanCosts, ExchangesThatTakeTurnsTakeTwiceAsLong) {
 // the gradient of these weights the other way round. The gradient of the input has the narrow weights of the forward.
 TEST(PlanCosts, AutocastCastsWeightsInEveryProduct) {
   const Cluster cluster = load_cluster("dgx-a100");
-  Lowered job = lowered("llama-2-7b", "dgx-a100", {.dp = 8, .micro_batch = 1, .global_batch = 8, .zero = 3});
+  Lowered job = lowered("llama-2-7b", "dgx-a100", {.dp = 8, .batch = {.micro = 1, .global = 8}, .zero = {.stage = 3}});
   const FrameworkPreset casts{.autocast = true};
   const Compute cast{.op = ops::Cast{}, .traffic = {std::int64_t{6} * 4096 * 12288}};
   const double seconds = op_time(Network(cluster).gpu({0}), cast).value;
@@ -129,7 +132,8 @@ TEST(PlanCosts, AutocastCastsWeightsInEveryProduct) {
 TEST(PlanCosts, NarrowGathersTakeHalfTheBytes) {
   const Cluster cluster = load_cluster("dgx-a100");
   Lowered job =
-      lowered("llama-2-7b", "dgx-a100", {.dp = 8, .micro_batch = 1, .global_batch = 8, .zero = 3, .param_dtype = DType::F32});
+      lowered("llama-2-7b", "dgx-a100",
+              {.dp = 8, .batch = {.micro = 1, .global = 8}, .zero = {.stage = 3}, .state_dtypes = {.param = DType::F32}});
   const Cost wide = costed(job, cluster, {}, "forward", "gather").cost;
   const Cost narrow = costed(job, cluster, {.shards = {.gathers_narrow = true}}, "forward", "gather").cost;
   EXPECT_DOUBLE_EQ(narrow.wire_factor, wide.wire_factor / 2);
@@ -142,7 +146,7 @@ TEST(PlanCosts, KeptProductsAreNotRedone) {
   const Cluster cluster = load_cluster("dgx-a100");
   const FrameworkPreset half{.redone_products = 0.5};
   const auto redone = [&](const Recompute& recompute, const FrameworkPreset& preset) {
-    Lowered job = lowered("llama-2-7b", "dgx-a100", {.dp = 8, .micro_batch = 1, .global_batch = 8, .recompute = recompute});
+    Lowered job = lowered("llama-2-7b", "dgx-a100", {.dp = 8, .batch = {.micro = 1, .global = 8}, .recompute = recompute});
     cost_plan(job.plan, cluster, preset);
     double seconds = 0;
     for (std::size_t s = 0; s < job.plan.segments.size(); ++s)
@@ -163,7 +167,7 @@ TEST(PlanCosts, KeptProductsAreNotRedone) {
 // q, k and v: two reads and a write of 2 bytes each, at the speed of such kernels.
 TEST(PlanCosts, AutogradAddsGradientsByAKernelOfItsOwn) {
   const Cluster cluster = load_cluster("dgx-a100");
-  Lowered job = lowered("llama-2-7b", "dgx-a100", {.dp = 1, .tp = 8, .micro_batch = 1, .global_batch = 4});
+  Lowered job = lowered("llama-2-7b", "dgx-a100", {.dp = 1, .tp = 8, .batch = {.micro = 1, .global = 4}});
   const Compute sum{.op = ops::Add{}, .traffic = {std::int64_t{6} * 4096 * 12288 / 8}};
   const double seconds = op_time(Network(cluster).gpu({0}), sum).value / 0.8;
   const auto gradients = [&](const FrameworkPreset& preset, bool later) {
@@ -189,7 +193,7 @@ TEST(PlanCosts, AutogradAddsGradientsByAKernelOfItsOwn) {
 TEST(PlanCosts, AFusedSoftmaxTakesMapsByItsMultiple) {
   const Cluster cluster = load_cluster("dgx-a100");
   const auto softmax = [&](std::int64_t samples, const FrameworkPreset& preset) {
-    Strategy strategy{.dp = 1, .tp = 8, .micro_batch = samples, .global_batch = samples};
+    Strategy strategy{.dp = 1, .tp = 8, .batch = {.micro = samples, .global = samples}};
     strategy.attention = AttentionKernel::Unfused;
     Lowered job = lowered("llama-2-7b", "dgx-a100", strategy);
     return costed(job, cluster, preset, "forward", "softmax").cost.busy;
@@ -206,7 +210,7 @@ TEST(PlanCosts, AFusedSoftmaxTakesMapsByItsMultiple) {
 // The host's time hides behind the device's or is all there is; when every launch waits for the kernel before, both add up.
 TEST(PlanCosts, BlockingLaunchesAddTheHostToTheDevice) {
   const Cluster cluster = load_cluster("dgx-a100");
-  Lowered job = lowered("llama-2-7b", "dgx-a100", {.dp = 8, .micro_batch = 1, .global_batch = 8, .zero = 3});
+  Lowered job = lowered("llama-2-7b", "dgx-a100", {.dp = 8, .batch = {.micro = 1, .global = 8}, .zero = {.stage = 3}});
   int operators = 0;
   const auto forward = [&](const FrameworkPreset& preset) {
     cost_plan(job.plan, cluster, preset);
@@ -232,7 +236,7 @@ TEST(PlanCosts, BlockingLaunchesAddTheHostToTheDevice) {
 // Copies beside tensor-parallel collectives are kernels without products: half the speed takes twice as long.
 TEST(PlanCosts, CopiesBesideCollectivesHaveTheSpeedOfTheirKernels) {
   const Cluster cluster = load_cluster("dgx-a100");
-  const Strategy strategy{.dp = 1, .tp = 8, .sequence_parallel = true, .micro_batch = 1, .global_batch = 1};
+  const Strategy strategy{.dp = 1, .tp = 8, .sequence_parallel = true, .batch = {.micro = 1, .global = 1}};
   Lowered job = lowered("llama-2-7b", "dgx-a100", strategy);
   const auto gather = [&](const FrameworkPreset& preset) {
     return to_seconds(costed(job, cluster, preset, "forward", "qkv_gather").cost.busy).value;

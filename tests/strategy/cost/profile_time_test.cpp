@@ -126,11 +126,11 @@ TEST(ProfileTime, WhatLiesOutsideTheArenaIsWhatWasMeasured) {
   const auto framework = [&](const Strategy& strategy) {
     return std::get<Lowered>(tuned_plan(model, cluster, strategy, {.profile = &profile})).plan.framework.value;
   };
-  Strategy strategy{.dp = 8, .global_batch = 8};
+  Strategy strategy{.dp = 8, .batch = {.global = 8}};
   EXPECT_EQ(framework(strategy), 700'000'000 + (32 << 20));  // and a workspace of products
-  strategy.framework_memory = Bytes{123};
+  strategy.device_memory.framework = Bytes{123};
   EXPECT_EQ(framework(strategy), 123);
-  strategy.framework_memory.reset();
+  strategy.device_memory.framework.reset();
   profile.outside_memory = {};
   const auto estimated = framework(strategy);
   EXPECT_GT(estimated, 512 << 20);

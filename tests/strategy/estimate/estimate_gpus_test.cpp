@@ -125,7 +125,7 @@ TEST(ScreenOfGpus, SeesStrategiesAsRefiningDoes) {
   Model model = load_model("gpt2-355m");
   std::get<Transformer>(model.shape).layers = 8;
   for (const Cluster& cluster : {nodes(kA100, kH100), nodes(kH100, kHalf)}) {
-    SearchOptions options{.base = {.global_batch = 64}};
+    SearchOptions options{.base = {.batch = {.global = 64}}};
     options.sample = 40, options.refine = 1, options.threads = 1;
     options.balance = options.schedules = options.best = false;
     const auto result = std::get<SearchResult>(search(model, cluster, options));

@@ -116,7 +116,7 @@ TEST(Screen, MemoryIsThatOfThePlan) {
   const Model model = load_model("llama-2-13b");
   const Cluster cluster = load_cluster("dgx-h100-x2");
   Strategy base;
-  base.global_batch = 64;
+  base.batch.global = 64;
   const Screen screen(model, cluster, base);
   for (Point point :
        {Point{.tp = 2, .pp = 4, .dp = 2}, Point{.tp = 4, .pp = 2, .dp = 2, .sequence_parallel = true, .zero = 1},
@@ -150,7 +150,7 @@ TEST(Screen, StagesThatHaveALayerLessRedoTheirOwnNumber) {
   const Model model = load_model("gpt3-175b");
   const Cluster cluster = load_cluster("dgx-a100-x64");
   Strategy base;
-  base.global_batch = 256;
+  base.batch.global = 256;
   const Screen screen(model, cluster, base);
   int unlike = 0;
   for (const Point& point : {Point{.tp = 4, .pp = 64, .dp = 2, .micro_batch = 32, .zero = 3, .recompute = RecomputeKind::Full},
@@ -176,7 +176,7 @@ TEST(Screen, ProbesDoNotCountTheirOwnTransfers) {
   const Model model = load_model("gpt2-355m");
   const Cluster cluster = load_cluster("workstation-rtx4090-x4");
   Strategy base;
-  base.global_batch = 64;
+  base.batch.global = 64;
   const Screen screen(model, cluster, base);
   for (const bool sequence_parallel : {false, true})
     for (const RecomputeKind recompute : {RecomputeKind::None, RecomputeKind::Full}) {
@@ -215,7 +215,7 @@ TEST(Screen, NoPipelineIsFasterThanItsLinks) {
   const Model model = load_model("gpt2-355m");
   const Cluster cluster = load_cluster("eth25-a100-x2");
   Strategy base;
-  base.global_batch = 8192, base.seq = 512;
+  base.batch.global = 8192, base.batch.seq = 512;
   const Screen screen(model, cluster, base);
   const Point point{.pp = 2, .dp = 8, .micro_batch = 1, .zero = 1};
   const GridCosts grid = screen.grid(point);

@@ -47,8 +47,8 @@ double refined(const Case& c, const Times& times) {
   Model model = load_model("gpt2-355m");
   std::get<Transformer>(model.shape).layers = c.p * c.v;
   Strategy s;
-  s.pp = c.p, s.virtual_stages = c.v, s.dp = 1, s.micro_batch = 1, s.global_batch = c.m, s.seq = 128;
-  s.schedule = c.schedule;
+  s.pp = c.p, s.virtual_stages = c.v, s.dp = 1, s.batch.micro = 1, s.batch.global = c.m, s.batch.seq = 128;
+  s.pipeline.schedule = c.schedule;
   const Cluster cluster = load_cluster("dgx-a100");
   auto answer = tuned_plan(model, cluster, s, {.ignore_memory = true});
   if (const auto* refused = std::get_if<Infeasible>(&answer)) {

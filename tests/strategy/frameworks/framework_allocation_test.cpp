@@ -27,7 +27,7 @@ Model small_gpt(bool tied = true) {
 Strategy golden(int tp, int pp, int chunks, int zero) {
   Strategy s{.tp = tp, .pp = pp, .virtual_stages = chunks};
   s.dp = 8 / (tp * pp);
-  s.micro_batch = 4, s.global_batch = 32, s.zero = zero;
+  s.batch.micro = 4, s.batch.global = 32, s.zero.stage = zero;
   s.dropout = 0.1, s.vocab_multiple = 128, s.framework = "megatron";
   return s;
 }
@@ -126,7 +126,7 @@ TEST(FrameworkAllocation, ActivationsOfThePublishedModels) {
                 .vocab = 51200,
                 .max_positions = 2048};
   Strategy s{.tp = 8, .pp = 8, .virtual_stages = 3};
-  s.micro_batch = 1, s.global_batch = 64, s.dropout = 0.1, s.attention = AttentionKernel::Unfused;
+  s.batch.micro = 1, s.batch.global = 64, s.dropout = 0.1, s.attention = AttentionKernel::Unfused;
   const Cluster cluster = load_cluster("dgx-a100-x8");
   const auto activations = [&] {
     auto answer = framework_allocation({.name = "175B", .shape = t}, cluster, s, {});
@@ -140,10 +140,10 @@ TEST(FrameworkAllocation, ActivationsOfThePublishedModels) {
 // GPipe keeps every micro-batch, 1F1B as many as there are stages behind: 32 and 2 of 2 stages.
 TEST(FrameworkAllocation, SchedulesHoldWhatIsInFlight) {
   Strategy s = golden(1, 2, 1, 0);
-  s.dp = 1, s.micro_batch = 1, s.global_batch = 32;
+  s.dp = 1, s.batch.micro = 1, s.batch.global = 32;
   const double kept = allocated(s, "dgx-a100").ranks[0].activations / 2;
   EXPECT_DOUBLE_EQ(allocated(s, "dgx-a100").ranks[1].activations, kept);
-  s.schedule = Schedule::GPipe;
+  s.pipeline.schedule = Schedule::GPipe;
   EXPECT_DOUBLE_EQ(allocated(s, "dgx-a100").ranks[0].activations, 32 * kept);
 }
 
@@ -152,9 +152,9 @@ TEST(FrameworkAllocation, SchedulesHoldWhatIsInFlight) {
 // gradients.
 TEST(FrameworkAllocation, WhatWaitsForWeightGradientsCounts) {
   Strategy s = golden(1, 2, 1, 0);
-  s.dp = 1, s.micro_batch = 1, s.global_batch = 32, s.attention = AttentionKernel::Flash;
+  s.dp = 1, s.batch.micro = 1, s.batch.global = 32, s.attention = AttentionKernel::Flash;
   const double kept = allocated(s, "dgx-h100").ranks[0].activations / 2;
-  s.schedule = Schedule::ZeroBubbleH1;
+  s.pipeline.schedule = Schedule::ZeroBubbleH1;
   const FrameworkAllocation split = allocated(s, "dgx-h100");
   EXPECT_DOUBLE_EQ(split.ranks[0].activations, 2 * kept);
   EXPECT_DOUBLE_EQ(split.ranks[1].activations, kept + 6 * 32.0 * 1024 * 512);

@@ -135,7 +135,7 @@ int parts_of(const std::string& text, const std::string& part) {
 }
 
 std::vector<int> wanted_layers(const Model& model, const Strategy& s) {
-  if (!s.layer_split.empty()) return parse_layer_split(s.layer_split, "");
+  if (!s.pipeline.layer_split.empty()) return parse_layer_split(s.pipeline.layer_split, "");
   const int stages = s.pp * s.virtual_stages;
   return std::vector<int>(static_cast<std::size_t>(stages), std::get<Transformer>(model.shape).layers / stages);
 }
@@ -151,21 +151,21 @@ void expect_megatron(const Said& said, const Model& model, const Strategy& s) {
   if (s.cp > 1 && s.context == ContextKind::AllGather) {
     EXPECT_EQ(said.of("--cp-comm-type"), "all_gather");
   }
-  EXPECT_EQ(said.number("--micro-batch-size"), s.micro_batch);
-  EXPECT_EQ(said.number("--global-batch-size"), s.global_batch);
-  EXPECT_EQ(said.number("--seq-length"), s.seq);
+  EXPECT_EQ(said.number("--micro-batch-size"), s.batch.micro);
+  EXPECT_EQ(said.number("--global-batch-size"), s.batch.global);
+  EXPECT_EQ(said.number("--seq-length"), s.batch.seq);
   EXPECT_EQ(said.has("--sequence-parallel"), s.sequence_parallel);
-  EXPECT_EQ(said.has("--use-distributed-optimizer"), s.zero == 1);
-  if (s.zero == 1) {
-    EXPECT_EQ(said.number("--num-distributed-optimizer-instances"), s.dp / s.zero_group);
+  EXPECT_EQ(said.has("--use-distributed-optimizer"), s.zero.stage == 1);
+  if (s.zero.stage == 1) {
+    EXPECT_EQ(said.number("--num-distributed-optimizer-instances"), s.dp / s.zero.group);
   }
-  EXPECT_EQ(said.has("--overlap-grad-reduce"), s.overlap->gradients);
-  EXPECT_EQ(said.has("--overlap-param-gather"), s.overlap->parameters);
-  EXPECT_EQ(said.has("--tp-comm-overlap"), s.overlap->tp && s.tp > 1);
+  EXPECT_EQ(said.has("--overlap-grad-reduce"), s.communication.overlap->gradients);
+  EXPECT_EQ(said.has("--overlap-param-gather"), s.communication.overlap->parameters);
+  EXPECT_EQ(said.has("--tp-comm-overlap"), s.communication.overlap->tp && s.tp > 1);
   if (s.virtual_stages > 1) {
-    EXPECT_EQ(said.has("--no-overlap-p2p-communication"), !s.overlap->p2p);
+    EXPECT_EQ(said.has("--no-overlap-p2p-communication"), !s.communication.overlap->p2p);
   }
-  EXPECT_EQ(said.number("--clip-grad"), *s.clip_norm);
+  EXPECT_EQ(said.number("--clip-grad"), *s.optimizer.clip_norm);
   EXPECT_EQ(said.number("--hidden-dropout"), *s.dropout);
   EXPECT_EQ(said.number("--attention-dropout"), *s.dropout);
   EXPECT_EQ(said.has("--bf16"), s.precision == DType::BF16 || s.precision == DType::F8);
@@ -173,7 +173,7 @@ void expect_megatron(const Said& said, const Model& model, const Strategy& s) {
   EXPECT_EQ(said.of("--fp8-recipe"), s.precision == DType::F8 ? "tensorwise" : "delayed");
   EXPECT_EQ(said.has("--fp16"), s.precision == DType::F16);
   EXPECT_EQ(said.of("--attention-backend"), s.attention == AttentionKernel::Flash ? "flash" : "unfused");
-  EXPECT_EQ(said.of("--optimizer"), s.optimizer == OptimizerKind::Adam ? "adam" : "sgd");
+  EXPECT_EQ(said.of("--optimizer"), s.optimizer.kind == OptimizerKind::Adam ? "adam" : "sgd");
   EXPECT_EQ(said.number("--make-vocab-size-divisible-by"), s.vocab_multiple);
   if (said.has("--pipeline-model-parallel-layout")) {
     std::vector<int> layers;
@@ -195,25 +195,25 @@ void expect_megatron(const Said& said, const Model& model, const Strategy& s) {
 }
 
 void expect_torchtitan(const Said& said, const std::vector<std::string>& stages, const Model& model, const Strategy& s) {
-  const double microbatches = static_cast<double>(s.global_batch / (s.micro_batch * s.dp));
+  const double microbatches = static_cast<double>(s.batch.global / (s.batch.micro * s.dp));
   const double shard = said.number("parallelism.data_parallel_shard_degree");
   EXPECT_EQ(said.number("parallelism.data_parallel_replicate_degree") * shard, s.dp);
-  if (s.zero > 0) {
-    EXPECT_EQ(shard, s.zero_group);
+  if (s.zero.stage > 0) {
+    EXPECT_EQ(shard, s.zero.group);
   } else
     EXPECT_EQ(shard, 1);
-  if (s.zero > 0) {
-    EXPECT_EQ(said.of("parallelism.fsdp_reshard_after_forward"), s.zero == 3 ? "always" : "never");
+  if (s.zero.stage > 0) {
+    EXPECT_EQ(said.of("parallelism.fsdp_reshard_after_forward"), s.zero.stage == 3 ? "always" : "never");
   }
   EXPECT_EQ(said.number("parallelism.tensor_parallel_degree"), s.tp);
   EXPECT_EQ(said.number("parallelism.context_parallel_degree"), s.cp);
   EXPECT_EQ(said.of("parallelism.context_parallel_rotate_method"),
             s.cp > 1 && s.context == ContextKind::Ring ? "alltoall" : "allgather");
   EXPECT_EQ(said.number("parallelism.pipeline_parallel_degree"), s.pp);
-  EXPECT_EQ(said.number("training.seq_len"), s.seq);
-  EXPECT_EQ(said.number("training.global_batch_size"), s.global_batch);
-  EXPECT_EQ(said.number("training.local_batch_size"), s.pp > 1 ? s.micro_batch * microbatches : s.micro_batch);
-  EXPECT_EQ(said.of("training.max_norm"), *s.clip_norm > 0 ? "1.0" : "inf");
+  EXPECT_EQ(said.number("training.seq_len"), s.batch.seq);
+  EXPECT_EQ(said.number("training.global_batch_size"), s.batch.global);
+  EXPECT_EQ(said.number("training.local_batch_size"), s.pp > 1 ? s.batch.micro * microbatches : s.batch.micro);
+  EXPECT_EQ(said.of("training.max_norm"), *s.optimizer.clip_norm > 0 ? "1.0" : "inf");
   EXPECT_EQ(said.of("training.mixed_precision_param"), s.precision == DType::F32 ? "float32" : "bfloat16");
   const bool eighth = s.precision == DType::F8;
   EXPECT_EQ(said.of("model.converters"), eighth ? "[quantize.linear.float8]" : "");
@@ -221,31 +221,31 @@ void expect_torchtitan(const Said& said, const std::vector<std::string>& stages,
   EXPECT_EQ(said.of("quantize.linear.float8.filter_fqns"), eighth ? "[output]" : "");
   EXPECT_EQ(said.of("training.dtype"), "float32");
   if (s.pp > 1) {
-    EXPECT_EQ(said.number("parallelism.pipeline_parallel_microbatch_size"), s.micro_batch);
+    EXPECT_EQ(said.number("parallelism.pipeline_parallel_microbatch_size"), s.batch.micro);
     std::vector<int> layers;
     for (const std::string& stage : stages) layers.push_back(parts_of(stage, "layers."));
     ASSERT_EQ(layers, wanted_layers(model, s));
     EXPECT_NE(stages.front().find("tok_embeddings"), std::string::npos);
     EXPECT_NE(stages.back().find("output"), std::string::npos);
-    EXPECT_EQ(said.of("parallelism.pipeline_parallel_schedule"), s.schedule == Schedule::GPipe ? "GPipe"
-                                                                 : s.virtual_stages > 1        ? "Interleaved1F1B"
-                                                                                               : "1F1B");
+    EXPECT_EQ(said.of("parallelism.pipeline_parallel_schedule"), s.pipeline.schedule == Schedule::GPipe ? "GPipe"
+                                                                 : s.virtual_stages > 1                 ? "Interleaved1F1B"
+                                                                                                        : "1F1B");
   }
   EXPECT_EQ(said.of("activation_checkpoint.mode"), s.recompute.kind == RecomputeKind::None ? "none" : "full");
 }
 
 void expect_deepspeed(const Said& said, const Strategy& s) {
-  EXPECT_EQ(said.number("train_batch_size"), s.global_batch);
-  EXPECT_EQ(said.number("train_micro_batch_size_per_gpu") * said.number("gradient_accumulation_steps") * s.dp, s.global_batch);
-  EXPECT_EQ(said.number("train_micro_batch_size_per_gpu"), s.micro_batch);
-  EXPECT_EQ(said.number("gradient_clipping"), *s.clip_norm);
-  EXPECT_EQ(said.number("zero_optimization.stage"), s.zero);
-  EXPECT_EQ(said.of("zero_optimization.overlap_comm"), s.overlap->gradients ? "true" : "false");
-  if (s.zero == 3) {
-    EXPECT_EQ(said.number("zero_optimization.stage3_prefetch_bucket_size") > 0, s.overlap->parameters);
+  EXPECT_EQ(said.number("train_batch_size"), s.batch.global);
+  EXPECT_EQ(said.number("train_micro_batch_size_per_gpu") * said.number("gradient_accumulation_steps") * s.dp, s.batch.global);
+  EXPECT_EQ(said.number("train_micro_batch_size_per_gpu"), s.batch.micro);
+  EXPECT_EQ(said.number("gradient_clipping"), *s.optimizer.clip_norm);
+  EXPECT_EQ(said.number("zero_optimization.stage"), s.zero.stage);
+  EXPECT_EQ(said.of("zero_optimization.overlap_comm"), s.communication.overlap->gradients ? "true" : "false");
+  if (s.zero.stage == 3) {
+    EXPECT_EQ(said.number("zero_optimization.stage3_prefetch_bucket_size") > 0, s.communication.overlap->parameters);
   }
-  if (s.zero == 3 && s.zero_group < s.dp) {
-    EXPECT_EQ(said.number("zero_optimization.mics_shard_size"), s.zero_group);
+  if (s.zero.stage == 3 && s.zero.group < s.dp) {
+    EXPECT_EQ(said.number("zero_optimization.mics_shard_size"), s.zero.group);
   }
   EXPECT_EQ(said.of("bf16.enabled") == "true", s.precision == DType::BF16);
   EXPECT_EQ(said.of("fp16.enabled") == "true", s.precision == DType::F16);
@@ -268,7 +268,8 @@ void expect_fsdp2(const FrameworkExport& out, const std::map<std::string, Option
     if (name != "fully_shard") continue;
     ++calls;
     EXPECT_NE(call.find("mp_policy=policy"), std::string::npos) << line;
-    EXPECT_NE(call.find(s.zero == 3 ? "reshard_after_forward=True" : "reshard_after_forward=False"), std::string::npos) << line;
+    EXPECT_NE(call.find(s.zero.stage == 3 ? "reshard_after_forward=True" : "reshard_after_forward=False"), std::string::npos)
+        << line;
   }
   EXPECT_EQ(calls, 2);
 }
@@ -276,15 +277,15 @@ void expect_fsdp2(const FrameworkExport& out, const std::map<std::string, Option
 // One strategy that the framework can run, or none.
 std::optional<Strategy> drawn(std::mt19937& random, const Model& model, const Cluster& cluster, const std::string& framework) {
   const auto any = [&](auto list) { return *(list.begin() + static_cast<long>(random() % list.size())); };
-  Strategy base{.seq = 2048, .framework = framework};
-  base.global_batch = any(std::initializer_list<int>{32, 64, 96});
-  if (any(std::initializer_list<int>{0, 1})) base.clip_norm = any(std::initializer_list<double>{0, 1});
+  Strategy base{.batch = {.seq = 2048}, .framework = framework};
+  base.batch.global = any(std::initializer_list<int>{32, 64, 96});
+  if (any(std::initializer_list<int>{0, 1})) base.optimizer.clip_norm = any(std::initializer_list<double>{0, 1});
   if (any(std::initializer_list<int>{0, 1}))
     base.context = any(std::initializer_list<ContextKind>{ContextKind::Ring, ContextKind::AllGather});
   if (any(std::initializer_list<int>{0, 1, 2}) == 0) base.dropout = any(std::initializer_list<double>{0, 0.1, 0.25});
   base.precision = any(std::initializer_list<DType>{DType::BF16, DType::BF16, DType::F8, DType::F16, DType::F32});
-  if (any(std::initializer_list<int>{0, 1, 2}) == 0) base.optimizer = OptimizerKind::Sgd, base.momentum = 0.9;
-  if (framework == "megatron") base.overlap = Overlap{.tp = any(std::initializer_list<bool>{false, true})};
+  if (any(std::initializer_list<int>{0, 1, 2}) == 0) base.optimizer.kind = OptimizerKind::Sgd, base.optimizer.momentum = 0.9;
+  if (framework == "megatron") base.communication.overlap = Overlap{.tp = any(std::initializer_list<bool>{false, true})};
   const std::initializer_list<int> degrees = {1, 1, 2, 4};
   const std::initializer_list<bool> either = {false, true};
   Point p{.tp = any(degrees),
@@ -362,14 +363,14 @@ Strategy resolved(const char* model, const char* cluster, const Strategy& strate
 // Megatron's default is a ring; what was simulated is said either way.
 TEST(FrameworkExport, MegatronExchangesAsSimulated) {
   const Model model = load_model("llama-3-8b");
-  Strategy s{.cp = 2, .global_batch = 8, .framework = "megatron"};
+  Strategy s{.cp = 2, .batch = {.global = 8}, .framework = "megatron"};
   EXPECT_TRUE(has(framework_export(model, resolved("llama-3-8b", "dgx-h100", s))->lines, "--cp-comm-type p2p"));
   s.context = ContextKind::AllGather;
   EXPECT_TRUE(has(framework_export(model, resolved("llama-3-8b", "dgx-h100", s))->lines, "--cp-comm-type all_gather"));
 }
 
 TEST(FrameworkExport, MegatronSwitchesOffWhatIsOff) {
-  const Strategy s = resolved("gpt2-355m", "dgx-a100", {.dropout = 0, .clip_norm = 0, .framework = "megatron"});
+  const Strategy s = resolved("gpt2-355m", "dgx-a100", {.dropout = 0, .optimizer = {.clip_norm = 0}, .framework = "megatron"});
   const auto out = framework_export(load_model("gpt2-355m"), s);
   for (const char* line : {"--clip-grad 0.0", "--hidden-dropout 0.0", "--attention-dropout 0.0"})
     EXPECT_TRUE(has(out->lines, line)) << line;
@@ -377,8 +378,9 @@ TEST(FrameworkExport, MegatronSwitchesOffWhatIsOff) {
 
 // Left to itself torchtitan takes two stages per rank and a layer off the first and the last stage.
 TEST(FrameworkExport, TorchTitanNamesTheModulesOfEveryStage) {
-  const Strategy s = resolved("llama-3-8b", "dgx-h100",
-                              {.pp = 4, .virtual_stages = 4, .global_batch = 32, .zero = 2, .framework = "torchtitan"});
+  const Strategy s =
+      resolved("llama-3-8b", "dgx-h100",
+               {.pp = 4, .virtual_stages = 4, .batch = {.global = 32}, .zero = {.stage = 2}, .framework = "torchtitan"});
   const auto out = framework_export(load_model("llama-3-8b"), s);
   EXPECT_TRUE(has(out->lines, "  [\"tok_embeddings\", \"layers.0\", \"layers.1\"],"));
   EXPECT_TRUE(has(out->lines, "  [\"layers.30\", \"layers.31\", \"norm\", \"output\"],"));
@@ -404,7 +406,7 @@ TEST(FrameworkExport, Fp8IsNotAskedOfThoseThatDoNotHaveIt) {
 
 // huggingface/nanotron 19f88fb, file by file in search_framework.cpp.
 TEST(FrameworkExport, NanotronIsNotAskedForWhatItCannotDo) {
-  const Strategy base = with_preset(load_model("llama-3-8b"), {.global_batch = 32, .framework = "nanotron"});
+  const Strategy base = with_preset(load_model("llama-3-8b"), {.batch = {.global = 32}, .framework = "nanotron"});
   EXPECT_EQ(base.context, ContextKind::Ring);
   const auto why = [&](const Point& point) {
     const char* refused = refused_by(Runner::Nanotron, point, base);

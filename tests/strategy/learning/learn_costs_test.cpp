@@ -226,7 +226,7 @@ Lowered lowered_with(const MachineProfile* profile) {
   const Model model = load_model("gpt2-124m");
   const Cluster cluster = load_cluster("dgx-a100");
   Strategy s;
-  s.tp = 2, s.pp = 2, s.dp = 2, s.micro_batch = 1, s.global_batch = 8, s.seq = 1024;
+  s.tp = 2, s.pp = 2, s.dp = 2, s.batch.micro = 1, s.batch.global = 8, s.batch.seq = 1024;
   return std::get<Lowered>(tuned_plan(model, cluster, s, {.ignore_memory = true, .profile = profile}));
 }
 

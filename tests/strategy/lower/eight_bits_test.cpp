@@ -76,21 +76,24 @@ class WithoutFactors {
 std::vector<Strategy> ways() {
   const Overlap all = {.gradients = true, .parameters = true, .p2p = true, .tp = true};
   return {{.dp = 1},
-          {.dp = 2, .zero = 1},
-          {.dp = 4, .zero = 3, .overlap = all},
-          {.dp = 2, .tp = 2, .sequence_parallel = true, .overlap = all},
+          {.dp = 2, .zero = {.stage = 1}},
+          {.dp = 4, .zero = {.stage = 3}, .communication = {.overlap = all}},
+          {.dp = 2, .tp = 2, .sequence_parallel = true, .communication = {.overlap = all}},
           {.dp = 2, .tp = 2, .recompute = {.kind = RecomputeKind::Full}},
           {.dp = 2, .cp = 2},
-          {.dp = 1, .pp = 2, .layer_split = "2,2", .recompute = {.kind = RecomputeKind::Modules, .modules = {"mlp", "norm"}}},
-          {.dp = 1, .pp = 2, .virtual_stages = 2, .layer_split = "1,1,1,1", .schedule = Schedule::Interleaved},
-          {.dp = 1, .pp = 2, .layer_split = "2,2", .schedule = Schedule::ZeroBubbleH1},
-          {.dp = 1, .pp = 2, .virtual_stages = 2, .layer_split = "1,1,1,1", .schedule = Schedule::ZeroBubbleV},
+          {.dp = 1,
+           .pp = 2,
+           .pipeline = {.layer_split = "2,2"},
+           .recompute = {.kind = RecomputeKind::Modules, .modules = {"mlp", "norm"}}},
+          {.dp = 1, .pp = 2, .virtual_stages = 2, .pipeline = {.layer_split = "1,1,1,1", .schedule = Schedule::Interleaved}},
+          {.dp = 1, .pp = 2, .pipeline = {.layer_split = "2,2", .schedule = Schedule::ZeroBubbleH1}},
+          {.dp = 1, .pp = 2, .virtual_stages = 2, .pipeline = {.layer_split = "1,1,1,1", .schedule = Schedule::ZeroBubbleV}},
           {.dp = 1, .stages = {{.layers = 2, .dp = 2, .tp = 1}, {.layers = 2, .dp = 1, .tp = 2}}},
           {.dp = 1, .recompute = {.kind = RecomputeKind::Revolve, .checkpoints = 2}}};
 }
 
 Strategy in(DType precision, Strategy strategy) {
-  strategy.precision = precision, strategy.micro_batch = 2, strategy.global_batch = 8 * std::max(1, strategy.dp);
+  strategy.precision = precision, strategy.batch.micro = 2, strategy.batch.global = 8 * std::max(1, strategy.dp);
   strategy.attention = AttentionKernel::Flash;
   return strategy;
 }

@@ -61,8 +61,8 @@ double peak_activations(const Lowered& plan, std::int64_t layer_input_bytes, con
 
 double first_stage_activations(const Korthikanti& k, bool sequence_parallel, RecomputeKind recompute) {
   Strategy s{.dp = 1, .tp = k.t, .pp = k.p, .virtual_stages = k.v, .sequence_parallel = sequence_parallel};
-  s.micro_batch = k.b;
-  s.global_batch = k.b * 4 * k.p;
+  s.batch.micro = k.b;
+  s.batch.global = k.b * 4 * k.p;
   s.dropout = 0.1;
   s.attention = AttentionKernel::Unfused;
   s.recompute.kind = recompute;
@@ -98,8 +98,9 @@ TEST(LowerMemory, ZeroTableOne) {
   for (const Row& row : rows)
     for (int zero = 0; zero < 4; ++zero) {
       LayerList list{.input = {row.in}, .layers = {{.name = "linear", .features = row.out}}};
-      const Lowered plan = lowered(Model{.name = "linear", .shape = list},
-                                   load_cluster("dgx-a100-x" + std::to_string(row.ranks / 8)), Strategy{.zero = zero});
+      const Lowered plan =
+          lowered(Model{.name = "linear", .shape = list}, load_cluster("dgx-a100-x" + std::to_string(row.ranks / 8)),
+                  Strategy{.zero = {.stage = zero}});
       const double gigabytes = static_cast<double>(sum(resident(plan.plan.roles.front())).value) / 1e9;
       const std::string printed = row.by_stage[zero];
       const std::size_t point = printed.find('.');
@@ -114,7 +115,7 @@ TEST(LowerMemory, ZeroTableOne) {
 // 12 h^2 + 13 h parameters, of which tp holds 12 h^2 + 7 h in eighths (QKV, fc1 and their biases, both projections) and 6 h
 // whole (two norms, two biases after the row-parallel layers).
 TEST(LowerMemory, TrillionParameterStates) {
-  const Lowered plan = lowered("megatron-1t", "dgx-a100-x384", {.tp = 8, .pp = 64, .micro_batch = 1, .global_batch = 3072});
+  const Lowered plan = lowered("megatron-1t", "dgx-a100-x384", {.tp = 8, .pp = 64, .batch = {.micro = 1, .global = 3072}});
   ASSERT_EQ(plan.plan.roles.size(), 64u);
   EXPECT_EQ(plan.strategy.dp, 6);
   const double h = 25600;
@@ -130,11 +131,11 @@ TEST(LowerMemory, TrillionParameterStates) {
 }
 
 TEST(LowerMemory, UnevenLayersAreRefusedUnlessSplitByHand) {
-  Strategy s{.tp = 8, .pp = 64, .global_batch = 3072};
+  Strategy s{.tp = 8, .pp = 64, .batch = {.global = 3072}};
   const Infeasible why = refused(load_model("gpt3-175b"), load_cluster("dgx-a100-x384"), s);
   EXPECT_NE(why.reason.find("96 layers do not divide evenly over 64 pipeline stages"), std::string::npos) << why.reason;
   EXPECT_EQ(why.would_help.front(), "--layer-split 2x32,1x32");
-  s.layer_split = "2x32,1x32";
+  s.pipeline.layer_split = "2x32,1x32";
   EXPECT_EQ(lowered("gpt3-175b", "dgx-a100-x384", s).plan.roles.size(), 64u);
 }
 

@@ -91,7 +91,7 @@ TEST(LowerMutants, EveryDroppedSumOfPartialProductsIsNoticed) {
   for (const bool llama : {false, true})
     for (const bool sequence_parallel : {false, true})
       for (const char* recompute : {"none", "selective", "full"}) {
-        Strategy strategy{.tp = 2, .pp = 2, .sequence_parallel = sequence_parallel, .micro_batch = 1, .global_batch = 8};
+        Strategy strategy{.tp = 2, .pp = 2, .sequence_parallel = sequence_parallel, .batch = {.micro = 1, .global = 8}};
         strategy.recompute.kind = std::string(recompute) == "none"   ? RecomputeKind::None
                                   : std::string(recompute) == "full" ? RecomputeKind::Full
                                                                      : RecomputeKind::Selective;
@@ -113,8 +113,8 @@ TEST(LowerMutants, EveryGradientSummedOverAxesOfAnotherKindIsNoticed) {
       for (const bool context : {false, true}) {
         if (zero == 3 && sequence_parallel) continue;
         Strategy strategy{
-            .dp = context ? 2 : 4, .tp = 2, .sequence_parallel = sequence_parallel, .micro_batch = 1, .global_batch = 8};
-        strategy.cp = context ? 2 : 1, strategy.zero = zero, strategy.zero_group = context ? 0 : 2;
+            .dp = context ? 2 : 4, .tp = 2, .sequence_parallel = sequence_parallel, .batch = {.micro = 1, .global = 8}};
+        strategy.cp = context ? 2 : 1, strategy.zero.stage = zero, strategy.zero.group = context ? 0 : 2;
         const Plan plan = lowered(strategy, false);
         ASSERT_EQ(plan.axes.size(), context || zero > 0 ? 3u : 2u);
         ASSERT_TRUE(check_plan(plan).empty());

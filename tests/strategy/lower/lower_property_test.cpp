@@ -42,11 +42,11 @@ Strategy random_strategy(Random& random) {
   s.cp = random(0, 4) == 0 ? 2 : 1;
   s.context = random.one_of({ContextKind::AllGather, ContextKind::Ring, ContextKind::AllToAll});
   s.sequence_parallel = random(0, 1);
-  if (s.virtual_stages == 1 && random(0, 1)) s.schedule = Schedule::GPipe;
-  s.micro_batch = random(1, 2);
-  s.global_batch = s.micro_batch * s.dp * s.pp * random(1, 3);
-  s.zero = random(0, 3);
-  if (s.dp == 4 && random(0, 1)) s.zero_group = 2;
+  if (s.virtual_stages == 1 && random(0, 1)) s.pipeline.schedule = Schedule::GPipe;
+  s.batch.micro = random(1, 2);
+  s.batch.global = s.batch.micro * s.dp * s.pp * random(1, 3);
+  s.zero.stage = random(0, 3);
+  if (s.dp == 4 && random(0, 1)) s.zero.group = 2;
   s.recompute.kind =
       random.one_of({RecomputeKind::None, RecomputeKind::Selective, RecomputeKind::Full, RecomputeKind::Modules});
   if (s.recompute.kind == RecomputeKind::Full) s.recompute.layers = random(0, 1);
@@ -62,11 +62,11 @@ Strategy random_strategy(Random& random) {
   s.precision = random.one_of({DType::BF16, DType::F32, DType::F64});
   s.dropout = random(0, 1) ? 0.1 : 0;
   if (random(0, 1)) s.attention = AttentionKernel::Unfused;
-  s.optimizer = random.one_of({OptimizerKind::Adam, OptimizerKind::Sgd});
-  s.clip_norm = random(0, 2) == 0 ? 1.0 : 0.0;
-  s.loss_scale = random.one_of({1.0, 0.0, 1024.0});
-  s.bucket = {random.one_of<std::int64_t>({0, 1000, 50'000, 400'000})};
-  s.overlap = Overlap{
+  s.optimizer.kind = random.one_of({OptimizerKind::Adam, OptimizerKind::Sgd});
+  s.optimizer.clip_norm = random(0, 2) == 0 ? 1.0 : 0.0;
+  s.optimizer.loss_scale = random.one_of({1.0, 0.0, 1024.0});
+  s.communication.bucket = {random.one_of<std::int64_t>({0, 1000, 50'000, 400'000})};
+  s.communication.overlap = Overlap{
       .gradients = random(0, 1) == 1, .parameters = random(0, 1) == 1, .p2p = random(0, 1) == 1, .tp = random(0, 1) == 1};
   return s;
 }
@@ -108,7 +108,7 @@ TEST(LowerProperties, FewerReplicasAreARemedyOnlyWhereOneHasRoom) {
 
 TEST(LowerProperties, VirtualStagesNeedAPipeline) {
   const Model model = load_model("gpt2-124m");
-  const Infeasible why = refused(model, load_cluster("dgx-a100"), {.pp = 1, .virtual_stages = 2, .global_batch = 16});
+  const Infeasible why = refused(model, load_cluster("dgx-a100"), {.pp = 1, .virtual_stages = 2, .batch = {.global = 16}});
   EXPECT_EQ(why.reason, "virtual stages need a pipeline of at least 2 ranks: found 2 virtual stages with pp 1");
   EXPECT_EQ(why.would_help, (std::vector<std::string>{"--virtual-stages 1", "--pp 2"}));
 }
@@ -130,7 +130,7 @@ TEST(LowerProperties, SameInputSamePlan) {
 TEST(LowerProperties, CostsDoNotChangeTheProgram) {
   const Model model = load_model("gpt2-124m");
   Cluster cluster = load_cluster("dgx-a100");
-  const Strategy strategy{.tp = 2, .pp = 2, .global_batch = 16};
+  const Strategy strategy{.tp = 2, .pp = 2, .batch = {.global = 16}};
   const Plan plan = lowered(model, cluster, strategy).plan;
   cluster.gpus.front().memory_bandwidth = cluster.gpus.front().memory_bandwidth * 0.5;
   const Plan slower = lowered(model, cluster, strategy).plan;
@@ -142,7 +142,7 @@ TEST(LowerProperties, CostsDoNotChangeTheProgram) {
 TEST(LowerProperties, SizeIsIndependentOfDataParallelism) {
   const auto size = [](int nodes, std::int64_t batch) {
     const Plan plan =
-        lowered("gpt2-124m", "dgx-a100-x" + std::to_string(nodes), {.tp = 2, .pp = 4, .global_batch = batch}).plan;
+        lowered("gpt2-124m", "dgx-a100-x" + std::to_string(nodes), {.tp = 2, .pp = 4, .batch = {.global = batch}}).plan;
     std::size_t instructions = 0;
     for (const Segment& segment : plan.segments) instructions += segment.instructions.size();
     return std::pair{plan.roles.size(), instructions};
@@ -153,8 +153,9 @@ TEST(LowerProperties, SizeIsIndependentOfDataParallelism) {
 
 // The embedding alone scatters its rows on the tensor stream and computes nothing after it: the next micro-batch waits.
 TEST(LowerProperties, AnEmbeddingAloneWaitsForItsScatter) {
-  Strategy s{.tp = 2, .pp = 4, .sequence_parallel = true, .layer_split = "0,16x2,0", .micro_batch = 1, .global_batch = 8};
-  s.dp = 1, s.overlap = Overlap{.tp = true};
+  Strategy s{
+      .tp = 2, .pp = 4, .sequence_parallel = true, .pipeline = {.layer_split = "0,16x2,0"}, .batch = {.micro = 1, .global = 8}};
+  s.dp = 1, s.communication.overlap = Overlap{.tp = true};
   const auto defects = check_plan(lowered("llama-2-7b", "dgx-a100", s).plan);
   EXPECT_TRUE(defects.empty()) << describe(s, defects);
 }
@@ -169,7 +170,7 @@ TEST(LowerProperties, StagesOfTheEndsAloneAreSound) {
     Strategy s = random_strategy(random);
     const int between = s.pp * s.virtual_stages - 2, layers = std::get<Transformer>(model.shape).layers;
     if (between < 1 || layers % between != 0) continue;
-    s.layer_split = "0," + std::to_string(layers / between) + "x" + std::to_string(between) + ",0";
+    s.pipeline.layer_split = "0," + std::to_string(layers / between) + "x" + std::to_string(between) + ",0";
     const auto answer = tuned_plan(model, cluster, s, {.ignore_memory = true});
     const auto* plan = std::get_if<Lowered>(&answer);
     if (!plan) continue;

@@ -44,15 +44,15 @@ Model random_model(Random& random) {
 
 Strategy random_strategy(Random& random) {
   Strategy s{.dp = random.one_of({1, 2, 4}), .tp = random.one_of({1, 2, 4}), .pp = random.one_of({1, 2, 4})};
-  s.schedule = random.one_of({Schedule::ZeroBubbleH1, Schedule::ZeroBubbleH2, Schedule::ZeroBubbleV});
-  if (s.schedule == Schedule::ZeroBubbleV) s.virtual_stages = 2, s.pp = random.one_of({2, 4});
+  s.pipeline.schedule = random.one_of({Schedule::ZeroBubbleH1, Schedule::ZeroBubbleH2, Schedule::ZeroBubbleV});
+  if (s.pipeline.schedule == Schedule::ZeroBubbleV) s.virtual_stages = 2, s.pp = random.one_of({2, 4});
   s.cp = random.one_of({1, 1, 1, 2});
   s.context = random.one_of({ContextKind::AllGather, ContextKind::Ring, ContextKind::AllToAll});
   s.sequence_parallel = random.toss();
-  s.micro_batch = random.one_of({1, 2});
-  s.global_batch = s.micro_batch * s.dp * random.one_of({1, 2, 3, 5, 9});
-  s.zero = random.one_of({0, 1});
-  if (s.dp == 4 && random.toss()) s.zero_group = 2;
+  s.batch.micro = random.one_of({1, 2});
+  s.batch.global = s.batch.micro * s.dp * random.one_of({1, 2, 3, 5, 9});
+  s.zero.stage = random.one_of({0, 1});
+  if (s.dp == 4 && random.toss()) s.zero.group = 2;
   s.recompute.kind = random.one_of(
       {RecomputeKind::None, RecomputeKind::None, RecomputeKind::Selective, RecomputeKind::Full, RecomputeKind::Modules});
   if (s.recompute.kind == RecomputeKind::Full) s.recompute.layers = random.one_of({0, 1});
@@ -62,9 +62,10 @@ Strategy random_strategy(Random& random) {
   s.precision = random.one_of({DType::BF16, DType::F32});
   s.dropout = random.toss() ? 0.1 : 0;
   if (random.toss()) s.attention = AttentionKernel::Unfused;
-  s.clip_norm = random.one_of({0.0, 1.0});
-  s.bucket = {random.one_of<std::int64_t>({0, 1000, 50'000, 400'000})};
-  s.overlap = Overlap{.gradients = random.toss(), .parameters = random.toss(), .p2p = random.toss(), .tp = random.toss()};
+  s.optimizer.clip_norm = random.one_of({0.0, 1.0});
+  s.communication.bucket = {random.one_of<std::int64_t>({0, 1000, 50'000, 400'000})};
+  s.communication.overlap =
+      Overlap{.gradients = random.toss(), .parameters = random.toss(), .p2p = random.toss(), .tp = random.toss()};
   return s;
 }
 
@@ -99,10 +100,10 @@ TEST(LowerSplit, NoPipelineStandsStill) {
       for (const int m : {1, 2, pp, 2 * pp - 1, 3 * pp + 1}) {
         Model model = load_model("gpt2-124m");
         std::get<Transformer>(model.shape).layers = 2 * pp;
-        Strategy s{.dp = 1, .pp = pp, .schedule = schedule, .micro_batch = 1, .global_batch = m};
+        Strategy s{.dp = 1, .pp = pp, .pipeline = {.schedule = schedule}, .batch = {.micro = 1, .global = m}};
         if (schedule == Schedule::ZeroBubbleV) s.virtual_stages = 2;
         for (const bool overlap : {true, false}) {
-          s.overlap = Overlap{.p2p = overlap};
+          s.communication.overlap = Overlap{.p2p = overlap};
           const auto defects = check_plan(lowered(model, cluster, s).plan);
           ASSERT_TRUE(defects.empty()) << describe(s, defects);
         }
@@ -112,10 +113,13 @@ TEST(LowerSplit, NoPipelineStandsStill) {
 // The two halves together do what an undivided backward does: equal FLOPs, by phase.
 TEST(LowerSplit, TheHalvesMakeUpABackward) {
   const auto work = [](Schedule schedule) {
-    const Plan plan =
-        lowered("gpt2-124m", "dgx-a100",
-                {.tp = 2, .pp = 4, .sequence_parallel = true, .schedule = schedule, .micro_batch = 1, .global_batch = 8})
-            .plan;
+    const Plan plan = lowered("gpt2-124m", "dgx-a100",
+                              {.tp = 2,
+                               .pp = 4,
+                               .sequence_parallel = true,
+                               .pipeline = {.schedule = schedule},
+                               .batch = {.micro = 1, .global = 8}})
+                          .plan;
     std::map<Phase, double> flops;
     for (const Role& role : plan.roles)
       for (const Action& action : role.actions)
@@ -132,9 +136,10 @@ TEST(LowerSplit, TheHalvesMakeUpABackward) {
 TEST(LowerSplit, WhatWaitsForTheWeightGradients) {
   Model model = load_model("gpt2-124m");
   std::get<Transformer>(model.shape).layers = 4;
-  const Plan plan = lowered(model, load_cluster("dgx-a100"),
-                            {.dp = 1, .pp = 4, .schedule = Schedule::ZeroBubbleH1, .micro_batch = 2, .global_batch = 16})
-                        .plan;
+  const Plan plan =
+      lowered(model, load_cluster("dgx-a100"),
+              {.dp = 1, .pp = 4, .pipeline = {.schedule = Schedule::ZeroBubbleH1}, .batch = {.micro = 2, .global = 16}})
+          .plan;
   const double sbh = 1024.0 * 2 * 768;
   const Role& role = plan.roles[1];
   double late = 0, deferred = 0;
@@ -155,29 +160,32 @@ TEST(LowerSplit, WhatWaitsForTheWeightGradients) {
 TEST(LowerSplit, Refusals) {
   const Model model = load_model("gpt2-124m");
   const Cluster cluster = load_cluster("dgx-a100");
-  const Infeasible cut = refused(
-      model, cluster, {.dp = 2, .pp = 2, .schedule = Schedule::ZeroBubbleH1, .micro_batch = 1, .global_batch = 8, .zero = 2});
+  const Infeasible cut = refused(model, cluster,
+                                 {.dp = 2,
+                                  .pp = 2,
+                                  .pipeline = {.schedule = Schedule::ZeroBubbleH1},
+                                  .batch = {.micro = 1, .global = 8},
+                                  .zero = {.stage = 2}});
   EXPECT_EQ(cut.reason, "schedule zb-h1 needs unsharded gradients, which ZeRO 2 shards");
-  const Infeasible one =
-      refused(model, cluster, {.dp = 1, .pp = 2, .schedule = Schedule::ZeroBubbleV, .micro_batch = 1, .global_batch = 8});
+  const Infeasible one = refused(
+      model, cluster, {.dp = 1, .pp = 2, .pipeline = {.schedule = Schedule::ZeroBubbleV}, .batch = {.micro = 1, .global = 8}});
   EXPECT_EQ(one.reason, "schedule zb-v needs exactly 2 virtual stages per rank, found 1");
   EXPECT_EQ(one.would_help, (std::vector<std::string>{"--virtual-stages 2", "--schedule zb-h1"}));
   const Infeasible group = refused(model, cluster,
                                    {.dp = 1,
                                     .pp = 2,
                                     .virtual_stages = 2,
-                                    .schedule = Schedule::ZeroBubbleV,
-                                    .microbatch_group = 4,
-                                    .micro_batch = 1,
-                                    .global_batch = 8});
+                                    .pipeline = {.schedule = Schedule::ZeroBubbleV, .microbatch_group = 4},
+                                    .batch = {.micro = 1, .global = 8}});
   EXPECT_EQ(group.reason, "schedule zb-v has no groups of micro-batches, found groups of 4");
 }
 
 // A plan in which a weight gradient is dropped, or comes before its input gradient, is found.
 TEST(LowerSplit, MutationsAreFound) {
-  const Plan plan = lowered("gpt2-124m", "dgx-a100",
-                            {.dp = 1, .pp = 4, .schedule = Schedule::ZeroBubbleH1, .micro_batch = 1, .global_batch = 8})
-                        .plan;
+  const Plan plan =
+      lowered("gpt2-124m", "dgx-a100",
+              {.dp = 1, .pp = 4, .pipeline = {.schedule = Schedule::ZeroBubbleH1}, .batch = {.micro = 1, .global = 8}})
+          .plan;
   const auto rules = [](const Plan& broken) {
     std::set<std::string> names;
     for (const PlanDefect& defect : check_plan(broken)) names.insert(defect.rule);

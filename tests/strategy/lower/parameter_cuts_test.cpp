@@ -14,7 +14,7 @@ TEST(ParameterCuts, FollowTheParameter) {
   Model model;
   model.shape = small_transformer(2);
   const Cluster cluster = load_cluster("dgx-a100");
-  const Strategy strategy{.dp = 2, .tp = 2, .cp = 2, .global_batch = 2, .precision = DType::F64};
+  const Strategy strategy{.dp = 2, .tp = 2, .cp = 2, .batch = {.global = 2}, .precision = DType::F64};
   auto begun = begin_lowering(model, cluster, std::get<Strategy>(resolve(model, cluster, strategy)));
   Lowering& lowering = std::get<Lowering>(begun);
   for (LayerGraph& kind : lowering.graph.kinds)

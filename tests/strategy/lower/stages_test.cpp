@@ -18,7 +18,7 @@ Model small(bool tied, int layers = 4) {
 }
 
 Strategy staged(const std::string& stages, std::int64_t batch) {
-  return {.stages = parse_stages(stages, "test"), .micro_batch = 1, .global_batch = batch, .seq = 64};
+  return {.stages = parse_stages(stages, "test"), .batch = {.micro = 1, .global = batch, .seq = 64}};
 }
 
 std::string words(const std::vector<ScheduleOp>& list) {
@@ -116,7 +116,7 @@ TEST(Stages, MicroBatchesGoToTheReplicaWhoseTurnItIs) {
 // One stage of eight replicas is data parallelism over eight ranks: the same arena.
 TEST(Stages, OneStageIsDataParallelism) {
   const Plan plan = lowered(small(true), load_cluster("dgx-a100"), staged("4:8x1", 16)).plan;
-  const Strategy s{.dp = 8, .micro_batch = 1, .global_batch = 16, .seq = 64};
+  const Strategy s{.dp = 8, .batch = {.micro = 1, .global = 16, .seq = 64}};
   const Plan same = lowered(small(true), load_cluster("dgx-a100"), s).plan;
   ASSERT_EQ(plan.roles.size(), 8u);
   for (const Role& role : plan.roles) EXPECT_EQ(arena_bytes(role, Space::Device), arena_bytes(same.roles[0], Space::Device));
@@ -129,7 +129,7 @@ TEST(Stages, RandomOnesAreSound) {
   int handed = 0;
   for (int done = 0; done < 150;) {
     const bool tied = any({0, 1}) != 0;
-    Strategy s{.micro_batch = 1, .global_batch = any({12, 24, 48}), .seq = 64};
+    Strategy s{.batch = {.micro = 1, .global = any({12, 24, 48}), .seq = 64}};
     const int count = any({1, 2, 3, 4, 5});
     for (int stage = 0; stage < count; ++stage)
       s.stages.push_back({any({1, 1, 2}), any({1, 1, 2, 3, 4, 6}), any({1, 1, 2, 4, 8})});
@@ -137,14 +137,14 @@ TEST(Stages, RandomOnesAreSound) {
     int ranks = 0, layers = 0;
     for (const StageDegrees& stage : s.stages) ranks += stage.dp * stage.tp, layers += stage.layers;
     if (ranks > 32) continue;
-    s.schedule = any({0, 1, 1}) ? Schedule::OneFOneB : Schedule::GPipe;
-    s.bucket = {any({0, 1000, 50'000})};
+    s.pipeline.schedule = any({0, 1, 1}) ? Schedule::OneFOneB : Schedule::GPipe;
+    s.communication.bucket = {any({0, 1000, 50'000})};
     s.recompute.kind = any({0, 1}) ? RecomputeKind::None : any({0, 1}) ? RecomputeKind::Full : RecomputeKind::Selective;
-    s.overlap.emplace();
-    for (const OverlapPart& part : kOverlapParts) *s.overlap.*part.field = any({0, 1}) != 0;
+    s.communication.overlap.emplace();
+    for (const OverlapPart& part : kOverlapParts) *s.communication.overlap.*part.field = any({0, 1}) != 0;
     const Plan plan = lowered(small(tied, layers), cluster, s).plan;
     const auto defects = check_plan(plan);
-    ASSERT_TRUE(defects.empty()) << to_text(s.stages) << " " << name_of(*s.schedule) << ": " << defects[0].rule << " "
+    ASSERT_TRUE(defects.empty()) << to_text(s.stages) << " " << name_of(*s.pipeline.schedule) << ": " << defects[0].rule << " "
                                  << defects[0].where << " " << defects[0].what;
     handed += std::ranges::any_of(plan.groups, [](const Group& group) { return group.name == "hand over"; });
     ++done;
@@ -172,7 +172,7 @@ TEST(Stages, SumsThatAreLeftOutAreNoticed) {
 TEST(Stages, AResolvedStrategyIsTakenBack) {
   const Lowered first = lowered(small(true), load_cluster("dgx-a100"), staged("1:2x1,3:1x1", 4));
   EXPECT_EQ(first.strategy.pp, 2);
-  EXPECT_EQ(first.strategy.layer_split, "1,3");
+  EXPECT_EQ(first.strategy.pipeline.layer_split, "1,3");
   const Lowered again = lowered(small(true), load_cluster("dgx-a100"), parse_strategy(to_json(first.strategy), "test"));
   EXPECT_EQ(program_hash(again.plan), program_hash(first.plan));
 }
@@ -191,19 +191,20 @@ TEST(Stages, RefusalsSayWhy) {
             "the first stage has tp 1, the last one tp 2: the embedding that they share is cut in as many parts on both");
   EXPECT_EQ(why("2:5x1,2:1x1", as_is), "12 micro-batches cannot be dealt out to 5 replicas of a stage evenly");
   EXPECT_EQ(why("2:1x1,3:1x1", as_is), "layer split \"2,3\" adds up to 5 layers, the model has 4");
-  EXPECT_EQ(why("2:1x1,2:1x1", [](Strategy& s) { s.layer_split = "1,3"; }), "layer split \"1,3\" beside stages of 2,2 layers");
+  EXPECT_EQ(why("2:1x1,2:1x1", [](Strategy& s) { s.pipeline.layer_split = "1,3"; }),
+            "layer split \"1,3\" beside stages of 2,2 layers");
   const std::string beside = "stages that are said one by one have degrees of their own: found ";
   EXPECT_EQ(why("4:2x1", [](Strategy& s) { s.tp = 2; }), beside + "tp 2 beside them");
   EXPECT_EQ(why("4:2x1", [](Strategy& s) { s.dp = 2; }), beside + "dp 2 beside them");
   EXPECT_EQ(why("4:2x1", [](Strategy& s) { s.pp = 2; }), beside + "pp 2 beside them");
   const std::string none = "stages that are said one by one cannot have ";
-  EXPECT_EQ(why("4:2x1", [](Strategy& s) { s.zero = 1; }), none + "ZeRO 1");
+  EXPECT_EQ(why("4:2x1", [](Strategy& s) { s.zero.stage = 1; }), none + "ZeRO 1");
   EXPECT_EQ(why("4:2x1", [](Strategy& s) { s.cp = 2; }), none + "context parallelism");
   EXPECT_EQ(why("4:1x2", [](Strategy& s) { s.sequence_parallel = true; }), none + "sequence parallelism");
   EXPECT_EQ(why("4:1x2", [](Strategy& s) { s.virtual_stages = 2; }), none + "virtual stages");
-  EXPECT_EQ(why("4:1x2", [](Strategy& s) { s.clip_norm = 1; }), none + "clipping by the global norm");
-  EXPECT_EQ(why("4:1x2", [](Strategy& s) { s.loss_scale = 0; }), none + "a dynamic loss scale");
-  EXPECT_EQ(why("4:1x2", [](Strategy& s) { s.schedule = Schedule::ZeroBubbleH1; }), none + "schedule zb-h1");
+  EXPECT_EQ(why("4:1x2", [](Strategy& s) { s.optimizer.clip_norm = 1; }), none + "clipping by the global norm");
+  EXPECT_EQ(why("4:1x2", [](Strategy& s) { s.optimizer.loss_scale = 0; }), none + "a dynamic loss scale");
+  EXPECT_EQ(why("4:1x2", [](Strategy& s) { s.pipeline.schedule = Schedule::ZeroBubbleH1; }), none + "schedule zb-h1");
   EXPECT_EQ(why("4:1x2", [](Strategy& s) { s.recompute = parse_recompute("auto", ""); }), none + "recompute auto");
   EXPECT_EQ(why("4:1x2", [](Strategy& s) { s.framework = "megatron"; }), none + "framework megatron");
   EXPECT_EQ(why("4:1x2",
@@ -211,7 +212,7 @@ TEST(Stages, RefusalsSayWhy) {
                   s.placement = {DenseKind::Data, DenseKind::Tensor, DenseKind::Context, std::nullopt};
                 }),
             none + "another placement than stage by stage");
-  EXPECT_EQ(refused(load_model("vgg-16"), cluster, {.stages = {{16, 1, 2}}, .global_batch = 8}).reason,
+  EXPECT_EQ(refused(load_model("vgg-16"), cluster, {.stages = {{16, 1, 2}}, .batch = {.global = 8}}).reason,
             "vgg-16 is a layer list: its stages cannot have tp 2");
 }
 

@@ -75,8 +75,8 @@ TEST(Partition, AutoIsFasterWhereTheEndsAreHeavy) {
   const Cluster cluster = load_cluster("dgx-a100");
   const auto time = [&](const char* model, int pp, const std::string& split) {
     Strategy s;
-    s.pp = pp, s.dp = 1, s.global_batch = 32, s.seq = std::string(model).starts_with("gpt2") ? 512 : 0;
-    s.layer_split = split;
+    s.pp = pp, s.dp = 1, s.batch.global = 32, s.batch.seq = std::string(model).starts_with("gpt2") ? 512 : 0;
+    s.pipeline.layer_split = split;
     const auto answer = tuned_plan(load_model(model), cluster, s, {.ignore_memory = true});
     return refine(std::get<Lowered>(answer), cluster).time.value;
   };

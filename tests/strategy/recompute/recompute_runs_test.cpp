@@ -130,7 +130,8 @@ TEST(RecomputeRuns, SchedulesFillTheMemoryThatIsFree) {
   const Cluster cluster = load_cluster("dgx-a100");
   double before = 0;
   for (const double reserve : {0.06, 0.25, 0.4, 0.5}) {
-    Strategy s{.dp = 4, .tp = 2, .micro_batch = 8, .global_batch = 32, .zero = 1, .reserve = reserve};
+    Strategy s{
+        .dp = 4, .tp = 2, .batch = {.micro = 8, .global = 32}, .zero = {.stage = 1}, .device_memory = {.reserve = reserve}};
     const auto seconds = [&](const char* text) {
       s.recompute = parse_recompute(text, "test");
       const auto answer = tuned_plan(model, cluster, s);
@@ -148,10 +149,10 @@ TEST(RecomputeRuns, SchedulesFillTheMemoryThatIsFree) {
 TEST(RecomputeRuns, WhatCannotBeIsRefused) {
   const Model model = load_model("gpt2-355m");
   const Cluster cluster = load_cluster("dgx-a100");
-  Strategy s{.dp = 1, .pp = 2, .schedule = Schedule::ZeroBubbleH1, .global_batch = 4};
+  Strategy s{.dp = 1, .pp = 2, .pipeline = {.schedule = Schedule::ZeroBubbleH1}, .batch = {.global = 4}};
   s.recompute = parse_recompute("rotor:4GiB", "test");
   EXPECT_EQ(refused(model, cluster, s).reason, "recompute rotor:4GiB needs whole backwards, schedule zb-h1 splits them");
-  s.schedule = Schedule::OneFOneB;
+  s.pipeline.schedule = Schedule::OneFOneB;
   s.recompute = parse_recompute("rotor:1MiB", "test");
   const Infeasible small = refused(model, cluster, s);
   EXPECT_TRUE(small.reason.starts_with("recompute rotor:1MiB is too little: the activations of pipeline rank 0 need at least "))

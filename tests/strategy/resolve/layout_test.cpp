@@ -123,7 +123,7 @@ TEST(RefinedAxes, GroupsOfBothGridsAreSetsOfAxes) {
 }
 
 TEST(RankLayout, ListsSlowestFirstAndPlacesInTheOrderOfTheStrategy) {
-  Strategy s{.dp = 8, .tp = 2, .pp = 2, .zero = 1, .zero_group = 4};
+  Strategy s{.dp = 8, .tp = 2, .pp = 2, .zero = {.stage = 1, .group = 4}};
   s.cp = 2;
   s.placement = {std::nullopt, Data, OuterData, DenseKind::Tensor, Context};
   const auto layout = std::get<Layout>(rank_layout(s));

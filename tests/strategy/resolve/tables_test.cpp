@@ -34,7 +34,9 @@ std::string text_of(const StrategyTables& all, const std::string& key) {
 
 // What is cut, and when it is summed (Rajbhandari et al. 2020): the optimizer first, then gradients, then parameters.
 TEST(Tables, ZeroIsThreeRows) {
-  const auto row = [](int zero) { return tables({.pp = 1, .global_batch = 64, .zero = zero}, "llama-2-7b").state.back(); };
+  const auto row = [](int zero) {
+    return tables({.pp = 1, .batch = {.global = 64}, .zero = {.stage = zero}}, "llama-2-7b").state.back();
+  };
   for (int zero = 0; zero <= 3; ++zero) {
     EXPECT_EQ(row(zero).optimizer.cut_by.empty(), zero < 1);
     EXPECT_EQ(row(zero).gradients.cut_by.empty(), zero < 2);
@@ -46,15 +48,16 @@ TEST(Tables, ZeroIsThreeRows) {
 }
 
 TEST(Tables, StatesSayWhereTheyLieAndWhoUpdatesThem) {
-  StrategyTables all = tables({.global_batch = 64, .zero = 2});
+  StrategyTables all = tables({.batch = {.global = 64}, .zero = {.stage = 2}});
   for (StateRow& row : all.state) row.optimizer.home = Space::PinnedHost, row.optimizer.updated_by = Processor::Host;
   all.communication.add_host_ways();
-  EXPECT_NE(text_of(all, "state").find("variance; in pinned host memory; updated by the processor of the host|"), std::string::npos);
+  EXPECT_NE(text_of(all, "state").find("variance; in pinned host memory; updated by the processor of the host|"),
+            std::string::npos);
   EXPECT_NE(text_of(all, "communication").find("update on the host|any|host processor|-|yes|"), std::string::npos);
 }
 
 TEST(Tables, NothingIsCutOverOneRank) {
-  const StateRow row = tables({.tp = 8, .global_batch = 8, .zero = 3}).state.back();
+  const StateRow row = tables({.tp = 8, .batch = {.global = 8}, .zero = {.stage = 3}}).state.back();
   EXPECT_TRUE(row.parameters.cut_by.empty() && row.gradients.cut_by.empty() && row.optimizer.cut_by.empty());
 }
 
@@ -66,17 +69,18 @@ TEST(Tables, RowsOfState) {
     return found;
   };
   using enum Tensors;
-  EXPECT_EQ(classes({.global_batch = 64}), (std::vector{All}));
-  EXPECT_EQ(classes({.pp = 2, .global_batch = 64}), (std::vector{Tied, All}));
-  EXPECT_EQ(classes({.pp = 2, .global_batch = 64}, "llama-2-7b"), (std::vector{All}));
-  EXPECT_EQ(classes({.tp = 2, .global_batch = 64}), (std::vector{All}));
-  EXPECT_EQ(classes({.tp = 2, .sequence_parallel = true, .global_batch = 64}), (std::vector{Whole, All}));
-  EXPECT_EQ(classes({.tp = 2, .pp = 2, .global_batch = 64, .clip_norm = 1.0}), (std::vector{Tied, Whole, All}));
+  EXPECT_EQ(classes({.batch = {.global = 64}}), (std::vector{All}));
+  EXPECT_EQ(classes({.pp = 2, .batch = {.global = 64}}), (std::vector{Tied, All}));
+  EXPECT_EQ(classes({.pp = 2, .batch = {.global = 64}}, "llama-2-7b"), (std::vector{All}));
+  EXPECT_EQ(classes({.tp = 2, .batch = {.global = 64}}), (std::vector{All}));
+  EXPECT_EQ(classes({.tp = 2, .sequence_parallel = true, .batch = {.global = 64}}), (std::vector{Whole, All}));
+  EXPECT_EQ(classes({.tp = 2, .pp = 2, .batch = {.global = 64}, .optimizer = {.clip_norm = 1.0}}),
+            (std::vector{Tied, Whole, All}));
 }
 
 TEST(Tables, LayersThatRunAgain) {
   const auto kept = [](const char* recompute, const std::string& split = "") {
-    Strategy strategy{.pp = 2, .layer_split = split, .global_batch = 64};
+    Strategy strategy{.pp = 2, .pipeline = {.layer_split = split}, .batch = {.global = 64}};
     strategy.recompute = parse_recompute(recompute, "test");
     return text_of(tables(strategy), "activations");
   };
@@ -92,7 +96,7 @@ TEST(Tables, LayersThatRunAgain) {
 TEST(Tables, TransfersOfAVPlacement) {
   const auto streams = [](Schedule schedule) {
     const StrategyTables all =
-        tables({.pp = 4, .virtual_stages = 2, .schedule = schedule, .micro_batch = 1, .global_batch = 16});
+        tables({.pp = 4, .virtual_stages = 2, .pipeline = {.schedule = schedule}, .batch = {.micro = 1, .global = 16}});
     return std::pair{all.communication.row(Purpose::SendForward, 0).stream,
                      all.communication.row(Purpose::SendForward, 1).stream};
   };
@@ -103,8 +107,12 @@ TEST(Tables, TransfersOfAVPlacement) {
 }
 
 TEST(Tables, ReadAsText) {
-  const StrategyTables all =
-      tables({.tp = 2, .pp = 2, .sequence_parallel = true, .global_batch = 64, .zero = 1, .clip_norm = 1.0});
+  const StrategyTables all = tables({.tp = 2,
+                                     .pp = 2,
+                                     .sequence_parallel = true,
+                                     .batch = {.global = 64},
+                                     .zero = {.stage = 1},
+                                     .optimizer = {.clip_norm = 1.0}});
   EXPECT_EQ(text_of(all, "axes"), "tp|2|tensor|expert-data|\ndp|2|data|expert-data|\nrole|2|-|-|\n");
   EXPECT_NE(text_of(all, "state").find("all-reduce over tensor with the last micro-batch; reduce-scatter over data, context"),
             std::string::npos);

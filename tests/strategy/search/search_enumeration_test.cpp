@@ -63,12 +63,12 @@ struct Enumerated {
 // Every strategy of the space, refined; plain loops over everything.
 Enumerated enumerate(const Model& model, const Cluster& cluster, const SearchOptions& options) {
   const int gpus = gpu_count(cluster), depth = std::get<Transformer>(model.shape).layers;
-  const Point base{.micro_batch = options.base.micro_batch,
-                   .zero = static_cast<std::int8_t>(options.base.zero),
+  const Point base{.micro_batch = options.base.batch.micro,
+                   .zero = static_cast<std::int8_t>(options.base.zero.stage),
                    .recompute = options.base.recompute.kind};
   Enumerated all;
   const auto visit = [&](const Point& point) {
-    if (!holds(point, base, options.fixed, depth, options.base.global_batch)) return;
+    if (!holds(point, base, options.fixed, depth, options.base.batch.global)) return;
     Strategy strategy = strategy_at(options.base, point, depth);
     for (const std::vector<int>& way :
          point.recompute_layers < 0 ? all_counts(point, depth) : std::vector<std::vector<int>>(1)) {
@@ -85,7 +85,7 @@ Enumerated enumerate(const Model& model, const Cluster& cluster, const SearchOpt
   for (int tp = 1; tp <= gpus; tp *= 2)
     for (int pp = 1; tp * pp <= gpus; ++pp)
       for (int v = 1; v <= depth && gpus % (tp * pp) == 0; ++v)
-        for (std::int64_t mb = 1; mb <= options.base.global_batch; mb *= 2)
+        for (std::int64_t mb = 1; mb <= options.base.batch.global; mb *= 2)
           for (int group = 0; group <= 2; group += 2)
             for (int layers = -1; layers < depth; ++layers)
               for (int bits = 0; bits < 3 * 4 * 8 * 2 * 2 * 4; ++bits) {
@@ -119,8 +119,8 @@ TEST(Search, EqualsFullEnumerationOnSmallSpaces) {
         const Cluster cluster = workstation(depth < 4 ? 4 : 2);
         const Model model = layers("gpt2-355m", depth);
         SearchOptions small = options(depth == 3 ? 8 : 4, 256);
-        small.base.reserve = spaces % 3 == 2 ? 0.85 : 0.06;
-        small.base.zero = paths[0] == "zero" ? 1 : 0;
+        small.base.device_memory.reserve = spaces % 3 == 2 ? 0.85 : 0.06;
+        small.base.zero.stage = paths[0] == "zero" ? 1 : 0;
         small.fixed = paths;
         small.objective = objective;
         // Splits by the layers' own times, schedules inside layers and stages with degrees of their own are not among what is
@@ -151,7 +151,7 @@ TEST(Search, NoStrategyIsFasterThanItsBound) {
           const Cluster cluster = load_cluster(name);
           const Model model = layers("gpt2-355m", depth);
           SearchOptions all = options(batch, 256);
-          all.base.reserve = reserve, all.sample = 150, all.refine = 1;
+          all.base.device_memory.reserve = reserve, all.sample = 150, all.refine = 1;
           all.balance = all.schedules = all.stages = false;
           const auto answer = search(model, cluster, all);
           if (std::holds_alternative<Infeasible>(answer)) continue;
@@ -192,7 +192,8 @@ TEST(Search, EqualsFullEnumerationWhereGpusDiffer) {
       if (objective == Objective::Memory && reserve != 0.45) continue;
       const Model model = layers("gpt2-355m", 2);
       SearchOptions small = options(4, 512);
-      small.base.reserve = reserve, small.fixed = {"overlap", "placement", "zero_group"}, small.objective = objective;
+      small.base.device_memory.reserve = reserve, small.fixed = {"overlap", "placement", "zero_group"},
+      small.objective = objective;
       small.balance = small.schedules = small.stages = false;
       const auto result = std::get<SearchResult>(search(model, cluster, small));
       const Enumerated all = enumerate(model, cluster, small);
@@ -212,7 +213,7 @@ TEST(Search, FillsMemoryAsFullEnumerationDoes) {
   for (const auto& [depth, reserve] : {std::pair(2, 0.92), {4, 0.92}, {4, 0.90}, {6, 0.91}}) {
     const Model model = layers("gpt2-355m", depth);
     SearchOptions tight = options(8, 512);
-    tight.base.reserve = reserve, tight.fixed = {"overlap", "placement", "zero_group"};
+    tight.base.device_memory.reserve = reserve, tight.fixed = {"overlap", "placement", "zero_group"};
     tight.balance = tight.schedules = tight.stages = false;
     const auto found = std::get<SearchResult>(search(model, workstation(2), tight));
     const Enumerated all = enumerate(model, workstation(2), tight);

@@ -35,17 +35,17 @@ TEST(SearchFamily, KeepsTheBestOfEachZeroStage) {
 // An uneven split has to gain more than the noise, 0.3 %: 104.11 s against 104.31 s, 0.19 %, is named, not chosen; 103.9 s, 0.39 %, is.
 TEST(SearchFamily, ASimpleStrategyStaysWithinTheNoise) {
   Candidate even, uneven;
-  even.strategy.layer_split = "5x14,6,4", even.score = 104.31;
-  uneven.strategy.layer_split = "5x2,6x9,5,3,2,5,1", uneven.score = 104.11, uneven.handicap = 1.003;
+  even.strategy.pipeline.layer_split = "5x14,6,4", even.score = 104.31;
+  uneven.strategy.pipeline.layer_split = "5x2,6x9,5,3,2,5,1", uneven.score = 104.11, uneven.handicap = 1.003;
   EXPECT_TRUE(is_simple(even.strategy));
   EXPECT_FALSE(is_simple(uneven.strategy));
   const Candidate best = better_of(even, uneven);
-  EXPECT_EQ(best.strategy.layer_split, even.strategy.layer_split);
+  EXPECT_EQ(best.strategy.pipeline.layer_split, even.strategy.pipeline.layer_split);
   ASSERT_TRUE(best.less_simple.has_value());
   EXPECT_NEAR(best.less_simple->gain, 0.0019, 0.00005);
-  EXPECT_EQ(best.less_simple->strategy.layer_split, uneven.strategy.layer_split);
+  EXPECT_EQ(best.less_simple->strategy.pipeline.layer_split, uneven.strategy.pipeline.layer_split);
   uneven.score = 103.9;
-  EXPECT_EQ(better_of(even, uneven).strategy.layer_split, uneven.strategy.layer_split);
+  EXPECT_EQ(better_of(even, uneven).strategy.pipeline.layer_split, uneven.strategy.pipeline.layer_split);
   EXPECT_FALSE(better_of(even, uneven).less_simple.has_value());
 }
 

@@ -15,7 +15,7 @@ namespace {
 
 SearchOptions of_batch(std::int64_t batch, std::int64_t seq = 0) {
   SearchOptions options;
-  options.base.global_batch = batch, options.base.seq = seq;
+  options.base.batch.global = batch, options.base.batch.seq = seq;
   options.threads = 2, options.refine = 8;
   return options;
 }
@@ -37,7 +37,7 @@ int staged(const SearchResult& result) {
 // than 150 ms; a few GPUs of its own sum them inside a node.
 TEST(SearchStages, ConvolutionsAndClassifierGetTheirOwn) {
   SearchOptions options = of_batch(512);
-  options.base.micro_batch = 8, options.fixed = {"micro_batch", "overlap", "zero"};
+  options.base.batch.micro = 8, options.fixed = {"micro_batch", "overlap", "zero"};
   const Model model = load_model("vgg-16");
   const Cluster cluster = load_cluster("eth25-a100-x8");
   const SearchResult with = found(model, cluster, options);
@@ -82,7 +82,7 @@ TEST(SearchStages, NoStagesAreFasterThanTheBound) {
   double nearest = 1e300;
   for (const char* name : {"dgx-a100", "eth25-a100"}) {
     const Cluster cluster = load_cluster(name);
-    Strategy strategy{.micro_batch = 1, .global_batch = 24, .seq = 512};
+    Strategy strategy{.batch = {.micro = 1, .global = 24, .seq = 512}};
     const double bound = staged_bound(strategy, hybrid_job(model, cluster, strategy, 0));
     for (int round = 0; round < 12; ++round) {
       std::vector<StageDegrees> stages;
@@ -116,30 +116,31 @@ TEST(SearchStages, FixedOptionsHold) {
     return tries_stages(cluster, options);
   };
   EXPECT_TRUE(open("tp", [](Strategy& s) { s.tp = 2; }));
-  EXPECT_TRUE(open("zero", [](Strategy& s) { s.zero = 0; }));
-  EXPECT_TRUE(open("schedule", [](Strategy& s) { s.schedule = Schedule::GPipe; }));
+  EXPECT_TRUE(open("zero", [](Strategy& s) { s.zero.stage = 0; }));
+  EXPECT_TRUE(open("schedule", [](Strategy& s) { s.pipeline.schedule = Schedule::GPipe; }));
   EXPECT_FALSE(open("pp", [](Strategy& s) { s.pp = 2; }));
   EXPECT_FALSE(open("dp", [](Strategy& s) { s.dp = 2; }));
   EXPECT_FALSE(open("cp", [](Strategy& s) { s.cp = 2; }));
-  EXPECT_FALSE(open("zero", [](Strategy& s) { s.zero = 1; }));
+  EXPECT_FALSE(open("zero", [](Strategy& s) { s.zero.stage = 1; }));
   EXPECT_FALSE(open("virtual_stages", [](Strategy& s) { s.virtual_stages = 2; }));
   EXPECT_FALSE(open("sequence_parallel", [](Strategy& s) { s.sequence_parallel = true; }));
-  EXPECT_FALSE(open("schedule", [](Strategy& s) { s.schedule = Schedule::Interleaved; }));
+  EXPECT_FALSE(open("schedule", [](Strategy& s) { s.pipeline.schedule = Schedule::Interleaved; }));
   EXPECT_FALSE(open("tp", [](Strategy& s) { s.tp = 16; }));
   EXPECT_FALSE(open("overlap", [](Strategy& s) { s.framework = "megatron"; }));
-  EXPECT_FALSE(open("overlap", [](Strategy& s) { s.layer_split = "4,8"; }));
-  EXPECT_FALSE(open("overlap", [](Strategy& s) { s.clip_norm = 1; }));
+  EXPECT_FALSE(open("overlap", [](Strategy& s) { s.pipeline.layer_split = "4,8"; }));
+  EXPECT_FALSE(open("overlap", [](Strategy& s) { s.optimizer.clip_norm = 1; }));
 
   SearchOptions options = of_batch(64);
-  options.base.schedule = Schedule::GPipe, options.base.micro_batch = 2, options.base.overlap = Overlap{.p2p = false};
+  options.base.pipeline.schedule = Schedule::GPipe, options.base.batch.micro = 2,
+  options.base.communication.overlap = Overlap{.p2p = false};
   options.fixed = {"schedule", "micro_batch", "overlap"};
   const SearchResult result = found(load_model("vgg-16"), cluster, options);
   EXPECT_GE(staged(result), 1);
   for (const Candidate& each : result.ranked) {
-    EXPECT_EQ(each.strategy.micro_batch, 2);
+    EXPECT_EQ(each.strategy.batch.micro, 2);
     if (!each.strategy.stages.empty()) {
-      EXPECT_EQ(each.strategy.schedule, Schedule::GPipe);
-      EXPECT_EQ(each.strategy.overlap, options.base.overlap);
+      EXPECT_EQ(each.strategy.pipeline.schedule, Schedule::GPipe);
+      EXPECT_EQ(each.strategy.communication.overlap, options.base.communication.overlap);
     }
   }
 }

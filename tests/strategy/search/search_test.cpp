@@ -117,7 +117,7 @@ TEST(Search, LeavesNoThreadBehind) {
 // Memory for about half of what whole layers keep: operators made again inside layers beat layers made again.
 TEST(Search, SchedulesInsideLayersAreTriedWhereLayersAreRedone) {
   SearchOptions tight = options(64, 1024);
-  tight.base.micro_batch = 16, tight.base.reserve = 0.75;
+  tight.base.batch.micro = 16, tight.base.device_memory.reserve = 0.75;
   tight.fixed = {"micro_batch"}, tight.best = false;
   const Model model = load_model("gpt2-355m");
   const auto with = search(model, workstation(4), tight);
@@ -152,7 +152,7 @@ TEST(Search, BestRecomputationIsNoneWhereEverythingFits) {
 
 TEST(Search, FixedOptionsStay) {
   SearchOptions fixed = options(8, 512);
-  fixed.base.tp = 2, fixed.base.zero = 1;
+  fixed.base.tp = 2, fixed.base.zero.stage = 1;
   fixed.fixed = {"tp", "zero"};
   const auto answer = search(layers("gpt2-355m", 4), workstation(4), fixed);
   for (const Candidate& c : std::get<SearchResult>(answer).ranked) {
@@ -170,7 +170,7 @@ TEST(Search, LayerListsAreRefinedWhole) {
   bool longer_first = false;  // stages as long as their own layers take: 18 of them are 9 and 9 no more
   for (std::size_t i = 0; i < result.ranked.size(); ++i) {
     const Candidate& each = result.ranked[i];
-    longer_first |= each.point.pp == 2 && each.strategy.layer_split != "9x2";
+    longer_first |= each.point.pp == 2 && each.strategy.pipeline.layer_split != "9x2";
     for (std::size_t j = 0; j < i; ++j) EXPECT_FALSE(same_family(result.ranked[j].point, each.point)) << "a row per family";
   }
   EXPECT_TRUE(longer_first);
@@ -189,7 +189,7 @@ TEST(Search, LargeLayersWithFewSamplesAreSplitByTheModel) {
     EXPECT_EQ(std::get<SearchResult>(answer).ranked.front().point.dp, 1) << name;
     EXPECT_EQ(std::get<SearchResult>(answer).ranked.front().point.pp, 8) << name;
     SearchOptions large = options(256, 0);
-    large.base.micro_batch = 32, large.fixed = {"micro_batch", "overlap"};
+    large.base.batch.micro = 32, large.fixed = {"micro_batch", "overlap"};
     const auto images = search(load_model("resnet-50"), load_cluster(name), large);
     EXPECT_EQ(std::get<SearchResult>(images).ranked.front().point.dp, 8) << name;
   }
@@ -243,7 +243,7 @@ TEST(Search, AnEmptySpaceSaysWhy) {
   const auto degrees = search(layers("gpt2-355m", 4), workstation(4), odd);
   EXPECT_NE(std::get<Infeasible>(degrees).reason.find("no degrees divide"), std::string::npos);
   odd.base.tp = 1, odd.fixed = {};
-  odd.base.micro_batch = 3, odd.fixed = {"micro_batch"};
+  odd.base.batch.micro = 3, odd.fixed = {"micro_batch"};
   EXPECT_NE(std::get<Infeasible>(search(layers("gpt2-355m", 4), workstation(4), odd)).reason.find("no strategy fits"),
             std::string::npos);
   odd = options(8, 512);
@@ -252,7 +252,7 @@ TEST(Search, AnEmptySpaceSaysWhy) {
   EXPECT_NE(std::get<Infeasible>(heads).reason.find("25"), std::string::npos) << std::get<Infeasible>(heads).reason;
   SearchOptions narrow =
       options(8, 512);  // 6 GiB; 1,557,611,200 x 14 bytes are 5.1 on each of 4 GPUs, gradients and the rest more
-  narrow.base.reserve = 0.75;
+  narrow.base.device_memory.reserve = 0.75;
   const auto memory = search(load_model("gpt2-1.5b"), workstation(4), narrow);
   EXPECT_NE(std::get<Infeasible>(memory).reason.find("need more memory"), std::string::npos);
 }
@@ -347,7 +347,7 @@ TEST(Search, WhatNeverFitsIsBelowWhatEveryPlanHolds) {
   for (const auto& [tp, pp, zero] : std::vector<std::array<int, 3>>{{1, 1, 3}, {1, 1, 1}, {2, 1, 2}, {2, 2, 0}, {1, 4, 0}}) {
     Cluster cluster = workstation(4);
     Strategy strategy = options(16, 512).base;
-    strategy.dp = 4 / (tp * pp), strategy.tp = tp, strategy.pp = pp, strategy.zero = zero;
+    strategy.dp = 4 / (tp * pp), strategy.tp = tp, strategy.pp = pp, strategy.zero.stage = zero;
     const auto lowered = tuned_plan(model, cluster, strategy, {.ignore_memory = true});
     Bytes most = {};
     for (const Role& role : std::get<Lowered>(lowered).plan.roles) {
@@ -357,7 +357,7 @@ TEST(Search, WhatNeverFitsIsBelowWhatEveryPlanHolds) {
           held += buffer.bytes * std::ssize(buffer.offsets);
       most = std::max(most, held);
     }
-    strategy.reserve = 0;
+    strategy.device_memory.reserve = 0;
     cluster.gpus.front().memory = most;
     EXPECT_FALSE(never_fits(model, cluster, strategy)) << tp << pp << zero;
     cluster.gpus.front().memory = {1 << 20};
@@ -368,7 +368,7 @@ TEST(Search, WhatNeverFitsIsBelowWhatEveryPlanHolds) {
 // Whatever is not simple has to be better by more than the noise to rank first.
 TEST(Search, WhatIsNotSimpleIsHandicappedByTheNoise) {
   SearchOptions asked = options(16, 512);
-  asked.base.pp = 4, asked.base.zero = 0, asked.base.layer_split = "11,13,12,12";
+  asked.base.pp = 4, asked.base.zero.stage = 0, asked.base.pipeline.layer_split = "11,13,12,12";
   asked.fixed = {"pp", "zero"};
   int others = 0;
   for (const double noise : {0.0, 0.003}) {
@@ -386,17 +386,17 @@ TEST(Search, WhatIsNotSimpleIsHandicappedByTheNoise) {
 TEST(Search, KeepsAZeroGroupWhereItDividesTheReplicas) {
   SearchOptions asked = options(16, 128);
   asked.fixed = {"zero", "zero_group", "recompute", "micro_batch"};
-  asked.base.zero = 2, asked.base.zero_group = 4;
+  asked.base.zero.stage = 2, asked.base.zero.group = 4;
   const auto answer = search(layers("gpt2-124m", 4), workstation(8), asked);
   ASSERT_TRUE(std::holds_alternative<SearchResult>(answer));
   const SearchResult& result = std::get<SearchResult>(answer);
   ASSERT_FALSE(result.ranked.empty());
   for (const Candidate& candidate : result.ranked) {
-    EXPECT_EQ(candidate.strategy.zero_group, 4);
+    EXPECT_EQ(candidate.strategy.zero.group, 4);
     EXPECT_EQ(candidate.point.dp % 4, 0);
   }
   EXPECT_GT(result.pruned.shape, 0);
-  asked.base.zero_group = 3;
+  asked.base.zero.group = 3;
   EXPECT_TRUE(std::holds_alternative<Infeasible>(search(layers("gpt2-124m", 4), workstation(8), asked)));
 }
 

@@ -13,7 +13,7 @@ namespace {
 
 Strategy with_batch(std::int64_t batch) {
   Strategy s;
-  s.global_batch = batch, s.micro_batch = 1, s.seq = 1024;
+  s.batch.global = batch, s.batch.micro = 1, s.batch.seq = 1024;
   return s;
 }
 
@@ -48,7 +48,7 @@ TEST(HybridModel, StagedPlansAreThePartitionsTheySay) {
     const Model model = load_model(name);
     const Cluster cluster = load_cluster(name == "llama-2-7b" ? "dgx-a100" : "eth25-a100-x8");
     Strategy strategy = with_batch(48);
-    if (name == "vgg-16") strategy.seq = 0;
+    if (name == "vgg-16") strategy.batch.seq = 0;
     const HybridJob job = hybrid_job(model, cluster, strategy, 0);
     const double bound = partition_hybrid(job).cost;
     const StagedPlans found = staged_plans(model, cluster, strategy, job, {.most = 20});
@@ -87,7 +87,7 @@ TEST(HybridModel, StagedPlansSayWhyThereIsNone) {
   const HybridJob job = hybrid_job(model, cluster, strategy, 0);
   for (const StagedPlan& plan : staged_plans(model, cluster, strategy, job, {.most = 20}).plans)
     EXPECT_GT(plan.partition.stages.size() * static_cast<std::size_t>(plan.partition.stages.front().tensor), 1u);
-  strategy.clip_norm = 1;
+  strategy.optimizer.clip_norm = 1;
   const StagedPlans none = staged_plans(model, cluster, strategy, job, {.most = 20});
   EXPECT_TRUE(none.plans.empty());
   ASSERT_TRUE(none.why_none);
@@ -100,7 +100,7 @@ TEST(HybridModel, TheBestEqualPlanIsNoBetterThanThePartition) {
     const Model model = load_model(name);
     const Cluster cluster = load_cluster("eth25-a100-x8");
     Strategy strategy = with_batch(64);
-    if (std::string(name) == "vgg-16") strategy.seq = 0;
+    if (std::string(name) == "vgg-16") strategy.batch.seq = 0;
     const HybridJob job = hybrid_job(model, cluster, strategy, 0);
     const HybridPartition partition = partition_hybrid(job);
     const auto plan = best_uniform_plan(model, cluster, strategy, job);

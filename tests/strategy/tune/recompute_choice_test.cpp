@@ -27,8 +27,8 @@ Model small(int layers) {
 
 // On GPUs with `bytes` for the arena.
 Strategy within(Strategy s, double bytes) {
-  s.framework_memory = Bytes{0};
-  s.reserve = 1 - bytes / static_cast<double>(gpu_of(load_cluster("dgx-a100"), "a100-80").memory.value);
+  s.device_memory.framework = Bytes{0};
+  s.device_memory.reserve = 1 - bytes / static_cast<double>(gpu_of(load_cluster("dgx-a100"), "a100-80").memory.value);
   s.recompute = parse_recompute("best", "test");
   return s;
 }
@@ -65,7 +65,7 @@ TEST(RecomputeChoice, IsAsFastAsTheBestOfAllAssignments) {
   const Model model = small(4);
   int compared = 0;
   for (const AttentionKernel attention : {AttentionKernel::Flash, AttentionKernel::Unfused}) {
-    const Strategy base{.dp = 1, .micro_batch = 8, .global_batch = 16, .seq = 1024, .attention = attention, .dropout = 0.1};
+    const Strategy base{.dp = 1, .batch = {.micro = 8, .global = 16, .seq = 1024}, .attention = attention, .dropout = 0.1};
     Strategy none = base, full = base;
     full.recompute = {.kind = RecomputeKind::Full};
     const double most = arena(lowered(model, cluster, none).plan), least = arena(lowered(model, cluster, full).plan);
@@ -88,7 +88,7 @@ TEST(RecomputeChoice, IsAsFastAsTheBestOfAllAssignments) {
 TEST(RecomputeChoice, BeatsTheFewestWholeLayers) {
   const Cluster cluster = load_cluster("dgx-a100");
   const Model model = small(8);
-  const Strategy base{.dp = 1, .pp = 2, .micro_batch = 8, .global_batch = 64, .seq = 1024, .dropout = 0.1};
+  const Strategy base{.dp = 1, .pp = 2, .batch = {.micro = 8, .global = 64, .seq = 1024}, .dropout = 0.1};
   const double most = arena(lowered(model, cluster, base).plan);
   int faster = 0;
   for (const double share : {0.9, 0.8, 0.7, 0.6}) {
@@ -107,7 +107,7 @@ TEST(RecomputeChoice, BeatsTheFewestWholeLayers) {
 TEST(RecomputeChoice, IsNoSlowerThanWholeLayersWhereLayersDiffer) {
   const Cluster cluster = load_cluster("dgx-a100");
   const Model model = load_model("resnet-50");
-  const Strategy base{.dp = 1, .micro_batch = 256, .global_batch = 512};
+  const Strategy base{.dp = 1, .batch = {.micro = 256, .global = 512}};
   const double most = arena(lowered(model, cluster, base).plan);
   int compared = 0, faster = 0;
   for (const double share : {0.97, 0.95, 0.93, 0.9, 0.85, 0.8, 0.75}) {
@@ -128,7 +128,7 @@ TEST(RecomputeChoice, IsNoSlowerThanWholeLayersWhereLayersDiffer) {
 // The front begins with keeping all; every trade is slower and smaller than the one before; the chosen one is on it.
 TEST(RecomputeChoice, TheFrontIsOne) {
   const Cluster cluster = load_cluster("dgx-a100");
-  const Strategy base{.dp = 1, .pp = 2, .micro_batch = 8, .global_batch = 64, .seq = 1024};
+  const Strategy base{.dp = 1, .pp = 2, .batch = {.micro = 8, .global = 64, .seq = 1024}};
   const double most = arena(lowered(small(8), cluster, base).plan);
   const std::vector<RankTrades> found = trades_of(small(8), cluster, within(base, most * 0.8));
   ASSERT_EQ(found.size(), 2u);
@@ -150,7 +150,7 @@ TEST(RecomputeChoice, TheFrontIsOne) {
 
 TEST(RecomputeChoice, RefusalsSayWhy) {
   const Cluster cluster = load_cluster("dgx-a100");
-  Strategy s{.dp = 1, .global_batch = 2, .seq = 64, .recompute = parse_recompute("each:3xfull", "test")};
+  Strategy s{.dp = 1, .batch = {.global = 2, .seq = 64}, .recompute = parse_recompute("each:3xfull", "test")};
   EXPECT_EQ(refused(small(4), cluster, s).reason, "recompute each:3xfull names 3 layers, the model has 4");
   s.recompute = parse_recompute("best", "test");
   s.framework = "megatron";

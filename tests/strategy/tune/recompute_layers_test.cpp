@@ -17,8 +17,8 @@ Model short_gpt(int layers) {
 }
 
 Strategy piped(int pp, int virtual_stages, std::optional<Schedule> schedule, int microbatches) {
-  Strategy s{.dp = 1, .pp = pp, .virtual_stages = virtual_stages, .schedule = schedule, .micro_batch = 2};
-  s.global_batch = s.micro_batch * microbatches;
+  Strategy s{.dp = 1, .pp = pp, .virtual_stages = virtual_stages, .pipeline = {.schedule = schedule}, .batch = {.micro = 2}};
+  s.batch.global = s.batch.micro * microbatches;
   return s;
 }
 
@@ -35,7 +35,7 @@ void tighten(Strategy& s, const Model& model, const Cluster& cluster, double sha
   const auto least = static_cast<double>(needed(lowered(model, cluster, all)).value);
   const auto most = static_cast<double>(needed(lowered(model, cluster, none)).value);
   const auto memory = static_cast<double>(gpu_of(cluster, cluster.nodes.front().shape.gpu).memory.value);
-  s.reserve = 1 - (least + share * (most - least)) / memory;
+  s.device_memory.reserve = 1 - (least + share * (most - least)) / memory;
 }
 
 std::vector<int> counts_of(const Recompute& recompute, int stages, int layers) {
@@ -146,9 +146,9 @@ TEST(RecomputeLayers, AnyCountsMakeASoundPlan) {
   const Cluster cluster = load_cluster("dgx-a100");
   for (int round = 0; round < 40; ++round) {
     Strategy s = piped(number(2, 3), number(1, 2), {}, 6);
-    s.zero = number(0, 3), s.dp = 2, s.global_batch *= 2;
-    if (s.virtual_stages == 1 && s.zero < 2)
-      s.schedule =
+    s.zero.stage = number(0, 3), s.dp = 2, s.batch.global *= 2;
+    if (s.virtual_stages == 1 && s.zero.stage < 2)
+      s.pipeline.schedule =
           std::array{Schedule::OneFOneB, Schedule::GPipe, Schedule::ZeroBubbleH1}[static_cast<std::size_t>(number(0, 2))];
     s.recompute.kind = RecomputeKind::Full;
     const bool named = number(0, 2) == 0, by_rank = number(0, 1) == 0;
@@ -183,7 +183,7 @@ TEST(RecomputeLayers, AutoFillsTheMemoryThatIsFree) {
   const Model model = load_model("llama-2-7b");
   const Cluster cluster = load_cluster("dgx-a100");
   Strategy s;
-  s.tp = 2, s.dp = 4, s.zero = 1, s.micro_batch = 8, s.global_batch = 32;
+  s.tp = 2, s.dp = 4, s.zero.stage = 1, s.batch.micro = 8, s.batch.global = 32;
   s.recompute = parse_recompute("auto", "test");
   const auto answer = tuned_plan(model, cluster, s);
   ASSERT_TRUE(std::holds_alternative<Lowered>(answer)) << std::get<Infeasible>(answer).reason;
@@ -193,7 +193,7 @@ TEST(RecomputeLayers, AutoFillsTheMemoryThatIsFree) {
   ASSERT_LT(chosen.layers, 32);
   s.recompute.layers = chosen.layers - 1;
   EXPECT_TRUE(std::holds_alternative<Infeasible>(tuned_plan(model, cluster, s)));
-  s.micro_batch = 1;
+  s.batch.micro = 1;
   s.recompute = parse_recompute("auto", "test");
   EXPECT_EQ(std::get<Lowered>(tuned_plan(model, cluster, s)).strategy.recompute, Recompute{});
 }

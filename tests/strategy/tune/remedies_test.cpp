@@ -9,20 +9,20 @@ namespace foreshard {
 TEST(Remedies, NameChangesThatFit) {
   const Model model = load_model("llama-2-7b");
   const Cluster cluster = load_cluster("dgx-a100");
-  const Strategy strategy{.global_batch = 8};
+  const Strategy strategy{.batch = {.global = 8}};
   const Infeasible why = refused(model, cluster, strategy);
   EXPECT_NE(why.reason.find("optimizer 75."), std::string::npos) << why.reason;
   const std::vector<std::string> found = remedies(model, cluster, strategy);
   ASSERT_FALSE(found.empty());
   for (const std::string& remedy : found) EXPECT_NE(remedy.find(" GiB on stage 0 of 80.0 GiB"), std::string::npos) << remedy;
   Strategy changed = strategy;
-  changed.zero = 1;
+  changed.zero.stage = 1;
   EXPECT_EQ(found.front().starts_with("--zero 1"), std::holds_alternative<Lowered>(tuned_plan(model, cluster, changed)));
 }
 
 TEST(Remedies, AreEmptyWhenNothingHelps) {
   // 16 TB of states over eight GPUs: nothing fits.
-  EXPECT_TRUE(remedies(load_model("megatron-1t"), load_cluster("dgx-a100"), {.global_batch = 8}).empty());
+  EXPECT_TRUE(remedies(load_model("megatron-1t"), load_cluster("dgx-a100"), {.batch = {.global = 8}}).empty());
 }
 
 }  // namespace foreshard

@@ -9,7 +9,7 @@ namespace foreshard {
 namespace {
 
 Strategy with(const std::string& recompute, const std::string& split = "") {
-  Strategy strategy{.pp = 2, .layer_split = split, .micro_batch = 1, .global_batch = 32};
+  Strategy strategy{.pp = 2, .pipeline = {.layer_split = split}, .batch = {.micro = 1, .global = 32}};
   strategy.recompute = parse_recompute(recompute, "test");
   return strategy;
 }
@@ -31,7 +31,7 @@ TEST(Tune, ClosesWhatLowerObeys) {
   const Cluster cluster = load_cluster("dgx-a100");
   for (const Strategy& open :
        {with("auto", "auto"), with("best"), with("none", "auto"), with("rotor:8GiB"), with("revolve:3"), with("full")}) {
-    const std::string name = to_text(open.recompute) + " " + open.layer_split;
+    const std::string name = to_text(open.recompute) + " " + open.pipeline.layer_split;
     const Tuned tuned = std::get<Tuned>(tune(model, cluster, open));
     EXPECT_NE(leaves_open(tuned.strategy), tuned.runs.empty()) << name;
     EXPECT_EQ(std::get<Tuned>(tune(model, cluster, tuned.strategy)).strategy, tuned.strategy) << name;
