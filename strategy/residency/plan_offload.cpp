@@ -43,14 +43,13 @@ class GreedyOffload {
     return std::find(plan_.choices.begin(), plan_.choices.end(), RegionChoice{region}) != plan_.choices.end();
   }
 
-  void consider(std::optional<Found>& best, int region, int by, bool may_cost) {
+  void consider(std::optional<Found>& best, int region, int by) {
     Found found = {.plan = {plan_.choices, {}}};
     found.plan.choices[static_cast<std::size_t>(region)].fetched_by = by;
     const OffloadTiming& now = found.plan.timing = offload_timing(job_, found.plan.choices);
     least_peak_ = std::min(least_peak_, now.peak);
     const double longer = std::max((now.end - plan_.timing.end).value, 0.0);
     const double saved = plan_.timing.byte_seconds - now.byte_seconds;
-    if (!may_cost && now.peak > plan_.timing.peak && saved <= 0) return;
     found.profit = {longer == 0 ? std::numeric_limits<double>::infinity() : saved / longer, saved,
                     (plan_.timing.peak - now.peak).value};
     if (!best || found.profit > best->profit) best = std::move(found);
@@ -66,8 +65,8 @@ class GreedyOffload {
     for (int r = 0; r + 1 < count(); ++r) {
       if (fetched_by(r) != RegionChoice::kKept) continue;
       for (int by = r + 1; by <= std::min(r + window_, count() - 1); ++by)
-        if (!fetches(by)) consider(best, r, by, false);
-      if (synchronous_early_) consider(best, r, r, false);
+        if (!fetches(by)) consider(best, r, by);
+      if (synchronous_early_) consider(best, r, r);
     }
     return commit(best);
   }
@@ -75,7 +74,7 @@ class GreedyOffload {
   bool make_one_synchronous() {
     std::optional<Found> best;
     for (int r = 0; r + 1 < count(); ++r)
-      if (fetched_by(r) != r && fetched_by(r) != RegionChoice::kKept) consider(best, r, r, true);
+      if (fetched_by(r) != r && fetched_by(r) != RegionChoice::kKept) consider(best, r, r);
     return commit(best);
   }
 
@@ -92,7 +91,6 @@ std::variant<OffloadPlan, Infeasible> plan_offload(const OffloadJob& job, Bytes 
   std::optional<OffloadPlan> best;
   Bytes least = {std::numeric_limits<std::int64_t>::max()};
   for (const bool synchronous_early : {false, true}) {
-    if (search.window == 0 && !synchronous_early) continue;  // there is no prefetch to begin with
     GreedyOffload greedy(job, budget, search.window, synchronous_early);
     greedy.run();
     const OffloadPlan plan = improve_offload(job, budget, search.window, greedy.plan());

@@ -29,7 +29,7 @@ class TensorPlayer {
 
   TensorTiming play() {
     for (int op = 0; op < static_cast<int>(job_.operations.size()); ++op) run(op);
-    timing_.end = max(compute_, down_);
+    timing_.end = compute_;  // no copy out is later: what is sent is fetched, too
     timing_.peak = live_.peak();
     timing_.byte_seconds = live_.byte_seconds();
     return timing_;
@@ -138,17 +138,11 @@ TensorPlan improved(const TensorJob& job, Bytes budget, TensorPlan plan) {
   for (bool found = true; found;) {
     found = false;
     TensorPlan best = plan, tried = plan;
-    const auto keep_if_better = [&] {
-      retime(job, tried);
-      if (is_better(tried, best, budget)) best = tried, found = true;
-    };
-    tried.waits_for_copies = !plan.waits_for_copies;
-    keep_if_better();
-    tried.waits_for_copies = plan.waits_for_copies;
     for (std::size_t t = 0; t < job.tensors.size(); ++t) {
       for (const TensorChoice choice : changes_of(job.tensors[t], plan.choices[t])) {
         tried.choices[t] = choice;
-        keep_if_better();
+        retime(job, tried);
+        if (is_better(tried, best, budget)) best = tried, found = true;
       }
       tried.choices[t] = plan.choices[t];
     }

@@ -60,6 +60,19 @@ TEST(BlockResidency, Fsdp2HasThreeBlocksForwardAndFiveBackward) {
   EXPECT_NEAR(gib_of_blocks(5), 1.88, 0.005);
 }
 
+// a b c: staging copies while the forward of their block runs; an input of a reduction beside the next block's backward.
+TEST(BlockResidency, Fsdp2BuffersStandBesideTheirUses) {
+  using enum UnitBuffer::Kind;
+  EXPECT_EQ(checked(equal_blocks(3, 1), step_order(3), kFsdp2).buffers, (std::vector<UnitBuffer>{{0, Staging, 0, 0},
+                                                                                                 {1, Staging, 1, 1},
+                                                                                                 {2, Staging, 2, 2},
+                                                                                                 {2, Gradient, 3, 3},
+                                                                                                 {2, ReductionInput, 4, 4},
+                                                                                                 {1, Gradient, 4, 4},
+                                                                                                 {1, ReductionInput, 5, 5},
+                                                                                                 {0, Gradient, 5, 5}}));
+}
+
 // 2 W forward; 2 (W + dW) backward: the next block is gathered, and its gradient zeroed, before the last one goes.
 TEST(BlockResidency, BmtrainLevel3HasTwoBlocks) {
   for (const int blocks : {2, 8, 32}) EXPECT_EQ(peaks_of(blocks, kBmtrain3), (Peaks{2, 4, 2, 2 * blocks})) << blocks;

@@ -53,6 +53,22 @@ TEST(OffloadTiming, ComputeWaitsForALatePrefetch) {
   EXPECT_EQ(offload_timing(job, {{1}, {}}).end, Seconds{21});
 }
 
+// Kept, and gradients of 4 s each: B1 [10 13], gradient 1 [13 17], B0 [13 16], gradient 0 behind it [17 21].
+TEST(OffloadTiming, GradientsQueue) {
+  OffloadJob job = two_regions();
+  job.link.bandwidth = {2.5};
+  EXPECT_EQ(offload_timing(job, {{}, {}}).end, Seconds{21});
+}
+
+// Three regions: F2 [12 14], B2 [14 17] beside up 0 [14 18]; region 1's upload, issued at 17, begins behind it [18 22]. B1 [22 25],
+// gradient 1 [25 29], B0 [25 28], gradient 0 [29 33].
+TEST(OffloadTiming, UploadsQueue) {
+  OffloadJob job = two_regions();
+  job.regions.push_back(job.regions[0]);
+  job.link.bandwidth = {2.5};
+  EXPECT_EQ(offload_timing(job, {{2}, {1}, {}}).end, Seconds{33});
+}
+
 // Uploads of 20 B take 2 s and 0.5 s of setup, gradients 1.5 s: up 0 [0 2.5], F0 [2.5 4.5], up 1 [2.5 5], F1 [5 7], B1 [7 10], B0 [10 13],
 // gradient [13 14.5]. 40 B as before and a staging buffer of 20.
 TEST(OffloadTiming, MasterCopiesAreTwiceAsLargeAndStaged) {
