@@ -58,7 +58,7 @@ class Instances {
     }
     return job;
   }
-  int number(int least, int most) { return std::uniform_int_distribution<int>(least, most)(random_); }
+  int number(int least, int most) { return least + static_cast<int>(random_() % static_cast<unsigned>(most - least + 1)); }
 
  private:
   std::mt19937 random_{23};

@@ -71,7 +71,7 @@ class Instances {
     for (HeldTensor& tensor : job.tensors) tensor.convolution_input = number(0, 1) == 1;
     return job;
   }
-  int number(int least, int most) { return std::uniform_int_distribution<int>(least, most)(random_); }
+  int number(int least, int most) { return least + static_cast<int>(random_() % static_cast<unsigned>(most - least + 1)); }
 
  private:
   std::mt19937 random_{31};
