@@ -52,10 +52,13 @@ void add_gradient(Residency& residency, int issue, const Visit& visit, const std
 Residency block_residency(const std::vector<ParameterUnit>& units, const std::vector<UnitUse>& uses, const BlockRule& rule) {
   Residency residency;
   const std::vector<Visit> visits = visits_of(uses);
-  std::vector<int> kept(units.size(), -1);  // the stay of a unit that was kept
+  std::vector<int> kept(units.size(), -1);          // the stay of a unit that was kept
+  std::vector<char> was_backward(units.size(), 0);  // its last visit
   for (std::size_t v = 0; v < visits.size(); ++v) {
     const Visit& visit = visits[v];
     int& keeps = kept[static_cast<std::size_t>(visit.unit)];
+    if (visit.forward && was_backward[static_cast<std::size_t>(visit.unit)]) keeps = -1;  // of the micro-batch before
+    was_backward[static_cast<std::size_t>(visit.unit)] = !visit.forward;
     const int issue = issue_moment(visits, v, visit.forward ? rule.ahead_forward : rule.ahead_backward);
     if (keeps < 0) {
       residency.stays.push_back({visit.unit, issue, visit.first, visit.last});

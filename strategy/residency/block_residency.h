@@ -11,7 +11,7 @@ namespace foreshard {
 enum class FullGradient : std::uint8_t {
   None,        // not modelled here: summed where they are made
   OfUse,       // during the backward of the unit
-  WithGather,  // zeroed when the parameters are gathered (or would be, had they not been kept), until they are released
+  WithGather,  // from the moment at which the parameters are gathered, or would be if they had not been kept, to their release
 };
 
 struct BlockRule {
@@ -25,7 +25,7 @@ struct BlockRule {
 };
 
 // Uses of one unit that follow one another, in the forward or in the backward, are one visit with one stay. A unit is never gathered in
-// the forward for its backward.
+// the forward for its backward. Several micro-batches: their uses one after the other; a kept unit goes when its backward is done.
 Residency block_residency(const std::vector<ParameterUnit>& units, const std::vector<UnitUse>& uses, const BlockRule& rule);
 
 }  // namespace foreshard

@@ -133,9 +133,9 @@ std::variant<Residency, Infeasible> budget_residency(const std::vector<Parameter
   return walk.result();
 }
 
-Elements traced_budget(Bytes device, double cap_ratio, const std::vector<Bytes>& others, std::int64_t element_bytes) {
+ElementCurve traced_budget(Bytes device, double cap_ratio, const std::vector<Bytes>& others, std::int64_t element_bytes) {
   const auto cap = static_cast<std::int64_t>(std::floor(cap_ratio * static_cast<double>(device.value)));
-  Elements budget;
+  ElementCurve budget;
   for (std::size_t moment = 0; moment < others.size(); ++moment) {
     const Bytes next = moment + 1 < others.size() ? others[moment + 1] : others[moment];
     budget.push_back(std::max<std::int64_t>(cap - std::max(others[moment], next).value, 0) / element_bytes);
@@ -143,9 +143,9 @@ Elements traced_budget(Bytes device, double cap_ratio, const std::vector<Bytes>&
   return budget;
 }
 
-Elements warmup_budget(Bytes device, double warmup_ratio, std::size_t moments, std::int64_t element_bytes) {
+ElementCurve warmup_budget(Bytes device, double warmup_ratio, std::size_t moments, std::int64_t element_bytes) {
   const auto share = static_cast<std::int64_t>(std::floor(warmup_ratio * static_cast<double>(device.value)));
-  return Elements(moments, share / element_bytes);
+  return ElementCurve(moments, share / element_bytes);
 }
 
 int optimizer_chunks_on_device(Bytes device, Bytes others_peak, Bytes parameter_chunks, std::int64_t chunk_elements) {

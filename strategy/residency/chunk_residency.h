@@ -26,24 +26,24 @@ enum class Evict : std::uint8_t {
 };
 
 struct BudgetRule {
-  Elements budget = {};  // at each moment
+  ElementCurve budget = {};  // at each moment
   Evict evict = Evict::FarthestNextUse;
-  int prefetch = 0;  // the next so many chunks are brought early where nothing has to leave for them
-  int there_at_start =
-      0;  // so many of the first chunks were updated on the device and are there when the step begins. One that
-          // would leave before its first use has no stay
+  int prefetch = 0;  // the next chunks, this many, are brought early where nothing has to leave for them
+  // The first chunks, this many, were updated on the device and are there when the step begins. One that would have to leave before its
+  // first use counts as not there.
+  int there_at_start = 0;
 };
 
-// The used chunk is brought on demand unless it is there; chunks leave only where the budget asks for it. What fits never takes more than
-// the budget. Infeasible: a used chunk alone, or what is there at the start, is larger than the budget of its moment.
+// The used chunk is brought on demand unless it is there; idle chunks leave only where the budget asks for it. The result never takes more
+// than the budget. Infeasible: a used chunk alone, or what is there at the start, is larger than the budget of its moment.
 std::variant<Residency, Infeasible> budget_residency(const std::vector<ParameterUnit>& chunks, const std::vector<UnitUse>& uses,
                                                      const BudgetRule& rule);
 
 // What a device leaves to chunks: at each moment `cap_ratio` of its memory less what else is there at this moment and the next one, as a
 // first step measured it. Gemini auto: 0.9, PatrickStar: 0.8. Not below 0.
-Elements traced_budget(Bytes device, double cap_ratio, const std::vector<Bytes>& others, std::int64_t element_bytes = 2);
+ElementCurve traced_budget(Bytes device, double cap_ratio, const std::vector<Bytes>& others, std::int64_t element_bytes = 2);
 // In that first step: `warmup_ratio` of the device at every moment. Gemini 0.2; PatrickStar 0.2, or 0.1 by its configuration file.
-Elements warmup_budget(Bytes device, double warmup_ratio, std::size_t moments, std::int64_t element_bytes = 2);
+ElementCurve warmup_budget(Bytes device, double warmup_ratio, std::size_t moments, std::int64_t element_bytes = 2);
 
 // How many chunks of optimizer states (12 bytes per element) PatrickStar keeps on the device: 0.8 of what 0.8 of the device holds beside
 // its 16-bit chunks and the peak of everything else. patrickstar/core/memtracer/memtracer.py, update_margin_mem.

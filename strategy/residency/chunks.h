@@ -1,5 +1,5 @@
 // Parameters laid into chunks of equal size, in their order: the units of Gemini (hpcaitech/ColossalAI, colossalai/zero/gemini/chunk) and
-// PatrickStar (Fang et al. 2021, arXiv 2108.05818). All sizes are elements.
+// PatrickStar (Fang et al. 2021, arXiv 2108.05818). They have nothing to do with the chunks of a pipeline rank. All sizes are elements.
 #pragma once
 
 #include "strategy/residency/residency.h"

@@ -9,16 +9,20 @@ namespace foreshard {
 
 // The defaults are DeepSpeed's. All numbers are elements.
 struct ModuleRule {
-  std::int64_t persist_threshold = 100'000;          // a module of at most so many elements is never cut ...
-  std::int64_t persist_cap = std::int64_t{1} << 62;  // ... as long as those that are not, in order, have no more in total
-  std::int64_t prefetch = 50'000'000;                // modules are prefetched at one moment until they have so many
-  std::int64_t live_cap = 1'000'000'000;             // nothing is prefetched beyond; gathers on demand and releases ignore it
-  std::int64_t reuse_distance = 1'000'000'000;       // kept if used again before so many elements of modules went by
+  std::int64_t persist_threshold = 100'000;  // a module of at most this size is never cut ...
+  std::int64_t persist_cap = std::int64_t{1}
+                             << 62;       // ... unless it would bring the total of such modules above this, in their order
+  std::int64_t prefetch = 50'000'000;     // at each moment modules are prefetched until they have this many elements
+  std::int64_t live_cap = 1'000'000'000;  // no prefetch while more than this is gathered. Nothing else reads it
+  std::int64_t reuse_distance = 1'000'000'000;  // a module stays if fewer elements than this are used before its next use
 };
 
-// At each moment, in this order: the used module is gathered on demand unless it is there; modules of the uses to come are prefetched, until
-// `prefetch` elements or up to `live_cap`; the used module is released, unless the prefetch has already passed its next use (it would not
-// come back to it), or it is used again within `reuse_distance`.
+// At each moment, in this order:
+//   1. the used module is gathered on demand, unless it is there;
+//   2. modules of the uses to come are prefetched, up to `prefetch` and `live_cap`;
+//   3. the used module is released, unless it is used again within `reuse_distance`, or the prefetch has already passed its next use: it
+//      would not come back to it.
+// A first step, before the order is known, neither prefetches nor keeps: both 0.
 Residency module_residency(const std::vector<ParameterUnit>& modules, const std::vector<UnitUse>& uses, const ModuleRule& rule);
 
 }  // namespace foreshard

@@ -4,7 +4,7 @@
 
 #include "core/base/error.h"
 #include "strategy/residency/chunks.h"
-#include "strategy/residency/live_bytes.h"
+#include "strategy/residency/live_intervals.h"
 
 namespace foreshard {
 
@@ -88,7 +88,7 @@ class RegionPlayer {
   std::vector<Seconds> arrived_ = {}, ready_ = {},
                        began_ = {};             // [region]: start and end of its last copy; start of its forward
   Seconds compute_ = {}, up_ = {}, down_ = {};  // when the streams are free
-  LiveBytes live_ = {};
+  LiveIntervals live_ = {};
 };
 
 }  // namespace

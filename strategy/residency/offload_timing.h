@@ -26,7 +26,7 @@ struct OffloadRegion {
 };
 
 struct OffloadJob {
-  std::vector<OffloadRegion> regions = {};
+  std::vector<OffloadRegion> regions = {};  // one at least
   PcieLink link = {};
   bool uploads_master = true;  // in 32 bits, cast on the device: twice the bytes, and a staging buffer of the largest region
   bool gradient_in_place =

@@ -10,7 +10,7 @@ struct PcieLink {
   BytesPerSecond bandwidth = {25e9};  // of one direction; both directions work at once
 
   Seconds time(Bytes bytes) const { return setup + bytes / bandwidth; }
-  // The share of the bandwidth that a copy of so many bytes reaches.
+  // The share of the bandwidth that one copy reaches.
   double efficiency(Bytes bytes) const { return (bytes / bandwidth).value / time(bytes).value; }
   // The bucket rule: the size that reaches a share below 1. At 10 us and 25 GB/s: a half 250 KB, 0.95 4.75 MB.
   Bytes size_for(double share) const { return {std::llround(setup.value * bandwidth.value * share / (1 - share))}; }

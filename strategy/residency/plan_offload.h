@@ -16,7 +16,8 @@ struct OffloadPlan {
 };
 
 struct OffloadSearch {
-  int window = 3;  // a region is fetched by one of the next so many; 0: only synchronously, no upload runs beside a backward
+  int window =
+      3;  // a region is fetched by one of this many regions behind it; 0: only synchronously, no upload runs beside a backward
 };
 
 // From keeping everything, takes again and again the one choice that saves the most byte-seconds for each second that the step gets longer,

@@ -26,7 +26,7 @@ std::int64_t elements_of(const std::vector<ParameterUnit>& units, int unit) {
 }
 
 // Adds `amount` to the moments [from, until] that are inside the step.
-void add(Elements& curve, int from, int until, std::int64_t amount) {
+void add(ElementCurve& curve, int from, int until, std::int64_t amount) {
   const int last = std::min(until, static_cast<int>(curve.size()) - 1);
   for (int moment = std::max(from, 0); moment <= last; ++moment) curve[static_cast<std::size_t>(moment)] += amount;
 }
@@ -59,16 +59,16 @@ std::string fault_of_unit(const std::vector<Stay>& stays, const std::vector<int>
 
 }  // namespace
 
-Elements resident_elements(const std::vector<ParameterUnit>& units, const std::vector<UnitUse>& uses,
-                           const Residency& residency) {
-  Elements curve(uses.size(), 0);
+ElementCurve resident_elements(const std::vector<ParameterUnit>& units, const std::vector<UnitUse>& uses,
+                               const Residency& residency) {
+  ElementCurve curve(uses.size(), 0);
   for (const Stay& stay : residency.stays) add(curve, stay.brought, stay.left, elements_of(units, stay.unit));
   return curve;
 }
 
 std::int64_t peak_elements(const std::vector<ParameterUnit>& units, const std::vector<UnitUse>& uses,
                            const Residency& residency) {
-  const Elements curve = resident_elements(units, uses, residency);
+  const ElementCurve curve = resident_elements(units, uses, residency);
   return curve.empty() ? 0 : *std::max_element(curve.begin(), curve.end());
 }
 
@@ -81,7 +81,7 @@ std::int64_t brought_elements(const std::vector<ParameterUnit>& units, const Res
 
 std::vector<Bytes> resident_bytes(const std::vector<ParameterUnit>& units, const std::vector<UnitUse>& uses,
                                   const Residency& residency, const ElementBytes& element) {
-  Elements curve(uses.size(), 0);
+  ElementCurve curve(uses.size(), 0);
   for (const Stay& stay : residency.stays)
     add(curve, stay.brought, stay.left, elements_of(units, stay.unit) * element.parameter);
   const auto bytes_of = [&](UnitBuffer::Kind kind) {
@@ -103,6 +103,17 @@ Bytes peak_bytes(const std::vector<ParameterUnit>& units, const std::vector<Unit
                  const ElementBytes& element) {
   const std::vector<Bytes> curve = resident_bytes(units, uses, residency, element);
   return curve.empty() ? Bytes{} : *std::max_element(curve.begin(), curve.end());
+}
+
+std::vector<int> stays_of_uses(const std::vector<UnitUse>& uses, const Residency& residency) {
+  std::vector<int> result(uses.size(), -1);
+  for (std::size_t s = 0; s < residency.stays.size(); ++s) {
+    const Stay& stay = residency.stays[s];
+    for (int moment = stay.first_use; moment <= stay.left && moment < static_cast<int>(uses.size()); ++moment)
+      if (uses[static_cast<std::size_t>(moment)].unit == stay.unit)
+        result[static_cast<std::size_t>(moment)] = static_cast<int>(s);
+  }
+  return result;
 }
 
 std::string residency_fault(const std::vector<ParameterUnit>& units, const std::vector<UnitUse>& uses,

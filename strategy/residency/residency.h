@@ -79,10 +79,10 @@ std::vector<UnitUse> step_order(int units, const std::vector<UnitRange>& recompu
 
 // ---- what a residency takes ----
 
-using Elements = std::vector<std::int64_t>;  // one number for each moment
+using ElementCurve = std::vector<std::int64_t>;  // one number for each moment
 
-Elements resident_elements(const std::vector<ParameterUnit>& units, const std::vector<UnitUse>& uses,
-                           const Residency& residency);
+ElementCurve resident_elements(const std::vector<ParameterUnit>& units, const std::vector<UnitUse>& uses,
+                               const Residency& residency);
 std::int64_t peak_elements(const std::vector<ParameterUnit>& units, const std::vector<UnitUse>& uses,
                            const Residency& residency);
 // Gathered, or copied to the device, in one step.
@@ -97,6 +97,10 @@ std::vector<Bytes> resident_bytes(const std::vector<ParameterUnit>& units, const
                                   const Residency& residency, const ElementBytes& element = {});
 Bytes peak_bytes(const std::vector<ParameterUnit>& units, const std::vector<UnitUse>& uses, const Residency& residency,
                  const ElementBytes& element = {});
+
+// [moment]: which of the stays its use falls into; -1: the unit is persistent, or there is none. A lowering issues the transfers of `stays` in
+// their order, lets the compute of a moment wait for its stay's transfer where the moment is the stay's first use, and releases behind `left`.
+std::vector<int> stays_of_uses(const std::vector<UnitUse>& uses, const Residency& residency);
 
 // "" or the first thing that is wrong: a use outside of every stay, stays of one unit that overlap, a first use that is none, stays that
 // are not in the order of their transfers, moments outside of the step. Every planner's result passes.

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/base/count_text.h"
-#include "strategy/residency/live_bytes.h"
+#include "strategy/residency/live_intervals.h"
 
 namespace foreshard {
 
@@ -76,7 +76,7 @@ class TensorPlayer {
   bool waits_ = false;
   std::vector<Seconds> made_ = {}, fetch_begin_ = {}, fetched_ = {};  // [tensor]
   Seconds compute_ = {}, up_ = {}, down_ = {};                        // when the streams are free
-  LiveBytes live_ = {};
+  LiveIntervals live_ = {};
   TensorTiming timing_ = {};
 };
 

@@ -124,6 +124,14 @@ TEST(BlockResidency, ARecomputedBlockStaysForItsBackward) {
             (std::vector<Stay>{{0, 0, 0, 0}, {1, 1, 1, 1}, {1, 2, 2, 3}, {0, 4, 4, 5}}));
 }
 
+// Two micro-batches of two blocks: what is kept goes with its backward and comes again.
+TEST(BlockResidency, AKeptUnitGoesWithItsMicrobatch) {
+  std::vector<UnitUse> uses = step_order(2);
+  for (const UnitUse& use : step_order(2)) uses.push_back(use);
+  EXPECT_EQ(checked(equal_blocks(2, 1), uses, {.keep_after_forward = true}).stays,
+            (std::vector<Stay>{{0, 0, 0, 3}, {1, 1, 1, 2}, {0, 4, 4, 7}, {1, 5, 5, 6}}));
+}
+
 // A unit that is used twice in the forward, a tied embedding, is not gathered while it is still there.
 TEST(BlockResidency, AUnitThatIsUsedTwiceComesTwice) {
   const std::vector<UnitUse> uses = {{0, Phase::Forward},  {1, Phase::Forward},  {0, Phase::Forward},

@@ -14,7 +14,7 @@ namespace foreshard {
 namespace {
 
 // The fewest transfers over all choices of what leaves before each use, whether or not it has to: `budget` in chunks.
-std::int64_t fewest_transfers(int chunks, const std::vector<UnitUse>& uses, const Elements& budget) {
+std::int64_t fewest_transfers(int chunks, const std::vector<UnitUse>& uses, const ElementCurve& budget) {
   constexpr std::int64_t kNever = std::numeric_limits<std::int32_t>::max();
   const std::size_t sets = std::size_t{1} << chunks;
   std::vector<std::int64_t> fewest(sets, kNever);  // [set on the device after the use]
@@ -35,9 +35,9 @@ std::int64_t fewest_transfers(int chunks, const std::vector<UnitUse>& uses, cons
 }
 
 void expect_inside(const std::vector<ParameterUnit>& chunks, const std::vector<UnitUse>& uses, const Residency& residency,
-                   const Elements& budget) {
+                   const ElementCurve& budget) {
   EXPECT_EQ(residency_fault(chunks, uses, residency), "");
-  const Elements curve = resident_elements(chunks, uses, residency);
+  const ElementCurve curve = resident_elements(chunks, uses, residency);
   for (std::size_t moment = 0; moment < curve.size(); ++moment) EXPECT_LE(curve[moment], budget[moment]) << moment;
 }
 
@@ -119,7 +119,7 @@ TEST(ChunkResidency, FarthestNextUseLeavesFirst) {
   // Budget of two: before c the farther of a (moment 5) and b (4) goes.
   const std::vector<ParameterUnit> chunks = equal_blocks(3, 1);
   const std::vector<UnitUse> uses = step_order(3);
-  const auto residency = std::get<Residency>(budget_residency(chunks, uses, {.budget = Elements(6, 2)}));
+  const auto residency = std::get<Residency>(budget_residency(chunks, uses, {.budget = ElementCurve(6, 2)}));
   EXPECT_EQ(residency.stays, (std::vector<Stay>{{0, 0, 0, 1}, {1, 1, 1, 4}, {2, 2, 2, 3}, {0, 5, 5, 5}}));
 }
 
@@ -156,7 +156,7 @@ TEST(ChunkResidency, BeladyMakesTheFewestTransfers) {
 TEST(ChunkResidency, APrefetchNeedsRoomUntilItsUse) {
   const std::vector<ParameterUnit> chunks = equal_blocks(3, 1);
   const std::vector<UnitUse> uses = {{0, Phase::Forward}, {1, Phase::Forward}, {0, Phase::Forward}, {2, Phase::Forward}};
-  const auto stay_of_c = [&](Elements budget, int prefetch) {
+  const auto stay_of_c = [&](ElementCurve budget, int prefetch) {
     const auto residency =
         std::get<Residency>(budget_residency(chunks, uses, {.budget = std::move(budget), .prefetch = prefetch}));
     EXPECT_EQ(residency_fault(chunks, uses, residency), "");
@@ -171,12 +171,13 @@ TEST(ChunkResidency, APrefetchNeedsRoomUntilItsUse) {
 TEST(ChunkResidency, WhatTheDeviceUpdatedIsThereAtTheStart) {
   const std::vector<ParameterUnit> chunks = equal_blocks(3, 4);
   const std::vector<UnitUse> uses = step_order(3);
-  const auto residency = std::get<Residency>(budget_residency(chunks, uses, {.budget = Elements(6, 12), .there_at_start = 2}));
-  expect_inside(chunks, uses, residency, Elements(6, 12));
+  const auto residency =
+      std::get<Residency>(budget_residency(chunks, uses, {.budget = ElementCurve(6, 12), .there_at_start = 2}));
+  expect_inside(chunks, uses, residency, ElementCurve(6, 12));
   EXPECT_EQ(residency.stays, (std::vector<Stay>{{0, -1, 0, 5}, {1, -1, 1, 4}, {2, 2, 2, 3}}));
   EXPECT_EQ(brought_elements(chunks, residency), 4);
   // Room for one only from moment 0 on: b leaves before it is used, and comes on demand.
-  const Elements narrow = {8, 4, 4, 4, 4, 4};
+  const ElementCurve narrow = {8, 4, 4, 4, 4, 4};
   const auto late = std::get<Residency>(budget_residency(chunks,
                                                          {{0, Phase::Forward},
                                                           {2, Phase::Forward},
@@ -193,15 +194,15 @@ TEST(ChunkResidency, WhatTheDeviceUpdatedIsThereAtTheStart) {
 TEST(ChunkResidency, ABudgetBelowOneChunkIsInfeasible) {
   const auto result = budget_residency({{"a", 1200}}, step_order(1), {.budget = {1200, 1100}});
   EXPECT_EQ(std::get<Infeasible>(result).reason, "a has 1,200 elements, the budget is 1,100");
-  const auto start = budget_residency(equal_blocks(2, 10), step_order(2), {.budget = Elements(4, 15), .there_at_start = 2});
+  const auto start = budget_residency(equal_blocks(2, 10), step_order(2), {.budget = ElementCurve(4, 15), .there_at_start = 2});
   EXPECT_EQ(std::get<Infeasible>(start).reason, "what is on the device at the start has 20 elements, the budget is 15");
 }
 
 // 0.9 * 1000 = 900 less the larger of this moment and the next: 700, 500, 500, 850 bytes; less than nothing is nothing.
 TEST(ChunkResidency, BudgetsFollowTheTracedStep) {
-  EXPECT_EQ(traced_budget({1000}, 0.9, {{100}, {200}, {400}, {50}}), (Elements{350, 250, 250, 425}));
-  EXPECT_EQ(traced_budget({1000}, 0.8, {{100}, {900}}, 4), (Elements{0, 0}));
-  EXPECT_EQ(warmup_budget({1000}, 0.2, 3), (Elements{100, 100, 100}));
+  EXPECT_EQ(traced_budget({1000}, 0.9, {{100}, {200}, {400}, {50}}), (ElementCurve{350, 250, 250, 425}));
+  EXPECT_EQ(traced_budget({1000}, 0.8, {{100}, {900}}, 4), (ElementCurve{0, 0}));
+  EXPECT_EQ(warmup_budget({1000}, 0.2, 3), (ElementCurve{100, 100, 100}));
 }
 
 // PatrickStar on 32e9 B: (25.6e9 - 5.6e9 - 8e9) / (12 * 1e8) * 0.8 = 8 chunks of 1e8 elements.

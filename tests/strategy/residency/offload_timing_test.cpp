@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "strategy/residency/live_bytes.h"
+#include "strategy/residency/live_intervals.h"
 
 namespace foreshard {
 
@@ -25,8 +25,8 @@ TEST(PcieLink, BucketRule) {
   EXPECT_DOUBLE_EQ(link.time({25'000'000}).value, 1.01e-3);
 }
 
-TEST(LiveBytes, WhatLeavesMakesRoomAtOnce) {
-  LiveBytes live;
+TEST(LiveIntervals, WhatLeavesMakesRoomAtOnce) {
+  LiveIntervals live;
   live.add({0}, {2}, {10});
   live.add({2}, {3}, {10});
   live.add({1}, {2}, {4});
@@ -105,7 +105,7 @@ TEST(RegionResidency, StaysFollowTheChoices) {
   const Residency residency = region_residency(choices);
   EXPECT_EQ(residency_fault(region_units(job), step_order(3), residency), "");
   EXPECT_EQ(residency.stays, (std::vector<Stay>{{0, 0, 0, 0}, {1, 0, 1, 1}, {2, 1, 2, 3}, {0, 3, 5, 5}, {1, 4, 4, 4}}));
-  EXPECT_EQ(resident_elements(region_units(job), step_order(3), residency), (Elements{10, 10, 5, 10, 10, 5}));
+  EXPECT_EQ(resident_elements(region_units(job), step_order(3), residency), (ElementCurve{10, 10, 5, 10, 10, 5}));
 }
 
 }  // namespace foreshard

@@ -36,16 +36,25 @@ TEST(Residency, CurveAndSumsFollowTheStays) {
   const Residency residency = picture();
   EXPECT_EQ(residency_fault(kUnits, uses, residency), "");
   // Moments: a b; a b c; a c; a b c; a b; a.
-  EXPECT_EQ(resident_elements(kUnits, uses, residency), (Elements{30, 70, 50, 70, 30, 10}));
+  EXPECT_EQ(resident_elements(kUnits, uses, residency), (ElementCurve{30, 70, 50, 70, 30, 10}));
   EXPECT_EQ(peak_elements(kUnits, uses, residency), 70);
   EXPECT_EQ(brought_elements(kUnits, residency), 10 + 2 * 20 + 40);
+}
+
+// Moments a b c c b a; the stays are b, a, c, b.
+TEST(Residency, UsesFallIntoStays) {
+  EXPECT_EQ(stays_of_uses(step_order(3), picture()), (std::vector<int>{1, 0, 2, 2, 3, 1}));
+  Residency residency = picture();
+  residency.stays.erase(residency.stays.begin() + 1);
+  residency.persistent = {0};
+  EXPECT_EQ(stays_of_uses(step_order(3), residency), (std::vector<int>{-1, 0, 1, 1, 2, -1}));
 }
 
 TEST(Residency, WhatWasThereBeforeIsNotBroughtAndWhatStaysIsStillThere) {
   const std::vector<UnitUse> uses = step_order(1);
   const Residency residency = {.stays = {{0, Stay::kBeforeStep, 0, 2}}};
   EXPECT_EQ(residency_fault({{"a", 10}}, uses, residency), "");
-  EXPECT_EQ(resident_elements({{"a", 10}}, uses, residency), (Elements{10, 10}));
+  EXPECT_EQ(resident_elements({{"a", 10}}, uses, residency), (ElementCurve{10, 10}));
   EXPECT_EQ(brought_elements({{"a", 10}}, residency), 0);
 }
 

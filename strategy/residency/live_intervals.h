@@ -7,7 +7,7 @@
 
 namespace foreshard {
 
-class LiveBytes {
+class LiveIntervals {
  public:
   void add(Seconds from, Seconds until, Bytes bytes);
   Bytes peak() const;
