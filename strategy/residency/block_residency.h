@@ -18,10 +18,11 @@ struct BlockRule {
   int ahead_forward = 0;            // units gathered beside the forward of the one before; 0: on demand
   int ahead_backward = 0;           // the same in the backward; recomputation belongs to it
   bool keep_after_forward = false;  // until the backward is done, instead of a second gather
-  bool staging_in_forward =
-      false;  // a gather's output lives on beside the parameters until the next unit's gather is copied out
+  // A gather's output lives on beside the parameters until the next unit's gather is copied out.
+  bool staging_in_forward = false;
   FullGradient gradient = FullGradient::None;
-  bool reduction_in_flight = false;  // the input of a unit's reduction lives during the backward of the next one
+  // The input of a unit's reduction lives during the backward of the next one. Behind the last unit it is not counted.
+  bool reduction_in_flight = false;
 };
 
 // Uses of one unit that follow one another, in the forward or in the backward, are one visit with one stay. A unit is never gathered in

@@ -9,12 +9,11 @@ namespace foreshard {
 
 // The defaults are DeepSpeed's. All numbers are elements.
 struct ModuleRule {
-  std::int64_t persist_threshold = 100'000;  // a module of at most this size is never cut ...
-  std::int64_t persist_cap = std::int64_t{1}
-                             << 62;       // ... unless it would bring the total of such modules above this, in their order
-  std::int64_t prefetch = 50'000'000;     // at each moment modules are prefetched until they have this many elements
-  std::int64_t live_cap = 1'000'000'000;  // no prefetch while more than this is gathered. Nothing else reads it
-  std::int64_t reuse_distance = 1'000'000'000;  // a module stays if fewer elements than this are used before its next use
+  // A module of at most `persist_threshold` is never cut, unless it would bring the total of such modules, in their order, above the cap.
+  std::int64_t persist_threshold = 100'000, persist_cap = std::int64_t{1} << 62;
+  std::int64_t prefetch = 50'000'000;           // at each moment modules are prefetched until they have this many
+  std::int64_t live_cap = 1'000'000'000;        // no prefetch while this many are gathered; nothing else reads it
+  std::int64_t reuse_distance = 1'000'000'000;  // a module stays if fewer than this are used before its next use
 };
 
 // At each moment, in this order:
@@ -22,7 +21,7 @@ struct ModuleRule {
 //   2. modules of the uses to come are prefetched, up to `prefetch` and `live_cap`;
 //   3. the used module is released, unless it is used again within `reuse_distance`, or the prefetch has already passed its next use: it
 //      would not come back to it.
-// A first step, before the order is known, neither prefetches nor keeps: both 0.
+// A first step, before the order of uses is known, neither prefetches nor keeps: prefetch and reuse_distance 0.
 Residency module_residency(const std::vector<ParameterUnit>& modules, const std::vector<UnitUse>& uses, const ModuleRule& rule);
 
 }  // namespace foreshard

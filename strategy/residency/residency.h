@@ -1,5 +1,5 @@
 // Residency: when units of parameters are on the device, as a whole, during one step. A planner of this folder makes it from the
-// units and the order of their uses; whoever lowers obeys it. It knows no seconds and no bytes of numbers, only an order and elements.
+// units and the order of their uses; lowering obeys it. There are no times in it, only an order; sizes are numbers of elements.
 //
 //   unit     parameters that are gathered over ranks, or copied from host memory, together: a module, a block, a bucket, a chunk
 //   use      the forward, the recomputation or the backward of one unit
@@ -98,8 +98,9 @@ std::vector<Bytes> resident_bytes(const std::vector<ParameterUnit>& units, const
 Bytes peak_bytes(const std::vector<ParameterUnit>& units, const std::vector<UnitUse>& uses, const Residency& residency,
                  const ElementBytes& element = {});
 
-// [moment]: which of the stays its use falls into; -1: the unit is persistent, or there is none. A lowering issues the transfers of `stays` in
-// their order, lets the compute of a moment wait for its stay's transfer where the moment is the stay's first use, and releases behind `left`.
+// [moment]: the index of the stay that its use falls into; -1: the unit is persistent, or no stay covers the use. With it, lowering can walk the
+// moments: it issues the transfers of the stays that are brought there, in the order of `stays`; lets the compute wait for its stay's
+// transfer if this is the stay's first use; and releases the stay if this is where it is left.
 std::vector<int> stays_of_uses(const std::vector<UnitUse>& uses, const Residency& residency);
 
 // "" or the first thing that is wrong: a use outside of every stay, stays of one unit that overlap, a first use that is none, stays that

@@ -65,10 +65,11 @@ TensorTiming tensor_timing(const TensorJob& job, const std::vector<TensorChoice>
 enum class VdnnScope : std::uint8_t { All, ConvolutionInputs };
 TensorPlan vdnn_offload(const TensorJob& job, VdnnScope scope);
 
-// Until the peak is within the budget, the kept tensor with the longest free time goes: from the end of its copy out to the latest start of
-// a fetch in time. Then small changes (a tensor kept, on demand, fetched an operation earlier or later) while they take less above the
-// budget, or make the step faster. The same changes start from sending everything by vDNN's rule, too, and the
-// faster plan is the answer: it is never slower than sending everything where that fits. Infeasible: says the smallest peak that was met.
+// While the peak is above the budget, the kept tensor with the longest free time is sent. Its free time is that from the end of its copy out
+// to the latest start of a fetch that is done before the second use. Then one tensor at a time is changed (kept, on demand, fetched an
+// operation earlier or later) as long as this takes less above the budget or makes the step faster. The same changes start from sending
+// everything by vDNN's rule, too, and the faster plan is the answer: where sending everything fits, the answer is never slower than that.
+// Infeasible: says the smallest peak that was met.
 std::variant<TensorPlan, Infeasible> free_time_offload(const TensorJob& job, Bytes budget);
 
 }  // namespace foreshard
