@@ -61,6 +61,34 @@ const char* name_of(Algorithm algorithm) {
   return "?";
 }
 
+const char* name_of(Space home) {
+  switch (home) {
+    case Space::Device: return "device";
+    case Space::PinnedHost: return "host";
+    case Space::PageableHost: return "pageable";
+    case Space::Nvme: return "nvme";
+  }
+  return "?";
+}
+
+const char* name_of(UpdatedOn processor) {
+  switch (processor) {
+    case UpdatedOn::Auto: return "auto";
+    case UpdatedOn::Device: return "device";
+    case UpdatedOn::Host: return "host";
+  }
+  return "?";
+}
+
+const char* name_of(OffloadedActivations what) {
+  switch (what) {
+    case OffloadedActivations::None: return "none";
+    case OffloadedActivations::Inputs: return "inputs";
+    case OffloadedActivations::All: return "all";
+  }
+  return "?";
+}
+
 const std::vector<std::string>& schedule_names() {
   static const std::vector<std::string> names(std::begin(kScheduleNames), std::end(kScheduleNames));
   return names;

@@ -19,14 +19,19 @@ inline constexpr const char* kScheduleNames[] = {"gpipe", "1f1b",  "interleaved-
 enum class RecomputeKind : std::uint8_t { None, Selective, Full, Modules, Each, Rotor, Revolve, Graph };
 enum class AttentionKernel : std::uint8_t { Auto, Flash, Unfused };
 enum class OptimizerKind : std::uint8_t { Adam, Sgd };
+enum class OffloadedActivations : std::uint8_t { None, Inputs, All };
+enum class UpdatedOn : std::uint8_t { Auto, Device, Host };
 
 // The words of files, options and output; the lists are in the order of the enums.
-const char* name_of(Schedule schedule);       // gpipe, 1f1b, interleaved-1f1b
-const char* name_of(RecomputeKind kind);      // none, selective, full, modules, each, rotor, ...
-const char* name_of(AttentionKernel kernel);  // auto, flash, unfused
-const char* name_of(OptimizerKind kind);      // adam, sgd
-const char* name_of(ContextKind kind);        // all-gather, ring, all-to-all
-const char* name_of(Algorithm algorithm);     // ring, tree, double-tree, ...
+const char* name_of(Schedule schedule);          // gpipe, 1f1b, interleaved-1f1b
+const char* name_of(RecomputeKind kind);         // none, selective, full, modules, each, rotor, ...
+const char* name_of(AttentionKernel kernel);     // auto, flash, unfused
+const char* name_of(OptimizerKind kind);         // adam, sgd
+const char* name_of(ContextKind kind);           // all-gather, ring, all-to-all
+const char* name_of(Algorithm algorithm);        // ring, tree, double-tree, ...
+const char* name_of(Space home);                 // device, host, pageable, nvme
+const char* name_of(UpdatedOn processor);        // auto, device, host
+const char* name_of(OffloadedActivations what);  // none, inputs, all
 const std::vector<std::string>& schedule_names();
 const std::vector<std::string>& recompute_modules();  // attention, norm, qkv, rope, activation, mlp, dropout
 const std::vector<std::string>& framework_names();    // those of frameworks/*.json
@@ -129,7 +134,22 @@ struct CommunicationChoice {
 struct DeviceMemory {
   std::optional<Bytes> framework = {};  // context, workspaces, NCCL per GPU; empty: by GPU and groups
   double reserve = 0.06;                // share of the device memory kept free
+  bool exact_packing = false;           // offsets of blocks by search, not by best fit
   bool operator==(const DeviceMemory&) const = default;
+};
+
+// What lies in host memory, or on its drives, between two uses. Memory of the host is pinned.
+struct OffloadChoice {
+  Space optimizer = Space::Device;         // master copy and moments
+  double optimizer_kept = 0;               // share of their elements that stays on the device: those whose gradients come last
+  UpdatedOn updated_on = UpdatedOn::Auto;  // auto: on the host where its memory has the states
+  bool delayed_update = false;             // by the host beside the next step, whose gradients are then one step old
+  Space parameters = Space::Device;        // of layers: copied in for each forward and backward
+  Space gradients = Space::Device;         // of layers: copied out as soon as the backward of a layer has them
+  OffloadedActivations activations = OffloadedActivations::None;  // that wait for the backward: layers' inputs, or all
+  Space activation_home = Space::PinnedHost;
+  int activation_layers = 0;  // of the first layers of each stage; 0: of all
+  bool operator==(const OffloadChoice&) const = default;
 };
 
 struct Strategy {
@@ -142,6 +162,7 @@ struct Strategy {
   BatchSizes batch = {};
   // memory
   Zero zero = {};
+  OffloadChoice offload = {};
   Recompute recompute = {};
   // numbers
   DType precision = DType::BF16;

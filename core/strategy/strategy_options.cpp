@@ -178,6 +178,64 @@ std::vector<StrategyOption> memory_options() {
   };
 }
 
+std::vector<StrategyOption> offload_options() {
+  const std::string group = "memory";
+  const std::vector<Space> homes = {Space::Device, Space::PinnedHost, Space::Nvme};
+  return {
+      choice(part(&Strategy::offload, &OffloadChoice::optimizer), homes,
+             {.path = "offload_optimizer",
+              .flag = "--offload-optimizer",
+              .help = "where master copy and moments lie between steps: device, host (its memory) or nvme (its drives)",
+              .constraint = "host, nvme: no dynamic loss scale",
+              .group = group}),
+      number(part(&Strategy::offload, &OffloadChoice::optimizer_kept), 0, 1, true,
+             {.path = "offload_kept",
+              .flag = "--offload-kept",
+              .unit = "share",
+              .help = "share of the optimizer states that stays on the device nevertheless",
+              .group = group}),
+      choice(part(&Strategy::offload, &OffloadChoice::updated_on), {UpdatedOn::Auto, UpdatedOn::Device, UpdatedOn::Host},
+             {.path = "updated_on",
+              .flag = "--updated-on",
+              .help = "who runs the optimizer on offloaded states: the processor of the host, or the device, to which they are "
+                      "copied and back; auto: the host",
+              .group = group}),
+      choice(
+          part(&Strategy::offload, &OffloadChoice::parameters), homes,
+          {.path = "offload_parameters",
+           .flag = "--offload-parameters",
+           .help = "where parameters lie between their uses: device, host or nvme; layer by layer they are copied in for each "
+                   "forward and backward",
+           .group = group}),
+      choice(part(&Strategy::offload, &OffloadChoice::gradients), homes,
+             {.path = "offload_gradients",
+              .flag = "--offload-gradients",
+              .help = "where gradients lie between the backward of their layer and the update: device, host or nvme",
+              .constraint = "host, nvme: no gradient clipping",
+              .group = group}),
+      choice(part(&Strategy::offload, &OffloadChoice::activations),
+             {OffloadedActivations::None, OffloadedActivations::Inputs, OffloadedActivations::All},
+             {.path = "offload_activations",
+              .flag = "--offload-activations",
+              .help = "what of a layer is copied out after its forward and back before its backward: none, its inputs, or all "
+                      "that it keeps",
+              .constraint = "not with zb-* schedules, rotor, revolve or graph",
+              .group = group}),
+      choice(part(&Strategy::offload, &OffloadChoice::activation_home), {Space::PinnedHost, Space::Nvme},
+             {.path = "offload_to",
+              .flag = "--offload-to",
+              .help = "where offloaded activations go: host (its memory) or nvme (its drives)",
+              .group = group}),
+      integer(
+          part(&Strategy::offload, &OffloadChoice::activation_layers), 0, 1'000'000,
+          {.path = "offload_layers",
+           .flag = "--offload-layers",
+           .unit = "layers",
+           .help = "layers of each stage, the first ones, whose activations are offloaded; 0: all but the last of the model",
+           .group = group}),
+  };
+}
+
 std::vector<StrategyOption> numbers_options() {
   const std::string group = "numbers";
   return {
@@ -303,8 +361,8 @@ bool set_part(Strategy& strategy, const std::string& path, const std::string& va
 const std::vector<StrategyOption>& strategy_options() {
   static const std::vector<StrategyOption> table = [] {
     std::vector<StrategyOption> all;
-    for (const auto& group : {parallelism_options(), pipeline_options(), batch_options(), memory_options(), numbers_options(),
-                              communication_options(), run_options()})
+    for (const auto& group : {parallelism_options(), pipeline_options(), batch_options(), memory_options(), offload_options(),
+                              numbers_options(), communication_options(), run_options()})
       all.insert(all.end(), group.begin(), group.end());
     return all;
   }();

@@ -4,6 +4,7 @@
 
 #include "core/base/error.h"
 #include "exec/cuda/near_cpus.h"
+#include "exec/host/host_ops.h"
 
 namespace foreshard::gpu {
 
@@ -23,6 +24,27 @@ class CopyTask : public GpuTask {
   std::byte* to_;
   const std::byte* from_;
   Bytes bytes_;
+};
+
+// Of the host's processor: the stream's thread waits for what is before it on the stream, and runs it itself.
+class HostTask : public GpuTask {
+ public:
+  HostTask(HostOp op, std::span<const Operand> reads, std::span<const Operand> writes, const OpArguments& arguments)
+      : op_(std::move(op)),
+        reads_(reads.begin(), reads.end()),
+        writes_(writes.begin(), writes.end()),
+        arguments_(arguments),
+        workspace_(static_cast<std::size_t>(op_.workspace().value)) {}
+  void enqueue(OnStream& on, int run) override {
+    on.runtime.synchronize(on.stream);
+    op_.run(reads_, writes_, workspace_, in_run(arguments_, run));
+  }
+
+ private:
+  HostOp op_;
+  std::vector<Operand> reads_, writes_;
+  OpArguments arguments_;
+  std::vector<std::byte> workspace_;
 };
 
 }  // namespace
@@ -122,6 +144,11 @@ std::unique_ptr<StreamTask> CudaDevice::compute(StreamId stream, const Compute& 
 
 std::unique_ptr<StreamTask> CudaDevice::copy(std::byte* to, const std::byte* from, Bytes bytes) {
   return std::make_unique<CopyTask>(to, from, bytes);
+}
+
+std::unique_ptr<StreamTask> CudaDevice::host_compute(StreamId, const Compute& what, std::span<const Operand> reads,
+                                                     std::span<const Operand> writes, const OpArguments& arguments) {
+  return std::make_unique<HostTask>(HostOp(what, reads, writes), reads, writes, arguments);
 }
 
 void CudaDevice::open(std::span<const StreamId> streams, int events, int commands, StepObserver& observer) {

@@ -33,6 +33,8 @@ class CudaDevice : public DeviceBackend {
   bool keep(int step, const Operand& numbers) override;
   std::unique_ptr<StreamTask> compute(StreamId stream, const Compute& what, std::span<const Operand> reads,
                                       std::span<const Operand> writes, const OpArguments& arguments) override;
+  std::unique_ptr<StreamTask> host_compute(StreamId stream, const Compute& what, std::span<const Operand> reads,
+                                           std::span<const Operand> writes, const OpArguments& arguments) override;
   std::unique_ptr<StreamTask> copy(std::byte* to, const std::byte* from, Bytes bytes) override;
   std::vector<JoinedTasks> prepare(std::span<const TaskRow> rows) override;
   void open(std::span<const StreamId> streams, int events, int commands, StepObserver& observer) override;

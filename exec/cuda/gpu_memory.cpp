@@ -20,6 +20,10 @@ std::byte* GpuMemory::allocate(Space space, Bytes bytes) {
 }
 
 std::byte* GpuMemory::arena(Space space, Bytes bytes) {
+  if (space == Space::Nvme) {
+    const std::lock_guard lock(mutex_);
+    return files_.emplace_back(bytes).data();
+  }
   std::byte* memory = space == Space::Device && source_.allocate && bytes.value > 0 ? source_.allocate(bytes) : nullptr;
   if (!memory) return allocate(space, bytes);
   {

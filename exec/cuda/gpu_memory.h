@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "exec/base/file_memory.h"
 #include "exec/cuda/runtime.h"
 
 namespace foreshard::gpu {
@@ -33,6 +34,7 @@ class GpuMemory {
   std::mutex mutex_;
   std::vector<std::pair<Space, std::byte*>> all_;
   std::vector<std::byte*> of_source_;
+  std::vector<FileMemory> files_ = {};
 };
 
 // Events of one GPU, made once and used again and again; any thread may make them.

@@ -87,11 +87,8 @@ class DeviceBackend {
   virtual std::unique_ptr<StreamTask> compute(StreamId stream, const Compute& what, std::span<const Operand> reads,
                                               std::span<const Operand> writes, const OpArguments& arguments) = 0;
   // On the processor of the node, with operands in host memory.
-  virtual std::unique_ptr<StreamTask> host_compute(StreamId /*stream*/, const Compute& /*what*/,
-                                                   std::span<const Operand> /*reads*/, std::span<const Operand> /*writes*/,
-                                                   const OpArguments& /*arguments*/) {
-    throw Error("a host compute: this device runs none yet");
-  }
+  virtual std::unique_ptr<StreamTask> host_compute(StreamId stream, const Compute& what, std::span<const Operand> reads,
+                                                   std::span<const Operand> writes, const OpArguments& arguments) = 0;
   virtual std::unique_ptr<StreamTask> copy(std::byte* to, const std::byte* from, Bytes bytes) = 0;
 
   // Once, when all tasks are made and the arenas still hold zeros, which they do afterwards: the device may make tasks of a row into fewer.

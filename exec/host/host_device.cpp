@@ -87,7 +87,8 @@ HostDevice::~HostDevice() {
     if (stream.thread.joinable()) stream.thread.join();
 }
 
-std::byte* HostDevice::arena(Space, Bytes bytes) {
+std::byte* HostDevice::arena(Space space, Bytes bytes) {
+  if (space == Space::Nvme) return files_.emplace_back(bytes).data();
   arenas_.push_back(allocate(bytes));
   return arenas_.back().get();
 }

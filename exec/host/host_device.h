@@ -1,4 +1,4 @@
-// The host as a device: arenas are ordinary memory, every stream is a worker thread.
+// The host as a device: arenas are ordinary memory, that of NVMe a file; every stream is a worker thread.
 #pragma once
 
 #include <atomic>
@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "exec/base/file_memory.h"
 #include "exec/base/stop.h"
 #include "exec/device/device.h"
 
@@ -78,6 +79,7 @@ class HostDevice : public DeviceBackend {
   const Stop& stop_;
   std::mutex* alone_;
   std::vector<Memory> arenas_;
+  std::vector<FileMemory> files_ = {};
   std::deque<Stream> streams_;  // [StreamId]; those that no step uses have no thread
   std::deque<Event> events_;
   std::mutex event_mutex_;

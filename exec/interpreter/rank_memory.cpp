@@ -22,7 +22,6 @@ RankMemory::RankMemory(const Plan& plan, RoleId role, DeviceBackend& device, con
     const Buffer& buffer = role_.buffers[b];
     const std::string where = "roles[" + std::to_string(role.value) + "].buffers[" + std::to_string(b) + "]";
     if (buffer.scope == Scope::Device) throw Error("plan", where, "a buffer shared by the ranks of a device", "one per rank");
-    if (buffer.space == Space::Nvme) throw Error("plan", where, "a buffer on NVMe", "device or host memory");
     first_block_.push_back(static_cast<int>(blocks_.size()));
     for (std::size_t slot = 0; slot < buffer.offsets.size(); ++slot)
       blocks_.push_back(

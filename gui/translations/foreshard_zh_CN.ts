@@ -2881,6 +2881,38 @@ worst: what the worst order of the same work would need</source>
         <translation>%1 的模型需要 %2，框架需要 %3；上限为 %4：超出 %5</translation>
     </message>
     <message>
+        <source>the ranks of node %1 need %2 of its NVMe drives; it has %3</source>
+        <translation>节点 %1 上的各 rank 需要 %2 NVMe 空间，而该节点只有 %3</translation>
+    </message>
+    <message>
+        <source>the nodes of %1 (%2) have no NVMe drives</source>
+        <translation>%1 的节点（%2）没有 NVMe 固态盘</translation>
+    </message>
+    <message>
+        <source>schedule %1 reads activations in two halves of the backward, offloaded ones come back for one</source>
+        <translation>调度 %1 的反向分两半读取激活，而卸载的激活只回来一次</translation>
+    </message>
+    <message>
+        <source>the schedule of --recompute %1 decides where activations lie</source>
+        <translation>--recompute %1 的重计算方案已决定激活的位置</translation>
+    </message>
+    <message>
+        <source>a dynamic loss scale skips updates on the device; those of offloaded states cannot be skipped</source>
+        <translation>动态损失缩放在 GPU 上跳过更新；已卸载状态的更新无法跳过</translation>
+    </message>
+    <message>
+        <source>the norm for clipping is measured on the device, where offloaded gradients are not</source>
+        <translation>裁剪用的范数在 GPU 上计算，而卸载的梯度不在那里</translation>
+    </message>
+    <message>
+        <source>schedule %1 computes weight gradients apart, when the layer's place has been given away</source>
+        <translation>调度 %1 另行计算权重梯度，那时该层的位置已让出</translation>
+    </message>
+    <message>
+        <source>stages with degrees of their own keep everything on the device</source>
+        <translation>自带并行度的阶段把全部数据留在 GPU 上</translation>
+    </message>
+    <message>
         <source>the ranks of node %1 need %2 of host memory; it has %3</source>
         <translation>节点 %1 上的各 rank 需要 %2 主机内存，而该节点只有 %3</translation>
     </message>

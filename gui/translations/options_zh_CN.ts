@@ -116,6 +116,38 @@
         <translation>梯度裁剪</translation>
     </message>
     <message>
+        <source>offload optimizer</source>
+        <translation>优化器状态的位置</translation>
+    </message>
+    <message>
+        <source>offload optimizer kept</source>
+        <translation>留在显卡的优化器状态</translation>
+    </message>
+    <message>
+        <source>updated on</source>
+        <translation>更新由谁执行</translation>
+    </message>
+    <message>
+        <source>offload parameters</source>
+        <translation>参数的位置</translation>
+    </message>
+    <message>
+        <source>offload gradients</source>
+        <translation>梯度的位置</translation>
+    </message>
+    <message>
+        <source>offload activations</source>
+        <translation>卸载激活</translation>
+    </message>
+    <message>
+        <source>offload activations to</source>
+        <translation>激活卸载到</translation>
+    </message>
+    <message>
+        <source>offload layers</source>
+        <translation>卸载激活的层数</translation>
+    </message>
+    <message>
         <source>vocab multiple</source>
         <translation>词表对齐</translation>
     </message>
@@ -290,6 +322,18 @@
         <translation>ZeRO 在多少块数据并行 GPU 的组内切分（表格中 zero 2:8 表示 8 块一组）；0：全部</translation>
     </message>
     <message>
+        <source>host, nvme: no dynamic loss scale</source>
+        <translation>host、nvme：不能用动态损失缩放</translation>
+    </message>
+    <message>
+        <source>host, nvme: no gradient clipping</source>
+        <translation>host、nvme：不能用梯度裁剪</translation>
+    </message>
+    <message>
+        <source>not with zb-* schedules, rotor, revolve or graph</source>
+        <translation>不能与 zb-* 调度、rotor、revolve 或 graph 同用</translation>
+    </message>
+    <message>
         <source>divides dp</source>
         <translation>整除 dp</translation>
     </message>
@@ -304,6 +348,38 @@
     <message>
         <source>share of the GPU memory that is kept free</source>
         <translation>保留不用的显存比例</translation>
+    </message>
+    <message>
+        <source>where master copy and moments lie between steps: device, host (its memory) or nvme (its drives)</source>
+        <translation>主权重和动量在两步之间存放的位置：device、host（主机内存）或 nvme（固态盘）</translation>
+    </message>
+    <message>
+        <source>share of the optimizer states that stays on the device nevertheless</source>
+        <translation>仍留在 GPU 上的优化器状态比例</translation>
+    </message>
+    <message>
+        <source>who runs the optimizer on offloaded states: the processor of the host, or the device, to which they are copied and back; auto: the host</source>
+        <translation>由谁更新已卸载的状态：主机处理器，或把状态复制到 GPU 再复制回去；auto：主机</translation>
+    </message>
+    <message>
+        <source>where parameters lie between their uses: device, host or nvme; layer by layer they are copied in for each forward and backward</source>
+        <translation>参数在两次使用之间存放的位置：device、host 或 nvme；每次前向和反向前逐层复制进来</translation>
+    </message>
+    <message>
+        <source>where gradients lie between the backward of their layer and the update: device, host or nvme</source>
+        <translation>梯度从该层反向结束到更新之间存放的位置：device、host 或 nvme</translation>
+    </message>
+    <message>
+        <source>what of a layer is copied out after its forward and back before its backward: none, its inputs, or all that it keeps</source>
+        <translation>一层的哪些激活在前向之后复制出去、反向之前复制回来：不复制、其输入、或它保留的全部</translation>
+    </message>
+    <message>
+        <source>where offloaded activations go: host (its memory) or nvme (its drives)</source>
+        <translation>这些激活的去处：host（主机内存）或 nvme（固态盘）</translation>
+    </message>
+    <message>
+        <source>layers of each stage, the first ones, whose activations are offloaded; 0: all but the last of the model</source>
+        <translation>每个阶段中激活被卸载的层数（最前面的几层）；0：除模型最后一层以外的全部</translation>
     </message>
     <message>
         <source>number format of activations and matrix products; fp8: the factors of linear layers are in 8 bits, all else is in bf16</source>

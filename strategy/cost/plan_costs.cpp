@@ -152,10 +152,17 @@ class PlanCosts {
     const Bytes weights = shape.dims[0] * shape.dims[2] * shape.dims[3] * size_of(made);
     return op_time(gpu(), {.op = ops::Add{}, .traffic = weights * 3}) * (1 / preset_.elementwise);
   }
-  Cost cost(const HostCompute& what, const Instruction&) const {
-    const NodeShape& node = network_.node_shape(network_.node(ranks_.device(rank_)));
-    const BytesPerSecond share = node.host_memory_bandwidth * (kHostAdamEfficiency / std::max(1, node.gpus));
+  Cost cost(const HostCompute& what, const Instruction&) {
+    const int node = network_.node(ranks_.device(rank_));
+    const BytesPerSecond share =
+        network_.node_shape(node).host_memory_bandwidth * (kHostAdamEfficiency / std::max(1, ranks_on(node)));
     return {.busy = to_nanoseconds(what.traffic / share)};
+  }
+  // They update at one time, more or less, and share the bandwidth of the host's memory.
+  int ranks_on(int node) {
+    if (ranks_of_node_.empty())
+      for (std::int32_t rank = 0; rank < ranks_.count(); ++rank) ++ranks_of_node_[network_.node(ranks_.device({rank}))];
+    return ranks_of_node_[node];
   }
   Cost cost(const Collective& what, const Instruction& instruction) {
     const CommunicationPath path = collective_path(what);
@@ -352,6 +359,7 @@ class PlanCosts {
   double alone_ = 0, issue_ = 0;       // of the instruction last costed: seconds on the compute stream; seconds of the host
   Network network_;
   Ranks ranks_;
+  std::map<int, int> ranks_of_node_ = {};
   RankId rank_ = {};
   RoleId role_ = {};
   std::vector<std::pair<Collective, CommunicationPath>> paths_ = {};  // of the current role

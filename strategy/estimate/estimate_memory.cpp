@@ -8,7 +8,8 @@ namespace foreshard {
 
 using enum stage_kind::Kind;
 
-static constexpr double kPlaces = 7;  // of a chunk: two outputs, two gradients to send, three that it receives
+static constexpr double kLayersHere = 3;  // of offloaded activations
+static constexpr double kPlaces = 7;      // of a chunk: two outputs, two gradients to send, three that it receives
 
 RankMemory rank_memory(const ScreenedModel& model, const Point& point, const ShapeCosts& shape, double microbatches, int kind,
                        double rank, double layers) {
@@ -19,18 +20,24 @@ RankMemory rank_memory(const ScreenedModel& model, const Point& point, const Sha
                         ((model.types.master ? 1 : 0) + (model.base.optimizer.kind == OptimizerKind::Adam ? 2
                                                          : model.base.optimizer.momentum > 0              ? 1
                                                                                                           : 0));
-  const double each =
-      param / (point.cuts().parameters ? shards : 1) + grad / (point.cuts().gradients ? shards : 1) + states / shards;
+  const OffloadChoice& offload = model.base.offload;
+  const bool params_here = offload.parameters == Space::Device, grads_here = offload.gradients == Space::Device;
+  const double each = (params_here ? param / (point.cuts().parameters ? shards : 1) : 0) +
+                      (grads_here ? grad / (point.cuts().gradients ? shards : 1) : 0) +
+                      (offload.optimizer == Space::Device ? 1 : offload.optimizer_kept) * states / shards;
   RankMemory memory{.flight = schedule_entry(point.schedule).in_flight({.p = p, .m = microbatches, .v = v, .rank = rank})};
+  // Away but for the places that layers take in turn, and what the last layer keeps.
+  if (offload.activations == OffloadedActivations::All && offload.activation_layers == 0 && v == 1)
+    memory.flight = std::min(memory.flight, kLayersHere / std::max(layers, 1.0));
   double elements = shape.parameters.of(kind, layers);
   if (v > 1) elements += (v - 1) * shape.parameters.of(Middle, layers);
   memory.fixed = elements * each;
   // Each chunk has places of its own: for what is gathered and reduced, of the size of a layer or, gathered, of the embedding or the
   // head, whose gradient has one more; and beside those of a shape for what it sends and receives.
   const double layer = shape.parameters.layer, end = std::max(0.0, shape.parameters.of(kind, layers) - layers * layer);
-  if (point.cuts().gradients) memory.fixed += grad * (v * layer * (point.overlap_gradients ? 2 : 1) + end);
-  if (point.cuts().parameters)
-    memory.fixed += param * (point.overlap_parameters ? 2 : 1) * (v * layer + std::max(0.0, end - layer));
+  if (point.cuts().gradients || !grads_here) memory.fixed += grad * (v * layer * (point.overlap_gradients ? 2 : 1) + end);
+  if (point.cuts().parameters || !params_here)
+    memory.fixed += param * (point.overlap_parameters || !params_here ? 2 : 1) * (v * layer + std::max(0.0, end - layer));
   memory.fixed += (v - 1) * kPlaces * shape.hop_bytes;
   return memory;
 }

@@ -18,6 +18,21 @@ std::string number(double value) {
 }
 
 std::int64_t microbatches(const Strategy& s) { return s.batch.global / (s.batch.micro * s.dp); }
+std::string offload_note(const OffloadChoice& offload, const OffloadOptions& says) {
+  std::vector<std::string> parts;
+  const auto add = [&](bool said, Space home, const char* what) {
+    if (!said && home != Space::Device)
+      parts.push_back(std::string(what) + (home == Space::Nvme ? " on drives" : " in host memory"));
+  };
+  add(says.optimizer, offload.optimizer, "optimizer states");
+  add(says.parameters, offload.parameters, "parameters");
+  add(says.gradients, offload.gradients, "gradients");
+  add(says.activations || offload.activations == OffloadedActivations::None, offload.activation_home, "activations");
+  std::string all;
+  for (const std::string& part : parts) all += (all.empty() ? "" : ", ") + part;
+  return all.empty() ? "" : all + ": simulated, but no option says so";
+}
+
 bool in_groups(const Strategy& s) { return s.zero.stage > 0 && s.zero.group > 0 && s.zero.group < s.dp; }
 std::int64_t bucket_elements(const Strategy& s) { return s.communication.bucket.value / size_of(state_types(s).grad).value; }
 

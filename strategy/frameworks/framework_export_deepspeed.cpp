@@ -9,6 +9,28 @@ namespace foreshard::exports {
 
 namespace {
 
+// offload_config.py; gradients go with the optimizer. ZeRO 1 to 3 for the optimizer, 3 for parameters.
+OffloadOptions says_offload(const Strategy& s) {
+  const bool optimizer = s.zero.stage > 0 && s.offload.updated_on == UpdatedOn::Host;
+  return {.optimizer = optimizer, .parameters = s.zero.stage == 3, .gradients = optimizer};
+}
+
+void write_offload(const Strategy& s, JsonWriter& json) {
+  const auto device = [&](const char* key, Space home) {
+    json.key(key).begin_object().field("device", home == Space::Nvme ? "nvme" : "cpu").field("pin_memory", true);
+  };
+  const OffloadOptions says = says_offload(s);
+  if (says.optimizer && s.offload.optimizer != Space::Device) {
+    device("offload_optimizer", s.offload.optimizer);
+    if (s.offload.optimizer_kept > 0) json.field("ratio", 1 - s.offload.optimizer_kept);
+    json.end_object();
+  }
+  if (says.parameters && s.offload.parameters != Space::Device) {
+    device("offload_param", s.offload.parameters);
+    json.end_object();
+  }
+}
+
 void write_zero(const Strategy& s, JsonWriter& json) {
   const FrameworkPreset& preset = framework_preset(s.framework);
   json.key("zero_optimization").begin_object();
@@ -23,6 +45,7 @@ void write_zero(const Strategy& s, JsonWriter& json) {
         .field("stage3_max_reuse_distance", preset.shards.reuse_distance);
     if (in_groups(s)) json.field("mics_shard_size", s.zero.group);
   }
+  write_offload(s, json);
   json.end_object();
 }
 
@@ -63,6 +86,8 @@ void add_notes(const Strategy& s, FrameworkExport& out) {
                       (s.attention == AttentionKernel::Flash ? "flash attention" : "attention that is not fused"));
   out.notes.push_back(std::string("in the training script: ") +
                       (s.optimizer.kind == OptimizerKind::Adam ? "Adam" : "SGD, momentum " + number(s.optimizer.momentum)));
+  if (const std::string note = offload_note(s.offload, says_offload(s)); !note.empty()) out.notes.push_back(note);
+  if (s.offload.optimizer_kept > 0 && s.zero.stage < 3) out.notes.emplace_back("its ratio of offload is for ZeRO 3");
   if (s.cp > 1) out.notes.emplace_back("no option says context parallelism");
   if (s.sequence_parallel) out.notes.emplace_back("no option says sequence parallelism beside tensor parallelism");
 }

@@ -87,6 +87,13 @@ class MegatronOptions {
     add_if(s_.zero.stage == 1, "use-distributed-optimizer");
     if (s_.zero.stage > 1) note("ZeRO " + text(s_.zero.stage) + " was simulated; its distributed optimizer is ZeRO 1");
     if (s_.zero.stage == 1 && in_groups(s_)) add("num-distributed-optimizer-instances", s_.dp / s_.zero.group);
+    const bool away =
+        s_.offload.optimizer == Space::PinnedHost && s_.offload.updated_on == UpdatedOn::Host && s_.zero.stage > 0;
+    if (away) {  // HybridDeviceOptimizer: states of a share of the elements
+      add("optimizer-cpu-offload"), add("use-precision-aware-optimizer");
+      add("optimizer-offload-fraction " + number(1 - s_.offload.optimizer_kept));
+    }
+    if (const std::string left = offload_note(s_.offload, {.optimizer = away}); !left.empty()) note(left);
     add_if(s_.communication.overlap->gradients, "overlap-grad-reduce");
     if (s_.communication.overlap->gradients) add("ddp-bucket-size", bucket_elements(s_));  // one bucket otherwise
     add_if(s_.communication.overlap->parameters && s_.zero.stage == 1, "overlap-param-gather");

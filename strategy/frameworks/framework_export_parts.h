@@ -22,5 +22,10 @@ std::int64_t bucket_elements(const Strategy& strategy);
 std::vector<int> layers_per_stage(const Model& model, const Strategy& strategy);
 // "layers 0 to 7", of full recomputation; empty: every layer.
 std::string recomputed_layers(const Recompute& recompute);
+// What of the strategy's offload no option of the framework says, as a note; empty: nothing. `says` are those of its parts that one does.
+struct OffloadOptions {
+  bool optimizer = false, parameters = false, gradients = false, activations = false;
+};
+std::string offload_note(const OffloadChoice& offload, const OffloadOptions& says);
 
 }  // namespace foreshard::exports

@@ -16,6 +16,13 @@ const char* flavor_of(const Transformer& t) {
   return nullptr;
 }
 
+// FSDP2's CPUOffloadPolicy moves parameters, gradients and states together.
+constexpr OffloadOptions kWithStates = {.optimizer = true, .parameters = true, .gradients = true};
+bool all_away(const OffloadChoice& offload) {
+  return offload.optimizer == Space::PinnedHost && offload.parameters == Space::PinnedHost &&
+         offload.gradients == Space::PinnedHost;
+}
+
 class TorchTitanFile {
  public:
   TorchTitanFile(const Model& model, const Strategy& strategy)
@@ -74,6 +81,7 @@ class TorchTitanFile {
       if (s_.context == ContextKind::AllToAll) note("no option deals out the heads: keys and values are gathered");
     }
     add("pipeline_parallel_degree", s_.pp);
+    if (all_away(s_.offload)) section("training"), add("enable_cpu_offload", "true");
   }
 
   // The split is always said: left alone, torchtitan takes a layer off the first and the last stage, and two stages per rank.
@@ -115,6 +123,8 @@ class TorchTitanFile {
   void notes() {
     if (s_.tp > 1 && !s_.sequence_parallel) note("its tensor parallelism is sequence parallel; simulated was one that is not");
     if (s_.zero.stage == 1) note("ZeRO 1 was simulated; it has none");
+    if (const std::string left = offload_note(s_.offload, all_away(s_.offload) ? kWithStates : OffloadOptions{}); !left.empty())
+      note(left);
     if (*s_.dropout > 0) note("its models have no dropout");
     if (s_.optimizer.kind != OptimizerKind::Adam) note("its optimizers are Adam and AdamW");
     if (s_.attention != AttentionKernel::Flash) note("its attention is fused");
@@ -146,8 +156,8 @@ FrameworkExport of_fsdp2(const Model&, const Strategy& s) {
   const std::string mesh = in_groups(s) ? "(" + text(s.dp / s.zero.group) + ", " + text(s.zero.group) +
                                               "), mesh_dim_names=(\"replicate\", \"shard\")"
                                         : "(" + text(s.dp) + ",)";
-  const std::string how =
-      std::string("mesh=mesh, reshard_after_forward=") + (s.zero.stage == 3 ? "True" : "False") + ", mp_policy=policy)";
+  const std::string how = std::string("mesh=mesh, reshard_after_forward=") + (s.zero.stage == 3 ? "True" : "False") +
+                          ", mp_policy=policy" + (all_away(s.offload) ? ", offload_policy=CPUOffloadPolicy()" : "") + ")";
   FrameworkExport out{.goes_to = "calls of the training script"};
   out.lines = {std::string("model = model.to(") + torch_type(types.param) + ")",
                "mesh = init_device_mesh(\"cuda\", " + mesh + ")",
@@ -167,6 +177,8 @@ FrameworkExport of_fsdp2(const Model&, const Strategy& s) {
     out.notes.push_back("checkpoint_wrapper around " + (some.empty() ? "every layer" : some));
   if (s.recompute.kind == RecomputeKind::Selective) out.notes.emplace_back("checkpoint the attention core of every layer");
   if (s.recompute.kind == RecomputeKind::Modules) out.notes.push_back("checkpoint " + to_text(s.recompute) + " of every layer");
+  if (const std::string left = offload_note(s.offload, all_away(s.offload) ? kWithStates : OffloadOptions{}); !left.empty())
+    out.notes.push_back(left);
   if (*s.dropout > 0) out.notes.push_back("in the model: dropout " + number(*s.dropout));
   if (s.optimizer.loss_scale != 1) out.notes.emplace_back("in the training script: torch.amp.GradScaler");
   return out;

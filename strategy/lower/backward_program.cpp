@@ -34,7 +34,7 @@ void BackwardProgram::used(SegmentBuilder& out, int l, int name, BackwardState& 
   if (block == values_.input) out.record_after_last_use(block, {values_.input_free, block.slot});
   const bool sent = !frame_.last_stage() && l + 1 == static_cast<int>(values_.layers.size()) && value == layer.graph->output;
   if (sent && block == layer.home[v]) out.wait_before_last_use(block, {values_.output_sent, block.slot});
-  out.release(block);
+  moves_.release(out, block);
 }
 
 void BackwardProgram::redo(SegmentBuilder& out, int l, int index, BackwardState& state) {
@@ -172,7 +172,7 @@ void BackwardProgram::write_weight_gradients(Instruction& run, int l, const Oper
     const bool cut = state_.cuts_gradients(place.unit);  // then the sum of each micro-batch accumulates
     if (!cut && variant.accumulates) accumulates = true;
     if (accumulates) std::get<Compute>(run.what).traffic += *to.length;
-    if (!cut) continue;
+    if (!state_.takes_gradients_away(place.unit)) continue;
     state_.open_gradient(run, to, place.unit, state.written);
   }
   if (accumulates && std::get<Compute>(run.what).phase == Phase::WeightGrad) std::get<Compute>(run.what).accumulate = true;
@@ -273,6 +273,9 @@ void BackwardProgram::run_layer(SegmentBuilder& out, int l, const BackwardVarian
   state.redone.assign(graph.operators.size(), 0);
   if (graph.input >= 0) state.present[static_cast<std::size_t>(graph.input)] = values_.border_stored(l);
 
+  if (variant.accumulates) state_.bring_gradients(out, l, state.written);
+  if (values_.is_last(l)) moves_.fetch(out, l);
+  moves_.fetch(out, l - 1);
   const bool gathers = reads_parameters(layer);
   if (gathers) state_.use_gathered(out, l, layer.id);
   const int operators = static_cast<int>(graph.operators.size());

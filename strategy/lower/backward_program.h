@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "strategy/lower/activation_moves.h"
 #include "strategy/lower/gradient_flow.h"
 #include "strategy/state/state_program.h"
 
@@ -17,8 +18,9 @@ struct BackwardVariant {
 
 class BackwardProgram {
  public:
-  BackwardProgram(const ChunkFrame& frame, ChunkValues& values, StateProgram& state, OperatorEmitter& emit, GradientFlow& flow)
-      : frame_(frame), values_(values), state_(state), emit_(emit), flow_(flow) {}
+  BackwardProgram(const ChunkFrame& frame, ChunkValues& values, ActivationMoves& moves, StateProgram& state,
+                  OperatorEmitter& emit, GradientFlow& flow)
+      : frame_(frame), values_(values), moves_(moves), state_(state), emit_(emit), flow_(flow) {}
 
   void run_layers(SegmentBuilder& out, const BackwardVariant& variant, BackwardState& state);
   // One operator. Of a recomputation schedule what it reads is there already.
@@ -48,6 +50,7 @@ class BackwardProgram {
 
   ChunkFrame frame_;
   ChunkValues& values_;
+  ActivationMoves& moves_;
   StateProgram& state_;
   OperatorEmitter& emit_;
   GradientFlow& flow_;

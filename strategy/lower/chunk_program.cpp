@@ -8,14 +8,16 @@ ChunkProgram::ChunkProgram(const ChunkFrame& frame, const ChunkSlots& slots, Act
     : frame_(frame),
       state_(frame),
       values_(frame, slots, pool),
+      moves_(frame, values_),
       emit_(frame, values_),
-      forward_(frame, values_, state_, emit_),
+      forward_(frame, values_, moves_, state_, emit_),
       flow_(frame, values_, emit_),
-      backward_(frame, values_, state_, emit_, flow_),
+      backward_(frame, values_, moves_, state_, emit_, flow_),
       player_(frame, values_, state_, emit_, backward_) {
   values_.add_rings();
   state_.add_events();
   values_.add_homes();
+  moves_.add_events();
 }
 
 void ChunkProgram::meet(const ChunkProgram* before, const ChunkProgram* after) {
@@ -26,6 +28,7 @@ void ChunkProgram::meet(const ChunkProgram* before, const ChunkProgram* after) {
 Segment ChunkProgram::forward(const ForwardVariant& variant) {
   SegmentBuilder out("forward." + std::to_string(frame_.chunk), chunk_params(frame_.splits()));
   state_.begin();
+  moves_.begin();
   emit_.begin(out);
   forward_.receive_input(out);
   if (values_.runs)
@@ -58,6 +61,7 @@ Segment ChunkProgram::build_backward(const BackwardVariant& variant) {
   SegmentBuilder out((variant.half == Work::I ? "input gradients." : "backward.") + std::to_string(frame_.chunk),
                      chunk_params(frame_.splits()));
   state_.begin();
+  moves_.begin();
   BackwardState state;
   state.half = variant.half;
   if (variant.half == Work::I) state.left.resize(values_.layers.size());

@@ -4,6 +4,7 @@
 //   ChunkValues       where values live                 OperatorEmitter   an operator's instructions
 //   ForwardProgram    the forward                       BackwardProgram   the backward, and what it makes again
 //   GradientFlow      gradients of activations          StateProgram      parameters, gradients, optimizer states
+//   ActivationMoves   activations at home elsewhere
 //   RunPlayer         both directions in the order of a recomputation schedule
 #pragma once
 
@@ -32,6 +33,7 @@ class ChunkProgram {
   ChunkFrame frame_;
   StateProgram state_;
   ChunkValues values_;
+  ActivationMoves moves_;
   OperatorEmitter emit_;
   ForwardProgram forward_;
   GradientFlow flow_;

@@ -46,6 +46,8 @@ struct ChunkLayer {
   int counted = -1;              // position among the counted layers of the chunk; -1: not one of them
   std::vector<Block> home = {};  // [value] as a forward value; invalid buffer: lives in the scratch buffers of the kind
   std::vector<char> late = {};   // [value]: the weight gradients read it, when they are apart
+  std::vector<Block> away = {};  // [value]: where it lies between forward and backward, when not in its home; invalid: there
+  Purpose away_out = Purpose::CopyToHost, away_in = Purpose::CopyFromHost;
 
   std::size_t real(int value) const { return static_cast<std::size_t>(keep->same_as[static_cast<std::size_t>(value)]); }
   const Operator& op(int index) const { return graph->operators[static_cast<std::size_t>(index)]; }
@@ -85,6 +87,10 @@ class ChunkValues {
   void keep_by_runs();
   void add_factors();
   Block stored_home(int layer, int value);
+  const ActivationRow* row(int layer) const;  // of ActivationPolicy; null: none
+  // Where a stored value of the layer lies until the backward. Device: in its home.
+  Space space_of(int layer, int value) const;
+  Block passing_home(int layer, int value, Space space);
 
   ChunkFrame frame_;
   ChunkSlots slots_;
@@ -92,6 +98,7 @@ class ChunkValues {
   std::vector<KeepRule> keeps_ = {};                                         // [op graph kind, row of ActivationPolicy or none]
   std::vector<std::vector<BufferId>> scratch_ = {}, scratch_gradient_ = {};  // [op graph kind][value]
   std::map<const Operator*, BufferId> factors_ = {};
+  std::map<std::pair<int, int>, BufferId> passing_ = {};      // (op graph kind, value), or (-1, 0) of the inputs of layers
   std::map<std::pair<int, int>, Block> deferred_homes_ = {};  // (layer, value), or (-1, index of a gradient)
   std::map<std::pair<int, int>, BufferId> again_ = {};        // (layer, value): made again, and kept while other layers run
 };

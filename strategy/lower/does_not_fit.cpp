@@ -39,19 +39,33 @@ std::string parts(const Role& role, Bytes arena) {
 }
 
 Bytes host_bytes(const Role& role) { return arena_bytes(role, Space::PinnedHost) + arena_bytes(role, Space::PageableHost); }
+Bytes drive_bytes(const Role& role) { return arena_bytes(role, Space::Nvme); }
 
-// The ranks of a node share its memory. A cluster that does not say how much there is has enough.
+// The ranks of a node share its memory and its drives. A cluster that does not say how much host memory there is has enough.
 std::optional<Infeasible> host_does_not_fit(const Plan& plan, const Cluster& cluster) {
-  if (std::ranges::all_of(plan.roles, [](const Role& role) { return host_bytes(role) == Bytes{}; })) return {};
+  const auto away = [](const Role& role) { return host_bytes(role) + drive_bytes(role); };
+  if (std::ranges::all_of(plan.roles, [&](const Role& role) { return away(role) == Bytes{}; })) return {};
+  struct Need {
+    Bytes host = {}, drives = {};
+  };
   const Network network(cluster);
   const Ranks ranks(plan);
-  std::map<int, Bytes> of_node;
-  for (std::int32_t rank = 0; rank < ranks.count(); ++rank)
-    of_node[network.node(ranks.device({rank}))] += host_bytes(plan.roles[ranks.role({rank}).index()]);
-  for (const auto& [node, bytes] : of_node)
-    if (const Bytes has = network.node_shape(node).host_memory; has > Bytes{} && bytes > has)
-      return Infeasible{.reason = "the ranks of node " + std::to_string(node) + " need " + gib(bytes) +
-                                  " of host memory; it has " + gib(has)};
+  std::map<int, Need> of_node;
+  for (std::int32_t rank = 0; rank < ranks.count(); ++rank) {
+    const Role& role = plan.roles[ranks.role({rank}).index()];
+    Need& need = of_node[network.node(ranks.device({rank}))];
+    need.host += host_bytes(role), need.drives += drive_bytes(role);
+  }
+  const auto refused = [](int node, Bytes bytes, const char* what, Bytes has) {
+    return Infeasible{.reason = "the ranks of node " + std::to_string(node) + " need " + gib(bytes) + " of " + what +
+                                "; it has " + gib(has)};
+  };
+  for (const auto& [node, need] : of_node) {
+    const NodeShape& shape = network.node_shape(node);
+    if (shape.host_memory > Bytes{} && need.host > shape.host_memory)
+      return refused(node, need.host, "host memory", shape.host_memory);
+    if (need.drives > shape.nvme) return refused(node, need.drives, "its NVMe drives", shape.nvme);
+  }
   return {};
 }
 

@@ -54,7 +54,9 @@ void ForwardProgram::run(SegmentBuilder& out, int l, int index, const ForwardVar
     const Block from = home(op.inputs[0]);
     const bool in_place = op.outputs.empty();
     if (!in_place) live[static_cast<std::size_t>(op.outputs[0])] = 1;
-    emit_.communicate(out, layer, op, *op.communication->forward, from, in_place ? from : home(op.outputs[0]), !in_place);
+    const int emitted =
+        emit_.communicate(out, layer, op, *op.communication->forward, from, in_place ? from : home(op.outputs[0]), !in_place);
+    if (!in_place) moves_.before_write(out.at(emitted), l, op.outputs[0]);
     return;
   }
   Instruction run = emit_.compute(layer, op, Phase::Forward);
@@ -71,6 +73,7 @@ void ForwardProgram::run(SegmentBuilder& out, int l, int index, const ForwardVar
   for (const int value : op.outputs) {
     run.writes.push_back(whole(home(value)));
     run.acquires.push_back(home(value));
+    moves_.before_write(run, l, value);
     live[static_cast<std::size_t>(value)] = 1;
     if (values_.output.buffer.valid() && l + 1 == static_cast<int>(values_.layers.size()) && value == layer.graph->output)
       run.waits.push_back({values_.output_sent, values_.output.slot});
@@ -94,6 +97,7 @@ void ForwardProgram::run_layer(SegmentBuilder& out, int l, const ForwardVariant&
     for (std::size_t v = 0; v < last_use.size(); ++v)
       if (last_use[v] == i && live[v]) forget(out, l, static_cast<int>(v));
   }
+  moves_.end_layer(out, l);
   state_.release_gathered(out, l);
 }
 
@@ -101,6 +105,7 @@ void ForwardProgram::run_layer(SegmentBuilder& out, int l, const ForwardVariant&
 void ForwardProgram::forget(SegmentBuilder& out, int l, int value) {
   const ChunkLayer& layer = values_.layer(l);
   const bool is_input = value == layer.graph->input, is_output = value == layer.graph->output;
+  if (!is_output && moves_.is_away(l, value)) return moves_.send(out, l, value);
   if (is_output || layer.keep->stored[static_cast<std::size_t>(value)]) return;  // the next layer or the backward releases it
   if (is_input && values_.border_stored(l)) return;
   const Block block = layer.home[static_cast<std::size_t>(value)];

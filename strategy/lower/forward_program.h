@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "strategy/lower/activation_moves.h"
 #include "strategy/lower/operator_emitter.h"
 #include "strategy/state/state_program.h"
 
@@ -14,8 +15,9 @@ struct ForwardVariant {
 
 class ForwardProgram {
  public:
-  ForwardProgram(const ChunkFrame& frame, ChunkValues& values, StateProgram& state, OperatorEmitter& emit)
-      : frame_(frame), values_(values), state_(state), emit_(emit) {}
+  ForwardProgram(const ChunkFrame& frame, ChunkValues& values, ActivationMoves& moves, StateProgram& state,
+                 OperatorEmitter& emit)
+      : frame_(frame), values_(values), moves_(moves), state_(state), emit_(emit) {}
 
   void receive_input(SegmentBuilder& out);
   void run_layers(SegmentBuilder& out, const ForwardVariant& variant);
@@ -28,6 +30,7 @@ class ForwardProgram {
 
   ChunkFrame frame_;
   ChunkValues& values_;
+  ActivationMoves& moves_;
   StateProgram& state_;
   OperatorEmitter& emit_;
 };

@@ -1,4 +1,5 @@
-// Which layers run again in the backward: rows of the ActivationPolicy from what a strategy says of recomputation.
+// Which layers run again in the backward, and where what is kept lies: rows of the ActivationPolicy from what a strategy says of
+// recomputation and offload.
 #include <algorithm>
 
 #include "strategy/cost/framework_preset.h"
@@ -37,6 +38,23 @@ std::vector<Redone> redone_of_layers(const Strategy& s, const OpGraph& graph, co
   return redone;
 }
 
+// [op graph layer]: whether what it keeps goes away. The backward of the very last layer follows its forward at once.
+std::vector<char> away_of_layers(const Strategy& s, const OpGraph& graph, const StageLayout& layers) {
+  std::vector<char> away(graph.layers.size(), 0);
+  if (s.offload.activations == OffloadedActivations::None) return away;
+  int last = -1;
+  for (int stage = 0; stage < layers.stages(); ++stage) {
+    int of_stage = 0;
+    for (int l = layers.first[static_cast<std::size_t>(stage)]; l < layers.first[static_cast<std::size_t>(stage) + 1]; ++l) {
+      if (!graph.layers[static_cast<std::size_t>(l)].counted) continue;
+      away[static_cast<std::size_t>(l)] = s.offload.activation_layers == 0 || of_stage < s.offload.activation_layers;
+      ++of_stage, last = l;
+    }
+  }
+  if (last >= 0 && s.offload.activation_layers == 0) away[static_cast<std::size_t>(last)] = 0;
+  return away;
+}
+
 }  // namespace
 
 Redone redone_by(const Recompute& recompute, bool in_full_range, bool stops) {
@@ -60,11 +78,17 @@ int ActivationPolicy::row_of(int layer) const {
 ActivationPolicy activation_policy(const Strategy& strategy, const OpGraph& graph, const StageLayout& layers) {
   ActivationPolicy policy;
   const std::vector<Redone> redone = redone_of_layers(strategy, graph, layers);
+  const std::vector<char> away = away_of_layers(strategy, graph, layers);
+  policy.shared_by_chunks = strategy.offload.activations == OffloadedActivations::None;
   for (int l = 0; l < static_cast<int>(redone.size()); ++l) {
     const Redone& what = redone[static_cast<std::size_t>(l)];
-    if (what == Redone{}) continue;
-    auto row = std::ranges::find(policy.rows, what, &ActivationRow::redone);
-    if (row == policy.rows.end()) row = policy.rows.insert(row, {.redone = what});
+    const Space home = away[static_cast<std::size_t>(l)] ? strategy.offload.activation_home : Space::Device;
+    if (what == Redone{} && home == Space::Device) continue;
+    auto row = std::ranges::find_if(policy.rows,
+                                    [&](const ActivationRow& known) { return known.redone == what && known.home == home; });
+    if (row == policy.rows.end())
+      row = policy.rows.insert(
+          row, {.redone = what, .home = home, .inputs_only = strategy.offload.activations == OffloadedActivations::Inputs});
     if (!row->layers.empty() && row->layers.back().last + 1 == l)
       row->layers.back().last = l;
     else

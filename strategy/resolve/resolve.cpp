@@ -138,6 +138,66 @@ Refusal resolve_shape(const Model& model, Strategy& s) {
   return {};
 }
 
+// What of these lies elsewhere than on the device, and the option that says so.
+std::vector<std::pair<Space, const char*>> homes_of(const OffloadChoice& offload) {
+  std::vector<std::pair<Space, const char*>> homes = {{offload.optimizer, "--offload-optimizer host"},
+                                                      {offload.parameters, "--offload-parameters host"},
+                                                      {offload.gradients, "--offload-gradients host"}};
+  if (offload.activations != OffloadedActivations::None) homes.emplace_back(offload.activation_home, "--offload-to host");
+  return homes;
+}
+
+Refusal resolve_drives(const Cluster& cluster, const OffloadChoice& offload) {
+  for (const auto& [home, instead] : homes_of(offload))
+    for (const NodeGroup& group : cluster.nodes)
+      if (home == Space::Nvme && group.shape.nvme == Bytes{})
+        return Infeasible{.reason = "the nodes of " + cluster.name + " (" + group.shape.name + ") have no NVMe drives",
+                          .would_help = {instead}};
+  return {};
+}
+
+Refusal refuse_offload_of_activations(const Strategy& s) {
+  if (s.offload.activations == OffloadedActivations::None) return {};
+  if (schedule_entry(*s.pipeline.schedule).splits)
+    return Infeasible{.reason = "schedule " + std::string(name_of(*s.pipeline.schedule)) +
+                                " reads activations in two halves of the backward, offloaded ones come back for one",
+                      .would_help = {"--schedule 1f1b", "--offload-activations none"}};
+  if (s.recompute.kind >= RecomputeKind::Rotor)
+    return Infeasible{.reason = "the schedule of --recompute " + to_text(s.recompute) + " decides where activations lie",
+                      .would_help = {"--recompute full", "--offload-activations none"}};
+  return {};
+}
+
+Refusal refuse_offload_of_states(const Strategy& s, bool on_host) {
+  const OffloadChoice& offload = s.offload;
+  const bool layers = offload.parameters != Space::Device || offload.gradients != Space::Device;
+  if (!layers && offload.optimizer == Space::Device && !on_host) return {};
+  if (s.optimizer.loss_scale == 0)
+    return Infeasible{.reason = "a dynamic loss scale skips updates on the device; those of offloaded states cannot be skipped",
+                      .would_help = {"--loss-scale 1024", "--precision bf16"}};
+  if (offload.gradients != Space::Device && *s.optimizer.clip_norm > 0)
+    return Infeasible{.reason = "the norm for clipping is measured on the device, where offloaded gradients are not",
+                      .would_help = {"--clip-norm 0", "--offload-gradients device"}};
+  if (layers && schedule_entry(*s.pipeline.schedule).splits)
+    return Infeasible{.reason = "schedule " + std::string(name_of(*s.pipeline.schedule)) +
+                                " computes weight gradients apart, when the layer's place has been given away",
+                      .would_help = {"--schedule 1f1b"}};
+  return {};
+}
+
+// Auto: the processor of the host updates what lies in its memory or on its drives.
+Refusal resolve_offload(const Cluster& cluster, Strategy& s) {
+  OffloadChoice& offload = s.offload;
+  if (offload.updated_on == UpdatedOn::Auto && offload.optimizer != Space::Device) offload.updated_on = UpdatedOn::Host;
+  const bool on_host = offload.updated_on == UpdatedOn::Host;
+  if (auto refused = resolve_drives(cluster, offload)) return refused;
+  if (auto refused = refuse_offload_of_activations(s)) return refused;
+  if (auto refused = refuse_offload_of_states(s, on_host)) return refused;
+  if (!s.stages.empty() && !(offload == OffloadChoice{}))
+    return Infeasible{.reason = "stages with degrees of their own keep everything on the device"};
+  return {};
+}
+
 Refusal resolve_placement(Strategy& s) {
   if (s.placement.empty()) s.placement = default_rank_order();
   if (!is_complete(s.placement))
@@ -161,6 +221,7 @@ std::variant<Strategy, Infeasible> resolve(const Model& model, const Cluster& cl
   if (auto refused = resolve_batch(s)) return *refused;
   if (auto refused = resolve_schedule(s)) return *refused;
   if (auto refused = resolve_numbers(model, cluster, s)) return *refused;
+  if (auto refused = resolve_offload(cluster, s)) return *refused;
   if (auto refused = resolve_placement(s)) return *refused;
   if (auto layout = rank_layout(s); auto* refused = std::get_if<Infeasible>(&layout)) return *refused;
   if (s.communication.bucket.value == 0) {

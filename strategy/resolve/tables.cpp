@@ -42,11 +42,15 @@ struct Choice {
 
 Choice choice_of(const Model& model, const Strategy& s) {
   const auto* transformer = std::get_if<Transformer>(&model.shape);
-  const int inner = cuts_of_zero(s.zero.stage).optimizer ? s.zero.group : s.dp, stages = s.pp * s.virtual_stages;
+  StateCuts cuts = cuts_of_zero(s.zero.stage);
+  // What is away is cut like the optimizer's states: the ranks of a node hold it once, and each updates what it has.
+  cuts.parameters |= cuts.optimizer && s.offload.parameters != Space::Device;
+  cuts.gradients |= cuts.parameters || (cuts.optimizer && s.offload.gradients != Space::Device);
+  const int inner = cuts.optimizer ? s.zero.group : s.dp, stages = s.pp * s.virtual_stages;
   return {.strategy = s,
           .types = state_types(s),
           .ties = transformer && transformer->tied_embeddings,
-          .cut = inner * s.cp > 1 ? cuts_of_zero(s.zero.stage) : StateCuts{},
+          .cut = inner * s.cp > 1 ? cuts : StateCuts{},
           .stages = stages,
           .last_rank = rank_of_stage(*s.pipeline.schedule, stages - 1, s.pp)};
 }
@@ -76,26 +80,36 @@ StateRow row_for_all(const Choice& choice) {
   using When = GradientSum::When;
   const Strategy& s = choice.strategy;
   const bool adam = s.optimizer.kind == OptimizerKind::Adam;
-  const When last = s.communication.overlap->gradients ? When::LastMicrobatch : When::AtEnd;
+  const bool taken_away = s.offload.gradients != Space::Device;  // summed before they leave
+  const When last = s.communication.overlap->gradients || taken_away ? When::LastMicrobatch : When::AtEnd;
   const auto& [parameters, gradients, optimizer] = choice.cut;
-  StateRow row{.unit = gradients ? Unit::Layer : Unit::Bucket, .bucket = gradients ? Bytes{} : s.communication.bucket};
+  const bool away = s.offload.parameters != Space::Device || s.offload.gradients != Space::Device;
+  const bool by_layer = gradients || away;
+  StateRow row{.unit = by_layer ? Unit::Layer : Unit::Bucket, .bucket = by_layer ? Bytes{} : s.communication.bucket};
   row.parameters.dtype = choice.types.param, row.gradients.dtype = choice.types.grad;
   row.optimizer = {.master = choice.types.master,
                    .momentum = adam || s.optimizer.momentum > 0,
                    .variance = adam,
-                   .dtype = choice.types.state};
+                   .dtype = choice.types.state,
+                   .home = s.offload.optimizer,
+                   .kept = s.offload.optimizer_kept,
+                   .updated_by = s.offload.updated_on == UpdatedOn::Host ? Processor::Host : Processor::Device};
   if (!optimizer) row.gradients.sums = {{"all-reduce gradients", kReplicas, last}};
   if (optimizer) {
     row.optimizer.cut_by = kShards;
     row.gradients.sums = {{"reduce-scatter gradients", kShards, gradients ? When::EachMicrobatch : last},
                           {"all-reduce shards", {OuterData}, gradients ? When::LastMicrobatch : last}};
-    row.parameters.gathered_next_run = !parameters && s.communication.overlap->parameters;
+    row.parameters.gathered_next_run =
+        !parameters && s.communication.overlap->parameters && s.offload.parameters == Space::Device;
   }
-  if (gradients) row.gradients.cut_by = kShards, row.gradients.slots = s.communication.overlap->gradients ? 2 : 1;
-  if (parameters) {
-    row.parameters.cut_by = kShards, row.parameters.slots = s.communication.overlap->parameters ? 2 : 1;
-    row.parameters.ahead =
-        s.communication.overlap->parameters && s.recompute.kind < RecomputeKind::Rotor ? 1 : 0;  // runs gather layer by layer
+  row.parameters.home = s.offload.parameters, row.gradients.home = s.offload.gradients;
+  if (gradients) row.gradients.cut_by = kShards;
+  if (row.takes_gradients_away()) row.gradients.slots = s.communication.overlap->gradients ? 2 : 1;
+  if (parameters) row.parameters.cut_by = kShards;
+  if (row.brings_parameters()) {
+    const bool ahead = s.communication.overlap->parameters || row.parameters.home != Space::Device;
+    row.parameters.slots = ahead ? 2 : 1;
+    row.parameters.ahead = ahead && s.recompute.kind < RecomputeKind::Rotor ? 1 : 0;  // runs gather layer by layer
   }
   return row;
 }
@@ -103,10 +117,11 @@ StateRow row_for_all(const Choice& choice) {
 StatePolicy state_policy(const Choice& choice) {
   StatePolicy policy;
   const StateRow all = row_for_all(choice);
-  if (choice.ties && (choice.cut.gradients || choice.ties_stages())) {
+  if (choice.ties && (all.takes_gradients_away() || choice.ties_stages())) {
     StateRow tied = all;
     tied.tensors = Tensors::Tied, tied.unit = Unit::Tensor, tied.gradients.slots = 0;
-    if (choice.staged()) tied.gradients.sums.clear();  // all replicas of both stages at once
+    if (choice.staged()) tied.gradients.sums.clear();               // all replicas of both stages at once
+    if (choice.ties_stages()) tied.gradients.home = Space::Device;  // until both stages have theirs
     if (choice.ties_stages()) tied.gradients.sums.push_back({"sum of tied embeddings", {}, GradientSum::When::AtEnd, true});
     policy.push_back(tied);
   }
@@ -198,13 +213,20 @@ const CommunicationRow& CommunicationPolicy::row(Purpose purpose, int chunk) con
   return *found;
 }
 
+static void add_way(CommunicationPolicy& policy, Purpose purpose, const Stream& stream) {
+  policy.rows.push_back({.purpose = purpose, .stream = {static_cast<std::int32_t>(policy.streams.size())}});
+  policy.streams.push_back(stream);
+}
+
 void CommunicationPolicy::add_host_ways() {
-  for (const auto& [purpose, stream] : {std::pair{Purpose::CopyToHost, Stream{"to host memory", StreamKind::CopyOut}},
-                                        {Purpose::CopyFromHost, Stream{"from host memory", StreamKind::CopyIn}},
-                                        {Purpose::HostUpdate, Stream{"host processor", StreamKind::Host}}}) {
-    rows.push_back({.purpose = purpose, .stream = {static_cast<std::int32_t>(streams.size())}});
-    streams.push_back(stream);
-  }
+  add_way(*this, Purpose::CopyToHost, {"to host memory", StreamKind::CopyOut});
+  add_way(*this, Purpose::CopyFromHost, {"from host memory", StreamKind::CopyIn});
+  add_way(*this, Purpose::HostUpdate, {"host processor", StreamKind::Host});
+}
+
+void CommunicationPolicy::add_drive_ways() {
+  add_way(*this, Purpose::WriteDrive, {"to drives", StreamKind::Storage});
+  add_way(*this, Purpose::ReadDrive, {"from drives", StreamKind::Storage});
 }
 
 std::variant<StrategyTables, Infeasible> tables_of(const Model& model, const Strategy& strategy, const OpGraph& graph,
@@ -228,7 +250,13 @@ std::variant<StrategyTables, Infeasible> tables_of(const Model& model, const Str
   else
     tables.activations = {.runs_of_stage = runs, .shared_by_chunks = false};
   tables.communication = communication_policy(choice, tables.schedule);
-  if (std::ranges::any_of(tables.state, &StateRow::moves_states)) tables.communication.add_host_ways();
+  const auto lies_in = [&](Space space) {
+    return std::ranges::any_of(tables.activations.rows, [&](const ActivationRow& row) { return row.home == space; });
+  };
+  if (std::ranges::any_of(tables.state, &StateRow::moves_states) || lies_in(Space::PinnedHost))
+    tables.communication.add_host_ways();
+  if (std::ranges::any_of(tables.state, [](const StateRow& row) { return row.is_away(Space::Nvme); }) || lies_in(Space::Nvme))
+    tables.communication.add_drive_ways();
   tables.update = {.optimizer = strategy.optimizer.kind,
                    .momentum = std::max(0.0, strategy.optimizer.momentum),
                    .clip_norm = *strategy.optimizer.clip_norm,

@@ -63,24 +63,35 @@ struct StateRow {  // the first row that a tensor belongs to holds; the last one
     int slots = 1;                   // ... into so many places
     bool gathered_next_run = false;  // not cut, but the optimizer is: gathered beside the next forwards, not after the update
     DType dtype = DType::BF16;
+    Space home = Space::Device;  // else copied into the same places, cut ones before they are gathered
   } parameters = {};
   struct Gradients {
     Kinds cut_by = {};
     std::vector<GradientSum> sums = {};  // in the order in which they run
     int slots = 1;                       // cut: places of whole gradients that wait for their sum; 0: one for each unit
     DType dtype = DType::BF16;
+    Space home = Space::Device;  // else the backward writes them to such places, and they are copied out
   } gradients = {};
   struct Optimizer {
     Kinds cut_by = {};
     bool master = false, momentum = false, variance = false;
     DType dtype = DType::F32;
     Space home = Space::Device;                // where the states lie between steps
+    double kept = 0;                           // share of the elements whose states stay on the device, those of the last units
+    bool delayed = false;                      // the update of a step's gradients runs beside the next step
     Processor updated_by = Processor::Device;  // what of the step's operands is not in its memory is copied there, and back
   } optimizer = {};
 
-  bool moves_states() const { return optimizer.home != Space::Device || optimizer.updated_by != Processor::Device; }
+  bool is_away(Space space) const { return parameters.home == space || gradients.home == space || optimizer.home == space; }
+  bool moves_states() const {
+    return is_away(Space::PinnedHost) || is_away(Space::PageableHost) || is_away(Space::Nvme) ||
+           optimizer.updated_by != Processor::Device;
+  }
+  // They are not read where they lie between steps, but from places that layers take in turn.
+  bool brings_parameters() const { return !parameters.cut_by.empty() || parameters.home != Space::Device; }
+  bool takes_gradients_away() const { return !gradients.cut_by.empty() || gradients.home != Space::Device; }
   // The next run's first forwards have to wait for them: they are gathered, or copied back, after the update.
-  bool parameters_arrive() const { return !optimizer.cut_by.empty() || optimizer.updated_by != Processor::Device; }
+  bool parameters_arrive() const { return !optimizer.cut_by.empty() || moves_states(); }
 };
 using StatePolicy = std::vector<StateRow>;
 
@@ -99,6 +110,8 @@ struct LayerRange {
 struct ActivationRow {
   std::vector<LayerRange> layers = {};
   Redone redone = {};
+  Space home = Space::Device;  // of what is kept for the backward
+  bool inputs_only = false;    // ... of the layers' inputs; the rest of it on the device
 };
 struct ActivationPolicy {
   std::vector<ActivationRow> rows = {};       // layers of no row keep what their backward reads
@@ -118,9 +131,11 @@ enum class Purpose : std::uint8_t {
   ReceiveForward,
   SendBackward,
   ReceiveBackward,
-  CopyToHost,  // of states
+  CopyToHost,  // of states, activations
   CopyFromHost,
-  HostUpdate
+  HostUpdate,
+  WriteDrive,
+  ReadDrive
 };
 struct CommunicationRow {  // the first one that matches holds
   Purpose purpose = Purpose::Operator;
@@ -134,7 +149,8 @@ struct CommunicationPolicy {
   std::vector<CommunicationRow> rows = {};
 
   const CommunicationRow& row(Purpose purpose, int chunk = 0) const;
-  void add_host_ways();  // streams to and from host memory, and of its processor: where a row moves states
+  void add_host_ways();   // streams to and from host memory, and of its processor: where a row moves something
+  void add_drive_ways();  // streams to and from its drives: where a row keeps something there
 };
 
 // ---- beside them -------------------------------------------------------------------------------------------------------------------

@@ -30,9 +30,10 @@ const char* word(ExpertKind kind) {
 }
 const char* word(Tensors tensors) { return kTensorsWords[static_cast<std::size_t>(tensors)]; }
 const char* word(Purpose purpose) {
-  static constexpr std::array words = {"sums of gradients", "gathers of parameters", "between operators", "sum of norms",
-                                       "send forward",      "receive forward",       "send backward",     "receive backward",
-                                       "states to host",    "states from host",      "update on the host"};
+  static constexpr std::array words = {"sums of gradients", "gathers of parameters", "between operators",  "sum of norms",
+                                       "send forward",      "receive forward",       "send backward",      "receive backward",
+                                       "to host memory",    "from host memory",      "update on the host", "to drives",
+                                       "from drives"};
   return words[static_cast<std::size_t>(purpose)];
 }
 const char* word(Space space) {
@@ -114,9 +115,11 @@ std::string unit_text(const StateRow& row) {
 
 std::string parameters_text(const StateRow& row) {
   const StateRow::Parameters& p = row.parameters;
-  if (!p.cut_by.empty())
-    return "gathered " + (p.ahead > 0 ? counted(p.ahead, "layer") + " ahead" : std::string("when used")) + ", " +
-           counted(p.slots, "place");
+  const bool away = p.home != Space::Device;
+  if (row.brings_parameters())
+    return (away ? std::string("in ") + word(p.home) + "; copied in" + (p.cut_by.empty() ? " " : " and gathered ")
+                 : "gathered ") +
+           (p.ahead > 0 ? counted(p.ahead, "layer") + " ahead" : std::string("when used")) + ", " + counted(p.slots, "place");
   if (row.optimizer.cut_by.empty())
     return row.optimizer.updated_by == Processor::Device ? "updated in place" : "copied back after the update";
   return p.gathered_next_run ? "gathered beside the next forwards" : "gathered after the update";
@@ -134,9 +137,10 @@ std::string gradients_text(const StateRow& row, const std::vector<Axis>& axes) {
   for (const GradientSum& sum : row.gradients.sums)
     if (sum.tied_stages || std::ranges::any_of(axes, [&](const Axis& axis) { return is_of(axis, sum.over); }))
       parts.push_back(sum_text(row, sum));
-  if (!row.gradients.cut_by.empty())
+  if (row.takes_gradients_away())
     parts.push_back(row.gradients.slots == 0 ? "a place for each whole one"
                                              : counted(row.gradients.slots, "place") + " for whole ones");
+  if (row.gradients.home != Space::Device) parts.push_back(std::string("then in ") + word(row.gradients.home));
   return parts.empty() ? "not summed" : joined(parts, "; ");
 }
 
@@ -147,6 +151,7 @@ std::string optimizer_text(const StateRow& row) {
     if (there) states.emplace_back(name);
   std::string text = states.empty() ? "no states" : joined(states, ", ");
   if (o.home != Space::Device) text += std::string("; in ") + word(o.home);
+  if (o.kept > 0) text += " but for " + number(o.kept * 100) + " %";
   if (o.updated_by == Processor::Host) text += "; updated by the processor of the host";
   return text;
 }
@@ -165,20 +170,29 @@ TextOfTable state(const StrategyTables& tables) {
 
 TextOfTable activations(const StrategyTables& tables) {
   const ActivationPolicy& policy = tables.activations;
-  TextOfTable out{.key = "activations", .title = "activations", .head = {"layers", "made again in the backward"}};
+  TextOfTable out{
+      .key = "activations", .title = "activations", .head = {"layers", "made again in the backward", "what is kept"}};
+  const auto kept = [](const ActivationRow& row) -> std::string {
+    if (row.home == Space::Device) return "stays";
+    return std::string(row.inputs_only ? "its input" : "all") + " in " + word(row.home);
+  };
   for (const ActivationRow& row : policy.rows) {
     Cells ranges;
     for (const LayerRange& layers : row.layers) ranges.push_back(range(layers.first, layers.last));
     const std::string whole =
         std::string("the whole layer, from its input") + (row.redone.stops ? ", to the last value that is read" : "");
-    out.rows.push_back({joined(ranges, ", "), row.redone.whole ? whole : joined(row.redone.modules, ", ")});
+    const std::string again = row.redone.whole             ? whole
+                              : row.redone.modules.empty() ? "nothing"
+                                                           : joined(row.redone.modules, ", ");
+    out.rows.push_back({joined(ranges, ", "), again, kept(row)});
   }
   for (std::size_t stage = 0; stage < policy.runs_of_stage.size(); ++stage) {
     const StageRuns& runs = policy.runs_of_stage[stage];
     const auto behind = runs.runs.begin() + runs.turn;
     const auto again = std::count_if(behind, runs.runs.end(), [](const OpRun& run) { return !run.backward; });
     out.rows.push_back({"of stage " + text(static_cast<std::int64_t>(stage)),
-                        counted(again, "operator") + " of " + text(runs.turn) + ", in the order of a recomputation schedule"});
+                        counted(again, "operator") + " of " + text(runs.turn) + ", in the order of a recomputation schedule",
+                        "stays"});
   }
   return out;
 }

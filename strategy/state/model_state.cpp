@@ -35,6 +35,7 @@ class StateLayout {
     embedding_ = find_embedding(lowering_.graph, first_, last_);
     fill_units();
     pad_units();
+    choose_units_away();
     for (std::size_t unit = 0; unit < state_.units.size(); ++unit) add_buffers(static_cast<int>(unit));
     add_gradient_ring();
     borrow_embedding();
@@ -133,6 +134,17 @@ class StateLayout {
               state_.places[static_cast<std::size_t>(embedding_->first)][static_cast<std::size_t>(embedding_->second)];
   }
 
+  // All but the last ones that the row keeps: the gradients of the first ones are there first.
+  void choose_units_away() {
+    double all = 0, before = 0;
+    for (const StateUnit& unit : state_.units) all += static_cast<double>(unit.elements);
+    for (StateUnit& unit : state_.units) {
+      const StateRow::Optimizer& row = row_of(unit).optimizer;
+      unit.states_away = row_of(unit).moves_states() && before < all * (1 - row.kept);
+      before += static_cast<double>(unit.elements);
+    }
+  }
+
   // A V placement has the first and the last stage on one rank: the head reads and writes the buffers of the embedding.
   void borrow_embedding() {
     if (embedding_) {
@@ -170,10 +182,12 @@ class StateLayout {
     const auto part = [&](const Kinds& cut_by) { return unit.elements / lowering_.ranks(cut_by); };
     unit.value = add("parameters" + tail, Category::Parameters, row.parameters.dtype, part(row.parameters.cut_by), true);
     unit.gradient = add("gradients" + tail, Category::Gradients, row.gradients.dtype, part(row.gradients.cut_by), true);
+    role_.buffers[unit.value.index()].space = row.parameters.home;
+    role_.buffers[unit.gradient.index()].space = row.gradients.home;
     const auto state = [&](bool wanted, const char* name) {
       if (!wanted) return BufferId{};
       const BufferId id = add(name + tail, Category::Optimizer, row.optimizer.dtype, part(row.optimizer.cut_by), true);
-      role_.buffers[id.index()].space = row.optimizer.home;
+      if (unit.states_away) role_.buffers[id.index()].space = row.optimizer.home;
       return id;
     };
     unit.master = state(row.optimizer.master, "master");
@@ -181,13 +195,13 @@ class StateLayout {
     unit.variance = state(row.optimizer.variance, "variance");
   }
 
-  // Whole gradients that are kept cut wait here for their reduce-scatter.
+  // Whole gradients that are kept cut, or elsewhere, wait here for their reduce-scatter and their way out.
   void add_gradient_ring() {
     std::int64_t largest = 0;
     int slots = 0;
     for (StateUnit& unit : state_.units) {
       const StateRow::Gradients& gradients = row_of(unit).gradients;
-      if (gradients.cut_by.empty()) continue;
+      if (!row_of(unit).takes_gradients_away()) continue;
       unit.standalone = gradients.slots == 0;
       if (!unit.standalone) largest = std::max(largest, unit.elements), slots = gradients.slots;
     }
@@ -198,7 +212,7 @@ class StateLayout {
     int next = 0;
     for (std::size_t i = 0; i < state_.units.size(); ++i) {
       StateUnit& unit = state_.units[i];
-      if (row_of(unit).gradients.cut_by.empty()) continue;
+      if (!row_of(unit).takes_gradients_away()) continue;
       if (unit.standalone) {
         unit.full_gradient = add("gradients.full." + std::to_string(chunk_) + "." + std::to_string(i), Category::Gradients,
                                  row_of(unit).gradients.dtype, unit.elements, false);

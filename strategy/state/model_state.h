@@ -23,10 +23,11 @@ struct StateUnit {
   std::int64_t elements = 0;  // local, padded to the sharding group
   std::int64_t used = 0;      // of these, what parameters fill
   int row = 0;                // of StatePolicy
+  bool states_away = false;   // at home elsewhere than on the device
   bool borrowed = false;      // another chunk of the rank owns it: the embedding that this chunk's head is tied to
   int last_layer = 0;         // chunk-local layer whose backward completes its gradients
   BufferId value = {}, gradient = {}, master = {}, momentum = {}, variance = {};
-  BufferId full_gradient = {};  // of cut gradients: what the backward writes and the reduce-scatter reads
+  BufferId full_gradient = {};  // of gradients that are cut or leave: what the backward writes
   int full_gradient_slot = 0;
   bool standalone = false;  // it has a buffer of its own, not a place in the ring
 };

@@ -17,8 +17,9 @@ void StateProgram::add_events() {
   updated_ = frame_.add_event("updated", count);
   const StateRow& state = last_row();  // rows are cut alike
   if (state.moves_states()) moves_.emplace(frame_, state_, state);
-  if (!state.gradients.cut_by.empty()) ring_free_ = frame_.add_event("gradient_ring_free", 2);
-  if (state.parameters.cut_by.empty()) return;
+  if (state.takes_gradients_away()) ring_free_ = frame_.add_event("gradient_ring_free", 2);
+  add_own_gradients();
+  if (!state.brings_parameters()) return;
   Bytes largest = {};
   for (const std::vector<int>& units_of : state_.units_of_layer) {
     Bytes bytes = {};
@@ -31,6 +32,17 @@ void StateProgram::add_events() {
   gathered_free_ = frame_.add_event("gathered_free", gathered_slots_);
 }
 
+// Of gradients that are cut and away: what a reduce-scatter writes.
+void StateProgram::add_own_gradients() {
+  Bytes largest = {};
+  for (const StateUnit& unit : state_.units)
+    if (const StateRow& row = row_of(unit); row.gradients.home != Space::Device && !row.gradients.cut_by.empty())
+      largest = std::max(largest, size_of(row.gradients.dtype) * own_elements(unit));
+  if (largest == Bytes{}) return;
+  own_gradients_ = frame_.add_buffer("gradients.own", Category::Gradients, last_row().gradients.dtype, largest, 2);
+  own_free_ = frame_.add_event("own_gradients_free", 2);
+}
+
 void StateProgram::begin() {
   gathers_ = 0, ahead_ = -1;
   waited_.assign(state_.units.size(), 0);
@@ -41,15 +53,14 @@ void StateProgram::wait_for_update(Instruction& run, int layer, int parameter) {
   const int unit = state_.places[static_cast<std::size_t>(layer)][static_cast<std::size_t>(parameter)].unit;
   const StateUnit& of = state_.units[static_cast<std::size_t>(unit)];
   if (of.borrowed) return;  // its owner waited: the first stage runs first
-  if (!row_of(of).parameters_arrive() || !row_of(of).parameters.cut_by.empty() || waited_[static_cast<std::size_t>(unit)])
-    return;
+  if (!row_of(of).parameters_arrive() || row_of(of).brings_parameters() || waited_[static_cast<std::size_t>(unit)]) return;
   waited_[static_cast<std::size_t>(unit)] = 1;
   run.waits.push_back({ready_, {unit}});
 }
 
-bool StateProgram::cuts_parameters(int layer) const {
+bool StateProgram::brings_parameters(int layer) const {
   const std::vector<int>& units = state_.units_of_layer[static_cast<std::size_t>(layer)];
-  return !units.empty() && !last_row().parameters.cut_by.empty();  // rows are cut alike
+  return !units.empty() && last_row().brings_parameters();  // rows are cut alike
 }
 
 Use StateProgram::weight(int layer, int parameter) const {
@@ -57,7 +68,7 @@ Use StateProgram::weight(int layer, int parameter) const {
   const StateUnit& unit = state_.units[static_cast<std::size_t>(place.unit)];
   const Bytes each = size_of(row_of(unit).parameters.dtype);
   Use use{.buffer = unit.value, .from = each * place.element, .length = each * place.elements};
-  if (!cuts_parameters(layer)) return use;
+  if (!brings_parameters(layer)) return use;
   use.buffer = gathered_;
   use.slot = {gathered_slot_};
   for (const int before : state_.units_of_layer[static_cast<std::size_t>(layer)]) {
@@ -72,34 +83,56 @@ Use StateProgram::weight_gradient(int layer, int parameter) const {
   const StateUnit& unit = state_.units[static_cast<std::size_t>(place.unit)];
   const StateRow::Gradients& gradients = row_of(unit).gradients;
   const Bytes each = size_of(gradients.dtype);
-  const bool cut = !gradients.cut_by.empty();
-  return {.buffer = cut ? unit.full_gradient : unit.gradient,
-          .slot = {cut ? unit.full_gradient_slot : 0},
+  const bool away = row_of(unit).takes_gradients_away() && !unit.borrowed;
+  return {.buffer = away ? unit.full_gradient : unit.gradient,
+          .slot = {away ? unit.full_gradient_slot : 0},
           .from = each * place.element,
           .length = each * place.elements};
 }
 
-// All-gathers the layer's units into the next place of the ring, ahead of use when the ring has two.
+// Brings the layer's units into the next place of the ring, ahead of use when the ring has two: copies what is away, all-gathers what is
+// cut; the own part of a unit that is both is copied to where the all-gather wants it.
 void StateProgram::gather(SegmentBuilder& out, int layer, LayerId id, bool waits_for_update) {
-  if (!cuts_parameters(layer)) return;
+  if (!brings_parameters(layer)) return;
   gathered_slot_ = gathers_++ % gathered_slots_;
   const Block ring{gathered_, {gathered_slot_}};
   Bytes at = {};
   for (const int index : state_.units_of_layer[static_cast<std::size_t>(layer)]) {
-    Instruction gather = gather_unit(index);
-    const Bytes bytes = std::get<Collective>(gather.what).bytes;
-    gather.name = "gather";
-    gather.layer = id;
-    gather.records.clear();
-    gather.writes = {{.buffer = gathered_, .slot = ring.slot, .from = at, .length = bytes}};
-    if (at == Bytes{}) {
-      gather.acquires.push_back(ring);
-      if (gathers_ <= gathered_slots_) gather.waits.push_back({gathered_free_, ring.slot});
+    const StateUnit& unit = this->unit(index);
+    const StateRow::Parameters& row = row_of(unit).parameters;
+    const Use place{.buffer = gathered_, .slot = ring.slot, .from = at, .length = size_of(row.dtype) * unit.elements};
+    std::vector<Instruction> steps;
+    if (row.home != Space::Device) steps.push_back(copy_in(unit, place));
+    if (!row.cut_by.empty()) {
+      steps.push_back(gather_unit(index));
+      steps.back().name = "gather";
+      steps.back().records.clear();
+      if (row.home != Space::Device) steps.back().reads = {place};
+      steps.back().writes = {place};
     }
-    if (waits_for_update) gather.waits.push_back({ready_, {index}});
-    out.emit(std::move(gather));
-    at += bytes;
+    if (at == Bytes{}) {
+      steps.front().acquires.push_back(ring);
+      if (gathers_ <= gathered_slots_) steps.front().waits.push_back({gathered_free_, ring.slot});
+    }
+    if (waits_for_update) steps.front().waits.push_back({ready_, {index}});
+    for (Instruction& step : steps) {
+      step.layer = id;
+      out.emit(std::move(step));
+    }
+    at += *place.length;
   }
+}
+
+Instruction StateProgram::copy_in(const StateUnit& unit, const Use& place) const {
+  const StateRow::Parameters& row = row_of(unit).parameters;
+  const std::int64_t parts = frame_.lowering.ranks(row.cut_by);
+  const bool drive = row.home == Space::Nvme;
+  return {.name = "bring parameters",
+          .what = Copy{.bytes = size_of(row.dtype) * (unit.elements / parts),
+                       .slice = row.cut_by.empty() ? GroupId{} : slice(unit)},
+          .stream = frame_.way(drive ? Purpose::ReadDrive : Purpose::CopyFromHost).stream,
+          .reads = {{.buffer = unit.value}},
+          .writes = {place}};
 }
 
 bool StateProgram::gathers_ahead() const { return last_row().parameters.ahead > 0; }
@@ -120,13 +153,14 @@ void StateProgram::use_gathered(SegmentBuilder& out, int layer, LayerId id) {
 }
 
 void StateProgram::release_gathered(SegmentBuilder& out, int layer) {
-  if (!cuts_parameters(layer)) return;
+  if (!brings_parameters(layer)) return;
   const Block ring{gathered_, {gathered_slot_}};
   out.record_after_last_use(ring, {gathered_free_, ring.slot});
   out.release(ring);
 }
 
 bool StateProgram::cuts_gradients(int index) const { return !row_of(unit(index)).gradients.cut_by.empty(); }
+bool StateProgram::takes_gradients_away(int index) const { return row_of(unit(index)).takes_gradients_away(); }
 
 void StateProgram::open_gradient(Instruction& run, const Use& to, int index, std::vector<char>& opened) const {
   char& open = opened[static_cast<std::size_t>(index)];

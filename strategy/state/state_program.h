@@ -36,7 +36,7 @@ class StateProgram {
   // Parameters as operators read them; layers are those of the chunk.
   Use weight(int layer, int parameter) const;
   void wait_for_update(Instruction& run, int layer, int parameter);  // once per unit and segment
-  // Cut parameters of a layer go into the next place of a ring; `id` is that of the role's layer.
+  // Parameters that are cut or away go into the next place of a ring; `id` is that of the role's layer.
   void gather(SegmentBuilder& out, int layer, LayerId id, bool waits_for_update);
   void gather_ahead(SegmentBuilder& out, int layer, LayerId id);  // of the layer whose backward comes next
   bool gathers_ahead() const;
@@ -46,6 +46,9 @@ class StateProgram {
   // Gradients as operators write them. `opened` remembers the units that this segment has written.
   Use weight_gradient(int layer, int parameter) const;
   bool cuts_gradients(int unit) const;
+  bool takes_gradients_away(int unit) const;  // they are written to places that layers take in turn
+  // Of earlier micro-batches, where the backward adds to them in such places.
+  void bring_gradients(SegmentBuilder& out, int layer, std::vector<char>& opened) const;
   void open_gradient(Instruction& run, const Use& to, int unit, std::vector<char>& opened) const;
 
   bool sums_beside_backwards() const;
@@ -60,12 +63,13 @@ class StateProgram {
   Segment gather_all();
 
  private:
+  void add_own_gradients();
   const StateRow& row_of(const StateUnit& unit) const {
     return frame_.lowering.tables.state[static_cast<std::size_t>(unit.row)];
   }
   const StateRow& last_row() const { return frame_.lowering.tables.state.back(); }  // rows are cut alike
   int units() const { return static_cast<int>(state_.units.size()); }
-  bool cuts_parameters(int layer) const;  // they are gathered to be used
+  bool brings_parameters(int layer) const;  // they are gathered, or copied, to be used
   bool gathers_after_update(const StateUnit& unit) const;
   void add_update(SegmentBuilder& out, int unit, int mark);
   bool is_second_copy(const StateUnit& unit) const;
@@ -75,21 +79,28 @@ class StateProgram {
   bool is_summed(int unit) const;
   void sum_unit(SegmentBuilder& out, int unit, const RunPart& part, bool at_end, int begins);
   void sum_rest(SegmentBuilder& out, int begins);
+  bool leaves(int unit) const;  // its gradients are away
+  Instruction copy_gradient(const StateUnit& unit, const Use& place, bool in, bool own_slice) const;
+  Use bring_own_gradient(SegmentBuilder& out, int unit, const RunPart& part);
+  void open_own_gradient(Instruction& run, const Use& place) const;
+  void send_gradient(SegmentBuilder& out, int unit, const Use& place, const RunPart& part, bool own_slice) const;
+  void release_full_gradient(SegmentBuilder& out, const StateUnit& unit) const;
   void wait_for_sums(SegmentBuilder& out) const;
   Instruction update(int unit) const;
   Instruction norm(int unit, bool first) const;
   Instruction clip(int unit) const;
   Instruction gather_unit(int unit) const;
+  Instruction copy_in(const StateUnit& unit, const Use& place) const;
 
   ChunkFrame frame_;
   ChunkState state_;
   std::optional<UpdateMoves> moves_ = {};  // where the rows move states
-  BufferId gathered_ = {};
+  BufferId gathered_ = {}, own_gradients_ = {};
   int gathered_slots_ = 1;
   int gathers_ = 0, gathered_slot_ = 0;  // of the segment being built
   int ahead_ = -1, ahead_slot_ = 0;      // the layer whose parameters were gathered before its turn, and where
   std::vector<char> waited_ = {};        // [unit]
-  EventId reduced_ = {}, ready_ = {}, updated_ = {}, gathered_free_ = {}, ring_free_ = {};
+  EventId reduced_ = {}, ready_ = {}, updated_ = {}, gathered_free_ = {}, ring_free_ = {}, own_free_ = {};
 };
 
 }  // namespace foreshard

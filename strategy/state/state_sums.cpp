@@ -12,6 +12,11 @@ bool StateProgram::is_summed(const GradientSum& sum) const {
                          : frame_.lowering.ranks(sum.over) > 1;
 }
 
+bool StateProgram::leaves(int unit) const {
+  const StateUnit& it = state_.units[static_cast<std::size_t>(unit)];
+  return !it.borrowed && row_of(it).gradients.home != Space::Device;
+}
+
 bool StateProgram::is_summed(int unit) const {
   const StateUnit& it = state_.units[static_cast<std::size_t>(unit)];
   return !it.borrowed && std::ranges::any_of(row_of(it).gradients.sums, [&](const GradientSum& sum) { return is_summed(sum); });
@@ -20,14 +25,16 @@ bool StateProgram::is_summed(int unit) const {
 // Adds those of the unit's sums that are due then, in their order; `begins` comes before the first of them.
 //   over what the optimizer is cut by   a reduce-scatter: in place, or of a whole gradient into the own part, which accumulates
 //   behind that                         all-reduces of the own part
+// Gradients that are away leave afterwards; an own part that accumulates comes in before.
 void StateProgram::sum_unit(SegmentBuilder& out, int index, const RunPart& part, bool at_end, int begins) {
   const StateUnit& unit = state_.units[static_cast<std::size_t>(index)];
   const StateRow& row = row_of(unit);
   const Bytes each = size_of(row.gradients.dtype);
-  const bool cut = !row.gradients.cut_by.empty();
+  const bool cut = !row.gradients.cut_by.empty(), leaves = this->leaves(index);
   const CommunicationRow& way = frame_.lowering.communication(Purpose::GradientSum);
-  const Use full = cut ? part_of(unit.full_gradient, unit.full_gradient_slot) : part_of(unit.gradient),
-            own = part_of(unit.gradient);
+  const Use full = cut || leaves ? part_of(unit.full_gradient, unit.full_gradient_slot) : part_of(unit.gradient);
+  Use own = leaves ? full : part_of(unit.gradient);
+  if (leaves && cut) own = bring_own_gradient(out, index, part);
   const GroupId shards = frame_.lowering.group(row.optimizer.cut_by, way.stream);
   bool scattered = false;
   int last = -1;
@@ -55,34 +62,103 @@ void StateProgram::sum_unit(SegmentBuilder& out, int index, const RunPart& part,
                     .writes = {scatters ? own : from}};
     if (sliced) std::get<Collective>(run.what).slice = shards;
     if (scatters && cut && part.accumulates) std::get<Collective>(run.what).accumulate = true;
-    if (scatters && cut && !part.accumulates) run.waits.push_back({ready_, {index}});  // the last update has read the part
+    if (scatters && cut && !part.accumulates && !leaves)
+      run.waits.push_back({ready_, {index}});  // the last update has read the part
+    if (scatters && cut && leaves && !part.accumulates) open_own_gradient(run, own);
     if (sum.tied_stages) run.records.push_back({reduced_, {index}});
     const int emitted = out.emit(std::move(run));
     if (begins >= 0 && (last < 0 || sum.tied_stages)) out.at(emitted).after.push_back(begins);
     if (!sum.tied_stages) last = emitted;
-    if (scatters && cut) {
-      const Block block{full.buffer, full.slot};
-      if (!unit.standalone) out.record_after_last_use(block, {ring_free_, block.slot});
-      out.release(block);
-    }
+    if (scatters && cut) release_full_gradient(out, unit);
   }
+  if (leaves) return send_gradient(out, index, own, part, scattered && part.last);
   if (last >= 0 && (part.last || unit.standalone)) out.at(last).records.push_back({reduced_, {index}});
+}
+
+void StateProgram::release_full_gradient(SegmentBuilder& out, const StateUnit& unit) const {
+  const Block block{unit.full_gradient, {unit.full_gradient_slot}};
+  if (!unit.standalone) out.record_after_last_use(block, {ring_free_, block.slot});
+  out.release(block);
+}
+
+// ---- gradients that are away: between their home and places on the device ----
+
+static constexpr int kOwnPlaces = 2;
+
+Instruction StateProgram::copy_gradient(const StateUnit& unit, const Use& place, bool in, bool own_slice) const {
+  const StateRow& row = row_of(unit);
+  const bool drive = row.gradients.home == Space::Nvme;
+  const std::int64_t parts = own_slice || !row.gradients.cut_by.empty() ? frame_.lowering.ranks(row.optimizer.cut_by) : 1;
+  const Purpose purpose =
+      in ? (drive ? Purpose::ReadDrive : Purpose::CopyFromHost) : (drive ? Purpose::WriteDrive : Purpose::CopyToHost);
+  const Use home{.buffer = unit.gradient};
+  return {.name = in ? "bring gradients" : "take gradients away",
+          .what = Copy{.bytes = size_of(row.gradients.dtype) * (unit.elements / parts),
+                       .slice = own_slice && row.gradients.cut_by.empty() ? slice(unit) : GroupId{}},
+          .stream = frame_.way(purpose).stream,
+          .reads = {in ? home : place},
+          .writes = {in ? place : home}};
+}
+
+// The place of the own part of a unit whose gradients are cut and away; one that accumulates is copied there.
+Use StateProgram::bring_own_gradient(SegmentBuilder& out, int index, const RunPart& part) {
+  const StateUnit& it = unit(index);
+  const Bytes bytes = size_of(row_of(it).gradients.dtype) * (it.elements / frame_.lowering.ranks(row_of(it).optimizer.cut_by));
+  const Use place{.buffer = own_gradients_, .slot = {index % kOwnPlaces}, .length = bytes};
+  if (!part.accumulates) return place;
+  Instruction run = copy_gradient(it, place, true, true);
+  open_own_gradient(run, place);
+  out.emit(std::move(run));
+  return place;
+}
+
+void StateProgram::open_own_gradient(Instruction& run, const Use& place) const {
+  run.acquires.push_back({place.buffer, place.slot});
+  run.waits.push_back({own_free_, place.slot});
+}
+
+void StateProgram::send_gradient(SegmentBuilder& out, int index, const Use& place, const RunPart& part, bool own_slice) const {
+  const StateUnit& it = unit(index);
+  const bool cut = !row_of(it).gradients.cut_by.empty();
+  Instruction run = copy_gradient(it, place, false, own_slice);
+  if (!part.accumulates) run.waits.push_back({ready_, {index}});  // the last update has read them
+  if (part.last || it.standalone) run.records.push_back({reduced_, {index}});
+  out.emit(std::move(run));
+  if (!cut) return release_full_gradient(out, it);
+  const Block block{place.buffer, place.slot};
+  out.record_after_last_use(block, {own_free_, block.slot});
+  out.release(block);
+}
+
+void StateProgram::bring_gradients(SegmentBuilder& out, int layer, std::vector<char>& opened) const {
+  for (const int index : state_.units_of_layer[static_cast<std::size_t>(layer)]) {
+    char& open = opened[static_cast<std::size_t>(index)];
+    if (open || !leaves(index) || !row_of(unit(index)).gradients.cut_by.empty()) continue;
+    const StateUnit& it = unit(index);
+    const Use place{.buffer = it.full_gradient,
+                    .slot = {it.full_gradient_slot},
+                    .length = size_of(row_of(it).gradients.dtype) * it.elements};
+    Instruction run = copy_gradient(it, place, true, false);
+    open_gradient(run, place, index, opened);
+    out.emit(std::move(run));
+  }
 }
 
 bool StateProgram::sums_beside_backwards() const {
   const auto beside = [](const GradientSum& sum) { return sum.when != GradientSum::When::AtEnd; };
-  return std::ranges::any_of(frame_.lowering.tables.state,
-                             [&](const StateRow& row) { return std::ranges::any_of(row.gradients.sums, beside); });
+  return std::ranges::any_of(frame_.lowering.tables.state, [&](const StateRow& row) {
+    return row.gradients.home != Space::Device || std::ranges::any_of(row.gradients.sums, beside);
+  });
 }
 
 void StateProgram::sum_layer(SegmentBuilder& out, int layer, const RunPart& part, int begins) {
   for (int index = 0; index < units(); ++index)
-    if (unit(index).last_layer == layer && is_summed(index)) sum_unit(out, index, part, false, begins);
+    if (unit(index).last_layer == layer && (is_summed(index) || leaves(index))) sum_unit(out, index, part, false, begins);
 }
 
 void StateProgram::sum_rest(SegmentBuilder& out, int begins) {
   for (int index = 0; index < units(); ++index)
-    if (is_summed(index)) sum_unit(out, index, {.last = true}, true, begins);
+    if (is_summed(index) && !leaves(index)) sum_unit(out, index, {.last = true}, true, begins);
 }
 
 }  // namespace foreshard

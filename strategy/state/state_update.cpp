@@ -36,7 +36,7 @@ Instruction StateProgram::update(int index) const {
   run.writes.push_back(all_of(unit.value));
   what.traffic = each * elements;
   run.what = std::move(what);
-  if (is_summed(index)) run.waits.push_back({reduced_, {index}});
+  if (is_summed(index) || leaves(index)) run.waits.push_back({reduced_, {index}});
   return run;
 }
 
@@ -168,7 +168,7 @@ void StateProgram::add_update(SegmentBuilder& out, int index, int mark) {
   Instruction run = update(index);
   if (!gathers && row_of(unit).parameters_arrive()) run.records.push_back({ready_, {index}});
   if (parameters.gathered_next_run) run.records.push_back({updated_, {index}});
-  if (moves_)
+  if (unit.states_away)
     moves_->add(out, index, {std::move(run), slice(unit), own_elements(unit)}, mark);
   else
     out.emit(std::move(run));

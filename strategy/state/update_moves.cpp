@@ -14,7 +14,7 @@ UpdateMoves::UpdateMoves(const ChunkFrame& frame, const ChunkState& state, const
     const Buffer* home = nullptr;
     for (const StateUnit& unit : state.units) {
       const BufferId id = homes(unit)[s];
-      if (unit.borrowed || !id.valid() || reaches(buffer(id).space)) continue;
+      if (unit.borrowed || !unit.states_away || !id.valid() || reaches(buffer(id).space)) continue;
       home = &buffer(id);
       most = std::max(most, unit.elements / frame.lowering.ranks(row.optimizer.cut_by));
     }
@@ -31,10 +31,14 @@ UpdateMoves::UpdateMoves(const ChunkFrame& frame, const ChunkState& state, const
 Instruction UpdateMoves::copy(BufferId home, const Use& place, bool back, const UpdateStep& step) const {
   const Use all{.buffer = home};
   const Use &from = back ? place : all, &to = back ? all : place;
-  const bool to_host = buffer(to.buffer).space != Space::Device, sliced = buffer(home).bytes > *place.length;
-  return {.name = to_host ? "to host" : "from host",
+  const Space space = buffer(home).space;
+  const bool drive = space == Space::Nvme, sliced = buffer(home).bytes > *place.length;
+  const bool out = drive ? back : buffer(to.buffer).space != Space::Device;
+  const Purpose purpose =
+      drive ? (out ? Purpose::WriteDrive : Purpose::ReadDrive) : (out ? Purpose::CopyToHost : Purpose::CopyFromHost);
+  return {.name = drive ? (out ? "to drive" : "from drive") : (out ? "to host" : "from host"),
           .what = Copy{.bytes = *place.length, .slice = sliced ? step.slice : GroupId{}},
-          .stream = frame_.way(to_host ? Purpose::CopyToHost : Purpose::CopyFromHost).stream,
+          .stream = frame_.way(purpose).stream,
           .reads = {from},
           .writes = {to}};
 }
@@ -55,7 +59,7 @@ void UpdateMoves::add(SegmentBuilder& out, int index, UpdateStep step, int backw
   on_processor(run);
   for (std::size_t s = 0; s < kStates; ++s) {
     const Places& places = places_[s];
-    if (!places.buffer.valid() || !home[s].valid()) continue;
+    if (!places.buffer.valid() || !home[s].valid() || reaches(buffer(home[s]).space)) continue;
     const bool read = touches(run.reads, home[s]), written = touches(run.writes, home[s]);
     const bool state = buffer(home[s]).category == Category::Optimizer;
     const Block block{places.buffer, {index % kPlaces}};

@@ -36,7 +36,10 @@ class UpdateMoves {
   static std::array<BufferId, kStates> homes(const StateUnit& unit) {
     return {unit.gradient, unit.master, unit.momentum, unit.variance, unit.value};
   }
-  bool reaches(Space space) const { return (space == Space::Device) == (row_.optimizer.updated_by == Processor::Device); }
+  bool reaches(Space space) const {
+    const bool on_host = space == Space::PinnedHost || space == Space::PageableHost;
+    return row_.optimizer.updated_by == Processor::Device ? space == Space::Device : on_host;
+  }
   Instruction copy(BufferId home, const Use& place, bool back, const UpdateStep& step) const;
   void on_processor(Instruction& run) const;
   const Buffer& buffer(BufferId id) const { return frame_.role.buffers[id.index()]; }

@@ -56,6 +56,30 @@ TEST(CudaTraining, OneRankEqualsTheHost) {
   }
 }
 
+// Copies have streams of their own, and the host updates beside the GPU, on a runtime that orders nothing by itself.
+TEST(CudaTraining, WhatLeavesTheGpuComesBack) {
+  const Model model = of_layers(3, tiny_gpt());
+  using enum Space;
+  const std::vector<OffloadChoice> ways = {{.optimizer = PinnedHost, .parameters = PinnedHost, .gradients = PinnedHost},
+                                           {.optimizer = Nvme, .activations = OffloadedActivations::All},
+                                           {.optimizer = PinnedHost,
+                                            .updated_on = UpdatedOn::Device,
+                                            .parameters = Nvme,
+                                            .gradients = PinnedHost,
+                                            .activations = OffloadedActivations::Inputs}};
+  std::uint64_t seed = 31;
+  for (Strategy strategy : {Strategy{.batch = {.micro = 4}}, Strategy{.dp = 2, .batch = {.micro = 2}, .zero = {.stage = 3}}}) {
+    const Execution kept = run_on_fake(lowered(model, strategy_in(DType::F32, strategy)));
+    for (const OffloadChoice& way : ways) {
+      FakeSettings settings;
+      settings.seed = seed++;
+      strategy.offload = way;
+      const Execution moved = run_on_fake(lowered(model, strategy_in(DType::F32, strategy)), settings);
+      EXPECT_LE(difference(kept, moved).largest(), 1e-5) << seed << " " << difference(kept, moved).worst;
+    }
+  }
+}
+
 // Strategies on virtual ranks of one GPU against one rank.
 static std::vector<Strategy> strategies() {
   return {{.dp = 2},

@@ -1,5 +1,5 @@
-// Optimizer states at home in host memory, updated there or on the device: rows of StatePolicy that no strategy makes. The plan is sound and
-// trains the same model as one device.
+// Parameters, gradients and optimizer states at home in host memory or on drives, updated by the host or the device: rows of StatePolicy,
+// also such as no strategy makes. The plan is sound and trains the same model as one device.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -27,6 +27,7 @@ std::variant<Lowered, Infeasible> keep(const Model& model, const Cluster& cluste
   Lowering& lowering = std::get<Lowering>(begun);
   for (StateRow& row : lowering.tables.state) row.optimizer.home = how.home, row.optimizer.updated_by = how.updated_by;
   lowering.tables.communication.add_host_ways();
+  lowering.tables.communication.add_drive_ways();
   SharedPrograms shared;
   for (int role = 0; role < lowering.tables.schedule.ranks(); ++role) add_role(lowering, role, shared);
   return finish_plan(lowering, options);
@@ -36,10 +37,9 @@ Plan kept(const Model& model, const Strategy& strategy, const Keeping& how) {
   return std::get<Lowered>(keep(model, load_cluster("dgx-a100"), strategy, how)).plan;
 }
 
-const Keeping kWays[] = {{Space::PinnedHost, Processor::Host},
-                         {Space::PinnedHost, Processor::Device},
-                         {Space::Device, Processor::Host},
-                         {Space::PageableHost, Processor::Host}};
+const Keeping kWays[] = {{Space::PinnedHost, Processor::Host}, {Space::PinnedHost, Processor::Device},
+                         {Space::Device, Processor::Host},     {Space::PageableHost, Processor::Host},
+                         {Space::Nvme, Processor::Host},       {Space::Nvme, Processor::Device}};
 
 std::vector<Strategy> strategies() {
   std::vector<Strategy> all;
@@ -106,6 +106,65 @@ TEST(HostStates, LieInHostMemory) {
   EXPECT_GE(host, states + largest * 2);  // of both kinds two places of half a unit
   EXPECT_LE(host, states + largest * 2 + Bytes{256 * 8});
   EXPECT_LE(arena_bytes(usual.roles[0], Space::Device) - device - states, Bytes{256 * 4});
+}
+
+// Layer by layer: what a strategy says.
+static std::vector<Strategy> layered() {
+  std::vector<Strategy> all;
+  for (int zero = 0; zero <= 3; ++zero) {
+    all.push_back({.dp = 2, .batch = {.micro = 1}, .zero = {.stage = zero}});
+    all.push_back(
+        {.dp = 2, .pp = 2, .batch = {.micro = 1}, .zero = {.stage = zero}, .recompute = parse_recompute("full", "test")});
+    all.push_back({.dp = 4,
+                   .zero = {.stage = zero, .group = zero > 0 ? 2 : 0},
+                   .communication = {.overlap = Overlap{.parameters = true}}});
+    all.push_back({.dp = 2, .tp = 2, .sequence_parallel = true, .zero = {.stage = zero}, .optimizer = {.loss_scale = 1024}});
+  }
+  all.push_back({.dp = 1, .batch = {.micro = 2}});
+  all.push_back({.dp = 1, .batch = {.micro = 8}});
+  all.push_back({.dp = 1, .cp = 2});
+  all.push_back({.dp = 1, .pp = 2, .virtual_stages = 2, .batch = {.micro = 1}});
+  std::vector<Strategy> away;
+  for (Strategy s : all) {
+    for (const Space home : {Space::PinnedHost, Space::Nvme}) {
+      s.offload = {.optimizer = home, .parameters = home, .gradients = home};
+      away.push_back(s);
+      s.offload = {.optimizer = home, .gradients = Space::PinnedHost};
+      away.push_back(s);
+      s.offload = {.parameters = home};
+      away.push_back(s);
+    }
+    s.offload = {.optimizer = Space::PinnedHost, .optimizer_kept = 0.5};
+    away.push_back(s);
+    s.offload = {.gradients = Space::PinnedHost};
+    away.push_back(s);
+    s.offload = {.optimizer = Space::PinnedHost, .updated_on = UpdatedOn::Device, .parameters = Space::PinnedHost};
+    away.push_back(s);
+  }
+  return away;
+}
+
+static std::string offload_of(const Strategy& s) {
+  return std::string(", parameters ") + name_of(s.offload.parameters) + ", gradients " + name_of(s.offload.gradients) +
+         ", optimizer " + name_of(s.offload.optimizer) + " updated on " + name_of(s.offload.updated_on);
+}
+
+TEST(OffloadedStates, PlansAreSound) {
+  for (const Strategy& s : layered()) {
+    const Plan plan = lowered(tiny_gpt(), in_double(s));
+    const auto defects = check_plan(plan);
+    EXPECT_TRUE(defects.empty()) << name_of(s) << offload_of(s) << ": " << defects.front().where << ": " << defects.front().what;
+  }
+}
+
+TEST(OffloadedStates, TrainTheSameModel) {
+  const Execution plain = run(lowered(tiny_gpt(), in_double({.batch = {.micro = 2}})), training());
+  for (const Strategy& strategy : layered()) {
+    const Strategy s = in_double(strategy);
+    Execution moved = run(lowered(tiny_gpt(), s), training());
+    if (s.optimizer.loss_scale != 1) divide_gradients(moved, s.optimizer.loss_scale);
+    EXPECT_LT(difference(plain, moved).largest(), 1e-12) << name_of(s) << offload_of(s) << ", " << difference(plain, moved).worst;
+  }
 }
 
 TEST(HostStates, RefuseANodeWithTooLittleMemory) {

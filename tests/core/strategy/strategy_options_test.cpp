@@ -34,16 +34,18 @@ TEST(StrategyOptions, EveryFieldOnceWithAllItsWords) {
   // One name per field of Strategy and of its groups: a new field does not compile here until it is added, and then needs its
   // entry.
   [[maybe_unused]] const auto& [dp, tp, cp, pp, virtual_stages, sequence_parallel, context, pipeline, stages, batch, zero,
-                                recompute, precision, state_dtypes, attention, dropout, optimizer, vocab_multiple,
+                                offload, recompute, precision, state_dtypes, attention, dropout, optimizer, vocab_multiple,
                                 communication, framework, placement, device_memory] = Strategy{};
   [[maybe_unused]] const auto& [layer_split, schedule, microbatch_group] = pipeline;
   [[maybe_unused]] const auto& [micro, global, seq] = batch;
   [[maybe_unused]] const auto& [zero_stage, zero_group] = zero;
+  [[maybe_unused]] const auto& [optimizer_home, optimizer_kept, updated_on, delayed_update, parameters, gradients, activations,
+                                activation_home, activation_layers] = offload;
   [[maybe_unused]] const auto& [param, grad, state] = state_dtypes;
   [[maybe_unused]] const auto& [kind, momentum, clip_norm, loss_scale] = optimizer;
   [[maybe_unused]] const auto& [bucket, overlap, algorithm] = communication;
-  [[maybe_unused]] const auto& [framework_memory, reserve] = device_memory;
-  EXPECT_EQ(paths.size(), 35u);
+  [[maybe_unused]] const auto& [framework_memory, reserve, exact_packing] = device_memory;
+  EXPECT_EQ(paths.size(), 43u);
 }
 
 TEST(StrategyOptions, DefaultsRoundTrip) {
@@ -76,6 +78,14 @@ TEST(StrategyOptions, EveryOptionCanBeSetAndRead) {
                                                                    {"recompute", "full:2"},
                                                                    {"framework_memory", "1073741824"},
                                                                    {"reserve", "0.1"},
+                                                                   {"offload_optimizer", "nvme"},
+                                                                   {"offload_kept", "0.25"},
+                                                                   {"updated_on", "device"},
+                                                                   {"offload_parameters", "host"},
+                                                                   {"offload_gradients", "host"},
+                                                                   {"offload_activations", "inputs"},
+                                                                   {"offload_to", "nvme"},
+                                                                   {"offload_layers", "3"},
                                                                    {"precision", "tf32"},
                                                                    {"param_dtype", "fp32"},
                                                                    {"grad_dtype", "fp32"},

@@ -85,11 +85,11 @@ TEST(Tables, LayersThatRunAgain) {
     return text_of(tables(strategy), "activations");
   };
   EXPECT_EQ(kept("none"), "");
-  EXPECT_EQ(kept("selective"), "0-25|attention|\n");
-  EXPECT_EQ(kept("full"), "1-24|the whole layer, from its input|\n");
-  EXPECT_EQ(kept("full:2"), "1-2, 13-14|the whole layer, from its input|\n");
-  EXPECT_EQ(kept("full:1", "4,20"), "1, 5|the whole layer, from its input|\n");
-  EXPECT_EQ(kept("each:12xfull,4xattention+norm,8xnone"), "1-12|the whole layer, from its input|\n13-16|attention, norm|\n");
+  EXPECT_EQ(kept("selective"), "0-25|attention|stays|\n");
+  EXPECT_EQ(kept("full"), "1-24|the whole layer, from its input|stays|\n");
+  EXPECT_EQ(kept("full:2"), "1-2, 13-14|the whole layer, from its input|stays|\n");
+  EXPECT_EQ(kept("full:1", "4,20"), "1, 5|the whole layer, from its input|stays|\n");
+  EXPECT_EQ(kept("each:12xfull,4xattention+norm,8xnone"), "1-12|the whole layer, from its input|stays|\n13-16|attention, norm|stays|\n");
 }
 
 // Where the second chunk goes back up, its transfers have streams of their own, whatever the schedule is called.
