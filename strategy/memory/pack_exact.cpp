@@ -1,0 +1,295 @@
+// The search of pack_into. Its ideas are those of MiniMalloc (Moffitt 2023, "MiniMalloc: A Lightweight Memory Allocator for
+// Hardware-Accelerated Machine Learning"): push every packing down, place blocks from the lowest offset up, prune by sections, split
+// what does not touch.
+//
+//   section   blocks that are alive at one time, so that they lie above one another. A block is in one or several sections
+//   floor     of a block: the highest end of the placed blocks that it meets. Whatever is placed later only raises it
+//   pushed    down: a packing in which no block can be moved to a lower offset. Each rests at 0 or on another one, so it lies at its
+//             floor when it is placed, if blocks are placed in the order of their offsets; equal offsets by rank
+//
+//   capacity --------------------------------
+//            |        | still to place:   |
+//            |        | must fit between  |      a section fails when the lowest floor of the blocks it still has to hold,
+//            |  ____  | floor and         |      plus the sum of their bytes, is above the capacity
+//            | |    | | capacity          |
+//            | | a  |_|____               |
+//            |_|____|_____b|______________|
+//            section 0  section 1
+//
+// The order of ranks decides how soon a packing is found. One order after the other is tried, each with a limit of nodes; blocks of
+// sections that failed often come earlier in the next one.
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <numeric>
+#include <random>
+
+#include "strategy/memory/block_meetings.h"
+#include "strategy/memory/packing.h"
+
+namespace foreshard {
+
+namespace {
+
+constexpr std::int64_t kHighest = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kUnplaced = -1;
+
+std::size_t index(int i) { return static_cast<std::size_t>(i); }
+
+// What is to be packed; the same for every order.
+struct Puzzle {
+  std::int64_t capacity = 0;
+  std::vector<std::int64_t> bytes = {};         // [block]
+  std::vector<std::vector<int>> sections = {};  // [block]
+  std::vector<std::vector<int>> meets = {};     // [block]
+  std::vector<std::int64_t> section_bytes = {};
+};
+
+Puzzle puzzle_of(std::span<const TimedBlock> blocks, std::int64_t capacity, std::int64_t alignment) {
+  Puzzle puzzle{.capacity = capacity, .sections = std::vector<std::vector<int>>(blocks.size()), .meets = meetings(blocks)};
+  for (const TimedBlock& block : blocks) puzzle.bytes.push_back(round_up(block.bytes.value, alignment));
+  for (const std::vector<int>& alive : alive_sets(blocks)) {
+    for (const int b : alive) puzzle.sections[index(b)].push_back(static_cast<int>(puzzle.section_bytes.size()));
+    std::int64_t sum = 0;
+    for (const int b : alive) sum += puzzle.bytes[index(b)];
+    puzzle.section_bytes.push_back(sum);
+  }
+  return puzzle;
+}
+
+// Depth first, in one order of ranks.
+class Search {
+ public:
+  Search(const Puzzle& puzzle, const std::vector<int>& ranks, std::int64_t most_nodes)
+      : puzzle_(puzzle),
+        ranks_(ranks),
+        most_nodes_(most_nodes),
+        floors_(ranks.size(), 0),
+        offsets_(ranks.size(), kUnplaced),
+        waits_(ranks.size(), 0),
+        left_(puzzle.section_bytes),
+        lowest_(puzzle.section_bytes.size()),
+        fails_(puzzle.section_bytes.size(), 0) {}
+
+  PackAnswer run() {
+    std::vector<int> all(ranks_.size());
+    std::iota(all.begin(), all.end(), 0);
+    if (std::ranges::any_of(left_, [&](std::int64_t bytes) { return bytes > puzzle_.capacity; })) return PackAnswer::Impossible;
+    if (place_parts(all, 0, -1)) return PackAnswer::Packed;
+    return nodes_ < most_nodes_ ? PackAnswer::Impossible : PackAnswer::GaveUp;
+  }
+  std::int64_t nodes() const { return nodes_; }
+  const std::vector<std::int64_t>& offsets() const { return offsets_; }
+  const std::vector<double>& fails() const { return fails_; }  // [section]
+
+ private:
+  std::int64_t bytes(int block) const { return puzzle_.bytes[index(block)]; }
+  std::int64_t floor(int block) const { return floors_[index(block)]; }
+  int rank(int block) const { return ranks_[index(block)]; }
+  bool is_placed(int block) const { return offsets_[index(block)] != kUnplaced; }
+
+  struct Undo {
+    std::int64_t* where = nullptr;
+    std::int64_t was = 0;
+  };
+  void set(std::int64_t& where, std::int64_t value) {
+    undo_.push_back({&where, where});
+    where = value;
+  }
+  void back_to(std::size_t mark) {
+    for (; undo_.size() > mark; undo_.pop_back()) *undo_.back().where = undo_.back().was;
+  }
+
+  // Blocks that are connected by meetings of blocks that are to be placed; smallest part first.
+  std::vector<std::vector<int>> parts_of(const std::vector<int>& blocks) {
+    std::vector<std::vector<int>> parts;
+    for (const int b : blocks) waits_[index(b)] = 1;
+    for (const int b : blocks) {
+      if (!waits_[index(b)]) continue;
+      waits_[index(b)] = 0;
+      std::vector<int> part = {b};
+      for (std::size_t i = 0; i < part.size(); ++i)
+        for (const int other : puzzle_.meets[index(part[i])])
+          if (waits_[index(other)]) waits_[index(other)] = 0, part.push_back(other);
+      parts.push_back(std::move(part));
+    }
+    std::ranges::stable_sort(parts, [](const auto& a, const auto& b) { return a.size() < b.size(); });
+    return parts;
+  }
+
+  // None at a lower offset than `lowest`, and at it only ranks above `last_rank`.
+  bool place_parts(const std::vector<int>& blocks, std::int64_t lowest, int last_rank) {
+    const std::size_t mark = undo_.size();
+    for (const std::vector<int>& part : parts_of(blocks)) {
+      if (place(part, lowest, last_rank)) continue;
+      back_to(mark);
+      return false;
+    }
+    return true;
+  }
+
+  bool place(const std::vector<int>& part, std::int64_t lowest, int last_rank) {
+    const std::size_t mark = undo_.size();
+    for (const int b : candidates(part, lowest, last_rank)) {
+      if (++nodes_ >= most_nodes_) return false;
+      if (put(part, b)) {
+        std::vector<int> left;
+        left.reserve(part.size());
+        std::ranges::copy_if(part, std::back_inserter(left), [&](int other) { return other != b; });
+        if (place_parts(left, floor(b), rank(b))) return true;
+      }
+      back_to(mark);
+      if (nodes_ >= most_nodes_) return false;
+    }
+    return false;
+  }
+
+  // Blocks that could lie lowest of what is left, lowest floor first. A block whose floor is below `lowest` waits until another one
+  // is placed under it; a block that would leave room for a whole other one below it is none.
+  std::vector<int> candidates(const std::vector<int>& part, std::int64_t lowest, int last_rank) const {
+    std::int64_t roof = kHighest;
+    for (const int b : part) roof = std::min(roof, std::max(floor(b), lowest) + bytes(b));
+    std::vector<int> next;
+    for (const int b : part)
+      if (floor(b) < roof && (floor(b) > lowest || (floor(b) == lowest && rank(b) > last_rank))) next.push_back(b);
+    std::ranges::sort(next, {}, [&](int b) { return std::pair(floor(b), rank(b)); });
+    return next;
+  }
+
+  // Places a block on its floor and raises the floors of others; false when a section can no longer hold what is left of it.
+  bool put(const std::vector<int>& part, int placed) {
+    const std::int64_t offset = floor(placed), end = offset + bytes(placed);
+    if (end > puzzle_.capacity) return fail(placed);
+    set(offsets_[index(placed)], offset);
+    for (const int s : puzzle_.sections[index(placed)]) set(left_[index(s)], left_[index(s)] - bytes(placed));
+    for (const int other : puzzle_.meets[index(placed)])
+      if (!is_placed(other) && floor(other) < end) set(floors_[index(other)], end);
+    for (const int b : part)
+      for (const int s : puzzle_.sections[index(b)]) lowest_[index(s)] = kHighest;
+    for (const int b : part) {
+      if (b == placed) continue;
+      const std::int64_t least = least_offset(b, offset, rank(placed));
+      if (least > puzzle_.capacity - bytes(b)) return fail(b);
+      for (const int s : puzzle_.sections[index(b)]) lowest_[index(s)] = std::min(lowest_[index(s)], least);
+    }
+    for (const int b : part)
+      for (const int s : puzzle_.sections[index(b)]) {
+        if (lowest_[index(s)] == kHighest || lowest_[index(s)] <= puzzle_.capacity - left_[index(s)]) continue;
+        ++fails_[index(s)];
+        return false;
+      }
+    return true;
+  }
+
+  // Of a block that is to be placed: its floor; if it is too late for that, the lowest end of a block that could come under it.
+  std::int64_t least_offset(int block, std::int64_t lowest, int last_rank) const {
+    if (floor(block) > lowest || (floor(block) == lowest && rank(block) > last_rank)) return floor(block);
+    std::int64_t least = kHighest;
+    for (const int other : puzzle_.meets[index(block)])
+      if (!is_placed(other)) least = std::min(least, std::max(floor(other), lowest) + bytes(other));
+    return least;
+  }
+
+  bool fail(int block) {
+    const std::vector<int>& sections = puzzle_.sections[index(block)];
+    for (const int s : sections) fails_[index(s)] += 1.0 / static_cast<double>(sections.size());
+    return false;
+  }
+
+  const Puzzle& puzzle_;
+  const std::vector<int>& ranks_;
+  std::int64_t most_nodes_ = 0, nodes_ = 0;
+  std::vector<std::int64_t> floors_ = {}, offsets_ = {};  // [block]
+  std::vector<char> waits_ = {};                          // [block]: for its part
+  std::vector<std::int64_t> left_ = {};                   // [section]: bytes still to be placed
+  std::vector<std::int64_t> lowest_ = {};                 // [section]: of the blocks still to be placed
+  std::vector<double> fails_ = {};                        // [section]
+  std::vector<Undo> undo_ = {};
+};
+
+// Orders of ranks: three plain ones, then the same three with the blocks first whose sections failed often, shaken a little, and so on.
+class Orders {
+ public:
+  Orders(std::span<const TimedBlock> blocks, const Puzzle& puzzle) : puzzle_(puzzle), weights_(puzzle.section_bytes.size(), 0) {
+    for (std::size_t b = 0; b < blocks.size(); ++b) {
+      std::int64_t most = 0, duration = 0;
+      for (const int s : puzzle.sections[b]) most = std::max(most, puzzle.section_bytes[index(s)]);
+      for (const Lifetime& life : blocks[b].lifetimes) duration += life.end - life.begin;
+      const auto time = static_cast<double>(duration);
+      keys_.push_back({static_cast<double>(most), time, time * static_cast<double>(puzzle.bytes[b])});
+    }
+  }
+
+  // Ranks of the next round.
+  std::vector<int> next() {
+    enum Key : std::uint8_t { SectionBytes, Duration, Area };
+    static constexpr std::array<std::array<Key, 3>, 3> kKeys = {
+        {{Duration, Area, SectionBytes}, {SectionBytes, Area, Duration}, {SectionBytes, Duration, Area}}};
+    const std::array<Key, 3>& keys = kKeys[round_ % kKeys.size()];
+    const std::vector<double> weights = round_ / kKeys.size() % 2 == 0 ? std::vector<double>(keys_.size(), 0) : block_weights();
+    ++round_;
+    std::vector<int> order(keys_.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::ranges::stable_sort(order, [&](int a, int b) {
+      if (weights[index(a)] != weights[index(b)]) return weights[index(a)] > weights[index(b)];
+      for (const Key key : keys)
+        if (keys_[index(a)][key] != keys_[index(b)][key]) return keys_[index(a)][key] > keys_[index(b)][key];
+      return false;
+    });
+    std::vector<int> ranks(order.size());
+    for (std::size_t i = 0; i < order.size(); ++i) ranks[index(order[i])] = static_cast<int>(i);
+    return ranks;
+  }
+
+  // What failed in the last round counts most.
+  void learn(const std::vector<double>& fails) {
+    const double most = fails.empty() ? 0 : std::ranges::max(fails);
+    for (std::size_t s = 0; s < weights_.size(); ++s) weights_[s] = kForget * weights_[s] + (most > 0 ? fails[s] / most : 0);
+  }
+
+ private:
+  static constexpr double kForget = 0.8;
+
+  std::vector<double> block_weights() {
+    std::vector<double> weights(keys_.size(), 0);
+    for (std::size_t b = 0; b < weights.size(); ++b) {
+      for (const int s : puzzle_.sections[b]) weights[b] = std::max(weights[b], weights_[index(s)]);
+      weights[b] *= 1 + static_cast<double>(random_()) / static_cast<double>(std::minstd_rand::max());
+    }
+    return weights;
+  }
+
+  const Puzzle& puzzle_;
+  std::vector<std::array<double, 3>> keys_ = {};  // [block][Key]
+  std::vector<double> weights_ = {};              // [section]
+  std::size_t round_ = 0;
+  std::minstd_rand random_ = std::minstd_rand(1);
+};
+
+}  // namespace
+
+PackSearch pack_into(std::span<const TimedBlock> blocks, Bytes capacity, std::int64_t most_nodes, std::int64_t alignment) {
+  constexpr std::int64_t kFirstNodes = 20'000;
+  constexpr double kGrowth = 1.2;  // of the nodes of a round
+  const Puzzle puzzle = puzzle_of(blocks, capacity.value, alignment);
+  Orders orders(blocks, puzzle);
+  PackSearch result;
+  double nodes = kFirstNodes;
+  while (result.nodes < most_nodes) {
+    const std::vector<int> ranks = orders.next();
+    Search search(puzzle, ranks, std::min(static_cast<std::int64_t>(nodes), most_nodes - result.nodes));
+    result.answer = search.run();
+    result.nodes += search.nodes();
+    if (result.answer == PackAnswer::Packed) {
+      for (const std::int64_t offset : search.offsets()) result.packing.offsets.push_back({offset});
+      for (std::size_t b = 0; b < puzzle.bytes.size(); ++b)
+        result.packing.arena = std::max(result.packing.arena, Bytes{search.offsets()[b] + puzzle.bytes[b]});
+    }
+    if (result.answer != PackAnswer::GaveUp) return result;
+    orders.learn(search.fails());
+    nodes *= kGrowth;
+  }
+  return result;
+}
+
+}  // namespace foreshard

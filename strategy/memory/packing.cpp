@@ -1,0 +1,174 @@
+#include "strategy/memory/packing.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <queue>
+#include <utility>
+
+#include "core/base/error.h"
+#include "strategy/memory/block_meetings.h"
+
+namespace foreshard {
+
+namespace {
+
+std::size_t index(int block) { return static_cast<std::size_t>(block); }
+
+// Places blocks one after the other, in any order, by one rule.
+class Placer {
+ public:
+  Placer(std::span<const TimedBlock> blocks, std::int64_t alignment) : meets_(meetings(blocks)), offsets_(blocks.size()) {
+    for (const TimedBlock& block : blocks) bytes_.push_back(round_up(block.bytes.value, alignment));
+  }
+
+  std::int64_t end(int block) const { return offsets_[index(block)] + bytes_[index(block)]; }
+
+  Packing place(const std::vector<int>& order, bool best_fit) {
+    std::ranges::fill(offsets_, kUnplaced);
+    Packing packing{.offsets = std::vector<Bytes>(order.size())};
+    for (const int block : order) {
+      offsets_[index(block)] = gap_for(block, best_fit);
+      packing.offsets[index(block)] = {offsets_[index(block)]};
+      packing.arena = std::max(packing.arena, Bytes{end(block)});
+    }
+    return packing;
+  }
+
+ private:
+  static constexpr std::int64_t kUnplaced = -1;
+
+  // The lowest gap between those that are placed and alive with it, or the smallest; above them all if none is large enough.
+  std::int64_t gap_for(int block, bool best_fit) {
+    taken_.clear();
+    for (const int other : meets_[index(block)])
+      if (offsets_[index(other)] != kUnplaced) taken_.emplace_back(offsets_[index(other)], end(other));
+    std::ranges::sort(taken_);
+    std::int64_t free = 0, best = kUnplaced, smallest = std::numeric_limits<std::int64_t>::max();
+    for (const auto& [from, to] : taken_) {
+      const std::int64_t gap = from - free;
+      if (gap >= bytes_[index(block)] && gap < smallest) {
+        best = free;
+        smallest = gap;
+        if (!best_fit) break;
+      }
+      free = std::max(free, to);
+    }
+    return best == kUnplaced ? free : best;
+  }
+
+  std::vector<std::vector<int>> meets_ = {};
+  std::vector<std::int64_t> bytes_ = {}, offsets_ = {};
+  std::vector<std::pair<std::int64_t, std::int64_t>> taken_ = {};
+};
+
+std::int64_t duration(const TimedBlock& block) {
+  std::int64_t sum = 0;
+  for (const Lifetime& life : block.lifetimes) sum += life.end - life.begin;
+  return sum;
+}
+
+std::int64_t begin(const TimedBlock& block) {
+  std::int64_t first = std::numeric_limits<std::int64_t>::max();
+  for (const Lifetime& life : block.lifetimes) first = std::min(first, life.begin);
+  return first;
+}
+
+std::vector<int> order_of(std::span<const TimedBlock> blocks, PackRule rule) {
+  const auto key = [&](const TimedBlock& block) -> std::pair<double, double> {  // the smaller first
+    const auto bytes = static_cast<double>(block.bytes.value), time = static_cast<double>(duration(block));
+    switch (rule) {
+      case PackRule::FirstFitSize: return {-bytes, 0};
+      case PackRule::BestFitSize: return {-bytes, -time};
+      case PackRule::BestFitArea: return {-bytes * time, 0};
+      case PackRule::BestFitDuration: return {-time, -bytes};
+      case PackRule::BestFitStart: return {static_cast<double>(begin(block)), 0};
+    }
+    return {};
+  };
+  std::vector<std::pair<double, double>> keys;
+  for (const TimedBlock& block : blocks) keys.push_back(key(block));
+  std::vector<int> order(blocks.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, [&](int a, int b) { return keys[index(a)] < keys[index(b)]; });
+  return order;
+}
+
+bool is_best_fit(PackRule rule) { return rule != PackRule::FirstFitSize; }
+
+// Again and again the blocks that reach the top of the arena are placed before the others.
+Packing moved_to_front(Placer& placer, std::vector<int> order, bool best_fit, int moves, Bytes bound) {
+  Packing best = placer.place(order, best_fit), last = best;
+  for (int move = 0; move < moves && best.arena > bound; ++move) {
+    const auto at_top = [&](int block) { return placer.end(block) == last.arena.value; };
+    if (std::ranges::is_partitioned(order, at_top)) break;  // they are in front already
+    std::ranges::stable_partition(order, at_top);
+    last = placer.place(order, best_fit);
+    if (last.arena < best.arena) best = last;
+  }
+  return best;
+}
+
+}  // namespace
+
+Bytes live_bound(std::span<const TimedBlock> blocks, std::int64_t alignment) {
+  Bytes most = {};
+  std::vector<int> alive(blocks.size(), 0);  // lifetimes of one block may overlap
+  Bytes now = {};
+  for (const LifetimeEdge& edge : lifetime_edges(blocks)) {
+    const std::size_t block = index(edge.block);
+    const Bytes bytes{round_up(blocks[block].bytes.value, alignment)};
+    if (edge.begins) {
+      if (alive[block]++ == 0) now += bytes;
+    } else if (--alive[block] == 0) {
+      now -= bytes;
+    }
+    most = std::max(most, now);
+  }
+  return most;
+}
+
+Packing pack_equal(std::span<const TimedBlock> blocks, std::int64_t alignment) {
+  Packing packing{.offsets = std::vector<Bytes>(blocks.size())};
+  if (blocks.empty()) return packing;
+  for (const TimedBlock& block : blocks) FS_ASSERT(block.bytes == blocks[0].bytes && block.lifetimes.size() == 1);
+  const Bytes bytes{round_up(blocks[0].bytes.value, alignment)};
+  std::priority_queue<Bytes, std::vector<Bytes>, std::greater<>> free;
+  for (const LifetimeEdge& edge : lifetime_edges(blocks)) {
+    Bytes& offset = packing.offsets[index(edge.block)];
+    if (!edge.begins) {
+      free.push(offset);
+      continue;
+    }
+    if (free.empty()) free.push(std::exchange(packing.arena, packing.arena + bytes));
+    offset = free.top();
+    free.pop();
+  }
+  return packing;
+}
+
+Packing pack_by(std::span<const TimedBlock> blocks, PackRule rule, std::int64_t alignment) {
+  return Placer(blocks, alignment).place(order_of(blocks, rule), is_best_fit(rule));
+}
+
+Packing pack(std::span<const TimedBlock> blocks, const PackOptions& options) {
+  const Bytes bound = live_bound(blocks, options.alignment);
+  Placer placer(blocks, options.alignment);
+  Packing best;
+  std::vector<int> best_order;
+  PackRule best_rule = PackRule::FirstFitSize;
+  for (int r = 0; r < kPackRules; ++r) {
+    const auto rule = static_cast<PackRule>(r);
+    std::vector<int> order = order_of(blocks, rule);
+    Packing packing = placer.place(order, is_best_fit(rule));
+    if (r > 0 && packing.arena >= best.arena) continue;
+    best = std::move(packing);
+    best_order = std::move(order);
+    best_rule = rule;
+    if (best.arena <= bound) return best;
+  }
+  Packing moved = moved_to_front(placer, std::move(best_order), is_best_fit(best_rule), options.moves, bound);
+  return moved.arena < best.arena ? moved : best;
+}
+
+}  // namespace foreshard
