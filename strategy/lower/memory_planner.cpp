@@ -1,21 +1,21 @@
 #include "strategy/lower/memory_planner.h"
 
 #include <algorithm>
-#include <unordered_map>
+#include <limits>
 #include <utility>
 
-#include "core/base/error.h"
+#include "strategy/memory/packing.h"
 
 namespace foreshard {
 
 namespace {
 
-struct Scratch {  // one block that lives inside actions only
+// The local search of pack(): a search lowers thousands of plans.
+constexpr int kMoves = 20;
+
+struct Scratch {  // one block that lives inside actions only, or is kept and shares bytes with these
   BufferId buffer = {};
   int slot = 0;
-  Bytes bytes = {};
-  std::int64_t offset = -1;
-  std::vector<int> meets = {};  // scratch blocks alive at the same time, in any segment
 };
 
 class RolePlanner {
@@ -33,6 +33,7 @@ class RolePlanner {
   }
 
  private:
+  static constexpr std::int64_t kOpen = std::numeric_limits<std::int64_t>::max();
   static std::int64_t aligned(Bytes bytes) { return round_up(bytes.value, kBlockAlignment); }
   bool is_here(const Buffer& buffer) const { return buffer.space == space_; }
 
@@ -114,33 +115,32 @@ class RolePlanner {
     of_buffer.resize(std::max(of_buffer.size(), slot + 1), -1);
     if (of_buffer[slot] < 0) {
       of_buffer[slot] = static_cast<int>(scratch_.size());
-      scratch_.push_back(
-          {.buffer = block.buffer, .slot = static_cast<int>(slot), .bytes = role_.buffers[block.buffer.index()].bytes});
+      scratch_.push_back({.buffer = block.buffer, .slot = static_cast<int>(slot)});
+      timed_.push_back({.bytes = role_.buffers[block.buffer.index()].bytes});
     }
     return of_buffer[slot];
   }
 
-  // Walks each segment once: whatever is alive when a block appears meets it. An instruction that releases a block still holds
-  // it while the blocks that it acquires appear.
-  void find_meetings() {
+  // Instructions are the clock, those of all segments one after the other: no block is alive across their border. An instruction
+  // that releases a block still holds it while the blocks that it acquires appear.
+  void find_lifetimes() {
     index_.resize(role_.buffers.size());
-    std::vector<int> alive;
-    const auto appear = [&](int fresh) {
-      for (const int other : alive) {
-        scratch_[static_cast<std::size_t>(fresh)].meets.push_back(other);
-        scratch_[static_cast<std::size_t>(other)].meets.push_back(fresh);
-      }
-      alive.push_back(fresh);
+    std::int64_t now = 0;
+    const auto begin = [&](int i) { timed_[static_cast<std::size_t>(i)].lifetimes.push_back({now, kOpen}); };
+    const auto end = [&](int i) {
+      std::vector<Lifetime>& lifetimes = timed_[static_cast<std::size_t>(i)].lifetimes;
+      if (!lifetimes.empty() && lifetimes.back().end == kOpen) lifetimes.back().end = now;
     };
     for (const Segment* segment : segments_) {
-      alive.clear();
-      for (const int kept : kept_before(*segment)) appear(kept);
+      for (const int kept : kept_before(*segment)) begin(kept);
       for (const Instruction& instruction : segment->instructions) {
         for (const Block& block : instruction.acquires)
-          if (moves(block.buffer)) appear(scratch_index(block));
+          if (moves(block.buffer)) begin(scratch_index(block));
+        ++now;
         for (const Block& block : instruction.releases)
-          if (moves(block.buffer)) std::erase(alive, scratch_index(block));
+          if (moves(block.buffer)) end(scratch_index(block));
       }
+      for (int i = 0; i < static_cast<int>(timed_.size()); ++i) end(i);
     }
   }
 
@@ -164,31 +164,12 @@ class RolePlanner {
   }
 
   void place_scratch() {
-    find_meetings();
-    std::vector<int> order(scratch_.size());
-    for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int>(i);
-    std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
-      return scratch_[static_cast<std::size_t>(a)].bytes > scratch_[static_cast<std::size_t>(b)].bytes;
-    });
-    for (const int i : order) {
-      Scratch& block = scratch_[static_cast<std::size_t>(i)];
-      block.offset = lowest_gap(block);
-      role_.buffers[block.buffer.index()].offsets[static_cast<std::size_t>(block.slot)] = {top_ + block.offset};
+    find_lifetimes();
+    const Packing packing = pack(timed_, {.alignment = kBlockAlignment, .moves = kMoves});
+    for (std::size_t i = 0; i < scratch_.size(); ++i) {
+      const auto& [buffer, slot] = scratch_[i];
+      role_.buffers[buffer.index()].offsets[static_cast<std::size_t>(slot)] = Bytes{top_} + packing.offsets[i];
     }
-  }
-
-  std::int64_t lowest_gap(const Scratch& block) {
-    taken_.clear();
-    for (const int other : block.meets)
-      if (const Scratch& placed = scratch_[static_cast<std::size_t>(other)]; placed.offset >= 0)
-        taken_.emplace_back(placed.offset, placed.offset + aligned(placed.bytes));
-    std::sort(taken_.begin(), taken_.end());
-    std::int64_t at = 0;
-    for (const auto& [from, to] : taken_) {
-      if (at + aligned(block.bytes) <= from) break;
-      at = std::max(at, to);
-    }
-    return at;
   }
 
   const Plan& plan_;
@@ -198,8 +179,8 @@ class RolePlanner {
   std::vector<const Segment*> segments_ = {};
   std::vector<char> is_scratch_ = {}, is_kept_ = {};  // [buffer]
   std::vector<Scratch> scratch_ = {};
+  std::vector<TimedBlock> timed_ = {};        // [scratch]
   std::vector<std::vector<int>> index_ = {};  // [buffer][slot] -> scratch
-  std::vector<std::pair<std::int64_t, std::int64_t>> taken_ = {};
   std::int64_t top_ = 0;
 };
 
