@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "strategy/lower/ring_blocks.h"
 #include "strategy/memory/packing.h"
 
 namespace foreshard {
@@ -94,18 +95,51 @@ class RolePlanner {
     }
   }
 
-  // Slot by slot, so that what one micro-batch keeps lies together.
+  bool is_ring(std::size_t buffer) const {
+    return is_here(role_.buffers[buffer]) && !role_.buffers[buffer].resident && !moves({static_cast<std::int32_t>(buffer)});
+  }
+
+  // First the rings that share bytes, then the others slot by slot, so that what one micro-batch keeps lies together.
   void place_rings() {
+    std::vector<char> is_placed(role_.buffers.size(), 0);
+    pack_rings(is_placed);
     std::size_t most = 0;
     for (const Buffer& buffer : role_.buffers) most = std::max(most, buffer.offsets.size());
     for (std::size_t slot = 0; slot < most; ++slot)
       for (std::size_t b = 0; b < role_.buffers.size(); ++b) {
         Buffer& buffer = role_.buffers[b];
-        if (!is_here(buffer) || buffer.resident || moves({static_cast<std::int32_t>(b)}) || slot >= buffer.offsets.size())
-          continue;
+        if (!is_ring(b) || is_placed[b] || slot >= buffer.offsets.size()) continue;
         buffer.offsets[slot] = {top_};
         top_ += aligned(buffer.bytes);
       }
+  }
+
+  // Some rings are full while others are not (zero bubble: what the input gradients need, and what they leave for the weight
+  // gradients). They share bytes where that takes fewer than places of their own.
+  void pack_rings(std::vector<char>& is_placed) {
+    std::vector<BufferId> rings;
+    for (std::size_t b = 0; b < role_.buffers.size(); ++b)
+      if (is_ring(b)) rings.push_back({static_cast<std::int32_t>(b)});
+    const std::vector<RingBlocks> blocks = ring_blocks(plan_, role_, rings, kBlockAlignment);
+    std::vector<TimedBlock> timed;
+    Bytes apart = {};
+    for (const RingBlocks& block : blocks) {
+      timed.push_back(block.block);
+      apart += block.block.bytes;
+    }
+    if (live_bound(timed, kBlockAlignment) >= apart) return;
+    const Packing packing = pack(timed, {.alignment = kBlockAlignment, .moves = kMoves});
+    if (packing.arena >= apart) return;
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+      std::int64_t at = top_ + packing.offsets[i].value;
+      for (const BufferId id : blocks[i].buffers) {
+        Buffer& buffer = role_.buffers[id.index()];
+        buffer.offsets[static_cast<std::size_t>(blocks[i].slot)] = {at};
+        at += aligned(buffer.bytes);
+        is_placed[id.index()] = 1;
+      }
+    }
+    top_ += packing.arena.value;
   }
 
   int scratch_index(const Block& block) {

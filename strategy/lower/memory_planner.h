@@ -3,8 +3,9 @@
 //   0 ......................................................................................... arena
 //   | resident: parameters, gradients, states | rings: a place per slot | scratch of one action, packed |
 //
-// Blocks that live from one action to another have bytes of their own. Blocks that come and go inside one action share bytes
-// with those they never meet: greedy by size, lowest feasible offset (TFLite's rule, arXiv 2001.03288).
+// Blocks that live from one action to another have bytes of their own, unless their rings are not full at one time: those of a rank
+// with several chunks or with split backwards. Blocks that come and go inside one action share bytes with those they never meet. Who
+// shares what is decided by pack() (strategy/memory/packing.h).
 #pragma once
 
 #include "core/plan/plan.h"

@@ -239,8 +239,9 @@ class RoleProgram {
       of.assign(static_cast<std::size_t>(keys), 0);
     }
     int at(int key) const { return of[static_cast<std::size_t>(key)]; }
+    // The place given back last comes first, so that the higher ones are free for long: the memory planner lets rings share them.
     void take(int key) { of[static_cast<std::size_t>(key)] = free.front(), free.pop_front(); }
-    void give_back(int key) { free.push_back(at(key)); }
+    void give_back(int key) { free.push_front(at(key)); }
   };
   struct Rings {
     Places kept = {}, early = {}, deferred = {};
