@@ -63,6 +63,7 @@ Verb simulate_verb();
 Verb search_verb();
 Verb sweep_verb();
 Verb partition_verb();
+Verb fit_verb();
 Verb lower_verb();
 Verb export_verb();
 Verb run_verb();

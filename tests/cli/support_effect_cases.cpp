@@ -140,6 +140,19 @@ Cases of_partition() {
                        {.option = "--json", .base = base, .changed = "+ --json"}});
 }
 
+Cases of_fit() {
+  const std::string base = "--cluster workstation-rtx4090 --gpus 1 --host-memory 64GiB ", json = base + "--json ";
+  return {
+      {.option = "--cluster", .base = json, .changed = "--cluster dgx-a100 --gpus 1 --host-memory 64GiB --json"},
+      {.option = "--gpus", .base = json, .changed = "--cluster workstation-rtx4090 --gpus 2 --host-memory 64GiB --json"},
+      {.option = "--host-memory", .base = json, .changed = "--cluster workstation-rtx4090 --gpus 1 --host-memory 32GiB --json"},
+      {.option = "--nvme", .base = json, .changed = "+ --nvme 100GB"},
+      {.option = "--seq", .base = json, .changed = "+ --seq 4096"},
+      {.option = "--family", .base = json, .changed = "+ --family gpt"},
+      {.option = "--progress", .base = json, .changed = "+ --progress json", .shows = R"(\{"progress")"},
+      {.option = "--json", .base = base, .changed = "+ --json"}};
+}
+
 Cases of_lower() {
   const std::string base = kSmall + "--global-batch 16 ";
   return joined_cases(
@@ -334,6 +347,7 @@ const std::map<std::string, std::vector<EffectCase>>& effect_cases() {
       {"search", of_search()},
       {"sweep", of_sweep()},
       {"partition", of_partition()},
+      {"fit", of_fit()},
       {"lower", of_lower()},
       {"export", of_export()},
       {"run", of_run()},

@@ -34,6 +34,7 @@ const std::map<std::string, std::vector<std::string>>& lines() {
        {"sweep --vary nodes=1,2 --top 0 --refine 2 --json " + kJob,
         "sweep --vary strategy.seq=512,1024 --top 0 --refine 2 --json " + kNoFit}},
       {"partition", {"partition --json " + kJob}},
+      {"fit", {"fit --cluster workstation-rtx4090 --gpus 1 --json"}},
       {"lower", {"lower --recompute best --json " + kJob, "lower --tp 3 --json " + kJob}},
       {"export",
        {"export @/s.strategy.json --to megatron --json --model gpt2-124m --cluster dgx-a100",
