@@ -2913,6 +2913,14 @@ worst: what the worst order of the same work would need</source>
         <translation>自带并行度的阶段把全部数据留在 GPU 上</translation>
     </message>
     <message>
+        <source>sending tensors to host memory reaches %1, the budget is %2</source>
+        <translation>把张量送到主机内存后为 %1，预算为 %2</translation>
+    </message>
+    <message>
+        <source>offloading reaches %1, the budget is %2</source>
+        <translation>卸载后为 %1，预算为 %2</translation>
+    </message>
+    <message>
         <source>the ranks of node %1 need %2 of host memory; it has %3</source>
         <translation>节点 %1 上的各 rank 需要 %2 主机内存，而该节点只有 %3</translation>
     </message>

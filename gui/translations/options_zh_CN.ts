@@ -120,7 +120,7 @@
         <translation>优化器状态的位置</translation>
     </message>
     <message>
-        <source>offload optimizer kept</source>
+        <source>offload kept</source>
         <translation>留在显卡的优化器状态</translation>
     </message>
     <message>
@@ -140,7 +140,7 @@
         <translation>卸载激活</translation>
     </message>
     <message>
-        <source>offload activations to</source>
+        <source>offload to</source>
         <translation>激活卸载到</translation>
     </message>
     <message>

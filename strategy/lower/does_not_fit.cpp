@@ -56,15 +56,14 @@ std::optional<Infeasible> host_does_not_fit(const Plan& plan, const Cluster& clu
     Need& need = of_node[network.node(ranks.device({rank}))];
     need.host += host_bytes(role), need.drives += drive_bytes(role);
   }
-  const auto refused = [](int node, Bytes bytes, const char* what, Bytes has) {
-    return Infeasible{.reason = "the ranks of node " + std::to_string(node) + " need " + gib(bytes) + " of " + what +
-                                "; it has " + gib(has)};
-  };
   for (const auto& [node, need] : of_node) {
     const NodeShape& shape = network.node_shape(node);
     if (shape.host_memory > Bytes{} && need.host > shape.host_memory)
-      return refused(node, need.host, "host memory", shape.host_memory);
-    if (need.drives > shape.nvme) return refused(node, need.drives, "its NVMe drives", shape.nvme);
+      return Infeasible{.reason = "the ranks of node " + std::to_string(node) + " need " + gib(need.host) +
+                                  " of host memory; it has " + gib(shape.host_memory)};
+    if (need.drives > shape.nvme)
+      return Infeasible{.reason = "the ranks of node " + std::to_string(node) + " need " + gib(need.drives) +
+                                  " of its NVMe drives; it has " + gib(shape.nvme)};
   }
   return {};
 }
