@@ -1,5 +1,8 @@
 #include "strategy/frameworks/caching_allocator.h"
 
+#include <algorithm>
+
+#include "core/base/error.h"
 #include "core/base/units.h"
 
 namespace foreshard {
@@ -17,30 +20,87 @@ std::int64_t segment_for(std::int64_t bytes) {
 
 }  // namespace
 
-// The smallest free rest that is large enough, or a new segment.
-std::int64_t CachingAllocator::take(std::vector<std::int64_t>& pool, std::int64_t bytes) {
-  std::size_t best = pool.size();
-  for (std::size_t i = 0; i < pool.size(); ++i)
-    if (pool[i] >= bytes && (best == pool.size() || pool[i] < pool[best])) best = i;
-  if (best == pool.size()) {
-    reserved_ += segment_for(bytes);
-    return segment_for(bytes);
-  }
-  const std::int64_t found = pool[best];
-  pool[best] = pool.back();
-  pool.pop_back();
-  return found;
+CachingAllocator::Key CachingAllocator::key(int number) {
+  const Place& at = piece(number).at;
+  return {at.bytes, at.segment, at.offset, number};
 }
 
-void CachingAllocator::allocate(std::int64_t bytes) {
-  if (bytes <= 0) return;
+int CachingAllocator::add(const Piece& piece) {
+  if (unused_.empty()) {
+    pieces_.push_back(piece);
+    return static_cast<int>(pieces_.size()) - 1;
+  }
+  const int number = unused_.back();
+  unused_.pop_back();
+  pieces_[static_cast<std::size_t>(number)] = piece;
+  return number;
+}
+
+// The smallest free piece that is large enough, or a new segment.
+int CachingAllocator::take(std::int64_t bytes, bool small) {
+  const auto found = pool(small).lower_bound({bytes, 0, 0, 0});
+  if (found == pool(small).end()) {
+    const std::int64_t size = segment_for(bytes);
+    reserved_ += size;
+    return add({.at = {.segment = segments_++, .bytes = size}, .small = small});
+  }
+  const int number = std::get<3>(*found);
+  pool(small).erase(found);
+  piece(number).is_free = false;
+  return number;
+}
+
+// What is over `bytes` becomes a free piece.
+void CachingAllocator::split(int number, std::int64_t bytes) {
+  Piece rest = piece(number);
+  rest.at.offset += bytes;
+  rest.at.bytes -= bytes;
+  rest.is_free = true;
+  rest.before = number;
+  const int next = add(rest);
+  if (rest.after != kNothing) piece(rest.after).before = next;
+  piece(number).after = next;
+  piece(number).at.bytes = bytes;
+  pool(rest.small).insert(key(next));
+}
+
+// `next` becomes part of the piece before it.
+void CachingAllocator::join(int number, int next) {
+  Piece& joined = piece(number);
+  joined.at.bytes += piece(next).at.bytes;
+  joined.after = piece(next).after;
+  if (joined.after != kNothing) piece(joined.after).before = number;
+  unused_.push_back(next);
+}
+
+int CachingAllocator::allocate(std::int64_t bytes) {
+  if (bytes <= 0) return kNothing;
   const std::int64_t rounded = round_up(bytes, kRound);
   const bool small = rounded <= kSmall;
-  std::vector<std::int64_t>& pool = small ? small_ : large_;
-  const std::int64_t block = take(pool, rounded), rest = block - rounded;
-  const bool split = small ? rest >= kRound : rest > kSmall;
-  if (split) pool.push_back(rest);
-  allocated_ += split ? rounded : block;
+  const int block = take(rounded, small);
+  const std::int64_t rest = piece(block).at.bytes - rounded;
+  if (small ? rest >= kRound : rest > kSmall) split(block, rounded);
+  allocated_ += piece(block).at.bytes;
+  allocated_peak_ = std::max(allocated_peak_, allocated_);
+  return block;
+}
+
+void CachingAllocator::free(int block) {
+  if (block == kNothing) return;
+  FS_ASSERT(!piece(block).is_free);
+  std::set<Key>& free_pieces = pool(piece(block).small);
+  allocated_ -= piece(block).at.bytes;
+  if (const int next = piece(block).after; next != kNothing && piece(next).is_free) {
+    free_pieces.erase(key(next));
+    join(block, next);
+  }
+  if (const int before = piece(block).before; before != kNothing && piece(before).is_free) {
+    free_pieces.erase(key(before));
+    join(before, block);
+    block = before;
+  }
+  piece(block).is_free = true;
+  free_pieces.insert(key(block));
 }
 
 }  // namespace foreshard

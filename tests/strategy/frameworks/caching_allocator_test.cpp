@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <iterator>
+#include <map>
 #include <random>
+#include <vector>
 
 namespace foreshard {
 namespace {
@@ -53,6 +56,80 @@ TEST(CachingAllocator, NeverLessThanAskedForNorMoreThanReserved) {
     ASSERT_LE(memory.allocated(), asked + requests * (kMiB + 512));
     ASSERT_LE(memory.allocated(), memory.reserved());
   }
+}
+
+// A segment of 20 MiB: a 6, b 6, c 6 and 2 that are left.
+//
+//   a freed, c freed      | 6 free | b 6 | 6 + 2 free |       c merges with the rest behind it
+//   5 asked for           | 6      | b 6 | 8 free     |       the smaller piece; 1 MiB over 5 is too little to keep
+//   7 asked for           | 6      | b 6 | 8          |       again
+//   all freed             | 20 free                   |
+TEST(CachingAllocator, FreedBlocksMergeWithTheirNeighboursAndAreTakenBestFitFirst) {
+  CachingAllocator memory;
+  const int a = memory.allocate(6 * kMiB), b = memory.allocate(6 * kMiB), c = memory.allocate(6 * kMiB);
+  memory.free(a);
+  memory.free(c);
+  EXPECT_EQ(memory.allocated(), 6 * kMiB);
+  const int five = memory.allocate(5 * kMiB);
+  EXPECT_EQ(memory.place(five).offset, 0);
+  EXPECT_EQ(memory.place(five).bytes, 6 * kMiB);
+  const int seven = memory.allocate(7 * kMiB);
+  EXPECT_EQ(memory.place(seven).offset, 12 * kMiB);
+  EXPECT_EQ(memory.allocated(), 20 * kMiB);
+  EXPECT_EQ(memory.reserved(), 20 * kMiB);
+  memory.free(five);
+  memory.free(seven);
+  memory.free(b);
+  EXPECT_EQ(memory.allocated(), 0);
+  EXPECT_EQ(memory.place(memory.allocate(20 * kMiB)).offset, 0);
+  EXPECT_EQ(memory.reserved(), 20 * kMiB);
+  EXPECT_EQ(memory.allocated_peak(), 20 * kMiB);
+}
+
+// Freed small blocks do not serve large requests, though they are in one device: 2 MiB free, 20 more reserved.
+TEST(CachingAllocator, PoolsAreApart) {
+  CachingAllocator memory;
+  memory.free(memory.allocate(1));
+  memory.allocate(3 * kMiB / 2);
+  EXPECT_EQ(memory.reserved(), 22 * kMiB);
+  memory.free(memory.allocate(0));  // nothing
+  EXPECT_EQ(memory.allocated(), 3 * kMiB / 2);
+}
+
+TEST(CachingAllocator, NoTwoBlocksOverlapWhateverIsFreed) {
+  std::mt19937 random(6);
+  CachingAllocator memory;
+  struct Held {
+    int block = 0;
+    std::int64_t bytes = 0;
+  };
+  std::vector<Held> held;
+  for (int i = 0; i < 5000; ++i) {
+    if (!held.empty() && random() % 100 < 48) {
+      std::swap(held[random() % held.size()], held.back());
+      memory.free(held.back().block);
+      held.pop_back();
+    } else {
+      const std::int64_t bytes = 1 + static_cast<std::int64_t>(random() % (1U << (8 + random() % 18)));
+      held.push_back({memory.allocate(bytes), bytes});
+    }
+    std::int64_t allocated = 0;
+    std::map<std::pair<int, std::int64_t>, std::int64_t> places;  // (segment, offset) -> end
+    for (const Held& block : held) {
+      const CachingAllocator::Place& at = memory.place(block.block);
+      ASSERT_GE(at.bytes, block.bytes);
+      allocated += at.bytes;
+      ASSERT_TRUE(places.emplace(std::pair{at.segment, at.offset}, at.offset + at.bytes).second);
+    }
+    for (auto next = places.begin(); next != places.end(); ++next)
+      if (const auto one = next; std::next(one) != places.end() && std::next(one)->first.first == one->first.first)
+        ASSERT_LE(one->second, std::next(one)->first.second);
+    ASSERT_EQ(allocated, memory.allocated());
+    ASSERT_LE(memory.allocated(), memory.allocated_peak());
+    ASSERT_LE(memory.allocated_peak(), memory.reserved());
+  }
+  for (const Held& block : held) memory.free(block.block);
+  EXPECT_EQ(memory.allocated(), 0);
 }
 
 }  // namespace
