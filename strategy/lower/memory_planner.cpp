@@ -99,6 +99,11 @@ class RolePlanner {
     return is_here(role_.buffers[buffer]) && !role_.buffers[buffer].resident && !moves({static_cast<std::int32_t>(buffer)});
   }
 
+  bool splits_backward() const {
+    const auto is_half = [](const Does& does) { return does.work == Work::W; };
+    return std::ranges::any_of(role_.actions, [&](const Action& action) { return std::ranges::any_of(action.does, is_half); });
+  }
+
   // First the rings that share bytes, then the others slot by slot, so that what one micro-batch keeps lies together.
   void place_rings() {
     std::vector<char> is_placed(role_.buffers.size(), 0);
@@ -117,6 +122,7 @@ class RolePlanner {
   // Some rings are full while others are not (zero bubble: what the input gradients need, and what they leave for the weight
   // gradients). They share bytes where that takes fewer than places of their own.
   void pack_rings(std::vector<char>& is_placed) {
+    if (!splits_backward()) return;  // all rings are full at once, and the search lowers thousands of plans
     std::vector<BufferId> rings;
     for (std::size_t b = 0; b < role_.buffers.size(); ++b)
       if (is_ring(b)) rings.push_back({static_cast<std::int32_t>(b)});
@@ -125,20 +131,18 @@ class RolePlanner {
     Bytes apart = {};
     for (const RingBlocks& block : blocks) {
       timed.push_back(block.block);
-      apart += block.block.bytes;
+      for (const BufferId id : block.buffers) apart += Bytes{aligned(role_.buffers[id.index()].bytes)};
     }
     if (live_bound(timed, kBlockAlignment) >= apart) return;
     const Packing packing = pack(timed, {.alignment = kBlockAlignment, .moves = kMoves});
     if (packing.arena >= apart) return;
-    for (std::size_t i = 0; i < blocks.size(); ++i) {
-      std::int64_t at = top_ + packing.offsets[i].value;
-      for (const BufferId id : blocks[i].buffers) {
-        Buffer& buffer = role_.buffers[id.index()];
-        buffer.offsets[static_cast<std::size_t>(blocks[i].slot)] = {at};
-        at += aligned(buffer.bytes);
+    for (std::size_t i = 0; i < blocks.size(); ++i)
+      for (std::size_t b = 0; b < blocks[i].buffers.size(); ++b) {
+        const BufferId id = blocks[i].buffers[b];
+        role_.buffers[id.index()].offsets[static_cast<std::size_t>(blocks[i].slot)] =
+            Bytes{top_} + packing.offsets[i] + blocks[i].offsets[b];
         is_placed[id.index()] = 1;
       }
-    }
     top_ += packing.arena.value;
   }
 

@@ -10,10 +10,14 @@ namespace foreshard {
 
 // The blocks of one slot of buffers that are acquired by the same actions and released by the same actions. Time is counted in
 // actions: a block counts as alive during the whole of the action that acquires it and of the one that releases it.
+//
+// Buffers of several such groups are one where a slot of one group is used after the same slot of another (zero bubble: what waits for
+// the input gradients of a micro-batch, then what these leave for its weight gradients). Then they share bytes inside the block.
 struct RingBlocks {
   std::vector<BufferId> buffers = {};
+  std::vector<Bytes> offsets = {};  // [buffer]: in the block
   int slot = 0;
-  TimedBlock block = {};  // bytes: the sum of the buffers', each rounded up to the alignment
+  TimedBlock block = {};
 };
 
 // Of those of `buffers` that only the compute stream acquires and releases: its order is that of the actions, so bytes of a block

@@ -39,6 +39,7 @@ class RoleProgram {
              .slots = most_in_flight(all),
              .early = most_between(Work::F, Work::I, all),
              .deferred = most_between(Work::I, Work::W, all)};
+    if (in_one_place(pool_)) pool_.early = pool_.deferred = pool_.slots;
     for (int chunk = 0; chunk < chunks(); ++chunk)
       chunks_.push_back(std::make_unique<ChunkProgram>(ChunkFrame{lowering_, role_, index_, chunk, stage_of(chunk)},
                                                        slots_of(stage_of(chunk)), pool_));
@@ -116,7 +117,7 @@ class RoleProgram {
     };
     for (int chunk = 1; chunk < chunks(); ++chunk)
       if (counted_kinds(stage_of(chunk)) != counted_kinds(stage_of(0))) return false;
-    return chunks() > 1 && lowering_.tables.activations.shared_by_chunks;
+    return (chunks() > 1 || splits()) && lowering_.tables.activations.shared_by_chunks;
   }
 
   ChunkSlots slots_of(int stage) const {
@@ -129,6 +130,15 @@ class RoleProgram {
             .gradient_out = 2,
             .early = most_between(Work::F, Work::I, here),
             .deferred = most_between(Work::I, Work::W, here)};
+  }
+
+  // What the layers need until the input gradients of a micro-batch and what these leave for its weight gradients follow one another,
+  // layer by layer: in one place per micro-batch in flight the memory planner lays the latter where the former was, one layer later.
+  // That takes a layer more for each place, and saves the places by which two rings of their own are more. (With several chunks the
+  // rings are full at different times, and share bytes better than that.)
+  bool in_one_place(const ActivationPool& pool) const {
+    const int stage = stage_of(0), layers = lowering_.first_layer(stage + 1) - lowering_.first_layer(stage);
+    return splits() && chunks() == 1 && (pool.early + pool.deferred - pool.slots) * layers > pool.slots;
   }
 
   // Roles with equal signatures have the same buffers and events at the same indices, so they share segments.
@@ -245,6 +255,9 @@ class RoleProgram {
   };
   struct Rings {
     Places kept = {}, early = {}, deferred = {};
+    bool one_place = false;  // early and deferred are numbered as kept
+    int early_at(int key) const { return one_place ? kept.at(key) : early.at(key); }
+    int deferred_at(int key) const { return one_place ? kept.at(key) : deferred.at(key); }
   };
   struct Flight {  // of one chunk
     Rings rings = {};
@@ -297,8 +310,8 @@ class RoleProgram {
     int handover = 0;  // the ring of the stage that comes next on the same rank
     if (op.work == Work::F && is_here(op.stage + 1)) handover = op.microbatch % slots_of_stage(op.stage + 1).input;
     if (op.work == Work::I && is_here(op.stage - 1)) handover = op.microbatch % slots_of_stage(op.stage - 1).gradient_in;
-    for (const int more : {flight.rings.early.at(op.microbatch), pooled_.early.at(key(op)),
-                           flight.rings.deferred.at(op.microbatch), pooled_.deferred.at(key(op)), handover})
+    for (const int more : {flight.rings.early_at(op.microbatch), pooled_.early_at(key(op)),
+                           flight.rings.deferred_at(op.microbatch), pooled_.deferred_at(key(op)), handover})
       all.push_back(more);
     return all;
   }
@@ -310,6 +323,7 @@ class RoleProgram {
     const auto fill = [&](Rings& rings, int kept, int early, int deferred, int keys) {
       rings.kept.fill(kept, keys);
       if (splits()) rings.early.fill(early, keys), rings.deferred.fill(deferred, keys);
+      rings.one_place = early == kept && deferred == kept;
     };
     fill(pooled_, pool_.slots, pool_.early, pool_.deferred, m * chunks());
     for (std::size_t chunk = 0; chunk < chunks_.size(); ++chunk) {

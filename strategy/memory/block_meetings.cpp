@@ -29,21 +29,26 @@ std::vector<LifetimeEdge> lifetime_edges(std::span<const TimedBlock> blocks) {
 }
 
 std::vector<std::vector<int>> meetings(std::span<const TimedBlock> blocks) {
-  std::vector<std::vector<int>> meets(blocks.size());
+  const std::size_t count = blocks.size();
+  std::vector<std::vector<int>> meets(count);
+  std::vector<char> known(count * count, 0);  // pairs; blocks with several lifetimes meet often
   std::vector<int> alive;
   for (const LifetimeEdge& edge : lifetime_edges(blocks)) {
     if (!edge.begins) {
       alive.erase(std::ranges::find(alive, edge.block));
       continue;
     }
-    for (const int other : alive) {
-      if (other == edge.block) continue;
-      meets[static_cast<std::size_t>(other)].push_back(edge.block);
-      meets[static_cast<std::size_t>(edge.block)].push_back(other);
+    const auto block = static_cast<std::size_t>(edge.block);
+    for (const int number : alive) {
+      const auto other = static_cast<std::size_t>(number);
+      if (other == block || known[block * count + other]) continue;
+      known[block * count + other] = known[other * count + block] = 1;
+      meets[other].push_back(edge.block);
+      meets[block].push_back(number);
     }
     alive.push_back(edge.block);
   }
-  for (std::vector<int>& others : meets) sort_unique(others);
+  for (std::vector<int>& others : meets) std::ranges::sort(others);
   return meets;
 }
 

@@ -20,7 +20,8 @@ Plan plan_of(const std::vector<std::vector<Instruction>>& segments, const std::v
   Plan plan{.roles = {{.name = "stage 0", .streams = {{.name = "compute"}}}}};
   for (const std::int64_t size : bytes) plan.roles[0].buffers.push_back({.bytes = {size}, .offsets = {Bytes{}}});
   for (const std::vector<Instruction>& instructions : segments) {
-    plan.roles[0].actions.push_back({.segment = {static_cast<std::int32_t>(plan.segments.size())}});
+    plan.roles[0].actions.push_back(
+        {.segment = {static_cast<std::int32_t>(plan.segments.size())}, .does = {{.work = Work::W}}});
     plan.segments.push_back({.instructions = instructions});
   }
   return plan;
@@ -48,6 +49,30 @@ TEST(MemoryPlanner, RingsThatAreFullAtOneTimeHaveBytesOfTheirOwn) {
                       {512, 256, 256});
   plan_memory(plan);
   EXPECT_EQ(offsets_of(plan), (std::vector<std::int64_t>{0, 512, 768}));
+}
+
+// Two micro-batches, each in a slot of its own: a is alive from F to I, b from I to W, c from F to W. In I, b appears after a has been
+// released, so in a slot it lies in the place of a: 2 (512 + 256) bytes instead of 2 (512 + 512 + 256).
+//
+//   action    F0 F1 I0 I1 W0 W1
+//   slot 0    a-----b------
+//   slot 1       a-----b------
+TEST(MemoryPlanner, WhatFollowsInASlotTakesThePlaceOfWhatWasThere) {
+  const auto at = [](std::vector<Block> acquires, std::vector<Block> releases) {
+    return Instruction{.what = Mark{}, .stream = {0}, .acquires = std::move(acquires), .releases = std::move(releases)};
+  };
+  const Slot slot{ParamId{0}};
+  const Block a{{0}, slot}, b{{1}, slot}, c{{2}, slot};
+  Plan plan = plan_of({{at({a, c}, {})}, {at({}, {a}), at({b}, {})}, {at({}, {b, c})}}, {512, 512, 256});
+  Role& role = plan.roles[0];
+  for (Buffer& buffer : role.buffers) buffer.offsets.resize(2);
+  role.actions.clear();
+  for (const int segment : {0, 1, 2})
+    for (const int microbatch : {0, 1})
+      role.actions.push_back({.segment = {segment}, .args = {microbatch}, .does = {{.work = Work::W}}});
+  plan_memory(plan);
+  EXPECT_EQ(arena_bytes(role, Space::Device), Bytes{2 * (512 + 256)});
+  EXPECT_EQ(role.buffers[0].offsets, role.buffers[1].offsets);
 }
 
 // Scratch of one action, in units of 256 bytes. First fit by size: c at 0, b at 0, d at 4, and no gap for a below 7.
@@ -213,6 +238,8 @@ std::vector<Way> ways(std::int64_t micro) {
           {"pp, zero 1", with({.dp = 2, .pp = 4, .zero = {.stage = 1}})}};
 }
 
+// Zero bubble is above 1.05 where the head's logits are large: scratch of the head and what it keeps for the input gradients have bytes
+// apart from rings that are not full then.
 TEST(MemoryPlanner, ArenasOfShippedModelsAreCloseToTheOrderBound) {
   struct Case {
     const char* model;
@@ -222,7 +249,7 @@ TEST(MemoryPlanner, ArenasOfShippedModelsAreCloseToTheOrderBound) {
                          Case{"llama-3-8b", 1}, Case{"gpt3-175b", 1}, Case{"llama-2-70b", 1}, Case{"megatron-18b", 1}})
     for (const Way& way : ways(of.micro)) {
       const double is = fragmentation(lowered(of.model, "dgx-a100", way.strategy));
-      EXPECT_LE(is, way.strategy.pipeline.schedule ? 1.13 : 1.05) << of.model << ", " << way.name;
+      EXPECT_LE(is, way.strategy.pipeline.schedule ? 1.1 : 1.05) << of.model << ", " << way.name;
     }
 }
 
