@@ -95,6 +95,11 @@ class RolePlanner {
     }
   }
 
+  Packing packed(const std::vector<TimedBlock>& blocks) const {
+    const PackOptions options{.alignment = kBlockAlignment, .moves = kMoves};
+    return options_.search_nodes > 0 ? pack_smallest(blocks, options, options_.search_nodes).packing : pack(blocks, options);
+  }
+
   bool is_ring(std::size_t buffer) const {
     return is_here(role_.buffers[buffer]) && !role_.buffers[buffer].resident && !moves({static_cast<std::int32_t>(buffer)});
   }
@@ -134,7 +139,7 @@ class RolePlanner {
       for (const BufferId id : block.buffers) apart += Bytes{aligned(role_.buffers[id.index()].bytes)};
     }
     if (live_bound(timed, kBlockAlignment) >= apart) return;
-    const Packing packing = pack(timed, {.alignment = kBlockAlignment, .moves = kMoves});
+    const Packing packing = packed(timed);
     if (packing.arena >= apart) return;
     for (std::size_t i = 0; i < blocks.size(); ++i)
       for (std::size_t b = 0; b < blocks[i].buffers.size(); ++b) {
@@ -203,7 +208,7 @@ class RolePlanner {
 
   void place_scratch() {
     find_lifetimes();
-    const Packing packing = pack(timed_, {.alignment = kBlockAlignment, .moves = kMoves});
+    const Packing packing = packed(timed_);
     for (std::size_t i = 0; i < scratch_.size(); ++i) {
       const auto& [buffer, slot] = scratch_[i];
       role_.buffers[buffer.index()].offsets[static_cast<std::size_t>(slot)] = Bytes{top_} + packing.offsets[i];

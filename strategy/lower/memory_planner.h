@@ -18,6 +18,8 @@ struct MemoryPlanOptions {
   // Blocks that wait for the backward of the only micro-batch in flight share bytes with scratch, too: what a recomputation
   // schedule makes again lies where what was kept has died. Others keep bytes of their own, so that what stages need adds up.
   bool share_kept = false;
+  // Nodes that the search may take for what pack() leaves above its bound (pack_smallest), per packing; 0: no search.
+  std::int64_t search_nodes = 0;
 };
 
 // Fills Buffer::offsets of every role.

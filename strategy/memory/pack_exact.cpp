@@ -292,4 +292,28 @@ PackSearch pack_into(std::span<const TimedBlock> blocks, Bytes capacity, std::in
   return result;
 }
 
+PackSearch pack_smallest(std::span<const TimedBlock> blocks, const PackOptions& options, std::int64_t most_nodes) {
+  // Arenas are multiples of the alignment. A capacity may take a quarter of the nodes, so that others are tried, too.
+  const std::int64_t unit = options.alignment;
+  PackSearch result{.answer = PackAnswer::Packed, .packing = pack(blocks, options)};
+  std::int64_t too_small = live_bound(blocks, unit).value / unit - 1;
+  std::int64_t capacity = too_small + 1;
+  bool is_proven = true;
+  while (too_small + 1 < result.packing.arena.value / unit && result.nodes < most_nodes) {
+    const std::int64_t nodes = std::min(most_nodes - result.nodes, std::max<std::int64_t>(1, most_nodes / 4));
+    PackSearch found = pack_into(blocks, {capacity * unit}, nodes, unit);
+    result.nodes += found.nodes;
+    if (found.answer == PackAnswer::Packed) {
+      result.packing = std::move(found.packing);
+    } else {
+      too_small = capacity;
+      is_proven = is_proven && found.answer == PackAnswer::Impossible;
+    }
+    capacity = std::midpoint(too_small, result.packing.arena.value / unit);
+    if (capacity == too_small) ++capacity;
+  }
+  if (too_small + 1 < result.packing.arena.value / unit || !is_proven) result.answer = PackAnswer::GaveUp;
+  return result;
+}
+
 }  // namespace foreshard

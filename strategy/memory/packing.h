@@ -69,4 +69,8 @@ struct PackSearch {
 // Searches for a packing of at most `capacity`; gives up after `most_nodes`.
 PackSearch pack_into(std::span<const TimedBlock> blocks, Bytes capacity, std::int64_t most_nodes, std::int64_t alignment = 1);
 
+// The smallest arena that the rules and the search find: the search tries the bound first, then halves what is between the largest
+// capacity that it failed at and the smallest arena so far. Packed: no arena is smaller. GaveUp: out of nodes, with the smallest so far.
+PackSearch pack_smallest(std::span<const TimedBlock> blocks, const PackOptions& options, std::int64_t most_nodes);
+
 }  // namespace foreshard

@@ -92,6 +92,26 @@ TEST(MemoryPlanner, ScratchIsPackedWhereFirstFitIsAboveTheBound) {
   EXPECT_EQ(arena_bytes(plan.roles[0], Space::Device), Bytes{8 * 256});
 }
 
+// In units of 256 bytes; a, b and e are alive together: 7.
+//
+//   instruction  0 1 2 3 4
+//   a 2          [=====)
+//   b 2            [=====)
+//   c 1          [===)
+//   d 3          [=)
+//   e 3              [=====)
+TEST(MemoryPlanner, TheSearchMeetsTheBoundWhereTheRulesDoNot) {
+  const auto at = [](std::vector<Block> acquires, std::vector<Block> releases) {
+    return Instruction{.what = Mark{}, .stream = {0}, .acquires = std::move(acquires), .releases = std::move(releases)};
+  };
+  const Block a{.buffer = {0}}, b{.buffer = {1}}, c{.buffer = {2}}, d{.buffer = {3}}, e{.buffer = {4}};
+  Plan plan = plan_of({{at({a, c, d}, {d}), at({b}, {c}), at({e}, {a}), at({}, {b}), at({}, {e})}}, {512, 512, 256, 768, 768});
+  plan_memory(plan);
+  EXPECT_EQ(arena_bytes(plan.roles[0], Space::Device), Bytes{8 * 256});
+  plan_memory(plan, {.search_nodes = 1000});
+  EXPECT_EQ(arena_bytes(plan.roles[0], Space::Device), Bytes{7 * 256});
+}
+
 // ---- laws -------------------------------------------------------------------------------------------------------------------
 
 // Bytes that are taken, by their first one.

@@ -44,6 +44,10 @@ TEST(PackInto, FindsTheSmallestArenaAndProvesThatThereIsNoSmallerOne) {
     EXPECT_EQ(found.packing.arena, arena);
     EXPECT_EQ(pack_into(blocks, arena - Bytes{1}, 1'000'000).answer, PackAnswer::Impossible) << "round " << round;
     EXPECT_GE(pack(blocks).arena, arena);
+    const PackSearch smallest = pack_smallest(blocks, {.moves = 0}, 1'000'000);
+    EXPECT_EQ(smallest.answer, PackAnswer::Packed);
+    EXPECT_EQ(smallest.packing.arena, arena);
+    expect_packed(blocks, smallest.packing);
     above_bound += arena > live_bound(blocks) ? 1 : 0;
   }
   EXPECT_GE(above_bound, 10);  // so "none" is not said for the bound's sake only
@@ -73,6 +77,22 @@ TEST(PackInto, GivesUpAfterItsNodesAndTakesTheSameOnesEveryTime) {
   ASSERT_EQ(once.answer, PackAnswer::Packed);
   EXPECT_EQ(once.nodes, again.nodes);
   EXPECT_EQ(once.packing.offsets, again.packing.offsets);
+}
+
+// Out of nodes, it has at least what the rules found.
+TEST(PackInto, TheSmallestArenaIsSearchedForWithinANumberOfNodes) {
+  const std::vector<TimedBlock> blocks = minimalloc_blocks('K');
+  const PackSearch none = pack_smallest(blocks, {}, 0);
+  EXPECT_EQ(none.answer, PackAnswer::GaveUp);
+  EXPECT_EQ(none.packing.arena, pack(blocks).arena);
+  const PackSearch some = pack_smallest(blocks, {}, 4000);
+  EXPECT_EQ(some.answer, PackAnswer::GaveUp);
+  EXPECT_LE(some.nodes, 4000);
+  EXPECT_LE(some.packing.arena, none.packing.arena);
+  expect_packed(blocks, some.packing);
+  const PackSearch all = pack_smallest(blocks, {}, 100'000);
+  EXPECT_EQ(all.answer, PackAnswer::Packed);
+  EXPECT_EQ(all.packing.arena, kMinimallocCapacity);  // the bound
 }
 
 // Those inputs of google/minimalloc that take less than a second; bench/packing_bench.cpp packs all eleven.
