@@ -255,13 +255,6 @@ bool BackwardProgram::reads_parameters(const ChunkLayer& layer) const {
   return false;
 }
 
-void BackwardProgram::gather_ahead(SegmentBuilder& out, int layer) {
-  if (!state_.gathers_ahead()) return;
-  int next = layer - 1;
-  while (next >= 0 && !reads_parameters(values_.layer(next))) --next;
-  if (next >= 0) state_.gather_ahead(out, next, values_.layer(next).id);
-}
-
 void BackwardProgram::run_layer(SegmentBuilder& out, int l, const BackwardVariant& variant, BackwardState& state) {
   const ChunkLayer& layer = values_.layer(l);
   const LayerGraph& graph = *layer.graph;
@@ -277,16 +270,16 @@ void BackwardProgram::run_layer(SegmentBuilder& out, int l, const BackwardVarian
   if (values_.is_last(l)) moves_.fetch(out, l);
   moves_.fetch(out, l - 1);
   const bool gathers = reads_parameters(layer);
-  if (gathers) state_.use_gathered(out, l, layer.id);
+  if (gathers) state_.visits().start(out, l, false);
   const int operators = static_cast<int>(graph.operators.size());
   if (layer.keep->whole_layer)
     for (int i = 0; i < operators; ++i)
       if (layer.keep->redone[static_cast<std::size_t>(i)]) redo(out, l, i, state);
   for (int i = operators - 1; i >= 0; --i) run(out, l, i, variant, state);
-  if (gathers) state_.release_gathered(out, l);
+  if (gathers) state_.visits().end(out, l);
   state.border = graph.input >= 0 ? state.gradient[static_cast<std::size_t>(graph.input)] : -1;
   if (state.half == Work::I) return leave_layer(l, state);
-  gather_ahead(out, l);
+  state_.visits().bring_ahead(out, false);  // on the stream of the sums it would have to wait for them
   state_.sum_layer(out, l, {.accumulates = variant.accumulates, .last = variant.last}, -1);
 }
 

@@ -26,6 +26,8 @@ class BackwardProgram {
   // One operator. Of a recomputation schedule what it reads is there already.
   void run(SegmentBuilder& out, int layer, int op, const BackwardVariant& variant, BackwardState& state);
 
+  bool reads_parameters(const ChunkLayer& layer) const;
+
   // Input and weight gradients apart (backward_split.cpp): `state` is what the segment of input gradients left.
   void join_kept(SegmentBuilder& out, const BackwardState& state) const;
   Segment weights(const BackwardVariant& variant, BackwardState state);
@@ -37,8 +39,6 @@ class BackwardProgram {
   void weight_gradients(SegmentBuilder& out, int layer, int op, const BackwardVariant& variant, BackwardState& state);
   void write_weight_gradients(Instruction& run, int layer, const Operator& op, const BackwardVariant& variant,
                               BackwardState& state);
-  bool reads_parameters(const ChunkLayer& layer) const;
-  void gather_ahead(SegmentBuilder& out, int layer);  // for the layer whose backward comes next
   void redo_for(SegmentBuilder& out, int layer, const std::vector<int>& values, BackwardState& state);
   void redo(SegmentBuilder& out, int layer, int op, BackwardState& state);
   void used(SegmentBuilder& out, int layer, int value, BackwardState& state);

@@ -69,7 +69,7 @@ void BackwardProgram::join_kept(SegmentBuilder& out, const BackwardState& state)
 
 Segment BackwardProgram::weights(const BackwardVariant& variant, BackwardState state) {
   SegmentBuilder out("weight gradients." + std::to_string(frame_.chunk), chunk_params(true));
-  state_.begin();
+  state_.begin(true);
   state.half = Work::W;
   state.written_places.clear();
   emit_.begin(out);

@@ -15,7 +15,7 @@ ChunkProgram::ChunkProgram(const ChunkFrame& frame, const ChunkSlots& slots, Act
       backward_(frame, values_, moves_, state_, emit_, flow_),
       player_(frame, values_, state_, emit_, backward_) {
   values_.add_rings();
-  state_.add_events();
+  state_.add_events(visits(), values_.layer(0).id);
   values_.add_homes();
   moves_.add_events();
 }
@@ -25,9 +25,18 @@ void ChunkProgram::meet(const ChunkProgram* before, const ChunkProgram* after) {
   values_.after = after ? &after->values_ : nullptr;
 }
 
+std::vector<UnitUse> ChunkProgram::visits() const {
+  if (values_.runs) return player_.visits();
+  std::vector<UnitUse> visits;
+  for (int l = 0; l < values_.count(); ++l) visits.push_back({l, Phase::Forward});
+  for (int l = values_.count() - 1; l >= 0; --l)
+    if (backward_.reads_parameters(values_.layer(l))) visits.push_back({l, Phase::Backward});
+  return visits;
+}
+
 Segment ChunkProgram::forward(const ForwardVariant& variant) {
   SegmentBuilder out("forward." + std::to_string(frame_.chunk), chunk_params(frame_.splits()));
-  state_.begin();
+  state_.begin(false);
   moves_.begin();
   emit_.begin(out);
   forward_.receive_input(out);
@@ -60,7 +69,7 @@ static void wait_for_gradient(Segment& segment) {
 Segment ChunkProgram::build_backward(const BackwardVariant& variant) {
   SegmentBuilder out((variant.half == Work::I ? "input gradients." : "backward.") + std::to_string(frame_.chunk),
                      chunk_params(frame_.splits()));
-  state_.begin();
+  state_.begin(true);
   moves_.begin();
   BackwardState state;
   state.half = variant.half;

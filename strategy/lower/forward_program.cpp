@@ -91,14 +91,14 @@ void ForwardProgram::run_layer(SegmentBuilder& out, int l, const ForwardVariant&
   }
   std::vector<char> live(graph.values.size(), 0);
   if (graph.input >= 0) live[static_cast<std::size_t>(graph.input)] = 1;
-  state_.gather(out, l, layer.id, variant.waits_for_parameters);
+  state_.visits().start(out, l, variant.waits_for_parameters);
   for (int i = 0; i < static_cast<int>(graph.operators.size()); ++i) {
     run(out, l, i, variant, live);
     for (std::size_t v = 0; v < last_use.size(); ++v)
       if (last_use[v] == i && live[v]) forget(out, l, static_cast<int>(v));
   }
   moves_.end_layer(out, l);
-  state_.release_gathered(out, l);
+  state_.visits().end(out, l);
 }
 
 // The value's last use in the forward is behind us: release it unless somebody needs it later.
@@ -115,6 +115,7 @@ void ForwardProgram::forget(SegmentBuilder& out, int l, int value) {
 
 void ForwardProgram::run_layers(SegmentBuilder& out, const ForwardVariant& variant) {
   for (int l = 0; l < values_.count(); ++l) run_layer(out, l, variant);
+  state_.visits().bring_ahead(out, variant.waits_for_parameters);
 }
 
 }  // namespace foreshard

@@ -4,6 +4,10 @@ namespace foreshard {
 
 static std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
+static bool reads_parameters(const OpRun& run, const Operator& op) {
+  return !op.weights.empty() && (!run.backward || !(op.input_grad == OpWork{}));
+}
+
 RunPlayer::RunPlayer(const ChunkFrame& frame, ChunkValues& values, StateProgram& state, OperatorEmitter& emit,
                      BackwardProgram& backward)
     : frame_(frame), values_(values), state_(state), emit_(emit), backward_(backward) {
@@ -26,6 +30,7 @@ void RunPlayer::forward(SegmentBuilder& out, const ForwardVariant& variant) {
       now_[0][at(it.value)] = values_.place_of(static_cast<int>(life));
   for (int k = 0; k < values_.runs->turn; ++k) play(out, k, variant);
   release_gather(out);
+  state_.visits().bring_ahead(out, variant.waits_for_parameters);
 }
 
 void RunPlayer::backward(SegmentBuilder& out, const BackwardVariant& variant, BackwardState& state) {
@@ -49,7 +54,7 @@ void RunPlayer::play(SegmentBuilder& out, int k, const ForwardVariant& variant) 
   const ChunkLayer& layer = values_.layer(l);
   const Operator& op = layer.graph->operators[at(at_run.op)];
   const bool waits = variant.waits_for_parameters && !values_.lives.again[at(k)];
-  if (!op.weights.empty()) gather_for(out, l, waits);
+  if (reads_parameters(at_run, op)) gather_for(out, l, waits);
   std::vector<Block> made;
   for (const int life : values_.lives.made[at(k)]) made.push_back(values_.place_of(life));
   if (op.communication) {
@@ -100,7 +105,7 @@ void RunPlayer::play_back(SegmentBuilder& out, int k, const BackwardVariant& var
     state.where.assign(graph.values.size(), {});
   }
   for (const int value : op.saved) state.where[values_.layer(l).real(value)] = now_at(l, value);
-  if (!op.weights.empty() && !(op.input_grad == OpWork{})) gather_for(out, l, false);
+  if (reads_parameters(values_.runs->runs[at(k)], op)) gather_for(out, l, false);
   backward_.run(out, l, index, variant, state);
   end_lives(out, k);
   if (index > 0) return;
@@ -109,16 +114,31 @@ void RunPlayer::play_back(SegmentBuilder& out, int k, const BackwardVariant& var
   state_.sum_layer(out, l, {.accumulates = variant.accumulates, .last = variant.last}, -1);
 }
 
+std::vector<UnitUse> RunPlayer::visits() const {
+  std::vector<UnitUse> visits;
+  int layer = -1;
+  for (int k = 0; k < static_cast<int>(values_.runs->runs.size()); ++k) {
+    const OpRun& run = values_.runs->runs[at(k)];
+    if (k == values_.runs->turn) layer = -1;
+    if (reads_parameters(run, values_.layer(run.layer).graph->operators[at(run.op)]) && layer != run.layer) {
+      visits.push_back({run.layer, k < values_.runs->turn ? Phase::Forward : Phase::Backward});
+      layer = run.layer;
+    }
+    if (run.backward && run.op == 0 && layer == run.layer) layer = -1;
+  }
+  return visits;
+}
+
 // ZeRO 3: the parameters of one layer at a time.
 void RunPlayer::gather_for(SegmentBuilder& out, int l, bool waits_for_parameters) {
   if (gathered_layer_ == l) return;
   release_gather(out);
-  state_.gather(out, l, values_.layer(l).id, waits_for_parameters);
+  state_.visits().start(out, l, waits_for_parameters);
   gathered_layer_ = l;
 }
 
 void RunPlayer::release_gather(SegmentBuilder& out) {
-  if (gathered_layer_ >= 0) state_.release_gathered(out, gathered_layer_);
+  if (gathered_layer_ >= 0) state_.visits().end(out, gathered_layer_);
   gathered_layer_ = -1;
 }
 

@@ -14,6 +14,8 @@ class RunPlayer {
   RunPlayer(const ChunkFrame& frame, ChunkValues& values, StateProgram& state, OperatorEmitter& emit,
             BackwardProgram& backward);
 
+  // Of layers whose parameters are read, in order: what forward() and backward() make of the schedule.
+  std::vector<UnitUse> visits() const;
   void forward(SegmentBuilder& out, const ForwardVariant& variant);
   void backward(SegmentBuilder& out, const BackwardVariant& variant, BackwardState& state);
 

@@ -91,6 +91,10 @@ void SegmentBuilder::record_after_last_use(const Block& block, const EventUse& e
   at(join_last_use(block)).records.push_back(event);
 }
 
+void SegmentBuilder::use_until(const Block& block, int index) {
+  note_read({.buffer = block.buffer, .slot = block.slot}, index);
+}
+
 void SegmentBuilder::wait_before_last_use(const Block& block, const EventUse& event) {
   at(join_last_use(block)).waits.push_back(event);
 }

@@ -20,6 +20,8 @@ class SegmentBuilder {
   // (event, slot) is recorded when the last instruction so far that touches the block ends.
   void record_after_last_use(const Block& block, const EventUse& event);
   void wait_before_last_use(const Block& block, const EventUse& event);
+  // The instruction counts among those that read the block.
+  void use_until(const Block& block, int index);
 
   // The last write so far and the reads after it that are on other streams.
   std::vector<int> uses_elsewhere(const Block& block, StreamId stream) const;

@@ -108,8 +108,7 @@ StateRow row_for_all(const Choice& choice) {
   if (parameters) row.parameters.cut_by = kShards;
   if (row.brings_parameters()) {
     const bool ahead = s.communication.overlap->parameters || row.parameters.home != Space::Device;
-    row.parameters.slots = ahead ? 2 : 1;
-    row.parameters.ahead = ahead && s.recompute.kind < RecomputeKind::Rotor ? 1 : 0;  // runs gather layer by layer
+    row.parameters.stays.rule = BlockRule{.ahead_forward = ahead ? 1 : 0, .ahead_backward = ahead ? 1 : 0};
   }
   return row;
 }

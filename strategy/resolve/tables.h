@@ -14,6 +14,7 @@
 #include "core/strategy/strategy.h"
 #include "strategy/recompute/keep_rule.h"
 #include "strategy/recompute/recompute_runs.h"
+#include "strategy/residency/parameter_stays.h"
 #include "strategy/resolve/layout.h"
 #include "strategy/schedule/schedule.h"
 
@@ -59,8 +60,7 @@ struct StateRow {  // the first row that a tensor belongs to holds; the last one
   Bytes bucket = {};  // of gradients; 0: no limit. It limits only what is summed over replicas
   struct Parameters {
     Kinds cut_by = {};               // empty: whole on every rank
-    int ahead = 0;                   // cut: gathered so many layers before the backward needs them ...
-    int slots = 1;                   // ... into so many places
+    ParameterStays stays = {};       // cut or away: when the whole of a layer is on the device
     bool gathered_next_run = false;  // not cut, but the optimizer is: gathered beside the next forwards, not after the update
     DType dtype = DType::BF16;
     Space home = Space::Device;  // else copied into the same places, cut ones before they are gathered

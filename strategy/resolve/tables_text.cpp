@@ -113,13 +113,20 @@ std::string unit_text(const StateRow& row) {
   return row.bucket == Bytes{} ? "one bucket" : "buckets of " + in_size(row.bucket);
 }
 
+std::string stays_text(const ParameterStays& stays) {
+  const auto* blocks = std::get_if<BlockRule>(&stays.rule);
+  FS_ASSERT(blocks);
+  const int ahead = blocks->ahead_backward;
+  return (ahead > 0 ? counted(ahead, "layer") + " ahead" : std::string("when used")) + ", " + counted(ahead + 1, "place");
+}
+
 std::string parameters_text(const StateRow& row) {
   const StateRow::Parameters& p = row.parameters;
   const bool away = p.home != Space::Device;
   if (row.brings_parameters())
     return (away ? std::string("in ") + word(p.home) + "; copied in" + (p.cut_by.empty() ? " " : " and gathered ")
                  : "gathered ") +
-           (p.ahead > 0 ? counted(p.ahead, "layer") + " ahead" : std::string("when used")) + ", " + counted(p.slots, "place");
+           stays_text(p.stays);
   if (row.optimizer.cut_by.empty())
     return row.optimizer.updated_by == Processor::Device ? "updated in place" : "copied back after the update";
   return p.gathered_next_run ? "gathered beside the next forwards" : "gathered after the update";

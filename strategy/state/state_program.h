@@ -9,6 +9,7 @@
 #include "strategy/program/chunk_frame.h"
 #include "strategy/program/segment_builder.h"
 #include "strategy/state/model_state.h"
+#include "strategy/state/parameter_visits.h"
 #include "strategy/state/update_moves.h"
 
 namespace foreshard {
@@ -22,7 +23,9 @@ class StateProgram {
  public:
   // Lays out the parameters of the chunk's layers and appends their buffers to the role.
   explicit StateProgram(const ChunkFrame& frame);
-  void add_events();  // and the ring of gathered parameters
+  // And the places of parameters that are cut or away. `visits`: of the chunk's layers in one forward and one backward, in the order in
+  // which their parameters are read; `first` is the id of its first layer.
+  void add_events(std::vector<UnitUse> visits, LayerId first);
 
   const ChunkState& layout() const { return state_; }
   const StateUnit& unit(int index) const { return state_.units[static_cast<std::size_t>(index)]; }
@@ -30,18 +33,13 @@ class StateProgram {
     return state_.places[static_cast<std::size_t>(layer)][static_cast<std::size_t>(parameter)];
   }
 
-  // A segment begins: nothing is gathered yet, and no unit has been waited for.
-  void begin();
+  // A segment begins: no unit has been waited for yet.
+  void begin(bool backward);
 
   // Parameters as operators read them; layers are those of the chunk.
   Use weight(int layer, int parameter) const;
   void wait_for_update(Instruction& run, int layer, int parameter);  // once per unit and segment
-  // Parameters that are cut or away go into the next place of a ring; `id` is that of the role's layer.
-  void gather(SegmentBuilder& out, int layer, LayerId id, bool waits_for_update);
-  void gather_ahead(SegmentBuilder& out, int layer, LayerId id);  // of the layer whose backward comes next
-  bool gathers_ahead() const;
-  void use_gathered(SegmentBuilder& out, int layer, LayerId id);  // ahead, or now
-  void release_gathered(SegmentBuilder& out, int layer);
+  ParameterVisits& visits() { return *visits_; }
 
   // Gradients as operators write them. `opened` remembers the units that this segment has written.
   Use weight_gradient(int layer, int parameter) const;
@@ -69,7 +67,6 @@ class StateProgram {
   }
   const StateRow& last_row() const { return frame_.lowering.tables.state.back(); }  // rows are cut alike
   int units() const { return static_cast<int>(state_.units.size()); }
-  bool brings_parameters(int layer) const;  // they are gathered, or copied, to be used
   bool gathers_after_update(const StateUnit& unit) const;
   void add_update(SegmentBuilder& out, int unit, int mark);
   bool is_second_copy(const StateUnit& unit) const;
@@ -90,17 +87,14 @@ class StateProgram {
   Instruction norm(int unit, bool first) const;
   Instruction clip(int unit) const;
   Instruction gather_unit(int unit) const;
-  Instruction copy_in(const StateUnit& unit, const Use& place) const;
 
   ChunkFrame frame_;
   ChunkState state_;
   std::optional<UpdateMoves> moves_ = {};  // where the rows move states
-  BufferId gathered_ = {}, own_gradients_ = {};
-  int gathered_slots_ = 1;
-  int gathers_ = 0, gathered_slot_ = 0;  // of the segment being built
-  int ahead_ = -1, ahead_slot_ = 0;      // the layer whose parameters were gathered before its turn, and where
-  std::vector<char> waited_ = {};        // [unit]
-  EventId reduced_ = {}, ready_ = {}, updated_ = {}, gathered_free_ = {}, ring_free_ = {}, own_free_ = {};
+  std::optional<ParameterVisits> visits_ = {};
+  BufferId own_gradients_ = {};
+  std::vector<char> waited_ = {};  // [unit]
+  EventId reduced_ = {}, ready_ = {}, updated_ = {}, ring_free_ = {}, own_free_ = {};
 };
 
 }  // namespace foreshard

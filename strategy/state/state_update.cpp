@@ -120,18 +120,9 @@ bool StateProgram::gathers_after_update(const StateUnit& unit) const {
 
 Instruction StateProgram::gather_unit(int index) const {
   const StateUnit& unit = state_.units[static_cast<std::size_t>(index)];
-  const DType dtype = row_of(unit).parameters.dtype;
-  const CommunicationRow& way = frame_.lowering.communication(Purpose::ParameterGather);
-  return {.name = "all-gather parameters",
-          .what = Collective{.kind = CollectiveKind::AllGather,
-                             .algorithm = way.algorithm,
-                             .group = slice(unit),
-                             .bytes = size_of(dtype) * unit.elements,
-                             .dtype = dtype},
-          .stream = way.stream,
-          .records = {{ready_, {index}}},
-          .reads = {all_of(unit.value)},
-          .writes = {all_of(unit.value)}};
+  Instruction run = all_gather(frame_, unit, all_of(unit.value), all_of(unit.value));
+  run.records.push_back({ready_, {index}});
+  return run;
 }
 
 // The optimizers of frameworks step when all gradients are summed, with or without a norm (Megatron's finish_grad_sync, DeepSpeed's

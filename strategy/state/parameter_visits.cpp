@@ -1,0 +1,204 @@
+#include "strategy/state/parameter_visits.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace foreshard {
+
+static std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+Instruction all_gather(const ChunkFrame& frame, const StateUnit& unit, const Use& from, const Use& to) {
+  const StateRow& row = frame.lowering.tables.state[at(unit.row)];
+  const CommunicationRow& way = frame.lowering.communication(Purpose::ParameterGather);
+  return {.name = "all-gather parameters",
+          .what = Collective{.kind = CollectiveKind::AllGather,
+                             .algorithm = way.algorithm,
+                             .group = frame.lowering.group(row.optimizer.cut_by, way.stream),
+                             .bytes = size_of(row.parameters.dtype) * unit.elements,
+                             .dtype = row.parameters.dtype},
+          .stream = way.stream,
+          .reads = {from},
+          .writes = {to}};
+}
+
+ParameterVisits::ParameterVisits(const ChunkFrame& frame, const ChunkState& state, std::vector<UnitUse> uses, LayerId first,
+                                 EventId ready)
+    : frame_(frame), state_(state), uses_(std::move(uses)), first_(first), ready_(ready) {
+  const ParameterStays& stays = last_row().parameters.stays;
+  std::erase_if(uses_, [&](const UnitUse& use) { return !brings(use.unit); });
+  if (uses_.empty()) return;
+  own_moments_ = !stays.one_size;
+  const auto backward = [](const UnitUse& use) { return use.phase != Phase::Forward; };
+  turn_ = static_cast<int>(std::ranges::find_if(uses_, backward) - uses_.begin());
+  residency_ = residency_of(stays, units(), uses_);
+  FS_ASSERT(residency_.persistent.empty());
+  stay_of_ = stays_of_uses(uses_, residency_);
+  places_ = places_of_stays(units(), residency_, stays.one_size);
+  staged_.assign(uses_.size(), 0);
+  for (const UnitBuffer& buffer : residency_.buffers)
+    if (buffer.kind == UnitBuffer::Kind::Staging)
+      for (int moment = buffer.from; moment <= buffer.until; ++moment) staged_[at(moment)] = 1;
+  add_sizes();
+}
+
+void ParameterVisits::add_sizes() {
+  const DType dtype = last_row().parameters.dtype;
+  const bool staged = std::ranges::count(staged_, 1) > 0;
+  const bool any_crosses = std::ranges::any_of(residency_.stays, [&](const Stay& stay) { return crosses(stay); });
+  for (const Places::Size& size : places_.sizes) {
+    std::string tail;
+    if (places_.sizes.size() > 1) tail.append(" ").append(std::to_string(sizes_.size()));
+    const Bytes bytes = size_of(dtype) * size.elements;
+    Size& of = sizes_.emplace_back();
+    of.buffer = frame_.add_buffer("gathered" + tail, Category::Parameters, dtype, bytes, size.places);
+    of.free = frame_.add_event("gathered_free" + tail, size.places);
+    if (any_crosses) of.arrived = frame_.add_event("gathered_there" + tail, size.places);
+    if (!staged) continue;
+    of.copy = frame_.add_buffer("copied_out" + tail, Category::Parameters, dtype, bytes, 1);
+    of.copy_free = frame_.add_event("copied_out_free" + tail, 1);
+  }
+  if (own_moments_) passed_ = frame_.add_event("passed", 2);
+}
+
+bool ParameterVisits::brings(int layer) const {
+  return !state_.units_of_layer[at(layer)].empty() && last_row().brings_parameters();
+}
+
+// All that a layer reads is one unit of the residency.
+std::vector<ParameterUnit> ParameterVisits::units() const {
+  std::vector<ParameterUnit> units;
+  for (const std::vector<int>& units_of : state_.units_of_layer) {
+    ParameterUnit& all = units.emplace_back();
+    for (const int unit : units_of) all.elements += state_.units[at(unit)].elements;
+  }
+  return units;
+}
+
+void ParameterVisits::begin(bool backward) {
+  now_ = begin_ = backward ? turn_ : 0;
+  const auto due = [&](const Stay& stay) { return stay.brought >= begin_; };
+  next_ = static_cast<int>(std::ranges::find_if(residency_.stays, due) - residency_.stays.begin());
+  taken_.clear();
+  last_read_.assign(uses_.size(), -1);
+}
+
+const ParameterVisits::Size& ParameterVisits::size_of_stay(int stay) const {
+  return sizes_[at(places_.of_stay[at(stay)].size)];
+}
+
+Block ParameterVisits::place_of(int stay) const { return {size_of_stay(stay).buffer, {places_.of_stay[at(stay)].place}}; }
+
+Block ParameterVisits::read_block() const {
+  return staged_[at(now_)] ? Block{size_of_stay(stay_now()).copy, {0}} : place_of(stay_now());
+}
+
+bool ParameterVisits::take(const Block& place) {
+  if (std::ranges::find(taken_, place) != taken_.end()) return false;
+  taken_.push_back(place);
+  return true;
+}
+
+// Copies what is away, all-gathers what is cut; the own part of a unit that is both is copied to where the all-gather wants it.
+void ParameterVisits::bring(SegmentBuilder& out, int index, bool waits_for_update) {
+  const Block block = place_of(index);
+  Bytes offset = {};
+  for (const int unit_index : state_.units_of_layer[at(stay(index).unit)]) {
+    const StateUnit& unit = state_.units[at(unit_index)];
+    const StateRow::Parameters& row = row_of(unit).parameters;
+    const bool away = row.home != Space::Device;
+    const Use place{.buffer = block.buffer, .slot = block.slot, .from = offset, .length = size_of(row.dtype) * unit.elements};
+    std::vector<Instruction> steps;
+    if (away) steps.push_back(copy_in(unit, place));
+    if (!row.cut_by.empty()) {
+      steps.push_back(all_gather(frame_, unit, away ? place : Use{.buffer = unit.value}, place));
+      steps.back().name = "gather";
+    }
+    if (offset == Bytes{}) {
+      steps.front().acquires.push_back(block);
+      if (take(block)) steps.front().waits.push_back({size_of_stay(index).free, block.slot});
+    }
+    if (own_moments_) begin_with_moment(steps.front(), stay(index).brought);
+    if (waits_for_update) steps.front().waits.push_back({ready_, {unit_index}});
+    for (Instruction& step : steps) {
+      step.layer = {first_.value + stay(index).unit};
+      out.emit(std::move(step));
+    }
+    offset += *place.length;
+  }
+  if (crosses(stay(index))) out.record_after_last_use(block, {size_of_stay(index).arrived, block.slot});
+}
+
+Instruction ParameterVisits::copy_in(const StateUnit& unit, const Use& place) const {
+  const StateRow& row = row_of(unit);
+  const Kinds& cut_by = row.parameters.cut_by;
+  const StreamId gathers = frame_.lowering.communication(Purpose::ParameterGather).stream;
+  const bool drive = row.parameters.home == Space::Nvme;
+  return {.name = "bring parameters",
+          .what = Copy{.bytes = size_of(row.parameters.dtype) * (unit.elements / frame_.lowering.ranks(cut_by)),
+                       .slice = cut_by.empty() ? GroupId{} : frame_.lowering.group(row.optimizer.cut_by, gathers)},
+          .stream = frame_.way(drive ? Purpose::ReadDrive : Purpose::CopyFromHost).stream,
+          .reads = {{.buffer = unit.value}},
+          .writes = {place}};
+}
+
+// When the visit before it has ended: in this segment, or in the last ones of both kinds.
+void ParameterVisits::begin_with_moment(Instruction& transfer, int moment) const {
+  if (moment > begin_) return transfer.after.push_back(last_read_[at(moment) - 1]);
+  for (const int pass : {0, 1}) transfer.waits.push_back({passed_, {pass}});
+}
+
+void ParameterVisits::start(SegmentBuilder& out, int layer, bool waits_for_update) {
+  if (!brings(layer)) return;
+  FS_ASSERT(uses_[at(now_)].unit == layer);
+  bring_ahead(out, waits_for_update);
+  if (next_ == stay_now()) bring(out, next_++, waits_for_update);
+  if (now_ == stay(stay_now()).first_use && crosses(stay(stay_now())))
+    out.emit({.name = "parameters are there",
+              .what = Mark{},
+              .stream = kComputeStream,
+              .layer = {first_.value + layer},
+              .waits = {{size_of_stay(stay_now()).arrived, place_of(stay_now()).slot}}});
+  if (staged_[at(now_)]) copy_out(out);
+}
+
+void ParameterVisits::copy_out(SegmentBuilder& out) {
+  const Block copy = read_block();
+  Instruction run{.name = "copy out",
+                  .what = Copy{.bytes = frame_.role.buffers[copy.buffer.index()].bytes},
+                  .stream = kComputeStream,
+                  .layer = {first_.value + uses_[at(now_)].unit},
+                  .reads = {whole(place_of(stay_now()))},
+                  .writes = {whole(copy)},
+                  .acquires = {copy}};
+  if (take(copy)) run.waits.push_back({size_of_stay(stay_now()).copy_free, copy.slot});
+  out.emit(std::move(run));
+}
+
+void ParameterVisits::end(SegmentBuilder& out, int layer) {
+  if (!brings(layer)) return;
+  const Block read = read_block(), place = place_of(stay_now());
+  const Size& size = size_of_stay(stay_now());
+  const StreamId gathers = frame_.lowering.communication(Purpose::ParameterGather).stream;
+  const std::vector<int> reads = out.uses_elsewhere(read, gathers);
+  const int last = *std::max_element(reads.begin(), reads.end());
+  last_read_[at(now_)] = last;
+  const int pass = now_ < turn_ ? 0 : 1, end_of_pass = pass == 0 ? turn_ : static_cast<int>(uses_.size());
+  if (own_moments_ && now_ + 1 == end_of_pass) out.record_after_last_use(read, {passed_, {pass}});
+  if (staged_[at(now_)]) {
+    out.use_until(place, last);
+    out.record_after_last_use(read, {size.copy_free, read.slot});
+    out.release(read);
+  }
+  if (stay(stay_now()).left == now_) {
+    out.record_after_last_use(place, {size.free, place.slot});
+    out.release(place);
+    take(place);
+  }
+  ++now_;
+}
+
+void ParameterVisits::bring_ahead(SegmentBuilder& out, bool waits_for_update) {
+  while (next_ < static_cast<int>(residency_.stays.size()) && stay(next_).brought < now_) bring(out, next_++, waits_for_update);
+}
+
+}  // namespace foreshard
