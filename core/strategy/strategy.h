@@ -143,7 +143,7 @@ struct OffloadChoice {
   Space optimizer = Space::Device;         // master copy and moments
   double optimizer_kept = 0;               // share of their elements that stays on the device: those whose gradients come last
   UpdatedOn updated_on = UpdatedOn::Auto;  // auto: on the host where its memory has the states
-  bool delayed_update = false;             // by the host beside the next step, whose gradients are then one step old
+  bool update_per_layer = false;           // as soon as the gradients of a layer are summed, between the backwards
   Space parameters = Space::Device;        // of layers: copied in for each forward and backward
   Space gradients = Space::Device;         // of layers: copied out as soon as the backward of a layer has them
   OffloadedActivations activations = OffloadedActivations::None;  // that wait for the backward: layers' inputs, or all

@@ -30,13 +30,16 @@ double read_number(const std::string& value, double least, double below, bool pe
   return *number == 0 ? 0 : *number;  // never a negative zero
 }
 
-StrategyOption flag(bool Strategy::*field, StrategyOption option) {
+StrategyOption flag(std::function<bool&(Strategy&)> at, StrategyOption option) {
   option.type = OptionType::Flag;
   option.values = {"true", "false"};
-  option.get = [field](const Strategy& s) { return std::string(s.*field ? "true" : "false"); };
-  option.set = [field, path = option.path](Strategy& s, const std::string& value, const std::string& where) {
+  option.get = [at](const Strategy& s) {
+    Strategy copy = s;
+    return std::string(at(copy) ? "true" : "false");
+  };
+  option.set = [at, path = option.path](Strategy& s, const std::string& value, const std::string& where) {
     if (value != "true" && value != "false") throw Error(where, path, shown(value), "true or false");
-    s.*field = value == "true";
+    at(s) = value == "true";
   };
   return option;
 }

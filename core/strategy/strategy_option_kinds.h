@@ -30,7 +30,7 @@ std::string shortest(double number);
 double read_number(const std::string& value, double least, double below, bool percent, const std::string& path,
                    const std::string& where);
 
-StrategyOption flag(bool Strategy::*field, StrategyOption option);
+StrategyOption flag(std::function<bool&(Strategy&)> at, StrategyOption option);
 StrategyOption layer_split(StrategyOption option);
 StrategyOption stages(StrategyOption option);
 StrategyOption placement(StrategyOption option);

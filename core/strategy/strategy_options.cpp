@@ -51,11 +51,12 @@ std::vector<StrategyOption> parallelism_options() {
                        .help = "context-parallel attention: all-gather or ring of keys and values, or all-to-all of heads; "
                                "auto: as the framework does",
                        .group = group}),
-      flag(&Strategy::sequence_parallel, {.path = "sequence_parallel",
-                                          .flag = "--sequence-parallel",
-                                          .help = "splits norms and dropout along the sequence over the tensor-parallel GPUs",
-                                          .constraint = "tp divides the sequence",
-                                          .group = group}),
+      flag(std::mem_fn(&Strategy::sequence_parallel),
+           {.path = "sequence_parallel",
+            .flag = "--sequence-parallel",
+            .help = "splits norms and dropout along the sequence over the tensor-parallel GPUs",
+            .constraint = "tp divides the sequence",
+            .group = group}),
   };
 }
 
@@ -200,6 +201,14 @@ std::vector<StrategyOption> offload_options() {
               .help = "who runs the optimizer on offloaded states: the processor of the host, or the device, to which they are "
                       "copied and back; auto: the host",
               .group = group}),
+      flag(part(&Strategy::offload, &OffloadChoice::update_per_layer),
+           {.path = "update_per_layer",
+            .flag = "--update-per-layer",
+            .help =
+                "updates a layer as soon as its gradients are summed, between the backwards; with one micro-batch no more than "
+                "two layers have gradients",
+            .constraint = "no gradient clipping, no dynamic loss scale, not with zb-* schedules",
+            .group = group}),
       choice(
           part(&Strategy::offload, &OffloadChoice::parameters), homes,
           {.path = "offload_parameters",

@@ -2921,6 +2921,18 @@ worst: what the worst order of the same work would need</source>
         <translation>卸载后为 %1，预算为 %2</translation>
     </message>
     <message>
+        <source>the norm for clipping is that of all gradients, which are not there when the first layer is updated</source>
+        <translation>裁剪用的范数取自全部梯度，而更新第一层时梯度还不全</translation>
+    </message>
+    <message>
+        <source>a dynamic loss scale looks at all gradients before the first layer is updated</source>
+        <translation>动态损失缩放要在更新第一层之前查看全部梯度</translation>
+    </message>
+    <message>
+        <source>schedule %1 has weight gradients of several micro-batches under way when a layer is updated</source>
+        <translation>调度 %1 在更新一层时还有多个微批次的权重梯度在途</translation>
+    </message>
+    <message>
         <source>the ranks of node %1 need %2 of host memory; it has %3</source>
         <translation>节点 %1 上的各 rank 需要 %2 主机内存，而该节点只有 %3</translation>
     </message>

@@ -128,6 +128,10 @@
         <translation>更新由谁执行</translation>
     </message>
     <message>
+        <source>update per layer</source>
+        <translation>逐层更新</translation>
+    </message>
+    <message>
         <source>offload parameters</source>
         <translation>参数的位置</translation>
     </message>
@@ -326,6 +330,10 @@
         <translation>host、nvme：不能用动态损失缩放</translation>
     </message>
     <message>
+        <source>no gradient clipping, no dynamic loss scale, not with zb-* schedules</source>
+        <translation>不能用梯度裁剪、动态损失缩放和 zb-* 调度</translation>
+    </message>
+    <message>
         <source>host, nvme: no gradient clipping</source>
         <translation>host、nvme：不能用梯度裁剪</translation>
     </message>
@@ -360,6 +368,10 @@
     <message>
         <source>who runs the optimizer on offloaded states: the processor of the host, or the device, to which they are copied and back; auto: the host</source>
         <translation>由谁更新已卸载的状态：主机处理器，或把状态复制到 GPU 再复制回去；auto：主机</translation>
+    </message>
+    <message>
+        <source>updates a layer as soon as its gradients are summed, between the backwards; with one micro-batch no more than two layers have gradients</source>
+        <translation>一层的梯度归约完即在反向之间更新该层；只有一个微批次时，同时有梯度的层不超过两层</translation>
     </message>
     <message>
         <source>where parameters lie between their uses: device, host or nvme; layer by layer they are copied in for each forward and backward</source>

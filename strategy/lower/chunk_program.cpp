@@ -81,6 +81,7 @@ Segment ChunkProgram::build_backward(const BackwardVariant& variant) {
     player_.backward(out, variant, state);
   else
     backward_.run_layers(out, variant, state);
+  state_.update_summed(out);
   flow_.send(out, state);
   if (variant.half == Work::I) backward_.join_kept(out, state);
   Segment segment = out.take();

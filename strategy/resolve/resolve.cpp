@@ -168,6 +168,22 @@ Refusal refuse_offload_of_activations(const Strategy& s) {
   return {};
 }
 
+Refusal refuse_update_per_layer(const Strategy& s) {
+  if (!s.offload.update_per_layer) return {};
+  if (*s.optimizer.clip_norm > 0)
+    return Infeasible{
+        .reason = "the norm for clipping is that of all gradients, which are not there when the first layer is updated",
+        .would_help = {"--clip-norm 0", "--update-per-layer=false"}};
+  if (s.optimizer.loss_scale == 0)
+    return Infeasible{.reason = "a dynamic loss scale looks at all gradients before the first layer is updated",
+                      .would_help = {"--loss-scale 1024", "--precision bf16"}};
+  if (schedule_entry(*s.pipeline.schedule).splits)
+    return Infeasible{.reason = "schedule " + std::string(name_of(*s.pipeline.schedule)) +
+                                " has weight gradients of several micro-batches under way when a layer is updated",
+                      .would_help = {"--schedule 1f1b"}};
+  return {};
+}
+
 Refusal refuse_offload_of_states(const Strategy& s, bool on_host) {
   const OffloadChoice& offload = s.offload;
   const bool layers = offload.parameters != Space::Device || offload.gradients != Space::Device;
@@ -192,6 +208,7 @@ Refusal resolve_offload(const Cluster& cluster, Strategy& s) {
   const bool on_host = offload.updated_on == UpdatedOn::Host;
   if (auto refused = resolve_drives(cluster, offload)) return refused;
   if (auto refused = refuse_offload_of_activations(s)) return refused;
+  if (auto refused = refuse_update_per_layer(s)) return refused;
   if (auto refused = refuse_offload_of_states(s, on_host)) return refused;
   if (!s.stages.empty() && !(offload == OffloadChoice{}))
     return Infeasible{.reason = "stages with degrees of their own keep everything on the device"};

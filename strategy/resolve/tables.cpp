@@ -80,10 +80,11 @@ StateRow row_for_all(const Choice& choice) {
   using When = GradientSum::When;
   const Strategy& s = choice.strategy;
   const bool adam = s.optimizer.kind == OptimizerKind::Adam;
-  const bool taken_away = s.offload.gradients != Space::Device;  // summed before they leave
+  const bool taken_away = s.offload.gradients != Space::Device || s.offload.update_per_layer;  // summed before they leave
+  const bool one_microbatch = s.batch.global == s.batch.micro * s.dp;
   const When last = s.communication.overlap->gradients || taken_away ? When::LastMicrobatch : When::AtEnd;
   const auto& [parameters, gradients, optimizer] = choice.cut;
-  const bool away = s.offload.parameters != Space::Device || s.offload.gradients != Space::Device;
+  const bool away = s.offload.parameters != Space::Device || taken_away;
   const bool by_layer = gradients || away;
   StateRow row{.unit = by_layer ? Unit::Layer : Unit::Bucket, .bucket = by_layer ? Bytes{} : s.communication.bucket};
   row.parameters.dtype = choice.types.param, row.gradients.dtype = choice.types.grad;
@@ -104,7 +105,10 @@ StateRow row_for_all(const Choice& choice) {
   }
   row.parameters.home = s.offload.parameters, row.gradients.home = s.offload.gradients;
   if (gradients) row.gradients.cut_by = kShards;
-  if (row.takes_gradients_away()) row.gradients.slots = s.communication.overlap->gradients ? 2 : 1;
+  row.optimizer.with_backward = s.offload.update_per_layer;
+  row.gradients.kept = !(s.offload.update_per_layer && one_microbatch && !gradients && row.gradients.home == Space::Device);
+  if (row.takes_gradients_away())
+    row.gradients.slots = s.communication.overlap->gradients || row.optimizer.with_backward ? 2 : 1;
   if (parameters) row.parameters.cut_by = kShards;
   if (row.brings_parameters()) {
     const bool ahead = s.communication.overlap->parameters || row.parameters.home != Space::Device;
@@ -119,8 +123,8 @@ StatePolicy state_policy(const Choice& choice) {
   if (choice.ties && (all.takes_gradients_away() || choice.ties_stages())) {
     StateRow tied = all;
     tied.tensors = Tensors::Tied, tied.unit = Unit::Tensor, tied.gradients.slots = 0;
-    if (choice.staged()) tied.gradients.sums.clear();               // all replicas of both stages at once
-    if (choice.ties_stages()) tied.gradients.home = Space::Device;  // until both stages have theirs
+    if (choice.staged()) tied.gradients.sums.clear();  // all replicas of both stages at once
+    if (choice.ties_stages()) tied.gradients.home = Space::Device, tied.gradients.kept = true;  // until both stages have theirs
     if (choice.ties_stages()) tied.gradients.sums.push_back({"sum of tied embeddings", {}, GradientSum::When::AtEnd, true});
     policy.push_back(tied);
   }

@@ -71,6 +71,7 @@ struct StateRow {  // the first row that a tensor belongs to holds; the last one
     int slots = 1;                       // cut: places of whole gradients that wait for their sum; 0: one for each unit
     DType dtype = DType::BF16;
     Space home = Space::Device;  // else the backward writes them to such places, and they are copied out
+    bool kept = true;            // else they live in such places until the update, which runs with the backward
   } gradients = {};
   struct Optimizer {
     Kinds cut_by = {};
@@ -78,7 +79,7 @@ struct StateRow {  // the first row that a tensor belongs to holds; the last one
     DType dtype = DType::F32;
     Space home = Space::Device;                // where the states lie between steps
     double kept = 0;                           // share of the elements whose states stay on the device, those of the last units
-    bool delayed = false;                      // the update of a step's gradients runs beside the next step
+    bool with_backward = false;                // of the last micro-batch: when the backward of the next layer is done
     Processor updated_by = Processor::Device;  // what of the step's operands is not in its memory is copied there, and back
   } optimizer = {};
 
@@ -89,7 +90,7 @@ struct StateRow {  // the first row that a tensor belongs to holds; the last one
   }
   // They are not read where they lie between steps, but from places that layers take in turn.
   bool brings_parameters() const { return !parameters.cut_by.empty() || parameters.home != Space::Device; }
-  bool takes_gradients_away() const { return !gradients.cut_by.empty() || gradients.home != Space::Device; }
+  bool takes_gradients_away() const { return !gradients.cut_by.empty() || gradients.home != Space::Device || !gradients.kept; }
   // The next run's first forwards have to wait for them: they are gathered, or copied back, after the update.
   bool parameters_arrive() const { return !optimizer.cut_by.empty() || moves_states(); }
 };

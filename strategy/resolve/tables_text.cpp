@@ -147,6 +147,7 @@ std::string gradients_text(const StateRow& row, const std::vector<Axis>& axes) {
   if (row.takes_gradients_away())
     parts.push_back(row.gradients.slots == 0 ? "a place for each whole one"
                                              : counted(row.gradients.slots, "place") + " for whole ones");
+  if (!row.gradients.kept) parts.push_back("until the update");
   if (row.gradients.home != Space::Device) parts.push_back(std::string("then in ") + word(row.gradients.home));
   return parts.empty() ? "not summed" : joined(parts, "; ");
 }
@@ -159,6 +160,7 @@ std::string optimizer_text(const StateRow& row) {
   std::string text = states.empty() ? "no states" : joined(states, ", ");
   if (o.home != Space::Device) text += std::string("; in ") + word(o.home);
   if (o.kept > 0) text += " but for " + number(o.kept * 100) + " %";
+  if (o.with_backward) text += "; updated with the backward";
   if (o.updated_by == Processor::Host) text += "; updated by the processor of the host";
   return text;
 }

@@ -181,9 +181,11 @@ class StateLayout {
     const std::string tail = "." + std::to_string(chunk_) + "." + std::to_string(index);
     const auto part = [&](const Kinds& cut_by) { return unit.elements / lowering_.ranks(cut_by); };
     unit.value = add("parameters" + tail, Category::Parameters, row.parameters.dtype, part(row.parameters.cut_by), true);
-    unit.gradient = add("gradients" + tail, Category::Gradients, row.gradients.dtype, part(row.gradients.cut_by), true);
     role_.buffers[unit.value.index()].space = row.parameters.home;
-    role_.buffers[unit.gradient.index()].space = row.gradients.home;
+    if (row.gradients.kept) {
+      unit.gradient = add("gradients" + tail, Category::Gradients, row.gradients.dtype, part(row.gradients.cut_by), true);
+      role_.buffers[unit.gradient.index()].space = row.gradients.home;
+    }
     const auto state = [&](bool wanted, const char* name) {
       if (!wanted) return BufferId{};
       const BufferId id = add(name + tail, Category::Optimizer, row.optimizer.dtype, part(row.optimizer.cut_by), true);
@@ -220,6 +222,7 @@ class StateLayout {
         unit.full_gradient = ring;
         unit.full_gradient_slot = next++ % slots;
       }
+      if (!row_of(unit).gradients.kept) unit.gradient = unit.full_gradient;
     }
   }
 
@@ -260,7 +263,7 @@ class StateLayout {
         if (parameter.split_dim >= 0 && !cut.empty()) shard.dim = parameter.split_dim, shard.split_by = cut;
         const StateRow& row = row_of(unit);
         hold(unit.value, shard, TensorPart::Value, row.parameters.cut_by);
-        hold(unit.gradient, shard, TensorPart::Gradient, row.gradients.cut_by);
+        if (row.gradients.kept) hold(unit.gradient, shard, TensorPart::Gradient, row.gradients.cut_by);
         hold(unit.full_gradient, shard, TensorPart::Gradient);  // one layer after the other
         hold(unit.master, shard, TensorPart::Master, row.optimizer.cut_by);
         hold(unit.momentum, shard, TensorPart::Momentum, row.optimizer.cut_by);

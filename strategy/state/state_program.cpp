@@ -35,6 +35,7 @@ void StateProgram::add_own_gradients() {
 
 void StateProgram::begin(bool backward) {
   visits_->begin(backward);
+  summed_.clear();
   waited_.assign(state_.units.size(), 0);
 }
 

@@ -53,6 +53,9 @@ class StateProgram {
   // The sums of units that the backward of `layer` completes; the first of each comes after instruction `begins`, if there is one.
   void sum_layer(SegmentBuilder& out, int layer, const RunPart& part, int begins);
 
+  // Updates of layers whose sums are under way since the layer before: with the backward.
+  void update_summed(SegmentBuilder& out);
+
   // The end of the run for this chunk: what the backward left of the sums, the update, the all-gather of parameters.
   Segment finish();
   // Where the global norm is needed, the first part of that: all sums, and this chunk's part of the norm.
@@ -77,6 +80,8 @@ class StateProgram {
   void sum_unit(SegmentBuilder& out, int unit, const RunPart& part, bool at_end, int begins);
   void sum_rest(SegmentBuilder& out, int begins);
   bool leaves(int unit) const;  // its gradients are away
+  bool updates_with_backward(int unit) const;
+  Use gradient_of(const StateUnit& unit) const;
   Instruction copy_gradient(const StateUnit& unit, const Use& place, bool in, bool own_slice) const;
   Use bring_own_gradient(SegmentBuilder& out, int unit, const RunPart& part);
   void open_own_gradient(Instruction& run, const Use& place) const;
@@ -94,6 +99,7 @@ class StateProgram {
   std::optional<ParameterVisits> visits_ = {};
   BufferId own_gradients_ = {};
   std::vector<char> waited_ = {};  // [unit]
+  std::vector<int> summed_ = {};   // units to be updated with the backward of the next layer
   EventId reduced_ = {}, ready_ = {}, updated_ = {}, ring_free_ = {}, own_free_ = {};
 };
 

@@ -30,10 +30,10 @@ void StateProgram::sum_unit(SegmentBuilder& out, int index, const RunPart& part,
   const StateUnit& unit = state_.units[static_cast<std::size_t>(index)];
   const StateRow& row = row_of(unit);
   const Bytes each = size_of(row.gradients.dtype);
-  const bool cut = !row.gradients.cut_by.empty(), leaves = this->leaves(index);
+  const bool cut = !row.gradients.cut_by.empty(), leaves = this->leaves(index), in_place = leaves || !row.gradients.kept;
   const CommunicationRow& way = frame_.lowering.communication(Purpose::GradientSum);
-  const Use full = cut || leaves ? part_of(unit.full_gradient, unit.full_gradient_slot) : part_of(unit.gradient);
-  Use own = leaves ? full : part_of(unit.gradient);
+  const Use full = cut || in_place ? part_of(unit.full_gradient, unit.full_gradient_slot) : part_of(unit.gradient);
+  Use own = in_place ? full : part_of(unit.gradient);
   if (leaves && cut) own = bring_own_gradient(out, index, part);
   const GroupId shards = frame_.lowering.group(row.optimizer.cut_by, way.stream);
   bool scattered = false;
@@ -152,8 +152,11 @@ bool StateProgram::sums_beside_backwards() const {
 }
 
 void StateProgram::sum_layer(SegmentBuilder& out, int layer, const RunPart& part, int begins) {
+  update_summed(out);
   for (int index = 0; index < units(); ++index)
     if (unit(index).last_layer == layer && (is_summed(index) || leaves(index))) sum_unit(out, index, part, false, begins);
+  for (int index = 0; part.last && index < units(); ++index)
+    if (unit(index).last_layer == layer && updates_with_backward(index)) summed_.push_back(index);
 }
 
 void StateProgram::sum_rest(SegmentBuilder& out, int begins) {

@@ -3,6 +3,7 @@
 #include "strategy/state/state_program.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace foreshard {
 
@@ -25,7 +26,7 @@ Instruction StateProgram::update(int index) const {
   if (!adam) what.op = ops::Sgd{.momentum = update.momentum};
   if (row.parameters.cut_by.empty()) what.slice = slice(unit);
   Instruction run{.name = adam ? "adam" : "sgd", .stream = kComputeStream};
-  run.reads = {all_of(unit.gradient)};
+  run.reads = {gradient_of(unit)};
   for (const BufferId state : {unit.master, unit.momentum, unit.variance}) {
     if (!state.valid()) continue;
     run.reads.push_back(all_of(state));
@@ -38,6 +39,31 @@ Instruction StateProgram::update(int index) const {
   run.what = std::move(what);
   if (is_summed(index) || leaves(index)) run.waits.push_back({reduced_, {index}});
   return run;
+}
+
+Use StateProgram::gradient_of(const StateUnit& unit) const {
+  const StateRow::Gradients& row = row_of(unit).gradients;
+  if (row.kept) return all_of(unit.gradient);
+  return {.buffer = unit.gradient, .slot = {unit.full_gradient_slot}, .length = size_of(row.dtype) * unit.elements};
+}
+
+// What is summed over stages at the end is updated then.
+bool StateProgram::updates_with_backward(int index) const {
+  const StateUnit& it = unit(index);
+  const StateRow& row = row_of(it);
+  const auto later = [&](const GradientSum& sum) { return sum.when == GradientSum::When::AtEnd && is_summed(sum); };
+  return !it.borrowed && row.optimizer.with_backward && std::ranges::none_of(row.gradients.sums, later);
+}
+
+void StateProgram::update_summed(SegmentBuilder& out) {
+  for (const int index : std::exchange(summed_, {})) {
+    add_update(out, index, -1);
+    const StateUnit& it = unit(index);
+    if (row_of(it).gradients.kept) continue;
+    const Block block{it.full_gradient, {it.full_gradient_slot}};
+    out.record_after_last_use(block, it.standalone ? EventUse{reduced_, {index}} : EventUse{ring_free_, block.slot});
+    out.release(block);
+  }
 }
 
 // What this rank updates of the unit.
@@ -145,7 +171,7 @@ Segment StateProgram::finish() {
   }
   for (int index = 0; index < units(); ++index) {
     const StateUnit& unit = state_.units[static_cast<std::size_t>(index)];
-    if (unit.borrowed) continue;
+    if (unit.borrowed || updates_with_backward(index)) continue;
     if (how.clips()) out.emit(clip(index));
     add_update(out, index, mark);
   }

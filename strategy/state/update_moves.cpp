@@ -28,11 +28,10 @@ UpdateMoves::UpdateMoves(const ChunkFrame& frame, const ChunkState& state, const
 }
 
 // Between a state at home, which may have the slices of all ranks, and its place, which has the rank's own.
-Instruction UpdateMoves::copy(BufferId home, const Use& place, bool back, const UpdateStep& step) const {
-  const Use all{.buffer = home};
-  const Use &from = back ? place : all, &to = back ? all : place;
-  const Space space = buffer(home).space;
-  const bool drive = space == Space::Nvme, sliced = buffer(home).bytes > *place.length;
+Instruction UpdateMoves::copy(const Use& home, const Use& place, bool back, const UpdateStep& step) const {
+  const Use &from = back ? place : home, &to = back ? home : place;
+  const Space space = buffer(home.buffer).space;
+  const bool drive = space == Space::Nvme, sliced = home.length.value_or(buffer(home.buffer).bytes) > *place.length;
   const bool out = drive ? back : buffer(to.buffer).space != Space::Device;
   const Purpose purpose =
       drive ? (out ? Purpose::WriteDrive : Purpose::ReadDrive) : (out ? Purpose::CopyToHost : Purpose::CopyFromHost);
@@ -45,6 +44,13 @@ Instruction UpdateMoves::copy(BufferId home, const Use& place, bool back, const 
 
 static bool touches(const std::vector<Use>& uses, BufferId buffer) {
   return std::ranges::any_of(uses, [&](const Use& use) { return use.buffer == buffer; });
+}
+// How the update uses it at home.
+static Use use_of(const Instruction& run, BufferId buffer) {
+  for (const auto* uses : {&run.reads, &run.writes})
+    for (const Use& use : *uses)
+      if (use.buffer == buffer) return use;
+  return {.buffer = buffer};
 }
 static void move(std::vector<Use>& uses, BufferId home, const Use& place) {
   for (Use& use : uses)
@@ -64,10 +70,11 @@ void UpdateMoves::add(SegmentBuilder& out, int index, UpdateStep step, int backw
     const bool state = buffer(home[s]).category == Category::Optimizer;
     const Block block{places.buffer, {index % kPlaces}};
     const Use place{.buffer = block.buffer, .slot = block.slot, .length = size_of(buffer(home[s]).dtype) * step.elements};
+    const Use at_home = use_of(run, home[s]);
     move(run.reads, home[s], place), move(run.writes, home[s], place);
-    Instruction there = copy(home[s], place, false, step);
+    Instruction there = copy(at_home, place, false, step);
     if (s == 0) there.waits = std::exchange(run.waits, {});
-    if (s == 0 && there.waits.empty()) there.after = {backward_done};
+    if (s == 0 && there.waits.empty() && backward_done >= 0) there.after = {backward_done};
     if (state) there.waits.push_back({stored_, {index}});
     Instruction& first = read ? there : run;
     first.acquires.push_back(block);
@@ -75,8 +82,9 @@ void UpdateMoves::add(SegmentBuilder& out, int index, UpdateStep step, int backw
     if (read) out.emit(std::move(there));
     taken.emplace_back(block, places.free);
     if (!written) continue;
-    back.push_back(copy(home[s], place, true, step));
-    if (!state) back.back().after = {backward_done}, back.back().records = std::exchange(run.records, {});
+    back.push_back(copy(at_home, place, true, step));
+    if (!state && backward_done >= 0) back.back().after = {backward_done};
+    if (!state) back.back().records = std::exchange(run.records, {});
     if (state) back.back().records = {{stored_, {index}}};
   }
   out.emit(std::move(run));

@@ -24,7 +24,7 @@ class UpdateMoves {
  public:
   UpdateMoves(const ChunkFrame& frame, const ChunkState& state, const StateRow& row);  // appends the places to the role
 
-  // `backward_done`: an instruction behind the last one that reads the parameters.
+  // `backward_done`: an instruction behind the last one that reads the parameters; -1: in this segment, so that is known.
   void add(SegmentBuilder& out, int unit, UpdateStep step, int backward_done);
 
  private:
@@ -40,7 +40,7 @@ class UpdateMoves {
     const bool on_host = space == Space::PinnedHost || space == Space::PageableHost;
     return row_.optimizer.updated_by == Processor::Device ? space == Space::Device : on_host;
   }
-  Instruction copy(BufferId home, const Use& place, bool back, const UpdateStep& step) const;
+  Instruction copy(const Use& home, const Use& place, bool back, const UpdateStep& step) const;
   void on_processor(Instruction& run) const;
   const Buffer& buffer(BufferId id) const { return frame_.role.buffers[id.index()]; }
 

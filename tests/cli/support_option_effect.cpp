@@ -126,6 +126,7 @@ const std::map<std::string, std::vector<std::string>>& other_values() {
       {"offload_kept", {"0.5"}},
       {"updated_on", {"host", "device"}},
       {"offload_parameters", {"host", "nvme"}},
+      {"update_per_layer", {"true"}},
       {"offload_gradients", {"host", "nvme"}},
       {"offload_activations", {"inputs", "all"}},
       {"offload_to", {"nvme"}},

@@ -39,13 +39,13 @@ TEST(StrategyOptions, EveryFieldOnceWithAllItsWords) {
   [[maybe_unused]] const auto& [layer_split, schedule, microbatch_group] = pipeline;
   [[maybe_unused]] const auto& [micro, global, seq] = batch;
   [[maybe_unused]] const auto& [zero_stage, zero_group] = zero;
-  [[maybe_unused]] const auto& [optimizer_home, optimizer_kept, updated_on, delayed_update, parameters, gradients, activations,
-                                activation_home, activation_layers] = offload;
+  [[maybe_unused]] const auto& [optimizer_home, optimizer_kept, updated_on, update_per_layer, parameters, gradients,
+                                activations, activation_home, activation_layers] = offload;
   [[maybe_unused]] const auto& [param, grad, state] = state_dtypes;
   [[maybe_unused]] const auto& [kind, momentum, clip_norm, loss_scale] = optimizer;
   [[maybe_unused]] const auto& [bucket, overlap, algorithm] = communication;
   [[maybe_unused]] const auto& [framework_memory, reserve, exact_packing] = device_memory;
-  EXPECT_EQ(paths.size(), 43u);
+  EXPECT_EQ(paths.size(), 44u);
 }
 
 TEST(StrategyOptions, DefaultsRoundTrip) {
@@ -81,6 +81,7 @@ TEST(StrategyOptions, EveryOptionCanBeSetAndRead) {
                                                                    {"offload_optimizer", "nvme"},
                                                                    {"offload_kept", "0.25"},
                                                                    {"updated_on", "device"},
+                                                                   {"update_per_layer", "true"},
                                                                    {"offload_parameters", "host"},
                                                                    {"offload_gradients", "host"},
                                                                    {"offload_activations", "inputs"},
