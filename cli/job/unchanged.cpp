@@ -30,6 +30,7 @@ const std::map<std::string, std::string>& where_options_matter() {
       {"offload_layers", "--offload-activations inputs or all, and another number of layers"},
       {"zero_group", "--zero 1 to 3 and fewer GPUs than all that are data parallel"},
       {"recompute", "layers that keep what it would make again"},
+      {"packing", "blocks that the rules do not pack as closely as possible"},
       {"param_dtype", "another format than --precision gives"},
       {"grad_dtype", "another format than --precision gives"},
       {"state_dtype", "another format than --precision gives"},

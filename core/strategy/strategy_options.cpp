@@ -139,6 +139,17 @@ std::vector<StrategyOption> batch_options() {
   };
 }
 
+StrategyOption packing(StrategyOption option) {
+  option.type = OptionType::Choice;
+  option.values = {"fast", "exact"};
+  option.get = [](const Strategy& s) { return std::string(s.device_memory.exact_packing ? "exact" : "fast"); };
+  option.set = [path = option.path](Strategy& s, const std::string& value, const std::string& where) {
+    if (value != "fast" && value != "exact") throw Error(where, path, shown(value), "one of fast, exact");
+    s.device_memory.exact_packing = value == "exact";
+  };
+  return option;
+}
+
 std::vector<StrategyOption> memory_options() {
   const std::string group = "memory";
   return {
@@ -176,6 +187,11 @@ std::vector<StrategyOption> memory_options() {
               .unit = "share",
               .help = "share of the GPU memory that is kept free",
               .group = group}),
+      packing(
+          {.path = "packing",
+           .flag = "--packing",
+           .help = "how blocks are laid out in memory: fast, by rules; exact, by a search as well where the rules leave gaps",
+           .group = group}),
   };
 }
 

@@ -80,6 +80,10 @@
         <translation>预留</translation>
     </message>
     <message>
+        <source>packing</source>
+        <translation>显存排布</translation>
+    </message>
+    <message>
         <source>precision</source>
         <translation>精度</translation>
     </message>
@@ -356,6 +360,10 @@
     <message>
         <source>share of the GPU memory that is kept free</source>
         <translation>保留不用的显存比例</translation>
+    </message>
+    <message>
+        <source>how blocks are laid out in memory: fast, by rules; exact, by a search as well where the rules leave gaps</source>
+        <translation>各块在内存中的排布方式：fast 按规则；exact 在规则留有空隙处再做搜索</translation>
     </message>
     <message>
         <source>where master copy and moments lie between steps: device, host (its memory) or nvme (its drives)</source>

@@ -19,6 +19,8 @@ namespace foreshard {
 
 namespace {
 
+constexpr std::int64_t kPackingNodes = 50'000;  // of a search for offsets: under a second
+
 void add_axes_and_groups(Lowering& lowering) {
   using enum LayoutGroup::Roles;
   const StrategyTables& tables = lowering.tables;
@@ -82,7 +84,8 @@ std::variant<Lowered, Infeasible> finish_plan(Lowering& lowering, const LowerOpt
   const Strategy& s = lowering.strategy;
   if (cluster.nodes.size() > 1)
     if (auto refused = find_devices(plan, cluster)) return *refused;
-  plan_memory(plan, {.share_kept = !lowering.tables.activations.runs_of_stage.empty()});
+  plan_memory(plan, {.share_kept = !lowering.tables.activations.runs_of_stage.empty(),
+                     .search_nodes = s.device_memory.exact_packing ? kPackingNodes : 0});
   plan.framework = framework_memory(s);
   const Bytes capacity = gpu_of(cluster, cluster.nodes.front().shape.gpu).memory;
   plan.reserve = {static_cast<std::int64_t>(s.device_memory.reserve * static_cast<double>(capacity.value))};

@@ -112,6 +112,7 @@ const std::map<std::string, std::vector<std::string>>& other_values() {
       {"recompute", {"full", "selective", "full:3", "norm", "auto"}},
       {"framework_memory", {"2GiB"}},
       {"reserve", {"20%"}},
+      {"packing", {"exact"}},
       {"precision", {"fp32", "fp16"}},
       {"param_dtype", {"fp32"}},
       {"grad_dtype", {"bf16", "fp32"}},

@@ -78,7 +78,8 @@ TEST(OptionEffect, EveryOptionOfTheStrategyChangesTheAnswerOrIsSaid) {
             << base << " " << option.flag << " " << value << ": the answer is the same and nobody says so";
       }
     const bool is_of_run = option.path == "loss_scale";  // time and memory do not depend on it
-    EXPECT_TRUE(changed || is_of_run) << option.flag << " changes nothing anywhere";
+    const bool is_rare = option.path == "packing";       // MemoryPlanner.ExactPackingIsSmallerWhereTheRulesLeaveAGap
+    EXPECT_TRUE(changed || is_of_run || is_rare) << option.flag << " changes nothing anywhere";
   }
 }
 

@@ -78,6 +78,7 @@ TEST(StrategyOptions, EveryOptionCanBeSetAndRead) {
                                                                    {"recompute", "full:2"},
                                                                    {"framework_memory", "1073741824"},
                                                                    {"reserve", "0.1"},
+                                                                   {"packing", "exact"},
                                                                    {"offload_optimizer", "nvme"},
                                                                    {"offload_kept", "0.25"},
                                                                    {"updated_on", "device"},
