@@ -10,26 +10,18 @@ static Use first_bytes(const Block& block, Bytes bytes) {
 }
 
 void ActivationMoves::add_events() {
-  out_.resize(values_.layers.size());
-  for (std::size_t l = 0; l < values_.layers.size(); ++l) {
-    const ChunkLayer& layer = values_.layers[l];
+  for (const ChunkLayer& layer : values_.layers) {
     for (std::size_t v = 0; v < layer.away.size(); ++v) {
       if (!layer.away[v].buffer.valid()) continue;
-      const auto slots = [&](const Block& block) {
-        return static_cast<int>(frame_.role.buffers[block.buffer.index()].offsets.size());
-      };
       const Block& place = layer.home[v];
+      const Buffer& here = frame_.role.buffers[place.buffer.index()];
       if (const auto [known, fresh] = free_.try_emplace(place.buffer.value); fresh)
-        known->second = frame_.add_event(frame_.role.buffers[place.buffer.index()].name + "_free", slots(place));
-      if (!out_[l].valid()) out_[l] = frame_.add_event(layer.graph->kind + std::to_string(l) + "_out", slots(layer.away[v]));
+        known->second = frame_.add_event(here.name + "_free", static_cast<int>(here.offsets.size()));
     }
   }
 }
 
-void ActivationMoves::begin() {
-  met_.clear();
-  last_ = -1;
-}
+void ActivationMoves::begin() { met_.clear(); }
 
 bool ActivationMoves::first_here(const Block& block) {
   const std::pair<std::int32_t, std::int32_t> place{block.buffer.value, std::get<std::int32_t>(block.slot.which)};
@@ -46,26 +38,20 @@ void ActivationMoves::before_write(Instruction& run, int layer, int value) {
 void ActivationMoves::send(SegmentBuilder& out, int layer, int value) {
   const ChunkLayer& of = values_.layer(layer);
   const Block &place = of.home[of.real(value)], &home = of.away[of.real(value)];
-  last_ = out.emit({.name = "to host",
-                    .what = Copy{.bytes = values_.bytes(home)},
-                    .stream = frame_.way(of.away_out).stream,
-                    .layer = of.id,
-                    .records = {free(place)},
-                    .reads = {first_bytes(place, values_.bytes(home))},
-                    .writes = {whole(home)},
-                    .acquires = {home}});
+  out.emit({.name = "to host",
+            .what = Copy{.bytes = values_.bytes(home)},
+            .stream = frame_.way(of.away_out).stream,
+            .layer = of.id,
+            .records = {free(place)},
+            .reads = {first_bytes(place, values_.bytes(home))},
+            .writes = {whole(home)},
+            .acquires = {home}});
   out.release(place);
-}
-
-void ActivationMoves::end_layer(SegmentBuilder& out, int layer) {
-  if (last_ >= 0) out.at(last_).records.push_back({out_[static_cast<std::size_t>(layer)], {ChunkArgs::activation}});
-  last_ = -1;
 }
 
 void ActivationMoves::fetch(SegmentBuilder& out, int layer) {
   if (layer < 0) return;
   const ChunkLayer& of = values_.layer(layer);
-  bool first = true;
   for (std::size_t v = 0; v < of.away.size(); ++v) {
     if (!of.away[v].buffer.valid()) continue;
     const Block &place = of.home[v], &home = of.away[v];
@@ -78,8 +64,6 @@ void ActivationMoves::fetch(SegmentBuilder& out, int layer) {
                      .acquires = {place},
                      .releases = {home}};
     if (first_here(place)) copy.waits.push_back(free(place));
-    if (first) copy.waits.push_back({out_[static_cast<std::size_t>(layer)], {ChunkArgs::activation}});
-    first = false;
     out.emit(std::move(copy));
   }
 }

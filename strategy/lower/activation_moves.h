@@ -31,9 +31,9 @@ class ActivationMoves {
   }
   // The forward has read it for the last time: out it goes.
   void send(SegmentBuilder& out, int layer, int value);
-  void end_layer(SegmentBuilder& out, int layer);  // of the forward
 
-  void fetch(SegmentBuilder& out, int layer);  // all that the backward of the layer reads; nothing for -1
+  // All that the backward of the layer reads; nothing for -1. It waits for the newest copy out of the same place, and so for its own.
+  void fetch(SegmentBuilder& out, int layer);
   // The backward has read it for the last time.
   void release(SegmentBuilder& out, const Block& block) const;
 
@@ -44,9 +44,7 @@ class ActivationMoves {
   ChunkFrame frame_;
   ChunkValues& values_;
   std::map<std::int32_t, EventId> free_ = {};                    // [buffer of places]: by slot
-  std::vector<EventId> out_ = {};                                // [layer]: all of it is at home; by slot
   std::vector<std::pair<std::int32_t, std::int32_t>> met_ = {};  // places that this segment has used
-  int last_ = -1;                                                // copy out of the layer
 };
 
 }  // namespace foreshard

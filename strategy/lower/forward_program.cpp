@@ -97,7 +97,6 @@ void ForwardProgram::run_layer(SegmentBuilder& out, int l, const ForwardVariant&
     for (std::size_t v = 0; v < last_use.size(); ++v)
       if (last_use[v] == i && live[v]) forget(out, l, static_cast<int>(v));
   }
-  moves_.end_layer(out, l);
   state_.visits().end(out, l);
 }
 

@@ -121,7 +121,6 @@ void StateProgram::send_gradient(SegmentBuilder& out, int index, const Use& plac
   const StateUnit& it = unit(index);
   const bool cut = !row_of(it).gradients.cut_by.empty();
   Instruction run = copy_gradient(it, place, false, own_slice);
-  if (!part.accumulates) run.waits.push_back({ready_, {index}});  // the last update has read them
   if (part.last || it.standalone) run.records.push_back({reduced_, {index}});
   out.emit(std::move(run));
   if (!cut) return release_full_gradient(out, it);
