@@ -36,6 +36,7 @@ class Relaxing {
       attempt("without --framework " + options_.base.framework, free, cluster_);
     }
     lower_reserve();
+    offload();
     other_batches();
     more_nodes();
     if (found_.size() > kMostAnswers) found_.resize(kMostAnswers);
@@ -86,6 +87,16 @@ class Relaxing {
     attempt(words, free, cluster_);
   }
 
+  // What more and more of it in host memory would bring.
+  void offload() {
+    SearchOptions away = options_;
+    if (away.base.offload.optimizer != Space::Device) return;
+    away.base.offload.optimizer = Space::PinnedHost;
+    if (attempt("with --offload-optimizer host", away, cluster_)) return;
+    away.base.offload.parameters = away.base.offload.gradients = Space::PinnedHost;
+    attempt("with --offload-optimizer host --offload-parameters host --offload-gradients host", away, cluster_);
+  }
+
   // The nearest multiples of the GPUs of a node.
   void other_batches() {
     const std::int64_t batch = options_.base.batch.global, unit = gpu_count(cluster_);
@@ -133,7 +144,9 @@ std::optional<Infeasible> ruled_out(const SearchResult& result, const std::map<s
 std::optional<Infeasible> never_fits(const Model& model, const Cluster& cluster, const Strategy& base) {
   const StateTypes types = state_types(base);
   const int moments = base.optimizer.kind == OptimizerKind::Adam ? 2 : base.optimizer.momentum > 0 ? 1 : 0;
-  const std::int64_t each = size_of(types.param).value + (moments + (types.master ? 1 : 0)) * size_of(types.state).value;
+  const std::int64_t states = (moments + (types.master ? 1 : 0)) * size_of(types.state).value;
+  const std::int64_t each = (base.offload.parameters == Space::Device ? size_of(types.param).value : 0) +
+                            (base.offload.optimizer == Space::Device ? states : 0);
   const std::int64_t gpus = gpu_count(cluster);
   const double least = static_cast<double>(parameter_count(model)) * static_cast<double>(each) / static_cast<double>(gpus);
   Bytes most = {};

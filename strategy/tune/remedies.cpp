@@ -41,6 +41,19 @@ std::vector<Change> changes() {
        }},
       {"--zero 2", [](Strategy& s) { return s.dp * s.cp > 1 && s.zero.stage < 2 && (s.zero.stage = 2); }},
       {"--zero 3", [](Strategy& s) { return s.dp * s.cp > 1 && s.zero.stage < 3 && (s.zero.stage = 3); }},
+      {"--offload-optimizer host",
+       [](Strategy& s) {
+         if (s.offload.optimizer != Space::Device) return false;
+         s.offload.optimizer = Space::PinnedHost;
+         return true;
+       }},
+      {"--offload-optimizer host --offload-parameters host --offload-gradients host",
+       [](Strategy& s) {
+         if (s.offload.parameters != Space::Device || s.offload.gradients != Space::Device) return false;
+         s.offload.parameters = s.offload.gradients = Space::PinnedHost;
+         if (s.offload.optimizer == Space::Device) s.offload.optimizer = Space::PinnedHost;
+         return true;
+       }},
   };
 }
 
