@@ -22,6 +22,7 @@ const std::map<std::string, std::string>& where_options_matter() {
       {"microbatch_group", "--schedule interleaved-1f1b and more micro-batches than pp"},
       {"layer_split", "layers other than the even split"},
       {"placement", "several kinds of groups, in another order than the default"},
+      {"policy", "dp or cp above 1, or a policy that keeps something in host memory"},
       {"zero", "dp or cp above 1"},
       {"offload_kept", "--offload-optimizer host or nvme, and more than one bucket"},
       {"updated_on", "--offload-optimizer host or nvme"},

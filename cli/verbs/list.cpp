@@ -11,6 +11,7 @@
 #include "core/model/model.h"
 #include "core/strategy/strategy_options.h"
 #include "strategy/cost/framework_preset.h"
+#include "strategy/cost/runtime_policy.h"
 #include "strategy/schedule/schedule.h"
 
 namespace foreshard {
@@ -92,8 +93,15 @@ static std::string options_json() {
   return json.end_array().text();
 }
 
-// The options that choose among named ways of doing a thing.
 static Table list_policies() {
+  Table table{{"name", "of", "zero", "what"}, {}};
+  for (const RuntimePolicy& policy : runtime_policies())
+    table.rows.push_back({policy.name, policy.of, std::to_string(policy.zero), policy.summary});
+  return table;
+}
+
+// The options that choose among named ways of doing a thing.
+static Table list_choices() {
   const Strategy defaults;
   Table table{{"option", "default", "choices"}, {}};
   for (const StrategyOption& option : strategy_options())
@@ -121,7 +129,8 @@ struct Listing {
 };
 static constexpr Listing kListings[] = {
     {"models", list_models},   {"topologies", list_topologies}, {"schedules", list_schedules, kScheduleWords},
-    {"options", list_options}, {"frameworks", list_frameworks}, {"policies", list_policies}};
+    {"options", list_options}, {"frameworks", list_frameworks}, {"policies", list_policies},
+    {"choices", list_choices}};
 
 static ExitCode run(const Arguments& arguments, const Console& console) {
   std::vector<std::string> names;
@@ -143,7 +152,8 @@ Verb list_verb() {
           .examples = {"foreshard list models", "foreshard list options --json"},
           .options = {{.name = "WHAT",
                        .value = "WHAT",
-                       .help = "models, topologies, schedules, options, frameworks or policies (options with named choices)",
+                       .help = "models, topologies, schedules, options, frameworks, policies (of their runtimes) or choices "
+                               "(options with named ones)",
                        .required = true},
                       {.name = "--json", .help = "print JSON"}},
           .run = run};

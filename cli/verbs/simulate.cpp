@@ -18,6 +18,7 @@
 #include "cli/program/progress.h"
 #include "cli/program/terminal.h"
 #include "cli/validation/separate_files.h"
+#include "cli/verbs/policy_table.h"
 #include "core/base/error.h"
 #include "core/json/json.h"
 #include "core/json/json_edit.h"
@@ -28,6 +29,7 @@
 #include "report/summary/summarize.h"
 #include "report/summary/summary_json.h"
 #include "report/tables/summary_text.h"
+#include "strategy/cost/runtime_policy.h"
 
 namespace foreshard {
 
@@ -203,11 +205,48 @@ static ExitCode answer_too_large(const Arguments& arguments, Prepared& prepared,
   return ExitCode::Infeasible;
 }
 
+static PolicyRow row_of_policy(const RuntimePolicy& policy, const Arguments& all, const SimulateOptions& options,
+                               const Console& console) {
+  const Arguments arguments = all.with("--policy", policy.name);
+  PolicyRow row{.name = policy.name, .of = policy.of};
+  auto answer =
+      prepare(arguments, console, {.kind = WorkKind::Simulate, .granularity = options.granularity, .folding = options.folding});
+  if (const auto* refused = std::get_if<Refused>(&answer)) {
+    row.why_not = refused->why.reason;
+    return row;
+  }
+  Prepared& prepared = std::get<Prepared>(answer);
+  prepared.say_without_effect = {};
+  if (prepared.does_not_fit && !arguments.flag("--ignore-memory")) {
+    row.why_not = prepared.does_not_fit->reason;
+    return row;
+  }
+  row.traffic = policy_traffic(prepared.plan);
+  std::vector<Bytes> bounds;
+  const Result result = play(arguments, options, prepared, bounds, console);
+  row.summary = summarize(result, prepared.cluster, prepared.workload, bounds);
+  return row;
+}
+
+static ExitCode run_all_policies(const Arguments& arguments, const SimulateOptions& options, const Console& console) {
+  for (const std::string& option : kWritten)
+    if (arguments.has(option)) throw Error(kCommandLine, option, "a file", "one policy: --policy NAME instead of all");
+  if (arguments.has("--plan")) throw Error(kCommandLine, "--policy", "all", "a job instead of --plan: a plan has its policy");
+  std::vector<PolicyRow> rows;
+  for (const RuntimePolicy& policy : runtime_policies()) rows.push_back(row_of_policy(policy, arguments, options, console));
+  const bool tokens = std::ranges::any_of(rows, [](const PolicyRow& row) { return row.summary.tokens_per_s > 0; });
+  console.out << (arguments.flag("--json") ? policy_table_json(rows)
+                                           : policy_table_text(rows, tokens, terminal_takes_unicode()));
+  const bool any = std::ranges::any_of(rows, [](const PolicyRow& row) { return row.why_not.empty(); });
+  return any ? ExitCode::Ok : ExitCode::Infeasible;
+}
+
 static ExitCode run(const Arguments& arguments, const Console& console) {
   const auto begin = std::chrono::steady_clock::now();
   const SimulateOptions options = simulate_options(arguments);
   expect_separate_files(arguments, {"--plan", "--model", "--cluster", "--strategy", "--profile"}, kWritten);
   expect_folders(arguments, kWritten);
+  if (arguments.text("--policy") == "all") return run_all_policies(arguments, options, console);
   auto answer =
       prepare(arguments, console, {.kind = WorkKind::Simulate, .granularity = options.granularity, .folding = options.folding});
   if (const auto* refused = std::get_if<Refused>(&answer)) return answer_refused(arguments, *refused, console);
@@ -278,7 +317,10 @@ Verb simulate_verb() {
                             "--svg timeline.svg"},
                .options = job_options(),
                .run = run};
-  for (VerbOption& option : verb.options) option.required = false;  // --plan stands for a job
+  for (VerbOption& option : verb.options) {
+    option.required = false;  // --plan stands for a job
+    if (option.name == "--policy") option.help += "; all: every policy, side by side";
+  }
   verb.options.push_back(force_option());
   verb.options.push_back({.name = "--plan", .value = "FILE", .help = "simulate a saved plan instead of a job"});
   const std::vector<VerbOption> more = run_options();

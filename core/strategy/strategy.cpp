@@ -99,6 +99,13 @@ const std::vector<std::string>& recompute_modules() {
   return names;
 }
 
+const std::vector<std::string>& policy_names() {
+  static const std::vector<std::string> names = {"auto",         "deepspeed_z1", "deepspeed_z2", "deepspeed_z3",
+                                                 "zero_offload", "fsdp",         "fsdp2",        "megatron",
+                                                 "bmtrain_z2",   "bmtrain_z3",   "l2l"};
+  return names;
+}
+
 const std::vector<std::string>& framework_names() {
   static const std::vector<std::string> names = {"foreshard",
                                                  "megatron",

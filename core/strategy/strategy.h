@@ -35,6 +35,7 @@ const char* name_of(OffloadedActivations what);  // none, inputs, all
 const std::vector<std::string>& schedule_names();
 const std::vector<std::string>& recompute_modules();  // attention, norm, qkv, rope, activation, mlp, dropout
 const std::vector<std::string>& framework_names();    // those of frameworks/*.json
+const std::vector<std::string>& policy_names();       // auto, and the runtime policies of these files
 
 // Of one layer: None, Selective, Full or Modules.
 struct LayerRecompute {
@@ -161,6 +162,7 @@ struct Strategy {
   std::vector<StageDegrees> stages = {};  // each stage with degrees of its own; dp, tp and pp then say nothing
   BatchSizes batch = {};
   // memory
+  std::string policy = "auto";  // one of policy_names(): when parameters are on the device, ZeRO stage, what is offloaded
   Zero zero = {};
   OffloadChoice offload = {};
   Recompute recompute = {};

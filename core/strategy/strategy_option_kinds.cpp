@@ -138,6 +138,19 @@ StrategyOption framework_memory(StrategyOption option) {
   return option;
 }
 
+StrategyOption policy(StrategyOption option) {
+  option.type = OptionType::Choice;
+  option.values = policy_names();
+  option.get = [](const Strategy& s) { return s.policy; };
+  option.set = [](Strategy& s, const std::string& value, const std::string& where) {
+    const auto& known = policy_names();
+    if (std::find(known.begin(), known.end(), value) == known.end())
+      throw Error(where, "policy", shown(value), one_of(known, value));
+    s.policy = value;
+  };
+  return option;
+}
+
 StrategyOption framework(StrategyOption option) {
   option.type = OptionType::Choice;
   option.values = framework_names();

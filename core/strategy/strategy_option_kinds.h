@@ -38,6 +38,7 @@ StrategyOption recompute(StrategyOption option);
 StrategyOption overlap(StrategyOption option);
 StrategyOption bucket(StrategyOption option);
 StrategyOption framework_memory(StrategyOption option);
+StrategyOption policy(StrategyOption option);
 StrategyOption framework(StrategyOption option);
 
 template <class Number>

@@ -153,6 +153,12 @@ StrategyOption packing(StrategyOption option) {
 std::vector<StrategyOption> memory_options() {
   const std::string group = "memory";
   return {
+      policy({.path = "policy",
+              .flag = "--policy",
+              .help =
+                  "runtime policy of a framework (foreshard list policies): when the parameters of a layer are on the device, "
+                  "with its ZeRO stage and what it offloads; auto: as the other options say",
+              .group = group}),
       integer(part(&Strategy::zero, &Zero::stage), 0, 3,
               {.path = "zero",
                .flag = "--zero",

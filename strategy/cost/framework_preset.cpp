@@ -202,7 +202,8 @@ FrameworkPreset parse_framework_preset(const std::string& text, const std::strin
              "cross_entropy",
              "optimizer",
              "memory",
-             "offload"});
+             "offload",
+             "policies"});
   FrameworkPreset preset;
   if (const auto like = json.find("like")) preset = base_of(*like);
   preset.name = name, preset.summary = json.at("summary").as_string(), preset.source = json.at("source").as_string();

@@ -35,7 +35,8 @@ std::string parts(const Role& role, Bytes arena) {
     rest -= bytes;
     if (bytes.value > 0) text += std::string(part.name) + " " + gib(bytes) + ", ";
   }
-  return text + "scratch " + gib(rest);
+  // Places that are not full at the same time share bytes.
+  return rest.value < 0 ? text + "less " + gib(Bytes{} - rest) + " that they share" : text + "scratch " + gib(rest);
 }
 
 Bytes host_bytes(const Role& role) { return arena_bytes(role, Space::PinnedHost) + arena_bytes(role, Space::PageableHost); }

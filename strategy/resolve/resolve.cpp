@@ -226,7 +226,9 @@ Refusal resolve_placement(Strategy& s) {
 }  // namespace
 
 std::variant<Strategy, Infeasible> resolve(const Model& model, const Cluster& cluster, const Strategy& strategy) {
-  Strategy s = with_preset(model, strategy);
+  Strategy asked = strategy;
+  if (auto refused = resolve_policy(asked)) return *refused;
+  Strategy s = with_preset(model, std::move(asked));
   if (!s.stages.empty())
     if (auto refused = resolve_stages(model, cluster, s)) return *refused;
   if (s.tp == 1) s.sequence_parallel = false;

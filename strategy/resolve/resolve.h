@@ -28,6 +28,9 @@ std::variant<OpGraph, Infeasible> graph_of(const Model& model, const Strategy& s
 // What these shapes depend on.
 Sharding sharding_of(const Strategy& strategy, const StateTypes& types);
 
+// resolve() of a runtime policy: what it says about options that were left open, or why it cannot be had.
+std::optional<Infeasible> resolve_policy(Strategy& strategy);
+
 // resolve() of a strategy that says its stages one by one: its own rules, before those of all.
 std::optional<Infeasible> resolve_stages(const Model& model, const Cluster& cluster, Strategy& strategy);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/base/error.h"
+#include "strategy/cost/runtime_policy.h"
 #include "strategy/resolve/redone_layers.h"
 #include "strategy/resolve/resolve.h"
 
@@ -113,6 +114,7 @@ StateRow row_for_all(const Choice& choice) {
   if (row.brings_parameters()) {
     const bool ahead = s.communication.overlap->parameters || row.parameters.home != Space::Device;
     row.parameters.stays.rule = BlockRule{.ahead_forward = ahead ? 1 : 0, .ahead_backward = ahead ? 1 : 0};
+    if (const RuntimePolicy* policy = find_policy(s.policy); policy && policy->layers) row.parameters.stays = *policy->layers;
   }
   return row;
 }

@@ -114,10 +114,14 @@ std::string unit_text(const StateRow& row) {
 }
 
 std::string stays_text(const ParameterStays& stays) {
-  const auto* blocks = std::get_if<BlockRule>(&stays.rule);
-  FS_ASSERT(blocks);
-  const int ahead = blocks->ahead_backward;
-  return (ahead > 0 ? counted(ahead, "layer") + " ahead" : std::string("when used")) + ", " + counted(ahead + 1, "place");
+  if (const auto* modules = std::get_if<ModuleRule>(&stays.rule))
+    return count_text(modules->prefetch) + " elements ahead up to " + count_text(modules->live_cap) +
+           ", kept when used again within " + count_text(modules->reuse_distance);
+  const auto& blocks = std::get<BlockRule>(stays.rule);
+  const int ahead = blocks.ahead_backward;
+  const std::string when = ahead > 0 ? counted(ahead, "layer") + " ahead" : std::string("when used");
+  if (blocks.keep_after_forward) return when + ", kept until the backward";
+  return when + ", " + counted(ahead + 1, "place") + (blocks.staging_in_forward ? ", copied out in the forward" : "");
 }
 
 std::string parameters_text(const StateRow& row) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "strategy/cost/runtime_policy.h"
 #include "strategy/schedule/schedule.h"
 
 namespace foreshard {
@@ -96,6 +97,7 @@ SearchSpace search_space(const Model& model, const Cluster& cluster, const Searc
   if (space.best && !is_fixed(options, "recompute")) space.recomputes.push_back(RecomputeKind::Each);
   space.zeros = {0, 1, 2, 3};
   if (is_fixed(options, "zero")) space.zeros = {static_cast<std::int8_t>(base.zero.stage)};
+  if (const RuntimePolicy* policy = find_policy(base.policy)) space.zeros = {static_cast<std::int8_t>(policy->zero)};
   if (is_fixed(options, "zero_group") || is_fixed(options, "zero") || !transformer) space.zero_groups = {base.zero.group};
   space.sequence_parallels = {false, true};
   if (is_fixed(options, "sequence_parallel") || !transformer) space.sequence_parallels = {base.sequence_parallel};

@@ -107,6 +107,7 @@ const std::map<std::string, std::vector<std::string>>& other_values() {
       {"micro_batch", {"2", "4"}},
       {"global_batch", {"16", "128"}},
       {"seq", {"128", "512"}},
+      {"policy", {"deepspeed_z3", "fsdp2", "bmtrain_z2", "l2l"}},
       {"zero", {"1", "2", "3"}},
       {"zero_group", {"2", "4"}},
       {"recompute", {"full", "selective", "full:3", "norm", "auto"}},

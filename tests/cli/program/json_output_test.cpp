@@ -26,7 +26,7 @@ const std::string kNoFit =
 // Lines of each section, by its heading; "@" is the folder of the test. An empty list: says why below.
 const std::map<std::string, std::vector<std::string>>& lines() {
   static const std::map<std::string, std::vector<std::string>> all = {
-      {"simulate", {"simulate --json " + kJob}},
+      {"simulate", {"simulate --json " + kJob, "simulate --policy all --zero 3 --json " + kJob}},
       {"search",
        {"search --top 1 --refine 2 --tokens 1e9 --json " + kJob, "search --top 0 --refine 2 --json --cluster dgx-h100 " + kJob,
         "search --top 0 --refine 2 --json --cluster dgx-h100 " + kNoFit, "search --top 0 --refine 2 --json " + kNoFit}},
@@ -42,7 +42,7 @@ const std::map<std::string, std::vector<std::string>>& lines() {
       {"check-plan", {"check-plan @/p.plan.json --json", "check-plan @/p.plan.json --cluster @/small.json --json"}},
       {"list",
        {"list models --json", "list topologies --json", "list schedules --json", "list options --json",
-        "list frameworks --json", "list policies --json"}},
+        "list frameworks --json", "list policies --json", "list choices --json"}},
       {"show schedule", {"show schedule 1f1b --pp 2 --micro-batches 2 --json"}},
       {"show policies", {"show policies --zero 1 --recompute full --json " + kJob, "show policies --tp 3 --json " + kJob}},
       {"validate", {"validate " FORESHARD_SOURCE "/data/measured/aleph_alpha.csv --json --per-row"}},

@@ -97,7 +97,8 @@ TEST(Program, ListsAreJsonWithTheirKeys) {
       {"schedules", {"name", "virtual_stages", "what"}},
       {"options", {"path", "flag", "type", "values", "default", "unit", "help", "constraint", "group"}},
       {"frameworks", {"name", "what"}},
-      {"policies", {"option", "default", "choices"}}};
+      {"policies", {"name", "of", "zero", "what"}},
+      {"choices", {"option", "default", "choices"}}};
   for (const auto& [what, keys] : lists) {
     const RanLine r = run_line("list " + what + " --json");
     EXPECT_EQ(r.code, ExitCode::Ok);

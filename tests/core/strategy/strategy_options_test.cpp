@@ -33,9 +33,9 @@ TEST(StrategyOptions, EveryFieldOnceWithAllItsWords) {
   }
   // One name per field of Strategy and of its groups: a new field does not compile here until it is added, and then needs its
   // entry.
-  [[maybe_unused]] const auto& [dp, tp, cp, pp, virtual_stages, sequence_parallel, context, pipeline, stages, batch, zero,
-                                offload, recompute, precision, state_dtypes, attention, dropout, optimizer, vocab_multiple,
-                                communication, framework, placement, device_memory] = Strategy{};
+  [[maybe_unused]] const auto& [dp, tp, cp, pp, virtual_stages, sequence_parallel, context, pipeline, stages, batch, policy,
+                                zero, offload, recompute, precision, state_dtypes, attention, dropout, optimizer,
+                                vocab_multiple, communication, framework, placement, device_memory] = Strategy{};
   [[maybe_unused]] const auto& [layer_split, schedule, microbatch_group] = pipeline;
   [[maybe_unused]] const auto& [micro, global, seq] = batch;
   [[maybe_unused]] const auto& [zero_stage, zero_group] = zero;
@@ -45,7 +45,7 @@ TEST(StrategyOptions, EveryFieldOnceWithAllItsWords) {
   [[maybe_unused]] const auto& [kind, momentum, clip_norm, loss_scale] = optimizer;
   [[maybe_unused]] const auto& [bucket, overlap, algorithm] = communication;
   [[maybe_unused]] const auto& [framework_memory, reserve, exact_packing] = device_memory;
-  EXPECT_EQ(paths.size(), 44u);
+  EXPECT_EQ(paths.size(), 45u);
 }
 
 TEST(StrategyOptions, DefaultsRoundTrip) {
@@ -61,6 +61,7 @@ TEST(StrategyOptions, EveryOptionCanBeSetAndRead) {
   const std::vector<std::pair<std::string, std::string>> values = {{"dp", "3"},
                                                                    {"tp", "8"},
                                                                    {"pp", "16"},
+                                                                   {"policy", "fsdp2"},
                                                                    {"cp", "2"},
                                                                    {"context", "ring"},
                                                                    {"sequence_parallel", "true"},

@@ -1,0 +1,48 @@
+// Runtime policies: what a framework does within its ZeRO stage. Named sections "policies" of frameworks/*.json, one file each:
+//
+//   "policies": {
+//     "NAME": {
+//       "of": "BMTrain",                  the system; default: the name of the file
+//       "summary": "...", "source": "...",
+//       "zero": 3,
+//       "layers": {"ahead": 1, "keep": true, "staging": true}                        rule of block_residency.h, or
+//                 {"prefetch": 50000000, "live_cap": .., "reuse_distance": ..}       of module_residency.h, in elements
+//       "offload": ["optimizer", "gradients", "parameters"],                         what lies in host memory
+//       "bucket": 500000000,              elements of gradients that are reduced together
+//       "grad_dtype": "fp32", "overlap": "grad,param"
+//     }
+//   }
+//
+// Layers are the units of all of them. docs/offload-planning.md says what of a framework's own units that leaves out.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/dtype.h"
+#include "core/strategy/strategy.h"
+#include "strategy/residency/parameter_stays.h"
+
+namespace foreshard {
+
+struct RuntimePolicy {
+  std::string name = {}, of = {}, summary = {}, source = {};
+  int zero = 0;
+  std::optional<ParameterStays> layers = {};  // empty: parameters are not gathered for a layer's use
+  bool optimizer_on_host = false, gradients_on_host = false, parameters_on_host = false;
+  std::int64_t bucket = 0;  // elements; 0: as the other options say
+  std::optional<DType> grad_dtype = {};
+  std::optional<Overlap> overlap = {};
+
+  bool keeps() const { return layers && layers->keeps(); }
+};
+
+// All but "auto", in the order of policy_names(); read once. Throws Error for a bad file.
+const std::vector<RuntimePolicy>& runtime_policies();
+// Null: "auto".
+const RuntimePolicy* find_policy(const std::string& name);
+std::vector<RuntimePolicy> parse_policies(const std::string& text, const std::string& framework, const std::string& file_name);
+
+}  // namespace foreshard

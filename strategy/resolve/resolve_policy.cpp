@@ -1,0 +1,51 @@
+// A runtime policy says what other options leave open, and refuses what contradicts it.
+#include "strategy/cost/runtime_policy.h"
+#include "strategy/resolve/resolve.h"
+
+namespace foreshard {
+
+namespace {
+
+Infeasible contradicted(const RuntimePolicy& policy, const std::string& means, const std::string& flag,
+                        const std::string& said) {
+  return {.reason = "policy " + policy.name + " " + means + ", " + flag + " says " + said,
+          .would_help = {"no " + flag, "--policy auto"}};
+}
+
+std::optional<Infeasible> put_on_host(const RuntimePolicy& policy, bool on_host, const char* what, Space& home) {
+  if (!on_host) return {};
+  if (home != Space::Device && home != Space::PinnedHost)
+    return contradicted(policy, "keeps " + std::string(what) + " in host memory", "--offload-" + std::string(what),
+                        name_of(home));
+  home = Space::PinnedHost;
+  return {};
+}
+
+std::optional<Infeasible> refuse_pipeline(const RuntimePolicy& policy, const Strategy& s) {
+  if (!s.stages.empty()) return Infeasible{.reason = "stages with degrees of their own have no runtime policies"};
+  if (s.pp == 1 || !policy.keeps()) return {};
+  return Infeasible{.reason = "policy " + policy.name + " keeps parameters from a forward to its backward, but with pp " +
+                              std::to_string(s.pp) + " other micro-batches come in between",
+                    .would_help = {"--pp 1", "a policy that releases them after each pass, such as fsdp"}};
+}
+
+}  // namespace
+
+std::optional<Infeasible> resolve_policy(Strategy& s) {
+  const RuntimePolicy* policy = find_policy(s.policy);
+  if (!policy) return {};
+  if (auto refused = refuse_pipeline(*policy, s)) return refused;
+  if (s.zero.stage != 0 && s.zero.stage != policy->zero)
+    return contradicted(*policy, "is ZeRO " + std::to_string(policy->zero), "--zero", std::to_string(s.zero.stage));
+  s.zero.stage = policy->zero;
+  if (auto refused = put_on_host(*policy, policy->optimizer_on_host, "optimizer", s.offload.optimizer)) return refused;
+  if (auto refused = put_on_host(*policy, policy->gradients_on_host, "gradients", s.offload.gradients)) return refused;
+  if (auto refused = put_on_host(*policy, policy->parameters_on_host, "parameters", s.offload.parameters)) return refused;
+  if (!s.communication.overlap) s.communication.overlap = policy->overlap;
+  if (size_of(s.precision) < size_of(DType::F32) && !s.state_dtypes.grad) s.state_dtypes.grad = policy->grad_dtype;
+  if (s.communication.bucket.value == 0 && policy->bucket > 0)
+    s.communication.bucket = size_of(state_types(s).grad) * policy->bucket;
+  return {};
+}
+
+}  // namespace foreshard

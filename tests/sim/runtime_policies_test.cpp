@@ -1,0 +1,78 @@
+// Runtime policies on Llama-2-7B: what the plans hold and bring, as they are played, is what the residency says.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "core/result/memory_timeline.h"
+#include "sim/simulate.h"
+#include "strategy/cost/runtime_policy.h"
+#include "tests/strategy/support_lower.h"
+
+namespace foreshard {
+namespace {
+
+// Hidden size 4096, feed-forward 11008, vocabulary 32000.
+constexpr std::int64_t kEmbedding = 131'072'000, kBlock = 202'383'360, kHead = kEmbedding + 4096;
+
+struct Expected {
+  std::vector<ParameterUnit> units = {{"embedding", kEmbedding}};
+  std::vector<UnitUse> uses = step_order(34);
+  Residency residency = {};
+};
+Expected expected(const RuntimePolicy& policy) {
+  Expected all;
+  for (int layer = 0; layer < 32; ++layer) all.units.push_back({"layer", kBlock});
+  all.units.push_back({"head", kHead});
+  all.uses.pop_back();  // the backward of the embedding reads no parameters
+  all.residency = residency_of(*policy.layers, all.units, all.uses);
+  return all;
+}
+
+Result played(const std::string& policy) {
+  const Strategy strategy{.dp = 8, .policy = policy};
+  const Cluster cluster = load_cluster("dgx-a100");
+  return simulate(lowered(load_model("llama-2-7b"), cluster, strategy).plan, cluster, {.granularity = Granularity::Op});
+}
+
+// Live bytes of the places of gathered parameters and of what is copied out of them, at their peak.
+Bytes gathered_peak(const Result& result) {
+  Plan only = result.plan;
+  for (Role& role : only.roles)
+    for (Buffer& buffer : role.buffers)
+      if (!buffer.name.starts_with("gathered") && !buffer.name.starts_with("copied_out")) buffer.bytes = {};
+  return sum(memory_timeline(only, result.trace).curves.front().peak);
+}
+
+Bytes gathered_bytes(const Plan& plan) {
+  Bytes bytes = {};
+  for (const Action& action : plan.roles[0].actions)
+    for (const Instruction& run : plan.segments[action.segment.index()].instructions)
+      if (run.name == "gather") bytes += std::get<Collective>(run.what).bytes;
+  return bytes;
+}
+
+}  // namespace
+
+TEST(RuntimePolicies, FourPeaksOfLlama) {
+  std::set<Bytes> peaks;
+  for (const char* name : {"deepspeed_z3", "fsdp2", "bmtrain_z3", "bmtrain_z2"}) {
+    const RuntimePolicy& policy = *find_policy(name);
+    const Expected of = expected(policy);
+    EXPECT_EQ(residency_fault(of.units, of.uses, of.residency), "") << name;
+    const Result result = played(name);
+    const Bytes peak = gathered_peak(result);
+    EXPECT_EQ(peak, peak_bytes(of.units, of.uses, of.residency)) << name;
+    EXPECT_EQ(gathered_bytes(result.plan).value, 2 * brought_elements(of.units, of.residency)) << name;
+    peaks.insert(peak);
+  }
+  EXPECT_EQ(peaks.size(), 4U);
+}
+
+// Two blocks; three with the staging copy; all of them, and the head that is gathered beside the last one.
+TEST(RuntimePolicies, PeaksOfBlocksInClosedForm) {
+  EXPECT_EQ(gathered_peak(played("fsdp")), Bytes{2 * 2 * kBlock});
+  EXPECT_EQ(gathered_peak(played("fsdp2")), Bytes{3 * 2 * kBlock});
+  EXPECT_EQ(gathered_peak(played("bmtrain_z2")), Bytes{2 * (32 * kBlock + kHead)});
+}
+
+}  // namespace foreshard
