@@ -45,7 +45,7 @@ TEST(StrategyOptions, EveryFieldOnceWithAllItsWords) {
   [[maybe_unused]] const auto& [kind, momentum, clip_norm, loss_scale] = optimizer;
   [[maybe_unused]] const auto& [bucket, overlap, algorithm] = communication;
   [[maybe_unused]] const auto& [framework_memory, reserve, exact_packing] = device_memory;
-  EXPECT_EQ(paths.size(), 45u);
+  EXPECT_EQ(paths.size(), 46u);
 }
 
 TEST(StrategyOptions, DefaultsRoundTrip) {
