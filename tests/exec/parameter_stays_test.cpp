@@ -2,6 +2,8 @@
 // residency says.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "core/check/check_plan.h"
 #include "core/cluster/cluster.h"
 #include "strategy/lower/begin_lowering.h"
@@ -130,6 +132,27 @@ TEST(ParameterStays, BringWhatTheResidencySays) {
         if (run.name == "gather") gathered += *run.writes[0].length;
     EXPECT_EQ(gathered.value, 8 * brought_elements(units, residency_of(stays, units, uses))) << name_of(stays);
   }
+}
+
+// FSDP2: the output of a gather is there until the layer's forward has ended, beside the copy that its operators read.
+TEST(ParameterStays, AStagedGatherLivesAsLongAsItsCopy) {
+  const Strategy s = in_double({.dp = 2, .batch = {.micro = 4}, .zero = {.stage = 3}});
+  const Plan plan =
+      with_stays(tiny_gpt(), s,
+                 {.rule = BlockRule{.ahead_forward = 1, .ahead_backward = 1, .staging_in_forward = true}, .one_size = false});
+  int copies = 0;
+  for (const Segment& segment : plan.segments)
+    for (const Instruction& run : segment.instructions) {
+      const auto releases = [&](const char* name) {
+        return std::ranges::any_of(run.releases, [&](const Block& block) {
+          return plan.roles[0].buffers[block.buffer.index()].name.starts_with(name);
+        });
+      };
+      if (!releases("copied_out")) continue;
+      EXPECT_TRUE(releases("gathered")) << run.name;
+      ++copies;
+    }
+  EXPECT_EQ(copies, 6);
 }
 
 }  // namespace foreshard
