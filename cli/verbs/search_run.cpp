@@ -10,6 +10,7 @@
 #include "core/cluster/cluster_slice.h"
 #include "core/strategy/strategy_options.h"
 #include "sim/simulate.h"
+#include "strategy/cost/runtime_policy.h"
 #include "strategy/search/search_relax.h"
 #include "strategy/tune/tune.h"
 
@@ -36,6 +37,9 @@ static std::string fix(Strategy& strategy, const std::string& setting) {
 
 Job read_search_job(const Arguments& arguments) {
   Job job = read_job(arguments);
+  if (const RuntimePolicy* policy = find_policy(job.strategy.policy); policy && policy->keeps())
+    throw Error(kCommandLine, "--policy", "\"" + policy->name + "\", which keeps parameters from a forward to its backward",
+                "a policy that releases them after each pass, or auto: the estimates of a search are made with pipelines");
   const auto wanted = arguments.integer("--gpus", gpu_count(job.cluster), 1, INT32_MAX);
   if (node_count(job.cluster) == 1 && wanted < gpu_count(job.cluster))
     job.cluster = with_first_gpus(std::move(job.cluster), static_cast<int>(wanted));
