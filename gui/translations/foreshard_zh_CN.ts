@@ -2933,6 +2933,22 @@ worst: what the worst order of the same work would need</source>
         <translation>调度 %1 在更新一层时还有多个微批次的权重梯度在途</translation>
     </message>
     <message>
+        <source>policy %1 keeps %2 in host memory, --offload-%3 says %4</source>
+        <translation>策略 %1 把 %2 放在主机内存，而 --offload-%3 为 %4</translation>
+    </message>
+    <message>
+        <source>policy %1 is ZeRO %2, --zero says %3</source>
+        <translation>策略 %1 为 ZeRO %2，而 --zero 为 %3</translation>
+    </message>
+    <message>
+        <source>stages with degrees of their own have no runtime policies</source>
+        <translation>自带并行度的阶段没有运行时策略</translation>
+    </message>
+    <message>
+        <source>policy %1 keeps parameters from a forward to its backward, but with pp %2 other micro-batches come in between</source>
+        <translation>策略 %1 把参数从前向保留到反向，但 pp 为 %2 时其间有别的微批次</translation>
+    </message>
+    <message>
         <source>the ranks of node %1 need %2 of host memory; it has %3</source>
         <translation>节点 %1 上的各 rank 需要 %2 主机内存，而该节点只有 %3</translation>
     </message>

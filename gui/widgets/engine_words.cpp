@@ -90,6 +90,12 @@ constexpr const char* kSentences[] = {
     QT_TRANSLATE_NOOP("Engine", "%1 needs %2 (%3) and %4 for the framework; %5 has %6, of which %7 stay free: %8 too much"),
     QT_TRANSLATE_NOOP("Engine", "%1 needs %2 for the model and %3 for the framework; the limit is %4: %5 too much"),
     QT_TRANSLATE_NOOP("Engine", "the ranks of node %1 need %2 of host memory; it has %3"),
+    QT_TRANSLATE_NOOP("Engine", "policy %1 keeps %2 in host memory, --offload-%3 says %4"),
+    QT_TRANSLATE_NOOP("Engine", "policy %1 is ZeRO %2, --zero says %3"),
+    QT_TRANSLATE_NOOP("Engine", "stages with degrees of their own have no runtime policies"),
+    QT_TRANSLATE_NOOP(
+        "Engine",
+        "policy %1 keeps parameters from a forward to its backward, but with pp %2 other micro-batches come in between"),
     QT_TRANSLATE_NOOP("Engine",
                       "the norm for clipping is that of all gradients, which are not there when the first layer is updated"),
     QT_TRANSLATE_NOOP("Engine", "a dynamic loss scale looks at all gradients before the first layer is updated"),

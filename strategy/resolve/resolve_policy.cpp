@@ -6,17 +6,12 @@ namespace foreshard {
 
 namespace {
 
-Infeasible contradicted(const RuntimePolicy& policy, const std::string& means, const std::string& flag,
-                        const std::string& said) {
-  return {.reason = "policy " + policy.name + " " + means + ", " + flag + " says " + said,
-          .would_help = {"no " + flag, "--policy auto"}};
-}
-
 std::optional<Infeasible> put_on_host(const RuntimePolicy& policy, bool on_host, const char* what, Space& home) {
   if (!on_host) return {};
   if (home != Space::Device && home != Space::PinnedHost)
-    return contradicted(policy, "keeps " + std::string(what) + " in host memory", "--offload-" + std::string(what),
-                        name_of(home));
+    return Infeasible{
+        .reason = "policy " + policy.name + " keeps " + what + " in host memory, --offload-" + what + " says " + name_of(home),
+        .would_help = {std::string("no --offload-") + what, "--policy auto"}};
   home = Space::PinnedHost;
   return {};
 }
@@ -36,7 +31,9 @@ std::optional<Infeasible> resolve_policy(Strategy& s) {
   if (!policy) return {};
   if (auto refused = refuse_pipeline(*policy, s)) return refused;
   if (s.zero.stage != 0 && s.zero.stage != policy->zero)
-    return contradicted(*policy, "is ZeRO " + std::to_string(policy->zero), "--zero", std::to_string(s.zero.stage));
+    return Infeasible{.reason = "policy " + policy->name + " is ZeRO " + std::to_string(policy->zero) + ", --zero says " +
+                                std::to_string(s.zero.stage),
+                      .would_help = {"no --zero", "--policy auto"}};
   s.zero.stage = policy->zero;
   if (auto refused = put_on_host(*policy, policy->optimizer_on_host, "optimizer", s.offload.optimizer)) return refused;
   if (auto refused = put_on_host(*policy, policy->gradients_on_host, "gradients", s.offload.gradients)) return refused;
