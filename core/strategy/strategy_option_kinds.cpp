@@ -138,28 +138,14 @@ StrategyOption framework_memory(StrategyOption option) {
   return option;
 }
 
-StrategyOption policy(StrategyOption option) {
+StrategyOption named(std::string Strategy::*field, const std::vector<std::string>& known, StrategyOption option) {
   option.type = OptionType::Choice;
-  option.values = policy_names();
-  option.get = [](const Strategy& s) { return s.policy; };
-  option.set = [](Strategy& s, const std::string& value, const std::string& where) {
-    const auto& known = policy_names();
+  option.values = known;
+  option.get = [field](const Strategy& s) { return s.*field; };
+  option.set = [=, path = option.path](Strategy& s, const std::string& value, const std::string& where) {
     if (std::find(known.begin(), known.end(), value) == known.end())
-      throw Error(where, "policy", shown(value), one_of(known, value));
-    s.policy = value;
-  };
-  return option;
-}
-
-StrategyOption framework(StrategyOption option) {
-  option.type = OptionType::Choice;
-  option.values = framework_names();
-  option.get = [](const Strategy& s) { return s.framework; };
-  option.set = [](Strategy& s, const std::string& value, const std::string& where) {
-    const auto& known = framework_names();
-    if (std::find(known.begin(), known.end(), value) == known.end())
-      throw Error(where, "framework", shown(value), one_of(known, value));
-    s.framework = value;
+      throw Error(where, path, shown(value), one_of(known, value));
+    s.*field = value;
   };
   return option;
 }

@@ -38,8 +38,8 @@ StrategyOption recompute(StrategyOption option);
 StrategyOption overlap(StrategyOption option);
 StrategyOption bucket(StrategyOption option);
 StrategyOption framework_memory(StrategyOption option);
-StrategyOption policy(StrategyOption option);
-StrategyOption framework(StrategyOption option);
+// One of names that are read from files.
+StrategyOption named(std::string Strategy::*field, const std::vector<std::string>& known, StrategyOption option);
 
 template <class Number>
 std::optional<Number> parse(const std::string& text) {

@@ -153,12 +153,13 @@ StrategyOption packing(StrategyOption option) {
 std::vector<StrategyOption> memory_options() {
   const std::string group = "memory";
   return {
-      policy({.path = "policy",
-              .flag = "--policy",
-              .help =
-                  "runtime policy of a framework (foreshard list policies): when the parameters of a layer are on the device, "
-                  "with its ZeRO stage and what it offloads; auto: as the other options say",
-              .group = group}),
+      named(
+          &Strategy::policy, policy_names(),
+          {.path = "policy",
+           .flag = "--policy",
+           .help = "runtime policy of a framework (foreshard list policies): when the parameters of a layer are on the device, "
+                   "with its ZeRO stage and what it offloads; auto: as the other options say",
+           .group = group}),
       integer(part(&Strategy::zero, &Zero::stage), 0, 3,
               {.path = "zero",
                .flag = "--zero",
@@ -352,10 +353,11 @@ std::vector<StrategyOption> communication_options() {
 std::vector<StrategyOption> run_options() {
   const std::string group = "run";
   return {
-      framework({.path = "framework",
-                 .flag = "--framework",
-                 .help = "training framework whose defaults and overheads are assumed",
-                 .group = group}),
+      named(&Strategy::framework, framework_names(),
+            {.path = "framework",
+             .flag = "--framework",
+             .help = "training framework whose defaults and overheads are assumed",
+             .group = group}),
   };
 }
 

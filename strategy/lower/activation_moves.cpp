@@ -40,7 +40,7 @@ void ActivationMoves::send(SegmentBuilder& out, int layer, int value) {
   const Block &place = of.home[of.real(value)], &home = of.away[of.real(value)];
   out.emit({.name = "to host",
             .what = Copy{.bytes = values_.bytes(home)},
-            .stream = frame_.way(of.away_out).stream,
+            .stream = frame_.copy_way(frame_.role.buffers[home.buffer.index()].space, true).stream,
             .layer = of.id,
             .records = {free(place)},
             .reads = {first_bytes(place, values_.bytes(home))},
@@ -57,7 +57,7 @@ void ActivationMoves::fetch(SegmentBuilder& out, int layer) {
     const Block &place = of.home[v], &home = of.away[v];
     Instruction copy{.name = "from host",
                      .what = Copy{.bytes = values_.bytes(home)},
-                     .stream = frame_.way(of.away_in).stream,
+                     .stream = frame_.copy_way(frame_.role.buffers[home.buffer.index()].space, false).stream,
                      .layer = of.id,
                      .reads = {whole(home)},
                      .writes = {first_bytes(place, values_.bytes(home))},

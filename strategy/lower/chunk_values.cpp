@@ -226,7 +226,6 @@ Block ChunkValues::passing_home(int l, int value, Space space) {
   ChunkLayer& reader = border ? layers[static_cast<std::size_t>(l) + 1] : of;
   reader.away[border ? static_cast<std::size_t>(reader.graph->input) : static_cast<std::size_t>(value)] = {
       home, {ChunkArgs::activation}};
-  if (space == Space::Nvme) reader.away_out = Purpose::WriteDrive, reader.away_in = Purpose::ReadDrive;
   return {place, {l % places}};
 }
 

@@ -47,7 +47,6 @@ struct ChunkLayer {
   std::vector<Block> home = {};  // [value] as a forward value; invalid buffer: lives in the scratch buffers of the kind
   std::vector<char> late = {};   // [value]: the weight gradients read it, when they are apart
   std::vector<Block> away = {};  // [value]: where it lies between forward and backward, when not in its home; invalid: there
-  Purpose away_out = Purpose::CopyToHost, away_in = Purpose::CopyFromHost;
 
   std::size_t real(int value) const { return static_cast<std::size_t>(keep->same_as[static_cast<std::size_t>(value)]); }
   const Operator& op(int index) const { return graph->operators[static_cast<std::size_t>(index)]; }

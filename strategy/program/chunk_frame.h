@@ -22,6 +22,11 @@ struct ChunkFrame {
   bool last_stage() const { return stage + 1 == lowering.stages(); }
   bool splits() const { return lowering.tables.schedule.splits; }  // backwards come in two halves
   const CommunicationRow& way(Purpose purpose) const { return lowering.communication(purpose, chunk); }
+  // Of copies between where something is at home and where it is used. `out`: from the device to the host, or from host memory to a drive.
+  const CommunicationRow& copy_way(Space home, bool out) const {
+    using enum Purpose;
+    return way(home == Space::Nvme ? (out ? WriteDrive : ReadDrive) : (out ? CopyToHost : CopyFromHost));
+  }
 
   // Appended to the role; the name gets the chunk's number.
   BufferId add_buffer(const std::string& name, Category category, DType dtype, Bytes bytes, int slots) const;

@@ -132,11 +132,10 @@ Instruction ParameterVisits::copy_in(const StateUnit& unit, const Use& place) co
   const StateRow& row = row_of(unit);
   const Kinds& cut_by = row.parameters.cut_by;
   const StreamId gathers = frame_.lowering.communication(Purpose::ParameterGather).stream;
-  const bool drive = row.parameters.home == Space::Nvme;
   return {.name = "bring parameters",
           .what = Copy{.bytes = size_of(row.parameters.dtype) * (unit.elements / frame_.lowering.ranks(cut_by)),
                        .slice = cut_by.empty() ? GroupId{} : frame_.lowering.group(row.optimizer.cut_by, gathers)},
-          .stream = frame_.way(drive ? Purpose::ReadDrive : Purpose::CopyFromHost).stream,
+          .stream = frame_.copy_way(row.parameters.home, false).stream,
           .reads = {{.buffer = unit.value}},
           .writes = {place}};
 }

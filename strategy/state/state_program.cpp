@@ -29,8 +29,8 @@ void StateProgram::add_own_gradients() {
     if (const StateRow& row = row_of(unit); row.gradients.home != Space::Device && !row.gradients.cut_by.empty())
       largest = std::max(largest, size_of(row.gradients.dtype) * own_elements(unit));
   if (largest == Bytes{}) return;
-  own_gradients_ = frame_.add_buffer("gradients.own", Category::Gradients, last_row().gradients.dtype, largest, 2);
-  own_free_ = frame_.add_event("own_gradients_free", 2);
+  own_gradients_ = frame_.add_buffer("gradients.own", Category::Gradients, last_row().gradients.dtype, largest, kOwnPlaces);
+  own_free_ = frame_.add_event("own_gradients_free", kOwnPlaces);
 }
 
 void StateProgram::begin(bool backward) {

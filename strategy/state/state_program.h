@@ -64,6 +64,7 @@ class StateProgram {
   Segment gather_all();
 
  private:
+  static constexpr int kOwnPlaces = 2;  // of gradients that are cut and away
   void add_own_gradients();
   const StateRow& row_of(const StateUnit& unit) const {
     return frame_.lowering.tables.state[static_cast<std::size_t>(unit.row)];

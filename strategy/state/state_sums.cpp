@@ -83,19 +83,14 @@ void StateProgram::release_full_gradient(SegmentBuilder& out, const StateUnit& u
 
 // ---- gradients that are away: between their home and places on the device ----
 
-static constexpr int kOwnPlaces = 2;
-
 Instruction StateProgram::copy_gradient(const StateUnit& unit, const Use& place, bool in, bool own_slice) const {
   const StateRow& row = row_of(unit);
-  const bool drive = row.gradients.home == Space::Nvme;
   const std::int64_t parts = own_slice || !row.gradients.cut_by.empty() ? frame_.lowering.ranks(row.optimizer.cut_by) : 1;
-  const Purpose purpose =
-      in ? (drive ? Purpose::ReadDrive : Purpose::CopyFromHost) : (drive ? Purpose::WriteDrive : Purpose::CopyToHost);
   const Use home{.buffer = unit.gradient};
   return {.name = in ? "bring gradients" : "take gradients away",
           .what = Copy{.bytes = size_of(row.gradients.dtype) * (unit.elements / parts),
                        .slice = own_slice && row.gradients.cut_by.empty() ? slice(unit) : GroupId{}},
-          .stream = frame_.way(purpose).stream,
+          .stream = frame_.copy_way(row.gradients.home, !in).stream,
           .reads = {in ? home : place},
           .writes = {in ? place : home}};
 }

@@ -33,11 +33,9 @@ Instruction UpdateMoves::copy(const Use& home, const Use& place, bool back, cons
   const Space space = buffer(home.buffer).space;
   const bool drive = space == Space::Nvme, sliced = home.length.value_or(buffer(home.buffer).bytes) > *place.length;
   const bool out = drive ? back : buffer(to.buffer).space != Space::Device;
-  const Purpose purpose =
-      drive ? (out ? Purpose::WriteDrive : Purpose::ReadDrive) : (out ? Purpose::CopyToHost : Purpose::CopyFromHost);
   return {.name = drive ? (out ? "to drive" : "from drive") : (out ? "to host" : "from host"),
           .what = Copy{.bytes = *place.length, .slice = sliced ? step.slice : GroupId{}},
-          .stream = frame_.way(purpose).stream,
+          .stream = frame_.copy_way(space, out).stream,
           .reads = {from},
           .writes = {to}};
 }
