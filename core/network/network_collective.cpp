@@ -205,6 +205,8 @@ std::vector<CollectiveFlow> collective_phases(const Network& network, const Coll
     case Algorithm::Hierarchical: return hierarchical(network, collective, members);
     case Algorithm::ParameterServer: return parameter_server(network, collective, members);
     case Algorithm::NvlinkSharp: return nvlink_sharp(network, collective, members);
+    case Algorithm::TwoDimensional:
+    case Algorithm::GatherToRoot: return {ring(network, collective, members)};
   }
   return {};
 }
@@ -219,6 +221,8 @@ CollectiveVolume collective_volume(CollectiveKind kind, Algorithm algorithm, Byt
   const int edges = n == 2 ? 1 : n <= 4 ? 2 : 3;
   switch (algorithm) {
     case Algorithm::Ring:
+    case Algorithm::TwoDimensional:
+    case Algorithm::GatherToRoot:
     case Algorithm::Hierarchical: return ring_volume(kind, bytes, n);
     case Algorithm::Tree: return reduces ? CollectiveVolume{bytes * edges, 2 * depth_of(n)} : ring_volume(kind, bytes, n);
     case Algorithm::DoubleTree:

@@ -151,7 +151,16 @@ struct Exchange {
 };
 enum class CollectiveKind : std::uint8_t { AllReduce, ReduceScatter, AllGather, Broadcast, Reduce, AllToAll };
 enum class Combine : std::uint8_t { Sum, Mean, Max };  // what a reduction does with the members' values
-enum class Algorithm : std::uint8_t { Ring, Tree, DoubleTree, Hierarchical, ParameterServer, NvlinkSharp };
+enum class Algorithm : std::uint8_t {
+  Ring,
+  Tree,
+  DoubleTree,
+  Hierarchical,
+  ParameterServer,
+  NvlinkSharp,
+  TwoDimensional,
+  GatherToRoot
+};
 // `bytes`: of the full tensor, the input of an all-reduce or reduce-scatter, the output of an all-gather. AllToAll: to come.
 struct Collective {
   CollectiveKind kind = CollectiveKind::AllReduce;

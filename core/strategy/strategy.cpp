@@ -57,6 +57,8 @@ const char* name_of(Algorithm algorithm) {
     case Algorithm::Hierarchical: return "hierarchical";
     case Algorithm::ParameterServer: return "parameter-server";
     case Algorithm::NvlinkSharp: return "nvlink-sharp";
+    case Algorithm::TwoDimensional: return "2d";
+    case Algorithm::GatherToRoot: return "gather-to-root";
   }
   return "?";
 }

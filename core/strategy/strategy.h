@@ -13,9 +13,35 @@
 
 namespace foreshard {
 
-enum class Schedule : std::uint8_t { GPipe, OneFOneB, Interleaved, ZeroBubbleH1, ZeroBubbleH2, ZeroBubbleV };
-inline constexpr const char* kScheduleNames[] = {"gpipe", "1f1b",  "interleaved-1f1b",
-                                                 "zb-h1", "zb-h2", "zb-v"};  // as in the enum
+enum class Schedule : std::uint8_t {
+  GPipe,
+  OneFOneB,
+  Interleaved,
+  ZeroBubbleH1,
+  ZeroBubbleH2,
+  ZeroBubbleV,
+  LoopedBfs,
+  InterleavedZeroBubble,
+  VHalf,
+  VMin,
+  Chimera,
+  DualPipe,
+  DualPipeV,
+  PipeDream,
+  PipeDream2BW,
+  PipeMare,
+  Listed  // PipelineChoice::order
+};
+inline constexpr const char* kScheduleNames[] = {"gpipe",    "1f1b",       "interleaved-1f1b",  "zb-h1",     "zb-h2",
+                                                 "zb-v",     "looped-bfs", "interleaved-zb-1p", "v-half",    "v-min",
+                                                 "chimera",  "dualpipe",   "dualpipe-v",        "pipedream", "pipedream-2bw",
+                                                 "pipemare", "file"};  // as in the enum
+// Communication that is made smaller (docs/compression.md).
+enum class Codec : std::uint8_t { None, TokenTopK, Segmented, Dgc, OneBit, EightBit };
+enum class SumOrder : std::uint8_t {
+  Ready,
+  Priority
+};  // of gradients: as they are ready, or what the next forward needs first
 enum class RecomputeKind : std::uint8_t { None, Selective, Full, Modules, Each, Rotor, Revolve, Graph };
 enum class AttentionKernel : std::uint8_t { Auto, Flash, Unfused };
 enum class OptimizerKind : std::uint8_t { Adam, Sgd };
@@ -97,6 +123,7 @@ struct PipelineChoice {
   std::string layer_split = {};           // "2,3x14,2": transformer layers (or list entries) per stage; empty: even
   std::optional<Schedule> schedule = {};  // empty: 1f1b, interleaved-1f1b when virtual_stages > 1
   int microbatch_group = 0;               // interleaved: micro-batches per chunk before the next one; 0: pp
+  std::vector<std::string> order = {};    // Listed: of each pipeline rank, "0F0 0F1 0B0 ..."
   bool operator==(const PipelineChoice&) const = default;
 };
 
@@ -125,10 +152,27 @@ struct OptimizerChoice {
   bool operator==(const OptimizerChoice&) const = default;
 };
 
+// What a codec keeps of gradients, or of the activations that tensor-parallel ranks sum.
+struct Compression {
+  Codec codec = Codec::None;
+  double kept = 0.01;  // Dgc: share of the elements; TokenTopK: of the tokens
+  int bits = 8;        // Segmented: of a code
+  int segments = 0;    // Segmented: with equally many levels; 0: a centre and two tails
+  int warm_up = 0;     // updates before it begins
+  bool operator==(const Compression&) const = default;
+};
+
 struct CommunicationChoice {
-  Bytes bucket = {};                    // gradient bucket; 0: framework default, max(40e6, 1e6 dp) elements
-  std::optional<Overlap> overlap = {};  // empty: as the framework does; ours: Overlap{}
-  Algorithm algorithm = Algorithm::Ring;
+  Bytes bucket = {};                                     // gradient bucket; 0: framework default, max(40e6, 1e6 dp) elements
+  std::optional<Overlap> overlap = {};                   // empty: as the framework does; ours: Overlap{}
+  std::optional<Algorithm> algorithm = Algorithm::Ring;  // empty: chosen by size and topology
+  int servers = 0;                                       // ParameterServer: members that serve; 0: all
+  SumOrder order = SumOrder::Ready;
+  Bytes partition = {};          // Priority: a sum is cut into parts of this size; 0: whole buckets
+  Bytes credit = {};             // Priority: what may be under way at once; 0: one part
+  Compression gradients = {};    // of their sums over replicas
+  Compression activations = {};  // of the sums between tensor-parallel ranks
+  std::vector<int> parts = {};   // along the samples, of each operator of a layer that ends in a sum; {0}: chosen; empty: 1
   bool operator==(const CommunicationChoice&) const = default;
 };
 

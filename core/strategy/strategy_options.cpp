@@ -340,13 +340,13 @@ std::vector<StrategyOption> communication_options() {
                        "none; auto: as "
                        "the framework does",
                .group = group}),
-      choice(part(&Strategy::communication, &CommunicationChoice::algorithm),
-             {Algorithm::Ring, Algorithm::Tree, Algorithm::DoubleTree, Algorithm::Hierarchical, Algorithm::ParameterServer,
-              Algorithm::NvlinkSharp},
-             {.path = "algorithm",
-              .flag = "--algorithm",
-              .help = "algorithm of collectives; where it does not apply, a ring",
-              .group = group}),
+      optional_choice(part(&Strategy::communication, &CommunicationChoice::algorithm),
+                      {Algorithm::Ring, Algorithm::Tree, Algorithm::DoubleTree, Algorithm::Hierarchical,
+                       Algorithm::ParameterServer, Algorithm::NvlinkSharp},
+                      {.path = "algorithm",
+                       .flag = "--algorithm",
+                       .help = "algorithm of collectives; where it does not apply, a ring",
+                       .group = group}),
   };
 }
 

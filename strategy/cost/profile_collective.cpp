@@ -26,7 +26,9 @@ std::vector<MeasuredAlgorithm> algorithms_of(Algorithm algorithm) {
     case Algorithm::DoubleTree: return {Tree, Automatic, Direct};
     case Algorithm::NvlinkSharp: return {Nvls, Automatic, Direct};
     case Algorithm::Hierarchical:
-    case Algorithm::ParameterServer: break;
+    case Algorithm::ParameterServer:
+    case Algorithm::TwoDimensional:
+    case Algorithm::GatherToRoot: break;
   }
   return {Automatic, Direct};
 }

@@ -253,7 +253,7 @@ GridCosts measured_grid(const ScreenedModel& of, const Point& point) {
     double bytes = GridCosts::kLeast;
     for (int i = 0; i < GridCosts::kSizes; ++i, bytes *= GridCosts::kStep)
       segment.instructions.push_back({.what = Collective{.kind = kind,
-                                                         .algorithm = of.base.communication.algorithm,
+                                                         .algorithm = of.base.communication.algorithm.value_or(Algorithm::Ring),
                                                          .group = {group},
                                                          .bytes = {static_cast<std::int64_t>(bytes)},
                                                          .dtype = of.types.grad},

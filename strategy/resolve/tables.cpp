@@ -172,7 +172,7 @@ CommunicationPolicy communication_policy(const Choice& choice, const ScheduleTab
                                         {ParameterGather, StreamId{kReplicated}},
                                         {Operator, choice.tensors()},
                                         {NormSum, StreamId{kCompute}}})
-    policy.rows.push_back({.purpose = purpose, .stream = stream, .algorithm = s.communication.algorithm});
+    policy.rows.push_back({.purpose = purpose, .stream = stream, .algorithm = s.communication.algorithm.value_or(Algorithm::Ring)});
   return policy;
 }
 

@@ -43,7 +43,7 @@ double seconds_of(const Cluster& cluster, const Strategy& strategy, int tensor, 
 double sum_bandwidth(const Cluster& cluster, const Strategy& strategy, int tensor, int replicas) {
   if (replicas < 2) return TensorDegree{}.near;
   const Collective sum{
-      .kind = CollectiveKind::AllReduce, .algorithm = strategy.communication.algorithm, .group = {0}, .bytes = kLarge};
+      .kind = CollectiveKind::AllReduce, .algorithm = strategy.communication.algorithm.value_or(Algorithm::Ring), .group = {0}, .bytes = kLarge};
   const double seconds = seconds_of(cluster, strategy, tensor, replicas, 1, {.what = sum});
   return 2.0 * (replicas - 1) / replicas * static_cast<double>(kLarge.value) / seconds;
 }
