@@ -47,9 +47,10 @@ static Table list_schedules() {
   Table table{{"name", "virtual stages", "what"}, {}};
   for (const ScheduleEntry& entry : schedules())
     table.rows.push_back({entry.name,
-                          !entry.chunks                       ? "1"
-                          : entry.id == Schedule::ZeroBubbleV ? "2"
-                                                              : "2 or more",
+                          entry.chunks == Chunks::One   ? "1"
+                          : entry.chunks == Chunks::Two ? "2"
+                          : entry.chunks == Chunks::Any ? "any"
+                                                        : "2 or more",
                           entry.summary});
   return table;
 }

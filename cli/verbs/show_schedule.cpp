@@ -48,13 +48,13 @@ static Costs parse_costs(const Arguments& arguments) {
 }
 
 static ScheduleTiming<double> evaluate_shown(const Shown& shown) {
-  const auto stages = static_cast<std::size_t>(shown.shape.p) * static_cast<std::size_t>(shown.shape.v);
+  const auto stages = static_cast<std::size_t>(shown.shape.p * shown.shape.v * shown.entry->routes);
   const double chunks = shown.shape.v;
   ScheduleTimes<double> times;
   times.forward.assign(stages, shown.costs.forward / chunks);
   times.input_grad.assign(stages, shown.costs.input_grad / chunks);
   times.weight_grad.assign(stages, shown.costs.weight_grad / chunks);
-  times.latency = shown.costs.latency;
+  times.latency = shown.costs.latency, times.routes = shown.entry->routes;
   const auto timing = evaluate<double>(shown.lists, times);
   FS_ASSERT(timing.has_value());  // a list of the table never blocks itself: a property test of the table
   return *timing;
@@ -118,7 +118,7 @@ static ExitCode run(const Arguments& arguments, const Console& console) {
   shown.entry = find_schedule(arguments.choice("NAME", "", names));
   shown.shape.p = static_cast<int>(arguments.integer("--pp", 0, 1, 4096));
   shown.shape.m = static_cast<int>(arguments.integer("--micro-batches", 0, 1, 65536));
-  shown.shape.v = static_cast<int>(arguments.integer("--virtual-stages", shown.entry->chunks ? 2 : 1, 1, 1024));
+  shown.shape.v = static_cast<int>(arguments.integer("--virtual-stages", shown.entry->chunks == Chunks::One ? 1 : 2, 1, 1024));
   shown.costs = parse_costs(arguments);
   static constexpr std::int64_t kMostActions = 20'000'000;
   if (std::int64_t{shown.shape.p} * shown.shape.m * shown.shape.v > kMostActions)

@@ -29,6 +29,7 @@
 #include "report/summary/summarize.h"
 #include "report/summary/summary_json.h"
 #include "report/tables/summary_text.h"
+#include "report/words/text_table.h"
 #include "strategy/cost/runtime_policy.h"
 
 namespace foreshard {
@@ -170,6 +171,22 @@ static Result play(const Arguments& arguments, SimulateOptions options, Prepared
   return result;
 }
 
+static double makespan(const Arguments& arguments, const Plan& plan, const Cluster& cluster, SimulateOptions options,
+                       int runs) {
+  options.memory = options.memory_events = false, options.runs = runs;
+  return on_light_clock(arguments) ? makespan_of(plan, cluster, options) : simulate(plan, cluster, options).makespan_s;
+}
+
+// Of iterations back to back without a barrier: what each of the second half adds.
+static double steady_period(const Arguments& arguments, const Result& result, const Cluster& cluster,
+                            const SimulateOptions& options) {
+  const auto iterations = static_cast<int>(arguments.integer("--iterations", 1, 1, 1000));
+  if (iterations == 1) return result.makespan_s;
+  const int half = iterations / 2;
+  const double before = half == 1 ? result.makespan_s : makespan(arguments, result.plan, cluster, options, half);
+  return (makespan(arguments, result.plan, cluster, options, iterations) - before) / (iterations - half);
+}
+
 static void refuse_memory(Summary& summary, const Prepared& prepared) {
   if (!prepared.does_not_fit) return;
   summary.feasible = false;
@@ -241,6 +258,12 @@ static ExitCode run_all_policies(const Arguments& arguments, const SimulateOptio
   return any ? ExitCode::Ok : ExitCode::Infeasible;
 }
 
+static std::string steady_text(const Summary& summary, double makespan_s) {
+  if (summary.iteration_time.value == makespan_s) return "";
+  return "\nThe iteration time is the period of iterations without a barrier between them; one by itself takes " +
+         in_time({makespan_s}) + ", of which the shares above are.\n";
+}
+
 static ExitCode run(const Arguments& arguments, const Console& console) {
   const auto begin = std::chrono::steady_clock::now();
   const SimulateOptions options = simulate_options(arguments);
@@ -254,7 +277,10 @@ static ExitCode run(const Arguments& arguments, const Console& console) {
   if (prepared.does_not_fit && !arguments.flag("--ignore-memory")) return answer_too_large(arguments, prepared, console);
   std::vector<Bytes> bounds;
   Result result = play(arguments, options, prepared, bounds, console);
+  const double makespan_s = result.makespan_s;
+  result.makespan_s = steady_period(arguments, result, prepared.cluster, options);
   Summary summary = summarize(result, prepared.cluster, prepared.workload, bounds);
+  result.makespan_s = makespan_s;
   summary.prediction_interval = interval_of(prepared, result.plan, summary.iteration_time);
   refuse_memory(summary, prepared);
   const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - begin;
@@ -264,14 +290,14 @@ static ExitCode run(const Arguments& arguments, const Console& console) {
                                           .cluster = prepared.cluster.name,
                                           .strategy_json = to_json(prepared.strategy),
                                           .wall_time_s = wall.count(),
-                                          .makespan_s = result.makespan_s,
+                                          .makespan_s = makespan_s,
                                           .clock = on_light_clock(arguments) ? "light" : "simgrid",
                                           .simgrid_events = result.engine_events,
                                           .granularity = result.granularity,
                                           .folding = result.folding,
                                           .framework_allocation_json = allocation_json(prepared)});
   else
-    console.out << as_text(summary, prepared);
+    console.out << as_text(summary, prepared) << steady_text(summary, makespan_s);
   return ExitCode::Ok;
 }
 
@@ -286,6 +312,10 @@ static std::vector<VerbOption> run_options() {
       {.name = "--folding",
        .value = "LEVEL",
        .help = "none, tp or full: identical ranks played by one (default full)",
+       .group = simulation},
+      {.name = "--iterations",
+       .value = "K",
+       .help = "plays K iterations without a barrier between them; the iteration time is then the steady period (default 1)",
        .group = simulation},
       {.name = "--clock",
        .value = "NAME",

@@ -26,7 +26,7 @@
 //   access-unordered         two accesses to the same bytes, one of them a write, without order
 //   work-missing, work-repeated, work-order   a (stage, micro-batch) without exactly one F and one B or I + W, F first
 //   update-count             a (role, stage) with another number of updates than the plan says
-//   weight-version           a backward with another weight version than its forward
+//   weight-version           a backward with another weight version than its forward, unless it says that it takes the newest
 //   shard-axes               a tensor cut over axes whose ranks hold the same part of it, cut flat over those that hold other parts,
 //                            or experts that are not cut over an expert axis: by the kinds of the grid that the tensor is of
 //   context-split            an operator that reads positions, and the context axes of its role or other such operators, disagree on how

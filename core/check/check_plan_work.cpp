@@ -63,7 +63,7 @@ void check_cell(const Plan& plan, const Cell& cell, const std::string& name, boo
   if (halves) after(cell.input, cell.weight, "its W stands before its I");
   if (stale_allowed) return;
   for (const Place* place : {&back, whole ? &cell.backward : &cell.weight})
-    if (place->version != cell.forward.version)
+    if (place->version >= 0 && place->version != cell.forward.version)  // -1: the newest there are, as it says
       return defects.add("weight-version", where_of(plan, *place),
                          name + ": the backward uses weight version " + std::to_string(place->version) + ", the forward used " +
                              std::to_string(cell.forward.version));

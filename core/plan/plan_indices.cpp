@@ -234,7 +234,7 @@ class RoleCheck {
     each(action.does, at, "does", [&](const Does& does, const Where& where) {
       in_range(does.stage, 0, std::int64_t{plan_.stages} - 1, {&where, "stage"});
       in_range(does.microbatch, -1, std::int64_t{plan_.microbatches} - 1, {&where, "microbatch"});
-      in_range(does.version, 0, INT32_MAX, {&where, "version"});
+      in_range(does.version, -1, INT32_MAX, {&where, "version"});
     });
   }
 

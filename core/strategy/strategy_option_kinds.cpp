@@ -63,6 +63,42 @@ StrategyOption stages(StrategyOption option) {
   return option;
 }
 
+StrategyOption schedule(StrategyOption option) {
+  std::vector<Schedule> all;
+  for (std::size_t i = 0; i < schedule_names().size(); ++i) all.push_back(static_cast<Schedule>(i));
+  option = optional_choice(
+      [](auto& s) -> auto& { return s.pipeline.schedule; }, all, std::move(option));
+  option.set = [by_name = option.set](Strategy& s, const std::string& value, const std::string& where) {
+    if (value.starts_with("file:")) {
+      s.pipeline.order = read_schedule_lists(value.substr(5));
+      s.pipeline.schedule = Schedule::Listed;
+      return;
+    }
+    by_name(s, value, where);
+    if (s.pipeline.schedule != Schedule::Listed) s.pipeline.order.clear();
+  };
+  return option;
+}
+
+StrategyOption schedule_order(StrategyOption option) {
+  option.type = OptionType::Text;
+  option.get = [](const Strategy& s) {
+    std::string text;
+    for (const std::string& rank : s.pipeline.order) text += (text.empty() ? "" : "; ") + rank;
+    return text;
+  };
+  option.set = [](Strategy& s, const std::string& value, const std::string&) {
+    s.pipeline.order.clear();
+    for (std::size_t from = value.find_first_not_of("; "); from != std::string::npos;) {
+      const std::size_t to = std::min(value.find(';', from), value.size());
+      s.pipeline.order.push_back(value.substr(from, to - from));
+      from = value.find_first_not_of("; ", to);
+    }
+    if (!s.pipeline.order.empty()) s.pipeline.schedule = Schedule::Listed;
+  };
+  return option;
+}
+
 StrategyOption placement(StrategyOption option) {
   option.type = OptionType::List;
   option.values = short_names();

@@ -60,35 +60,38 @@ std::vector<StrategyOption> parallelism_options() {
   };
 }
 
-std::vector<Schedule> every_schedule() {
-  std::vector<Schedule> all;
-  for (std::size_t i = 0; i < std::size(kScheduleNames); ++i) all.push_back(static_cast<Schedule>(i));
-  return all;
-}
-
 std::vector<StrategyOption> pipeline_options() {
   const std::string group = "parallelism";
   return {
-      integer(&Strategy::virtual_stages, 1, 1000,
-              {.path = "virtual_stages",
-               .flag = "--virtual-stages",
-               .unit = "stages",
-               .help = "model chunks per pipeline rank",
-               .constraint = "more than 1 with schedule interleaved-1f1b, 2 with zb-v",
-               .group = group}),
-      optional_choice(
-          part(&Strategy::pipeline, &PipelineChoice::schedule), every_schedule(),
-          {.path = "schedule",
-           .flag = "--schedule",
-           .help = "pipeline schedule; auto: 1f1b, or interleaved-1f1b with virtual stages; zb-*: zero bubble, with input and "
-                   "weight gradients computed separately",
-           .constraint = "zb-*: ZeRO 0 or 1",
+      integer(
+          &Strategy::virtual_stages, 1, 1000,
+          {.path = "virtual_stages",
+           .flag = "--virtual-stages",
+           .unit = "stages",
+           .help = "model chunks per pipeline rank",
+           .constraint =
+               "more than 1 with interleaved-1f1b, interleaved-zb-1p and looped-bfs, 2 with zb-v, v-half, v-min and dualpipe-v",
            .group = group}),
+      schedule({.path = "schedule",
+                .flag = "--schedule",
+                .help = "pipeline schedule (foreshard list schedules), or file:F for lists of your own; auto: 1f1b, or "
+                        "interleaved-1f1b with "
+                        "virtual stages",
+                .constraint = "those that compute input and weight gradients apart (zb-*, v-*, dualpipe*): ZeRO 0 or 1",
+                .group = group}),
+      schedule_order({.path = "schedule_order",
+                      .flag = "--schedule-order",
+                      .help =
+                          "the lists of schedule file, of every pipeline rank: 0F0 0F1 0B0 0B1; 1F0 1B0 1F1 1B1 (stage, work, "
+                          "micro-batch)",
+                      .constraint = "every stage and micro-batch has one F and one B, or one I and one W",
+                      .group = group}),
       integer(part(&Strategy::pipeline, &PipelineChoice::microbatch_group), 0, kMostRanks,
               {.path = "microbatch_group",
                .flag = "--microbatch-group",
                .unit = "micro-batches",
-               .help = "interleaved-1f1b: micro-batches per chunk before the next chunk; 0: pp",
+               .help = "interleaved-1f1b, interleaved-zb-1p: micro-batches per chunk before the next chunk; pipedream-2bw: "
+                       "micro-batches per update; 0: pp",
                .constraint = "at least pp; the last group is full or has at least pp",
                .group = group}),
       layer_split(

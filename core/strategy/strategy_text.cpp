@@ -2,10 +2,12 @@
 #include <algorithm>
 #include <charconv>
 #include <optional>
+#include <sstream>
 
 #include "core/base/error.h"
 #include "core/json/json.h"
 #include "core/strategy/strategy.h"
+#include "core/strategy/strategy_options.h"
 
 namespace foreshard {
 
@@ -312,6 +314,22 @@ Overlap parse_overlap(const std::string& text, const std::string& where) {
     overlap.*part->field = true;
   }
   return overlap;
+}
+
+std::vector<std::string> read_schedule_lists(const std::string& path) {
+  std::vector<std::string> ranks;
+  if (path.ends_with(".json")) {
+    const JsonReader root = JsonReader::load(path);
+    root.only({"ranks"});
+    for (const JsonReader& rank : root.at("ranks").elements()) ranks.push_back(rank.as_string());
+  } else {
+    std::istringstream lines(read_file(path));
+    for (std::string line; std::getline(lines, line);)
+      if (line.find_first_not_of(" \t\r,") != std::string::npos && line.front() != '#') ranks.push_back(line);
+  }
+  if (ranks.empty()) throw Error(path, "", "no action", "one line of actions per pipeline rank");
+  for (std::string& rank : ranks) std::ranges::replace(rank, ';', '&');  // of a cell, "(0F1;3B0)OVERLAP_F_B"
+  return ranks;
 }
 
 }  // namespace foreshard

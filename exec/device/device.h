@@ -116,7 +116,7 @@ class DeviceBackend {
 // The arguments of a later run of the plan: the next samples, the next optimizer step.
 inline OpArguments in_run(OpArguments arguments, int run) {
   arguments.first_sample += run * arguments.samples_of_step;
-  arguments.step += run;
+  arguments.step += std::int64_t{run} * arguments.updates_of_run;
   return arguments;
 }
 

@@ -51,6 +51,7 @@ struct OpArguments {
   const Samples* source = nullptr;   // tokens, targets, pictures; needed by Embedding and CrossEntropy
   // Update only.
   std::int64_t step = 1;   // 1 for the first: bias correction
+  int updates_of_run = 1;  // of each stage
   std::int64_t slice = 0;  // place of this rank in the group `Compute::slice`
   OptimizerSettings optimizer = {};
 };

@@ -27,7 +27,6 @@ double median(std::vector<double> values) {
 
 void check(const Plan& plan, const ExecuteOptions& options) {
   if (const auto problem = first_bad_index(plan)) throw Error("plan", problem->path, problem->found, problem->expected);
-  if (plan.updates != 1) throw Error("plan", "updates", std::to_string(plan.updates), "1 per run");
   if (const int count = Ranks(plan).count(); count > kMostRanksHere)
     throw Error("plan", "ranks", std::to_string(count),
                 "at most " + std::to_string(kMostRanksHere) + " threads of this process");

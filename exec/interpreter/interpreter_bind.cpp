@@ -109,7 +109,10 @@ Interpreter::Bound Interpreter::bind_compute(int index, const Action& action, co
   OpArguments arguments = arguments_of(plan_, ranks_, place_, action, instruction);
   arguments.seed = options_.seed;
   arguments.first_sample += options_.first_sample;
-  arguments.step += options_.first_step;
+  arguments.updates_of_run = plan_.updates;
+  arguments.step += std::int64_t{options_.first_step} * plan_.updates;
+  if (!action.does.empty() && action.does.front().work == Work::Update)  // the version that it makes, counted from 1
+    arguments.step += std::max(0, action.does.front().version - 1);
   arguments.source = options_.samples;
   arguments.optimizer = options_.optimizer;
   if (const auto* sgd = std::get_if<ops::Sgd>(&what.op); sgd && sgd->momentum > 0) arguments.optimizer.momentum = sgd->momentum;

@@ -2813,6 +2813,78 @@ worst: what the worst order of the same work would need</source>
         <translation>调度 %1 在 %3 个流水线 rank 上不能以 %2 个微批的组结束（%4 个微批，每组 %5 个）</translation>
     </message>
     <message>
+        <source>schedule %1 has every stage on two ranks, ZeRO %2 cuts the states of one</source>
+        <translation>调度 %1 让每个阶段位于两个流水线级上，ZeRO %2 切分的是一处的状态</translation>
+    </message>
+    <message>
+        <source>schedule %1 has every stage on two ranks, the norm of all gradients would count each of them twice</source>
+        <translation>调度 %1 让每个阶段位于两个流水线级上，全部梯度的范数会把每个梯度算两次</translation>
+    </message>
+    <message>
+        <source>schedule %1 has every stage on two ranks, recompute %2 plans the runs of one</source>
+        <translation>调度 %1 让每个阶段位于两个流水线级上，重计算 %2 只安排一处的运行</translation>
+    </message>
+    <message>
+        <source>schedule %1 updates each stage by itself, ZeRO %2 gathers parameters once for a step</source>
+        <translation>调度 %1 单独更新每个阶段，ZeRO %2 每步只收集一次参数</translation>
+    </message>
+    <message>
+        <source>schedule %1 updates each stage by itself, the norm of all gradients is that of all stages</source>
+        <translation>调度 %1 单独更新每个阶段，全部梯度的范数属于所有阶段</translation>
+    </message>
+    <message>
+        <source>schedule %1 updates each stage by itself, the tied embedding is of two</source>
+        <translation>调度 %1 单独更新每个阶段，共享的词嵌入属于两个阶段</translation>
+    </message>
+    <message>
+        <source>schedule %1 updates each stage by itself, offloaded states come and go once for a step</source>
+        <translation>调度 %1 单独更新每个阶段，卸载的状态每步只来回一次</translation>
+    </message>
+    <message>
+        <source>schedule %1 updates each stage by itself, recompute %2 plans the runs of a step</source>
+        <translation>调度 %1 单独更新每个阶段，重计算 %2 安排的是一步的运行</translation>
+    </message>
+    <message>
+        <source>schedule file has no lists</source>
+        <translation>file 调度没有列表</translation>
+    </message>
+    <message>
+        <source>the schedules of framework %1 are its own, not those of a file</source>
+        <translation>框架 %1 的调度是它自己的，不来自文件</translation>
+    </message>
+    <message>
+        <source>the lists of schedule file do not fit: %1</source>
+        <translation>file 调度的列表不合适：%1</translation>
+    </message>
+    <message>
+        <source>the lists of schedule file deadlock: %1</source>
+        <translation>file 调度的列表死锁：%1</translation>
+    </message>
+    <message>
+        <source>schedule file is what a file lists, not a rule</source>
+        <translation>file 调度是文件中的列表，不是规则</translation>
+    </message>
+    <message>
+        <source>schedule looped-bfs needs a micro-batch for each of the %1 pipeline ranks, found %2</source>
+        <translation>调度 looped-bfs 需要 %1 个流水线级各有一个微批，现为 %2</translation>
+    </message>
+    <message>
+        <source>schedule chimera needs an even number of pipeline ranks and a multiple of it in micro-batches, found %1 and %2</source>
+        <translation>调度 chimera 需要偶数个流水线级，且微批数是其倍数，现为 %1 和 %2</translation>
+    </message>
+    <message>
+        <source>schedule %1 needs twice as many micro-batches as pipeline ranks, %2, found %3</source>
+        <translation>调度 %1 需要的微批数是流水线级数的两倍，即 %2，现为 %3</translation>
+    </message>
+    <message>
+        <source>schedule dualpipe needs even numbers of pipeline ranks and of micro-batches, found %1 and %2</source>
+        <translation>调度 dualpipe 需要偶数个流水线级和偶数个微批，现为 %1 和 %2</translation>
+    </message>
+    <message>
+        <source>schedule pipedream-2bw needs groups of at least %1 micro-batches that divide the micro-batches of a run, found groups of %2 of %3</source>
+        <translation>调度 pipedream-2bw 的每组至少 %1 个微批，且要整除一次运行的微批数，现为每组 %2 个，共 %3 个</translation>
+    </message>
+    <message>
         <source>schedule %1 has no groups of micro-batches, found groups of %2</source>
         <translation>调度 %1 没有微批分组，现为每组 %2 个</translation>
     </message>

@@ -36,6 +36,10 @@
         <translation>调度</translation>
     </message>
     <message>
+        <source>schedule_order</source>
+        <translation>调度列表</translation>
+    </message>
+    <message>
         <source>microbatch group</source>
         <translation>微批分组</translation>
     </message>
@@ -270,20 +274,28 @@
         <translation>每个流水线级的模型块数</translation>
     </message>
     <message>
-        <source>more than 1 with schedule interleaved-1f1b, 2 with zb-v</source>
-        <translation>大于 1 时使用 interleaved-1f1b 调度，zb-v 为 2</translation>
+        <source>more than 1 with interleaved-1f1b, interleaved-zb-1p and looped-bfs, 2 with zb-v, v-half, v-min and dualpipe-v</source>
+        <translation>interleaved-1f1b、interleaved-zb-1p 和 looped-bfs 时大于 1，zb-v、v-half、v-min 和 dualpipe-v 时为 2</translation>
     </message>
     <message>
-        <source>pipeline schedule; auto: 1f1b, or interleaved-1f1b with virtual stages; zb-*: zero bubble, with input and weight gradients computed separately</source>
-        <translation>流水线调度；自动：1f1b，有虚拟阶段时为 interleaved-1f1b；zb-*：零气泡，输入梯度与权重梯度分开计算</translation>
+        <source>pipeline schedule (foreshard list schedules), or file:F for lists of your own; auto: 1f1b, or interleaved-1f1b with virtual stages</source>
+        <translation>流水线调度（见 foreshard list schedules），或用 file:F 给出自己的列表；自动：1f1b，有虚拟阶段时为 interleaved-1f1b</translation>
     </message>
     <message>
-        <source>zb-*: ZeRO 0 or 1</source>
-        <translation>zb-*：ZeRO 0 或 1</translation>
+        <source>those that compute input and weight gradients apart (zb-*, v-*, dualpipe*): ZeRO 0 or 1</source>
+        <translation>分开计算输入梯度与权重梯度的调度（zb-*、v-*、dualpipe*）：ZeRO 0 或 1</translation>
     </message>
     <message>
-        <source>interleaved-1f1b: micro-batches per chunk before the next chunk; 0: pp</source>
-        <translation>interleaved-1f1b：每个模型块连续处理的微批数；0：pp</translation>
+        <source>interleaved-1f1b, interleaved-zb-1p: micro-batches per chunk before the next chunk; pipedream-2bw: micro-batches per update; 0: pp</source>
+        <translation>interleaved-1f1b、interleaved-zb-1p：每个模型块连续处理的微批数；pipedream-2bw：每次更新的微批数；0：pp</translation>
+    </message>
+    <message>
+        <source>the lists of schedule file, of every pipeline rank: 0F0 0F1 0B0 0B1; 1F0 1B0 1F1 1B1 (stage, work, micro-batch)</source>
+        <translation>file 调度中每个流水线级的列表：0F0 0F1 0B0 0B1; 1F0 1B0 1F1 1B1（阶段、工作、微批）</translation>
+    </message>
+    <message>
+        <source>every stage and micro-batch has one F and one B, or one I and one W</source>
+        <translation>每个阶段和微批有一个 F 和一个 B，或一个 I 和一个 W</translation>
     </message>
     <message>
         <source>at least pp; the last group is full or has at least pp</source>

@@ -68,7 +68,13 @@ double with_idle(const ScheduleEntry& schedule, const MixedTimes& t) {
   double idle = 0, most = 0, busiest = 0;
   for (const RankTimes& rank : t.ranks) {
     const double f = rank.forward + rank.more_forward, w = rank.weights, i = rank.backward + rank.more_backward - w;
-    const double own = schedule.idle({.forward = f, .input_grad = i, .weight_grad = w, .hop = t.hop});
+    const double own = schedule.idle({.forward = f,
+                                      .input_grad = i,
+                                      .weight_grad = w,
+                                      .hop = t.hop,
+                                      .ranks = static_cast<double>(t.ranks.size()),
+                                      .chunks = static_cast<double>(t.chunks),
+                                      .microbatches = static_cast<double>(t.microbatches)});
     idle += own, most = std::max(most, own), busiest = std::max(busiest, rank.all());
   }
   if (schedule.idle_hops) idle += schedule.idle_hops(static_cast<int>(t.ranks.size())) * t.hop;

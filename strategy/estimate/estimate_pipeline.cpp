@@ -99,7 +99,13 @@ double interleaved(const PipelineTimes& t) {
 // Idle time of equal stages (docs/schedules.md, "Zero bubble") over the work of the busiest rank. Times of a rank, not a chunk.
 double with_idle(const ScheduleEntry& schedule, const PipelineTimes& t) {
   const double chunks = t.chunks, f = t.forward[1] * chunks, w = t.weights[1] * chunks, i = t.backward[1] * chunks - w;
-  const double own = schedule.idle({.forward = f, .input_grad = i, .weight_grad = w, .hop = t.hop});
+  const double own = schedule.idle({.forward = f,
+                                    .input_grad = i,
+                                    .weight_grad = w,
+                                    .hop = t.hop,
+                                    .ranks = static_cast<double>(t.ranks),
+                                    .chunks = chunks,
+                                    .microbatches = static_cast<double>(t.microbatches)});
   const int hops = schedule.idle_hops ? schedule.idle_hops(t.ranks) : 0;
   return t.microbatches * busiest(t) + ((t.ranks - 1) * own + hops * t.hop);
 }

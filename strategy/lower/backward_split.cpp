@@ -14,9 +14,9 @@ namespace foreshard {
 
 // Where the last stage is on this rank too and tied to this embedding: its weight gradients come first (V placement).
 bool BackwardProgram::lends_embedding(const ParameterPlace& place) const {
-  if (frame_.stage != 0 || frame_.last_stage() || !frame_.lowering.embedding_here) return false;
+  if (!frame_.first_stage() || frame_.last_stage() || !frame_.lowering.embedding_here) return false;
   const auto is_tied = [](const LayerGraph& kind) { return std::ranges::any_of(kind.parameters, &Parameter::tied); };
-  const bool both = frame_.lowering.tables.schedule.rank_of(frame_.lowering.stages() - 1) == frame_.rank;
+  const bool both = frame_.lowering.tables.schedule.ends_hold_both();
   return both && std::ranges::any_of(frame_.lowering.graph.kinds, is_tied) &&
          place.element == frame_.lowering.embedding_here->element &&
          state_.unit(place.unit).gradient == frame_.lowering.embedding_here->gradient;
@@ -69,7 +69,7 @@ void BackwardProgram::join_kept(SegmentBuilder& out, const BackwardState& state)
 
 Segment BackwardProgram::weights(const BackwardVariant& variant, BackwardState state) {
   SegmentBuilder out("weight gradients." + std::to_string(frame_.chunk), chunk_params(true));
-  state_.begin(true);
+  state_.begin(true, {});
   state.half = Work::W;
   state.written_places.clear();
   emit_.begin(out);

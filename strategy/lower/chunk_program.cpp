@@ -34,9 +34,16 @@ std::vector<UnitUse> ChunkProgram::visits() const {
   return visits;
 }
 
+std::vector<Param> ChunkProgram::params() const { return chunk_params(frame_.splits(), frame_.lowering.weight_slots > 1); }
+// The last parameter, where there are several versions.
+Slot ChunkProgram::weights_slot() const {
+  if (frame_.lowering.weight_slots == 1) return {};
+  return {ParamId{static_cast<std::int32_t>(params().size()) - 1}};
+}
+
 Segment ChunkProgram::forward(const ForwardVariant& variant) {
-  SegmentBuilder out("forward." + std::to_string(frame_.chunk), chunk_params(frame_.splits()));
-  state_.begin(false);
+  SegmentBuilder out("forward." + std::to_string(frame_.chunk), params());
+  state_.begin(false, weights_slot());
   moves_.begin();
   emit_.begin(out);
   forward_.receive_input(out);
@@ -67,9 +74,8 @@ static void wait_for_gradient(Segment& segment) {
 }
 
 Segment ChunkProgram::build_backward(const BackwardVariant& variant) {
-  SegmentBuilder out((variant.half == Work::I ? "input gradients." : "backward.") + std::to_string(frame_.chunk),
-                     chunk_params(frame_.splits()));
-  state_.begin(true);
+  SegmentBuilder out((variant.half == Work::I ? "input gradients." : "backward.") + std::to_string(frame_.chunk), params());
+  state_.begin(true, weights_slot());
   moves_.begin();
   BackwardState state;
   state.half = variant.half;

@@ -28,6 +28,8 @@ class ChunkProgram {
   Segment gather() { return state_.gather_all(); }
 
  private:
+  std::vector<Param> params() const;
+  Slot weights_slot() const;
   std::vector<UnitUse> visits() const;  // of layers whose parameters are read: a forward, then a backward
   Segment build_backward(const BackwardVariant& variant);
 

@@ -6,7 +6,7 @@
 
 namespace foreshard {
 
-std::vector<Param> chunk_params(bool splits) {
+std::vector<Param> chunk_params(bool splits, bool versions) {
   std::vector<Param> params = {{"microbatch", ParamKind::Microbatch},
                                {"activation", ParamKind::Slot},
                                {"input", ParamKind::Slot},
@@ -17,6 +17,7 @@ std::vector<Param> chunk_params(bool splits) {
   if (splits)
     for (const char* name : {"early", "pooled_early", "deferred", "pooled_deferred", "handover"})
       params.push_back({name, ParamKind::Slot});
+  if (versions) params.push_back({"weights", ParamKind::Slot});
   return params;
 }
 

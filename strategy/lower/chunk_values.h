@@ -20,7 +20,7 @@ struct ChunkArgs {
   // next chunk on the same rank.
   static constexpr ParamId early{7}, pooled_early{8}, deferred{9}, pooled_deferred{10}, handover{11};
 };
-std::vector<Param> chunk_params(bool splits);
+std::vector<Param> chunk_params(bool splits, bool versions = false);
 
 // Chunks of one role with equal layers keep their activations in common buffers: in flight together are fewer micro-batches than
 // the sum of each chunk's own maximum (interleaved 1F1B). By (layer of the chunk, value).

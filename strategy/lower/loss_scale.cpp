@@ -23,7 +23,10 @@ static void scale_host_updates(Plan& plan, double scale) {
 
 Plan with_loss_scale(Plan plan, double scale) {
   if (!std::isfinite(scale) || scale <= 0) throw Error("plan", "loss scale", std::to_string(scale), "a positive number");
-  change_scaling(plan, [&](Instruction&, Compute& what) { what.loss_scale = scale; });
+  // Losses are means over the samples of a run; the gradients of an update, over those of the update.
+  const double updates = plan.updates;
+  change_scaling(plan,
+                 [&](Instruction&, Compute& what) { what.loss_scale = what.phase == Phase::Update ? scale : scale * updates; });
   scale_host_updates(plan, scale);
   return plan;
 }

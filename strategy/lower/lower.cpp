@@ -30,6 +30,7 @@ void add_axes_and_groups(Lowering& lowering) {
     lowering.axes.push_back({static_cast<std::int32_t>(axis)});
   const int ranks = tables.schedule.ranks();
   for (const LayoutGroup& group : tables.layout.groups) {
+    if (tables.schedule.routes > 1 && group.roles == Own) continue;  // of the ranks of a stage: begin_role
     std::vector<RoleId> roles;
     if (group.roles == Tied) roles = {RoleId{0}, RoleId{tables.schedule.rank_of(lowering.stages() - 1)}};
     for (int role = 0; role < ranks && ranks > 1 && group.roles == All; ++role) roles.push_back({role});
@@ -112,8 +113,9 @@ std::variant<Lowering, Infeasible> begin_lowering(const Model& model, const Clus
   Plan& plan = lowering.plan;
   plan.microbatches = static_cast<int>(s.batch.global / (s.batch.micro * s.dp));
   plan.stages = lowering.stages();
+  plan.updates = lowering.tables.schedule.updates;
   plan.samples = s.batch.global;
-  ReceiveSlots slots = receive_slots(lowering.tables.schedule.order);
+  ReceiveSlots slots = receive_slots(lowering.tables.schedule.order, lowering.tables.schedule.routes);
   lowering.input_slots = std::move(slots.input);
   lowering.gradient_slots = std::move(slots.gradient);
   add_axes_and_groups(lowering);

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <deque>
+#include <map>
 #include <memory>
 
+#include "strategy/lower/cell.h"
 #include "strategy/lower/chunk_program.h"
+#include "strategy/lower/flight_places.h"
 #include "strategy/lower/loss_scale.h"
 
 namespace foreshard {
@@ -33,6 +36,7 @@ class RoleProgram {
   RoleProgram(Lowering& lowering, int index, SharedPrograms& known) : lowering_(lowering), index_(index), known_(known) {}
 
   void build() {
+    lowering_.begin_role(index_);
     set_up();
     const auto all = [](const ScheduleOp&) { return true; };
     pool_ = {.shared = equal_chunks(),
@@ -43,8 +47,11 @@ class RoleProgram {
     for (int chunk = 0; chunk < chunks(); ++chunk)
       chunks_.push_back(std::make_unique<ChunkProgram>(ChunkFrame{lowering_, role_, index_, chunk, stage_of(chunk)},
                                                        slots_of(stage_of(chunk)), pool_));
-    for (int chunk = 0; chunk < chunks(); ++chunk)
-      chunks_[static_cast<std::size_t>(chunk)]->meet(on_this_rank(stage_of(chunk) - 1), on_this_rank(stage_of(chunk) + 1));
+    for (int chunk = 0; chunk < chunks(); ++chunk) {
+      const int stage = stage_of(chunk);
+      chunks_[static_cast<std::size_t>(chunk)]->meet(previous_is_here(stage) ? chunk_with(stage - 1) : nullptr,
+                                                     next_is_here(stage) ? chunk_with(stage + 1) : nullptr);
+    }
     make_segments();
     add_actions();
     lowering_.plan.roles.push_back(std::move(role_));
@@ -57,10 +64,11 @@ class RoleProgram {
   const ScheduleTable& table() const { return lowering_.tables.schedule; }
   int chunks() const { return static_cast<int>(table().stages_of_rank[static_cast<std::size_t>(index_)].size()); }
   int chunk_of(int stage) const { return table().chunk_of(stage); }
-  bool is_here(int stage) const { return stage >= 0 && stage < lowering_.stages() && table().rank_of(stage) == index_; }
-  const ChunkProgram* on_this_rank(int stage) const {
-    return is_here(stage) ? chunks_[static_cast<std::size_t>(chunk_of(stage))].get() : nullptr;
-  }
+  bool next_is_here(int stage) const { return !table().is_last(stage) && table().rank_of(stage + 1) == index_; }
+  bool previous_is_here(int stage) const { return !table().is_first(stage) && table().rank_of(stage - 1) == index_; }
+  const ChunkProgram* chunk_with(int stage) const { return chunks_[static_cast<std::size_t>(chunk_of(stage))].get(); }
+  int microbatches() const { return lowering_.plan.microbatches / table().routes; }  // of a chunk
+  int per_update() const { return microbatches() / table().updates; }
   bool splits() const { return table().splits; }
   const Update& update() const { return lowering_.tables.update; }
   const std::vector<ScheduleOp>& list() const { return table().order[static_cast<std::size_t>(index_)]; }
@@ -68,8 +76,9 @@ class RoleProgram {
   void set_up() {
     role_.name = "stage " + std::to_string(index_);
     if (chunks() > 1) {
-      role_.name = "stages " + std::to_string(index_);
-      for (int chunk = 1; chunk < chunks(); ++chunk) role_.name += "," + std::to_string(stage_of(chunk));
+      role_.name = "stages ";
+      for (int chunk = 0; chunk < chunks(); ++chunk)
+        role_.name += (chunk > 0 ? "," : "") + std::to_string(table().model_stage(stage_of(chunk)));
     }
     role_.device_kind = lowering_.plan.costs.front().device_kind;
     role_.axes = lowering_.axes;
@@ -110,7 +119,7 @@ class RoleProgram {
   bool equal_chunks() const {
     const auto counted_kinds = [&](int stage) {
       std::vector<std::pair<int, int>> kinds;
-      for (int l = lowering_.first_layer(stage); l < lowering_.first_layer(stage + 1); ++l)
+      for (int l = lowering_.first_layer(stage); l < lowering_.first_layer(stage) + lowering_.layers_of(stage); ++l)
         if (const OpGraph::Layer& layer = lowering_.graph.layers[static_cast<std::size_t>(l)]; layer.counted)
           kinds.emplace_back(layer.kind, lowering_.tables.activations.row_of(l));
       return kinds;
@@ -137,21 +146,23 @@ class RoleProgram {
   // That takes a layer more for each place, and saves the places by which two rings of their own are more. (With several chunks the
   // rings are full at different times, and share bytes better than that.)
   bool in_one_place(const ActivationPool& pool) const {
-    const int stage = stage_of(0), layers = lowering_.first_layer(stage + 1) - lowering_.first_layer(stage);
+    const int layers = lowering_.layers_of(stage_of(0));
     return splits() && chunks() == 1 && (pool.early + pool.deferred - pool.slots) * layers > pool.slots;
   }
 
   // Roles with equal signatures have the same buffers and events at the same indices, so they share segments.
   std::string signature() const {
-    std::string text;
+    const bool cells = std::ranges::any_of(list(), &ScheduleOp::with_next);
+    std::string text = table().routes > 1 || cells ? "rank " + std::to_string(index_) : "";  // groups, segments of its own
+    if (lowering_.weight_slots > 1) text += "versions " + std::to_string(lowering_.weight_slots);
     for (int chunk = 0; chunk < chunks(); ++chunk) {
       const int stage = stage_of(chunk);
-      text += stage == 0 ? "first" : "";
-      text += stage + 1 == lowering_.stages() ? "last" : "";
+      text += table().is_first(stage) ? "first" : "";
+      text += table().is_last(stage) ? "last" : "";
       const int wraps_forward = index_ + 1 == table().ranks(), wraps_backward = index_ == 0;
       text += wraps_forward ? ">" : "";
       text += wraps_backward ? "<" : "";
-      for (int l = lowering_.first_layer(stage); l < lowering_.first_layer(stage + 1); ++l)
+      for (int l = lowering_.first_layer(stage); l < lowering_.first_layer(stage) + lowering_.layers_of(stage); ++l)
         text += std::to_string(lowering_.graph.layers[static_cast<std::size_t>(l)].kind) + "r" +
                 std::to_string(lowering_.tables.activations.row_of(l)) + ",";
       text += ";";
@@ -201,7 +212,7 @@ class RoleProgram {
       return;
     }
     const auto before = static_cast<std::ptrdiff_t>(role_.buffers.size());
-    const int m = lowering_.plan.microbatches;
+    const int m = per_update();
     const StateRow& state = lowering_.tables.state.back();  // rows are cut alike
     const bool first_differs = state.parameters_arrive();
     const bool last_differs = m > 1;
@@ -238,36 +249,26 @@ class RoleProgram {
     return (*segments_)[static_cast<std::size_t>(chunk) * kVariants + variant];
   }
 
-  // Places of the micro-batches of one chunk: of what lives until the (weight) gradients, until the input gradients, between the
-  // two.
-  struct Places {
-    std::deque<int> free = {};
-    std::vector<std::int32_t> of = {};  // [micro-batch; of all chunks together: of micro-batch and chunk]
-
-    void fill(int slots, int keys) {
-      for (int slot = 0; slot < slots; ++slot) free.push_back(slot);
-      of.assign(static_cast<std::size_t>(keys), 0);
-    }
-    int at(int key) const { return of[static_cast<std::size_t>(key)]; }
-    // The place given back last comes first, so that the higher ones are free for long: the memory planner lets rings share them.
-    void take(int key) { of[static_cast<std::size_t>(key)] = free.front(), free.pop_front(); }
-    void give_back(int key) { free.push_front(at(key)); }
-  };
-  struct Rings {
-    Places kept = {}, early = {}, deferred = {};
-    bool one_place = false;  // early and deferred are numbered as kept
-    int early_at(int key) const { return one_place ? kept.at(key) : early.at(key); }
-    int deferred_at(int key) const { return one_place ? kept.at(key) : deferred.at(key); }
-  };
   struct Flight {  // of one chunk
-    Rings rings = {};
+    FlightRings rings = {};
     int forwards = 0, inputs = 0, backwards = 0;
   };
+
+  void add_update(int chunk) {
+    std::vector<std::int32_t> made;
+    if (lowering_.weight_slots > 1) made.push_back(weights_.slot);
+    role_.actions.push_back({segment(chunk, Finish),
+                             std::move(made),
+                             {{Work::Update, table().model_stage(stage_of(chunk)), -1, weights_.version}}});
+  }
 
   int key(const ScheduleOp& op) const { return op.microbatch * chunks() + chunk_of(op.stage); }
 
   void add(const ScheduleOp& op, Flight& flight, Variant variant) {
-    role_.actions.push_back({segment(chunk_of(op.stage), variant), args(op, flight), {{op.work, op.stage, op.microbatch, 0}}});
+    role_.actions.push_back(
+        {segment(chunk_of(op.stage), variant),
+         args(op, flight),
+         {{op.work, table().model_stage(op.stage), table().microbatch(op), weights_.newest ? -1 : weights_.version}}});
   }
 
   void add_forward(const ScheduleOp& op, Flight& flight) {
@@ -285,11 +286,11 @@ class RoleProgram {
   }
 
   void add_backward(const ScheduleOp& op, Flight& flight) {
-    const int m = lowering_.plan.microbatches;
+    const int m = per_update(), of_update = flight.backwards % m;
     Variant variant = Backward;
-    if (flight.backwards == 0)
+    if (of_update == 0)
       variant = m == 1 ? OnlyBackward : FirstBackward;
-    else if (flight.backwards + 1 == m)
+    else if (of_update + 1 == m)
       variant = LastBackward;
     add(op, flight, variant);
     flight.rings.kept.give_back(op.microbatch), pooled_.kept.give_back(key(op));
@@ -299,17 +300,15 @@ class RoleProgram {
 
   std::vector<std::int32_t> args(const ScheduleOp& op, const Flight& flight) const {
     const ChunkSlots& slots = slots_[static_cast<std::size_t>(chunk_of(op.stage))];
-    std::vector<std::int32_t> all = {op.microbatch,
-                                     flight.rings.kept.at(op.microbatch),
-                                     op.microbatch % slots.input,
-                                     op.microbatch % slots.output,
-                                     op.microbatch % slots.gradient_in,
-                                     op.microbatch % slots.gradient_out,
-                                     pooled_.kept.at(key(op))};
+    std::vector<std::int32_t> all = {
+        table().microbatch(op),       flight.rings.kept.at(op.microbatch), op.microbatch % slots.input,
+        op.microbatch % slots.output, op.microbatch % slots.gradient_in,   op.microbatch % slots.gradient_out,
+        pooled_.kept.at(key(op))};
+    if (lowering_.weight_slots > 1) all.push_back(weights_.slot);
     if (!splits()) return all;
     int handover = 0;  // the ring of the stage that comes next on the same rank
-    if (op.work == Work::F && is_here(op.stage + 1)) handover = op.microbatch % slots_of_stage(op.stage + 1).input;
-    if (op.work == Work::I && is_here(op.stage - 1)) handover = op.microbatch % slots_of_stage(op.stage - 1).gradient_in;
+    if (op.work == Work::F && next_is_here(op.stage)) handover = op.microbatch % slots_of_stage(op.stage + 1).input;
+    if (op.work == Work::I && previous_is_here(op.stage)) handover = op.microbatch % slots_of_stage(op.stage - 1).gradient_in;
     for (const int more : {flight.rings.early_at(op.microbatch), pooled_.early_at(key(op)),
                            flight.rings.deferred_at(op.microbatch), pooled_.deferred_at(key(op)), handover})
       all.push_back(more);
@@ -319,8 +318,8 @@ class RoleProgram {
 
   void add_actions() {
     std::vector<Flight> flights(chunks_.size());
-    const int m = lowering_.plan.microbatches;
-    const auto fill = [&](Rings& rings, int kept, int early, int deferred, int keys) {
+    const int m = microbatches();
+    const auto fill = [&](FlightRings& rings, int kept, int early, int deferred, int keys) {
       rings.kept.fill(kept, keys);
       if (splits()) rings.early.fill(early, keys), rings.deferred.fill(deferred, keys);
       rings.one_place = early == kept && deferred == kept;
@@ -333,20 +332,50 @@ class RoleProgram {
       const SegmentId gather = segment(static_cast<int>(chunk), Gather);
       if (gather.valid()) role_.actions.push_back({.segment = gather});
     }
-    for (const ScheduleOp& op : list()) {
+    std::size_t of_cell = 0;  // actions since it began
+    for (std::size_t position = 0; position < list().size(); ++position) {
+      const ScheduleOp& op = list()[position];
       Flight& flight = flights[static_cast<std::size_t>(chunk_of(op.stage))];
-      if (op.work == Work::F)
+      if (table().asynchronous()) weights_ = table().weights[static_cast<std::size_t>(index_)][position];
+      if (op.work == Work::Update)
+        add_update(chunk_of(op.stage));
+      else if (op.work == Work::F)
         add_forward(op, flight);
       else if (op.work == Work::I)
         add_inputs(op, flight);
       else
         add_backward(op, flight);
+      ++of_cell;
+      if (op.with_next) continue;
+      if (of_cell > 1) join_last(of_cell);
+      of_cell = 0;
     }
+    if (table().asynchronous()) return;
     for (int chunk = 0; chunk < chunks() && update().measures(); ++chunk)
       role_.actions.push_back({.segment = segment(chunk, Measure)});
     if (update().measures()) role_.actions.push_back({.segment = segment(0, Norm)});
-    for (int chunk = 0; chunk < chunks(); ++chunk)
-      role_.actions.push_back({segment(chunk, Finish), {}, {{Work::Update, stage_of(chunk), -1, 0}}});
+    for (int chunk = 0; chunk < chunks(); ++chunk) add_update(chunk);
+  }
+
+  // The last actions as one: a forward and a backward, or both halves of one, in turns.
+  void join_last(std::size_t count) {
+    const auto first = role_.actions.end() - static_cast<std::ptrdiff_t>(count);
+    std::vector<SegmentId> key;
+    Action cell;
+    for (auto action = first; action != role_.actions.end(); ++action) {
+      key.push_back(action->segment);
+      cell.args.insert(cell.args.end(), action->args.begin(), action->args.end());
+      cell.does.insert(cell.does.end(), action->does.begin(), action->does.end());
+    }
+    auto [known, fresh] = cells_.try_emplace(key);
+    if (fresh) {
+      const auto segment_at = [&](std::size_t i) -> const Segment& { return lowering_.plan.segments[key[i].index()]; };
+      const Segment backward = count == 2 ? segment_at(1) : joined(segment_at(1), segment_at(2));
+      known->second = add(in_turns(segment_at(0), backward, lowering_.communication(Purpose::Operator).stream, role_));
+    }
+    cell.segment = known->second;
+    role_.actions.erase(first, role_.actions.end());
+    role_.actions.push_back(std::move(cell));
   }
 
   Lowering& lowering_;
@@ -356,8 +385,10 @@ class RoleProgram {
   std::vector<std::unique_ptr<ChunkProgram>> chunks_ = {};
   std::vector<ChunkSlots> slots_ = {};
   ActivationPool pool_ = {};
-  Rings pooled_ = {};  // of all chunks together
+  FlightRings pooled_ = {};              // of all chunks together
+  ScheduleTable::Weights weights_ = {};  // of the action being added
   std::vector<SegmentId>* segments_ = nullptr;
+  std::map<std::vector<SegmentId>, SegmentId> cells_ = {};  // of the actions that a cell joins
 };
 
 }  // namespace

@@ -17,9 +17,9 @@ struct ChunkFrame {
   int rank = 0, chunk = 0, stage = 0;  // the stage is chunk `chunk` of pipeline rank `rank`
 
   int first_layer() const { return lowering.first_layer(stage); }
-  int layers() const { return lowering.first_layer(stage + 1) - first_layer(); }
-  bool first_stage() const { return stage == 0; }
-  bool last_stage() const { return stage + 1 == lowering.stages(); }
+  int layers() const { return lowering.layers_of(stage); }
+  bool first_stage() const { return lowering.tables.schedule.is_first(stage); }
+  bool last_stage() const { return lowering.tables.schedule.is_last(stage); }
   bool splits() const { return lowering.tables.schedule.splits; }  // backwards come in two halves
   const CommunicationRow& way(Purpose purpose) const { return lowering.communication(purpose, chunk); }
   // Of copies between where something is at home and where it is used. `out`: from the device to the host, or from host memory to a drive.

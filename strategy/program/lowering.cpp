@@ -32,10 +32,23 @@ void Lowering::add_group(const LayoutGroup& group, std::vector<RoleId> roles) {
 
 GroupId Lowering::group(const Kinds& kinds, StreamId stream, const std::string& name) {
   if (ranks(kinds) == 1) return {};
+  const std::vector<RoleId> roles = is_of_data(kinds) ? replica_roles : std::vector<RoleId>{};
   for (const auto& [known, id] : groups)
-    if (known.over == kinds && known.stream == stream && known.roles == LayoutGroup::Roles::Own) return id;
-  add_group({name, kinds, stream}, is_of_data(kinds) ? replica_roles : std::vector<RoleId>{});
+    if (known.over == kinds && known.stream == stream && known.roles == LayoutGroup::Roles::Own &&
+        plan.groups[id.index()].roles == roles)
+      return id;
+  add_group({name, kinds, stream}, roles);
   return groups.back().second;
+}
+
+void Lowering::begin_role(int rank) {
+  const std::vector<int>& slots = tables.schedule.weight_slots;
+  weight_slots = slots.empty() ? 1 : slots[static_cast<std::size_t>(rank)];
+  if (tables.schedule.routes == 1) return;
+  const int mirrored = tables.schedule.ranks() - 1 - rank;
+  replica_roles = {{std::min(rank, mirrored)}, {std::max(rank, mirrored)}};
+  for (const LayoutGroup& each : tables.layout.groups)
+    if (each.roles == LayoutGroup::Roles::Own) group(each.over, each.stream, each.name);
 }
 
 GroupId Lowering::group_of_roles(LayoutGroup::Roles roles) const {

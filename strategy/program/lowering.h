@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -33,11 +34,15 @@ struct Lowering {
   std::vector<AxisId> axes = {};                             // of the role being built, slowest first
   std::vector<RoleId> replica_roles = {};                    // that hold the same stage as it, when a stage has several
   std::vector<std::pair<LayoutGroup, GroupId>> groups = {};  // of the plan so far
+  std::unordered_map<std::string, TensorId> tensor_of = {};  // by name, of stages that several roles hold
   TensorId embedding = {};                                   // the token embedding, once a stage holds it
   std::optional<EmbeddingPlace> embedding_here = {};         // ... and where, once a chunk of the role being built does
+  int weight_slots = 1;                                      // of the role being built: versions of its weights
   BufferId norm = {};                                        // of every role: the square of the norm of all gradients
   BufferId loss_scale = {};                                  // of every role, with a dynamic loss scale: its state
 
+  // The ranks that hold the stages of this pipeline rank: with two routes those of the mirrored one too. Before its role is built.
+  void begin_role(int rank);
   // Axes of the role of some kinds, slowest first; none when their degree is 1.
   std::vector<AxisId> over(const Kinds& kinds) const;
   // The ranks of such a group; the roles that hold the same stage are among those that have data of their own.
@@ -53,9 +58,13 @@ struct Lowering {
   }
   DType compute_type() const { return tables.sharding.compute; }
   int stages() const { return tables.layout.layers.stages(); }
+  // Of a stage of any route.
   int first_layer(int stage) const {
-    return tables.layout.layers.first[static_cast<std::size_t>(stage)];
-  }  // stages(): behind the last
+    return tables.layout.layers.first[static_cast<std::size_t>(tables.schedule.model_stage(stage))];
+  }
+  int layers_of(int stage) const {
+    return tables.layout.layers.first[static_cast<std::size_t>(tables.schedule.model_stage(stage)) + 1] - first_layer(stage);
+  }
 };
 
 }  // namespace foreshard

@@ -21,12 +21,13 @@ bool takes_in(const Recompute& recompute, int stage, int rank, int of_stage, int
 std::vector<Redone> redone_of_layers(const Strategy& s, const OpGraph& graph, const StageLayout& layers) {
   const bool stops = framework_preset(s.framework).recompute_stops;
   std::vector<Redone> redone(graph.layers.size(), redone_by(s.recompute, false));
+  const std::vector<int> ranks = ranks_of_stages(s);
   int of_model = 0;
   for (int stage = 0; stage < layers.stages(); ++stage) {
     int of_stage = 0;
     for (int l = layers.first[static_cast<std::size_t>(stage)]; l < layers.first[static_cast<std::size_t>(stage) + 1]; ++l) {
       if (!graph.layers[static_cast<std::size_t>(l)].counted) continue;
-      const int rank = rank_of_stage(*s.pipeline.schedule, stage, s.pp), number = of_model++;
+      const int rank = ranks[static_cast<std::size_t>(stage)], number = of_model++;
       if (s.recompute.kind == RecomputeKind::Each) {
         if (static_cast<std::size_t>(number) < s.recompute.each.size())
           redone[static_cast<std::size_t>(l)] = redone_by(s.recompute.each[static_cast<std::size_t>(number)]);

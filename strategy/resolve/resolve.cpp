@@ -6,7 +6,9 @@
 #include "strategy/cost/framework_preset.h"
 #include "strategy/resolve/layout.h"
 #include "strategy/resolve/resolve.h"
+#include "strategy/resolve/schedule_table.h"
 #include "strategy/schedule/schedule.h"
+#include "strategy/schedule/schedule_read.h"
 
 namespace foreshard {
 
@@ -55,7 +57,63 @@ Refusal resolve_batch(Strategy& s) {
   return {};
 }
 
-Refusal resolve_schedule(Strategy& s) {
+// Every stage stands on two ranks.
+Refusal refuse_with_routes(const Strategy& s) {
+  const std::string schedule = std::string("schedule ") + name_of(*s.pipeline.schedule) + " has every stage on two ranks";
+  if (s.zero.stage > 0)
+    return Infeasible{.reason = schedule + ", ZeRO " + text(s.zero.stage) + " cuts the states of one",
+                      .would_help = {"--zero 0", "--schedule dualpipe-v"}};
+  if (s.optimizer.clip_norm.value_or(0) > 0 || s.optimizer.loss_scale == 0)
+    return Infeasible{.reason = schedule + ", the norm of all gradients would count each of them twice",
+                      .would_help = {"--clip-norm 0", "--loss-scale 1", "--schedule dualpipe-v"}};
+  if (s.recompute.kind >= RecomputeKind::Rotor)
+    return Infeasible{.reason = schedule + ", recompute " + to_text(s.recompute) + " plans the runs of one",
+                      .would_help = {"--recompute full", "--schedule dualpipe-v"}};
+  return {};
+}
+
+// Stages are updated one by one, between the backwards.
+Refusal refuse_asynchronous(const Model& model, const Strategy& s) {
+  const std::string schedule = std::string("schedule ") + name_of(*s.pipeline.schedule) + " updates each stage by itself";
+  const auto* transformer = std::get_if<Transformer>(&model.shape);
+  if (s.zero.stage > 0)
+    return Infeasible{.reason = schedule + ", ZeRO " + text(s.zero.stage) + " gathers parameters once for a step",
+                      .would_help = {"--zero 0", "--schedule 1f1b"}};
+  if (s.optimizer.clip_norm.value_or(0) > 0 || s.optimizer.loss_scale == 0)
+    return Infeasible{.reason = schedule + ", the norm of all gradients is that of all stages",
+                      .would_help = {"--clip-norm 0", "--loss-scale 1", "--schedule 1f1b"}};
+  if (transformer && transformer->tied_embeddings && s.pp > 1)
+    return Infeasible{.reason = schedule + ", the tied embedding is of two", .would_help = {"--schedule 1f1b"}};
+  const OffloadChoice& offload = s.offload;
+  if (offload.optimizer != Space::Device || offload.parameters != Space::Device || offload.gradients != Space::Device ||
+      offload.update_per_layer || offload.updated_on == UpdatedOn::Host)
+    return Infeasible{.reason = schedule + ", offloaded states come and go once for a step",
+                      .would_help = {"--offload-optimizer device", "--schedule 1f1b"}};
+  if (s.recompute.kind >= RecomputeKind::Rotor)
+    return Infeasible{.reason = schedule + ", recompute " + to_text(s.recompute) + " plans the runs of a step",
+                      .would_help = {"--recompute full", "--schedule 1f1b"}};
+  return {};
+}
+
+Refusal refuse_lists(const Strategy& s, const ScheduleShape& shape) {
+  if (s.pipeline.order.empty())
+    return Infeasible{.reason = "schedule file has no lists", .would_help = {"--schedule file:F", "--schedule 1f1b"}};
+  if (s.framework != Strategy{}.framework)
+    return Infeasible{.reason = "the schedules of framework " + s.framework + " are its own, not those of a file",
+                      .would_help = {"--framework foreshard", "--schedule 1f1b"}};
+  std::string lines;
+  for (const std::string& rank : s.pipeline.order) lines += rank + "\n";
+  const ScheduleLists lists = parse_schedule_text(lines);
+  if (const auto wrong = wrong_size(lists, shape))
+    return Infeasible{.reason = "the lists of schedule file do not fit: " + *wrong,
+                      .would_help = {"another --pp, --virtual-stages or --global-batch"}};
+  std::vector<std::string> blocked;
+  if (!evaluate(lists, equal_times<std::int64_t>(shape.p * shape.v, 1, 1, 1), &blocked))
+    return Infeasible{.reason = "the lists of schedule file deadlock: " + blocked.front()};
+  return {};
+}
+
+Refusal resolve_schedule(const Model& model, Strategy& s) {
   if (!s.pipeline.schedule) s.pipeline.schedule = s.virtual_stages > 1 ? Schedule::Interleaved : Schedule::OneFOneB;
   const ScheduleEntry& entry = schedule_entry(*s.pipeline.schedule);
   const auto m = static_cast<int>(s.batch.global / (s.batch.micro * s.dp));
@@ -63,14 +121,21 @@ Refusal resolve_schedule(Strategy& s) {
     return Infeasible{.reason = "virtual stages need a pipeline of at least 2 ranks: found " + text(s.virtual_stages) +
                                 " virtual stages with pp 1",
                       .would_help = {"--virtual-stages 1", "--pp 2"}};
-  if (s.virtual_stages > 1 && !entry.chunks)
+  if (s.virtual_stages > 1 && entry.chunks == Chunks::One)
     return Infeasible{
         .reason = "schedule " + entry.name + " has one stage per rank, the strategy asks for " + text(s.virtual_stages),
         .would_help = {"--schedule interleaved-1f1b", "--virtual-stages 1"}};
-  if (entry.splits && s.zero.stage >= 2)  // a full gradient would have to wait between the two halves of its backward
+  if (entry.routes > 1)
+    if (auto refused = refuse_with_routes(s)) return refused;
+  if (entry.backwards_per_update)
+    if (auto refused = refuse_asynchronous(model, s)) return refused;
+  if (*s.pipeline.schedule == Schedule::Listed)
+    if (auto refused = refuse_lists(s, {.p = s.pp, .m = m, .v = s.virtual_stages})) return refused;
+  if (splits_backwards(s) && s.zero.stage >= 2)  // a full gradient would have to wait between the two halves of its backward
     return Infeasible{
         .reason = "schedule " + entry.name + " needs unsharded gradients, which ZeRO " + text(s.zero.stage) + " shards",
         .would_help = {"--zero 1", "--schedule 1f1b"}};
+  if (*s.pipeline.schedule == Schedule::Listed) return {};
   return entry.refuse({.p = s.pp, .m = m, .v = s.virtual_stages, .g = s.pipeline.microbatch_group});
 }
 
@@ -158,7 +223,7 @@ Refusal resolve_drives(const Cluster& cluster, const OffloadChoice& offload) {
 
 Refusal refuse_offload_of_activations(const Strategy& s) {
   if (s.offload.activations == OffloadedActivations::None) return {};
-  if (schedule_entry(*s.pipeline.schedule).splits)
+  if (splits_backwards(s))
     return Infeasible{.reason = "schedule " + std::string(name_of(*s.pipeline.schedule)) +
                                 " reads activations in two halves of the backward, offloaded ones come back for one",
                       .would_help = {"--schedule 1f1b", "--offload-activations none"}};
@@ -177,7 +242,7 @@ Refusal refuse_update_per_layer(const Strategy& s) {
   if (s.optimizer.loss_scale == 0)
     return Infeasible{.reason = "a dynamic loss scale looks at all gradients before the first layer is updated",
                       .would_help = {"--loss-scale 1024", "--precision bf16"}};
-  if (schedule_entry(*s.pipeline.schedule).splits)
+  if (splits_backwards(s))
     return Infeasible{.reason = "schedule " + std::string(name_of(*s.pipeline.schedule)) +
                                 " has weight gradients of several micro-batches under way when a layer is updated",
                       .would_help = {"--schedule 1f1b"}};
@@ -194,7 +259,7 @@ Refusal refuse_offload_of_states(const Strategy& s, bool on_host) {
   if (offload.gradients != Space::Device && *s.optimizer.clip_norm > 0)
     return Infeasible{.reason = "the norm for clipping is measured on the device, where offloaded gradients are not",
                       .would_help = {"--clip-norm 0", "--offload-gradients device"}};
-  if (layers && schedule_entry(*s.pipeline.schedule).splits)
+  if (layers && splits_backwards(s))
     return Infeasible{.reason = "schedule " + std::string(name_of(*s.pipeline.schedule)) +
                                 " computes weight gradients apart, when the layer's place has been given away",
                       .would_help = {"--schedule 1f1b"}};
@@ -238,7 +303,7 @@ std::variant<Strategy, Infeasible> resolve(const Model& model, const Cluster& cl
   if (auto refused = resolve_shape(model, s)) return *refused;
   if (auto refused = resolve_degrees(cluster, s)) return *refused;
   if (auto refused = resolve_batch(s)) return *refused;
-  if (auto refused = resolve_schedule(s)) return *refused;
+  if (auto refused = resolve_schedule(model, s)) return *refused;
   if (auto refused = resolve_numbers(model, cluster, s)) return *refused;
   if (auto refused = resolve_offload(cluster, s)) return *refused;
   if (auto refused = resolve_placement(s)) return *refused;

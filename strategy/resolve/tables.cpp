@@ -6,6 +6,7 @@
 #include "strategy/cost/runtime_policy.h"
 #include "strategy/resolve/redone_layers.h"
 #include "strategy/resolve/resolve.h"
+#include "strategy/resolve/schedule_table.h"
 
 namespace foreshard {
 
@@ -31,50 +32,30 @@ enum Streams : std::int32_t {
 struct Choice {
   const Strategy& strategy;
   StateTypes types;
-  bool ties;      // the head's weights are the token embedding
-  StateCuts cut;  // nothing where there is nothing to shard over
-  int stages, last_rank;
+  bool ties;            // the head's weights are the token embedding
+  StateCuts cut;        // nothing where there is nothing to shard over
+  bool ends_apart;      // the first and the last stage are on different ranks
+  bool keeps_versions;  // of the weights: what is updated is then the master copy
   StreamId tensors() const { return {strategy.communication.overlap->tp ? kTensors : kCompute}; }
   bool measures() const { return *strategy.optimizer.clip_norm > 0 || strategy.optimizer.loss_scale == 0; }
   bool partial() const { return strategy.sequence_parallel && strategy.tp > 1; }
   bool staged() const { return !strategy.stages.empty(); }
-  bool ties_stages() const { return ties && stages > 1 && last_rank != 0; }
+  bool ties_stages() const { return ties && ends_apart; }
 };
 
-Choice choice_of(const Model& model, const Strategy& s) {
+Choice choice_of(const Model& model, const Strategy& s, const ScheduleTable& schedule) {
   const auto* transformer = std::get_if<Transformer>(&model.shape);
   StateCuts cuts = cuts_of_zero(s.zero.stage);
   // What is away is cut like the optimizer's states: the ranks of a node hold it once, and each updates what it has.
   cuts.parameters |= cuts.optimizer && s.offload.parameters != Space::Device;
   cuts.gradients |= cuts.parameters || (cuts.optimizer && s.offload.gradients != Space::Device);
-  const int inner = cuts.optimizer ? s.zero.group : s.dp, stages = s.pp * s.virtual_stages;
+  const int inner = cuts.optimizer ? s.zero.group : s.dp;
   return {.strategy = s,
           .types = state_types(s),
           .ties = transformer && transformer->tied_embeddings,
           .cut = inner * s.cp > 1 ? cuts : StateCuts{},
-          .stages = stages,
-          .last_rank = rank_of_stage(*s.pipeline.schedule, stages - 1, s.pp)};
-}
-
-ScheduleTable schedule_table(const Strategy& s) {
-  const ScheduleEntry& entry = schedule_entry(*s.pipeline.schedule);
-  ScheduleTable table{.splits = entry.splits};
-  for (int rank = 0; rank < s.pp; ++rank) {
-    std::vector<int>& stages = table.stages_of_rank.emplace_back();
-    for (int chunk = 0; chunk < s.virtual_stages; ++chunk) stages.push_back(stage_of(*s.pipeline.schedule, rank, chunk, s.pp));
-  }
-  const auto stages = static_cast<std::size_t>(s.pp) * static_cast<std::size_t>(s.virtual_stages);
-  table.rank_of_stage.resize(stages), table.chunk_of_stage.resize(stages);
-  for (int rank = 0; rank < s.pp; ++rank)
-    for (int chunk = 0; chunk < s.virtual_stages; ++chunk) {
-      const int stage = table.stages_of_rank[static_cast<std::size_t>(rank)][static_cast<std::size_t>(chunk)];
-      table.rank_of_stage[static_cast<std::size_t>(stage)] = rank,
-      table.chunk_of_stage[static_cast<std::size_t>(stage)] = chunk;
-    }
-  const auto microbatches = static_cast<int>(s.batch.global / (s.batch.micro * s.dp));
-  if (s.stages.empty())
-    table.order = entry.lists({.p = s.pp, .m = microbatches, .v = s.virtual_stages, .g = s.pipeline.microbatch_group});
-  return table;
+          .ends_apart = !schedule.ends_hold_both(),
+          .keeps_versions = std::ranges::any_of(schedule.weight_slots, [](int slots) { return slots > 1; })};
 }
 
 StateRow row_for_all(const Choice& choice) {
@@ -89,7 +70,7 @@ StateRow row_for_all(const Choice& choice) {
   const bool by_layer = gradients || away;
   StateRow row{.unit = by_layer ? Unit::Layer : Unit::Bucket, .bucket = by_layer ? Bytes{} : s.communication.bucket};
   row.parameters.dtype = choice.types.param, row.gradients.dtype = choice.types.grad;
-  row.optimizer = {.master = choice.types.master,
+  row.optimizer = {.master = choice.types.master || choice.keeps_versions,
                    .momentum = adam || s.optimizer.momentum > 0,
                    .variance = adam,
                    .dtype = choice.types.state,
@@ -160,9 +141,10 @@ CommunicationPolicy communication_policy(const Choice& choice, const ScheduleTab
       policy.rows.push_back(
           {.purpose = purpose, .chunk = chunk, .stream = {stream + later}, .overlaps = s.communication.overlap->p2p});
   };
-  for (int chunk = 1; chunk < s.virtual_stages; ++chunk)  // the chunk that goes back up a V: its transfers go the other way
-    if (const auto& of = schedule.stages_of_rank;
-        of[1][static_cast<std::size_t>(chunk)] < of[0][static_cast<std::size_t>(chunk)]) {
+  const auto& of = schedule.stages_of_rank;
+  for (int chunk = 1; of.size() > 1 && chunk < static_cast<int>(of[0].size());
+       ++chunk)  // one that goes the other way up the ranks
+    if (of[1][static_cast<std::size_t>(chunk)] < of[0][static_cast<std::size_t>(chunk)]) {
       for (const char* name : {"send forward, back", "receive forward, back", "send backward, back", "receive backward, back"})
         policy.streams.push_back({name, talks});
       transfers(chunk, kBack - kSendForward);
@@ -172,7 +154,8 @@ CommunicationPolicy communication_policy(const Choice& choice, const ScheduleTab
                                         {ParameterGather, StreamId{kReplicated}},
                                         {Operator, choice.tensors()},
                                         {NormSum, StreamId{kCompute}}})
-    policy.rows.push_back({.purpose = purpose, .stream = stream, .algorithm = s.communication.algorithm.value_or(Algorithm::Ring)});
+    policy.rows.push_back(
+        {.purpose = purpose, .stream = stream, .algorithm = s.communication.algorithm.value_or(Algorithm::Ring)});
   return policy;
 }
 
@@ -239,8 +222,9 @@ std::variant<StrategyTables, Infeasible> tables_of(const Model& model, const Str
   auto layers = stage_layout(graph, strategy.pp * strategy.virtual_stages, strategy.pipeline.layer_split);
   if (auto* refused = std::get_if<Infeasible>(&layers)) return *refused;
   if (auto refused = refuse_layers(strategy.recompute, graph, std::get<StageLayout>(layers), strategy.pp)) return *refused;
-  const Choice choice = choice_of(model, strategy);
   StrategyTables tables;
+  tables.schedule = schedule_table(strategy);
+  const Choice choice = choice_of(model, strategy, tables.schedule);
   if (!choice.staged()) {
     auto layout = rank_layout(strategy);
     if (auto* refused = std::get_if<Infeasible>(&layout)) return *refused;
@@ -248,7 +232,6 @@ std::variant<StrategyTables, Infeasible> tables_of(const Model& model, const Str
   }
   tables.layout.layers = std::get<StageLayout>(std::move(layers));
   tables.layout.groups = groups_of(choice);
-  tables.schedule = schedule_table(strategy);
   tables.state = state_policy(choice);
   if (runs.empty())
     tables.activations = activation_policy(strategy, graph, tables.layout.layers);

@@ -16,23 +16,10 @@
 #include "strategy/recompute/recompute_runs.h"
 #include "strategy/residency/parameter_stays.h"
 #include "strategy/resolve/layout.h"
+#include "strategy/resolve/schedule_table.h"
 #include "strategy/schedule/schedule.h"
 
 namespace foreshard {
-
-// ---- Schedule: what each pipeline rank does, in order ------------------------------------------------------------------------------
-struct ScheduleTable {
-  std::vector<std::vector<int>> stages_of_rank = {};  // [pipeline rank][chunk]
-  ScheduleLists order = {};                           // [pipeline rank]
-  bool splits = false;                                // backwards come in two halves: I and W instead of B
-
-  // The other way round: [stage]
-  std::vector<int> rank_of_stage = {}, chunk_of_stage = {};
-
-  int ranks() const { return static_cast<int>(stages_of_rank.size()); }
-  int rank_of(int stage) const { return rank_of_stage[static_cast<std::size_t>(stage)]; }
-  int chunk_of(int stage) const { return chunk_of_stage[static_cast<std::size_t>(stage)]; }
-};
 
 // ---- StatePolicy: parameters, gradients and optimizer states ---------------------------------------------------------------------
 enum class Tensors : std::uint8_t {

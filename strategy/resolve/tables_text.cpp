@@ -98,8 +98,9 @@ TextOfTable schedule(const StrategyTables& tables) {
     Cells stages, layers;
     for (const int stage : tables.schedule.stages_of_rank[at]) {
       const auto& first = tables.layout.layers.first;
-      stages.push_back(text(stage));
-      layers.push_back(range(first[static_cast<std::size_t>(stage)], first[static_cast<std::size_t>(stage) + 1] - 1));
+      const int of_model = tables.schedule.model_stage(stage);
+      stages.push_back(text(of_model));
+      layers.push_back(range(first[static_cast<std::size_t>(of_model)], first[static_cast<std::size_t>(of_model) + 1] - 1));
     }
     const std::vector<ScheduleOp>& order = tables.schedule.order[at];
     out.rows.push_back({text(rank), joined(stages, ", "), joined(layers, ", "), text(std::ssize(order)), order_text(order)});

@@ -48,22 +48,25 @@ int most_held(const std::vector<std::int64_t>& came, const std::vector<std::int6
 
 }  // namespace
 
-ReceiveSlots receive_slots(const ScheduleLists& lists) {
+ReceiveSlots receive_slots(const ScheduleLists& lists, int routes) {
   int stages = 0;
   for (const auto& list : lists)
     for (const ScheduleOp& op : list) stages = std::max(stages, op.stage + 1);
-  const auto timing = evaluate<std::int64_t>(lists, equal_times<std::int64_t>(stages, 1, 1, 1));
+  auto times = equal_times<std::int64_t>(stages, 1, 1, 1);
+  times.routes = routes;
+  const auto per_route = static_cast<std::size_t>(stages / routes);
+  const auto timing = evaluate(lists, times);
   FS_ASSERT(timing.has_value());
   const std::vector<StageWalk> walks = walk_stages(lists, *timing, stages);
   ReceiveSlots slots = {std::vector<int>(walks.size(), 0), std::vector<int>(walks.size(), 0)};
   for (std::size_t s = 0; s < walks.size(); ++s) {
     const StageWalk& here = walks[s];
     const int microbatches = static_cast<int>(here.released.size());
-    if (s > 0)
+    if (s % per_route > 0)
       slots.input[s] =
           std::min(microbatches, walks[s - 1].rank == here.rank ? most_held(walks[s - 1].output_sent, here.released)
                                                                 : walks[s - 1].most_in_flight + here.most_deferred);
-    if (s + 1 < walks.size())
+    if ((s + 1) % per_route > 0)
       slots.gradient[s] = std::min(
           microbatches, most_held(walks[s + 1].gradient_sent, here.released) + (walks[s + 1].rank == here.rank ? 0 : 1));
   }

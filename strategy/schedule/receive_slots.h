@@ -23,7 +23,7 @@ struct ReceiveSlots {
 //   gradient  the most that are here at once with F = I = W = 1 and free transfers, and one more, so that a transfer can
 //             begin while the last is in use
 // Neighbours on the same rank hand over in place: exactly as many as are here at once in the order of the list.
-// The lists are complete and do not deadlock.
-ReceiveSlots receive_slots(const ScheduleLists& lists);
+// The lists are complete and do not deadlock; `routes` as in ScheduleTimes.
+ReceiveSlots receive_slots(const ScheduleLists& lists, int routes = 1);
 
 }  // namespace foreshard

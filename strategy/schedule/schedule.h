@@ -16,8 +16,9 @@ namespace foreshard {
 
 struct ScheduleOp {
   Work work = Work::F;
-  std::int32_t stage = 0;  // of p * v stages, in forward order
+  std::int32_t stage = 0;  // of p * v stages, in forward order; those of a second route follow (ScheduleEntry::routes)
   std::int32_t microbatch = 0;
+  bool with_next = false;  // one cell with the next action of the list: a forward and a backward that overlap
   bool operator==(const ScheduleOp&) const = default;
 };
 using ScheduleLists = std::vector<std::vector<ScheduleOp>>;  // [pipeline rank]
@@ -31,20 +32,32 @@ struct FlightShape {
 };
 struct FillTimes {  // of a rank and one micro-batch, seconds; hop: of a transfer to a neighbour
   double forward = 0, input_grad = 0, weight_grad = 0, hop = 0;
+  double ranks = 1, chunks = 1, microbatches = 1;
 };
+enum class Chunks : std::uint8_t { One, Two, Several, Any };  // virtual stages of a rank; several: two or more
 
 // One row of the schedule table. `lists` may be called only for a shape that `refuse` lets pass.
 struct ScheduleEntry {
   Schedule id = Schedule::OneFOneB;
-  std::string name = {};                                                // "1f1b"
-  std::string summary = {};                                             // one line for `list schedules`
-  bool chunks = false;                                                  // takes v > 1
+  std::string name = {};     // "1f1b"
+  std::string summary = {};  // one line for `list schedules`
+  Chunks chunks = Chunks::One;
   std::optional<Infeasible> (*refuse)(const ScheduleShape&) = nullptr;  // why the shape is not possible
   ScheduleLists (*lists)(const ScheduleShape&) = nullptr;
   int (*rank_of_stage)(int stage, int p) = nullptr;
   int (*stage_of)(int rank, int chunk, int p) = nullptr;  // the other way round
-  bool splits = false;                                    // I and W instead of B
-  bool forwards_first = false;                            // no backward before the last forward
+  bool splits = false;                                    // I and W instead of B, or of some of them
+  // Two: every stage stands on two ranks, once for the micro-batches that go down the ranks and once for those that go up. Stage
+  // p + s is then stage s of the second route, whose micro-batches have numbers of their own.
+  int routes = 1;
+  // Asynchronous: after how many backwards of a micro-batch a stage is updated; null: once, when all are done. And how many versions of
+  // its weights a rank keeps, so that the backward reads those that the forward read, or the newest.
+  int (*backwards_per_update)(const ScheduleShape&) = nullptr;
+  int (*weight_versions)(const ScheduleShape&, int rank) = nullptr;
+  bool backward_reads_newest = false;
+  bool one_update_late = false;  // the micro-batches of an update read the weights of one update before
+  bool forwards_first = false;   // no backward before the last forward
+  bool on_request = true;        // search looks at it only when it is asked for: a framework has to be able to run it
 
   // What search orders candidates by (docs/search.md, "Screen"). Chunks in flight on a rank at most:
   double (*in_flight)(const FlightShape&) = nullptr;
@@ -68,6 +81,8 @@ struct ScheduleTimes {
   Time latency = {};
   std::vector<Time> hops = {};
   bool in_turn = false;
+  int routes = 1;                             // the stages are those of so many pipelines, one after the other
+  Time saved = {};                            // a cell of two actions takes the sum of their times, less this
   std::vector<std::vector<Time>> exact = {};  // [rank][position in its list] of some actions; empty, negative: as above
 };
 // The same durations for every stage.
@@ -92,11 +107,19 @@ std::optional<ScheduleTiming<Time>> evaluate(const ScheduleLists& lists, const S
 // Peak number of chunks in flight per rank: forwards minus backwards (or weight gradients) in list order.
 std::vector<int> peak_in_flight(const ScheduleLists& lists);
 
+// Which weights the forward and the backward of each micro-batch of a rank read, counted in updates of the rank (version 0: before the
+// first). Of an asynchronous schedule with one stage per rank (docs/schedules.md, "Without a flush").
+struct VersionsRead {
+  int forward = 0, backward = 0;
+  bool operator==(const VersionsRead&) const = default;
+};
+std::vector<VersionsRead> versions_read(const ScheduleEntry& entry, const ScheduleShape& shape, int rank);  // [micro-batch]
+
 // What is missing or double in the lists: every (stage, micro-batch) has one F and either one B or one I and one W, and
 // a stage lives on one rank. Empty: complete. Order is not looked at; evaluate() does that.
 std::optional<std::string> incomplete(const ScheduleLists& lists);
 
-// Text: one rank per line, "0F0 0F1 2F0 ..." (stage, work, micro-batch).
+// Text: one rank per line, "0F0 0F1 2F0 ..." (stage, work, micro-batch); "0F3&3B1": one cell.
 std::string to_text(const ScheduleOp& op);
 std::string to_text(const ScheduleLists& lists);
 

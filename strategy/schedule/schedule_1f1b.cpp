@@ -9,7 +9,7 @@ namespace foreshard {
 
 static std::optional<Infeasible> refuse(const ScheduleShape& shape) { return refuse_chunks(shape, "1f1b"); }
 
-static ScheduleLists lists(const ScheduleShape& shape) {
+ScheduleLists one_f_one_b_lists(const ScheduleShape& shape) {
   ScheduleLists result(static_cast<std::size_t>(shape.p));
   for (int rank = 0; rank < shape.p; ++rank) {
     auto& list = result[static_cast<std::size_t>(rank)];
@@ -28,11 +28,11 @@ ScheduleEntry one_f_one_b_schedule() {
   return {.id = Schedule::OneFOneB,
           .name = name_of(Schedule::OneFOneB),
           .summary = "one forward, one backward in turn: idle (p-1)(F+B), at most p-r micro-batches in flight on rank r",
-          .chunks = false,
           .refuse = refuse,
-          .lists = lists,
+          .lists = one_f_one_b_lists,
           .rank_of_stage = straight_placement,
           .stage_of = loop_stage,
+          .on_request = false,
           .in_flight = [](const FlightShape& s) { return std::min(s.m, s.p - s.rank); }};
 }
 

@@ -4,6 +4,7 @@
 //   r1  ..0>1>2>............0<<<3>1<<<4>2<<<5>
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "strategy/schedule/schedule.h"
 
@@ -20,11 +21,21 @@ struct Scale {
 
 int digits_of(int n) { return static_cast<int>(std::to_string(n).size()); }
 
-double shortest_action(const ScheduleTiming<double>& timing) {
+// Of a cell of two actions, each takes half.
+std::pair<double, double> drawn(const std::vector<ScheduleOp>& list, const ScheduleTiming<double>& timing, std::size_t rank,
+                                std::size_t k) {
+  const double begin = timing.begin[rank][k], end = timing.end[rank][k];
+  if (list[k].with_next) return {begin, (begin + end) / 2};
+  if (k > 0 && list[k - 1].with_next) return {(begin + end) / 2, end};
+  return {begin, end};
+}
+
+double shortest_action(const ScheduleLists& lists, const ScheduleTiming<double>& timing) {
   double shortest = timing.makespan;
   for (std::size_t rank = 0; rank < timing.begin.size(); ++rank)
     for (std::size_t k = 0; k < timing.begin[rank].size(); ++k) {
-      const double duration = timing.end[rank][k] - timing.begin[rank][k];
+      const auto [begin, end] = drawn(lists[rank], timing, rank, k);
+      const double duration = end - begin;
       if (duration > 0) shortest = std::min(shortest, duration);
     }
   return shortest;
@@ -42,7 +53,7 @@ Scale choose_scale(const ScheduleLists& lists, const ScheduleTiming<double>& tim
     }
     chunks = std::max(chunks, stages.size());
   }
-  const double shortest = shortest_action(timing);
+  const double shortest = shortest_action(lists, timing);
   const double room = timing.makespan > 0 ? width * (shortest / timing.makespan) : 1;
   const int digits = digits_of(microbatches - 1);
   const double whole = std::min(std::floor(room + 1e-9), digits + 3.0);
@@ -76,7 +87,8 @@ std::string row_of(const std::vector<ScheduleOp>& list, const ScheduleTiming<dou
   std::sort(stages.begin(), stages.end());
   std::string row(static_cast<std::size_t>(column(timing.makespan)), '.');
   for (std::size_t k = 0; k < list.size(); ++k) {
-    const int from = column(timing.begin[rank][k]), to = column(timing.end[rank][k]);
+    const auto [begin, end] = drawn(list, timing, rank, k);
+    const int from = column(begin), to = column(end);
     if (to <= from) continue;
     const auto chunk = std::lower_bound(stages.begin(), stages.end(), list[k].stage) - stages.begin();
     row.replace(static_cast<std::size_t>(from), static_cast<std::size_t>(to - from),

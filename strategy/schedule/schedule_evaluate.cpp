@@ -19,12 +19,14 @@ class Walk {
     std::int32_t stages = 0;
     for (const auto& list : lists)
       for (const ScheduleOp& op : list) {
-        FS_ASSERT(op.stage >= 0 && op.microbatch >= 0 && op.work != Work::Update);
+        FS_ASSERT(!op.with_next || &op != &list.back());
+        FS_ASSERT(op.stage >= 0 && op.microbatch >= 0);
         stages = std::max(stages, op.stage + 1);
         microbatches_ = std::max(microbatches_, op.microbatch + 1);
       }
     FS_ASSERT(times.forward.size() >= at(stages) && times.input_grad.size() >= at(stages) &&
               times.weight_grad.size() >= at(stages));
+    per_route_ = stages / times.routes;
     rank_of_.assign(at(stages), -1);
     for (std::size_t rank = 0; rank < lists.size(); ++rank)
       for (const ScheduleOp& op : lists[rank]) rank_of_[at(op.stage)] = static_cast<std::int32_t>(rank);
@@ -66,9 +68,13 @@ class Walk {
   }
 
   std::size_t cell(std::int32_t stage, std::int32_t microbatch) const { return at(stage) * at(microbatches_) + at(microbatch); }
+  bool is_first(std::int32_t stage) const { return stage % per_route_ == 0; }
+  bool is_last(std::int32_t stage) const { return (stage + 1) % per_route_ == 0; }
+  // There is no stage on that side of it.
+  bool is_end(std::int32_t stage, std::int32_t neighbour) const { return neighbour > stage ? is_last(stage) : is_first(stage); }
   // When what an action of `rank` made is at the stage `to`, a neighbour of `from`. A rank sends in the order of its list.
   Time arrival(Time finished, std::int32_t rank, std::int32_t from, std::int32_t to) {
-    if (to < 0 || at(to) >= rank_of_.size() || rank_of_[at(to)] == rank) return finished;
+    if (is_end(from, to) || rank_of_[at(to)] == rank) return finished;
     const Time hop = times_.hops.empty() ? times_.latency : times_.hops[at(std::min(from, to))];
     if (!times_.in_turn) return finished + hop;
     auto& ways = ways_[at(rank)];
@@ -80,10 +86,11 @@ class Walk {
   }
   // When the inputs of the action are there, kNever if they are not known yet.
   Time ready(const ScheduleOp& op) const {
-    if (op.work == Work::F) return op.stage == 0 ? Time{} : sent_forward_[cell(op.stage - 1, op.microbatch)];
+    if (op.work == Work::Update) return Time{};
+    if (op.work == Work::F) return is_first(op.stage) ? Time{} : sent_forward_[cell(op.stage - 1, op.microbatch)];
     if (op.work == Work::W) return gradient_[cell(op.stage, op.microbatch)];
     const Time own = forward_[cell(op.stage, op.microbatch)];
-    if (own == kNever || at(op.stage + 1) == rank_of_.size()) return own;
+    if (own == kNever || is_last(op.stage)) return own;
     const Time next = sent_gradient_[cell(op.stage + 1, op.microbatch)];
     return next == kNever ? kNever : std::max(own, next);
   }
@@ -99,8 +106,8 @@ class Walk {
     }
     return Time{};
   }
-  void wake(std::int32_t stage) {
-    if (stage < 0 || at(stage) >= rank_of_.size() || rank_of_[at(stage)] < 0) return;
+  void wake(std::int32_t from, std::int32_t stage) {
+    if (is_end(from, stage) || rank_of_[at(stage)] < 0) return;
     const std::int32_t rank = rank_of_[at(stage)];
     if (is_awake_[at(rank)]) return;
     is_awake_[at(rank)] = true;
@@ -113,24 +120,29 @@ class Walk {
     auto& end = result_.end[at(rank)];
     std::size_t position = next_[at(rank)];
     Time free = position == 0 ? Time{} : end.back();
-    for (; position < list.size(); ++position) {
-      const ScheduleOp& op = list[position];
-      const Time inputs = ready(op);
-      if (inputs == kNever) break;
-      const Time started = std::max(free, inputs);
+    while (position < list.size()) {
+      const bool cell = list[position].with_next;  // both begin when both may, and end together
+      const Time inputs = ready(list[position]);
+      const Time others = cell ? ready(list[position + 1]) : inputs;
+      if (inputs == kNever || others == kNever) break;
+      const Time started = std::max({free, inputs, others});
       free = started + duration(at(rank), position);
-      begin.push_back(started), end.push_back(free);
-      if (op.work == Work::F) {
-        forward_[cell(op.stage, op.microbatch)] = free;
-        sent_forward_[cell(op.stage, op.microbatch)] = arrival(free, rank, op.stage, op.stage + 1);
-        wake(op.stage + 1);
-      } else if (op.work != Work::W) {
-        gradient_[cell(op.stage, op.microbatch)] = free;
-        sent_gradient_[cell(op.stage, op.microbatch)] = arrival(free, rank, op.stage, op.stage - 1);
-        wake(op.stage - 1);
+      if (cell) free += std::max(Time{}, duration(at(rank), position + 1) - times_.saved);
+      for (int k = 0; k < (cell ? 2 : 1); ++k, ++position) {
+        begin.push_back(started), end.push_back(free);
+        done(list[position], rank, free);
       }
     }
     next_[at(rank)] = position;
+  }
+
+  void done(const ScheduleOp& op, std::int32_t rank, Time when) {
+    if (op.work == Work::W || op.work == Work::Update) return;
+    const bool forward = op.work == Work::F;
+    const std::int32_t to = op.stage + (forward ? 1 : -1);
+    (forward ? forward_ : gradient_)[cell(op.stage, op.microbatch)] = when;
+    (forward ? sent_forward_ : sent_gradient_)[cell(op.stage, op.microbatch)] = arrival(when, rank, op.stage, to);
+    wake(op.stage, to);
   }
 
   void finish() {
@@ -138,7 +150,10 @@ class Walk {
       if (!ends.empty()) result_.makespan = std::max(result_.makespan, ends.back());
     for (std::size_t rank = 0; rank < lists_.size(); ++rank) {
       Time busy{};
-      for (std::size_t position = 0; position < lists_[rank].size(); ++position) busy += duration(rank, position);
+      for (std::size_t position = 0; position < lists_[rank].size(); ++position) {
+        if (position > 0 && lists_[rank][position - 1].with_next) continue;
+        busy += result_.end[rank][position] - result_.begin[rank][position];
+      }
       result_.idle.push_back(result_.makespan - busy);
     }
   }
@@ -162,7 +177,7 @@ class Walk {
 
   const ScheduleLists& lists_;
   const ScheduleTimes<Time>& times_;
-  std::int32_t microbatches_ = 0;
+  std::int32_t microbatches_ = 0, per_route_ = 1;
   std::vector<std::int32_t> rank_of_ = {};                             // [stage]
   std::vector<Time> forward_ = {}, gradient_ = {};                     // [stage][micro-batch]: end of F; end of B or I
   std::vector<Time> sent_forward_ = {}, sent_gradient_ = {};           // when they are at the stage that reads them

@@ -22,12 +22,12 @@ ScheduleEntry gpipe_schedule() {
   return {.id = Schedule::GPipe,
           .name = name_of(Schedule::GPipe),
           .summary = "all forwards, then all backwards: idle (p-1)(F+B), all m micro-batches in flight",
-          .chunks = false,
           .refuse = refuse,
           .lists = lists,
           .rank_of_stage = straight_placement,
           .stage_of = loop_stage,
           .forwards_first = true,
+          .on_request = false,
           .in_flight = [](const FlightShape& s) { return s.m; }};
 }
 

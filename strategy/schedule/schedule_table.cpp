@@ -10,10 +10,24 @@ ScheduleEntry interleaved_schedule();
 ScheduleEntry zb_h1_schedule();
 ScheduleEntry zb_h2_schedule();
 ScheduleEntry zb_v_schedule();
+ScheduleEntry looped_bfs_schedule();
+ScheduleEntry interleaved_zb_schedule();
+ScheduleEntry v_half_schedule();
+ScheduleEntry v_min_schedule();
+ScheduleEntry chimera_schedule();
+ScheduleEntry dualpipe_schedule();
+ScheduleEntry dualpipe_v_schedule();
+ScheduleEntry pipedream_schedule();
+ScheduleEntry pipedream_2bw_schedule();
+ScheduleEntry pipemare_schedule();
+ScheduleEntry listed_schedule();
 
 const std::vector<ScheduleEntry>& schedules() {
-  static const std::vector<ScheduleEntry> table = {gpipe_schedule(), one_f_one_b_schedule(), interleaved_schedule(),
-                                                   zb_h1_schedule(), zb_h2_schedule(),       zb_v_schedule()};
+  static const std::vector<ScheduleEntry> table = {
+      gpipe_schedule(),    one_f_one_b_schedule(), interleaved_schedule(),    zb_h1_schedule(),     zb_h2_schedule(),
+      zb_v_schedule(),     looped_bfs_schedule(),  interleaved_zb_schedule(), v_half_schedule(),    v_min_schedule(),
+      chimera_schedule(),  dualpipe_schedule(),    dualpipe_v_schedule(),     pipedream_schedule(), pipedream_2bw_schedule(),
+      pipemare_schedule(), listed_schedule()};
   return table;
 }
 
@@ -38,6 +52,7 @@ int loop_placement(int stage, int p) { return stage % p; }
 int v_placement(int stage, int p) { return stage < p ? stage : 2 * p - 1 - stage; }
 int loop_stage(int rank, int chunk, int p) { return chunk * p + rank; }
 int v_stage(int rank, int chunk, int p) { return chunk == 0 ? rank : 2 * p - 1 - rank; }
+int mirrored_stage(int rank, int chunk, int p) { return v_stage(rank, 2 * rank < p ? chunk : 1 - chunk, p); }
 
 std::optional<Infeasible> refuse_size(const ScheduleShape& shape) {
   const auto need_one = [](const char* what, int found) {
@@ -59,6 +74,51 @@ std::optional<Infeasible> refuse_chunks(const ScheduleShape& shape, const char* 
   if (shape.v == 1) return {};
   return Infeasible{std::string("schedule ") + schedule + " takes one virtual stage per rank, found " + std::to_string(shape.v),
                     {"--schedule interleaved-1f1b", "--virtual-stages 1"}};
+}
+
+std::optional<Infeasible> refuse_groups(const ScheduleShape& shape, const std::string& schedule) {
+  if (auto refused = refuse_size(shape)) return refused;
+  const int group = shape.g == 0 ? shape.p : shape.g;
+  const auto number = [](int n) { return std::to_string(n); };
+  if (shape.v < 2)
+    return Infeasible{"schedule " + schedule + " needs at least 2 virtual stages per rank, found " + number(shape.v),
+                      {"--virtual-stages 2", "--schedule 1f1b"}};
+  if (group < shape.p)
+    return Infeasible{"schedule " + schedule + " needs groups of at least " + counted(shape.p, "micro-batch", "micro-batches") +
+                          " (the pipeline ranks), found " + number(group),
+                      {"--set microbatch_group=" + number(shape.p)}};
+  if (shape.m < group)
+    return Infeasible{"schedule " + schedule + " with groups of " + counted(group, "micro-batch", "micro-batches") +
+                          " needs at least " + counted(group, "micro-batch", "micro-batches") + ", found " + number(shape.m),
+                      {"a larger --global-batch", "--schedule 1f1b"}};
+  const int rest = shape.m % group;
+  if (rest > 0 && rest < shape.p)  // the rule of docs/schedules.md: below p ranks wait for each other, some for ever
+    return Infeasible{
+        "schedule " + schedule + " cannot end with a group of " + counted(rest, "micro-batch", "micro-batches") + " on " +
+            counted(shape.p, "pipeline rank") + " (" + counted(shape.m, "micro-batch", "micro-batches") + " in groups of " +
+            number(group) + ")",
+        {number(shape.m - rest) + " or " + counted(shape.m - rest + group, "micro-batch", "micro-batches"), "--schedule 1f1b"}};
+  return {};
+}
+
+std::optional<Infeasible> refuse_all_but_two(const ScheduleShape& shape, const std::string& schedule) {
+  if (auto refused = refuse_size(shape)) return refused;
+  if (shape.g != 0)
+    return Infeasible{"schedule " + schedule + " has no groups of micro-batches, found groups of " + std::to_string(shape.g),
+                      {"--microbatch-group 0", "--schedule interleaved-1f1b"}};
+  if (shape.v == 2) return {};
+  return Infeasible{"schedule " + schedule + " needs exactly 2 virtual stages per rank, found " + std::to_string(shape.v),
+                    {"--virtual-stages 2", "--schedule zb-h1"}};
+}
+
+std::vector<ScheduleOp> pair_table(const ScheduleShape& shape) {
+  const int group = shape.g == 0 ? shape.p : shape.g;
+  std::vector<ScheduleOp> table;
+  table.reserve(static_cast<std::size_t>(shape.m) * static_cast<std::size_t>(shape.v));
+  for (int first = 0; first < shape.m; first += group)
+    for (int chunk = 0; chunk < shape.v; ++chunk)
+      for (int i = first; i < std::min(first + group, shape.m); ++i) table.push_back({Work::F, chunk, i});
+  return table;
 }
 
 }  // namespace foreshard

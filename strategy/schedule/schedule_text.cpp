@@ -23,7 +23,7 @@ std::string to_text(const ScheduleOp& op) {
 std::string to_text(const ScheduleLists& lists) {
   std::string text;
   for (const auto& list : lists) {
-    for (std::size_t k = 0; k < list.size(); ++k) text += (k == 0 ? "" : " ") + to_text(list[k]);
+    for (std::size_t k = 0; k < list.size(); ++k) text += (k == 0 ? "" : list[k - 1].with_next ? "&" : " ") + to_text(list[k]);
     text += '\n';
   }
   return text;

@@ -43,7 +43,6 @@ static ScheduleEntry entry(Schedule id, const char* summary, std::optional<Infea
   return {.id = id,
           .name = name_of(id),
           .summary = summary,
-          .chunks = false,
           .refuse = refuse,
           .lists = lists,
           .rank_of_stage = straight_placement,

@@ -10,16 +10,6 @@
 
 namespace foreshard {
 
-static std::optional<Infeasible> refuse(const ScheduleShape& shape) {
-  if (auto refused = refuse_size(shape)) return refused;
-  if (shape.g != 0)
-    return Infeasible{"schedule zb-v has no groups of micro-batches, found groups of " + std::to_string(shape.g),
-                      {"--microbatch-group 0", "--schedule interleaved-1f1b"}};
-  if (shape.v == 2) return {};
-  return Infeasible{"schedule zb-v needs exactly 2 virtual stages per rank, found " + std::to_string(shape.v),
-                    {"--virtual-stages 2", "--schedule zb-h1"}};
-}
-
 namespace {
 
 // One rank's list: the rule of docs/schedules.md emits the next micro-batch of each kind; those from m on do not exist.
@@ -76,8 +66,8 @@ ScheduleEntry zb_v_schedule() {
           .summary =
               "two chunks per rank, down and back up, weight gradients put off: idle (p-1)F/2 with equal times, p "
               "micro-batches in flight",
-          .chunks = true,
-          .refuse = refuse,
+          .chunks = Chunks::Two,
+          .refuse = [](const ScheduleShape& shape) { return refuse_all_but_two(shape, "zb-v"); },
           .lists = lists,
           .rank_of_stage = v_placement,
           .stage_of = v_stage,

@@ -187,8 +187,9 @@ std::vector<Schedule> schedules_for(const SearchSpace& space, const Point& point
   const auto m = static_cast<int>(space.batch / (point.micro_batch * point.dp));
   for (const ScheduleEntry& entry : schedules()) {
     if (!space.schedules.empty() && space.schedules.front() != entry.id) continue;
-    if (space.schedules.empty() && entry.splits) continue;  // when they are asked for: a framework has to be able to run them
-    if (entry.chunks != (point.virtual_stages > 1) || (entry.chunks && point.pp == 1)) continue;
+    if (space.schedules.empty() && entry.on_request) continue;
+    const bool chunks = entry.chunks != Chunks::One;
+    if (chunks != (point.virtual_stages > 1) || (chunks && point.pp == 1)) continue;
     if (point.pp == 1 && space.schedules.empty() && entry.id != Schedule::OneFOneB) continue;  // all the same
     if (!entry.refuse({.p = point.pp, .m = m, .v = point.virtual_stages, .g = 0})) all.push_back(entry.id);
   }

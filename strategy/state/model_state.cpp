@@ -182,6 +182,7 @@ class StateLayout {
     const auto part = [&](const Kinds& cut_by) { return unit.elements / lowering_.ranks(cut_by); };
     unit.value = add("parameters" + tail, Category::Parameters, row.parameters.dtype, part(row.parameters.cut_by), true);
     role_.buffers[unit.value.index()].space = row.parameters.home;
+    role_.buffers[unit.value.index()].offsets.resize(static_cast<std::size_t>(lowering_.weight_slots));
     if (row.gradients.kept) {
       unit.gradient = add("gradients" + tail, Category::Gradients, row.gradients.dtype, part(row.gradients.cut_by), true);
       role_.buffers[unit.gradient.index()].space = row.gradients.home;
@@ -231,6 +232,10 @@ class StateLayout {
     const bool shared = p.tied || is_embedding(layer, parameter);
     if (shared && lowering_.embedding.valid()) return lowering_.embedding;
     const std::string& owner = lowering_.graph.layers[static_cast<std::size_t>(first_ + layer)].name;
+    const bool held_twice = lowering_.tables.schedule.routes > 1;
+    if (held_twice)
+      if (const auto known = lowering_.tensor_of.find(owner + "." + p.name); known != lowering_.tensor_of.end())
+        return known->second;
     lowering_.plan.tensors.push_back({.name = owner + "." + p.name,
                                       .shape = p.shape,
                                       .dtype = rows().back().parameters.dtype,
@@ -238,6 +243,7 @@ class StateLayout {
                                       .grid = p.grid});
     const TensorId id{static_cast<std::int32_t>(lowering_.plan.tensors.size()) - 1};
     if (shared) lowering_.embedding = id;
+    if (held_twice) lowering_.tensor_of.emplace(owner + "." + p.name, id);
     return id;
   }
 

@@ -33,7 +33,8 @@ void StateProgram::add_own_gradients() {
   own_free_ = frame_.add_event("own_gradients_free", kOwnPlaces);
 }
 
-void StateProgram::begin(bool backward) {
+void StateProgram::begin(bool backward, const Slot& weights) {
+  weights_ = weights;
   visits_->begin(backward);
   summed_.clear();
   waited_.assign(state_.units.size(), 0);
@@ -53,7 +54,7 @@ Use StateProgram::weight(int layer, int parameter) const {
   const ParameterPlace& place = state_.places[static_cast<std::size_t>(layer)][static_cast<std::size_t>(parameter)];
   const StateUnit& unit = state_.units[static_cast<std::size_t>(place.unit)];
   const Bytes each = size_of(row_of(unit).parameters.dtype);
-  Use use{.buffer = unit.value, .from = each * place.element, .length = each * place.elements};
+  Use use{.buffer = unit.value, .slot = weights_, .from = each * place.element, .length = each * place.elements};
   if (!visits_->brings(layer)) return use;
   const Block block = visits_->read_block();
   use.buffer = block.buffer, use.slot = block.slot;

@@ -33,8 +33,8 @@ class StateProgram {
     return state_.places[static_cast<std::size_t>(layer)][static_cast<std::size_t>(parameter)];
   }
 
-  // A segment begins: no unit has been waited for yet.
-  void begin(bool backward);
+  // A segment begins: no unit has been waited for yet. `weights`: the version of the weights that it reads.
+  void begin(bool backward, const Slot& weights);
 
   // Parameters as operators read them; layers are those of the chunk.
   Use weight(int layer, int parameter) const;
@@ -90,6 +90,7 @@ class StateProgram {
   void release_full_gradient(SegmentBuilder& out, const StateUnit& unit) const;
   void wait_for_sums(SegmentBuilder& out) const;
   Instruction update(int unit) const;
+  Slot weights_made() const;
   Instruction norm(int unit, bool first) const;
   Instruction clip(int unit) const;
   Instruction gather_unit(int unit) const;
@@ -99,6 +100,7 @@ class StateProgram {
   std::optional<UpdateMoves> moves_ = {};  // where the rows move states
   std::optional<ParameterVisits> visits_ = {};
   BufferId own_gradients_ = {};
+  Slot weights_ = {};              // of the version that the segment reads
   std::vector<char> waited_ = {};  // [unit]
   std::vector<int> summed_ = {};   // units to be updated with the backward of the next layer
   EventId reduced_ = {}, ready_ = {}, updated_ = {}, ring_free_ = {}, own_free_ = {};

@@ -34,7 +34,7 @@ Instruction StateProgram::update(int index) const {
     if (state != unit.master) each += size_of(row.optimizer.dtype) * 2;
   }
   if (!unit.master.valid()) run.reads.push_back(all_of(unit.value));
-  run.writes.push_back(all_of(unit.value));
+  run.writes.push_back({.buffer = unit.value, .slot = weights_made()});
   what.traffic = each * elements;
   run.what = std::move(what);
   if (is_summed(index) || leaves(index)) run.waits.push_back({reduced_, {index}});
@@ -161,8 +161,12 @@ void StateProgram::wait_for_sums(SegmentBuilder& out) const {
   if (!all.waits.empty()) out.emit(std::move(all));
 }
 
+// The version that an update makes: the parameter of its segment, where there are several.
+Slot StateProgram::weights_made() const { return frame_.lowering.weight_slots > 1 ? Slot{ParamId{0}} : Slot{}; }
+
 Segment StateProgram::finish() {
-  SegmentBuilder out("update." + std::to_string(frame_.chunk), {});
+  const std::vector<Param> made = {{"weights", ParamKind::Slot}};
+  SegmentBuilder out("update." + std::to_string(frame_.chunk), frame_.lowering.weight_slots > 1 ? made : std::vector<Param>{});
   const int mark = out.emit({.name = "backward done", .what = Mark{}, .stream = kComputeStream});
   const Update& how = frame_.lowering.tables.update;
   if (!how.measures()) {

@@ -152,7 +152,7 @@ class LayerFiller {
     for (int stage = 0; stage < lowering_.stages(); ++stage) {
       std::size_t position = 0;
       const bool here = lowering_.tables.schedule.rank_of(stage) == rank;
-      for (int l = lowering_.first_layer(stage); l < lowering_.first_layer(stage + 1); ++l) {
+      for (int l = lowering_.first_layer(stage); l < lowering_.first_layer(stage) + lowering_.layers_of(stage); ++l) {
         if (!lowering_.graph.layers[at(l)].counted) continue;
         if (here) {
           if (position == positions_.size()) positions_.emplace_back();

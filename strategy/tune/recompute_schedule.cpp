@@ -9,6 +9,7 @@
 
 #include "strategy/cost/op_cost.h"
 #include "strategy/recompute/keep_rule.h"
+#include "strategy/resolve/schedule_table.h"
 #include "strategy/tune/role_trial.h"
 
 namespace foreshard {
@@ -227,7 +228,7 @@ class GraphLadder final : public Ladder {
 StageToSchedule stage_of(const Lowering& lowering, int stage) {
   StageToSchedule out;
   const Gpu& gpu = gpu_of(lowering.cluster, lowering.cluster.nodes.front().shape.gpu);
-  for (int l = lowering.first_layer(stage); l < lowering.first_layer(stage + 1); ++l) {
+  for (int l = lowering.first_layer(stage); l < lowering.first_layer(stage) + lowering.layers_of(stage); ++l) {
     const OpGraph::Layer& layer = lowering.graph.layers[index(l)];
     out.layers.push_back(&lowering.graph.kinds[index(layer.kind)]);
     out.counted.push_back(layer.counted);
@@ -330,11 +331,10 @@ class Scheduling {
 
 std::variant<std::vector<StageRuns>, Infeasible> schedule_stages(const Lowering& lowering) {
   const Recompute& recompute = lowering.strategy.recompute;
-  const ScheduleEntry& entry = schedule_entry(*lowering.strategy.pipeline.schedule);
-  if (entry.splits)
-    return Infeasible{
-        .reason = "recompute " + to_text(recompute) + " needs whole backwards, schedule " + entry.name + " splits them",
-        .would_help = {"--schedule 1f1b", "--recompute auto"}};
+  if (splits_backwards(lowering.strategy))
+    return Infeasible{.reason = "recompute " + to_text(recompute) + " needs whole backwards, schedule " +
+                                name_of(*lowering.strategy.pipeline.schedule) + " splits them",
+                      .would_help = {"--schedule 1f1b", "--recompute auto"}};
   return Scheduling(lowering).all();
 }
 

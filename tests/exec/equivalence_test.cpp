@@ -151,6 +151,41 @@ TEST(Equivalence, DrawnZeroBubbleGptWithDropout) { compare_split(tiny_gpt(false)
 TEST(Equivalence, DrawnZeroBubbleLlama) { compare_split(tiny_llama(), true, 0, 10, 13); }
 TEST(Equivalence, DrawnZeroBubbleBert) { compare_split(tiny_bert(), false, 0.1, 8, 14); }
 
+// Breadth first, interleaved halves, less memory on a V, two pipelines over the same ranks, forward and backward in one cell, and lists.
+TEST(Equivalence, SchedulesOfOtherShapes) {
+  References one(tiny_gpt(), DType::F64), untied(tiny_gpt(false), DType::F64), llama(tiny_llama(), DType::F64);
+  const Overlap late{.gradients = false};
+  for (References* of : {&one, &untied, &llama})
+    for (const Strategy& strategy : std::vector<Strategy>{
+             {.pp = 2, .virtual_stages = 2, .pipeline = {.schedule = Schedule::LoopedBfs}, .batch = {.micro = 1}},
+             {.dp = 2,
+             .pp = 2,
+             .virtual_stages = 2,
+             .pipeline = {.schedule = Schedule::InterleavedZeroBubble},
+             .batch = {.micro = 1}},
+             {.tp = 2, .pp = 2, .virtual_stages = 2, .pipeline = {.schedule = Schedule::VHalf}, .batch = {.micro = 1}},
+             {.dp = 2,
+             .pp = 2,
+             .virtual_stages = 2,
+             .pipeline = {.schedule = Schedule::VMin},
+             .batch = {.micro = 1},
+             .zero = {.stage = 1}},
+             {.pp = 4, .pipeline = {.schedule = Schedule::Chimera}, .batch = {.micro = 1}},
+             {.dp = 2, .tp = 2, .pp = 2, .pipeline = {.schedule = Schedule::Chimera}, .batch = {.micro = 1}},
+             {.dp = 2,
+             .pp = 2,
+             .pipeline = {.schedule = Schedule::DualPipe},
+             .batch = {.micro = 1},
+             .communication = {.overlap = late}},
+             {.pp = 4, .pipeline = {.schedule = Schedule::DualPipe}, .batch = {.micro = 1}},
+             {.tp = 2, .pp = 2, .virtual_stages = 2, .pipeline = {.schedule = Schedule::DualPipeV}, .batch = {.micro = 1}},
+             {.pp = 2,
+             .pipeline = {.schedule = Schedule::Listed,
+                         .order = {"0F0 0F1 0B1 0I0 0F2 0W0 0F3 0B3 0B2", "1F0 1F1 1B1 1B0 1F2 1F3 1B3 1B2"}},
+             .batch = {.micro = 2}}})
+      expect_equal(*of, strategy);
+}
+
 // Clipping changes the gradients of the compared runs: the norm of one step is above the limit.
 TEST(Equivalence, TheLimitOfTheNormBinds) {
   const auto norm = [](double limit) {

@@ -36,16 +36,17 @@ TEST(StrategyOptions, EveryFieldOnceWithAllItsWords) {
   [[maybe_unused]] const auto& [dp, tp, cp, pp, virtual_stages, sequence_parallel, context, pipeline, stages, batch, policy,
                                 zero, offload, recompute, precision, state_dtypes, attention, dropout, optimizer,
                                 vocab_multiple, communication, framework, placement, device_memory] = Strategy{};
-  [[maybe_unused]] const auto& [layer_split, schedule, microbatch_group] = pipeline;
+  [[maybe_unused]] const auto& [layer_split, schedule, microbatch_group, schedule_order] = pipeline;
   [[maybe_unused]] const auto& [micro, global, seq] = batch;
   [[maybe_unused]] const auto& [zero_stage, zero_group] = zero;
   [[maybe_unused]] const auto& [optimizer_home, optimizer_kept, updated_on, update_per_layer, parameters, gradients,
                                 activations, activation_home, activation_layers] = offload;
   [[maybe_unused]] const auto& [param, grad, state] = state_dtypes;
   [[maybe_unused]] const auto& [kind, momentum, clip_norm, loss_scale] = optimizer;
-  [[maybe_unused]] const auto& [bucket, overlap, algorithm] = communication;
+  [[maybe_unused]] const auto& [bucket, overlap, algorithm, servers, sum_order, partition, credit, compressed_gradients,
+                                compressed_activations, parts] = communication;
   [[maybe_unused]] const auto& [framework_memory, reserve, exact_packing] = device_memory;
-  EXPECT_EQ(paths.size(), 46u);
+  EXPECT_EQ(paths.size(), 47u);
 }
 
 TEST(StrategyOptions, DefaultsRoundTrip) {
@@ -67,6 +68,7 @@ TEST(StrategyOptions, EveryOptionCanBeSetAndRead) {
                                                                    {"sequence_parallel", "true"},
                                                                    {"virtual_stages", "2"},
                                                                    {"schedule", "gpipe"},
+                                                                   {"schedule_order", "0F0 0B0; 1F0 1B0"},
                                                                    {"microbatch_group", "4"},
                                                                    {"layer_split", "2,3x14,2"},
                                                                    {"stages", "10:2x1,22:1x2"},
@@ -141,7 +143,8 @@ TEST(StrategyOptions, WrongValuesAreNamed) {
   EXPECT_EQ(message_of("sequence_parallel", "yes"), "here: sequence_parallel: found \"yes\", expected true or false");
   EXPECT_EQ(message_of("schedule", "interleaved"),
             "here: schedule: found \"interleaved\", expected one of auto, gpipe, 1f1b, interleaved-1f1b, zb-h1, zb-h2, "
-            "zb-v (nearest: "
+            "zb-v, looped-bfs, interleaved-zb-1p, v-half, v-min, chimera, dualpipe, dualpipe-v, pipedream, "
+            "pipedream-2bw, pipemare, file (nearest: "
             "\"interleaved-1f1b\")");
   EXPECT_EQ(message_of("precision", "bf17"),
             "here: precision: found \"bf17\", expected one of bf16, fp16, fp8, tf32, fp32, fp64 (nearest: \"bf16\")");

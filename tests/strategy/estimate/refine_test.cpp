@@ -3,8 +3,8 @@
 
 #include "strategy/estimate/estimate.h"
 #include "strategy/schedule/schedule.h"
+#include "strategy/schedule/schedule_read.h"
 #include "strategy/tune/tune.h"
-#include "tests/strategy/support_schedule.h"
 
 namespace foreshard {
 

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <random>
 
-#include "tests/strategy/support_schedule.h"
+#include "strategy/schedule/schedule_read.h"
 #include "tests/strategy/support_schedules.h"
 
 namespace foreshard {
@@ -37,7 +37,10 @@ TEST(ScheduleFormulas, GoldenTable) {  // makespan with F = I = W = 1 per rank, 
                       {Schedule::Interleaved, 4, {12.75, 19.5, 26.25, 38.25, 53.25, 101.25}},
                       {Schedule::ZeroBubbleH1, 1, {13, 20, 27, 39, 55, 103}},
                       {Schedule::ZeroBubbleH2, 1, {13, 20, 27, 39, 55, 103}},
-                      {Schedule::ZeroBubbleV, 2, {12.5, 19, 25.5, 37.5, 51.5, 99.5}}};
+                      {Schedule::ZeroBubbleV, 2, {12.5, 19, 25.5, 37.5, 51.5, 99.5}},
+                      {Schedule::LoopedBfs, 2, {13.5, 21, 28.5, 40.5, 58.5, 106.5}},
+                      {Schedule::LoopedBfs, 4, {12.75, 19.5, 26.25, 38.25, 53.25, 101.25}},
+                      {Schedule::InterleavedZeroBubble, 2, {12.5, 19, 25.5, 37.5, 51.5, 99.5}}};
   for (const Row& row : rows)
     for (std::size_t k = 0; k < 6; ++k) {
       const ScheduleShape shape = {.p = columns[k].p, .m = columns[k].m, .v = row.v};
@@ -79,14 +82,16 @@ static std::int64_t idle_of(const ScheduleCase& c, const Costs& t) {
     case Schedule::ZeroBubbleH1: return hops * std::max({t.f, t.i, t.f + t.i - t.w});
     case Schedule::ZeroBubbleH2: return hops * std::max({t.f, t.i - t.f, t.f + t.i - 2 * t.w});
     case Schedule::ZeroBubbleV: return hops * std::max(t.i, 2 * (t.i - t.w));
+    case Schedule::LoopedBfs: return hops * t.both();
+    case Schedule::InterleavedZeroBubble: return hops * std::max({t.f, t.i, t.f + t.i - t.w});
+    default: return -1;  // schedule_more_test.cpp
   }
-  return -1;
 }
 static bool has_formula(const ScheduleCase& c, const Costs& t) {
   if (c.entry->id == Schedule::ZeroBubbleH1) return c.shape.m >= c.shape.p;
   if (c.entry->id == Schedule::ZeroBubbleH2) return c.shape.m >= 2 * c.shape.p - 1;
   if (c.entry->id == Schedule::ZeroBubbleV) return c.shape.m >= 2 * c.shape.p - 1 && t.w <= t.f && t.f <= t.i;
-  return true;
+  return idle_of(c, t) >= 0;
 }
 
 TEST(ScheduleFormulas, IdleOfEqualStages) {
@@ -218,6 +223,9 @@ TEST(ScheduleFormulas, PeaksOfEveryRank) {  // property d
           if (m < 2 * p - 1) continue;
           expected = 2 * p;
           break;
+        case Schedule::LoopedBfs: expected = m * v; break;
+        case Schedule::InterleavedZeroBubble: expected = std::min(p + (v - 1) * g, m * v); break;
+        default: continue;  // schedule_more_test.cpp
       }
       ASSERT_EQ(peaks[static_cast<std::size_t>(r)], expected) << c.name() << " rank " << r;
     }

@@ -7,16 +7,17 @@
 #include <random>
 #include <set>
 
-#include "tests/strategy/support_schedule.h"
+#include "strategy/schedule/schedule_read.h"
 #include "tests/strategy/support_schedules.h"
 
 namespace foreshard {
 
 using Times = ScheduleTimes<std::int64_t>;
 
-static Times random_times(std::mt19937_64& random, int stages) {
+static Times random_times(std::mt19937_64& random, int stages, int routes = 1) {
   const auto draw = [&] { return static_cast<std::int64_t>(1 + random() % 50); };
   Times times = equal_times<std::int64_t>(stages, 0, 0, 0, static_cast<std::int64_t>(random() % 20));
+  times.routes = routes;
   for (auto* list : {&times.forward, &times.input_grad, &times.weight_grad})
     for (std::int64_t& t : *list) t = draw();
   return times;
@@ -44,7 +45,7 @@ TEST(ScheduleLaws, EveryActionOnceAndInOrder) {
           ASSERT_TRUE(finished.insert(key).second) << c.name();
         }
       }
-    const auto all = static_cast<std::size_t>(c.stages() * c.shape.m);
+    const auto all = static_cast<std::size_t>(c.stages() * c.shape.m / c.routes());
     ASSERT_EQ(forwards.size(), all);
     ASSERT_EQ(finished.size(), all);
   }
@@ -58,7 +59,8 @@ struct Step {
 };
 
 // Sends right after the producer, the receive at the same moment in the receiver's list; empty when the lists deadlock.
-static std::vector<std::vector<Step>> with_transfers(const ScheduleLists& lists, int stages) {
+static std::vector<std::vector<Step>> with_transfers(const ScheduleCase& c) {
+  const ScheduleLists& lists = c.lists;
   std::map<int, std::size_t> rank_of;
   for (std::size_t rank = 0; rank < lists.size(); ++rank)
     for (const ScheduleOp& op : lists[rank]) rank_of[op.stage] = rank;
@@ -72,9 +74,9 @@ static std::vector<std::vector<Step>> with_transfers(const ScheduleLists& lists,
       const ScheduleOp& op = lists[rank][next[rank]];
       const auto has = [&](bool forward, int stage) { return here.count({rank, forward, stage, op.microbatch}) > 0; };
       bool ready = true;
-      if (op.work == Work::F) ready = op.stage == 0 || has(true, op.stage - 1);
+      if (op.work == Work::F) ready = c.is_first(op.stage) || has(true, op.stage - 1);
       if (op.work == Work::B || op.work == Work::I)
-        ready = has(true, op.stage) && (op.stage + 1 == stages || has(false, op.stage + 1));
+        ready = has(true, op.stage) && (c.is_last(op.stage) || has(false, op.stage + 1));
       if (op.work == Work::W) ready = has(false, op.stage);
       if (!ready) continue;
       steps[rank].push_back({'C', op, rank});
@@ -83,7 +85,7 @@ static std::vector<std::vector<Step>> with_transfers(const ScheduleLists& lists,
       const bool forward = op.work == Work::F;
       here.insert({rank, forward, op.stage, op.microbatch});
       const int to = op.stage + (forward ? 1 : -1);
-      if (to < 0 || to >= stages) continue;
+      if (forward ? c.is_last(op.stage) : c.is_first(op.stage)) continue;
       const std::size_t peer = rank_of[to];
       here.insert({peer, forward, op.stage, op.microbatch});
       if (peer == rank) continue;
@@ -99,7 +101,7 @@ static std::vector<std::vector<Step>> with_transfers(const ScheduleLists& lists,
 // b: with transfers in issue order per pair of ranks, and a receive that blocks its rank, everything finishes.
 TEST(ScheduleLaws, BlockingTransfersMakeProgress) {
   for (const ScheduleCase& c : all_schedule_cases()) {
-    const auto steps = with_transfers(c.lists, c.stages());
+    const auto steps = with_transfers(c);
     ASSERT_EQ(steps.size(), c.lists.size()) << c.name();
     std::map<std::pair<std::size_t, std::size_t>, std::deque<ScheduleOp>> wires;  // (from, to): sent and not received
     std::vector<std::size_t> next(steps.size(), 0);
@@ -125,17 +127,18 @@ TEST(ScheduleLaws, MakespanAgainstBoundsAndTheObviousAnswer) {
   std::mt19937_64 random(5);
   for (const ScheduleCase& c : all_schedule_cases()) {
     if (c.shape.p > 4 && c.shape.v > 1 && c.shape.m % 4 != 0) continue;  // the obvious way is slow
-    const Times times = random_times(random, c.stages());
+    const Times times = random_times(random, c.stages(), c.routes());
     const auto timing = evaluate(c.lists, times);
     ASSERT_TRUE(timing.has_value()) << c.name();
     ASSERT_EQ(timing->makespan, obvious_makespan(c.lists, times)) << c.name();
     std::int64_t way = 0;
-    for (std::size_t s = 0; s < times.forward.size(); ++s) {
-      way += times.forward[s] + times.input_grad[s];
-      if (!c.entry->splits || s == 0) way += times.weight_grad[s];  // apart, they are in nobody's way but the last one
+    for (int s = 0; s < c.stages() / c.routes(); ++s) {
+      const auto at = static_cast<std::size_t>(s);
+      way += times.forward[at] + times.input_grad[at];
+      if (!c.entry->splits || s == 0) way += times.weight_grad[at];  // apart, they are in nobody's way but the last one
     }
     int hops = 0;
-    for (int s = 1; s < c.stages(); ++s)
+    for (int s = 1; s < c.stages() / c.routes(); ++s)
       hops += c.entry->rank_of_stage(s, c.shape.p) != c.entry->rank_of_stage(s - 1, c.shape.p);
     way += 2 * times.latency * hops;
     ASSERT_GE(timing->makespan, way) << c.name();
@@ -148,7 +151,7 @@ TEST(ScheduleLaws, MakespanAgainstBoundsAndTheObviousAnswer) {
 TEST(ScheduleLaws, MakespanIsMonotone) {
   std::mt19937_64 random(6);
   for (const ScheduleCase& c : all_schedule_cases()) {
-    Times times = random_times(random, c.stages());
+    Times times = random_times(random, c.stages(), c.routes());
     const std::int64_t before = evaluate(c.lists, times)->makespan;
     const auto stage = random() % static_cast<std::size_t>(c.stages());
     switch (random() % 4) {
@@ -160,8 +163,9 @@ TEST(ScheduleLaws, MakespanIsMonotone) {
     const std::int64_t after = evaluate(c.lists, times)->makespan;
     ASSERT_GE(after, before) << c.name();
     const auto real = [](const std::vector<std::int64_t>& t) { return std::vector<double>(t.begin(), t.end()); };
-    const ScheduleTimes<double> same = {real(times.forward), real(times.input_grad), real(times.weight_grad),
-                                        static_cast<double>(times.latency)};
+    ScheduleTimes<double> same = {real(times.forward), real(times.input_grad), real(times.weight_grad),
+                                  static_cast<double>(times.latency)};
+    same.routes = times.routes;
     ASSERT_EQ(evaluate(c.lists, same)->makespan, static_cast<double>(after)) << c.name();
   }
 }
@@ -227,7 +231,7 @@ TEST(ScheduleLaws, InterleavedGroupsOutsideTheRule) {
     std::vector<std::string> blocked;
     EXPECT_FALSE(evaluate(forced, equal_times<std::int64_t>(shape.p * shape.v, 1, 1, 1), &blocked).has_value());
     EXPECT_GE(blocked.size(), 2u);  // a circle needs two
-    EXPECT_TRUE(with_transfers(forced, shape.p * shape.v).empty());
+    EXPECT_TRUE(with_transfers({&entry, shape, forced}).empty());
   }
 }
 

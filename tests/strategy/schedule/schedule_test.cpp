@@ -10,8 +10,8 @@
 #include <random>
 #include <sstream>
 
+#include "strategy/schedule/schedule_read.h"
 #include "strategy/schedule/schedule_rules.h"
-#include "tests/strategy/support_schedule.h"
 #include "tests/strategy/support_schedules.h"
 
 namespace foreshard {
@@ -217,7 +217,9 @@ TEST(ScheduleDraw, SplitBackwards) {
 // Rows have one width within the limit, and idle columns are the idle time where the scale is whole.
 TEST(ScheduleDraw, FitsAndCountsIdleColumns) {
   for (const ScheduleCase& c : all_schedule_cases()) {
-    const auto timing = evaluate<double>(c.lists, equal_times<double>(c.stages(), 1, 1, 1));
+    auto times = equal_times<double>(c.stages(), 1, 1, 1);
+    times.routes = c.routes();
+    const auto timing = evaluate<double>(c.lists, times);
     std::istringstream picture(draw(c.lists, *timing, 100));
     std::string row;
     const auto busy = [](char ch) { return ch != '.'; };
@@ -243,13 +245,20 @@ TEST(ScheduleDraw, TheDocumentShowsWhatIsDrawn) {
     ScheduleShape shape;
     double latency;
   };
-  for (const Picture& picture : {Picture{Schedule::GPipe, {4, 8, 1}, 0}, Picture{Schedule::OneFOneB, {4, 8, 1}, 0},
-                                 Picture{Schedule::OneFOneB, {4, 8, 1}, 0.5}, Picture{Schedule::Interleaved, {2, 4, 2}, 0},
-                                 Picture{Schedule::Interleaved, {4, 8, 2}, 0}, Picture{Schedule::ZeroBubbleH1, {4, 8, 1}, 0},
-                                 Picture{Schedule::ZeroBubbleH2, {4, 8, 1}, 0}, Picture{Schedule::ZeroBubbleV, {4, 8, 2}, 0}}) {
+  for (const Picture& picture :
+       {Picture{Schedule::GPipe, {4, 8, 1}, 0}, Picture{Schedule::OneFOneB, {4, 8, 1}, 0},
+        Picture{Schedule::OneFOneB, {4, 8, 1}, 0.5}, Picture{Schedule::Interleaved, {2, 4, 2}, 0},
+        Picture{Schedule::Interleaved, {4, 8, 2}, 0}, Picture{Schedule::ZeroBubbleH1, {4, 8, 1}, 0},
+        Picture{Schedule::ZeroBubbleH2, {4, 8, 1}, 0}, Picture{Schedule::ZeroBubbleV, {4, 8, 2}, 0},
+        Picture{Schedule::LoopedBfs, {2, 4, 2}, 0}, Picture{Schedule::InterleavedZeroBubble, {2, 4, 2}, 0},
+        Picture{Schedule::VHalf, {4, 8, 2}, 0}, Picture{Schedule::VMin, {4, 8, 2}, 0}, Picture{Schedule::Chimera, {4, 4, 1}, 0},
+        Picture{Schedule::DualPipe, {4, 8, 1}, 0}}) {
     const ScheduleLists lists = lists_of(picture.id, picture.shape);
-    const int stages = picture.shape.p * picture.shape.v;
-    const auto timing = evaluate<double>(lists, equal_times<double>(stages, 1, 1, 1, picture.latency));
+    const int routes = schedule_entry(picture.id).routes, chunks = picture.shape.v;
+    const double share = 1.0 / chunks;  // of a rank's work; the pictures without latency do not change with it
+    auto times = equal_times<double>(picture.shape.p * chunks * routes, share, share, share, picture.latency);
+    times.routes = routes;
+    const auto timing = evaluate<double>(lists, times);
     std::istringstream rows(draw(lists, *timing));
     std::string indented;
     for (std::string row; std::getline(rows, row);) indented += "    " + row + "\n";

@@ -1,0 +1,84 @@
+// Pipelines that are not flushed between updates. All run the order of 1F1B for ever; they differ in when a stage is updated and in which
+// weights a backward reads:
+//   pipedream      updated after every backward; the backward reads the weights of its forward, so rank r keeps p - r versions
+//                  (Narayanan et al. 2019, "PipeDream", section 3.3, weight stashing)
+//   pipedream-2bw  updated after every g backwards, of the gradients of the weights before; two versions (Narayanan et al. 2021,
+//                  arXiv:2006.09503, section 3.1); g at least p - 1, so that the version is there
+//   pipemare       updated after every backward; one version: a backward reads newer weights than its forward did (Yang et al. 2021,
+//                  arXiv:1910.05124)
+#include <algorithm>
+
+#include "strategy/schedule/schedule_rules.h"
+
+namespace foreshard {
+
+static int after_every_one(const ScheduleShape&) { return 1; }
+static int group_of(const ScheduleShape& shape) { return shape.g == 0 ? shape.p : shape.g; }
+
+// Of whole groups, since a run ends with all gradients used.
+static std::optional<Infeasible> refuse_2bw(const ScheduleShape& shape) {
+  if (auto refused = refuse_chunks(shape, "pipedream-2bw")) return refused;
+  const int group = group_of(shape);
+  if (group + 1 >= shape.p && shape.m % group == 0) return {};
+  return Infeasible{"schedule pipedream-2bw needs groups of at least " + std::to_string(shape.p - 1) +
+                        " micro-batches that divide the micro-batches of a run, found groups of " + std::to_string(group) +
+                        " of " + std::to_string(shape.m),
+                    {"--microbatch-group " + std::to_string(shape.p), "another --global-batch"}};
+}
+
+static ScheduleEntry entry(Schedule id, const char* summary, std::optional<Infeasible> (*refuse)(const ScheduleShape&),
+                           int (*backwards_per_update)(const ScheduleShape&),
+                           int (*weight_versions)(const ScheduleShape&, int)) {
+  return {.id = id,
+          .name = name_of(id),
+          .summary = summary,
+          .refuse = refuse,
+          .lists = one_f_one_b_lists,
+          .rank_of_stage = straight_placement,
+          .stage_of = loop_stage,
+          .backwards_per_update = backwards_per_update,
+          .weight_versions = weight_versions,
+          .in_flight = [](const FlightShape& s) { return std::min(s.m, s.p - s.rank); }};
+}
+
+ScheduleEntry pipedream_schedule() {
+  return entry(
+      Schedule::PipeDream, "1f1b without a flush, updated after every backward: p-r versions of the weights on rank r",
+      [](const ScheduleShape& shape) { return refuse_chunks(shape, "pipedream"); }, after_every_one,
+      [](const ScheduleShape& shape, int rank) { return std::min(shape.p - rank, shape.m); });
+}
+ScheduleEntry pipedream_2bw_schedule() {
+  ScheduleEntry row = entry(Schedule::PipeDream2BW,
+                            "1f1b without a flush, updated after every group of backwards, one update late: two versions",
+                            refuse_2bw, group_of, [](const ScheduleShape&, int) { return 2; });
+  row.one_update_late = true;
+  return row;
+}
+ScheduleEntry pipemare_schedule() {
+  ScheduleEntry row = entry(
+      Schedule::PipeMare,
+      "1f1b without a flush, updated after every backward: one version, backwards read newer weights than forwards",
+      [](const ScheduleShape& shape) { return refuse_chunks(shape, "pipemare"); }, after_every_one,
+      [](const ScheduleShape&, int) { return 1; });
+  row.backward_reads_newest = true;
+  return row;
+}
+
+std::vector<VersionsRead> versions_read(const ScheduleEntry& entry, const ScheduleShape& shape, int rank) {
+  FS_ASSERT(entry.backwards_per_update);
+  const int per_update = entry.backwards_per_update(shape);
+  const auto lists = entry.lists(shape);
+  std::vector<VersionsRead> read(static_cast<std::size_t>(shape.m));
+  int backwards = 0;
+  for (const ScheduleOp& op : lists[static_cast<std::size_t>(rank)]) {
+    VersionsRead& of = read[static_cast<std::size_t>(op.microbatch)];
+    if (op.work == Work::F)
+      of.forward = entry.one_update_late ? std::max(op.microbatch / per_update - 1, 0) : backwards / per_update;
+    if (op.work != Work::B) continue;
+    of.backward = entry.backward_reads_newest ? backwards / per_update : of.forward;
+    ++backwards;
+  }
+  return read;
+}
+
+}  // namespace foreshard

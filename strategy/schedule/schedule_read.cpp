@@ -1,0 +1,109 @@
+#include "strategy/schedule/schedule_read.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "core/base/count_text.h"
+#include "core/base/error.h"
+
+namespace foreshard {
+
+static std::optional<ScheduleOp> parse_op(const std::string& word) {
+  ScheduleOp op;
+  const char* end = word.data() + word.size();
+  const auto stage = std::from_chars(word.data(), end, op.stage);
+  if (stage.ec != std::errc() || op.stage < 0 || stage.ptr == end) return {};
+  switch (*stage.ptr) {
+    case 'F': op.work = Work::F; break;
+    case 'B': op.work = Work::B; break;
+    case 'I': op.work = Work::I; break;
+    case 'W': op.work = Work::W; break;
+    default: return {};
+  }
+  const auto microbatch = std::from_chars(stage.ptr + 1, end, op.microbatch);
+  if (microbatch.ec != std::errc() || op.microbatch < 0 || microbatch.ptr != end) return {};
+  return op;
+}
+
+// What PyTorch's runtime does between the actions: it follows from their order.
+static bool passed_over(const std::string& word) {
+  static const std::vector<std::string> known = {"SEND_F", "RECV_F", "SEND_B", "RECV_B", "UNSHARD", "RESHARD", "REDUCE_GRAD"};
+  const std::size_t from = word.find_first_not_of("0123456789");
+  if (from == 0 || from == std::string::npos) return false;
+  const std::size_t to = word.find_last_not_of("0123456789");
+  return std::find(known.begin(), known.end(), word.substr(from, to + 1 - from)) != known.end();
+}
+
+// "(0F1;3B0)OVERLAP_F_B" as "0F1&3B0".
+static std::string as_cell(const std::string& word) {
+  const std::size_t middle = word.find_first_of(";&"), end = word.find(')');
+  if (word.front() != '(' || middle == std::string::npos || end == std::string::npos || end < middle) return word;
+  if (word.substr(end + 1) != "OVERLAP_F_B") return word;
+  return word.substr(1, middle - 1) + "&" + word.substr(middle + 1, end - middle - 1);
+}
+
+static std::vector<ScheduleOp> parse_line(const std::string& line, const std::string& where, const std::string& field) {
+  std::vector<ScheduleOp> list;
+  const std::string separators = " \t\r,";
+  for (std::size_t from = line.find_first_not_of(separators); from != std::string::npos;) {
+    const std::size_t to = std::min(line.find_first_of(separators, from), line.size());
+    const std::string word = line.substr(from, to - from);
+    from = line.find_first_not_of(separators, to);
+    if (passed_over(word)) continue;
+    const std::string plain = as_cell(word);
+    const std::size_t joint = plain.find('&');
+    const auto first = parse_op(plain.substr(0, joint));
+    if (!first) throw Error(where, field, "\"" + word + "\"", "<stage><F, B, I or W><micro-batch>, such as 2F0");
+    list.push_back(*first);
+    if (joint == std::string::npos) continue;
+    const auto second = parse_op(plain.substr(joint + 1));
+    const bool both = second && (first->work == Work::F) != (second->work == Work::F) &&
+                      (first->stage != second->stage || first->microbatch != second->microbatch);
+    if (!both)
+      throw Error(where, field, "\"" + word + "\"",
+                  "a forward and a backward of different micro-batches in one cell, such as 0F3&3B1");
+    list.back().with_next = true;
+    list.push_back(*second);
+  }
+  return list;
+}
+
+ScheduleLists parse_schedule_text(const std::string& text, const std::string& file_name) {
+  ScheduleLists lists;
+  std::size_t number = 0;
+  for (std::size_t from = 0; from < text.size();) {
+    const std::size_t to = std::min(text.find('\n', from), text.size());
+    const std::string line = text.substr(from, to - from);
+    from = to + 1;
+    const std::string field = "line " + std::to_string(++number);
+    if (!line.empty() && line[0] == '#') continue;
+    if (auto list = parse_line(line, file_name, field); !list.empty()) lists.push_back(std::move(list));
+  }
+  if (lists.empty()) throw Error(file_name, "", "no action", "one line of actions per pipeline rank");
+  if (const auto wrong = incomplete(lists)) throw Error(file_name + ": " + *wrong);
+  return lists;
+}
+
+std::optional<std::string> wrong_size(const ScheduleLists& lists, const ScheduleShape& shape) {
+  if (static_cast<int>(lists.size()) != shape.p)
+    return counted(lists.size(), "list") + " for " + counted(shape.p, "pipeline rank");
+  int stages = 0, microbatches = 0;
+  for (const auto& list : lists)
+    for (const ScheduleOp& op : list)
+      stages = std::max(stages, op.stage + 1), microbatches = std::max(microbatches, op.microbatch + 1);
+  if (stages != shape.p * shape.v)
+    return counted(stages, "stage") + " where the strategy has " + std::to_string(shape.p * shape.v);
+  if (microbatches != shape.m)
+    return counted(microbatches, "micro-batch", "micro-batches") + " where the strategy has " + std::to_string(shape.m);
+  for (const auto& list : lists) {
+    std::vector<int> here;
+    for (const ScheduleOp& op : list)
+      if (std::find(here.begin(), here.end(), op.stage) == here.end()) here.push_back(op.stage);
+    if (static_cast<int>(here.size()) != shape.v)
+      return counted(here.size(), "stage") + " on one rank where the strategy has " + counted(shape.v, "virtual stage") +
+             " per rank";
+  }
+  return {};
+}
+
+}  // namespace foreshard
