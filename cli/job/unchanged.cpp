@@ -44,6 +44,7 @@ const std::map<std::string, std::string>& where_options_matter() {
       {"bucket", "gradients of data-parallel replicas that overlap, larger than a bucket"},
       {"overlap", "communication of the kinds that it names"},
       {"algorithm", "collectives and clusters to which it applies"},
+      {"parts", "tp above 1 and micro-batches of several samples"},
       {"seq", "a transformer"}};
   return where;
 }

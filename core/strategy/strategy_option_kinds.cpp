@@ -162,6 +162,34 @@ StrategyOption bucket(StrategyOption option) {
   return option;
 }
 
+// "2,4"; auto is {0}, 1 is nothing.
+StrategyOption operator_parts(StrategyOption option) {
+  option.type = OptionType::Text;
+  option.values = {"auto"};
+  option.get = [](const Strategy& s) {
+    const std::vector<int>& parts = s.communication.parts;
+    if (parts.empty()) return std::string("1");
+    if (parts.front() == 0) return std::string("auto");
+    std::string text;
+    for (const int n : parts) text += (text.empty() ? "" : ",") + std::to_string(n);
+    return text;
+  };
+  option.set = [path = option.path](Strategy& s, const std::string& value, const std::string& where) {
+    std::vector<int> parts;
+    for (std::size_t from = 0; from <= value.size() && value != "auto";) {
+      const std::size_t to = std::min(value.find(',', from), value.size());
+      const auto n = parse<int>(value.substr(from, to - from));
+      if (!n || *n < 1 || *n > 1024)
+        throw Error(where, path, shown(value), "auto, or numbers of parts from 1 to 1024, such as 4 or 2,4");
+      parts.push_back(*n), from = to + 1;
+    }
+    if (value == "auto") parts = {0};
+    if (std::ranges::all_of(parts, [](int n) { return n == 1; })) parts.clear();
+    s.communication.parts = std::move(parts);
+  };
+  return option;
+}
+
 StrategyOption framework_memory(StrategyOption option) {
   option.type = OptionType::Bytes;
   option.values = {"auto"};

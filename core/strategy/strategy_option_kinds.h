@@ -39,6 +39,7 @@ StrategyOption placement(StrategyOption option);
 StrategyOption recompute(StrategyOption option);
 StrategyOption overlap(StrategyOption option);
 StrategyOption bucket(StrategyOption option);
+StrategyOption operator_parts(StrategyOption option);
 StrategyOption framework_memory(StrategyOption option);
 // One of names that are read from files.
 StrategyOption named(std::string Strategy::*field, const std::vector<std::string>& known, StrategyOption option);

@@ -350,6 +350,13 @@ std::vector<StrategyOption> communication_options() {
                        .flag = "--algorithm",
                        .help = "algorithm of collectives; where it does not apply, a ring",
                        .group = group}),
+      operator_parts({.path = "parts",
+                      .flag = "--parts",
+                      .help =
+                          "parts along the samples of a micro-batch that attention and MLP of a layer are cut into, one number "
+                          "for both or one each: the sum over tp of a part overlaps with the next part; auto: chosen",
+                      .constraint = "tp above 1; divide micro_batch; not with cp, stages or fp8",
+                      .group = group}),
   };
 }
 

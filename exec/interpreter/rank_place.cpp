@@ -64,12 +64,31 @@ static std::optional<std::int64_t> microbatch_of(const Plan& plan, const Action&
   return {};
 }
 
+// What works on a byte range of values of the micro-batch works on these samples of it: where operators are cut, a value holds one part
+// of the samples after another.
+struct SamplesOf {
+  std::int64_t first = 0, count = 0;
+};
+static SamplesOf samples_of(const Role& role, const Instruction& instruction, std::int64_t micro_batch) {
+  for (const std::vector<Use>* uses : {&instruction.writes, &instruction.reads})
+    for (const Use& use : *uses) {
+      const Buffer& buffer = role.buffers[use.buffer.index()];
+      const bool of_samples = buffer.category == Category::Activations || buffer.category == Category::Transient ||
+                              buffer.category == Category::Communication;
+      if (!of_samples || !use.length || *use.length == Bytes{}) continue;
+      const std::int64_t parts = buffer.bytes.value / use.length->value;
+      if (micro_batch % parts == 0) return {micro_batch / parts * (use.from.value / use.length->value), micro_batch / parts};
+    }
+  return {0, micro_batch};
+}
+
 OpArguments arguments_of(const Plan& plan, const Ranks& ranks, const RankPlace& place, const Action& action,
                          const Instruction& instruction) {
   const Role& role = plan.roles[ranks.role(place.rank).index()];
   const auto& what = std::get<Compute>(instruction.what);
   expect_split(what.op, place.cp);
-  OpArguments arguments{.samples = place.micro_batch,
+  const SamplesOf samples = samples_of(role, instruction, place.micro_batch);
+  OpArguments arguments{.samples = samples.count,
                         .samples_of_step = plan.samples,
                         .tp = place.tp,
                         .tp_rank = place.tp_rank,
@@ -77,7 +96,7 @@ OpArguments arguments_of(const Plan& plan, const Ranks& ranks, const RankPlace& 
                         .cp_rank = place.cp_rank};
   if (instruction.layer.valid()) arguments.layer = name_key(role.layers[instruction.layer.index()]);
   if (const std::optional<std::int64_t> index = microbatch_of(plan, action, what))
-    arguments.first_sample = (std::int64_t{place.replica} * plan.microbatches + *index) * place.micro_batch;
+    arguments.first_sample = (std::int64_t{place.replica} * plan.microbatches + *index) * place.micro_batch + samples.first;
   if (what.slice.valid()) arguments.slice = place_in_group(ranks, what.slice, place.rank);
   arguments.loss_scale = what.loss_scale;
   return arguments;

@@ -180,6 +180,10 @@
         <translation>集合算法</translation>
     </message>
     <message>
+        <source>parts</source>
+        <translation>算子分块</translation>
+    </message>
+    <message>
         <source>framework</source>
         <translation>框架</translation>
     </message>
@@ -476,6 +480,14 @@
     <message>
         <source>algorithm of collectives; where it does not apply, a ring</source>
         <translation>集合通信的算法；不适用时用环形</translation>
+    </message>
+    <message>
+        <source>parts along the samples of a micro-batch that attention and MLP of a layer are cut into, one number for both or one each: the sum over tp of a part overlaps with the next part; auto: chosen</source>
+        <translation>把每层的注意力和 MLP 沿微批次的样本切成的块数，一个数字用于两者或各给一个：一块的 tp 求和与下一块的计算重叠；auto：自动选择</translation>
+    </message>
+    <message>
+        <source>tp above 1; divide micro_batch; not with cp, stages or fp8</source>
+        <translation>tp 大于 1；块数要整除 micro_batch；不能与 cp、stages 或 fp8 同用</translation>
     </message>
     <message>
         <source>training framework whose defaults and overheads are assumed</source>

@@ -2,12 +2,15 @@
 
 #include <algorithm>
 
+#include "strategy/lower/cut_segment.h"
+
 namespace foreshard {
 
 ChunkProgram::ChunkProgram(const ChunkFrame& frame, const ChunkSlots& slots, ActivationPool& pool)
     : frame_(frame),
       state_(frame),
       values_(frame, slots, pool),
+      parts_(frame_, values_.layers),
       moves_(frame, values_),
       emit_(frame, values_),
       forward_(frame, values_, moves_, state_, emit_),
@@ -53,14 +56,14 @@ Segment ChunkProgram::forward(const ForwardVariant& variant) {
     forward_.run_layers(out, variant);
   emit_.end(out);
   forward_.send_output(out);
-  return out.take();
+  return cut_segment(out.take(), parts_);
 }
 
 Segment ChunkProgram::backward(const BackwardVariant& variant) {
-  if (variant.half == Work::W) return backward_.weights(variant, left_);
+  if (variant.half == Work::W) return cut_segment(backward_.weights(variant, left_), parts_);
   flow_.try_out();
   Segment first = build_backward(variant);
-  return flow_.learn(left_) ? build_backward(variant) : std::move(first);
+  return cut_segment(flow_.learn(left_) ? build_backward(variant) : std::move(first), parts_);
 }
 
 // The whole backward waits for its gradient, what is recomputed too, as in every framework: instruction 0 receives it.

@@ -6,8 +6,10 @@
 //   GradientFlow      gradients of activations          StateProgram      parameters, gradients, optimizer states
 //   ActivationMoves   activations at home elsewhere
 //   RunPlayer         both directions in the order of a recomputation schedule
+//   OperatorParts     what of an instruction works on a part of the samples (cut_segment.h)
 #pragma once
 
+#include "strategy/lower/operator_parts.h"
 #include "strategy/lower/run_player.h"
 
 namespace foreshard {
@@ -36,6 +38,7 @@ class ChunkProgram {
   ChunkFrame frame_;
   StateProgram state_;
   ChunkValues values_;
+  OperatorParts parts_;
   ActivationMoves moves_;
   OperatorEmitter emit_;
   ForwardProgram forward_;

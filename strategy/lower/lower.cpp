@@ -99,6 +99,22 @@ std::variant<Lowered, Infeasible> finish_plan(Lowering& lowering, const LowerOpt
   return Lowered{.plan = std::move(plan), .strategy = s};
 }
 
+// Of what a part of the operators, and of the samples of a micro-batch, looks like.
+static std::optional<Infeasible> add_graphs_of_parts(Lowering& lowering) {
+  const CommunicationPolicy& communication = lowering.tables.communication;
+  std::vector<int> all = communication.parts;
+  all.push_back(communication.sample_groups());
+  for (const int parts : all) {
+    if (parts == 1 || lowering.graph_of_parts.contains(parts)) continue;
+    Strategy smaller = lowering.strategy;
+    smaller.batch.micro /= parts;
+    auto graph = graph_of(lowering.model, smaller);
+    if (auto* refused = std::get_if<Infeasible>(&graph)) return *refused;
+    lowering.graph_of_parts.emplace(parts, std::get<OpGraph>(std::move(graph)));
+  }
+  return {};
+}
+
 std::variant<Lowering, Infeasible> begin_lowering(const Model& model, const Cluster& cluster, Strategy strategy,
                                                   const std::vector<StageRuns>& runs) {
   Lowering lowering{.model = model, .cluster = cluster, .strategy = std::move(strategy)};
@@ -109,6 +125,7 @@ std::variant<Lowering, Infeasible> begin_lowering(const Model& model, const Clus
   auto tables = tables_of(model, s, lowering.graph, runs);
   if (auto* refused = std::get_if<Infeasible>(&tables)) return *refused;
   lowering.tables = std::get<StrategyTables>(std::move(tables));
+  if (auto refused = add_graphs_of_parts(lowering)) return *refused;
 
   Plan& plan = lowering.plan;
   plan.microbatches = static_cast<int>(s.batch.global / (s.batch.micro * s.dp));

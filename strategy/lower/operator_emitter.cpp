@@ -91,7 +91,7 @@ int OperatorEmitter::communicate(SegmentBuilder& out, const ChunkLayer& layer, c
   return out.emit(std::move(instruction));
 }
 
-static const OpWork& work_of(const Operator& op, Phase phase) {
+const OpWork& work_of(const Operator& op, Phase phase) {
   if (phase == Phase::InputGrad) return op.input_grad;
   if (phase == Phase::WeightGrad) return op.weight_grad;
   return op.forward;

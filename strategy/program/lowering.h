@@ -1,6 +1,7 @@
 // What the parts of a plan in the making share: the tables and the plan that grows. Internal to strategy/.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -28,6 +29,7 @@ struct Lowering {
   Strategy strategy;  // resolved: for the plan's origin and for what is not its program. The program follows from the tables
   StrategyTables tables = {};
   OpGraph graph = {};
+  std::map<int, OpGraph> graph_of_parts = {};              // [parts]: of a micro-batch as many times smaller
   std::vector<int> input_slots = {}, gradient_slots = {};  // [stage]: receive buffers
 
   Plan plan = {};

@@ -1,5 +1,6 @@
 // Resolves the defaults of a strategy against a model and a cluster, and says why a combination is not possible.
 #include <algorithm>
+#include <numeric>
 #include <string>
 
 #include "core/base/count_text.h"
@@ -280,6 +281,33 @@ Refusal resolve_offload(const Cluster& cluster, Strategy& s) {
   return {};
 }
 
+// Operators in parts: a sum between tensor-parallel ranks hides behind the next part, so it has a stream of its own.
+Refusal resolve_parts(Strategy& s) {
+  std::vector<int>& parts = s.communication.parts;
+  if (widest_tp(s) == 1) parts.clear();  // no such sums
+  if (parts.empty()) return {};
+  const auto refuse = [&](std::string reason, std::vector<std::string> help = {}) {
+    Infeasible refused{.reason = std::move(reason), .would_help = std::move(help)};
+    refused.would_help.push_back("--parts 1");
+    return refused;
+  };
+  if (!s.stages.empty()) return refuse("stages with degrees of their own run their operators whole, not in parts");
+  if (s.cp > 1) return refuse("operators in parts run on whole sequences, which cp " + text(s.cp) + " cuts", {"--cp 1"});
+  if (s.precision == DType::F8)
+    return refuse("operators in parts would each scale their fp8 factors by themselves", {"--precision bf16"});
+  if (parts.size() > 2)
+    return refuse("a layer has 2 operations that are cut into parts, attention and MLP: found " +
+                  text(static_cast<std::int64_t>(parts.size())) + " numbers");
+  if (parts.front() == 0) return {};
+  int all = 1;
+  for (const int n : parts) all = std::lcm(all, n);
+  if (s.batch.micro % all != 0)
+    return refuse(text(all) + " parts do not divide the " + counted(s.batch.micro, "sample") + " of a micro-batch",
+                  {"--micro-batch " + text((s.batch.micro / all + 1) * all)});
+  s.communication.overlap->tp = true;
+  return {};
+}
+
 Refusal resolve_placement(Strategy& s) {
   if (s.placement.empty()) s.placement = default_rank_order();
   if (!is_complete(s.placement))
@@ -306,6 +334,7 @@ std::variant<Strategy, Infeasible> resolve(const Model& model, const Cluster& cl
   if (auto refused = resolve_schedule(model, s)) return *refused;
   if (auto refused = resolve_numbers(model, cluster, s)) return *refused;
   if (auto refused = resolve_offload(cluster, s)) return *refused;
+  if (auto refused = resolve_parts(s)) return *refused;
   if (auto refused = resolve_placement(s)) return *refused;
   if (auto layout = rank_layout(s); auto* refused = std::get_if<Infeasible>(&layout)) return *refused;
   if (s.communication.bucket.value == 0) {
@@ -346,7 +375,9 @@ std::variant<OpGraph, Infeasible> graph_of(const Model& model, const Strategy& s
 bool leaves_open(const Strategy& strategy) {
   const Recompute& recompute = strategy.recompute;
   return strategy.pipeline.layer_split == "auto" || recompute == Recompute{.kind = RecomputeKind::Each} ||
-         recompute.layers < 0 || recompute.kind >= RecomputeKind::Rotor;
+         recompute.layers < 0 || recompute.kind >= RecomputeKind::Rotor || chooses_parts(strategy);
 }
+
+bool chooses_parts(const Strategy& strategy) { return strategy.communication.parts == std::vector<int>{0}; }
 
 }  // namespace foreshard

@@ -19,6 +19,9 @@ std::variant<Strategy, Infeasible> resolve(const Model& model, const Cluster& cl
 // both (strategy/tune/tune.h).
 bool leaves_open(const Strategy& strategy);
 
+// ... "auto" for the parts of operators.
+bool chooses_parts(const Strategy& strategy);
+
 // Whether it is about some layers and not about all alike: by their numbers, or by a schedule of all of them.
 bool names_layers(const Recompute& recompute);
 

@@ -1,6 +1,7 @@
 #include "strategy/resolve/tables.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "core/base/error.h"
 #include "strategy/cost/runtime_policy.h"
@@ -156,6 +157,7 @@ CommunicationPolicy communication_policy(const Choice& choice, const ScheduleTab
                                         {NormSum, StreamId{kCompute}}})
     policy.rows.push_back(
         {.purpose = purpose, .stream = stream, .algorithm = s.communication.algorithm.value_or(Algorithm::Ring)});
+  if (std::ranges::any_of(s.communication.parts, [](int n) { return n > 1; })) policy.parts = s.communication.parts;
   return policy;
 }
 
@@ -199,6 +201,23 @@ const CommunicationRow& CommunicationPolicy::row(Purpose purpose, int chunk) con
       rows, [&](const CommunicationRow& row) { return row.purpose == purpose && (row.chunk < 0 || row.chunk == chunk); });
   FS_ASSERT(found != rows.end());
   return *found;
+}
+
+int CommunicationPolicy::sample_groups() const {
+  int groups = 1;
+  for (const int n : parts) groups = std::lcm(groups, n);
+  return groups;
+}
+
+int operation_of(const LayerGraph& layer, std::size_t op) {
+  const auto ends = [&](const Operator& before) {  // sums of what has no gradient, such as scores, are on the way
+    if (!before.communication || !before.communication->forward) return false;
+    const CollectiveKind kind = *before.communication->forward;
+    return (kind == CollectiveKind::AllReduce || kind == CollectiveKind::ReduceScatter) &&
+           layer.values[static_cast<std::size_t>(before.inputs[0])].needs_grad;
+  };
+  return static_cast<int>(
+      std::count_if(layer.operators.begin(), layer.operators.begin() + static_cast<std::ptrdiff_t>(op), ends));
 }
 
 static void add_way(CommunicationPolicy& policy, Purpose purpose, const Stream& stream) {

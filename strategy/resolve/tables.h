@@ -135,11 +135,18 @@ struct CommunicationRow {  // the first one that matches holds
 struct CommunicationPolicy {
   std::vector<Stream> streams = {};  // of every role; the first one computes
   std::vector<CommunicationRow> rows = {};
+  // Of each operation of a layer, in the order of the forward: parts along the samples of a micro-batch, each with its own sum between
+  // tensor-parallel ranks. An operation: the operators up to such a sum. Empty: whole.
+  std::vector<int> parts = {};
 
+  int sample_groups() const;  // the least common multiple of `parts`
   const CommunicationRow& row(Purpose purpose, int chunk = 0) const;
   void add_host_ways();   // streams to and from host memory, and of its processor: where a row moves something
   void add_drive_ways();  // streams to and from its drives: where a row keeps something there
 };
+
+// Which operation of its layer an operator belongs to: sums over ranks before it, in the order of the forward.
+int operation_of(const LayerGraph& layer, std::size_t op);
 
 // ---- beside them -------------------------------------------------------------------------------------------------------------------
 // The optimizer's step.

@@ -220,6 +220,10 @@ TextOfTable communication(const StrategyTables& tables) {
     out.rows.push_back({word(row.purpose), row.chunk < 0 ? "any" : text(row.chunk),
                         tables.communication.streams[row.stream.index()].name, transfer ? "-" : name_of(row.algorithm),
                         row.stream.value == 0 || !row.overlaps ? "no" : "yes"});
+    if (row.purpose != Purpose::Operator || tables.communication.parts.empty()) continue;
+    Cells parts;
+    for (const int n : tables.communication.parts) parts.push_back(text(n));
+    out.rows.back()[0] += ", in " + joined(parts, " and ") + " parts";
   }
   return out;
 }

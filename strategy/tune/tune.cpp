@@ -5,6 +5,7 @@
 #include "strategy/cost/framework_memory.h"
 #include "strategy/lower/begin_lowering.h"
 #include "strategy/tune/partition_model.h"
+#include "strategy/tune/parts_choice.h"
 #include "strategy/tune/recompute_choice.h"
 #include "strategy/tune/recompute_layers.h"
 #include "strategy/tune/recompute_schedule.h"
@@ -50,6 +51,7 @@ std::variant<Tuned, Infeasible> tune(const Model& model, const Cluster& cluster,
   if (!tuned.strategy.stages.empty()) return tuned;
   if (tuned.strategy.pipeline.layer_split == "auto")
     if (auto refused = tune_split(model, cluster, tuned.strategy, options)) return *refused;
+  if (chooses_parts(tuned.strategy)) tuned.strategy.communication.parts = best_parts(model, cluster, tuned.strategy, options);
   if (leaves_open(tuned.strategy))
     if (auto refused = tune_recomputation(model, cluster, tuned)) return *refused;
   return tuned;

@@ -138,6 +138,7 @@ const std::map<std::string, std::vector<std::string>>& other_values() {
       {"bucket", {"1000000"}},
       {"overlap", {"none", "grad"}},
       {"algorithm", {"tree", "hierarchical"}},
+      {"parts", {"2", "auto"}},
       {"framework", {"megatron"}}};
   return values;
 }

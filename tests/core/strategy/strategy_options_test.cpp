@@ -46,7 +46,7 @@ TEST(StrategyOptions, EveryFieldOnceWithAllItsWords) {
   [[maybe_unused]] const auto& [bucket, overlap, algorithm, servers, sum_order, partition, credit, compressed_gradients,
                                 compressed_activations, parts] = communication;
   [[maybe_unused]] const auto& [framework_memory, reserve, exact_packing] = device_memory;
-  EXPECT_EQ(paths.size(), 47u);
+  EXPECT_EQ(paths.size(), 48u);
 }
 
 TEST(StrategyOptions, DefaultsRoundTrip) {
@@ -105,6 +105,7 @@ TEST(StrategyOptions, EveryOptionCanBeSetAndRead) {
                                                                    {"bucket", "25000000"},
                                                                    {"overlap", "grad,param"},
                                                                    {"algorithm", "tree"},
+                                                                   {"parts", "2,4"},
                                                                    {"framework", "megatron"}};
   std::set<std::string> covered;
   for (const auto& [path, value] : values) {
@@ -159,6 +160,9 @@ TEST(StrategyOptions, WrongValuesAreNamed) {
             "here: bucket: found \"2000 TiB\", expected a size from 0 to 1024 TiB, such as \"40 MB\"");
   EXPECT_TRUE(message_of("recompute", "all").starts_with("here: recompute: found \"all\", expected none"));
   EXPECT_TRUE(message_of("overlap", "").starts_with("here: overlap: found \"\", expected none"));
+  for (const std::string wrong : {"", "0", "2,", "2,x", "1025", "auto,2"})
+    EXPECT_EQ(message_of("parts", wrong), "here: parts: found " + (wrong.empty() ? "nothing" : "\"" + wrong + "\"") +
+                                              ", expected auto, or numbers of parts from 1 to 1024, such as 4 or 2,4");
   EXPECT_TRUE(message_of("layer_split", "3y").starts_with("here: layer_split: found \"3y\" in \"3y\", expected"));
 }
 

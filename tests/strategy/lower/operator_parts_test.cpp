@@ -1,0 +1,129 @@
+// Operators in parts: which plans there are, which there are not, and what `--parts auto` chooses.
+#include <gtest/gtest.h>
+
+#include "core/check/check_plan.h"
+#include "core/cluster/cluster.h"
+#include "replay/replay.h"
+#include "strategy/tune/tune.h"
+#include "tests/strategy/support_random_strategy.h"
+
+namespace foreshard {
+namespace {
+
+Model small() {
+  return {.name = "small",
+          .shape = Transformer{.layers = 4,
+                               .hidden = 512,
+                               .ffn_hidden = 2048,
+                               .heads = 8,
+                               .kv_heads = 8,
+                               .head_dim = 64,
+                               .vocab = 1024,
+                               .max_positions = 512}};
+}
+
+const Cluster& pcie() {
+  static const Cluster cluster = [] {
+    Cluster slow = load_cluster("dgx-a100");
+    for (auto& link : slow.nodes.front().shape.links)
+      if (link.kind == LinkKind::NvLink) link.bandwidth = {25e9};
+    return slow;
+  }();
+  return cluster;
+}
+
+Strategy cut(std::vector<int> parts, std::int64_t micro = 8) {
+  return {.dp = 1, .tp = 4, .batch = {.micro = micro, .global = micro}, .communication = {.parts = std::move(parts)}};
+}
+
+std::string refusal(const Strategy& strategy) { return refused(small(), load_cluster("dgx-h100"), strategy).reason; }
+
+Plan plan_of(const Strategy& strategy) { return lowered(small(), pcie(), strategy).plan; }
+
+TEST(OperatorParts, RefusedByOneSentence) {
+  EXPECT_EQ(refusal(cut({4}, 2)), "4 parts do not divide the 2 samples of a micro-batch");
+  EXPECT_EQ(refusal(cut({2, 3}, 4)), "6 parts do not divide the 4 samples of a micro-batch");
+  EXPECT_EQ(refusal(cut({2, 2, 2})), "a layer has 2 operations that are cut into parts, attention and MLP: found 3 numbers");
+  Strategy other = cut({2});
+  other.cp = 2;
+  EXPECT_EQ(refusal(other), "operators in parts run on whole sequences, which cp 2 cuts");
+  other = cut({2});
+  other.precision = DType::F8;
+  EXPECT_EQ(refusal(other), "operators in parts would each scale their fp8 factors by themselves");
+  other = {.stages = {{.layers = 2, .dp = 1, .tp = 2}, {.layers = 2, .dp = 1, .tp = 2}}, .communication = {.parts = {2}}};
+  EXPECT_EQ(refusal(other), "stages with degrees of their own run their operators whole, not in parts");
+}
+
+// Without sums between tensor-parallel ranks there is nothing to hide.
+TEST(OperatorParts, OneRankRunsThemWhole) {
+  Strategy one = cut({4});
+  one.tp = 1;
+  Strategy whole = one;
+  whole.communication.parts.clear();
+  EXPECT_EQ(program_hash(plan_of(one)), program_hash(plan_of(whole)));
+}
+
+// Whatever goes together with parts makes a plan that check_plan accepts: schedules, ZeRO, recomputation and its schedules, offload.
+TEST(OperatorParts, DrawnPlansAreSound) {
+  RandomChoice random(240);
+  int sound = 0;
+  for (int i = 0; i < 400; ++i) {
+    const Model model = random_model(random);
+    Strategy s = random_strategy(random);
+    s.cp = 1, s.tp = random.one_of({2, 4}), s.batch.global *= 2, s.batch.micro *= 2;
+    s.communication.parts = random.one_of<std::vector<int>>({{2}, {1, 2}, {2, 1}, {2, 4}, {0}});
+    if (random(0, 3) == 0) s.offload.activations = random.one_of({OffloadedActivations::Inputs, OffloadedActivations::All});
+    if (random(0, 5) == 0) s.offload.parameters = Space::PinnedHost, s.optimizer.loss_scale = 1;
+    if (random(0, 5) == 0) s.pipeline.schedule = Schedule::ZeroBubbleH1, s.virtual_stages = 1;
+    const auto answer = tuned_plan(model, pcie(), s, {.ignore_memory = true});
+    const auto* made = std::get_if<Lowered>(&answer);
+    if (!made) continue;
+    const auto defects = check_plan(made->plan);
+    ASSERT_TRUE(defects.empty()) << i << ": " << defects[0].rule << " " << defects[0].where << " " << defects[0].what << "\n"
+                                 << to_json(s);
+    sound += made->strategy.communication.parts.empty() ? 0 : 1;
+  }
+  EXPECT_GT(sound, 60);
+}
+
+// Sums of parts carry what the whole sum carries, the parts of an operator do its work, and weights are read once a part.
+TEST(OperatorParts, PartsAddUpToTheWhole) {
+  const auto totals = [](const Plan& plan) {
+    double flops = 0;
+    std::int64_t bytes = 0;
+    for (const Action& action : plan.roles.front().actions)
+      for (const Instruction& run : plan.segments[action.segment.index()].instructions) {
+        if (const auto* what = std::get_if<Compute>(&run.what)) flops += what->flops.value;
+        if (const auto* what = std::get_if<Collective>(&run.what)) bytes += what->bytes.value;
+      }
+    return std::pair(flops, bytes);
+  };
+  const auto whole = totals(plan_of(cut({})));
+  for (const std::vector<int>& parts : std::vector<std::vector<int>>{{2}, {8}, {2, 4}, {8, 1}}) {
+    const auto [flops, bytes] = totals(plan_of(cut(parts)));
+    EXPECT_NEAR(flops, whole.first, 1e-9 * whole.first);
+    EXPECT_EQ(bytes, whole.second);
+  }
+}
+
+TEST(OperatorParts, SumsHideBehindTheNextPart) {
+  const double whole = makespan_of(plan_of(cut({})), pcie()), parts = makespan_of(plan_of(cut({2})), pcie());
+  EXPECT_LT(parts, whole);
+  EXPECT_GT(parts, whole / 2);  // each of compute and communication takes as long as before
+}
+
+// `auto` is no slower than any equal number of parts, nor than none; where a micro-batch is one sample it is whole.
+TEST(OperatorParts, AutoIsTheBestOfWhatThePlannerTries) {
+  Strategy chosen = cut({0});
+  const auto tuned = tune(small(), pcie(), chosen);
+  const std::vector<int>& parts = std::get<Tuned>(tuned).strategy.communication.parts;
+  EXPECT_FALSE(parts.empty());
+  const double seconds = makespan_of(plan_of(chosen), pcie());
+  EXPECT_EQ(seconds, makespan_of(plan_of(cut(parts)), pcie()));
+  for (const int n : {1, 2, 4, 8})
+    EXPECT_LE(seconds, makespan_of(plan_of(cut(n == 1 ? std::vector<int>{} : std::vector{n})), pcie()));
+  EXPECT_EQ(program_hash(plan_of(cut({0}, 1))), program_hash(plan_of(cut({}, 1))));
+}
+
+}  // namespace
+}  // namespace foreshard
