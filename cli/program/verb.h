@@ -62,6 +62,7 @@ struct Verb {
 Verb simulate_verb();
 Verb search_verb();
 Verb sweep_verb();
+Verb ablate_verb();
 Verb partition_verb();
 Verb fit_verb();
 Verb lower_verb();

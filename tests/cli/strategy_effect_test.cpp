@@ -27,6 +27,7 @@ const std::string kSearch = " --top 1 --refine 2 --fix cp=1 --fix virtual_stages
 std::vector<Verbs> verbs_with_strategies() {
   return {{"search", {kGpt + "dgx-a100 --gpus 2" + kSearch, kGpt + "dgx-a100 --gpus 4 --optimizer sgd" + kSearch}},
           {"sweep", {kGpt + "dgx-a100 --gpus 2 --vary cluster.power_per_node=1,2" + kSearch}},
+          {"ablate", {kGpt + "dgx-a100 --gpus 4 --tp 2 --micro-batch 2 --step whole --json"}},
           {"partition", {kGpt + "dgx-a100 --gpus 2 --set model.n_layer=4 --json --save-strategy s.strategy.json"}},
           {"lower",
            {kGpt + "dgx-a100 --tp 2 --pp 2 --json --save-plan p.plan.json",

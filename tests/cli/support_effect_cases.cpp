@@ -143,6 +143,19 @@ Cases of_partition() {
                        {.option = "--json", .base = base, .changed = "+ --json"}});
 }
 
+Cases of_ablate() {
+  const std::string base = kSmall + "--tp 2 --dp 1 --micro-batch 2 --json ";
+  return joined_cases(
+      of_job("--global-batch 16 --step whole --json "),
+      {{.option = "--force",
+        .base = "! --model gpt2-124m --cluster dgx-a100-x2 --gpus 12 --pp 12 --global-batch 825000 --recompute layers:50-60",
+        .changed = "+ --force",
+        .shows = "names layer 60"},
+       {.option = "--step", .base = base, .changed = "+ --step whole --step parts:parts=2"},
+       {.option = "--progress", .base = base, .changed = "+ --progress json", .shows = R"(\{"progress")"},
+       {.option = "--json", .base = kSmall + "--tp 2 --dp 1 --micro-batch 2", .changed = "+ --json"}});
+}
+
 Cases of_fit() {
   const std::string base = "--cluster workstation-rtx4090 --gpus 1 --host-memory 64GiB ", json = base + "--json ";
   return {
@@ -349,6 +362,7 @@ const std::map<std::string, std::vector<EffectCase>>& effect_cases() {
       {"simulate", of_simulate()},
       {"search", of_search()},
       {"sweep", of_sweep()},
+      {"ablate", of_ablate()},
       {"partition", of_partition()},
       {"fit", of_fit()},
       {"lower", of_lower()},

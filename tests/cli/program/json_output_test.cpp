@@ -33,6 +33,9 @@ const std::map<std::string, std::vector<std::string>>& lines() {
       {"sweep",
        {"sweep --vary nodes=1,2 --top 0 --refine 2 --json " + kJob,
         "sweep --vary strategy.seq=512,1024 --top 0 --refine 2 --json " + kNoFit}},
+      {"ablate",
+       {"ablate --model bert-large --cluster dgx-a100 --set model.num_hidden_layers=2 --seq 128 --json",
+        "ablate --step one --step none:tp=3 --json " + kJob}},
       {"partition", {"partition --json " + kJob}},
       {"fit", {"fit --cluster workstation-rtx4090 --gpus 1 --json"}},
       {"lower", {"lower --recompute best --json " + kJob, "lower --tp 3 --json " + kJob}},
@@ -58,8 +61,14 @@ const std::map<std::string, std::vector<std::string>>& lines() {
 }
 
 // Their members have names of rows, paths or a file format of their own.
-const std::set<std::string> kOpen = {
-    "strategy", "values", "sources", "skipped", "oom_by_source", "strategy_without_memory_limit", "strategy_without_framework"};
+const std::set<std::string> kOpen = {"strategy",
+                                     "values",
+                                     "settings",
+                                     "sources",
+                                     "skipped",
+                                     "oom_by_source",
+                                     "strategy_without_memory_limit",
+                                     "strategy_without_framework"};
 
 void add_keys(const JsonReader& json, std::set<std::string>& keys) {
   if (json.is_object())
