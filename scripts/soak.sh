@@ -47,7 +47,14 @@ for ((kill = 1; kill <= kills; kill++)); do
   options=(--steps 100000 --save kept --save-every 1 --progress json)
   [ -e kept ] && options+=(--resume kept)
   start "$count" "${options[@]}"
-  # Some kills come while they meet, most while they train.
+  # Some kills come while they meet, most while they train: every second one waits for a step, on a busy machine too.
+  if [ $((kill % 2)) -eq 0 ]; then
+    for ((i = 0; i < 600; i++)); do
+      grep -qs '"step"' err.0 && break
+      kill -0 "${pids[0]}" 2>/dev/null || break
+      sleep 0.1
+    done
+  fi
   sleep "0.$(printf %03d $((RANDOM % 500)))"
   victim=$((RANDOM % count))
   signal=9

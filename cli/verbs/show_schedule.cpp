@@ -1,6 +1,7 @@
 // foreshard show schedule: the action lists of a schedule, a picture and its numbers, without any model or cluster.
 #include <algorithm>
 #include <charconv>
+#include <optional>
 #include <ostream>
 
 #include "cli/program/help.h"
@@ -9,6 +10,7 @@
 #include "core/base/count_text.h"
 #include "core/json/json.h"
 #include "strategy/schedule/schedule.h"
+#include "strategy/schedule/schedule_search.h"
 
 namespace foreshard {
 
@@ -25,39 +27,84 @@ struct Shown {
   ScheduleLists lists = {};
   ScheduleTiming<double> timing = {};
   std::vector<int> in_flight = {};
+  std::string found = {};        // by a search: from which order
+  std::string stage_times = {};  // as given
 };
 
 }  // namespace
+
+static std::vector<double> parse_numbers(const std::string& text, const std::string& option, std::size_t count,
+                                         const std::string& expected) {
+  std::vector<double> numbers(count);
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto [next, problem] = std::from_chars(at, end, numbers[i]);
+    const bool last = i + 1 == count;
+    if (problem != std::errc() || !(numbers[i] >= 0 && numbers[i] <= 1e9) || (last ? next != end : next == end || *next != ','))
+      throw Error(kCommandLine, option, "\"" + text + "\"", expected);
+    at = next + 1;
+  }
+  return numbers;
+}
 
 static Costs parse_costs(const Arguments& arguments) {
   Costs costs;
   costs.latency = arguments.number("--latency", 0, 0, 1e9);
   if (!arguments.has("--times")) return costs;
-  const std::string text = arguments.text("--times");
-  double* const fields[] = {&costs.forward, &costs.input_grad, &costs.weight_grad};
-  const char* at = text.data();
-  const char* const end = at + text.size();
-  for (double* field : fields) {
-    const auto [next, problem] = std::from_chars(at, end, *field);
-    const bool last = field == fields[2];
-    if (problem != std::errc() || !(*field >= 0 && *field <= 1e9) || (last ? next != end : next == end || *next != ','))
-      throw Error(kCommandLine, "--times", "\"" + text + "\"", "three numbers F,I,W from 0 to 1e9, such as 1,1,1");
-    at = next + 1;
-  }
+  const auto times = parse_numbers(arguments.text("--times"), "--times", 3, "three numbers F,I,W from 0 to 1e9, such as 1,1,1");
+  costs.forward = times[0], costs.input_grad = times[1], costs.weight_grad = times[2];
   return costs;
 }
 
-static ScheduleTiming<double> evaluate_shown(const Shown& shown) {
-  const auto stages = static_cast<std::size_t>(shown.shape.p * shown.shape.v * shown.entry->routes);
-  const double chunks = shown.shape.v;
+// "F,I,W;F,I,W;...": of every stage.
+static ScheduleTimes<double> parse_stage_times(const std::string& text, int stages, double latency) {
   ScheduleTimes<double> times;
-  times.forward.assign(stages, shown.costs.forward / chunks);
-  times.input_grad.assign(stages, shown.costs.input_grad / chunks);
-  times.weight_grad.assign(stages, shown.costs.weight_grad / chunks);
-  times.latency = shown.costs.latency, times.routes = shown.entry->routes;
-  const auto timing = evaluate<double>(shown.lists, times);
-  FS_ASSERT(timing.has_value());  // a list of the table never blocks itself: a property test of the table
-  return *timing;
+  times.latency = latency;
+  std::size_t from = 0;
+  for (int s = 0; s < stages; ++s) {
+    const std::size_t to = std::min(text.find(';', from), text.size());
+    const auto of = parse_numbers(text.substr(std::min(from, text.size()), to - std::min(from, text.size())), "--stage-times",
+                                  3, "F,I,W of each of the " + std::to_string(stages) + " stages, such as 1,1,1;2,2,1");
+    times.forward.push_back(of[0]), times.input_grad.push_back(of[1]), times.weight_grad.push_back(of[2]);
+    from = to + 1;
+  }
+  if (from <= text.size()) throw Error(kCommandLine, "--stage-times", "\"" + text + "\"", std::to_string(stages) + " stages");
+  return times;
+}
+
+static ScheduleTimes<double> times_of(const Arguments& arguments, const Shown& shown) {
+  const int stages = shown.shape.p * shown.shape.v * shown.entry->routes;
+  if (arguments.has("--stage-times")) {
+    auto times = parse_stage_times(arguments.text("--stage-times"), stages / shown.entry->routes, shown.costs.latency);
+    for (auto* list : {&times.forward, &times.input_grad, &times.weight_grad})
+      if (shown.entry->routes > 1) list->insert(list->end(), list->begin(), list->begin() + stages / 2);
+    times.routes = shown.entry->routes;
+    return times;
+  }
+  const double chunks = shown.shape.v;
+  auto times = equal_times<double>(stages, shown.costs.forward / chunks, shown.costs.input_grad / chunks,
+                                   shown.costs.weight_grad / chunks, shown.costs.latency);
+  times.routes = shown.entry->routes;
+  return times;
+}
+
+// --search: an order of work for these times under a limit of micro-batches in flight, the same or one for each rank.
+static std::optional<Infeasible> search(const Arguments& arguments, Shown& shown, const ScheduleTimes<double>& times) {
+  const int p = shown.shape.p;
+  ScheduleSearch search{.microbatches = shown.shape.m, .times = times};
+  const std::string most = arguments.text("--most-in-flight", std::to_string(shown.shape.m));
+  const std::size_t given = 1 + static_cast<std::size_t>(std::ranges::count(most, ','));
+  const auto limits = parse_numbers(most, "--most-in-flight", given == 1 ? 1 : static_cast<std::size_t>(p),
+                                    "a number of micro-batches, or one for each of the " + std::to_string(p) + " ranks");
+  for (int r = 0; r < p; ++r)
+    search.most_in_flight.push_back(static_cast<int>(limits[given == 1 ? 0 : static_cast<std::size_t>(r)]));
+  auto found = search_schedule(search);
+  if (const auto* refused = std::get_if<Infeasible>(&found)) return *refused;
+  const auto& best = std::get<FoundSchedule>(found);
+  shown.lists = best.lists;
+  shown.found = "found from " + best.began_with + ", whose makespan is " + plain(best.makespan_then);
+  return {};
 }
 
 static double bubble(const Shown& shown) {
@@ -69,11 +116,13 @@ static double bubble(const Shown& shown) {
 
 static std::string as_text(const Shown& shown) {
   const ScheduleShape& shape = shown.shape;
-  std::string text = wrapped(shown.entry->name + ": " + shown.entry->summary, 2) + "\n" + counted(shape.p, "pipeline rank") +
-                     ", " + counted(shape.m, "micro-batch", "micro-batches") + ", " + counted(shape.v, "stage") +
-                     " per rank; F " + plain(shown.costs.forward) + ", I " + plain(shown.costs.input_grad) + ", W " +
-                     plain(shown.costs.weight_grad) + ", latency " + plain(shown.costs.latency) +
-                     "\n\nActions, <stage><work><micro-batch>; B = I + W\n";
+  const std::string what = shown.found.empty() ? shown.entry->name + ": " + shown.entry->summary : "searched: " + shown.found;
+  std::string text = wrapped(what, 2) + "\n" + counted(shape.p, "pipeline rank") + ", " +
+                     counted(shape.m, "micro-batch", "micro-batches") + ", " + counted(shape.v, "stage") + " per rank; " +
+                     (shown.stage_times.empty() ? "F " + plain(shown.costs.forward) + ", I " + plain(shown.costs.input_grad) +
+                                                      ", W " + plain(shown.costs.weight_grad)
+                                                : "F,I,W " + shown.stage_times) +
+                     ", latency " + plain(shown.costs.latency) + "\n\nActions, <stage><work><micro-batch>; B = I + W\n";
   std::string lists = to_text(shown.lists);
   std::size_t rank = 0, from = 0;
   for (std::size_t to = lists.find('\n'); to != std::string::npos; from = to + 1, to = lists.find('\n', from))
@@ -120,17 +169,31 @@ static ExitCode run(const Arguments& arguments, const Console& console) {
   shown.shape.m = static_cast<int>(arguments.integer("--micro-batches", 0, 1, 65536));
   shown.shape.v = static_cast<int>(arguments.integer("--virtual-stages", shown.entry->chunks == Chunks::One ? 1 : 2, 1, 1024));
   shown.costs = parse_costs(arguments);
+  shown.stage_times = arguments.text("--stage-times");
+  if (arguments.has("--save-schedule") && shown.entry->routes > 1)
+    throw Error(kCommandLine, "--save-schedule", shown.entry->name, "a schedule with every stage on one rank");
   static constexpr std::int64_t kMostActions = 20'000'000;
   if (std::int64_t{shown.shape.p} * shown.shape.m * shown.shape.v > kMostActions)
     throw Error(kCommandLine, "--micro-batches", std::to_string(shown.shape.m),
                 "at most " + count_text(kMostActions) + " stages times micro-batches");
-  if (const auto refused = shown.entry->refuse(shown.shape)) {
+  std::optional<Infeasible> refused = shown.entry->refuse(shown.shape);
+  const auto times = times_of(arguments, shown);
+  if (!refused && arguments.flag("--search")) {
+    if (shown.entry->id != Schedule::OneFOneB)
+      throw Error(kCommandLine, "NAME", shown.entry->name, "1f1b beside --search: one stage per rank");
+    refused = search(arguments, shown, times);
+  } else if (!refused) {
+    shown.lists = shown.entry->lists(shown.shape);
+  }
+  if (refused) {
     console.err << "foreshard: " << shown.entry->name << ": " << refused->reason << "\n";
     for (const std::string& change : refused->would_help) console.err << "  would help: " << change << "\n";
     return ExitCode::Infeasible;
   }
-  shown.lists = shown.entry->lists(shown.shape);
-  shown.timing = evaluate_shown(shown);
+  const auto timing = evaluate<double>(shown.lists, times);
+  FS_ASSERT(timing.has_value());  // a list of the table never blocks itself: a property test of the table
+  shown.timing = *timing;
+  if (arguments.has("--save-schedule")) write_file(arguments.text("--save-schedule"), to_text(shown.lists));
   shown.in_flight = peak_in_flight(shown.lists);
   console.out << (arguments.flag("--json") ? as_json(shown) : as_text(shown));
   return ExitCode::Ok;
@@ -140,15 +203,25 @@ Verb show_schedule_verb() {
   return {.name = "show schedule",
           .summary = "Prints the action lists of a pipeline schedule, a picture, makespan, idle and in-flight counts.",
           .notes = "Times are those of one micro-batch on one rank, in any unit; with virtual stages each takes its share.",
-          .examples = {"foreshard show schedule 1f1b --pp 4 --micro-batches 8",
-                       "foreshard show schedule interleaved-1f1b --pp 2 --micro-batches 4 --virtual-stages 2"},
-          .options = {{.name = "NAME", .value = "NAME", .help = "a schedule of \"foreshard list schedules\"", .required = true},
-                      {.name = "--pp", .value = "P", .help = "pipeline ranks", .required = true},
-                      {.name = "--micro-batches", .value = "M", .help = "micro-batches per iteration", .required = true},
-                      {.name = "--virtual-stages", .value = "V", .help = "stages per rank, for interleaved schedules"},
-                      {.name = "--times", .value = "F,I,W", .help = "forward, input gradient, weight gradient (default 1,1,1)"},
-                      {.name = "--latency", .value = "C", .help = "time of a transfer between two ranks (default 0)"},
-                      {.name = "--json", .help = "print JSON"}},
+          .examples =
+              {"foreshard show schedule 1f1b --pp 4 --micro-batches 8",
+               "foreshard show schedule interleaved-1f1b --pp 2 --micro-batches 4 --virtual-stages 2",
+               "foreshard show schedule 1f1b --pp 2 --micro-batches 4 --search --stage-times '1,1,1;2,2,1' --most-in-flight 2"},
+          .options =
+              {{.name = "NAME", .value = "NAME", .help = "a schedule of \"foreshard list schedules\"", .required = true},
+               {.name = "--pp", .value = "P", .help = "pipeline ranks", .required = true},
+               {.name = "--micro-batches", .value = "M", .help = "micro-batches per iteration", .required = true},
+               {.name = "--virtual-stages", .value = "V", .help = "stages per rank, for interleaved schedules"},
+               {.name = "--times", .value = "F,I,W", .help = "forward, input gradient, weight gradient (default 1,1,1)"},
+               {.name = "--stage-times", .value = "F,I,W;...", .help = "instead, of every stage: 1,1,1;2,2,1 for two stages"},
+               {.name = "--search",
+                .help = "searches for the fastest order of these stages, one per rank, instead of following a rule"},
+               {.name = "--most-in-flight",
+                .value = "N[,N..]",
+                .help = "--search: micro-batches that a rank may keep, the same for all or one number each (default all)"},
+               {.name = "--save-schedule", .value = "FILE", .help = "writes the lists, for --schedule file:FILE"},
+               {.name = "--latency", .value = "C", .help = "time of a transfer between two ranks (default 0)"},
+               {.name = "--json", .help = "print JSON"}},
           .run = run};
 }
 

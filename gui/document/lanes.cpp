@@ -75,6 +75,7 @@ Paint paint_of(Cell cell) {
     case Cell::Forward: return Paint::Forward;
     case Cell::Backward: return Paint::Backward;
     case Cell::WeightGradient: return Paint::WeightGradient;
+    case Cell::Both: return Paint::Both;
     case Cell::Update: return Paint::Update;
     case Cell::Other: return Paint::Other;
   }

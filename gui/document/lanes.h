@@ -18,8 +18,20 @@
 namespace foreshard {
 
 // What a slice is painted as.
-enum class Paint : std::uint8_t { Forward, Backward, WeightGradient, Update, Other, InLine, Transfer, Collective, Copy, Host };
-inline constexpr int kPaints = 10;
+enum class Paint : std::uint8_t {
+  Forward,
+  Backward,
+  WeightGradient,
+  Both,
+  Update,
+  Other,
+  InLine,
+  Transfer,
+  Collective,
+  Copy,
+  Host
+};
+inline constexpr int kPaints = 11;
 inline constexpr int kShades = 8;  // chunks of a rank that holds several stages; later ones are lighter
 
 enum class LaneKind : std::uint8_t { Compute, InLine, Communication, Copy };

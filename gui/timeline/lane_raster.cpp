@@ -12,9 +12,16 @@ static QRgb lighter(QColor colour, double share) {
 }
 
 Paints paints_of(const Theme& theme, Hidden hidden) {
-  const std::array<QColor, kPaints> hues = {theme.of(Cell::Forward), theme.of(Cell::Backward), theme.of(Cell::WeightGradient),
-                                            theme.of(Cell::Update),  theme.of(Cell::Other),    theme.in_line(),
-                                            theme.transfer(),        theme.collective(),       theme.copy(),
+  const std::array<QColor, kPaints> hues = {theme.of(Cell::Forward),
+                                            theme.of(Cell::Backward),
+                                            theme.of(Cell::WeightGradient),
+                                            theme.of(Cell::Both),
+                                            theme.of(Cell::Update),
+                                            theme.of(Cell::Other),
+                                            theme.in_line(),
+                                            theme.transfer(),
+                                            theme.collective(),
+                                            theme.copy(),
                                             theme.of(Cell::Other)};
   Paints paints{.hidden = hidden};
   const auto half = [](int a, int b) { return (a * 3 + b) / 4; };

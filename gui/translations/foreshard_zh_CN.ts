@@ -1977,6 +1977,10 @@ worst: what the worst order of the same work would need</source>
         <translation>权重梯度</translation>
     </message>
     <message>
+        <source>forward and backward</source>
+        <translation>前向与反向</translation>
+    </message>
+    <message>
         <source>update</source>
         <translation>更新</translation>
     </message>
@@ -2843,6 +2847,10 @@ worst: what the worst order of the same work would need</source>
     <message>
         <source>schedule %1 updates each stage by itself, recompute %2 plans the runs of a step</source>
         <translation>调度 %1 单独更新每个阶段，重计算 %2 安排的是一步的运行</translation>
+    </message>
+    <message>
+        <source>pipeline rank %1 may keep no micro-batch in flight</source>
+        <translation>流水线级 %1 不能保留任何微批</translation>
     </message>
     <message>
         <source>schedule file has no lists</source>

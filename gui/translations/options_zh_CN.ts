@@ -36,7 +36,7 @@
         <translation>调度</translation>
     </message>
     <message>
-        <source>schedule_order</source>
+        <source>schedule order</source>
         <translation>调度列表</translation>
     </message>
     <message>

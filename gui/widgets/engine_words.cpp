@@ -78,6 +78,7 @@ constexpr const char* kSentences[] = {
     QT_TRANSLATE_NOOP("Engine", "schedule %1 updates each stage by itself, the tied embedding is of two"),
     QT_TRANSLATE_NOOP("Engine", "schedule %1 updates each stage by itself, offloaded states come and go once for a step"),
     QT_TRANSLATE_NOOP("Engine", "schedule %1 updates each stage by itself, recompute %2 plans the runs of a step"),
+    QT_TRANSLATE_NOOP("Engine", "pipeline rank %1 may keep no micro-batch in flight"),
     QT_TRANSLATE_NOOP("Engine", "schedule file has no lists"),
     QT_TRANSLATE_NOOP("Engine", "the schedules of framework %1 are its own, not those of a file"),
     QT_TRANSLATE_NOOP("Engine", "the lists of schedule file do not fit: %1"),

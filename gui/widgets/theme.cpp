@@ -80,6 +80,7 @@ QColor Theme::of(Cell cell) const {
     case Cell::Forward: return soft(*this, {0x56, 0xb4, 0xe9});
     case Cell::Backward: return soft(*this, {0xe6, 0x9f, 0x00});
     case Cell::WeightGradient: return soft(*this, {0x0a, 0xb0, 0x82});
+    case Cell::Both: return soft(*this, {0x8c, 0x7a, 0xc8});
     case Cell::Update: return name == ThemeName::Light ? QColor(0x3a, 0x42, 0x4e) : QColor(0xe4, 0xe7, 0xec);
     case Cell::Other: return name == ThemeName::Light ? QColor(0xa8, 0xb0, 0xbb) : QColor(0x7c, 0x86, 0x94);
   }

@@ -8,6 +8,7 @@ namespace foreshard {
 
 Cell cell_of(const Action& action) {
   if (action.does.empty()) return Cell::Other;
+  if (action.does.size() > 1) return Cell::Both;
   switch (action.does.front().work) {
     case Work::F: return Cell::Forward;
     case Work::B:
@@ -23,6 +24,7 @@ Colour colour_of(Cell cell) {
     case Cell::Forward: return {120, 190, 230};
     case Cell::Backward: return {236, 176, 60};
     case Cell::WeightGradient: return {64, 176, 146};
+    case Cell::Both: return {160, 150, 214};
     case Cell::Update: return {84, 90, 100};
     case Cell::Other: return {176, 182, 190};
   }
@@ -34,6 +36,7 @@ const char* name_of(Cell cell) {
     case Cell::Forward: return "forward";
     case Cell::Backward: return "backward";
     case Cell::WeightGradient: return "weight gradient";
+    case Cell::Both: return "forward and backward";
     case Cell::Update: return "update";
     case Cell::Other: return "other";
   }

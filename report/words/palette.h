@@ -29,8 +29,8 @@ inline constexpr Colour kInLine = {204, 121, 167};  // a collective on the compu
 inline constexpr Colour kLimit = {190, 40, 30};
 
 // What a cell of the timeline does.
-enum class Cell : std::uint8_t { Forward, Backward, WeightGradient, Update, Other };
-inline constexpr int kCells = 5;
+enum class Cell : std::uint8_t { Forward, Backward, WeightGradient, Both, Update, Other };  // Both: a forward beside a backward
+inline constexpr int kCells = 6;
 Cell cell_of(const Action& action);
 Colour colour_of(Cell cell);
 const char* name_of(Cell cell);

@@ -60,38 +60,46 @@ Refusal resolve_batch(Strategy& s) {
 
 // Every stage stands on two ranks.
 Refusal refuse_with_routes(const Strategy& s) {
-  const std::string schedule = std::string("schedule ") + name_of(*s.pipeline.schedule) + " has every stage on two ranks";
+  const std::string name = name_of(*s.pipeline.schedule);
   if (s.zero.stage > 0)
-    return Infeasible{.reason = schedule + ", ZeRO " + text(s.zero.stage) + " cuts the states of one",
-                      .would_help = {"--zero 0", "--schedule dualpipe-v"}};
+    return Infeasible{
+        .reason = "schedule " + name + " has every stage on two ranks, ZeRO " + text(s.zero.stage) + " cuts the states of one",
+        .would_help = {"--zero 0", "--schedule dualpipe-v"}};
   if (s.optimizer.clip_norm.value_or(0) > 0 || s.optimizer.loss_scale == 0)
-    return Infeasible{.reason = schedule + ", the norm of all gradients would count each of them twice",
+    return Infeasible{.reason = "schedule " + name +
+                                " has every stage on two ranks, the norm of all gradients would count each of them twice",
                       .would_help = {"--clip-norm 0", "--loss-scale 1", "--schedule dualpipe-v"}};
   if (s.recompute.kind >= RecomputeKind::Rotor)
-    return Infeasible{.reason = schedule + ", recompute " + to_text(s.recompute) + " plans the runs of one",
+    return Infeasible{.reason = "schedule " + name + " has every stage on two ranks, recompute " + to_text(s.recompute) +
+                                " plans the runs of one",
                       .would_help = {"--recompute full", "--schedule dualpipe-v"}};
   return {};
 }
 
 // Stages are updated one by one, between the backwards.
 Refusal refuse_asynchronous(const Model& model, const Strategy& s) {
-  const std::string schedule = std::string("schedule ") + name_of(*s.pipeline.schedule) + " updates each stage by itself";
+  const std::string name = name_of(*s.pipeline.schedule);
   const auto* transformer = std::get_if<Transformer>(&model.shape);
   if (s.zero.stage > 0)
-    return Infeasible{.reason = schedule + ", ZeRO " + text(s.zero.stage) + " gathers parameters once for a step",
+    return Infeasible{.reason = "schedule " + name + " updates each stage by itself, ZeRO " + text(s.zero.stage) +
+                                " gathers parameters once for a step",
                       .would_help = {"--zero 0", "--schedule 1f1b"}};
   if (s.optimizer.clip_norm.value_or(0) > 0 || s.optimizer.loss_scale == 0)
-    return Infeasible{.reason = schedule + ", the norm of all gradients is that of all stages",
-                      .would_help = {"--clip-norm 0", "--loss-scale 1", "--schedule 1f1b"}};
+    return Infeasible{
+        .reason = "schedule " + name + " updates each stage by itself, the norm of all gradients is that of all stages",
+        .would_help = {"--clip-norm 0", "--loss-scale 1", "--schedule 1f1b"}};
   if (transformer && transformer->tied_embeddings && s.pp > 1)
-    return Infeasible{.reason = schedule + ", the tied embedding is of two", .would_help = {"--schedule 1f1b"}};
+    return Infeasible{.reason = "schedule " + name + " updates each stage by itself, the tied embedding is of two",
+                      .would_help = {"--schedule 1f1b"}};
   const OffloadChoice& offload = s.offload;
   if (offload.optimizer != Space::Device || offload.parameters != Space::Device || offload.gradients != Space::Device ||
       offload.update_per_layer || offload.updated_on == UpdatedOn::Host)
-    return Infeasible{.reason = schedule + ", offloaded states come and go once for a step",
-                      .would_help = {"--offload-optimizer device", "--schedule 1f1b"}};
+    return Infeasible{
+        .reason = "schedule " + name + " updates each stage by itself, offloaded states come and go once for a step",
+        .would_help = {"--offload-optimizer device", "--schedule 1f1b"}};
   if (s.recompute.kind >= RecomputeKind::Rotor)
-    return Infeasible{.reason = schedule + ", recompute " + to_text(s.recompute) + " plans the runs of a step",
+    return Infeasible{.reason = "schedule " + name + " updates each stage by itself, recompute " + to_text(s.recompute) +
+                                " plans the runs of a step",
                       .would_help = {"--recompute full", "--schedule 1f1b"}};
   return {};
 }

@@ -348,6 +348,10 @@ Cases of_schedule() {
           {.option = "--virtual-stages", .base = "1f1b --pp 2 --micro-batches 4", .changed = "+ --virtual-stages 2"},
           {.option = "--times", .base = base, .changed = "+ --times 1,2,3"},
           {.option = "--latency", .base = base, .changed = "+ --latency 1"},
+          {.option = "--stage-times", .base = "1f1b --pp 2 --micro-batches 4", .changed = "+ --stage-times 1,1,1;2,2,1"},
+          {.option = "--search", .base = "1f1b --pp 2 --micro-batches 4", .changed = "+ --search"},
+          {.option = "--most-in-flight", .base = "1f1b --pp 2 --micro-batches 4 --search", .changed = "+ --most-in-flight 1"},
+          {.option = "--save-schedule", .base = base, .changed = "+ --save-schedule s.csv"},
           {.option = "--json", .base = base, .changed = "+ --json"}};
 }
 

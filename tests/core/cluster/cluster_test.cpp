@@ -14,9 +14,9 @@ namespace foreshard {
 namespace {
 
 TEST(Clusters, EveryShippedClusterLoadsAndRoutesEveryPairOfTwoNodes) {
-  const std::vector<std::string> expected = {"dgx-a100",  "dgx-a100-40gb", "dgx-b200",           "dgx-h100",
-                                             "dgx1-v100", "eth100-a100",   "eth25-a100",         "gb200-nvl72",
-                                             "hgx-h200",  "pcie-a100-8",   "workstation-rtx4090"};
+  const std::vector<std::string> expected = {"dgx-a100",  "dgx-a100-40gb", "dgx-b200",    "dgx-h100",
+                                             "dgx1-v100", "eth100-a100",   "eth25-a100",  "gb200-nvl72",
+                                             "gh200",     "hgx-h200",      "pcie-a100-8", "workstation-rtx4090"};
   EXPECT_EQ(shipped("topologies"), expected);
   for (const std::string& name : expected) {
     const Cluster one = load_cluster(name);
@@ -33,6 +33,12 @@ TEST(Clusters, EveryShippedClusterLoadsAndRoutesEveryPairOfTwoNodes) {
     for (int gpu = 0; gpu < network.devices(); ++gpu)
       ASSERT_FALSE(network.host_route({gpu}, Endpoint::HostMemory, true).links.empty()) << name;
   }
+}
+
+TEST(Clusters, TheHostMemoryOfAGh200IsBehindNvlinkC2c) {
+  const Network network(load_cluster("gh200"));
+  for (const bool to_device : {true, false})
+    EXPECT_EQ(network.host_route({0}, Endpoint::HostMemory, to_device).bandwidth.value, 450e9);
 }
 
 TEST(Clusters, JsonRoundTripIsExact) {
