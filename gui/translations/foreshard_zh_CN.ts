@@ -2993,6 +2993,30 @@ worst: what the worst order of the same work would need</source>
         <translation>自带并行度的阶段把全部数据留在 GPU 上</translation>
     </message>
     <message>
+        <source>stages with degrees of their own run their operators whole, not in parts</source>
+        <translation>自带并行度的阶段不切分算子</translation>
+    </message>
+    <message>
+        <source>operators in parts run on whole sequences, which cp %1 cuts</source>
+        <translation>分块的算子处理完整的序列，而 cp %1 会切开序列</translation>
+    </message>
+    <message>
+        <source>operators in parts would each scale their fp8 factors by themselves</source>
+        <translation>分块的算子会各自缩放 fp8 因子</translation>
+    </message>
+    <message>
+        <source>a layer has 2 operations that are cut into parts, attention and MLP: found %1 numbers</source>
+        <translation>一层有 2 个可以分块的操作（注意力和 MLP）：给出了 %1 个数字</translation>
+    </message>
+    <message>
+        <source>%1 parts do not divide the %2 sample(s) of a micro-batch</source>
+        <translation>%1 块不能整除微批次的 %2 个样本</translation>
+    </message>
+    <message>
+        <source>auto, or numbers of parts from 1 to 1024, such as 4 or 2,4</source>
+        <translation>auto，或 1 到 1024 的块数，例如 4 或 2,4</translation>
+    </message>
+    <message>
         <source>sending tensors to host memory reaches %1, the budget is %2</source>
         <translation>把张量送到主机内存后为 %1，预算为 %2</translation>
     </message>
