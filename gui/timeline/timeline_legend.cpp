@@ -20,7 +20,7 @@ std::vector<LegendEntry> legend_entries() {
       work(Paint::Forward, "F", words(QT_TRANSLATE_NOOP("foreshard::TimelineView", "forward"))),
       work(Paint::Backward, "B", words(QT_TRANSLATE_NOOP("foreshard::TimelineView", "backward"))),
       work(Paint::WeightGradient, "W", words(QT_TRANSLATE_NOOP("foreshard::TimelineView", "weight gradient"))),
-      work(Paint::Both, "F&B", words(QT_TRANSLATE_NOOP("foreshard::TimelineView", "forward and backward"))),
+      work(Paint::Both, "&", words(QT_TRANSLATE_NOOP("foreshard::TimelineView", "forward and backward"))),
       work(Paint::Update, "U", words(QT_TRANSLATE_NOOP("foreshard::TimelineView", "update"))),
       work(Paint::InLine, "T", words(QT_TRANSLATE_NOOP("foreshard::TimelineView", "blocking collective"))),
       work(Paint::Transfer, "P", words(QT_TRANSLATE_NOOP("foreshard::TimelineView", "transfer"))),
