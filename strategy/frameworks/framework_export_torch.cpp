@@ -84,14 +84,25 @@ class TorchTitanFile {
     if (all_away(s_.offload)) section("training"), add("enable_cpu_offload", "true");
   }
 
+  // torch/distributed/pipelining/schedules.py, get_schedule_class; null: it has none.
+  static const char* class_of(Schedule schedule) {
+    switch (schedule) {
+      case Schedule::GPipe: return "GPipe";
+      case Schedule::OneFOneB: return "1F1B";
+      case Schedule::Interleaved: return "Interleaved1F1B";
+      case Schedule::LoopedBfs: return "LoopedBFS";
+      case Schedule::InterleavedZeroBubble: return "InterleavedZeroBubble";
+      case Schedule::ZeroBubbleV: return "ZBVZeroBubble";
+      case Schedule::DualPipeV: return "DualPipeV";
+      default: return nullptr;
+    }
+  }
+
   // The split is always said: left alone, torchtitan takes a layer off the first and the last stage, and two stages per rank.
   void pipeline() {
     if (s_.pp == 1) return;
-    const char* schedule = s_.pipeline.schedule == Schedule::GPipe         ? "GPipe"
-                           : s_.pipeline.schedule == Schedule::ZeroBubbleV ? "ZBVZeroBubble"
-                           : s_.virtual_stages > 1                         ? "Interleaved1F1B"
-                                                                           : "1F1B";
-    add("pipeline_parallel_schedule", quoted(schedule));
+    const char* schedule = class_of(*s_.pipeline.schedule);
+    add("pipeline_parallel_schedule", quoted(schedule ? schedule : s_.virtual_stages > 1 ? "Interleaved1F1B" : "1F1B"));
     add("pipeline_parallel_microbatch_size", s_.batch.micro);
     out_.lines.emplace_back("module_fqns_per_model_part = [");
     const std::vector<int> stages = layers_per_stage(model_, s_);
@@ -103,8 +114,7 @@ class TorchTitanFile {
       out_.lines.push_back("  [" + modules.substr(0, modules.empty() ? 0 : modules.size() - 2) + "],");
     }
     out_.lines.emplace_back("]");
-    if (s_.pipeline.schedule == Schedule::ZeroBubbleH1 || s_.pipeline.schedule == Schedule::ZeroBubbleH2)
-      note(std::string("no option says the schedule ") + name_of(*s_.pipeline.schedule));
+    if (!schedule) note(std::string("no option says the schedule ") + name_of(*s_.pipeline.schedule));
     if (s_.virtual_stages > 1 && s_.pipeline.microbatch_group > 0 && s_.pipeline.microbatch_group != s_.pp)
       note("no option says --microbatch-group " + text(s_.pipeline.microbatch_group));
   }

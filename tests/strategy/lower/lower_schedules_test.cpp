@@ -221,10 +221,11 @@ TEST(LowerSchedules, PipelinesWithoutAFlushKeepVersions) {
         EXPECT_EQ(plan.updates, 8 / entry.backwards_per_update(shape));
         for (std::size_t r = 0; r < plan.roles.size(); ++r) {
           for (const Buffer& buffer : plan.roles[r].buffers)
-            if (buffer.category == Category::Parameters)
+            if (buffer.category == Category::Parameters) {
               EXPECT_EQ(static_cast<int>(buffer.offsets.size()),
                         plan.updates > 1 ? entry.weight_versions(shape, static_cast<int>(r)) : 1)
                   << name_of(schedule) << " pp " << pp << " rank " << r;
+            }
           std::map<int, int> forward;
           for (const Action& action : plan.roles[r].actions)
             for (const Does& does : action.does) {
