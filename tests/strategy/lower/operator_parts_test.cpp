@@ -86,6 +86,26 @@ TEST(OperatorParts, DrawnPlansAreSound) {
   EXPECT_GT(sound, 60);
 }
 
+TEST(OperatorParts, WithEverySchedule) {
+  for (int kind = 0; kind < static_cast<int>(Schedule::Listed); ++kind) {
+    int plans = 0;
+    for (const int chunks : {1, 2}) {
+      Strategy s{.dp = 1, .tp = 2, .pp = 2, .virtual_stages = chunks, .batch = {.micro = 4, .global = 32}};
+      s.pipeline.schedule = static_cast<Schedule>(kind), s.communication.parts = {2, 4};
+      Model model = small();
+      std::get<Transformer>(model.shape).tied_embeddings = false;
+      const auto answer = tuned_plan(model, pcie(), s, {.ignore_memory = true});
+      const auto* made = std::get_if<Lowered>(&answer);
+      if (!made) continue;
+      ++plans;
+      const auto defects = check_plan(made->plan, {.stale_weights_allowed = s.pipeline.schedule == Schedule::PipeMare});
+      EXPECT_TRUE(defects.empty()) << name_of(*s.pipeline.schedule) << ": " << defects[0].rule << " " << defects[0].where << " "
+                                   << defects[0].what;
+    }
+    EXPECT_GT(plans, 0) << name_of(static_cast<Schedule>(kind));
+  }
+}
+
 // Sums of parts carry what the whole sum carries, the parts of an operator do its work, and weights are read once a part.
 TEST(OperatorParts, PartsAddUpToTheWhole) {
   const auto totals = [](const Plan& plan) {
