@@ -2841,8 +2841,8 @@ worst: what the worst order of the same work would need</source>
         <translation>调度 %1 单独更新每个阶段，共享的词嵌入属于两个阶段</translation>
     </message>
     <message>
-        <source>schedule %1 updates each stage by itself, offloaded states come and go once for a step</source>
-        <translation>调度 %1 单独更新每个阶段，卸载的状态每步只来回一次</translation>
+        <source>schedule %1 updates each stage by itself, offloaded parameters and gradients come and go once for a step</source>
+        <translation>调度 %1 单独更新每个阶段，卸载的参数与梯度每步只来回一次</translation>
     </message>
     <message>
         <source>schedule %1 updates each stage by itself, recompute %2 plans the runs of a step</source>

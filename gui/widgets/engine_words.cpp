@@ -82,7 +82,7 @@ constexpr const char* kSentences[] = {
     QT_TRANSLATE_NOOP("Engine", "schedule %1 updates each stage by itself, ZeRO %2 gathers parameters once for a step"),
     QT_TRANSLATE_NOOP("Engine", "schedule %1 updates each stage by itself, the norm of all gradients is that of all stages"),
     QT_TRANSLATE_NOOP("Engine", "schedule %1 updates each stage by itself, the tied embedding is of two"),
-    QT_TRANSLATE_NOOP("Engine", "schedule %1 updates each stage by itself, offloaded states come and go once for a step"),
+    QT_TRANSLATE_NOOP("Engine", "schedule %1 updates each stage by itself, offloaded parameters and gradients come and go once for a step"),
     QT_TRANSLATE_NOOP("Engine", "schedule %1 updates each stage by itself, recompute %2 plans the runs of a step"),
     QT_TRANSLATE_NOOP("Engine", "pipeline rank %1 may keep no micro-batch in flight"),
     QT_TRANSLATE_NOOP("Engine", "schedule file has no lists"),

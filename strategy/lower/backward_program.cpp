@@ -172,6 +172,7 @@ void BackwardProgram::write_weight_gradients(Instruction& run, int l, const Oper
     const bool cut = state_.cuts_gradients(place.unit);  // then the sum of each micro-batch accumulates
     if (!cut && variant.accumulates) accumulates = true;
     if (accumulates) std::get<Compute>(run.what).traffic += *to.length;
+    if (!variant.accumulates) state_.wait_for_taken(run, place.unit, state.written);
     if (!state_.takes_gradients_away(place.unit)) continue;
     state_.open_gradient(run, to, place.unit, state.written);
   }

@@ -274,7 +274,7 @@ class RoleProgram {
   void add_forward(const ScheduleOp& op, Flight& flight) {
     flight.rings.kept.take(op.microbatch), pooled_.kept.take(key(op));
     if (splits()) flight.rings.early.take(op.microbatch), pooled_.early.take(key(op));
-    add(op, flight, flight.forwards == 0 ? FirstForward : Forward);
+    add(op, flight, flight.forwards == 0 || table().asynchronous() ? FirstForward : Forward);  // waits for what it reads
     ++flight.forwards;
   }
 

@@ -92,11 +92,10 @@ Refusal refuse_asynchronous(const Model& model, const Strategy& s) {
     return Infeasible{.reason = "schedule " + name + " updates each stage by itself, the tied embedding is of two",
                       .would_help = {"--schedule 1f1b"}};
   const OffloadChoice& offload = s.offload;
-  if (offload.optimizer != Space::Device || offload.parameters != Space::Device || offload.gradients != Space::Device ||
-      offload.update_per_layer || offload.updated_on == UpdatedOn::Host)
-    return Infeasible{
-        .reason = "schedule " + name + " updates each stage by itself, offloaded states come and go once for a step",
-        .would_help = {"--offload-optimizer device", "--schedule 1f1b"}};
+  if (offload.parameters != Space::Device || offload.gradients != Space::Device || offload.update_per_layer)
+    return Infeasible{.reason = "schedule " + name +
+                                " updates each stage by itself, offloaded parameters and gradients come and go once for a step",
+                      .would_help = {"--offload-parameters device --offload-gradients device", "--schedule 1f1b"}};
   if (s.recompute.kind >= RecomputeKind::Rotor)
     return Infeasible{.reason = "schedule " + name + " updates each stage by itself, recompute " + to_text(s.recompute) +
                                 " plans the runs of a step",

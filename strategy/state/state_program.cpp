@@ -17,6 +17,11 @@ void StateProgram::add_events(std::vector<UnitUse> visits, LayerId first) {
   updated_ = frame_.add_event("updated", count);
   const StateRow& state = last_row();  // rows are cut alike
   if (state.moves_states()) moves_.emplace(frame_, state_, state);
+  if (frame_.lowering.weight_slots > 1 && state.moves_states()) {
+    for (int index = 0; index < count; ++index)
+      version_ready_.push_back(frame_.add_event("parameters_ready." + std::to_string(index), frame_.lowering.weight_slots));
+    if (state.optimizer.updated_by == Processor::Host) taken_ = frame_.add_event("gradients_taken", count);
+  }
   if (state.takes_gradients_away()) ring_free_ = frame_.add_event("gradient_ring_free", 2);
   add_own_gradients();
   visits_.emplace(frame_, state_, std::move(visits), first, ready_);
@@ -47,7 +52,17 @@ void StateProgram::wait_for_update(Instruction& run, int layer, int parameter) {
   if (of.borrowed) return;  // its owner waited: the first stage runs first
   if (!row_of(of).parameters_arrive() || row_of(of).brings_parameters() || waited_[static_cast<std::size_t>(unit)]) return;
   waited_[static_cast<std::size_t>(unit)] = 1;
-  run.waits.push_back({ready_, {unit}});
+  run.waits.push_back(ready(unit, weights_));
+}
+
+EventUse StateProgram::ready(int unit, const Slot& version) const {
+  if (version_ready_.empty()) return {ready_, {unit}};
+  return {version_ready_[static_cast<std::size_t>(unit)], version};
+}
+
+void StateProgram::wait_for_taken(Instruction& run, int unit, std::vector<char>& written) const {
+  if (!taken_.valid() || std::exchange(written[static_cast<std::size_t>(unit)], 1)) return;
+  run.waits.push_back({taken_, {unit}});
 }
 
 Use StateProgram::weight(int layer, int parameter) const {

@@ -49,6 +49,9 @@ class StateProgram {
   void bring_gradients(SegmentBuilder& out, int layer, std::vector<char>& opened) const;
   void open_gradient(Instruction& run, const Use& to, int unit, std::vector<char>& opened) const;
 
+  // Where an update may still be taking them while the next backward writes: once per unit and segment.
+  void wait_for_taken(Instruction& run, int unit, std::vector<char>& written) const;
+
   bool sums_beside_backwards() const;
   // The sums of units that the backward of `layer` completes; the first of each comes after instruction `begins`, if there is one.
   void sum_layer(SegmentBuilder& out, int layer, const RunPart& part, int begins);
@@ -91,6 +94,7 @@ class StateProgram {
   void wait_for_sums(SegmentBuilder& out) const;
   Instruction update(int unit) const;
   Slot weights_made() const;
+  EventUse ready(int unit, const Slot& version) const;  // the parameters are there
   Instruction norm(int unit, bool first) const;
   Instruction clip(int unit) const;
   Instruction gather_unit(int unit) const;
@@ -103,7 +107,8 @@ class StateProgram {
   Slot weights_ = {};              // of the version that the segment reads
   std::vector<char> waited_ = {};  // [unit]
   std::vector<int> summed_ = {};   // units to be updated with the backward of the next layer
-  EventId reduced_ = {}, ready_ = {}, updated_ = {}, ring_free_ = {}, own_free_ = {};
+  EventId reduced_ = {}, ready_ = {}, updated_ = {}, ring_free_ = {}, own_free_ = {}, taken_ = {};
+  std::vector<EventId> version_ready_ = {};  // [unit], with several versions of the weights: a slot each
 };
 
 }  // namespace foreshard

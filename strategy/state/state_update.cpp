@@ -187,10 +187,15 @@ void StateProgram::add_update(SegmentBuilder& out, int index, int mark) {
   const StateRow::Parameters& parameters = row_of(unit).parameters;
   const bool gathers = gathers_after_update(unit);
   Instruction run = update(index);
-  if (!gathers && row_of(unit).parameters_arrive()) run.records.push_back({ready_, {index}});
+  if (!gathers && row_of(unit).parameters_arrive()) run.records.push_back(ready(index, weights_made()));
   if (parameters.gathered_next_run) run.records.push_back({updated_, {index}});
   if (unit.states_away)
-    moves_->add(out, index, {std::move(run), slice(unit), own_elements(unit)}, mark);
+    moves_->add(out, index,
+                {.run = std::move(run),
+                 .slice = slice(unit),
+                 .elements = own_elements(unit),
+                 .gradients_taken = taken_.valid() ? std::optional<EventUse>({taken_, {index}}) : std::nullopt},
+                mark);
   else
     out.emit(std::move(run));
   if (gathers && !parameters.gathered_next_run) out.emit(gather_unit(index));

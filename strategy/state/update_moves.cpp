@@ -73,6 +73,7 @@ void UpdateMoves::add(SegmentBuilder& out, int index, UpdateStep step, int backw
     Instruction there = copy(at_home, place, false, step);
     if (s == 0) there.waits = std::exchange(run.waits, {});
     if (s == 0 && there.waits.empty() && backward_done >= 0) there.after = {backward_done};
+    if (s == 0 && step.gradients_taken) there.records.push_back(*step.gradients_taken);
     if (state) there.waits.push_back({stored_, {index}});
     Instruction& first = read ? there : run;
     first.acquires.push_back(block);

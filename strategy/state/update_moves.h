@@ -7,6 +7,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 
 #include "strategy/program/chunk_frame.h"
 #include "strategy/program/segment_builder.h"
@@ -18,6 +19,7 @@ struct UpdateStep {
   Instruction run = {};  // on blocks where they are at home; waits for the gradients, records that the parameters are there
   GroupId slice = {};    // of blocks that are larger than what the rank updates
   std::int64_t elements = 0;
+  std::optional<EventUse> gradients_taken = {};  // when they are beside the processor, for those who write the next ones
 };
 
 class UpdateMoves {

@@ -106,6 +106,20 @@ TEST_F(StaleWeights, TwoVersionsAreOneUpdateLate) {
           [](int update, int) { return std::max(0, update - 1); });
 }
 
+// ZeRO-Offload's delayed update: the host updates beside the next forwards and backwards, which read the weights of one update before.
+TEST_F(StaleWeights, TheHostUpdatesBesideTheNextBackwards) {
+  const auto one_late = [](int update, int) { return std::max(0, update - 1); };
+  for (const Space home : {Space::PinnedHost, Space::Nvme})
+    for (const UpdatedOn processor : {UpdatedOn::Host, UpdatedOn::Device}) {
+      Strategy s{.pipeline = {.schedule = Schedule::PipeDream2BW, .microbatch_group = 2}, .batch = {.micro = 1, .global = 8}};
+      s.offload.optimizer = home, s.offload.updated_on = processor;
+      s.communication.bucket = Bytes{20'000};
+      compare(tiny_gpt(), s, 2, one_late);
+      s.pp = 2;
+      compare(tiny_gpt(false), s, 2, one_late);
+    }
+}
+
 // Several runs in a row go on from each other: the last version is where the first one is read.
 TEST_F(StaleWeights, RunsFollowEachOther) {
   const Plan plan =

@@ -247,7 +247,8 @@ TEST(LowerSchedules, WhatUpdatesOfStagesCannotDoIsRefused) {
   const std::string pipedream = "schedule pipedream updates each stage by itself, ";
   EXPECT_EQ(why({.zero = {.stage = 1}}), pipedream + "ZeRO 1 gathers parameters once for a step");
   EXPECT_EQ(why({.optimizer = {.clip_norm = 1}}), pipedream + "the norm of all gradients is that of all stages");
-  EXPECT_EQ(why({.offload = {.optimizer = Space::PinnedHost}}), pipedream + "offloaded states come and go once for a step");
+  EXPECT_EQ(why({.offload = {.parameters = Space::PinnedHost}}),
+            pipedream + "offloaded parameters and gradients come and go once for a step");
   EXPECT_EQ(why({.recompute = {.kind = RecomputeKind::Rotor}}), pipedream + "recompute rotor plans the runs of a step");
   EXPECT_EQ(why({}, true), pipedream + "the tied embedding is of two");
 }
