@@ -127,15 +127,15 @@ struct CollectiveFlow {
 //   Tree          all-reduce: up and down a binary tree of nodes with a chain inside each node, S over each edge and
 //                 direction, 2(depth + chain - 1) steps, depth = floor(log2 nodes). DoubleTree: half of the data on
 //                 each of two mirrored trees. Other kinds: Ring
-//   Hierarchical  the members of each node reduce-scatter, the holders of equal shards ring-reduce across nodes, the
-//   members
+//   Hierarchical  the members of each node reduce-scatter, the holders of equal shards ring-reduce across nodes, the members
 //                 all-gather: three phases, two for a reduce-scatter or all-gather. Needs two nodes with equally many
 //                 members, at least 2; else, and for other kinds: Ring
-//   ParameterServer  all-reduce: the first k members (Collective::servers, default 1) serve S/k each; all
-//   push, then
+//   ParameterServer  all-reduce: the first k members (Collective::servers, default 1) serve S/k each; all push, then
 //                 all pull, two phases: server port (n-1) S/k in, then out. Other kinds: Ring
-//   NvlinkSharp   the switch adds: (n+1)/n S through each port and direction for an all-reduce (Hot Chips 34, "The
-//   NVLink-Network
+//   GatherToRoot  the same with the first member alone
+//   TwoDimensional  as Hierarchical, on the squarest grid of the members in their order (core/network/collective_rounds.h), whose
+//                 rows may cross nodes. Needs two rows; else, and for other kinds: Ring
+//   NvlinkSharp   the switch adds: (n+1)/n S through each port and direction for an all-reduce (Hot Chips 34, "The NVLink-Network
 //                 Switch": N+1 slices instead of 2N), S for reduce-scatter and all-gather, which use one direction
 //                 fully and are charged for both. Members of one node whose switch can do it; else, and for other
 //                 kinds: Ring

@@ -3,6 +3,7 @@
 #include <bit>
 #include <charconv>
 
+#include "core/network/collective_rounds.h"
 #include "core/network/network.h"
 
 namespace foreshard {
@@ -119,30 +120,18 @@ CollectiveFlow tree(const Network& network, const Collective& collective, const 
   return flow.done(full(collective) / std::max(1, shares), steps);
 }
 
-std::vector<CollectiveFlow> hierarchical(const Network& network, const Collective& collective, const Devices& members) {
-  Devices sorted = members;
-  std::sort(sorted.begin(), sorted.end());
-  const std::vector<Devices> nodes = by_node(network, sorted);
-  const std::size_t k = nodes.front().size(), m = nodes.size();
-  const bool equal = std::all_of(nodes.begin(), nodes.end(), [&](const Devices& node) { return node.size() == k; });
+// Rings inside the rows and rings along the columns of a grid of members: the rows first where something is added, the columns first where
+// something is spread. `inside`: the hops of all rows, each of `shares` rings.
+std::vector<CollectiveFlow> grid(const Network& network, const Collective& collective, const std::vector<Devices>& rows,
+                                 FlowBuilder inside, int shares) {
   const bool splits = collective.kind != CollectiveKind::AllGather, joins = collective.kind != CollectiveKind::ReduceScatter;
   const bool reduces = collective.kind == CollectiveKind::AllReduce;
-  if (k < 2 || m < 2 || !equal || (!reduces && splits == joins)) return {ring(network, collective, members)};
-
-  FlowBuilder inside(network);
-  int shares = 0;
-  for (const Devices& node : nodes) {
-    shares = 0;
-    for (const RingOrder& ring : ring_orders(network, node)) {
-      shares += ring.shares;
-      for (std::size_t i = 0; i < k; ++i) inside.hop(ring.order[i], ring.order[(i + 1) % k], ring.shares);
-    }
-  }
+  const std::size_t k = rows.front().size(), m = rows.size();
   const int inner = static_cast<int>(k), outer = static_cast<int>(m);
   const CollectiveFlow within = inside.done(full(collective) * (inner - 1) / inner / shares, inner - 1);
   FlowBuilder across(network);
   for (std::size_t i = 0; i < k; ++i)
-    for (std::size_t node = 0; node < m; ++node) across.hop(nodes[node][i], nodes[(node + 1) % m][i]);
+    for (std::size_t row = 0; row < m; ++row) across.hop(rows[row][i], rows[(row + 1) % m][i]);
   const CollectiveFlow between =
       across.done(full(collective) / inner * (reduces ? 2 : 1) * (outer - 1) / outer, (reduces ? 2 : 1) * (outer - 1));
   std::vector<CollectiveFlow> phases;
@@ -152,9 +141,47 @@ std::vector<CollectiveFlow> hierarchical(const Network& network, const Collectiv
   return phases;
 }
 
-std::vector<CollectiveFlow> parameter_server(const Network& network, const Collective& collective, const Devices& members) {
+bool has_grid(CollectiveKind kind) {
+  return kind == CollectiveKind::AllReduce || kind == CollectiveKind::ReduceScatter || kind == CollectiveKind::AllGather;
+}
+
+std::vector<CollectiveFlow> hierarchical(const Network& network, const Collective& collective, const Devices& members) {
+  Devices sorted = members;
+  std::sort(sorted.begin(), sorted.end());
+  const std::vector<Devices> nodes = by_node(network, sorted);
+  const std::size_t k = nodes.front().size();
+  const bool equal = std::all_of(nodes.begin(), nodes.end(), [&](const Devices& node) { return node.size() == k; });
+  if (k < 2 || nodes.size() < 2 || !equal || !has_grid(collective.kind)) return {ring(network, collective, members)};
+  FlowBuilder inside(network);
+  int shares = 0;
+  for (const Devices& node : nodes) {
+    shares = 0;
+    for (const RingOrder& ring : ring_orders(network, node)) {
+      shares += ring.shares;
+      for (std::size_t i = 0; i < k; ++i) inside.hop(ring.order[i], ring.order[(i + 1) % k], ring.shares);
+    }
+  }
+  return grid(network, collective, nodes, std::move(inside), shares);
+}
+
+// The grid of core/network/collective_rounds.h, whatever nodes its members are on.
+std::vector<CollectiveFlow> two_dimensional(const Network& network, const Collective& collective, const Devices& members) {
+  const auto columns = static_cast<std::size_t>(grid_columns(static_cast<int>(members.size())));
+  if (columns == members.size() || !has_grid(collective.kind)) return {ring(network, collective, members)};
+  std::vector<Devices> rows;
+  for (std::size_t i = 0; i < members.size(); i += columns)
+    rows.emplace_back(members.begin() + static_cast<std::ptrdiff_t>(i),
+                      members.begin() + static_cast<std::ptrdiff_t>(i + columns));
+  FlowBuilder inside(network);
+  for (const Devices& row : rows)
+    for (std::size_t i = 0; i < columns; ++i) inside.hop(row[i], row[(i + 1) % columns]);
+  return grid(network, collective, rows, std::move(inside), 1);
+}
+
+std::vector<CollectiveFlow> parameter_server(const Network& network, const Collective& collective, const Devices& members,
+                                             int servers) {
   if (collective.kind != CollectiveKind::AllReduce) return {ring(network, collective, members)};
-  const int servers = std::clamp(collective.servers, 1, static_cast<int>(members.size()));
+  servers = std::clamp(servers, 1, static_cast<int>(members.size()));
   FlowBuilder push(network), pull(network);
   for (int s = 0; s < servers; ++s)
     for (const DeviceId worker : members) {
@@ -203,10 +230,10 @@ std::vector<CollectiveFlow> collective_phases(const Network& network, const Coll
       if (collective.kind != CollectiveKind::AllReduce) return {ring(network, collective, members)};
       return {tree(network, collective, members, collective.algorithm == Algorithm::DoubleTree)};
     case Algorithm::Hierarchical: return hierarchical(network, collective, members);
-    case Algorithm::ParameterServer: return parameter_server(network, collective, members);
+    case Algorithm::ParameterServer: return parameter_server(network, collective, members, collective.servers);
     case Algorithm::NvlinkSharp: return nvlink_sharp(network, collective, members);
-    case Algorithm::TwoDimensional:
-    case Algorithm::GatherToRoot: return {ring(network, collective, members)};
+    case Algorithm::TwoDimensional: return two_dimensional(network, collective, members);
+    case Algorithm::GatherToRoot: return parameter_server(network, collective, members, 1);
   }
   return {};
 }
@@ -221,12 +248,17 @@ CollectiveVolume collective_volume(CollectiveKind kind, Algorithm algorithm, Byt
   const int edges = n == 2 ? 1 : n <= 4 ? 2 : 3;
   switch (algorithm) {
     case Algorithm::Ring:
-    case Algorithm::TwoDimensional:
-    case Algorithm::GatherToRoot:
     case Algorithm::Hierarchical: return ring_volume(kind, bytes, n);
+    case Algorithm::TwoDimensional: {
+      const int columns = grid_columns(n), rows = n / columns;
+      CollectiveVolume volume = ring_volume(kind, bytes, n);
+      if (rows > 1 && has_grid(kind)) volume.steps = (reduces ? 2 : 1) * (columns - 1 + rows - 1);
+      return volume;
+    }
     case Algorithm::Tree: return reduces ? CollectiveVolume{bytes * edges, 2 * depth_of(n)} : ring_volume(kind, bytes, n);
     case Algorithm::DoubleTree:
       return reduces ? CollectiveVolume{bytes * (edges + 1) / 2, 2 * depth_of(n)} : ring_volume(kind, bytes, n);
+    case Algorithm::GatherToRoot:
     case Algorithm::ParameterServer: return reduces ? CollectiveVolume{bytes * (n - 1), 2} : ring_volume(kind, bytes, n);
     case Algorithm::NvlinkSharp:
       if (reduces) return {bytes * (n + 1) / n, 2};

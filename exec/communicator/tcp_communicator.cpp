@@ -6,7 +6,9 @@
 #include <cstring>
 
 #include "core/base/error.h"
+#include "exec/communicator/round_walk.h"
 #include "exec/communicator/tcp_meeting.h"
+#include "exec/communicator/tcp_rounds.h"
 #include "exec/host/host_device.h"
 #include "exec/host/host_reduce.h"
 
@@ -15,13 +17,6 @@ namespace foreshard {
 using namespace tcp;
 
 namespace {
-
-// FNV-1a, 64 bits; 0 is kept for what the processes say to each other.
-std::uint64_t channel_of(const std::string& words) {
-  std::uint64_t hash = 0xcbf29ce484222325U;
-  for (const char c : words) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
-  return hash | 1U;
-}
 
 // Bytes that are sent, received and summed at once: few enough to lie in the nearer caches, enough that a message costs little.
 constexpr std::int64_t kLargeChunk = 512 << 10, kSmallChunk = 256 << 10, kLarge = 2 << 20;
@@ -46,8 +41,7 @@ class CollectiveTask : public MeetingTask {
  public:
   CollectiveTask(const CollectiveCall& call, const Wire& wire, std::size_t place)
       : MeetingTask(wire, call.members), call_(call), own_(static_cast<std::int64_t>(place)) {
-    const std::string name = "collective " + std::to_string(call.what.group.value) + " " +
-                             std::to_string(call.members.front().value) + " " + std::to_string(call.sequence);
+    const std::string name = name_of(call);
     first_ = channel_of(name), second_ = channel_of(name + " result"), third_ = channel_of(name + " done");
     each_ = size_of(call.from.dtype).value;
     members_ = static_cast<std::int64_t>(call.members.size());
@@ -86,7 +80,7 @@ class CollectiveTask : public MeetingTask {
   std::condition_variable changed_;
 };
 
-// All-reduce, reduce-scatter, reduce. Every member sums its region, chunk by chunk, in the order of the members, while the next chunks are on
+// All-reduce, reduce-scatter, reduce that need no rounds. Every member sums its region, chunk by chunk, in the order of the members, while the next chunks are on
 // their way; of an all-reduce it gives each summed chunk to all at once. A rank sends and receives 2 (n - 1) / n of the bytes, as in a ring
 // (Patarasu and Yuan 2009), in two rounds instead of 2 (n - 1).
 class ReductionTask : public CollectiveTask {
@@ -348,10 +342,12 @@ class ExchangeTask : public MeetingTask {
 
 std::unique_ptr<StreamTask> TcpCommunicator::collective(const CollectiveCall& call) {
   check_call(call);
+  check_host_algorithm(call);
   const auto own = std::find(call.members.begin(), call.members.end(), rank_);
   if (own == call.members.end()) throw Error("plan", call.where, "a group without the rank", "one of its own groups");
   const auto place = static_cast<std::size_t>(own - call.members.begin());
   const Wire wire{mesh_, stop_, rank_};
+  if (RoundWalk::wanted(call)) return rounds_task(call, wire, place);
   switch (call.what.kind) {
     case CollectiveKind::AllReduce:
     case CollectiveKind::ReduceScatter:

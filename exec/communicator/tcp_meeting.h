@@ -1,5 +1,5 @@
 // What the tasks of a TcpCommunicator share: how messages come and go, and what happens when one does not. Used only by
-// exec/communicator/tcp_communicator.cpp.
+// exec/communicator/tcp_communicator.cpp and tcp_rounds.cpp.
 #pragma once
 
 #include <algorithm>
@@ -8,6 +8,7 @@
 #include <span>
 
 #include "exec/base/stop.h"
+#include "exec/communicator/communicator.h"
 #include "exec/device/device.h"
 #include "exec/mesh/process_mesh.h"
 
@@ -15,6 +16,18 @@ namespace foreshard::tcp {
 
 inline std::int64_t now() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// FNV-1a, 64 bits; 0 is kept for what the processes say to each other.
+inline std::uint64_t channel_of(const std::string& words) {
+  std::uint64_t hash = 0xcbf29ce484222325U;
+  for (const char c : words) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
+  return hash | 1U;
+}
+
+inline std::string name_of(const CollectiveCall& call) {
+  return "collective " + std::to_string(call.what.group.value) + " " + std::to_string(call.members.front().value) + " " +
+         std::to_string(call.sequence);
 }
 
 struct Wire {

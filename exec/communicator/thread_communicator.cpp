@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/base/error.h"
+#include "exec/communicator/round_walk.h"
 #include "exec/host/host_device.h"
 #include "exec/host/host_reduce.h"
 
@@ -19,10 +20,35 @@ std::string text(Bytes bytes) { return std::to_string(bytes.value) + " bytes"; }
 
 }  // namespace
 
-class ThreadMeetings::CollectiveTask : public StreamTask {
+// All members meet before anybody touches another's operands.
+class ThreadMeetings::MeetingTask : public StreamTask {
+ protected:
+  MeetingTask(const CollectiveCall& call, Party& party, const Stop& stop, std::size_t member)
+      : call_(call), party_(party), stop_(stop), member_(member) {}
+
+  void meet() {
+    std::unique_lock lock(party_.mutex);
+    if (++party_.arrived == party_.members) {
+      party_.arrived = 0;
+      if (party_.generation++ % meetings_per_run() == 0) party_.met = now();
+      party_.changed.notify_all();
+      return;
+    }
+    const std::uint64_t generation = party_.generation;
+    stop_.wait(lock, party_.changed, [&] { return party_.generation != generation; });
+  }
+  virtual std::uint64_t meetings_per_run() const = 0;
+
+  CollectiveCall call_;
+  Party& party_;
+  const Stop& stop_;
+  std::size_t member_;
+};
+
+class ThreadMeetings::CollectiveTask : public MeetingTask {
  public:
   CollectiveTask(const CollectiveCall& call, Party& party, const Stop& stop, std::size_t member)
-      : call_(call), party_(party), stop_(stop), member_(member) {
+      : MeetingTask(call, party, stop, member) {
     how_ = call.what.combine;
     accumulate_ = call.what.accumulate;
   }
@@ -43,17 +69,7 @@ class ThreadMeetings::CollectiveTask : public StreamTask {
   }
 
  private:
-  void meet() {
-    std::unique_lock lock(party_.mutex);
-    if (++party_.arrived == party_.members) {
-      party_.arrived = 0;
-      if (party_.generation++ % 2 == 0) party_.met = now();
-      party_.changed.notify_all();
-      return;
-    }
-    const std::uint64_t generation = party_.generation;
-    stop_.wait(lock, party_.changed, [&] { return party_.generation != generation; });
-  }
+  std::uint64_t meetings_per_run() const override { return 2; }
 
   void move() {
     const auto n = static_cast<std::int64_t>(party_.members), own = static_cast<std::int64_t>(member_);
@@ -98,12 +114,96 @@ class ThreadMeetings::CollectiveTask : public StreamTask {
     reduce(call_.from.dtype, how_, accumulate_, party_.sources, to, first, count);
   }
 
-  CollectiveCall call_;
-  Party& party_;
-  const Stop& stop_;
-  std::size_t member_;
   Combine how_ = Combine::Sum;
   bool accumulate_ = false;
+};
+
+class ThreadMeetings::RoundsTask : public MeetingTask {
+ public:
+  RoundsTask(const CollectiveCall& call, ThreadMeetings& meetings, Party& party, std::size_t member)
+      : MeetingTask(call, party, meetings.stop_, member), meetings_(meetings), walk_(call, member, {}) {
+    party.bases.resize(party.members), party.progress.resize(party.members);
+    for (int t = 0; t < walk_.rounds(); ++t) {
+      std::vector<int> of_round = read_.empty() ? std::vector<int>{} : read_.back();
+      for (const RoundWalk::Departure& out : walk_.round(t).departures)
+        if (std::ranges::find(of_round, out.to) == of_round.end()) of_round.push_back(out.to);
+      read_.push_back(std::move(of_round));
+    }
+  }
+
+  TaskTimes run(int) override {
+    std::unique_ptr<std::byte[]> memory = walk_.own_memory() > Bytes{} ? meetings_.take_memory() : nullptr;
+    {
+      const std::lock_guard lock(party_.mutex);
+      party_.bases[member_] = memory ? memory.get() : call_.to.data;
+    }
+    meet();
+    TaskTimes times{.met = party_.met};
+    for (int window = 0; window < walk_.windows(); ++window) play(window, times);
+    if (memory) meetings_.give_memory(std::move(memory));
+    return times;
+  }
+
+ private:
+  std::uint64_t meetings_per_run() const override { return 1; }
+
+  void play(int window, TaskTimes& times) {
+    std::byte* base = party_.bases[member_];
+    work(times, [&] { begin_window(walk_, call_, base, window); });
+    advance();
+    for (int t = 0; t < walk_.rounds(); ++t) {
+      const RoundWalk::Round& round = walk_.round(t);
+      await(round, t);
+      for (const RoundWalk::Arrival& arrival : round.arrivals) {
+        sources_.clear();
+        for (const int from : arrival.from)
+          sources_.push_back(walk_.piece(party_.bases[static_cast<std::size_t>(from)], arrival.slice, window));
+        work(times, [&] { receive(walk_, call_, base, window, arrival, sources_); });
+        tell(arrival, window);
+      }
+      advance();
+    }
+    await({}, walk_.rounds());  // nobody reads here any more
+    work(times, [&] { end_window(walk_, call_, base, window); });
+  }
+
+  template <class Do>
+  static void work(TaskTimes& times, Do&& run) {
+    const std::int64_t before = thread_cpu_time();
+    run();
+    times.own += thread_cpu_time() - before;
+  }
+
+  void advance() {
+    const std::lock_guard lock(party_.mutex);
+    ++party_.progress[member_];
+    party_.changed.notify_all();
+  }
+
+  // Those who send in this round have what they send; those who were sent something have taken it, for it may be overwritten now.
+  void await(const RoundWalk::Round& round, int t) {
+    std::unique_lock lock(party_.mutex);
+    const std::uint64_t here = party_.progress[member_];
+    const auto is_here = [&](int member) { return party_.progress[static_cast<std::size_t>(member)] >= here; };
+    stop_.wait(lock, party_.changed, [&] {
+      for (const RoundWalk::Arrival& arrival : round.arrivals)
+        if (!std::ranges::all_of(arrival.from, is_here)) return false;
+      return t == 0 || std::ranges::all_of(read_[static_cast<std::size_t>(t) - 1], is_here);
+    });
+  }
+
+  void tell(const RoundWalk::Arrival& arrival, int window) const {
+    if (!meetings_.on_message) return;
+    for (const int from : arrival.from)
+      if (static_cast<std::size_t>(from) != member_)
+        meetings_.on_message(call_.members[static_cast<std::size_t>(from)], call_.members[member_],
+                             walk_.bytes(arrival.slice, window));
+  }
+
+  ThreadMeetings& meetings_;
+  RoundWalk walk_;
+  std::vector<std::vector<int>> read_ = {};  // [round]: who was sent something up to it
+  std::vector<const std::byte*> sources_ = {};
 };
 
 // The receiver copies from the sender's memory; the sender waits until it has.
@@ -152,6 +252,19 @@ class ThreadMeetings::ExchangeTask : public StreamTask {
   const Stop& stop_;
 };
 
+std::unique_ptr<std::byte[]> ThreadMeetings::take_memory() {
+  const std::lock_guard lock(memory_mutex_);
+  if (free_memory_.empty()) return std::make_unique_for_overwrite<std::byte[]>(RoundWalk::kOwnMemory);
+  std::unique_ptr<std::byte[]> memory = std::move(free_memory_.back());
+  free_memory_.pop_back();
+  return memory;
+}
+
+void ThreadMeetings::give_memory(std::unique_ptr<std::byte[]> memory) {
+  const std::lock_guard lock(memory_mutex_);
+  free_memory_.push_back(std::move(memory));
+}
+
 ThreadMeetings::Party& ThreadMeetings::party(const CollectiveCall& call) {
   Party*& known = party_of_[{call.what.group, call.members.front(), call.sequence}];
   if (!known) {
@@ -162,7 +275,9 @@ ThreadMeetings::Party& ThreadMeetings::party(const CollectiveCall& call) {
     known->sources.resize(call.members.size());
     known->destinations.resize(call.members.size());
   }
-  if (known->what.kind != call.what.kind || known->what.bytes != call.what.bytes || known->members != call.members.size())
+  if (known->what.kind != call.what.kind || known->what.bytes != call.what.bytes ||
+      known->what.algorithm != call.what.algorithm || known->what.servers != call.what.servers ||
+      known->members != call.members.size())
     throw Error("plan", call.where, "a collective of " + text(call.what.bytes),
                 "the kind and size that its partner has: " + text(known->what.bytes) + " (" + known->where + ")");
   ++known->known;
@@ -196,11 +311,13 @@ void ThreadMeetings::check() const {
 
 std::unique_ptr<StreamTask> ThreadCommunicator::collective(const CollectiveCall& call) {
   check_call(call);
+  check_host_algorithm(call);
   const auto own = std::find(call.members.begin(), call.members.end(), rank_);
   if (own == call.members.end()) throw Error("plan", call.where, "a group without the rank", "one of its own groups");
   ThreadMeetings::Party& party = meetings_.party(call);
-  return std::make_unique<ThreadMeetings::CollectiveTask>(call, party, meetings_.stop_,
-                                                          static_cast<std::size_t>(own - call.members.begin()));
+  const auto member = static_cast<std::size_t>(own - call.members.begin());
+  if (RoundWalk::wanted(call)) return std::make_unique<ThreadMeetings::RoundsTask>(call, meetings_, party, member);
+  return std::make_unique<ThreadMeetings::CollectiveTask>(call, party, meetings_.stop_, member);
 }
 
 std::unique_ptr<StreamTask> ThreadCommunicator::exchange(const ExchangeCall& call) {

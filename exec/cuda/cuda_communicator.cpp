@@ -1,8 +1,11 @@
 #include "exec/cuda/cuda_communicator.h"
 
 #include <algorithm>
+#include <array>
 
 #include "core/base/error.h"
+#include "exec/communicator/round_walk.h"
+#include "exec/cuda/cuda_meeting.h"
 #include "exec/cuda/gpu_ranks.h"
 
 namespace foreshard::gpu {
@@ -22,45 +25,23 @@ Slice slice_of(std::int64_t elements, std::int64_t own, std::int64_t n) {
 
 }  // namespace
 
-class CudaMeetings::CollectiveTask : public GpuTask {
+class CudaMeetings::CollectiveTask : public MeetingTask {
  public:
   CollectiveTask(const CudaMeetings& meetings, const CollectiveCall& call, Party& party, std::size_t own)
-      : meetings_(meetings), call_(call), party_(party), own_(own) {
+      : MeetingTask(meetings, call, party, own) {
     fold_ = call.what.combine == Combine::Max ? Fold::Max : call.what.combine == Combine::Mean ? Fold::Mean : Fold::Sum;
     accumulate_ = call.what.accumulate;
   }
-  bool meets() const override { return true; }
 
   void enqueue(OnStream& on, int) override {
     const auto n = static_cast<std::size_t>(party_.members.size());
-    on.runtime.record(party_.members[own_].ready, on.stream);
-    meet();
-    wait_for_peers(on, &Member::ready);
+    join(on, &Member::ready);
     on.tell_met();
     move(on);
-    if (n == 1) return;
-    on.runtime.record(party_.members[own_].done, on.stream);
-    meet();
-    wait_for_peers(on, &Member::done);
+    if (n > 1) join(on, &Member::done);
   }
 
  private:
-  void meet() {
-    std::unique_lock lock(party_.mutex);
-    if (++party_.arrived == party_.members.size()) {
-      party_.arrived = 0;
-      ++party_.generation;
-      party_.changed.notify_all();
-      return;
-    }
-    const std::uint64_t generation = party_.generation;
-    meetings_.stop_.wait(lock, party_.changed, [&] { return party_.generation != generation; });
-  }
-  void wait_for_peers(const OnStream& on, Event* Member::*event) const {
-    for (std::size_t peer = 0; peer < party_.members.size(); ++peer)
-      if (peer != own_) on.runtime.wait(on.stream, party_.members[peer].*event);
-  }
-
   void move(const OnStream& on) const {
     const auto n = static_cast<std::int64_t>(party_.members.size()), own = static_cast<std::int64_t>(own_);
     const std::int64_t bytes = call_.what.bytes.value, elements = bytes / size_of(call_.from.dtype).value, part = bytes / n;
@@ -112,10 +93,6 @@ class CudaMeetings::CollectiveTask : public GpuTask {
     Launcher(on.runtime, on.stream, nullptr).elements(KernelId::reduce_peers, slice.count, args);
   }
 
-  const CudaMeetings& meetings_;
-  CollectiveCall call_;
-  Party& party_;
-  std::size_t own_;
   Fold fold_ = Fold::Sum;
   bool accumulate_ = false;
 };
@@ -173,6 +150,7 @@ CudaMeetings::Party& CudaMeetings::party(const CollectiveCall& call) {
     known->members.resize(call.members.size());
   }
   if (known->what.kind != call.what.kind || known->what.bytes != call.what.bytes ||
+      known->what.algorithm != call.what.algorithm || known->what.servers != call.what.servers ||
       known->members.size() != call.members.size())
     throw Error("plan", call.where, "a collective of " + text(call.what.bytes),
                 "the kind and size that its partner has: " + text(known->what.bytes) + " (" + known->where + ")");
@@ -219,11 +197,16 @@ bool uses(CollectiveKind kind, std::size_t own, std::size_t peer) {
 
 void CudaMeetings::connect() {
   std::map<std::pair<int, int>, bool> pairs;  // whether a sum needs it
-  for (const Party& party : parties_)
+  for (const Party& party : parties_) {
+    if (party.rounds) {
+      pairs_of_rounds(party, pairs);
+      continue;
+    }
     for (std::size_t own = 0; own < party.members.size(); ++own)
       for (std::size_t peer = 0; peer < party.members.size(); ++peer)
         if (party.members[own].gpu != party.members[peer].gpu && uses(party.what.kind, own, peer))
           pairs[{party.members[own].gpu, party.members[peer].gpu}] |= sums(party.what.kind);
+  }
   for (const Parcel& parcel : parcels_)
     if (parcel.from != parcel.to) pairs[{parcel.to, parcel.from}] |= false;
   for (const auto& [pair, needed] : pairs)
@@ -243,8 +226,12 @@ void CudaMeetings::check() const {
                   parcel.sender.empty() ? "a send" : "a receive");
 }
 
+static constexpr std::array kAlgorithms = {foreshard::Algorithm::Ring, foreshard::Algorithm::Tree,
+                                           foreshard::Algorithm::DoubleTree, foreshard::Algorithm::ParameterServer};
+
 std::unique_ptr<StreamTask> CudaCommunicator::collective(const CollectiveCall& call) {
   check_call(call);
+  check_algorithm(call, kAlgorithms, "a GPU without --nccl");
   const auto at = std::find(call.members.begin(), call.members.end(), rank_);
   if (at == call.members.end()) throw Error("plan", call.where, "a group without the rank", "one of its own groups");
   if (call.members.size() > kMostPeers)
@@ -259,6 +246,8 @@ std::unique_ptr<StreamTask> CudaCommunicator::collective(const CollectiveCall& c
                         .gpu = gpu,
                         .ready = meetings_.event_of(gpu),
                         .done = meetings_.event_of(gpu)};
+  const bool mean = call.what.combine == Combine::Mean;  // divided where all members' numbers meet; no plan of ours has one
+  if (RoundWalk::wanted(call) && !mean) return meetings_.rounds_task(call, party, own, rank_, gpu);
   return std::make_unique<CudaMeetings::CollectiveTask>(meetings_, call, party, own);
 }
 

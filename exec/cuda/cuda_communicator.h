@@ -1,6 +1,8 @@
 // Communicator between ranks of one process on GPUs: any number of ranks, on one GPU or several of one host. Every rank's kernel
-// reads its peers' memory directly and sums in the order of the group, so sums are the same bits on every rank and in every run. No kernel
-// waits for another; ranks meet on the host, their streams through events:
+// reads its peers' memory directly. Rings, trees and parameter servers are carried out round by round (exec/communicator/round_walk.h): a
+// receiver's kernel takes what is sent to it out of the sender's memory. What needs no rounds is summed at once, in the order of the group.
+// Sums are the same bits on every rank and in every run. No kernel waits for another; ranks meet on the host, in every round, their streams
+// through events:
 //
 //   rank r's stream   ... [record ready r] . [wait ready of all] [sum slice r into all] [record done r] . [wait done of all] ...
 //   the host                               ^ all have recorded                                          ^ all have recorded
@@ -12,6 +14,7 @@
 #include <tuple>
 
 #include "exec/cuda/cuda_device.h"
+#include "exec/cuda/gpu_memory.h"
 #include "exec/interpreter/rank_devices.h"
 
 namespace foreshard::gpu {
@@ -39,6 +42,8 @@ class CudaMeetings {
     std::string where = {};
     std::size_t known = 0, arrived = 0;
     std::uint64_t generation = 0;
+    bool rounds = false;
+    std::vector<std::byte*> bases = {};  // of rounds: where members work
     std::vector<Member> members = {};
     std::mutex mutex;
     std::condition_variable changed;
@@ -53,13 +58,21 @@ class CudaMeetings {
     std::mutex mutex;
     std::condition_variable changed;
   };
+  class MeetingTask;
   class CollectiveTask;
+  class RoundsTask;
   class ExchangeTask;
+  // Memory of a rank's collectives of one group, which follow each other on one stream.
+  std::byte* own_memory(RankId rank, GroupId group, Bytes bytes, int gpu);
+  std::unique_ptr<StreamTask> rounds_task(const CollectiveCall& call, Party& party, std::size_t own, RankId rank, int gpu);
+  void pairs_of_rounds(const Party& party, std::map<std::pair<int, int>, bool>& pairs) const;
   Party& party(const CollectiveCall& call);
   Parcel& parcel(RankId from, RankId to, const ExchangeCall& call, std::int64_t sequence, bool sending, int gpu);
   Event* event_of(int gpu) { return events_.try_emplace(gpu, runtime_, gpu, false).first->second.take(); }
   Runtime& runtime_;
   const Stop& stop_;
+  GpuMemory memory_{runtime_};
+  std::map<std::pair<RankId, GroupId>, std::byte*> own_memory_ = {};
   std::map<int, EventPool> events_;  // by GPU
   std::deque<Party> parties_;
   std::deque<Parcel> parcels_;

@@ -1,8 +1,10 @@
 #include "exec/cuda/nccl_communicator.h"
 
 #include <algorithm>
+#include <array>
 
 #include "core/base/error.h"
+#include "exec/communicator/round_walk.h"
 
 namespace foreshard::gpu {
 
@@ -207,8 +209,12 @@ class NcclDevices::ExchangeTask : public Task {
   ExchangeCall what_;
 };
 
+static constexpr std::array kAlgorithms = {foreshard::Algorithm::Ring, foreshard::Algorithm::Tree,
+                                           foreshard::Algorithm::DoubleTree, foreshard::Algorithm::NvlinkSharp};
+
 std::unique_ptr<StreamTask> NcclCommunicator::collective(const CollectiveCall& call) {
   check_call(call);
+  check_algorithm(call, kAlgorithms, "NCCL, which chooses among them itself,");
   if (std::find(call.members.begin(), call.members.end(), rank_) == call.members.end())
     throw Error("plan", call.where, "a group without the rank", "one of its own groups");
   NcclDevices::Rank& rank = devices_.rank(rank_);

@@ -32,7 +32,7 @@ struct Number<Float16> {
 
 template <class Stored>
 void reduce_as(Combine how, bool accumulate, std::span<const std::byte* const> sources, std::span<std::byte* const> to,
-               std::int64_t first, std::int64_t count) {
+               std::int64_t first, std::int64_t count, std::int64_t parts) {
   using N = Number<Stored>;
   using Sum = typename N::Sum;
   std::array<Sum, kBlock> sums;
@@ -49,7 +49,7 @@ void reduce_as(Combine how, bool accumulate, std::span<const std::byte* const> s
         for (std::int64_t i = 0; i < n; ++i) sums[static_cast<std::size_t>(i)] += N::load(in[i]);
     }
     if (how == Combine::Mean)
-      for (std::int64_t i = 0; i < n; ++i) sums[static_cast<std::size_t>(i)] /= static_cast<Sum>(sources.size());
+      for (std::int64_t i = 0; i < n; ++i) sums[static_cast<std::size_t>(i)] /= static_cast<Sum>(parts);
     for (std::byte* target : to) {
       auto* out = reinterpret_cast<Stored*>(target) + at;
       for (std::int64_t i = 0; i < n; ++i) {
@@ -78,13 +78,14 @@ bool can_reduce(DType dtype) {
 }
 
 bool reduce(DType dtype, Combine how, bool accumulate, std::span<const std::byte* const> sources,
-            std::span<std::byte* const> to, std::int64_t first, std::int64_t count) {
+            std::span<std::byte* const> to, std::int64_t first, std::int64_t count, std::int64_t parts) {
+  if (parts == 0) parts = std::ssize(sources);
   switch (dtype) {
-    case DType::F64: reduce_as<double>(how, accumulate, sources, to, first, count); return true;
+    case DType::F64: reduce_as<double>(how, accumulate, sources, to, first, count, parts); return true;
     case DType::F32:
-    case DType::TF32: reduce_as<float>(how, accumulate, sources, to, first, count); return true;
-    case DType::BF16: reduce_as<BFloat16>(how, accumulate, sources, to, first, count); return true;
-    case DType::F16: reduce_as<Float16>(how, accumulate, sources, to, first, count); return true;
+    case DType::TF32: reduce_as<float>(how, accumulate, sources, to, first, count, parts); return true;
+    case DType::BF16: reduce_as<BFloat16>(how, accumulate, sources, to, first, count, parts); return true;
+    case DType::F16: reduce_as<Float16>(how, accumulate, sources, to, first, count, parts); return true;
     case DType::F8:
     case DType::I64:
     case DType::I32:

