@@ -45,6 +45,10 @@ const std::map<std::string, std::string>& where_options_matter() {
       {"overlap", "communication of the kinds that it names"},
       {"algorithm", "collectives and clusters to which it applies"},
       {"parts", "tp above 1 and micro-batches of several samples"},
+      {"servers", "--algorithm parameter-server"},
+      {"sum_order", "data-parallel replicas without ZeRO, offload and clipping, and a pipeline that flushes"},
+      {"partition", "--sum-order priority and larger buckets"},
+      {"credit", "--algorithm gather-to-root, or --sum-order priority and smaller parts"},
       {"seq", "a transformer"}};
   return where;
 }

@@ -5,7 +5,10 @@
 #include "cli/job/job.h"
 #include "cli/job/notes.h"
 #include "cli/program/table.h"
+#include "core/base/count_text.h"
 #include "core/json/json.h"
+#include "report/words/text_table.h"
+#include "strategy/cost/settle_algorithms.h"
 #include "strategy/resolve/tables_text.h"
 #include "strategy/tune/tune.h"
 
@@ -23,6 +26,24 @@ static std::variant<StrategyTables, Infeasible> tables_of_job(const Job& job) {
   return tables_of(job.model, closed.strategy, std::get<OpGraph>(graph), closed.runs);
 }
 
+// Which algorithm each collective of the plan runs by, where that is not a ring for all.
+static std::vector<TextOfTable> algorithms_of(const Job& job) {
+  if (job.strategy.communication.algorithm == Algorithm::Ring) return {};
+  const auto answer = tuned_plan(job.model, job.cluster, job.strategy, {.ignore_memory = true, .profile = job.measured()});
+  const auto* lowered = std::get_if<Lowered>(&answer);
+  if (!lowered) return {};
+  TextOfTable out{.key = "algorithms",
+                  .title = "algorithms of the plan's collectives, and their time alone",
+                  .head = {"collective", "group", "ranks", "size", "algorithm", "alone"}};
+  for (const SettledCollective& one : settled_collectives(lowered->plan, job.cluster)) {
+    std::string algorithm = name_of(one.what.algorithm);
+    if (one.what.algorithm == Algorithm::ParameterServer) algorithm += ", " + counted(one.what.servers, "server");
+    out.rows.push_back(
+        {one.name, one.group, std::to_string(one.members), in_size(one.what.bytes), algorithm, in_time(one.alone)});
+  }
+  return {out};
+}
+
 static ExitCode run(const Arguments& arguments, const Console& console) {
   const Job job = read_job(arguments);
   say_of_job(arguments, job, console);
@@ -35,7 +56,8 @@ static ExitCode run(const Arguments& arguments, const Console& console) {
       complain(*infeasible, console);
     return ExitCode::Infeasible;
   }
-  const std::vector<TextOfTable> texts = texts_of(std::get<StrategyTables>(answer));
+  std::vector<TextOfTable> texts = texts_of(std::get<StrategyTables>(answer));
+  for (TextOfTable& more : algorithms_of(job)) texts.push_back(std::move(more));
   if (!arguments.flag("--json")) {
     for (std::size_t i = 0; i < texts.size(); ++i)
       console.out << (i == 0 ? "" : "\n") << texts[i].title << "\n\n" << table_text({texts[i].head, texts[i].rows});

@@ -49,6 +49,7 @@ const char* name_of(ContextKind kind) {
   return "?";
 }
 
+const char* name_of(SumOrder order) { return order == SumOrder::Ready ? "ready" : "priority"; }
 const char* name_of(Algorithm algorithm) {
   switch (algorithm) {
     case Algorithm::Ring: return "ring";

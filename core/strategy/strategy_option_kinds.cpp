@@ -153,11 +153,14 @@ static Bytes bounded_bytes(const std::string& value, const std::string& where, c
   return bytes;
 }
 
-StrategyOption bucket(StrategyOption option) {
+StrategyOption size(std::function<Bytes&(Strategy&)> at, StrategyOption option) {
   option.type = OptionType::Bytes;
-  option.get = [](const Strategy& s) { return std::to_string(s.communication.bucket.value); };
-  option.set = [path = option.path](Strategy& s, const std::string& value, const std::string& where) {
-    s.communication.bucket = bounded_bytes(value, where, path);
+  option.get = [at](const Strategy& s) {
+    Strategy copy = s;
+    return std::to_string(at(copy).value);
+  };
+  option.set = [at, path = option.path](Strategy& s, const std::string& value, const std::string& where) {
+    at(s) = bounded_bytes(value, where, path);
   };
   return option;
 }

@@ -14,6 +14,10 @@
 #include "core/base/error.h"
 #include "core/strategy/strategy_options.h"
 
+namespace foreshard {
+const char* name_of(SumOrder order);  // ready, priority
+}
+
 namespace foreshard::option_kinds {
 
 std::string shown(const std::string& value);                                          // quoted, or "nothing"
@@ -38,8 +42,8 @@ StrategyOption schedule_order(StrategyOption option);  // "0F0 0B0; 1F0 1B0": th
 StrategyOption placement(StrategyOption option);
 StrategyOption recompute(StrategyOption option);
 StrategyOption overlap(StrategyOption option);
-StrategyOption bucket(StrategyOption option);
 StrategyOption operator_parts(StrategyOption option);
+StrategyOption size(std::function<Bytes&(Strategy&)> at, StrategyOption option);
 StrategyOption framework_memory(StrategyOption option);
 // One of names that are read from files.
 StrategyOption named(std::string Strategy::*field, const std::vector<std::string>& known, StrategyOption option);

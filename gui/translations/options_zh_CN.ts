@@ -184,6 +184,22 @@
         <translation>算子分块</translation>
     </message>
     <message>
+        <source>servers</source>
+        <translation>服务器数</translation>
+    </message>
+    <message>
+        <source>sum order</source>
+        <translation>求和次序</translation>
+    </message>
+    <message>
+        <source>partition</source>
+        <translation>求和分块</translation>
+    </message>
+    <message>
+        <source>credit</source>
+        <translation>在途额度</translation>
+    </message>
+    <message>
         <source>framework</source>
         <translation>框架</translation>
     </message>
@@ -478,8 +494,36 @@
         <translation>与计算重叠的通信：grad、param（表格中 zero 1+）、p2p、tp 中的任意几个，或 none；auto：与框架一致</translation>
     </message>
     <message>
-        <source>algorithm of collectives; where it does not apply, a ring</source>
-        <translation>集合通信的算法；不适用时用环形</translation>
+        <source>algorithm of collectives; where it does not apply, a ring; auto: the cheapest for each</source>
+        <translation>集合通信的算法；不适用时用环形；auto：各取代价最低者</translation>
+    </message>
+    <message>
+        <source>members of a group that serve; 0: all</source>
+        <translation>组内充当服务器的成员数；0：全部</translation>
+    </message>
+    <message>
+        <source>with --algorithm parameter-server</source>
+        <translation>与 --algorithm parameter-server 同用</translation>
+    </message>
+    <message>
+        <source>what may be under way at once of sums of gradients; 0: one part</source>
+        <translation>梯度求和同时在途的数据量；0：一份</translation>
+    </message>
+    <message>
+        <source>with --sum-order priority or --algorithm gather-to-root</source>
+        <translation>与 --sum-order priority 或 --algorithm gather-to-root 同用</translation>
+    </message>
+    <message>
+        <source>sums of gradients as they are ready, or first what the next forward needs first, which then waits for nothing else</source>
+        <translation>梯度求和的次序：按就绪先后，或先传下一次前向最先需要的，前向不再等待其余部分</translation>
+    </message>
+    <message>
+        <source>parts of sums of gradients, which others may overtake; 0: whole buckets</source>
+        <translation>梯度求和的分块大小，块间可被更优先者插队；0：整桶</translation>
+    </message>
+    <message>
+        <source>with --sum-order priority</source>
+        <translation>与 --sum-order priority 同用</translation>
     </message>
     <message>
         <source>parts along the samples of a micro-batch that attention and MLP of a layer are cut into, one number for both or one each: the sum over tp of a part overlaps with the next part; auto: chosen</source>

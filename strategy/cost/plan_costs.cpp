@@ -7,6 +7,7 @@
 #include "core/network/network.h"
 #include "core/plan/ranks.h"
 #include "strategy/cost/collective_cost.h"
+#include "strategy/cost/communication_path.h"
 #include "strategy/cost/learned_factors.h"
 #include "strategy/cost/op_cost.h"
 #include "strategy/cost/plan_parts.h"
@@ -311,40 +312,7 @@ class PlanCosts {
   CommunicationPath find_path(const Collective& what) const {
     std::vector<DeviceId> devices;
     for (const RankId member : ranks_.members(what.group, rank_)) devices.push_back(ranks_.device(member));
-    std::vector<int> nodes;
-    for (const DeviceId device : devices) nodes.push_back(network_.node(device));
-    std::sort(nodes.begin(), nodes.end());
-    CommunicationPath path{.members = static_cast<int>(devices.size()),
-                           .nodes = static_cast<int>(std::unique(nodes.begin(), nodes.end()) - nodes.begin())};
-    Seconds slowest;
-    for (const CollectiveFlow& phase : collective_phases(network_, what, devices)) {
-      path.steps += phase.steps;
-      path.step_latency = max(path.step_latency, phase.step_latency);
-      busiest_link(phase, path, slowest);
-    }
-    return path;
-  }
-
-  void busiest_link(const CollectiveFlow& phase, CommunicationPath& path, Seconds& slowest) const {
-    Seconds alone = {};
-    std::vector<LinkId> links = phase.links;
-    std::sort(links.begin(), links.end());
-    for (std::size_t i = 0; i < links.size();) {
-      std::size_t end = i;
-      while (end < links.size() && links[end] == links[i]) ++end;
-      const NetworkLink link = network_.link(links[i]);
-      const double bytes = phase.bytes * static_cast<double>(end - i);
-      const Seconds time{bytes / link.bandwidth.value};
-      alone = max(alone, time);
-      if (time > slowest) {
-        slowest = time;
-        path.link = link.kind;
-        path.bytes = bytes;
-        path.bandwidth = link.bandwidth;
-      }
-      i = end;
-    }
-    path.flow = path.flow + alone;
+    return communication_path(network_, what, devices);
   }
 
   const Plan& plan_;

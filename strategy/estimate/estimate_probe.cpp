@@ -6,6 +6,7 @@
 #include "strategy/cost/framework_memory.h"
 #include "strategy/cost/framework_preset.h"
 #include "strategy/cost/plan_costs.h"
+#include "strategy/cost/settle_algorithms.h"
 #include "strategy/estimate/estimate_alone.h"
 #include "strategy/resolve/resolve.h"
 
@@ -273,6 +274,8 @@ GridCosts measured_grid(const ScreenedModel& of, const Point& point) {
                           .axes = {AxisId{0}, AxisId{1}, AxisId{2}, AxisId{3}},
                           .streams = {{"communication", StreamKind::Communication}},
                           .actions = {{.segment = {role == 0 ? 0 : 1}}}});
+  settle_algorithms(plan, of.cluster, of.base.communication);
+  segment = plan.segments.front();
   cost_plan(plan, of.cluster, framework_preset(of.base.framework), of.profile);
   AloneTimes alone(plan, of.cluster);
   const std::vector<Cost>& cost = plan.costs.front().by_segment[0];

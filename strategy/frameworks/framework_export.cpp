@@ -53,7 +53,8 @@ static void add_general_notes(const Strategy& s, FrameworkExport& out) {
   out.notes.push_back("start it on " + counted(std::int64_t{s.dp} * s.tp * s.cp * s.pp, "GPU") + ", one process each");
   if (s.communication.algorithm != Algorithm::Ring)
     out.notes.push_back(std::string("NCCL chooses how collectives are carried out; ") +
-                        name_of(s.communication.algorithm.value_or(Algorithm::Ring)) + " was simulated");
+                        (s.communication.algorithm ? name_of(*s.communication.algorithm) : "the cheapest for each") +
+                        " was simulated");
   if (!s.communication.parts.empty()) out.notes.emplace_back("operators in parts: simulated, but no option says so");
   if (s.precision == DType::TF32)
     out.notes.emplace_back("in the training script: torch.backends.cuda.matmul.allow_tf32 = True");

@@ -9,6 +9,7 @@
 #include "strategy/cost/framework_memory.h"
 #include "strategy/cost/framework_preset.h"
 #include "strategy/cost/plan_costs.h"
+#include "strategy/cost/settle_algorithms.h"
 #include "strategy/lower/begin_lowering.h"
 #include "strategy/lower/loss_scale.h"
 #include "strategy/lower/memory_planner.h"
@@ -85,6 +86,7 @@ std::variant<Lowered, Infeasible> finish_plan(Lowering& lowering, const LowerOpt
   const Strategy& s = lowering.strategy;
   if (cluster.nodes.size() > 1)
     if (auto refused = find_devices(plan, cluster)) return *refused;
+  settle_algorithms(plan, cluster, s.communication);
   plan_memory(plan, {.share_kept = !lowering.tables.activations.runs_of_stage.empty(),
                      .search_nodes = s.device_memory.exact_packing ? kPackingNodes : 0});
   plan.framework = framework_memory(s);

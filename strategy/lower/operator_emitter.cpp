@@ -22,7 +22,7 @@ Instruction OperatorEmitter::communication(const ChunkLayer& layer, const Operat
   const CommunicationRow& way = frame_.lowering.communication(Purpose::Operator);
   Instruction instruction{.name = op.name,
                           .what = Collective{.kind = kind,
-                                             .algorithm = way.algorithm,
+                                             .algorithm = way.algorithm.value_or(Algorithm::Ring),
                                              .group = frame_.lowering.group(talk.over, way.stream),
                                              .bytes = talk.bytes,
                                              .dtype = frame_.lowering.compute_type(),

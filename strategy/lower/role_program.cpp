@@ -185,7 +185,7 @@ class RoleProgram {
     const Buffer& buffer = role_.buffers[lowering_.norm.index()];
     if (const GroupId all = lowering_.group_of_roles(LayoutGroup::Roles::All); all.valid()) {
       sum.what = Collective{.kind = CollectiveKind::AllReduce,
-                            .algorithm = way.algorithm,
+                            .algorithm = way.algorithm.value_or(Algorithm::Ring),
                             .group = all,
                             .bytes = buffer.bytes,
                             .dtype = buffer.dtype};

@@ -11,6 +11,11 @@
 
 namespace foreshard {
 
+static void add_way(CommunicationPolicy& policy, Purpose purpose, const Stream& stream) {
+  policy.rows.push_back({.purpose = purpose, .stream = {static_cast<std::int32_t>(policy.streams.size())}});
+  policy.streams.push_back(stream);
+}
+
 namespace {
 
 using enum DenseKind;
@@ -37,6 +42,7 @@ struct Choice {
   StateCuts cut;        // nothing where there is nothing to shard over
   bool ends_apart;      // the first and the last stage are on different ranks
   bool keeps_versions;  // of the weights: what is updated is then the master copy
+  bool updates_once;    // each stage, which one rank has
   StreamId tensors() const { return {strategy.communication.overlap->tp ? kTensors : kCompute}; }
   bool measures() const { return *strategy.optimizer.clip_norm > 0 || strategy.optimizer.loss_scale == 0; }
   bool partial() const { return strategy.sequence_parallel && strategy.tp > 1; }
@@ -56,7 +62,18 @@ Choice choice_of(const Model& model, const Strategy& s, const ScheduleTable& sch
           .ties = transformer && transformer->tied_embeddings,
           .cut = inner * s.cp > 1 ? cuts : StateCuts{},
           .ends_apart = !schedule.ends_hold_both(),
-          .keeps_versions = std::ranges::any_of(schedule.weight_slots, [](int slots) { return slots > 1; })};
+          .keeps_versions = std::ranges::any_of(schedule.weight_slots, [](int slots) { return slots > 1; }),
+          .updates_once = schedule.routes == 1 && !schedule.asynchronous()};
+}
+
+// What the next forward needs first is summed first, and the next forward does not wait for the rest: where each unit can be updated by itself.
+bool updates_beside_forward(const Choice& choice) {
+  const Strategy& s = choice.strategy;
+  const OffloadChoice& away = s.offload;
+  const bool stays = away.optimizer == Space::Device && away.parameters == Space::Device && away.gradients == Space::Device;
+  return s.communication.order == SumOrder::Priority && s.communication.overlap->gradients && s.dp * s.cp > 1 && stays &&
+         !away.update_per_layer && !choice.cut.optimizer && !choice.measures() && !choice.staged() && choice.updates_once &&
+         s.framework == Strategy{}.framework;
 }
 
 StateRow row_for_all(const Choice& choice) {
@@ -89,6 +106,7 @@ StateRow row_for_all(const Choice& choice) {
   row.parameters.home = s.offload.parameters, row.gradients.home = s.offload.gradients;
   if (gradients) row.gradients.cut_by = kShards;
   row.optimizer.with_backward = s.offload.update_per_layer;
+  row.optimizer.beside_forward = updates_beside_forward(choice);
   row.gradients.kept = !(s.offload.update_per_layer && one_microbatch && !gradients && row.gradients.home == Space::Device);
   if (row.takes_gradients_away())
     row.gradients.slots = s.communication.overlap->gradients || row.optimizer.with_backward ? 2 : 1;
@@ -123,6 +141,12 @@ StatePolicy state_policy(const Choice& choice) {
   return policy;
 }
 
+// Gradients are gathered on a root, nothing else is.
+std::optional<Algorithm> algorithm_of(const CommunicationChoice& choice, Purpose purpose) {
+  const bool gathers = choice.algorithm == Algorithm::GatherToRoot;
+  return gathers && purpose != Purpose::GradientSum ? Algorithm::Ring : choice.algorithm;
+}
+
 CommunicationPolicy communication_policy(const Choice& choice, const ScheduleTable& schedule) {
   using enum Purpose;
   const Strategy& s = choice.strategy;
@@ -155,8 +179,13 @@ CommunicationPolicy communication_policy(const Choice& choice, const ScheduleTab
                                         {ParameterGather, StreamId{kReplicated}},
                                         {Operator, choice.tensors()},
                                         {NormSum, StreamId{kCompute}}})
-    policy.rows.push_back(
-        {.purpose = purpose, .stream = stream, .algorithm = s.communication.algorithm.value_or(Algorithm::Ring)});
+    policy.rows.push_back({.purpose = purpose,
+                           .stream = stream,
+                           .algorithm = algorithm_of(s.communication, purpose),
+                           .order = s.communication.order,
+                           .partition = s.communication.partition,
+                           .credit = s.communication.credit});
+  if (updates_beside_forward(choice)) add_way(policy, UpdateBesideForward, {"updates", StreamKind::Compute});
   if (std::ranges::any_of(s.communication.parts, [](int n) { return n > 1; })) policy.parts = s.communication.parts;
   return policy;
 }
@@ -218,11 +247,6 @@ int operation_of(const LayerGraph& layer, std::size_t op) {
   };
   return static_cast<int>(
       std::count_if(layer.operators.begin(), layer.operators.begin() + static_cast<std::ptrdiff_t>(op), ends));
-}
-
-static void add_way(CommunicationPolicy& policy, Purpose purpose, const Stream& stream) {
-  policy.rows.push_back({.purpose = purpose, .stream = {static_cast<std::int32_t>(policy.streams.size())}});
-  policy.streams.push_back(stream);
 }
 
 void CommunicationPolicy::add_host_ways() {

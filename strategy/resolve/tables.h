@@ -3,6 +3,7 @@
 // role whatever its degrees, and are printed by `foreshard show policies`.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -67,6 +68,7 @@ struct StateRow {  // the first row that a tensor belongs to holds; the last one
     Space home = Space::Device;                // where the states lie between steps
     double kept = 0;                           // share of the elements whose states stay on the device, those of the last units
     bool with_backward = false;                // of the last micro-batch: when the backward of the next layer is done
+    bool beside_forward = false;               // on a stream of its own: each layer of the next forward waits for its units alone
     Processor updated_by = Processor::Device;  // what of the step's operands is not in its memory is copied there, and back
   } optimizer = {};
 
@@ -78,8 +80,8 @@ struct StateRow {  // the first row that a tensor belongs to holds; the last one
   // They are not read where they lie between steps, but from places that layers take in turn.
   bool brings_parameters() const { return !parameters.cut_by.empty() || parameters.home != Space::Device; }
   bool takes_gradients_away() const { return !gradients.cut_by.empty() || gradients.home != Space::Device || !gradients.kept; }
-  // The next run's first forwards have to wait for them: they are gathered, or copied back, after the update.
-  bool parameters_arrive() const { return !optimizer.cut_by.empty() || moves_states(); }
+  // The next run's first forwards have to wait for them: they are gathered, or copied back, after the update, or updated meanwhile.
+  bool parameters_arrive() const { return !optimizer.cut_by.empty() || moves_states() || optimizer.beside_forward; }
 };
 using StatePolicy = std::vector<StateRow>;
 
@@ -123,14 +125,17 @@ enum class Purpose : std::uint8_t {
   CopyFromHost,
   HostUpdate,
   WriteDrive,
-  ReadDrive
+  ReadDrive,
+  UpdateBesideForward
 };
 struct CommunicationRow {  // the first one that matches holds
   Purpose purpose = Purpose::Operator;
   int chunk = -1;  // of the rank; -1: any
   StreamId stream = {};
-  Algorithm algorithm = Algorithm::Ring;  // of collectives
-  bool overlaps = true;                   // sends: computes go on before the other side has the data
+  std::optional<Algorithm> algorithm = Algorithm::Ring;  // of collectives; empty: chosen when the plan is made
+  SumOrder order = SumOrder::Ready;                      // of sums of gradients
+  Bytes partition = {}, credit = {};                     // ... their parts, what may be under way at once; 0: whole units, one part
+  bool overlaps = true;                                  // sends: computes go on before the other side has the data
 };
 struct CommunicationPolicy {
   std::vector<Stream> streams = {};  // of every role; the first one computes

@@ -30,10 +30,11 @@ const char* word(ExpertKind kind) {
 }
 const char* word(Tensors tensors) { return kTensorsWords[static_cast<std::size_t>(tensors)]; }
 const char* word(Purpose purpose) {
-  static constexpr std::array words = {"sums of gradients", "gathers of parameters", "between operators",  "sum of norms",
-                                       "send forward",      "receive forward",       "send backward",      "receive backward",
-                                       "to host memory",    "from host memory",      "update on the host", "to drives",
-                                       "from drives"};
+  static constexpr std::array words = {
+      "sums of gradients", "gathers of parameters",     "between operators",  "sum of norms",
+      "send forward",      "receive forward",           "send backward",      "receive backward",
+      "to host memory",    "from host memory",          "update on the host", "to drives",
+      "from drives",       "updates beside the forward"};
   return words[static_cast<std::size_t>(purpose)];
 }
 const char* word(Space space) {
@@ -166,6 +167,7 @@ std::string optimizer_text(const StateRow& row) {
   if (o.home != Space::Device) text += std::string("; in ") + word(o.home);
   if (o.kept > 0) text += " but for " + number(o.kept * 100) + " %";
   if (o.with_backward) text += "; updated with the backward";
+  if (o.beside_forward) text += "; updated beside the next forward";
   if (o.updated_by == Processor::Host) text += "; updated by the processor of the host";
   return text;
 }
@@ -218,7 +220,10 @@ TextOfTable communication(const StrategyTables& tables) {
   for (const CommunicationRow& row : tables.communication.rows) {
     const bool transfer = row.purpose >= Purpose::SendForward;
     out.rows.push_back({word(row.purpose), row.chunk < 0 ? "any" : text(row.chunk),
-                        tables.communication.streams[row.stream.index()].name, transfer ? "-" : name_of(row.algorithm),
+                        tables.communication.streams[row.stream.index()].name,
+                        transfer        ? "-"
+                        : row.algorithm ? name_of(*row.algorithm)
+                                        : "auto",
                         row.stream.value == 0 || !row.overlaps ? "no" : "yes"});
     if (row.purpose != Purpose::Operator || tables.communication.parts.empty()) continue;
     Cells parts;

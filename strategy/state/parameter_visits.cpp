@@ -12,7 +12,7 @@ Instruction all_gather(const ChunkFrame& frame, const StateUnit& unit, const Use
   const CommunicationRow& way = frame.lowering.communication(Purpose::ParameterGather);
   return {.name = "all-gather parameters",
           .what = Collective{.kind = CollectiveKind::AllGather,
-                             .algorithm = way.algorithm,
+                             .algorithm = way.algorithm.value_or(Algorithm::Ring),
                              .group = frame.lowering.group(row.optimizer.cut_by, way.stream),
                              .bytes = size_of(row.parameters.dtype) * unit.elements,
                              .dtype = row.parameters.dtype},

@@ -24,6 +24,8 @@ void StateProgram::add_events(std::vector<UnitUse> visits, LayerId first) {
   }
   if (state.takes_gradients_away()) ring_free_ = frame_.add_event("gradient_ring_free", 2);
   add_own_gradients();
+  add_root_places();
+  order_ = order_of_sums(frame_, state_);
   visits_.emplace(frame_, state_, std::move(visits), first, ready_);
 }
 
@@ -38,10 +40,31 @@ void StateProgram::add_own_gradients() {
   own_free_ = frame_.add_event("own_gradients_free", kOwnPlaces);
 }
 
+// Where the root of a gather has what others send it at once: a gradient from each member that the credit lets send, one at least. All
+// members run one program, so all of them have the places (docs/decisions/sums-of-gradients.md).
+void StateProgram::add_root_places() {
+  if (frame_.lowering.communication(Purpose::GradientSum).algorithm != Algorithm::GatherToRoot) return;
+  Bytes largest = {};
+  for (const StateUnit& unit : state_.units)
+    if (!unit.borrowed)
+      for (const GradientSum& sum : row_of(unit).gradients.sums)
+        if (!sum.tied_stages && is_summed(sum))
+          largest = std::max(
+              largest, root_places(size_of(row_of(unit).gradients.dtype) * unit.elements, frame_.lowering.ranks(sum.over)));
+  if (largest > Bytes{})
+    root_places_ = frame_.add_buffer("gathered", Category::Communication, last_row().gradients.dtype, largest, 1);
+}
+
+Bytes StateProgram::root_places(Bytes bytes, int ranks) const {
+  const Bytes credit = frame_.lowering.communication(Purpose::GradientSum).credit;
+  return bytes * std::clamp<std::int64_t>(credit.value / std::max<std::int64_t>(1, bytes.value), 1, ranks - 1);
+}
+
 void StateProgram::begin(bool backward, const Slot& weights) {
   weights_ = weights;
   visits_->begin(backward);
   summed_.clear();
+  next_ = 0;
   waited_.assign(state_.units.size(), 0);
 }
 

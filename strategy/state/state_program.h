@@ -10,6 +10,7 @@
 #include "strategy/program/segment_builder.h"
 #include "strategy/state/model_state.h"
 #include "strategy/state/parameter_visits.h"
+#include "strategy/state/sum_parts.h"
 #include "strategy/state/update_moves.h"
 
 namespace foreshard {
@@ -69,6 +70,8 @@ class StateProgram {
  private:
   static constexpr int kOwnPlaces = 2;  // of gradients that are cut and away
   void add_own_gradients();
+  void add_root_places();
+  Bytes root_places(Bytes bytes, int ranks) const;
   const StateRow& row_of(const StateUnit& unit) const {
     return frame_.lowering.tables.state[static_cast<std::size_t>(unit.row)];
   }
@@ -81,7 +84,10 @@ class StateProgram {
   GroupId slice(const StateUnit& unit) const;
   bool is_summed(const GradientSum& sum) const;
   bool is_summed(int unit) const;
-  void sum_unit(SegmentBuilder& out, int unit, const RunPart& part, bool at_end, int begins);
+  void sum_unit(SegmentBuilder& out, int unit, const RunPart& part, bool at_end, int begins, const SumPart* piece = nullptr);
+  bool is_ordered(int unit) const;
+  std::vector<int> order_of_updates() const;
+  void sum_in_order(SegmentBuilder& out, int layer, const RunPart& part, int begins);
   void sum_rest(SegmentBuilder& out, int begins);
   bool leaves(int unit) const;  // its gradients are away
   bool updates_with_backward(int unit) const;
@@ -103,10 +109,12 @@ class StateProgram {
   ChunkState state_;
   std::optional<UpdateMoves> moves_ = {};  // where the rows move states
   std::optional<ParameterVisits> visits_ = {};
-  BufferId own_gradients_ = {};
-  Slot weights_ = {};              // of the version that the segment reads
-  std::vector<char> waited_ = {};  // [unit]
-  std::vector<int> summed_ = {};   // units to be updated with the backward of the next layer
+  BufferId own_gradients_ = {}, root_places_ = {};
+  Slot weights_ = {};                // of the version that the segment reads
+  std::vector<char> waited_ = {};    // [unit]
+  std::vector<SumPart> order_ = {};  // of the last micro-batch's sums, where what is needed first goes first
+  std::size_t next_ = 0;             // of them
+  std::vector<int> summed_ = {};     // units to be updated with the backward of the next layer
   EventId reduced_ = {}, ready_ = {}, updated_ = {}, ring_free_ = {}, own_free_ = {}, taken_ = {};
   std::vector<EventId> version_ready_ = {};  // [unit], with several versions of the weights: a slot each
 };

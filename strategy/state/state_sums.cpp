@@ -26,13 +26,15 @@ bool StateProgram::is_summed(int unit) const {
 //   over what the optimizer is cut by   a reduce-scatter: in place, or of a whole gradient into the own part, which accumulates
 //   behind that                         all-reduces of the own part
 // Gradients that are away leave afterwards; an own part that accumulates comes in before.
-void StateProgram::sum_unit(SegmentBuilder& out, int index, const RunPart& part, bool at_end, int begins) {
+void StateProgram::sum_unit(SegmentBuilder& out, int index, const RunPart& part, bool at_end, int begins,
+                            const SumPart* piece) {
   const StateUnit& unit = state_.units[static_cast<std::size_t>(index)];
   const StateRow& row = row_of(unit);
   const Bytes each = size_of(row.gradients.dtype);
   const bool cut = !row.gradients.cut_by.empty(), leaves = this->leaves(index), in_place = leaves || !row.gradients.kept;
   const CommunicationRow& way = frame_.lowering.communication(Purpose::GradientSum);
-  const Use full = cut || in_place ? part_of(unit.full_gradient, unit.full_gradient_slot) : part_of(unit.gradient);
+  Use full = cut || in_place ? part_of(unit.full_gradient, unit.full_gradient_slot) : part_of(unit.gradient);
+  if (piece) full.from = each * piece->first, full.length = each * piece->elements;
   Use own = in_place ? full : part_of(unit.gradient);
   if (leaves && cut) own = bring_own_gradient(out, index, part);
   const GroupId shards = frame_.lowering.group(row.optimizer.cut_by, way.stream);
@@ -48,11 +50,11 @@ void StateProgram::sum_unit(SegmentBuilder& out, int index, const RunPart& part,
     if (!due || !is_summed(sum)) continue;
     const bool sliced = of_part && !cut && !sum.tied_stages;  // the buffer is of full size: the own slice of it
     const Use& from = of_part || sum.tied_stages ? own : full;
-    const std::int64_t elements =
-        sliced || (of_part && cut) ? unit.elements / frame_.lowering.ranks(row.optimizer.cut_by) : unit.elements;
+    const std::int64_t whole = piece ? piece->elements : unit.elements;
+    const std::int64_t elements = sliced || (of_part && cut) ? whole / frame_.lowering.ranks(row.optimizer.cut_by) : whole;
     Instruction run{.name = sum.name,
                     .what = Collective{.kind = scatters ? CollectiveKind::ReduceScatter : CollectiveKind::AllReduce,
-                                       .algorithm = way.algorithm,
+                                       .algorithm = way.algorithm.value_or(Algorithm::Ring),
                                        .group = sum.tied_stages ? frame_.lowering.group_of_roles(LayoutGroup::Roles::Tied)
                                                                 : frame_.lowering.group(sum.over, way.stream),
                                        .bytes = each * elements,
@@ -66,13 +68,16 @@ void StateProgram::sum_unit(SegmentBuilder& out, int index, const RunPart& part,
       run.waits.push_back({ready_, {index}});  // the last update has read the part
     if (scatters && cut && leaves && !part.accumulates) open_own_gradient(run, own);
     if (sum.tied_stages) run.records.push_back({reduced_, {index}});
+    if (root_places_.valid() && !scatters && !sum.tied_stages)
+      run.acquires.push_back({root_places_, {0}}), run.releases.push_back({root_places_, {0}});
     const int emitted = out.emit(std::move(run));
     if (begins >= 0 && (last < 0 || sum.tied_stages)) out.at(emitted).after.push_back(begins);
     if (!sum.tied_stages) last = emitted;
     if (scatters && cut) release_full_gradient(out, unit);
   }
   if (leaves) return send_gradient(out, index, own, part, scattered && part.last);
-  if (last >= 0 && (part.last || unit.standalone)) out.at(last).records.push_back({reduced_, {index}});
+  if (last >= 0 && (part.last || unit.standalone) && (!piece || piece->last))
+    out.at(last).records.push_back({reduced_, {index}});
 }
 
 void StateProgram::release_full_gradient(SegmentBuilder& out, const StateUnit& unit) const {
@@ -145,10 +150,22 @@ bool StateProgram::sums_beside_backwards() const {
   });
 }
 
+bool StateProgram::is_ordered(int index) const {
+  return std::ranges::any_of(order_, [&](const SumPart& part) { return part.unit == index; });
+}
+
+// Those parts whose turn it is and whose gradients the backward has made: the first layer's come last, and then all are there.
+void StateProgram::sum_in_order(SegmentBuilder& out, int layer, const RunPart& part, int begins) {
+  for (; next_ < order_.size() && unit(order_[next_].unit).last_layer >= layer; ++next_)
+    sum_unit(out, order_[next_].unit, part, false, begins, &order_[next_]);
+}
+
 void StateProgram::sum_layer(SegmentBuilder& out, int layer, const RunPart& part, int begins) {
   update_summed(out);
+  if (part.last) sum_in_order(out, layer, part, begins);
   for (int index = 0; index < units(); ++index)
-    if (unit(index).last_layer == layer && (is_summed(index) || leaves(index))) sum_unit(out, index, part, false, begins);
+    if (unit(index).last_layer == layer && (is_summed(index) || leaves(index)) && !(part.last && is_ordered(index)))
+      sum_unit(out, index, part, false, begins);
   for (int index = 0; part.last && index < units(); ++index)
     if (unit(index).last_layer == layer && updates_with_backward(index)) summed_.push_back(index);
 }

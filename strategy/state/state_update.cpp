@@ -164,6 +164,16 @@ void StateProgram::wait_for_sums(SegmentBuilder& out) const {
 // The version that an update makes: the parameter of its segment, where there are several.
 Slot StateProgram::weights_made() const { return frame_.lowering.weight_slots > 1 ? Slot{ParamId{0}} : Slot{}; }
 
+// As their sums end: beside the forward no unit stands behind one that is summed later.
+std::vector<int> StateProgram::order_of_updates() const {
+  std::vector<int> all;
+  for (const SumPart& part : order_)
+    if (part.last) all.push_back(part.unit);
+  for (int index = 0; index < units(); ++index)
+    if (!is_ordered(index)) all.push_back(index);
+  return all;
+}
+
 Segment StateProgram::finish() {
   const std::vector<Param> made = {{"weights", ParamKind::Slot}};
   SegmentBuilder out("update." + std::to_string(frame_.chunk), frame_.lowering.weight_slots > 1 ? made : std::vector<Param>{});
@@ -173,7 +183,7 @@ Segment StateProgram::finish() {
     sum_rest(out, mark);
     if (how.waits_for_all_sums) wait_for_sums(out);
   }
-  for (int index = 0; index < units(); ++index) {
+  for (const int index : order_of_updates()) {
     const StateUnit& unit = state_.units[static_cast<std::size_t>(index)];
     if (unit.borrowed || updates_with_backward(index)) continue;
     if (how.clips()) out.emit(clip(index));
@@ -187,6 +197,7 @@ void StateProgram::add_update(SegmentBuilder& out, int index, int mark) {
   const StateRow::Parameters& parameters = row_of(unit).parameters;
   const bool gathers = gathers_after_update(unit);
   Instruction run = update(index);
+  if (row_of(unit).optimizer.beside_forward) run.stream = frame_.lowering.communication(Purpose::UpdateBesideForward).stream;
   if (!gathers && row_of(unit).parameters_arrive()) run.records.push_back(ready(index, weights_made()));
   if (parameters.gathered_next_run) run.records.push_back({updated_, {index}});
   if (unit.states_away)

@@ -7,6 +7,7 @@
 #include "strategy/cost/framework_memory.h"
 #include "strategy/cost/framework_preset.h"
 #include "strategy/cost/plan_costs.h"
+#include "strategy/cost/settle_algorithms.h"
 #include "strategy/estimate/estimate_alone.h"
 #include "strategy/search/search_space.h"
 #include "strategy/tune/partition_model.h"
@@ -34,6 +35,7 @@ double seconds_of(const Cluster& cluster, const Strategy& strategy, int tensor, 
                           .axes = {AxisId{0}, AxisId{1}},
                           .streams = {{"communication", StreamKind::Communication}},
                           .actions = {{.segment = {role == 0 ? 0 : 1}}}});
+  settle_algorithms(plan, cluster, strategy.communication);
   cost_plan(plan, cluster, framework_preset(strategy.framework));
   AloneTimes alone(plan, cluster);
   return alone.duration({0}, plan.segments.front().instructions.front(), plan.costs.front().by_segment.front().front());
@@ -42,8 +44,10 @@ double seconds_of(const Cluster& cluster, const Strategy& strategy, int tensor, 
 // Bytes per second of a ring over so many replicas: a sum of n bytes passes 2 (d-1)/d n of them.
 double sum_bandwidth(const Cluster& cluster, const Strategy& strategy, int tensor, int replicas) {
   if (replicas < 2) return TensorDegree{}.near;
-  const Collective sum{
-      .kind = CollectiveKind::AllReduce, .algorithm = strategy.communication.algorithm.value_or(Algorithm::Ring), .group = {0}, .bytes = kLarge};
+  const Collective sum{.kind = CollectiveKind::AllReduce,
+                       .algorithm = strategy.communication.algorithm.value_or(Algorithm::Ring),
+                       .group = {0},
+                       .bytes = kLarge};
   const double seconds = seconds_of(cluster, strategy, tensor, replicas, 1, {.what = sum});
   return 2.0 * (replicas - 1) / replicas * static_cast<double>(kLarge.value) / seconds;
 }

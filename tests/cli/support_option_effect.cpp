@@ -139,6 +139,10 @@ const std::map<std::string, std::vector<std::string>>& other_values() {
       {"overlap", {"none", "grad"}},
       {"algorithm", {"tree", "hierarchical"}},
       {"parts", {"2", "auto"}},
+      {"servers", {"2"}},
+      {"sum_order", {"priority"}},
+      {"partition", {"4000000"}},
+      {"credit", {"1000000000"}},
       {"framework", {"megatron"}}};
   return values;
 }

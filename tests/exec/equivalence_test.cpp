@@ -94,6 +94,12 @@ std::optional<Strategy> draw(std::mt19937& random, bool sequence_parallel, doubl
   if (s.optimizer.kind == OptimizerKind::Sgd) s.optimizer.momentum = any(random, {0.0, 0.9});
   s.communication.overlap.emplace();
   for (const OverlapPart& part : kOverlapParts) *s.communication.overlap.*part.field = any(random, {true, false});
+  using enum Algorithm;
+  s.communication.algorithm = any<std::optional<Algorithm>>(
+      random, {Ring, Ring, Tree, DoubleTree, Hierarchical, TwoDimensional, ParameterServer, GatherToRoot, {}});
+  s.communication.servers = any(random, {0, 1, 2});
+  s.communication.order = any(random, {SumOrder::Ready, SumOrder::Priority});
+  s.communication.partition = any<Bytes>(random, {{0}, {4096}});
   const int ranks = s.dp * s.tp * s.pp;
   const auto micro_batches = static_cast<int>(8 / (s.batch.micro * s.dp));
   if (ranks < 2 || ranks > 8 || micro_batches < 1) return {};

@@ -46,7 +46,7 @@ TEST(StrategyOptions, EveryFieldOnceWithAllItsWords) {
   [[maybe_unused]] const auto& [bucket, overlap, algorithm, servers, sum_order, partition, credit, compressed_gradients,
                                 compressed_activations, parts] = communication;
   [[maybe_unused]] const auto& [framework_memory, reserve, exact_packing] = device_memory;
-  EXPECT_EQ(paths.size(), 48u);
+  EXPECT_EQ(paths.size(), 52u);
 }
 
 TEST(StrategyOptions, DefaultsRoundTrip) {
@@ -106,6 +106,10 @@ TEST(StrategyOptions, EveryOptionCanBeSetAndRead) {
                                                                    {"overlap", "grad,param"},
                                                                    {"algorithm", "tree"},
                                                                    {"parts", "2,4"},
+                                                                   {"servers", "2"},
+                                                                   {"sum_order", "priority"},
+                                                                   {"partition", "1048576"},
+                                                                   {"credit", "4096000"},
                                                                    {"framework", "megatron"}};
   std::set<std::string> covered;
   for (const auto& [path, value] : values) {

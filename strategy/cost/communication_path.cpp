@@ -1,0 +1,44 @@
+#include "strategy/cost/communication_path.h"
+
+#include <algorithm>
+
+namespace foreshard {
+
+static void busiest_link(const Network& network, const CollectiveFlow& phase, CommunicationPath& path, Seconds& slowest) {
+  Seconds alone = {};
+  std::vector<LinkId> links = phase.links;
+  std::sort(links.begin(), links.end());
+  for (std::size_t i = 0; i < links.size();) {
+    std::size_t end = i;
+    while (end < links.size() && links[end] == links[i]) ++end;
+    const NetworkLink link = network.link(links[i]);
+    const double bytes = phase.bytes * static_cast<double>(end - i);
+    const Seconds time{bytes / link.bandwidth.value};
+    alone = max(alone, time);
+    if (time > slowest) {
+      slowest = time;
+      path.link = link.kind;
+      path.bytes = bytes;
+      path.bandwidth = link.bandwidth;
+    }
+    i = end;
+  }
+  path.flow = path.flow + alone;
+}
+
+CommunicationPath communication_path(const Network& network, const Collective& what, const std::vector<DeviceId>& devices) {
+  std::vector<int> nodes;
+  for (const DeviceId device : devices) nodes.push_back(network.node(device));
+  std::sort(nodes.begin(), nodes.end());
+  CommunicationPath path{.members = static_cast<int>(devices.size()),
+                         .nodes = static_cast<int>(std::unique(nodes.begin(), nodes.end()) - nodes.begin())};
+  Seconds slowest;
+  for (const CollectiveFlow& phase : collective_phases(network, what, devices)) {
+    path.steps += phase.steps;
+    path.step_latency = max(path.step_latency, phase.step_latency);
+    busiest_link(network, phase, path, slowest);
+  }
+  return path;
+}
+
+}  // namespace foreshard

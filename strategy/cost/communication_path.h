@@ -1,0 +1,13 @@
+// Where a collective runs: what its phases put on the links between the devices of one group.
+#pragma once
+
+#include <vector>
+
+#include "core/network/network.h"
+#include "strategy/cost/collective_cost.h"
+
+namespace foreshard {
+
+CommunicationPath communication_path(const Network& network, const Collective& what, const std::vector<DeviceId>& devices);
+
+}  // namespace foreshard

@@ -1,0 +1,160 @@
+#include "strategy/cost/settle_algorithms.h"
+
+#include <algorithm>
+#include <map>
+
+#include "core/network/collective_rounds.h"
+#include "core/network/network.h"
+#include "core/plan/ranks.h"
+#include "strategy/cost/communication_path.h"
+
+namespace foreshard {
+
+namespace {
+
+using Devices = std::vector<DeviceId>;
+
+class Settling {
+ public:
+  Settling(const Plan& plan, const Cluster& cluster)
+      : plan_(plan), network_(cluster), ranks_(plan), roles_(plan.segments.size()) {
+    for (std::size_t r = 0; r < plan.roles.size(); ++r)
+      for (const Action& action : plan.roles[r].actions) {
+        std::vector<RoleId>& of = roles_[action.segment.index()];
+        const RoleId role{static_cast<std::int32_t>(r)};
+        if (std::ranges::find(of, role) == of.end()) of.push_back(role);
+      }
+  }
+
+  // The devices of a group as the first rank of each role that runs the segment sees it.
+  const std::vector<Devices>& places(std::size_t segment, GroupId group) {
+    std::vector<Devices>& known = places_[{segment, group}];
+    if (known.empty())
+      for (const RoleId role : roles_[segment]) {
+        Devices devices;
+        for (const RankId member : ranks_.members(group, ranks_.first(role))) devices.push_back(ranks_.device(member));
+        known.push_back(std::move(devices));
+      }
+    return known;
+  }
+
+  bool applies(const Collective& what, const std::vector<Devices>& places) const {
+    return std::ranges::all_of(places, [&](const Devices& devices) {
+      if (!algorithm_applies(what, static_cast<int>(devices.size()))) return false;
+      const int node = network_.node(devices.front());
+      const bool one_node = std::ranges::all_of(devices, [&](DeviceId device) { return network_.node(device) == node; });
+      return what.algorithm != Algorithm::NvlinkSharp || (one_node && network_.node_shape(node).nvlink_sharp);
+    });
+  }
+
+  // Collective::servers of the algorithm: those that serve, or the members of a node where they follow each other.
+  int number(const Collective& what, const std::vector<Devices>& places, int servers) const {
+    int number = 0;
+    for (const Devices& devices : places) {
+      const int members = static_cast<int>(devices.size());
+      int own = 1;
+      if (what.algorithm == Algorithm::ParameterServer) own = servers == 0 ? members : std::min(servers, members);
+      if (what.algorithm == Algorithm::Hierarchical || what.algorithm == Algorithm::Tree ||
+          what.algorithm == Algorithm::DoubleTree)
+        own = per_node(devices);
+      if (number > 0 && own != number) return 1;
+      number = own;
+    }
+    return std::max(1, number);
+  }
+
+  Seconds alone(const Collective& what, const std::vector<Devices>& places) const {
+    Seconds longest = {};
+    for (const Devices& devices : places) {
+      const CommunicationPath path = communication_path(network_, what, devices);
+      const Cost cost = collective_cost(network_.gpu(devices.front()), what, path);
+      longest = max(longest, to_seconds(cost.busy) + path.flow * cost.wire_factor);
+    }
+    return longest;
+  }
+
+  Collective settled(Collective what, const std::vector<Devices>& places, int servers) const {
+    what.servers = number(what, places, servers);
+    if (!applies(what, places)) what.algorithm = Algorithm::Ring, what.servers = 1;
+    return what;
+  }
+
+  Collective cheapest(Collective what, const std::vector<Devices>& places, int servers) const {
+    static constexpr Algorithm kOrder[] = {Algorithm::Ring,           Algorithm::Tree,           Algorithm::DoubleTree,
+                                           Algorithm::Hierarchical,   Algorithm::TwoDimensional, Algorithm::NvlinkSharp,
+                                           Algorithm::ParameterServer};
+    Collective best = what;
+    Seconds least = {};
+    for (const Algorithm algorithm : kOrder) {
+      what.algorithm = algorithm;
+      const Collective as = settled(what, places, servers);
+      if (as.algorithm != algorithm) continue;
+      const Seconds time = alone(as, places);
+      if (algorithm == Algorithm::Ring || time < least) best = as, least = time;
+    }
+    return best;
+  }
+
+ private:
+  int per_node(const Devices& devices) const {
+    std::size_t length = 0;
+    for (std::size_t begin = 0, end = 0; begin < devices.size(); begin = end) {
+      while (end < devices.size() && network_.node(devices[end]) == network_.node(devices[begin])) ++end;
+      if (length > 0 && end - begin != length) return 1;
+      length = end - begin;
+    }
+    return static_cast<int>(length);
+  }
+
+  const Plan& plan_;
+  Network network_;
+  Ranks ranks_;
+  std::vector<std::vector<RoleId>> roles_ = {};  // [segment]
+  std::map<std::pair<std::size_t, GroupId>, std::vector<Devices>> places_ = {};
+};
+
+bool has_rounds(const Collective& what) { return what.kind != CollectiveKind::AllToAll; }
+
+}  // namespace
+
+void settle_algorithms(Plan& plan, const Cluster& cluster, const CommunicationChoice& choice) {
+  if (choice.algorithm == Algorithm::Ring) return;
+  Settling settling(plan, cluster);
+  std::map<std::tuple<std::vector<Devices>, CollectiveKind, Bytes>, Collective> known;
+  for (std::size_t s = 0; s < plan.segments.size(); ++s)
+    for (Instruction& run : plan.segments[s].instructions) {
+      auto* what = std::get_if<Collective>(&run.what);
+      if (!what || !has_rounds(*what)) continue;
+      const std::vector<Devices>& places = settling.places(s, what->group);
+      if (places.empty()) continue;
+      if (choice.algorithm) {
+        *what = settling.settled(*what, places, choice.servers);
+        continue;
+      }
+      const auto [best, fresh] = known.try_emplace({places, what->kind, what->bytes});
+      if (fresh) best->second = settling.cheapest(*what, places, choice.servers);
+      what->algorithm = best->second.algorithm, what->servers = best->second.servers;
+    }
+}
+
+std::vector<SettledCollective> settled_collectives(const Plan& plan, const Cluster& cluster) {
+  Settling settling(plan, cluster);
+  std::vector<SettledCollective> all;
+  for (std::size_t s = 0; s < plan.segments.size(); ++s)
+    for (const Instruction& run : plan.segments[s].instructions) {
+      const auto* what = std::get_if<Collective>(&run.what);
+      const bool known = what && std::ranges::any_of(all, [&](const SettledCollective& other) {
+                           return other.what == *what && other.name == run.name;
+                         });
+      if (!what || known || settling.places(s, what->group).empty()) continue;
+      const std::vector<Devices>& places = settling.places(s, what->group);
+      all.push_back({.name = run.name,
+                     .group = plan.groups[what->group.index()].name,
+                     .what = *what,
+                     .members = static_cast<int>(places.front().size()),
+                     .alone = settling.alone(*what, places)});
+    }
+  return all;
+}
+
+}  // namespace foreshard
