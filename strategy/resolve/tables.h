@@ -65,10 +65,10 @@ struct StateRow {  // the first row that a tensor belongs to holds; the last one
     Kinds cut_by = {};
     bool master = false, momentum = false, variance = false;
     DType dtype = DType::F32;
-    Space home = Space::Device;                // where the states lie between steps
-    double kept = 0;                           // share of the elements whose states stay on the device, those of the last units
-    bool with_backward = false;                // of the last micro-batch: when the backward of the next layer is done
-    bool beside_forward = false;               // on a stream of its own: each layer of the next forward waits for its units alone
+    Space home = Space::Device;   // where the states lie between steps
+    double kept = 0;              // share of the elements whose states stay on the device, those of the last units
+    bool with_backward = false;   // of the last micro-batch: when the backward of the next layer is done
+    bool beside_forward = false;  // on a stream of its own: each layer of the next forward waits for its units alone
     Processor updated_by = Processor::Device;  // what of the step's operands is not in its memory is copied there, and back
   } optimizer = {};
 
@@ -134,8 +134,8 @@ struct CommunicationRow {  // the first one that matches holds
   StreamId stream = {};
   std::optional<Algorithm> algorithm = Algorithm::Ring;  // of collectives; empty: chosen when the plan is made
   SumOrder order = SumOrder::Ready;                      // of sums of gradients
-  Bytes partition = {}, credit = {};                     // ... their parts, what may be under way at once; 0: whole units, one part
-  bool overlaps = true;                                  // sends: computes go on before the other side has the data
+  Bytes partition = {}, credit = {};  // ... their parts, what may be under way at once; 0: whole units, one part
+  bool overlaps = true;               // sends: computes go on before the other side has the data
 };
 struct CommunicationPolicy {
   std::vector<Stream> streams = {};  // of every role; the first one computes

@@ -69,7 +69,7 @@ TEST(CudaAlgorithms, OthersAreRefusedByName) {
 
 TEST(CudaAlgorithms, NcclRefusesWhatItDoesNotHave) {
   FakeRuntime runtime({.devices = 4});
-  TwinSession twin({});
+  TwinSession twin(TwinSettings{});
   const Plan plan = lowered(tiny_mlp(), replicas(4, Algorithm::ParameterServer));
   const std::string said = refusal(plan, by_twin(runtime, twin.library(), {.ranks = 4}, 1));
   EXPECT_NE(said.find("a collective by parameter_server"), std::string::npos) << said;
