@@ -45,6 +45,7 @@ StrategyOption overlap(StrategyOption option);
 StrategyOption operator_parts(StrategyOption option);
 StrategyOption size(std::function<Bytes&(Strategy&)> at, StrategyOption option);
 StrategyOption framework_memory(StrategyOption option);
+std::vector<StrategyOption> communication_options();  // a part of the table
 // One of names that are read from files.
 StrategyOption named(std::string Strategy::*field, const std::vector<std::string>& known, StrategyOption option);
 

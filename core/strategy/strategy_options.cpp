@@ -329,65 +329,6 @@ std::vector<StrategyOption> numbers_options() {
   };
 }
 
-std::vector<StrategyOption> communication_options() {
-  const std::string group = "communication";
-  return {
-      size([](Strategy& s) -> Bytes& { return s.communication.bucket; },
-           {.path = "bucket",
-            .flag = "--bucket",
-            .unit = "bytes",
-            .help = "size of a gradient bucket; 0: max(40e6, 1e6 dp) elements",
-            .group = group}),
-      overlap({.path = "overlap",
-               .flag = "--overlap",
-               .help = "communication that overlaps with computation: any of grad, param (tables: zero 1+), p2p and tp, or "
-                       "none; auto: as "
-                       "the framework does",
-               .group = group}),
-      optional_choice(part(&Strategy::communication, &CommunicationChoice::algorithm),
-                      {Algorithm::Ring, Algorithm::Tree, Algorithm::DoubleTree, Algorithm::Hierarchical,
-                       Algorithm::TwoDimensional, Algorithm::ParameterServer, Algorithm::GatherToRoot, Algorithm::NvlinkSharp},
-                      {.path = "algorithm",
-                       .flag = "--algorithm",
-                       .help = "algorithm of collectives; where it does not apply, a ring; auto: the cheapest for each",
-                       .group = group}),
-      operator_parts({.path = "parts",
-                      .flag = "--parts",
-                      .help =
-                          "parts along the samples of a micro-batch that attention and MLP of a layer are cut into, one number "
-                          "for both or one each: the sum over tp of a part overlaps with the next part; auto: chosen",
-                      .constraint = "tp above 1; divide micro_batch; not with cp, stages or fp8",
-                      .group = group}),
-      integer(part(&Strategy::communication, &CommunicationChoice::servers), 0, 1 << 20,
-              {.path = "servers",
-               .flag = "--servers",
-               .unit = "GPUs",
-               .help = "members of a group that serve; 0: all",
-               .constraint = "with --algorithm parameter-server",
-               .group = group}),
-      choice(part(&Strategy::communication, &CommunicationChoice::order), {SumOrder::Ready, SumOrder::Priority},
-             {.path = "sum_order",
-              .flag = "--sum-order",
-              .help = "sums of gradients as they are ready, or first what the next forward needs first, which then waits for "
-                      "nothing else",
-              .group = group}),
-      size([](Strategy& s) -> Bytes& { return s.communication.partition; },
-           {.path = "partition",
-            .flag = "--partition",
-            .unit = "bytes",
-            .help = "parts of sums of gradients, which others may overtake; 0: whole buckets",
-            .constraint = "with --sum-order priority",
-            .group = group}),
-      size([](Strategy& s) -> Bytes& { return s.communication.credit; },
-           {.path = "credit",
-            .flag = "--credit",
-            .unit = "bytes",
-            .help = "what may be under way at once of sums of gradients; 0: one part",
-            .constraint = "with --sum-order priority or --algorithm gather-to-root",
-            .group = group}),
-  };
-}
-
 std::vector<StrategyOption> run_options() {
   const std::string group = "run";
   return {
