@@ -26,8 +26,8 @@ const std::vector<std::string> kBases = {
     kGpt + "--cluster dgx-a100 --global-batch 64 --zero 3",
     kGpt + "--cluster dgx-a100 --global-batch 64 --optimizer sgd --precision fp16",
     kGpt + "--cluster dgx-a100 --global-batch 8 --gpus 1",
-    kGpt + "--cluster eth25-a100-x2 --global-batch 64 --tp 2 --pp 2",
-    kGpt + "--cluster dgx-a100 --global-batch 64",
+    kGpt + "--cluster eth25-a100-x2 --global-batch 64 --tp 2 --pp 2 --algorithm parameter-server",
+    kGpt + "--cluster dgx-a100 --global-batch 64 --sum-order priority --partition 10MB",
     kGpt + "--cluster dgx-a100 --gpus 2 --pp 2 --global-batch 2 --micro-batch 1",
     kGpt + "--cluster dgx-a100 --global-batch 64 --offload-optimizer host --offload-activations inputs",
     "simulate --json --ignore-memory --granularity stage --model resnet-50 --cluster eth25-a100-x2 --global-batch 64"};
