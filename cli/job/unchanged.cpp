@@ -49,6 +49,8 @@ const std::map<std::string, std::string>& where_options_matter() {
       {"sum_order", "data-parallel replicas without ZeRO, offload and clipping, and a pipeline that flushes"},
       {"partition", "--sum-order priority and larger buckets"},
       {"credit", "--algorithm gather-to-root, or --sum-order priority and smaller parts"},
+      {"compress_gradients", "dp or cp above 1"},
+      {"compress_activations", "tp above 1"},
       {"seq", "a transformer"}};
   return where;
 }

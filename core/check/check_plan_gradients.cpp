@@ -20,6 +20,7 @@ AxisSet bit(AxisId axis) { return axis.index() < kMostAxes ? AxisSet{1} << axis.
 struct Piece {
   AxisSet missing = 0;    // reductions that the contents still need
   AxisSet reduced = 0;    // reductions that they had
+  AxisSet collected = 0;  // members of a collective whose parts lie side by side here
   bool gradient = false;  // something of a backward is in it
   bool unread = false;    // ... and nothing read it yet
 };
@@ -135,26 +136,30 @@ class GradientCheck {
   }
 
   void step(const Action& action, const Instruction& instruction) {
+    const auto* compute = std::get_if<Compute>(&instruction.what);
     std::vector<Range>&reads = read_ranges_, &writes = write_ranges_;
     reads.clear(), writes.clear();
     for (const RoleUses::Access& access : uses_.of(action.segment, here_.instruction)) {
-      if (access.write && role_.buffers[access.buffer.index()].dtype == DType::U8) continue;  // masks, factors in 8 bits
+      const bool bytes = access.write && role_.buffers[access.buffer.index()].dtype == DType::U8;
+      if (bytes && compute && !encodes(compute->op)) continue;  // masks, factors in 8 bits
       (access.write ? writes : reads).push_back(range(access, action));
     }
     Piece in = gather(reads);
     bool keeps = false;  // adds to what the output holds
-    const auto* compute = std::get_if<Compute>(&instruction.what);
     if (compute) {
       keeps = compute->accumulate;
       if (is_step(compute->op))
         in = optimizer(reads);
       else if (compute->phase == Phase::Update && reads_sums(compute->op))
         need_reduced(reads);
+      if (adds_parts(compute->op)) add_parts(writes, in);
+      in.collected = 0;
     } else if (const auto* host = std::get_if<HostCompute>(&instruction.what)) {
       if (is_step(host->op)) in = optimizer(reads);
     } else if (const auto* collective = std::get_if<Collective>(&instruction.what)) {
       keeps = collective->accumulate;
       reduce(*collective, reads, in);
+      in.collected |= collected_by(*collective);
     } else if (std::holds_alternative<Exchange>(instruction.what)) {
       in = {};  // what comes is another rank's
     }
@@ -171,6 +176,7 @@ class GradientCheck {
       for (std::size_t p = range.first; p < range.last; ++p) {
         all.missing |= pieces_[p].missing;
         all.reduced |= pieces_[p].reduced;
+        all.collected |= pieces_[p].collected;
         all.gradient = all.gradient || pieces_[p].gradient;
         pieces_[p].unread = false;
       }
@@ -214,6 +220,23 @@ class GradientCheck {
       tell("update-without-gradient",
            "reads no gradient that a backward of this run wrote (buffers that hold gradients say so)");
     return {};
+  }
+
+  AxisSet collected_by(const Collective& collective) const {
+    if (collective.kind != CollectiveKind::AllGather && collective.kind != CollectiveKind::AllToAll) return 0;
+    AxisSet over = 0;
+    for (const AxisId axis : plan_.groups[collective.group.index()].over)
+      if (plan_.axes[axis.index()].size > 1) over |= bit(axis);
+    return over;
+  }
+
+  // What a collective brought from the members is added up: a reduction over them.
+  void add_parts(const std::vector<Range>& writes, Piece& in) {
+    if (in.gradient && (in.collected & in.reduced) != 0 && !writes.empty())
+      tell("gradient-over-reduced", "reduces " + tensor_name(writes.front(), writes.front().first) + " once more over " +
+                                        names(in.collected & in.reduced));
+    in.missing &= ~in.collected;
+    in.reduced |= in.collected;
   }
 
   void reduce(const Collective& collective, const std::vector<Range>& reads, Piece& in) {
@@ -260,6 +283,7 @@ class GradientCheck {
         if (in.gradient) piece.missing |= holding(range, p).needs & ~in.reduced;
         // sums of reduced parts were reduced; a part that was not makes the sum unreduced, and missing says so
         piece.reduced |= in.reduced;
+        piece.collected = in.collected;
         piece.gradient = piece.gradient || in.gradient;
         piece.unread = in.gradient && in.missing != 0 && holding(range, p).tensor >= 0;
       }

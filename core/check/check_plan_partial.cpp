@@ -20,12 +20,14 @@ AxisSet bit(AxisId axis) { return axis.index() < 64 ? AxisSet{1} << axis.index()
 
 struct Piece {
   AxisSet missing = 0, columns = 0, rows = 0, unknown = 0;
+  AxisSet collected = 0;  // members of a collective whose parts lie side by side
 
   void add(const Piece& other) {
     missing |= other.missing;
     columns |= other.columns;
     rows |= other.rows;
     unknown |= other.unknown;
+    collected |= other.collected;
   }
 };
 
@@ -129,7 +131,8 @@ class PartialSumCheck {
   void compute_step(const Action& action, const Instruction& instruction, const Compute& compute, const Piece& in) {
     const ops::PartialSums law = partial_sums(compute.op, compute.phase);
     if (in.missing != 0 && !law.pass) tell_part("reads", in.missing);
-    Piece out{.missing = law.pass ? in.missing : 0, .columns = in.columns, .rows = in.rows, .unknown = in.unknown};
+    const AxisSet added = adds_parts(compute.op) ? in.collected : 0;
+    Piece out{.missing = law.pass ? in.missing & ~added : 0, .columns = in.columns, .rows = in.rows, .unknown = in.unknown};
     if (std::ranges::any_of(instruction.reads, [&](const Use& use) { return gathered(use); })) out.unknown |= scattered_;
     if (law.new_columns)  // weights are [out, in]
       out.columns = ops::is_forward(compute.phase) ? cut_of(instruction.reads, TensorPart::Value, 0) : 0;
@@ -175,6 +178,7 @@ class PartialSumCheck {
   void meet(const Collective& collective, Piece& in) const {
     const AxisSet over = wide(plan_.groups[collective.group.index()].over);
     if (collective.kind == CollectiveKind::AllGather) in.rows &= ~over;
+    if (collective.kind == CollectiveKind::AllGather || collective.kind == CollectiveKind::AllToAll) in.collected |= over;
     if (!sums(collective)) return;
     if (collective.kind == CollectiveKind::ReduceScatter) in.rows |= in.missing & over;
     in.missing &= ~over;

@@ -35,6 +35,7 @@ struct Sharding {
   DType compute = DType::BF16, param = DType::BF16;
   bool eight_bits = false;  // factors of the linear layers, but of the head: docs/decisions/eight-bits.md
   std::int64_t vocab_multiple = 1;
+  double kept_tokens = 0;  // share of the tokens whose rows the tensor-parallel ranks sum; 0: all, without choosing
   bool operator==(const Sharding&) const = default;
 };
 
@@ -67,6 +68,7 @@ struct Communication {                                        // an operator tha
   std::optional<CollectiveKind> forward = {}, backward = {};  // empty: identity, costs nothing
   Bytes bytes = {};                                           // full tensor
   Combine combine = Combine::Sum;
+  bool activations = false;    // of activations or their gradients: may be sent as codes
   bool ring_exchange = false;  // with the neighbours of a ring instead: forward to the next rank, backward to the one before
   bool operator==(const Communication&) const = default;
 };

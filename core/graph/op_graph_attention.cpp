@@ -55,6 +55,7 @@ int LayerBuilder::unfused_attention(const AttentionShape& shape, const std::vect
   soft.shapes = {{.dims = {b * a * s, t}, .dtype = type}};
   add(std::move(soft));
 
+  keep_tokens(probabilities);
   const int dropped = dropout("attention_dropout", "attention", probabilities, split);
   Operator weighted = {.name = "weighted",
                        .op = ops::WeightedValues{.causal = shape.causal, .heads = a, .kv_heads = shape.kv_heads, .dim = d},
@@ -84,7 +85,7 @@ int LayerBuilder::column_input(const std::string& name, int x, bool shared) {
         .always_recompute = true;
     return full;
   }
-  const Communication sum = {.backward = CollectiveKind::AllReduce, .bytes = in.bytes};
+  const Communication sum = {.backward = CollectiveKind::AllReduce, .bytes = in.bytes, .activations = true};
   if (!shared) {
     communicate(name + "_grad", sum, {x}, {});
     return x;
@@ -105,8 +106,41 @@ int LayerBuilder::row_output(const std::string& name, int x) {
                 {part});
     return part;
   }
-  communicate(name + "_reduce", {.forward = CollectiveKind::AllReduce, .bytes = in.bytes}, {x}, {});
-  return x;
+  const int sum = kept_ < 0 ? x : kept_rows(name, x, true);
+  communicate(name + "_reduce", {.forward = CollectiveKind::AllReduce, .bytes = bytes(sum), .activations = true}, {sum}, {});
+  return kept_ < 0 ? x : kept_rows(name, sum, false);
+}
+
+void LayerBuilder::keep_tokens(int probabilities) {
+  if (sharding_.kept_tokens == 0 || !tensor_parallel()) return;
+  const Dims maps = at(probabilities).dims;
+  const std::int64_t b = maps[0], s = maps[3];
+  const auto k = static_cast<std::int64_t>(std::ceil(sharding_.kept_tokens * static_cast<double>(s)));
+  Operator score = {.name = "token_scores", .op = ops::TokenScores{}, .inputs = {probabilities}, .module = "tokens"};
+  const int scores = value("token_scores", {b, s}, statistics_type(), false);
+  score.outputs = {scores};
+  score.shapes = {{.dims = maps, .dtype = at(probabilities).dtype}};
+  add(std::move(score));
+  reduce_in_place("token_scores_sum", scores, Combine::Sum);
+  Operator keep = {.name = "keep_tokens", .op = ops::KeepTokens{}, .inputs = {scores}, .module = "tokens"};
+  kept_ = value("kept_tokens", {b, k}, DType::I64, false);
+  keep.outputs = {kept_};
+  keep.shapes = {{.dims = {b, s, k}, .dtype = statistics_type()}};
+  add(std::move(keep));
+}
+
+int LayerBuilder::kept_rows(const std::string& name, int x, bool takes) {
+  const Value in = at(x);
+  const std::int64_t b = in.dims[0], h = in.dims[2], k = at(kept_).dims[1];
+  if (takes) tokens_ = in.dims[1];
+  Operator op = {.name = name + (takes ? "_take" : "_put"), .inputs = {x, kept_}, .module = "tokens"};
+  if (takes)
+    op.op = ops::TakeRows{};
+  else
+    op.op = ops::PutRows{};
+  op.outputs = {value(name + (takes ? "_kept" : "_all"), {b, takes ? k : tokens_, h}, in.dtype)};
+  op.shapes = {{.dims = {b, tokens_, k, h}, .dtype = in.dtype}};
+  return add(std::move(op)).outputs[0];
 }
 
 void LayerBuilder::reduce_in_place(const std::string& name, int x, Combine combine) {

@@ -68,6 +68,7 @@ class LayerBuilder {
   int column_input(const std::string& name, int x, bool shared);
   int row_output(const std::string& name, int x);
   void reduce_in_place(const std::string& name, int x, Combine combine);  // over tp; no gradient
+  void keep_tokens(int probabilities);  // whose rows the row-parallel layers sum from then on (core/op/token_rows.h)
 
   LayerGraph finish(int input, int output);
 
@@ -78,13 +79,16 @@ class LayerBuilder {
   int ring_attention(const AttentionShape& shape, int q, int kv);
   int head_attention(const AttentionShape& shape, int qkv);
   int deal_heads(const std::string& name, int x, const ops::HeadParts& what, const Dims& dims);  // or collect them: join
+  int kept_rows(const std::string& name, int x, bool takes);  // takes them out of all, or puts them back
   Operator& communicate(std::string name, Communication what, std::vector<int> inputs, std::vector<int> outputs);
   ops::Dropout dropout_at(const Dims& dims);  // the next site
 
   Sharding sharding_;
   SequenceSplit split_;
   LayerGraph layer_;
-  int sites_ = 0;  // dropout places so far
+  int sites_ = 0;            // dropout places so far
+  int kept_ = -1;            // the value that says which tokens are kept; -1: all
+  std::int64_t tokens_ = 0;  // of a sample, where some are kept
 };
 
 // Loss over the last dimension of `logits`; the softmax (fp32) is kept for the backward.

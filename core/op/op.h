@@ -76,9 +76,12 @@ struct Laws {
   static constexpr bool steps = false;                  // an optimizer step: writes parameters
   static constexpr bool of_update = false;              // belongs to the update at the end of a run
   static constexpr bool reads_sums = false;             // may only read gradients that are reduced
+  static constexpr bool encodes = false;                // its first output stands for its first input in fewer bytes ...
+  static constexpr bool decodes = false;                // ... and this makes numbers of such bytes again
   PartialSums partial_sums(Phase) const { return {}; }
   bool takes_loss_scale(Phase) const { return false; }  // multiplies or divides by the loss scale
   bool writes_loss() const { return false; }            // its last output is a share of the loss
+  bool adds_parts() const { return false; }             // adds up what a collective brought from the ranks
   bool operator==(const Laws&) const = default;
 };
 

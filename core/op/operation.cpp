@@ -58,6 +58,11 @@ const std::vector<std::string>& words<ops::Activation::Function>() {
   return list;
 }
 template <>
+const std::vector<std::string>& words<ops::Code>() {
+  static const std::vector<std::string> list = {"largest", "signs", "eight_bits", "segments"};
+  return list;
+}
+template <>
 const std::vector<std::string>& words<ops::CrossEntropy::Piece>() {
   static const std::vector<std::string> list = {"whole", "max", "exp", "loss"};
   return list;
@@ -143,6 +148,15 @@ bool is_of_update(const Operation& operation) {
 }
 bool reads_sums(const Operation& operation) {
   return std::visit([](const auto& op) { return op.reads_sums; }, operation);
+}
+bool encodes(const Operation& operation) {
+  return std::visit([](const auto& op) { return op.encodes; }, operation);
+}
+bool decodes(const Operation& operation) {
+  return std::visit([](const auto& op) { return op.decodes; }, operation);
+}
+bool adds_parts(const Operation& operation) {
+  return std::visit([](const auto& op) { return op.adds_parts(); }, operation);
 }
 bool takes_loss_scale(const Operation& operation, Phase phase) {
   return std::visit([&](const auto& op) { return op.takes_loss_scale(phase); }, operation);

@@ -9,6 +9,7 @@
 
 #include "core/op/activation.h"
 #include "core/op/attention.h"
+#include "core/op/codec.h"
 #include "core/op/context_parallel.h"
 #include "core/op/convolution.h"
 #include "core/op/dropout.h"
@@ -17,6 +18,7 @@
 #include "core/op/matmul.h"
 #include "core/op/norm.h"
 #include "core/op/rope.h"
+#include "core/op/token_rows.h"
 #include "core/op/update.h"
 
 namespace foreshard {
@@ -26,7 +28,7 @@ using Operation =
                  ops::Activation, ops::Dropout, ops::Add, ops::Rope, ops::TokenEmbedding, ops::PositionEmbedding, ops::Sample,
                  ops::CrossEntropy, ops::SumOfSquares, ops::Conv2d, ops::MaxPool, ops::AvgPool, ops::Adam, ops::Sgd,
                  ops::GradNorm, ops::ClipScale, ops::JudgeOverflow, ops::Cast, ops::Zero, ops::Encode, ops::Decode,
-                 ops::MergeAttention, ops::HeadParts>;
+                 ops::MergeAttention, ops::HeadParts, ops::TokenScores, ops::KeepTokens, ops::TakeRows, ops::PutRows>;
 
 template <class... Operator>
 bool is(const Operation& operation) {
@@ -70,6 +72,9 @@ bool is_loss(const Operation& operation);
 bool is_step(const Operation& operation);
 bool is_of_update(const Operation& operation);
 bool reads_sums(const Operation& operation);
+bool encodes(const Operation& operation);
+bool decodes(const Operation& operation);
+bool adds_parts(const Operation& operation);
 bool takes_loss_scale(const Operation& operation, Phase phase);
 bool writes_loss(const Operation& operation);
 

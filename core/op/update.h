@@ -6,11 +6,17 @@
 namespace foreshard::ops {
 
 struct Adam : Laws {  // Kingma & Ba 2015; decoupled decay as in AdamW (Loshchilov & Hutter 2019)
+  // More than 0: what it reads as the gradient is the next first moment, and the second moment stays what it was after so many steps
+  // (Tang et al. 2021, algorithm 1). Until then it follows the gradients that such moments come from.
+  std::int64_t frozen_after = 0;
+
   static constexpr const char* kWord = "adam";
   static constexpr bool steps = true, of_update = true;
   static constexpr double flops_per_element = 12;
   template <class Self, class Visit>
-  static void fields(Self&, Visit&&) {}
+  static void fields(Self& self, Visit&& visit) {
+    visit("frozen_after", self.frozen_after);
+  }
   static bool takes_loss_scale(Phase) { return true; }
   bool operator==(const Adam&) const = default;
 };
@@ -89,20 +95,6 @@ struct Zero : Laws {
   template <class Self, class Visit>
   static void fields(Self&, Visit&&) {}
   bool operator==(const Zero&) const = default;
-};
-
-// Compression of what is communicated or kept. Nothing makes these yet: compressed communication will.
-struct Encode : Laws {
-  static constexpr const char* kWord = "encode";
-  template <class Self, class Visit>
-  static void fields(Self&, Visit&&) {}
-  bool operator==(const Encode&) const = default;
-};
-struct Decode : Laws {
-  static constexpr const char* kWord = "decode";
-  template <class Self, class Visit>
-  static void fields(Self&, Visit&&) {}
-  bool operator==(const Decode&) const = default;
 };
 
 }  // namespace foreshard::ops

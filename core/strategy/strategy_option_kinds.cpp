@@ -1,6 +1,7 @@
 #include "core/strategy/strategy_option_kinds.h"
 
 #include "core/json/json.h"
+#include "core/strategy/compression.h"
 
 namespace foreshard::option_kinds {
 
@@ -130,6 +131,20 @@ StrategyOption recompute(StrategyOption option) {
   option.get = [](const Strategy& s) { return to_text(s.recompute); };
   option.set = [](Strategy& s, const std::string& value, const std::string& where) {
     s.recompute = parse_recompute(value, where);
+  };
+  return option;
+}
+
+StrategyOption compression(Compression CommunicationChoice::*field, StrategyOption option) {
+  const bool gradients = field == &CommunicationChoice::gradients;
+  const Compressed what = gradients ? Compressed::Gradients : Compressed::Activations;
+  option.type = OptionType::Text;
+  option.values = gradients
+                      ? std::vector<std::string>{"none", "dgc:0.01", "one-bit:100", "eight-bit", "segmented:8", "segmented:4x8"}
+                      : std::vector<std::string>{"none", "token-topk:0.5", "segmented:8", "segmented:4x8"};
+  option.get = [field](const Strategy& s) { return to_text(s.communication.*field); };
+  option.set = [field, what, path = option.path](Strategy& s, const std::string& value, const std::string& where) {
+    s.communication.*field = parse_compression(value, what, path, where);
   };
   return option;
 }

@@ -59,6 +59,23 @@ std::vector<StrategyOption> communication_options() {
             .help = "what may be under way at once of sums of gradients; 0: one part",
             .constraint = "with --sum-order priority or --algorithm gather-to-root",
             .group = group}),
+      compression(
+          &CommunicationChoice::gradients,
+          {.path = "compress_gradients",
+           .flag = "--compress-gradients",
+           .help = "how replicas send gradients: dgc:SHARE (the largest, the rest waits), one-bit (signs; with Adam one-bit:N, "
+                   "moments after N updates), eight-bit, segmented:BITS (levels for a centre and two tails) or "
+                   "segmented:BITSxSEGMENTS",
+           .constraint = "ZeRO 0, no dynamic loss scale, gradients and parameters on the device",
+           .group = group}),
+      compression(
+          &CommunicationChoice::activations,
+          {.path = "compress_activations",
+           .flag = "--compress-activations",
+           .help = "how tensor-parallel ranks sum activations: token-topk:SHARE (rows of the tokens with the most attention), "
+                   "segmented:BITS or segmented:BITSxSEGMENTS",
+           .constraint = "no sequence parallelism; token-topk: --attention unfused, cp 1",
+           .group = group}),
   };
 }
 

@@ -47,11 +47,12 @@ inline StoredArray empty_array(std::int64_t size, DType dtype) {
   return filled(size, dtype, [](std::int64_t) { return std::nan(""); });
 }
 
-// exec/cuda/kernel_cases_packed.cpp, exec/cuda/kernel_cases_more.cpp, _eight_bits.cpp, _context_parallel.cpp
+// exec/cuda/kernel_cases_packed.cpp, exec/cuda/kernel_cases_more.cpp, _eight_bits.cpp, _context_parallel.cpp, _codec.cpp
 void add_packed(Cases& all);
 void add_loss_scales(Cases& all);
 void add_pictures(Cases& all);
 void add_eight_bits(Cases& all, bool large);
 void add_context(Cases& all);
+void add_codecs(Cases& all);
 
 }  // namespace foreshard::gpu

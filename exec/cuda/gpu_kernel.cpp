@@ -34,6 +34,11 @@ Kernel make_clip_scale(const host::Form& form);
 Kernel make_judge_overflow(const host::Form& form);
 Kernel make_cast(const host::Form& form);
 Kernel make_zero(const host::Form& form);
+Kernel make_encode(const host::Form& form);
+Kernel make_decode(const host::Form& form);
+Kernel make_token_scores(const host::Form& form);
+Kernel make_keep_tokens(const host::Form& form);
+Kernel make_kept_rows(const host::Form& form, bool takes);
 Kernel make_conv2d(const host::Form& form);
 Kernel make_batch_norm(const host::Form& form);
 Kernel make_pool(const host::Form& form);
@@ -78,10 +83,12 @@ struct Make {
   Kernel operator()(const ops::AvgPool&) const { return make_pool(form); }
   Kernel operator()(const ops::MergeAttention&) const { return make_merge_attention(form); }
   Kernel operator()(const ops::HeadParts&) const { return make_head_parts(form); }
-  Kernel operator()(const ops::Encode&) const { return none(); }
-  Kernel operator()(const ops::Decode&) const { return none(); }
-
-  [[noreturn]] Kernel none() const { form.refuse("an operator without a CUDA kernel", "one of docs/cuda.md"); }
+  Kernel operator()(const ops::Encode&) const { return make_encode(form); }
+  Kernel operator()(const ops::Decode&) const { return make_decode(form); }
+  Kernel operator()(const ops::TokenScores&) const { return make_token_scores(form); }
+  Kernel operator()(const ops::KeepTokens&) const { return make_keep_tokens(form); }
+  Kernel operator()(const ops::TakeRows&) const { return make_kept_rows(form, form.forward()); }
+  Kernel operator()(const ops::PutRows&) const { return make_kept_rows(form, !form.forward()); }
 };
 
 Kernel make(const host::Form& form, Runtime* libraries) { return std::visit(Make{form, libraries}, form.what.op); }

@@ -35,7 +35,7 @@ Operand own_part(Operand operand, std::int64_t elements, bool sliced, std::int64
   return operand;
 }
 
-UpdateArgs adam_numbers(const OpArguments& a) {
+UpdateArgs adam_numbers(const ops::Adam& op, const OpArguments& a) {
   const OptimizerSettings& o = a.optimizer;
   const double steps = static_cast<double>(a.step);
   UpdateArgs args = {};
@@ -45,7 +45,9 @@ UpdateArgs adam_numbers(const OpArguments& a) {
   args.beta1 = static_cast<float>(o.beta1), args.rest1 = static_cast<float>(1 - o.beta1);
   args.beta2 = static_cast<float>(o.beta2), args.rest2 = static_cast<float>(1 - o.beta2);
   args.step = static_cast<float>(o.learning_rate / (1 - std::pow(o.beta1, steps)));
-  args.root = static_cast<float>(1 / std::sqrt(1 - std::pow(o.beta2, steps)));
+  args.moments = op.frozen_after > 0, args.frozen = args.moments && a.step > op.frozen_after;
+  const double seen = args.frozen ? static_cast<double>(op.frozen_after) : steps;
+  args.root = static_cast<float>(1 / std::sqrt(1 - std::pow(o.beta2, seen)));
   args.eps = static_cast<float>(o.eps);
   args.betas[0] = o.beta1, args.betas[1] = o.beta2, args.rate = o.learning_rate, args.steps = a.step;
   return args;
@@ -74,8 +76,9 @@ Kernel make_update(const host::Form& form, bool adam) {
     elements = form.dims(0, 1)[0];
   }
   const bool sliced = form.what.slice.valid();
+  const ops::Adam moments = adam ? form.as<ops::Adam>() : ops::Adam{};
   const auto run = [=](const Launcher& on, const Call& call) {
-    UpdateArgs args = adam ? adam_numbers(call.arguments) : sgd_numbers(call.arguments);
+    UpdateArgs args = adam ? adam_numbers(moments, call.arguments) : sgd_numbers(call.arguments);
     const auto part = [&](const Operand& operand) { return own_part(operand, elements, sliced, call.arguments.slice); };
     const auto state = [&](int place) {
       return place < 0 ? View{} : writes(part(call.writes[static_cast<std::size_t>(place)]));

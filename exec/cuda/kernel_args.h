@@ -234,6 +234,7 @@ struct UpdateArgs {  // Adam and SGD on the same elements of all arrays; those w
       steps;  // of the training; steps, betas and rate count with `state` only: it says how many steps were skipped
   double betas[2], rate;
   float gradient_scale, keep, decay, beta1, beta2, rest1, rest2, step, root, eps;  // SGD: beta1 momentum, step rate
+  bool moments, frozen;  // Adam: the gradient is the next first moment; the second one stays
   template <class F>
   void each(F f) const {
     f(gradient), f(master), f(momentum), f(variance), f(value), f(state);

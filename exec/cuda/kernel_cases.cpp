@@ -174,6 +174,13 @@ void add_updates(Cases& all) {
   KernelCase& slice = all.add("adam_slice", sliced, {609, 203, 203, 203}, {}, DType::F32, kHalf);
   states(slice, {{203, DType::F32}, {203, DType::F32}, {203, DType::F32}, {609, DType::BF16}});
   slice.arguments.slice = 2;
+  for (const std::int64_t step : {3, 7}) {  // before and after the second moment stays
+    KernelCase& moments =
+        all.add("adam_moments_" + std::to_string(step),
+                {.op = ops::Adam{.frozen_after = 5}, .phase = Phase::Update, .shapes = {{{203}}}}, {203, 203, 203, 203}, {});
+    states(moments, {{203, DType::F32}, {203, DType::F32}, {203, DType::F32}});
+    moments.arguments.step = step;
+  }
   const Compute sgd{.op = ops::Sgd{}, .phase = Phase::Update, .shapes = {{{203}}}};
   states(all.add("sgd", sgd, {203, 203, 203}, {}), {{203, DType::F32}, {203, DType::F32}});
   states(all.add("sgd_plain", sgd, {203, 203}, {}), {{203, DType::F32}});
@@ -306,6 +313,7 @@ std::vector<KernelCase> kernel_cases(bool large) {
   add_pictures(all);
   add_eight_bits(all, false);
   add_context(all);
+  add_codecs(all);
   if (large) add_attention(all, true);
   if (large) add_large(all);
   if (large) add_eight_bits(all, true);

@@ -1,7 +1,7 @@
 // Every kernel once: its number, its function and its arguments. The module, the emulator and the launches read this list.
 #pragma once
 
-#include "exec/cuda/kernel_args.h"
+#include "exec/cuda/codec_args.h"
 
 #define FORESHARD_PICTURE_KERNELS(KERNEL) \
   KERNEL(window_columns, WindowArgs)      \
@@ -17,6 +17,23 @@
   KERNEL(norm_forward, NormArgs)        \
   KERNEL(norm_input_grad, NormGradArgs) \
   KERNEL(norm_backward_packed, NormGradArgs)
+
+#define FORESHARD_CODEC_KERNELS(KERNEL) \
+  KERNEL(code_source, CodeSourceArgs)   \
+  KERNEL(code_signs, CodeArgs)          \
+  KERNEL(code_bytes, CodeArgs)          \
+  KERNEL(code_range, CodeArgs)          \
+  KERNEL(code_bins, CodeArgs)           \
+  KERNEL(code_borders, CodeArgs)        \
+  KERNEL(code_segments, CodeArgs)       \
+  KERNEL(size_digits, LargestOfArgs)    \
+  KERNEL(size_found, LargestOfArgs)     \
+  KERNEL(size_tally, LargestOfArgs)     \
+  KERNEL(size_pairs, LargestOfArgs)     \
+  KERNEL(decode_array, DecodeArgs)      \
+  KERNEL(scatter_pairs, PairsArgs)      \
+  KERNEL(keep_tokens, KeepTokensArgs)   \
+  KERNEL(kept_rows, KeptRowsArgs)
 
 #define FORESHARD_KERNELS(KERNEL)                      \
   KERNEL(column_sums, ColumnSumArgs)                   \
@@ -45,6 +62,7 @@
   KERNEL(cast_array, CastArgs)                         \
   KERNEL(largest_values, LargestArgs)                  \
   KERNEL(eight_bits, EightBitsArgs)                    \
+  FORESHARD_CODEC_KERNELS(KERNEL)                      \
   FORESHARD_NORM_KERNELS(KERNEL)                       \
   FORESHARD_PICTURE_KERNELS(KERNEL)                    \
   KERNEL(reduce_peers, ReduceArgs)                     \

@@ -71,6 +71,18 @@ template <class T>
 Kernel<T> make_cast(const Form& form);
 template <class T>
 Kernel<T> make_zero(const Form& form);
+template <class T>
+Kernel<T> make_encode(const Form& form);
+template <class T>
+Kernel<T> make_decode(const Form& form);
+template <class T>
+Kernel<T> make_token_scores(const Form& form);
+template <class T>
+Kernel<T> make_keep_tokens(const Form& form);
+template <class T>
+Kernel<T> make_take_rows(const Form& form);
+template <class T>
+Kernel<T> make_put_rows(const Form& form);
 
 }  // namespace host
 
@@ -114,10 +126,12 @@ struct MakeKernel {
   Kernel<T> operator()(const ops::Zero&) const { return host::make_zero<T>(form); }
   Kernel<T> operator()(const ops::MergeAttention&) const { return host::make_merge_attention<T>(form); }
   Kernel<T> operator()(const ops::HeadParts&) const { return host::make_head_parts<T>(form); }
-  Kernel<T> operator()(const ops::Encode&) const { return none(); }
-  Kernel<T> operator()(const ops::Decode&) const { return none(); }
-
-  [[noreturn]] Kernel<T> none() const { form.refuse("an operator without a host kernel", "one of docs/host-kernels.md"); }
+  Kernel<T> operator()(const ops::Encode&) const { return host::make_encode<T>(form); }
+  Kernel<T> operator()(const ops::Decode&) const { return host::make_decode<T>(form); }
+  Kernel<T> operator()(const ops::TokenScores&) const { return host::make_token_scores<T>(form); }
+  Kernel<T> operator()(const ops::KeepTokens&) const { return host::make_keep_tokens<T>(form); }
+  Kernel<T> operator()(const ops::TakeRows&) const { return host::make_take_rows<T>(form); }
+  Kernel<T> operator()(const ops::PutRows&) const { return host::make_put_rows<T>(form); }
 };
 
 struct Place {

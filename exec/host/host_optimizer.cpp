@@ -62,7 +62,7 @@ class Piece {
 template <class T>
 class AdamStep {
  public:
-  explicit AdamStep(const OpArguments& a) {
+  AdamStep(const ops::Adam& op, const OpArguments& a) {
     const OptimizerSettings& o = a.optimizer;
     gradient_ = static_cast<T>(1 / a.loss_scale);
     keep_ = static_cast<T>(o.decoupled_decay ? 1 - o.learning_rate * o.weight_decay : 1.0);
@@ -71,9 +71,13 @@ class AdamStep {
     rest1_ = static_cast<T>(1 - o.beta1), rest2_ = static_cast<T>(1 - o.beta2);
     const double steps = static_cast<double>(a.step);
     step_ = static_cast<T>(o.learning_rate / (1 - std::pow(o.beta1, steps)));
-    root_ = static_cast<T>(1 / std::sqrt(1 - std::pow(o.beta2, steps)));
+    moments_ = op.frozen_after > 0;
+    frozen_ = moments_ && a.step > op.frozen_after;
+    const double seen = frozen_ ? static_cast<double>(op.frozen_after) : steps;
+    root_ = static_cast<T>(1 / std::sqrt(1 - std::pow(o.beta2, seen)));
   }
   void run(std::int64_t count, const T* __restrict gradient, T* __restrict m, T* __restrict v, T* __restrict p) const {
+    if (moments_) return run_moments(count, gradient, m, v, p);
 #pragma omp simd
     for (std::int64_t i = 0; i < count; ++i) {
       const T g = gradient[i] * gradient_ + decay_ * p[i];
@@ -84,14 +88,26 @@ class AdamStep {
   }
 
  private:
+  // `next`: the first moment of this step, from which the gradient follows.
+  void run_moments(std::int64_t count, const T* __restrict next, T* __restrict m, T* __restrict v, T* __restrict p) const {
+    for (std::int64_t i = 0; i < count; ++i) {
+      const T moment = next[i] * gradient_ + rest1_ * decay_ * p[i];
+      const T g = (moment - beta1_ * m[i]) / rest1_;
+      if (!frozen_) v[i] = beta2_ * v[i] + rest2_ * g * g;
+      m[i] = moment;
+      p[i] = keep_ * p[i] - step_ * m[i] / (std::sqrt(v[i]) * root_ + eps_);
+    }
+  }
+
   T gradient_, keep_, decay_, beta1_, beta2_, rest1_, rest2_, step_, root_, eps_;
+  bool moments_ = false, frozen_ = false;
 };
 
 // Decay is added to the gradient, as PyTorch's SGD does. v = momentum v + g; p -= rate v.
 template <class T>
 class SgdStep {
  public:
-  explicit SgdStep(const OpArguments& a)
+  SgdStep(const ops::Sgd&, const OpArguments& a)
       : gradient_(static_cast<T>(1 / a.loss_scale)),
         decay_(static_cast<T>(a.optimizer.weight_decay)),
         momentum_(static_cast<T>(a.optimizer.momentum)),
@@ -121,12 +137,12 @@ std::int64_t slice_elements(const Form& form) {
   return elements;
 }
 
-template <class T, class Step>
-void run_update(const UpdateOperands& at, std::int64_t elements, bool sliced, const Call<T>& call) {
+template <class T, class Step, class Operator>
+void run_update(const Operator& op, const UpdateOperands& at, std::int64_t elements, bool sliced, const Call<T>& call) {
   alignas(64) T copies[5][kPiece];
   const auto write = [&](int index) { return index < 0 ? nullptr : &call.writes[static_cast<std::size_t>(index)]; };
   const Operand *gradient = &call.reads[0], *master = write(at.master), *value = write(at.value);
-  const Step step(call.arguments);
+  const Step step(op, call.arguments);
   for (std::int64_t i = 0; i < elements; i += kPiece) {
     const std::int64_t count = std::min(kPiece, elements - i);
     const auto piece = [&](const Operand* operand, bool read, int copy) {
@@ -141,24 +157,26 @@ void run_update(const UpdateOperands& at, std::int64_t elements, bool sliced, co
   }
 }
 
-template <class T, class Step>
-Kernel<T> make_update(const Form& form, bool adam) {
-  const UpdateOperands at = update_operands(form, adam);
+template <class T, class Step, class Operator>
+Kernel<T> make_update(const Form& form) {
+  const UpdateOperands at = update_operands(form, std::is_same_v<Operator, ops::Adam>);
   const std::int64_t elements = slice_elements(form);
   const bool sliced = form.what.slice.valid();
-  return {.run = [at, elements, sliced](const Call<T>& call) { run_update<T, Step>(at, elements, sliced, call); }, .raw = true};
+  return {.run = [op = form.as<Operator>(), at, elements,
+                  sliced](const Call<T>& call) { run_update<T, Step>(op, at, elements, sliced, call); },
+          .raw = true};
 }
 
 }  // namespace
 
 template <class T>
 Kernel<T> make_adam(const Form& form) {
-  return make_update<T, AdamStep<T>>(form, true);
+  return make_update<T, AdamStep<T>, ops::Adam>(form);
 }
 
 template <class T>
 Kernel<T> make_sgd(const Form& form) {
-  return make_update<T, SgdStep<T>>(form, false);
+  return make_update<T, SgdStep<T>, ops::Sgd>(form);
 }
 
 // The part of `operand` that this rank works on: all of it, or its slice of as many elements as the shape says.

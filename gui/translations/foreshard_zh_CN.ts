@@ -3033,6 +3033,86 @@ worst: what the worst order of the same work would need</source>
         <translation>动态损失缩放要在更新第一层之前查看全部梯度</translation>
     </message>
     <message>
+        <source>%1 sums whole gradients on every rank, of which ZeRO %2 keeps a part</source>
+        <translation>%1 在每个 rank 上对完整梯度求和，而 ZeRO %2 只保留一部分</translation>
+    </message>
+    <message>
+        <source>%1 needs the gradients of all layers on the device until the update</source>
+        <translation>%1 需要所有层的梯度在更新之前都在 GPU 上</translation>
+    </message>
+    <message>
+        <source>%1 keeps what it left out, and a dynamic loss scale changes what it means</source>
+        <translation>%1 会保留未发送的部分，而动态损失缩放会改变其含义</translation>
+    </message>
+    <message>
+        <source>one-bit with Adam sends the first moment and freezes the second, which needs updates before it</source>
+        <translation>one-bit 与 Adam 一起使用时发送一阶矩并冻结二阶矩，因此之前需要若干次更新</translation>
+    </message>
+    <message>
+        <source>one-bit with Adam sends moments, of which the norm for clipping is not that of the gradients</source>
+        <translation>one-bit 与 Adam 一起使用时发送的是矩，其范数不是用于裁剪的梯度范数</translation>
+    </message>
+    <message>
+        <source>one-bit with Adam reads the first moment on the device</source>
+        <translation>one-bit 与 Adam 一起使用时在 GPU 上读取一阶矩</translation>
+    </message>
+    <message>
+        <source>%1 sends codes to all ranks alike, --algorithm %2 adds numbers on the way</source>
+        <translation>%1 向所有 rank 发送同样的编码，而 --algorithm %2 在途中对数相加</translation>
+    </message>
+    <message>
+        <source>%1 sends whole buckets as they are ready, --sum-order priority parts of them in another order</source>
+        <translation>%1 按就绪次序发送整个桶，而 --sum-order priority 以另一次序发送其部分</translation>
+    </message>
+    <message>
+        <source>%1 sums whole micro-batches, which --parts cuts</source>
+        <translation>%1 对整个微批次求和，而 --parts 会切分微批次</translation>
+    </message>
+    <message>
+        <source>%1 sums the gradients of a stage once, after all its backwards; schedule %2 does not</source>
+        <translation>%1 在一个阶段的全部反向之后对其梯度求和一次；调度 %2 不是这样</translation>
+    </message>
+    <message>
+        <source>%1 is for sums that every tensor-parallel rank has whole, not for parts of a sequence</source>
+        <translation>%1 用于每个张量并行 rank 都有完整结果的求和，而不是序列的各部分</translation>
+    </message>
+    <message>
+        <source>%1 needs the attention of all queries on one rank, context parallelism splits them</source>
+        <translation>%1 需要一个 rank 上有全部查询的注意力，而上下文并行将其拆分</translation>
+    </message>
+    <message>
+        <source>%1 needs attention probabilities, which a flash kernel does not write</source>
+        <translation>%1 需要注意力概率，而 flash 内核不写出它们</translation>
+    </message>
+    <message>
+        <source>framework %1 sends gradients as they are, not %2</source>
+        <translation>框架 %1 按原样发送梯度，而不是 %2</translation>
+    </message>
+    <message>
+        <source>framework %1 sums activations as they are, not %2</source>
+        <translation>框架 %1 按原样对激活求和，而不是 %2</translation>
+    </message>
+    <message>
+        <source>compressed communication</source>
+        <translation>压缩通信</translation>
+    </message>
+    <message>
+        <source>a share above 0 and at most 1</source>
+        <translation>大于 0 且不超过 1 的比例</translation>
+    </message>
+    <message>
+        <source>a number of updates</source>
+        <translation>更新次数</translation>
+    </message>
+    <message>
+        <source>2, 4 or 8 bits</source>
+        <translation>2、4 或 8 位</translation>
+    </message>
+    <message>
+        <source>4, 8 or 16 segments, and at least a level in each</source>
+        <translation>4、8 或 16 段，每段至少一级</translation>
+    </message>
+    <message>
         <source>schedule %1 has weight gradients of several micro-batches under way when a layer is updated</source>
         <translation>调度 %1 在更新一层时还有多个微批次的权重梯度在途</translation>
     </message>

@@ -200,6 +200,14 @@
         <translation>在途额度</translation>
     </message>
     <message>
+        <source>compress gradients</source>
+        <translation>梯度压缩</translation>
+    </message>
+    <message>
+        <source>compress activations</source>
+        <translation>激活压缩</translation>
+    </message>
+    <message>
         <source>framework</source>
         <translation>框架</translation>
     </message>
@@ -532,6 +540,22 @@
     <message>
         <source>tp above 1; divide micro_batch; not with cp, stages or fp8</source>
         <translation>tp 大于 1；块数要整除 micro_batch；不能与 cp、stages 或 fp8 同用</translation>
+    </message>
+    <message>
+        <source>how replicas send gradients: dgc:SHARE (the largest, the rest waits), one-bit (signs; with Adam one-bit:N, moments after N updates), eight-bit, segmented:BITS (levels for a centre and two tails) or segmented:BITSxSEGMENTS</source>
+        <translation>副本之间如何发送梯度：dgc:比例（最大的若干个，其余留到以后），one-bit（符号；使用 Adam 时为 one-bit:N，即 N 次更新之后发送一阶矩），eight-bit，segmented:位数（中心与两尾分级）或 segmented:位数x段数</translation>
+    </message>
+    <message>
+        <source>ZeRO 0, no dynamic loss scale, gradients and parameters on the device</source>
+        <translation>ZeRO 0，无动态损失缩放，梯度和参数在设备上</translation>
+    </message>
+    <message>
+        <source>how tensor-parallel ranks sum activations: token-topk:SHARE (rows of the tokens with the most attention), segmented:BITS or segmented:BITSxSEGMENTS</source>
+        <translation>张量并行各卡如何对激活求和：token-topk:比例（注意力最多的 token 的行），segmented:位数 或 segmented:位数x段数</translation>
+    </message>
+    <message>
+        <source>no sequence parallelism; token-topk: --attention unfused, cp 1</source>
+        <translation>无序列并行；token-topk：--attention unfused，cp 1</translation>
     </message>
     <message>
         <source>training framework whose defaults and overheads are assumed</source>

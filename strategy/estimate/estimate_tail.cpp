@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "strategy/estimate/estimate_times.h"
+#include "strategy/resolve/compression.h"
 #include "strategy/schedule/schedule.h"
 
 namespace foreshard {
@@ -44,7 +45,8 @@ PointTimes::ChunkTail PointTimes::chunk_tail(int kind, double layers, double bac
   const auto how = !point_.cuts().optimizer ? CollectiveKind::AllReduce : CollectiveKind::ReduceScatter;
   const bool groups = point_.cuts().optimizer && point_.zero_group > 0 && point_.zero_group < point_.dp;
   const auto over_groups = [&](double of) { return groups ? grid_.replicas_time(of * grad / shards) : 0; };
-  const auto summed = [&](double of) { return grid_.collective_time(how, of * grad) + over_groups(of); };
+  const bool coded = gradient_coding(model_.base).has_value();  // in bytes that this screen does not know: it counts none
+  const auto summed = [&](double of) { return coded ? 0.0 : grid_.collective_time(how, of * grad) + over_groups(of); };
   const auto gathered = [&](double of) { return grid_.collective_time(CollectiveKind::AllGather, of * param); };
   // The last bucket is what is left; with ZeRO 2 and 3 the embedding or the head is a unit of its own.
   const double end = layered ? std::max(0.0, elements - layers * layer) : elements - (units - 1) * unit;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "strategy/program/coded_sum.h"
+
 namespace foreshard {
 
 Peer OperatorEmitter::next_stage() const {
@@ -62,9 +64,49 @@ void OperatorEmitter::end(SegmentBuilder& out) const {
   if (!followed) out.emit({.name = "end", .what = Mark{}, .stream = kComputeStream, .after = {last}});
 }
 
+// A sum in place whose numbers are sent as codes.
+int OperatorEmitter::coded_sum(SegmentBuilder& out, const ChunkLayer& layer, const Operator& op, const Coding& coding,
+                               const Block& sum) {
+  const DType type = frame_.lowering.compute_type();
+  const Bytes bytes = op.communication->bytes;
+  const CodedSum coded(frame_.lowering, coding, op.communication->over, frame_.lowering.communication(Purpose::Operator), type,
+                       bytes.value / size_of(type).value);
+  const auto [known, fresh] = codes_.try_emplace(bytes.value);
+  Codes& at = known->second;
+  if (fresh) {
+    const auto block = [&](const char* name, DType dtype, Bytes size) {
+      return Block{frame_.add_buffer(name + ("." + std::to_string(codes_.size())), Category::Communication, dtype, size, 1),
+                   {0}};
+    };
+    at = {block("activation codes", DType::U8, coded.codes()), block("activation codes of part", DType::U8, coded.codes()),
+          block("activation sum of part", coded.state_type(), size_of(coded.state_type()) * coded.part_elements()),
+          block("activation codes of sum", DType::U8, coded.part()),
+          block("activation codes of all", DType::U8, coded.gathered())};
+  }
+  const auto emit = [&](Instruction run) {
+    run.name = op.name + ", " + run.name, run.layer = layer.id;
+    return out.emit(std::move(run));
+  };
+  emit(coded.encode(whole(sum), {}, {}, at.codes));
+  emit(coded.exchange(at.codes, at.received));
+  out.release(at.codes);
+  emit(coded.add_parts(at.received, at.part));
+  out.release(at.received);
+  emit(coded.encode_part(at.part, {}, at.part_codes));
+  out.release(at.part);
+  emit(coded.gather(at.part_codes, at.gathered));
+  out.release(at.part_codes);
+  const int decoded = emit(coded.decode(at.gathered, whole(sum)));
+  out.release(at.gathered);
+  return decoded;
+}
+
 // A collective, or an exchange with the neighbours of a ring.
 int OperatorEmitter::communicate(SegmentBuilder& out, const ChunkLayer& layer, const Operator& op, CollectiveKind kind,
                                  const Block& from, const Block& to, bool acquire) {
+  const std::optional<Coding>& coding = frame_.lowering.communication(Purpose::Operator).coding;
+  if (coding && op.communication->activations && kind == CollectiveKind::AllReduce && from == to)
+    return coded_sum(out, layer, op, *coding, to);
   if (!op.communication->ring_exchange) {
     Instruction instruction = communication(layer, op, kind, from, to);
     if (acquire) instruction.acquires.push_back(to);

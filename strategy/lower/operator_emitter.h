@@ -1,6 +1,7 @@
 // Instructions for one operator: what it computes, or what it says to other ranks. Internal to strategy/.
 #pragma once
 
+#include <map>
 #include <string>
 
 #include "strategy/lower/chunk_values.h"
@@ -30,6 +31,7 @@ class OperatorEmitter {
   std::string tag(bool forward, int to_stage) const;
 
  private:
+  int coded_sum(SegmentBuilder& out, const ChunkLayer& layer, const Operator& op, const Coding& coding, const Block& sum);
   Instruction communication(const ChunkLayer& layer, const Operator& op, CollectiveKind kind, const Block& from,
                             const Block& to) const;
   StreamId tensor_stream() const;
@@ -38,6 +40,10 @@ class OperatorEmitter {
   ChunkFrame frame_;
   const ChunkValues& values_;
   int begin_ = -1;
+  struct Codes {  // the blocks of codes of sums of one size
+    Block codes = {}, received = {}, part = {}, part_codes = {}, gathered = {};
+  };
+  std::map<std::int64_t, Codes> codes_ = {};  // by bytes
 };
 
 // FLOPs and traffic of one phase.

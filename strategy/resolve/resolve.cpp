@@ -5,6 +5,7 @@
 
 #include "core/base/count_text.h"
 #include "strategy/cost/framework_preset.h"
+#include "strategy/resolve/compression.h"
 #include "strategy/resolve/layout.h"
 #include "strategy/resolve/resolve.h"
 #include "strategy/resolve/schedule_table.h"
@@ -186,7 +187,7 @@ Refusal resolve_numbers(const Model& model, const Cluster& cluster, Strategy& s)
   const bool kernel = std::all_of(cluster.gpus.begin(), cluster.gpus.end(), [](const Gpu& gpu) { return gpu.flash_attention; });
   const bool ring = s.cp > 1 && s.context == ContextKind::Ring;  // merges parts of attention, in every number format
   if (s.attention == AttentionKernel::Auto)
-    s.attention = ring || (sixteen && kernel) ? AttentionKernel::Flash : AttentionKernel::Unfused;
+    s.attention = !reads_probabilities(s) && (ring || (sixteen && kernel)) ? AttentionKernel::Flash : AttentionKernel::Unfused;
   if (transformer && s.attention == AttentionKernel::Flash && !(sixteen && kernel) && !ring)
     return Infeasible{
         .reason = std::string("no flash attention kernel for ") + name_of(s.precision) + " on " + cluster.gpus.front().name,
@@ -342,6 +343,7 @@ std::variant<Strategy, Infeasible> resolve(const Model& model, const Cluster& cl
   if (auto refused = resolve_numbers(model, cluster, s)) return *refused;
   if (auto refused = resolve_offload(cluster, s)) return *refused;
   if (auto refused = resolve_parts(s)) return *refused;
+  if (auto refused = refuse_compression(s)) return *refused;
   if (auto refused = resolve_placement(s)) return *refused;
   if (auto layout = rank_layout(s); auto* refused = std::get_if<Infeasible>(&layout)) return *refused;
   if (s.communication.bucket.value == 0) {
@@ -364,7 +366,8 @@ Sharding sharding_of(const Strategy& s, const StateTypes& types) {
           .compute = types.compute,
           .param = types.param,
           .eight_bits = s.precision == DType::F8,
-          .vocab_multiple = s.vocab_multiple};
+          .vocab_multiple = s.vocab_multiple,
+          .kept_tokens = reads_probabilities(s) ? s.communication.activations.kept : 0};
 }
 
 bool names_layers(const Recompute& recompute) {

@@ -5,6 +5,7 @@
 
 #include "core/base/error.h"
 #include "strategy/cost/runtime_policy.h"
+#include "strategy/resolve/compression.h"
 #include "strategy/resolve/redone_layers.h"
 #include "strategy/resolve/resolve.h"
 #include "strategy/resolve/schedule_table.h"
@@ -119,9 +120,16 @@ StateRow row_for_all(const Choice& choice) {
   return row;
 }
 
+// Of the sums of gradients over replicas.
+std::optional<Coding> coding_of(const Choice& choice) {
+  const Strategy& s = choice.strategy;
+  if (s.dp * s.cp == 1) return {};
+  return gradient_coding(s);
+}
+
 StatePolicy state_policy(const Choice& choice) {
   StatePolicy policy;
-  const StateRow all = row_for_all(choice);
+  StateRow all = row_for_all(choice);
   if (choice.ties && (all.takes_gradients_away() || choice.ties_stages())) {
     StateRow tied = all;
     tied.tensors = Tensors::Tied, tied.unit = Unit::Tensor, tied.gradients.slots = 0;
@@ -130,12 +138,21 @@ StatePolicy state_policy(const Choice& choice) {
     if (choice.ties_stages()) tied.gradients.sums.push_back({"sum of tied embeddings", {}, GradientSum::When::AtEnd, true});
     policy.push_back(tied);
   }
-  if (choice.strategy.tp > 1 && (choice.partial() || choice.measures())) {
+  const std::optional<Coding> coding = coding_of(choice);
+  if (choice.strategy.tp > 1 && (choice.partial() || choice.measures() || coding)) {
     StateRow whole = all;
     whole.tensors = Tensors::Whole, whole.bucket = {}, whole.gradients.slots = 0;
     auto& sums = whole.gradients.sums;
     if (choice.partial()) sums.insert(sums.begin(), {"sum over tp", kTensor, sums.front().when});
     policy.push_back(whole);
+  }
+  if (coding) {  // what is small, and of other sizes than the rest, is summed as it is
+    StateRow vectors = all;
+    vectors.tensors = Tensors::Vectors;
+    policy.push_back(vectors);
+    all.gradients.sums.front().coding = coding;
+    all.optimizer.momentum = all.optimizer.momentum && !coding->encode.velocity;
+    if (coding->of_moment) all.optimizer.frozen_after = choice.strategy.communication.gradients.warm_up;
   }
   policy.push_back(all);
   return policy;
@@ -187,6 +204,7 @@ CommunicationPolicy communication_policy(const Choice& choice, const ScheduleTab
                            .credit = s.communication.credit});
   if (updates_beside_forward(choice)) add_way(policy, UpdateBesideForward, {"updates", StreamKind::Compute});
   if (std::ranges::any_of(s.communication.parts, [](int n) { return n > 1; })) policy.parts = s.communication.parts;
+  std::ranges::find(policy.rows, Operator, &CommunicationRow::purpose)->coding = activation_coding(s);
   return policy;
 }
 
@@ -221,6 +239,7 @@ bool belongs(const Parameter& parameter, bool is_embedding, Tensors tensors) {
     case Tensors::All: return true;
     case Tensors::Tied: return parameter.tied || is_embedding;
     case Tensors::Whole: return parameter.split_dim < 0;
+    case Tensors::Vectors: return parameter.shape.size() == 1;
   }
   return false;
 }

@@ -27,11 +27,22 @@ enum class Tensors : std::uint8_t {
   All,
   Tied,   // the token embedding and its copy at the head, where they are summed apart from the rest
   Whole,  // what every tensor-parallel rank holds all of: its gradients may be partial, and count once in the norm
+  Vectors
 };
-inline constexpr const char* kTensorsWords[] = {"all", "tied embedding", "not cut over tensor"};  // as in the enum
+inline constexpr const char* kTensorsWords[] = {"all", "tied embedding", "not cut over tensor",
+                                                "of one dimension"};           // as in the enum
 bool belongs(const Parameter& parameter, bool is_embedding, Tensors tensors);  // is_embedding: the first one of a tied pair
 enum class Processor : std::uint8_t { Device, Host };
 enum class Unit : std::uint8_t { Bucket, Layer, Tensor };  // what is summed, gathered and updated together; never of two rows
+
+// How a sum goes whose numbers are sent as codes (core/op/codec.h).
+struct Coding {
+  ops::Encode encode = {};  // parts, kept numbers and ranks follow from the array and the group
+  double kept = 0;          // Largest: share of the numbers
+  bool of_moment = false;   // gradients: the first moment of Adam is sent
+  // The ranks exchange codes of parts, add them and gather codes of the sums; else they gather the codes of all and add these.
+  bool exchanged = true;
+};
 
 // One sum of gradients. Over what the optimizer states are cut by it is a reduce-scatter, and every sum behind it is of the shard.
 struct GradientSum {
@@ -40,6 +51,7 @@ struct GradientSum {
   Kinds over = {};  // axes of data: and the replicas of the stage
   When when = When::LastMicrobatch;
   bool tied_stages = false;  // over the stages that hold the tied copies instead
+  std::optional<Coding> coding = {};
 };
 
 struct StateRow {  // the first row that a tensor belongs to holds; the last one is for All
@@ -65,10 +77,11 @@ struct StateRow {  // the first row that a tensor belongs to holds; the last one
     Kinds cut_by = {};
     bool master = false, momentum = false, variance = false;
     DType dtype = DType::F32;
-    Space home = Space::Device;   // where the states lie between steps
-    double kept = 0;              // share of the elements whose states stay on the device, those of the last units
-    bool with_backward = false;   // of the last micro-batch: when the backward of the next layer is done
-    bool beside_forward = false;  // on a stream of its own: each layer of the next forward waits for its units alone
+    Space home = Space::Device;     // where the states lie between steps
+    double kept = 0;                // share of the elements whose states stay on the device, those of the last units
+    std::int64_t frozen_after = 0;  // steps: then the variance stays, and the gradient is the next first moment; 0: never
+    bool with_backward = false;     // of the last micro-batch: when the backward of the next layer is done
+    bool beside_forward = false;    // on a stream of its own: each layer of the next forward waits for its units alone
     Processor updated_by = Processor::Device;  // what of the step's operands is not in its memory is copied there, and back
   } optimizer = {};
 
@@ -136,6 +149,7 @@ struct CommunicationRow {  // the first one that matches holds
   SumOrder order = SumOrder::Ready;                      // of sums of gradients
   Bytes partition = {}, credit = {};  // ... their parts, what may be under way at once; 0: whole units, one part
   bool overlaps = true;               // sends: computes go on before the other side has the data
+  std::optional<Coding> coding = {};  // of sums of activations and their gradients
 };
 struct CommunicationPolicy {
   std::vector<Stream> streams = {};  // of every role; the first one computes

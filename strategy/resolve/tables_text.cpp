@@ -138,10 +138,26 @@ std::string parameters_text(const StateRow& row) {
   return p.gathered_next_run ? "gathered beside the next forwards" : "gathered after the update";
 }
 
+// "4 bits in 8 segments, what is left out waits".
+std::string coding_text(const Coding& coding) {
+  const ops::CodeForm& form = coding.encode.form;
+  std::string as;
+  switch (form.code) {
+    case ops::Code::Largest: as = "the largest " + number(coding.kept * 100) + " %"; break;
+    case ops::Code::Signs: as = coding.of_moment ? "signs of moments" : "signs"; break;
+    case ops::Code::EightBits: as = "8 bits"; break;
+    case ops::Code::Segments:
+      as = text(form.bits) + " bits, " + (form.segments == 0 ? "a centre and two tails" : text(form.segments) + " segments");
+      break;
+  }
+  return as + (coding.encode.feedback ? ", the rest waits" : "");
+}
+
 std::string sum_text(const StateRow& row, const GradientSum& sum) {
   if (sum.tied_stages) return std::string("all-reduce between the stages that hold it ") + word(sum.when);
   const bool scatters = !row.optimizer.cut_by.empty() && sum.over == row.optimizer.cut_by;
-  return (scatters ? "reduce-scatter over " : "all-reduce over ") + to_text(sum.over) + " " + word(sum.when);
+  return (scatters ? "reduce-scatter over " : "all-reduce over ") + to_text(sum.over) + " " + word(sum.when) +
+         (sum.coding ? ", as codes: " + coding_text(*sum.coding) : std::string());
 }
 
 // Without sums over axes that there are none of.
@@ -168,6 +184,7 @@ std::string optimizer_text(const StateRow& row) {
   if (o.kept > 0) text += " but for " + number(o.kept * 100) + " %";
   if (o.with_backward) text += "; updated with the backward";
   if (o.beside_forward) text += "; updated beside the next forward";
+  if (o.frozen_after > 0) text += "; the variance stays after " + counted(o.frozen_after, "step");
   if (o.updated_by == Processor::Host) text += "; updated by the processor of the host";
   return text;
 }
@@ -213,6 +230,11 @@ TextOfTable activations(const StrategyTables& tables) {
   return out;
 }
 
+std::string algorithm_text(const CommunicationRow& row) {
+  return std::string(row.algorithm ? name_of(*row.algorithm) : "auto") +
+         (row.coding ? ", as codes: " + coding_text(*row.coding) : "");
+}
+
 TextOfTable communication(const StrategyTables& tables) {
   TextOfTable out{.key = "communication",
                   .title = "communication",
@@ -220,10 +242,7 @@ TextOfTable communication(const StrategyTables& tables) {
   for (const CommunicationRow& row : tables.communication.rows) {
     const bool transfer = row.purpose >= Purpose::SendForward;
     out.rows.push_back({word(row.purpose), row.chunk < 0 ? "any" : text(row.chunk),
-                        tables.communication.streams[row.stream.index()].name,
-                        transfer        ? "-"
-                        : row.algorithm ? name_of(*row.algorithm)
-                                        : "auto",
+                        tables.communication.streams[row.stream.index()].name, transfer ? "-" : algorithm_text(row),
                         row.stream.value == 0 || !row.overlaps ? "no" : "yes"});
     if (row.purpose != Purpose::Operator || tables.communication.parts.empty()) continue;
     Cells parts;
@@ -266,6 +285,7 @@ TextOfTable shapes(const StrategyTables& tables) {
     out.rows.push_back({"tokens between tensor-parallel layers", of.sequence_parallel ? "cut over tensor" : "whole"});
   if (of.cp > 1) out.rows.push_back({"keys and values", keys_of(of.context)});
   out.rows.push_back({"attention", of.flash_attention ? "flash" : "unfused"});
+  if (of.kept_tokens > 0) out.rows.push_back({"tokens whose rows are summed", number(of.kept_tokens * 100) + " %"});
   out.rows.push_back({"dropout", number(of.dropout)});
   out.rows.push_back({"vocabulary", "a multiple of " + text(of.vocab_multiple * of.tp)});
   return out;

@@ -26,6 +26,7 @@ void StateProgram::add_events(std::vector<UnitUse> visits, LayerId first) {
   add_own_gradients();
   add_root_places();
   order_ = order_of_sums(frame_, state_);
+  coded_.emplace(frame_, state_, reduced_);
   visits_.emplace(frame_, state_, std::move(visits), first, ready_);
 }
 
@@ -63,6 +64,7 @@ Bytes StateProgram::root_places(Bytes bytes, int ranks) const {
 void StateProgram::begin(bool backward, const Slot& weights) {
   weights_ = weights;
   visits_->begin(backward);
+  coded_->begin();
   summed_.clear();
   next_ = 0;
   waited_.assign(state_.units.size(), 0);

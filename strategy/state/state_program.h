@@ -8,6 +8,7 @@
 
 #include "strategy/program/chunk_frame.h"
 #include "strategy/program/segment_builder.h"
+#include "strategy/state/coded_sums.h"
 #include "strategy/state/model_state.h"
 #include "strategy/state/parameter_visits.h"
 #include "strategy/state/sum_parts.h"
@@ -108,6 +109,7 @@ class StateProgram {
   ChunkFrame frame_;
   ChunkState state_;
   std::optional<UpdateMoves> moves_ = {};  // where the rows move states
+  std::optional<CodedSums> coded_ = {};
   std::optional<ParameterVisits> visits_ = {};
   BufferId own_gradients_ = {}, root_places_ = {};
   Slot weights_ = {};                // of the version that the segment reads

@@ -48,6 +48,10 @@ void StateProgram::sum_unit(SegmentBuilder& out, int index, const RunPart& part,
                      : sum.when == GradientSum::When::LastMicrobatch ? part.last
                                                                      : sum.when == GradientSum::When::EachMicrobatch;
     if (!due || !is_summed(sum)) continue;
+    if (sum.coding) {
+      coded_->send(out, index);
+      continue;
+    }
     const bool sliced = of_part && !cut && !sum.tied_stages;  // the buffer is of full size: the own slice of it
     const Use& from = of_part || sum.tied_stages ? own : full;
     const std::int64_t whole = piece ? piece->elements : unit.elements;
@@ -172,7 +176,8 @@ void StateProgram::sum_layer(SegmentBuilder& out, int layer, const RunPart& part
 
 void StateProgram::sum_rest(SegmentBuilder& out, int begins) {
   for (int index = 0; index < units(); ++index)
-    if (is_summed(index) && !leaves(index)) sum_unit(out, index, {.last = true}, true, begins);
+    if (is_summed(index) && !leaves(index) && !coded_->codes(index)) sum_unit(out, index, {.last = true}, true, begins);
+  coded_->finish(out);
 }
 
 }  // namespace foreshard

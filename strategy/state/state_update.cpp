@@ -19,11 +19,12 @@ Instruction StateProgram::update(int index) const {
   Bytes each = size_of(row.gradients.dtype) + size_of(row.parameters.dtype);
   each += row.optimizer.master ? size_of(row.optimizer.dtype) * 2 : size_of(row.parameters.dtype);
   const double flops = adam ? ops::Adam::flops_per_element : ops::Sgd::flops_per_element;
-  Compute what{.op = ops::Adam{},
-               .phase = Phase::Update,
-               .shapes = {{{elements}, row.optimizer.dtype}},
-               .flops = {static_cast<double>(elements) * flops}};
-  if (!adam) what.op = ops::Sgd{.momentum = update.momentum};
+  Compute what{
+      .phase = Phase::Update, .shapes = {{{elements}, row.optimizer.dtype}}, .flops = {static_cast<double>(elements) * flops}};
+  if (adam)
+    what.op = ops::Adam{.frozen_after = row.optimizer.frozen_after};
+  else
+    what.op = ops::Sgd{.momentum = row.optimizer.momentum ? update.momentum : 0};
   if (row.parameters.cut_by.empty()) what.slice = slice(unit);
   Instruction run{.name = adam ? "adam" : "sgd", .stream = kComputeStream};
   run.reads = {gradient_of(unit)};

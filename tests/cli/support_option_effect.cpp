@@ -143,6 +143,8 @@ const std::map<std::string, std::vector<std::string>>& other_values() {
       {"sum_order", {"priority"}},
       {"partition", {"4000000"}},
       {"credit", {"1000000000"}},
+      {"compress_gradients", {"dgc:0.01", "eight-bit", "segmented:4x8"}},
+      {"compress_activations", {"token-topk:0.5", "segmented:8"}},
       {"framework", {"megatron"}}};
   return values;
 }

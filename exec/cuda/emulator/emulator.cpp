@@ -234,6 +234,14 @@ void note_read(Shadow& shadow, const char* name) {
     read = {now->stamp(), now->warp_stamp(), me};
 }
 
+void note_count(Shadow& shadow, const char* name) {
+  if (shadow.write.stamp >> 24U != now->serial()) throw Fault(std::string("shared ") + name + " is read before it is written");
+  const bool adds = shadow.write.thread == -3 && shadow.write.stamp == now->stamp();
+  if (!adds && races(shadow.write)) throw Fault(std::string("shared ") + name + " is added to with no barrier after the write");
+  if (races(shadow.read)) throw Fault(std::string("shared ") + name + " is added to with no barrier after a read");
+  shadow.write = {now->stamp(), now->warp_stamp(), -3};
+}
+
 void note_write(Shadow& shadow, const char* name) {
   if (races(shadow.write)) throw Fault(std::string("shared ") + name + " is written twice with no barrier between");
   if (races(shadow.read)) throw Fault(std::string("shared ") + name + " is written with no barrier after a read");

@@ -51,13 +51,14 @@ void check_pack(const gpu::View& array, std::int64_t first, std::int64_t count, 
 struct Touch {
   std::uint64_t stamp = 0;  // block and barrier count; 0: never
   std::uint64_t warp_stamp = 0;
-  int thread = -1;  // -2: several
+  int thread = -1;  // -2: several, -3: several that add
 };
 struct Shadow {
   Touch write, read;
 };
 void note_read(Shadow& shadow, const char* name);
 void note_write(Shadow& shadow, const char* name);
+void note_count(Shadow& shadow, const char* name);  // an atomic addition: others may add at the same time, not read or write
 
 // Shared memory of a block.
 template <class T, int n>
@@ -85,6 +86,11 @@ class Shared {
   Element operator[](std::int64_t i) {
     if (i < 0 || i >= n) throw Fault(std::string("shared ") + name_ + " has no element " + std::to_string(i));
     return {*this, static_cast<int>(i)};
+  }
+  void count_one(std::int64_t i) {
+    if (i < 0 || i >= n) throw Fault(std::string("shared ") + name_ + " has no element " + std::to_string(i));
+    note_count(shadows_[i], name_);
+    ++values_[i];
   }
 
  private:

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "exec/cuda/kernel_list.h"
+#include "exec/cuda/kernels/codec.h"
 #include "exec/cuda/kernels/column_sums.h"
 #include "exec/cuda/kernels/context_parallel.h"
 #include "exec/cuda/kernels/dropout.h"
@@ -10,6 +11,7 @@
 #include "exec/cuda/kernels/elements.h"
 #include "exec/cuda/kernels/embedding.h"
 #include "exec/cuda/kernels/flash.h"
+#include "exec/cuda/kernels/largest.h"
 #include "exec/cuda/kernels/loss.h"
 #include "exec/cuda/kernels/norm.h"
 #include "exec/cuda/kernels/pictures.h"

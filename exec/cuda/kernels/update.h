@@ -21,9 +21,15 @@ GPU_FUNCTION StepNumbers step_numbers(const UpdateArgs& a) {
 
 // Kingma & Ba 2015, algorithm 1; Loshchilov & Hutter 2019, algorithm 2; eps outside the root as PyTorch.
 GPU_FUNCTION float adam_element(const UpdateArgs& a, const StepNumbers& now, float g, float p, float& m, float& v) {
-  const float x = g * now.gradient_scale + a.decay * p;
-  m = a.beta1 * m + a.rest1 * x;
-  v = a.beta2 * v + a.rest2 * x * x;
+  float x = g * now.gradient_scale + a.decay * p;
+  if (a.moments) {  // Tang et al. 2021, algorithm 1
+    const float next = g * now.gradient_scale + a.rest1 * a.decay * p;
+    x = (next - a.beta1 * m) / a.rest1;
+    m = next;
+  } else {
+    m = a.beta1 * m + a.rest1 * x;
+  }
+  if (!a.frozen) v = a.beta2 * v + a.rest2 * x * x;
   return a.keep * p - now.step * m / (sqrtf(v) * now.root + a.eps);
 }
 GPU_FUNCTION float sgd_element(const UpdateArgs& a, const StepNumbers& now, float g, float p, float& m) {

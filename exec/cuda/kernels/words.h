@@ -72,6 +72,16 @@ GPU_FUNCTION void multiply_fragments(float* d, const std::uint32_t* a, const std
 }
 #endif
 
+// Adds one to an entry of shared memory; other threads may do so at the same time.
+#ifdef FORESHARD_EMULATED
+template <int n>
+GPU_FUNCTION void count_one(emulator::Shared<std::uint32_t, n>& counts, std::int64_t i) {
+  counts.count_one(i);
+}
+#else
+GPU_FUNCTION void count_one(std::uint32_t* counts, std::int64_t i) { atomicAdd(counts + i, 1u); }
+#endif
+
 GPU_FUNCTION int lane() { return thread() % kWarp; }
 GPU_FUNCTION int warp() { return thread() / kWarp; }
 GPU_FUNCTION int warps() { return threads() / kWarp; }
@@ -182,6 +192,10 @@ GPU_FUNCTION void store(const View& a, std::int64_t i, float x) {
 GPU_FUNCTION std::int64_t load_integer(const View& a, std::int64_t i) {
   check(a, i, 1, false);
   return static_cast<const std::int64_t*>(a.data)[i];
+}
+GPU_FUNCTION void store_integer(const View& a, std::int64_t i, std::int64_t x) {
+  check(a, i, 1, true);
+  static_cast<std::int64_t*>(a.data)[i] = x;
 }
 GPU_FUNCTION bool load_flag(const View& a, std::int64_t i) {
   check(a, i, 1, false);

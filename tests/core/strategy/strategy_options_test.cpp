@@ -46,7 +46,7 @@ TEST(StrategyOptions, EveryFieldOnceWithAllItsWords) {
   [[maybe_unused]] const auto& [bucket, overlap, algorithm, servers, sum_order, partition, credit, compressed_gradients,
                                 compressed_activations, parts] = communication;
   [[maybe_unused]] const auto& [framework_memory, reserve, exact_packing] = device_memory;
-  EXPECT_EQ(paths.size(), 52u);
+  EXPECT_EQ(paths.size(), 54u);
 }
 
 TEST(StrategyOptions, DefaultsRoundTrip) {
@@ -110,6 +110,8 @@ TEST(StrategyOptions, EveryOptionCanBeSetAndRead) {
                                                                    {"sum_order", "priority"},
                                                                    {"partition", "1048576"},
                                                                    {"credit", "4096000"},
+                                                                   {"compress_gradients", "segmented:4x8"},
+                                                                   {"compress_activations", "token-topk:0.25"},
                                                                    {"framework", "megatron"}};
   std::set<std::string> covered;
   for (const auto& [path, value] : values) {
@@ -140,6 +142,20 @@ TEST(StrategyOptions, WrongValuesAreNamed) {
   EXPECT_EQ(message_of("tp", "99999999999999999999"),
             "here: tp: found \"99999999999999999999\", expected an integer from 1 to 1000000");
   EXPECT_EQ(message_of("zero", "4"), "here: zero: found \"4\", expected an integer from 0 to 3");
+  EXPECT_EQ(
+      message_of("compress_gradients", "dcg"),
+      "here: compress_gradients: found \"dcg\", expected one of none, segmented, dgc, one-bit, eight-bit (nearest: \"dgc\")");
+  EXPECT_EQ(message_of("compress_gradients", "dgc:0"),
+            "here: compress_gradients: found \"0\", expected a share above 0 and at most 1");
+  EXPECT_EQ(message_of("compress_gradients", "one-bit:-1"),
+            "here: compress_gradients: found \"-1\", expected a number of updates");
+  EXPECT_EQ(message_of("compress_gradients", "segmented:3"), "here: compress_gradients: found \"3\", expected 2, 4 or 8 bits");
+  EXPECT_EQ(message_of("compress_gradients", "segmented:8x2"),
+            "here: compress_gradients: found \"8x2\", expected 4, 8 or 16 segments, and at least a level in each");
+  EXPECT_EQ(message_of("compress_activations", "dgc"),
+            "here: compress_activations: found \"dgc\", expected one of none, token-topk, segmented");
+  EXPECT_EQ(message_of("compress_activations", "none:1"),
+            "here: compress_activations: found \"none:1\", expected none and nothing behind it");
   EXPECT_EQ(message_of("reserve", "100%"),
             "here: reserve: found \"100%\", expected a number of at least 0 and below 1, or a percentage such as 6%");
   EXPECT_EQ(message_of("dropout", "nan"),

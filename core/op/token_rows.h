@@ -1,0 +1,54 @@
+// The tokens that others look at most, and their rows alone: sums between tensor-parallel ranks are of the kept rows only
+// (docs/compression.md). Rows of a value are ordered [position, sample], as everywhere.
+//
+//   probabilities -> TokenScores -> sum over the ranks' heads -> KeepTokens -> the same rows on every rank
+//   x -> TakeRows -> sum over the ranks -> PutRows -> y, rows that were not kept are 0
+#pragma once
+
+#include "core/op/op.h"
+
+namespace foreshard::ops {
+
+// Attention probabilities [b, heads, queries, keys] -> scores [b, keys] in the format of statistics: the sum over heads and queries;
+// shapes {b, heads, queries, keys}. The ranks' heads are parts of the sum.
+struct TokenScores : Laws {
+  static constexpr const char* kWord = "token_scores";
+  template <class Self, class Visit>
+  static void fields(Self&, Visit&&) {}
+  static Saved saved() { return {}; }
+  static Works works(const Sizes& sizes) { return {.forward = {{}, sizes.inputs[0] + sizes.outputs[0]}}; }
+  static PartialSums partial_sums(Phase) { return {.summed_columns = 0}; }
+  bool operator==(const TokenScores&) const = default;
+};
+
+// scores [b, s] -> kept [b, k], int64, rising: the first token and the k - 1 others of the largest scores, of equal ones the first; shapes
+// {b, s, k}.
+struct KeepTokens : Laws {
+  static constexpr const char* kWord = "keep_tokens";
+  template <class Self, class Visit>
+  static void fields(Self&, Visit&&) {}
+  static Saved saved() { return {}; }
+  static Works works(const Sizes& sizes) { return {.forward = {{}, sizes.inputs[0] + sizes.outputs[0]}}; }
+  bool operator==(const KeepTokens&) const = default;
+};
+
+// TakeRows: x [b, s, h], kept [b, k] -> the kept rows [b, k, h]. PutRows: rows, kept -> y [b, s, h], 0 where nothing was kept. Each is the
+// other's gradient; shapes {b, s, k, h}.
+template <bool takes>
+struct KeptRows : Laws {
+  static constexpr const char* kWord = takes ? "take_rows" : "put_rows";
+  template <class Self, class Visit>
+  static void fields(Self&, Visit&&) {}
+  static Saved saved() { return {.inputs = kSecond}; }
+  static Works works(const Sizes& sizes) {
+    const Bytes rows = takes ? sizes.outputs[0] : sizes.inputs[0], all = takes ? sizes.inputs[0] : sizes.outputs[0];
+    const OpWork take = {{}, rows * 2 + sizes.inputs[1]}, put = {{}, rows + all + sizes.inputs[1]};
+    return takes ? Works{.forward = take, .input_grad = put} : Works{.forward = put, .input_grad = take};
+  }
+  static PartialSums partial_sums(Phase) { return {.pass = true}; }
+  bool operator==(const KeptRows&) const = default;
+};
+using TakeRows = KeptRows<true>;
+using PutRows = KeptRows<false>;
+
+}  // namespace foreshard::ops

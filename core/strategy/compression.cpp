@@ -1,0 +1,91 @@
+#include "core/strategy/compression.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <optional>
+
+#include "core/base/error.h"
+#include "core/strategy/strategy_option_kinds.h"
+
+namespace foreshard {
+
+namespace {
+
+using option_kinds::shown;
+
+struct CodecWord {
+  Codec codec;
+  const char* word;
+  bool gradients, activations;
+};
+constexpr CodecWord kCodecs[] = {{Codec::None, "none", true, true},           {Codec::TokenTopK, "token-topk", false, true},
+                                 {Codec::Segmented, "segmented", true, true}, {Codec::Dgc, "dgc", true, false},
+                                 {Codec::OneBit, "one-bit", true, false},     {Codec::EightBit, "eight-bit", true, false}};
+
+double read_share(const std::string& text, double otherwise, const std::string& path, const std::string& where) {
+  if (text.empty()) return otherwise;
+  const auto share = option_kinds::parse<double>(text);
+  if (!share || !(*share > 0) || *share > 1) throw Error(where, path, shown(text), "a share above 0 and at most 1");
+  return *share;
+}
+
+int read_warm_up(const std::string& text, const std::string& path, const std::string& where) {
+  if (text.empty()) return 0;
+  const auto updates = option_kinds::parse<int>(text);
+  if (!updates || *updates < 0) throw Error(where, path, shown(text), "a number of updates");
+  return *updates;
+}
+
+// "8", "4x8". Two segments with equally many levels gain nothing.
+void read_segments(const std::string& text, Compression& into, const std::string& path, const std::string& where) {
+  const auto x = text.find('x');
+  const auto bits = text.empty() ? std::optional(8) : option_kinds::parse<int>(text.substr(0, x));
+  const auto segments = x == std::string::npos ? std::optional(0) : option_kinds::parse<int>(text.substr(x + 1));
+  if (!bits || (*bits != 2 && *bits != 4 && *bits != 8)) throw Error(where, path, shown(text), "2, 4 or 8 bits");
+  const bool known = segments && (*segments == 4 || *segments == 8 || *segments == 16);
+  if (x != std::string::npos && (!known || 1 << *bits < *segments))
+    throw Error(where, path, shown(text), "4, 8 or 16 segments, and at least a level in each");
+  into.bits = *bits, into.segments = *segments;
+}
+
+}  // namespace
+
+std::string to_text(const Compression& it) {
+  const auto* word = std::ranges::find(kCodecs, it.codec, &CodecWord::codec)->word;
+  const std::string name = word;
+  switch (it.codec) {
+    case Codec::None:
+    case Codec::EightBit: return name;
+    case Codec::TokenTopK:
+    case Codec::Dgc: return name + ":" + option_kinds::shortest(it.kept);
+    case Codec::OneBit: return it.warm_up > 0 ? name + ":" + std::to_string(it.warm_up) : name;
+    case Codec::Segmented:
+      return name + ":" + std::to_string(it.bits) + (it.segments > 0 ? "x" + std::to_string(it.segments) : "");
+  }
+  return name;
+}
+
+Compression parse_compression(const std::string& text, Compressed what, const std::string& path, const std::string& where) {
+  const auto colon = text.find(':');
+  const std::string name = text.substr(0, colon), rest = colon == std::string::npos ? "" : text.substr(colon + 1);
+  std::vector<std::string> words;
+  for (const CodecWord& known : kCodecs)
+    if (what == Compressed::Gradients ? known.gradients : known.activations) words.emplace_back(known.word);
+  const auto hit = std::ranges::find_if(kCodecs, [&](const CodecWord& known) { return name == known.word; });
+  if (std::ranges::find(words, name) == words.end()) throw Error(where, path, shown(text), option_kinds::one_of(words, name));
+  Compression read{.codec = hit->codec};
+  switch (read.codec) {
+    case Codec::None:
+    case Codec::EightBit:
+      if (!rest.empty()) throw Error(where, path, shown(text), name + " and nothing behind it");
+      break;
+    case Codec::TokenTopK: read.kept = read_share(rest, 0.5, path, where); break;
+    case Codec::Dgc: read.kept = read_share(rest, read.kept, path, where); break;
+    case Codec::OneBit: read.warm_up = read_warm_up(rest, path, where); break;
+    case Codec::Segmented: read_segments(rest, read, path, where); break;
+  }
+  return read;
+}
+
+}  // namespace foreshard

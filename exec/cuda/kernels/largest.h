@@ -1,0 +1,175 @@
+// The largest numbers of an array, the tokens of the largest scores, and the rows of kept tokens.
+// Plain reference: exec/host/host_codec.cpp, host_token_rows.cpp.
+#pragma once
+
+#include "exec/cuda/kernels/codec.h"
+
+namespace foreshard::gpu {
+
+// ---- the largest numbers ----------------------------------------------------------------------------------------------------------------
+// found: {key of the smallest that is sent, how many of that key are}. Digits are found from the highest eight bits down.
+
+GPU_FUNCTION std::uint32_t size_key(float x) { return float_to_bits(x) & 0x7FFFFFFFu; }
+
+// counts[chunk, digit] of the numbers whose higher digits are those found.
+GPU_KERNEL size_digits(const LargestOfArgs a) {
+  GPU_SHARED(std::uint32_t, digits, 256);
+  for (int d = thread(); d < 256; d += threads()) digits[d] = 0;
+  GPU_BARRIER();
+  const std::uint32_t known = a.shift == 24 ? 0 : load_bits(a.found, 0) >> (a.shift + 8);
+  const std::int64_t first = block() * a.per_chunk, end = at_most(a.elements, first + a.per_chunk);
+  for (std::int64_t i = first + thread(); i < end; i += threads()) {
+    const std::uint32_t key = size_key(load(a.x, i));
+    if (a.shift == 24 || key >> (a.shift + 8) == known) count_one(digits, static_cast<std::int64_t>(key >> a.shift & 255u));
+  }
+  GPU_BARRIER();
+  for (int d = thread(); d < 256; d += threads()) store_bits(a.counts, block() * 256 + d, digits[d]);
+}
+
+// One block; the number of chunks is per_chunk here.
+GPU_KERNEL size_found(const LargestOfArgs a) {
+  GPU_SHARED(std::uint32_t, digits, 256);
+  for (int d = thread(); d < 256; d += threads()) {
+    std::uint32_t sum = 0;
+    for (std::int64_t c = 0; c < a.per_chunk; ++c) sum += load_bits(a.counts, c * 256 + d);
+    digits[d] = sum;
+  }
+  GPU_BARRIER();
+  if (thread() != 0) return;
+  std::uint32_t key = a.shift == 24 ? 0 : load_bits(a.found, 0), digit = 255;
+  std::uint32_t equal = a.shift == 24 ? static_cast<std::uint32_t>(a.kept) : load_bits(a.found, 1);
+  while (digit > 0 && digits[digit] < equal) {
+    equal -= digits[digit];
+    --digit;
+  }
+  store_bits(a.found, 0, key | digit << a.shift);
+  store_bits(a.found, 1, equal);
+}
+
+// counts[chunk, 2]: numbers above the key, numbers of the key.
+GPU_KERNEL size_tally(const LargestOfArgs a) {
+  GPU_SHARED(std::uint32_t, tally, 2);
+  if (thread() < 2) tally[thread()] = 0;
+  GPU_BARRIER();
+  const std::uint32_t key = load_bits(a.found, 0);
+  const std::int64_t first = block() * a.per_chunk, end = at_most(a.elements, first + a.per_chunk);
+  for (std::int64_t i = first + thread(); i < end; i += threads()) {
+    const std::uint32_t mine = size_key(load(a.x, i));
+    if (mine >= key) count_one(tally, mine > key ? 0 : 1);
+  }
+  GPU_BARRIER();
+  if (thread() < 2) store_bits(a.counts, 2 * block() + thread(), tally[thread()]);
+}
+
+// Numbers and places in the order of the places: a block goes over its chunk, a stretch of as many elements as threads at a time.
+GPU_KERNEL size_pairs(const LargestOfArgs a) {
+  GPU_SHARED(std::uint32_t, start, 2);
+  GPU_SHARED(std::uint32_t, sums, 2 * kThreads);
+  const std::uint32_t key = load_bits(a.found, 0), quota = load_bits(a.found, 1);
+  if (thread() < 2) {
+    std::uint32_t before = 0;
+    for (std::int64_t c = 0; c < block(); ++c) before += load_bits(a.counts, 2 * c + thread());
+    start[thread()] = before;
+  }
+  GPU_BARRIER();
+  std::uint32_t above = start[0], equal = start[1];
+  const std::int64_t first = block() * a.per_chunk, end = at_most(a.elements, first + a.per_chunk);
+  for (std::int64_t at = first; at < end; at += threads()) {
+    const std::int64_t i = at + thread();
+    const float x = i < end ? load(a.x, i) : 0.0f;
+    const std::uint32_t mine = i < end ? size_key(x) : 0u;
+    const bool larger = i < end && mine > key, same = i < end && mine == key;
+    // How many of the threads up to this one: above the key in the low half, of the key in the high half.
+    std::uint32_t sum = (larger ? 1u : 0u) | (same ? 1u << 16 : 0u);
+    int now = 0;
+    sums[thread()] = sum;
+    GPU_BARRIER();
+    for (int step = 1; step < threads(); step *= 2, now = kThreads - now) {
+      if (thread() >= step) sum += sums[now + thread() - step];
+      sums[kThreads - now + thread()] = sum;
+      GPU_BARRIER();
+    }
+    const std::uint32_t all = sums[now + threads() - 1];
+    const std::uint32_t larger_before = above + (sum & 0xFFFFu) - (larger ? 1u : 0u),
+                        same_before = equal + (sum >> 16) - (same ? 1u : 0u);
+    const bool sent = larger || (same && same_before < quota);
+    if (sent) {
+      const std::int64_t to = larger_before + (same_before < quota ? same_before : quota);
+      store(a.codes, to, x);
+      store_bits(a.codes, a.kept + to, static_cast<std::uint32_t>(i));
+      if (a.left.data) store(a.left, i, 0.0f);
+      if (a.velocity.data) store(a.velocity, i, 0.0f);
+    }
+    above += all & 0xFFFFu, equal += all >> 16;
+    GPU_BARRIER();
+  }
+}
+
+// ---- tokens -----------------------------------------------------------------------------------------------------------------------------
+
+// Larger scores have larger keys.
+GPU_FUNCTION std::uint32_t score_key(float x) {
+  const std::uint32_t bits = float_to_bits(x);
+  return bits >> 31 ? ~bits : bits | 0x80000000u;
+}
+
+// A block for each sample: the first token, and those of the k - 1 largest scores of the others. The smallest key that is kept is found bit by
+// bit, so that a thread looks at 33 s / threads scores.
+GPU_KERNEL keep_tokens(const KeepTokensArgs a) {
+  GPU_SHARED(std::uint32_t, tally, 2);
+  GPU_SHARED(std::uint32_t, sums, 2 * kThreads);
+  const std::int64_t at = block() * a.tokens, to = block() * a.kept;
+  const auto others = static_cast<std::uint32_t>(a.kept - 1);
+  std::uint32_t key = 0;
+  for (int bit = 31; bit >= 0; --bit) {  // the largest key that so many reach
+    const std::uint32_t tried = key | 1u << bit;
+    if (thread() < 2) tally[thread()] = 0;
+    GPU_BARRIER();
+    for (std::int64_t j = 1 + thread(); j < a.tokens; j += threads())
+      if (score_key(load(a.scores, at + j)) >= tried) count_one(tally, 0);
+    GPU_BARRIER();
+    const std::uint32_t reach = tally[0];
+    if (reach >= others) key = tried;
+    GPU_BARRIER();
+  }
+  if (thread() < 2) tally[thread()] = 0;
+  GPU_BARRIER();
+  for (std::int64_t j = 1 + thread(); j < a.tokens; j += threads())
+    if (score_key(load(a.scores, at + j)) > key) count_one(tally, 0);
+  GPU_BARRIER();
+  const std::uint32_t quota = others - tally[0];  // of the tokens with that key
+  std::uint32_t above = 0, equal = 0;
+  for (std::int64_t first = 0; first < a.tokens; first += threads()) {
+    const std::int64_t j = first + thread();
+    const std::uint32_t mine = j > 0 && j < a.tokens ? score_key(load(a.scores, at + j)) : 0u;
+    const bool larger = j == 0 || (j < a.tokens && mine > key), same = j > 0 && j < a.tokens && mine == key;
+    std::uint32_t sum = (larger ? 1u : 0u) | (same ? 1u << 16 : 0u);
+    int now = 0;
+    sums[thread()] = sum;
+    GPU_BARRIER();
+    for (int step = 1; step < threads(); step *= 2, now = kThreads - now) {
+      if (thread() >= step) sum += sums[now + thread() - step];
+      sums[kThreads - now + thread()] = sum;
+      GPU_BARRIER();
+    }
+    const std::uint32_t all = sums[now + threads() - 1];
+    const std::uint32_t before = equal + (sum >> 16) - (same ? 1u : 0u);
+    if (larger || (same && before < quota))
+      store_integer(a.tokens_kept, to + above + (sum & 0xFFFFu) - (larger ? 1u : 0u) + (before < quota ? before : quota), j);
+    above += all & 0xFFFFu, equal += all >> 16;
+    GPU_BARRIER();
+  }
+}
+
+// y[row] (+)= x[row]: kept rows out of all, or back. Reads and writes 2 bytes of bf16 per element of the kept rows; limit: memory.
+GPU_KERNEL kept_rows(const KeptRowsArgs a) {
+  const std::int64_t size = a.kept * a.samples * a.h;
+  for (std::int64_t e = flat_thread(); e < size; e += flat_threads()) {
+    const std::int64_t row = e / a.h, sample = row % a.samples, i = row / a.samples;
+    const std::int64_t all = (load_integer(a.tokens, sample * a.kept + i) * a.samples + sample) * a.h + e % a.h;
+    const std::int64_t from = a.takes ? all : e, to = a.takes ? e : all;
+    store(a.y, to, old_value(a.accumulate, a.y, to) + load(a.x, from));
+  }
+}
+
+}  // namespace foreshard::gpu

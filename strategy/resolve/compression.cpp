@@ -1,0 +1,125 @@
+#include "strategy/resolve/compression.h"
+
+#include <algorithm>
+
+#include "core/strategy/compression.h"
+#include "strategy/schedule/schedule.h"
+
+namespace foreshard {
+
+namespace {
+
+using Refusal = std::optional<Infeasible>;
+
+ops::CodeForm segments_of(const Compression& choice) {
+  return {.code = ops::Code::Segments, .bits = choice.bits, .segments = choice.segments};
+}
+
+// Codes are exchanged directly, or go round in a ring.
+Refusal refuse_algorithm(const Strategy& s, const std::string& how) {
+  const Algorithm algorithm = s.communication.algorithm.value_or(Algorithm::Ring);
+  if (algorithm == Algorithm::Ring) return {};
+  return Infeasible{
+      .reason = how + " sends codes to all ranks alike, --algorithm " + name_of(algorithm) + " adds numbers on the way",
+      .would_help = {"--algorithm ring"}};
+}
+
+Refusal refuse_gradients(const Strategy& s) {
+  const Compression& choice = s.communication.gradients;
+  if (choice.codec == Codec::None) return {};
+  const std::string how = "--compress-gradients " + to_text(choice);
+  const auto refused = [](std::string reason, std::vector<std::string> instead) {
+    return Infeasible{.reason = std::move(reason), .would_help = std::move(instead)};
+  };
+  if (s.framework != Strategy{}.framework)
+    return refused("framework " + s.framework + " sends gradients as they are, not " + how, {"--compress-gradients none"});
+  if (s.dp * s.cp * schedule_entry(*s.pipeline.schedule).routes == 1) return {};
+  if (s.zero.stage > 0)
+    return refused(how + " sums whole gradients on every rank, of which ZeRO " + std::to_string(s.zero.stage) + " keeps a part",
+                   {"--zero 0"});
+  if (s.offload.gradients != Space::Device || s.offload.parameters != Space::Device || s.offload.update_per_layer)
+    return refused(how + " needs the gradients of all layers on the device until the update",
+                   {"--offload-gradients device --offload-parameters device --update-per-layer=false"});
+  if (auto other = refuse_algorithm(s, how)) return other;
+  if (s.communication.order == SumOrder::Priority)
+    return refused(how + " sends whole buckets as they are ready, --sum-order priority parts of them in another order",
+                   {"--sum-order ready"});
+  const ScheduleEntry& schedule = schedule_entry(*s.pipeline.schedule);
+  if (schedule.routes > 1 || schedule.backwards_per_update)
+    return refused(
+        how + " sums the gradients of a stage once, after all its backwards; schedule " + schedule.name + " does not",
+        {"--schedule 1f1b"});
+  if (s.optimizer.loss_scale == 0)
+    return refused(how + " keeps what it left out, and a dynamic loss scale changes what it means",
+                   {"--loss-scale 1024", "--precision bf16"});
+  const bool moment = choice.codec == Codec::OneBit && s.optimizer.kind == OptimizerKind::Adam;
+  if (moment && choice.warm_up < 1)
+    return refused("one-bit with Adam sends the first moment and freezes the second, which needs updates before it",
+                   {"--compress-gradients one-bit:100", "--optimizer sgd"});
+  if (moment && *s.optimizer.clip_norm > 0)
+    return refused("one-bit with Adam sends moments, of which the norm for clipping is not that of the gradients",
+                   {"--clip-norm 0"});
+  if (moment && s.offload.optimizer != Space::Device)
+    return refused("one-bit with Adam reads the first moment on the device", {"--offload-optimizer device"});
+  return {};
+}
+
+Refusal refuse_activations(const Strategy& s) {
+  const Compression& choice = s.communication.activations;
+  if (choice.codec == Codec::None || s.tp == 1) return {};
+  const std::string how = "--compress-activations " + to_text(choice);
+  if (s.framework != Strategy{}.framework)
+    return Infeasible{.reason = "framework " + s.framework + " sums activations as they are, not " + how,
+                      .would_help = {"--compress-activations none"}};
+  if (s.sequence_parallel)
+    return Infeasible{.reason = how + " is for sums that every tensor-parallel rank has whole, not for parts of a sequence",
+                      .would_help = {"--sequence-parallel=false"}};
+  if (std::ranges::any_of(s.communication.parts, [](int parts) { return parts != 1; }))
+    return Infeasible{.reason = how + " sums whole micro-batches, which --parts cuts",
+                      .would_help = {"--parts 1", "--compress-activations none"}};
+  if (choice.codec != Codec::TokenTopK) return refuse_algorithm(s, how);
+  if (s.cp > 1)
+    return Infeasible{.reason = how + " needs the attention of all queries on one rank, context parallelism splits them",
+                      .would_help = {"--cp 1", "--compress-activations none"}};
+  if (s.attention == AttentionKernel::Flash)
+    return Infeasible{.reason = how + " needs attention probabilities, which a flash kernel does not write",
+                      .would_help = {"--attention unfused"}};
+  return {};
+}
+
+}  // namespace
+
+std::optional<Coding> gradient_coding(const Strategy& s) {
+  const Compression& choice = s.communication.gradients;
+  const bool adam = s.optimizer.kind == OptimizerKind::Adam;
+  switch (choice.codec) {
+    case Codec::None:
+    case Codec::TokenTopK: return {};
+    case Codec::Dgc:
+      return Coding{.encode = {.form = {.code = ops::Code::Largest},
+                               .feedback = true,
+                               .velocity = !adam && s.optimizer.momentum > 0,
+                               .momentum = adam ? 0 : s.optimizer.momentum},
+                    .kept = choice.kept,
+                    .exchanged = false};
+    case Codec::OneBit: return Coding{.encode = {.form = {.code = ops::Code::Signs}, .feedback = true}, .of_moment = adam};
+    case Codec::EightBit: return Coding{.encode = {.form = {.code = ops::Code::EightBits}}};
+    case Codec::Segmented: return Coding{.encode = {.form = segments_of(choice), .feedback = true}};
+  }
+  return {};
+}
+
+std::optional<Coding> activation_coding(const Strategy& s) {
+  const Compression& choice = s.communication.activations;
+  if (choice.codec != Codec::Segmented || s.tp == 1) return {};
+  return Coding{.encode = {.form = segments_of(choice)}};
+}
+
+bool reads_probabilities(const Strategy& s) { return s.communication.activations.codec == Codec::TokenTopK && s.tp > 1; }
+
+std::optional<Infeasible> refuse_compression(const Strategy& strategy) {
+  if (auto refused = refuse_gradients(strategy)) return refused;
+  return refuse_activations(strategy);
+}
+
+}  // namespace foreshard

@@ -1,0 +1,231 @@
+// Plans whose communication is compressed: sound, with the bytes and the memory that the codes need.
+#include "strategy/resolve/compression.h"
+#include "core/check/check_plan.h"
+#include "core/network/network.h"
+#include "strategy/tune/tune.h"
+#include "tests/strategy/support_random_strategy.h"
+
+namespace foreshard {
+namespace {
+
+Compression random_gradients(RandomChoice& random) {
+  return random.one_of<Compression>({{},
+                                     {.codec = Codec::Dgc, .kept = random.one_of({0.001, 0.01, 0.3, 1.0})},
+                                     {.codec = Codec::OneBit, .warm_up = random(0, 3)},
+                                     {.codec = Codec::EightBit},
+                                     {.codec = Codec::Segmented, .bits = random.one_of({2, 4, 8})},
+                                     {.codec = Codec::Segmented, .bits = 4, .segments = 8}});
+}
+Compression random_activations(RandomChoice& random) {
+  return random.one_of<Compression>({{},
+                                     {.codec = Codec::TokenTopK, .kept = random.one_of({0.1, 0.5, 1.0})},
+                                     {.codec = Codec::Segmented, .bits = random.one_of({2, 4, 8})}});
+}
+
+const Collective* collective(const Instruction& run) { return std::get_if<Collective>(&run.what); }
+
+TEST(Compression, EveryPlanWithCodesIsSound) {
+  RandomChoice random(20261123);
+  const Cluster cluster = load_cluster("dgx-a100-x16");
+  int plans = 0, gradients = 0, activations = 0;
+  for (int round = 0; round < 600; ++round) {
+    const Model model = random_model(random);
+    Strategy s = random_strategy(random);
+    s.communication.gradients = random_gradients(random), s.communication.activations = random_activations(random);
+    if (random(0, 3) > 0) s.zero.stage = 0;
+    if (random(0, 1)) {
+      s.pipeline.schedule = static_cast<Schedule>(random(0, static_cast<int>(Schedule::PipeMare)));
+      s.virtual_stages = s.pp > 1 ? random(1, 2) : 1;
+    }
+    if (random(0, 3) > 0) s.sequence_parallel = false;
+    if (random(0, 2) > 0) s.optimizer.clip_norm = 0;
+    s.communication.algorithm = random(0, 3) > 0 ? std::optional(Algorithm::Ring) : std::nullopt;
+    if (s.batch.micro == 2 && random(0, 1)) s.communication.parts = {2};
+    if (s.optimizer.kind == OptimizerKind::Sgd && random(0, 1)) s.optimizer.momentum = 0.9;
+    if (s.optimizer.loss_scale == 0) s.optimizer.loss_scale = 1;
+    const auto answer = tuned_plan(model, cluster, s);
+    const auto* lowered = std::get_if<Lowered>(&answer);
+    if (!lowered) continue;
+    ++plans;
+    bool sums = false, rows = false;
+    for (const Segment& segment : lowered->plan.segments)
+      for (const Instruction& run : segment.instructions) {
+        const auto* compute = std::get_if<Compute>(&run.what);
+        sums |= compute && is<ops::Decode>(compute->op) && run.name == "decode";
+        rows |= compute && (is<ops::PutRows>(compute->op) || (is<ops::Decode>(compute->op) && run.name != "decode"));
+      }
+    gradients += sums, activations += rows;
+    const auto defects = check_plan(lowered->plan);
+    ASSERT_TRUE(defects.empty()) << to_json(lowered->strategy) << defects[0].rule << " at " << defects[0].where << ": "
+                                 << defects[0].what;
+  }
+  EXPECT_GT(plans, 120);
+  EXPECT_GT(gradients, 40);
+  EXPECT_GT(activations, 25);
+}
+
+// Bytes that a rank sends in the sums of gradients over replicas.
+double sent_bytes(const Plan& plan, int replicas) {
+  double sum = 0;
+  for (const Segment& segment : plan.segments)
+    for (const Instruction& run : segment.instructions)
+      if (const Collective* what = collective(run); what && plan.groups[what->group.index()].name == "data")
+        sum += collective_volume(what->kind, what->algorithm, what->bytes, replicas).bytes;
+  return sum;
+}
+
+// All-gather of pairs of 8 bytes: (n - 1) 8 density E. Ring in fp32: 2 (n - 1) / n 4 E. Equal at density 1 / n.
+TEST(Compression, FewPairsBeatTheRingBelowADensityOfOneOverTheRanks) {
+  for (const int n : {2, 4, 8}) {
+    Strategy s{.dp = n, .batch = {.micro = 1, .global = n}, .precision = DType::F32};
+    s.framework = "foreshard";
+    const Model model = load_model("gpt2-124m");
+    const Cluster cluster = load_cluster("dgx-a100");
+    const auto bytes = [&](double density) {
+      Cluster part = cluster;
+      s.communication.gradients = density > 0 ? Compression{.codec = Codec::Dgc, .kept = density} : Compression{};
+      Strategy of = s;
+      of.pp = 8 / n;
+      of.batch.global = n * of.pp;
+      return sent_bytes(lowered(model, part, of).plan, n);
+    };
+    const double ring = bytes(0), border = 1.0 / n;
+    EXPECT_LT(bytes(border * 0.98), ring) << n;
+    EXPECT_GT(bytes(border * 1.02), ring) << n;
+    EXPECT_NEAR(bytes(border) / ring, 1, 1e-4) << n;  // the vectors are summed as they are in both
+  }
+}
+
+// Of 124M parameters in 4 bits: codes go out and sums come back, (n - 1) / n of each; a header of 20 bytes for each part.
+TEST(Compression, CodesOfSumsTakeBitsOfTheirBytes) {
+  Strategy s{.dp = 8, .batch = {.micro = 1, .global = 8}};
+  const double plain = sent_bytes(lowered(load_model("gpt2-124m"), load_cluster("dgx-a100"), s).plan, 8);
+  for (const int bits : {4, 8}) {
+    s.communication.gradients = {.codec = Codec::Segmented, .bits = bits};
+    const double coded = sent_bytes(lowered(load_model("gpt2-124m"), load_cluster("dgx-a100"), s).plan, 8);
+    EXPECT_NEAR(coded / plain, bits / 16.0, 0.002) << bits;
+  }
+}
+
+// Half of 1024 tokens: rows of 512 tokens in bf16, and a score of 4 bytes for each token.
+TEST(Compression, SumsOfKeptTokensTakeTheirRowsAndTheScores) {
+  Strategy s{.dp = 1, .tp = 8, .batch = {.micro = 2, .global = 2}};
+  s.communication.activations = {.codec = Codec::TokenTopK, .kept = 0.5};
+  const Model model = load_model("gpt2-1.5b");
+  const auto& shape = std::get<Transformer>(model.shape);
+  Transformer cut = shape;
+  cut.heads = cut.kv_heads = 16, cut.head_dim = 100;
+  const Plan plan = lowered({.name = "cut", .shape = cut}, load_cluster("dgx-a100"), s).plan;
+  int rows = 0, scores = 0;
+  for (const Instruction& run : plan.segments[0].instructions) {
+    const Collective* what = collective(run);
+    const bool of_rows = run.name == "projection_reduce" || run.name == "fc2_reduce";
+    if (!what || (!of_rows && run.name != "token_scores_sum")) continue;
+    if (run.name == "token_scores_sum") {
+      EXPECT_EQ(what->bytes, (Bytes{4 * 1024 * 2}));
+      ++scores;
+    } else {
+      EXPECT_EQ(what->bytes, (Bytes{512 * 1600 * 2 * 2})) << run.name;
+      ++rows;
+    }
+  }
+  EXPECT_EQ(scores, shape.layers);
+  EXPECT_EQ(rows, 2 * shape.layers);
+}
+
+// What check_plan says of a plan whose operators were changed.
+template <class Change>
+std::string rules_after(Plan plan, Change change) {
+  for (Segment& segment : plan.segments)
+    for (Instruction& run : segment.instructions)
+      if (auto* compute = std::get_if<Compute>(&run.what)) change(*compute, run);
+  std::string rules;
+  for (const PlanDefect& defect : check_plan(plan))
+    if (rules.find(defect.rule) == std::string::npos) rules += (rules.empty() ? "" : " ") + defect.rule;
+  return rules;
+}
+
+TEST(Compression, CheckPlanFollowsNumbersThroughTheirCodes) {
+  Strategy s{.dp = 4, .tp = 2, .batch = {.micro = 1, .global = 8}};
+  const Model model = load_model("gpt2-124m");
+  const Cluster cluster = load_cluster("dgx-a100");
+  const auto adds_nothing = [](Compute& what, Instruction&) {
+    if (auto* decode = std::get_if<ops::Decode>(&what.op)) decode->adds = false;
+  };
+  const auto adds_twice = [](Compute& what, Instruction& run) {
+    if (auto* decode = std::get_if<ops::Decode>(&what.op); decode && run.name == "decode") decode->adds = true;
+  };
+  for (const Compression& codec : {Compression{.codec = Codec::Dgc}, Compression{.codec = Codec::Segmented}}) {
+    s.communication.gradients = codec;
+    const Plan plan = lowered(model, cluster, s).plan;
+    EXPECT_EQ(rules_after(plan, [](Compute&, Instruction&) {}), "");
+    EXPECT_EQ(rules_after(plan, adds_nothing), "gradient-not-reduced");
+    EXPECT_EQ(rules_after(plan, adds_twice), codec.codec == Codec::Dgc ? "" : "gradient-over-reduced");
+  }
+  s.communication.gradients = {}, s.communication.activations = {.codec = Codec::Segmented};
+  EXPECT_EQ(rules_after(lowered(model, cluster, s).plan, adds_nothing), "partial-sum");
+}
+
+std::string reason(const Strategy& strategy) {
+  return refused(load_model("gpt2-124m"), load_cluster("dgx-a100"), strategy).reason;
+}
+
+TEST(Compression, WhatContradictsItIsRefused) {
+  Strategy s{.dp = 8, .batch = {.global = 8}};
+  s.communication.gradients = {.codec = Codec::Dgc};
+  Strategy sharded = s;
+  sharded.zero.stage = 2;
+  EXPECT_EQ(reason(sharded), "--compress-gradients dgc:0.01 sums whole gradients on every rank, of which ZeRO 2 keeps a part");
+  Strategy scaled = s;
+  scaled.optimizer.loss_scale = 0;
+  EXPECT_EQ(reason(scaled),
+            "--compress-gradients dgc:0.01 keeps what it left out, and a dynamic loss scale changes what it means");
+  Strategy away = s;
+  away.offload.update_per_layer = true;
+  EXPECT_EQ(reason(away), "--compress-gradients dgc:0.01 needs the gradients of all layers on the device until the update");
+  Strategy other = s;
+  other.framework = "megatron";
+  EXPECT_EQ(reason(other), "framework megatron sends gradients as they are, not --compress-gradients dgc:0.01");
+  Strategy tree = s;
+  tree.communication.algorithm = Algorithm::Tree;
+  EXPECT_EQ(reason(tree),
+            "--compress-gradients dgc:0.01 sends codes to all ranks alike, --algorithm tree adds numbers on the way");
+  Strategy ordered = s;
+  ordered.communication.order = SumOrder::Priority;
+  EXPECT_EQ(
+      reason(ordered),
+      "--compress-gradients dgc:0.01 sends whole buckets as they are ready, --sum-order priority parts of them in another "
+      "order");
+  Strategy routes = s;
+  routes.dp = 4, routes.pp = 2, routes.pipeline.schedule = Schedule::Chimera, routes.batch.global = 32;
+  EXPECT_EQ(
+      reason(routes),
+      "--compress-gradients dgc:0.01 sums the gradients of a stage once, after all its backwards; schedule chimera does not");
+  s.communication.gradients = {.codec = Codec::OneBit};
+  EXPECT_EQ(reason(s), "one-bit with Adam sends the first moment and freezes the second, which needs updates before it");
+  s.communication.gradients.warm_up = 10, s.optimizer.clip_norm = 1;
+  EXPECT_EQ(reason(s), "one-bit with Adam sends moments, of which the norm for clipping is not that of the gradients");
+
+  Strategy t{.dp = 1, .tp = 4, .pp = 2, .batch = {.global = 8}};
+  t.communication.activations = {.codec = Codec::TokenTopK, .kept = 0.5};
+  Strategy flash = t;
+  flash.attention = AttentionKernel::Flash;
+  EXPECT_EQ(reason(flash),
+            "--compress-activations token-topk:0.5 needs attention probabilities, which a flash kernel does not write");
+  Strategy parts = t;
+  parts.sequence_parallel = true;
+  EXPECT_EQ(reason(parts),
+            "--compress-activations token-topk:0.5 is for sums that every tensor-parallel rank has whole, not for parts of a "
+            "sequence");
+  Strategy cut = t;
+  cut.communication.parts = {2}, cut.batch.micro = 2;
+  EXPECT_EQ(reason(cut), "--compress-activations token-topk:0.5 sums whole micro-batches, which --parts cuts");
+  Strategy context{.dp = 1, .tp = 4, .cp = 2, .batch = {.global = 8}};
+  context.communication.activations = t.communication.activations;
+  EXPECT_EQ(reason(context),
+            "--compress-activations token-topk:0.5 needs the attention of all queries on one rank, context parallelism splits "
+            "them");
+}
+
+}  // namespace
+}  // namespace foreshard
