@@ -103,29 +103,6 @@ TEST(CudaTraining, StrategiesOnVirtualRanksEqualOneRank) {
   }
 }
 
-// Stages on two ranks, cells, and stages that are updated between the backwards and keep versions of their weights: as on the host.
-TEST(CudaTraining, SchedulesOfOtherShapesEqualTheHost) {
-  const Model model = of_layers(2, tiny_gpt(false));
-  std::uint64_t seed = 51;
-  for (const Strategy& strategy :
-       std::vector<Strategy>{{.pp = 2, .pipeline = {.schedule = Schedule::Chimera}, .batch = {.micro = 2}},
-                             {.tp = 2,
-                             .pp = 2,
-                             .pipeline = {.schedule = Schedule::DualPipe},
-                             .batch = {.micro = 1},
-                             .communication = {.overlap = Overlap{.tp = true}}},
-                             {.pp = 2, .pipeline = {.schedule = Schedule::PipeDream}, .batch = {.micro = 1}},
-                             {.dp = 2, .pp = 2, .pipeline = {.schedule = Schedule::PipeDream2BW}, .batch = {.micro = 1}}}) {
-    FakeSettings settings;
-    settings.seed = seed++;
-    const Plan plan = lowered(model, strategy_in(DType::F32, strategy));
-    ExecuteOptions options = training(2);
-    options.optimizer.eps = 1e-2;
-    const Execution host = run(plan, options), fake = run_on_fake(plan, settings, 2);
-    EXPECT_LE(difference(fake, host).largest(), 1e-5) << name_of(strategy) << " " << difference(fake, host).worst;
-  }
-}
-
 // Context parallelism by the kernels of a GPU, over virtual ranks: positions, masks, rings of exchanges and all-to-alls are the host's.
 static void expect_context_equals_host(const Model& model, double dropout, const std::vector<Strategy>& strategies) {
   ExecuteOptions options = training(1);

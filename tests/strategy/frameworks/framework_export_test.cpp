@@ -12,7 +12,6 @@
 
 #include "core/json/json.h"
 #include "strategy/lower/lower.h"
-#include "strategy/schedule/schedule.h"
 #include "strategy/search/search_framework.h"
 
 namespace foreshard {
@@ -421,38 +420,6 @@ TEST(FrameworkExport, NanotronIsNotAskedForWhatItCannotDo) {
   EXPECT_EQ(why({.pp = 8, .dp = 2, .micro_batch = 4, .overlap_p2p = false}),
             "nanotron's 1F1B takes at least pp - 1 micro-batches");
   EXPECT_EQ(why({.dp = 8, .zero = 1}), "nanotron reduces fp32 gradients of ZeRO 1 after the backward, all others beside it");
-}
-
-// PyTorch's own classes by their names; of the others it is said that no option has them.
-TEST(FrameworkExport, SchedulesThatPyTorchHas) {
-  const std::map<Schedule, std::string> classes = {{Schedule::GPipe, "GPipe"},
-                                                   {Schedule::OneFOneB, "1F1B"},
-                                                   {Schedule::Interleaved, "Interleaved1F1B"},
-                                                   {Schedule::LoopedBfs, "LoopedBFS"},
-                                                   {Schedule::InterleavedZeroBubble, "InterleavedZeroBubble"},
-                                                   {Schedule::ZeroBubbleV, "ZBVZeroBubble"},
-                                                   {Schedule::DualPipeV, "DualPipeV"}};
-  for (const ScheduleEntry& entry : schedules())
-    for (const char* framework : {"torchtitan", "megatron"}) {
-      if (entry.id == Schedule::Listed) continue;
-      Strategy s{
-          .dp = 2, .pp = 4, .pipeline = {.schedule = entry.id}, .batch = {.micro = 1, .global = 32}, .framework = framework};
-      s.virtual_stages = entry.chunks == Chunks::One ? 1 : 2, s.optimizer.clip_norm = 0, s.zero.stage = 0;
-      const Model model = load_model("llama-3-8b");
-      auto answer = resolve(model, load_cluster("dgx-h100"), s);
-      if (!std::holds_alternative<Strategy>(answer)) continue;
-      const auto out = framework_export(model, std::get<Strategy>(answer));
-      ASSERT_TRUE(out.has_value());
-      const bool has = framework == std::string("torchtitan")
-                           ? classes.contains(entry.id)
-                           : entry.id == Schedule::OneFOneB || entry.id == Schedule::Interleaved;
-      EXPECT_EQ(std::ranges::count(out->notes, "no option says the schedule " + entry.name), has ? 0 : 1)
-          << framework << entry.name;
-      if (framework == std::string("torchtitan") && has) {
-        EXPECT_EQ(std::ranges::count(out->lines, "pipeline_parallel_schedule = \"" + classes.at(entry.id) + "\""), 1)
-            << entry.name;
-      }
-    }
 }
 
 // What runs on Megatron core is held to its limits; our own executor to none.

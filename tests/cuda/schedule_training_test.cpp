@@ -1,0 +1,30 @@
+// Schedules whose stages stand on two ranks, or are updated between the backwards, on GPUs that are not there: as on the host.
+#include <gtest/gtest.h>
+
+#include "tests/cuda/fake_training.h"
+
+namespace foreshard::gpu {
+
+TEST(CudaSchedules, OfOtherShapesTrainAsOnTheHost) {
+  const Model model = two_layers(tiny_gpt(false));
+  std::uint64_t seed = 51;
+  for (const Strategy& strategy :
+       std::vector<Strategy>{{.pp = 2, .pipeline = {.schedule = Schedule::Chimera}, .batch = {.micro = 2}},
+                             {.tp = 2,
+                             .pp = 2,
+                             .pipeline = {.schedule = Schedule::DualPipe},
+                             .batch = {.micro = 1},
+                             .communication = {.overlap = Overlap{.tp = true}}},
+                             {.pp = 2, .pipeline = {.schedule = Schedule::PipeDream}, .batch = {.micro = 1}},
+                             {.dp = 2, .pp = 2, .pipeline = {.schedule = Schedule::PipeDream2BW}, .batch = {.micro = 1}}}) {
+    FakeSettings settings;
+    settings.seed = seed++;
+    FakeRuntime runtime(settings);
+    const Plan plan = lowered(model, in_single(strategy));
+    const Execution host = run(plan, fake_training(2)), fake = run(plan, on_fake(runtime, 2));
+    EXPECT_LE(difference(fake, host).largest(), 1e-5) << name_of(strategy) << " " << difference(fake, host).worst;
+    EXPECT_TRUE(runtime.conflicts().empty());
+  }
+}
+
+}  // namespace foreshard::gpu
