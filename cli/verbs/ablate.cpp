@@ -73,7 +73,9 @@ Verb ablate_verb() {
       .notes =
           "A step has a name and settings of the strategy (paths of `foreshard list options`), which are added to those of the "
           "steps "
-          "before it. Without --step: none, then operators in parts that overlap with the sums of tensor parallelism.",
+          "before it. Without --step: none; operators in parts that overlap with the sums of tensor parallelism; sums of the "
+          "rows of half of "
+          "the tokens; instead of both, sums in 8 bits.",
       .examples = {"foreshard ablate --model bert-large --cluster dgx-a100",
                    "foreshard ablate --model gpt2-1.5b --cluster dgx-a100 --tp 5 --dp 1 --micro-batch 8 --step whole --step "
                    "overlap:overlap=grad,p2p,tp --step parts:parts=2,4"},

@@ -55,6 +55,23 @@ TEST(OperatorParts, OtherFamilies) {
   compare(tiny_bert(), {.tp = 2, .pp = 2, .batch = {.micro = 2}, .communication = {.parts = {2}}});
 }
 
+// The rows of kept tokens: every sample keeps its own, so the parts of a micro-batch keep what the whole one keeps.
+TEST(OperatorParts, WithKeptTokens) {
+  for (const std::vector<int>& parts : std::vector<std::vector<int>>{{2}, {4, 2}, {1, 4}}) {
+    Strategy strategy = in_double({.tp = 2, .batch = {.micro = 4}, .communication = {.parts = parts}});
+    strategy.communication.activations = {.codec = Codec::TokenTopK, .kept = 0.5};
+    const Plan plan = lowered(tiny_gpt(), strategy);
+    const auto defects = check_plan(plan);
+    ASSERT_TRUE(defects.empty()) << defects[0].rule << " " << defects[0].where << " " << defects[0].what;
+    strategy.communication.parts.clear();
+    const Plan not_cut = lowered(tiny_gpt(), strategy);
+    ASSERT_GT(instructions(plan), instructions(not_cut) + 20);
+    ExecuteOptions options = training();
+    options.checks.poison = true;
+    expect_alike(run(plan, options), run(not_cut, options));
+  }
+}
+
 TEST(OperatorParts, Drawn) {
   std::mt19937 random(24);
   const auto any = [&]<class T>(std::initializer_list<T> choices) { return choices.begin()[random() % choices.size()]; };

@@ -17,7 +17,7 @@ TEST(Ablate, EveryRowIsASoundPlan) {
   const RanLine ran = run_line(kTiny + "--json");
   ASSERT_EQ(ran.code, ExitCode::Ok) << ran.err;
   const JsonReader json = JsonReader::parse(ran.out, "out");
-  ASSERT_GE(json.at("steps").size(), 2U);
+  ASSERT_EQ(json.at("steps").size(), 4U);
   for (const JsonReader& row : json.at("steps").elements()) {
     EXPECT_TRUE(row.at("feasible").as_bool());
     EXPECT_TRUE(row.at("sound").as_bool());
@@ -27,6 +27,10 @@ TEST(Ablate, EveryRowIsASoundPlan) {
   EXPECT_EQ(json.at("steps").at(std::size_t{0}).at("name").as_string(), "none");
   EXPECT_EQ(json.at("steps").at(std::size_t{0}).at("settings").at("tp").as_string(), "8");
   EXPECT_EQ(json.at("steps").at(std::size_t{0}).at("speed_up").as_double(), 1);
+  const auto sent = [&](std::size_t row) { return json.at("steps").at(row).at("sent_bytes_per_gpu").as_int(); };
+  EXPECT_EQ(sent(1), sent(0));  // later, not less
+  EXPECT_LT(sent(2), sent(1));
+  EXPECT_LT(sent(3), sent(1));
 }
 
 // Of 2 tensor-parallel ranks each sends an all-reduce's bytes once. S = 2 samples x 128 tokens x 768 values of 2 bytes: 2 of the forward
