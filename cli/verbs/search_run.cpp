@@ -11,6 +11,7 @@
 #include "core/strategy/strategy_options.h"
 #include "sim/simulate.h"
 #include "strategy/cost/runtime_policy.h"
+#include "strategy/resolve/resolve.h"
 #include "strategy/schedule/schedule.h"
 #include "strategy/search/search_relax.h"
 #include "strategy/tune/tune.h"
@@ -50,8 +51,11 @@ Job read_search_job(const Arguments& arguments) {
   return job;
 }
 
-// What a search orders candidates by is known of schedules with a flush and every stage on one rank.
-static void expect_known_schedule(const Strategy& base) {
+// What a search orders candidates by is known of schedules with a flush and every stage on one rank; numbers of parts are found for one
+// strategy.
+static void expect_searchable(const Strategy& base) {
+  if (chooses_parts(base))
+    throw Error(kCommandLine, "parts", "auto", "numbers of parts: they are chosen for one strategy, by simulate");
   if (!base.pipeline.schedule) return;
   const ScheduleEntry& entry = schedule_entry(*base.pipeline.schedule);
   if (entry.routes > 1 || entry.backwards_per_update || entry.id == Schedule::Listed)
@@ -79,7 +83,7 @@ SearchOptions read_search_options(const Arguments& arguments, const Job& job) {
       throw Error(kCommandLine, "--fix", "\"" + setting + "\"", path + " once: it is fixed already");
     options.fixed.push_back(path);
   }
-  expect_known_schedule(options.base);
+  expect_searchable(options.base);
   if (options.base.batch.global <= 0)
     throw Error(kCommandLine, "--global-batch", arguments.text("--global-batch", "nothing"),
                 "the number of sequences per step, which every strategy has to keep");

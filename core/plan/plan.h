@@ -75,7 +75,7 @@ struct Shard {
   bool operator==(const Shard&) const = default;
 };
 
-enum class Space : std::uint8_t { Device, PinnedHost, PageableHost, Nvme };  // pageable and NVMe: to come
+enum class Space : std::uint8_t { Device, PinnedHost, PageableHost, Nvme };
 enum class Category : std::uint8_t { Parameters, Gradients, Optimizer, Activations, Transient, Communication, Framework };
 inline constexpr int kCategories = 7;
 enum class Scope : std::uint8_t { Rank, Device };  // Device: shared by all ranks of a device (server state): to come
@@ -161,7 +161,7 @@ enum class Algorithm : std::uint8_t {
   TwoDimensional,
   GatherToRoot
 };
-// `bytes`: of the full tensor, the input of an all-reduce or reduce-scatter, the output of an all-gather. AllToAll: to come.
+// `bytes`: of the full tensor, the input of an all-reduce or reduce-scatter, the output of an all-gather. AllToAll: what one member holds.
 struct Collective {
   CollectiveKind kind = CollectiveKind::AllReduce;
   Algorithm algorithm = Algorithm::Ring;
@@ -171,7 +171,7 @@ struct Collective {
   Combine combine = Combine::Sum;
   bool accumulate = false;  // adds to what the output holds
   GroupId slice = {};       // of both blocks, the slice of `bytes` that belongs to the rank's place in this group
-  int servers = 1;          // of ParameterServer: the first members serve, an equal part each. Nothing sets it yet
+  int servers = 1;          // ParameterServer: the first members serve, an equal part each. Hierarchical, trees: of a node
   bool operator==(const Collective&) const = default;
 };
 struct Copy {  // reads[0] -> writes[0]; their spaces say which engine
@@ -276,7 +276,7 @@ struct Plan {
   int version = kVersion;
   std::string origin = {};   // the strategy, model and cluster it came from (JSON text), with their hashes
   std::int64_t samples = 0;  // sequences or images that one run trains on, all replicas; at least one per micro-batch
-  int updates = 1;           // optimizer steps of each stage in one run; several: to come
+  int updates = 1;           // optimizer steps of each stage in one run; several: without a flush
   int stages = 1;            // pipeline stages, all chunks counted
   int microbatches = 1;      // per data-parallel replica
   std::vector<Axis> axes = {};
