@@ -20,7 +20,8 @@ static Execution run_on_fake(const Plan& plan, ExecuteOptions options, std::uint
 }
 
 // Codes are made and read by kernels; a number between two levels, or of the size of the last one that is sent, may be rounded otherwise.
-static void compare(const Strategy& strategy, std::uint64_t seed) {
+// `values`: how far parameters may be apart, over the largest of their tensor.
+static void compare(const Strategy& strategy, std::uint64_t seed, double values = 5e-3) {
   Model model = tiny_gpt();
   std::get<Transformer>(model.shape).layers = 2;
   Strategy single = in_double(strategy);
@@ -30,7 +31,7 @@ static void compare(const Strategy& strategy, std::uint64_t seed) {
   options.optimizer.eps = 1e-2;  // Adam makes much of the last bits of small gradients
   const Execution host = run(plan, options), fake = run_on_fake(plan, options, seed);
   EXPECT_LE(difference(fake, host).loss, 1e-4) << seed;
-  EXPECT_LE(difference(fake, host).values, 5e-3) << seed << " " << difference(fake, host).worst;
+  EXPECT_LE(difference(fake, host).values, values) << seed << " " << difference(fake, host).worst;
   for (const WholeTensor& tensor : fake.values) EXPECT_EQ(tensor.largest_difference, 0) << seed;
 }
 
@@ -52,7 +53,7 @@ TEST(CudaCompression, SumsOfActivationsAreThoseOfTheHost) {
        {Compression{.codec = Codec::TokenTopK, .kept = 0.5}, Compression{.codec = Codec::Segmented, .bits = 8}}) {
     Strategy strategy{.tp = 2, .batch = {.micro = 2}};
     strategy.communication.activations = codec;
-    compare(strategy, seed++);
+    compare(strategy, seed++, codec.codec == Codec::Segmented ? 5e-2 : 5e-3);  // biases are as small as their steps yet
   }
 }
 
