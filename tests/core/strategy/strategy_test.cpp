@@ -351,6 +351,11 @@ static Strategy random_strategy(std::mt19937_64& random) {
       value = "0:" + std::to_string(1 + pick(9)) + "x1,7:1x" + std::to_string(1 + pick(9));
     if (option.path == "parts")
       value = std::array<std::string, 4>{"1", "auto", "4", "2," + std::to_string(1 + pick(9))}[pick(4)];
+    if (option.path == "compress_gradients")
+      value = std::array<std::string, 5>{"none", "dgc:0.25", "one-bit:100", "eight-bit", "segmented:4x8"}[pick(5)];
+    if (option.path == "compress_activations")
+      value = std::array<std::string, 3>{"none", "token-topk:0.5", "segmented:8"}[pick(3)];
+    if (option.path == "schedule_order" && pick(2)) value = "0F0 0B0; 1F0 1B0";
     if (option.path == "layer_split") value = "3x" + std::to_string(1 + pick(9)) + ",2";
     option.set(s, value, "test");
   }
