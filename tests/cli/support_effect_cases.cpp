@@ -45,7 +45,7 @@ Cases of_simulate() {
        {.option = "--granularity", .base = kSmall + "--global-batch 16 --json ", .changed = "+ --granularity op"},
        {.option = "--folding", .base = base, .changed = "+ --folding none"},
        {.option = "--iterations",
-        .base = "simulate --model gpt2-355m --cluster dgx-a100 --pp 4 --schedule zb-h2 --micro-batch 1 --global-batch 16",
+        .base = "--model gpt2-355m --cluster dgx-a100 --pp 4 --schedule zb-h2 --micro-batch 1 --global-batch 16",
         .changed = "+ --iterations 4"},
        {.option = "--clock", .base = base, .changed = "+ --clock light"},
        {.option = "--straggler", .base = base, .changed = "+ --straggler 1=2"},
