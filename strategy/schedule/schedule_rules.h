@@ -7,15 +7,12 @@ namespace foreshard {
 
 // p, m, v at least 1, and lists that fit in memory.
 std::optional<Infeasible> refuse_size(const ScheduleShape& shape);
-// The same, and groups of g micro-batches over the chunks of a rank: the rule of docs/schedules.md, "Interleaved 1F1B".
-std::optional<Infeasible> refuse_groups(const ScheduleShape& shape, const std::string& schedule);
-// The same as the first, no groups, and two chunks per rank.
-std::optional<Infeasible> refuse_all_but_two(const ScheduleShape& shape, const std::string& schedule);
-// The order in which (chunk, micro-batch) pairs are visited by the forwards, the chunk as the stage; backwards visit the mirrored chunks.
-std::vector<ScheduleOp> pair_table(const ScheduleShape& shape);
 // The same, and one chunk per rank.
 std::optional<Infeasible> refuse_chunks(const ScheduleShape& shape, const char* schedule);
+// Sizes, no groups of micro-batches, and two chunks per rank.
+std::optional<Infeasible> refuse_all_but_two(const ScheduleShape& shape, const std::string& schedule);
 
+// The lists of 1f1b, which the schedules without a flush have too.
 ScheduleLists one_f_one_b_lists(const ScheduleShape& shape);
 
 int straight_placement(int stage, int p);    // stage s on rank s

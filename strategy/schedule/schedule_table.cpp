@@ -76,31 +76,6 @@ std::optional<Infeasible> refuse_chunks(const ScheduleShape& shape, const char* 
                     {"--schedule interleaved-1f1b", "--virtual-stages 1"}};
 }
 
-std::optional<Infeasible> refuse_groups(const ScheduleShape& shape, const std::string& schedule) {
-  if (auto refused = refuse_size(shape)) return refused;
-  const int group = shape.g == 0 ? shape.p : shape.g;
-  const auto number = [](int n) { return std::to_string(n); };
-  if (shape.v < 2)
-    return Infeasible{"schedule " + schedule + " needs at least 2 virtual stages per rank, found " + number(shape.v),
-                      {"--virtual-stages 2", "--schedule 1f1b"}};
-  if (group < shape.p)
-    return Infeasible{"schedule " + schedule + " needs groups of at least " + counted(shape.p, "micro-batch", "micro-batches") +
-                          " (the pipeline ranks), found " + number(group),
-                      {"--set microbatch_group=" + number(shape.p)}};
-  if (shape.m < group)
-    return Infeasible{"schedule " + schedule + " with groups of " + counted(group, "micro-batch", "micro-batches") +
-                          " needs at least " + counted(group, "micro-batch", "micro-batches") + ", found " + number(shape.m),
-                      {"a larger --global-batch", "--schedule 1f1b"}};
-  const int rest = shape.m % group;
-  if (rest > 0 && rest < shape.p)  // the rule of docs/schedules.md: below p ranks wait for each other, some for ever
-    return Infeasible{
-        "schedule " + schedule + " cannot end with a group of " + counted(rest, "micro-batch", "micro-batches") + " on " +
-            counted(shape.p, "pipeline rank") + " (" + counted(shape.m, "micro-batch", "micro-batches") + " in groups of " +
-            number(group) + ")",
-        {number(shape.m - rest) + " or " + counted(shape.m - rest + group, "micro-batch", "micro-batches"), "--schedule 1f1b"}};
-  return {};
-}
-
 std::optional<Infeasible> refuse_all_but_two(const ScheduleShape& shape, const std::string& schedule) {
   if (auto refused = refuse_size(shape)) return refused;
   if (shape.g != 0)
@@ -109,16 +84,6 @@ std::optional<Infeasible> refuse_all_but_two(const ScheduleShape& shape, const s
   if (shape.v == 2) return {};
   return Infeasible{"schedule " + schedule + " needs exactly 2 virtual stages per rank, found " + std::to_string(shape.v),
                     {"--virtual-stages 2", "--schedule zb-h1"}};
-}
-
-std::vector<ScheduleOp> pair_table(const ScheduleShape& shape) {
-  const int group = shape.g == 0 ? shape.p : shape.g;
-  std::vector<ScheduleOp> table;
-  table.reserve(static_cast<std::size_t>(shape.m) * static_cast<std::size_t>(shape.v));
-  for (int first = 0; first < shape.m; first += group)
-    for (int chunk = 0; chunk < shape.v; ++chunk)
-      for (int i = first; i < std::min(first + group, shape.m); ++i) table.push_back({Work::F, chunk, i});
-  return table;
 }
 
 }  // namespace foreshard

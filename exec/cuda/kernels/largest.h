@@ -61,6 +61,20 @@ GPU_KERNEL size_tally(const LargestOfArgs a) {
   if (thread() < 2) store_bits(a.counts, 2 * block() + thread(), tally[thread()]);
 }
 
+// The inclusive prefix sum of a block, one number a thread (Hillis and Steele 1986), left in `mine`; returns the sum of all. Followed by a
+// barrier before `sums` is used again.
+GPU_FUNCTION std::uint32_t counts_up_to(std::uint32_t& mine, GPU_SHARED_VIEW(std::uint32_t, 2 * kThreads) sums) {
+  int now = 0;
+  sums[thread()] = mine;
+  GPU_BARRIER();
+  for (int step = 1; step < threads(); step *= 2, now = kThreads - now) {
+    if (thread() >= step) mine += sums[now + thread() - step];
+    sums[kThreads - now + thread()] = mine;
+    GPU_BARRIER();
+  }
+  return sums[now + threads() - 1];
+}
+
 // Numbers and places in the order of the places: a block goes over its chunk, a stretch of as many elements as threads at a time.
 GPU_KERNEL size_pairs(const LargestOfArgs a) {
   GPU_SHARED(std::uint32_t, start, 2);
@@ -81,15 +95,7 @@ GPU_KERNEL size_pairs(const LargestOfArgs a) {
     const bool larger = i < end && mine > key, same = i < end && mine == key;
     // How many of the threads up to this one: above the key in the low half, of the key in the high half.
     std::uint32_t sum = (larger ? 1u : 0u) | (same ? 1u << 16 : 0u);
-    int now = 0;
-    sums[thread()] = sum;
-    GPU_BARRIER();
-    for (int step = 1; step < threads(); step *= 2, now = kThreads - now) {
-      if (thread() >= step) sum += sums[now + thread() - step];
-      sums[kThreads - now + thread()] = sum;
-      GPU_BARRIER();
-    }
-    const std::uint32_t all = sums[now + threads() - 1];
+    const std::uint32_t all = counts_up_to(sum, sums);
     const std::uint32_t larger_before = above + (sum & 0xFFFFu) - (larger ? 1u : 0u),
                         same_before = equal + (sum >> 16) - (same ? 1u : 0u);
     const bool sent = larger || (same && same_before < quota);
@@ -144,15 +150,7 @@ GPU_KERNEL keep_tokens(const KeepTokensArgs a) {
     const std::uint32_t mine = j > 0 && j < a.tokens ? score_key(load(a.scores, at + j)) : 0u;
     const bool larger = j == 0 || (j < a.tokens && mine > key), same = j > 0 && j < a.tokens && mine == key;
     std::uint32_t sum = (larger ? 1u : 0u) | (same ? 1u << 16 : 0u);
-    int now = 0;
-    sums[thread()] = sum;
-    GPU_BARRIER();
-    for (int step = 1; step < threads(); step *= 2, now = kThreads - now) {
-      if (thread() >= step) sum += sums[now + thread() - step];
-      sums[kThreads - now + thread()] = sum;
-      GPU_BARRIER();
-    }
-    const std::uint32_t all = sums[now + threads() - 1];
+    const std::uint32_t all = counts_up_to(sum, sums);
     const std::uint32_t before = equal + (sum >> 16) - (same ? 1u : 0u);
     if (larger || (same && before < quota))
       store_integer(a.tokens_kept, to + above + (sum & 0xFFFFu) - (larger ? 1u : 0u) + (before < quota ? before : quota), j);
