@@ -196,6 +196,14 @@ TEST(LowerSchedules, ListsOfAFile) {
   set_option(own, "schedule_order", "0F0 0B0 0F1 0B1; 1F0 1B0 1F1 1B1", "test");  // one micro-batch at a time
   EXPECT_EQ(own.pipeline.schedule, Schedule::Listed);
   EXPECT_TRUE(check_plan(lowered(small_model(8, false), cluster, own).plan).empty());
+  Strategy cell{.dp = 1, .tp = 2, .pp = 2, .batch = {.micro = 1, .global = 3}};  // of one stage: both need the same scratch
+  cell.communication.overlap = Overlap{.tp = true};
+  set_option(cell, "schedule_order", "0F0 0F1&0B0 0F2&0B1 0B2; 1F0 1B0 1F1 1B1 1F2 1B2", "test");
+  for (const RecomputeKind kind : {RecomputeKind::None, RecomputeKind::Selective, RecomputeKind::Full}) {
+    cell.recompute.kind = kind;
+    const auto defects = check_plan(lowered(small_model(8, false), cluster, cell).plan);
+    EXPECT_TRUE(defects.empty()) << describe(cell, defects);
+  }
   const auto why = [&](const std::string& order) {
     Strategy s{.dp = 1, .pp = 2, .batch = {.micro = 1, .global = 2}};
     set_option(s, "schedule_order", order, "test");
