@@ -18,11 +18,12 @@ constexpr std::size_t kMostAxes = 62;
 AxisSet bit(AxisId axis) { return axis.index() < kMostAxes ? AxisSet{1} << axis.index() : 0; }
 
 struct Piece {
-  AxisSet missing = 0;    // reductions that the contents still need
-  AxisSet reduced = 0;    // reductions that they had
-  AxisSet collected = 0;  // members of a collective whose parts lie side by side here
-  bool gradient = false;  // something of a backward is in it
-  bool unread = false;    // ... and nothing read it yet
+  AxisSet missing = 0;                         // reductions that the contents still need
+  AxisSet reduced = 0;                         // reductions that they had
+  AxisSet collected = 0;                       // members of a collective whose parts lie side by side here
+  const std::vector<RoleId>* roles = nullptr;  // ... or that were added, where they are of several roles
+  bool gradient = false;                       // something of a backward is in it
+  bool unread = false;                         // ... and nothing read it yet
 };
 
 // What a range of a gradient buffer needs, by what it holds.
@@ -160,6 +161,7 @@ class GradientCheck {
       keeps = collective->accumulate;
       reduce(*collective, reads, in);
       in.collected |= collected_by(*collective);
+      if (in.collected & kRoles) in.roles = &plan_.groups[collective->group.index()].roles;
     } else if (std::holds_alternative<Exchange>(instruction.what)) {
       in = {};  // what comes is another rank's
     }
@@ -177,6 +179,7 @@ class GradientCheck {
         all.missing |= pieces_[p].missing;
         all.reduced |= pieces_[p].reduced;
         all.collected |= pieces_[p].collected;
+        if (pieces_[p].roles) all.roles = pieces_[p].roles;
         all.gradient = all.gradient || pieces_[p].gradient;
         pieces_[p].unread = false;
       }
@@ -227,7 +230,7 @@ class GradientCheck {
     AxisSet over = 0;
     for (const AxisId axis : plan_.groups[collective.group.index()].over)
       if (plan_.axes[axis.index()].size > 1) over |= bit(axis);
-    return over;
+    return plan_.groups[collective.group.index()].roles.size() > 1 ? over | kRoles : over;
   }
 
   // What a collective brought from the members is added up: a reduction over them.
@@ -280,13 +283,20 @@ class GradientCheck {
         if (!keeps) lose(range, p, "overwrites");
         if (!keeps) piece = {};
         piece.missing |= in.missing;
-        if (in.gradient) piece.missing |= holding(range, p).needs & ~in.reduced;
+        if (in.gradient) piece.missing |= holding(range, p).needs & ~reduced(in, holding(range, p));
         // sums of reduced parts were reduced; a part that was not makes the sum unreduced, and missing says so
         piece.reduced |= in.reduced;
-        piece.collected = in.collected;
+        piece.collected = in.collected, piece.roles = in.roles;
         piece.gradient = piece.gradient || in.gradient;
         piece.unread = in.gradient && in.missing != 0 && holding(range, p).tensor >= 0;
       }
+  }
+
+  // Codes do not say what they are of: that all roles which hold it were added is looked at where the sum arrives.
+  static AxisSet reduced(const Piece& in, const Holding& held) {
+    if (!in.roles) return in.reduced;
+    const auto added = [&](RoleId role) { return std::find(in.roles->begin(), in.roles->end(), role) != in.roles->end(); };
+    return std::all_of(held.roles.begin(), held.roles.end(), added) ? in.reduced : in.reduced & ~kRoles;
   }
 
   void lose(const Range& range, std::size_t p, const char* does) {

@@ -66,7 +66,8 @@ std::vector<StrategyOption> communication_options() {
            .help = "how replicas send gradients: dgc:SHARE (the largest, the rest waits), one-bit (signs; with Adam one-bit:N, "
                    "moments after N updates), eight-bit, segmented:BITS (levels for a centre and two tails) or "
                    "segmented:BITSxSEGMENTS",
-           .constraint = "ZeRO 0, no dynamic loss scale, gradients and parameters on the device",
+           .constraint = "no dynamic loss scale, gradients and parameters on the device; with ZeRO not one-bit with Adam, from "
+                         "ZeRO 2 on not dgc",
            .group = group}),
       compression(
           &CommunicationChoice::activations,

@@ -38,12 +38,13 @@ struct LargestOfArgs {
 };
 
 enum class CodeHow : std::uint8_t { Signs, Bytes, Segments };
-struct DecodeArgs {  // y[i] = number i of the parts, or the sum of the numbers i of all parts where i < used, else 0
+// y[i] (+)= number i of the parts, or the sum of the numbers i of all parts where i < used, else 0
+struct DecodeArgs {
   View codes, y;
   std::int64_t count, used, length, parts, part_words, segments;
   int bits;
   CodeHow how;
-  bool adds;
+  bool adds, accumulates;
   template <class F>
   void each(F f) const {
     f(codes), f(y);

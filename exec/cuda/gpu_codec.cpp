@@ -111,11 +111,16 @@ struct Decoding {
   ops::Decode op;
   Parts parts;
   bool narrow;  // y is no array of fp32
+  bool accumulates;
 
   void operator()(const Launcher& on, const Call& call) const {
     const View codes = words(call.reads[0], false);
     if (op.form.code == ops::Code::Largest) return pairs(on, call, codes);
-    DecodeArgs args = {.codes = codes, .y = writes(call.writes[0])};
+    Operand y = call.writes[0];
+    if (const Bytes each = size_of(y.dtype); op.adds && parts.sliced && y.elements > parts.own())  // the slice of it
+      y.data += each.value * parts.own() * call.arguments.slice, y.elements = parts.own();
+    DecodeArgs args = {.codes = codes, .y = writes(y)};
+    args.accumulates = accumulates;
     args.length = op.adds ? parts.own() : parts.length, args.count = op.adds ? args.length : parts.elements;
     args.used = parts.sliced ? parts.used(call.arguments.slice) : parts.elements;
     args.parts = op.form.parts, args.part_words = parts.form.part_bytes(args.length).value / 4;
@@ -161,9 +166,12 @@ Kernel make_encode(const host::Form& form) {
 
 Kernel make_decode(const host::Form& form) {
   const auto& op = form.as<ops::Decode>();
-  const Decoding run{op, Parts(form, op.form), form.writes.empty() || form.writes[0].dtype != DType::F32};
+  const Decoding run{op, Parts(form, op.form), form.writes.empty() || form.writes[0].dtype != DType::F32, form.what.accumulate};
+  if (run.accumulates && (!op.adds || op.form.code == ops::Code::Largest))
+    form.refuse("codes that are added to what is there", "codes of parts, not of the largest numbers");
   const std::int64_t own = op.adds ? run.parts.own() : run.parts.elements, length = op.adds ? own : run.parts.length;
-  form.expect({(run.parts.form.part_bytes(length) * op.form.parts).value}, {own});
+  const bool whole = op.adds && run.parts.sliced && !form.writes.empty() && form.writes[0].elements > own;
+  form.expect({(run.parts.form.part_bytes(length) * op.form.parts).value}, {whole ? own * op.form.parts : own});
   const bool sums = op.form.code == ops::Code::Largest && run.narrow;
   return {.run = run, .scratch = sums ? Bytes{4 * run.parts.elements} : Bytes{}};
 }

@@ -64,6 +64,15 @@ void add_codes(Cases& all) {
                   {.op = ops::Decode{.form = form, .adds = true}, .phase = Phase::Other, .shapes = {{{size}}}, .slice = {0}},
                   {}, {form.part_elements(size)});
       add.reads = codes, add.arguments.slice = 2;  // the last part, which is shorter
+      KernelCase& more = all.add("add_to_slice_" + name_of(form),
+                                 {.op = ops::Decode{.form = form, .adds = true},
+                                  .phase = Phase::Other,
+                                  .shapes = {{{size}}},
+                                  .accumulate = true,
+                                  .slice = {0}},
+                                 {}, {});
+      more.reads = codes, more.writes = {exact_numbers(3 * form.part_elements(size), DType::F32, 8)};
+      more.arguments.slice = 1;
       KernelCase& own = all.add("encode_own_" + name_of(form),
                                 {.op = ops::Encode{.form = form}, .phase = Phase::Other, .shapes = {{{size}}}, .slice = {0}},
                                 {}, {}, DType::F32, tolerance);

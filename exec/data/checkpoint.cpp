@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 #include "core/json/json.h"
 #include "exec/data/checkpoint_share.h"
+#include "exec/data/rank_states.h"
 #include "exec/data/safetensors.h"
 
 namespace foreshard {
@@ -20,6 +21,7 @@ constexpr std::pair<TensorPart, const char*> kParts[] = {{TensorPart::Value, ""}
                                                          {TensorPart::Momentum, "momentum."},
                                                          {TensorPart::Variance, "variance."}};
 constexpr const char* kFormat = "foreshard-checkpoint-1";
+constexpr const char* kRankStates = "rank_states";  // how they lie
 
 std::string shape_text(const std::vector<std::int64_t>& shape) {
   std::string text = "[";
@@ -108,12 +110,13 @@ std::vector<std::int64_t> summed(ProcessMesh& mesh, const std::vector<std::int64
   return all;
 }
 
-std::vector<StoredTensor> stored_of(const Plan& plan, const std::vector<Entry>& entries) {
+std::vector<StoredTensor> stored_of(const Plan& plan, const std::vector<Entry>& entries, const std::vector<RankState>& states) {
   std::vector<StoredTensor> stored;
   for (const Entry& entry : entries) {
     const Tensor& tensor = plan.tensors[entry.tensor.index()];
     stored.push_back({.name = prefix_of(entry.part) + tensor.name, .dtype = entry.dtype, .shape = tensor.shape});
   }
+  for (const RankState& state : states) stored.push_back({.name = state.name, .dtype = state.dtype, .shape = {state.elements}});
   return stored;
 }
 
@@ -123,12 +126,14 @@ int save_checkpoint(const std::string& path, const Plan& plan, const Ranks& rank
                     const std::vector<const RankMemory*>& memories, const TrainingPoint& point, ProcessMesh* mesh) {
   const TensorPieces pieces(plan, ranks);
   const std::vector<Entry> entries = entries_of(plan, pieces);
-  const std::vector<StoredTensor> stored = stored_of(plan, entries);
+  const std::vector<RankState> states = rank_states(plan, ranks);
+  const std::vector<StoredTensor> stored = stored_of(plan, entries, states);
   std::optional<SafetensorsWriter> writer;
   std::unique_ptr<TensorPlaces> joined;
   if (has_file(mesh)) {
     std::map<std::string, std::string> words = words_of(point);
     words["format"] = kFormat;
+    if (!states.empty()) words[kRankStates] = layout_of_rank_states(plan);
     writer.emplace(path, stored, words);
   }
   std::int64_t writers = 1;
@@ -138,16 +143,17 @@ int save_checkpoint(const std::string& path, const Plan& plan, const Ranks& rank
     writers = summed(*mesh, {writer || joined ? 1 : 0})[0];
   }
   TensorPlaces* file = writer ? &writer->places() : joined.get();
-  std::vector<std::int64_t> held(entries.size());
-  for (std::size_t i = 0; i < entries.size(); ++i) {
-    const auto& [tensor, part, dtype] = entries[i];
-    WholeTensor own = pieces.share(memories, tensor, part);
-    if (mesh && writers < mesh->processes()) own = gather_shares(*mesh, std::move(own), !file, dtype);
+  std::vector<std::int64_t> held(stored.size());
+  for (std::size_t i = 0; i < stored.size(); ++i) {
+    const bool of_rank = i >= entries.size();
+    WholeTensor own =
+        of_rank ? read_state(memories, states[i - entries.size()]) : pieces.share(memories, entries[i].tensor, entries[i].part);
+    if (mesh && writers < mesh->processes()) own = gather_shares(*mesh, std::move(own), !file, stored[i].dtype);
     if (file) held[i] = write_held(*file, i, own);
   }
   if (joined) joined->sync();
   if (mesh) held = summed(*mesh, held);  // and all have written
-  for (std::size_t i = 0; i < entries.size(); ++i)
+  for (std::size_t i = 0; i < stored.size(); ++i)
     if (held[i] != stored[i].elements())
       throw Error(path, stored[i].name, "elements that no rank holds", "a plan whose ranks hold the whole model");
   if (writer) writer->finish();
@@ -188,6 +194,7 @@ TrainingPoint training_point(const std::string& path, ProcessMesh* mesh) {
 static void expect_known(const SafetensorsFile& file, const Plan& plan) {
   for (const StoredTensor& tensor : file.tensors()) {
     std::string name = tensor.name;
+    if (names_rank_state(name)) continue;
     for (const auto& [part, prefix] : kParts)
       if (part != TensorPart::Value && name.starts_with(prefix)) name = name.substr(std::string(prefix).size());
     const bool known = std::any_of(plan.tensors.begin(), plan.tensors.end(), [&](const Tensor& t) { return t.name == name; });
@@ -205,6 +212,25 @@ static std::pair<std::vector<double>, DType> read_entry(SafetensorsFile& file, c
   if (!file.has(name))
     throw Error(file.path(), name, "nothing", "this tensor of " + shape_text(tensor.shape) + ", as the plan has it");
   return {read_in_shape(file, name, tensor, vocabulary), file.at(name).dtype};
+}
+
+// Of a plan that lays them out as the one that was saved.
+static void load_rank_states(SafetensorsFile* file, const Plan& plan, const Ranks& ranks,
+                             const std::vector<const RankMemory*>& memories, ProcessMesh* mesh) {
+  std::string layout;
+  if (file)
+    if (const auto found = file->metadata().find(kRankStates); found != file->metadata().end()) layout = found->second;
+  if (mesh) layout = mesh->all_gather(layout)[0];
+  if (layout.empty() || layout != layout_of_rank_states(plan)) return;
+  for (const RankState& state : rank_states(plan, ranks)) {
+    std::vector<double> read;
+    if (file) {
+      if (!file->has(state.name) || file->at(state.name).elements() != state.elements)
+        throw Error(file->path(), state.name, "nothing of that size", std::to_string(state.elements) + " elements");
+      read = file->read(state.name);
+    }
+    write_state(memories, state, mesh ? share_elements(*mesh, read, state.dtype, state.elements) : read);
+  }
 }
 
 void load_checkpoint(const std::string& path, const Plan& plan, const Ranks& ranks,
@@ -225,6 +251,7 @@ void load_checkpoint(const std::string& path, const Plan& plan, const Ranks& ran
     pieces.scatter(memories, entry.tensor, entry.part,
                    mesh ? share_elements(*mesh, read.first, read.second, count) : read.first);
   }
+  load_rank_states(file ? &*file : nullptr, plan, ranks, memories, mesh);
 }
 
 }  // namespace foreshard

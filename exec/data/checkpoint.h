@@ -5,6 +5,8 @@
 //   layers.0.qkv.weight                     the value, in the format that the forward reads
 //   master.layers.0.qkv.weight              the copy that the update works on (mixed precision)
 //   momentum.... variance....               states of the optimizer
+//   rank 3: left out.0.1                    what codes of gradients left out on a rank (exec/data/rank_states.h): of use only to a plan that
+//                                           lays out its gradients in the same way; another one begins with nothing left out
 #pragma once
 
 #include <string>

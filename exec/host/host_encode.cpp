@@ -83,7 +83,7 @@ struct EncodeRun {
 
 template <class T>
 struct DecodeRun {
-  bool adds = false;
+  bool adds = false, accumulates = false;
   PartsOf parts;
 
   void operator()(const Call<T>& call) const {
@@ -99,8 +99,13 @@ struct DecodeRun {
     }
     if (!adds) return;
     const std::int64_t used = parts.sliced ? parts.used(call.arguments.slice) : length;
+    const std::int64_t first = parts.sliced && call.writes[0].elements > length ? call.arguments.slice * length : 0;
     std::fill(call.scratch + used, call.scratch + length, T(0));
-    store<T>(call.scratch, length, call.writes[0], 0);
+    if (accumulates) {
+      load(call.writes[0], first, length, call.scratch + length);
+      multiply_add(call.scratch, T(1), call.scratch + length, T(1), length);
+    }
+    store<T>(call.scratch, length, call.writes[0], first);
   }
 };
 
@@ -133,8 +138,11 @@ Kernel<T> make_decode(const Form& form) {
   const PartsOf parts(form, op.form);
   const std::int64_t own = op.adds ? parts.own_elements() : parts.elements;
   const std::int64_t length = op.adds ? own : parts.length;
-  form.expect({(parts.form.part_bytes(length) * parts.form.parts).value}, {own});
-  return {.run = DecodeRun<T>{op.adds, parts}, .scratch = length, .raw = true};
+  const bool accumulates = form.what.accumulate;
+  if (accumulates && !op.adds) form.refuse("codes of one array that are added to it", "codes of several parts");
+  const bool whole = op.adds && parts.sliced && !form.writes.empty() && form.writes[0].elements > own;  // the slice of it
+  form.expect({(parts.form.part_bytes(length) * parts.form.parts).value}, {whole ? own * parts.form.parts : own});
+  return {.run = DecodeRun<T>{op.adds, accumulates, parts}, .scratch = accumulates ? 2 * length : length, .raw = true};
 }
 
 template Kernel<float> make_encode(const Form&);

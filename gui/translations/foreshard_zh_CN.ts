@@ -3033,8 +3033,16 @@ worst: what the worst order of the same work would need</source>
         <translation>动态损失缩放要在更新第一层之前查看全部梯度</translation>
     </message>
     <message>
-        <source>%1 sums whole gradients on every rank, of which ZeRO %2 keeps a part</source>
-        <translation>%1 在每个 rank 上对完整梯度求和，而 ZeRO %2 只保留一部分</translation>
+        <source>%1 is one sum over all replicas, which ZeRO %2 in groups of %3 makes in two</source>
+        <translation>%1 是对全部副本的一次求和，而 ZeRO %2 以 %3 个为一组，分两次求和</translation>
+    </message>
+    <message>
+        <source>one-bit with Adam sends the whole first moment, of which ZeRO %1 keeps a part</source>
+        <translation>使用 Adam 的 one-bit 发送完整的一阶矩，而 ZeRO %1 只保留一部分</translation>
+    </message>
+    <message>
+        <source>%1 chooses among the gradients of a whole step, ZeRO %2 sums each micro-batch by itself</source>
+        <translation>%1 从整个步的梯度中选择，而 ZeRO %2 对每个微批次分别求和</translation>
     </message>
     <message>
         <source>%1 needs the gradients of all layers on the device until the update</source>
@@ -3067,10 +3075,6 @@ worst: what the worst order of the same work would need</source>
     <message>
         <source>%1 sums whole micro-batches, which --parts cuts</source>
         <translation>%1 对整个微批次求和，而 --parts 会切分微批次</translation>
-    </message>
-    <message>
-        <source>%1 sums the gradients of a stage once, after all its backwards; schedule %2 does not</source>
-        <translation>%1 在一个阶段的全部反向之后对其梯度求和一次；调度 %2 不是这样</translation>
     </message>
     <message>
         <source>%1 is for sums that every tensor-parallel rank has whole, not for parts of a sequence</source>

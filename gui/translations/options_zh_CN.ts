@@ -546,8 +546,8 @@
         <translation>副本之间如何发送梯度：dgc:比例（最大的若干个，其余留到以后），one-bit（符号；使用 Adam 时为 one-bit:N，即 N 次更新之后发送一阶矩），eight-bit，segmented:位数（中心与两尾分级）或 segmented:位数x段数</translation>
     </message>
     <message>
-        <source>ZeRO 0, no dynamic loss scale, gradients and parameters on the device</source>
-        <translation>ZeRO 0，无动态损失缩放，梯度和参数在设备上</translation>
+        <source>no dynamic loss scale, gradients and parameters on the device; with ZeRO not one-bit with Adam, from ZeRO 2 on not dgc</source>
+        <translation>无动态损失缩放，梯度和参数在设备上；使用 ZeRO 时不能用配合 Adam 的 one-bit，从 ZeRO 2 起不能用 dgc</translation>
     </message>
     <message>
         <source>how tensor-parallel ranks sum activations: token-topk:SHARE (rows of the tokens with the most attention), segmented:BITS or segmented:BITSxSEGMENTS</source>

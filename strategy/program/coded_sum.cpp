@@ -60,9 +60,18 @@ Instruction CodedSum::exchange(const Block& codes, const Block& received) const 
 }
 
 Instruction CodedSum::add_parts(const Block& received, const Block& sum) const {
+  Instruction run = add_parts(received, whole(sum), state_type(), false);
+  run.acquires = {sum};
+  return run;
+}
+
+Instruction CodedSum::add_parts(const Block& received, const Use& sum, DType dtype, bool accumulates) const {
   const ops::Decode op{.form = form_, .adds = true};
-  Instruction run = compute("add parts", op, op.work(part_elements(), size_of(state_type()), codes()), true);
-  run.reads = {whole(received)}, run.writes = {whole(sum)}, run.acquires = {sum};
+  OpWork work = op.work(part_elements(), size_of(dtype), codes());
+  if (accumulates) work.traffic += size_of(dtype) * part_elements();
+  Instruction run = compute("add parts", op, work, true);
+  std::get<Compute>(run.what).accumulate = accumulates;
+  run.reads = {whole(received)}, run.writes = {sum};
   return run;
 }
 

@@ -2,6 +2,8 @@
 //
 //   exchanged   encode -> all-to-all -> add the parts (fp32) -> encode the own part -> all-gather -> decode
 //   gathered    encode -> all-gather -> add
+//
+// Where every rank needs its part alone (a reduce-scatter), an exchanged sum ends when the parts are added.
 #pragma once
 
 #include "strategy/program/lowering.h"
@@ -26,6 +28,8 @@ class CodedSum {
                      const Block& codes) const;
   Instruction exchange(const Block& codes, const Block& received) const;
   Instruction add_parts(const Block& received, const Block& sum) const;
+  // Into the own part that is there, or an array that it is a part of.
+  Instruction add_parts(const Block& received, const Use& sum, DType dtype, bool accumulates) const;
   Instruction encode_part(const Block& sum, const std::vector<Use>& states, const Block& codes) const;
   Instruction gather(const Block& codes, const Block& all) const;
   Instruction decode(const Block& all, const Use& to) const;

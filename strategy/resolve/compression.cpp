@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/strategy/compression.h"
+#include "strategy/resolve/tables.h"
 #include "strategy/schedule/schedule.h"
 
 namespace foreshard {
@@ -24,6 +25,25 @@ Refusal refuse_algorithm(const Strategy& s, const std::string& how) {
       .would_help = {"--algorithm ring"}};
 }
 
+// Parts of gradients, of optimizer states, of both.
+Refusal refuse_shards(const Strategy& s, const std::string& how) {
+  if (s.zero.stage == 0 || s.zero.group * s.cp == 1) return {};
+  const Compression& choice = s.communication.gradients;
+  const std::string stage = std::to_string(s.zero.stage);
+  if (s.zero.group < s.dp)
+    return Infeasible{.reason = how + " is one sum over all replicas, which ZeRO " + stage + " in groups of " +
+                                std::to_string(s.zero.group) + " makes in two",
+                      .would_help = {"--zero-group " + std::to_string(s.dp), "--zero 0"}};
+  if (choice.codec == Codec::OneBit && s.optimizer.kind == OptimizerKind::Adam)
+    return Infeasible{.reason = "one-bit with Adam sends the whole first moment, of which ZeRO " + stage + " keeps a part",
+                      .would_help = {"--zero 0", "--optimizer sgd", "--compress-gradients eight-bit"}};
+  if (choice.codec == Codec::Dgc && cuts_of_zero(s.zero.stage).gradients)
+    return Infeasible{
+        .reason = how + " chooses among the gradients of a whole step, ZeRO " + stage + " sums each micro-batch by itself",
+        .would_help = {"--zero 1", "--compress-gradients eight-bit"}};
+  return {};
+}
+
 Refusal refuse_gradients(const Strategy& s) {
   const Compression& choice = s.communication.gradients;
   if (choice.codec == Codec::None) return {};
@@ -34,9 +54,7 @@ Refusal refuse_gradients(const Strategy& s) {
   if (s.framework != Strategy{}.framework)
     return refused("framework " + s.framework + " sends gradients as they are, not " + how, {"--compress-gradients none"});
   if (s.dp * s.cp * schedule_entry(*s.pipeline.schedule).routes == 1) return {};
-  if (s.zero.stage > 0)
-    return refused(how + " sums whole gradients on every rank, of which ZeRO " + std::to_string(s.zero.stage) + " keeps a part",
-                   {"--zero 0"});
+  if (auto sharded = refuse_shards(s, how)) return sharded;
   if (s.offload.gradients != Space::Device || s.offload.parameters != Space::Device || s.offload.update_per_layer)
     return refused(how + " needs the gradients of all layers on the device until the update",
                    {"--offload-gradients device --offload-parameters device --update-per-layer=false"});
@@ -44,11 +62,6 @@ Refusal refuse_gradients(const Strategy& s) {
   if (s.communication.order == SumOrder::Priority)
     return refused(how + " sends whole buckets as they are ready, --sum-order priority parts of them in another order",
                    {"--sum-order ready"});
-  const ScheduleEntry& schedule = schedule_entry(*s.pipeline.schedule);
-  if (schedule.routes > 1 || schedule.backwards_per_update)
-    return refused(
-        how + " sums the gradients of a stage once, after all its backwards; schedule " + schedule.name + " does not",
-        {"--schedule 1f1b"});
   if (s.optimizer.loss_scale == 0)
     return refused(how + " keeps what it left out, and a dynamic loss scale changes what it means",
                    {"--loss-scale 1024", "--precision bf16"});

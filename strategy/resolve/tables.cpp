@@ -123,7 +123,7 @@ StateRow row_for_all(const Choice& choice) {
 // Of the sums of gradients over replicas.
 std::optional<Coding> coding_of(const Choice& choice) {
   const Strategy& s = choice.strategy;
-  if (s.dp * s.cp == 1) return {};
+  if (s.dp * s.cp * schedule_entry(*s.pipeline.schedule).routes == 1) return {};
   return gradient_coding(s);
 }
 
@@ -148,7 +148,7 @@ StatePolicy state_policy(const Choice& choice) {
   }
   if (coding) {  // what is small, and of other sizes than the rest, is summed as it is
     StateRow vectors = all;
-    vectors.tensors = Tensors::Vectors;
+    vectors.tensors = Tensors::Vectors, vectors.gradients.slots = 0;
     policy.push_back(vectors);
     all.gradients.sums.front().coding = coding;
     all.optimizer.momentum = all.optimizer.momentum && !coding->encode.velocity;

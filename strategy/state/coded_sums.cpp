@@ -4,8 +4,12 @@
 
 namespace foreshard {
 
-CodedSums::CodedSums(const ChunkFrame& frame, const ChunkState& state, EventId reduced)
-    : frame_(frame), state_(state), reduced_(reduced), of_(state.units.size()) {
+bool scatters(const StateRow& row, const GradientSum& sum) {
+  return !row.optimizer.cut_by.empty() && sum.over == row.optimizer.cut_by;
+}
+
+CodedSums::CodedSums(const ChunkFrame& frame, const ChunkState& state, const Events& events)
+    : frame_(frame), state_(state), events_(events), of_(state.units.size()) {
   for (std::size_t unit = 0; unit < of_.size(); ++unit) {
     const StateUnit& it = state.units[unit];
     if (it.borrowed) continue;
@@ -36,41 +40,55 @@ CodedSums::Coded CodedSums::make(int unit, const GradientSum& sum, const Coding&
   const StateUnit& it = state_.units[static_cast<std::size_t>(unit)];
   const StateRow& row = frame_.lowering.tables.state[static_cast<std::size_t>(it.row)];
   Coded made{.sum = {frame_.lowering, coding, sum.over, frame_.lowering.communication(Purpose::GradientSum),
-                     row.gradients.dtype, it.elements},
-             .at_end = sum.when == GradientSum::When::AtEnd};
+                     row.gradients.dtype, it.used},
+             .when = sum.when,
+             .scatters = scatters(row, sum)};
   const DType type = made.sum.state_type();
-  if (coding.encode.feedback) made.left.push_back(state("left out", unit, type, it.elements));
-  if (coding.encode.velocity) made.left.push_back(state("velocity", unit, type, it.elements));
+  if (coding.encode.feedback) made.left.push_back(state("left out", unit, type, it.used));
+  if (coding.encode.velocity) made.left.push_back(state("velocity", unit, type, it.used));
   if (coding.of_moment) made.moment = Use{.buffer = it.momentum};
   made.codes = block("codes", unit, DType::U8, made.sum.codes());
+  if (made.sum.exchanged()) made.received = block("codes of part", unit, DType::U8, made.sum.codes());
+  if (made.sum.exchanged() && made.scatters) return made;
   made.gathered = block("codes of all", unit, DType::U8, made.sum.gathered());
   if (!made.sum.exchanged()) return made;
   if (coding.encode.feedback) made.left_of_part.push_back(state("left out of sum", unit, type, made.sum.part_elements()));
-  made.received = block("codes of part", unit, DType::U8, made.sum.codes());
   made.part = block("sum of part", unit, type, size_of(type) * made.sum.part_elements());
   made.part_codes = block("codes of sum", unit, DType::U8, made.sum.part());
   return made;
 }
 
-void CodedSums::send(SegmentBuilder& out, int unit) {
+void CodedSums::send(SegmentBuilder& out, int unit, const Use& from, const RunPart& part) {
   const Coded& it = *of_[static_cast<std::size_t>(unit)];
-  const StateUnit& of = state_.units[static_cast<std::size_t>(unit)];
-  out.emit(it.sum.encode({.buffer = of.gradient}, it.moment, it.left, it.codes));
+  out.emit(it.sum.encode(from, it.moment, it.left, it.codes));
   if (!it.sum.exchanged()) return gather(out, unit, it.codes);
   Instruction exchange = it.sum.exchange(it.codes, it.received);
   exchange.records.push_back({exchanged_, {unit}});
   out.emit(std::move(exchange));
   out.release(it.codes);
-  if (open_ >= 0) send_sum(out, open_);
+  if (open_ >= 0) add(out, open_, part);
   open_ = unit;
 }
 
-void CodedSums::send_sum(SegmentBuilder& out, int unit) {
+void CodedSums::end(SegmentBuilder& out, const RunPart& part) {
+  if (open_ < 0 || of_[static_cast<std::size_t>(open_)]->ends_late()) return;
+  add(out, open_, part);
+  begin();
+}
+
+void CodedSums::add(SegmentBuilder& out, int unit, const RunPart& part) {
   const Coded& it = *of_[static_cast<std::size_t>(unit)];
-  Instruction add = it.sum.add_parts(it.received, it.part);
+  const StateUnit& of = state_.units[static_cast<std::size_t>(unit)];
+  const StateRow::Gradients& row = frame_.lowering.tables.state[static_cast<std::size_t>(of.row)].gradients;
+  const bool accumulates = !it.ends_late() && part.accumulates;
+  Instruction add = it.scatters ? it.sum.add_parts(it.received, {.buffer = of.gradient}, row.dtype, accumulates)
+                                : it.sum.add_parts(it.received, it.part);
   add.waits.push_back({exchanged_, {unit}});
+  if (!it.ends_late() && !accumulates) add.waits.push_back({events_.ready, {unit}});
+  if (it.scatters && part.last) add.records.push_back({events_.reduced, {unit}});
   out.emit(std::move(add));
   out.release(it.received);
+  if (it.scatters) return;
   out.emit(it.sum.encode_part(it.part, it.left_of_part, it.part_codes));
   out.release(it.part);
   gather(out, unit, it.part_codes);
@@ -84,21 +102,29 @@ void CodedSums::gather(SegmentBuilder& out, int unit, const Block& codes) {
   out.release(codes);
 }
 
+// Of a unit that every rank holds whole, without what pads it.
+Use CodedSums::gradient(int unit) const {
+  const StateUnit& of = state_.units[static_cast<std::size_t>(unit)];
+  const StateRow& row = frame_.lowering.tables.state[static_cast<std::size_t>(of.row)];
+  if (of.used == of.elements) return {.buffer = of.gradient};
+  return {.buffer = of.gradient, .length = size_of(row.gradients.dtype) * of.used};
+}
+
 void CodedSums::finish(SegmentBuilder& out) {
   int last = -1;
   begin();
   for (int unit = 0; unit < static_cast<int>(of_.size()); ++unit) {
-    if (!codes(unit)) continue;
+    if (!codes(unit) || !of_[static_cast<std::size_t>(unit)]->ends_late()) continue;
     last = unit;
-    if (of_[static_cast<std::size_t>(unit)]->at_end) send(out, unit);
+    if (of_[static_cast<std::size_t>(unit)]->when == GradientSum::When::AtEnd) send(out, unit, gradient(unit), {.last = true});
   }
-  if (last >= 0 && of_[static_cast<std::size_t>(last)]->sum.exchanged()) send_sum(out, last);
+  if (last >= 0 && of_[static_cast<std::size_t>(last)]->sum.exchanged()) add(out, last, {.last = true});
   for (int unit = 0; unit <= last; ++unit) {
-    if (!codes(unit)) continue;
+    if (!codes(unit) || !of_[static_cast<std::size_t>(unit)]->gathered.buffer.valid()) continue;
     const Coded& it = *of_[static_cast<std::size_t>(unit)];
-    Instruction decode = it.sum.decode(it.gathered, {.buffer = state_.units[static_cast<std::size_t>(unit)].gradient});
+    Instruction decode = it.sum.decode(it.gathered, gradient(unit));
     decode.waits.push_back({gathered_, {unit}});
-    decode.records.push_back({reduced_, {unit}});
+    decode.records.push_back({events_.reduced, {unit}});
     out.emit(std::move(decode));
     out.release(it.gathered);
   }

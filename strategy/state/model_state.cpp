@@ -121,10 +121,18 @@ class StateLayout {
       for (ParameterPlace& at : layer) at.unit = place.empty() ? 0 : place[static_cast<std::size_t>(at.unit)];
   }
 
+  // To equal parts, of whole words of codes where these are sent.
+  std::int64_t padded(std::int64_t elements, const StateRow& row) const {
+    const int ranks = lowering_.ranks(row.optimizer.cut_by);
+    for (const GradientSum& sum : row.gradients.sums)
+      if (sum.coding && ranks > 1) return ops::CodeForm{.parts = ranks}.part_elements(elements) * ranks;
+    return round_up(elements, ranks);
+  }
+
   void pad_units() {
     for (StateUnit& unit : state_.units) {
       unit.used = unit.elements;
-      unit.elements = round_up(unit.elements, lowering_.ranks(row_of(unit).optimizer.cut_by));
+      unit.elements = padded(unit.elements, row_of(unit));
     }
     if (!embedding_) return;
     for (std::size_t layer = 0; layer < state_.places.size(); ++layer)

@@ -26,7 +26,7 @@ void StateProgram::add_events(std::vector<UnitUse> visits, LayerId first) {
   add_own_gradients();
   add_root_places();
   order_ = order_of_sums(frame_, state_);
-  coded_.emplace(frame_, state_, reduced_);
+  coded_.emplace(frame_, state_, CodedSums::Events{.reduced = reduced_, .ready = ready_});
   visits_.emplace(frame_, state_, std::move(visits), first, ready_);
 }
 

@@ -16,11 +16,6 @@
 
 namespace foreshard {
 
-struct RunPart {             // which micro-batch of the run
-  bool accumulates = false;  // not the first one
-  bool last = false;
-};
-
 class StateProgram {
  public:
   // Lays out the parameters of the chunk's layers and appends their buffers to the role.

@@ -41,7 +41,7 @@ void StateProgram::sum_unit(SegmentBuilder& out, int index, const RunPart& part,
   bool scattered = false;
   int last = -1;
   for (const GradientSum& sum : row.gradients.sums) {
-    const bool scatters = !row.optimizer.cut_by.empty() && sum.over == row.optimizer.cut_by;
+    const bool scatters = foreshard::scatters(row, sum);
     const bool of_part = scattered || (sum.tied_stages && cut);
     scattered |= scatters;
     const bool due = at_end                                          ? sum.when == GradientSum::When::AtEnd
@@ -49,7 +49,10 @@ void StateProgram::sum_unit(SegmentBuilder& out, int index, const RunPart& part,
                                                                      : sum.when == GradientSum::When::EachMicrobatch;
     if (!due || !is_summed(sum)) continue;
     if (sum.coding) {
-      coded_->send(out, index);
+      Use from = full;
+      if (from.length || cut || unit.used < unit.elements) from.length = each * unit.used;
+      coded_->send(out, index, from, part);
+      if (cut) release_full_gradient(out, unit);
       continue;
     }
     const bool sliced = of_part && !cut && !sum.tied_stages;  // the buffer is of full size: the own slice of it
@@ -172,6 +175,7 @@ void StateProgram::sum_layer(SegmentBuilder& out, int layer, const RunPart& part
       sum_unit(out, index, part, false, begins);
   for (int index = 0; part.last && index < units(); ++index)
     if (unit(index).last_layer == layer && updates_with_backward(index)) summed_.push_back(index);
+  if (layer == 0) coded_->end(out, part);
 }
 
 void StateProgram::sum_rest(SegmentBuilder& out, int begins) {

@@ -3,6 +3,7 @@
 
 #include "exec/cuda/cuda_communicator.h"
 #include "tests/cuda/fake_runtime.h"
+#include "tests/exec/checkpoint_folder.h"
 #include "tests/exec/training.h"
 
 namespace foreshard::gpu {
@@ -22,7 +23,7 @@ static Execution run_on_fake(const Plan& plan, ExecuteOptions options, std::uint
 // Codes are made and read by kernels; a number between two levels, or of the size of the last one that is sent, may be rounded otherwise.
 // `values`: how far parameters may be apart, over the largest of their tensor.
 static void compare(const Strategy& strategy, std::uint64_t seed, double values = 5e-3) {
-  Model model = tiny_gpt();
+  Model model = tiny_gpt(strategy.pp == 1);
   std::get<Transformer>(model.shape).layers = 2;
   Strategy single = in_double(strategy);
   single.precision = DType::F32;
@@ -44,6 +45,42 @@ TEST(CudaCompression, SumsOfGradientsAreThoseOfTheHost) {
     Strategy strategy{.dp = 2, .batch = {.micro = 2}};
     strategy.communication.gradients = codec;
     compare(strategy, seed++);
+  }
+}
+
+// Into a slice of the gradients, and added to the own part micro-batch by micro-batch; a stage on two ranks; updates between backwards.
+TEST(CudaCompression, SumsInEveryPlaceAreThoseOfTheHost) {
+  std::uint64_t seed = 71;
+  for (const int stage : {1, 2, 3}) {
+    Strategy strategy{.dp = 2, .batch = {.micro = 1}, .zero = {.stage = stage}};
+    strategy.communication.gradients = {.codec = Codec::Segmented, .bits = 8};
+    compare(strategy, seed++);
+  }
+  for (const Schedule schedule : {Schedule::Chimera, Schedule::PipeDream2BW}) {
+    Strategy strategy{.dp = schedule == Schedule::Chimera ? 1 : 2, .pp = 2, .batch = {.micro = 1}};
+    strategy.pipeline.schedule = schedule;
+    strategy.communication.gradients = {.codec = Codec::EightBit};
+    compare(strategy, seed++);
+  }
+}
+
+struct CudaCompressedRuns : CheckpointFolder {};
+
+TEST_F(CudaCompressedRuns, ResumedOnesHaveTheSameBits) {
+  for (const int stage : {0, 2}) {
+    Strategy strategy = in_double({.dp = 2, .batch = {.micro = 2}, .zero = {.stage = stage}});
+    strategy.precision = DType::F32;
+    strategy.communication.gradients = {.codec = Codec::Segmented, .bits = 4};
+    Model model = tiny_gpt();
+    std::get<Transformer>(model.shape).layers = 1;
+    const Plan plan = lowered(model, strategy);
+    const Execution four = run_on_fake(plan, training(4), 81);
+    ExecuteOptions first = training(2), rest = training(2);
+    first.save = rest.resume = file("two");
+    run_on_fake(plan, first, 82);
+    Execution end = four;
+    end.steps.erase(end.steps.begin(), end.steps.begin() + 2);
+    EXPECT_EQ(difference(run_on_fake(plan, rest, 83), end).largest(), 0) << stage;
   }
 }
 

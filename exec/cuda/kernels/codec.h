@@ -298,7 +298,7 @@ GPU_FUNCTION float decoded(const DecodeArgs& a, std::int64_t part, std::int64_t 
   return 0;
 }
 
-// Reads the codes and writes 4 bytes per element; limit: memory.
+// Reads the codes and writes 4 bytes per element, which it reads too where it accumulates; limit: memory.
 GPU_KERNEL decode_array(const DecodeArgs a) {
   for (std::int64_t i = flat_thread(); i < a.count; i += flat_threads()) {
     float sum = 0;
@@ -306,7 +306,7 @@ GPU_KERNEL decode_array(const DecodeArgs a) {
       sum = decoded(a, i / a.length, i % a.length);
     else if (i < a.used)
       for (std::int64_t p = 0; p < a.parts; ++p) sum = p == 0 ? decoded(a, 0, i) : sum + decoded(a, p, i);
-    store(a.y, i, sum);
+    store(a.y, i, a.accumulates ? load(a.y, i) + sum : sum);
   }
 }
 

@@ -100,6 +100,22 @@ TEST_F(CheckpointOfProcesses, MixedPrecision) {
   EXPECT_EQ(bytes_of(file("processes")), bytes_of(file("threads")));
 }
 
+// What codes left out is of a rank: each process has its own, and gets its own back.
+TEST_F(CheckpointOfProcesses, WhatCodesLeftOut) {
+  Strategy strategy{.dp = 2, .pp = 2, .batch = {.micro = 1}};
+  strategy.communication.gradients = {.codec = Codec::Segmented, .bits = 4};
+  const Plan plan = plan_of(strategy);
+  ExecuteOptions saves = quiet(2), resumes = quiet(2);
+  saves.save = file("threads");
+  train(plan, 1, saves);
+  saves.save = resumes.resume = file("processes");
+  train(plan, 3, saves);
+  EXPECT_EQ(bytes_of(file("processes")), bytes_of(file("threads")));
+  const std::vector<double> whole = train(plan, 1, quiet(4));
+  for (const int processes : {1, 2, 4})
+    EXPECT_EQ(train(plan, processes, resumes), std::vector<double>(whole.begin() + 2, whole.end())) << processes;
+}
+
 // Saved by a number of processes under one split, resumed by another number under another split.
 TEST_F(CheckpointOfProcesses, AnotherNumberGoesOn) {
   const Plan first = plan_of({.dp = 2, .tp = 2, .pp = 2, .batch = {.micro = 1}, .zero = {.stage = 1}, .dropout = 0.1});
