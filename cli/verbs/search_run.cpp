@@ -56,6 +56,7 @@ Job read_search_job(const Arguments& arguments) {
 static void expect_searchable(const Strategy& base) {
   if (chooses_parts(base))
     throw Error(kCommandLine, "parts", "auto", "numbers of parts: they are chosen for one strategy, by simulate");
+  if (chooses_buckets(base)) throw Error(kCommandLine, "bucket", "auto", "a size: it is chosen for one strategy, by simulate");
   if (!base.pipeline.schedule) return;
   const ScheduleEntry& entry = schedule_entry(*base.pipeline.schedule);
   if (entry.routes > 1 || entry.backwards_per_update || entry.id == Schedule::Listed)

@@ -180,6 +180,22 @@ StrategyOption size(std::function<Bytes&(Strategy&)> at, StrategyOption option) 
   return option;
 }
 
+StrategyOption size_or_auto(std::function<Bytes&(Strategy&)> at, StrategyOption option) {
+  option = size(at, std::move(option));
+  option.values = {"auto"};
+  option.get = [at, number = option.get](const Strategy& s) {
+    Strategy copy = s;
+    return at(copy).value < 0 ? "auto" : number(s);
+  };
+  option.set = [at, bytes = option.set](Strategy& s, const std::string& value, const std::string& where) {
+    if (value == "auto")
+      at(s) = {-1};
+    else
+      bytes(s, value, where);
+  };
+  return option;
+}
+
 // "2,4"; auto is {0}, 1 is nothing.
 StrategyOption operator_parts(StrategyOption option) {
   option.type = OptionType::Text;

@@ -44,6 +44,7 @@ StrategyOption recompute(StrategyOption option);
 StrategyOption overlap(StrategyOption option);
 StrategyOption operator_parts(StrategyOption option);
 StrategyOption size(std::function<Bytes&(Strategy&)> at, StrategyOption option);
+StrategyOption size_or_auto(std::function<Bytes&(Strategy&)> at, StrategyOption option);  // auto: -1
 StrategyOption compression(Compression CommunicationChoice::*field, StrategyOption option);
 StrategyOption framework_memory(StrategyOption option);
 std::vector<StrategyOption> communication_options();  // a part of the table

@@ -6,12 +6,13 @@ namespace foreshard::option_kinds {
 std::vector<StrategyOption> communication_options() {
   const std::string group = "communication";
   return {
-      size([](Strategy& s) -> Bytes& { return s.communication.bucket; },
-           {.path = "bucket",
-            .flag = "--bucket",
-            .unit = "bytes",
-            .help = "size of a gradient bucket; 0: max(40e6, 1e6 dp) elements",
-            .group = group}),
+      size_or_auto([](Strategy& s) -> Bytes& { return s.communication.bucket; },
+                   {.path = "bucket",
+                    .flag = "--bucket",
+                    .unit = "bytes",
+                    .help = "size of a gradient bucket; 0: max(40e6, 1e6 dp) elements; auto: chosen, with --sum-order priority "
+                            "parts and credit too",
+                    .group = group}),
       overlap({.path = "overlap",
                .flag = "--overlap",
                .help = "communication that overlaps with computation: any of grad, param (tables: zero 1+), p2p and tp, or "

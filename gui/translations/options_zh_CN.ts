@@ -494,8 +494,8 @@
         <translation>词表补齐到此数 × tp 的倍数；0：与框架一致</translation>
     </message>
     <message>
-        <source>size of a gradient bucket; 0: max(40e6, 1e6 dp) elements</source>
-        <translation>梯度桶大小；0：max(40e6, 1e6 dp) 个元素</translation>
+        <source>size of a gradient bucket; 0: max(40e6, 1e6 dp) elements; auto: chosen, with --sum-order priority parts and credit too</source>
+        <translation>梯度桶大小；0：max(40e6, 1e6 dp) 个元素；auto：自动选择，配合 --sum-order priority 时也选择分块与额度</translation>
     </message>
     <message>
         <source>communication that overlaps with computation: any of grad, param (tables: zero 1+), p2p and tp, or none; auto: as the framework does</source>

@@ -385,9 +385,10 @@ std::variant<OpGraph, Infeasible> graph_of(const Model& model, const Strategy& s
 bool leaves_open(const Strategy& strategy) {
   const Recompute& recompute = strategy.recompute;
   return strategy.pipeline.layer_split == "auto" || recompute == Recompute{.kind = RecomputeKind::Each} ||
-         recompute.layers < 0 || recompute.kind >= RecomputeKind::Rotor || chooses_parts(strategy);
+         recompute.layers < 0 || recompute.kind >= RecomputeKind::Rotor || chooses_parts(strategy) || chooses_buckets(strategy);
 }
 
 bool chooses_parts(const Strategy& strategy) { return strategy.communication.parts == std::vector<int>{0}; }
+bool chooses_buckets(const Strategy& strategy) { return strategy.communication.bucket.value < 0; }
 
 }  // namespace foreshard

@@ -21,6 +21,8 @@ bool leaves_open(const Strategy& strategy);
 
 // ... "auto" for the parts of operators.
 bool chooses_parts(const Strategy& strategy);
+// `--bucket auto`, which is -1.
+bool chooses_buckets(const Strategy& strategy);
 
 // Whether it is about some layers and not about all alike: by their numbers, or by a schedule of all of them.
 bool names_layers(const Recompute& recompute);

@@ -44,6 +44,7 @@ std::vector<ChainLayer> layer_chain(const Model& model, const Cluster& cluster, 
   if (recompute == Recompute{.kind = RecomputeKind::Each}) single.recompute = {};  // to be chosen
   if (recompute.layers < 0 || !recompute.per_stage.empty() || recompute.kind >= RecomputeKind::Rotor) single.recompute = {};
   if (chooses_parts(strategy)) single.communication.parts.clear();
+  if (chooses_buckets(strategy)) single.communication.bucket = {};
   single.dp = 1, single.zero.stage = 0, single.zero.group = 0;
   single.batch.global = single.batch.micro * 2;
   const int gpus = layers * single.tp * single.cp, per_node = cluster.nodes.front().shape.gpus;

@@ -11,6 +11,7 @@
 #include "strategy/partition/fine_parts.h"
 #include "strategy/resolve/resolve.h"
 #include "strategy/resolve/tables.h"
+#include "strategy/tune/plan_trial.h"
 
 namespace foreshard {
 
@@ -19,13 +20,7 @@ namespace {
 std::optional<Plan> trial(const Model& model, const Cluster& cluster, Strategy strategy, const std::vector<int>& parts,
                           const LowerOptions& options) {
   strategy.communication.parts = parts;
-  strategy.recompute =
-      strategy.recompute.kind <= RecomputeKind::Modules && strategy.recompute.layers >= 0 ? strategy.recompute : Recompute{};
-  LowerOptions any_memory = options;
-  any_memory.ignore_memory = true;
-  auto answer = lower(model, cluster, strategy, any_memory);
-  if (auto* lowered = std::get_if<Lowered>(&answer)) return std::move(lowered->plan);
-  return {};
+  return trial_plan(model, cluster, std::move(strategy), options);
 }
 
 // An operation of a layer in a plan: what is computed up to a communication between its ranks, and that.

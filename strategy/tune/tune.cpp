@@ -4,6 +4,7 @@
 
 #include "strategy/cost/framework_memory.h"
 #include "strategy/lower/begin_lowering.h"
+#include "strategy/tune/bucket_choice.h"
 #include "strategy/tune/partition_model.h"
 #include "strategy/tune/parts_choice.h"
 #include "strategy/tune/recompute_choice.h"
@@ -19,6 +20,16 @@ static std::optional<Infeasible> tune_split(const Model& model, const Cluster& c
   const std::vector<OpGraph::Layer>& layers = std::get<OpGraph>(graph).layers;
   const auto counted = std::count_if(layers.begin(), layers.end(), [](const OpGraph::Layer& layer) { return layer.counted; });
   strategy.pipeline.layer_split = balanced_split(model, cluster, strategy, static_cast<int>(counted), options.profile);
+  return {};
+}
+
+static std::optional<Infeasible> tune_buckets(const Model& model, const Cluster& cluster, Strategy& strategy,
+                                              const LowerOptions& options) {
+  if (!chooses_buckets(strategy)) return {};
+  apply(best_units(model, cluster, strategy, options), strategy.communication);
+  auto resolved = resolve(model, cluster, strategy);  // the default size, if that is best
+  if (auto* refused = std::get_if<Infeasible>(&resolved)) return *refused;
+  strategy = std::get<Strategy>(std::move(resolved));
   return {};
 }
 
@@ -48,10 +59,14 @@ std::variant<Tuned, Infeasible> tune(const Model& model, const Cluster& cluster,
   auto resolved = resolve(model, cluster, measured);
   if (auto* refused = std::get_if<Infeasible>(&resolved)) return *refused;
   Tuned tuned{.strategy = std::get<Strategy>(std::move(resolved))};
-  if (!tuned.strategy.stages.empty()) return tuned;
+  if (!tuned.strategy.stages.empty()) {
+    if (auto refused = tune_buckets(model, cluster, tuned.strategy, options)) return *refused;
+    return tuned;
+  }
   if (tuned.strategy.pipeline.layer_split == "auto")
     if (auto refused = tune_split(model, cluster, tuned.strategy, options)) return *refused;
   if (chooses_parts(tuned.strategy)) tuned.strategy.communication.parts = best_parts(model, cluster, tuned.strategy, options);
+  if (auto refused = tune_buckets(model, cluster, tuned.strategy, options)) return *refused;
   if (leaves_open(tuned.strategy))
     if (auto refused = tune_recomputation(model, cluster, tuned)) return *refused;
   return tuned;

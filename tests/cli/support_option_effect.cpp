@@ -135,7 +135,7 @@ const std::map<std::string, std::vector<std::string>>& other_values() {
       {"offload_to", {"nvme"}},
       {"offload_layers", {"2"}},
       {"vocab_multiple", {"1", "1000"}},
-      {"bucket", {"1000000"}},
+      {"bucket", {"1000000", "auto"}},
       {"overlap", {"none", "grad"}},
       {"algorithm", {"tree", "hierarchical"}},
       {"parts", {"2", "auto"}},

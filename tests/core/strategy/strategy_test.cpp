@@ -349,6 +349,7 @@ static Strategy random_strategy(std::mt19937_64& random) {
                                           "each:3xfull,none,norm+mlp"}[pick(13)];
     if (option.path == "stages" && pick(2))
       value = "0:" + std::to_string(1 + pick(9)) + "x1,7:1x" + std::to_string(1 + pick(9));
+    if (option.path == "bucket" && pick(2)) value = "auto";
     if (option.path == "parts")
       value = std::array<std::string, 4>{"1", "auto", "4", "2," + std::to_string(1 + pick(9))}[pick(4)];
     if (option.path == "compress_gradients")
