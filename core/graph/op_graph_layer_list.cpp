@@ -162,11 +162,39 @@ struct Chain {
   const Sharding& sharding;
   std::vector<std::vector<int>> inputs, layers;
   std::vector<Dims> shapes;
+  LayerCuts cuts;
+  int readers(int entry) const {
+    return static_cast<int>(
+        std::ranges::count_if(inputs, [&](const auto& from) { return std::ranges::count(from, entry) > 0; }));
+  }
 };
+
+Dims local_shape(const Chain& chain, int entry) {
+  Dims shape = chain.shapes[static_cast<std::size_t>(entry)];
+  if (chain.cuts.split[static_cast<std::size_t>(entry)]) shape.front() /= chain.sharding.tp;
+  return shape;
+}
+
+// x whole -> columns of w -> y split; x split -> rows of w -> partial sums, added -> y whole.
+int cut_linear(LayerBuilder& builder, const Linear& what, int x, const Dims& output, bool shared) {
+  if (what.split != 1) {
+    const bool sums = what.split == 0 && builder.at(x).needs_grad;  // of the input's gradient
+    return builder.linear(what, sums ? builder.column_input(what.name, x, shared) : x, output);
+  }
+  Linear rows = what;
+  rows.bias = false;
+  const int y = builder.row_output(what.name, builder.linear(rows, x, output));
+  if (!what.bias) return y;
+  Operator op = {.name = what.name + "_bias", .op = ops::Add{}, .inputs = {y}, .module = "linear"};
+  op.outputs = {builder.value(what.name + "_sum", output, builder.at(y).dtype)};
+  op.weights = {builder.parameter({.name = what.bias_name, .shape = {what.out}, .init = "zeros"})};
+  op.shapes = {{.dims = output, .dtype = builder.at(y).dtype}};
+  return builder.add(std::move(op)).outputs[0];
+}
 
 void entry_operator(ListLayer& layer, const Chain& chain, const LayerNames& names, std::size_t position, int entry) {
   const LayerSpec& spec = chain.list.layers[static_cast<std::size_t>(entry)];
-  const Dims& shape = chain.shapes[static_cast<std::size_t>(entry)];
+  const Dims shape = local_shape(chain, entry);
   const std::string& name = names.operators[position];
   std::vector<int> inputs;
   for (const int from : chain.inputs[static_cast<std::size_t>(entry)]) inputs.push_back(layer.values.at(from));
@@ -182,16 +210,20 @@ void entry_operator(ListLayer& layer, const Chain& chain, const LayerNames& name
     case LayerOp::Add: layer.sum(name, inputs, entry); return;
     case LayerOp::Flatten: layer.values[entry] = x; return;  // the same bytes
     case LayerOp::Linear: {
-      std::int64_t in = 1;
+      const int split = chain.cuts.of[static_cast<std::size_t>(entry)];
+      std::int64_t in = split == 1 ? layer.sharding.tp : 1;
       for (std::size_t d = 1; d < layer.builder.at(x).dims.size(); ++d) in *= layer.builder.at(x).dims[d];
-      layer.values[entry] = layer.builder.linear({.name = name,
-                                                  .module = "linear",
-                                                  .in = in,
-                                                  .out = spec.features,
-                                                  .bias = spec.bias,
-                                                  .weight = names.parameters[position] + "weight",
-                                                  .bias_name = names.parameters[position] + "bias"},
-                                                 x, {layer.sharding.micro_batch, spec.features});
+      const int from = chain.inputs[static_cast<std::size_t>(entry)].front();
+      layer.values[entry] = cut_linear(layer.builder,
+                                       {.name = name,
+                                        .module = "linear",
+                                        .in = in,
+                                        .out = spec.features,
+                                        .split = split,
+                                        .bias = spec.bias,
+                                        .weight = names.parameters[position] + "weight",
+                                        .bias_name = names.parameters[position] + "bias"},
+                                       x, batched(layer.sharding.micro_batch, shape), chain.readers(from) > 1);
       return;
     }
   }
@@ -208,7 +240,7 @@ LayerGraph build_layer(const Chain& chain, std::size_t index, const LayerNames& 
     layer.values[-1] = sample(builder, chain.list, chain.sharding);
   } else {
     const int before = chain.layers[index - 1].back();
-    input = builder.value("x", batched(chain.sharding.micro_batch, chain.shapes[static_cast<std::size_t>(before)]));
+    input = builder.value("x", batched(chain.sharding.micro_batch, local_shape(chain, before)));
     layer.values[before] = input;
   }
   for (std::size_t i = 0; i < entries.size(); ++i) entry_operator(layer, chain, names, i, entries[i]);
@@ -223,15 +255,16 @@ LayerGraph build_layer(const Chain& chain, std::size_t index, const LayerNames& 
 OpGraph layer_list_graph(const LayerList& list, const Sharding& sharding) {
   const auto one = [](const char* field, int found) {
     if (found != 1)
-      throw Error(field + (" " + std::to_string(found)) + ": a layer list is split by data and pipeline parallelism only");
+      throw Error(field + (" " + std::to_string(found)) +
+                  ": a layer list is split by data, tensor and pipeline parallelism only");
   };
-  one("tp", sharding.tp);
   one("cp", sharding.cp);
   const Chain chain = {.list = list,
                        .sharding = sharding,
                        .inputs = input_layers(list),
                        .layers = chain_layers(list),
-                       .shapes = output_shapes(list)};
+                       .shapes = output_shapes(list),
+                       .cuts = layer_cuts(list, sharding.tp)};
   OpGraph graph;
   for (std::size_t i = 0; i < chain.layers.size(); ++i) {
     const LayerNames names = names_of(list, chain.layers[i]);

@@ -13,6 +13,18 @@ namespace foreshard {
 // pools stay with the layer before them.
 std::vector<std::vector<int>> chain_layers(const LayerList& list);
 
+// How tensor parallelism cuts the linear layers, in pairs (core/network/tensor_layout.h has the layouts and what their conversions move):
+//
+//   x broadcast -> columns of the first -> split -> relu, flatten -> split -> rows of the second -> partial sums -> all-reduce -> broadcast
+//
+// A linear layer that has no other behind it with activations alone between them is whole on every rank. Throws Error for tp above 1 where
+// another layer has weights, no two linear layers make a pair, or tp does not divide the features between them.
+struct LayerCuts {
+  std::vector<int> of = {};      // [entry] of a linear layer: 0 by columns, 1 by rows, -1 whole
+  std::vector<char> split = {};  // [entry] its output: each rank has a part of the features
+};
+LayerCuts layer_cuts(const LayerList& list, int tp);
+
 OpGraph layer_list_graph(const LayerList& list, const Sharding& sharding);
 
 // Forward + backward of one sample: 3 times the forward, less the gradient of the sample itself where there is none.

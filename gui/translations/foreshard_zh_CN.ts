@@ -2737,8 +2737,12 @@ worst: what the worst order of the same work would need</source>
         <translation>%2 上没有用于 %1 的 flash attention 内核</translation>
     </message>
     <message>
-        <source>%1 is a layer list: it can be split by data and pipeline parallelism, not by %2</source>
-        <translation>%1 是层列表：可以按数据并行和流水线并行切分，不能按 %2 切分</translation>
+        <source>%1 is a layer list: it can be split by data, tensor and pipeline parallelism, not by cp %2</source>
+        <translation>%1 是层列表：可以按数据并行、张量并行和流水线并行切分，不能按 cp %2 切分</translation>
+    </message>
+    <message>
+        <source>%1 is a layer list: --parts cuts the attention and the MLP of transformer layers</source>
+        <translation>%1 是层列表：--parts 切分的是 Transformer 层的注意力与 MLP</translation>
     </message>
     <message>
         <source>placement has to name each of tp, cp, dp and role once, fastest first</source>
@@ -3205,8 +3209,24 @@ worst: what the worst order of the same work would need</source>
         <translation>至少 %1</translation>
     </message>
     <message>
-        <source>%1: a layer list is split by data and pipeline parallelism only</source>
-        <translation>%1：层列表只能按数据并行和流水线并行切分</translation>
+        <source>%1: a layer list is split by data, tensor and pipeline parallelism only</source>
+        <translation>%1：层列表只能按数据并行、张量并行和流水线并行切分</translation>
+    </message>
+    <message>
+        <source>tp %1 cuts linear layers; %2 is a convolution</source>
+        <translation>tp %1 切分线性层；%2 是卷积</translation>
+    </message>
+    <message>
+        <source>tp %1 cuts linear layers; %2 is a batch norm</source>
+        <translation>tp %1 切分线性层；%2 是批归一化</translation>
+    </message>
+    <message>
+        <source>tp %1 does not divide the %2 features of %3</source>
+        <translation>tp %1 不能整除 %3 的 %2 个特征</translation>
+    </message>
+    <message>
+        <source>tp %1 cuts pairs of linear layers with nothing but activations between them, of which there is none</source>
+        <translation>tp %1 切分中间只有激活函数的成对线性层，而模型中没有这样的一对</translation>
     </message>
     <message>
         <source>an unknown key with value %1</source>

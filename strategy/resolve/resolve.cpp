@@ -201,14 +201,15 @@ Refusal resolve_shape(const Model& model, Strategy& s) {
     if (s.batch.seq == 0) s.batch.seq = transformer->max_positions;
     return {};
   }
-  s.batch.seq = 1;
-  if (s.tp > 1 || s.cp > 1) {
-    const std::string tp = s.tp > 1 ? "tp " + text(s.tp) : "", cp = s.cp > 1 ? "cp " + text(s.cp) : "";
-    return Infeasible{.reason = model.name + " is a layer list: it can be split by data and pipeline parallelism, not by " +
-                                tp + (tp.empty() || cp.empty() ? "" : " or ") + cp,
-                      .would_help = {std::string(tp.empty() ? "" : "--tp 1") + (tp.empty() || cp.empty() ? "" : " ") +
-                                     (cp.empty() ? "" : "--cp 1")}};
-  }
+  s.batch.seq = 1, s.sequence_parallel = false;
+  if (s.cp > 1)
+    return Infeasible{
+        .reason =
+            model.name + " is a layer list: it can be split by data, tensor and pipeline parallelism, not by cp " + text(s.cp),
+        .would_help = {"--cp 1"}};
+  if (s.tp > 1 && !s.communication.parts.empty())
+    return Infeasible{.reason = model.name + " is a layer list: --parts cuts the attention and the MLP of transformer layers",
+                      .would_help = {"--parts 1"}};
   return {};
 }
 
