@@ -5,6 +5,7 @@
 #include <numeric>
 #include <unordered_map>
 
+#include "core/plan/root_places.h"
 #include "replay/used_links.h"
 
 namespace foreshard::player {
@@ -152,11 +153,12 @@ class Refinement {
   std::vector<std::size_t> first_ = {0};
 };
 
-// Ranks that may share a class: those of one role and speed; with folding tp also of equal coordinates on all other
-// axes.
+// Ranks that may share a class: those of one role and speed, a root with places of its own apart from the others; with folding tp also
+// of equal coordinates on all other axes.
 Colours initial_colours(const Plan& plan, const Ranks& ranks, const std::vector<double>& slowdown, bool only_tp) {
   Colours colours;
   colours.reserve(static_cast<std::size_t>(ranks.count()));
+  const std::vector<GroupId> rooted = groups_with_roots(plan);
   for (std::int32_t r = 0; r < ranks.count(); ++r) {
     const RoleId role = ranks.role({r});
     std::uint64_t colour =
@@ -164,6 +166,7 @@ Colours initial_colours(const Plan& plan, const Ranks& ranks, const std::vector<
     for (const AxisId axis : plan.roles[role.index()].axes)
       if (only_tp && plan.axes[axis.index()].dense != DenseKind::Tensor)
         colour = mixed(colour, static_cast<std::uint64_t>(ranks.coordinate({r}, axis)));
+    for (const GroupId group : rooted) colour = mixed(colour, is_root(plan, ranks, {r}, group));
     colours.push_back(colour);
   }
   return colours;

@@ -3,11 +3,12 @@
 #include <algorithm>
 
 #include "core/base/error.h"
+#include "core/plan/root_places.h"
 
 namespace foreshard {
 
-RoleMemory::RoleMemory(const Plan& plan, RoleId role, Space space)
-    : plan_(plan), role_(plan.roles[role.index()]), space_(space) {
+RoleMemory::RoleMemory(const Plan& plan, RoleId role, Space space, std::vector<char> root_of)
+    : plan_(plan), role_(plan.roles[role.index()]), space_(space), root_of_(std::move(root_of)) {
   for (const CostTable& table : plan.costs)
     if (table.device_kind == role_.device_kind) costs_ = &table;
   for (const Buffer& buffer : role_.buffers)
@@ -94,6 +95,10 @@ const MemoryRun& RoleMemory::run(const Span& span) {
   return runs_.emplace(key, make(plan_.segments[segment.index()], costs, span)).first->second;
 }
 
+bool RoleMemory::holds(const Instruction& run, const Block& block) const {
+  return !is_root_place(run, block) || root_of_.empty() || root_of_[std::get<Collective>(run.what).group.index()];
+}
+
 MemoryRun RoleMemory::make(const Segment& segment, const std::vector<Cost>* costs, const Span& span) const {
   MemoryRun run;
   std::vector<std::size_t> members;
@@ -111,9 +116,11 @@ MemoryRun RoleMemory::make(const Segment& segment, const std::vector<Cost>* cost
     run.steps.push_back({now, buffer.category, sign * buffer.bytes.value});
   };
   for (const std::size_t i : members) {
-    for (const Block& block : all[i].acquires) step(block, 1);
+    for (const Block& block : all[i].acquires)
+      if (holds(all[i], block)) step(block, 1);
     now += isolated > 0 ? (*costs)[i].busy.value : 1;
-    for (const Block& block : all[i].releases) step(block, -1);
+    for (const Block& block : all[i].releases)
+      if (holds(all[i], block)) step(block, -1);
   }
   run.total = now;
   std::stable_sort(run.steps.begin(), run.steps.end(), [](const MemoryRun::Step& a, const MemoryRun::Step& b) {

@@ -37,18 +37,21 @@ inline std::int64_t time_in(const Span& span, const MemoryRun& run, std::int64_t
 // The runs of one role, seen from one space.
 class RoleMemory {
  public:
-  RoleMemory(const Plan& plan, RoleId role, Space space);  // the plan must outlive it
+  // `root_of`: [group] of which its ranks are the root (core/plan/root_places.h); empty: of all, as a bound asks. The plan must outlive it.
+  RoleMemory(const Plan& plan, RoleId role, Space space, std::vector<char> root_of = {});
 
   const LiveBytes& start() const { return start_; }  // resident and carried-over blocks
   const MemoryRun& run(const Span& span);            // of the run that the span plays
 
  private:
+  bool holds(const Instruction& run, const Block& block) const;
   MemoryRun make(const Segment& segment, const std::vector<Cost>* costs, const Span& span) const;
   void find_start();
 
   const Plan& plan_;
   const Role& role_;
   Space space_;
+  std::vector<char> root_of_;
   const CostTable* costs_ = nullptr;
   LiveBytes start_ = {};
   std::unordered_map<std::uint64_t, MemoryRun> runs_;  // looked up, never iterated

@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <optional>
 #include <span>
+#include <tuple>
 
 #include "core/base/error.h"
+#include "core/plan/root_places.h"
 #include "core/result/memory_run.h"
 
 namespace foreshard {
@@ -176,7 +179,9 @@ std::vector<Space> spaces_of(const Role& role) {
 
 MemoryTimeline memory_timeline(const Plan& plan, const Trace& trace, const MemoryTimelineOptions& options) {
   MemoryTimeline timeline;
-  std::map<std::pair<RoleId, Space>, RoleMemory> memories;
+  std::map<std::tuple<RoleId, Space, std::vector<char>>, RoleMemory> memories;
+  const std::vector<GroupId> rooted = groups_with_roots(plan);
+  const std::optional<Ranks> ranks = rooted.empty() ? std::nullopt : std::optional<Ranks>(plan);
   const std::span<const Span> all(trace.spans);
   std::size_t first = 0, last = 0;
   for (std::size_t c = 0; c < trace.classes.size(); ++c, first = last) {
@@ -184,8 +189,10 @@ MemoryTimeline memory_timeline(const Plan& plan, const Trace& trace, const Memor
     while (last < all.size() && all[last].who == who) ++last;
     const std::span<const Span> spans = all.subspan(first, last - first);
     const RoleId role = trace.classes[c].role;
+    std::vector<char> root_of(rooted.empty() ? 0 : plan.groups.size());
+    for (const GroupId group : rooted) root_of[group.index()] = is_root(plan, *ranks, trace.classes[c].members.front(), group);
     for (const Space space : spaces_of(plan.roles[role.index()])) {
-      RoleMemory& memory = memories.try_emplace({role, space}, plan, role, space).first->second;
+      RoleMemory& memory = memories.try_emplace({role, space, root_of}, plan, role, space, root_of).first->second;
       MemoryCurve curve{.who = who, .space = space, .start = memory.start()};
       curve.arena = arena_bytes(plan.roles[role.index()], space);
       find_peak(spans, memory, curve);

@@ -102,7 +102,7 @@ class Interpreter : public StepObserver {
   std::unique_ptr<StreamTask> bind_copy(const Action& action, const Instruction& instruction, const std::string& where);
   std::size_t first_span(int run) const { return static_cast<std::size_t>(run % kept_runs_) * steps_.size(); }
   StepSpan& span(int run, std::size_t step) { return spans_[first_span(run) + step]; }
-  std::vector<int> blocks(const std::vector<Block>& list, const Action& action) const;
+  std::vector<int> blocks(const std::vector<Block>& list, const Action& action, const Instruction& of) const;
 
   const Plan& plan_;
   const Ranks& ranks_;

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "core/base/error.h"
+#include "core/plan/root_places.h"
 #include "exec/host/loss_scale_state.h"
 #include "exec/interpreter/interpreter.h"
 
@@ -63,9 +64,12 @@ void Interpreter::bind_events() {
   }
 }
 
-std::vector<int> Interpreter::blocks(const std::vector<Block>& list, const Action& action) const {
+// Those that this rank has: not what the root of a gather alone holds.
+std::vector<int> Interpreter::blocks(const std::vector<Block>& list, const Action& action, const Instruction& of) const {
   std::vector<int> all;
-  for (const Block& block : list) all.push_back(memory_.block(block.buffer, value_of(block.slot, action)));
+  for (const Block& block : list)
+    if (!is_root_place(of, block) || is_root(plan_, ranks_, place_.rank, std::get<Collective>(of.what).group))
+      all.push_back(memory_.block(block.buffer, value_of(block.slot, action)));
   return all;
 }
 
@@ -95,8 +99,8 @@ Interpreter::Bound Interpreter::bind(int index) {
                         .loss_scale = host->loss_scale};
     bound = bind_compute(index, action, same, where, true);
   }
-  bound.acquires = blocks(instruction.acquires, action);
-  bound.releases = blocks(instruction.releases, action);
+  bound.acquires = blocks(instruction.acquires, action, instruction);
+  bound.releases = blocks(instruction.releases, action, instruction);
   return bound;
 }
 

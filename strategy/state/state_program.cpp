@@ -42,7 +42,7 @@ void StateProgram::add_own_gradients() {
 }
 
 // Where the root of a gather has what others send it at once: a gradient from each member that the credit lets send, one at least. All
-// members run one program, so all of them have the places (docs/decisions/sums-of-gradients.md).
+// members run one program, so all of them acquire the places, and the root alone has something in them (core/plan/root_places.h).
 void StateProgram::add_root_places() {
   if (frame_.lowering.communication(Purpose::GradientSum).algorithm != Algorithm::GatherToRoot) return;
   Bytes largest = {};

@@ -23,7 +23,8 @@ std::vector<Strategy> strategies() {
            .batch = {.micro = 1},
            .zero = {.stage = 3},
            .communication = {.overlap = Overlap{true, true, true, true}}},
-          {.pp = 2, .virtual_stages = 2, .batch = {.micro = 1}, .recompute = {.kind = RecomputeKind::Full}}};
+          {.pp = 2, .virtual_stages = 2, .batch = {.micro = 1}, .recompute = {.kind = RecomputeKind::Full}},
+          {.dp = 4, .batch = {.micro = 1}, .communication = {.algorithm = Algorithm::GatherToRoot, .credit = {1 << 30}}}};
 }
 
 TEST(Memory, PeakOfTheRanksIsThatOfTheMeasuredTimeline) {
@@ -41,6 +42,19 @@ TEST(Memory, PeakOfTheRanksIsThatOfTheMeasuredTimeline) {
       }
     }
   }
+}
+
+// The others acquire its places too, and have nothing in them.
+TEST(Memory, OnlyTheRootOfAGatherHasPlacesForWhatArrives) {
+  Strategy strategy = strategies().back();
+  strategy.communication.overlap = Overlap{.gradients = false};
+  const Plan plan = lowered(tiny_mlp(), in_double(strategy));
+  const Execution done = run(plan, training(1));
+  const auto gathered = std::ranges::find(plan.roles[0].buffers, "gathered.0", &Buffer::name);
+  ASSERT_NE(gathered, plan.roles[0].buffers.end());
+  constexpr auto kCommunication = static_cast<std::size_t>(Category::Communication);
+  for (std::size_t r = 0; r < 4; ++r) EXPECT_EQ(done.peaks[r][kCommunication], r == 0 ? gathered->bytes : Bytes{}) << r;
+  EXPECT_GT(sum(done.peaks[0]), sum(done.peaks[1]));
 }
 
 // On one stream in one order the blocks alive together do not depend on timing.
