@@ -177,7 +177,7 @@ class PartialSumCheck {
 
   void meet(const Collective& collective, Piece& in) const {
     const AxisSet over = wide(plan_.groups[collective.group.index()].over);
-    if (collective.kind == CollectiveKind::AllGather) in.rows &= ~over;
+    if (collective.kind == CollectiveKind::AllGather) in.rows &= ~over, in.columns &= ~over;
     if (collective.kind == CollectiveKind::AllGather || collective.kind == CollectiveKind::AllToAll) in.collected |= over;
     if (!sums(collective)) return;
     if (collective.kind == CollectiveKind::ReduceScatter) in.rows |= in.missing & over;

@@ -9,7 +9,7 @@
 //                                            no gradient at all (outputs without needs_grad)
 //   weights, but weight_grad empty           one kernel makes both (Phase::Backward): norms, residual biases with dropout
 //   communication, forward empty             identity forward; with an output, that is an alias of the input
-//   communication, backward empty            the gradient passes unchanged
+//   communication, backward empty            the gradient passes unchanged; of an all-gather each rank's own part does
 #pragma once
 
 #include <cstdint>

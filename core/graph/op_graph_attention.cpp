@@ -143,6 +143,22 @@ int LayerBuilder::kept_rows(const std::string& name, int x, bool takes) {
   return add(std::move(op)).outputs[0];
 }
 
+// What comes from the ranks lies one after the other, each with its part of all rows. All go on with the same, so its gradient is no sum.
+int LayerBuilder::gather_columns(const std::string& name, int x) {
+  const Value in = at(x);
+  Dims parts = in.dims, joined = in.dims;
+  parts.insert(parts.begin(), sharding_.tp), joined.back() *= sharding_.tp;
+  const int all = value(name + "_parts", parts, in.dtype);
+  communicate(name + "_gather", {.forward = CollectiveKind::AllGather, .bytes = bytes(all)}, {x}, {all});
+  Operator join = {.name = name + "_join",
+                   .op = ops::HeadParts{.parts = sharding_.tp, .heads = joined.back(), .dim = 1, .join = true},
+                   .inputs = {all},
+                   .module = "communication"};
+  join.outputs = {value(name + "_joined", joined, in.dtype)};
+  join.shapes = {{.dims = parts, .dtype = in.dtype}};
+  return add(std::move(join)).outputs[0];
+}
+
 void LayerBuilder::reduce_in_place(const std::string& name, int x, Combine combine) {
   communicate(name, {.forward = CollectiveKind::AllReduce, .bytes = bytes(x), .combine = combine}, {x}, {});
 }

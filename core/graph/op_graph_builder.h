@@ -67,6 +67,7 @@ class LayerBuilder {
   // Tensor parallelism: what a column-parallel layer reads, and what follows a row-parallel one.
   int column_input(const std::string& name, int x, bool shared);
   int row_output(const std::string& name, int x);
+  int gather_columns(const std::string& name, int x);  // of rows [.., features]: all features, of which each tp rank has a part
   void reduce_in_place(const std::string& name, int x, Combine combine);  // over tp; no gradient
   void keep_tokens(int probabilities);  // whose rows the row-parallel layers sum from then on (core/op/token_rows.h)
 

@@ -28,7 +28,7 @@ const char* weights_of(LayerOp op) {
 
 LayerCuts layer_cuts(const LayerList& list, int tp) {
   const std::size_t count = list.layers.size();
-  LayerCuts cuts{.of = std::vector<int>(count, -1), .split = std::vector<char>(count)};
+  LayerCuts cuts{.of = std::vector<int>(count, -1), .split = std::vector<char>(count), .gathered = std::vector<char>(count)};
   if (tp == 1) return cuts;
   const std::string degree = "tp " + std::to_string(tp);
   for (const LayerSpec& layer : list.layers)
@@ -52,15 +52,17 @@ LayerCuts layer_cuts(const LayerList& list, int tp) {
       if (op != LayerOp::Relu && op != LayerOp::Flatten) break;
       between.push_back(static_cast<std::size_t>(next));
     }
-    if (next < 0 || list.layers[static_cast<std::size_t>(next)].op != LayerOp::Linear) continue;
     const LayerSpec& columns = list.layers[first];
+    if (next < 0 || list.layers[static_cast<std::size_t>(next)].op != LayerOp::Linear) {
+      if (columns.features % tp == 0) cuts.of[first] = 0, cuts.gathered[first] = 1, any = true;
+      continue;
+    }
     if (columns.features % tp != 0)
       throw Error(degree + " does not divide the " + std::to_string(columns.features) + " features of " + columns.name);
     cuts.of[first] = 0, cuts.of[static_cast<std::size_t>(next)] = 1, any = true;
     for (const std::size_t entry : between) cuts.split[entry] = 1;
   }
-  if (!any)
-    throw Error(degree + " cuts pairs of linear layers with nothing but activations between them, of which there is none");
+  if (!any) throw Error(degree + " divides the features of no linear layer");
   return cuts;
 }
 

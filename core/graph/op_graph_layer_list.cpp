@@ -175,11 +175,12 @@ Dims local_shape(const Chain& chain, int entry) {
   return shape;
 }
 
-// x whole -> columns of w -> y split; x split -> rows of w -> partial sums, added -> y whole.
-int cut_linear(LayerBuilder& builder, const Linear& what, int x, const Dims& output, bool shared) {
+// x whole -> columns of w -> y split, or gathered; x split -> rows of w -> partial sums, added -> y whole.
+int cut_linear(LayerBuilder& builder, const Linear& what, int x, const Dims& output, bool shared, bool gathered) {
   if (what.split != 1) {
     const bool sums = what.split == 0 && builder.at(x).needs_grad;  // of the input's gradient
-    return builder.linear(what, sums ? builder.column_input(what.name, x, shared) : x, output);
+    const int y = builder.linear(what, sums ? builder.column_input(what.name, x, shared) : x, output);
+    return gathered ? builder.gather_columns(what.name, y) : y;
   }
   Linear rows = what;
   rows.bias = false;
@@ -211,19 +212,22 @@ void entry_operator(ListLayer& layer, const Chain& chain, const LayerNames& name
     case LayerOp::Flatten: layer.values[entry] = x; return;  // the same bytes
     case LayerOp::Linear: {
       const int split = chain.cuts.of[static_cast<std::size_t>(entry)];
+      const bool gathered = chain.cuts.gathered[static_cast<std::size_t>(entry)];
       std::int64_t in = split == 1 ? layer.sharding.tp : 1;
       for (std::size_t d = 1; d < layer.builder.at(x).dims.size(); ++d) in *= layer.builder.at(x).dims[d];
       const int from = chain.inputs[static_cast<std::size_t>(entry)].front();
-      layer.values[entry] = cut_linear(layer.builder,
-                                       {.name = name,
-                                        .module = "linear",
-                                        .in = in,
-                                        .out = spec.features,
-                                        .split = split,
-                                        .bias = spec.bias,
-                                        .weight = names.parameters[position] + "weight",
-                                        .bias_name = names.parameters[position] + "bias"},
-                                       x, batched(layer.sharding.micro_batch, shape), chain.readers(from) > 1);
+      layer.values[entry] =
+          cut_linear(layer.builder,
+                     {.name = name,
+                      .module = "linear",
+                      .in = in,
+                      .out = spec.features,
+                      .split = split,
+                      .bias = spec.bias,
+                      .weight = names.parameters[position] + "weight",
+                      .bias_name = names.parameters[position] + "bias"},
+                     x, {layer.sharding.micro_batch, gathered ? shape.front() / layer.sharding.tp : shape.front()},
+                     chain.readers(from) > 1, gathered);
       return;
     }
   }

@@ -17,11 +17,13 @@ std::vector<std::vector<int>> chain_layers(const LayerList& list);
 //
 //   x broadcast -> columns of the first -> split -> relu, flatten -> split -> rows of the second -> partial sums -> all-reduce -> broadcast
 //
-// A linear layer that has no other behind it with activations alone between them is whole on every rank. Throws Error for tp above 1 where
-// another layer has weights, no two linear layers make a pair, or tp does not divide the features between them.
+// A linear layer that has no other behind it with activations alone between them is cut by columns, and these are gathered at once (split ->
+// all-gather -> broadcast); where tp does not divide its features it is whole on every rank. Throws Error for tp above 1 where another layer
+// has weights, tp does not divide the features inside a pair, or nothing can be cut.
 struct LayerCuts {
-  std::vector<int> of = {};      // [entry] of a linear layer: 0 by columns, 1 by rows, -1 whole
-  std::vector<char> split = {};  // [entry] its output: each rank has a part of the features
+  std::vector<int> of = {};         // [entry] of a linear layer: 0 by columns, 1 by rows, -1 whole
+  std::vector<char> split = {};     // [entry] its output: each rank has a part of the features
+  std::vector<char> gathered = {};  // [entry] by columns, and these are gathered
 };
 LayerCuts layer_cuts(const LayerList& list, int tp);
 

@@ -3225,8 +3225,8 @@ worst: what the worst order of the same work would need</source>
         <translation>tp %1 不能整除 %3 的 %2 个特征</translation>
     </message>
     <message>
-        <source>tp %1 cuts pairs of linear layers with nothing but activations between them, of which there is none</source>
-        <translation>tp %1 切分中间只有激活函数的成对线性层，而模型中没有这样的一对</translation>
+        <source>tp %1 divides the features of no linear layer</source>
+        <translation>tp %1 不能整除任何线性层的特征</translation>
     </message>
     <message>
         <source>an unknown key with value %1</source>

@@ -101,6 +101,22 @@ int OperatorEmitter::coded_sum(SegmentBuilder& out, const ChunkLayer& layer, con
   return decoded;
 }
 
+int OperatorEmitter::take_own_part(SegmentBuilder& out, const ChunkLayer& layer, const Operator& gather, const Block& from,
+                                   const Block& to) {
+  const Communication& what = *gather.communication;
+  const Bytes bytes = {what.bytes.value / frame_.lowering.ranks(what.over)};
+  const auto use = [](const Block& block, Bytes length) {
+    return Use{.buffer = block.buffer, .slot = block.slot, .length = length};
+  };
+  return out.emit({.name = gather.name,
+                   .what = Copy{.bytes = bytes, .slice = frame_.lowering.group(what.over, tensor_stream())},
+                   .stream = kComputeStream,
+                   .layer = layer.id,
+                   .reads = {use(from, what.bytes)},
+                   .writes = {use(to, bytes)},
+                   .acquires = {to}});
+}
+
 // A collective, or an exchange with the neighbours of a ring.
 int OperatorEmitter::communicate(SegmentBuilder& out, const ChunkLayer& layer, const Operator& op, CollectiveKind kind,
                                  const Block& from, const Block& to, bool acquire) {

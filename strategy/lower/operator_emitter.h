@@ -22,6 +22,8 @@ class OperatorEmitter {
   // Emits what `compute` made, once its operands are there, with the memory that it needs for itself.
   void emit(SegmentBuilder& out, const Operator& op, Instruction run) const;
   // Emits the collective, or exchanges; its index, the last one's. `acquire`: it makes `to`.
+  // Of what an all-gather has brought: `to`, which begins here, gets the part that came from this rank.
+  int take_own_part(SegmentBuilder& out, const ChunkLayer& layer, const Operator& gather, const Block& from, const Block& to);
   int communicate(SegmentBuilder& out, const ChunkLayer& layer, const Operator& op, CollectiveKind kind, const Block& from,
                   const Block& to, bool acquire);
 
