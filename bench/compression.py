@@ -119,6 +119,8 @@ def main():
         ("activations segmented:8", TENSOR, activations("segmented:8"), 0.01, 11),
         ("activations segmented:4", TENSOR, activations("segmented:4"), 0.01, 11),
         ("token-topk:0.5", TENSOR, activations("token-topk:0.5"), 0.01, 11),
+        ("ZeRO 1, segmented:4", REPLICAS + ["--zero", "1"], gradients("segmented:4"), 0.01, 0),
+        ("ZeRO 2, segmented:4", REPLICAS + ["--zero", "2"], gradients("segmented:4"), 0.01, 0),
     ]
     with tempfile.TemporaryDirectory() as folder:
         trainer = Trainer(asked.program, pathlib.Path(folder), n)
