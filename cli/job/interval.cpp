@@ -1,39 +1,8 @@
 #include "cli/job/interval.h"
 
-#include <cmath>
-
-#include "core/base/data_path.h"
-#include "core/json/json.h"
-#include "report/validation/prediction_interval.h"
-#include "strategy/cost/framework_preset.h"
-#include "strategy/cost/learned_factors.h"
-#include "strategy/learning/part_shares.h"
 #include "strategy/tune/tune.h"
 
 namespace foreshard {
-
-std::vector<Spread> shipped_spreads() {
-  const std::string path = data_directory() + "/accuracy/residuals.json";
-  return parse_spreads(read_file(path), path);
-}
-
-std::optional<PredictionInterval> interval_of(const Cluster& cluster, const Strategy& strategy, Seconds predicted) {
-  const Gpu& gpu = gpu_of(cluster, cluster.nodes.front().shape.gpu);
-  if (gpu.architecture == "host") return {};
-  return prediction_interval(shipped_spreads(), gpu.architecture, strategy.framework, predicted);
-}
-
-static constexpr double kDeviations = 1.6449;  // of a normal distribution, for 90 %
-
-std::optional<PredictionInterval> learned_interval(const MachineProfile* profile, const Lowered& lowered,
-                                                   const Cluster& cluster, Seconds predicted) {
-  if (!profile || !profile->learned) return {};
-  const FrameworkPreset& preset = framework_preset(lowered.strategy.framework);
-  const double spread = LearnedFactors(*profile->learned).spread(part_shares(lowered, cluster, preset));
-  const double wide = std::exp(kDeviations * spread);
-  return PredictionInterval{
-      .low = predicted * (1 / wide), .high = predicted * wide, .rows = profile->learned->runs, .learned = true};
-}
 
 std::optional<PredictionInterval> interval_of(const Job& job, const Strategy& strategy, Seconds predicted) {
   if (job.profile && job.profile->learned) {

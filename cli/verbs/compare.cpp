@@ -2,9 +2,9 @@
 
 #include <ostream>
 
+#include "cli/program/separate_files.h"
 #include "cli/program/terminal.h"
 #include "cli/program/verb.h"
-#include "cli/validation/separate_files.h"
 #include "core/json/json.h"
 #include "report/tables/compare.h"
 #include "report/tables/compare_text.h"

@@ -4,7 +4,7 @@
 
 #include "cli/job/job.h"
 #include "cli/job/notes.h"
-#include "cli/validation/separate_files.h"
+#include "cli/program/separate_files.h"
 #include "cli/verbs/framework_words.h"
 #include "core/base/error.h"
 #include "core/json/json.h"

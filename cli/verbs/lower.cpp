@@ -6,7 +6,7 @@
 #include "cli/job/job.h"
 #include "cli/job/notes.h"
 #include "cli/job/unchanged.h"
-#include "cli/validation/separate_files.h"
+#include "cli/program/separate_files.h"
 #include "core/json/json.h"
 #include "report/words/text_table.h"
 #include "strategy/tune/tune.h"

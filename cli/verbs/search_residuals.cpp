@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "cli/verbs/search_output.h"
-#include "report/validation/validation.h"
 #include "report/words/text_table.h"
+#include "validation/validation.h"
 
 namespace foreshard {
 

@@ -11,7 +11,7 @@
 #include "cli/program/interrupt.h"
 #include "cli/program/no_effect.h"
 #include "cli/program/progress.h"
-#include "cli/validation/separate_files.h"
+#include "cli/program/separate_files.h"
 #include "cli/verbs/quotes.h"
 #include "cli/verbs/search_output.h"
 #include "cli/verbs/search_run.h"

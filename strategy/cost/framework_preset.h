@@ -89,7 +89,7 @@ struct FrameworkPreset {
   std::string name = {}, summary = {}, source = {};
   std::optional<Runner> runner = {};  // empty: nothing is known of what it can run
   std::string options =
-      {};  // repository and version whose options are written (strategy/frameworks/framework_export.h); empty: none are
+      {};  // repository and version whose options are written (report/export/framework_export.h); empty: none are
   RunDefaults defaults = {};
   bool recompute_stops = false;  // full recomputation ends with the last value that the backward reads
   bool post_validation = false;  // steps of zero-bubble schedules follow each other without a barrier

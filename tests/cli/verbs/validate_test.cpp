@@ -5,15 +5,15 @@
 #include <map>
 #include <sstream>
 
-#include "cli/validation/measured_case.h"
-#include "cli/validation/measured_prediction.h"
 #include "core/base/error.h"
 #include "core/json/json.h"
-#include "report/pictures/validation_text.h"
-#include "report/validation/measured.h"
-#include "report/validation/validation.h"
 #include "strategy/cost/framework_preset.h"
 #include "tests/cli/run_line.h"
+#include "validation/measured.h"
+#include "validation/measured_case.h"
+#include "validation/measured_prediction.h"
+#include "validation/validation.h"
+#include "validation/validation_text.h"
 
 namespace foreshard {
 

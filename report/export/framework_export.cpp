@@ -1,0 +1,76 @@
+#include "report/export/framework_export.h"
+
+#include <charconv>
+
+#include "core/base/count_text.h"
+#include "report/export/framework_export_parts.h"
+
+namespace foreshard {
+
+namespace exports {
+
+std::string text(std::int64_t n) { return std::to_string(n); }
+
+std::string number(double value) {
+  char digits[32];
+  std::string words(digits, std::to_chars(digits, digits + sizeof digits, value).ptr);
+  return words.find_first_of(".en") == std::string::npos ? words + ".0" : words;
+}
+
+std::int64_t microbatches(const Strategy& s) { return s.batch.global / (s.batch.micro * s.dp); }
+std::string offload_note(const OffloadChoice& offload, const OffloadOptions& says) {
+  std::vector<std::string> parts;
+  const auto add = [&](bool said, Space home, const char* what) {
+    if (!said && home != Space::Device)
+      parts.push_back(std::string(what) + (home == Space::Nvme ? " on drives" : " in host memory"));
+  };
+  add(says.optimizer, offload.optimizer, "optimizer states");
+  add(says.parameters, offload.parameters, "parameters");
+  add(says.gradients, offload.gradients, "gradients");
+  add(says.activations || offload.activations == OffloadedActivations::None, offload.activation_home, "activations");
+  std::string all;
+  for (const std::string& part : parts) all += (all.empty() ? "" : ", ") + part;
+  return all.empty() ? "" : all + ": simulated, but no option says so";
+}
+
+bool in_groups(const Strategy& s) { return s.zero.stage > 0 && s.zero.group > 0 && s.zero.group < s.dp; }
+std::int64_t bucket_elements(const Strategy& s) { return s.communication.bucket.value / size_of(state_types(s).grad).value; }
+
+std::vector<int> layers_per_stage(const Model& model, const Strategy& s) {
+  if (!s.pipeline.layer_split.empty()) return parse_layer_split(s.pipeline.layer_split, "layer_split");
+  const int stages = s.pp * s.virtual_stages;
+  const auto* transformer = std::get_if<Transformer>(&model.shape);
+  return std::vector<int>(static_cast<std::size_t>(stages), transformer ? transformer->layers / stages : 0);
+}
+
+std::string recomputed_layers(const Recompute& recompute) {
+  if (!recompute.only.empty() || !recompute.per_stage.empty()) return "those of --recompute " + to_text(recompute);
+  return recompute.layers > 0 ? "the first " + counted(recompute.layers, "layer") + " of each stage" : "";
+}
+
+// What no framework has an option for.
+static void add_general_notes(const Strategy& s, FrameworkExport& out) {
+  out.notes.push_back("start it on " + counted(std::int64_t{s.dp} * s.tp * s.cp * s.pp, "GPU") + ", one process each");
+  if (s.communication.algorithm != Algorithm::Ring)
+    out.notes.push_back(std::string("NCCL chooses how collectives are carried out; ") +
+                        (s.communication.algorithm ? name_of(*s.communication.algorithm) : "the cheapest for each") +
+                        " was simulated");
+  if (!s.communication.parts.empty()) out.notes.emplace_back("operators in parts: simulated, but no option says so");
+  if (s.precision == DType::TF32)
+    out.notes.emplace_back("in the training script: torch.backends.cuda.matmul.allow_tf32 = True");
+}
+
+}  // namespace exports
+
+FrameworkExport framework_export(ExportFormat format, const FrameworkFacts& facts, const Model& model,
+                                 const Strategy& strategy) {
+  using Write = FrameworkExport (*)(const FrameworkFacts&, const Model&, const Strategy&);
+  constexpr Write kFormats[] = {exports::of_megatron, exports::of_deepspeed, exports::of_torchtitan,
+                                exports::of_fsdp2};  // by ExportFormat
+  FrameworkExport out = kFormats[static_cast<std::size_t>(format)](facts, model, strategy);
+  out.version = facts.version;
+  exports::add_general_notes(strategy, out);
+  return out;
+}
+
+}  // namespace foreshard

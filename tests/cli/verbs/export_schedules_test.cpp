@@ -1,0 +1,45 @@
+// Schedules in the words of frameworks.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+#include "cli/verbs/framework_words.h"
+#include "strategy/resolve/resolve.h"
+#include "strategy/schedule/schedule.h"
+
+namespace foreshard {
+
+// PyTorch's own classes by their names; of the others it is said that no option has them.
+TEST(FrameworkExport, SchedulesThatPyTorchHas) {
+  const std::map<Schedule, std::string> classes = {{Schedule::GPipe, "GPipe"},
+                                                   {Schedule::OneFOneB, "1F1B"},
+                                                   {Schedule::Interleaved, "Interleaved1F1B"},
+                                                   {Schedule::LoopedBfs, "LoopedBFS"},
+                                                   {Schedule::InterleavedZeroBubble, "InterleavedZeroBubble"},
+                                                   {Schedule::ZeroBubbleV, "ZBVZeroBubble"},
+                                                   {Schedule::DualPipeV, "DualPipeV"}};
+  for (const ScheduleEntry& entry : schedules())
+    for (const char* framework : {"torchtitan", "megatron"}) {
+      if (entry.id == Schedule::Listed) continue;
+      Strategy s{
+          .dp = 2, .pp = 4, .pipeline = {.schedule = entry.id}, .batch = {.micro = 1, .global = 32}, .framework = framework};
+      s.virtual_stages = entry.chunks == Chunks::One ? 1 : 2, s.optimizer.clip_norm = 0, s.zero.stage = 0;
+      const Model model = load_model("llama-3-8b");
+      auto answer = resolve(model, load_cluster("dgx-h100"), s);
+      if (!std::holds_alternative<Strategy>(answer)) continue;
+      const auto out = framework_export(model, std::get<Strategy>(answer));
+      ASSERT_TRUE(out.has_value());
+      const bool has = framework == std::string("torchtitan")
+                           ? classes.contains(entry.id)
+                           : entry.id == Schedule::OneFOneB || entry.id == Schedule::Interleaved;
+      EXPECT_EQ(std::ranges::count(out->notes, "no option says the schedule " + entry.name), has ? 0 : 1)
+          << framework << entry.name;
+      if (framework == std::string("torchtitan") && has) {
+        EXPECT_EQ(std::ranges::count(out->lines, "pipeline_parallel_schedule = \"" + classes.at(entry.id) + "\""), 1)
+            << entry.name;
+      }
+    }
+}
+
+}  // namespace foreshard

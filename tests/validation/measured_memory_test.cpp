@@ -1,0 +1,86 @@
+// Memory of published runs: regression limits. docs/validation.md has the table; the limits are what today's model reaches, with
+// a little room: a change that worsens them fails.
+#include "validation/measured_memory.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "validation/measured.h"
+#include "validation/validation.h"
+
+namespace foreshard {
+namespace {
+
+std::vector<MeasuredRow> rows_of(const std::string& file) {
+  return load_measured(std::string(FORESHARD_SOURCE) + "/data/measured/" + file);
+}
+
+// |predicted / measured - 1| of every predicted row of a memory quantity whose id holds `part`.
+std::vector<double> errors(const std::string& file, Quantity quantity, const std::string& part = "") {
+  std::vector<double> found;
+  for (const MeasuredRow& row : rows_of(file)) {
+    const auto answer = measured_case(row);
+    const auto* question = std::get_if<MeasuredCase>(&answer);
+    if (!question || question->quantity != quantity || ran_out_of_memory(row)) continue;
+    if (row.text("row_id").find(part) == std::string::npos) continue;
+    const Strategy& strategy = question->candidates.front();
+    const FrameworkAllocation allocation = allocation_of(*question, strategy);
+    if (allocation.ranks.empty()) continue;
+    found.push_back(std::abs(memory_value(*question, strategy, allocation) / *row.number("measured_value") - 1.0));
+  }
+  return found;
+}
+
+TEST(MeasuredMemory, MegatronsGoldenValues) {
+  const std::vector<double> statics = errors("megatron_golden.csv", Quantity::StaticMemory);
+  const std::vector<double> peaks = errors("megatron_golden.csv", Quantity::PeakMemory);
+  ASSERT_GE(statics.size(), 150U);
+  EXPECT_LE(quantile(statics, 0.5), 0.004);
+  EXPECT_LE(quantile(statics, 0.9), 0.025);
+  EXPECT_LE(quantile(statics, 0.95), 0.07);
+  EXPECT_LE(quantile(peaks, 0.5), 0.004);
+  EXPECT_LE(quantile(peaks, 0.9), 0.06);
+}
+
+TEST(MeasuredMemory, DevicesOfTheBloomSweep) {
+  const std::vector<double> peaks = errors("bigscience_a100.csv", Quantity::PeakMemory);
+  ASSERT_GE(peaks.size(), 20U);
+  EXPECT_LE(quantile(peaks, 0.5), 0.04);
+  EXPECT_LE(quantile(peaks, 0.9), 0.12);
+}
+
+TEST(MeasuredMemory, ZeroBubbles1F1BAndInterleaved) {
+  const std::vector<double> peaks = errors("zero_bubble.csv", Quantity::PeakMemory, "-1F1B-");
+  ASSERT_GE(peaks.size(), 25U);
+  EXPECT_LE(quantile(peaks, 0.5), 0.02);
+  EXPECT_LE(quantile(peaks, 1.0), 0.05);
+}
+
+TEST(MeasuredMemory, WhichRunsOfAlephAlphaRanOut) {
+  Verdicts found;
+  std::set<std::string> seen;
+  for (const MeasuredRow& row : rows_of("aleph_alpha.csv")) {
+    const auto answer = measured_case(row);
+    const auto* question = std::get_if<MeasuredCase>(&answer);
+    if (!question || !seen.insert(row.text("row_id")).second) continue;
+    const bool fit = fits(allocation_of(*question, question->candidates.front()), *question);
+    ++(ran_out_of_memory(row) ? (fit ? found.false_negative : found.true_positive)
+                              : (fit ? found.true_negative : found.false_positive));
+  }
+  const int ran_out = found.true_positive + found.false_negative;
+  ASSERT_GE(ran_out, 250);
+  EXPECT_GE(found.right(), 0.97);
+  EXPECT_LE(found.false_negative, 0.02 * ran_out);
+}
+
+TEST(MeasuredMemory, ActivationsOfKorthikantiAreExact) {
+  const std::vector<double> found = errors("korthikanti2022.csv", Quantity::ActivationMemory);
+  ASSERT_EQ(found.size(), 8U);
+  EXPECT_LE(quantile(found, 1.0), 1e-6);
+}
+
+}  // namespace
+}  // namespace foreshard

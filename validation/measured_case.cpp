@@ -1,0 +1,412 @@
+#include "validation/measured_case.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <optional>
+
+#include "core/base/error.h"
+#include "strategy/cost/framework_preset.h"
+#include "strategy/search/search_framework.h"
+#include "validation/catalogue_gpu.h"
+#include "validation/measured_cluster.h"
+
+namespace foreshard {
+
+const char* name_of(SkipReason reason) {
+  switch (reason) {
+    case SkipReason::Moe: return "moe";
+    case SkipReason::Mla: return "mla";
+    case SkipReason::Fp4: return "fp4";
+    case SkipReason::UnknownShape: return "unknown_shape";
+    case SkipReason::UnknownDegree: return "unknown_degree";
+    case SkipReason::UnknownBatch: return "unknown_batch";
+    case SkipReason::UnknownGpu: return "unknown_gpu";
+    case SkipReason::Schedule: return "schedule";
+    case SkipReason::Offload: return "offload";
+    case SkipReason::Quantity: return "quantity";
+    case SkipReason::Infeasible: return "infeasible";
+  }
+  return "?";
+}
+
+bool is_memory(Quantity quantity) { return quantity >= Quantity::PeakMemory && quantity <= Quantity::ActivationShare; }
+bool is_rate(Quantity quantity) { return quantity >= Quantity::TokensPerGpu && quantity <= Quantity::Mfu; }
+
+namespace {
+
+struct QuantityWord {
+  const char* word;
+  Quantity quantity;
+};
+constexpr QuantityWord kQuantities[] = {{"iter_time_s", Quantity::IterationTime},
+                                        {"tokens_per_s_per_gpu", Quantity::TokensPerGpu},
+                                        {"samples_per_s", Quantity::Samples},
+                                        {"samples_per_s_per_gpu", Quantity::SamplesPerGpu},
+                                        {"tflops_per_gpu", Quantity::TflopsPerGpu},
+                                        {"mfu", Quantity::Mfu},
+                                        {"peak_mem_gib", Quantity::PeakMemory},
+                                        {"static_mem_gib", Quantity::StaticMemory},
+                                        {"act_mem_gib", Quantity::ActivationMemory},
+                                        {"act_mem_pct_of_baseline", Quantity::ActivationShare},
+                                        {"layer_forward_ms", Quantity::LayerForward},
+                                        {"layer_backward_ms", Quantity::LayerBackward},
+                                        {"layer_fwd_bwd_ms", Quantity::LayerBoth},
+                                        {"forward_ms", Quantity::LayerForward},
+                                        {"stage_forward_ms", Quantity::StageForward},
+                                        {"stage_backward_input_ms", Quantity::StageBackwardInput},
+                                        {"stage_backward_weight_ms", Quantity::StageBackwardWeight},
+                                        {"stage_p2p_ms", Quantity::StageTransfer}};
+
+struct PresetWord {
+  const char* word;  // of the framework column
+  const char* preset;
+};
+// A framework that was run with other kernels than it has now, as the row says in a cell: the preset with those kernels.
+struct KernelWord {
+  const char* preset;
+  const char* column;
+  const char* word;
+  const char* with;
+};
+constexpr KernelWord kKernels[] = {
+    {"aleph-alpha-scaling", "notes", "flash_attention2 + rms", "aleph-alpha-rms"},
+    {"aleph-alpha-scaling", "norm", "fused kernel", "aleph-alpha-rms"},
+    {"aleph-alpha-scaling", "notes", "flash_attentionv1", "aleph-alpha-flash1"},
+    {"aleph-alpha-scaling", "notes", "attention kernel: torch", "aleph-alpha-torch"},
+    {"torchtitan", "precision", "rowwise", "torchtitan-rowwise"},
+    {"fsdp-llm-foundry", "precision", "autocast", "fsdp-llm-foundry-autocast"},
+    {"megatron", "framework_flags", "--deterministic-mode", "megatron-deterministic"},
+    {"megatron-deepspeed", "framework_flags", "cuda_launch_blocking=1", "megatron-deepspeed-blocking"},
+};
+
+constexpr PresetWord kPresets[] = {{"nemo-megatron", "nemo"}, {"llm-foundry-fsdp", "fsdp-llm-foundry"}};
+
+std::string preset_of(const MeasuredRow& row, std::vector<std::string>& assumed) {
+  std::string framework = row.text("framework");
+  for (const PresetWord& entry : kPresets)
+    if (framework == entry.word) framework = entry.preset;
+  for (const KernelWord& entry : kKernels)
+    if (framework == entry.preset && row.mentions(entry.column, entry.word)) return entry.with;
+  const std::vector<std::string>& known = framework_names();
+  if (std::find(known.begin(), known.end(), framework) != known.end()) return framework;
+  assumed.emplace_back("framework");
+  return "megatron";
+}
+
+std::optional<std::int64_t> integer(const MeasuredRow& row, const std::string& column) {
+  if (row.unknown(column)) return {};
+  const std::optional<double> value = row.number(column);
+  if (!value || *value < 0 || *value > 1e12) return {};
+  return static_cast<std::int64_t>(std::llround(*value));
+}
+
+bool is_moe(const MeasuredRow& row) {
+  if (integer(row, "ep").value_or(1) > 1) return true;
+  for (const char* column : {"framework_flags", "notes", "model_name", "recompute"})
+    for (const char* word : {"num-experts", "experts", "moe", "8x7b", "8x22b", "mixtral", "-a3b", "-a22b"})
+      if (row.mentions(column, word)) return true;
+  return false;
+}
+
+// Llama-like, GPT-like, BERT-like and squared-ReLU models differ in biases, positions and tied embeddings.
+std::optional<Model> model_of(const MeasuredRow& row, const FrameworkPreset& preset, std::vector<std::string>& assumed) {
+  Transformer t;
+  const auto layers = integer(row, "layers"), hidden = integer(row, "hidden"), heads = integer(row, "heads"),
+             seq = integer(row, "seq_len");
+  if (!layers || !hidden || !heads || !seq || *layers < 1 || *hidden < 1 || *heads < 1 || *seq < 1) return {};
+  const bool llama = row.mentions("activation", "swiglu"), squared = row.mentions("activation", "squared relu");
+  const bool bert = row.mentions("model_name", "bert");
+  t.layers = static_cast<int>(*layers);
+  t.hidden = *hidden;
+  t.heads = static_cast<int>(*heads);
+  t.kv_heads = static_cast<int>(integer(row, "kv_heads").value_or(*heads));
+  t.head_dim = integer(row, "head_dim").value_or(t.hidden / t.heads);
+  t.ffn_hidden = integer(row, "ffn_hidden").value_or(4 * t.hidden);
+  t.max_positions = *seq;
+  if (const auto vocab = integer(row, "vocab")) {
+    t.vocab = *vocab;
+  } else if (preset.defaults.vocabulary > 0) {
+    t.vocab = preset.defaults.vocabulary;
+    assumed.emplace_back("vocab");
+  } else {
+    return {};
+  }
+  t.activation = llama ? ActivationKind::SwiGlu : squared ? ActivationKind::Relu : ActivationKind::Gelu;
+  t.norm = row.mentions("norm", "rmsnorm") ? NormKind::RmsNorm : NormKind::LayerNorm;
+  // A source that prints the framework's flags leaves nothing else to the activation.
+  const bool flagged = row.mentions("framework_flags", "--transformer-impl");
+  const bool rope = ((llama || squared) && !flagged) || row.mentions("framework_flags", "position-embedding-type rope");
+  t.positions = rope ? PositionKind::Rope : PositionKind::Learned;
+  const bool biases = (flagged || (!llama && !squared)) && !row.mentions("framework_flags", "disable-bias-linear");
+  t.qkv_bias = t.projection_bias = t.mlp_bias = biases;
+  t.tied_embeddings = (flagged || (!llama && !squared)) && !row.mentions("framework_flags", "untie-embeddings");
+  if (bert) {
+    t.causal = false;
+    t.post_norm = t.embedding_norm = t.pooler = t.mlm_head = t.lm_head_bias = true;
+    t.final_norm = false;
+    t.token_types = 2;
+  }
+  Model model = {.name = row.text("model_name"), .source = row.where(), .shape = t};
+  // Whether the output layer has weights of its own: the parameter count tells.
+  const std::optional<double> billions = row.unknown("params_b") ? std::nullopt : row.number("params_b");
+  if (billions && !bert) {
+    Model other = model;
+    std::get<Transformer>(other.shape).tied_embeddings = !t.tied_embeddings;
+    const auto miss = [&](const Model& m) { return std::abs(static_cast<double>(parameter_count(m)) * 1e-9 - *billions); };
+    if (miss(other) < 0.25 * miss(model) && !row.mentions("framework_flags", "untie-embeddings")) model = other;
+  }
+  return model;
+}
+
+Recompute recompute_of(const MeasuredRow& row) {
+  const std::string& cell = row.text("recompute");
+  if (cell.starts_with("full") || cell.find("recompute-block") != std::string::npos) return {.kind = RecomputeKind::Full};
+  // Selective activation checkpointing keeps the results of the attention, of tensor collectives and of some of the products: the
+  // preset says of how many (redone_products). Products whose result is summed over tensor ranks are not needed again.
+  if (cell.find("per op") != std::string::npos)
+    return {.kind = RecomputeKind::Modules, .modules = torchtitan_selective_modules()};
+  if (cell.starts_with("selective")) return {.kind = RecomputeKind::Selective};
+  Recompute recompute = {.kind = RecomputeKind::Modules};
+  const auto add = [&](const char* word, const char* module) {
+    if (cell.find(word) != std::string::npos) recompute.modules.emplace_back(module);
+  };
+  // LLM.Q's README: --recompute-att implies --recompute-qkv; queries and keys are rotated in place.
+  add("recompute-att", "attention");
+  add("recompute-norm", "norm");
+  if (cell.find("recompute-att") != std::string::npos || cell.find("recompute-qkv") != std::string::npos)
+    for (const char* module : {"qkv", "rope"}) recompute.modules.emplace_back(module);
+  if (cell.find("recompute-swiglu") != std::string::npos || cell.find("recompute-ffn") != std::string::npos)
+    recompute.modules.emplace_back("activation");
+  add("recompute-ffn", "mlp");
+  return recompute.modules.empty() ? Recompute{} : recompute;
+}
+
+DType precision_of(const MeasuredRow& row) {
+  for (const auto& [word, type] :
+       {std::pair{"fp8", DType::F8}, {"bf16", DType::BF16}, {"fp16", DType::F16}, {"tf32", DType::TF32}, {"fp32", DType::F32}})
+    if (row.mentions("precision", word)) return type;
+  throw Error(row.where(), "precision", "\"" + row.text("precision") + "\"", "one of fp32, tf32, fp16, bf16, fp8, fp4");
+}
+
+int zero_of(const MeasuredRow& row) {
+  const auto says = [&](const char* word) { return row.mentions("zero_stage_or_fsdp", word); };
+  if (says("zero3") || says("fsdp") || (says("shard-weights") && says("shard-gradients"))) return 3;
+  return says("zero2") ? 2 : says("zero1") ? 1 : 0;
+}
+
+// "--decoder-last-pipeline-num-layers 2" -> 2.
+std::optional<int> flag_number(const MeasuredRow& row, const std::string& flag) {
+  const std::string& flags = row.text("framework_flags");
+  const std::size_t at = flags.find("--" + flag + " ");
+  if (row.unknown("framework_flags") || at == std::string::npos) return {};
+  return std::atoi(flags.c_str() + at + flag.size() + 3);
+}
+
+// What the run's command line said. A note may name a flag of the preset by its words, as the name of a test does.
+std::string flags_of(const MeasuredRow& row, const FrameworkPreset& preset) {
+  std::string flags = row.unknown("framework_flags") ? "" : row.text("framework_flags");
+  for (const MemoryFlag& known : preset.memory.flags) {
+    std::string words = known.flag;
+    std::replace(words.begin(), words.end(), '-', '_');
+    if (words.find('_') == std::string::npos || !row.mentions("notes", words)) continue;
+    if (flags.find("--" + known.flag) == std::string::npos) flags += " --" + known.flag;
+  }
+  return flags;
+}
+
+// Megatron's distributed optimizer in several instances: each has all of the states. Its tests run two.
+int optimizer_copies(const MeasuredRow& row) {
+  if (const auto stated = flag_number(row, "num-distributed-optimizer-instances")) return *stated;
+  return row.mentions("notes", "multi_dist_optimizer_instances") ? 2 : 1;
+}
+
+// The stages between the first and the last are even.
+std::string flagged_split(const MeasuredRow& row, int layers, int stages) {
+  const auto first = flag_number(row, "decoder-first-pipeline-num-layers"),
+             last = flag_number(row, "decoder-last-pipeline-num-layers");
+  if (!first || !last || stages < 3 || (layers - *first - *last) % (stages - 2) != 0) return "";
+  return std::to_string(*first) + "," + std::to_string((layers - *first - *last) / (stages - 2)) + "x" +
+         std::to_string(stages - 2) + "," + std::to_string(*last);
+}
+
+// Megatron and the zero-bubble paper leave one layer off the ends for embedding and head when that makes stages even.
+std::string split_of(int layers, int stages) {
+  if (stages < 3 || layers % stages == 0 || (layers + 2) % stages != 0) return "";
+  const int each = (layers + 2) / stages;
+  return std::to_string(each - 1) + "," + std::to_string(each) + "x" + std::to_string(stages - 2) + "," +
+         std::to_string(each - 1);
+}
+
+void set_numbers(const MeasuredRow& row, const FrameworkPreset& preset, const Transformer& t, Strategy& s) {
+  s.precision = precision_of(row);
+  if (s.precision == DType::F8 && row.mentions("precision", "bf16 adam moments")) s.state_dtypes.state = DType::BF16;
+  if (row.mentions("zero_stage_or_fsdp", "pure bf16"))
+    s.state_dtypes.param = s.state_dtypes.grad = s.state_dtypes.state = DType::BF16;
+  if (row.mentions("precision", "autocast") && !preset.defaults.grad_dtype)
+    s.state_dtypes.grad = DType::F32;  // gradients of fp32 parameters
+  s.attention = row.mentions("flash_attention", "yes")                                     ? AttentionKernel::Flash
+                : row.mentions("flash_attention", "no") && !row.unknown("flash_attention") ? AttentionKernel::Unfused
+                                                                                           : AttentionKernel::Auto;
+  if (size_of(s.precision) >= size_of(DType::F32) || row.mentions("framework_flags", "transformer-impl local"))
+    s.attention = AttentionKernel::Unfused;
+  if (row.mentions("framework_flags", "hidden-dropout 0.0")) s.dropout = 0;
+  if (t.vocab % s.tp == 0 && t.vocab % 128 == 0) s.vocab_multiple = 1;  // padded already
+  s.context = ContextKind::AllGather;
+  Overlap overlap = preset.defaults.overlap.value_or(Overlap{});
+  if (row.mentions("framework_flags", "overlap-grad-reduce")) overlap.gradients = true;
+  if (row.mentions("framework_flags", "overlap-param-gather")) overlap.parameters = true;
+  if (row.mentions("framework_flags", "tp-comm-overlap") || row.mentions("notes", "async tp")) overlap.tp = true;
+  s.communication.overlap = overlap;
+}
+
+// Degrees and batch; the skip reason when one that matters is not stated.
+std::optional<SkipReason> set_degrees(const MeasuredRow& row, const MeasuredCase& question, Strategy& s, std::int64_t& gpus,
+                                      std::vector<std::string>& assumed) {
+  const auto degree = [&](const char* column) { return static_cast<int>(integer(row, column).value_or(0)); };
+  s.tp = degree("tp"), s.pp = degree("pp"), s.cp = std::max(1, degree("cp"));
+  if (s.tp < 1 || s.pp < 1) return SkipReason::UnknownDegree;
+  s.virtual_stages = std::max(1, degree("vpp"));
+  if (row.unknown("vpp") && s.pp > 1) assumed.emplace_back("vpp");
+  if (s.pp == 1) s.virtual_stages = 1;
+  s.dp = degree("dp");
+  gpus = integer(row, "num_gpus").value_or(std::int64_t{0});
+  const std::int64_t replica = std::int64_t{s.tp} * s.pp * s.cp;
+  // ZeRO's shards depend on the ranks, and neither they nor the batch say how many there were.
+  if (gpus == 0 && s.dp == 0 && zero_of(row) > 0 && row.unknown("global_batch")) return SkipReason::UnknownDegree;
+  if (gpus == 0 && s.dp > 0) gpus = replica * s.dp;
+  if (gpus == 0) gpus = replica * std::max<std::int64_t>(1, 8 / replica), assumed.emplace_back("num_gpus");
+  if (s.dp == 0) s.dp = static_cast<int>(gpus / replica);
+  if (s.dp < 1 || replica * s.dp > gpus) return SkipReason::UnknownDegree;
+  gpus = replica * s.dp;
+  const bool memory = is_memory(question.quantity);
+  const auto micro = integer(row, "micro_batch"), global = integer(row, "global_batch");
+  const bool alone = question.quantity >= Quantity::LayerForward;
+  s.batch.micro = micro.value_or(1);
+  if (!micro) assumed.emplace_back("micro_batch");
+  if (!micro && !global) return SkipReason::UnknownBatch;
+  if (!global && !memory && !alone && (s.pp > 1 || gpus > 1)) {
+    if (question.quantity != Quantity::TokensPerGpu || s.pp > 1) return SkipReason::UnknownBatch;
+  }
+  const std::int64_t together = s.batch.micro * s.dp;
+  s.batch.global = global.value_or(together * s.pp * 2);
+  if (!global) assumed.emplace_back("global_batch");
+  return {};
+}
+
+// Chunks per rank of an interleaved run that does not state them: as many as the preset's layers per chunk allow, with or
+// without a layer less on both ends.
+int chunks_of(const MeasuredRow& row, const FrameworkPreset& preset, int layers, const Strategy& s) {
+  const bool interleaved = row.mentions("pp_schedule", "1f1b-i") || row.mentions("pp_schedule", "interleav");
+  if (!interleaved || !row.unknown("vpp") || s.pp == 1 || preset.defaults.chunk_layers == 0) return s.virtual_stages;
+  const int slots = layers % s.pp == 0 ? layers : layers + 2, each = s.pp * preset.defaults.chunk_layers;
+  return slots % each == 0 ? slots / each : s.virtual_stages;
+}
+
+// The zero-bubble schedules by the names of their paper; 1F1B where the framework's own order is meant, whatever its chunks. The
+// searched orders "ZB-1p" and "ZB-2p" have the memory of zb-h1 and zb-h2, and little to win over them with nearly equal stages.
+// Stage times do not depend on it: nothing is split there.
+std::optional<Schedule> schedule_of(const MeasuredRow& row) {
+  if (!row.mentions("pp_schedule", "zb")) return Schedule::OneFOneB;
+  if (row.mentions("measured_quantity", "stage_")) return Schedule::OneFOneB;
+  const std::pair<const char*, Schedule> known[] = {{"zb-1p", Schedule::ZeroBubbleH1},
+                                                    {"zb-h1", Schedule::ZeroBubbleH1},
+                                                    {"zb-2p", Schedule::ZeroBubbleH2},
+                                                    {"zb-h2", Schedule::ZeroBubbleH2},
+                                                    {"zb-v", Schedule::ZeroBubbleV}};
+  for (const auto& [word, schedule] : known)
+    if (row.mentions("pp_schedule", word)) return schedule;
+  return {};
+}
+
+// Megatron interleaves groups of pp micro-batches; where those do not add up, the run had the next size that does.
+int group_of(const Strategy& s) {
+  const std::int64_t m = s.batch.global / std::max<std::int64_t>(1, s.batch.micro * s.dp);
+  if (s.virtual_stages == 1 || m % s.pp == 0 || s.pipeline.schedule == Schedule::ZeroBubbleV) return 0;
+  for (std::int64_t group = s.pp; group <= m; ++group)
+    if (m % group == 0) return static_cast<int>(group);
+  return 0;
+}
+
+void set_convention(const MeasuredRow& row, MeasuredCase& question) {
+  question.flops = row.mentions("flop_convention", "causal")     ? FlopConvention::ModelCausal
+                   : row.mentions("flop_convention", "hardware") ? FlopConvention::Hardware
+                                                                 : FlopConvention::Model;
+  question.memory = row.mentions("memory_definition", "device")     ? MemoryKind::Device
+                    : row.mentions("memory_definition", "reserved") ? MemoryKind::Reserved
+                    : row.mentions("memory_definition", "unknown")  ? MemoryKind::Unknown
+                    : row.mentions("memory_definition", "analytic") ? MemoryKind::Analytic
+                                                                    : MemoryKind::Allocated;
+  question.rank = row.mentions("memory_definition", "last") ? MemoryRank::Last
+                  : row.mentions("memory_definition", "first") || row.mentions("memory_definition", "rank 0")
+                      ? MemoryRank::First
+                      : MemoryRank::Largest;
+}
+
+void vary(std::vector<Strategy>& candidates, const std::vector<Recompute>& ways) {
+  std::vector<Strategy> more;
+  for (const Strategy& s : candidates)
+    for (const Recompute& way : ways) more.push_back(s), more.back().recompute = way;
+  candidates = more;
+}
+
+}  // namespace
+
+std::variant<MeasuredCase, SkipReason> measured_case(const MeasuredRow& row) {
+  MeasuredCase question;
+  if (is_moe(row)) return SkipReason::Moe;
+  if (row.mentions("framework_flags", "multi-latent") || row.mentions("model_name", "deepseek")) return SkipReason::Mla;
+  if (row.mentions("precision", "fp4")) return SkipReason::Fp4;
+  const auto* word = std::find_if(std::begin(kQuantities), std::end(kQuantities),
+                                  [&](const QuantityWord& q) { return row.text("measured_quantity") == q.word; });
+  if (word == std::end(kQuantities)) return SkipReason::Quantity;
+  question.quantity = word->quantity;
+  const auto gpu = catalogue_gpu(row.text("gpu"));
+  if (!gpu) return SkipReason::UnknownGpu;
+  question.framework = question.stack = preset_of(row, question.assumed);
+  for (const KernelWord& entry : kKernels)
+    if (question.framework == entry.with) question.stack = entry.preset;
+  const FrameworkPreset& preset = framework_preset(question.framework);
+  question.flags = flags_of(row, preset);
+  auto model = model_of(row, preset, question.assumed);
+  if (!model) return SkipReason::UnknownShape;
+  question.model = std::move(*model);
+  const auto& shape = std::get<Transformer>(question.model.shape);
+  Strategy s;
+  s.framework = question.framework;
+  if (auto missing = set_degrees(row, question, s, question.gpus, question.assumed)) return *missing;
+  if (!row.unknown("offload") && !row.text("offload").starts_with("none")) {
+    const auto offload = offload_of(preset.offload, row.text("offload") + "; " + row.text("zero_stage_or_fsdp"));
+    if (!offload || s.pp > 1) return SkipReason::Offload;
+    question.offload = *offload;
+    question.host = measured_host(row, *gpu);
+  }
+  const auto schedule = schedule_of(row);
+  if (!schedule) return SkipReason::Schedule;
+  if (*schedule != Schedule::OneFOneB) s.pipeline.schedule = *schedule;
+  question.barrier = row.mentions("notes", "instead of post-validation");
+  s.batch.seq = shape.max_positions;
+  s.sequence_parallel = row.text("sequence_parallel") == "yes" && s.tp > 1;
+  s.zero.stage = row.unknown("zero_stage_or_fsdp") ? preset.defaults.zero : zero_of(row);
+  if (const std::size_t at = row.text("zero_stage_or_fsdp").find("group "); at != std::string::npos)
+    s.zero.group = std::clamp(std::atoi(row.text("zero_stage_or_fsdp").c_str() + at + 6), 1, s.dp);
+  if (const int copies = optimizer_copies(row); s.zero.stage == 1 && copies > 1 && s.dp % copies == 0)
+    s.zero.group = s.dp / copies;
+  s.virtual_stages = chunks_of(row, preset, shape.layers, s);
+  s.pipeline.layer_split = flagged_split(row, shape.layers, s.pp * s.virtual_stages);
+  if (s.pipeline.layer_split.empty()) s.pipeline.layer_split = split_of(shape.layers, s.pp * s.virtual_stages);
+  s.pipeline.microbatch_group = group_of(s);
+  set_numbers(row, preset, shape, s);
+  set_convention(row, question);
+  if (question.memory == MemoryKind::Analytic) s.state_dtypes.grad = DType::F32;  // formulas of papers: 2 + 4 + 12 bytes
+  s.recompute = recompute_of(row);
+  question.candidates = {with_preset(question.model, s)};
+  if (row.unknown("recompute")) {
+    question.assumed.emplace_back("recompute");
+    vary(question.candidates, {{}, {.kind = RecomputeKind::Selective}, {.kind = RecomputeKind::Full}});
+  }
+  question.cluster = measured_cluster(row, *gpu, question.gpus, question.assumed);
+  return question;
+}
+
+}  // namespace foreshard

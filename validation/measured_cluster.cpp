@@ -1,0 +1,144 @@
+#include "validation/measured_cluster.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "core/json/json.h"
+
+namespace foreshard {
+
+namespace {
+
+// NVLink per GPU and direction, PCIe x16 per direction, and the NIC that goes with a generation when a row names none:
+// datasheets of DGX-1, DGX A100, DGX H100 and DGX B200.
+struct Generation {
+  const char* architecture;
+  double nvlink, pcie;
+  double network_gbps;
+  double host_memory;  // of a node with eight GPUs
+};
+constexpr Generation kGenerations[] = {{"volta", 150e9, 15.754e9, 100, 136.5e9},
+                                       {"ampere", 300e9, 31.508e9, 200, 409.6e9},
+                                       {"hopper", 450e9, 63.015e9, 400, 614.4e9},
+                                       {"blackwell", 900e9, 63.015e9, 400, 716.8e9},
+                                       {"ada", 0, 31.508e9, 100, 409.6e9}};
+
+const Generation& generation(const std::string& architecture) {
+  for (const Generation& g : kGenerations)
+    if (architecture == g.architecture) return g;
+  return kGenerations[1];
+}
+
+// A card whose links are not those of its generation, per direction. Cards for PCIe slots have no NVSwitch; a bridge joins two of some:
+// GA102 whitepaper (112.5 GB/s both directions together), A100 and H100 datasheets (600). A800 and H800 have 400 GB/s to their NVSwitch.
+struct Card {
+  const char* gpu;
+  std::optional<double> nvlink = {};
+  double bridge = 0;
+  std::optional<double> network_gbps = {};  // of a workstation or a small server, as of Ada's
+  std::optional<double> host = {};          // what joins it to its host, where it is not PCIe x16
+  std::optional<double> host_memory = {};   // of its node, for one GPU
+  std::int64_t per_node = 8;                // when a row names none
+};
+// Hosts: half of a Grace's 450 GB/s of NVLink-C2C, for it has two GPUs (GB200 NVL72 datasheet), and all of it (GH200 datasheet), with
+// half of 768 GB/s of memory (Grace CPU Superchip datasheet, 960 GB); PCIe 5.0 x8 (GeForce RTX 5060 family product page).
+constexpr Card kCards[] = {{.gpu = "a10", .nvlink = 0, .network_gbps = 100},
+                           {.gpu = "a40", .nvlink = 0, .bridge = 56.25e9, .network_gbps = 100},
+                           {.gpu = "rtx-3090", .nvlink = 0, .bridge = 56.25e9, .network_gbps = 100},
+                           {.gpu = "rtx-a6000", .nvlink = 0, .bridge = 56.25e9, .network_gbps = 100},
+                           {.gpu = "a100-pcie-40", .nvlink = 0, .bridge = 300e9},
+                           {.gpu = "a100-pcie-80", .nvlink = 0, .bridge = 300e9},
+                           {.gpu = "a800-80", .nvlink = 200e9},
+                           {.gpu = "h100-pcie-80", .nvlink = 0, .bridge = 300e9},
+                           {.gpu = "h100-nvl-94", .nvlink = 0, .bridge = 300e9},
+                           {.gpu = "h800-80", .nvlink = 200e9},
+                           {.gpu = "rtx-5090", .nvlink = 0, .network_gbps = 100},
+                           {.gpu = "rtx-5060-ti", .nvlink = 0, .network_gbps = 100, .host = 31.508e9},
+                           {.gpu = "rtx-pro-6000", .nvlink = 0, .network_gbps = 100},
+                           {.gpu = "gb200", .host = 225e9},
+                           {.gpu = "gb300", .host = 225e9},
+                           {.gpu = "gh200-96", .host = 450e9, .host_memory = 384e9, .per_node = 1}};
+
+Card card_of(const std::string& gpu) {
+  for (const Card& card : kCards)
+    if (gpu == card.gpu) return card;
+  return {};
+}
+
+// NCCL reaches 55 of the 100 Gb/s of an Omni-Path adapter through its verbs, without GPUDirect (bigscience-workshop/bigscience
+// experiments/bandwidth/README.md, 16 nodes, one adapter in use); other adapters the 94 % of the cost model.
+constexpr double kOmniPathShare = 0.55 / 0.94;
+
+// ... and uses one of a node's adapters for a communicator, however many ranks it has there (in the same place: 64 ranks sum with 55 of
+// the 400 Gb/s). Without a pipeline there is a communicator for each tensor-parallel rank.
+std::int64_t omni_path_adapters(const MeasuredRow& row, std::int64_t per_node) {
+  const double stages = row.number("pp").value_or(0), tensor = row.number("tp").value_or(0);
+  return stages == 1 && tensor >= 1 ? std::min(per_node, static_cast<std::int64_t>(tensor)) : per_node;
+}
+
+bool bridged(const MeasuredRow& row, const Card& card) {
+  if (card.bridge == 0 || row.mentions("intra_link", "no nvlink") || row.mentions("intra_link", "without")) return false;
+  return row.mentions("intra_link", "nvlink") || row.mentions("intra_link", "bridge");
+}
+
+// NVLink of a node: GPUs 0 and 1, 2 and 3, ... by a bridge, or all by a switch or a mesh.
+void write_nvlink(JsonWriter& json, const MeasuredRow& row, const Card& card, double to_switch, std::int64_t per_node) {
+  if (per_node < 2) return;
+  if (bridged(row, card)) {
+    json.key("nvlink").begin_object().field("kind", "mesh").field("bandwidth", card.bridge).key("pairs").begin_array();
+    for (std::int64_t gpu = 0; gpu + 1 < per_node; gpu += 2) json.begin_array().value(gpu).value(gpu + 1).end_array();
+    json.end_array().end_object();
+  } else if (to_switch > 0 && !row.mentions("intra_link", "pcie")) {
+    const bool mesh = row.mentions("intra_link", "mesh") && per_node <= 8;
+    json.key("nvlink").begin_object().field("kind", mesh ? "mesh" : "switch").field("bandwidth", to_switch).end_object();
+  }
+}
+
+}  // namespace
+
+Cluster measured_cluster(const MeasuredRow& row, const std::string& gpu, std::int64_t gpus, std::vector<std::string>& assumed) {
+  const Generation& g = generation(load_gpu(gpu).architecture);
+  const Card card = card_of(gpu);
+  std::int64_t per_node = card.per_node;
+  if (!row.unknown("gpus_per_node") && row.number("gpus_per_node"))
+    per_node = static_cast<std::int64_t>(*row.number("gpus_per_node"));
+  else
+    assumed.emplace_back("gpus_per_node");
+  if (row.mentions("intra_link", "nvl72")) per_node = 72;  // the NVLink domain is what counts as a node
+  per_node = std::clamp<std::int64_t>(per_node, 1, 72);
+  gpus = std::max<std::int64_t>(gpus, 1);
+  // "1" in rows of boxes with several cards is the GPU that a process has.
+  per_node = per_node == 1 && card.per_node > 1 ? gpus : std::min(per_node, gpus);
+  if (per_node > 72) per_node = 8;
+  double gbps = card.network_gbps.value_or(g.network_gbps);
+  if (!row.unknown("inter_link_gbps_per_gpu") && row.number("inter_link_gbps_per_gpu"))
+    gbps = *row.number("inter_link_gbps_per_gpu");
+  else if (gpus > per_node)
+    assumed.emplace_back("inter_link_gbps_per_gpu");
+  std::int64_t adapters = per_node;
+  if (row.mentions("notes", "omni-path") || row.mentions("notes", "opa node") || row.mentions("notes", "gb/s opa")) {
+    adapters = omni_path_adapters(row, per_node);
+    gbps *= kOmniPathShare;
+  }
+  JsonWriter json(0);
+  json.begin_object().field("source", "the measured row").field("gpu", gpu).field("gpus_per_node", per_node);
+  write_nvlink(json, row, card, card.nvlink.value_or(g.nvlink), per_node);
+  json.key("pcie").begin_object().field("bandwidth", g.pcie).end_object();
+  json.key("nics").begin_object().field("count", adapters).field("bandwidth", gbps * 1e9 / 8.0).end_object();
+  const std::int64_t nodes = (gpus + per_node - 1) / per_node;
+  json.field("nodes", nodes);
+  json.end_object();
+  return parse_cluster(json.text(), row.where());
+}
+
+HostRates measured_host(const MeasuredRow& row, const std::string& gpu) {
+  const Generation& g = generation(load_gpu(gpu).architecture);
+  const Card card = card_of(gpu);
+  HostRates rates = {.link = {card.host.value_or(g.pcie)}};
+  const double gpus =
+      row.unknown("gpus_per_node") ? static_cast<double>(card.per_node) : row.number("gpus_per_node").value_or(card.per_node);
+  rates.memory = {card.host_memory.value_or(g.host_memory / std::clamp(gpus, 1.0, 8.0))};
+  return rates;
+}
+
+}  // namespace foreshard

@@ -1,0 +1,64 @@
+#include "validation/measured_memory.h"
+
+#include <algorithm>
+
+#include "core/base/error.h"
+#include "strategy/cost/framework_preset.h"
+
+namespace foreshard {
+
+namespace {
+
+constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
+
+const RankAllocation& rank_of(const FrameworkAllocation& allocation, MemoryRank rank) {
+  FS_ASSERT(!allocation.ranks.empty());
+  if (rank == MemoryRank::First) return allocation.ranks.front();
+  if (rank == MemoryRank::Last) return allocation.ranks.back();
+  return *std::max_element(allocation.ranks.begin(), allocation.ranks.end(),
+                           [](const RankAllocation& a, const RankAllocation& b) { return a.reserved < b.reserved; });
+}
+
+}  // namespace
+
+MemoryTraits traits_of(const MeasuredCase& question) {
+  MemoryTraits traits = question.memory == MemoryKind::Analytic
+                            ? MemoryTraits{}
+                            : with_flags(framework_preset(question.framework).memory, question.flags);
+  traits.offload = question.offload;
+  return traits;
+}
+
+FrameworkAllocation allocation_of(const MeasuredCase& question, const Strategy& strategy) {
+  auto answer = framework_allocation(question.model, question.cluster, strategy, traits_of(question));
+  if (auto* allocation = std::get_if<FrameworkAllocation>(&answer)) return std::move(*allocation);
+  return {};
+}
+
+bool fits(const FrameworkAllocation& allocation, const MeasuredCase& question) {
+  const Gpu& gpu = gpu_of(question.cluster, question.cluster.nodes.front().shape.gpu);
+  return allocation.largest() <= static_cast<double>(gpu.memory.value);
+}
+
+double memory_value(const MeasuredCase& question, const Strategy& strategy, const FrameworkAllocation& allocation) {
+  const RankAllocation& rank = rank_of(allocation, question.rank);
+  if (question.quantity == Quantity::StaticMemory) return rank.statics / kGib;
+  if (question.quantity == Quantity::ActivationMemory) return rank.activations / kGib;
+  if (question.quantity == Quantity::ActivationShare) {
+    Strategy plain = strategy;
+    plain.sequence_parallel = false, plain.recompute = {};
+    const double all = rank_of(allocation_of(question, plain), question.rank).activations;
+    return all > 0 ? 100.0 * rank.activations / all : 0;
+  }
+  switch (question.memory) {
+    case MemoryKind::Analytic:
+    case MemoryKind::Allocated: return rank.peak / kGib;
+    case MemoryKind::Reserved: return rank.reserved / kGib;
+    case MemoryKind::Unknown:
+      return (framework_preset(question.framework).memory.reports_reserved ? rank.reserved : rank.peak) / kGib;
+    case MemoryKind::Device: return (rank.reserved + allocation.outside) / kGib;
+  }
+  return 0;
+}
+
+}  // namespace foreshard

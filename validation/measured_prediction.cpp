@@ -1,0 +1,223 @@
+#include "validation/measured_prediction.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/base/error.h"
+#include "core/graph/op_graph.h"
+#include "replay/light_clock.h"
+#include "replay/replay.h"
+#include "report/summary/summarize.h"
+#include "strategy/cost/framework_preset.h"
+#include "strategy/estimate/estimate.h"
+#include "strategy/learning/part_shares.h"
+#include "strategy/tune/tune.h"
+#include "validation/measured_memory.h"
+
+namespace foreshard {
+
+namespace {
+
+// Of a long iteration, so many rounds of the pipeline are lowered: enough for its peak of memory and for a first, a last and a
+// typical micro-batch. Every further one takes what the schedule's recurrence says.
+constexpr std::int64_t kRounds = 2, kLeastMicrobatches = 4;
+
+Strategy shortened(const Strategy& strategy) {
+  const std::int64_t together = strategy.batch.micro * std::max(1, strategy.dp);
+  if (strategy.batch.global % together != 0) return strategy;
+  const std::int64_t least =
+      round_up(std::max(kRounds * strategy.pp, kLeastMicrobatches),
+               std::int64_t{strategy.pipeline.microbatch_group > 0 ? strategy.pipeline.microbatch_group : strategy.pp});
+  Strategy shorter = strategy;
+  shorter.batch.global = std::min(strategy.batch.global, least * together);
+  return shorter;
+}
+
+int microbatches_of(const Lowered& lowered, const Strategy& strategy) {
+  const std::int64_t together = lowered.strategy.batch.micro * lowered.strategy.dp;
+  return static_cast<int>(std::max(strategy.batch.global, lowered.strategy.batch.global) / together);
+}
+
+Outcome estimate_once(const Model& model, const Cluster& cluster, const Strategy& strategy, bool stage_times,
+                      const MachineProfile* profile) {
+  Outcome out;
+  auto answer = tuned_plan(model, cluster, shortened(strategy), {.ignore_memory = true, .profile = profile});
+  if (const auto* refused = std::get_if<Infeasible>(&answer)) {
+    out.reason = refused->reason;
+    return out;
+  }
+  Lowered& lowered = std::get<Lowered>(answer);
+  const FrameworkPreset& preset = framework_preset(strategy.framework);
+  const int microbatches = microbatches_of(lowered, strategy);
+  const std::vector<StageDurations> stages =
+      stage_times ? stage_durations(lowered.plan, cluster) : std::vector<StageDurations>();
+  const double hop = stages.empty() ? 0.0 : stages[stages.size() / 2].hop;
+  out.feasible = true;
+  const Estimate estimate = refine(lowered, cluster, microbatches);
+  out.iteration = estimate.time.value + preset.host.per_step.value;
+  out.skew = estimate.skew.value;
+  if (!stage_times) return out;
+  player::LightClock clock;
+  Result result =
+      replay(lowered.plan, cluster, clock, {.granularity = Granularity::Op, .one_class_per_role = true, .memory = false});
+  result.plan = std::move(lowered.plan);
+  const Summary summary = summarize(result, cluster, {});
+  const StageTimes& middle = summary.stage_times[summary.stage_times.size() / 2];
+  out.forward = middle.forward.value, out.transfer = hop;
+  out.backward_input = middle.backward_input.value, out.backward_weight = middle.backward_weight.value;
+  return out;
+}
+
+// FLOPs of an iteration as the row counts them.
+double counted_flops(const MeasuredCase& question, const Strategy& s) {
+  const auto& t = std::get<Transformer>(question.model.shape);
+  const auto seq = static_cast<double>(s.batch.seq), batch = static_cast<double>(s.batch.global),
+             hidden = static_cast<double>(t.hidden);
+  const double attention = 12.0 * t.layers * static_cast<double>(t.heads * t.head_dim) * seq * seq * batch;
+  if (framework_preset(question.framework).flop_count == FlopCount::Palm && question.flops == FlopConvention::Model)
+    return 6.0 * static_cast<double>(parameter_count(question.model)) * batch * seq + attention;
+  const double model = model_flops_per_sample(question.model, s.batch.seq, s.vocab_multiple * s.tp).value * batch;
+  if (question.flops == FlopConvention::ModelCausal) return model - attention / 2.0;
+  if (question.flops == FlopConvention::Model) return model;
+  // arXiv:2104.04473 equation 3: the layers' forward once more, the vocabulary projection not.
+  const auto vocab = static_cast<double>(round_up(t.vocab, s.vocab_multiple * s.tp));
+  const double head = 6.0 * batch * seq * hidden * vocab;
+  return (model - head) * 4.0 / 3.0 + head;
+}
+
+double peak_of(const MeasuredCase& question) {
+  const Gpu& gpu = gpu_of(question.cluster, question.cluster.nodes.front().shape.gpu);
+  return peak(gpu, DType::BF16).value;
+}
+
+double time_value(const MeasuredCase& question, const Strategy& s, const Outcome& o) {
+  const auto batch = static_cast<double>(s.batch.global), gpus = static_cast<double>(question.gpus);
+  switch (question.quantity) {
+    case Quantity::IterationTime: return o.iteration;
+    case Quantity::TokensPerGpu: return batch * static_cast<double>(s.batch.seq) / o.iteration / gpus;
+    case Quantity::Samples: return batch / o.iteration;
+    case Quantity::SamplesPerGpu: return batch / o.iteration / gpus;
+    case Quantity::TflopsPerGpu: return counted_flops(question, s) / o.iteration / gpus * 1e-12;
+    case Quantity::Mfu: return 100.0 * counted_flops(question, s) / o.iteration / gpus / peak_of(question);
+    case Quantity::StageForward: return o.forward * 1e3;
+    case Quantity::StageBackwardInput: return o.backward_input * 1e3;
+    case Quantity::StageBackwardWeight: return o.backward_weight * 1e3;
+    case Quantity::StageTransfer: return o.transfer * 1e3;
+    case Quantity::PeakMemory:
+    case Quantity::StaticMemory:
+    case Quantity::ActivationMemory:
+    case Quantity::ActivationShare:
+    case Quantity::LayerForward:
+    case Quantity::LayerBackward:
+    case Quantity::LayerBoth: return 0;
+  }
+  return 0;
+}
+
+Outcome as_run(const MeasuredCase& question, Outcome outcome) {
+  if (framework_preset(question.framework).post_validation && !question.barrier) outcome.iteration -= outcome.skew;
+  return outcome;
+}
+
+bool is_layer(Quantity q) { return q == Quantity::LayerForward || q == Quantity::LayerBackward || q == Quantity::LayerBoth; }
+
+}  // namespace
+
+const Outcome& Predictor::outcome(const Model& model, const Cluster& cluster, const Strategy& strategy, bool stage_times,
+                                  const MachineProfile* profile) {
+  const std::string key =
+      to_json(model) + to_json(strategy) + to_json(cluster) + (stage_times ? "stages" : "") + (profile ? profile->hash : "");
+  Entry* entry = nullptr;
+  {
+    const std::lock_guard guard(door_);
+    entry = &known_[key];
+  }
+  std::call_once(entry->filled, [&] { entry->outcome = estimate_once(model, cluster, strategy, stage_times, profile); });
+  return entry->outcome;
+}
+
+// One layer alone: a stage of two layers less a stage of one.
+LayerTimes Predictor::layer_times(const MeasuredCase& question, const Strategy& strategy, const MachineProfile* profile) {
+  LayerTimes times;
+  for (int layers = 1; layers <= 2; ++layers) {
+    Model model = question.model;
+    std::get<Transformer>(model.shape).layers = layers;
+    Strategy s = strategy;
+    s.dp = 1, s.pp = 1, s.virtual_stages = 1, s.batch.global = s.batch.micro, s.pipeline.layer_split = "";
+    const Outcome& o = outcome(model, question.cluster, s, true, profile);
+    const double sign = layers == 2 ? 1 : -1;
+    times.forward.value += sign * o.forward, times.backward.value += sign * (o.backward_input + o.backward_weight);
+  }
+  return times;
+}
+
+// What is kept in host memory moves beside the computes of each micro-batch, or makes them wait.
+double Predictor::with_host_memory(const MeasuredCase& question, const Strategy& strategy, double iteration,
+                                   const MachineProfile* profile) {
+  if (question.offload == Offload{}) return iteration;
+  auto answer = offload_stall(question.model, question.cluster, strategy, traits_of(question), question.host,
+                              layer_times(question, strategy, profile));
+  const auto* stall = std::get_if<OffloadStall>(&answer);
+  if (!stall) return iteration;
+  const double microbatches =
+      static_cast<double>(strategy.batch.global) / static_cast<double>(strategy.batch.micro * std::max(1, strategy.dp));
+  return iteration + microbatches * (stall->forward.value + stall->backward.value) + stall->update.value;
+}
+
+static double layer_value(Quantity quantity, const LayerTimes& layer) {
+  const double forward = layer.forward.value, backward = layer.backward.value;
+  return 1e3 * (quantity == Quantity::LayerForward    ? forward
+                : quantity == Quantity::LayerBackward ? backward
+                                                      : forward + backward);
+}
+
+Prediction Predictor::predict(const MeasuredCase& question, const MachineProfile* profile) {
+  Prediction best = {.candidates = static_cast<int>(question.candidates.size())};
+  const bool times = question.candidates.size() > 1 || !is_memory(question.quantity);
+  struct Choice {
+    const Strategy* strategy = nullptr;
+    const Outcome* outcome = nullptr;
+    FrameworkAllocation memory = {};
+    bool fits = false;
+  } chosen;
+  for (const Strategy& s : question.candidates) {
+    Choice next = {.strategy = &s, .memory = allocation_of(question, s)};
+    next.fits = fits(next.memory, question);
+    if (times || next.memory.ranks.empty()) {
+      next.outcome = &outcome(question.model, question.cluster, s, question.quantity >= Quantity::StageForward, profile);
+      if (!next.outcome->feasible) {
+        best.reason = next.outcome->reason;
+        continue;
+      }
+    }
+    const bool better = !chosen.strategy || (next.fits && !chosen.fits) ||
+                        (next.fits == chosen.fits && next.outcome->iteration < chosen.outcome->iteration);
+    if (better) chosen = std::move(next);
+  }
+  if (!chosen.strategy) return best;
+  best.reason.clear();
+  best.fits = chosen.fits;
+  best.chosen = static_cast<int>(chosen.strategy - question.candidates.data());
+  if (is_layer(question.quantity))
+    best.value = layer_value(question.quantity, layer_times(question, *chosen.strategy, profile));
+  else if (is_memory(question.quantity))
+    best.value = memory_value(question, *chosen.strategy, chosen.memory);
+  else {
+    Outcome run = as_run(question, *chosen.outcome);
+    run.iteration = with_host_memory(question, *chosen.strategy, run.iteration, profile);
+    best.value = time_value(question, *chosen.strategy, run);
+  }
+  return best;
+}
+
+std::vector<PartShare> Predictor::shares(const MeasuredCase& question, int chosen) {
+  const Strategy& strategy = question.candidates.at(static_cast<std::size_t>(chosen));
+  auto answer = tuned_plan(question.model, question.cluster, shortened(strategy), {.ignore_memory = true});
+  auto* lowered = std::get_if<Lowered>(&answer);
+  if (!lowered) return {};
+  const FrameworkPreset& preset = framework_preset(strategy.framework);
+  const int microbatches = microbatches_of(*lowered, strategy);
+  return part_shares(std::move(*lowered), question.cluster, preset, microbatches, preset.host.per_step);
+}
+
+}  // namespace foreshard

@@ -1,0 +1,90 @@
+#include "validation/prediction_interval.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "core/base/error.h"
+#include "core/json/json.h"
+
+namespace foreshard {
+
+namespace {
+
+constexpr std::size_t kEnough = 8;  // rows of a cell
+constexpr int kSamples = 19;        // quantiles that stand for a cell among all
+
+double log_ratio(const ValidatedRow& row) {
+  const double ratio = std::log(row.measured / row.predicted);
+  return row.larger_is_better ? -ratio : ratio;  // of times
+}
+
+Spread spread_of(const std::vector<double>& residuals) {
+  const double n = static_cast<double>(residuals.size());
+  const double tail = std::max(0.0, 0.05 * (n + 1.0) / n - 1.0 / n);  // as in validate: n + 1 exchangeable residuals
+  return {.rows = static_cast<int>(residuals.size()),
+          .low = std::exp(quantile(residuals, tail)),
+          .high = std::exp(quantile(residuals, 1.0 - tail))};
+}
+
+}  // namespace
+
+std::vector<Spread> spreads(const std::vector<ValidatedRow>& scored) {
+  std::map<std::pair<std::string, std::string>, std::vector<double>> cells;
+  for (const ValidatedRow& row : scored)
+    if (!row.memory && !row.ran_out && row.predicted > 0) cells[{row.architecture, row.framework}].push_back(log_ratio(row));
+  std::vector<Spread> all;
+  std::vector<double> pooled;
+  int rows = 0;
+  for (const auto& [cell, residuals] : cells) {
+    rows += static_cast<int>(residuals.size());
+    for (int i = 1; i <= kSamples; ++i) pooled.push_back(quantile(residuals, i / (kSamples + 1.0)));
+    if (residuals.size() < kEnough) continue;
+    all.push_back(spread_of(residuals));
+    all.back().architecture = cell.first, all.back().framework = cell.second;
+  }
+  if (pooled.empty()) return all;
+  all.push_back({.rows = rows, .low = std::exp(quantile(pooled, 0.05)), .high = std::exp(quantile(pooled, 0.95))});
+  return all;
+}
+
+std::string to_json(const std::vector<Spread>& spreads) {
+  JsonWriter json;
+  json.begin_object().field("source", "foreshard validate FILE... --residuals FILE");
+  json.key("cells").begin_array();
+  for (const Spread& spread : spreads) {
+    json.begin_object().field("architecture", spread.architecture).field("framework", spread.framework);
+    json.field("rows", spread.rows).field("low", spread.low).field("high", spread.high).end_object();
+  }
+  return json.end_array().end_object().text();
+}
+
+std::vector<Spread> parse_spreads(const std::string& text, const std::string& file_name) {
+  const JsonReader json = JsonReader::parse(text, file_name);
+  json.only({"source", "cells"});
+  std::vector<Spread> all;
+  for (const JsonReader& cell : json.at("cells").elements()) {
+    cell.only({"architecture", "framework", "rows", "low", "high"});
+    all.push_back({.architecture = cell.at("architecture").as_string(),
+                   .framework = cell.at("framework").as_string(),
+                   .rows = static_cast<int>(cell.at("rows").as_int(1, 1'000'000)),
+                   .low = cell.at("low").as_double(0.001, 1000),
+                   .high = cell.at("high").as_double(0.001, 1000)});
+  }
+  return all;
+}
+
+PredictionInterval prediction_interval(const std::vector<Spread>& spreads, const std::string& architecture,
+                                       const std::string& framework, Seconds predicted) {
+  const auto at = [&](const std::string& gpu, const std::string& name) {
+    return std::find_if(spreads.begin(), spreads.end(),
+                        [&](const Spread& s) { return s.architecture == gpu && s.framework == name; });
+  };
+  auto found = at(architecture, framework);
+  const bool extrapolated = found == spreads.end();
+  if (extrapolated) found = at("", "");
+  if (found == spreads.end()) return {.low = predicted, .high = predicted, .extrapolated = true};
+  return {.low = predicted * found->low, .high = predicted * found->high, .rows = found->rows, .extrapolated = extrapolated};
+}
+
+}  // namespace foreshard

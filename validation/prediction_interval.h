@@ -1,0 +1,31 @@
+// How far off predictions of a kind have been: the residuals of the measured runs with the same GPU generation and framework.
+// accuracy/residuals.json holds them; `foreshard validate FILE... --residuals FILE` writes it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/result/summary.h"
+#include "validation/validation.h"
+
+namespace foreshard {
+
+// In 90 of 100 cases measured / predicted time lies between low and high.
+struct Spread {
+  std::string architecture = {}, framework = {};  // both empty: all cells together
+  int rows = 0;
+  double low = 1, high = 1;
+  bool operator==(const Spread&) const = default;
+};
+
+// Of the rows of time and throughput. Cells with fewer rows than an interval needs are left out; the last entry is that of all
+// cells, each with the same weight, for predictions outside of every one.
+std::vector<Spread> spreads(const std::vector<ValidatedRow>& scored);
+
+std::string to_json(const std::vector<Spread>& spreads);
+std::vector<Spread> parse_spreads(const std::string& text, const std::string& file_name);  // throws Error
+
+PredictionInterval prediction_interval(const std::vector<Spread>& spreads, const std::string& architecture,
+                                       const std::string& framework, Seconds predicted);
+
+}  // namespace foreshard

@@ -1,0 +1,121 @@
+#include "validation/score_rows.h"
+
+#include <map>
+#include <set>
+#include <utility>
+
+namespace foreshard {
+
+namespace {
+
+bool is_narrow(const MeasuredRow& row) { return row.mentions("precision", "fp8") || row.mentions("precision", "fp4"); }
+
+// The row says what the model needs: dense, and with shape, degrees and batch.
+bool is_complete(SkipReason reason) {
+  switch (reason) {
+    case SkipReason::Moe:
+    case SkipReason::Mla:
+    case SkipReason::Fp4:
+    case SkipReason::UnknownShape:
+    case SkipReason::UnknownDegree:
+    case SkipReason::UnknownBatch: return false;
+    case SkipReason::UnknownGpu:
+    case SkipReason::Schedule:
+    case SkipReason::Offload:
+    case SkipReason::Quantity:
+    case SkipReason::Infeasible: return true;
+  }
+  return true;
+}
+
+SkippedRow skipped_row(const MeasuredRow& row, SkipReason reason, const std::string& explanation = "") {
+  return {.file = row.file,
+          .row_id = row.text("row_id"),
+          .source = row.text("source"),
+          .reason = name_of(reason),
+          .explanation = explanation,
+          .line = row.line,
+          .narrow = is_narrow(row),
+          .complete = is_complete(reason)};
+}
+
+class Scorer {
+ public:
+  explicit Scorer(const std::vector<Spread>& published) : published_(published) {}
+  void add(const Asked& asked, std::size_t number) {
+    const MeasuredRow& row = *asked.row;
+    if (const auto* reason = std::get_if<SkipReason>(&asked.question)) {
+      skipped_.push_back(skipped_row(row, *reason));
+      return;
+    }
+    const MeasuredCase& question = std::get<MeasuredCase>(asked.question);
+    const Prediction& prediction = asked.prediction;
+    if (!prediction.reason.empty()) {
+      skipped_.push_back(skipped_row(row, SkipReason::Infeasible, prediction.reason));
+      return;
+    }
+    const bool out = ran_out_of_memory(row);
+    ValidatedRow scored = {.file = row.file,
+                           .row_id = row.text("row_id"),
+                           .source = row.text("source"),
+                           .gpu = row.text("gpu"),
+                           .framework = question.stack,
+                           .quantity = row.text("measured_quantity"),
+                           .architecture = gpu_of(question.cluster, question.cluster.nodes.front().shape.gpu).architecture,
+                           .line = row.line,
+                           .memory = is_memory(question.quantity),
+                           .larger_is_better = is_rate(question.quantity),
+                           .ran_out = out,
+                           .fits = prediction.fits,
+                           .measured = out ? 0.0 : *row.number("measured_value"),
+                           .predicted = in_unit_of(asked, prediction.value),
+                           .sweep = sweep_of(row),
+                           .assumed = question.assumed,
+                           .narrow = is_narrow(row),
+                           .candidates = prediction.candidates};
+    if (!scored.memory && !scored.ran_out) give_interval(scored);
+    const bool whole = question.quantity <= Quantity::PeakMemory;
+    scored.checks_memory = whole && runs_.insert(scored.source + "|" + scored.row_id).second;
+    scored_.push_back(std::move(scored));
+    asked_.push_back(number);
+  }
+  ScoredRows finish() { return {.validation = validate(std::move(scored_), std::move(skipped_)), .asked = std::move(asked_)}; }
+
+ private:
+  // What published runs say, for tables with too few rows of their own.
+  void give_interval(ValidatedRow& row) {
+    const PredictionInterval of_one = prediction_interval(published_, row.architecture, row.framework, {1});
+    const double low = of_one.low.value, high = of_one.high.value;  // of measured / predicted time
+    row.low = row.predicted * (row.larger_is_better ? 1 / high : low);
+    row.high = row.predicted * (row.larger_is_better ? 1 / low : high);
+    row.extrapolated = of_one.extrapolated;
+  }
+
+  const std::vector<Spread>& published_;
+  std::vector<ValidatedRow> scored_ = {};
+  std::vector<std::size_t> asked_ = {};
+  std::vector<SkippedRow> skipped_ = {};
+  std::set<std::string> runs_ = {};  // whose verdict is counted already
+};
+
+}  // namespace
+
+ScoredRows score_rows(const std::vector<Asked>& asked, const std::vector<Spread>& published) {
+  Scorer scorer(published);
+  for (std::size_t i = 0; i < asked.size(); ++i) scorer.add(asked[i], i);
+  return scorer.finish();
+}
+
+std::vector<LearningCell> learning_of(Predictor& predictor, const std::vector<Asked>& asked, const ScoredRows& scored) {
+  const std::vector<RunRow> rows = runs_of(asked);
+  const std::vector<LearnedPrediction> by_sweep = predict_left_out(predictor, asked, rows, &RunRow::sweep);
+  const std::vector<LearnedPrediction> by_model = predict_left_out(predictor, asked, rows, &RunRow::model);
+  std::map<std::size_t, const ValidatedRow*> plain;
+  for (std::size_t i = 0; i < scored.asked.size(); ++i) plain[scored.asked[i]] = &scored.validation.scored[i];
+  std::vector<LearningRow> learning;
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    learning.push_back({.plain = *plain.at(rows[i].asked), .sweep_out = by_sweep[i], .model_out = by_model[i]});
+  return learning_cells(learning);
+}
+
+}  // namespace foreshard

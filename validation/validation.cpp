@@ -1,0 +1,222 @@
+#include "validation/validation.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <tuple>
+
+namespace foreshard {
+
+namespace {
+
+constexpr std::size_t kEnough = 8;  // residuals for an interval of their own
+constexpr double kApart = 0.01;     // pairs nearer than this are a tie
+constexpr std::size_t kLeastSweep = 3;
+
+using CellKey = std::tuple<bool, std::string, std::string, std::string>;
+CellKey key_of(const ValidatedRow& row) { return {row.memory, row.source, row.gpu, row.framework}; }
+
+bool has_error(const ValidatedRow& row) { return !row.ran_out; }
+
+Score score_of(const std::vector<const ValidatedRow*>& rows) {
+  std::vector<double> errors, sizes, gib;
+  int inside = 0, with_interval = 0;
+  for (const ValidatedRow* row : rows) {
+    errors.push_back(row->error());
+    sizes.push_back(std::abs(row->error()));
+    if (row->quantity.ends_with("_gib")) gib.push_back(row->predicted - row->measured);
+    with_interval += row->high > 0 ? 1 : 0;
+    inside += row->measured >= row->low && row->measured <= row->high ? 1 : 0;
+  }
+  Score score{.n = static_cast<int>(rows.size())};
+  if (rows.empty()) return score;
+  score.median = quantile(sizes, 0.5);
+  score.p90 = quantile(sizes, 0.9);
+  score.mean = std::accumulate(sizes.begin(), sizes.end(), 0.0) / static_cast<double>(sizes.size());
+  score.signed_median = quantile(errors, 0.5);
+  score.signed_gib = quantile(gib, 0.5);
+  if (with_interval > 0) score.coverage90 = inside / static_cast<double>(with_interval);
+  return score;
+}
+
+double log_ratio(const ValidatedRow& row) { return std::log(row.measured / row.predicted); }
+
+// Of n + 1 exchangeable residuals the new one lies outside the extremes of the others with 2 / (n + 1): the quantiles are
+// widened accordingly (split conformal prediction, Vovk et al. 2005).
+void set_interval(ValidatedRow& row, std::vector<double> residuals) {
+  if (residuals.empty()) return;
+  const double n = static_cast<double>(residuals.size());
+  const double tail = std::max(0.0, 0.05 * (n + 1.0) / n - 1.0 / n);
+  row.low = row.predicted * std::exp(quantile(residuals, tail));
+  row.high = row.predicted * std::exp(quantile(std::move(residuals), 1.0 - tail));
+}
+
+void set_intervals(std::vector<ValidatedRow>& rows) {
+  std::map<CellKey, std::vector<std::size_t>> cells;
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    if (has_error(rows[i])) cells[key_of(rows[i])].push_back(i);
+  for (const auto& [key, members] : cells) {
+    for (const std::size_t i : members) {
+      std::vector<double> residuals;
+      if (members.size() > kEnough) {
+        for (const std::size_t j : members)
+          if (j != i) residuals.push_back(log_ratio(rows[j]));
+      } else {
+        for (const ValidatedRow& other : rows)
+          if (has_error(other) && other.memory == rows[i].memory && other.source != rows[i].source)
+            residuals.push_back(log_ratio(other));
+        if (residuals.size() < kEnough) continue;
+        rows[i].extrapolated = true;
+      }
+      set_interval(rows[i], std::move(residuals));
+    }
+  }
+}
+
+void add_cells(Validation& v) {
+  std::map<CellKey, std::vector<const ValidatedRow*>> cells;
+  std::vector<const ValidatedRow*> kinds[2];
+  for (const ValidatedRow& row : v.scored)
+    if (has_error(row)) cells[key_of(row)].push_back(&row), kinds[row.memory ? 1 : 0].push_back(&row);
+  double medians[2] = {};
+  int count[2] = {};
+  for (const auto& [key, rows] : cells) {
+    const auto& [memory, source, gpu, framework] = key;
+    v.cells.push_back({source, gpu, framework, memory, score_of(rows)});
+    medians[memory ? 1 : 0] += v.cells.back().score.median;
+    ++count[memory ? 1 : 0];
+  }
+  static_cast<Score&>(v.time) = score_of(kinds[0]);
+  static_cast<Score&>(v.memory) = score_of(kinds[1]);
+  v.time.mean_of_cells = medians[0] / std::max(1, count[0]);
+  v.memory.mean_of_cells = medians[1] / std::max(1, count[1]);
+}
+
+void add_memory_quantities(Validation& v) {
+  std::map<std::pair<std::string, std::string>, std::vector<double>> sizes;
+  for (const ValidatedRow& row : v.scored)
+    if (row.memory && has_error(row)) sizes[{row.source, row.quantity}].push_back(std::abs(row.error()));
+  for (const auto& [key, values] : sizes) {
+    const std::vector<double>& errors = values;
+    const auto within = [&errors](double limit) {
+      return static_cast<int>(std::count_if(errors.begin(), errors.end(), [limit](double size) { return size <= limit; }));
+    };
+    v.memory_quantities.push_back({.source = key.first,
+                                   .quantity = key.second,
+                                   .n = static_cast<int>(errors.size()),
+                                   .within_1 = within(0.01),
+                                   .within_3 = within(0.03),
+                                   .within_8 = within(0.08),
+                                   .median = quantile(errors, 0.5),
+                                   .p95 = quantile(errors, 0.95)});
+  }
+}
+
+void add_verdicts(Validation& v) {
+  for (const ValidatedRow& row : v.scored) {
+    if (!row.checks_memory) continue;
+    for (Verdicts* table : {&v.verdicts, &v.verdicts_by_source[row.source]})
+      ++(row.ran_out ? (row.fits ? table->false_negative : table->true_positive)
+                     : (row.fits ? table->true_negative : table->false_positive));
+  }
+}
+
+// Smaller is better.
+double cost(const ValidatedRow& row, double value) { return row.larger_is_better ? 1.0 / value : value; }
+
+double spearman(const std::vector<const ValidatedRow*>& rows) {
+  const auto ranks = [&](auto value) {
+    std::vector<std::size_t> order(rows.size());
+    std::iota(order.begin(), order.end(), 0U);
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::size_t a, std::size_t b) { return value(*rows[a]) < value(*rows[b]); });
+    std::vector<double> rank(rows.size());
+    for (std::size_t i = 0; i < order.size(); ++i) rank[order[i]] = static_cast<double>(i);
+    return rank;
+  };
+  const std::vector<double> a = ranks([](const ValidatedRow& r) { return cost(r, r.predicted); });
+  const std::vector<double> b = ranks([](const ValidatedRow& r) { return cost(r, r.measured); });
+  double squares = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) squares += (a[i] - b[i]) * (a[i] - b[i]);
+  const auto n = static_cast<double>(rows.size());
+  return 1.0 - 6.0 * squares / (n * (n * n - 1.0));
+}
+
+void add_order(Validation& v) {
+  std::map<std::string, std::vector<const ValidatedRow*>> sweeps;
+  for (const ValidatedRow& row : v.scored)
+    if (!row.memory && has_error(row) && !row.sweep.empty()) sweeps[row.sweep].push_back(&row);
+  int right = 0;
+  for (const auto& [name, rows] : sweeps) {
+    if (rows.size() < kLeastSweep) continue;
+    ++v.sweeps;
+    v.rank += spearman(rows);
+    const auto by = [](auto value) {
+      return [value](const ValidatedRow* a, const ValidatedRow* b) { return cost(*a, (*a).*value) < cost(*b, (*b).*value); };
+    };
+    const ValidatedRow* chosen = *std::min_element(rows.begin(), rows.end(), by(&ValidatedRow::predicted));
+    const ValidatedRow* best = *std::min_element(rows.begin(), rows.end(), by(&ValidatedRow::measured));
+    v.regret += cost(*chosen, chosen->measured) / cost(*best, best->measured) - 1.0;
+    for (std::size_t i = 0; i < rows.size(); ++i)
+      for (std::size_t j = 0; j < i; ++j) {
+        const double a = cost(*rows[i], rows[i]->measured), b = cost(*rows[j], rows[j]->measured);
+        if (std::abs(a / b - 1.0) < kApart) continue;
+        ++v.pairs;
+        right += (a < b) == (cost(*rows[i], rows[i]->predicted) < cost(*rows[j], rows[j]->predicted)) ? 1 : 0;
+      }
+  }
+  if (v.sweeps > 0) v.rank /= v.sweeps, v.regret /= v.sweeps;
+  if (v.pairs > 0) v.order = right / static_cast<double>(v.pairs);
+}
+
+}  // namespace
+
+double Verdicts::right() const {
+  const int all = true_positive + false_positive + true_negative + false_negative;
+  return all > 0 ? (true_positive + true_negative) / static_cast<double>(all) : 0;
+}
+
+double quantile(std::vector<double> values, double q) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  const double at = std::clamp(q, 0.0, 1.0) * static_cast<double>(values.size() - 1);
+  const auto below = static_cast<std::size_t>(at);
+  const std::size_t above = std::min(below + 1, values.size() - 1);
+  return values[below] + (at - static_cast<double>(below)) * (values[above] - values[below]);
+}
+
+double coverage_across_sources(const std::vector<ValidatedRow>& scored) {
+  std::map<std::pair<bool, std::string>, std::vector<double>> by_source;
+  for (const ValidatedRow& row : scored)
+    if (has_error(row)) by_source[{row.memory, row.source}].push_back(log_ratio(row));
+  int inside = 0, all = 0;
+  for (const auto& [key, own] : by_source) {
+    std::vector<double> others;
+    for (const auto& [other, residuals] : by_source)
+      if (other.first == key.first && other.second != key.second)
+        others.insert(others.end(), residuals.begin(), residuals.end());
+    const double low = quantile(others, 0.05), high = quantile(others, 0.95);
+    for (const double residual : own) ++all, inside += residual >= low && residual <= high ? 1 : 0;
+  }
+  return all > 0 ? inside / static_cast<double>(all) : 0;
+}
+
+Validation validate(std::vector<ValidatedRow> scored, std::vector<SkippedRow> skipped) {
+  Validation v;
+  v.rows = static_cast<int>(scored.size() + skipped.size());
+  set_intervals(scored);
+  for (const ValidatedRow& row : scored) ++v.sources[row.source].rows, ++v.sources[row.source].scored;
+  for (const SkippedRow& row : skipped) ++v.sources[row.source].rows;
+  for (const ValidatedRow& row : scored) v.complete_scored += row.narrow ? 0 : 1;
+  v.complete = v.complete_scored;
+  for (const SkippedRow& row : skipped) v.complete += row.complete && !row.narrow ? 1 : 0;
+  v.scored = std::move(scored);
+  v.skipped = std::move(skipped);
+  add_cells(v);
+  add_memory_quantities(v);
+  add_verdicts(v);
+  add_order(v);
+  return v;
+}
+
+}  // namespace foreshard
