@@ -58,7 +58,7 @@ void each_source(const std::vector<std::string>& folders, Check check) {
 }  // namespace
 
 TEST(AxisNames, NobodyComparesThem) {
-  each_source({"core", "replay", "strategy", "sim", "exec", "report", "cli", "gui"},
+  each_source({"core", "replay", "strategy", "sim", "exec", "report", "validation", "cli", "gui"},
               [](const std::string& path, const std::string& text) {
                 if (path == "core/plan/plan_json_version1.cpp") return;
                 for (const std::string& complaint : check_axis_names(path, text)) ADD_FAILURE() << complaint;
