@@ -7,7 +7,7 @@
 #include "cli/verbs/cuda.h"
 #include "core/base/error.h"
 #include "core/json/json.h"
-#include "exec/calibrate/doctor.h"
+#include "exec/doctor/doctor.h"
 
 namespace foreshard {
 

@@ -1,7 +1,5 @@
 #include "core/plan/plan_words.h"
 
-#include "core/result/result.h"
-
 namespace foreshard {
 
 using Words = std::vector<std::string>;
@@ -79,21 +77,6 @@ const Words& words<Work>() {
 template <>
 const Words& words<StreamKind>() {
   static const Words list = {"compute", "communication", "copy_in", "copy_out", "host", "storage"};
-  return list;
-}
-template <>
-const Words& words<Origin>() {
-  static const Words list = {"simulated", "measured"};
-  return list;
-}
-template <>
-const Words& words<Granularity>() {
-  static const Words list = {"op", "layer", "stage"};
-  return list;
-}
-template <>
-const Words& words<Folding>() {
-  static const Words list = {"none", "tp", "full"};
   return list;
 }
 

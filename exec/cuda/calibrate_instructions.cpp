@@ -7,7 +7,7 @@
 #include "exec/cuda/calibrate_bench.h"
 #include "exec/cuda/calibrate_cuda.h"
 #include "exec/cuda/gpu_kernel.h"
-#include "exec/interpreter/rank_place.h"
+#include "exec/rank/rank_place.h"
 
 namespace foreshard::gpu {
 

@@ -12,7 +12,6 @@
 #include <string>
 
 #include "exec/data/tensors.h"
-#include "exec/interpreter/execute.h"
 #include "exec/mesh/process_mesh.h"
 
 namespace foreshard {

@@ -9,7 +9,7 @@
 #include "core/plan/ranks.h"
 #include "exec/base/philox.h"
 #include "exec/host/host_kernel.h"
-#include "exec/interpreter/rank_place.h"
+#include "exec/rank/rank_place.h"
 
 namespace foreshard {
 

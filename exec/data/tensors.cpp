@@ -8,7 +8,7 @@
 #include "core/base/error.h"
 #include "exec/host/host_convert.h"
 #include "exec/host/host_init.h"
-#include "exec/interpreter/rank_place.h"
+#include "exec/rank/rank_place.h"
 
 namespace foreshard {
 

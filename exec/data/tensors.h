@@ -7,7 +7,7 @@
 
 #include "core/plan/ranks.h"
 #include "exec/host/host_init.h"
-#include "exec/interpreter/rank_memory.h"
+#include "exec/rank/rank_memory.h"
 
 namespace foreshard {
 

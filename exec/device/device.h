@@ -13,7 +13,7 @@
 
 #include "core/base/error.h"
 #include "core/plan/plan.h"
-#include "exec/host/host_ops.h"
+#include "exec/device/operand.h"
 
 namespace foreshard {
 

@@ -15,7 +15,7 @@
 #include "exec/data/training_point.h"
 #include "exec/host/host_ops.h"
 #include "exec/interpreter/rank_devices.h"
-#include "exec/interpreter/rank_memory.h"
+#include "exec/rank/rank_memory.h"
 
 namespace foreshard {
 

@@ -10,8 +10,8 @@
 #include "exec/communicator/communicator.h"
 #include "exec/device/device.h"
 #include "exec/host/loss_scale_state.h"
-#include "exec/interpreter/rank_memory.h"
-#include "exec/interpreter/rank_place.h"
+#include "exec/rank/rank_memory.h"
+#include "exec/rank/rank_place.h"
 #include "exec/interpreter/rank_steps.h"
 
 namespace foreshard {

@@ -12,7 +12,7 @@
 
 #include "gui/document/rows.h"
 #include "gui/document/twin.h"
-#include "gui/timeline/lane_raster.h"
+#include "gui/document/lane_raster.h"
 
 namespace foreshard {
 

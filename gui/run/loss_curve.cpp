@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "gui/search/pareto_view.h"
+#include "gui/widgets/round_ticks.h"
 
 namespace foreshard {
 

@@ -41,7 +41,4 @@ class ParetoView : public QWidget {
   double least_time_ = 0, most_time_ = 1, least_memory_ = 0, most_memory_ = 1;  // seconds, GiB; with a border
 };
 
-// Steps of 1, 2 or 5 times a power of ten, at most `most` of them in [from, to].
-std::vector<double> round_ticks(double from, double to, int most);
-
 }  // namespace foreshard

@@ -13,7 +13,7 @@
 #include "gui/document/selection.h"
 #include "gui/document/time_axis.h"
 #include "gui/document/timeline_labels.h"
-#include "gui/timeline/lane_raster.h"
+#include "gui/document/lane_raster.h"
 #include "gui/widgets/theme.h"
 
 namespace foreshard {

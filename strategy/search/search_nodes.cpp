@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/base/divisors.h"
 #include "core/graph/op_graph.h"
 #include "strategy/search/search_kept.h"
 #include "strategy/search/search_space.h"

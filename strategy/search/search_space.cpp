@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/base/divisors.h"
 #include "strategy/cost/runtime_policy.h"
 #include "strategy/schedule/schedule.h"
 
@@ -70,17 +71,6 @@ void add_grids(const Model& model, const Cluster& cluster, const SearchOptions& 
 }
 
 }  // namespace
-
-std::vector<std::int64_t> divisors(std::int64_t n) {
-  std::vector<std::int64_t> low, high;
-  for (std::int64_t d = 1; d * d <= n; ++d)
-    if (n % d == 0) {
-      low.push_back(d);
-      if (d * d != n) high.push_back(n / d);
-    }
-  low.insert(low.end(), high.rbegin(), high.rend());
-  return low;
-}
 
 SearchSpace search_space(const Model& model, const Cluster& cluster, const SearchOptions& options) {
   const Strategy& base = options.base;

@@ -40,6 +40,5 @@ std::vector<Overlap> overlaps_for(const SearchSpace& space, const Point& point);
 std::vector<int> zero_groups_for(const SearchSpace& space, const Point& grid);
 std::vector<std::int8_t> zeros_for(const SearchSpace& space, const Point& point);
 std::vector<Schedule> schedules_for(const SearchSpace& space, const Point& point);
-std::vector<std::int64_t> divisors(std::int64_t n);
 
 }  // namespace foreshard

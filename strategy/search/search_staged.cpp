@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/base/divisors.h"
 #include "strategy/partition/partition_step.h"
 #include "strategy/search/search_kept.h"
 #include "strategy/tune/hybrid_search.h"

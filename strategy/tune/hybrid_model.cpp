@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/base/divisors.h"
 #include "core/base/error.h"
 #include "core/graph/op_graph.h"
 #include "strategy/cost/framework_memory.h"
@@ -9,7 +10,6 @@
 #include "strategy/cost/plan_costs.h"
 #include "strategy/cost/settle_algorithms.h"
 #include "strategy/estimate/estimate_alone.h"
-#include "strategy/search/search_space.h"
 #include "strategy/tune/partition_model.h"
 #include "strategy/tune/tune.h"
 

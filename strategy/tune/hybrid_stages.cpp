@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "core/base/divisors.h"
 #include "core/base/units.h"
 #include "strategy/partition/partition_step.h"
-#include "strategy/search/search_space.h"
 #include "strategy/tune/tune.h"
 
 namespace foreshard {

@@ -8,6 +8,7 @@
 
 #include "core/base/error.h"
 #include "gui/search/pareto_view.h"
+#include "gui/widgets/round_ticks.h"
 
 namespace foreshard {
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "core/plan/ranks.h"
-#include "exec/host/host_ops.h"
+#include "exec/device/operand.h"
 
 namespace foreshard {
 

@@ -1,4 +1,4 @@
-#include "exec/interpreter/rank_memory.h"
+#include "exec/rank/rank_memory.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "exec/calibrate/doctor.h"
+#include "exec/doctor/doctor.h"
 
 #include <sys/resource.h>
 #include <unistd.h>

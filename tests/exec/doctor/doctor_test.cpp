@@ -1,5 +1,5 @@
 // Machines made of a folder and a few words: what the doctor finds there, and what it says is to be done.
-#include "exec/calibrate/doctor.h"
+#include "exec/doctor/doctor.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "gui/timeline/lane_raster.h"
+#include "gui/document/lane_raster.h"
 
 #include <gtest/gtest.h>
 

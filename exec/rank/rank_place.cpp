@@ -1,4 +1,4 @@
-#include "exec/interpreter/rank_place.h"
+#include "exec/rank/rank_place.h"
 
 #include <algorithm>
 
