@@ -1,6 +1,6 @@
 // The words that result files use for the enums of a trace, in the order of the enumerators (core/base/words.h).
 #include "core/base/words.h"
-#include "core/result/trace.h"
+#include "core/result/result.h"
 
 namespace foreshard {
 

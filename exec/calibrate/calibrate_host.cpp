@@ -12,6 +12,7 @@
 #include "exec/communicator/thread_communicator.h"
 #include "exec/host/host_blas.h"
 #include "exec/host/host_device.h"
+#include "exec/host/host_ops.h"
 
 namespace foreshard {
 

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "exec/data/tensors.h"
+#include "exec/data/training_point.h"
 #include "exec/mesh/process_mesh.h"
 
 namespace foreshard {

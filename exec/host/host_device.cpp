@@ -7,6 +7,7 @@
 #include <new>
 
 #include "core/base/error.h"
+#include "exec/host/host_ops.h"
 
 namespace foreshard {
 
