@@ -1,5 +1,5 @@
 // estimate: how long a strategy takes and whether it fits, without the simulator. Two tiers share the costs of `lower`:
-//   refine  of a plan: a replay on the light clock with one class of ranks per role (docs/search.md, "Refine")
+//   refine  of a plan: a replay on the light clock with one class of ranks per role (docs/search-estimates.md, "Refine")
 //   screen  of a strategy, by the hundred thousand: closed forms over numbers measured once per shape (estimate_screen.h)
 #pragma once
 

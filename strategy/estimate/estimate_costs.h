@@ -1,4 +1,4 @@
-// What the screen computes with: a point of the space, what was measured for its shape and for its grid of ranks (docs/search.md, "Screen").
+// What the screen computes with: a point of the space, what was measured for its shape and for its grid of ranks (docs/search-estimates.md, "Screen").
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
 // The pace of a pipeline whose ranks differ: each stands on a GPU of its own sort. Closed forms over the ranks one by one
-// (docs/search.md, "Screen"). Times in seconds. Internal to strategy/.
+// (docs/search-estimates.md, "Screen"). Times in seconds. Internal to strategy/.
 #pragma once
 
 #include <vector>

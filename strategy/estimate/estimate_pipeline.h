@@ -1,4 +1,4 @@
-// The makespan of a pipeline whose stages between the first and the last are equal, in closed form (docs/search.md, "Screen").
+// The makespan of a pipeline whose stages between the first and the last are equal, in closed form (docs/search-estimates.md, "Screen").
 // Times in seconds.
 #pragma once
 

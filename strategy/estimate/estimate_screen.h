@@ -1,4 +1,4 @@
-// screen: the time and memory of a strategy of a transformer in closed form (docs/search.md, "Screen"). What depends on shapes
+// screen: the time and memory of a strategy of a transformer in closed form (docs/search-estimates.md, "Screen"). What depends on shapes
 // is measured once per shape on a small plan that `lower` makes: three stages, one and two layers each. What depends on the
 // degrees is measured once per grid of ranks. A point of the space is then arithmetic only: no allocation, no lookup.
 #pragma once

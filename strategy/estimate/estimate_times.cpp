@@ -101,7 +101,7 @@ PipelineTimes PointTimes::moving() const {
   return times;
 }
 
-// Each flow of a rank as if it had its links for itself (docs/search.md, "Screen").
+// Each flow of a rank as if it had its links for itself (docs/search-estimates.md, "Screen").
 double PointTimes::link_time() const {
   if (grid_.loads.links.empty()) return 0;
   const double m = model_.microbatches(point_), chunks = point_.virtual_stages, shards = shards_of(point_);

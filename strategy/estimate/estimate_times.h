@@ -1,5 +1,5 @@
 // The time of one iteration of a point of the space where GPUs are equal: what stages take, the pipeline, what ZeRO and gradients send, the ends of
-// an iteration (docs/search.md, "Screen"). Arithmetic only.
+// an iteration (docs/search-estimates.md, "Screen"). Arithmetic only.
 #pragma once
 
 #include "strategy/estimate/estimate_model.h"

@@ -59,7 +59,7 @@ struct ScheduleEntry {
   bool forwards_first = false;   // no backward before the last forward
   bool on_request = true;        // search looks at it only when it is asked for: a framework has to be able to run it
 
-  // What search orders candidates by (docs/search.md, "Screen"). Chunks in flight on a rank at most:
+  // What search orders candidates by (docs/search-estimates.md, "Screen"). Chunks in flight on a rank at most:
   double (*in_flight)(const FlightShape&) = nullptr;
   // Idle seconds of a rank while the pipeline fills and drains, beside one that works all the time; null: the longest paths of 1F1B, or of
   // all forwards and then all backwards. And what no rank has alone, in transfers between neighbours.

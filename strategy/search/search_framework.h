@@ -1,5 +1,5 @@
 // What training frameworks can run. A preset names the rules that hold for it (frameworks/*.json, "runs"); of one without, nothing is
-// known, and a search does not restrict the space. Sources of the rules: docs/search.md, "Frameworks".
+// known, and a search does not restrict the space. Sources of the rules: docs/search-frameworks.md, "Frameworks".
 #pragma once
 
 #include <optional>
